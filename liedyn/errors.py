@@ -1,0 +1,66 @@
+"""The errors liedyn raises: each names the thing that is wrong and its value."""
+
+import difflib
+
+
+class LiedynError(Exception):
+    """Base class of every error raised by liedyn."""
+
+
+class ModelError(LiedynError, ValueError):
+    """A robot description that does not describe a robot."""
+
+
+class InputError(LiedynError, ValueError):
+    """An argument of the wrong shape, a value that is not finite, or an unknown name."""
+
+
+class ClosureError(LiedynError):
+    """The loops could not be closed.
+
+    Attributes
+    ----------
+    residual : float
+        Norm of the closure error that is left.
+    loop : str
+        Name of the loop that is worst.
+    q : ndarray or None
+        The configuration, shape (nq,), at which the search stopped.
+    """
+
+    def __init__(self, message, residual, loop, q=None):
+        super().__init__(message)
+        self.residual = residual
+        self.loop = loop
+        self.q = q
+
+
+class SingularConfigurationError(LiedynError):
+    """The chosen coordinates do not determine the motion at this configuration.
+
+    Attributes
+    ----------
+    singular_values : ndarray
+        Singular values of the matrix that should have been invertible, largest first.
+    """
+
+    def __init__(self, message, singular_values):
+        super().__init__(message)
+        self.singular_values = singular_values
+
+
+def suggestion(name, known):
+    """The tail of an "unknown name" message: near matches if there are any, else all known names.
+
+    Examples
+    --------
+    >>> suggestion("crnak", ["crank", "rocker"])
+    "did you mean 'crank'?"
+    >>> suggestion("elbow", ["crank", "rocker"])
+    "known: 'crank', 'rocker'"
+    """
+    known = list(known)
+    near = difflib.get_close_matches(str(name), known, n=3, cutoff=0.6)
+    if near:
+        return f"did you mean {' or '.join(map(repr, near))}?"
+    return f"known: {', '.join(map(repr, known)) or 'none'}"

@@ -1,0 +1,208 @@
+"""Build a robot in Python: bodies, joints, loops and actuators by name, in any order."""
+
+import numpy as np
+
+from liedyn.errors import ModelError
+from liedyn.model import validation
+from liedyn.model.description import Actuator, Body, Joint, Loop, Model
+from liedyn.model.kinds import JOINT_KINDS, LOOP_KINDS, cut_kind, neutral
+from liedyn.model.robot import build
+
+
+class Builder:
+    """Collects the parts of a robot; :meth:`build` checks the whole and returns the robot.
+
+    Numbers are checked when they are declared, names when the robot is built.
+
+    Parameters
+    ----------
+    name : str
+    gravity : array_like, shape (3,)
+        [m/s^2]
+    home : dict, optional
+        Home configuration: value by coordinate name, or list of values by joint name. What is not named is neutral.
+    independent : sequence of str
+        Default choice of independent coordinates.
+    outputs : sequence of str
+        Default outputs of the linearized system.
+    description, source : str
+        What the robot is, and where its numbers come from.
+
+    Examples
+    --------
+    >>> b = Builder("pendulum", gravity=(0, -9.81, 0))
+    >>> b.body("rod", mass=1.0, com=(0, -0.5, 0), inertia=(1/12, 0, 1/12))
+    >>> b.joint("pivot", "revolute", parent="ground", child="rod", axis=(0, 0, 1))
+    >>> robot = b.build()
+    >>> robot.nq, robot.coordinate_names
+    (1, ('pivot',))
+    """
+
+    def __init__(
+        self, name, gravity=(0.0, 0.0, -9.81), home=None, independent=(), outputs=(), description="", source=""
+    ):
+        owner = f"robot {name!r}"
+        self._name = validation.text("robot", "name", name)
+        self._gravity = validation.numbers(owner, "gravity", gravity, (3,))
+        self._home = dict(home or {})
+        self._independent = _names(owner, "independent", independent)
+        self._outputs = _names(owner, "outputs", outputs)
+        self._description, self._source = description, source
+        self._bodies, self._joints, self._loops, self._actuators = [], [], [], []
+
+    def body(self, name, mass=0.0, com=(0.0, 0.0, 0.0), inertia=(0.0, 0.0, 0.0)):
+        """Declare a body; without numbers it is massless.
+
+        Parameters
+        ----------
+        name : str
+        mass : float
+            [kg]
+        com : array_like, shape (3,)
+            Centre of mass in the body frame [m].
+        inertia : array_like, shape (3, 3) or (3,)
+            Rotational inertia about the centre of mass in body axes [kg m^2]; three numbers are its diagonal.
+
+        Raises
+        ------
+        ModelError
+            A value that is not finite, a negative mass, or an inertia that no body can have.
+        """
+        owner = f"body {validation.text('body', 'name', name)!r}"
+        if np.shape(inertia) == (3,):
+            inertia = np.diag(validation.numbers(owner, "inertia", inertia, (3,)))
+        self._bodies.append(Body(
+            name,
+            float(validation.not_negative(owner, "mass", mass)),
+            validation.numbers(owner, "com", com, (3,)),
+            validation.inertia(owner, inertia),
+        ))
+
+    def joint(
+        self, name, kind, parent, child, placement=None, axis=None, axis2=None, pitch=None, limits=None,
+        velocity_limit=None, effort_limit=None, armature=0.0, damping=0.0, stiffness=0.0, rest=None,
+    ):
+        """Declare a joint of the tree.
+
+        Quantities per degree of freedom take one number for all or a list in the order of the coordinates' names.
+
+        Parameters
+        ----------
+        name : str
+        kind : str
+            fixed, revolute, prismatic, helical, cylindrical, universal, planar, translational, spherical or free.
+        parent, child : str
+            Names of bodies; the parent may be ``"ground"``.
+        placement : array_like, shape (4, 4) or (3,), optional
+            Joint frame in the parent body (three numbers: its origin); the child frame when the joint is at zero.
+        axis, axis2 : array_like, shape (3,), optional
+            In the joint frame, of any length. Default: z; x and y for a universal joint, which alone has two.
+        pitch : float
+            Advance of a helical joint [m/rad].
+        limits : array_like, shape (nq, 2) or (2,), optional
+            Lowest and highest values of the coordinates.
+        velocity_limit, effort_limit : float or array_like, shape (nv,), optional
+        armature, damping, stiffness : float or array_like, shape (nv,)
+            Rotor inertia, viscous damping, spring stiffness. Spherical and free joints want equal stiffness in all three
+            directions (of rotation, and of translation).
+        rest : float or array_like, shape (nq,), optional
+            Where the springs are at rest; default neutral.
+
+        Raises
+        ------
+        ModelError
+            An unknown kind, or a value that does not fit it.
+        """
+        owner = f"joint {validation.text('joint', 'name', name)!r}"
+        form = JOINT_KINDS[validation.choice(owner, "kind", kind, JOINT_KINDS)]
+        nv, infinite = form.nv, np.full(form.nv, np.inf)
+        self._joints.append(Joint(
+            name, kind, validation.text(owner, "parent", parent), validation.text(owner, "child", child),
+            placement=validation.pose(owner, "placement", placement),
+            axes=validation.axes(owner, kind, form, (axis, axis2)),
+            pitch=validation.pitch(owner, kind, pitch),
+            limits=validation.limits(owner, limits, form.nq),
+            velocity_limit=infinite if velocity_limit is None else _positive(owner, "velocity_limit", velocity_limit, nv),
+            effort_limit=infinite if effort_limit is None else _positive(owner, "effort_limit", effort_limit, nv),
+            armature=_positive(owner, "armature", armature, nv),
+            damping=_positive(owner, "damping", damping, nv),
+            stiffness=validation.isotropic_stiffness(
+                owner, form, validation.per_dof(owner, "stiffness", stiffness, nv)
+            ),
+            rest=validation.rest(owner, form, rest, neutral(form)),
+        ))
+
+    def loop(
+        self, name, kind, parent, child, parent_placement=None, child_placement=None, axis=None, axis2=None, pitch=None
+    ):
+        """Declare a cut joint, which closes a loop between two bodies.
+
+        Parameters
+        ----------
+        name : str
+        kind : str
+            Any joint kind but free, or ``"inline"``: the origin of frame B stays on the z axis (`axis`) of frame A, which
+            is how a pin closes a loop of a planar mechanism with two rows.
+        parent, child : str
+            Names of bodies; either may be ``"ground"``.
+        parent_placement, child_placement : array_like, shape (4, 4) or (3,), optional
+            Frame A in the parent, frame B in the child; the motion A^-1 B is that of the joint kind.
+        axis, axis2, pitch
+            As for :meth:`joint`, in the cut frames.
+
+        Raises
+        ------
+        ModelError
+            An unknown kind, or a value that does not fit it.
+        """
+        owner = f"loop {validation.text('loop', 'name', name)!r}"
+        if kind == "free":
+            raise ModelError(f"{owner}, kind: a free loop constrains nothing")
+        form = cut_kind(validation.choice(owner, "kind", kind, LOOP_KINDS))
+        self._loops.append(Loop(
+            name, kind, validation.text(owner, "parent", parent), validation.text(owner, "child", child),
+            parent_placement=validation.pose(owner, "parent_placement", parent_placement),
+            child_placement=validation.pose(owner, "child_placement", child_placement),
+            axes=validation.axes(owner, kind, form, (axis, axis2)),
+            pitch=validation.pitch(owner, kind, pitch),
+        ))
+
+    def actuator(self, name, coordinate, gear=1.0):
+        """Declare an input u: tau[coordinate] += gear * u. A robot without actuators is driven by all of tau.
+
+        Raises
+        ------
+        ModelError
+            A gear that is not a finite number.
+        """
+        owner = f"actuator {validation.text('actuator', 'name', name)!r}"
+        gear = float(validation.numbers(owner, "gear", gear, ()))
+        self._actuators.append(Actuator(name, validation.text(owner, "coordinate", coordinate), gear))
+
+    def build(self):
+        """Check the whole and return the robot.
+
+        Returns
+        -------
+        Robot
+
+        Raises
+        ------
+        ModelError
+            Unknown or duplicate names, bodies that the ground does not hold, cycles, a body held by two joints, bodies
+            without inertia that leave the mass matrix singular.
+        """
+        return build(Model(
+            self._name, self._gravity, tuple(self._bodies), tuple(self._joints), tuple(self._loops),
+            tuple(self._actuators), dict(self._home), self._independent, self._outputs, self._description, self._source,
+        ))
+
+
+def _names(owner, key, values):
+    if isinstance(values, str):
+        raise ModelError(f"{owner}, {key}: expected a list of names, got {values!r}")
+    return tuple(validation.text(owner, key, value) for value in values)
+
+
+def _positive(owner, key, value, size):
+    return validation.not_negative(owner, key, validation.per_dof(owner, key, value, size), (size,))

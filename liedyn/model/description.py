@@ -1,0 +1,141 @@
+"""What a user declares about a robot: bodies, joints, cut joints (loops), actuators.
+
+Plain frozen records, all numbers already checked and brought to their shapes by :class:`liedyn.model.Builder`.
+Poses are (4, 4) arrays, lengths in metres, angles in radians. The ground is the reserved body name ``"ground"``.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+GROUND = "ground"
+
+
+@dataclass(frozen=True, eq=False)
+class Body:
+    """A rigid body.
+
+    Attributes
+    ----------
+    name : str
+    mass : float
+        [kg]
+    com : ndarray, shape (3,)
+        Centre of mass in the body frame [m].
+    inertia : ndarray, shape (3, 3)
+        Rotational inertia about the centre of mass, in body axes [kg m^2].
+    """
+
+    name: str
+    mass: float
+    com: np.ndarray
+    inertia: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Joint:
+    """A joint of the tree: pose of child in parent = `placement` @ motion(q).
+
+    Attributes
+    ----------
+    name, kind, parent, child : str
+    placement : ndarray, shape (4, 4)
+        Joint frame in the frame of the parent body; the child frame at the joint's zero.
+    axes : tuple of ndarray, shape (3,)
+        Unit axes in the joint frame: none, one, or two for a universal joint.
+    pitch : float
+        Advance of a helical joint [m/rad], else 0.
+    limits : ndarray, shape (nq, 2)
+        Lowest and highest value of each coordinate.
+    velocity_limit, effort_limit : ndarray, shape (nv,)
+    armature, damping, stiffness : ndarray, shape (nv,)
+        Rotor inertia, viscous damping and spring stiffness of each coordinate.
+    rest : ndarray, shape (nq,)
+        Configuration in which the springs are at rest.
+    """
+
+    name: str
+    kind: str
+    parent: str
+    child: str
+    placement: np.ndarray
+    axes: tuple
+    pitch: float
+    limits: np.ndarray
+    velocity_limit: np.ndarray
+    effort_limit: np.ndarray
+    armature: np.ndarray
+    damping: np.ndarray
+    stiffness: np.ndarray
+    rest: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Loop:
+    """A cut joint: closes a loop between two bodies of the tree.
+
+    Frame A is `parent_placement` in body `parent`, frame B is `child_placement` in body `child`; the motion
+    A^-1 B is that of the joint kind.
+
+    Attributes
+    ----------
+    name, kind, parent, child : str
+    parent_placement, child_placement : ndarray, shape (4, 4)
+    axes : tuple of ndarray, shape (3,)
+        Unit axes in the cut frames: none, one, or two for a universal joint.
+    pitch : float
+        Advance of a helical joint [m/rad], else 0.
+    """
+
+    name: str
+    kind: str
+    parent: str
+    child: str
+    parent_placement: np.ndarray
+    child_placement: np.ndarray
+    axes: tuple
+    pitch: float
+
+
+@dataclass(frozen=True)
+class Actuator:
+    """An input u that acts on one velocity coordinate: tau[coordinate] += gear * u."""
+
+    name: str
+    coordinate: str
+    gear: float
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """All that was declared about a robot, in the order of declaration.
+
+    Attributes
+    ----------
+    name : str
+    gravity : ndarray, shape (3,)
+        [m/s^2]
+    bodies : tuple of Body
+    joints : tuple of Joint
+    loops : tuple of Loop
+    actuators : tuple of Actuator
+    home : dict
+        Value or list of values by coordinate name or joint name.
+    independent : tuple of str
+        Default choice of independent coordinates.
+    outputs : tuple of str
+    description, source : str
+        What it is, and where the numbers come from.
+    """
+
+    name: str
+    gravity: np.ndarray
+    bodies: tuple
+    joints: tuple
+    loops: tuple
+    actuators: tuple
+    home: dict = field(default_factory=dict)
+    independent: tuple = ()
+    outputs: tuple = ()
+    description: str = ""
+    source: str = ""

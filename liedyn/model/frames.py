@@ -1,0 +1,127 @@
+"""Small geometry of the model layer, in plain NumPy: poses from numbers, numbers from poses, bases of joints.
+
+The algebra for kernels lives in :mod:`liedyn.lie`; describing a robot needs none of it and must not wait for Numba.
+"""
+
+import numpy as np
+
+from liedyn.errors import ModelError
+
+
+def placement(xyz=(0.0, 0.0, 0.0), rpy=None, quaternion=None):
+    """Pose from a translation and a rotation.
+
+    Parameters
+    ----------
+    xyz : array_like, shape (3,)
+        Translation [m].
+    rpy : array_like, shape (3,), optional
+        Roll, pitch, yaw [rad]: rotations about the fixed x, then y, then z axis, R = Rz(yaw) Ry(pitch) Rx(roll).
+    quaternion : array_like, shape (4,), optional
+        Quaternion (x, y, z, w), of any length but zero. Give `rpy` or `quaternion`, not both.
+
+    Returns
+    -------
+    ndarray, shape (4, 4)
+
+    Raises
+    ------
+    ModelError
+        Both `rpy` and `quaternion` given, a zero quaternion, or numbers of the wrong shape.
+
+    Examples
+    --------
+    >>> placement(xyz=[1, 2, 3], rpy=[0, 0, np.pi / 2]).round(6)[:2]
+    array([[ 0., -1.,  0.,  1.],
+           [ 1.,  0.,  0.,  2.]])
+    """
+    if rpy is not None and quaternion is not None:
+        raise ModelError("a placement takes rpy or quaternion, not both")
+    pose = np.eye(4)
+    pose[:3, 3] = _numbers("xyz", xyz, 3)
+    if rpy is not None:
+        pose[:3, :3] = rotation_from_rpy(_numbers("rpy", rpy, 3))
+    if quaternion is not None:
+        pose[:3, :3] = rotation_from_quaternion(_numbers("quaternion", quaternion, 4))
+    return pose
+
+
+def _numbers(key, value, size):
+    try:
+        array = np.array(value, dtype=float)
+    except (TypeError, ValueError):
+        raise ModelError(f"{key} must be {size} numbers, got {value!r}") from None
+    if array.shape != (size,) or not np.isfinite(array).all():
+        raise ModelError(f"{key} must be {size} finite numbers, got {value!r}")
+    return array
+
+
+def rotation_from_rpy(rpy):
+    """R = Rz(yaw) Ry(pitch) Rx(roll)."""
+    (sr, sp, sy), (cr, cp, cy) = np.sin(rpy), np.cos(rpy)
+    return np.array([
+        [cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr],
+        [sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr],
+        [-sp, cp * sr, cp * cr],
+    ])
+
+
+def rpy_from_rotation(R):
+    """Roll, pitch, yaw of a rotation; accurate at pitch = +-pi/2 too, because each angle allows for the ones before."""
+    yaw = np.arctan2(R[1, 0], R[0, 0])
+    s, c = np.sin(yaw), np.cos(yaw)
+    pitch = np.arctan2(-R[2, 0], c * R[0, 0] + s * R[1, 0])
+    roll = np.arctan2(s * R[0, 2] - c * R[1, 2], c * R[1, 1] - s * R[0, 1])
+    return np.array([roll, pitch, yaw])
+
+
+def rotation_from_quaternion(quaternion):
+    """Rotation of a quaternion (x, y, z, w) of any length but zero."""
+    length = np.linalg.norm(quaternion)
+    if not length > 0.0:
+        raise ModelError(f"quaternion must not be zero, got {list(quaternion)}")
+    x, y, z, w = np.asarray(quaternion) / length
+    return np.array([
+        [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+        [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+        [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+    ])
+
+
+def skew(a):
+    """The matrix [a] with [a] b = a x b."""
+    return np.array([[0.0, -a[2], a[1]], [a[2], 0.0, -a[0]], [-a[1], a[0], 0.0]])
+
+
+def rotation_pose(R):
+    """Pose of pure rotation R."""
+    pose = np.eye(4)
+    pose[:3, :3] = R
+    return pose
+
+
+def z_to(axis):
+    """The smallest rotation that takes z to the unit vector `axis` (exact for coordinate axes).
+
+    For axes that point backwards z is first turned over about x: the smallest rotation is ill defined near -z.
+    """
+    if axis[2] < 0.0:
+        return z_to(-axis) @ np.diag([1.0, -1.0, -1.0])
+    w = skew(np.array([-axis[1], axis[0], 0.0]))  # z x axis
+    return np.eye(3) + w + w @ w / (1.0 + axis[2])
+
+
+def joint_basis(axes):
+    """Rotation from the user's joint frame to the frame in which the joint's motion is standard.
+
+    No axis: the joint frame itself. One axis: it becomes z. Two orthogonal axes: they become x and y.
+    """
+    if len(axes) == 0:
+        return np.eye(3)
+    if len(axes) == 1:
+        return z_to(axes[0])
+    return np.column_stack([axes[0], axes[1], np.cross(axes[0], axes[1])])
+
+
+# Rotations from a basis to a link frame whose z axis is column 0, 1 or 2 of the basis.
+COLUMN_TO_Z = tuple(z_to(axis) for axis in np.eye(3))

@@ -1,0 +1,98 @@
+"""From bodies and joints to links: depth-first order, joints as chains of primitives, fixed joints lumped.
+
+Every joint that moves becomes one packed link per primitive; only the last link of the chain carries inertia. A body
+held by a fixed joint adds its inertia to the link that carries its parent.
+"""
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from liedyn.model.description import GROUND
+from liedyn.model.frames import COLUMN_TO_Z, joint_basis, rotation_pose, skew
+from liedyn.model.kinds import JOINT_KINDS
+
+
+@dataclass
+class Link:
+    """One packed link; the inertia is that of all bodies lumped into it, about the link's origin in link axes."""
+
+    parent: int
+    primitive: int
+    joint: int
+    placement: np.ndarray
+    pitch: float = 0.0
+    mass: float = 0.0
+    moment: np.ndarray = field(default_factory=lambda: np.zeros(3))  # mass * com
+    inertia: np.ndarray = field(default_factory=lambda: np.zeros((3, 3)))
+
+    def carry(self, body, pose):
+        """Add the inertia of `body`, whose frame lies at `pose` in the link."""
+        R = pose[:3, :3]
+        com = R @ body.com + pose[:3, 3]
+        self.mass += body.mass
+        self.moment += body.mass * com
+        self.inertia += R @ body.inertia @ R.T - body.mass * skew(com) @ skew(com)
+
+
+@dataclass(frozen=True)
+class Tree:
+    """The links of a model and where its bodies lie in them.
+
+    Attributes
+    ----------
+    joints : list of Joint
+        The joints that move, in the order of their links.
+    links : list of Link
+    body_links : dict
+        Link number by body name, -1 for the ground and all that is fixed to it.
+    body_poses : dict
+        Pose in its link, (4, 4), by body name.
+    """
+
+    joints: list
+    links: list
+    body_links: dict
+    body_poses: dict
+
+
+def depth_first(joints):
+    """The joints that hang on the ground, parents first, the children of a body in the order of declaration."""
+    children = defaultdict(list)
+    for joint in joints:
+        children[joint.parent].append(joint)
+    order, stack = [], children[GROUND][::-1]
+    while stack:
+        joint = stack.pop()
+        order.append(joint)
+        stack.extend(reversed(children[joint.child]))
+    return order
+
+
+def link_tree(model):
+    """The links of a valid model."""
+    bodies = {body.name: body for body in model.bodies}
+    tree = Tree([], [], {GROUND: -1}, {GROUND: np.eye(4)})
+    for joint in depth_first(model.joints):
+        _attach(tree, joint)
+        carrier = tree.body_links[joint.child]
+        if carrier >= 0:
+            tree.links[carrier].carry(bodies[joint.child], tree.body_poses[joint.child])
+    return tree
+
+
+def _attach(tree, joint):
+    """Append the links of `joint`, and place its child body."""
+    link = tree.body_links[joint.parent]
+    pose = tree.body_poses[joint.parent] @ joint.placement
+    primitives = JOINT_KINDS[joint.kind].primitives
+    if primitives:
+        tree.joints.append(joint)
+    basis = joint_basis(joint.axes)
+    for primitive, column in primitives:
+        to_link = rotation_pose(basis @ COLUMN_TO_Z[column])
+        tree.links.append(Link(link, primitive, len(tree.joints) - 1, pose @ to_link, joint.pitch))
+        link, pose = len(tree.links) - 1, to_link.T
+    tree.body_links[joint.child] = link
+    tree.body_poses[joint.child] = pose

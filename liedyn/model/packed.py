@@ -1,0 +1,156 @@
+"""The packed model: one int64 array and one float64 array, the only form in which kernels see a robot.
+
+Layout. The header holds counts and offsets; records of fixed size follow. Numba treats these constants as literals.
+
+====== ====================================================================================================
+ints   header (16) | links (LINK_I each) | dofs (DOF_I) | bodies (BODY_I) | loops (LOOP_I)
+floats gravity (3), 0 | links (LINK_F) | dofs (DOF_F) | rest (nq) | bodies (BODY_F) | loops (LOOP_F)
+====== ====================================================================================================
+
+A pose is R (9, row-major) then p (3). A link's placement is its frame, at zero, in the frame of its parent link. Links are
+numbered depth first, parents before children; link -1 is the ground.
+"""
+
+import numpy as np
+
+from liedyn.model.frames import joint_basis, rotation_pose
+from liedyn.model.kinds import FREE, HELICAL, LOOP_KINDS, LOOP_ROWS, PRISMATIC, REVOLUTE, SPHERICAL, cut_kind
+
+# Header of ints: counts, then offsets of the record arrays.
+N_LINKS, NQ, NV, N_BODIES, N_LOOPS, N_ROWS, N_VIRTUAL = range(7)
+LINKS_AT, DOFS_AT, BODIES_AT, LOOPS_AT = range(7, 11)
+LINK_FLOATS_AT, DOF_FLOATS_AT, REST_AT, BODY_FLOATS_AT, LOOP_FLOATS_AT = range(11, 16)
+HEADER = 16
+GRAVITY = 0  # in floats
+GRAVITY_SIZE = 4
+
+# Records: size, then what each place holds.
+LINK_I = 8
+LINK_PARENT, LINK_PRIMITIVE, LINK_IQ, LINK_IV, LINK_NV, LINK_NQ, LINK_JOINT = range(7)
+LINK_F = 24
+LINK_PLACEMENT, LINK_MASS, LINK_MOMENT, LINK_INERTIA, LINK_PITCH = 0, 12, 13, 16, 22  # inertia: xx, xy, xz, yy, yz, zz
+
+DOF_I = 4
+DOF_LINK, DOF_TYPE, DOF_COLUMN, DOF_PREVIOUS = range(4)  # previous dof towards the root, -1 if none
+DOF_F = 4
+DOF_ARMATURE, DOF_DAMPING, DOF_STIFFNESS = range(3)
+ANGULAR, LINEAR, SCREW = range(3)  # type of a dof: rotation about, motion along, screw about a column of the link frame
+
+BODY_I = 2
+BODY_LINK = 0
+BODY_F = 12
+BODY_POSE = 0  # of the body in its link; in the world if the link is -1
+
+LOOP_I = 8
+LOOP_LINK_A, LOOP_LINK_B, LOOP_KIND, LOOP_ROW, LOOP_NROWS, LOOP_VIRTUAL, LOOP_NVIRTUAL = range(7)
+LOOP_F = 28
+LOOP_POSE_A, LOOP_POSE_B, LOOP_PITCH = 0, 12, 24  # frames A and B in their links, axes folded into z (or x, y)
+
+_DOFS = {
+    REVOLUTE: [(ANGULAR, 2)],
+    PRISMATIC: [(LINEAR, 2)],
+    HELICAL: [(SCREW, 2)],
+    SPHERICAL: [(ANGULAR, k) for k in range(3)],
+    FREE: [(ANGULAR, k) for k in range(3)] + [(LINEAR, k) for k in range(3)],
+}
+_NQ = {REVOLUTE: 1, PRISMATIC: 1, HELICAL: 1, SPHERICAL: 4, FREE: 7}
+_TRIANGLE = np.triu_indices(3)
+
+
+def pack(model, tree):
+    """Pack a valid model.
+
+    Parameters
+    ----------
+    model : Model
+    tree : Tree
+        Its links, from :func:`liedyn.model.links.link_tree`.
+
+    Returns
+    -------
+    ints : ndarray of int64
+    floats : ndarray of float64
+        The layout is that at the top of this module.
+    """
+    link_ints, link_floats = _links(tree)
+    dof_ints, dof_floats = _dofs(tree)
+    rest = np.concatenate([np.empty(0)] + [joint.rest for joint in tree.joints])
+    body_ints, body_floats = _bodies(model, tree)
+    loop_ints, loop_floats = _loops(model, tree)
+
+    gravity = np.append(model.gravity, 0.0)
+    n_rows, n_virtual = loop_ints[:, [LOOP_NROWS, LOOP_NVIRTUAL]].sum(axis=0)
+    counts = [len(tree.links), len(rest), len(dof_ints), len(model.bodies), len(model.loops), n_rows, n_virtual]
+    int_parts = [link_ints, dof_ints, body_ints, loop_ints]
+    float_parts = [link_floats, dof_floats, rest, body_floats, loop_floats]
+    header = counts + _offsets(HEADER, int_parts) + _offsets(GRAVITY_SIZE, float_parts)
+    return (
+        np.concatenate([np.array(header, dtype=np.int64)] + [part.ravel() for part in int_parts]),
+        np.concatenate([gravity] + [part.ravel() for part in float_parts]),
+    )
+
+
+def _offsets(start, parts):
+    """Where each part begins when they follow one another from `start`."""
+    return [start + sum(part.size for part in parts[:k]) for k in range(len(parts))]
+
+
+def _pose_numbers(pose):
+    return np.concatenate([pose[:3, :3].ravel(), pose[:3, 3]])
+
+
+def _links(tree):
+    ints = np.zeros((len(tree.links), LINK_I), dtype=np.int64)
+    floats = np.zeros((len(tree.links), LINK_F))
+    iq = iv = 0
+    for link, numbers, record in zip(tree.links, ints, floats):
+        nv, nq = len(_DOFS[link.primitive]), _NQ[link.primitive]
+        numbers[: LINK_JOINT + 1] = link.parent, link.primitive, iq, iv, nv, nq, link.joint
+        record[LINK_PLACEMENT:LINK_MASS] = _pose_numbers(link.placement)
+        record[LINK_MASS] = link.mass
+        record[LINK_MOMENT:LINK_INERTIA] = link.moment
+        record[LINK_INERTIA:LINK_PITCH] = link.inertia[_TRIANGLE]
+        record[LINK_PITCH] = link.pitch
+        iq, iv = iq + nq, iv + nv
+    return ints, floats
+
+
+def _dofs(tree):
+    ints, last = [], {-1: -1}  # last: number of the last dof of each link
+    for number, link in enumerate(tree.links):
+        previous = last[link.parent]
+        for kind, column in _DOFS[link.primitive]:
+            ints.append((number, kind, column, previous))
+            previous = len(ints) - 1
+        last[number] = previous
+    floats = np.zeros((len(ints), DOF_F))
+    for column, name in ((DOF_ARMATURE, "armature"), (DOF_DAMPING, "damping"), (DOF_STIFFNESS, "stiffness")):
+        floats[:, column] = [value for joint in tree.joints for value in getattr(joint, name)]
+    return np.array(ints, dtype=np.int64).reshape(-1, DOF_I), floats
+
+
+def _bodies(model, tree):
+    ints = np.zeros((len(model.bodies), BODY_I), dtype=np.int64)
+    floats = np.zeros((len(model.bodies), BODY_F))
+    for body, numbers, record in zip(model.bodies, ints, floats):
+        numbers[BODY_LINK] = tree.body_links[body.name]
+        record[BODY_POSE:BODY_F] = _pose_numbers(tree.body_poses[body.name])
+    return ints, floats
+
+
+def _loops(model, tree):
+    ints = np.zeros((len(model.loops), LOOP_I), dtype=np.int64)
+    floats = np.zeros((len(model.loops), LOOP_F))
+    row = virtual = 0
+    for loop, numbers, record in zip(model.loops, ints, floats):
+        links = tree.body_links[loop.parent], tree.body_links[loop.child]
+        n_rows, n_virtual = len(LOOP_ROWS[loop.kind]), cut_kind(loop.kind).nv
+        numbers[: LOOP_NVIRTUAL + 1] = *links, LOOP_KINDS.index(loop.kind), row, n_rows, virtual, n_virtual
+        folding = rotation_pose(joint_basis(loop.axes))
+        frame_a = tree.body_poses[loop.parent] @ loop.parent_placement @ folding
+        frame_b = tree.body_poses[loop.child] @ loop.child_placement @ folding
+        record[LOOP_POSE_A:LOOP_POSE_B] = _pose_numbers(frame_a)
+        record[LOOP_POSE_B:LOOP_PITCH] = _pose_numbers(frame_b)
+        record[LOOP_PITCH] = loop.pitch
+        row, virtual = row + n_rows, virtual + n_virtual
+    return ints, floats

@@ -1,0 +1,223 @@
+"""Checks of what a user declares. Each raises a ModelError that names the thing and the value.
+
+First the numbers of one thing at a time, brought to their shapes on the way; then names and the shape of the tree.
+"""
+
+import numpy as np
+
+from liedyn.errors import ModelError, suggestion
+from liedyn.model.description import GROUND
+from liedyn.model.links import depth_first
+
+ORTHOGONALITY = 1e-9  # of placements: about what twelve printed digits give
+INERTIA_SLACK = 1e-6  # relative: inertias in files are rounded to six or seven digits
+
+
+def numbers(owner, key, value, shape):
+    """`value` as a finite float array of the given shape."""
+    array = _array(owner, key, value)
+    if array.shape != shape:
+        raise ModelError(f"{owner}, {key}: expected {_words(shape)}, got {value!r}")
+    if not np.isfinite(array).all():
+        raise ModelError(f"{owner}, {key}: must be finite, got {value!r}")
+    return array
+
+
+def _array(owner, key, value):
+    try:
+        return np.array(value, dtype=float)
+    except (TypeError, ValueError):
+        raise ModelError(f"{owner}, {key}: expected numbers, got {value!r}") from None
+
+
+def _words(shape):
+    return "one number" if shape == () else f"{' x '.join(map(str, shape))} numbers"
+
+
+def text(owner, key, value):
+    """`value` as a string that is not empty."""
+    if not isinstance(value, str) or not value:
+        raise ModelError(f"{owner}, {key}: expected a name, got {value!r}")
+    return value
+
+
+def choice(owner, key, value, known):
+    """`value`, one of the known names."""
+    if value not in known:
+        raise ModelError(f"{owner}, {key}: unknown {value!r}, {suggestion(value, known)}")
+    return value
+
+
+def not_negative(owner, key, value, shape=()):
+    array = numbers(owner, key, value, shape)
+    if (array < 0.0).any():
+        raise ModelError(f"{owner}, {key}: must not be negative, got {value!r}")
+    return array
+
+
+def per_dof(owner, key, value, size):
+    """A number for all coordinates, or a list of one for each; where there are none, only zero is a number for all."""
+    array = _array(owner, key, value)
+    if array.ndim == 0 and (size > 0 or array == 0.0):
+        value = np.full(size, array)
+    return numbers(owner, key, value, (size,))
+
+
+def inertia(owner, value):
+    """A rotational inertia about the centre of mass: symmetric, not negative, within the triangle inequality."""
+    matrix = numbers(owner, "inertia", value, (3, 3))
+    size = np.abs(matrix).max()
+    if np.abs(matrix - matrix.T).max() > INERTIA_SLACK * size:
+        raise ModelError(f"{owner}, inertia: not symmetric, got {matrix.tolist()}")
+    moments = np.linalg.eigvalsh(matrix)
+    if moments[0] < -INERTIA_SLACK * size:
+        raise ModelError(f"{owner}, inertia: has the negative principal moment {moments[0]:.6g}")
+    if moments[2] > moments[0] + moments[1] + INERTIA_SLACK * size:
+        raise ModelError(
+            f"{owner}, inertia: no body has the principal moments {moments[0]:.6g}, {moments[1]:.6g}, {moments[2]:.6g}: "
+            "the largest exceeds the sum of the other two"
+        )
+    return (matrix + matrix.T) / 2
+
+
+def pose(owner, key, value):
+    """A pose: None for the identity, 3 numbers for a translation, or a 4 x 4 matrix with an orthogonal rotation."""
+    if value is None:
+        return np.eye(4)
+    if _array(owner, key, value).shape == (3,):
+        matrix = np.eye(4)
+        matrix[:3, 3] = numbers(owner, key, value, (3,))
+        return matrix
+    matrix = numbers(owner, key, value, (4, 4))
+    R = matrix[:3, :3]
+    if np.abs(R.T @ R - np.eye(3)).max() > ORTHOGONALITY or np.linalg.det(R) < 0.0:
+        raise ModelError(f"{owner}, {key}: not a rotation: {R.tolist()}")
+    if not np.array_equal(matrix[3], [0.0, 0.0, 0.0, 1.0]):
+        raise ModelError(f"{owner}, {key}: the last row must be 0, 0, 0, 1, got {matrix[3].tolist()}")
+    return matrix
+
+
+def axes(owner, kind_name, kind, given):
+    """The unit axes of a joint or cut joint; None stands for the default of its kind."""
+    for key, value in list(zip(("axis", "axis2"), given))[len(kind.axes):]:
+        if value is not None:
+            raise ModelError(f"{owner}, {key}: a {kind_name} joint has {len(kind.axes) or 'no'} axis, got {value!r}")
+    units = tuple(
+        _unit(owner, key, default if value is None else value)
+        for key, value, default in zip(("axis", "axis2"), given, kind.axes)
+    )
+    if len(units) == 2 and abs(units[0] @ units[1]) > ORTHOGONALITY:
+        raise ModelError(f"{owner}, axis2: must be orthogonal to axis, got {list(units[0])} and {list(units[1])}")
+    return units
+
+
+def _unit(owner, key, value):
+    vector = numbers(owner, key, value, (3,))
+    length = np.linalg.norm(vector)
+    if length < 1e-12:
+        raise ModelError(f"{owner}, {key}: must not be zero, got {value!r}")
+    return vector / length
+
+
+def pitch(owner, kind, value):
+    """The pitch of a helical joint, which must be given; zero for every other kind, which must not have one."""
+    if (kind == "helical") != (value is not None):
+        raise ModelError(f"{owner}, pitch: {'needed by a helical joint' if value is None else f'a {kind} joint has none'}")
+    return 0.0 if value is None else float(numbers(owner, "pitch", value, ()))
+
+
+def limits(owner, value, size):
+    """Lowest and highest values, shape (size, 2); None for no limits, one pair for a single coordinate."""
+    if value is None:
+        return np.tile([-np.inf, np.inf], (size, 1))
+    array = _array(owner, "limits", value)
+    if array.shape == (2,) and size == 1:
+        array = array[np.newaxis]
+    if array.shape != (size, 2):
+        raise ModelError(f"{owner}, limits: expected {size} pairs of lowest and highest value, got {value!r}")
+    if not (array[:, 0] <= array[:, 1]).all():
+        raise ModelError(f"{owner}, limits: the lowest value must not exceed the highest, got {value!r}")
+    return array
+
+
+def rest(owner, kind, value, neutral):
+    """Rest configuration of a joint's springs; its quaternion must have length one."""
+    if value is None:
+        return np.array(neutral)
+    return unit_quaternion(f"{owner}, rest", kind, per_dof(owner, "rest", value, kind.nq))
+
+
+def unit_quaternion(what, kind, values):
+    """The values of one joint with their quaternion, if there is one, scaled to exactly length one."""
+    if ".qw" not in kind.coordinates:
+        return values
+    length = np.linalg.norm(values[:4])
+    if abs(length - 1.0) > 1e-6:
+        raise ModelError(f"{what}: the quaternion {values[:4].tolist()} must have length one")
+    return np.concatenate([values[:4] / length, values[4:]])
+
+
+def isotropic_stiffness(owner, kind, value):
+    """Springs about a ball and of a free joint act alike in all directions: only then do they have a potential."""
+    for group in (value[:3], value[3:]) if ".qw" in kind.coordinates else ():
+        if group.size and np.ptp(group) != 0.0:
+            raise ModelError(f"{owner}, stiffness: must be the same in all three directions, got {group.tolist()}")
+    return value
+
+
+def tree(model):
+    """Names are unique and known, and the joints make a tree that reaches every body from the ground."""
+    bodies = [body.name for body in model.bodies]
+    _unique("body", [GROUND] + bodies)
+    _unique("joint or loop", [each.name for each in model.joints + model.loops])
+    _unique("actuator", [actuator.name for actuator in model.actuators])
+    known = [GROUND] + bodies
+    for kind, things in (("joint", model.joints), ("loop", model.loops)):
+        for thing in things:
+            choice(f"{kind} {thing.name!r}", "parent", thing.parent, known)
+            choice(f"{kind} {thing.name!r}", "child", thing.child, known)
+    _one_parent_each(model.joints)
+    _reached(bodies, model.joints)
+
+
+def _unique(what, names):
+    seen = set()
+    for name in names:
+        if name in seen:
+            raise ModelError(f"{what} {name!r}: the name is reserved" if name == GROUND else f"{what} {name!r}: declared twice")
+        seen.add(name)
+
+
+def _one_parent_each(joints):
+    holder = {}
+    for joint in joints:
+        if joint.child == GROUND:
+            raise ModelError(f"joint {joint.name!r}, child: the ground is no joint's child; swap parent and child")
+        if joint.child in holder:
+            raise ModelError(
+                f"body {joint.child!r}: child of two joints, {holder[joint.child]!r} and {joint.name!r}; "
+                "declare one of them as a loop"
+            )
+        holder[joint.child] = joint.name
+
+
+def _reached(bodies, joints):
+    parents = {joint.child: joint.parent for joint in joints}
+    roots = [body for body in bodies if body not in parents]
+    if roots:
+        raise ModelError(
+            f"no joint holds {' and '.join(map(repr, roots))}: join each tree to the ground, by a free joint if it floats"
+        )
+    reached = {joint.child for joint in depth_first(joints)}
+    for body in bodies:
+        if body not in reached:
+            raise ModelError(f"the joints make a cycle: {' -> '.join(_cycle(body, parents))}; declare one of them as a loop")
+
+
+def _cycle(body, parents):
+    """The cycle met on the way from `body` towards the root, as names from parent to child."""
+    path = []
+    while body not in path:
+        path.append(body)
+        body = parents[body]
+    return (path[path.index(body):] + [body])[::-1]
