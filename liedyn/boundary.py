@@ -1,0 +1,128 @@
+"""Between Python and the kernels: what users pass becomes contiguous float64 rows of finite numbers, or a typed error."""
+import numpy as np
+
+from liedyn.errors import InputError
+from liedyn.jit import kernel
+from liedyn.model.packed import (
+    BODY_F, BODY_FLOATS_AT, BODY_I, BODY_LINK, BODIES_AT, HEADER, LINK_I, LINK_IQ, LINK_NQ, N_LINKS,
+)
+
+UNIT_TOLERANCE = 1e-6
+"""How far the squared length of a quaternion may be from one. Kernels divide the length out; a quaternion further off is
+a mistake (a wrong order, a raw perturbation) rather than rounding."""
+
+
+@kernel
+def _all_finite(rows):
+    for x in rows.flat:
+        if not np.isfinite(x):
+            return False
+    return True
+
+
+@kernel
+def _first_bad_quaternion(ints, q):
+    """Link whose quaternion is not of unit length in some row, -1 if all are."""
+    for i in range(ints[N_LINKS]):
+        if ints[HEADER + LINK_I * i + LINK_NQ] >= 4:
+            k = ints[HEADER + LINK_I * i + LINK_IQ]
+            for b in range(q.shape[0]):
+                n2 = q[b, k] ** 2 + q[b, k + 1] ** 2 + q[b, k + 2] ** 2 + q[b, k + 3] ** 2
+                if not abs(n2 - 1.0) <= UNIT_TOLERANCE:
+                    return i
+    return -1
+
+
+def as_floats(name, x, size):
+    """`x` as a float64 array whose last axis is `size` long.
+
+    Raises
+    ------
+    InputError
+        It is not numeric, or of another length.
+    """
+    try:
+        x = np.asarray(x, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must be numbers, got {x!r}") from None
+    if x.ndim == 0 or x.shape[-1] != size:
+        raise InputError(f"{name} must have shape (..., {size}), got {x.shape}")
+    return x
+
+
+def rows_of(name, x, lead, size):
+    """`x` as (count, size) contiguous finite rows, its leading axes broadcast to `lead`."""
+    if x.shape[:-1] != lead:
+        x = np.broadcast_to(x, lead + (size,))
+    x = np.require(x.reshape(-1, size), requirements="CW")
+    if not _all_finite(x):
+        where = tuple(int(k) for k in np.argwhere(~np.isfinite(x))[0])
+        raise InputError(f"{name} is not finite: {name}[{where[-1]}] = {x[where]}")
+    return x
+
+
+def states(robot, **arrays):
+    """The leading shape, then each array as (count, size) rows; `q` has nq columns, all others nv.
+
+    Raises
+    ------
+    InputError
+        A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
+    """
+    sizes = {name: robot.nq if name == "q" else robot.nv for name in arrays}
+    arrays = {name: as_floats(name, x, sizes[name]) for name, x in arrays.items()}
+    leads = {x.shape[:-1] for x in arrays.values()}
+    if len(leads) == 1:
+        lead = leads.pop()
+    else:
+        try:
+            lead = np.broadcast_shapes(*leads)
+        except ValueError:
+            shapes = ", ".join(f"{name} {x.shape}" for name, x in arrays.items())
+            raise InputError(f"leading axes do not broadcast: {shapes}") from None
+    rows = [rows_of(name, x, lead, sizes[name]) for name, x in arrays.items()]
+    if "q" in arrays and robot.nq != robot.nv:
+        q = rows[list(arrays).index("q")]
+        link = _first_bad_quaternion(robot.ints, q)
+        if link >= 0:
+            k = int(robot.ints[HEADER + LINK_I * link + LINK_IQ])
+            name = robot.coordinate_names[k].removesuffix(".qx")
+            worst = np.abs(np.linalg.norm(q[:, k:k + 4], axis=1) - 1.0).argmax()
+            raise InputError(f"the quaternion (x, y, z, w) of joint {name!r} has length "
+                             f"{np.linalg.norm(q[worst, k:k + 4]):.6g}, not 1: {q[worst, k:k + 4]}")
+    return lead, *rows
+
+
+_NO_WRENCH = np.empty((1, 0))
+
+
+def wrenches(robot, f_ext, lead):
+    """Body wrenches as (count, 6 nlinks) rows in link frames; rows of no length when there are none.
+
+    Raises
+    ------
+    InputError
+        An unknown body, a shape that does not fit, or an entry that is not finite.
+    """
+    count = int(np.prod(lead))
+    if f_ext is None:
+        return _NO_WRENCH if count == 1 else np.empty((count, 0))
+    out = np.zeros((count, int(robot.ints[N_LINKS]), 6))
+    if isinstance(f_ext, dict):
+        named = {robot.body_index(name): as_floats(f"f_ext[{name!r}]", F, 6) for name, F in f_ext.items()}
+    else:
+        f_ext = np.asarray(f_ext, dtype=np.float64)
+        if f_ext.shape[-2:] != (robot.nbodies, 6):
+            raise InputError(f"f_ext must have shape (..., {robot.nbodies}, 6), got {f_ext.shape}")
+        named = {b: f_ext[..., b, :] for b in range(robot.nbodies)}
+    for b, F in named.items():
+        link = robot.ints[robot.ints[BODIES_AT] + BODY_I * b + BODY_LINK]
+        if link < 0:
+            continue  # a body fixed to the ground: the ground takes it
+        at = robot.ints[BODY_FLOATS_AT] + BODY_F * b
+        R, p = robot.floats[at:at + 9].reshape(3, 3), robot.floats[at + 9:at + 12]
+        F = rows_of(f"f_ext[{robot.body_names[b]!r}]", F, lead, 6)
+        force = F[:, 3:] @ R.T
+        out[:, link, :3] += F[:, :3] @ R.T + np.cross(p, force)
+        out[:, link, 3:] += force
+    return out.reshape(count, -1)

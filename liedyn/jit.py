@@ -1,0 +1,101 @@
+"""Compilation of kernels: one decorator for helpers that vanish into their callers, one for cached kernels.
+
+Numba's own cache looks at one file at a time and so returns stale code when a *callee* in another file changes, and it
+raises at import when no directory is writable. `kernel` therefore stamps its cache with every source file of the package,
+and falls back to compiling in memory. Environment: ``LIEDYN_CACHE=0`` switches the cache off; ``LIEDYN_CACHE_DIR`` (or
+Numba's own ``NUMBA_CACHE_DIR``) says where it lies; by default it is the package's ``__pycache__``, or the user's cache
+directory when the package is read-only.
+"""
+import functools
+import hashlib
+import os
+import tempfile
+from pathlib import Path
+
+from numba import njit
+from numba.core.caching import Cache, CompileResultCacheImpl
+
+PACKAGE = Path(__file__).resolve().parent
+_OPTIONS = {"fastmath": {"contract"}, "error_model": "numpy"}
+
+inline = njit(forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, **_OPTIONS)
+"""A small helper: LLVM inlines it into every kernel that calls it, so it costs nothing and needs no cache of its own."""
+
+
+@functools.cache
+def source_stamp() -> str:
+    """SHA-256 over every Python source of the package: a change in any callee makes all cached kernels stale."""
+    digest = hashlib.sha256()
+    for path in sorted(PACKAGE.rglob("*.py")):
+        digest.update(path.relative_to(PACKAGE).as_posix().encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
+
+
+def _writable(directory: Path) -> bool:
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=directory).close()
+    except OSError:
+        return False
+    return True
+
+
+@functools.cache
+def cache_directory() -> Path | None:
+    """Where compiled kernels are kept; None when the cache is switched off or nothing is writable."""
+    if os.environ.get("LIEDYN_CACHE", "1") == "0":
+        return None
+    chosen = os.environ.get("LIEDYN_CACHE_DIR") or os.environ.get("NUMBA_CACHE_DIR")
+    user = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
+    # outside the package, two installations must not overwrite each other's kernels
+    here = "liedyn_" + hashlib.sha256(str(PACKAGE).encode()).hexdigest()[:16]
+    candidates = [Path(chosen) / here] if chosen else [PACKAGE / "__pycache__", user / "liedyn" / here]
+    return next((path for path in candidates if _writable(path)), None)
+
+
+class _Locator:
+    """Numba's cache locator protocol, for one kernel."""
+
+    def __init__(self, py_func, py_file):
+        self._py_file = py_file
+        module = Path(py_file).resolve().relative_to(PACKAGE).with_suffix("")
+        self._disambiguator = "-".join(module.parts) + f"-{py_func.__code__.co_firstlineno}"
+
+    @classmethod
+    def from_function(cls, py_func, py_file):
+        return cls(py_func, py_file)
+
+    def get_cache_path(self):
+        return str(cache_directory())
+
+    def ensure_cache_path(self):
+        os.makedirs(self.get_cache_path(), exist_ok=True)
+
+    def get_source_stamp(self):
+        return source_stamp()
+
+    def get_disambiguator(self):
+        return self._disambiguator
+
+
+class _KernelCacheImpl(CompileResultCacheImpl):
+    _locator_classes = [_Locator]
+
+
+class _KernelCache(Cache):
+    _impl_class = _KernelCacheImpl
+
+
+KERNELS = []
+"""Every kernel of the library, in the order of definition (for `liedyn warmup` and for tests that count compilations)."""
+
+
+def kernel(function=None, **options):
+    """Compile lazily (nothing at import), cache on disk, and raise on nothing: kernels divide as NumPy does."""
+    if function is None:
+        return functools.partial(kernel, **options)
+    dispatcher = njit(**_OPTIONS, **options)(function)
+    if cache_directory() is not None:
+        dispatcher._cache = _KernelCache(function)
+    KERNELS.append(dispatcher)
+    return dispatcher

@@ -1,0 +1,97 @@
+"""Composite-rigid-body algorithm: the joint-space inertia matrix (Featherstone 2008, section 6.2), world coordinates.
+
+Composite inertias add up without a transform; each column of M is then the momentum that one unit of joint speed gives
+to all it carries, felt at every joint on the way to the ground.
+"""
+import numpy as np
+
+from liedyn.boundary import states
+from liedyn.jit import kernel
+from liedyn.lie.algebra import dot6, inertia_in_parent, inertia_times
+from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, store
+from liedyn.tree.batches import gather, scatter
+from liedyn.tree.kinematics import S, of_dof, world_pose, world_positions, world_size
+from liedyn.tree.records import (
+    armature, dof_count, dof_total, first_dof, get6, get_inertia, inertia, link_count, parent, previous_dof, put_inertia,
+)
+
+INERTIA = 10  # numbers per link beyond the shared workspace: composite inertia (m, h, J)
+
+
+@kernel
+def crba_kernel(lane, ints, floats, q, work, M):
+    """M(q), nv x nv, armatures on its diagonal."""
+    world_positions(lane, ints, floats, q, work)
+    n, nv, base = link_count(ints), dof_total(ints), world_size(ints)
+    for k in range(nv * nv):
+        store(lane, M, k, 0.0)
+    for i in range(n):
+        put_inertia(lane, work, base + INERTIA * i, inertia_in_parent(world_pose(lane, work, i), inertia(ints, floats, i)))
+    for i in range(n - 1, -1, -1):
+        c = base + INERTIA * i
+        I = get_inertia(lane, work, c)
+        for j in range(first_dof(ints, i), first_dof(ints, i) + dof_count(ints, i)):
+            Sj = get6(lane, work, of_dof(ints, j, S))
+            carried = inertia_times(I, Sj)
+            store(lane, M, j * nv + j, dot6(carried, Sj) + armature(ints, floats, j))
+            k = previous_dof(ints, j)
+            while k >= 0:
+                inertia_kj = dot6(carried, get6(lane, work, of_dof(ints, k, S)))
+                store(lane, M, k * nv + j, inertia_kj)
+                store(lane, M, j * nv + k, inertia_kj)
+                k = previous_dof(ints, k)
+        if parent(ints, i) >= 0:
+            up = base + INERTIA * parent(ints, i)
+            for k in range(INERTIA):
+                store(lane, work, up + k, load(lane, work, up + k) + load(lane, work, c + k))
+
+
+@kernel
+def crba_states(ints, floats, q, M):
+    """`crba_kernel` on each row; M has one row of nv * nv numbers per state."""
+    count = q.shape[0]
+    work = np.empty((world_size(ints) + INERTIA * link_count(ints)) * WIDTH)
+    q_w, M_w = np.empty(q.shape[1] * WIDTH), np.empty(M.shape[1] * WIDTH)
+    whole = count - count % WIDTH
+    for b in range(0, whole, WIDTH):
+        gather(q, b, q_w)
+        crba_kernel(LANES, ints, floats, q_w, work, M_w)
+        scatter(M_w, b, M)
+    for b in range(whole, count):
+        crba_kernel(SCALAR, ints, floats, q[b], work, M[b])
+
+
+def crba(robot, q):
+    """Joint-space inertia matrix of the open tree by the composite-rigid-body algorithm.
+
+    Parameters
+    ----------
+    robot : Robot
+    q : array_like, shape (..., nq)
+        Configuration [rad, m; quaternions (x, y, z, w)].
+
+    Returns
+    -------
+    M : ndarray, shape (..., nv, nv)
+        Symmetric inertia matrix [kg m^2, kg m, kg], joint armatures on its diagonal.
+
+    Raises
+    ------
+    InputError
+        A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
+
+    Notes
+    -----
+    Featherstone 2008, section 6.2.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> panda = ld.load("panda")
+    >>> ld.crba(panda, ld.neutral(panda)).shape
+    (7, 7)
+    """
+    lead, q = states(robot, q=q)
+    M = np.empty((len(q), robot.nv * robot.nv))
+    crba_states(robot.ints, robot.floats, q, M)
+    return M.reshape(lead + (robot.nv, robot.nv))

@@ -1,0 +1,189 @@
+"""The five primitive joints: pose, twist, generalised force, spring. Every other joint is a chain of them.
+
+The motion of a joint is f = M exp(S q): fixed placement, then a screw of the child's own frame. S is constant there, so
+no recursion needs a derivative of S. Revolute, prismatic and helical joints move about and along z.
+"""
+import math
+
+from numba.extending import intrinsic
+
+from liedyn.jit import inline
+from liedyn.lie.algebra import (
+    about_z, add, dot, quaternion_rotation, rotate, rotate_rotation, scale, unrotate,
+)
+from liedyn.lie.lanes import atan2, lanewise, load, sincos, splat, sqrt, store
+from liedyn.model.packed import FREE, HELICAL, PRISMATIC, REVOLUTE, SPHERICAL
+from liedyn.tree.records import (
+    accumulate3, damping, dof_count, dof_total, first_dof, first_q, get3, kind, pitch, placement, put3, rest, stiffness, zero3,
+)
+
+
+@inline
+def joint_pose(lane, ints, floats, i, q):
+    """f = M exp(S q): the pose of link i in its parent."""
+    R, p = placement(lane, ints, floats, i)
+    joint, k = kind(ints, i), first_q(ints, i)
+    if joint == REVOLUTE:
+        s, c = sincos(load(lane, q, k))
+        return about_z(R, s, c), p
+    if joint == PRISMATIC:
+        return R, add(p, scale(load(lane, q, k), (R[2], R[5], R[8])))
+    if joint == HELICAL:
+        angle = load(lane, q, k)
+        s, c = sincos(angle)
+        return about_z(R, s, c), add(p, scale(pitch(ints, floats, i) * angle, (R[2], R[5], R[8])))
+    turned = rotate_rotation(
+        R, quaternion_rotation(load(lane, q, k), load(lane, q, k + 1), load(lane, q, k + 2), load(lane, q, k + 3)))
+    if joint == FREE:
+        p = add(p, rotate(R, get3(lane, q, k + 4)))
+    return turned, p
+
+
+@inline
+def joint_twist(lane, ints, floats, i, v):
+    """S v, the twist of link i relative to its parent, in the link's frame."""
+    joint, k = kind(ints, i), first_dof(ints, i)
+    zero = splat(lane, 0.0)
+    x = load(lane, v, k)
+    if joint == REVOLUTE:
+        return (zero, zero, x), zero3(lane)
+    if joint == PRISMATIC:
+        return zero3(lane), (zero, zero, x)
+    if joint == HELICAL:
+        return (zero, zero, x), (zero, zero, pitch(ints, floats, i) * x)
+    if joint == SPHERICAL:
+        return get3(lane, v, k), zero3(lane)
+    return get3(lane, v, k), get3(lane, v, k + 3)
+
+
+@inline
+def put_joint_force(lane, ints, floats, i, F, tau):
+    """tau = S^T F, for the wrench F that passes through joint i, in the link's frame."""
+    joint, k = kind(ints, i), first_dof(ints, i)
+    if joint == REVOLUTE:
+        store(lane, tau, k, F[0][2])
+    elif joint == PRISMATIC:
+        store(lane, tau, k, F[1][2])
+    elif joint == HELICAL:
+        store(lane, tau, k, F[0][2] + pitch(ints, floats, i) * F[1][2])
+    else:
+        put3(lane, tau, k, F[0])
+        if joint == FREE:
+            put3(lane, tau, k + 3, F[1])
+
+
+# ---- springs and dampers: tau_joint = -damping v - dV/dq
+
+
+@inline
+def rotation_vector(lane, x, y, z, w):
+    """log of the quaternion (x, y, z, w), in the half-turn |log| <= pi, continuous through the identity."""
+    # 2 atan(n / w) / n without a branch; the tiny terms keep 0/0 away and give w = 0 (half a turn) a sign
+    n = sqrt(x * x + y * y + z * z + 1e-300)
+    size = sqrt(w * w + 1e-300)
+    k = 2.0 * (w + 1e-150) / size * atan2(n, size) / n
+    return (k * x, k * y, k * z)
+
+
+@inline
+def spring_rotation(lane, ints, floats, i, q):
+    """phi = log(rest^-1 q) of a spherical or free joint, a rotation vector in the child's frame."""
+    k = first_q(ints, i)
+    x, y, z, w = load(lane, q, k), load(lane, q, k + 1), load(lane, q, k + 2), load(lane, q, k + 3)
+    a, b = rest(ints, floats, k), rest(ints, floats, k + 1)
+    c, d = rest(ints, floats, k + 2), rest(ints, floats, k + 3)
+    return rotation_vector(lane,
+                           d * x - a * w - b * z + c * y,
+                           d * y - b * w - c * x + a * z,
+                           d * z - c * w - a * y + b * x,
+                           d * w + a * x + b * y + c * z)
+
+
+@inline
+def spring_shift(lane, ints, floats, i, q):
+    """R^T (p - p_rest) of a free joint: the displacement of its linear spring in the child's frame."""
+    k = first_q(ints, i)
+    R = quaternion_rotation(load(lane, q, k), load(lane, q, k + 1), load(lane, q, k + 2), load(lane, q, k + 3))
+    p = get3(lane, q, k + 4)
+    return unrotate(R, (p[0] - rest(ints, floats, k + 4), p[1] - rest(ints, floats, k + 5), p[2] - rest(ints, floats, k + 6)))
+
+
+@inline
+def spring_energy(lane, ints, floats, i, q):
+    """V = k |log(rest^-1 q)|^2 / 2 of joint i."""
+    j = first_dof(ints, i)
+    k = stiffness(ints, floats, j)
+    if dof_count(ints, i) == 1:
+        x = load(lane, q, first_q(ints, i)) - rest(ints, floats, first_q(ints, i))
+        return 0.5 * k * x * x
+    phi = spring_rotation(lane, ints, floats, i, q)
+    energy = 0.5 * k * dot(phi, phi)
+    if kind(ints, i) == FREE:
+        shift = spring_shift(lane, ints, floats, i, q)
+        energy = energy + 0.5 * stiffness(ints, floats, j + 3) * dot(shift, shift)
+    return energy
+
+
+@inline
+def accumulate_springs(lane, ints, floats, i, q, v, sign, tau):
+    """tau += sign (damping v + dV/dq): what spring and damper of joint i take up (sign +1) or give (sign -1)."""
+    j = first_dof(ints, i)
+    for d in range(j, j + dof_count(ints, i)):
+        store(lane, tau, d, load(lane, tau, d) + sign * damping(ints, floats, d) * load(lane, v, d))
+    if dof_count(ints, i) == 1:
+        k = first_q(ints, i)
+        stretch = load(lane, q, k) - rest(ints, floats, k)
+        store(lane, tau, j, load(lane, tau, j) + sign * stiffness(ints, floats, j) * stretch)
+    elif stiffness(ints, floats, j) != 0.0:
+        # dV/dq in the tangent at q is k phi itself: an isotropic torsion spring pulls along its own axis
+        phi = spring_rotation(lane, ints, floats, i, q)
+        accumulate3(lane, tau, j, scale(sign * stiffness(ints, floats, j), phi))
+    if kind(ints, i) == FREE and stiffness(ints, floats, j + 3) != 0.0:
+        shift = spring_shift(lane, ints, floats, i, q)
+        accumulate3(lane, tau, j + 3, scale(sign * stiffness(ints, floats, j + 3), shift))
+
+
+def _inverse_jacobian_coefficient(theta2):
+    """(1 - (theta/2) cot(theta/2)) / theta^2, a series in theta^2 near zero (Bernoulli numbers)."""
+    if theta2 < 0.1:
+        return 1 / 12 + theta2 * (1 / 720 + theta2 * (1 / 30240 + theta2 * (
+            1 / 1209600 + theta2 * (1 / 47900160 + theta2 * 691 / 1307674368000))))
+    half = 0.5 * math.sqrt(theta2)
+    return (1.0 - half / math.tan(half)) / theta2
+
+
+@intrinsic
+def inverse_jacobian_coefficient(typing, theta2):
+    """The coefficient of [phi]^2 in J_r^-1(phi), for theta2 = |phi|^2; float or lanes."""
+    return lanewise(_inverse_jacobian_coefficient, theta2)
+
+
+@inline
+def accumulate_spring_derivatives(lane, ints, floats, i, q, dtau_dq):
+    """dtau_dq += the derivative of dV/dq of joint i, tangent at q: k J_r^-1(phi), and k (1, [shift]) for a free joint."""
+    j, nv = first_dof(ints, i), dof_total(ints)
+    k = stiffness(ints, floats, j)
+    if dof_count(ints, i) == 1:
+        store(lane, dtau_dq, j * nv + j, load(lane, dtau_dq, j * nv + j) + k)
+    elif k != 0.0:
+        phi = spring_rotation(lane, ints, floats, i, q)
+        c = k * inverse_jacobian_coefficient(dot(phi, phi))
+        x, y, z = phi
+        # k (1 + [phi]/2 + c [phi]^2), row by row
+        accumulate3(lane, dtau_dq, j * nv + j,
+                    (k - c * (y * y + z * z), c * x * y - 0.5 * k * z, c * x * z + 0.5 * k * y))
+        accumulate3(lane, dtau_dq, (j + 1) * nv + j,
+                    (c * x * y + 0.5 * k * z, k - c * (x * x + z * z), c * y * z - 0.5 * k * x))
+        accumulate3(lane, dtau_dq, (j + 2) * nv + j,
+                    (c * x * z - 0.5 * k * y, c * y * z + 0.5 * k * x, k - c * (x * x + y * y)))
+    if kind(ints, i) == FREE and stiffness(ints, floats, j + 3) != 0.0:
+        # the shift s = R^T (p - p_rest) changes by s x w + v
+        k = stiffness(ints, floats, j + 3)
+        x, y, z = scale(k, spring_shift(lane, ints, floats, i, q))
+        zero, one = splat(lane, 0.0), splat(lane, k)
+        accumulate3(lane, dtau_dq, (j + 3) * nv + j, (zero, -z, y))
+        accumulate3(lane, dtau_dq, (j + 4) * nv + j, (z, zero, -x))
+        accumulate3(lane, dtau_dq, (j + 5) * nv + j, (-y, x, zero))
+        accumulate3(lane, dtau_dq, (j + 3) * nv + j + 3, (one, zero, zero))
+        accumulate3(lane, dtau_dq, (j + 4) * nv + j + 3, (zero, one, zero))
+        accumulate3(lane, dtau_dq, (j + 5) * nv + j + 3, (zero, zero, one))

@@ -1,0 +1,230 @@
+"""Kinematics of a tree in world coordinates: what Jacobians, inertia matrix, derivatives and loops share.
+
+Everything is a spatial vector at the world's origin, so that nothing has to be carried from frame to frame afterwards:
+the columns S_j of all body Jacobians, and the rates that the derivatives need (Singh, Russell and Wensing 2022, eq. 17-20),
+with p the parent of the link i that degree of freedom j moves:
+
+    Psi_dot_j = ad(V_p, S_j)      Psi_ddot_j = ad(A_p, S_j) + ad(V_p, Psi_dot_j)      S_dot_j = ad(V_i, S_j)
+
+A turn by S_j of all that lies beyond joint j changes a body twist, seen in the body, by exactly Psi_dot_j: the parent
+stays behind. Accelerations contain gravity (the ground accelerates upward).
+"""
+import numpy as np
+
+from liedyn.boundary import states
+from liedyn.jit import inline, kernel
+from liedyn.lie.algebra import Ad, ad, add, add6, compose, cross, scale, scale6
+from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load
+from liedyn.model.packed import ANGULAR, LINEAR
+from liedyn.tree.batches import gather, scatter
+from liedyn.tree.joints import joint_pose
+from liedyn.tree.records import (
+    body_count, body_link, body_placement, dof_column, dof_count, dof_link, dof_total, dof_type, first_dof, get6, get_pose, link_count,
+    parent, pitch, put6, put_pose, upward, zero3, zero6,
+)
+
+# the shared part of a workspace: LINK numbers per link, then DOF numbers per degree of freedom
+LINK, POSE, TWIST, ACCELERATION = 24, 0, 12, 18
+DOF, S, PSI_DOT, PSI_DDOT, S_DOT = 24, 0, 6, 12, 18
+
+
+@inline
+def world_size(ints):
+    """Numbers in the shared part of a workspace."""
+    return LINK * link_count(ints) + DOF * dof_total(ints)
+
+
+@inline
+def of_link(i, what):
+    return LINK * i + what
+
+
+@inline
+def of_dof(ints, j, what):
+    return LINK * link_count(ints) + DOF * j + what
+
+
+@inline
+def world_pose(lane, work, i):
+    return get_pose(lane, work, of_link(i, POSE))
+
+
+@inline
+def twist_of(lane, work, i):
+    """Twist of link i, -1 for the ground."""
+    if i < 0:
+        return zero6(lane)
+    return get6(lane, work, of_link(i, TWIST))
+
+
+@inline
+def acceleration_of(lane, floats, work, i):
+    """Acceleration of link i with gravity, -1 for the ground."""
+    if i < 0:
+        return upward(lane, floats)
+    return get6(lane, work, of_link(i, ACCELERATION))
+
+
+@inline
+def screw(lane, ints, floats, X, j):
+    """S_j in world coordinates, for the pose X of the link it moves."""
+    R, p = X
+    c = dof_column(ints, j)
+    # the column is known at run time only; a tuple has no run-time index that costs nothing
+    axis = (R[2], R[5], R[8]) if c == 2 else ((R[1], R[4], R[7]) if c == 1 else (R[0], R[3], R[6]))
+    if dof_type(ints, j) == LINEAR:
+        return zero3(lane), axis
+    moment = cross(p, axis)
+    if dof_type(ints, j) == ANGULAR:
+        return axis, moment
+    return axis, add(moment, scale(pitch(ints, floats, dof_link(ints, j)), axis))
+
+
+@kernel
+def world_positions(lane, ints, floats, q, work):
+    """Poses of all links and the screws S_j."""
+    for i in range(link_count(ints)):
+        X = joint_pose(lane, ints, floats, i, q)
+        if parent(ints, i) >= 0:
+            X = compose(world_pose(lane, work, parent(ints, i)), X)
+        put_pose(lane, work, of_link(i, POSE), X)
+        for j in range(first_dof(ints, i), first_dof(ints, i) + dof_count(ints, i)):
+            put6(lane, work, of_dof(ints, j, S), screw(lane, ints, floats, X, j))
+
+
+@kernel
+def world_velocities(lane, ints, v, work):
+    """Twists V_i, and Psi_dot_j and S_dot_j; needs `world_positions`."""
+    for i in range(link_count(ints)):
+        Vp = twist_of(lane, work, parent(ints, i))
+        V = Vp
+        for j in range(first_dof(ints, i), first_dof(ints, i) + dof_count(ints, i)):
+            V = add6(V, scale6(load(lane, v, j), get6(lane, work, of_dof(ints, j, S))))
+        put6(lane, work, of_link(i, TWIST), V)
+        for j in range(first_dof(ints, i), first_dof(ints, i) + dof_count(ints, i)):
+            Sj = get6(lane, work, of_dof(ints, j, S))
+            put6(lane, work, of_dof(ints, j, PSI_DOT), ad(Vp, Sj))
+            put6(lane, work, of_dof(ints, j, S_DOT), ad(V, Sj))
+
+
+@kernel
+def world_accelerations(lane, ints, floats, v, a, work):
+    """Accelerations A_i with gravity, and Psi_ddot_j; needs `world_velocities`."""
+    for i in range(link_count(ints)):
+        Vp = twist_of(lane, work, parent(ints, i))
+        Ap = acceleration_of(lane, floats, work, parent(ints, i))
+        A = Ap
+        for j in range(first_dof(ints, i), first_dof(ints, i) + dof_count(ints, i)):
+            Sj = get6(lane, work, of_dof(ints, j, S))
+            A = add6(A, add6(scale6(load(lane, a, j), Sj), scale6(load(lane, v, j), get6(lane, work, of_dof(ints, j, S_DOT)))))
+            psi_dot = get6(lane, work, of_dof(ints, j, PSI_DOT))
+            put6(lane, work, of_dof(ints, j, PSI_DDOT), add6(ad(Ap, Sj), ad(Vp, psi_dot)))
+        put6(lane, work, of_link(i, ACCELERATION), A)
+
+
+@inline
+def body_pose(lane, ints, floats, work, b):
+    """World pose of body b, in its own declared frame; needs `world_positions`."""
+    X = body_placement(lane, ints, floats, b)
+    if body_link(ints, b) < 0:
+        return X
+    return compose(world_pose(lane, work, body_link(ints, b)), X)
+
+
+@kernel
+def forward_kinematics_kernel(lane, ints, floats, q, work, poses):
+    """World poses of all bodies, twelve numbers each: R row by row, then p."""
+    world_positions(lane, ints, floats, q, work)
+    for b in range(body_count(ints)):
+        put_pose(lane, poses, 12 * b, body_pose(lane, ints, floats, work, b))
+
+
+@kernel
+def forward_kinematics_states(ints, floats, q, poses):
+    """`forward_kinematics_kernel` on each row."""
+    count = q.shape[0]
+    work = np.empty(world_size(ints) * WIDTH)
+    q_w, poses_w = np.empty(q.shape[1] * WIDTH), np.empty(poses.shape[1] * WIDTH)
+    whole = count - count % WIDTH
+    for b in range(0, whole, WIDTH):
+        gather(q, b, q_w)
+        forward_kinematics_kernel(LANES, ints, floats, q_w, work, poses_w)
+        scatter(poses_w, b, poses)
+    for b in range(whole, count):
+        forward_kinematics_kernel(SCALAR, ints, floats, q[b], work, poses[b])
+
+
+def forward_kinematics(robot, q):
+    """Poses of all bodies in the world.
+
+    Parameters
+    ----------
+    robot : Robot
+    q : array_like, shape (..., nq)
+        Configuration [rad, m; quaternions (x, y, z, w)].
+
+    Returns
+    -------
+    poses : ndarray, shape (..., nbodies, 4, 4)
+        Homogeneous transforms from body to world coordinates [m], in the order of ``robot.body_names``.
+
+    Raises
+    ------
+    InputError
+        A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
+
+    Notes
+    -----
+    Product of exponentials, joint by joint: f = M exp(S q) (Spencer 2004, A.2).
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> panda = ld.load("panda")
+    >>> ld.forward_kinematics(panda, ld.neutral(panda)).shape[1:]
+    (4, 4)
+    """
+    lead, q = states(robot, q=q)
+    numbers = np.empty((len(q), 12 * robot.nbodies))
+    forward_kinematics_states(robot.ints, robot.floats, q, numbers)
+    numbers = numbers.reshape(lead + (robot.nbodies, 12))
+    poses = np.zeros(lead + (robot.nbodies, 4, 4))
+    poses[..., :3, :3] = numbers[..., :9].reshape(lead + (robot.nbodies, 3, 3))
+    poses[..., :3, 3] = numbers[..., 9:]
+    poses[..., 3, 3] = 1.0
+    return poses
+
+
+def pose(robot, q, body):
+    """Pose of one body in the world.
+
+    Parameters
+    ----------
+    robot : Robot
+    q : array_like, shape (..., nq)
+        Configuration [rad, m; quaternions (x, y, z, w)].
+    body : str
+        Name of the body.
+
+    Returns
+    -------
+    T : ndarray, shape (..., 4, 4)
+        Homogeneous transform from body to world coordinates [m].
+
+    Raises
+    ------
+    InputError
+        An unknown body, a shape that does not fit, or an entry that is not finite.
+
+    Notes
+    -----
+    Spencer 2004, A.2.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> panda = ld.load("panda")
+    >>> ld.pose(panda, ld.neutral(panda), panda.body_names[0]).shape
+    (4, 4)
+    """
+    return forward_kinematics(robot, q)[..., robot.body_index(body), :, :]

@@ -1,0 +1,258 @@
+"""Reading the packed model and the workspace inside kernels (layout: `liedyn.model.packed`)."""
+from liedyn.jit import inline
+from liedyn.lie.lanes import load, splat, store
+from liedyn.model.packed import (
+    BODIES_AT, BODY_F, BODY_FLOATS_AT, BODY_I, BODY_LINK, DOF_ARMATURE, DOF_COLUMN, DOF_DAMPING, DOF_F, DOF_FLOATS_AT, DOF_I,
+    DOF_LINK, DOF_PREVIOUS, DOF_STIFFNESS, DOF_TYPE, DOFS_AT, HEADER, LINK_F, LINK_FLOATS_AT, LINK_I, LINK_IQ, LINK_IV,
+    LINK_MASS, LINK_NV, LINK_PARENT, LINK_PITCH, LINK_PRIMITIVE, N_BODIES, N_LINKS, NV, REST_AT,
+)
+
+
+# ---- vectors, twists and poses stored as consecutive numbers
+
+
+@inline
+def get3(lane, x, k):
+    return (load(lane, x, k), load(lane, x, k + 1), load(lane, x, k + 2))
+
+
+@inline
+def get6(lane, x, k):
+    return (get3(lane, x, k), get3(lane, x, k + 3))
+
+
+@inline
+def get_symmetric(lane, x, k):
+    return (load(lane, x, k), load(lane, x, k + 1), load(lane, x, k + 2),
+            load(lane, x, k + 3), load(lane, x, k + 4), load(lane, x, k + 5))
+
+
+@inline
+def get9(lane, x, k):
+    return (load(lane, x, k), load(lane, x, k + 1), load(lane, x, k + 2),
+            load(lane, x, k + 3), load(lane, x, k + 4), load(lane, x, k + 5),
+            load(lane, x, k + 6), load(lane, x, k + 7), load(lane, x, k + 8))
+
+
+@inline
+def get_pose(lane, x, k):
+    return (get9(lane, x, k), get3(lane, x, k + 9))
+
+
+@inline
+def put3(lane, x, k, a):
+    store(lane, x, k, a[0])
+    store(lane, x, k + 1, a[1])
+    store(lane, x, k + 2, a[2])
+
+
+@inline
+def put6(lane, x, k, V):
+    put3(lane, x, k, V[0])
+    put3(lane, x, k + 3, V[1])
+
+
+@inline
+def put_symmetric(lane, x, k, S):
+    put3(lane, x, k, (S[0], S[1], S[2]))
+    put3(lane, x, k + 3, (S[3], S[4], S[5]))
+
+
+@inline
+def put9(lane, x, k, R):
+    put3(lane, x, k, (R[0], R[1], R[2]))
+    put3(lane, x, k + 3, (R[3], R[4], R[5]))
+    put3(lane, x, k + 6, (R[6], R[7], R[8]))
+
+
+@inline
+def put_pose(lane, x, k, X):
+    put9(lane, x, k, X[0])
+    put3(lane, x, k + 9, X[1])
+
+
+@inline
+def accumulate3(lane, x, k, a):
+    """x[k:k+3] += a."""
+    put3(lane, x, k, (load(lane, x, k) + a[0], load(lane, x, k + 1) + a[1], load(lane, x, k + 2) + a[2]))
+
+
+@inline
+def accumulate6(lane, x, k, F):
+    """x[k:k+6] += F."""
+    accumulate3(lane, x, k, F[0])
+    accumulate3(lane, x, k + 3, F[1])
+
+
+@inline
+def get_inertia(lane, x, k):
+    """An inertia (m, h, J) stored as ten numbers."""
+    return (load(lane, x, k), get3(lane, x, k + 1), get_symmetric(lane, x, k + 4))
+
+
+@inline
+def put_inertia(lane, x, k, I):
+    store(lane, x, k, I[0])
+    put3(lane, x, k + 1, I[1])
+    put_symmetric(lane, x, k + 4, I[2])
+
+
+# ---- constants of the model, in every lane
+
+
+@inline
+def splat3(lane, a):
+    return (splat(lane, a[0]), splat(lane, a[1]), splat(lane, a[2]))
+
+
+@inline
+def zero3(lane):
+    return splat3(lane, (0.0, 0.0, 0.0))
+
+
+@inline
+def zero6(lane):
+    return (zero3(lane), zero3(lane))
+
+
+@inline
+def constant3(lane, floats, k):
+    return (splat(lane, floats[k]), splat(lane, floats[k + 1]), splat(lane, floats[k + 2]))
+
+
+@inline
+def constant_pose(lane, floats, k):
+    """A pose of the model: R row by row, then p."""
+    return ((splat(lane, floats[k]), splat(lane, floats[k + 1]), splat(lane, floats[k + 2]),
+             splat(lane, floats[k + 3]), splat(lane, floats[k + 4]), splat(lane, floats[k + 5]),
+             splat(lane, floats[k + 6]), splat(lane, floats[k + 7]), splat(lane, floats[k + 8])),
+            constant3(lane, floats, k + 9))
+
+
+@inline
+def upward(lane, floats):
+    """The spatial acceleration (0, -g) of the ground that stands for gravity (Featherstone 2008, section 5.3)."""
+    return (zero3(lane), splat3(lane, (-floats[0], -floats[1], -floats[2])))
+
+
+# ---- links
+
+
+@inline
+def link_count(ints):
+    return ints[N_LINKS]
+
+
+@inline
+def dof_total(ints):
+    """nv, all degrees of freedom of the tree."""
+    return ints[NV]
+
+
+@inline
+def parent(ints, i):
+    return ints[HEADER + LINK_I * i + LINK_PARENT]
+
+
+@inline
+def kind(ints, i):
+    return ints[HEADER + LINK_I * i + LINK_PRIMITIVE]
+
+
+@inline
+def first_q(ints, i):
+    return ints[HEADER + LINK_I * i + LINK_IQ]
+
+
+@inline
+def first_dof(ints, i):
+    return ints[HEADER + LINK_I * i + LINK_IV]
+
+
+@inline
+def dof_count(ints, i):
+    return ints[HEADER + LINK_I * i + LINK_NV]
+
+
+@inline
+def placement(lane, ints, floats, i):
+    return constant_pose(lane, floats, ints[LINK_FLOATS_AT] + LINK_F * i)
+
+
+@inline
+def inertia(ints, floats, i):
+    """(m, h, J) of a link at its own origin, as plain floats."""
+    k = ints[LINK_FLOATS_AT] + LINK_F * i + LINK_MASS
+    return (floats[k], (floats[k + 1], floats[k + 2], floats[k + 3]),
+            (floats[k + 4], floats[k + 5], floats[k + 6], floats[k + 7], floats[k + 8], floats[k + 9]))
+
+
+@inline
+def pitch(ints, floats, i):
+    """Advance of a helical joint, m/rad."""
+    return floats[ints[LINK_FLOATS_AT] + LINK_F * i + LINK_PITCH]
+
+
+# ---- degrees of freedom
+
+
+@inline
+def dof_link(ints, j):
+    return ints[ints[DOFS_AT] + DOF_I * j + DOF_LINK]
+
+
+@inline
+def dof_type(ints, j):
+    return ints[ints[DOFS_AT] + DOF_I * j + DOF_TYPE]
+
+
+@inline
+def dof_column(ints, j):
+    return ints[ints[DOFS_AT] + DOF_I * j + DOF_COLUMN]
+
+
+@inline
+def previous_dof(ints, j):
+    """The next degree of freedom towards the ground, -1 at its end."""
+    return ints[ints[DOFS_AT] + DOF_I * j + DOF_PREVIOUS]
+
+
+@inline
+def armature(ints, floats, j):
+    return floats[ints[DOF_FLOATS_AT] + DOF_F * j + DOF_ARMATURE]
+
+
+@inline
+def damping(ints, floats, j):
+    return floats[ints[DOF_FLOATS_AT] + DOF_F * j + DOF_DAMPING]
+
+
+@inline
+def stiffness(ints, floats, j):
+    return floats[ints[DOF_FLOATS_AT] + DOF_F * j + DOF_STIFFNESS]
+
+
+@inline
+def rest(ints, floats, k):
+    """Coordinate k (0 <= k < nq) of the configuration in which the springs are slack."""
+    return floats[ints[REST_AT] + k]
+
+
+# ---- bodies, as the user declared them
+
+
+@inline
+def body_count(ints):
+    return ints[N_BODIES]
+
+
+@inline
+def body_link(ints, b):
+    """The link that carries body b, -1 for the ground."""
+    return ints[ints[BODIES_AT] + BODY_I * b + BODY_LINK]
+
+
+@inline
+def body_placement(lane, ints, floats, b):
+    """The pose of body b in its link, or in the world if it is fixed to the ground."""
+    return constant_pose(lane, floats, ints[BODY_FLOATS_AT] + BODY_F * b)

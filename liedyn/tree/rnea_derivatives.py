@@ -1,0 +1,216 @@
+"""Derivatives of inverse dynamics, with M as a by-product, in one pass: closed forms for any joint.
+
+Singh, Russell and Wensing 2022 (IEEE RA-L 7(2), eq. 25-28), world coordinates. With I, B, F the composite inertia,
+Coriolis matrix and wrench of all that joint j carries, for every degree of freedom i on the way from j to the ground:
+
+    dtau_i/dq_j = S_i . (I Psi_ddot_j + 2 B Psi_dot_j + S_j x* F)     dtau_j/dq_i = S_j . (I Psi_ddot_i + 2 B Psi_dot_i)
+    dtau_i/dv_j = S_i . (2 B S_j + I (Psi_dot_j + S_dot_j))           dtau_j/dv_i = S_j . (2 B S_i + I (Psi_dot_i + S_dot_i))
+    M_ij = S_i . I S_j
+
+Within one joint the term in F is absent: its own screws turn with the wrench. B needs only 12 numbers, not 36: with
+D = sum m rdot r^T over all particles and P the linear momentum, B (w, v) = (tr(D) w - D w, w x P).
+"""
+import numpy as np
+
+from liedyn.boundary import states, wrenches
+from liedyn.jit import inline, kernel
+from liedyn.lie.algebra import (
+    Ad_dual_inverse, add, add6, cross, dot, dot6, inertia_in_parent, inertia_times, minus_ad_dual, rotate, scale, scale6,
+    sub, sub6, unrotate,
+)
+from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, store
+from liedyn.tree.batches import gather, scatter
+from liedyn.tree.joints import accumulate_spring_derivatives
+from liedyn.tree.kinematics import (
+    PSI_DDOT, PSI_DOT, S, S_DOT, acceleration_of, of_dof, twist_of, world_accelerations, world_pose, world_positions,
+    world_size, world_velocities,
+)
+from liedyn.tree.records import (
+    armature, damping, dof_count, dof_total, first_dof, get3, get6, get9, get_inertia, inertia, link_count, parent,
+    previous_dof, put3, put6, put9, put_inertia,
+)
+
+# numbers per link beyond the shared workspace: composite inertia, then D, P, then the wrench F
+COMPOSITE, D, P, F = 28, 10, 19, 22
+
+
+@inline
+def coriolis_moments(I, V):
+    """D = sum m rdot r^T and P = sum m rdot of a rigid body with twist V (both at the world's origin)."""
+    m, h, J = I
+    w, u = V
+    t = 0.5 * (J[0] + J[3] + J[5])
+    # [w] E with E = sum m r r^T = tr(J)/2 1 - J, column by column
+    c0 = cross(w, (t - J[0], -J[1], -J[2]))
+    c1 = cross(w, (-J[1], t - J[3], -J[4]))
+    c2 = cross(w, (-J[2], -J[4], t - J[5]))
+    return ((u[0] * h[0] + c0[0], u[0] * h[1] + c1[0], u[0] * h[2] + c2[0],
+             u[1] * h[0] + c0[1], u[1] * h[1] + c1[1], u[1] * h[2] + c2[1],
+             u[2] * h[0] + c0[2], u[2] * h[1] + c1[2], u[2] * h[2] + c2[2]),
+            add(scale(m, u), cross(w, h)))
+
+
+@inline
+def coriolis_times(B, V):
+    """B V."""
+    D, P = B
+    w = V[0]
+    return (sub(scale(D[0] + D[4] + D[8], w), rotate(D, w)), cross(w, P))
+
+
+@inline
+def coriolis_transpose_times(B, V):
+    """The moment part of B^T V, all there is."""
+    D, P = B
+    w, u = V
+    return add(sub(scale(D[0] + D[4] + D[8], w), unrotate(D, w)), cross(P, u))
+
+
+@inline
+def put_body_dynamics(lane, ints, floats, f_ext, i, k, work):
+    """Inertia, D, P and wrench of link i alone, in world coordinates, at work[k:]."""
+    X, V, A = world_pose(lane, work, i), twist_of(lane, work, i), acceleration_of(lane, floats, work, i)
+    I = inertia_in_parent(X, inertia(ints, floats, i))
+    B = coriolis_moments(I, V)
+    wrench = add6(inertia_times(I, A), minus_ad_dual(V, inertia_times(I, V)))
+    if f_ext.size > 0:
+        wrench = sub6(wrench, Ad_dual_inverse(X, get6(lane, f_ext, 6 * i)))
+    put_inertia(lane, work, k, I)
+    put9(lane, work, k + D, B[0])
+    put3(lane, work, k + P, B[1])
+    put6(lane, work, k + F, wrench)
+
+
+@kernel
+def composite_derivatives(lane, ints, floats, q, f_ext, work, tau, dtau_dq, dtau_dv, M):
+    """The backward pass, over a workspace in which positions, velocities and accelerations are set."""
+    n, nv, base = link_count(ints), dof_total(ints), world_size(ints)
+    for k in range(nv * nv):
+        store(lane, dtau_dq, k, 0.0)
+        store(lane, dtau_dv, k, 0.0)
+        store(lane, M, k, 0.0)
+    for i in range(n):
+        put_body_dynamics(lane, ints, floats, f_ext, i, base + COMPOSITE * i, work)
+    for i in range(n - 1, -1, -1):
+        c = base + COMPOSITE * i
+        I = get_inertia(lane, work, c)
+        B = (get9(lane, work, c + D), get3(lane, work, c + P))
+        wrench = get6(lane, work, c + F)
+        first, end = first_dof(ints, i), first_dof(ints, i) + dof_count(ints, i)
+        for j in range(first, end):
+            Sj = get6(lane, work, of_dof(ints, j, S))
+            psi_dot, psi_ddot = get6(lane, work, of_dof(ints, j, PSI_DOT)), get6(lane, work, of_dof(ints, j, PSI_DDOT))
+            S_dot = get6(lane, work, of_dof(ints, j, S_DOT))
+            carried = inertia_times(I, Sj)
+            by_q = add6(inertia_times(I, psi_ddot), scale6(2.0, coriolis_times(B, psi_dot)))
+            by_v = add6(inertia_times(I, add6(psi_dot, S_dot)), scale6(2.0, coriolis_times(B, Sj)))
+            below = scale(2.0, coriolis_transpose_times(B, Sj))
+            store(lane, tau, j, dot6(wrench, Sj))
+            for k in range(first, end):
+                Sk = get6(lane, work, of_dof(ints, k, S))
+                store(lane, dtau_dq, k * nv + j, dot6(by_q, Sk))
+                store(lane, dtau_dv, k * nv + j, dot6(by_v, Sk))
+                store(lane, M, k * nv + j, dot6(carried, Sk))
+            by_q = add6(by_q, minus_ad_dual(Sj, wrench))
+            k = previous_dof(ints, first)
+            while k >= 0:
+                Sk, Sk_dot = get6(lane, work, of_dof(ints, k, S)), get6(lane, work, of_dof(ints, k, S_DOT))
+                psk_dot, psk_ddot = get6(lane, work, of_dof(ints, k, PSI_DOT)), get6(lane, work, of_dof(ints, k, PSI_DDOT))
+                inertia_kj = dot6(carried, Sk)
+                store(lane, dtau_dq, k * nv + j, dot6(by_q, Sk))
+                store(lane, dtau_dv, k * nv + j, dot6(by_v, Sk))
+                store(lane, dtau_dq, j * nv + k, dot(below, psk_dot[0]) + dot6(carried, psk_ddot))
+                store(lane, dtau_dv, j * nv + k, dot(below, Sk[0]) + dot6(carried, add6(psk_dot, Sk_dot)))
+                store(lane, M, k * nv + j, inertia_kj)
+                store(lane, M, j * nv + k, inertia_kj)
+                k = previous_dof(ints, k)
+        if parent(ints, i) >= 0:
+            up = base + COMPOSITE * parent(ints, i)
+            for k in range(COMPOSITE):
+                store(lane, work, up + k, load(lane, work, up + k) + load(lane, work, c + k))
+    for j in range(nv):
+        store(lane, M, j * nv + j, load(lane, M, j * nv + j) + armature(ints, floats, j))
+        store(lane, dtau_dv, j * nv + j, load(lane, dtau_dv, j * nv + j) + damping(ints, floats, j))
+    for i in range(n):
+        accumulate_spring_derivatives(lane, ints, floats, i, q, dtau_dq)
+
+
+@kernel
+def rnea_derivatives_kernel(lane, ints, floats, q, v, a, f_ext, work, tau, dtau_dq, dtau_dv, M):
+    """dtau/dq, dtau/dv and M, each nv x nv; `tau` receives the rigid-body part of the generalised forces."""
+    world_positions(lane, ints, floats, q, work)
+    world_velocities(lane, ints, v, work)
+    world_accelerations(lane, ints, floats, v, a, work)
+    composite_derivatives(lane, ints, floats, q, f_ext, work, tau, dtau_dq, dtau_dv, M)
+
+
+@kernel
+def rnea_derivatives_states(ints, floats, q, v, a, f_ext, dtau_dq, dtau_dv, M):
+    """`rnea_derivatives_kernel` on each row; matrices are rows of nv * nv numbers."""
+    count, nv = q.shape[0], v.shape[1]
+    work = np.empty((world_size(ints) + COMPOSITE * link_count(ints)) * WIDTH)
+    q_w, v_w, a_w = np.empty(q.shape[1] * WIDTH), np.empty(nv * WIDTH), np.empty(nv * WIDTH)
+    f_w, tau_w = np.empty(f_ext.shape[1] * WIDTH), np.empty(nv * WIDTH)
+    dq_w, dv_w, M_w = np.empty(nv * nv * WIDTH), np.empty(nv * nv * WIDTH), np.empty(nv * nv * WIDTH)
+    whole = count - count % WIDTH
+    for b in range(0, whole, WIDTH):
+        gather(q, b, q_w)
+        gather(v, b, v_w)
+        gather(a, b, a_w)
+        gather(f_ext, b, f_w)
+        rnea_derivatives_kernel(LANES, ints, floats, q_w, v_w, a_w, f_w, work, tau_w, dq_w, dv_w, M_w)
+        scatter(dq_w, b, dtau_dq)
+        scatter(dv_w, b, dtau_dv)
+        scatter(M_w, b, M)
+    for b in range(whole, count):
+        rnea_derivatives_kernel(SCALAR, ints, floats, q[b], v[b], a[b], f_ext[b], work, tau_w,
+                                dtau_dq[b], dtau_dv[b], M[b])
+
+
+def rnea_derivatives(robot, q, v, a, f_ext=None):
+    """Derivatives of inverse dynamics with respect to configuration and velocity, and the inertia matrix.
+
+    Parameters
+    ----------
+    robot : Robot
+    q : array_like, shape (..., nq)
+        Configuration [rad, m; quaternions (x, y, z, w)].
+    v : array_like, shape (..., nv)
+        Velocity [rad/s, m/s], body-fixed for spherical and free joints.
+    a : array_like, shape (..., nv)
+        Acceleration [rad/s^2, m/s^2].
+    f_ext : dict or array_like, optional
+        Wrenches (moment, force) [N m, N] on bodies, constant in each body's own frame, as for `rnea`.
+
+    Returns
+    -------
+    dtau_dq : ndarray, shape (..., nv, nv)
+        Column j is the derivative along q exp(e_j t): in the tangent space at q, perturbed on the right.
+    dtau_dv : ndarray, shape (..., nv, nv)
+    M : ndarray, shape (..., nv, nv)
+        Inertia matrix, the derivative with respect to `a`.
+
+    Raises
+    ------
+    InputError
+        A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
+
+    Notes
+    -----
+    Singh, Russell and Wensing 2022, IEEE RA-L 7(2), eq. 25-28; springs and dampers of the joints included.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> panda = ld.load("panda")
+    >>> q = ld.neutral(panda)
+    >>> dtau_dq, dtau_dv, M = ld.rnea_derivatives(panda, q, 0 * q, 0 * q)
+    >>> bool(abs(M - ld.crba(panda, q)).max() < 1e-12)
+    True
+    """
+    lead, q, v, a = states(robot, q=q, v=v, a=a)
+    nv = robot.nv
+    dtau_dq, dtau_dv, M = (np.empty((len(q), nv * nv)) for _ in range(3))
+    rnea_derivatives_states(robot.ints, robot.floats, q, v, a, wrenches(robot, f_ext, lead), dtau_dq, dtau_dv, M)
+    shape = lead + (nv, nv)
+    return dtau_dq.reshape(shape), dtau_dv.reshape(shape), M.reshape(shape)
