@@ -1,5 +1,6 @@
 """The errors liedyn raises: each names the thing that is wrong and its value."""
 
+import contextlib
 import difflib
 
 
@@ -64,3 +65,12 @@ def suggestion(name, known):
     if near:
         return f"did you mean {' or '.join(map(repr, near))}?"
     return f"known: {', '.join(map(repr, known)) or 'none'}"
+
+
+@contextlib.contextmanager
+def errors_at(place):
+    """Put the place (a file, a table) before the text of every ModelError raised inside."""
+    try:
+        yield
+    except ModelError as error:
+        raise ModelError(f"{place}: {error}") from None

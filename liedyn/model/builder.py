@@ -73,7 +73,7 @@ class Builder:
             inertia = np.diag(validation.numbers(owner, "inertia", inertia, (3,)))
         self._bodies.append(Body(
             name,
-            float(validation.not_negative(owner, "mass", mass)),
+            validation.mass(owner, mass),
             validation.numbers(owner, "com", com, (3,)),
             validation.inertia(owner, inertia),
         ))
@@ -103,8 +103,8 @@ class Builder:
             Lowest and highest values of the coordinates.
         velocity_limit, effort_limit : float or array_like, shape (nv,), optional
         armature, damping, stiffness : float or array_like, shape (nv,)
-            Rotor inertia, viscous damping, spring stiffness. Spherical and free joints want equal stiffness in all three
-            directions (of rotation, and of translation).
+            Rotor inertia, viscous damping, spring stiffness. Spherical and free joints want equal stiffness in all
+            three directions (of rotation, and of translation).
         rest : float or array_like, shape (nq,), optional
             Where the springs are at rest; default neutral.
 
@@ -115,25 +115,23 @@ class Builder:
         """
         owner = f"joint {validation.text('joint', 'name', name)!r}"
         form = JOINT_KINDS[validation.choice(owner, "kind", kind, JOINT_KINDS)]
-        nv, infinite = form.nv, np.full(form.nv, np.inf)
+        nv = form.nv
         self._joints.append(Joint(
             name, kind, validation.text(owner, "parent", parent), validation.text(owner, "child", child),
             placement=validation.pose(owner, "placement", placement),
             axes=validation.axes(owner, kind, form, (axis, axis2)),
             pitch=validation.pitch(owner, kind, pitch),
             limits=validation.limits(owner, limits, form.nq),
-            velocity_limit=infinite if velocity_limit is None else _positive(owner, "velocity_limit", velocity_limit, nv),
-            effort_limit=infinite if effort_limit is None else _positive(owner, "effort_limit", effort_limit, nv),
-            armature=_positive(owner, "armature", armature, nv),
-            damping=_positive(owner, "damping", damping, nv),
-            stiffness=validation.isotropic_stiffness(
-                owner, form, validation.per_dof(owner, "stiffness", stiffness, nv)
-            ),
+            velocity_limit=validation.bound(owner, "velocity_limit", velocity_limit, nv),
+            effort_limit=validation.bound(owner, "effort_limit", effort_limit, nv),
+            armature=validation.not_negative(owner, "armature", armature, nv),
+            damping=validation.not_negative(owner, "damping", damping, nv),
+            stiffness=validation.stiffness(owner, form, stiffness),
             rest=validation.rest(owner, form, rest, neutral(form)),
         ))
 
     def loop(
-        self, name, kind, parent, child, parent_placement=None, child_placement=None, axis=None, axis2=None, pitch=None
+        self, name, kind, parent, child, parent_placement=None, child_placement=None, axis=None, axis2=None, pitch=None,
     ):
         """Declare a cut joint, which closes a loop between two bodies.
 
@@ -141,8 +139,8 @@ class Builder:
         ----------
         name : str
         kind : str
-            Any joint kind but free, or ``"inline"``: the origin of frame B stays on the z axis (`axis`) of frame A, which
-            is how a pin closes a loop of a planar mechanism with two rows.
+            Any joint kind but free, or ``"inline"``: the origin of frame B stays on the line along `axis` through the
+            origin of frame A, which is how a pin closes a loop of a planar mechanism with two rows.
         parent, child : str
             Names of bodies; either may be ``"ground"``.
         parent_placement, child_placement : array_like, shape (4, 4) or (3,), optional
@@ -202,7 +200,3 @@ def _names(owner, key, values):
     if isinstance(values, str):
         raise ModelError(f"{owner}, {key}: expected a list of names, got {values!r}")
     return tuple(validation.text(owner, key, value) for value in values)
-
-
-def _positive(owner, key, value, size):
-    return validation.not_negative(owner, key, validation.per_dof(owner, key, value, size), (size,))

@@ -7,7 +7,7 @@ massless links in between, yet stays one joint to the user.
 
 from dataclasses import dataclass
 
-# Primitives: what a packed link can do relative to its parent link. The first three move about or along the link's z axis.
+# Primitives: what a packed link can do relative to its parent link; the first three move about or along its z axis.
 REVOLUTE, PRISMATIC, HELICAL, SPHERICAL, FREE = range(5)
 
 _QUATERNION = (".qx", ".qy", ".qz", ".qw")
@@ -81,7 +81,7 @@ LOOP_ROWS = {
 }
 LOOP_KINDS = tuple(LOOP_ROWS)
 
-# An inline cut (a point of the child on the z line of frame A) is not a joint of the tree: only its slide is a coordinate.
+# An inline cut (a point of the child on the z line of frame A) is no joint of the tree: only its slide is a coordinate.
 _INLINE = JointKind(primitives=(), velocities=("",), coordinates=("",), axes=(_Z,))
 
 

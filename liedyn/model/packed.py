@@ -7,8 +7,8 @@ ints   header (16) | links (LINK_I each) | dofs (DOF_I) | bodies (BODY_I) | loop
 floats gravity (3), 0 | links (LINK_F) | dofs (DOF_F) | rest (nq) | bodies (BODY_F) | loops (LOOP_F)
 ====== ====================================================================================================
 
-A pose is R (9, row-major) then p (3). A link's placement is its frame, at zero, in the frame of its parent link. Links are
-numbered depth first, parents before children; link -1 is the ground.
+A pose is R (9, row-major) then p (3). A link's placement is its frame, at zero, in the frame of its parent link. Links
+are numbered depth first, parents before children; link -1 is the ground.
 """
 
 import numpy as np

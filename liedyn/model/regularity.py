@@ -1,7 +1,8 @@
 """Whether the mass matrix of the open tree is regular, and which bodies are to blame if it is not.
 
-The kinetic energy is half the square of W v, with one block of six rows per link (the root of its spatial inertia times its
-body Jacobian) and one row per armature. The tree is singular when W has dependent columns at configurations chosen at random.
+The kinetic energy is half the square of W v. A body gives W six rows, the velocity of its centre of mass and its
+angular velocity about its principal axes, weighted by roots of mass and moments; each armature gives one. The tree is
+singular when W has dependent columns at configurations chosen at random.
 """
 
 import numpy as np
@@ -11,9 +12,11 @@ from liedyn.model.description import GROUND
 from liedyn.model.frames import rotation_pose, skew
 from liedyn.model.kinds import FREE, HELICAL, JOINT_KINDS, PRISMATIC, REVOLUTE, SPHERICAL
 
-DEPENDENT = 1e-7  # singular value of W, columns scaled to length one: below it a motion has no inertia
+DEPENDENT = 1e-7  # singular value of W, columns scaled to length one: a motion below it has no inertia
+ROUNDING = 1e-12  # columns of W relative to the longest, principal moments relative to the largest, are zero below it
+WELL_CONDITIONED = 1e-9  # spatial inertias better than this need no closer look
 NEGLIGIBLE = 1e-6  # component of a null vector
-_ATTEMPTS = 3  # a regular tree may pass through a singular configuration by chance, not three times
+_ATTEMPTS = 3  # a regular tree may be singular at one random configuration by chance, not at three
 
 
 def singular_bodies(model, tree):
@@ -27,7 +30,7 @@ def singular_bodies(model, tree):
     if not tree.links or _every_joint_moves_inertia(tree):
         return ()
     for attempt in range(_ATTEMPTS):
-        null = _null_space(tree, np.random.default_rng(attempt))
+        null = _null_space(_energy_root(model, tree, np.random.default_rng(attempt)))
         if null.shape[1] == 0:
             return ()
     moved = np.abs(null).max(axis=1) > NEGLIGIBLE
@@ -45,7 +48,8 @@ def singular_bodies(model, tree):
 def _every_joint_moves_inertia(tree):
     """Enough for a regular mass matrix: the last link of every joint resists every twist."""
     last = {link.joint: link for link in tree.links}
-    return all(np.linalg.eigvalsh(_spatial_inertia(link))[0] > 0.0 for link in last.values())
+    moments = np.linalg.eigvalsh([_spatial_inertia(link) for link in last.values()])
+    return bool((moments[:, 0] > WELL_CONDITIONED * moments[:, -1]).all())
 
 
 def _spatial_inertia(link):
@@ -65,33 +69,46 @@ def _held_by_loops(model):
     return held
 
 
-def _null_space(tree, rng):
-    """Velocities, as columns (nv, k), without kinetic energy at a random configuration."""
-    W = _energy_root(tree, rng)
-    scale = np.linalg.norm(W, axis=0)
-    scale[scale == 0.0] = 1.0
-    _, values, Vt = np.linalg.svd(W / scale, full_matrices=W.shape[0] < W.shape[1])
-    rank = np.count_nonzero(values > DEPENDENT * np.sqrt(len(scale)))
-    return Vt[rank:].T / scale[:, np.newaxis]
+def _null_space(W):
+    """Velocities without kinetic energy, as columns, each coordinate measured in units of its own inertia."""
+    lengths = np.linalg.norm(W, axis=0)
+    scale = np.maximum(lengths, ROUNDING * lengths.max()) if lengths.any() else 1.0
+    _, values, Vt = np.linalg.svd(W / scale, full_matrices=False)  # W is never wide: it has a row for each armature
+    rank = np.count_nonzero(values > DEPENDENT * np.sqrt(len(lengths)))
+    return Vt[rank:].T
 
 
-def _energy_root(tree, rng):
-    jacobians, rows, column = [], [], 0
+def _energy_root(model, tree, rng):
+    """W at a random configuration, so that M = W^T W."""
     armature = np.concatenate([joint.armature for joint in tree.joints])
+    jacobians = _body_jacobians(tree, len(armature), rng)
+    rows = [np.diag(np.sqrt(armature))]
+    for body in model.bodies:
+        link = tree.body_links[body.name]
+        if link >= 0:
+            omega, v = np.split(_Ad_inverse(tree.body_poses[body.name]) @ jacobians[link], 2)
+            moments, axes = np.linalg.eigh(body.inertia)
+            moments[moments < ROUNDING * moments[-1]] = 0.0
+            rows.append(np.sqrt(body.mass) * (v - skew(body.com) @ omega))
+            rows.append(np.sqrt(moments)[:, np.newaxis] * (axes.T @ omega))
+    return np.concatenate(rows)
+
+
+def _body_jacobians(tree, nv, rng):
+    """Body Jacobian (6, nv) of every link at a random configuration."""
+    jacobians, column = [], 0
     for link in tree.links:
         motion, screws = _random_motion(link, rng)
-        above = np.zeros((6, len(armature))) if link.parent < 0 else jacobians[link.parent]
+        above = np.zeros((6, nv)) if link.parent < 0 else jacobians[link.parent]
         jacobian = _Ad_inverse(link.placement @ motion) @ above
         jacobian[:, column : column + screws.shape[1]] = screws
         column += screws.shape[1]
         jacobians.append(jacobian)
-        values, vectors = np.linalg.eigh(_spatial_inertia(link))
-        rows.append(np.sqrt(np.maximum(values, 0.0))[:, np.newaxis] * (vectors.T @ jacobian))
-    return np.concatenate(rows + [np.diag(np.sqrt(armature))])
+    return jacobians
 
 
 def _random_motion(link, rng):
-    """Pose of a link relative to its placement at a random coordinate, and the body screws of its coordinates (6, nv)."""
+    """Pose of a link relative to its placement at random coordinates, and the body screws (6, nv) of these."""
     rotation, slide = np.eye(3), np.zeros(3)
     if link.primitive in (SPHERICAL, FREE):
         rotation, _ = np.linalg.qr(rng.normal(size=(3, 3)))

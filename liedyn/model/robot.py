@@ -10,7 +10,7 @@ from liedyn.model.description import Model
 from liedyn.model.frames import joint_basis
 from liedyn.model.kinds import JOINT_KINDS, LOOP_ROWS, cut_kind, neutral
 from liedyn.model.links import link_tree
-from liedyn.model.packed import NQ, NV, pack
+from liedyn.model.packed import pack
 from liedyn.model.regularity import singular_bodies
 
 
@@ -18,16 +18,18 @@ from liedyn.model.regularity import singular_bodies
 class Robot:
     """A rigid mechanism, immutable. Made by :class:`Builder` or :func:`liedyn.load`, never by hand.
 
-    Coordinates follow the tree depth first: parents first, the children of a body in the order their joints were declared.
-    Bodies and loops keep the order of declaration. Joints are those that move: fixed ones are lumped.
+    Coordinates follow the tree depth first: parents first, the children of a body in the order their joints were
+    declared. Bodies and loops keep the order of declaration. Joints are those that move: fixed ones are lumped.
 
     Attributes
     ----------
     model : Model
         What was declared.
     ints, floats : ndarray
-        The packed model (:mod:`liedyn.model.packed`). Not to be written to; not write-protected either, because Numba would
-        compile every kernel once more for arrays that are.
+        The packed model (:mod:`liedyn.model.packed`). Not to be written to; not write-protected either, because Numba
+        would compile every kernel once more for arrays that are.
+    nq, nv : int
+        Sizes of a configuration and of a velocity.
     body_names, joint_names, loop_names : tuple of str
     coordinate_names : tuple of str
         One name for each entry of q.
@@ -58,6 +60,8 @@ class Robot:
     model: Model
     ints: np.ndarray
     floats: np.ndarray
+    nq: int
+    nv: int
     body_names: tuple
     joint_names: tuple
     loop_names: tuple
@@ -82,8 +86,6 @@ class Robot:
     outputs = property(lambda self: self.model.outputs)
     description = property(lambda self: self.model.description)
     source = property(lambda self: self.model.source)
-    nq = property(lambda self: int(self.ints[NQ]))
-    nv = property(lambda self: int(self.ints[NV]))
     nbodies = property(lambda self: len(self.body_names))
 
     def __repr__(self):
@@ -144,6 +146,8 @@ def build(model):
     zero = _frozen(np.array([value for _, kind in joints for value in neutral(kind)]))
     return Robot(
         model, ints, floats,
+        nq=len(coordinates),
+        nv=len(velocities),
         body_names=tuple(body.name for body in model.bodies),
         joint_names=tuple(joint.name for joint in tree.joints),
         loop_names=tuple(loop.name for loop in model.loops),
@@ -207,6 +211,6 @@ def _actuator_matrix(model, velocities):
         return np.eye(len(velocities))
     matrix = np.zeros((len(velocities), len(model.actuators)))
     for column, actuator in enumerate(model.actuators):
-        owner = f"actuator {actuator.name!r}"
-        matrix[velocities.index(validation.choice(owner, "coordinate", actuator.coordinate, velocities)), column] = actuator.gear
+        validation.choice(f"actuator {actuator.name!r}", "coordinate", actuator.coordinate, velocities)
+        matrix[velocities.index(actuator.coordinate), column] = actuator.gear
     return matrix

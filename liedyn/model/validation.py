@@ -25,9 +25,12 @@ def numbers(owner, key, value, shape):
 
 def _array(owner, key, value):
     try:
-        return np.array(value, dtype=float)
-    except (TypeError, ValueError):
-        raise ModelError(f"{owner}, {key}: expected numbers, got {value!r}") from None
+        array = np.array(value)
+    except ValueError:  # ragged lists
+        array = np.array(None)
+    if array.dtype.kind not in "iuf":
+        raise ModelError(f"{owner}, {key}: expected numbers, got {value!r}")
+    return array.astype(float)
 
 
 def _words(shape):
@@ -48,19 +51,29 @@ def choice(owner, key, value, known):
     return value
 
 
-def not_negative(owner, key, value, shape=()):
-    array = numbers(owner, key, value, shape)
-    if (array < 0.0).any():
-        raise ModelError(f"{owner}, {key}: must not be negative, got {value!r}")
-    return array
-
-
 def per_dof(owner, key, value, size):
     """A number for all coordinates, or a list of one for each; where there are none, only zero is a number for all."""
     array = _array(owner, key, value)
     if array.ndim == 0 and (size > 0 or array == 0.0):
         value = np.full(size, array)
     return numbers(owner, key, value, (size,))
+
+
+def not_negative(owner, key, value, size):
+    """Numbers per degree of freedom, none negative."""
+    array = per_dof(owner, key, value, size)
+    if (array < 0.0).any():
+        raise ModelError(f"{owner}, {key}: must not be negative, got {value!r}")
+    return array
+
+
+def bound(owner, key, value, size):
+    """Bounds on magnitudes per degree of freedom; None for no bounds."""
+    return np.full(size, np.inf) if value is None else not_negative(owner, key, value, size)
+
+
+def mass(owner, value):
+    return float(not_negative(owner, "mass", numbers(owner, "mass", value, ()), 1)[0])
 
 
 def inertia(owner, value):
@@ -74,8 +87,8 @@ def inertia(owner, value):
         raise ModelError(f"{owner}, inertia: has the negative principal moment {moments[0]:.6g}")
     if moments[2] > moments[0] + moments[1] + INERTIA_SLACK * size:
         raise ModelError(
-            f"{owner}, inertia: no body has the principal moments {moments[0]:.6g}, {moments[1]:.6g}, {moments[2]:.6g}: "
-            "the largest exceeds the sum of the other two"
+            f"{owner}, inertia: the largest principal moment exceeds the sum of the other two, got "
+            f"{moments[0]:.6g}, {moments[1]:.6g}, {moments[2]:.6g}"
         )
     return (matrix + matrix.T) / 2
 
@@ -101,7 +114,7 @@ def axes(owner, kind_name, kind, given):
     """The unit axes of a joint or cut joint; None stands for the default of its kind."""
     for key, value in list(zip(("axis", "axis2"), given))[len(kind.axes):]:
         if value is not None:
-            raise ModelError(f"{owner}, {key}: a {kind_name} joint has {len(kind.axes) or 'no'} axis, got {value!r}")
+            raise ModelError(f"{owner}, {key}: a {kind_name} joint has none, got {value!r}")
     units = tuple(
         _unit(owner, key, default if value is None else value)
         for key, value, default in zip(("axis", "axis2"), given, kind.axes)
@@ -122,7 +135,8 @@ def _unit(owner, key, value):
 def pitch(owner, kind, value):
     """The pitch of a helical joint, which must be given; zero for every other kind, which must not have one."""
     if (kind == "helical") != (value is not None):
-        raise ModelError(f"{owner}, pitch: {'needed by a helical joint' if value is None else f'a {kind} joint has none'}")
+        reason = "a helical joint needs one" if value is None else f"a {kind} joint has none, got {value!r}"
+        raise ModelError(f"{owner}, pitch: {reason}")
     return 0.0 if value is None else float(numbers(owner, "pitch", value, ()))
 
 
@@ -157,12 +171,12 @@ def unit_quaternion(what, kind, values):
     return np.concatenate([values[:4] / length, values[4:]])
 
 
-def isotropic_stiffness(owner, kind, value):
-    """Springs about a ball and of a free joint act alike in all directions: only then do they have a potential."""
-    for group in (value[:3], value[3:]) if ".qw" in kind.coordinates else ():
-        if group.size and np.ptp(group) != 0.0:
-            raise ModelError(f"{owner}, stiffness: must be the same in all three directions, got {group.tolist()}")
-    return value
+def stiffness(owner, kind, value):
+    """Stiffness per degree of freedom, the same in all three directions where the joint is a ball or free."""
+    array = per_dof(owner, "stiffness", value, kind.nv)
+    if ".qw" in kind.coordinates and np.ptp(array.reshape(-1, 3), axis=1).any():
+        raise ModelError(f"{owner}, stiffness: must be the same in all three directions, got {value!r}")
+    return array
 
 
 def tree(model):
@@ -184,8 +198,12 @@ def _unique(what, names):
     seen = set()
     for name in names:
         if name in seen:
-            raise ModelError(f"{what} {name!r}: the name is reserved" if name == GROUND else f"{what} {name!r}: declared twice")
+            raise ModelError(f"{what} {name!r}: {'the name is reserved' if name == GROUND else 'declared twice'}")
         seen.add(name)
+
+
+def _listed(names):
+    return " and ".join(map(repr, names))
 
 
 def _one_parent_each(joints):
@@ -206,12 +224,13 @@ def _reached(bodies, joints):
     roots = [body for body in bodies if body not in parents]
     if roots:
         raise ModelError(
-            f"no joint holds {' and '.join(map(repr, roots))}: join each tree to the ground, by a free joint if it floats"
+            f"no joint holds {_listed(roots)}: join each tree to the ground, by a free joint if it floats"
         )
     reached = {joint.child for joint in depth_first(joints)}
     for body in bodies:
         if body not in reached:
-            raise ModelError(f"the joints make a cycle: {' -> '.join(_cycle(body, parents))}; declare one of them as a loop")
+            cycle = " -> ".join(_cycle(body, parents))
+            raise ModelError(f"the joints make a cycle: {cycle}; declare one of them as a loop")
 
 
 def _cycle(body, parents):

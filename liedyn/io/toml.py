@@ -1,0 +1,272 @@
+"""Robots as TOML files: one robot a file, readable by a mechanical engineer.
+
+A table is named after the thing it describes; its keys are the arguments of the method of :class:`liedyn.model.Builder`
+that declares such a thing. Units are SI and radians.
+
+.. code-block:: toml
+
+    name = "pendulum"
+    gravity = [0.0, -9.81, 0.0]
+
+    [bodies.rod]
+    mass = 1.0
+    com = [0.0, -0.5, 0.0]
+    inertia = [0.08, 0.0, 0.08]                          # or {xx = .., xy = ..}, or three rows; about the com
+
+    [joints.pivot]
+    kind = "revolute"
+    parent = "ground"
+    child = "rod"
+    placement = { xyz = [0, 0, 1], rpy = [0, 0, 0] }     # or quaternion = [x, y, z, w]
+    axis = [0, 0, 1]
+
+    [home]
+    pivot = 0.3
+"""
+
+import inspect
+import json
+import re
+import tomllib
+from pathlib import Path
+
+import numpy as np
+
+from liedyn.errors import ModelError, errors_at, suggestion
+from liedyn.model import Builder, placement
+from liedyn.model.frames import rpy_from_rotation
+from liedyn.model.kinds import JOINT_KINDS, cut_kind, neutral
+
+_SECTIONS = {"bodies": Builder.body, "joints": Builder.joint, "loops": Builder.loop, "actuators": Builder.actuator}
+
+
+def load_toml(path):
+    """Read a robot from a TOML file.
+
+    Parameters
+    ----------
+    path : str or Path
+
+    Returns
+    -------
+    Robot
+
+    Raises
+    ------
+    ModelError
+        The file does not describe a robot; the message names the file, the table and the key.
+
+    Examples
+    --------
+    >>> robot = load_toml("robots/fourbar.toml")  # doctest: +SKIP
+    """
+    with errors_at(path):
+        document = read_document(path)
+        sections = {section: take_section(document, section) for section in _SECTIONS}
+        home = dict(_flat(take_section(document, "home")))
+        builder = _call(Builder, document | {"home": home})
+        for section, method in _SECTIONS.items():
+            for name, table in sections[section].items():
+                with errors_at(f"[{section}.{name}]"):
+                    declare(builder, method, name, as_table(table))
+        return builder.build()
+
+
+def read_document(path):
+    """The tables of a TOML file as dictionaries; ModelError if it cannot be read."""
+    try:
+        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ModelError(f"cannot be read: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ModelError(f"not TOML: {error}") from None
+
+
+def as_table(value):
+    """`value`, which must be a table."""
+    if not isinstance(value, dict):
+        raise ModelError(f"expected a table, got {value!r}")
+    return value
+
+
+def take_section(document, name):
+    """Remove a table from the document and return it; empty if there is none."""
+    with errors_at(f"[{name}]"):
+        return as_table(document.pop(name, {}))
+
+
+def declare(builder, method, name, table):
+    """Declare one thing to the builder; the keys of `table` are the arguments of the builder's `method`.
+
+    Raises
+    ------
+    ModelError
+        Unknown or missing keys, or what the builder refuses.
+    """
+    arguments = {key: _READERS[key](key, value) if key in _READERS else value for key, value in table.items()}
+    _call(method, arguments, builder, name)
+
+
+def _call(function, table, *positional):
+    """Call a function with the keys of a table as its arguments."""
+    parameters = list(inspect.signature(function).parameters.values())[len(positional) :]
+    known = [parameter.name for parameter in parameters]
+    for key in table:
+        if key not in known:
+            raise ModelError(f"unknown key {key!r}, {suggestion(key, known)}")
+    for parameter in parameters:
+        if parameter.default is parameter.empty and parameter.name not in table:
+            raise ModelError(f"missing key {parameter.name!r}")
+    return function(*positional, **table)
+
+
+def _flat(table, prefix=""):
+    """Names and values of a table whose dotted keys (base.x = 1) TOML has made into tables."""
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield prefix + key, value
+
+
+def _read_placement(key, value):
+    """A placement as a table, or as the builder takes it."""
+    with errors_at(key):
+        return _call(placement, value) if isinstance(value, dict) else value
+
+
+def _read_inertia(key, value):
+    """An inertia as a table of its components, or as the builder takes it."""
+    with errors_at(key):
+        return _call(_symmetric, value) if isinstance(value, dict) else value
+
+
+def _symmetric(xx, yy, zz, xy=0.0, xz=0.0, yz=0.0):
+    return [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]
+
+
+_READERS = {
+    "placement": _read_placement,
+    "parent_placement": _read_placement,
+    "child_placement": _read_placement,
+    "inertia": _read_inertia,
+}
+
+
+def save_toml(robot, path):
+    """Write a robot as a TOML file that :func:`load_toml` reads back; what has its default value is left out.
+
+    Parameters
+    ----------
+    robot : Robot
+    path : str or Path
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> b = Builder("block")
+    >>> b.body("block", mass=2.0, inertia=(0.1, 0.1, 0.1))
+    >>> b.joint("slide", "prismatic", parent="ground", child="block")
+    >>> with tempfile.NamedTemporaryFile(suffix=".toml") as file:
+    ...     save_toml(b.build(), file.name)
+    ...     load_toml(file.name)
+    Robot('block', nq=1, nv=1, 1 bodies, 1 joints, 0 loops)
+    """
+    Path(path).write_text(_document(robot.model), encoding="utf-8")
+
+
+def _document(model):
+    header = {
+        "name": model.name,
+        "description": model.description,
+        "source": model.source,
+        "gravity": model.gravity.tolist(),
+        "independent": list(model.independent),
+        "outputs": list(model.outputs),
+    }
+    parts = [_lines({key: value for key, value in header.items() if value})]
+    for section, things, entries in (
+        ("bodies", model.bodies, _body),
+        ("joints", model.joints, _joint),
+        ("loops", model.loops, _loop),
+        ("actuators", model.actuators, _actuator),
+    ):
+        parts += [f"[{section}.{_key(thing.name)}]\n{_lines(entries(thing))}" for thing in things]
+    if model.home:
+        parts.append(f"[home]\n{_lines({name: np.array(value).tolist() for name, value in model.home.items()})}")
+    return "\n".join(parts)
+
+
+def _body(body):
+    entries = {}
+    if body.mass:
+        entries["mass"] = body.mass
+    if body.com.any():
+        entries["com"] = body.com.tolist()
+    if body.inertia.any():
+        (xx, xy, xz), (_, yy, yz), (_, _, zz) = body.inertia.tolist()
+        diagonal = not (xy or xz or yz)
+        entries["inertia"] = [xx, yy, zz] if diagonal else {"xx": xx, "yy": yy, "zz": zz, "xy": xy, "xz": xz, "yz": yz}
+    return entries
+
+
+def _joint(joint):
+    kind = JOINT_KINDS[joint.kind]
+    entries = {"kind": joint.kind, "parent": joint.parent, "child": joint.child}
+    entries |= _placement("placement", joint.placement) | _axes(kind, joint)
+    if np.isfinite(joint.limits).any():
+        entries["limits"] = joint.limits.tolist() if kind.nq > 1 else joint.limits[0].tolist()
+    defaults = {"velocity_limit": np.inf, "effort_limit": np.inf, "armature": 0.0, "damping": 0.0, "stiffness": 0.0}
+    for key, default in defaults.items():
+        entries |= _per_dof(key, getattr(joint, key), default)
+    return entries | _per_dof("rest", joint.rest, neutral(kind))
+
+
+def _loop(loop):
+    entries = {"kind": loop.kind, "parent": loop.parent, "child": loop.child}
+    entries |= _placement("parent_placement", loop.parent_placement)
+    entries |= _placement("child_placement", loop.child_placement)
+    return entries | _axes(cut_kind(loop.kind), loop)
+
+
+def _actuator(actuator):
+    return {"coordinate": actuator.coordinate, "gear": actuator.gear}
+
+
+def _placement(key, pose):
+    parts = {"xyz": pose[:3, 3], "rpy": rpy_from_rotation(pose[:3, :3])}
+    table = {name: value.tolist() for name, value in parts.items() if value.any()}
+    return {key: table} if table else {}
+
+
+def _axes(kind, thing):
+    entries = {
+        key: axis.tolist()
+        for key, axis, default in zip(("axis", "axis2"), thing.axes, kind.axes)
+        if not np.array_equal(axis, default)
+    }
+    return entries | ({"pitch": thing.pitch} if thing.kind == "helical" else {})
+
+
+def _per_dof(key, values, default):
+    if np.all(values == default):
+        return {}
+    return {key: values.tolist() if len(values) > 1 else float(values[0])}
+
+
+def _lines(entries):
+    return "".join(f"{_key(key)} = {_value(value)}\n" for key, value in entries.items())
+
+
+def _key(name):
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name, ensure_ascii=False)
+
+
+def _value(value):
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, list):
+        return f"[{', '.join(map(_value, value))}]"
+    if isinstance(value, dict):
+        return f"{{ {', '.join(f'{_key(key)} = {_value(entry)}' for key, entry in value.items())} }}"
+    return repr(value + 0.0)  # no minus sign before zero
