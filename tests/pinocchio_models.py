@@ -66,8 +66,9 @@ class PinModel:
             pose = pose * pin.SE3(joint.placement)
             for k, part in enumerate(_parts(joint)):
                 parent, pose = self.model.addJoint(parent, part, pose, f"{joint.name}/{k}"), pin.SE3.Identity()
-            q_names += [joint.name + suffix for suffix in _PIN_ORDER.get(joint.kind, JOINT_KINDS[joint.kind].coordinates)]
-            v_names += [joint.name + suffix for suffix in _PIN_TANGENT.get(joint.kind, JOINT_KINDS[joint.kind].velocities)]
+            kind = JOINT_KINDS[joint.kind]
+            q_names += [joint.name + suffix for suffix in _PIN_COORDINATES.get(joint.kind, kind.coordinates)]
+            v_names += [joint.name + suffix for suffix in _PIN_VELOCITIES.get(joint.kind, kind.velocities)]
             carriers[joint.child] = parent, pose
             body = bodies[joint.child]
             self.model.appendBodyToJoint(parent, pin.Inertia(body.mass, body.com, body.inertia), pose)
@@ -188,8 +189,8 @@ class PinModel:
 
     def aba(self, q, v, tau, f_ext=None):
         """Forward dynamics of the open tree."""
-        forces = self._wrenches(f_ext)
-        return self.from_pin_v(pin.aba(self.model, self.data, *self.to_pin(q, v, tau + self.joint_forces(q, v)), forces))
+        state = self.to_pin(q, v, tau + self.joint_forces(q, v))
+        return self.from_pin_v(pin.aba(self.model, self.data, *state, self._wrenches(f_ext)))
 
     def rnea_derivatives(self, q, v, a):
         """dtau_dq, dtau_dv, M."""
@@ -274,8 +275,8 @@ class PinModel:
 
 
 # Pinocchio's order of the coordinates of a free joint; all other joints agree.
-_PIN_ORDER = {"free": (".x", ".y", ".z", ".qx", ".qy", ".qz", ".qw")}
-_PIN_TANGENT = {"free": (".x", ".y", ".z", ".rx", ".ry", ".rz")}
+_PIN_COORDINATES = {"free": (".x", ".y", ".z", ".qx", ".qy", ".qz", ".qw")}
+_PIN_VELOCITIES = {"free": (".x", ".y", ".z", ".rx", ".ry", ".rz")}
 
 
 def _depth_first(joints):
