@@ -61,7 +61,7 @@ def suggestion(name, known):
     "known: 'crank', 'rocker'"
     """
     known = list(known)
-    near = difflib.get_close_matches(str(name), known, n=3, cutoff=0.6)
+    near = difflib.get_close_matches(str(name), known, n=3, cutoff=0.5)
     if near:
         return f"did you mean {' or '.join(map(repr, near))}?"
     return f"known: {', '.join(map(repr, known)) or 'none'}"

@@ -96,7 +96,8 @@ class Builder:
         placement : array_like, shape (4, 4) or (3,), optional
             Joint frame in the parent body (three numbers: its origin); the child frame when the joint is at zero.
         axis, axis2 : array_like, shape (3,), optional
-            In the joint frame, of any length. Default: z; x and y for a universal joint, which alone has two.
+            In the joint frame, of any length. Default: z; x and y for a universal joint, which alone has two. The plane
+            of a planar joint has the x and y axes of the joint frame, turned by the smallest rotation from z to `axis`.
         pitch : float
             Advance of a helical joint [m/rad].
         limits : array_like, shape (nq, 2) or (2,), optional

@@ -103,9 +103,9 @@ def rotation_pose(R):
 def z_to(axis):
     """The smallest rotation that takes z to the unit vector `axis` (exact for coordinate axes).
 
-    For axes that point backwards z is first turned over about x: the smallest rotation is ill defined near -z.
+    Around -z, where the smallest rotation is ill defined, z is first turned over about x.
     """
-    if axis[2] < 0.0:
+    if axis[2] < -0.9:
         return z_to(-axis) @ np.diag([1.0, -1.0, -1.0])
     w = skew(np.array([-axis[1], axis[0], 0.0]))  # z x axis
     return np.eye(3) + w + w @ w / (1.0 + axis[2])

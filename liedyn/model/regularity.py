@@ -72,7 +72,7 @@ def _held_by_loops(model):
 def _null_space(W):
     """Velocities without kinetic energy, as columns, each coordinate measured in units of its own inertia."""
     lengths = np.linalg.norm(W, axis=0)
-    scale = np.maximum(lengths, ROUNDING * lengths.max()) if lengths.any() else 1.0
+    scale = np.where(lengths > ROUNDING * lengths.max(), lengths, np.inf)
     _, values, Vt = np.linalg.svd(W / scale, full_matrices=False)  # W is never wide: it has a row for each armature
     rank = np.count_nonzero(values > DEPENDENT * np.sqrt(len(lengths)))
     return Vt[rank:].T

@@ -59,6 +59,14 @@ def per_dof(owner, key, value, size):
     return numbers(owner, key, value, (size,))
 
 
+def mass(owner, value):
+    """A mass, zero for a massless body."""
+    number = float(numbers(owner, "mass", value, ()))
+    if number < 0.0:
+        raise ModelError(f"{owner}, mass: must not be negative, got {value!r}")
+    return number
+
+
 def not_negative(owner, key, value, size):
     """Numbers per degree of freedom, none negative."""
     array = per_dof(owner, key, value, size)
@@ -70,10 +78,6 @@ def not_negative(owner, key, value, size):
 def bound(owner, key, value, size):
     """Bounds on magnitudes per degree of freedom; None for no bounds."""
     return np.full(size, np.inf) if value is None else not_negative(owner, key, value, size)
-
-
-def mass(owner, value):
-    return float(not_negative(owner, "mass", numbers(owner, "mass", value, ()), 1)[0])
 
 
 def inertia(owner, value):

@@ -1,0 +1,269 @@
+"""What the builder refuses, and that it says why."""
+
+import numpy as np
+import pytest
+
+from liedyn.errors import InputError, ModelError
+from liedyn.model import Builder
+from liedyn.model.kinds import JOINT_KINDS
+
+
+def chain(*kinds, **options):
+    """Bodies b0, b1, ... joined one after the other by joints j0, j1, ..."""
+    builder, parent = Builder("chain", **options), "ground"
+    for k, kind in enumerate(kinds):
+        builder.body(f"b{k}", 1.0, inertia=(1, 1, 1))
+        builder.joint(f"j{k}", kind, parent, f"b{k}", pitch=0.1 if kind == "helical" else None)
+        parent = f"b{k}"
+    return builder
+
+
+def refuse(*words):
+    """The error must mention every word."""
+    return pytest.raises(ModelError, match="(?s)" + "".join(f"(?=.*{word})" for word in words))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"mass": -1.0}, ("mass", "-1.0")),
+        ({"mass": np.nan}, ("mass", "nan")),
+        ({"mass": "heavy"}, ("mass", "heavy")),
+        ({"mass": "1.0"}, ("mass", "1.0")),
+        ({"mass": [1.0]}, ("mass", "one number")),
+        ({"com": (0, np.inf, 0)}, ("com", "inf")),
+        ({"com": (0, 0)}, ("com", "3 numbers")),
+        ({"com": ((0, 0, 0), (0, 0))}, ("com", "numbers")),
+        ({"inertia": [[1, 0.5, 0], [0, 1, 0], [0, 0, 1]]}, ("inertia", "symmetric")),
+        ({"inertia": [[1, 2, 0], [2, 1, 0], [0, 0, 3]]}, ("inertia", "-1")),
+        ({"inertia": (-1, 1, 1)}, ("inertia", "-1")),
+        ({"inertia": (1, 1, 2.1)}, ("inertia", "2.1", "sum")),
+        ({"inertia": (1, 1, np.nan)}, ("inertia", "nan")),
+        ({"inertia": (1, 1)}, ("inertia", "3 x 3")),
+    ],
+)
+def test_bad_bodies(arguments, words):
+    with refuse("'arm'", *words):
+        Builder("robot").body("arm", **arguments)
+
+
+def test_bodies_at_the_edge_are_allowed():
+    """Point masses, massless bodies, plates and thin rods, with inertias rounded to seven digits."""
+    builder = Builder("robot")
+    builder.body("point", mass=1.0)
+    builder.body("massless")
+    builder.body("plate", mass=1.0, inertia=(0.3333333, 0.6666667, 1.0000001))
+    builder.body("rod", mass=1.0, inertia=(0.0833333, 0.0, 0.0833333))
+
+
+SHEAR = np.array([[1, 0.01, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1.0]])
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments", "words"),
+    [
+        ("revolut", {}, ("kind", "revolut", "did you mean 'revolute'")),
+        ("revolute", {"axis": (0, 0, 0)}, ("axis", "zero")),
+        ("revolute", {"axis": (0, np.nan, 0)}, ("axis", "nan")),
+        ("revolute", {"axis2": (0, 1, 0)}, ("axis2", "revolute")),
+        ("spherical", {"axis": (0, 0, 1)}, ("axis", "spherical")),
+        ("universal", {"axis": (1, 0, 0), "axis2": (1, 1, 0)}, ("axis2", "orthogonal")),
+        ("universal", {"axis": (0, 1, 0)}, ("axis2", "orthogonal")),
+        ("revolute", {"pitch": 0.1}, ("pitch", "revolute", "0.1")),
+        ("helical", {}, ("pitch", "helical")),
+        ("revolute", {"placement": SHEAR}, ("placement", "0.01")),
+        ("revolute", {"placement": np.diag([1, 1, -1, 1])}, ("placement", "rotation")),
+        ("revolute", {"placement": np.ones((4, 4)) * np.nan}, ("placement", "finite")),
+        ("revolute", {"placement": np.eye(4) + np.eye(4)[3][:, None] * 0.5}, ("placement", "last row")),
+        ("revolute", {"armature": -0.1}, ("armature", "-0.1")),
+        ("revolute", {"damping": -0.1}, ("damping", "-0.1")),
+        ("cylindrical", {"damping": [0.1, -0.2]}, ("damping", "-0.2")),
+        ("cylindrical", {"damping": [0.1, 0.2, 0.3]}, ("damping", "2 numbers")),
+        ("fixed", {"damping": 0.1}, ("damping", "0.1")),
+        ("revolute", {"stiffness": np.nan}, ("stiffness", "nan")),
+        ("spherical", {"stiffness": [1, 1, 2]}, ("stiffness", "three directions")),
+        ("free", {"stiffness": [1, 1, 1, 2, 2, 3]}, ("stiffness", "three directions")),
+        ("spherical", {"rest": [0, 0, 0, 2]}, ("rest", "quaternion", "2")),
+        ("revolute", {"limits": (1, -1)}, ("limits", "lowest")),
+        ("revolute", {"limits": (np.nan, 1)}, ("limits", "lowest")),
+        ("cylindrical", {"limits": (-1, 1)}, ("limits", "2 pairs")),
+        ("revolute", {"effort_limit": -1}, ("effort_limit", "-1")),
+    ],
+)
+def test_bad_joints(kind, arguments, words):
+    with refuse("'elbow'", *words):
+        Builder("robot").joint("elbow", kind, "upper", "lower", **arguments)
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments", "words"),
+    [
+        ("free", {}, ("free", "nothing")),
+        ("pin", {}, ("pin", "known")),
+        ("inline", {"axis": (0, 0, 0)}, ("axis", "zero")),
+        ("revolute", {"child_placement": SHEAR}, ("child_placement", "0.01")),
+    ],
+)
+def test_bad_loops(kind, arguments, words):
+    with refuse("'cut'", *words):
+        Builder("robot").loop("cut", kind, "a", "b", **arguments)
+
+
+def test_names():
+    with refuse("'b0'", "twice"):
+        builder = chain("revolute")
+        builder.body("b0")
+        builder.build()
+    with refuse("'j0'", "twice"):
+        builder = chain("revolute")
+        builder.loop("j0", "spherical", "b0", "ground")
+        builder.build()
+    with refuse("'ground'", "reserved"):
+        builder = Builder("robot")
+        builder.body("ground")
+        builder.build()
+    with refuse("'j0'", "parent", "'b5'", "did you mean 'b0'"):
+        builder = Builder("robot")
+        builder.body("b0")
+        builder.joint("j0", "revolute", "b5", "b0")
+        builder.build()
+    with refuse("'cut'", "child", "'b5'"):
+        builder = chain("revolute")
+        builder.loop("cut", "spherical", "b0", "b5")
+        builder.build()
+    with refuse("actuator 'motor'", "'j1'", "'j0'"):
+        builder = chain("revolute")
+        builder.actuator("motor", "j1")
+        builder.build()
+    with refuse("two coordinates", "'a.angle'"):
+        builder = chain("revolute")
+        for name, kind in (("a", "cylindrical"), ("a.angle", "revolute")):
+            builder.body(name, 1.0, inertia=(1, 1, 1))
+            builder.joint(name, kind, "ground", name)
+        builder.build()
+    for name in ("", None, 3):
+        with refuse("name"):
+            Builder("robot").body(name)
+
+
+def test_trees():
+    builder = chain("revolute", "revolute")
+    builder.joint("third", "revolute", "ground", "b1")
+    with refuse("'b1'", "'j1'", "'third'", "loop"):
+        builder.build()
+
+    builder = chain("revolute")
+    builder.body("stray", 1.0)
+    with refuse("no joint holds 'stray'", "free"):
+        builder.build()
+    builder.body("other", 1.0)
+    with refuse("'stray' and 'other'"):
+        builder.build()
+
+    builder = chain("revolute")
+    for name, parent in (("x", "z"), ("y", "x"), ("z", "y")):
+        builder.body(name, 1.0)
+        builder.joint(f"to {name}", "revolute", parent, name)
+    with refuse("cycle: x -> y -> z -> x"):
+        builder.build()
+
+    builder = chain("revolute")
+    builder.joint("upside down", "revolute", "b0", "ground")
+    with refuse("'upside down'", "ground"):
+        builder.build()
+
+
+def test_any_order():
+    """The order of declaration of different things does not matter."""
+    forward, backward = chain("revolute", "spherical"), Builder("chain")
+    backward.joint("j0", "revolute", "ground", "b0")
+    backward.joint("j1", "spherical", "b0", "b1")
+    backward.body("b0", 1.0, inertia=(1, 1, 1))
+    backward.body("b1", 1.0, inertia=(1, 1, 1))
+    one, two = forward.build(), backward.build()
+    assert np.array_equal(one.ints, two.ints) and np.array_equal(one.floats, two.floats)
+
+
+def test_arguments_are_copied():
+    placement = np.eye(4)
+    builder = Builder("robot")
+    builder.body("b", 1.0, inertia=(1, 1, 1))
+    builder.joint("j", "revolute", "ground", "b", placement=placement)
+    placement[0, 3] = 5.0
+    assert builder.build().model.joints[0].placement[0, 3] == 0.0
+
+
+def test_empty_robot():
+    robot = Builder("nothing").build()
+    assert (robot.nq, robot.nv, robot.nbodies) == (0, 0, 0)
+    assert robot.home.shape == (0,) and robot.actuator_matrix.shape == (0, 0) and robot.loop_folding.shape == (0, 3, 3)
+    assert robot.ints[:7].tolist() == [0] * 7
+
+
+def test_long_chain():
+    """Two thousand bodies: no recursion limit, and names still in order."""
+    robot = chain(*["revolute"] * 2000).build()
+    assert robot.coordinate_names == tuple(f"j{k}" for k in range(2000))
+
+
+def test_home():
+    robot = chain("free", "cylindrical", home={"j1.angle": 0.2, "j0": [0, 0, 0.6, 0.8, 1, 2, 3]}).build()
+    np.testing.assert_allclose(robot.home, [0, 0, 0.6, 0.8, 1, 2, 3, 0.2, 0.0], atol=1e-16)
+    assert np.array_equal(robot.neutral, [0, 0, 0, 1, 0, 0, 0, 0, 0])
+    for home, words in (
+        ({"j1.angel": 1.0}, ("j1.angel", "did you mean 'j1.angle'")),
+        ({"j1": [1.0]}, ("j1", "2 numbers")),
+        ({"j0.qw": 0.5}, ("j0", "quaternion")),
+        ({"j1.slide": np.nan}, ("j1.slide", "nan")),
+    ):
+        with refuse(*words):
+            chain("free", "cylindrical", home=home).build()
+
+
+def test_actuators():
+    builder = chain("revolute", "cylindrical")
+    robot = builder.build()
+    assert robot.actuator_names == robot.velocity_names and np.array_equal(robot.actuator_matrix, np.eye(3))
+    builder.actuator("push", "j1.slide", gear=2.0)
+    builder.actuator("turn", "j0")
+    robot = builder.build()
+    assert robot.actuator_names == ("push", "turn")
+    assert np.array_equal(robot.actuator_matrix, [[0, 1], [0, 0], [2, 0]])
+
+
+def test_independent_names_are_checked():
+    for independent in (["j0"], ["cut"]):
+        builder = chain("revolute", independent=independent)
+        builder.loop("cut", "revolute", "b0", "ground")
+        assert builder.build().independent == tuple(independent)
+    with refuse("independent", "'j1'"):
+        Builder("robot", independent=["j1"]).build()
+    with refuse("independent", "list of names"):
+        Builder("robot", independent="j1")
+
+
+def test_robot_is_immutable():
+    robot = chain("revolute").build()
+    with pytest.raises(AttributeError):
+        robot.nq = 3
+    for array in (robot.home, robot.lower, robot.actuator_matrix):
+        with pytest.raises(ValueError):
+            array[...] = 1.0
+    assert robot.ints.flags.writeable and robot.ints.flags.c_contiguous  # else Numba compiles everything again
+
+
+def test_lookups():
+    robot = chain("revolute", "spherical").build()
+    assert robot.body_index("b1") == 1 and robot.velocity_index("j1.rz") == 3 and robot.coordinate_index("j1.qw") == 4
+    with pytest.raises(InputError, match="unknown body 'b7', did you mean"):
+        robot.body_index("b7")
+    with pytest.raises(InputError, match="unknown velocity coordinate 'j1.qw'"):
+        robot.velocity_index("j1.qw")
+
+
+def test_every_kind_has_its_coordinates():
+    for kind, form in JOINT_KINDS.items():
+        robot = chain(kind).build()
+        assert (robot.nq, robot.nv) == (form.nq, form.nv)
+        assert len(robot.velocity_names) == len(set(robot.velocity_names)) == robot.nv
+        assert len(robot.coordinate_names) == len(set(robot.coordinate_names)) == robot.nq
