@@ -92,9 +92,8 @@ def _add_body(builder, link):
 def _add_base(builder, urdf, name, kind):
     children = {joint.child for joint in urdf.joints}
     roots = [link.name for link in urdf.links if link.name not in children]
-    if len(roots) != 1:
-        raise ModelError(f"expected one root link, got {roots}")
-    builder.joint(name, kind, parent=GROUND, child=roots[0])
+    if len(roots) == 1:  # else there is no tree, and the builder knows why
+        builder.joint(name, kind, parent=GROUND, child=roots[0])
 
 
 def _add_joint(builder, joint):
@@ -107,9 +106,18 @@ def _add_joint(builder, joint):
         joint.name, kind, joint.parent, joint.child,
         placement=joint.origin,
         axis=joint.axis if JOINT_KINDS[kind].axes else None,
-        damping=float(joint.dynamics.damping or 0.0) if joint.dynamics else 0.0,
+        damping=_damping(joint),
         **_limits(joint),
     )
+
+
+def _damping(joint):
+    if joint.dynamics is None:
+        return 0.0
+    try:
+        return float(joint.dynamics.damping or 0.0)  # yourdfpy leaves it a string
+    except ValueError:
+        raise ModelError(f"joint {joint.name!r}, damping: expected a number, got {joint.dynamics.damping!r}") from None
 
 
 def _limits(joint):

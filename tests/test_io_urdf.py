@@ -1,0 +1,168 @@
+"""URDF files against Pinocchio's own reader, and loops from arguments and sidecar files."""
+
+import builtins
+
+import numpy as np
+import pytest
+from mechanisms import Unpacked, random_q
+
+from liedyn.errors import ModelError
+from liedyn.io import load_urdf
+from liedyn.io.orderings import pinocchio
+
+pin = pytest.importorskip("pinocchio")
+pytest.importorskip("yourdfpy")
+
+INERTIAL = """<inertial><origin xyz="{}" rpy="{}"/><mass value="{}"/>
+  <inertia ixx="1.2" ixy="0.1" ixz="-0.2" iyy="1.5" iyz="0.3" izz="1.9"/></inertial>"""
+
+
+def link(name, xyz="0 0 0", rpy="0 0 0", mass=1.0):
+    return f'<link name="{name}">{INERTIAL.format(xyz, rpy, mass)}</link>'
+
+
+def joint(name, kind, parent, child, xyz="0 0 0", rpy="0 0 0", extra=""):
+    return f"""<joint name="{name}" type="{kind}"><parent link="{parent}"/><child link="{child}"/>
+      <origin xyz="{xyz}" rpy="{rpy}"/>{extra}</joint>"""
+
+
+TREE = f"""<robot name="tree">
+  <link name="base"><visual><geometry><mesh filename="package://missing/base.dae"/></geometry></visual></link>
+  {link("shoulder", "0.1 0.2 -0.3", "0.3 -0.2 0.9", 2.5)}
+  {link("upper", "0.1 0 0", "0 1.5707963267948966 0")}
+  {link("hand", "0 0 0.4", mass=0.7)} {link("finger", "0.05 0 0")}
+  {link("puck")} {link("kite", "0 0.3 0")} {link("wheel")}
+  <link name="tool0"/>
+  {joint("pan", "revolute", "base", "shoulder", "0 0 0.3", "0.1 0.2 0.3",
+         '<axis xyz="1 2 2"/><limit lower="-1" upper="2" effort="30" velocity="3"/><dynamics damping="0.7"/>')}
+  {joint("lift", "prismatic", "shoulder", "upper", "0.5 0 0", "-1.5707963267948966 0 0",
+         '<axis xyz="0 -1 0"/><limit lower="0" upper="0.4" effort="100" velocity="1"/>')}
+  {joint("bolt", "fixed", "upper", "hand", "0 0.1 0.2", "1 2 3")}
+  {joint("grip", "revolute", "hand", "finger", "0.3 0 0", "0 0 1",
+         '<axis xyz="0 0 -1"/><limit effort="1" velocity="1"/>')}
+  {joint("tip", "fixed", "finger", "tool0", "0.3 0 0", "0 0 1")}
+  {joint("table", "planar", "base", "puck", "1 0 0", "0.5 0 0.2", '<axis xyz="0 0 1"/>')}
+  {joint("string", "floating", "puck", "kite", "0 0 2")}
+  {joint("spin", "continuous", "upper", "wheel", "0 0 1", "0.4 0 0", '<axis xyz="1 0 0"/>')}
+</robot>"""
+
+
+def write(tmp_path, text, name="tree.urdf"):
+    path = tmp_path / name
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize("floating_base", [False, True])
+def test_against_pinocchio(tmp_path, floating_base):
+    """Every link at its place, and the same mass matrix, at random configurations."""
+    path = write(tmp_path, TREE)
+    robot = load_urdf(path, floating_base=floating_base)
+    root = (pin.JointModelFreeFlyer(),) if floating_base else ()
+    model = pin.buildModelFromUrdf(str(path), *root)
+    order = pinocchio(robot, model, names={"base": "root_joint"})
+    data, packed, rng = model.createData(), Unpacked(robot), np.random.default_rng(0)
+    for _ in range(5):
+        q = random_q(rng, robot)
+        theirs = order.to_theirs(q)
+        pin.framesForwardKinematics(model, data, theirs)
+        for name, pose in zip(robot.body_names, packed.body_poses(q)):
+            expected = data.oMf[model.getFrameId(name, pin.FrameType.BODY)].homogeneous
+            np.testing.assert_allclose(pose, expected, atol=1e-13, err_msg=name)
+        M = np.triu(pin.crba(model, data, theirs))
+        T = order.velocity_matrix(q)
+        np.testing.assert_allclose(np.triu(T @ packed.mass_matrix(q) @ T.T), M, atol=1e-11)
+
+
+def test_joint_properties(tmp_path):
+    robot = load_urdf(write(tmp_path, TREE))
+    pan, lift, grip = (robot.velocity_index(name) for name in ("pan", "lift", "grip"))
+    damping = Unpacked(robot).dof_floats[:, 1]
+    assert damping[pan] == 0.7 and damping.sum() == 0.7
+    q_pan, q_lift, q_grip = (robot.coordinate_index(name) for name in ("pan", "lift", "grip"))
+    assert (robot.lower[q_pan], robot.upper[q_pan], robot.upper[q_lift]) == (-1.0, 2.0, 0.4)
+    assert (robot.lower[q_grip], robot.upper[q_grip]) == (-np.inf, np.inf)
+    assert (robot.effort_limit[pan], robot.velocity_limit[pan], robot.velocity_limit[lift]) == (30.0, 3.0, 1.0)
+    assert robot.effort_limit[grip] == 1.0
+    assert robot.body_names[0] == "base" and robot.model.bodies[0].mass == 0.0
+
+
+LOOPS = """
+[loops.weld]
+kind = "revolute"
+parent_frame = "grip"
+child_frame = "wheel"
+child_placement = { xyz = [0.1, 0, 0] }
+axis = [0, 1, 0]
+
+[loops.rope]
+kind = "inline"
+parent = "ground"
+child = "tool0"
+"""
+
+
+def test_loops_from_argument_and_sidecar(tmp_path):
+    """A joint's frame is that of its child link."""
+    path = write(tmp_path, TREE)
+    assert load_urdf(path).loop_names == ()
+    weld = {"kind": "revolute", "parent": "finger", "child": "wheel", "child_placement": (0.1, 0, 0), "axis": (0, 1, 0)}
+    rope = {"kind": "inline", "parent": "ground", "child": "tool0"}
+    by_argument = load_urdf(path, loops={"weld": weld, "rope": rope})
+    write(tmp_path, LOOPS, "tree.loops.toml")
+    by_sidecar = load_urdf(path)
+    assert by_sidecar.loop_names == ("weld", "rope")
+    assert np.array_equal(by_argument.ints, by_sidecar.ints) and np.array_equal(by_argument.floats, by_sidecar.floats)
+    assert load_urdf(path, loops={}).loop_names == ()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('"grip"', '"gripp"', ["[loops.weld]", "parent_frame", "'gripp'", "did you mean 'grip'"]),
+        ('"inline"', '"inlin"', ["[loops.rope]", "kind", "did you mean 'inline'"]),
+        ("axis", "axes", ["[loops.weld]", "'axes'", "did you mean 'axis'"]),
+        ('parent = "ground"', 'parent = "ground"\nparent_frame = "pan"', ["[loops.rope]", "not both"]),
+        ("[loops.rope]", "[lops.rope]", ["tree.loops.toml", "'lops'"]),
+        ("[loops.rope]", "[loops.rope", ["tree.loops.toml", "not TOML"]),
+    ],
+)
+def test_bad_sidecar(tmp_path, old, new, words):
+    write(tmp_path, LOOPS.replace(old, new, 1), "tree.loops.toml")
+    with pytest.raises(ModelError) as caught:
+        load_urdf(write(tmp_path, TREE))
+    for word in ["tree.urdf", *words]:
+        assert word in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("</robot>", '<joint name="x"', ["tree.urdf"]),
+        ('type="planar"', 'type="plane"', ["'table'", "did you mean 'planar'"]),
+        ('<axis xyz="1 0 0"/>', '<axis xyz="1 0 0"/><mimic joint="pan" multiplier="2"/>', ["'spin'", "'pan'", "mimic"]),
+        ('<axis xyz="1 2 2"/>', '<axis xyz="0 0 0"/>', ["'pan'", "axis", "zero"]),
+        ('<mass value="2.5"/>', '<mass value="-2.5"/>', ["'shoulder'", "mass", "-2.5"]),
+        ('<link name="tool0"/>', '<link name="tool0"/><link name="stray"/>', ["no joint holds 'base' and 'stray'"]),
+        ('<child link="wheel"/>', '<child link="whel"/>', ["'spin'", "child", "'whel'", "did you mean 'wheel'"]),
+        ('damping="0.7"', 'damping="much"', ["'pan'", "damping", "much"]),
+    ],
+)
+def test_bad_urdf(tmp_path, old, new, words):
+    assert old in TREE
+    with pytest.raises(ModelError) as caught:
+        load_urdf(write(tmp_path, TREE.replace(old, new)))
+    for word in ["tree.urdf", *words]:
+        assert word in str(caught.value)
+
+
+def test_without_yourdfpy(tmp_path, monkeypatch):
+    def refuse(name, *args, **kwargs):
+        if name == "yourdfpy":
+            raise ImportError(name)
+        return real(name, *args, **kwargs)
+
+    real = builtins.__import__
+    monkeypatch.setattr(builtins, "__import__", refuse)
+    with pytest.raises(ModelError, match=r"pip install 'liedyn\[urdf\]'"):
+        load_urdf(write(tmp_path, TREE))
