@@ -177,7 +177,7 @@ def test_rpy_loses_nothing_at_the_poles(pitch):
         ("gravity", "gravitation", ["unknown key 'gravitation'", "did you mean 'gravity'"]),
         ("[home]", "[house]", ["unknown key 'house'", "did you mean 'home'"]),
         ('coordinate = "pivot"', 'coordinate = "pivo"', ["actuator 'motor'", "'pivo'", "did you mean 'pivot'"]),
-        ('child = "bob"', 'child = "rod"', ["body 'rod'", "two joints"]),
+        ('child = "bob"', 'child = "rod"', ["joint 'knee.joint'", "'rod' to itself"]),
         ("[home]", "[home", ["not TOML", "line"]),
         ("[bodies.rod]", "[bodies]\nbar = 3\n[bodies.rod]", ["[bodies.bar]", "expected a table", "3"]),
     ],

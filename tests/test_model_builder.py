@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from mechanisms import Unpacked, random_pose
 
 from liedyn.errors import InputError, ModelError
 from liedyn.model import Builder
@@ -48,12 +49,12 @@ def test_bad_bodies(arguments, words):
 
 
 def test_bodies_at_the_edge_are_allowed():
-    """Point masses, massless bodies, plates and thin rods, with inertias rounded to seven digits."""
+    """Point masses, massless bodies, plates and thin rods, with inertias rounded to three digits."""
     builder = Builder("robot")
     builder.body("point", mass=1.0)
     builder.body("massless")
-    builder.body("plate", mass=1.0, inertia=(0.3333333, 0.6666667, 1.0000001))
-    builder.body("rod", mass=1.0, inertia=(0.0833333, 0.0, 0.0833333))
+    builder.body("plate", mass=1.0, inertia=(0.333, 0.666, 1.0))
+    builder.body("rod", mass=1.0, inertia=(0.0833, 0.0, 0.0833))
 
 
 SHEAR = np.array([[1, 0.01, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1.0]])
@@ -63,6 +64,7 @@ SHEAR = np.array([[1, 0.01, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1.0]])
     ("kind", "arguments", "words"),
     [
         ("revolut", {}, ("kind", "revolut", "did you mean 'revolute'")),
+        (["revolute"], {}, ("kind", "revolute")),
         ("revolute", {"axis": (0, 0, 0)}, ("axis", "zero")),
         ("revolute", {"axis": (0, np.nan, 0)}, ("axis", "nan")),
         ("revolute", {"axis2": (0, 1, 0)}, ("axis2", "revolute")),
@@ -135,7 +137,7 @@ def test_names():
         builder = chain("revolute")
         builder.actuator("motor", "j1")
         builder.build()
-    with refuse("two coordinates", "'a.angle'"):
+    with refuse("coordinate 'a.angle'", "twice"):
         builder = chain("revolute")
         for name, kind in (("a", "cylindrical"), ("a.angle", "revolute")):
             builder.body(name, 1.0, inertia=(1, 1, 1))
@@ -165,6 +167,11 @@ def test_trees():
         builder.body(name, 1.0)
         builder.joint(f"to {name}", "revolute", parent, name)
     with refuse("cycle: x -> y -> z -> x"):
+        builder.build()
+
+    builder = chain("revolute")
+    builder.loop("knot", "revolute", "b0", "b0")
+    with refuse("'knot'", "'b0' to itself"):
         builder.build()
 
     builder = chain("revolute")
@@ -240,13 +247,30 @@ def test_independent_names_are_checked():
         Builder("robot", independent=["j1"]).build()
     with refuse("independent", "list of names"):
         Builder("robot", independent="j1")
+    with refuse("independent", "'j0'", "twice"):
+        chain("revolute", independent=["j0", "j0"])
+
+
+def test_rough_rotations_become_exact():
+    """Ten printed digits are enough: packed rotations are orthogonal to the last bit all the same."""
+    rng = np.random.default_rng(0)
+    builder = Builder("robot")
+    builder.body("b", 1.0, inertia=(1, 1, 1))
+    rough = random_pose(rng).round(10)
+    axis, axis2 = rough[:3, 0], rough[:3, 1]
+    builder.joint("j", "universal", "ground", "b", placement=rough, axis=axis, axis2=axis2)
+    robot = builder.build()
+    np.testing.assert_allclose(robot.model.joints[0].placement, rough, atol=1e-9)
+    for R in (robot.model.joints[0].placement[:3, :3], *Unpacked(robot).link_floats[:, :9].reshape(-1, 3, 3)):
+        np.testing.assert_allclose(R @ R.T, np.eye(3), atol=2e-15)
 
 
 def test_robot_is_immutable():
     robot = chain("revolute").build()
     with pytest.raises(AttributeError):
         robot.nq = 3
-    for array in (robot.home, robot.lower, robot.actuator_matrix):
+    joint = robot.model.joints[0]
+    for array in (robot.home, robot.lower, robot.actuator_matrix, robot.gravity, joint.placement, joint.axes[0]):
         with pytest.raises(ValueError):
             array[...] = 1.0
     assert robot.ints.flags.writeable and robot.ints.flags.c_contiguous  # else Numba compiles everything again

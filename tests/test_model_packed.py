@@ -166,7 +166,7 @@ def test_ground_bodies_have_world_poses():
     builder.joint("bolts", "fixed", "ground", "frame", placement=pose)
     packed = Unpacked(builder.build())
     assert packed.bodies[0, 0] == -1
-    np.testing.assert_array_equal(as_pose(packed.body_floats[0]), pose)
+    np.testing.assert_allclose(as_pose(packed.body_floats[0]), pose, atol=1e-15)
 
 
 def test_joint_properties_by_degree_of_freedom():

@@ -343,7 +343,7 @@ def _mujoco_parts(robot):
     for joint, q, v in _joint_slices(robot):
         if joint.kind in ("free", "spherical"):
             if joint.kind == "free" and not np.array_equal(joint.placement, np.eye(4)):
-                raise InputError(f"joint {joint.name!r}: MuJoCo's free joint starts from the world, it has no placement")
+                raise InputError(f"joint {joint.name!r}: MuJoCo's free joint has no placement")
             yield joint.name, _MujocoFree if joint.kind == "free" else _MujocoBall, q, v
         else:
             for k in range(v.stop - v.start):

@@ -41,13 +41,14 @@ class Builder:
     def __init__(
         self, name, gravity=(0.0, 0.0, -9.81), home=None, independent=(), outputs=(), description="", source=""
     ):
-        owner = f"robot {name!r}"
         self._name = validation.text("robot", "name", name)
+        owner = f"robot {name!r}"
         self._gravity = validation.numbers(owner, "gravity", gravity, (3,))
         self._home = dict(home or {})
         self._independent = _names(owner, "independent", independent)
         self._outputs = _names(owner, "outputs", outputs)
-        self._description, self._source = description, source
+        self._description = _prose(owner, "description", description)
+        self._source = _prose(owner, "source", source)
         self._bodies, self._joints, self._loops, self._actuators = [], [], [], []
 
     def body(self, name, mass=0.0, com=(0.0, 0.0, 0.0), inertia=(0.0, 0.0, 0.0)):
@@ -198,6 +199,14 @@ class Builder:
 
 
 def _names(owner, key, values):
-    if isinstance(values, str):
+    if not isinstance(values, list | tuple):
         raise ModelError(f"{owner}, {key}: expected a list of names, got {values!r}")
-    return tuple(validation.text(owner, key, value) for value in values)
+    names = tuple(validation.text(owner, key, value) for value in values)
+    validation.unique(f"{owner}, {key}", names)
+    return names
+
+
+def _prose(owner, key, value):
+    if not isinstance(value, str):
+        raise ModelError(f"{owner}, {key}: expected text, got {value!r}")
+    return value

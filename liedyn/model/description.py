@@ -11,8 +11,18 @@ import numpy as np
 GROUND = "ground"
 
 
+class _Record:
+    """Write-protects the arrays of a record."""
+
+    def __post_init__(self):
+        for value in vars(self).values():
+            for array in value if isinstance(value, tuple) else (value,):
+                if isinstance(array, np.ndarray):
+                    array.setflags(write=False)
+
+
 @dataclass(frozen=True, eq=False)
-class Body:
+class Body(_Record):
     """A rigid body.
 
     Attributes
@@ -33,7 +43,7 @@ class Body:
 
 
 @dataclass(frozen=True, eq=False)
-class Joint:
+class Joint(_Record):
     """A joint of the tree: pose of child in parent = `placement` @ motion(q).
 
     Attributes
@@ -71,7 +81,7 @@ class Joint:
 
 
 @dataclass(frozen=True, eq=False)
-class Loop:
+class Loop(_Record):
     """A cut joint: closes a loop between two bodies of the tree.
 
     Frame A is `parent_placement` in body `parent`, frame B is `child_placement` in body `child`; the motion
@@ -107,7 +117,7 @@ class Actuator:
 
 
 @dataclass(frozen=True, eq=False)
-class Model:
+class Model(_Record):
     """All that was declared about a robot, in the order of declaration.
 
     Attributes

@@ -39,7 +39,7 @@ def singular_bodies(model, tree):
     loose = [name for name in culprits if name not in _held_by_loops(model)]
     if loose:
         raise ModelError(
-            f"body {' and '.join(map(repr, loose))}: its motion moves no inertia, so the mass matrix is singular; "
+            f"the motion of body {' and '.join(map(repr, loose))} moves no inertia, so the mass matrix is singular; "
             "give it mass and inertia, give its joint armature, or fix it"
         )
     return culprits

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from liedyn.errors import InputError, ModelError, suggestion
+from liedyn.errors import InputError, suggestion
 from liedyn.model import validation
 from liedyn.model.description import Model
 from liedyn.model.frames import joint_basis
@@ -24,7 +24,9 @@ class Robot:
     Attributes
     ----------
     model : Model
-        What was declared.
+        What was declared, fixed joints and the frames of loops included.
+    name, description, source, gravity, independent, outputs
+        Those of the model.
     ints, floats : ndarray
         The packed model (:mod:`liedyn.model.packed`). Not to be written to; not write-protected either, because Numba
         would compile every kernel once more for arrays that are.
@@ -141,7 +143,9 @@ def build(model):
     coordinates = tuple(joint.name + suffix for joint, kind in joints for suffix in kind.coordinates)
     velocities = tuple(joint.name + suffix for joint, kind in joints for suffix in kind.velocities)
     virtuals = tuple(loop.name + suffix for loop in model.loops for suffix in cut_kind(loop.kind).velocities)
-    _check_independent(model, velocities + virtuals)
+    validation.unique("coordinate", velocities + virtuals)
+    for name in model.independent:
+        validation.choice(f"robot {model.name!r}", "independent", name, velocities + virtuals)
     limits = _per_joint(tree, "limits", (0, 2))
     zero = _frozen(np.array([value for _, kind in joints for value in neutral(kind)]))
     return Robot(
@@ -175,16 +179,6 @@ def _frozen(array):
 
 def _per_joint(tree, name, empty):
     return _frozen(np.concatenate([np.empty(empty)] + [getattr(joint, name) for joint in tree.joints]))
-
-
-def _check_independent(model, names):
-    seen = set()
-    for name in names:
-        if name in seen:
-            raise ModelError(f"robot {model.name!r}: two coordinates are called {name!r}")
-        seen.add(name)
-    for name in model.independent:
-        validation.choice(f"robot {model.name!r}", "independent", name, names)
 
 
 def _home(model, joints, coordinates, zero):

@@ -9,8 +9,9 @@ from liedyn.errors import ModelError, suggestion
 from liedyn.model.description import GROUND
 from liedyn.model.links import depth_first
 
-ORTHOGONALITY = 1e-9  # of placements: about what twelve printed digits give
-INERTIA_SLACK = 1e-6  # relative: inertias in files are rounded to six or seven digits
+ORTHOGONALITY = 1e-9  # of placements and pairs of axes: less is a mistake, not rounding in a file
+SYMMETRY = 1e-6  # of inertias, relative; so much may a principal moment be negative too
+TRIANGLE = 1e-3  # relative slack of the triangle inequality: inertias in files are rounded to three or four digits
 
 
 def numbers(owner, key, value, shape):
@@ -46,7 +47,7 @@ def text(owner, key, value):
 
 def choice(owner, key, value, known):
     """`value`, one of the known names."""
-    if value not in known:
+    if not isinstance(value, str) or value not in known:
         raise ModelError(f"{owner}, {key}: unknown {value!r}, {suggestion(value, known)}")
     return value
 
@@ -84,12 +85,12 @@ def inertia(owner, value):
     """A rotational inertia about the centre of mass: symmetric, not negative, within the triangle inequality."""
     matrix = numbers(owner, "inertia", value, (3, 3))
     size = np.abs(matrix).max()
-    if np.abs(matrix - matrix.T).max() > INERTIA_SLACK * size:
+    if np.abs(matrix - matrix.T).max() > SYMMETRY * size:
         raise ModelError(f"{owner}, inertia: not symmetric, got {matrix.tolist()}")
     moments = np.linalg.eigvalsh(matrix)
-    if moments[0] < -INERTIA_SLACK * size:
+    if moments[0] < -SYMMETRY * size:
         raise ModelError(f"{owner}, inertia: has the negative principal moment {moments[0]:.6g}")
-    if moments[2] > moments[0] + moments[1] + INERTIA_SLACK * size:
+    if moments[2] > moments[0] + moments[1] + TRIANGLE * size:
         raise ModelError(
             f"{owner}, inertia: the largest principal moment exceeds the sum of the other two, got "
             f"{moments[0]:.6g}, {moments[1]:.6g}, {moments[2]:.6g}"
@@ -111,6 +112,7 @@ def pose(owner, key, value):
         raise ModelError(f"{owner}, {key}: not a rotation: {R.tolist()}")
     if not np.array_equal(matrix[3], [0.0, 0.0, 0.0, 1.0]):
         raise ModelError(f"{owner}, {key}: the last row must be 0, 0, 0, 1, got {matrix[3].tolist()}")
+    matrix[:3, :3] = R @ (3.0 * np.eye(3) - R.T @ R) / 2.0  # a Newton step to the nearest rotation
     return matrix
 
 
@@ -123,9 +125,12 @@ def axes(owner, kind_name, kind, given):
         _unit(owner, key, default if value is None else value)
         for key, value, default in zip(("axis", "axis2"), given, kind.axes)
     )
-    if len(units) == 2 and abs(units[0] @ units[1]) > ORTHOGONALITY:
-        raise ModelError(f"{owner}, axis2: must be orthogonal to axis, got {list(units[0])} and {list(units[1])}")
-    return units
+    if len(units) < 2:
+        return units
+    first, second = units
+    if abs(first @ second) > ORTHOGONALITY:
+        raise ModelError(f"{owner}, axis2: must be orthogonal to axis, got {first.tolist()} and {second.tolist()}")
+    return first, second - (first @ second) * first
 
 
 def _unit(owner, key, value):
@@ -186,19 +191,22 @@ def stiffness(owner, kind, value):
 def tree(model):
     """Names are unique and known, and the joints make a tree that reaches every body from the ground."""
     bodies = [body.name for body in model.bodies]
-    _unique("body", [GROUND] + bodies)
-    _unique("joint or loop", [each.name for each in model.joints + model.loops])
-    _unique("actuator", [actuator.name for actuator in model.actuators])
+    unique("body", [GROUND] + bodies)
+    unique("joint or loop", [each.name for each in model.joints + model.loops])
+    unique("actuator", [actuator.name for actuator in model.actuators])
     known = [GROUND] + bodies
     for kind, things in (("joint", model.joints), ("loop", model.loops)):
         for thing in things:
             choice(f"{kind} {thing.name!r}", "parent", thing.parent, known)
             choice(f"{kind} {thing.name!r}", "child", thing.child, known)
+            if thing.parent == thing.child:
+                raise ModelError(f"{kind} {thing.name!r}: joins {thing.child!r} to itself")
     _one_parent_each(model.joints)
     _reached(bodies, model.joints)
 
 
-def _unique(what, names):
+def unique(what, names):
+    """No name occurs twice."""
     seen = set()
     for name in names:
         if name in seen:
