@@ -5,6 +5,7 @@ broadcast and one compiled loop runs over the rows); users' own ``@njit`` code g
 """
 import functools
 import inspect
+import math
 import types
 from typing import NamedTuple
 
@@ -79,7 +80,7 @@ def _first_bad(check, rows):
         x = rows[k]
         good = True
         for i in range(x.size):
-            good = good and np.isfinite(x[i])
+            good = good and math.isfinite(x[i])
         if check == _NOT_ZERO:
             good = good and x[0] ** 2 + x[1] ** 2 + x[2] ** 2 + x[3] ** 2 > 0.0
         elif check == _SYMMETRIC:
@@ -114,7 +115,7 @@ def _as_rows(name, argument, x, lead):
     x = x.reshape((-1,) + argument.shape)
     if not x.flags.carray:  # Numba would compile once more for any other layout
         x = x.copy()
-    bad = _first_bad(argument.check, x.reshape(len(x), -1))
+    bad = _first_bad(argument.check, x.reshape(-1, math.prod(argument.shape)))
     if bad >= 0:
         finite = np.isfinite(x[bad]).all()
         raise InputError(f"{name} is not {argument.what if finite else 'finite'}: {x[bad].tolist()}")

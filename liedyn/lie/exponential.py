@@ -102,7 +102,7 @@ def rate_d(theta2, d):
 @inline
 def hat(w):
     """[w], row by row: [w] x = w x x."""
-    zero = 0.0 * w[0]
+    zero = w[0] - w[0]
     return (zero, zero - w[2], w[1], w[2], zero, zero - w[0], zero - w[1], w[0], zero)
 
 
