@@ -1,0 +1,215 @@
+"""The configuration space of a tree, a Lie group: q (+) dv = q exp(dv) joint by joint, perturbed on the right.
+
+Revolute, prismatic and helical coordinates add. A quaternion turns by the rotation vector dv in the child's own frame.
+A free joint moves by the full exponential of SE(3), so that its dv is a body-fixed twist times time.
+"""
+import numpy as np
+
+from liedyn.boundary import as_floats, rows_of, states
+from liedyn.errors import InputError
+from liedyn.jit import kernel
+from liedyn.lie.algebra import add, quaternion_rotation, rotate, sub, unrotate
+from liedyn.lie.exponential import (
+    exp, log_rotated, quaternion_exp, quaternion_inverse_product, quaternion_log, quaternion_product, quaternion_unit,
+)
+from liedyn.lie.lanes import SCALAR
+from liedyn.model.packed import FREE, HEADER, LINK_I, LINK_IQ, LINK_PRIMITIVE, N_LINKS, PRISMATIC, SPHERICAL
+from liedyn.tree.records import dof_count, first_dof, first_q, get3, kind, link_count, put3
+
+
+@kernel
+def integrate_kernel(ints, floats, q, dv, out):
+    """out = q (+) dv; out may be q itself. Quaternions come out of unit length."""
+    for i in range(link_count(ints)):
+        k, j = first_q(ints, i), first_dof(ints, i)
+        if dof_count(ints, i) == 1:
+            out[k] = q[k] + dv[j]
+            continue
+        quaternion, w = (q[k], q[k + 1], q[k + 2], q[k + 3]), get3(SCALAR, dv, j)
+        if kind(ints, i) == FREE:
+            R = quaternion_rotation(q[k], q[k + 1], q[k + 2], q[k + 3])
+            step = exp((w, get3(SCALAR, dv, j + 3)))[1]
+            put3(SCALAR, out, k + 4, add(get3(SCALAR, q, k + 4), rotate(R, step)))
+        turned = quaternion_unit(quaternion_product(quaternion, quaternion_exp(w)))
+        out[k], out[k + 1], out[k + 2], out[k + 3] = turned
+
+
+@kernel
+def difference_kernel(ints, floats, q0, q1, out):
+    """out = the dv with q0 (+) dv = q1, by the shorter way round."""
+    for i in range(link_count(ints)):
+        k, j = first_q(ints, i), first_dof(ints, i)
+        if dof_count(ints, i) == 1:
+            out[j] = q1[k] - q0[k]
+            continue
+        x, y, z, s = quaternion_inverse_product((q0[k], q0[k + 1], q0[k + 2], q0[k + 3]),
+                                                (q1[k], q1[k + 1], q1[k + 2], q1[k + 3]))
+        w = quaternion_log(x, y, z, s)
+        put3(SCALAR, out, j, w)
+        if kind(ints, i) == FREE:
+            R = quaternion_rotation(q0[k], q0[k + 1], q0[k + 2], q0[k + 3])
+            step = unrotate(R, sub(get3(SCALAR, q1, k + 4), get3(SCALAR, q0, k + 4)))
+            put3(SCALAR, out, j + 3, log_rotated(w, step))
+
+
+@kernel
+def integrate_states(ints, floats, q, dv, out):
+    """`integrate_kernel` on each row."""
+    for b in range(q.shape[0]):
+        integrate_kernel(ints, floats, q[b], dv[b], out[b])
+
+
+@kernel
+def difference_states(ints, floats, q0, q1, out):
+    """`difference_kernel` on each row."""
+    for b in range(q0.shape[0]):
+        difference_kernel(ints, floats, q0[b], q1[b], out[b])
+
+
+def neutral(robot):
+    """The configuration of zeros and identity quaternions.
+
+    Parameters
+    ----------
+    robot : Robot
+
+    Returns
+    -------
+    q : ndarray, shape (nq,)
+        A fresh copy [rad, m; quaternions (x, y, z, w)].
+
+    Notes
+    -----
+    The identity of the configuration group: every joint frame coincides with its child's (Spencer 2004, A.2).
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> ld.neutral(ld.load("panda"))
+    array([0., 0., 0., 0., 0., 0., 0.])
+    """
+    return robot.neutral.copy()
+
+
+def random_configuration(robot, rng=None, size=()):
+    """Random configurations within the limits; loops are ignored.
+
+    Parameters
+    ----------
+    robot : Robot
+    rng : numpy.random.Generator or int, optional
+        Source of the numbers, or its seed; by default a fresh one.
+    size : int or tuple of int
+        Leading axes of the result; by default one configuration.
+
+    Returns
+    -------
+    q : ndarray, shape (..., nq)
+        Uniform between the limits. A coordinate without limits is drawn from (-pi, pi) rad or (-1, 1) m, one with a
+        single limit from an interval as wide next to it; rotations of spherical and free joints are uniform.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> panda = ld.load("panda")
+    >>> q = ld.random_configuration(panda, rng=0, size=100)
+    >>> q.shape, bool((q < panda.upper).all())
+    ((100, 7), True)
+    """
+    rng = np.random.default_rng(rng)
+    links = robot.ints[HEADER:HEADER + LINK_I * robot.ints[N_LINKS]].reshape(-1, LINK_I)
+    start, primitive = links[:, LINK_IQ], links[:, LINK_PRIMITIVE]
+    reach = np.full(robot.nq, np.pi)
+    reach[start[primitive == PRISMATIC]] = 1.0
+    for k in start[primitive == FREE]:
+        reach[k + 4:k + 7] = 1.0
+    below, above = np.isfinite(robot.lower), np.isfinite(robot.upper)
+    lower = np.where(below, robot.lower, np.where(above, robot.upper - 2 * reach, -reach))
+    upper = np.where(above, robot.upper, lower + 2 * reach)
+    q = rng.uniform(lower, upper, size=np.append(size, robot.nq).astype(int))
+    for k in start[(primitive == SPHERICAL) | (primitive == FREE)]:
+        quaternions = rng.normal(size=q.shape[:-1] + (4,))
+        q[..., k:k + 4] = quaternions / np.linalg.norm(quaternions, axis=-1, keepdims=True)
+    return q
+
+
+def integrate(robot, q, dv):
+    """Move a configuration by a tangent vector: q (+) dv.
+
+    Parameters
+    ----------
+    robot : Robot
+    q : array_like, shape (..., nq)
+        Configuration [rad, m; quaternions (x, y, z, w)].
+    dv : array_like, shape (..., nv)
+        Velocity times time [rad, m], body-fixed for spherical and free joints.
+
+    Returns
+    -------
+    q : ndarray, shape (..., nq)
+        The configuration after moving with the constant velocity dv for a unit of time; quaternions of unit length.
+
+    Raises
+    ------
+    InputError
+        A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
+
+    Notes
+    -----
+    ``q exp(dv)`` joint by joint; a free joint moves by the exponential of SE(3) (Spencer 2004, A.1.3).
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> panda = ld.load("panda")
+    >>> ld.integrate(panda, ld.neutral(panda), [0.1] * 7)
+    array([0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1])
+    """
+    lead, q, dv = states(robot, q=q, dv=dv)
+    out = np.empty_like(q)
+    integrate_states(robot.ints, robot.floats, q, dv, out)
+    return out.reshape(lead + (robot.nq,))
+
+
+def difference(robot, q0, q1):
+    """The tangent vector from one configuration to another: ``integrate(robot, q0, difference(robot, q0, q1))`` is q1.
+
+    Parameters
+    ----------
+    robot : Robot
+    q0, q1 : array_like, shape (..., nq)
+        Configurations [rad, m; quaternions (x, y, z, w)].
+
+    Returns
+    -------
+    dv : ndarray, shape (..., nv)
+        Velocity times time [rad, m], body-fixed at q0 for spherical and free joints. Quaternions go the shorter way, by
+        half a turn at most, and q and -q are the same rotation; angles of other joints are not wrapped.
+
+    Raises
+    ------
+    InputError
+        A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
+
+    Notes
+    -----
+    ``log(q0^-1 q1)`` joint by joint (Spencer 2004, A.1.3, inverted).
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> panda = ld.load("panda")
+    >>> ld.difference(panda, [0.1] * 7, [0.3] * 7).round(12)
+    array([0.2, 0.2, 0.2, 0.2, 0.2, 0.2, 0.2])
+    """
+    q0, q1 = as_floats("q0", q0, robot.nq), as_floats("q1", q1, robot.nq)
+    try:
+        lead = np.broadcast_shapes(q0.shape[:-1], q1.shape[:-1])
+    except ValueError:
+        raise InputError(f"leading axes do not broadcast: q0 {q0.shape}, q1 {q1.shape}") from None
+    q0, q1 = rows_of("q0", q0, lead, robot.nq), rows_of("q1", q1, lead, robot.nq)
+    if robot.nq != robot.nv:
+        states(robot, q=np.concatenate([q0, q1]))  # refuses quaternions that are not of unit length
+    out = np.empty((len(q0), robot.nv))
+    difference_states(robot.ints, robot.floats, q0, q1, out)
+    return out.reshape(lead + (robot.nv,))

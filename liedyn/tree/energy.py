@@ -1,0 +1,345 @@
+"""Energies, centre of mass and momentum of a tree, summed link by link.
+
+Twists are body-fixed and moments are taken about the centre of mass: nothing is lost far from the world's origin.
+Bodies fixed to the ground do not count. Armatures count in the kinetic energy only: the reaction of a rotor on the link
+that carries it is neglected, as it is in M.
+"""
+import numpy as np
+
+from liedyn.boundary import states
+from liedyn.errors import InputError
+from liedyn.jit import kernel
+from liedyn.lie.algebra import (
+    Ad_dual_inverse, Ad_inverse, add, add6, compose, dot, dot6, inertia_times, rotate, scale, sub,
+)
+from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, splat, store
+from liedyn.model.packed import LINK_F, LINK_FLOATS_AT, LINK_MASS, N_LINKS
+from liedyn.tree.batches import gather, scatter
+from liedyn.tree.joints import joint_pose, joint_twist, spring_energy
+from liedyn.tree.records import (
+    armature, constant3, dof_total, get6, get_pose, inertia, link_count, parent, put3, put6, put_pose, zero3, zero6,
+)
+
+WORK = 18  # numbers per link: world pose X (12), twist V in the link's own frame (6)
+X, V = 0, 12
+
+
+@kernel
+def place_links(lane, ints, floats, q, work):
+    """World poses of all links; returns the first moment sum m (p + R c) about the world's origin."""
+    moment = zero3(lane)
+    for i in range(link_count(ints)):
+        Xi = joint_pose(lane, ints, floats, i, q)
+        if parent(ints, i) >= 0:
+            Xi = compose(get_pose(lane, work, WORK * parent(ints, i) + X), Xi)
+        put_pose(lane, work, WORK * i + X, Xi)
+        m, h, _ = inertia(ints, floats, i)
+        R, p = Xi
+        moment = add(moment, add(scale(m, p), rotate(R, h)))
+    return moment
+
+
+@kernel
+def move_links(lane, ints, floats, q, v, work):
+    """Twists of all links, each in its own frame."""
+    for i in range(link_count(ints)):
+        Vi = joint_twist(lane, ints, floats, i, v)
+        if parent(ints, i) >= 0:
+            f = joint_pose(lane, ints, floats, i, q)
+            Vi = add6(Ad_inverse(f, get6(lane, work, WORK * parent(ints, i) + V)), Vi)
+        put6(lane, work, WORK * i + V, Vi)
+
+
+@kernel
+def mass_of_links(ints, floats):
+    mass = 0.0
+    for i in range(link_count(ints)):
+        mass += inertia(ints, floats, i)[0]
+    return mass
+
+
+@kernel
+def kinetic_energy_kernel(lane, ints, floats, q, v, work, energy):
+    """energy[0] = sum V^T I V / 2 + sum armature v^2 / 2."""
+    move_links(lane, ints, floats, q, v, work)
+    twice = splat(lane, 0.0)
+    for i in range(link_count(ints)):
+        Vi = get6(lane, work, WORK * i + V)
+        twice = twice + dot6(inertia_times(inertia(ints, floats, i), Vi), Vi)
+    for j in range(dof_total(ints)):
+        twice = twice + armature(ints, floats, j) * load(lane, v, j) * load(lane, v, j)
+    store(lane, energy, 0, 0.5 * twice)
+
+
+@kernel
+def potential_energy_kernel(lane, ints, floats, q, work, energy):
+    """energy[0] = -g . sum m (p + R c) + energy of the joint springs."""
+    moment = place_links(lane, ints, floats, q, work)
+    total = -dot(constant3(lane, floats, 0), moment)
+    for i in range(link_count(ints)):
+        total = total + spring_energy(lane, ints, floats, i, q)
+    store(lane, energy, 0, total)
+
+
+@kernel
+def center_of_mass_kernel(lane, ints, floats, q, work, com):
+    """com = sum m (p + R c) / sum m, in world coordinates."""
+    moment = place_links(lane, ints, floats, q, work)
+    put3(lane, com, 0, scale(1.0 / mass_of_links(ints, floats), moment))
+
+
+@kernel
+def momentum_kernel(lane, ints, floats, q, v, work, momentum):
+    """momentum = sum Ad*_{X^-1} I V, with each X seen from the centre of mass, in world axes."""
+    com = scale(1.0 / mass_of_links(ints, floats), place_links(lane, ints, floats, q, work))
+    move_links(lane, ints, floats, q, v, work)
+    total = zero6(lane)
+    for i in range(link_count(ints)):
+        R, p = get_pose(lane, work, WORK * i + X)
+        carried = inertia_times(inertia(ints, floats, i), get6(lane, work, WORK * i + V))
+        total = add6(total, Ad_dual_inverse((R, sub(p, com)), carried))
+    put6(lane, momentum, 0, total)
+
+
+@kernel
+def kinetic_energy_states(ints, floats, q, v, energy):
+    """`kinetic_energy_kernel` on each row."""
+    count = q.shape[0]
+    work = np.empty(WORK * link_count(ints) * WIDTH)
+    q_w, v_w, energy_w = np.empty(q.shape[1] * WIDTH), np.empty(v.shape[1] * WIDTH), np.empty(WIDTH)
+    whole = count - count % WIDTH
+    for b in range(0, whole, WIDTH):
+        gather(q, b, q_w)
+        gather(v, b, v_w)
+        kinetic_energy_kernel(LANES, ints, floats, q_w, v_w, work, energy_w)
+        scatter(energy_w, b, energy)
+    for b in range(whole, count):
+        kinetic_energy_kernel(SCALAR, ints, floats, q[b], v[b], work, energy[b])
+
+
+@kernel
+def potential_energy_states(ints, floats, q, energy):
+    """`potential_energy_kernel` on each row."""
+    count = q.shape[0]
+    work = np.empty(WORK * link_count(ints) * WIDTH)
+    q_w, energy_w = np.empty(q.shape[1] * WIDTH), np.empty(WIDTH)
+    whole = count - count % WIDTH
+    for b in range(0, whole, WIDTH):
+        gather(q, b, q_w)
+        potential_energy_kernel(LANES, ints, floats, q_w, work, energy_w)
+        scatter(energy_w, b, energy)
+    for b in range(whole, count):
+        potential_energy_kernel(SCALAR, ints, floats, q[b], work, energy[b])
+
+
+@kernel
+def center_of_mass_states(ints, floats, q, com):
+    """`center_of_mass_kernel` on each row."""
+    count = q.shape[0]
+    work = np.empty(WORK * link_count(ints) * WIDTH)
+    q_w, com_w = np.empty(q.shape[1] * WIDTH), np.empty(3 * WIDTH)
+    whole = count - count % WIDTH
+    for b in range(0, whole, WIDTH):
+        gather(q, b, q_w)
+        center_of_mass_kernel(LANES, ints, floats, q_w, work, com_w)
+        scatter(com_w, b, com)
+    for b in range(whole, count):
+        center_of_mass_kernel(SCALAR, ints, floats, q[b], work, com[b])
+
+
+@kernel
+def momentum_states(ints, floats, q, v, momentum):
+    """`momentum_kernel` on each row."""
+    count = q.shape[0]
+    work = np.empty(WORK * link_count(ints) * WIDTH)
+    q_w, v_w, momentum_w = np.empty(q.shape[1] * WIDTH), np.empty(v.shape[1] * WIDTH), np.empty(6 * WIDTH)
+    whole = count - count % WIDTH
+    for b in range(0, whole, WIDTH):
+        gather(q, b, q_w)
+        gather(v, b, v_w)
+        momentum_kernel(LANES, ints, floats, q_w, v_w, work, momentum_w)
+        scatter(momentum_w, b, momentum)
+    for b in range(whole, count):
+        momentum_kernel(SCALAR, ints, floats, q[b], v[b], work, momentum[b])
+
+
+def kinetic_energy(robot, q, v):
+    """Kinetic energy of the open tree.
+
+    Parameters
+    ----------
+    robot : Robot
+    q : array_like, shape (..., nq)
+        Configuration [rad, m; quaternions (x, y, z, w)].
+    v : array_like, shape (..., nv)
+        Velocity [rad/s, m/s], body-fixed for spherical and free joints.
+
+    Returns
+    -------
+    energy : float or ndarray, shape (...)
+        ``v^T M(q) v / 2`` [J], joint armatures included.
+
+    Raises
+    ------
+    InputError
+        A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
+
+    Notes
+    -----
+    The sum of ``V^T I V / 2`` over the links (Featherstone 2008, eq. 2.67).
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> panda = ld.load("panda")
+    >>> float(ld.kinetic_energy(panda, ld.neutral(panda), [0.0] * 7))
+    0.0
+    """
+    lead, q, v = states(robot, q=q, v=v)
+    energy = np.empty((len(q), 1))
+    kinetic_energy_states(robot.ints, robot.floats, q, v, energy)
+    return energy.reshape(lead)[()]
+
+
+def potential_energy(robot, q):
+    """Potential energy of the open tree: gravity and joint springs.
+
+    Parameters
+    ----------
+    robot : Robot
+    q : array_like, shape (..., nq)
+        Configuration [rad, m; quaternions (x, y, z, w)].
+
+    Returns
+    -------
+    energy : float or ndarray, shape (...)
+        [J], zero for masses at the world's origin and springs at rest. Bodies fixed to the ground do not count.
+
+    Raises
+    ------
+    InputError
+        A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
+
+    Notes
+    -----
+    ``-g . sum m r + sum k |log(rest^-1 q)|^2 / 2``. Its derivative, tangent at q, is ``rnea`` at rest.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> panda = ld.load("panda")
+    >>> bool(ld.potential_energy(panda, ld.neutral(panda)) > 0.0)
+    True
+    """
+    lead, q = states(robot, q=q)
+    energy = np.empty((len(q), 1))
+    potential_energy_states(robot.ints, robot.floats, q, energy)
+    return energy.reshape(lead)[()]
+
+
+def total_mass(robot):
+    """Mass of all that moves.
+
+    Parameters
+    ----------
+    robot : Robot
+
+    Returns
+    -------
+    mass : float
+        [kg]. Bodies fixed to the ground do not count.
+
+    Notes
+    -----
+    The sum over the links of the tree.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> bool(ld.total_mass(ld.load("panda")) > 0.0)
+    True
+    """
+    at, n = robot.ints[LINK_FLOATS_AT], robot.ints[N_LINKS]
+    return float(robot.floats[at:at + LINK_F * n].reshape(-1, LINK_F)[:, LINK_MASS].sum())
+
+
+def _require_mass(robot):
+    if not total_mass(robot) > 0.0:
+        raise InputError(f"robot {robot.name!r} has no moving mass, hence no centre of mass")
+
+
+def center_of_mass(robot, q):
+    """Centre of mass of all that moves.
+
+    Parameters
+    ----------
+    robot : Robot
+    q : array_like, shape (..., nq)
+        Configuration [rad, m; quaternions (x, y, z, w)].
+
+    Returns
+    -------
+    com : ndarray, shape (..., 3)
+        In world coordinates [m]. Bodies fixed to the ground do not count.
+
+    Raises
+    ------
+    InputError
+        A shape does not fit, an entry is not finite, a quaternion is not of unit length, or no mass moves.
+
+    Notes
+    -----
+    ``sum m r / sum m`` over the links.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> panda = ld.load("panda")
+    >>> ld.center_of_mass(panda, ld.neutral(panda)).shape
+    (3,)
+    """
+    lead, q = states(robot, q=q)
+    _require_mass(robot)
+    com = np.empty((len(q), 3))
+    center_of_mass_states(robot.ints, robot.floats, q, com)
+    return com.reshape(lead + (3,))
+
+
+def momentum(robot, q, v):
+    """Spatial momentum about the centre of mass, in world axes (the centroidal momentum).
+
+    Parameters
+    ----------
+    robot : Robot
+    q : array_like, shape (..., nq)
+        Configuration [rad, m; quaternions (x, y, z, w)].
+    v : array_like, shape (..., nv)
+        Velocity [rad/s, m/s], body-fixed for spherical and free joints.
+
+    Returns
+    -------
+    momentum : ndarray, shape (..., 6)
+        (angular about the centre of mass, linear) [kg m^2/s, kg m/s]. About another point x the angular part is
+        ``angular + (com - x) x linear``. Joint armatures do not count.
+
+    Raises
+    ------
+    InputError
+        A shape does not fit, an entry is not finite, a quaternion is not of unit length, or no mass moves.
+
+    Notes
+    -----
+    Orin, Goswami and Lee 2013, summed over the links; momenta change frames as wrenches do (Spencer 2004, A.1.5).
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> panda = ld.load("panda")
+    >>> ld.momentum(panda, ld.neutral(panda), [0.0] * 7)
+    array([0., 0., 0., 0., 0., 0.])
+    """
+    lead, q, v = states(robot, q=q, v=v)
+    _require_mass(robot)
+    out = np.empty((len(q), 6))
+    momentum_states(robot.ints, robot.floats, q, v, out)
+    return out.reshape(lead + (6,))
