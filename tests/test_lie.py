@@ -352,7 +352,7 @@ def tuple_maps(lane, twists, out):
 
 
 def test_formulas_on_lanes(rng):
-    """One formula for floats and lanes, with angles on both sides of the switch from series to closed form in one call."""
+    """One formula for floats and lanes; angles on both sides of the switch from series to closed form in one call."""
     V = np.array([twist_of_angle(rng, angle) for angle in np.linspace(0.0, 3.0, WIDTH)])
     single, together = np.empty((WIDTH, 51)), np.empty((51, WIDTH))
     for one, numbers in zip(V, single):
