@@ -1,0 +1,64 @@
+"""Articulated-body inertias on tuples: any symmetric 6x6 matrix that maps a twist to a wrench, as three 3x3 blocks.
+
+(moment, force) = [[A, B], [B^T, C]] (omega, v): A and C are upper triangles (xx, xy, xz, yy, yz, zz), B is row-major.
+"""
+from liedyn.jit import inline
+from liedyn.lie.algebra import (
+    add, add_symmetric, cross, rotate, rotate_rotation, rotate_symmetric, symmetric_times, unrotate,
+)
+
+
+@inline
+def articulated(lane_zero, I):
+    """A rigid body's inertia (m, h, J) in block form; `lane_zero` is a zero of the kernel's number type."""
+    m, h, J = I
+    o = lane_zero
+    return ((o + J[0], o + J[1], o + J[2], o + J[3], o + J[4], o + J[5]),
+            (o, o - h[2], o + h[1], o + h[2], o, o - h[0], o - h[1], o + h[0], o),
+            (o + m, o, o, o + m, o, o + m))
+
+
+@inline
+def articulated_times(I, V):
+    A, B, C = I
+    return (add(symmetric_times(A, V[0]), rotate(B, V[1])), add(unrotate(B, V[0]), symmetric_times(C, V[1])))
+
+
+@inline
+def add_articulated(I, K):
+    B, D = I[1], K[1]
+    return (add_symmetric(I[0], K[0]),
+            (B[0] + D[0], B[1] + D[1], B[2] + D[2], B[3] + D[3], B[4] + D[4], B[5] + D[5],
+             B[6] + D[6], B[7] + D[7], B[8] + D[8]),
+            add_symmetric(I[2], K[2]))
+
+
+@inline
+def without_direction(I, U, d):
+    """I - d U U^T: what is left of I once the joint gives way along one screw."""
+    A, B, C = I
+    u, w = U
+    x, y, z = d * u[0], d * u[1], d * u[2]
+    p, q, r = d * w[0], d * w[1], d * w[2]
+    return ((A[0] - x * u[0], A[1] - x * u[1], A[2] - x * u[2], A[3] - y * u[1], A[4] - y * u[2], A[5] - z * u[2]),
+            (B[0] - x * w[0], B[1] - x * w[1], B[2] - x * w[2], B[3] - y * w[0], B[4] - y * w[1], B[5] - y * w[2],
+             B[6] - z * w[0], B[7] - z * w[1], B[8] - z * w[2]),
+            (C[0] - p * w[0], C[1] - p * w[1], C[2] - p * w[2], C[3] - q * w[1], C[4] - q * w[2], C[5] - r * w[2]))
+
+
+@inline
+def articulated_in_parent(X, I):
+    """Ad*_{X^-1} I Ad_{X^-1}: turn by R, then B' = B + [p] C and A' = A + [p] B^T - B' [p]."""
+    R, p = X
+    C = rotate_symmetric(R, I[2])
+    B = rotate_rotation(rotate_rotation(R, I[1]), (R[0], R[3], R[6], R[1], R[4], R[7], R[2], R[5], R[8]))
+    A = rotate_symmetric(R, I[0])
+    c0, c1, c2 = cross(p, (C[0], C[1], C[2])), cross(p, (C[1], C[3], C[4])), cross(p, (C[2], C[4], C[5]))
+    D = (B[0] + c0[0], B[1] + c1[0], B[2] + c2[0],
+         B[3] + c0[1], B[4] + c1[1], B[5] + c2[1],
+         B[6] + c0[2], B[7] + c1[2], B[8] + c2[2])
+    # column k of [p] B^T is p x (row k of B); row k of -B' [p] is p x (row k of B')
+    b0, b1, b2 = cross(p, (B[0], B[1], B[2])), cross(p, (B[3], B[4], B[5])), cross(p, (B[6], B[7], B[8]))
+    d0, d1, d2 = cross(p, (D[0], D[1], D[2])), cross(p, (D[3], D[4], D[5])), cross(p, (D[6], D[7], D[8]))
+    return ((A[0] + b0[0] + d0[0], A[1] + b1[0] + d0[1], A[2] + b2[0] + d0[2],
+             A[3] + b1[1] + d1[1], A[4] + b2[1] + d1[2], A[5] + b2[2] + d2[2]), D, C)
