@@ -1,0 +1,114 @@
+"""Derivatives of forward dynamics, with M^-1 as a by-product: those of inverse dynamics, solved by M = L^T D L.
+
+Differentiating ID(q, v, FD(q, v, tau)) = tau gives (Carpentier and Mansard 2018, RSS)
+
+    da/dq = -M^-1 dtau/dq      da/dv = -M^-1 dtau/dv      da/dtau = M^-1
+
+with dtau/dq and dtau/dv taken at the acceleration a that the articulated-body algorithm finds.
+"""
+import numpy as np
+
+from liedyn.boundary import states, wrenches
+from liedyn.jit import inline, kernel
+from liedyn.lie.lanes import LANES, SCALAR, WIDTH
+from liedyn.tree.aba import aba_kernel, aba_size, require_regular_tree
+from liedyn.tree.batches import gather, scatter
+from liedyn.tree.kinematics import world_size
+from liedyn.tree.ltdl import ltdl_factor, ltdl_inverse, ltdl_solve
+from liedyn.tree.records import link_count
+from liedyn.tree.rnea_derivatives import COMPOSITE, rnea_derivatives_kernel
+
+
+@inline
+def aba_derivatives_size(ints):
+    """Numbers in the workspace of `aba_derivatives_kernel`: that of ABA, then that of the derivatives of RNEA."""
+    return max(aba_size(ints), world_size(ints) + COMPOSITE * link_count(ints))
+
+
+@kernel
+def aba_derivatives_kernel(lane, ints, floats, q, v, tau, f_ext, work, a, L, da_dq, da_dv, Minv):
+    """da/dq, da/dv and M^-1, each nv x nv; `a` receives the accelerations, `L` the factor of M."""
+    aba_kernel(lane, ints, floats, q, v, tau, f_ext, work, a)
+    # generalised forces without the joints' own, of no use here, go where M^-1 will be
+    rnea_derivatives_kernel(lane, ints, floats, q, v, a, f_ext, work, Minv, da_dq, da_dv, L)
+    ltdl_factor(lane, ints, L)
+    ltdl_inverse(lane, ints, L, Minv)
+    ltdl_solve(lane, ints, L, -1.0, da_dq)
+    ltdl_solve(lane, ints, L, -1.0, da_dv)
+
+
+@kernel
+def aba_derivatives_states(ints, floats, q, v, tau, f_ext, da_dq, da_dv, Minv):
+    """`aba_derivatives_kernel` on each row; matrices are rows of nv * nv numbers."""
+    count, nv = q.shape[0], v.shape[1]
+    work = np.empty(aba_derivatives_size(ints) * WIDTH)
+    q_w, v_w, tau_w = np.empty(q.shape[1] * WIDTH), np.empty(nv * WIDTH), np.empty(nv * WIDTH)
+    f_w, a_w, L_w = np.empty(f_ext.shape[1] * WIDTH), np.empty(nv * WIDTH), np.empty(nv * nv * WIDTH)
+    dq_w, dv_w, Minv_w = np.empty(nv * nv * WIDTH), np.empty(nv * nv * WIDTH), np.empty(nv * nv * WIDTH)
+    whole = count - count % WIDTH
+    for b in range(0, whole, WIDTH):
+        gather(q, b, q_w)
+        gather(v, b, v_w)
+        gather(tau, b, tau_w)
+        gather(f_ext, b, f_w)
+        aba_derivatives_kernel(LANES, ints, floats, q_w, v_w, tau_w, f_w, work, a_w, L_w, dq_w, dv_w, Minv_w)
+        scatter(dq_w, b, da_dq)
+        scatter(dv_w, b, da_dv)
+        scatter(Minv_w, b, Minv)
+    for b in range(whole, count):
+        aba_derivatives_kernel(SCALAR, ints, floats, q[b], v[b], tau[b], f_ext[b], work, a_w, L_w,
+                               da_dq[b], da_dv[b], Minv[b])
+
+
+def aba_derivatives(robot, q, v, tau, f_ext=None):
+    """Derivatives of forward dynamics with respect to configuration, velocity and force.
+
+    Parameters
+    ----------
+    robot : Robot
+    q : array_like, shape (..., nq)
+        Configuration [rad, m; quaternions (x, y, z, w)].
+    v : array_like, shape (..., nv)
+        Velocity [rad/s, m/s], body-fixed for spherical and free joints.
+    tau : array_like, shape (..., nv)
+        Generalised forces [N m, N].
+    f_ext : dict or array_like, optional
+        Wrenches (moment, force) [N m, N] on bodies, constant in each body's own frame, as for `aba`.
+
+    Returns
+    -------
+    da_dq : ndarray, shape (..., nv, nv)
+        Column j is the derivative along q exp(e_j t): in the tangent space at q, perturbed on the right.
+    da_dv : ndarray, shape (..., nv, nv)
+    Minv : ndarray, shape (..., nv, nv)
+        Inverse of the inertia matrix, the derivative with respect to `tau`; symmetric.
+
+    Raises
+    ------
+    InputError
+        A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
+    SingularConfigurationError
+        The robot has massless bodies that only its loops hold.
+
+    Notes
+    -----
+    Carpentier and Mansard 2018, RSS, with the sparse factorisation of Featherstone 2008, section 6.5; springs
+    and dampers of the joints included, loops ignored.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import liedyn as ld
+    >>> panda = ld.load("panda")
+    >>> q = ld.neutral(panda)
+    >>> da_dq, da_dv, Minv = ld.aba_derivatives(panda, q, 0 * q, 0 * q)
+    >>> bool(abs(Minv @ ld.crba(panda, q) - np.eye(7)).max() < 1e-10)
+    True
+    """
+    lead, q, v, tau = states(robot, q=q, v=v, tau=tau)
+    require_regular_tree(robot)
+    nv = robot.nv
+    da_dq, da_dv, Minv = (np.empty((len(q), nv * nv)) for _ in range(3))
+    aba_derivatives_states(robot.ints, robot.floats, q, v, tau, wrenches(robot, f_ext, lead), da_dq, da_dv, Minv)
+    shape = lead + (nv, nv)
+    return da_dq.reshape(shape), da_dv.reshape(shape), Minv.reshape(shape)
