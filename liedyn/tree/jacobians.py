@@ -1,0 +1,338 @@
+"""Body-fixed Jacobians of one body, their rates and their derivatives (Spencer 2004, section 4.4.1).
+
+Spencer's recursions run from the ground to the body and move all columns into each new link. Here the walk is from the
+body to the ground: every column is found where it stays, in the body's own frame. With X the pose of the body in link i,
+and W_i the twist of the body relative to link i, the sum of J_k v_k over the joints strictly beyond link i,
+
+    J_j = Ad_{X^-1} S_j             dJ_j/dq_k = ad(J_j, J_k) for k strictly beyond link i, else 0
+    Jdot_j = ad(J_j, W_i)           Jddot_j = ad(Jdot_j, W_i) + ad(J_j, Wdot_i)
+
+for the degrees of freedom j of joint i. So the columns of a joint depend on the joints between it and the body and on
+nothing else: not on its own position, nor on where the robot is in the world.
+"""
+import numpy as np
+
+from liedyn.boundary import states
+from liedyn.jit import inline, kernel
+from liedyn.lie.algebra import Ad_inverse, ad, add6, compose, scale6
+from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, store
+from liedyn.tree.aba import unit_screw
+from liedyn.tree.batches import gather, scatter
+from liedyn.tree.joints import joint_pose
+from liedyn.tree.records import (
+    body_link, body_placement, dof_count, dof_link, dof_total, first_dof, get6, parent, previous_dof, put6, zero6,
+)
+
+
+@inline
+def put_column(lane, matrix, columns, j, V):
+    """Column j of a matrix of six rows that lie `columns` numbers apart."""
+    w, u = V
+    for r in range(3):
+        store(lane, matrix, r * columns + j, w[r])
+        store(lane, matrix, (r + 3) * columns + j, u[r])
+
+
+@inline
+def clear(lane, x, count):
+    for k in range(count):
+        store(lane, x, k, 0.0)
+
+
+@kernel
+def body_jacobian_kernel(lane, ints, floats, q, b, J):
+    """J of body b, 6 x nv."""
+    nv = dof_total(ints)
+    clear(lane, J, 6 * nv)
+    X, i = body_placement(lane, ints, floats, b), body_link(ints, b)
+    while i >= 0:
+        for j in range(first_dof(ints, i), first_dof(ints, i) + dof_count(ints, i)):
+            put_column(lane, J, nv, j, Ad_inverse(X, unit_screw(lane, ints, floats, j)))
+        X = compose(joint_pose(lane, ints, floats, i, q), X)
+        i = parent(ints, i)
+
+
+@kernel
+def body_jacobian_dot_kernel(lane, ints, floats, q, v, b, J_dot):
+    """dJ/dt of body b for qdot = v, 6 x nv."""
+    nv = dof_total(ints)
+    clear(lane, J_dot, 6 * nv)
+    X, i = body_placement(lane, ints, floats, b), body_link(ints, b)
+    W = zero6(lane)
+    while i >= 0:
+        own = zero6(lane)
+        for j in range(first_dof(ints, i), first_dof(ints, i) + dof_count(ints, i)):
+            Jj = Ad_inverse(X, unit_screw(lane, ints, floats, j))
+            put_column(lane, J_dot, nv, j, ad(Jj, W))
+            own = add6(own, scale6(load(lane, v, j), Jj))
+        W = add6(W, own)
+        X = compose(joint_pose(lane, ints, floats, i, q), X)
+        i = parent(ints, i)
+
+
+@kernel
+def body_jacobian_ddot_kernel(lane, ints, floats, q, v, a, b, J_ddot):
+    """d2J/dt2 of body b for qdot = v, vdot = a, 6 x nv."""
+    nv = dof_total(ints)
+    clear(lane, J_ddot, 6 * nv)
+    X, i = body_placement(lane, ints, floats, b), body_link(ints, b)
+    W, W_dot = zero6(lane), zero6(lane)
+    while i >= 0:
+        own, own_dot = zero6(lane), zero6(lane)
+        for j in range(first_dof(ints, i), first_dof(ints, i) + dof_count(ints, i)):
+            Jj = Ad_inverse(X, unit_screw(lane, ints, floats, j))
+            Jj_dot = ad(Jj, W)
+            put_column(lane, J_ddot, nv, j, add6(ad(Jj_dot, W), ad(Jj, W_dot)))
+            own = add6(own, scale6(load(lane, v, j), Jj))
+            own_dot = add6(own_dot, add6(scale6(load(lane, a, j), Jj), scale6(load(lane, v, j), Jj_dot)))
+        W, W_dot = add6(W, own), add6(W_dot, own_dot)
+        X = compose(joint_pose(lane, ints, floats, i, q), X)
+        i = parent(ints, i)
+
+
+@kernel
+def body_jacobian_dq_kernel(lane, ints, floats, q, b, work, dJ_dq):
+    """dJ/dq of body b, 6 x nv x nv; `work` receives the columns of J, six numbers each."""
+    nv = dof_total(ints)
+    clear(lane, dJ_dq, 6 * nv * nv)
+    X, i = body_placement(lane, ints, floats, b), body_link(ints, b)
+    if i < 0:
+        return
+    last = first_dof(ints, i) + dof_count(ints, i) - 1
+    while i >= 0:
+        for j in range(first_dof(ints, i), first_dof(ints, i) + dof_count(ints, i)):
+            Jj = Ad_inverse(X, unit_screw(lane, ints, floats, j))
+            put6(lane, work, 6 * j, Jj)
+            k = last
+            while dof_link(ints, k) != i:
+                put_column(lane, dJ_dq, nv * nv, j * nv + k, ad(Jj, get6(lane, work, 6 * k)))
+                k = previous_dof(ints, k)
+        X = compose(joint_pose(lane, ints, floats, i, q), X)
+        i = parent(ints, i)
+
+
+@kernel
+def body_jacobian_states(ints, floats, q, b, J):
+    """`body_jacobian_kernel` on each row; J has one row of 6 * nv numbers per state."""
+    count = q.shape[0]
+    q_w, J_w = np.empty(q.shape[1] * WIDTH), np.empty(J.shape[1] * WIDTH)
+    whole = count - count % WIDTH
+    for s in range(0, whole, WIDTH):
+        gather(q, s, q_w)
+        body_jacobian_kernel(LANES, ints, floats, q_w, b, J_w)
+        scatter(J_w, s, J)
+    for s in range(whole, count):
+        body_jacobian_kernel(SCALAR, ints, floats, q[s], b, J[s])
+
+
+@kernel
+def body_jacobian_dot_states(ints, floats, q, v, b, J_dot):
+    """`body_jacobian_dot_kernel` on each row."""
+    count = q.shape[0]
+    q_w, v_w, J_w = np.empty(q.shape[1] * WIDTH), np.empty(v.shape[1] * WIDTH), np.empty(J_dot.shape[1] * WIDTH)
+    whole = count - count % WIDTH
+    for s in range(0, whole, WIDTH):
+        gather(q, s, q_w)
+        gather(v, s, v_w)
+        body_jacobian_dot_kernel(LANES, ints, floats, q_w, v_w, b, J_w)
+        scatter(J_w, s, J_dot)
+    for s in range(whole, count):
+        body_jacobian_dot_kernel(SCALAR, ints, floats, q[s], v[s], b, J_dot[s])
+
+
+@kernel
+def body_jacobian_ddot_states(ints, floats, q, v, a, b, J_ddot):
+    """`body_jacobian_ddot_kernel` on each row."""
+    count, nv = q.shape[0], v.shape[1]
+    q_w, v_w, a_w = np.empty(q.shape[1] * WIDTH), np.empty(nv * WIDTH), np.empty(nv * WIDTH)
+    J_w = np.empty(J_ddot.shape[1] * WIDTH)
+    whole = count - count % WIDTH
+    for s in range(0, whole, WIDTH):
+        gather(q, s, q_w)
+        gather(v, s, v_w)
+        gather(a, s, a_w)
+        body_jacobian_ddot_kernel(LANES, ints, floats, q_w, v_w, a_w, b, J_w)
+        scatter(J_w, s, J_ddot)
+    for s in range(whole, count):
+        body_jacobian_ddot_kernel(SCALAR, ints, floats, q[s], v[s], a[s], b, J_ddot[s])
+
+
+@kernel
+def body_jacobian_dq_states(ints, floats, q, b, dJ_dq):
+    """`body_jacobian_dq_kernel` on each row; dJ_dq has one row of 6 * nv * nv numbers per state."""
+    count = q.shape[0]
+    work = np.empty(6 * dof_total(ints) * WIDTH)
+    q_w, dJ_w = np.empty(q.shape[1] * WIDTH), np.empty(dJ_dq.shape[1] * WIDTH)
+    whole = count - count % WIDTH
+    for s in range(0, whole, WIDTH):
+        gather(q, s, q_w)
+        body_jacobian_dq_kernel(LANES, ints, floats, q_w, b, work, dJ_w)
+        scatter(dJ_w, s, dJ_dq)
+    for s in range(whole, count):
+        body_jacobian_dq_kernel(SCALAR, ints, floats, q[s], b, work, dJ_dq[s])
+
+
+def body_jacobian(robot, q, body):
+    """Body-fixed Jacobian: the twist of a body, in its own frame, is J v.
+
+    Parameters
+    ----------
+    robot : Robot
+    q : array_like, shape (..., nq)
+        Configuration [rad, m; quaternions (x, y, z, w)].
+    body : str
+        Name of the body.
+
+    Returns
+    -------
+    J : ndarray, shape (..., 6, nv)
+        Rows (omega, v) [rad/s, m/s per unit of v], in the frame of the body as it was declared; zero for a body fixed
+        to the ground.
+
+    Raises
+    ------
+    InputError
+        An unknown body, a shape that does not fit, an entry that is not finite, or a quaternion not of unit length.
+
+    Notes
+    -----
+    Spencer 2004, section 4.4.1.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> panda = ld.load("panda")
+    >>> ld.body_jacobian(panda, ld.neutral(panda), panda.body_names[-1]).shape
+    (6, 7)
+    """
+    lead, q = states(robot, q=q)
+    J = np.empty((len(q), 6 * robot.nv))
+    body_jacobian_states(robot.ints, robot.floats, q, robot.body_index(body), J)
+    return J.reshape(lead + (6, robot.nv))
+
+
+def body_jacobian_dot(robot, q, v, body):
+    """Time derivative of the body-fixed Jacobian.
+
+    Parameters
+    ----------
+    robot : Robot
+    q : array_like, shape (..., nq)
+        Configuration [rad, m; quaternions (x, y, z, w)].
+    v : array_like, shape (..., nv)
+        Velocity [rad/s, m/s], body-fixed for spherical and free joints.
+    body : str
+        Name of the body.
+
+    Returns
+    -------
+    J_dot : ndarray, shape (..., 6, nv)
+        dJ/dt along the motion: the body's acceleration (d/dt of its twist, without gravity) is ``J a + J_dot v``.
+
+    Raises
+    ------
+    InputError
+        An unknown body, a shape that does not fit, an entry that is not finite, or a quaternion not of unit length.
+
+    Notes
+    -----
+    Spencer 2004, section 4.4.1.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> panda = ld.load("panda")
+    >>> q = ld.neutral(panda)
+    >>> J_dot = ld.body_jacobian_dot(panda, q, 0 * q + 1.0, panda.body_names[-1])
+    >>> J_dot.shape, bool(ld.body_jacobian_dot(panda, q, 0 * q, panda.body_names[-1]).any())
+    ((6, 7), False)
+    """
+    lead, q, v = states(robot, q=q, v=v)
+    J_dot = np.empty((len(q), 6 * robot.nv))
+    body_jacobian_dot_states(robot.ints, robot.floats, q, v, robot.body_index(body), J_dot)
+    return J_dot.reshape(lead + (6, robot.nv))
+
+
+def body_jacobian_ddot(robot, q, v, a, body):
+    """Second time derivative of the body-fixed Jacobian.
+
+    Parameters
+    ----------
+    robot : Robot
+    q : array_like, shape (..., nq)
+        Configuration [rad, m; quaternions (x, y, z, w)].
+    v : array_like, shape (..., nv)
+        Velocity [rad/s, m/s], body-fixed for spherical and free joints.
+    a : array_like, shape (..., nv)
+        Acceleration dv/dt [rad/s^2, m/s^2].
+    body : str
+        Name of the body.
+
+    Returns
+    -------
+    J_ddot : ndarray, shape (..., 6, nv)
+
+    Raises
+    ------
+    InputError
+        An unknown body, a shape that does not fit, an entry that is not finite, or a quaternion not of unit length.
+
+    Notes
+    -----
+    Spencer 2004, section 4.4.1; the printed recursion has one dot too many in its third and fourth terms, which should
+    read ``ad(S v) Ad(f^-1) Jdot_P`` and ``ad(S vdot) J_i``.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> panda = ld.load("panda")
+    >>> q = ld.neutral(panda)
+    >>> ld.body_jacobian_ddot(panda, q, 0 * q + 1.0, 0 * q, panda.body_names[-1]).shape
+    (6, 7)
+    """
+    lead, q, v, a = states(robot, q=q, v=v, a=a)
+    J_ddot = np.empty((len(q), 6 * robot.nv))
+    body_jacobian_ddot_states(robot.ints, robot.floats, q, v, a, robot.body_index(body), J_ddot)
+    return J_ddot.reshape(lead + (6, robot.nv))
+
+
+def body_jacobian_dq(robot, q, body):
+    """Derivative of the body-fixed Jacobian with respect to the configuration.
+
+    Parameters
+    ----------
+    robot : Robot
+    q : array_like, shape (..., nq)
+        Configuration [rad, m; quaternions (x, y, z, w)].
+    body : str
+        Name of the body.
+
+    Returns
+    -------
+    dJ_dq : ndarray, shape (..., 6, nv, nv)
+        ``dJ_dq[:, j, k]`` is the derivative of column j of J along q exp(e_k t): in the tangent space at q, perturbed
+        on the right. Zero unless the joint of k lies between the joint of j and the body.
+
+    Raises
+    ------
+    InputError
+        An unknown body, a shape that does not fit, an entry that is not finite, or a quaternion not of unit length.
+
+    Notes
+    -----
+    Spencer 2004, section 4.4.1. ``J_dot = dJ_dq @ v``.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> panda = ld.load("panda")
+    >>> q, hand = ld.neutral(panda), panda.body_names[-1]
+    >>> v = 0 * q + 1.0
+    >>> bool(abs(ld.body_jacobian_dq(panda, q, hand) @ v - ld.body_jacobian_dot(panda, q, v, hand)).max() < 1e-12)
+    True
+    """
+    lead, q = states(robot, q=q)
+    nv = robot.nv
+    dJ_dq = np.empty((len(q), 6 * nv * nv))
+    body_jacobian_dq_states(robot.ints, robot.floats, q, robot.body_index(body), dJ_dq)
+    return dJ_dq.reshape(lead + (6, nv, nv))
