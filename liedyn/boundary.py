@@ -1,4 +1,6 @@
-"""Between Python and the kernels: what users pass becomes contiguous float64 rows of finite numbers, or a typed error."""
+"""Between Python and the kernels: what users pass becomes contiguous rows of finite float64, or a typed error."""
+import math
+
 import numpy as np
 
 from liedyn.errors import InputError
@@ -54,22 +56,25 @@ def rows_of(name, x, lead, size):
     """`x` as (count, size) contiguous finite rows, its leading axes broadcast to `lead`."""
     if x.shape[:-1] != lead:
         x = np.broadcast_to(x, lead + (size,))
-    x = np.require(x.reshape(-1, size), requirements="CW")
+    x = np.require(x.reshape(math.prod(lead), size), requirements="CW")
     if not _all_finite(x):
         where = tuple(int(k) for k in np.argwhere(~np.isfinite(x))[0])
         raise InputError(f"{name} is not finite: {name}[{where[-1]}] = {x[where]}")
     return x
 
 
+_CONFIGURATIONS = ("q", "q0", "q1")
+
+
 def states(robot, **arrays):
-    """The leading shape, then each array as (count, size) rows; `q` has nq columns, all others nv.
+    """The leading shape, then each array as (count, size) rows; `q`, `q0` and `q1` have nq columns, all others nv.
 
     Raises
     ------
     InputError
         A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
     """
-    sizes = {name: robot.nq if name == "q" else robot.nv for name in arrays}
+    sizes = {name: robot.nq if name in _CONFIGURATIONS else robot.nv for name in arrays}
     arrays = {name: as_floats(name, x, sizes[name]) for name, x in arrays.items()}
     leads = {x.shape[:-1] for x in arrays.values()}
     if len(leads) == 1:
@@ -81,16 +86,21 @@ def states(robot, **arrays):
             shapes = ", ".join(f"{name} {x.shape}" for name, x in arrays.items())
             raise InputError(f"leading axes do not broadcast: {shapes}") from None
     rows = [rows_of(name, x, lead, sizes[name]) for name, x in arrays.items()]
-    if "q" in arrays and robot.nq != robot.nv:
-        q = rows[list(arrays).index("q")]
-        link = _first_bad_quaternion(robot.ints, q)
-        if link >= 0:
-            k = int(robot.ints[HEADER + LINK_I * link + LINK_IQ])
-            name = robot.coordinate_names[k].removesuffix(".qx")
-            worst = np.abs(np.linalg.norm(q[:, k:k + 4], axis=1) - 1.0).argmax()
-            raise InputError(f"the quaternion (x, y, z, w) of joint {name!r} has length "
-                             f"{np.linalg.norm(q[worst, k:k + 4]):.6g}, not 1: {q[worst, k:k + 4]}")
+    if robot.nq != robot.nv:
+        for name, q in zip(arrays, rows):
+            if name in _CONFIGURATIONS:
+                _require_unit_quaternions(robot, q)
     return lead, *rows
+
+
+def _require_unit_quaternions(robot, q):
+    link = _first_bad_quaternion(robot.ints, q)
+    if link >= 0:
+        k = int(robot.ints[HEADER + LINK_I * link + LINK_IQ])
+        name = robot.coordinate_names[k].removesuffix(".qx")
+        worst = np.abs(np.linalg.norm(q[:, k:k + 4], axis=1) - 1.0).argmax()
+        raise InputError(f"the quaternion (x, y, z, w) of joint {name!r} has length "
+                         f"{np.linalg.norm(q[worst, k:k + 4]):.6g}, not 1: {q[worst, k:k + 4]}")
 
 
 _NO_WRENCH = np.empty((1, 0))
@@ -104,7 +114,7 @@ def wrenches(robot, f_ext, lead):
     InputError
         An unknown body, a shape that does not fit, or an entry that is not finite.
     """
-    count = int(np.prod(lead))
+    count = math.prod(lead)
     if f_ext is None:
         return _NO_WRENCH if count == 1 else np.empty((count, 0))
     out = np.zeros((count, int(robot.ints[N_LINKS]), 6))

@@ -5,8 +5,7 @@ A free joint moves by the full exponential of SE(3), so that its dv is a body-fi
 """
 import numpy as np
 
-from liedyn.boundary import as_floats, rows_of, states
-from liedyn.errors import InputError
+from liedyn.boundary import states
 from liedyn.jit import kernel
 from liedyn.lie.algebra import add, quaternion_rotation, rotate, sub, unrotate
 from liedyn.lie.exponential import (
@@ -202,14 +201,7 @@ def difference(robot, q0, q1):
     >>> ld.difference(panda, [0.1] * 7, [0.3] * 7).round(12)
     array([0.2, 0.2, 0.2, 0.2, 0.2, 0.2, 0.2])
     """
-    q0, q1 = as_floats("q0", q0, robot.nq), as_floats("q1", q1, robot.nq)
-    try:
-        lead = np.broadcast_shapes(q0.shape[:-1], q1.shape[:-1])
-    except ValueError:
-        raise InputError(f"leading axes do not broadcast: q0 {q0.shape}, q1 {q1.shape}") from None
-    q0, q1 = rows_of("q0", q0, lead, robot.nq), rows_of("q1", q1, lead, robot.nq)
-    if robot.nq != robot.nv:
-        states(robot, q=np.concatenate([q0, q1]))  # refuses quaternions that are not of unit length
+    lead, q0, q1 = states(robot, q0=q0, q1=q1)
     out = np.empty((len(q0), robot.nv))
     difference_states(robot.ints, robot.floats, q0, q1, out)
     return out.reshape(lead + (robot.nv,))

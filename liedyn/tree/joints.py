@@ -3,18 +3,14 @@
 The motion of a joint is f = M exp(S q): fixed placement, then a screw of the child's own frame. S is constant there, so
 no recursion needs a derivative of S. Revolute, prismatic and helical joints move about and along z.
 """
-import math
-
-from numba.extending import intrinsic
-
 from liedyn.jit import inline
-from liedyn.lie.algebra import (
-    about_z, add, dot, quaternion_rotation, rotate, rotate_rotation, scale, unrotate,
-)
-from liedyn.lie.lanes import atan2, lanewise, load, sincos, splat, sqrt, store
+from liedyn.lie.algebra import about_z, add, dot, quaternion_rotation, rotate, rotate_rotation, scale, sub, unrotate
+from liedyn.lie.exponential import coefficient_d, quaternion_inverse_product, quaternion_log
+from liedyn.lie.lanes import load, sincos, splat, store
 from liedyn.model.packed import FREE, HELICAL, PRISMATIC, REVOLUTE, SPHERICAL
 from liedyn.tree.records import (
-    accumulate3, damping, dof_count, dof_total, first_dof, first_q, get3, kind, pitch, placement, put3, rest, stiffness, zero3,
+    accumulate3, damping, dof_count, dof_total, first_dof, first_q, get3, kind, pitch, placement, put3, rest, stiffness,
+    zero3,
 )
 
 
@@ -76,27 +72,13 @@ def put_joint_force(lane, ints, floats, i, F, tau):
 
 
 @inline
-def rotation_vector(lane, x, y, z, w):
-    """log of the quaternion (x, y, z, w), in the half-turn |log| <= pi, continuous through the identity."""
-    # 2 atan(n / w) / n without a branch; the tiny terms keep 0/0 away and give w = 0 (half a turn) a sign
-    n = sqrt(x * x + y * y + z * z + 1e-300)
-    size = sqrt(w * w + 1e-300)
-    k = 2.0 * (w + 1e-150) / size * atan2(n, size) / n
-    return (k * x, k * y, k * z)
-
-
-@inline
 def spring_rotation(lane, ints, floats, i, q):
     """phi = log(rest^-1 q) of a spherical or free joint, a rotation vector in the child's frame."""
     k = first_q(ints, i)
     x, y, z, w = load(lane, q, k), load(lane, q, k + 1), load(lane, q, k + 2), load(lane, q, k + 3)
-    a, b = rest(ints, floats, k), rest(ints, floats, k + 1)
-    c, d = rest(ints, floats, k + 2), rest(ints, floats, k + 3)
-    return rotation_vector(lane,
-                           d * x - a * w - b * z + c * y,
-                           d * y - b * w - c * x + a * z,
-                           d * z - c * w - a * y + b * x,
-                           d * w + a * x + b * y + c * z)
+    at_rest = rest(ints, floats, k), rest(ints, floats, k + 1), rest(ints, floats, k + 2), rest(ints, floats, k + 3)
+    x, y, z, w = quaternion_inverse_product(at_rest, (x, y, z, w))
+    return quaternion_log(x, y, z, w)
 
 
 @inline
@@ -104,8 +86,8 @@ def spring_shift(lane, ints, floats, i, q):
     """R^T (p - p_rest) of a free joint: the displacement of its linear spring in the child's frame."""
     k = first_q(ints, i)
     R = quaternion_rotation(load(lane, q, k), load(lane, q, k + 1), load(lane, q, k + 2), load(lane, q, k + 3))
-    p = get3(lane, q, k + 4)
-    return unrotate(R, (p[0] - rest(ints, floats, k + 4), p[1] - rest(ints, floats, k + 5), p[2] - rest(ints, floats, k + 6)))
+    at_rest = rest(ints, floats, k + 4), rest(ints, floats, k + 5), rest(ints, floats, k + 6)
+    return unrotate(R, sub(get3(lane, q, k + 4), at_rest))
 
 
 @inline
@@ -143,33 +125,18 @@ def accumulate_springs(lane, ints, floats, i, q, v, sign, tau):
         accumulate3(lane, tau, j + 3, scale(sign * stiffness(ints, floats, j + 3), shift))
 
 
-def _inverse_jacobian_coefficient(theta2):
-    """(1 - (theta/2) cot(theta/2)) / theta^2, a series in theta^2 near zero (Bernoulli numbers)."""
-    if theta2 < 0.1:
-        return 1 / 12 + theta2 * (1 / 720 + theta2 * (1 / 30240 + theta2 * (
-            1 / 1209600 + theta2 * (1 / 47900160 + theta2 * 691 / 1307674368000))))
-    half = 0.5 * math.sqrt(theta2)
-    return (1.0 - half / math.tan(half)) / theta2
-
-
-@intrinsic
-def inverse_jacobian_coefficient(typing, theta2):
-    """The coefficient of [phi]^2 in J_r^-1(phi), for theta2 = |phi|^2; float or lanes."""
-    return lanewise(_inverse_jacobian_coefficient, theta2)
-
-
 @inline
 def accumulate_spring_derivatives(lane, ints, floats, i, q, dtau_dq):
-    """dtau_dq += the derivative of dV/dq of joint i, tangent at q: k J_r^-1(phi), and k (1, [shift]) for a free joint."""
+    """dtau_dq += the derivative of dV/dq of joint i, tangent at q: k J_r^-1(phi), for a free joint also k (1, [shift])."""
     j, nv = first_dof(ints, i), dof_total(ints)
     k = stiffness(ints, floats, j)
     if dof_count(ints, i) == 1:
         store(lane, dtau_dq, j * nv + j, load(lane, dtau_dq, j * nv + j) + k)
     elif k != 0.0:
         phi = spring_rotation(lane, ints, floats, i, q)
-        c = k * inverse_jacobian_coefficient(dot(phi, phi))
+        c = k * coefficient_d(dot(phi, phi))
         x, y, z = phi
-        # k (1 + [phi]/2 + c [phi]^2), row by row
+        # k J_r^-1(phi) = k (1 + [phi]/2 + d [phi]^2), row by row
         accumulate3(lane, dtau_dq, j * nv + j,
                     (k - c * (y * y + z * z), c * x * y - 0.5 * k * z, c * x * z + 0.5 * k * y))
         accumulate3(lane, dtau_dq, (j + 1) * nv + j,
