@@ -6,12 +6,12 @@ import numpy as np
 from liedyn.errors import InputError
 from liedyn.jit import kernel
 from liedyn.model.packed import (
-    BODY_F, BODY_FLOATS_AT, BODY_I, BODY_LINK, BODIES_AT, HEADER, LINK_I, LINK_IQ, LINK_NQ, N_LINKS,
+    BODIES_AT, BODY_F, BODY_FLOATS_AT, BODY_I, BODY_LINK, HEADER, LINK_I, LINK_IQ, LINK_NQ, N_LINKS,
 )
 
 UNIT_TOLERANCE = 1e-6
-"""How far the squared length of a quaternion may be from one. Kernels divide the length out; a quaternion further off is
-a mistake (a wrong order, a raw perturbation) rather than rounding."""
+"""How far the squared length of a quaternion may be from one. Kernels divide it out; one further off is a mistake
+(a wrong order, a raw perturbation) rather than rounding."""
 
 
 @kernel

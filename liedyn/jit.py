@@ -1,10 +1,10 @@
 """Compilation of kernels: one decorator for helpers that vanish into their callers, one for cached kernels.
 
 Numba's own cache looks at one file at a time and so returns stale code when a *callee* in another file changes, and it
-raises at import when no directory is writable. `kernel` therefore stamps its cache with every source file of the package,
-and falls back to compiling in memory. Environment: ``LIEDYN_CACHE=0`` switches the cache off; ``LIEDYN_CACHE_DIR`` (or
-Numba's own ``NUMBA_CACHE_DIR``) says where it lies; by default it is the package's ``__pycache__``, or the user's cache
-directory when the package is read-only.
+raises at import when no directory is writable. `kernel` therefore stamps its cache with every source file of the
+package, and falls back to compiling in memory. Environment: ``LIEDYN_CACHE=0`` switches the cache off;
+``LIEDYN_CACHE_DIR`` (or Numba's own ``NUMBA_CACHE_DIR``) says where it lies; by default it is the package's
+``__pycache__``, or the user's cache directory when the package is read-only.
 """
 import functools
 import hashlib
@@ -19,7 +19,7 @@ PACKAGE = Path(__file__).resolve().parent
 _OPTIONS = {"fastmath": {"contract"}, "error_model": "numpy"}
 
 inline = njit(forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, **_OPTIONS)
-"""A small helper: LLVM inlines it into every kernel that calls it, so it costs nothing and needs no cache of its own."""
+"""A small helper: LLVM inlines it into every kernel that calls it, so it costs nothing and needs no cache."""
 
 
 @functools.cache
@@ -87,7 +87,7 @@ class _KernelCache(Cache):
 
 
 KERNELS = []
-"""Every kernel of the library, in the order of definition (for `liedyn warmup` and for tests that count compilations)."""
+"""Every kernel of the library, in the order of definition (for `liedyn warmup`, and tests that count compilations)."""
 
 
 def kernel(function=None, **options):

@@ -13,10 +13,9 @@ from scipy.spatial.transform import Rotation
 
 from liedyn import lie
 from liedyn.errors import InputError
-from liedyn.lie import exponential
 from liedyn.lie import (
-    Ad, Ad_dual, ad, ad_dual, compose, exp, hat, inverse, left_jacobian, log, right_jacobian, so3_exp, so3_hat,
-    so3_left_jacobian, so3_log, spatial_inertia, transform_inertia, vee,
+    Ad, Ad_dual, ad, ad_dual, compose, exp, exponential, hat, inverse, left_jacobian, log, right_jacobian, so3_exp,
+    so3_hat, so3_left_jacobian, so3_log, spatial_inertia, transform_inertia, vee,
 )
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH
 from liedyn.tree.records import get6, put3, put9, put_pose

@@ -3,18 +3,8 @@
 import numpy as np
 import pytest
 from mechanisms import (
-    MOVING_KINDS,
-    Ad,
-    Unpacked,
-    as_pose,
-    hat,
-    motion,
-    random_axes,
-    random_inertia,
-    random_joint,
-    random_pose,
-    random_q,
-    random_tree,
+    MOVING_KINDS, Ad, Unpacked, as_pose, hat, motion, random_axes, random_inertia, random_joint, random_pose,
+    random_q, random_tree,
 )
 
 from liedyn.model import Builder

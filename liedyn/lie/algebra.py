@@ -1,8 +1,8 @@
 """SE(3) on tuples, the language of the kernels: vectors are 3-tuples, rotations row-major 9-tuples.
 
-A twist V = (omega, v) and a wrench F = (moment, force) are pairs of vectors; a pose X = (R, p) takes a child's coordinates
-to its parent's. A rigid-body inertia is I = (m, h, J): mass, first moment m c, and the upper triangle (xx, xy, xz, yy, yz,
-zz) of the rotational inertia about the frame's origin. Every function works on floats and on SIMD lanes.
+A twist V = (omega, v) and a wrench F = (moment, force) are pairs of vectors; a pose X = (R, p) takes a child's
+coordinates to its parent's. A rigid-body inertia is I = (m, h, J): mass, first moment m c, and the upper triangle
+(xx, xy, xz, yy, yz, zz) of the rotational inertia about the frame's origin. Every function works on floats and lanes.
 Symbols: Spencer 2004, appendix A.1; Featherstone 2008, chapter 2.
 """
 from liedyn.jit import inline
@@ -203,7 +203,8 @@ def inertia_in_parent(X, I):
     # J' = R J R^T - [p][Rh] - [Rh][p] - m [p][p], with [p][p] etc. written out by minus_square
     shift = minus_square(p, add(add(h, h), scale(m, p)))
     return (m, add(h, scale(m, p)),
-            (Jr[0] + shift[0], Jr[1] + shift[1], Jr[2] + shift[2], Jr[3] + shift[3], Jr[4] + shift[4], Jr[5] + shift[5]))
+            (Jr[0] + shift[0], Jr[1] + shift[1], Jr[2] + shift[2],
+             Jr[3] + shift[3], Jr[4] + shift[4], Jr[5] + shift[5]))
 
 
 @inline

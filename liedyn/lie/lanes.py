@@ -82,7 +82,9 @@ def _broadcast(builder, x, width):
 
 
 def _as_vector(context, builder, typ, x, width):
-    return x if isinstance(typ, VectorType) else _broadcast(builder, context.cast(builder, x, typ, types.float64), width)
+    if isinstance(typ, VectorType):
+        return x
+    return _broadcast(builder, context.cast(builder, x, typ, types.float64), width)
 
 
 def _arithmetic(op, instruction):

@@ -8,9 +8,7 @@ import numpy as np
 from liedyn.boundary import states, wrenches
 from liedyn.errors import SingularConfigurationError
 from liedyn.jit import inline, kernel
-from liedyn.lie.algebra import (
-    Ad_dual_inverse, Ad_inverse, ad, add6, dot6, inertia_times, minus_ad_dual, scale6, sub6,
-)
+from liedyn.lie.algebra import Ad_dual_inverse, Ad_inverse, ad, add6, dot6, inertia_times, minus_ad_dual, scale6, sub6
 from liedyn.lie.articulated import (
     add_articulated, articulated, articulated_in_parent, articulated_times, without_direction,
 )
@@ -20,7 +18,7 @@ from liedyn.tree.batches import gather, scatter
 from liedyn.tree.joints import accumulate_springs, joint_pose, joint_twist
 from liedyn.tree.records import (
     accumulate6, armature, dof_column, dof_count, dof_link, dof_total, dof_type, first_dof, get6, get9, get_pose,
-    get_symmetric, inertia, link_count, parent, pitch, put6, put9, put_pose, put_symmetric, upward, zero6,
+    get_symmetric, inertia, link_count, parent, pitch, put6, put9, put_pose, put_symmetric, upward,
 )
 
 # numbers per link: pose f, twist V, velocity product c, articulated inertia I, bias wrench p; then per dof: U, 1/D, u
@@ -50,7 +48,8 @@ def put_articulated(lane, work, k, I):
 def unit_screw(lane, ints, floats, j):
     """S_j, one column of the joint's motion subspace in the link's own frame."""
     c = dof_column(ints, j)
-    axis = (splat(lane, 1.0 if c == 0 else 0.0), splat(lane, 1.0 if c == 1 else 0.0), splat(lane, 1.0 if c == 2 else 0.0))
+    x, y, z = 1.0 if c == 0 else 0.0, 1.0 if c == 1 else 0.0, 1.0 if c == 2 else 0.0
+    axis = (splat(lane, x), splat(lane, y), splat(lane, z))
     angular = 0.0 if dof_type(ints, j) == LINEAR else 1.0
     linear = 1.0 if dof_type(ints, j) == LINEAR else (
         0.0 if dof_type(ints, j) == ANGULAR else pitch(ints, floats, dof_link(ints, j)))

@@ -9,7 +9,8 @@ from liedyn.boundary import states
 from liedyn.jit import kernel
 from liedyn.lie.algebra import add, quaternion_rotation, rotate, sub, unrotate
 from liedyn.lie.exponential import (
-    exp, log_rotated, quaternion_exp, quaternion_inverse_product, quaternion_log, quaternion_product, quaternion_unit,
+    exp, log_rotated, quaternion_exp, quaternion_inverse_product, quaternion_log, quaternion_product,
+    quaternion_unit,
 )
 from liedyn.lie.lanes import SCALAR
 from liedyn.model.packed import FREE, HEADER, LINK_I, LINK_IQ, LINK_PRIMITIVE, N_LINKS, PRISMATIC, SPHERICAL

@@ -12,7 +12,8 @@ from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, store
 from liedyn.tree.batches import gather, scatter
 from liedyn.tree.kinematics import S, of_dof, world_pose, world_positions, world_size
 from liedyn.tree.records import (
-    armature, dof_count, dof_total, first_dof, get6, get_inertia, inertia, link_count, parent, previous_dof, put_inertia,
+    armature, dof_count, dof_total, first_dof, get6, get_inertia, inertia, link_count, parent, previous_dof,
+    put_inertia,
 )
 
 INERTIA = 10  # numbers per link beyond the shared workspace: composite inertia (m, h, J)
@@ -26,7 +27,8 @@ def crba_kernel(lane, ints, floats, q, work, M):
     for k in range(nv * nv):
         store(lane, M, k, 0.0)
     for i in range(n):
-        put_inertia(lane, work, base + INERTIA * i, inertia_in_parent(world_pose(lane, work, i), inertia(ints, floats, i)))
+        I = inertia_in_parent(world_pose(lane, work, i), inertia(ints, floats, i))
+        put_inertia(lane, work, base + INERTIA * i, I)
     for i in range(n - 1, -1, -1):
         c = base + INERTIA * i
         I = get_inertia(lane, work, c)

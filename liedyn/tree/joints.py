@@ -9,8 +9,8 @@ from liedyn.lie.exponential import coefficient_d, quaternion_inverse_product, qu
 from liedyn.lie.lanes import load, sincos, splat, store
 from liedyn.model.packed import FREE, HELICAL, PRISMATIC, REVOLUTE, SPHERICAL
 from liedyn.tree.records import (
-    accumulate3, damping, dof_count, dof_total, first_dof, first_q, get3, kind, pitch, placement, put3, rest, stiffness,
-    zero3,
+    accumulate3, damping, dof_count, dof_total, first_dof, first_q, get3, kind, pitch, placement, put3, rest,
+    stiffness, zero3,
 )
 
 
@@ -127,7 +127,7 @@ def accumulate_springs(lane, ints, floats, i, q, v, sign, tau):
 
 @inline
 def accumulate_spring_derivatives(lane, ints, floats, i, q, dtau_dq):
-    """dtau_dq += the derivative of dV/dq of joint i, tangent at q: k J_r^-1(phi), for a free joint also k (1, [shift])."""
+    """dtau_dq += the derivative of dV/dq of joint i, tangent at q: k J_r^-1(phi), if free also k (1, [shift])."""
     j, nv = first_dof(ints, i), dof_total(ints)
     k = stiffness(ints, floats, j)
     if dof_count(ints, i) == 1:

@@ -1,8 +1,8 @@
 """Kinematics of a tree in world coordinates: what Jacobians, inertia matrix, derivatives and loops share.
 
 Everything is a spatial vector at the world's origin, so that nothing has to be carried from frame to frame afterwards:
-the columns S_j of all body Jacobians, and the rates that the derivatives need (Singh, Russell and Wensing 2022, eq. 17-20),
-with p the parent of the link i that degree of freedom j moves:
+the columns S_j of all body Jacobians, and the rates that the derivatives need (Singh, Russell and Wensing 2022,
+eq. 17-20), with p the parent of the link i that degree of freedom j moves:
 
     Psi_dot_j = ad(V_p, S_j)      Psi_ddot_j = ad(A_p, S_j) + ad(V_p, Psi_dot_j)      S_dot_j = ad(V_i, S_j)
 
@@ -13,14 +13,14 @@ import numpy as np
 
 from liedyn.boundary import states
 from liedyn.jit import inline, kernel
-from liedyn.lie.algebra import Ad, ad, add, add6, compose, cross, scale, scale6
+from liedyn.lie.algebra import ad, add, add6, compose, cross, scale, scale6
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load
 from liedyn.model.packed import ANGULAR, LINEAR
 from liedyn.tree.batches import gather, scatter
 from liedyn.tree.joints import joint_pose
 from liedyn.tree.records import (
-    body_count, body_link, body_placement, dof_column, dof_count, dof_link, dof_total, dof_type, first_dof, get6, get_pose, link_count,
-    parent, pitch, put6, put_pose, upward, zero3, zero6,
+    body_count, body_link, body_placement, dof_column, dof_count, dof_link, dof_total, dof_type, first_dof, get6,
+    get_pose, link_count, parent, pitch, put6, put_pose, upward, zero3, zero6,
 )
 
 # the shared part of a workspace: LINK numbers per link, then DOF numbers per degree of freedom
@@ -116,7 +116,8 @@ def world_accelerations(lane, ints, floats, v, a, work):
         A = Ap
         for j in range(first_dof(ints, i), first_dof(ints, i) + dof_count(ints, i)):
             Sj = get6(lane, work, of_dof(ints, j, S))
-            A = add6(A, add6(scale6(load(lane, a, j), Sj), scale6(load(lane, v, j), get6(lane, work, of_dof(ints, j, S_DOT)))))
+            S_dot_j = get6(lane, work, of_dof(ints, j, S_DOT))
+            A = add6(A, add6(scale6(load(lane, a, j), Sj), scale6(load(lane, v, j), S_dot_j)))
             psi_dot = get6(lane, work, of_dof(ints, j, PSI_DOT))
             put6(lane, work, of_dof(ints, j, PSI_DDOT), add6(ad(Ap, Sj), ad(Vp, psi_dot)))
         put6(lane, work, of_link(i, ACCELERATION), A)

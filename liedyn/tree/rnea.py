@@ -12,8 +12,8 @@ from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, store
 from liedyn.tree.batches import gather, scatter
 from liedyn.tree.joints import accumulate_springs, joint_pose, joint_twist, put_joint_force
 from liedyn.tree.records import (
-    accumulate6, armature, dof_count, first_dof, get6, get_pose, inertia, link_count, parent, put6, put_pose, upward,
-    zero6,
+    accumulate6, armature, dof_count, first_dof, get6, get_pose, inertia, link_count, parent, put6, put_pose,
+    upward, zero6,
 )
 
 WORK = 30  # numbers per link: pose f (12), twist V, acceleration A, wrench F (6 each)

@@ -3,9 +3,9 @@
 Singh, Russell and Wensing 2022 (IEEE RA-L 7(2), eq. 25-28), world coordinates. With I, B, F the composite inertia,
 Coriolis matrix and wrench of all that joint j carries, for every degree of freedom i on the way from j to the ground:
 
-    dtau_i/dq_j = S_i . (I Psi_ddot_j + 2 B Psi_dot_j + S_j x* F)     dtau_j/dq_i = S_j . (I Psi_ddot_i + 2 B Psi_dot_i)
-    dtau_i/dv_j = S_i . (2 B S_j + I (Psi_dot_j + S_dot_j))           dtau_j/dv_i = S_j . (2 B S_i + I (Psi_dot_i + S_dot_i))
-    M_ij = S_i . I S_j
+  dtau_i/dq_j = S_i . (I Psi_ddot_j + 2 B Psi_dot_j + S_j x* F)  dtau_j/dq_i = S_j . (I Psi_ddot_i + 2 B Psi_dot_i)
+  dtau_i/dv_j = S_i . (2 B S_j + I (Psi_dot_j + S_dot_j))        dtau_j/dv_i = S_j . (2 B S_i + I (Psi_dot_i + S_dot_i))
+  M_ij = S_i . I S_j
 
 Within one joint the term in F is absent: its own screws turn with the wrench. B needs only 12 numbers, not 36: with
 D = sum m rdot r^T over all particles and P the linear momentum, B (w, v) = (tr(D) w - D w, w x P).
@@ -15,15 +15,15 @@ import numpy as np
 from liedyn.boundary import states, wrenches
 from liedyn.jit import inline, kernel
 from liedyn.lie.algebra import (
-    Ad_dual_inverse, add, add6, cross, dot, dot6, inertia_in_parent, inertia_times, minus_ad_dual, rotate, scale, scale6,
-    sub, sub6, unrotate,
+    Ad_dual_inverse, add, add6, cross, dot, dot6, inertia_in_parent, inertia_times, minus_ad_dual, rotate, scale,
+    scale6, sub, sub6, unrotate,
 )
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, store
 from liedyn.tree.batches import gather, scatter
 from liedyn.tree.joints import accumulate_spring_derivatives
 from liedyn.tree.kinematics import (
-    PSI_DDOT, PSI_DOT, S, S_DOT, acceleration_of, of_dof, twist_of, world_accelerations, world_pose, world_positions,
-    world_size, world_velocities,
+    PSI_DDOT, PSI_DOT, S_DOT, S, acceleration_of, of_dof, twist_of, world_accelerations, world_pose,
+    world_positions, world_size, world_velocities,
 )
 from liedyn.tree.records import (
     armature, damping, dof_count, dof_total, first_dof, get3, get6, get9, get_inertia, inertia, link_count, parent,
@@ -115,7 +115,8 @@ def composite_derivatives(lane, ints, floats, q, f_ext, work, tau, dtau_dq, dtau
             k = previous_dof(ints, first)
             while k >= 0:
                 Sk, Sk_dot = get6(lane, work, of_dof(ints, k, S)), get6(lane, work, of_dof(ints, k, S_DOT))
-                psk_dot, psk_ddot = get6(lane, work, of_dof(ints, k, PSI_DOT)), get6(lane, work, of_dof(ints, k, PSI_DDOT))
+                psk_dot = get6(lane, work, of_dof(ints, k, PSI_DOT))
+                psk_ddot = get6(lane, work, of_dof(ints, k, PSI_DDOT))
                 inertia_kj = dot6(carried, Sk)
                 store(lane, dtau_dq, k * nv + j, dot6(by_q, Sk))
                 store(lane, dtau_dv, k * nv + j, dot6(by_v, Sk))
