@@ -50,6 +50,10 @@ class SingularConfigurationError(LiedynError):
         self.singular_values = singular_values
 
 
+class ConditionWarning(UserWarning):
+    """Independent coordinates are close to losing the motion: results lose digits."""
+
+
 def suggestion(name, known):
     """The tail of an "unknown name" message: near matches if there are any, else all known names.
 

@@ -1,0 +1,201 @@
+"""Cut joints: the motion between two frames that should be that of a joint, what is left over, and what is measured.
+
+Frames A (on link a, the parent side) and B (on link b) see each other at T = A^-1 B. A cut joint is a massless virtual
+joint between them (Spencer 2004, 2.4.2 and 4.4): its coordinates z are read off T in closed form, and the closure residual
+is the log of the motion the joint cannot make,
+
+    T = f1(z) E f2(z)      residual = W^T log E
+
+with f1 the part of the joint's chain before the *cut frame* C = A f1 and f2 the part behind it. C is chosen so that both
+the forbidden directions (the columns of W) and the virtual velocities are constant components of the twist of b relative
+to a, seen in C. For most joints C is simply A; it is the cross of a universal joint, and has A's axes at B's origin for
+planar and inline cuts. The velocities of a ball are components in B, as those of a spherical joint in the tree.
+
+Residuals and rows are in C: (moment, force) of a constraint wrench too.
+"""
+import math
+
+import numpy as np
+
+from liedyn.jit import inline, kernel
+from liedyn.lie.algebra import compose, rotate_rotation, unrotate
+from liedyn.lie.exponential import inverse, log, rotation_quaternion
+from liedyn.lie.lanes import SCALAR, sincos
+from liedyn.model.kinds import LOOP_KINDS
+from liedyn.model.packed import (
+    LOOP_F, LOOP_FLOATS_AT, LOOP_I, LOOP_KIND, LOOP_LINK_A, LOOP_LINK_B, LOOP_NROWS, LOOP_NVIRTUAL, LOOP_PITCH,
+    LOOP_POSE_A, LOOP_POSE_B, LOOP_ROW, LOOP_VIRTUAL, LOOPS_AT, N_LOOPS,
+)
+from liedyn.tree.kinematics import world_pose, world_positions
+from liedyn.tree.records import constant_pose
+
+FIXED, REVOLUTE, PRISMATIC, HELICAL, CYLINDRICAL, UNIVERSAL, PLANAR, SPHERICAL, TRANSLATIONAL, INLINE = range(10)
+assert LOOP_KINDS == ("fixed", "revolute", "prismatic", "helical", "cylindrical", "universal", "planar", "spherical",
+                      "translational", "inline")
+
+# Twist components (0-2 angular, 3-5 linear) in the cut frame, by kind: forbidden ones, then virtual velocities
+FORBIDDEN = np.array([
+    [0, 1, 2, 3, 4, 5], [0, 1, 3, 4, 5, 9], [0, 1, 2, 3, 4, 9], [0, 1, 3, 4, 5, 9], [0, 1, 3, 4, 9, 9],
+    [2, 3, 4, 5, 9, 9], [0, 1, 5, 9, 9, 9], [3, 4, 5, 9, 9, 9], [0, 1, 2, 9, 9, 9], [3, 4, 9, 9, 9, 9]])
+VIRTUAL = np.array([
+    [9, 9, 9], [2, 9, 9], [5, 9, 9], [2, 9, 9], [2, 5, 9], [0, 1, 9], [3, 4, 2], [0, 1, 2], [3, 4, 5], [5, 9, 9]])
+
+_IDENTITY = ((1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0), (0.0, 0.0, 0.0))
+
+
+@inline
+def loop_count(ints):
+    return ints[N_LOOPS]
+
+
+@inline
+def loop_kind(ints, l):
+    return ints[ints[LOOPS_AT] + LOOP_I * l + LOOP_KIND]
+
+
+@inline
+def loop_links(ints, l):
+    """Links a and b, -1 for the ground."""
+    k = ints[LOOPS_AT] + LOOP_I * l
+    return ints[k + LOOP_LINK_A], ints[k + LOOP_LINK_B]
+
+
+@inline
+def loop_rows(ints, l):
+    """First row and number of rows of a loop."""
+    k = ints[LOOPS_AT] + LOOP_I * l
+    return ints[k + LOOP_ROW], ints[k + LOOP_NROWS]
+
+
+@inline
+def loop_virtuals(ints, l):
+    """First virtual velocity and number of them."""
+    k = ints[LOOPS_AT] + LOOP_I * l
+    return ints[k + LOOP_VIRTUAL], ints[k + LOOP_NVIRTUAL]
+
+
+@inline
+def loop_pitch(ints, floats, l):
+    return floats[ints[LOOP_FLOATS_AT] + LOOP_F * l + LOOP_PITCH]
+
+
+@inline
+def loop_frames(ints, floats, work, l):
+    """World poses of frames A and B; needs `world_positions`."""
+    k = ints[LOOP_FLOATS_AT] + LOOP_F * l
+    A = constant_pose(SCALAR, floats, k + LOOP_POSE_A)
+    B = constant_pose(SCALAR, floats, k + LOOP_POSE_B)
+    a, b = loop_links(ints, l)
+    if a >= 0:
+        A = compose(world_pose(SCALAR, work, a), A)
+    if b >= 0:
+        B = compose(world_pose(SCALAR, work, b), B)
+    return A, B
+
+
+@inline
+def _turn_z(angle):
+    s, c = sincos(angle)
+    return (c, -s, 0.0, s, c, 0.0, 0.0, 0.0, 1.0)
+
+
+@inline
+def _turn_x(angle):
+    s, c = sincos(angle)
+    return (1.0, 0.0, 0.0, 0.0, c, -s, 0.0, s, c)
+
+
+@inline
+def _turn_y(angle):
+    s, c = sincos(angle)
+    return (c, 0.0, s, 0.0, 1.0, 0.0, -s, 0.0, c)
+
+
+@inline
+def joint_motion(kind, pitch, T):
+    """Virtual coordinates z (three, unused ones zero; a ball's are not here) and the motions f1, f2 of the chain."""
+    R, p = T
+    turn = math.atan2(R[3] - R[1], R[0] + R[4])  # about z: the rotation about z nearest to R
+    zero = (0.0, 0.0, 0.0)
+    z, f1, f2 = zero, _IDENTITY, _IDENTITY
+    if kind == REVOLUTE:
+        z, f2 = (turn, 0.0, 0.0), (_turn_z(turn), zero)
+    elif kind == PRISMATIC:
+        z, f2 = (p[2], 0.0, 0.0), (_IDENTITY[0], (0.0, 0.0, p[2]))
+    elif kind == HELICAL:
+        if pitch != 0.0:
+            turn += 2.0 * math.pi * np.round((p[2] / pitch - turn) / (2.0 * math.pi))  # the advance counts the turns
+        z, f2 = (turn, 0.0, 0.0), (_turn_z(turn), (0.0, 0.0, pitch * turn))
+    elif kind == CYLINDRICAL:
+        z, f2 = (turn, p[2], 0.0), (_turn_z(turn), (0.0, 0.0, p[2]))
+    elif kind == UNIVERSAL:
+        z = (math.atan2(R[7], R[4]), math.atan2(R[2], R[0]), 0.0)
+        f1, f2 = (_turn_x(z[0]), zero), (_turn_y(z[1]), zero)
+    elif kind == PLANAR:
+        z, f1, f2 = (p[0], p[1], turn), (_IDENTITY[0], (p[0], p[1], 0.0)), (_turn_z(turn), zero)
+    elif kind == SPHERICAL:
+        f2 = (R, zero)
+    elif kind == TRANSLATIONAL:
+        z, f2 = p, (_IDENTITY[0], p)
+    elif kind == INLINE:
+        z, f1, f2 = (p[2], 0.0, 0.0), (_IDENTITY[0], (0.0, 0.0, p[2])), (R, zero)
+    return z, f1, f2
+
+
+@inline
+def cut_frames(kind, pitch, A, B):
+    """World poses of the frames in which rows, and virtual velocities, are constant components."""
+    T = compose(inverse(A), B)
+    f1 = joint_motion(kind, pitch, T)[1]
+    C = compose(A, f1)
+    if kind == SPHERICAL:
+        return C, B
+    return C, C
+
+
+@inline
+def follows_b(kind, virtual, component):
+    """Does this component of the relative twist move the cut frame along (against link a)?"""
+    if kind == UNIVERSAL:
+        return component == 0
+    if kind == PLANAR:
+        return component == 3 or component == 4
+    if kind == INLINE:
+        return component == 5
+    return kind == SPHERICAL and virtual
+
+
+@inline
+def _residual(kind, pitch, T):
+    """log E as six numbers, the helical row combined."""
+    f1, f2 = joint_motion(kind, pitch, T)[1:]
+    w, v = log(compose(compose(inverse(f1), T), inverse(f2)))
+    last = v[2] - pitch * w[2] if kind == HELICAL else v[2]
+    return (w[0], w[1], w[2], v[0], v[1], last)
+
+
+@kernel
+def closure_kernel(ints, floats, work, residual):
+    """The m residuals of all loops; needs `world_positions`."""
+    for l in range(loop_count(ints)):
+        A, B = loop_frames(ints, floats, work, l)
+        kind = loop_kind(ints, l)
+        e = _residual(kind, loop_pitch(ints, floats, l), compose(inverse(A), B))
+        row, count = loop_rows(ints, l)
+        for r in range(count):
+            residual[row + r] = e[FORBIDDEN[kind, r]]
+
+
+@kernel
+def virtual_kernel(ints, floats, work, z):
+    """Virtual coordinates of all loops, one number per virtual velocity; a ball shows the log of its rotation."""
+    for l in range(loop_count(ints)):
+        A, B = loop_frames(ints, floats, work, l)
+        kind = loop_kind(ints, l)
+        T = compose(inverse(A), B)
+        coordinates = joint_motion(kind, loop_pitch(ints, floats, l), T)[0]
+        if kind == SPHERICAL:
+            coordinates = log((T[0], (0.0, 0.0, 0.0)))[0]
+        first, count = loop_virtuals(ints, l)
+        for k in range(count):
+            z[first + k] = coordinates[k]

@@ -1,0 +1,249 @@
+"""Loops as users see them: closure error, constraint Jacobian, bias, virtual coordinates, redundant rows."""
+import numpy as np
+
+from liedyn.boundary import states
+from liedyn.constraints.cut_joints import closure_kernel, virtual_kernel
+from liedyn.constraints.cut_rows import cut_bias_kernel, cut_derivatives_kernel, cut_jacobian_kernel
+from liedyn.dense import independent_rows
+from liedyn.jit import kernel
+from liedyn.lie.lanes import SCALAR
+from liedyn.model.packed import N_ROWS, N_VIRTUAL
+from liedyn.tree.kinematics import world_accelerations, world_positions, world_size, world_velocities
+
+
+@kernel
+def closure_states(ints, floats, q, residual, virtual):
+    """Residuals and virtual coordinates of each row."""
+    work = np.empty(world_size(ints))
+    for b in range(q.shape[0]):
+        world_positions(SCALAR, ints, floats, q[b], work)
+        closure_kernel(ints, floats, work, residual[b])
+        virtual_kernel(ints, floats, work, virtual[b])
+
+
+@kernel
+def jacobian_states(ints, floats, q, G, E):
+    """G and the rows that read virtual velocities, for each row of q."""
+    work = np.empty(world_size(ints))
+    for b in range(q.shape[0]):
+        world_positions(SCALAR, ints, floats, q[b], work)
+        cut_jacobian_kernel(ints, floats, work, False, G[b])
+        cut_jacobian_kernel(ints, floats, work, True, E[b])
+
+
+@kernel
+def bias_states(ints, floats, q, v, gamma):
+    """-Gdot v of each row."""
+    work, zero = np.empty(world_size(ints)), np.zeros(v.shape[1])
+    for b in range(q.shape[0]):
+        world_positions(SCALAR, ints, floats, q[b], work)
+        world_velocities(SCALAR, ints, v[b], work)
+        world_accelerations(SCALAR, ints, floats, v[b], zero, work)
+        cut_bias_kernel(ints, floats, work, False, gamma[b])
+        for k in range(gamma.shape[1]):
+            gamma[b, k] = -gamma[b, k]
+
+
+@kernel
+def velocity_derivative_kernel(ints, floats, q, v, psi_q):
+    """d(G v)/dq of the loops' rows, for one state and any v."""
+    work, ignored = np.empty(world_size(ints)), np.empty((2,) + psi_q.shape)
+    world_positions(SCALAR, ints, floats, q, work)
+    world_velocities(SCALAR, ints, v, work)
+    world_accelerations(SCALAR, ints, floats, v, v, work)
+    cut_derivatives_kernel(ints, floats, work, False, psi_q, ignored[0], ignored[1])
+
+
+def _closure(robot, q):
+    lead, q = states(robot, q=q)
+    residual, virtual = np.empty((len(q), int(robot.ints[N_ROWS]))), np.empty((len(q), int(robot.ints[N_VIRTUAL])))
+    closure_states(robot.ints, robot.floats, q, residual, virtual)
+    return residual.reshape(lead + residual.shape[1:]), virtual.reshape(lead + virtual.shape[1:])
+
+
+def _jacobians(robot, q):
+    lead, q = states(robot, q=q)
+    G = np.empty((len(q), int(robot.ints[N_ROWS]), robot.nv))
+    E = np.empty((len(q), int(robot.ints[N_VIRTUAL]), robot.nv))
+    jacobian_states(robot.ints, robot.floats, q, G, E)
+    return G.reshape(lead + G.shape[1:]), E.reshape(lead + E.shape[1:])
+
+
+def closure_error(robot, q):
+    """How far the loops are from being closed.
+
+    Parameters
+    ----------
+    robot : Robot
+    q : array_like, shape (..., nq)
+        Configuration [rad, m; quaternions (x, y, z, w)].
+
+    Returns
+    -------
+    residual : ndarray, shape (..., m)
+        One number per row of ``robot.row_names`` [rad, m]: the forbidden components, in the cut frame, of the log of the
+        motion that the cut joint cannot make. Zero when closed.
+
+    Raises
+    ------
+    InputError
+        A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
+
+    Notes
+    -----
+    Spencer 2004, 2.4.2; the cut frames are explained in `liedyn.constraints.cut_joints`.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> loader = ld.load("loader")
+    >>> bool(abs(ld.closure_error(loader, loader.home)).max() < 1e-12)
+    True
+    """
+    return _closure(robot, q)[0]
+
+
+def virtual_coordinates(robot, q):
+    """Coordinates of the cut joints, read off the frames they join.
+
+    Parameters
+    ----------
+    robot : Robot
+    q : array_like, shape (..., nq)
+        Configuration [rad, m; quaternions (x, y, z, w)].
+
+    Returns
+    -------
+    z : ndarray, shape (..., nz)
+        One number per name of ``robot.virtual_names`` [rad, m]; a spherical cut shows the log of its rotation.
+
+    Raises
+    ------
+    InputError
+        A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
+
+    Notes
+    -----
+    Spencer 2004, 4.4: q_v as a function of the tree's coordinates.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> five_bar = ld.load("five_bar")
+    >>> dict(zip(five_bar.virtual_names, ld.virtual_coordinates(five_bar, five_bar.home).round(6).tolist()))
+    {'pin': -2.094395}
+    """
+    return _closure(robot, q)[1]
+
+
+def constraint_jacobian(robot, q):
+    """Constraint Jacobian of the loops, G v = 0.
+
+    Parameters
+    ----------
+    robot : Robot
+    q : array_like, shape (..., nq)
+        Configuration [rad, m; quaternions (x, y, z, w)].
+
+    Returns
+    -------
+    G : ndarray, shape (..., m, nv)
+        Rows as in ``robot.row_names``: forbidden components of the twist of the cut's child side relative to its parent
+        side, in the cut frame. Redundant rows are kept.
+
+    Raises
+    ------
+    InputError
+        A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
+
+    Notes
+    -----
+    Spencer 2004, eq. 2.1b and 4.4.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> loader = ld.load("loader")
+    >>> ld.constraint_jacobian(loader, loader.home).shape
+    (15, 8)
+    """
+    return _jacobians(robot, q)[0]
+
+
+def virtual_jacobian(robot, q):
+    """Velocities of the cut joints' coordinates as a linear map of v.
+
+    Parameters
+    ----------
+    robot : Robot
+    q : array_like, shape (..., nq)
+        Configuration [rad, m; quaternions (x, y, z, w)].
+
+    Returns
+    -------
+    E : ndarray, shape (..., nz, nv)
+        Rows as in ``robot.virtual_names``; a spherical cut's are its angular velocity in the child's cut frame.
+
+    Raises
+    ------
+    InputError
+        A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
+
+    Notes
+    -----
+    Spencer 2004, 4.4.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> five_bar = ld.load("five_bar")
+    >>> ld.virtual_jacobian(five_bar, five_bar.home).round(12).tolist()
+    [[1.0, 1.0, 1.0, 1.0]]
+    """
+    return _jacobians(robot, q)[1]
+
+
+def constraint_bias(robot, q, v):
+    """Right side of the constraints on accelerations, G a = gamma.
+
+    Parameters
+    ----------
+    robot : Robot
+    q : array_like, shape (..., nq)
+        Configuration [rad, m; quaternions (x, y, z, w)].
+    v : array_like, shape (..., nv)
+        Velocity [rad/s, m/s], body-fixed for spherical and free joints.
+
+    Returns
+    -------
+    gamma : ndarray, shape (..., m)
+        ``-dG/dt v`` [rad/s^2, m/s^2].
+
+    Raises
+    ------
+    InputError
+        A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
+
+    Notes
+    -----
+    Spencer 2004, eq. 2.3.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> loader = ld.load("loader")
+    >>> float(abs(ld.constraint_bias(loader, loader.home, [0.0] * 8)).max())
+    0.0
+    """
+    lead, q, v = states(robot, q=q, v=v)
+    gamma = np.empty((len(q), int(robot.ints[N_ROWS])))
+    bias_states(robot.ints, robot.floats, q, v, gamma)
+    return gamma.reshape(lead + gamma.shape[1:])
+
+
+def rank_of(robot, q, tolerance):
+    """Rank of G at one configuration, and the names of the rows that depend on the others."""
+    G = constraint_jacobian(robot, q)
+    order, pivots = np.empty(len(G), np.int64), np.empty(len(G))
+    rank = independent_rows(G, tolerance, order, pivots)
+    return int(rank), tuple(robot.row_names[k] for k in sorted(order[rank:]))

@@ -1,0 +1,111 @@
+"""Choosing independent coordinates: by name, by pivoting, or the tangent space (Spencer 2004, 2.3)."""
+from dataclasses import dataclass
+
+import numpy as np
+
+from liedyn.constraints.loops import constraint_jacobian, virtual_jacobian
+from liedyn.dense import independent_rows
+from liedyn.errors import InputError, SingularConfigurationError, suggestion
+
+
+@dataclass(frozen=True)
+class Independent:
+    """Rows R of w = R v.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Names of the independent coordinates.
+    rows : ndarray, shape (p, nv)
+        Constant rows of R; zero where a virtual velocity is read.
+    virtual : ndarray of int64, shape (p,)
+        Virtual velocity that takes the place of a row, -1 for none.
+    """
+
+    names: tuple
+    rows: np.ndarray
+    virtual: np.ndarray
+
+    def matrix(self, E):
+        """R itself, given the rows E that read the virtual velocities."""
+        R = self.rows.copy()
+        R[self.virtual >= 0] = E[self.virtual[self.virtual >= 0]]
+        return R
+
+
+def _expand(robot, name):
+    """Names of velocity coordinates, tree or virtual, that `name` stands for: itself, or all of a joint or loop."""
+    known = robot.velocity_names + robot.virtual_names
+    if name in known:
+        return [name]
+    family = [other for other in known if other.startswith(f"{name}.")]
+    if not family:
+        raise InputError(f"unknown independent coordinate {name!r}, {suggestion(name, known)}")
+    return family
+
+
+def by_name(robot, names):
+    """Independent coordinates of the tree or of cut joints; a joint's or loop's name stands for all it has."""
+    names = [member for name in names for member in _expand(robot, name)]
+    if len(set(names)) < len(names):
+        raise InputError(f"independent coordinates named twice: {', '.join(names)}")
+    rows, virtual = np.zeros((len(names), robot.nv)), np.full(len(names), -1)
+    for k, name in enumerate(names):
+        if name in robot.velocity_names:
+            rows[k, robot.velocity_index(name)] = 1.0
+        else:
+            virtual[k] = robot.virtual_index(name)
+    return Independent(tuple(names), rows, virtual)
+
+
+def by_pivoting(robot, G, tolerance):
+    """The tree coordinates left over when the best conditioned columns of G are taken as the dependent ones."""
+    columns = np.ascontiguousarray(G.T)
+    order, pivots = np.empty(len(columns), np.int64), np.empty(len(columns))
+    rank = independent_rows(columns, tolerance, order, pivots)
+    return by_name(robot, [robot.velocity_names[k] for k in sorted(order[rank:])])
+
+
+def by_tangent(robot, G, tolerance):
+    """An orthonormal basis of the tangent space, from the singular value decomposition of G."""
+    _, singular, Vt = np.linalg.svd(G)
+    rank = int((singular > tolerance * singular[0]).sum()) if len(singular) else 0
+    rows = np.ascontiguousarray(Vt[rank:])
+    # the sign of a singular vector is arbitrary: let the largest component be positive
+    rows *= np.sign(rows[np.arange(len(rows)), np.abs(rows).argmax(axis=1)])[:, None]
+    return Independent(tuple(f"tangent{k + 1}" for k in range(len(rows))), rows, np.full(len(rows), -1))
+
+
+def choose(robot, q, independent, tolerance):
+    """Independent coordinates at one configuration.
+
+    `independent` is a sequence of names, "auto", "tangent", or None: the robot's own choice, else "auto".
+    """
+    if isinstance(independent, Independent):
+        return independent
+    if independent is None:
+        independent = robot.independent or "auto"
+    if independent == "auto" or independent == "tangent":
+        G = constraint_jacobian(robot, q)
+        return (by_pivoting if independent == "auto" else by_tangent)(robot, G, tolerance)
+    if isinstance(independent, str):
+        independent = (independent,)
+    return by_name(robot, independent)
+
+
+def wrong_count(robot, chosen, rank):
+    """The error for a choice with too many or too few coordinates."""
+    p = robot.nv - rank
+    return InputError(f"{robot.name!r} has {p} degrees of freedom here ({robot.nv} coordinates, {rank} independent "
+                      f"constraint rows), but {len(chosen.names)} independent coordinates were given: "
+                      f"{', '.join(chosen.names)}")
+
+
+def singular_choice(robot, q, chosen):
+    """The error for coordinates that do not determine the motion, with the singular values of [G; R]."""
+    Z = np.vstack([constraint_jacobian(robot, q), chosen.matrix(virtual_jacobian(robot, q))])
+    singular_values = np.linalg.svd(Z, compute_uv=False)
+    return SingularConfigurationError(
+        f"coordinates {', '.join(chosen.names)} do not determine the motion of {robot.name!r} here: "
+        f"singular values of [G; R] from {singular_values[0]:.3g} down to {singular_values[robot.nv - 1]:.3g}",
+        singular_values)
