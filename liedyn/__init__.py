@@ -1,0 +1,64 @@
+"""Robot dynamics on Lie groups: exact dynamics and exact minimal state-space models of any rigid mechanism.
+
+    >>> import liedyn as ld
+    >>> robot = ld.load("panda")
+    >>> ld.crba(robot, robot.home).shape
+    (7, 7)
+
+Conventions, without switches: SI units and radians; twists are (omega, v) and wrenches (moment, force); everything at a
+body is in that body's own frame; quaternions are (x, y, z, w); derivatives with respect to q live in the tangent space
+at q, perturbed on the right. Every function of q, shape (nq,), also takes (..., nq).
+"""
+import importlib
+
+from liedyn.errors import ClosureError, InputError, LiedynError, ModelError, SingularConfigurationError
+from liedyn.io import bundled, load, load_toml, load_urdf, save_toml
+from liedyn.model import Builder, Robot, placement
+from liedyn.tree.aba import aba
+from liedyn.tree.aba_derivatives import aba_derivatives
+from liedyn.tree.configuration import difference, integrate, neutral, random_configuration
+from liedyn.tree.crba import crba
+from liedyn.tree.energy import center_of_mass, kinetic_energy, momentum, potential_energy, total_mass
+from liedyn.tree.jacobians import body_jacobian, body_jacobian_ddot, body_jacobian_dot, body_jacobian_dq
+from liedyn.tree.kinematics import forward_kinematics, pose
+from liedyn.tree.rnea import rnea
+from liedyn.tree.rnea_derivatives import rnea_derivatives
+
+__version__ = "0.1.0"
+
+# What the loops need is imported when it is first asked for: open trees start without it.
+_LAZY = {
+    "close": "liedyn.constraints",
+    "closure_error": "liedyn.constraints",
+    "complete_velocity": "liedyn.constraints",
+    "constraint_bias": "liedyn.constraints",
+    "constraint_jacobian": "liedyn.constraints",
+    "virtual_coordinates": "liedyn.constraints",
+    "virtual_jacobian": "liedyn.constraints",
+    "forward_dynamics": "liedyn.dynamics",
+    "linearize": "liedyn.linearization",
+    "underlying": "liedyn.linearization",
+}
+_MODULES = ("constraints", "dynamics", "io", "kernels", "lie", "linearization", "plotting")
+
+__all__ = [
+    "Builder", "ClosureError", "InputError", "LiedynError", "ModelError", "Robot", "SingularConfigurationError", "aba",
+    "aba_derivatives", "body_jacobian", "body_jacobian_ddot", "body_jacobian_dot", "body_jacobian_dq", "bundled",
+    "center_of_mass", "crba", "difference", "forward_kinematics", "integrate", "kinetic_energy", "load", "load_toml",
+    "load_urdf", "momentum", "neutral", "placement", "pose", "potential_energy", "random_configuration", "rnea",
+    "rnea_derivatives", "save_toml", "total_mass", *_LAZY,
+]
+
+
+def __getattr__(name):
+    if name in _MODULES:
+        return importlib.import_module(f"liedyn.{name}")
+    if name not in _LAZY:
+        raise AttributeError(f"module 'liedyn' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_LAZY[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__():
+    return sorted([*globals(), *_LAZY, *_MODULES])
