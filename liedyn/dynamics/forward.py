@@ -8,10 +8,9 @@ from liedyn.boundary import states, wrenches
 from liedyn.constraints.cut_joints import FORBIDDEN, HELICAL
 from liedyn.dynamics.independent import choose, singular_choice, wrong_count
 from liedyn.dynamics.nullspace import (
-    OK, RANK_TOLERANCE, SINGULAR_CHOICE, SINGULAR_INERTIA, WRONG_COUNT, nullspace_kernel,
+    RANK_TOLERANCE, SINGULAR_CHOICE, SINGULAR_INERTIA, WRONG_COUNT, nullspace_kernel,
 )
 from liedyn.errors import ConditionWarning, InputError, SingularConfigurationError
-from liedyn.model.kinds import LOOP_KINDS
 from liedyn.model.packed import LOOP_F, LOOP_FLOATS_AT, LOOP_I, LOOP_KIND, LOOP_NROWS, LOOP_PITCH, LOOP_ROW, LOOPS_AT
 
 POOR_CONDITION = 1e8
@@ -73,24 +72,33 @@ def constraint_wrenches(robot, lam):
     return out
 
 
-def solve(robot, q, v, tau, f_ext, chosen, tolerance):
-    """One state through the null-space kernel, its status turned into a typed error."""
-    result = nullspace_kernel(robot.ints, robot.floats, q, v, tau, f_ext, chosen.rows, chosen.virtual, tolerance)
-    status, rank, condition = result[:3]
+def raise_for_status(robot, q, chosen, solved):
+    """The status of `nullspace_kernel` as a typed error."""
+    status, rank = solved[:2]
     if status == WRONG_COUNT:
         raise wrong_count(robot, chosen, rank)
     if status == SINGULAR_CHOICE:
         raise singular_choice(robot, q, chosen)
     if status == SINGULAR_INERTIA:
-        K, M = result[9][:, rank:], result[10]
+        K, M = solved[9][:, rank:], solved[10]
         raise SingularConfigurationError(
             f"no inertia resists some motion of {robot.name!r} that its loops allow: K^T M K is not positive definite",
             np.linalg.svd(K.T @ M @ K, compute_uv=False))
-    assert status == OK
+
+
+def warn_if_poor(chosen, condition):
+    """Report independent coordinates that are close to losing the motion."""
     if condition > POOR_CONDITION:
         warnings.warn(f"coordinates {', '.join(chosen.names)} are poorly conditioned here: cond [G; R] = {condition:.2g}",
-                      ConditionWarning, stacklevel=3)
-    return result
+                      ConditionWarning, stacklevel=4)
+
+
+def _solve(robot, q, v, tau, f_ext, independent, tolerance):
+    chosen = choose(robot, q, independent, tolerance)
+    solved = nullspace_kernel(robot.ints, robot.floats, q, v, tau, f_ext, chosen.rows, chosen.virtual, tolerance)
+    raise_for_status(robot, q, chosen, solved)
+    warn_if_poor(chosen, solved[2])
+    return chosen, solved
 
 
 def forward_dynamics(robot, q, v, tau, method="nullspace", independent=None, f_ext=None, rank_tolerance=RANK_TOLERANCE):
@@ -149,14 +157,11 @@ def forward_dynamics(robot, q, v, tau, method="nullspace", independent=None, f_e
         raise InputError(f"unknown method {method!r}; there is 'nullspace'")
     lead, q, v, tau = states(robot, q=q, v=v, tau=tau)
     forces = wrenches(robot, f_ext, lead)
-    solved = []
-    for b in range(len(q)):
-        chosen = choose(robot, q[b], independent, rank_tolerance)
-        solved.append(solve(robot, q[b], v[b], tau[b], forces[b], chosen, rank_tolerance))
-    if not solved:
-        return ForwardDynamics(np.empty(lead + (robot.nv,)), np.empty(lead + (len(robot.row_names),)), {},
-                               np.empty(lead, int), (), np.empty(lead), ())
-    a, lam = (np.reshape([s[k] for s in solved], lead + (-1,)) for k in (3, 4))
-    rank, condition = (np.reshape([s[k] for s in solved], lead)[()] for k in (1, 2))
-    redundant = tuple(robot.row_names[k] for k in sorted(solved[-1][5][solved[-1][1]:]))
-    return ForwardDynamics(a, lam, constraint_wrenches(robot, lam), rank, redundant, condition, chosen.names)
+    if not len(q):
+        raise InputError("forward_dynamics needs at least one state")
+    results = [_solve(robot, q[b], v[b], tau[b], forces[b], independent, rank_tolerance) for b in range(len(q))]
+    chosen, (_, last_rank, _, _, _, order, *_) = results[-1]
+    rank, condition, a, lam = (np.reshape([solved[k] for _, solved in results], lead + np.shape(results[0][1][k]))
+                               for k in (1, 2, 3, 4))
+    redundant = tuple(robot.row_names[k] for k in sorted(order[last_rank:]))
+    return ForwardDynamics(a, lam, constraint_wrenches(robot, lam), rank[()], redundant, condition[()], chosen.names)

@@ -83,7 +83,7 @@ def nullspace_kernel(ints, floats, q, v, tau, f_ext, R_constant, virtual, tolera
     """Constrained accelerations and all that linearization reuses; see the module's text for the symbols.
 
     `virtual[k]` is the virtual velocity that independent coordinate k reads, or -1 for row k of `R_constant`.
-    Returns (status, rank, condition, a, lam, order, pivots, G, E, Z_inverse, M).
+    Returns (status, rank, condition, a, lam, order, pivots, G, E, Z_inverse, M, w_dot).
     """
     n, m, nz, p = ints[NV], ints[N_ROWS], ints[N_VIRTUAL], virtual.size
     h, zero = np.empty(n), np.zeros(n)
@@ -98,15 +98,15 @@ def nullspace_kernel(ints, floats, q, v, tau, f_ext, R_constant, virtual, tolera
     cut_bias_kernel(ints, floats, work, False, gamma[:, 0])
     cut_bias_kernel(ints, floats, work, True, rho[:, 0])
     order, pivots = np.empty(m, np.int64), np.empty(m)
-    a, lam, Z_inverse = np.zeros(n), np.zeros(m), np.zeros((n, n))
+    a, lam, Z_inverse, w_dot = np.zeros(n), np.zeros(m), np.zeros((n, n)), np.zeros((p, 1))
     rank = independent_rows(G, tolerance, order, pivots)
     if rank + p != n:
-        return WRONG_COUNT, rank, np.inf, a, lam, order, pivots, G, E, Z_inverse, M
+        return WRONG_COUNT, rank, np.inf, a, lam, order, pivots, G, E, Z_inverse, M, w_dot[:, 0]
     Z = np.empty((n, n))
     choose_rows(G, E, R_constant, virtual, rank, order, Z)
     condition = inverse(Z, Z_inverse)
     if not condition < 1.0 / np.finfo(np.float64).eps:
-        return SINGULAR_CHOICE, rank, condition, a, lam, order, pivots, G, E, Z_inverse, M
+        return SINGULAR_CHOICE, rank, condition, a, lam, order, pivots, G, E, Z_inverse, M, w_dot[:, 0]
     K = np.ascontiguousarray(Z_inverse[:, rank:])
     known, a_p, force = np.empty((n, 1)), np.empty((n, 1)), np.empty((n, 1))
     right_hand_side(gamma, rho, rank, order, virtual, -1.0, known)
@@ -114,12 +114,12 @@ def nullspace_kernel(ints, floats, q, v, tau, f_ext, R_constant, virtual, tolera
     product(M, a_p, force)
     for i in range(n):
         force[i, 0] = tau[i] - h[i] - force[i, 0]
-    MK, reduced, w_dot = np.empty((n, p)), np.empty((p, p)), np.empty((p, 1))
+    MK, reduced = np.empty((n, p)), np.empty((p, p))
     product(M, K, MK)
     transposed_product(K, MK, reduced)
     transposed_product(K, force, w_dot)
     if not solve_positive(reduced, w_dot):
-        return SINGULAR_INERTIA, rank, condition, a, lam, order, pivots, G, E, Z_inverse, M
+        return SINGULAR_INERTIA, rank, condition, a, lam, order, pivots, G, E, Z_inverse, M, w_dot[:, 0]
     for i in range(n):
         a[i] = a_p[i, 0]
         for k in range(p):
@@ -131,4 +131,4 @@ def nullspace_kernel(ints, floats, q, v, tau, f_ext, R_constant, virtual, tolera
             balance[i] -= M[i, k] * a[k]
     if m > 0:
         minimum_norm_multipliers(G, Z_inverse, order, rank, balance, lam)
-    return OK, rank, condition, a, lam, order, pivots, G, E, Z_inverse, M
+    return OK, rank, condition, a, lam, order, pivots, G, E, Z_inverse, M, w_dot[:, 0]

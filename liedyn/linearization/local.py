@@ -82,7 +82,7 @@ def linearize_kernel(ints, floats, q, v, tau, f_ext, R_constant, virtual, actuat
     derivatives of virtual velocities by q and of virtual accelerations by q and v, (3, nz, n).
     """
     solved = nullspace_kernel(ints, floats, q, v, tau, f_ext, R_constant, virtual, tolerance)
-    status, rank, condition, a, lam, order, pivots, G, E, Z_inverse, M = solved
+    status, rank, condition, a, lam, order, pivots, G, E, Z_inverse, M, w_dot = solved
     n, m, nz, p, nu = ints[NV], ints[N_ROWS], ints[N_VIRTUAL], virtual.size, actuators.shape[1]
     columns = 2 * p + nu
     A11, lower, Delta = np.zeros((p, p)), np.zeros((p, columns)), np.zeros((n, p))

@@ -1,0 +1,135 @@
+"""The result of a linearization: matrices with names, and ways on to control libraries and to disk."""
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from liedyn.errors import LiedynError
+
+
+@dataclass(frozen=True)
+class LocalStateSpace:
+    """Exact first-order model dx/dt = f0 + A (x - x0) + B (u - u0), y - y0 = C (x - x0) + D (u - u0) about one state.
+
+    Attributes
+    ----------
+    A, B, C, D : ndarray
+        Shapes (2p, 2p), (2p, nu), (ny, 2p), (ny, nu), or with the leading axes of a batch.
+    f0 : ndarray, shape (2p,)
+        dx/dt at the operating point: velocities and accelerations of the independent coordinates.
+    K : ndarray, shape (nv, p)
+        Velocities of all coordinates for unit independent velocities, v = K w.
+    states, inputs, outputs : tuple of str
+        Names: an independent coordinate, or ``velocity:`` and its name; inputs are actuators or generalised forces.
+    q, v, tau, a, lam : ndarray
+        The operating point: configuration, velocity, generalised forces, accelerations and multipliers.
+    rank : int
+        Number of independent constraint rows.
+    condition : float
+        Condition number (1-norm) of the independent coordinates.
+    closure_residual : float
+        Largest closure error of the loops [rad, m] at the operating point.
+    """
+
+    A: np.ndarray
+    B: np.ndarray
+    C: np.ndarray
+    D: np.ndarray
+    f0: np.ndarray
+    K: np.ndarray
+    states: tuple
+    inputs: tuple
+    outputs: tuple
+    q: np.ndarray
+    v: np.ndarray
+    tau: np.ndarray
+    a: np.ndarray
+    lam: np.ndarray
+    rank: int
+    condition: float
+    closure_residual: float
+
+    def eigenvalues(self):
+        """Eigenvalues of A [1/s].
+
+        Returns
+        -------
+        eigenvalues : ndarray of complex, shape (2p,)
+            Sorted by real part, then imaginary part.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> arm = ld.load("five_bar")
+        >>> len(ld.linearize(arm, arm.home, [0.0] * 4, [0.0] * 4).eigenvalues())
+        4
+        """
+        return np.sort_complex(np.linalg.eigvals(self.A))
+
+    def to_control(self):
+        """The same system for python-control.
+
+        Returns
+        -------
+        control.StateSpace
+            With the names of states, inputs and outputs. f0 has no place there and is left out.
+
+        Raises
+        ------
+        LiedynError
+            python-control is not installed.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> arm = ld.load("five_bar")
+        >>> ld.linearize(arm, arm.home, [0.0] * 4, [0.0] * 4).to_control().nstates
+        4
+        """
+        try:
+            import control
+        except ImportError:
+            raise LiedynError("to_control needs python-control: pip install 'liedyn[control]'") from None
+        # python-control refuses dots and colons in signal names
+        def plain(names):
+            return [name.replace(":", "_").replace(".", "_") for name in names]
+
+        return control.ss(self.A, self.B, self.C, self.D, states=plain(self.states), inputs=plain(self.inputs),
+                          outputs=plain(self.outputs), name="liedyn")
+
+    def to_scipy(self):
+        """The same system for SciPy.
+
+        Returns
+        -------
+        scipy.signal.StateSpace
+            Without names. f0 has no place there and is left out.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> arm = ld.load("five_bar")
+        >>> ld.linearize(arm, arm.home, [0.0] * 4, [0.0] * 4).to_scipy().A.shape
+        (4, 4)
+        """
+        from scipy.signal import StateSpace
+
+        return StateSpace(self.A, self.B, self.C, self.D)
+
+    def save(self, path):
+        """Write everything to a NumPy archive.
+
+        Parameters
+        ----------
+        path : str or path-like
+            File to write, ``.npz`` added if missing; read it back with ``numpy.load``, one array per attribute.
+
+        Examples
+        --------
+        >>> import liedyn as ld, tempfile, numpy as np
+        >>> arm = ld.load("five_bar")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     ld.linearize(arm, arm.home, [0.0] * 4, [0.0] * 4).save(folder + "/arm.npz")
+        ...     sorted(np.load(folder + "/arm.npz"))[:4]
+        ['A', 'B', 'C', 'D']
+        """
+        np.savez(path, **{field.name: np.asarray(getattr(self, field.name)) for field in fields(self)})
