@@ -55,7 +55,10 @@ def as_floats(name, x, size):
 def rows_of(name, x, lead, size):
     """`x` as (count, size) contiguous finite rows, its leading axes broadcast to `lead`."""
     if x.shape[:-1] != lead:
-        x = np.broadcast_to(x, lead + (size,))
+        try:
+            x = np.broadcast_to(x, lead + (size,))
+        except ValueError:
+            raise InputError(f"{name} {x.shape} does not broadcast to the leading axes {lead} of the state") from None
     x = np.require(x.reshape(math.prod(lead), size), requirements="CW")
     if not _all_finite(x):
         where = tuple(int(k) for k in np.argwhere(~np.isfinite(x))[0])
@@ -121,17 +124,17 @@ def wrenches(robot, f_ext, lead):
     if isinstance(f_ext, dict):
         named = {robot.body_index(name): as_floats(f"f_ext[{name!r}]", F, 6) for name, F in f_ext.items()}
     else:
-        f_ext = np.asarray(f_ext, dtype=np.float64)
+        f_ext = as_floats("f_ext", f_ext, 6)
         if f_ext.shape[-2:] != (robot.nbodies, 6):
             raise InputError(f"f_ext must have shape (..., {robot.nbodies}, 6), got {f_ext.shape}")
         named = {b: f_ext[..., b, :] for b in range(robot.nbodies)}
     for b, F in named.items():
         link = robot.ints[robot.ints[BODIES_AT] + BODY_I * b + BODY_LINK]
-        if link < 0:
-            continue  # a body fixed to the ground: the ground takes it
         at = robot.ints[BODY_FLOATS_AT] + BODY_F * b
         R, p = robot.floats[at:at + 9].reshape(3, 3), robot.floats[at + 9:at + 12]
         F = rows_of(f"f_ext[{robot.body_names[b]!r}]", F, lead, 6)
+        if link < 0:
+            continue  # a body fixed to the ground: the ground takes it
         force = F[:, 3:] @ R.T
         out[:, link, :3] += F[:, :3] @ R.T + np.cross(p, force)
         out[:, link, 3:] += force
