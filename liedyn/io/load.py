@@ -31,7 +31,8 @@ def load(source, **options):
 
     Examples
     --------
-    >>> robot = load("loader")  # doctest: +SKIP
+    >>> load("loader").loop_names
+    ('lift_pin', 'link_pin', 'tilt_pin')
     """
     reader = _READERS.get(Path(source).suffix.lower())
     if reader is not None:
@@ -52,6 +53,11 @@ def bundled():
     Returns
     -------
     list of str
+
+    Examples
+    --------
+    >>> "loader" in bundled()
+    True
     """
     folder = _folder()
     if folder is None:
@@ -62,5 +68,6 @@ def bundled():
 def _folder():
     try:
         return importlib.resources.files("liedyn_robots")
-    except ModuleNotFoundError:
-        return None
+    except ModuleNotFoundError:  # a checkout that is on the path but not installed
+        beside = Path(__file__).resolve().parents[2] / "robots"
+        return beside if beside.is_dir() else None

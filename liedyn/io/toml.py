@@ -58,7 +58,12 @@ def load_toml(path):
 
     Examples
     --------
-    >>> robot = load_toml("robots/fourbar.toml")  # doctest: +SKIP
+    >>> import tempfile
+    >>> import liedyn as ld
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     ld.save_toml(ld.load("four_bar"), f"{folder}/copy.toml")
+    ...     load_toml(f"{folder}/copy.toml").velocity_names
+    ('crank', 'coupler', 'rocker')
     """
     with errors_at(path):
         document = read_document(path)

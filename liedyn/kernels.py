@@ -1,0 +1,99 @@
+"""The recursions as kernels, to be called inside your own ``@njit`` functions at the price of the arithmetic alone.
+
+    >>> import numpy as np
+    >>> from numba import njit
+    >>> import liedyn as ld
+    >>> from liedyn import kernels
+    >>> @njit
+    ... def hold_power(ints, floats, q, v, work):
+    ...     '''tau . v at rest accelerations, summed over a trajectory.'''
+    ...     tau, zero, none = np.empty(v.shape[1]), np.zeros(v.shape[1]), np.empty(0)
+    ...     power = 0.0
+    ...     for t in range(len(q)):
+    ...         kernels.rnea(kernels.SCALAR, ints, floats, q[t], v[t], zero, none, work, tau)
+    ...         power += np.dot(tau, v[t])
+    ...     return power
+    >>> panda = ld.load("panda")
+    >>> q, v = ld.random_configuration(panda, rng=0, size=50), np.ones((50, 7))
+    >>> power = hold_power(panda.ints, panda.floats, q, v, kernels.workspace(panda))
+    >>> bool(np.isclose(power, (ld.rnea(panda, q, v, 0 * v) * v).sum()))
+    True
+
+Every kernel takes `SCALAR` first (its type selects the code for one state), then ``robot.ints`` and ``robot.floats``.
+All arrays are C-contiguous float64; matrices may be given as two-dimensional or flat arrays. Results are written into the
+last arguments. Nothing is checked: a shape that does not fit reads or writes beyond the array.
+
+======================  ==============================================================================================
+kernel                  arguments after ``SCALAR, ints, floats``; results after the bar
+======================  ==============================================================================================
+`rnea`                  q, v, a, f_ext, work | tau (nv)
+`aba`                   q, v, tau, f_ext, work | a (nv)
+`crba`                  q, work | M (nv, nv)
+`rnea_derivatives`      q, v, a, f_ext, work | tau (nv), dtau_dq, dtau_dv, M (nv, nv); tau lacks the joints' own forces
+`aba_derivatives`       q, v, tau, f_ext, work | a (nv), L, da_dq, da_dv, Minv (nv, nv); L receives the factor of M
+`forward_kinematics`    q, work | poses (nbodies, 12): R row by row, then p
+`body_jacobian`         q, b | J (6, nv) of body number b
+`body_jacobian_dot`     q, v, b | J_dot (6, nv)
+`body_jacobian_ddot`    q, v, a, b | J_ddot (6, nv)
+`body_jacobian_dq`      q, b, work | dJ_dq (6, nv, nv)
+`kinetic_energy`        q, v, work | energy (1)
+`potential_energy`      q, work | energy (1)
+`center_of_mass`        q, work | com (3)
+`momentum`              q, v, work | momentum (6)
+`integrate`             q, dv | q_new (nq); takes no ``SCALAR``
+`difference`            q0, q1 | dv (nv); takes no ``SCALAR``
+======================  ==============================================================================================
+
+`f_ext` is an empty array, or one wrench per *link* of the packed model in the frame of that link, 6 n numbers. `work`
+is scratch space, one for each thread: `workspace` makes one that serves them all. `aba` needs a tree whose inertia
+matrix is regular (``robot.singular_tree`` is empty). Numba's cache of your own functions does not notice a new version
+of liedyn: clear it after an upgrade.
+"""
+import numpy as np
+
+from liedyn.lie.lanes import SCALAR
+from liedyn.model.packed import N_LINKS
+from liedyn.tree.aba import DOF as ABA_DOF, LINK as ABA_LINK, aba_kernel as aba
+from liedyn.tree.aba_derivatives import aba_derivatives_kernel as aba_derivatives
+from liedyn.tree.configuration import difference_kernel as difference, integrate_kernel as integrate
+from liedyn.tree.crba import crba_kernel as crba
+from liedyn.tree.energy import (
+    center_of_mass_kernel as center_of_mass, kinetic_energy_kernel as kinetic_energy, momentum_kernel as momentum,
+    potential_energy_kernel as potential_energy,
+)
+from liedyn.tree.jacobians import (
+    body_jacobian_ddot_kernel as body_jacobian_ddot, body_jacobian_dot_kernel as body_jacobian_dot,
+    body_jacobian_dq_kernel as body_jacobian_dq, body_jacobian_kernel as body_jacobian,
+)
+from liedyn.tree.kinematics import DOF, LINK, forward_kinematics_kernel as forward_kinematics
+from liedyn.tree.rnea import rnea_kernel as rnea
+from liedyn.tree.rnea_derivatives import COMPOSITE, rnea_derivatives_kernel as rnea_derivatives
+
+__all__ = [
+    "SCALAR", "aba", "aba_derivatives", "body_jacobian", "body_jacobian_ddot", "body_jacobian_dot", "body_jacobian_dq",
+    "center_of_mass", "crba", "difference", "forward_kinematics", "integrate", "kinetic_energy", "momentum",
+    "potential_energy", "rnea", "rnea_derivatives", "workspace",
+]
+
+
+def workspace(robot):
+    """Scratch space, large enough for every kernel of this module.
+
+    Parameters
+    ----------
+    robot : Robot
+
+    Returns
+    -------
+    work : ndarray
+        Float64, uninitialised. Not to be shared between threads.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> workspace(ld.load("panda")).ndim
+    1
+    """
+    n, nv = int(robot.ints[N_LINKS]), robot.nv
+    # the two largest: articulated bodies, and the derivatives of inverse dynamics; all others fit into these
+    return np.empty(max(ABA_LINK * n + ABA_DOF * nv, (LINK + COMPOSITE) * n + DOF * nv, 1))
