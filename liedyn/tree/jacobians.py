@@ -1,8 +1,8 @@
 """Body-fixed Jacobians of one body, their rates and their derivatives (Spencer 2004, section 4.4.1).
 
 Spencer's recursions run from the ground to the body and move all columns into each new link. Here the walk is from the
-body to the ground: every column is found where it stays, in the body's own frame. With X the pose of the body in link i,
-and W_i the twist of the body relative to link i, the sum of J_k v_k over the joints strictly beyond link i,
+body to the ground: every column is found where it stays, in the body's own frame. With X the pose of the body in link
+i, and W_i the twist of the body relative to link i, the sum of J_k v_k over the joints strictly beyond link i,
 
     J_j = Ad_{X^-1} S_j             dJ_j/dq_k = ad(J_j, J_k) for k strictly beyond link i, else 0
     Jdot_j = ad(J_j, W_i)           Jddot_j = ad(Jdot_j, W_i) + ad(J_j, Wdot_i)
