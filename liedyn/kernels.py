@@ -20,8 +20,8 @@
     True
 
 Every kernel takes `SCALAR` first (its type selects the code for one state), then ``robot.ints`` and ``robot.floats``.
-All arrays are C-contiguous float64; matrices may be given as two-dimensional or flat arrays. Results are written into the
-last arguments. Nothing is checked: a shape that does not fit reads or writes beyond the array.
+All arrays are C-contiguous float64; matrices may be given as two-dimensional or flat arrays. Results are written into
+the last arguments. Nothing is checked: a shape that does not fit reads or writes beyond the array.
 
 ======================  ==============================================================================================
 kernel                  arguments after ``SCALAR, ints, floats``; results after the bar

@@ -1,0 +1,113 @@
+"""The command line: ``liedyn list``, ``info``, ``linearize`` and ``warmup``.
+
+Bad input ends with a status other than zero and one line on stderr, never with a traceback.
+"""
+import argparse
+import os
+import sys
+import warnings
+
+from liedyn.errors import LiedynError
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message):
+        self.exit(2, f"liedyn: {message} (see {self.prog} --help)\n")
+
+
+def _parser():
+    parser = _Parser(prog="liedyn", description="Exact dynamics and exact state-space models of robot mechanisms.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    robot = {"metavar": "ROBOT", "help": "a bundled name (see liedyn list), or a .toml or .urdf file"}
+
+    commands.add_parser("list", help="the bundled robots")
+
+    info = commands.add_parser("info", help="bodies, joints, loops, degrees of freedom, redundant rows")
+    info.add_argument("robot", **robot)
+
+    linear = commands.add_parser("linearize", help="the state-space model about a state")
+    linear.add_argument("robot", **robot)
+    linear.add_argument("--independent", nargs="+", metavar="NAME",
+                        help="independent coordinates, or auto, or tangent; default: those of the robot, else auto")
+    linear.add_argument("--at", nargs="+", default=[], type=_assignment, metavar="NAME=VALUE",
+                        help="coordinates to hold while the loops are closed [rad, m]; default: the home configuration")
+    linear.add_argument("--velocity", nargs="+", default=[], type=_assignment, metavar="NAME=VALUE",
+                        help="velocities of independent coordinates [rad/s, m/s]; default: at rest")
+    linear.add_argument("--check", action="store_true", help="compare with central differences")
+    linear.add_argument("--save", metavar="FILE.npz", help="write the system")
+    linear.add_argument("--plot", metavar="FILE.png", help="write a picture of the mechanism and its poles")
+
+    commands.add_parser("warmup", help="compile all kernels into the cache")
+    return parser
+
+
+def _assignment(text):
+    name, equals, value = text.partition("=")
+    try:
+        if not (name and equals):
+            raise ValueError
+        return name, float(value)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=NUMBER") from None
+
+
+def _show_warning(message, category, filename, lineno, file=None, line=None):
+    if issubclass(category, UserWarning):
+        print(f"liedyn: warning: {_one_line(message)}", file=sys.stderr)
+
+
+def _one_line(message):
+    return " ".join(str(message).split())
+
+
+def _failed(error):
+    print(f"liedyn: {_one_line(error)}", file=sys.stderr)
+    return 1
+
+
+def _run(arguments):
+    # imported here: `liedyn --help` needs no compiler
+    if arguments.command == "list":
+        from liedyn.cli.info import print_list
+        return print_list()
+    if arguments.command == "info":
+        from liedyn.cli.info import print_info
+        return print_info(arguments.robot)
+    if arguments.command == "warmup":
+        from liedyn.cli.warmup import warmup
+        return warmup()
+    from liedyn.cli.linearize import linearize
+    return linearize(arguments)
+
+
+def main(argv=None):
+    """Run one command.
+
+    Parameters
+    ----------
+    argv : list of str, optional
+        Arguments; by default those of the process.
+
+    Returns
+    -------
+    status : int
+        0 if all went well, 1 if not; bad usage exits with 2.
+
+    Examples
+    --------
+    >>> main(["info", "nonexistent"])
+    1
+    """
+    arguments = _parser().parse_args(argv)
+    with warnings.catch_warnings():
+        warnings.showwarning = _show_warning
+        try:
+            _run(arguments)
+            sys.stdout.flush()
+        except BrokenPipeError:  # the reader, head for instance, has seen enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        except LiedynError as error:
+            return _failed(error)
+        except OSError as error:
+            return _failed(f"{error.filename}: {error.strerror}" if error.filename else error)
+    return 0

@@ -1,0 +1,81 @@
+"""What a robot is, in words: ``liedyn list`` and ``liedyn info``."""
+import numpy as np
+
+import liedyn as ld
+from liedyn.constraints.loops import rank_of
+from liedyn.dynamics.nullspace import RANK_TOLERANCE
+from liedyn.errors import ClosureError
+from liedyn.model.kinds import cut_kind
+
+
+def print_table(rows, indent="  "):
+    """Print rows of texts in columns."""
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    for row in rows:
+        print(indent + "  ".join(text.ljust(width) for text, width in zip(row, widths)).rstrip())
+
+
+def print_list():
+    """Print the bundled robots."""
+    robots = [ld.load(name) for name in ld.bundled()]
+    print_table([(robot.name, f"{robot.nv} coordinates", f"{len(robot.loop_names)} loops", robot.description)
+                 for robot in robots], indent="")
+
+
+def print_info(source):
+    """Print bodies, joints, loops, mobility and redundant rows of a robot."""
+    robot = ld.load(source)
+    model = robot.model
+    print(robot.name + (f": {robot.description}" if robot.description else ""))
+    if robot.source:
+        print(f"source: {robot.source}")
+    print(f"gravity: {robot.gravity.tolist()} m/s^2")
+
+    print(f"\nbodies ({robot.nbodies})")
+    print_table([(body.name, f"{body.mass:g} kg") for body in model.bodies])
+    print(f"\njoints ({len(model.joints)})")
+    print_table([(joint.name, joint.kind, f"{joint.parent} -> {joint.child}", _coordinates(robot, joint))
+                 for joint in model.joints])
+    if model.loops:
+        print(f"\nloops ({len(model.loops)}), closed by cut joints")
+        print_table([(loop.name, loop.kind, f"{loop.parent} - {loop.child}", f"{_count(robot.row_names, loop)} rows",
+                      "virtual: " + (", ".join(loop.name + s for s in cut_kind(loop.kind).velocities) or "none"))
+                     for loop in model.loops])
+    if model.actuators:
+        print(f"\nactuators ({len(model.actuators)})")
+        print_table([(actuator.name, f"on {actuator.coordinate}", f"gear {actuator.gear:g}")
+                     for actuator in model.actuators])
+
+    print(f"\ncoordinates of the tree:      {robot.nv}" + (f" (nq = {robot.nq})" if robot.nq != robot.nv else ""))
+    if model.loops:
+        _print_mobility(robot)
+    else:
+        print(f"degrees of freedom:           {robot.nv}")
+    if robot.independent:
+        print(f"independent by default:       {', '.join(robot.independent)}")
+    if robot.singular_tree:
+        print(f"held by loops only:           {', '.join(robot.singular_tree)} (massless in the open tree)")
+
+
+def _coordinates(robot, joint):
+    names = [name for name in robot.velocity_names if name == joint.name or name.startswith(f"{joint.name}.")]
+    return ", ".join(names) or "-"
+
+
+def _count(rows, loop):
+    return sum(row.rsplit(".", 1)[0] == loop.name for row in rows)
+
+
+def _print_mobility(robot):
+    rows = len(robot.row_names)
+    print(f"constraint rows:              {rows}")
+    try:
+        q = ld.close(robot, robot.home)
+    except ClosureError as error:
+        print(f"mobility:                     unknown, {error}")
+        return
+    rank, redundant = rank_of(robot, q, RANK_TOLERANCE)
+    print(f"rank of the rows:             {rank} (at the home configuration, loops closed to "
+          f"{np.abs(ld.closure_error(robot, q)).max():.1e})")
+    print(f"degrees of freedom:           {robot.nv - rank}")
+    print(f"redundant rows:               {f'{len(redundant)}: ' + ', '.join(redundant) if redundant else 'none'}")

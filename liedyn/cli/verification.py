@@ -1,0 +1,119 @@
+"""The check of ``liedyn linearize --check``: central differences of the exactly reduced dynamics.
+
+A witness, not a method: the library itself takes no finite differences. It shares with `linearize` the closure error,
+the constraint Jacobian and forward dynamics, and none of their derivatives.
+"""
+import numpy as np
+
+import liedyn as ld
+from liedyn.constraints.independent import choose
+from liedyn.dynamics.nullspace import RANK_TOLERANCE
+from liedyn.errors import LiedynError
+
+STEP = 1e-3  # error of order 4: about STEP^4; of rounding: about 1e-16 / STEP
+STENCIL = ((1, 2 / 3), (-1, -2 / 3), (2, -1 / 12), (-2, 1 / 12))
+NEWTON_STEPS = 12
+
+
+def central_differences(robot, ss, independent):
+    """A and B of a linearized robot, from differences of dx/dt = f(x, u).
+
+    Parameters
+    ----------
+    robot : Robot
+    ss : LocalStateSpace
+        The system to be checked: only its operating point is used.
+    independent : sequence of str or "tangent"
+        As given to `linearize`.
+
+    Returns
+    -------
+    A, B : ndarray
+        Shapes (2p, 2p) and (2p, nu).
+
+    Raises
+    ------
+    LiedynError
+        A rotation of a ball in a cut joint is among the independent coordinates: no single coordinate is its integral.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> robot = ld.load("five_bar")
+    >>> ss = ld.linearize(robot, robot.home, [0.0] * 4, [0.0] * 4)
+    >>> A, B = central_differences(robot, ss, ss.states[:2])
+    >>> bool(abs(A - ss.A).max() < 1e-8 * abs(ss.A).max())
+    True
+    """
+    reduced = _Reduced(robot, ss, independent)
+    p, nu = reduced.p, robot.actuator_matrix.shape[1]
+    force = 1.0 / (np.abs(ss.B).max(initial=0.0) or 1.0)  # in forces the rate is affine: a large step loses nothing
+    scale = np.repeat([1.0, force], [2 * p, nu])
+    directions = np.diag(scale)
+    columns = [_derivative(lambda h, e=e: reduced.rate(h * e[:p], h * e[p:2 * p], h * e[2 * p:])) for e in directions]
+    derivatives = (np.reshape(columns, (2 * p + nu, 2 * p)) / scale[:, None]).T
+    return derivatives[:, :2 * p], derivatives[:, 2 * p:]
+
+
+def _derivative(function):
+    return sum(weight * function(k * STEP) for k, weight in STENCIL) / STEP
+
+
+class _Reduced:
+    """dx/dt of the mechanism in x = (y, w): deviation of the independent coordinates from the operating point as it
+    moves on, and their velocities."""
+
+    def __init__(self, robot, ss, independent):
+        self.robot, self.q, self.v, self.tau = robot, ss.q, ss.v, ss.tau
+        self.chosen = choose(robot, ss.q, independent, RANK_TOLERANCE)
+        self.p = len(self.chosen.names)
+        self.reads_cut = self.chosen.virtual >= 0
+        for name in np.array(self.chosen.names)[self.reads_cut]:
+            loop = next(loop for loop in robot.model.loops if name == loop.name or name.startswith(f"{loop.name}."))
+            if loop.kind == "spherical":
+                raise LiedynError(f"--check cannot vary {name}: it is no derivative of a coordinate")
+        self.w = self.rows(ss.q) @ ss.v
+
+    def rows(self, q):
+        return self.chosen.matrix(ld.virtual_jacobian(self.robot, q))
+
+    def deviation(self, q0, q):
+        """y of q seen from q0."""
+        y = self.chosen.rows @ ld.difference(self.robot, q0, q)
+        if self.reads_cut.any():
+            moved = ld.virtual_coordinates(self.robot, q) - ld.virtual_coordinates(self.robot, q0)
+            y[self.reads_cut] = moved[self.chosen.virtual[self.reads_cut]]
+        return y
+
+    def configuration(self, y):
+        """The closed configuration with deviation y, by Newton from the operating point."""
+        q = self.q
+        for _ in range(NEWTON_STEPS):
+            error = np.concatenate([ld.closure_error(self.robot, q), self.deviation(self.q, q) - y])
+            step = self.solve(q, -error)
+            q = ld.integrate(self.robot, q, step)
+            if np.abs(step).max(initial=0.0) < 1e-15:
+                break
+        return q
+
+    def solve(self, q, right):
+        Z = np.vstack([ld.constraint_jacobian(self.robot, q), self.rows(q)])
+        return np.linalg.lstsq(Z, right, rcond=RANK_TOLERANCE)[0]
+
+    def rate(self, y, w, u):
+        """(dy/dt, dw/dt) at deviations y, w and u from the operating point."""
+        robot, rows = self.robot, len(self.robot.row_names)
+        q = self.configuration(y)
+        v = self.solve(q, np.concatenate([np.zeros(rows), self.w + w]))
+        tau = self.tau + robot.actuator_matrix @ u
+        a = ld.forward_dynamics(robot, q, v, tau, independent=self.chosen).a
+        y_dot, w_dot = w, self.rows(q) @ a
+        if robot.nq != robot.nv:  # the tangent of balls turns with the body: seen from the moving operating point
+            y_dot = _derivative(lambda t: self.moved(q, v, t))
+        if self.reads_cut.any():
+            w_dot = w_dot + _derivative(lambda t: self.rows(ld.integrate(robot, q, t * v)) @ v)
+        return np.concatenate([y_dot, w_dot])
+
+    def moved(self, q, v, t):
+        origin = ld.integrate(self.robot, self.q, t * self.v)
+        return self.deviation(origin, ld.integrate(self.robot, q, t * v))

@@ -1,0 +1,91 @@
+"""``liedyn warmup``: call every function once, so that its kernels are compiled into the cache."""
+import inspect
+import sys
+
+import numpy as np
+
+import liedyn as ld
+from liedyn import jit, kernels, lie
+from liedyn.errors import LiedynError
+
+_LIE_ARGUMENTS = {
+    "V": np.zeros(6), "matrix": np.zeros((4, 4)), "T": np.eye(4), "T1": np.eye(4), "T2": np.eye(4), "x": np.ones(3),
+    "w": np.ones(3), "W": np.zeros((3, 3)), "R": np.eye(3), "quat": np.array([0.0, 0.0, 0.0, 1.0]), "mass": 1.0,
+    "com": np.zeros(3), "inertia": np.eye(3), "I": np.eye(6),
+}
+
+
+def warmup():
+    """Compile all kernels, with a progress bar."""
+    directory = jit.cache_directory()
+    if directory is None:
+        raise LiedynError("there is no cache to fill: LIEDYN_CACHE is 0, or no directory is writable")
+    for action in _progress(calls()):
+        action()
+    compiled = sum(sum(kernel.stats.cache_misses.values()) for kernel in jit.KERNELS)
+    loaded = sum(sum(kernel.stats.cache_hits.values()) for kernel in jit.KERNELS)
+    print(f"{compiled} kernels compiled, {loaded} found in the cache {directory}")
+
+
+def calls():
+    """(name, function without arguments) for all that has kernels."""
+    arm, loop = ld.load("panda"), ld.load("five_bar")
+    solo = ld.load("solo12")  # a quaternion among its coordinates
+    q, x, body, none = arm.neutral, np.ones(arm.nv), arm.body_names[-1], np.empty(0)
+    work = kernels.workspace(arm)
+
+    def call(name, *arguments, **options):
+        return name, lambda: getattr(ld, name)(*arguments, **options)
+
+    yield call("rnea", arm, q, x, x)
+    yield call("crba", arm, q)
+    yield call("aba", arm, q, x, x)
+    yield call("rnea_derivatives", arm, q, x, x)
+    yield call("aba_derivatives", arm, q, x, x)
+    yield call("forward_kinematics", arm, q)
+    yield call("body_jacobian", arm, q, body)
+    yield call("body_jacobian_dot", arm, q, x, body)
+    yield call("body_jacobian_ddot", arm, q, x, x, body)
+    yield call("body_jacobian_dq", arm, q, body)
+    yield call("kinetic_energy", arm, q, x)
+    yield call("potential_energy", arm, q)
+    yield call("center_of_mass", arm, q)
+    yield call("total_mass", arm)
+    yield call("momentum", arm, q, x)
+    yield call("integrate", solo, solo.neutral, np.zeros(solo.nv))
+    yield call("difference", solo, solo.neutral, solo.neutral)
+
+    home, rest = loop.home, np.zeros(loop.nv)
+    for name in ("closure_error", "virtual_coordinates", "constraint_jacobian", "virtual_jacobian", "close"):
+        yield call(name, loop, home)
+    yield call("constraint_bias", loop, home, rest)
+    yield call("forward_dynamics", loop, home, rest, rest)
+    bodies = [f"{kind}:{loop.body_names[0]}" for kind in ("pose", "twist", "twist_rate")]
+    yield call("linearize", loop, home, rest, rest, outputs=[*bodies, f"wrench:{loop.loop_names[0]}"])
+    yield call("underlying", loop, home, rest, rest)
+    yield call("linearize", solo, solo.neutral, np.zeros(solo.nv), np.zeros(solo.nv))
+
+    # dispatch from Python of the kernels that users may call
+    yield "kernels", lambda: kernels.rnea(kernels.SCALAR, arm.ints, arm.floats, q.copy(), x, x, none, work, x.copy())
+
+    for name in lie.__all__:
+        function = getattr(lie, name)
+        given = [_LIE_ARGUMENTS[argument] for argument in inspect.signature(function).parameters]
+        yield f"lie.{name}", lambda function=function, given=given: function(*given)
+
+
+def _progress(actions):
+    """The functions of (name, function) pairs, one after the other, with a bar on stderr."""
+    actions = list(actions)
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        for count, (name, action) in enumerate(actions, 1):
+            print(f"\r{count}/{len(actions)} {name:<30}", end="", file=sys.stderr, flush=True)
+            yield action
+        print(file=sys.stderr)
+        return
+    with tqdm(actions, unit="function") as bar:
+        for name, action in bar:
+            bar.set_description(name)
+            yield action
