@@ -9,7 +9,7 @@ import numpy as np
 
 from liedyn.boundary import as_floats, states
 from liedyn.constraints.loops import closure_error, constraint_jacobian, virtual_coordinates, virtual_jacobian
-from liedyn.dynamics.independent import by_name
+from liedyn.constraints.independent import by_name
 from liedyn.errors import ClosureError, InputError, SingularConfigurationError, suggestion
 from liedyn.tree.configuration import difference, integrate
 
@@ -117,11 +117,11 @@ def _newton(robot, q, target, goal):
 def _failure(robot, q, held):
     residual = closure_error(robot, q)
     loops = np.array([name.rsplit(".", 1)[0] for name in robot.row_names])
-    worst = loops[np.abs(residual).argmax()]
+    worst = str(loops[np.abs(residual).argmax()])
     size = float(np.abs(residual[loops == worst]).max())
     what = f" with {', '.join(f'{k}={v}' for k, v in held.items())}" if held else ""
     return ClosureError(f"the loops of {robot.name!r} cannot be closed{what}: loop {worst!r} is left open by {size:.3g}",
-                        size, str(worst), q)
+                        size, worst, q)
 
 
 def close(robot, q, held=None, tolerance=1e-12, **coordinates):

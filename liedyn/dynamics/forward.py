@@ -6,7 +6,7 @@ import numpy as np
 
 from liedyn.boundary import states, wrenches
 from liedyn.constraints.cut_joints import FORBIDDEN, HELICAL
-from liedyn.dynamics.independent import choose, singular_choice, wrong_count
+from liedyn.constraints.independent import choose, singular_choice, wrong_count
 from liedyn.dynamics.nullspace import (
     RANK_TOLERANCE, SINGULAR_CHOICE, SINGULAR_INERTIA, WRONG_COUNT, nullspace_kernel,
 )

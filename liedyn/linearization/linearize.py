@@ -6,7 +6,7 @@ import numpy as np
 from liedyn.boundary import states, wrenches
 from liedyn.constraints.loops import closure_error, constraint_jacobian
 from liedyn.dynamics.forward import raise_for_status, warn_if_poor
-from liedyn.dynamics.independent import choose
+from liedyn.constraints.independent import choose
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.errors import ClosureError, InputError
 from liedyn.linearization.local import linearize_kernel, tangent_bracket
@@ -132,12 +132,11 @@ def _state_space(robot, q, v, tau, independent, outputs, chosen, residual, resul
     A[:p, :p], A[:p, p:], A[p:], B[p:] = A11, np.eye(p), lower[:, :2 * p], lower[:, 2 * p:]
     derivatives = Derivatives(robot, q, v, solved, Delta, da, balance, of_virtual)
     R = chosen.matrix(derivatives.E)
-    if outputs is None:
-        outputs = robot.outputs
-    if not outputs and independent == "tangent":
-        labels, rows = chosen.names, np.eye(2 * p + nu)[:p]
+    outputs = robot.outputs if outputs is None else outputs
+    if outputs:
+        labels, rows = output_rows(robot, outputs, derivatives)
     else:
-        labels, rows = output_rows(robot, outputs or chosen.names, derivatives)
+        labels, rows = chosen.names, np.eye(p, 2 * p + nu)
     return LocalStateSpace(
         A=A, B=B, C=rows[:, :2 * p], D=rows[:, 2 * p:], f0=np.concatenate([R @ v, derivatives.w_dot]), K=derivatives.N.copy(),
         states=chosen.names + tuple(f"velocity:{name}" for name in chosen.names), inputs=robot.actuator_names,

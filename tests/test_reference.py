@@ -1,0 +1,80 @@
+"""The examples of Spencer 2004 against numbers derived independently: symbolic Lagrange equations, 60-digit differentiation.
+
+`reference/*.json` holds a copy of those numbers. Relative 1e-12 is ten times the rounding seen; the issue asks for 1e-10.
+"""
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tree_cases import bundled
+
+from liedyn.constraints import closure_error, constraint_jacobian
+from liedyn.dynamics import forward_dynamics
+from liedyn.linearization import linearize
+
+NUMBERS = Path(__file__).parent / "reference"
+# reference order of the loader's coordinates in ours: depth first, the boom's children before the cylinders
+ORDERS = {"loader": [0, 4, 5, 1, 2, 3, 6, 7]}
+FILES = {"par4": "parallel_four_bar", "fourbar": "four_bar", "fivebar": "five_bar", "loader": "loader"}
+
+
+def cases():
+    linkages = json.loads((NUMBERS / "thesis_linearization.json").read_text())
+    linkages["loader"] = json.loads((NUMBERS / "thesis_loader.json").read_text())
+    for name in FILES:
+        for k, state in enumerate(linkages[name]["states"]):
+            for case in state["cases"]:
+                yield pytest.param(name, state, case, id=f"{name}-{k}-{case['independent_index_0based']}")
+
+
+def relative(actual, expected):
+    expected = np.asarray(expected, dtype=float).reshape(np.shape(actual))
+    return np.abs(actual - expected).max() / max(np.abs(expected).max(), 1e-300)
+
+
+def state_of(robot, order, state):
+    """Reference vectors in our order."""
+    vectors = []
+    for key in ("q", "v", "tau"):
+        vector = np.zeros(robot.nv)
+        vector[order] = state.get(key, np.zeros(robot.nv))
+        vectors.append(vector)
+    return vectors
+
+
+@pytest.mark.parametrize("name, state, case", cases())
+def test_thesis(name, state, case):
+    robot = bundled(FILES[name])
+    order = ORDERS.get(name, list(range(robot.nv)))
+    q, v, tau = state_of(robot, order, state)
+    assert np.abs(closure_error(robot, q)).max() < 1e-12
+    assert np.abs(constraint_jacobian(robot, q) @ v).max() < 1e-12
+    independent = [robot.velocity_names[order[k]] for k in case["independent_index_0based"]]
+
+    r = forward_dynamics(robot, q, v, tau, independent=independent)
+    assert relative(r.a[order], state["qdd"]) < 1e-12
+    # the force of each pin on its child: minus lambda, in ground axes for a pin on the ground and at reference rest
+    if name in ("fourbar", "fivebar"):
+        assert relative(-r.constraint_wrenches["pin"][3:5], state["lambda"]) < 1e-12
+    if name == "par4":  # the reference writes lambda in world axes, ours are those of the parent's cut frame
+        assert abs(np.linalg.norm(r.lam) / np.linalg.norm(state["lambda"]) - 1) < 1e-12
+
+    ss = linearize(robot, q, v, tau, independent=independent)
+    p = len(independent)
+    B = np.linalg.lstsq(robot.actuator_matrix.T, ss.B[p:].T, rcond=None)[0].T if robot.model.actuators else ss.B[p:]
+    assert relative(ss.K[order], case["K"]) < 1e-12
+    assert relative(ss.A[p:, :p], case["A21"]) < 1e-12
+    A22 = np.reshape(case["A22"], (p, p))
+    assert np.abs(ss.A[p:, p:] - A22).max() < 1e-12 * max(1.0, np.abs(A22).max())
+    if not robot.model.actuators:
+        assert relative(B[:, order], case["B_tau"]) < 1e-12
+    else:
+        cylinders = [order.index(int(np.flatnonzero(column)[0])) for column in robot.actuator_matrix.T]
+        expected = np.reshape(case["B_tau"], (p, robot.nv))[:, cylinders] * robot.actuator_matrix.max(axis=0)
+        assert relative(ss.B[p:], expected) < 1e-12
+    eigenvalues = np.array([complex(*x) for x in case["eig_Ahat"]]) if "eig_Ahat" in case else None
+    if eigenvalues is not None:
+        ours = ss.eigenvalues()
+        # a double eigenvalue of a defective block moves by sqrt(eps)
+        assert all(np.abs(ours - x).min() < 1e-7 * np.abs(eigenvalues).max() for x in eigenvalues)
