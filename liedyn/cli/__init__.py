@@ -65,6 +65,14 @@ def _failed(error):
     return 1
 
 
+def _announce_compilation():
+    """Say why the first run takes long, to those who are waiting for it."""
+    from liedyn import jit
+    directory = jit.cache_directory()
+    if sys.stderr.isatty() and (directory is None or not any(directory.glob("*.nbi"))):
+        print("liedyn: compiling kernels for the first time; later runs start at once", file=sys.stderr)
+
+
 def _run(arguments):
     # imported here: `liedyn --help` needs no compiler
     if arguments.command == "list":
@@ -76,6 +84,7 @@ def _run(arguments):
     if arguments.command == "warmup":
         from liedyn.cli.warmup import warmup
         return warmup()
+    _announce_compilation()
     from liedyn.cli.linearize import linearize
     return linearize(arguments)
 

@@ -170,6 +170,14 @@ class Builder:
     def actuator(self, name, coordinate, gear=1.0):
         """Declare an input u: tau[coordinate] += gear * u. A robot without actuators is driven by all of tau.
 
+        Parameters
+        ----------
+        name : str
+        coordinate : str
+            Velocity coordinate that is driven.
+        gear : float
+            Generalised force for one unit of the input.
+
         Raises
         ------
         ModelError

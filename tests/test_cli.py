@@ -1,0 +1,124 @@
+"""The command line, run in this process; that it is installed as `liedyn` is the business of the README's commands."""
+
+import re
+
+import numpy as np
+import pytest
+
+import liedyn as ld
+from liedyn import jit
+from liedyn.cli import main
+from liedyn.cli.verification import central_differences
+from liedyn.cli.warmup import calls
+
+JOB = "linearize loader --independent boom bucket --velocity boom=0.4 bucket=-0.3"
+
+
+def run(capsys, command):
+    """Status, standard output and standard error of a command."""
+    try:
+        status = main(command.split())
+    except SystemExit as stop:
+        status = stop.code
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+def test_list_names_every_bundled_robot(capsys):
+    status, out, err = run(capsys, "list")
+    assert (status, err) == (0, "")
+    assert [line.split()[0] for line in out.splitlines()] == ld.bundled()
+
+
+def test_info(capsys):
+    status, out, err = run(capsys, "info loader")
+    assert (status, err) == (0, "")
+    for text in ("boom -> bucket", "lift_pin", "virtual: tilt_pin", "rank of the rows:             6",
+                 "degrees of freedom:           2", "link_pin.wx", "on lift_rod"):
+        assert text in out
+
+
+@pytest.mark.parametrize("name", ld.bundled())
+def test_info_of_every_robot(capsys, name):
+    status, out, err = run(capsys, f"info {name}")
+    assert (status, err) == (0, "")
+    assert "degrees of freedom:" in out
+
+
+def test_the_main_job(capsys, tmp_path):
+    npz, png = tmp_path / "loader.npz", tmp_path / "loader.png"
+    status, out, err = run(capsys, f"{JOB} --check --save {npz} --plot {png}")
+    assert (status, err) == (0, "")
+    loader = ld.load("loader")
+    v = ld.complete_velocity(loader, loader.home, {"boom": 0.4, "bucket": -0.3})
+    ss = ld.linearize(loader, loader.home, v, 0 * v, independent=("boom", "bucket"))
+    saved = np.load(npz)
+    np.testing.assert_allclose(saved["A"], ss.A, rtol=1e-9)
+    np.testing.assert_allclose(saved["B"], ss.B, rtol=1e-9)
+    assert list(saved["states"]) == ["boom", "bucket", "velocity:boom", "velocity:bucket"]
+    assert png.read_bytes().startswith(b"\x89PNG")
+    for heading in ("\nA\n", "\nB\n", "eigenvalues", "closure residual", "time, exact", "time, central differences"):
+        assert heading in out
+    assert f"{ss.A[2, 0]:.8g}" in out
+    assert float(re.search(r"largest difference.*: (\S+)", out)[1]) < 1e-9
+
+
+@pytest.mark.parametrize("options", [
+    "loader", "loader --independent tangent --velocity boom=1", "loader --independent auto --at boom=0.1",
+    "loader --independent link_pin tilt_rod --velocity link_pin=0.4", "stewart --velocity leg1=0.1",
+    "stewart --independent platform --velocity platform.rx=1 platform.y=0.4", "panda --at panda_joint4=-1",
+    "cassie_like", "solo12",
+])
+def test_linearize_agrees_with_differences(capsys, options):
+    status, out, err = run(capsys, f"linearize {options} --check")
+    assert (status, err) == (0, "")
+    assert float(re.search(r"largest difference.*: (\S+)", out)[1]) < 1e-6
+
+
+def test_the_check_sees_a_wrong_matrix():
+    """The witness is independent of the accused: it takes nothing from A."""
+    robot = ld.load("five_bar")
+    rest = np.zeros(robot.nv)
+    ss = ld.linearize(robot, robot.home, rest, rest)
+    A = ss.A.copy()
+    ss.A[:] = 7.0
+    np.testing.assert_allclose(central_differences(robot, ss, ss.states[:2])[0], A, atol=1e-8 * np.abs(A).max())
+
+
+@pytest.mark.parametrize("command, status, said", [
+    ("info lodaer", 1, "'loader'"),
+    ("info nothing.toml", 1, "nothing.toml"),
+    ("linearize loader --independent boom", 1, "2 degrees of freedom"),
+    ("linearize loader --independent boom buckett", 1, "'bucket'"),
+    ("linearize loader --at bom=0.1", 1, "'boom'"),
+    ("linearize loader --at boom=nan", 1, "boom"),
+    ("linearize four_bar --at crank=0.3 rocker=0.3", 1, "loop 'pin'"),
+    ("linearize loader --velocity link=1", 1, "--velocity link"),
+    ("linearize loader --save /no/such/folder/x.npz", 1, "/no/such/folder/x.npz"),
+    ("linearize loader --plot /no/such/folder/x.png", 1, "/no/such/folder/x.png"),
+    ("linearize loader --velocity boom", 2, "NAME=NUMBER"),
+    ("linearize loader --velocity boom=fast", 2, "NAME=NUMBER"),
+    ("linearize", 2, "ROBOT"),
+    ("dance", 2, "dance"),
+    ("", 2, "COMMAND"),
+])
+def test_bad_input_is_one_line(capsys, command, status, said):
+    got, _, err = run(capsys, command)
+    assert got == status
+    assert err.startswith("liedyn: ") and err.count("\n") == 1 and err.endswith("\n"), err
+    assert said in err
+
+
+def test_warmup_reaches_every_kernel(capsys):
+    for _, action in calls():
+        action()
+    cold = [kernel.py_func.__qualname__ for kernel in jit.KERNELS if not kernel.overloads]
+    assert not cold
+    status, out, _ = run(capsys, "warmup")
+    assert status == 0 and "kernels compiled" in out
+
+
+def test_warmup_without_a_cache(capsys, monkeypatch):
+    monkeypatch.setattr(jit, "cache_directory", lambda: None)
+    status, out, err = run(capsys, "warmup")
+    assert status == 1 and err.count("\n") == 1 and "LIEDYN_CACHE" in err
