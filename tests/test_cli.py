@@ -1,6 +1,7 @@
 """The command line, run in this process; that it is installed as `liedyn` is the business of the README's commands."""
 
 import re
+import sys
 
 import numpy as np
 import pytest
@@ -107,6 +108,19 @@ def test_bad_input_is_one_line(capsys, command, status, said):
     assert got == status
     assert err.startswith("liedyn: ") and err.count("\n") == 1 and err.endswith("\n"), err
     assert said in err
+
+
+def test_picture_in_space(capsys, tmp_path):
+    png = tmp_path / "stewart.png"
+    status, out, err = run(capsys, f"linearize stewart --plot {png}")
+    assert (status, err) == (0, "") and str(png) in out
+    assert png.read_bytes().startswith(b"\x89PNG")
+
+
+def test_no_matplotlib(capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    status, _, err = run(capsys, "linearize five_bar --plot x.png")
+    assert status == 1 and err == "liedyn: plotting needs matplotlib: pip install 'liedyn[plot]'\n"
 
 
 def test_warmup_reaches_every_kernel(capsys):
