@@ -59,7 +59,9 @@ def rows_of(name, x, lead, size):
             x = np.broadcast_to(x, lead + (size,))
         except ValueError:
             raise InputError(f"{name} {x.shape} does not broadcast to the leading axes {lead} of the state") from None
-    x = np.require(x.reshape(math.prod(lead), size), requirements="CW")
+    x = x.reshape(math.prod(lead), size)
+    if not x.flags.carray:
+        x = x.copy()
     if not _all_finite(x):
         where = tuple(int(k) for k in np.argwhere(~np.isfinite(x))[0])
         raise InputError(f"{name} is not finite: {name}[{where[-1]}] = {x[where]}")
@@ -78,6 +80,27 @@ def states(robot, **arrays):
         A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
     """
     sizes = {name: robot.nq if name in _CONFIGURATIONS else robot.nv for name in arrays}
+    rows, lead = [_as_row(x, sizes[name]) for name, x in arrays.items()], ()
+    if any(row is None for row in rows):
+        rows, lead = _converted(arrays, sizes)
+    if robot.nq != robot.nv:
+        for name, q in zip(arrays, rows):
+            if name in _CONFIGURATIONS:
+                _require_unit_quaternions(robot, q)
+    return lead, *rows
+
+
+def _as_row(x, size):
+    """One finite state as a row, without the general conversions; None where those are needed."""
+    if type(x) is not np.ndarray or x.dtype != np.float64 or x.shape != (size,):
+        return None
+    if not x.flags.carray:
+        x = x.copy()  # read-only or strided: Numba would compile the kernel once more for it
+    return x.reshape(1, size) if _all_finite(x) else None
+
+
+def _converted(arrays, sizes):
+    """Any arrays as rows, and the leading shape they share."""
     arrays = {name: as_floats(name, x, sizes[name]) for name, x in arrays.items()}
     leads = {x.shape[:-1] for x in arrays.values()}
     if len(leads) == 1:
@@ -88,12 +111,7 @@ def states(robot, **arrays):
         except ValueError:
             shapes = ", ".join(f"{name} {x.shape}" for name, x in arrays.items())
             raise InputError(f"leading axes do not broadcast: {shapes}") from None
-    rows = [rows_of(name, x, lead, sizes[name]) for name, x in arrays.items()]
-    if robot.nq != robot.nv:
-        for name, q in zip(arrays, rows):
-            if name in _CONFIGURATIONS:
-                _require_unit_quaternions(robot, q)
-    return lead, *rows
+    return [rows_of(name, x, lead, sizes[name]) for name, x in arrays.items()], lead
 
 
 def _require_unit_quaternions(robot, q):

@@ -43,7 +43,7 @@ def state_of(robot, order, state):
     return vectors
 
 
-@pytest.mark.parametrize("name, state, case", cases())
+@pytest.mark.parametrize("name, state, case", list(cases()))
 def test_thesis(name, state, case):
     robot = bundled(FILES[name])
     order = ORDERS.get(name, list(range(robot.nv)))
