@@ -1,4 +1,8 @@
-"""Compilation of kernels: one decorator for helpers that vanish into their callers, one for cached kernels.
+"""Compilation of kernels: decorators for helpers that vanish into their callers and for cached kernels.
+
+Numba counts references to every array a function is given, also in helpers that are inlined, wherever the function
+branches: atomic increments that take longer than the arithmetic of a joint. Where no array is made and none returned,
+nothing needs to be counted: that is `inline` and `kernel_in_place`, against `inline_array` and `kernel`.
 
 Numba's own cache looks at one file at a time and so returns stale code when a *callee* in another file changes, and it
 raises at import when no directory is writable. `kernel` therefore stamps its cache with every source file of the
@@ -18,8 +22,11 @@ from numba.core.caching import Cache, CompileResultCacheImpl
 PACKAGE = Path(__file__).resolve().parent
 _OPTIONS = {"fastmath": {"contract"}, "error_model": "numpy"}
 
-inline = njit(forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, **_OPTIONS)
-"""A small helper: LLVM inlines it into every kernel that calls it, so it costs nothing and needs no cache."""
+inline_array = functools.partial(njit, forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, **_OPTIONS)
+"""A small helper that makes or returns arrays: LLVM inlines it into its callers, so it needs no cache."""
+
+inline = functools.partial(inline_array, _nrt=False)
+"""A small helper on numbers and tuples: inlined, it costs nothing. Must not return an array: nobody would own it."""
 
 
 @functools.cache
@@ -99,3 +106,7 @@ def kernel(function=None, **options):
         dispatcher._cache = _KernelCache(function)
     KERNELS.append(dispatcher)
     return dispatcher
+
+
+kernel_in_place = functools.partial(kernel, _nrt=False)
+"""A kernel that works in the arrays it is given; it makes none and returns none."""

@@ -15,7 +15,7 @@ from numba.core.errors import TypingError
 from numba.extending import overload
 
 from liedyn.errors import InputError
-from liedyn.jit import inline, kernel
+from liedyn.jit import inline, inline_array, kernel
 from liedyn.lie.algebra import neg
 from liedyn.lie.exponential import hat
 
@@ -146,7 +146,7 @@ def _loop(function, count):
     The function becomes a global of the loop, not a closure: Numba never finds code with a closure in its cache again.
     """
     loop = (_one_argument, _two_arguments, _three_arguments)[count - 1]
-    names = {"one": inline(function), "__name__": function.__module__, "__builtins__": __builtins__}
+    names = {"one": inline_array(function), "__name__": function.__module__, "__builtins__": __builtins__}
     loop = types.FunctionType(loop.__code__, names, f"{function.__name__}_rows")
     loop.__qualname__ = loop.__name__
     return kernel(loop)
@@ -255,21 +255,21 @@ def pose(x):
 # ---- tuples to arrays
 
 
-@inline
+@inline_array
 def vector_array(a):
     x = np.empty(3)
     x[0], x[1], x[2] = a
     return x
 
 
-@inline
+@inline_array
 def quaternion_array(q):
     x = np.empty(4)
     x[0], x[1], x[2], x[3] = q
     return x
 
 
-@inline
+@inline_array
 def twist_array(V):
     x = np.empty(6)
     x[0], x[1], x[2] = V[0]
@@ -284,14 +284,14 @@ def _put_block(x, i, j, A):
     x[i + 2, j], x[i + 2, j + 1], x[i + 2, j + 2] = A[6], A[7], A[8]
 
 
-@inline
+@inline_array
 def matrix3(A):
     x = np.empty((3, 3))
     _put_block(x, 0, 0, A)
     return x
 
 
-@inline
+@inline_array
 def matrix4(A, p, corner):
     """[[A, p], [0, corner]]."""
     x = np.zeros((4, 4))
@@ -301,7 +301,7 @@ def matrix4(A, p, corner):
     return x
 
 
-@inline
+@inline_array
 def matrix6(A, Q):
     """[[A, 0], [Q, A]]: a map of twists."""
     x = np.zeros((6, 6))
@@ -311,7 +311,7 @@ def matrix6(A, Q):
     return x
 
 
-@inline
+@inline_array
 def wrench_matrix6(A, Q):
     """The transpose of `matrix6`: a map of wrenches."""
     x = np.zeros((6, 6))
@@ -321,7 +321,7 @@ def wrench_matrix6(A, Q):
     return x
 
 
-@inline
+@inline_array
 def inertia_matrix6(I):
     """The matrix of an inertia I = (m, h, J): [[J, [h]], [-[h], m 1]]."""
     m, h, J = I
@@ -333,7 +333,7 @@ def inertia_matrix6(I):
     return x
 
 
-@inline
+@inline_array
 def product6(A, B):
     """A B."""
     if A.shape[0] != 6 or A.shape[1] != 6 or B.shape[0] != 6 or B.shape[1] != 6:

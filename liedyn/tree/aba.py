@@ -7,7 +7,7 @@ import numpy as np
 
 from liedyn.boundary import states, wrenches
 from liedyn.errors import SingularConfigurationError
-from liedyn.jit import inline, kernel
+from liedyn.jit import inline, kernel, kernel_in_place
 from liedyn.lie.algebra import Ad_dual_inverse, Ad_inverse, ad, add6, dot6, inertia_times, minus_ad_dual, scale6, sub6
 from liedyn.lie.articulated import (
     add_articulated, articulated, articulated_in_parent, articulated_times, without_direction,
@@ -57,7 +57,7 @@ def unit_screw(lane, ints, floats, j):
                         (linear * axis[0], linear * axis[1], linear * axis[2])))
 
 
-@kernel
+@kernel_in_place
 def aba_kernel(lane, ints, floats, q, v, tau, f_ext, work, a):
     """a = M^-1 (tau + tau_joint(q, v) - c(q, v)); f_ext is (6 n) or empty."""
     n = link_count(ints)

@@ -9,7 +9,7 @@ with dtau/dq and dtau/dv taken at the acceleration a that the articulated-body a
 import numpy as np
 
 from liedyn.boundary import states, wrenches
-from liedyn.jit import inline, kernel
+from liedyn.jit import inline, kernel, kernel_in_place
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH
 from liedyn.tree.aba import aba_kernel, aba_size, require_regular_tree
 from liedyn.tree.batches import gather, scatter
@@ -25,7 +25,7 @@ def aba_derivatives_size(ints):
     return max(aba_size(ints), world_size(ints) + COMPOSITE * link_count(ints))
 
 
-@kernel
+@kernel_in_place
 def aba_derivatives_kernel(lane, ints, floats, q, v, tau, f_ext, work, a, L, da_dq, da_dv, Minv):
     """da/dq, da/dv and M^-1, each nv x nv; `a` receives the accelerations, `L` the factor of M."""
     aba_kernel(lane, ints, floats, q, v, tau, f_ext, work, a)

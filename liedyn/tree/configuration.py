@@ -6,7 +6,7 @@ A free joint moves by the full exponential of SE(3), so that its dv is a body-fi
 import numpy as np
 
 from liedyn.boundary import states
-from liedyn.jit import kernel
+from liedyn.jit import kernel, kernel_in_place
 from liedyn.lie.algebra import add, quaternion_rotation, rotate, sub, unrotate
 from liedyn.lie.exponential import (
     exp, log_rotated, quaternion_exp, quaternion_inverse_product, quaternion_log, quaternion_product,
@@ -17,7 +17,7 @@ from liedyn.model.packed import FREE, HEADER, LINK_I, LINK_IQ, LINK_PRIMITIVE, N
 from liedyn.tree.records import dof_count, first_dof, first_q, get3, kind, link_count, put3
 
 
-@kernel
+@kernel_in_place
 def integrate_kernel(ints, floats, q, dv, out):
     """out = q (+) dv; out may be q itself. Quaternions come out of unit length."""
     for i in range(link_count(ints)):
@@ -34,7 +34,7 @@ def integrate_kernel(ints, floats, q, dv, out):
         out[k], out[k + 1], out[k + 2], out[k + 3] = turned
 
 
-@kernel
+@kernel_in_place
 def difference_kernel(ints, floats, q0, q1, out):
     """out = the dv with q0 (+) dv = q1, by the shorter way round."""
     for i in range(link_count(ints)):

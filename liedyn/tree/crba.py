@@ -6,7 +6,7 @@ to all it carries, felt at every joint on the way to the ground.
 import numpy as np
 
 from liedyn.boundary import states
-from liedyn.jit import kernel
+from liedyn.jit import kernel, kernel_in_place
 from liedyn.lie.algebra import dot6, inertia_in_parent, inertia_times
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, store
 from liedyn.tree.batches import gather, scatter
@@ -19,7 +19,7 @@ from liedyn.tree.records import (
 INERTIA = 10  # numbers per link beyond the shared workspace: composite inertia (m, h, J)
 
 
-@kernel
+@kernel_in_place
 def crba_kernel(lane, ints, floats, q, work, M):
     """M(q), nv x nv, armatures on its diagonal."""
     world_positions(lane, ints, floats, q, work)

@@ -8,7 +8,7 @@ import numpy as np
 
 from liedyn.boundary import states
 from liedyn.errors import InputError
-from liedyn.jit import kernel
+from liedyn.jit import kernel, kernel_in_place
 from liedyn.lie.algebra import (
     Ad_dual_inverse, Ad_inverse, add, add6, compose, dot, dot6, inertia_times, rotate, scale, sub,
 )
@@ -24,7 +24,7 @@ WORK = 18  # numbers per link: world pose X (12), twist V in the link's own fram
 X, V = 0, 12
 
 
-@kernel
+@kernel_in_place
 def place_links(lane, ints, floats, q, work):
     """World poses of all links; returns the first moment sum m (p + R c) about the world's origin."""
     moment = zero3(lane)
@@ -39,7 +39,7 @@ def place_links(lane, ints, floats, q, work):
     return moment
 
 
-@kernel
+@kernel_in_place
 def move_links(lane, ints, floats, q, v, work):
     """Twists of all links, each in its own frame."""
     for i in range(link_count(ints)):
@@ -50,7 +50,7 @@ def move_links(lane, ints, floats, q, v, work):
         put6(lane, work, WORK * i + V, Vi)
 
 
-@kernel
+@kernel_in_place
 def mass_of_links(ints, floats):
     mass = 0.0
     for i in range(link_count(ints)):
@@ -58,7 +58,7 @@ def mass_of_links(ints, floats):
     return mass
 
 
-@kernel
+@kernel_in_place
 def kinetic_energy_kernel(lane, ints, floats, q, v, work, energy):
     """energy[0] = sum V^T I V / 2 + sum armature v^2 / 2."""
     move_links(lane, ints, floats, q, v, work)
@@ -71,7 +71,7 @@ def kinetic_energy_kernel(lane, ints, floats, q, v, work, energy):
     store(lane, energy, 0, 0.5 * twice)
 
 
-@kernel
+@kernel_in_place
 def potential_energy_kernel(lane, ints, floats, q, work, energy):
     """energy[0] = -g . sum m (p + R c) + energy of the joint springs."""
     moment = place_links(lane, ints, floats, q, work)
@@ -81,14 +81,14 @@ def potential_energy_kernel(lane, ints, floats, q, work, energy):
     store(lane, energy, 0, total)
 
 
-@kernel
+@kernel_in_place
 def center_of_mass_kernel(lane, ints, floats, q, work, com):
     """com = sum m (p + R c) / sum m, in world coordinates."""
     moment = place_links(lane, ints, floats, q, work)
     put3(lane, com, 0, scale(1.0 / mass_of_links(ints, floats), moment))
 
 
-@kernel
+@kernel_in_place
 def momentum_kernel(lane, ints, floats, q, v, work, momentum):
     """momentum = sum Ad*_{X^-1} I V, with each X seen from the centre of mass, in world axes."""
     com = scale(1.0 / mass_of_links(ints, floats), place_links(lane, ints, floats, q, work))

@@ -13,7 +13,7 @@ nothing else: not on its own position, nor on where the robot is in the world.
 import numpy as np
 
 from liedyn.boundary import states
-from liedyn.jit import inline, kernel
+from liedyn.jit import inline, kernel, kernel_in_place
 from liedyn.lie.algebra import Ad_inverse, ad, add6, compose, scale6
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, store
 from liedyn.tree.aba import unit_screw
@@ -39,7 +39,7 @@ def clear(lane, x, count):
         store(lane, x, k, 0.0)
 
 
-@kernel
+@kernel_in_place
 def body_jacobian_kernel(lane, ints, floats, q, b, J):
     """J of body b, 6 x nv."""
     nv = dof_total(ints)
@@ -52,7 +52,7 @@ def body_jacobian_kernel(lane, ints, floats, q, b, J):
         i = parent(ints, i)
 
 
-@kernel
+@kernel_in_place
 def body_jacobian_dot_kernel(lane, ints, floats, q, v, b, J_dot):
     """dJ/dt of body b for qdot = v, 6 x nv."""
     nv = dof_total(ints)
@@ -70,7 +70,7 @@ def body_jacobian_dot_kernel(lane, ints, floats, q, v, b, J_dot):
         i = parent(ints, i)
 
 
-@kernel
+@kernel_in_place
 def body_jacobian_ddot_kernel(lane, ints, floats, q, v, a, b, J_ddot):
     """d2J/dt2 of body b for qdot = v, vdot = a, 6 x nv."""
     nv = dof_total(ints)
@@ -90,7 +90,7 @@ def body_jacobian_ddot_kernel(lane, ints, floats, q, v, a, b, J_ddot):
         i = parent(ints, i)
 
 
-@kernel
+@kernel_in_place
 def body_jacobian_dq_kernel(lane, ints, floats, q, b, work, dJ_dq):
     """dJ/dq of body b, 6 x nv x nv; `work` receives the columns of J, six numbers each."""
     nv = dof_total(ints)

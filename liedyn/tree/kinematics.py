@@ -12,7 +12,7 @@ stays behind. Accelerations contain gravity (the ground accelerates upward).
 import numpy as np
 
 from liedyn.boundary import states
-from liedyn.jit import inline, kernel
+from liedyn.jit import inline, kernel, kernel_in_place
 from liedyn.lie.algebra import ad, add, add6, compose, cross, scale, scale6
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load
 from liedyn.model.packed import ANGULAR, LINEAR
@@ -80,7 +80,7 @@ def screw(lane, ints, floats, X, j):
     return axis, add(moment, scale(pitch(ints, floats, dof_link(ints, j)), axis))
 
 
-@kernel
+@kernel_in_place
 def world_positions(lane, ints, floats, q, work):
     """Poses of all links and the screws S_j."""
     for i in range(link_count(ints)):
@@ -92,7 +92,7 @@ def world_positions(lane, ints, floats, q, work):
             put6(lane, work, of_dof(ints, j, S), screw(lane, ints, floats, X, j))
 
 
-@kernel
+@kernel_in_place
 def world_velocities(lane, ints, v, work):
     """Twists V_i, and Psi_dot_j and S_dot_j; needs `world_positions`."""
     for i in range(link_count(ints)):
@@ -107,7 +107,7 @@ def world_velocities(lane, ints, v, work):
             put6(lane, work, of_dof(ints, j, S_DOT), ad(V, Sj))
 
 
-@kernel
+@kernel_in_place
 def world_accelerations(lane, ints, floats, v, a, work):
     """Accelerations A_i with gravity, and Psi_ddot_j; needs `world_velocities`."""
     for i in range(link_count(ints)):
@@ -132,7 +132,7 @@ def body_pose(lane, ints, floats, work, b):
     return compose(world_pose(lane, work, body_link(ints, b)), X)
 
 
-@kernel
+@kernel_in_place
 def forward_kinematics_kernel(lane, ints, floats, q, work, poses):
     """World poses of all bodies, twelve numbers each: R row by row, then p."""
     world_positions(lane, ints, floats, q, work)

@@ -4,12 +4,12 @@ Row k of L has entries only at the ancestors of degree of freedom k: those that 
 tree's zeros in M stay zeros in L, so that all work is on ancestors. M is positive definite: nothing is ever pivoted.
 Matrices are nv * nv numbers, row by row; L is unit, D takes the place of its diagonal.
 """
-from liedyn.jit import kernel
+from liedyn.jit import kernel_in_place
 from liedyn.lie.lanes import load, store
 from liedyn.tree.records import dof_total, previous_dof
 
 
-@kernel
+@kernel_in_place
 def ltdl_factor(lane, ints, M):
     """L and D in place of the lower triangle of M; the upper triangle is left alone."""
     nv = dof_total(ints)
@@ -26,7 +26,7 @@ def ltdl_factor(lane, ints, M):
             i = previous_dof(ints, i)
 
 
-@kernel
+@kernel_in_place
 def ltdl_solve(lane, ints, L, factor, B):
     """B = factor M^-1 B for the nv columns of B, in place, by L^T Y = B and L X = D^-1 Y."""
     nv = dof_total(ints)
@@ -49,7 +49,7 @@ def ltdl_solve(lane, ints, L, factor, B):
             i = previous_dof(ints, i)
 
 
-@kernel
+@kernel_in_place
 def ltdl_inverse(lane, ints, L, Minv):
     """M^-1, symmetric to the last bit: from the ground outwards, L M^-1 = D^-1 L^-T read where its right side is known.
 

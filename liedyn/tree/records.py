@@ -1,6 +1,6 @@
 """Reading the packed model and the workspace inside kernels (layout: `liedyn.model.packed`)."""
 from liedyn.jit import inline
-from liedyn.lie.lanes import load, splat, store
+from liedyn.lie.lanes import SCALAR, integer, load, splat, store
 from liedyn.model.packed import (
     BODIES_AT, BODY_F, BODY_FLOATS_AT, BODY_I, BODY_LINK, DOF_ARMATURE, DOF_COLUMN, DOF_DAMPING, DOF_F,
     DOF_FLOATS_AT, DOF_I, DOF_LINK, DOF_PREVIOUS, DOF_STIFFNESS, DOF_TYPE, DOFS_AT, HEADER, LINK_F, LINK_FLOATS_AT,
@@ -101,6 +101,12 @@ def put_inertia(lane, x, k, I):
 
 
 @inline
+def number(floats, k):
+    """One number of the model, a plain float."""
+    return load(SCALAR, floats, k)
+
+
+@inline
 def splat3(lane, a):
     return (splat(lane, a[0]), splat(lane, a[1]), splat(lane, a[2]))
 
@@ -117,22 +123,20 @@ def zero6(lane):
 
 @inline
 def constant3(lane, floats, k):
-    return (splat(lane, floats[k]), splat(lane, floats[k + 1]), splat(lane, floats[k + 2]))
+    return (splat(lane, number(floats, k)), splat(lane, number(floats, k + 1)), splat(lane, number(floats, k + 2)))
 
 
 @inline
 def constant_pose(lane, floats, k):
     """A pose of the model: R row by row, then p."""
-    return ((splat(lane, floats[k]), splat(lane, floats[k + 1]), splat(lane, floats[k + 2]),
-             splat(lane, floats[k + 3]), splat(lane, floats[k + 4]), splat(lane, floats[k + 5]),
-             splat(lane, floats[k + 6]), splat(lane, floats[k + 7]), splat(lane, floats[k + 8])),
-            constant3(lane, floats, k + 9))
+    x, y, z = constant3(lane, floats, k), constant3(lane, floats, k + 3), constant3(lane, floats, k + 6)
+    return (x[0], x[1], x[2], y[0], y[1], y[2], z[0], z[1], z[2]), constant3(lane, floats, k + 9)
 
 
 @inline
 def upward(lane, floats):
     """The spatial acceleration (0, -g) of the ground that stands for gravity (Featherstone 2008, section 5.3)."""
-    return (zero3(lane), splat3(lane, (-floats[0], -floats[1], -floats[2])))
+    return (zero3(lane), splat3(lane, (-number(floats, 0), -number(floats, 1), -number(floats, 2))))
 
 
 # ---- links
@@ -140,57 +144,55 @@ def upward(lane, floats):
 
 @inline
 def link_count(ints):
-    return ints[N_LINKS]
+    return integer(ints, N_LINKS)
 
 
 @inline
 def dof_total(ints):
     """nv, all degrees of freedom of the tree."""
-    return ints[NV]
+    return integer(ints, NV)
 
 
 @inline
 def parent(ints, i):
-    return ints[HEADER + LINK_I * i + LINK_PARENT]
+    return integer(ints, HEADER + LINK_I * i + LINK_PARENT)
 
 
 @inline
 def kind(ints, i):
-    return ints[HEADER + LINK_I * i + LINK_PRIMITIVE]
+    return integer(ints, HEADER + LINK_I * i + LINK_PRIMITIVE)
 
 
 @inline
 def first_q(ints, i):
-    return ints[HEADER + LINK_I * i + LINK_IQ]
+    return integer(ints, HEADER + LINK_I * i + LINK_IQ)
 
 
 @inline
 def first_dof(ints, i):
-    return ints[HEADER + LINK_I * i + LINK_IV]
+    return integer(ints, HEADER + LINK_I * i + LINK_IV)
 
 
 @inline
 def dof_count(ints, i):
-    return ints[HEADER + LINK_I * i + LINK_NV]
+    return integer(ints, HEADER + LINK_I * i + LINK_NV)
 
 
 @inline
 def placement(lane, ints, floats, i):
-    return constant_pose(lane, floats, ints[LINK_FLOATS_AT] + LINK_F * i)
+    return constant_pose(lane, floats, integer(ints, LINK_FLOATS_AT) + LINK_F * i)
 
 
 @inline
 def inertia(ints, floats, i):
     """(m, h, J) of a link at its own origin, as plain floats."""
-    k = ints[LINK_FLOATS_AT] + LINK_F * i + LINK_MASS
-    return (floats[k], (floats[k + 1], floats[k + 2], floats[k + 3]),
-            (floats[k + 4], floats[k + 5], floats[k + 6], floats[k + 7], floats[k + 8], floats[k + 9]))
+    return get_inertia(SCALAR, floats, integer(ints, LINK_FLOATS_AT) + LINK_F * i + LINK_MASS)
 
 
 @inline
 def pitch(ints, floats, i):
     """Advance of a helical joint, m/rad."""
-    return floats[ints[LINK_FLOATS_AT] + LINK_F * i + LINK_PITCH]
+    return number(floats, integer(ints, LINK_FLOATS_AT) + LINK_F * i + LINK_PITCH)
 
 
 # ---- degrees of freedom
@@ -198,44 +200,44 @@ def pitch(ints, floats, i):
 
 @inline
 def dof_link(ints, j):
-    return ints[ints[DOFS_AT] + DOF_I * j + DOF_LINK]
+    return integer(ints, integer(ints, DOFS_AT) + DOF_I * j + DOF_LINK)
 
 
 @inline
 def dof_type(ints, j):
-    return ints[ints[DOFS_AT] + DOF_I * j + DOF_TYPE]
+    return integer(ints, integer(ints, DOFS_AT) + DOF_I * j + DOF_TYPE)
 
 
 @inline
 def dof_column(ints, j):
-    return ints[ints[DOFS_AT] + DOF_I * j + DOF_COLUMN]
+    return integer(ints, integer(ints, DOFS_AT) + DOF_I * j + DOF_COLUMN)
 
 
 @inline
 def previous_dof(ints, j):
     """The next degree of freedom towards the ground, -1 at its end."""
-    return ints[ints[DOFS_AT] + DOF_I * j + DOF_PREVIOUS]
+    return integer(ints, integer(ints, DOFS_AT) + DOF_I * j + DOF_PREVIOUS)
 
 
 @inline
 def armature(ints, floats, j):
-    return floats[ints[DOF_FLOATS_AT] + DOF_F * j + DOF_ARMATURE]
+    return number(floats, integer(ints, DOF_FLOATS_AT) + DOF_F * j + DOF_ARMATURE)
 
 
 @inline
 def damping(ints, floats, j):
-    return floats[ints[DOF_FLOATS_AT] + DOF_F * j + DOF_DAMPING]
+    return number(floats, integer(ints, DOF_FLOATS_AT) + DOF_F * j + DOF_DAMPING)
 
 
 @inline
 def stiffness(ints, floats, j):
-    return floats[ints[DOF_FLOATS_AT] + DOF_F * j + DOF_STIFFNESS]
+    return number(floats, integer(ints, DOF_FLOATS_AT) + DOF_F * j + DOF_STIFFNESS)
 
 
 @inline
 def rest(ints, floats, k):
     """Coordinate k (0 <= k < nq) of the configuration in which the springs are slack."""
-    return floats[ints[REST_AT] + k]
+    return number(floats, integer(ints, REST_AT) + k)
 
 
 # ---- bodies, as the user declared them
@@ -243,16 +245,16 @@ def rest(ints, floats, k):
 
 @inline
 def body_count(ints):
-    return ints[N_BODIES]
+    return integer(ints, N_BODIES)
 
 
 @inline
 def body_link(ints, b):
     """The link that carries body b, -1 for the ground."""
-    return ints[ints[BODIES_AT] + BODY_I * b + BODY_LINK]
+    return integer(ints, integer(ints, BODIES_AT) + BODY_I * b + BODY_LINK)
 
 
 @inline
 def body_placement(lane, ints, floats, b):
     """The pose of body b in its link, or in the world if it is fixed to the ground."""
-    return constant_pose(lane, floats, ints[BODY_FLOATS_AT] + BODY_F * b)
+    return constant_pose(lane, floats, integer(ints, BODY_FLOATS_AT) + BODY_F * b)

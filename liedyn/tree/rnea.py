@@ -6,7 +6,7 @@ Everything at a link is in that link's own frame: f its pose in its parent, V it
 import numpy as np
 
 from liedyn.boundary import states, wrenches
-from liedyn.jit import kernel
+from liedyn.jit import kernel, kernel_in_place
 from liedyn.lie.algebra import Ad_dual_inverse, Ad_inverse, ad, add6, inertia_times, minus_ad_dual, sub6
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, store
 from liedyn.tree.batches import gather, scatter
@@ -20,7 +20,7 @@ WORK = 30  # numbers per link: pose f (12), twist V, acceleration A, wrench F (6
 X, V, A, F = 0, 12, 18, 24
 
 
-@kernel
+@kernel_in_place
 def rnea_kernel(lane, ints, floats, q, v, a, f_ext, work, tau):
     """tau = M(q) a + c(q, v) - tau_joint(q, v): links are numbered parents first, f_ext is (6 n) or empty."""
     n = link_count(ints)

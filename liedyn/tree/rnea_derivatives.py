@@ -13,7 +13,7 @@ D = sum m rdot r^T over all particles and P the linear momentum, B (w, v) = (tr(
 import numpy as np
 
 from liedyn.boundary import states, wrenches
-from liedyn.jit import inline, kernel
+from liedyn.jit import inline, kernel, kernel_in_place
 from liedyn.lie.algebra import (
     Ad_dual_inverse, add, add6, cross, dot, dot6, inertia_in_parent, inertia_times, minus_ad_dual, rotate, scale,
     scale6, sub, sub6, unrotate,
@@ -81,7 +81,7 @@ def put_body_dynamics(lane, ints, floats, f_ext, i, k, work):
     put6(lane, work, k + F, wrench)
 
 
-@kernel
+@kernel_in_place
 def composite_derivatives(lane, ints, floats, q, f_ext, work, tau, dtau_dq, dtau_dv, M):
     """The backward pass, over a workspace in which positions, velocities and accelerations are set."""
     n, nv, base = link_count(ints), dof_total(ints), world_size(ints)
@@ -136,7 +136,7 @@ def composite_derivatives(lane, ints, floats, q, f_ext, work, tau, dtau_dq, dtau
         accumulate_spring_derivatives(lane, ints, floats, i, q, dtau_dq)
 
 
-@kernel
+@kernel_in_place
 def rnea_derivatives_kernel(lane, ints, floats, q, v, a, f_ext, work, tau, dtau_dq, dtau_dv, M):
     """dtau/dq, dtau/dv and M, each nv x nv; `tau` receives the rigid-body part of the generalised forces."""
     world_positions(lane, ints, floats, q, work)
