@@ -1,4 +1,5 @@
-"""Dense linear algebra on the small matrices of constrained mechanisms, where a call to LAPACK costs more than the work."""
+"""Dense linear algebra on small matrices, where a call to LAPACK costs more than the work."""
+
 import math
 
 import numpy as np
@@ -34,8 +35,9 @@ def transposed_product(A, B, out):
 def independent_rows(G, tolerance, order, diagonal):
     """Rank of G by Householder QR of G^T with pivoting (Golub and Van Loan 2013, 5.4.2).
 
-    The first `rank` entries of `order` are independent rows of G, the rest depend on them; `diagonal` receives the size of
-    each pivot, which falls to rounding behind the rank. A pivot below `tolerance` times the first one counts as zero.
+    The first `rank` entries of `order` are independent rows of G, the rest depend on them; `diagonal` receives the
+    size of each pivot, which falls to rounding behind the rank. A pivot below `tolerance` times the first one
+    counts as zero.
     """
     m, n = G.shape
     A = G.copy()
@@ -75,7 +77,7 @@ def independent_rows(G, tolerance, order, diagonal):
 
 @kernel
 def inverse(A, out):
-    """out = A^-1 by Gauss-Jordan with partial pivoting (A is overwritten); the 1-norm condition number, inf if singular."""
+    """out = A^-1 by Gauss-Jordan with partial pivoting, A overwritten; the 1-norm condition number, inf if singular."""
     n = A.shape[0]
     norm = 0.0
     for j in range(n):

@@ -89,7 +89,9 @@ def moving_state(robot, q, seed=0):
 def onto_manifold(robot, q):
     """The closed configuration next to q, a smooth function of it."""
     for _ in range(6):
-        q = configuration.integrate(robot, q, -np.linalg.pinv(constraint_jacobian(robot, q), rcond=1e-7) @ closure_error(robot, q))
+        q = configuration.integrate(
+            robot, q, -np.linalg.pinv(constraint_jacobian(robot, q), rcond=1e-7) @ closure_error(robot, q)
+        )
     return q
 
 
@@ -118,7 +120,9 @@ def differences(robot, q, v, tau, independent, evaluate):
         return difference(along)
 
     columns = [by_y(k) for k in ss.K.T]
-    columns += [difference(lambda s, e=e: evaluate(q, velocity(robot, q, chosen, w + s * e), tau)) for e in np.eye(len(w))]
+    columns += [
+        difference(lambda s, e=e: evaluate(q, velocity(robot, q, chosen, w + s * e), tau)) for e in np.eye(len(w))
+    ]
     # affine in the forces: the step may be as large as the forces are, which loses no digits
     size = max(1.0, np.abs(tau).max())
     columns += [difference(lambda s, u=u: evaluate(q, v, tau + s * u), size) for u in robot.actuator_matrix.T]

@@ -30,7 +30,9 @@ from liedyn.tree.rnea import rnea
 def test_rows_are_derivatives_of_the_residual(kind):
     robot, q = closed_mechanism(kind, seed=3)
     assert np.abs(closure_error(robot, q)).max() < 1e-13
-    columns = [difference(lambda s, e=e: closure_error(robot, integrate(robot, q, s * e)), 1e-2) for e in np.eye(robot.nv)]
+    columns = [
+        difference(lambda s, e=e: closure_error(robot, integrate(robot, q, s * e)), 1e-2) for e in np.eye(robot.nv)
+    ]
     assert off(constraint_jacobian(robot, q), np.stack(columns, axis=-1)) < 1e-9
     v, _ = moving_state(robot, q)
     rate = difference(lambda s: constraint_jacobian(robot, integrate(robot, q, s * v)) @ v, 1e-2)
@@ -47,7 +49,9 @@ def test_virtual_velocities_are_rates_of_virtual_coordinates(kind):
 
     if kind == "spherical":
         base = Rotation.from_rotvec(virtual_coordinates(robot, q))
-        rate = difference(lambda s: (base.inv() * Rotation.from_rotvec(virtual_coordinates(robot, along(s)))).as_rotvec(), 1e-2)
+        rate = difference(
+            lambda s: (base.inv() * Rotation.from_rotvec(virtual_coordinates(robot, along(s)))).as_rotvec(), 1e-2
+        )
     else:
         rate = difference(lambda s: virtual_coordinates(robot, along(s)), 1e-2)
     assert off(virtual_jacobian(robot, q) @ v, rate) < 1e-8
@@ -117,7 +121,10 @@ def crank_model(robot, angle, speed, torque):
     named = dict(zip(robot.velocity_names, range(robot.nv)))
     guess[named["crank"]] = angle
     if "virtual" in named or robot.model.loops[0].parent == "ground":
-        guess[named["coupler"]], guess[named["rocker"]] = -0.9, (-1.2 if robot.model.loops[0].parent == "ground" else 1.9)
+        guess[named["coupler"]], guess[named["rocker"]] = (
+            -0.9,
+            (-1.2 if robot.model.loops[0].parent == "ground" else 1.9),
+        )
     q = close(robot, guess, crank=angle)
     v = complete_velocity(robot, q, {"crank": speed})
     tau = np.zeros(robot.nv)
@@ -127,7 +134,9 @@ def crank_model(robot, angle, speed, torque):
 
 def test_cuts_and_rows_do_not_matter_without_damping_at_the_cut():
     """Two planar rows, five revolute rows, six rows with a virtual joint: the same A."""
-    models = [crank_model(pinned_linkage("rocker-ground", kind), 0.9, 1.7, 2.0) for kind in ("inline", "revolute", "explicit")]
+    models = [
+        crank_model(pinned_linkage("rocker-ground", kind), 0.9, 1.7, 2.0) for kind in ("inline", "revolute", "explicit")
+    ]
     for model in models[1:]:
         assert off(model.A, models[0].A) < 1e-11
         assert off(model.f0, models[0].f0) < 1e-11
@@ -139,8 +148,10 @@ def ring(cut):
     axis = np.array([0.2, -0.3, 1.0])
     tips = {"one": (0.9, 0.1, 0.2), "two": (1.1, -0.3, 0.1), "three": (0.7, 0.2, -0.4)}
     joints = [  # parent, child, kind, place on the parent, place on the child
-        ("ground", "one", "revolute", (0, 0, 0), (0, 0, 0)), ("one", "two", "universal", tips["one"], (0, 0, 0)),
-        ("two", "three", "spherical", tips["two"], (0, 0, 0)), ("three", "ground", "cylindrical", tips["three"], (1.2, 0.5, 0.1)),
+        ("ground", "one", "revolute", (0, 0, 0), (0, 0, 0)),
+        ("one", "two", "universal", tips["one"], (0, 0, 0)),
+        ("two", "three", "spherical", tips["two"], (0, 0, 0)),
+        ("three", "ground", "cylindrical", tips["three"], (1.2, 0.5, 0.1)),
     ]
     axes = {"revolute": {"axis": axis}, "cylindrical": {"axis": axis}}
     builder = Builder("ring", gravity=(0.0, 0.0, -9.81))
@@ -191,7 +202,9 @@ def match_poses(robot, poses):
 # ---- close
 
 
-@pytest.mark.parametrize("name", ["four_bar", "five_bar", "loader", "stewart", "parallel_five_bar", "delta", "cassie_like"])
+@pytest.mark.parametrize(
+    "name", ["four_bar", "five_bar", "loader", "stewart", "parallel_five_bar", "delta", "cassie_like"]
+)
 def test_close_returns_to_the_manifold(name):
     robot = bundled(name)
     rng = np.random.default_rng(0)

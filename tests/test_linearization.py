@@ -1,20 +1,21 @@
-"""The local state space against differences of the exactly reduced dynamics, for every cut joint and coordinate choice."""
+"""The local state space against differences of the reduced dynamics, for every cut joint and coordinate choice."""
+
 import numpy as np
 import pytest
 from closed_chains import STEP, closed_mechanism, difference, differences, moving_state, off, reader
 from tree_cases import bundled as robot_named
 
 from liedyn.constraints import close, constraint_jacobian, virtual_coordinates
-from liedyn.dynamics import forward_dynamics
 from liedyn.constraints.independent import choose
+from liedyn.dynamics import forward_dynamics
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.errors import ClosureError, ConditionWarning, InputError, SingularConfigurationError
 from liedyn.linearization import linearize, underlying
 from liedyn.model.kinds import LOOP_KINDS
 from liedyn.tree import configuration
 
-# sixth-order differences with a step of 1e-3: rounding leaves 1e-12 / step of the largest entry, times the condition of the
-# chain; a wrong or missing term shows at 1e-3 and above
+# sixth-order differences with a step of 1e-3: rounding leaves 1e-12 / step of the largest entry, times the
+# condition of the chain; a wrong or missing term shows at 1e-3 and above
 TOLERANCE = 2e-8
 
 
@@ -73,7 +74,16 @@ def test_virtual_coordinates_can_be_independent(kind):
         assert off(ss.f0[:len(rates)], rates) < 1e-8
 
 
-MACHINES = ["four_bar", "parallel_four_bar", "five_bar", "loader", "stewart", "parallel_five_bar", "delta", "cassie_like"]
+MACHINES = [
+    "four_bar",
+    "parallel_four_bar",
+    "five_bar",
+    "loader",
+    "stewart",
+    "parallel_five_bar",
+    "delta",
+    "cassie_like",
+]
 
 
 @pytest.mark.parametrize("name", MACHINES)
@@ -121,7 +131,15 @@ def test_tangents_that_turn(name):
         assert off(difference(by_y, 1e-3), ss.A[:p, k]) < 1e-7
 
 
-OUTPUTS = ("velocity:cut", "acceleration:cut", "pose:b1", "twist:b1", "twist_rate:b1", "wrench:cut", "acceleration:j_trunk")
+OUTPUTS = (
+    "velocity:cut",
+    "acceleration:cut",
+    "pose:b1",
+    "twist:b1",
+    "twist_rate:b1",
+    "wrench:cut",
+    "acceleration:j_trunk",
+)
 
 
 @pytest.mark.parametrize("kind", ["revolute", "universal", "helical", "planar", "spherical", "inline", "fixed"])

@@ -1,6 +1,7 @@
-"""The examples of Spencer 2004 against numbers derived independently: symbolic Lagrange equations, 60-digit differentiation.
+"""The examples of Spencer 2004 against numbers derived independently, by symbolic equations and 60-digit derivatives.
 
-`reference/*.json` holds a copy of those numbers. Relative 1e-12 is ten times the rounding seen; the issue asks for 1e-10.
+`reference/*.json` holds a copy of those numbers. Relative 1e-12 is ten times the rounding seen; the issue asks for
+1e-10.
 """
 import json
 from pathlib import Path

@@ -1,15 +1,15 @@
 """Assembly: close the loops of a mechanism, and complete velocities, from a guess on the wanted branch.
 
-Newton on the manifold: the shortest tangent step (minimum norm, by SVD, so redundant rows are harmless) that removes the
-linearized error, cut to a largest step and halved until the error falls. Coordinates that are held move to their targets
-along a path from the closed guess, a part of the way at a time: every point of the path is closed before the next part
-is tried, and so the branch of the guess is kept.
+Newton on the manifold: the shortest tangent step (minimum norm, by SVD, so redundant rows are harmless) that
+removes the linearized error, cut to a largest step and halved until the error falls. Coordinates that are held move
+to their targets along a path from the closed guess, a part of the way at a time: every point of the path is closed
+before the next part is tried, and so the branch of the guess is kept.
 """
 import numpy as np
 
 from liedyn.boundary import as_floats, states
-from liedyn.constraints.loops import closure_error, constraint_jacobian, virtual_coordinates, virtual_jacobian
 from liedyn.constraints.independent import by_name
+from liedyn.constraints.loops import closure_error, constraint_jacobian, virtual_coordinates, virtual_jacobian
 from liedyn.errors import ClosureError, InputError, SingularConfigurationError, suggestion
 from liedyn.tree.configuration import difference, integrate
 
@@ -90,7 +90,9 @@ def _newton(robot, q, target, goal):
     free = np.setdiff1d(np.arange(robot.nv), target.fixed)
 
     def errors(q):
-        return np.concatenate([closure_error(robot, q), _virtual_error(robot, target, virtual_coordinates(robot, q), goal)])
+        return np.concatenate(
+            [closure_error(robot, q), _virtual_error(robot, target, virtual_coordinates(robot, q), goal)]
+        )
 
     error = errors(q)
     for _ in range(ITERATIONS):
@@ -120,8 +122,9 @@ def _failure(robot, q, held):
     worst = str(loops[np.abs(residual).argmax()])
     size = float(np.abs(residual[loops == worst]).max())
     what = f" with {', '.join(f'{k}={v}' for k, v in held.items())}" if held else ""
-    return ClosureError(f"the loops of {robot.name!r} cannot be closed{what}: loop {worst!r} is left open by {size:.3g}",
-                        size, worst, q)
+    return ClosureError(
+        f"the loops of {robot.name!r} cannot be closed{what}: loop {worst!r} is left open by {size:.3g}", size, worst, q
+    )
 
 
 def close(robot, q, held=None, tolerance=1e-12, **coordinates):
@@ -133,8 +136,8 @@ def close(robot, q, held=None, tolerance=1e-12, **coordinates):
     q : array_like, shape (..., nq)
         Guess [rad, m; quaternions (x, y, z, w)]. It need not be closed.
     held : dict, optional
-        Values of coordinates to be held [rad, m]: of the tree or virtual ones of a cut, by name; of a joint with several
-        coordinates by the joint's name, as a sequence.
+        Values of coordinates to be held [rad, m]: of the tree or virtual ones of a cut, by name; of a joint with
+        several coordinates by the joint's name, as a sequence.
     tolerance : float
         Largest closure error accepted [rad, m].
     **coordinates : float

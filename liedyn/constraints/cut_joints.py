@@ -1,15 +1,16 @@
 """Cut joints: the motion between two frames that should be that of a joint, what is left over, and what is measured.
 
 Frames A (on link a, the parent side) and B (on link b) see each other at T = A^-1 B. A cut joint is a massless virtual
-joint between them (Spencer 2004, 2.4.2 and 4.4): its coordinates z are read off T in closed form, and the closure residual
-is the log of the motion the joint cannot make,
+joint between them (Spencer 2004, 2.4.2 and 4.4): its coordinates z are read off T in closed form, and the closure
+residual is the log of the motion the joint cannot make,
 
     T = f1(z) E f2(z)      residual = W^T log E
 
-with f1 the part of the joint's chain before the *cut frame* C = A f1 and f2 the part behind it. C is chosen so that both
-the forbidden directions (the columns of W) and the virtual velocities are constant components of the twist of b relative
-to a, seen in C. For most joints C is simply A; it is the cross of a universal joint, and has A's axes at B's origin for
-planar and inline cuts. The velocities of a ball are components in B, as those of a spherical joint in the tree.
+with f1 the part of the joint's chain before the *cut frame* C = A f1 and f2 the part behind it. C is chosen so that
+both the forbidden directions (the columns of W) and the virtual velocities are constant components of the twist of
+b relative to a, seen in C. For most joints C is simply A; it is the cross of a universal joint, and has A's axes at
+B's origin for planar and inline cuts. The velocities of a ball are components in B, as those of a spherical joint
+in the tree.
 
 Residuals and rows are in C: (moment, force) of a constraint wrench too.
 """
@@ -18,15 +19,28 @@ import math
 import numpy as np
 
 from liedyn.jit import inline, kernel
-from liedyn.lie.algebra import compose, rotate_rotation, unrotate
-from liedyn.lie.exponential import inverse, log, rotation_quaternion
+from liedyn.lie.algebra import compose
+from liedyn.lie.exponential import inverse, log
 from liedyn.lie.lanes import SCALAR, sincos
 from liedyn.model.kinds import LOOP_KINDS
 from liedyn.model.packed import (
-    LOOP_F, LOOP_FLOATS_AT, LOOP_I, LOOP_KIND, LOOP_LINK_A, LOOP_LINK_B, LOOP_NROWS, LOOP_NVIRTUAL, LOOP_PITCH,
-    LOOP_POSE_A, LOOP_POSE_B, LOOP_ROW, LOOP_VIRTUAL, LOOPS_AT, N_LOOPS,
+    LOOP_F,
+    LOOP_FLOATS_AT,
+    LOOP_I,
+    LOOP_KIND,
+    LOOP_LINK_A,
+    LOOP_LINK_B,
+    LOOP_NROWS,
+    LOOP_NVIRTUAL,
+    LOOP_PITCH,
+    LOOP_POSE_A,
+    LOOP_POSE_B,
+    LOOP_ROW,
+    LOOP_VIRTUAL,
+    LOOPS_AT,
+    N_LOOPS,
 )
-from liedyn.tree.kinematics import world_pose, world_positions
+from liedyn.tree.kinematics import world_pose
 from liedyn.tree.records import constant_pose
 
 FIXED, REVOLUTE, PRISMATIC, HELICAL, CYLINDRICAL, UNIVERSAL, PLANAR, SPHERICAL, TRANSLATIONAL, INLINE = range(10)

@@ -7,9 +7,10 @@ follows), and w a row: a unit wrench that is constant in C. Then
     velocity      psi = w . v_r                         G_j = +-w . S_j
     acceleration  phi = w . (a_r - ad(v_C, v_r))
 
-A turn by S_j moves C by zeta_j. Seen from C, where w is at rest, twists and accelerations change by delta(x) - ad(zeta_j, x),
-so that derivatives need nothing but the vectors S, Psi_dot, Psi_ddot, S_dot of `liedyn.tree.kinematics`, and no third-order
-tensor is formed. With s = +1 on the path of b and -1 on that of a, X the link on that side:
+A turn by S_j moves C by zeta_j. Seen from C, where w is at rest, twists and accelerations change by delta(x) -
+ad(zeta_j, x), so that derivatives need nothing but the vectors S, Psi_dot, Psi_ddot, S_dot of
+`liedyn.tree.kinematics`, and no third-order tensor is formed. With s = +1 on the path of b and -1 on that of a, X
+the link on that side:
 
     delta v_r = s (Psi_dot_j + ad(S_j, v_X)) - ad(zeta_j, v_r)
     delta a_r = s (Psi_ddot_j - ad(v_X, Psi_dot_j) + ad(S_j, a_X)) - ad(zeta_j, a_r)
@@ -19,16 +20,40 @@ Only degrees of freedom on exactly one of the two paths to the ground count: wha
 import numpy as np
 
 from liedyn.constraints.cut_joints import (
-    FORBIDDEN, HELICAL, VIRTUAL, cut_frames, follows_b, loop_count, loop_frames, loop_kind, loop_links, loop_pitch,
-    loop_rows, loop_virtuals,
+    FORBIDDEN,
+    HELICAL,
+    VIRTUAL,
+    cut_frames,
+    follows_b,
+    loop_count,
+    loop_frames,
+    loop_kind,
+    loop_links,
+    loop_pitch,
+    loop_rows,
+    loop_virtuals,
 )
 from liedyn.jit import inline, kernel
 from liedyn.lie.algebra import (
-    Ad, Ad_dual_inverse, Ad_inverse, ad, add6, dot6, minus_ad_dual, scale6, sub6,
+    Ad,
+    Ad_dual_inverse,
+    Ad_inverse,
+    ad,
+    add6,
+    dot6,
+    minus_ad_dual,
+    scale6,
+    sub6,
 )
 from liedyn.lie.lanes import SCALAR
 from liedyn.tree.kinematics import (
-    PSI_DDOT, PSI_DOT, S, S_DOT, acceleration_of, of_dof, twist_of,
+    PSI_DDOT,
+    PSI_DOT,
+    S_DOT,
+    S,
+    acceleration_of,
+    of_dof,
+    twist_of,
 )
 from liedyn.tree.records import dof_count, dof_link, dof_total, first_dof, get6, previous_dof
 
@@ -154,7 +179,10 @@ def cut_derivatives_kernel(ints, floats, work, virtual, psi_q, phi_q, phi_v):
         for k in range(length):
             j, on_b, s = path[k], side[k] > 0, float(side[k])
             Sj = get6(SCALAR, work, of_dof(ints, j, S))
-            psi_dot, psi_ddot = get6(SCALAR, work, of_dof(ints, j, PSI_DOT)), get6(SCALAR, work, of_dof(ints, j, PSI_DDOT))
+            psi_dot, psi_ddot = (
+                get6(SCALAR, work, of_dof(ints, j, PSI_DOT)),
+                get6(SCALAR, work, of_dof(ints, j, PSI_DDOT)),
+            )
             S_dot = get6(SCALAR, work, of_dof(ints, j, S_DOT))
             v_X, a_X = (v_b, a_b) if on_b else (v_a, a_a)
             zeta = followed(kind, virtual, C, Sj)

@@ -81,8 +81,8 @@ def closure_error(robot, q):
     Returns
     -------
     residual : ndarray, shape (..., m)
-        One number per row of ``robot.row_names`` [rad, m]: the forbidden components, in the cut frame, of the log of the
-        motion that the cut joint cannot make. Zero when closed.
+        One number per row of ``robot.row_names`` [rad, m]: the forbidden components, in the cut frame, of the log
+        of the motion that the cut joint cannot make. Zero when closed.
 
     Raises
     ------

@@ -8,7 +8,11 @@ from liedyn.boundary import states, wrenches
 from liedyn.constraints.cut_joints import FORBIDDEN, HELICAL
 from liedyn.constraints.independent import choose, singular_choice, wrong_count
 from liedyn.dynamics.nullspace import (
-    RANK_TOLERANCE, SINGULAR_CHOICE, SINGULAR_INERTIA, WRONG_COUNT, nullspace_kernel,
+    RANK_TOLERANCE,
+    SINGULAR_CHOICE,
+    SINGULAR_INERTIA,
+    WRONG_COUNT,
+    nullspace_kernel,
 )
 from liedyn.errors import ConditionWarning, InputError, SingularConfigurationError
 from liedyn.model.packed import LOOP_F, LOOP_FLOATS_AT, LOOP_I, LOOP_KIND, LOOP_NROWS, LOOP_PITCH, LOOP_ROW, LOOPS_AT
@@ -26,11 +30,11 @@ class ForwardDynamics:
     a : ndarray, shape (..., nv)
         Accelerations [rad/s^2, m/s^2].
     lam : ndarray, shape (..., m)
-        Multipliers of ``M a + c = tau + tau_joint - G^T lam``, rows as in ``robot.row_names``; of minimum norm where rows
-        are redundant.
+        Multipliers of ``M a + c = tau + tau_joint - G^T lam``, rows as in ``robot.row_names``; of minimum norm
+        where rows are redundant.
     constraint_wrenches : dict
-        For each loop the wrench (moment, force) [N m, N], shape (..., 6), that its cut joint exerts on the child side, in
-        the cut frame with the axes the user declared. It is ``-lam`` spread over the forbidden directions.
+        For each loop the wrench (moment, force) [N m, N], shape (..., 6), that its cut joint exerts on the child
+        side, in the cut frame with the axes the user declared. It is ``-lam`` spread over the forbidden directions.
     rank : int or ndarray
         Number of independent constraint rows.
     redundant_rows : tuple of str
@@ -89,8 +93,11 @@ def raise_for_status(robot, q, chosen, solved):
 def warn_if_poor(chosen, condition):
     """Report independent coordinates that are close to losing the motion."""
     if condition > POOR_CONDITION:
-        warnings.warn(f"coordinates {', '.join(chosen.names)} are poorly conditioned here: cond [G; R] = {condition:.2g}",
-                      ConditionWarning, stacklevel=4)
+        warnings.warn(
+            f"coordinates {', '.join(chosen.names)} are poorly conditioned here: cond [G; R] = {condition:.2g}",
+            ConditionWarning,
+            stacklevel=4,
+        )
 
 
 def _solve(robot, q, v, tau, f_ext, independent, tolerance):

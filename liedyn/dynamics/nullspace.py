@@ -42,7 +42,7 @@ def choose_rows(G, E, R_constant, virtual, rank, order, Z):
 
 @kernel
 def right_hand_side(x, y, rank, order, virtual, sign, out):
-    """out = sign (x on the independent rows of G; y on the virtual coordinates, zero on the others), column by column."""
+    """out = sign (x on independent rows of G; y on virtual coordinates, zero on the others), column by column."""
     out[:] = 0.0
     for k in range(rank):
         out[k, :] = sign * x[order[k], :]

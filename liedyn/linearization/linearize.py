@@ -4,9 +4,9 @@ from dataclasses import fields
 import numpy as np
 
 from liedyn.boundary import states, wrenches
+from liedyn.constraints.independent import choose
 from liedyn.constraints.loops import closure_error, constraint_jacobian
 from liedyn.dynamics.forward import raise_for_status, warn_if_poor
-from liedyn.constraints.independent import choose
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.errors import ClosureError, InputError
 from liedyn.linearization.local import linearize_kernel, tangent_bracket
@@ -14,8 +14,8 @@ from liedyn.linearization.outputs import Derivatives, output_rows
 from liedyn.linearization.state_space import LocalStateSpace
 
 CLOSURE_TOLERANCE = 1e-8
-"""Largest closure error, and largest violation of G v = 0 relative to |v|, of an operating point: the derivatives are those
-of the manifold, and off it there is no state to linearize about."""
+"""Largest closure error, and largest violation of G v = 0 relative to |v|, of an operating point: the derivatives
+are those of the manifold, and off it there is no state to linearize about."""
 
 
 def require_consistent(robot, q, v, tolerance):
@@ -33,8 +33,13 @@ def require_consistent(robot, q, v, tolerance):
     error = np.abs(closure_error(robot, q))
     if error.max() > tolerance:
         loop = robot.row_names[error.argmax()].rsplit(".", 1)[0]
-        raise ClosureError(f"loop {loop!r} of {robot.name!r} is open by {error.max():.3g} ({robot.row_names[error.argmax()]}); "
-                           "assemble it first with close()", float(error.max()), loop, q)
+        raise ClosureError(
+            f"loop {loop!r} of {robot.name!r} is open by {error.max():.3g} ({robot.row_names[error.argmax()]}); "
+            "assemble it first with close()",
+            float(error.max()),
+            loop,
+            q,
+        )
     violation = np.abs(constraint_jacobian(robot, q) @ v)
     if violation.max() > tolerance * max(1.0, np.abs(v).max()):
         row = robot.row_names[violation.argmax()]
@@ -68,11 +73,12 @@ def linearize(robot, q, v, tau, independent=None, outputs=None, f_ext=None, clos
         Generalised forces [N m, N] at the operating point.
     independent : sequence of str, "auto", "tangent" or None
         Coordinates y of the state: names of the tree's or of cut joints' coordinates (a joint's name stands for all it
-        has), "auto" (pivoting, at the first state of a batch), "tangent" (an orthonormal basis of the tangent space). None:
-        what the robot declares, else "auto".
+        has), "auto" (pivoting, at the first state of a batch), "tangent" (an orthonormal basis of the tangent
+        space). None: what the robot declares, else "auto".
     outputs : sequence of str, optional
-        Outputs, such as ``"bucket"``, ``"velocity:boom"``, ``"acceleration:boom"``, ``"pose:bucket"``, ``"twist:bucket"``,
-        ``"twist_rate:bucket"``, ``"wrench:pin"``. None: what the robot declares, else the independent coordinates.
+        Outputs, such as ``"bucket"``, ``"velocity:boom"``, ``"acceleration:boom"``, ``"pose:bucket"``,
+        ``"twist:bucket"``, ``"twist_rate:bucket"``, ``"wrench:pin"``. None: what the robot declares, else the
+        independent coordinates.
     f_ext : dict or array_like, optional
         Wrenches (moment, force) [N m, N] on bodies, constant in each body's own frame, as for `rnea`.
     closure_tolerance : float
@@ -83,8 +89,8 @@ def linearize(robot, q, v, tau, independent=None, outputs=None, f_ext=None, clos
     Returns
     -------
     LocalStateSpace
-        ``A, B, C, D, f0, K`` with names of states, inputs (the robot's actuators, or all of tau) and outputs. For a batch
-        the arrays have its leading axes.
+        ``A, B, C, D, f0, K`` with names of states, inputs (the robot's actuators, or all of tau) and outputs. For a
+        batch the arrays have its leading axes.
 
     Raises
     ------
@@ -138,10 +144,24 @@ def _state_space(robot, q, v, tau, independent, outputs, chosen, residual, resul
     else:
         labels, rows = chosen.names, np.eye(p, 2 * p + nu)
     return LocalStateSpace(
-        A=A, B=B, C=rows[:, :2 * p], D=rows[:, 2 * p:], f0=np.concatenate([R @ v, derivatives.w_dot]), K=derivatives.N.copy(),
-        states=chosen.names + tuple(f"velocity:{name}" for name in chosen.names), inputs=robot.actuator_names,
-        outputs=labels, q=q.copy(), v=v.copy(), tau=tau.copy(), a=derivatives.a, lam=derivatives.lam,
-        rank=int(derivatives.rank), condition=float(solved[2]), closure_residual=residual)
+        A=A,
+        B=B,
+        C=rows[:, : 2 * p],
+        D=rows[:, 2 * p :],
+        f0=np.concatenate([R @ v, derivatives.w_dot]),
+        K=derivatives.N.copy(),
+        states=chosen.names + tuple(f"velocity:{name}" for name in chosen.names),
+        inputs=robot.actuator_names,
+        outputs=labels,
+        q=q.copy(),
+        v=v.copy(),
+        tau=tau.copy(),
+        a=derivatives.a,
+        lam=derivatives.lam,
+        rank=int(derivatives.rank),
+        condition=float(solved[2]),
+        closure_residual=residual,
+    )
 
 
 def _stack(systems, lead):

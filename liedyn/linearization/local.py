@@ -12,8 +12,8 @@ Differentiating ID(q, v, a) + G^T lambda = tau and phi = G a + Gdot v = 0 (and l
     K^T M K A21 = -K^T (M D_1 + (dID/dq + d(G^T lambda)/dq) N + dID/dv Delta)
     K^T M K A22 = -K^T (M D_2 + dID/dv K)                                         K^T M K B2 = K^T S_u
 
-The multipliers' own derivative never appears: K^T G^T = 0. The upper rows are A11 = -R ad_v N, zero unless a ball or free
-joint is among the coordinates (its tangent turns with it), A12 = 1, B1 = 0.
+The multipliers' own derivative never appears: K^T G^T = 0. The upper rows are A11 = -R ad_v N, zero unless a ball
+or free joint is among the coordinates (its tangent turns with it), A12 = 1, B1 = 0.
 """
 import numpy as np
 

@@ -12,9 +12,9 @@ A name of several coordinates (a joint, a loop) stands for all of them.
 """
 import numpy as np
 
+from liedyn.constraints.independent import by_name
 from liedyn.constraints.loops import velocity_derivative_kernel
 from liedyn.dynamics.forward import loop_wrench_matrix
-from liedyn.constraints.independent import by_name
 from liedyn.errors import InputError, suggestion
 from liedyn.jit import kernel
 from liedyn.lie.algebra import Ad_inverse, ad, add6, sub6
@@ -22,8 +22,8 @@ from liedyn.lie.lanes import SCALAR
 from liedyn.tree.kinematics import (
     PSI_DDOT,
     PSI_DOT,
-    S,
     S_DOT,
+    S,
     body_pose,
     of_dof,
     twist_of,
@@ -97,7 +97,9 @@ class Derivatives:
     def body(self, kind, name):
         """Rows of a body's displacement, twist or twist rate."""
         out = np.empty((4, 6, self.robot.nv))
-        body_derivatives_kernel(self.robot.ints, self.robot.floats, self.q, self.v, self.a, self.robot.body_index(name), out)
+        body_derivatives_kernel(
+            self.robot.ints, self.robot.floats, self.q, self.v, self.a, self.robot.body_index(name), out
+        )
         J, twist_q, rate_q, rate_v = out
         if kind == "pose":
             return J @ self.dq
@@ -108,8 +110,9 @@ class Derivatives:
     def multipliers(self):
         """dlambda, of minimum norm like lambda itself where rows are redundant.
 
-        Within the range of G, G^T dlambda = balance decides. lambda stays in that range, lambda = G x, as it turns with q:
-        the part of dlambda outside is the part outside of dG x (Golub and Pereyra 1973, derivative of a projector).
+        Within the range of G, G^T dlambda = balance decides. lambda stays in that range, lambda = G x, as it turns
+        with q: the part of dlambda outside is the part outside of dG x (Golub and Pereyra 1973, derivative of a
+        projector).
         """
         if not len(self.lam):
             return np.zeros((0, self.da.shape[1]))
