@@ -19,18 +19,18 @@ RESULTS = Path(__file__).with_name("RESULTS.md")
 
 TREES = """## Open trees
 
-Microseconds of processor time per state: median (lower and upper quartile); ratios of medians, above one where liedyn is
-faster. One thread, contenders interleaved, the same distinct states for all. "pin, Python" and "liedyn, Python" are calls from Python; "njit" is
-a loop of the user's own compiled code; "lanes" is one call from Python with all states. liedyn returns M with the
-derivatives of inverse dynamics and checks its input in the columns called from Python.
+Microseconds of processor time per state: median (lower and upper quartile). Ratios of medians, above one where liedyn
+is faster. One thread, contenders interleaved, the same distinct states for all. "pin, Python" and "liedyn, Python" are
+calls from Python; "njit" is a loop of the user's own compiled code; "lanes" is one call from Python with all states.
+liedyn checks its input wherever it is called from Python, and returns M with the derivatives of inverse dynamics.
 """
 
 LOOPS = """## Linearization
 
-Microseconds of processor time per state, compiled code (the last two columns: called from Python). f: constrained accelerations; exact: A, B and
-f together; differences: A and B by central differences of f in the same compiled code, every perturbed state assembled
-again with a frozen Newton matrix. "error of differences" is the largest against the exact A and B, relative to the largest
-entry, at the best of several steps. p independent coordinates, nu inputs.
+Microseconds of processor time per state, compiled code (the last two columns: called from Python). f: constrained
+accelerations; exact: A, B and f together; differences: A and B by central differences of f in the same compiled code,
+every perturbed state assembled again with a frozen Newton matrix. "error of differences" is the largest against the
+exact A and B, relative to the largest entry, at the best of several steps. p independent coordinates, nu inputs.
 """
 
 

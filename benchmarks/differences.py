@@ -6,8 +6,8 @@ inverse at the operating point instead of a new one, no assembly at all for pert
     f(y, w, u):  q with R log(q0^-1 q) = y and closed loops;  v with G v = 0 and R v = w;  wdot from null-space dynamics
 """
 import numpy as np
-from numba import njit
 
+from benchmarks.compiled import cached_njit
 from liedyn.constraints.cut_joints import closure_kernel
 from liedyn.constraints.cut_rows import cut_jacobian_kernel
 from liedyn.dynamics.nullspace import nullspace_kernel
@@ -19,7 +19,7 @@ ENOUGH = 1e-12  # a simplified Newton step this small leaves an error smaller by
 MOST_STEPS = 8
 
 
-@njit
+@cached_njit
 def assembled(ints, floats, q0, y, R, order, rank, Z_inverse, work, q):
     """The closed configuration with coordinates y relative to q0; leaves its kinematics in `work`."""
     n, p, m = Z_inverse.shape[0], R.shape[0], ints[N_ROWS]
@@ -48,10 +48,10 @@ def assembled(ints, floats, q0, y, R, order, rank, Z_inverse, work, q):
     q[:] = now
 
 
-@njit
+@cached_njit
 def admissible(ints, floats, w, v0, R, order, rank, Z_inverse, work, v):
     """The velocity that keeps the loops closed at the configuration in `work` and has R v = w."""
-    n, p, m = Z_inverse.shape[0], R.shape[0], ints[N_ROWS]
+    n, m = Z_inverse.shape[0], ints[N_ROWS]
     G, error = np.empty((m, n)), np.empty(n)
     cut_jacobian_kernel(ints, floats, work, False, G)
     v[:] = v0
@@ -72,7 +72,7 @@ def admissible(ints, floats, w, v0, R, order, rank, Z_inverse, work, v):
             break
 
 
-@njit
+@cached_njit
 def differences(ints, floats, q0, v0, tau0, f_ext, R, virtual, actuators, tolerance, step, force, out):
     """[A21 A22 B2] by central differences, (p, 2 p + nu), of 2 (2 p + nu) evaluations; returns how many there were.
 

@@ -1,15 +1,15 @@
 """Exact linearization against central differences of the reduced dynamics, in the same compiled code.
 
-For each mechanism and each of several moving states that close its loops: f, the constrained accelerations alone; A, B and f
-together; and A, B by central differences of f, every perturbed state assembled again. Differences are compared with the
-exact A at several steps, and the smallest error is reported: how good they are if somebody knew the step.
+For each mechanism and each of several moving states that close its loops: f, the constrained accelerations alone; A, B
+and f together; and A, B by central differences of f, every perturbed state assembled again. Differences are compared
+with the exact A and B at several steps, and the smallest error is reported: how good they are if the step were known.
 """
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
 import liedyn as ld
+from benchmarks.compiled import cached_njit
 from benchmarks.differences import differences
 from benchmarks.errors import BenchmarkError, DisagreementError, relative_difference
 from benchmarks.tables import markdown, microseconds, ratio
@@ -47,7 +47,7 @@ class Row:
     timings: dict
 
 
-@njit
+@cached_njit
 def accelerations_loop(ints, floats, q, v, tau, f_ext, R, virtual, tolerance):
     total = 0.0
     for s in range(len(q)):
@@ -55,7 +55,7 @@ def accelerations_loop(ints, floats, q, v, tau, f_ext, R, virtual, tolerance):
     return total
 
 
-@njit
+@cached_njit
 def linearize_loop(ints, floats, q, v, tau, f_ext, R, virtual, actuators, tolerance):
     total = 0.0
     for s in range(len(q)):
@@ -63,7 +63,7 @@ def linearize_loop(ints, floats, q, v, tau, f_ext, R, virtual, actuators, tolera
     return total
 
 
-@njit
+@cached_njit
 def differences_loop(ints, floats, q, v, tau, f_ext, R, virtual, actuators, tolerance, step, force, out):
     for s in range(len(q)):
         differences(ints, floats, q[s], v[s], tau[s], f_ext, R, virtual, actuators, tolerance, step, force, out)
@@ -138,9 +138,9 @@ def _measure(robot, effort):
                                relative_difference(out[:, 2 * p:], ss.B[p:]))
     best = min(errors, key=errors.get)
     if not errors[best] <= TOLERANCE:
-        raise DisagreementError(f"{robot.name}: differences and the exact A differ by {errors[best]:.2g} at the best step",
-                                errors[best])
-    states = list(zip(q, v, tau))
+        raise DisagreementError(
+            f"{robot.name}: differences and the exact A differ by {errors[best]:.2g} at the best step", errors[best])
+    states, given = list(zip(q, v, tau)), (*packed, q, v, tau, *choice)
 
     def called(function):
         def run():
@@ -149,25 +149,26 @@ def _measure(robot, effort):
         return Contender(run, STATES)
 
     timings = race({
-        "f": Contender(lambda: accelerations_loop(*packed, q, v, tau, *choice, RANK_TOLERANCE), STATES),
-        "exact": Contender(lambda: linearize_loop(*packed, q, v, tau, *choice, actuators, RANK_TOLERANCE), STATES),
-        "differences": Contender(lambda: differences_loop(*packed, q, v, tau, *choice, actuators, RANK_TOLERANCE, TIMED_STEP,
-                                                          force, out), STATES),
+        "f": Contender(lambda: accelerations_loop(*given, RANK_TOLERANCE), STATES),
+        "exact": Contender(lambda: linearize_loop(*given, actuators, RANK_TOLERANCE), STATES),
+        "differences": Contender(
+            lambda: differences_loop(*given, actuators, RANK_TOLERANCE, TIMED_STEP, force, out), STATES),
         "python_f": called(ld.forward_dynamics),
         "python_exact": called(ld.linearize),
     }, effort)
-    return Row(robot.name, robot.nv, len(robot.row_names), exact[0].rank, p, nu, evaluations, errors[best], best, timings)
+    return Row(robot.name, robot.nv, len(robot.row_names), exact[0].rank, p, nu, evaluations, errors[best], best,
+               timings)
 
 
 def table(rows):
     """The rows as Markdown."""
-    heading = ("mechanism", "nv / rows / rank / p / nu", "f", "A, B, f exact", "differences", "evaluations", "exact / f",
-               "differences / exact", "error of differences", "ld.forward_dynamics", "ld.linearize")
+    heading = ("mechanism", "nv / rows / rank / p / nu", "f", "A, B, f exact", "differences", "evaluations",
+               "exact / f", "differences / exact", "error of differences", "ld.forward_dynamics", "ld.linearize")
     lines = []
     for row in rows:
         f, exact, by_differences, python_f, python_exact = (row.timings[key] for key in CONTENDERS)
         sizes = " / ".join(map(str, (row.coordinates, row.constraint_rows, row.rank, row.freedoms, row.inputs)))
-        lines.append((row.robot, sizes, *map(microseconds, (f, exact, by_differences)), str(row.evaluations), ratio(exact, f),
-                      ratio(by_differences, exact), f"{row.error:.1e} (step {row.step:.0e})",
+        lines.append((row.robot, sizes, *map(microseconds, (f, exact, by_differences)), str(row.evaluations),
+                      ratio(exact, f), ratio(by_differences, exact), f"{row.error:.1e} (step {row.step:.0e})",
                       *map(microseconds, (python_f, python_exact))))
     return markdown(heading, lines)

@@ -54,7 +54,8 @@ def _liedyn():
     import liedyn
 
     def git(*words):
-        return subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True, text=True, check=True).stdout.strip()
+        done = subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True, text=True, check=True)
+        return done.stdout.strip()
 
     try:
         commit = git("rev-parse", "--short", "HEAD")

@@ -1,6 +1,4 @@
 """Markdown tables of times."""
-from benchmarks.timing import Timing
-
 MISSING = "missing"
 
 
@@ -9,13 +7,15 @@ def microseconds(timing):
 
     Examples
     --------
+    >>> from benchmarks.timing import Timing
     >>> microseconds(Timing(2e-6, 1.9e-6, 2.25e-6, 3, 1)), microseconds(None)
     ('2.00 (1.90-2.25)', 'missing')
     """
     if timing is None:
         return MISSING
     digits = next((d for limit, d in ((10e-6, 2), (1e-3, 1)) if timing.median < limit), 0)
-    return "{:.{d}f} ({:.{d}f}-{:.{d}f})".format(*(1e6 * t for t in (timing.median, timing.lower, timing.upper)), d=digits)
+    median, lower, upper = (f"{1e6 * t:.{digits}f}" for t in (timing.median, timing.lower, timing.upper))
+    return f"{median} ({lower}-{upper})"
 
 
 def ratio(slow, fast):
@@ -23,12 +23,13 @@ def ratio(slow, fast):
 
     Examples
     --------
+    >>> from benchmarks.timing import Timing
     >>> ratio(Timing(3e-6, 3e-6, 3e-6, 1, 1), Timing(2e-6, 2e-6, 2e-6, 1, 1))
     '1.50'
     """
     if slow is None or fast is None:
         return MISSING
-    return f"{slow.median / fast.median:.3g}" if slow.median >= 100 * fast.median else f"{slow.median / fast.median:.2f}"
+    return f"{slow.median / fast.median:.2f}"
 
 
 def markdown(heading, rows):
@@ -42,7 +43,7 @@ def markdown(heading, rows):
     | x | 1.0 |
     """
     widths = [max(map(len, column)) for column in zip(heading, *rows)]
-    lines = ["| " + " | ".join([row[0].ljust(widths[0]), *(text.rjust(w) for text, w in zip(row[1:], widths[1:]))]) + " |"
-             for row in (heading, *rows)]
+    padded = [[row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])] for row in (heading, *rows)]
+    lines = ["| " + " | ".join(cells) + " |" for cells in padded]
     rule = "|:" + "-" * (widths[0] + 1) + "|" + "".join("-" * (w + 1) + ":|" for w in widths[1:])
     return "\n".join([lines[0], rule, *lines[1:]])

@@ -1,8 +1,8 @@
 """Times of several contenders, measured in turn.
 
-Blocks of calls are interleaved: every round runs one block of each contender, and the next round starts with another one,
-so that a slow spell of the machine meets them all. A block is repeated until it lasts long enough for the clock. Reported
-are the median over the rounds and the quartiles, per operation; nothing is subtracted, and no smallest value is picked.
+Blocks of calls are interleaved: every round runs one block of each contender, and the next round starts with another
+one, so that a slow spell of the machine meets them all. A block is made long enough for the clock. Reported are the
+median over the rounds and the quartiles, per operation; nothing is subtracted, and no smallest value is picked.
 
 The clock is the processor time of this thread, which stands still while another process has the core. Every contender
 computes in the calling thread and never waits, so on an idle machine it is the same as the clock on the wall.

@@ -1,17 +1,18 @@
 """The recursions of open trees against Pinocchio: an arm and a humanoid.
 
 Contenders do the same work on the same distinct states, one after another: Pinocchio called from Python, the public
-functions of liedyn called from Python, liedyn's kernels inside a user's ``@njit`` loop, and one call of the public function
-with all states, which runs them in SIMD lanes. The Pinocchio model is the tests' oracle, built from the robot's declaration.
+functions of liedyn called from Python, liedyn's kernels inside a user's ``@njit`` loop, and one call of the public
+function with all states, which runs them in SIMD lanes. The Pinocchio model is the tests' oracle, built from the
+robot's declaration.
 """
 import importlib.util
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numba import njit
 
 import liedyn as ld
+from benchmarks.compiled import cached_njit
 from benchmarks.errors import require_agreement
 from benchmarks.tables import markdown, microseconds, ratio
 from benchmarks.timing import Contender, race
@@ -37,38 +38,43 @@ class Row:
     difference: float | None
 
 
-@njit
+@cached_njit
 def rnea_loop(ints, floats, q, v, x, b, work, out):
+    none = np.empty(0)
     for s in range(len(q)):
-        kernels.rnea(SCALAR, ints, floats, q[s], v[s], x[s], np.empty(0), work, out[0])
+        kernels.rnea(SCALAR, ints, floats, q[s], v[s], x[s], none, work, out[0])
 
 
-@njit
+@cached_njit
 def crba_loop(ints, floats, q, v, x, b, work, out):
     for s in range(len(q)):
         kernels.crba(SCALAR, ints, floats, q[s], work, out[0])
 
 
-@njit
+@cached_njit
 def aba_loop(ints, floats, q, v, x, b, work, out):
+    none = np.empty(0)
     for s in range(len(q)):
-        kernels.aba(SCALAR, ints, floats, q[s], v[s], x[s], np.empty(0), work, out[0])
+        kernels.aba(SCALAR, ints, floats, q[s], v[s], x[s], none, work, out[0])
 
 
-@njit
+@cached_njit
 def rnea_derivatives_loop(ints, floats, q, v, x, b, work, out):
+    none = np.empty(0)
     for s in range(len(q)):
-        kernels.rnea_derivatives(SCALAR, ints, floats, q[s], v[s], x[s], np.empty(0), work, out[0], out[1], out[2], out[3])
+        kernels.rnea_derivatives(SCALAR, ints, floats, q[s], v[s], x[s], none, work, out[0], out[1],
+                                 out[2], out[3])
 
 
-@njit
+@cached_njit
 def aba_derivatives_loop(ints, floats, q, v, x, b, work, out):
+    none = np.empty(0)
     for s in range(len(q)):
-        kernels.aba_derivatives(SCALAR, ints, floats, q[s], v[s], x[s], np.empty(0), work, out[0], out[1], out[2], out[3],
-                                out[4])
+        kernels.aba_derivatives(SCALAR, ints, floats, q[s], v[s], x[s], none, work, out[0], out[1],
+                                out[2], out[3], out[4])
 
 
-@njit
+@cached_njit
 def body_jacobian_loop(ints, floats, q, v, x, b, work, out):
     for s in range(len(q)):
         kernels.body_jacobian(SCALAR, ints, floats, q[s], b, out[0])
@@ -175,6 +181,7 @@ def table(rows):
     lines = []
     for row in rows:
         pin, python, njit_, lanes = (row.timings[key] for key in CONTENDERS)
-        lines.append((f"{row.robot} ({ROBOTS[row.robot][0]})", row.algorithm, *map(microseconds, (pin, python, njit_, lanes)),
+        lines.append((f"{row.robot} ({ROBOTS[row.robot][0]})", row.algorithm,
+                      *map(microseconds, (pin, python, njit_, lanes)),
                       *(ratio(pin, other) for other in (python, njit_, lanes))))
     return markdown(heading, lines)
