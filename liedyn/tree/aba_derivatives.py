@@ -4,37 +4,78 @@ Differentiating ID(q, v, FD(q, v, tau)) = tau gives (Carpentier and Mansard 2018
 
     da/dq = -M^-1 dtau/dq      da/dv = -M^-1 dtau/dv      da/dtau = M^-1
 
-with dtau/dq and dtau/dv taken at the acceleration a that the articulated-body algorithm finds.
+with dtau/dq and dtau/dv taken at the acceleration a = M^-1 (tau + tau_joint - c). M is factored anyway, and poses,
+screws and twists are those of the derivatives: so a comes from the factor, and nothing is computed twice.
 """
 import numpy as np
 
 from liedyn.boundary import states, wrenches
 from liedyn.jit import inline, kernel, kernel_in_place
-from liedyn.lie.lanes import LANES, SCALAR, WIDTH
-from liedyn.tree.aba import aba_kernel, aba_size, require_regular_tree
+from liedyn.lie.algebra import (
+    Ad_dual_inverse, add6, dot6, inertia_in_parent, inertia_times, minus_ad_dual, scale6, sub6,
+)
+from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, store
+from liedyn.tree.aba import require_regular_tree
 from liedyn.tree.batches import gather, scatter
-from liedyn.tree.kinematics import world_size
+from liedyn.tree.crba import crba_kernel
+from liedyn.tree.joints import accumulate_springs
+from liedyn.tree.kinematics import (
+    ACCELERATION, S, S_DOT, acceleration_of, of_dof, of_link, twist_of, world_accelerations, world_pose, world_size,
+    world_velocities,
+)
 from liedyn.tree.ltdl import ltdl_factor, ltdl_inverse, ltdl_solve
-from liedyn.tree.records import link_count
-from liedyn.tree.rnea_derivatives import COMPOSITE, rnea_derivatives_kernel
+from liedyn.tree.records import accumulate6, dof_count, dof_total, first_dof, get6, inertia, link_count, parent, put6
+from liedyn.tree.rnea_derivatives import COMPOSITE, composite_derivatives
 
 
 @inline
 def aba_derivatives_size(ints):
-    """Numbers in the workspace of `aba_derivatives_kernel`: that of ABA, then that of the derivatives of RNEA."""
-    return max(aba_size(ints), world_size(ints) + COMPOSITE * link_count(ints))
+    """Numbers in the workspace of `aba_derivatives_kernel`: that of the derivatives of RNEA."""
+    return world_size(ints) + COMPOSITE * link_count(ints)
+
+
+@kernel_in_place
+def free_forces(lane, ints, floats, q, v, tau, f_ext, work, free):
+    """free = tau + tau_joint - c, what is left to accelerate the links; needs `world_velocities`.
+
+    Newton and Euler with a = 0, in world coordinates: one wrench F per link behind the shared part of the workspace.
+    """
+    n, base = link_count(ints), world_size(ints)
+    for i in range(n):
+        A = acceleration_of(lane, floats, work, parent(ints, i))
+        for j in range(first_dof(ints, i), first_dof(ints, i) + dof_count(ints, i)):
+            A = add6(A, scale6(load(lane, v, j), get6(lane, work, of_dof(ints, j, S_DOT))))
+            store(lane, free, j, load(lane, tau, j))
+        X, V = world_pose(lane, work, i), twist_of(lane, work, i)
+        I = inertia_in_parent(X, inertia(ints, floats, i))
+        F = add6(inertia_times(I, A), minus_ad_dual(V, inertia_times(I, V)))
+        if f_ext.size > 0:
+            F = sub6(F, Ad_dual_inverse(X, get6(lane, f_ext, 6 * i)))
+        put6(lane, work, of_link(i, ACCELERATION), A)
+        put6(lane, work, base + 6 * i, F)
+        accumulate_springs(lane, ints, floats, i, q, v, -1.0, free)
+    for i in range(n - 1, -1, -1):
+        F = get6(lane, work, base + 6 * i)
+        for j in range(first_dof(ints, i), first_dof(ints, i) + dof_count(ints, i)):
+            store(lane, free, j, load(lane, free, j) - dot6(F, get6(lane, work, of_dof(ints, j, S))))
+        if parent(ints, i) >= 0:
+            accumulate6(lane, work, base + 6 * parent(ints, i), F)
 
 
 @kernel_in_place
 def aba_derivatives_kernel(lane, ints, floats, q, v, tau, f_ext, work, a, L, da_dq, da_dv, Minv):
     """da/dq, da/dv and M^-1, each nv x nv; `a` receives the accelerations, `L` the factor of M."""
-    aba_kernel(lane, ints, floats, q, v, tau, f_ext, work, a)
-    # generalised forces without the joints' own, of no use here, go where M^-1 will be
-    rnea_derivatives_kernel(lane, ints, floats, q, v, a, f_ext, work, Minv, da_dq, da_dv, L)
+    crba_kernel(lane, ints, floats, q, work, L)
     ltdl_factor(lane, ints, L)
+    world_velocities(lane, ints, v, work)
+    free_forces(lane, ints, floats, q, v, tau, f_ext, work, a)
+    ltdl_solve(lane, ints, L, 1.0, a, 1)
+    world_accelerations(lane, ints, floats, v, a, work)
+    # generalised forces and M once more, of no use here, go where M^-1 will be
+    composite_derivatives(lane, ints, floats, q, f_ext, work, Minv, da_dq, da_dv, Minv)
+    ltdl_solve(lane, ints, L, -1.0, da_dq, dof_total(ints))
+    ltdl_solve(lane, ints, L, -1.0, da_dv, dof_total(ints))
     ltdl_inverse(lane, ints, L, Minv)
-    ltdl_solve(lane, ints, L, -1.0, da_dq)
-    ltdl_solve(lane, ints, L, -1.0, da_dv)
 
 
 @kernel

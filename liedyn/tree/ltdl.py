@@ -27,25 +27,25 @@ def ltdl_factor(lane, ints, M):
 
 
 @kernel_in_place
-def ltdl_solve(lane, ints, L, factor, B):
-    """B = factor M^-1 B for the nv columns of B, in place, by L^T Y = B and L X = D^-1 Y."""
+def ltdl_solve(lane, ints, L, factor, B, columns):
+    """B = factor M^-1 B for the columns of B, in place, by L^T Y = B and L X = D^-1 Y."""
     nv = dof_total(ints)
     for k in range(nv - 1, -1, -1):
         i = previous_dof(ints, k)
         while i >= 0:
             l = load(lane, L, k * nv + i)
-            for c in range(nv):
-                store(lane, B, i * nv + c, load(lane, B, i * nv + c) - l * load(lane, B, k * nv + c))
+            for c in range(columns):
+                store(lane, B, i * columns + c, load(lane, B, i * columns + c) - l * load(lane, B, k * columns + c))
             i = previous_dof(ints, i)
     for k in range(nv):
         d = factor / load(lane, L, k * nv + k)
-        for c in range(nv):
-            store(lane, B, k * nv + c, d * load(lane, B, k * nv + c))
+        for c in range(columns):
+            store(lane, B, k * columns + c, d * load(lane, B, k * columns + c))
         i = previous_dof(ints, k)
         while i >= 0:
             l = load(lane, L, k * nv + i)
-            for c in range(nv):
-                store(lane, B, k * nv + c, load(lane, B, k * nv + c) - l * load(lane, B, i * nv + c))
+            for c in range(columns):
+                store(lane, B, k * columns + c, load(lane, B, k * columns + c) - l * load(lane, B, i * columns + c))
             i = previous_dof(ints, i)
 
 
