@@ -90,7 +90,8 @@ def test_every_kernel_as_its_docstring_says(tree, state):
                 np.testing.assert_allclose(result, np.ravel(right), rtol=1e-9, atol=1e-10, err_msg=name)
         assert (work[size:] == np.pi).all(), name
         seen.add(name)
-    assert seen | {"SCALAR", "workspace"} == set(kernels.__all__)
+    # those that return tuples instead have tests of their own
+    assert seen | {"SCALAR", "workspace"} == set(kernels.__all__) - {"linearize", "nullspace_dynamics"}
 
 
 # ---- the cache, seen from fresh processes
