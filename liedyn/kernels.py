@@ -44,6 +44,12 @@ kernel                  arguments after ``SCALAR, ints, floats``; results after 
 `difference`            q0, q1 | dv (nv); takes no ``SCALAR``
 ======================  ==============================================================================================
 
+Two more return tuples, and take no ``SCALAR``: `nullspace_dynamics` (ints, floats, q, v, tau, f_ext, R, virtual,
+tolerance), the constrained accelerations, and `linearize` (the same, with the actuator matrix before the
+tolerance), the local state space; what they return is listed in `liedyn.dynamics.nullspace` and
+`liedyn.linearization.local`. R and `virtual` say which coordinates are independent: ``choose(robot, q, names,
+tolerance)`` of `liedyn.constraints.independent` makes them (``.rows``, ``.virtual``).
+
 `f_ext` is an empty array, or one wrench per *link* of the packed model in the frame of that link, 6 n numbers. `work`
 is scratch space, one for each thread: `workspace` makes one that serves them all. `aba` needs a tree whose inertia
 matrix is regular (``robot.singular_tree`` is empty). Numba's cache of your own functions does not notice a new version
@@ -51,7 +57,9 @@ of liedyn: clear it after an upgrade.
 """
 import numpy as np
 
+from liedyn.dynamics.nullspace import nullspace_kernel as nullspace_dynamics
 from liedyn.lie.lanes import SCALAR
+from liedyn.linearization.local import linearize_kernel as linearize
 from liedyn.model.packed import N_LINKS
 from liedyn.tree.aba import DOF as ABA_DOF, LINK as ABA_LINK, aba_kernel as aba
 from liedyn.tree.aba_derivatives import aba_derivatives_kernel as aba_derivatives
@@ -71,8 +79,8 @@ from liedyn.tree.rnea_derivatives import COMPOSITE, rnea_derivatives_kernel as r
 
 __all__ = [
     "SCALAR", "aba", "aba_derivatives", "body_jacobian", "body_jacobian_ddot", "body_jacobian_dot", "body_jacobian_dq",
-    "center_of_mass", "crba", "difference", "forward_kinematics", "integrate", "kinetic_energy", "momentum",
-    "potential_energy", "rnea", "rnea_derivatives", "workspace",
+    "center_of_mass", "crba", "difference", "forward_kinematics", "integrate", "kinetic_energy", "linearize",
+    "momentum", "nullspace_dynamics", "potential_energy", "rnea", "rnea_derivatives", "workspace",
 ]
 
 

@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 from closed_chains import STEP, closed_mechanism, difference, differences, moving_state, off, reader
+from numba import njit
 from tree_cases import bundled as robot_named
 
+from liedyn import kernels
 from liedyn.constraints import close, constraint_jacobian, virtual_coordinates
 from liedyn.constraints.independent import choose
 from liedyn.dynamics import forward_dynamics
@@ -264,3 +266,28 @@ def test_bad_input_is_named():
     assert error.value.singular_values[-1] < 1e-12
     with pytest.warns(ConditionWarning, match="poorly conditioned"):
         linearize(robot, close(robot, q, q4=1e-9), v, tau, independent=("q1", "q2"))
+
+
+@njit
+def spectral_abscissa_along(ints, floats, q, v, tau, R, virtual, actuators, tolerance):
+    """A user's loop: the rightmost pole at each state of a trajectory."""
+    none, p = np.empty(0), len(virtual)
+    rightmost = np.empty(len(q))
+    for t in range(len(q)):
+        solved = kernels.linearize(ints, floats, q[t], v[t], tau[t], none, R, virtual, actuators, tolerance)
+        A11, lower = solved[1], solved[2]
+        A = np.zeros((2 * p, 2 * p))
+        A[:p, :p], A[:p, p:], A[p:] = A11, np.eye(p), lower[:, : 2 * p]
+        rightmost[t] = np.linalg.eigvals(A.astype(np.complex128)).real.max()
+    return rightmost
+
+
+def test_linearize_inside_njit():
+    robot = robot_named("five_bar")
+    chosen = choose(robot, robot.home, ("q1", "q2"), RANK_TOLERANCE)
+    q = np.array([robot.home] * 3)
+    v = np.array([s * moving_state(robot, robot.home)[0] for s in (0.0, 1.0, 2.0)])
+    ours = spectral_abscissa_along(robot.ints, robot.floats, q, v, 0 * v, chosen.rows, chosen.virtual,
+                                   robot.actuator_matrix.copy(), RANK_TOLERANCE)
+    public = linearize(robot, q, v, 0 * v, independent=("q1", "q2")).eigenvalues().real.max(axis=1)
+    assert np.abs(ours - public).max() < 1e-7 * np.abs(public).max()

@@ -170,5 +170,7 @@ def forward_dynamics(robot, q, v, tau, method="nullspace", independent=None, f_e
     chosen, (_, last_rank, _, _, _, order, *_) = results[-1]
     rank, condition, a, lam = (np.reshape([solved[k] for _, solved in results], lead + np.shape(results[0][1][k]))
                                for k in (1, 2, 3, 4))
+    if not lead:
+        rank, condition = int(rank), float(condition)
     redundant = tuple(robot.row_names[k] for k in sorted(order[last_rank:]))
-    return ForwardDynamics(a, lam, constraint_wrenches(robot, lam), rank[()], redundant, condition[()], chosen.names)
+    return ForwardDynamics(a, lam, constraint_wrenches(robot, lam), rank, redundant, condition, chosen.names)
