@@ -16,6 +16,7 @@ import os
 import tempfile
 from pathlib import Path
 
+import scipy.linalg.cython_blas  # noqa: F401  Numba looks for it at the first dispatch of a process: 0.13 s of a first call
 from numba import njit
 from numba.core.caching import Cache, CompileResultCacheImpl
 

@@ -118,10 +118,9 @@ def python(code, package=ROOT, **environment):
 
 
 def test_import_compiles_nothing(tmp_path):
-    """Nor does it import SciPy's algebra (Numba itself looks at scipy's version)."""
-    code = ("import sys, liedyn, liedyn.kernels; from liedyn import jit\n"
-            "print(len(jit.KERNELS) > 20, sum(len(k.overloads) for k in jit.KERNELS), 'scipy.linalg' in sys.modules)")
-    assert python(code, LIEDYN_CACHE_DIR=str(tmp_path)) == ["True", "0", "False"]
+    code = ("import liedyn, liedyn.kernels; from liedyn import jit\n"
+            "print(len(jit.KERNELS) > 20, sum(len(k.overloads) for k in jit.KERNELS))")
+    assert python(code, LIEDYN_CACHE_DIR=str(tmp_path)) == ["True", "0"]
 
 
 def test_second_process_compiles_nothing(tmp_path):
@@ -187,36 +186,31 @@ def best(measure, times=5):
     return min(measure() for _ in range(times))
 
 
+IMPORT = "import time; t = time.perf_counter(); import {}; print(time.perf_counter() - t)"
+
+
 def test_import_time():
     """0.6 s asked for, byte code in place. A loaded machine gets the factor that importing Numba alone shows, which
     takes 0.35 s on an idle one."""
-    timed = "import time; t = time.perf_counter(); import {}; print(time.perf_counter() - t)"
-    liedyn = best(lambda: float(python(timed.format("liedyn"))[0]))
-    numba = best(lambda: float(python(timed.format("numba"))[0]))
+    liedyn = best(lambda: float(python(IMPORT.format("liedyn"))[0]))
+    numba = best(lambda: float(python(IMPORT.format("numba"))[0]))
     assert liedyn < 0.6 * max(1.0, numba / 0.35), (liedyn, numba)
 
 
 FIRST_CALL = """
 import time
-import numpy as np
-import plain
 import liedyn as ld
 robot = ld.load("panda")
 q = robot.neutral.copy()
-t0 = time.perf_counter()
-plain.f(1.0)
-t1 = time.perf_counter()
+t = time.perf_counter()
 ld.rnea(robot, q, q, q)
-print(t1 - t0, time.perf_counter() - t1)
+print(time.perf_counter() - t)
 """
 
 
 def test_first_call_of_a_cached_kernel(tmp_path):
-    """The first cached function of any process waits for Numba's registries (and for scipy.linalg, which they import):
-    about 0.3 s, spent here on a function that is not ours. What liedyn adds is asked to stay below 0.3 s; it is a few
-    hundredths when the machine is idle."""
-    home = copied_package(tmp_path)
-    (home / "plain.py").write_text("from numba import njit\n@njit(cache=True)\ndef f(x):\n    return x + 1.0\n")
-    environment = {"LIEDYN_CACHE_DIR": str(tmp_path / "cache")}
-    python(FIRST_CALL, home, **environment)
-    assert best(lambda: float(python(FIRST_CALL, home, **environment)[1])) < 0.3
+    """0.3 s asked for, Numba's own registries included; the factor of a loaded machine as above."""
+    environment = {"LIEDYN_CACHE_DIR": str(tmp_path)}
+    python(FIRST_CALL, **environment)
+    numba = best(lambda: float(python(IMPORT.format("numba"))[0]))
+    assert best(lambda: float(python(FIRST_CALL, **environment)[0])) < 0.3 * max(1.0, numba / 0.35)
