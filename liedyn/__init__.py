@@ -11,7 +11,9 @@ at q, perturbed on the right. Every function of q, shape (nq,), also takes (...,
 """
 import importlib
 
-from liedyn.errors import ClosureError, InputError, LiedynError, ModelError, SingularConfigurationError
+from liedyn.errors import (
+    ClosureError, ConditionWarning, InputError, LiedynError, ModelError, SingularConfigurationError,
+)
 from liedyn.io import bundled, load, load_toml, load_urdf, save_toml
 from liedyn.model import Builder, Robot, placement
 from liedyn.tree.aba import aba
@@ -42,11 +44,12 @@ _LAZY = {
 _MODULES = ("constraints", "dynamics", "io", "kernels", "lie", "linearization", "plotting")
 
 __all__ = [
-    "Builder", "ClosureError", "InputError", "LiedynError", "ModelError", "Robot", "SingularConfigurationError", "aba",
-    "aba_derivatives", "body_jacobian", "body_jacobian_ddot", "body_jacobian_dot", "body_jacobian_dq", "bundled",
-    "center_of_mass", "crba", "difference", "forward_kinematics", "integrate", "kinetic_energy", "load", "load_toml",
-    "load_urdf", "momentum", "neutral", "placement", "pose", "potential_energy", "random_configuration", "rnea",
-    "rnea_derivatives", "save_toml", "total_mass", *_LAZY,
+    "Builder", "ClosureError", "ConditionWarning", "InputError", "LiedynError", "ModelError", "Robot",
+    "SingularConfigurationError", "aba", "aba_derivatives", "body_jacobian", "body_jacobian_ddot",
+    "body_jacobian_dot", "body_jacobian_dq", "bundled", "center_of_mass", "crba", "difference",
+    "forward_kinematics", "integrate", "kinetic_energy", "load", "load_toml", "load_urdf", "momentum", "neutral",
+    "placement", "pose", "potential_energy", "random_configuration", "rnea", "rnea_derivatives", "save_toml",
+    "total_mass", *_LAZY,
 ]
 
 

@@ -210,8 +210,3 @@ def inertia_in_parent(X, I):
 @inline
 def add_symmetric(S, T):
     return (S[0] + T[0], S[1] + T[1], S[2] + T[2], S[3] + T[3], S[4] + T[4], S[5] + T[5])
-
-
-@inline
-def add_inertia(I, K):
-    return (I[0] + K[0], add(I[1], K[1]), add_symmetric(I[2], K[2]))
