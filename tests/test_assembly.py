@@ -1,4 +1,9 @@
-"""Closing loops, rows of G, virtual coordinates: laws of the manifold, and the branch of the guess."""
+"""Closing loops, rows of G, virtual coordinates: laws of the manifold, and the branch of the guess.
+
+Tolerances. Two exact results of one mechanism differ by rounding times the condition of its rows (up to 1e3 here):
+1e-11, and 1e-9 for multipliers, which see it squared. Differences of sixth order with a step of 1e-2 leave 1e-12 / step
+and their own truncation: 1e-9 for first, 1e-8 for second derivatives. A wrong or missing term shows at 1e-3 and above.
+"""
 import numpy as np
 import pytest
 from closed_chains import closed_mechanism, difference, moving_state, off, onto_manifold

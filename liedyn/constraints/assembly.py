@@ -256,6 +256,7 @@ def complete_velocity(robot, q, velocities, tolerance=1e-8):
         raise SingularConfigurationError(
             f"velocities of {', '.join(chosen.names)} do not determine the motion of {robot.name!r}: [G; R] has rank "
             f"{rank} of {robot.nv}", singular_values)
+    # consistent equations leave rounding times the condition of [G; R], contradictory ones a part of w itself
     if np.abs(Z @ v - known).max(initial=0.0) > 1e-9 * max(1.0, np.abs(w).max(initial=0.0)):
         raise SingularConfigurationError(
             f"velocities of {', '.join(chosen.names)} contradict the loops of {robot.name!r}", singular_values)
