@@ -147,6 +147,17 @@ def cut_jacobian_kernel(ints, floats, work, virtual, G):
 
 
 @kernel
+def cut_velocity_kernel(ints, floats, work, virtual, psi):
+    """psi (m) = w . v_r, or with `virtual` the virtual velocities; needs `world_velocities`."""
+    for l in range(loop_count(ints)):
+        kind, C, first, count = rows_in(ints, floats, work, l, virtual)
+        a, b = loop_links(ints, l)
+        v_r = sub6(twist_of(SCALAR, work, b), twist_of(SCALAR, work, a))
+        for r in range(count):
+            psi[first + r] = dot6(Ad_dual_inverse(C, row_wrench(ints, floats, l, virtual, r)), v_r)
+
+
+@kernel
 def cut_bias_kernel(ints, floats, work, virtual, phi):
     """phi (m) at the accelerations in `work`: with a = 0 it is Gdot v."""
     for l in range(loop_count(ints)):

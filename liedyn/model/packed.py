@@ -41,8 +41,9 @@ BODY_LINK = 0
 BODY_F = 12
 BODY_POSE = 0  # of the body in its link; in the world if the link is -1
 
-LOOP_I = 8
+LOOP_I = 12
 LOOP_LINK_A, LOOP_LINK_B, LOOP_KIND, LOOP_ROW, LOOP_NROWS, LOOP_VIRTUAL, LOOP_NVIRTUAL = range(7)
+LOOP_ACTIVE, LOOP_HOLONOMIC = 7, 8  # is it switched on; how many of its rows, the first ones, are holonomic
 LOOP_F = 28
 LOOP_POSE_A, LOOP_POSE_B, LOOP_PITCH = 0, 12, 24  # frames A and B in their links, axes folded into z (or x, y)
 
@@ -145,7 +146,8 @@ def _loops(model, tree):
     for loop, numbers, record in zip(model.loops, ints, floats):
         links = tree.body_links[loop.parent], tree.body_links[loop.child]
         n_rows, n_virtual = len(LOOP_ROWS[loop.kind]), cut_kind(loop.kind).nv
-        numbers[: LOOP_NVIRTUAL + 1] = *links, LOOP_KINDS.index(loop.kind), row, n_rows, virtual, n_virtual
+        numbers[: LOOP_HOLONOMIC + 1] = (
+            *links, LOOP_KINDS.index(loop.kind), row, n_rows, virtual, n_virtual, 1, n_rows)
         folding = rotation_pose(joint_basis(loop.axes))
         frame_a = tree.body_poses[loop.parent] @ loop.parent_placement @ folding
         frame_b = tree.body_poses[loop.child] @ loop.child_placement @ folding
