@@ -100,14 +100,14 @@ class Unpacked:
         self.links = ints[ints[7] :][: 8 * n].reshape(n, 8)
         self.dofs = ints[ints[8] :][: 4 * nv].reshape(nv, 4)
         self.bodies = ints[ints[9] :][: 2 * bodies].reshape(bodies, 2)
-        self.loops = ints[ints[10] :][: 8 * loops].reshape(loops, 8)
+        self.loops = ints[ints[10] :][: 18 * loops].reshape(loops, 18)
         self.link_floats = floats[ints[11] :][: 24 * n].reshape(n, 24)
         self.dof_floats = floats[ints[12] :][: 4 * nv].reshape(nv, 4)
         self.rest = floats[ints[13] :][:nq]
         self.body_floats = floats[ints[14] :][: 12 * bodies].reshape(bodies, 12)
-        self.loop_floats = floats[ints[15] :][: 28 * loops].reshape(loops, 28)
-        self.int_size = ints[10] + 8 * loops
-        self.float_size = ints[15] + 28 * loops
+        self.loop_floats = floats[ints[15] :][: 91 * loops].reshape(loops, 91)
+        self.int_size = ints[10] + 18 * loops
+        self.float_size = ints[15] + 91 * loops
 
     def link_poses(self, q):
         """World pose of every link."""

@@ -193,3 +193,48 @@ def test_errors_name_file_table_and_key(tmp_path, old, new, words):
 def test_no_file(tmp_path):
     with pytest.raises(ModelError, match="nowhere.toml: cannot be read"):
         load_toml(tmp_path / "nowhere.toml")
+
+
+def test_constraints_survive_a_round_trip(tmp_path):
+    """Every kind of constraint, every parameter, and switches."""
+    builder = Builder("all of them")
+    for name in ("a", "b"):
+        builder.body(name, mass=1.0, inertia=(0.1, 0.2, 0.25))
+    builder.joint("base", "planar", "ground", "a")
+    builder.joint("arm", "revolute", "a", "b")
+    here, there = (0.1, 0.2, 0.3), placement(rpy=(0.1, 0.2, 0.3))
+    for k, (kind, more) in enumerate([
+        ("distance", {"length": 0.7}), ("on_sphere", {"radius": 0.7}), ("on_plane", {"axis": (0.0, 0.6, 0.8)}),
+        ("on_cylinder", {"radius": 0.4}), ("on_circle", {"radius": 0.4, "axis": (1.0, 0.0, 0.0)}),
+        ("knife_edge", {"child_axis": (0.0, 1.0, 0.0)}),
+        ("disk_on_plane", {"radius": 0.3, "child_axis": (0.0, 1.0, 0.0), "rolling": False}),
+        ("sphere_on_plane", {"radius": 0.3}),
+        ("sphere_on_sphere", {"radius": 0.2, "parent_radius": 0.5, "inside": True}),
+    ]):
+        builder.constraint(f"c{k}", kind, "a", "b", here, there, active=k % 2 == 0, **more)
+    builder.constraint("gear", "coupling", coefficients={"base.x": 2.0, "arm": -0.5}, offset=0.25)
+    builder.loop("stop", "weld", "b", "ground", active=False)
+    robot = builder.build()
+    save_toml(robot, tmp_path / "all.toml")
+    again = load_toml(tmp_path / "all.toml")
+    assert again.active == robot.active and again.row_names == robot.row_names and "stop" not in again.active
+    np.testing.assert_array_equal(again.ints, robot.ints)
+    np.testing.assert_allclose(again.floats, robot.floats, atol=1e-15)
+
+
+@pytest.mark.parametrize("table, message", [
+    ('kind = "distance"\nparent = "ground"\nchild = "rod"', "missing 'length'"),
+    ('kind = "distance"\nparent = "ground"\nchild = "rid"\nlength = 1.0', "rid"),
+    ('kind = "distance"\nparent = "ground"\nchild = "rod"\nlength = -1.0', "must be positive"),
+    ('kind = "on_plane"\nparent = "ground"\nchild = "rod"\nradius = 1.0', "has none"),
+    ('kind = "on_plan"\nparent = "ground"\nchild = "rod"', "on_plane"),
+    ('kind = "coupling"\ncoefficients = { pivot = 1.0, pivat = 2.0 }', "pivat"),
+    ('kind = "on_plane"\nparent = "ground"\nchild = "rod"\nactive = 1', "true or false"),
+])
+def test_a_wrong_constraint_is_named(tmp_path, table, message):
+    path = tmp_path / "rod.toml"
+    path.write_text('name = "p"\n[bodies.rod]\nmass = 1.0\ninertia = [1, 1, 1]\n[joints.pivot]\nkind = "revolute"\n'
+                    f'parent = "ground"\nchild = "rod"\n[constraints.tie]\n{table}\n')
+    with pytest.raises(ModelError, match=message) as raised:
+        load_toml(path)
+    assert "tie" in str(raised.value)

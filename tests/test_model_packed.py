@@ -195,7 +195,7 @@ def test_cut_frames_are_folded_alike(kind):
     bodies, links = packed.body_poses(q), [*packed.link_poses(q), np.eye(4)]
     folding = robot.loop_folding[1]
 
-    a, b, code, row, rows, virtual, n_virtual, _ = packed.loops[1]
+    a, b, code, row, rows, virtual, n_virtual = packed.loops[1][:7]
     record = packed.loop_floats[1]
     for link, numbers, body, placement in (
         (a, record[:12], "body2", placements[0]), (b, record[12:24], "body1", placements[1]),

@@ -5,11 +5,13 @@ from liedyn.constraints.loops import (
     closure_error,
     constraint_bias,
     constraint_jacobian,
+    velocity_error,
     virtual_coordinates,
     virtual_jacobian,
 )
 
 __all__ = [
-    "close", "closure_error", "complete_velocity", "constraint_bias", "constraint_jacobian", "virtual_coordinates",
+    "close", "closure_error", "complete_velocity", "constraint_bias", "constraint_jacobian", "velocity_error",
+    "virtual_coordinates",
     "virtual_jacobian",
 ]

@@ -18,34 +18,14 @@ import math
 
 import numpy as np
 
-from liedyn.jit import inline, kernel
+from liedyn.constraints.records import (
+    CYLINDRICAL, HELICAL, INLINE, PLANAR, PRISMATIC, REVOLUTE, SPHERICAL, TRANSLATIONAL, UNIVERSAL, is_active, is_cut,
+    loop_count, loop_frames, loop_kind, loop_pitch, loop_rows, loop_virtuals,
+)
+from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.algebra import compose
 from liedyn.lie.exponential import inverse, log
-from liedyn.lie.lanes import SCALAR, sincos
-from liedyn.model.kinds import LOOP_KINDS
-from liedyn.model.packed import (
-    LOOP_F,
-    LOOP_FLOATS_AT,
-    LOOP_I,
-    LOOP_KIND,
-    LOOP_LINK_A,
-    LOOP_LINK_B,
-    LOOP_NROWS,
-    LOOP_NVIRTUAL,
-    LOOP_PITCH,
-    LOOP_POSE_A,
-    LOOP_POSE_B,
-    LOOP_ROW,
-    LOOP_VIRTUAL,
-    LOOPS_AT,
-    N_LOOPS,
-)
-from liedyn.tree.kinematics import world_pose
-from liedyn.tree.records import constant_pose
-
-FIXED, REVOLUTE, PRISMATIC, HELICAL, CYLINDRICAL, UNIVERSAL, PLANAR, SPHERICAL, TRANSLATIONAL, INLINE = range(10)
-assert LOOP_KINDS == ("fixed", "revolute", "prismatic", "helical", "cylindrical", "universal", "planar", "spherical",
-                      "translational", "inline")
+from liedyn.lie.lanes import sincos
 
 # Twist components (0-2 angular, 3-5 linear) in the cut frame, by kind: forbidden ones, then virtual velocities
 FORBIDDEN = np.array([
@@ -55,56 +35,6 @@ VIRTUAL = np.array([
     [9, 9, 9], [2, 9, 9], [5, 9, 9], [2, 9, 9], [2, 5, 9], [0, 1, 9], [3, 4, 2], [0, 1, 2], [3, 4, 5], [5, 9, 9]])
 
 _IDENTITY = ((1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0), (0.0, 0.0, 0.0))
-
-
-@inline
-def loop_count(ints):
-    return ints[N_LOOPS]
-
-
-@inline
-def loop_kind(ints, l):
-    return ints[ints[LOOPS_AT] + LOOP_I * l + LOOP_KIND]
-
-
-@inline
-def loop_links(ints, l):
-    """Links a and b, -1 for the ground."""
-    k = ints[LOOPS_AT] + LOOP_I * l
-    return ints[k + LOOP_LINK_A], ints[k + LOOP_LINK_B]
-
-
-@inline
-def loop_rows(ints, l):
-    """First row and number of rows of a loop."""
-    k = ints[LOOPS_AT] + LOOP_I * l
-    return ints[k + LOOP_ROW], ints[k + LOOP_NROWS]
-
-
-@inline
-def loop_virtuals(ints, l):
-    """First virtual velocity and number of them."""
-    k = ints[LOOPS_AT] + LOOP_I * l
-    return ints[k + LOOP_VIRTUAL], ints[k + LOOP_NVIRTUAL]
-
-
-@inline
-def loop_pitch(ints, floats, l):
-    return floats[ints[LOOP_FLOATS_AT] + LOOP_F * l + LOOP_PITCH]
-
-
-@inline
-def loop_frames(ints, floats, work, l):
-    """World poses of frames A and B; needs `world_positions`."""
-    k = ints[LOOP_FLOATS_AT] + LOOP_F * l
-    A = constant_pose(SCALAR, floats, k + LOOP_POSE_A)
-    B = constant_pose(SCALAR, floats, k + LOOP_POSE_B)
-    a, b = loop_links(ints, l)
-    if a >= 0:
-        A = compose(world_pose(SCALAR, work, a), A)
-    if b >= 0:
-        B = compose(world_pose(SCALAR, work, b), B)
-    return A, B
 
 
 @inline
@@ -168,18 +98,6 @@ def cut_frames(kind, pitch, A, B):
 
 
 @inline
-def follows_b(kind, virtual, component):
-    """Does this component of the relative twist move the cut frame along (against link a)?"""
-    if kind == UNIVERSAL:
-        return component == 0
-    if kind == PLANAR:
-        return component == 3 or component == 4
-    if kind == INLINE:
-        return component == 5
-    return kind == SPHERICAL and virtual
-
-
-@inline
 def _residual(kind, pitch, T):
     """log E as six numbers, the helical row combined."""
     f1, f2 = joint_motion(kind, pitch, T)[1:]
@@ -188,22 +106,25 @@ def _residual(kind, pitch, T):
     return (w[0], w[1], w[2], v[0], v[1], last)
 
 
-@kernel
+@kernel_in_place
 def closure_kernel(ints, floats, work, residual):
-    """The m residuals of all loops; needs `world_positions`."""
+    """Fills the residuals of all active cut joints; needs `world_positions`."""
     for l in range(loop_count(ints)):
-        A, B = loop_frames(ints, floats, work, l)
-        kind = loop_kind(ints, l)
-        e = _residual(kind, loop_pitch(ints, floats, l), compose(inverse(A), B))
-        row, count = loop_rows(ints, l)
-        for r in range(count):
-            residual[row + r] = e[FORBIDDEN[kind, r]]
+        if is_cut(ints, l) and is_active(ints, l):
+            A, B = loop_frames(ints, floats, work, l)
+            kind = loop_kind(ints, l)
+            e = _residual(kind, loop_pitch(ints, floats, l), compose(inverse(A), B))
+            row, count = loop_rows(ints, l)
+            for r in range(count):
+                residual[row + r] = e[FORBIDDEN[kind, r]]
 
 
-@kernel
+@kernel_in_place
 def virtual_kernel(ints, floats, work, z):
     """Virtual coordinates of all loops, one number per virtual velocity; a ball shows the log of its rotation."""
     for l in range(loop_count(ints)):
+        if not is_cut(ints, l):
+            continue
         A, B = loop_frames(ints, floats, work, l)
         kind = loop_kind(ints, l)
         T = compose(inverse(A), B)

@@ -2,8 +2,10 @@
 import numpy as np
 
 from liedyn.boundary import states
-from liedyn.constraints.cut_joints import closure_kernel, virtual_kernel
-from liedyn.constraints.cut_rows import cut_bias_kernel, cut_derivatives_kernel, cut_jacobian_kernel
+from liedyn.constraints.cut_joints import virtual_kernel
+from liedyn.constraints.rows import (
+    bias_rows, derivative_rows, force_derivative_rows, jacobian_rows, reader_rows, residual_rows, velocity_rows,
+)
 from liedyn.dense import independent_rows
 from liedyn.jit import kernel
 from liedyn.lie.lanes import SCALAR
@@ -17,7 +19,7 @@ def closure_states(ints, floats, q, residual, virtual):
     work = np.empty(world_size(ints))
     for b in range(q.shape[0]):
         world_positions(SCALAR, ints, floats, q[b], work)
-        closure_kernel(ints, floats, work, residual[b])
+        residual_rows(ints, floats, q[b], work, residual[b])
         virtual_kernel(ints, floats, work, virtual[b])
 
 
@@ -27,8 +29,8 @@ def jacobian_states(ints, floats, q, G, E):
     work = np.empty(world_size(ints))
     for b in range(q.shape[0]):
         world_positions(SCALAR, ints, floats, q[b], work)
-        cut_jacobian_kernel(ints, floats, work, False, G[b])
-        cut_jacobian_kernel(ints, floats, work, True, E[b])
+        jacobian_rows(ints, floats, q[b], work, G[b])
+        reader_rows(ints, floats, work, E[b])
 
 
 @kernel
@@ -39,9 +41,33 @@ def bias_states(ints, floats, q, v, gamma):
         world_positions(SCALAR, ints, floats, q[b], work)
         world_velocities(SCALAR, ints, v[b], work)
         world_accelerations(SCALAR, ints, floats, v[b], zero, work)
-        cut_bias_kernel(ints, floats, work, False, gamma[b])
+        bias_rows(ints, floats, q[b], v[b], work, gamma[b])
         for k in range(gamma.shape[1]):
             gamma[b, k] = -gamma[b, k]
+
+
+@kernel
+def velocity_states(ints, floats, q, v, psi):
+    """psi = G v - b of each row."""
+    work = np.empty(world_size(ints))
+    for b in range(q.shape[0]):
+        world_positions(SCALAR, ints, floats, q[b], work)
+        world_velocities(SCALAR, ints, v[b], work)
+        velocity_rows(ints, floats, q[b], v[b], work, psi[b])
+
+
+@kernel
+def all_derivatives(ints, floats, q, v, a, lam):
+    """dpsi/dq, dphi/dq, dphi/dv (m, nv) and d(G^T lam)/dq (nv, nv) of one state."""
+    m, n = lam.size, v.size
+    work = np.empty(world_size(ints))
+    psi_q, phi_q, phi_v, force_q = np.empty((m, n)), np.empty((m, n)), np.empty((m, n)), np.zeros((n, n))
+    world_positions(SCALAR, ints, floats, q, work)
+    world_velocities(SCALAR, ints, v, work)
+    world_accelerations(SCALAR, ints, floats, v, a, work)
+    derivative_rows(ints, floats, q, v, a, work, psi_q, phi_q, phi_v)
+    force_derivative_rows(ints, floats, q, work, lam, force_q)
+    return psi_q, phi_q, phi_v, force_q
 
 
 @kernel
@@ -51,7 +77,7 @@ def velocity_derivative_kernel(ints, floats, q, v, psi_q):
     world_positions(SCALAR, ints, floats, q, work)
     world_velocities(SCALAR, ints, v, work)
     world_accelerations(SCALAR, ints, floats, v, v, work)
-    cut_derivatives_kernel(ints, floats, work, False, psi_q, ignored[0], ignored[1])
+    derivative_rows(ints, floats, q, v, v, work, psi_q, ignored[0], ignored[1])
 
 
 def _closure(robot, q):
@@ -134,6 +160,46 @@ def virtual_coordinates(robot, q):
     {'pin': -2.094395}
     """
     return _closure(robot, q)[1]
+
+
+def velocity_error(robot, q, v):
+    """How far a velocity is from what the constraints allow.
+
+    Parameters
+    ----------
+    robot : Robot
+        At the time of ``robot.at(t)``, where constraints move.
+    q : array_like, shape (..., nq)
+        Configuration [rad, m; quaternions (x, y, z, w)].
+    v : array_like, shape (..., nv)
+        Velocity [rad/s, m/s].
+
+    Returns
+    -------
+    psi : ndarray, shape (..., m)
+        ``G v - b`` [rad/s, m/s], rows as in ``robot.row_names``: for holonomic rows the rate of `closure_error`, for
+        rolling the velocity of slip. Zero on the manifold.
+
+    Raises
+    ------
+    InputError
+        A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
+
+    Notes
+    -----
+    ``A(q) qdot = b(q, t)`` of Yun and Sarkar 1998, eq. 4 to 6.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> five_bar = ld.load("five_bar")
+    >>> ld.constraints.velocity_error(five_bar, five_bar.home, [0.0] * 4).shape
+    (5,)
+    """
+    lead, q, v = states(robot, q=q, v=v)
+    psi = np.empty((len(q), int(robot.ints[N_ROWS])))
+    velocity_states(robot.ints, robot.floats, q, v, psi)
+    return psi.reshape(lead + psi.shape[1:])
 
 
 def constraint_jacobian(robot, q):

@@ -1,7 +1,7 @@
 """The rows of all constraints of a robot: one set of kernels, whatever the kinds.
 
     residual        g(q, t)                          of the holonomic rows, zero in the others
-    Jacobian        G(q)
+    Jacobian        G(q, t)
     velocity        psi = G v - b(q, t)              zero on the manifold
     bias            phi_0 = Gdot v - bdot            G a + phi_0 = phi = 0
     derivatives     dpsi/dq, dphi/dq, dphi/dv        at the actual v and a
@@ -10,55 +10,101 @@
 A constraint that is switched off keeps its rows, and they are zero: nothing changes its shape when constraints are
 switched, and ranks, minimum-norm multipliers and derivatives come out right by themselves.
 """
-
-from liedyn.constraints.cut_joints import closure_kernel, loop_count
+from liedyn.constraints.contacts import (
+    contact_bias_kernel, contact_derivatives_kernel, contact_force_derivative_kernel, contact_jacobian_kernel,
+    contact_residual_kernel, contact_velocity_kernel,
+)
+from liedyn.constraints.couplings import coupling_jacobian_kernel, coupling_residual_kernel, coupling_velocity_kernel
+from liedyn.constraints.custom import (
+    custom_bias_kernel, custom_derivatives_kernel, custom_force_derivative_kernel, custom_jacobian_kernel,
+    custom_residual_kernel, custom_velocity_kernel,
+)
+from liedyn.constraints.cut_joints import closure_kernel
 from liedyn.constraints.cut_rows import (
     cut_bias_kernel, cut_derivatives_kernel, cut_force_derivative_kernel, cut_jacobian_kernel, cut_velocity_kernel,
 )
-from liedyn.jit import kernel
-from liedyn.model.packed import LOOP_HOLONOMIC, LOOP_I, LOOP_NROWS, LOOP_ROW, LOOPS_AT
+from liedyn.constraints.records import holonomic_count, loop_count, loop_rows
+from liedyn.jit import kernel_in_place
 
 
-@kernel
+@kernel_in_place
 def holonomic_rows(ints, mask):
     """mask[row] = 1 for rows with a residual, 0 for rows on velocities only; inactive rows count as they would."""
     for l in range(loop_count(ints)):
-        k = ints[LOOPS_AT] + LOOP_I * l
-        for r in range(ints[k + LOOP_NROWS]):
-            mask[ints[k + LOOP_ROW] + r] = 1 if r < ints[k + LOOP_HOLONOMIC] else 0
+        first, count = loop_rows(ints, l)
+        for r in range(count):
+            mask[first + r] = 1 if r < holonomic_count(ints, l) else 0
 
 
-@kernel
+@kernel_in_place
 def residual_rows(ints, floats, q, work, g):
     """g (m); needs `world_positions`."""
+    g[:] = 0.0
     closure_kernel(ints, floats, work, g)
+    contact_residual_kernel(ints, floats, work, g)
+    coupling_residual_kernel(ints, floats, q, g)
+    custom_residual_kernel(ints, floats, q, g)
 
 
-@kernel
+@kernel_in_place
 def jacobian_rows(ints, floats, q, work, G):
     """G (m, nv); needs `world_positions`."""
+    G[:] = 0.0
     cut_jacobian_kernel(ints, floats, work, False, G)
+    contact_jacobian_kernel(ints, floats, work, G)
+    coupling_jacobian_kernel(ints, floats, G)
+    custom_jacobian_kernel(ints, floats, q, G)
 
 
-@kernel
+@kernel_in_place
 def velocity_rows(ints, floats, q, v, work, psi):
     """psi (m) = G v - b; needs `world_velocities`."""
+    psi[:] = 0.0
     cut_velocity_kernel(ints, floats, work, False, psi)
+    contact_velocity_kernel(ints, floats, work, psi)
+    coupling_velocity_kernel(ints, floats, v, psi)
+    custom_velocity_kernel(ints, floats, q, v, psi)
 
 
-@kernel
+@kernel_in_place
 def bias_rows(ints, floats, q, v, work, phi):
-    """phi (m) at the accelerations in `work`; after `world_accelerations` with a = 0 it is phi_0."""
+    """phi_0 (m); needs `world_accelerations` with a = 0."""
+    phi[:] = 0.0
     cut_bias_kernel(ints, floats, work, False, phi)
+    contact_bias_kernel(ints, floats, work, phi)
+    custom_bias_kernel(ints, floats, q, v, phi)
 
 
-@kernel
+@kernel_in_place
 def derivative_rows(ints, floats, q, v, a, work, psi_q, phi_q, phi_v):
     """dpsi/dq, dphi/dq, dphi/dv (m, nv); needs positions, velocities, and accelerations at a in `work`."""
+    psi_q[:] = 0.0
+    phi_q[:] = 0.0
+    phi_v[:] = 0.0
     cut_derivatives_kernel(ints, floats, work, False, psi_q, phi_q, phi_v)
+    contact_derivatives_kernel(ints, floats, work, psi_q, phi_q, phi_v)
+    custom_derivatives_kernel(ints, floats, q, v, a, psi_q, phi_q, phi_v)
 
 
-@kernel
+@kernel_in_place
 def force_derivative_rows(ints, floats, q, work, lam, D):
     """D += d(G^T lambda)/dq (nv, nv); needs `world_positions`."""
     cut_force_derivative_kernel(ints, floats, work, lam, D)
+    contact_force_derivative_kernel(ints, floats, work, lam, D)
+    custom_force_derivative_kernel(ints, floats, q, lam, D)
+
+
+@kernel_in_place
+def reader_rows(ints, floats, work, E):
+    """E (nz, nv), the rows that read the virtual velocities of the cut joints; needs `world_positions`."""
+    E[:] = 0.0
+    cut_jacobian_kernel(ints, floats, work, True, E)
+
+
+@kernel_in_place
+def reader_derivatives(ints, floats, work, rho_q, rho_dot_q, rho_dot_v):
+    """Derivatives of virtual velocities by q, and of virtual accelerations by q and v, each (nz, nv)."""
+    rho_q[:] = 0.0
+    rho_dot_q[:] = 0.0
+    rho_dot_v[:] = 0.0
+    cut_derivatives_kernel(ints, floats, work, True, rho_q, rho_dot_q, rho_dot_v)

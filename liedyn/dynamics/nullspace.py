@@ -12,7 +12,8 @@ Redundant rows change nothing but the multipliers, which are the minimum-norm on
 """
 import numpy as np
 
-from liedyn.constraints.cut_rows import cut_bias_kernel, cut_jacobian_kernel
+from liedyn.constraints.cut_rows import cut_bias_kernel
+from liedyn.constraints.rows import bias_rows, jacobian_rows, reader_rows
 from liedyn.dense import independent_rows, inverse, product, solve_positive, transposed_product
 from liedyn.jit import kernel
 from liedyn.lie.lanes import SCALAR
@@ -93,10 +94,10 @@ def nullspace_kernel(ints, floats, q, v, tau, f_ext, R_constant, virtual, tolera
     world_velocities(SCALAR, ints, v, work)
     world_accelerations(SCALAR, ints, floats, v, zero, work)
     G, E, gamma, rho = np.empty((m, n)), np.empty((nz, n)), np.empty((m, 1)), np.empty((nz, 1))
-    cut_jacobian_kernel(ints, floats, work, False, G)
-    cut_jacobian_kernel(ints, floats, work, True, E)
-    cut_bias_kernel(ints, floats, work, False, gamma[:, 0])
-    cut_bias_kernel(ints, floats, work, True, rho[:, 0])
+    jacobian_rows(ints, floats, q, work, G)
+    reader_rows(ints, floats, work, E)
+    bias_rows(ints, floats, q, v, work, gamma.reshape(m))
+    cut_bias_kernel(ints, floats, work, True, rho.reshape(nz))
     order, pivots = np.empty(m, np.int64), np.empty(m)
     a, lam, Z_inverse, w_dot = np.zeros(n), np.zeros(m), np.zeros((n, n)), np.zeros((p, 1))
     rank = independent_rows(G, tolerance, order, pivots)

@@ -35,9 +35,10 @@ import numpy as np
 from liedyn.errors import ModelError, errors_at, suggestion
 from liedyn.model import Builder, placement
 from liedyn.model.frames import rpy_from_rotation
-from liedyn.model.kinds import JOINT_KINDS, cut_kind, neutral
+from liedyn.model.kinds import CONSTRAINT_KINDS, JOINT_KINDS, cut_kind, neutral
 
-_SECTIONS = {"bodies": Builder.body, "joints": Builder.joint, "loops": Builder.loop, "actuators": Builder.actuator}
+_SECTIONS = {"bodies": Builder.body, "joints": Builder.joint, "loops": Builder.loop, "constraints": Builder.constraint,
+             "actuators": Builder.actuator}
 
 
 def load_toml(path):
@@ -150,7 +151,13 @@ def _symmetric(xx, yy, zz, xy=0.0, xz=0.0, yz=0.0):
     return [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]
 
 
+def _read_coefficients(key, value):
+    """Coefficients by coordinate name; a dotted name may be written without quotes."""
+    return dict(_flat(as_table(value)))
+
+
 _READERS = {
+    "coefficients": _read_coefficients,
     "placement": _read_placement,
     "parent_placement": _read_placement,
     "child_placement": _read_placement,
@@ -194,6 +201,7 @@ def _document(model):
         ("bodies", model.bodies, _body),
         ("joints", model.joints, _joint),
         ("loops", model.loops, _loop),
+        ("constraints", model.constraints, _constraint),
         ("actuators", model.actuators, _actuator),
     ):
         parts += [f"[{section}.{_key(thing.name)}]\n{_lines(entries(thing))}" for thing in things]
@@ -231,7 +239,40 @@ def _loop(loop):
     entries = {"kind": loop.kind, "parent": loop.parent, "child": loop.child}
     entries |= _placement("parent_placement", loop.parent_placement)
     entries |= _placement("child_placement", loop.child_placement)
-    return entries | _axes(cut_kind(loop.kind), loop)
+    return entries | _axes(cut_kind(loop.kind), loop) | _state(loop)
+
+
+def _state(each):
+    """What loops and constraints have in common; functions of time have no place in a file."""
+    if each.target is not None:
+        raise ModelError(f"constraint {each.name!r}, target: a function cannot be written to a file")
+    return {} if each.active else {"active": False}
+
+
+def _constraint(constraint):
+    kind = constraint.kind
+    if kind == "custom":
+        raise ModelError(f"constraint {constraint.name!r}: functions cannot be written to a file")
+    if kind == "coupling":
+        offset = {"offset": constraint.offset} if constraint.offset else {}
+        return {"kind": kind, "coefficients": constraint.coefficients} | offset | _state(constraint)
+    form = CONSTRAINT_KINDS[kind]
+    entries = {"kind": kind, "parent": constraint.parent, "child": constraint.child}
+    entries |= _placement("parent_placement", constraint.parent_placement)
+    entries |= _placement("child_placement", constraint.child_placement)
+    if "axis" in form.takes and not np.array_equal(constraint.axis, [0.0, 0.0, 1.0]):
+        entries["axis"] = constraint.axis.tolist()
+    if "child_axis" in form.needs:
+        entries["child_axis"] = constraint.child_axis.tolist()
+    if "length" in form.needs:
+        entries["length"] = constraint.length
+    if "radius" in form.needs:
+        entries["radius"] = abs(constraint.radius) or constraint.length
+    if "parent_radius" in form.needs:
+        entries["parent_radius"] = constraint.length
+    if "rolling" in form.takes and constraint.rows != form.rows:
+        entries["rolling"] = False
+    return entries | ({"inside": True} if constraint.radius < 0.0 else {}) | _state(constraint)
 
 
 def _actuator(actuator):
@@ -268,6 +309,8 @@ def _key(name):
 
 
 def _value(value):
+    if isinstance(value, bool):
+        return "true" if value else "false"
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)
     if isinstance(value, list):

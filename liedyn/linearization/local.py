@@ -17,8 +17,8 @@ or free joint is among the coordinates (its tangent turns with it), A12 = 1, B1 
 """
 import numpy as np
 
-from liedyn.constraints.cut_joints import SPHERICAL, loop_count, loop_kind, loop_virtuals
-from liedyn.constraints.cut_rows import cut_derivatives_kernel, cut_force_derivative_kernel
+from liedyn.constraints.records import SPHERICAL, loop_count, loop_kind, loop_virtuals
+from liedyn.constraints.rows import derivative_rows, force_derivative_rows, reader_derivatives
 from liedyn.dense import product, solve_positive, transposed_product
 from liedyn.dynamics.nullspace import OK, nullspace_kernel, right_hand_side
 from liedyn.jit import kernel
@@ -98,9 +98,9 @@ def linearize_kernel(ints, floats, q, v, tau, f_ext, R_constant, virtual, actuat
     world_velocities(SCALAR, ints, v, work)
     world_accelerations(SCALAR, ints, floats, v, a, work)
     composite_derivatives(SCALAR, ints, floats, q, f_ext, work, ignored, ID_q, ID_v, M)
-    cut_force_derivative_kernel(ints, floats, work, lam, ID_q)
-    cut_derivatives_kernel(ints, floats, work, False, of_rows[0], of_rows[1], of_rows[2])
-    cut_derivatives_kernel(ints, floats, work, True, of_virtual[0], of_virtual[1], of_virtual[2])
+    force_derivative_rows(ints, floats, q, work, lam, ID_q)
+    derivative_rows(ints, floats, q, v, a, work, of_rows[0], of_rows[1], of_rows[2])
+    reader_derivatives(ints, floats, work, of_virtual[0], of_virtual[1], of_virtual[2])
 
     N = np.ascontiguousarray(Z_inverse[:, rank:])
     known, rates, more = np.empty((n, p)), np.empty((m, p)), np.empty((m, p))

@@ -4,8 +4,8 @@ import numpy as np
 
 from liedyn.errors import ModelError
 from liedyn.model import validation
-from liedyn.model.description import Actuator, Body, Joint, Loop, Model
-from liedyn.model.kinds import JOINT_KINDS, LOOP_KINDS, cut_kind, neutral
+from liedyn.model.description import Actuator, Body, Constraint, Joint, Loop, Model
+from liedyn.model.kinds import CONSTRAINT_KINDS, JOINT_KINDS, LOOP_KINDS, cut_kind, neutral
 from liedyn.model.robot import build
 
 
@@ -49,7 +49,7 @@ class Builder:
         self._outputs = _names(owner, "outputs", outputs)
         self._description = _prose(owner, "description", description)
         self._source = _prose(owner, "source", source)
-        self._bodies, self._joints, self._loops, self._actuators = [], [], [], []
+        self._bodies, self._joints, self._loops, self._constraints, self._actuators = [], [], [], [], []
 
     def body(self, name, mass=0.0, com=(0.0, 0.0, 0.0), inertia=(0.0, 0.0, 0.0)):
         """Declare a body; without numbers it is massless.
@@ -134,6 +134,7 @@ class Builder:
 
     def loop(
         self, name, kind, parent, child, parent_placement=None, child_placement=None, axis=None, axis2=None, pitch=None,
+        active=True, target=None,
     ):
         """Declare a cut joint, which closes a loop between two bodies.
 
@@ -141,20 +142,28 @@ class Builder:
         ----------
         name : str
         kind : str
-            Any joint kind but free, or ``"inline"``: the origin of frame B stays on the line along `axis` through the
-            origin of frame A, which is how a pin closes a loop of a planar mechanism with two rows.
+            Any joint kind but free; ``"weld"``, the same as fixed; or ``"inline"``: the origin of frame B stays on the
+            line along `axis` through the origin of frame A, which is how a pin closes a loop of a planar mechanism with
+            two rows.
         parent, child : str
             Names of bodies; either may be ``"ground"``.
         parent_placement, child_placement : array_like, shape (4, 4) or (3,), optional
             Frame A in the parent, frame B in the child; the motion A^-1 B is that of the joint kind.
         axis, axis2, pitch
             As for :meth:`joint`, in the cut frames.
+        active : bool
+            Switched on at first? See :meth:`Robot.switched`.
+        target : callable, optional
+            Moves frame A relative to `parent_placement`, a function of time (Python, or compiled by Numba): returns
+            position, velocity and acceleration (x, xd, xdd), 3 numbers each in the axes of `parent_placement` [m], or
+            a pose (4, 4), a twist (6,) and its rate (6,), body-fixed in the moving frame.
 
         Raises
         ------
         ModelError
             An unknown kind, or a value that does not fit it.
         """
+        kind = "fixed" if kind == "weld" else kind
         owner = f"loop {validation.text('loop', 'name', name)!r}"
         if kind == "free":
             raise ModelError(f"{owner}, kind: a free loop constrains nothing")
@@ -165,7 +174,164 @@ class Builder:
             child_placement=validation.pose(owner, "child_placement", child_placement),
             axes=validation.axes(owner, kind, form, (axis, axis2)),
             pitch=validation.pitch(owner, kind, pitch),
+            active=validation.flag(owner, "active", active),
+            target=target,
         ))
+
+    def constraint(
+        self, name, kind, parent=None, child=None, parent_placement=None, child_placement=None, axis=None,
+        child_axis=None, length=None, radius=None, parent_radius=None, rolling=None, inside=None, coefficients=None,
+        offset=0.0, active=True, target=None,
+    ):
+        """Declare a constraint that is no cut joint: between a frame A on the parent and a frame B on the child.
+
+        Parameters
+        ----------
+        name : str
+        kind : str
+            distance (a rod of `length` between the origins), on_sphere, on_plane, on_cylinder, on_circle (the origin of
+            B stays on a surface or curve of the parent: of `radius`, with `axis`), knife_edge (the origin of B does not
+            slip along `child_axis`), disk_on_plane (a disk of `radius` with axle `child_axis`), sphere_on_plane (of
+            `radius`), sphere_on_sphere (of `radius` on one of `parent_radius`, or inside it), coupling (gear, rack: the
+            sum of `coefficients` times coordinates is `offset`).
+        parent, child : str, optional
+            Names of bodies; either may be ``"ground"``. A coupling has none.
+        parent_placement, child_placement : array_like, shape (4, 4) or (3,), optional
+            Frame A in the parent, frame B in the child.
+        axis : array_like, shape (3,), optional
+            Normal of a plane, axis of a cylinder or circle, in frame A; default z.
+        child_axis : array_like, shape (3,), optional
+            In frame B.
+        length : float
+            Of a rod [m].
+        radius, parent_radius : float
+            [m]
+        rolling : bool
+            Disks and spheres: roll without slip (the default), or slide without friction.
+        inside : bool
+            Sphere inside a sphere.
+        coefficients : dict
+            Coefficient by name of a coordinate with one degree of freedom: ``{"wheel": 1.0, "rack": -20.0}``.
+        offset : float
+            Value of a coupling's sum.
+        active : bool
+            Switched on at first? See :meth:`Robot.switched`.
+        target : callable, optional
+            Moves frame A, as for :meth:`loop`.
+
+        Raises
+        ------
+        ModelError
+            An unknown kind, a parameter that is missing or that the kind does not have, or a value that does not fit.
+        """
+        owner = f"constraint {validation.text('constraint', 'name', name)!r}"
+        validation.choice(owner, "kind", kind, [k for k in (*CONSTRAINT_KINDS, "on_sphere") if k != "custom"])
+        if kind == "on_sphere":
+            kind, length, radius = "distance", radius, None
+            validation.given(owner, "radius", length)
+        form = CONSTRAINT_KINDS[kind]
+        values = {"axis": axis, "child_axis": child_axis, "length": length, "radius": radius,
+                  "parent_radius": parent_radius, "rolling": rolling, "inside": inside}
+        validation.parameters(owner, kind, form, values)
+        if kind == "coupling":
+            self._constraints.append(Constraint(
+                name, kind, rows=form.rows, holonomic=1, active=validation.flag(owner, "active", active),
+                coefficients=validation.coefficients(owner, coefficients),
+                offset=float(validation.numbers(owner, "offset", offset, ()))))
+            return
+        sizes = {key: validation.positive(owner, key, values[key]) for key in ("length", "radius", "parent_radius")}
+        rolls = rolling is None or validation.flag(owner, "rolling", rolling)
+        sign = -1.0 if inside and validation.flag(owner, "inside", inside) else 1.0
+        on_curve = kind in ("on_cylinder", "on_circle")
+        z = (0.0, 0.0, 1.0)
+        self._constraints.append(Constraint(
+            name, kind, validation.text(owner, "parent", parent), validation.text(owner, "child", child),
+            parent_placement=validation.pose(owner, "parent_placement", parent_placement),
+            child_placement=validation.pose(owner, "child_placement", child_placement),
+            axis=validation.unit(owner, "axis", z if axis is None else axis),
+            child_axis=validation.unit(owner, "child_axis", z if child_axis is None else child_axis),
+            length=sizes["radius"] if on_curve else sizes["length"] + sizes["parent_radius"],
+            radius=0.0 if on_curve else sign * sizes["radius"],
+            rows=form.rows if rolls or "rolling" not in form.takes else form.rows[:form.holonomic],
+            holonomic=form.holonomic,
+            active=validation.flag(owner, "active", active),
+            target=target,
+        ))
+
+    def custom(self, name, jacobian, bias, derivatives, force_derivative, residual=None, drift=None, rows=1,
+               active=True):
+        """Declare rows of your own: ``G(q, t) v + drift(q, t) = 0``, from functions and their derivatives.
+
+        Compiled functions (``@njit``) run inside the kernels at full speed; Python functions work and are slow. All
+        arrays are float64; derivatives by q are along the tangent. `liedyn.constraints.check_constraint` compares them
+        with differences; `liedyn.symbolic.constraint` writes them from a SymPy expression.
+
+        Parameters
+        ----------
+        name : str
+        jacobian : callable
+            ``(t, q) -> G``, shape (rows, nv).
+        bias : callable
+            ``(t, q, v) -> phi_0``, shape (rows,): rate of ``G v + drift`` along the motion at zero acceleration.
+        derivatives : callable
+            ``(t, q, v, a) -> (psi_q, phi_q, phi_v)``, each (rows, nv): of psi = G v + drift by q, and of
+            phi = G a + phi_0 by q and v.
+        force_derivative : callable
+            ``(t, q, lam) -> d(G^T lam)/dq``, shape (nv, nv).
+        residual : callable, optional
+            ``(t, q) -> g``, shape (rows,), with dg/dt = G v + drift: the rows are holonomic. Without it they are not.
+        drift : callable, optional
+            ``(t, q) -> (rows,)``; zero if left out.
+        rows : int
+            How many rows there are.
+        active : bool
+            Switched on at first? See :meth:`Robot.switched`.
+
+        Raises
+        ------
+        ModelError
+            Something is not a function, or a number of rows is not positive.
+        """
+        owner = f"constraint {validation.text('constraint', 'name', name)!r}"
+        functions = {"residual": residual, "jacobian": jacobian, "drift": drift, "bias": bias,
+                     "derivatives": derivatives, "force_derivative": force_derivative}
+        functions = {key: function for key, function in functions.items() if function is not None}
+        for key, function in functions.items():
+            if not callable(function):
+                raise ModelError(f"{owner}, {key}: expected a function, got {function!r}")
+        if isinstance(rows, bool) or not isinstance(rows, int | np.integer) or rows < 1:
+            raise ModelError(f"{owner}, rows: expected a positive whole number, got {rows!r}")
+        self._constraints.append(Constraint(
+            name, "custom", rows=tuple(f".row{k + 1}" for k in range(rows)), holonomic=rows if residual else 0,
+            functions=functions, active=validation.flag(owner, "active", active)))
+
+    @classmethod
+    def of(cls, robot):
+        """A builder that has declared all of an existing robot, to add to it.
+
+        Parameters
+        ----------
+        robot : Robot
+
+        Returns
+        -------
+        Builder
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> b = ld.Builder.of(ld.load("panda"))
+        >>> b.constraint("table", "on_plane", "ground", "hand", parent_placement=(0, 0, 0.3))
+        >>> b.build().constraint_names
+        ('table',)
+        """
+        model = robot.model
+        builder = cls(model.name, model.gravity, model.home, model.independent, model.outputs, model.description,
+                      model.source)
+        builder._bodies, builder._joints = list(model.bodies), list(model.joints)
+        builder._loops, builder._constraints = list(model.loops), list(model.constraints)
+        builder._actuators = list(model.actuators)
+        return builder
 
     def actuator(self, name, coordinate, gear=1.0):
         """Declare an input u: tau[coordinate] += gear * u. A robot without actuators is driven by all of tau.
@@ -202,7 +368,8 @@ class Builder:
         """
         return build(Model(
             self._name, self._gravity, tuple(self._bodies), tuple(self._joints), tuple(self._loops),
-            tuple(self._actuators), dict(self._home), self._independent, self._outputs, self._description, self._source,
+            tuple(self._actuators), dict(self._home), self._independent, self._outputs, tuple(self._constraints),
+            self._description, self._source,
         ))
 
 

@@ -1,4 +1,4 @@
-"""What a user declares about a robot: bodies, joints, cut joints (loops), actuators.
+"""What a user declares about a robot: bodies, joints, cut joints (loops), other constraints, actuators.
 
 Plain frozen records, all numbers already checked and brought to their shapes by :class:`liedyn.model.Builder`.
 Poses are (4, 4) arrays, lengths in metres, angles in radians. The ground is the reserved body name ``"ground"``.
@@ -95,6 +95,10 @@ class Loop(_Record):
         Unit axes in the cut frames: none, one, or two for a universal joint.
     pitch : float
         Advance of a helical joint [m/rad], else 0.
+    active : bool
+        Is it switched on at first?
+    target : callable or None
+        Moves frame A in its body: a function of time.
     """
 
     name: str
@@ -105,6 +109,61 @@ class Loop(_Record):
     child_placement: np.ndarray
     axes: tuple
     pitch: float
+    active: bool = True
+    target: object = None
+
+
+@dataclass(frozen=True, eq=False)
+class Constraint(_Record):
+    """A constraint that is no cut joint.
+
+    Attributes
+    ----------
+    name, kind : str
+        Kinds: :data:`liedyn.model.kinds.CONSTRAINT_KINDS`.
+    parent, child : str or None
+        The two bodies; None for couplings and custom rows, which have none.
+    parent_placement, child_placement : ndarray, shape (4, 4)
+        Frames A and B in these bodies.
+    axis : ndarray, shape (3,)
+        Normal or axis of the parent's surface, in frame A.
+    child_axis : ndarray, shape (3,)
+        Axle of a disk, or the direction without slip of a knife edge, in frame B.
+    length, radius : float
+        Of a rod or of the parent's surface, and of the child's disk or sphere [m]; negative for a sphere inside one.
+    rows : tuple of str
+        Suffixes of the names of its rows.
+    holonomic : int
+        How many of them, the first ones, have a residual.
+    coefficients : dict
+        Coupling: coefficient by coordinate name.
+    offset : float
+        Coupling: value of the sum.
+    functions : dict
+        Custom: the functions by name.
+    active : bool
+        Is it switched on at first?
+    target : callable or None
+        Moves frame A in its body: a function of time.
+    """
+
+    name: str
+    kind: str
+    parent: str | None = None
+    child: str | None = None
+    parent_placement: np.ndarray = field(default_factory=lambda: np.eye(4))
+    child_placement: np.ndarray = field(default_factory=lambda: np.eye(4))
+    axis: np.ndarray = field(default_factory=lambda: np.array([0.0, 0.0, 1.0]))
+    child_axis: np.ndarray = field(default_factory=lambda: np.array([0.0, 0.0, 1.0]))
+    length: float = 0.0
+    radius: float = 0.0
+    rows: tuple = ()
+    holonomic: int = 0
+    coefficients: dict = field(default_factory=dict)
+    offset: float = 0.0
+    functions: dict = field(default_factory=dict)
+    active: bool = True
+    target: object = None
 
 
 @dataclass(frozen=True)
@@ -134,6 +193,8 @@ class Model(_Record):
     independent : tuple of str
         Default choice of independent coordinates.
     outputs : tuple of str
+    constraints : tuple of Constraint
+        All but the cut joints, which are the loops.
     description, source : str
         What it is, and where the numbers come from.
     """
@@ -147,5 +208,6 @@ class Model(_Record):
     home: dict = field(default_factory=dict)
     independent: tuple = ()
     outputs: tuple = ()
+    constraints: tuple = ()
     description: str = ""
     source: str = ""

@@ -81,6 +81,43 @@ LOOP_ROWS = {
 }
 LOOP_KINDS = tuple(LOOP_ROWS)
 
+@dataclass(frozen=True)
+class ConstraintKind:
+    """A constraint that is no cut joint.
+
+    Attributes
+    ----------
+    rows : tuple of str
+        Suffixes of its rows' names.
+    holonomic : int
+        How many of them, the first ones, have a residual.
+    needs : tuple of str
+        Parameters that must be given.
+    takes : tuple of str
+        Parameters that may be given.
+    """
+
+    rows: tuple
+    holonomic: int
+    needs: tuple = ()
+    takes: tuple = ()
+
+
+# In the order of their codes in the packed model, behind the cut joints. Rolling adds the rows behind the first one.
+CONSTRAINT_KINDS = {
+    "distance": ConstraintKind((".gap",), 1, ("length",)),
+    "on_plane": ConstraintKind((".gap",), 1, (), ("axis",)),
+    "on_cylinder": ConstraintKind((".gap",), 1, ("radius",), ("axis",)),
+    "on_circle": ConstraintKind((".height", ".gap"), 2, ("radius",), ("axis",)),
+    "knife_edge": ConstraintKind((".slip",), 0, ("child_axis",)),
+    "disk_on_plane": ConstraintKind((".gap", ".x", ".y"), 1, ("radius", "child_axis"), ("axis", "rolling")),
+    "sphere_on_plane": ConstraintKind((".gap", ".x", ".y"), 1, ("radius",), ("axis", "rolling")),
+    "sphere_on_sphere": ConstraintKind(
+        (".gap", ".x", ".y", ".z"), 1, ("radius", "parent_radius"), ("rolling", "inside")),
+    "coupling": ConstraintKind((".sum",), 1),
+    "custom": ConstraintKind((), 0),
+}
+
 # An inline cut (a point of the child on the z line of frame A) is no joint of the tree: only its slide is a coordinate.
 _INLINE = JointKind(primitives=(), velocities=("",), coordinates=("",), axes=(_Z,))
 

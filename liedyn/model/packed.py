@@ -14,14 +14,16 @@ are numbered depth first, parents before children; link -1 is the ground.
 import numpy as np
 
 from liedyn.model.frames import joint_basis, rotation_pose
-from liedyn.model.kinds import FREE, HELICAL, LOOP_KINDS, LOOP_ROWS, PRISMATIC, REVOLUTE, SPHERICAL, cut_kind
+from liedyn.model.kinds import (
+    CONSTRAINT_KINDS, FREE, HELICAL, LOOP_KINDS, LOOP_ROWS, PRISMATIC, REVOLUTE, SPHERICAL, cut_kind,
+)
 
 # Header of ints: counts, then offsets of the record arrays.
 N_LINKS, NQ, NV, N_BODIES, N_LOOPS, N_ROWS, N_VIRTUAL = range(7)
 LINKS_AT, DOFS_AT, BODIES_AT, LOOPS_AT = range(7, 11)
 LINK_FLOATS_AT, DOF_FLOATS_AT, REST_AT, BODY_FLOATS_AT, LOOP_FLOATS_AT = range(11, 16)
 HEADER = 16
-GRAVITY = 0  # in floats
+GRAVITY, TIME = 0, 3  # in floats
 GRAVITY_SIZE = 4
 
 # Records: size, then what each place holds.
@@ -41,11 +43,17 @@ BODY_LINK = 0
 BODY_F = 12
 BODY_POSE = 0  # of the body in its link; in the world if the link is -1
 
-LOOP_I = 12
+LOOP_I = 18  # cut joints first, then all other constraints, in one list of records
 LOOP_LINK_A, LOOP_LINK_B, LOOP_KIND, LOOP_ROW, LOOP_NROWS, LOOP_VIRTUAL, LOOP_NVIRTUAL = range(7)
 LOOP_ACTIVE, LOOP_HOLONOMIC = 7, 8  # is it switched on; how many of its rows, the first ones, are holonomic
-LOOP_F = 28
+LOOP_TARGET, LOOP_TARGET_SIZE = 9, 10  # address of the function that moves frame A (0: none), and how much it returns
+LOOP_COEFFICIENTS = 11  # coupling: where its coefficients, one for each of nv, begin in floats
+LOOP_RESIDUAL, LOOP_JACOBIAN, LOOP_DRIFT, LOOP_BIAS, LOOP_DERIVATIVES, LOOP_FORCE = range(12, 18)  # addresses, custom
+LOOP_F = 91
 LOOP_POSE_A, LOOP_POSE_B, LOOP_PITCH = 0, 12, 24  # frames A and B in their links, axes folded into z (or x, y)
+LOOP_LENGTH, LOOP_RADIUS, LOOP_DIRECTION = 25, 26, 27  # of the parent's side; of the child's; child's axis in frame B
+LOOP_MOTION, LOOP_TWIST, LOOP_RATE = 30, 42, 48  # of the moving frame in A: pose, body-fixed twist, its rate
+LOOP_FOLDING, LOOP_TOLD = 54, 63  # rotation from the folded to the user's axes of frame A; what the target returned
 
 _DOFS = {
     REVOLUTE: [(ANGULAR, 2)],
@@ -77,17 +85,18 @@ def pack(model, tree):
     dof_ints, dof_floats = _dofs(tree)
     rest = np.concatenate([np.empty(0)] + [joint.rest for joint in tree.joints])
     body_ints, body_floats = _bodies(model, tree)
-    loop_ints, loop_floats = _loops(model, tree)
+    loop_ints, loop_floats = _constraints(model, tree)
 
     gravity = np.append(model.gravity, 0.0)
     n_rows, n_virtual = loop_ints[:, [LOOP_NROWS, LOOP_NVIRTUAL]].sum(axis=0)
-    counts = [len(tree.links), len(rest), len(dof_ints), len(model.bodies), len(model.loops), n_rows, n_virtual]
+    counts = [len(tree.links), len(rest), len(dof_ints), len(model.bodies), len(loop_ints), n_rows, n_virtual]
     int_parts = [link_ints, dof_ints, body_ints, loop_ints]
     float_parts = [link_floats, dof_floats, rest, body_floats, loop_floats]
+    extra = _room(model, len(dof_ints), loop_ints, GRAVITY_SIZE + sum(part.size for part in float_parts))
     header = counts + _offsets(HEADER, int_parts) + _offsets(GRAVITY_SIZE, float_parts)
     return (
         np.concatenate([np.array(header, dtype=np.int64)] + [part.ravel() for part in int_parts]),
-        np.concatenate([gravity] + [part.ravel() for part in float_parts]),
+        np.concatenate([gravity] + [part.ravel() for part in float_parts] + [extra]),
     )
 
 
@@ -139,20 +148,46 @@ def _bodies(model, tree):
     return ints, floats
 
 
-def _loops(model, tree):
-    ints = np.zeros((len(model.loops), LOOP_I), dtype=np.int64)
-    floats = np.zeros((len(model.loops), LOOP_F))
+def _constraints(model, tree):
+    everything = model.loops + model.constraints
+    ints, floats = np.zeros((len(everything), LOOP_I), dtype=np.int64), np.zeros((len(everything), LOOP_F))
     row = virtual = 0
-    for loop, numbers, record in zip(model.loops, ints, floats):
-        links = tree.body_links[loop.parent], tree.body_links[loop.child]
-        n_rows, n_virtual = len(LOOP_ROWS[loop.kind]), cut_kind(loop.kind).nv
+    for each, numbers, record in zip(everything, ints, floats):
+        is_loop = each.kind in LOOP_KINDS
+        code = LOOP_KINDS.index(each.kind) if is_loop else len(LOOP_KINDS) + list(CONSTRAINT_KINDS).index(each.kind)
+        n_rows, n_virtual = (len(LOOP_ROWS[each.kind]), cut_kind(each.kind).nv) if is_loop else (len(each.rows), 0)
+        links = (-1, -1) if each.parent is None else (tree.body_links[each.parent], tree.body_links[each.child])
         numbers[: LOOP_HOLONOMIC + 1] = (
-            *links, LOOP_KINDS.index(loop.kind), row, n_rows, virtual, n_virtual, 1, n_rows)
-        folding = rotation_pose(joint_basis(loop.axes))
-        frame_a = tree.body_poses[loop.parent] @ loop.parent_placement @ folding
-        frame_b = tree.body_poses[loop.child] @ loop.child_placement @ folding
-        record[LOOP_POSE_A:LOOP_POSE_B] = _pose_numbers(frame_a)
-        record[LOOP_POSE_B:LOOP_PITCH] = _pose_numbers(frame_b)
-        record[LOOP_PITCH] = loop.pitch
+            *links, code, row, n_rows, virtual, n_virtual, each.active, n_rows if is_loop else each.holonomic)
+        if each.parent is not None:
+            axes = each.axes if is_loop else (each.axis,)
+            _frames(each, joint_basis(axes), is_loop, tree, record)
+        if is_loop:
+            record[LOOP_PITCH] = each.pitch
+        else:
+            record[LOOP_LENGTH] = each.offset if each.kind == "coupling" else each.length
+            record[LOOP_RADIUS] = each.radius
+            record[LOOP_DIRECTION:LOOP_MOTION] = each.child_axis
         row, virtual = row + n_rows, virtual + n_virtual
     return ints, floats
+
+
+def _frames(each, folding, both, tree, record):
+    """Frames A and B; the axis of a cut joint is folded in both, that of a surface in A."""
+    fold = rotation_pose(folding)
+    frame_a = tree.body_poses[each.parent] @ each.parent_placement @ fold
+    frame_b = tree.body_poses[each.child] @ each.child_placement @ (fold if both else np.eye(4))
+    record[LOOP_POSE_A:LOOP_POSE_B] = _pose_numbers(frame_a)
+    record[LOOP_POSE_B:LOOP_PITCH] = _pose_numbers(frame_b)
+    record[LOOP_FOLDING:LOOP_TOLD] = folding.ravel()
+    record[LOOP_MOTION:LOOP_TWIST] = _pose_numbers(np.eye(4))
+
+
+def _room(model, nv, ints, start):
+    """Numbers behind the records: coefficients of couplings (zero as yet), scratch space of custom rows."""
+    sizes = []
+    for each, numbers in zip(model.constraints, ints[len(model.loops):]):
+        size = {"coupling": nv, "custom": max(3 * len(each.rows) * nv, nv * nv + len(each.rows))}.get(each.kind, 0)
+        numbers[LOOP_COEFFICIENTS] = start + sum(sizes)
+        sizes.append(size)
+    return np.zeros(sum(sizes))

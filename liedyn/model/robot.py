@@ -1,16 +1,20 @@
 """The robot: a packed model, the names of its coordinates, and the declaration it came from."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from liedyn.errors import InputError, suggestion
+from liedyn.functions import Function, raise_errors
 from liedyn.model import validation
 from liedyn.model.description import Model
 from liedyn.model.frames import joint_basis
 from liedyn.model.kinds import JOINT_KINDS, LOOP_ROWS, cut_kind, neutral
 from liedyn.model.links import link_tree
-from liedyn.model.packed import pack
+from liedyn.model.packed import (
+    LOOP_ACTIVE, LOOP_BIAS, LOOP_COEFFICIENTS, LOOP_DERIVATIVES, LOOP_DRIFT, LOOP_FORCE, LOOP_I, LOOP_JACOBIAN,
+    LOOP_RESIDUAL, LOOP_TARGET, LOOP_TARGET_SIZE, LOOPS_AT, TIME, pack,
+)
 from liedyn.model.regularity import singular_bodies
 
 
@@ -39,8 +43,12 @@ class Robot:
         One name for each entry of v, tau and of a tangent vector.
     virtual_names : tuple of str
         One name for each virtual velocity coordinate of the loops.
+    constraint_names : tuple of str
+        All constraints: the loops first, then the others in the order of declaration.
     row_names : tuple of str
-        One name for each row of the loops' constraint Jacobian.
+        One name for each row of the constraint Jacobian, those of constraints that are switched off included.
+    row_owners : tuple of str
+        The constraint that each row belongs to.
     lower, upper : ndarray, shape (nq,)
         Limits of the coordinates; infinite where there are none.
     velocity_limit, effort_limit : ndarray, shape (nv,)
@@ -57,6 +65,8 @@ class Robot:
     singular_tree : tuple of str
         Bodies whose motion moves no inertia in the open tree, held by loops only: the tree's mass matrix is singular,
         the constrained mechanism need not be. Empty for most robots.
+    functions : dict
+        Users' functions behind targets and custom rows (`liedyn.functions.Function`), by what they are.
     """
 
     model: Model
@@ -81,6 +91,9 @@ class Robot:
     actuator_matrix: np.ndarray
     loop_folding: np.ndarray
     singular_tree: tuple
+    constraint_names: tuple = ()
+    row_owners: tuple = ()
+    functions: dict = field(default_factory=dict)
 
     name = property(lambda self: self.model.name)
     gravity = property(lambda self: self.model.gravity)
@@ -89,12 +102,131 @@ class Robot:
     description = property(lambda self: self.model.description)
     source = property(lambda self: self.model.source)
     nbodies = property(lambda self: len(self.body_names))
+    t = property(lambda self: float(self.floats[TIME]), doc="Time of the moving targets and custom rows [s].")
+    active = property(lambda self: tuple(
+        name for k, name in enumerate(self.constraint_names) if self.ints[self._record(k) + LOOP_ACTIVE]),
+        doc="Names of the constraints that are switched on.")
 
     def __repr__(self):
+        more = len(self.constraint_names) - len(self.loop_names)
         return (
             f"Robot({self.name!r}, nq={self.nq}, nv={self.nv}, {self.nbodies} bodies, "
-            f"{len(self.joint_names)} joints, {len(self.loop_names)} loops)"
+            f"{len(self.joint_names)} joints, {len(self.loop_names)} loops"
+            + (f", {more} other constraints)" if more else ")")
         )
+
+    def _record(self, k):
+        return int(self.ints[LOOPS_AT]) + LOOP_I * k
+
+    def switched(self, states=None, **more):
+        """The same robot with constraints switched on or off; nothing is rebuilt, nothing compiled.
+
+        Rows of a constraint that is off stay where they are and are zero.
+
+        Parameters
+        ----------
+        states : dict, optional
+            True or False by constraint name.
+        **more : bool
+            More of them, for names that are identifiers: ``robot.switched(stick=True)``.
+
+        Returns
+        -------
+        Robot
+            Shares everything with this one but the switches.
+
+        Raises
+        ------
+        InputError
+            An unknown constraint, or a state that is not True or False.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> five_bar = ld.load("five_bar")
+        >>> five_bar.switched(pin=False).active
+        ()
+        """
+        ints = self.ints.copy()
+        for name, on in {**(states or {}), **more}.items():
+            if not isinstance(on, bool | np.bool_):
+                raise InputError(f"constraint {name!r} can be switched to True or False, not {on!r}")
+            ints[self._record(self.constraint_index(name)) + LOOP_ACTIVE] = on
+        return replace(self, ints=ints)
+
+    def at(self, t):
+        """The same robot at time t: moving targets and custom rows are evaluated there.
+
+        Parameters
+        ----------
+        t : float
+            [s]
+
+        Returns
+        -------
+        Robot
+            Shares everything with this one but the time.
+
+        Raises
+        ------
+        InputError
+            The time, or what a target returns there, is not finite.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> ld.load("five_bar").at(0.5).t
+        0.5
+        """
+        from liedyn.constraints.records import refresh  # the kernel belongs with the others that read the records
+
+        if not np.isfinite(t):
+            raise InputError(f"time must be finite, got {t!r}")
+        floats = self.floats.copy()
+        refresh(self.ints, floats, float(t))
+        raise_errors(self.functions)
+        if not np.isfinite(floats).all():
+            moving = ", ".join(what for what in self.functions if what.startswith("target"))
+            raise InputError(f"{moving}: not finite at t = {t}")
+        return replace(self, floats=floats)
+
+    def with_target(self, name, target):
+        """The same robot with frame A of a constraint moved by a function of time.
+
+        Parameters
+        ----------
+        name : str
+            A loop or a constraint between two bodies.
+        target : callable or None
+            As for :meth:`Builder.loop`; None holds the frame still.
+
+        Returns
+        -------
+        Robot
+            At time zero; :meth:`at` moves it on.
+
+        Raises
+        ------
+        InputError
+            An unknown constraint, one without frames, or a function that does not return what it should.
+
+        Examples
+        --------
+        >>> import liedyn as ld, numpy as np
+        >>> slow = ld.load("five_bar").with_target("pin", lambda t: ([0.1 * t, 0, 0], [0.1, 0, 0], [0, 0, 0]))
+        >>> float(abs(ld.closure_error(slow.at(1.0), slow.home)).max().round(12))
+        0.1
+        """
+        k = self.constraint_index(name)
+        if k >= len(self.loop_names) and self.model.constraints[k - len(self.loop_names)].parent is None:
+            raise InputError(f"constraint {name!r} has no frame that could move")
+        ints, functions = self.ints.copy(), dict(self.functions)
+        _attach_target(ints, self._record(k), functions, name, target)
+        return replace(self, ints=ints, functions=functions).at(0.0)
+
+    def constraint_index(self, name):
+        """Number of a constraint, loops first; InputError with near names if there is none."""
+        return _index("constraint", name, self.constraint_names)
 
     def body_index(self, name):
         """Number of a body; InputError with near names if there is none."""
@@ -139,6 +271,7 @@ def build(model):
     validation.tree(model)
     tree = link_tree(model)
     ints, floats = pack(model, tree)
+    everything = model.loops + model.constraints
     joints = [(joint, JOINT_KINDS[joint.kind]) for joint in tree.joints]
     coordinates = tuple(joint.name + suffix for joint, kind in joints for suffix in kind.coordinates)
     velocities = tuple(joint.name + suffix for joint, kind in joints for suffix in kind.velocities)
@@ -148,7 +281,19 @@ def build(model):
         validation.choice(f"robot {model.name!r}", "independent", name, velocities + virtuals)
     limits = _per_joint(tree, "limits", (0, 2))
     zero = _frozen(np.array([value for _, kind in joints for value in neutral(kind)]))
-    return Robot(
+    home = _frozen(_home(model, joints, coordinates, zero))
+    rows = [(each.name, suffix) for each in everything
+            for suffix in (each.rows if each.kind not in LOOP_ROWS else LOOP_ROWS[each.kind])]
+    functions = {}
+    for k, each in enumerate(everything):
+        record = int(ints[LOOPS_AT]) + LOOP_I * k
+        if each.target is not None:
+            _attach_target(ints, record, functions, each.name, each.target)
+        if each.kind == "coupling":
+            _fill_coupling(ints, floats, record, each, joints, velocities)
+        if each.kind == "custom":
+            _attach_functions(ints, record, functions, each, home, len(velocities))
+    robot = Robot(
         model, ints, floats,
         nq=len(coordinates),
         nv=len(velocities),
@@ -158,18 +303,60 @@ def build(model):
         coordinate_names=coordinates,
         velocity_names=velocities,
         virtual_names=virtuals,
-        row_names=tuple(loop.name + suffix for loop in model.loops for suffix in LOOP_ROWS[loop.kind]),
+        constraint_names=tuple(each.name for each in everything),
+        row_names=tuple(name + suffix for name, suffix in rows),
+        row_owners=tuple(name for name, _ in rows),
+        functions=functions,
         lower=_frozen(limits[:, 0]),
         upper=_frozen(limits[:, 1]),
         velocity_limit=_per_joint(tree, "velocity_limit", (0,)),
         effort_limit=_per_joint(tree, "effort_limit", (0,)),
         neutral=zero,
-        home=_frozen(_home(model, joints, coordinates, zero)),
+        home=home,
         actuator_names=tuple(actuator.name for actuator in model.actuators) or velocities,
         actuator_matrix=_frozen(_actuator_matrix(model, velocities)),
         loop_folding=_frozen(np.array([joint_basis(loop.axes) for loop in model.loops]).reshape(-1, 3, 3)),
         singular_tree=singular_bodies(model, tree),
     )
+    return robot.at(0.0) if any(each.target is not None for each in everything) else robot
+
+
+def _attach_target(ints, record, functions, name, target):
+    """Let a function move frame A of a record, or hold it still."""
+    what = f"target of constraint {name!r}"
+    functions.pop(what, None)
+    ints[record + LOOP_TARGET] = 0
+    if target is not None:
+        functions[what] = Function(what, target, {"t": 0.0}, (9, 28))
+        ints[record + LOOP_TARGET] = functions[what].address
+        ints[record + LOOP_TARGET_SIZE] = functions[what].size
+
+
+def _attach_functions(ints, record, functions, each, home, nv):
+    """The functions of custom rows; each is called once at home."""
+    rows, v = len(each.rows), np.zeros(nv)
+    state = {"t": 0.0, "q": home.copy()}
+    samples = {
+        "residual": (LOOP_RESIDUAL, state, rows),
+        "jacobian": (LOOP_JACOBIAN, state, rows * nv),
+        "drift": (LOOP_DRIFT, state, rows),
+        "bias": (LOOP_BIAS, state | {"v": v}, rows),
+        "derivatives": (LOOP_DERIVATIVES, state | {"v": v, "a": v}, 3 * rows * nv),
+        "force_derivative": (LOOP_FORCE, state | {"lam": np.zeros(rows)}, nv * nv),
+    }
+    for key, function in each.functions.items():
+        place, sample, size = samples[key]
+        what = f"{key} of constraint {each.name!r}"
+        functions[what] = Function(what, function, sample, (size,))
+        ints[record + place] = functions[what].address
+
+
+def _fill_coupling(ints, floats, record, each, joints, velocities):
+    """The row of a coupling; balls and free joints have no coordinates to couple."""
+    single = [joint.name + suffix for joint, kind in joints if kind.nq == kind.nv for suffix in kind.velocities]
+    for name, value in each.coefficients.items():
+        validation.choice(f"constraint {each.name!r}", "coefficients", name, single)
+        floats[ints[record + LOOP_COEFFICIENTS] + velocities.index(name)] = value
 
 
 def _frozen(array):

@@ -122,7 +122,7 @@ def axes(owner, kind_name, kind, given):
         if value is not None:
             raise ModelError(f"{owner}, {key}: a {kind_name} joint has none, got {value!r}")
     units = tuple(
-        _unit(owner, key, default if value is None else value)
+        unit(owner, key, default if value is None else value)
         for key, value, default in zip(("axis", "axis2"), given, kind.axes)
     )
     if len(units) < 2:
@@ -133,7 +133,8 @@ def axes(owner, kind_name, kind, given):
     return first, second - (first @ second) * first
 
 
-def _unit(owner, key, value):
+def unit(owner, key, value):
+    """A direction, scaled to length one."""
     vector = numbers(owner, key, value, (3,))
     length = np.linalg.norm(vector)
     if length < 1e-12:
@@ -147,6 +148,45 @@ def pitch(owner, kind, value):
         reason = "a helical joint needs one" if value is None else f"a {kind} joint has none, got {value!r}"
         raise ModelError(f"{owner}, pitch: {reason}")
     return 0.0 if value is None else float(numbers(owner, "pitch", value, ()))
+
+
+def flag(owner, key, value):
+    """True or false, and nothing that merely looks like it."""
+    if not isinstance(value, bool | np.bool_):
+        raise ModelError(f"{owner}, {key}: expected true or false, got {value!r}")
+    return bool(value)
+
+
+def given(owner, key, value):
+    """A parameter that must not be missing."""
+    if value is None:
+        raise ModelError(f"{owner}: missing {key!r}")
+
+
+def positive(owner, key, value):
+    """A length that must be positive; None stands for one that the kind does not have, zero."""
+    if value is None:
+        return 0.0
+    number = float(numbers(owner, key, value, ()))
+    if not number > 0.0:
+        raise ModelError(f"{owner}, {key}: must be positive, got {value!r}")
+    return number
+
+
+def parameters(owner, kind, form, values):
+    """A constraint has all the parameters that its kind needs, and none that it does not take."""
+    for key in form.needs:
+        given(owner, key, values[key])
+    for key, value in values.items():
+        if value is not None and key not in form.needs + form.takes:
+            raise ModelError(f"{owner}, {key}: a {kind} constraint has none, got {value!r}")
+
+
+def coefficients(owner, value):
+    """Coefficients of a coupling by coordinate name, at least one of them."""
+    if not isinstance(value, dict) or not value:
+        raise ModelError(f"{owner}, coefficients: expected numbers by coordinate name, got {value!r}")
+    return {name: float(numbers(owner, f"coefficients, {name}", number, ())) for name, number in value.items()}
 
 
 def limits(owner, value, size):
@@ -192,10 +232,11 @@ def tree(model):
     """Names are unique and known, and the joints make a tree that reaches every body from the ground."""
     bodies = [body.name for body in model.bodies]
     unique("body", [GROUND] + bodies)
-    unique("joint or loop", [each.name for each in model.joints + model.loops])
+    unique("joint, loop or constraint", [each.name for each in model.joints + model.loops + model.constraints])
     unique("actuator", [actuator.name for actuator in model.actuators])
     known = [GROUND] + bodies
-    for kind, things in (("joint", model.joints), ("loop", model.loops)):
+    pairs = [constraint for constraint in model.constraints if constraint.parent is not None]
+    for kind, things in (("joint", model.joints), ("loop", model.loops), ("constraint", pairs)):
         for thing in things:
             choice(f"{kind} {thing.name!r}", "parent", thing.parent, known)
             choice(f"{kind} {thing.name!r}", "child", thing.child, known)

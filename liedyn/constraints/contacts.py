@@ -1,0 +1,268 @@
+"""Points, directions and surfaces in contact: distance, plane, cylinder, circle, knife edge, rolling disk and spheres.
+
+With everything in the axes of frame A, p is the origin of frame B, d a direction fixed in B, w and v the relative
+angular velocity and the velocity pdot, e = e_z the normal or axis in A, and r the radius of what is on the child:
+
+    distance, on_sphere     |p| = L                         n . v                           n = p / |p|
+    on_plane                e . p = 0                       e . v
+    on_cylinder             |p_xy| = L                      n_xy . v                        n_xy = p_xy / |p_xy|
+    on_circle               both of the last two
+    knife_edge              -                               d . v
+    disk_on_plane           e . p = r sqrt(1 - (d . e)^2)   v + w x rho,  rho = -r u,  u = unit(e - d (d . e))
+    sphere_on_plane         e . p = r                       v + w x rho,  rho = -r e
+    sphere_on_sphere        |p| = L + r                     n . v,  s - n (n . s),  s = v - r w x n
+
+d is the axle of a disk. A sphere inside another one has r < 0. The first column is the residual, the second one, in its
+row along the normal, its rate; the rows beyond that are rolling without slip (Yun and Sarkar 1998, 43-45, in geometric
+form; Gillespie 2003, eq. 8 for the disk). The tangential velocity on a sphere fills three rows of rank two: no pair of
+tangents is smooth all over a sphere, and redundant rows cost nothing here.
+
+A velocity is linear in (w, v), so on jets the same lines give G, the bias and every derivative.
+"""
+import math
+
+from liedyn.constraints.cut_rows import carry_wrench
+from liedyn.constraints.jets import (
+    ZERO3, constant, jet_add, jet_component, jet_cross, jet_dot, jet_multiple, jet_scale, jet_sub, jet_unit,
+)
+from liedyn.constraints.records import (
+    DISK_ON_PLANE, DISTANCE, KNIFE_EDGE, ON_CIRCLE, ON_CYLINDER, ON_PLANE, SPHERE_ON_PLANE, SPHERE_ON_SPHERE,
+    is_active, is_contact, loop_at, loop_count, loop_frames, loop_kind, loop_rows,
+)
+from liedyn.constraints.relative import (
+    path_ends, relative_derivatives, relative_rate, relative_screw, relative_twist, side_accelerations, side_twists,
+    toward_ground,
+)
+from liedyn.jit import inline, kernel_in_place
+from liedyn.lie.algebra import Ad_dual_inverse, add, cross, dot, rotate, scale, unrotate
+from liedyn.lie.lanes import SCALAR
+from liedyn.model.packed import LOOP_DIRECTION, LOOP_LENGTH, LOOP_RADIUS
+from liedyn.tree.records import get3
+
+_E = (0.0, 0.0, 1.0)
+_NO_JET = (0.0, 0.0, 0.0, 0.0)
+
+
+@inline
+def velocity_jets(kind, L, r, p, d, w, v):
+    """The rows of a contact as four jets, unused ones zero."""
+    if kind == DISTANCE:
+        return jet_dot(jet_unit(p), v), _NO_JET, _NO_JET, _NO_JET
+    if kind == KNIFE_EDGE:
+        return jet_dot(d, v), _NO_JET, _NO_JET, _NO_JET
+    if kind == ON_PLANE:
+        return jet_component(v, 2), _NO_JET, _NO_JET, _NO_JET
+    if kind == ON_CYLINDER:
+        return jet_dot(jet_unit(across(p)), v), _NO_JET, _NO_JET, _NO_JET
+    if kind == ON_CIRCLE:
+        return jet_component(v, 2), jet_dot(jet_unit(across(p)), v), _NO_JET, _NO_JET
+    if kind == SPHERE_ON_SPHERE:
+        n = jet_unit(p)
+        s = jet_sub(v, jet_multiple(r, jet_cross(w, n)))
+        t = jet_sub(s, jet_scale(jet_dot(n, s), n))
+        return jet_dot(n, v), jet_component(t, 0), jet_component(t, 1), jet_component(t, 2)
+    u = constant(_E)
+    if kind == DISK_ON_PLANE:
+        u = jet_unit(jet_sub(u, jet_scale(jet_component(d, 2), d)))
+    c = jet_add(v, jet_multiple(-r, jet_cross(w, u)))
+    return jet_component(c, 2), jet_component(c, 0), jet_component(c, 1), _NO_JET
+
+
+@inline
+def across(p):
+    """The part of a vector jet across the axis."""
+    return ((p[0][0], p[0][1], 0.0), (p[1][0], p[1][1], 0.0), (p[2][0], p[2][1], 0.0), (p[3][0], p[3][1], 0.0))
+
+
+@inline
+def gaps(kind, L, r, p, d):
+    """The residuals, two at most."""
+    if kind == DISTANCE:
+        return math.sqrt(dot(p, p)) - L, 0.0
+    if kind == ON_PLANE:
+        return p[2], 0.0
+    if kind == ON_CYLINDER:
+        return math.hypot(p[0], p[1]) - L, 0.0
+    if kind == ON_CIRCLE:
+        return p[2], math.hypot(p[0], p[1]) - L
+    if kind == DISK_ON_PLANE:
+        return p[2] - r * math.sqrt(d[0] * d[0] + d[1] * d[1]), 0.0
+    if kind == SPHERE_ON_PLANE:
+        return p[2] - r, 0.0
+    return math.sqrt(dot(p, p)) - L - r, 0.0
+
+
+@inline
+def contact(ints, floats, work, l):
+    """L, r, p, d and the frame C with the axes of A at the origin of B."""
+    A, B = loop_frames(ints, floats, work, l)
+    L, r = floats[loop_at(ints, l, LOOP_LENGTH)], floats[loop_at(ints, l, LOOP_RADIUS)]
+    away = (B[1][0] - A[1][0], B[1][1] - A[1][1], B[1][2] - A[1][2])
+    d = unrotate(A[0], rotate(B[0], get3(SCALAR, floats, loop_at(ints, l, LOOP_DIRECTION))))
+    return L, r, unrotate(A[0], away), d, (A[0], B[1])
+
+
+@kernel_in_place
+def contact_residual_kernel(ints, floats, work, g):
+    """Fills the residuals of active contacts; needs `world_positions`."""
+    for l in range(loop_count(ints)):
+        if is_contact(ints, l) and is_active(ints, l) and loop_kind(ints, l) != KNIFE_EDGE:
+            L, r, p, d, _ = contact(ints, floats, work, l)
+            first = loop_rows(ints, l)[0]
+            found = gaps(loop_kind(ints, l), L, r, p, d)
+            g[first] = found[0]
+            if loop_kind(ints, l) == ON_CIRCLE:
+                g[first + 1] = found[1]
+
+
+@kernel_in_place
+def contact_jacobian_kernel(ints, floats, work, G):
+    """Fills the rows of active contacts in G (m, nv); needs `world_positions`."""
+    for l in range(loop_count(ints)):
+        if not (is_contact(ints, l) and is_active(ints, l)):
+            continue
+        L, r, p, d, C = contact(ints, floats, work, l)
+        first, count = loop_rows(ints, l)
+        ja, jb = path_ends(ints, l)
+        while ja != jb:
+            j = max(ja, jb)
+            w, v = relative_screw(ints, work, j, jb > ja, C)
+            rows = velocity_jets(loop_kind(ints, l), L, r, constant(p), constant(d), constant(w), constant(v))
+            for k in range(count):
+                G[first + k, j] = rows[k][0]
+            ja, jb = toward_ground(ints, ja, jb)
+
+
+@inline
+def moving(p, d, x, x_dot):
+    """p, d, w, v as jets in time alone, for the relative twist x = (w, v) and its rate."""
+    w, v = x
+    return ((p, v, ZERO3, ZERO3), (d, cross(w, d), ZERO3, ZERO3), (w, x_dot[0], ZERO3, ZERO3),
+            (v, x_dot[1], ZERO3, ZERO3))
+
+
+@kernel_in_place
+def contact_velocity_kernel(ints, floats, work, psi):
+    """Fills psi (m) of active contacts; needs `world_velocities`."""
+    for l in range(loop_count(ints)):
+        if is_contact(ints, l) and is_active(ints, l):
+            L, r, p, d, C = contact(ints, floats, work, l)
+            first, count = loop_rows(ints, l)
+            w, v = relative_twist(ints, floats, work, l, C)
+            rows = velocity_jets(loop_kind(ints, l), L, r, constant(p), constant(d), constant(w), constant(v))
+            for k in range(count):
+                psi[first + k] = rows[k][0]
+
+
+@kernel_in_place
+def contact_bias_kernel(ints, floats, work, phi):
+    """Fills phi (m) of active contacts at the accelerations in `work`."""
+    for l in range(loop_count(ints)):
+        if is_contact(ints, l) and is_active(ints, l):
+            kind = loop_kind(ints, l)
+            L, r, p, d, C = contact(ints, floats, work, l)
+            first, count = loop_rows(ints, l)
+            x = relative_twist(ints, floats, work, l, C)
+            pj, dj, wj, vj = moving(p, d, x, relative_rate(ints, floats, work, l, kind, False, C))
+            rows = velocity_jets(kind, L, r, pj, dj, wj, vj)
+            for k in range(count):
+                phi[first + k] = rows[k][1]
+
+
+@inline
+def perturbed(p, d, x, x_dot, y, y_q, y_dot_q):
+    """p, d, w, v as jets in time and along a motion y = (theta, delta p) that changes x by y_q and x_dot by y_dot_q."""
+    w, v = x
+    turned = cross(y[0], d)
+    return ((p, v, y[1], y_q[1]),
+            (d, cross(w, d), turned, add(cross(y_q[0], d), cross(w, turned))),
+            (w, x_dot[0], y_q[0], y_dot_q[0]), (v, x_dot[1], y_q[1], y_dot_q[1]))
+
+
+@inline
+def pushed(p, d, x, x_dot, y, y_dot_v):
+    """p, d, w, v as jets in time and along a velocity y, which changes the rates of p and d, and x_dot by y_dot_v."""
+    w, v = x
+    return ((p, v, ZERO3, y[1]), (d, cross(w, d), ZERO3, cross(y[0], d)), (w, x_dot[0], y[0], y_dot_v[0]),
+            (v, x_dot[1], y[1], y_dot_v[1]))
+
+
+@kernel_in_place
+def contact_derivatives_kernel(ints, floats, work, psi_q, phi_q, phi_v):
+    """Fills dpsi/dq, dphi/dq, dphi/dv (m, nv) of active contacts; needs positions to accelerations in `work`."""
+    for l in range(loop_count(ints)):
+        if not (is_contact(ints, l) and is_active(ints, l)):
+            continue
+        kind = loop_kind(ints, l)
+        L, r, p, d, C = contact(ints, floats, work, l)
+        first, count = loop_rows(ints, l)
+        v_a, v_b = side_twists(ints, floats, work, l)
+        a_a, a_b = side_accelerations(ints, floats, work, l)
+        x, x_dot = relative_twist(ints, floats, work, l, C), relative_rate(ints, floats, work, l, kind, False, C)
+        ja, jb = path_ends(ints, l)
+        while ja != jb:
+            j = max(ja, jb)
+            y = relative_screw(ints, work, j, jb > ja, C)
+            y_q, y_dot_q, y_dot_v = relative_derivatives(
+                ints, work, j, jb > ja, kind, False, C, v_a, v_b, a_a, a_b)
+            pj, dj, wj, vj = perturbed(p, d, x, x_dot, y, y_q, y_dot_q)
+            by_q = velocity_jets(kind, L, r, pj, dj, wj, vj)
+            pj, dj, wj, vj = pushed(p, d, x, x_dot, y, y_dot_v)
+            by_v = velocity_jets(kind, L, r, pj, dj, wj, vj)
+            for k in range(count):
+                psi_q[first + k, j] = by_q[k][2]
+                phi_q[first + k, j] = by_q[k][3]
+                phi_v[first + k, j] = by_v[k][3]
+            ja, jb = toward_ground(ints, ja, jb)
+
+
+@inline
+def weighted(rows, count, lam, first, part):
+    """Sum of lambda times one part of each row's jet."""
+    total = 0.0
+    for k in range(count):
+        total += lam[first + k] * rows[k][part]
+    return total
+
+
+@inline
+def contact_wrench(kind, L, r, p, d, count, lam, first):
+    """W^T lambda in C: the coefficients of w and v in the rows."""
+    e = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
+    F, M = ZERO3, ZERO3
+    for k in range(3):
+        u = e[k]
+        turn = velocity_jets(kind, L, r, constant(p), constant(d), constant(u), constant(ZERO3))
+        push = velocity_jets(kind, L, r, constant(p), constant(d), constant(ZERO3), constant(u))
+        M = add(M, scale(weighted(turn, count, lam, first, 0), u))
+        F = add(F, scale(weighted(push, count, lam, first, 0), u))
+    return M, F
+
+
+@kernel_in_place
+def contact_force_derivative_kernel(ints, floats, work, lam, D):
+    """D += d(G^T lambda)/dq (nv, nv) of active contacts.
+
+    The wrench turns with C, and changes in C as p and d do: along j, G_i lambda is a row's jet for the twist of i.
+    """
+    for l in range(loop_count(ints)):
+        if not (is_contact(ints, l) and is_active(ints, l)):
+            continue
+        kind = loop_kind(ints, l)
+        L, r, p, d, C = contact(ints, floats, work, l)
+        first, count = loop_rows(ints, l)
+        F = contact_wrench(kind, L, r, p, d, count, lam, first)
+        carry_wrench(ints, work, l, kind, C, Ad_dual_inverse(C, F), D)
+        ja, jb = path_ends(ints, l)
+        while ja != jb:
+            j = max(ja, jb)
+            y = relative_screw(ints, work, j, jb > ja, C)
+            pj, dj = (p, ZERO3, y[1], ZERO3), (d, ZERO3, cross(y[0], d), ZERO3)
+            ia, ib = path_ends(ints, l)
+            while ia != ib:
+                i = max(ia, ib)
+                w, v = relative_screw(ints, work, i, ib > ia, C)
+                rows = velocity_jets(kind, L, r, pj, dj, constant(w), constant(v))
+                D[i, j] += weighted(rows, count, lam, first, 2)
+                ia, ib = toward_ground(ints, ia, ib)
+            ja, jb = toward_ground(ints, ja, jb)

@@ -1,0 +1,96 @@
+"""Rows that a user's own functions define: G(q, t) v + drift(q, t) = 0, with or without a residual behind them.
+
+The functions sit in the model as addresses (`liedyn.functions`); what they return is written straight into the rows.
+"""
+from liedyn.constraints.records import (
+    CUSTOM, holonomic_count, is_active, loop_count, loop_integer, loop_kind, loop_rows,
+)
+from liedyn.functions import call
+from liedyn.jit import inline, kernel_in_place
+from liedyn.model.packed import (
+    LOOP_BIAS, LOOP_COEFFICIENTS, LOOP_DERIVATIVES, LOOP_DRIFT, LOOP_FORCE, LOOP_JACOBIAN, LOOP_RESIDUAL, TIME,
+)
+from liedyn.tree.records import dof_total
+
+
+@inline
+def is_custom(ints, l):
+    return loop_kind(ints, l) == CUSTOM and is_active(ints, l)
+
+
+@kernel_in_place
+def custom_residual_kernel(ints, floats, q, g):
+    """Fills the residuals."""
+    for l in range(loop_count(ints)):
+        if is_custom(ints, l) and holonomic_count(ints, l) > 0:
+            address = loop_integer(ints, l, LOOP_RESIDUAL)
+            call(address, floats[TIME], q, q, q, q, g, loop_rows(ints, l)[0])
+
+
+@kernel_in_place
+def custom_jacobian_kernel(ints, floats, q, G):
+    """Fills the rows of G (m, nv)."""
+    for l in range(loop_count(ints)):
+        if is_custom(ints, l):
+            at = loop_rows(ints, l)[0] * dof_total(ints)
+            call(loop_integer(ints, l, LOOP_JACOBIAN), floats[TIME], q, q, q, q, G, at)
+
+
+@kernel_in_place
+def custom_velocity_kernel(ints, floats, q, v, psi):
+    """Fills psi = G v + drift."""
+    n = dof_total(ints)
+    for l in range(loop_count(ints)):
+        if is_custom(ints, l):
+            first, count = loop_rows(ints, l)
+            if loop_integer(ints, l, LOOP_DRIFT) != 0:
+                call(loop_integer(ints, l, LOOP_DRIFT), floats[TIME], q, q, q, q, psi, first)
+            else:
+                psi[first:first + count] = 0.0
+            scratch = loop_integer(ints, l, LOOP_COEFFICIENTS)
+            call(loop_integer(ints, l, LOOP_JACOBIAN), floats[TIME], q, q, q, q, floats, scratch)
+            for r in range(count):
+                for j in range(n):
+                    psi[first + r] += floats[scratch + n * r + j] * v[j]
+
+
+@kernel_in_place
+def custom_bias_kernel(ints, floats, q, v, phi):
+    """Fills phi_0, the acceleration of the rows at a = 0."""
+    for l in range(loop_count(ints)):
+        if is_custom(ints, l):
+            call(loop_integer(ints, l, LOOP_BIAS), floats[TIME], q, v, v, v, phi, loop_rows(ints, l)[0])
+
+
+@kernel_in_place
+def custom_derivatives_kernel(ints, floats, q, v, a, psi_q, phi_q, phi_v):
+    """Fills dpsi/dq, dphi/dq, dphi/dv (m, nv)."""
+    n = dof_total(ints)
+    for l in range(loop_count(ints)):
+        if is_custom(ints, l):
+            first, count = loop_rows(ints, l)
+            scratch, size = loop_integer(ints, l, LOOP_COEFFICIENTS), count * n
+            call(loop_integer(ints, l, LOOP_DERIVATIVES), floats[TIME], q, v, a, a, floats, scratch)
+            for r in range(count):
+                for j in range(n):
+                    k = scratch + n * r + j
+                    psi_q[first + r, j] = floats[k]
+                    phi_q[first + r, j] = floats[k + size]
+                    phi_v[first + r, j] = floats[k + 2 * size]
+
+
+@kernel_in_place
+def custom_force_derivative_kernel(ints, floats, q, lam, D):
+    """D += d(G^T lambda)/dq (nv, nv); the function gets the multipliers of its own rows."""
+    n = dof_total(ints)
+    for l in range(loop_count(ints)):
+        if is_custom(ints, l):
+            first, count = loop_rows(ints, l)
+            scratch = loop_integer(ints, l, LOOP_COEFFICIENTS)
+            own = scratch + n * n  # behind the matrix: the multipliers, a view of their own for the function
+            for r in range(count):
+                floats[own + r] = lam[first + r]
+            call(loop_integer(ints, l, LOOP_FORCE), floats[TIME], q, q, q, floats[own:], floats, scratch)
+            for i in range(n):
+                for j in range(n):
+                    D[i, j] += floats[scratch + n * i + j]

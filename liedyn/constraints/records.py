@@ -1,0 +1,156 @@
+"""Constraint records of the packed model, and what changes in them at run time: switches, time and moving targets."""
+from liedyn.functions import call
+from liedyn.jit import inline, kernel_in_place
+from liedyn.lie.algebra import compose, rotate_rotation, unrotate
+from liedyn.lie.lanes import SCALAR
+from liedyn.model.kinds import CONSTRAINT_KINDS, LOOP_KINDS
+from liedyn.model.packed import (
+    LOOP_ACTIVE, LOOP_F, LOOP_FLOATS_AT, LOOP_FOLDING, LOOP_HOLONOMIC, LOOP_I, LOOP_KIND, LOOP_LINK_A, LOOP_LINK_B,
+    LOOP_MOTION, LOOP_NROWS, LOOP_NVIRTUAL, LOOP_PITCH, LOOP_POSE_A, LOOP_POSE_B, LOOP_RATE, LOOP_ROW, LOOP_TARGET,
+    LOOP_TARGET_SIZE, LOOP_TOLD, LOOP_TWIST, LOOP_VIRTUAL, LOOPS_AT, N_LOOPS, TIME,
+)
+from liedyn.tree.kinematics import world_pose
+from liedyn.tree.records import constant_pose, get3, get6, put6, put_pose
+
+# Codes of the kinds: cut joints, then pairs of points and surfaces, then what has no frames
+FIXED, REVOLUTE, PRISMATIC, HELICAL, CYLINDRICAL, UNIVERSAL, PLANAR, SPHERICAL, TRANSLATIONAL, INLINE = range(10)
+assert LOOP_KINDS == ("fixed", "revolute", "prismatic", "helical", "cylindrical", "universal", "planar", "spherical",
+                      "translational", "inline")
+(DISTANCE, ON_PLANE, ON_CYLINDER, ON_CIRCLE, KNIFE_EDGE, DISK_ON_PLANE, SPHERE_ON_PLANE, SPHERE_ON_SPHERE, COUPLING,
+ CUSTOM) = range(10, 20)
+assert tuple(CONSTRAINT_KINDS) == ("distance", "on_plane", "on_cylinder", "on_circle", "knife_edge", "disk_on_plane",
+                                   "sphere_on_plane", "sphere_on_sphere", "coupling", "custom")
+
+
+@inline
+def loop_count(ints):
+    return ints[N_LOOPS]
+
+
+@inline
+def loop_kind(ints, l):
+    return ints[ints[LOOPS_AT] + LOOP_I * l + LOOP_KIND]
+
+
+@inline
+def is_cut(ints, l):
+    """Is it a cut joint, with virtual coordinates?"""
+    return loop_kind(ints, l) <= INLINE
+
+
+@inline
+def is_contact(ints, l):
+    """Is it a pair of points, directions and surfaces?"""
+    kind = loop_kind(ints, l)
+    return DISTANCE <= kind and kind <= SPHERE_ON_SPHERE
+
+
+@inline
+def is_active(ints, l):
+    return ints[ints[LOOPS_AT] + LOOP_I * l + LOOP_ACTIVE] != 0
+
+
+@inline
+def loop_links(ints, l):
+    """Links a and b, -1 for the ground."""
+    k = ints[LOOPS_AT] + LOOP_I * l
+    return ints[k + LOOP_LINK_A], ints[k + LOOP_LINK_B]
+
+
+@inline
+def loop_rows(ints, l):
+    """First row and number of rows."""
+    k = ints[LOOPS_AT] + LOOP_I * l
+    return ints[k + LOOP_ROW], ints[k + LOOP_NROWS]
+
+
+@inline
+def holonomic_count(ints, l):
+    """How many of the rows, the first ones, have a residual."""
+    return ints[ints[LOOPS_AT] + LOOP_I * l + LOOP_HOLONOMIC]
+
+
+@inline
+def loop_virtuals(ints, l):
+    """First virtual velocity and number of them."""
+    k = ints[LOOPS_AT] + LOOP_I * l
+    return ints[k + LOOP_VIRTUAL], ints[k + LOOP_NVIRTUAL]
+
+
+@inline
+def loop_integer(ints, l, what):
+    return ints[ints[LOOPS_AT] + LOOP_I * l + what]
+
+
+@inline
+def loop_at(ints, l, what):
+    """Place in floats of what belongs to record l."""
+    return ints[LOOP_FLOATS_AT] + LOOP_F * l + what
+
+
+@inline
+def loop_pitch(ints, floats, l):
+    return floats[loop_at(ints, l, LOOP_PITCH)]
+
+
+@inline
+def has_target(ints, l):
+    """Is frame A moved by a function of time?"""
+    return loop_integer(ints, l, LOOP_TARGET) != 0
+
+
+@inline
+def loop_frames(ints, floats, work, l):
+    """World poses of frames A, moved by its target, and B; needs `world_positions`."""
+    A = constant_pose(SCALAR, floats, loop_at(ints, l, LOOP_POSE_A))
+    B = constant_pose(SCALAR, floats, loop_at(ints, l, LOOP_POSE_B))
+    a, b = loop_links(ints, l)
+    if has_target(ints, l):
+        A = compose(A, constant_pose(SCALAR, floats, loop_at(ints, l, LOOP_MOTION)))
+    if a >= 0:
+        A = compose(world_pose(SCALAR, work, a), A)
+    if b >= 0:
+        B = compose(world_pose(SCALAR, work, b), B)
+    return A, B
+
+
+@kernel_in_place
+def switch(ints, l, on):
+    """Switch constraint number l (as in ``robot.constraint_names``) on or off."""
+    ints[ints[LOOPS_AT] + LOOP_I * l + LOOP_ACTIVE] = 1 if on else 0
+
+
+@kernel_in_place
+def refresh(ints, floats, t):
+    """Set the time, and with it all moving frames; twists are body-fixed in the moving frame, as everywhere."""
+    floats[TIME] = t
+    for l in range(loop_count(ints)):
+        if not has_target(ints, l):
+            continue
+        k = loop_at(ints, l, LOOP_TOLD)
+        call(loop_integer(ints, l, LOOP_TARGET), t, floats, floats, floats, floats, floats, k)
+        fold = get_rotation(floats, loop_at(ints, l, LOOP_FOLDING))
+        if loop_integer(ints, l, LOOP_TARGET_SIZE) == 9:  # position, velocity, acceleration
+            R, p = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0), get3(SCALAR, floats, k)
+            W = ((0.0, 0.0, 0.0), get3(SCALAR, floats, k + 3))
+            W_dot = ((0.0, 0.0, 0.0), get3(SCALAR, floats, k + 6))
+        else:  # a (4, 4) pose, a twist and its rate
+            x, y, z = get3(SCALAR, floats, k), get3(SCALAR, floats, k + 4), get3(SCALAR, floats, k + 8)
+            R = (x[0], x[1], x[2], y[0], y[1], y[2], z[0], z[1], z[2])
+            p = (floats[k + 3], floats[k + 7], floats[k + 11])
+            W, W_dot = get6(SCALAR, floats, k + 16), get6(SCALAR, floats, k + 22)
+        R = rotate_rotation(transposed(fold), rotate_rotation(R, fold))
+        put_pose(SCALAR, floats, loop_at(ints, l, LOOP_MOTION), (R, unrotate(fold, p)))
+        put6(SCALAR, floats, loop_at(ints, l, LOOP_TWIST), (unrotate(fold, W[0]), unrotate(fold, W[1])))
+        put6(SCALAR, floats, loop_at(ints, l, LOOP_RATE), (unrotate(fold, W_dot[0]), unrotate(fold, W_dot[1])))
+
+
+@inline
+def transposed(R):
+    return (R[0], R[3], R[6], R[1], R[4], R[7], R[2], R[5], R[8])
+
+
+@inline
+def get_rotation(floats, k):
+    return (floats[k], floats[k + 1], floats[k + 2], floats[k + 3], floats[k + 4], floats[k + 5], floats[k + 6],
+            floats[k + 7], floats[k + 8])
