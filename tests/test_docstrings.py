@@ -32,7 +32,8 @@ def _public():
 PUBLIC = list(_public())
 FUNCTIONS = [case for case in PUBLIC if not inspect.isclass(case.values[0])]
 # one line says all there is: a name in, its place out, InputError for an unknown name
-LOOKUPS = {"constraint_index", f"{what}_index" for what in ("body", "joint", "loop", "coordinate", "velocity", "virtual")}
+LOOKUPS = {
+    f"{what}_index" for what in ("body", "joint", "loop", "constraint", "coordinate", "velocity", "virtual")}
 
 
 def sections(thing):
