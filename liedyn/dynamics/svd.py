@@ -1,0 +1,95 @@
+"""The singularity-robust null-space formulation (Spencer 2004, 3.1, eq. 3.2-3.7).
+
+    G = U S V^T,  V = [V_1 V_2]
+    a = V_2 (V_2^T M V_2)^-1 V_2^T (tau - h - M a_p) + a_p        a_p = G^+ gamma
+
+Where G loses rank, singular values below the tolerance are left out of G^+, and the evaluation goes on with one more
+degree of freedom. How violently the accelerations grow on the way there is told by the parts of (3.6),
+
+    G^+ Gdot v = sum_i v_i (u_i . Gdot v) / s_i
+
+where a small s_i is harmless if u_i . Gdot v vanishes with it.
+"""
+import math
+
+import numpy as np
+
+from liedyn.dense import product, solve_positive, transposed_product
+from liedyn.dynamics.nullspace import OK, SINGULAR_INERTIA
+from liedyn.dynamics.row_space import minimum_norm_multipliers, row_space, shortest_solution, unbalanced_force
+from liedyn.dynamics.stabilization import baumgarte_rows
+from liedyn.jit import kernel
+
+
+@kernel
+def tangent_accelerations(M, h, G, wanted, tau, B, V, s, rank, a, lam):
+    """a = a_p + V_2 eta_dot with G a_p = wanted, and minimum-norm lam; False if some motion moves no inertia.
+
+    An orthonormal basis mixes coordinates of all sizes, and in large constraint forces the digits of a body of 1e-11
+    kg m^2 are lost. A second pass, with those forces taken out of tau, finds them again.
+    """
+    n = tau.size
+    p = n - rank
+    K, MK, reduced = np.empty((n, p)), np.empty((n, p)), np.empty((p, p))
+    eta_dot, force, more = np.empty((p, 1)), np.empty(n), np.empty(lam.size)
+    for i in range(n):
+        for k in range(p):
+            K[i, k] = V[rank + k, i]
+    product(M, K, MK)
+    shortest_solution(B, V, s, rank, wanted, a)
+    lam[:] = 0.0
+    for _ in range(2):
+        unbalanced_force(M, h, G, tau, a, lam, force)
+        transposed_product(K, MK, reduced)
+        transposed_product(K, force.reshape(n, 1), eta_dot)
+        if not solve_positive(reduced, eta_dot):
+            return False
+        for i in range(n):
+            for k in range(p):
+                a[i] += K[i, k] * eta_dot[k, 0]
+        unbalanced_force(M, h, G, tau, a, lam, force)
+        minimum_norm_multipliers(B, V, s, rank, force, more)
+        for k in range(lam.size):
+            lam[k] += more[k]
+    return True
+
+
+@kernel
+def indicators(B, s, rank, gamma, out):
+    """out_i = |u_i . Gdot v|, the size of Spencer's v_i u_i^T Gdot v, for each singular value.
+
+    Where G has lost rank, the left singular vectors are any basis; all of Gdot v that G cannot reach is then put on the
+    first of them.
+    """
+    out[:] = 0.0
+    lost = gamma.copy()
+    for i in range(rank):
+        along = 0.0
+        for k in range(gamma.size):
+            along += B[i, k] * gamma[k]
+        along /= s[i]
+        out[i] = abs(along)
+        for k in range(gamma.size):
+            lost[k] -= B[i, k] / s[i] * along
+    if rank < out.size:
+        out[rank] = math.sqrt(np.sum(lost * lost))
+
+
+@kernel
+def svd_kernel(M, h, G, residual, psi, gamma, tau, alpha, beta, tolerance, a, lam, singular_values, indicator):
+    """Accelerations a (n) and minimum-norm multipliers lam (m); returns (status, rank).
+
+    M (n, n), h (n), G (m, n), residual, psi, gamma (m) are those of `terms_kernel`; `singular_values` and `indicator`
+    (m) are written, zero where m > n. alpha = beta = 0 is without stabilisation.
+    """
+    m, n = G.shape
+    B, V, s = np.empty((n, m)), np.empty((n, n)), np.empty(n)
+    rank = row_space(G, tolerance, B, V, s)
+    wanted = np.empty(m)
+    baumgarte_rows(residual, psi, gamma, alpha, beta, wanted)
+    for k in range(m):
+        singular_values[k] = s[k] if k < n else 0.0
+    indicators(B, s, rank, gamma, indicator)
+    if tangent_accelerations(M, h, G, wanted, tau, B, V, s, rank, a, lam):
+        return OK, rank
+    return SINGULAR_INERTIA, rank
