@@ -1,34 +1,117 @@
 """What every formulation starts from: M, h, G, the constraints' velocity and acceleration, at one state.
 
     M a + h + G^T lambda = tau        G v = b, psi = G v - b        G a = gamma
+
+One pass outwards sets poses, screws, twists and the accelerations that are there without a (Featherstone 2008,
+section 5.3, in world coordinates), and with them each link's inertia I and wrench F = I A + V x* I V; one pass inwards
+adds both up towards the ground, and reads M = S^T I S and h = S^T F off the sums (section 6.2). The rows of the
+constraints need nothing else.
 """
 import numpy as np
 
 from liedyn.constraints.rows import bias_rows, jacobian_rows, residual_rows, velocity_rows
-from liedyn.jit import kernel
-from liedyn.lie.lanes import SCALAR
+from liedyn.jit import inline, kernel, kernel_in_place
+from liedyn.lie.algebra import (
+    Ad_dual_inverse, ad, add6, compose, dot6, inertia_in_parent, inertia_times, minus_ad_dual, scale6, sub6,
+)
+from liedyn.lie.lanes import SCALAR, load, store
 from liedyn.model.packed import N_ROWS, NV
-from liedyn.tree.crba import INERTIA, crba_kernel
-from liedyn.tree.kinematics import world_accelerations, world_size, world_velocities
-from liedyn.tree.records import link_count
-from liedyn.tree.rnea import WORK, rnea_kernel
+from liedyn.tree.crba import INERTIA
+from liedyn.tree.joints import accumulate_springs, joint_pose
+from liedyn.tree.kinematics import (
+    ACCELERATION, POSE, TWIST, S, acceleration_of, of_dof, of_link, screw, twist_of, world_pose, world_size,
+)
+from liedyn.tree.records import (
+    accumulate6, armature, dof_count, dof_total, first_dof, get6, get_inertia, inertia, link_count, parent,
+    previous_dof, put6, put_inertia, put_pose,
+)
+
+# numbers per link behind the shared part of the workspace: composite inertia, then the wrench that its joint passes on
+COMPOSITE, WRENCH = INERTIA + 6, INERTIA
+
+
+@kernel_in_place
+def terms_size(ints):
+    """Numbers in the workspace of `terms_in_place`."""
+    return world_size(ints) + COMPOSITE * link_count(ints)
+
+
+@inline
+def put_link(ints, floats, q, v, f_ext, i, work):
+    """Pose, screws, twist, acceleration, inertia and wrench of link i, those of its parent given; all with a = 0."""
+    X = joint_pose(SCALAR, ints, floats, i, q)
+    if parent(ints, i) >= 0:
+        X = compose(world_pose(SCALAR, work, parent(ints, i)), X)
+    Vp, Ap = twist_of(SCALAR, work, parent(ints, i)), acceleration_of(SCALAR, floats, work, parent(ints, i))
+    V = Vp
+    for j in range(first_dof(ints, i), first_dof(ints, i) + dof_count(ints, i)):
+        Sj = screw(SCALAR, ints, floats, X, j)
+        put6(SCALAR, work, of_dof(ints, j, S), Sj)
+        V = add6(V, scale6(load(SCALAR, v, j), Sj))
+    A = add6(Ap, ad(Vp, V))  # sum of v_j ad(V, S_j) = ad(V, V - V_p)
+    I = inertia_in_parent(X, inertia(ints, floats, i))
+    F = add6(inertia_times(I, A), minus_ad_dual(V, inertia_times(I, V)))
+    if f_ext.size > 0:
+        F = sub6(F, Ad_dual_inverse(X, get6(SCALAR, f_ext, 6 * i)))
+    put_pose(SCALAR, work, of_link(i, POSE), X)
+    put6(SCALAR, work, of_link(i, TWIST), V)
+    put6(SCALAR, work, of_link(i, ACCELERATION), A)
+    k = world_size(ints) + COMPOSITE * i
+    put_inertia(SCALAR, work, k, I)
+    put6(SCALAR, work, k + WRENCH, F)
+
+
+@kernel_in_place
+def tree_terms(ints, floats, q, v, f_ext, work, M, h):
+    """M (nv, nv) and h (nv) of the open tree; the workspace is then that of the row kernels, with a = 0."""
+    n, nv = link_count(ints), dof_total(ints)
+    for k in range(nv * nv):
+        store(SCALAR, M, k, 0.0)
+    for i in range(n):
+        put_link(ints, floats, q, v, f_ext, i, work)
+    for i in range(n - 1, -1, -1):
+        c = world_size(ints) + COMPOSITE * i
+        I, F = get_inertia(SCALAR, work, c), get6(SCALAR, work, c + WRENCH)
+        for j in range(first_dof(ints, i), first_dof(ints, i) + dof_count(ints, i)):
+            Sj = get6(SCALAR, work, of_dof(ints, j, S))
+            carried = inertia_times(I, Sj)
+            store(SCALAR, h, j, dot6(F, Sj))
+            store(SCALAR, M, j * nv + j, dot6(carried, Sj) + armature(ints, floats, j))
+            k = previous_dof(ints, j)
+            while k >= 0:
+                inertia_kj = dot6(carried, get6(SCALAR, work, of_dof(ints, k, S)))
+                store(SCALAR, M, k * nv + j, inertia_kj)
+                store(SCALAR, M, j * nv + k, inertia_kj)
+                k = previous_dof(ints, k)
+        accumulate_springs(SCALAR, ints, floats, i, q, v, 1.0, h)
+        if parent(ints, i) >= 0:
+            up = world_size(ints) + COMPOSITE * parent(ints, i)
+            for k in range(INERTIA):
+                store(SCALAR, work, up + k, load(SCALAR, work, up + k) + load(SCALAR, work, c + k))
+            accumulate6(SCALAR, work, up + WRENCH, F)
+
+
+@kernel_in_place
+def terms_in_place(ints, floats, q, v, f_ext, work, M, h, G, gamma):
+    """M (nv, nv), h (nv), G (m, nv), gamma (m), with `terms_size` numbers of workspace.
+
+    Poses, twists and accelerations for a = 0 stay in `work`: `residual_rows` and `velocity_rows` can follow, for
+    formulations that correct gamma by them.
+    """
+    tree_terms(ints, floats, q, v, f_ext, work, M, h)
+    jacobian_rows(ints, floats, q, work, G)
+    bias_rows(ints, floats, q, v, work, gamma)
+    for k in range(gamma.size):
+        gamma[k] = -gamma[k]
 
 
 @kernel
 def terms_kernel(ints, floats, q, v, f_ext):
     """M (n, n), h (n), G (m, n), residual, psi, gamma (m): h contains gravity, joint forces and external wrenches."""
     n, m = ints[NV], ints[N_ROWS]
-    M, h, G, zero = np.empty((n, n)), np.empty(n), np.empty((m, n)), np.zeros(n)
+    work, M, h, G = np.empty(terms_size(ints)), np.empty((n, n)), np.empty(n), np.empty((m, n))
     residual, psi, gamma = np.zeros(m), np.empty(m), np.empty(m)
-    rnea_kernel(SCALAR, ints, floats, q, v, zero, f_ext, np.empty(WORK * link_count(ints)), h)
-    work = np.empty(world_size(ints) + INERTIA * link_count(ints))
-    crba_kernel(SCALAR, ints, floats, q, work, M)
-    world_velocities(SCALAR, ints, v, work)
-    world_accelerations(SCALAR, ints, floats, v, zero, work)
+    terms_in_place(ints, floats, q, v, f_ext, work, M, h, G, gamma)
     residual_rows(ints, floats, q, work, residual)
-    jacobian_rows(ints, floats, q, work, G)
     velocity_rows(ints, floats, q, v, work, psi)
-    bias_rows(ints, floats, q, v, work, gamma)
-    for k in range(m):
-        gamma[k] = -gamma[k]
     return M, h, G, residual, psi, gamma

@@ -13,7 +13,7 @@ from numba.core import cgutils
 from numba.core.imputils import lower_constant
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import NativeValue, intrinsic, lower_builtin, models, register_model, typeof_impl, unbox
-from numba.np.arrayobj import make_array
+from numba.np.arrayobj import make_array, populate_array
 
 
 class Lanes:
@@ -186,6 +186,58 @@ def splat(typing, lane, x):
         return args[1] if lane.width == 1 else _broadcast(builder, args[1], lane.width)
 
     return _number(lane)(lane, types.float64), codegen
+
+
+def _part(context, builder, sig, args, shape):
+    """An array of the given shape, C order, over the numbers of args[0] from args[1] on; it owns nothing."""
+    whole, out = make_array(sig.args[0])(context, builder, args[0]), make_array(sig.return_type)(context, builder)
+    item = ir.Constant(args[1].type, 8)
+    strides = [builder.mul(shape[1], item), item] if len(shape) == 2 else [item]
+    data = builder.gep(whole.data, [args[1]], inbounds=True)
+    populate_array(out, data=data, shape=shape, strides=strides, itemsize=item, meminfo=None)
+    return out._getvalue()
+
+
+@intrinsic
+def vector_in(typing, work, k, n):
+    """vector_in(work, k, n): work[k : k + n], without the price of a slice; for kernels that return no arrays."""
+
+    def codegen(context, builder, sig, args):
+        return _part(context, builder, sig, args, [args[2]])
+
+    return types.Array(types.float64, 1, "C")(work, types.intp, types.intp), codegen
+
+
+@intrinsic
+def matrix_in(typing, work, k, m, n):
+    """matrix_in(work, k, m, n): work[k : k + m n] as m rows of n; for kernels that return no arrays."""
+
+    def codegen(context, builder, sig, args):
+        return _part(context, builder, sig, args, [args[2], args[3]])
+
+    return types.Array(types.float64, 2, "C")(work, types.intp, types.intp, types.intp), codegen
+
+
+@intrinsic
+def magnitude(typing, x):
+    """|x| in every lane."""
+
+    def codegen(context, builder, sig, args):
+        typ = args[0].type
+        fabs = cgutils.get_or_insert_function(builder.module, ir.FunctionType(typ, [typ]), f"llvm.fabs.v{x.width}f64")
+        return builder.call(fabs, args)
+
+    return x(x), codegen
+
+
+@intrinsic
+def larger(typing, a, b):
+    """The larger of a and b in every lane; a where b is NaN."""
+
+    def codegen(context, builder, sig, args):
+        return builder.select(builder.fcmp_ordered(">", args[1], args[0]), args[1], args[0])
+
+    return a(a, b), codegen
 
 
 def _emit_scalar(context, builder, function, args, width):
