@@ -1,17 +1,13 @@
-"""Closed loops: residual, Jacobian, bias and assembly of cut joints."""
+"""Constraints: residual, Jacobian, bias, derivatives and wrenches of every kind; assembly; checks."""
 
 from liedyn.constraints.assembly import close, complete_velocity
+from liedyn.constraints.checking import check_constraint
 from liedyn.constraints.loops import (
-    closure_error,
-    constraint_bias,
-    constraint_jacobian,
-    velocity_error,
-    virtual_coordinates,
-    virtual_jacobian,
+    closure_error, constraint_bias, constraint_jacobian, velocity_error, virtual_coordinates, virtual_jacobian,
 )
+from liedyn.constraints.wrenches import constraint_wrenches
 
 __all__ = [
-    "close", "closure_error", "complete_velocity", "constraint_bias", "constraint_jacobian", "velocity_error",
-    "virtual_coordinates",
-    "virtual_jacobian",
+    "check_constraint", "close", "closure_error", "complete_velocity", "constraint_bias", "constraint_jacobian",
+    "constraint_wrenches", "velocity_error", "virtual_coordinates", "virtual_jacobian",
 ]

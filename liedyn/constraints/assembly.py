@@ -1,4 +1,4 @@
-"""Assembly: close the loops of a mechanism, and complete velocities, from a guess on the wanted branch.
+"""Assembly: satisfy the constraints of a mechanism, and complete velocities, from a guess on the wanted branch.
 
 Newton on the manifold: the shortest tangent step (minimum norm, by SVD, so redundant rows are harmless) that
 removes the linearized error, cut to a largest step and halved until the error falls. Coordinates that are held move
@@ -9,7 +9,9 @@ import numpy as np
 
 from liedyn.boundary import as_floats, states
 from liedyn.constraints.independent import by_name
-from liedyn.constraints.loops import closure_error, constraint_jacobian, virtual_coordinates, virtual_jacobian
+from liedyn.constraints.loops import (
+    closure_error, constraint_jacobian, velocity_error, virtual_coordinates, virtual_jacobian,
+)
 from liedyn.errors import ClosureError, InputError, SingularConfigurationError, suggestion
 from liedyn.tree.configuration import difference, integrate
 
@@ -99,7 +101,8 @@ def _newton(robot, q, target, goal):
         size = np.abs(error).max(initial=0.0)
         if size <= ROUNDING:
             break
-        rows = np.vstack([constraint_jacobian(robot, q), virtual_jacobian(robot, q)[target.virtual]])[:, free]
+        G = np.where(robot.holonomic[:, None], constraint_jacobian(robot, q), 0.0)
+        rows = np.vstack([G, virtual_jacobian(robot, q)[target.virtual]])[:, free]
         step = np.zeros(robot.nv)
         step[free] = -np.linalg.lstsq(rows, error, rcond=1e-9)[0]
         step *= min(1.0, LARGEST_STEP / max(np.abs(step).max(), 1e-300))
@@ -117,22 +120,24 @@ def _newton(robot, q, target, goal):
 
 
 def _failure(robot, q, held):
-    residual = closure_error(robot, q)
-    loops = np.array([name.rsplit(".", 1)[0] for name in robot.row_names])
-    worst = str(loops[np.abs(residual).argmax()])
-    size = float(np.abs(residual[loops == worst]).max())
+    residual = np.abs(closure_error(robot, q))
+    worst = robot.row_owners[residual.argmax()]
+    size = float(residual.max())
     what = f" with {', '.join(f'{k}={v}' for k, v in held.items())}" if held else ""
+    what += f" at t = {robot.t}" if robot.functions else ""
+    kind = "loop" if worst in robot.loop_names else "constraint"
     return ClosureError(
-        f"the loops of {robot.name!r} cannot be closed{what}: loop {worst!r} is left open by {size:.3g}", size, worst, q
-    )
+        f"the constraints of {robot.name!r} cannot be satisfied{what}: {kind} {worst!r} is left open by {size:.3g}",
+        size, worst, q)
 
 
 def close(robot, q, held=None, tolerance=1e-12, **coordinates):
-    """Assemble the loops near a guess, on its branch.
+    """Assemble the loops, and satisfy all other constraints on q, near a guess and on its branch.
 
     Parameters
     ----------
     robot : Robot
+        Constraints that are switched off do not count; moving ones are where ``robot.at(t)`` puts them.
     q : array_like, shape (..., nq)
         Guess [rad, m; quaternions (x, y, z, w)]. It need not be closed.
     held : dict, optional
@@ -151,7 +156,8 @@ def close(robot, q, held=None, tolerance=1e-12, **coordinates):
     Raises
     ------
     ClosureError
-        The loops do not close: with the error, the worst loop and the configuration where the search stopped.
+        The constraints cannot be satisfied, a target cannot be reached: with the error, the name of the worst loop or
+        constraint, and the configuration where the search stopped.
     InputError
         An unknown name, a shape that does not fit, or an entry that is not finite.
 
@@ -208,11 +214,12 @@ def _close_one(robot, q, target, held, tolerance):
 
 
 def complete_velocity(robot, q, velocities, tolerance=1e-8):
-    """The velocity that keeps the loops closed, from those of independent coordinates.
+    """The velocity that the constraints allow, from those of independent coordinates.
 
     Parameters
     ----------
     robot : Robot
+        At the time of ``robot.at(t)``, where constraints move.
     q : array_like, shape (nq,)
         Closed configuration [rad, m; quaternions (x, y, z, w)].
     velocities : dict
@@ -223,7 +230,7 @@ def complete_velocity(robot, q, velocities, tolerance=1e-8):
     Returns
     -------
     v : ndarray, shape (nv,)
-        Velocity [rad/s, m/s] with ``G v = 0``.
+        Velocity [rad/s, m/s] with ``G v = b``.
 
     Raises
     ------
@@ -248,16 +255,16 @@ def complete_velocity(robot, q, velocities, tolerance=1e-8):
     w = as_floats("velocities", list(velocities.values()), len(chosen.names))
     if not np.isfinite(w).all():
         raise InputError(f"velocities must be finite: {velocities}")
-    G = constraint_jacobian(robot, q)
+    G, drift = constraint_jacobian(robot, q), velocity_error(robot, q, np.zeros(robot.nv))
     Z = np.vstack([G, chosen.matrix(virtual_jacobian(robot, q))])
-    known = np.concatenate([np.zeros(len(G)), w])
+    known = np.concatenate([-drift, w])
     v, _, rank, singular_values = np.linalg.lstsq(Z, known, rcond=tolerance)
     if rank < robot.nv:
         raise SingularConfigurationError(
             f"velocities of {', '.join(chosen.names)} do not determine the motion of {robot.name!r}: [G; R] has rank "
             f"{rank} of {robot.nv}", singular_values)
     # consistent equations leave rounding times the condition of [G; R], contradictory ones a part of w itself
-    if np.abs(Z @ v - known).max(initial=0.0) > 1e-9 * max(1.0, np.abs(w).max(initial=0.0)):
+    if np.abs(Z @ v - known).max(initial=0.0) > 1e-9 * max(1.0, np.abs(known).max(initial=0.0)):
         raise SingularConfigurationError(
-            f"velocities of {', '.join(chosen.names)} contradict the loops of {robot.name!r}", singular_values)
+            f"velocities of {', '.join(chosen.names)} contradict the constraints of {robot.name!r}", singular_values)
     return v

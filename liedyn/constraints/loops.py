@@ -1,4 +1,4 @@
-"""Loops as users see them: closure error, constraint Jacobian, bias, virtual coordinates, redundant rows."""
+"""Constraints as users see them: residual, velocity, Jacobian, bias, virtual coordinates, redundant rows."""
 import numpy as np
 
 from liedyn.boundary import states
@@ -96,19 +96,21 @@ def _jacobians(robot, q):
 
 
 def closure_error(robot, q):
-    """How far the loops are from being closed.
+    """How far the constraints are from being satisfied, the loops from being closed.
 
     Parameters
     ----------
     robot : Robot
+        At the time of ``robot.at(t)``, where constraints move.
     q : array_like, shape (..., nq)
         Configuration [rad, m; quaternions (x, y, z, w)].
 
     Returns
     -------
     residual : ndarray, shape (..., m)
-        One number per row of ``robot.row_names`` [rad, m]: the forbidden components, in the cut frame, of the log
-        of the motion that the cut joint cannot make. Zero when closed.
+        One number per row of ``robot.row_names`` [rad, m]: for a cut joint the forbidden components, in the cut frame,
+        of the log of the motion that it cannot make; for other kinds the gap. Zero when closed, in rows that constrain
+        velocities only, and where the constraint is switched off.
 
     Raises
     ------
@@ -203,7 +205,7 @@ def velocity_error(robot, q, v):
 
 
 def constraint_jacobian(robot, q):
-    """Constraint Jacobian of the loops, G v = 0.
+    """Constraint Jacobian, G v = b.
 
     Parameters
     ----------
@@ -214,8 +216,8 @@ def constraint_jacobian(robot, q):
     Returns
     -------
     G : ndarray, shape (..., m, nv)
-        Rows as in ``robot.row_names``: forbidden components of the twist of the cut's child side relative to its parent
-        side, in the cut frame. Redundant rows are kept.
+        Rows as in ``robot.row_names``: for a cut joint the forbidden components of the twist of its child side relative
+        to its parent side, in the cut frame. Redundant rows are kept; those of constraints switched off are zero.
 
     Raises
     ------
@@ -283,7 +285,7 @@ def constraint_bias(robot, q, v):
     Returns
     -------
     gamma : ndarray, shape (..., m)
-        ``-dG/dt v`` [rad/s^2, m/s^2].
+        ``db/dt - dG/dt v`` [rad/s^2, m/s^2].
 
     Raises
     ------
@@ -312,4 +314,5 @@ def rank_of(robot, q, tolerance):
     G = constraint_jacobian(robot, q)
     order, pivots = np.empty(len(G), np.int64), np.empty(len(G))
     rank = independent_rows(G, tolerance, order, pivots)
-    return int(rank), tuple(robot.row_names[k] for k in sorted(order[rank:]))
+    active = robot.active_rows
+    return int(rank), tuple(robot.row_names[k] for k in sorted(order[rank:]) if active[k])

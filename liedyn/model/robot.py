@@ -65,6 +65,8 @@ class Robot:
     singular_tree : tuple of str
         Bodies whose motion moves no inertia in the open tree, held by loops only: the tree's mass matrix is singular,
         the constrained mechanism need not be. Empty for most robots.
+    holonomic : ndarray of bool, shape (m,)
+        Which rows have a residual behind them; the others constrain velocities only.
     functions : dict
         Users' functions behind targets and custom rows (`liedyn.functions.Function`), by what they are.
     """
@@ -93,6 +95,7 @@ class Robot:
     singular_tree: tuple
     constraint_names: tuple = ()
     row_owners: tuple = ()
+    holonomic: np.ndarray = None
     functions: dict = field(default_factory=dict)
 
     name = property(lambda self: self.model.name)
@@ -106,6 +109,8 @@ class Robot:
     active = property(lambda self: tuple(
         name for k, name in enumerate(self.constraint_names) if self.ints[self._record(k) + LOOP_ACTIVE]),
         doc="Names of the constraints that are switched on.")
+    active_rows = property(lambda self: np.isin(self.row_owners, self.active),
+                           doc="Which rows belong to constraints that are switched on, shape (m,).")
 
     def __repr__(self):
         more = len(self.constraint_names) - len(self.loop_names)
@@ -306,6 +311,9 @@ def build(model):
         constraint_names=tuple(each.name for each in everything),
         row_names=tuple(name + suffix for name, suffix in rows),
         row_owners=tuple(name for name, _ in rows),
+        holonomic=_frozen(np.array([
+            each.kind in LOOP_ROWS or k < each.holonomic for each in everything
+            for k in range(len(LOOP_ROWS[each.kind] if each.kind in LOOP_ROWS else each.rows))], dtype=bool)),
         functions=functions,
         lower=_frozen(limits[:, 0]),
         upper=_frozen(limits[:, 1]),
