@@ -30,18 +30,21 @@ __version__ = "0.1.0"
 
 # What the loops need is imported when it is first asked for: open trees start without it.
 _LAZY = {
+    "check_constraint": "liedyn.constraints",
     "close": "liedyn.constraints",
     "closure_error": "liedyn.constraints",
     "complete_velocity": "liedyn.constraints",
     "constraint_bias": "liedyn.constraints",
     "constraint_jacobian": "liedyn.constraints",
+    "constraint_wrenches": "liedyn.constraints",
+    "velocity_error": "liedyn.constraints",
     "virtual_coordinates": "liedyn.constraints",
     "virtual_jacobian": "liedyn.constraints",
     "forward_dynamics": "liedyn.dynamics",
     "linearize": "liedyn.linearization",
     "underlying": "liedyn.linearization",
 }
-_MODULES = ("constraints", "dynamics", "io", "kernels", "lie", "linearization", "plotting")
+_MODULES = ("constraints", "dynamics", "io", "kernels", "lie", "linearization", "plotting", "symbolic")
 
 __all__ = [
     "Builder", "ClosureError", "ConditionWarning", "InputError", "LiedynError", "ModelError", "Robot",

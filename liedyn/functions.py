@@ -124,7 +124,8 @@ class Function:
     Raises
     ------
     InputError
-        It is not callable, does not compile, fails at the sample, or returns something else than asked for.
+        It is not callable, does not compile, fails at the sample, or returns another count of numbers. They need not be
+        finite there: a sample may lie where the function is singular.
     """
 
     def __init__(self, what, function, sample, sizes):
@@ -137,8 +138,6 @@ class Function:
             raise InputError(f"{what}: fails with {type(error).__name__}: {error}") from error
         if result.size not in sizes:
             raise InputError(f"{what}: must return {' or '.join(map(str, sizes))} numbers, got {result.size}")
-        if not np.isfinite(result).all():
-            raise InputError(f"{what}: not finite, returns {result} at t = {sample['t']}")
         self.size = result.size
         lengths = [np.size(sample.get(name, ())) for name in ARGUMENTS[1:]]
         if isinstance(function, CPUDispatcher):

@@ -9,14 +9,15 @@ import textwrap
 import pytest
 
 import liedyn as ld
-from liedyn import kernels, lie
+from liedyn import constraints, kernels, lie, symbolic
 
 HEADING = re.compile(r"^(Parameters|Attributes|Returns|Raises|Warns|Notes|Examples)\n-+\n", re.M)
 ERRORS = (ld.LiedynError,)
 
 
 def _public():
-    for module, names in ((ld, ld.__all__), (lie, lie.__all__), (kernels, ["workspace"])):
+    modules = [(module, module.__all__) for module in (ld, lie, constraints, symbolic)] + [(kernels, ["workspace"])]
+    for module, names in modules:
         for name in names:
             thing = getattr(module, name)
             if inspect.isclass(thing):

@@ -117,7 +117,8 @@ def check_constraint(robot, name, q, v, a=None, lam=None, tolerance=1e-7):
         return (constraint_jacobian(robot, q) @ a - constraint_bias(robot, q, v))[rows]
 
     def by_q(function):
-        return np.stack([_difference(lambda s, e=e: function(integrate(robot, q, s * e))) for e in np.eye(robot.nv)], -1)
+        along = [_difference(lambda s, e=e: function(integrate(robot, q, s * e))) for e in np.eye(robot.nv)]
+        return np.stack(along, axis=-1)
 
     deviations = {}
     residual = rows & robot.holonomic

@@ -297,7 +297,7 @@ def build(model):
         if each.kind == "coupling":
             _fill_coupling(ints, floats, record, each, joints, velocities)
         if each.kind == "custom":
-            _attach_functions(ints, record, functions, each, home, len(velocities))
+            _attach_functions(ints, record, functions, each, _generic(joints, home), len(velocities))
     robot = Robot(
         model, ints, floats,
         nq=len(coordinates),
@@ -340,17 +340,23 @@ def _attach_target(ints, record, functions, name, target):
         ints[record + LOOP_TARGET_SIZE] = functions[what].size
 
 
-def _attach_functions(ints, record, functions, each, home, nv):
-    """The functions of custom rows; each is called once at home."""
-    rows, v = len(each.rows), np.zeros(nv)
-    state = {"t": 0.0, "q": home.copy()}
+def _generic(joints, home):
+    """A configuration near home but at no special place, where angles are zero or lengths vanish."""
+    single = np.array([kind.nq == kind.nv for _, kind in joints for _ in kind.coordinates], dtype=bool)
+    return np.where(single, home + 0.1 * np.cos(np.arange(len(home))), home)
+
+
+def _attach_functions(ints, record, functions, each, q, nv):
+    """The functions of custom rows; each is called once."""
+    rows, v = len(each.rows), np.ones(nv)
+    state = {"t": 0.0, "q": q}
     samples = {
         "residual": (LOOP_RESIDUAL, state, rows),
         "jacobian": (LOOP_JACOBIAN, state, rows * nv),
         "drift": (LOOP_DRIFT, state, rows),
         "bias": (LOOP_BIAS, state | {"v": v}, rows),
         "derivatives": (LOOP_DERIVATIVES, state | {"v": v, "a": v}, 3 * rows * nv),
-        "force_derivative": (LOOP_FORCE, state | {"lam": np.zeros(rows)}, nv * nv),
+        "force_derivative": (LOOP_FORCE, state | {"lam": np.ones(rows)}, nv * nv),
     }
     for key, function in each.functions.items():
         place, sample, size = samples[key]
