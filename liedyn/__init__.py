@@ -12,7 +12,8 @@ at q, perturbed on the right. Every function of q, shape (nq,), also takes (...,
 import importlib
 
 from liedyn.errors import (
-    ClosureError, ConditionWarning, InputError, LiedynError, ModelError, SingularConfigurationError,
+    ClosureError, ConditionWarning, InputError, LiedynError, ModelError, SimulationError,
+    SingularConfigurationError,
 )
 from liedyn.io import bundled, load, load_toml, load_urdf, save_toml
 from liedyn.model import Builder, Robot, placement
@@ -43,12 +44,16 @@ _LAZY = {
     "forward_dynamics": "liedyn.dynamics",
     "linearize": "liedyn.linearization",
     "underlying": "liedyn.linearization",
+    "Event": "liedyn.simulation",
+    "EventRecord": "liedyn.simulation",
+    "Trajectory": "liedyn.simulation",
+    "simulate": "liedyn.simulation",
 }
-_MODULES = ("constraints", "dynamics", "io", "kernels", "lie", "linearization", "plotting", "symbolic")
+_MODULES = ("constraints", "dynamics", "io", "kernels", "lie", "linearization", "plotting", "simulation", "symbolic")
 
 __all__ = [
     "Builder", "ClosureError", "ConditionWarning", "InputError", "LiedynError", "ModelError", "Robot",
-    "SingularConfigurationError", "aba", "aba_derivatives", "body_jacobian", "body_jacobian_ddot",
+    "SimulationError", "SingularConfigurationError", "aba", "aba_derivatives", "body_jacobian", "body_jacobian_ddot",
     "body_jacobian_dot", "body_jacobian_dq", "bundled", "center_of_mass", "crba", "difference",
     "forward_kinematics", "integrate", "kinetic_energy", "load", "load_toml", "load_urdf", "momentum", "neutral",
     "placement", "pose", "potential_energy", "random_configuration", "rnea", "rnea_derivatives", "save_toml",

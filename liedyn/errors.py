@@ -50,6 +50,23 @@ class SingularConfigurationError(LiedynError):
         self.singular_values = singular_values
 
 
+class SimulationError(LiedynError):
+    """A simulation had to stop: nothing of it is lost.
+
+    Attributes
+    ----------
+    trajectory : Trajectory
+        Everything up to the last good state.
+    state : tuple
+        The last good state (t, q, v).
+    """
+
+    def __init__(self, message, trajectory=None, state=None):
+        super().__init__(message)
+        self.trajectory = trajectory
+        self.state = state
+
+
 class ConditionWarning(UserWarning):
     """Independent coordinates are close to losing the motion: results lose digits."""
 

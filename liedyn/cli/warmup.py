@@ -63,6 +63,7 @@ def calls():
     bodies = [f"{kind}:{loop.body_names[0]}" for kind in ("pose", "twist", "twist_rate")]
     yield call("linearize", loop, home, rest, rest, outputs=[*bodies, f"wrench:{loop.loop_names[0]}"])
     yield call("underlying", loop, home, rest, rest)
+    yield call("simulate", loop, home, rest, 0.01, progress=False)
     yield call("linearize", solo, solo.neutral, np.zeros(solo.nv), np.zeros(solo.nv))
 
     # dispatch from Python of the kernels that users may call

@@ -6,17 +6,17 @@
 Xu and Liu 2017, eq. 52, write g'' + alpha g' + beta g = 0: their (0.5, 200) is (0.25, sqrt(200)) here. Rows without a
 residual (nonholonomic ones) have g = 0 and g' = psi, and so psi' + 2 alpha psi = 0.
 """
-from liedyn.jit import kernel
+from liedyn.jit import kernel_in_place
 
 
-@kernel
+@kernel_in_place
 def baumgarte_rows(residual, psi, gamma, alpha, beta, out):
     """out = gamma - 2 alpha psi - beta^2 g."""
     for k in range(out.size):
         out[k] = gamma[k] - 2.0 * alpha * psi[k] - beta * beta * residual[k]
 
 
-@kernel
+@kernel_in_place
 def velocity_level_rows(psi, gamma, sigma, out):
     """out = gamma - sigma psi."""
     for k in range(out.size):

@@ -1,0 +1,46 @@
+"""Finding the first event in a chunk of rows."""
+from liedyn.simulation.events import crosses, guard_value, locate
+
+
+def watches(run):
+    """(what, direction, value at a row) of all that may happen now: events, and releases of unilateral constraints."""
+    for event in run.events:
+        if useful(run, event):
+            yield event, event.direction, lambda rows, k, event=event: guard_value(
+                event, float(rows.t[k]), rows.q[k], rows.v[k])
+    for name, (row, sign) in run.unilateral.items():
+        if run.active[run.robot.constraint_index(name)]:
+            yield name, -1, lambda rows, k, row=row, sign=sign: -sign * rows.lam[k, row]
+
+
+def useful(run, event):
+    """Would the event change anything?"""
+    on = [run.active[run.robot.constraint_index(name)] == 0 for name in event.on]
+    off = [run.active[run.robot.constraint_index(name)] == 1 for name in event.off]
+    return any(on + off) or not (on or off) or event.terminal or event.action is not None
+
+
+def first_crossing(run, done):
+    """(row, time, what) of the earliest crossing in rows 0 to done, or None."""
+    first = None
+    for what, direction, value in watches(run):
+        # an event that has just left the state on the side it came from counts as being there
+        before = run.held.get(what) or value(run.rows, 0)
+        for k in range(done if first is None else min(done, first[0] + 1)):
+            after = value(run.rows, k + 1)
+            if crosses(before, after, direction):
+                t = located(run, k, value, before, after)
+                if first is None or t < first[1]:
+                    first = k, t, what
+                break
+            before = after
+    return first
+
+
+def located(run, k, value, before, after):
+    """Time of a crossing between rows k and k + 1."""
+    def at(t):
+        run.integrator.within(run, k, t)
+        return value(run.single, 0)
+
+    return locate(at, float(run.rows.t[k]), float(run.rows.t[k + 1]), before, after)

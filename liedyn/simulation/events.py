@@ -1,0 +1,112 @@
+"""State events: when a guard crosses zero, something happens; and where in a step that is."""
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from liedyn.errors import InputError
+
+TIME_TOLERANCE = 1e-12
+"""Width of the interval, relative to the times themselves, in which an event is located: a few units of rounding."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happens when a function of the state crosses zero.
+
+    The run goes on from the state after the event, in this order: `action` changes the state, constraints are switched
+    off, then on, and velocities made consistent by the impulse that this takes.
+
+    Parameters
+    ----------
+    name : str
+        For the record.
+    guard : callable
+        ``guard(t, q, v)``, a number; t [s], q (nq,) and v (nv,) as in `simulate`. The arrays must be neither
+        kept nor changed.
+    direction : {0, 1, -1}
+        Which crossings count: all, rising, or falling ones.
+    on, off : sequence of str
+        Constraints to be switched. An event that would change nothing, since they are switched already, does not occur.
+    restitution : float
+        Part of the approach speed with which the first row of each constraint in `on` is left: above zero the
+        constraint stays off, and the state bounces.
+    resting : float
+        Approach speed [m/s, rad/s] below which restitution counts as zero, which ends the bouncing.
+    action : callable, optional
+        ``action(t, q, v)``, returning the new ``(q, v)``, or None to leave the state as it is.
+    terminal : bool
+        Does the run end here?
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> ld.Event("upright", lambda t, q, v: q[0], direction=1, terminal=True).name
+    'upright'
+    """
+
+    name: str
+    guard: Callable
+    direction: int = 0
+    on: tuple = ()
+    off: tuple = ()
+    restitution: float = 0.0
+    resting: float = 1e-3
+    action: Callable | None = None
+    terminal: bool = False
+
+    def __post_init__(self):
+        for key in ("on", "off"):
+            value = getattr(self, key)
+            object.__setattr__(self, key, (value,) if isinstance(value, str) else tuple(value))
+        if not callable(self.guard):
+            raise InputError(f"event {self.name!r}: guard must be a function of (t, q, v), got {self.guard!r}")
+        if self.direction not in (-1, 0, 1):
+            raise InputError(f"event {self.name!r}: direction must be -1, 0 or 1, got {self.direction!r}")
+        if not 0.0 <= self.restitution <= 1.0:
+            raise InputError(f"event {self.name!r}: restitution must be between 0 and 1, got {self.restitution!r}")
+
+
+def crosses(before, after, direction):
+    """Does a guard cross zero from one value to the next, in a direction that counts?"""
+    rising, falling = before < 0.0 <= after, before > 0.0 >= after
+    return (rising and direction >= 0) or (falling and direction <= 0)
+
+
+def locate(value_at, start, end, first, last):
+    """When a crossing has just happened: a time in (start, end], late by the tolerance at most.
+
+    Regula falsi with halved ends (Illinois; Dahlquist and Bjorck 2008, 6.2.3), bisection where that is slow. `first`
+    and `last` are the guard's values at both ends, of opposite sign or zero.
+    """
+    width = TIME_TOLERANCE * max(1.0, abs(start), abs(end))
+    low, high, f_low, f_high = start, end, first, last
+    side = 0
+    for k in range(200):
+        if high - low <= width:
+            break
+        middle = 0.5 * (low + high)
+        if k % 3 != 2 and f_high != f_low:
+            middle = high - f_high * (high - low) / (f_high - f_low)
+            # keep off both ends, where the guard is known already
+            middle = min(max(middle, low + 0.25 * width), high - 0.25 * width)
+        f = value_at(middle)
+        if f == 0.0 or (f > 0.0) == (last > 0.0 if last != 0.0 else first < 0.0):
+            high, f_high = middle, f
+            f_low, side = (0.5 * f_low if side == 1 else f_low), 1
+        else:
+            low, f_low = middle, f
+            f_high, side = (0.5 * f_high if side == -1 else f_high), -1
+    return high
+
+
+def guard_value(event, t, q, v):
+    """The guard as a finite float."""
+    value = event.guard(t, q, v)
+    try:
+        value = float(value)
+    except (TypeError, ValueError):
+        raise InputError(f"guard of event {event.name!r} must return a number, got {value!r}") from None
+    if not np.isfinite(value):
+        raise InputError(f"guard of event {event.name!r} is not finite at t = {t:.6g}: {value}")
+    return value

@@ -1,0 +1,80 @@
+"""The compiled loop of the explicit fixed-step methods: row after row, nothing allocated."""
+import numpy as np
+
+from liedyn.constraints.records import refresh
+from liedyn.jit import kernel_in_place
+from liedyn.simulation.formulations import accelerations
+from liedyn.simulation.minimal import choose, complete, has_fallen
+from liedyn.simulation.projection import project
+from liedyn.simulation.rates import put_power
+from liedyn.simulation.rk4 import rk4_step
+from liedyn.simulation.rkmk import rkmk_step
+from liedyn.simulation.workspace import (
+    CONDITION, DIVERGED, INPUT_WORK, MINIMAL, NOT_FINITE, OK, OTHER_WORK, PROJECTION,
+)
+
+RK4, RKMK = range(2)
+
+
+@kernel_in_place
+def finish_row(ints, floats, o, x, rows, k):
+    """Accelerations, multipliers and condition number of row k; returns a status."""
+    refresh(ints, floats, rows.t[k])
+    status = accelerations(o.formulation, ints, floats, o, x, rows.t[k], rows.held[k], rows.q[k], rows.v[k],
+                           rows.a[k], rows.lam[k])
+    rows.scalars[k, CONDITION] = x.number[0]
+    for j in range(x.tau.size):
+        rows.tau[k, j] = x.tau[j]
+    return status
+
+
+@kernel_in_place
+def check(o, q, v):
+    """Is a new state usable?"""
+    for k in range(q.size):
+        if not np.isfinite(q[k]):
+            return NOT_FINITE
+    for j in range(v.size):
+        if not np.isfinite(v[j]):
+            return NOT_FINITE
+        if abs(v[j]) > o.largest:
+            return DIVERGED
+    return OK
+
+
+@kernel_in_place
+def advance(ints, floats, method, o, x, rows, count, known, energy):
+    """`count` steps from row 0, which is complete already if `known`; `energy` is that at zero work.
+
+    Returns (status, k): rows 0 to k are complete. With a status other than OK, row k + 1 could not be reached.
+    """
+    if not known:
+        status = finish_row(ints, floats, o, x, rows, 0)
+        if status != OK:
+            return status, -1
+    for k in range(count):
+        t, h = rows.t[k], rows.t[k + 1] - rows.t[k]
+        q, v, a, q_new, v_new = rows.q[k], rows.v[k], rows.a[k], rows.q[k + 1], rows.v[k + 1]
+        work = rows.scalars[k + 1, INPUT_WORK:OTHER_WORK + 1]
+        work[0], work[1] = rows.scalars[k, INPUT_WORK], rows.scalars[k, OTHER_WORK]
+        put_power(ints, floats, o, x, q, v, a, x.power[0])
+        if o.stabilisation == MINIMAL and has_fallen(x):
+            choose(ints, floats, o, x, q)
+            complete(ints, floats, o, x, q, v)
+        if method == RK4:
+            status = rk4_step(ints, floats, o, x, t, h, rows.held[k], q, v, a, q_new, v_new, work)
+        else:
+            status = rkmk_step(ints, floats, o, x, t, h, rows.held[k], q, v, a, q_new, v_new, work)
+        if status == OK:
+            status = check(o, q_new, v_new)
+        if status == OK and o.stabilisation == PROJECTION:
+            status = project(ints, floats, o, x, h, energy + work[0] + work[1], q_new, v_new)
+        if status == OK and o.stabilisation == MINIMAL:
+            status = complete(ints, floats, o, x, q_new, v_new)
+        if status == OK:
+            status = check(o, q_new, v_new)
+        if status == OK:
+            status = finish_row(ints, floats, o, x, rows, k + 1)
+        if status != OK:
+            return status, k
+    return OK, count

@@ -1,0 +1,55 @@
+"""The inputs of a run: constant, an array over the time grid, or a function, compiled or not."""
+import numpy as np
+
+from liedyn.boundary import as_floats
+from liedyn.errors import InputError
+from liedyn.functions import Function
+from liedyn.model.packed import LOOP_I, LOOP_ROW, LOOPS_AT
+from liedyn.simulation.workspace import FUNCTION, TABLE
+
+
+class Inputs:
+    """tau or u in the form that the loops take.
+
+    Attributes
+    ----------
+    kind, address : int
+    table : ndarray, shape (rows, nu)
+    actuators : ndarray, shape (nv, nu)
+        tau = actuators u.
+    first_row : dict
+        Number of the first row of every constraint.
+    """
+
+    def __init__(self, robot, tau, u, start, steps):
+        if tau is not None and u is not None:
+            raise InputError("give tau or u, not both: u are the forces of the actuators, tau those of all coordinates")
+        name, given = ("u", u) if u is not None else ("tau", tau)
+        size = len(robot.actuator_names) if u is not None else robot.nv
+        self.actuators = robot.actuator_matrix.copy() if u is not None else np.eye(robot.nv)
+        self.table, self.kind, self.address, self.function = np.zeros((1, size)), TABLE, 0, None
+        self.first_row = {each: int(robot.ints[int(robot.ints[LOOPS_AT]) + LOOP_I * k + LOOP_ROW])
+                          for k, each in enumerate(robot.constraint_names)}
+        if callable(given):
+            t0, q0, v0 = start
+            self.function = Function(name, given, {"t": t0, "q": q0.copy(), "v": v0.copy()}, (size,))
+            self.kind, self.address = FUNCTION, self.function.address
+        elif given is not None:
+            self.table = _table(name, given, size, steps)
+
+    def raise_errors(self):
+        """Raise what a plain Python function has raised in a loop, if anything."""
+        if self.function is not None:
+            self.function.raise_error()
+
+
+def _table(name, given, size, steps):
+    """One row that holds always, or one for each step."""
+    table = np.array(as_floats(name, given, size), dtype=np.float64, order="C", ndmin=2)
+    if table.ndim != 2 or len(table) not in (1, steps, steps + 1):
+        raise InputError(f"{name} over the time grid must have shape ({steps}, {size}) or ({steps + 1}, {size}): row k "
+                         f"is held from time k dt on; got {table.shape}")
+    if not np.isfinite(table).all():
+        row, column = np.argwhere(~np.isfinite(table))[0]
+        raise InputError(f"{name} is not finite: {name}[{row}, {column}] = {table[row, column]}")
+    return table

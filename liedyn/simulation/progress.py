@@ -1,0 +1,45 @@
+"""A progress bar for long runs, when tqdm is there."""
+import time
+
+from liedyn.errors import InputError
+
+LONG = 3.0
+"""Seconds after which a run is long enough for a bar."""
+
+
+class Progress:
+    """Shows simulated time; does nothing until it is due.
+
+    `wanted` is True (from the start; tqdm must be installed), False (never), or None (on long runs, if possible).
+    """
+
+    def __init__(self, wanted, start, end):
+        self.start, self.end, self.bar, self.due = start, end, None, None
+        self.tqdm = None
+        if wanted is False:
+            return
+        try:
+            from tqdm import tqdm
+        except ImportError:
+            if wanted:
+                raise InputError("progress=True needs tqdm: pip install 'liedyn[progress]'") from None
+            return
+        self.tqdm = tqdm
+        if wanted:
+            self.due = 0.0
+
+    def show(self, t):
+        """The run has reached time t."""
+        if self.due is None:  # what came before the first steps was compilation, perhaps
+            self.due = time.monotonic() + LONG
+        if self.tqdm is None or time.monotonic() < self.due:
+            return
+        if self.bar is None:
+            self.bar = self.tqdm(total=round(self.end - self.start, 9), unit="s", desc="simulate",
+                                 bar_format="{l_bar}{bar}| {n:.4g}/{total:.4g} s [{elapsed}<{remaining}]")
+        self.bar.update(t - self.start - self.bar.n)
+
+    def close(self):
+        """Leave the bar as it is."""
+        if self.bar is not None:
+            self.bar.close()

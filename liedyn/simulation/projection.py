@@ -1,0 +1,138 @@
+"""Projection on the invariants: closed loops, consistent velocities, and the energy that there ought to be.
+
+Spencer 2004, 3.1.3 (eq. 3.10, 3.11), with the kinetic energy as the measure of distance instead of the sum of squares,
+which depends on units: the shortest step dq with G dq = -g in the metric M, repeated until g = 0, then the shortest
+change dv with G (v + dv) = b. (A tree whose M is singular takes the sum of squares.) Moving along such a step changes
+the momentum by constraint forces alone, as an impulse would.
+
+The energy E(q, v) = T + V is one more invariant, E = E_0 + work of the inputs - work lost in dampers. Its gradient is
+(dV/dq, M v), that of T by q being of second order in v, where the second part suffices. With time measured in steps h
+the metric of a state is |dq|^2 / h^2 + |dv|^2, so the correction goes along (h^2 M^-1 dV/dq, v), projected on the
+constraints: speeds scale as long as there are any, and at a turning point the height gives way.
+"""
+from liedyn.constraints.rows import jacobian_rows, residual_rows, velocity_rows
+from liedyn.jit import kernel_in_place
+from liedyn.lie.lanes import SCALAR
+from liedyn.simulation.nearest import backward, factor, forward, nearest_in_metric
+from liedyn.simulation.workspace import NOT_CLOSED, NOT_CONSISTENT, OK
+from liedyn.tree.configuration import integrate_kernel
+from liedyn.tree.crba import crba_kernel
+from liedyn.tree.energy import kinetic_energy_kernel, potential_energy_kernel
+from liedyn.tree.kinematics import world_positions, world_velocities
+from liedyn.tree.rnea import rnea_kernel
+
+ITERATIONS = 20
+"""Newton steps: three suffice after a step of an integrator, more near singular configurations, where it is linear."""
+
+
+@kernel_in_place
+def largest_of(x):
+    largest = 0.0
+    for k in range(x.size):
+        if not abs(x[k]) <= largest:  # a NaN stays
+            largest = abs(x[k])
+    return largest
+
+
+@kernel_in_place
+def metric(ints, floats, x, q):
+    """x.L: factor of M(q), or of the identity where M is singular."""
+    crba_kernel(SCALAR, ints, floats, q, x.world, x.M)
+    if not factor(x.M, x.L):
+        x.L[:, :] = 0.0
+        for j in range(x.L.shape[0]):
+            x.L[j, j] = 1.0
+
+
+@kernel_in_place
+def close_positions(ints, floats, o, x, q):
+    """Newton on g(q) = 0 in the metric `x.L`; leaves the pose of q in x.world. False if it does not converge."""
+    before = 1e300
+    for _ in range(ITERATIONS):
+        world_positions(SCALAR, ints, floats, q, x.world)
+        residual_rows(ints, floats, q, x.world, x.residual)
+        size = largest_of(x.residual)
+        # rows that contradict each other a little leave a residual that no step removes
+        if size <= o.tolerance or (size <= o.closure and size > 0.5 * before):
+            return True
+        if not size < 1e100:
+            return False
+        before = size
+        jacobian_rows(ints, floats, q, x.world, x.G)
+        nearest_in_metric(x.G, x.residual, x.holonomic, x.L, o.rank_tolerance, x.Y, x.order, x.vector[0])
+        for j in range(x.vector.shape[1]):
+            x.vector[0, j] = -x.vector[0, j]
+        integrate_kernel(ints, floats, q, x.vector[0], q)
+    return False
+
+
+@kernel_in_place
+def consistent_velocities(ints, floats, o, x, q, v):
+    """The nearest v with G v = b in the metric `x.L`; needs the pose of q in x.world. Returns rank and ratio."""
+    jacobian_rows(ints, floats, q, x.world, x.G)
+    world_velocities(SCALAR, ints, v, x.world)
+    velocity_rows(ints, floats, q, v, x.world, x.psi)
+    rank, ratio = nearest_in_metric(x.G, x.psi, x.every, x.L, o.rank_tolerance, x.Y, x.order, x.vector[0])
+    for j in range(v.size):
+        v[j] -= x.vector[0, j]
+    return rank
+
+
+@kernel_in_place
+def energy_of(ints, floats, x, q, v):
+    """T + V."""
+    kinetic_energy_kernel(SCALAR, ints, floats, q, v, x.local, x.number)
+    T = x.number[0]
+    potential_energy_kernel(SCALAR, ints, floats, q, x.local, x.number)
+    return T + x.number[0]
+
+
+@kernel_in_place
+def correct_energy(ints, floats, x, excess, rank, h, q, v):
+    """One Newton step for the energy along the constraints, whose orthonormal rows are in x.Y."""
+    n = v.size
+    speed, fall = x.vector[1], x.vector[2]
+    rnea_kernel(SCALAR, ints, floats, q, x.zero, x.zero, x.none, x.local, fall)
+    forward(x.L, fall)
+    for j in range(n):  # L^T v
+        speed[j] = v[j] / x.L[j, j]
+        for k in range(j + 1, n):
+            speed[j] += x.L[k, j] * v[k]
+    for r in range(rank):
+        along_speed, along_fall = 0.0, 0.0
+        for j in range(n):
+            along_speed += x.Y[r, j] * speed[j]
+            along_fall += x.Y[r, j] * fall[j]
+        for j in range(n):
+            speed[j] -= along_speed * x.Y[r, j]
+            fall[j] -= along_fall * x.Y[r, j]
+    slope = 0.0
+    for j in range(n):
+        slope += speed[j] * speed[j] + h * h * fall[j] * fall[j]
+    if not slope > abs(excess) * 1e-3:
+        return False  # at rest in equilibrium nothing changes the energy
+    backward(x.L, speed)
+    backward(x.L, fall)
+    for j in range(n):
+        v[j] -= excess / slope * speed[j]
+        fall[j] *= -excess / slope * h * h
+    integrate_kernel(ints, floats, q, fall, q)
+    return True
+
+
+@kernel_in_place
+def project(ints, floats, o, x, h, wanted_energy, q, v):
+    """The nearest state on the manifold, with the wanted energy if `o.energy` is set; returns a status."""
+    metric(ints, floats, x, q)
+    for _ in range(ITERATIONS):
+        if not close_positions(ints, floats, o, x, q):
+            return NOT_CLOSED
+        rank = consistent_velocities(ints, floats, o, x, q, v)
+        if not o.energy:
+            return OK
+        energy = energy_of(ints, floats, x, q, v)
+        excess = energy - wanted_energy
+        # rounding of the energies themselves
+        if abs(excess) <= 1e-13 * (1.0 + abs(energy)) or not correct_energy(ints, floats, x, excess, rank, h, q, v):
+            return OK
+    return NOT_CONSISTENT

@@ -1,0 +1,38 @@
+"""The right side of the equations of motion at a stage of a step: moving targets, accelerations, power."""
+from liedyn.constraints.records import refresh
+from liedyn.jit import kernel_in_place
+from liedyn.lie.lanes import SCALAR
+from liedyn.simulation.formulations import accelerations
+from liedyn.simulation.minimal import complete
+from liedyn.simulation.workspace import MINIMAL, OK
+from liedyn.tree.rnea import rnea_kernel
+
+
+@kernel_in_place
+def put_power(ints, floats, o, x, q, v, a, power):
+    """Power of the inputs, and of all else that changes the energy: dampers, external wrenches, moving targets."""
+    by_inputs, lost = 0.0, 0.0
+    for j in range(v.size):
+        by_inputs += x.tau[j] * v[j]
+        lost += x.damping[j] * v[j] * v[j]
+    power[0], power[1] = by_inputs, -lost
+    if o.all_power:  # dE/dt = v . (M a + h) without the external wrenches
+        rnea_kernel(SCALAR, ints, floats, q, v, a, x.none, x.local, x.vector[3])
+        power[1] = -by_inputs - lost
+        for j in range(v.size):
+            power[1] += x.vector[3, j] * v[j]
+
+
+@kernel_in_place
+def stage(ints, floats, o, x, t, row, i):
+    """Accelerations and power at the state in x.q_stage, x.v_stage, as number i of a step; returns a status."""
+    refresh(ints, floats, t)
+    if o.stabilisation == MINIMAL:
+        status = complete(ints, floats, o, x, x.q_stage, x.v_stage)
+        if status != OK:
+            return status
+    status = accelerations(
+        o.formulation, ints, floats, o, x, t, row, x.q_stage, x.v_stage, x.a_stage[i], x.none)
+    if status == OK:
+        put_power(ints, floats, o, x, x.q_stage, x.v_stage, x.a_stage[i], x.power[i])
+    return status

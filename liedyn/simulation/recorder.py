@@ -1,0 +1,79 @@
+"""Keeps the states of a run as they come, and makes the trajectory of what there is at any moment."""
+import numpy as np
+
+from liedyn.constraints.records import refresh, switch
+from liedyn.constraints.rows import residual_rows, velocity_rows
+from liedyn.dynamics.forward import constraint_wrenches
+from liedyn.jit import kernel
+from liedyn.lie.lanes import SCALAR
+from liedyn.model.packed import N_ROWS
+from liedyn.simulation.projection import largest_of
+from liedyn.simulation.trajectory import Trajectory
+from liedyn.simulation.workspace import CONDITION, INPUT_WORK, OTHER_WORK
+from liedyn.tree.energy import kinetic_energy_states, potential_energy_states
+from liedyn.tree.kinematics import world_positions, world_size, world_velocities
+
+
+@kernel
+def residual_states(ints, floats, t, active, q, v, residuals):
+    """Largest position and velocity residual of each row, with the constraints that were on then."""
+    work, rows = np.empty(world_size(ints)), np.zeros(ints[N_ROWS])
+    for b in range(q.shape[0]):
+        for l in range(active.shape[1]):
+            switch(ints, l, active[b, l])
+        refresh(ints, floats, t[b])
+        world_positions(SCALAR, ints, floats, q[b], work)
+        residual_rows(ints, floats, q[b], work, rows)
+        residuals[b, 0] = largest_of(rows)
+        world_velocities(SCALAR, ints, v[b], work)
+        velocity_rows(ints, floats, q[b], v[b], work, rows)
+        residuals[b, 1] = largest_of(rows)
+
+
+class Recorder:
+    """Blocks of rows, every `every`-th step of them, and the events."""
+
+    def __init__(self, every):
+        self.every, self.steps = every, 0
+        self.blocks, self.events = [], []
+
+    def add(self, rows, first, last, active):
+        """Rows first to last, ends included, of which each is one more step."""
+        keep = np.arange(first, last + 1)
+        keep = keep[(self.steps + keep - first) % self.every == 0]
+        self.steps += last + 1 - first
+        self._put(rows, keep, active)
+
+    def add_always(self, rows, k, active):
+        """Row k, whatever its number: the sides of an event, the end."""
+        self._put(rows, np.array([k]), active)
+
+    def _put(self, rows, keep, active):
+        if len(keep):
+            self.blocks.append((*(column[keep] for column in (
+                rows.t, rows.q, rows.v, rows.a, rows.tau, rows.lam, rows.scalars)), np.tile(active, (len(keep), 1))))
+
+    def last_time(self):
+        return self.blocks[-1][0][-1] if self.blocks else None
+
+    def trajectory(self, robot, **settings):
+        """All that is there so far."""
+        if self.blocks:
+            t, q, v, a, tau, lam, scalars, active = (np.concatenate(column) for column in zip(*self.blocks))
+        else:
+            m = int(robot.ints[N_ROWS])
+            t, q, v, lam, scalars = np.empty(0), *(np.empty((0, n)) for n in (robot.nq, robot.nv, m, 4))
+            a, tau, active = v.copy(), v.copy(), np.empty((0, len(robot.constraint_names)), np.int64)
+        energies, residuals = np.empty((2, len(t), 1)), np.zeros((len(t), 2))
+        if len(t):
+            kinetic_energy_states(robot.ints, robot.floats, q, v, energies[0])
+            potential_energy_states(robot.ints, robot.floats, q, energies[1])
+            residual_states(robot.ints.copy(), robot.floats.copy(), t, active, q, v, residuals)
+        return Trajectory(
+            t=t, q=q, v=v, a=a, tau=tau, lam=lam, active=active.astype(bool), kinetic=energies[0, :, 0],
+            potential=energies[1, :, 0], input_work=scalars[:, INPUT_WORK].copy(),
+            other_work=scalars[:, OTHER_WORK].copy(), position_residual=residuals[:, 0].copy(),
+            velocity_residual=residuals[:, 1].copy(), condition=scalars[:, CONDITION].copy(),
+            constraint_wrenches=constraint_wrenches(robot, lam), events=tuple(self.events), robot=robot.name,
+            coordinate_names=robot.coordinate_names, velocity_names=robot.velocity_names, row_names=robot.row_names,
+            constraint_names=robot.constraint_names, **settings)

@@ -1,0 +1,255 @@
+"""What a simulation returns: every recorded state with its forces, energies and errors, and the events on the way."""
+import json
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+
+import numpy as np
+
+from liedyn.errors import InputError, suggestion
+
+
+@dataclass(frozen=True)
+class EventRecord:
+    """One event of a run.
+
+    Attributes
+    ----------
+    t : float
+        Time [s].
+    name : str
+        Name of the event; ``"release <constraint>"`` for a unilateral constraint that lets go.
+    q_before, v_before, q_after, v_after : ndarray
+        The state on both sides of it.
+    impulse : ndarray, shape (m,)
+        Impulses of the constraints, rows as in ``row_names`` [N m s, N s]: ``M (v_after - v_before) = -G^T impulse``.
+    energy_loss : float
+        Kinetic and potential energy before minus after [J].
+    on, off : tuple of str
+        Constraints that it switched.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> robot = ld.load("five_bar")
+    >>> opens = ld.Event("open", lambda t, q, v: t - 0.05, off="pin")
+    >>> [(event.name, round(event.t, 9), event.off) for event in ld.simulate(robot, robot.home, [0.0] * 4, 0.1,
+    ...                                                                      events=opens).events]
+    [('open', 0.05, ('pin',))]
+    """
+
+    t: float
+    name: str
+    q_before: np.ndarray
+    v_before: np.ndarray
+    q_after: np.ndarray
+    v_after: np.ndarray
+    impulse: np.ndarray
+    energy_loss: float
+    on: tuple = ()
+    off: tuple = ()
+
+
+@dataclass(frozen=True, repr=False)
+class Trajectory:
+    """A simulated motion. At an event there are two rows of the same time: before and after.
+
+    Attributes
+    ----------
+    t : ndarray, shape (nt,)
+        Times [s].
+    q, v, a : ndarray, shape (nt, nq), (nt, nv), (nt, nv)
+        Configurations, velocities, accelerations.
+    tau : ndarray, shape (nt, nv)
+        Generalised forces of the inputs.
+    lam : ndarray, shape (nt, m)
+        Multipliers of ``M a + h = tau - G^T lam``; zero in the rows of constraints that are off.
+    constraint_wrenches : dict
+        For every loop the wrench (moment, force), shape (nt, 6), as `forward_dynamics` gives it.
+    active : ndarray of bool, shape (nt, nc)
+        Which constraints are on, in the order of ``constraint_names``.
+    kinetic, potential : ndarray, shape (nt,)
+        Energies [J].
+    input_work, other_work : ndarray, shape (nt,)
+        Work since the start [J]: of the inputs; of dampers, external wrenches and moving targets.
+    position_residual, velocity_residual : ndarray, shape (nt,)
+        Largest closure error [rad, m] and largest violation of ``G v = b`` [rad/s, m/s].
+    condition : ndarray, shape (nt,)
+        Condition number that the formulation reports.
+    events : tuple of EventRecord
+    robot : str
+        Name of the robot.
+    coordinate_names, velocity_names, row_names, constraint_names : tuple of str
+    method, formulation, stabilisation : str
+        How it was computed.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> robot = ld.load("five_bar")
+    >>> tr = ld.simulate(robot, robot.home, [0.0] * 4, 0.01)
+    >>> tr["q1"].shape, tr["velocity:q2"].shape, tr["pin.vx"].shape
+    ((11,), (11,), (11,))
+    """
+
+    t: np.ndarray
+    q: np.ndarray
+    v: np.ndarray
+    a: np.ndarray
+    tau: np.ndarray
+    lam: np.ndarray
+    active: np.ndarray
+    kinetic: np.ndarray
+    potential: np.ndarray
+    input_work: np.ndarray
+    other_work: np.ndarray
+    position_residual: np.ndarray
+    velocity_residual: np.ndarray
+    condition: np.ndarray
+    constraint_wrenches: dict = field(default_factory=dict)
+    events: tuple = ()
+    robot: str = ""
+    coordinate_names: tuple = ()
+    velocity_names: tuple = ()
+    row_names: tuple = ()
+    constraint_names: tuple = ()
+    method: str = ""
+    formulation: str = ""
+    stabilisation: str = ""
+
+    @property
+    def energy(self):
+        """Kinetic and potential energy [J], shape (nt,)."""
+        return self.kinetic + self.potential
+
+    @property
+    def energy_drift(self):
+        """Energy less its first value, the work done and the losses at events [J]: zero but for errors, shape (nt,)."""
+        drift = self.energy - self.energy[0] - self.input_work - self.other_work
+        for event in self.events:
+            # of the two rows of an event the second comes after the loss
+            after = np.searchsorted(self.t, event.t, side="right") - 1
+            drift[after:] += event.energy_loss
+        return drift
+
+    def __len__(self):
+        return len(self.t)
+
+    def __repr__(self):
+        span = f"{self.t[0]:g} to {self.t[-1]:g} s" if len(self.t) else "empty"
+        return (f"Trajectory({self.robot!r}, {len(self)} states, {span}, {len(self.events)} events, "
+                f"{self.method}/{self.formulation}/{self.stabilisation})")
+
+    def __getitem__(self, name):
+        """A column by name: a coordinate, ``velocity:x``, ``acceleration:x``, ``force:x``, or a constraint row."""
+        kind, _, rest = name.partition(":")
+        columns = {"velocity": self.v, "acceleration": self.a, "force": self.tau}
+        if rest and kind in columns:
+            return columns[kind][:, _place(rest, self.velocity_names)]
+        if name in self.row_names:
+            return self.lam[:, self.row_names.index(name)]
+        return self.q[:, _place(name, self.coordinate_names + self.row_names)]
+
+    def save(self, path):
+        """Write everything to one ``.npz`` file.
+
+        Parameters
+        ----------
+        path : str or Path
+            ``.npz`` is added if it is missing.
+
+        Returns
+        -------
+        path : Path
+            The file written.
+
+        Raises
+        ------
+        OSError
+            The file cannot be written.
+
+        Notes
+        -----
+        Arrays by their names; names and events' numbers as JSON text in ``meta``. No pickles.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import liedyn as ld
+        >>> robot = ld.load("five_bar")
+        >>> tr = ld.simulate(robot, robot.home, [0.0] * 4, 0.01)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     len(ld.Trajectory.load(tr.save(f"{folder}/fall")))
+        11
+        """
+        path = Path(path)
+        path = path if path.suffix == ".npz" else path.with_name(path.name + ".npz")
+        arrays = {f.name: getattr(self, f.name) for f in fields(self) if isinstance(getattr(self, f.name), np.ndarray)}
+        meta = {f.name: getattr(self, f.name) for f in fields(self)
+                if f.name not in arrays and f.name not in ("events", "constraint_wrenches")}
+        meta["events"], meta["wrenches"] = [], list(self.constraint_wrenches)
+        for k, wrench in enumerate(self.constraint_wrenches.values()):
+            arrays[f"wrench_{k}"] = wrench
+        for k, event in enumerate(self.events):
+            values = {f.name: getattr(event, f.name) for f in fields(event)}
+            for name in [name for name, x in values.items() if isinstance(x, np.ndarray)]:
+                arrays[f"event_{k}_{name}"] = values.pop(name)
+            meta["events"].append(values)
+        np.savez_compressed(path, meta=np.array(json.dumps(meta)), **arrays)
+        return path
+
+    @classmethod
+    def load(cls, path):
+        """Read what `save` has written.
+
+        Parameters
+        ----------
+        path : str or Path
+
+        Returns
+        -------
+        Trajectory
+            Equal to the one saved.
+
+        Raises
+        ------
+        InputError
+            The file is not one that `save` has written.
+
+        Notes
+        -----
+        The file names the robot but does not contain it.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import liedyn as ld
+        >>> robot = ld.load("five_bar")
+        >>> tr = ld.simulate(robot, robot.home, [0.0] * 4, 0.01)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     ld.Trajectory.load(tr.save(f"{folder}/fall")).robot
+        'five_bar'
+        """
+        with np.load(path, allow_pickle=False) as file:
+            data = {name: file[name] for name in file.files}
+        if "meta" not in data:
+            raise InputError(f"{path} was not written by Trajectory.save: it has no 'meta'")
+        meta = json.loads(str(data.pop("meta")))
+        events = []
+        for k, values in enumerate(meta.pop("events")):
+            prefix = f"event_{k}_"
+            numbers = {name.removeprefix(prefix): data.pop(name) for name in list(data) if name.startswith(prefix)}
+            events.append(EventRecord(**{name: _as_tuple(x) for name, x in values.items()}, **numbers))
+        wrenches = {name: data.pop(f"wrench_{k}") for k, name in enumerate(meta.pop("wrenches"))}
+        meta = {name: _as_tuple(x) for name, x in meta.items()}
+        return cls(**data, **meta, constraint_wrenches=wrenches, events=tuple(events))
+
+
+def _as_tuple(x):
+    return tuple(x) if isinstance(x, list) else x
+
+
+def _place(name, names):
+    try:
+        return names.index(name)
+    except ValueError:
+        raise InputError(f"nothing called {name!r} in the trajectory, {suggestion(name, names)}") from None

@@ -1,0 +1,121 @@
+"""What a run carries through its compiled loops: settings, inputs and scratch arrays; and how steps can end."""
+from typing import NamedTuple
+
+import numpy as np
+
+from liedyn.dynamics.nullspace import solve_size
+from liedyn.dynamics.terms import terms_size
+from liedyn.model.packed import DOF_DAMPING, DOF_F, DOF_FLOATS_AT, N_LINKS, N_ROWS
+from liedyn.tree.energy import WORK as ENERGY_WORK
+from liedyn.tree.rnea import WORK as RNEA_WORK
+
+STABILISATIONS = ("none", "baumgarte", "projection", "minimal")
+NONE, BAUMGARTE, PROJECTION, MINIMAL = range(4)
+
+# where the inputs come from
+TABLE, FUNCTION = range(2)
+
+# how a step can end
+OK, SINGULAR, NOT_CLOSED, NOT_CONSISTENT, NOT_FINITE, DIVERGED, NOT_CONVERGED = range(7)
+
+# columns of the scalars kept with every state
+CONDITION, INPUT_WORK, OTHER_WORK, N_SCALARS = range(4)
+
+
+class Settings(NamedTuple):
+    """Numbers that do not change during a run."""
+
+    formulation: int  # address of its compiled function
+    stabilisation: int
+    alpha: float  # Baumgarte's, 1/s
+    beta: float
+    sigma: float  # Yun and Sarkar's, 1/s
+    tolerance: float  # largest residual after a projection [rad, m]
+    closure: float  # largest residual that contradicting rows may leave [rad, m]
+    rank_tolerance: float
+    energy: bool  # is energy an invariant to be projected on?
+    all_power: bool  # is there power of moving targets or external wrenches?
+    input_kind: int
+    input_address: int  # of a C function u(t, q, v)
+    largest: float  # speed above which a run has diverged
+
+
+class Work(NamedTuple):
+    """Scratch arrays; n = nv, m rows."""
+
+    f_ext: np.ndarray  # wrenches on links, or empty
+    none: np.ndarray  # empty
+    table: np.ndarray  # inputs (rows, nu)
+    actuators: np.ndarray  # (n, nu)
+    damping: np.ndarray  # (n)
+    holonomic: np.ndarray  # (m) 1 for rows with a residual
+    every: np.ndarray  # (m) 1
+    dependent: np.ndarray  # (2, n) 1 for coordinates, velocities that the others determine
+    pivots: np.ndarray  # (2) worth of that choice when it was made, and now
+    columns: np.ndarray  # (n, m + 1)
+    order: np.ndarray  # (m or n)
+    world: np.ndarray  # recursions in world coordinates
+    solve: np.ndarray  # of the null-space formulation
+    local: np.ndarray  # recursions in link coordinates
+    u: np.ndarray  # (nu)
+    tau: np.ndarray  # (n)
+    zero: np.ndarray  # (n)
+    vector: np.ndarray  # (4, n)
+    M: np.ndarray  # (n, n)
+    h: np.ndarray  # (n)
+    gamma: np.ndarray  # (m)
+    L: np.ndarray  # (n, n) its Cholesky factor
+    G: np.ndarray  # (m, n)
+    Y: np.ndarray  # (m, n + 1)
+    residual: np.ndarray  # (m)
+    psi: np.ndarray  # (m)
+    q_stage: np.ndarray  # (nq)
+    q_rate: np.ndarray  # (4, nq)
+    v_stage: np.ndarray  # (n)
+    a_stage: np.ndarray  # (4, n)
+    lam_stage: np.ndarray  # (m)
+    power: np.ndarray  # (4, 2) of the inputs, and of everything else that is not in the energy
+    number: np.ndarray  # (1)
+
+
+class Rows(NamedTuple):
+    """States one after the other, written by the loops: row k + 1 is one step after row k."""
+
+    t: np.ndarray  # (rows)
+    held: np.ndarray  # (rows) row of the input table that holds from this time on
+    q: np.ndarray
+    v: np.ndarray
+    a: np.ndarray
+    tau: np.ndarray
+    lam: np.ndarray
+    scalars: np.ndarray  # (rows, N_SCALARS)
+
+
+def make_work(robot, f_ext, table, actuators, holonomic):
+    """Scratch arrays of a run."""
+    n, m, nq, links = robot.nv, int(robot.ints[N_ROWS]), robot.nq, int(robot.ints[N_LINKS])
+    at = int(robot.ints[DOF_FLOATS_AT])
+    return Work(
+        f_ext=f_ext, none=np.empty(0), table=table, actuators=actuators,
+        damping=robot.floats[at:at + DOF_F * n].reshape(-1, DOF_F)[:, DOF_DAMPING].copy(), holonomic=holonomic,
+        every=np.ones(m, np.int64), dependent=np.zeros((2, n), np.int64), pivots=np.ones(2),
+        columns=np.empty((n, m + 1)), order=np.empty(max(m, n), np.int64), world=np.empty(terms_size(robot.ints)),
+        solve=np.empty(solve_size(robot.ints)), local=np.empty(max(RNEA_WORK, ENERGY_WORK) * links),
+        u=np.zeros(actuators.shape[1]), tau=np.zeros(n), zero=np.zeros(n), vector=np.empty((4, n)),
+        M=np.empty((n, n)), h=np.empty(n), gamma=np.empty(m), L=np.empty((n, n)), G=np.zeros((m, n)),
+        Y=np.empty((m, n + 1)), residual=np.zeros(m), psi=np.zeros(m), q_stage=np.empty(nq), q_rate=np.empty((4, nq)),
+        v_stage=np.empty(n), a_stage=np.empty((4, n)), lam_stage=np.empty(m), power=np.zeros((4, 2)),
+        number=np.empty(1))
+
+
+def make_rows(robot, count):
+    """Room for that many states."""
+    n, m = robot.nv, int(robot.ints[N_ROWS])
+    return Rows(np.empty(count), np.zeros(count, np.int64), np.empty((count, robot.nq)), np.empty((count, n)),
+                np.empty((count, n)), np.empty((count, n)), np.empty((count, m)), np.zeros((count, N_SCALARS)))
+
+
+def copy_row(rows, k, to, l):
+    """Row k of one becomes row l of the other."""
+    for source, target in zip(rows, to):
+        target[l] = source[k]
