@@ -43,6 +43,11 @@ def swing(t):
     return pose, twist, rate
 
 
+@njit
+def drive(t):
+    return 0.3 + np.sin(2.0 * t), 2.0 * np.cos(2.0 * t), -4.0 * np.sin(2.0 * t)
+
+
 def constrained(kind, target=None, **more):
     """A tree of two branches, joined by one constraint that is not satisfied, and its state at time 0.4."""
     rng = np.random.default_rng([3, len(kind)])
@@ -65,7 +70,7 @@ def constrained(kind, target=None, **more):
         assert off(velocity_error(robot, start, v), 0 * velocity_error(robot, start, v)) < 1e-12
         return robot, start, v, rng.normal(size=robot.nv), rng.normal(size=len(robot.row_names))
     elif kind == "coupling":
-        builder.constraint("tie", kind, coefficients={"j_trunk": 1.5, "j_b0": -0.4}, offset=0.2)
+        builder.constraint("tie", kind, coefficients={"j_trunk": 1.5, "j_b0": -0.4}, offset=0.2, target=target)
     else:
         builder.constraint("tie", kind, a, b, random_pose(rng), random_pose(rng), target=target,
                            **PARAMETERS[kind], **more)
@@ -76,7 +81,8 @@ def constrained(kind, target=None, **more):
 
 CASES = [(kind, None, {}) for kind in CONSTRAINT_KINDS if kind != "custom"]
 CASES += [(kind, swing, {}) for kind in (*LOOP_KINDS, *PARAMETERS)]
-CASES += [("sphere_on_sphere", None, {"inside": True}), ("disk_on_plane", None, {"rolling": False})]
+CASES += [("coupling", drive, {}), ("sphere_on_sphere", None, {"inside": True}),
+          ("disk_on_plane", None, {"rolling": False})]
 
 
 @pytest.mark.parametrize("kind, target, more", CASES)

@@ -129,10 +129,8 @@ def test_an_error_in_a_target_is_passed_on():
     assert ld.closure_error(robot.at(0.5), [0.5 + LENGTH, 0.0])[0] == pytest.approx(0.0, abs=1e-15)
     with pytest.raises(KeyError, match="beyond one second"):
         robot.at(1.5)
-    with pytest.raises(ld.InputError, match="no frame"):
-        coupled = cart()
-        coupled.constraint("rack", "coupling", coefficients={"x": 1.0, "y": 2.0})
-        coupled.build().with_target("rack", target)
+    with pytest.raises(ld.InputError, match="functions of its own"):
+        both(PARTS)[0].with_target("rod", target)
     with pytest.raises(ld.InputError, match="unknown constraint 'rad'"):
         robot.with_target("rad", target)
     with pytest.raises(ld.InputError, match="9 or 28 numbers, got 6"):

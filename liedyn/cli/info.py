@@ -38,16 +38,20 @@ def print_info(source):
                  for joint in model.joints])
     if model.loops:
         print(f"\nloops ({len(model.loops)}), closed by cut joints")
-        print_table([(loop.name, loop.kind, f"{loop.parent} - {loop.child}", f"{_count(robot.row_names, loop)} rows",
+        print_table([(loop.name, loop.kind, f"{loop.parent} - {loop.child}", _rows(robot, loop),
                       "virtual: " + (", ".join(loop.name + s for s in cut_kind(loop.kind).velocities) or "none"))
                      for loop in model.loops])
+    if model.constraints:
+        print(f"\nother constraints ({len(model.constraints)})")
+        print_table([(each.name, each.kind, f"{each.parent} - {each.child}" if each.parent else "", _rows(robot, each))
+                     for each in model.constraints])
     if model.actuators:
         print(f"\nactuators ({len(model.actuators)})")
         print_table([(actuator.name, f"on {actuator.coordinate}", f"gear {actuator.gear:g}")
                      for actuator in model.actuators])
 
     print(f"\ncoordinates of the tree:      {robot.nv}" + (f" (nq = {robot.nq})" if robot.nq != robot.nv else ""))
-    if model.loops:
+    if robot.constraint_names:
         _print_mobility(robot)
     else:
         print(f"degrees of freedom:           {robot.nv}")
@@ -62,8 +66,11 @@ def _coordinates(robot, joint):
     return ", ".join(names) or "-"
 
 
-def _count(rows, loop):
-    return sum(row.rsplit(".", 1)[0] == loop.name for row in rows)
+def _rows(robot, each):
+    own = np.array(robot.row_owners) == each.name
+    count, on_velocities = own.sum(), (own & ~robot.holonomic).sum()
+    text = f"{count} row{'s' if count > 1 else ''}" + (f", {on_velocities} on velocities only" if on_velocities else "")
+    return text + ("" if each.active else ", switched off")
 
 
 def _print_mobility(robot):
@@ -75,7 +82,9 @@ def _print_mobility(robot):
         print(f"mobility:                     unknown, {error}")
         return
     rank, redundant = rank_of(robot, q, RANK_TOLERANCE)
+    on_positions = rank_of(robot, q, RANK_TOLERANCE, robot.holonomic)[0]
     print(f"rank of the rows:             {rank} (at the home configuration, loops closed to "
           f"{np.abs(ld.closure_error(robot, q)).max():.1e})")
-    print(f"degrees of freedom:           {robot.nv - rank}")
+    of_positions = f" ({robot.nv - on_positions} of positions)" if on_positions != rank else ""
+    print(f"degrees of freedom:           {robot.nv - rank}{of_positions}")
     print(f"redundant rows:               {f'{len(redundant)}: ' + ', '.join(redundant) if redundant else 'none'}")

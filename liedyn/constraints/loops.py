@@ -309,9 +309,11 @@ def constraint_bias(robot, q, v):
     return gamma.reshape(lead + gamma.shape[1:])
 
 
-def rank_of(robot, q, tolerance):
-    """Rank of G at one configuration, and the names of the rows that depend on the others."""
+def rank_of(robot, q, tolerance, rows=None):
+    """Rank of G, or of some of its rows, at one configuration, and the names of rows that depend on the others."""
     G = constraint_jacobian(robot, q)
+    if rows is not None:
+        G[~rows] = 0.0
     order, pivots = np.empty(len(G), np.int64), np.empty(len(G))
     rank = independent_rows(G, tolerance, order, pivots)
     active = robot.active_rows

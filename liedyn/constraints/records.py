@@ -129,6 +129,10 @@ def refresh(ints, floats, t):
             continue
         k = loop_at(ints, l, LOOP_TOLD)
         call(loop_integer(ints, l, LOOP_TARGET), t, floats, floats, floats, floats, floats, k)
+        if loop_kind(ints, l) == COUPLING:  # a number, its rate and the rate of that
+            for order, place in enumerate((LOOP_MOTION, LOOP_TWIST, LOOP_RATE)):
+                floats[loop_at(ints, l, place)] = floats[k + order]
+            continue
         fold = get_rotation(floats, loop_at(ints, l, LOOP_FOLDING))
         if loop_integer(ints, l, LOOP_TARGET_SIZE) == 9:  # position, velocity, acceleration
             R, p = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0), get3(SCALAR, floats, k)

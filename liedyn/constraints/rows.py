@@ -14,7 +14,9 @@ from liedyn.constraints.contacts import (
     contact_bias_kernel, contact_derivatives_kernel, contact_force_derivative_kernel, contact_jacobian_kernel,
     contact_residual_kernel, contact_velocity_kernel,
 )
-from liedyn.constraints.couplings import coupling_jacobian_kernel, coupling_residual_kernel, coupling_velocity_kernel
+from liedyn.constraints.couplings import (
+    coupling_bias_kernel, coupling_jacobian_kernel, coupling_residual_kernel, coupling_velocity_kernel,
+)
 from liedyn.constraints.custom import (
     custom_bias_kernel, custom_derivatives_kernel, custom_force_derivative_kernel, custom_jacobian_kernel,
     custom_residual_kernel, custom_velocity_kernel,
@@ -72,6 +74,7 @@ def bias_rows(ints, floats, q, v, work, phi):
     phi[:] = 0.0
     cut_bias_kernel(ints, floats, work, False, phi)
     contact_bias_kernel(ints, floats, work, phi)
+    coupling_bias_kernel(ints, floats, phi)
     custom_bias_kernel(ints, floats, q, v, phi)
 
 

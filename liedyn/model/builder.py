@@ -217,7 +217,8 @@ class Builder:
         active : bool
             Switched on at first? See :meth:`Robot.switched`.
         target : callable, optional
-            Moves frame A, as for :meth:`loop`.
+            Moves frame A, as for :meth:`loop`. For a coupling: returns x, its rate and the rate of that, three numbers,
+            and the sum is `offset` + x; with one coordinate, x drives it.
 
         Raises
         ------
@@ -237,7 +238,7 @@ class Builder:
             self._constraints.append(Constraint(
                 name, kind, rows=form.rows, holonomic=1, active=validation.flag(owner, "active", active),
                 coefficients=validation.coefficients(owner, coefficients),
-                offset=float(validation.numbers(owner, "offset", offset, ()))))
+                offset=float(validation.numbers(owner, "offset", offset, ())), target=target))
             return
         sizes = {key: validation.positive(owner, key, values[key]) for key in ("length", "radius", "parent_radius")}
         rolls = rolling is None or validation.flag(owner, "rolling", rolling)

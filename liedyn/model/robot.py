@@ -196,14 +196,14 @@ class Robot:
         return replace(self, floats=floats)
 
     def with_target(self, name, target):
-        """The same robot with frame A of a constraint moved by a function of time.
+        """The same robot with frame A of a constraint, or the sum of a coupling, moved by a function of time.
 
         Parameters
         ----------
         name : str
-            A loop or a constraint between two bodies.
+            A loop, a constraint between two bodies, or a coupling.
         target : callable or None
-            As for :meth:`Builder.loop`; None holds the frame still.
+            As for :meth:`Builder.loop` and :meth:`Builder.constraint`; None holds it still.
 
         Returns
         -------
@@ -213,7 +213,7 @@ class Robot:
         Raises
         ------
         InputError
-            An unknown constraint, one without frames, or a function that does not return what it should.
+            An unknown constraint, custom rows, or a function that does not return what it should.
 
         Examples
         --------
@@ -223,10 +223,11 @@ class Robot:
         0.1
         """
         k = self.constraint_index(name)
-        if k >= len(self.loop_names) and self.model.constraints[k - len(self.loop_names)].parent is None:
-            raise InputError(f"constraint {name!r} has no frame that could move")
+        each = (self.model.loops + self.model.constraints)[k]
+        if each.kind == "custom":
+            raise InputError(f"constraint {name!r} has functions of its own, and nothing else that could move")
         ints, functions = self.ints.copy(), dict(self.functions)
-        _attach_target(ints, self._record(k), functions, name, target)
+        _attach_target(ints, self._record(k), functions, each, target)
         return replace(self, ints=ints, functions=functions).at(0.0)
 
     def constraint_index(self, name):
@@ -293,7 +294,7 @@ def build(model):
     for k, each in enumerate(everything):
         record = int(ints[LOOPS_AT]) + LOOP_I * k
         if each.target is not None:
-            _attach_target(ints, record, functions, each.name, each.target)
+            _attach_target(ints, record, functions, each, each.target)
         if each.kind == "coupling":
             _fill_coupling(ints, floats, record, each, joints, velocities)
         if each.kind == "custom":
@@ -329,13 +330,14 @@ def build(model):
     return robot.at(0.0) if any(each.target is not None for each in everything) else robot
 
 
-def _attach_target(ints, record, functions, name, target):
-    """Let a function move frame A of a record, or hold it still."""
-    what = f"target of constraint {name!r}"
+def _attach_target(ints, record, functions, each, target):
+    """Let a function move frame A of a record, or the sum of a coupling, or hold it still."""
+    what = f"target of constraint {each.name!r}"
     functions.pop(what, None)
     ints[record + LOOP_TARGET] = 0
     if target is not None:
-        functions[what] = Function(what, target, {"t": 0.0}, (9, 28))
+        sizes = (3,) if each.kind == "coupling" else (9, 28)
+        functions[what] = Function(what, target, {"t": 0.0}, sizes)
         ints[record + LOOP_TARGET] = functions[what].address
         ints[record + LOOP_TARGET_SIZE] = functions[what].size
 
