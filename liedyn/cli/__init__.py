@@ -37,7 +37,8 @@ def _parser():
     linear.add_argument("--save", metavar="FILE.npz", help="write the system")
     linear.add_argument("--plot", metavar="FILE.png", help="write a picture of the mechanism and its poles")
 
-    commands.add_parser("warmup", help="compile all kernels into the cache")
+    warmup = commands.add_parser("warmup", help="compile all kernels into the cache")
+    warmup.add_argument("--jobs", type=int, metavar="N", help="processes; default: one for each core")
     return parser
 
 
@@ -83,7 +84,7 @@ def _run(arguments):
         return print_info(arguments.robot)
     if arguments.command == "warmup":
         from liedyn.cli.warmup import warmup
-        return warmup()
+        return warmup(arguments.jobs)
     _announce_compilation()
     from liedyn.cli.linearize import linearize
     return linearize(arguments)

@@ -1,6 +1,10 @@
 """``liedyn warmup``: call every function once, so that its kernels are compiled into the cache."""
 import inspect
+import multiprocessing
+import os
 import sys
+import time
+from concurrent.futures import ProcessPoolExecutor, as_completed
 
 import numpy as np
 
@@ -15,16 +19,41 @@ _LIE_ARGUMENTS = {
 }
 
 
-def warmup():
-    """Compile all kernels, with a progress bar."""
+def warmup(jobs=None):
+    """Compile all kernels in parallel processes, with a progress bar.
+
+    Processes share the cache: what one has compiled, another loads. Two may compile the same helper at the same time;
+    then the later copy stays, and nothing is lost but a second.
+    """
     directory = jit.cache_directory()
     if directory is None:
         raise LiedynError("there is no cache to fill: LIEDYN_CACHE is 0, or no directory is writable")
-    for action in _progress(calls()):
-        action()
-    compiled = sum(sum(kernel.stats.cache_misses.values()) for kernel in jit.KERNELS)
-    loaded = sum(sum(kernel.stats.cache_hits.values()) for kernel in jit.KERNELS)
-    print(f"{compiled} kernels compiled, {loaded} found in the cache {directory}")
+    names = [name for name, _ in calls()]
+    start = time.perf_counter()
+    jobs = jobs or os.cpu_count() or 1
+    if jobs == 1:
+        done = _progress(names, map(_call, range(len(names))))
+    else:
+        # fresh processes: a fork of one with a running compiler may hang
+        with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
+            running = [pool.submit(_call, k) for k in range(len(names))]
+            done = _progress(names, (future.result() for future in as_completed(running)))
+    compiled, loaded = (sum(column) for column in zip(*done))
+    print(f"{compiled} kernels compiled, {loaded} found in the cache {directory}, "
+          f"{time.perf_counter() - start:.0f} s with {jobs} process{'es' if jobs > 1 else ''}")
+
+
+def _call(k):
+    """Make call number k; how many kernels that compiled, and how many it found."""
+    before = _statistics()
+    name, action = list(calls())[k]
+    action()
+    return tuple(after - earlier for after, earlier in zip(_statistics(), before))
+
+
+def _statistics():
+    return (sum(sum(kernel.stats.cache_misses.values()) for kernel in jit.KERNELS),
+            sum(sum(kernel.stats.cache_hits.values()) for kernel in jit.KERNELS))
 
 
 def calls():
@@ -75,18 +104,15 @@ def calls():
         yield f"lie.{name}", lambda function=function, given=given: function(*given)
 
 
-def _progress(actions):
-    """The functions of (name, function) pairs, one after the other, with a bar on stderr."""
-    actions = list(actions)
+def _progress(names, done):
+    """The list of what `done` yields, with a bar on stderr."""
     try:
         from tqdm import tqdm
     except ImportError:
-        for count, (name, action) in enumerate(actions, 1):
-            print(f"\r{count}/{len(actions)} {name:<30}", end="", file=sys.stderr, flush=True)
-            yield action
+        results = []
+        for result in done:
+            results.append(result)
+            print(f"\r{len(results)}/{len(names)}", end="", file=sys.stderr, flush=True)
         print(file=sys.stderr)
-        return
-    with tqdm(actions, unit="function") as bar:
-        for name, action in bar:
-            bar.set_description(name)
-            yield action
+        return results
+    return list(tqdm(done, total=len(names), unit="function"))
