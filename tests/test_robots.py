@@ -1,10 +1,15 @@
-"""The bundled robots: they load, homes are closed, mobility is as their files say, trees agree with Pinocchio."""
+"""The bundled robots: they load, homes are closed, mobility is as their files say, trees agree with Pinocchio.
+
+The numbers of the papers' robots are tested in test_papers.py.
+"""
 
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from liedyn.constraints import closure_error
+from liedyn.constraints import constraint_jacobian as constraint_rows
 from liedyn.io import load_toml, save_toml
 from liedyn.model.frames import joint_basis
 from liedyn.model.kinds import JOINT_KINDS, LOOP_ROWS
@@ -14,7 +19,7 @@ from liedyn.tree.rnea import rnea
 
 FOLDER = Path(__file__).parents[1] / "robots"
 FILES = {path.stem: path for path in sorted(FOLDER.glob("*.toml"))}
-TREES = {"panda": 7, "solo12": 18, "talos": 38, "ur5": 6}  # velocity coordinates
+TREES = {"panda": 7, "solo12": 18, "spherical_wrist": 3, "talos": 38, "ur5": 6}  # velocity coordinates
 MACHINES = {  # velocity coordinates, rows, rank at home
     "cassie_like": (19, 12, 12),
     "delta": (14, 18, 9),
@@ -24,6 +29,14 @@ MACHINES = {  # velocity coordinates, rows, rank at home
     "parallel_five_bar": (6, 6, 3),
     "parallel_four_bar": (4, 5, 2),
     "stewart": (24, 18, 18),
+}
+CONSTRAINED = {  # the same for robots with constraints other than cut joints, some of them switched off
+    "arm_on_circle": (4, 3, 3),
+    "cartesian_pendulum": (2, 1, 1),
+    "rolling_disk": (3, 4, 2),
+    "rolling_spheres": (6, 4, 3),
+    "scara": (4, 4, 0),
+    "shopping_cart": (4, 3, 2),
 }
 TWIST = (".wx", ".wy", ".wz", ".vx", ".vy", ".vz")
 
@@ -84,7 +97,7 @@ def constraint_jacobian(robot, oracle, q):
 
 
 def test_every_file_is_covered():
-    assert set(FILES) == set(TREES) | set(MACHINES)
+    assert set(FILES) == set(TREES) | set(MACHINES) | set(CONSTRAINED)
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -96,7 +109,7 @@ def test_description(robots, name):
     assert np.all(robot.lower <= robot.home) and np.all(robot.home <= robot.upper)
     for output in robot.outputs:
         assert output in robot.coordinate_names or output.removeprefix("pose:") in robot.body_names
-    assert bool(robot.independent) == (name in MACHINES)
+    assert bool(robot.independent) == (name not in TREES)
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -132,6 +145,25 @@ def test_mobility(robots, oracle, name):
     assert len(robot.independent) == nv - rank
     free = Vt[rank:, [robot.velocity_index(coordinate) for coordinate in robot.independent]]
     assert np.linalg.cond(free) < 10.0
+
+
+@pytest.mark.parametrize("name", CONSTRAINED)
+def test_constrained_robots(robots, name):
+    """Home satisfies all constraints, also those that are off; coordinates fit those that are on."""
+    robot = robots[name]
+    everything = robot.switched(dict.fromkeys(robot.constraint_names, True))
+    assert np.abs(closure_error(everything, robot.home)).max() < 1e-15
+    nv, n_rows, rank = CONSTRAINED[name]
+    G = constraint_rows(robot, robot.home)
+    assert G.shape == (n_rows, nv)
+    off = [owner not in robot.active for owner in robot.row_owners]
+    assert not G[off].any() and np.linalg.norm(constraint_rows(everything, robot.home)[off], axis=1).all()
+    _, values, Vt = np.linalg.svd(G)
+    assert np.all(values[:rank] > 0.1) and np.all(values[rank:] < 1e-14)
+    assert len(robot.independent) == nv - rank
+    free = Vt[rank:, [robot.velocity_index(coordinate) for coordinate in robot.independent]]
+    # a few percent of the spheres' turning is seen in their centre: rows of size r = 0.05
+    assert np.linalg.cond(free) < 100.0
 
 
 @pytest.mark.parametrize("name", MACHINES)
