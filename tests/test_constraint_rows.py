@@ -52,10 +52,12 @@ def constrained(kind, target=None, **more):
     """A tree of two branches, joined by one constraint that is not satisfied, and its state at time 0.4."""
     rng = np.random.default_rng([3, len(kind)])
     builder, (a, b) = two_branches(rng)
-    if kind in LOOP_KINDS:
-        axes = {"inline": random_axes(rng, "revolute")}.get(kind) or random_axes(rng, kind)
+    if kind in ("spherical", "inline"):  # exact also where they are open
+        builder.loop("tie", kind, a, b, random_pose(rng), random_pose(rng), target=target)
+    elif kind in LOOP_KINDS:
+        axes = random_axes(rng, kind)
         pitch = {"pitch": 0.4} if kind == "helical" else {}
-        # closed at t = 0.4 with a consistent velocity: off the manifold the frames of some cuts are a convention only
+        # closed at t = 0.4 with a consistent velocity: off the manifold the frames of these cuts are a convention only
         open_robot = builder.build()
         start = random_q(rng, open_robot)
         placement = random_pose(rng)

@@ -9,8 +9,9 @@ residual is the log of the motion the joint cannot make,
 with f1 the part of the joint's chain before the *cut frame* C = A f1 and f2 the part behind it. C is chosen so that
 both the forbidden directions (the columns of W) and the virtual velocities are constant components of the twist of
 b relative to a, seen in C. For most joints C is simply A; it is the cross of a universal joint, and has A's axes at
-B's origin for planar and inline cuts. The velocities of a ball are components in B, as those of a spherical joint
-in the tree.
+B's origin for planar, inline and spherical cuts: rows of the latter two are the exact rates of their residuals also
+where the loop is open, as stabilisation wants. The velocities of a ball are components in B, as those of a spherical
+joint in the tree.
 
 Residuals and rows are in C: (moment, force) of a constraint wrench too.
 """
@@ -93,7 +94,9 @@ def cut_frames(kind, pitch, A, B):
     f1 = joint_motion(kind, pitch, T)[1]
     C = compose(A, f1)
     if kind == SPHERICAL:
-        return C, B
+        return (A[0], B[1]), B
+    if kind == INLINE:
+        C = (A[0], B[1])
     return C, C
 
 

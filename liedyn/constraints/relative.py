@@ -62,11 +62,9 @@ def follows_b(kind, virtual, component):
         return component == 0
     if kind == PLANAR:
         return component == 3 or component == 4
-    if kind == INLINE:
-        return component == 5
-    if kind > INLINE:
+    if kind >= INLINE:
         return component >= 3
-    return kind == SPHERICAL and virtual
+    return kind == SPHERICAL and (virtual or component >= 3)
 
 
 @inline
