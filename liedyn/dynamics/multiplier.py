@@ -9,6 +9,7 @@ import numpy as np
 
 from liedyn.dense import independent_rows, product, solve_positive
 from liedyn.dynamics.nullspace import OK, SINGULAR_INERTIA
+from liedyn.dynamics.problem import Solution, gains, no_inertia, require_regular_tree, terms_of
 from liedyn.dynamics.row_space import minimum_norm_multipliers, row_space
 from liedyn.dynamics.stabilization import baumgarte_rows
 from liedyn.jit import kernel
@@ -59,3 +60,20 @@ def multiplier_kernel(M, h, G, residual, psi, gamma, tau, alpha, beta, tolerance
                 force[i] += G_1[k, i] * lam_1[k, 0]
         minimum_norm_multipliers(B, V, s, row_space(G, tolerance, B, V, s), force, lam)
     return OK, rank
+
+
+def solve(problem, baumgarte=None):
+    """`multiplier_kernel` on every state; `condition` is that of G_1 M^-1 G_1^T."""
+    require_regular_tree(problem.robot, "'multiplier'")
+    alpha, beta = gains(baumgarte)
+    count, m, n = problem.G.shape
+    a, lam, condition = np.empty((count, n)), np.empty((count, m)), np.ones(count)
+    for b in range(count):
+        status, rank = multiplier_kernel(
+            *terms_of(problem, b), problem.tau[b], alpha, beta, problem.tolerance, a[b], lam[b])
+        if status != OK:
+            raise no_inertia(problem, b)
+        if rank:
+            G_1 = problem.G[b][problem.order[b][:rank]]
+            condition[b] = np.linalg.cond(G_1 @ np.linalg.solve(problem.M[b], G_1.T))
+    return Solution(a, lam, problem.rank, condition, problem.dependent)

@@ -16,6 +16,7 @@ import numpy as np
 
 from liedyn.dense import product, solve_positive, transposed_product
 from liedyn.dynamics.nullspace import OK, SINGULAR_INERTIA
+from liedyn.dynamics.problem import Solution, gains, no_inertia, spread, terms_of
 from liedyn.dynamics.row_space import minimum_norm_multipliers, row_space, shortest_solution, unbalanced_force
 from liedyn.dynamics.stabilization import baumgarte_rows
 from liedyn.jit import kernel
@@ -93,3 +94,17 @@ def svd_kernel(M, h, G, residual, psi, gamma, tau, alpha, beta, tolerance, a, la
     if tangent_accelerations(M, h, G, wanted, tau, B, V, s, rank, a, lam):
         return OK, rank
     return SINGULAR_INERTIA, rank
+
+
+def solve(problem, baumgarte=None):
+    """`svd_kernel` on every state."""
+    alpha, beta = gains(baumgarte)
+    count, m, n = problem.G.shape
+    a, lam = np.empty((count, n)), np.empty((count, m))
+    values, indicator, rank = np.empty((count, m)), np.empty((count, m)), np.empty(count, int)
+    for b in range(count):
+        status, rank[b] = svd_kernel(*terms_of(problem, b), problem.tau[b], alpha, beta, problem.tolerance,
+                                     a[b], lam[b], values[b], indicator[b])
+        if status != OK:
+            raise no_inertia(problem, b)
+    return Solution(a, lam, rank, spread(values, rank), problem.dependent, singular_values=values, indicator=indicator)

@@ -14,11 +14,16 @@ velocity does not fit A v = b - sigma C is fitted first: `unified_velocity_kerne
 """
 import numpy as np
 
-from liedyn.dynamics.nullspace import OK, SINGULAR_INERTIA
+from liedyn.boundary import states
+from liedyn.dynamics.nullspace import OK, RANK_TOLERANCE, SINGULAR_INERTIA
+from liedyn.dynamics.problem import Solution, no_inertia, non_negative, spread, terms_of
 from liedyn.dynamics.row_space import row_space, shortest_solution
 from liedyn.dynamics.stabilization import velocity_level_rows
 from liedyn.dynamics.svd import tangent_accelerations
+from liedyn.dynamics.terms import terms_kernel
 from liedyn.jit import kernel
+
+NO_FORCES = np.empty(0)
 
 
 @kernel
@@ -49,3 +54,66 @@ def unified_velocity_kernel(G, residual, psi, sigma, tolerance, v):
     shortest_solution(B, V, s, rank, excess, change)
     for i in range(n):
         v[i] -= change[i]
+
+
+def solve(problem, sigma=0.0):
+    """`unified_kernel` on every state."""
+    sigma = non_negative("sigma", sigma)
+    count, m, n = problem.G.shape
+    a, lam, rank = np.empty((count, n)), np.empty((count, m)), np.empty(count, int)
+    for b in range(count):
+        status, rank[b] = unified_kernel(
+            *terms_of(problem, b), problem.tau[b], sigma, problem.tolerance, a[b], lam[b])
+        if status != OK:
+            raise no_inertia(problem, b)
+    values = np.linalg.svd(problem.G, compute_uv=False)
+    return Solution(a, lam, rank, spread(values, rank), problem.dependent)
+
+
+def unified_velocity(robot, q, v, sigma, rank_tolerance=RANK_TOLERANCE):
+    """Velocity nearest to v from which violated constraints decay like exp(-sigma t).
+
+    Parameters
+    ----------
+    robot : Robot
+        At a time, where targets move (``robot.at(t)``).
+    q : array_like, shape (..., nq)
+        Configuration [rad, m; quaternions (x, y, z, w)]; need not satisfy the constraints.
+    v : array_like, shape (..., nv)
+        Velocity [rad/s, m/s]; need not satisfy them either.
+    sigma : float
+        Rate [1/s] of ``dC/dt = -sigma C``.
+    rank_tolerance : float
+        Singular values of the constraint rows below this part of the largest one count as zero.
+
+    Returns
+    -------
+    v : ndarray, shape (..., nv)
+        With ``A v = b - sigma C``, in the least-squares sense where the rows contradict each other.
+
+    Raises
+    ------
+    InputError
+        A shape does not fit, an entry is not finite, a quaternion is not of unit length, or sigma is negative.
+
+    Notes
+    -----
+    Yun and Sarkar 1998, eq. 36 and step 3 of section IV-B, without a basis: ``v - A^+ (A v - b + sigma C)``.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> five_bar = ld.load("five_bar")
+    >>> q = five_bar.home + [0.01, 0, 0, 0]
+    >>> v = ld.dynamics.unified_velocity(five_bar, q, [0.0] * 4, sigma=5.0)
+    >>> G, g = ld.constraint_jacobian(five_bar, q), ld.closure_error(five_bar, q)
+    >>> bool(abs(G @ v + 5.0 * g).max() < 1e-12)
+    True
+    """
+    sigma = non_negative("sigma", sigma)
+    lead, q, v = states(robot, q=q, v=v)
+    out = v.copy()
+    for b in range(len(q)):
+        _, _, G, residual, psi, _ = terms_kernel(robot.ints, robot.floats, q[b], v[b], NO_FORCES)
+        unified_velocity_kernel(G, residual, psi, sigma, float(rank_tolerance), out[b])
+    return out.reshape(lead + out.shape[1:])

@@ -1,0 +1,181 @@
+"""What a formulation is given, and what it hands back; a batch of states at a time, in plain NumPy.
+
+All formulations solve M a + G^T lambda = tau - h, G a = wanted, where `wanted` is gamma with or without stabilisation.
+Each is a linear map (force, wanted) -> (a, lambda), and so its rounding can be taken out by one more application to
+what is left over: with constraint forces gone, the digits of small inertias come back (`linear_solution`).
+"""
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from liedyn.dense import independent_rows
+from liedyn.dynamics.terms import terms_kernel
+from liedyn.errors import InputError, SingularConfigurationError
+
+REGULAR = 1.0 / np.finfo(np.float64).eps
+"""A matrix of a larger condition number has no inverse in floating point."""
+
+OTHERS = "'nullspace', 'svd', 'kane', 'unified', or 'projection' with inertia=\"M_c''\""
+"""Formulations that do not need the inertia of the open tree."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Dense terms of a batch of states; the first axis is the state.
+
+    Attributes
+    ----------
+    robot : Robot
+    q, v, tau : ndarray, shape (count, nq or nv)
+    f_ext : ndarray, shape (count, 6 links or 0)
+    tolerance : float
+        Rank tolerance.
+    M, h, G, residual, psi, gamma : ndarray
+        As `terms_kernel` returns them.
+    rank : ndarray of int, shape (count,)
+    order : ndarray of int, shape (count, m)
+        Rows of G, independent ones first.
+    """
+
+    robot: object
+    q: np.ndarray
+    v: np.ndarray
+    tau: np.ndarray
+    f_ext: np.ndarray
+    tolerance: float
+    M: np.ndarray
+    h: np.ndarray
+    G: np.ndarray
+    residual: np.ndarray
+    psi: np.ndarray
+    gamma: np.ndarray
+    rank: np.ndarray
+    order: np.ndarray
+
+    @cached_property
+    def G_plus(self):
+        """The Moore-Penrose inverse of G, shape (count, nv, m)."""
+        return pseudoinverse(self.G, self.rank)
+
+    @property
+    def dependent(self):
+        """Numbers of the rows that depend on others, at the last state."""
+        return tuple(sorted(int(k) for k in self.order[-1][self.rank[-1]:]))
+
+    def minimum_norm(self, force):
+        """The shortest multipliers with G^T lambda = force."""
+        return transposed(self.G_plus, force)
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What every formulation returns, state by state; `forward_dynamics` gives it names."""
+
+    a: np.ndarray
+    lam: np.ndarray
+    rank: np.ndarray
+    condition: np.ndarray
+    dependent: tuple = ()  # numbers of the rows that depend on others, at the last state
+    independent: tuple = ()
+    singular_values: np.ndarray | None = None
+    indicator: np.ndarray | None = None
+
+
+def problem(robot, q, v, tau, f_ext, tolerance):
+    """Terms of each state."""
+    terms = [np.stack(x) for x in zip(*(terms_kernel(robot.ints, robot.floats, *state) for state in zip(q, v, f_ext)))]
+    rank, order = ranks(terms[2], tolerance)
+    return Problem(robot, q, v, tau, f_ext, tolerance, *terms, rank, order)
+
+
+def terms_of(problem, b):
+    """M, h, G, residual, psi, gamma of state b."""
+    return tuple(x[b] for x in (problem.M, problem.h, problem.G, problem.residual, problem.psi, problem.gamma))
+
+
+def spread(values, rank):
+    """Largest by smallest of the singular values that count; one where none does."""
+    values = np.concatenate([np.ones((len(values), 1)), values], axis=1)
+    return np.where(rank > 0, values[:, min(1, values.shape[1] - 1)], 1.0) / values[np.arange(len(rank)), rank]
+
+
+def ranks(G, tolerance):
+    """Rank of each G, and the order of its rows with independent ones first."""
+    rank, order, pivots = np.empty(len(G), int), np.empty(G.shape[:2], np.int64), np.empty(G.shape[1])
+    for b in range(len(G)):
+        rank[b] = independent_rows(G[b], tolerance, order[b], pivots)
+    return rank, order
+
+
+def apply(A, x):
+    """A x, state by state."""
+    return np.einsum("bij,bj->bi", A, x)
+
+
+def transposed(A, x):
+    """A^T x, state by state."""
+    return np.einsum("bji,bj->bi", A, x)
+
+
+def pseudoinverse(A, rank):
+    """Moore-Penrose inverses with the `rank` largest singular values of each matrix."""
+    U, s, Vt = np.linalg.svd(A, full_matrices=False)
+    kept = np.arange(s.shape[-1]) < rank[:, None]
+    inverted = np.where(kept, 1.0 / np.where(kept, s, 1.0), 0.0)
+    return np.swapaxes(Vt, -1, -2) @ (inverted[..., None] * np.swapaxes(U, -1, -2))
+
+
+def linear_solution(problem, wanted, solve):
+    """(a, lambda) by `solve(force, wanted)`, and once more for what is left over."""
+    force = problem.tau - problem.h
+    a, lam = solve(force, wanted)
+    left = force - apply(problem.M, a) - transposed(problem.G, lam)
+    more_a, more_lam = solve(left, wanted - apply(problem.G, a))
+    return a + more_a, lam + more_lam
+
+
+def stabilized(problem, baumgarte):
+    """gamma - 2 alpha psi - beta^2 residual, for `baumgarte` = (alpha, beta) or None."""
+    alpha, beta = gains(baumgarte)
+    return problem.gamma - 2.0 * alpha * problem.psi - beta ** 2 * problem.residual
+
+
+def gains(baumgarte):
+    """(alpha, beta) [1/s]; None is no stabilisation."""
+    if baumgarte is None:
+        return 0.0, 0.0
+    try:
+        alpha, beta = (float(x) for x in baumgarte)
+    except (TypeError, ValueError):
+        raise InputError(f"baumgarte must be two numbers (alpha, beta), got {baumgarte!r}") from None
+    return non_negative("baumgarte alpha", alpha), non_negative("baumgarte beta", beta)
+
+
+def non_negative(name, x):
+    """A finite number that is not negative."""
+    try:
+        x = float(x)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must be a number, got {x!r}") from None
+    if not (np.isfinite(x) and x >= 0.0):
+        raise InputError(f"{name} must be finite and not negative, got {x}")
+    return x
+
+
+def require_regular_tree(robot, method):
+    """A formulation that inverts M cannot take massless bodies, although the loops hold them."""
+    if robot.singular_tree:
+        raise SingularConfigurationError(
+            f"{method} inverts the mass matrix of the open tree, but that of {robot.name!r} is singular: nothing "
+            f"resists the motion of {', '.join(robot.singular_tree)}, which only the constraints hold; use "
+            f"{OTHERS}", np.zeros(1))
+
+
+def no_inertia(problem, b):
+    """The error for state b where some motion that the constraints allow moves no inertia."""
+    _, _, Vt = np.linalg.svd(problem.G[b])
+    K = Vt[problem.rank[b]:].T
+    return SingularConfigurationError(
+        f"no inertia resists some motion of {problem.robot.name!r} that its constraints allow: K^T M K is not positive "
+        "definite", np.linalg.svd(K.T @ problem.M[b] @ K, compute_uv=False))
