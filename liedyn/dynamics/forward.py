@@ -5,12 +5,291 @@ from dataclasses import dataclass
 import numpy as np
 
 from liedyn.boundary import states, wrenches
+from liedyn.constraints.cut_joints import FORBIDDEN, HELICAL
 from liedyn.constraints.independent import choose, singular_choice, wrong_count
 from liedyn.constraints.loops import rank_of
-from liedyn.constraints.wrenches import constraint_wrenches
 from liedyn.dynamics import kane, multiplier, projection, svd, udwadia_kalaba, unified
 from liedyn.dynamics.nullspace import (
-    RANK_TOLERANCE, SINGULAR_CHOICE, SINGULAR_INERTIA, WRONG_COUNT, nullspace_kernel,
+    RANK_TOLERANCE, SINGULAR_CHOICE, SINGULAR_INERTIA, WRONG_COUNT, nullspace_kernel, solve_accelerations,
+    solve_multipliers, solve_size,
 )
-from liedyn.dynamics.problem import Solution, linear_solution, problem, stabilized
+from liedyn.dynamics.problem import Solution, no_inertia, problem, stabilized
 from liedyn.errors import ConditionWarning, InputError, SingularConfigurationError, suggestion
+from liedyn.model.packed import LOOP_F, LOOP_FLOATS_AT, LOOP_I, LOOP_KIND, LOOP_NROWS, LOOP_PITCH, LOOP_ROW, LOOPS_AT
+
+POOR_CONDITION = 1e8
+"""Condition number of [G; R] above which half of the digits are lost, and a warning is due."""
+
+METHODS = {
+    "nullspace": ("independent", "baumgarte"),
+    "multiplier": ("baumgarte",),
+    "svd": ("baumgarte",),
+    "projection": ("inertia", "metric", "scale", "baumgarte"),
+    "udwadia_kalaba": ("baumgarte",),
+    "kane": ("independent", "condition_limit", "baumgarte"),
+    "unified": ("sigma",),
+}
+"""The formulations, and the options that each one takes."""
+
+_SOLVERS = {"multiplier": multiplier.solve, "svd": svd.solve, "projection": projection.solve,
+            "udwadia_kalaba": udwadia_kalaba.solve, "kane": kane.solve, "unified": unified.solve}
+
+
+@dataclass(frozen=True)
+class ForwardDynamics:
+    """Accelerations and forces of a constrained mechanism.
+
+    Attributes
+    ----------
+    a : ndarray, shape (..., nv)
+        Accelerations [rad/s^2, m/s^2], stabilisation included.
+    lam : ndarray, shape (..., m)
+        Multipliers of ``M a + c = tau + tau_joint - G^T lam``, rows as in ``robot.row_names``; of minimum norm
+        where rows are redundant.
+    constraint_wrenches : dict
+        For each loop the wrench (moment, force) [N m, N], shape (..., 6), that its cut joint exerts on the child
+        side, in the cut frame with the axes the user declared. It is ``-lam`` spread over the forbidden directions.
+    rank : int or ndarray
+        Number of independent constraint rows.
+    redundant_rows : tuple of str
+        Names of rows that depend on the others (at the last state of a batch), of constraints that are switched on.
+    condition : float or ndarray
+        Condition number of the matrix that the formulation has to invert besides the inertia: [G; R] (1-norm) of
+        "nullspace", A of "kane", the part of G that counts for "svd" and "unified", M^-1/2 G^T of "udwadia_kalaba",
+        G M^-1 G^T of "multiplier", the constraint inertia matrix itself of "projection".
+    independent : tuple of str
+        Names of the independent coordinates used (at the last state of a batch); empty where there are none.
+    constraint_force : ndarray, shape (..., nv)
+        ``G^T lam`` [N m, N], what the constraints take of the generalised forces.
+    multipliers : dict
+        ``lam`` by constraint name, shape (..., rows of the constraint).
+    singular_values : ndarray or None, shape (..., m)
+        Of G, largest first, zeros behind the first nv ("svd" only).
+    indicator : ndarray or None, shape (..., m)
+        ``|u_i . Gdot v|`` for each singular value s_i, the norm of ``v_i u_i^T Gdot v``; divided by s_i it is an
+        acceleration, which stays finite on the way to a singular configuration only where the indicator vanishes with
+        s_i. Behind the rank stands what of ``Gdot v`` the rows cannot reach ("svd" only).
+    """
+
+    a: np.ndarray
+    lam: np.ndarray
+    constraint_wrenches: dict
+    rank: int
+    redundant_rows: tuple
+    condition: float
+    independent: tuple
+    constraint_force: np.ndarray
+    multipliers: dict
+    singular_values: np.ndarray | None = None
+    indicator: np.ndarray | None = None
+
+
+def loop_wrench_matrix(robot, l):
+    """The (6, rows) map from a loop's multipliers to the wrench on its child side, in the user's cut axes."""
+    at = int(robot.ints[LOOPS_AT]) + LOOP_I * l
+    kind, first, count = (int(robot.ints[at + k]) for k in (LOOP_KIND, LOOP_ROW, LOOP_NROWS))
+    W = np.zeros((6, count))
+    for r in range(count):
+        W[FORBIDDEN[kind, r], r] = 1.0
+        if kind == HELICAL and FORBIDDEN[kind, r] == 5:
+            W[2, r] = -robot.floats[int(robot.ints[LOOP_FLOATS_AT]) + LOOP_F * l + LOOP_PITCH]
+    fold = robot.loop_folding[l]
+    return -np.vstack([fold @ W[:3], fold @ W[3:]]), slice(first, first + count)
+
+
+def constraint_wrenches(robot, lam):
+    """Wrench of every cut joint on its child side, by loop name."""
+    out = {}
+    for l, name in enumerate(robot.loop_names):
+        W, rows = loop_wrench_matrix(robot, l)
+        out[name] = lam[..., rows] @ W.T
+    return out
+
+
+def raise_for_status(robot, q, chosen, solved):
+    """The status of `nullspace_kernel` as a typed error."""
+    status, rank = solved[:2]
+    if status == WRONG_COUNT:
+        if len(chosen.names) == robot.nv - rank_of(robot, robot.home, RANK_TOLERANCE)[0]:
+            # the coordinates fit the robot; it is this configuration that has lost or gained a motion
+            raise singular_choice(robot, q, chosen)
+        raise wrong_count(robot, chosen, rank)
+    if status == SINGULAR_CHOICE:
+        raise singular_choice(robot, q, chosen)
+    if status == SINGULAR_INERTIA:
+        K, M = solved[9][:, rank:], solved[10]
+        raise SingularConfigurationError(
+            f"no inertia resists some motion of {robot.name!r} that its loops allow: K^T M K is not positive definite",
+            np.linalg.svd(K.T @ M @ K, compute_uv=False))
+
+
+def warn_if_poor(chosen, condition):
+    """Report independent coordinates that are close to losing the motion."""
+    if condition > POOR_CONDITION:
+        warnings.warn(
+            f"coordinates {', '.join(chosen.names)} are poorly conditioned here: cond [G; R] = {condition:.2g}",
+            ConditionWarning,
+            stacklevel=4,
+        )
+
+
+def _nullspace(robot, q, v, tau, forces, tolerance, independent=None, baumgarte=None):
+    """Solution and constraint force of `nullspace_kernel` on every state."""
+    results = []
+    for b in range(len(q)):
+        chosen = choose(robot, q[b], independent, tolerance)
+        solved = nullspace_kernel(
+            robot.ints, robot.floats, q[b], v[b], tau[b], forces[b], chosen.rows, chosen.virtual, tolerance)
+        raise_for_status(robot, q[b], chosen, solved)
+        warn_if_poor(chosen, solved[2])
+        results.append(solved)
+    rank, condition, a, lam, G = (np.array([solved[k] for solved in results]) for k in (1, 2, 3, 4, 7))
+    if baumgarte is not None:
+        a, lam = _stabilized_nullspace(problem(robot, q, v, tau, forces, tolerance), baumgarte)
+    dependent = tuple(sorted(int(k) for k in results[-1][5][rank[-1]:]))
+    return Solution(a, lam, rank, condition, dependent, chosen.names), np.einsum("bij,bi->bj", G, lam)
+
+
+def _stabilized_nullspace(given, baumgarte):
+    """Accelerations and multipliers with another right side; they depend on no choice of coordinates."""
+    wanted, ints = stabilized(given, baumgarte), given.robot.ints
+    a, lam = np.empty_like(given.h), np.empty_like(given.gamma)
+    work = np.empty(solve_size(ints))
+    for b in range(len(a)):
+        status, rank, _ = solve_accelerations(
+            ints, given.M[b], given.h[b], given.G[b], wanted[b], given.tau[b], given.tolerance, work, a[b])
+        if status == SINGULAR_INERTIA:
+            raise no_inertia(given, b)
+        solve_multipliers(given.gamma.shape[1], given.h.shape[1], rank, work, lam[b])
+    return a, lam
+
+
+def _checked_options(method, options):
+    """The options that were given; InputError for a method or an option that there is not."""
+    if method not in METHODS:
+        raise InputError(f"unknown method {method!r}, known: {', '.join(map(repr, METHODS))}; "
+                         f"{suggestion(str(method), METHODS)}")
+    given = {name: value for name, value in options.items() if value is not None}
+    for name in given:
+        if name not in METHODS[method]:
+            fits = ", ".join(repr(other) for other, takes in METHODS.items() if name in takes)
+            raise InputError(f"method {method!r} takes no option {name!r}: it takes {', '.join(METHODS[method])}; "
+                             f"{name!r} is for {fits}")
+    return given
+
+
+def forward_dynamics(robot, q, v, tau, method="nullspace", independent=None, f_ext=None, rank_tolerance=RANK_TOLERANCE,
+                     *, baumgarte=None, sigma=None, inertia=None, metric=None, scale=None, condition_limit=None):
+    """Accelerations and constraint forces of a mechanism with its constraints, by any of seven formulations.
+
+    All of them give the same accelerations and minimum-norm multipliers wherever they are defined.
+
+    Parameters
+    ----------
+    robot : Robot
+        Its constraints as switched (``robot.switched``), at its time (``robot.at``).
+    q : array_like, shape (..., nq)
+        Configuration [rad, m; quaternions (x, y, z, w)] that satisfies the constraints.
+    v : array_like, shape (..., nv)
+        Velocity [rad/s, m/s] that keeps them satisfied.
+    tau : array_like, shape (..., nv)
+        Generalised forces [N m, N].
+    method : str
+        - "nullspace": independent coordinates, by pivoting, names or tangent space (Spencer 2004, 2.3 and 2.4);
+        - "multiplier": Lagrange multipliers (Spencer, 2.1);
+        - "svd": null space and pseudoinverse by singular values; evaluates at singular configurations (Spencer, 3.1);
+        - "projection": constraint inertia matrices M_c, M_c', M_c'' (Aghili 2005);
+        - "udwadia_kalaba": the explicit equation (Xu and Liu 2017, eq. 5-9);
+        - "kane": embedded constraints, with speeds chosen again where they fail (Gillespie 2003, section 4);
+        - "unified": all constraints on the level of velocities, inconsistent states too (Yun and Sarkar 1998).
+    independent : sequence of str, "auto", "tangent" or None
+        Coordinates in which the motion is solved; the accelerations do not depend on the choice. None: the robot's own
+        declaration, else "auto" (pivoting). For "nullspace"; for "kane" names of tree coordinates, or "auto".
+    f_ext : dict or array_like, optional
+        Wrenches (moment, force) [N m, N] applied to bodies, each in its body's own frame, as for `rnea`.
+    rank_tolerance : float
+        Pivots (or singular values, "svd" and "unified") of G below this part of the largest one count as zero.
+    baumgarte : tuple of float (alpha, beta), optional
+        Stabilisation ``g'' + 2 alpha g' + beta^2 g = 0`` [1/s] (Spencer, eq. 3.8). For all methods but "unified". The
+        gains of Xu and Liu, eq. 52, are 2 alpha and beta^2. Nonholonomic rows have no g: ``psi' + 2 alpha psi = 0``.
+    sigma : float, optional
+        For "unified": rate [1/s] at which ``psi = G v - b`` decays; 0 by default. From a velocity fitted with
+        `liedyn.dynamics.unified_velocity` the residual decays at the same rate.
+    inertia : {"M_c", "M_c'", "M_c''"}, optional
+        For "projection": which constraint inertia matrix; "M_c" by default.
+    metric : array_like, shape (nv,) or (nv, nv), or "inertia", optional
+        For "projection": Aghili's metric tensor W of the velocities, for mixed units; 1 by default.
+    scale : float, optional
+        For "projection" with "M_c''": Aghili's gamma; by default of the size of M.
+    condition_limit : float, optional
+        For "kane": condition number of A above which other generalised speeds are chosen; 1e4 by default.
+
+    Returns
+    -------
+    ForwardDynamics
+        Accelerations ``a``, multipliers ``lam``, ``constraint_wrenches`` by loop, ``rank``, ``redundant_rows``,
+        ``condition``, ``independent``, ``constraint_force``, ``multipliers`` by constraint, and for "svd"
+        ``singular_values`` and ``indicator``.
+
+    Raises
+    ------
+    InputError
+        A shape does not fit, an entry is not finite, an unknown name, method or option, an option that the method does
+        not take, or too many or few independent coordinates.
+    SingularConfigurationError
+        The independent coordinates do not determine the motion here, or some motion moves no inertia; for "multiplier",
+        "udwadia_kalaba", and "projection" with "M_c" or "M_c'", also if only the open tree's does.
+
+    Warns
+    -----
+    ConditionWarning
+        The independent coordinates are poorly conditioned here.
+
+    Notes
+    -----
+    Redundant rows, and the zero rows of constraints that are switched off, are taken by every method. At a singular
+    configuration "svd", "unified", "multiplier", "projection", "udwadia_kalaba", "kane", and "nullspace" with "auto" or
+    "tangent" go on with the rows that are left; "nullspace" with names raises.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> loader = ld.load("loader")
+    >>> r = ld.forward_dynamics(loader, loader.home, [0.0] * 8, [0.0] * 8)
+    >>> r.rank, r.a.shape, sorted(r.constraint_wrenches)
+    (6, (8,), ['lift_pin', 'link_pin', 'tilt_pin'])
+    >>> other = ld.forward_dynamics(loader, loader.home, [0.0] * 8, [0.0] * 8, method="projection", inertia="M_c'")
+    >>> bool(abs(other.a - r.a).max() < 1e-9)
+    True
+    """
+    options = _checked_options(method, dict(
+        independent=independent, baumgarte=baumgarte, sigma=sigma, inertia=inertia, metric=metric, scale=scale,
+        condition_limit=condition_limit))
+    lead, q, v, tau = states(robot, q=q, v=v, tau=tau)
+    forces = wrenches(robot, f_ext, lead)
+    if not len(q):
+        raise InputError("forward_dynamics needs at least one state")
+    if method == "nullspace":
+        solution, force = _nullspace(robot, q, v, tau, forces, rank_tolerance, **options)
+    else:
+        given = problem(robot, q, v, tau, forces, rank_tolerance)
+        solution = _SOLVERS[method](given, **options)
+        force = np.einsum("bij,bi->bj", given.G, solution.lam)
+    return _result(robot, lead, solution, force)
+
+
+def _result(robot, lead, solution, force):
+    """The batch in the user's shape, with names."""
+    def shaped(x):
+        return x if x is None else x.reshape(lead + x.shape[1:])
+
+    lam, rank, condition = shaped(solution.lam), shaped(solution.rank), shaped(solution.condition)
+    if not lead:
+        rank, condition = int(rank), float(condition)
+    active = set(robot.active)
+    redundant = tuple(robot.row_names[k] for k in solution.dependent if robot.row_owners[k] in active)
+    rows = {name: [k for k, owner in enumerate(robot.row_owners) if owner == name] for name in robot.constraint_names}
+    return ForwardDynamics(
+        shaped(solution.a), lam, constraint_wrenches(robot, lam), rank, redundant, condition, solution.independent,
+        shaped(force), {name: lam[..., k] for name, k in rows.items()},
+        shaped(solution.singular_values), shaped(solution.indicator))

@@ -7,7 +7,7 @@ The generalised speeds are split into p independent ones u_i and dependent ones 
 
 (the paper's D = A^-1 B holds its constraints with the other sign). F = tau - h are the generalised active forces and
 the part of the inertia forces without a, F* = -M a the rest; with a_d = D a_i + A^-1 wanted_1 the last line is p
-equations in the independent a_i. The rows of the dependent speeds, the kinetostatic equations, give the constraint forces:
+equations in the independent a_i. The rows of the dependent speeds, the kinetostatic equations, give the forces:
 A^T lambda_1 = (tau - h - M a)_d.
 
 Which speeds are independent is chosen by pivoting (best conditioned A), and chosen again where a given choice

@@ -1,8 +1,8 @@
 """Projection onto the admissible motions (Aghili 2005, sections II-V), at dense terms.
 
-With a metric tensor W of the velocities, in physical coordinates, where a velocity is split into v = P v + (I - P) v and
-a force into f = P^T f + (I - P)^T f (for W = 1, P is symmetric and all is as printed; in general the printed equations
-hold for W^1/2 v and W^-1/2 f, section VII-B, and these are the same ones taken back):
+With a metric tensor W of the velocities, in physical coordinates, where a velocity is split into v = P v + (I - P) v
+and a force into f = P^T f + (I - P)^T f (for W = 1, P is symmetric and all is as printed; in general the printed
+equations hold for W^1/2 v and W^-1/2 f, section VII-B, and these are the same ones taken back):
 
     P = I - A^# A        A^# = W^-1/2 (A W^-1/2)^+                                         (5, 8, 15)
     (I - P) a = C v = A^# gamma                                                            (13, 16)
