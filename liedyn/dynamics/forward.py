@@ -8,6 +8,7 @@ from liedyn.boundary import states, wrenches
 from liedyn.constraints.cut_joints import FORBIDDEN, HELICAL
 from liedyn.constraints.independent import choose, singular_choice, wrong_count
 from liedyn.constraints.loops import rank_of
+from liedyn.constraints.wrenches import constraint_wrenches
 from liedyn.dynamics import kane, multiplier, projection, svd, udwadia_kalaba, unified
 from liedyn.dynamics.nullspace import (
     RANK_TOLERANCE, SINGULAR_CHOICE, SINGULAR_INERTIA, WRONG_COUNT, nullspace_kernel, solve_accelerations,
@@ -47,8 +48,9 @@ class ForwardDynamics:
         Multipliers of ``M a + c = tau + tau_joint - G^T lam``, rows as in ``robot.row_names``; of minimum norm
         where rows are redundant.
     constraint_wrenches : dict
-        For each loop the wrench (moment, force) [N m, N], shape (..., 6), that its cut joint exerts on the child
-        side, in the cut frame with the axes the user declared. It is ``-lam`` spread over the forbidden directions.
+        By constraint name the wrench (moment, force) [N m, N], shape (..., 6), that it exerts on the body at its child
+        side: of a loop in the cut frame with the axes the user declared, of a contact about the origin of its frame B
+        in the axes of frame A (`liedyn.constraints.constraint_wrenches`). Couplings and custom rows have none.
     rank : int or ndarray
         Number of independent constraint rows.
     redundant_rows : tuple of str
@@ -97,8 +99,8 @@ def loop_wrench_matrix(robot, l):
     return -np.vstack([fold @ W[:3], fold @ W[3:]]), slice(first, first + count)
 
 
-def constraint_wrenches(robot, lam):
-    """Wrench of every cut joint on its child side, by loop name."""
+def loop_wrenches(robot, lam):
+    """Wrench of every cut joint on its child side, by loop name: a constant map, no kernel to compile."""
     out = {}
     for l, name in enumerate(robot.loop_names):
         W, rows = loop_wrench_matrix(robot, l)
@@ -227,7 +229,7 @@ def forward_dynamics(robot, q, v, tau, method="nullspace", independent=None, f_e
     Returns
     -------
     ForwardDynamics
-        Accelerations ``a``, multipliers ``lam``, ``constraint_wrenches`` by loop, ``rank``, ``redundant_rows``,
+        Accelerations ``a``, multipliers ``lam``, ``constraint_wrenches`` by name, ``rank``, ``redundant_rows``,
         ``condition``, ``independent``, ``constraint_force``, ``multipliers`` by constraint, and for "svd"
         ``singular_values`` and ``indicator``.
 
@@ -275,10 +277,10 @@ def forward_dynamics(robot, q, v, tau, method="nullspace", independent=None, f_e
         given = problem(robot, q, v, tau, forces, rank_tolerance)
         solution = _SOLVERS[method](given, **options)
         force = np.einsum("bij,bi->bj", given.G, solution.lam)
-    return _result(robot, lead, solution, force)
+    return _result(robot, lead, q, solution, force)
 
 
-def _result(robot, lead, solution, force):
+def _result(robot, lead, q, solution, force):
     """The batch in the user's shape, with names."""
     def shaped(x):
         return x if x is None else x.reshape(lead + x.shape[1:])
@@ -289,7 +291,11 @@ def _result(robot, lead, solution, force):
     active = set(robot.active)
     redundant = tuple(robot.row_names[k] for k in solution.dependent if robot.row_owners[k] in active)
     rows = {name: [k for k, owner in enumerate(robot.row_owners) if owner == name] for name in robot.constraint_names}
+    if robot.loop_names == robot.constraint_names:
+        forces = loop_wrenches(robot, lam)
+    else:
+        forces = constraint_wrenches(robot, shaped(q), lam)
     return ForwardDynamics(
-        shaped(solution.a), lam, constraint_wrenches(robot, lam), rank, redundant, condition, solution.independent,
+        shaped(solution.a), lam, forces, rank, redundant, condition, solution.independent,
         shaped(force), {name: lam[..., k] for name, k in rows.items()},
         shaped(solution.singular_values), shaped(solution.indicator))

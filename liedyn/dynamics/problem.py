@@ -65,7 +65,7 @@ class Problem:
 
     def minimum_norm(self, force):
         """The shortest multipliers with G^T lambda = force."""
-        return transposed(self.G_plus, force)
+        return np.where(self.G.any(axis=-1), transposed(self.G_plus, force), 0.0)  # no rounding on rows that are off
 
 
 @dataclass(frozen=True)
