@@ -9,15 +9,15 @@ import textwrap
 import pytest
 
 import liedyn as ld
-from liedyn import constraints, kernels, lie, symbolic
+from liedyn import constraints, dynamics, kernels, lie, symbolic
 
 HEADING = re.compile(r"^(Parameters|Attributes|Returns|Raises|Warns|Notes|Examples)\n-+\n", re.M)
 ERRORS = (ld.LiedynError,)
 
 
 def _public():
-    modules = [(module, module.__all__) for module in (ld, lie, constraints, symbolic)] + [(kernels, ["workspace"])]
-    for module, names in modules:
+    modules = [(module, module.__all__) for module in (ld, lie, constraints, dynamics, symbolic)]
+    for module, names in modules + [(kernels, ["workspace"])]:
         for name in names:
             thing = getattr(module, name)
             if inspect.isclass(thing):

@@ -8,7 +8,7 @@ from liedyn.boundary import states, wrenches
 from liedyn.constraints.cut_joints import FORBIDDEN, HELICAL
 from liedyn.constraints.independent import choose, singular_choice, wrong_count
 from liedyn.constraints.loops import rank_of
-from liedyn.constraints.wrenches import constraint_wrenches
+from liedyn.constraints.wrenches import constraint_wrenches as wrenches_of_all_kinds
 from liedyn.dynamics import kane, multiplier, projection, svd, udwadia_kalaba, unified
 from liedyn.dynamics.nullspace import (
     RANK_TOLERANCE, SINGULAR_CHOICE, SINGULAR_INERTIA, WRONG_COUNT, nullspace_kernel, solve_accelerations,
@@ -71,6 +71,14 @@ class ForwardDynamics:
         ``|u_i . Gdot v|`` for each singular value s_i, the norm of ``v_i u_i^T Gdot v``; divided by s_i it is an
         acceleration, which stays finite on the way to a singular configuration only where the indicator vanishes with
         s_i. Behind the rank stands what of ``Gdot v`` the rows cannot reach ("svd" only).
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> five_bar = ld.load("five_bar")
+    >>> r = ld.forward_dynamics(five_bar, five_bar.home, [0.0] * 4, [0.0] * 4, method="svd")
+    >>> r.rank, r.redundant_rows, r.singular_values.round(3).tolist()
+    (2, ('pin.wx', 'pin.wy', 'pin.vz'), [2.576, 1.598, 0.0, 0.0, 0.0])
     """
 
     a: np.ndarray
@@ -99,7 +107,7 @@ def loop_wrench_matrix(robot, l):
     return -np.vstack([fold @ W[:3], fold @ W[3:]]), slice(first, first + count)
 
 
-def loop_wrenches(robot, lam):
+def constraint_wrenches(robot, lam):
     """Wrench of every cut joint on its child side, by loop name: a constant map, no kernel to compile."""
     out = {}
     for l, name in enumerate(robot.loop_names):
@@ -292,9 +300,9 @@ def _result(robot, lead, q, solution, force):
     redundant = tuple(robot.row_names[k] for k in solution.dependent if robot.row_owners[k] in active)
     rows = {name: [k for k, owner in enumerate(robot.row_owners) if owner == name] for name in robot.constraint_names}
     if robot.loop_names == robot.constraint_names:
-        forces = loop_wrenches(robot, lam)
+        forces = constraint_wrenches(robot, lam)
     else:
-        forces = constraint_wrenches(robot, shaped(q), lam)
+        forces = wrenches_of_all_kinds(robot, shaped(q), lam)
     return ForwardDynamics(
         shaped(solution.a), lam, forces, rank, redundant, condition, solution.independent,
         shaped(force), {name: lam[..., k] for name, k in rows.items()},
