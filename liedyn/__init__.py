@@ -12,7 +12,7 @@ at q, perturbed on the right. Every function of q, shape (nq,), also takes (...,
 import importlib
 
 from liedyn.errors import (
-    ClosureError, ConditionWarning, InputError, LiedynError, ModelError, SimulationError,
+    ClosureError, ConditionWarning, ControllabilityError, InputError, LiedynError, ModelError, SimulationError,
     SingularConfigurationError,
 )
 from liedyn.io import bundled, load, load_toml, load_urdf, save_toml
@@ -41,6 +41,8 @@ _LAZY = {
     "velocity_error": "liedyn.constraints",
     "virtual_coordinates": "liedyn.constraints",
     "virtual_jacobian": "liedyn.constraints",
+    "controllability": "liedyn.control",
+    "inverse_dynamics": "liedyn.control",
     "forward_dynamics": "liedyn.dynamics",
     "linearize": "liedyn.linearization",
     "underlying": "liedyn.linearization",
@@ -49,11 +51,13 @@ _LAZY = {
     "Trajectory": "liedyn.simulation",
     "simulate": "liedyn.simulation",
 }
-_MODULES = ("constraints", "dynamics", "io", "kernels", "lie", "linearization", "plotting", "simulation", "symbolic")
+_MODULES = ("constraints", "control", "dynamics", "io", "kernels", "lie", "linearization", "plotting", "simulation",
+            "symbolic")
 
 __all__ = [
-    "Builder", "ClosureError", "ConditionWarning", "InputError", "LiedynError", "ModelError", "Robot",
-    "SimulationError", "SingularConfigurationError", "aba", "aba_derivatives", "body_jacobian", "body_jacobian_ddot",
+    "Builder", "ClosureError", "ConditionWarning", "ControllabilityError", "InputError", "LiedynError", "ModelError",
+    "Robot", "SimulationError", "SingularConfigurationError", "aba", "aba_derivatives", "body_jacobian",
+    "body_jacobian_ddot",
     "body_jacobian_dot", "body_jacobian_dq", "bundled", "center_of_mass", "crba", "difference",
     "forward_kinematics", "integrate", "kinetic_energy", "load", "load_toml", "load_urdf", "momentum", "neutral",
     "placement", "pose", "potential_energy", "random_configuration", "rnea", "rnea_derivatives", "save_toml",

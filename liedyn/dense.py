@@ -6,6 +6,11 @@ import numpy as np
 
 from liedyn.jit import kernel
 
+SMALL_ROW = 1e-4
+"""Rows of machines measured in mm and rad are larger than this. Pivots are compared with the largest one, but at least
+with this: where all rows vanish together (a slider-crank with both links in one line), what rounding leaves of them is
+no constraint. With the usual tolerance of 1e-8 that is 1e-12, to which states are closed."""
+
 
 @kernel
 def product(A, B, out):
@@ -37,7 +42,7 @@ def independent_rows(G, tolerance, order, diagonal):
 
     The first `rank` entries of `order` are independent rows of G, the rest depend on them; `diagonal` receives the
     size of each pivot, which falls to rounding behind the rank. A pivot below `tolerance` times the first one
-    counts as zero.
+    (and `tolerance` times SMALL_ROW) counts as zero.
     """
     m, n = G.shape
     A = G.copy()
@@ -58,7 +63,7 @@ def independent_rows(G, tolerance, order, diagonal):
             A[k, j], A[best, j] = A[best, j], A[k, j]
         norm = math.sqrt(largest)
         diagonal[k] = norm
-        if norm <= tolerance * diagonal[0] or norm == 0.0:
+        if norm <= tolerance * max(diagonal[0], SMALL_ROW):
             break
         rank = k + 1
         # the reflection that takes row k to (-sign norm, 0, ...), applied to the rows below

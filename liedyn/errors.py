@@ -67,6 +67,20 @@ class SimulationError(LiedynError):
         self.state = state
 
 
+class ControllabilityError(LiedynError):
+    """The actuators cannot produce the motion or the constraint forces that are wanted.
+
+    Attributes
+    ----------
+    controllability : Controllability
+        What they can do, and which motions nothing drives.
+    """
+
+    def __init__(self, message, controllability):
+        super().__init__(message)
+        self.controllability = controllability
+
+
 class ConditionWarning(UserWarning):
     """Independent coordinates are close to losing the motion: results lose digits."""
 

@@ -15,6 +15,7 @@ dependence T of redundant rows on the others, from one elimination. Columns behi
 Tables lie in a workspace row by row, every row padded to whole SIMD registers; places of tables count registers. Small
 whole numbers kept there as floats are exact.
 """
+from liedyn.dense import SMALL_ROW
 from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH, larger, load, magnitude, splat, store
 
@@ -104,7 +105,7 @@ def exchange_all(work, table, m, n, width, tolerance, rows, columns, free, large
 
     Row k of the table is then that of x_c with c = columns[k] for k < rank, the others those of dependent y; rows[k]
     is the number that row k had at the beginning. `free` marks with 1 the columns that were not chosen. A pivot not
-    above `tolerance` times the first one counts as zero.
+    above `tolerance` times the first one, or times SMALL_ROW, counts as zero.
     """
     for i in range(m):
         put(work, rows, i, i)
@@ -117,7 +118,7 @@ def exchange_all(work, table, m, n, width, tolerance, rows, columns, free, large
         i, c, size = largest_element(work, table, width, rank, m, n, free, largest)
         if rank == 0:
             first = smallest = size
-        if size <= tolerance * first or size == 0.0:
+        if size <= tolerance * max(first, SMALL_ROW):
             break
         smallest = min(smallest, size)
         if i != rank:

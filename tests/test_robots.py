@@ -33,10 +33,12 @@ MACHINES = {  # velocity coordinates, rows, rank at home
 CONSTRAINED = {  # the same for robots with constraints other than cut joints, some of them switched off
     "arm_on_circle": (4, 3, 3),
     "cartesian_pendulum": (2, 1, 1),
+    "particle_on_circle": (2, 1, 1),
     "rolling_disk": (3, 4, 2),
     "rolling_spheres": (6, 4, 3),
     "scara": (4, 4, 0),
     "shopping_cart": (4, 3, 2),
+    "slider_crank": (2, 1, 1),
 }
 TWIST = (".wx", ".wy", ".wz", ".vx", ".vy", ".vz")
 

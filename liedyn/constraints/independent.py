@@ -4,7 +4,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from liedyn.constraints.loops import constraint_jacobian, virtual_jacobian
-from liedyn.dense import independent_rows
+from liedyn.dense import SMALL_ROW, independent_rows
 from liedyn.errors import InputError, SingularConfigurationError, suggestion
 
 
@@ -69,7 +69,7 @@ def by_pivoting(robot, G, tolerance):
 def by_tangent(robot, G, tolerance):
     """An orthonormal basis of the tangent space, from the singular value decomposition of G."""
     _, singular, Vt = np.linalg.svd(G)
-    rank = int((singular > tolerance * singular[0]).sum()) if len(singular) else 0
+    rank = int((singular > tolerance * max(singular[0], SMALL_ROW)).sum()) if len(singular) else 0
     rows = np.ascontiguousarray(Vt[rank:])
     # the sign of a singular vector is arbitrary: let the largest component be positive
     rows *= np.sign(rows[np.arange(len(rows)), np.abs(rows).argmax(axis=1)])[:, None]

@@ -13,6 +13,7 @@ import math
 
 import numpy as np
 
+from liedyn.dense import SMALL_ROW
 from liedyn.jit import kernel
 
 ROUNDING = 4.0 * np.finfo(np.float64).eps
@@ -78,7 +79,7 @@ def row_space(G, tolerance, B, V, s):
             for k in range(n):
                 V[i, k], V[best, k] = V[best, k], V[i, k]
     rank = 0
-    while rank < n and s[rank] > tolerance * s[0]:
+    while rank < n and s[rank] > tolerance * max(s[0], SMALL_ROW):
         rank += 1
     return rank
 
