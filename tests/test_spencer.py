@@ -15,7 +15,7 @@ PENDULUM = numbers("thesis_linearization")["pendulum"]
 
 @pytest.mark.parametrize("state", PENDULUM["states"], ids=lambda state: f"{state['theta_from_down']}")
 def test_pendulum(state):
-    """The residual is the gap in the rod, half of the thesis' g where it vanishes: multipliers are twice the printed."""
+    """The residual is the gap in the rod, half of the thesis' g where it vanishes: multipliers are twice its."""
     pendulum = bundled("cartesian_pendulum")
     r = ld.forward_dynamics(pendulum, state["q"], state["v"], [0.0, 0.0])
     assert off(r.a, state["qdd"]) < STATE
@@ -48,7 +48,10 @@ def test_pendulum_motion():
     assert off(r.lam[:, 0], 2.0 * x[lam]) < MOTION
 
 
-@pytest.mark.parametrize("name, robot", [("fivebar", "five_bar"), ("fourbar", "four_bar"), ("par4", "parallel_four_bar")])
+LINKAGES = [("fivebar", "five_bar"), ("fourbar", "four_bar"), ("par4", "parallel_four_bar")]
+
+
+@pytest.mark.parametrize("name, robot", LINKAGES)
 def test_linkage_motion(name, robot):
     sheet = MOTIONS["trajectories"][name]
     robot, times = bundled(robot), table(sheet)["t"]

@@ -1,7 +1,7 @@
 """Rolling spheres and the two-link arm of Yun and Sarkar 1998, against `reference/yun_sarkar.json`.
 
-The paper's coordinates of the spheres are polar, ours cartesian; and the paper's two misprinted forms of rolling, eq. 44
-and 45, are written as symbolic constraints. The arm's three constraints C are written as in eq. 53.
+The paper's coordinates of the spheres are polar, ours cartesian; and the paper's two misprinted forms of rolling, eq.
+44 and 45, are written as symbolic constraints. The arm's three constraints C are written as in eq. 53.
 """
 import numpy as np
 import pytest
