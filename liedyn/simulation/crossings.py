@@ -24,12 +24,15 @@ def first_crossing(run, done):
     """(row, time, what) of the earliest crossing in rows 0 to done, or None."""
     first = None
     for what, direction, value in watches(run):
-        # an event that has just left the state on the side it came from counts as being there
-        before = run.held.get(what) or value(run.rows, 0)
+        # an event that has just sent the state back, so that its guard is zero but for rounding, is watched from a
+        # little later on
+        start, before = run.held.get(what) or (float(run.rows.t[0]), value(run.rows, 0))
         for k in range(done if first is None else min(done, first[0] + 1)):
+            if run.rows.t[k + 1] <= start:
+                continue
             after = value(run.rows, k + 1)
             if crosses(before, after, direction):
-                t = located(run, k, value, before, after)
+                t = located(run, k, max(start, float(run.rows.t[k])), value, before, after)
                 if first is None or t < first[1]:
                     first = k, t, what
                 break
@@ -37,10 +40,10 @@ def first_crossing(run, done):
     return first
 
 
-def located(run, k, value, before, after):
+def located(run, k, start, value, before, after):
     """Time of a crossing between rows k and k + 1."""
     def at(t):
         run.integrator.within(run, k, t)
         return value(run.single, 0)
 
-    return locate(at, float(run.rows.t[k]), float(run.rows.t[k + 1]), before, after)
+    return locate(at, start, float(run.rows.t[k + 1]), before, after)

@@ -3,14 +3,12 @@ import numpy as np
 
 from liedyn.constraints.records import refresh
 from liedyn.jit import kernel_in_place
-from liedyn.simulation.formulations import accelerations
-from liedyn.simulation.minimal import choose, complete, has_fallen
-from liedyn.simulation.projection import project
+from liedyn.simulation.far import accelerations, stabilise
 from liedyn.simulation.rates import put_power
 from liedyn.simulation.rk4 import rk4_step
 from liedyn.simulation.rkmk import rkmk_step
 from liedyn.simulation.workspace import (
-    CONDITION, DIVERGED, INPUT_WORK, MINIMAL, NOT_FINITE, OK, OTHER_WORK, PROJECTION,
+    CONDITION, DIVERGED, INPUT_WORK, NOT_FINITE, OK, OTHER_WORK,
 )
 
 RK4, RKMK = range(2)
@@ -58,19 +56,14 @@ def advance(ints, floats, method, o, x, rows, count, known, energy):
         work = rows.scalars[k + 1, INPUT_WORK:OTHER_WORK + 1]
         work[0], work[1] = rows.scalars[k, INPUT_WORK], rows.scalars[k, OTHER_WORK]
         put_power(ints, floats, o, x, q, v, a, x.power[0])
-        if o.stabilisation == MINIMAL and has_fallen(x):
-            choose(ints, floats, o, x, q)
-            complete(ints, floats, o, x, q, v)
         if method == RK4:
             status = rk4_step(ints, floats, o, x, t, h, rows.held[k], q, v, a, q_new, v_new, work)
         else:
             status = rkmk_step(ints, floats, o, x, t, h, rows.held[k], q, v, a, q_new, v_new, work)
         if status == OK:
             status = check(o, q_new, v_new)
-        if status == OK and o.stabilisation == PROJECTION:
-            status = project(ints, floats, o, x, h, energy + work[0] + work[1], q_new, v_new)
-        if status == OK and o.stabilisation == MINIMAL:
-            status = complete(ints, floats, o, x, q_new, v_new)
+        if status == OK:
+            status = stabilise(o.stabiliser, ints, floats, o, x, h, energy + work[0] + work[1], q_new, v_new)
         if status == OK:
             status = check(o, q_new, v_new)
         if status == OK:

@@ -1,16 +1,8 @@
-"""Accelerations inside a run, one compiled function for each formulation, called by its address.
+"""Accelerations inside a run: one compiled function for each formulation, all with the signature of `far`.
 
-A loop that names a kernel contains all of it: it would be compiled once more for each formulation, and the formulations
-for each loop. Here a loop knows an address only. All formulations have one signature,
-
-    status = f(ints, floats, settings, work, t, row, q, v, a, lam)
-
-and leave the condition number in ``work.number[0]``; `lam` of no length means that multipliers are not wanted.
+They leave the condition number in ``work.number[0]``.
 """
 import numpy as np
-from llvmlite import ir
-from numba import types, typeof
-from numba.extending import intrinsic
 
 from liedyn.constraints.rows import residual_rows, velocity_rows
 from liedyn.dynamics.multiplier import multiplier_kernel
@@ -22,21 +14,6 @@ from liedyn.dynamics.unified import unified_kernel
 from liedyn.functions import call
 from liedyn.jit import kernel, kernel_in_place
 from liedyn.simulation.workspace import BAUMGARTE, FUNCTION, OK, SINGULAR
-
-
-@intrinsic
-def accelerations(typing, address, ints, floats, settings, work, t, row, q, v, a, lam):
-    """Call the formulation at an address."""
-    signature = types.int64(address, ints, floats, settings, work, t, row, q, v, a, lam)
-
-    def codegen(context, builder, signature, arguments):
-        convention, taken = context.call_conv, signature.args[1:]
-        function = convention.get_function_type(types.int64, taken)
-        callee = builder.inttoptr(arguments[0], ir.PointerType(function))
-        _, result = convention.call_function(builder, callee, types.int64, taken, arguments[1:])
-        return result
-
-    return signature, codegen
 
 
 @kernel_in_place
@@ -108,13 +85,3 @@ def by_velocity_level(ints, floats, o, x, t, row, q, v, a, lam):
 
 
 FORMULATIONS = {"nullspace": by_nullspace, "svd": by_svd, "multiplier": by_multipliers, "unified": by_velocity_level}
-
-
-def address_of(name, ints, floats, settings, work, rows):
-    """Address of a formulation, compiled or found in the cache for these arguments."""
-    q, v = rows.q[0], rows.v[0]
-    dispatcher = FORMULATIONS[name]
-    arguments = tuple(typeof(x) for x in (ints, floats, settings, work, 0.0, 0, q, v, v, v))
-    dispatcher.compile(arguments)
-    result = dispatcher.overloads[arguments]
-    return result.library.get_pointer_to_function(result.fndesc.llvm_func_name)

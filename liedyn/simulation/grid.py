@@ -18,6 +18,10 @@ class Grid:
         """Number of the step that begins at t or contains it."""
         return int(np.floor((t - self.start) / self.dt + WHOLE))
 
+    def next_time(self, t):
+        """The first time of the grid behind t."""
+        return min(self.start + (self.number(t) + 1) * self.dt, self.end)
+
     def fill(self, rows, count, last_held):
         """Times of the rows behind row 0, at most `count` of them, and the inputs they hold; returns how many."""
         first = self.number(rows.t[0])

@@ -2,8 +2,7 @@
 from liedyn.constraints.records import refresh
 from liedyn.jit import kernel_in_place
 from liedyn.lie.lanes import SCALAR
-from liedyn.simulation.formulations import accelerations
-from liedyn.simulation.minimal import complete
+from liedyn.simulation.far import accelerations, stabilise
 from liedyn.simulation.workspace import MINIMAL, OK
 from liedyn.tree.rnea import rnea_kernel
 
@@ -28,7 +27,7 @@ def stage(ints, floats, o, x, t, row, i):
     """Accelerations and power at the state in x.q_stage, x.v_stage, as number i of a step; returns a status."""
     refresh(ints, floats, t)
     if o.stabilisation == MINIMAL:
-        status = complete(ints, floats, o, x, x.q_stage, x.v_stage)
+        status = stabilise(o.stabiliser, ints, floats, o, x, 0.0, 0.0, x.q_stage, x.v_stage)
         if status != OK:
             return status
     status = accelerations(

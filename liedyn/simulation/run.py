@@ -10,11 +10,10 @@ from liedyn.errors import SimulationError
 from liedyn.functions import raise_errors
 from liedyn.simulation.crossings import first_crossing
 from liedyn.simulation.fixed_step import RKMK, advance
-from liedyn.simulation.minimal import choose
 from liedyn.simulation.projection import energy_of
 from liedyn.simulation.switching import happen, pulling, release
 from liedyn.simulation.workspace import (
-    DIVERGED, MINIMAL, NOT_CLOSED, NOT_CONSISTENT, NOT_CONVERGED, NOT_FINITE, OK, SINGULAR, copy_row,
+    DIVERGED, NOT_CLOSED, NOT_CONSISTENT, NOT_CONVERGED, NOT_FINITE, OK, SINGULAR, TOO_SMALL, copy_row,
     make_rows,
 )
 
@@ -30,6 +29,7 @@ MESSAGES = {
     NOT_FINITE: "the state is not finite any more: the motion has diverged, or an input is not a number",
     DIVERGED: "a speed has passed {largest:g}: the motion has diverged",
     NOT_CONVERGED: "the Newton iteration of the implicit step does not converge: try a smaller dt",
+    TOO_SMALL: "the adaptive step has become too small: a discontinuity, or a singular configuration",
 }
 
 
@@ -134,8 +134,7 @@ class Run:
     def restart(self):
         """Complete row 0 after it has been set: targets, minimal coordinates, accelerations."""
         refresh(self.ints, self.floats, self.rows.t[0])
-        if self.o.stabilisation == MINIMAL:
-            choose(self.ints, self.floats, self.o, self.x, self.rows.q[0])
+        self.x.pivots[:] = 1.0, 0.0  # minimal coordinates are to be chosen anew
         self.integrator.restart(self)
         status = advance(self.ints, self.floats, RKMK, self.o, self.x, self.rows, 0, False, 0.0)[0]
         if status == OK and not np.isfinite(self.rows.a[0]).all():

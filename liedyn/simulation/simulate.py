@@ -7,24 +7,27 @@ from liedyn.constraints.rows import holonomic_rows
 from liedyn.errors import ClosureError, InputError, suggestion
 from liedyn.functions import raise_errors
 from liedyn.model.packed import N_ROWS
+from liedyn.simulation.adaptive import SOLVERS, Adaptive
 from liedyn.simulation.fixed_step import RK4, RKMK, advance
-from liedyn.simulation.formulations import FORMULATIONS, address_of
+from liedyn.simulation.far import address_of
+from liedyn.simulation.formulations import FORMULATIONS
 from liedyn.simulation.grid import FixedStep, Grid
 from liedyn.simulation.inputs import Inputs
 from liedyn.simulation.progress import Progress
 from liedyn.simulation.projection import close_positions, consistent_velocities, metric
 from liedyn.simulation.recorder import Recorder
 from liedyn.simulation.run import Run
+from liedyn.simulation.stabilisation import on_constraints
 from liedyn.simulation.switching import constraint_state
-from liedyn.simulation.workspace import STABILISATIONS, Settings, make_rows, make_work
+from liedyn.simulation.workspace import STABILISATIONS, Settings, make_work
 
 CONSISTENT = 1e-6
 """Largest residual [rad, m] and relative velocity residual of a start that is taken to be on the manifold."""
 
 
-def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=1e-3, method="rk4", formulation="nullspace",
+def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", formulation="nullspace",
              stabilisation="projection", alpha=10.0, beta=10.0, sigma=10.0, energy=False,
-             events=(), unilateral=(), f_ext=None,
+             rtol=1e-8, atol=1e-10, max_step=np.inf, events=(), unilateral=(), f_ext=None,
              start="check", t0=0.0, record=1, progress=None, tolerance=1e-11, rank_tolerance=1e-8, largest_speed=1e9):
     """Motion of a mechanism in time, from a state, with its constraints kept.
 
@@ -44,11 +47,13 @@ def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=1e-3, method="rk4", fo
         and is not compiled into anything: a new function costs its own compilation only.
     u : array_like or callable, optional
         Instead of `tau`: forces of the robot's actuators, in the same forms.
-    dt : float
-        Step [s].
-    method : {"rk4", "rkmk"}
-        Classical Runge-Kutta, or Runge-Kutta-Munthe-Kaas in local coordinates of the group, both of fourth order. They
-        differ for ball and free joints only.
+    dt : float, optional
+        Step [s], by default 1e-3; the interval between recorded states for the adaptive methods, by default their own
+        steps.
+    method : str
+        ``"rk4"`` or ``"rkmk"``: classical Runge-Kutta, or Runge-Kutta-Munthe-Kaas in local coordinates of the group,
+        both of fourth order; they differ for ball and free joints only. ``"RK23"``, ``"RK45"``, ``"DOP853"``,
+        ``"Radau"``, ``"BDF"``, ``"LSODA"``: SciPy's adaptive solvers, in local coordinates as well.
     formulation : {"nullspace", "svd", "multiplier", "unified"}
         How accelerations are computed, as in `forward_dynamics`. ``"svd"`` passes singular configurations.
     stabilisation : {"projection", "none", "baumgarte", "minimal"}
@@ -61,6 +66,8 @@ def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=1e-3, method="rk4", fo
     energy : bool
         Shall projection restore the energy too? What it ought to be follows from the work of inputs, dampers, external
         wrenches and moving targets, and from the losses at events.
+    rtol, atol, max_step : float
+        Tolerances and largest step [s] of the adaptive methods.
     events : Event or sequence of Event
         What may happen on the way.
     unilateral : sequence of str or dict
@@ -115,7 +122,9 @@ def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=1e-3, method="rk4", fo
     if len(q) != 1:
         raise InputError(f"simulate takes one state, got {len(q)}")
     q, v = q[0].copy(), v[0].copy()
-    t0, t_final, dt = (_number(name, x) for name, x in (("t0", t0), ("t_final", t_final), ("dt", dt)))
+    t0, t_final = _number("t0", t0), _number("t_final", t_final)
+    on_grid = dt is not None
+    dt = _number("dt", dt) if on_grid else 1e-3
     if not t_final > t0:
         raise InputError(f"t_final must come after t0 = {t0:g}, got {t_final:g}")
     if not dt > 0.0:
@@ -134,15 +143,21 @@ def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=1e-3, method="rk4", fo
     forces = wrenches(robot, f_ext, ())[0]
     x = make_work(robot, forces, inputs.table, inputs.actuators, holonomic)
     o = Settings(
-        0, STABILISATIONS.index(stabilisation), float(alpha), float(beta),
+        0, STABILISATIONS.index(stabilisation), 0, float(alpha), float(beta),
         float(sigma) if formulation == "unified" else 0.0, float(tolerance), max(1e-8, float(tolerance)),
         float(rank_tolerance), bool(energy), bool(len(forces) or robot.functions), inputs.kind,
         inputs.address, float(largest_speed))
-    o = o._replace(formulation=address_of(formulation, ints, floats, o, x, make_rows(robot, 1)))
+    o = o._replace(formulation=address_of(FORMULATIONS[formulation], ints, floats, o, x, t0, 0, q, v, v, v),
+                   stabiliser=address_of(on_constraints, ints, floats, o, x, t0, t0, q, v))
     if start == "check" and (stabilisation == "baumgarte" or formulation == "unified"):
         start = "as given"
     _prepare_start(robot, ints, floats, o, x, q, v, start)
-    integrator = FixedStep(advance, RKMK if stabilisation == "minimal" else METHODS[method], grid)
+    if method in SOLVERS:
+        if len(inputs.table) > 1 and not on_grid:
+            raise InputError("inputs over the time grid need the grid: give dt")
+        integrator = Adaptive(SOLVERS[method], grid, on_grid, {"rtol": rtol, "atol": atol, "max_step": max_step})
+    else:
+        integrator = FixedStep(advance, RKMK if stabilisation == "minimal" else EXPLICIT[method], grid)
     run = Run(robot, ints, floats, o, x, integrator, (t0, q, v), t_final, _events(robot, events),
               _unilateral(robot, unilateral, inputs), inputs, Recorder(int(record)),
               Progress(progress, t0, t_final),
@@ -150,7 +165,8 @@ def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=1e-3, method="rk4", fo
     return run.go()
 
 
-METHODS = {"rk4": RK4, "rkmk": RKMK}
+EXPLICIT = {"rk4": RK4, "rkmk": RKMK}
+METHODS = (*EXPLICIT, *SOLVERS)
 
 
 def _number(name, x):

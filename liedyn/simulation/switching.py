@@ -55,6 +55,9 @@ def happen(run, event):
     run.ended = run.ended or event.terminal
     if event.direction and not run.ended:
         _hold(run, event)
+        if any(name in event.on for name in left) and event not in run.held:
+            raise run.failure(f"chattering: event {event.name!r} bounces faster than it can be followed; a larger "
+                              f"resting speed than {event.resting:g} would end it")
 
 
 def release(run, name):
@@ -144,11 +147,12 @@ def _go_on(run, name, before, after, impulse, on, off):
 
 
 def _hold(run, event):
-    """Is the state going back to the side that the event came from? Then it counts as being there already."""
+    """Is the state going back to the side that the event came from? Then it counts as being there a little later."""
     copy_row(run.rows, 0, run.single, 0)
     run.single.t[1] = run.single.t[0] + 1e-3 * run.integrator.step
     status, _ = advance(run.ints, run.floats, RKMK, run.o, run.x, run.single, 1, True, run.energy_at_no_work)
     run.restart()
-    if status == OK and event.direction * guard_value(
-            event, float(run.single.t[1]), run.single.q[1], run.single.v[1]) < 0.0:
-        run.held[event] = -event.direction * 1e-300
+    later = float(run.single.t[1])
+    value = guard_value(event, later, run.single.q[1], run.single.v[1])
+    if status == OK and event.direction * value < 0.0:
+        run.held[event] = later, value

@@ -16,7 +16,7 @@ NONE, BAUMGARTE, PROJECTION, MINIMAL = range(4)
 TABLE, FUNCTION = range(2)
 
 # how a step can end
-OK, SINGULAR, NOT_CLOSED, NOT_CONSISTENT, NOT_FINITE, DIVERGED, NOT_CONVERGED = range(7)
+OK, SINGULAR, NOT_CLOSED, NOT_CONSISTENT, NOT_FINITE, DIVERGED, NOT_CONVERGED, TOO_SMALL = range(8)
 
 # columns of the scalars kept with every state
 CONDITION, INPUT_WORK, OTHER_WORK, N_SCALARS = range(4)
@@ -27,6 +27,7 @@ class Settings(NamedTuple):
 
     formulation: int  # address of its compiled function
     stabilisation: int
+    stabiliser: int  # address of its compiled function
     alpha: float  # Baumgarte's, 1/s
     beta: float
     sigma: float  # Yun and Sarkar's, 1/s

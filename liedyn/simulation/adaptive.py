@@ -1,0 +1,176 @@
+"""Adaptive integration by SciPy's solvers, those of `solve_ivp`, in local coordinates of the configuration group.
+
+The solver sees an ordinary vector y = (u, v, W): q = q_c exp(u) about a centre q_c, and the works W. With udot =
+J_r^-1(u) v that is exact; before a turn u comes near 2 pi, where J_r is singular, the centre moves to the present
+state. For one-dof joints it never has to.
+
+Stabilisation is part of the right side: it is evaluated at the projection of (q, v) on the constraints, and what is
+recorded is the projection too. So every solver can be used as it is, the errors of its own state across the manifold
+do not feed back, and dense output stays consistent.
+"""
+from typing import NamedTuple
+
+import numpy as np
+from scipy.integrate import BDF, DOP853, LSODA, RK23, RK45, Radau
+
+from liedyn.constraints.records import refresh
+from liedyn.jit import kernel_in_place
+from liedyn.simulation.coordinates import largest_turn, local_rates
+from liedyn.simulation.fixed_step import check, finish_row
+from liedyn.simulation.far import stabilise
+from liedyn.simulation.rates import put_power
+from liedyn.simulation.workspace import (
+    INPUT_WORK, NOT_FINITE, OK, OTHER_WORK, TOO_SMALL, copy_row,
+)
+from liedyn.tree.configuration import difference_kernel, integrate_kernel
+
+SOLVERS = {"RK23": RK23, "RK45": RK45, "DOP853": DOP853, "Radau": Radau, "BDF": BDF, "LSODA": LSODA}
+LARGEST_TURN = 1.0
+"""Turn [rad] of a ball or free joint at which the centre moves: far from 2 pi, and not often."""
+
+
+@kernel_in_place
+def evaluate(ints, floats, o, x, t, h, row, energy, center, y, rows, k, y_dot):
+    """Row k from y, complete, and ydot = (J_r^-1(u) v, a, powers); returns a status."""
+    q, v = rows.q[k], rows.v[k]
+    n = v.size
+    rows.t[k], rows.held[k] = t, row
+    rows.scalars[k, INPUT_WORK], rows.scalars[k, OTHER_WORK] = y[2 * n], y[2 * n + 1]
+    status = check(o, y, y[n:2 * n])
+    if status != OK:
+        return status
+    integrate_kernel(ints, floats, center, y[:n], q)
+    for j in range(n):
+        v[j] = y[n + j]
+    refresh(ints, floats, t)
+    status = stabilise(o.stabiliser, ints, floats, o, x, h, energy + y[2 * n] + y[2 * n + 1], q, v)
+    if status == OK:
+        status = finish_row(ints, floats, o, x, rows, k)
+    if status == OK:
+        difference_kernel(ints, floats, center, q, x.vector[1])
+        local_rates(ints, x.vector[1], v, y_dot[:n])
+        for j in range(n):
+            y_dot[n + j] = rows.a[k, j]
+        put_power(ints, floats, o, x, q, v, rows.a[k], y_dot[2 * n:])
+    return status
+
+
+class _Stop(Exception):
+    """The right side could not be evaluated."""
+
+
+class _Piece(NamedTuple):
+    """Dense output of one step of the solver."""
+
+    start: float
+    end: float
+    value: object
+    center: np.ndarray
+    row: int
+
+
+class Adaptive:
+    """An integrator of a run, made of one of SciPy's.
+
+    Parameters
+    ----------
+    solver : type
+        A subclass of `scipy.integrate.OdeSolver`.
+    grid : Grid
+        Times at which inputs change, and at which rows are wanted if `on_grid`.
+    on_grid : bool
+        Rows at the times of the grid, by dense output, or at the solver's own steps.
+    options : dict
+        rtol, atol, max_step.
+    """
+
+    def __init__(self, solver, grid, on_grid, options):
+        self.kind, self.grid, self.on_grid, self.options = solver, grid, on_grid, options
+        self.step, self.size = grid.dt, None
+
+    def restart(self, run):
+        """Begin at row 0."""
+        y = np.concatenate([np.zeros(run.robot.nv), run.rows.v[0], run.rows.scalars[0, INPUT_WORK:OTHER_WORK + 1]])
+        self.pieces = []
+        self._begin(run, float(run.rows.t[0]), run.rows.q[0].copy(), y)
+        run.rows.held[0] = self.row
+
+    def advance(self, run, count, known):
+        """Rows until there are `count` of them, or the end."""
+        done, self.pieces = 0, self.pieces[-1:]
+        while done < count and run.rows.t[done] < run.end:
+            wanted = self._next_time(run, run.rows.t[done])
+            if wanted is not None:
+                status = self._put(run, wanted, run.rows, done + 1)
+                done += status == OK
+            else:
+                status = self._step(run)
+            if status != OK:
+                return status, done
+        return OK, done
+
+    def within(self, run, k, t):
+        """The state at time t between rows k and k + 1, into row 0 of run.single."""
+        copy_row(run.rows, k, run.single, 0)
+        if t > run.rows.t[k]:
+            self._put(run, t, run.single, 0)
+
+    def _next_time(self, run, t):
+        """Time of the row behind one at t, None if the solver is not there yet."""
+        if not self.pieces or self.pieces[-1].end <= t:
+            return None
+        if not self.on_grid:
+            return self.pieces[-1].end
+        wanted = self.grid.next_time(t)
+        return wanted if wanted <= self.pieces[-1].end else None
+
+    def _put(self, run, t, rows, k):
+        """Row k at time t, from the piece that contains it."""
+        piece = next(piece for piece in self.pieces if t <= piece.end)
+        y = piece.value(t)
+        return evaluate(run.ints, run.floats, run.o, run.x, t, self.step, piece.row, run.energy_at_no_work,
+                        piece.center, y, rows, k, np.empty_like(y))
+
+    def _begin(self, run, t, center, y):
+        """A new solver from (t, y) to the next change of the inputs, or the end."""
+        last = len(run.x.table) - 1
+        self.row, bound = min(self.grid.number(t), last), run.end
+        if self.row < last:
+            bound = self.grid.next_time(t)
+        self.center, row = center, self.row
+
+        def rates(t, y):
+            out = np.empty_like(y)
+            self.status = evaluate(run.ints, run.floats, run.o, run.x, float(t), self.step, row,
+                                   run.energy_at_no_work, center, np.ascontiguousarray(y), run.single, 1, out)
+            if self.status != OK:
+                raise _Stop
+            return out
+
+        first = None if self.size is None else min(self.size, bound - t)
+        self.solver = None
+        try:
+            self.solver = self.kind(rates, t, y, bound, first_step=first, **self.options)
+        except _Stop:
+            pass  # the first step reports it
+
+    def _step(self, run):
+        """One step of the solver, from a new centre or with new inputs if it is time; returns a status."""
+        if self.solver is not None and (
+                self.solver.status == "finished" or largest_turn(run.ints, self.solver.y) > LARGEST_TURN ** 2):
+            n, y, center = run.robot.nv, self.solver.y.copy(), np.empty_like(self.center)
+            integrate_kernel(run.ints, run.floats, self.center, y[:n].copy(), center)
+            y[:n] = 0.0
+            self._begin(run, float(self.solver.t), center, y)
+        if self.solver is None:
+            return self.status
+        try:
+            self.solver.step()
+        except _Stop:
+            return self.status
+        if self.solver.status == "failed":
+            return TOO_SMALL if np.isfinite(self.solver.y).all() else NOT_FINITE
+        self.size = self.solver.step_size
+        self.pieces.append(_Piece(float(self.solver.t_old), float(self.solver.t), self.solver.dense_output(),
+                                  self.center, self.row))
+        return OK
