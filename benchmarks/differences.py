@@ -8,8 +8,7 @@ inverse at the operating point instead of a new one, no assembly at all for pert
 import numpy as np
 
 from benchmarks.compiled import cached_njit
-from liedyn.constraints.cut_joints import closure_kernel
-from liedyn.constraints.cut_rows import cut_jacobian_kernel
+from liedyn.constraints.rows import jacobian_rows, residual_rows
 from liedyn.dynamics.nullspace import nullspace_kernel
 from liedyn.kernels import SCALAR, difference, integrate
 from liedyn.model.packed import N_ROWS
@@ -37,7 +36,7 @@ def assembled(ints, floats, q0, y, R, order, rank, Z_inverse, work, q):
         world_positions(SCALAR, ints, floats, now, work)
         if np.abs(step).max() < ENOUGH:
             break
-        closure_kernel(ints, floats, work, closure)
+        residual_rows(ints, floats, now, work, closure)
         difference(ints, floats, q0, now, moved)
         for k in range(rank):
             error[k] = -closure[order[k]]
@@ -49,11 +48,11 @@ def assembled(ints, floats, q0, y, R, order, rank, Z_inverse, work, q):
 
 
 @cached_njit
-def admissible(ints, floats, w, v0, R, order, rank, Z_inverse, work, v):
+def admissible(ints, floats, q, w, v0, R, order, rank, Z_inverse, work, v):
     """The velocity that keeps the loops closed at the configuration in `work` and has R v = w."""
     n, m = Z_inverse.shape[0], ints[N_ROWS]
     G, error = np.empty((m, n)), np.empty(n)
-    cut_jacobian_kernel(ints, floats, work, False, G)
+    jacobian_rows(ints, floats, q, work, G)
     v[:] = v0
     scale = max(1.0, np.abs(v0).max())
     for _ in range(MOST_STEPS):
@@ -94,7 +93,7 @@ def differences(ints, floats, q0, v0, tau0, f_ext, R, virtual, actuators, tolera
             if column < p:
                 y[column] = side * size
                 assembled(ints, floats, q0, y, R, order, rank, Z_inverse, work, q)
-                admissible(ints, floats, w, v0, R, order, rank, Z_inverse, work, v)
+                admissible(ints, floats, q, w, v0, R, order, rank, Z_inverse, work, v)
                 y[column] = 0.0
             elif column < 2 * p:
                 for i in range(n):

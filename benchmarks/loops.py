@@ -16,8 +16,9 @@ from benchmarks.tables import markdown, microseconds, ratio
 from benchmarks.timing import Contender, race
 from liedyn.boundary import wrenches
 from liedyn.constraints.independent import choose
-from liedyn.dynamics.nullspace import RANK_TOLERANCE, nullspace_kernel
+from liedyn.dynamics.nullspace import RANK_TOLERANCE, acceleration_kernel, acceleration_size
 from liedyn.linearization.local import linearize_kernel
+from liedyn.model.packed import N_ROWS
 
 MECHANISMS = ("five_bar", "loader", "stewart", "delta", "cassie_like", "panda", "talos")
 """Bundled robots; the last two have no loops."""
@@ -48,10 +49,12 @@ class Row:
 
 
 @cached_njit
-def accelerations_loop(ints, floats, q, v, tau, f_ext, R, virtual, tolerance):
+def accelerations_loop(ints, floats, q, v, tau, f_ext, tolerance):
+    work, a, lam = np.empty(acceleration_size(ints)), np.empty(v.shape[1]), np.empty(ints[N_ROWS])
     total = 0.0
     for s in range(len(q)):
-        total += nullspace_kernel(ints, floats, q[s], v[s], tau[s], f_ext, R, virtual, tolerance)[3][0]
+        acceleration_kernel(ints, floats, q[s], v[s], tau[s], f_ext, tolerance, work, a, lam)
+        total += a[0]
     return total
 
 
@@ -59,7 +62,9 @@ def accelerations_loop(ints, floats, q, v, tau, f_ext, R, virtual, tolerance):
 def linearize_loop(ints, floats, q, v, tau, f_ext, R, virtual, actuators, tolerance):
     total = 0.0
     for s in range(len(q)):
-        total += linearize_kernel(ints, floats, q[s], v[s], tau[s], f_ext, R, virtual, actuators, tolerance)[2][0, 0]
+        local = linearize_kernel(
+            ints, floats, q[s], v[s], tau[s], f_ext, R, virtual, R, virtual, actuators, tolerance)[2]
+        total += local.A[0, 0]
     return total
 
 
@@ -149,7 +154,7 @@ def _measure(robot, effort):
         return Contender(run, STATES)
 
     timings = race({
-        "f": Contender(lambda: accelerations_loop(*given, RANK_TOLERANCE), STATES),
+        "f": Contender(lambda: accelerations_loop(*packed, q, v, tau, f_ext, RANK_TOLERANCE), STATES),
         "exact": Contender(lambda: linearize_loop(*given, actuators, RANK_TOLERANCE), STATES),
         "differences": Contender(
             lambda: differences_loop(*given, actuators, RANK_TOLERANCE, TIMED_STEP, force, out), STATES),

@@ -12,8 +12,9 @@ After r steps on the largest elements there are (complete pivoting), what stands
 with y_1 the rows that were solved: for y = G x the null space K of G, the inverse W of its regular part, and the
 dependence T of redundant rows on the others, from one elimination. Columns behind n are never chosen: constants.
 
-Tables lie in a workspace row by row, every row padded to whole SIMD registers; places of tables count registers. Small
-whole numbers kept there as floats are exact.
+A matrix here is *padded*: its rows are whole SIMD registers, so that an operation on rows needs no loop over single
+numbers; what stands in the padding does not matter as long as it is no rubbish. Small whole numbers kept as floats are
+exact.
 """
 from liedyn.dense import SMALL_ROW
 from liedyn.jit import inline, kernel_in_place
@@ -21,129 +22,164 @@ from liedyn.lie.lanes import LANES, SCALAR, WIDTH, larger, load, magnitude, spla
 
 
 @inline
-def registers(columns):
-    """Registers that one row of a table fills."""
-    return (columns + WIDTH - 1) // WIDTH
+def padded(columns):
+    """Columns of a padded matrix that holds `columns`."""
+    return WIDTH * ((columns + WIDTH - 1) // WIDTH)
 
 
 @inline
-def get(work, row, j):
-    """Number j of the row that begins at register `row`."""
-    return load(SCALAR, work, WIDTH * row + j)
+def clear(A):
+    """Zeros in a padded matrix."""
+    for b in range(A.shape[0] * (A.shape[1] // WIDTH)):
+        store(LANES, A, b, splat(LANES, 0.0))
 
 
 @inline
-def put(work, row, j, x):
-    store(SCALAR, work, WIDTH * row + j, x)
+def add_row(A, i, x, B, k):
+    """Row i of A += x row k of B, which may be the narrower one; both padded."""
+    to, row = A.shape[1] // WIDTH * i, B.shape[1] // WIDTH * k
+    for b in range(B.shape[1] // WIDTH):
+        store(LANES, A, to + b, load(LANES, A, to + b) + x * load(LANES, B, row + b))
 
 
 @inline
-def get_index(work, row, j):
-    return int(load(SCALAR, work, WIDTH * row + j))
+def scale_row(A, i, x):
+    """Row i of A *= x."""
+    row = A.shape[1] // WIDTH * i
+    for b in range(A.shape[1] // WIDTH):
+        store(LANES, A, row + b, x * load(LANES, A, row + b))
 
 
 @inline
-def clear(work, at, count):
-    """Zeros in `count` registers."""
-    for b in range(count):
-        store(LANES, work, at + b, splat(LANES, 0.0))
-
-
-@inline
-def add_row(work, to, x, row, width):
-    """Row `to` += x row `row`."""
+def swap_rows(A, i, k):
+    width = A.shape[1] // WIDTH
     for b in range(width):
-        store(LANES, work, to + b, load(LANES, work, to + b) + x * load(LANES, work, row + b))
+        x = load(LANES, A, width * i + b)
+        store(LANES, A, width * i + b, load(LANES, A, width * k + b))
+        store(LANES, A, width * k + b, x)
 
 
 @inline
-def largest_element(work, table, width, first, m, n, free, column_largest):
-    """Row, column and size of the largest element in the rows from `first` on, columns where `free` is 1, not 0."""
+def at(A, i, j):
+    """A[i, j] without the price of negative indices."""
+    return load(SCALAR, A, A.shape[1] * i + j)
+
+
+@inline
+def add_product(factor, A, inner, X, out):
+    """out += factor A X for the first `inner` columns of A, any matrix, and padded X, out; zeros of A cost nothing."""
+    for i in range(A.shape[0]):
+        for k in range(inner):
+            x = at(A, i, k)
+            if x != 0.0:
+                add_row(out, i, factor * x, X, k)
+
+
+@inline
+def add_transposed_product(A, first, count, X, out):
+    """out += A^T X for `count` columns of A from `first` on, any matrix, and padded X and out."""
+    for i in range(A.shape[0]):
+        for s in range(count):
+            x = at(A, i, first + s)
+            if x != 0.0:
+                add_row(out, s, x, X, i)
+
+
+@inline
+def largest_element(T, begin, end, n, free, largest):
+    """Row, column and size of the largest element, rows from `begin` to `end`, columns where `free` is 1, not 0."""
+    width = T.shape[1] // WIDTH
     for b in range(width):
         s = splat(LANES, 0.0)
-        for i in range(first, m):
-            s = larger(s, magnitude(load(LANES, work, table + width * i + b)))
-        store(LANES, work, column_largest + b, s * load(LANES, work, free + b))
-    row, column, size = first, 0, 0.0
+        for i in range(begin, end):
+            s = larger(s, magnitude(load(LANES, T, width * i + b)))
+        store(LANES, largest, b, s * load(LANES, free, b))
+    row, column, size = begin, 0, 0.0
     for j in range(n):
-        x = get(work, column_largest, j)
+        x = load(SCALAR, largest, j)
         if x > size:
             column, size = j, x
-    for i in range(first, m):
-        if abs(get(work, table + width * i, column)) == size:
+    for i in range(begin, end):
+        if abs(at(T, i, column)) == size:
             row = i
     return row, column, size
 
 
 @inline
-def swap_rows(work, i, k, width):
-    for b in range(width):
-        x = load(LANES, work, i + b)
-        store(LANES, work, i + b, load(LANES, work, k + b))
-        store(LANES, work, k + b, x)
-
-
-@inline
-def exchange(work, table, width, m, k, c):
+def exchange(T, k, c):
     """Row k and column c change places."""
-    row = table + width * k
-    d = 1.0 / get(work, row, c)
-    for b in range(width):
-        store(LANES, work, row + b, -d * load(LANES, work, row + b))
-    for i in range(m):
-        other = table + width * i
-        x = get(work, other, c)
+    d = 1.0 / at(T, k, c)
+    scale_row(T, k, -d)
+    for i in range(T.shape[0]):
+        x = at(T, i, c)
         if i != k and x != 0.0:
-            add_row(work, other, x, row, width)
-            put(work, other, c, d * x)
-    put(work, row, c, d)
+            add_row(T, i, x, T, k)
+            T[i, c] = d * x
+    T[k, c] = d
 
 
 @kernel_in_place
-def exchange_all(work, table, m, n, width, tolerance, rows, columns, free, largest):
-    """Exchange as many rows as are independent; returns how many, and the smallest pivot as a part of the first.
+def exchange_rows(T, begin, end, n, tolerance, rows, columns, free, largest):
+    """Exchange as many of the rows from `begin` to `end` as are independent, of those exchanged before too.
 
-    Row k of the table is then that of x_c with c = columns[k] for k < rank, the others those of dependent y; rows[k]
-    is the number that row k had at the beginning. `free` marks with 1 the columns that were not chosen. A pivot not
-    above `tolerance` times the first one, or times SMALL_ROW, counts as zero.
+    Returns how many, and the smallest pivot as a part of the first. Row k of the table is then that of x_c with
+    c = columns[k], for as many; rows[k] is the number that row k had at the beginning. `free` (padded, one row) marks
+    with 1 the columns that may be chosen, and forgets those that are. A pivot not above `tolerance` times the first
+    one, or times SMALL_ROW, counts as zero. `largest` is scratch (padded, one row).
     """
-    for i in range(m):
-        put(work, rows, i, i)
-    clear(work, free, width)
-    for j in range(n):
-        put(work, free, j, 1.0)
+    for i in range(begin, end):
+        rows[i] = i
     first = smallest = 0.0
-    rank = 0
-    while rank < min(m, n):
-        i, c, size = largest_element(work, table, width, rank, m, n, free, largest)
-        if rank == 0:
+    k = begin
+    while k < end:
+        i, c, size = largest_element(T, k, end, n, free, largest)
+        if k == begin:
             first = smallest = size
         if size <= tolerance * max(first, SMALL_ROW):
             break
         smallest = min(smallest, size)
-        if i != rank:
-            swap_rows(work, table + width * i, table + width * rank, width)
-            number = get(work, rows, i)
-            put(work, rows, i, get(work, rows, rank))
-            put(work, rows, rank, number)
-        exchange(work, table, width, m, rank, c)
-        put(work, columns, rank, c)
-        put(work, free, c, 0.0)
-        rank += 1
-    return rank, (smallest / first if rank > 0 else 1.0)
+        if i != k:
+            swap_rows(T, i, k)
+            rows[i], rows[k] = rows[k], rows[i]
+        exchange(T, k, c)
+        columns[k] = c
+        free[0, c] = 0.0
+        k += 1
+    return k - begin, (smallest / first if k > begin else 1.0)
 
 
 @kernel_in_place
-def solve_rows(work, table, n, width):
-    """[A B] becomes [1 A^-1 B] for A (n, n) positive definite, which needs no pivoting; False if it is not."""
+def solve_rows(A):
+    """[A B] becomes [1 A^-1 B], for A positive definite, which needs no pivoting; False if it is not.
+
+    One padded matrix: as many of its columns as it has rows are A, and all behind them are B.
+    """
+    n = A.shape[0]
     for k in range(n):
-        row = table + width * k
-        pivot = get(work, row, k)
+        pivot = at(A, k, k)
         if not pivot > 0.0:
             return False
-        for b in range(width):
-            store(LANES, work, row + b, (1.0 / pivot) * load(LANES, work, row + b))
+        scale_row(A, k, 1.0 / pivot)
         for i in range(n):
-            if i != k:
-                add_row(work, table + width * i, -get(work, table + width * i, k), row, width)
+            x = at(A, i, k)
+            if i != k and x != 0.0:
+                add_row(A, i, -x, A, k)
+    return True
+
+
+@kernel_in_place
+def solve_rows_for(A, B):
+    """B becomes A^-1 B, and A the identity, as in `solve_rows`; A and B padded."""
+    n = A.shape[0]
+    for k in range(n):
+        pivot = at(A, k, k)
+        if not pivot > 0.0:
+            return False
+        scale_row(A, k, 1.0 / pivot)
+        scale_row(B, k, 1.0 / pivot)
+        for i in range(n):
+            x = at(A, i, k)
+            if i != k and x != 0.0:
+                add_row(A, i, -x, A, k)
+                add_row(B, i, -x, B, k)
     return True

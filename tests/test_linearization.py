@@ -271,14 +271,12 @@ def test_bad_input_is_named():
 @njit
 def spectral_abscissa_along(ints, floats, q, v, tau, R, virtual, actuators, tolerance):
     """A user's loop: the rightmost pole at each state of a trajectory."""
-    none, p = np.empty(0), len(virtual)
+    none = np.empty(0)
     rightmost = np.empty(len(q))
     for t in range(len(q)):
-        solved = kernels.linearize(ints, floats, q[t], v[t], tau[t], none, R, virtual, actuators, tolerance)
-        A11, lower = solved[1], solved[2]
-        A = np.zeros((2 * p, 2 * p))
-        A[:p, :p], A[:p, p:], A[p:] = A11, np.eye(p), lower[:, : 2 * p]
-        rightmost[t] = np.linalg.eigvals(A.astype(np.complex128)).real.max()
+        _, _, local = kernels.linearize(ints, floats, q[t], v[t], tau[t], none, R, virtual, R, virtual, actuators,
+                                        tolerance)
+        rightmost[t] = np.linalg.eigvals(local.A.astype(np.complex128)).real.max()
     return rightmost
 
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from liedyn.constraints.loops import constraint_jacobian, virtual_jacobian
+from liedyn.constraints.rows import holonomic_rows
 from liedyn.dense import SMALL_ROW, independent_rows
 from liedyn.errors import InputError, SingularConfigurationError, suggestion
 
@@ -76,8 +77,15 @@ def by_tangent(robot, G, tolerance):
     return Independent(tuple(f"tangent{k + 1}" for k in range(len(rows))), rows, np.full(len(rows), -1))
 
 
+def holonomic(robot):
+    """Which rows of the constraints restrict positions, a mask."""
+    mask = np.ones(len(robot.row_names))
+    holonomic_rows(robot.ints, mask)
+    return mask > 0.0
+
+
 def choose(robot, q, independent, tolerance):
-    """Independent coordinates at one configuration.
+    """Independent coordinates at one configuration: those whose velocities all constraints leave free.
 
     `independent` is a sequence of names, "auto", "tangent", or None: the robot's own choice, else "auto".
     """
@@ -93,6 +101,46 @@ def choose(robot, q, independent, tolerance):
     return by_name(robot, independent)
 
 
+def choose_positions(robot, q, independent, tolerance):
+    """Independent coordinates of positions: as `choose`, but constraints on velocities alone do not count.
+
+    Coordinates that the robot declares are too few where it rolls; then pivoting chooses.
+    """
+    of_positions = holonomic(robot)
+    if of_positions.all():
+        return choose(robot, q, independent, tolerance)
+    G = constraint_jacobian(robot, q)[of_positions]
+    if independent is None:
+        declared, order, pivots = by_name(robot, robot.independent), np.empty(len(G), np.int64), np.empty(len(G))
+        if len(declared.names) == robot.nv - independent_rows(G, tolerance, order, pivots):
+            return declared
+        independent = "auto"
+    if independent == "auto" or independent == "tangent":
+        return (by_pivoting if independent == "auto" else by_tangent)(robot, G, tolerance)
+    return choose(robot, q, independent, tolerance)
+
+
+def choose_speeds(robot, q, chosen, speeds, tolerance):
+    """Independent velocities: those named, or those of the chosen coordinates that all constraints together leave.
+
+    Where every constraint is holonomic these are all of them; else pivoting takes the best conditioned ones of G N as
+    the dependent ones, N the motions of the chosen coordinates.
+    """
+    if isinstance(speeds, Independent):
+        return speeds
+    if speeds is not None:
+        return by_name(robot, (speeds,) if isinstance(speeds, str) else speeds)
+    of_positions = holonomic(robot)
+    if of_positions.all():
+        return chosen
+    G, R = constraint_jacobian(robot, q), chosen.matrix(virtual_jacobian(robot, q))
+    N = np.linalg.pinv(np.vstack([G[of_positions], R]), rcond=tolerance)[:, -len(R):]
+    columns = np.ascontiguousarray((G @ N).T)
+    order, pivots = np.empty(len(columns), np.int64), np.empty(len(columns))
+    keep = np.sort(order[independent_rows(columns, tolerance, order, pivots):])
+    return Independent(tuple(chosen.names[k] for k in keep), chosen.rows[keep], chosen.virtual[keep])
+
+
 def wrong_count(robot, chosen, rank):
     """The error for a choice with too many or too few coordinates."""
     p = robot.nv - rank
@@ -101,9 +149,12 @@ def wrong_count(robot, chosen, rank):
                       f"{', '.join(chosen.names)}")
 
 
-def singular_choice(robot, q, chosen):
-    """The error for coordinates that do not determine the motion, with the singular values of [G; R]."""
-    Z = np.vstack([constraint_jacobian(robot, q), chosen.matrix(virtual_jacobian(robot, q))])
+def singular_choice(robot, q, chosen, rows=slice(None)):
+    """The error for coordinates that do not determine the motion, with the singular values of [G; R].
+
+    `rows` selects those of G that count, all of them unless only positions matter.
+    """
+    Z = np.vstack([constraint_jacobian(robot, q)[rows], chosen.matrix(virtual_jacobian(robot, q))])
     singular_values = np.linalg.svd(Z, compute_uv=False)
     return SingularConfigurationError(
         f"coordinates {', '.join(chosen.names)} do not determine the motion of {robot.name!r} here: "

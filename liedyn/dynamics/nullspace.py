@@ -18,17 +18,18 @@ from the forces on the dependent coordinates alone, mu = W^T (tau - h - M a), an
 
     lambda_rest = x, lambda_1 = mu - T^T x        (1 + T T^T) x = T mu
 
-`nullspace_kernel` takes the coordinates it is given.
+`nullspace_kernel` takes the coordinates it is given: exchanging the rows R as well makes the table [G_1; R]^-1.
 """
 import numpy as np
 
 from liedyn.constraints.cut_rows import cut_bias_kernel
 from liedyn.constraints.rows import reader_rows
-from liedyn.dense import independent_rows, inverse, product, solve_positive, transposed_product
 from liedyn.dynamics.terms import terms_in_place, terms_size
-from liedyn.exchange import add_row, clear, exchange_all, get, get_index, put, registers, solve_rows
+from liedyn.exchange import (
+    add_product, add_row, add_transposed_product, at, clear, exchange_rows, padded, solve_rows,
+)
 from liedyn.jit import inline, kernel, kernel_in_place
-from liedyn.lie.lanes import SCALAR, WIDTH, load, matrix_in, store, vector_in
+from liedyn.lie.lanes import SCALAR, load, matrix_in, store, vector_in
 from liedyn.model.packed import N_ROWS, N_VIRTUAL, NV
 from liedyn.tree.ltdl import ltdl_factor, ltdl_solve
 
@@ -39,16 +40,76 @@ RANK_TOLERANCE = 1e-8
 that size, and real rows of machines measured in mm and rad stay above 1e-4."""
 
 
-# ---- coordinates chosen by pivoting, in place
+@inline
+def solution(w_dot, K, p, a):
+    """a = K wdot + a_p, for K with a_p behind its p columns and -wdot in column p of `w_dot`."""
+    for i in range(a.size):
+        x = at(K, i, p)
+        for s in range(p):
+            x -= at(K, i, s) * at(w_dot, s, p)
+        a[i] = x
+
+
+@kernel_in_place
+def reduced_accelerations(M, h, tau, K, MK, reduced, a):
+    """a from K^T M K wdot = K^T (tau - h - M a_p), for K = [K a_p]; False if K^T M K is not positive definite.
+
+    Leaves M [K a_p] with h - tau added to its last column in MK, and [1, -wdot] in `reduced`; all padded.
+    """
+    n, p = h.size, reduced.shape[0]
+    clear(MK)
+    add_product(1.0, M, n, K, MK)
+    for i in range(n):
+        MK[i, p] += h[i] - tau[i]
+    clear(reduced)
+    add_transposed_product(K, 0, p, MK, reduced)
+    regular = solve_rows(reduced)
+    solution(reduced, K, p, a)
+    return regular
+
+
+@inline
+def left_to_balance(reduced, MK, p, i):
+    """(tau - h - M a)_i, what the constraints have to balance; after `reduced_accelerations`."""
+    x = -at(MK, i, p)
+    for s in range(p):
+        x += at(MK, i, s) * at(reduced, s, p)
+    return x
+
+
+@kernel_in_place
+def shortest_multipliers(table, rank, m, rows, columns, normal, lam):
+    """lambda on rows that depend on others, with (1 + T T^T) x = T mu, and lambda_1 = mu - T^T x in place of mu."""
+    rest = m - rank
+    clear(normal)
+    for i in range(rest):
+        for j in range(rest):
+            x = 1.0 if i == j else 0.0
+            for k in range(rank):
+                c = int(columns[k])
+                x += at(table, rank + i, c) * at(table, rank + j, c)
+            normal[i, j] = x
+        for k in range(rank):
+            normal[i, rest] += at(table, rank + i, int(columns[k])) * lam[int(rows[k])]
+    solve_rows(normal)
+    for i in range(rest):
+        x = at(normal, i, rest)
+        lam[int(rows[rank + i])] = x
+        for k in range(rank):
+            lam[int(rows[k])] -= at(table, rank + i, int(columns[k])) * x
+
+
+# ---- coordinates chosen by pivoting
 
 
 @inline
 def solve_layout(n, m):
-    """Where things begin in the workspace of the solution, in registers; the last number is its size.
+    """Where things begin in the workspace of the solution; the last number is its size.
 
-    table (m rows of n + 1), K and M K (n rows, at most n + 1), K^T M K (the same), rows, columns, free, largest
+    table of G a - gamma (m rows), K and M K (n rows), K^T M K or the smaller matrix of the multipliers; rows, columns,
+    free, largest
     """
-    w, mw = registers(n + 1), registers(m + 1)
+    w, mw = padded(n + 1), padded(m + 1)
     K = w * m
     MK = K + w * n
     reduced = MK + w * n
@@ -61,37 +122,41 @@ def solve_layout(n, m):
 @kernel_in_place
 def solve_size(ints):
     """Numbers in the workspace of `solve_accelerations`."""
-    return WIDTH * solve_layout(ints[NV], ints[N_ROWS])[7]
+    return solve_layout(ints[NV], ints[N_ROWS])[7]
+
+
+@kernel_in_place
+def acceleration_size(ints):
+    """Numbers in the workspace of `acceleration_kernel`."""
+    n, m = ints[NV], ints[N_ROWS]
+    return terms_size(ints) + n * n + n + m * n + m + solve_size(ints)
 
 
 @inline
-def fill_table(G, gamma, work, width):
+def fill_table(G, gamma, table):
     """G a - gamma: a column for each acceleration, and one for the constant."""
     m, n = G.shape
+    clear(table)
     for i in range(m):
-        clear(work, width * (i + 1) - 1, 1)  # behind the constant too: leftovers there could be slow numbers
         for j in range(n):
-            put(work, width * i, j, load(SCALAR, G, n * i + j))
-        put(work, width * i, n, -load(SCALAR, gamma, i))
+            table[i, j] = G[i, j]
+        table[i, n] = -gamma[i]
 
 
 @inline
-def fill_null_space(work, n, rank, width, K, rows, columns, free):
-    """Rows of [K a_p], read off the table; returns the number of registers in a row."""
+def fill_null_space(table, rank, columns, free, n, K):
+    """[K a_p], read off the table."""
     p = n - rank
-    w = registers(p + 1)
-    clear(work, K, w * n)
+    clear(K)
     for k in range(rank):
-        c = get_index(work, columns, k)
-        put(work, K + w * c, p, get(work, width * k, n))
+        K[int(columns[k]), p] = at(table, k, n)
     s = 0
     for j in range(n):
-        if get(work, free, j) != 0.0:
-            put(work, K + w * j, s, 1.0)
+        if free[0, j] != 0.0:
+            K[j, s] = 1.0
             for k in range(rank):
-                put(work, K + w * get_index(work, columns, k), s, get(work, width * k, j))
+                K[int(columns[k]), s] = at(table, k, j)
             s += 1
-    return w
 
 
 @kernel_in_place
@@ -101,12 +166,12 @@ def solve_tree(ints, M, h, tau, L, a):
     for k in range(n * n):
         store(SCALAR, L, k, load(SCALAR, M, k))
     for i in range(n):
-        store(SCALAR, a, i, load(SCALAR, tau, i) - load(SCALAR, h, i))
+        a[i] = tau[i] - h[i]
     ltdl_factor(SCALAR, ints, L)
     ltdl_solve(SCALAR, ints, L, 1.0, a, 1)
     regular = True
     for i in range(n):
-        regular = regular and load(SCALAR, L, n * i + i) > 0.0
+        regular = regular and at(L, i, i) > 0.0
     return regular
 
 
@@ -117,90 +182,40 @@ def solve_accelerations(ints, M, h, G, gamma, tau, tolerance, work, a):
     Returns (status, rank, ratio) as `acceleration_kernel`.
     """
     n, m = h.size, gamma.size
-    K, MK, reduced, rows, columns, free, largest, _ = solve_layout(n, m)
-    width = registers(n + 1)
-    fill_table(G, gamma, work, width)
-    rank, ratio = exchange_all(work, 0, m, n, width, tolerance, rows, columns, free, largest)
+    K_at, MK_at, reduced_at, rows_at, columns_at, free_at, largest_at, _ = solve_layout(n, m)
+    table, free = matrix_in(work, 0, m, padded(n + 1)), matrix_in(work, free_at, 1, padded(n + 1))
+    columns = vector_in(work, columns_at, n)
+    fill_table(G, gamma, table)
+    clear(free)
+    for j in range(n):
+        free[0, j] = 1.0
+    rank, ratio = exchange_rows(table, 0, m, n, tolerance, vector_in(work, rows_at, m), columns, free,
+                                vector_in(work, largest_at, n))
     if rank == 0:
-        regular = solve_tree(ints, M, h, tau, vector_in(work, WIDTH * reduced, n * n), a)
+        regular = solve_tree(ints, M, h, tau, matrix_in(work, reduced_at, n, n), a)
         return (OK if regular else SINGULAR_INERTIA), rank, ratio
     p = n - rank
-    w = fill_null_space(work, n, rank, width, K, rows, columns, free)
-    # [M K, M a_p + h - tau], then K^T times it
-    clear(work, MK, w * n)
-    for i in range(n):
-        for j in range(n):
-            x = load(SCALAR, M, n * i + j)
-            if x != 0.0:
-                add_row(work, MK + w * i, x, K + w * j, w)
-        put(work, MK + w * i, p, get(work, MK + w * i, p) + load(SCALAR, h, i) - load(SCALAR, tau, i))
-    clear(work, reduced, w * p)
-    for i in range(n):
-        for s in range(p):
-            x = get(work, K + w * i, s)
-            if x != 0.0:
-                add_row(work, reduced + w * s, x, MK + w * i, w)
-    regular = solve_rows(work, reduced, p, w)
-    for i in range(n):
-        x = get(work, K + w * i, p)
-        for s in range(p):
-            x -= get(work, K + w * i, s) * get(work, reduced + w * s, p)
-        store(SCALAR, a, i, x)
+    K, MK = matrix_in(work, K_at, n, padded(p + 1)), matrix_in(work, MK_at, n, padded(p + 1))
+    fill_null_space(table, rank, columns, free, n, K)
+    regular = reduced_accelerations(M, h, tau, K, MK, matrix_in(work, reduced_at, p, padded(p + 1)), a)
     return (OK if regular else SINGULAR_INERTIA), rank, ratio
 
 
 @kernel_in_place
 def solve_multipliers(m, n, rank, work, lam):
     """lambda (m) of minimum norm, from the workspace that `solve_accelerations` leaves."""
-    K, MK, reduced, rows, columns, free, largest, _ = solve_layout(n, m)
-    width, p = registers(n + 1), n - rank
-    w = registers(p + 1)
-    # mu = W^T balance, row by row of W; balance = tau - h - M K wdot - M a_p
-    clear(work, largest, width)
+    _, MK_at, reduced_at, rows_at, columns_at, _, largest_at, _ = solve_layout(n, m)
+    p = n - rank
+    rows, columns = vector_in(work, rows_at, m), vector_in(work, columns_at, n)
+    table, mu = matrix_in(work, 0, m, padded(n + 1)), matrix_in(work, largest_at, 1, padded(n + 1))
+    MK, reduced = matrix_in(work, MK_at, n, padded(p + 1)), matrix_in(work, reduced_at, p, padded(p + 1))
+    clear(mu)
+    for k in range(rank):  # mu = W^T balance, row by row of W
+        add_row(mu, 0, left_to_balance(reduced, MK, p, int(columns[k])), table, k)
     for k in range(rank):
-        i = MK + w * get_index(work, columns, k)
-        balance = -get(work, i, p)
-        for s in range(p):
-            balance += get(work, i, s) * get(work, reduced + w * s, p)
-        add_row(work, largest, balance, width * k, width)
-    for k in range(rank):
-        store(SCALAR, lam, get_index(work, rows, k), get(work, largest, get_index(work, columns, k)))
-    shortest_multipliers(m, n, rank, work, lam)
-
-
-@kernel_in_place
-def shortest_multipliers(m, n, rank, work, lam):
-    """lambda on the rest of the rows, with (1 + T T^T) x = T mu, and off the others."""
-    K, MK, normal, rows, columns, free, largest, _ = solve_layout(n, m)
-    width, rest = registers(n + 1), m - rank
-    w = registers(rest + 1)
-    clear(work, normal, w * rest)
-    for i in range(rest):
-        for j in range(rest + 1):
-            x = 1.0 if i == j else 0.0
-            for k in range(rank):
-                c = get_index(work, columns, k)
-                if j < rest:
-                    other = get(work, width * (rank + j), c)
-                else:
-                    other = load(SCALAR, lam, get_index(work, rows, k))
-                x += get(work, width * (rank + i), c) * other
-            put(work, normal + w * i, j, x)
-    solve_rows(work, normal, rest, w)
-    for i in range(rest):
-        x = get(work, normal + w * i, rest)
-        store(SCALAR, lam, get_index(work, rows, rank + i), x)
-        for k in range(rank):
-            l = get_index(work, rows, k)
-            T = get(work, width * (rank + i), get_index(work, columns, k))
-            store(SCALAR, lam, l, load(SCALAR, lam, l) - T * x)
-
-
-@kernel_in_place
-def acceleration_size(ints):
-    """Numbers in the workspace of `acceleration_kernel`."""
-    n, m = ints[NV], ints[N_ROWS]
-    return terms_size(ints) + n * n + n + m * n + m + solve_size(ints)
+        lam[int(rows[k])] = mu[0, int(columns[k])]
+    rest = m - rank
+    shortest_multipliers(table, rank, m, rows, columns, matrix_in(work, reduced_at, rest, padded(rest + 1)), lam)
 
 
 @kernel_in_place
@@ -211,7 +226,7 @@ def acceleration_kernel(ints, floats, q, v, tau, f_ext, tolerance, work, a, lam)
     smallest pivot by its largest, which says how far a singular configuration is. `f_ext` is (6 links) or empty.
     """
     n, m = ints[NV], ints[N_ROWS]
-    k = solve_size(ints)  # in front, where registers begin
+    k = solve_size(ints)
     M, h = matrix_in(work, k, n, n), vector_in(work, k + n * n, n)
     k += n * n + n
     G, gamma = matrix_in(work, k, m, n), vector_in(work, k + m * n, m)
@@ -225,102 +240,104 @@ def acceleration_kernel(ints, floats, q, v, tau, f_ext, tolerance, work, a, lam)
 # ---- coordinates given
 
 
-@kernel
-def choose_rows(G, E, R_constant, virtual, rank, order, Z):
-    """Z = [G_1; R]: independent rows of G, then the rows that read the independent velocities."""
-    for k in range(rank):
-        Z[k, :] = G[order[k], :]
-    for k in range(virtual.size):
-        Z[rank + k, :] = R_constant[k, :]
-        if virtual[k] >= 0:
-            Z[rank + k, :] = E[virtual[k], :]
+@kernel_in_place
+def invert_rows(G, E, R, virtual, tolerance, table, rows, columns, free, largest, Z_inverse):
+    """Z_inverse = [G_1; R]^-1 (n, n), padded; R with rows of E where `virtual` says so.
 
-
-@kernel
-def right_hand_side(x, y, rank, order, virtual, sign, out):
-    """out = sign (x on independent rows of G; y on virtual coordinates, zero on the others), column by column."""
-    out[:] = 0.0
-    for k in range(rank):
-        out[k, :] = sign * x[order[k], :]
-    for k in range(virtual.size):
-        if virtual[k] >= 0:
-            out[rank + k, :] = sign * y[virtual[k], :]
-
-
-@kernel
-def minimum_norm_multipliers(G, G_sharp, order, rank, force, lam):
-    """The shortest lambda with G^T lambda = force, for a force in the range of G^T."""
+    Returns (status, rank, condition). `table` (m + p rows, padded) keeps T; rows[:rank] are the numbers of the rows
+    G_1, columns[:rank] their columns of the table.
+    """
     m, n = G.shape
-    r = rank
-    T = np.zeros((m - r, r))
-    for i in range(m - r):
-        for k in range(n):
-            x = G[order[r + i], k]
-            if x != 0.0:
-                for j in range(r):
-                    T[i, j] += x * G_sharp[k, j]
-    normal, known = np.zeros((r, r)), np.zeros((r, 1))
-    transposed_product(T, T, normal)
-    for j in range(r):
-        normal[j, j] += 1.0
-        for k in range(n):
-            known[j, 0] += G_sharp[k, j] * force[k]
-    solve_positive(normal, known)
-    for j in range(r):
-        lam[order[j]] = known[j, 0]
-    for i in range(m - r):
-        lam[order[r + i]] = 0.0
-        for j in range(r):
-            lam[order[r + i]] += T[i, j] * known[j, 0]
+    p = virtual.size
+    clear(table)
+    clear(free)
+    for j in range(n):
+        free[0, j] = 1.0
+        for i in range(m):
+            table[i, j] = G[i, j]
+        for k in range(p):
+            table[m + k, j] = E[virtual[k], j] if virtual[k] >= 0 else R[k, j]
+    rank, _ = exchange_rows(table, 0, m, n, tolerance, rows, columns, free, largest)
+    if rank + p != n:
+        return WRONG_COUNT, rank, np.inf
+    count, _ = exchange_rows(table, m, m + p, n, 0.0, rows, columns, free, largest)
+    if count < p:
+        return SINGULAR_CHOICE, rank, np.inf
+    clear(Z_inverse)
+    inverse_norm = norm = 0.0
+    for k in range(n):
+        # column k of the inverse: that of row k of Z, which stands in the table at row i
+        i = k if k < rank else m + k - rank
+        to = k if k < rank else rank + int(rows[i]) - m
+        c = int(columns[i])
+        s = 0.0
+        for l in range(n):
+            row = l if l < rank else m + l - rank
+            x = at(table, row, c)
+            Z_inverse[int(columns[row]), to] = x
+            s += abs(x)
+        inverse_norm = max(inverse_norm, s)
+    for j in range(n):
+        s = 0.0
+        for k in range(rank):
+            s += abs(G[int(rows[k]), j])
+        for k in range(p):
+            s += abs(E[virtual[k], j] if virtual[k] >= 0 else R[k, j])
+        norm = max(norm, s)
+    condition = norm * inverse_norm
+    singular = not condition < 1.0 / np.finfo(np.float64).eps
+    return (SINGULAR_CHOICE if singular else OK), rank, condition
+
+
+@kernel_in_place
+def given_accelerations(M, h, gamma, rho, tau, virtual, rank, rows, Z_inverse, K, MK, reduced, a, lam):
+    """a, -w_dot in column p of `reduced`, and lam on the rows G_1; False if K^T M K is not positive definite."""
+    n, p = h.size, virtual.size
+    clear(K)
+    for i in range(n):
+        for s in range(p):
+            K[i, s] = at(Z_inverse, i, rank + s)
+        x = 0.0
+        for k in range(rank):
+            x += at(Z_inverse, i, k) * gamma[int(rows[k])]
+        for s in range(p):
+            if virtual[s] >= 0:
+                x -= at(Z_inverse, i, rank + s) * rho[virtual[s]]
+        K[i, p] = x
+    regular = reduced_accelerations(M, h, tau, K, MK, reduced, a)
+    for k in range(rank):
+        lam[int(rows[k])] = 0.0
+    for i in range(n):
+        left = left_to_balance(reduced, MK, p, i)
+        for k in range(rank):
+            lam[int(rows[k])] += at(Z_inverse, i, k) * left
+    return regular
 
 
 @kernel
 def nullspace_kernel(ints, floats, q, v, tau, f_ext, R_constant, virtual, tolerance):
-    """Constrained accelerations and all that linearization reuses; see the module's text for the symbols.
+    """Constrained accelerations in given coordinates; see the module's text for the symbols.
 
-    `virtual[k]` is the virtual velocity that independent coordinate k reads, or -1 for row k of `R_constant`.
-    Returns (status, rank, condition, a, lam, order, pivots, G, E, Z_inverse, M, w_dot).
+    `virtual[k]` is the virtual velocity that independent coordinate k reads, or -1 for row k of `R_constant`. Returns
+    (status, rank, condition, a, lam, order, h, G, E, Z_inverse, M, w_dot); `order` lists the rows G_1 first.
     """
     n, m, nz, p = ints[NV], ints[N_ROWS], ints[N_VIRTUAL], virtual.size
     work, M, h = np.empty(terms_size(ints)), np.empty((n, n)), np.empty(n)
-    G, E, gamma, rho = np.empty((m, n)), np.empty((nz, n)), np.empty((m, 1)), np.empty((nz, 1))
-    terms_in_place(ints, floats, q, v, f_ext, work, M, h, G, gamma.reshape(m))
-    for k in range(m):
-        gamma[k, 0] = -gamma[k, 0]
+    G, E, gamma, rho = np.empty((m, n)), np.empty((nz, n)), np.empty(m), np.empty(nz)
+    terms_in_place(ints, floats, q, v, f_ext, work, M, h, G, gamma)
     reader_rows(ints, floats, work, E)
-    cut_bias_kernel(ints, floats, work, True, rho.reshape(nz))
-    order, pivots = np.empty(m, np.int64), np.empty(m)
-    a, lam, Z_inverse, w_dot = np.zeros(n), np.zeros(m), np.zeros((n, n)), np.zeros((p, 1))
-    rank = independent_rows(G, tolerance, order, pivots)
-    if rank + p != n:
-        return WRONG_COUNT, rank, np.inf, a, lam, order, pivots, G, E, Z_inverse, M, w_dot[:, 0]
-    Z = np.empty((n, n))
-    choose_rows(G, E, R_constant, virtual, rank, order, Z)
-    condition = inverse(Z, Z_inverse)
-    if not condition < 1.0 / np.finfo(np.float64).eps:
-        return SINGULAR_CHOICE, rank, condition, a, lam, order, pivots, G, E, Z_inverse, M, w_dot[:, 0]
-    K = np.ascontiguousarray(Z_inverse[:, rank:])
-    known, a_p, force = np.empty((n, 1)), np.empty((n, 1)), np.empty((n, 1))
-    right_hand_side(gamma, rho, rank, order, virtual, -1.0, known)
-    product(Z_inverse, known, a_p)
-    product(M, a_p, force)
-    for i in range(n):
-        force[i, 0] = tau[i] - h[i] - force[i, 0]
-    MK, reduced = np.empty((n, p)), np.empty((p, p))
-    product(M, K, MK)
-    transposed_product(K, MK, reduced)
-    transposed_product(K, force, w_dot)
-    if not solve_positive(reduced, w_dot):
-        return SINGULAR_INERTIA, rank, condition, a, lam, order, pivots, G, E, Z_inverse, M, w_dot[:, 0]
-    for i in range(n):
-        a[i] = a_p[i, 0]
-        for k in range(p):
-            a[i] += K[i, k] * w_dot[k, 0]
-    balance = np.empty(n)
-    for i in range(n):
-        balance[i] = tau[i] - h[i]
-        for k in range(n):
-            balance[i] -= M[i, k] * a[k]
-    if m > 0:
-        minimum_norm_multipliers(G, Z_inverse, order, rank, balance, lam)
-    return OK, rank, condition, a, lam, order, pivots, G, E, Z_inverse, M, w_dot[:, 0]
+    cut_bias_kernel(ints, floats, work, True, rho)
+    a, lam, w_dot, Z_inverse = np.zeros(n), np.zeros(m), np.zeros(p), np.zeros((n, padded(n)))
+    table, rows, columns = np.empty((m + p, padded(n))), np.empty(m + p), np.empty(m + p)
+    free, largest = np.empty((1, padded(n))), np.empty(padded(n))
+    status, rank, condition = invert_rows(G, E, R_constant, virtual, tolerance, table, rows, columns, free, largest,
+                                          Z_inverse)
+    order = rows[:m].astype(np.int64)
+    if status == OK:
+        K, MK, reduced = np.empty((n, padded(p + 1))), np.empty((n, padded(p + 1))), np.empty((p, padded(p + 1)))
+        if given_accelerations(M, h, gamma, rho, tau, virtual, rank, rows, Z_inverse, K, MK, reduced, a, lam):
+            w_dot[:] = -reduced[:, p]
+            shortest_multipliers(table, rank, m, rows, columns, np.empty((m - rank, padded(m - rank + 1))), lam)
+        else:
+            status = SINGULAR_INERTIA
+    return status, rank, condition, a, lam, order, h, G, E, np.ascontiguousarray(Z_inverse[:, :n]), M, w_dot

@@ -4,6 +4,7 @@ A kernel takes a `lane` argument. Its *type* carries the width, so `load`, `stor
 accesses for `SCALAR` and to vector accesses for `LANES`; one dispatcher holds both cached signatures.
 In an array of a W-lane call, scalar k of the algorithm lies at [k*W, (k+1)*W); the index k is flat over C order.
 """
+import functools
 import math
 import operator
 
@@ -216,6 +217,35 @@ def matrix_in(typing, work, k, m, n):
         return _part(context, builder, sig, args, [args[2], args[3]])
 
     return types.Array(types.float64, 2, "C")(work, types.intp, types.intp, types.intp), codegen
+
+
+def _take(context, builder, sig, args, shape):
+    """The next numbers of a workspace whose first number counts those that are taken."""
+    data = make_array(sig.args[0])(context, builder, args[0]).data
+    k = builder.fptosi(builder.load(data), shape[0].type)
+    size = functools.reduce(builder.mul, shape)
+    builder.store(builder.sitofp(builder.add(k, size), ir.DoubleType()), data)
+    return _part(context, builder, sig, [args[0], k], shape)
+
+
+@intrinsic
+def take_vector(typing, work, n):
+    """take_vector(work, n): the next n numbers of a workspace; work[0] says where they begin, at first it is 1."""
+
+    def codegen(context, builder, sig, args):
+        return _take(context, builder, sig, args, [args[1]])
+
+    return types.Array(types.float64, 1, "C")(work, types.intp), codegen
+
+
+@intrinsic
+def take_matrix(typing, work, m, n):
+    """take_matrix(work, m, n): the next m n numbers of a workspace as m rows of n, like `take_vector`."""
+
+    def codegen(context, builder, sig, args):
+        return _take(context, builder, sig, args, [args[1], args[2]])
+
+    return types.Array(types.float64, 2, "C")(work, types.intp, types.intp), codegen
 
 
 @intrinsic

@@ -1,65 +1,86 @@
 """Linearization of any mechanism at any state: the public functions."""
-from dataclasses import fields
+from dataclasses import dataclass, fields
 
 import numpy as np
 
 from liedyn.boundary import states, wrenches
-from liedyn.constraints.independent import choose
-from liedyn.constraints.loops import closure_error, constraint_jacobian
+from liedyn.constraints.independent import (
+    Independent, choose_positions, choose_speeds, holonomic, singular_choice, wrong_count,
+)
 from liedyn.dynamics.forward import raise_for_status, warn_if_poor
-from liedyn.dynamics.nullspace import RANK_TOLERANCE
+from liedyn.dynamics.nullspace import OK, RANK_TOLERANCE, WRONG_COUNT, nullspace_kernel
 from liedyn.errors import ClosureError, InputError
-from liedyn.linearization.local import linearize_kernel, tangent_bracket
+from liedyn.linearization.local import linearize_kernel, turning
 from liedyn.linearization.outputs import Derivatives, output_rows
 from liedyn.linearization.state_space import LocalStateSpace
 
 CLOSURE_TOLERANCE = 1e-8
-"""Largest closure error, and largest violation of G v = 0 relative to |v|, of an operating point: the derivatives
+"""Largest closure error, and largest violation of G v = b relative to |v|, of an operating point: the derivatives
 are those of the manifold, and off it there is no state to linearize about."""
 
 
-def require_consistent(robot, q, v, tolerance):
-    """The state lies on the constraint manifold; returns the closure error.
+def require_consistent(robot, q, v, residual, psi, tolerance):
+    """The state lies on the constraint manifold; returns the largest closure error.
 
     Raises
     ------
     ClosureError
-        A loop is open.
+        A loop is open, or another constraint is not met.
     InputError
-        The velocity opens a loop.
+        The velocity opens a loop, or breaks another constraint.
     """
-    if not robot.loop_names:
+    if not len(residual):
         return 0.0
-    error = np.abs(closure_error(robot, q))
-    if error.max() > tolerance:
-        loop = robot.row_names[error.argmax()].rsplit(".", 1)[0]
-        raise ClosureError(
-            f"loop {loop!r} of {robot.name!r} is open by {error.max():.3g} ({robot.row_names[error.argmax()]}); "
-            "assemble it first with close()",
-            float(error.max()),
-            loop,
-            q,
-        )
-    violation = np.abs(constraint_jacobian(robot, q) @ v)
-    if violation.max() > tolerance * max(1.0, np.abs(v).max()):
-        row = robot.row_names[violation.argmax()]
-        raise InputError(f"v opens the loops of {robot.name!r}: |G v| = {violation.max():.3g} in {row}; "
+    row = np.abs(residual).argmax()
+    error, owner = abs(residual[row]), robot.row_owners[row]
+    if error > tolerance:
+        what = f"loop {owner!r} of {robot.name!r} is open" if owner in robot.loop_names else (
+            f"constraint {owner!r} of {robot.name!r} is not met: off")
+        raise ClosureError(f"{what} by {error:.3g} ({robot.row_names[row]}); assemble it first with close()",
+                           float(error), owner, q)
+    row = np.abs(psi).argmax()
+    if abs(psi[row]) > tolerance * max(1.0, np.abs(v).max()):
+        owner, moves = robot.row_owners[row], abs(psi[row])
+        what = f"the loops of {robot.name!r}: |G v - b|" if owner in robot.loop_names else (
+            f"constraint {owner!r} of {robot.name!r}: |G v - b|")
+        raise InputError(f"v opens {what} = {moves:.3g} in {robot.row_names[row]}; "
                          "make v consistent with complete_velocity()")
-    return float(error.max())
+    return float(error)
 
 
-def _linearize_one(robot, q, v, tau, f_ext, independent, closure_tolerance, rank_tolerance):
-    residual = require_consistent(robot, q, v, closure_tolerance)
-    chosen = choose(robot, q, independent, rank_tolerance)
-    results = linearize_kernel(robot.ints, robot.floats, q, v, tau, f_ext, chosen.rows, chosen.virtual,
-                               robot.actuator_matrix.copy(), rank_tolerance)
-    raise_for_status(robot, q, chosen, results[0])
-    warn_if_poor(chosen, results[0][2])
-    return chosen, residual, results
+@dataclass(frozen=True)
+class _Found:
+    """What is known of one state: coordinates y, velocities w, rank and condition number, closure error, `Local`."""
+
+    coordinates: Independent
+    velocities: Independent
+    rank: int
+    condition: float
+    residual: float
+    local: object
+
+
+def _linearize_one(robot, q, v, tau, f_ext, independent, speeds, closure_tolerance, rank_tolerance):
+    y = choose_positions(robot, q, independent, rank_tolerance)
+    w = choose_speeds(robot, q, y, speeds, rank_tolerance)
+    of_w, of_y, local = linearize_kernel(robot.ints, robot.floats, q, v, tau, f_ext, y.rows, y.virtual, w.rows,
+                                         w.virtual, robot.actuator_matrix.copy(), rank_tolerance)
+    residual = require_consistent(robot, q, v, local.residual, local.psi, closure_tolerance)
+    status, rank, condition = of_w
+    if status != OK:
+        raise_for_status(robot, q, w, nullspace_kernel(
+            robot.ints, robot.floats, q, v, tau, f_ext, w.rows, w.virtual, rank_tolerance))
+    if of_y[0] == WRONG_COUNT:
+        raise wrong_count(robot, y, of_y[1])
+    if of_y[0] != OK:
+        raise singular_choice(robot, q, y, holonomic(robot))
+    warn_if_poor(w, condition)
+    warn_if_poor(y, of_y[2])
+    return _Found(y, w, rank, condition, residual, local)
 
 
 def linearize(robot, q, v, tau, independent=None, outputs=None, f_ext=None, closure_tolerance=CLOSURE_TOLERANCE,
-              rank_tolerance=RANK_TOLERANCE):
+              rank_tolerance=RANK_TOLERANCE, speeds=None):
     """Exact minimal state-space model of a mechanism about a state, moving or at rest.
 
     Parameters
@@ -85,12 +106,16 @@ def linearize(robot, q, v, tau, independent=None, outputs=None, f_ext=None, clos
         Largest closure error [rad, m] and relative violation of ``G v = 0`` accepted.
     rank_tolerance : float
         Pivots of G below this part of the largest one count as zero.
+    speeds : sequence of str, optional
+        Independent velocities w of the state, where rolling or other constraints on velocities alone leave fewer of
+        them than independent coordinates. None: those of the independent coordinates that pivoting leaves; all of
+        them where every constraint is holonomic.
 
     Returns
     -------
     LocalStateSpace
-        ``A, B, C, D, f0, K`` with names of states, inputs (the robot's actuators, or all of tau) and outputs. For a
-        batch the arrays have its leading axes.
+        ``A, B, C, D, f0, K, S, drift`` with names of states, inputs (the robot's actuators, or all of tau) and outputs.
+        For a batch the arrays have its leading axes.
 
     Raises
     ------
@@ -111,6 +136,7 @@ def linearize(robot, q, v, tau, independent=None, outputs=None, f_ext=None, clos
     Spencer 2004, 4.2-4.4 (A21, A22 and B of the local state space), extended to coordinates on Lie groups, virtual
     coordinates and redundant loops: see `liedyn.linearization.local`. No step size: exact to rounding.
     The tangent of a ball or free joint among the coordinates is body-fixed, and turns with the body (upper left of A).
+    Constraints that are switched off do not count, moving ones are taken at the robot's time (``robot.at(t)``).
 
     Examples
     --------
@@ -125,42 +151,44 @@ def linearize(robot, q, v, tau, independent=None, outputs=None, f_ext=None, clos
     if not len(q):
         raise InputError("linearize needs at least one state")
     if independent == "auto" or (independent is None and not robot.independent):
-        independent = choose(robot, q[0], "auto", rank_tolerance)  # one choice for all states of a batch
-    systems = [_state_space(robot, q[b], v[b], tau[b], independent, outputs, *_linearize_one(
-        robot, q[b], v[b], tau[b], forces[b], independent, closure_tolerance, rank_tolerance)) for b in range(len(q))]
+        independent = choose_positions(robot, q[0], "auto", rank_tolerance)  # one choice for all states of a batch
+    if speeds is None and len(q) > 1:
+        speeds = choose_speeds(robot, q[0], choose_positions(robot, q[0], independent, rank_tolerance), None, rank_tolerance)
+    systems = [_state_space(robot, q[b], v[b], tau[b], outputs, _linearize_one(
+        robot, q[b], v[b], tau[b], forces[b], independent, speeds, closure_tolerance, rank_tolerance))
+        for b in range(len(q))]
     return systems[0] if not lead else _stack(systems, lead)
 
 
-def _state_space(robot, q, v, tau, independent, outputs, chosen, residual, results):
-    solved, A11, lower, Delta, da, balance, of_virtual = results
-    p, nu = len(chosen.names), lower.shape[1] - 2 * len(chosen.names)
-    A, B = np.zeros((2 * p, 2 * p)), np.zeros((2 * p, nu))
-    A[:p, :p], A[:p, p:], A[p:], B[p:] = A11, np.eye(p), lower[:, :2 * p], lower[:, 2 * p:]
-    derivatives = Derivatives(robot, q, v, solved, Delta, da, balance, of_virtual)
-    R = chosen.matrix(derivatives.E)
+def _state_space(robot, q, v, tau, outputs, found):
+    local, p_y, p_w, nu = found.local, len(found.coordinates.names), len(found.velocities.names), found.local.B.shape[1]
+    N, S = local.N[:, :p_y].copy(), local.X[:, p_y:p_y + p_w].copy()
     outputs = robot.outputs if outputs is None else outputs
     if outputs:
+        derivatives = Derivatives(robot, q, v, found.rank, (p_y, p_w, nu), local)
         labels, rows = output_rows(robot, outputs, derivatives)
     else:
-        labels, rows = chosen.names, np.eye(p, 2 * p + nu)
+        labels, rows = found.coordinates.names, np.eye(p_y, p_y + p_w + nu)
     return LocalStateSpace(
-        A=A,
-        B=B,
-        C=rows[:, : 2 * p],
-        D=rows[:, 2 * p :],
-        f0=np.concatenate([R @ v, derivatives.w_dot]),
-        K=derivatives.N.copy(),
-        states=chosen.names + tuple(f"velocity:{name}" for name in chosen.names),
+        A=local.A,
+        B=local.B,
+        C=rows[:, :p_y + p_w],
+        D=rows[:, p_y + p_w:],
+        f0=local.f0,
+        K=N,
+        S=S,
+        drift=v - S @ local.w,
+        states=found.coordinates.names + tuple(f"velocity:{name}" for name in found.velocities.names),
         inputs=robot.actuator_names,
         outputs=labels,
         q=q.copy(),
         v=v.copy(),
         tau=tau.copy(),
-        a=derivatives.a,
-        lam=derivatives.lam,
-        rank=int(derivatives.rank),
-        condition=float(solved[2]),
-        closure_residual=residual,
+        a=local.a,
+        lam=local.lam,
+        rank=found.rank,
+        condition=found.condition,
+        closure_residual=found.residual,
     )
 
 
@@ -226,14 +254,14 @@ def underlying(robot, q, v, tau, independent=None, f_ext=None, closure_tolerance
     lead, q, v, tau = states(robot, q=q, v=v, tau=tau)
     if lead:
         raise InputError(f"underlying takes one state, got leading axes {lead}")
-    chosen, _, results = _linearize_one(robot, q[0], v[0], tau[0], wrenches(robot, f_ext, lead)[0], independent,
-                                        closure_tolerance, rank_tolerance)
-    solved, _, _, Delta, da, _, of_virtual = results
-    E, N, p = solved[8], np.ascontiguousarray(solved[9][:, solved[1]:]), len(chosen.names)
-    bracket = np.empty_like(N)
-    tangent_bracket(robot.ints, v[0], N, bracket)
-    along_motion = np.block([[Delta - bracket, N], [da[:, :p], da[:, p:2 * p]]])
-    R, rate = chosen.matrix(E), np.zeros((p, robot.nv))
-    reads = chosen.virtual >= 0
-    rate[reads] = of_virtual[0][chosen.virtual[reads]]
-    return along_motion @ np.block([[R, np.zeros_like(R)], [rate, R]])
+    found = _linearize_one(robot, q[0], v[0], tau[0], wrenches(robot, f_ext, lead)[0], independent, None,
+                           closure_tolerance, rank_tolerance)
+    y, w, local = found.coordinates, found.velocities, found.local
+    p_y, x = len(y.names), len(y.names) + len(w.names)
+    rates = local.X[:, :x].copy()
+    turning(robot.ints, v[0], local.N, p_y, rates)
+    along_motion = np.vstack([rates, local.da[:, :x]])
+    R_y, R_w = y.matrix(local.E), w.matrix(local.E)
+    rate, reads = np.zeros_like(R_w), w.virtual >= 0
+    rate[reads] = local.of_virtual[0][w.virtual[reads]]
+    return along_motion @ np.block([[R_y, np.zeros_like(R_y)], [rate, R_w]])

@@ -69,17 +69,17 @@ def body_derivatives_kernel(ints, floats, q, v, a, body, out):
 class Derivatives:
     """What one linearized state offers to outputs; columns of every result belong to (y, w, u)."""
 
-    def __init__(self, robot, q, v, solved, Delta, da, balance, of_virtual):
-        self.robot, self.q, self.v = robot, q, v
-        _, self.rank, _, self.a, self.lam, self.order, _, self.G, self.E, self.Z_inverse, _, self.w_dot = solved
-        self.N = self.Z_inverse[:, self.rank:]
-        self.balance, self.da = balance, da
-        self.rho_q, self.rho_dot_q, self.rho_dot_v = of_virtual
-        nothing = np.zeros_like(da)
-        p = self.N.shape[1]
-        self.dq, self.dv = nothing.copy(), nothing.copy()
-        self.dq[:, :p] = self.N
-        self.dv[:, :p], self.dv[:, p:2 * p] = Delta, self.N
+    def __init__(self, robot, q, v, rank, sizes, local):
+        self.robot, self.q, self.v, self.rank = robot, q, v, rank
+        self.a, self.lam, self.order, self.G, self.E = local.a, local.lam, local.rows, local.G, local.E
+        p_y, p_w, nu = sizes
+        x = p_y + p_w
+        self.N, self.Delta, self.S = local.N[:, :p_y], local.X[:, :p_y], local.X[:, p_y:x]
+        self.G_sharp, self.balance, self.da = local.Z_inverse[:, :rank], local.balance[:, :x + nu], local.da[:, :x + nu]
+        self.rho_q, self.rho_dot_q, self.rho_dot_v = local.of_virtual
+        self.dq, self.dv = np.zeros((2, *self.da.shape))
+        self.dq[:, :p_y] = self.N
+        self.dv[:, :x] = local.X[:, :x]
 
     def coordinate(self, kind, chosen):
         """Rows of a position, velocity or acceleration, of the tree or of a cut."""
@@ -116,15 +116,17 @@ class Derivatives:
         """
         if not len(self.lam):
             return np.zeros((0, self.da.shape[1]))
-        G_sharp, independent = self.Z_inverse[:, :self.rank], self.order[:self.rank]
+        G_sharp, independent = self.G_sharp, self.order[:self.rank].astype(int)
         basis = self.G @ G_sharp  # the range of G
         normal = basis.T @ basis
         within = basis @ np.linalg.solve(normal, G_sharp.T @ self.balance)
         if self.rank == len(self.lam):
             return within
-        turned = np.empty_like(self.G)
-        velocity_derivative_kernel(self.robot.ints, self.robot.floats, self.q, G_sharp @ self.lam[independent], turned)
-        turned = turned @ self.dq
+        x = G_sharp @ self.lam[independent]
+        turned, moved = np.empty_like(self.G), np.empty_like(self.G)
+        velocity_derivative_kernel(self.robot.ints, self.robot.floats, self.q, x, turned)
+        velocity_derivative_kernel(self.robot.ints, self.robot.floats, self.q, 0.0 * x, moved)  # moving targets
+        turned = (turned - moved) @ self.dq
         return within + turned - basis @ np.linalg.solve(normal, basis.T @ turned)
 
 

@@ -13,13 +13,20 @@ class LocalStateSpace:
     Attributes
     ----------
     A, B, C, D : ndarray
-        Shapes (2p, 2p), (2p, nu), (ny, 2p), (ny, nu), or with the leading axes of a batch.
-    f0 : ndarray, shape (2p,)
-        dx/dt at the operating point: velocities and accelerations of the independent coordinates.
-    K : ndarray, shape (nv, p)
-        Velocities of all coordinates for unit independent velocities, v = K w.
+        Shapes (x, x), (x, nu), (ny, x), (ny, nu), or with the leading axes of a batch; x is the number of independent
+        coordinates y and velocities w together.
+    f0 : ndarray, shape (x,)
+        dx/dt at the operating point: rates of the independent coordinates, accelerations of the independent velocities.
+    K : ndarray, shape (nv, p_y)
+        Displacements of all coordinates for unit displacements of the independent ones, dq = K dy.
+    S : ndarray, shape (nv, p_w)
+        Velocities of all coordinates for unit independent velocities, v = S w + drift; K itself where all constraints
+        are holonomic.
+    drift : ndarray, shape (nv,)
+        Velocity [rad/s, m/s] that moving constraints force while the independent velocities rest.
     states, inputs, outputs : tuple of str
-        Names: an independent coordinate, or ``velocity:`` and its name; inputs are actuators or generalised forces.
+        Names: independent coordinates, then ``velocity:`` and the name of each independent velocity; inputs are
+        actuators or generalised forces.
     q, v, tau, a, lam : ndarray
         The operating point: configuration, velocity, generalised forces, accelerations and multipliers.
     rank : int
@@ -36,6 +43,8 @@ class LocalStateSpace:
     D: np.ndarray
     f0: np.ndarray
     K: np.ndarray
+    S: np.ndarray
+    drift: np.ndarray
     states: tuple
     inputs: tuple
     outputs: tuple
@@ -53,7 +62,7 @@ class LocalStateSpace:
 
         Returns
         -------
-        eigenvalues : ndarray of complex, shape (2p,)
+        eigenvalues : ndarray of complex, shape (x,)
             Sorted by real part, then imaginary part.
 
         Examples
