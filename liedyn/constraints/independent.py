@@ -121,7 +121,8 @@ def choose_positions(robot, q, independent, tolerance):
 
 
 def choose_speeds(robot, q, chosen, speeds, tolerance):
-    """Independent velocities: those named, or those of the chosen coordinates that all constraints together leave.
+    """Independent velocities: those named, those that the robot declares, or those of the chosen coordinates that all
+    constraints together leave.
 
     Where every constraint is holonomic these are all of them; else pivoting takes the best conditioned ones of G N as
     the dependent ones, N the motions of the chosen coordinates.
@@ -134,6 +135,9 @@ def choose_speeds(robot, q, chosen, speeds, tolerance):
     if of_positions.all():
         return chosen
     G, R = constraint_jacobian(robot, q), chosen.matrix(virtual_jacobian(robot, q))
+    declared, order, pivots = by_name(robot, robot.independent), np.empty(len(G), np.int64), np.empty(len(G))
+    if declared.names and len(declared.names) == robot.nv - independent_rows(G, tolerance, order, pivots):
+        return declared
     N = np.linalg.pinv(np.vstack([G[of_positions], R]), rcond=tolerance)[:, -len(R):]
     columns = np.ascontiguousarray((G @ N).T)
     order, pivots = np.empty(len(columns), np.int64), np.empty(len(columns))

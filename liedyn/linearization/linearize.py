@@ -108,8 +108,8 @@ def linearize(robot, q, v, tau, independent=None, outputs=None, f_ext=None, clos
         Pivots of G below this part of the largest one count as zero.
     speeds : sequence of str, optional
         Independent velocities w of the state, where rolling or other constraints on velocities alone leave fewer of
-        them than independent coordinates. None: those of the independent coordinates that pivoting leaves; all of
-        them where every constraint is holonomic.
+        them than independent coordinates. None: what the robot declares, else those of the independent coordinates that
+        pivoting leaves; all of them where every constraint is holonomic.
 
     Returns
     -------
@@ -153,7 +153,8 @@ def linearize(robot, q, v, tau, independent=None, outputs=None, f_ext=None, clos
     if independent == "auto" or (independent is None and not robot.independent):
         independent = choose_positions(robot, q[0], "auto", rank_tolerance)  # one choice for all states of a batch
     if speeds is None and len(q) > 1:
-        speeds = choose_speeds(robot, q[0], choose_positions(robot, q[0], independent, rank_tolerance), None, rank_tolerance)
+        first = choose_positions(robot, q[0], independent, rank_tolerance)
+        speeds = choose_speeds(robot, q[0], first, None, rank_tolerance)
     systems = [_state_space(robot, q[b], v[b], tau[b], outputs, _linearize_one(
         robot, q[b], v[b], tau[b], forces[b], independent, speeds, closure_tolerance, rank_tolerance))
         for b in range(len(q))]
