@@ -10,6 +10,7 @@ import numpy as np
 
 import liedyn as ld
 from liedyn import jit, kernels, lie
+from liedyn.dynamics.forward import METHODS
 from liedyn.errors import LiedynError
 
 _LIE_ARGUMENTS = {
@@ -88,7 +89,10 @@ def calls():
     for name in ("closure_error", "virtual_coordinates", "constraint_jacobian", "virtual_jacobian", "close"):
         yield call(name, loop, home)
     yield call("constraint_bias", loop, home, rest)
-    yield call("forward_dynamics", loop, home, rest, rest)
+    for method in METHODS:
+        yield call("forward_dynamics", loop, home, rest, rest, method=method)
+    yield call("forward_dynamics", loop, home, rest, rest, baumgarte=(1.0, 1.0))
+    yield "unified_velocity", lambda: ld.dynamics.unified_velocity(loop, home, rest, 1.0)
     bodies = [f"{kind}:{loop.body_names[0]}" for kind in ("pose", "twist", "twist_rate")]
     yield call("linearize", loop, home, rest, rest, outputs=[*bodies, f"wrench:{loop.loop_names[0]}"])
     yield call("underlying", loop, home, rest, rest)

@@ -27,19 +27,27 @@ def tangent_accelerations(M, h, G, wanted, tau, B, V, s, rank, a, lam):
     """a = a_p + V_2 eta_dot with G a_p = wanted, and minimum-norm lam; False if some motion moves no inertia.
 
     An orthonormal basis mixes coordinates of all sizes, and in large constraint forces the digits of a body of 1e-11
-    kg m^2 are lost. A second pass, with those forces taken out of tau, finds them again.
+    kg m^2 are lost. A second pass, for what the first one left of the forces and of the rows, finds them again.
     """
     n = tau.size
     p = n - rank
     K, MK, reduced = np.empty((n, p)), np.empty((n, p)), np.empty((p, p))
-    eta_dot, force, more = np.empty((p, 1)), np.empty(n), np.empty(lam.size)
+    eta_dot, force, a_p = np.empty((p, 1)), np.empty(n), np.empty(n)
+    rows, more = np.empty(lam.size), np.empty(lam.size)
     for i in range(n):
         for k in range(p):
             K[i, k] = V[rank + k, i]
     product(M, K, MK)
-    shortest_solution(B, V, s, rank, wanted, a)
+    a[:] = 0.0
     lam[:] = 0.0
     for _ in range(2):
+        for k in range(lam.size):
+            rows[k] = wanted[k]
+            for i in range(n):
+                rows[k] -= G[k, i] * a[i]
+        shortest_solution(B, V, s, rank, rows, a_p)
+        for i in range(n):
+            a[i] += a_p[i]
         unbalanced_force(M, h, G, tau, a, lam, force)
         transposed_product(K, MK, reduced)
         transposed_product(K, force.reshape(n, 1), eta_dot)
