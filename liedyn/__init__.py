@@ -41,6 +41,8 @@ _LAZY = {
     "velocity_error": "liedyn.constraints",
     "virtual_coordinates": "liedyn.constraints",
     "virtual_jacobian": "liedyn.constraints",
+    "HybridController": "liedyn.control",
+    "PIDC": "liedyn.control",
     "controllability": "liedyn.control",
     "inverse_dynamics": "liedyn.control",
     "forward_dynamics": "liedyn.dynamics",

@@ -1,16 +1,19 @@
 """The examples of Aghili 2005 against independent numbers (tests/reference/aghili.json, see its notes)."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from tree_cases import bundled
 
-from liedyn.control import controllability, inverse_dynamics
-from liedyn.dynamics import forward_dynamics
+from liedyn.control import PIDC, HybridController, controllability, inverse_dynamics
+from liedyn.dynamics import forward_dynamics, passive_joint_map, projector
 from liedyn.dynamics.terms import terms_kernel
-from liedyn.errors import ControllabilityError, InputError
+from liedyn.errors import ControllabilityError, SingularConfigurationError
+from liedyn.model.robot import build
+from liedyn.simulation import simulate
 
 REFERENCE = json.loads((Path(__file__).parent / "reference" / "aghili.json").read_text())
 SINGULAR = REFERENCE["slider_crank_singular"]
@@ -67,7 +70,7 @@ def test_singular_configuration():
     both = inverse_dynamics(robot, q, [0.0, 0.0], {"crank": 1.0, "rod": 2.0})
     close(both.tau, [1.0, 2.0])
     assert both.controllability
-    with pytest.raises(InputError, match="2 degrees of freedom here"):
+    with pytest.raises(SingularConfigurationError, match="crank do not determine the motion"):
         inverse_dynamics(robot, q, [0.0, 0.0], {"crank": 1.0})
 
 
@@ -88,10 +91,7 @@ def control_rows(gravity):
 
 
 def slider_crank(gravity):
-    from dataclasses import replace
-
-    from liedyn.model.robot import build
-
+    """The robot, with the gravity of a table."""
     model = bundled("slider_crank").model
     return build(replace(model, gravity=np.array([0.0, -float(gravity.removeprefix("g")), 0.0])))
 
@@ -114,3 +114,113 @@ def test_control_forces_along_the_reference_motion(gravity):
         close(hybrid.lam, [0.0])
         for r in (two, one, hybrid):
             close(r.a, [row["theta_ddot"], -2.0 * row["theta_ddot"]])
+
+
+# ---- direct dynamics
+
+# step of 1 ms for Runge-Kutta of fourth order, and a closure of 1e-11 after each step
+MOTIONS = {name: REFERENCE[name] for name in REFERENCE if name.startswith("direct_dynamics")}
+
+
+def simulated(robot, motion, **options):
+    q0, v0 = motion["rows"][0][1:3], motion["rows"][0][3:5]
+    end = motion["rows"][-1][0]
+    return simulate(robot, q0, v0, end, tau=motion["params"]["f"], **options)
+
+
+@pytest.mark.parametrize("name", MOTIONS)
+@pytest.mark.parametrize("formulation", ["nullspace", "svd"])
+def test_direct_dynamics(name, formulation):
+    """Fig. 4: trajectories from rest, with and without gravity, and fast through the singular configuration."""
+    motion = MOTIONS[name]
+    robot = slider_crank(f"g{motion['params']['g']}")
+    tr = simulated(robot, motion, formulation=formulation)
+    for row in motion["rows"]:
+        expected = dict(zip(motion["columns"], row))
+        k = int(np.argmin(abs(tr.t - expected["t"])))
+        assert abs(tr.t[k] - expected["t"]) < 1e-12
+        close(np.concatenate([tr.q[k], tr.v[k]]), row[1:5], 1e-6)
+        if "lambda" in expected:
+            close(tr.lam[k], [expected["lambda"]], 1e-6)
+            G = terms_kernel(robot.ints, robot.floats, tr.q[k], tr.v[k], np.empty(0))[2]
+            close(G.T @ tr.lam[k], [expected["F1"], expected["F2"]], 1e-6)
+
+
+@pytest.mark.parametrize("name", [name for name in MOTIONS if "singularity_crossings_deg_time" in MOTIONS[name]])
+def test_the_crank_goes_through_the_singular_configurations(name):
+    """The first crossing on time, on the branch q2 = 2 pi - 2 q1; energy is the work of the motor."""
+    motion = MOTIONS[name]
+    robot = slider_crank(f"g{motion['params']['g']}")
+    angle, crossing = motion["singularity_crossings_deg_time"][0]
+    q0, v0 = motion["rows"][0][1:3], motion["rows"][0][3:5]
+    tr = simulate(robot, q0, v0, crossing + 0.2, tau=motion["params"]["f"])
+    found = np.interp(np.deg2rad(angle), tr["crank"], tr.t)
+    assert abs(found - crossing) < 1e-6  # interpolated within 1 ms: (1e-3)^2 / 8 times the acceleration over speed
+    np.testing.assert_allclose(tr["rod"], 2.0 * np.pi - 2.0 * tr["crank"], atol=1e-9)
+    energy = tr.kinetic + tr.potential
+    np.testing.assert_allclose(energy - energy[0], tr["crank"] - tr["crank"][0], atol=1e-8)
+
+
+# ---- controllers
+
+
+def wanted_motion(t, control=REFERENCE["control"]):
+    """e = e_0 (1 + 5 t) exp(-5 t)."""
+    e0 = control["theta_d"] - control["theta0"]
+    return control["theta_d"] - e0 * (1.0 + 5.0 * t) * np.exp(-5.0 * t)
+
+
+def controllers(robot):
+    control = REFERENCE["control"]
+    gains = {"G_P": control["gains"]["G_P"], "G_D": control["gains"]["G_D"]}
+    target = [control["theta_d"]]
+    two = PIDC(robot, target, **gains)
+    force = {"G_F": control["gains"]["G_F"], "G_I": control["gains"]["G_I"]}
+    return {"pidc": two, "one_active": PIDC(robot, target, active=["crank"], **gains),
+            "hybrid": HybridController(two, {"slider": 0.0}, **force)}
+
+
+@pytest.mark.parametrize("gravity", REFERENCE["control"]["tables"])
+@pytest.mark.parametrize("name", ["pidc", "one_active", "hybrid"])
+def test_controlled_motion(gravity, name):
+    """Fig. 5 and 6: closed loops in simulation against the reference's table and exact error."""
+    robot = slider_crank(gravity)
+    controller = controllers(robot)[name]
+    start = REFERENCE["control"]["theta0"]
+    tr = simulate(robot, [start, 2.0 * np.pi - 2.0 * start], [0.0, 0.0], 0.25, tau=controller)
+    np.testing.assert_allclose(tr["crank"], wanted_motion(tr.t), atol=1e-9)
+    for row in control_rows(gravity):
+        k = int(np.argmin(abs(tr.t - row["t"])))
+        close([tr.q[k, 0], tr.v[k, 0], tr.a[k, 0]], [row["theta"], row["theta_dot"], row["theta_ddot"]], 1e-6)
+        close(tr.tau[k], [row[f"f1_{name}"], row.get(f"f2_{name}", 0.0)], 1e-6)
+        close(tr.lam[k], [row.get(f"lambda_{name}", 0.0)], 1e-6)
+
+
+@pytest.mark.parametrize("row", REFERENCE["table_I"]["rows"])
+def test_table_I(row):
+    """RMS of the forces, by the exact trajectory: what the text of the paper gives, which is not what it prints."""
+    columns = dict(zip(REFERENCE["table_I"]["columns"], row))
+    robot = slider_crank(f"g{columns['g']}")
+    # Gauss-Legendre of 40 points is exact to rounding for these analytic forces
+    nodes, weights = np.polynomial.legendre.leggauss(40)
+    times = 0.5 * columns["T"] * (nodes + 1.0)
+    for name, controller in controllers(robot).items():
+        forces = [controller(t, *exact_state(t)) for t in times]
+        rms = np.sqrt(0.5 * weights @ np.sum(np.square(forces), axis=1))
+        close(rms, columns[name], 1e-9)
+    close(columns["one_active"] / columns["pidc"], np.sqrt(5.0), 1e-9)
+
+
+def exact_state(t, control=REFERENCE["control"]):
+    e0 = control["theta_d"] - control["theta0"]
+    theta, rate = wanted_motion(t), e0 * 25.0 * t * np.exp(-5.0 * t)
+    return [theta, 2.0 * np.pi - 2.0 * theta], [rate, -2.0 * rate]
+
+
+def test_passive_joint_map():
+    """Eq. 74: H of the slider-crank with one motor, away from the singular configuration."""
+    robot = bundled("slider_crank")
+    H, controllable = passive_joint_map(robot, robot.home, active=["crank"])
+    assert controllable
+    P = projector(robot, robot.home)
+    close((np.eye(2) + H) @ P, (np.eye(2) + [[0.0, -2.0], [0.0, -1.0]]) @ P)

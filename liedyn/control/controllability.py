@@ -5,7 +5,7 @@ import numpy as np
 
 from liedyn.boundary import states
 from liedyn.constraints.loops import constraint_jacobian
-from liedyn.control.decomposition import Decomposition, metric_tensor
+from liedyn.control.decomposition import Decomposition, decompose, metric_root
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.errors import InputError, suggestion
 
@@ -109,7 +109,8 @@ def controllability(robot, q, active=None, metric=None, rank_tolerance=RANK_TOLE
         raise InputError(f"controllability takes one configuration, got {len(q)}")
     actuators, B = actuation(robot, active)
     G = constraint_jacobian(robot, q[0])
-    return judged(robot, Decomposition(G, B, metric_tensor(metric, robot.nv), rank_tolerance), actuators)
+    parts = Decomposition(*decompose(G, B, *metric_root(metric, robot.nv), float(rank_tolerance)))
+    return judged(robot, parts, actuators)
 
 
 def actuation(robot, active):

@@ -9,40 +9,34 @@ A force y moves the mechanism by V_2^T y alone, and the shortest one of the actu
 D (V_2^T D)^+ V_2^T y. That is Aghili's (I + H) P y: P = V_2 V_2^T is (4), H is (59). Singular values of V_2^T D, the
 cosines between motions and actuators, answer (62): a motion with cosine zero is one on which no actuator does work.
 """
+from typing import NamedTuple
+
 import numpy as np
 
 from liedyn.dense import SMALL_ROW
+from liedyn.dynamics.row_space import row_space
 from liedyn.errors import InputError
+from liedyn.jit import kernel
 
 NOT_DRIVEN = 1e-8
 """A cosine between a motion and the actuators' space below this counts as zero: forces would be 1e8 times larger than
 what they do, and half of the digits lost."""
 
 
-class Decomposition:
+class Decomposition(NamedTuple):
     """The subspaces at one configuration.
-
-    Parameters
-    ----------
-    G : ndarray, shape (m, nv)
-        Constraint rows; redundant ones and zeros are welcome.
-    B : ndarray, shape (nv, nu)
-        Columns span the actuators' forces.
-    W : ndarray, shape (nv, nv)
-        Metric tensor of velocities; W^-1 is that of forces.
-    tolerance : float
-        Singular values of G below this part of the largest one count as zero.
 
     Attributes
     ----------
     rank : int
-        Number of independent rows.
+        Number of independent rows of G.
     K : ndarray, shape (nv, p)
-        Basis of the admissible motions.
-    G_sharp : ndarray, shape (nv, m)
-        The shortest v with G v = b, in the metric W, is G_sharp b.
+        Basis of the admissible motions, C^-T V_2.
     multipliers : ndarray, shape (m, nv)
-        The shortest lam with G^T lam = f, for constraint forces f.
+        A^+T in physical coordinates: the shortest lam with G^T lam = f is multipliers f, for constraint forces f; the
+        shortest v in the metric W with G v = b is multipliers^T b.
+    U : ndarray, shape (m, rank)
+        Orthonormal basis of what G v can be.
     cosines : ndarray, shape (p,)
         Between motions and the actuators' space, largest first; zero where no actuator does work.
     driven : int
@@ -51,63 +45,105 @@ class Decomposition:
         Motions on which no actuator does work.
     internal : ndarray, shape (nv, k)
         Forces of the actuators that move nothing: they load the constraints alone.
+    acting : ndarray, shape (nv, nv)
+        (I + H) P in physical coordinates: acting f is the shortest force of the actuators that moves as f does, eq. 60.
     """
 
-    def __init__(self, G, B, W, tolerance):
-        C = np.linalg.cholesky(W)
-        C_inverse = np.linalg.inv(C)
-        U, s, Vt = np.linalg.svd(G @ C_inverse.T)
-        largest = max(s.max(initial=0.0), SMALL_ROW * np.linalg.norm(C_inverse, 2))
-        self.rank = rank = int((s > tolerance * largest).sum())
-        inverted = Vt[:rank].T / s[:rank]
-        self.K = C_inverse.T @ Vt[rank:].T
-        self.G_sharp = C_inverse.T @ inverted @ U[:, :rank].T
-        self.multipliers = U[:, :rank] @ inverted.T @ C_inverse
-        self._rows = U[:, :rank]
-
-        D, sizes, _ = np.linalg.svd(C_inverse @ B, full_matrices=False)
-        D = D[:, sizes > tolerance * sizes.max(initial=0.0)]
-        left, cosines, right = np.linalg.svd(Vt[rank:] @ D)
-        self.cosines = np.zeros(len(left))
-        self.cosines[:len(cosines)] = cosines
-        self.driven = driven = int((cosines > NOT_DRIVEN).sum())
-        self.undriven = self.K @ left[:, driven:]
-        self.internal = C @ D @ right[driven:].T
-        self._acting = C @ D @ (right[:driven].T / cosines[:driven]) @ left[:, :driven].T @ self.K.T
-
-    def acting(self, force):
-        """The shortest force of the actuators that moves the mechanism as `force` does, eq. 60."""
-        return self._acting @ force
-
-    def not_driven(self, force):
-        """The part of what `force` does that no actuator can do, by undriven motion: zero if `acting` is exact."""
-        return self.undriven.T @ force
-
-    def internal_for(self, rows):
-        """T (nv, s): forces of the actuators that change multipliers and nothing else, by wanted change of those rows.
-
-        Returns T and Pi (s, s), the change that really comes: where rows are redundant, only the force that multipliers
-        make together counts (Remark 5), and Pi projects on it.
-        """
-        U, s, _ = np.linalg.svd(self._rows[rows], full_matrices=False)
-        reachable = U[:, s > NOT_DRIVEN]
-        E = self.multipliers[rows] @ self.internal
-        T = self.internal @ np.linalg.pinv(E, rcond=NOT_DRIVEN) @ reachable @ reachable.T
-        return T, reachable @ reachable.T
+    rank: int
+    K: np.ndarray
+    multipliers: np.ndarray
+    U: np.ndarray
+    cosines: np.ndarray
+    driven: int
+    undriven: np.ndarray
+    internal: np.ndarray
+    acting: np.ndarray
 
 
-def metric_tensor(metric, n):
-    """W (n, n): ones for None, a diagonal, or a matrix.
+@kernel
+def singular_values(A):
+    """Rows s_i u_i (n, m), rows v_i (n, n), s (n) of A (m, n) = U S V^T."""
+    m, n = A.shape
+    US, V, s = np.empty((n, m)), np.empty((n, n)), np.empty(n)
+    row_space(A, 0.0, US, V, s)
+    return US, V, s
+
+
+@kernel
+def count_above(s, limit):
+    """How many of the falling numbers s are larger."""
+    count = 0
+    while count < s.size and s[count] > limit:
+        count += 1
+    return count
+
+
+@kernel
+def transposed(A):
+    return np.ascontiguousarray(A.T)
+
+
+@kernel
+def decompose(G, B, C, C_inverse, tolerance):
+    """The fields of a `Decomposition` for constraint rows G (m, nv), actuators B (nv, nu), and a metric W = C C^T.
+
+    Singular values of G below `tolerance` times the largest one, or times SMALL_ROW, count as zero.
+    """
+    US, V, s = singular_values(G @ transposed(C_inverse))
+    largest = max(s[0], SMALL_ROW * np.max(np.abs(C_inverse)))
+    rank = count_above(s, tolerance * largest)
+    for i in range(rank):
+        US[i] /= s[i]
+    U, readers = transposed(US[:rank]), V @ C_inverse  # rows of `readers`: v_i^T C^-1
+    scaled = readers[:rank].copy()
+    for i in range(rank):
+        scaled[i] /= s[i]
+    multipliers = U @ scaled
+    moving = readers[rank:].copy()
+
+    _, D, sizes = singular_values(transposed(C_inverse @ B))
+    D = D[:count_above(sizes, tolerance * sizes[0])].copy()
+    drive = V[rank:].copy() @ transposed(D)
+    right, left, cosines = singular_values(transposed(drive))
+    driven = count_above(cosines, NOT_DRIVEN)
+    all_right = singular_values(drive)[1]
+    inverse = np.zeros((D.shape[0], moving.shape[0]))  # (V_2^T D)^+
+    for i in range(driven):
+        inverse += np.outer(right[i], left[i]) / cosines[i] ** 2
+    CD = C @ transposed(D)
+    return (rank, transposed(moving), multipliers, U, cosines, driven, transposed(left[driven:].copy() @ moving),
+            CD @ transposed(all_right[driven:]), CD @ inverse @ moving)
+
+
+@kernel
+def internal_forces(multipliers, U, internal):
+    """T (nv, s): forces of the actuators that change multipliers and nothing else, by wanted change of s chosen rows.
+
+    `multipliers` and `U` have those rows. Returns T and Pi (s, s), which projects on changes that can be: where rows
+    are redundant, only the force that multipliers make together counts (Remark 5).
+    """
+    count = len(U)
+    _, basis, s = singular_values(transposed(U))
+    basis = basis[:count_above(s, NOT_DRIVEN)].copy()
+    Pi = transposed(basis) @ basis
+    E = multipliers @ internal
+    US, V, s = singular_values(E)
+    inverse = np.zeros((internal.shape[1], count))
+    for i in range(count_above(s, NOT_DRIVEN * np.max(np.abs(multipliers)) if s.size else 0.0)):
+        inverse += np.outer(V[i], US[i]) / s[i] ** 2
+    return internal @ inverse @ Pi, Pi
+
+
+def metric_root(metric, n):
+    """C and C^-1 for the metric W = C C^T: ones for None, a diagonal, or a matrix.
 
     Raises
     ------
     InputError
         It is none of those, or not symmetric and positive definite.
     """
-    if metric is None:
-        return np.eye(n)
     try:
-        W = np.asarray(metric, dtype=np.float64)
+        W = np.eye(n) if metric is None else np.asarray(metric, dtype=np.float64)
     except (TypeError, ValueError):
         raise InputError(f"metric must be numbers, got {metric!r}") from None
     if W.shape == (n,):
@@ -116,4 +152,5 @@ def metric_tensor(metric, n):
         raise InputError(f"metric must have shape ({n},) or ({n}, {n}), got {W.shape}")
     if not (np.isfinite(W).all() and np.allclose(W, W.T, rtol=1e-12, atol=0.0) and np.linalg.eigvalsh(W)[0] > 0.0):
         raise InputError(f"metric must be symmetric and positive definite, got {W.tolist()}")
-    return W
+    C = np.linalg.cholesky(W)
+    return C, np.linalg.inv(C)

@@ -4,23 +4,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from liedyn.boundary import rows_of, states, wrenches
-from liedyn.constraints.cut_rows import cut_bias_kernel
-from liedyn.constraints.independent import by_name, choose, singular_choice, wrong_count
-from liedyn.constraints.rows import reader_rows
+from liedyn.constraints.independent import by_name, choose
+from liedyn.constraints.wrenches import constraint_wrenches
 from liedyn.control.controllability import Controllability, actuation, judged
-from liedyn.control.decomposition import Decomposition, metric_tensor
-from liedyn.dynamics.forward import constraint_wrenches, warn_if_poor
+from liedyn.control.decomposition import metric_root
+from liedyn.control.motion import Motion
+from liedyn.dynamics.forward import warn_if_poor
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
-from liedyn.dynamics.terms import terms_kernel
-from liedyn.errors import ControllabilityError, InputError, suggestion
-from liedyn.jit import kernel
-from liedyn.lie.lanes import SCALAR
-from liedyn.model.packed import N_VIRTUAL
-from liedyn.tree.kinematics import world_accelerations, world_positions, world_size, world_velocities
+from liedyn.errors import InputError, suggestion
 
-NOTHING = 1e-9
-"""A force that no actuator can give is rounding below this part of the terms it is the difference of: states closed to
-1e-12, times the condition of the mechanism."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +32,8 @@ class InverseDynamics:
         Multipliers that follow, ``M a + c = tau + tau_joint - G^T lam``, rows as in ``robot.row_names``; of minimum
         norm where rows are redundant.
     constraint_wrenches : dict
-        For each loop the wrench (moment, force) [N m, N], shape (..., 6), as in `ForwardDynamics`.
+        By constraint name the wrench (moment, force) [N m, N], shape (..., 6), on its child side
+        (`liedyn.constraints.constraint_wrenches`).
     independent : tuple of str
         The coordinates whose accelerations were given.
     controllability : Controllability
@@ -54,87 +47,6 @@ class InverseDynamics:
     constraint_wrenches: dict
     independent: tuple
     controllability: Controllability
-
-
-@kernel
-def readers_kernel(ints, floats, q, v):
-    """E (nz, nv) and rho (nz): virtual velocities are E v, virtual accelerations E a + rho."""
-    nz, zero = ints[N_VIRTUAL], np.zeros(v.size)
-    work, E, rho = np.empty(world_size(ints)), np.empty((nz, v.size)), np.empty(nz)
-    world_positions(SCALAR, ints, floats, q, work)
-    world_velocities(SCALAR, ints, v, work)
-    world_accelerations(SCALAR, ints, floats, v, zero, work)
-    reader_rows(ints, floats, work, E)
-    cut_bias_kernel(ints, floats, work, True, rho)
-    return E, rho
-
-
-class Motion:
-    """What a state and the accelerations of independent coordinates ask for.
-
-    Attributes
-    ----------
-    parts : Decomposition
-    terms : tuple
-        M, h, G, residual, psi, gamma.
-    a : ndarray, shape (nv,)
-    force : ndarray, shape (nv,)
-        M a + h = tau - G^T lambda.
-    tau : ndarray, shape (nv,)
-        The shortest forces of the actuators for this motion.
-    """
-
-    def __init__(self, robot, q, v, w_dot, chosen, f_ext, actuators, B, W, tolerance):
-        self.robot, self.actuators, self.B = robot, actuators, B
-        self.terms = M, h, G, _, _, gamma = terms_kernel(robot.ints, robot.floats, q, v, f_ext)
-        self.parts = parts = Decomposition(G, B, W, tolerance)
-        if len(w_dot) != parts.K.shape[1]:
-            raise wrong_count(robot, chosen, parts.rank)
-        E, rho = readers_kernel(robot.ints, robot.floats, q, v)
-        R, drift = chosen.matrix(E), np.zeros(len(w_dot))
-        drift[chosen.virtual >= 0] = rho[chosen.virtual[chosen.virtual >= 0]]
-        RK = R @ parts.K
-        sizes = np.linalg.svd(RK, compute_uv=False)
-        if sizes.size and not sizes[-1] > np.finfo(float).eps * sizes[0]:
-            raise singular_choice(robot, q, chosen)
-        self.condition = sizes[0] / sizes[-1] if sizes.size else 1.0
-        a = parts.G_sharp @ gamma
-        self.a = a + parts.K @ np.linalg.solve(RK, w_dot - drift - R @ a)
-        self.force = M @ self.a + h
-        self._require_drive(np.abs(M) @ np.abs(self.a) + np.abs(h))
-        self.tau = parts.acting(self.force)
-
-    def _require_drive(self, size):
-        lost = np.abs(self.parts.not_driven(self.force))
-        if (lost > NOTHING * (np.abs(self.parts.undriven).T @ size)).any():
-            judgement = judged(self.robot, self.parts, self.actuators)
-            raise ControllabilityError(f"{self.robot.name!r} cannot make this motion: {judgement}", judgement)
-
-    def multipliers(self, tau):
-        """The shortest lam with G^T lam = tau - M a - h."""
-        return self.parts.multipliers @ (tau - self.force)
-
-    def constraint_forces(self, rows, lam):
-        """tau that gives named rows their multipliers too.
-
-        Raises
-        ------
-        ControllabilityError
-            No force of the actuators gives them.
-        """
-        T, Pi = self.parts.internal_for(rows)
-        now = self.multipliers(self.tau)[rows]
-        tau = self.tau + T @ (lam - now)
-        missed = np.abs(Pi @ (lam - self.multipliers(tau)[rows]))
-        scale = np.abs(self.parts.multipliers[rows]) @ (np.abs(tau) + np.abs(self.force)) + np.abs(lam)
-        if (missed > NOTHING * np.maximum(scale, scale.max(initial=0.0))).any():
-            judgement = judged(self.robot, self.parts, self.actuators)
-            names = ", ".join(self.robot.row_names[k] for k in rows)
-            raise ControllabilityError(
-                f"{self.robot.name!r}: multipliers of {names} cannot be had besides the motion: "
-                f"{', '.join(self.actuators) or 'no actuators'} can load the constraints in {judgement.internal} "
-                "independent ways without moving anything", judgement)
-        return tau
 
 
 def inverse_dynamics(robot, q, v, accelerations, independent=None, active=None, metric=None, multipliers=None,
@@ -221,17 +133,17 @@ def inverse_dynamics(robot, q, v, accelerations, independent=None, active=None, 
                          f"{', '.join(choices[0].names)}; got {accelerations.shape}")
     w_dot = rows_of("accelerations", accelerations, lead, size)
     actuators, B = actuation(robot, active)
-    W = metric_tensor(metric, robot.nv)
+    root = metric_root(metric, robot.nv)
     rows, wanted = wanted_rows(robot, multipliers or {}, lead)
     spread = np.linalg.pinv(B)
     results = []
     for b, chosen in enumerate(choices):
-        motion = Motion(robot, q[b], v[b], w_dot[b], chosen, forces[b], actuators, B, W, rank_tolerance)
+        motion = Motion(robot, q[b], v[b], w_dot[b], chosen, forces[b], actuators, B, root, rank_tolerance)
         warn_if_poor(chosen, motion.condition)
-        tau = motion.constraint_forces(rows, wanted[b]) if rows else motion.tau
+        tau = motion.with_multipliers(rows, wanted[b]) if rows else motion.tau
         results.append((tau, spread @ tau, motion.a, motion.multipliers(tau)))
     tau, u, a, lam = (np.reshape(x, lead + np.shape(x[0])) for x in zip(*results))
-    return InverseDynamics(tau, u, a, lam, constraint_wrenches(robot, lam), choices[-1].names,
+    return InverseDynamics(tau, u, a, lam, constraint_wrenches(robot, q.reshape(lead + (-1,)), lam), choices[-1].names,
                            judged(robot, motion.parts, actuators))
 
 
