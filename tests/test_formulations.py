@@ -196,6 +196,17 @@ def test_named_coordinates_at_a_singular_configuration():
         ld.forward_dynamics(robot, robot.home, np.zeros(4), np.zeros(4), independent=("q1", "q2", "q3"))
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_declared_coordinates_are_a_default_and_no_demand(method):
+    """Where the robot's own choice does not fit, because of a switch or of the place, pivoting chooses."""
+    robot = bundled("five_bar")
+    tau = np.array([1.0, -2.0, 0.5, 3.0])
+    for here, q, p in ((robot.switched(pin=False), robot.home, 4), (robot, SINGULAR, 3)):
+        r = ld.forward_dynamics(here, q, np.zeros(4), tau, method=method)
+        assert off(r.a, exact(here, q, np.zeros(4), tau)[0]) < 1e-11
+        assert len(r.independent) == (p if method in ("nullspace", "kane") else 0)
+
+
 def test_kane_chooses_again():
     """Speeds given are kept where they serve, and given up where they do not."""
     robot = bundled("five_bar")

@@ -145,11 +145,16 @@ def warn_if_poor(chosen, condition):
 
 def _nullspace(robot, q, v, tau, forces, tolerance, independent=None, baumgarte=None):
     """Solution and constraint force of `nullspace_kernel` on every state."""
+    def solved_in(choice, b):
+        chosen = choose(robot, q[b], choice, tolerance)
+        return chosen, nullspace_kernel(
+            robot.ints, robot.floats, q[b], v[b], tau[b], forces[b], chosen.rows, chosen.virtual, tolerance)
+
     results = []
     for b in range(len(q)):
-        chosen = choose(robot, q[b], independent, tolerance)
-        solved = nullspace_kernel(
-            robot.ints, robot.floats, q[b], v[b], tau[b], forces[b], chosen.rows, chosen.virtual, tolerance)
+        chosen, solved = solved_in(independent, b)
+        if independent is None and solved[0] in (WRONG_COUNT, SINGULAR_CHOICE):
+            chosen, solved = solved_in("auto", b)  # the declaration fits other switches, or other places
         raise_for_status(robot, q[b], chosen, solved)
         warn_if_poor(chosen, solved[2])
         results.append(solved)
@@ -214,7 +219,8 @@ def forward_dynamics(robot, q, v, tau, method="nullspace", independent=None, f_e
         - "unified": all constraints on the level of velocities, inconsistent states too (Yun and Sarkar 1998).
     independent : sequence of str, "auto", "tangent" or None
         Coordinates in which the motion is solved; the accelerations do not depend on the choice. None: the robot's own
-        declaration, else "auto" (pivoting). For "nullspace"; for "kane" names of tree coordinates, or "auto".
+        declaration where it fits the constraints that are on, else "auto" (pivoting). For "nullspace"; for "kane" names
+        of tree coordinates, or "auto".
     f_ext : dict or array_like, optional
         Wrenches (moment, force) [N m, N] applied to bodies, each in its body's own frame, as for `rnea`.
     rank_tolerance : float
