@@ -322,7 +322,7 @@ class Builder:
         --------
         >>> import liedyn as ld
         >>> b = ld.Builder.of(ld.load("panda"))
-        >>> b.constraint("table", "on_plane", "ground", "hand", parent_placement=(0, 0, 0.3))
+        >>> b.constraint("table", "on_plane", "ground", "panda_hand", parent_placement=(0, 0, 0.3))
         >>> b.build().constraint_names
         ('table',)
         """
