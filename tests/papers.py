@@ -7,7 +7,7 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 import liedyn as ld
-from liedyn.model.robot import build
+from liedyn.model.build import build
 
 STATE, MOTION = 1e-10, 1e-6
 """Relative errors that the project promises: of a state, and of a regular motion."""

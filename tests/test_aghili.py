@@ -12,7 +12,7 @@ from liedyn.control import PIDC, HybridController, controllability, inverse_dyna
 from liedyn.dynamics import forward_dynamics, passive_joint_map, projector
 from liedyn.dynamics.terms import terms_kernel
 from liedyn.errors import ControllabilityError, SingularConfigurationError
-from liedyn.model.robot import build
+from liedyn.model.build import build
 from liedyn.simulation import simulate
 
 REFERENCE = json.loads((Path(__file__).parent / "reference" / "aghili.json").read_text())

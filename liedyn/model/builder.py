@@ -4,9 +4,9 @@ import numpy as np
 
 from liedyn.errors import ModelError
 from liedyn.model import validation
+from liedyn.model.build import build
 from liedyn.model.description import Actuator, Body, Constraint, Joint, Loop, Model
 from liedyn.model.kinds import CONSTRAINT_KINDS, JOINT_KINDS, LOOP_KINDS, cut_kind, neutral
-from liedyn.model.robot import build
 
 
 class Builder:

@@ -5,17 +5,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from liedyn.errors import InputError, suggestion
-from liedyn.functions import Function, raise_errors
-from liedyn.model import validation
+from liedyn.functions import raise_errors
+from liedyn.model.attachments import attach_target
 from liedyn.model.description import Model
-from liedyn.model.frames import joint_basis
-from liedyn.model.kinds import JOINT_KINDS, LOOP_ROWS, cut_kind, neutral
-from liedyn.model.links import link_tree
-from liedyn.model.packed import (
-    LOOP_ACTIVE, LOOP_BIAS, LOOP_COEFFICIENTS, LOOP_DERIVATIVES, LOOP_DRIFT, LOOP_FORCE, LOOP_I, LOOP_JACOBIAN,
-    LOOP_RESIDUAL, LOOP_TARGET, LOOP_TARGET_SIZE, LOOPS_AT, TIME, pack,
-)
-from liedyn.model.regularity import singular_bodies
+from liedyn.model.packed import LOOP_ACTIVE, LOOP_I, LOOPS_AT, TIME
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -227,7 +220,7 @@ class Robot:
         if each.kind == "custom":
             raise InputError(f"constraint {name!r} has functions of its own, and nothing else that could move")
         ints, functions = self.ints.copy(), dict(self.functions)
-        _attach_target(ints, self._record(k), functions, each, target)
+        attach_target(ints, self._record(k), functions, each, target)
         return replace(self, ints=ints, functions=functions).at(0.0)
 
     def constraint_index(self, name):
@@ -264,150 +257,3 @@ def _index(what, name, names):
         return names.index(name)
     except ValueError:
         raise InputError(f"unknown {what} {name!r}, {suggestion(name, names)}") from None
-
-
-def build(model):
-    """Check a model as a whole and make the robot.
-
-    Raises
-    ------
-    ModelError
-        See :meth:`Builder.build`.
-    """
-    validation.tree(model)
-    tree = link_tree(model)
-    ints, floats = pack(model, tree)
-    everything = model.loops + model.constraints
-    joints = [(joint, JOINT_KINDS[joint.kind]) for joint in tree.joints]
-    coordinates = tuple(joint.name + suffix for joint, kind in joints for suffix in kind.coordinates)
-    velocities = tuple(joint.name + suffix for joint, kind in joints for suffix in kind.velocities)
-    virtuals = tuple(loop.name + suffix for loop in model.loops for suffix in cut_kind(loop.kind).velocities)
-    validation.unique("coordinate", velocities + virtuals)
-    for name in model.independent:
-        validation.choice(f"robot {model.name!r}", "independent", name, velocities + virtuals)
-    limits = _per_joint(tree, "limits", (0, 2))
-    zero = _frozen(np.array([value for _, kind in joints for value in neutral(kind)]))
-    home = _frozen(_home(model, joints, coordinates, zero))
-    rows = [(each.name, suffix) for each in everything
-            for suffix in (each.rows if each.kind not in LOOP_ROWS else LOOP_ROWS[each.kind])]
-    functions = {}
-    for k, each in enumerate(everything):
-        record = int(ints[LOOPS_AT]) + LOOP_I * k
-        if each.target is not None:
-            _attach_target(ints, record, functions, each, each.target)
-        if each.kind == "coupling":
-            _fill_coupling(ints, floats, record, each, joints, velocities)
-        if each.kind == "custom":
-            _attach_functions(ints, record, functions, each, _generic(joints, home), len(velocities))
-    robot = Robot(
-        model, ints, floats,
-        nq=len(coordinates),
-        nv=len(velocities),
-        body_names=tuple(body.name for body in model.bodies),
-        joint_names=tuple(joint.name for joint in tree.joints),
-        loop_names=tuple(loop.name for loop in model.loops),
-        coordinate_names=coordinates,
-        velocity_names=velocities,
-        virtual_names=virtuals,
-        constraint_names=tuple(each.name for each in everything),
-        row_names=tuple(name + suffix for name, suffix in rows),
-        row_owners=tuple(name for name, _ in rows),
-        holonomic=_frozen(np.array([
-            each.kind in LOOP_ROWS or k < each.holonomic for each in everything
-            for k in range(len(LOOP_ROWS[each.kind] if each.kind in LOOP_ROWS else each.rows))], dtype=bool)),
-        functions=functions,
-        lower=_frozen(limits[:, 0]),
-        upper=_frozen(limits[:, 1]),
-        velocity_limit=_per_joint(tree, "velocity_limit", (0,)),
-        effort_limit=_per_joint(tree, "effort_limit", (0,)),
-        neutral=zero,
-        home=home,
-        actuator_names=tuple(actuator.name for actuator in model.actuators) or velocities,
-        actuator_matrix=_frozen(_actuator_matrix(model, velocities)),
-        loop_folding=_frozen(np.array([joint_basis(loop.axes) for loop in model.loops]).reshape(-1, 3, 3)),
-        singular_tree=singular_bodies(model, tree),
-    )
-    return robot.at(0.0) if any(each.target is not None for each in everything) else robot
-
-
-def _attach_target(ints, record, functions, each, target):
-    """Let a function move frame A of a record, or the sum of a coupling, or hold it still."""
-    what = f"target of constraint {each.name!r}"
-    functions.pop(what, None)
-    ints[record + LOOP_TARGET] = 0
-    if target is not None:
-        sizes = (3,) if each.kind == "coupling" else (9, 28)
-        functions[what] = Function(what, target, {"t": 0.0}, sizes)
-        ints[record + LOOP_TARGET] = functions[what].address
-        ints[record + LOOP_TARGET_SIZE] = functions[what].size
-
-
-def _generic(joints, home):
-    """A configuration near home but at no special place, where angles are zero or lengths vanish."""
-    single = np.array([kind.nq == kind.nv for _, kind in joints for _ in kind.coordinates], dtype=bool)
-    return np.where(single, home + 0.1 * np.cos(np.arange(len(home))), home)
-
-
-def _attach_functions(ints, record, functions, each, q, nv):
-    """The functions of custom rows; each is called once."""
-    rows, v = len(each.rows), np.ones(nv)
-    state = {"t": 0.0, "q": q}
-    samples = {
-        "residual": (LOOP_RESIDUAL, state, rows),
-        "jacobian": (LOOP_JACOBIAN, state, rows * nv),
-        "drift": (LOOP_DRIFT, state, rows),
-        "bias": (LOOP_BIAS, state | {"v": v}, rows),
-        "derivatives": (LOOP_DERIVATIVES, state | {"v": v, "a": v}, 3 * rows * nv),
-        "force_derivative": (LOOP_FORCE, state | {"lam": np.ones(rows)}, nv * nv),
-    }
-    for key, function in each.functions.items():
-        place, sample, size = samples[key]
-        what = f"{key} of constraint {each.name!r}"
-        functions[what] = Function(what, function, sample, (size,))
-        ints[record + place] = functions[what].address
-
-
-def _fill_coupling(ints, floats, record, each, joints, velocities):
-    """The row of a coupling; balls and free joints have no coordinates to couple."""
-    single = [joint.name + suffix for joint, kind in joints if kind.nq == kind.nv for suffix in kind.velocities]
-    for name, value in each.coefficients.items():
-        validation.choice(f"constraint {each.name!r}", "coefficients", name, single)
-        floats[ints[record + LOOP_COEFFICIENTS] + velocities.index(name)] = value
-
-
-def _frozen(array):
-    array.setflags(write=False)
-    return array
-
-
-def _per_joint(tree, name, empty):
-    return _frozen(np.concatenate([np.empty(empty)] + [getattr(joint, name) for joint in tree.joints]))
-
-
-def _home(model, joints, coordinates, zero):
-    """The home configuration from values by coordinate name or lists by joint name."""
-    home = zero.copy()
-    starts, start = {}, 0
-    for joint, kind in joints:
-        starts[joint.name] = start, kind.nq
-        start += kind.nq
-    for name, value in model.home.items():
-        if name in coordinates:
-            home[coordinates.index(name)] = validation.numbers("home", name, value, ())
-        else:
-            start, size = starts[validation.choice("home", "name", name, [*coordinates, *starts])]
-            home[start : start + size] = validation.numbers("home", name, value, (size,))
-    for joint, kind in joints:
-        start, size = starts[joint.name]
-        home[start : start + size] = validation.unit_quaternion(f"home, {joint.name}", kind, home[start : start + size])
-    return home
-
-
-def _actuator_matrix(model, velocities):
-    if not model.actuators:
-        return np.eye(len(velocities))
-    matrix = np.zeros((len(velocities), len(model.actuators)))
-    for column, actuator in enumerate(model.actuators):
-        validation.choice(f"actuator {actuator.name!r}", "coordinate", actuator.coordinate, velocities)
-        matrix[velocities.index(actuator.coordinate), column] = actuator.gear
-    return matrix

@@ -1,0 +1,49 @@
+"""What users' functions and coefficients put into the packed records of constraints."""
+
+import numpy as np
+
+from liedyn.functions import Function
+from liedyn.model import validation
+from liedyn.model.packed import (
+    LOOP_BIAS, LOOP_COEFFICIENTS, LOOP_DERIVATIVES, LOOP_DRIFT, LOOP_FORCE, LOOP_JACOBIAN, LOOP_RESIDUAL, LOOP_TARGET,
+    LOOP_TARGET_SIZE,
+)
+
+
+def attach_target(ints, record, functions, each, target):
+    """Let a function move frame A of a record, or the sum of a coupling, or hold it still."""
+    what = f"target of constraint {each.name!r}"
+    functions.pop(what, None)
+    ints[record + LOOP_TARGET] = 0
+    if target is not None:
+        sizes = (3,) if each.kind == "coupling" else (9, 28)
+        functions[what] = Function(what, target, {"t": 0.0}, sizes)
+        ints[record + LOOP_TARGET] = functions[what].address
+        ints[record + LOOP_TARGET_SIZE] = functions[what].size
+
+
+def attach_functions(ints, record, functions, each, q, nv):
+    """The functions of custom rows; each is called once."""
+    rows, v = len(each.rows), np.ones(nv)
+    state = {"t": 0.0, "q": q}
+    samples = {
+        "residual": (LOOP_RESIDUAL, state, rows),
+        "jacobian": (LOOP_JACOBIAN, state, rows * nv),
+        "drift": (LOOP_DRIFT, state, rows),
+        "bias": (LOOP_BIAS, state | {"v": v}, rows),
+        "derivatives": (LOOP_DERIVATIVES, state | {"v": v, "a": v}, 3 * rows * nv),
+        "force_derivative": (LOOP_FORCE, state | {"lam": np.ones(rows)}, nv * nv),
+    }
+    for key, function in each.functions.items():
+        place, sample, size = samples[key]
+        what = f"{key} of constraint {each.name!r}"
+        functions[what] = Function(what, function, sample, (size,))
+        ints[record + place] = functions[what].address
+
+
+def fill_coupling(ints, floats, record, each, joints, velocities):
+    """The row of a coupling; balls and free joints have no coordinates to couple."""
+    single = [joint.name + suffix for joint, kind in joints if kind.nq == kind.nv for suffix in kind.velocities]
+    for name, value in each.coefficients.items():
+        validation.choice(f"constraint {each.name!r}", "coefficients", name, single)
+        floats[ints[record + LOOP_COEFFICIENTS] + velocities.index(name)] = value

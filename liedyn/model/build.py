@@ -1,0 +1,118 @@
+"""From a declaration to a robot: check it as a whole, pack it, name its coordinates and rows."""
+
+import numpy as np
+
+from liedyn.model import validation
+from liedyn.model.attachments import attach_functions, attach_target, fill_coupling
+from liedyn.model.frames import joint_basis
+from liedyn.model.kinds import JOINT_KINDS, LOOP_ROWS, cut_kind, neutral
+from liedyn.model.links import link_tree
+from liedyn.model.packed import LOOP_I, LOOPS_AT, pack
+from liedyn.model.regularity import singular_bodies
+from liedyn.model.robot import Robot
+
+
+def build(model):
+    """Check a model as a whole and make the robot.
+
+    Raises
+    ------
+    ModelError
+        See :meth:`Builder.build`.
+    """
+    validation.tree(model)
+    tree = link_tree(model)
+    ints, floats = pack(model, tree)
+    everything = model.loops + model.constraints
+    joints = [(joint, JOINT_KINDS[joint.kind]) for joint in tree.joints]
+    coordinates = tuple(joint.name + suffix for joint, kind in joints for suffix in kind.coordinates)
+    velocities = tuple(joint.name + suffix for joint, kind in joints for suffix in kind.velocities)
+    virtuals = tuple(loop.name + suffix for loop in model.loops for suffix in cut_kind(loop.kind).velocities)
+    validation.unique("coordinate", velocities + virtuals)
+    for name in model.independent:
+        validation.choice(f"robot {model.name!r}", "independent", name, velocities + virtuals)
+    limits = _per_joint(tree, "limits", (0, 2))
+    zero = _frozen(np.array([value for _, kind in joints for value in neutral(kind)]))
+    home = _frozen(_home(model, joints, coordinates, zero))
+    rows = [(each.name, suffix, each.kind in LOOP_ROWS or k < each.holonomic) for each in everything
+            for k, suffix in enumerate(LOOP_ROWS[each.kind] if each.kind in LOOP_ROWS else each.rows)]
+    functions = {}
+    for k, each in enumerate(everything):
+        record = int(ints[LOOPS_AT]) + LOOP_I * k
+        if each.target is not None:
+            attach_target(ints, record, functions, each, each.target)
+        if each.kind == "coupling":
+            fill_coupling(ints, floats, record, each, joints, velocities)
+        if each.kind == "custom":
+            attach_functions(ints, record, functions, each, _generic(joints, home), len(velocities))
+    robot = Robot(
+        model, ints, floats,
+        nq=len(coordinates),
+        nv=len(velocities),
+        body_names=tuple(body.name for body in model.bodies),
+        joint_names=tuple(joint.name for joint in tree.joints),
+        loop_names=tuple(loop.name for loop in model.loops),
+        coordinate_names=coordinates,
+        velocity_names=velocities,
+        virtual_names=virtuals,
+        constraint_names=tuple(each.name for each in everything),
+        row_names=tuple(name + suffix for name, suffix, _ in rows),
+        row_owners=tuple(name for name, _, _ in rows),
+        holonomic=_frozen(np.array([holonomic for _, _, holonomic in rows], dtype=bool)),
+        functions=functions,
+        lower=_frozen(limits[:, 0]),
+        upper=_frozen(limits[:, 1]),
+        velocity_limit=_per_joint(tree, "velocity_limit", (0,)),
+        effort_limit=_per_joint(tree, "effort_limit", (0,)),
+        neutral=zero,
+        home=home,
+        actuator_names=tuple(actuator.name for actuator in model.actuators) or velocities,
+        actuator_matrix=_frozen(_actuator_matrix(model, velocities)),
+        loop_folding=_frozen(np.array([joint_basis(loop.axes) for loop in model.loops]).reshape(-1, 3, 3)),
+        singular_tree=singular_bodies(model, tree),
+    )
+    return robot.at(0.0) if any(each.target is not None for each in everything) else robot
+
+
+def _generic(joints, home):
+    """A configuration near home but at no special place, where angles are zero or lengths vanish."""
+    single = np.array([kind.nq == kind.nv for _, kind in joints for _ in kind.coordinates], dtype=bool)
+    return np.where(single, home + 0.1 * np.cos(np.arange(len(home))), home)
+
+
+def _frozen(array):
+    array.setflags(write=False)
+    return array
+
+
+def _per_joint(tree, name, empty):
+    return _frozen(np.concatenate([np.empty(empty)] + [getattr(joint, name) for joint in tree.joints]))
+
+
+def _home(model, joints, coordinates, zero):
+    """The home configuration from values by coordinate name or lists by joint name."""
+    home = zero.copy()
+    starts, start = {}, 0
+    for joint, kind in joints:
+        starts[joint.name] = start, kind.nq
+        start += kind.nq
+    for name, value in model.home.items():
+        if name in coordinates:
+            home[coordinates.index(name)] = validation.numbers("home", name, value, ())
+        else:
+            start, size = starts[validation.choice("home", "name", name, [*coordinates, *starts])]
+            home[start : start + size] = validation.numbers("home", name, value, (size,))
+    for joint, kind in joints:
+        start, size = starts[joint.name]
+        home[start : start + size] = validation.unit_quaternion(f"home, {joint.name}", kind, home[start : start + size])
+    return home
+
+
+def _actuator_matrix(model, velocities):
+    if not model.actuators:
+        return np.eye(len(velocities))
+    matrix = np.zeros((len(velocities), len(model.actuators)))
+    for column, actuator in enumerate(model.actuators):
+        validation.choice(f"actuator {actuator.name!r}", "coordinate", actuator.coordinate, velocities)
+        matrix[velocities.index(actuator.coordinate), column] = actuator.gear
+    return matrix
