@@ -256,6 +256,8 @@ def test_massless_bodies(method, options):
 
 @pytest.mark.parametrize("options, message", [
     ({"method": "lagrange"}, "unknown method 'lagrange', known: 'nullspace', 'multiplier'"),
+    ({"method": ["svd"]}, r"unknown method \['svd'\]"),
+    ({"rank_tolerance": -1.0}, "rank_tolerance must be finite and not negative, got -1.0"),
     ({"method": "nulspace"}, "did you mean 'nullspace'"),
     ({"method": "svd", "sigma": 1.0}, "'svd' takes no option 'sigma': it takes baumgarte; 'sigma' is for 'unified'"),
     ({"method": "unified", "baumgarte": (1, 1)}, "'unified' takes no option 'baumgarte'"),

@@ -2,7 +2,7 @@
 import numpy as np
 import pytest
 from closed_chains import moving_state, off
-from test_formulations import everything
+from test_formulations import everything, massless_tree
 from tree_cases import bundled
 
 import liedyn as ld
@@ -146,6 +146,18 @@ def test_too_few_active_joints():
     free = robot.switched(pin=False)
     assert not passive_joint_map(free, robot.home, active=("q1", "q2", "q3"))[1]
     assert passive_joint_map(free, robot.home)[1]
+
+
+def test_massless_bodies():
+    """No kinetic-energy metric without inertia; M_c'' alone is regular there."""
+    robot = massless_tree()
+    q = ld.close(robot, [0.7, -1.1, 2.5], crank=0.7)
+    for function in (projector, constraint_inertia, cross_coupling, is_decoupled, passive_joint_map):
+        with pytest.raises(ld.SingularConfigurationError, match="'inertia' inverts .* rod.*use another metric"):
+            function(robot, q, metric="inertia")
+    assert np.linalg.cond(constraint_inertia(robot, q, "M_c''")) < 1e4
+    P, mu = projector(robot, q), cross_coupling(robot, q, "M_c''")
+    assert np.isfinite(mu).all() and np.abs(P @ mu).max() < 1e-12
 
 
 @pytest.mark.parametrize("call, message", [

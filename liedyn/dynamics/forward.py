@@ -14,7 +14,7 @@ from liedyn.dynamics.nullspace import (
     RANK_TOLERANCE, SINGULAR_CHOICE, SINGULAR_INERTIA, WRONG_COUNT, nullspace_kernel, solve_accelerations,
     solve_multipliers, solve_size,
 )
-from liedyn.dynamics.problem import Solution, no_inertia, problem, stabilized
+from liedyn.dynamics.problem import Solution, no_inertia, non_negative, problem, stabilized
 from liedyn.errors import ConditionWarning, InputError, SingularConfigurationError, suggestion
 from liedyn.model.packed import LOOP_F, LOOP_FLOATS_AT, LOOP_I, LOOP_KIND, LOOP_NROWS, LOOP_PITCH, LOOP_ROW, LOOPS_AT
 
@@ -181,7 +181,7 @@ def _stabilized_nullspace(given, baumgarte):
 
 def _checked_options(method, options):
     """The options that were given; InputError for a method or an option that there is not."""
-    if method not in METHODS:
+    if not isinstance(method, str) or method not in METHODS:
         raise InputError(f"unknown method {method!r}, known: {', '.join(map(repr, METHODS))}; "
                          f"{suggestion(str(method), METHODS)}")
     given = {name: value for name, value in options.items() if value is not None}
@@ -267,6 +267,10 @@ def forward_dynamics(robot, q, v, tau, method="nullspace", independent=None, f_e
     configuration "svd", "unified", "multiplier", "projection", "udwadia_kalaba", "kane", and "nullspace" with "auto" or
     "tangent" go on with the rows that are left; "nullspace" with names raises.
 
+    Off the constraints, redundant rows ask for accelerations that contradict each other by as much as the state is off.
+    Then "nullspace", "multiplier" and "kane" satisfy the independent rows that pivoting finds, and the others all rows
+    in the sense of least squares.
+
     Examples
     --------
     >>> import liedyn as ld
@@ -281,6 +285,7 @@ def forward_dynamics(robot, q, v, tau, method="nullspace", independent=None, f_e
     options = _checked_options(method, dict(
         independent=independent, baumgarte=baumgarte, sigma=sigma, inertia=inertia, metric=metric, scale=scale,
         condition_limit=condition_limit))
+    rank_tolerance = non_negative("rank_tolerance", rank_tolerance)
     lead, q, v, tau = states(robot, q=q, v=v, tau=tau)
     forces = wrenches(robot, f_ext, lead)
     if not len(q):

@@ -163,13 +163,13 @@ def non_negative(name, x):
     return x
 
 
-def require_regular_tree(robot, method):
-    """A formulation that inverts M cannot take massless bodies, although the loops hold them."""
+def require_regular_tree(robot, method, instead=OTHERS):
+    """What inverts M cannot take massless bodies, although the loops hold them."""
     if robot.singular_tree:
         raise SingularConfigurationError(
             f"{method} inverts the mass matrix of the open tree, but that of {robot.name!r} is singular: nothing "
             f"resists the motion of {', '.join(robot.singular_tree)}, which only the constraints hold; use "
-            f"{OTHERS}", np.zeros(1))
+            f"{instead}", np.zeros(1))
 
 
 def no_inertia(problem, b):

@@ -8,7 +8,7 @@ import numpy as np
 from liedyn.boundary import states
 from liedyn.constraints.loops import constraint_jacobian
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
-from liedyn.dynamics.problem import REGULAR, ranks
+from liedyn.dynamics.problem import REGULAR, non_negative, ranks, require_regular_tree
 from liedyn.dynamics.projection import inertia_matrix, metric_tensor, weighted_inverse
 from liedyn.errors import SingularConfigurationError
 from liedyn.tree.crba import crba
@@ -23,10 +23,12 @@ of a linkage at some distance from a singular place."""
 
 def _matrices(robot, q, metric, tolerance):
     """Leading shape, then M, P and W as (count, n, n)."""
+    if isinstance(metric, str):
+        require_regular_tree(robot, "the metric 'inertia'", "another metric")
     lead, rows = states(robot, q=q)
     G, M = constraint_jacobian(robot, rows), crba(robot, rows)
     W = metric_tensor(metric, M)
-    P = np.eye(robot.nv) - weighted_inverse(G, ranks(G, tolerance)[0], W) @ G
+    P = np.eye(robot.nv) - weighted_inverse(G, ranks(G, non_negative("rank_tolerance", tolerance))[0], W) @ G
     return lead, M, P, W
 
 
@@ -57,6 +59,8 @@ def projector(robot, q, metric=None, rank_tolerance=RANK_TOLERANCE):
     InputError
         A shape does not fit, an entry is not finite, a quaternion is not of unit length, or the metric is not positive
         definite.
+    SingularConfigurationError
+        The metric is "inertia", and that of the open tree is singular.
 
     Notes
     -----
@@ -103,6 +107,8 @@ def constraint_inertia(robot, q, form="M_c", metric=None, scale=None, rank_toler
     InputError
         A shape does not fit, an entry is not finite, a quaternion is not of unit length, an unknown form, a scale that
         is not positive, or a metric that is not positive definite.
+    SingularConfigurationError
+        The metric is "inertia", and that of the open tree is singular.
 
     Notes
     -----
@@ -149,7 +155,8 @@ def cross_coupling(robot, q, form="M_c", metric=None, scale=None, rank_tolerance
         A shape does not fit, an entry is not finite, a quaternion is not of unit length, an unknown form, a scale that
         is not positive, or a metric that is not positive definite.
     SingularConfigurationError
-        The constraint inertia matrix is singular: some motion moves no inertia.
+        The constraint inertia matrix is singular: some motion moves no inertia; or the metric is "inertia", and that of
+        the open tree is singular.
 
     Notes
     -----
@@ -198,6 +205,8 @@ def is_decoupled(robot, q, metric=None, tolerance=DECOUPLED, rank_tolerance=RANK
     InputError
         A shape does not fit, an entry is not finite, a quaternion is not of unit length, or the metric is not positive
         definite.
+    SingularConfigurationError
+        The metric is "inertia", and that of the open tree is singular.
 
     Notes
     -----
@@ -256,6 +265,8 @@ def passive_joint_map(robot, q, active=None, metric=None, rank_tolerance=RANK_TO
     InputError
         A shape does not fit, an entry is not finite, a quaternion is not of unit length, an unknown coordinate, or the
         metric is not positive definite.
+    SingularConfigurationError
+        The metric is "inertia", and that of the open tree is singular.
 
     Notes
     -----
