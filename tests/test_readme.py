@@ -1,0 +1,27 @@
+"""What the README shows works, in its order, and every name in its table exists."""
+import re
+from pathlib import Path
+
+import liedyn as ld
+
+README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+
+
+def test_python_blocks_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"^```python\n(.*?)^```$", README, re.M | re.S)
+    assert len(blocks) >= 4
+    names = {}
+    for block in blocks:
+        exec(compile(block, "README.md", "exec"), names)
+    assert names["robot"].active == ("table",) and (tmp_path / "run.npz").exists()
+
+
+def test_names_exist():
+    table = re.search(r"^\| what \| functions \|\n(.*?)\n\n", README, re.M | re.S).group(1)
+    for line in table.splitlines()[1:]:
+        text = line.split("|")[2]
+        module = re.match(r" `(liedyn\.\w+)`:", text)
+        home = getattr(ld, module.group(1).split(".")[1]) if module else ld
+        for name in re.findall(r"`(\w+)`", text.removeprefix(module.group(0) if module else "")):
+            assert hasattr(home, name), f"{name} is not in {home.__name__}"
