@@ -52,14 +52,15 @@ def signal(name, wanted, sizes):
     InputError
         A shape does not fit, or an entry is not finite; the function raises it when it is called.
     """
-    function = wanted if callable(wanted) else lambda t: (wanted, *(np.zeros(size) for size in sizes[1:]))
+    constant = (wanted, *(np.zeros(size) for size in sizes[1:]))
 
     def at(t):
-        found = function(t)
-        found = found if isinstance(found, tuple | list) and len(sizes) > 1 else (found,)
-        if len(found) != len(sizes):
+        found = constant
+        if callable(wanted):
+            found = wanted(t) if len(sizes) > 1 else (wanted(t),)
+        if np.ndim(found) == 0 and not isinstance(found, tuple | list) or len(found) != len(sizes):
             raise InputError(f"{name} must return {len(sizes)} arrays (position, velocity, acceleration), "
-                             f"got {len(found)} at t = {t:g}")
+                             f"got {found!r} at t = {t:g}")
         arrays = [np.atleast_1d(np.asarray(x, dtype=np.float64)) for x in found]
         for x, size in zip(arrays, sizes):
             if x.shape != (size,):
