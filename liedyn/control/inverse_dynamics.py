@@ -66,7 +66,7 @@ def inverse_dynamics(robot, q, v, accelerations, independent=None, active=None, 
         has the second derivative of that coordinate.
     independent : sequence of str, "auto", "tangent" or None
         Coordinates whose accelerations are given, as many as there are degrees of freedom. None: the names of a dict,
-        else the robot's own declaration, else "auto" (pivoting).
+        else the robot's own declaration, else "auto" (pivoting, at the first state of a batch).
     active : sequence of str, optional
         Joints or velocity coordinates that are driven, all others being passive; default: by the robot's actuators, or
         all of them where it declares none.
@@ -126,24 +126,24 @@ def inverse_dynamics(robot, q, v, accelerations, independent=None, active=None, 
     if isinstance(accelerations, dict):
         independent, accelerations = _by_names(robot, accelerations, independent)
     accelerations = np.asarray(accelerations, dtype=np.float64)
-    choices = [choose(robot, each, independent, rank_tolerance) for each in q]
-    size = len(choices[0].names)
+    chosen = choose(robot, q[0], independent, rank_tolerance)
+    size = len(chosen.names)
     if accelerations.ndim == 0 or accelerations.shape[-1] != size:
         raise InputError(f"accelerations must have shape (..., {size}), one for each of "
-                         f"{', '.join(choices[0].names)}; got {accelerations.shape}")
+                         f"{', '.join(chosen.names)}; got {accelerations.shape}")
     w_dot = rows_of("accelerations", accelerations, lead, size)
     actuators, B = actuation(robot, active)
     root = metric_root(metric, robot.nv)
     rows, wanted = wanted_rows(robot, multipliers or {}, lead)
     spread = np.linalg.pinv(B)
     results = []
-    for b, chosen in enumerate(choices):
+    for b in range(len(q)):
         motion = Motion(robot, q[b], v[b], w_dot[b], chosen, forces[b], actuators, B, root, rank_tolerance)
         warn_if_poor(chosen, motion.condition)
         tau = motion.with_multipliers(rows, wanted[b]) if rows else motion.tau
         results.append((tau, spread @ tau, motion.a, motion.multipliers(tau)))
     tau, u, a, lam = (np.reshape(x, lead + np.shape(x[0])) for x in zip(*results))
-    return InverseDynamics(tau, u, a, lam, constraint_wrenches(robot, q.reshape(lead + (-1,)), lam), choices[-1].names,
+    return InverseDynamics(tau, u, a, lam, constraint_wrenches(robot, q.reshape(lead + (-1,)), lam), chosen.names,
                            judged(robot, motion.parts, actuators))
 
 
