@@ -248,7 +248,7 @@ def no_finite_numbers(t):
     ({"G_I": 251.0}, "G_I = .* are not stable"),  # Hurwitz: G_D G_P > G_I
     ({"trajectory": [1.0]}, r"trajectory must have arrays of shape \(2,\), \(2,\), \(2,\)"),
     ({"trajectory": lambda t: [1.0, 2.0]}, "must return 3 arrays"),
-    ({"trajectory": lambda t: 1.0}, "must return 3 arrays .* got 1.0 at t = 0"),
+    ({"trajectory": lambda t: 1.0}, "must return 3 arrays .* got 1 at t = 0"),
     ({"trajectory": no_finite_numbers}, "trajectory is not finite at t = 0"),
     ({"independent": ["q1", "qq"]}, "unknown independent coordinate 'qq'"),
     ({"active": "motor"}, "unknown active joint 'motor'"),

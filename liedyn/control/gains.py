@@ -58,9 +58,10 @@ def signal(name, wanted, sizes):
         found = constant
         if callable(wanted):
             found = wanted(t) if len(sizes) > 1 else (wanted(t),)
-        if np.ndim(found) == 0 and not isinstance(found, tuple | list) or len(found) != len(sizes):
+        found = found if isinstance(found, tuple | list) else list(np.atleast_1d(found))
+        if len(found) != len(sizes):
             raise InputError(f"{name} must return {len(sizes)} arrays (position, velocity, acceleration), "
-                             f"got {found!r} at t = {t:g}")
+                             f"got {len(found)} at t = {t:g}")
         arrays = [np.atleast_1d(np.asarray(x, dtype=np.float64)) for x in found]
         for x, size in zip(arrays, sizes):
             if x.shape != (size,):
