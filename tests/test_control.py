@@ -16,7 +16,6 @@ from liedyn.dynamics.terms import terms_kernel
 from liedyn.errors import ControllabilityError, InputError
 from liedyn.model import Builder
 from liedyn.model.kinds import LOOP_KINDS
-from liedyn.tree.kinematics import forward_kinematics
 from liedyn.tree.configuration import integrate
 
 # rounding of forces of up to 1e4, times condition numbers of up to 1e3
@@ -193,51 +192,6 @@ def test_a_motion_that_needs_no_drive():
         wanted = free + [0.0, 1e-3]
         inverse_dynamics(robot, [0.0, 0.4], [0.3, 1.0], wanted, independent=["slide", "hinge"], active="slide")
     assert error.value.controllability.undriven == ({"hinge": 1.0},)
-
-
-def test_humanoid_on_both_feet():
-    """The base is passive: 32 motors drive the 26 freedoms of a double stance, and six internal forces are left."""
-    talos = bundled("talos")
-    q = talos.home
-    poses = dict(zip(talos.body_names, forward_kinematics(talos, q)))
-    b = Builder.of(talos)
-    for side in ("left", "right"):
-        b.loop(f"{side}_foot", "weld", "ground", f"{side}_sole_link", parent_placement=poses[f"{side}_sole_link"])
-    robot = b.build()
-    motors = robot.velocity_names[6:]
-    answer = controllability(robot, q, active=motors)
-    assert answer and (answer.freedom, answer.internal) == (26, 6)
-    rng = np.random.default_rng(4)
-    w_dot = rng.normal(size=26)
-    v, _ = moving_state(robot, q)
-    r = inverse_dynamics(robot, q, v, w_dot, independent="auto", active=motors)
-    assert not r.tau[:6].any()
-    agrees(robot, q, v, r)
-    # more weight on one foot: its normal force is asked for
-    row = robot.row_names.index("left_foot.vz")
-    more = inverse_dynamics(robot, q, v, w_dot, independent="auto", active=motors,
-                            multipliers={"left_foot.vz": r.lam[row] - 50.0})
-    agrees(robot, q, v, more)
-    assert more.lam[row] == pytest.approx(r.lam[row] - 50.0)
-    np.testing.assert_allclose(more.a, r.a, atol=1e-9 * np.abs(r.a).max())
-    # in the air nothing holds the base
-    hovering = controllability(robot.switched(left_foot=False, right_foot=False), q, active=motors)
-    assert not hovering and (hovering.freedom, hovering.driven) == (38, 32)
-
-
-def test_nothing_moves():
-    """A stone, and a rod that is welded: no motion to drive, but forces to hold against."""
-    b = Builder("stone")
-    b.body("stone", 1.0)
-    b.joint("lies", "fixed", "ground", "stone")
-    assert inverse_dynamics(b.build(), [], [], []).tau.shape == (0,)
-    assert controllability(b.build(), []).freedom == 0
-    b = Builder("held")
-    b.body("rod", 1.0, (0.5, 0.0, 0.0), (0.1, 0.1, 0.1))
-    b.joint("hinge", "revolute", "ground", "rod")
-    b.loop("held", "weld", "ground", "rod")
-    r = inverse_dynamics(b.build(), [0.0], [0.0], [], multipliers={"held.wz": 3.0})
-    assert r.tau == pytest.approx([3.0]) and r.controllability
 
 
 # ---- forms of input, and mistakes

@@ -95,9 +95,6 @@ def calls():
     bodies = [f"{kind}:{loop.body_names[0]}" for kind in ("pose", "twist", "twist_rate")]
     yield call("linearize", loop, home, rest, rest, outputs=[*bodies, f"wrench:{loop.loop_names[0]}"])
     yield call("underlying", loop, home, rest, rest)
-    forces = {name: 0.0 for name in loop.row_names}
-    yield call("inverse_dynamics", loop, home, rest, [0.0, 0.0], loop.virtual_names + ("q1",), multipliers=forces)
-    yield call("controllability", loop, home)
     yield call("simulate", loop, home, rest, 0.01, progress=False)
     yield call("linearize", solo, solo.neutral, np.zeros(solo.nv), np.zeros(solo.nv))
 

@@ -79,17 +79,7 @@ def count_above(s, limit):
 
 
 @kernel
-def largest(A):
-    """The largest absolute value in A, zero if it is empty."""
-    size = 0.0
-    for x in A.flat:
-        size = max(size, abs(x))
-    return size
-
-
-@kernel
 def transposed(A):
-    """A^T, in rows again."""
     return np.ascontiguousarray(A.T)
 
 
@@ -100,7 +90,8 @@ def decompose(G, B, C, C_inverse, tolerance):
     Singular values of G below `tolerance` times the largest one, or times SMALL_ROW, count as zero.
     """
     US, V, s = singular_values(G @ transposed(C_inverse))
-    rank = count_above(s, tolerance * max(largest(s), SMALL_ROW * largest(C_inverse)))
+    largest = max(s[0], SMALL_ROW * np.max(np.abs(C_inverse)))
+    rank = count_above(s, tolerance * largest)
     for i in range(rank):
         US[i] /= s[i]
     U, readers = transposed(US[:rank]), V @ C_inverse  # rows of `readers`: v_i^T C^-1
@@ -111,7 +102,7 @@ def decompose(G, B, C, C_inverse, tolerance):
     moving = readers[rank:].copy()
 
     _, D, sizes = singular_values(transposed(C_inverse @ B))
-    D = D[:count_above(sizes, tolerance * largest(sizes))].copy()
+    D = D[:count_above(sizes, tolerance * sizes[0])].copy()
     drive = V[rank:].copy() @ transposed(D)
     right, left, cosines = singular_values(transposed(drive))
     driven = count_above(cosines, NOT_DRIVEN)
@@ -138,7 +129,7 @@ def internal_forces(multipliers, U, internal):
     E = multipliers @ internal
     US, V, s = singular_values(E)
     inverse = np.zeros((internal.shape[1], count))
-    for i in range(count_above(s, NOT_DRIVEN * largest(multipliers))):
+    for i in range(count_above(s, NOT_DRIVEN * np.max(np.abs(multipliers)) if s.size else 0.0)):
         inverse += np.outer(V[i], US[i]) / s[i] ** 2
     return internal @ inverse @ Pi, Pi
 
@@ -159,7 +150,7 @@ def metric_root(metric, n):
         W = np.diag(W)
     if W.shape != (n, n):
         raise InputError(f"metric must have shape ({n},) or ({n}, {n}), got {W.shape}")
-    if not (np.isfinite(W).all() and np.allclose(W, W.T, rtol=1e-12, atol=0.0) and (np.linalg.eigvalsh(W) > 0.0).all()):
+    if not (np.isfinite(W).all() and np.allclose(W, W.T, rtol=1e-12, atol=0.0) and np.linalg.eigvalsh(W)[0] > 0.0):
         raise InputError(f"metric must be symmetric and positive definite, got {W.tolist()}")
     C = np.linalg.cholesky(W)
     return C, np.linalg.inv(C)

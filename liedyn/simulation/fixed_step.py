@@ -8,10 +8,8 @@ from liedyn.simulation.rates import put_power
 from liedyn.simulation.rk4 import rk4_step
 from liedyn.simulation.rkmk import rkmk_step
 from liedyn.simulation.workspace import (
-    CONDITION, DIVERGED, INPUT_WORK, NOT_FINITE, OK, OTHER_WORK,
+    CONDITION, DIVERGED, INPUT_WORK, MINIMAL, NOT_FINITE, OK, OTHER_WORK, RK4,
 )
-
-RK4, RKMK = range(2)
 
 
 @kernel_in_place
@@ -41,7 +39,7 @@ def check(o, q, v):
 
 
 @kernel_in_place
-def advance(ints, floats, method, o, x, rows, count, known, energy):
+def advance(ints, floats, o, x, rows, count, known, energy):
     """`count` steps from row 0, which is complete already if `known`; `energy` is that at zero work.
 
     Returns (status, k): rows 0 to k are complete. With a status other than OK, row k + 1 could not be reached.
@@ -56,7 +54,7 @@ def advance(ints, floats, method, o, x, rows, count, known, energy):
         work = rows.scalars[k + 1, INPUT_WORK:OTHER_WORK + 1]
         work[0], work[1] = rows.scalars[k, INPUT_WORK], rows.scalars[k, OTHER_WORK]
         put_power(ints, floats, o, x, q, v, a, x.power[0])
-        if method == RK4:
+        if o.method == RK4 and o.stabilisation != MINIMAL:  # whose stages must be configurations
             status = rk4_step(ints, floats, o, x, t, h, rows.held[k], q, v, a, q_new, v_new, work)
         else:
             status = rkmk_step(ints, floats, o, x, t, h, rows.held[k], q, v, a, q_new, v_new, work)

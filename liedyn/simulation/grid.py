@@ -40,16 +40,16 @@ class FixedStep:
     Parameters
     ----------
     loop : kernel
-        ``loop(ints, floats, method, settings, work, rows, count, known, energy)``, returning (status, last row).
-    method : int
+        ``loop(ints, floats, settings, work, rows, count, known, energy)``, returning (status, last row).
     grid : Grid
     """
 
-    def __init__(self, loop, method, grid):
-        self.loop, self.method, self.grid, self.step = loop, method, grid, grid.dt
+    def __init__(self, loop, grid):
+        self.loop, self.grid, self.step = loop, grid, grid.dt
 
     def restart(self, run):
         """Row 0 has changed: which inputs does it hold?"""
+        run.rows.memory[0] = np.nan
         run.rows.held[0] = min(self.grid.number(run.rows.t[0]), len(run.x.table) - 1)
 
     def advance(self, run, count, known):
@@ -66,4 +66,4 @@ class FixedStep:
             copy_row(run.single, 1, run.single, 0)
 
     def _go(self, run, rows, count, known):
-        return self.loop(run.ints, run.floats, self.method, run.o, run.x, rows, count, known, run.energy_at_no_work)
+        return self.loop(run.ints, run.floats, run.o, run.x, rows, count, known, run.energy_at_no_work)

@@ -14,8 +14,9 @@ from liedyn.simulation.workspace import NOT_CLOSED, OK
 from liedyn.tree.configuration import integrate_kernel
 from liedyn.tree.kinematics import world_positions, world_velocities
 
-FALLEN = 0.2
-"""Part of its first value at which the last pivot calls for a new choice: the condition number is five times worse."""
+FALLEN = 0.5
+"""Part of its first value at which the last pivot calls for a new choice: early, because choosing costs little and the
+error of a step grows with the slopes of the dependent coordinates."""
 
 
 @kernel_in_place
@@ -42,8 +43,10 @@ def complete(ints, floats, o, x, q, v):
         return NOT_CLOSED
     world_velocities(SCALAR, ints, v, x.world)
     velocity_rows(ints, floats, q, v, x.world, x.psi)
-    _, x.pivots[1] = nearest_in_columns(
+    x.pivots[1] = nearest_in_columns(
         x.G, x.psi, x.every, x.dependent[1], o.rank_tolerance, x.Y, x.order, x.vector[0])
+    if x.pivots[0] == 0.0:
+        x.pivots[0] = x.pivots[1]
     for j in range(v.size):
         v[j] -= x.vector[0, j]
     return OK
@@ -51,27 +54,26 @@ def complete(ints, floats, o, x, q, v):
 
 @kernel_in_place
 def choose_columns(x, rows, tolerance, dependent):
-    """Mark the columns of x.G that its marked rows determine best; returns the last pivot over the first."""
+    """Mark the columns of x.G that determine its marked rows best."""
     n, m = x.columns.shape[0], x.columns.shape[1] - 1
     for j in range(n):
         for i in range(m):
             x.columns[j, i] = x.G[i, j] if rows[i] != 0 else 0.0
         x.columns[j, m] = 0.0
         dependent[j] = 0
-    rank, ratio = orthonormal_rows(x.columns, tolerance, x.order)
+    rank, _ = orthonormal_rows(x.columns, tolerance, x.order)
     for k in range(rank):
         dependent[x.order[k]] = 1
-    return ratio
 
 
 @kernel_in_place
 def choose(ints, floats, o, x, q):
-    """Both partitions at q, by pivoting; x.pivots keeps what they are worth."""
+    """Both partitions at q, by pivoting."""
     world_positions(SCALAR, ints, floats, q, x.world)
     jacobian_rows(ints, floats, q, x.world, x.G)
     choose_columns(x, x.holonomic, o.rank_tolerance, x.dependent[0])
-    x.pivots[0] = choose_columns(x, x.every, o.rank_tolerance, x.dependent[1])
-    x.pivots[1] = x.pivots[0]
+    choose_columns(x, x.every, o.rank_tolerance, x.dependent[1])
+    x.pivots[0], x.pivots[1] = 0.0, 1.0  # what they are worth is seen at their first use
 
 
 @kernel_in_place

@@ -11,12 +11,12 @@ from liedyn.jit import kernel_in_place
 
 @kernel_in_place
 def orthonormal_rows(Y, tolerance, order):
-    """Q and d of Y = [G | c] in place; returns the rank and the last pivot over the first.
+    """Q and d of Y = [G | c] in place; returns the rank and the last pivot.
 
     `order` receives the numbers of the rows in the order in which they were taken.
     """
     m, n = Y.shape[0], Y.shape[1] - 1
-    first, ratio = 0.0, 1.0
+    first = last = 0.0
     for i in range(m):
         order[i] = i
     for k in range(min(m, n)):
@@ -31,8 +31,8 @@ def orthonormal_rows(Y, tolerance, order):
         if k == 0:
             first = size
         if size <= tolerance * first or size == 0.0:
-            return k, ratio
-        ratio = size / first
+            return k, last
+        last = size
         order[k], order[best] = order[best], order[k]
         for j in range(n + 1):
             x = Y[best, j]
@@ -44,7 +44,7 @@ def orthonormal_rows(Y, tolerance, order):
                 s += Y[i, j] * Y[k, j]
             for j in range(n + 1):
                 Y[i, j] -= s * Y[k, j]
-    return min(m, n), ratio
+    return min(m, n), last
 
 
 @kernel_in_place
@@ -99,7 +99,7 @@ def backward(L, x):
 
 @kernel_in_place
 def nearest_in_metric(G, c, rows, L, tolerance, Y, order, x):
-    """The x of least x^T L L^T x with G x = c on the rows that are marked; returns the rank and the pivots' ratio."""
+    """The x of least x^T L L^T x with G x = c on the rows that are marked; returns the rank."""
     n = L.shape[0]
     for i in range(G.shape[0]):
         use = rows[i] != 0
@@ -108,21 +108,27 @@ def nearest_in_metric(G, c, rows, L, tolerance, Y, order, x):
         Y[i, n] = c[i] if use else 0.0
         if use:
             forward(L, Y[i])
-    rank, ratio = orthonormal_rows(Y, tolerance, order)
+    rank, _ = orthonormal_rows(Y, tolerance, order)
     shortest(Y, rank, x)
     backward(L, x)
-    return rank, ratio
+    return rank
 
 
 @kernel_in_place
 def nearest_in_columns(G, c, rows, columns, tolerance, Y, order, x):
-    """The x of least length with G x = c on the rows that are marked, zero outside the columns that are marked."""
-    n = G.shape[1]
+    """The x of least length with G x = c on the rows that are marked, zero outside the columns that are marked.
+
+    Returns how well these columns determine the rows: the last pivot, relative to the longest row with all columns.
+    """
+    n, longest = G.shape[1], 0.0
     for i in range(G.shape[0]):
         use = rows[i] != 0
+        s = 0.0
         for j in range(n):
             Y[i, j] = G[i, j] if use and columns[j] != 0 else 0.0
+            s += G[i, j] * G[i, j] if use else 0.0
         Y[i, n] = c[i] if use else 0.0
-    rank, ratio = orthonormal_rows(Y, tolerance, order)
+        longest = max(longest, s)
+    rank, last = orthonormal_rows(Y, tolerance, order)
     shortest(Y, rank, x)
-    return rank, ratio
+    return last / math.sqrt(longest) if longest > 0.0 else 1.0

@@ -72,7 +72,7 @@ def consistent_velocities(ints, floats, o, x, q, v):
     jacobian_rows(ints, floats, q, x.world, x.G)
     world_velocities(SCALAR, ints, v, x.world)
     velocity_rows(ints, floats, q, v, x.world, x.psi)
-    rank, ratio = nearest_in_metric(x.G, x.psi, x.every, x.L, o.rank_tolerance, x.Y, x.order, x.vector[0])
+    rank = nearest_in_metric(x.G, x.psi, x.every, x.L, o.rank_tolerance, x.Y, x.order, x.vector[0])
     for j in range(v.size):
         v[j] -= x.vector[0, j]
     return rank

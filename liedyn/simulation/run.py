@@ -9,7 +9,7 @@ from liedyn.constraints.records import refresh
 from liedyn.errors import SimulationError
 from liedyn.functions import raise_errors
 from liedyn.simulation.crossings import first_crossing
-from liedyn.simulation.fixed_step import RKMK, advance
+from liedyn.simulation.fixed_step import advance
 from liedyn.simulation.projection import energy_of
 from liedyn.simulation.switching import happen, pulling, release
 from liedyn.simulation.workspace import (
@@ -136,7 +136,7 @@ class Run:
         refresh(self.ints, self.floats, self.rows.t[0])
         self.x.pivots[:] = 1.0, 0.0  # minimal coordinates are to be chosen anew
         self.integrator.restart(self)
-        status = advance(self.ints, self.floats, RKMK, self.o, self.x, self.rows, 0, False, 0.0)[0]
+        status = advance(self.ints, self.floats, self.o, self.x, self.rows, 0, False, 0.0)[0]
         if status == OK and not np.isfinite(self.rows.a[0]).all():
             status = NOT_FINITE
         if status != OK:

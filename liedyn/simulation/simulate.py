@@ -1,32 +1,35 @@
 """Simulation of any mechanism: the public function."""
 import numpy as np
 
-from liedyn.boundary import states, wrenches
-from liedyn.constraints.records import refresh
-from liedyn.constraints.rows import holonomic_rows
-from liedyn.errors import ClosureError, InputError, suggestion
-from liedyn.functions import raise_errors
-from liedyn.model.packed import N_ROWS
+from liedyn.boundary import wrenches
+from liedyn.errors import InputError
 from liedyn.simulation.adaptive import SOLVERS, Adaptive
-from liedyn.simulation.fixed_step import RK4, RKMK, advance
-from liedyn.simulation.far import address_of
+from liedyn.simulation.far import address_of, address_of_linearization
+from liedyn.simulation.fixed_step import advance
 from liedyn.simulation.formulations import FORMULATIONS
+from liedyn.simulation.generalized_alpha import advance_alpha
 from liedyn.simulation.grid import FixedStep, Grid
+from liedyn.simulation.implicit import advance_implicit
 from liedyn.simulation.inputs import Inputs
+from liedyn.simulation.preparation import (
+    known_events, number, one_state, prepare_start, private_model, require_known, require_sense, unilateral_rows,
+)
 from liedyn.simulation.progress import Progress
-from liedyn.simulation.projection import close_positions, consistent_velocities, metric
 from liedyn.simulation.recorder import Recorder
 from liedyn.simulation.run import Run
 from liedyn.simulation.stabilisation import on_constraints
-from liedyn.simulation.switching import constraint_state
-from liedyn.simulation.workspace import STABILISATIONS, Settings, make_work
+from liedyn.simulation.workspace import ALPHA, RK4, RKMK, SDIRK, STABILISATIONS, Settings, make_work
 
-CONSISTENT = 1e-6
-"""Largest residual [rad, m] and relative velocity residual of a start that is taken to be on the manifold."""
+FIXED = {"rk4": (RK4, advance), "rkmk": (RKMK, advance), "implicit": (SDIRK, advance_implicit),
+         "generalized_alpha": (ALPHA, advance_alpha)}
+"""Methods with fixed steps: their number and their loop."""
+METHODS = (*FIXED, *SOLVERS)
+CLOSURE = 1e-8
+"""Residual [rad, m] that rows which contradict each other a little may keep: what `linearize` accepts too."""
 
 
 def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", formulation="nullspace",
-             stabilisation="projection", alpha=10.0, beta=10.0, sigma=10.0, energy=False,
+             stabilisation="projection", alpha=10.0, beta=10.0, sigma=10.0, energy=False, rho=0.8,
              rtol=1e-8, atol=1e-10, max_step=np.inf, events=(), unilateral=(), f_ext=None,
              start="check", t0=0.0, record=1, progress=None, tolerance=1e-11, rank_tolerance=1e-8, largest_speed=1e9):
     """Motion of a mechanism in time, from a state, with its constraints kept.
@@ -52,7 +55,10 @@ def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", fo
         steps.
     method : str
         ``"rk4"`` or ``"rkmk"``: classical Runge-Kutta, or Runge-Kutta-Munthe-Kaas in local coordinates of the group,
-        both of fourth order; they differ for ball and free joints only. ``"RK23"``, ``"RK45"``, ``"DOP853"``,
+        both of fourth order; they differ for ball and free joints only. ``"implicit"``: diagonally
+        implicit Runge-Kutta of fourth order, L-stable, on minimal coordinates with the analytic iteration matrix
+        1 - h gamma A_hat of the local state space. ``"generalized_alpha"``: implicit, second
+        order, constraints solved on positions. ``"RK23"``, ``"RK45"``, ``"DOP853"``,
         ``"Radau"``, ``"BDF"``, ``"LSODA"``: SciPy's adaptive solvers, in local coordinates as well.
     formulation : {"nullspace", "svd", "multiplier", "unified"}
         How accelerations are computed, as in `forward_dynamics`. ``"svd"`` passes singular configurations.
@@ -66,6 +72,8 @@ def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", fo
     energy : bool
         Shall projection restore the energy too? What it ought to be follows from the work of inputs, dampers, external
         wrenches and moving targets, and from the losses at events.
+    rho : float
+        Spectral radius at infinity of the generalised-alpha method: 1 damps nothing, 0 all that is fast.
     rtol, atol, max_step : float
         Tolerances and largest step [s] of the adaptive methods.
     events : Event or sequence of Event
@@ -118,106 +126,41 @@ def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", fo
     >>> tr.t[-1].item(), bool(abs(tr.energy_drift).max() < 1e-9)
     (0.2, True)
     """
-    _, q, v = states(robot, q0=q0, v=v0)
-    if len(q) != 1:
-        raise InputError(f"simulate takes one state, got {len(q)}")
-    q, v = q[0].copy(), v[0].copy()
-    t0, t_final = _number("t0", t0), _number("t_final", t_final)
-    on_grid = dt is not None
-    dt = _number("dt", dt) if on_grid else 1e-3
+    q, v = one_state(robot, q0, v0)
+    t0, t_final, step = number("t0", t0), number("t_final", t_final), 1e-3 if dt is None else number("dt", dt)
     if not t_final > t0:
         raise InputError(f"t_final must come after t0 = {t0:g}, got {t_final:g}")
-    if not dt > 0.0:
-        raise InputError(f"dt must be positive, got {dt:g}")
-    for what, name, known in (("formulation", formulation, FORMULATIONS),
-                              ("stabilisation", stabilisation, STABILISATIONS), ("method", method, METHODS)):
-        if name not in known:
-            raise InputError(f"unknown {what} {name!r}, {suggestion(name, known)}")
-    grid = Grid(t0, t_final, min(dt, t_final - t0))
+    if not step > 0.0:
+        raise InputError(f"dt must be positive, got {step:g}")
+    require_known(formulation=(formulation, FORMULATIONS), stabilisation=(stabilisation, STABILISATIONS),
+                  method=(method, METHODS))
+    require_sense(method, stabilisation, energy, rho, record)
+    grid = Grid(t0, t_final, min(step, t_final - t0))
     inputs = Inputs(robot, tau, u, (t0, q, v), grid.steps)
-    ints, floats = robot.ints.copy(), robot.floats.copy()
-    refresh(ints, floats, t0)
-    raise_errors(robot.functions)
-    holonomic = np.ones(int(ints[N_ROWS]), np.int64)
-    holonomic_rows(ints, holonomic)
     forces = wrenches(robot, f_ext, ())[0]
-    x = make_work(robot, forces, inputs.table, inputs.actuators, holonomic)
+    ints, floats = private_model(robot, t0)
+    x = make_work(robot, forces, inputs)
     o = Settings(
-        0, STABILISATIONS.index(stabilisation), 0, float(alpha), float(beta),
-        float(sigma) if formulation == "unified" else 0.0, float(tolerance), max(1e-8, float(tolerance)),
-        float(rank_tolerance), bool(energy), bool(len(forces) or robot.functions), inputs.kind,
-        inputs.address, float(largest_speed))
-    o = o._replace(formulation=address_of(FORMULATIONS[formulation], ints, floats, o, x, t0, 0, q, v, v, v),
-                   stabiliser=address_of(on_constraints, ints, floats, o, x, t0, t0, q, v))
-    if start == "check" and (stabilisation == "baumgarte" or formulation == "unified"):
-        start = "as given"
-    _prepare_start(robot, ints, floats, o, x, q, v, start)
-    if method in SOLVERS:
-        if len(inputs.table) > 1 and not on_grid:
-            raise InputError("inputs over the time grid need the grid: give dt")
-        integrator = Adaptive(SOLVERS[method], grid, on_grid, {"rtol": rtol, "atol": atol, "max_step": max_step})
+        method=FIXED[method][0] if method in FIXED else RKMK, formulation=0, linearization=0,
+        stabilisation=STABILISATIONS.index(stabilisation), stabiliser=0, alpha=float(alpha), beta=float(beta),
+        sigma=float(sigma) if formulation == "unified" else 0.0, tolerance=float(tolerance),
+        closure=max(CLOSURE, float(tolerance)), rank_tolerance=float(rank_tolerance), energy=bool(energy),
+        all_power=bool(len(forces) or robot.functions), input_kind=inputs.kind, input_address=inputs.address,
+        rho=float(rho), largest=float(largest_speed))
+    o = o._replace(
+        formulation=address_of(FORMULATIONS[formulation], ints, floats, o, x, t0, 0, q, v, v, v),
+        stabiliser=address_of(on_constraints, ints, floats, o, x, t0, t0, q, v),
+        linearization=address_of_linearization(ints, floats, x, q, v) if method == "implicit" else 0)
+    if start != "check" or not (stabilisation == "baumgarte" or formulation == "unified"):
+        prepare_start(robot, ints, floats, o, x, q, v, start)
+    if method in FIXED:
+        integrator = FixedStep(FIXED[method][1], grid)
     else:
-        integrator = FixedStep(advance, RKMK if stabilisation == "minimal" else EXPLICIT[method], grid)
-    run = Run(robot, ints, floats, o, x, integrator, (t0, q, v), t_final, _events(robot, events),
-              _unilateral(robot, unilateral, inputs), inputs, Recorder(int(record)),
-              Progress(progress, t0, t_final),
-              dict(method=method, formulation=formulation, stabilisation=stabilisation))
-    return run.go()
-
-
-EXPLICIT = {"rk4": RK4, "rkmk": RKMK}
-METHODS = (*EXPLICIT, *SOLVERS)
-
-
-def _number(name, x):
-    try:
-        x = float(x)
-    except (TypeError, ValueError):
-        raise InputError(f"{name} must be a number, got {x!r}") from None
-    if not np.isfinite(x):
-        raise InputError(f"{name} must be finite, got {x}")
-    return x
-
-
-def _events(robot, events):
-    events = (events,) if hasattr(events, "guard") else tuple(events)
-    for event in events:
-        for name in (*event.on, *event.off):
-            robot.constraint_index(name)
-    return events
-
-
-def _unilateral(robot, unilateral, inputs):
-    """Row and sign by constraint name."""
-    if isinstance(unilateral, str):
-        unilateral = (unilateral,)
-    signs = unilateral if isinstance(unilateral, dict) else dict.fromkeys(unilateral, 1)
-    for name, sign in signs.items():
-        robot.constraint_index(name)
-        if sign not in (-1, 1):
-            raise InputError(f"unilateral constraint {name!r}: the sign must be 1 or -1, got {sign!r}")
-    return {name: (inputs.first_row[name], float(sign)) for name, sign in signs.items()}
-
-
-def _prepare_start(robot, ints, floats, o, x, q, v, start):
-    """Check the start, or move it to the manifold in place."""
-    if start not in ("check", "project", "as given"):
-        raise InputError(f"start must be 'check', 'project' or 'as given', got {start!r}")
-    if start == "as given" or not len(x.psi):
-        return
-    if start == "project":
-        metric(ints, floats, x, q)
-        closed = close_positions(ints, floats, o, x, q)
-        consistent_velocities(ints, floats, o, x, q, v)
-    constraint_state(ints, floats, x, q, v)
-    worst = int(np.abs(x.residual).argmax())
-    size = abs(float(x.residual[worst]))
-    if not size <= CONSISTENT or (start == "project" and not closed):
-        name = robot.row_names[worst].rsplit(".", 1)[0]
-        raise ClosureError(
-            f"inconsistent start: constraint {name!r} of {robot.name!r} is open by {size:.3g} "
-            f"({robot.row_names[worst]}); assemble it with close(), or let start='project' do it", size, name, q)
-    worst = int(np.abs(x.psi).argmax())
-    if not abs(x.psi[worst]) <= CONSISTENT * max(1.0, np.abs(v).max()):
-        raise InputError(f"inconsistent start: v violates {robot.row_names[worst]} of {robot.name!r} by "
-                         f"{abs(x.psi[worst]):.3g}; use complete_velocity(), or let start='project' do it")
+        if len(inputs.table) > 1 and dt is None:
+            raise InputError("inputs over the time grid need the grid: give dt")
+        integrator = Adaptive(SOLVERS[method], grid, dt is not None,
+                              {"rtol": rtol, "atol": atol, "max_step": max_step})
+    return Run(
+        robot, ints, floats, o, x, integrator, (t0, q, v), t_final, known_events(robot, events),
+        unilateral_rows(robot, unilateral, inputs), inputs, Recorder(record), Progress(progress, t0, t_final),
+        dict(method=method, formulation=formulation, stabilisation=stabilisation)).go()

@@ -8,7 +8,7 @@ from liedyn.errors import InputError
 from liedyn.jit import kernel_in_place
 from liedyn.lie.lanes import SCALAR
 from liedyn.simulation.events import guard_value
-from liedyn.simulation.fixed_step import RKMK, advance
+from liedyn.simulation.fixed_step import advance
 from liedyn.simulation.impulse import consistent_jump
 from liedyn.simulation.projection import close_positions, metric
 from liedyn.simulation.trajectory import EventRecord
@@ -150,7 +150,7 @@ def _hold(run, event):
     """Is the state going back to the side that the event came from? Then it counts as being there a little later."""
     copy_row(run.rows, 0, run.single, 0)
     run.single.t[1] = run.single.t[0] + 1e-3 * run.integrator.step
-    status, _ = advance(run.ints, run.floats, RKMK, run.o, run.x, run.single, 1, True, run.energy_at_no_work)
+    status, _ = advance(run.ints, run.floats, run.o, run.x, run.single, 1, True, run.energy_at_no_work)
     run.restart()
     later = float(run.single.t[1])
     value = guard_value(event, later, run.single.q[1], run.single.v[1])

@@ -3,6 +3,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from liedyn.constraints.rows import holonomic_rows
 from liedyn.dynamics.nullspace import solve_size
 from liedyn.dynamics.terms import terms_size
 from liedyn.model.packed import DOF_DAMPING, DOF_F, DOF_FLOATS_AT, N_LINKS, N_ROWS
@@ -11,6 +12,9 @@ from liedyn.tree.rnea import WORK as RNEA_WORK
 
 STABILISATIONS = ("none", "baumgarte", "projection", "minimal")
 NONE, BAUMGARTE, PROJECTION, MINIMAL = range(4)
+
+# methods with fixed steps
+RK4, RKMK, ALPHA, SDIRK = range(4)
 
 # where the inputs come from
 TABLE, FUNCTION = range(2)
@@ -25,6 +29,7 @@ CONDITION, INPUT_WORK, OTHER_WORK, N_SCALARS = range(4)
 class Settings(NamedTuple):
     """Numbers that do not change during a run."""
 
+    method: int
     formulation: int  # address of its compiled function
     stabilisation: int
     stabiliser: int  # address of its compiled function
@@ -36,8 +41,10 @@ class Settings(NamedTuple):
     rank_tolerance: float
     energy: bool  # is energy an invariant to be projected on?
     all_power: bool  # is there power of moving targets or external wrenches?
+    linearization: int  # address of `linearize_kernel`, if the method needs it
     input_kind: int
     input_address: int  # of a C function u(t, q, v)
+    rho: float  # spectral radius at infinity of the generalised-alpha method
     largest: float  # speed above which a run has diverged
 
 
@@ -90,19 +97,22 @@ class Rows(NamedTuple):
     tau: np.ndarray
     lam: np.ndarray
     scalars: np.ndarray  # (rows, N_SCALARS)
+    memory: np.ndarray  # (rows, 2 n + m) what a method carries from step to step, not a number where it begins
 
 
-def make_work(robot, f_ext, table, actuators, holonomic):
+def make_work(robot, f_ext, inputs):
     """Scratch arrays of a run."""
     n, m, nq, links = robot.nv, int(robot.ints[N_ROWS]), robot.nq, int(robot.ints[N_LINKS])
     at = int(robot.ints[DOF_FLOATS_AT])
+    holonomic = np.ones(m, np.int64)
+    holonomic_rows(robot.ints, holonomic)
     return Work(
-        f_ext=f_ext, none=np.empty(0), table=table, actuators=actuators,
+        f_ext=f_ext, none=np.empty(0), table=inputs.table, actuators=inputs.actuators,
         damping=robot.floats[at:at + DOF_F * n].reshape(-1, DOF_F)[:, DOF_DAMPING].copy(), holonomic=holonomic,
         every=np.ones(m, np.int64), dependent=np.zeros((2, n), np.int64), pivots=np.ones(2),
         columns=np.empty((n, m + 1)), order=np.empty(max(m, n), np.int64), world=np.empty(terms_size(robot.ints)),
         solve=np.empty(solve_size(robot.ints)), local=np.empty(max(RNEA_WORK, ENERGY_WORK) * links),
-        u=np.zeros(actuators.shape[1]), tau=np.zeros(n), zero=np.zeros(n), vector=np.empty((4, n)),
+        u=np.zeros(inputs.actuators.shape[1]), tau=np.zeros(n), zero=np.zeros(n), vector=np.empty((4, n)),
         M=np.empty((n, n)), h=np.empty(n), gamma=np.empty(m), L=np.empty((n, n)), G=np.zeros((m, n)),
         Y=np.empty((m, n + 1)), residual=np.zeros(m), psi=np.zeros(m), q_stage=np.empty(nq), q_rate=np.empty((4, nq)),
         v_stage=np.empty(n), a_stage=np.empty((4, n)), lam_stage=np.empty(m), power=np.zeros((4, 2)),
@@ -113,7 +123,8 @@ def make_rows(robot, count):
     """Room for that many states."""
     n, m = robot.nv, int(robot.ints[N_ROWS])
     return Rows(np.empty(count), np.zeros(count, np.int64), np.empty((count, robot.nq)), np.empty((count, n)),
-                np.empty((count, n)), np.empty((count, n)), np.empty((count, m)), np.zeros((count, N_SCALARS)))
+                np.empty((count, n)), np.empty((count, n)), np.empty((count, m)), np.zeros((count, N_SCALARS)),
+                np.full((count, 2 * n + m), np.nan))
 
 
 def copy_row(rows, k, to, l):

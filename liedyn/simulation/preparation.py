@@ -1,0 +1,116 @@
+"""What is checked before a run: the state, the options, the constraints that are named."""
+import numpy as np
+
+from liedyn.boundary import states
+from liedyn.constraints.records import refresh
+from liedyn.errors import ClosureError, InputError, suggestion
+from liedyn.functions import raise_errors
+from liedyn.simulation.events import Event
+from liedyn.simulation.projection import close_positions, consistent_velocities, metric
+from liedyn.simulation.switching import constraint_state
+
+CONSISTENT = 1e-6
+"""Largest residual [rad, m], and velocity residual relative to the speeds, of a start taken to be on the manifold."""
+
+
+def number(name, x):
+    """A finite float."""
+    try:
+        x = float(x)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must be a number, got {x!r}") from None
+    if not np.isfinite(x):
+        raise InputError(f"{name} must be finite, got {x}")
+    return x
+
+
+def one_state(robot, q0, v0):
+    """Copies of the initial state."""
+    _, q, v = states(robot, q0=q0, v0=v0)
+    if len(q) != 1:
+        raise InputError(f"simulate takes one state, got {len(q)}")
+    return q[0].copy(), v[0].copy()
+
+
+def private_model(robot, t):
+    """The packed model as the run's own, at a time."""
+    ints, floats = robot.ints.copy(), robot.floats.copy()
+    refresh(ints, floats, t)
+    raise_errors(robot.functions)
+    return ints, floats
+
+
+def require_known(**choices):
+    """Options by name, each with what there is to choose from."""
+    for what, (name, known) in choices.items():
+        if name not in known:
+            raise InputError(f"unknown {what} {name!r}, {suggestion(name, known)}")
+
+
+def require_sense(method, stabilisation, energy, rho, record):
+    """Options that do not go together, or are out of range."""
+    if energy and stabilisation != "projection":
+        raise InputError(f"energy=True is part of the projection, not of stabilisation={stabilisation!r}")
+    if stabilisation == "baumgarte" and method in ("implicit", "generalized_alpha"):
+        raise InputError(f"method {method!r} keeps the constraints itself: no stabilisation 'baumgarte'")
+    if not 0.0 <= rho <= 1.0:
+        raise InputError(f"rho must be between 0 and 1, got {rho!r}")
+    if not (isinstance(record, int) and record > 0):
+        raise InputError(f"record must be a positive whole number, got {record!r}")
+
+
+def known_events(robot, events):
+    """Events as a tuple; their constraints exist."""
+    events = (events,) if isinstance(events, Event) else tuple(events)
+    for event in events:
+        if not isinstance(event, Event):
+            raise InputError(f"events must be of class Event, got {event!r}")
+        for name in (*event.on, *event.off):
+            robot.constraint_index(name)
+    return events
+
+
+def unilateral_rows(robot, unilateral, inputs):
+    """Row and sign by constraint name."""
+    if isinstance(unilateral, str):
+        unilateral = (unilateral,)
+    signs = unilateral if isinstance(unilateral, dict) else dict.fromkeys(unilateral, 1)
+    for name, sign in signs.items():
+        robot.constraint_index(name)
+        if sign not in (-1, 1):
+            raise InputError(f"unilateral constraint {name!r}: the sign must be 1 or -1, got {sign!r}")
+    return {name: (inputs.first_row[name], float(sign)) for name, sign in signs.items()}
+
+
+def prepare_start(robot, ints, floats, o, x, q, v, start):
+    """Check the start, or move it to the manifold in place.
+
+    Raises
+    ------
+    ClosureError
+        A constraint is open, or cannot be closed from here.
+    InputError
+        The velocity violates the constraints.
+    """
+    if start not in ("check", "project", "as given"):
+        raise InputError(f"start must be 'check', 'project' or 'as given', got {start!r}")
+    if start == "as given" or not len(x.psi):
+        return
+    closed = True
+    if start == "project":
+        metric(ints, floats, x, q)
+        closed = close_positions(ints, floats, o, x, q)
+        consistent_velocities(ints, floats, o, x, q, v)
+    constraint_state(ints, floats, x, q, v)
+    worst = int(np.abs(x.residual).argmax())
+    size = abs(float(x.residual[worst]))
+    if not (closed and size <= CONSISTENT):
+        name = robot.row_names[worst].rsplit(".", 1)[0]
+        remedy = "it cannot be closed from here" if start == "project" else \
+            "assemble it with close(), or let start='project' do it"
+        raise ClosureError(f"inconsistent start: constraint {name!r} of {robot.name!r} is open by {size:.3g} "
+                           f"({robot.row_names[worst]}); {remedy}", size, name, q)
+    worst = int(np.abs(x.psi).argmax())
+    if not abs(x.psi[worst]) <= CONSISTENT * max(1.0, np.abs(v).max()):
+        raise InputError(f"inconsistent start: v0 violates {robot.row_names[worst]} of {robot.name!r} by "
+                         f"{abs(x.psi[worst]):.3g}; use complete_velocity(), or let start='project' do it")
