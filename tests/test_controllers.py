@@ -208,6 +208,25 @@ def test_hybrid_control_of_a_closed_loop_keeps_motion_and_force_apart():
     np.testing.assert_allclose(tr.q, plain.q, atol=1e-8)
 
 
+def test_forces_of_a_constraint_that_is_off():
+    """A second guide of the slider, redundant: off, it neither carries a force nor winds up its integral."""
+    b = ld.Builder.of(slider_crank())
+    b.constraint("guide", "on_plane", "ground", "rod", child_placement=(1.0, 0.0, 0.0), axis=(0.0, 1.0, 0.0))
+    robot = b.build()
+    q, v = on_branch(1.0)
+    motion = ld.PIDC(robot, [1.0], G_P=25.0, G_D=10.0)
+    both = ld.HybridController(motion, {"slider": 3.0, "guide": 5.0}, G_I=20.0)
+    lam = ld.forward_dynamics(robot, q, v, both(0.0, q, v)).lam
+    np.testing.assert_allclose(lam, [4.0, 4.0], atol=1e-12)  # together they make the force that was asked for
+    motion.robot = robot.switched(guide=False)
+    for t in (0.0, 0.1, 0.2):
+        lam = ld.forward_dynamics(motion.robot, q, v, both(t, q, v)).lam
+        np.testing.assert_allclose(lam, [3.0, 0.0], atol=1e-12)
+    motion.robot = robot
+    lam = ld.forward_dynamics(robot, q, v, both(0.3, q, v)).lam
+    np.testing.assert_allclose(lam, [4.0, 4.0], atol=1e-12)
+
+
 # ---- switching, and what cannot be done
 
 

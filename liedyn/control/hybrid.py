@@ -52,6 +52,7 @@ class HybridController:
     the multipliers; where rows are redundant, it determines the force they make together (Remark 5).
 
     The integral is that over the times at which the controller was called; a call at an earlier time undoes later ones.
+    Rows of constraints that are switched off (in ``motion.robot``) are left alone, and their integrals stand still.
 
     Examples
     --------
@@ -117,6 +118,8 @@ class HybridController:
             e = self._error_of_plant(t, q, v, motion, wanted)
         else:
             e = wanted - signal("lam", lam, (len(self.rows),))(t)
+        on = self.motion.robot.active
+        e = np.where([self.motion.robot.row_owners[k] in on for k in self._places], e, 0.0)
         return motion.with_multipliers(self._places, wanted + self._G_F @ e + self._G_I @ self._integral.add(t, e))
 
     def reset(self):
