@@ -10,6 +10,7 @@ from tree_cases import bundled
 import liedyn as ld
 
 MOTIONS = numbers("thesis_checks_trajectories")
+SINGULAR = numbers("thesis_fivebar_sim")
 PENDULUM = numbers("thesis_linearization")["pendulum"]
 
 
@@ -67,3 +68,45 @@ def test_linkage_motion(name, robot):
     assert off(v[:, :half], expected[1]) < MOTION
     assert abs(run.energy[0] - sheet["energy"]) < 1e-9 * abs(sheet["energy"])
     assert np.abs(run.energy_drift).max() < 1e-8 * abs(sheet["energy"])
+
+
+# ---- through the singular configuration (section 3.2)
+
+
+def folded(beta, theta):
+    """Our coordinates of the symmetric five-bar: link 1 at pi + beta, link 2 at -theta, link 3 at theta."""
+    return np.stack([np.pi + beta, -np.pi - beta - theta, 2.0 * theta, np.pi - beta - theta], axis=-1)
+
+
+def test_five_bar_falls_from_its_singular_configuration():
+    """Example 1. Rest is no unique initial value problem there; on the way down the linkage stays symmetric."""
+    robot, line = bundled("five_bar"), np.array([np.pi, -np.pi, 0.0, np.pi])
+    run, q, _ = motion(robot, line, np.zeros(4), [0.0, 5.0], formulation="svd")
+    late = (run.t > 2.0) & (run.t < 3.5)
+    back = run.t[late][np.abs(run.q[late] - line).max(axis=1).argmin()]
+    assert abs(back - SINGULAR["ex1_branch_A"]["return_time"]) < 0.03
+    assert np.abs(run.energy_drift).max() < 1e-3
+    assert run.position_residual.max() < 1e-10
+    lowest = run.q[run.t < back, 0].max() - np.pi
+    assert abs(lowest - SINGULAR["ex1_branch_A"]["turning_beta"]) < 1e-3
+    # the exact motion passes the same states, at times that the start leaves open by milliseconds
+    x = table(SINGULAR["ex1_exact_symmetric"])
+    beta = run.q[run.t < 1.0, 0] - np.pi
+    theta = np.interp(x["beta"][1:], beta, run.q[run.t < 1.0, 2] / 2.0)
+    assert np.abs(theta - x["theta"][1:]).max() < 1e-4
+
+
+def test_five_bar_passes_its_singular_configuration():
+    """Example 2: before the first crossing the motion is regular, after it energy and closure remain."""
+    robot, rest = bundled("five_bar"), np.zeros(4)
+    x = table(SINGULAR["ex2_exact_symmetric"])
+    run, q, _ = motion(robot, robot.home, rest, x["t"], formulation="svd", energy=True)
+    apart = q - folded(x["beta"], x["theta"])
+    assert np.abs(np.angle(np.exp(1j * apart))).max() < MOTION  # up to whole turns
+    run = ld.simulate(robot, robot.home, rest, 5.0, formulation="svd", energy=True)
+    assert abs(run.energy[0] - SINGULAR["ex2_exact_symmetric"]["energy"]) < 1e-9
+    crossing = SINGULAR["ex2_exact_symmetric"]["node_crossing_times_beta0"][0]
+    assert abs(run.t[np.argmax(run.q[:, 0] > np.pi)] - crossing) < 1.1e-3
+    assert np.abs(run.energy_drift).max() < 1e-3 and run.position_residual.max() < 1e-10
+    plain = ld.simulate(robot, robot.home, rest, 5.0, formulation="multiplier", stabilisation="baumgarte")
+    assert np.abs(plain.energy_drift).max() > 1.0
