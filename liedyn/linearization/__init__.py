@@ -1,6 +1,7 @@
-"""Exact local state space and underlying ODE of any mechanism."""
+"""Exact local state space, discrete-time model and underlying ODE of any mechanism."""
 
+from liedyn.linearization.discretize import DiscreteStateSpace, discretize
 from liedyn.linearization.linearize import linearize, underlying
 from liedyn.linearization.state_space import LocalStateSpace
 
-__all__ = ["LocalStateSpace", "linearize", "underlying"]
+__all__ = ["DiscreteStateSpace", "LocalStateSpace", "discretize", "linearize", "underlying"]

@@ -3,7 +3,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from liedyn.errors import LiedynError
+from liedyn.errors import InputError, LiedynError
 
 
 @dataclass(frozen=True)
@@ -73,6 +73,47 @@ class LocalStateSpace:
         4
         """
         return np.sort_complex(np.linalg.eigvals(self.A))
+
+    def discretize(self, h):
+        """Exact sampling of this linear model, inputs held between samples (zero-order hold).
+
+        Parameters
+        ----------
+        h : float
+            Time between samples [s].
+
+        Returns
+        -------
+        A_d, B_d : ndarray, shapes (x, x) and (x, nu)
+            ``x[k+1] = A_d x[k] + B_d u[k]`` for deviations from the operating point, whose own motion f0 is left out.
+
+        Raises
+        ------
+        InputError
+            h is not positive.
+
+        Notes
+        -----
+        The exponential of ``[[A, B], [0, 0]] h`` (Van Loan 1978). `liedyn.discretize` follows the moving operating
+        point instead.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> arm = ld.load("five_bar")
+        >>> A_d, B_d = ld.linearize(arm, arm.home, [0.0] * 4, [0.0] * 4).discretize(1e-3)
+        >>> A_d.shape, B_d.shape
+        ((4, 4), (4, 2))
+        """
+        if not (np.isfinite(h) and h > 0.0):
+            raise InputError(f"the time between samples must be positive, got h = {h!r}")
+        from scipy.linalg import expm
+
+        x, nu = self.B.shape[-2:]
+        both = np.zeros((*self.B.shape[:-2], x + nu, x + nu))
+        both[..., :x, :x], both[..., :x, x:] = self.A, self.B
+        whole = expm(h * both)
+        return whole[..., :x, :x], whole[..., :x, x:]
 
     def to_control(self):
         """The same system for python-control.

@@ -1,0 +1,291 @@
+"""One step of an integrator as a discrete-time system: derivatives of the step itself, not of the flow it stands for.
+
+The step is that of Runge-Kutta-Munthe-Kaas, classical fourth order, in independent coordinates: q = q_0 exp(u) with all
+constraints solved at every stage, so that each stage state lies on the manifold and has an exact local model (A, B).
+With r = R_y v the rate of y, body-fixed for ball and free joints, and J(u) = dexp^-1_{-u} joint by joint,
+
+    k_i = (J(u_i) r_i, wdot_i)       u_i = c_i h k_u,i-1       w_i = w_0 + c_i h k_w,i-1       (U, W) = h sum b_i k_i
+
+For one-dof coordinates J = 1, and this is the classical method. A variation eta_0 of y at the start is, at u, the
+variation eta = Ad_{exp -u} eta_0 + dexp_{-u} du; hence, stage by stage,
+
+    dk_u = J (A_yy + ad_r) eta + J A_yw dw + d(J r)/du du         dk_w = A_wy eta + A_ww dw + B_w dinput
+
+(A_yy holds -ad_r, because the tangent at q turns with the body; Hairer, Lubich and Wanner 2006, IV.8.2.)
+"""
+from dataclasses import dataclass
+
+import numpy as np
+
+from liedyn.boundary import states, wrenches
+from liedyn.constraints.cut_rows import cut_velocity_kernel
+from liedyn.constraints.independent import holonomic
+from liedyn.constraints.loops import (
+    closure_error, constraint_jacobian, velocity_error, virtual_coordinates, virtual_jacobian,
+)
+from liedyn.dynamics.nullspace import RANK_TOLERANCE
+from liedyn.errors import ClosureError, InputError
+from liedyn.jit import kernel
+from liedyn.lie.lanes import SCALAR
+from liedyn.linearization.linearize import CLOSURE_TOLERANCE, _linearize_one
+from liedyn.model.kinds import cut_kind
+from liedyn.model.packed import (
+    FREE, HEADER, LINK_I, LINK_IV, LINK_NV, LINK_PRIMITIVE, N_LINKS, N_VIRTUAL, SPHERICAL,
+)
+from liedyn.tree.configuration import difference, integrate
+from liedyn.tree.kinematics import world_positions, world_size, world_velocities
+
+STAGES, WEIGHTS = (0.0, 0.5, 0.5, 1.0), (1 / 6, 1 / 3, 1 / 3, 1 / 6)
+NEWTON_STEPS, CONVERGED = 20, 1e-13
+"""Newton doubles the digits of a stage that the last one predicts to a few of them; a step of CONVERGED changes nothing
+that double precision could show in the next one."""
+BERNOULLI = (1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160, -691 / 1307674368000, 1 / 74724249600)
+"""B_2k / (2k)!: the terms fall by |u|^2 / 4 pi^2, so that what is left out is below rounding for turns up to half a
+radian in one step."""
+LARGEST_TURN = 0.5
+
+
+@dataclass(frozen=True)
+class DiscreteStateSpace:
+    """x[k+1] - x1 = A (x[k] - x0) + B (u[k] - u0) about one step of an integrator, inputs held during the step.
+
+    Attributes
+    ----------
+    A, B : ndarray, shapes (x, x) and (x, nu)
+    h : float
+        The step [s].
+    states, inputs : tuple of str
+        Names as in `LocalStateSpace`.
+    q, v, tau : ndarray
+        The operating point where the step begins, and the forces that are held.
+    q_next, v_next : ndarray
+        Where the step ends.
+    """
+
+    A: np.ndarray
+    B: np.ndarray
+    h: float
+    states: tuple
+    inputs: tuple
+    q: np.ndarray
+    v: np.ndarray
+    tau: np.ndarray
+    q_next: np.ndarray
+    v_next: np.ndarray
+
+    def eigenvalues(self):
+        """Eigenvalues of A, inside the unit circle where perturbations decay.
+
+        Returns
+        -------
+        eigenvalues : ndarray of complex, shape (x,)
+            Sorted by real part, then imaginary part.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> arm = ld.load("five_bar")
+        >>> len(ld.discretize(arm, arm.home, [0.0] * 4, [0.0] * 4, 1e-3).eigenvalues())
+        4
+        """
+        return np.sort_complex(np.linalg.eigvals(self.A))
+
+
+def discretize(robot, q, v, tau, h, independent=None, speeds=None, f_ext=None, closure_tolerance=CLOSURE_TOLERANCE,
+               rank_tolerance=RANK_TOLERANCE):
+    """Exact discrete-time model of a mechanism: the derivatives of one integrator step.
+
+    Parameters
+    ----------
+    robot : Robot
+    q : array_like, shape (nq,)
+        Configuration [rad, m; quaternions (x, y, z, w)] that satisfies the constraints.
+    v : array_like, shape (nv,)
+        Velocity [rad/s, m/s] that keeps them satisfied.
+    tau : array_like, shape (nv,)
+        Generalised forces [N m, N], held during the step.
+    h : float
+        Length of the step [s].
+    independent, speeds
+        Coordinates and velocities of the state, as for `linearize`. A ball or free joint counts as a whole.
+    f_ext : dict or array_like, optional
+        Wrenches (moment, force) [N m, N] on bodies, held in each body's own frame, as for `rnea`.
+    closure_tolerance, rank_tolerance : float
+        As for `linearize`.
+
+    Returns
+    -------
+    DiscreteStateSpace
+        ``A, B`` with names of states and inputs, and the state where the step ends.
+
+    Raises
+    ------
+    InputError
+        As for `linearize`; a step that is not positive; or coordinates that are no coordinates of a group: part of a
+        ball or free joint, a ball cut, combinations of such.
+    ClosureError
+        The constraints cannot be satisfied at q, or at a stage: the step leaves the workspace, or is too long.
+    SingularConfigurationError
+        As for `linearize`.
+
+    Notes
+    -----
+    Runge-Kutta-Munthe-Kaas of order four in independent coordinates, differentiated stage by stage with the exact A and
+    B of each stage. `LocalStateSpace.discretize` is the exponential of one A instead.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> arm = ld.load("five_bar")
+    >>> ds = ld.discretize(arm, arm.home, [0.0] * 4, [0.0] * 4, 1e-3)
+    >>> ds.A.shape, ds.B.shape, ds.states
+    ((4, 4), (4, 2), ('q1', 'q4', 'velocity:q1', 'velocity:q4'))
+    """
+    lead, q, v, tau = states(robot, q=q, v=v, tau=tau)
+    if lead:
+        raise InputError(f"discretize takes one state, got leading axes {lead}")
+    if not (np.isfinite(h) and h > 0.0):
+        raise InputError(f"the step must be positive, got h = {h!r}")
+    q, v, tau, f_ext = q[0], v[0], tau[0], wrenches(robot, f_ext, lead)[0]
+    found = _linearize_one(robot, q, v, tau, f_ext, independent, speeds, closure_tolerance, rank_tolerance)
+    y, w = found.coordinates, found.velocities
+    groups = _groups(robot, y)
+    p, x, nu = len(y.names), len(y.names) + len(w.names), found.local.B.shape[1]
+    w_0, now = found.local.w, robot
+    start = np.eye(x, x + nu)  # variations of (y, w) at the start, by (y, w, input)
+    inputs = np.eye(nu, x + nu, x)
+    k, dk = np.zeros(x), np.zeros((x, x + nu))
+    change, d_change = np.zeros(x), np.zeros((x, x + nu))
+    for c, b in zip(STAGES, WEIGHTS):
+        u, du = c * h * k[:p], c * h * dk[:p]
+        if c > 0.0:
+            now = robot.at(robot.t + c * h) if robot.functions else robot
+            q_i, v_i = _state(now, q, u, w_0 + c * h * k[p:], y, w, rank_tolerance)
+            found = _linearize_one(now, q_i, v_i, tau, f_ext, y, w, closure_tolerance, rank_tolerance)
+        A, B, rate = found.local.A, found.local.B, found.local.f0
+        eta = _carried(groups, u, start[:p], du)
+        d_rate = A @ np.vstack([eta, start[p:] + c * h * dk[p:]]) + B @ inputs
+        k, dk = rate.copy(), d_rate
+        for j in groups:
+            r, u_j = rate[j], u[j]
+            J, by_u = _local_rate(u_j, r)
+            k[j] = J @ r
+            dk[j] = J @ (d_rate[j] + _ad(r) @ eta[j]) + by_u @ du[j]
+        change, d_change = change + h * b * k, d_change + h * b * dk
+    U, dU = change[:p], d_change[:p]
+    q_next, v_next = _state(now, q, U, w_0 + change[p:], y, w, rank_tolerance)
+    step = np.vstack([_carried(groups, U, start[:p], dU), start[p:] + d_change[p:]])
+    names = y.names + tuple(f"velocity:{name}" for name in w.names)
+    return DiscreteStateSpace(step[:, :x].copy(), step[:, x:].copy(), float(h), names, robot.actuator_names, q.copy(),
+                              v.copy(), tau.copy(), q_next, v_next)
+
+
+def _groups(robot, y):
+    """Places in y of each ball or free joint; the other coordinates add up.
+
+    Raises
+    ------
+    InputError
+        A ball cut, or part of a ball or free joint.
+    """
+    links = robot.ints[HEADER:HEADER + LINK_I * robot.ints[N_LINKS]].reshape(-1, LINK_I)
+    owner = {}
+    for link in links[(links[:, LINK_PRIMITIVE] == SPHERICAL) | (links[:, LINK_PRIMITIVE] == FREE)]:
+        owner.update({int(link[LINK_IV]) + k: (int(link[LINK_IV]), int(link[LINK_NV])) for k in range(link[LINK_NV])})
+    balls = {loop.name + axis for loop in robot.model.loops if loop.kind == "spherical"
+             for axis in cut_kind("spherical").velocities}
+    groups = {}
+    for k, (name, row, virtual) in enumerate(zip(y.names, y.rows, y.virtual)):
+        picked = np.flatnonzero(row)
+        if virtual >= 0 and name in balls:
+            raise InputError(f"{name} of a ball cut is no derivative of a coordinate, and cannot be integrated")
+        if any(int(j) in owner for j in picked):
+            if len(picked) > 1 or row[picked[0]] != 1.0:
+                raise InputError(f"{name} mixes coordinates of a ball or free joint, and cannot be integrated")
+            groups.setdefault(owner[int(picked[0])], {})[int(picked[0])] = k
+    for (first, count), places in groups.items():
+        if len(places) < count:
+            raise InputError(f"only part of the ball or free joint of {robot.velocity_names[first]} is independent: "
+                             "its coordinates can be integrated together only")
+    return [np.array([places[j] for j in sorted(places)]) for places in groups.values()]
+
+
+def _ad(V):
+    """ad_V of so(3) or se(3), by the length of V."""
+    def cross(a):
+        return np.array([[0.0, -a[2], a[1]], [a[2], 0.0, -a[0]], [-a[1], a[0], 0.0]])
+    if len(V) == 3:
+        return cross(V)
+    return np.block([[cross(V[:3]), np.zeros((3, 3))], [cross(V[3:]), cross(V[:3])]])
+
+
+def _local_rate(u, r):
+    """J(u) = dexp^-1_{-u} and d(J r)/du, by Bernoulli's series in ad_u, each power differentiated."""
+    if np.linalg.norm(u[:3]) > LARGEST_TURN:
+        raise InputError(f"a ball or free joint turns by {np.linalg.norm(u[:3]):.2g} rad in one step; at most "
+                         f"{LARGEST_TURN} rad: take a shorter step")
+    ad_u, one = _ad(u), np.eye(len(u))
+    J, by_u = one + 0.5 * ad_u, -0.5 * _ad(r)
+    power, value, derivative = one, r, np.zeros_like(one)
+    for b in BERNOULLI:
+        for _ in range(2):
+            power, derivative, value = ad_u @ power, ad_u @ derivative - _ad(value), ad_u @ value
+        J, by_u = J + b * power, by_u + b * derivative
+    return J, by_u
+
+
+def _carried(groups, u, eta, du):
+    """Ad_{exp -u} eta + dexp_{-u} du, joint by joint: eta + du where coordinates add up."""
+    out = eta + du
+    for j in groups:
+        ad_u, one = _ad(u[j]), np.eye(len(j))
+        moved, turned, power = one, one, one
+        for n in range(1, 20):  # |u|^20 / 20! is below rounding for any u of one step
+            power = -ad_u @ power / n
+            moved, turned = moved + power, turned + power / (n + 1)
+        out[j] = moved @ eta[j] + turned @ du[j]
+    return out
+
+
+def _state(robot, q_0, u, w, y, speeds, tolerance):
+    """The state on the manifold with coordinates u away from q_0 and velocities w.
+
+    Raises
+    ------
+    ClosureError
+        Newton's method finds none.
+    """
+    of_positions, reads = holonomic(robot), y.virtual >= 0
+    target = integrate(robot, q_0, y.rows.T @ np.where(reads, 0.0, u))
+    z_0 = virtual_coordinates(robot, q_0) if reads.any() else np.empty(0)
+    q = q_0
+    for _ in range(NEWTON_STEPS):
+        wanted = y.rows @ difference(robot, q, target)
+        if reads.any():
+            left = (u + z_0[y.virtual] - virtual_coordinates(robot, q)[y.virtual])[reads]
+            wanted[reads] = left - 2.0 * np.pi * np.round(left / (2.0 * np.pi))  # angles of cuts wrap at half a turn
+        error = closure_error(robot, q)[of_positions]
+        Z = np.vstack([constraint_jacobian(robot, q)[of_positions], y.matrix(virtual_jacobian(robot, q))])
+        step = np.linalg.lstsq(Z, np.concatenate([-error, wanted]), rcond=tolerance)[0]
+        q = integrate(robot, q, step)
+        if np.abs(step).max(initial=0.0) <= CONVERGED * max(1.0, np.abs(q).max(initial=0.0)):
+            break
+    else:
+        raise ClosureError(f"a stage of the step does not close: the last Newton step is {np.abs(step).max():.2g}; "
+                           "the step leaves the workspace, or is too long", float(np.abs(step).max()), None, q)
+    rest, reads = np.zeros(robot.nv), speeds.virtual >= 0
+    Z = np.vstack([constraint_jacobian(robot, q), speeds.matrix(virtual_jacobian(robot, q))])
+    left = w.copy()
+    if reads.any():
+        left[reads] -= virtual_velocities(robot.ints, robot.floats, q, rest)[speeds.virtual[reads]]
+    return q, np.linalg.lstsq(Z, np.concatenate([-velocity_error(robot, q, rest), left]), rcond=tolerance)[0]
+
+
+@kernel
+def virtual_velocities(ints, floats, q, v):
+    """Velocities of the cut joints' coordinates, moving frames included."""
+    work, z = np.empty(world_size(ints)), np.empty(ints[N_VIRTUAL])
+    world_positions(SCALAR, ints, floats, q, work)
+    world_velocities(SCALAR, ints, v, work)
+    cut_velocity_kernel(ints, floats, work, True, z)
+    return z
