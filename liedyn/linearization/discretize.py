@@ -139,7 +139,7 @@ def discretize(robot, q, v, tau, h, independent=None, speeds=None, f_ext=None, c
     >>> arm = ld.load("five_bar")
     >>> ds = ld.discretize(arm, arm.home, [0.0] * 4, [0.0] * 4, 1e-3)
     >>> ds.A.shape, ds.B.shape, ds.states
-    ((4, 4), (4, 2), ('q1', 'q4', 'velocity:q1', 'velocity:q4'))
+    ((4, 4), (4, 4), ('q1', 'q2', 'velocity:q1', 'velocity:q2'))
     """
     lead, q, v, tau = states(robot, q=q, v=v, tau=tau)
     if lead:
