@@ -5,7 +5,7 @@ from liedyn.boundary import states
 from liedyn.constraints.contacts import contact, contact_wrench
 from liedyn.constraints.cut_rows import cut_wrench
 from liedyn.constraints.records import (
-    get_rotation, is_active, is_contact, is_cut, loop_at, loop_count, loop_kind, loop_pitch, loop_rows,
+    get_rotation, is_contact, is_cut, loop_at, loop_count, loop_kind, loop_pitch, loop_rows,
 )
 from liedyn.errors import InputError
 from liedyn.jit import kernel
@@ -18,15 +18,15 @@ from liedyn.tree.records import put3
 
 @kernel
 def wrench_states(ints, floats, q, lam, out):
-    """out (count, constraints, 6), in the user's axes of each frame; zero for what is off and what has no frames."""
+    """out (count, constraints, 6), in the user's axes of each frame; zero for what pulls not and what has no frames."""
     work = np.empty(world_size(ints))
     out[:] = 0.0
     for b in range(q.shape[0]):
         world_positions(SCALAR, ints, floats, q[b], work)
         for l in range(loop_count(ints)):
-            if not is_active(ints, l) or not (is_cut(ints, l) or is_contact(ints, l)):
-                continue
             first, count = loop_rows(ints, l)
+            if not (is_cut(ints, l) or is_contact(ints, l)) or not lam[b, first:first + count].any():
+                continue
             if is_cut(ints, l):
                 M, F = cut_wrench(loop_kind(ints, l), loop_pitch(ints, floats, l), first, count, lam[b])
             else:
