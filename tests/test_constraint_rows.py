@@ -133,3 +133,20 @@ def test_rows_that_are_switched_off_are_zero(kind):
                   *all_derivatives(off_robot.ints, off_robot.floats, q, v, a, lam)):
         assert not value.any()
     assert constraint_jacobian(off_robot.switched(tie=True), q).any()
+
+
+@pytest.mark.parametrize("kind", PARAMETERS)
+def test_the_wrench_of_a_contact_does_the_work_of_its_multipliers(kind):
+    """Moment times relative rotation plus force times relative velocity of B's origin, in A's axes, is -lam . psi."""
+    robot, q, v, _, lam = constrained(kind)
+    each = robot.model.constraints[0]
+
+    def relative(s):
+        poses = dict(zip(robot.body_names, ld.forward_kinematics(robot, ld.integrate(robot, q, s * v))))
+        return np.linalg.inv(poses[each.parent] @ each.parent_placement) @ poses[each.child] @ each.child_placement
+
+    rate = difference(relative)
+    turning = rate[:3, :3] @ relative(0.0)[:3, :3].T
+    F = ld.constraint_wrenches(robot, q, lam)["tie"]
+    power = F[:3] @ [turning[2, 1], turning[0, 2], turning[1, 0]] + F[3:] @ rate[:3, 3]
+    np.testing.assert_allclose(power, -lam @ velocity_error(robot, q, v), rtol=1e-9)

@@ -3,38 +3,70 @@ import numpy as np
 
 from liedyn.boundary import states
 from liedyn.constraints.contacts import contact, contact_wrench
-from liedyn.constraints.cut_rows import cut_wrench
+from liedyn.constraints.cut_joints import FORBIDDEN
 from liedyn.constraints.records import (
-    get_rotation, is_contact, is_cut, loop_at, loop_count, loop_kind, loop_pitch, loop_rows,
+    HELICAL, get_rotation, is_contact, loop_at, loop_count, loop_kind, loop_rows, refresh,
 )
 from liedyn.errors import InputError
 from liedyn.jit import kernel
 from liedyn.lie.algebra import neg, rotate
 from liedyn.lie.lanes import SCALAR
-from liedyn.model.packed import LOOP_FOLDING
+from liedyn.model.packed import (
+    LOOP_F, LOOP_FLOATS_AT, LOOP_FOLDING, LOOP_I, LOOP_KIND, LOOP_NROWS, LOOP_PITCH, LOOP_ROW, LOOPS_AT,
+)
 from liedyn.tree.kinematics import world_positions, world_size
 from liedyn.tree.records import put3
 
 
 @kernel
-def wrench_states(ints, floats, q, lam, out):
-    """out (count, constraints, 6), in the user's axes of each frame; zero for what pulls not and what has no frames."""
+def contact_wrench_states(ints, floats, t, q, lam, out):
+    """out (count, constraints, 6) of contacts, in the user's axes of frame A; floats is left at the last time."""
     work = np.empty(world_size(ints))
     out[:] = 0.0
     for b in range(q.shape[0]):
+        refresh(ints, floats, t[b])
         world_positions(SCALAR, ints, floats, q[b], work)
         for l in range(loop_count(ints)):
             first, count = loop_rows(ints, l)
-            if not (is_cut(ints, l) or is_contact(ints, l)) or not lam[b, first:first + count].any():
+            # a contact that pulls not may be one that is off, at a place where it has no normal
+            if not is_contact(ints, l) or not lam[b, first:first + count].any():
                 continue
-            if is_cut(ints, l):
-                M, F = cut_wrench(loop_kind(ints, l), loop_pitch(ints, floats, l), first, count, lam[b])
-            else:
-                L, r, p, d, _ = contact(ints, floats, work, l)
-                M, F = contact_wrench(loop_kind(ints, l), L, r, p, d, count, lam[b], first)
+            L, r, p, d, _ = contact(ints, floats, work, l)
+            M, F = contact_wrench(loop_kind(ints, l), L, r, p, d, count, lam[b], first)
             fold = get_rotation(floats, loop_at(ints, l, LOOP_FOLDING))
             put3(SCALAR, out[b, l], 0, rotate(fold, neg(M)))
             put3(SCALAR, out[b, l], 3, rotate(fold, neg(F)))
+
+
+def loop_wrench_matrix(robot, l):
+    """The (6, rows) map from a loop's multipliers to the wrench on its child side, in the user's cut axes."""
+    at = int(robot.ints[LOOPS_AT]) + LOOP_I * l
+    kind, first, count = (int(robot.ints[at + k]) for k in (LOOP_KIND, LOOP_ROW, LOOP_NROWS))
+    W = np.zeros((6, count))
+    for r in range(count):
+        W[FORBIDDEN[kind, r], r] = 1.0
+        if kind == HELICAL and FORBIDDEN[kind, r] == 5:
+            W[2, r] = -robot.floats[int(robot.ints[LOOP_FLOATS_AT]) + LOOP_F * l + LOOP_PITCH]
+    fold = robot.loop_folding[l]
+    return -np.vstack([fold @ W[:3], fold @ W[3:]]), slice(first, first + count)
+
+
+def wrenches_at(robot, t, q, lam):
+    """Wrenches (count, 6) by constraint name for rows of times, configurations and multipliers.
+
+    Those of cut joints are a constant map of the multipliers; those of contacts turn with the bodies.
+    """
+    out = {}
+    for l, name in enumerate(robot.loop_names):
+        W, rows = loop_wrench_matrix(robot, l)
+        out[name] = lam[:, rows] @ W.T
+    pairs = {each.name for each in robot.model.constraints if each.parent is not None}
+    if pairs:
+        found = np.empty((len(q), len(robot.constraint_names), 6))
+        contact_wrench_states(
+            robot.ints, robot.floats.copy(), t, np.ascontiguousarray(q), np.ascontiguousarray(lam), found)
+        out |= {name: found[:, k] for k, name in enumerate(robot.constraint_names) if name in pairs}
+    return out
 
 
 def constraint_wrenches(robot, q, lam):
@@ -77,7 +109,5 @@ def constraint_wrenches(robot, q, lam):
     lam = np.asarray(lam, dtype=np.float64)
     if lam.shape != lead + (len(robot.row_names),):
         raise InputError(f"lam must have shape {lead + (len(robot.row_names),)}, got {lam.shape}")
-    out = np.empty((len(q), len(robot.constraint_names), 6))
-    wrench_states(robot.ints, robot.floats, q, np.ascontiguousarray(lam.reshape(len(q), -1)), out)
-    frames = list(robot.model.loops) + list(robot.model.constraints)
-    return {each.name: out[:, k].reshape(lead + (6,)) for k, each in enumerate(frames) if each.parent is not None}
+    wrenches = wrenches_at(robot, np.full(len(q), robot.t), q, lam.reshape(len(q), -1))
+    return {name: F.reshape(lead + (6,)) for name, F in wrenches.items()}

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from liedyn.boundary import states, wrenches
-from liedyn.constraints.cut_joints import FORBIDDEN, HELICAL
 from liedyn.constraints.independent import choose, singular_choice, wrong_count
 from liedyn.constraints.loops import rank_of
-from liedyn.constraints.wrenches import constraint_wrenches as wrenches_of_all_kinds
+from liedyn.constraints.wrenches import wrenches_at
 from liedyn.dynamics import kane, multiplier, projection, svd, udwadia_kalaba, unified
 from liedyn.dynamics.nullspace import (
     RANK_TOLERANCE, SINGULAR_CHOICE, SINGULAR_INERTIA, WRONG_COUNT, nullspace_kernel, solve_accelerations,
@@ -16,7 +15,6 @@ from liedyn.dynamics.nullspace import (
 )
 from liedyn.dynamics.problem import Solution, no_inertia, non_negative, problem, stabilized
 from liedyn.errors import ConditionWarning, InputError, SingularConfigurationError, suggestion
-from liedyn.model.packed import LOOP_F, LOOP_FLOATS_AT, LOOP_I, LOOP_KIND, LOOP_NROWS, LOOP_PITCH, LOOP_ROW, LOOPS_AT
 
 POOR_CONDITION = 1e8
 """Condition number of [G; R] above which half of the digits are lost, and a warning is due."""
@@ -92,28 +90,6 @@ class ForwardDynamics:
     multipliers: dict
     singular_values: np.ndarray | None = None
     indicator: np.ndarray | None = None
-
-
-def loop_wrench_matrix(robot, l):
-    """The (6, rows) map from a loop's multipliers to the wrench on its child side, in the user's cut axes."""
-    at = int(robot.ints[LOOPS_AT]) + LOOP_I * l
-    kind, first, count = (int(robot.ints[at + k]) for k in (LOOP_KIND, LOOP_ROW, LOOP_NROWS))
-    W = np.zeros((6, count))
-    for r in range(count):
-        W[FORBIDDEN[kind, r], r] = 1.0
-        if kind == HELICAL and FORBIDDEN[kind, r] == 5:
-            W[2, r] = -robot.floats[int(robot.ints[LOOP_FLOATS_AT]) + LOOP_F * l + LOOP_PITCH]
-    fold = robot.loop_folding[l]
-    return -np.vstack([fold @ W[:3], fold @ W[3:]]), slice(first, first + count)
-
-
-def constraint_wrenches(robot, lam):
-    """Wrench of every cut joint on its child side, by loop name: a constant map, no kernel to compile."""
-    out = {}
-    for l, name in enumerate(robot.loop_names):
-        W, rows = loop_wrench_matrix(robot, l)
-        out[name] = lam[..., rows] @ W.T
-    return out
 
 
 def raise_for_status(robot, q, chosen, solved):
@@ -310,10 +286,7 @@ def _result(robot, lead, q, solution, force):
     active = set(robot.active)
     redundant = tuple(robot.row_names[k] for k in solution.dependent if robot.row_owners[k] in active)
     rows = {name: [k for k, owner in enumerate(robot.row_owners) if owner == name] for name in robot.constraint_names}
-    if robot.loop_names == robot.constraint_names:
-        forces = constraint_wrenches(robot, lam)
-    else:
-        forces = wrenches_of_all_kinds(robot, shaped(q), lam)
+    forces = {name: shaped(F) for name, F in wrenches_at(robot, np.full(len(q), robot.t), q, solution.lam).items()}
     return ForwardDynamics(
         shaped(solution.a), lam, forces, rank, redundant, condition, solution.independent,
         shaped(force), {name: lam[..., k] for name, k in rows.items()},

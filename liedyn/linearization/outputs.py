@@ -14,7 +14,7 @@ import numpy as np
 
 from liedyn.constraints.independent import by_name
 from liedyn.constraints.loops import velocity_derivative_kernel
-from liedyn.dynamics.forward import loop_wrench_matrix
+from liedyn.constraints.wrenches import loop_wrench_matrix
 from liedyn.errors import InputError, suggestion
 from liedyn.jit import kernel
 from liedyn.lie.algebra import Ad_inverse, ad, add6, sub6

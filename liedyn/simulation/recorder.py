@@ -3,7 +3,7 @@ import numpy as np
 
 from liedyn.constraints.records import refresh, switch
 from liedyn.constraints.rows import residual_rows, velocity_rows
-from liedyn.dynamics.forward import constraint_wrenches
+from liedyn.constraints.wrenches import wrenches_at
 from liedyn.jit import kernel
 from liedyn.lie.lanes import SCALAR
 from liedyn.model.packed import N_ROWS
@@ -74,6 +74,6 @@ class Recorder:
             potential=energies[1, :, 0], input_work=scalars[:, INPUT_WORK].copy(),
             other_work=scalars[:, OTHER_WORK].copy(), position_residual=residuals[:, 0].copy(),
             velocity_residual=residuals[:, 1].copy(), condition=scalars[:, CONDITION].copy(),
-            constraint_wrenches=constraint_wrenches(robot, lam), events=tuple(self.events), robot=robot.name,
+            constraint_wrenches=wrenches_at(robot, t, q, lam), events=tuple(self.events), robot=robot.name,
             coordinate_names=robot.coordinate_names, velocity_names=robot.velocity_names, row_names=robot.row_names,
             constraint_names=robot.constraint_names, **settings)
