@@ -95,7 +95,15 @@ def calls():
     bodies = [f"{kind}:{loop.body_names[0]}" for kind in ("pose", "twist", "twist_rate")]
     yield call("linearize", loop, home, rest, rest, outputs=[*bodies, f"wrench:{loop.loop_names[0]}"])
     yield call("underlying", loop, home, rest, rest)
-    yield call("simulate", loop, home, rest, 0.01, progress=False)
+    for method in ("rk4", "implicit", "generalized_alpha", "RK45"):
+        yield call("simulate", loop, home, rest, 0.01, method=method, progress=False)
+    for formulation in ("svd", "multiplier", "unified"):
+        yield call("simulate", loop, home, rest, 0.01, formulation=formulation, progress=False)
+    yield call("simulate", loop, home, rest, 0.01, stabilisation="minimal", progress=False)
+    yield call("check_constraint", loop, loop.loop_names[0], home, rest)
+    rolling = ld.load("rolling_disk")
+    zero = np.zeros(len(rolling.row_names))
+    yield call("constraint_wrenches", rolling, rolling.home, zero)
     yield call("linearize", solo, solo.neutral, np.zeros(solo.nv), np.zeros(solo.nv))
 
     # dispatch from Python of the kernels that users may call
