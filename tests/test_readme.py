@@ -14,7 +14,7 @@ def test_python_blocks_run(tmp_path, monkeypatch):
     names = {}
     for block in blocks:
         exec(compile(block, "README.md", "exec"), names)
-    assert names["robot"].active == ("table",) and (tmp_path / "run.npz").exists()
+    assert (tmp_path / "run.npz").exists() and names["tr"].robot == names["robot"].name == "slider_crank"
 
 
 def test_names_exist():
