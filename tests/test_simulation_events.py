@@ -42,6 +42,20 @@ def test_landing(method):
     assert np.abs(tr.energy_drift).max() < 1e-7 and tr.t[-1] == 1.0
 
 
+def test_two_land_at_once():
+    """One platform, held by two feet: both events happen, and the second impulse finds nothing left to stop."""
+    builder = ld.Builder("platform")
+    for foot in ("left", "right"):
+        builder.body(foot, 1.0)
+        builder.joint(f"z_{foot}", "prismatic", "ground", foot, axis=(0, 0, 1))
+        builder.constraint(foot, "on_plane", "ground", foot, active=False)
+    events = [ld.Event("left", lambda t, q, v: q[0], direction=-1, on="left"),
+              ld.Event("right", lambda t, q, v: q[1], direction=-1, on="right")]
+    tr = ld.simulate(builder.build(), [0.7, 0.7], [0.0, 0.0], 0.6, events=events)
+    assert [event.name for event in tr.events] == ["left", "right"] and tr.events[0].t == tr.events[1].t
+    assert np.abs(tr.q[-1]).max() < 1e-11 and tr.active[-1].all()
+
+
 def test_bouncing_comes_to_rest():
     h, e = 1.0, 0.5
     event = ld.Event("bounce", height, direction=-1, on="floor", restitution=e, resting=0.05)

@@ -185,5 +185,7 @@ def test_rolling_spheres(sigma):
     k = rows_at(tr, times)
     assert off(tr.q[k], np.hstack([centre(q), q[:, 3:]])) < MOTION
     if sigma:
+        with pytest.raises(ld.InputError, match="inconsistent start: v0 does not satisfy A v = b - sigma C"):
+            ld.simulate(robot, tr.q[0], 0.0 * tr.v[0], 1.0, formulation="unified", sigma=sigma, stabilisation="none")
         gap = np.linalg.norm(tr.q[:, :3], axis=1) - 0.6
         assert np.abs(gap - 0.02 * np.exp(-10 * tr.t)).max() < 1e-9

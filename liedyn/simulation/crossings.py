@@ -21,12 +21,10 @@ def useful(run, event):
 
 
 def first_crossing(run, done):
-    """(row, time, what) of the earliest crossing in rows 0 to done, or None."""
+    """(row, time, all that happens then) of the earliest crossing in rows 0 to done, or None."""
     first = None
     for what, direction, value in watches(run):
-        # an event that has just sent the state back, so that its guard is zero but for rounding, is watched from a
-        # little later on
-        start, before = run.held.get(what) or (float(run.rows.t[0]), value(run.rows, 0))
+        start, before = beginning(run, what, value)
         for k in range(done if first is None else min(done, first[0] + 1)):
             if run.rows.t[k + 1] <= start:
                 continue
@@ -37,7 +35,28 @@ def first_crossing(run, done):
                     first = k, t, what
                 break
             before = after
-    return first
+    return first and (*first[:2], simultaneous(run, *first))
+
+
+def beginning(run, what, value):
+    """Time and value from which a guard is watched.
+
+    An event that has just sent the state back, so that its guard is zero but for rounding, is watched from a little
+    later on.
+    """
+    return run.held.get(what) or (float(run.rows.t[0]), value(run.rows, 0))
+
+
+def simultaneous(run, k, t, first):
+    """The first event, and those whose guards have crossed by then too: two feet that land at once."""
+    run.integrator.within(run, k, t)
+    together = [first]
+    for what, direction, value in watches(run):
+        start, before = beginning(run, what, value)
+        if what != first and start < t and crosses(
+                before if k == 0 else value(run.rows, k), value(run.single, 0), direction):
+            together.append(what)
+    return together
 
 
 def located(run, k, start, value, before, after):

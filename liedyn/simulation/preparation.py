@@ -3,6 +3,7 @@ import numpy as np
 
 from liedyn.boundary import states
 from liedyn.constraints.records import refresh
+from liedyn.dynamics.unified import unified_velocity
 from liedyn.errors import ClosureError, InputError, suggestion
 from liedyn.functions import raise_errors
 from liedyn.simulation.events import Event
@@ -82,6 +83,24 @@ def unilateral_rows(robot, unilateral, inputs):
     return {name: (inputs.first_row[name], float(sign)) for name, sign in signs.items()}
 
 
+def prepare_decay(robot, o, t, q, v, start):
+    """Check that the start lets its violations decay, A v = b - sigma C, or let v do so (Yun and Sarkar 1998, eq. 36).
+
+    Raises
+    ------
+    InputError
+        The velocity does not.
+    """
+    if start == "as given" or not len(robot.row_names):
+        return
+    fitted = unified_velocity(robot.at(t), q, v, o.sigma)
+    if start == "project":
+        v[:] = fitted
+    elif np.abs(fitted - v).max() > CONSISTENT * max(1.0, np.abs(v).max()):
+        raise InputError(f"inconsistent start: v0 does not satisfy A v = b - sigma C of {robot.name!r}; the nearest "
+                         "velocity that does is unified_velocity(), and start='project' takes it")
+
+
 def prepare_start(robot, ints, floats, o, x, q, v, start):
     """Check the start, or move it to the manifold in place.
 
@@ -92,8 +111,6 @@ def prepare_start(robot, ints, floats, o, x, q, v, start):
     InputError
         The velocity violates the constraints.
     """
-    if start not in ("check", "project", "as given"):
-        raise InputError(f"start must be 'check', 'project' or 'as given', got {start!r}")
     if start == "as given" or not len(x.psi):
         return
     closed = True

@@ -161,14 +161,18 @@ class Run:
                 self.raise_status(status)
             self.known, self.chunk = True, min(2 * self.chunk, LARGEST)
             return
-        k, t, what = crossing
+        k, t, together = crossing
         self.integrator.within(self, k, t)
         self.keep(k)
         copy_row(self.single, 0, self.rows, 0)
         self.chunk = SMALLEST
         self.restart()
-        self.count_event(what)
-        release(self, what) if isinstance(what, str) else happen(self, what)
+        for what in together:
+            self.count_event(what)
+            if not isinstance(what, str):
+                happen(self, what)
+            elif self.active[self.robot.constraint_index(what)]:
+                release(self, what)
         self.settle()
 
     def keep(self, k):

@@ -12,7 +12,8 @@ from liedyn.simulation.grid import FixedStep, Grid
 from liedyn.simulation.implicit import advance_implicit
 from liedyn.simulation.inputs import Inputs
 from liedyn.simulation.preparation import (
-    known_events, number, one_state, prepare_start, private_model, require_known, require_sense, unilateral_rows,
+    known_events, number, one_state, prepare_decay, prepare_start, private_model, require_known, require_sense,
+    unilateral_rows,
 )
 from liedyn.simulation.progress import Progress
 from liedyn.simulation.recorder import Recorder
@@ -24,6 +25,7 @@ FIXED = {"rk4": (RK4, advance), "rkmk": (RKMK, advance), "implicit": (SDIRK, adv
          "generalized_alpha": (ALPHA, advance_alpha)}
 """Methods with fixed steps: their number and their loop."""
 METHODS = (*FIXED, *SOLVERS)
+STARTS = ("check", "project", "as given")
 CLOSURE = 1e-8
 """Residual [rad, m] that rows which contradict each other a little may keep: what `linearize` accepts too."""
 
@@ -47,7 +49,8 @@ def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", fo
     tau : array_like or callable, optional
         Generalised forces [N m, N]: constant, shape (nv,); over the time grid, shape (steps, nv) or (steps + 1, nv),
         row k held from ``t0 + k dt`` on; or a function ``tau(t, q, v)``, which is fast if it is compiled (``@njit``)
-        and is not compiled into anything: a new function costs its own compilation only.
+        and is not compiled into anything: a new function costs its own compilation only. It must depend on its
+        arguments alone: steps are repeated where events are located.
     u : array_like or callable, optional
         Instead of `tau`: forces of the robot's actuators, in the same forms.
     dt : float, optional
@@ -84,8 +87,9 @@ def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", fo
     f_ext : dict or array_like, optional
         Constant wrenches (moment, force) [N m, N] on bodies, each in its body's own frame, as for `rnea`.
     start : {"check", "project", "as given"}
-        What to do with a start that violates the constraints: an error; project it; nothing. Baumgarte's and the
-        unified formulation accept any.
+        What to do with a start that violates the constraints: an error; project it; nothing. Baumgarte's feedback
+        accepts any. The unified formulation without projection accepts any q0 with a velocity that lets the violation
+        decay, and moves v0 only.
     t0 : float
         Start [s].
     record : int
@@ -133,7 +137,7 @@ def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", fo
     if not step > 0.0:
         raise InputError(f"dt must be positive, got {step:g}")
     require_known(formulation=(formulation, FORMULATIONS), stabilisation=(stabilisation, STABILISATIONS),
-                  method=(method, METHODS))
+                  method=(method, METHODS), start=(start, STARTS))
     require_sense(method, stabilisation, energy, rho, record)
     grid = Grid(t0, t_final, min(step, t_final - t0))
     inputs = Inputs(robot, tau, u, (t0, q, v), grid.steps)
@@ -151,7 +155,9 @@ def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", fo
         formulation=address_of(FORMULATIONS[formulation], ints, floats, o, x, t0, 0, q, v, v, v),
         stabiliser=address_of(on_constraints, ints, floats, o, x, t0, t0, q, v),
         linearization=address_of_linearization(ints, floats, x, q, v) if method == "implicit" else 0)
-    if start != "check" or not (stabilisation == "baumgarte" or formulation == "unified"):
+    if formulation == "unified" and stabilisation in ("none", "baumgarte"):
+        prepare_decay(robot, o, t0, q, v, start)
+    elif start != "check" or stabilisation != "baumgarte":
         prepare_start(robot, ints, floats, o, x, q, v, start)
     if method in FIXED:
         integrator = FixedStep(FIXED[method][1], grid)

@@ -74,7 +74,8 @@ class Trajectory:
     position_residual, velocity_residual : ndarray, shape (nt,)
         Largest closure error [rad, m] and largest violation of ``G v = b`` [rad/s, m/s].
     condition : ndarray, shape (nt,)
-        Condition number that the formulation reports.
+        How far a singular configuration is: largest by smallest pivot (null space) or singular value (SVD) of G; not
+        a number for the other formulations.
     events : tuple of EventRecord
     robot : str
         Name of the robot.
