@@ -106,10 +106,15 @@ def reads_cuts(virtual):
 
 
 @inline
-def same_choice(R_y, virtual_y, R_w, virtual_w):
-    """Are independent coordinates and velocities the same?"""
+def same_choice(G, mask, R_y, virtual_y, R_w, virtual_w):
+    """Are independent coordinates and velocities the same, and all rows that count those of positions?"""
     if virtual_y.size != virtual_w.size:
         return False
+    for i in range(mask.size):
+        if mask[i] == 0.0:
+            for j in range(G.shape[1]):
+                if G[i, j] != 0.0:
+                    return False
     for k in range(virtual_y.size):
         if virtual_y[k] != virtual_w[k]:
             return False
@@ -155,7 +160,7 @@ def linearize_size(ints, p_y, p_w, nu):
     w, columns, one = padded(n), padded(p_y + p_w + nu), padded(p_w + 1)
     world = max(terms_size(ints), world_size(ints) + COMPOSITE * link_count(ints))
     state = world + n * n + n + m + 2 * nz + (m + n) * (w + 2) + 2 * w + (2 * n + p_w) * one + m * padded(m + 1)
-    positions = m + m * n + n * w + (m + n) * (w + 2)
+    positions = m + m * n + n * w + (m + n) * (w + 2) + 2 * w
     derivatives = 2 * n * n + n + 3 * m * n + (m + nz) * padded(p_y) + (m + nz + n) * columns
     upper = n * columns + 2 * nz * columns
     return 1 + state + positions + derivatives + upper + p_w * padded(p_w)
@@ -171,11 +176,10 @@ def null_space(Z_inverse, rank, p, out):
 
 
 @kernel_in_place
-def position_null_space(ints, G, E, R_y, virtual_y, tolerance, work, N):
+def position_null_space(ints, G, mask, E, R_y, virtual_y, tolerance, work, N):
     """N from the holonomic rows alone; returns (status, rank, condition)."""
     n, m, p = ints[NV], ints[N_ROWS], virtual_y.size
-    mask, G_h, Z_inverse = take_vector(work, m), take_matrix(work, m, n), take_matrix(work, n, padded(n))
-    holonomic_rows(ints, mask)
+    G_h, Z_inverse = take_matrix(work, m, n), take_matrix(work, n, padded(n))
     for i in range(m):
         for j in range(n):
             G_h[i, j] = mask[i] * G[i, j]
@@ -227,12 +231,15 @@ def linearize_in_place(ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w, virt
             w[s] += R_w[s, i] * v[i]
 
     # the directions of the variations of coordinates
-    same = same_choice(R_y, virtual_y, R_w, virtual_w)
+    mask = take_vector(work, m)
+    holonomic_rows(ints, mask)
+    same = same_choice(G, mask, R_y, virtual_y, R_w, virtual_w)
     if same:
         status_y, rank_y, condition_y = OK, rank, condition
         null_space(Z_inverse, rank, p_y, N)
     else:
-        status_y, rank_y, condition_y = position_null_space(ints, G, E, R_y, virtual_y, tolerance, work, N)
+        status_y, rank_y, condition_y = position_null_space(
+            ints, G, mask, E, R_y, virtual_y, tolerance, work, N)
         if status_y != OK:
             return OK, rank, condition, status_y, rank_y, condition_y
 
