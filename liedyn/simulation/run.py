@@ -23,7 +23,8 @@ CHATTER = 20
 """Events within one step that mean chattering: the state goes nowhere while they follow one another."""
 
 MESSAGES = {
-    SINGULAR: "no inertia resists some motion that the constraints allow",
+    SINGULAR: "singular: no inertia resists some motion that the constraints allow, or the "
+              "independent coordinates lose a motion",
     NOT_CLOSED: "the constraints cannot be closed: a target out of reach, or a singular configuration",
     NOT_CONSISTENT: "the projection on constraints and energy does not converge",
     NOT_FINITE: "the state is not finite any more: the motion has diverged, or an input is not a number",
