@@ -42,6 +42,7 @@ from liedyn.jit import inline, kernel, kernel_in_place
 from liedyn.lie.lanes import SCALAR, take_matrix, take_vector
 from liedyn.model.packed import FREE, N_ROWS, N_VIRTUAL, NV
 from liedyn.model.packed import SPHERICAL as BALL
+from liedyn.tree.aba_derivatives import aba_derivatives_kernel
 from liedyn.tree.kinematics import world_accelerations, world_size, world_velocities
 from liedyn.tree.records import first_dof, kind, link_count
 from liedyn.tree.rnea_derivatives import COMPOSITE, composite_derivatives
@@ -192,6 +193,54 @@ def position_null_space(ints, G, mask, E, R_y, virtual_y, tolerance, work, N):
     return status, rank, condition
 
 
+@inline
+def is_open_tree(G, R, virtual):
+    """No rows, and every coordinate in its own place?"""
+    if G.shape[0] > 0 or R.shape[0] != R.shape[1]:
+        return False
+    for k in range(R.shape[0]):
+        for i in range(R.shape[1]):
+            if virtual[k] >= 0 or R[k, i] != (1.0 if i == k else 0.0):
+                return False
+    return True
+
+
+@kernel_in_place
+def linearize_tree(ints, floats, q, v, tau, f_ext, actuators, world, work, a, Z_inverse, N, X, da):
+    """An open tree, N = S = 1, Delta = 0: da = [da/dq, da/dv, M^-1 S_u] from sparse solves. False if M is singular."""
+    n = a.size
+    L, da_dq, da_dv, inertia_inverse = (take_matrix(work, n, n), take_matrix(work, n, n), take_matrix(work, n, n),
+                                        take_matrix(work, n, n))
+    aba_derivatives_kernel(SCALAR, ints, floats, q, v, tau, f_ext, world, a, L, da_dq, da_dv, inertia_inverse)
+    clear(Z_inverse)
+    clear(N)
+    clear(X)
+    clear(da)
+    regular = True
+    for i in range(n):
+        regular = regular and at(L, i, i) > 0.0
+        Z_inverse[i, i] = N[i, i] = X[i, n + i] = 1.0
+        for j in range(n):
+            da[i, j], da[i, n + j] = at(da_dq, i, j), at(da_dv, i, j)
+            x = at(inertia_inverse, i, j)
+            for c in range(actuators.shape[1]):
+                da[i, 2 * n + c] += x * actuators[j, c]
+    return regular
+
+
+@inline
+def put_lower_rows(lower, p_y, p_w, A, B):
+    """The rows of wdot in A and B, those of ydot in B."""
+    for s in range(p_w):
+        for c in range(p_y + p_w):
+            A[p_y + s, c] = at(lower, s, c)
+        for c in range(B.shape[1]):
+            B[p_y + s, c] = at(lower, s, p_y + p_w + c)
+    for k in range(p_y):
+        for c in range(B.shape[1]):
+            B[k, c] = 0.0
+
+
 @kernel_in_place
 def linearize_in_place(ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w, virtual_w, actuators, tolerance, work,
                        A, B, f0, w, a, lam, residual, psi, rows, G, E, Z_inverse, N, X, da, balance, of_virtual):
@@ -206,6 +255,17 @@ def linearize_in_place(ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w, virt
     world = take_vector(work, max(terms_size(ints), world_size(ints) + COMPOSITE * link_count(ints)))
     M, h, gamma, rho, z = (take_matrix(work, n, n), take_vector(work, n), take_vector(work, m), take_vector(work, nz),
                            take_vector(work, nz))
+    width = padded(p_y + p_w)
+    if is_open_tree(G, R_w, virtual_w) and is_open_tree(G, R_y, virtual_y):
+        regular = linearize_tree(ints, floats, q, v, tau, f_ext, actuators, world, work, a, Z_inverse, N, X, da)
+        clear(balance)
+        for i in range(n):
+            w[i], f0[n + i] = v[i], a[i]
+        put_lower_rows(da, n, n, A, B)
+        put_upper_rows(ints, v, z, E, of_virtual[0], R_y, virtual_y, True, N, X, take_matrix(work, nz, padded(n)),
+                       take_matrix(work, n, width), take_matrix(work, nz, width), A, f0)
+        status = OK if regular else SINGULAR_INERTIA
+        return status, 0, 1.0, OK, 0, 1.0
     # the state: accelerations and multipliers
     terms_in_place(ints, floats, q, v, f_ext, world, M, h, G, gamma)
     residual_rows(ints, floats, q, world, residual)
@@ -255,7 +315,6 @@ def linearize_in_place(ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w, virt
     reader_derivatives(ints, floats, world, rho_q, rho_dot_q, rho_dot_v)
 
     # X = [Delta S]; Delta first on its own
-    width = padded(p_y + p_w)
     rates, virtual_rates, known = (take_matrix(work, m, padded(p_y)), take_matrix(work, nz, padded(p_y)),
                                    take_matrix(work, n, width))
     reads = reads_cuts(virtual_w)
@@ -300,14 +359,7 @@ def linearize_in_place(ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w, virt
     solve_rows_for(inertia, lower)
     add_product(1.0, K, p_w, lower, da)
     add_product(-1.0, MK, p_w, lower, balance)
-    for s in range(p_w):
-        for c in range(p_y + p_w):
-            A[p_y + s, c] = at(lower, s, c)
-        for c in range(nu):
-            B[p_y + s, c] = at(lower, s, p_y + p_w + c)
-    for k in range(p_y):
-        for c in range(nu):
-            B[k, c] = 0.0
+    put_lower_rows(lower, p_y, p_w, A, B)
     put_upper_rows(ints, v, z, E, rho_q, R_y, virtual_y, same, N, X, take_matrix(work, nz, padded(p_y)),
                    take_matrix(work, n, width), take_matrix(work, nz, width), A, f0)
     return OK, rank, condition, status_y, rank_y, condition_y
