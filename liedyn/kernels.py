@@ -45,10 +45,11 @@ kernel                  arguments after ``SCALAR, ints, floats``; results after 
 ======================  ==============================================================================================
 
 Two more return tuples, and take no ``SCALAR``: `nullspace_dynamics` (ints, floats, q, v, tau, f_ext, R, virtual,
-tolerance), the constrained accelerations, and `linearize` (the same, with the actuator matrix before the
-tolerance), the local state space; what they return is listed in `liedyn.dynamics.nullspace` and
+tolerance), the constrained accelerations, and `linearize` (ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w,
+virtual_w, actuators, tolerance), the local state space; what they return is listed in `liedyn.dynamics.nullspace` and
 `liedyn.linearization.local`. R and `virtual` say which coordinates are independent: ``choose(robot, q, names,
-tolerance)`` of `liedyn.constraints.independent` makes them (``.rows``, ``.virtual``).
+tolerance)`` of `liedyn.constraints.independent` makes them (``.rows``, ``.virtual``); unless something rolls, those of
+the coordinates y and of the velocities w are the same.
 
 `f_ext` is an empty array, or one wrench per *link* of the packed model in the frame of that link, 6 n numbers. `work`
 is scratch space, one for each thread: `workspace` makes one that serves them all. `aba` needs a tree whose inertia
