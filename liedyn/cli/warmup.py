@@ -100,6 +100,11 @@ def calls():
     for formulation in ("svd", "multiplier", "unified"):
         yield call("simulate", loop, home, rest, 0.01, formulation=formulation, progress=False)
     yield call("simulate", loop, home, rest, 0.01, stabilisation="minimal", progress=False)
+    forces = {name: 0.0 for name in loop.row_names}
+    yield call("inverse_dynamics", loop, home, rest, [0.0, 0.0], loop.virtual_names + ("q1",), multipliers=forces)
+    yield call("controllability", loop, home)
+    yield call("discretize", loop, home, rest, rest, 1e-3, independent=("q1", *loop.virtual_names))
+    yield call("velocity_error", loop, home, rest)
     yield call("check_constraint", loop, loop.loop_names[0], home, rest)
     rolling = ld.load("rolling_disk")
     zero = np.zeros(len(rolling.row_names))
