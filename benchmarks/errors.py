@@ -8,6 +8,10 @@ class BenchmarkError(LiedynError):
     """A benchmark that cannot be run as asked."""
 
 
+class MissingPeer(BenchmarkError):
+    """A library to compare with that is not installed, or cannot be built here; the message says why."""
+
+
 class DisagreementError(BenchmarkError):
     """Two contenders computed different results: their times say nothing.
 

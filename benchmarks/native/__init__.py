@@ -1,0 +1,103 @@
+"""The yardstick: Pinocchio's own C++ algorithms compiled for this machine, looped over states without Python.
+
+`trees.cpp` and `loops.cpp` are compiled when they are first asked for, with ``g++ -O3 -march=native`` against the
+headers that come with the wheels of Pinocchio and Eigen (`pip install pin cmeel-eigen`; some minutes and 4 GB each),
+and kept in a cache directory. Where there is no compiler or no header the peer is missing, and says why.
+"""
+import ctypes
+import functools
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+from benchmarks.errors import MissingPeer
+
+HERE = Path(__file__).resolve().parent
+FLAGS = ("-O3", "-march=native", "-std=c++17", "-DNDEBUG", "-fPIC", "-shared", "-w", "-fopenmp", "-fno-gnu-unique",
+         "-Wl,-Bsymbolic",  # the wheel of Pinocchio in the same process has functions of the same names
+         "-DBOOST_MPL_LIMIT_LIST_SIZE=30", "-DBOOST_MPL_LIMIT_VECTOR_SIZE=30",
+         "-DBOOST_MPL_CFG_NO_PREPROCESSED_HEADERS", "-DBOOST_FUSION_INVOKE_MAX_ARITY=12")
+
+
+def cache_directory():
+    """Where compiled peers are kept: beside the user's compiled kernels, whatever version of liedyn they are of."""
+    chosen = os.environ.get("LIEDYN_CACHE_DIR") or os.environ.get("NUMBA_CACHE_DIR")
+    base = Path(chosen) if chosen else Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
+    return base / "liedyn_benchmarks"
+
+
+def compiler(name):
+    """Path of a compiler.
+
+    Raises
+    ------
+    MissingPeer
+        It is not installed.
+    """
+    found = shutil.which(name)
+    if found is None:
+        raise MissingPeer(f"no {name}")
+    return found
+
+
+@functools.cache
+def library(name):
+    """A library of this directory, compiled if it is not in the cache, or the MissingPeer that says why there is none.
+
+    Parameters
+    ----------
+    name : str
+        "trees" or "loops".
+
+    Returns
+    -------
+    ctypes.CDLL
+
+    Raises
+    ------
+    MissingPeer
+        No compiler, no headers, or they do not fit together.
+    """
+    command = compiler("g++")
+    headers = Path(sysconfig.get_paths()["purelib"]) / "cmeel.prefix" / "include"
+    for needed in ("pinocchio/multibody.hpp", "eigen3/Eigen/Core", "boost/fusion/container/vector.hpp"):
+        if not (headers / needed).exists():
+            raise MissingPeer(f"no header {needed}")
+    target = cache_directory() / f"{name}-{_stamp(name, command, headers)}.so"
+    if not target.exists():
+        compile_to(target, [command, *FLAGS, f"-I{headers}", f"-I{headers / 'eigen3'}", str(HERE / f"{name}.cpp")])
+    return ctypes.CDLL(str(target))
+
+
+def compile_to(target, command):
+    """Run a compiler; the result appears under its name only when it is whole.
+
+    Raises
+    ------
+    MissingPeer
+        It fails.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = target.with_suffix(f".{os.getpid()}.so")
+    print(f"... compiling {target.name}", file=sys.stderr, flush=True)
+    done = subprocess.run([*command, "-o", str(unfinished)], capture_output=True, text=True)
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or ["killed"])[-1]
+        raise MissingPeer(f"{Path(command[0]).name} fails: {last[:100]}")
+    unfinished.rename(target)
+
+
+def _stamp(name, command, headers):
+    digest = hashlib.sha256(" ".join((*FLAGS, str(headers), platform.processor())).encode())
+    for path in (HERE / "model.hpp", HERE / f"{name}.cpp", headers / "pinocchio" / "config.hpp",
+                 headers / "eigen3" / "Eigen" / "src" / "Core" / "util" / "Macros.h"):
+        digest.update(path.read_bytes())
+    version = subprocess.run([command, "--version"], capture_output=True, text=True).stdout
+    cpu = subprocess.run([command, "-march=native", "-Q", "--help=target"], capture_output=True, text=True).stdout
+    digest.update((version + cpu).encode())
+    return digest.hexdigest()[:16]

@@ -1,0 +1,159 @@
+"""Open trees and closed loops of the native yardstick: a Pinocchio model handed over as arrays."""
+import ctypes
+from functools import partial
+
+import numpy as np
+
+from benchmarks.native import library
+
+ALGORITHMS = {
+    "rnea": (0,), "crba": (1, 2), "aba": (3, 4), "rnea_derivatives": (5,), "aba_derivatives": (6,),
+    "body_jacobian": (7,), "body_jacobian_dot": (8,), "body_jacobian_dq": (9,), "forward_kinematics": (10,),
+}
+"""Numbers in trees.cpp; two where Pinocchio has a variant in local and one in world coordinates."""
+_KINDS = ("Revolute", "Prismatic", "Helical", "Spherical", "FreeFlyer")
+
+
+def _doubles(x):
+    return np.ascontiguousarray(x, dtype=np.float64)
+
+
+def _integers(x):
+    return np.ascontiguousarray(x, dtype=np.int64)
+
+
+def _pointer(x):
+    return x.ctypes.data_as(ctypes.c_void_p)  # keeps the array alive
+
+
+def _pose(placement):
+    return np.concatenate([placement.rotation.ravel(), placement.translation])
+
+
+def _kind(joint):
+    """Number of a joint's kind, its axis and its pitch."""
+    name = joint.shortname().removeprefix("JointModel")
+    if name in ("RX", "RY", "RZ", "PX", "PY", "PZ"):
+        return "RP".index(name[0]), np.eye(3)["XYZ".index(name[1])], 0.0
+    number = next(k for k, start in enumerate(_KINDS) if name.startswith(start))
+    own = joint.extract()
+    return number, np.array(getattr(own, "axis", np.zeros(3))), getattr(own, "pitch", 0.0)
+
+
+def _arrays(model):
+    """What `model` of model.hpp takes."""
+    joints = list(range(1, model.njoints))
+    kinds, axes, pitches = zip(*(_kind(model.joints[i]) for i in joints))
+    inertias = [model.inertias[i] for i in joints]
+    return [
+        _integers([model.parents[i] for i in joints]), _integers(kinds), _doubles(axes), _doubles(pitches),
+        _doubles([_pose(model.jointPlacements[i]) for i in joints]),
+        _doubles([np.concatenate([[I.mass], I.lever, I.inertia.ravel()]) for I in inertias]),
+        _doubles(model.gravity.linear), _doubles(model.armature)]
+
+
+class Tree:
+    """Pinocchio's recursions on one open tree, for states in Pinocchio's own order.
+
+    Parameters
+    ----------
+    oracle : PinModel
+        Of the tests: its model, and its frames of all bodies.
+
+    Raises
+    ------
+    MissingPeer
+        See :func:`benchmarks.native.library`.
+    """
+
+    def __init__(self, oracle):
+        self._library = library("trees")
+        self._library.tree_new.restype = ctypes.c_void_p
+        self._library.tree_frame.restype = ctypes.c_int64
+        self.model, arrays = oracle.model, _arrays(oracle.model)
+        self._tree = ctypes.c_void_p(self._library.tree_new(ctypes.c_int64(len(arrays[0])), *map(_pointer, arrays)))
+        self._frames = {}
+        for name, number in oracle.frames.items():
+            frame = oracle.model.frames[number]
+            self._frames[name] = self._library.tree_frame(
+                self._tree, ctypes.c_int64(frame.parentJoint), _pointer(_doubles(_pose(frame.placement))))
+
+    def __del__(self):
+        if hasattr(self, "_tree"):
+            self._library.tree_delete(self._tree)
+
+    def runs(self, algorithm, q, v, x, body=None, threads=1, out=None):
+        """The algorithm over all states as functions without arguments: one, or one for each variant.
+
+        Parameters
+        ----------
+        algorithm : str
+            A key of ALGORITHMS.
+        q, v, x : ndarray
+            Shapes (count, nq), (count, nv), (count, nv), in Pinocchio's order; they and `out` must outlive the result.
+        body : str, optional
+            Of Jacobians.
+        threads : int
+        out : ndarray, shape (count, ...), optional
+            Where the results of all states are stored (matrices column by column); by default they are not.
+        """
+        q, v, x = map(_doubles, (q, v, x))
+        stride = 0 if out is None else out[0].size
+        kept = np.empty(1) if out is None else out
+        integer = ctypes.c_int64
+        rest = (integer(self._frames.get(body, 0)), integer(len(q)), integer(threads),
+                *map(_pointer, (q, v, x, kept)), integer(stride))
+        return [partial(self._library.tree_run, self._tree, integer(variant), *rest)
+                for variant in ALGORITHMS[algorithm]]
+
+
+class Machine:
+    """Pinocchio's constrained dynamics of one mechanism, for states in Pinocchio's own order.
+
+    Parameters
+    ----------
+    oracle : PinModel
+    closures : sequence of (rows, joint, placement, joint, placement)
+        Three rows keep two points together, six two frames.
+
+    Raises
+    ------
+    MissingPeer
+        See :func:`benchmarks.native.library`.
+    """
+
+    def __init__(self, oracle, closures):
+        self._library = library("loops")
+        self._library.machine_new.restype = ctypes.c_void_p
+        self._library.machine_run.restype = ctypes.c_int64
+        self.model, arrays = oracle.model, _arrays(oracle.model)
+        rows = _integers([closure[0] for closure in closures])
+        sides = _integers([[closure[1], closure[3]] for closure in closures])
+        frames = _doubles([[_pose(closure[2]), _pose(closure[4])] for closure in closures])
+        self._machine = ctypes.c_void_p(self._library.machine_new(
+            ctypes.c_int64(len(arrays[0])), *map(_pointer, arrays), ctypes.c_int64(len(closures)),
+            *map(_pointer, (rows, sides, frames))))
+
+    def __del__(self):
+        if hasattr(self, "_machine"):
+            self._library.machine_delete(self._machine)
+
+    def run(self, q, v, tau, accuracy, mu, iterations, derivatives=False, a=None, da=None):
+        """Constrained accelerations of all states, and their derivatives; returns the most iterations taken.
+
+        Parameters
+        ----------
+        q, v, tau : ndarray
+            Contiguous, shapes (count, nq), (count, nv), (count, nv), in Pinocchio's order.
+        accuracy, mu, iterations : float, float, int
+            Settings of the proximal solver.
+        derivatives : bool
+        a : ndarray, shape (count, nv)
+            Accelerations.
+        da : ndarray, shape (3, nv, nv), optional
+            Derivatives with respect to q, v and tau at the last state, transposed.
+        """
+        return self._library.machine_run(
+            self._machine, ctypes.c_int64(derivatives), ctypes.c_int64(len(q)), _pointer(q), _pointer(v), _pointer(tau),
+            ctypes.c_double(accuracy), ctypes.c_double(mu), ctypes.c_int64(iterations), _pointer(a),
+            ctypes.c_void_p(None) if da is None else _pointer(da))

@@ -1,0 +1,139 @@
+"""The robots that are timed: bundled ones, chains of any length, ladders of any number of loops; and their oracle."""
+import functools
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+
+import liedyn as ld
+from benchmarks.errors import MissingPeer
+from liedyn.dynamics.nullspace import RANK_TOLERANCE
+
+TESTS = Path(__file__).resolve().parents[1] / "tests"
+SPREAD, SPEED = 0.02, 0.3
+"""Size of the random steps away from home, and of the random velocities [rad, m; rad/s, m/s] of closed mechanisms."""
+
+
+def chain(count):
+    """Bodies in a row on revolute joints whose axes alternate between z, y and x.
+
+    Examples
+    --------
+    >>> chain(10).nv
+    10
+    """
+    builder, parent = ld.Builder(f"chain{count}"), "ground"
+    for k in range(count):
+        name = f"body{k}"
+        builder.body(name, 1.0, (0.05, 0.01, -0.02), (0.002, 0.003, 0.0025))
+        builder.joint(f"j{k}", "revolute", parent, name, placement=(0.1, 0.0, 0.0) if k else None,
+                      axis=np.eye(3)[2 - k % 3])
+        parent = name
+    return builder.build()
+
+
+def ladder(loops):
+    """Parallelograms on top of each other: each carries the next one on its coupler.
+
+    Examples
+    --------
+    >>> robot = ladder(3)
+    >>> robot.nv, len(robot.loop_names)
+    (9, 3)
+    """
+    builder, base = ld.Builder(f"ladder{loops}", gravity=(0.0, -9.81, 0.0),
+                               independent=[f"crank{k}" for k in range(loops)],
+                               home={f"{part}{k}": angle for k in range(loops)
+                                     for part, angle in (("crank", 0.3), ("coupler", -0.3), ("rocker", 0.3))}), "ground"
+    for k in range(loops):
+        origin = (0.0, 0.1 if k else 0.0, 0.0)
+        crank, coupler, rocker = (f"{part}{k}" for part in ("crank", "coupler", "rocker"))
+        builder.body(crank, 0.6, (0.0, 0.2, 0.0), (0.01, 0.001, 0.01))
+        builder.body(coupler, 0.8, (0.15, 0.02, 0.0), (0.001, 0.01, 0.01))
+        builder.body(rocker, 0.5, (0.01, 0.2, 0.0), (0.01, 0.001, 0.01))
+        builder.joint(crank, "revolute", base, crank, placement=origin)
+        builder.joint(coupler, "revolute", crank, coupler, placement=(0.0, 0.4, 0.0))
+        builder.joint(rocker, "revolute", base, rocker, placement=(0.3, origin[1], 0.0))
+        pose = np.eye(4)
+        pose[:3, 3] = 0.3, 0.0, 0.0
+        tip = np.eye(4)
+        tip[:3, 3] = 0.0, 0.4, 0.0
+        builder.loop(f"pin{k}", "revolute", coupler, rocker, parent_placement=pose, child_placement=tip)
+        builder.actuator(f"motor{k}", crank)
+        base = coupler
+    return builder.build()
+
+
+@functools.cache
+def named(name):
+    """A bundled robot, or ``chainN``, or ``ladderN``."""
+    for start, build in (("chain", chain), ("ladder", ladder)):
+        if name.startswith(start):
+            return build(int(name.removeprefix(start)))
+    return ld.load(name)
+
+
+def moving_states(robot, count, rng):
+    """States that close the loops, their velocities, and forces for accelerations of order one in the open tree.
+
+    Returns
+    -------
+    q, v, tau : ndarray
+        Shapes (count, nq), (count, nv), (count, nv).
+    """
+    states = []
+    for _ in range(count):
+        q = ld.integrate(robot, robot.home, SPREAD * rng.normal(size=robot.nv))
+        v = SPEED * rng.normal(size=robot.nv)
+        if robot.loop_names:
+            q = ld.close(robot, q)
+            G = ld.constraint_jacobian(robot, q)
+            v -= np.linalg.pinv(G, rcond=RANK_TOLERANCE) @ (G @ v)
+        states.append((q, v, ld.rnea(robot, q, v, rng.normal(size=robot.nv))))
+    return tuple(np.array(x) for x in zip(*states))
+
+
+@functools.cache
+def oracle(name):
+    """Pinocchio's model of a robot: the tests' oracle, with the fastest joint that Pinocchio has for each axis.
+
+    Raises
+    ------
+    MissingPeer
+        `pin` is not installed, or this is not a checkout.
+    """
+    if importlib.util.find_spec("pinocchio") is None:
+        raise MissingPeer("no pin")
+    path = TESTS / "pinocchio_models.py"
+    if not path.exists():
+        raise MissingPeer("no tests/pinocchio_models.py")
+    spec = importlib.util.spec_from_file_location("pinocchio_models", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    made = module.pin_model(named(name))
+    made.model = _aligned(made.model)
+    made.data = made.model.createData()
+    return made
+
+
+def _aligned(model):
+    """The same model with joints about x, y and z where the axes are those."""
+    import pinocchio as pin
+
+    fast = {"Revolute": (pin.JointModelRX, pin.JointModelRY, pin.JointModelRZ),
+            "Prismatic": (pin.JointModelPX, pin.JointModelPY, pin.JointModelPZ)}
+
+    def joint(own):
+        kind = own.shortname().removeprefix("JointModel").removesuffix("Unaligned")
+        along = [k for k in range(3) if kind in fast and np.array_equal(own.extract().axis, np.eye(3)[k])]
+        return fast[kind][along[0]]() if along else own.extract()
+
+    out = pin.Model()
+    out.name, out.gravity = model.name, model.gravity
+    for i in range(1, model.njoints):
+        out.addJoint(model.parents[i], joint(model.joints[i]), model.jointPlacements[i], model.names[i])
+        out.appendBodyToJoint(i, model.inertias[i], pin.SE3.Identity())
+    for frame in list(model.frames)[1:]:
+        out.addFrame(pin.Frame(frame.name, frame.parentJoint, 0, frame.placement, frame.type), False)
+    out.armature = model.armature
+    return out
