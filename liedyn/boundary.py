@@ -156,4 +156,4 @@ def wrenches(robot, f_ext, lead):
         force = F[:, 3:] @ R.T
         out[:, link, :3] += F[:, :3] @ R.T + np.cross(p, force)
         out[:, link, 3:] += force
-    return out.reshape(count, -1)
+    return out.reshape(count, out.shape[1] * 6)

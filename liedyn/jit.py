@@ -17,7 +17,7 @@ import tempfile
 from pathlib import Path
 
 import scipy.linalg.cython_blas  # noqa: F401  Numba looks for it at the first dispatch of a process: 0.13 s of a first call
-from numba import njit
+from numba import njit, typeof
 from numba.core.caching import Cache, CompileResultCacheImpl
 
 PACKAGE = Path(__file__).resolve().parent
@@ -111,3 +111,11 @@ def kernel(function=None, **options):
 
 kernel_in_place = functools.partial(kernel, _nrt=False)
 """A kernel that works in the arrays it is given; it makes none and returns none."""
+
+
+def address_of(dispatcher, *arguments):
+    """Address of a kernel for arguments like these, compiled or found in the cache."""
+    kinds = tuple(typeof(x) for x in arguments)
+    dispatcher.compile(kinds)
+    result = dispatcher.overloads[kinds]
+    return result.library.get_pointer_to_function(result.fndesc.llvm_func_name)

@@ -11,9 +11,10 @@ in ``settings.formulation`` and ``settings.stabiliser``, and of the linearizatio
 """
 import numpy as np
 from llvmlite import ir
-from numba import types, typeof
+from numba import types
 from numba.extending import intrinsic
 
+from liedyn.jit import address_of
 from liedyn.linearization.local import linearize_kernel
 
 
@@ -48,11 +49,3 @@ def address_of_linearization(ints, floats, work, q, v):
     """Address of `linearize_kernel`."""
     R, none = np.zeros((1, v.size)), np.full(1, -1)
     return address_of(linearize_kernel, ints, floats, q, v, v, work.f_ext, R, none, R, none, work.actuators, 0.0)
-
-
-def address_of(dispatcher, *arguments):
-    """Address of a kernel for arguments like these, compiled or found in the cache."""
-    kinds = tuple(typeof(x) for x in arguments)
-    dispatcher.compile(kinds)
-    result = dispatcher.overloads[kinds]
-    return result.library.get_pointer_to_function(result.fndesc.llvm_func_name)

@@ -7,14 +7,14 @@ import numpy as np
 
 from liedyn.boundary import states, wrenches
 from liedyn.errors import SingularConfigurationError
-from liedyn.jit import inline, kernel, kernel_in_place
+from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.algebra import Ad_dual_inverse, Ad_inverse, ad, add6, dot6, inertia_times, minus_ad_dual, scale6, sub6
 from liedyn.lie.articulated import (
     add_articulated, articulated, articulated_in_parent, articulated_times, without_direction,
 )
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, splat, store
 from liedyn.model.packed import ANGULAR, LINEAR
-from liedyn.tree.batches import gather, scatter
+from liedyn.tree.batches import aligned, batch, gather, in_lanes, scatter
 from liedyn.tree.joints import accumulate_springs, joint_pose, joint_twist
 from liedyn.tree.records import (
     accumulate6, armature, dof_column, dof_count, dof_link, dof_total, dof_type, first_dof, get6, get9, get_pose,
@@ -113,23 +113,21 @@ def aba_kernel(lane, ints, floats, q, v, tau, f_ext, work, a):
         put6(lane, work, LINK * i + P, Ai)  # the bias wrench has served; its place keeps the acceleration
 
 
-@kernel
-def aba_states(ints, floats, q, v, tau, f_ext, a):
+@batch
+def aba_states(begin, end, ints, floats, q, v, tau, f_ext, a):
     """`aba_kernel` on each row."""
-    count, nv = q.shape[0], v.shape[1]
-    work = np.empty(aba_size(ints) * WIDTH)
-    q_w, v_w, tau_w = np.empty(q.shape[1] * WIDTH), np.empty(nv * WIDTH), np.empty(nv * WIDTH)
-    f_w, a_w = np.empty(f_ext.shape[1] * WIDTH), np.empty(nv * WIDTH)
-    whole = count - count % WIDTH
-    for b in range(0, whole, WIDTH):
-        gather(q, b, q_w)
-        gather(v, b, v_w)
-        gather(tau, b, tau_w)
-        gather(f_ext, b, f_w)
+    work = aligned(aba_size(ints) * WIDTH)
+    if end - begin == 1:
+        aba_kernel(SCALAR, ints, floats, q[begin], v[begin], tau[begin], f_ext[begin], work, a[begin])
+        return
+    q_w, v_w, tau_w, f_w, a_w = in_lanes(q), in_lanes(v), in_lanes(tau), in_lanes(f_ext), in_lanes(a)
+    for b in range(begin, end, WIDTH):
+        gather(q, b, end, q_w)
+        gather(v, b, end, v_w)
+        gather(tau, b, end, tau_w)
+        gather(f_ext, b, end, f_w)
         aba_kernel(LANES, ints, floats, q_w, v_w, tau_w, f_w, work, a_w)
-        scatter(a_w, b, a)
-    for b in range(whole, count):
-        aba_kernel(SCALAR, ints, floats, q[b], v[b], tau[b], f_ext[b], work, a[b])
+        scatter(a_w, b, end, a)
 
 
 def require_regular_tree(robot):

@@ -10,13 +10,13 @@ screws and twists are those of the derivatives: so a comes from the factor, and 
 import numpy as np
 
 from liedyn.boundary import states, wrenches
-from liedyn.jit import inline, kernel, kernel_in_place
+from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.algebra import (
     Ad_dual_inverse, add6, dot6, inertia_in_parent, inertia_times, minus_ad_dual, scale6, sub6,
 )
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, store
 from liedyn.tree.aba import require_regular_tree
-from liedyn.tree.batches import gather, scatter
+from liedyn.tree.batches import aligned, batch, gather, in_lanes, scatter
 from liedyn.tree.crba import crba_kernel
 from liedyn.tree.joints import accumulate_springs
 from liedyn.tree.kinematics import (
@@ -78,27 +78,25 @@ def aba_derivatives_kernel(lane, ints, floats, q, v, tau, f_ext, work, a, L, da_
     ltdl_inverse(lane, ints, L, Minv)
 
 
-@kernel
-def aba_derivatives_states(ints, floats, q, v, tau, f_ext, da_dq, da_dv, Minv):
+@batch
+def aba_derivatives_states(begin, end, ints, floats, q, v, tau, f_ext, da_dq, da_dv, Minv):
     """`aba_derivatives_kernel` on each row; matrices are rows of nv * nv numbers."""
-    count, nv = q.shape[0], v.shape[1]
-    work = np.empty(aba_derivatives_size(ints) * WIDTH)
-    q_w, v_w, tau_w = np.empty(q.shape[1] * WIDTH), np.empty(nv * WIDTH), np.empty(nv * WIDTH)
-    f_w, a_w, L_w = np.empty(f_ext.shape[1] * WIDTH), np.empty(nv * WIDTH), np.empty(nv * nv * WIDTH)
-    dq_w, dv_w, Minv_w = np.empty(nv * nv * WIDTH), np.empty(nv * nv * WIDTH), np.empty(nv * nv * WIDTH)
-    whole = count - count % WIDTH
-    for b in range(0, whole, WIDTH):
-        gather(q, b, q_w)
-        gather(v, b, v_w)
-        gather(tau, b, tau_w)
-        gather(f_ext, b, f_w)
+    work, a_w, L_w = aligned(aba_derivatives_size(ints) * WIDTH), in_lanes(v), in_lanes(Minv)
+    if end - begin == 1:
+        aba_derivatives_kernel(SCALAR, ints, floats, q[begin], v[begin], tau[begin], f_ext[begin], work, a_w, L_w,
+                               da_dq[begin], da_dv[begin], Minv[begin])
+        return
+    q_w, v_w, tau_w, f_w = in_lanes(q), in_lanes(v), in_lanes(tau), in_lanes(f_ext)
+    dq_w, dv_w, Minv_w = in_lanes(da_dq), in_lanes(da_dv), in_lanes(Minv)
+    for b in range(begin, end, WIDTH):
+        gather(q, b, end, q_w)
+        gather(v, b, end, v_w)
+        gather(tau, b, end, tau_w)
+        gather(f_ext, b, end, f_w)
         aba_derivatives_kernel(LANES, ints, floats, q_w, v_w, tau_w, f_w, work, a_w, L_w, dq_w, dv_w, Minv_w)
-        scatter(dq_w, b, da_dq)
-        scatter(dv_w, b, da_dv)
-        scatter(Minv_w, b, Minv)
-    for b in range(whole, count):
-        aba_derivatives_kernel(SCALAR, ints, floats, q[b], v[b], tau[b], f_ext[b], work, a_w, L_w,
-                               da_dq[b], da_dv[b], Minv[b])
+        scatter(dq_w, b, end, da_dq)
+        scatter(dv_w, b, end, da_dv)
+        scatter(Minv_w, b, end, Minv)
 
 
 def aba_derivatives(robot, q, v, tau, f_ext=None):

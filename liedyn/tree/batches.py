@@ -1,19 +1,116 @@
-"""Between rows of states and SIMD lanes: W consecutive rows of a (count, size) array become one W-lane array."""
-from liedyn.jit import inline
-from liedyn.lie.lanes import WIDTH
+"""Batches of states: W rows at a time in SIMD lanes, and all rows shared among the threads that Numba may use.
+
+A batch function works on rows begin to end - 1 of its arrays, one row per state:
+
+    @batch
+    def rnea_states(begin, end, ints, floats, q, v, a, f_ext, tau): ...
+
+and is called from Python without the first two: ``rnea_states(ints, floats, q, v, a, f_ext, tau)``. One thread takes
+few rows, all that ``numba.get_num_threads()`` allows take many, each a block of its own with a workspace of its own.
+So ``NUMBA_NUM_THREADS`` and ``numba.set_num_threads`` say how many; the interpreter is released meanwhile. Under the
+one threading layer of Numba that is not safe when two Python threads call it, "workqueue", batches wait for one
+another.
+"""
+import contextlib
+import threading
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba import prange, types
+from numba.extending import intrinsic
+
+from liedyn.jit import address_of, inline, inline_array, kernel
+from liedyn.lie.lanes import LANES, WIDTH
+from liedyn.lie.transposition import lanes_to_rows, rows_to_lanes
+from liedyn.model.packed import N_LINKS
+
+SHARED = 5000
+"""Links times states from which on threads are worth waking: 50 us of inverse dynamics, more of all else."""
+_TURN = threading.Lock()
+
+
+class batch:  # noqa: N801  a decorator
+    """A kernel on rows begin to end - 1, called from Python with all rows."""
+
+    def __init__(self, function):
+        self.kernel = kernel(function, nogil=True)
+        self.__doc__, self.__name__, self.__module__ = function.__doc__, function.__name__, function.__module__
+        self._addresses = {}
+
+    def __call__(self, ints, floats, *arguments):
+        count = arguments[0].shape[0]
+        if count * ints[N_LINKS] < SHARED or numba.get_num_threads() == 1:
+            self.kernel(0, count, ints, floats, *arguments)
+        else:
+            address = self._address(count, ints, floats, *arguments)
+            with _TURN if numba.threading_layer() == "workqueue" else contextlib.nullcontext():
+                shared(address, count, numba.get_num_threads(), (ints, floats, *arguments))
+
+    def _address(self, *arguments):
+        # Numba's own look at the types of so many arguments takes as long as 500 states
+        key = tuple((x.dtype, x.ndim, x.flags.num) if isinstance(x, np.ndarray) else type(x) for x in arguments)
+        if key not in self._addresses:
+            self._addresses[key] = address_of(self.kernel, 0, *arguments)
+        return self._addresses[key]
+
+
+@intrinsic
+def _call(typing, address, begin, end, arguments):
+    """Call the kernel at an address with the numbers of two rows and a tuple of all else."""
+    taken = (begin, end, *arguments)
+
+    def codegen(context, builder, signature, values):
+        address, begin, end, rest = values
+        values = (begin, end, *(builder.extract_value(rest, k) for k in range(len(arguments))))
+        convention = context.call_conv
+        callee = builder.inttoptr(address, ir.PointerType(convention.get_function_type(types.none, taken)))
+        return convention.call_function(builder, callee, types.none, taken, values)[1]
+
+    return types.none(address, begin, end, arguments), codegen
+
+
+@kernel(parallel=True, nogil=True)
+def shared(address, count, threads, arguments):
+    """Call the kernel at an address on `count` rows, one block of whole registers for each thread."""
+    block = (count + threads - 1) // threads
+    block += -block % WIDTH
+    for k in prange(threads):
+        _call(address, min(k * block, count), min((k + 1) * block, count), arguments)
+
+
+@inline_array
+def aligned(size):
+    """A workspace in which every register of W numbers lies in one line of the cache."""
+    work = np.empty(size + WIDTH)
+    begin = (-work.ctypes.data // 8) % WIDTH
+    return work[begin:begin + size]
+
+
+@inline_array
+def in_lanes(rows):
+    """Room for W rows in lanes, with whole registers of columns."""
+    columns = rows.shape[1]
+    return aligned((columns + -columns % WIDTH) * WIDTH)
 
 
 @inline
-def gather(rows, b, lanes):
-    """Rows b..b+W-1 into lanes: scalar k of the algorithm at [k*W, (k+1)*W)."""
-    for k in range(rows.shape[1]):
-        for i in range(WIDTH):
-            lanes[k * WIDTH + i] = rows[b + i, k]
+def gather(rows, b, end, lanes):
+    """Rows from b on into lanes: scalar k of the algorithm at [k*W, (k+1)*W). Past the end: row end - 1."""
+    columns = rows.shape[1]
+    last, whole = min(WIDTH, end - b) - 1, columns - columns % WIDTH
+    for k in range(0, whole, WIDTH):
+        rows_to_lanes(LANES, rows, b * columns + k, columns, last, WIDTH, lanes, k)
+    if whole < columns:
+        rows_to_lanes(LANES, rows, b * columns + whole, columns, last, columns - whole, lanes, whole)
 
 
 @inline
-def scatter(lanes, b, rows):
-    """Lanes back into rows b..b+W-1."""
-    for i in range(WIDTH):
-        for k in range(rows.shape[1]):
-            rows[b + i, k] = lanes[k * WIDTH + i]
+def scatter(lanes, b, end, rows):
+    """Lanes back into rows from b on, as many as there are before `end`."""
+    columns = rows.shape[1]
+    last, whole = min(WIDTH, end - b) - 1, columns - columns % WIDTH
+    for k in range(0, whole, WIDTH):
+        lanes_to_rows(LANES, lanes, k, rows, b * columns + k, columns, last, WIDTH)
+    if whole < columns:
+        lanes_to_rows(LANES, lanes, whole, rows, b * columns + whole, columns, last, columns - whole)

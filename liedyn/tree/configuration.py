@@ -6,7 +6,7 @@ A free joint moves by the full exponential of SE(3), so that its dv is a body-fi
 import numpy as np
 
 from liedyn.boundary import states
-from liedyn.jit import kernel, kernel_in_place
+from liedyn.jit import kernel_in_place
 from liedyn.lie.algebra import add, quaternion_rotation, rotate, sub, unrotate
 from liedyn.lie.exponential import (
     exp, log_rotated, quaternion_exp, quaternion_inverse_product, quaternion_log, quaternion_product,
@@ -14,6 +14,7 @@ from liedyn.lie.exponential import (
 )
 from liedyn.lie.lanes import SCALAR
 from liedyn.model.packed import FREE, HEADER, LINK_I, LINK_IQ, LINK_PRIMITIVE, N_LINKS, PRISMATIC, SPHERICAL
+from liedyn.tree.batches import batch
 from liedyn.tree.records import dof_count, first_dof, first_q, get3, kind, link_count, put3
 
 
@@ -52,17 +53,17 @@ def difference_kernel(ints, floats, q0, q1, out):
             put3(SCALAR, out, j + 3, log_rotated(w, step))
 
 
-@kernel
-def integrate_states(ints, floats, q, dv, out):
+@batch
+def integrate_states(begin, end, ints, floats, q, dv, out):
     """`integrate_kernel` on each row."""
-    for b in range(q.shape[0]):
+    for b in range(begin, end):
         integrate_kernel(ints, floats, q[b], dv[b], out[b])
 
 
-@kernel
-def difference_states(ints, floats, q0, q1, out):
+@batch
+def difference_states(begin, end, ints, floats, q0, q1, out):
     """`difference_kernel` on each row."""
-    for b in range(q0.shape[0]):
+    for b in range(begin, end):
         difference_kernel(ints, floats, q0[b], q1[b], out[b])
 
 

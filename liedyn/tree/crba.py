@@ -6,10 +6,10 @@ to all it carries, felt at every joint on the way to the ground.
 import numpy as np
 
 from liedyn.boundary import states
-from liedyn.jit import kernel, kernel_in_place
+from liedyn.jit import kernel_in_place
 from liedyn.lie.algebra import dot6, inertia_in_parent, inertia_times
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, store
-from liedyn.tree.batches import gather, scatter
+from liedyn.tree.batches import aligned, batch, gather, in_lanes, scatter
 from liedyn.tree.kinematics import S, of_dof, world_pose, world_positions, world_size
 from liedyn.tree.records import (
     armature, dof_count, dof_total, first_dof, get6, get_inertia, inertia, link_count, parent, previous_dof,
@@ -48,19 +48,18 @@ def crba_kernel(lane, ints, floats, q, work, M):
                 store(lane, work, up + k, load(lane, work, up + k) + load(lane, work, c + k))
 
 
-@kernel
-def crba_states(ints, floats, q, M):
+@batch
+def crba_states(begin, end, ints, floats, q, M):
     """`crba_kernel` on each row; M has one row of nv * nv numbers per state."""
-    count = q.shape[0]
-    work = np.empty((world_size(ints) + INERTIA * link_count(ints)) * WIDTH)
-    q_w, M_w = np.empty(q.shape[1] * WIDTH), np.empty(M.shape[1] * WIDTH)
-    whole = count - count % WIDTH
-    for b in range(0, whole, WIDTH):
-        gather(q, b, q_w)
+    work = aligned((world_size(ints) + INERTIA * link_count(ints)) * WIDTH)
+    if end - begin == 1:
+        crba_kernel(SCALAR, ints, floats, q[begin], work, M[begin])
+        return
+    q_w, M_w = in_lanes(q), in_lanes(M)
+    for b in range(begin, end, WIDTH):
+        gather(q, b, end, q_w)
         crba_kernel(LANES, ints, floats, q_w, work, M_w)
-        scatter(M_w, b, M)
-    for b in range(whole, count):
-        crba_kernel(SCALAR, ints, floats, q[b], work, M[b])
+        scatter(M_w, b, end, M)
 
 
 def crba(robot, q):

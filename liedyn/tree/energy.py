@@ -8,13 +8,13 @@ import numpy as np
 
 from liedyn.boundary import states
 from liedyn.errors import InputError
-from liedyn.jit import kernel, kernel_in_place
+from liedyn.jit import kernel_in_place
 from liedyn.lie.algebra import (
     Ad_dual_inverse, Ad_inverse, add, add6, compose, dot, dot6, inertia_times, rotate, scale, sub,
 )
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, splat, store
 from liedyn.model.packed import LINK_F, LINK_FLOATS_AT, LINK_MASS, N_LINKS
-from liedyn.tree.batches import gather, scatter
+from liedyn.tree.batches import aligned, batch, gather, in_lanes, scatter
 from liedyn.tree.joints import joint_pose, joint_twist, spring_energy
 from liedyn.tree.records import (
     armature, constant3, dof_total, get6, get_pose, inertia, link_count, parent, put3, put6, put_pose, zero3, zero6,
@@ -101,66 +101,62 @@ def momentum_kernel(lane, ints, floats, q, v, work, momentum):
     put6(lane, momentum, 0, total)
 
 
-@kernel
-def kinetic_energy_states(ints, floats, q, v, energy):
+@batch
+def kinetic_energy_states(begin, end, ints, floats, q, v, energy):
     """`kinetic_energy_kernel` on each row."""
-    count = q.shape[0]
-    work = np.empty(WORK * link_count(ints) * WIDTH)
-    q_w, v_w, energy_w = np.empty(q.shape[1] * WIDTH), np.empty(v.shape[1] * WIDTH), np.empty(WIDTH)
-    whole = count - count % WIDTH
-    for b in range(0, whole, WIDTH):
-        gather(q, b, q_w)
-        gather(v, b, v_w)
+    work = aligned(WORK * link_count(ints) * WIDTH)
+    if end - begin == 1:
+        kinetic_energy_kernel(SCALAR, ints, floats, q[begin], v[begin], work, energy[begin])
+        return
+    q_w, v_w, energy_w = in_lanes(q), in_lanes(v), in_lanes(energy)
+    for b in range(begin, end, WIDTH):
+        gather(q, b, end, q_w)
+        gather(v, b, end, v_w)
         kinetic_energy_kernel(LANES, ints, floats, q_w, v_w, work, energy_w)
-        scatter(energy_w, b, energy)
-    for b in range(whole, count):
-        kinetic_energy_kernel(SCALAR, ints, floats, q[b], v[b], work, energy[b])
+        scatter(energy_w, b, end, energy)
 
 
-@kernel
-def potential_energy_states(ints, floats, q, energy):
+@batch
+def potential_energy_states(begin, end, ints, floats, q, energy):
     """`potential_energy_kernel` on each row."""
-    count = q.shape[0]
-    work = np.empty(WORK * link_count(ints) * WIDTH)
-    q_w, energy_w = np.empty(q.shape[1] * WIDTH), np.empty(WIDTH)
-    whole = count - count % WIDTH
-    for b in range(0, whole, WIDTH):
-        gather(q, b, q_w)
+    work = aligned(WORK * link_count(ints) * WIDTH)
+    if end - begin == 1:
+        potential_energy_kernel(SCALAR, ints, floats, q[begin], work, energy[begin])
+        return
+    q_w, energy_w = in_lanes(q), in_lanes(energy)
+    for b in range(begin, end, WIDTH):
+        gather(q, b, end, q_w)
         potential_energy_kernel(LANES, ints, floats, q_w, work, energy_w)
-        scatter(energy_w, b, energy)
-    for b in range(whole, count):
-        potential_energy_kernel(SCALAR, ints, floats, q[b], work, energy[b])
+        scatter(energy_w, b, end, energy)
 
 
-@kernel
-def center_of_mass_states(ints, floats, q, com):
+@batch
+def center_of_mass_states(begin, end, ints, floats, q, com):
     """`center_of_mass_kernel` on each row."""
-    count = q.shape[0]
-    work = np.empty(WORK * link_count(ints) * WIDTH)
-    q_w, com_w = np.empty(q.shape[1] * WIDTH), np.empty(3 * WIDTH)
-    whole = count - count % WIDTH
-    for b in range(0, whole, WIDTH):
-        gather(q, b, q_w)
+    work = aligned(WORK * link_count(ints) * WIDTH)
+    if end - begin == 1:
+        center_of_mass_kernel(SCALAR, ints, floats, q[begin], work, com[begin])
+        return
+    q_w, com_w = in_lanes(q), in_lanes(com)
+    for b in range(begin, end, WIDTH):
+        gather(q, b, end, q_w)
         center_of_mass_kernel(LANES, ints, floats, q_w, work, com_w)
-        scatter(com_w, b, com)
-    for b in range(whole, count):
-        center_of_mass_kernel(SCALAR, ints, floats, q[b], work, com[b])
+        scatter(com_w, b, end, com)
 
 
-@kernel
-def momentum_states(ints, floats, q, v, momentum):
+@batch
+def momentum_states(begin, end, ints, floats, q, v, momentum):
     """`momentum_kernel` on each row."""
-    count = q.shape[0]
-    work = np.empty(WORK * link_count(ints) * WIDTH)
-    q_w, v_w, momentum_w = np.empty(q.shape[1] * WIDTH), np.empty(v.shape[1] * WIDTH), np.empty(6 * WIDTH)
-    whole = count - count % WIDTH
-    for b in range(0, whole, WIDTH):
-        gather(q, b, q_w)
-        gather(v, b, v_w)
+    work = aligned(WORK * link_count(ints) * WIDTH)
+    if end - begin == 1:
+        momentum_kernel(SCALAR, ints, floats, q[begin], v[begin], work, momentum[begin])
+        return
+    q_w, v_w, momentum_w = in_lanes(q), in_lanes(v), in_lanes(momentum)
+    for b in range(begin, end, WIDTH):
+        gather(q, b, end, q_w)
+        gather(v, b, end, v_w)
         momentum_kernel(LANES, ints, floats, q_w, v_w, work, momentum_w)
-        scatter(momentum_w, b, momentum)
-    for b in range(whole, count):
-        momentum_kernel(SCALAR, ints, floats, q[b], v[b], work, momentum[b])
+        scatter(momentum_w, b, end, momentum)
 
 
 def kinetic_energy(robot, q, v):

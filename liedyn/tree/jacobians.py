@@ -13,11 +13,11 @@ nothing else: not on its own position, nor on where the robot is in the world.
 import numpy as np
 
 from liedyn.boundary import states
-from liedyn.jit import inline, kernel, kernel_in_place
+from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.algebra import Ad_inverse, ad, add6, compose, scale6
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, store
 from liedyn.tree.aba import unit_screw
-from liedyn.tree.batches import gather, scatter
+from liedyn.tree.batches import aligned, batch, gather, in_lanes, scatter
 from liedyn.tree.joints import joint_pose
 from liedyn.tree.records import (
     body_link, body_placement, dof_count, dof_link, dof_total, first_dof, get6, parent, previous_dof, put6, zero6,
@@ -111,65 +111,60 @@ def body_jacobian_dq_kernel(lane, ints, floats, q, b, work, dJ_dq):
         i = parent(ints, i)
 
 
-@kernel
-def body_jacobian_states(ints, floats, q, b, J):
+@batch
+def body_jacobian_states(begin, end, ints, floats, q, b, J):
     """`body_jacobian_kernel` on each row; J has one row of 6 * nv numbers per state."""
-    count = q.shape[0]
-    q_w, J_w = np.empty(q.shape[1] * WIDTH), np.empty(J.shape[1] * WIDTH)
-    whole = count - count % WIDTH
-    for s in range(0, whole, WIDTH):
-        gather(q, s, q_w)
+    if end - begin == 1:
+        body_jacobian_kernel(SCALAR, ints, floats, q[begin], b, J[begin])
+        return
+    q_w, J_w = in_lanes(q), in_lanes(J)
+    for s in range(begin, end, WIDTH):
+        gather(q, s, end, q_w)
         body_jacobian_kernel(LANES, ints, floats, q_w, b, J_w)
-        scatter(J_w, s, J)
-    for s in range(whole, count):
-        body_jacobian_kernel(SCALAR, ints, floats, q[s], b, J[s])
+        scatter(J_w, s, end, J)
 
 
-@kernel
-def body_jacobian_dot_states(ints, floats, q, v, b, J_dot):
+@batch
+def body_jacobian_dot_states(begin, end, ints, floats, q, v, b, J_dot):
     """`body_jacobian_dot_kernel` on each row."""
-    count = q.shape[0]
-    q_w, v_w, J_w = np.empty(q.shape[1] * WIDTH), np.empty(v.shape[1] * WIDTH), np.empty(J_dot.shape[1] * WIDTH)
-    whole = count - count % WIDTH
-    for s in range(0, whole, WIDTH):
-        gather(q, s, q_w)
-        gather(v, s, v_w)
-        body_jacobian_dot_kernel(LANES, ints, floats, q_w, v_w, b, J_w)
-        scatter(J_w, s, J_dot)
-    for s in range(whole, count):
-        body_jacobian_dot_kernel(SCALAR, ints, floats, q[s], v[s], b, J_dot[s])
+    if end - begin == 1:
+        body_jacobian_dot_kernel(SCALAR, ints, floats, q[begin], v[begin], b, J_dot[begin])
+        return
+    q_w, v_w, J_dot_w = in_lanes(q), in_lanes(v), in_lanes(J_dot)
+    for s in range(begin, end, WIDTH):
+        gather(q, s, end, q_w)
+        gather(v, s, end, v_w)
+        body_jacobian_dot_kernel(LANES, ints, floats, q_w, v_w, b, J_dot_w)
+        scatter(J_dot_w, s, end, J_dot)
 
 
-@kernel
-def body_jacobian_ddot_states(ints, floats, q, v, a, b, J_ddot):
+@batch
+def body_jacobian_ddot_states(begin, end, ints, floats, q, v, a, b, J_ddot):
     """`body_jacobian_ddot_kernel` on each row."""
-    count, nv = q.shape[0], v.shape[1]
-    q_w, v_w, a_w = np.empty(q.shape[1] * WIDTH), np.empty(nv * WIDTH), np.empty(nv * WIDTH)
-    J_w = np.empty(J_ddot.shape[1] * WIDTH)
-    whole = count - count % WIDTH
-    for s in range(0, whole, WIDTH):
-        gather(q, s, q_w)
-        gather(v, s, v_w)
-        gather(a, s, a_w)
-        body_jacobian_ddot_kernel(LANES, ints, floats, q_w, v_w, a_w, b, J_w)
-        scatter(J_w, s, J_ddot)
-    for s in range(whole, count):
-        body_jacobian_ddot_kernel(SCALAR, ints, floats, q[s], v[s], a[s], b, J_ddot[s])
+    if end - begin == 1:
+        body_jacobian_ddot_kernel(SCALAR, ints, floats, q[begin], v[begin], a[begin], b, J_ddot[begin])
+        return
+    q_w, v_w, a_w, J_ddot_w = in_lanes(q), in_lanes(v), in_lanes(a), in_lanes(J_ddot)
+    for s in range(begin, end, WIDTH):
+        gather(q, s, end, q_w)
+        gather(v, s, end, v_w)
+        gather(a, s, end, a_w)
+        body_jacobian_ddot_kernel(LANES, ints, floats, q_w, v_w, a_w, b, J_ddot_w)
+        scatter(J_ddot_w, s, end, J_ddot)
 
 
-@kernel
-def body_jacobian_dq_states(ints, floats, q, b, dJ_dq):
+@batch
+def body_jacobian_dq_states(begin, end, ints, floats, q, b, dJ_dq):
     """`body_jacobian_dq_kernel` on each row; dJ_dq has one row of 6 * nv * nv numbers per state."""
-    count = q.shape[0]
-    work = np.empty(6 * dof_total(ints) * WIDTH)
-    q_w, dJ_w = np.empty(q.shape[1] * WIDTH), np.empty(dJ_dq.shape[1] * WIDTH)
-    whole = count - count % WIDTH
-    for s in range(0, whole, WIDTH):
-        gather(q, s, q_w)
-        body_jacobian_dq_kernel(LANES, ints, floats, q_w, b, work, dJ_w)
-        scatter(dJ_w, s, dJ_dq)
-    for s in range(whole, count):
-        body_jacobian_dq_kernel(SCALAR, ints, floats, q[s], b, work, dJ_dq[s])
+    work = aligned(6 * dof_total(ints) * WIDTH)
+    if end - begin == 1:
+        body_jacobian_dq_kernel(SCALAR, ints, floats, q[begin], b, work, dJ_dq[begin])
+        return
+    q_w, dJ_dq_w = in_lanes(q), in_lanes(dJ_dq)
+    for s in range(begin, end, WIDTH):
+        gather(q, s, end, q_w)
+        body_jacobian_dq_kernel(LANES, ints, floats, q_w, b, work, dJ_dq_w)
+        scatter(dJ_dq_w, s, end, dJ_dq)
 
 
 def body_jacobian(robot, q, body):

@@ -12,11 +12,11 @@ stays behind. Accelerations contain gravity (the ground accelerates upward).
 import numpy as np
 
 from liedyn.boundary import states
-from liedyn.jit import inline, kernel, kernel_in_place
+from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.algebra import ad, add, add6, compose, cross, scale, scale6
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load
 from liedyn.model.packed import ANGULAR, LINEAR
-from liedyn.tree.batches import gather, scatter
+from liedyn.tree.batches import aligned, batch, gather, in_lanes, scatter
 from liedyn.tree.joints import joint_pose
 from liedyn.tree.records import (
     body_count, body_link, body_placement, dof_column, dof_count, dof_link, dof_total, dof_type, first_dof, get6,
@@ -140,19 +140,18 @@ def forward_kinematics_kernel(lane, ints, floats, q, work, poses):
         put_pose(lane, poses, 12 * b, body_pose(lane, ints, floats, work, b))
 
 
-@kernel
-def forward_kinematics_states(ints, floats, q, poses):
+@batch
+def forward_kinematics_states(begin, end, ints, floats, q, poses):
     """`forward_kinematics_kernel` on each row."""
-    count = q.shape[0]
-    work = np.empty(world_size(ints) * WIDTH)
-    q_w, poses_w = np.empty(q.shape[1] * WIDTH), np.empty(poses.shape[1] * WIDTH)
-    whole = count - count % WIDTH
-    for b in range(0, whole, WIDTH):
-        gather(q, b, q_w)
+    work = aligned(world_size(ints) * WIDTH)
+    if end - begin == 1:
+        forward_kinematics_kernel(SCALAR, ints, floats, q[begin], work, poses[begin])
+        return
+    q_w, poses_w = in_lanes(q), in_lanes(poses)
+    for b in range(begin, end, WIDTH):
+        gather(q, b, end, q_w)
         forward_kinematics_kernel(LANES, ints, floats, q_w, work, poses_w)
-        scatter(poses_w, b, poses)
-    for b in range(whole, count):
-        forward_kinematics_kernel(SCALAR, ints, floats, q[b], work, poses[b])
+        scatter(poses_w, b, end, poses)
 
 
 def forward_kinematics(robot, q):

@@ -6,10 +6,10 @@ Everything at a link is in that link's own frame: f its pose in its parent, V it
 import numpy as np
 
 from liedyn.boundary import states, wrenches
-from liedyn.jit import kernel, kernel_in_place
+from liedyn.jit import kernel_in_place
 from liedyn.lie.algebra import Ad_dual_inverse, Ad_inverse, ad, add6, inertia_times, minus_ad_dual, sub6
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, store
-from liedyn.tree.batches import gather, scatter
+from liedyn.tree.batches import aligned, batch, gather, in_lanes, scatter
 from liedyn.tree.joints import accumulate_springs, joint_pose, joint_twist, put_joint_force
 from liedyn.tree.records import (
     accumulate6, armature, dof_count, first_dof, get6, get_pose, inertia, link_count, parent, put6, put_pose,
@@ -54,23 +54,21 @@ def rnea_kernel(lane, ints, floats, q, v, a, f_ext, work, tau):
             accumulate6(lane, work, WORK * parent(ints, i) + F, Ad_dual_inverse(f, Fi))
 
 
-@kernel
-def rnea_states(ints, floats, q, v, a, f_ext, tau):
+@batch
+def rnea_states(begin, end, ints, floats, q, v, a, f_ext, tau):
     """`rnea_kernel` on each row."""
-    count = q.shape[0]
-    work = np.empty(WORK * link_count(ints) * WIDTH)
-    q_w, v_w, a_w = np.empty(q.shape[1] * WIDTH), np.empty(v.shape[1] * WIDTH), np.empty(v.shape[1] * WIDTH)
-    f_w, tau_w = np.empty(f_ext.shape[1] * WIDTH), np.empty(v.shape[1] * WIDTH)
-    whole = count - count % WIDTH
-    for b in range(0, whole, WIDTH):
-        gather(q, b, q_w)
-        gather(v, b, v_w)
-        gather(a, b, a_w)
-        gather(f_ext, b, f_w)
+    work = aligned(WORK * link_count(ints) * WIDTH)
+    if end - begin == 1:
+        rnea_kernel(SCALAR, ints, floats, q[begin], v[begin], a[begin], f_ext[begin], work, tau[begin])
+        return
+    q_w, v_w, a_w, f_w, tau_w = in_lanes(q), in_lanes(v), in_lanes(a), in_lanes(f_ext), in_lanes(tau)
+    for b in range(begin, end, WIDTH):
+        gather(q, b, end, q_w)
+        gather(v, b, end, v_w)
+        gather(a, b, end, a_w)
+        gather(f_ext, b, end, f_w)
         rnea_kernel(LANES, ints, floats, q_w, v_w, a_w, f_w, work, tau_w)
-        scatter(tau_w, b, tau)
-    for b in range(whole, count):
-        rnea_kernel(SCALAR, ints, floats, q[b], v[b], a[b], f_ext[b], work, tau[b])
+        scatter(tau_w, b, end, tau)
 
 
 def rnea(robot, q, v, a, f_ext=None):

@@ -13,13 +13,13 @@ D = sum m rdot r^T over all particles and P the linear momentum, B (w, v) = (tr(
 import numpy as np
 
 from liedyn.boundary import states, wrenches
-from liedyn.jit import inline, kernel, kernel_in_place
+from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.algebra import (
     Ad_dual_inverse, add, add6, cross, dot, dot6, inertia_in_parent, inertia_times, minus_ad_dual, rotate, scale,
     scale6, sub, sub6, unrotate,
 )
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, store
-from liedyn.tree.batches import gather, scatter
+from liedyn.tree.batches import aligned, batch, gather, in_lanes, scatter
 from liedyn.tree.joints import accumulate_spring_derivatives
 from liedyn.tree.kinematics import (
     PSI_DDOT, PSI_DOT, S_DOT, S, acceleration_of, of_dof, twist_of, world_accelerations, world_pose,
@@ -145,27 +145,26 @@ def rnea_derivatives_kernel(lane, ints, floats, q, v, a, f_ext, work, tau, dtau_
     composite_derivatives(lane, ints, floats, q, f_ext, work, tau, dtau_dq, dtau_dv, M)
 
 
-@kernel
-def rnea_derivatives_states(ints, floats, q, v, a, f_ext, dtau_dq, dtau_dv, M):
+@batch
+def rnea_derivatives_states(begin, end, ints, floats, q, v, a, f_ext, dtau_dq, dtau_dv, M):
     """`rnea_derivatives_kernel` on each row; matrices are rows of nv * nv numbers."""
-    count, nv = q.shape[0], v.shape[1]
-    work = np.empty((world_size(ints) + COMPOSITE * link_count(ints)) * WIDTH)
-    q_w, v_w, a_w = np.empty(q.shape[1] * WIDTH), np.empty(nv * WIDTH), np.empty(nv * WIDTH)
-    f_w, tau_w = np.empty(f_ext.shape[1] * WIDTH), np.empty(nv * WIDTH)
-    dq_w, dv_w, M_w = np.empty(nv * nv * WIDTH), np.empty(nv * nv * WIDTH), np.empty(nv * nv * WIDTH)
-    whole = count - count % WIDTH
-    for b in range(0, whole, WIDTH):
-        gather(q, b, q_w)
-        gather(v, b, v_w)
-        gather(a, b, a_w)
-        gather(f_ext, b, f_w)
+    work = aligned((world_size(ints) + COMPOSITE * link_count(ints)) * WIDTH)
+    tau_w = in_lanes(v)
+    if end - begin == 1:
+        rnea_derivatives_kernel(SCALAR, ints, floats, q[begin], v[begin], a[begin], f_ext[begin], work, tau_w,
+                                dtau_dq[begin], dtau_dv[begin], M[begin])
+        return
+    q_w, v_w, a_w, f_w = in_lanes(q), in_lanes(v), in_lanes(a), in_lanes(f_ext)
+    dq_w, dv_w, M_w = in_lanes(dtau_dq), in_lanes(dtau_dv), in_lanes(M)
+    for b in range(begin, end, WIDTH):
+        gather(q, b, end, q_w)
+        gather(v, b, end, v_w)
+        gather(a, b, end, a_w)
+        gather(f_ext, b, end, f_w)
         rnea_derivatives_kernel(LANES, ints, floats, q_w, v_w, a_w, f_w, work, tau_w, dq_w, dv_w, M_w)
-        scatter(dq_w, b, dtau_dq)
-        scatter(dv_w, b, dtau_dv)
-        scatter(M_w, b, M)
-    for b in range(whole, count):
-        rnea_derivatives_kernel(SCALAR, ints, floats, q[b], v[b], a[b], f_ext[b], work, tau_w,
-                                dtau_dq[b], dtau_dv[b], M[b])
+        scatter(dq_w, b, end, dtau_dq)
+        scatter(dv_w, b, end, dtau_dv)
+        scatter(M_w, b, end, M)
 
 
 def rnea_derivatives(robot, q, v, a, f_ext=None):

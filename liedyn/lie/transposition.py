@@ -1,0 +1,100 @@
+"""Between rows of numbers and SIMD lanes: blocks of W rows and W columns, transposed in registers.
+
+W rows of an array, `stride` numbers apart, become W vectors, one for each column, or the other way round. A block may
+lack columns (fewer than W are read and written) and rows (from row `last` on, all are row `last`).
+"""
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+from numba.np.arrayobj import make_array
+
+_INT = ir.IntType(64)
+
+
+def _transposed(builder, rows):
+    """Butterflies: in the stage of s, blocks of s x s numbers change places across the diagonal."""
+    width, rows = len(rows), list(rows)
+    s = 1
+    while s < width:
+        low = [j if j & s == 0 else width + j - s for j in range(width)]
+        high = [j + s if j & s == 0 else width + j for j in range(width)]
+        masks = [ir.Constant(ir.VectorType(ir.IntType(32), width), mask) for mask in (low, high)]
+        for i in range(width):
+            if i & s == 0:
+                a, b = rows[i], rows[i + s]
+                rows[i], rows[i + s] = (builder.shuffle_vector(a, b, mask) for mask in masks)
+        s *= 2
+    return rows
+
+
+def _addresses(builder, data, start, stride, last, vector):
+    """Where the rows of a block begin."""
+    for i in range(vector.count):
+        row = ir.Constant(_INT, i)
+        row = builder.select(builder.icmp_signed("<", row, last), row, last)
+        yield builder.bitcast(builder.gep(data, [builder.add(start, builder.mul(row, stride))]), vector.as_pointer())
+
+
+def _mask(builder, columns, width):
+    """Which of W numbers in a row belong to the block."""
+    numbers = ir.Constant(ir.VectorType(_INT, width), list(range(width)))
+    single = ir.Constant(ir.VectorType(_INT, width), ir.Undefined)
+    single = builder.insert_element(single, columns, ir.Constant(ir.IntType(32), 0))
+    everywhere = ir.Constant(ir.VectorType(ir.IntType(32), width), [0] * width)
+    return builder.icmp_signed("<", numbers, builder.shuffle_vector(single, single, everywhere))
+
+
+def _masked(builder, name, result, arguments):
+    vector = ir.VectorType(ir.DoubleType(), arguments[-1].type.count)
+    name = f"llvm.masked.{name}.v{vector.count}f64.p0v{vector.count}f64"
+    function = cgutils.get_or_insert_function(
+        builder.module, ir.FunctionType(result, [x.type for x in arguments]), name)
+    return builder.call(function, arguments)
+
+
+_ALIGN = ir.Constant(ir.IntType(32), 8)
+
+
+@intrinsic
+def rows_to_lanes(typing, lane, rows, start, stride, last, columns, lanes, k):
+    """Rows at rows[start + i stride], as many numbers as `columns`, into the lanes of scalars k to k + W - 1."""
+    width = lane.width
+    vector = ir.VectorType(ir.DoubleType(), width)
+
+    def codegen(context, builder, sig, args):
+        _, rows, start, stride, last, columns, lanes, k = args
+        data = make_array(sig.args[1])(context, builder, rows).data
+        mask, nothing = _mask(builder, columns, width), ir.Constant(vector, [0.0] * width)
+        loaded = [_masked(builder, "load", vector, [address, _ALIGN, mask, nothing])
+                  for address in _addresses(builder, data, start, stride, last, vector)]
+        data = make_array(sig.args[6])(context, builder, lanes).data
+        for j, column in enumerate(_transposed(builder, loaded)):
+            at = builder.mul(builder.add(k, ir.Constant(_INT, j)), ir.Constant(_INT, width))
+            builder.store(column, builder.bitcast(builder.gep(data, [at]), vector.as_pointer()), align=8)
+        return context.get_dummy_value()
+
+    return types.void(lane, rows, types.intp, types.intp, types.intp, types.intp, lanes, types.intp), codegen
+
+
+@intrinsic
+def lanes_to_rows(typing, lane, lanes, k, rows, start, stride, last, columns):
+    """The lanes of scalars k to k + W - 1 into rows at rows[start + i stride], as many numbers as `columns`."""
+    width = lane.width
+    vector = ir.VectorType(ir.DoubleType(), width)
+
+    def codegen(context, builder, sig, args):
+        _, lanes, k, rows, start, stride, last, columns = args
+        data = make_array(sig.args[1])(context, builder, lanes).data
+        loaded = []
+        for j in range(width):
+            at = builder.mul(builder.add(k, ir.Constant(_INT, j)), ir.Constant(_INT, width))
+            loaded.append(builder.load(builder.bitcast(builder.gep(data, [at]), vector.as_pointer()), align=8))
+        data = make_array(sig.args[3])(context, builder, rows).data
+        mask = _mask(builder, columns, width)
+        for row, address in zip(_transposed(builder, loaded),
+                                _addresses(builder, data, start, stride, last, vector)):
+            _masked(builder, "store", ir.VoidType(), [row, address, _ALIGN, mask])
+        return context.get_dummy_value()
+
+    return types.void(lane, lanes, types.intp, rows, types.intp, types.intp, types.intp, types.intp), codegen

@@ -1,0 +1,181 @@
+"""Batches: rows in lanes and rows shared among threads give what one state at a time gives."""
+
+import threading
+
+import numba
+import numpy as np
+import pytest
+from numba.core.runtime import _nrt_python, rtsys
+from test_kernels import COUNT, python
+from tree_cases import mixed_tree, off
+
+import liedyn as ld
+from liedyn.lie.lanes import LANES, WIDTH
+from liedyn.tree import batches
+from liedyn.tree.batches import gather, in_lanes, scatter
+
+
+@pytest.fixture(scope="module")
+def tree():
+    """Every kind of joint, three times."""
+    return mixed_tree()
+
+
+@pytest.fixture
+def threads(monkeypatch):
+    """Threads even for one row, as many as the test says."""
+    monkeypatch.setattr(batches, "SHARED", 0)
+    before = numba.get_num_threads()
+    yield numba.set_num_threads
+    numba.set_num_threads(before)
+
+
+def functions(robot, q, v, x):
+    """Everything that takes many states at once, as functions of which of them."""
+    body = robot.body_names[-1]
+    F = np.random.default_rng(2).normal(size=(len(q), robot.nbodies, 6))
+    return {
+        "rnea": lambda k: ld.rnea(robot, q[k], v[k], x[k], F[k]),
+        "aba": lambda k: ld.aba(robot, q[k], v[k], x[k], F[k]),
+        "crba": lambda k: ld.crba(robot, q[k]),
+        "rnea_derivatives": lambda k: np.stack(ld.rnea_derivatives(robot, q[k], v[k], x[k], F[k]), axis=-1),
+        "aba_derivatives": lambda k: np.stack(ld.aba_derivatives(robot, q[k], v[k], x[k], F[k]), axis=-1),
+        "forward_kinematics": lambda k: ld.forward_kinematics(robot, q[k]),
+        "body_jacobian": lambda k: ld.body_jacobian(robot, q[k], body),
+        "body_jacobian_dot": lambda k: ld.body_jacobian_dot(robot, q[k], v[k], body),
+        "body_jacobian_ddot": lambda k: ld.body_jacobian_ddot(robot, q[k], v[k], x[k], body),
+        "body_jacobian_dq": lambda k: ld.body_jacobian_dq(robot, q[k], body),
+        "kinetic_energy": lambda k: ld.kinetic_energy(robot, q[k], v[k]),
+        "potential_energy": lambda k: ld.potential_energy(robot, q[k]),
+        "center_of_mass": lambda k: ld.center_of_mass(robot, q[k]),
+        "momentum": lambda k: ld.momentum(robot, q[k], v[k]),
+        "integrate": lambda k: ld.integrate(robot, q[k], v[k]),
+        "difference": lambda k: ld.difference(robot, q[k], q[::-1][k]),
+    }
+
+
+NAMES = tuple(functions(mixed_tree(), *np.empty((3, 0, 1))))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_remainders_and_threads(tree, threads, name):
+    """Counts around whole registers and whole blocks; more threads than registers of rows."""
+    rng = np.random.default_rng(5)
+    q = ld.random_configuration(tree, rng, 3 * WIDTH + 1)
+    v, x = rng.normal(size=(2, len(q), tree.nv))
+    function = functions(tree, q, v, x)[name]
+    single = np.stack([function(k) for k in range(len(q))])
+    # lanes may fuse other products and sums; the condition of M, 1e5, magnifies that in aba and its derivatives
+    tolerance = 1e-11 if name.startswith("aba") else 1e-13
+    for count in (0, 1, 2, WIDTH - 1, WIDTH, WIDTH + 1, 2 * WIDTH, 2 * WIDTH + 1, 3 * WIDTH + 1):
+        for number in range(1, numba.config.NUMBA_NUM_THREADS + 1):
+            threads(number)
+            many = function(slice(count))
+            assert many.shape == single[:count].shape
+            assert off(many, single[:count]) < tolerance, (count, number)
+
+
+@numba.njit
+def copied(rows, out):
+    lanes = in_lanes(rows)
+    for b in range(0, len(rows), WIDTH):
+        gather(rows, b, len(rows), lanes)
+        scatter(lanes, b, len(rows), out)
+
+
+@pytest.mark.parametrize("columns", [0, 1, 3, WIDTH - 1, WIDTH, WIDTH + 1, 3 * WIDTH + 2])
+def test_transposition_touches_its_rows_only(columns):
+    for count in range(2 * WIDTH + 2):
+        rows = np.random.default_rng(1).normal(size=(count, columns))
+        guarded = np.full((count + 2, columns), np.pi)
+        copied(rows, guarded[1:-1])
+        assert np.array_equal(guarded[1:-1], rows)
+        assert (guarded[[0, -1]] == np.pi).all()
+
+
+def test_the_order_of_lanes():
+    rows, lanes = np.arange(3.0 * WIDTH).reshape(WIDTH, 3), np.empty(3 * WIDTH)
+
+    @numba.njit
+    def gathered(rows, lanes):
+        room = in_lanes(rows)
+        gather(rows, 0, len(rows), room)
+        lanes[:] = room[:len(lanes)]
+
+    gathered(rows, lanes)
+    assert np.array_equal(lanes.reshape(3, WIDTH), rows.T) and LANES.width == WIDTH
+
+
+def test_nothing_is_allocated_for_a_state(tree, threads):
+    """As many arrays for 10 times the states; a workspace knows only the robot."""
+    rng = np.random.default_rng(5)
+    enabled = _nrt_python.memsys_stats_enabled()
+    _nrt_python.memsys_enable_stats()
+    try:
+        allocations = []
+        for count in (100, 1000):
+            q = ld.random_configuration(tree, rng, count)
+            v = rng.normal(size=(count, tree.nv))
+            ld.rnea_derivatives(tree, q, v, v)
+            before = rtsys.get_allocation_stats().alloc
+            ld.rnea_derivatives(tree, q, v, v)
+            allocations.append(rtsys.get_allocation_stats().alloc - before)
+    finally:
+        if not enabled:
+            _nrt_python.memsys_disable_stats()
+    assert 0 < allocations[0] == allocations[1]
+
+
+AT_ONCE = """
+import threading
+import numpy as np
+import liedyn as ld
+from numba import get_num_threads, threading_layer
+panda = ld.load("panda")
+q = ld.random_configuration(panda, 0, 4000)
+expected = ld.crba(panda, q)
+right = []
+def work():
+    for _ in range(20):
+        right.append(np.array_equal(ld.crba(panda, q), expected))
+workers = [threading.Thread(target=work) for _ in range(3)]
+for worker in workers: worker.start()
+for worker in workers: worker.join()
+print(threading_layer(), get_num_threads(), len(right), all(right))
+"""
+
+
+def test_python_threads_at_once_on_the_layer_that_does_not_allow_it():
+    """Numba ends the process when its work queue is entered twice: here calls wait for one another."""
+    words = python(AT_ONCE, NUMBA_THREADING_LAYER="workqueue", NUMBA_NUM_THREADS="2")
+    assert words == ["workqueue", "2", "60", "True"]
+
+
+def test_the_interpreter_is_released(tree):
+    """Another Python thread goes on while a batch is computed."""
+    q = ld.random_configuration(tree, 0, 20000)
+    ld.crba(tree, q[:1000])
+    beats, running = 0, threading.Event()
+
+    def compute():
+        running.set()
+        ld.crba(tree, q)
+        running.clear()
+
+    worker = threading.Thread(target=compute)
+    worker.start()
+    running.wait()
+    while running.is_set():
+        beats += 1
+    worker.join()
+    assert beats > 10
+
+
+BATCH = "import liedyn as ld; r = ld.load('panda'); print(ld.crba(r, ld.random_configuration(r, 0, 4000)).shape[0])\n"
+
+
+def test_threads_come_from_the_cache(tmp_path):
+    environment = {"LIEDYN_CACHE_DIR": str(tmp_path), "NUMBA_NUM_THREADS": "2"}
+    assert int(python(BATCH + COUNT, **environment)[2]) > 0
+    count, hits, misses = python(BATCH + COUNT, **environment)
+    assert (count, misses) == ("4000", "0") and int(hits) > 0
