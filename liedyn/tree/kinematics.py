@@ -103,8 +103,10 @@ def world_velocities(lane, ints, v, work):
         put6(lane, work, of_link(i, TWIST), V)
         for j in range(first_dof(ints, i), first_dof(ints, i) + dof_count(ints, i)):
             Sj = get6(lane, work, of_dof(ints, j, S))
-            put6(lane, work, of_dof(ints, j, PSI_DOT), ad(Vp, Sj))
-            put6(lane, work, of_dof(ints, j, S_DOT), ad(V, Sj))
+            psi_dot = ad(Vp, Sj)
+            put6(lane, work, of_dof(ints, j, PSI_DOT), psi_dot)
+            # a single screw does not turn itself: ad(V, S) = ad(V_p + v S, S)
+            put6(lane, work, of_dof(ints, j, S_DOT), psi_dot if dof_count(ints, i) == 1 else ad(V, Sj))
 
 
 @kernel_in_place

@@ -72,7 +72,7 @@ def put_body_dynamics(lane, ints, floats, f_ext, i, k, work):
     X, V, A = world_pose(lane, work, i), twist_of(lane, work, i), acceleration_of(lane, floats, work, i)
     I = inertia_in_parent(X, inertia(ints, floats, i))
     B = coriolis_moments(I, V)
-    wrench = add6(inertia_times(I, A), minus_ad_dual(V, inertia_times(I, V)))
+    wrench = add6(inertia_times(I, A), coriolis_times(B, V))  # B V = V x* I V
     if f_ext.size > 0:
         wrench = sub6(wrench, Ad_dual_inverse(X, get6(lane, f_ext, 6 * i)))
     put_inertia(lane, work, k, I)
