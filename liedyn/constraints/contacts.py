@@ -30,42 +30,43 @@ from liedyn.constraints.records import (
     is_active, is_contact, loop_at, loop_count, loop_frames, loop_kind, loop_rows,
 )
 from liedyn.constraints.relative import (
-    path_ends, relative_derivatives, relative_rate, relative_screw, relative_twist, side_accelerations, side_twists,
-    toward_ground,
+    path_ends, push_sides, relative_derivatives, relative_rate, relative_screw, relative_twist, relative_variation,
+    side_accelerations, side_states, side_twists, side_variations, toward_ground, vary_sides,
 )
 from liedyn.jit import inline, kernel_in_place
-from liedyn.lie.algebra import Ad_dual_inverse, add, cross, dot, rotate, scale, unrotate
-from liedyn.lie.lanes import SCALAR
+from liedyn.lie.algebra import Ad_dual_inverse, Ad_inverse, add, cross, dot, rotate, scale, sub6, unrotate
+from liedyn.lie.lanes import LANES, SCALAR, WIDTH, store
 from liedyn.model.packed import LOOP_DIRECTION, LOOP_LENGTH, LOOP_RADIUS
 from liedyn.tree.records import get3
 
 _E = (0.0, 0.0, 1.0)
-_NO_JET = (0.0, 0.0, 0.0, 0.0)
 
 
 @inline
 def velocity_jets(kind, L, r, p, d, w, v):
-    """The rows of a contact as four jets, unused ones zero."""
+    """The rows of a contact as four jets, unused ones zero; derivatives in floats or in lanes, as those of v are."""
+    none = (0.0, 0.0, 0.0 * v[2][0], 0.0 * v[3][0])
     if kind == DISTANCE:
-        return jet_dot(jet_unit(p), v), _NO_JET, _NO_JET, _NO_JET
+        return jet_dot(jet_unit(p), v), none, none, none
     if kind == KNIFE_EDGE:
-        return jet_dot(d, v), _NO_JET, _NO_JET, _NO_JET
+        return jet_dot(d, v), none, none, none
     if kind == ON_PLANE:
-        return jet_component(v, 2), _NO_JET, _NO_JET, _NO_JET
+        return jet_component(v, 2), none, none, none
     if kind == ON_CYLINDER:
-        return jet_dot(jet_unit(across(p)), v), _NO_JET, _NO_JET, _NO_JET
+        return jet_dot(jet_unit(across(p)), v), none, none, none
     if kind == ON_CIRCLE:
-        return jet_component(v, 2), jet_dot(jet_unit(across(p)), v), _NO_JET, _NO_JET
+        return jet_component(v, 2), jet_dot(jet_unit(across(p)), v), none, none
     if kind == SPHERE_ON_SPHERE:
         n = jet_unit(p)
         s = jet_sub(v, jet_multiple(r, jet_cross(w, n)))
         t = jet_sub(s, jet_scale(jet_dot(n, s), n))
         return jet_dot(n, v), jet_component(t, 0), jet_component(t, 1), jet_component(t, 2)
-    u = constant(_E)
+    e = constant(_E)
+    c = jet_add(v, jet_multiple(-r, jet_cross(w, e)))
     if kind == DISK_ON_PLANE:
-        u = jet_unit(jet_sub(u, jet_scale(jet_component(d, 2), d)))
-    c = jet_add(v, jet_multiple(-r, jet_cross(w, u)))
-    return jet_component(c, 2), jet_component(c, 0), jet_component(c, 1), _NO_JET
+        u = jet_unit(jet_sub(e, jet_scale(jet_component(d, 2), d)))
+        c = jet_add(v, jet_multiple(-r, jet_cross(w, u)))
+    return jet_component(c, 2), jet_component(c, 0), jet_component(c, 1), none
 
 
 @inline
@@ -266,3 +267,73 @@ def contact_force_derivative_kernel(ints, floats, work, lam, D):
                 D[i, j] += weighted(rows, count, lam, first, 2)
                 ia, ib = toward_ground(ints, ia, ib)
             ja, jb = toward_ground(ints, ja, jb)
+
+
+# ---- in many directions at once (`liedyn.tree.variations`)
+
+
+@inline
+def varied_jets(ints, floats, work, variations, l, with_rates):
+    """The rows of contact l as jets in time and along all directions: parts 2 and 3 are lanes."""
+    kind = loop_kind(ints, l)
+    L, r, p, d, C = contact(ints, floats, work, l)
+    v, a = side_states(ints, floats, work, l)
+    eta, dv, da = side_variations(ints, floats, work, variations, l)
+    y = Ad_inverse(C, sub6(eta[1], eta[0]))
+    dx, dx_dot = relative_variation(kind, False, C, v, a, eta, dv, da if with_rates else dv)
+    x, x_dot = relative_twist(ints, floats, work, l, C), relative_rate(ints, floats, work, l, kind, False, C)
+    return velocity_jets(kind, L, r, *perturbed(p, d, x, x_dot, y, dx, dx_dot))
+
+
+@kernel_in_place
+def vary_contact_rows(ints, floats, work, variations, part, b, out):
+    """out[:, block b] of active contacts: variations of their velocities (part 2) or accelerations (part 3)."""
+    width = out.shape[1] // WIDTH
+    for l in range(loop_count(ints)):
+        if is_contact(ints, l) and is_active(ints, l):
+            first, count = loop_rows(ints, l)
+            rows = varied_jets(ints, floats, work, variations, l, part == 3)
+            for k in range(count):
+                store(LANES, out, width * (first + k) + b, rows[k][2] if part == 2 else rows[k][3])
+
+
+@kernel_in_place
+def push_contacts(ints, floats, work, lam, bodies):
+    """The contacts' wrenches act on the links."""
+    for l in range(loop_count(ints)):
+        if is_contact(ints, l) and is_active(ints, l):
+            L, r, p, d, C = contact(ints, floats, work, l)
+            first, count = loop_rows(ints, l)
+            F = contact_wrench(loop_kind(ints, l), L, r, p, d, count, lam, first)
+            push_sides(ints, l, Ad_dual_inverse(C, F), bodies)
+
+
+@inline
+def contact_wrench_variation(kind, L, r, p, d, y, count, lam, first):
+    """The change of `contact_wrench`, in C, as p and d move with the relative displacement y, in lanes."""
+    zero = scale(0.0, y[1])
+    pj, dj = (p, ZERO3, y[1], zero), (d, ZERO3, cross(y[0], d), zero)
+    still, e = (ZERO3, ZERO3, zero, zero), ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
+    dF, dM = zero, zero
+    for k in range(3):
+        u = (e[k], ZERO3, zero, zero)
+        turn, push = velocity_jets(kind, L, r, pj, dj, u, still), velocity_jets(kind, L, r, pj, dj, still, u)
+        for i in range(count):
+            dM = add(dM, scale(lam[first + i] * turn[i][2], e[k]))
+            dF = add(dF, scale(lam[first + i] * push[i][2], e[k]))
+    return dM, dF
+
+
+@kernel_in_place
+def vary_contact_wrenches(ints, floats, work, lam, variations):
+    """Variations of the contacts' wrenches at constant lambda: they turn with C, and change in C as p and d do."""
+    for l in range(loop_count(ints)):
+        if is_contact(ints, l) and is_active(ints, l):
+            kind = loop_kind(ints, l)
+            L, r, p, d, C = contact(ints, floats, work, l)
+            first, count = loop_rows(ints, l)
+            eta = side_variations(ints, floats, work, variations, l)[0]
+            y = Ad_inverse(C, sub6(eta[1], eta[0]))
+            F = Ad_dual_inverse(C, contact_wrench(kind, L, r, p, d, count, lam, first))
+            dF = Ad_dual_inverse(C, contact_wrench_variation(kind, L, r, p, d, y, count, lam, first))
+            vary_sides(ints, l, kind, C, F, dF, variations)

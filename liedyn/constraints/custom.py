@@ -7,6 +7,7 @@ from liedyn.constraints.records import (
 )
 from liedyn.functions import call
 from liedyn.jit import inline, kernel_in_place
+from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, store
 from liedyn.model.packed import (
     LOOP_BIAS, LOOP_COEFFICIENTS, LOOP_DERIVATIVES, LOOP_DRIFT, LOOP_FORCE, LOOP_JACOBIAN, LOOP_RESIDUAL, TIME,
 )
@@ -94,3 +95,49 @@ def custom_force_derivative_kernel(ints, floats, q, lam, D):
             for i in range(n):
                 for j in range(n):
                     D[i, j] += floats[scratch + n * i + j]
+
+
+# ---- in many directions at once (`liedyn.tree.variations`)
+
+
+@inline
+def add_row_product(floats, k, n, A, b, sign, out, at):
+    """out[at] += sign times the n numbers floats[k:] times A[:, block b], in lanes."""
+    width, total = A.shape[1] // WIDTH, load(LANES, out, at)
+    for j in range(n):
+        total = total + (sign * load(SCALAR, floats, k + j)) * load(LANES, A, width * j + b)
+    store(LANES, out, at, total)
+
+
+@kernel_in_place
+def vary_custom_rows(ints, floats, q, v, a, N, X, part, b, out):
+    """out[:, block b] of custom rows: variations of velocities along N (part 2), of accelerations (part 3)."""
+    n, width = dof_total(ints), out.shape[1] // WIDTH
+    for l in range(loop_count(ints)):
+        if is_custom(ints, l):
+            first, count = loop_rows(ints, l)
+            scratch, size = loop_integer(ints, l, LOOP_COEFFICIENTS), count * n
+            call(loop_integer(ints, l, LOOP_DERIVATIVES), floats[TIME], q, v, a, a, floats, scratch)
+            for r in range(count):
+                at, k = width * (first + r) + b, scratch + n * r
+                if part == 2:
+                    add_row_product(floats, k, n, N, b, 1.0, out, at)
+                else:
+                    add_row_product(floats, k + size, n, N, b, 1.0, out, at)
+                    add_row_product(floats, k + 2 * size, n, X, b, 1.0, out, at)
+
+
+@kernel_in_place
+def vary_custom_forces(ints, floats, q, lam, N, b, balance):
+    """balance[:, block b] -= d(G^T lambda) of the custom rows."""
+    n, width = dof_total(ints), balance.shape[1] // WIDTH
+    for l in range(loop_count(ints)):
+        if is_custom(ints, l):
+            first, count = loop_rows(ints, l)
+            scratch = loop_integer(ints, l, LOOP_COEFFICIENTS)
+            own = scratch + n * n
+            for r in range(count):
+                floats[own + r] = lam[first + r]
+            call(loop_integer(ints, l, LOOP_FORCE), floats[TIME], q, q, q, floats[own:], floats, scratch)
+            for i in range(n):
+                add_row_product(floats, scratch + n * i, n, N, b, -1.0, balance, width * i + b)

@@ -24,7 +24,7 @@ from liedyn.constraints.records import (
     loop_count, loop_frames, loop_kind, loop_pitch, loop_rows, loop_virtuals,
 )
 from liedyn.jit import inline, kernel_in_place
-from liedyn.lie.algebra import compose
+from liedyn.lie.algebra import compose, dot, scale, sub, unrotate
 from liedyn.lie.exponential import inverse, log
 from liedyn.lie.lanes import sincos
 
@@ -88,11 +88,27 @@ def joint_motion(kind, pitch, T):
 
 
 @inline
-def cut_frames(kind, pitch, A, B):
-    """World poses of the frames in which rows, and virtual velocities, are constant components."""
-    T = compose(inverse(A), B)
-    f1 = joint_motion(kind, pitch, T)[1]
-    C = compose(A, f1)
+def turned_about_x(A, c, s):
+    """The frame A turned about its x axis by the angle of (c, s)."""
+    R, p = A
+    return (R[0], c * R[1] + s * R[2], c * R[2] - s * R[1],
+            R[3], c * R[4] + s * R[5], c * R[5] - s * R[4],
+            R[6], c * R[7] + s * R[8], c * R[8] - s * R[7]), p
+
+
+@inline
+def cut_frames(kind, A, B):
+    """World poses of the frames in which rows, and virtual velocities, are constant components: A f1, without z."""
+    C = A
+    if kind == UNIVERSAL:
+        # the cross turns with B's y axis, as seen from A
+        y = unrotate(A[0], (B[0][1], B[0][4], B[0][7]))
+        size = math.sqrt(y[1] * y[1] + y[2] * y[2])
+        if size > 0.0:
+            C = turned_about_x(A, y[1] / size, y[2] / size)
+    if kind == PLANAR:
+        z = (A[0][2], A[0][5], A[0][8])
+        C = (A[0], sub(B[1], scale(dot(z, sub(B[1], A[1])), z)))
     if kind == SPHERICAL:
         return (A[0], B[1]), B
     if kind == INLINE:

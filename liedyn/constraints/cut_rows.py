@@ -12,14 +12,14 @@ from liedyn.constraints.records import (
     HELICAL, is_active, is_cut, loop_count, loop_frames, loop_kind, loop_pitch, loop_rows, loop_virtuals,
 )
 from liedyn.constraints.relative import (
-    frame_turn, path_ends, relative_derivatives, relative_rate, relative_screw, relative_twist, side_accelerations,
-    side_twists, toward_ground,
+    frame_turn, path_ends, push_sides, relative_derivatives, relative_rate, relative_screw, relative_twist,
+    relative_variation, side_accelerations, side_states, side_twists, side_variations, toward_ground, vary_sides,
 )
 from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.algebra import Ad_dual_inverse, dot6, minus_ad_dual, sub6
-from liedyn.lie.lanes import SCALAR
+from liedyn.lie.lanes import LANES, SCALAR, WIDTH, store
 from liedyn.tree.kinematics import S, of_dof
-from liedyn.tree.records import dof_link, get6
+from liedyn.tree.records import dof_link, get6, zero6
 
 
 @inline
@@ -47,7 +47,7 @@ def rows_in(ints, floats, work, l, virtual):
     """Kind, frame, first row and row count of the forbidden directions or of the virtual velocities of a loop."""
     kind = loop_kind(ints, l)
     A, B = loop_frames(ints, floats, work, l)
-    rows_frame, virtual_frame = cut_frames(kind, loop_pitch(ints, floats, l), A, B)
+    rows_frame, virtual_frame = cut_frames(kind, A, B)
     if virtual:
         first, count = loop_virtuals(ints, l)
         return kind, virtual_frame, first, count
@@ -98,6 +98,26 @@ def cut_bias_kernel(ints, floats, work, virtual, phi):
             x = relative_rate(ints, floats, work, l, kind, virtual, C)
             for r in range(count):
                 phi[first + r] = read(kind, loop_pitch(ints, floats, l), virtual, r, x)
+
+
+@kernel_in_place
+def cut_terms_kernel(ints, floats, work, G, phi):
+    """`cut_jacobian_kernel` and `cut_bias_kernel` of the active cut joints, each frame once."""
+    for l in range(loop_count(ints)):
+        if not counts(ints, l, False):
+            continue
+        kind, C, first, count = rows_in(ints, floats, work, l, False)
+        pitch, n = loop_pitch(ints, floats, l), G.shape[1]
+        rate = relative_rate(ints, floats, work, l, kind, False, C)
+        for r in range(count):
+            store(SCALAR, phi, first + r, read(kind, pitch, False, r, rate))
+        ja, jb = path_ends(ints, l)
+        while ja != jb:
+            j, on_b = max(ja, jb), jb > ja
+            x = relative_screw(ints, work, j, on_b, C)
+            for r in range(count):
+                store(SCALAR, G, n * (first + r) + j, read(kind, pitch, False, r, x))
+            ja, jb = toward_ground(ints, ja, jb)
 
 
 @kernel_in_place
@@ -168,3 +188,60 @@ def cut_force_derivative_kernel(ints, floats, work, lam, D):
             kind, C, first, count = rows_in(ints, floats, work, l, False)
             F = Ad_dual_inverse(C, cut_wrench(kind, loop_pitch(ints, floats, l), first, count, lam))
             carry_wrench(ints, work, l, kind, C, F, D)
+
+
+# ---- in many directions at once (`liedyn.tree.variations`)
+
+
+@kernel_in_place
+def vary_cut_velocities(ints, floats, work, variations, virtual, b, psi):
+    """psi[:, block b]: variations of the relative twists, rows as in `cut_velocity_kernel`."""
+    width = psi.shape[1] // WIDTH
+    for l in range(loop_count(ints)):
+        if counts(ints, l, virtual):
+            kind, C, first, count = rows_in(ints, floats, work, l, virtual)
+            pitch = loop_pitch(ints, floats, l)
+            v, a = side_states(ints, floats, work, l)
+            eta, dv, _ = side_variations(ints, floats, work, variations, l)
+            x, _ = relative_variation(kind, virtual, C, v, a, eta, dv, dv)  # rates ask for accelerations, not this
+            for r in range(count):
+                store(LANES, psi, width * (first + r) + b, read(kind, pitch, virtual, r, x))
+
+
+@kernel_in_place
+def vary_cut_accelerations(ints, floats, work, variations, virtual, b, phi):
+    """phi[:, block b]: variations of the rates of the relative twists, rows as in `cut_bias_kernel`."""
+    width = phi.shape[1] // WIDTH
+    for l in range(loop_count(ints)):
+        if counts(ints, l, virtual):
+            kind, C, first, count = rows_in(ints, floats, work, l, virtual)
+            pitch = loop_pitch(ints, floats, l)
+            v, a = side_states(ints, floats, work, l)
+            eta, dv, da = side_variations(ints, floats, work, variations, l)
+            _, x = relative_variation(kind, virtual, C, v, a, eta, dv, da)
+            for r in range(count):
+                store(LANES, phi, width * (first + r) + b, read(kind, pitch, virtual, r, x))
+
+
+@inline
+def world_wrench(ints, floats, work, l, lam):
+    """Kind, frame and the constraint wrench of an active cut, in world coordinates."""
+    kind, C, first, count = rows_in(ints, floats, work, l, False)
+    return kind, C, Ad_dual_inverse(C, cut_wrench(kind, loop_pitch(ints, floats, l), first, count, lam))
+
+
+@kernel_in_place
+def push_cuts(ints, floats, work, lam, bodies):
+    """The cut joints' wrenches act on the links."""
+    for l in range(loop_count(ints)):
+        if counts(ints, l, False):
+            push_sides(ints, l, world_wrench(ints, floats, work, l, lam)[2], bodies)
+
+
+@kernel_in_place
+def vary_cut_wrenches(ints, floats, work, lam, variations):
+    """Variations of the cut joints' wrenches at constant lambda: constant in C, they turn with it."""
+    for l in range(loop_count(ints)):
+        if counts(ints, l, False):
+            kind, C, F = world_wrench(ints, floats, work, l, lam)
+            vary_sides(ints, l, kind, C, F, zero6(LANES), variations)

@@ -4,7 +4,8 @@ import numpy as np
 from liedyn.boundary import states
 from liedyn.constraints.cut_joints import virtual_kernel
 from liedyn.constraints.rows import (
-    bias_rows, derivative_rows, force_derivative_rows, jacobian_rows, reader_rows, residual_rows, velocity_rows,
+    bias_rows, derivative_rows, force_derivative_rows, jacobian_rows, reader_derivatives, reader_rows, residual_rows,
+    velocity_rows,
 )
 from liedyn.dense import independent_rows
 from liedyn.jit import kernel
@@ -68,6 +69,19 @@ def all_derivatives(ints, floats, q, v, a, lam):
     derivative_rows(ints, floats, q, v, a, work, psi_q, phi_q, phi_v)
     force_derivative_rows(ints, floats, q, work, lam, force_q)
     return psi_q, phi_q, phi_v, force_q
+
+
+@kernel
+def reader_kernel(ints, floats, q, v, a):
+    """E, and the derivatives of virtual velocities by q and of virtual accelerations by q and v: four (nz, nv)."""
+    work, E = np.empty(world_size(ints)), np.empty((ints[N_VIRTUAL], v.size))
+    rho_q, rho_dot_q, rho_dot_v = np.empty_like(E), np.empty_like(E), np.empty_like(E)
+    world_positions(SCALAR, ints, floats, q, work)
+    world_velocities(SCALAR, ints, v, work)
+    world_accelerations(SCALAR, ints, floats, v, a, work)
+    reader_rows(ints, floats, work, E)
+    reader_derivatives(ints, floats, work, rho_q, rho_dot_q, rho_dot_v)
+    return E, rho_q, rho_dot_q, rho_dot_v
 
 
 @kernel

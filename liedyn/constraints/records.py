@@ -2,7 +2,7 @@
 from liedyn.functions import call
 from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.algebra import compose, rotate_rotation, unrotate
-from liedyn.lie.lanes import SCALAR
+from liedyn.lie.lanes import SCALAR, integer, load
 from liedyn.model.kinds import CONSTRAINT_KINDS, LOOP_KINDS
 from liedyn.model.packed import (
     LOOP_ACTIVE, LOOP_F, LOOP_FLOATS_AT, LOOP_FOLDING, LOOP_HOLONOMIC, LOOP_I, LOOP_KIND, LOOP_LINK_A, LOOP_LINK_B,
@@ -23,13 +23,18 @@ assert tuple(CONSTRAINT_KINDS) == ("distance", "on_plane", "on_cylinder", "on_ci
 
 
 @inline
+def loop_integer(ints, l, what):
+    return integer(ints, integer(ints, LOOPS_AT) + LOOP_I * l + what)
+
+
+@inline
 def loop_count(ints):
-    return ints[N_LOOPS]
+    return integer(ints, N_LOOPS)
 
 
 @inline
 def loop_kind(ints, l):
-    return ints[ints[LOOPS_AT] + LOOP_I * l + LOOP_KIND]
+    return loop_integer(ints, l, LOOP_KIND)
 
 
 @inline
@@ -47,50 +52,42 @@ def is_contact(ints, l):
 
 @inline
 def is_active(ints, l):
-    return ints[ints[LOOPS_AT] + LOOP_I * l + LOOP_ACTIVE] != 0
+    return loop_integer(ints, l, LOOP_ACTIVE) != 0
 
 
 @inline
 def loop_links(ints, l):
     """Links a and b, -1 for the ground."""
-    k = ints[LOOPS_AT] + LOOP_I * l
-    return ints[k + LOOP_LINK_A], ints[k + LOOP_LINK_B]
+    return loop_integer(ints, l, LOOP_LINK_A), loop_integer(ints, l, LOOP_LINK_B)
 
 
 @inline
 def loop_rows(ints, l):
     """First row and number of rows."""
-    k = ints[LOOPS_AT] + LOOP_I * l
-    return ints[k + LOOP_ROW], ints[k + LOOP_NROWS]
+    return loop_integer(ints, l, LOOP_ROW), loop_integer(ints, l, LOOP_NROWS)
 
 
 @inline
 def holonomic_count(ints, l):
     """How many of the rows, the first ones, have a residual."""
-    return ints[ints[LOOPS_AT] + LOOP_I * l + LOOP_HOLONOMIC]
+    return loop_integer(ints, l, LOOP_HOLONOMIC)
 
 
 @inline
 def loop_virtuals(ints, l):
     """First virtual velocity and number of them."""
-    k = ints[LOOPS_AT] + LOOP_I * l
-    return ints[k + LOOP_VIRTUAL], ints[k + LOOP_NVIRTUAL]
-
-
-@inline
-def loop_integer(ints, l, what):
-    return ints[ints[LOOPS_AT] + LOOP_I * l + what]
+    return loop_integer(ints, l, LOOP_VIRTUAL), loop_integer(ints, l, LOOP_NVIRTUAL)
 
 
 @inline
 def loop_at(ints, l, what):
     """Place in floats of what belongs to record l."""
-    return ints[LOOP_FLOATS_AT] + LOOP_F * l + what
+    return integer(ints, LOOP_FLOATS_AT) + LOOP_F * l + what
 
 
 @inline
 def loop_pitch(ints, floats, l):
-    return floats[loop_at(ints, l, LOOP_PITCH)]
+    return load(SCALAR, floats, loop_at(ints, l, LOOP_PITCH))
 
 
 @inline

@@ -6,12 +6,17 @@ v_r that C follows), the components of v_r in C have the rates of
 
     a_r - ad(v_C, v_r)
 
-A turn by S_j moves C by zeta_j. Seen from C, twists and accelerations change by delta(x) - ad(zeta_j, x), so that
-derivatives need nothing but the vectors S, Psi_dot, Psi_ddot, S_dot of `liedyn.tree.kinematics`, and no third-order
-tensor is formed. With s = +1 on the path of b and -1 on that of a, X the side it is on:
+Let the sides be displaced by eta_a, eta_b: then C is displaced by zeta = eta_a + Pi (eta_b - eta_a), and seen from C
+the variations of twists and accelerations are those seen from the sides (`liedyn.tree.variations`) and a turn:
 
-    delta v_r = s (Psi_dot_j + ad(S_j, v_X)) - ad(zeta_j, v_r)
-    delta a_r = s (Psi_ddot_j - ad(v_X, Psi_dot_j) + ad(S_j, a_X)) - ad(zeta_j, a_r)
+    dv_a - ad(zeta - eta_a, v_a)        dv_b + ad(eta_b - zeta, v_b)        likewise for a_a, a_b
+
+With dv_r, da_r their differences and dv_C = dv_a + Pi dv_r, as Pi is constant in C, the components have the variations
+
+    dv_r        da_r - ad(dv_C, v_r) - ad(v_C, dv_r)
+
+and no third-order tensor is formed. One degree of freedom j moves the side X that it is on by S_j; seen from there,
+twist and acceleration change by Psi_dot_j and Psi_ddot_j - ad(v_X, Psi_dot_j).
 
 A frame A that moves by a target, A(t) = A_0 T(t), is a side of its own: v_a and a_a contain the target's twist W and
 its rate, and the formulas stay as they are, because W turns with the link it is attached to.
@@ -22,11 +27,14 @@ from liedyn.constraints.records import (
     INLINE, PLANAR, SPHERICAL, UNIVERSAL, has_target, loop_at, loop_frames, loop_links,
 )
 from liedyn.jit import inline
-from liedyn.lie.algebra import Ad, Ad_inverse, ad, add6, scale6, sub6
+from liedyn.lie.algebra import Ad, Ad_inverse, ad, add6, minus_ad_dual, neg6, scale6, sub6
 from liedyn.lie.lanes import SCALAR
 from liedyn.model.packed import LOOP_RATE, LOOP_TWIST
 from liedyn.tree.kinematics import PSI_DDOT, PSI_DOT, S_DOT, S, acceleration_of, of_dof, twist_of
 from liedyn.tree.records import dof_count, first_dof, get6, previous_dof
+from liedyn.tree.variations import DA, DV, ETA, push_link, variation_of, vary_push
+
+ZERO6 = ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
 
 
 @inline
@@ -56,26 +64,30 @@ def toward_ground(ints, ja, jb):
 
 
 @inline
-def follows_b(kind, virtual, component):
-    """Does this component of the relative twist move the frame of the rows along (against side a)?"""
+def follows(kind):
+    """Does the frame of the rows move with side b in any way, or just with side a?"""
+    return kind == UNIVERSAL or kind == PLANAR or kind == SPHERICAL or kind >= INLINE
+
+
+@inline
+def follows_b(kind, virtual):
+    """One for the components of the relative twist that move the frame of the rows along, zero for the others."""
     if kind == UNIVERSAL:
-        return component == 0
+        return (1.0, 0.0, 0.0), (0.0, 0.0, 0.0)
     if kind == PLANAR:
-        return component == 3 or component == 4
-    if kind >= INLINE:
-        return component >= 3
-    return kind == SPHERICAL and (virtual or component >= 3)
+        return (0.0, 0.0, 0.0), (1.0, 1.0, 0.0)
+    turns = 1.0 if kind == SPHERICAL and virtual else 0.0
+    return (turns, turns, turns), (1.0, 1.0, 1.0)
 
 
 @inline
 def followed(kind, virtual, C, V):
     """Pi V: the part of a relative twist that moves the frame of the rows."""
-    inside = Ad_inverse(C, V)
-    w, v = inside
-    return Ad(C, ((w[0] if follows_b(kind, virtual, 0) else 0.0, w[1] if follows_b(kind, virtual, 1) else 0.0,
-                   w[2] if follows_b(kind, virtual, 2) else 0.0),
-                  (v[0] if follows_b(kind, virtual, 3) else 0.0, v[1] if follows_b(kind, virtual, 4) else 0.0,
-                   v[2] if follows_b(kind, virtual, 5) else 0.0)))
+    if not follows(kind):
+        return scale6(0.0, V)
+    w, v = Ad_inverse(C, V)
+    a, b = follows_b(kind, virtual)
+    return Ad(C, ((a[0] * w[0], a[1] * w[1], a[2] * w[2]), (b[0] * v[0], b[1] * v[1], b[2] * v[2])))
 
 
 @inline
@@ -135,23 +147,80 @@ def frame_turn(ints, work, j, on_b, kind, virtual, C):
 
 
 @inline
+def relative_variation(kind, virtual, C, v, a, eta, dv, da):
+    """Components in C of the variations of the relative twist and of its rate, in floats or in lanes.
+
+    Pairs for the sides (a, b): twists v, accelerations a, displacements eta, and the variations of v and a as seen
+    from the sides.
+    """
+    moved = followed(kind, virtual, C, sub6(eta[1], eta[0]))  # of C against side a
+    left = sub6(sub6(eta[1], eta[0]), moved)  # of side b against C
+    v_r = sub6(v[1], v[0])
+    v_C = add6(v[0], followed(kind, virtual, C, v_r))
+    dv_a, da_a = sub6(dv[0], ad(moved, v[0])), sub6(da[0], ad(moved, a[0]))
+    dv_r = sub6(add6(dv[1], ad(left, v[1])), dv_a)
+    da_r = sub6(add6(da[1], ad(left, a[1])), da_a)
+    dv_C = add6(dv_a, followed(kind, virtual, C, dv_r))
+    return Ad_inverse(C, dv_r), Ad_inverse(C, sub6(sub6(da_r, ad(dv_C, v_r)), ad(v_C, dv_r)))
+
+
+@inline
 def relative_derivatives(ints, work, j, on_b, kind, virtual, C, v_a, v_b, a_a, a_b):
     """Components in C of d(twist)/dq_j, d(rate)/dq_j and d(rate)/dv_j."""
-    s = 1.0 if on_b else -1.0
-    v_r, a_r = sub6(v_b, v_a), sub6(a_b, a_a)
-    v_C = add6(v_a, followed(kind, virtual, C, v_r))
     Sj = get6(SCALAR, work, of_dof(ints, j, S))
     psi_dot, psi_ddot = get6(SCALAR, work, of_dof(ints, j, PSI_DOT)), get6(SCALAR, work, of_dof(ints, j, PSI_DDOT))
     S_dot = get6(SCALAR, work, of_dof(ints, j, S_DOT))
-    v_X, a_X = (v_b, a_b) if on_b else (v_a, a_a)
-    zeta = frame_turn(ints, work, j, on_b, kind, virtual, C)
-    turned_v = add6(psi_dot, ad(Sj, v_X))
-    turned_a = add6(sub6(psi_ddot, ad(v_X, psi_dot)), ad(Sj, a_X))
-    delta_v_r = sub6(scale6(s, turned_v), ad(zeta, v_r))
-    delta_a_r = sub6(scale6(s, turned_a), ad(zeta, a_r))
-    delta_v_C = sub6(followed(kind, virtual, C, delta_v_r), ad(zeta, v_a))
-    if not on_b:
-        delta_v_C = add6(delta_v_C, turned_v)
-    by_q = sub6(sub6(delta_a_r, ad(delta_v_C, v_r)), ad(v_C, delta_v_r))
-    by_v = sub6(scale6(s, sub6(add6(S_dot, psi_dot), ad(v_X, Sj))), add6(ad(zeta, v_r), ad(v_C, scale6(s, Sj))))
-    return Ad_inverse(C, delta_v_r), Ad_inverse(C, by_q), Ad_inverse(C, by_v)
+    v_X = v_b if on_b else v_a
+    a_by_q, a_by_v = sub6(psi_ddot, ad(v_X, psi_dot)), sub6(add6(S_dot, psi_dot), ad(v_X, Sj))
+    v, a = (v_a, v_b), (a_a, a_b)
+    by_q = relative_variation(
+        kind, virtual, C, v, a, on_side(on_b, Sj), on_side(on_b, psi_dot), on_side(on_b, a_by_q))
+    by_v = relative_variation(
+        kind, virtual, C, v, a, (ZERO6, ZERO6), on_side(on_b, Sj), on_side(on_b, a_by_v))
+    return by_q[0], by_q[1], by_v[1]
+
+
+@inline
+def on_side(on_b, V):
+    """A pair for the sides (a, b): V on one of them, nothing on the other."""
+    return scale6(0.0 if on_b else 1.0, V), scale6(1.0 if on_b else 0.0, V)
+
+
+# ---- in many directions at once (`liedyn.tree.variations`)
+
+
+@inline
+def side_states(ints, floats, work, l):
+    """Twists and accelerations of the sides (a, b), two pairs."""
+    return side_twists(ints, floats, work, l), side_accelerations(ints, floats, work, l)
+
+
+@inline
+def side_variations(ints, floats, work, variations, l):
+    """Displacements of the sides (a, b), and variations of their twists and accelerations as seen from them: pairs."""
+    a, b = loop_links(ints, l)
+    dv_a, da_a = variation_of(variations, a, DV), variation_of(variations, a, DA)
+    if has_target(ints, l):
+        A = loop_frames(ints, floats, work, l)[0]
+        da_a = add6(da_a, ad(dv_a, Ad(A, get6(SCALAR, floats, loop_at(ints, l, LOOP_TWIST)))))
+    return ((variation_of(variations, a, ETA), variation_of(variations, b, ETA)),
+            (dv_a, variation_of(variations, b, DV)), (da_a, variation_of(variations, b, DA)))
+
+
+@inline
+def push_sides(ints, l, F, bodies):
+    """Let wrench F act where G^T lambda does: b passes it on to a."""
+    a, b = loop_links(ints, l)
+    push_link(bodies, b, F)
+    push_link(bodies, a, neg6(F))
+
+
+@inline
+def vary_sides(ints, l, kind, C, F, dF, variations):
+    """Let the variation of wrench F act likewise, as seen from the sides; dF is seen from C."""
+    a, b = loop_links(ints, l)
+    eta_a, eta_b = variation_of(variations, a, ETA), variation_of(variations, b, ETA)
+    moved = followed(kind, False, C, sub6(eta_b, eta_a))
+    left = sub6(sub6(eta_b, eta_a), moved)
+    vary_push(variations, b, sub6(dF, minus_ad_dual(left, F)))
+    vary_push(variations, a, neg6(add6(dF, minus_ad_dual(moved, F))))

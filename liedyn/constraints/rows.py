@@ -12,21 +12,23 @@ switched, and ranks, minimum-norm multipliers and derivatives come out right by 
 """
 from liedyn.constraints.contacts import (
     contact_bias_kernel, contact_derivatives_kernel, contact_force_derivative_kernel, contact_jacobian_kernel,
-    contact_residual_kernel, contact_velocity_kernel,
+    contact_residual_kernel, contact_velocity_kernel, push_contacts, vary_contact_rows, vary_contact_wrenches,
 )
 from liedyn.constraints.couplings import (
     coupling_bias_kernel, coupling_jacobian_kernel, coupling_residual_kernel, coupling_velocity_kernel,
 )
 from liedyn.constraints.custom import (
     custom_bias_kernel, custom_derivatives_kernel, custom_force_derivative_kernel, custom_jacobian_kernel,
-    custom_residual_kernel, custom_velocity_kernel,
+    custom_residual_kernel, custom_velocity_kernel, vary_custom_rows,
 )
 from liedyn.constraints.cut_joints import closure_kernel
 from liedyn.constraints.cut_rows import (
-    cut_bias_kernel, cut_derivatives_kernel, cut_force_derivative_kernel, cut_jacobian_kernel, cut_velocity_kernel,
+    cut_bias_kernel, cut_derivatives_kernel, cut_force_derivative_kernel, cut_jacobian_kernel, cut_terms_kernel,
+    cut_velocity_kernel, push_cuts, vary_cut_accelerations, vary_cut_velocities, vary_cut_wrenches,
 )
 from liedyn.constraints.records import holonomic_count, loop_count, loop_rows
-from liedyn.jit import kernel_in_place
+from liedyn.jit import inline, kernel_in_place
+from liedyn.lie.lanes import LANES, SCALAR, WIDTH, splat, store
 
 
 @kernel_in_place
@@ -111,3 +113,62 @@ def reader_derivatives(ints, floats, work, rho_q, rho_dot_q, rho_dot_v):
     rho_dot_q[:] = 0.0
     rho_dot_v[:] = 0.0
     cut_derivatives_kernel(ints, floats, work, True, rho_q, rho_dot_q, rho_dot_v)
+
+
+# ---- in many directions at once: columns of N displace q, those of X change v (`liedyn.tree.variations`)
+
+
+@kernel_in_place
+def constraint_terms(ints, floats, q, v, work, G, phi):
+    """`jacobian_rows` and `bias_rows`; needs `world_accelerations` with a = 0."""
+    for k in range(G.size):
+        store(SCALAR, G, k, 0.0)
+    for k in range(phi.size):
+        store(SCALAR, phi, k, 0.0)
+    cut_terms_kernel(ints, floats, work, G, phi)
+    contact_jacobian_kernel(ints, floats, work, G)
+    contact_bias_kernel(ints, floats, work, phi)
+    coupling_jacobian_kernel(ints, floats, G)
+    coupling_bias_kernel(ints, floats, phi)
+    custom_jacobian_kernel(ints, floats, q, G)
+    custom_bias_kernel(ints, floats, q, v, phi)
+
+
+@inline
+def clear_block(A, b):
+    """Zeros in one block of columns of a padded matrix."""
+    width = A.shape[1] // WIDTH
+    for i in range(A.shape[0]):
+        store(LANES, A, width * i + b, splat(LANES, 0.0))
+
+
+@kernel_in_place
+def vary_velocity_rows(ints, floats, q, v, a, work, variations, N, b, psi):
+    """psi[:, block b], the variation of G v - b along N, for columns in which X is zero; needs `vary_velocities`."""
+    clear_block(psi, b)
+    vary_cut_velocities(ints, floats, work, variations, False, b, psi)
+    vary_contact_rows(ints, floats, work, variations, 2, b, psi)
+    vary_custom_rows(ints, floats, q, v, a, N, N, 2, b, psi)
+
+
+@kernel_in_place
+def vary_acceleration_rows(ints, floats, q, v, a, work, variations, N, X, b, phi):
+    """phi[:, block b], the variation of G a + Gdot v - bdot at constant a; needs `vary_accelerations`."""
+    clear_block(phi, b)
+    vary_cut_accelerations(ints, floats, work, variations, False, b, phi)
+    vary_contact_rows(ints, floats, work, variations, 3, b, phi)
+    vary_custom_rows(ints, floats, q, v, a, N, X, 3, b, phi)
+
+
+@kernel_in_place
+def push_constraints(ints, floats, work, lam, bodies):
+    """The wrenches of cut joints and contacts act on the links, as in G^T lambda."""
+    push_cuts(ints, floats, work, lam, bodies)
+    push_contacts(ints, floats, work, lam, bodies)
+
+
+@kernel_in_place
+def vary_constraint_wrenches(ints, floats, work, lam, variations):
+    """Their variations at constant lambda; custom rows have no wrenches (`vary_custom_forces`)."""
+    vary_cut_wrenches(ints, floats, work, lam, variations)
+    vary_contact_wrenches(ints, floats, work, lam, variations)

@@ -9,7 +9,7 @@ constraints need nothing else.
 """
 import numpy as np
 
-from liedyn.constraints.rows import bias_rows, jacobian_rows, residual_rows, velocity_rows
+from liedyn.constraints.rows import constraint_terms, residual_rows, velocity_rows
 from liedyn.jit import inline, kernel, kernel_in_place
 from liedyn.lie.algebra import (
     Ad_dual_inverse, ad, add6, compose, dot6, inertia_in_parent, inertia_times, minus_ad_dual, scale6, sub6,
@@ -99,10 +99,9 @@ def terms_in_place(ints, floats, q, v, f_ext, work, M, h, G, gamma):
     formulations that correct gamma by them.
     """
     tree_terms(ints, floats, q, v, f_ext, work, M, h)
-    jacobian_rows(ints, floats, q, work, G)
-    bias_rows(ints, floats, q, v, work, gamma)
+    constraint_terms(ints, floats, q, v, work, G, gamma)
     for k in range(gamma.size):
-        gamma[k] = -gamma[k]
+        store(SCALAR, gamma, k, -load(SCALAR, gamma, k))
 
 
 @kernel

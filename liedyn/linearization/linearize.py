@@ -7,12 +7,14 @@ from liedyn.boundary import states, wrenches
 from liedyn.constraints.independent import (
     Independent, choose_positions, choose_speeds, holonomic, singular_choice, wrong_count,
 )
+from liedyn.constraints.loops import reader_kernel
 from liedyn.dynamics.forward import raise_for_status, warn_if_poor
 from liedyn.dynamics.nullspace import OK, RANK_TOLERANCE, WRONG_COUNT, nullspace_kernel
 from liedyn.errors import ClosureError, InputError
-from liedyn.linearization.local import linearize_kernel, turning
+from liedyn.linearization.local import linearize_kernel
 from liedyn.linearization.outputs import Derivatives, output_rows
 from liedyn.linearization.state_space import LocalStateSpace
+from liedyn.linearization.upper_rows import turning
 
 CLOSURE_TOLERANCE = 1e-8
 """Largest closure error, and largest violation of G v = b relative to |v|, of an operating point: the derivatives
@@ -262,7 +264,8 @@ def underlying(robot, q, v, tau, independent=None, f_ext=None, closure_tolerance
     rates = local.X[:, :x].copy()
     turning(robot.ints, v[0], local.N, p_y, rates)
     along_motion = np.vstack([rates, local.da[:, :x]])
-    R_y, R_w = y.matrix(local.E), w.matrix(local.E)
+    E, rho_q, _, _ = reader_kernel(robot.ints, robot.floats, q[0], v[0], local.a)
+    R_y, R_w = y.matrix(E), w.matrix(E)
     rate, reads = np.zeros_like(R_w), w.virtual >= 0
-    rate[reads] = local.of_virtual[0][w.virtual[reads]]
+    rate[reads] = rho_q[w.virtual[reads]]
     return along_motion @ np.block([[R_y, np.zeros_like(R_y)], [rate, R_w]])

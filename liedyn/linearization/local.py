@@ -14,7 +14,10 @@ that the constraints force on their own and X = [Delta S],
 
     S^T M S [A_wy A_ww] = -S^T (M D + (dID/dq + d(G^T lambda)/dq) [N 0] + dID/dv X)           S^T M S B_w = S^T S_u
 
-The multipliers' own derivative never appears: S^T G^T = 0. The upper rows are those of ydot = R_y v,
+The multipliers' own derivative never appears: S^T G^T = 0. No matrix of derivatives is formed either: what stands in
+parentheses is the variation of inverse dynamics and of the constraints along the columns of ([N 0], X, D), one pass out
+and one pass in for as many columns as a register holds (`liedyn.tree.variations`), with the constraints' wrenches as
+wrenches on the links. The upper rows are those of ydot = R_y v,
 
     A_yy = R_y (Delta - ad_v N) + d(R_y v)/dq N        A_yw = R_y S        B_y = 0
 
@@ -25,76 +28,42 @@ from collections import namedtuple
 
 import numpy as np
 
-from liedyn.constraints.cut_rows import cut_bias_kernel, cut_velocity_kernel
-from liedyn.constraints.records import SPHERICAL, is_cut, loop_count, loop_kind, loop_virtuals
+from liedyn.constraints.custom import vary_custom_forces
+from liedyn.constraints.cut_rows import (
+    cut_bias_kernel, cut_velocity_kernel, vary_cut_accelerations, vary_cut_velocities,
+)
 from liedyn.constraints.rows import (
-    derivative_rows, force_derivative_rows, holonomic_rows, reader_derivatives, reader_rows, residual_rows,
-    velocity_rows,
+    holonomic_rows, push_constraints, reader_rows, residual_rows, vary_acceleration_rows, vary_constraint_wrenches,
+    vary_velocity_rows, velocity_rows,
 )
 from liedyn.dynamics.nullspace import (
     OK, SINGULAR_INERTIA, given_accelerations, invert_rows, shortest_multipliers,
 )
 from liedyn.dynamics.terms import terms_in_place, terms_size
-from liedyn.exchange import (
-    add_product, add_row, add_transposed_product, at, clear, padded, solve_rows_for,
-)
+from liedyn.exchange import add_transposed_product, at, clear, padded, solve_rows_for
 from liedyn.jit import inline, kernel, kernel_in_place
-from liedyn.lie.lanes import SCALAR, take_matrix, take_vector
-from liedyn.model.packed import FREE, N_ROWS, N_VIRTUAL, NV
-from liedyn.model.packed import SPHERICAL as BALL
+from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, splat, store, take_matrix, take_vector
+from liedyn.linearization.upper_rows import put_upper_rows
+from liedyn.model.packed import N_ROWS, N_VIRTUAL, NV
 from liedyn.tree.aba_derivatives import aba_derivatives_kernel
-from liedyn.tree.kinematics import world_accelerations, world_size, world_velocities
-from liedyn.tree.records import first_dof, kind, link_count
-from liedyn.tree.rnea_derivatives import COMPOSITE, composite_derivatives
+from liedyn.tree.kinematics import world_size
+from liedyn.tree.records import link_count
+from liedyn.tree.rnea_derivatives import COMPOSITE
+from liedyn.tree.variations import (
+    BODY, VARIATION, gather_wrenches, put_bodies, vary_accelerations, vary_forces, vary_velocities, vary_wrenches,
+)
 
 
 @inline
-def subtract_cross(x, y, z, X, from_, p, out, to):
-    """out[to:to+3] -= (x, y, z) x X[from_:from_+3], column by column."""
-    for c in range(p):
-        a, b, d = X[from_, c], X[from_ + 1, c], X[from_ + 2, c]
-        out[to, c] -= y * d - z * b
-        out[to + 1, c] -= z * a - x * d
-        out[to + 2, c] -= x * b - y * a
-
-
-@inline
-def subtract_tangent_bracket(ints, v, N, p, out):
-    """out -= ad_v N joint by joint: zero but for ball and free joints."""
-    for i in range(link_count(ints)):
-        j = first_dof(ints, i)
-        if kind(ints, i) == BALL or kind(ints, i) == FREE:
-            subtract_cross(v[j], v[j + 1], v[j + 2], N, j, p, out, j)
-        if kind(ints, i) == FREE:
-            # the linear part: w x linear + v x angular
-            subtract_cross(v[j], v[j + 1], v[j + 2], N, j + 3, p, out, j + 3)
-            subtract_cross(v[j + 3], v[j + 4], v[j + 5], N, j, p, out, j + 3)
-
-
-@kernel_in_place
-def turning(ints, v, N, p, out):
-    """out -= ad_v N for the first p columns, as a kernel."""
-    subtract_tangent_bracket(ints, v, N, p, out)
-
-
-@inline
-def subtract_virtual_bracket(ints, z, EN, p, out):
-    """out -= ad of the virtual velocities z on E N: zero but for ball cuts."""
-    for l in range(loop_count(ints)):
-        if is_cut(ints, l) and loop_kind(ints, l) == SPHERICAL:
-            k = loop_virtuals(ints, l)[0]
-            subtract_cross(z[k], z[k + 1], z[k + 2], EN, k, p, out, k)
-
-
-@inline
-def forced(rates, virtual_rates, rank, rows, virtual, out):
-    """out = -(rates of the independent rows of G; of the virtual velocities that are read, zero for the others)."""
-    clear(out)
+def forced(Z_inverse, rank, rows, virtual, rates, virtual_rates, i, b):
+    """Row i of -[G_1; R]^-1 (rates of G_1; of the virtual velocities that are read, zero for others), block b."""
+    width, total = rates.shape[1] // WIDTH, splat(LANES, 0.0)
     for k in range(rank):
-        add_row(out, k, -1.0, rates, int(rows[k]))
-    for k in range(virtual.size):
-        if virtual[k] >= 0:
-            add_row(out, rank + k, -1.0, virtual_rates, virtual[k])
+        total = total - at(Z_inverse, i, k) * load(LANES, rates, width * int(load(SCALAR, rows, k)) + b)
+    for s in range(virtual.size):
+        if virtual[s] >= 0:
+            total = total - at(Z_inverse, i, rank + s) * load(LANES, virtual_rates, width * virtual[s] + b)
+    return total
 
 
 @inline
@@ -125,46 +94,17 @@ def same_choice(G, mask, R_y, virtual_y, R_w, virtual_w):
     return True
 
 
-@inline
-def put_upper_rows(ints, v, z, E, rho_q, R_y, virtual_y, same, N, X, EX, upper, virtual_upper, A, f0):
-    """The rows of ydot in A and f0; `upper` (n rows), `virtual_upper` and `EX` (nz rows) are scratch, padded."""
-    n, p = R_y.shape[1], virtual_y.size
-    clear(upper)
-    clear(virtual_upper)
-    if not same:
-        for i in range(n):
-            add_row(upper, i, 1.0, X, i)
-        add_product(1.0, rho_q, n, N, virtual_upper)
-        add_product(1.0, E, n, X, virtual_upper)
-    subtract_tangent_bracket(ints, v, N, p, upper)
-    clear(EX)
-    add_product(1.0, E, n, N, EX)
-    subtract_virtual_bracket(ints, z, EX, p, virtual_upper)
-    for k in range(p):
-        for c in range(A.shape[1]):
-            A[k, c] = virtual_upper[virtual_y[k], c] if virtual_y[k] >= 0 else 0.0
-        f0[k] = z[virtual_y[k]] if virtual_y[k] >= 0 else 0.0
-        for i in range(n):
-            x = R_y[k, i]
-            if x != 0.0:
-                f0[k] += x * v[i]
-                for c in range(A.shape[1]):
-                    A[k, c] += x * upper[i, c]
-        if same:
-            A[k, p + k] = 1.0
-
-
 @kernel_in_place
 def linearize_size(ints, p_y, p_w, nu):
     """Numbers in the workspace of `linearize_in_place`: enough for all that is taken, in the order of the kernel."""
-    n, m, nz = ints[NV], ints[N_ROWS], ints[N_VIRTUAL]
-    w, columns, one = padded(n), padded(p_y + p_w + nu), padded(p_w + 1)
-    world = max(terms_size(ints), world_size(ints) + COMPOSITE * link_count(ints))
-    state = world + n * n + n + m + 2 * nz + (m + n) * (w + 2) + 2 * w + (2 * n + p_w) * one + m * padded(m + 1)
+    n, m, nz, links = ints[NV], ints[N_ROWS], ints[N_VIRTUAL], link_count(ints)
+    w, x, columns, one = padded(n), padded(p_y + p_w), padded(p_y + p_w + nu), padded(p_w + 1)
+    world = max(terms_size(ints), world_size(ints) + COMPOSITE * links)
+    state = world + n * n + n + m + 2 * nz + nz * n + (m + n) * (w + 2) + 2 * w + (n + p_w) * one + m * padded(m + 1)
+    tree = 4 * n * n
     positions = m + m * n + n * w + (m + n) * (w + 2) + 2 * w
-    derivatives = 2 * n * n + n + 3 * m * n + (m + nz) * padded(p_y) + (m + nz + n) * columns
-    upper = n * columns + 2 * nz * columns
-    return 1 + state + positions + derivatives + upper + p_w * padded(p_w)
+    variations = (BODY + VARIATION * WIDTH) * links + x + (m + 2 * nz) * x
+    return 1 + state + max(tree, positions + variations) + p_w * (columns + one) + n * x + 2 * nz * x
 
 
 @inline
@@ -242,12 +182,69 @@ def put_lower_rows(lower, p_y, p_w, A, B):
 
 
 @kernel_in_place
+def vary_state(ints, floats, q, v, a, lam, p_y, virtual_y, virtual_w, rank, rows, Z_inverse, world, bodies, variations,
+               of_y, rates, virtual_rates, virtual_upper, N, X, D, balance, b):
+    """Block b of Delta in X, of D, and of balance = -(M D + d(ID + G^T lambda)/dq [N 0] + dID/dv X).
+
+    `of_y` is one in the columns of y; rates (m rows) and virtual_rates (nz rows) are scratch, all padded;
+    `virtual_upper` receives the variations of the virtual velocities, if y reads any.
+    """
+    n, width = v.size, X.shape[1] // WIDTH
+    reads_w = reads_cuts(virtual_w)
+    vary_velocities(ints, world, N, X, b, variations)
+    if b * WIDTH < p_y:  # Delta
+        vary_velocity_rows(ints, floats, q, v, a, world, variations, N, b, rates)
+        if reads_w:
+            vary_cut_velocities(ints, floats, world, variations, True, b, virtual_rates)
+        for i in range(n):
+            Delta = forced(Z_inverse, rank, rows, virtual_w, rates, virtual_rates, i, b)
+            store(LANES, X, width * i + b, load(LANES, X, width * i + b) + load(LANES, of_y, b) * Delta)
+    vary_accelerations(ints, floats, world, X, b, variations)
+    if reads_cuts(virtual_y):
+        vary_cut_velocities(ints, floats, world, variations, True, b, virtual_upper)
+    vary_acceleration_rows(ints, floats, q, v, a, world, variations, N, X, b, rates)
+    if reads_w:
+        vary_cut_accelerations(ints, floats, world, variations, True, b, virtual_rates)
+    to = D.shape[1] // WIDTH
+    for i in range(n):
+        store(LANES, D, to * i + b, forced(Z_inverse, rank, rows, virtual_w, rates, virtual_rates, i, b))
+    vary_wrenches(ints, world, bodies, D, b, variations)
+    vary_constraint_wrenches(ints, floats, world, lam, variations)
+    vary_forces(ints, floats, q, world, bodies, N, X, D, b, variations, balance)
+    vary_custom_forces(ints, floats, q, lam, N, b, balance)
+
+
+@inline
+def reduce_balance(Z_inverse, rank, balance, blocks, actuators, inputs, lower):
+    """lower = [S^T balance, S^T S_u], the inputs from column `inputs` on."""
+    n, p, nu = balance.shape[0], lower.shape[0], actuators.shape[1]
+    width, to = balance.shape[1] // WIDTH, lower.shape[1] // WIDTH
+    clear(lower)
+    for s in range(p):
+        for b in range(blocks):
+            total = splat(LANES, 0.0)
+            for i in range(n):
+                total = total + at(Z_inverse, i, rank + s) * load(LANES, balance, width * i + b)
+            store(LANES, lower, to * s + b, total)
+    for s in range(p):
+        for c in range(inputs, lower.shape[1]):
+            lower[s, c] = 0.0
+    for i in range(n):
+        for c in range(nu):
+            x = at(actuators, i, c)
+            if x != 0.0:
+                for s in range(p):
+                    lower[s, inputs + c] += x * at(Z_inverse, i, rank + s)
+
+
+@kernel_in_place
 def linearize_in_place(ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w, virtual_w, actuators, tolerance, work,
-                       A, B, f0, w, a, lam, residual, psi, rows, G, E, Z_inverse, N, X, da, balance, of_virtual):
+                       A, B, f0, w, a, lam, residual, psi, rows, G, Z_inverse, N, X, D, balance, MK):
     """The local state space at one state; arguments as for `linearize_kernel`, results as it returns them.
 
-    N, X = [Delta S], Z_inverse, da and balance are padded; `rows` has m + p_w numbers. Returns (status, rank,
-    condition) of the velocities, and the same of the coordinates.
+    N = [N 0], X = [Delta S], Z_inverse, D, balance and MK = M [S a_p] are padded; `rows` has m + p_w numbers. D and
+    balance are those before wdot moves (`complete_derivatives`). Returns (status, rank, condition) of the velocities,
+    and the same of the coordinates.
     """
     n, m, nz = ints[NV], ints[N_ROWS], ints[N_VIRTUAL]
     p_y, p_w, nu = virtual_y.size, virtual_w.size, actuators.shape[1]
@@ -255,32 +252,33 @@ def linearize_in_place(ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w, virt
     world = take_vector(work, max(terms_size(ints), world_size(ints) + COMPOSITE * link_count(ints)))
     M, h, gamma, rho, z = (take_matrix(work, n, n), take_vector(work, n), take_vector(work, m), take_vector(work, nz),
                            take_vector(work, nz))
-    width = padded(p_y + p_w)
+    E, x = take_matrix(work, nz, n), padded(p_y + p_w)
+    upper, virtual_upper, turned = take_matrix(work, n, x), take_matrix(work, nz, x), take_matrix(work, nz, x)
     if is_open_tree(G, R_w, virtual_w) and is_open_tree(G, R_y, virtual_y):
-        regular = linearize_tree(ints, floats, q, v, tau, f_ext, actuators, world, work, a, Z_inverse, N, X, da)
+        regular = linearize_tree(ints, floats, q, v, tau, f_ext, actuators, world, work, a, Z_inverse, N, X, D)
         clear(balance)
         for i in range(n):
             w[i], f0[n + i] = v[i], a[i]
-        put_lower_rows(da, n, n, A, B)
-        put_upper_rows(ints, v, z, E, of_virtual[0], R_y, virtual_y, True, N, X, take_matrix(work, nz, padded(n)),
-                       take_matrix(work, n, width), take_matrix(work, nz, width), A, f0)
-        status = OK if regular else SINGULAR_INERTIA
-        return status, 0, 1.0, OK, 0, 1.0
+        put_lower_rows(D, n, n, A, B)
+        put_upper_rows(ints, v, z, R_y, virtual_y, True, E, N, X, upper, virtual_upper, turned, A, f0)
+        clear(D)
+        clear(MK)
+        return (OK if regular else SINGULAR_INERTIA), 0, 1.0, OK, 0, 1.0
     # the state: accelerations and multipliers
     terms_in_place(ints, floats, q, v, f_ext, world, M, h, G, gamma)
     residual_rows(ints, floats, q, world, residual)
     velocity_rows(ints, floats, q, v, world, psi)
-    reader_rows(ints, floats, world, E)
-    cut_bias_kernel(ints, floats, world, True, rho)
-    cut_velocity_kernel(ints, floats, world, True, z)
+    if reads_cuts(virtual_y) or reads_cuts(virtual_w):
+        reader_rows(ints, floats, world, E)
+        cut_bias_kernel(ints, floats, world, True, rho)
+        cut_velocity_kernel(ints, floats, world, True, z)
     table, columns = take_matrix(work, m + p_w, padded(n)), take_vector(work, m + p_w)
     free, largest = take_matrix(work, 1, padded(n)), take_vector(work, padded(n))
     status, rank, condition = invert_rows(G, E, R_w, virtual_w, tolerance, table, rows, columns, free, largest,
                                           Z_inverse)
     if status != OK:
         return status, rank, condition, OK, rank, condition
-    K, MK, reduced = (take_matrix(work, n, padded(p_w + 1)), take_matrix(work, n, padded(p_w + 1)),
-                      take_matrix(work, p_w, padded(p_w + 1)))
+    K, reduced = take_matrix(work, n, padded(p_w + 1)), take_matrix(work, p_w, padded(p_w + 1))
     if not given_accelerations(M, h, gamma, rho, tau, virtual_w, rank, rows, Z_inverse, K, MK, reduced, a, lam):
         return SINGULAR_INERTIA, rank, condition, OK, rank, condition
     shortest_multipliers(table, rank, m, rows, columns, take_matrix(work, m - rank, padded(m - rank + 1)), lam)
@@ -290,7 +288,7 @@ def linearize_in_place(ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w, virt
         for i in range(n):
             w[s] += R_w[s, i] * v[i]
 
-    # the directions of the variations of coordinates
+    # the directions: [N 0] for coordinates, [Delta S] for velocities, Delta still to come
     mask = take_vector(work, m)
     holonomic_rows(ints, mask)
     same = same_choice(G, mask, R_y, virtual_y, R_w, virtual_w)
@@ -302,70 +300,51 @@ def linearize_in_place(ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w, virt
             ints, G, mask, E, R_y, virtual_y, tolerance, work, N)
         if status_y != OK:
             return OK, rank, condition, status_y, rank_y, condition_y
-
-    # all derivatives at the constrained acceleration; positions are set already
-    ID_q, ID_v, ignored = take_matrix(work, n, n), take_matrix(work, n, n), take_vector(work, n)
-    psi_q, phi_q, phi_v = take_matrix(work, m, n), take_matrix(work, m, n), take_matrix(work, m, n)
-    world_velocities(SCALAR, ints, v, world)
-    world_accelerations(SCALAR, ints, floats, v, a, world)
-    composite_derivatives(SCALAR, ints, floats, q, f_ext, world, ignored, ID_q, ID_v, M)
-    force_derivative_rows(ints, floats, q, world, lam, ID_q)
-    derivative_rows(ints, floats, q, v, a, world, psi_q, phi_q, phi_v)
-    rho_q, rho_dot_q, rho_dot_v = of_virtual[0], of_virtual[1], of_virtual[2]
-    reader_derivatives(ints, floats, world, rho_q, rho_dot_q, rho_dot_v)
-
-    # X = [Delta S]; Delta first on its own
-    rates, virtual_rates, known = (take_matrix(work, m, padded(p_y)), take_matrix(work, nz, padded(p_y)),
-                                   take_matrix(work, n, width))
-    reads = reads_cuts(virtual_w)
-    clear(rates)
-    add_product(1.0, psi_q, n, N, rates)
-    if reads:
-        clear(virtual_rates)
-        add_product(1.0, rho_q, n, N, virtual_rates)
-    forced(rates, virtual_rates, rank, rows, virtual_w, known)
+    of_y = take_vector(work, x)
+    for c in range(x):
+        of_y[c] = 1.0 if c < p_y else 0.0
     clear(X)
-    add_product(1.0, Z_inverse, n if reads else rank, known, X)
     for i in range(n):
         for s in range(p_w):
             X[i, p_y + s] = at(Z_inverse, i, rank + s)
 
-    # D = [D_y D_w] in da, then the balance of forces
-    rates, virtual_rates = take_matrix(work, m, width), take_matrix(work, nz, width)
-    clear(rates)
-    add_product(1.0, phi_q, n, N, rates)
-    add_product(1.0, phi_v, n, X, rates)
-    if reads:
-        clear(virtual_rates)
-        add_product(1.0, rho_dot_q, n, N, virtual_rates)
-        add_product(1.0, rho_dot_v, n, X, virtual_rates)
-    forced(rates, virtual_rates, rank, rows, virtual_w, known)
-    clear(da)
-    add_product(1.0, Z_inverse, n if reads else rank, known, da)
-    clear(balance)
-    add_product(-1.0, M, n, da, balance)
-    add_product(-1.0, ID_q, n, N, balance)
-    add_product(-1.0, ID_v, n, X, balance)
-    for i in range(n):
-        for c in range(nu):
-            balance[i, p_y + p_w + c] = actuators[i, c]
+    # the variations of the state along them, a register of directions at a time
+    links = link_count(ints)
+    bodies, variations = take_vector(work, BODY * links), take_vector(work, VARIATION * WIDTH * links)
+    rates, virtual_rates = take_matrix(work, m, x), take_matrix(work, nz, x)
+    put_bodies(ints, floats, v, a, f_ext, world, bodies)
+    push_constraints(ints, floats, world, lam, bodies)
+    gather_wrenches(ints, bodies)
+    for b in range(x // WIDTH):
+        vary_state(ints, floats, q, v, a, lam, p_y, virtual_y, virtual_w, rank, rows, Z_inverse, world, bodies,
+                   variations, of_y, rates, virtual_rates, virtual_upper, N, X, D, balance, b)
 
     # S^T M S wdot = S^T balance
     lower, inertia = take_matrix(work, p_w, padded(p_y + p_w + nu)), take_matrix(work, p_w, padded(p_w + 1))
-    clear(lower)
+    reduce_balance(Z_inverse, rank, balance, x // WIDTH, actuators, p_y + p_w, lower)
     clear(inertia)
-    add_transposed_product(Z_inverse, rank, p_w, balance, lower)
     add_transposed_product(Z_inverse, rank, p_w, MK, inertia)
     solve_rows_for(inertia, lower)
-    add_product(1.0, K, p_w, lower, da)
-    add_product(-1.0, MK, p_w, lower, balance)
     put_lower_rows(lower, p_y, p_w, A, B)
-    put_upper_rows(ints, v, z, E, rho_q, R_y, virtual_y, same, N, X, take_matrix(work, nz, padded(p_y)),
-                   take_matrix(work, n, width), take_matrix(work, nz, width), A, f0)
+    put_upper_rows(ints, v, z, R_y, virtual_y, same, E, N, X, upper, virtual_upper, turned, A, f0)
     return OK, rank, condition, status_y, rank_y, condition_y
 
 
-Local = namedtuple("Local", "A B f0 w a lam residual psi rows G E Z_inverse N X da balance of_virtual")
+@kernel_in_place
+def complete_derivatives(p_y, X, A, B, actuators, MK, da, balance):
+    """D becomes da = D + S wdot by (y, w, u), and balance what the constraints have to balance, S_u u - M da - ..."""
+    p_w, x = A.shape[0] - p_y, A.shape[1]
+    for i in range(da.shape[0]):
+        for c in range(B.shape[1]):
+            da[i, x + c], balance[i, x + c] = 0.0, actuators[i, c]
+        for s in range(p_w):
+            for c in range(x + B.shape[1]):
+                w_dot = A[p_y + s, c] if c < x else B[p_y + s, c - x]
+                da[i, c] += X[i, p_y + s] * w_dot
+                balance[i, c] -= MK[i, s] * w_dot
+
+
+Local = namedtuple("Local", "A B f0 w a lam residual psi rows G Z_inverse N X da balance")
 """Results of `linearize_kernel`; rows of G come in the order `rows`, the independent ones first."""
 
 
@@ -375,22 +354,21 @@ def linearize_kernel(ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w, virtua
 
     R and `virtual` as for `nullspace_kernel`, for the coordinates y and the velocities w; `actuators` is tau = S_u u,
     (n, nu). Returns (status, rank, condition) of the velocities, the same of the coordinates, and a `Local`: A, B, f0;
-    w, a and lam; residual and psi (m); G (m, n), E (nz, n), [G_1; R_w]^-1 and the rows G_1; N (n, p_y), X = [Delta S]
-    (n, p_y + p_w); da, the acceleration's derivative by (y, w, u); balance = G^T dlambda; and the derivatives of
-    virtual velocities by q and of virtual accelerations by q and v, (3, nz, n). Matrices of n rows are padded.
+    w, a and lam; residual and psi (m); the rows G_1, G (m, n) and [G_1; R_w]^-1; N (n, p_y), X = [Delta S]
+    (n, p_y + p_w); da, the acceleration's derivative by (y, w, u); balance = G^T dlambda. Matrices of n rows are
+    padded.
     """
-    n, m, nz = ints[NV], ints[N_ROWS], ints[N_VIRTUAL]
+    n, m = ints[NV], ints[N_ROWS]
     p_y, p_w, nu = virtual_y.size, virtual_w.size, actuators.shape[1]
     x = p_y + p_w
-    columns = padded(x + nu)
     local = Local(
         np.zeros((x, x)), np.zeros((x, nu)), np.zeros(x), np.zeros(p_w), np.zeros(n), np.zeros(m), np.empty(m),
-        np.empty(m), np.zeros(m + p_w), np.empty((m, n)), np.empty((nz, n)), np.empty((n, padded(n))),
-        np.empty((n, padded(p_y))), np.empty((n, padded(x))), np.empty((n, columns)), np.empty((n, columns)),
-        np.empty((3, nz, n)))
-    work = np.empty(linearize_size(ints, p_y, p_w, nu))
+        np.empty(m), np.zeros(m + p_w), np.empty((m, n)), np.empty((n, padded(n))), np.empty((n, padded(x))),
+        np.empty((n, padded(x))), np.empty((n, padded(x + nu))), np.empty((n, padded(x + nu))))
+    work, MK = np.empty(linearize_size(ints, p_y, p_w, nu)), np.empty((n, padded(p_w + 1)))
     found = linearize_in_place(
         ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w, virtual_w, actuators, tolerance, work, local.A, local.B,
-        local.f0, local.w, local.a, local.lam, local.residual, local.psi, local.rows, local.G, local.E, local.Z_inverse,
-        local.N, local.X, local.da, local.balance, local.of_virtual)
+        local.f0, local.w, local.a, local.lam, local.residual, local.psi, local.rows, local.G, local.Z_inverse,
+        local.N, local.X, local.da, local.balance, MK)
+    complete_derivatives(p_y, local.X, local.A, local.B, actuators, MK, local.da, local.balance)
     return found[:3], found[3:], local

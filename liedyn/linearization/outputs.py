@@ -13,7 +13,7 @@ A name of several coordinates (a joint, a loop) stands for all of them.
 import numpy as np
 
 from liedyn.constraints.independent import by_name
-from liedyn.constraints.loops import velocity_derivative_kernel
+from liedyn.constraints.loops import reader_kernel, velocity_derivative_kernel
 from liedyn.constraints.wrenches import loop_wrench_matrix
 from liedyn.errors import InputError, suggestion
 from liedyn.jit import kernel
@@ -71,12 +71,12 @@ class Derivatives:
 
     def __init__(self, robot, q, v, rank, sizes, local):
         self.robot, self.q, self.v, self.rank = robot, q, v, rank
-        self.a, self.lam, self.order, self.G, self.E = local.a, local.lam, local.rows, local.G, local.E
+        self.a, self.lam, self.order, self.G = local.a, local.lam, local.rows, local.G
         p_y, p_w, nu = sizes
         x = p_y + p_w
         self.N, self.Delta, self.S = local.N[:, :p_y], local.X[:, :p_y], local.X[:, p_y:x]
         self.G_sharp, self.balance, self.da = local.Z_inverse[:, :rank], local.balance[:, :x + nu], local.da[:, :x + nu]
-        self.rho_q, self.rho_dot_q, self.rho_dot_v = local.of_virtual
+        self.E, self.rho_q, self.rho_dot_q, self.rho_dot_v = reader_kernel(robot.ints, robot.floats, q, v, local.a)
         self.dq, self.dv = np.zeros((2, *self.da.shape))
         self.dq[:, :p_y] = self.N
         self.dv[:, :x] = local.X[:, :x]

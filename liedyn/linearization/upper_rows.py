@@ -1,0 +1,85 @@
+"""The rows of ydot = R_y v in a local state space: A_yy = R_y (Delta - ad_v N) + d(R_y v)/dq N, A_yw = R_y S.
+
+ad_v acts joint by joint, and is zero unless a ball or free joint is among the coordinates: its tangent turns with it.
+Where y and w are the same coordinates, what remains is -R ad_v N, and 1 (symbols: `liedyn.linearization.local`).
+"""
+from liedyn.constraints.records import SPHERICAL, is_cut, loop_count, loop_kind, loop_virtuals
+from liedyn.exchange import add_product, add_row, clear
+from liedyn.jit import inline, kernel_in_place
+from liedyn.model.packed import FREE
+from liedyn.model.packed import SPHERICAL as BALL
+from liedyn.tree.records import first_dof, kind, link_count
+
+
+@inline
+def subtract_cross(x, y, z, X, from_, p, out, to):
+    """out[to:to+3] -= (x, y, z) x X[from_:from_+3], column by column."""
+    for c in range(p):
+        a, b, d = X[from_, c], X[from_ + 1, c], X[from_ + 2, c]
+        out[to, c] -= y * d - z * b
+        out[to + 1, c] -= z * a - x * d
+        out[to + 2, c] -= x * b - y * a
+
+
+@inline
+def subtract_tangent_bracket(ints, v, N, p, out):
+    """out -= ad_v N joint by joint: zero but for ball and free joints."""
+    for i in range(link_count(ints)):
+        j = first_dof(ints, i)
+        if kind(ints, i) == BALL or kind(ints, i) == FREE:
+            subtract_cross(v[j], v[j + 1], v[j + 2], N, j, p, out, j)
+        if kind(ints, i) == FREE:
+            # the linear part: w x linear + v x angular
+            subtract_cross(v[j], v[j + 1], v[j + 2], N, j + 3, p, out, j + 3)
+            subtract_cross(v[j + 3], v[j + 4], v[j + 5], N, j, p, out, j + 3)
+
+
+@kernel_in_place
+def turning(ints, v, N, p, out):
+    """out -= ad_v N for the first p columns, as a kernel."""
+    subtract_tangent_bracket(ints, v, N, p, out)
+
+
+@inline
+def subtract_virtual_bracket(ints, z, EN, p, out):
+    """out -= ad of the virtual velocities z on E N: zero but for ball cuts."""
+    for l in range(loop_count(ints)):
+        if is_cut(ints, l) and loop_kind(ints, l) == SPHERICAL:
+            k = loop_virtuals(ints, l)[0]
+            subtract_cross(z[k], z[k + 1], z[k + 2], EN, k, p, out, k)
+
+
+@inline
+def put_upper_rows(ints, v, z, R_y, virtual_y, same, E, N, X, upper, virtual_upper, turned, A, f0):
+    """The rows of ydot in A and f0.
+
+    `virtual_upper` (nz rows) comes with the variations of the virtual velocities, if y reads any and is not the same as
+    w; `upper` (n rows) and `turned` (nz rows) are scratch; all padded.
+    """
+    n, p = R_y.shape[1], virtual_y.size
+    reads = False
+    for k in range(p):
+        reads = reads or virtual_y[k] >= 0
+    clear(upper)
+    if not same:
+        for i in range(n):
+            add_row(upper, i, 1.0, X, i)
+    subtract_tangent_bracket(ints, v, N, p, upper)
+    if reads:
+        if same:
+            clear(virtual_upper)
+        clear(turned)
+        add_product(1.0, E, n, N, turned)
+        subtract_virtual_bracket(ints, z, turned, p, virtual_upper)
+    for k in range(p):
+        for c in range(A.shape[1]):
+            A[k, c] = virtual_upper[virtual_y[k], c] if virtual_y[k] >= 0 else 0.0
+        f0[k] = z[virtual_y[k]] if virtual_y[k] >= 0 else 0.0
+        for i in range(n):
+            x = R_y[k, i]
+            if x != 0.0:
+                f0[k] += x * v[i]
+                for c in range(A.shape[1]):
+                    A[k, c] += x * upper[i, c]
+        if same:
+            A[k, p + k] = 1.0

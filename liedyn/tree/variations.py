@@ -1,0 +1,212 @@
+"""Variations of a tree's motion in many directions at once: the recursions of inverse dynamics, differentiated.
+
+Every column c of three matrices is a direction: the configuration is displaced along N, the velocity changes by X, the
+acceleration by D. Lanes are directions; rows and columns in blocks of one register, `b` says which block. With eta_i
+the displacement of link i, V_J = V_i - V_p the twist of its joint, and everything in world coordinates but *seen from
+the link*, delta x - ad(eta_i, x), so that S_j and I are constants:
+
+    eta_i = eta_p + turn                              turn = sum S_j N_j
+    dV_i  = dV_p + ad(V_p, turn) + push               push = sum S_j X_j
+    dA_i  = dA_p + ad(A_p, turn) + ad(dV_i, V_J) + ad(V_i, push) + sum S_j D_j
+    dF_i  = I_i dA_i + V_i x* I_i dV_i + dV_i x* I_i V_i
+
+and on the way to the ground, with F_i all that joint i carries,
+
+    dtau_j = S_j . dF_i                               dF_p += dF_i + turn x* F_i
+
+A direction costs O(n), where dtau/dq and dtau/dv cost O(n d) and their products with N and X as much again. In body
+coordinates this is the differentiated recursion of Park, Bobrow and Ploen 1995; forward mode, exact to rounding.
+"""
+from liedyn.jit import inline, kernel_in_place
+from liedyn.lie.algebra import (
+    Ad_dual_inverse, ad, add, add6, cross, dot, dot6, inertia_in_parent, inertia_times, minus_ad_dual, scale, scale6,
+    sub6,
+)
+from liedyn.lie.exponential import coefficient_d
+from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, splat, store
+from liedyn.model.packed import FREE
+from liedyn.tree.joints import spring_rotation, spring_shift
+from liedyn.tree.kinematics import ACCELERATION, S, acceleration_of, of_dof, of_link, twist_of, world_pose
+from liedyn.tree.records import (
+    accumulate6, armature, damping, dof_count, first_dof, get6, get_inertia, inertia, kind, link_count, parent, put6,
+    put_inertia, stiffness, zero6,
+)
+
+# numbers per link: inertia, momentum I V, wrench that the joint passes on
+BODY, MOMENTUM, WRENCH = 22, 10, 16
+# lanes per link: displacement eta, dV, dA, dF, and the part of dA that D adds
+VARIATION, ETA, DV, DA, DF, ADDED = 30, 0, 6, 12, 18, 24
+
+
+@inline
+def of_body(i, what):
+    return BODY * i + what
+
+
+@inline
+def varied(i, what):
+    return VARIATION * i + what
+
+
+@inline
+def variation_of(variations, i, what):
+    """What of link i in every direction; the ground never moves."""
+    if i < 0:
+        return zero6(LANES)
+    return get6(LANES, variations, varied(i, what))
+
+
+@inline
+def along_joint(ints, work, i, A, b):
+    """Sum of S_j A[j, block b] over the degrees of freedom of joint i."""
+    j, width = first_dof(ints, i), A.shape[1] // WIDTH
+    total = scale6(load(LANES, A, width * j + b), get6(SCALAR, work, of_dof(ints, j, S)))
+    for k in range(j + 1, j + dof_count(ints, i)):
+        total = add6(total, scale6(load(LANES, A, width * k + b), get6(SCALAR, work, of_dof(ints, k, S))))
+    return total
+
+
+# ---- the state itself
+
+
+@kernel_in_place
+def put_bodies(ints, floats, v, a, f_ext, work, bodies):
+    """Accelerations at a in `work`, where poses, screws and twists are, and I, I V and wrench of each link alone."""
+    for i in range(link_count(ints)):
+        X, V, Vp = world_pose(SCALAR, work, i), twist_of(SCALAR, work, i), twist_of(SCALAR, work, parent(ints, i))
+        A = add6(acceleration_of(SCALAR, floats, work, parent(ints, i)), ad(Vp, V))
+        for j in range(first_dof(ints, i), first_dof(ints, i) + dof_count(ints, i)):
+            A = add6(A, scale6(load(SCALAR, a, j), get6(SCALAR, work, of_dof(ints, j, S))))
+        I = inertia_in_parent(X, inertia(ints, floats, i))
+        P = inertia_times(I, V)
+        F = add6(inertia_times(I, A), minus_ad_dual(V, P))
+        if f_ext.size > 0:
+            F = sub6(F, Ad_dual_inverse(X, get6(SCALAR, f_ext, 6 * i)))
+        put6(SCALAR, work, of_link(i, ACCELERATION), A)
+        put_inertia(SCALAR, bodies, of_body(i, 0), I)
+        put6(SCALAR, bodies, of_body(i, MOMENTUM), P)
+        put6(SCALAR, bodies, of_body(i, WRENCH), F)
+
+
+@inline
+def push_link(bodies, i, F):
+    """Let wrench F be passed on by link i, not by the ground."""
+    if i >= 0:
+        accumulate6(SCALAR, bodies, of_body(i, WRENCH), F)
+
+
+@kernel_in_place
+def gather_wrenches(ints, bodies):
+    """Wrenches of single links become those that their joints pass on."""
+    for i in range(link_count(ints) - 1, -1, -1):
+        push_link(bodies, parent(ints, i), get6(SCALAR, bodies, of_body(i, WRENCH)))
+
+
+# ---- its variations
+
+
+@kernel_in_place
+def vary_velocities(ints, work, N, X, b, variations):
+    """eta and dV of all links."""
+    for i in range(link_count(ints)):
+        p = parent(ints, i)
+        turn, push = along_joint(ints, work, i, N, b), along_joint(ints, work, i, X, b)
+        dV = add6(add6(variation_of(variations, p, DV), ad(twist_of(SCALAR, work, p), turn)), push)
+        put6(LANES, variations, varied(i, ETA), add6(variation_of(variations, p, ETA), turn))
+        put6(LANES, variations, varied(i, DV), dV)
+
+
+@kernel_in_place
+def vary_accelerations(ints, floats, work, X, b, variations):
+    """dV and dA of all links for D = 0; eta is there."""
+    for i in range(link_count(ints)):
+        p = parent(ints, i)
+        V, Vp, Ap = twist_of(SCALAR, work, i), twist_of(SCALAR, work, p), acceleration_of(SCALAR, floats, work, p)
+        turn = sub6(variation_of(variations, i, ETA), variation_of(variations, p, ETA))
+        push = along_joint(ints, work, i, X, b)
+        dV = add6(add6(variation_of(variations, p, DV), ad(Vp, turn)), push)
+        dA = add6(variation_of(variations, p, DA), ad(Ap, turn))
+        dA = add6(dA, add6(ad(dV, sub6(V, Vp)), ad(V, push)))
+        put6(LANES, variations, varied(i, DV), dV)
+        put6(LANES, variations, varied(i, DA), dA)
+
+
+@kernel_in_place
+def vary_wrenches(ints, work, bodies, D, b, variations):
+    """What D adds to dA, and dF of each link alone."""
+    for i in range(link_count(ints)):
+        added = add6(variation_of(variations, parent(ints, i), ADDED), along_joint(ints, work, i, D, b))
+        V, I = twist_of(SCALAR, work, i), get_inertia(SCALAR, bodies, of_body(i, 0))
+        dV, dA = variation_of(variations, i, DV), add6(variation_of(variations, i, DA), added)
+        dF = add6(inertia_times(I, dA), minus_ad_dual(V, inertia_times(I, dV)))
+        dF = add6(dF, minus_ad_dual(dV, get6(SCALAR, bodies, of_body(i, MOMENTUM))))
+        put6(LANES, variations, varied(i, ADDED), added)
+        put6(LANES, variations, varied(i, DF), dF)
+
+
+@inline
+def vary_push(variations, i, dF):
+    """Add dF, seen from link i, to what it passes on."""
+    if i >= 0:
+        accumulate6(LANES, variations, varied(i, DF), dF)
+
+
+@inline
+def spring_variation(ints, floats, i, q, d):
+    """The change of dV/dq of a ball or free joint: k J_r^-1(phi) d, k (shift x angular + linear)."""
+    k, phi = stiffness(ints, floats, first_dof(ints, i)), spring_rotation(SCALAR, ints, floats, i, q)
+    w, u = d
+    turned = cross(phi, w)
+    moment = scale(k, add(add(w, scale(0.5, turned)), scale(coefficient_d(dot(phi, phi)), cross(phi, turned))))
+    force = scale(0.0, u)
+    if kind(ints, i) == FREE:
+        shift = spring_shift(SCALAR, ints, floats, i, q)
+        force = scale(stiffness(ints, floats, first_dof(ints, i) + 3), add(cross(shift, w), u))
+    return moment, force
+
+
+@inline
+def has_spring(ints, floats, i):
+    """Has joint i, of several degrees of freedom, a spring?"""
+    j = first_dof(ints, i)
+    return stiffness(ints, floats, j) != 0.0 or (kind(ints, i) == FREE and stiffness(ints, floats, j + 3) != 0.0)
+
+
+@inline
+def get_block6(A, j, count, b):
+    """Rows j to j + count of a padded matrix, six or three of them, as a pair of vectors."""
+    width = A.shape[1] // WIDTH
+    zero = splat(LANES, 0.0)
+    x = (load(LANES, A, width * j + b), load(LANES, A, width * (j + 1) + b), load(LANES, A, width * (j + 2) + b))
+    y = (zero, zero, zero)
+    if count == 6:
+        y = (load(LANES, A, width * (j + 3) + b), load(LANES, A, width * (j + 4) + b),
+             load(LANES, A, width * (j + 5) + b))
+    return x, y
+
+
+@kernel_in_place
+def vary_forces(ints, floats, q, work, bodies, N, X, D, b, variations, out):
+    """out[:, block b] = -dtau of all joints, springs, dampers and armatures included."""
+    from_, to = N.shape[1] // WIDTH, out.shape[1] // WIDTH
+    by_X, by_D = X.shape[1] // WIDTH, D.shape[1] // WIDTH
+    for i in range(link_count(ints) - 1, -1, -1):
+        p, first, count = parent(ints, i), first_dof(ints, i), dof_count(ints, i)
+        dF = variation_of(variations, i, DF)
+        for j in range(first, first + count):
+            force = dot6(get6(SCALAR, work, of_dof(ints, j, S)), dF)
+            force = force + damping(ints, floats, j) * load(LANES, X, by_X * j + b)
+            force = force + armature(ints, floats, j) * load(LANES, D, by_D * j + b)
+            if count == 1:
+                force = force + stiffness(ints, floats, j) * load(LANES, N, from_ * j + b)
+            store(LANES, out, to * j + b, -force)
+        if count > 1 and has_spring(ints, floats, i):
+            moment, force = spring_variation(ints, floats, i, q, get_block6(N, first, count, b))
+            for k in range(3):
+                at = to * (first + k) + b
+                store(LANES, out, at, load(LANES, out, at) - moment[k])
+                if count == 6:
+                    store(LANES, out, at + 3 * to, load(LANES, out, at + 3 * to) - force[k])
+        if p >= 0:
+            turn = sub6(variation_of(variations, i, ETA), variation_of(variations, p, ETA))
+            vary_push(variations, p, add6(dF, minus_ad_dual(turn, get6(SCALAR, bodies, of_body(i, WRENCH)))))
