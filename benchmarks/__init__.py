@@ -1,5 +1,5 @@
 """Benchmarks of liedyn: ``python -m benchmarks`` in the root of a checkout (see ``--help``).
 
-`trees` races the recursions against Pinocchio, `loops` exact linearization against central differences. Both check that
-what they time agrees before they time it.
+Each section of the report is a module: it checks that what it times agrees, times it, and prints its tables. `native`
+compiles Pinocchio's C++ as the yardstick, `generated` C by CasADi; `report` puts RESULTS.md together.
 """

@@ -1,72 +1,75 @@
 """``python -m benchmarks``: time liedyn on this machine and print the tables."""
 import os
 
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
-    os.environ[_name] = "1"  # before anything starts threads
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[_name] = "1"  # before anything starts threads; parallel contenders ask for two themselves
+os.environ["OMP_WAIT_POLICY"] = "passive"  # threads that wait must not spin while another contender is timed
+os.environ["NUMBA_NUM_THREADS"] = str(min(2, os.cpu_count() or 1))
 
 import argparse  # noqa: E402
 import json  # noqa: E402
 import sys  # noqa: E402
-from dataclasses import asdict  # noqa: E402
 from pathlib import Path  # noqa: E402
 
-from benchmarks import loops, machine, timing, trees  # noqa: E402
+import numba  # noqa: E402
+
+from benchmarks import machine, sections, timing  # noqa: E402
 from benchmarks.errors import BenchmarkError  # noqa: E402
-from benchmarks.tables import markdown  # noqa: E402
+from benchmarks.report import RESULTS, STORE, text, write  # noqa: E402
 from liedyn.errors import LiedynError  # noqa: E402
-
-RESULTS = Path(__file__).with_name("RESULTS.md")
-
-TREES = """## Open trees
-
-Microseconds of processor time per state: median (lower and upper quartile). Ratios of medians, above one where liedyn
-is faster. One thread, contenders interleaved, the same distinct states for all. "pin, Python" and "liedyn, Python" are
-calls from Python; "njit" is a loop of the user's own compiled code; "lanes" is one call from Python with all states.
-liedyn checks its input wherever it is called from Python, and returns M with the derivatives of inverse dynamics.
-"""
-
-LOOPS = """## Linearization
-
-Microseconds of processor time per state, compiled code (the last two columns: called from Python). f: constrained
-accelerations; exact: A, B and f together; differences: A and B by central differences of f in the same compiled code,
-every perturbed state assembled again with a frozen Newton matrix. "error of differences" is the largest against the
-exact A and B, relative to the largest entry, at the best of several steps. p independent coordinates, nu inputs.
-"""
 
 
 def main(arguments=None):
     """Run the command; returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="few repeats: does it run, not how fast is it")
+    parser.add_argument("--sections", nargs="+", metavar="S", choices=sections.SECTIONS,
+                        help=f"only these of {', '.join(sections.SECTIONS)}; {', '.join(sections.ON_REQUEST)} only so")
     parser.add_argument("--json", metavar="F", type=Path, help="also write all numbers to a file")
-    parser.add_argument("--write", action="store_true", help=f"also write {RESULTS.name} beside the benchmarks")
+    parser.add_argument("--write", action="store_true",
+                        help=f"also write {RESULTS.name}, its plots and {STORE.name}; sections not measured are kept")
+    parser.add_argument("--report", action="store_true", help=f"measure nothing: {RESULTS.name} from {STORE.name}")
+    parser.add_argument("--here", action="store_true", help="all in one process, which stops at the first error")
     options = parser.parse_args(arguments)
     try:
         if options.quick and options.write:
             raise BenchmarkError("--write needs a full run, not --quick")
-        _run(options)
+        return _run(options)
     except (LiedynError, OSError) as error:
         print(f"benchmarks: {error}", file=sys.stderr)
         return 1
-    return 0
 
 
 def _run(options):
-    effort = timing.QUICK if options.quick else timing.FULL
-    about = machine.description()
-    tree_rows, loop_rows = trees.measure(effort, _progress), loops.measure(effort, _progress)
-    report = "\n".join([
-        "# Benchmarks", "", f"`python -m benchmarks{' --quick' if options.quick else ' --write'}`: "
-        f"{effort.rounds} rounds, blocks of {1e3 * effort.block:g} ms or more.", "",
-        markdown(("machine", ""), list(about.items())), "",
-        TREES, trees.table(tree_rows), "", LOOPS, loops.table(loop_rows), ""])
-    print(report)
-    if options.write:
-        RESULTS.write_text(report)
+    if options.report:
+        write(json.loads(STORE.read_text()))
+        return 0
+    numba.set_num_threads(1)
+    about, failed = machine.description(), {}
+    numbers = {"machine": about, "sections": {}}
+    default = sections.QUICK if options.quick else [s for s in sections.SECTIONS if s not in sections.ON_REQUEST]
+    for name in options.sections or default:
+        _progress(name)
+        if options.quick or options.here:
+            effort = timing.QUICK if options.quick else timing.FULL
+            measured = sections.measured_here(name, effort, _progress)
+        else:
+            try:
+                measured = sections.measured_apart(name)
+            except BenchmarkError as error:
+                failed[name] = str(error)
+                measured = {"failed": str(error)}
+                print(f"benchmarks: {error}", file=sys.stderr)
+        numbers["sections"][name] = measured | {"machine": about}
     if options.json:
-        rows = {"machine": about, "effort": asdict(effort), "trees": [asdict(row) for row in tree_rows],
-                "loops": [asdict(row) for row in loop_rows]}
-        options.json.write_text(json.dumps(rows, indent=1) + "\n")
+        options.json.write_text(json.dumps(numbers, indent=1) + "\n")
+    if options.write:
+        before = json.loads(STORE.read_text()) if STORE.exists() else {"sections": {}}
+        numbers["sections"] = before["sections"] | numbers["sections"]
+        write(numbers)
+    if not options.here:
+        print(text(numbers))
+    return 1 if failed else 0
 
 
 def _progress(what):

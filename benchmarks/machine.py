@@ -1,4 +1,5 @@
 """What the times were measured on."""
+import datetime
 import importlib.metadata
 import os
 import platform
@@ -8,7 +9,7 @@ from pathlib import Path
 from benchmarks.tables import MISSING
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = ("numpy", "scipy", "numba", "llvmlite", "pin")
+PACKAGES = ("numpy", "scipy", "numba", "llvmlite", "pin", "casadi", "sympy", "mpmath", "mujoco", "drake", "exudyn")
 
 
 def description():
@@ -19,9 +20,9 @@ def description():
     dict of str to str
         A package that is not installed is "missing".
     """
-    out = {"processor": _processor(), "threads used": f"1 of {os.cpu_count()}", "load at the start": _load(),
+    out = {"processor": _processor(), "threads": f"1 or 2 of {os.cpu_count()}", "load at the start": _load(),
            "system": f"{platform.system()} {platform.machine()}", "Python": platform.python_version(),
-           "liedyn": _liedyn()}
+           "date": datetime.date.today().isoformat(), "compiler": _compiler(), "liedyn": _liedyn()}
     return out | {name: _version(name) for name in PACKAGES}
 
 
@@ -33,6 +34,13 @@ def _processor():
     values = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
     vectors = [name for name in ("avx2", "avx512f") if name in values.get("flags", "").split()]
     return " ".join([values.get("model name", platform.machine()), *vectors])
+
+
+def _compiler():
+    try:
+        return subprocess.run(["g++", "--version"], capture_output=True, text=True, check=True).stdout.splitlines()[0]
+    except (OSError, subprocess.CalledProcessError):
+        return MISSING
 
 
 def _load():

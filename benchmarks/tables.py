@@ -1,4 +1,4 @@
-"""Markdown tables of times."""
+"""Markdown tables of times: a time is (median, lower quartile, upper quartile) in seconds, None where it is missing."""
 MISSING = "missing"
 
 
@@ -7,29 +7,64 @@ def microseconds(timing):
 
     Examples
     --------
-    >>> from benchmarks.timing import Timing
-    >>> microseconds(Timing(2e-6, 1.9e-6, 2.25e-6, 3, 1)), microseconds(None)
+    >>> microseconds((2e-6, 1.9e-6, 2.25e-6)), microseconds(None)
     ('2.00 (1.90-2.25)', 'missing')
     """
     if timing is None:
         return MISSING
-    digits = next((d for limit, d in ((10e-6, 2), (1e-3, 1)) if timing.median < limit), 0)
-    median, lower, upper = (f"{1e6 * t:.{digits}f}" for t in (timing.median, timing.lower, timing.upper))
+    digits = next((d for limit, d in ((10e-6, 2), (1e-3, 1)) if timing[0] < limit), 0)
+    median, lower, upper = (f"{1e6 * t:.{digits}f}" for t in timing)
     return f"{median} ({lower}-{upper})"
 
 
-def ratio(slow, fast):
-    """How many times faster the second is; "missing" if one of them is.
+def median(timing):
+    """The median alone, in microseconds.
 
     Examples
     --------
-    >>> from benchmarks.timing import Timing
-    >>> ratio(Timing(3e-6, 3e-6, 3e-6, 1, 1), Timing(2e-6, 2e-6, 2e-6, 1, 1))
+    >>> median((2e-6, 1.9e-6, 2.25e-6))
+    '2.00'
+    """
+    return microseconds(timing).split(" ")[0]
+
+
+def quotient(slow, fast):
+    """How many times faster the second is, None if one of them is missing.
+
+    Examples
+    --------
+    >>> quotient((3e-6, 3e-6, 3e-6), (2e-6, 2e-6, 2e-6)), quotient(None, (1.0, 1.0, 1.0))
+    (1.5, None)
+    """
+    return None if slow is None or fast is None else slow[0] / fast[0]
+
+
+def ratio(slow, fast):
+    """The same as text; "missing" if one of them is.
+
+    Examples
+    --------
+    >>> ratio((3e-6, 3e-6, 3e-6), (2e-6, 2e-6, 2e-6))
     '1.50'
     """
-    if slow is None or fast is None:
+    value = quotient(slow, fast)
+    return MISSING if value is None else f"{value:.2f}" if value < 100 else f"{value:.0f}"
+
+
+def per_second(timing):
+    """Operations per second, with three digits.
+
+    Examples
+    --------
+    >>> per_second((2e-6, 2e-6, 2e-6)), per_second((4e-8, 4e-8, 4e-8)), per_second((2e-3, 2e-3, 2e-3))
+    ('500 k', '25.0 M', '500')
+    """
+    if timing is None:
         return MISSING
-    return f"{slow.median / fast.median:.2f}"
+    rate = 1.0 / timing[0]
+    scale, letter = next(((s, name) for s, name in ((1e6, " M"), (1e3, " k")) if rate >= s), (1.0, ""))
+    digits = max(0, 2 - int(rate / scale >= 10) - int(rate / scale >= 100))
+    return f"{rate / scale:.{digits}f}{letter}" if letter else f"{rate:.0f}"
 
 
 def markdown(heading, rows):

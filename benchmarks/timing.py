@@ -5,15 +5,19 @@ one, so that a slow spell of the machine meets them all. A block is made long en
 median over the rounds and the quartiles, per operation; nothing is subtracted, and no smallest value is picked.
 
 The clock is the processor time of this thread, which stands still while another process has the core. Every contender
-computes in the calling thread and never waits, so on an idle machine it is the same as the clock on the wall.
+computes in the calling thread and never waits, so on an idle machine it is the same as the clock on the wall. Where
+contenders have several threads the clock on the wall is the only one (`WALL`).
 """
 import gc
 import time
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from benchmarks.errors import BenchmarkError
+
+THREAD, WALL = time.thread_time, time.perf_counter
 
 
 @dataclass(frozen=True)
@@ -33,33 +37,43 @@ class Contender:
 
 @dataclass(frozen=True)
 class Effort:
-    """How much to measure: rounds, and the shortest block [s]."""
+    """How much to measure.
+
+    Attributes
+    ----------
+    rounds : int
+        Fewer, but three at least, in a race that would take longer than its budget.
+    block : float
+        The shortest block [s].
+    budget : float
+        For one race [s].
+    """
 
     rounds: int
     block: float
+    budget: float = 2.0
+    quick: bool = False
 
 
-FULL, QUICK = Effort(rounds=21, block=0.01), Effort(rounds=3, block=0.001)
+FULL, QUICK = Effort(rounds=15, block=0.006), Effort(rounds=3, block=0.0005, budget=0.05, quick=True)
 
 
-@dataclass(frozen=True)
-class Timing:
+class Timing(NamedTuple):
     """Seconds per operation: median and quartiles over the rounds."""
 
     median: float
     lower: float
     upper: float
-    rounds: int
-    operations: int
 
 
-def race(contenders, effort):
+def race(contenders, effort, clock=THREAD):
     """Time contenders by name, interleaved.
 
     Parameters
     ----------
     contenders : dict of str to Contender
     effort : Effort
+    clock : callable
 
     Returns
     -------
@@ -81,36 +95,39 @@ def race(contenders, effort):
         if contender.operations < 1:
             raise BenchmarkError(f"contender {name!r} does {contender.operations} operations in a run")
     names = list(contenders)
-    runs = {name: _runs_per_block(contenders[name].run, effort.block) for name in names}
+    runs = {name: _runs_per_block(contenders[name].run, effort.block, clock) for name in names}
     blocks = {name: [] for name in names}
     collecting = gc.isenabled()
     gc.disable()
     try:
+        start = time.perf_counter()
         for turn in range(effort.rounds):
             first = turn % len(names)
             for name in names[first:] + names[:first]:
-                blocks[name].append(_block(contenders[name].run, runs[name]))
+                blocks[name].append(_block(contenders[name].run, runs[name], clock))
+            if turn >= min(2, effort.rounds - 1) and time.perf_counter() - start > effort.budget:
+                break
     finally:
         if collecting:
             gc.enable()
     return {name: _timing(blocks[name], runs[name] * contenders[name].operations) for name in names}
 
 
-def _block(run, times):
-    start = time.thread_time()
+def _block(run, times, clock):
+    start = clock()
     for _ in range(times):
         run()
-    return time.thread_time() - start
+    return clock() - start
 
 
-def _runs_per_block(run, block):
+def _runs_per_block(run, block, clock):
     run()  # whatever has to be compiled is compiled here
     runs = 1
-    while (seconds := _block(run, runs)) < block:
+    while (seconds := _block(run, runs, clock)) < block:
         runs = max(2 * runs, int(1.1 * runs * block / max(seconds, 1e-9))) if seconds > 0.1 * block else 8 * runs
     return runs
 
 
 def _timing(seconds, operations):
     lower, median, upper = np.percentile(seconds, [25, 50, 75]) / operations
-    return Timing(float(median), float(lower), float(upper), len(seconds), operations)
+    return Timing(float(median), float(lower), float(upper))

@@ -1,101 +1,64 @@
-"""The recursions of open trees against Pinocchio: an arm and a humanoid.
+"""The recursions on open trees, one state after another: liedyn and Pinocchio, from compiled code and from Python.
 
-Contenders do the same work on the same distinct states, one after another: Pinocchio called from Python, the public
-functions of liedyn called from Python, liedyn's kernels inside a user's ``@njit`` loop, and one call of the public
-function with all states, which runs them in SIMD lanes. The Pinocchio model is the tests' oracle, built from the
-robot's declaration.
+Contenders do the same work on the same distinct states. "native" is Pinocchio's C++ compiled for this machine and
+looped in C++, in its faster variant where it has two; "pin" is its wheel called from Python; "python" and "out" are
+liedyn's public functions called from Python; "njit" is liedyn's kernel in a user's ``@njit`` loop.
 """
-import importlib.util
-from dataclasses import dataclass
-from pathlib import Path
+import inspect
 
 import numpy as np
 
 import liedyn as ld
-from benchmarks.compiled import cached_njit
-from benchmarks.errors import require_agreement
-from benchmarks.tables import markdown, microseconds, ratio
+from benchmarks import recursions, robots
+from benchmarks.errors import MissingPeer, require_agreement
+from benchmarks.native.peers import Tree
+from benchmarks.tables import MISSING, markdown, median, microseconds, quotient, ratio
+from benchmarks.targets import NAMES, NJIT, PYTHON, group, mark
 from benchmarks.timing import Contender, race
-from liedyn import kernels
-from liedyn.kernels import SCALAR
 
-ROBOTS = {"panda": ("arm", "panda_hand_tcp"), "talos": ("humanoid", "arm_left_7_link")}
-"""Bundled robots: what they are, and the body of the Jacobian."""
-STATES = 64
-"""Distinct states, a whole number of lanes; their matrices stay in the cache."""
-TOLERANCE = 1e-8
-ALGORITHMS = ("rnea", "crba", "aba", "rnea_derivatives", "aba_derivatives", "body_jacobian")
-CONTENDERS = ("pin", "python", "njit", "lanes")
+TITLE = "Open trees, one state at a time"
+ROBOTS = ("panda", "ur5", "solo12", "talos", "chain10", "chain20", "chain50", "chain100", "chain200")
+QUICK_ROBOTS = ("panda", "talos")
+TIPS = {"panda": "panda_hand_tcp", "talos": "arm_left_7_link"}
+"""Bodies of the Jacobians; the last one of all others."""
+ALGORITHMS = tuple(recursions.LOOPS)
+QUICK_ALGORITHMS = ALGORITHMS[:6]
+CONTENDERS = ("native", "pin", "python", "out", "njit")
+TOLERANCE = 1e-7
+"""Of the largest entry; the longest chains multiply rounding by 1e6."""
 
-
-@dataclass(frozen=True)
-class Row:
-    """Times of one algorithm on one robot, None for a contender that is missing."""
-
-    robot: str
-    algorithm: str
-    timings: dict
-    difference: float | None
-
-
-@cached_njit
-def rnea_loop(ints, floats, q, v, x, b, work, out):
-    none = np.empty(0)
-    for s in range(len(q)):
-        kernels.rnea(SCALAR, ints, floats, q[s], v[s], x[s], none, work, out[0])
+TEXT = """Microseconds of processor time per state: median (lower and upper quartile). One thread, contenders
+interleaved, the same distinct states for all. native: Pinocchio's C++, `-O3 -march=native`, looped over the states in
+C++, the faster of its variants; njit: liedyn's kernel in a user's `@njit` loop; pin: Pinocchio's wheel called from
+Python; liedyn, Python: the public function; `out=`: the same with results written into given arrays; best: the faster
+of the two. Ratios of medians, above one where liedyn is faster, with the target in brackets, bold where it is reached.
+liedyn checks its input wherever it is called from Python. Pinocchio's derivatives of a Jacobian to time or coordinates
+include the Jacobians of all joints: it has no others.
+"""
 
 
-@cached_njit
-def crba_loop(ints, floats, q, v, x, b, work, out):
-    for s in range(len(q)):
-        kernels.crba(SCALAR, ints, floats, q[s], work, out[0])
+def states(robot, algorithm):
+    """Distinct states, fewer for larger robots; for `aba` forces that lead to accelerations of order one."""
+    rng = np.random.default_rng(0)
+    count = int(np.clip(1280 // robot.nv, 8, 128))
+    q = ld.random_configuration(robot, rng, count)
+    v, x = rng.normal(size=(2, count, robot.nv))
+    return q, v, ld.rnea(robot, q, v, x) if algorithm.startswith("aba") else x
 
 
-@cached_njit
-def aba_loop(ints, floats, q, v, x, b, work, out):
-    none = np.empty(0)
-    for s in range(len(q)):
-        kernels.aba(SCALAR, ints, floats, q[s], v[s], x[s], none, work, out[0])
-
-
-@cached_njit
-def rnea_derivatives_loop(ints, floats, q, v, x, b, work, out):
-    none = np.empty(0)
-    for s in range(len(q)):
-        kernels.rnea_derivatives(SCALAR, ints, floats, q[s], v[s], x[s], none, work, out[0], out[1],
-                                 out[2], out[3])
-
-
-@cached_njit
-def aba_derivatives_loop(ints, floats, q, v, x, b, work, out):
-    none = np.empty(0)
-    for s in range(len(q)):
-        kernels.aba_derivatives(SCALAR, ints, floats, q[s], v[s], x[s], none, work, out[0], out[1],
-                                out[2], out[3], out[4])
-
-
-@cached_njit
-def body_jacobian_loop(ints, floats, q, v, x, b, work, out):
-    for s in range(len(q)):
-        kernels.body_jacobian(SCALAR, ints, floats, q[s], b, out[0])
-
-
-LOOPS = dict(zip(ALGORITHMS, (rnea_loop, crba_loop, aba_loop, rnea_derivatives_loop, aba_derivatives_loop,
-                              body_jacobian_loop)))
+def arguments(algorithm, q, v, x, body):
+    """What the public function takes after the robot."""
+    return {"crba": (q,), "forward_kinematics": (q,), "body_jacobian": (q, body), "body_jacobian_dq": (q, body),
+            "body_jacobian_dot": (q, v, body)}.get(algorithm, (q, v, x))
 
 
 def measure(effort, progress):
     """Time every algorithm on every robot.
 
-    Parameters
-    ----------
-    effort : Effort
-    progress : callable
-        Called with the name of what is timed next.
-
     Returns
     -------
-    list of Row
+    list of dict
+        robot, algorithm, timings by contender (None for a missing one).
 
     Raises
     ------
@@ -103,57 +66,72 @@ def measure(effort, progress):
         Pinocchio and liedyn differ.
     """
     rows = []
-    for name, (_, body) in ROBOTS.items():
-        robot, oracle = ld.load(name), _oracle(ld.load(name))
-        rng = np.random.default_rng(0)
-        q = ld.random_configuration(robot, rng, STATES)
-        v, x = rng.normal(size=(2, STATES, robot.nv))
-        for algorithm in ALGORITHMS:
+    for name in QUICK_ROBOTS if effort.quick else ROBOTS:
+        for algorithm in QUICK_ALGORITHMS if effort.quick else ALGORITHMS:
             progress(f"{name} {algorithm}")
-            difference = None
-            if oracle is not None:
-                difference = max(_disagreement(robot, oracle, algorithm, body, *state) for state in zip(q[:3], v, x))
-            contenders = {"pin": _pin(oracle, algorithm, body, q, v, x)} if oracle is not None else {}
-            contenders |= _liedyn(robot, algorithm, body, q, v, x)
-            timings = race(contenders, effort)
-            rows.append(Row(name, algorithm, {key: timings.get(key) for key in CONTENDERS}, difference))
+            rows.append(_row(name, algorithm, effort))
     return rows
 
 
-def _oracle(robot):
-    """Pinocchio's model of the robot, None where `pin` is not installed."""
-    if importlib.util.find_spec("pinocchio") is None:
-        return None
-    path = Path(__file__).resolve().parents[1] / "tests" / "pinocchio_models.py"
-    spec = importlib.util.spec_from_file_location("pinocchio_models", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.pin_model(robot)
+def _row(name, algorithm, effort):
+    robot = robots.named(name)
+    body = TIPS.get(name, robot.body_names[-1])
+    q, v, x = states(robot, algorithm)
+    contenders, missing = liedyn_contenders(robot, algorithm, q, v, x, body), {}
+    try:
+        oracle = robots.oracle(name)
+        _check(robot, oracle, algorithm, q[:2], v[:2], x[:2], body)
+        given = tuple(map(np.ascontiguousarray, zip(*(oracle.to_pin(*state) for state in zip(q, v, x)))))
+        contenders |= _pin(oracle, algorithm, *given, body)
+        if not effort.quick:
+            contenders |= {f"native {k}": Contender(run, len(q))
+                           for k, run in enumerate(Tree(oracle).runs(algorithm, *given, body))}
+    except MissingPeer as error:
+        missing["native" if "pin" in contenders else "pin"] = str(error)
+    timings = race(contenders, effort)
+    variants = [timings.pop(key) for key in list(timings) if key.startswith("native")]
+    if variants:
+        timings["native"] = min(variants)
+    return {"robot": name, "algorithm": algorithm, "missing": missing,
+            "timings": {key: timings.get(key) for key in CONTENDERS}}
 
 
-def _arguments(algorithm, q, v, x, body):
-    return {"crba": (q,), "body_jacobian": (q, body)}.get(algorithm, (q, v, x))
+def _check(robot, oracle, algorithm, q, v, x, body):
+    """liedyn and Pinocchio compute the same; where the oracle has no such function, nothing is compared."""
+    if not hasattr(oracle, algorithm):
+        return
+    for state in zip(q, v, x):
+        given = arguments(algorithm, *state, body)
+        require_agreement(f"{robot.name} {algorithm}, liedyn and pin", getattr(ld, algorithm)(robot, *given),
+                          getattr(oracle, algorithm)(*given), TOLERANCE)
 
 
-def _disagreement(robot, oracle, algorithm, body, q, v, x):
-    mine = getattr(ld, algorithm)(robot, *_arguments(algorithm, q, v, x, body))
-    other = getattr(oracle, algorithm)(*_arguments(algorithm, q, v, x, body))
-    return require_agreement(f"{robot.name} {algorithm}, liedyn and pin", mine, other, TOLERANCE)
-
-
-def _pin(oracle, algorithm, body, q, v, x):
+def _pin(oracle, algorithm, q, v, x, body):
     """Pinocchio's own functions, called from Python with vectors in its own order, as its users call them."""
     import pinocchio as pin
 
     model, data = oracle.model, oracle.model.createData()
-    vectors = [tuple(map(np.ascontiguousarray, oracle.to_pin(*state))) for state in zip(q, v, x)]
-    if algorithm == "body_jacobian":
-        frame = oracle.frames[body]
-        return _called(lambda q: pin.computeFrameJacobian(model, data, q, frame, pin.LOCAL), [s[:1] for s in vectors])
-    function = getattr(pin, {"rnea_derivatives": "computeRNEADerivatives",
-                             "aba_derivatives": "computeABADerivatives"}.get(algorithm, algorithm))
-    return _called(lambda *state: function(model, data, *state),
-                   [state[:1] if algorithm == "crba" else state for state in vectors])
+    frame, joint = oracle.frames[body], oracle.model.frames[oracle.frames[body]].parentJoint
+
+    def jacobian_dot(q, v, x):
+        pin.computeJointJacobiansTimeVariation(model, data, q, v)
+        return pin.getFrameJacobianTimeVariation(model, data, frame, pin.LOCAL)
+
+    def jacobian_dq(q, v, x):
+        pin.computeJointKinematicHessians(model, data, q)
+        return pin.getJointKinematicHessian(model, data, joint, pin.LOCAL)
+
+    functions = {
+        "rnea": lambda q, v, x: pin.rnea(model, data, q, v, x),
+        "crba": lambda q, v, x: pin.crba(model, data, q),
+        "aba": lambda q, v, x: pin.aba(model, data, q, v, x),
+        "rnea_derivatives": lambda q, v, x: pin.computeRNEADerivatives(model, data, q, v, x),
+        "aba_derivatives": lambda q, v, x: pin.computeABADerivatives(model, data, q, v, x),
+        "body_jacobian": lambda q, v, x: pin.computeFrameJacobian(model, data, q, frame, pin.LOCAL),
+        "body_jacobian_dot": jacobian_dot, "body_jacobian_dq": jacobian_dq,
+        "forward_kinematics": lambda q, v, x: pin.framesForwardKinematics(model, data, q),
+    }
+    return {"pin": _called(functions[algorithm], list(zip(q, v, x)))}
 
 
 def _called(function, states):
@@ -163,25 +141,50 @@ def _called(function, states):
     return Contender(run, len(states))
 
 
-def _liedyn(robot, algorithm, body, q, v, x):
-    function, b = getattr(ld, algorithm), robot.body_index(body)
-    states = [_arguments(algorithm, *state, body) for state in zip(q, v, x)]
-    batch = _arguments(algorithm, q, v, x, body)
-    out, work = np.empty((5, robot.nv * max(6, robot.nv))), kernels.workspace(robot)
-    loop, packed = LOOPS[algorithm], (robot.ints, robot.floats)
-    return {"python": _called(lambda *state: function(robot, *state), states),
-            "njit": Contender(lambda: loop(*packed, q, v, x, b, work, out), len(q)),
-            "lanes": Contender(lambda: function(robot, *batch), len(q))}
+def liedyn_contenders(robot, algorithm, q, v, x, body):
+    """liedyn's public function, the same with `out` where it takes it, and its kernel in compiled code."""
+    function, b, loop = getattr(ld, algorithm), robot.body_index(body), recursions.LOOPS[algorithm]
+    calls = [arguments(algorithm, *state, body) for state in zip(q, v, x)]
+    out, work = recursions.results(robot)
+    contenders = {
+        "python": _called(lambda *state: function(robot, *state), calls),
+        "njit": Contender(lambda: loop(robot.ints, robot.floats, q, v, x, b, work, out), len(q))}
+    if "out" in inspect.signature(function).parameters:
+        given = function(robot, *calls[0])
+        contenders["out"] = _called(lambda *state: function(robot, *state, out=given), calls)
+    return contenders
 
 
-def table(rows):
-    """The rows as Markdown."""
-    heading = ("robot", "algorithm", "pin, Python", "liedyn, Python", "liedyn, njit", "liedyn, lanes", "pin / Python",
-               "pin / njit", "pin / lanes")
-    lines = []
+def best_python(timings):
+    """The faster of the two ways to call liedyn from Python."""
+    present = [timings[key] for key in ("python", "out") if timings[key] is not None]
+    return min(present) if present else None
+
+
+def report(rows):
+    """The section in Markdown."""
+    lines, missing = [], {}
     for row in rows:
-        pin, python, njit_, lanes = (row.timings[key] for key in CONTENDERS)
-        lines.append((f"{row.robot} ({ROBOTS[row.robot][0]})", row.algorithm,
-                      *map(microseconds, (pin, python, njit_, lanes)),
-                      *(ratio(pin, other) for other in (python, njit_, lanes))))
-    return markdown(heading, lines)
+        t, kind = row["timings"], group(row["robot"])
+        missing |= row["missing"]
+        lines.append((
+            row["robot"], row["algorithm"], microseconds(t["native"]), microseconds(t["njit"]),
+            mark(quotient(t["native"], t["njit"]), NJIT[kind][row["algorithm"]]),
+            median(t["pin"]), median(t["python"]), median(t["out"]) if t["out"] else MISSING,
+            ratio(t["pin"], t["python"]), mark(quotient(t["pin"], best_python(t)), PYTHON[kind][row["algorithm"]])))
+    heading = ("robot", "algorithm", "native", "liedyn, njit", "native / njit", "pin, Python", "liedyn, Python",
+               "`out=`", "pin / Python", "pin / best")
+    notes = "".join(f"\nMissing: {peer} ({why}).\n" for peer, why in missing.items())
+    return f"{TEXT}\n{markdown(heading, lines)}\n{notes}"
+
+
+def target_pairs(rows):
+    """For the table of targets: job, peer, and the ratios of all robots with their targets."""
+    for targets, slow, fast, where, peer in (
+            (NJIT, "native", lambda t: t["njit"], "njit", "Pinocchio, C++"),
+            (PYTHON, "pin", best_python, "from Python", "pin, from Python")):
+        for algorithm, name in NAMES.items():
+            chosen = [row for row in rows if row["algorithm"] == algorithm]
+            yield f"{name}, {where}", peer, [
+                (quotient(row["timings"][slow], fast(row["timings"])), targets[group(row["robot"])][algorithm])
+                for row in chosen]

@@ -19,6 +19,7 @@ from benchmarks.errors import MissingPeer
 
 HERE = Path(__file__).resolve().parent
 FLAGS = ("-O3", "-march=native", "-std=c++17", "-DNDEBUG", "-fPIC", "-shared", "-w", "-fopenmp", "-fno-gnu-unique",
+         "-DEIGEN_DONT_PARALLELIZE",  # threads share the states, not the products of matrices
          "-Wl,-Bsymbolic",  # the wheel of Pinocchio in the same process has functions of the same names
          "-DBOOST_MPL_LIMIT_LIST_SIZE=30", "-DBOOST_MPL_LIMIT_VECTOR_SIZE=30",
          "-DBOOST_MPL_CFG_NO_PREPROCESSED_HEADERS", "-DBOOST_FUSION_INVOKE_MAX_ARITY=12")

@@ -30,7 +30,7 @@ def _pose(placement):
     return np.concatenate([placement.rotation.ravel(), placement.translation])
 
 
-def _kind(joint):
+def kind_of(joint):
     """Number of a joint's kind, its axis and its pitch."""
     name = joint.shortname().removeprefix("JointModel")
     if name in ("RX", "RY", "RZ", "PX", "PY", "PZ"):
@@ -43,7 +43,7 @@ def _kind(joint):
 def _arrays(model):
     """What `model` of model.hpp takes."""
     joints = list(range(1, model.njoints))
-    kinds, axes, pitches = zip(*(_kind(model.joints[i]) for i in joints))
+    kinds, axes, pitches = zip(*(kind_of(model.joints[i]) for i in joints))
     inertias = [model.inertias[i] for i in joints]
     return [
         _integers([model.parents[i] for i in joints]), _integers(kinds), _doubles(axes), _doubles(pitches),
@@ -90,7 +90,7 @@ class Tree:
         algorithm : str
             A key of ALGORITHMS.
         q, v, x : ndarray
-            Shapes (count, nq), (count, nv), (count, nv), in Pinocchio's order; they and `out` must outlive the result.
+            Shapes (count, nq), (count, nv), (count, nv), in Pinocchio's order; they live as long as the result.
         body : str, optional
             Of Jacobians.
         threads : int
@@ -103,8 +103,11 @@ class Tree:
         integer = ctypes.c_int64
         rest = (integer(self._frames.get(body, 0)), integer(len(q)), integer(threads),
                 *map(_pointer, (q, v, x, kept)), integer(stride))
-        return [partial(self._library.tree_run, self._tree, integer(variant), *rest)
+        made = [partial(self._library.tree_run, self._tree, integer(variant), *rest)
                 for variant in ALGORITHMS[algorithm]]
+        for run in made:
+            run.owner = self  # its memory is needed as long as the function
+        return made
 
 
 class Machine:

@@ -1,0 +1,78 @@
+"""liedyn's kernels in a user's own ``@njit`` loop over states: one loop for each algorithm, all with one signature."""
+import numpy as np
+
+from benchmarks.compiled import cached_njit
+from liedyn import kernels
+from liedyn.kernels import SCALAR
+
+
+@cached_njit
+def rnea(ints, floats, q, v, x, b, work, out):
+    none = np.empty(0)
+    for s in range(len(q)):
+        kernels.rnea(SCALAR, ints, floats, q[s], v[s], x[s], none, work, out[0])
+
+
+@cached_njit
+def crba(ints, floats, q, v, x, b, work, out):
+    for s in range(len(q)):
+        kernels.crba(SCALAR, ints, floats, q[s], work, out[0])
+
+
+@cached_njit
+def aba(ints, floats, q, v, x, b, work, out):
+    none = np.empty(0)
+    for s in range(len(q)):
+        kernels.aba(SCALAR, ints, floats, q[s], v[s], x[s], none, work, out[0])
+
+
+@cached_njit
+def rnea_derivatives(ints, floats, q, v, x, b, work, out):
+    none = np.empty(0)
+    for s in range(len(q)):
+        kernels.rnea_derivatives(SCALAR, ints, floats, q[s], v[s], x[s], none, work, out[0], out[1], out[2], out[3])
+
+
+@cached_njit
+def aba_derivatives(ints, floats, q, v, x, b, work, out):
+    none = np.empty(0)
+    for s in range(len(q)):
+        kernels.aba_derivatives(SCALAR, ints, floats, q[s], v[s], x[s], none, work, out[0], out[1], out[2], out[3],
+                                out[4])
+
+
+@cached_njit
+def body_jacobian(ints, floats, q, v, x, b, work, out):
+    for s in range(len(q)):
+        kernels.body_jacobian(SCALAR, ints, floats, q[s], b, out[0])
+
+
+@cached_njit
+def body_jacobian_dot(ints, floats, q, v, x, b, work, out):
+    for s in range(len(q)):
+        kernels.body_jacobian_dot(SCALAR, ints, floats, q[s], v[s], b, out[0])
+
+
+@cached_njit
+def body_jacobian_dq(ints, floats, q, v, x, b, work, out):
+    for s in range(len(q)):
+        kernels.body_jacobian_dq(SCALAR, ints, floats, q[s], b, work, out[0])
+
+
+@cached_njit
+def forward_kinematics(ints, floats, q, v, x, b, work, out):
+    for s in range(len(q)):
+        kernels.forward_kinematics(SCALAR, ints, floats, q[s], work, out[0])
+
+
+LOOPS = {loop.py_func.__name__: loop for loop in (
+    rnea, crba, aba, rnea_derivatives, aba_derivatives, body_jacobian, body_jacobian_dot, body_jacobian_dq,
+    forward_kinematics)}
+"""By the name of the algorithm; arguments ints, floats, q, v, x (accelerations, or forces for `aba`), number of a body,
+workspace, and five rows for the results."""
+
+
+def results(robot):
+    """Rows for the results of any of them, and a workspace."""
+    size = max(robot.nv * max(6, robot.nv), 6 * robot.nv ** 2, 12 * robot.nbodies)
+    return np.empty((5, size)), kernels.workspace(robot)
