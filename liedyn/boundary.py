@@ -3,16 +3,12 @@ import math
 
 import numpy as np
 
+from liedyn.direct import bad_quaternion
 from liedyn.errors import InputError
 from liedyn.jit import kernel
 from liedyn.model.packed import (
-    BODIES_AT, BODY_F, BODY_FLOATS_AT, BODY_I, BODY_LINK, HEADER, LINK_I, LINK_IQ, LINK_NQ, N_LINKS,
+    BODIES_AT, BODY_F, BODY_FLOATS_AT, BODY_I, BODY_LINK, HEADER, LINK_I, LINK_IQ, N_LINKS,
 )
-
-UNIT_TOLERANCE = 1e-6
-"""How far the squared length of a quaternion may be from one. Kernels divide it out; one further off is a mistake
-(a wrong order, a raw perturbation) rather than rounding."""
-
 
 @kernel
 def _all_finite(rows):
@@ -25,13 +21,10 @@ def _all_finite(rows):
 @kernel
 def _first_bad_quaternion(ints, q):
     """Link whose quaternion is not of unit length in some row, -1 if all are."""
-    for i in range(ints[N_LINKS]):
-        if ints[HEADER + LINK_I * i + LINK_NQ] >= 4:
-            k = ints[HEADER + LINK_I * i + LINK_IQ]
-            for b in range(q.shape[0]):
-                n2 = q[b, k] ** 2 + q[b, k + 1] ** 2 + q[b, k + 2] ** 2 + q[b, k + 3] ** 2
-                if not abs(n2 - 1.0) <= UNIT_TOLERANCE:
-                    return i
+    for b in range(q.shape[0]):
+        link = bad_quaternion(ints, q[b])
+        if link >= 0:
+            return link
     return -1
 
 
@@ -96,7 +89,8 @@ def _as_row(x, size):
         return None
     if not x.flags.carray:
         x = x.copy()  # read-only or strided: Numba would compile the kernel once more for it
-    return x.reshape(1, size) if _all_finite(x) else None
+    x = x.reshape(1, size)
+    return x if _all_finite(x) else None
 
 
 def _converted(arrays, sizes):
@@ -157,3 +151,53 @@ def wrenches(robot, f_ext, lead):
         out[:, link, :3] += F[:, :3] @ R.T + np.cross(p, force)
         out[:, link, 3:] += force
     return out.reshape(count, out.shape[1] * 6)
+
+
+def rows_for(out, lead, shape, *inputs, name="out"):
+    """Rows to compute results into: those of `out`, unless it overlaps an input.
+
+    Raises
+    ------
+    InputError
+        `out` is not an array that results of shape `lead + shape` can be written to.
+    """
+    rows = (math.prod(lead), math.prod(shape))
+    if out is None:
+        return np.empty(rows)
+    if not isinstance(out, np.ndarray):
+        raise InputError(f"{name} must be an array, got {out!r}")
+    if out.shape != lead + shape or out.dtype != np.float64 or not out.flags.carray:
+        what = "writeable" if out.flags.writeable else "read-only"
+        order = "C-contiguous" if out.flags.c_contiguous else "strided"
+        raise InputError(f"{name} must be a writeable C-contiguous float64 array of shape {lead + shape}, "
+                         f"got a {what} {order} {out.dtype} array of shape {out.shape}")
+    if any(np.may_share_memory(out, x) for x in inputs):
+        return np.empty(rows)
+    return np.asarray(out).reshape(rows)
+
+
+def delivered(rows, lead, shape, out):
+    """Results in the user's shape: in `out` where that was given."""
+    if out is None:
+        return rows.reshape(lead + shape)
+    if not np.may_share_memory(rows, out):
+        out[...] = rows.reshape(lead + shape)
+    return out
+
+
+def rows_for_all(out, lead, shapes, *inputs):
+    """`rows_for` a tuple of arrays, one of each shape; fresh ones too where arrays of `out` overlap."""
+    if out is None:
+        return tuple(rows_for(None, lead, shape) for shape in shapes)
+    if not isinstance(out, (tuple, list)) or len(out) != len(shapes):
+        raise InputError(f"out must be a tuple of {len(shapes)} arrays, got {out!r}")
+    rows = tuple(rows_for(x, lead, shape, *inputs, name=f"out[{k}]") for k, (x, shape) in enumerate(zip(out, shapes)))
+    for k, x in enumerate(out):
+        if any(np.may_share_memory(x, y) for y in out[:k]):
+            raise InputError(f"out[{k}] overlaps another array of out")
+    return rows
+
+
+def delivered_all(rows, lead, shapes, out):
+    """`delivered`, for a tuple of results."""
+    return tuple(map(delivered, rows, [lead] * len(shapes), shapes, out or [None] * len(shapes)))

@@ -21,7 +21,8 @@ FUNCTIONS = [
     aba, aba_derivatives, body_jacobian, body_jacobian_ddot, body_jacobian_dot, body_jacobian_dq, crba,
     forward_kinematics, pose, rnea, rnea_derivatives,
 ]
-ARGUMENTS = {f: [name for name in inspect.signature(f).parameters if name not in ("robot", "f_ext")] for f in FUNCTIONS}
+ARGUMENTS = {f: [name for name in inspect.signature(f).parameters if name not in ("robot", "f_ext", "out")]
+             for f in FUNCTIONS}
 VECTORS = [(f, name) for f in FUNCTIONS for name in ARGUMENTS[f] if name != "body"]
 PUSHED = [f for f in FUNCTIONS if "f_ext" in inspect.signature(f).parameters]
 vectors = pytest.mark.parametrize("function, name", VECTORS, ids=[f"{f.__name__}-{name}" for f, name in VECTORS])

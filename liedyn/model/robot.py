@@ -62,6 +62,8 @@ class Robot:
         Which rows have a residual behind them; the others constrain velocities only.
     functions : dict
         Users' functions behind targets and custom rows (`liedyn.functions.Function`), by what they are.
+    body_numbers : dict
+        Numbers of the bodies by name.
     """
 
     model: Model
@@ -90,6 +92,11 @@ class Robot:
     row_owners: tuple = ()
     holonomic: np.ndarray = None
     functions: dict = field(default_factory=dict)
+
+    body_numbers: dict = field(init=False)
+
+    def __post_init__(self):
+        object.__setattr__(self, "body_numbers", {name: k for k, name in enumerate(self.body_names)})
 
     name = property(lambda self: self.model.name)
     gravity = property(lambda self: self.model.gravity)
@@ -229,7 +236,10 @@ class Robot:
 
     def body_index(self, name):
         """Number of a body; InputError with near names if there is none."""
-        return _index("body", name, self.body_names)
+        try:
+            return self.body_numbers[name]
+        except (KeyError, TypeError):
+            return _index("body", name, self.body_names)
 
     def joint_index(self, name):
         """Number of a joint; InputError with near names if there is none."""

@@ -5,7 +5,8 @@ eliminating them in turn is the block elimination of table 7.1 without ever inve
 """
 import numpy as np
 
-from liedyn.boundary import states, wrenches
+from liedyn.boundary import delivered, rows_for, states, wrenches
+from liedyn.direct import configuration, direct, model, nothing, result, velocity
 from liedyn.errors import SingularConfigurationError
 from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.algebra import Ad_dual_inverse, Ad_inverse, ad, add6, dot6, inertia_times, minus_ad_dual, scale6, sub6
@@ -14,6 +15,7 @@ from liedyn.lie.articulated import (
 )
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, splat, store
 from liedyn.model.packed import ANGULAR, LINEAR
+from liedyn.objects import is_none, numbers, scratch
 from liedyn.tree.batches import aligned, batch, gather, in_lanes, scatter
 from liedyn.tree.joints import accumulate_springs, joint_pose, joint_twist
 from liedyn.tree.records import (
@@ -144,7 +146,18 @@ def require_regular_tree(robot):
             f"{', '.join(robot.singular_tree)}, which only loops hold; use forward_dynamics", np.zeros(1))
 
 
-def aba(robot, q, v, tau, f_ext=None):
+@direct
+def aba_direct(ints, floats, q, v, tau, out):
+    """`aba_kernel` on one state as Python passes it."""
+    ints, floats = model(ints, floats)
+    q, v, tau, work = configuration(ints, q), velocity(ints, v), velocity(ints, tau), scratch(aba_size(ints))
+    a = result(out, (dof_total(ints),), (floats, q, v, tau, work))
+    if not is_none(a):
+        aba_kernel(SCALAR, ints, floats, q, v, tau, nothing(), work, numbers(a, dof_total(ints)))
+    return a
+
+
+def aba(robot, q, v, tau, f_ext=None, out=None):
     """Forward dynamics of the open tree by the articulated-body algorithm.
 
     Parameters
@@ -159,6 +172,8 @@ def aba(robot, q, v, tau, f_ext=None):
     f_ext : dict or array_like, optional
         Wrenches (moment, force) [N m, N] applied to bodies, each in its body's own frame: ``{"name": (..., 6)}`` or an
         array of shape (..., nbodies, 6).
+    out : ndarray, shape (..., nv), optional
+        Where the result goes: C-contiguous float64 of the very shape of the result.
 
     Returns
     -------
@@ -185,8 +200,12 @@ def aba(robot, q, v, tau, f_ext=None):
     >>> bool(abs(ld.aba(panda, q, 0 * q, tau) - 1.0).max() < 1e-9)
     True
     """
+    if f_ext is None and not robot.singular_tree:
+        a = aba_direct(robot.ints, robot.floats, q, v, tau, out)
+        if a is not None:
+            return a
     lead, q, v, tau = states(robot, q=q, v=v, tau=tau)
     require_regular_tree(robot)
-    a = np.empty_like(v)
+    a = rows_for(out, lead, (robot.nv,), q, v, tau)
     aba_states(robot.ints, robot.floats, q, v, tau, wrenches(robot, f_ext, lead), a)
-    return a.reshape(lead + (robot.nv,))
+    return delivered(a, lead, (robot.nv,), out)

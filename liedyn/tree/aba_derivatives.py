@@ -7,14 +7,15 @@ Differentiating ID(q, v, FD(q, v, tau)) = tau gives (Carpentier and Mansard 2018
 with dtau/dq and dtau/dv taken at the acceleration a = M^-1 (tau + tau_joint - c). M is factored anyway, and poses,
 screws and twists are those of the derivatives: so a comes from the factor, and nothing is computed twice.
 """
-import numpy as np
 
-from liedyn.boundary import states, wrenches
+from liedyn.boundary import delivered_all, rows_for_all, states, wrenches
+from liedyn.direct import configuration, direct, model, nothing, results, velocity
 from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.algebra import (
     Ad_dual_inverse, add6, dot6, inertia_in_parent, inertia_times, minus_ad_dual, scale6, sub6,
 )
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, store
+from liedyn.objects import is_none, item, numbers, scratch
 from liedyn.tree.aba import require_regular_tree
 from liedyn.tree.batches import aligned, batch, gather, in_lanes, scatter
 from liedyn.tree.crba import crba_kernel
@@ -99,7 +100,21 @@ def aba_derivatives_states(begin, end, ints, floats, q, v, tau, f_ext, da_dq, da
         scatter(Minv_w, b, end, Minv)
 
 
-def aba_derivatives(robot, q, v, tau, f_ext=None):
+@direct
+def aba_derivatives_direct(ints, floats, q, v, tau, out):
+    """`aba_derivatives_kernel` on one state as Python passes it."""
+    ints, floats = model(ints, floats)
+    q, v, tau, nv = configuration(ints, q), velocity(ints, v), velocity(ints, tau), dof_total(ints)
+    work, a, L = scratch(aba_derivatives_size(ints)), scratch(nv), scratch(nv * nv)
+    made = results(out, ((nv, nv), (nv, nv), (nv, nv)), (floats, q, v, tau, work, a, L))
+    if not is_none(made):
+        da_dq, da_dv, Minv = (
+            numbers(item(made, 0), nv * nv), numbers(item(made, 1), nv * nv), numbers(item(made, 2), nv * nv))
+        aba_derivatives_kernel(SCALAR, ints, floats, q, v, tau, nothing(), work, a, L, da_dq, da_dv, Minv)
+    return made
+
+
+def aba_derivatives(robot, q, v, tau, f_ext=None, out=None):
     """Derivatives of forward dynamics with respect to configuration, velocity and force.
 
     Parameters
@@ -113,6 +128,8 @@ def aba_derivatives(robot, q, v, tau, f_ext=None):
         Generalised forces [N m, N].
     f_ext : dict or array_like, optional
         Wrenches (moment, force) [N m, N] on bodies, constant in each body's own frame, as for `aba`.
+    out : tuple of 3 ndarrays, shape (..., nv, nv), optional
+        Where the results go: C-contiguous float64 of the very shape of the results.
 
     Returns
     -------
@@ -144,10 +161,13 @@ def aba_derivatives(robot, q, v, tau, f_ext=None):
     >>> bool(abs(Minv @ ld.crba(panda, q) - np.eye(7)).max() < 1e-10)
     True
     """
+    if f_ext is None and not robot.singular_tree:
+        made = aba_derivatives_direct(robot.ints, robot.floats, q, v, tau, out)
+        if made is not None:
+            return made
     lead, q, v, tau = states(robot, q=q, v=v, tau=tau)
     require_regular_tree(robot)
-    nv = robot.nv
-    da_dq, da_dv, Minv = (np.empty((len(q), nv * nv)) for _ in range(3))
-    aba_derivatives_states(robot.ints, robot.floats, q, v, tau, wrenches(robot, f_ext, lead), da_dq, da_dv, Minv)
-    shape = lead + (nv, nv)
-    return da_dq.reshape(shape), da_dv.reshape(shape), Minv.reshape(shape)
+    square = (robot.nv, robot.nv)
+    made = rows_for_all(out, lead, (square, square, square), q, v, tau)
+    aba_derivatives_states(robot.ints, robot.floats, q, v, tau, wrenches(robot, f_ext, lead), *made)
+    return delivered_all(made, lead, (square, square, square), out)

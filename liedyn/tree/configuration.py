@@ -5,7 +5,8 @@ A free joint moves by the full exponential of SE(3), so that its dv is a body-fi
 """
 import numpy as np
 
-from liedyn.boundary import states
+from liedyn.boundary import delivered, rows_for, states
+from liedyn.direct import configuration, direct, model, result, velocity
 from liedyn.jit import kernel_in_place
 from liedyn.lie.algebra import add, quaternion_rotation, rotate, sub, unrotate
 from liedyn.lie.exponential import (
@@ -13,9 +14,10 @@ from liedyn.lie.exponential import (
     quaternion_unit,
 )
 from liedyn.lie.lanes import SCALAR
-from liedyn.model.packed import FREE, HEADER, LINK_I, LINK_IQ, LINK_PRIMITIVE, N_LINKS, PRISMATIC, SPHERICAL
+from liedyn.model.packed import FREE, HEADER, LINK_I, LINK_IQ, LINK_PRIMITIVE, N_LINKS, NQ, PRISMATIC, SPHERICAL
+from liedyn.objects import is_none, numbers
 from liedyn.tree.batches import batch
-from liedyn.tree.records import dof_count, first_dof, first_q, get3, kind, link_count, put3
+from liedyn.tree.records import dof_count, dof_total, first_dof, first_q, get3, kind, link_count, put3
 
 
 @kernel_in_place
@@ -134,7 +136,18 @@ def random_configuration(robot, rng=None, size=()):
     return q
 
 
-def integrate(robot, q, dv):
+@direct
+def integrate_direct(ints, floats, q, dv, out):
+    """`integrate_kernel` on one state as Python passes it."""
+    ints, floats = model(ints, floats)
+    q, dv = configuration(ints, q), velocity(ints, dv)
+    moved = result(out, (ints[NQ],), (floats, q, dv))
+    if not is_none(moved):
+        integrate_kernel(ints, floats, q, dv, numbers(moved, ints[NQ]))
+    return moved
+
+
+def integrate(robot, q, dv, out=None):
     """Move a configuration by a tangent vector: q (+) dv.
 
     Parameters
@@ -144,6 +157,8 @@ def integrate(robot, q, dv):
         Configuration [rad, m; quaternions (x, y, z, w)].
     dv : array_like, shape (..., nv)
         Velocity times time [rad, m], body-fixed for spherical and free joints.
+    out : ndarray, shape (..., nq), optional
+        Where the result goes: C-contiguous float64 of the very shape of the result.
 
     Returns
     -------
@@ -166,13 +181,27 @@ def integrate(robot, q, dv):
     >>> ld.integrate(panda, ld.neutral(panda), [0.1] * 7)
     array([0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1])
     """
+    moved = integrate_direct(robot.ints, robot.floats, q, dv, out)
+    if moved is not None:
+        return moved
     lead, q, dv = states(robot, q=q, dv=dv)
-    out = np.empty_like(q)
-    integrate_states(robot.ints, robot.floats, q, dv, out)
-    return out.reshape(lead + (robot.nq,))
+    moved = rows_for(out, lead, (robot.nq,), q, dv)
+    integrate_states(robot.ints, robot.floats, q, dv, moved)
+    return delivered(moved, lead, (robot.nq,), out)
 
 
-def difference(robot, q0, q1):
+@direct
+def difference_direct(ints, floats, q0, q1, out):
+    """`difference_kernel` on one state as Python passes it."""
+    ints, floats = model(ints, floats)
+    q0, q1 = configuration(ints, q0), configuration(ints, q1)
+    dv = result(out, (dof_total(ints),), (floats, q0, q1))
+    if not is_none(dv):
+        difference_kernel(ints, floats, q0, q1, numbers(dv, dof_total(ints)))
+    return dv
+
+
+def difference(robot, q0, q1, out=None):
     """The tangent vector from one configuration to another: ``integrate(robot, q0, difference(robot, q0, q1))`` is q1.
 
     Parameters
@@ -180,6 +209,8 @@ def difference(robot, q0, q1):
     robot : Robot
     q0, q1 : array_like, shape (..., nq)
         Configurations [rad, m; quaternions (x, y, z, w)].
+    out : ndarray, shape (..., nv), optional
+        Where the result goes: C-contiguous float64 of the very shape of the result.
 
     Returns
     -------
@@ -203,7 +234,10 @@ def difference(robot, q0, q1):
     >>> ld.difference(panda, [0.1] * 7, [0.3] * 7).round(12)
     array([0.2, 0.2, 0.2, 0.2, 0.2, 0.2, 0.2])
     """
+    dv = difference_direct(robot.ints, robot.floats, q0, q1, out)
+    if dv is not None:
+        return dv
     lead, q0, q1 = states(robot, q0=q0, q1=q1)
-    out = np.empty((len(q0), robot.nv))
-    difference_states(robot.ints, robot.floats, q0, q1, out)
-    return out.reshape(lead + (robot.nv,))
+    dv = rows_for(out, lead, (robot.nv,), q0, q1)
+    difference_states(robot.ints, robot.floats, q0, q1, dv)
+    return delivered(dv, lead, (robot.nv,), out)

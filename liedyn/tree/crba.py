@@ -3,12 +3,13 @@
 Composite inertias add up without a transform; each column of M is then the momentum that one unit of joint speed gives
 to all it carries, felt at every joint on the way to the ground.
 """
-import numpy as np
 
-from liedyn.boundary import states
+from liedyn.boundary import delivered, rows_for, states
+from liedyn.direct import configuration, direct, model, result
 from liedyn.jit import kernel_in_place
 from liedyn.lie.algebra import dot6, inertia_in_parent, inertia_times
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, store
+from liedyn.objects import is_none, numbers, scratch
 from liedyn.tree.batches import aligned, batch, gather, in_lanes, scatter
 from liedyn.tree.kinematics import S, of_dof, world_pose, world_positions, world_size
 from liedyn.tree.records import (
@@ -62,7 +63,18 @@ def crba_states(begin, end, ints, floats, q, M):
         scatter(M_w, b, end, M)
 
 
-def crba(robot, q):
+@direct
+def crba_direct(ints, floats, q, out):
+    """`crba_kernel` on one state as Python passes it."""
+    ints, floats = model(ints, floats)
+    q, nv, work = configuration(ints, q), dof_total(ints), scratch(world_size(ints) + INERTIA * link_count(ints))
+    M = result(out, (nv, nv), (floats, q, work))
+    if not is_none(M):
+        crba_kernel(SCALAR, ints, floats, q, work, numbers(M, nv * nv))
+    return M
+
+
+def crba(robot, q, out=None):
     """Joint-space inertia matrix of the open tree by the composite-rigid-body algorithm.
 
     Parameters
@@ -70,6 +82,8 @@ def crba(robot, q):
     robot : Robot
     q : array_like, shape (..., nq)
         Configuration [rad, m; quaternions (x, y, z, w)].
+    out : ndarray, shape (..., nv, nv), optional
+        Where the result goes: C-contiguous float64 of the very shape of the result.
 
     Returns
     -------
@@ -92,7 +106,11 @@ def crba(robot, q):
     >>> ld.crba(panda, ld.neutral(panda)).shape
     (7, 7)
     """
+    M = crba_direct(robot.ints, robot.floats, q, out)
+    if M is not None:
+        return M
     lead, q = states(robot, q=q)
-    M = np.empty((len(q), robot.nv * robot.nv))
+    square = (robot.nv, robot.nv)
+    M = rows_for(out, lead, square, q)
     crba_states(robot.ints, robot.floats, q, M)
-    return M.reshape(lead + (robot.nv, robot.nv))
+    return delivered(M, lead, square, out)

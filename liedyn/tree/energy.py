@@ -4,9 +4,9 @@ Twists are body-fixed and moments are taken about the centre of mass: nothing is
 Bodies fixed to the ground do not count. Armatures count in the kinetic energy only: the reaction of a rotor on the link
 that carries it is neglected, as it is in M.
 """
-import numpy as np
 
-from liedyn.boundary import states
+from liedyn.boundary import delivered, rows_for, states
+from liedyn.direct import configuration, direct, model, result, velocity
 from liedyn.errors import InputError
 from liedyn.jit import kernel_in_place
 from liedyn.lie.algebra import (
@@ -14,6 +14,7 @@ from liedyn.lie.algebra import (
 )
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, splat, store
 from liedyn.model.packed import LINK_F, LINK_FLOATS_AT, LINK_MASS, N_LINKS
+from liedyn.objects import is_none, no_numbers, numbers, scratch
 from liedyn.tree.batches import aligned, batch, gather, in_lanes, scatter
 from liedyn.tree.joints import joint_pose, joint_twist, spring_energy
 from liedyn.tree.records import (
@@ -159,7 +160,18 @@ def momentum_states(begin, end, ints, floats, q, v, momentum):
         scatter(momentum_w, b, end, momentum)
 
 
-def kinetic_energy(robot, q, v):
+@direct
+def kinetic_energy_direct(ints, floats, q, v, out):
+    """`kinetic_energy_kernel` on one state as Python passes it."""
+    ints, floats = model(ints, floats)
+    q, v, work = configuration(ints, q), velocity(ints, v), scratch(WORK * link_count(ints))
+    energy = result(out, (), (floats, q, v, work))
+    if not is_none(energy):
+        kinetic_energy_kernel(SCALAR, ints, floats, q, v, work, numbers(energy, 1))
+    return energy
+
+
+def kinetic_energy(robot, q, v, out=None):
     """Kinetic energy of the open tree.
 
     Parameters
@@ -169,6 +181,8 @@ def kinetic_energy(robot, q, v):
         Configuration [rad, m; quaternions (x, y, z, w)].
     v : array_like, shape (..., nv)
         Velocity [rad/s, m/s], body-fixed for spherical and free joints.
+    out : ndarray, shape (...), optional
+        Where the result goes: C-contiguous float64 of the very shape of the result.
 
     Returns
     -------
@@ -191,13 +205,27 @@ def kinetic_energy(robot, q, v):
     >>> float(ld.kinetic_energy(panda, ld.neutral(panda), [0.0] * 7))
     0.0
     """
-    lead, q, v = states(robot, q=q, v=v)
-    energy = np.empty((len(q), 1))
-    kinetic_energy_states(robot.ints, robot.floats, q, v, energy)
-    return energy.reshape(lead)[()]
+    energy = kinetic_energy_direct(robot.ints, robot.floats, q, v, out)
+    if energy is None:
+        lead, q, v = states(robot, q=q, v=v)
+        energy = rows_for(out, lead, (), q, v)
+        kinetic_energy_states(robot.ints, robot.floats, q, v, energy)
+        energy = delivered(energy, lead, (), out)
+    return float(energy) if out is None and energy.ndim == 0 else energy
 
 
-def potential_energy(robot, q):
+@direct
+def potential_energy_direct(ints, floats, q, out):
+    """`potential_energy_kernel` on one state as Python passes it."""
+    ints, floats = model(ints, floats)
+    q, work = configuration(ints, q), scratch(WORK * link_count(ints))
+    energy = result(out, (), (floats, q, work))
+    if not is_none(energy):
+        potential_energy_kernel(SCALAR, ints, floats, q, work, numbers(energy, 1))
+    return energy
+
+
+def potential_energy(robot, q, out=None):
     """Potential energy of the open tree: gravity and joint springs.
 
     Parameters
@@ -205,6 +233,8 @@ def potential_energy(robot, q):
     robot : Robot
     q : array_like, shape (..., nq)
         Configuration [rad, m; quaternions (x, y, z, w)].
+    out : ndarray, shape (...), optional
+        Where the result goes: C-contiguous float64 of the very shape of the result.
 
     Returns
     -------
@@ -227,10 +257,13 @@ def potential_energy(robot, q):
     >>> bool(ld.potential_energy(panda, ld.neutral(panda)) > 0.0)
     True
     """
-    lead, q = states(robot, q=q)
-    energy = np.empty((len(q), 1))
-    potential_energy_states(robot.ints, robot.floats, q, energy)
-    return energy.reshape(lead)[()]
+    energy = potential_energy_direct(robot.ints, robot.floats, q, out)
+    if energy is None:
+        lead, q = states(robot, q=q)
+        energy = rows_for(out, lead, (), q)
+        potential_energy_states(robot.ints, robot.floats, q, energy)
+        energy = delivered(energy, lead, (), out)
+    return float(energy) if out is None and energy.ndim == 0 else energy
 
 
 def total_mass(robot):
@@ -264,7 +297,20 @@ def _require_mass(robot):
         raise InputError(f"robot {robot.name!r} has no moving mass, hence no centre of mass")
 
 
-def center_of_mass(robot, q):
+@direct
+def center_of_mass_direct(ints, floats, q, out):
+    """`center_of_mass_kernel` on one state as Python passes it; a robot of no mass is unusual."""
+    ints, floats = model(ints, floats)
+    q, work = configuration(ints, q), scratch(WORK * link_count(ints))
+    if not mass_of_links(ints, floats) > 0.0:
+        work = no_numbers(-1)
+    com = result(out, (3,), (floats, q, work))
+    if not is_none(com):
+        center_of_mass_kernel(SCALAR, ints, floats, q, work, numbers(com, 3))
+    return com
+
+
+def center_of_mass(robot, q, out=None):
     """Centre of mass of all that moves.
 
     Parameters
@@ -272,6 +318,8 @@ def center_of_mass(robot, q):
     robot : Robot
     q : array_like, shape (..., nq)
         Configuration [rad, m; quaternions (x, y, z, w)].
+    out : ndarray, shape (..., 3), optional
+        Where the result goes: C-contiguous float64 of the very shape of the result.
 
     Returns
     -------
@@ -294,14 +342,30 @@ def center_of_mass(robot, q):
     >>> ld.center_of_mass(panda, ld.neutral(panda)).shape
     (3,)
     """
+    com = center_of_mass_direct(robot.ints, robot.floats, q, out)
+    if com is not None:
+        return com
     lead, q = states(robot, q=q)
     _require_mass(robot)
-    com = np.empty((len(q), 3))
+    com = rows_for(out, lead, (3,), q)
     center_of_mass_states(robot.ints, robot.floats, q, com)
-    return com.reshape(lead + (3,))
+    return delivered(com, lead, (3,), out)
 
 
-def momentum(robot, q, v):
+@direct
+def momentum_direct(ints, floats, q, v, out):
+    """`momentum_kernel` on one state as Python passes it; a robot of no mass is unusual."""
+    ints, floats = model(ints, floats)
+    q, v, work = configuration(ints, q), velocity(ints, v), scratch(WORK * link_count(ints))
+    if not mass_of_links(ints, floats) > 0.0:
+        work = no_numbers(-1)
+    momentum = result(out, (6,), (floats, q, v, work))
+    if not is_none(momentum):
+        momentum_kernel(SCALAR, ints, floats, q, v, work, numbers(momentum, 6))
+    return momentum
+
+
+def momentum(robot, q, v, out=None):
     """Spatial momentum about the centre of mass, in world axes (the centroidal momentum).
 
     Parameters
@@ -311,6 +375,8 @@ def momentum(robot, q, v):
         Configuration [rad, m; quaternions (x, y, z, w)].
     v : array_like, shape (..., nv)
         Velocity [rad/s, m/s], body-fixed for spherical and free joints.
+    out : ndarray, shape (..., 6), optional
+        Where the result goes: C-contiguous float64 of the very shape of the result.
 
     Returns
     -------
@@ -334,8 +400,11 @@ def momentum(robot, q, v):
     >>> ld.momentum(panda, ld.neutral(panda), [0.0] * 7)
     array([0., 0., 0., 0., 0., 0.])
     """
+    total = momentum_direct(robot.ints, robot.floats, q, v, out)
+    if total is not None:
+        return total
     lead, q, v = states(robot, q=q, v=v)
     _require_mass(robot)
-    out = np.empty((len(q), 6))
-    momentum_states(robot.ints, robot.floats, q, v, out)
-    return out.reshape(lead + (6,))
+    total = rows_for(out, lead, (6,), q, v)
+    momentum_states(robot.ints, robot.floats, q, v, total)
+    return delivered(total, lead, (6,), out)

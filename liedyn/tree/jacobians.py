@@ -10,12 +10,13 @@ i, and W_i the twist of the body relative to link i, the sum of J_k v_k over the
 for the degrees of freedom j of joint i. So the columns of a joint depend on the joints between it and the body and on
 nothing else: not on its own position, nor on where the robot is in the world.
 """
-import numpy as np
 
-from liedyn.boundary import states
+from liedyn.boundary import delivered, rows_for, states
+from liedyn.direct import configuration, direct, model, result, velocity
 from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.algebra import Ad_inverse, ad, add6, compose, scale6
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, store
+from liedyn.objects import is_none, numbers, scratch
 from liedyn.tree.aba import unit_screw
 from liedyn.tree.batches import aligned, batch, gather, in_lanes, scatter
 from liedyn.tree.joints import joint_pose
@@ -167,7 +168,18 @@ def body_jacobian_dq_states(begin, end, ints, floats, q, b, dJ_dq):
         scatter(dJ_dq_w, s, end, dJ_dq)
 
 
-def body_jacobian(robot, q, body):
+@direct
+def body_jacobian_direct(ints, floats, q, b, out):
+    """`body_jacobian_kernel` on one state as Python passes it."""
+    ints, floats = model(ints, floats)
+    q, nv = configuration(ints, q), dof_total(ints)
+    J = result(out, (6, nv), (floats, q))
+    if not is_none(J):
+        body_jacobian_kernel(SCALAR, ints, floats, q, b, numbers(J, 6 * nv))
+    return J
+
+
+def body_jacobian(robot, q, body, out=None):
     """Body-fixed Jacobian: the twist of a body, in its own frame, is J v.
 
     Parameters
@@ -177,6 +189,8 @@ def body_jacobian(robot, q, body):
         Configuration [rad, m; quaternions (x, y, z, w)].
     body : str
         Name of the body.
+    out : ndarray, shape (..., 6, nv), optional
+        Where the result goes: C-contiguous float64 of the very shape of the result.
 
     Returns
     -------
@@ -200,13 +214,29 @@ def body_jacobian(robot, q, body):
     >>> ld.body_jacobian(panda, ld.neutral(panda), panda.body_names[-1]).shape
     (6, 7)
     """
+    b = robot.body_index(body)
+    J = body_jacobian_direct(robot.ints, robot.floats, q, b, out)
+    if J is not None:
+        return J
     lead, q = states(robot, q=q)
-    J = np.empty((len(q), 6 * robot.nv))
-    body_jacobian_states(robot.ints, robot.floats, q, robot.body_index(body), J)
-    return J.reshape(lead + (6, robot.nv))
+    shape = (6, robot.nv)
+    J = rows_for(out, lead, shape, q)
+    body_jacobian_states(robot.ints, robot.floats, q, b, J)
+    return delivered(J, lead, shape, out)
 
 
-def body_jacobian_dot(robot, q, v, body):
+@direct
+def body_jacobian_dot_direct(ints, floats, q, v, b, out):
+    """`body_jacobian_dot_kernel` on one state as Python passes it."""
+    ints, floats = model(ints, floats)
+    q, v, nv = configuration(ints, q), velocity(ints, v), dof_total(ints)
+    J_dot = result(out, (6, nv), (floats, q, v))
+    if not is_none(J_dot):
+        body_jacobian_dot_kernel(SCALAR, ints, floats, q, v, b, numbers(J_dot, 6 * nv))
+    return J_dot
+
+
+def body_jacobian_dot(robot, q, v, body, out=None):
     """Time derivative of the body-fixed Jacobian.
 
     Parameters
@@ -218,6 +248,8 @@ def body_jacobian_dot(robot, q, v, body):
         Velocity [rad/s, m/s], body-fixed for spherical and free joints.
     body : str
         Name of the body.
+    out : ndarray, shape (..., 6, nv), optional
+        Where the result goes: C-contiguous float64 of the very shape of the result.
 
     Returns
     -------
@@ -242,13 +274,29 @@ def body_jacobian_dot(robot, q, v, body):
     >>> J_dot.shape, bool(ld.body_jacobian_dot(panda, q, 0 * q, panda.body_names[-1]).any())
     ((6, 7), False)
     """
+    b = robot.body_index(body)
+    J_dot = body_jacobian_dot_direct(robot.ints, robot.floats, q, v, b, out)
+    if J_dot is not None:
+        return J_dot
     lead, q, v = states(robot, q=q, v=v)
-    J_dot = np.empty((len(q), 6 * robot.nv))
-    body_jacobian_dot_states(robot.ints, robot.floats, q, v, robot.body_index(body), J_dot)
-    return J_dot.reshape(lead + (6, robot.nv))
+    shape = (6, robot.nv)
+    J_dot = rows_for(out, lead, shape, q, v)
+    body_jacobian_dot_states(robot.ints, robot.floats, q, v, b, J_dot)
+    return delivered(J_dot, lead, shape, out)
 
 
-def body_jacobian_ddot(robot, q, v, a, body):
+@direct
+def body_jacobian_ddot_direct(ints, floats, q, v, a, b, out):
+    """`body_jacobian_ddot_kernel` on one state as Python passes it."""
+    ints, floats = model(ints, floats)
+    q, v, a, nv = configuration(ints, q), velocity(ints, v), velocity(ints, a), dof_total(ints)
+    J_ddot = result(out, (6, nv), (floats, q, v, a))
+    if not is_none(J_ddot):
+        body_jacobian_ddot_kernel(SCALAR, ints, floats, q, v, a, b, numbers(J_ddot, 6 * nv))
+    return J_ddot
+
+
+def body_jacobian_ddot(robot, q, v, a, body, out=None):
     """Second time derivative of the body-fixed Jacobian.
 
     Parameters
@@ -262,6 +310,8 @@ def body_jacobian_ddot(robot, q, v, a, body):
         Acceleration dv/dt [rad/s^2, m/s^2].
     body : str
         Name of the body.
+    out : ndarray, shape (..., 6, nv), optional
+        Where the result goes: C-contiguous float64 of the very shape of the result.
 
     Returns
     -------
@@ -285,13 +335,30 @@ def body_jacobian_ddot(robot, q, v, a, body):
     >>> ld.body_jacobian_ddot(panda, q, 0 * q + 1.0, 0 * q, panda.body_names[-1]).shape
     (6, 7)
     """
+    b = robot.body_index(body)
+    J_ddot = body_jacobian_ddot_direct(robot.ints, robot.floats, q, v, a, b, out)
+    if J_ddot is not None:
+        return J_ddot
     lead, q, v, a = states(robot, q=q, v=v, a=a)
-    J_ddot = np.empty((len(q), 6 * robot.nv))
-    body_jacobian_ddot_states(robot.ints, robot.floats, q, v, a, robot.body_index(body), J_ddot)
-    return J_ddot.reshape(lead + (6, robot.nv))
+    shape = (6, robot.nv)
+    J_ddot = rows_for(out, lead, shape, q, v, a)
+    body_jacobian_ddot_states(robot.ints, robot.floats, q, v, a, b, J_ddot)
+    return delivered(J_ddot, lead, shape, out)
 
 
-def body_jacobian_dq(robot, q, body):
+@direct
+def body_jacobian_dq_direct(ints, floats, q, b, out):
+    """`body_jacobian_dq_kernel` on one state as Python passes it."""
+    ints, floats = model(ints, floats)
+    q, nv = configuration(ints, q), dof_total(ints)
+    work = scratch(6 * nv)
+    dJ_dq = result(out, (6, nv, nv), (floats, q, work))
+    if not is_none(dJ_dq):
+        body_jacobian_dq_kernel(SCALAR, ints, floats, q, b, work, numbers(dJ_dq, 6 * nv * nv))
+    return dJ_dq
+
+
+def body_jacobian_dq(robot, q, body, out=None):
     """Derivative of the body-fixed Jacobian with respect to the configuration.
 
     Parameters
@@ -301,6 +368,8 @@ def body_jacobian_dq(robot, q, body):
         Configuration [rad, m; quaternions (x, y, z, w)].
     body : str
         Name of the body.
+    out : ndarray, shape (..., 6, nv, nv), optional
+        Where the result goes: C-contiguous float64 of the very shape of the result.
 
     Returns
     -------
@@ -326,8 +395,12 @@ def body_jacobian_dq(robot, q, body):
     >>> bool(abs(ld.body_jacobian_dq(panda, q, hand) @ v - ld.body_jacobian_dot(panda, q, v, hand)).max() < 1e-12)
     True
     """
+    b = robot.body_index(body)
+    dJ_dq = body_jacobian_dq_direct(robot.ints, robot.floats, q, b, out)
+    if dJ_dq is not None:
+        return dJ_dq
     lead, q = states(robot, q=q)
-    nv = robot.nv
-    dJ_dq = np.empty((len(q), 6 * nv * nv))
-    body_jacobian_dq_states(robot.ints, robot.floats, q, robot.body_index(body), dJ_dq)
-    return dJ_dq.reshape(lead + (6, nv, nv))
+    shape = (6, robot.nv, robot.nv)
+    dJ_dq = rows_for(out, lead, shape, q)
+    body_jacobian_dq_states(robot.ints, robot.floats, q, b, dJ_dq)
+    return delivered(dJ_dq, lead, shape, out)

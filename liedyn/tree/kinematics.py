@@ -11,11 +11,13 @@ stays behind. Accelerations contain gravity (the ground accelerates upward).
 """
 import numpy as np
 
-from liedyn.boundary import states
+from liedyn.boundary import delivered, rows_for, states
+from liedyn.direct import configuration, direct, model, result
 from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.algebra import ad, add, add6, compose, cross, scale, scale6
-from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load
+from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, store
 from liedyn.model.packed import ANGULAR, LINEAR
+from liedyn.objects import is_none, numbers, scratch
 from liedyn.tree.batches import aligned, batch, gather, in_lanes, scatter
 from liedyn.tree.joints import joint_pose
 from liedyn.tree.records import (
@@ -156,7 +158,48 @@ def forward_kinematics_states(begin, end, ints, floats, q, poses):
         scatter(poses_w, b, end, poses)
 
 
-def forward_kinematics(robot, q):
+@inline
+def put_homogeneous(lane, x, k, X):
+    """A pose as a matrix of 4 x 4."""
+    R, p = X
+    for r in range(3):
+        for c in range(3):
+            store(lane, x, k + 4 * r + c, R[3 * r + c])
+        store(lane, x, k + 4 * r + 3, p[r])
+        store(lane, x, k + 12 + r, 0.0)
+    store(lane, x, k + 15, 1.0)
+
+
+@direct
+def forward_kinematics_direct(ints, floats, q, out):
+    """World poses of all bodies as matrices, for one state as Python passes it."""
+    ints, floats = model(ints, floats)
+    q, work, n = configuration(ints, q), scratch(world_size(ints)), body_count(ints)
+    poses = result(out, (n, 4, 4), (floats, q, work))
+    if not is_none(poses):
+        matrices = numbers(poses, 16 * n)
+        world_positions(SCALAR, ints, floats, q, work)
+        for b in range(n):
+            put_homogeneous(SCALAR, matrices, 16 * b, body_pose(SCALAR, ints, floats, work, b))
+    return poses
+
+
+@direct
+def pose_direct(ints, floats, q, b, out):
+    """World pose of body b as a matrix, for one state as Python passes it: from the body to the ground."""
+    ints, floats = model(ints, floats)
+    q = configuration(ints, q)
+    T = result(out, (4, 4), (floats, q))
+    if not is_none(T):
+        X, i = body_placement(SCALAR, ints, floats, b), body_link(ints, b)
+        while i >= 0:
+            X = compose(joint_pose(SCALAR, ints, floats, i, q), X)
+            i = parent(ints, i)
+        put_homogeneous(SCALAR, numbers(T, 16), 0, X)
+    return T
+
+
+def forward_kinematics(robot, q, out=None):
     """Poses of all bodies in the world.
 
     Parameters
@@ -164,6 +207,8 @@ def forward_kinematics(robot, q):
     robot : Robot
     q : array_like, shape (..., nq)
         Configuration [rad, m; quaternions (x, y, z, w)].
+    out : ndarray, shape (..., nbodies, 4, 4), optional
+        Where the result goes: C-contiguous float64 of the very shape of the result.
 
     Returns
     -------
@@ -186,18 +231,21 @@ def forward_kinematics(robot, q):
     >>> ld.forward_kinematics(panda, ld.neutral(panda)).shape[1:]
     (4, 4)
     """
+    poses = forward_kinematics_direct(robot.ints, robot.floats, q, out)
+    if poses is not None:
+        return poses
     lead, q = states(robot, q=q)
-    numbers = np.empty((len(q), 12 * robot.nbodies))
-    forward_kinematics_states(robot.ints, robot.floats, q, numbers)
-    numbers = numbers.reshape(lead + (robot.nbodies, 12))
-    poses = np.zeros(lead + (robot.nbodies, 4, 4))
-    poses[..., :3, :3] = numbers[..., :9].reshape(lead + (robot.nbodies, 3, 3))
-    poses[..., :3, 3] = numbers[..., 9:]
-    poses[..., 3, 3] = 1.0
-    return poses
+    shape = (robot.nbodies, 4, 4)
+    poses, packed = rows_for(out, lead, shape, q), np.empty((len(q), 12 * robot.nbodies))
+    forward_kinematics_states(robot.ints, robot.floats, q, packed)
+    matrices, packed = poses.reshape((len(q), *shape)), packed.reshape(len(q), robot.nbodies, 12)
+    matrices[..., :3, :3] = packed[..., :9].reshape(len(q), robot.nbodies, 3, 3)
+    matrices[..., :3, 3] = packed[..., 9:]
+    matrices[..., 3, :] = 0.0, 0.0, 0.0, 1.0
+    return delivered(poses, lead, shape, out)
 
 
-def pose(robot, q, body):
+def pose(robot, q, body, out=None):
     """Pose of one body in the world.
 
     Parameters
@@ -207,6 +255,8 @@ def pose(robot, q, body):
         Configuration [rad, m; quaternions (x, y, z, w)].
     body : str
         Name of the body.
+    out : ndarray, shape (..., 4, 4), optional
+        Where the result goes: C-contiguous float64 of the very shape of the result.
 
     Returns
     -------
@@ -229,4 +279,11 @@ def pose(robot, q, body):
     >>> ld.pose(panda, ld.neutral(panda), panda.body_names[0]).shape
     (4, 4)
     """
-    return forward_kinematics(robot, q)[..., robot.body_index(body), :, :]
+    b = robot.body_index(body)
+    T = pose_direct(robot.ints, robot.floats, q, b, out)
+    if T is not None:
+        return T
+    lead, q = states(robot, q=q)
+    T = rows_for(out, lead, (4, 4), q)
+    T[:] = forward_kinematics(robot, q)[:, b].reshape(-1, 16)
+    return delivered(T, lead, (4, 4), out)

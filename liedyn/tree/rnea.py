@@ -3,16 +3,17 @@
 Everything at a link is in that link's own frame: f its pose in its parent, V its twist, A its acceleration with gravity
 (the ground accelerates upward), F the wrench that its joint passes on.
 """
-import numpy as np
 
-from liedyn.boundary import states, wrenches
+from liedyn.boundary import delivered, rows_for, states, wrenches
+from liedyn.direct import configuration, direct, model, nothing, result, velocity
 from liedyn.jit import kernel_in_place
 from liedyn.lie.algebra import Ad_dual_inverse, Ad_inverse, ad, add6, inertia_times, minus_ad_dual, sub6
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, store
+from liedyn.objects import is_none, numbers, scratch
 from liedyn.tree.batches import aligned, batch, gather, in_lanes, scatter
 from liedyn.tree.joints import accumulate_springs, joint_pose, joint_twist, put_joint_force
 from liedyn.tree.records import (
-    accumulate6, armature, dof_count, first_dof, get6, get_pose, inertia, link_count, parent, put6, put_pose,
+    accumulate6, armature, dof_count, dof_total, first_dof, get6, get_pose, inertia, link_count, parent, put6, put_pose,
     upward, zero6,
 )
 
@@ -71,7 +72,18 @@ def rnea_states(begin, end, ints, floats, q, v, a, f_ext, tau):
         scatter(tau_w, b, end, tau)
 
 
-def rnea(robot, q, v, a, f_ext=None):
+@direct
+def rnea_direct(ints, floats, q, v, a, out):
+    """`rnea_kernel` on one state as Python passes it."""
+    ints, floats = model(ints, floats)
+    q, v, a, work = configuration(ints, q), velocity(ints, v), velocity(ints, a), scratch(WORK * link_count(ints))
+    tau = result(out, (dof_total(ints),), (floats, q, v, a, work))
+    if not is_none(tau):
+        rnea_kernel(SCALAR, ints, floats, q, v, a, nothing(), work, numbers(tau, dof_total(ints)))
+    return tau
+
+
+def rnea(robot, q, v, a, f_ext=None, out=None):
     """Inverse dynamics of the open tree by the recursive Newton-Euler algorithm.
 
     Parameters
@@ -86,6 +98,8 @@ def rnea(robot, q, v, a, f_ext=None):
     f_ext : dict or array_like, optional
         Wrenches (moment, force) [N m, N] applied to bodies, each in its body's own frame: ``{"name": (..., 6)}`` or an
         array of shape (..., nbodies, 6).
+    out : ndarray, shape (..., nv), optional
+        Where the result goes: C-contiguous float64 of the very shape of the result.
 
     Returns
     -------
@@ -110,7 +124,11 @@ def rnea(robot, q, v, a, f_ext=None):
     >>> ld.rnea(panda, q, 0 * q, 0 * q).shape
     (7,)
     """
+    if f_ext is None:
+        tau = rnea_direct(robot.ints, robot.floats, q, v, a, out)
+        if tau is not None:
+            return tau
     lead, q, v, a = states(robot, q=q, v=v, a=a)
-    tau = np.empty_like(v)
+    tau = rows_for(out, lead, (robot.nv,), q, v, a)
     rnea_states(robot.ints, robot.floats, q, v, a, wrenches(robot, f_ext, lead), tau)
-    return tau.reshape(lead + (robot.nv,))
+    return delivered(tau, lead, (robot.nv,), out)

@@ -10,15 +10,16 @@ Coriolis matrix and wrench of all that joint j carries, for every degree of free
 Within one joint the term in F is absent: its own screws turn with the wrench. B needs only 12 numbers, not 36: with
 D = sum m rdot r^T over all particles and P the linear momentum, B (w, v) = (tr(D) w - D w, w x P).
 """
-import numpy as np
 
-from liedyn.boundary import states, wrenches
+from liedyn.boundary import delivered_all, rows_for_all, states, wrenches
+from liedyn.direct import configuration, direct, model, nothing, results, velocity
 from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.algebra import (
     Ad_dual_inverse, add, add6, cross, dot, dot6, inertia_in_parent, inertia_times, minus_ad_dual, rotate, scale,
     scale6, sub, sub6, unrotate,
 )
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, store
+from liedyn.objects import is_none, item, numbers, scratch
 from liedyn.tree.batches import aligned, batch, gather, in_lanes, scatter
 from liedyn.tree.joints import accumulate_spring_derivatives
 from liedyn.tree.kinematics import (
@@ -167,7 +168,22 @@ def rnea_derivatives_states(begin, end, ints, floats, q, v, a, f_ext, dtau_dq, d
         scatter(M_w, b, end, M)
 
 
-def rnea_derivatives(robot, q, v, a, f_ext=None):
+@direct
+def rnea_derivatives_direct(ints, floats, q, v, a, out):
+    """`rnea_derivatives_kernel` on one state as Python passes it."""
+    ints, floats = model(ints, floats)
+    q, v, a, nv = configuration(ints, q), velocity(ints, v), velocity(ints, a), dof_total(ints)
+    work, tau = scratch(world_size(ints) + COMPOSITE * link_count(ints)), scratch(nv)
+    made = results(out, ((nv, nv), (nv, nv), (nv, nv)), (floats, q, v, a, work, tau))
+    if not is_none(made):
+        dtau_dq, dtau_dv, M = (
+            numbers(item(made, 0), nv * nv), numbers(item(made, 1), nv * nv), numbers(item(made, 2), nv * nv))
+        rnea_derivatives_kernel(SCALAR, ints, floats, q, v, a, nothing(), work, tau,
+                                dtau_dq, dtau_dv, M)
+    return made
+
+
+def rnea_derivatives(robot, q, v, a, f_ext=None, out=None):
     """Derivatives of inverse dynamics with respect to configuration and velocity, and the inertia matrix.
 
     Parameters
@@ -181,6 +197,8 @@ def rnea_derivatives(robot, q, v, a, f_ext=None):
         Acceleration [rad/s^2, m/s^2].
     f_ext : dict or array_like, optional
         Wrenches (moment, force) [N m, N] on bodies, constant in each body's own frame, as for `rnea`.
+    out : tuple of 3 ndarrays, shape (..., nv, nv), optional
+        Where the results go: C-contiguous float64 of the very shape of the results.
 
     Returns
     -------
@@ -208,9 +226,12 @@ def rnea_derivatives(robot, q, v, a, f_ext=None):
     >>> bool(abs(M - ld.crba(panda, q)).max() < 1e-12)
     True
     """
+    if f_ext is None:
+        made = rnea_derivatives_direct(robot.ints, robot.floats, q, v, a, out)
+        if made is not None:
+            return made
     lead, q, v, a = states(robot, q=q, v=v, a=a)
-    nv = robot.nv
-    dtau_dq, dtau_dv, M = (np.empty((len(q), nv * nv)) for _ in range(3))
-    rnea_derivatives_states(robot.ints, robot.floats, q, v, a, wrenches(robot, f_ext, lead), dtau_dq, dtau_dv, M)
-    shape = lead + (nv, nv)
-    return dtau_dq.reshape(shape), dtau_dv.reshape(shape), M.reshape(shape)
+    square = (robot.nv, robot.nv)
+    made = rows_for_all(out, lead, (square, square, square), q, v, a)
+    rnea_derivatives_states(robot.ints, robot.floats, q, v, a, wrenches(robot, f_ext, lead), *made)
+    return delivered_all(made, lead, (square, square, square), out)

@@ -1,0 +1,186 @@
+"""Calls from Python straight into a kernel: one state costs a fifth of a microsecond, not three to six.
+
+Numba's dispatcher finds the types of all arguments anew at each call, makes an array structure of each and counts
+references to it; checks and conversions in Python cost as much again. A `direct` kernel takes Python's objects as they
+are, borrowed for the time of the call (its caller holds them, and the interpreter's lock), and looks at them itself:
+type, number type, shape, flags and numbers, before anything else is read through a pointer. Where all is as usual it
+computes and returns the result, a new array or the caller's `out`. Where anything is not (a list, float32, strided,
+a batch, a wrong shape, not finite, `out` in the same place as an input) it returns None, and the general way of
+`liedyn.boundary` follows: conversions, batches, typed errors.
+
+    @direct
+    def rnea_direct(ints, floats, q, v, a, out):
+        ints, floats = model(ints, floats)
+        q, v, a = configuration(ints, q), velocity(ints, v), velocity(ints, a)
+        work = scratch(WORK * link_count(ints))
+        tau = result(out, (dof_total(ints),), (floats, q, v, a, work))
+        if not is_none(tau):
+            rnea_kernel(SCALAR, ints, floats, q, v, a, nothing(), work, numbers(tau, dof_total(ints)))
+        return tau
+
+An argument that is not as usual becomes an array of size -1, and `result` takes none of these. Where arrays do not look
+as `liedyn.objects` knows them, in some other interpreter, every call goes the general way.
+"""
+import numpy as np
+from numba import types
+
+from liedyn.jit import inline, inline_array, kernel
+from liedyn.model.packed import HEADER, LINK_I, LINK_IQ, LINK_NQ, N_LINKS, NQ, NV
+from liedyn.objects import (
+    FLOAT64, INT64, OBJECT, READABLE, WRITEABLE, borrowed_none, counted, extent_of, has_shape, integers_or_zeros,
+    is_array, is_none, item, layout_is_known, new_array, new_arrays, no_numbers, numbers, place_of,
+    tuple_size, tuple_type, type_of,
+)
+
+UNIT_TOLERANCE = 1e-6
+"""How far the squared length of a quaternion may be from one. Kernels divide it out; one further off is a mistake
+(a wrong order, a raw perturbation) rather than rounding."""
+
+
+class direct:
+    """A kernel that Python calls with objects; it returns the result, or None.
+
+    Compiled, or loaded from the cache, at the first call, for the one signature there is: objects, and int64 for ints.
+    From then on its name in its module stands for the compiled function itself: a look-up less.
+    """
+
+    def __init__(self, function):
+        self.dispatcher, self._names, self._name = kernel(function), function.__globals__, function.__name__
+
+    def __call__(self, *objects):
+        function = _unusual
+        if layout_is_known():
+            signature = tuple(types.int64 if type(x) is int else OBJECT for x in objects)
+            self.dispatcher.compile(signature)
+            function = self.dispatcher.overloads[signature].entry_point
+        self._names[self._name] = function
+        return function(*objects)
+
+
+def _unusual(*objects):
+    """What stands for all direct kernels where the layout of arrays is not the one known here."""
+
+
+# ---- arguments
+
+
+@inline_array
+def nothing():
+    """An array of no numbers."""
+    return no_numbers(0)
+
+
+@inline_array
+def model(ints, floats):
+    """The packed model; where it is unusual that of a robot that has nothing, and no floats."""
+    usual = is_array(ints, INT64, 1, READABLE) and is_array(floats, FLOAT64, 1, READABLE)
+    if not usual:
+        return integers_or_zeros(ints, usual, HEADER), no_numbers(-1)
+    return integers_or_zeros(ints, usual, HEADER), numbers(floats, extent_of(floats, 0))
+
+
+@inline_array
+def finite(x, size):
+    """One vector of finite numbers."""
+    if not is_array(x, FLOAT64, 1, READABLE) or extent_of(x, 0) != size:
+        return no_numbers(-1)
+    found = numbers(x, size)
+    for k in range(size):
+        if not np.isfinite(found[k]):
+            return no_numbers(-1)
+    return found
+
+
+@inline_array
+def velocity(ints, x):
+    """A velocity, an acceleration, generalised forces or a tangent vector."""
+    return finite(x, ints[NV])
+
+
+@inline
+def bad_quaternion(ints, q):
+    """Link whose quaternion is not of unit length, -1 if all are."""
+    for i in range(ints[N_LINKS]):
+        if ints[HEADER + LINK_I * i + LINK_NQ] >= 4:
+            k = ints[HEADER + LINK_I * i + LINK_IQ]
+            n2 = q[k] ** 2 + q[k + 1] ** 2 + q[k + 2] ** 2 + q[k + 3] ** 2
+            if not abs(n2 - 1.0) <= UNIT_TOLERANCE:
+                return i
+    return -1
+
+
+@inline_array
+def configuration(ints, q):
+    """A configuration, its quaternions of unit length."""
+    found = finite(q, ints[NQ])
+    if found.size > ints[NV] and bad_quaternion(ints, found) >= 0:
+        return no_numbers(-1)
+    return found
+
+
+# ---- results
+
+
+@inline
+def usual(inputs):
+    for k in range(len(inputs)):
+        if inputs[k].size < 0:
+            return False
+    return True
+
+
+@inline
+def fits(x, shape, inputs):
+    """Can results of this shape go into an object, away from all inputs?"""
+    if not is_array(x, FLOAT64, len(shape), READABLE | WRITEABLE) or not has_shape(x, shape):
+        return False
+    size = 1
+    for k in range(len(shape)):
+        size *= extent_of(x, k)
+    first = place_of(numbers(x, size))
+    for k in range(len(inputs)):
+        other = place_of(inputs[k])
+        if first < other + 8 * inputs[k].size and other < first + 8 * size:
+            return False
+    return True
+
+
+@inline
+def result(out, shape, inputs):
+    """The array to compute into and to return: `out`, or a new one if that is None; None if anything is unusual."""
+    if usual(inputs):
+        if is_none(out):
+            return new_array(shape)
+        if fits(out, shape, inputs):
+            return counted(out)
+    return counted(borrowed_none())
+
+
+@inline
+def results(out, shapes, inputs):
+    """The same for a tuple of arrays of one shape each."""
+    if usual(inputs):
+        if is_none(out):
+            return new_arrays(shapes)
+        if are_fit(out, shapes, inputs):
+            return counted(out)
+    return counted(borrowed_none())
+
+
+@inline
+def are_fit(out, shapes, inputs):
+    """Can results of these shapes, all of one size, go into a tuple of arrays that do not overlap?"""
+    if type_of(out) != tuple_type() or tuple_size(out) != len(shapes):
+        return False
+    for k in range(len(shapes)):
+        if not fits(item(out, k), shapes[k], inputs):
+            return False
+    size = 1
+    for k in range(len(shapes[0])):
+        size *= shapes[0][k]
+    for k in range(len(shapes)):
+        for i in range(k):
+            apart = place_of(numbers(item(out, k), size)) - place_of(numbers(item(out, i), size))
+            if abs(apart) < 8 * size:
+                return False
+    return True
