@@ -66,23 +66,18 @@ def calls():
     def call(name, *arguments, **options):
         return name, lambda: getattr(ld, name)(*arguments, **options)
 
-    yield call("rnea", arm, q, x, x)
-    yield call("crba", arm, q)
-    yield call("aba", arm, q, x, x)
-    yield call("rnea_derivatives", arm, q, x, x)
-    yield call("aba_derivatives", arm, q, x, x)
-    yield call("forward_kinematics", arm, q)
-    yield call("body_jacobian", arm, q, body)
-    yield call("body_jacobian_dot", arm, q, x, body)
-    yield call("body_jacobian_ddot", arm, q, x, x, body)
-    yield call("body_jacobian_dq", arm, q, body)
-    yield call("kinetic_energy", arm, q, x)
-    yield call("potential_energy", arm, q)
-    yield call("center_of_mass", arm, q)
+    trees = [
+        ("rnea", arm, q, x, x), ("crba", arm, q), ("aba", arm, q, x, x), ("rnea_derivatives", arm, q, x, x),
+        ("aba_derivatives", arm, q, x, x), ("forward_kinematics", arm, q), ("body_jacobian", arm, q, body),
+        ("body_jacobian_dot", arm, q, x, body), ("body_jacobian_ddot", arm, q, x, x, body),
+        ("body_jacobian_dq", arm, q, body), ("kinetic_energy", arm, q, x), ("potential_energy", arm, q),
+        ("center_of_mass", arm, q), ("momentum", arm, q, x), ("integrate", solo, solo.neutral, np.zeros(solo.nv)),
+        ("difference", solo, solo.neutral, solo.neutral), ("pose", arm, q, body),
+    ]
+    for name, *arguments in trees:
+        yield call(name, *arguments)
+        yield call(name, *(x[None] if isinstance(x, np.ndarray) else x for x in arguments))  # the kernel of batches
     yield call("total_mass", arm)
-    yield call("momentum", arm, q, x)
-    yield call("integrate", solo, solo.neutral, np.zeros(solo.nv))
-    yield call("difference", solo, solo.neutral, solo.neutral)
 
     home, rest = loop.home, np.zeros(loop.nv)
     for name in ("closure_error", "virtual_coordinates", "constraint_jacobian", "virtual_jacobian", "close"):

@@ -178,8 +178,7 @@ def rnea_derivatives_direct(ints, floats, q, v, a, out):
     if not is_none(made):
         dtau_dq, dtau_dv, M = (
             numbers(item(made, 0), nv * nv), numbers(item(made, 1), nv * nv), numbers(item(made, 2), nv * nv))
-        rnea_derivatives_kernel(SCALAR, ints, floats, q, v, a, nothing(), work, tau,
-                                dtau_dq, dtau_dv, M)
+        rnea_derivatives_kernel(SCALAR, ints, floats, q, v, a, nothing(), work, tau, dtau_dq, dtau_dv, M)
     return made
 
 
