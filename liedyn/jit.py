@@ -29,6 +29,9 @@ inline_array = functools.partial(njit, forceinline=True, no_cpython_wrapper=True
 inline = functools.partial(inline_array, _nrt=False)
 """A small helper on numbers and tuples: inlined, it costs nothing. Must not return an array: nobody would own it."""
 
+inline_algebra = functools.partial(inline, fastmath={"contract", "nnan", "nsz"})
+"""A helper that adds and multiplies, and never compares: of a zero known when compiling, 0 x and x + 0 vanish."""
+
 
 @functools.cache
 def source_stamp() -> str:

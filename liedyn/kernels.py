@@ -59,10 +59,10 @@ of liedyn: clear it after an upgrade.
 import numpy as np
 
 from liedyn.dynamics.nullspace import nullspace_kernel as nullspace_dynamics
+from liedyn.jit import kernel_in_place
 from liedyn.lie.lanes import SCALAR
 from liedyn.linearization.local import linearize_kernel as linearize
-from liedyn.model.packed import N_LINKS
-from liedyn.tree.aba import DOF as ABA_DOF, LINK as ABA_LINK, aba_kernel as aba
+from liedyn.tree.aba import aba_kernel as aba, aba_size
 from liedyn.tree.aba_derivatives import aba_derivatives_kernel as aba_derivatives
 from liedyn.tree.configuration import difference_kernel as difference, integrate_kernel as integrate
 from liedyn.tree.crba import crba_kernel as crba
@@ -74,7 +74,8 @@ from liedyn.tree.jacobians import (
     body_jacobian_ddot_kernel as body_jacobian_ddot, body_jacobian_dot_kernel as body_jacobian_dot,
     body_jacobian_dq_kernel as body_jacobian_dq, body_jacobian_kernel as body_jacobian,
 )
-from liedyn.tree.kinematics import DOF, LINK, forward_kinematics_kernel as forward_kinematics
+from liedyn.tree.kinematics import forward_kinematics_kernel as forward_kinematics, world_size
+from liedyn.tree.records import link_count
 from liedyn.tree.rnea import rnea_kernel as rnea
 from liedyn.tree.rnea_derivatives import COMPOSITE, rnea_derivatives_kernel as rnea_derivatives
 
@@ -83,6 +84,12 @@ __all__ = [
     "center_of_mass", "crba", "difference", "forward_kinematics", "integrate", "kinetic_energy", "linearize",
     "momentum", "nullspace_dynamics", "potential_energy", "rnea", "rnea_derivatives", "workspace",
 ]
+
+
+@kernel_in_place
+def workspace_size(ints):
+    """Numbers in the workspace that serves every kernel: the two largest are those of ABA and of derivatives."""
+    return max(aba_size(ints), world_size(ints) + COMPOSITE * link_count(ints))
 
 
 def workspace(robot):
@@ -103,6 +110,4 @@ def workspace(robot):
     >>> workspace(ld.load("panda")).ndim
     1
     """
-    n, nv = int(robot.ints[N_LINKS]), robot.nv
-    # the two largest: articulated bodies, and the derivatives of inverse dynamics; all others fit into these
-    return np.empty(max(ABA_LINK * n + ABA_DOF * nv, (LINK + COMPOSITE) * n + DOF * nv, 1))
+    return np.empty(workspace_size(robot.ints))

@@ -26,7 +26,7 @@ from liedyn.constraints.records import (
 from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.algebra import compose, dot, scale, sub, unrotate
 from liedyn.lie.exponential import inverse, log
-from liedyn.lie.lanes import sincos
+from liedyn.lie.sines import sincos
 
 # Twist components (0-2 angular, 3-5 linear) in the cut frame, by kind: forbidden ones, then virtual velocities
 FORBIDDEN = np.array([

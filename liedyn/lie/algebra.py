@@ -5,42 +5,48 @@ coordinates to its parent's. A rigid-body inertia is I = (m, h, J): mass, first 
 (xx, xy, xz, yy, yz, zz) of the rotational inertia about the frame's origin. Every function works on floats and lanes.
 Symbols: Spencer 2004, appendix A.1; Featherstone 2008, chapter 2.
 """
-from liedyn.jit import inline
+from liedyn.jit import inline_algebra
 
 # ---- vectors and rotations
 
 
-@inline
+@inline_algebra
 def add(a, b):
     return (a[0] + b[0], a[1] + b[1], a[2] + b[2])
 
 
-@inline
+@inline_algebra
 def sub(a, b):
     return (a[0] - b[0], a[1] - b[1], a[2] - b[2])
 
 
-@inline
+@inline_algebra
 def neg(a):
     return (-a[0], -a[1], -a[2])
 
 
-@inline
+@inline_algebra
 def scale(c, a):
     return (c * a[0], c * a[1], c * a[2])
 
 
-@inline
+@inline_algebra
 def dot(a, b):
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
 
 
-@inline
+@inline_algebra
 def cross(a, b):
     return (a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0])
 
 
-@inline
+@inline_algebra
+def add_cross(c, a, b):
+    """c + a x b, in fused multiplications and additions."""
+    return (c[0] + a[1] * b[2] - a[2] * b[1], c[1] + a[2] * b[0] - a[0] * b[2], c[2] + a[0] * b[1] - a[1] * b[0])
+
+
+@inline_algebra
 def rotate(R, x):
     """R x."""
     return (R[0] * x[0] + R[1] * x[1] + R[2] * x[2],
@@ -48,7 +54,7 @@ def rotate(R, x):
             R[6] * x[0] + R[7] * x[1] + R[8] * x[2])
 
 
-@inline
+@inline_algebra
 def unrotate(R, x):
     """R^T x."""
     return (R[0] * x[0] + R[3] * x[1] + R[6] * x[2],
@@ -56,7 +62,7 @@ def unrotate(R, x):
             R[2] * x[0] + R[5] * x[1] + R[8] * x[2])
 
 
-@inline
+@inline_algebra
 def rotate_rotation(A, B):
     """A B."""
     x = rotate(A, (B[0], B[3], B[6]))
@@ -65,7 +71,7 @@ def rotate_rotation(A, B):
     return (x[0], y[0], z[0], x[1], y[1], z[1], x[2], y[2], z[2])
 
 
-@inline
+@inline_algebra
 def about_z(R, s, c):
     """R exp([e_z] q), with s, c = sin q, cos q."""
     return (R[0] * c + R[1] * s, R[1] * c - R[0] * s, R[2],
@@ -73,7 +79,7 @@ def about_z(R, s, c):
             R[6] * c + R[7] * s, R[7] * c - R[6] * s, R[8])
 
 
-@inline
+@inline_algebra
 def quaternion_rotation(x, y, z, w):
     """The rotation of the quaternion (x, y, z, w); its norm divides out, so rounding in it never scales the body."""
     k = 2.0 / (x * x + y * y + z * z + w * w)
@@ -83,7 +89,7 @@ def quaternion_rotation(x, y, z, w):
             x * zs - w * ys, y * zs + w * xs, 1.0 - (x * xs + y * ys))
 
 
-@inline
+@inline_algebra
 def symmetric_times(S, x):
     """S x, for the upper triangle S = (xx, xy, xz, yy, yz, zz)."""
     return (S[0] * x[0] + S[1] * x[1] + S[2] * x[2],
@@ -91,7 +97,7 @@ def symmetric_times(S, x):
             S[2] * x[0] + S[4] * x[1] + S[5] * x[2])
 
 
-@inline
+@inline_algebra
 def rotate_symmetric(R, S):
     """R S R^T, upper triangle."""
     x = symmetric_times(S, (R[0], R[1], R[2]))
@@ -104,88 +110,88 @@ def rotate_symmetric(R, S):
 # ---- twists and wrenches
 
 
-@inline
+@inline_algebra
 def add6(A, B):
     return (add(A[0], B[0]), add(A[1], B[1]))
 
 
-@inline
+@inline_algebra
 def sub6(A, B):
     return (sub(A[0], B[0]), sub(A[1], B[1]))
 
 
-@inline
+@inline_algebra
 def neg6(A):
     return (neg(A[0]), neg(A[1]))
 
 
-@inline
+@inline_algebra
 def scale6(c, A):
     return (scale(c, A[0]), scale(c, A[1]))
 
 
-@inline
+@inline_algebra
 def dot6(F, V):
     """The power of wrench F on twist V."""
     return dot(F[0], V[0]) + dot(F[1], V[1])
 
 
-@inline
+@inline_algebra
 def compose(X, Y):
     """The pose X Y."""
     return (rotate_rotation(X[0], Y[0]), add(X[1], rotate(X[0], Y[1])))
 
 
-@inline
+@inline_algebra
 def Ad(X, V):
     """Ad_X V: a child's twist in its parent's coordinates (Spencer A.1.4)."""
     w = rotate(X[0], V[0])
-    return (w, add(rotate(X[0], V[1]), cross(X[1], w)))
+    return (w, add_cross(rotate(X[0], V[1]), X[1], w))
 
 
-@inline
+@inline_algebra
 def Ad_inverse(X, V):
     """Ad_{X^-1} V: a parent's twist in the child's coordinates."""
-    return (unrotate(X[0], V[0]), unrotate(X[0], add(V[1], cross(V[0], X[1]))))
+    return (unrotate(X[0], V[0]), unrotate(X[0], add_cross(V[1], V[0], X[1])))
 
 
-@inline
+@inline_algebra
 def Ad_dual(X, F):
     """Ad*_X F = Ad_X^T F: a parent's wrench in the child's coordinates."""
-    return (unrotate(X[0], sub(F[0], cross(X[1], F[1]))), unrotate(X[0], F[1]))
+    return (unrotate(X[0], add_cross(F[0], F[1], X[1])), unrotate(X[0], F[1]))
 
 
-@inline
+@inline_algebra
 def Ad_dual_inverse(X, F):
     """Ad*_{X^-1} F: a child's wrench in its parent's coordinates."""
     f = rotate(X[0], F[1])
-    return (add(rotate(X[0], F[0]), cross(X[1], f)), f)
+    return (add_cross(rotate(X[0], F[0]), X[1], f), f)
 
 
-@inline
+@inline_algebra
 def ad(V, W):
     """ad_V W, the Lie bracket: the rate of W carried along by V."""
-    return (cross(V[0], W[0]), add(cross(V[0], W[1]), cross(V[1], W[0])))
+    return (cross(V[0], W[0]), add_cross(cross(V[0], W[1]), V[1], W[0]))
 
 
-@inline
+@inline_algebra
 def minus_ad_dual(V, F):
     """-ad*_V F = -ad_V^T F (Featherstone's V x* F): the rate of a wrench or momentum F carried along by the twist V."""
-    return (add(cross(V[0], F[0]), cross(V[1], F[1])), cross(V[0], F[1]))
+    return (add_cross(cross(V[0], F[0]), V[1], F[1]), cross(V[0], F[1]))
 
 
 # ---- inertia
 
 
-@inline
+@inline_algebra
 def inertia_times(I, V):
     """I V, a momentum."""
     m, h, J = I
     w, v = V
-    return (add(symmetric_times(J, w), cross(h, v)), add(scale(m, v), cross(w, h)))
+    return (add_cross(symmetric_times(J, w), h, v), add_cross(scale(m, v), w, h))
 
 
-@inline
+@inline_algebra
 def minus_square(a, b):
     """-sym([a][b]) as an upper triangle: (a.b) 1 - (a b^T + b a^T)/2."""
     d = a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
@@ -193,7 +199,7 @@ def minus_square(a, b):
             d - a[1] * b[1], -0.5 * (a[1] * b[2] + a[2] * b[1]), d - a[2] * b[2])
 
 
-@inline
+@inline_algebra
 def inertia_in_parent(X, I):
     """Ad*_{X^-1} I Ad_{X^-1}: a body's inertia in the frame that sees it at pose X (parallel axes, first moments)."""
     R, p = X
@@ -207,6 +213,6 @@ def inertia_in_parent(X, I):
              Jr[3] + shift[3], Jr[4] + shift[4], Jr[5] + shift[5]))
 
 
-@inline
+@inline_algebra
 def add_symmetric(S, T):
     return (S[0] + T[0], S[1] + T[1], S[2] + T[2], S[3] + T[3], S[4] + T[4], S[5] + T[5])

@@ -2,13 +2,13 @@
 
 (moment, force) = [[A, B], [B^T, C]] (omega, v): A and C are upper triangles (xx, xy, xz, yy, yz, zz), B is row-major.
 """
-from liedyn.jit import inline
+from liedyn.jit import inline_algebra
 from liedyn.lie.algebra import (
-    add, add_symmetric, cross, rotate, rotate_rotation, rotate_symmetric, symmetric_times, unrotate,
+    add, add_cross, add_symmetric, rotate, rotate_rotation, rotate_symmetric, symmetric_times, unrotate,
 )
 
 
-@inline
+@inline_algebra
 def articulated(lane_zero, I):
     """A rigid body's inertia (m, h, J) in block form; `lane_zero` is a zero of the kernel's number type."""
     m, h, J = I
@@ -18,13 +18,13 @@ def articulated(lane_zero, I):
             (o + m, o, o, o + m, o, o + m))
 
 
-@inline
+@inline_algebra
 def articulated_times(I, V):
     A, B, C = I
     return (add(symmetric_times(A, V[0]), rotate(B, V[1])), add(unrotate(B, V[0]), symmetric_times(C, V[1])))
 
 
-@inline
+@inline_algebra
 def add_articulated(I, K):
     B, D = I[1], K[1]
     return (add_symmetric(I[0], K[0]),
@@ -33,7 +33,7 @@ def add_articulated(I, K):
             add_symmetric(I[2], K[2]))
 
 
-@inline
+@inline_algebra
 def without_direction(I, U, d):
     """I - d U U^T: what is left of I once the joint gives way along one screw."""
     A, B, C = I
@@ -46,19 +46,23 @@ def without_direction(I, U, d):
             (C[0] - p * w[0], C[1] - p * w[1], C[2] - p * w[2], C[3] - q * w[1], C[4] - q * w[2], C[5] - r * w[2]))
 
 
-@inline
+@inline_algebra
 def articulated_in_parent(X, I):
     """Ad*_{X^-1} I Ad_{X^-1}: turn by R, then B' = B + [p] C and A' = A + [p] B^T - B' [p]."""
     R, p = X
     C = rotate_symmetric(R, I[2])
     B = rotate_rotation(rotate_rotation(R, I[1]), (R[0], R[3], R[6], R[1], R[4], R[7], R[2], R[5], R[8]))
     A = rotate_symmetric(R, I[0])
-    c0, c1, c2 = cross(p, (C[0], C[1], C[2])), cross(p, (C[1], C[3], C[4])), cross(p, (C[2], C[4], C[5]))
-    D = (B[0] + c0[0], B[1] + c1[0], B[2] + c2[0],
-         B[3] + c0[1], B[4] + c1[1], B[5] + c2[1],
-         B[6] + c0[2], B[7] + c1[2], B[8] + c2[2])
-    # column k of [p] B^T is p x (row k of B); row k of -B' [p] is p x (row k of B')
-    b0, b1, b2 = cross(p, (B[0], B[1], B[2])), cross(p, (B[3], B[4], B[5])), cross(p, (B[6], B[7], B[8]))
-    d0, d1, d2 = cross(p, (D[0], D[1], D[2])), cross(p, (D[3], D[4], D[5])), cross(p, (D[6], D[7], D[8]))
-    return ((A[0] + b0[0] + d0[0], A[1] + b1[0] + d0[1], A[2] + b2[0] + d0[2],
-             A[3] + b1[1] + d1[1], A[4] + b2[1] + d1[2], A[5] + b2[2] + d2[2]), D, C)
+    # columns of B' = B + [p] C; then column k of [p] B^T is p x (row k of B), and row k of -B' [p] is p x (row k of B')
+    c0 = add_cross((B[0], B[3], B[6]), p, (C[0], C[1], C[2]))
+    c1 = add_cross((B[1], B[4], B[7]), p, (C[1], C[3], C[4]))
+    c2 = add_cross((B[2], B[5], B[8]), p, (C[2], C[4], C[5]))
+    # both together leave A symmetric: its upper triangle, row by row
+    a0 = add_cross((A[0], A[1], A[2]), p, (c0[0], c1[0], c2[0]))
+    a1 = add_cross((A[1], A[3], A[4]), p, (c0[1], c1[1], c2[1]))
+    a2 = add_cross((A[2], A[4], A[5]), p, (c0[2], c1[2], c2[2]))
+    b0, b1, b2 = (B[0], B[1], B[2]), (B[3], B[4], B[5]), (B[6], B[7], B[8])
+    return ((a0[0] + p[1] * b0[2] - p[2] * b0[1], a0[1] + p[1] * b1[2] - p[2] * b1[1],
+             a0[2] + p[1] * b2[2] - p[2] * b2[1], a1[1] + p[2] * b1[0] - p[0] * b1[2],
+             a1[2] + p[2] * b2[0] - p[0] * b2[2], a2[2] + p[0] * b2[1] - p[1] * b2[0]),
+            (c0[0], c1[0], c2[0], c0[1], c1[1], c2[1], c0[2], c1[2], c2[2]), C)

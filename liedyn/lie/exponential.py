@@ -15,7 +15,8 @@ from numba.extending import intrinsic
 
 from liedyn.jit import inline
 from liedyn.lie.algebra import add, cross, dot, neg, rotate_rotation, scale, unrotate
-from liedyn.lie.lanes import atan2, lanewise, sincos, sqrt
+from liedyn.lie.lanes import atan2, lanewise, sqrt
+from liedyn.lie.sines import sincos
 
 _TINY = 1e-300  # keeps 0/0 away; below every square that counts
 

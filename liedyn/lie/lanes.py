@@ -71,13 +71,13 @@ def _number(lane):
     return types.float64 if lane.width == 1 else VectorType(lane.width)
 
 
-def _index(i):
+def lane_index(i):
     return ir.Constant(ir.IntType(32), i)
 
 
 def _broadcast(builder, x, width):
     vector = ir.VectorType(ir.DoubleType(), width)
-    first = builder.insert_element(ir.Constant(vector, ir.Undefined), x, _index(0))
+    first = builder.insert_element(ir.Constant(vector, ir.Undefined), x, lane_index(0))
     zeros = ir.Constant(ir.VectorType(ir.IntType(32), width), [0] * width)
     return builder.shuffle_vector(first, ir.Constant(vector, ir.Undefined), zeros)
 
@@ -99,7 +99,7 @@ def _arithmetic(op, instruction):
     def lower(context, builder, sig, args):
         width = sig.return_type.width
         a, b = (_as_vector(context, builder, t, x, width) for t, x in zip(sig.args, args))
-        return getattr(builder, instruction)(a, b, flags=("contract",))
+        return getattr(builder, instruction)(a, b, flags=("contract", "nnan", "nsz"))
 
     for pair in ((VectorType, VectorType), (VectorType, types.Float), (types.Float, VectorType)):
         lower_builtin(op, *pair)(lower)
@@ -123,7 +123,8 @@ def _lower_negate(context, builder, sig, args):
     return builder.fneg(args[0])
 
 
-def _pointer(context, builder, lane, array_type, array, k):
+def address(context, builder, lane, array_type, array, k):
+    """Where scalar k of an array lies: of a double, or of the vector of all its lanes."""
     data = make_array(array_type)(context, builder, array).data
     if lane.width == 1:
         return builder.gep(data, [k], inbounds=True)
@@ -157,7 +158,7 @@ def load(typing, lane, array, k):
     """load(lane, x, k): scalar k of x, for every lane."""
 
     def codegen(context, builder, sig, args):
-        x = builder.load(_pointer(context, builder, lane, sig.args[1], args[1], args[2]))
+        x = builder.load(address(context, builder, lane, sig.args[1], args[1], args[2]))
         x.align = 8
         _of_type(builder, x, "number")
         return x
@@ -171,7 +172,7 @@ def store(typing, lane, array, k, value):
 
     def codegen(context, builder, sig, args):
         value = args[3] if lane.width == 1 else _as_vector(context, builder, sig.args[3], args[3], lane.width)
-        instruction = builder.store(value, _pointer(context, builder, lane, sig.args[1], args[1], args[2]))
+        instruction = builder.store(value, address(context, builder, lane, sig.args[1], args[1], args[2]))
         instruction.align = 8
         _of_type(builder, instruction, "number")
         return context.get_dummy_value()
@@ -270,7 +271,7 @@ def larger(typing, a, b):
     return a(a, b), codegen
 
 
-def _emit_scalar(context, builder, function, args, width):
+def emit_scalar(context, builder, function, args, width):
     """A function of floats, lane by lane: one of module math, or plain Python that Numba can compile."""
     scalar = types.float64(*[types.float64] * len(args))
 
@@ -283,8 +284,8 @@ def _emit_scalar(context, builder, function, args, width):
         return implementation(builder, args)
     out = ir.Constant(ir.VectorType(ir.DoubleType(), width), ir.Undefined)
     for i in range(width):
-        y = implementation(builder, [builder.extract_element(x, _index(i)) for x in args])
-        out = builder.insert_element(out, y, _index(i))
+        y = implementation(builder, [builder.extract_element(x, lane_index(i)) for x in args])
+        out = builder.insert_element(out, y, lane_index(i))
     return out
 
 
@@ -297,7 +298,7 @@ def lanewise(function, *numbers):
     number = VectorType(width) if width > 1 else types.float64
 
     def codegen(context, builder, sig, args):
-        return _emit_scalar(context, builder, function, args, width)
+        return emit_scalar(context, builder, function, args, width)
 
     return number(*[number] * len(numbers)), codegen
 
@@ -312,78 +313,3 @@ def sqrt(typing, x):
 def atan2(typing, y, x):
     """atan2(y, x) for floats or for lanes."""
     return lanewise(math.atan2, y, x)
-
-
-# Cody-Waite reduction by three parts of pi/2, then the minimax polynomials of Cephes (Moshier) on [-pi/4, pi/4]:
-# at most 2 ulp for |x| <= 1e6, about 1 ns a pair; beyond that libm's full reduction takes over.
-_LARGEST_REDUCED = 1e6
-_HALF_PI = (1.5707963267948966, 6.123233995736766e-17)
-_SIN = (1.58962301576546568060e-10, -2.50507477628578072866e-8, 2.75573136213857245213e-6, -1.98412698295895385996e-4,
-        8.33333333332211858878e-3, -1.66666666666666307295e-1)
-_COS = (-1.13585365213876817300e-11, 2.08757008419747316778e-9, -2.75573141792967388112e-7, 2.48015872888517045348e-5,
-        -1.38888888888730564116e-3, 4.16666666666665929218e-2)
-
-
-def _emit_polynomial_sincos(builder, x, width):
-    real = ir.DoubleType() if width == 1 else ir.VectorType(ir.DoubleType(), width)
-    integer = ir.IntType(64) if width == 1 else ir.VectorType(ir.IntType(64), width)
-
-    def const(typ, c):
-        return ir.Constant(typ, c if width == 1 else [c] * width)
-
-    def fma(a, b, c):
-        name = "llvm.fma.f64" if width == 1 else f"llvm.fma.v{width}f64"
-        intrinsic_type = ir.FunctionType(real, [real] * 3)
-        return builder.call(cgutils.get_or_insert_function(builder.module, intrinsic_type, name), [a, b, c])
-
-    def horner(coefficients, z):
-        p = const(real, coefficients[0])
-        for c in coefficients[1:]:
-            p = fma(p, z, const(real, c))
-        return p
-
-    shift = const(real, 6755399441055744.0)  # 1.5 * 2**52: adding it rounds to the nearest integer
-    t = fma(x, const(real, 2.0 / math.pi), shift)
-    n, quadrant = builder.fsub(t, shift), builder.bitcast(t, integer)
-    r = fma(n, const(real, -_HALF_PI[1]), fma(n, const(real, -_HALF_PI[0]), x))
-    z = builder.fmul(r, r)
-    s = fma(builder.fmul(r, z), horner(_SIN, z), r)
-    c = fma(builder.fmul(z, z), horner(_COS, z), fma(z, const(real, -0.5), const(real, 1.0)))
-    odd = builder.icmp_unsigned("!=", builder.and_(quadrant, const(integer, 1)), const(integer, 0))
-
-    def signed(value, q):
-        sign = builder.shl(builder.and_(q, const(integer, 2)), const(integer, 62))
-        return builder.bitcast(builder.xor(builder.bitcast(value, integer), sign), real)
-
-    sin = signed(builder.select(odd, c, s), quadrant)
-    cos = signed(builder.select(odd, s, c), builder.add(quadrant, const(integer, 1)))
-    return sin, cos
-
-
-def _emit_any_large(builder, x, width):
-    """Is |x| > 1e6, or NaN, in any lane?"""
-    large = ir.Constant(ir.IntType(1), 0)
-    for i in range(width):
-        xi = x if width == 1 else builder.extract_element(x, _index(i))
-        above = builder.fcmp_unordered(">", xi, ir.Constant(ir.DoubleType(), _LARGEST_REDUCED))
-        below = builder.fcmp_unordered("<", xi, ir.Constant(ir.DoubleType(), -_LARGEST_REDUCED))
-        large = builder.or_(large, builder.or_(above, below))
-    return large
-
-
-@intrinsic
-def sincos(typing, x):
-    """sincos(x) -> (sin x, cos x) for a float or for lanes."""
-    width = x.width if isinstance(x, VectorType) else 1
-    number = x if width > 1 else types.float64
-
-    def codegen(context, builder, sig, args):
-        (x,) = args
-        sin, cos = _emit_polynomial_sincos(builder, x, width)
-        slots = [cgutils.alloca_once_value(builder, y) for y in (sin, cos)]
-        with builder.if_then(_emit_any_large(builder, x, width), likely=False):
-            for slot, function in zip(slots, (math.sin, math.cos)):
-                builder.store(_emit_scalar(context, builder, function, [x], width), slot)
-        return context.make_tuple(builder, sig.return_type, [builder.load(slot) for slot in slots])
-
-    return types.UniTuple(number, 2)(number), codegen

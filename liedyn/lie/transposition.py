@@ -56,6 +56,13 @@ def _masked(builder, name, result, arguments):
 _ALIGN = ir.Constant(ir.IntType(32), 8)
 
 
+def masked_load(builder, start, count):
+    """A vector of which only the first `count` numbers are read, and zeros."""
+    vector = start.type.pointee
+    nothing = ir.Constant(vector, [0.0] * vector.count)
+    return _masked(builder, "load", vector, [start, _ALIGN, _mask(builder, count, vector.count), nothing])
+
+
 @intrinsic
 def rows_to_lanes(typing, lane, rows, start, stride, last, columns, lanes, k):
     """Rows at rows[start + i stride], as many numbers as `columns`, into the lanes of scalars k to k + W - 1."""
@@ -65,8 +72,7 @@ def rows_to_lanes(typing, lane, rows, start, stride, last, columns, lanes, k):
     def codegen(context, builder, sig, args):
         _, rows, start, stride, last, columns, lanes, k = args
         data = make_array(sig.args[1])(context, builder, rows).data
-        mask, nothing = _mask(builder, columns, width), ir.Constant(vector, [0.0] * width)
-        loaded = [_masked(builder, "load", vector, [address, _ALIGN, mask, nothing])
+        loaded = [masked_load(builder, address, columns)
                   for address in _addresses(builder, data, start, stride, last, vector)]
         data = make_array(sig.args[6])(context, builder, lanes).data
         for j, column in enumerate(_transposed(builder, loaded)):

@@ -14,24 +14,27 @@ from liedyn.lie.articulated import (
     add_articulated, articulated, articulated_in_parent, articulated_times, without_direction,
 )
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, splat, store
-from liedyn.model.packed import ANGULAR, LINEAR
+from liedyn.lie.sines import put_sines, sines_size
+from liedyn.model.packed import REVOLUTE
 from liedyn.objects import is_none, numbers, scratch
 from liedyn.tree.batches import aligned, batch, gather, in_lanes, scatter
-from liedyn.tree.joints import accumulate_springs, joint_pose, joint_twist
+from liedyn.tree.joints import (
+    accumulate_springs_of_kind, dofs_of_kind, pose_by_sines, screw_of_kind, twist_of_kind,
+)
 from liedyn.tree.records import (
-    accumulate6, armature, dof_column, dof_count, dof_link, dof_total, dof_type, first_dof, get6, get9, get_pose,
-    get_symmetric, inertia, link_count, parent, pitch, put6, put9, put_pose, put_symmetric, upward,
+    accumulate6, armature, dof_total, first_dof, get6, get9, get_pose, get_symmetric, inertia, kind, link_count,
+    parent, put6, put9, put_pose, put_symmetric, q_total, upward,
 )
 
-# numbers per link: pose f, twist V, velocity product c, articulated inertia I, bias wrench p; then per dof: U, 1/D, u
-LINK, X, V, C, I, P = 51, 0, 12, 18, 24, 45
+# numbers per link: pose f, twist V, articulated inertia I, bias wrench p; then per dof: U, 1/D, u
+LINK, X, V, I, P = 45, 0, 12, 18, 39
 DOF, U, D_INVERSE, FORCE = 8, 0, 6, 7
 
 
 @inline
 def aba_size(ints):
     """Numbers in the workspace of `aba_kernel`."""
-    return LINK * link_count(ints) + DOF * dof_total(ints)
+    return LINK * link_count(ints) + DOF * dof_total(ints) + sines_size(q_total(ints))
 
 
 @inline
@@ -47,16 +50,72 @@ def put_articulated(lane, work, k, I):
 
 
 @inline
-def unit_screw(lane, ints, floats, j):
-    """S_j, one column of the joint's motion subspace in the link's own frame."""
-    c = dof_column(ints, j)
-    x, y, z = 1.0 if c == 0 else 0.0, 1.0 if c == 1 else 0.0, 1.0 if c == 2 else 0.0
-    axis = (splat(lane, x), splat(lane, y), splat(lane, z))
-    angular = 0.0 if dof_type(ints, j) == LINEAR else 1.0
-    linear = 1.0 if dof_type(ints, j) == LINEAR else (
-        0.0 if dof_type(ints, j) == ANGULAR else pitch(ints, floats, dof_link(ints, j)))
-    return scale6(1.0, ((angular * axis[0], angular * axis[1], angular * axis[2]),
-                        (linear * axis[0], linear * axis[1], linear * axis[2])))
+def outward(lane, joint, ints, floats, i, q, v, tau, f_ext, work, a):
+    """Pose and twist of link i, its inertia and bias wrench alone, and in `a` the force left for acceleration."""
+    f = pose_by_sines(lane, joint, ints, floats, i, q, work, LINK * link_count(ints) + DOF * dof_total(ints))
+    Sv = twist_of_kind(lane, joint, ints, floats, i, v)
+    Vi = Sv
+    if parent(ints, i) >= 0:
+        Vi = add6(Ad_inverse(f, get6(lane, work, LINK * parent(ints, i) + V)), Sv)
+    Ii = inertia(ints, floats, i)
+    p = minus_ad_dual(Vi, inertia_times(Ii, Vi))
+    if f_ext.size > 0:
+        p = sub6(p, get6(lane, f_ext, 6 * i))
+    put_pose(lane, work, LINK * i + X, f)
+    put6(lane, work, LINK * i + V, Vi)
+    put_articulated(lane, work, LINK * i + I, articulated(splat(lane, 0.0), Ii))
+    put6(lane, work, LINK * i + P, p)
+    for j in range(first_dof(ints, i), first_dof(ints, i) + dofs_of_kind(joint)):
+        store(lane, a, j, load(lane, tau, j))
+    # spring and damper have their part first
+    accumulate_springs_of_kind(lane, joint, ints, floats, i, q, v, -1.0, a)
+
+
+@inline
+def velocity_product(lane, joint, ints, floats, i, v, work):
+    """c = ad(V, S v)."""
+    return ad(get6(lane, work, LINK * i + V), twist_of_kind(lane, joint, ints, floats, i, v))
+
+
+@inline
+def inward(lane, joint, ints, floats, i, v, dofs, work, a):
+    """What parent and link i are to each other once joint i gives way: inertia and wrench go to the parent."""
+    Ia = get_articulated(lane, work, LINK * i + I)
+    p = get6(lane, work, LINK * i + P)
+    for d in range(dofs_of_kind(joint) - 1, -1, -1):
+        j = first_dof(ints, i) + d
+        S = screw_of_kind(lane, joint, ints, floats, i, d)
+        Uj = articulated_times(Ia, S)
+        d_inverse = 1.0 / (dot6(Uj, S) + armature(ints, floats, j))
+        u = load(lane, a, j) - dot6(p, S)
+        put6(lane, work, dofs + DOF * j + U, Uj)
+        store(lane, work, dofs + DOF * j + D_INVERSE, d_inverse)
+        store(lane, work, dofs + DOF * j + FORCE, u)
+        Ia = without_direction(Ia, Uj, d_inverse)
+        p = add6(p, scale6(d_inverse * u, Uj))
+    if parent(ints, i) >= 0:
+        f = get_pose(lane, work, LINK * i + X)
+        p = add6(p, articulated_times(Ia, velocity_product(lane, joint, ints, floats, i, v, work)))
+        k = LINK * parent(ints, i)
+        above = get_articulated(lane, work, k + I)
+        put_articulated(lane, work, k + I, add_articulated(above, articulated_in_parent(f, Ia)))
+        accumulate6(lane, work, k + P, Ad_dual_inverse(f, p))
+
+
+@inline
+def accelerated(lane, joint, ints, floats, i, v, dofs, work, a):
+    """Accelerations of joint and link i, from that of the parent."""
+    Ap = upward(lane, floats) if parent(ints, i) < 0 else get6(lane, work, LINK * parent(ints, i) + P)
+    Ai = add6(Ad_inverse(get_pose(lane, work, LINK * i + X), Ap),
+              velocity_product(lane, joint, ints, floats, i, v, work))
+    for d in range(dofs_of_kind(joint)):
+        j = first_dof(ints, i) + d
+        k = dofs + DOF * j
+        free = load(lane, work, k + FORCE) - dot6(get6(lane, work, k + U), Ai)
+        aj = load(lane, work, k + D_INVERSE) * free
+        store(lane, a, j, aj)
+        Ai = add6(Ai, scale6(aj, screw_of_kind(lane, joint, ints, floats, i, d)))
+    put6(lane, work, LINK * i + P, Ai)  # the bias wrench has served; its place keeps the acceleration
 
 
 @kernel_in_place
@@ -64,55 +123,22 @@ def aba_kernel(lane, ints, floats, q, v, tau, f_ext, work, a):
     """a = M^-1 (tau + tau_joint(q, v) - c(q, v)); f_ext is (6 n) or empty."""
     n = link_count(ints)
     dofs = LINK * n
+    put_sines(lane, q, q_total(ints), work, dofs + DOF * dof_total(ints))
     for i in range(n):
-        f = joint_pose(lane, ints, floats, i, q)
-        Sv = joint_twist(lane, ints, floats, i, v)
-        Vi = Sv
-        if parent(ints, i) >= 0:
-            Vi = add6(Ad_inverse(f, get6(lane, work, LINK * parent(ints, i) + V)), Sv)
-        Ii = inertia(ints, floats, i)
-        p = minus_ad_dual(Vi, inertia_times(Ii, Vi))
-        if f_ext.size > 0:
-            p = sub6(p, get6(lane, f_ext, 6 * i))
-        put_pose(lane, work, LINK * i + X, f)
-        put6(lane, work, LINK * i + V, Vi)
-        put6(lane, work, LINK * i + C, ad(Vi, Sv))
-        put_articulated(lane, work, LINK * i + I, articulated(splat(lane, 0.0), Ii))
-        put6(lane, work, LINK * i + P, p)
-        # the force left for acceleration once spring and damper have had theirs
-        for j in range(first_dof(ints, i), first_dof(ints, i) + dof_count(ints, i)):
-            store(lane, a, j, load(lane, tau, j))
-        accumulate_springs(lane, ints, floats, i, q, v, -1.0, a)
+        if kind(ints, i) == REVOLUTE:  # the common joint compiled apart: its zeros cost nothing
+            outward(lane, REVOLUTE, ints, floats, i, q, v, tau, f_ext, work, a)
+        else:
+            outward(lane, kind(ints, i), ints, floats, i, q, v, tau, f_ext, work, a)
     for i in range(n - 1, -1, -1):
-        Ia = get_articulated(lane, work, LINK * i + I)
-        p = get6(lane, work, LINK * i + P)
-        for j in range(first_dof(ints, i) + dof_count(ints, i) - 1, first_dof(ints, i) - 1, -1):
-            S = unit_screw(lane, ints, floats, j)
-            Uj = articulated_times(Ia, S)
-            d = 1.0 / (dot6(Uj, S) + armature(ints, floats, j))
-            u = load(lane, a, j) - dot6(p, S)
-            put6(lane, work, dofs + DOF * j + U, Uj)
-            store(lane, work, dofs + DOF * j + D_INVERSE, d)
-            store(lane, work, dofs + DOF * j + FORCE, u)
-            Ia = without_direction(Ia, Uj, d)
-            p = add6(p, scale6(d * u, Uj))
-        if parent(ints, i) >= 0:
-            f = get_pose(lane, work, LINK * i + X)
-            p = add6(p, articulated_times(Ia, get6(lane, work, LINK * i + C)))
-            k = LINK * parent(ints, i)
-            above = get_articulated(lane, work, k + I)
-            put_articulated(lane, work, k + I, add_articulated(above, articulated_in_parent(f, Ia)))
-            accumulate6(lane, work, k + P, Ad_dual_inverse(f, p))
+        if kind(ints, i) == REVOLUTE:
+            inward(lane, REVOLUTE, ints, floats, i, v, dofs, work, a)
+        else:
+            inward(lane, kind(ints, i), ints, floats, i, v, dofs, work, a)
     for i in range(n):
-        Ap = upward(lane, floats) if parent(ints, i) < 0 else get6(lane, work, LINK * parent(ints, i) + P)
-        Ai = add6(Ad_inverse(get_pose(lane, work, LINK * i + X), Ap), get6(lane, work, LINK * i + C))
-        for j in range(first_dof(ints, i), first_dof(ints, i) + dof_count(ints, i)):
-            k = dofs + DOF * j
-            free = load(lane, work, k + FORCE) - dot6(get6(lane, work, k + U), Ai)
-            aj = load(lane, work, k + D_INVERSE) * free
-            store(lane, a, j, aj)
-            Ai = add6(Ai, scale6(aj, unit_screw(lane, ints, floats, j)))
-        put6(lane, work, LINK * i + P, Ai)  # the bias wrench has served; its place keeps the acceleration
+        if kind(ints, i) == REVOLUTE:
+            accelerated(lane, REVOLUTE, ints, floats, i, v, dofs, work, a)
+        else:
+            accelerated(lane, kind(ints, i), ints, floats, i, v, dofs, work, a)
 
 
 @batch

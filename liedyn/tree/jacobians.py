@@ -17,11 +17,10 @@ from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.algebra import Ad_inverse, ad, add6, compose, scale6
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, store
 from liedyn.objects import is_none, numbers, scratch
-from liedyn.tree.aba import unit_screw
 from liedyn.tree.batches import aligned, batch, gather, in_lanes, scatter
-from liedyn.tree.joints import joint_pose
+from liedyn.tree.joints import joint_pose, screw_of_kind
 from liedyn.tree.records import (
-    body_link, body_placement, dof_count, dof_link, dof_total, first_dof, get6, parent, previous_dof, put6, zero6,
+    body_link, body_placement, dof_count, dof_link, dof_total, first_dof, get6, kind, parent, previous_dof, put6, zero6,
 )
 
 
@@ -47,8 +46,9 @@ def body_jacobian_kernel(lane, ints, floats, q, b, J):
     clear(lane, J, 6 * nv)
     X, i = body_placement(lane, ints, floats, b), body_link(ints, b)
     while i >= 0:
-        for j in range(first_dof(ints, i), first_dof(ints, i) + dof_count(ints, i)):
-            put_column(lane, J, nv, j, Ad_inverse(X, unit_screw(lane, ints, floats, j)))
+        for d in range(dof_count(ints, i)):
+            j = first_dof(ints, i) + d
+            put_column(lane, J, nv, j, Ad_inverse(X, screw_of_kind(lane, kind(ints, i), ints, floats, i, d)))
         X = compose(joint_pose(lane, ints, floats, i, q), X)
         i = parent(ints, i)
 
@@ -62,8 +62,9 @@ def body_jacobian_dot_kernel(lane, ints, floats, q, v, b, J_dot):
     W = zero6(lane)
     while i >= 0:
         own = zero6(lane)
-        for j in range(first_dof(ints, i), first_dof(ints, i) + dof_count(ints, i)):
-            Jj = Ad_inverse(X, unit_screw(lane, ints, floats, j))
+        for d in range(dof_count(ints, i)):
+            j = first_dof(ints, i) + d
+            Jj = Ad_inverse(X, screw_of_kind(lane, kind(ints, i), ints, floats, i, d))
             put_column(lane, J_dot, nv, j, ad(Jj, W))
             own = add6(own, scale6(load(lane, v, j), Jj))
         W = add6(W, own)
@@ -80,8 +81,9 @@ def body_jacobian_ddot_kernel(lane, ints, floats, q, v, a, b, J_ddot):
     W, W_dot = zero6(lane), zero6(lane)
     while i >= 0:
         own, own_dot = zero6(lane), zero6(lane)
-        for j in range(first_dof(ints, i), first_dof(ints, i) + dof_count(ints, i)):
-            Jj = Ad_inverse(X, unit_screw(lane, ints, floats, j))
+        for d in range(dof_count(ints, i)):
+            j = first_dof(ints, i) + d
+            Jj = Ad_inverse(X, screw_of_kind(lane, kind(ints, i), ints, floats, i, d))
             Jj_dot = ad(Jj, W)
             put_column(lane, J_ddot, nv, j, add6(ad(Jj_dot, W), ad(Jj, W_dot)))
             own = add6(own, scale6(load(lane, v, j), Jj))
@@ -101,8 +103,9 @@ def body_jacobian_dq_kernel(lane, ints, floats, q, b, work, dJ_dq):
         return
     last = first_dof(ints, i) + dof_count(ints, i) - 1
     while i >= 0:
-        for j in range(first_dof(ints, i), first_dof(ints, i) + dof_count(ints, i)):
-            Jj = Ad_inverse(X, unit_screw(lane, ints, floats, j))
+        for d in range(dof_count(ints, i)):
+            j = first_dof(ints, i) + d
+            Jj = Ad_inverse(X, screw_of_kind(lane, kind(ints, i), ints, floats, i, d))
             put6(lane, work, 6 * j, Jj)
             k = last
             while dof_link(ints, k) != i:

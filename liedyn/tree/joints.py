@@ -6,28 +6,35 @@ no recursion needs a derivative of S. Revolute, prismatic and helical joints mov
 from liedyn.jit import inline
 from liedyn.lie.algebra import about_z, add, dot, quaternion_rotation, rotate, rotate_rotation, scale, sub, unrotate
 from liedyn.lie.exponential import coefficient_d, quaternion_inverse_product, quaternion_log
-from liedyn.lie.lanes import load, sincos, splat, store
+from liedyn.lie.lanes import load, splat, store
+from liedyn.lie.sines import sincos, sines_size
 from liedyn.model.packed import FREE, HELICAL, PRISMATIC, REVOLUTE, SPHERICAL
 from liedyn.tree.records import (
-    accumulate3, damping, dof_count, dof_total, first_dof, first_q, get3, kind, pitch, placement, put3, rest,
+    accumulate3, damping, dof_count, dof_total, first_dof, first_q, get3, kind, pitch, placement, put3, q_total, rest,
     stiffness, zero3,
 )
 
 
+# Where a function takes the kind of a joint besides its number, the kind may be known when compiling: what is zero for
+# that kind then costs nothing. `joint_pose(lane, ints, floats, i, q)` looks it up.
+
+
 @inline
-def joint_pose(lane, ints, floats, i, q):
-    """f = M exp(S q): the pose of link i in its parent."""
+def dofs_of_kind(joint):
+    return 1 if joint <= HELICAL else (3 if joint == SPHERICAL else 6)
+
+
+@inline
+def pose_of_kind(lane, joint, ints, floats, i, q, s, c):
+    """f = M exp(S q): the pose of link i in its parent; s and c are sine and cosine of its coordinate, if it turns."""
     R, p = placement(lane, ints, floats, i)
-    joint, k = kind(ints, i), first_q(ints, i)
+    k = first_q(ints, i)
     if joint == REVOLUTE:
-        s, c = sincos(load(lane, q, k))
         return about_z(R, s, c), p
     if joint == PRISMATIC:
         return R, add(p, scale(load(lane, q, k), (R[2], R[5], R[8])))
     if joint == HELICAL:
-        angle = load(lane, q, k)
-        s, c = sincos(angle)
-        return about_z(R, s, c), add(p, scale(pitch(ints, floats, i) * angle, (R[2], R[5], R[8])))
+        return about_z(R, s, c), add(p, scale(pitch(ints, floats, i) * load(lane, q, k), (R[2], R[5], R[8])))
     turned = rotate_rotation(
         R, quaternion_rotation(load(lane, q, k), load(lane, q, k + 1), load(lane, q, k + 2), load(lane, q, k + 3)))
     if joint == FREE:
@@ -36,9 +43,24 @@ def joint_pose(lane, ints, floats, i, q):
 
 
 @inline
-def joint_twist(lane, ints, floats, i, v):
+def pose_by_sines(lane, joint, ints, floats, i, q, work, at):
+    """f of link i, by what `put_sines` wrote at work[at:] for all coordinates."""
+    k = at + first_q(ints, i)
+    s, c = load(lane, work, k), load(lane, work, k + sines_size(q_total(ints)) // 2)
+    return pose_of_kind(lane, joint, ints, floats, i, q, s, c)
+
+
+@inline
+def joint_pose(lane, ints, floats, i, q):
+    """f of link i alone."""
+    s, c = sincos(load(lane, q, first_q(ints, i)))
+    return pose_of_kind(lane, kind(ints, i), ints, floats, i, q, s, c)
+
+
+@inline
+def twist_of_kind(lane, joint, ints, floats, i, v):
     """S v, the twist of link i relative to its parent, in the link's frame."""
-    joint, k = kind(ints, i), first_dof(ints, i)
+    k = first_dof(ints, i)
     zero = splat(lane, 0.0)
     x = load(lane, v, k)
     if joint == REVOLUTE:
@@ -53,9 +75,31 @@ def joint_twist(lane, ints, floats, i, v):
 
 
 @inline
-def put_joint_force(lane, ints, floats, i, F, tau):
+def joint_twist(lane, ints, floats, i, v):
+    """S v, the twist of link i relative to its parent, in the link's frame."""
+    return twist_of_kind(lane, kind(ints, i), ints, floats, i, v)
+
+
+@inline
+def screw_of_kind(lane, joint, ints, floats, i, d):
+    """S_d, one column of the motion subspace of joint i in the link's own frame."""
+    zero, one = splat(lane, 0.0), splat(lane, 1.0)
+    z = (zero, zero, one)
+    if joint == REVOLUTE:
+        return z, zero3(lane)
+    if joint == PRISMATIC:
+        return zero3(lane), z
+    if joint == HELICAL:
+        return z, (zero, zero, splat(lane, pitch(ints, floats, i)))
+    k = d % 3
+    axis = z if k == 2 else ((zero, one, zero) if k == 1 else (one, zero, zero))
+    return (axis, zero3(lane)) if d < 3 else (zero3(lane), axis)
+
+
+@inline
+def put_force_of_kind(lane, joint, ints, floats, i, F, tau):
     """tau = S^T F, for the wrench F that passes through joint i, in the link's frame."""
-    joint, k = kind(ints, i), first_dof(ints, i)
+    k = first_dof(ints, i)
     if joint == REVOLUTE:
         store(lane, tau, k, F[0][2])
     elif joint == PRISMATIC:
@@ -107,12 +151,12 @@ def spring_energy(lane, ints, floats, i, q):
 
 
 @inline
-def accumulate_springs(lane, ints, floats, i, q, v, sign, tau):
+def accumulate_springs_of_kind(lane, joint, ints, floats, i, q, v, sign, tau):
     """tau += sign (damping v + dV/dq): what spring and damper of joint i take up (sign +1) or give (sign -1)."""
     j = first_dof(ints, i)
-    for d in range(j, j + dof_count(ints, i)):
+    for d in range(j, j + dofs_of_kind(joint)):
         store(lane, tau, d, load(lane, tau, d) + sign * damping(ints, floats, d) * load(lane, v, d))
-    if dof_count(ints, i) == 1:
+    if joint <= HELICAL:
         k = first_q(ints, i)
         stretch = load(lane, q, k) - rest(ints, floats, k)
         store(lane, tau, j, load(lane, tau, j) + sign * stiffness(ints, floats, j) * stretch)
@@ -120,9 +164,15 @@ def accumulate_springs(lane, ints, floats, i, q, v, sign, tau):
         # dV/dq in the tangent at q is k phi itself: an isotropic torsion spring pulls along its own axis
         phi = spring_rotation(lane, ints, floats, i, q)
         accumulate3(lane, tau, j, scale(sign * stiffness(ints, floats, j), phi))
-    if kind(ints, i) == FREE and stiffness(ints, floats, j + 3) != 0.0:
+    if joint == FREE and stiffness(ints, floats, j + 3) != 0.0:
         shift = spring_shift(lane, ints, floats, i, q)
         accumulate3(lane, tau, j + 3, scale(sign * stiffness(ints, floats, j + 3), shift))
+
+
+@inline
+def accumulate_springs(lane, ints, floats, i, q, v, sign, tau):
+    """tau += sign (damping v + dV/dq): what spring and damper of joint i take up (sign +1) or give (sign -1)."""
+    accumulate_springs_of_kind(lane, kind(ints, i), ints, floats, i, q, v, sign, tau)
 
 
 @inline

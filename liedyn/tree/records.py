@@ -4,7 +4,7 @@ from liedyn.lie.lanes import SCALAR, integer, load, splat, store
 from liedyn.model.packed import (
     BODIES_AT, BODY_F, BODY_FLOATS_AT, BODY_I, BODY_LINK, DOF_ARMATURE, DOF_COLUMN, DOF_DAMPING, DOF_F,
     DOF_FLOATS_AT, DOF_I, DOF_LINK, DOF_PREVIOUS, DOF_STIFFNESS, DOF_TYPE, DOFS_AT, HEADER, LINK_F, LINK_FLOATS_AT,
-    LINK_I, LINK_IQ, LINK_IV, LINK_MASS, LINK_NV, LINK_PARENT, LINK_PITCH, LINK_PRIMITIVE, N_BODIES, N_LINKS, NV,
+    LINK_I, LINK_IQ, LINK_IV, LINK_MASS, LINK_NV, LINK_PARENT, LINK_PITCH, LINK_PRIMITIVE, N_BODIES, N_LINKS, NQ, NV,
     REST_AT,
 )
 
@@ -151,6 +151,12 @@ def link_count(ints):
 def dof_total(ints):
     """nv, all degrees of freedom of the tree."""
     return integer(ints, NV)
+
+
+@inline
+def q_total(ints):
+    """nq, all coordinates of the tree."""
+    return integer(ints, NQ)
 
 
 @inline

@@ -1,64 +1,108 @@
-"""Recursive Newton-Euler: inverse dynamics of a tree (Featherstone 2008, table 5.1; Spencer 2004, A.3).
+"""Recursive Newton-Euler: inverse dynamics of a tree (Luh, Walker and Paul 1980; Spencer 2004, A.3).
 
-Everything at a link is in that link's own frame: f its pose in its parent, V its twist, A its acceleration with gravity
-(the ground accelerates upward), F the wrench that its joint passes on.
+Everything at a link is in that link's own frame: f = (R, p) its pose in its parent, w its angular velocity, `dw` the
+rate of that, `acc` the acceleration of its origin with gravity (the ground accelerates upward), F the wrench that its
+joint passes on. Its linear velocity is never needed.
 """
 
 from liedyn.boundary import delivered, rows_for, states, wrenches
 from liedyn.direct import configuration, direct, model, nothing, result, velocity
-from liedyn.jit import kernel_in_place
-from liedyn.lie.algebra import Ad_dual_inverse, Ad_inverse, ad, add6, inertia_times, minus_ad_dual, sub6
+from liedyn.jit import inline, inline_algebra, kernel_in_place
+from liedyn.lie.algebra import Ad_dual_inverse, add, add_cross, cross, scale, sub6, symmetric_times, unrotate
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, store
+from liedyn.lie.sines import put_sines, sines_size
+from liedyn.model.packed import REVOLUTE
 from liedyn.objects import is_none, numbers, scratch
 from liedyn.tree.batches import aligned, batch, gather, in_lanes, scatter
-from liedyn.tree.joints import accumulate_springs, joint_pose, joint_twist, put_joint_force
+from liedyn.tree.joints import (
+    accumulate_springs_of_kind, dofs_of_kind, pose_by_sines, put_force_of_kind, twist_of_kind,
+)
 from liedyn.tree.records import (
-    accumulate6, armature, dof_count, dof_total, first_dof, get6, get_pose, inertia, link_count, parent, put6, put_pose,
-    upward, zero6,
+    accumulate6, armature, dof_total, first_dof, get3, get6, get_pose, inertia, kind, link_count, parent, put3, put6,
+    put_pose, q_total, upward, zero3,
 )
 
-WORK = 30  # numbers per link: pose f (12), twist V, acceleration A, wrench F (6 each)
-X, V, A, F = 0, 12, 18, 24
+WORK = 27  # numbers per link: pose f (12), w, dw, acc (3 each), wrench F (6)
+X, RATES, F = 0, 12, 21
+
+
+@kernel_in_place
+def rnea_size(ints):
+    """Numbers in the workspace of `rnea_kernel`."""
+    return WORK * link_count(ints) + sines_size(q_total(ints))
+
+
+@inline_algebra
+def swept(w, dw, r):
+    """dw x r + w x (w x r): the acceleration of point r of a body that turns about the origin."""
+    return add_cross(cross(dw, r), w, cross(w, r))
+
+
+@inline
+def outward(lane, joint, ints, floats, i, q, v, a, f_ext, work):
+    """Pose and rates of link i, and the wrench that Newton and Euler say it takes."""
+    f = pose_by_sines(lane, joint, ints, floats, i, q, work, WORK * link_count(ints))
+    turn, slide = twist_of_kind(lane, joint, ints, floats, i, v)
+    turn_rate, slide_rate = twist_of_kind(lane, joint, ints, floats, i, a)
+    if parent(ints, i) < 0:
+        wp, dwp, accp = zero3(lane), zero3(lane), upward(lane, floats)[1]
+    else:
+        k = WORK * parent(ints, i) + RATES
+        wp, dwp, accp = get3(lane, work, k), get3(lane, work, k + 3), get3(lane, work, k + 6)
+    R, p = f
+    w0 = unrotate(R, wp)
+    w = add(w0, turn)
+    dw = add_cross(add(unrotate(R, dwp), turn_rate), w0, turn)
+    acc = unrotate(R, add(accp, swept(wp, dwp, p)))
+    acc = add_cross(add(acc, slide_rate), add(w0, w), slide)
+    m, h, J = inertia(ints, floats, i)
+    force = add(scale(m, acc), swept(w, dw, h))
+    moment = add_cross(add_cross(symmetric_times(J, dw), h, acc), w, symmetric_times(J, w))
+    Fi = (moment, force)
+    if f_ext.size > 0:
+        Fi = sub6(Fi, get6(lane, f_ext, 6 * i))
+    put_pose(lane, work, WORK * i + X, f)
+    k = WORK * i + RATES
+    put3(lane, work, k, w)
+    put3(lane, work, k + 3, dw)
+    put3(lane, work, k + 6, acc)
+    put6(lane, work, WORK * i + F, Fi)
+
+
+@inline
+def inward(lane, joint, ints, floats, i, q, v, a, work, tau):
+    """What of the wrench joint i has to bear, and what it passes on to the parent."""
+    Fi = get6(lane, work, WORK * i + F)
+    put_force_of_kind(lane, joint, ints, floats, i, Fi, tau)
+    accumulate_springs_of_kind(lane, joint, ints, floats, i, q, v, 1.0, tau)
+    for j in range(first_dof(ints, i), first_dof(ints, i) + dofs_of_kind(joint)):
+        store(lane, tau, j, load(lane, tau, j) + armature(ints, floats, j) * load(lane, a, j))
+    if parent(ints, i) >= 0:
+        f = get_pose(lane, work, WORK * i + X)
+        accumulate6(lane, work, WORK * parent(ints, i) + F, Ad_dual_inverse(f, Fi))
 
 
 @kernel_in_place
 def rnea_kernel(lane, ints, floats, q, v, a, f_ext, work, tau):
     """tau = M(q) a + c(q, v) - tau_joint(q, v): links are numbered parents first, f_ext is (6 n) or empty."""
     n = link_count(ints)
+    put_sines(lane, q, q_total(ints), work, WORK * n)
     for i in range(n):
-        f = joint_pose(lane, ints, floats, i, q)
-        Sv = joint_twist(lane, ints, floats, i, v)
-        Sa = joint_twist(lane, ints, floats, i, a)
-        if parent(ints, i) < 0:
-            Vp, Ap = zero6(lane), upward(lane, floats)
+        if kind(ints, i) == REVOLUTE:  # the common joint compiled apart: its zeros cost nothing
+            outward(lane, REVOLUTE, ints, floats, i, q, v, a, f_ext, work)
         else:
-            k = WORK * parent(ints, i)
-            Vp, Ap = get6(lane, work, k + V), get6(lane, work, k + A)
-        Vi = add6(Ad_inverse(f, Vp), Sv)
-        Ai = add6(add6(Ad_inverse(f, Ap), Sa), ad(Vi, Sv))
-        I = inertia(ints, floats, i)
-        Fi = add6(inertia_times(I, Ai), minus_ad_dual(Vi, inertia_times(I, Vi)))
-        if f_ext.size > 0:
-            Fi = sub6(Fi, get6(lane, f_ext, 6 * i))
-        put_pose(lane, work, WORK * i + X, f)
-        put6(lane, work, WORK * i + V, Vi)
-        put6(lane, work, WORK * i + A, Ai)
-        put6(lane, work, WORK * i + F, Fi)
+            outward(lane, kind(ints, i), ints, floats, i, q, v, a, f_ext, work)
     for i in range(n - 1, -1, -1):
-        Fi = get6(lane, work, WORK * i + F)
-        put_joint_force(lane, ints, floats, i, Fi, tau)
-        accumulate_springs(lane, ints, floats, i, q, v, 1.0, tau)
-        for j in range(first_dof(ints, i), first_dof(ints, i) + dof_count(ints, i)):
-            store(lane, tau, j, load(lane, tau, j) + armature(ints, floats, j) * load(lane, a, j))
-        if parent(ints, i) >= 0:
-            f = get_pose(lane, work, WORK * i + X)
-            accumulate6(lane, work, WORK * parent(ints, i) + F, Ad_dual_inverse(f, Fi))
+        if kind(ints, i) == REVOLUTE:
+            inward(lane, REVOLUTE, ints, floats, i, q, v, a, work, tau)
+        else:
+            inward(lane, kind(ints, i), ints, floats, i, q, v, a, work, tau)
 
 
 @batch
 def rnea_states(begin, end, ints, floats, q, v, a, f_ext, tau):
     """`rnea_kernel` on each row."""
-    work = aligned(WORK * link_count(ints) * WIDTH)
+    work = aligned(rnea_size(ints) * WIDTH)
     if end - begin == 1:
         rnea_kernel(SCALAR, ints, floats, q[begin], v[begin], a[begin], f_ext[begin], work, tau[begin])
         return
@@ -76,7 +120,7 @@ def rnea_states(begin, end, ints, floats, q, v, a, f_ext, tau):
 def rnea_direct(ints, floats, q, v, a, out):
     """`rnea_kernel` on one state as Python passes it."""
     ints, floats = model(ints, floats)
-    q, v, a, work = configuration(ints, q), velocity(ints, v), velocity(ints, a), scratch(WORK * link_count(ints))
+    q, v, a, work = configuration(ints, q), velocity(ints, v), velocity(ints, a), scratch(rnea_size(ints))
     tau = result(out, (dof_total(ints),), (floats, q, v, a, work))
     if not is_none(tau):
         rnea_kernel(SCALAR, ints, floats, q, v, a, nothing(), work, numbers(tau, dof_total(ints)))
