@@ -12,7 +12,7 @@ a batch, a wrong shape, not finite, `out` in the same place as an input) it retu
     def rnea_direct(ints, floats, q, v, a, out):
         ints, floats = model(ints, floats)
         q, v, a = configuration(ints, q), velocity(ints, v), velocity(ints, a)
-        work = scratch(WORK * link_count(ints))
+        work = scratch(rnea_size(ints))
         tau = result(out, (dof_total(ints),), (floats, q, v, a, work))
         if not is_none(tau):
             rnea_kernel(SCALAR, ints, floats, q, v, a, nothing(), work, numbers(tau, dof_total(ints)))
