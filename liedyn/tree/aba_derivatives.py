@@ -4,29 +4,30 @@ Differentiating ID(q, v, FD(q, v, tau)) = tau gives (Carpentier and Mansard 2018
 
     da/dq = -M^-1 dtau/dq      da/dv = -M^-1 dtau/dv      da/dtau = M^-1
 
-with dtau/dq and dtau/dv taken at the acceleration a = M^-1 (tau + tau_joint - c). M is factored anyway, and poses,
-screws and twists are those of the derivatives: so a comes from the factor, and nothing is computed twice.
+with dtau/dq and dtau/dv taken at the acceleration a = M^-1 (tau + tau_joint - c). M is factored anyway, and the
+composites that the derivatives need give M and, taken with a = 0, c: so a comes from the factor, the wrenches of the
+composites are completed by what a adds to them, and nothing is computed twice.
 """
 
 from liedyn.boundary import delivered_all, rows_for_all, states, wrenches
 from liedyn.direct import configuration, direct, model, nothing, results, velocity
 from liedyn.jit import inline, kernel_in_place
-from liedyn.lie.algebra import (
-    Ad_dual_inverse, add6, dot6, inertia_in_parent, inertia_times, minus_ad_dual, scale6, sub6,
-)
+from liedyn.lie.algebra import add6, dot6, inertia_times, scale6
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, store
 from liedyn.objects import is_none, item, numbers, scratch
 from liedyn.tree.aba import require_regular_tree
 from liedyn.tree.batches import aligned, batch, gather, in_lanes, scatter
-from liedyn.tree.crba import crba_kernel
+from liedyn.tree.crba import inertia_columns
 from liedyn.tree.joints import accumulate_springs
 from liedyn.tree.kinematics import (
-    ACCELERATION, S, S_DOT, acceleration_of, of_dof, of_link, twist_of, world_accelerations, world_pose, world_size,
-    world_velocities,
+    ACCELERATION, S, S_DOT, TWIST, acceleration_of, of_dof, of_link, twist_of, world_accelerations, world_positions,
+    world_size, world_velocities,
 )
 from liedyn.tree.ltdl import ltdl_factor, ltdl_inverse, ltdl_solve
-from liedyn.tree.records import accumulate6, dof_count, dof_total, first_dof, get6, inertia, link_count, parent, put6
-from liedyn.tree.rnea_derivatives import COMPOSITE, composite_derivatives
+from liedyn.tree.records import (
+    accumulate6, dof_count, dof_total, first_dof, get6, get_inertia, link_count, parent, put6, zero6,
+)
+from liedyn.tree.rnea_derivatives import COMPOSITE, F, composites, derivative_columns
 
 
 @inline
@@ -36,44 +37,67 @@ def aba_derivatives_size(ints):
 
 
 @kernel_in_place
-def free_forces(lane, ints, floats, q, v, tau, f_ext, work, free):
-    """free = tau + tau_joint - c, what is left to accelerate the links; needs `world_velocities`.
-
-    Newton and Euler with a = 0, in world coordinates: one wrench F per link behind the shared part of the workspace.
-    """
-    n, base = link_count(ints), world_size(ints)
-    for i in range(n):
+def bias_accelerations(lane, ints, floats, v, work):
+    """The links' accelerations with a = 0; needs `world_velocities`."""
+    for i in range(link_count(ints)):
         A = acceleration_of(lane, floats, work, parent(ints, i))
         for j in range(first_dof(ints, i), first_dof(ints, i) + dof_count(ints, i)):
             A = add6(A, scale6(load(lane, v, j), get6(lane, work, of_dof(ints, j, S_DOT))))
-            store(lane, free, j, load(lane, tau, j))
-        X, V = world_pose(lane, work, i), twist_of(lane, work, i)
-        I = inertia_in_parent(X, inertia(ints, floats, i))
-        F = add6(inertia_times(I, A), minus_ad_dual(V, inertia_times(I, V)))
-        if f_ext.size > 0:
-            F = sub6(F, Ad_dual_inverse(X, get6(lane, f_ext, 6 * i)))
         put6(lane, work, of_link(i, ACCELERATION), A)
-        put6(lane, work, base + 6 * i, F)
-        accumulate_springs(lane, ints, floats, i, q, v, -1.0, free)
-    for i in range(n - 1, -1, -1):
-        F = get6(lane, work, base + 6 * i)
+
+
+@kernel_in_place
+def free_forces(lane, ints, floats, q, v, tau, work, free):
+    """free = tau + tau_joint - c, what is left to accelerate the links; needs `composites` with a = 0."""
+    for i in range(link_count(ints)):
+        carried = get6(lane, work, world_size(ints) + COMPOSITE * i + F)
         for j in range(first_dof(ints, i), first_dof(ints, i) + dof_count(ints, i)):
-            store(lane, free, j, load(lane, free, j) - dot6(F, get6(lane, work, of_dof(ints, j, S))))
+            store(lane, free, j, load(lane, tau, j) - dot6(carried, get6(lane, work, of_dof(ints, j, S))))
+        accumulate_springs(lane, ints, floats, i, q, v, -1.0, free)
+
+
+@kernel_in_place
+def accelerate_composites(lane, ints, a, work):
+    """Add to the composites' wrenches what a takes: F_i += I_i dA_i + the sum of I_j S_j a_j over all joints j beyond.
+
+    dA_i is what a adds to the acceleration of link i, and of all beyond but for their own a_j. Needs
+    `world_accelerations`; the twists have served, and their place is taken.
+    """
+    n, base = link_count(ints), world_size(ints)
+    for i in range(n):
+        dA = twist_of(lane, work, parent(ints, i))  # where the parent's dA is
+        for j in range(first_dof(ints, i), first_dof(ints, i) + dof_count(ints, i)):
+            dA = add6(dA, scale6(load(lane, a, j), get6(lane, work, of_dof(ints, j, S))))
+        put6(lane, work, of_link(i, TWIST), dA)
+        c = base + COMPOSITE * i
+        accumulate6(lane, work, c + F, inertia_times(get_inertia(lane, work, c), dA))
+    for i in range(n):
+        own = zero6(lane)
+        for j in range(first_dof(ints, i), first_dof(ints, i) + dof_count(ints, i)):
+            own = add6(own, scale6(load(lane, a, j), get6(lane, work, of_dof(ints, j, S))))
+        put6(lane, work, of_link(i, TWIST), inertia_times(get_inertia(lane, work, base + COMPOSITE * i), own))
+    for i in range(n - 1, -1, -1):
         if parent(ints, i) >= 0:
-            accumulate6(lane, work, base + 6 * parent(ints, i), F)
+            beyond = get6(lane, work, of_link(i, TWIST))
+            accumulate6(lane, work, of_link(parent(ints, i), TWIST), beyond)
+            accumulate6(lane, work, base + COMPOSITE * parent(ints, i) + F, beyond)
 
 
 @kernel_in_place
 def aba_derivatives_kernel(lane, ints, floats, q, v, tau, f_ext, work, a, L, da_dq, da_dv, Minv):
     """da/dq, da/dv and M^-1, each nv x nv; `a` receives the accelerations, `L` the factor of M."""
-    crba_kernel(lane, ints, floats, q, work, L)
-    ltdl_factor(lane, ints, L)
+    world_positions(lane, ints, floats, q, work)
     world_velocities(lane, ints, v, work)
-    free_forces(lane, ints, floats, q, v, tau, f_ext, work, a)
+    bias_accelerations(lane, ints, floats, v, work)
+    composites(lane, ints, floats, f_ext, work)
+    inertia_columns(lane, ints, floats, world_size(ints), COMPOSITE, work, L)
+    ltdl_factor(lane, ints, L)
+    free_forces(lane, ints, floats, q, v, tau, work, a)
     ltdl_solve(lane, ints, L, 1.0, a, 1)
     world_accelerations(lane, ints, floats, v, a, work)
+    accelerate_composites(lane, ints, a, work)
     # generalised forces and M once more, of no use here, go where M^-1 will be
-    composite_derivatives(lane, ints, floats, q, f_ext, work, Minv, da_dq, da_dv, Minv)
+    derivative_columns(lane, ints, floats, q, work, Minv, da_dq, da_dv, Minv)
     ltdl_solve(lane, ints, L, -1.0, da_dq, dof_total(ints))
     ltdl_solve(lane, ints, L, -1.0, da_dv, dof_total(ints))
     ltdl_inverse(lane, ints, L, Minv)

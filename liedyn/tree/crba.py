@@ -3,10 +3,9 @@
 Composite inertias add up without a transform; each column of M is then the momentum that one unit of joint speed gives
 to all it carries, felt at every joint on the way to the ground.
 """
-
 from liedyn.boundary import delivered, rows_for, states
 from liedyn.direct import configuration, direct, model, result
-from liedyn.jit import kernel_in_place
+from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.algebra import dot6, inertia_in_parent, inertia_times
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, store
 from liedyn.objects import is_none, numbers, scratch
@@ -20,19 +19,14 @@ from liedyn.tree.records import (
 INERTIA = 10  # numbers per link beyond the shared workspace: composite inertia (m, h, J)
 
 
-@kernel_in_place
-def crba_kernel(lane, ints, floats, q, work, M):
-    """M(q), nv x nv, armatures on its diagonal."""
-    world_positions(lane, ints, floats, q, work)
-    n, nv, base = link_count(ints), dof_total(ints), world_size(ints)
+@inline
+def inertia_columns(lane, ints, floats, base, size, work, M):
+    """M (nv, nv) from the composite inertias at work[base + size * i:] of all links i."""
+    n, nv = link_count(ints), dof_total(ints)
     for k in range(nv * nv):
         store(lane, M, k, 0.0)
     for i in range(n):
-        I = inertia_in_parent(world_pose(lane, work, i), inertia(ints, floats, i))
-        put_inertia(lane, work, base + INERTIA * i, I)
-    for i in range(n - 1, -1, -1):
-        c = base + INERTIA * i
-        I = get_inertia(lane, work, c)
+        I = get_inertia(lane, work, base + size * i)
         for j in range(first_dof(ints, i), first_dof(ints, i) + dof_count(ints, i)):
             Sj = get6(lane, work, of_dof(ints, j, S))
             carried = inertia_times(I, Sj)
@@ -43,10 +37,22 @@ def crba_kernel(lane, ints, floats, q, work, M):
                 store(lane, M, k * nv + j, inertia_kj)
                 store(lane, M, j * nv + k, inertia_kj)
                 k = previous_dof(ints, k)
+
+
+@kernel_in_place
+def crba_kernel(lane, ints, floats, q, work, M):
+    """M(q), nv x nv, armatures on its diagonal."""
+    world_positions(lane, ints, floats, q, work)
+    n, base = link_count(ints), world_size(ints)
+    for i in range(n):
+        I = inertia_in_parent(world_pose(lane, work, i), inertia(ints, floats, i))
+        put_inertia(lane, work, base + INERTIA * i, I)
+    for i in range(n - 1, -1, -1):
         if parent(ints, i) >= 0:
-            up = base + INERTIA * parent(ints, i)
+            c, up = base + INERTIA * i, base + INERTIA * parent(ints, i)
             for k in range(INERTIA):
                 store(lane, work, up + k, load(lane, work, up + k) + load(lane, work, c + k))
+    inertia_columns(lane, ints, floats, base, INERTIA, work, M)
 
 
 @batch

@@ -83,17 +83,28 @@ def put_body_dynamics(lane, ints, floats, f_ext, i, k, work):
 
 
 @kernel_in_place
-def composite_derivatives(lane, ints, floats, q, f_ext, work, tau, dtau_dq, dtau_dv, M):
-    """The backward pass, over a workspace in which positions, velocities and accelerations are set."""
-    n, nv, base = link_count(ints), dof_total(ints), world_size(ints)
+def composites(lane, ints, floats, f_ext, work):
+    """Inertia, D, P and wrench of all that each joint carries; needs positions, velocities and accelerations."""
+    n, base = link_count(ints), world_size(ints)
+    for i in range(n):
+        put_body_dynamics(lane, ints, floats, f_ext, i, base + COMPOSITE * i, work)
+    for i in range(n - 1, -1, -1):
+        if parent(ints, i) >= 0:
+            c, up = base + COMPOSITE * i, base + COMPOSITE * parent(ints, i)
+            for k in range(COMPOSITE):
+                store(lane, work, up + k, load(lane, work, up + k) + load(lane, work, c + k))
+
+
+@kernel_in_place
+def derivative_columns(lane, ints, floats, q, work, tau, dtau_dq, dtau_dv, M):
+    """dtau/dq, dtau/dv, M and tau, from the `composites` of the workspace."""
+    n, nv = link_count(ints), dof_total(ints)
     for k in range(nv * nv):
         store(lane, dtau_dq, k, 0.0)
         store(lane, dtau_dv, k, 0.0)
         store(lane, M, k, 0.0)
-    for i in range(n):
-        put_body_dynamics(lane, ints, floats, f_ext, i, base + COMPOSITE * i, work)
     for i in range(n - 1, -1, -1):
-        c = base + COMPOSITE * i
+        c = world_size(ints) + COMPOSITE * i
         I = get_inertia(lane, work, c)
         B = (get9(lane, work, c + D), get3(lane, work, c + P))
         wrench = get6(lane, work, c + F)
@@ -126,15 +137,18 @@ def composite_derivatives(lane, ints, floats, q, f_ext, work, tau, dtau_dq, dtau
                 store(lane, M, k * nv + j, inertia_kj)
                 store(lane, M, j * nv + k, inertia_kj)
                 k = previous_dof(ints, k)
-        if parent(ints, i) >= 0:
-            up = base + COMPOSITE * parent(ints, i)
-            for k in range(COMPOSITE):
-                store(lane, work, up + k, load(lane, work, up + k) + load(lane, work, c + k))
     for j in range(nv):
         store(lane, M, j * nv + j, load(lane, M, j * nv + j) + armature(ints, floats, j))
         store(lane, dtau_dv, j * nv + j, load(lane, dtau_dv, j * nv + j) + damping(ints, floats, j))
     for i in range(n):
         accumulate_spring_derivatives(lane, ints, floats, i, q, dtau_dq)
+
+
+@kernel_in_place
+def composite_derivatives(lane, ints, floats, q, f_ext, work, tau, dtau_dq, dtau_dv, M):
+    """The backward pass, over a workspace in which positions, velocities and accelerations are set."""
+    composites(lane, ints, floats, f_ext, work)
+    derivative_columns(lane, ints, floats, q, work, tau, dtau_dq, dtau_dv, M)
 
 
 @kernel_in_place
