@@ -32,6 +32,24 @@ def chain(count):
     return builder.build()
 
 
+def brush(count):
+    """Chains of five bodies each, side by side on the ground: as many bodies as asked for, and never deeper.
+
+    Examples
+    --------
+    >>> robot = brush(20)
+    >>> robot.nv, sum(joint.parent == "ground" for joint in robot.model.joints)
+    (20, 4)
+    """
+    builder = ld.Builder(f"brush{count}")
+    for k in range(count):
+        builder.body(f"body{k}", 1.0, (0.05, 0.01, -0.02), (0.002, 0.003, 0.0025))
+        first = k % 5 == 0
+        builder.joint(f"j{k}", "revolute", "ground" if first else f"body{k - 1}", f"body{k}",
+                      placement=(0.0, 0.3 * (k // 5), 0.0) if first else (0.1, 0.0, 0.0), axis=np.eye(3)[2 - k % 3])
+    return builder.build()
+
+
 def ladder(loops):
     """Parallelograms on top of each other: each carries the next one on its coupler.
 
@@ -66,8 +84,8 @@ def ladder(loops):
 
 @functools.cache
 def named(name):
-    """A bundled robot, or ``chainN``, or ``ladderN``."""
-    for start, build in (("chain", chain), ("ladder", ladder)):
+    """A bundled robot, or ``chainN``, ``brushN``, ``ladderN``."""
+    for start, build in (("chain", chain), ("brush", brush), ("ladder", ladder)):
         if name.startswith(start):
             return build(int(name.removeprefix(start)))
     return ld.load(name)

@@ -85,7 +85,6 @@ extern "C" {
 void* tree_new(int64_t joints, const int64_t* parent, const int64_t* kind, const double* axis, const double* pitch,
                const double* placement, const double* inertia, const double* gravity, const double* armature) {
     auto* tree = new Tree{model(joints, parent, kind, axis, pitch, placement, inertia, gravity, armature), {}};
-    tree->data.emplace_back(tree->model);
     return tree;
 }
 
@@ -97,7 +96,7 @@ int64_t tree_frame(void* handle, int64_t joint, const double* placement) {
     const auto id = static_cast<pin::JointIndex>(joint);
     const auto name = "frame" + std::to_string(tree.model.nframes);
     const auto frame = tree.model.addFrame(pin::Frame(name, id, 0, pose(placement), pin::BODY), false);
-    tree.data.assign(tree.data.size(), pin::Data(tree.model));
+    tree.data.clear();  // it has room for the frames that there were; the next run makes it again
     return static_cast<int64_t>(frame);
 }
 
@@ -106,8 +105,8 @@ void tree_run(void* handle, int64_t what, int64_t frame, int64_t count, int64_t 
               const double* v, const double* x, double* out, int64_t stride) {
     auto& tree = *static_cast<Tree*>(handle);
     const auto& model = tree.model;
-    while (static_cast<int64_t>(tree.data.size()) < threads) tree.data.emplace_back(model);
     const size_t workers = static_cast<size_t>(threads < 1 ? 1 : threads);
+    while (tree.data.size() < workers) tree.data.emplace_back(model);
     std::vector<pin::Data::Matrix6x> J(workers, pin::Data::Matrix6x(6, model.nv));
     std::vector<pin::Data::Tensor3x> H(workers, pin::Data::Tensor3x(6, model.nv, what == 9 ? model.nv : 0));
     for_states(count, threads, [&](int thread, int64_t s) {
