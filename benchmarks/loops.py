@@ -91,21 +91,41 @@ def measure(effort, progress):
     rows = []
     for name in QUICK_MECHANISMS if effort.quick else MECHANISMS:
         progress(name)
-        rows.append(_measure(name, effort))
+        rows.append(row(name, effort))
     return rows
 
 
-def _measure(name, effort):
-    robot = robots.named(name)
-    q, v, tau = robots.moving_states(robot, 4 if effort.quick else STATES, np.random.default_rng(1))
-    chosen = choose(robot, q[0], None, RANK_TOLERANCE)
+def choice_of(robot, q):
+    """The robot's own independent coordinates.
+
+    Raises
+    ------
+    BenchmarkError
+        They include one of a cut joint.
+    """
+    chosen = choose(robot, q, None, RANK_TOLERANCE)
     if (chosen.virtual >= 0).any():
         raise BenchmarkError(f"{robot.name}: differences are taken in coordinates of the tree only")
-    packed = (robot.ints, robot.floats)
-    f_ext, actuators = wrenches(robot, None, ())[0], robot.actuator_matrix.copy()
-    choice = (f_ext, chosen.rows, chosen.virtual)
+    return chosen
+
+
+def given(robot, q, v, tau):
+    """What the loops over states take first, then the matrix of actuators and the number of independent coordinates."""
+    chosen = choice_of(robot, q[0])
+    f_ext = wrenches(robot, None, ())[0]
+    return (robot.ints, robot.floats, q, v, tau, f_ext, chosen.rows, chosen.virtual), robot.actuator_matrix.copy(), len(
+        chosen.names)
+
+
+def row(name, effort, native=True):
+    """One mechanism."""
+    robot = robots.named(name)
+    q, v, tau = robots.moving_states(robot, 4 if effort.quick else STATES, np.random.default_rng(1))
+    packed, chosen = (robot.ints, robot.floats), choice_of(robot, q[0])
+    arguments, actuators, p = given(robot, q, v, tau)
+    choice = f_ext, *_ = arguments[5:]
     exact = [ld.linearize(robot, *state, independent=chosen) for state in zip(q[:8], v, tau)]
-    p, nu = len(chosen.names), actuators.shape[1]
+    nu = actuators.shape[1]
     force = 1.0 / (max(np.abs(ss.B).max() for ss in exact) or 1.0)
     out = np.empty((p, 2 * p + nu))
 
@@ -120,7 +140,7 @@ def _measure(name, effort):
     if not errors[best] <= TOLERANCE:
         raise DisagreementError(
             f"{robot.name}: differences and the exact A differ by {errors[best]:.2g} at the best step", errors[best])
-    states, given = list(zip(q, v, tau)), (*packed, q, v, tau, *choice)
+    states = list(zip(q, v, tau))
 
     def called(function):
         def run():
@@ -128,12 +148,12 @@ def _measure(name, effort):
                 function(robot, *state, independent=chosen)
         return Contender(run, len(q))
 
-    native, its_error, missing = _native(name, q, v, tau, effort)
+    native, its_error, missing = _native(name, q, v, tau, effort) if native else ({}, None, None)
     timings = race({
         "f": Contender(lambda: accelerations_loop(*packed, q, v, tau, f_ext, RANK_TOLERANCE), len(q)),
-        "exact": Contender(lambda: linearize_loop(*given, actuators, RANK_TOLERANCE), len(q)),
+        "exact": Contender(lambda: linearize_loop(*arguments, actuators, RANK_TOLERANCE), len(q)),
         "differences": Contender(
-            lambda: differences_loop(*given, actuators, RANK_TOLERANCE, TIMED_STEP, force, out), len(q)),
+            lambda: differences_loop(*arguments, actuators, RANK_TOLERANCE, TIMED_STEP, force, out), len(q)),
         "python_f": called(ld.forward_dynamics),
         "python_exact": called(ld.linearize),
     } | native, effort)

@@ -15,7 +15,7 @@ SPREAD, SPEED = 0.02, 0.3
 
 
 def chain(count):
-    """Bodies in a row on revolute joints whose axes alternate between z, y and x.
+    """Bodies in a row on revolute joints whose axes alternate between y, z and x.
 
     Examples
     --------
@@ -27,7 +27,8 @@ def chain(count):
         name = f"body{k}"
         builder.body(name, 1.0, (0.05, 0.01, -0.02), (0.002, 0.003, 0.0025))
         builder.joint(f"j{k}", "revolute", parent, name, placement=(0.1, 0.0, 0.0) if k else None,
-                      axis=np.eye(3)[2 - k % 3])
+                      axis=np.eye(3)[(1, 2, 0)[k % 3]])
+        builder.actuator(f"motor{k}", f"j{k}")
         parent = name
     return builder.build()
 
@@ -46,7 +47,7 @@ def brush(count):
         builder.body(f"body{k}", 1.0, (0.05, 0.01, -0.02), (0.002, 0.003, 0.0025))
         first = k % 5 == 0
         builder.joint(f"j{k}", "revolute", "ground" if first else f"body{k - 1}", f"body{k}",
-                      placement=(0.0, 0.3 * (k // 5), 0.0) if first else (0.1, 0.0, 0.0), axis=np.eye(3)[2 - k % 3])
+                      placement=(0.0, 0.3 * (k // 5), 0.0) if first else (0.1, 0.0, 0.0), axis=np.eye(3)[(1, 2, 0)[k % 3]])
     return builder.build()
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 from benchmarks.errors import BenchmarkError
 
 ROOT = Path(__file__).resolve().parents[1]
-SECTIONS = ("trees", "batches", "loops", "growth")
+SECTIONS = ("trees", "batches", "loops", "growth", "study")
 """Modules of this package with TITLE, measure(effort, progress), report(results), and some with target_pairs(results)
 or plot(results, folder)."""
-QUICK = ("trees", "batches", "loops", "growth")
+QUICK = ("trees", "batches", "loops", "growth", "study")
 ON_REQUEST = ()
 """Measured only when named: it takes minutes to compile everything again."""
 LONGEST = 900.0
