@@ -82,13 +82,14 @@ def _row(name, algorithm, count, effort, missing):
     one = race({key: Contender(run, count) for key, run in (contenders | peers).items() if key in ONE}, effort, WALL)
     two = {key: run for key, run in peers.items() if key in TWO}
     if numba.config.NUMBA_NUM_THREADS > 1:
-        two["liedyn 2"] = _threaded(contenders["liedyn"])
+        two["liedyn 2"] = threaded(contenders["liedyn"])
     timings = one | race({key: Contender(run, count) for key, run in two.items()}, effort, WALL)
     return {"robot": name, "algorithm": algorithm, "count": count,
             "timings": {key: timings.get(key) for key in (*ONE, *TWO)}}
 
 
-def _threaded(run):
+def threaded(run):
+    """The same on two of Numba's threads."""
     def threaded():
         numba.set_num_threads(2)
         try:
@@ -169,7 +170,7 @@ def _linearized(name, effort, progress):
     run = lambda: ld.linearize(robot, q, v, tau)  # noqa: E731
     contenders = {"one": Contender(run, count)}
     if numba.config.NUMBA_NUM_THREADS > 1:
-        contenders["two"] = Contender(_threaded(run), count)
+        contenders["two"] = Contender(threaded(run), count)
     timings = race(contenders, effort, WALL)
     return {"robot": name, "timings": {key: timings.get(key) for key in ("one", "two")}}
 

@@ -47,7 +47,8 @@ def brush(count):
         builder.body(f"body{k}", 1.0, (0.05, 0.01, -0.02), (0.002, 0.003, 0.0025))
         first = k % 5 == 0
         builder.joint(f"j{k}", "revolute", "ground" if first else f"body{k - 1}", f"body{k}",
-                      placement=(0.0, 0.3 * (k // 5), 0.0) if first else (0.1, 0.0, 0.0), axis=np.eye(3)[(1, 2, 0)[k % 3]])
+                      placement=(0.0, 0.3 * (k // 5), 0.0) if first else (0.1, 0.0, 0.0),
+                      axis=np.eye(3)[(1, 2, 0)[k % 3]])
     return builder.build()
 
 

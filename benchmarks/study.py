@@ -96,8 +96,8 @@ def worth(row):
 
 def report(rows):
     """The section in Markdown."""
-    heading = ("", "n / p / nu / loops", "f", "A, B and f", "differences", "evaluations", "differences / exact", "worth",
-               "operations: f", "A, B and f", "differences", "(A, B and f) / f", "differences / exact")
+    heading = ("", "n / p / nu / loops", "f", "A, B and f", "differences", "evaluations", "differences / exact",
+               "worth", "operations: f", "A, B and f", "differences", "(A, B and f) / f", "differences / exact")
     lines = []
     for row in rows:
         t, counts = row["timings"], row["operations"]
@@ -126,9 +126,9 @@ def _conclusion(rows, known):
     least, most = min(gains, key=gains.get), max(gains, key=gains.get)
     slower = [name for name, gain in gains.items() if gain < 1.0]
     faster = f"faster in all cases but {', '.join(slower)}" if slower else "always faster"
-    time = (f"exact linearization is {faster}, by {gains[least]:.1f} ({least}) to {gains[most]:.0f} times ({most}); it "
-            f"costs as much as {min(map(worth, rows)):.1f} to {max(map(worth, rows)):.1f} evaluations of f, and even one\n"
-            f"degree of freedom with one input takes 6 of them by central and 4 by one-sided differences.")
+    time = (f"exact linearization is {faster}, by {gains[least]:.1f} ({least}) to {gains[most]:.0f} times ({most}); "
+            f"it costs as much as {min(map(worth, rows)):.1f} to {max(map(worth, rows)):.1f} evaluations of f, and\n"
+            f"even one degree of freedom with one input takes 6 of them by central and 4 by one-sided differences.")
     accuracy = "no truth was computed."
     if known:
         ratios = [min(row["errors"]) / row["error of exact"] for row in known]

@@ -1,0 +1,1 @@
+"""Small linkages, and how each library is asked for their frequencies."""

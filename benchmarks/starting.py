@@ -1,0 +1,95 @@
+"""Cold and warm: what is waited for before the first result, with an empty cache and with a full one.
+
+Each line is a process of its own, timed by the clock on the wall from its start to its end; cold ones have a new
+directory for the cache. It compiles everything twice, which takes minutes: `python -m benchmarks --sections starting`.
+"""
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from statistics import median
+
+from benchmarks.errors import BenchmarkError
+from benchmarks.sections import ROOT
+from benchmarks.tables import MISSING, markdown
+
+TITLE = "Starting: cold and warm"
+ROUNDS = 5
+"""Of what is warm; cold lines are run once."""
+LONGEST = 1500.0
+
+PYTHON = (sys.executable, "-c")
+LIEDYN = (*PYTHON, "import sys; from liedyn.cli import main; sys.exit(main())")
+FIRST = "import liedyn as ld; r = ld.load('panda'); "
+LINES = {
+    "import numpy, numba, scipy.linalg.cython_blas": (
+        *PYTHON, "import numpy, numba, scipy.linalg.cython_blas"),
+    "import liedyn": (*PYTHON, "import liedyn"),
+    "import, load the panda, ld.rnea once": (*PYTHON, FIRST + "ld.rnea(r, r.home, r.home, r.home)"),
+    "the same, ld.rnea_derivatives": (*PYTHON, FIRST + "ld.rnea_derivatives(r, r.home, r.home, r.home)"),
+    "the same, ld.rnea of 1,000 states": (
+        *PYTHON, FIRST + "q = ld.random_configuration(r, 0, size=1000); ld.rnea(r, q, q, q)"),
+    "import, load the five-bar, ld.linearize once": (
+        *PYTHON, "import liedyn as ld; r = ld.load('five_bar'); ld.linearize(r, r.home, [0.0] * 4, [0.0] * 4)"),
+    "README: liedyn linearize loader ...": (
+        *LIEDYN, "linearize", "loader", "--independent", "boom", "bucket", "--velocity", "boom=0.4", "bucket=-0.3",
+        "--check", "--save", "loader.npz", "--plot", "loader.png"),
+}
+WARMUP = {"liedyn warmup, one process": (*LIEDYN, "warmup", "--jobs", "1"), "liedyn warmup": (*LIEDYN, "warmup")}
+
+TEXT = """Seconds on the wall, a process each. cold: with an empty cache, once; warm: kernels from the cache, median of
+{rounds} (smallest and largest). The import, and what is read at the first call, are part of each line. `liedyn warmup`
+compiles all kernels, as many processes at a time as there are cores.
+"""
+
+
+def measure(effort, progress):
+    """Time every line.
+
+    Returns
+    -------
+    list of dict
+        "line", "cold" (None for what needs no cache), "warm" (a list).
+
+    Raises
+    ------
+    BenchmarkError
+        A command fails.
+    """
+    rows = []
+    for name, command in LINES.items():
+        with tempfile.TemporaryDirectory() as folder:
+            progress(name)
+            cold = _seconds(command, folder)
+            rows.append({"line": name, "cold": cold, "warm": [_seconds(command, folder) for _ in range(ROUNDS)]})
+    for name, command in WARMUP.items():
+        with tempfile.TemporaryDirectory() as folder:
+            progress(name)
+            rows.append({"line": name, "cold": _seconds(command, folder), "warm": [_seconds(command, folder)]})
+    return rows
+
+
+def _seconds(command, folder):
+    given = os.environ | {"LIEDYN_CACHE_DIR": folder, "PYTHONPATH": str(ROOT)}
+    for name in ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS", "NUMBA_CACHE_DIR"):
+        given.pop(name, None)
+    start = time.perf_counter()
+    done = subprocess.run(command, cwd=folder, env=given, capture_output=True, text=True, timeout=LONGEST)
+    seconds = time.perf_counter() - start
+    if done.returncode:
+        raise BenchmarkError(f"{' '.join(command[1:])}: {(done.stderr.strip().splitlines() or ['no message'])[-1]}")
+    return seconds
+
+
+def report(rows):
+    """The section in Markdown."""
+    def text(values):
+        if not values:
+            return MISSING
+        if len(values) == 1:
+            return f"{values[0]:.2f}"
+        return f"{median(values):.2f} ({min(values):.2f}-{max(values):.2f})"
+
+    lines = [(row["line"], f"{row['cold']:.1f}", text(row["warm"])) for row in rows]
+    return f"{TEXT.format(rounds=ROUNDS)}\n{markdown(('', 'cold [s]', 'warm [s]'), lines)}\n"
