@@ -53,9 +53,10 @@ _LAZY = {
     "EventRecord": "liedyn.simulation",
     "Trajectory": "liedyn.simulation",
     "simulate": "liedyn.simulation",
+    "specialize": "liedyn.specialization",
 }
 _MODULES = ("constraints", "control", "dynamics", "io", "kernels", "lie", "linearization", "plotting", "simulation",
-            "symbolic")
+            "specialization", "symbolic")
 
 __all__ = [
     "Builder", "ClosureError", "ConditionWarning", "ControllabilityError", "InputError", "LiedynError", "ModelError",

@@ -37,7 +37,7 @@ inline_algebra = functools.partial(inline, fastmath={"contract", "nnan", "nsz"})
 def source_stamp() -> str:
     """SHA-256 over every Python source of the package: a change in any callee makes all cached kernels stale."""
     digest = hashlib.sha256()
-    for path in sorted(PACKAGE.rglob("*.py")):
+    for path in sorted(path for path in PACKAGE.rglob("*.py") if "__pycache__" not in path.parts):
         digest.update(path.relative_to(PACKAGE).as_posix().encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()
 
@@ -69,8 +69,9 @@ class _Locator:
 
     def __init__(self, py_func, py_file):
         self._py_file = py_file
-        module = Path(py_file).resolve().relative_to(PACKAGE).with_suffix("")
-        self._disambiguator = "-".join(module.parts) + f"-{py_func.__code__.co_firstlineno}"
+        path = Path(py_file).resolve()  # inside the package, or a module that `specialize` has written
+        module = path.relative_to(PACKAGE) if path.is_relative_to(PACKAGE) else Path(path.name)
+        self._disambiguator = "-".join(module.with_suffix("").parts) + f"-{py_func.__code__.co_firstlineno}"
 
     @classmethod
     def from_function(cls, py_func, py_file):
@@ -108,7 +109,8 @@ def kernel(function=None, **options):
     dispatcher = njit(**_OPTIONS, **options)(function)
     if cache_directory() is not None:
         dispatcher._cache = _KernelCache(function)
-    KERNELS.append(dispatcher)
+    if function.__module__.split(".")[0] == "liedyn":
+        KERNELS.append(dispatcher)
     return dispatcher
 
 

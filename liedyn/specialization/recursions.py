@@ -1,0 +1,156 @@
+"""The recursions that `specialize` writes down, and what of them is still left to a loop."""
+from dataclasses import dataclass
+
+from numba.core.registry import CPUDispatcher
+
+from liedyn.lie.lanes import SCALAR
+from liedyn.lie.sines import put_sines, sincos, sines_size
+from liedyn.model.packed import N_LINKS, NQ, NV
+from liedyn.specialization.expressions import ARITHMETIC, CALL, INPUT, PART, Program
+from liedyn.specialization.parameters import base_parameters
+from liedyn.specialization.tracing import Memory, Tracer, inputs
+from liedyn.specialization.viewpoint import Viewpoint
+from liedyn.tree.aba import aba_kernel
+from liedyn.tree.aba_derivatives import aba_derivatives_kernel
+from liedyn.tree.ltdl import ltdl_inverse, ltdl_solve
+from liedyn.tree.rnea import rnea_kernel
+from liedyn.tree.rnea_derivatives import rnea_derivatives_kernel
+
+
+@dataclass(frozen=True)
+class Recursion:
+    """A kernel of `liedyn.tree` and its arrays.
+
+    Attributes
+    ----------
+    kernel : CPUDispatcher
+    inputs : tuple of str
+        What it takes of the state.
+    written : tuple of str
+        All arrays it writes to.
+    results : tuple of str
+        Those that are results, each nv numbers or, if `square`, nv * nv.
+    square : bool
+    in_world : bool
+        It works in world coordinates.
+    """
+
+    kernel: CPUDispatcher
+    inputs: tuple
+    written: tuple
+    results: tuple
+    square: bool
+    in_world: bool
+
+    @property
+    def scratch(self):
+        """Arrays it writes to on the way that are not results; the straight lines of `tau` are never needed."""
+        return tuple(name for name in self.written if name not in self.results and name != "tau")
+
+
+RECURSIONS = {
+    "rnea": Recursion(rnea_kernel, ("q", "v", "a"), ("tau",), ("tau",), False, False),
+    "aba": Recursion(aba_kernel, ("q", "v", "tau"), ("a",), ("a",), False, False),
+    "rnea_derivatives": Recursion(
+        rnea_derivatives_kernel, ("q", "v", "a"), ("tau", "dtau_dq", "dtau_dv", "M"), ("dtau_dq", "dtau_dv", "M"),
+        True, True),
+    "aba_derivatives": Recursion(
+        aba_derivatives_kernel, ("q", "v", "tau"), ("a", "L", "da_dq", "da_dv", "Minv"), ("da_dq", "da_dv", "Minv"),
+        True, True),
+}
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A recursion written down: what goes to which array, and which kernels are called in the end."""
+
+    program: Program
+    arrays: dict
+    calls: tuple
+
+    def operations(self):
+        """How many additions and subtractions, multiplications, divisions it takes, the calls in the end not counted.
+
+        Returns
+        -------
+        dict of int
+        """
+        used = self.program.used_by(x for array in self.arrays.values() for x in array.values())
+        kinds = [x.operation for x in self.program if x.number in used]
+        return {operation: kinds.count(operation) for operation in ARITHMETIC}
+
+
+def shortest_trace(recursion, ints, floats):
+    """The trace with the fewest operations, over all links that the recursion may be seen from.
+
+    Parameters
+    ----------
+    recursion : Recursion
+    ints, floats : ndarray
+        The packed model.
+
+    Returns
+    -------
+    Trace
+    """
+    floats = base_parameters(ints, floats)
+    links = range(ints[N_LINKS]) if recursion.in_world else [None]
+    traces = [_trace(recursion, ints, floats, link) for link in links]
+    return min(traces, key=lambda trace: sum(trace.operations().values()))
+
+
+def _trace(recursion, ints, floats, seen_from):
+    program = Program()
+    state = [inputs(program, name, ints[NQ] if name == "q" else ints[NV]) for name in recursion.inputs]
+    arrays = {name: Memory() for name in recursion.written}
+    sines, in_the_end = _Sines(program, state[0]), _InTheEnd(arrays)
+    instead = sines.instead() | in_the_end.instead()
+    if seen_from is not None:
+        instead |= Viewpoint(seen_from, Tracer(sines.instead()).plain).instead()
+    Tracer(instead).plain(recursion.kernel)(SCALAR, ints, floats, *state, Memory(), Memory(), *arrays.values())
+    wanted = {name: arrays[name] for name in recursion.scratch + recursion.results}
+    return Trace(program, wanted, tuple(in_the_end.calls))
+
+
+class _Sines:
+    """Sines and cosines of all coordinates at once, in the beginning: the program finds them in `work`."""
+
+    def __init__(self, program, q):
+        half = sines_size.py_func(len(q)) // 2
+        self._both = {
+            x.number: (program.node(INPUT, "work", k), program.node(INPUT, "work", half + k)) for k, x in q.items()}
+
+    def instead(self):
+        return {put_sines: self._put, sincos: self._look_up}
+
+    def _put(self, lane, q, count, work, at):
+        for k in range(count):
+            work[at + k], work[at + sines_size.py_func(count) // 2 + k] = self._look_up(q[k])
+
+    def _look_up(self, x):
+        if x.number not in self._both:  # of another angle, in the spring of a ball joint
+            both = x.program.node(CALL, sincos, x)
+            self._both[x.number] = tuple(x.program.node(PART, both, k) for k in range(2))
+        return self._both[x.number]
+
+
+class _InTheEnd:
+    """Solving many columns is one loop over rows of the matrix, and shorter than all its straight lines."""
+
+    def __init__(self, arrays):
+        self.calls, self._names = [], {id(array): name for name, array in arrays.items()}
+        self._solve = Tracer({}).plain(ltdl_solve)
+
+    def instead(self):
+        return {ltdl_solve: self._solve_columns, ltdl_inverse: self._invert}
+
+    def _solve_columns(self, lane, ints, L, factor, B, columns):
+        if columns == 1:
+            self._solve(lane, ints, L, factor, B, columns)
+        else:
+            self.calls.append((ltdl_solve, "lane", "INTS", self._names[id(L)], repr(factor), self._names[id(B)],
+                               str(columns)))
+
+    def _invert(self, lane, ints, L, Minv):
+        Minv.clear()
+        self.calls.append((ltdl_inverse, "lane", "INTS", self._names[id(L)], self._names[id(Minv)]))

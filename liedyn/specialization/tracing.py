@@ -1,0 +1,81 @@
+"""Running a kernel's own body on expressions: what it computes, without its loops, branches and reads of the model.
+
+A kernel is an ordinary Python function before it is compiled. Here its body and those of all helpers run as such, with
+the accesses of `liedyn.lie.lanes` replaced: the model is read as numbers, the state as expressions.
+"""
+import types
+
+from numba.core.extending import _Intrinsic
+from numba.core.registry import CPUDispatcher
+
+from liedyn.lie import lanes
+from liedyn.specialization.expressions import CALL, INPUT, Expression
+
+
+class Memory(dict):
+    """An array of a traced kernel, numbers by their flat index."""
+
+    size = 0  # as the kernels ask of `f_ext`: there are no wrenches
+
+
+def inputs(program, name, size):
+    """An array argument of which all numbers are known at run time only."""
+    return Memory((k, program.node(INPUT, name, k)) for k in range(size))
+
+
+def _load(lane, x, k):
+    return x[k] if isinstance(x[k], Expression) else float(x[k])
+
+
+def _store(lane, x, k, value):
+    x[k] = value
+
+
+_ACCESS = {
+    lanes.load: _load,
+    lanes.store: _store,
+    lanes.splat: lambda lane, x: x,
+    lanes.integer: lambda ints, k: int(ints[k]),
+}
+
+
+def _call(function):
+    """An elementary function, as a node of the program."""
+    def node(*arguments):
+        program = next(x.program for x in arguments if isinstance(x, Expression))
+        return program.node(CALL, function, *arguments)
+    return node
+
+
+class Tracer:
+    """Compiled functions as the plain Python they were written in, all that they call included.
+
+    Parameters
+    ----------
+    instead : dict
+        Python functions to be used in place of compiled ones, and of intrinsics.
+    """
+
+    def __init__(self, instead):
+        self._instead, self._modules, self._plain = instead, {}, {}
+
+    def plain(self, compiled):
+        """One compiled function."""
+        if compiled in self._instead:
+            return self._instead[compiled]
+        if compiled not in self._plain:
+            function = compiled.py_func
+            self._plain[compiled] = types.FunctionType(function.__code__, self._module(function.__globals__),
+                                                       function.__name__, function.__defaults__, function.__closure__)
+        return self._plain[compiled]
+
+    def _module(self, names):
+        """The names of a module, compiled functions and accesses replaced."""
+        if id(names) not in self._modules:
+            copy = self._modules[id(names)] = dict(names)
+            for name, value in names.items():
+                if isinstance(value, CPUDispatcher):
+                    copy[name] = self.plain(value)
+                elif isinstance(value, _Intrinsic):
+                    copy[name] = self._instead.get(value) or _ACCESS.get(value) or _call(value)
+        return self._modules[id(names)]

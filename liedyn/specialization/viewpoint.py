@@ -1,0 +1,56 @@
+"""Poses seen from a link instead of from the world: spatial equations hold in any frame, and there more is constant.
+
+The recursions that work in world coordinates use nothing of the world but the links' poses and gravity. Seen from a
+link near the ground, its own screw and inertia are constants, and those of its neighbours depend on one angle only.
+"""
+from liedyn.lie.algebra import compose, rotate
+from liedyn.lie.exponential import inverse
+from liedyn.model.packed import N_LINKS
+from liedyn.tree.joints import joint_pose
+from liedyn.tree.kinematics import POSE, S, of_dof, of_link, screw, world_positions
+from liedyn.tree.records import dof_count, first_dof, parent, put6, put_pose, upward, zero3
+
+_HERE = ((1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0), (0.0, 0.0, 0.0))
+GROUND = -1
+
+
+class Viewpoint:
+    """What a tracer takes in place of `world_positions` and `upward`.
+
+    Parameters
+    ----------
+    link : int
+        From which everything is seen.
+    plain : callable
+        Makes plain Python of a compiled function, as `Tracer.plain`.
+    """
+
+    def __init__(self, link, plain):
+        self._link, self._plain, self._poses = link, plain, {}
+
+    def instead(self):
+        """The replacements, for a `Tracer`."""
+        return {world_positions: self._positions, upward: self._upward}
+
+    def _positions(self, lane, ints, floats, q, work):
+        """Poses of all links and the screws S_j, as `world_positions`."""
+        plain, links = self._plain, range(ints[N_LINKS])
+        local = [plain(joint_pose)(lane, ints, floats, i, q) for i in links]
+        parents = [plain(parent)(ints, i) for i in links]
+        poses = self._poses = {self._link: _HERE}
+        i = self._link
+        while i != GROUND:
+            poses[parents[i]] = plain(compose)(poses[i], plain(inverse)(local[i]))
+            i = parents[i]
+        for i in links:
+            if i not in poses:
+                poses[i] = plain(compose)(poses[parents[i]], local[i])
+            plain(put_pose)(lane, work, plain(of_link)(i, POSE), poses[i])
+            first = plain(first_dof)(ints, i)
+            for j in range(first, first + plain(dof_count)(ints, i)):
+                plain(put6)(lane, work, plain(of_dof)(ints, j, S), plain(screw)(lane, ints, floats, poses[i], j))
+
+    def _upward(self, lane, floats):
+        """The acceleration (0, -g) of the ground: gravity is given in the ground's own axes."""
+        up = tuple(-float(floats[k]) for k in range(3))
+        return self._plain(zero3)(lane), self._plain(rotate)(self._poses[GROUND][0], up)
