@@ -9,14 +9,14 @@ import textwrap
 import pytest
 
 import liedyn as ld
-from liedyn import constraints, dynamics, kernels, lie, symbolic
+from liedyn import constraints, dynamics, kernels, lie, specialization, symbolic
 
 HEADING = re.compile(r"^(Parameters|Attributes|Returns|Raises|Warns|Notes|Examples)\n-+\n", re.M)
 ERRORS = (ld.LiedynError,)
 
 
 def _public():
-    modules = [(module, module.__all__) for module in (ld, lie, constraints, dynamics, symbolic)]
+    modules = [(module, module.__all__) for module in (ld, lie, constraints, dynamics, specialization, symbolic)]
     for module, names in modules + [(kernels, ["workspace"])]:
         for name in names:
             thing = getattr(module, name)

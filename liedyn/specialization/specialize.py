@@ -56,6 +56,13 @@ class Specialized:
         -------
         dict
             By name of the recursion a dict with the counts of ``"+"``, ``"-"``, ``"*"`` and ``"/"``.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> fast = ld.specialize(ld.load("particle_on_circle"))
+        >>> sorted(fast.operations()["rnea"])
+        ['*', '+', '-', '/']
         """
         return {name: shortest_trace(recursion, *_tree(self.robot)).operations()
                 for name, recursion in RECURSIONS.items()}
@@ -81,6 +88,13 @@ class Specialized:
         ------
         InputError
             A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> fast = ld.specialize(ld.load("particle_on_circle"))
+        >>> fast.rnea([0.1, 0.2], [0.0, 0.0], [1.0, 1.0]).shape
+        (2,)
         """
         tau = self.kernels.rnea_direct(self.robot.ints, self.robot.floats, q, v, a, out)
         return self._vectors("rnea", out, q=q, v=v, a=a) if tau is None else tau
@@ -106,6 +120,13 @@ class Specialized:
         ------
         InputError
             A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> fast = ld.specialize(ld.load("particle_on_circle"))
+        >>> fast.aba([0.1, 0.2], [0.0, 0.0], [0.0, 0.0]).shape
+        (2,)
         """
         a = self.kernels.aba_direct(self.robot.ints, self.robot.floats, q, v, tau, out)
         return self._vectors("aba", out, q=q, v=v, tau=tau) if a is None else a
@@ -130,6 +151,14 @@ class Specialized:
         ------
         InputError
             A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> fast = ld.specialize(ld.load("particle_on_circle"))
+        >>> dtau_dq, dtau_dv, M = fast.rnea_derivatives([0.1, 0.2], [0.0, 0.0], [1.0, 1.0])
+        >>> M.shape
+        (2, 2)
         """
         made = self.kernels.rnea_derivatives_direct(self.robot.ints, self.robot.floats, q, v, a, out)
         return self._matrices("rnea_derivatives", out, q=q, v=v, a=a) if made is None else made
@@ -154,6 +183,14 @@ class Specialized:
         ------
         InputError
             A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> fast = ld.specialize(ld.load("particle_on_circle"))
+        >>> da_dq, da_dv, Minv = fast.aba_derivatives([0.1, 0.2], [0.0, 0.0], [0.0, 0.0])
+        >>> Minv.shape
+        (2, 2)
         """
         made = self.kernels.aba_derivatives_direct(self.robot.ints, self.robot.floats, q, v, tau, out)
         return self._matrices("aba_derivatives", out, q=q, v=v, tau=tau) if made is None else made
