@@ -11,8 +11,9 @@ from tree_cases import mixed_tree, off
 
 import liedyn as ld
 from liedyn.lie.lanes import LANES, WIDTH
+from liedyn.model.packed import N_LINKS
 from liedyn.tree import batches
-from liedyn.tree.batches import gather, in_lanes, scatter
+from liedyn.tree.batches import PAST_CACHE, TILE, gather, in_lanes, scatter, scatter_matrix, tile_for
 
 
 @pytest.fixture(scope="module")
@@ -93,6 +94,35 @@ def test_transposition_touches_its_rows_only(columns):
         assert (guarded[[0, -1]] == np.pi).all()
 
 
+@numba.njit
+def copied_past_the_cache(rows, out, tile):
+    lanes = in_lanes(rows)
+    for b in range(0, len(rows), WIDTH):
+        gather(rows, b, len(rows), lanes)
+        scatter_matrix(lanes, b, len(rows), out, tile)
+
+
+@pytest.mark.parametrize("columns", [1, WIDTH - 1, WIDTH, 49, TILE - 1, TILE, TILE + 1, 2 * TILE, 2 * TILE + 5, 300])
+def test_large_results_touch_their_rows_only(columns):
+    """Wherever in a line of the cache they begin, and in whatever number of rows the last block has."""
+    tile = np.empty(WIDTH * (WIDTH + TILE))
+    for count in (1, WIDTH - 1, WIDTH, 2 * WIDTH + 3):
+        rows = np.random.default_rng(1).normal(size=(count, columns))
+        for offset in range(WIDTH):
+            memory = np.full(count * columns + 4 * WIDTH, np.pi)
+            out = memory[WIDTH + offset:][:count * columns].reshape(rows.shape)
+            copied_past_the_cache(rows, out, tile)
+            assert np.array_equal(out, rows)
+            out[:] = np.pi
+            assert (memory == np.pi).all()
+
+
+def test_only_large_results_go_past_the_cache():
+    size = numba.njit(lambda rows: tile_for(rows).size)
+    assert size(np.empty((100, 49))) == 0
+    assert size(np.empty((PAST_CACHE // 49 + 1, 49))) == WIDTH * (WIDTH + TILE)
+
+
 def test_the_order_of_lanes():
     rows, lanes = np.arange(3.0 * WIDTH).reshape(WIDTH, 3), np.empty(3 * WIDTH)
 
@@ -104,6 +134,18 @@ def test_the_order_of_lanes():
 
     gathered(rows, lanes)
     assert np.array_equal(lanes.reshape(3, WIDTH), rows.T) and LANES.width == WIDTH
+
+
+def test_large_batches(tree):
+    """Enough states for threads and for writing past the cache, against some of them one by one."""
+    rng = np.random.default_rng(6)
+    q = ld.random_configuration(tree, rng, PAST_CACHE // tree.nv**2 + 100)
+    v, x = rng.normal(size=(2, len(q), tree.nv))
+    many, chosen = ld.rnea_derivatives(tree, q, v, x), np.append(rng.integers(len(q), size=20), [0, len(q) - 1])
+    assert len(q) * tree.ints[N_LINKS] > batches.SHARED and many[0].size > PAST_CACHE
+    for k in chosen:
+        for matrix, one in zip(many, ld.rnea_derivatives(tree, q[k], v[k], x[k])):
+            assert off(matrix[k], one) < 1e-13
 
 
 def test_nothing_is_allocated_for_a_state(tree, threads):

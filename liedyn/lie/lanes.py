@@ -132,7 +132,7 @@ def address(context, builder, lane, array_type, array, k):
     return builder.bitcast(first, ir.VectorType(ir.DoubleType(), lane.width).as_pointer())
 
 
-def _of_type(builder, instruction, name):
+def of_type(builder, instruction, name):
     """Tell LLVM what is accessed: a number stored never changes an integer read, so the model is read only once."""
     root = builder.module.add_metadata(["liedyn"])
     access = builder.module.add_metadata([name, root, ir.Constant(ir.IntType(64), 0)])
@@ -147,7 +147,7 @@ def integer(typing, array, k):
     def codegen(context, builder, sig, args):
         data = make_array(sig.args[0])(context, builder, args[0]).data
         x = builder.load(builder.gep(data, [args[1]], inbounds=True))
-        _of_type(builder, x, "integer")
+        of_type(builder, x, "integer")
         return x
 
     return types.int64(array, types.intp), codegen
@@ -160,7 +160,7 @@ def load(typing, lane, array, k):
     def codegen(context, builder, sig, args):
         x = builder.load(address(context, builder, lane, sig.args[1], args[1], args[2]))
         x.align = 8
-        _of_type(builder, x, "number")
+        of_type(builder, x, "number")
         return x
 
     return _number(lane)(lane, array, types.intp), codegen
@@ -174,7 +174,7 @@ def store(typing, lane, array, k, value):
         value = args[3] if lane.width == 1 else _as_vector(context, builder, sig.args[3], args[3], lane.width)
         instruction = builder.store(value, address(context, builder, lane, sig.args[1], args[1], args[2]))
         instruction.align = 8
-        _of_type(builder, instruction, "number")
+        of_type(builder, instruction, "number")
         return context.get_dummy_value()
 
     return types.void(lane, array, types.intp, value if isinstance(value, VectorType) else types.float64), codegen

@@ -11,8 +11,8 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from liedyn.jit import inline
-from liedyn.lie.lanes import WIDTH, VectorType, address, emit_scalar
-from liedyn.lie.transposition import masked_load
+from liedyn.lie.lanes import WIDTH, VectorType, emit_scalar
+from liedyn.lie.registers import at_once, load_at_once, store_at_once
 
 # Cody-Waite reduction by three parts of pi/2, then the minimax polynomials of Cephes (Moshier) on [-pi/4, pi/4]:
 # at most 2 ulp for |x| <= 1e6, about 1 ns a pair; beyond that libm's full reduction takes over.
@@ -89,46 +89,6 @@ def sincos(typing, x):
     return types.UniTuple(number, 2)(number), codegen
 
 
-@intrinsic
-def _at_once(typing, lane):
-    """How many scalars of the algorithm fill a register."""
-    count = WIDTH if lane.width == 1 else 1
-
-    def codegen(context, builder, sig, args):
-        return context.get_constant(types.intp, count)
-
-    return types.intp(lane), codegen
-
-
-@intrinsic
-def _load_at_once(typing, lane, x, k, end):
-    """A register full of scalars from k on, `end` not included."""
-    number = VectorType(WIDTH)
-
-    def codegen(context, builder, sig, args):
-        _, x, k, end = args
-        start = address(context, builder, lane, sig.args[1], x, k)
-        start = builder.bitcast(start, ir.VectorType(ir.DoubleType(), WIDTH).as_pointer())
-        if lane.width == 1:
-            return masked_load(builder, start, builder.sub(end, k))
-        return builder.load(start, align=8)
-
-    return number(lane, x, types.intp, types.intp), codegen
-
-
-@intrinsic
-def _store_at_once(typing, lane, x, k, value):
-    """A register full of scalars to k and behind it."""
-
-    def codegen(context, builder, sig, args):
-        _, x, k, value = args
-        start = address(context, builder, lane, sig.args[1], x, k)
-        builder.store(value, builder.bitcast(start, value.type.as_pointer()), align=8)
-        return context.get_dummy_value()
-
-    return types.void(lane, x, types.intp, value), codegen
-
-
 @inline
 def sines_size(count):
     """Numbers that `put_sines` writes for as many coordinates."""
@@ -138,7 +98,8 @@ def sines_size(count):
 @inline
 def put_sines(lane, q, count, work, at):
     """sin q_k at work[at + k], cos q_k half of `sines_size` behind it, for all k < count."""
-    for k in range(0, count, _at_once(lane)):
-        s, c = sincos(_load_at_once(lane, q, k, count))
-        _store_at_once(lane, work, at + k, s)
-        _store_at_once(lane, work, at + sines_size(count) // 2 + k, c)
+    room = sines_size(count) // 2
+    for k in range(0, count, at_once(lane)):
+        s, c = sincos(load_at_once(lane, q, k, count - k))
+        store_at_once(lane, work, at + k, room - k, s)
+        store_at_once(lane, work, at + room + k, room - k, c)

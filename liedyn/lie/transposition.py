@@ -5,9 +5,10 @@ lack columns (fewer than W are read and written) and rows (from row `last` on, a
 """
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
+
+from liedyn.lie.registers import mask_of, masked_load, masked_store
 
 _INT = ir.IntType(64)
 
@@ -36,33 +37,6 @@ def _addresses(builder, data, start, stride, last, vector):
         yield builder.bitcast(builder.gep(data, [builder.add(start, builder.mul(row, stride))]), vector.as_pointer())
 
 
-def _mask(builder, columns, width):
-    """Which of W numbers in a row belong to the block."""
-    numbers = ir.Constant(ir.VectorType(_INT, width), list(range(width)))
-    single = ir.Constant(ir.VectorType(_INT, width), ir.Undefined)
-    single = builder.insert_element(single, columns, ir.Constant(ir.IntType(32), 0))
-    everywhere = ir.Constant(ir.VectorType(ir.IntType(32), width), [0] * width)
-    return builder.icmp_signed("<", numbers, builder.shuffle_vector(single, single, everywhere))
-
-
-def _masked(builder, name, result, arguments):
-    vector = ir.VectorType(ir.DoubleType(), arguments[-1].type.count)
-    name = f"llvm.masked.{name}.v{vector.count}f64.p0v{vector.count}f64"
-    function = cgutils.get_or_insert_function(
-        builder.module, ir.FunctionType(result, [x.type for x in arguments]), name)
-    return builder.call(function, arguments)
-
-
-_ALIGN = ir.Constant(ir.IntType(32), 8)
-
-
-def masked_load(builder, start, count):
-    """A vector of which only the first `count` numbers are read, and zeros."""
-    vector = start.type.pointee
-    nothing = ir.Constant(vector, [0.0] * vector.count)
-    return _masked(builder, "load", vector, [start, _ALIGN, _mask(builder, count, vector.count), nothing])
-
-
 @intrinsic
 def rows_to_lanes(typing, lane, rows, start, stride, last, columns, lanes, k):
     """Rows at rows[start + i stride], as many numbers as `columns`, into the lanes of scalars k to k + W - 1."""
@@ -72,7 +46,8 @@ def rows_to_lanes(typing, lane, rows, start, stride, last, columns, lanes, k):
     def codegen(context, builder, sig, args):
         _, rows, start, stride, last, columns, lanes, k = args
         data = make_array(sig.args[1])(context, builder, rows).data
-        loaded = [masked_load(builder, address, columns)
+        mask = mask_of(builder, columns)
+        loaded = [masked_load(builder, address, mask)
                   for address in _addresses(builder, data, start, stride, last, vector)]
         data = make_array(sig.args[6])(context, builder, lanes).data
         for j, column in enumerate(_transposed(builder, loaded)):
@@ -97,10 +72,10 @@ def lanes_to_rows(typing, lane, lanes, k, rows, start, stride, last, columns):
             at = builder.mul(builder.add(k, ir.Constant(_INT, j)), ir.Constant(_INT, width))
             loaded.append(builder.load(builder.bitcast(builder.gep(data, [at]), vector.as_pointer()), align=8))
         data = make_array(sig.args[3])(context, builder, rows).data
-        mask = _mask(builder, columns, width)
+        mask = mask_of(builder, columns)
         for row, address in zip(_transposed(builder, loaded),
                                 _addresses(builder, data, start, stride, last, vector)):
-            _masked(builder, "store", ir.VoidType(), [row, address, _ALIGN, mask])
+            masked_store(builder, address, mask, row)
         return context.get_dummy_value()
 
     return types.void(lane, lanes, types.intp, rows, types.intp, types.intp, types.intp, types.intp), codegen

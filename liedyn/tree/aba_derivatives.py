@@ -16,14 +16,14 @@ from liedyn.lie.algebra import add6, dot6, inertia_times, scale6
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, store
 from liedyn.objects import is_none, item, numbers, scratch
 from liedyn.tree.aba import require_regular_tree
-from liedyn.tree.batches import aligned, batch, gather, in_lanes, scatter
+from liedyn.tree.batches import aligned, batch, gather, in_lanes, scatter_matrix, tile_for
 from liedyn.tree.crba import inertia_columns
 from liedyn.tree.joints import accumulate_springs
 from liedyn.tree.kinematics import (
     ACCELERATION, S, S_DOT, TWIST, acceleration_of, of_dof, of_link, twist_of, world_accelerations, world_positions,
     world_size, world_velocities,
 )
-from liedyn.tree.ltdl import ltdl_factor, ltdl_inverse, ltdl_solve
+from liedyn.tree.ltdl import ltdl_factor, ltdl_inverse, ltdl_solve, ltdl_solve_both
 from liedyn.tree.records import (
     accumulate6, dof_count, dof_total, first_dof, get6, get_inertia, link_count, parent, put6, zero6,
 )
@@ -98,8 +98,7 @@ def aba_derivatives_kernel(lane, ints, floats, q, v, tau, f_ext, work, a, L, da_
     accelerate_composites(lane, ints, a, work)
     # generalised forces and M once more, of no use here, go where M^-1 will be
     derivative_columns(lane, ints, floats, q, work, Minv, da_dq, da_dv, Minv)
-    ltdl_solve(lane, ints, L, -1.0, da_dq, dof_total(ints))
-    ltdl_solve(lane, ints, L, -1.0, da_dv, dof_total(ints))
+    ltdl_solve_both(lane, ints, L, -1.0, da_dq, da_dv, dof_total(ints))
     ltdl_inverse(lane, ints, L, Minv)
 
 
@@ -113,15 +112,16 @@ def aba_derivatives_states(begin, end, ints, floats, q, v, tau, f_ext, da_dq, da
         return
     q_w, v_w, tau_w, f_w = in_lanes(q), in_lanes(v), in_lanes(tau), in_lanes(f_ext)
     dq_w, dv_w, Minv_w = in_lanes(da_dq), in_lanes(da_dv), in_lanes(Minv)
+    tile = tile_for(Minv)
     for b in range(begin, end, WIDTH):
         gather(q, b, end, q_w)
         gather(v, b, end, v_w)
         gather(tau, b, end, tau_w)
         gather(f_ext, b, end, f_w)
         aba_derivatives_kernel(LANES, ints, floats, q_w, v_w, tau_w, f_w, work, a_w, L_w, dq_w, dv_w, Minv_w)
-        scatter(dq_w, b, end, da_dq)
-        scatter(dv_w, b, end, da_dv)
-        scatter(Minv_w, b, end, Minv)
+        scatter_matrix(dq_w, b, end, da_dq, tile)
+        scatter_matrix(dv_w, b, end, da_dv, tile)
+        scatter_matrix(Minv_w, b, end, Minv, tile)
 
 
 @direct

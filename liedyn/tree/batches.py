@@ -21,12 +21,17 @@ from numba import prange, types
 from numba.extending import intrinsic
 
 from liedyn.jit import address_of, inline, inline_array, kernel
-from liedyn.lie.lanes import LANES, WIDTH
+from liedyn.lie.lanes import LANES, SCALAR, WIDTH
+from liedyn.lie.registers import before_line, finish_stores, load_at_once, store_at_once, store_past_cache
 from liedyn.lie.transposition import lanes_to_rows, rows_to_lanes
 from liedyn.model.packed import N_LINKS
 
 SHARED = 5000
 """Links times states from which on threads are worth waking: 50 us of inverse dynamics, more of all else."""
+TILE = 8 * WIDTH
+"""Columns put together before they are written past the cache: with W rows of them a small part of the first cache."""
+PAST_CACHE = 100_000
+"""Numbers of a result from which on it is written past the cache: the second cache holds little more."""
 _TURN = threading.Lock()
 
 
@@ -77,6 +82,7 @@ def shared(address, count, threads, arguments):
     block += -block % WIDTH
     for k in prange(threads):
         _call(address, min(k * block, count), min((k + 1) * block, count), arguments)
+        finish_stores()
 
 
 @inline_array
@@ -114,3 +120,54 @@ def scatter(lanes, b, end, rows):
         lanes_to_rows(LANES, lanes, k, rows, b * columns + k, columns, last, WIDTH)
     if whole < columns:
         lanes_to_rows(LANES, lanes, whole, rows, b * columns + whole, columns, last, columns - whole)
+
+
+@inline_array
+def tile_for(rows):
+    """Scratch of `scatter_matrix`: empty where the rows are better written through the cache."""
+    return aligned(WIDTH * (WIDTH + TILE) if rows.size > PAST_CACHE else 0)
+
+
+@inline
+def put_lines(tile, k, count, rows, at, begins, ends):
+    """tile[k : k + count] to rows[at], whole lines past the cache; the tile's numbers just before are due there too.
+
+    What is no whole line is written where the row of the result begins or ends, and left for the next time otherwise.
+    """
+    j = before_line(rows, at)
+    if j > 0 and begins:
+        store_at_once(SCALAR, rows, at, min(j, count), load_at_once(SCALAR, tile, k, WIDTH))
+    elif j > 0:
+        j -= WIDTH
+    while j + WIDTH <= count:
+        store_past_cache(rows, at + j, load_at_once(SCALAR, tile, k + j, WIDTH))
+        j += WIDTH
+    if ends and j < count:
+        store_at_once(SCALAR, rows, at + j, count - j, load_at_once(SCALAR, tile, k + j, WIDTH))
+
+
+@inline
+def scatter_matrix(lanes, b, end, rows, tile):
+    """`scatter`, for results so large that writing them costs more than computing them.
+
+    The cache reads each line of memory before a part of it is written. Lines written as a whole, at once and past the
+    cache, need not be read: so W rows are put together in a tile, TILE columns at a time if they are longer.
+    """
+    columns, count = rows.shape[1], min(WIDTH, end - b)
+    if tile.size == 0:
+        scatter(lanes, b, end, rows)
+    elif columns <= TILE:
+        for k in range(0, columns, WIDTH):
+            lanes_to_rows(LANES, lanes, k, tile, WIDTH + k, columns, WIDTH - 1, min(WIDTH, columns - k))
+        put_lines(tile, WIDTH, count * columns, rows, b * columns, True, True)
+    else:
+        pitch = WIDTH + TILE
+        for first in range(0, columns, TILE):
+            width = min(TILE, columns - first)
+            for k in range(0, width, WIDTH):
+                lanes_to_rows(LANES, lanes, first + k, tile, WIDTH + k, pitch, WIDTH - 1, WIDTH)
+            for i in range(count):
+                k = pitch * i + WIDTH
+                put_lines(tile, k, width, rows, (b + i) * columns + first, first == 0, first + width == columns)
+                # the last numbers wait, before the next tile, for the rest of their line
+                store_at_once(SCALAR, tile, k - WIDTH, WIDTH, load_at_once(SCALAR, tile, k + TILE - WIDTH, WIDTH))

@@ -9,7 +9,7 @@ from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.algebra import dot6, inertia_in_parent, inertia_times
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, store
 from liedyn.objects import is_none, numbers, scratch
-from liedyn.tree.batches import aligned, batch, gather, in_lanes, scatter
+from liedyn.tree.batches import aligned, batch, gather, in_lanes, scatter_matrix, tile_for
 from liedyn.tree.kinematics import S, of_dof, world_pose, world_positions, world_size
 from liedyn.tree.records import (
     armature, dof_count, dof_total, first_dof, get6, get_inertia, inertia, link_count, parent, previous_dof,
@@ -20,11 +20,9 @@ INERTIA = 10  # numbers per link beyond the shared workspace: composite inertia 
 
 
 @inline
-def inertia_columns(lane, ints, floats, base, size, work, M):
-    """M (nv, nv) from the composite inertias at work[base + size * i:] of all links i."""
+def inertia_entries(lane, ints, floats, base, size, work, M):
+    """All entries that are not zero: those of pairs of which one carries the other."""
     n, nv = link_count(ints), dof_total(ints)
-    for k in range(nv * nv):
-        store(lane, M, k, 0.0)
     for i in range(n):
         I = get_inertia(lane, work, base + size * i)
         for j in range(first_dof(ints, i), first_dof(ints, i) + dof_count(ints, i)):
@@ -39,9 +37,17 @@ def inertia_columns(lane, ints, floats, base, size, work, M):
                 k = previous_dof(ints, k)
 
 
+@inline
+def inertia_columns(lane, ints, floats, base, size, work, M):
+    """M (nv, nv) from the composite inertias at work[base + size * i:] of all links i."""
+    for k in range(dof_total(ints) * dof_total(ints)):
+        store(lane, M, k, 0.0)
+    inertia_entries(lane, ints, floats, base, size, work, M)
+
+
 @kernel_in_place
-def crba_kernel(lane, ints, floats, q, work, M):
-    """M(q), nv x nv, armatures on its diagonal."""
+def composite_inertias(lane, ints, floats, q, work):
+    """Poses, screws, and behind these the inertia of all that each joint carries."""
     world_positions(lane, ints, floats, q, work)
     n, base = link_count(ints), world_size(ints)
     for i in range(n):
@@ -52,7 +58,13 @@ def crba_kernel(lane, ints, floats, q, work, M):
             c, up = base + INERTIA * i, base + INERTIA * parent(ints, i)
             for k in range(INERTIA):
                 store(lane, work, up + k, load(lane, work, up + k) + load(lane, work, c + k))
-    inertia_columns(lane, ints, floats, base, INERTIA, work, M)
+
+
+@kernel_in_place
+def crba_kernel(lane, ints, floats, q, work, M):
+    """M(q), nv x nv, armatures on its diagonal."""
+    composite_inertias(lane, ints, floats, q, work)
+    inertia_columns(lane, ints, floats, world_size(ints), INERTIA, work, M)
 
 
 @batch
@@ -62,11 +74,13 @@ def crba_states(begin, end, ints, floats, q, M):
     if end - begin == 1:
         crba_kernel(SCALAR, ints, floats, q[begin], work, M[begin])
         return
-    q_w, M_w = in_lanes(q), in_lanes(M)
+    q_w, M_w, tile = in_lanes(q), in_lanes(M), tile_for(M)
+    M_w[:] = 0.0  # once: zeros stay where they are
     for b in range(begin, end, WIDTH):
         gather(q, b, end, q_w)
-        crba_kernel(LANES, ints, floats, q_w, work, M_w)
-        scatter(M_w, b, end, M)
+        composite_inertias(LANES, ints, floats, q_w, work)
+        inertia_entries(LANES, ints, floats, world_size(ints), INERTIA, work, M_w)
+        scatter_matrix(M_w, b, end, M, tile)
 
 
 @direct

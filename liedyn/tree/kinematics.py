@@ -16,13 +16,14 @@ from liedyn.direct import configuration, direct, model, result
 from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.algebra import ad, add, add6, compose, cross, scale, scale6
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, store
-from liedyn.model.packed import ANGULAR, LINEAR
+from liedyn.lie.sines import put_sines, sines_size
+from liedyn.model.packed import ANGULAR, HELICAL, LINEAR, PRISMATIC, REVOLUTE
 from liedyn.objects import is_none, numbers, scratch
-from liedyn.tree.batches import aligned, batch, gather, in_lanes, scatter
-from liedyn.tree.joints import joint_pose
+from liedyn.tree.batches import aligned, batch, gather, in_lanes, scatter_matrix, tile_for
+from liedyn.tree.joints import dofs_of_kind, joint_pose, pose_by_sines
 from liedyn.tree.records import (
     body_count, body_link, body_placement, dof_column, dof_count, dof_link, dof_total, dof_type, first_dof, get6,
-    get_pose, link_count, parent, pitch, put6, put_pose, upward, zero3, zero6,
+    get_pose, kind, link_count, parent, pitch, put6, put_pose, q_total, upward, zero3, zero6,
 )
 
 # the shared part of a workspace: LINK numbers per link, then DOF numbers per degree of freedom
@@ -31,9 +32,15 @@ DOF, S, PSI_DOT, PSI_DDOT, S_DOT = 24, 0, 6, 12, 18
 
 
 @inline
+def sines_at(ints):
+    """Where sines and cosines of the coordinates lie, behind links and degrees of freedom."""
+    return LINK * link_count(ints) + DOF * dof_total(ints)
+
+
+@inline
 def world_size(ints):
     """Numbers in the shared part of a workspace."""
-    return LINK * link_count(ints) + DOF * dof_total(ints)
+    return sines_at(ints) + sines_size(q_total(ints))
 
 
 @inline
@@ -82,33 +89,65 @@ def screw(lane, ints, floats, X, j):
     return axis, add(moment, scale(pitch(ints, floats, dof_link(ints, j)), axis))
 
 
+@inline
+def screw_of_kind_at(lane, joint, ints, floats, i, X, d):
+    """Screw d of joint i in world coordinates, for the pose X of its link."""
+    R, p = X
+    z = (R[2], R[5], R[8])
+    if joint == REVOLUTE:
+        return z, cross(p, z)
+    if joint == PRISMATIC:
+        return zero3(lane), z
+    if joint == HELICAL:
+        return z, add(cross(p, z), scale(pitch(ints, floats, i), z))
+    k = d % 3
+    axis = z if k == 2 else ((R[1], R[4], R[7]) if k == 1 else (R[0], R[3], R[6]))
+    return (axis, cross(p, axis)) if d < 3 else (zero3(lane), axis)
+
+
+@inline
+def put_link_in_place(lane, joint, ints, floats, i, q, work):
+    X = pose_by_sines(lane, joint, ints, floats, i, q, work, sines_at(ints))
+    if parent(ints, i) >= 0:
+        X = compose(world_pose(lane, work, parent(ints, i)), X)
+    put_pose(lane, work, of_link(i, POSE), X)
+    for d in range(dofs_of_kind(joint)):
+        put6(lane, work, of_dof(ints, first_dof(ints, i) + d, S),
+             screw_of_kind_at(lane, joint, ints, floats, i, X, d))
+
+
 @kernel_in_place
 def world_positions(lane, ints, floats, q, work):
     """Poses of all links and the screws S_j."""
+    put_sines(lane, q, q_total(ints), work, sines_at(ints))
     for i in range(link_count(ints)):
-        X = joint_pose(lane, ints, floats, i, q)
-        if parent(ints, i) >= 0:
-            X = compose(world_pose(lane, work, parent(ints, i)), X)
-        put_pose(lane, work, of_link(i, POSE), X)
-        for j in range(first_dof(ints, i), first_dof(ints, i) + dof_count(ints, i)):
-            put6(lane, work, of_dof(ints, j, S), screw(lane, ints, floats, X, j))
+        if kind(ints, i) == REVOLUTE:  # the common joint compiled apart: its zeros cost nothing
+            put_link_in_place(lane, REVOLUTE, ints, floats, i, q, work)
+        else:
+            put_link_in_place(lane, kind(ints, i), ints, floats, i, q, work)
 
 
 @kernel_in_place
 def world_velocities(lane, ints, v, work):
     """Twists V_i, and Psi_dot_j and S_dot_j; needs `world_positions`."""
     for i in range(link_count(ints)):
-        Vp = twist_of(lane, work, parent(ints, i))
+        Vp, j = twist_of(lane, work, parent(ints, i)), first_dof(ints, i)
+        if dof_count(ints, i) == 1:
+            Sj = get6(lane, work, of_dof(ints, j, S))
+            put6(lane, work, of_link(i, TWIST), add6(Vp, scale6(load(lane, v, j), Sj)))
+            # a single screw does not turn itself: ad(V, S) = ad(V_p + v S, S)
+            psi_dot = ad(Vp, Sj)
+            put6(lane, work, of_dof(ints, j, PSI_DOT), psi_dot)
+            put6(lane, work, of_dof(ints, j, S_DOT), psi_dot)
+            continue
         V = Vp
         for j in range(first_dof(ints, i), first_dof(ints, i) + dof_count(ints, i)):
             V = add6(V, scale6(load(lane, v, j), get6(lane, work, of_dof(ints, j, S))))
         put6(lane, work, of_link(i, TWIST), V)
         for j in range(first_dof(ints, i), first_dof(ints, i) + dof_count(ints, i)):
             Sj = get6(lane, work, of_dof(ints, j, S))
-            psi_dot = ad(Vp, Sj)
-            put6(lane, work, of_dof(ints, j, PSI_DOT), psi_dot)
-            # a single screw does not turn itself: ad(V, S) = ad(V_p + v S, S)
-            put6(lane, work, of_dof(ints, j, S_DOT), psi_dot if dof_count(ints, i) == 1 else ad(V, Sj))
+            put6(lane, work, of_dof(ints, j, PSI_DOT), ad(Vp, Sj))
+            put6(lane, work, of_dof(ints, j, S_DOT), ad(V, Sj))
 
 
 @kernel_in_place
@@ -152,10 +191,11 @@ def forward_kinematics_states(begin, end, ints, floats, q, poses):
         forward_kinematics_kernel(SCALAR, ints, floats, q[begin], work, poses[begin])
         return
     q_w, poses_w = in_lanes(q), in_lanes(poses)
+    tile = tile_for(poses)
     for b in range(begin, end, WIDTH):
         gather(q, b, end, q_w)
         forward_kinematics_kernel(LANES, ints, floats, q_w, work, poses_w)
-        scatter(poses_w, b, end, poses)
+        scatter_matrix(poses_w, b, end, poses, tile)
 
 
 @inline

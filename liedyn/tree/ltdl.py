@@ -4,8 +4,9 @@ Row k of L has entries only at the ancestors of degree of freedom k: those that 
 tree's zeros in M stay zeros in L, so that all work is on ancestors. M is positive definite: nothing is ever pivoted.
 Matrices are nv * nv numbers, row by row; L is unit, D takes the place of its diagonal.
 """
-from liedyn.jit import kernel_in_place
-from liedyn.lie.lanes import load, store
+from liedyn.jit import inline, kernel_in_place
+from liedyn.lie.lanes import LANES, load, splat, store
+from liedyn.lie.registers import at_once, is_zero, load_at_once, store_at_once
 from liedyn.tree.records import dof_total, previous_dof
 
 
@@ -26,27 +27,63 @@ def ltdl_factor(lane, ints, M):
             i = previous_dof(ints, i)
 
 
+@inline
+def subtract_above(lane, ints, L, k, B, at, stride, count, x):
+    """x - sum of l_ki B_i over the ancestors i of k, a register of its rows; the nearest, known last, comes last."""
+    nearest = previous_dof(ints, k)
+    if nearest < 0:
+        return x
+    i = previous_dof(ints, nearest)
+    while i >= 0:
+        x = x - load(lane, L, k * dof_total(ints) + i) * load_at_once(lane, B, i * stride + at, count)
+        i = previous_dof(ints, i)
+    return x - load(lane, L, k * dof_total(ints) + nearest) * load_at_once(lane, B, nearest * stride + at, count)
+
+
 @kernel_in_place
 def ltdl_solve(lane, ints, L, factor, B, columns):
     """B = factor M^-1 B for the columns of B, in place, by L^T Y = B and L X = D^-1 Y."""
     nv = dof_total(ints)
-    for k in range(nv - 1, -1, -1):
-        i = previous_dof(ints, k)
-        while i >= 0:
-            l = load(lane, L, k * nv + i)
-            for c in range(columns):
-                store(lane, B, i * columns + c, load(lane, B, i * columns + c) - l * load(lane, B, k * columns + c))
-            i = previous_dof(ints, i)
-    for k in range(nv):
-        d = factor / load(lane, L, k * nv + k)
-        for c in range(columns):
-            store(lane, B, k * columns + c, d * load(lane, B, k * columns + c))
-        i = previous_dof(ints, k)
-        while i >= 0:
-            l = load(lane, L, k * nv + i)
-            for c in range(columns):
-                store(lane, B, k * columns + c, load(lane, B, k * columns + c) - l * load(lane, B, i * columns + c))
-            i = previous_dof(ints, i)
+    for c in range(0, columns, at_once(lane)):
+        count = columns - c
+        for k in range(nv - 1, -1, -1):
+            y = load_at_once(lane, B, k * columns + c, count)
+            i = -1 if is_zero(y) else previous_dof(ints, k)  # many are, where branches do not meet
+            while i >= 0:
+                x = load_at_once(lane, B, i * columns + c, count)
+                store_at_once(lane, B, i * columns + c, count, x - load(lane, L, k * nv + i) * y)
+                i = previous_dof(ints, i)
+        for k in range(nv):
+            x = (factor / load(lane, L, k * nv + k)) * load_at_once(lane, B, k * columns + c, count)
+            x = subtract_above(lane, ints, L, k, B, c, columns, count, x)
+            store_at_once(lane, B, k * columns + c, count, x)
+
+
+@kernel_in_place
+def ltdl_solve_both(lane, ints, L, factor, B, C, columns):
+    """B = factor M^-1 B and C = factor M^-1 C, as `ltdl_solve`: while one waits for memory the other goes on."""
+    nv = dof_total(ints)
+    for c in range(0, columns, at_once(lane)):
+        count = columns - c
+        for k in range(nv - 1, -1, -1):
+            y, z = load_at_once(lane, B, k * columns + c, count), load_at_once(lane, C, k * columns + c, count)
+            i = previous_dof(ints, k)
+            while i >= 0:
+                l, at = load(lane, L, k * nv + i), i * columns + c
+                store_at_once(lane, B, at, count, load_at_once(lane, B, at, count) - l * y)
+                store_at_once(lane, C, at, count, load_at_once(lane, C, at, count) - l * z)
+                i = previous_dof(ints, i)
+        for k in range(nv):
+            d, at = factor / load(lane, L, k * nv + k), k * columns + c
+            y, z = d * load_at_once(lane, B, at, count), d * load_at_once(lane, C, at, count)
+            i = previous_dof(ints, k)
+            while i >= 0:
+                l = load(lane, L, k * nv + i)
+                y = y - l * load_at_once(lane, B, i * columns + c, count)
+                z = z - l * load_at_once(lane, C, i * columns + c, count)
+                i = previous_dof(ints, i)
+            store_at_once(lane, B, at, count, y)
+            store_at_once(lane, C, at, count, z)
 
 
 @kernel_in_place
@@ -57,14 +94,9 @@ def ltdl_inverse(lane, ints, L, Minv):
     """
     nv = dof_total(ints)
     for k in range(nv):
-        for c in range(k):
-            store(lane, Minv, k * nv + c, 0.0)
-        i = previous_dof(ints, k)
-        while i >= 0:
-            l = load(lane, L, k * nv + i)
-            for c in range(k):
-                store(lane, Minv, k * nv + c, load(lane, Minv, k * nv + c) - l * load(lane, Minv, i * nv + c))
-            i = previous_dof(ints, i)
+        for c in range(0, k, at_once(lane)):
+            x = subtract_above(lane, ints, L, k, Minv, c, nv, k - c, splat(LANES, 0.0))
+            store_at_once(lane, Minv, k * nv + c, k - c, x)
         for c in range(k):
             store(lane, Minv, c * nv + k, load(lane, Minv, k * nv + c))
         diagonal = 1.0 / load(lane, L, k * nv + k)

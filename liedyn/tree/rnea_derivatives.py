@@ -20,7 +20,7 @@ from liedyn.lie.algebra import (
 )
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, store
 from liedyn.objects import is_none, item, numbers, scratch
-from liedyn.tree.batches import aligned, batch, gather, in_lanes, scatter
+from liedyn.tree.batches import aligned, batch, gather, in_lanes, scatter_matrix, tile_for
 from liedyn.tree.joints import accumulate_spring_derivatives
 from liedyn.tree.kinematics import (
     PSI_DDOT, PSI_DOT, S_DOT, S, acceleration_of, of_dof, twist_of, world_accelerations, world_pose,
@@ -96,13 +96,9 @@ def composites(lane, ints, floats, f_ext, work):
 
 
 @kernel_in_place
-def derivative_columns(lane, ints, floats, q, work, tau, dtau_dq, dtau_dv, M):
-    """dtau/dq, dtau/dv, M and tau, from the `composites` of the workspace."""
+def derivative_entries(lane, ints, floats, q, work, tau, dtau_dq, dtau_dv, M):
+    """tau, and all entries that are not zero: those of pairs of which one carries the other; from the `composites`."""
     n, nv = link_count(ints), dof_total(ints)
-    for k in range(nv * nv):
-        store(lane, dtau_dq, k, 0.0)
-        store(lane, dtau_dv, k, 0.0)
-        store(lane, M, k, 0.0)
     for i in range(n - 1, -1, -1):
         c = world_size(ints) + COMPOSITE * i
         I = get_inertia(lane, work, c)
@@ -145,6 +141,16 @@ def derivative_columns(lane, ints, floats, q, work, tau, dtau_dq, dtau_dv, M):
 
 
 @kernel_in_place
+def derivative_columns(lane, ints, floats, q, work, tau, dtau_dq, dtau_dv, M):
+    """dtau/dq, dtau/dv, M and tau, from the `composites` of the workspace."""
+    for k in range(dof_total(ints) * dof_total(ints)):
+        store(lane, dtau_dq, k, 0.0)
+        store(lane, dtau_dv, k, 0.0)
+        store(lane, M, k, 0.0)
+    derivative_entries(lane, ints, floats, q, work, tau, dtau_dq, dtau_dv, M)
+
+
+@kernel_in_place
 def composite_derivatives(lane, ints, floats, q, f_ext, work, tau, dtau_dq, dtau_dv, M):
     """The backward pass, over a workspace in which positions, velocities and accelerations are set."""
     composites(lane, ints, floats, f_ext, work)
@@ -152,11 +158,17 @@ def composite_derivatives(lane, ints, floats, q, f_ext, work, tau, dtau_dq, dtau
 
 
 @kernel_in_place
-def rnea_derivatives_kernel(lane, ints, floats, q, v, a, f_ext, work, tau, dtau_dq, dtau_dv, M):
-    """dtau/dq, dtau/dv and M, each nv x nv; `tau` receives the rigid-body part of the generalised forces."""
+def world_motion(lane, ints, floats, q, v, a, work):
+    """Poses, twists and accelerations of all links, and what goes with them."""
     world_positions(lane, ints, floats, q, work)
     world_velocities(lane, ints, v, work)
     world_accelerations(lane, ints, floats, v, a, work)
+
+
+@kernel_in_place
+def rnea_derivatives_kernel(lane, ints, floats, q, v, a, f_ext, work, tau, dtau_dq, dtau_dv, M):
+    """dtau/dq, dtau/dv and M, each nv x nv; `tau` receives the rigid-body part of the generalised forces."""
+    world_motion(lane, ints, floats, q, v, a, work)
     composite_derivatives(lane, ints, floats, q, f_ext, work, tau, dtau_dq, dtau_dv, M)
 
 
@@ -171,15 +183,20 @@ def rnea_derivatives_states(begin, end, ints, floats, q, v, a, f_ext, dtau_dq, d
         return
     q_w, v_w, a_w, f_w = in_lanes(q), in_lanes(v), in_lanes(a), in_lanes(f_ext)
     dq_w, dv_w, M_w = in_lanes(dtau_dq), in_lanes(dtau_dv), in_lanes(M)
+    tile = tile_for(M)
+    for matrix in (dq_w, dv_w, M_w):
+        matrix[:] = 0.0  # once: zeros stay where they are
     for b in range(begin, end, WIDTH):
         gather(q, b, end, q_w)
         gather(v, b, end, v_w)
         gather(a, b, end, a_w)
         gather(f_ext, b, end, f_w)
-        rnea_derivatives_kernel(LANES, ints, floats, q_w, v_w, a_w, f_w, work, tau_w, dq_w, dv_w, M_w)
-        scatter(dq_w, b, end, dtau_dq)
-        scatter(dv_w, b, end, dtau_dv)
-        scatter(M_w, b, end, M)
+        world_motion(LANES, ints, floats, q_w, v_w, a_w, work)
+        composites(LANES, ints, floats, f_w, work)
+        derivative_entries(LANES, ints, floats, q_w, work, tau_w, dq_w, dv_w, M_w)
+        scatter_matrix(dq_w, b, end, dtau_dq, tile)
+        scatter_matrix(dv_w, b, end, dtau_dv, tile)
+        scatter_matrix(M_w, b, end, M, tile)
 
 
 @direct

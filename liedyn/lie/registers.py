@@ -1,0 +1,139 @@
+"""Whole registers of consecutive numbers, in one body for one state and for lanes.
+
+What is done alike to all numbers of a row need not be done to one after another. For one state `at_once(lane)` numbers
+of the row fill a register; in lanes each number fills one already, with its W states.
+
+    for c in range(0, columns, at_once(lane)):
+        x = load_at_once(lane, row, c, columns - c)
+        store_at_once(lane, row, c, columns - c, 2.0 * x)
+"""
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+from numba.np.arrayobj import make_array
+
+from liedyn.lie.lanes import WIDTH, VectorType, address, of_type
+
+_INT = ir.IntType(64)
+_VECTOR = ir.VectorType(ir.DoubleType(), WIDTH)
+_ALIGN = ir.Constant(ir.IntType(32), 8)
+
+
+def mask_of(builder, count):
+    """Which of W numbers are among the first `count`."""
+    numbers = ir.Constant(ir.VectorType(_INT, WIDTH), list(range(WIDTH)))
+    single = ir.Constant(ir.VectorType(_INT, WIDTH), ir.Undefined)
+    single = builder.insert_element(single, count, ir.Constant(ir.IntType(32), 0))
+    everywhere = ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), [0] * WIDTH)
+    return builder.icmp_signed("<", numbers, builder.shuffle_vector(single, single, everywhere))
+
+
+def _masked(builder, name, result, arguments):
+    name = f"llvm.masked.{name}.v{WIDTH}f64.p0v{WIDTH}f64"
+    kind = ir.FunctionType(result, [x.type for x in arguments])
+    return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), arguments)
+
+
+def masked_load(builder, start, mask):
+    """A vector of which only the numbers of the mask are read; the others are zero."""
+    return _masked(builder, "load", _VECTOR, [start, _ALIGN, mask, ir.Constant(_VECTOR, [0.0] * WIDTH)])
+
+
+def masked_store(builder, start, mask, value):
+    """Only the numbers of the mask are written."""
+    return _masked(builder, "store", ir.VoidType(), [value, start, _ALIGN, mask])
+
+
+@intrinsic
+def at_once(typing, lane):
+    """How many numbers of the algorithm fill a register."""
+    count = WIDTH if lane.width == 1 else 1
+
+    def codegen(context, builder, sig, args):
+        return context.get_constant(types.intp, count)
+
+    return types.intp(lane), codegen
+
+
+@intrinsic
+def load_at_once(typing, lane, x, k, count):
+    """Number k and those behind it, `count` of them or as many as fill a register; the rest is zero."""
+
+    def codegen(context, builder, sig, args):
+        _, x, k, count = args
+        start = builder.bitcast(address(context, builder, lane, sig.args[1], x, k), _VECTOR.as_pointer())
+        if lane.width == 1:
+            value = masked_load(builder, start, mask_of(builder, count))
+        else:
+            value = builder.load(start, align=8)
+        of_type(builder, value, "number")
+        return value
+
+    return VectorType(WIDTH)(lane, x, types.intp, types.intp), codegen
+
+
+@intrinsic
+def store_at_once(typing, lane, x, k, count, value):
+    """Number k and those behind it, `count` of them or as many as fill a register."""
+
+    def codegen(context, builder, sig, args):
+        _, x, k, count, value = args
+        start = builder.bitcast(address(context, builder, lane, sig.args[1], x, k), _VECTOR.as_pointer())
+        if lane.width == 1:
+            instruction = masked_store(builder, start, mask_of(builder, count), value)
+        else:
+            instruction = builder.store(value, start, align=8)
+        of_type(builder, instruction, "number")
+        return context.get_dummy_value()
+
+    return types.void(lane, x, types.intp, types.intp, value), codegen
+
+
+@intrinsic
+def is_zero(typing, x):
+    """Is every number of a register zero?"""
+
+    def codegen(context, builder, sig, args):
+        other = builder.fcmp_unordered("!=", args[0], ir.Constant(_VECTOR, [0.0] * WIDTH))
+        return builder.icmp_unsigned("==", builder.bitcast(other, ir.IntType(WIDTH)), ir.Constant(ir.IntType(WIDTH), 0))
+
+    return types.boolean(x), codegen
+
+
+@intrinsic
+def before_line(typing, x, k):
+    """How many numbers there are from x[k] on to the next that begins a register's place in memory."""
+
+    def codegen(context, builder, sig, args):
+        data = make_array(sig.args[0])(context, builder, args[0]).data
+        start = builder.ptrtoint(builder.gep(data, [args[1]]), _INT)
+        return builder.and_(builder.ashr(builder.neg(start), ir.Constant(_INT, 3)), ir.Constant(_INT, WIDTH - 1))
+
+    return types.intp(x, types.intp), codegen
+
+
+@intrinsic
+def store_past_cache(typing, x, k, value):
+    """A whole register to x[k], where `before_line` is 0: memory is written without being read first."""
+
+    def codegen(context, builder, sig, args):
+        data = make_array(sig.args[0])(context, builder, args[0]).data
+        start = builder.bitcast(builder.gep(data, [args[1]]), _VECTOR.as_pointer())
+        instruction = builder.store(args[2], start, align=8 * WIDTH)
+        once = builder.module.add_metadata([ir.Constant(ir.IntType(32), 1)])
+        instruction.set_metadata("nontemporal", once)
+        return context.get_dummy_value()
+
+    return types.void(x, types.intp, value), codegen
+
+
+@intrinsic
+def finish_stores(typing):
+    """What was written past the cache is there for every thread."""
+
+    def codegen(context, builder, sig, args):
+        builder.fence("seq_cst")
+        return context.get_dummy_value()
+
+    return types.void(), codegen
