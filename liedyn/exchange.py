@@ -13,12 +13,11 @@ with y_1 the rows that were solved: for y = G x the null space K of G, the inver
 dependence T of redundant rows on the others, from one elimination. Columns behind n are never chosen: constants.
 
 A matrix here is *padded*: its rows are whole SIMD registers, so that an operation on rows needs no loop over single
-numbers; what stands in the padding does not matter as long as it is no rubbish. Small whole numbers kept as floats are
-exact.
+numbers; what stands in the padding does not matter as long as it is no rubbish.
 """
 from liedyn.dense import SMALL_ROW
 from liedyn.jit import inline, kernel_in_place
-from liedyn.lie.lanes import LANES, SCALAR, WIDTH, larger, load, magnitude, splat, store
+from liedyn.lie.lanes import LANES, SCALAR, WIDTH, larger, largest_lane, load, magnitude, splat, store
 
 
 @inline
@@ -88,20 +87,20 @@ def add_transposed_product(A, first, count, X, out):
 @inline
 def largest_element(T, begin, end, n, free, largest):
     """Row, column and size of the largest element, rows from `begin` to `end`, columns where `free` is 1, not 0."""
-    width = T.shape[1] // WIDTH
+    width, every = T.shape[1] // WIDTH, splat(LANES, 0.0)
     for b in range(width):
         s = splat(LANES, 0.0)
         for i in range(begin, end):
             s = larger(s, magnitude(load(LANES, T, width * i + b)))
-        store(LANES, largest, b, s * load(LANES, free, b))
-    row, column, size = begin, 0, 0.0
-    for j in range(n):
-        x = load(SCALAR, largest, j)
-        if x > size:
-            column, size = j, x
-    for i in range(begin, end):
-        if abs(at(T, i, column)) == size:
-            row = i
+        s = s * load(LANES, free, b)
+        every = larger(every, s)
+        store(LANES, largest, b, s)
+    size = largest_lane(every)
+    row, column = begin, 0
+    while column < n - 1 and load(SCALAR, largest, column) != size:
+        column += 1
+    while row < end - 1 and abs(at(T, row, column)) != size:
+        row += 1
     return row, column, size
 
 
@@ -122,8 +121,8 @@ def exchange(T, k, c):
 def exchange_rows(T, begin, end, n, tolerance, rows, columns, free, largest):
     """Exchange as many of the rows from `begin` to `end` as are independent, of those exchanged before too.
 
-    Returns how many, and the smallest pivot as a part of the first. Row k of the table is then that of x_c with
-    c = columns[k], for as many; rows[k] is the number that row k had at the beginning. `free` (padded, one row) marks
+    Returns how many, the first pivot and the smallest one. Row k of the table is then that of x_c with c = columns[k],
+    for as many; rows[k] is the number that row k had at the beginning; both of integers. `free` (padded, one row) marks
     with 1 the columns that may be chosen, and forgets those that are. A pivot not above `tolerance` times the first
     one, or times SMALL_ROW, counts as zero. `largest` is scratch (padded, one row).
     """
@@ -145,7 +144,7 @@ def exchange_rows(T, begin, end, n, tolerance, rows, columns, free, largest):
         columns[k] = c
         free[0, c] = 0.0
         k += 1
-    return k - begin, (smallest / first if k > begin else 1.0)
+    return k - begin, first, smallest
 
 
 @kernel_in_place

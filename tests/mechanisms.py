@@ -106,7 +106,8 @@ class Unpacked:
         self.rest = floats[ints[13] :][:nq]
         self.body_floats = floats[ints[14] :][: 12 * bodies].reshape(bodies, 12)
         self.loop_floats = floats[ints[15] :][: 91 * loops].reshape(loops, 91)
-        self.int_size = ints[10] + 18 * loops
+        self.clusters = ints[ints[17] :][: 4 * ints[16]].reshape(ints[16], 4)
+        self.int_size = ints[10] + 18 * loops + 4 * ints[16] + self.clusters[:, :2].sum()
         self.float_size = ints[15] + 91 * loops
 
     def link_poses(self, q):

@@ -90,7 +90,7 @@ def test_terms_are_those_of_the_recursions():
 def solved(robot, M, h, G, gamma, tau):
     work, a, lam = np.full(solve_size(robot.ints) + 8 * G.size + 1000, np.nan), np.empty(len(h)), np.empty(len(gamma))
     status, rank, _ = solve_accelerations(robot.ints, M, h, G, gamma, tau, RANK_TOLERANCE, work, a)
-    solve_multipliers(len(gamma), len(h), rank, work, lam)
+    solve_multipliers(robot.ints, work, lam)
     return status, rank, a, lam
 
 

@@ -124,7 +124,7 @@ def test_workspace_is_large_enough():
     size = linearize_size(robot.ints, 4, 2, nu)
     work = np.full(size + 64, 1e300)
     out = [np.full(shape, np.nan) for shape in (
-        (x, x), (x, nu), x, 2, n, m, m, m, m + 2, (m, n), (n, 8), (n, 8), (n, 8), (n, 16), (n, 16), (n, 8))]
+        (x, x), (x, nu), x, 2, n, m, m, m, (m, n), (n, 8), (n, 8), (n, 8), (n, 16), (n, 16))]
     found = linearize_in_place(robot.ints, robot.floats, q, v, tau, np.empty(0), y.rows, y.virtual, w.rows, w.virtual,
                                robot.actuator_matrix.copy(), RANK_TOLERANCE, work, *out)
     assert found[0] == found[3] == 0 and work[0] <= size and (work[size:] == 1e300).all()

@@ -151,7 +151,7 @@ def _stabilized_nullspace(given, baumgarte):
             ints, given.M[b], given.h[b], given.G[b], wanted[b], given.tau[b], given.tolerance, work, a[b])
         if status == SINGULAR_INERTIA:
             raise no_inertia(given, b)
-        solve_multipliers(given.gamma.shape[1], given.h.shape[1], rank, work, lam[b])
+        solve_multipliers(ints, work, lam[b])
     return a, lam
 
 

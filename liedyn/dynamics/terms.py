@@ -22,7 +22,7 @@ from liedyn.tree.kinematics import (
     ACCELERATION, POSE, TWIST, S, acceleration_of, of_dof, of_link, screw, twist_of, world_pose, world_size,
 )
 from liedyn.tree.records import (
-    accumulate6, armature, dof_count, dof_total, first_dof, get6, get_inertia, inertia, link_count, parent,
+    accumulate6, armature, dof_count, first_dof, get6, get_inertia, inertia, link_count, parent,
     previous_dof, put6, put_inertia, put_pose,
 )
 
@@ -63,9 +63,9 @@ def put_link(ints, floats, q, v, f_ext, i, work):
 
 @kernel_in_place
 def tree_terms(ints, floats, q, v, f_ext, work, M, h):
-    """M (nv, nv) and h (nv) of the open tree; the workspace is then that of the row kernels, with a = 0."""
-    n, nv = link_count(ints), dof_total(ints)
-    for k in range(nv * nv):
+    """M (nv, nv, or padded) and h (nv) of the open tree; the workspace is then that of the row kernels, with a = 0."""
+    n, width = link_count(ints), M.shape[1]
+    for k in range(M.size):
         store(SCALAR, M, k, 0.0)
     for i in range(n):
         put_link(ints, floats, q, v, f_ext, i, work)
@@ -76,12 +76,12 @@ def tree_terms(ints, floats, q, v, f_ext, work, M, h):
             Sj = get6(SCALAR, work, of_dof(ints, j, S))
             carried = inertia_times(I, Sj)
             store(SCALAR, h, j, dot6(F, Sj))
-            store(SCALAR, M, j * nv + j, dot6(carried, Sj) + armature(ints, floats, j))
+            store(SCALAR, M, j * width + j, dot6(carried, Sj) + armature(ints, floats, j))
             k = previous_dof(ints, j)
             while k >= 0:
                 inertia_kj = dot6(carried, get6(SCALAR, work, of_dof(ints, k, S)))
-                store(SCALAR, M, k * nv + j, inertia_kj)
-                store(SCALAR, M, j * nv + k, inertia_kj)
+                store(SCALAR, M, k * width + j, inertia_kj)
+                store(SCALAR, M, j * width + k, inertia_kj)
                 k = previous_dof(ints, k)
         accumulate_springs(SCALAR, ints, floats, i, q, v, 1.0, h)
         if parent(ints, i) >= 0:
@@ -93,7 +93,7 @@ def tree_terms(ints, floats, q, v, f_ext, work, M, h):
 
 @kernel_in_place
 def terms_in_place(ints, floats, q, v, f_ext, work, M, h, G, gamma):
-    """M (nv, nv), h (nv), G (m, nv), gamma (m), with `terms_size` numbers of workspace.
+    """M (nv, nv, or padded), h (nv), G (m, nv), gamma (m), with `terms_size` numbers of workspace.
 
     Poses, twists and accelerations for a = 0 stay in `work`: `residual_rows` and `velocity_rows` can follow, for
     formulations that correct gamma by them.

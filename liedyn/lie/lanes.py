@@ -195,7 +195,7 @@ def _part(context, builder, sig, args, shape):
     whole, out = make_array(sig.args[0])(context, builder, args[0]), make_array(sig.return_type)(context, builder)
     item = ir.Constant(args[1].type, 8)
     strides = [builder.mul(shape[1], item), item] if len(shape) == 2 else [item]
-    data = builder.gep(whole.data, [args[1]], inbounds=True)
+    data = builder.bitcast(builder.gep(whole.data, [args[1]], inbounds=True), out.data.type)
     populate_array(out, data=data, shape=shape, strides=strides, itemsize=item, meminfo=None)
     return out._getvalue()
 
@@ -208,6 +208,16 @@ def vector_in(typing, work, k, n):
         return _part(context, builder, sig, args, [args[2]])
 
     return types.Array(types.float64, 1, "C")(work, types.intp, types.intp), codegen
+
+
+@intrinsic
+def integers_in(typing, work, k, n):
+    """integers_in(work, k, n): room for n integers in the place of work[k : k + n]; for kernels that return none."""
+
+    def codegen(context, builder, sig, args):
+        return _part(context, builder, sig, args, [args[2]])
+
+    return types.Array(types.int64, 1, "C")(work, types.intp, types.intp), codegen
 
 
 @intrinsic
@@ -240,6 +250,16 @@ def take_vector(typing, work, n):
 
 
 @intrinsic
+def take_integers(typing, work, n):
+    """take_integers(work, n): room for n integers in the place of the next n numbers, like `take_vector`."""
+
+    def codegen(context, builder, sig, args):
+        return _take(context, builder, sig, args, [args[1]])
+
+    return types.Array(types.int64, 1, "C")(work, types.intp), codegen
+
+
+@intrinsic
 def take_matrix(typing, work, m, n):
     """take_matrix(work, m, n): the next m n numbers of a workspace as m rows of n, like `take_vector`."""
 
@@ -259,6 +279,18 @@ def magnitude(typing, x):
         return builder.call(fabs, args)
 
     return x(x), codegen
+
+
+@intrinsic
+def largest_lane(typing, x):
+    """The largest number of a register."""
+
+    def codegen(context, builder, sig, args):
+        typ = ir.FunctionType(ir.DoubleType(), [args[0].type])
+        reduce = cgutils.get_or_insert_function(builder.module, typ, f"llvm.vector.reduce.fmax.v{x.width}f64")
+        return builder.call(reduce, args, fastmath=("nnan", "nsz"))
+
+    return types.float64(x), codegen
 
 
 @intrinsic

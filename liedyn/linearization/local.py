@@ -33,16 +33,24 @@ from liedyn.constraints.cut_rows import (
     cut_bias_kernel, cut_velocity_kernel, vary_cut_accelerations, vary_cut_velocities,
 )
 from liedyn.constraints.rows import (
-    holonomic_rows, push_constraints, reader_rows, residual_rows, vary_acceleration_rows, vary_constraint_wrenches,
-    vary_velocity_rows, velocity_rows,
+    clear_block, holonomic_rows, push_constraints, reader_rows, residual_rows, vary_acceleration_rows,
+    vary_constraint_wrenches, vary_velocity_rows, velocity_rows,
 )
-from liedyn.dynamics.nullspace import (
-    OK, SINGULAR_INERTIA, given_accelerations, invert_rows, shortest_multipliers,
+from liedyn.dynamics.elimination import (
+    DEPENDENT, INDEPENDENT, ROW, cluster_count, dependence, dependent_dofs, eliminate, elimination_size,
+    independent_dofs, kept, layout, minimum_norm_multipliers, reduced_motion, solved_cluster, unbalanced,
 )
+from liedyn.dynamics.nullspace import OK, SINGULAR_INERTIA
 from liedyn.dynamics.terms import terms_in_place, terms_size
-from liedyn.exchange import add_transposed_product, at, clear, padded, solve_rows_for
+from liedyn.exchange import at, clear, padded, solve_rows_for
 from liedyn.jit import inline, kernel, kernel_in_place
-from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, splat, store, take_matrix, take_vector
+from liedyn.lie.lanes import (
+    LANES, SCALAR, WIDTH, integer, integers_in, load, splat, store, take_matrix, take_vector,
+)
+from liedyn.linearization.choice import (
+    along, given_motions, hold_choice, into_choice, picked_condition, picked_motions, picks, position_null_space,
+    reads_cuts, same_choice,
+)
 from liedyn.linearization.upper_rows import put_upper_rows
 from liedyn.model.packed import N_ROWS, N_VIRTUAL, NV
 from liedyn.tree.aba_derivatives import aba_derivatives_kernel
@@ -54,83 +62,18 @@ from liedyn.tree.variations import (
 )
 
 
-@inline
-def forced(Z_inverse, rank, rows, virtual, rates, virtual_rates, i, b):
-    """Row i of -[G_1; R]^-1 (rates of G_1; of the virtual velocities that are read, zero for others), block b."""
-    width, total = rates.shape[1] // WIDTH, splat(LANES, 0.0)
-    for k in range(rank):
-        total = total - at(Z_inverse, i, k) * load(LANES, rates, width * int(load(SCALAR, rows, k)) + b)
-    for s in range(virtual.size):
-        if virtual[s] >= 0:
-            total = total - at(Z_inverse, i, rank + s) * load(LANES, virtual_rates, width * virtual[s] + b)
-    return total
-
-
-@inline
-def reads_cuts(virtual):
-    """Is one of the velocities that of a cut joint?"""
-    reads = False
-    for k in range(virtual.size):
-        reads = reads or virtual[k] >= 0
-    return reads
-
-
-@inline
-def same_choice(G, mask, R_y, virtual_y, R_w, virtual_w):
-    """Are independent coordinates and velocities the same, and all rows that count those of positions?"""
-    if virtual_y.size != virtual_w.size:
-        return False
-    for i in range(mask.size):
-        if mask[i] == 0.0:
-            for j in range(G.shape[1]):
-                if G[i, j] != 0.0:
-                    return False
-    for k in range(virtual_y.size):
-        if virtual_y[k] != virtual_w[k]:
-            return False
-        for i in range(R_y.shape[1]):
-            if R_y[k, i] != R_w[k, i]:
-                return False
-    return True
-
-
 @kernel_in_place
 def linearize_size(ints, p_y, p_w, nu):
     """Numbers in the workspace of `linearize_in_place`: enough for all that is taken, in the order of the kernel."""
     n, m, nz, links = ints[NV], ints[N_ROWS], ints[N_VIRTUAL], link_count(ints)
     w, x, columns, one = padded(n), padded(p_y + p_w), padded(p_y + p_w + nu), padded(p_w + 1)
     world = max(terms_size(ints), world_size(ints) + COMPOSITE * links)
-    state = world + n * n + n + m + 2 * nz + nz * n + (m + n) * (w + 2) + 2 * w + (n + p_w) * one + m * padded(m + 1)
+    state = elimination_size(ints) + world + n * w + n + m + 2 * nz + nz * n + 2 * (n * x + 2 * nz * x)
     tree = 4 * n * n
-    positions = m + m * n + n * w + (m + n) * (w + 2) + 2 * w
-    variations = (BODY + VARIATION * WIDTH) * links + x + (m + 2 * nz) * x
-    return 1 + state + max(tree, positions + variations) + p_w * (columns + one) + n * x + 2 * nz * x
-
-
-@inline
-def null_space(Z_inverse, rank, p, out):
-    """out (n, p), padded: the last columns of Z_inverse."""
-    clear(out)
-    for i in range(out.shape[0]):
-        for s in range(p):
-            out[i, s] = at(Z_inverse, i, rank + s)
-
-
-@kernel_in_place
-def position_null_space(ints, G, mask, E, R_y, virtual_y, tolerance, work, N):
-    """N from the holonomic rows alone; returns (status, rank, condition)."""
-    n, m, p = ints[NV], ints[N_ROWS], virtual_y.size
-    G_h, Z_inverse = take_matrix(work, m, n), take_matrix(work, n, padded(n))
-    for i in range(m):
-        for j in range(n):
-            G_h[i, j] = mask[i] * G[i, j]
-    table, rows, columns = take_matrix(work, m + p, padded(n)), take_vector(work, m + p), take_vector(work, m + p)
-    free, largest = take_matrix(work, 1, padded(n)), take_vector(work, padded(n))
-    status, rank, condition = invert_rows(G_h, E, R_y, virtual_y, tolerance, table, rows, columns, free, largest,
-                                          Z_inverse)
-    if status == OK:
-        null_space(Z_inverse, rank, p, N)
-    return status, rank, condition
+    given = 2 * (m + n) * (w + 2) + 4 * w + 2 * n * w + m * n + m
+    solved = padded(n) + p_w * w + 2 * p_w * one + w + m * padded(m + 1) + p_w * padded(p_w)
+    variations = (BODY + VARIATION * WIDTH) * links + x + (m + nz) * x + 2 * p_w * columns
+    return WIDTH + state + max(tree, given + solved + variations)
 
 
 @inline
@@ -146,20 +89,19 @@ def is_open_tree(G, R, virtual):
 
 
 @kernel_in_place
-def linearize_tree(ints, floats, q, v, tau, f_ext, actuators, world, work, a, Z_inverse, N, X, da):
+def linearize_tree(ints, floats, q, v, tau, f_ext, actuators, world, work, a, N, X, da):
     """An open tree, N = S = 1, Delta = 0: da = [da/dq, da/dv, M^-1 S_u] from sparse solves. False if M is singular."""
     n = a.size
     L, da_dq, da_dv, inertia_inverse = (take_matrix(work, n, n), take_matrix(work, n, n), take_matrix(work, n, n),
                                         take_matrix(work, n, n))
     aba_derivatives_kernel(SCALAR, ints, floats, q, v, tau, f_ext, world, a, L, da_dq, da_dv, inertia_inverse)
-    clear(Z_inverse)
     clear(N)
     clear(X)
     clear(da)
     regular = True
     for i in range(n):
         regular = regular and at(L, i, i) > 0.0
-        Z_inverse[i, i] = N[i, i] = X[i, n + i] = 1.0
+        N[i, i] = X[i, n + i] = 1.0
         for j in range(n):
             da[i, j], da[i, n + j] = at(da_dq, i, j), at(da_dv, i, j)
             x = at(inertia_inverse, i, j)
@@ -181,33 +123,50 @@ def put_lower_rows(lower, p_y, p_w, A, B):
             B[k, c] = 0.0
 
 
+@inline
+def forced(ints, e, rates, scale, b, out):
+    """out[:, block b] -= what gives the independent rows these rates, in the dependent velocities; times a row."""
+    dependent, columns = dependent_dofs(ints, e)
+    rows, width, to = integers_in(e, layout(ints)[2], rates.shape[0]), rates.shape[1] // WIDTH, out.shape[1] // WIDTH
+    for c in range(cluster_count(ints)):
+        table, first, rank = solved_cluster(ints, e, c)
+        row = kept(e, c, ROW)
+        for k in range(rank):
+            total = splat(LANES, 0.0)
+            for l in range(rank):
+                x = at(table, k, integer(columns, first + l))
+                total = total + x * load(LANES, rates, width * integer(rows, row + l) + b)
+            i = to * integer(dependent, first + k) + b
+            store(LANES, out, i, load(LANES, out, i) - scale * total)
+
+
 @kernel_in_place
-def vary_state(ints, floats, q, v, a, lam, p_y, virtual_y, virtual_w, rank, rows, Z_inverse, world, bodies, variations,
+def vary_state(ints, floats, q, v, a, lam, p_y, virtual_y, R_w, virtual_w, picked, E, e, world, bodies, variations,
                of_y, rates, virtual_rates, virtual_upper, N, X, D, balance, b):
     """Block b of Delta in X, of D, and of balance = -(M D + d(ID + G^T lambda)/dq [N 0] + dID/dv X).
 
     `of_y` is one in the columns of y; rates (m rows) and virtual_rates (nz rows) are scratch, all padded;
     `virtual_upper` receives the variations of the virtual velocities, if y reads any.
     """
-    n, width = v.size, X.shape[1] // WIDTH
-    reads_w = reads_cuts(virtual_w)
+    reads_w, every = reads_cuts(virtual_w), splat(LANES, 1.0)
     vary_velocities(ints, world, N, X, b, variations)
     if b * WIDTH < p_y:  # Delta
         vary_velocity_rows(ints, floats, q, v, a, world, variations, N, b, rates)
+        forced(ints, e, rates, load(LANES, of_y, b), b, X)
         if reads_w:
             vary_cut_velocities(ints, floats, world, variations, True, b, virtual_rates)
-        for i in range(n):
-            Delta = forced(Z_inverse, rank, rows, virtual_w, rates, virtual_rates, i, b)
-            store(LANES, X, width * i + b, load(LANES, X, width * i + b) + load(LANES, of_y, b) * Delta)
+        if not picked:
+            hold_choice(R_w, virtual_w, E, virtual_rates, X, p_y, load(LANES, of_y, b), b, X)
     vary_accelerations(ints, floats, world, X, b, variations)
     if reads_cuts(virtual_y):
         vary_cut_velocities(ints, floats, world, variations, True, b, virtual_upper)
     vary_acceleration_rows(ints, floats, q, v, a, world, variations, N, X, b, rates)
+    clear_block(D, b)
+    forced(ints, e, rates, every, b, D)
     if reads_w:
         vary_cut_accelerations(ints, floats, world, variations, True, b, virtual_rates)
-    to = D.shape[1] // WIDTH
-    for i in range(n):
-        store(LANES, D, to * i + b, forced(Z_inverse, rank, rows, virtual_w, rates, virtual_rates, i, b))
+    if not picked:
+        hold_choice(R_w, virtual_w, E, virtual_rates, X, p_y, every, b, D)
     vary_wrenches(ints, world, bodies, D, b, variations)
     vary_constraint_wrenches(ints, floats, world, lam, variations)
     vary_forces(ints, floats, q, world, bodies, N, X, D, b, variations, balance)
@@ -215,56 +174,56 @@ def vary_state(ints, floats, q, v, a, lam, p_y, virtual_y, virtual_w, rank, rows
 
 
 @inline
-def reduce_balance(Z_inverse, rank, balance, blocks, actuators, inputs, lower):
-    """lower = [S^T balance, S^T S_u], the inputs from column `inputs` on."""
-    n, p, nu = balance.shape[0], lower.shape[0], actuators.shape[1]
-    width, to = balance.shape[1] // WIDTH, lower.shape[1] // WIDTH
+def reduce_balance(ints, e, balance, blocks, actuators, inputs, lower):
+    """lower = K^T [balance, S_u], the inputs from column `inputs` on, for the elimination's own K."""
+    dependent, independent = dependent_dofs(ints, e)[0], independent_dofs(ints, e)[0]
+    p, nu = lower.shape[0], actuators.shape[1]
+    slopes, width, to = dependence(ints, e, p)[0], balance.shape[1] // WIDTH, lower.shape[1] // WIDTH
     clear(lower)
-    for s in range(p):
-        for b in range(blocks):
-            total = splat(LANES, 0.0)
-            for i in range(n):
-                total = total + at(Z_inverse, i, rank + s) * load(LANES, balance, width * i + b)
-            store(LANES, lower, to * s + b, total)
-    for s in range(p):
-        for c in range(inputs, lower.shape[1]):
-            lower[s, c] = 0.0
-    for i in range(n):
-        for c in range(nu):
-            x = at(actuators, i, c)
-            if x != 0.0:
-                for s in range(p):
-                    lower[s, inputs + c] += x * at(Z_inverse, i, rank + s)
+    for c in range(cluster_count(ints)):
+        for s in range(kept(e, c, INDEPENDENT), kept(e, c + 1, INDEPENDENT)):
+            for b in range(blocks):
+                total = load(LANES, balance, width * integer(independent, s) + b)
+                for k in range(kept(e, c, DEPENDENT), kept(e, c + 1, DEPENDENT)):
+                    total = total + at(slopes, k, s) * load(LANES, balance, width * integer(dependent, k) + b)
+                store(LANES, lower, to * s + b, total)
+            for i in range(inputs, min(WIDTH * blocks, lower.shape[1])):
+                store(SCALAR, lower, lower.shape[1] * s + i, 0.0)
+            for i in range(nu):
+                total_u = at(actuators, integer(independent, s), i)
+                for k in range(kept(e, c, DEPENDENT), kept(e, c + 1, DEPENDENT)):
+                    total_u += at(slopes, k, s) * at(actuators, integer(dependent, k), i)
+                store(SCALAR, lower, lower.shape[1] * s + inputs + i, total_u)
 
 
 @kernel_in_place
 def linearize_in_place(ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w, virtual_w, actuators, tolerance, work,
-                       A, B, f0, w, a, lam, residual, psi, rows, G, Z_inverse, N, X, D, balance, MK):
+                       A, B, f0, w, a, lam, residual, psi, G, M, N, X, D, balance):
     """The local state space at one state; arguments as for `linearize_kernel`, results as it returns them.
 
-    N = [N 0], X = [Delta S], Z_inverse, D, balance and MK = M [S a_p] are padded; `rows` has m + p_w numbers. D and
-    balance are those before wdot moves (`complete_derivatives`). Returns (status, rank, condition) of the velocities,
-    and the same of the coordinates.
+    M, N = [N 0], X = [Delta S], D and balance are padded; D and balance are those before wdot moves
+    (`complete_derivatives`). Behind its first register the workspace begins with that of the elimination. Returns
+    (status, rank, condition) of the velocities, and the same of the coordinates.
     """
     n, m, nz = ints[NV], ints[N_ROWS], ints[N_VIRTUAL]
-    p_y, p_w, nu = virtual_y.size, virtual_w.size, actuators.shape[1]
-    work[0] = 1.0
+    p_y, p_w, nu, x = virtual_y.size, virtual_w.size, actuators.shape[1], padded(virtual_y.size + virtual_w.size)
+    work[0] = WIDTH
+    e = take_vector(work, elimination_size(ints))
     world = take_vector(work, max(terms_size(ints), world_size(ints) + COMPOSITE * link_count(ints)))
-    M, h, gamma, rho, z = (take_matrix(work, n, n), take_vector(work, n), take_vector(work, m), take_vector(work, nz),
-                           take_vector(work, nz))
-    E, x = take_matrix(work, nz, n), padded(p_y + p_w)
-    upper, virtual_upper, turned = take_matrix(work, n, x), take_matrix(work, nz, x), take_matrix(work, nz, x)
+    h, gamma, rho, z = take_vector(work, n), take_vector(work, m), take_vector(work, nz), take_vector(work, nz)
+    E, upper = take_matrix(work, nz, n), take_matrix(work, n, x)
+    virtual_upper, turned = take_matrix(work, nz, x), take_matrix(work, nz, x)
     if is_open_tree(G, R_w, virtual_w) and is_open_tree(G, R_y, virtual_y):
-        regular = linearize_tree(ints, floats, q, v, tau, f_ext, actuators, world, work, a, Z_inverse, N, X, D)
+        regular = linearize_tree(ints, floats, q, v, tau, f_ext, actuators, world, work, a, N, X, D)
         clear(balance)
         for i in range(n):
             w[i], f0[n + i] = v[i], a[i]
         put_lower_rows(D, n, n, A, B)
         put_upper_rows(ints, v, z, R_y, virtual_y, True, E, N, X, upper, virtual_upper, turned, A, f0)
         clear(D)
-        clear(MK)
+        clear(M)
         return (OK if regular else SINGULAR_INERTIA), 0, 1.0, OK, 0, 1.0
-    # the state: accelerations and multipliers
+    # the constraints: which velocities depend on which
     terms_in_place(ints, floats, q, v, f_ext, world, M, h, G, gamma)
     residual_rows(ints, floats, q, world, residual)
     velocity_rows(ints, floats, q, v, world, psi)
@@ -272,29 +231,44 @@ def linearize_in_place(ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w, virt
         reader_rows(ints, floats, world, E)
         cut_bias_kernel(ints, floats, world, True, rho)
         cut_velocity_kernel(ints, floats, world, True, z)
-    table, columns = take_matrix(work, m + p_w, padded(n)), take_vector(work, m + p_w)
-    free, largest = take_matrix(work, 1, padded(n)), take_vector(work, padded(n))
-    status, rank, condition = invert_rows(G, E, R_w, virtual_w, tolerance, table, rows, columns, free, largest,
-                                          Z_inverse)
-    if status != OK:
-        return status, rank, condition, OK, rank, condition
-    K, reduced = take_matrix(work, n, padded(p_w + 1)), take_matrix(work, p_w, padded(p_w + 1))
-    if not given_accelerations(M, h, gamma, rho, tau, virtual_w, rank, rows, Z_inverse, K, MK, reduced, a, lam):
+    choosable = take_vector(work, padded(n))
+    clear(X)
+    picked = picks(ints, R_w, virtual_w, choosable)
+    if picked:
+        rank, _, complete = eliminate(ints, G, gamma, choosable, tolerance, e)
+        picked = complete and rank + p_w == n
+    if picked:
+        status, condition = OK, picked_condition(ints, e, G, p_w)
+        picked_motions(ints, e, R_w, p_y, X)
+    else:
+        status, rank, condition = given_motions(ints, G, E, R_w, virtual_w, tolerance, work, p_y, X)
+        if status != OK:
+            return status, rank, condition, OK, rank, condition
+        for j in range(n):
+            choosable[j] = 1.0
+        eliminate(ints, G, gamma, choosable, tolerance, e)
+
+    # the state: accelerations and multipliers
+    KM, left = take_matrix(work, p_w, padded(n)), take_vector(work, padded(n))
+    reduced, inertia = take_matrix(work, p_w, padded(p_w + 1)), take_matrix(work, p_w, padded(p_w + 1))
+    if not reduced_motion(ints, e, M, h, tau, KM, reduced, inertia, a):
         return SINGULAR_INERTIA, rank, condition, OK, rank, condition
-    shortest_multipliers(table, rank, m, rows, columns, take_matrix(work, m - rank, padded(m - rank + 1)), lam)
+    unbalanced(M, h, tau, a, left)
+    minimum_norm_multipliers(ints, e, left, take_vector(work, m * padded(m + 1)), lam)
     for s in range(p_w):
-        f0[p_y + s] = -at(reduced, s, p_w)
-        w[s] = z[virtual_w[s]] if virtual_w[s] >= 0 else 0.0
-        for i in range(n):
-            w[s] += R_w[s, i] * v[i]
+        w[s] = z[virtual_w[s]] if virtual_w[s] >= 0 else along(R_w, virtual_w, E, s, v)
+        f0[p_y + s] = along(R_w, virtual_w, E, s, a) + (rho[virtual_w[s]] if virtual_w[s] >= 0 else 0.0)
 
     # the directions: [N 0] for coordinates, [Delta S] for velocities, Delta still to come
     mask = take_vector(work, m)
     holonomic_rows(ints, mask)
     same = same_choice(G, mask, R_y, virtual_y, R_w, virtual_w)
+    status_y, rank_y, condition_y = OK, rank, condition
+    clear(N)
     if same:
-        status_y, rank_y, condition_y = OK, rank, condition
-        null_space(Z_inverse, rank, p_y, N)
+        for i in range(n):
+            for s in range(p_y):
+                N[i, s] = X[i, p_y + s]
     else:
         status_y, rank_y, condition_y = position_null_space(
             ints, G, mask, E, R_y, virtual_y, tolerance, work, N)
@@ -303,10 +277,6 @@ def linearize_in_place(ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w, virt
     of_y = take_vector(work, x)
     for c in range(x):
         of_y[c] = 1.0 if c < p_y else 0.0
-    clear(X)
-    for i in range(n):
-        for s in range(p_w):
-            X[i, p_y + s] = at(Z_inverse, i, rank + s)
 
     # the variations of the state along them, a register of directions at a time
     links = link_count(ints)
@@ -316,35 +286,57 @@ def linearize_in_place(ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w, virt
     push_constraints(ints, floats, world, lam, bodies)
     gather_wrenches(ints, bodies)
     for b in range(x // WIDTH):
-        vary_state(ints, floats, q, v, a, lam, p_y, virtual_y, virtual_w, rank, rows, Z_inverse, world, bodies,
-                   variations, of_y, rates, virtual_rates, virtual_upper, N, X, D, balance, b)
+        vary_state(ints, floats, q, v, a, lam, p_y, virtual_y, R_w, virtual_w, picked, E, e, world, bodies, variations,
+                   of_y, rates, virtual_rates, virtual_upper, N, X, D, balance, b)
 
-    # S^T M S wdot = S^T balance
-    lower, inertia = take_matrix(work, p_w, padded(p_y + p_w + nu)), take_matrix(work, p_w, padded(p_w + 1))
-    reduce_balance(Z_inverse, rank, balance, x // WIDTH, actuators, p_y + p_w, lower)
-    clear(inertia)
-    add_transposed_product(Z_inverse, rank, p_w, MK, inertia)
-    solve_rows_for(inertia, lower)
+    # K^T M K wdot = K^T balance in the elimination's own coordinates, then in those of w
+    own, lower = take_matrix(work, p_w, padded(p_y + p_w + nu)), take_matrix(work, p_w, padded(p_y + p_w + nu))
+    reduce_balance(ints, e, balance, x // WIDTH, actuators, p_y + p_w, own)
+    solve_rows_for(inertia, own)
+    into_choice(ints, e, R_w, virtual_w, picked, E, own, lower)
     put_lower_rows(lower, p_y, p_w, A, B)
     put_upper_rows(ints, v, z, R_y, virtual_y, same, E, N, X, upper, virtual_upper, turned, A, f0)
     return OK, rank, condition, status_y, rank_y, condition_y
 
 
 @kernel_in_place
-def complete_derivatives(p_y, X, A, B, actuators, MK, da, balance):
+def complete_derivatives(p_y, X, A, B, actuators, M, da, balance):
     """D becomes da = D + S wdot by (y, w, u), and balance what the constraints have to balance, S_u u - M da - ..."""
-    p_w, x = A.shape[0] - p_y, A.shape[1]
-    for i in range(da.shape[0]):
-        for c in range(B.shape[1]):
-            da[i, x + c], balance[i, x + c] = 0.0, actuators[i, c]
-        for s in range(p_w):
-            for c in range(x + B.shape[1]):
-                w_dot = A[p_y + s, c] if c < x else B[p_y + s, c - x]
-                da[i, c] += X[i, p_y + s] * w_dot
-                balance[i, c] -= MK[i, s] * w_dot
+    p_w, x, nu, n = A.shape[0] - p_y, A.shape[1], B.shape[1], da.shape[0]
+    for c in range(x + nu):
+        for i in range(n):
+            if c >= x:
+                da[i, c], balance[i, c] = 0.0, actuators[i, c - x]
+        for j in range(n):
+            moved = 0.0
+            for s in range(p_w):
+                moved += X[j, p_y + s] * (A[p_y + s, c] if c < x else B[p_y + s, c - x])
+            da[j, c] += moved
+            for i in range(n):
+                balance[i, c] -= M[i, j] * moved
 
 
-Local = namedtuple("Local", "A B f0 w a lam residual psi rows G Z_inverse N X da balance")
+@kernel_in_place
+def put_row_order(ints, e, p, rows, G_sharp):
+    """Numbers of the rows, independent ones first, and G_1^# in as many columns of G_sharp."""
+    dependent, columns = dependent_dofs(ints, e)
+    order, k, end = integers_in(e, layout(ints)[2], rows.size), 0, ints[NV] - p
+    G_sharp[:] = 0.0
+    for c in range(cluster_count(ints)):
+        table, first, rank = solved_cluster(ints, e, c)
+        row = kept(e, c, ROW)
+        for l in range(table.shape[0]):
+            if l < rank:
+                for i in range(rank):
+                    G_sharp[dependent[first + i], k] = table[i, columns[first + l]]
+                rows[k] = order[row + l]
+                k += 1
+            else:
+                rows[end] = order[row + l]
+                end += 1
+
+
+Local = namedtuple("Local", "A B f0 w a lam residual psi rows G G_sharp N X da balance")
 """Results of `linearize_kernel`; rows of G come in the order `rows`, the independent ones first."""
 
 
@@ -354,21 +346,24 @@ def linearize_kernel(ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w, virtua
 
     R and `virtual` as for `nullspace_kernel`, for the coordinates y and the velocities w; `actuators` is tau = S_u u,
     (n, nu). Returns (status, rank, condition) of the velocities, the same of the coordinates, and a `Local`: A, B, f0;
-    w, a and lam; residual and psi (m); the rows G_1, G (m, n) and [G_1; R_w]^-1; N (n, p_y), X = [Delta S]
-    (n, p_y + p_w); da, the acceleration's derivative by (y, w, u); balance = G^T dlambda. Matrices of n rows are
-    padded.
+    w, a and lam; residual and psi (m); the order of the rows, G (m, n) and a right inverse of G_1 (n, m, as many
+    columns as G_1 has rows); N (n, p_y), X = [Delta S] (n, p_y + p_w); da, the acceleration's derivative by (y, w, u);
+    balance = G^T dlambda; the last four are padded.
     """
     n, m = ints[NV], ints[N_ROWS]
     p_y, p_w, nu = virtual_y.size, virtual_w.size, actuators.shape[1]
     x = p_y + p_w
     local = Local(
         np.zeros((x, x)), np.zeros((x, nu)), np.zeros(x), np.zeros(p_w), np.zeros(n), np.zeros(m), np.empty(m),
-        np.empty(m), np.zeros(m + p_w), np.empty((m, n)), np.empty((n, padded(n))), np.empty((n, padded(x))),
+        np.empty(m), np.zeros(m, np.int64), np.empty((m, n)), np.empty((n, m)), np.empty((n, padded(x))),
         np.empty((n, padded(x))), np.empty((n, padded(x + nu))), np.empty((n, padded(x + nu))))
-    work, MK = np.empty(linearize_size(ints, p_y, p_w, nu)), np.empty((n, padded(p_w + 1)))
+    work, M = np.empty(linearize_size(ints, p_y, p_w, nu)), np.empty((n, padded(n)))
     found = linearize_in_place(
         ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w, virtual_w, actuators, tolerance, work, local.A, local.B,
-        local.f0, local.w, local.a, local.lam, local.residual, local.psi, local.rows, local.G, local.Z_inverse,
-        local.N, local.X, local.da, local.balance, MK)
-    complete_derivatives(p_y, local.X, local.A, local.B, actuators, MK, local.da, local.balance)
+        local.f0, local.w, local.a, local.lam, local.residual, local.psi, local.G, M, local.N, local.X, local.da,
+        local.balance)
+    if found[0] == OK and found[3] == OK:
+        complete_derivatives(p_y, local.X, local.A, local.B, actuators, M, local.da, local.balance)
+        if m > 0:
+            put_row_order(ints, work[WIDTH:], p_w, local.rows, local.G_sharp)
     return found[:3], found[3:], local

@@ -75,7 +75,7 @@ class Derivatives:
         p_y, p_w, nu = sizes
         x = p_y + p_w
         self.N, self.Delta, self.S = local.N[:, :p_y], local.X[:, :p_y], local.X[:, p_y:x]
-        self.G_sharp, self.balance, self.da = local.Z_inverse[:, :rank], local.balance[:, :x + nu], local.da[:, :x + nu]
+        self.G_sharp, self.balance, self.da = local.G_sharp[:, :rank], local.balance[:, :x + nu], local.da[:, :x + nu]
         self.E, self.rho_q, self.rho_dot_q, self.rho_dot_v = reader_kernel(robot.ints, robot.floats, q, v, local.a)
         self.dq, self.dv = np.zeros((2, *self.da.shape))
         self.dq[:, :p_y] = self.N

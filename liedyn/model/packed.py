@@ -3,7 +3,7 @@
 Layout. The header holds counts and offsets; records of fixed size follow. Numba treats these constants as literals.
 
 ====== ====================================================================================================
-ints   header (16) | links (LINK_I each) | dofs (DOF_I) | bodies (BODY_I) | loops (LOOP_I)
+ints   header (18) | links (LINK_I each) | dofs (DOF_I) | bodies (BODY_I) | loops (LOOP_I) | clusters (CLUSTER_I)
 floats gravity (3), 0 | links (LINK_F) | dofs (DOF_F) | rest (nq) | bodies (BODY_F) | loops (LOOP_F)
 ====== ====================================================================================================
 
@@ -13,6 +13,7 @@ are numbered depth first, parents before children; link -1 is the ground.
 
 import numpy as np
 
+from liedyn.model.clusters import clusters, pack_clusters
 from liedyn.model.frames import joint_basis, rotation_pose
 from liedyn.model.kinds import (
     CONSTRAINT_KINDS, FREE, HELICAL, LOOP_KINDS, LOOP_ROWS, PRISMATIC, REVOLUTE, SPHERICAL, cut_kind,
@@ -22,7 +23,8 @@ from liedyn.model.kinds import (
 N_LINKS, NQ, NV, N_BODIES, N_LOOPS, N_ROWS, N_VIRTUAL = range(7)
 LINKS_AT, DOFS_AT, BODIES_AT, LOOPS_AT = range(7, 11)
 LINK_FLOATS_AT, DOF_FLOATS_AT, REST_AT, BODY_FLOATS_AT, LOOP_FLOATS_AT = range(11, 16)
-HEADER = 16
+N_CLUSTERS, CLUSTERS_AT = 16, 17
+HEADER = 18
 GRAVITY, TIME = 0, 3  # in floats
 GRAVITY_SIZE = 4
 
@@ -54,6 +56,9 @@ LOOP_POSE_A, LOOP_POSE_B, LOOP_PITCH = 0, 12, 24  # frames A and B in their link
 LOOP_LENGTH, LOOP_RADIUS, LOOP_DIRECTION = 25, 26, 27  # of the parent's side; of the child's; child's axis in frame B
 LOOP_MOTION, LOOP_TWIST, LOOP_RATE = 30, 42, 48  # of the moving frame in A: pose, body-fixed twist, its rate
 LOOP_FOLDING, LOOP_TOLD = 54, 63  # rotation from the folded to the user's axes of frame A; what the target returned
+
+CLUSTER_I = 4  # constraints that share degrees of freedom; the last cluster has no rows, and what no constraint moves
+CLUSTER_NROWS, CLUSTER_NDOFS, CLUSTER_ROWS, CLUSTER_DOFS = range(4)  # how many, and where in ints their numbers begin
 
 _DOFS = {
     REVOLUTE: [(ANGULAR, 2)],
@@ -93,7 +98,9 @@ def pack(model, tree):
     int_parts = [link_ints, dof_ints, body_ints, loop_ints]
     float_parts = [link_floats, dof_floats, rest, body_floats, loop_floats]
     extra = _room(model, len(dof_ints), loop_ints, GRAVITY_SIZE + sum(part.size for part in float_parts))
-    header = counts + _offsets(HEADER, int_parts) + _offsets(GRAVITY_SIZE, float_parts)
+    groups, clusters_at = clusters(model, tree, dof_ints[:, DOF_LINK]), HEADER + sum(part.size for part in int_parts)
+    header = counts + _offsets(HEADER, int_parts) + _offsets(GRAVITY_SIZE, float_parts) + [len(groups), clusters_at]
+    int_parts.append(pack_clusters(groups, loop_ints[:, [LOOP_ROW, LOOP_NROWS]].tolist(), clusters_at))
     return (
         np.concatenate([np.array(header, dtype=np.int64)] + [part.ravel() for part in int_parts]),
         np.concatenate([gravity] + [part.ravel() for part in float_parts] + [extra]),

@@ -48,7 +48,7 @@ def by_nullspace(ints, floats, o, x, t, row, q, v, a, lam):
     prepare(ints, floats, o, x, t, row, q, v)
     status, rank, ratio = solve_accelerations(ints, x.M, x.h, x.G, x.gamma, x.tau, o.rank_tolerance, x.solve, a)
     if lam.size > 0:
-        solve_multipliers(lam.size, x.h.size, rank, x.solve, lam)
+        solve_multipliers(ints, x.solve, lam)
     x.number[0] = 1.0 / ratio
     return OK if status == 0 else SINGULAR
 

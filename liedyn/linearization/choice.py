@@ -1,0 +1,198 @@
+"""The choice of coordinates in a local state space: from the elimination's independent velocities to those of w = R v.
+
+Where every row of R picks a coordinate of the tree, the elimination is told to leave just these independent: S, in
+another order, is what it finds. Rows that read virtual velocities, or span the tangent space, need [G_1; R]^-1 for S;
+the elimination then chooses for itself, and R S comes in at the end (symbols: `liedyn.linearization.local`).
+"""
+from liedyn.dynamics.elimination import (
+    DEPENDENT, INDEPENDENT, ROW, cluster_count, cluster_lists, cluster_size, dependence, dependent_dofs,
+    independent_dofs, kept, layout, solved_cluster,
+)
+from liedyn.dynamics.nullspace import OK, invert_rows
+from liedyn.exchange import add_row, at, clear, padded
+from liedyn.jit import inline, kernel_in_place
+from liedyn.lie.lanes import (
+    LANES, SCALAR, WIDTH, integer, integers_in, load, splat, store, take_integers, take_matrix, take_vector,
+)
+from liedyn.model.packed import N_ROWS, NV
+
+
+@inline
+def reads_cuts(virtual):
+    """Is one of the velocities that of a cut joint?"""
+    reads = False
+    for k in range(virtual.size):
+        reads = reads or virtual[k] >= 0
+    return reads
+
+
+@inline
+def same_choice(G, mask, R_y, virtual_y, R_w, virtual_w):
+    """Are independent coordinates and velocities the same, and all rows that count those of positions?"""
+    if virtual_y.size != virtual_w.size:
+        return False
+    for i in range(mask.size):
+        if mask[i] == 0.0:
+            for j in range(G.shape[1]):
+                if G[i, j] != 0.0:
+                    return False
+    for k in range(virtual_y.size):
+        if virtual_y[k] != virtual_w[k]:
+            return False
+        for i in range(R_y.shape[1]):
+            if R_y[k, i] != R_w[k, i]:
+                return False
+    return True
+
+
+@inline
+def picks(ints, R, virtual, choosable):
+    """Is every row of R one coordinate of the tree? Then `choosable` is zero there, and one elsewhere."""
+    n = R.shape[1]
+    for j in range(n):
+        store(SCALAR, choosable, j, 1.0)
+    for k in range(virtual.size):
+        if virtual[k] >= 0:
+            return False
+        ones = 0
+        for j in range(n):
+            x = at(R, k, j)
+            if x == 1.0 and load(SCALAR, choosable, j) == 1.0:
+                ones += 1
+                store(SCALAR, choosable, j, 0.0)
+            elif x != 0.0:
+                return False
+        if ones != 1:
+            return False
+    return True
+
+
+@inline
+def picked_motions(ints, e, R, p_y, X):
+    """S in X, for independent velocities that R picks: the elimination's own, in another order."""
+    p = R.shape[0]
+    slopes, _ = dependence(ints, e, p)
+    dependent, independent = dependent_dofs(ints, e)[0], independent_dofs(ints, e)[0]
+    for c in range(cluster_count(ints)):
+        for s in range(kept(e, c, INDEPENDENT), kept(e, c + 1, INDEPENDENT)):
+            u, j = 0, integer(independent, s)
+            while at(R, u, j) == 0.0:
+                u += 1
+            X[j, p_y + u] = 1.0
+            for k in range(kept(e, c, DEPENDENT), kept(e, c + 1, DEPENDENT)):
+                X[integer(dependent, k), p_y + u] = at(slopes, k, s)
+
+
+@inline
+def picked_condition(ints, e, G, p):
+    """Condition number (1-norm) of [G_1; R] for rows R that pick coordinates: its inverse is [W slopes; 0 1]."""
+    slopes, _ = dependence(ints, e, p)
+    norm = inverse_norm = 1.0
+    for c in range(cluster_count(ints)):
+        table, first, rank = solved_cluster(ints, e, c)
+        dofs, n, row = cluster_lists(ints, c)[1], cluster_size(ints, c)[1], kept(e, c, ROW)
+        rows, columns = integers_in(e, layout(ints)[2], G.shape[0]), dependent_dofs(ints, e)[1]
+        for j in range(n):
+            x = 1.0  # of R, in the columns that it picks
+            for k in range(rank):
+                if integer(columns, first + k) == j:
+                    x = 0.0
+            for k in range(rank):
+                x += abs(at(G, integer(rows, row + k), integer(ints, dofs + j)))
+            norm = max(norm, x)
+        for l in range(rank):
+            x = 0.0
+            for k in range(rank):
+                x += abs(at(table, k, integer(columns, first + l)))
+            inverse_norm = max(inverse_norm, x)
+        for s in range(kept(e, c, INDEPENDENT), kept(e, c + 1, INDEPENDENT)):
+            x = 1.0
+            for k in range(first, first + rank):
+                x += abs(at(slopes, k, s))
+            inverse_norm = max(inverse_norm, x)
+    return norm * inverse_norm
+
+
+@kernel_in_place
+def given_motions(ints, G, E, R, virtual, tolerance, work, p_y, X):
+    """S in X, for any independent velocities; returns (status, rank, condition)."""
+    n, m, p = ints[NV], ints[N_ROWS], virtual.size
+    table, rows, columns = take_matrix(work, m + p, padded(n)), take_integers(work, m + p), take_integers(work, m + p)
+    free, largest, Z_inverse = take_matrix(work, 1, padded(n)), take_vector(work, padded(n)), take_matrix(
+        work, n, padded(n))
+    status, rank, condition = invert_rows(G, E, R, virtual, tolerance, table, rows, columns, free, largest, Z_inverse)
+    if status == OK:
+        for i in range(n):
+            for s in range(p):
+                X[i, p_y + s] = at(Z_inverse, i, rank + s)
+    return status, rank, condition
+
+
+@inline
+def along(R, virtual, E, s, x):
+    """Row s of R x, for a vector x; E reads the virtual velocities."""
+    total = 0.0
+    for i in range(R.shape[1]):
+        total += (at(E, virtual[s], i) if virtual[s] >= 0 else at(R, s, i)) * load(SCALAR, x, i)
+    return total
+
+
+@inline
+def null_space(Z_inverse, rank, p, out):
+    """out (n, p), padded: the last columns of Z_inverse."""
+    clear(out)
+    for i in range(out.shape[0]):
+        for s in range(p):
+            out[i, s] = at(Z_inverse, i, rank + s)
+
+
+@kernel_in_place
+def position_null_space(ints, G, mask, E, R_y, virtual_y, tolerance, work, N):
+    """N from the holonomic rows alone; returns (status, rank, condition)."""
+    n, m, p = ints[NV], ints[N_ROWS], virtual_y.size
+    G_h, Z_inverse = take_matrix(work, m, n), take_matrix(work, n, padded(n))
+    for i in range(m):
+        for j in range(n):
+            G_h[i, j] = mask[i] * G[i, j]
+    table, rows, columns = take_matrix(work, m + p, padded(n)), take_integers(work, m + p), take_integers(work, m + p)
+    free, largest = take_matrix(work, 1, padded(n)), take_vector(work, padded(n))
+    status, rank, condition = invert_rows(G_h, E, R_y, virtual_y, tolerance, table, rows, columns, free, largest,
+                                          Z_inverse)
+    if status == OK:
+        null_space(Z_inverse, rank, p, N)
+    return status, rank, condition
+
+
+@inline
+def hold_choice(R, virtual, E, virtual_rates, S, p_y, scale, b, out):
+    """out[:, block b] -= S (R out + rates of the virtual velocities that are read), times a row."""
+    n, to, width = R.shape[1], out.shape[1] // WIDTH, virtual_rates.shape[1] // WIDTH
+    for s in range(virtual.size):
+        total = splat(LANES, 0.0)
+        if virtual[s] >= 0:
+            total = load(LANES, virtual_rates, width * virtual[s] + b)
+        for i in range(n):
+            x = at(E, virtual[s], i) if virtual[s] >= 0 else at(R, s, i)
+            total = total + x * load(LANES, out, to * i + b)
+        for i in range(n):
+            at_i = to * i + b
+            store(LANES, out, at_i, load(LANES, out, at_i) - at(S, i, p_y + s) * (scale * total))
+
+
+@inline
+def into_choice(ints, e, R, virtual, picked, E, own, out):
+    """out = R K own: rows for the elimination's independent velocities become rows for those of R."""
+    dependent, independent = dependent_dofs(ints, e)[0], independent_dofs(ints, e)[0]
+    p, rank = virtual.size, R.shape[1] - virtual.size
+    slopes, _ = dependence(ints, e, p)
+    clear(out)
+    for u in range(p):
+        for s in range(p):
+            j = integer(independent, s)
+            x = at(E, virtual[u], j) if virtual[u] >= 0 else at(R, u, j)
+            if not picked:
+                for k in range(rank):
+                    j = integer(dependent, k)
+                    x += (at(E, virtual[u], j) if virtual[u] >= 0 else at(R, u, j)) * at(slopes, k, s)
+            if x != 0.0:
+                add_row(out, u, x, own, s)
