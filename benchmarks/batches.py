@@ -21,9 +21,9 @@ from benchmarks.targets import GAIN_SCHEDULING, IN_PARALLEL, NAMES, ONE_CORE, OP
 from benchmarks.timing import WALL, Contender, Effort, race
 
 TITLE = "Batches"
-ROBOTS = ("panda", "ur5", "solo12", "talos", "chain20")
+ROBOTS = {10_000: ("panda", "ur5", "solo12", "talos", "chain20"), 100_000: ("panda", "solo12", "talos")}
+"""By the number of states."""
 ALGORITHMS = generated.ALGORITHMS
-COUNTS = (10_000, 100_000)
 LARGEST = 4e8
 """Bytes of results above which a batch is left out: it would time the memory."""
 ONE = ("native", "liedyn")
@@ -52,9 +52,9 @@ def measure(effort, progress):
         "recursions": rows of robot, algorithm, count, timings; "linearization": rows of robot, timings; "missing".
     """
     missing, rows = {}, []
-    effort = Effort(effort.rounds, effort.block, 2.5, effort.quick)
-    for count in (1000,) if effort.quick else COUNTS:
-        for name in ("panda",) if effort.quick else ROBOTS:
+    effort = Effort(effort.rounds, effort.block, min(effort.budget, 1.0), effort.quick)
+    for count, names in ({1000: ("panda",)} if effort.quick else ROBOTS).items():
+        for name in names:
             robot = robots.named(name)
             for algorithm in ALGORITHMS:
                 size = 8 * count * (robot.nv if algorithm in ("rnea", "aba") else 3 * robot.nv ** 2)
