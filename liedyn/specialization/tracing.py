@@ -8,7 +8,7 @@ import types
 from numba.core.extending import _Intrinsic
 from numba.core.registry import CPUDispatcher
 
-from liedyn.lie import lanes
+from liedyn.lie import lanes, registers
 from liedyn.specialization.expressions import CALL, INPUT, Expression
 
 
@@ -36,6 +36,10 @@ _ACCESS = {
     lanes.store: _store,
     lanes.splat: lambda lane, x: x,
     lanes.integer: lambda ints, k: int(ints[k]),
+    registers.at_once: lambda lane: 1,
+    registers.load_at_once: lambda lane, x, k, count: _load(lane, x, k),
+    registers.store_at_once: lambda lane, x, k, count, value: _store(lane, x, k, value),
+    registers.is_zero: lambda x: not isinstance(x, Expression) and x == 0.0,
 }
 
 
