@@ -24,7 +24,7 @@ from liedyn.constraints.records import (
     loop_count, loop_frames, loop_kind, loop_pitch, loop_rows, loop_virtuals,
 )
 from liedyn.jit import inline, kernel_in_place
-from liedyn.lie.algebra import compose, dot, scale, sub, unrotate
+from liedyn.lie.algebra import about_z, compose, cross, dot, rotate, scale, sub, unrotate
 from liedyn.lie.exponential import inverse, log
 from liedyn.lie.sines import sincos
 
@@ -117,10 +117,44 @@ def cut_frames(kind, A, B):
 
 
 @inline
+def _left_over(kind, pitch, T):
+    """E = f1^-1 T f2^-1; angles are needed only where a motion along depends on them, or two follow each other."""
+    R, p = T
+    if kind == HELICAL or kind == UNIVERSAL:
+        f1, f2 = joint_motion(kind, pitch, T)[1:]
+        return compose(compose(inverse(f1), T), inverse(f2))
+    if kind == SPHERICAL:
+        return _IDENTITY[0], p
+    if kind == INLINE:
+        return _IDENTITY[0], (p[0], p[1], 0.0)
+    if kind == REVOLUTE or kind == CYLINDRICAL or kind == PLANAR:
+        c, s = R[0] + R[4], R[3] - R[1]
+        size = math.sqrt(c * c + s * s)
+        if size > 0.0:
+            R = about_z(R, -s / size, c / size)
+    if kind == PRISMATIC or kind == CYLINDRICAL:
+        p = sub(p, scale(p[2], (R[2], R[5], R[8])))
+    elif kind == PLANAR:
+        p = (0.0, 0.0, p[2])
+    elif kind == TRANSLATIONAL:
+        p = sub(p, rotate(R, p))
+    return R, p
+
+
+@inline
+def _log(E):
+    """log E; of a motion so small that theta^2 is lost in rounding, as in a closed loop, without angles."""
+    R, p = E
+    w = (0.5 * (R[7] - R[5]), 0.5 * (R[2] - R[6]), 0.5 * (R[3] - R[1]))
+    if dot(w, w) < 1e-16 and R[0] + R[4] + R[8] > 0.0:
+        return w, sub(p, scale(0.5, cross(w, p)))
+    return log(E)
+
+
+@inline
 def _residual(kind, pitch, T):
     """log E as six numbers, the helical row combined."""
-    f1, f2 = joint_motion(kind, pitch, T)[1:]
-    w, v = log(compose(compose(inverse(f1), T), inverse(f2)))
+    w, v = _log(_left_over(kind, pitch, T))
     last = v[2] - pitch * w[2] if kind == HELICAL else v[2]
     return (w[0], w[1], w[2], v[0], v[1], last)
 

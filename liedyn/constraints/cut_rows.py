@@ -19,7 +19,7 @@ from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.algebra import Ad_dual_inverse, dot6, minus_ad_dual, sub6
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH, store
 from liedyn.tree.kinematics import S, of_dof
-from liedyn.tree.records import dof_link, get6, zero6
+from liedyn.tree.records import dof_link, get6, get_pose, put6, put_pose, zero6
 
 
 @inline
@@ -192,56 +192,74 @@ def cut_force_derivative_kernel(ints, floats, work, lam, D):
 
 # ---- in many directions at once (`liedyn.tree.variations`)
 
-
-@kernel_in_place
-def vary_cut_velocities(ints, floats, work, variations, virtual, b, psi):
-    """psi[:, block b]: variations of the relative twists, rows as in `cut_velocity_kernel`."""
-    width = psi.shape[1] // WIDTH
-    for l in range(loop_count(ints)):
-        if counts(ints, l, virtual):
-            kind, C, first, count = rows_in(ints, floats, work, l, virtual)
-            pitch = loop_pitch(ints, floats, l)
-            v, a = side_states(ints, floats, work, l)
-            eta, dv, _ = side_variations(ints, floats, work, variations, l)
-            x, _ = relative_variation(kind, virtual, C, v, a, eta, dv, dv)  # rates ask for accelerations, not this
-            for r in range(count):
-                store(LANES, psi, width * (first + r) + b, read(kind, pitch, virtual, r, x))
+# kept of each record for all blocks of directions: frame C, twists and accelerations of the sides, wrench
+CUT, TWISTS, RATES, PULL = 42, 12, 24, 36
 
 
 @kernel_in_place
-def vary_cut_accelerations(ints, floats, work, variations, virtual, b, phi):
-    """phi[:, block b]: variations of the rates of the relative twists, rows as in `cut_bias_kernel`."""
-    width = phi.shape[1] // WIDTH
+def put_cuts(ints, floats, work, lam, bodies, cuts):
+    """Fills `cuts` (CUT numbers for each record) for active cut joints; their wrenches act on the links."""
     for l in range(loop_count(ints)):
-        if counts(ints, l, virtual):
-            kind, C, first, count = rows_in(ints, floats, work, l, virtual)
-            pitch = loop_pitch(ints, floats, l)
+        if counts(ints, l, False):
+            kind, C, first, count = rows_in(ints, floats, work, l, False)
             v, a = side_states(ints, floats, work, l)
-            eta, dv, da = side_variations(ints, floats, work, variations, l)
-            _, x = relative_variation(kind, virtual, C, v, a, eta, dv, da)
-            for r in range(count):
-                store(LANES, phi, width * (first + r) + b, read(kind, pitch, virtual, r, x))
+            F = Ad_dual_inverse(C, cut_wrench(kind, loop_pitch(ints, floats, l), first, count, lam))
+            push_sides(ints, l, F, bodies)
+            put_pose(SCALAR, cuts, CUT * l, C)
+            put6(SCALAR, cuts, CUT * l + TWISTS, v[0])
+            put6(SCALAR, cuts, CUT * l + TWISTS + 6, v[1])
+            put6(SCALAR, cuts, CUT * l + RATES, a[0])
+            put6(SCALAR, cuts, CUT * l + RATES + 6, a[1])
+            put6(SCALAR, cuts, CUT * l + PULL, F)
 
 
 @inline
-def world_wrench(ints, floats, work, l, lam):
-    """Kind, frame and the constraint wrench of an active cut, in world coordinates."""
-    kind, C, first, count = rows_in(ints, floats, work, l, False)
-    return kind, C, Ad_dual_inverse(C, cut_wrench(kind, loop_pitch(ints, floats, l), first, count, lam))
+def cut_state(ints, floats, work, cuts, l, virtual):
+    """Frame of the rows, twists and accelerations of the sides: as kept, or in the frame of virtual velocities."""
+    C = get_pose(SCALAR, cuts, CUT * l)
+    v = get6(SCALAR, cuts, CUT * l + TWISTS), get6(SCALAR, cuts, CUT * l + TWISTS + 6)
+    a = get6(SCALAR, cuts, CUT * l + RATES), get6(SCALAR, cuts, CUT * l + RATES + 6)
+    if virtual:  # can be read at a cut that is off, too
+        C = rows_in(ints, floats, work, l, True)[1]
+        v, a = side_states(ints, floats, work, l)
+    return C, v, a
+
+
+@inline
+def vary_rows(ints, floats, l, virtual, b, x, out):
+    """Rows of cut l for x, lanes, in block b of `out`."""
+    width, pitch = out.shape[1] // WIDTH, loop_pitch(ints, floats, l)
+    first, count = loop_virtuals(ints, l) if virtual else loop_rows(ints, l)
+    for r in range(count):
+        store(LANES, out, width * (first + r) + b, read(loop_kind(ints, l), pitch, virtual, r, x))
 
 
 @kernel_in_place
-def push_cuts(ints, floats, work, lam, bodies):
-    """The cut joints' wrenches act on the links."""
+def vary_cut_velocities(ints, floats, work, cuts, variations, virtual, b, psi):
+    """psi[:, block b]: variations of the relative twists, rows as in `cut_velocity_kernel`."""
     for l in range(loop_count(ints)):
-        if counts(ints, l, False):
-            push_sides(ints, l, world_wrench(ints, floats, work, l, lam)[2], bodies)
+        if counts(ints, l, virtual):
+            C, v, a = cut_state(ints, floats, work, cuts, l, virtual)
+            eta, dv, _ = side_variations(ints, floats, work, variations, l)
+            x, _ = relative_variation(loop_kind(ints, l), virtual, C, v, a, eta, dv, dv)  # of the twist: dv for da
+            vary_rows(ints, floats, l, virtual, b, x, psi)
 
 
 @kernel_in_place
-def vary_cut_wrenches(ints, floats, work, lam, variations):
+def vary_cut_accelerations(ints, floats, work, cuts, variations, virtual, b, phi):
+    """phi[:, block b]: variations of the rates of the relative twists, rows as in `cut_bias_kernel`."""
+    for l in range(loop_count(ints)):
+        if counts(ints, l, virtual):
+            C, v, a = cut_state(ints, floats, work, cuts, l, virtual)
+            eta, dv, da = side_variations(ints, floats, work, variations, l)
+            _, x = relative_variation(loop_kind(ints, l), virtual, C, v, a, eta, dv, da)
+            vary_rows(ints, floats, l, virtual, b, x, phi)
+
+
+@kernel_in_place
+def vary_cut_wrenches(ints, cuts, variations):
     """Variations of the cut joints' wrenches at constant lambda: constant in C, they turn with it."""
     for l in range(loop_count(ints)):
         if counts(ints, l, False):
-            kind, C, F = world_wrench(ints, floats, work, l, lam)
-            vary_sides(ints, l, kind, C, F, zero6(LANES), variations)
+            C, F = get_pose(SCALAR, cuts, CUT * l), get6(SCALAR, cuts, CUT * l + PULL)
+            vary_sides(ints, l, loop_kind(ints, l), C, F, zero6(LANES), variations)

@@ -153,9 +153,13 @@ def relative_variation(kind, virtual, C, v, a, eta, dv, da):
     Pairs for the sides (a, b): twists v, accelerations a, displacements eta, and the variations of v and a as seen
     from the sides.
     """
-    moved = followed(kind, virtual, C, sub6(eta[1], eta[0]))  # of C against side a
-    left = sub6(sub6(eta[1], eta[0]), moved)  # of side b against C
-    v_r = sub6(v[1], v[0])
+    eta_r, v_r = sub6(eta[1], eta[0]), sub6(v[1], v[0])
+    if not follows(kind):  # C is on side a
+        dv_r = sub6(add6(dv[1], ad(eta_r, v[1])), dv[0])
+        da_r = sub6(add6(da[1], ad(eta_r, a[1])), da[0])
+        return Ad_inverse(C, dv_r), Ad_inverse(C, sub6(sub6(da_r, ad(dv[0], v_r)), ad(v[0], dv_r)))
+    moved = followed(kind, virtual, C, eta_r)  # of C against side a
+    left = sub6(eta_r, moved)  # of side b against C
     v_C = add6(v[0], followed(kind, virtual, C, v_r))
     dv_a, da_a = sub6(dv[0], ad(moved, v[0])), sub6(da[0], ad(moved, a[0]))
     dv_r = sub6(add6(dv[1], ad(left, v[1])), dv_a)

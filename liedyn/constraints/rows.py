@@ -24,7 +24,7 @@ from liedyn.constraints.custom import (
 from liedyn.constraints.cut_joints import closure_kernel
 from liedyn.constraints.cut_rows import (
     cut_bias_kernel, cut_derivatives_kernel, cut_force_derivative_kernel, cut_jacobian_kernel, cut_terms_kernel,
-    cut_velocity_kernel, push_cuts, vary_cut_accelerations, vary_cut_velocities, vary_cut_wrenches,
+    cut_velocity_kernel, put_cuts, vary_cut_accelerations, vary_cut_velocities, vary_cut_wrenches,
 )
 from liedyn.constraints.records import holonomic_count, loop_count, loop_rows
 from liedyn.jit import inline, kernel_in_place
@@ -143,32 +143,32 @@ def clear_block(A, b):
 
 
 @kernel_in_place
-def vary_velocity_rows(ints, floats, q, v, a, work, variations, N, b, psi):
+def vary_velocity_rows(ints, floats, q, v, a, work, cuts, variations, N, b, psi):
     """psi[:, block b], the variation of G v - b along N, for columns in which X is zero; needs `vary_velocities`."""
     clear_block(psi, b)
-    vary_cut_velocities(ints, floats, work, variations, False, b, psi)
+    vary_cut_velocities(ints, floats, work, cuts, variations, False, b, psi)
     vary_contact_rows(ints, floats, work, variations, 2, b, psi)
     vary_custom_rows(ints, floats, q, v, a, N, N, 2, b, psi)
 
 
 @kernel_in_place
-def vary_acceleration_rows(ints, floats, q, v, a, work, variations, N, X, b, phi):
+def vary_acceleration_rows(ints, floats, q, v, a, work, cuts, variations, N, X, b, phi):
     """phi[:, block b], the variation of G a + Gdot v - bdot at constant a; needs `vary_accelerations`."""
     clear_block(phi, b)
-    vary_cut_accelerations(ints, floats, work, variations, False, b, phi)
+    vary_cut_accelerations(ints, floats, work, cuts, variations, False, b, phi)
     vary_contact_rows(ints, floats, work, variations, 3, b, phi)
     vary_custom_rows(ints, floats, q, v, a, N, X, 3, b, phi)
 
 
 @kernel_in_place
-def push_constraints(ints, floats, work, lam, bodies):
-    """The wrenches of cut joints and contacts act on the links, as in G^T lambda."""
-    push_cuts(ints, floats, work, lam, bodies)
+def push_constraints(ints, floats, work, lam, bodies, cuts):
+    """The wrenches of cut joints and contacts act on the links, as in G^T lambda; what is kept of cuts is filled."""
+    put_cuts(ints, floats, work, lam, bodies, cuts)
     push_contacts(ints, floats, work, lam, bodies)
 
 
 @kernel_in_place
-def vary_constraint_wrenches(ints, floats, work, lam, variations):
+def vary_constraint_wrenches(ints, floats, work, cuts, lam, variations):
     """Their variations at constant lambda; custom rows have no wrenches (`vary_custom_forces`)."""
-    vary_cut_wrenches(ints, floats, work, lam, variations)
+    vary_cut_wrenches(ints, cuts, variations)
     vary_contact_wrenches(ints, floats, work, lam, variations)

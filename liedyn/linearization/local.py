@@ -30,8 +30,9 @@ import numpy as np
 
 from liedyn.constraints.custom import vary_custom_forces
 from liedyn.constraints.cut_rows import (
-    cut_bias_kernel, cut_velocity_kernel, vary_cut_accelerations, vary_cut_velocities,
+    CUT, cut_bias_kernel, cut_velocity_kernel, vary_cut_accelerations, vary_cut_velocities,
 )
+from liedyn.constraints.records import loop_count
 from liedyn.constraints.rows import (
     clear_block, holonomic_rows, push_constraints, reader_rows, residual_rows, vary_acceleration_rows,
     vary_constraint_wrenches, vary_velocity_rows, velocity_rows,
@@ -52,7 +53,7 @@ from liedyn.linearization.choice import (
     reads_cuts, same_choice,
 )
 from liedyn.linearization.upper_rows import put_upper_rows
-from liedyn.model.packed import N_ROWS, N_VIRTUAL, NV
+from liedyn.model.packed import N_LOOPS, N_ROWS, N_VIRTUAL, NV
 from liedyn.tree.aba_derivatives import aba_derivatives_kernel
 from liedyn.tree.kinematics import world_size
 from liedyn.tree.records import link_count
@@ -72,7 +73,7 @@ def linearize_size(ints, p_y, p_w, nu):
     tree = 4 * n * n
     given = 2 * (m + n) * (w + 2) + 4 * w + 2 * n * w + m * n + m
     solved = padded(n) + p_w * w + 2 * p_w * one + w + m * padded(m + 1) + p_w * padded(p_w)
-    variations = (BODY + VARIATION * WIDTH) * links + x + (m + nz) * x + 2 * p_w * columns
+    variations = (BODY + VARIATION * WIDTH) * links + x + (m + nz) * x + 2 * p_w * columns + CUT * ints[N_LOOPS]
     return WIDTH + state + max(tree, given + solved + variations)
 
 
@@ -141,8 +142,8 @@ def forced(ints, e, rates, scale, b, out):
 
 
 @kernel_in_place
-def vary_state(ints, floats, q, v, a, lam, p_y, virtual_y, R_w, virtual_w, picked, E, e, world, bodies, variations,
-               of_y, rates, virtual_rates, virtual_upper, N, X, D, balance, b):
+def vary_state(ints, floats, q, v, a, lam, p_y, virtual_y, R_w, virtual_w, picked, E, e, world, bodies, cuts,
+               variations, of_y, rates, virtual_rates, virtual_upper, N, X, D, balance, b):
     """Block b of Delta in X, of D, and of balance = -(M D + d(ID + G^T lambda)/dq [N 0] + dID/dv X).
 
     `of_y` is one in the columns of y; rates (m rows) and virtual_rates (nz rows) are scratch, all padded;
@@ -151,24 +152,24 @@ def vary_state(ints, floats, q, v, a, lam, p_y, virtual_y, R_w, virtual_w, picke
     reads_w, every = reads_cuts(virtual_w), splat(LANES, 1.0)
     vary_velocities(ints, world, N, X, b, variations)
     if b * WIDTH < p_y:  # Delta
-        vary_velocity_rows(ints, floats, q, v, a, world, variations, N, b, rates)
+        vary_velocity_rows(ints, floats, q, v, a, world, cuts, variations, N, b, rates)
         forced(ints, e, rates, load(LANES, of_y, b), b, X)
         if reads_w:
-            vary_cut_velocities(ints, floats, world, variations, True, b, virtual_rates)
+            vary_cut_velocities(ints, floats, world, cuts, variations, True, b, virtual_rates)
         if not picked:
             hold_choice(R_w, virtual_w, E, virtual_rates, X, p_y, load(LANES, of_y, b), b, X)
     vary_accelerations(ints, floats, world, X, b, variations)
     if reads_cuts(virtual_y):
-        vary_cut_velocities(ints, floats, world, variations, True, b, virtual_upper)
-    vary_acceleration_rows(ints, floats, q, v, a, world, variations, N, X, b, rates)
+        vary_cut_velocities(ints, floats, world, cuts, variations, True, b, virtual_upper)
+    vary_acceleration_rows(ints, floats, q, v, a, world, cuts, variations, N, X, b, rates)
     clear_block(D, b)
     forced(ints, e, rates, every, b, D)
     if reads_w:
-        vary_cut_accelerations(ints, floats, world, variations, True, b, virtual_rates)
+        vary_cut_accelerations(ints, floats, world, cuts, variations, True, b, virtual_rates)
     if not picked:
         hold_choice(R_w, virtual_w, E, virtual_rates, X, p_y, every, b, D)
     vary_wrenches(ints, world, bodies, D, b, variations)
-    vary_constraint_wrenches(ints, floats, world, lam, variations)
+    vary_constraint_wrenches(ints, floats, world, cuts, lam, variations)
     vary_forces(ints, floats, q, world, bodies, N, X, D, b, variations, balance)
     vary_custom_forces(ints, floats, q, lam, N, b, balance)
 
@@ -282,12 +283,13 @@ def linearize_in_place(ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w, virt
     links = link_count(ints)
     bodies, variations = take_vector(work, BODY * links), take_vector(work, VARIATION * WIDTH * links)
     rates, virtual_rates = take_matrix(work, m, x), take_matrix(work, nz, x)
+    cuts = take_vector(work, CUT * loop_count(ints))
     put_bodies(ints, floats, v, a, f_ext, world, bodies)
-    push_constraints(ints, floats, world, lam, bodies)
+    push_constraints(ints, floats, world, lam, bodies, cuts)
     gather_wrenches(ints, bodies)
     for b in range(x // WIDTH):
-        vary_state(ints, floats, q, v, a, lam, p_y, virtual_y, R_w, virtual_w, picked, E, e, world, bodies, variations,
-                   of_y, rates, virtual_rates, virtual_upper, N, X, D, balance, b)
+        vary_state(ints, floats, q, v, a, lam, p_y, virtual_y, R_w, virtual_w, picked, E, e, world, bodies, cuts,
+                   variations, of_y, rates, virtual_rates, virtual_upper, N, X, D, balance, b)
 
     # K^T M K wdot = K^T balance in the elimination's own coordinates, then in those of w
     own, lower = take_matrix(work, p_w, padded(p_y + p_w + nu)), take_matrix(work, p_w, padded(p_y + p_w + nu))

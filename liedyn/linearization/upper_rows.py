@@ -50,6 +50,15 @@ def subtract_virtual_bracket(ints, z, EN, p, out):
 
 
 @inline
+def tangents_turn(ints):
+    """Is there a ball or free joint?"""
+    found = False
+    for i in range(link_count(ints)):
+        found = found or kind(ints, i) == BALL or kind(ints, i) == FREE
+    return found
+
+
+@inline
 def put_upper_rows(ints, v, z, R_y, virtual_y, same, E, N, X, upper, virtual_upper, turned, A, f0):
     """The rows of ydot in A and f0.
 
@@ -60,11 +69,13 @@ def put_upper_rows(ints, v, z, R_y, virtual_y, same, E, N, X, upper, virtual_upp
     reads = False
     for k in range(p):
         reads = reads or virtual_y[k] >= 0
-    clear(upper)
-    if not same:
-        for i in range(n):
-            add_row(upper, i, 1.0, X, i)
-    subtract_tangent_bracket(ints, v, N, p, upper)
+    moves = not same or tangents_turn(ints)
+    if moves:
+        clear(upper)
+        if not same:
+            for i in range(n):
+                add_row(upper, i, 1.0, X, i)
+        subtract_tangent_bracket(ints, v, N, p, upper)
     if reads:
         if same:
             clear(virtual_upper)
@@ -79,7 +90,8 @@ def put_upper_rows(ints, v, z, R_y, virtual_y, same, E, N, X, upper, virtual_upp
             x = R_y[k, i]
             if x != 0.0:
                 f0[k] += x * v[i]
-                for c in range(A.shape[1]):
-                    A[k, c] += x * upper[i, c]
+                if moves:
+                    for c in range(A.shape[1]):
+                        A[k, c] += x * upper[i, c]
         if same:
             A[k, p + k] = 1.0
