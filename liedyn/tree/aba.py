@@ -94,12 +94,25 @@ def inward(lane, joint, ints, floats, i, v, dofs, work, a):
         Ia = without_direction(Ia, Uj, d_inverse)
         p = add6(p, scale6(d_inverse * u, Uj))
     if parent(ints, i) >= 0:
-        f = get_pose(lane, work, LINK * i + X)
-        p = add6(p, articulated_times(Ia, velocity_product(lane, joint, ints, floats, i, v, work)))
-        k = LINK * parent(ints, i)
-        above = get_articulated(lane, work, k + I)
-        put_articulated(lane, work, k + I, add_articulated(above, articulated_in_parent(f, Ia)))
-        accumulate6(lane, work, k + P, Ad_dual_inverse(f, p))
+        if joint == REVOLUTE and armature(ints, floats, first_dof(ints, i)) == 0.0:
+            # turning meets no resistance: what rounding leaves in its row and column is nothing
+            (xx, xy, _, yy, _, _), (Bxx, Bxy, Bxz, Byx, Byy, Byz, _, _, _), C = Ia
+            o = splat(lane, 0.0)
+            Ia = (xx, xy, o, yy, o, o), (Bxx, Bxy, Bxz, Byx, Byy, Byz, o, o, o), C
+            pass_on(lane, joint, ints, floats, i, v, Ia, p, work)
+        else:
+            pass_on(lane, joint, ints, floats, i, v, Ia, p, work)
+
+
+@inline
+def pass_on(lane, joint, ints, floats, i, v, Ia, p, work):
+    """Inertia and wrench of link i to its parent."""
+    f = get_pose(lane, work, LINK * i + X)
+    p = add6(p, articulated_times(Ia, velocity_product(lane, joint, ints, floats, i, v, work)))
+    k = LINK * parent(ints, i)
+    above = get_articulated(lane, work, k + I)
+    put_articulated(lane, work, k + I, add_articulated(above, articulated_in_parent(f, Ia)))
+    accumulate6(lane, work, k + P, Ad_dual_inverse(f, p))
 
 
 @inline
