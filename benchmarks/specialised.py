@@ -57,7 +57,7 @@ def looped(kernel, algorithm):
         @numba.njit
         def loop(q, v, x, work, out):
             for s in range(len(q)):
-                kernel(SCALAR, q[s], v[s], x[s], work, out[0], out[1], out[2], out[3])
+                kernel(SCALAR, q[s], v[s], x[s], work, out[0], out[1], out[2])
     else:
         @numba.njit
         def loop(q, v, x, work, out):
