@@ -3,12 +3,13 @@ import math
 
 import numpy as np
 
-from liedyn.direct import bad_quaternion
+from liedyn.direct import bad_quaternion, direct, finite
 from liedyn.errors import InputError
 from liedyn.jit import kernel
 from liedyn.model.packed import (
     BODIES_AT, BODY_F, BODY_FLOATS_AT, BODY_I, BODY_LINK, HEADER, LINK_I, LINK_IQ, N_LINKS,
 )
+from liedyn.objects import WRITEABLE, borrowed_none, counted, flags_of
 
 @kernel
 def _all_finite(rows):
@@ -83,14 +84,18 @@ def states(robot, **arrays):
     return lead, *rows
 
 
+@direct
+def usual_vector(x, size):
+    """x itself if it is an array of `size` finite numbers that kernels take as it is, else None."""
+    if finite(x, size).size >= 0 and flags_of(x) & WRITEABLE:
+        return counted(x)
+    return counted(borrowed_none())
+
+
 def _as_row(x, size):
     """One finite state as a row, without the general conversions; None where those are needed."""
-    if type(x) is not np.ndarray or x.dtype != np.float64 or x.shape != (size,):
-        return None
-    if not x.flags.carray:
-        x = x.copy()  # read-only or strided: Numba would compile the kernel once more for it
-    x = x.reshape(1, size)
-    return x if _all_finite(x) else None
+    x = usual_vector(x, size)
+    return None if x is None else x.reshape(1, size)
 
 
 def _converted(arrays, sizes):

@@ -1,5 +1,5 @@
 """Choosing independent coordinates: by name, by pivoting, or the tangent space (Spencer 2004, 2.3)."""
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -21,11 +21,17 @@ class Independent:
         Constant rows of R; zero where a virtual velocity is read.
     virtual : ndarray of int64, shape (p,)
         Virtual velocity that takes the place of a row, -1 for none.
+    rates : tuple of str
+        Names of the velocities w.
     """
 
     names: tuple
     rows: np.ndarray
     virtual: np.ndarray
+    rates: tuple = field(init=False)
+
+    def __post_init__(self):
+        object.__setattr__(self, "rates", tuple(f"velocity:{name}" for name in self.names))
 
     def matrix(self, E):
         """R itself, given the rows E that read the virtual velocities."""
@@ -47,6 +53,13 @@ def _expand(robot, name):
 
 def by_name(robot, names):
     """Independent coordinates of the tree or of cut joints; a joint's or loop's name stands for all it has."""
+    key = ("independent", tuple(names))
+    if key not in robot.memo:
+        robot.memo[key] = _by_name(robot, names)
+    return robot.memo[key]
+
+
+def _by_name(robot, names):
     names = [member for name in names for member in _expand(robot, name)]
     if len(set(names)) < len(names):
         raise InputError(f"independent coordinates named twice: {', '.join(names)}")
@@ -79,9 +92,17 @@ def by_tangent(robot, G, tolerance):
 
 def holonomic(robot):
     """Which rows of the constraints restrict positions, a mask."""
-    mask = np.ones(len(robot.row_names))
-    holonomic_rows(robot.ints, mask)
-    return mask > 0.0
+    if "holonomic" not in robot.memo:
+        mask = np.ones(len(robot.row_names))
+        holonomic_rows(robot.ints, mask)
+        robot.memo["holonomic"] = mask > 0.0
+    return robot.memo["holonomic"]
+
+
+def all_holonomic(robot):
+    if "all holonomic" not in robot.memo:
+        robot.memo["all holonomic"] = bool(holonomic(robot).all())
+    return robot.memo["all holonomic"]
 
 
 def choose(robot, q, independent, tolerance):
@@ -106,10 +127,9 @@ def choose_positions(robot, q, independent, tolerance):
 
     Coordinates that the robot declares are too few where it rolls; then pivoting chooses.
     """
-    of_positions = holonomic(robot)
-    if of_positions.all():
+    if all_holonomic(robot):
         return choose(robot, q, independent, tolerance)
-    G = constraint_jacobian(robot, q)[of_positions]
+    G = constraint_jacobian(robot, q)[holonomic(robot)]
     if independent is None:
         declared, order, pivots = by_name(robot, robot.independent), np.empty(len(G), np.int64), np.empty(len(G))
         if len(declared.names) == robot.nv - independent_rows(G, tolerance, order, pivots):
@@ -131,14 +151,13 @@ def choose_speeds(robot, q, chosen, speeds, tolerance):
         return speeds
     if speeds is not None:
         return by_name(robot, (speeds,) if isinstance(speeds, str) else speeds)
-    of_positions = holonomic(robot)
-    if of_positions.all():
+    if all_holonomic(robot):
         return chosen
     G, R = constraint_jacobian(robot, q), chosen.matrix(virtual_jacobian(robot, q))
     declared, order, pivots = by_name(robot, robot.independent), np.empty(len(G), np.int64), np.empty(len(G))
     if declared.names and len(declared.names) == robot.nv - independent_rows(G, tolerance, order, pivots):
         return declared
-    N = np.linalg.pinv(np.vstack([G[of_positions], R]), rcond=tolerance)[:, -len(R):]
+    N = np.linalg.pinv(np.vstack([G[holonomic(robot)], R]), rcond=tolerance)[:, -len(R):]
     columns = np.ascontiguousarray((G @ N).T)
     order, pivots = np.empty(len(columns), np.int64), np.empty(len(columns))
     keep = np.sort(order[independent_rows(columns, tolerance, order, pivots):])

@@ -1,5 +1,6 @@
 """Linearization of any mechanism at any state: the public functions."""
-from dataclasses import dataclass, fields
+from collections import namedtuple
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -10,10 +11,13 @@ from liedyn.constraints.independent import (
 from liedyn.constraints.loops import reader_kernel
 from liedyn.dynamics.forward import raise_for_status, warn_if_poor
 from liedyn.dynamics.nullspace import OK, RANK_TOLERANCE, WRONG_COUNT, nullspace_kernel
-from liedyn.errors import ClosureError, InputError
+from liedyn.errors import ClosureError, InputError, LiedynError
+from liedyn.functions import raise_errors
 from liedyn.linearization.local import linearize_kernel
 from liedyn.linearization.outputs import Derivatives, output_rows
+from liedyn.linearization.output_plan import NO_OUTPUTS, output_plan
 from liedyn.linearization.state_space import LocalStateSpace
+from liedyn.linearization.states import linearize_states
 from liedyn.linearization.upper_rows import turning
 
 CLOSURE_TOLERANCE = 1e-8
@@ -50,6 +54,13 @@ def require_consistent(robot, q, v, residual, psi, tolerance):
     return float(error)
 
 
+def _actuators(robot):
+    """The robot's own is read-only: Numba would compile all kernels once more for it."""
+    if "actuators" not in robot.memo:
+        robot.memo["actuators"] = robot.actuator_matrix.copy()
+    return robot.memo["actuators"]
+
+
 @dataclass(frozen=True)
 class _Found:
     """What is known of one state: coordinates y, velocities w, rank and condition number, closure error, `Local`."""
@@ -66,7 +77,7 @@ def _linearize_one(robot, q, v, tau, f_ext, independent, speeds, closure_toleran
     y = choose_positions(robot, q, independent, rank_tolerance)
     w = choose_speeds(robot, q, y, speeds, rank_tolerance)
     of_w, of_y, local = linearize_kernel(robot.ints, robot.floats, q, v, tau, f_ext, y.rows, y.virtual, w.rows,
-                                         w.virtual, robot.actuator_matrix.copy(), rank_tolerance)
+                                         w.virtual, _actuators(robot), rank_tolerance)
     residual = require_consistent(robot, q, v, local.residual, local.psi, closure_tolerance)
     status, rank, condition = of_w
     if status != OK:
@@ -149,61 +160,121 @@ def linearize(robot, q, v, tau, independent=None, outputs=None, f_ext=None, clos
     ((4, 4), ('lift_cylinder', 'tilt_cylinder'))
     """
     lead, q, v, tau = states(robot, q=q, v=v, tau=tau)
-    forces = wrenches(robot, f_ext, lead)
     if not len(q):
         raise InputError("linearize needs at least one state")
-    if independent == "auto" or (independent is None and not robot.independent):
-        independent = choose_positions(robot, q[0], "auto", rank_tolerance)  # one choice for all states of a batch
-    if speeds is None and len(q) > 1:
-        first = choose_positions(robot, q[0], independent, rank_tolerance)
-        speeds = choose_speeds(robot, q[0], first, None, rank_tolerance)
-    systems = [_state_space(robot, q[b], v[b], tau[b], outputs, _linearize_one(
-        robot, q[b], v[b], tau[b], forces[b], independent, speeds, closure_tolerance, rank_tolerance))
-        for b in range(len(q))]
-    return systems[0] if not lead else _stack(systems, lead)
-
-
-def _state_space(robot, q, v, tau, outputs, found):
-    local, p_y, p_w, nu = found.local, len(found.coordinates.names), len(found.velocities.names), found.local.B.shape[1]
-    N, S = local.N[:, :p_y].copy(), local.X[:, p_y:p_y + p_w].copy()
-    outputs = robot.outputs if outputs is None else outputs
-    if outputs:
-        derivatives = Derivatives(robot, q, v, found.rank, (p_y, p_w, nu), local)
-        labels, rows = output_rows(robot, outputs, derivatives)
+    y, w, R_y, R_w = _choices(robot, q, independent, speeds, rank_tolerance)
+    asked = robot.outputs if outputs is None else tuple(outputs)
+    plan = output_plan(robot, asked, y)
+    given = (q, v, tau, wrenches(robot, f_ext, lead), R_y, y.virtual, R_w, w.virtual, _actuators(robot))
+    found = _solve(robot, lead, y, w, given, plan, closure_tolerance, rank_tolerance)
+    if plan is None:
+        labels, C, D = _general_outputs(robot, asked, given, found, rank_tolerance)
+    elif len(plan.rows):
+        labels, C, D = plan.labels, found.C, found.D
     else:
-        labels, rows = found.coordinates.names, np.eye(p_y, p_y + p_w + nu)
-    return LocalStateSpace(
-        A=local.A,
-        B=local.B,
-        C=rows[:, :p_y + p_w],
-        D=rows[:, p_y + p_w:],
-        f0=local.f0,
-        K=N,
-        S=S,
-        drift=v - S @ local.w,
-        states=found.coordinates.names + tuple(f"velocity:{name}" for name in found.velocities.names),
-        inputs=robot.actuator_names,
-        outputs=labels,
-        q=q.copy(),
-        v=v.copy(),
-        tau=tau.copy(),
-        a=local.a,
-        lam=local.lam,
-        rank=found.rank,
-        condition=found.condition,
-        closure_residual=found.residual,
-    )
+        labels, C, D = y.names, *_own_coordinates(robot, len(q), found)
+    return _state_space(robot, lead, y, w, labels, C, D, (q, v, tau), found)
 
 
-def _stack(systems, lead):
-    """One result whose arrays have the leading axes of the batch."""
-    first = systems[0]
-    stacked = {}
-    for field in fields(LocalStateSpace):
-        values = [getattr(system, field.name) for system in systems]
-        stacked[field.name] = getattr(first, field.name) if isinstance(values[0], tuple) else np.reshape(
-            values, lead + np.shape(values[0]))
-    return LocalStateSpace(**stacked)
+def _own_coordinates(robot, count, found):
+    """C and D of the coordinates themselves: the same at all states, and not copied for each."""
+    (p, x, nu) = found.K.shape[2], found.A.shape[2], found.B.shape[2]
+    key = ("C, D", p, x, nu)
+    if key not in robot.memo:
+        robot.memo[key] = np.eye(p, x), np.zeros((p, nu))
+    C, D = robot.memo[key]
+    if count == 1:
+        return C.copy()[None], D.copy()[None]
+    return np.broadcast_to(C, (count, *C.shape)), np.broadcast_to(D, (count, *D.shape))
+
+
+def _choices(robot, q, independent, speeds, tolerance):
+    """Coordinates and velocities, and the rows of both: one choice for all states, but a tangent space for each."""
+    if len(q) > 1 and isinstance(independent, str) and independent == "tangent":
+        ys = [choose_positions(robot, each, independent, tolerance) for each in q]
+        ws = [choose_speeds(robot, each, y, speeds, tolerance) for each, y in zip(q, ys)]
+        changed = [b for b, w in enumerate(ws) if len(w.names) != len(ws[0].names)]
+        if changed:
+            raise InputError(f"state {changed[0]} has {len(ws[changed[0]].names)} degrees of freedom, "
+                             f"state 0 has {len(ws[0].names)}: linearize them apart")
+        return ys[0], ws[0], np.array([y.rows for y in ys]), np.array([w.rows for w in ws])
+    y = choose_positions(robot, q[0], independent, tolerance)
+    w = choose_speeds(robot, q[0], y, speeds, tolerance)
+    return y, w, y.rows[None], w.rows[None]
+
+
+Found = namedtuple("Found", "A B C D f0 K S drift a lam rank condition condition_y closure")
+"""Results of `linearize_states`, one row for each state."""
+
+
+def _solve(robot, lead, y, w, given, plan, closure_tolerance, rank_tolerance):
+    """All states at once; the first one that has no state space is an error that says which."""
+    count, n, m = len(given[0]), robot.nv, len(robot.row_names)
+    p_y, p_w, nu = len(y.names), len(w.names), robot.actuator_matrix.shape[1]
+    x, rows = p_y + p_w, NO_OUTPUTS if plan is None else plan.rows
+    empty, outputs = np.empty, len(rows)
+    found = Found(
+        empty((count, x, x)), empty((count, x, nu)), empty((count, outputs, x)), empty((count, outputs, nu)),
+        empty((count, x)), empty((count, n, p_y)), empty((count, n, p_w)), empty((count, n)), empty((count, n)),
+        empty((count, m)), np.zeros(count, dtype=np.int64), empty(count), empty(count), empty(count))
+    linearize_states(robot.ints, robot.floats, *given, rows, closure_tolerance, rank_tolerance, *found)
+    if _least(found.rank) < 0:
+        b = int(np.argmax(found.rank < 0))
+        try:
+            _require(robot, y, w, given, b, closure_tolerance, rank_tolerance)
+        except LiedynError as error:
+            if lead:
+                at = np.unravel_index(b, lead)
+                error.args = (f"{error} (state {int(at[0]) if len(at) == 1 else tuple(map(int, at))} of the batch)",)
+            raise
+    warn_if_poor(w, -_least(-found.condition))
+    warn_if_poor(y, -_least(-found.condition_y))
+    return found
+
+
+def _least(x):
+    return x[0] if len(x) == 1 else x.min()
+
+
+def _one_choice(chosen, rows, b):
+    """The coordinates of state b."""
+    return Independent(chosen.names, rows[min(b, len(rows) - 1)], chosen.virtual)
+
+
+def _require(robot, y, w, given, b, closure_tolerance, rank_tolerance):
+    """Raise what is wrong with state b."""
+    q, v, tau, forces, R_y, _, R_w, *_ = given
+    raise_errors(robot.functions)
+    _linearize_one(robot, q[b], v[b], tau[b], forces[b], _one_choice(y, R_y, b), _one_choice(w, R_w, b),
+                   closure_tolerance, rank_tolerance)
+
+
+def _general_outputs(robot, names, given, found, tolerance):
+    """Outputs that `linearize_states` does not know, state by state."""
+    p_y, p_w, nu = found.K.shape[2], found.S.shape[2], found.B.shape[2]
+    q, v, tau, forces, R_y, virtual_y, R_w, virtual_w, actuators = given
+    C, D = [], []
+    for b in range(len(q)):
+        local = linearize_kernel(robot.ints, robot.floats, q[b], v[b], tau[b], forces[b], R_y[min(b, len(R_y) - 1)],
+                                 virtual_y, R_w[min(b, len(R_w) - 1)], virtual_w, actuators, tolerance)[2]
+        derivatives = Derivatives(robot, q[b], v[b], int(found.rank[b]), (p_y, p_w, nu), local)
+        labels, rows = output_rows(robot, names, derivatives)
+        C.append(rows[:, :p_y + p_w])
+        D.append(rows[:, p_y + p_w:])
+    return labels, np.array(C), np.array(D)
+
+
+def _state_space(robot, lead, y, w, labels, C, D, state, found):
+    """The result in the user's shape."""
+    q, v, tau = (x.copy() for x in state)
+    arrays = (found.A, found.B, C, D, found.f0, found.K, found.S, found.drift, q, v, tau, found.a, found.lam,
+              found.rank, found.condition, found.closure)
+    if lead:
+        shaped = [x.reshape(lead + x.shape[1:]) for x in arrays]
+    else:
+        shaped = [x[0] for x in arrays[:-3]] + [int(found.rank[0]), float(found.condition[0]), float(found.closure[0])]
+    names = y.names + w.rates, robot.actuator_names, labels
+    return LocalStateSpace(*shaped[:8], *names, *shaped[8:])
 
 
 def underlying(robot, q, v, tau, independent=None, f_ext=None, closure_tolerance=CLOSURE_TOLERANCE,

@@ -64,6 +64,8 @@ class Robot:
         Users' functions behind targets and custom rows (`liedyn.functions.Function`), by what they are.
     body_numbers : dict
         Numbers of the bodies by name.
+    memo : dict
+        What has been worked out for this robot and will not change, by what it is.
     """
 
     model: Model
@@ -94,8 +96,10 @@ class Robot:
     functions: dict = field(default_factory=dict)
 
     body_numbers: dict = field(init=False)
+    memo: dict = field(init=False)
 
     def __post_init__(self):
+        object.__setattr__(self, "memo", {})
         object.__setattr__(self, "body_numbers", {name: k for k, name in enumerate(self.body_names)})
 
     name = property(lambda self: self.model.name)

@@ -1,0 +1,180 @@
+"""Batches of linearizations: the same as one state at a time, and errors that say where."""
+from dataclasses import fields
+
+import numpy as np
+import pytest
+
+import liedyn as ld
+from liedyn import jit
+from liedyn.errors import ClosureError, ConditionWarning, InputError, SingularConfigurationError
+
+ROBOTS = ("five_bar", "loader", "stewart", "solo12", "rolling_disk", "shopping_cart", "spherical_wrist", "delta")
+
+
+def moving(robot, count, seed=0):
+    """States on the manifold near home, moving, with forces."""
+    rng = np.random.default_rng(seed)
+    q, v, tau = np.empty((count, robot.nq)), np.empty((count, robot.nv)), rng.normal(size=(count, robot.nv))
+    for b in range(count):
+        near = ld.integrate(robot, robot.home, 0.02 * rng.normal(size=robot.nv))
+        q[b] = ld.close(robot, near) if robot.row_names else near
+        G = ld.constraint_jacobian(robot, q[b])
+        v[b] = 0.3 * rng.normal(size=robot.nv)
+        v[b] -= np.linalg.pinv(G, rcond=1e-9) @ (G @ v[b])
+    return q, v, tau
+
+
+def arrays(result):
+    return {f.name: getattr(result, f.name) for f in fields(result) if not isinstance(getattr(result, f.name), tuple)}
+
+
+def assert_batch_is_its_states(robot, state, together, apart, tolerance=1e-11):
+    for name, whole in arrays(together).items():
+        for b, one in enumerate(apart):
+            alone = np.asarray(getattr(one, name))
+            off, scale = np.reshape(whole, (len(apart), *alone.shape))[b] - alone, 1.0 + np.abs(alone).max(initial=0.0)
+            assert np.abs(off).max(initial=0.0) < tolerance * scale, name
+    for name in ("states", "inputs", "outputs"):
+        assert getattr(together, name) == getattr(apart[0], name)
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+def test_a_batch_is_its_states(name):
+    robot = ld.load(name)
+    q, v, tau = moving(robot, 5)
+    first = ld.linearize(robot, q[0], v[0], tau[0])
+    chosen = dict(independent=first.states[:first.K.shape[1]],
+                  speeds=[s.removeprefix("velocity:") for s in first.states[first.K.shape[1]:]])
+    together = ld.linearize(robot, q, v, tau, **chosen)
+    assert_batch_is_its_states(
+        robot, (q, v, tau), together, [ld.linearize(robot, *each, **chosen) for each in zip(q, v, tau)])
+
+
+@pytest.mark.parametrize("name", ["five_bar", "spherical_wrist", "stewart"])
+def test_every_tangent_space_of_a_batch(name):
+    robot = ld.load(name)
+    q, v, tau = moving(robot, 4)
+    together = ld.linearize(robot, q, v, tau, independent="tangent")
+    apart = [ld.linearize(robot, *each, independent="tangent") for each in zip(q, v, tau)]
+    assert_batch_is_its_states(robot, (q, v, tau), together, apart, 1e-9)
+
+
+@pytest.mark.parametrize("outputs", [
+    ("q2", "velocity:q1", "acceleration:q4"), ("velocity:q3",), ("q1", "pose:link3", "acceleration:q2"),
+    ("wrench:pin",),
+], ids=repr)
+def test_outputs_of_a_batch(outputs):
+    robot = ld.load("five_bar")
+    outputs = tuple(name.replace("link3", robot.body_names[2]) for name in outputs)
+    q, v, tau = moving(robot, 6)
+    together = ld.linearize(robot, *(x.reshape(2, 3, -1) for x in (q, v, tau)), outputs=outputs)
+    apart = [ld.linearize(robot, *each, outputs=outputs) for each in zip(q, v, tau)]
+    assert_batch_is_its_states(robot, (q, v, tau), together, apart)
+    assert together.C.shape == (2, 3, len(together.outputs), 4)
+
+
+def test_quick_outputs_are_the_general_ones():
+    """Coordinates of the tree do not go through the code of all other outputs; beside a body they do."""
+    robot = ld.load("five_bar")
+    state = [x[0] for x in moving(robot, 1)]
+    names = ("q3", "q1", "velocity:q4", "acceleration:q3", "acceleration:q1")
+    quick = ld.linearize(robot, *state, outputs=names)
+    general = ld.linearize(robot, *state, outputs=(*names, f"pose:{robot.body_names[0]}"))
+    assert quick.outputs == general.outputs[:5]
+    np.testing.assert_allclose(quick.C, general.C[:5], rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(quick.D, general.D[:5], rtol=1e-12, atol=1e-12)
+
+
+def test_many_states_in_threads():
+    """Enough to be shared among threads: every state is the one it should be."""
+    robot = ld.load("five_bar")
+    q, v, tau = (np.repeat(x, 700, axis=0) for x in moving(robot, 5))
+    together = ld.linearize(robot, q, v, tau)
+    for b in (0, 699, 700, 1749, 1750, 3499):
+        one = ld.linearize(robot, q[b], v[b], tau[b])
+        np.testing.assert_allclose(together.A[b], one.A, rtol=1e-12, atol=1e-11)
+        np.testing.assert_allclose(together.drift[b], one.drift, rtol=1e-12, atol=1e-12)
+    assert not together.C.strides[0]  # the coordinates themselves: not copied for each state
+
+
+def test_moving_targets_in_threads():
+    """They use scratch space in the packed model: each block of states has one of its own."""
+    target = lambda t: ([0.01 * np.sin(t), 0, 0], [0.01 * np.cos(t), 0, 0], [-0.01 * np.sin(t), 0, 0])  # noqa: E731
+    robot = ld.load("five_bar").with_target("pin", target).at(0.3)
+    q = ld.close(robot, robot.home)
+    v = ld.complete_velocity(robot, q, {"q1": 0.1, "q2": -0.2})
+    state = [np.repeat(x[None], 2000, axis=0) for x in (q, v, 0.0 * v)]
+    together, one = ld.linearize(robot, *state), ld.linearize(robot, q, v, 0.0 * v)
+    np.testing.assert_allclose(together.A, np.broadcast_to(one.A, together.A.shape), rtol=1e-12, atol=1e-12)
+    assert np.abs(one.drift).max() > 1e-4
+
+
+@pytest.mark.parametrize("lead, where, text", [
+    ((9,), 4, "state 4 of"), ((3, 3), 4, r"state \(1, 1\) of"), ((), 0, None),
+])
+def test_the_first_bad_state_is_named(lead, where, text):
+    robot = ld.load("five_bar")
+    q, v, tau = moving(robot, max(1, int(np.prod(lead))))
+    good = q.copy(), v.copy()
+
+    def raises(error, pattern):
+        with pytest.raises(error, match=pattern) as caught:
+            ld.linearize(robot, *(x.reshape(*lead, -1) for x in (q, v, tau)))
+        assert (text is None and "of the batch" not in str(caught.value)) or caught.match(text)
+        q[:], v[:] = good
+
+    q[where:] += 0.1
+    raises(ClosureError, "loop 'pin' of 'five_bar' is open")
+    v[where] += 1.0
+    raises(InputError, "v opens the loops")
+    q[where], v[where] = ld.close(robot, robot.home, q4=0.0), 0.0
+    raises(SingularConfigurationError, "do not determine")
+    q[where, 1] = np.nan
+    with pytest.raises(InputError, match="q is not finite"):
+        ld.linearize(robot, *(x.reshape(*lead, -1) for x in (q, v, tau)))
+
+
+def test_a_bad_state_among_many():
+    robot = ld.load("five_bar")
+    q, v, tau = (np.repeat(x, 2000, axis=0) for x in moving(robot, 2))
+    q[[3900, 1999, 2500]] += 0.1
+    with pytest.raises(ClosureError, match="state 1999 of the batch"):
+        ld.linearize(robot, q, v, tau)
+
+
+def test_poor_coordinates_anywhere_in_a_batch():
+    robot = ld.load("five_bar")
+    q, v, tau = moving(robot, 3)
+    q[1], v[1] = ld.close(robot, robot.home, q4=3e-8), 0.0
+    with pytest.warns(ConditionWarning, match="q1, q2 are poorly conditioned"):
+        ld.linearize(robot, q, v, tau)
+
+
+def test_results_are_not_the_arguments():
+    robot = ld.load("five_bar")
+    for state in (moving(robot, 3), [x[0] for x in moving(robot, 1)]):
+        ss = ld.linearize(robot, *state)
+        for name, x in zip(("q", "v", "tau"), state):
+            assert not np.may_share_memory(getattr(ss, name), x)
+    again = ld.linearize(robot, *state)
+    ss.C[:], ss.D[:] = 5.0, 5.0  # of one state they are the caller's own
+    np.testing.assert_array_equal(again.C, np.eye(2, 4))
+    np.testing.assert_array_equal(ld.linearize(robot, *state).D, 0.0)
+
+
+def test_nothing_is_compiled_twice():
+    robot = ld.load("five_bar")
+    q, v, tau = moving(robot, 3)
+    ld.linearize(robot, q, v, tau), ld.linearize(robot, q[0], v[0], tau[0])
+
+    def signatures():
+        return {(kernel.py_func.__name__, s) for kernel in jit.KERNELS for s in kernel.overloads}
+
+    before = signatures()
+    for change in (np.ndarray.tolist, np.asfortranarray, lambda x: np.repeat(x, 2, 1)[:, ::2], lambda x: x[::-1],
+                   lambda x: np.frombuffer(x.tobytes()).reshape(x.shape), lambda x: x.astype(np.longdouble)):
+        state = [change(x) for x in (q, v, tau)]
+        ld.linearize(robot, *state)
+        ld.linearize(robot, *(x[0] for x in state))
+        ld.linearize(robot, q, v, state[2][0], outputs=["q2", "velocity:q1"])
+    assert signatures() == before
