@@ -128,7 +128,8 @@ def linearize(robot, q, v, tau, independent=None, outputs=None, f_ext=None, clos
     -------
     LocalStateSpace
         ``A, B, C, D, f0, K, S, drift`` with names of states, inputs (the robot's actuators, or all of tau) and outputs.
-        For a batch the arrays have its leading axes.
+        For a batch the arrays have its leading axes; C and D of the coordinates themselves are one read-only matrix
+        for all states.
 
     Raises
     ------
@@ -150,6 +151,10 @@ def linearize(robot, q, v, tau, independent=None, outputs=None, f_ext=None, clos
     coordinates and redundant loops: see `liedyn.linearization.local`. No step size: exact to rounding.
     The tangent of a ball or free joint among the coordinates is body-fixed, and turns with the body (upper left of A).
     Constraints that are switched off do not count, moving ones are taken at the robot's time (``robot.at(t)``).
+
+    The states of a batch are shared among threads (``NUMBA_NUM_THREADS``), and the first bad one is named. Outputs that
+    are coordinates of the tree or their rates cost nothing more; all others, and tangent spaces, are worked out in
+    Python at each state.
 
     Examples
     --------
