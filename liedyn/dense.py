@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from liedyn.jit import kernel
+from liedyn.jit import kernel, kernel_in_place
 
 SMALL_ROW = 1e-4
 """Rows of machines measured in mm and rad are larger than this. Pivots are compared with the largest one, but at least
@@ -44,8 +44,13 @@ def independent_rows(G, tolerance, order, diagonal):
     size of each pivot, which falls to rounding behind the rank. A pivot below `tolerance` times the first one
     (and `tolerance` times SMALL_ROW) counts as zero.
     """
-    m, n = G.shape
-    A = G.copy()
+    return independent_rows_in_place(G.copy(), tolerance, order, diagonal)
+
+
+@kernel_in_place
+def independent_rows_in_place(A, tolerance, order, diagonal):
+    """`independent_rows` of A, which is overwritten."""
+    m, n = A.shape
     for i in range(m):
         order[i] = i
         diagonal[i] = 0.0

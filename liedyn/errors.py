@@ -50,6 +50,21 @@ class SingularConfigurationError(LiedynError):
         self.singular_values = singular_values
 
 
+@contextlib.contextmanager
+def of_the_batch(lead, b):
+    """Errors raised inside say at which state of a batch of leading shape `lead`, counted in C order."""
+    try:
+        yield
+    except LiedynError as error:
+        if lead:
+            at = []
+            for size in reversed(lead):
+                b, k = divmod(b, size)
+                at.insert(0, k)
+            error.args = (f"{error} (state {at[0] if len(at) == 1 else tuple(at)} of the batch)",)
+        raise
+
+
 class SimulationError(LiedynError):
     """A simulation had to stop: nothing of it is lost.
 

@@ -1,4 +1,4 @@
-"""Batches of linearizations: the same as one state at a time, and errors that say where."""
+"""Batches of linearizations and accelerations: the same as one state at a time, and errors that say where."""
 from dataclasses import fields
 
 import numpy as np
@@ -178,3 +178,75 @@ def test_nothing_is_compiled_twice():
         ld.linearize(robot, *(x[0] for x in state))
         ld.linearize(robot, q, v, state[2][0], outputs=["q2", "velocity:q1"])
     assert signatures() == before
+
+
+# ---- forward dynamics
+
+
+def same_dynamics(together, apart, tolerance=1e-10):
+    for name in ("a", "lam", "rank", "condition", "constraint_force"):
+        for b, one in enumerate(apart):
+            alone = np.asarray(getattr(one, name))
+            whole = np.reshape(getattr(together, name), (len(apart), *alone.shape))[b]
+            scale = 1.0 + np.abs(alone).max(initial=0.0)
+            assert np.abs(whole - alone).max(initial=0.0) < tolerance * scale, name
+    for name, F in apart[-1].constraint_wrenches.items():
+        np.testing.assert_allclose(together.constraint_wrenches[name][-1], F, rtol=1e-9, atol=1e-9)
+    assert together.independent == apart[-1].independent and together.redundant_rows == apart[-1].redundant_rows
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+@pytest.mark.parametrize("independent", [None, "auto", "tangent"])
+def test_forward_dynamics_of_a_batch(name, independent):
+    """And by Lagrange multipliers, which know no coordinates, the same."""
+    robot = ld.load(name)
+    q, v, tau = moving(robot, 5)
+    together = ld.forward_dynamics(robot, q, v, tau, independent=independent)
+    same_dynamics(together, [ld.forward_dynamics(robot, *each, independent=independent) for each in zip(q, v, tau)])
+    if not robot.singular_tree:
+        other = ld.forward_dynamics(robot, q, v, tau, method="multiplier")
+        np.testing.assert_allclose(together.a, other.a, rtol=1e-7, atol=1e-7)
+        np.testing.assert_allclose(together.lam, other.lam, rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(together.constraint_force, other.constraint_force, rtol=1e-6, atol=1e-6)
+
+
+def test_pivoting_where_the_declared_coordinates_do_not_fit():
+    """Switched off, the loop leaves four motions where two are declared; in line, q1 and q2 say too little."""
+    robot = ld.load("five_bar")
+    q, v, tau = moving(robot, 3)
+    free = robot.switched(pin=False)
+    r = ld.forward_dynamics(free, q, v, tau)
+    assert r.independent == free.velocity_names and (r.rank == 0).all()
+    np.testing.assert_allclose(r.a, ld.aba(free, q, v, tau), rtol=1e-9, atol=1e-9)
+    q[2], v[2] = ld.close(robot, robot.home, q4=0.0), 0.0
+    r = ld.forward_dynamics(robot, q, v, tau)
+    assert r.independent != ("q1", "q2") and len(r.independent) == 2
+    same_dynamics(r, [ld.forward_dynamics(robot, *each) for each in zip(q, v, tau)])
+
+
+def test_the_first_state_without_accelerations_is_named():
+    robot = ld.load("five_bar")
+    q, v, tau = (np.repeat(x, 2000, axis=0) for x in moving(robot, 2))
+    q[[3900, 1999, 2500]], v[:] = ld.close(robot, robot.home, q4=0.0), 0.0
+    with pytest.raises(SingularConfigurationError, match="q1, q2 do not determine.*state 1999 of the batch"):
+        ld.forward_dynamics(robot, q, v, tau, independent=("q1", "q2"))
+    with pytest.raises(InputError, match=r"2 degrees of freedom(?!.*batch)"):
+        ld.forward_dynamics(robot, q[0], v[0], tau[0], independent=("q1",))
+
+
+def test_many_accelerations_in_threads():
+    robot = ld.load("loader")
+    q, v, tau = (np.repeat(x, 700, axis=0) for x in moving(robot, 5))
+    together = ld.forward_dynamics(robot, q, v, tau)
+    for b in (0, 699, 700, 1749, 1750, 3499):
+        one = ld.forward_dynamics(robot, q[b], v[b], tau[b])
+        np.testing.assert_allclose(together.a[b], one.a, rtol=1e-11, atol=1e-11)
+        np.testing.assert_allclose(together.lam[b], one.lam, rtol=1e-10, atol=1e-9)
+
+
+def test_poor_coordinates_of_forward_dynamics():
+    robot = ld.load("five_bar")
+    q, v, tau = moving(robot, 3)
+    q[1], v[1] = ld.close(robot, robot.home, q4=3e-8), 0.0
+    with pytest.warns(ConditionWarning, match="q1, q2 are poorly conditioned"):
+        ld.forward_dynamics(robot, q, v, tau)

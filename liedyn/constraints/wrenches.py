@@ -56,12 +56,12 @@ def wrenches_at(robot, t, q, lam):
 
     Those of cut joints are a constant map of the multipliers; those of contacts turn with the bodies.
     """
-    out = {}
-    for l, name in enumerate(robot.loop_names):
-        W, rows = loop_wrench_matrix(robot, l)
-        out[name] = lam[:, rows] @ W.T
+    if "wrench matrices" not in robot.memo:
+        robot.memo["wrench matrices"] = [loop_wrench_matrix(robot, l) for l in range(len(robot.loop_names))]
+    out = {name: lam[:, rows] @ W.T for name, (W, rows) in zip(robot.loop_names, robot.memo["wrench matrices"])}
     pairs = {each.name for each in robot.model.constraints if each.parent is not None}
     if pairs:
+        t = np.broadcast_to(t, len(q)).copy()
         found = np.empty((len(q), len(robot.constraint_names), 6))
         contact_wrench_states(
             robot.ints, robot.floats.copy(), t, np.ascontiguousarray(q), np.ascontiguousarray(lam), found)

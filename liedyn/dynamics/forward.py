@@ -14,7 +14,9 @@ from liedyn.dynamics.nullspace import (
     solve_multipliers, solve_size,
 )
 from liedyn.dynamics.problem import Solution, no_inertia, non_negative, problem, stabilized
-from liedyn.errors import ConditionWarning, InputError, SingularConfigurationError, suggestion
+from liedyn.dynamics.states import EITHER, GIVEN, PIVOTED, nullspace_states
+from liedyn.errors import ConditionWarning, InputError, SingularConfigurationError, of_the_batch, suggestion
+from liedyn.functions import raise_errors
 
 POOR_CONDITION = 1e8
 """Condition number of [G; R] above which half of the digits are lost, and a warning is due."""
@@ -119,26 +121,67 @@ def warn_if_poor(chosen, condition):
         )
 
 
-def _nullspace(robot, q, v, tau, forces, tolerance, independent=None, baumgarte=None):
-    """Solution and constraint force of `nullspace_kernel` on every state."""
-    def solved_in(choice, b):
-        chosen = choose(robot, q[b], choice, tolerance)
-        return chosen, nullspace_kernel(
-            robot.ints, robot.floats, q[b], v[b], tau[b], forces[b], chosen.rows, chosen.virtual, tolerance)
-
-    results = []
-    for b in range(len(q)):
-        chosen, solved = solved_in(independent, b)
-        if independent is None and solved[0] in (WRONG_COUNT, SINGULAR_CHOICE):
-            chosen, solved = solved_in("auto", b)  # the declaration fits other switches, or other places
-        raise_for_status(robot, q[b], chosen, solved)
-        warn_if_poor(chosen, solved[2])
-        results.append(solved)
-    rank, condition, a, lam, G = (np.array([solved[k] for solved in results]) for k in (1, 2, 3, 4, 7))
+def _nullspace(robot, q, v, tau, forces, tolerance, lead, independent=None, baumgarte=None):
+    """Solution and constraint force in independent coordinates."""
+    given = (q, v, tau, forces)
+    if isinstance(independent, str) and independent == "tangent":  # a basis for each state
+        parts = [_in_coordinates(robot, [x[b:b + 1] for x in given], choose(robot, q[b], independent, tolerance), GIVEN,
+                                 tolerance) for b in range(len(q))]
+        a, lam, force, rank, condition = (np.concatenate([part[k] for part in parts]) for k in range(5))
+        dependent, names = parts[-1][5:]
+        first_bad = np.flatnonzero(rank < 0)
+    else:
+        declared = robot.independent if independent is None else independent
+        pivots = (independent is None and not declared) or (isinstance(declared, str) and declared == "auto")
+        chosen = choose(robot, q[0], (), tolerance) if pivots else choose(robot, q[0], declared, tolerance)
+        way = PIVOTED if pivots else (EITHER if independent is None else GIVEN)
+        a, lam, force, rank, condition, dependent, names = _in_coordinates(robot, given, chosen, way, tolerance)
+        first_bad = np.flatnonzero(rank < 0) if rank[0] < 0 or len(rank) > 1 else ()
+    if len(first_bad):
+        _raise_at(robot, lead, int(first_bad[0]), given, independent, tolerance)
+    worst = int(condition.argmax()) if len(condition) > 1 else 0
+    if condition[worst] > POOR_CONDITION:
+        warn_if_poor(_solved_at(robot, worst, given, independent, tolerance)[0], condition[worst])
     if baumgarte is not None:
-        a, lam = _stabilized_nullspace(problem(robot, q, v, tau, forces, tolerance), baumgarte)
-    dependent = tuple(sorted(int(k) for k in results[-1][5][rank[-1]:]))
-    return Solution(a, lam, rank, condition, dependent, chosen.names), np.einsum("bij,bi->bj", G, lam)
+        problems = problem(robot, q, v, tau, forces, tolerance)
+        a, lam = _stabilized_nullspace(problems, baumgarte)
+        force = np.einsum("bij,bi->bj", problems.G, lam)
+    return Solution(a, lam, rank, condition, dependent, names), force
+
+
+def _in_coordinates(robot, given, chosen, way, tolerance):
+    """Of `nullspace_states`: a, lam, G^T lam, rank, condition; dependent rows and names at the last state."""
+    count, n, m = len(given[0]), robot.nv, len(robot.row_names)
+    a, lam, force, condition = np.empty((count, n)), np.empty((count, m)), np.empty((count, n)), np.empty(count)
+    rank, last = np.zeros(count, dtype=np.int64), np.zeros(1 + m + n)
+    nullspace_states(robot.ints, robot.floats, *given, chosen.rows, chosen.virtual, way, tolerance, a, lam, force, rank,
+                     condition, last)
+    dependent = tuple(sorted(last[1 + max(rank[-1], 0):1 + m].astype(int).tolist()))
+    names = tuple(robot.velocity_names[k] for k in np.flatnonzero(last[1 + m:])) if last[0] else chosen.names
+    return a, lam, force, rank, condition, dependent, names
+
+
+def _solved_at(robot, b, given, independent, tolerance):
+    """The coordinates of state b, and what `nullspace_kernel` says of it."""
+    q, v, tau, forces = (x[b] for x in given)
+
+    def solved_in(choice):
+        chosen = choose(robot, q, choice, tolerance)
+        return chosen, nullspace_kernel(
+            robot.ints, robot.floats, q, v, tau, forces, chosen.rows, chosen.virtual, tolerance)
+
+    chosen, solved = solved_in(independent)
+    if independent is None and solved[0] in (WRONG_COUNT, SINGULAR_CHOICE):
+        return solved_in("auto")  # the declaration fits other switches, or other places
+    return chosen, solved
+
+
+def _raise_at(robot, lead, b, given, independent, tolerance):
+    """Raise what is wrong with state b."""
+    raise_errors(robot.functions)
+    chosen, solved = _solved_at(robot, b, given, independent, tolerance)
+    with of_the_batch(lead, b):
+        raise_for_status(robot, given[0][b], chosen, solved)
 
 
 def _stabilized_nullspace(given, baumgarte):
@@ -267,12 +310,24 @@ def forward_dynamics(robot, q, v, tau, method="nullspace", independent=None, f_e
     if not len(q):
         raise InputError("forward_dynamics needs at least one state")
     if method == "nullspace":
-        solution, force = _nullspace(robot, q, v, tau, forces, rank_tolerance, **options)
+        solution, force = _nullspace(robot, q, v, tau, forces, rank_tolerance, lead, **options)
     else:
         given = problem(robot, q, v, tau, forces, rank_tolerance)
         solution = _SOLVERS[method](given, **options)
         force = np.einsum("bij,bi->bj", given.G, solution.lam)
     return _result(robot, lead, q, solution, force)
+
+
+def _rows_by_constraint(robot):
+    """Names of the rows that are switched on, by number; numbers of the rows of each constraint."""
+    if "rows by constraint" not in robot.memo:
+        active = set(robot.active)
+        owned = {name: [k for k, owner in enumerate(robot.row_owners) if owner == name]
+                 for name in robot.constraint_names}
+        robot.memo["rows by constraint"] = (
+            {k: name for k, (name, owner) in enumerate(zip(robot.row_names, robot.row_owners)) if owner in active},
+            {name: slice(k[0], k[-1] + 1) if k else slice(0, 0) for name, k in owned.items()})
+    return robot.memo["rows by constraint"]
 
 
 def _result(robot, lead, q, solution, force):
@@ -283,10 +338,9 @@ def _result(robot, lead, q, solution, force):
     lam, rank, condition = shaped(solution.lam), shaped(solution.rank), shaped(solution.condition)
     if not lead:
         rank, condition = int(rank), float(condition)
-    active = set(robot.active)
-    redundant = tuple(robot.row_names[k] for k in solution.dependent if robot.row_owners[k] in active)
-    rows = {name: [k for k, owner in enumerate(robot.row_owners) if owner == name] for name in robot.constraint_names}
-    forces = {name: shaped(F) for name, F in wrenches_at(robot, np.full(len(q), robot.t), q, solution.lam).items()}
+    redundant, rows = _rows_by_constraint(robot)
+    redundant = tuple(redundant[k] for k in solution.dependent if k in redundant)
+    forces = {name: shaped(F) for name, F in wrenches_at(robot, robot.t, q, solution.lam).items()}
     return ForwardDynamics(
         shaped(solution.a), lam, forces, rank, redundant, condition, solution.independent,
         shaped(force), {name: lam[..., k] for name, k in rows.items()},

@@ -11,7 +11,7 @@ from liedyn.constraints.independent import (
 from liedyn.constraints.loops import reader_kernel
 from liedyn.dynamics.forward import raise_for_status, warn_if_poor
 from liedyn.dynamics.nullspace import OK, RANK_TOLERANCE, WRONG_COUNT, nullspace_kernel
-from liedyn.errors import ClosureError, InputError, LiedynError
+from liedyn.errors import ClosureError, InputError, of_the_batch
 from liedyn.functions import raise_errors
 from liedyn.linearization.local import linearize_kernel
 from liedyn.linearization.outputs import Derivatives, output_rows
@@ -225,13 +225,8 @@ def _solve(robot, lead, y, w, given, plan, closure_tolerance, rank_tolerance):
     linearize_states(robot.ints, robot.floats, *given, rows, closure_tolerance, rank_tolerance, *found)
     if _least(found.rank) < 0:
         b = int(np.argmax(found.rank < 0))
-        try:
+        with of_the_batch(lead, b):
             _require(robot, y, w, given, b, closure_tolerance, rank_tolerance)
-        except LiedynError as error:
-            if lead:
-                at = np.unravel_index(b, lead)
-                error.args = (f"{error} (state {int(at[0]) if len(at) == 1 else tuple(map(int, at))} of the batch)",)
-            raise
     warn_if_poor(w, -_least(-found.condition))
     warn_if_poor(y, -_least(-found.condition_y))
     return found

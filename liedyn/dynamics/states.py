@@ -1,0 +1,134 @@
+"""Constrained accelerations of many states without Python in between, one workspace for each thread."""
+import numpy as np
+
+from liedyn.constraints.cut_rows import cut_bias_kernel
+from liedyn.constraints.rows import reader_rows
+from liedyn.dense import independent_rows_in_place
+from liedyn.dynamics.nullspace import (
+    OK, SINGULAR_CHOICE, SINGULAR_INERTIA, WRONG_COUNT, given_accelerations, invert_rows, shortest_multipliers,
+)
+from liedyn.dynamics.terms import terms_in_place, terms_size
+from liedyn.exchange import padded
+from liedyn.jit import inline, kernel_in_place
+from liedyn.lie.lanes import take_matrix, take_vector
+from liedyn.model.packed import N_ROWS, N_VIRTUAL, NV
+from liedyn.tree.batches import batch
+
+GIVEN, PIVOTED, EITHER = range(3)
+"""Independent coordinates: those given, those that pivoting leaves at each state, or these where those do not fit."""
+
+
+@kernel_in_place
+def pivoted_rows(G, tolerance, columns, order, pivots, R):
+    """R, unit rows of the coordinates left over when the best conditioned columns of G are the dependent ones.
+
+    Returns how many; `columns` (n, m), `order` and `pivots` (n) are scratch.
+    """
+    m, n = G.shape
+    for i in range(m):
+        for j in range(n):
+            columns[j, i] = G[i, j]
+    rank = independent_rows_in_place(columns, tolerance, order, pivots)
+    p = 0
+    for j in range(n):
+        dependent = False
+        for k in range(rank):
+            dependent = dependent or int(order[k]) == j
+        if not dependent:
+            for i in range(n):
+                R[p, i] = 1.0 if i == j else 0.0
+            p += 1
+    return p
+
+
+@kernel_in_place
+def solve_in_coordinates(M, h, G, E, gamma, rho, tau, R, virtual, tolerance, work, rows, a, lam):
+    """a and the minimum-norm lam in given coordinates; returns (status, rank, condition) as `nullspace_kernel`."""
+    (m, n), p = G.shape, virtual.size
+    table, columns, Z_inverse = (take_matrix(work, m + p, padded(n)), take_vector(work, m + p),
+                                 take_matrix(work, n, padded(n)))
+    free, largest = take_matrix(work, 1, padded(n)), take_vector(work, padded(n))
+    status, rank, condition = invert_rows(G, E, R, virtual, tolerance, table, rows, columns, free, largest, Z_inverse)
+    if status == OK:
+        K, MK, reduced = (take_matrix(work, n, padded(p + 1)), take_matrix(work, n, padded(p + 1)),
+                          take_matrix(work, p, padded(p + 1)))
+        if given_accelerations(M, h, gamma, rho, tau, virtual, rank, rows, Z_inverse, K, MK, reduced, a, lam):
+            rest = m - rank
+            shortest_multipliers(table, rank, m, rows, columns, take_matrix(work, rest, padded(rest + 1)), lam)
+        else:
+            status = SINGULAR_INERTIA
+    return status, rank, condition
+
+
+@inline
+def nullspace_size(ints):
+    """Numbers in the workspace of `nullspace_in_place`."""
+    n, m, nz = ints[NV], ints[N_ROWS], ints[N_VIRTUAL]
+    state = terms_size(ints) + n * n + n + m * n + nz * n + m + nz
+    solution = (m + n) * (padded(n) + 2) + n * padded(n) + 2 * padded(n) + 3 * n * padded(n + 1) + m * padded(m + 1)
+    return 1 + state + m * n + 2 * n + n * n + solution
+
+
+@kernel_in_place
+def nullspace_in_place(ints, floats, q, v, tau, f_ext, R, virtual, none, way, tolerance, work, rows, R_own, a, lam,
+                       force):
+    """a, lam and force = G^T lam at one state.
+
+    `none` is -1 for n coordinates that read no virtual velocity; `rows` (m + n) receives the independent rows first,
+    `R_own` (n, n) what pivoting chose. Returns (status, rank, condition, pivoted).
+    """
+    n, m, nz = ints[NV], ints[N_ROWS], ints[N_VIRTUAL]
+    work[0] = 1.0
+    world, M, h, G = (take_vector(work, terms_size(ints)), take_matrix(work, n, n), take_vector(work, n),
+                      take_matrix(work, m, n))
+    E, gamma, rho = take_matrix(work, nz, n), take_vector(work, m), take_vector(work, nz)
+    terms_in_place(ints, floats, q, v, f_ext, world, M, h, G, gamma)
+    if nz > 0:
+        reader_rows(ints, floats, world, E)
+        cut_bias_kernel(ints, floats, world, True, rho)
+    begin, pivoted = work[0], way == PIVOTED
+    status, rank, condition = WRONG_COUNT, 0, np.inf
+    if not pivoted:
+        status, rank, condition = solve_in_coordinates(
+            M, h, G, E, gamma, rho, tau, R, virtual, tolerance, work, rows, a, lam)
+        pivoted = way == EITHER and (status == WRONG_COUNT or status == SINGULAR_CHOICE)
+    if pivoted:
+        work[0] = begin
+        p = pivoted_rows(G, tolerance, take_matrix(work, n, m), take_vector(work, n), take_vector(work, n), R_own)
+        status, rank, condition = solve_in_coordinates(
+            M, h, G, E, gamma, rho, tau, R_own, none[:p], tolerance, work, rows, a, lam)
+    for j in range(n):
+        force[j] = 0.0
+        for i in range(m):
+            force[j] += G[i, j] * lam[i]
+    return status, rank, condition, pivoted
+
+
+@batch
+def nullspace_states(begin, end, ints, floats, q, v, tau, f_ext, R, virtual, way, tolerance, a, lam, force, rank,
+                     condition, last):
+    """`nullspace_in_place` on each row; `last` (1 + m + n) tells of the last row.
+
+    It receives whether pivoting chose, the order of the rows of G, independent ones first, and 1 for each coordinate
+    that pivoting left. The first state that has no accelerations gets rank -1, and none behind it in its block is
+    worked on.
+    """
+    n, m = ints[NV], ints[N_ROWS]
+    floats = floats.copy()  # where moving targets and custom rows leave what they return
+    work, rows, R_own, none = np.empty(nullspace_size(ints)), np.empty(m + n), np.empty((n, n)), np.full(n, -1)
+    for b in range(begin, end):
+        status, rank[b], condition[b], pivoted = nullspace_in_place(
+            ints, floats, q[b], v[b], tau[b], f_ext[b], R, virtual, none, way, tolerance, work, rows, R_own, a[b],
+            lam[b], force[b])
+        if status != OK:
+            rank[b] = -1
+            return
+        if b == q.shape[0] - 1:
+            last[0] = 1.0 if pivoted else 0.0
+            for i in range(m):
+                last[1 + i] = rows[i]
+            for k in range(n):
+                last[1 + m + k] = 0.0
+            for s in range(n - rank[b] if pivoted else 0):
+                for k in range(n):
+                    last[1 + m + k] += R_own[s, k]
