@@ -4,8 +4,9 @@ import numpy as np
 from liedyn.constraints.cut_rows import cut_bias_kernel
 from liedyn.constraints.rows import reader_rows
 from liedyn.dense import independent_rows_in_place
+from liedyn.dynamics.elimination import shortest_multipliers
 from liedyn.dynamics.nullspace import (
-    OK, SINGULAR_CHOICE, SINGULAR_INERTIA, WRONG_COUNT, given_accelerations, invert_rows, shortest_multipliers,
+    OK, SINGULAR_CHOICE, SINGULAR_INERTIA, WRONG_COUNT, given_accelerations, invert_rows,
 )
 from liedyn.dynamics.terms import terms_in_place, terms_size
 from liedyn.exchange import padded
@@ -42,11 +43,10 @@ def pivoted_rows(G, tolerance, columns, order, pivots, R):
 
 
 @kernel_in_place
-def solve_in_coordinates(M, h, G, E, gamma, rho, tau, R, virtual, tolerance, work, rows, a, lam):
+def solve_in_coordinates(M, h, G, E, gamma, rho, tau, R, virtual, tolerance, work, rows, columns, a, lam):
     """a and the minimum-norm lam in given coordinates; returns (status, rank, condition) as `nullspace_kernel`."""
     (m, n), p = G.shape, virtual.size
-    table, columns, Z_inverse = (take_matrix(work, m + p, padded(n)), take_vector(work, m + p),
-                                 take_matrix(work, n, padded(n)))
+    table, Z_inverse = take_matrix(work, m + p, padded(n)), take_matrix(work, n, padded(n))
     free, largest = take_matrix(work, 1, padded(n)), take_vector(work, padded(n))
     status, rank, condition = invert_rows(G, E, R, virtual, tolerance, table, rows, columns, free, largest, Z_inverse)
     if status == OK:
@@ -70,12 +70,13 @@ def nullspace_size(ints):
 
 
 @kernel_in_place
-def nullspace_in_place(ints, floats, q, v, tau, f_ext, R, virtual, none, way, tolerance, work, rows, R_own, a, lam,
-                       force):
+def nullspace_in_place(ints, floats, q, v, tau, f_ext, R, virtual, none, way, tolerance, work, rows, columns, R_own, a,
+                       lam, force):
     """a, lam and force = G^T lam at one state.
 
     `none` is -1 for n coordinates that read no virtual velocity; `rows` (m + n) receives the independent rows first,
-    `R_own` (n, n) what pivoting chose. Returns (status, rank, condition, pivoted).
+    `columns` (m + n) is scratch, `R_own` (n, n) receives what pivoting chose. Returns (status, rank, condition,
+    pivoted).
     """
     n, m, nz = ints[NV], ints[N_ROWS], ints[N_VIRTUAL]
     work[0] = 1.0
@@ -90,13 +91,13 @@ def nullspace_in_place(ints, floats, q, v, tau, f_ext, R, virtual, none, way, to
     status, rank, condition = WRONG_COUNT, 0, np.inf
     if not pivoted:
         status, rank, condition = solve_in_coordinates(
-            M, h, G, E, gamma, rho, tau, R, virtual, tolerance, work, rows, a, lam)
+            M, h, G, E, gamma, rho, tau, R, virtual, tolerance, work, rows, columns, a, lam)
         pivoted = way == EITHER and (status == WRONG_COUNT or status == SINGULAR_CHOICE)
     if pivoted:
         work[0] = begin
         p = pivoted_rows(G, tolerance, take_matrix(work, n, m), take_vector(work, n), take_vector(work, n), R_own)
         status, rank, condition = solve_in_coordinates(
-            M, h, G, E, gamma, rho, tau, R_own, none[:p], tolerance, work, rows, a, lam)
+            M, h, G, E, gamma, rho, tau, R_own, none[:p], tolerance, work, rows, columns, a, lam)
     for j in range(n):
         force[j] = 0.0
         for i in range(m):
@@ -115,11 +116,12 @@ def nullspace_states(begin, end, ints, floats, q, v, tau, f_ext, R, virtual, way
     """
     n, m = ints[NV], ints[N_ROWS]
     floats = floats.copy()  # where moving targets and custom rows leave what they return
-    work, rows, R_own, none = np.empty(nullspace_size(ints)), np.empty(m + n), np.empty((n, n)), np.full(n, -1)
+    work, R_own, none = np.empty(nullspace_size(ints)), np.empty((n, n)), np.full(n, -1)
+    rows, columns = np.empty(m + n, np.int64), np.empty(m + n, np.int64)
     for b in range(begin, end):
         status, rank[b], condition[b], pivoted = nullspace_in_place(
-            ints, floats, q[b], v[b], tau[b], f_ext[b], R, virtual, none, way, tolerance, work, rows, R_own, a[b],
-            lam[b], force[b])
+            ints, floats, q[b], v[b], tau[b], f_ext[b], R, virtual, none, way, tolerance, work, rows, columns, R_own,
+            a[b], lam[b], force[b])
         if status != OK:
             rank[b] = -1
             return

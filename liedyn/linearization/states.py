@@ -49,16 +49,16 @@ def linearize_states(begin, end, ints, floats, q, v, tau, f_ext, R_y, virtual_y,
     n, m, p_y, p_w, nu = ints[NV], ints[N_ROWS], virtual_y.size, virtual_w.size, actuators.shape[1]
     x = p_y + p_w
     floats = floats.copy()  # where moving targets and custom rows leave what they return
-    work, rows, w, residual, psi = (
-        np.empty(linearize_size(ints, p_y, p_w, nu)), np.empty(m + p_w), np.empty(p_w), np.zeros(m), np.zeros(m))
-    G, Z_inverse, MK = np.empty((m, n)), np.empty((n, padded(n))), np.empty((n, padded(p_w + 1)))
+    work, w, residual, psi = (
+        np.empty(linearize_size(ints, p_y, p_w, nu)), np.empty(p_w), np.zeros(m), np.zeros(m))
+    G, M = np.empty((m, n)), np.empty((n, padded(n)))
     N, X = np.empty((n, padded(x))), np.empty((n, padded(x)))
     da, balance = np.empty((n, padded(x + nu))), np.empty((n, padded(x + nu)))
     for b in range(begin, end):
         status, rank[b], condition[b], status_y, _, condition_y[b] = linearize_in_place(
             ints, floats, q[b], v[b], tau[b], f_ext[b], R_y[min(b, R_y.shape[0] - 1)], virtual_y,
             R_w[min(b, R_w.shape[0] - 1)], virtual_w, actuators, rank_tolerance, work, A[b], B[b], f0[b], w, a[b],
-            lam[b], residual, psi, rows, G, Z_inverse, N, X, da, balance, MK)
+            lam[b], residual, psi, G, M, N, X, da, balance)
         closure[b] = largest(residual)
         if status != OK or status_y != OK or not is_consistent(v[b], residual, psi, closure_tolerance):
             rank[b] = -1
@@ -71,6 +71,6 @@ def linearize_states(begin, end, ints, floats, q, v, tau, f_ext, R_y, virtual_y,
                 S[b, i, s] = X[i, p_y + s]
                 drift[b, i] -= X[i, p_y + s] * w[s]
         if outputs.shape[0] > 0:
-            complete_derivatives(p_y, X, A[b], B[b], actuators, MK, da, balance)
+            complete_derivatives(p_y, X, A[b], B[b], actuators, M, da, balance)
             for r in range(outputs.shape[0]):
                 put_output(outputs[r, 0], outputs[r, 1], N, X, da, C[b], D[b], r)
