@@ -49,8 +49,8 @@ def text(numbers):
             continue
         parts += [f"## {sections.module(name).TITLE}", ""]
         part = measured[name]
-        if part.get("machine", numbers["machine"]) != numbers["machine"]:
-            other = part["machine"]
+        other = part.get("machine", numbers["machine"])
+        if any(other[key] != numbers["machine"][key] for key in ("liedyn", "date", "processor")):
             parts += [f"Measured with liedyn {other['liedyn']} on {other['date']}.", ""]
         report = sections.module(name).report
         parts += [report(part["results"]) if "results" in part else f"Failed: {part['failed']}", ""]
