@@ -10,6 +10,8 @@ import numpy as np
 
 import liedyn as ld
 from liedyn import jit, kernels, lie
+from liedyn.constraints.independent import choose
+from liedyn.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.errors import LiedynError
 
 _LIE_ARGUMENTS = {
@@ -109,6 +111,10 @@ def calls():
 
     # dispatch from Python of the kernels that users may call
     yield "kernels", lambda: kernels.rnea(kernels.SCALAR, arm.ints, arm.floats, q.copy(), x, x, none, work, x.copy())
+
+    chosen = choose(loop, home, None, RANK_TOLERANCE)
+    yield "nullspace_dynamics", lambda: kernels.nullspace_dynamics(
+        loop.ints, loop.floats, home.copy(), rest, rest, none, chosen.rows, chosen.virtual, RANK_TOLERANCE)
 
     for name in lie.__all__:
         function = getattr(lie, name)
