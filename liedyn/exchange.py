@@ -17,7 +17,9 @@ numbers; what stands in the padding does not matter as long as it is no rubbish.
 """
 from liedyn.dense import SMALL_ROW
 from liedyn.jit import inline, kernel_in_place
-from liedyn.lie.lanes import LANES, SCALAR, WIDTH, larger, largest_lane, load, magnitude, splat, store
+from liedyn.lie.lanes import (
+    LANES, SCALAR, WIDTH, larger, largest_lane, load, magnitude, splat, store,
+)
 
 
 @inline
@@ -85,7 +87,7 @@ def add_transposed_product(A, first, count, X, out):
 
 
 @inline
-def largest_element(T, begin, end, n, free, largest):
+def largest_element(T, begin, end, n, free):
     """Row, column and size of the largest element, rows from `begin` to `end`, columns where `free` is 1, not 0."""
     width, every = T.shape[1] // WIDTH, splat(LANES, 0.0)
     for b in range(width):
@@ -94,10 +96,10 @@ def largest_element(T, begin, end, n, free, largest):
             s = larger(s, magnitude(load(LANES, T, width * i + b)))
         s = s * load(LANES, free, b)
         every = larger(every, s)
-        store(LANES, largest, b, s)
+        store(LANES, free, width + b, s)
     size = largest_lane(every)
     row, column = begin, 0
-    while column < n - 1 and load(SCALAR, largest, column) != size:
+    while column < n - 1 and at(free, 1, column) != size:
         column += 1
     while row < end - 1 and abs(at(T, row, column)) != size:
         row += 1
@@ -118,20 +120,20 @@ def exchange(T, k, c):
 
 
 @kernel_in_place
-def exchange_rows(T, begin, end, n, tolerance, rows, columns, free, largest):
+def exchange_rows(T, begin, end, n, tolerance, rows, columns, free):
     """Exchange as many of the rows from `begin` to `end` as are independent, of those exchanged before too.
 
     Returns how many, the first pivot and the smallest one. Row k of the table is then that of x_c with c = columns[k],
-    for as many; rows[k] is the number that row k had at the beginning; both of integers. `free` (padded, one row) marks
-    with 1 the columns that may be chosen, and forgets those that are. A pivot not above `tolerance` times the first
-    one, or times SMALL_ROW, counts as zero. `largest` is scratch (padded, one row).
+    for as many; rows[k] is the number that row k had at the beginning; both of integers. `free` (padded, two rows)
+    marks with 1 the columns that may be chosen, and forgets those that are; its second row is scratch. A pivot not
+    above `tolerance` times the first one, or times SMALL_ROW, counts as zero.
     """
     for i in range(begin, end):
         rows[i] = i
     first = smallest = 0.0
     k = begin
     while k < end:
-        i, c, size = largest_element(T, k, end, n, free, largest)
+        i, c, size = largest_element(T, k, end, n, free)
         if k == begin:
             first = smallest = size
         if size <= tolerance * max(first, SMALL_ROW):

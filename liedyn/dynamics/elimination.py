@@ -50,7 +50,7 @@ def cluster_lists(ints, c):
 
 @inline
 def layout(ints):
-    """Where things begin in the workspace; the last number is its size.
+    """Where things begin in the workspace, tables last.
 
     clusters kept; dofs that are dependent and independent, and their columns in the tables; rows in the order of the
     tables; a_p; scratch; slopes; tables
@@ -62,18 +62,17 @@ def layout(ints):
     forced = rows + padded(integer(ints, N_ROWS))
     scratch = forced + w
     slopes = scratch + 2 * w
-    tables = slopes + n * padded(n)
-    size = tables
-    for c in range(cluster_count(ints)):
-        m, nc = cluster_size(ints, c)
-        size += m * padded(nc + 1)
-    return dofs, columns, rows, forced, scratch, slopes, tables, size
+    return dofs, columns, rows, forced, scratch, slopes, slopes + n * padded(n)
 
 
 @kernel_in_place
 def elimination_size(ints):
     """Numbers in the workspace of `eliminate`."""
-    return layout(ints)[7]
+    size = layout(ints)[6]
+    for c in range(cluster_count(ints)):
+        m, n = cluster_size(ints, c)
+        size += m * padded(n + 1)
+    return size
 
 
 @inline
@@ -148,16 +147,15 @@ def eliminate(ints, G, gamma, choosable, tolerance, work):
         m, n = cluster_size(ints, c)
         of_rows, of_dofs = cluster_lists(ints, c)
         rank = 0
-        free = matrix_in(work, scratch, 1, padded(n + 1))
+        free = matrix_in(work, scratch, 2, padded(n + 1))
         clear(free)
         if m > 0:
             table = matrix_in(work, at_table, m, padded(n + 1))
-            largest = vector_in(work, scratch + padded(n + 1), padded(n + 1))
             fill_table(ints, c, G, gamma, table)
             for j in range(n):
                 store(SCALAR, free, j, load(SCALAR, choosable, integer(ints, of_dofs + j)))
             order, own = integers_in(work, layout(ints)[2] + row, m), integers_in(work, layout(ints)[1] + k, n)
-            rank, first, smallest = exchange_rows(table, 0, m, n, tolerance, order, own, free, largest)
+            rank, first, smallest = exchange_rows(table, 0, m, n, tolerance, order, own, free)
             if rank > 0:
                 ratio = min(ratio, smallest / first)
             for j in range(n):

@@ -79,32 +79,31 @@ def left_to_balance(reduced, MK, p, i):
 
 @inline
 def solve_layout(ints):
-    """Where things begin in the workspace of the solution, behind that of the elimination; the last is its size.
+    """Where things begin in the workspace of the solution, that of the elimination last.
 
     M, K^T M and its reduction, which the multipliers overwrite; what has to be balanced, and one for each dof
     """
     n, m = integer(ints, NV), integer(ints, N_ROWS)
     w, one, rest = padded(n), padded(n + 1), padded(m + 1)
-    M = elimination_size(ints)
-    KM = M + w * n
+    KM = w * n
     reduced = KM + w * n
     inertia = reduced + max(one * n, rest * m)
     left = inertia + one * n
     choosable = left + w
-    return M, KM, reduced, inertia, left, choosable, choosable + w
+    return 0, KM, reduced, inertia, left, choosable, choosable + w
 
 
 @kernel_in_place
 def solve_size(ints):
     """Numbers in the workspace of `solve_accelerations`."""
-    return solve_layout(ints)[6]
+    return solve_layout(ints)[6] + elimination_size(ints)
 
 
 @kernel_in_place
 def acceleration_size(ints):
     """Numbers in the workspace of `acceleration_kernel`."""
     n, m = ints[NV], ints[N_ROWS]
-    return solve_size(ints) + padded(terms_size(ints)) + n + m * n + m
+    return solve_size(ints) + padded(terms_size(ints) + n + m) + padded(m * n)
 
 
 @kernel_in_place
@@ -127,17 +126,17 @@ def solve_tree(ints, M, h, tau, L, a):
 def solve_padded(ints, M, h, G, gamma, tau, tolerance, work, a):
     """`solve_accelerations` for a padded M."""
     n = h.size
-    _, KM_at, reduced_at, inertia_at, left_at, choosable_at, _ = solve_layout(ints)
-    choosable = vector_in(work, choosable_at, n)
+    _, KM_at, reduced_at, inertia_at, left_at, choosable_at, e_at = solve_layout(ints)
+    choosable, e = vector_in(work, choosable_at, n), vector_in(work, e_at, work.size - e_at)
     for j in range(n):
         store(SCALAR, choosable, j, 1.0)
-    rank, ratio, _ = eliminate(ints, G, gamma, choosable, tolerance, work)
+    rank, ratio, _ = eliminate(ints, G, gamma, choosable, tolerance, e)
     p = n - rank
     if rank == 0:
         regular = solve_tree(ints, M, h, tau, matrix_in(work, reduced_at, n, n), a)
     else:
         regular = reduced_motion(
-            ints, work, M, h, tau, matrix_in(work, KM_at, p, padded(n)), matrix_in(work, reduced_at, p, padded(p + 1)),
+            ints, e, M, h, tau, matrix_in(work, KM_at, p, padded(n)), matrix_in(work, reduced_at, p, padded(p + 1)),
             matrix_in(work, inertia_at, p, padded(p + 1)), a)
     if gamma.size > 0:
         unbalanced(M, h, tau, a, vector_in(work, left_at, padded(n)))
@@ -162,9 +161,9 @@ def solve_accelerations(ints, M, h, G, gamma, tau, tolerance, work, a):
 @kernel_in_place
 def solve_multipliers(ints, work, lam):
     """lambda (m) of minimum norm, from the workspace that `solve_accelerations` leaves."""
-    reduced_at, left_at, end = solve_layout(ints)[2], solve_layout(ints)[4], solve_layout(ints)[6]
-    left, scratch = vector_in(work, left_at, padded(ints[NV])), vector_in(work, reduced_at, end - reduced_at)
-    minimum_norm_multipliers(ints, work, left, scratch, lam)
+    _, _, reduced_at, _, left_at, _, e_at = solve_layout(ints)
+    left, scratch = vector_in(work, left_at, padded(ints[NV])), vector_in(work, reduced_at, left_at - reduced_at)
+    minimum_norm_multipliers(ints, vector_in(work, e_at, work.size - e_at), left, scratch, lam)
 
 
 @kernel_in_place
@@ -176,13 +175,14 @@ def acceleration_kernel(ints, floats, q, v, tau, f_ext, tolerance, work, a, lam)
     or empty.
     """
     n, m = ints[NV], ints[N_ROWS]
-    M, k = matrix_in(work, solve_layout(ints)[0], n, padded(n)), solve_size(ints)
-    world = vector_in(work, k, terms_size(ints))
-    k += padded(terms_size(ints))
-    h, G, gamma = vector_in(work, k, n), matrix_in(work, k + n, m, n), vector_in(work, k + n + m * n, m)
+    size = terms_size(ints)
+    world, h, gamma = vector_in(work, 0, size), vector_in(work, size, n), vector_in(work, size + n, m)
+    k = padded(size + n + m)
+    G, k = matrix_in(work, k, m, n), k + padded(m * n)
+    solution, M = vector_in(work, k, work.size - k), matrix_in(work, k, n, padded(n))
     terms_in_place(ints, floats, q, v, f_ext, world, M, h, G, gamma)
-    status, rank, ratio = solve_padded(ints, M, h, G, gamma, tau, tolerance, work, a)
-    solve_multipliers(ints, work, lam)
+    status, rank, ratio = solve_padded(ints, M, h, G, gamma, tau, tolerance, solution, a)
+    solve_multipliers(ints, solution, lam)
     return status, rank, ratio
 
 
@@ -190,7 +190,7 @@ def acceleration_kernel(ints, floats, q, v, tau, f_ext, tolerance, work, a, lam)
 
 
 @kernel_in_place
-def invert_rows(G, E, R, virtual, tolerance, table, rows, columns, free, largest, Z_inverse):
+def invert_rows(G, E, R, virtual, tolerance, table, rows, columns, free, Z_inverse):
     """Z_inverse = [G_1; R]^-1 (n, n), padded; R with rows of E where `virtual` says so.
 
     Returns (status, rank, condition). `table` (m + p rows, padded) keeps T; rows[:rank] are the numbers of the rows
@@ -206,10 +206,10 @@ def invert_rows(G, E, R, virtual, tolerance, table, rows, columns, free, largest
             table[i, j] = G[i, j]
         for k in range(p):
             table[m + k, j] = E[virtual[k], j] if virtual[k] >= 0 else R[k, j]
-    rank, _, _ = exchange_rows(table, 0, m, n, tolerance, rows, columns, free, largest)
+    rank, _, _ = exchange_rows(table, 0, m, n, tolerance, rows, columns, free)
     if rank + p != n:
         return WRONG_COUNT, rank, np.inf
-    count, _, _ = exchange_rows(table, m, m + p, n, 0.0, rows, columns, free, largest)
+    count, _, _ = exchange_rows(table, m, m + p, n, 0.0, rows, columns, free)
     if count < p:
         return SINGULAR_CHOICE, rank, np.inf
     clear(Z_inverse)
@@ -278,9 +278,8 @@ def nullspace_kernel(ints, floats, q, v, tau, f_ext, R_constant, virtual, tolera
     cut_bias_kernel(ints, floats, work, True, rho)
     a, lam, w_dot, Z_inverse = np.zeros(n), np.zeros(m), np.zeros(p), np.zeros((n, padded(n)))
     table, rows, columns = np.empty((m + p, padded(n))), np.empty(m + p, np.int64), np.empty(m + p, np.int64)
-    free, largest = np.empty((1, padded(n))), np.empty(padded(n))
-    status, rank, condition = invert_rows(G, E, R_constant, virtual, tolerance, table, rows, columns, free, largest,
-                                          Z_inverse)
+    free = np.empty((2, padded(n)))
+    status, rank, condition = invert_rows(G, E, R_constant, virtual, tolerance, table, rows, columns, free, Z_inverse)
     order = rows[:m].copy()
     if status == OK:
         K, MK, reduced = np.empty((n, padded(p + 1))), np.empty((n, padded(p + 1))), np.empty((p, padded(p + 1)))

@@ -47,8 +47,8 @@ def solve_in_coordinates(M, h, G, E, gamma, rho, tau, R, virtual, tolerance, wor
     """a and the minimum-norm lam in given coordinates; returns (status, rank, condition) as `nullspace_kernel`."""
     (m, n), p = G.shape, virtual.size
     table, Z_inverse = take_matrix(work, m + p, padded(n)), take_matrix(work, n, padded(n))
-    free, largest = take_matrix(work, 1, padded(n)), take_vector(work, padded(n))
-    status, rank, condition = invert_rows(G, E, R, virtual, tolerance, table, rows, columns, free, largest, Z_inverse)
+    free = take_matrix(work, 2, padded(n))
+    status, rank, condition = invert_rows(G, E, R, virtual, tolerance, table, rows, columns, free, Z_inverse)
     if status == OK:
         K, MK, reduced = (take_matrix(work, n, padded(p + 1)), take_matrix(work, n, padded(p + 1)),
                           take_matrix(work, p, padded(p + 1)))

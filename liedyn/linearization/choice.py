@@ -5,14 +5,14 @@ another order, is what it finds. Rows that read virtual velocities, or span the 
 the elimination then chooses for itself, and R S comes in at the end (symbols: `liedyn.linearization.local`).
 """
 from liedyn.dynamics.elimination import (
-    DEPENDENT, INDEPENDENT, ROW, cluster_count, cluster_lists, cluster_size, dependence, dependent_dofs,
+    DEPENDENT, INDEPENDENT, ROW, cluster_count, dependence, dependent_dofs,
     independent_dofs, kept, layout, solved_cluster,
 )
 from liedyn.dynamics.nullspace import OK, invert_rows
 from liedyn.exchange import add_row, at, clear, padded
 from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.lanes import (
-    LANES, SCALAR, WIDTH, integer, integers_in, load, splat, store, take_integers, take_matrix, take_vector,
+    LANES, SCALAR, WIDTH, integer, integers_in, load, splat, store, take_integers, take_matrix,
 )
 from liedyn.model.packed import N_ROWS, NV
 
@@ -87,29 +87,24 @@ def picked_motions(ints, e, R, p_y, X):
 def picked_condition(ints, e, G, p):
     """Condition number (1-norm) of [G_1; R] for rows R that pick coordinates: its inverse is [W slopes; 0 1]."""
     slopes, _ = dependence(ints, e, p)
+    dependent, columns = dependent_dofs(ints, e)
+    rows, independent = integers_in(e, layout(ints)[2], G.shape[0]), independent_dofs(ints, e)[0]
     norm = inverse_norm = 1.0
     for c in range(cluster_count(ints)):
         table, first, rank = solved_cluster(ints, e, c)
-        dofs, n, row = cluster_lists(ints, c)[1], cluster_size(ints, c)[1], kept(e, c, ROW)
-        rows, columns = integers_in(e, layout(ints)[2], G.shape[0]), dependent_dofs(ints, e)[1]
-        for j in range(n):
-            x = 1.0  # of R, in the columns that it picks
-            for k in range(rank):
-                if integer(columns, first + k) == j:
-                    x = 0.0
-            for k in range(rank):
-                x += abs(at(G, integer(rows, row + k), integer(ints, dofs + j)))
-            norm = max(norm, x)
+        row = kept(e, c, ROW)
         for l in range(rank):
-            x = 0.0
+            x, y = 0.0, 0.0
             for k in range(rank):
-                x += abs(at(table, k, integer(columns, first + l)))
-            inverse_norm = max(inverse_norm, x)
+                x += abs(at(G, integer(rows, row + k), integer(dependent, first + l)))
+                y += abs(at(table, k, integer(columns, first + l)))
+            norm, inverse_norm = max(norm, x), max(inverse_norm, y)
         for s in range(kept(e, c, INDEPENDENT), kept(e, c + 1, INDEPENDENT)):
-            x = 1.0
-            for k in range(first, first + rank):
-                x += abs(at(slopes, k, s))
-            inverse_norm = max(inverse_norm, x)
+            x, y = 1.0, 1.0
+            for k in range(rank):
+                x += abs(at(G, integer(rows, row + k), integer(independent, s)))
+                y += abs(at(slopes, first + k, s))
+            norm, inverse_norm = max(norm, x), max(inverse_norm, y)
     return norm * inverse_norm
 
 
@@ -118,9 +113,8 @@ def given_motions(ints, G, E, R, virtual, tolerance, work, p_y, X):
     """S in X, for any independent velocities; returns (status, rank, condition)."""
     n, m, p = ints[NV], ints[N_ROWS], virtual.size
     table, rows, columns = take_matrix(work, m + p, padded(n)), take_integers(work, m + p), take_integers(work, m + p)
-    free, largest, Z_inverse = take_matrix(work, 1, padded(n)), take_vector(work, padded(n)), take_matrix(
-        work, n, padded(n))
-    status, rank, condition = invert_rows(G, E, R, virtual, tolerance, table, rows, columns, free, largest, Z_inverse)
+    free, Z_inverse = take_matrix(work, 2, padded(n)), take_matrix(work, n, padded(n))
+    status, rank, condition = invert_rows(G, E, R, virtual, tolerance, table, rows, columns, free, Z_inverse)
     if status == OK:
         for i in range(n):
             for s in range(p):
@@ -155,9 +149,8 @@ def position_null_space(ints, G, mask, E, R_y, virtual_y, tolerance, work, N):
         for j in range(n):
             G_h[i, j] = mask[i] * G[i, j]
     table, rows, columns = take_matrix(work, m + p, padded(n)), take_integers(work, m + p), take_integers(work, m + p)
-    free, largest = take_matrix(work, 1, padded(n)), take_vector(work, padded(n))
-    status, rank, condition = invert_rows(G_h, E, R_y, virtual_y, tolerance, table, rows, columns, free, largest,
-                                          Z_inverse)
+    free = take_matrix(work, 2, padded(n))
+    status, rank, condition = invert_rows(G_h, E, R_y, virtual_y, tolerance, table, rows, columns, free, Z_inverse)
     if status == OK:
         null_space(Z_inverse, rank, p, N)
     return status, rank, condition
