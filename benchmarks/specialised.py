@@ -50,19 +50,19 @@ def looped(kernel, algorithm):
     """A user's compiled loop around a specialised kernel, with the arguments of `recursions`."""
     if algorithm in ("rnea", "aba"):
         @numba.njit
-        def loop(q, v, x, work, out):
+        def loop(q, v, x, out):
             for s in range(len(q)):
-                kernel(SCALAR, q[s], v[s], x[s], work, out[0])
+                kernel(SCALAR, q[s], v[s], x[s], out[0])
     elif algorithm == "rnea_derivatives":
         @numba.njit
-        def loop(q, v, x, work, out):
+        def loop(q, v, x, out):
             for s in range(len(q)):
-                kernel(SCALAR, q[s], v[s], x[s], work, out[0], out[1], out[2])
+                kernel(SCALAR, q[s], v[s], x[s], out[0], out[1], out[2])
     else:
         @numba.njit
-        def loop(q, v, x, work, out):
+        def loop(q, v, x, out):
             for s in range(len(q)):
-                kernel(SCALAR, q[s], v[s], x[s], work, out[0], out[1], out[2], out[3], out[4])
+                kernel(SCALAR, q[s], v[s], x[s], out[0], out[1], out[2], out[3], out[4])
     return loop
 
 
@@ -78,8 +78,8 @@ def _row(name, algorithm, effort, missing):
         fast = ld.specialize(robot)
         require_agreement(f"{name} {algorithm}, specialised and general", getattr(fast, algorithm)(q, v, x),
                           getattr(ld, algorithm)(robot, q, v, x), TOLERANCE)
-        loop, own = looped(getattr(fast.kernels, algorithm), algorithm), np.empty(max(1, int(fast.kernels.WORK)))
-        one["njit"] = Contender(lambda: loop(q, v, x, own, out), len(q))
+        loop = looped(getattr(fast.kernels, algorithm), algorithm)
+        one["njit"] = Contender(lambda: loop(q, v, x, out), len(q))
         results = getattr(fast, algorithm)(*many)
         run = lambda: getattr(fast, algorithm)(*many, out=results)  # noqa: E731
         batch |= {"batch": run, "batch 2": threaded(run)}

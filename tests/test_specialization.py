@@ -88,14 +88,14 @@ def test_out(robot):
 
 def test_own_compiled_code(robot):
     kernels = ld.specialize(robot).kernels
-    rnea, size = kernels.rnea, kernels.WORK
+    rnea = kernels.rnea
 
     @njit
     def sums(q, v, a):
-        work, tau = np.empty(size), np.empty(v.shape[1])
+        tau = np.empty(v.shape[1])
         total = 0.0
         for k in range(len(q)):
-            rnea(SCALAR, q[k], v[k], a[k], work, tau)
+            rnea(SCALAR, q[k], v[k], a[k], tau)
             total += tau.sum()
         return total
 

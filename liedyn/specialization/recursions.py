@@ -6,7 +6,7 @@ from numba.core.registry import CPUDispatcher
 from liedyn.lie.lanes import SCALAR
 from liedyn.lie.sines import put_sines, sincos, sines_size
 from liedyn.model.packed import N_LINKS, NQ, NV
-from liedyn.specialization.expressions import ARITHMETIC, CALL, INPUT, PART, Program
+from liedyn.specialization.expressions import ARITHMETIC, CALL, PART, Program
 from liedyn.specialization.parameters import base_parameters
 from liedyn.specialization.tracing import Memory, Tracer, inputs
 from liedyn.specialization.viewpoint import Viewpoint
@@ -103,7 +103,7 @@ def _trace(recursion, ints, floats, seen_from):
     program = Program()
     state = [inputs(program, name, ints[NQ] if name == "q" else ints[NV]) for name in recursion.inputs]
     arrays = {name: Memory() for name in recursion.written}
-    sines, in_the_end = _Sines(program, state[0]), _InTheEnd(arrays)
+    sines, in_the_end = _Sines(), _InTheEnd(arrays)
     instead = sines.instead() | in_the_end.instead()
     if seen_from is not None:
         instead |= Viewpoint(seen_from, Tracer(sines.instead()).plain).instead()
@@ -113,12 +113,10 @@ def _trace(recursion, ints, floats, seen_from):
 
 
 class _Sines:
-    """Sines and cosines of all coordinates at once, in the beginning: the program finds them in `work`."""
+    """Sine and cosine of each number once: a kernel that takes those of all coordinates at once finds the same."""
 
-    def __init__(self, program, q):
-        half = sines_size.py_func(len(q)) // 2
-        self._both = {
-            x.number: (program.node(INPUT, "work", k), program.node(INPUT, "work", half + k)) for k, x in q.items()}
+    def __init__(self):
+        self._both = {}
 
     def instead(self):
         return {put_sines: self._put, sincos: self._look_up}
@@ -128,7 +126,7 @@ class _Sines:
             work[at + k], work[at + sines_size.py_func(count) // 2 + k] = self._look_up(q[k])
 
     def _look_up(self, x):
-        if x.number not in self._both:  # of another angle, in the spring of a ball joint
+        if x.number not in self._both:
             both = x.program.node(CALL, sincos, x)
             self._both[x.number] = tuple(x.program.node(PART, both, k) for k in range(2))
         return self._both[x.number]

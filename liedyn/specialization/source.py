@@ -1,8 +1,7 @@
 """A traced program as the source of a Python module: straight lines, and what leads to them from Python."""
 from collections import defaultdict
 
-from liedyn.lie.sines import sines_size
-from liedyn.model.packed import NQ, NV
+from liedyn.model.packed import NV
 from liedyn.specialization.expressions import CALL, INPUT, NEGATE, PART, Expression
 
 HEADER = '''"""{title}
@@ -14,14 +13,12 @@ import numpy as np
 from liedyn.direct import configuration, direct, model, result, results, velocity
 from liedyn.jit import kernel_in_place
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, store
-from liedyn.lie.sines import put_sines
 from liedyn.objects import is_none, item, numbers, scratch
 from liedyn.tree.batches import aligned, batch, gather, in_lanes, scatter
 {imports}
 
 INTS = np.array({ints})
 NV = {nv}
-WORK = {work}
 '''
 
 KERNEL = '''
@@ -36,8 +33,7 @@ STATES = '''
 @batch
 def {name}_states(begin, end, ints, floats, {rows}):
     """`{name}` on each row."""
-    {room}
-    if end - begin == 1:
+{room}    if end - begin == 1:
         {name}(SCALAR, {one})
         return
     {lanes}
@@ -54,8 +50,7 @@ def {name}_direct(ints, floats, {inputs}, out):
     """`{name}` on one state as Python passes it."""
     ints, floats = model(ints, floats)
     {inputs} = {checked}
-    {room}
-    made = {made}
+{room}    made = {made}
     if not is_none(made):
         {results} = {numbers}
         {name}(SCALAR, {arguments})
@@ -63,7 +58,7 @@ def {name}_direct(ints, floats, {inputs}, out):
 '''
 
 
-def statements(program, arrays, calls, coordinates):
+def statements(program, arrays, calls):
     """The lines of a kernel.
 
     Parameters
@@ -73,18 +68,24 @@ def statements(program, arrays, calls, coordinates):
         What is computed, by the names of the arrays it goes to.
     calls : list of tuple
         Kernels to be called in the end, each with its arguments as source.
-    coordinates : int
-        nq.
     """
     results = [(name, k, x) for name, array in arrays.items() for k, x in sorted(array.items())]
     used = program.used_by(x for _, _, x in results)
     places = defaultdict(list)
     for name, k, x in results:
         places[_text(x)].append(f"store(lane, {name}, {k}, {_text(x)})")
-    lines = [f"put_sines(lane, q, {coordinates}, work, 0)"]
+    lines, called = [], set()
+
+    def write(x):
+        for y in x.arguments:  # functions are called where they are needed: the processor works on what is before
+            if isinstance(y, Expression) and y.operation in (CALL, PART) and y.number not in called:
+                called.add(y.number)
+                write(y)
+        lines.extend([f"{_text(x)} = {_formula(x)}", *places.pop(_text(x), ())])  # stored at once, it needs no register
+
     for x in program:
-        if x.number in used:
-            lines += [f"{_text(x)} = {_formula(x)}", *places.pop(_text(x), ())]  # stored at once, it needs no register
+        if x.number in used and x.operation not in (CALL, PART):
+            write(x)
     lines += [store for constants in places.values() for store in constants]
     return lines + [f"{kernel.__name__}({', '.join(arguments)})" for kernel, *arguments in calls]
 
@@ -124,12 +125,10 @@ def module_source(title, ints, traces):
     called = {x.arguments[0] for _, trace in traces.values() for x in trace.program if x.operation == CALL}
     called |= {kernel for _, trace in traces.values() for kernel, *_ in trace.calls}
     imports = sorted(f"from {function.__module__} import {function.__name__}" for function in called)
-    nq, nv = int(ints[NQ]), int(ints[NV])
-    text = HEADER.format(title=title, imports="\n".join(imports), ints=ints.tolist(), nv=nv,
-                         work=sines_size.py_func(nq))
+    text = HEADER.format(title=title, imports="\n".join(imports), ints=ints.tolist(), nv=ints[NV])
     for name, (recursion, trace) in traces.items():
-        body = statements(trace.program, trace.arrays, trace.calls, nq)
-        arguments = ("lane", *recursion.inputs, "work", *trace.arrays)
+        body = statements(trace.program, trace.arrays, trace.calls)
+        arguments = ("lane", *recursion.inputs, *trace.arrays)
         text += KERNEL.format(
             name=name, arguments=", ".join(arguments), body="\n".join(f"    {line}" for line in body))
         text += _states(name, recursion) + _direct(name, recursion)
@@ -141,12 +140,11 @@ def _each(form, names, separator=", "):
 
 
 def _states(name, recursion):
-    room = ("work", *recursion.scratch)
+    room = recursion.scratch
     rows, arguments = recursion.inputs + recursion.results, recursion.inputs + room + recursion.results
-    sizes = ("WORK", *["NV * NV"] * len(recursion.scratch))
     return STATES.format(
         name=name, rows=", ".join(rows),
-        room="\n    ".join(f"{x} = aligned({size} * WIDTH)" for x, size in zip(room, sizes)),
+        room="".join(f"    {x} = aligned(NV * NV * WIDTH)\n" for x in room),
         one=", ".join(x if x in room else f"{x}[begin]" for x in arguments),
         lanes=f"{_each('{x}_w', rows)} = {_each('in_lanes({x})', rows)}",
         gather=_each("gather({x}, b, end, {x}_w)", recursion.inputs, "\n        "),
@@ -155,8 +153,7 @@ def _states(name, recursion):
 
 
 def _direct(name, recursion):
-    room, made = ("work", *recursion.scratch), recursion.results
-    sizes = ("WORK", *["NV * NV"] * len(recursion.scratch))
+    room, made = recursion.scratch, recursion.results
     apart = ", ".join(("floats", *recursion.inputs, *room))
     if recursion.square:
         shapes = ", ".join(["(NV, NV)"] * len(made))
@@ -166,6 +163,6 @@ def _direct(name, recursion):
     return DIRECT.format(
         name=name, inputs=", ".join(recursion.inputs),
         checked=", ".join(f"{'configuration' if x == 'q' else 'velocity'}(ints, {x})" for x in recursion.inputs),
-        room="\n    ".join(f"{x} = scratch({size})" for x, size in zip(room, sizes)),
+        room="".join(f"    {x} = scratch(NV * NV)\n" for x in room),
         made=make, results=", ".join(made), numbers=", ".join(each.format(k=k) for k in range(len(made))),
         arguments=", ".join(recursion.inputs + room + made))

@@ -29,8 +29,8 @@ class Specialized:
     robot : Robot
     kernels : module
         `rnea`, `aba`, `rnea_derivatives` and `aba_derivatives` for your own ``@njit`` functions, with the arguments of
-        `liedyn.kernels` but for ints, floats and f_ext: ``rnea(SCALAR, q, v, a, work, tau)``. ``kernels.WORK`` numbers
-        are enough for `work`; ``kernels.__file__`` is the program.
+        `liedyn.kernels` but for ints, floats, f_ext, work and the first result of `rnea_derivatives`:
+        ``rnea(SCALAR, q, v, a, tau)``. ``kernels.__file__`` is the program.
 
     Examples
     --------
