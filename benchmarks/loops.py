@@ -19,7 +19,8 @@ from benchmarks.timing import Contender, race
 from liedyn.boundary import wrenches
 from liedyn.constraints.independent import choose
 from liedyn.dynamics.nullspace import RANK_TOLERANCE, acceleration_kernel, acceleration_size
-from liedyn.linearization.local import linearize_kernel
+from liedyn.exchange import padded
+from liedyn.linearization.local import linearize_in_place, linearize_size
 from liedyn.model.packed import N_ROWS
 
 TITLE = "Closed mechanisms and their linearization"
@@ -37,7 +38,8 @@ SMALL = 20
 """Degrees of freedom up to which A, B and f should cost no more than LINEARIZATION evaluations of f."""
 
 TEXT = """Microseconds of processor time per state, compiled code, one thread: median (lower and upper quartile). f:
-constrained accelerations and multipliers. A, B, f: the local state space, reduced to p independent coordinates. native:
+constrained accelerations and multipliers. A, B, f: the local state space, reduced to p independent coordinates, in
+given arrays (`linearize_in_place`). native:
 Pinocchio's `constraintDynamics` in C++ with one proximal iteration (mu = 0, or 1e-10 where rows are redundant), and the
 same with `computeConstraintDynamicsDerivatives`, not reduced to independent coordinates; it closes spherical cuts and
 the revolute cuts of planar mechanisms by points (3 rows), fixed ones by frames (6 rows). Without loops it is `aba` and
@@ -60,11 +62,19 @@ def accelerations_loop(ints, floats, q, v, tau, f_ext, tolerance):
 
 @cached_njit
 def linearize_loop(ints, floats, q, v, tau, f_ext, R, virtual, actuators, tolerance):
+    n, m, p, nu = v.shape[1], ints[N_ROWS], virtual.size, actuators.shape[1]
+    x = padded(2 * p + nu)
+    work, f0 = np.empty(linearize_size(ints, p, p, nu)), np.empty(2 * p)
+    A, B = np.zeros((2 * p, 2 * p)), np.zeros((2 * p, nu))
+    w, a, lam, residual, psi, G = np.empty(p), np.empty(n), np.empty(m), np.empty(m), np.empty(m), np.empty((m, n))
+    M, N, X = np.empty((n, padded(n))), np.empty((n, padded(2 * p))), np.empty((n, padded(2 * p)))
+    D, balance = np.empty((n, x)), np.empty((n, x))
     total = 0.0
     for s in range(len(q)):
-        local = linearize_kernel(
-            ints, floats, q[s], v[s], tau[s], f_ext, R, virtual, R, virtual, actuators, tolerance)[2]
-        total += local.A[0, 0]
+        linearize_in_place(
+            ints, floats, q[s], v[s], tau[s], f_ext, R, virtual, R, virtual, actuators, tolerance, work, A, B, f0, w, a,
+            lam, residual, psi, G, M, N, X, D, balance)
+        total += A[0, 0]
     return total
 
 

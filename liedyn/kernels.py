@@ -49,7 +49,8 @@ tolerance), the constrained accelerations, and `linearize` (ints, floats, q, v, 
 virtual_w, actuators, tolerance), the local state space; what they return is listed in `liedyn.dynamics.nullspace` and
 `liedyn.linearization.local`. R and `virtual` say which coordinates are independent: ``choose(robot, q, names,
 tolerance)`` of `liedyn.constraints.independent` makes them (``.rows``, ``.virtual``); unless something rolls, those of
-the coordinates y and of the velocities w are the same.
+the coordinates y and of the velocities w are the same. `linearize_in_place` of `liedyn.linearization.local` leaves A, B
+and f0 in arrays of your own, without what `linearize` adds for outputs.
 
 `f_ext` is an empty array, or one wrench per *link* of the packed model in the frame of that link, 6 n numbers. `work`
 is scratch space, one for each thread: `workspace` makes one that serves them all. `aba` needs a tree whose inertia

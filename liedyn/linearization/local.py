@@ -43,7 +43,7 @@ from liedyn.dynamics.elimination import (
 )
 from liedyn.dynamics.nullspace import OK, SINGULAR_INERTIA
 from liedyn.dynamics.terms import terms_in_place, terms_size
-from liedyn.exchange import at, clear, padded, solve_rows_for
+from liedyn.exchange import add_product, add_row, at, clear, padded, solve_rows_for
 from liedyn.jit import inline, kernel, kernel_in_place
 from liedyn.lie.lanes import (
     LANES, SCALAR, WIDTH, integer, integers_in, load, splat, store, take_matrix, take_vector,
@@ -105,9 +105,11 @@ def linearize_tree(ints, floats, q, v, tau, f_ext, actuators, world, work, a, N,
         N[i, i] = X[i, n + i] = 1.0
         for j in range(n):
             da[i, j], da[i, n + j] = at(da_dq, i, j), at(da_dv, i, j)
-            x = at(inertia_inverse, i, j)
-            for c in range(actuators.shape[1]):
-                da[i, 2 * n + c] += x * actuators[j, c]
+    for j in range(n):
+        for c in range(actuators.shape[1]):
+            if actuators[j, c] != 0.0:
+                for i in range(n):
+                    da[i, 2 * n + c] += at(inertia_inverse, i, j) * actuators[j, c]
     return regular
 
 
@@ -302,20 +304,27 @@ def linearize_in_place(ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w, virt
 
 
 @kernel_in_place
-def complete_derivatives(p_y, X, A, B, actuators, M, da, balance):
-    """D becomes da = D + S wdot by (y, w, u), and balance what the constraints have to balance, S_u u - M da - ..."""
+def complete_derivatives(p_y, X, A, B, actuators, M, lower, moved, da, balance):
+    """D becomes da = D + S wdot by (y, w, u), and balance what the constraints have to balance, S_u u - M da - ...
+
+    `lower` (p_w rows) and `moved` (n rows) are scratch, padded as da and balance are.
+    """
     p_w, x, nu, n = A.shape[0] - p_y, A.shape[1], B.shape[1], da.shape[0]
-    for c in range(x + nu):
-        for i in range(n):
-            if c >= x:
-                da[i, c], balance[i, c] = 0.0, actuators[i, c - x]
-        for j in range(n):
-            moved = 0.0
-            for s in range(p_w):
-                moved += X[j, p_y + s] * (A[p_y + s, c] if c < x else B[p_y + s, c - x])
-            da[j, c] += moved
-            for i in range(n):
-                balance[i, c] -= M[i, j] * moved
+    clear(lower)
+    clear(moved)
+    for s in range(p_w):
+        for c in range(x):
+            lower[s, c] = A[p_y + s, c]
+        for c in range(nu):
+            lower[s, x + c] = B[p_y + s, c]
+    for j in range(n):
+        for s in range(p_w):
+            if at(X, j, p_y + s) != 0.0:
+                add_row(moved, j, at(X, j, p_y + s), lower, s)
+        for c in range(x, da.shape[1]):
+            da[j, c], balance[j, c] = 0.0, (actuators[j, c - x] if c < x + nu else 0.0)
+        add_row(da, j, 1.0, moved, j)
+    add_product(-1.0, M, n, moved, balance)
 
 
 @kernel_in_place
@@ -365,7 +374,8 @@ def linearize_kernel(ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w, virtua
         local.f0, local.w, local.a, local.lam, local.residual, local.psi, local.G, M, local.N, local.X, local.da,
         local.balance)
     if found[0] == OK and found[3] == OK:
-        complete_derivatives(p_y, local.X, local.A, local.B, actuators, M, local.da, local.balance)
+        complete_derivatives(p_y, local.X, local.A, local.B, actuators, M, np.empty((p_w, padded(x + nu))),
+                             np.empty((n, padded(x + nu))), local.da, local.balance)
         if m > 0:
             put_row_order(ints, work[WIDTH:], p_w, local.rows, local.G_sharp)
     return found[:3], found[3:], local

@@ -54,6 +54,7 @@ def linearize_states(begin, end, ints, floats, q, v, tau, f_ext, R_y, virtual_y,
     G, M = np.empty((m, n)), np.empty((n, padded(n)))
     N, X = np.empty((n, padded(x))), np.empty((n, padded(x)))
     da, balance = np.empty((n, padded(x + nu))), np.empty((n, padded(x + nu)))
+    lower, moved = np.empty((p_w, padded(x + nu))), np.empty((n, padded(x + nu)))
     for b in range(begin, end):
         status, rank[b], condition[b], status_y, _, condition_y[b] = linearize_in_place(
             ints, floats, q[b], v[b], tau[b], f_ext[b], R_y[min(b, R_y.shape[0] - 1)], virtual_y,
@@ -71,6 +72,6 @@ def linearize_states(begin, end, ints, floats, q, v, tau, f_ext, R_y, virtual_y,
                 S[b, i, s] = X[i, p_y + s]
                 drift[b, i] -= X[i, p_y + s] * w[s]
         if outputs.shape[0] > 0:
-            complete_derivatives(p_y, X, A[b], B[b], actuators, M, da, balance)
+            complete_derivatives(p_y, X, A[b], B[b], actuators, M, lower, moved, da, balance)
             for r in range(outputs.shape[0]):
                 put_output(outputs[r, 0], outputs[r, 1], N, X, da, C[b], D[b], r)
