@@ -151,16 +151,16 @@ def vary_state(ints, floats, q, v, a, lam, p_y, virtual_y, R_w, virtual_w, picke
     `of_y` is one in the columns of y; rates (m rows) and virtual_rates (nz rows) are scratch, all padded;
     `virtual_upper` receives the variations of the virtual velocities, if y reads any.
     """
-    reads_w, every = reads_cuts(virtual_w), splat(LANES, 1.0)
-    vary_velocities(ints, world, N, X, b, variations)
-    if b * WIDTH < p_y:  # Delta
+    reads_w, every, displaced = reads_cuts(virtual_w), splat(LANES, 1.0), b * WIDTH < p_y
+    if displaced:  # Delta
+        vary_velocities(ints, world, N, X, b, variations)
         vary_velocity_rows(ints, floats, q, v, a, world, cuts, variations, N, b, rates)
         forced(ints, e, rates, load(LANES, of_y, b), b, X)
         if reads_w:
             vary_cut_velocities(ints, floats, world, cuts, variations, True, b, virtual_rates)
         if not picked:
             hold_choice(R_w, virtual_w, E, virtual_rates, X, p_y, load(LANES, of_y, b), b, X)
-    vary_accelerations(ints, floats, world, X, b, variations)
+    vary_accelerations(ints, floats, world, displaced, X, b, variations)
     if reads_cuts(virtual_y):
         vary_cut_velocities(ints, floats, world, cuts, variations, True, b, virtual_upper)
     vary_acceleration_rows(ints, floats, q, v, a, world, cuts, variations, N, X, b, rates)
@@ -171,8 +171,9 @@ def vary_state(ints, floats, q, v, a, lam, p_y, virtual_y, R_w, virtual_w, picke
     if not picked:
         hold_choice(R_w, virtual_w, E, virtual_rates, X, p_y, every, b, D)
     vary_wrenches(ints, world, bodies, D, b, variations)
-    vary_constraint_wrenches(ints, floats, world, cuts, lam, variations)
-    vary_forces(ints, floats, q, world, bodies, N, X, D, b, variations, balance)
+    if displaced:
+        vary_constraint_wrenches(ints, floats, world, cuts, lam, variations)
+    vary_forces(ints, floats, q, world, bodies, displaced, N, X, D, b, variations, balance)
     vary_custom_forces(ints, floats, q, lam, N, b, balance)
 
 

@@ -117,18 +117,21 @@ def vary_velocities(ints, work, N, X, b, variations):
 
 
 @kernel_in_place
-def vary_accelerations(ints, floats, work, X, b, variations):
-    """dV and dA of all links for D = 0; eta is there."""
+def vary_accelerations(ints, floats, work, displaced, X, b, variations):
+    """dV and dA of all links for D = 0; eta is there if any of the columns is `displaced`, and becomes zero if not."""
     for i in range(link_count(ints)):
         p = parent(ints, i)
-        V, Vp, Ap = twist_of(SCALAR, work, i), twist_of(SCALAR, work, p), acceleration_of(SCALAR, floats, work, p)
-        turn = sub6(variation_of(variations, i, ETA), variation_of(variations, p, ETA))
+        V, Vp = twist_of(SCALAR, work, i), twist_of(SCALAR, work, p)
         push = along_joint(ints, work, i, X, b)
-        dV = add6(add6(variation_of(variations, p, DV), ad(Vp, turn)), push)
-        dA = add6(variation_of(variations, p, DA), ad(Ap, turn))
-        dA = add6(dA, add6(ad(dV, sub6(V, Vp)), ad(V, push)))
+        dV, dA = add6(variation_of(variations, p, DV), push), add6(variation_of(variations, p, DA), ad(V, push))
+        if displaced:
+            turn = sub6(variation_of(variations, i, ETA), variation_of(variations, p, ETA))
+            dV = add6(dV, ad(Vp, turn))
+            dA = add6(dA, ad(acceleration_of(SCALAR, floats, work, p), turn))
+        else:
+            put6(LANES, variations, varied(i, ETA), zero6(LANES))
         put6(LANES, variations, varied(i, DV), dV)
-        put6(LANES, variations, varied(i, DA), dA)
+        put6(LANES, variations, varied(i, DA), add6(dA, ad(dV, sub6(V, Vp))))
 
 
 @kernel_in_place
@@ -186,7 +189,7 @@ def get_block6(A, j, count, b):
 
 
 @kernel_in_place
-def vary_forces(ints, floats, q, work, bodies, N, X, D, b, variations, out):
+def vary_forces(ints, floats, q, work, bodies, displaced, N, X, D, b, variations, out):
     """out[:, block b] = -dtau of all joints, springs, dampers and armatures included."""
     from_, to = N.shape[1] // WIDTH, out.shape[1] // WIDTH
     by_X, by_D = X.shape[1] // WIDTH, D.shape[1] // WIDTH
@@ -207,6 +210,7 @@ def vary_forces(ints, floats, q, work, bodies, N, X, D, b, variations, out):
                 store(LANES, out, at, load(LANES, out, at) - moment[k])
                 if count == 6:
                     store(LANES, out, at + 3 * to, load(LANES, out, at + 3 * to) - force[k])
-        if p >= 0:
+        if p >= 0 and displaced:
             turn = sub6(variation_of(variations, i, ETA), variation_of(variations, p, ETA))
-            vary_push(variations, p, add6(dF, minus_ad_dual(turn, get6(SCALAR, bodies, of_body(i, WRENCH)))))
+            dF = add6(dF, minus_ad_dual(turn, get6(SCALAR, bodies, of_body(i, WRENCH))))
+        vary_push(variations, p, dF)
