@@ -42,7 +42,12 @@ kernel                  arguments after ``SCALAR, ints, floats``; results after 
 `momentum`              q, v, work | momentum (6)
 `integrate`             q, dv | q_new (nq); takes no ``SCALAR``
 `difference`            q0, q1 | dv (nv); takes no ``SCALAR``
+`forward_dynamics`      q, v, tau, f_ext, tolerance, work | a (nv), lam (rows of G); takes no ``SCALAR``
 ======================  ==============================================================================================
+
+`forward_dynamics` returns (status, rank, ratio): status `OK`, or not where a motion moves no mass; the number of
+independent rows; the smallest pivot by the largest. Pivots below `RANK_TOLERANCE` are the rule for zero. States have to
+close the loops already (`close`, `complete_velocity`).
 
 Two more return tuples, and take no ``SCALAR``: `nullspace_dynamics` (ints, floats, q, v, tau, f_ext, R, virtual,
 tolerance), the constrained accelerations, and `linearize` (ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w,
@@ -59,7 +64,10 @@ of liedyn: clear it after an upgrade.
 """
 import numpy as np
 
-from liedyn.dynamics.nullspace import nullspace_kernel as nullspace_dynamics
+from liedyn.dynamics.nullspace import (
+    OK, RANK_TOLERANCE, acceleration_kernel as forward_dynamics, acceleration_size,
+    nullspace_kernel as nullspace_dynamics,
+)
 from liedyn.jit import kernel_in_place
 from liedyn.lie.lanes import SCALAR
 from liedyn.linearization.local import linearize_kernel as linearize
@@ -81,16 +89,17 @@ from liedyn.tree.rnea import rnea_kernel as rnea
 from liedyn.tree.rnea_derivatives import COMPOSITE, rnea_derivatives_kernel as rnea_derivatives
 
 __all__ = [
-    "SCALAR", "aba", "aba_derivatives", "body_jacobian", "body_jacobian_ddot", "body_jacobian_dot", "body_jacobian_dq",
-    "center_of_mass", "crba", "difference", "forward_kinematics", "integrate", "kinetic_energy", "linearize",
-    "momentum", "nullspace_dynamics", "potential_energy", "rnea", "rnea_derivatives", "workspace",
+    "OK", "RANK_TOLERANCE", "SCALAR", "aba", "aba_derivatives", "body_jacobian", "body_jacobian_ddot",
+    "body_jacobian_dot", "body_jacobian_dq", "center_of_mass", "crba", "difference", "forward_dynamics",
+    "forward_kinematics", "integrate", "kinetic_energy", "linearize", "momentum", "nullspace_dynamics",
+    "potential_energy", "rnea", "rnea_derivatives", "workspace",
 ]
 
 
 @kernel_in_place
 def workspace_size(ints):
-    """Numbers in the workspace that serves every kernel: the two largest are those of ABA and of derivatives."""
-    return max(aba_size(ints), world_size(ints) + COMPOSITE * link_count(ints))
+    """Numbers in the workspace that serves every kernel, the largest of three."""
+    return max(aba_size(ints), world_size(ints) + COMPOSITE * link_count(ints), acceleration_size(ints))
 
 
 def workspace(robot):

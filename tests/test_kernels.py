@@ -71,6 +71,7 @@ def calls(tree, q, v, x, work):
     yield "potential_energy", (q, work), [1], [ld.potential_energy(tree, q)]
     yield "center_of_mass", (q, work), [3], [ld.center_of_mass(tree, q)]
     yield "momentum", (q, v, work), [6], [ld.momentum(tree, q, v)]
+    yield "forward_dynamics", (q, v, x, none, kernels.RANK_TOLERANCE, work), [n, 0], [ld.aba(tree, q, v, x), None]
     yield "integrate", (q, v), [tree.nq], [ld.integrate(tree, q, v)]
     yield "difference", (q, ld.integrate(tree, q, 0.1 * v)), [n], [0.1 * v]
 
@@ -82,7 +83,7 @@ def test_every_kernel_as_its_docstring_says(tree, state):
     work = np.full(size + 64, np.pi)
     seen = set()
     for name, arguments, sizes, expected in calls(tree, q, v, x, work):
-        lane = () if name in ("integrate", "difference") else (SCALAR,)
+        lane = () if name in ("integrate", "difference", "forward_dynamics") else (SCALAR,)
         results = [np.full(k, np.nan) for k in sizes]
         getattr(kernels, name)(*lane, tree.ints, tree.floats, *arguments, *results)
         for result, right in zip(results, expected):
@@ -91,7 +92,35 @@ def test_every_kernel_as_its_docstring_says(tree, state):
         assert (work[size:] == np.pi).all(), name
         seen.add(name)
     # those that return tuples instead have tests of their own
-    assert seen | {"SCALAR", "workspace"} == set(kernels.__all__) - {"linearize", "nullspace_dynamics"}
+    others = {"OK", "RANK_TOLERANCE", "SCALAR", "workspace"}
+    assert seen | others == set(kernels.__all__) - {"linearize", "nullspace_dynamics"}
+
+
+@njit
+def simulate(ints, floats, q, v, tau, steps, h, work, a, lam):
+    """Semi-implicit Euler steps of a closed mechanism; the status of the last that went well."""
+    none = np.empty(0)
+    for _ in range(steps):
+        status, rank, _ = kernels.forward_dynamics(
+            ints, floats, q, v, tau, none, kernels.RANK_TOLERANCE, work, a, lam)
+        if status != kernels.OK:
+            return status, rank
+        v += h * a
+        q += h * v
+    return kernels.OK, rank
+
+
+def test_a_simulation_of_ones_own():
+    robot = ld.load("five_bar")
+    q, v, tau = robot.home.copy(), np.zeros(robot.nv), np.full(robot.nv, 0.3)
+    given = ld.forward_dynamics(robot, q, v, tau)
+    a, lam, work = np.empty(robot.nv), np.empty(len(given.lam)), kernels.workspace(robot)
+    assert simulate(robot.ints, robot.floats, q, v, tau, 1, 1e-4, work, a, lam) == (kernels.OK, given.rank)
+    np.testing.assert_allclose(a, given.a, rtol=1e-11)
+    np.testing.assert_allclose(lam, given.lam, rtol=1e-9, atol=1e-12)
+    simulate(robot.ints, robot.floats, q, v, tau, 100, 1e-4, work, a, lam)
+    assert 1e-4 < np.abs(q - robot.home).max()
+    assert np.abs(ld.closure_error(robot, q)).max() < 1e-6  # what the integrator leaves after 0.01 s
 
 
 # ---- the cache, seen from fresh processes
