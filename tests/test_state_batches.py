@@ -73,16 +73,81 @@ def test_outputs_of_a_batch(outputs):
     assert together.C.shape == (2, 3, len(together.outputs), 4)
 
 
-def test_quick_outputs_are_the_general_ones():
-    """Coordinates of the tree do not go through the code of all other outputs; beside a body they do."""
-    robot = ld.load("five_bar")
-    state = [x[0] for x in moving(robot, 1)]
-    names = ("q3", "q1", "velocity:q4", "acceleration:q3", "acceleration:q1")
-    quick = ld.linearize(robot, *state, outputs=names)
-    general = ld.linearize(robot, *state, outputs=(*names, f"pose:{robot.body_names[0]}"))
-    assert quick.outputs == general.outputs[:5]
-    np.testing.assert_allclose(quick.C, general.C[:5], rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(quick.D, general.D[:5], rtol=1e-12, atol=1e-12)
+RATES = {"position": 0, "velocity": 1, "acceleration": 2}
+
+
+def every_output(robot):
+    """Of each kind: coordinates of tree and cuts, bodies near the ground and far from it, all loops."""
+    bodies = {robot.body_names[0], robot.body_names[len(robot.body_names) // 2], robot.body_names[-1]}
+    return (*(f"{kind}:{name}" for kind in RATES for name in robot.velocity_names[-2:] + robot.virtual_names),
+            *(f"{kind}:{name}" for kind in ("pose", "twist", "twist_rate") for name in sorted(bodies)),
+            *(f"wrench:{name}" for name in robot.loop_names))
+
+
+@pytest.mark.parametrize("name", [*ROBOTS, "panda", "parallel_five_bar"])
+def test_every_output_of_a_batch(name):
+    """As alone, to rounding, whatever stands beside it."""
+    robot = ld.load(name)
+    q, v, tau = moving(robot, 3)
+    names = every_output(robot)
+    first = ld.linearize(robot, q[0], v[0], tau[0])
+    p = first.K.shape[1]
+    chosen = dict(independent=first.states[:p], speeds=[s.removeprefix("velocity:") for s in first.states[p:]])
+    together = ld.linearize(robot, q, v, tau, outputs=names, **chosen)
+    assert together.C.shape[1] == together.D.shape[1] == len(together.outputs)
+    for b in range(3):
+        one = ld.linearize(robot, q[b], v[b], tau[b], outputs=names[::-1], **chosen)
+        order = [one.outputs.index(label) for label in together.outputs]
+        for batch, alone in ((together.C[b], one.C[order]), (together.D[b], one.D[order])):
+            np.testing.assert_allclose(batch, alone, rtol=1e-13, atol=1e-13 * (1.0 + np.abs(alone).max(initial=0.0)))
+
+
+@pytest.mark.parametrize("name", ["stewart", "loader", "solo12"])
+def test_outputs_read_the_kinematics(name):
+    """Displacements and velocities of bodies and cuts are those of their Jacobians along K, S and the upper rows."""
+    robot = ld.load(name)
+    q, v, tau = (x[0] for x in moving(robot, 1))
+    body = robot.body_names[-1]
+    ss = ld.linearize(robot, q, v, tau, outputs=[
+        f"pose:{body}", f"twist:{body}", *robot.virtual_names, *(f"velocity:{z}" for z in robot.virtual_names)])
+    J, p, k = ld.body_jacobian(robot, q, body), ss.K.shape[1], len(robot.virtual_names)
+    np.testing.assert_allclose(ss.C[:6], np.hstack([J @ ss.K, 0.0 * J @ ss.S]), atol=1e-12)
+    np.testing.assert_allclose(ss.C[6:12, p:], J @ ss.S, atol=1e-12)
+    E = ld.constraints.loops.virtual_jacobian(robot, q)
+    np.testing.assert_allclose(ss.C[12:12 + k], np.hstack([E @ ss.K, 0.0 * E @ ss.S]), atol=1e-12)
+    np.testing.assert_allclose(ss.C[12 + k:, p:], E @ ss.S, atol=1e-12)
+    assert not ss.D.any()
+
+
+def test_outputs_of_a_robot_that_is_moved():
+    """A moving target adds velocity and acceleration of its own; derivatives by differences along the coordinates."""
+    target = lambda t: ([0.01 * np.sin(t), 0, 0], [0.01 * np.cos(t), 0, 0], [-0.01 * np.sin(t), 0, 0])  # noqa: E731
+    robot = ld.load("five_bar").with_target("pin", target).at(0.3)
+    body = robot.body_names[1]
+    q = ld.close(robot, robot.home)
+    at = ld.virtual_coordinates(robot, q)
+
+    def outputs(y, w):
+        q_near = ld.close(robot, robot.home, q1=y[0], q2=y[1])
+        v = ld.complete_velocity(robot, q_near, {"q1": w[0], "q2": w[1]})
+        r = ld.forward_dynamics(robot, q_near, v, np.zeros(4))
+        J, J_dot = ld.body_jacobian(robot, q_near, body), ld.body_jacobian_dot(robot, q_near, v, body)
+        return np.concatenate([ld.virtual_coordinates(robot, q_near) - at, J @ v, J @ r.a + J_dot @ v,
+                               r.constraint_wrenches["pin"]])
+
+    y, w, h = q[:2], np.array([0.3, -0.5]), 1e-3
+    v = ld.complete_velocity(robot, q, {"q1": w[0], "q2": w[1]})
+    ss = ld.linearize(robot, q, v, np.zeros(4), independent=("q1", "q2"),
+                      outputs=("pin", f"twist:{body}", f"twist_rate:{body}", "wrench:pin"))
+    for k in range(4):
+        step = np.eye(4)[k]
+
+        def along(s, step=step):
+            return outputs(y + s * step[:2], w + s * step[2:])
+
+        slope = sum(c * (along(i * h) - along(-i * h)) for i, c in ((1, 0.75), (2, -0.15), (3, 1 / 60))) / h
+        # sixth order: what is left is rounding of the assembly, 1e-12 / h
+        np.testing.assert_allclose(ss.C[:, k], slope, rtol=1e-7, atol=1e-7 * np.abs(slope).max())
 
 
 def test_many_states_in_threads():
@@ -95,6 +160,12 @@ def test_many_states_in_threads():
         np.testing.assert_allclose(together.A[b], one.A, rtol=1e-12, atol=1e-11)
         np.testing.assert_allclose(together.drift[b], one.drift, rtol=1e-12, atol=1e-12)
     assert not together.C.strides[0]  # the coordinates themselves: not copied for each state
+    names = every_output(robot)
+    together = ld.linearize(robot, q, v, tau, outputs=names)
+    for b in (0, 1749, 1750, 3499):
+        one = ld.linearize(robot, q[b], v[b], tau[b], outputs=names)
+        np.testing.assert_allclose(together.C[b], one.C, rtol=1e-13, atol=1e-13 * np.abs(one.C).max())
+        np.testing.assert_allclose(together.D[b], one.D, rtol=1e-13, atol=1e-13 * np.abs(one.D).max())
 
 
 def test_moving_targets_in_threads():
@@ -177,6 +248,7 @@ def test_nothing_is_compiled_twice():
         ld.linearize(robot, *state)
         ld.linearize(robot, *(x[0] for x in state))
         ld.linearize(robot, q, v, state[2][0], outputs=["q2", "velocity:q1"])
+        ld.linearize(robot, *(x[0] for x in state), outputs=every_output(robot))
     assert signatures() == before
 
 

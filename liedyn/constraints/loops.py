@@ -84,16 +84,6 @@ def reader_kernel(ints, floats, q, v, a):
     return E, rho_q, rho_dot_q, rho_dot_v
 
 
-@kernel
-def velocity_derivative_kernel(ints, floats, q, v, psi_q):
-    """d(G v)/dq of the loops' rows, for one state and any v."""
-    work, ignored = np.empty(world_size(ints)), np.empty((2,) + psi_q.shape)
-    world_positions(SCALAR, ints, floats, q, work)
-    world_velocities(SCALAR, ints, v, work)
-    world_accelerations(SCALAR, ints, floats, v, v, work)
-    derivative_rows(ints, floats, q, v, v, work, psi_q, ignored[0], ignored[1])
-
-
 def _closure(robot, q):
     lead, q = states(robot, q=q)
     residual, virtual = np.empty((len(q), int(robot.ints[N_ROWS]))), np.empty((len(q), int(robot.ints[N_VIRTUAL])))

@@ -14,8 +14,7 @@ from liedyn.dynamics.nullspace import OK, RANK_TOLERANCE, WRONG_COUNT, nullspace
 from liedyn.errors import ClosureError, InputError, of_the_batch
 from liedyn.functions import raise_errors
 from liedyn.linearization.local import linearize_kernel
-from liedyn.linearization.outputs import Derivatives, output_rows
-from liedyn.linearization.output_plan import NO_OUTPUTS, output_plan
+from liedyn.linearization.outputs import output_plan
 from liedyn.linearization.state_space import LocalStateSpace
 from liedyn.linearization.states import linearize_states
 from liedyn.linearization.upper_rows import turning
@@ -152,9 +151,8 @@ def linearize(robot, q, v, tau, independent=None, outputs=None, f_ext=None, clos
     The tangent of a ball or free joint among the coordinates is body-fixed, and turns with the body (upper left of A).
     Constraints that are switched off do not count, moving ones are taken at the robot's time (``robot.at(t)``).
 
-    The states of a batch are shared among threads (``NUMBA_NUM_THREADS``), and the first bad one is named. Outputs that
-    are coordinates of the tree or their rates cost nothing more; all others, and tangent spaces, are worked out in
-    Python at each state.
+    The states of a batch are shared among threads (``NUMBA_NUM_THREADS``), and the first bad one is named. Tangent
+    spaces are chosen in Python at each state.
 
     Examples
     --------
@@ -172,13 +170,8 @@ def linearize(robot, q, v, tau, independent=None, outputs=None, f_ext=None, clos
     plan = output_plan(robot, asked, y)
     given = (q, v, tau, wrenches(robot, f_ext, lead), R_y, y.virtual, R_w, w.virtual, _actuators(robot))
     found = _solve(robot, lead, y, w, given, plan, closure_tolerance, rank_tolerance)
-    if plan is None:
-        labels, C, D = _general_outputs(robot, asked, given, found, rank_tolerance)
-    elif len(plan.rows):
-        labels, C, D = plan.labels, found.C, found.D
-    else:
-        labels, C, D = y.names, *_own_coordinates(robot, len(q), found)
-    return _state_space(robot, lead, y, w, labels, C, D, (q, v, tau), found)
+    C, D = (found.C, found.D) if len(plan.parts) else _own_coordinates(robot, len(q), found)
+    return _state_space(robot, lead, y, w, plan.labels, C, D, (q, v, tau), found)
 
 
 def _own_coordinates(robot, count, found):
@@ -216,13 +209,13 @@ def _solve(robot, lead, y, w, given, plan, closure_tolerance, rank_tolerance):
     """All states at once; the first one that has no state space is an error that says which."""
     count, n, m = len(given[0]), robot.nv, len(robot.row_names)
     p_y, p_w, nu = len(y.names), len(w.names), robot.actuator_matrix.shape[1]
-    x, rows = p_y + p_w, NO_OUTPUTS if plan is None else plan.rows
-    empty, outputs = np.empty, len(rows)
+    x, outputs = p_y + p_w, len(plan.labels) if len(plan.parts) else 0
+    empty = np.empty
     found = Found(
         empty((count, x, x)), empty((count, x, nu)), empty((count, outputs, x)), empty((count, outputs, nu)),
         empty((count, x)), empty((count, n, p_y)), empty((count, n, p_w)), empty((count, n)), empty((count, n)),
         empty((count, m)), np.zeros(count, dtype=np.int64), empty(count), empty(count), empty(count))
-    linearize_states(robot.ints, robot.floats, *given, rows, closure_tolerance, rank_tolerance, *found)
+    linearize_states(robot.ints, robot.floats, *given, plan.parts, closure_tolerance, rank_tolerance, *found)
     if _least(found.rank) < 0:
         b = int(np.argmax(found.rank < 0))
         with of_the_batch(lead, b):
@@ -247,21 +240,6 @@ def _require(robot, y, w, given, b, closure_tolerance, rank_tolerance):
     raise_errors(robot.functions)
     _linearize_one(robot, q[b], v[b], tau[b], forces[b], _one_choice(y, R_y, b), _one_choice(w, R_w, b),
                    closure_tolerance, rank_tolerance)
-
-
-def _general_outputs(robot, names, given, found, tolerance):
-    """Outputs that `linearize_states` does not know, state by state."""
-    p_y, p_w, nu = found.K.shape[2], found.S.shape[2], found.B.shape[2]
-    q, v, tau, forces, R_y, virtual_y, R_w, virtual_w, actuators = given
-    C, D = [], []
-    for b in range(len(q)):
-        local = linearize_kernel(robot.ints, robot.floats, q[b], v[b], tau[b], forces[b], R_y[min(b, len(R_y) - 1)],
-                                 virtual_y, R_w[min(b, len(R_w) - 1)], virtual_w, actuators, tolerance)[2]
-        derivatives = Derivatives(robot, q[b], v[b], int(found.rank[b]), (p_y, p_w, nu), local)
-        labels, rows = output_rows(robot, names, derivatives)
-        C.append(rows[:, :p_y + p_w])
-        D.append(rows[:, p_y + p_w:])
-    return labels, np.array(C), np.array(D)
 
 
 def _state_space(robot, lead, y, w, labels, C, D, state, found):

@@ -5,11 +5,10 @@ from liedyn.dynamics.nullspace import OK
 from liedyn.exchange import padded
 from liedyn.linearization.local import complete_derivatives, linearize_in_place, linearize_size
 from liedyn.jit import inline
+from liedyn.lie.lanes import WIDTH
+from liedyn.linearization.output_rows import output_size, put_outputs
 from liedyn.model.packed import N_ROWS, NV
 from liedyn.tree.batches import batch
-
-POSITION, VELOCITY, ACCELERATION = range(3)
-"""Outputs that `linearize_states` knows: a tree coordinate, and its first and second rate."""
 
 
 @inline
@@ -26,24 +25,14 @@ def is_consistent(v, residual, psi, tolerance):
     return largest(residual) <= tolerance and largest(psi) <= tolerance * max(1.0, largest(v))
 
 
-@inline
-def put_output(kind, k, N, X, da, C, D, row):
-    """One row of C and D: coordinate k or its rate, of the columns of [N 0], [Delta S] and da."""
-    x = C.shape[1]
-    for c in range(x):
-        C[row, c] = N[k, c] if kind == POSITION else (X[k, c] if kind == VELOCITY else da[k, c])
-    for c in range(D.shape[1]):
-        D[row, c] = da[k, x + c] if kind == ACCELERATION else 0.0
-
-
 @batch
 def linearize_states(begin, end, ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w, virtual_w, actuators, outputs,
                      closure_tolerance, rank_tolerance, A, B, C, D, f0, K, S, drift, a, lam, rank, condition,
                      condition_y, closure):
     """The local state space at each row.
 
-    `R_y` and `R_w` (choices, p, nv) hold one choice of coordinates for all states, or one for each; `outputs` rows of
-    (kind, coordinate). `condition_y` is the condition number of the coordinates, `condition` that of the velocities.
+    `R_y` and `R_w` (choices, p, nv) hold one choice of coordinates for all states, or one for each; `outputs` the parts
+    of an `OutputPlan`. `condition_y` is the condition number of the coordinates, `condition` that of the velocities.
     The first state that has no state space gets rank -1, and none behind it in its block is worked on.
     """
     n, m, p_y, p_w, nu = ints[NV], ints[N_ROWS], virtual_y.size, virtual_w.size, actuators.shape[1]
@@ -55,6 +44,7 @@ def linearize_states(begin, end, ints, floats, q, v, tau, f_ext, R_y, virtual_y,
     N, X = np.empty((n, padded(x))), np.empty((n, padded(x)))
     da, balance = np.empty((n, padded(x + nu))), np.empty((n, padded(x + nu)))
     lower, moved = np.empty((p_w, padded(x + nu))), np.empty((n, padded(x + nu)))
+    of_outputs = np.empty(output_size(ints, C.shape[1], x, nu) if outputs.shape[0] > 0 else 0)
     for b in range(begin, end):
         status, rank[b], condition[b], status_y, _, condition_y[b] = linearize_in_place(
             ints, floats, q[b], v[b], tau[b], f_ext[b], R_y[min(b, R_y.shape[0] - 1)], virtual_y,
@@ -73,5 +63,5 @@ def linearize_states(begin, end, ints, floats, q, v, tau, f_ext, R_y, virtual_y,
                 drift[b, i] -= X[i, p_y + s] * w[s]
         if outputs.shape[0] > 0:
             complete_derivatives(p_y, X, A[b], B[b], actuators, M, lower, moved, da, balance)
-            for r in range(outputs.shape[0]):
-                put_output(outputs[r, 0], outputs[r, 1], N, X, da, C[b], D[b], r)
+            put_outputs(ints, floats, q[b], v[b], a[b], lam[b], outputs, N, X, da, balance, work[WIDTH:], of_outputs,
+                        C[b], D[b])

@@ -1,0 +1,283 @@
+"""Rows of C and D for every kind of output, at one state, in compiled code (names: `liedyn.linearization.outputs`).
+
+The columns of [N 0], [Delta S] and da say how a direction of (y, w, u) changes q, v and a. What links and cut joints do
+then are the variations that A and B are made of (`liedyn.tree.variations`), in world coordinates and seen from the
+link, so that a body has them in its own frame. Their accelerations contain gravity A_g, those of a body do not:
+
+    dA_r = dA + sum S_j da_j - ad(A_g, eta)
+
+Multipliers are of minimum norm, and stay so: G^T dlambda = balance decides within the range of G. lambda stays in that
+range, lambda = G x, as it turns with q: the part of dlambda outside is the part outside of dG x (Golub and Pereyra
+1973, derivative of a projector). With W and T of the elimination, and d = (dG x)_rest - T (dG x)_1 for the rows that
+depend on others,
+
+    mu = W^T balance        (1 + T T^T) dlambda_rest = T mu + d        dlambda_1 = mu - T^T dlambda_rest
+"""
+from liedyn.constraints.cut_joints import FORBIDDEN
+from liedyn.constraints.cut_rows import CUT as CUT_SIZE, put_cuts, vary_cut_accelerations, vary_cut_velocities
+from liedyn.constraints.records import (
+    CUSTOM, HELICAL, get_rotation, has_target, loop_at, loop_count, loop_kind, loop_pitch, loop_rows,
+)
+from liedyn.constraints.relative import last_dof
+from liedyn.constraints.rows import reader_rows, vary_velocity_rows
+from liedyn.dynamics.elimination import (
+    DEPENDENT, ROW, cluster_count, dependent_dofs, kept, layout, solved_cluster,
+)
+from liedyn.exchange import add_row, at, clear, padded, solve_rows_for
+from liedyn.jit import inline, kernel_in_place
+from liedyn.lie.algebra import Ad_inverse, ad, add6, rotate, scale6, sub6
+from liedyn.lie.lanes import (
+    LANES, SCALAR, WIDTH, integer, integers_in, load, store, take_matrix, take_vector,
+)
+from liedyn.model.packed import LOOP_FOLDING, N_ROWS, N_VIRTUAL, NV
+from liedyn.tree.kinematics import (
+    S, body_pose, of_dof, world_accelerations, world_positions, world_size, world_velocities,
+)
+from liedyn.tree.records import body_link, dof_total, get6, link_count, previous_dof, upward, zero6
+from liedyn.tree.variations import (
+    BODY as BODY_SIZE, DA, DV, ETA, VARIATION, variation_of, vary_accelerations, vary_velocities,
+)
+
+TREE, CUT, BODY, WRENCH = range(4)
+"""What an output belongs to: a coordinate of the tree or of a cut joint, a body, or a cut joint's wrench."""
+POSITION, VELOCITY, ACCELERATION = range(3)
+"""Which of its rates it is."""
+
+
+@inline
+def output_size(ints, count, x, nu):
+    """Numbers in the workspace of `put_outputs`, for C (count, x) and D (count, nu)."""
+    n, m, nz, links, width = ints[NV], ints[N_ROWS], ints[N_VIRTUAL], link_count(ints), padded(x + nu)
+    shared = world_size(ints) + VARIATION * WIDTH * links + CUT_SIZE * loop_count(ints)
+    cuts = nz * (n + 2 * padded(x))
+    wrenches = n + BODY_SIZE * links + n * padded(x) + m * (3 * width + padded(m))
+    return WIDTH + count * width + shared + cuts + wrenches
+
+
+@inline
+def is_among(outputs, what):
+    found = False
+    for r in range(outputs.shape[0]):
+        found = found or outputs[r, 0] == what
+    return found
+
+
+@kernel_in_place
+def put_outputs(ints, floats, q, v, a, lam, outputs, N, X, da, balance, e, work, C, D):
+    """C and D at one state, for outputs (what, rate, number, first row) and the results of `complete_derivatives`.
+
+    `e` is the workspace of the elimination, `work` has `output_size` numbers.
+    """
+    columns, blocks, m, nz = da.shape[1], N.shape[1] // WIDTH, ints[N_ROWS], ints[N_VIRTUAL]
+    work[0] = WIDTH
+    rows, world = take_matrix(work, C.shape[0], columns), take_vector(work, world_size(ints))
+    variations, cuts = (take_vector(work, VARIATION * WIDTH * link_count(ints)),
+                        take_vector(work, CUT_SIZE * loop_count(ints)))
+    E, z_dot, z_ddot = (take_matrix(work, nz, dof_total(ints)), take_matrix(work, nz, N.shape[1]),
+                        take_matrix(work, nz, N.shape[1]))
+    dlam, reads = take_matrix(work, m, columns), is_among(outputs, CUT)
+    clear(rows)
+    if reads or is_among(outputs, BODY) or is_among(outputs, WRENCH):
+        world_positions(SCALAR, ints, floats, q, world)
+    if is_among(outputs, WRENCH):
+        put_multiplier_derivatives(ints, floats, q, a, lam, N, balance, e, world, variations, cuts, work, dlam)
+    if reads or is_among(outputs, BODY):
+        world_velocities(SCALAR, ints, v, world)
+        world_accelerations(SCALAR, ints, floats, v, a, world)
+        for b in range(columns // WIDTH):
+            if b < blocks:
+                vary_velocities(ints, world, N, X, b, variations)
+                vary_accelerations(ints, floats, world, True, X, b, variations)
+                vary_cut_velocities(ints, floats, world, cuts, variations, True, b, z_dot)
+                vary_cut_accelerations(ints, floats, world, cuts, variations, True, b, z_ddot)
+            for r in range(outputs.shape[0]):
+                if outputs[r, 0] == BODY:
+                    put_body_rows(ints, floats, world, variations, outputs[r, 2], outputs[r, 1], b < blocks, da, b,
+                                  rows, outputs[r, 3])
+    if reads:
+        reader_rows(ints, floats, world, E)
+    for r in range(outputs.shape[0]):
+        what, rate, k, row = outputs[r, 0], outputs[r, 1], outputs[r, 2], outputs[r, 3]
+        if what == TREE:
+            put_coordinate(rate, k, N, X, da, rows, row)
+        elif what == CUT:
+            put_reading(rate, k, E, N, z_dot, z_ddot, da, rows, row)
+        elif what == WRENCH:
+            put_wrench_rows(ints, floats, k, dlam, rows, row)
+    for row in range(C.shape[0]):
+        for c in range(C.shape[1]):
+            C[row, c] = at(rows, row, c)
+        for c in range(D.shape[1]):
+            D[row, c] = at(rows, row, C.shape[1] + c)
+
+
+@inline
+def put_coordinate(rate, k, N, X, da, rows, row):
+    """A coordinate of the tree, or its rate, along every column."""
+    if rate == POSITION:
+        add_row(rows, row, 1.0, N, k)
+    elif rate == VELOCITY:
+        add_row(rows, row, 1.0, X, k)
+    else:
+        add_row(rows, row, 1.0, da, k)
+
+
+@inline
+def put_reading(rate, k, E, N, z_dot, z_ddot, da, rows, row):
+    """A coordinate of a cut joint, or its rate, along every column: E reads it."""
+    if rate == VELOCITY:
+        add_row(rows, row, 1.0, z_dot, k)
+        return
+    for j in range(E.shape[1]):
+        if rate == POSITION:
+            add_row(rows, row, at(E, k, j), N, j)
+        else:
+            add_row(rows, row, at(E, k, j), da, j)
+    if rate == ACCELERATION:
+        add_row(rows, row, 1.0, z_ddot, k)
+
+
+@inline
+def put_body_rows(ints, floats, world, variations, body, rate, moves, da, b, rows, row):
+    """Displacement, twist or twist rate of a body, in its own frame, in block b; `moves` where N and X have columns."""
+    pose, link, width = body_pose(SCALAR, ints, floats, world, body), body_link(ints, body), rows.shape[1] // WIDTH
+    x = zero6(LANES)
+    if moves:
+        eta = variation_of(variations, link, ETA)
+        if rate == POSITION:
+            x = eta
+        elif rate == VELOCITY:
+            x = variation_of(variations, link, DV)
+        else:
+            x = sub6(variation_of(variations, link, DA), ad(upward(SCALAR, floats), eta))
+    if rate == ACCELERATION:
+        j = last_dof(ints, link)
+        while j >= 0:
+            x = add6(x, scale6(load(LANES, da, width * j + b), get6(SCALAR, world, of_dof(ints, j, S))))
+            j = previous_dof(ints, j)
+    angular, linear = Ad_inverse(pose, x)
+    for k in range(3):
+        store(LANES, rows, width * (row + k) + b, angular[k])
+        store(LANES, rows, width * (row + 3 + k) + b, linear[k])
+
+
+# ---- wrenches of cut joints
+
+
+@inline
+def put_wrench_rows(ints, floats, l, dlam, rows, row):
+    """The wrench -W dlambda of cut joint l on its child side, in the user's cut axes, along every column."""
+    first, count = loop_rows(ints, l)
+    kind, fold, width = loop_kind(ints, l), get_rotation(floats, loop_at(ints, l, LOOP_FOLDING)), rows.shape[1] // WIDTH
+    for r in range(count):
+        k = FORBIDDEN[kind, r]
+        add_row(rows, row + k, -1.0, dlam, first + r)
+        if kind == HELICAL and k == 5:
+            add_row(rows, row + 2, loop_pitch(ints, floats, l), dlam, first + r)
+    for b in range(width):
+        for half in range(row, row + 6, 3):
+            x = (load(LANES, rows, width * half + b), load(LANES, rows, width * (half + 1) + b),
+                 load(LANES, rows, width * (half + 2) + b))
+            turned = rotate(fold, x)
+            for k in range(3):
+                store(LANES, rows, width * (half + k) + b, turned[k])
+
+
+@inline
+def rows_at(ints, e, c):
+    """Where in `e` the numbers of the rows of cluster c begin, independent ones first."""
+    return layout(ints)[2] + kept(e, c, ROW)
+
+
+@inline
+def is_moved(ints):
+    """Do constraints move by a function of time, or by users' functions?"""
+    moved = False
+    for l in range(loop_count(ints)):
+        moved = moved or has_target(ints, l) or loop_kind(ints, l) == CUSTOM
+    return moved
+
+
+@inline
+def put_range(ints, lam, e, x):
+    """x of lambda = G x that moves dependent velocities only."""
+    dofs, columns = dependent_dofs(ints, e)
+    for j in range(x.size):
+        x[j] = 0.0
+    for c in range(cluster_count(ints)):
+        table, first, rank = solved_cluster(ints, e, c)
+        rows = integers_in(e, rows_at(ints, e, c), rank)
+        for i in range(rank):
+            for k in range(rank):
+                x[integer(dofs, first + i)] += at(table, i, integer(columns, first + k)) * lam[integer(rows, k)]
+
+
+@kernel_in_place
+def turn_rows(ints, floats, q, x, a, lam, N, world, variations, cuts, bodies, still, rates, turned):
+    """turned (m, columns) = dG x along N; needs `world_positions`.
+
+    bodies, still (n rows) and rates (m rows) are scratch, the matrices as wide as N; x comes back as zeros.
+    """
+    clear(turned)
+    clear(still)
+    for sign in (1.0, -1.0):  # less what moves by itself, at x = 0
+        if sign > 0.0 or is_moved(ints):
+            world_velocities(SCALAR, ints, x, world)
+            put_cuts(ints, floats, world, lam, bodies, cuts)
+            for b in range(N.shape[1] // WIDTH):
+                vary_velocities(ints, world, N, still, b, variations)
+                vary_velocity_rows(ints, floats, q, x, a, world, cuts, variations, N, b, rates)
+            for i in range(turned.shape[0]):
+                add_row(turned, i, sign, rates, i)
+        for j in range(x.size):
+            x[j] = 0.0
+
+
+@kernel_in_place
+def put_multiplier_derivatives(ints, floats, q, a, lam, N, balance, e, world, variations, cuts, work, dlam):
+    """dlambda (m, columns), as at the top; needs `world_positions`."""
+    n, m, columns = ints[NV], dlam.shape[0], dlam.shape[1]
+    turned, begin = take_matrix(work, m, columns), work[0]
+    if kept(e, cluster_count(ints), DEPENDENT) < m:
+        x, bodies, still = (take_vector(work, n), take_vector(work, BODY_SIZE * link_count(ints)),
+                            take_matrix(work, n, N.shape[1]))
+        put_range(ints, lam, e, x)
+        turn_rows(ints, floats, q, x, a, lam, N, world, variations, cuts, bodies, still,
+                  take_matrix(work, m, N.shape[1]), turned)
+    work[0] = begin
+    dofs, own = dependent_dofs(ints, e)
+    clear(dlam)
+    for c in range(cluster_count(ints)):
+        table, first, rank = solved_cluster(ints, e, c)
+        rows = integers_in(e, rows_at(ints, e, c), table.shape[0])
+        for k in range(rank):  # mu
+            for i in range(rank):
+                add_row(dlam, integer(rows, k), at(table, i, integer(own, first + k)), balance,
+                        integer(dofs, first + i))
+        if rank < table.shape[0]:
+            keep_shortest(table, rank, rows, integers_in(e, layout(ints)[1] + first, rank), turned, work, dlam)
+
+
+@inline
+def keep_shortest(table, rank, rows, own, turned, work, dlam):
+    """dlambda of one cluster in place of mu; `own` are the columns of the table that belong to independent rows."""
+    begin, rest, columns = work[0], table.shape[0] - rank, dlam.shape[1]
+    normal, right = take_matrix(work, rest, padded(rest)), take_matrix(work, rest, columns)
+    clear(normal)
+    clear(right)
+    for i in range(rest):
+        normal[i, i] = 1.0
+        add_row(right, i, 1.0, turned, integer(rows, rank + i))
+        for k in range(rank):
+            x = at(table, rank + i, integer(own, k))
+            if x != 0.0:
+                add_row(right, i, x, dlam, integer(rows, k))
+                add_row(right, i, -x, turned, integer(rows, k))
+                for j in range(rest):
+                    normal[i, j] += x * at(table, rank + j, integer(own, k))
+    solve_rows_for(normal, right)
+    for i in range(rest):
+        add_row(dlam, integer(rows, rank + i), 1.0, right, i)
+        for k in range(rank):
+            add_row(dlam, integer(rows, k), -at(table, rank + i, integer(own, k)), right, i)
+    work[0] = begin
