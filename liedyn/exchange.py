@@ -13,19 +13,26 @@ with y_1 the rows that were solved: for y = G x the null space K of G, the inver
 dependence T of redundant rows on the others, from one elimination. Columns behind n are never chosen: constants.
 
 A matrix here is *padded*: its rows are whole SIMD registers, so that an operation on rows needs no loop over single
-numbers; what stands in the padding does not matter as long as it is no rubbish.
+numbers; what stands in the padding does not matter as long as it is no rubbish. In lanes each element is a register,
+one number for each of W states, and a row has as many registers as columns: the operations on rows are the same.
 """
 from liedyn.dense import SMALL_ROW
 from liedyn.jit import inline, kernel_in_place
-from liedyn.lie.lanes import (
-    LANES, SCALAR, WIDTH, larger, largest_lane, load, magnitude, splat, store,
-)
+from liedyn.lie.comparisons import is_positive, larger, largest_lane, magnitude
+from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, splat, store, width_of
+from liedyn.lie.registers import at_once, is_zero
 
 
 @inline
 def padded(columns):
-    """Columns of a padded matrix that holds `columns`."""
+    """Numbers in a row of a padded matrix that holds `columns`."""
     return WIDTH * ((columns + WIDTH - 1) // WIDTH)
+
+
+@inline
+def padded_for(lane, columns):
+    """`padded` for one state, and as much as holds the rows of W states in lanes."""
+    return WIDTH * ((columns + at_once(lane) - 1) // at_once(lane))
 
 
 @inline
@@ -67,12 +74,30 @@ def at(A, i, j):
 
 
 @inline
-def add_product(factor, A, inner, X, out):
+def columns_of(lane, A):
+    """Columns of A, padding included."""
+    return A.shape[1] // width_of(lane)
+
+
+@inline
+def element(lane, A, i, j):
+    """A[i, j] of one state, or of W in lanes."""
+    return load(lane, A, columns_of(lane, A) * i + j)
+
+
+@inline
+def put_element(lane, A, i, j, x):
+    """A[i, j] = x."""
+    store(lane, A, columns_of(lane, A) * i + j, x)
+
+
+@inline
+def add_product(lane, factor, A, inner, X, out):
     """out += factor A X for the first `inner` columns of A, any matrix, and padded X, out; zeros of A cost nothing."""
     for i in range(A.shape[0]):
         for k in range(inner):
-            x = at(A, i, k)
-            if x != 0.0:
+            x = element(lane, A, i, k)
+            if not is_zero(x):
                 add_row(out, i, factor * x, X, k)
 
 
@@ -107,16 +132,16 @@ def largest_element(T, begin, end, n, free):
 
 
 @inline
-def exchange(T, k, c):
+def exchange(lane, T, k, c):
     """Row k and column c change places."""
-    d = 1.0 / at(T, k, c)
+    d = 1.0 / element(lane, T, k, c)
     scale_row(T, k, -d)
     for i in range(T.shape[0]):
-        x = at(T, i, c)
-        if i != k and x != 0.0:
+        x = element(lane, T, i, c)
+        if i != k and not is_zero(x):
             add_row(T, i, x, T, k)
-            T[i, c] = d * x
-    T[k, c] = d
+            put_element(lane, T, i, c, d * x)
+    put_element(lane, T, k, c, d)
 
 
 @kernel_in_place
@@ -142,7 +167,7 @@ def exchange_rows(T, begin, end, n, tolerance, rows, columns, free):
         if i != k:
             swap_rows(T, i, k)
             rows[i], rows[k] = rows[k], rows[i]
-        exchange(T, k, c)
+        exchange(SCALAR, T, k, c)
         columns[k] = c
         free[0, c] = 0.0
         k += 1
@@ -150,37 +175,37 @@ def exchange_rows(T, begin, end, n, tolerance, rows, columns, free):
 
 
 @kernel_in_place
-def solve_rows(A):
-    """[A B] becomes [1 A^-1 B], for A positive definite, which needs no pivoting; False if it is not.
+def solve_rows(lane, A):
+    """[A B] becomes [1 A^-1 B], for A positive definite, which needs no pivoting; False if it is not, in any lane.
 
     One padded matrix: as many of its columns as it has rows are A, and all behind them are B.
     """
     n = A.shape[0]
     for k in range(n):
-        pivot = at(A, k, k)
-        if not pivot > 0.0:
+        pivot = element(lane, A, k, k)
+        if not is_positive(pivot):
             return False
         scale_row(A, k, 1.0 / pivot)
         for i in range(n):
-            x = at(A, i, k)
-            if i != k and x != 0.0:
+            x = element(lane, A, i, k)
+            if i != k and not is_zero(x):
                 add_row(A, i, -x, A, k)
     return True
 
 
 @kernel_in_place
-def solve_rows_for(A, B):
+def solve_rows_for(lane, A, B):
     """B becomes A^-1 B, and A the identity, as in `solve_rows`; A and B padded."""
     n = A.shape[0]
     for k in range(n):
-        pivot = at(A, k, k)
-        if not pivot > 0.0:
+        pivot = element(lane, A, k, k)
+        if not is_positive(pivot):
             return False
         scale_row(A, k, 1.0 / pivot)
         scale_row(B, k, 1.0 / pivot)
         for i in range(n):
-            x = at(A, i, k)
-            if i != k and x != 0.0:
+            x = element(lane, A, i, k)
+            if i != k and not is_zero(x):
                 add_row(A, i, -x, A, k)
                 add_row(B, i, -x, B, k)
     return True

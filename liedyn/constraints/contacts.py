@@ -96,7 +96,7 @@ def gaps(kind, L, r, p, d):
 @inline
 def contact(ints, floats, work, l):
     """L, r, p, d and the frame C with the axes of A at the origin of B."""
-    A, B = loop_frames(ints, floats, work, l)
+    A, B = loop_frames(SCALAR, ints, floats, work, l)
     L, r = floats[loop_at(ints, l, LOOP_LENGTH)], floats[loop_at(ints, l, LOOP_RADIUS)]
     away = (B[1][0] - A[1][0], B[1][1] - A[1][1], B[1][2] - A[1][2])
     d = unrotate(A[0], rotate(B[0], get3(SCALAR, floats, loop_at(ints, l, LOOP_DIRECTION))))
@@ -127,7 +127,7 @@ def contact_jacobian_kernel(ints, floats, work, G):
         ja, jb = path_ends(ints, l)
         while ja != jb:
             j = max(ja, jb)
-            w, v = relative_screw(ints, work, j, jb > ja, C)
+            w, v = relative_screw(SCALAR, ints, work, j, jb > ja, C)
             rows = velocity_jets(loop_kind(ints, l), L, r, constant(p), constant(d), constant(w), constant(v))
             for k in range(count):
                 G[first + k, j] = rows[k][0]
@@ -149,7 +149,7 @@ def contact_velocity_kernel(ints, floats, work, psi):
         if is_contact(ints, l) and is_active(ints, l):
             L, r, p, d, C = contact(ints, floats, work, l)
             first, count = loop_rows(ints, l)
-            w, v = relative_twist(ints, floats, work, l, C)
+            w, v = relative_twist(SCALAR, ints, floats, work, l, C)
             rows = velocity_jets(loop_kind(ints, l), L, r, constant(p), constant(d), constant(w), constant(v))
             for k in range(count):
                 psi[first + k] = rows[k][0]
@@ -163,8 +163,8 @@ def contact_bias_kernel(ints, floats, work, phi):
             kind = loop_kind(ints, l)
             L, r, p, d, C = contact(ints, floats, work, l)
             first, count = loop_rows(ints, l)
-            x = relative_twist(ints, floats, work, l, C)
-            pj, dj, wj, vj = moving(p, d, x, relative_rate(ints, floats, work, l, kind, False, C))
+            x = relative_twist(SCALAR, ints, floats, work, l, C)
+            pj, dj, wj, vj = moving(p, d, x, relative_rate(SCALAR, ints, floats, work, l, kind, False, C))
             rows = velocity_jets(kind, L, r, pj, dj, wj, vj)
             for k in range(count):
                 phi[first + k] = rows[k][1]
@@ -197,13 +197,14 @@ def contact_derivatives_kernel(ints, floats, work, psi_q, phi_q, phi_v):
         kind = loop_kind(ints, l)
         L, r, p, d, C = contact(ints, floats, work, l)
         first, count = loop_rows(ints, l)
-        v_a, v_b = side_twists(ints, floats, work, l)
-        a_a, a_b = side_accelerations(ints, floats, work, l)
-        x, x_dot = relative_twist(ints, floats, work, l, C), relative_rate(ints, floats, work, l, kind, False, C)
+        v_a, v_b = side_twists(SCALAR, ints, floats, work, l)
+        a_a, a_b = side_accelerations(SCALAR, ints, floats, work, l)
+        x = relative_twist(SCALAR, ints, floats, work, l, C)
+        x_dot = relative_rate(SCALAR, ints, floats, work, l, kind, False, C)
         ja, jb = path_ends(ints, l)
         while ja != jb:
             j = max(ja, jb)
-            y = relative_screw(ints, work, j, jb > ja, C)
+            y = relative_screw(SCALAR, ints, work, j, jb > ja, C)
             y_q, y_dot_q, y_dot_v = relative_derivatives(
                 ints, work, j, jb > ja, kind, False, C, v_a, v_b, a_a, a_b)
             pj, dj, wj, vj = perturbed(p, d, x, x_dot, y, y_q, y_dot_q)
@@ -257,12 +258,12 @@ def contact_force_derivative_kernel(ints, floats, work, lam, D):
         ja, jb = path_ends(ints, l)
         while ja != jb:
             j = max(ja, jb)
-            y = relative_screw(ints, work, j, jb > ja, C)
+            y = relative_screw(SCALAR, ints, work, j, jb > ja, C)
             pj, dj = (p, ZERO3, y[1], ZERO3), (d, ZERO3, cross(y[0], d), ZERO3)
             ia, ib = path_ends(ints, l)
             while ia != ib:
                 i = max(ia, ib)
-                w, v = relative_screw(ints, work, i, ib > ia, C)
+                w, v = relative_screw(SCALAR, ints, work, i, ib > ia, C)
                 rows = velocity_jets(kind, L, r, pj, dj, constant(w), constant(v))
                 D[i, j] += weighted(rows, count, lam, first, 2)
                 ia, ib = toward_ground(ints, ia, ib)
@@ -277,11 +278,12 @@ def varied_jets(ints, floats, work, variations, l, with_rates):
     """The rows of contact l as jets in time and along all directions: parts 2 and 3 are lanes."""
     kind = loop_kind(ints, l)
     L, r, p, d, C = contact(ints, floats, work, l)
-    v, a = side_states(ints, floats, work, l)
-    eta, dv, da = side_variations(ints, floats, work, variations, l)
+    v, a = side_states(SCALAR, ints, floats, work, l)
+    eta, dv, da = side_variations(SCALAR, ints, floats, work, variations, l)
     y = Ad_inverse(C, sub6(eta[1], eta[0]))
     dx, dx_dot = relative_variation(kind, False, C, v, a, eta, dv, da if with_rates else dv)
-    x, x_dot = relative_twist(ints, floats, work, l, C), relative_rate(ints, floats, work, l, kind, False, C)
+    x = relative_twist(SCALAR, ints, floats, work, l, C)
+    x_dot = relative_rate(SCALAR, ints, floats, work, l, kind, False, C)
     return velocity_jets(kind, L, r, *perturbed(p, d, x, x_dot, y, dx, dx_dot))
 
 
@@ -305,7 +307,7 @@ def push_contacts(ints, floats, work, lam, bodies):
             L, r, p, d, C = contact(ints, floats, work, l)
             first, count = loop_rows(ints, l)
             F = contact_wrench(loop_kind(ints, l), L, r, p, d, count, lam, first)
-            push_sides(ints, l, Ad_dual_inverse(C, F), bodies)
+            push_sides(SCALAR, ints, l, Ad_dual_inverse(C, F), bodies)
 
 
 @inline
@@ -332,7 +334,7 @@ def vary_contact_wrenches(ints, floats, work, lam, variations):
             kind = loop_kind(ints, l)
             L, r, p, d, C = contact(ints, floats, work, l)
             first, count = loop_rows(ints, l)
-            eta = side_variations(ints, floats, work, variations, l)[0]
+            eta = side_variations(SCALAR, ints, floats, work, variations, l)[0]
             y = Ad_inverse(C, sub6(eta[1], eta[0]))
             F = Ad_dual_inverse(C, contact_wrench(kind, L, r, p, d, count, lam, first))
             dF = Ad_dual_inverse(C, contact_wrench_variation(kind, L, r, p, d, y, count, lam, first))

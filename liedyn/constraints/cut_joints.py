@@ -25,7 +25,9 @@ from liedyn.constraints.records import (
 )
 from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.algebra import about_z, compose, cross, dot, rotate, scale, sub, unrotate
+from liedyn.lie.comparisons import where_positive
 from liedyn.lie.exponential import inverse, log
+from liedyn.lie.lanes import SCALAR, lane_of, sqrt, store, width_of
 from liedyn.lie.sines import sincos
 
 # Twist components (0-2 angular, 3-5 linear) in the cut frame, by kind: forbidden ones, then virtual velocities
@@ -103,9 +105,8 @@ def cut_frames(kind, A, B):
     if kind == UNIVERSAL:
         # the cross turns with B's y axis, as seen from A
         y = unrotate(A[0], (B[0][1], B[0][4], B[0][7]))
-        size = math.sqrt(y[1] * y[1] + y[2] * y[2])
-        if size > 0.0:
-            C = turned_about_x(A, y[1] / size, y[2] / size)
+        size = sqrt(y[1] * y[1] + y[2] * y[2])
+        C = turned_about_x(A, where_positive(size, y[1] / size, 1.0), where_positive(size, y[2] / size, 0.0))
     if kind == PLANAR:
         z = (A[0][2], A[0][5], A[0][8])
         C = (A[0], sub(B[1], scale(dot(z, sub(B[1], A[1])), z)))
@@ -152,6 +153,15 @@ def _log(E):
 
 
 @inline
+def pose_in_lane(T, i):
+    """The pose in lane i; of one state its only one."""
+    R, p = T
+    return (lane_of(R[0], i), lane_of(R[1], i), lane_of(R[2], i), lane_of(R[3], i), lane_of(R[4], i),
+            lane_of(R[5], i), lane_of(R[6], i), lane_of(R[7], i), lane_of(R[8], i)), (
+                lane_of(p[0], i), lane_of(p[1], i), lane_of(p[2], i))
+
+
+@inline
 def _residual(kind, pitch, T):
     """log E as six numbers, the helical row combined."""
     w, v = _log(_left_over(kind, pitch, T))
@@ -160,16 +170,18 @@ def _residual(kind, pitch, T):
 
 
 @kernel_in_place
-def closure_kernel(ints, floats, work, residual):
-    """Fills the residuals of all active cut joints; needs `world_positions`."""
+def closure_kernel(lane, ints, floats, work, residual):
+    """Fills the residuals of all active cut joints; needs `world_positions`. Lane by lane: a log has branches."""
+    width = width_of(lane)
     for l in range(loop_count(ints)):
         if is_cut(ints, l) and is_active(ints, l):
-            A, B = loop_frames(ints, floats, work, l)
-            kind = loop_kind(ints, l)
-            e = _residual(kind, loop_pitch(ints, floats, l), compose(inverse(A), B))
+            A, B = loop_frames(lane, ints, floats, work, l)
+            kind, T = loop_kind(ints, l), compose(inverse(A), B)
             row, count = loop_rows(ints, l)
-            for r in range(count):
-                residual[row + r] = e[FORBIDDEN[kind, r]]
+            for i in range(width):
+                e = _residual(kind, loop_pitch(ints, floats, l), pose_in_lane(T, i))
+                for r in range(count):
+                    store(SCALAR, residual, (row + r) * width + i, e[FORBIDDEN[kind, r]])
 
 
 @kernel_in_place
@@ -178,7 +190,7 @@ def virtual_kernel(ints, floats, work, z):
     for l in range(loop_count(ints)):
         if not is_cut(ints, l):
             continue
-        A, B = loop_frames(ints, floats, work, l)
+        A, B = loop_frames(SCALAR, ints, floats, work, l)
         kind = loop_kind(ints, l)
         T = compose(inverse(A), B)
         coordinates = joint_motion(kind, loop_pitch(ints, floats, l), T)[0]

@@ -15,9 +15,10 @@ from liedyn.constraints.relative import (
     frame_turn, path_ends, push_sides, relative_derivatives, relative_rate, relative_screw, relative_twist,
     relative_variation, side_accelerations, side_states, side_twists, side_variations, toward_ground, vary_sides,
 )
+from liedyn.exchange import put_element
 from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.algebra import Ad_dual_inverse, dot6, minus_ad_dual, sub6
-from liedyn.lie.lanes import LANES, SCALAR, WIDTH, store
+from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, splat, store
 from liedyn.tree.kinematics import S, of_dof
 from liedyn.tree.records import dof_link, get6, get_pose, put6, put_pose, zero6
 
@@ -43,10 +44,10 @@ def read(kind, pitch, virtual, r, x):
 
 
 @inline
-def rows_in(ints, floats, work, l, virtual):
+def rows_in(lane, ints, floats, work, l, virtual):
     """Kind, frame, first row and row count of the forbidden directions or of the virtual velocities of a loop."""
     kind = loop_kind(ints, l)
-    A, B = loop_frames(ints, floats, work, l)
+    A, B = loop_frames(lane, ints, floats, work, l)
     rows_frame, virtual_frame = cut_frames(kind, A, B)
     if virtual:
         first, count = loop_virtuals(ints, l)
@@ -67,26 +68,26 @@ def cut_jacobian_kernel(ints, floats, work, virtual, G):
     for l in range(loop_count(ints)):
         if not counts(ints, l, virtual):
             continue
-        kind, C, first, count = rows_in(ints, floats, work, l, virtual)
+        kind, C, first, count = rows_in(SCALAR, ints, floats, work, l, virtual)
         pitch = loop_pitch(ints, floats, l)
         ja, jb = path_ends(ints, l)
         while ja != jb:
             j, on_b = max(ja, jb), jb > ja
-            x = relative_screw(ints, work, j, on_b, C)
+            x = relative_screw(SCALAR, ints, work, j, on_b, C)
             for r in range(count):
                 G[first + r, j] = read(kind, pitch, virtual, r, x)
             ja, jb = toward_ground(ints, ja, jb)
 
 
 @kernel_in_place
-def cut_velocity_kernel(ints, floats, work, virtual, psi):
+def cut_velocity_kernel(lane, ints, floats, work, virtual, psi):
     """psi (m) of the cut joints, or with `virtual` the virtual velocities; needs `world_velocities`."""
     for l in range(loop_count(ints)):
         if counts(ints, l, virtual):
-            kind, C, first, count = rows_in(ints, floats, work, l, virtual)
-            x = relative_twist(ints, floats, work, l, C)
+            kind, C, first, count = rows_in(lane, ints, floats, work, l, virtual)
+            x = relative_twist(lane, ints, floats, work, l, C)
             for r in range(count):
-                psi[first + r] = read(kind, loop_pitch(ints, floats, l), virtual, r, x)
+                store(lane, psi, first + r, read(kind, loop_pitch(ints, floats, l), virtual, r, x))
 
 
 @kernel_in_place
@@ -94,29 +95,29 @@ def cut_bias_kernel(ints, floats, work, virtual, phi):
     """phi (m) of the cut joints at the accelerations in `work`: with a = 0 it is Gdot v - bdot."""
     for l in range(loop_count(ints)):
         if counts(ints, l, virtual):
-            kind, C, first, count = rows_in(ints, floats, work, l, virtual)
-            x = relative_rate(ints, floats, work, l, kind, virtual, C)
+            kind, C, first, count = rows_in(SCALAR, ints, floats, work, l, virtual)
+            x = relative_rate(SCALAR, ints, floats, work, l, kind, virtual, C)
             for r in range(count):
                 phi[first + r] = read(kind, loop_pitch(ints, floats, l), virtual, r, x)
 
 
 @kernel_in_place
-def cut_terms_kernel(ints, floats, work, G, phi):
+def cut_terms_kernel(lane, ints, floats, work, G, phi):
     """`cut_jacobian_kernel` and `cut_bias_kernel` of the active cut joints, each frame once."""
     for l in range(loop_count(ints)):
         if not counts(ints, l, False):
             continue
-        kind, C, first, count = rows_in(ints, floats, work, l, False)
-        pitch, n = loop_pitch(ints, floats, l), G.shape[1]
-        rate = relative_rate(ints, floats, work, l, kind, False, C)
+        kind, C, first, count = rows_in(lane, ints, floats, work, l, False)
+        pitch = loop_pitch(ints, floats, l)
+        rate = relative_rate(lane, ints, floats, work, l, kind, False, C)
         for r in range(count):
-            store(SCALAR, phi, first + r, read(kind, pitch, False, r, rate))
+            store(lane, phi, first + r, read(kind, pitch, False, r, rate))
         ja, jb = path_ends(ints, l)
         while ja != jb:
             j, on_b = max(ja, jb), jb > ja
-            x = relative_screw(ints, work, j, on_b, C)
+            x = relative_screw(lane, ints, work, j, on_b, C)
             for r in range(count):
-                store(SCALAR, G, n * (first + r) + j, read(kind, pitch, False, r, x))
+                put_element(lane, G, first + r, j, read(kind, pitch, False, r, x))
             ja, jb = toward_ground(ints, ja, jb)
 
 
@@ -126,10 +127,10 @@ def cut_derivatives_kernel(ints, floats, work, virtual, psi_q, phi_q, phi_v):
     for l in range(loop_count(ints)):
         if not counts(ints, l, virtual):
             continue
-        kind, C, first, count = rows_in(ints, floats, work, l, virtual)
+        kind, C, first, count = rows_in(SCALAR, ints, floats, work, l, virtual)
         pitch = loop_pitch(ints, floats, l)
-        v_a, v_b = side_twists(ints, floats, work, l)
-        a_a, a_b = side_accelerations(ints, floats, work, l)
+        v_a, v_b = side_twists(SCALAR, ints, floats, work, l)
+        a_a, a_b = side_accelerations(SCALAR, ints, floats, work, l)
         ja, jb = path_ends(ints, l)
         while ja != jb:
             j, on_b = max(ja, jb), jb > ja
@@ -143,19 +144,20 @@ def cut_derivatives_kernel(ints, floats, work, virtual, psi_q, phi_q, phi_v):
 
 
 @inline
-def cut_wrench(kind, pitch, first, count, lam):
+def cut_wrench(lane, kind, pitch, first, count, lam):
     """W lambda in C: what side a receives from the cut, and b gives."""
-    w0, w1, w2, v0, v1, v2 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    zero = splat(lane, 0.0)
+    w0, w1, w2, v0, v1, v2 = zero, zero, zero, zero, zero, zero
     for r in range(count):
-        k, x = FORBIDDEN[kind, r], lam[first + r]
-        w0 += x if k == 0 else 0.0
-        w1 += x if k == 1 else 0.0
-        w2 += x if k == 2 else 0.0
-        v0 += x if k == 3 else 0.0
-        v1 += x if k == 4 else 0.0
-        v2 += x if k == 5 else 0.0
+        k, x = FORBIDDEN[kind, r], load(lane, lam, first + r)
+        w0 = w0 + (x if k == 0 else zero)
+        w1 = w1 + (x if k == 1 else zero)
+        w2 = w2 + (x if k == 2 else zero)
+        v0 = v0 + (x if k == 3 else zero)
+        v1 = v1 + (x if k == 4 else zero)
+        v2 = v2 + (x if k == 5 else zero)
         if kind == HELICAL and k == 5:
-            w2 -= pitch * x
+            w2 = w2 - pitch * x
     return (w0, w1, w2), (v0, v1, v2)
 
 
@@ -185,8 +187,8 @@ def cut_force_derivative_kernel(ints, floats, work, lam, D):
     """D += d(G^T lambda)/dq (nv, nv) of the cut joints: their wrenches turn with the cut frames."""
     for l in range(loop_count(ints)):
         if counts(ints, l, False):
-            kind, C, first, count = rows_in(ints, floats, work, l, False)
-            F = Ad_dual_inverse(C, cut_wrench(kind, loop_pitch(ints, floats, l), first, count, lam))
+            kind, C, first, count = rows_in(SCALAR, ints, floats, work, l, False)
+            F = Ad_dual_inverse(C, cut_wrench(SCALAR, kind, loop_pitch(ints, floats, l), first, count, lam))
             carry_wrench(ints, work, l, kind, C, F, D)
 
 
@@ -197,31 +199,31 @@ CUT, TWISTS, RATES, PULL = 42, 12, 24, 36
 
 
 @kernel_in_place
-def put_cuts(ints, floats, work, lam, bodies, cuts):
+def put_cuts(lane, ints, floats, work, lam, bodies, cuts):
     """Fills `cuts` (CUT numbers for each record) for active cut joints; their wrenches act on the links."""
     for l in range(loop_count(ints)):
         if counts(ints, l, False):
-            kind, C, first, count = rows_in(ints, floats, work, l, False)
-            v, a = side_states(ints, floats, work, l)
-            F = Ad_dual_inverse(C, cut_wrench(kind, loop_pitch(ints, floats, l), first, count, lam))
-            push_sides(ints, l, F, bodies)
-            put_pose(SCALAR, cuts, CUT * l, C)
-            put6(SCALAR, cuts, CUT * l + TWISTS, v[0])
-            put6(SCALAR, cuts, CUT * l + TWISTS + 6, v[1])
-            put6(SCALAR, cuts, CUT * l + RATES, a[0])
-            put6(SCALAR, cuts, CUT * l + RATES + 6, a[1])
-            put6(SCALAR, cuts, CUT * l + PULL, F)
+            kind, C, first, count = rows_in(lane, ints, floats, work, l, False)
+            v, a = side_states(lane, ints, floats, work, l)
+            F = Ad_dual_inverse(C, cut_wrench(lane, kind, loop_pitch(ints, floats, l), first, count, lam))
+            push_sides(lane, ints, l, F, bodies)
+            put_pose(lane, cuts, CUT * l, C)
+            put6(lane, cuts, CUT * l + TWISTS, v[0])
+            put6(lane, cuts, CUT * l + TWISTS + 6, v[1])
+            put6(lane, cuts, CUT * l + RATES, a[0])
+            put6(lane, cuts, CUT * l + RATES + 6, a[1])
+            put6(lane, cuts, CUT * l + PULL, F)
 
 
 @inline
-def cut_state(ints, floats, work, cuts, l, virtual):
+def cut_state(lane, ints, floats, work, cuts, l, virtual):
     """Frame of the rows, twists and accelerations of the sides: as kept, or in the frame of virtual velocities."""
-    C = get_pose(SCALAR, cuts, CUT * l)
-    v = get6(SCALAR, cuts, CUT * l + TWISTS), get6(SCALAR, cuts, CUT * l + TWISTS + 6)
-    a = get6(SCALAR, cuts, CUT * l + RATES), get6(SCALAR, cuts, CUT * l + RATES + 6)
+    C = get_pose(lane, cuts, CUT * l)
+    v = get6(lane, cuts, CUT * l + TWISTS), get6(lane, cuts, CUT * l + TWISTS + 6)
+    a = get6(lane, cuts, CUT * l + RATES), get6(lane, cuts, CUT * l + RATES + 6)
     if virtual:  # can be read at a cut that is off, too
-        C = rows_in(ints, floats, work, l, True)[1]
-        v, a = side_states(ints, floats, work, l)
+        C = rows_in(lane, ints, floats, work, l, True)[1]
+        v, a = side_states(lane, ints, floats, work, l)
     return C, v, a
 
 
@@ -235,31 +237,31 @@ def vary_rows(ints, floats, l, virtual, b, x, out):
 
 
 @kernel_in_place
-def vary_cut_velocities(ints, floats, work, cuts, variations, virtual, b, psi):
+def vary_cut_velocities(lane, ints, floats, work, cuts, variations, virtual, b, psi):
     """psi[:, block b]: variations of the relative twists, rows as in `cut_velocity_kernel`."""
     for l in range(loop_count(ints)):
         if counts(ints, l, virtual):
-            C, v, a = cut_state(ints, floats, work, cuts, l, virtual)
-            eta, dv, _ = side_variations(ints, floats, work, variations, l)
+            C, v, a = cut_state(lane, ints, floats, work, cuts, l, virtual)
+            eta, dv, _ = side_variations(lane, ints, floats, work, variations, l)
             x, _ = relative_variation(loop_kind(ints, l), virtual, C, v, a, eta, dv, dv)  # of the twist: dv for da
             vary_rows(ints, floats, l, virtual, b, x, psi)
 
 
 @kernel_in_place
-def vary_cut_accelerations(ints, floats, work, cuts, variations, virtual, b, phi):
+def vary_cut_accelerations(lane, ints, floats, work, cuts, variations, virtual, b, phi):
     """phi[:, block b]: variations of the rates of the relative twists, rows as in `cut_bias_kernel`."""
     for l in range(loop_count(ints)):
         if counts(ints, l, virtual):
-            C, v, a = cut_state(ints, floats, work, cuts, l, virtual)
-            eta, dv, da = side_variations(ints, floats, work, variations, l)
+            C, v, a = cut_state(lane, ints, floats, work, cuts, l, virtual)
+            eta, dv, da = side_variations(lane, ints, floats, work, variations, l)
             _, x = relative_variation(loop_kind(ints, l), virtual, C, v, a, eta, dv, da)
             vary_rows(ints, floats, l, virtual, b, x, phi)
 
 
 @kernel_in_place
-def vary_cut_wrenches(ints, cuts, variations):
+def vary_cut_wrenches(lane, ints, cuts, variations):
     """Variations of the cut joints' wrenches at constant lambda: constant in C, they turn with it."""
     for l in range(loop_count(ints)):
         if counts(ints, l, False):
-            C, F = get_pose(SCALAR, cuts, CUT * l), get6(SCALAR, cuts, CUT * l + PULL)
+            C, F = get_pose(lane, cuts, CUT * l), get6(lane, cuts, CUT * l + PULL)
             vary_sides(ints, l, loop_kind(ints, l), C, F, zero6(LANES), variations)

@@ -97,17 +97,17 @@ def has_target(ints, l):
 
 
 @inline
-def loop_frames(ints, floats, work, l):
+def loop_frames(lane, ints, floats, work, l):
     """World poses of frames A, moved by its target, and B; needs `world_positions`."""
-    A = constant_pose(SCALAR, floats, loop_at(ints, l, LOOP_POSE_A))
-    B = constant_pose(SCALAR, floats, loop_at(ints, l, LOOP_POSE_B))
+    A = constant_pose(lane, floats, loop_at(ints, l, LOOP_POSE_A))
+    B = constant_pose(lane, floats, loop_at(ints, l, LOOP_POSE_B))
     a, b = loop_links(ints, l)
     if has_target(ints, l):
-        A = compose(A, constant_pose(SCALAR, floats, loop_at(ints, l, LOOP_MOTION)))
+        A = compose(A, constant_pose(lane, floats, loop_at(ints, l, LOOP_MOTION)))
     if a >= 0:
-        A = compose(world_pose(SCALAR, work, a), A)
+        A = compose(world_pose(lane, work, a), A)
     if b >= 0:
-        B = compose(world_pose(SCALAR, work, b), B)
+        B = compose(world_pose(lane, work, b), B)
     return A, B
 
 

@@ -91,50 +91,50 @@ def followed(kind, virtual, C, V):
 
 
 @inline
-def side_twists(ints, floats, work, l):
+def side_twists(lane, ints, floats, work, l):
     """Twists of side a, the link or the moving frame it carries, and of side b."""
     a, b = loop_links(ints, l)
-    v_a = twist_of(SCALAR, work, a)
+    v_a = twist_of(lane, work, a)
     if has_target(ints, l):
-        A = loop_frames(ints, floats, work, l)[0]
+        A = loop_frames(lane, ints, floats, work, l)[0]
         v_a = add6(v_a, Ad(A, get6(SCALAR, floats, loop_at(ints, l, LOOP_TWIST))))
-    return v_a, twist_of(SCALAR, work, b)
+    return v_a, twist_of(lane, work, b)
 
 
 @inline
-def side_accelerations(ints, floats, work, l):
+def side_accelerations(lane, ints, floats, work, l):
     """Accelerations of side a and of side b, with gravity."""
     a, b = loop_links(ints, l)
-    a_a = acceleration_of(SCALAR, floats, work, a)
+    a_a = acceleration_of(lane, floats, work, a)
     if has_target(ints, l):
-        A = loop_frames(ints, floats, work, l)[0]
+        A = loop_frames(lane, ints, floats, work, l)[0]
         W = Ad(A, get6(SCALAR, floats, loop_at(ints, l, LOOP_TWIST)))
         W_dot = Ad(A, get6(SCALAR, floats, loop_at(ints, l, LOOP_RATE)))
-        a_a = add6(add6(a_a, W_dot), ad(twist_of(SCALAR, work, a), W))
-    return a_a, acceleration_of(SCALAR, floats, work, b)
+        a_a = add6(add6(a_a, W_dot), ad(twist_of(lane, work, a), W))
+    return a_a, acceleration_of(lane, floats, work, b)
 
 
 @inline
-def relative_twist(ints, floats, work, l, C):
+def relative_twist(lane, ints, floats, work, l, C):
     """Components in C of the twist of b relative to a."""
-    v_a, v_b = side_twists(ints, floats, work, l)
+    v_a, v_b = side_twists(lane, ints, floats, work, l)
     return Ad_inverse(C, sub6(v_b, v_a))
 
 
 @inline
-def relative_rate(ints, floats, work, l, kind, virtual, C):
+def relative_rate(lane, ints, floats, work, l, kind, virtual, C):
     """Rates of the components in C of the relative twist."""
-    v_a, v_b = side_twists(ints, floats, work, l)
-    a_a, a_b = side_accelerations(ints, floats, work, l)
+    v_a, v_b = side_twists(lane, ints, floats, work, l)
+    a_a, a_b = side_accelerations(lane, ints, floats, work, l)
     v_r, a_r = sub6(v_b, v_a), sub6(a_b, a_a)
     v_C = add6(v_a, followed(kind, virtual, C, v_r))
     return Ad_inverse(C, sub6(a_r, ad(v_C, v_r)))
 
 
 @inline
-def relative_screw(ints, work, j, on_b, C):
+def relative_screw(lane, ints, work, j, on_b, C):
     """Components in C of the relative twist for a unit velocity of degree of freedom j."""
-    x = Ad_inverse(C, get6(SCALAR, work, of_dof(ints, j, S)))
+    x = Ad_inverse(C, get6(lane, work, of_dof(ints, j, S)))
     return scale6(1.0 if on_b else -1.0, x)
 
 
@@ -194,29 +194,29 @@ def on_side(on_b, V):
 
 
 @inline
-def side_states(ints, floats, work, l):
+def side_states(lane, ints, floats, work, l):
     """Twists and accelerations of the sides (a, b), two pairs."""
-    return side_twists(ints, floats, work, l), side_accelerations(ints, floats, work, l)
+    return side_twists(lane, ints, floats, work, l), side_accelerations(lane, ints, floats, work, l)
 
 
 @inline
-def side_variations(ints, floats, work, variations, l):
+def side_variations(lane, ints, floats, work, variations, l):
     """Displacements of the sides (a, b), and variations of their twists and accelerations as seen from them: pairs."""
     a, b = loop_links(ints, l)
     dv_a, da_a = variation_of(variations, a, DV), variation_of(variations, a, DA)
     if has_target(ints, l):
-        A = loop_frames(ints, floats, work, l)[0]
+        A = loop_frames(lane, ints, floats, work, l)[0]
         da_a = add6(da_a, ad(dv_a, Ad(A, get6(SCALAR, floats, loop_at(ints, l, LOOP_TWIST)))))
     return ((variation_of(variations, a, ETA), variation_of(variations, b, ETA)),
             (dv_a, variation_of(variations, b, DV)), (da_a, variation_of(variations, b, DA)))
 
 
 @inline
-def push_sides(ints, l, F, bodies):
+def push_sides(lane, ints, l, F, bodies):
     """Let wrench F act where G^T lambda does: b passes it on to a."""
     a, b = loop_links(ints, l)
-    push_link(bodies, b, F)
-    push_link(bodies, a, neg6(F))
+    push_link(lane, bodies, b, F)
+    push_link(lane, bodies, a, neg6(F))
 
 
 @inline

@@ -44,7 +44,7 @@ def holonomic_rows(ints, mask):
 def residual_rows(ints, floats, q, work, g):
     """g (m); needs `world_positions`."""
     g[:] = 0.0
-    closure_kernel(ints, floats, work, g)
+    closure_kernel(SCALAR, ints, floats, work, g)
     contact_residual_kernel(ints, floats, work, g)
     coupling_residual_kernel(ints, floats, q, g)
     custom_residual_kernel(ints, floats, q, g)
@@ -64,7 +64,7 @@ def jacobian_rows(ints, floats, q, work, G):
 def velocity_rows(ints, floats, q, v, work, psi):
     """psi (m) = G v - b; needs `world_velocities`."""
     psi[:] = 0.0
-    cut_velocity_kernel(ints, floats, work, False, psi)
+    cut_velocity_kernel(SCALAR, ints, floats, work, False, psi)
     contact_velocity_kernel(ints, floats, work, psi)
     coupling_velocity_kernel(ints, floats, v, psi)
     custom_velocity_kernel(ints, floats, q, v, psi)
@@ -125,7 +125,7 @@ def constraint_terms(ints, floats, q, v, work, G, phi):
         store(SCALAR, G, k, 0.0)
     for k in range(phi.size):
         store(SCALAR, phi, k, 0.0)
-    cut_terms_kernel(ints, floats, work, G, phi)
+    cut_terms_kernel(SCALAR, ints, floats, work, G, phi)
     contact_jacobian_kernel(ints, floats, work, G)
     contact_bias_kernel(ints, floats, work, phi)
     coupling_jacobian_kernel(ints, floats, G)
@@ -146,7 +146,7 @@ def clear_block(A, b):
 def vary_velocity_rows(ints, floats, q, v, a, work, cuts, variations, N, b, psi):
     """psi[:, block b], the variation of G v - b along N, for columns in which X is zero; needs `vary_velocities`."""
     clear_block(psi, b)
-    vary_cut_velocities(ints, floats, work, cuts, variations, False, b, psi)
+    vary_cut_velocities(SCALAR, ints, floats, work, cuts, variations, False, b, psi)
     vary_contact_rows(ints, floats, work, variations, 2, b, psi)
     vary_custom_rows(ints, floats, q, v, a, N, N, 2, b, psi)
 
@@ -155,7 +155,7 @@ def vary_velocity_rows(ints, floats, q, v, a, work, cuts, variations, N, b, psi)
 def vary_acceleration_rows(ints, floats, q, v, a, work, cuts, variations, N, X, b, phi):
     """phi[:, block b], the variation of G a + Gdot v - bdot at constant a; needs `vary_accelerations`."""
     clear_block(phi, b)
-    vary_cut_accelerations(ints, floats, work, cuts, variations, False, b, phi)
+    vary_cut_accelerations(SCALAR, ints, floats, work, cuts, variations, False, b, phi)
     vary_contact_rows(ints, floats, work, variations, 3, b, phi)
     vary_custom_rows(ints, floats, q, v, a, N, X, 3, b, phi)
 
@@ -163,12 +163,12 @@ def vary_acceleration_rows(ints, floats, q, v, a, work, cuts, variations, N, X, 
 @kernel_in_place
 def push_constraints(ints, floats, work, lam, bodies, cuts):
     """The wrenches of cut joints and contacts act on the links, as in G^T lambda; what is kept of cuts is filled."""
-    put_cuts(ints, floats, work, lam, bodies, cuts)
+    put_cuts(SCALAR, ints, floats, work, lam, bodies, cuts)
     push_contacts(ints, floats, work, lam, bodies)
 
 
 @kernel_in_place
 def vary_constraint_wrenches(ints, floats, work, cuts, lam, variations):
     """Their variations at constant lambda; custom rows have no wrenches (`vary_custom_forces`)."""
-    vary_cut_wrenches(ints, cuts, variations)
+    vary_cut_wrenches(SCALAR, ints, cuts, variations)
     vary_contact_wrenches(ints, floats, work, lam, variations)

@@ -13,13 +13,19 @@ of the clusters: sum of m_c^2 n_c instead of m^2 n. With R = tau - h,
 
 one row of M at a time: row s of K^T M is that of the independent velocity s, plus the slopes of s times those that
 depend on it. The workspace keeps all of it until the next elimination; `layout` says where.
+
+A `lane` argument says whether numbers are those of one state or of W states in lanes, which then depend alike
+(`liedyn.dynamics.alike`).
 """
 from liedyn.dense import SMALL_ROW
-from liedyn.exchange import add_row, at, clear, exchange_rows, padded, solve_rows
+from liedyn.exchange import (
+    add_row, at, clear, element, exchange_rows, padded, padded_for, put_element, solve_rows,
+)
 from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.lanes import (
-    LANES, SCALAR, WIDTH, integer, integers_in, load, matrix_in, splat, store, vector_in,
+    LANES, SCALAR, WIDTH, integer, integers_in, load, matrix_in, splat, store, vector_in, width_of,
 )
+from liedyn.lie.registers import at_once
 from liedyn.model.packed import (
     CLUSTER_DOFS, CLUSTER_I, CLUSTER_NDOFS, CLUSTER_NROWS, CLUSTER_ROWS, CLUSTERS_AT, N_CLUSTERS, N_ROWS, NV,
 )
@@ -49,29 +55,35 @@ def cluster_lists(ints, c):
 
 
 @inline
-def layout(ints):
-    """Where things begin in the workspace, tables last.
+def numbering(ints):
+    """Where integers begin in the workspace, behind the clusters kept, and where they end.
 
-    clusters kept; dofs that are dependent and independent, and their columns in the tables; rows in the order of the
-    tables; a_p; scratch; slopes; tables
+    dofs that are dependent and independent; their columns in the tables; rows in the order of the tables
     """
-    n, w = integer(ints, NV), padded(integer(ints, NV) + 1)
+    w = padded(integer(ints, NV) + 1)
     dofs = padded(KEPT * (cluster_count(ints) + 1))
     columns = dofs + 2 * w
     rows = columns + 2 * w
-    forced = rows + padded(integer(ints, N_ROWS))
+    return dofs, columns, rows, rows + padded(integer(ints, N_ROWS))
+
+
+@inline
+def layout(lane, ints):
+    """Where numbers begin in the workspace: a_p; scratch; slopes; tables."""
+    n, forced = integer(ints, NV), numbering(ints)[3]
+    w = padded_for(lane, n + 1)
     scratch = forced + w
     slopes = scratch + 2 * w
-    return dofs, columns, rows, forced, scratch, slopes, slopes + n * padded(n)
+    return forced, scratch, slopes, slopes + n * padded_for(lane, n)
 
 
 @kernel_in_place
-def elimination_size(ints):
+def elimination_size(lane, ints):
     """Numbers in the workspace of `eliminate`."""
-    size = layout(ints)[6]
+    size = layout(lane, ints)[3]
     for c in range(cluster_count(ints)):
         m, n = cluster_size(ints, c)
-        size += m * padded(n + 1)
+        size += m * padded_for(lane, n + 1)
     return size
 
 
@@ -84,7 +96,7 @@ def kept(work, c, what):
 @inline
 def dependent_dofs(ints, work):
     """The dependent velocities' degrees of freedom, cluster by cluster, and their columns."""
-    at, columns = layout(ints)[:2]
+    at, columns = numbering(ints)[:2]
     return integers_in(work, at, integer(ints, NV)), integers_in(work, columns, integer(ints, NV))
 
 
@@ -92,37 +104,67 @@ def dependent_dofs(ints, work):
 def independent_dofs(ints, work):
     """The independent velocities' degrees of freedom, cluster by cluster, and their columns."""
     w = padded(integer(ints, NV) + 1)
-    at, columns = layout(ints)[:2]
+    at, columns = numbering(ints)[:2]
     return integers_in(work, at + w, integer(ints, NV)), integers_in(work, columns + w, integer(ints, NV))
 
 
 @inline
-def solved_cluster(ints, work, c):
+def solved_cluster(lane, ints, work, c):
     """The table of cluster c, its first dependent velocity and how many it has."""
     m, n = cluster_size(ints, c)
     first = kept(work, c, DEPENDENT)
-    return matrix_in(work, kept(work, c, TABLE), m, padded(n + 1)), first, kept(work, c + 1, DEPENDENT) - first
+    table = matrix_in(work, kept(work, c, TABLE), m, padded_for(lane, n + 1))
+    return table, first, kept(work, c + 1, DEPENDENT) - first
 
 
 @inline
-def dependence(ints, work, p):
+def dependence(lane, ints, work, p):
     """slopes, padded, with a row for each dependent velocity and a column for each of p independent ones; and a_p."""
-    forced, slopes, n = layout(ints)[3], layout(ints)[5], integer(ints, NV)
-    return matrix_in(work, slopes, n, padded(p)), vector_in(work, forced, n)
+    forced, _, slopes, _ = layout(lane, ints)
+    n = integer(ints, NV)
+    return matrix_in(work, slopes, n, padded_for(lane, p)), vector_in(work, forced, width_of(lane) * n)
 
 
 @inline
-def fill_table(ints, c, G, gamma, table):
+def fill_table(lane, ints, c, G, gamma, table):
     """G a - gamma of cluster c: a column for each of its accelerations, and one for the constant."""
     m, n = cluster_size(ints, c)
     rows, dofs = cluster_lists(ints, c)
-    width = table.shape[1]
     clear(table)
     for i in range(m):
         row = integer(ints, rows + i)
         for j in range(n):
-            store(SCALAR, table, width * i + j, at(G, row, integer(ints, dofs + j)))
-        store(SCALAR, table, width * i + n, -load(SCALAR, gamma, row))
+            put_element(lane, table, i, j, element(lane, G, row, integer(ints, dofs + j)))
+        put_element(lane, table, i, n, -load(lane, gamma, row))
+
+
+@inline
+def keep_places(work, c, at_table, k, s, row):
+    """Where the table, the dependent and the independent velocities and the rows of cluster c begin."""
+    keep = integers_in(work, KEPT * c, KEPT)
+    keep[TABLE], keep[DEPENDENT], keep[INDEPENDENT], keep[ROW] = at_table, k, s, row
+
+
+@inline
+def keep_choice(ints, work, c, k, s, row, rank, chosen):
+    """Which rows and velocities of cluster c are in which place; `chosen` is not zero for its dependent velocities.
+
+    Returns where the independent velocities of the next cluster begin.
+    """
+    m, n = cluster_size(ints, c)
+    of_rows, of_dofs = cluster_lists(ints, c)
+    dependent, columns = dependent_dofs(ints, work)
+    independent, places = independent_dofs(ints, work)
+    rows = integers_in(work, numbering(ints)[2] + row, m)
+    for i in range(m):
+        rows[i] = integer(ints, of_rows + rows[i])
+    for i in range(rank):
+        dependent[k + i] = integer(ints, of_dofs + columns[k + i])
+    for j in range(n):
+        if load(SCALAR, chosen, j) == 0.0:
+            independent[s], places[s] = integer(ints, of_dofs + j), j
+            s += 1
+    return s
 
 
 @kernel_in_place
@@ -132,29 +174,22 @@ def eliminate(ints, G, gamma, choosable, tolerance, work):
     Returns (rank, ratio, complete): independent rows; the smallest pivot by the largest of its cluster; and whether the
     rows that are left depend on the others, which they do unless some dofs could not be chosen.
     """
-    scratch, at_table = layout(ints)[4], layout(ints)[6]
-    keep, count = integers_in(work, 0, KEPT * (cluster_count(ints) + 1)), cluster_count(ints)
-    dependent, columns = dependent_dofs(ints, work)
-    independent, places = independent_dofs(ints, work)
-    rows = integers_in(work, layout(ints)[2], integer(ints, N_ROWS))
+    _, scratch, _, at_table = layout(SCALAR, ints)
     k = s = row = 0
     ratio, complete = 1.0, True
-    for c in range(count + 1):
-        keep[KEPT * c + TABLE], keep[KEPT * c + DEPENDENT] = at_table, k
-        keep[KEPT * c + INDEPENDENT], keep[KEPT * c + ROW] = s, row
-        if c == count:
-            break
+    for c in range(cluster_count(ints)):
+        keep_places(work, c, at_table, k, s, row)
         m, n = cluster_size(ints, c)
-        of_rows, of_dofs = cluster_lists(ints, c)
+        of_dofs = cluster_lists(ints, c)[1]
         rank = 0
         free = matrix_in(work, scratch, 2, padded(n + 1))
         clear(free)
         if m > 0:
             table = matrix_in(work, at_table, m, padded(n + 1))
-            fill_table(ints, c, G, gamma, table)
+            fill_table(SCALAR, ints, c, G, gamma, table)
             for j in range(n):
                 store(SCALAR, free, j, load(SCALAR, choosable, integer(ints, of_dofs + j)))
-            order, own = integers_in(work, layout(ints)[2] + row, m), integers_in(work, layout(ints)[1] + k, n)
+            order, own = integers_in(work, numbering(ints)[2] + row, m), integers_in(work, numbering(ints)[1] + k, n)
             rank, first, smallest = exchange_rows(table, 0, m, n, tolerance, order, own, free)
             if rank > 0:
                 ratio = min(ratio, smallest / first)
@@ -166,116 +201,111 @@ def eliminate(ints, G, gamma, choosable, tolerance, work):
                 for j in range(n):
                     if load(SCALAR, free, j) == 0.0 and abs(at(table, i, j)) > tolerance * max(first, SMALL_ROW):
                         complete = False
-            for i in range(m):
-                rows[row + i] = integer(ints, of_rows + order[i])
-        for i in range(rank):
-            dependent[k + i] = integer(ints, of_dofs + columns[k + i])
-        for j in range(n):
-            if load(SCALAR, free, j) == 0.0:
-                independent[s], places[s] = integer(ints, of_dofs + j), j
-                s += 1
+        s = keep_choice(ints, work, c, k, s, row, rank, free)
         k, row, at_table = k + rank, row + m, at_table + m * padded(n + 1)
-    put_slopes(ints, work, s)
+    keep_places(work, cluster_count(ints), at_table, k, s, row)
+    put_slopes(SCALAR, ints, work, s)
     return k, ratio, complete
 
 
 @inline
-def put_slopes(ints, work, p):
+def put_slopes(lane, ints, work, p):
     """slopes and a_p, read off the tables."""
-    slopes, forced = dependence(ints, work, p)
-    places, width = independent_dofs(ints, work)[1], slopes.shape[1]
+    slopes, forced = dependence(lane, ints, work, p)
+    places, width = independent_dofs(ints, work)[1], slopes.shape[1] // WIDTH
     for c in range(cluster_count(ints)):
         n = cluster_size(ints, c)[1]
-        table, first, rank = solved_cluster(ints, work, c)
+        table, first, rank = solved_cluster(lane, ints, work, c)
         for k in range(first, first + rank):
-            for b in range(width // WIDTH):
-                store(LANES, slopes, width // WIDTH * k + b, splat(LANES, 0.0))
+            for b in range(width):
+                store(LANES, slopes, width * k + b, splat(LANES, 0.0))
             for s in range(kept(work, c, INDEPENDENT), kept(work, c + 1, INDEPENDENT)):
-                store(SCALAR, slopes, width * k + s, at(table, k - first, integer(places, s)))
-            store(SCALAR, forced, k, at(table, k - first, n))
+                put_element(lane, slopes, k, s, element(lane, table, k - first, integer(places, s)))
+            store(lane, forced, k, element(lane, table, k - first, n))
 
 
 # ---- accelerations
 
 
 @inline
-def cluster_blocks(work, c):
+def cluster_blocks(lane, work, c):
     """The first block of columns that belongs to independent velocities of cluster c, and the one behind the last."""
-    return kept(work, c, INDEPENDENT) // WIDTH, (kept(work, c + 1, INDEPENDENT) + WIDTH - 1) // WIDTH
+    columns = at_once(lane)
+    return kept(work, c, INDEPENDENT) // columns, (kept(work, c + 1, INDEPENDENT) + columns - 1) // columns
 
 
 @inline
-def reduce_inertia(ints, work, M, p, KM, reduced):
+def reduce_inertia(lane, ints, work, M, p, KM, reduced):
     """KM = K^T M (p, n) and the first p columns of `reduced`, K^T M K (p, p + 1); all padded, M too."""
     dependent, independent = dependent_dofs(ints, work)[0], independent_dofs(ints, work)[0]
-    slopes, w = dependence(ints, work, p)[0], M.shape[1] // WIDTH
+    slopes, w = dependence(lane, ints, work, p)[0], M.shape[1] // WIDTH
     for c in range(cluster_count(ints)):
         for s in range(kept(work, c, INDEPENDENT), kept(work, c + 1, INDEPENDENT)):
             for b in range(w):
                 store(LANES, KM, w * s + b, load(LANES, M, w * integer(independent, s) + b))
             for k in range(kept(work, c, DEPENDENT), kept(work, c + 1, DEPENDENT)):
-                add_row(KM, s, at(slopes, k, s), M, integer(dependent, k))
+                add_row(KM, s, element(lane, slopes, k, s), M, integer(dependent, k))
     to, from_ = reduced.shape[1] // WIDTH, slopes.shape[1] // WIDTH
     clear(reduced)
     for i in range(p):
         for s in range(p):
-            store(SCALAR, reduced, reduced.shape[1] * i + s, at(KM, i, integer(independent, s)))
+            put_element(lane, reduced, i, s, element(lane, KM, i, integer(independent, s)))
     for c in range(cluster_count(ints)):
-        begin, end = cluster_blocks(work, c)
+        begin, end = cluster_blocks(lane, work, c)
         for k in range(kept(work, c, DEPENDENT), kept(work, c + 1, DEPENDENT)):
             for i in range(p):
-                x = at(KM, i, integer(dependent, k))
+                x = element(lane, KM, i, integer(dependent, k))
                 for b in range(begin, end):
                     store(LANES, reduced, to * i + b,
                           load(LANES, reduced, to * i + b) + x * load(LANES, slopes, from_ * k + b))
 
 
 @inline
-def reduce_forces(ints, work, h, tau, p, KM, reduced):
+def reduce_forces(lane, ints, work, h, tau, p, KM, reduced):
     """Column p of `reduced`: K^T (tau - h - M a_p)."""
     dependent, independent = dependent_dofs(ints, work)[0], independent_dofs(ints, work)[0]
-    slopes, forced = dependence(ints, work, p)
-    width, rank = reduced.shape[1], integer(ints, NV) - p
+    slopes, forced = dependence(lane, ints, work, p)
+    rank = integer(ints, NV) - p
     for c in range(cluster_count(ints)):
         for s in range(kept(work, c, INDEPENDENT), kept(work, c + 1, INDEPENDENT)):
             j = integer(independent, s)
-            x = load(SCALAR, tau, j) - load(SCALAR, h, j)
+            x = load(lane, tau, j) - load(lane, h, j)
             for k in range(kept(work, c, DEPENDENT), kept(work, c + 1, DEPENDENT)):
                 j = integer(dependent, k)
-                x += at(slopes, k, s) * (load(SCALAR, tau, j) - load(SCALAR, h, j))
+                x = x + element(lane, slopes, k, s) * (load(lane, tau, j) - load(lane, h, j))
             for k in range(rank):
-                x -= at(KM, s, integer(dependent, k)) * load(SCALAR, forced, k)
-            store(SCALAR, reduced, width * s + p, x)
+                x = x - element(lane, KM, s, integer(dependent, k)) * load(lane, forced, k)
+            put_element(lane, reduced, s, p, x)
 
 
 @inline
-def put_accelerations(ints, work, w_dot, p, a):
+def put_accelerations(lane, ints, work, w_dot, p, a):
     """a = K wdot + a_p, wdot in column p of `w_dot`."""
     dependent, independent = dependent_dofs(ints, work)[0], independent_dofs(ints, work)[0]
-    slopes, forced = dependence(ints, work, p)
+    slopes, forced = dependence(lane, ints, work, p)
     for c in range(cluster_count(ints)):
         for k in range(kept(work, c, DEPENDENT), kept(work, c + 1, DEPENDENT)):
-            x = load(SCALAR, forced, k)
+            x = load(lane, forced, k)
             for s in range(kept(work, c, INDEPENDENT), kept(work, c + 1, INDEPENDENT)):
-                x += at(slopes, k, s) * at(w_dot, s, p)
-            store(SCALAR, a, integer(dependent, k), x)
+                x = x + element(lane, slopes, k, s) * element(lane, w_dot, s, p)
+            store(lane, a, integer(dependent, k), x)
     for s in range(p):
-        store(SCALAR, a, integer(independent, s), at(w_dot, s, p))
+        store(lane, a, integer(independent, s), element(lane, w_dot, s, p))
 
 
 @kernel_in_place
-def reduced_motion(ints, work, M, h, tau, KM, reduced, inertia, a):
+def reduced_motion(lane, ints, work, M, h, tau, KM, reduced, inertia, a):
     """a of K^T M K wdot = K^T (tau - h - M a_p); K^T M K stays in `inertia` (p, p + 1), K^T M in KM. All padded, M too.
 
-    False if K^T M K is not positive definite.
+    False if K^T M K is not positive definite, in any lane.
     """
     p = reduced.shape[0]
-    reduce_inertia(ints, work, M, p, KM, reduced)
+    reduce_inertia(lane, ints, work, M, p, KM, reduced)
     for b in range(p * (reduced.shape[1] // WIDTH)):
         store(LANES, inertia, b, load(LANES, reduced, b))
-    reduce_forces(ints, work, h, tau, p, KM, reduced)
-    regular = solve_rows(reduced)
-    put_accelerations(ints, work, reduced, p, a)
+    reduce_forces(lane, ints, work, h, tau, p, KM, reduced)
+    regular = solve_rows(lane, reduced)
+    put_accelerations(lane, ints, work, reduced, p, a)
     return regular
 
 
@@ -283,56 +313,60 @@ def reduced_motion(ints, work, M, h, tau, KM, reduced, inertia, a):
 
 
 @inline
-def unbalanced(M, h, tau, a, left):
+def unbalanced(lane, M, h, tau, a, left):
     """left = tau - h - M a, padded: what the constraints have to balance."""
-    n, w = h.size, M.shape[1] // WIDTH
+    n, w = M.shape[0], M.shape[1] // WIDTH
     for b in range(w):
         total = splat(LANES, 0.0)
         for j in range(n):
-            total = total + load(SCALAR, a, j) * load(LANES, M, w * j + b)
+            total = total + load(lane, a, j) * load(LANES, M, w * j + b)
         store(LANES, left, b, total)
     for j in range(n):
-        store(SCALAR, left, j, load(SCALAR, tau, j) - load(SCALAR, h, j) - load(SCALAR, left, j))
+        store(lane, left, j, load(lane, tau, j) - load(lane, h, j) - load(lane, left, j))
 
 
 @kernel_in_place
-def shortest_multipliers(table, rank, m, rows, columns, normal, lam):
+def shortest_multipliers(lane, table, rank, m, rows, columns, normal, lam):
     """lambda on rows that depend on others, with (1 + T T^T) x = T mu, and lambda_1 = mu - T^T x in place of mu."""
     rest = m - rank
     clear(normal)
     for i in range(rest):
         for j in range(i + 1):
-            x = 1.0 if i == j else 0.0
+            x = splat(lane, 1.0 if i == j else 0.0)
             for k in range(rank):
                 c = integer(columns, k)
-                x += at(table, rank + i, c) * at(table, rank + j, c)
-            normal[i, j] = normal[j, i] = x
+                x = x + element(lane, table, rank + i, c) * element(lane, table, rank + j, c)
+            put_element(lane, normal, i, j, x)
+            put_element(lane, normal, j, i, x)
+        x = splat(lane, 0.0)
         for k in range(rank):
-            normal[i, rest] += at(table, rank + i, integer(columns, k)) * lam[integer(rows, k)]
-    solve_rows(normal)
+            x = x + element(lane, table, rank + i, integer(columns, k)) * load(lane, lam, integer(rows, k))
+        put_element(lane, normal, i, rest, x)
+    solve_rows(lane, normal)
     for i in range(rest):
-        x = at(normal, i, rest)
-        lam[integer(rows, rank + i)] = x
+        x = element(lane, normal, i, rest)
+        store(lane, lam, integer(rows, rank + i), x)
         for k in range(rank):
-            lam[integer(rows, k)] -= at(table, rank + i, integer(columns, k)) * x
+            j = integer(rows, k)
+            store(lane, lam, j, load(lane, lam, j) - element(lane, table, rank + i, integer(columns, k)) * x)
 
 
 @kernel_in_place
-def minimum_norm_multipliers(ints, work, left, scratch, lam):
+def minimum_norm_multipliers(lane, ints, work, left, scratch, lam):
     """lambda (m) of minimum norm with G^T lambda = left; `scratch` has room for a padded matrix of m rows."""
     dependent, columns = dependent_dofs(ints, work)
-    order = layout(ints)[2]
+    _, places, order, _ = numbering(ints)
     for c in range(cluster_count(ints)):
         m, n = cluster_size(ints, c)
         if m == 0:
             continue
-        table, first, rank = solved_cluster(ints, work, c)
-        rows, own = integers_in(work, order + kept(work, c, ROW), m), integers_in(work, layout(ints)[1] + first, rank)
+        table, first, rank = solved_cluster(lane, ints, work, c)
+        rows, own = integers_in(work, order + kept(work, c, ROW), m), integers_in(work, places + first, rank)
         for k in range(rank):  # mu = W^T left
-            x, column = 0.0, integer(own, k)
+            x, column = splat(lane, 0.0), integer(own, k)
             for i in range(rank):
-                x += at(table, i, column) * load(SCALAR, left, integer(dependent, first + i))
-            lam[integer(rows, k)] = x
+                x = x + element(lane, table, i, column) * load(lane, left, integer(dependent, first + i))
+            store(lane, lam, integer(rows, k), x)
         if m > rank:
             shortest_multipliers(
-                table, rank, m, rows, own, matrix_in(scratch, 0, m - rank, padded(m - rank + 1)), lam)
+                lane, table, rank, m, rows, own, matrix_in(scratch, 0, m - rank, padded_for(lane, m - rank + 1)), lam)

@@ -55,12 +55,12 @@ def reduced_accelerations(M, h, tau, K, MK, reduced, a):
     """
     n, p = h.size, reduced.shape[0]
     clear(MK)
-    add_product(1.0, M, n, K, MK)
+    add_product(SCALAR, 1.0, M, n, K, MK)
     for i in range(n):
         MK[i, p] += h[i] - tau[i]
     clear(reduced)
     add_transposed_product(K, 0, p, MK, reduced)
-    regular = solve_rows(reduced)
+    regular = solve_rows(SCALAR, reduced)
     solution(reduced, K, p, a)
     return regular
 
@@ -96,7 +96,7 @@ def solve_layout(ints):
 @kernel_in_place
 def solve_size(ints):
     """Numbers in the workspace of `solve_accelerations`."""
-    return solve_layout(ints)[6] + elimination_size(ints)
+    return solve_layout(ints)[6] + elimination_size(SCALAR, ints)
 
 
 @kernel_in_place
@@ -136,10 +136,10 @@ def solve_padded(ints, M, h, G, gamma, tau, tolerance, work, a):
         regular = solve_tree(ints, M, h, tau, matrix_in(work, reduced_at, n, n), a)
     else:
         regular = reduced_motion(
-            ints, e, M, h, tau, matrix_in(work, KM_at, p, padded(n)), matrix_in(work, reduced_at, p, padded(p + 1)),
-            matrix_in(work, inertia_at, p, padded(p + 1)), a)
+            SCALAR, ints, e, M, h, tau, matrix_in(work, KM_at, p, padded(n)),
+            matrix_in(work, reduced_at, p, padded(p + 1)), matrix_in(work, inertia_at, p, padded(p + 1)), a)
     if gamma.size > 0:
-        unbalanced(M, h, tau, a, vector_in(work, left_at, padded(n)))
+        unbalanced(SCALAR, M, h, tau, a, vector_in(work, left_at, padded(n)))
     return (OK if regular else SINGULAR_INERTIA), rank, ratio
 
 
@@ -163,7 +163,7 @@ def solve_multipliers(ints, work, lam):
     """lambda (m) of minimum norm, from the workspace that `solve_accelerations` leaves."""
     _, _, reduced_at, _, left_at, _, e_at = solve_layout(ints)
     left, scratch = vector_in(work, left_at, padded(ints[NV])), vector_in(work, reduced_at, left_at - reduced_at)
-    minimum_norm_multipliers(ints, vector_in(work, e_at, work.size - e_at), left, scratch, lam)
+    minimum_norm_multipliers(SCALAR, ints, vector_in(work, e_at, work.size - e_at), left, scratch, lam)
 
 
 @kernel_in_place
@@ -285,7 +285,8 @@ def nullspace_kernel(ints, floats, q, v, tau, f_ext, R_constant, virtual, tolera
         K, MK, reduced = np.empty((n, padded(p + 1))), np.empty((n, padded(p + 1))), np.empty((p, padded(p + 1)))
         if given_accelerations(M, h, gamma, rho, tau, virtual, rank, rows, Z_inverse, K, MK, reduced, a, lam):
             w_dot[:] = -reduced[:, p]
-            shortest_multipliers(table, rank, m, rows, columns, np.empty((m - rank, padded(m - rank + 1))), lam)
+            shortest_multipliers(
+                SCALAR, table, rank, m, rows, columns, np.empty((m - rank, padded(m - rank + 1))), lam)
         else:
             status = SINGULAR_INERTIA
     return status, rank, condition, a, lam, order, h, G, E, np.ascontiguousarray(Z_inverse[:, :n]), M, w_dot

@@ -4,6 +4,7 @@ import numpy as np
 from liedyn.constraints.cut_rows import cut_bias_kernel
 from liedyn.constraints.rows import reader_rows
 from liedyn.dense import independent_rows_in_place
+from liedyn.dynamics.alike import fits_lanes, nullspace_alike, nullspace_alike_size
 from liedyn.dynamics.elimination import shortest_multipliers
 from liedyn.dynamics.nullspace import (
     OK, SINGULAR_CHOICE, SINGULAR_INERTIA, WRONG_COUNT, given_accelerations, invert_rows,
@@ -11,12 +12,15 @@ from liedyn.dynamics.nullspace import (
 from liedyn.dynamics.terms import terms_in_place, terms_size
 from liedyn.exchange import padded
 from liedyn.jit import inline, kernel_in_place
-from liedyn.lie.lanes import take_matrix, take_vector
+from liedyn.lie.lanes import SCALAR, WIDTH, take_matrix, take_vector
 from liedyn.model.packed import N_ROWS, N_VIRTUAL, NV
-from liedyn.tree.batches import batch
+from liedyn.tree.batches import aligned, batch, gather, in_lanes, scatter
 
 GIVEN, PIVOTED, EITHER = range(3)
 """Independent coordinates: those given, those that pivoting leaves at each state, or these where those do not fit."""
+
+FEW = 3
+"""States that take as long in lanes as one by one."""
 
 
 @kernel_in_place
@@ -54,7 +58,8 @@ def solve_in_coordinates(M, h, G, E, gamma, rho, tau, R, virtual, tolerance, wor
                           take_matrix(work, p, padded(p + 1)))
         if given_accelerations(M, h, gamma, rho, tau, virtual, rank, rows, Z_inverse, K, MK, reduced, a, lam):
             rest = m - rank
-            shortest_multipliers(table, rank, m, rows, columns, take_matrix(work, rest, padded(rest + 1)), lam)
+            shortest_multipliers(
+                SCALAR, table, rank, m, rows, columns, take_matrix(work, rest, padded(rest + 1)), lam)
         else:
             status = SINGULAR_INERTIA
     return status, rank, condition
@@ -112,13 +117,34 @@ def nullspace_states(begin, end, ints, floats, q, v, tau, f_ext, R, virtual, way
 
     It receives whether pivoting chose, the order of the rows of G, independent ones first, and 1 for each coordinate
     that pivoting left. The first state that has no accelerations gets rank -1, and none behind it in its block is
-    worked on.
+    worked on. States that depend alike on given coordinates are worked on in lanes (`liedyn.dynamics.alike`), but for
+    the last one.
     """
     n, m = ints[NV], ints[N_ROWS]
     floats = floats.copy()  # where moving targets and custom rows leave what they return
     work, R_own, none = np.empty(nullspace_size(ints)), np.empty((n, n)), np.full(n, -1)
     rows, columns = np.empty(m + n, np.int64), np.empty(m + n, np.int64)
+    choosable, p, done = np.empty(padded(n)), virtual.size, begin
+    alike = way != PIVOTED and end - begin >= FEW and fits_lanes(ints, R, virtual, choosable)
+    q_w, v_w, tau_w, f_ext_w, a_w, lam_w, force_w, condition_w, work_w = (
+        in_lanes(q), in_lanes(v), in_lanes(tau), in_lanes(f_ext), in_lanes(a), in_lanes(lam), in_lanes(force),
+        aligned(WIDTH), aligned(nullspace_alike_size(ints, p) if alike else 0))
     for b in range(begin, end):
+        if alike and (b - begin) % WIDTH == 0 and end - b >= FEW:
+            gather(q, b, end, q_w)
+            gather(v, b, end, v_w)
+            gather(tau, b, end, tau_w)
+            gather(f_ext, b, end, f_ext_w)
+            if nullspace_alike(ints, floats, q_w, v_w, tau_w, f_ext_w, choosable, p, tolerance, work_w, a_w, lam_w,
+                               force_w, condition_w):
+                scatter(a_w, b, end, a)
+                scatter(lam_w, b, end, lam)
+                scatter(force_w, b, end, force)
+                done = min(b + WIDTH, end)
+                for k in range(b, done):
+                    rank[k], condition[k] = n - p, condition_w[k - b]
+        if b < min(done, q.shape[0] - 1):
+            continue
         status, rank[b], condition[b], pivoted = nullspace_in_place(
             ints, floats, q[b], v[b], tau[b], f_ext[b], R, virtual, none, way, tolerance, work, rows, columns, R_own,
             a[b], lam[b], force[b])

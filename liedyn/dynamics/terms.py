@@ -10,6 +10,7 @@ constraints need nothing else.
 import numpy as np
 
 from liedyn.constraints.rows import constraint_terms, residual_rows, velocity_rows
+from liedyn.exchange import put_element
 from liedyn.jit import inline, kernel, kernel_in_place
 from liedyn.lie.algebra import (
     Ad_dual_inverse, ad, add6, compose, dot6, inertia_in_parent, inertia_times, minus_ad_dual, scale6, sub6,
@@ -37,58 +38,58 @@ def terms_size(ints):
 
 
 @inline
-def put_link(ints, floats, q, v, f_ext, i, work):
+def put_link(lane, ints, floats, q, v, f_ext, i, work):
     """Pose, screws, twist, acceleration, inertia and wrench of link i, those of its parent given; all with a = 0."""
-    X = joint_pose(SCALAR, ints, floats, i, q)
+    X = joint_pose(lane, ints, floats, i, q)
     if parent(ints, i) >= 0:
-        X = compose(world_pose(SCALAR, work, parent(ints, i)), X)
-    Vp, Ap = twist_of(SCALAR, work, parent(ints, i)), acceleration_of(SCALAR, floats, work, parent(ints, i))
+        X = compose(world_pose(lane, work, parent(ints, i)), X)
+    Vp, Ap = twist_of(lane, work, parent(ints, i)), acceleration_of(lane, floats, work, parent(ints, i))
     V = Vp
     for j in range(first_dof(ints, i), first_dof(ints, i) + dof_count(ints, i)):
-        Sj = screw(SCALAR, ints, floats, X, j)
-        put6(SCALAR, work, of_dof(ints, j, S), Sj)
-        V = add6(V, scale6(load(SCALAR, v, j), Sj))
+        Sj = screw(lane, ints, floats, X, j)
+        put6(lane, work, of_dof(ints, j, S), Sj)
+        V = add6(V, scale6(load(lane, v, j), Sj))
     A = add6(Ap, ad(Vp, V))  # sum of v_j ad(V, S_j) = ad(V, V - V_p)
     I = inertia_in_parent(X, inertia(ints, floats, i))
     F = add6(inertia_times(I, A), minus_ad_dual(V, inertia_times(I, V)))
     if f_ext.size > 0:
-        F = sub6(F, Ad_dual_inverse(X, get6(SCALAR, f_ext, 6 * i)))
-    put_pose(SCALAR, work, of_link(i, POSE), X)
-    put6(SCALAR, work, of_link(i, TWIST), V)
-    put6(SCALAR, work, of_link(i, ACCELERATION), A)
+        F = sub6(F, Ad_dual_inverse(X, get6(lane, f_ext, 6 * i)))
+    put_pose(lane, work, of_link(i, POSE), X)
+    put6(lane, work, of_link(i, TWIST), V)
+    put6(lane, work, of_link(i, ACCELERATION), A)
     k = world_size(ints) + COMPOSITE * i
-    put_inertia(SCALAR, work, k, I)
-    put6(SCALAR, work, k + WRENCH, F)
+    put_inertia(lane, work, k, I)
+    put6(lane, work, k + WRENCH, F)
 
 
 @kernel_in_place
-def tree_terms(ints, floats, q, v, f_ext, work, M, h):
+def tree_terms(lane, ints, floats, q, v, f_ext, work, M, h):
     """M (nv, nv, or padded) and h (nv) of the open tree; the workspace is then that of the row kernels, with a = 0."""
-    n, width = link_count(ints), M.shape[1]
+    n = link_count(ints)
     for k in range(M.size):
         store(SCALAR, M, k, 0.0)
     for i in range(n):
-        put_link(ints, floats, q, v, f_ext, i, work)
+        put_link(lane, ints, floats, q, v, f_ext, i, work)
     for i in range(n - 1, -1, -1):
         c = world_size(ints) + COMPOSITE * i
-        I, F = get_inertia(SCALAR, work, c), get6(SCALAR, work, c + WRENCH)
+        I, F = get_inertia(lane, work, c), get6(lane, work, c + WRENCH)
         for j in range(first_dof(ints, i), first_dof(ints, i) + dof_count(ints, i)):
-            Sj = get6(SCALAR, work, of_dof(ints, j, S))
+            Sj = get6(lane, work, of_dof(ints, j, S))
             carried = inertia_times(I, Sj)
-            store(SCALAR, h, j, dot6(F, Sj))
-            store(SCALAR, M, j * width + j, dot6(carried, Sj) + armature(ints, floats, j))
+            store(lane, h, j, dot6(F, Sj))
+            put_element(lane, M, j, j, dot6(carried, Sj) + armature(ints, floats, j))
             k = previous_dof(ints, j)
             while k >= 0:
-                inertia_kj = dot6(carried, get6(SCALAR, work, of_dof(ints, k, S)))
-                store(SCALAR, M, k * width + j, inertia_kj)
-                store(SCALAR, M, j * width + k, inertia_kj)
+                inertia_kj = dot6(carried, get6(lane, work, of_dof(ints, k, S)))
+                put_element(lane, M, k, j, inertia_kj)
+                put_element(lane, M, j, k, inertia_kj)
                 k = previous_dof(ints, k)
-        accumulate_springs(SCALAR, ints, floats, i, q, v, 1.0, h)
+        accumulate_springs(lane, ints, floats, i, q, v, 1.0, h)
         if parent(ints, i) >= 0:
             up = world_size(ints) + COMPOSITE * parent(ints, i)
             for k in range(INERTIA):
-                store(SCALAR, work, up + k, load(SCALAR, work, up + k) + load(SCALAR, work, c + k))
-            accumulate6(SCALAR, work, up + WRENCH, F)
+                store(lane, work, up + k, load(lane, work, up + k) + load(lane, work, c + k))
+            accumulate6(lane, work, up + WRENCH, F)
 
 
 @kernel_in_place
@@ -98,7 +99,7 @@ def terms_in_place(ints, floats, q, v, f_ext, work, M, h, G, gamma):
     Poses, twists and accelerations for a = 0 stay in `work`: `residual_rows` and `velocity_rows` can follow, for
     formulations that correct gamma by them.
     """
-    tree_terms(ints, floats, q, v, f_ext, work, M, h)
+    tree_terms(SCALAR, ints, floats, q, v, f_ext, work, M, h)
     constraint_terms(ints, floats, q, v, work, G, gamma)
     for k in range(gamma.size):
         store(SCALAR, gamma, k, -load(SCALAR, gamma, k))

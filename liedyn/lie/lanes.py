@@ -10,7 +10,6 @@ import operator
 
 from llvmlite import binding, ir
 from numba import types
-from numba.core import cgutils
 from numba.core.imputils import lower_constant
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import NativeValue, intrinsic, lower_builtin, models, register_model, typeof_impl, unbox
@@ -75,7 +74,7 @@ def lane_index(i):
     return ir.Constant(ir.IntType(32), i)
 
 
-def _broadcast(builder, x, width):
+def broadcast(builder, x, width):
     vector = ir.VectorType(ir.DoubleType(), width)
     first = builder.insert_element(ir.Constant(vector, ir.Undefined), x, lane_index(0))
     zeros = ir.Constant(ir.VectorType(ir.IntType(32), width), [0] * width)
@@ -85,7 +84,7 @@ def _broadcast(builder, x, width):
 def _as_vector(context, builder, typ, x, width):
     if isinstance(typ, VectorType):
         return x
-    return _broadcast(builder, context.cast(builder, x, typ, types.float64), width)
+    return broadcast(builder, context.cast(builder, x, typ, types.float64), width)
 
 
 def _arithmetic(op, instruction):
@@ -185,9 +184,29 @@ def splat(typing, lane, x):
     """splat(lane, c): the constant c in every lane (a plain float for SCALAR)."""
 
     def codegen(context, builder, sig, args):
-        return args[1] if lane.width == 1 else _broadcast(builder, args[1], lane.width)
+        return args[1] if lane.width == 1 else broadcast(builder, args[1], lane.width)
 
     return _number(lane)(lane, types.float64), codegen
+
+
+@intrinsic
+def lane_of(typing, x, i):
+    """The number in lane i; a float is in every lane."""
+
+    def codegen(context, builder, sig, args):
+        return builder.extract_element(*args) if isinstance(x, VectorType) else args[0]
+
+    return types.float64(x, types.intp), codegen
+
+
+@intrinsic
+def width_of(typing, lane):
+    """How many states a lane argument stands for: 1 or W."""
+
+    def codegen(context, builder, sig, args):
+        return context.get_constant(types.intp, lane.width)
+
+    return types.intp(lane), codegen
 
 
 def _part(context, builder, sig, args, shape):
@@ -267,40 +286,6 @@ def take_matrix(typing, work, m, n):
         return _take(context, builder, sig, args, [args[1], args[2]])
 
     return types.Array(types.float64, 2, "C")(work, types.intp, types.intp), codegen
-
-
-@intrinsic
-def magnitude(typing, x):
-    """|x| in every lane."""
-
-    def codegen(context, builder, sig, args):
-        typ = args[0].type
-        fabs = cgutils.get_or_insert_function(builder.module, ir.FunctionType(typ, [typ]), f"llvm.fabs.v{x.width}f64")
-        return builder.call(fabs, args)
-
-    return x(x), codegen
-
-
-@intrinsic
-def largest_lane(typing, x):
-    """The largest number of a register."""
-
-    def codegen(context, builder, sig, args):
-        typ = ir.FunctionType(ir.DoubleType(), [args[0].type])
-        reduce = cgutils.get_or_insert_function(builder.module, typ, f"llvm.vector.reduce.fmax.v{x.width}f64")
-        return builder.call(reduce, args, fastmath=("nnan", "nsz"))
-
-    return types.float64(x), codegen
-
-
-@intrinsic
-def larger(typing, a, b):
-    """The larger of a and b in every lane; a where b is NaN."""
-
-    def codegen(context, builder, sig, args):
-        return builder.select(builder.fcmp_ordered(">", args[1], args[0]), args[1], args[0])
-
-    return a(a, b), codegen
 
 
 def emit_scalar(context, builder, function, args, width):

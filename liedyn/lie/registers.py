@@ -92,9 +92,11 @@ def store_at_once(typing, lane, x, k, count, value):
 
 @intrinsic
 def is_zero(typing, x):
-    """Is every number of a register zero?"""
+    """Is a number, or every number of a register, zero?"""
 
     def codegen(context, builder, sig, args):
+        if not isinstance(x, VectorType):
+            return builder.fcmp_ordered("==", args[0], ir.Constant(ir.DoubleType(), 0.0))
         other = builder.fcmp_unordered("!=", args[0], ir.Constant(_VECTOR, [0.0] * WIDTH))
         return builder.icmp_unsigned("==", builder.bitcast(other, ir.IntType(WIDTH)), ir.Constant(ir.IntType(WIDTH), 0))
 

@@ -5,14 +5,13 @@ another order, is what it finds. Rows that read virtual velocities, or span the 
 the elimination then chooses for itself, and R S comes in at the end (symbols: `liedyn.linearization.local`).
 """
 from liedyn.dynamics.elimination import (
-    DEPENDENT, INDEPENDENT, ROW, cluster_count, dependence, dependent_dofs,
-    independent_dofs, kept, layout, solved_cluster,
+    DEPENDENT, INDEPENDENT, cluster_count, dependence, dependent_dofs, independent_dofs, kept,
 )
 from liedyn.dynamics.nullspace import OK, invert_rows
-from liedyn.exchange import add_row, at, clear, padded
+from liedyn.exchange import add_row, at, clear, element, padded, put_element
 from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.lanes import (
-    LANES, SCALAR, WIDTH, integer, integers_in, load, splat, store, take_integers, take_matrix,
+    LANES, SCALAR, WIDTH, integer, load, splat, store, take_integers, take_matrix,
 )
 from liedyn.model.packed import N_ROWS, NV
 
@@ -46,66 +45,19 @@ def same_choice(G, mask, R_y, virtual_y, R_w, virtual_w):
 
 
 @inline
-def picks(ints, R, virtual, choosable):
-    """Is every row of R one coordinate of the tree? Then `choosable` is zero there, and one elsewhere."""
-    n = R.shape[1]
-    for j in range(n):
-        store(SCALAR, choosable, j, 1.0)
-    for k in range(virtual.size):
-        if virtual[k] >= 0:
-            return False
-        ones = 0
-        for j in range(n):
-            x = at(R, k, j)
-            if x == 1.0 and load(SCALAR, choosable, j) == 1.0:
-                ones += 1
-                store(SCALAR, choosable, j, 0.0)
-            elif x != 0.0:
-                return False
-        if ones != 1:
-            return False
-    return True
-
-
-@inline
-def picked_motions(ints, e, R, p_y, X):
+def picked_motions(lane, ints, e, R, p_y, X):
     """S in X, for independent velocities that R picks: the elimination's own, in another order."""
     p = R.shape[0]
-    slopes, _ = dependence(ints, e, p)
+    slopes, _ = dependence(lane, ints, e, p)
     dependent, independent = dependent_dofs(ints, e)[0], independent_dofs(ints, e)[0]
     for c in range(cluster_count(ints)):
         for s in range(kept(e, c, INDEPENDENT), kept(e, c + 1, INDEPENDENT)):
             u, j = 0, integer(independent, s)
             while at(R, u, j) == 0.0:
                 u += 1
-            X[j, p_y + u] = 1.0
+            put_element(lane, X, j, p_y + u, 1.0)
             for k in range(kept(e, c, DEPENDENT), kept(e, c + 1, DEPENDENT)):
-                X[integer(dependent, k), p_y + u] = at(slopes, k, s)
-
-
-@inline
-def picked_condition(ints, e, G, p):
-    """Condition number (1-norm) of [G_1; R] for rows R that pick coordinates: its inverse is [W slopes; 0 1]."""
-    slopes, _ = dependence(ints, e, p)
-    dependent, columns = dependent_dofs(ints, e)
-    rows, independent = integers_in(e, layout(ints)[2], G.shape[0]), independent_dofs(ints, e)[0]
-    norm = inverse_norm = 1.0
-    for c in range(cluster_count(ints)):
-        table, first, rank = solved_cluster(ints, e, c)
-        row = kept(e, c, ROW)
-        for l in range(rank):
-            x, y = 0.0, 0.0
-            for k in range(rank):
-                x += abs(at(G, integer(rows, row + k), integer(dependent, first + l)))
-                y += abs(at(table, k, integer(columns, first + l)))
-            norm, inverse_norm = max(norm, x), max(inverse_norm, y)
-        for s in range(kept(e, c, INDEPENDENT), kept(e, c + 1, INDEPENDENT)):
-            x, y = 1.0, 1.0
-            for k in range(rank):
-                x += abs(at(G, integer(rows, row + k), integer(independent, s)))
-                y += abs(at(slopes, first + k, s))
-            norm, inverse_norm = max(norm, x), max(inverse_norm, y)
-    return norm * inverse_norm
+                put_element(lane, X, integer(dependent, k), p_y + u, element(lane, slopes, k, s))
 
 
 @kernel_in_place
@@ -173,19 +125,29 @@ def hold_choice(R, virtual, E, virtual_rates, S, p_y, scale, b, out):
 
 
 @inline
-def into_choice(ints, e, R, virtual, picked, E, own, out):
+def into_picked(ints, e, R, own, out):
+    """out = R K own, for rows R that pick coordinates: the elimination's own rows, in another order."""
+    independent = independent_dofs(ints, e)[0]
+    clear(out)
+    for u in range(R.shape[0]):
+        for s in range(R.shape[0]):
+            if at(R, u, integer(independent, s)) != 0.0:
+                add_row(out, u, 1.0, own, s)
+
+
+@inline
+def into_choice(ints, e, R, virtual, E, own, out):
     """out = R K own: rows for the elimination's independent velocities become rows for those of R."""
     dependent, independent = dependent_dofs(ints, e)[0], independent_dofs(ints, e)[0]
     p, rank = virtual.size, R.shape[1] - virtual.size
-    slopes, _ = dependence(ints, e, p)
+    slopes, _ = dependence(SCALAR, ints, e, p)
     clear(out)
     for u in range(p):
         for s in range(p):
             j = integer(independent, s)
             x = at(E, virtual[u], j) if virtual[u] >= 0 else at(R, u, j)
-            if not picked:
-                for k in range(rank):
-                    j = integer(dependent, k)
-                    x += (at(E, virtual[u], j) if virtual[u] >= 0 else at(R, u, j)) * at(slopes, k, s)
+            for k in range(rank):
+                j = integer(dependent, k)
+                x += (at(E, virtual[u], j) if virtual[u] >= 0 else at(R, u, j)) * at(slopes, k, s)
             if x != 0.0:
                 add_row(out, u, x, own, s)

@@ -287,5 +287,5 @@ def virtual_velocities(ints, floats, q, v):
     work, z = np.empty(world_size(ints)), np.empty(ints[N_VIRTUAL])
     world_positions(SCALAR, ints, floats, q, work)
     world_velocities(SCALAR, ints, v, work)
-    cut_velocity_kernel(ints, floats, work, True, z)
+    cut_velocity_kernel(SCALAR, ints, floats, work, True, z)
     return z

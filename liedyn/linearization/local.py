@@ -39,18 +39,23 @@ from liedyn.constraints.rows import (
 )
 from liedyn.dynamics.elimination import (
     DEPENDENT, INDEPENDENT, ROW, cluster_count, dependence, dependent_dofs, eliminate, elimination_size,
-    independent_dofs, kept, layout, minimum_norm_multipliers, reduced_motion, solved_cluster, unbalanced,
+    independent_dofs, kept, minimum_norm_multipliers, numbering, reduced_motion, solved_cluster,
+    unbalanced,
 )
 from liedyn.dynamics.nullspace import OK, SINGULAR_INERTIA
+from liedyn.dynamics.picked import picked_condition, picks
 from liedyn.dynamics.terms import terms_in_place, terms_size
-from liedyn.exchange import add_product, add_row, at, clear, padded, solve_rows_for
+from liedyn.exchange import (
+    add_product, add_row, at, clear, columns_of, element, padded, put_element, solve_rows_for,
+)
 from liedyn.jit import inline, kernel, kernel_in_place
 from liedyn.lie.lanes import (
     LANES, SCALAR, WIDTH, integer, integers_in, load, splat, store, take_matrix, take_vector,
 )
+from liedyn.lie.registers import at_once, is_zero
 from liedyn.linearization.choice import (
-    along, given_motions, hold_choice, into_choice, picked_condition, picked_motions, picks, position_null_space,
-    reads_cuts, same_choice,
+    along, given_motions, hold_choice, into_choice, into_picked, picked_motions, position_null_space, reads_cuts,
+    same_choice,
 )
 from liedyn.linearization.upper_rows import put_upper_rows
 from liedyn.model.packed import N_LOOPS, N_ROWS, N_VIRTUAL, NV
@@ -69,7 +74,7 @@ def linearize_size(ints, p_y, p_w, nu):
     n, m, nz, links = ints[NV], ints[N_ROWS], ints[N_VIRTUAL], link_count(ints)
     w, x, columns, one = padded(n), padded(p_y + p_w), padded(p_y + p_w + nu), padded(p_w + 1)
     world = max(terms_size(ints), world_size(ints) + COMPOSITE * links)
-    state = elimination_size(ints) + world + n * w + n + m + 2 * nz + nz * n + 2 * (n * x + 2 * nz * x)
+    state = elimination_size(SCALAR, ints) + world + n * w + n + m + 2 * nz + nz * n + 2 * (n * x + 2 * nz * x)
     tree = 4 * n * n
     given = 2 * (m + n) * (w + 2) + 4 * w + 2 * n * w + m * n + m
     solved = padded(n) + p_w * w + 2 * p_w * one + w + m * padded(m + 1) + p_w * padded(p_w)
@@ -114,30 +119,31 @@ def linearize_tree(ints, floats, q, v, tau, f_ext, actuators, world, work, a, N,
 
 
 @inline
-def put_lower_rows(lower, p_y, p_w, A, B):
+def put_lower_rows(lane, lower, p_y, p_w, A, B):
     """The rows of wdot in A and B, those of ydot in B."""
+    nu = columns_of(lane, B)
     for s in range(p_w):
         for c in range(p_y + p_w):
-            A[p_y + s, c] = at(lower, s, c)
-        for c in range(B.shape[1]):
-            B[p_y + s, c] = at(lower, s, p_y + p_w + c)
+            put_element(lane, A, p_y + s, c, element(lane, lower, s, c))
+        for c in range(nu):
+            put_element(lane, B, p_y + s, c, element(lane, lower, s, p_y + p_w + c))
     for k in range(p_y):
-        for c in range(B.shape[1]):
-            B[k, c] = 0.0
+        for c in range(nu):
+            put_element(lane, B, k, c, 0.0)
 
 
 @inline
-def forced(ints, e, rates, scale, b, out):
+def forced(lane, ints, e, rates, scale, b, out):
     """out[:, block b] -= what gives the independent rows these rates, in the dependent velocities; times a row."""
     dependent, columns = dependent_dofs(ints, e)
-    rows, width, to = integers_in(e, layout(ints)[2], rates.shape[0]), rates.shape[1] // WIDTH, out.shape[1] // WIDTH
+    rows, width, to = integers_in(e, numbering(ints)[2], rates.shape[0]), rates.shape[1] // WIDTH, out.shape[1] // WIDTH
     for c in range(cluster_count(ints)):
-        table, first, rank = solved_cluster(ints, e, c)
+        table, first, rank = solved_cluster(lane, ints, e, c)
         row = kept(e, c, ROW)
         for k in range(rank):
             total = splat(LANES, 0.0)
             for l in range(rank):
-                x = at(table, k, integer(columns, first + l))
+                x = element(lane, table, k, integer(columns, first + l))
                 total = total + x * load(LANES, rates, width * integer(rows, row + l) + b)
             i = to * integer(dependent, first + k) + b
             store(LANES, out, i, load(LANES, out, i) - scale * total)
@@ -153,51 +159,52 @@ def vary_state(ints, floats, q, v, a, lam, p_y, virtual_y, R_w, virtual_w, picke
     """
     reads_w, every, displaced = reads_cuts(virtual_w), splat(LANES, 1.0), b * WIDTH < p_y
     if displaced:  # Delta
-        vary_velocities(ints, world, N, X, b, variations)
+        vary_velocities(SCALAR, ints, world, N, X, b, variations)
         vary_velocity_rows(ints, floats, q, v, a, world, cuts, variations, N, b, rates)
-        forced(ints, e, rates, load(LANES, of_y, b), b, X)
+        forced(SCALAR, ints, e, rates, load(LANES, of_y, b), b, X)
         if reads_w:
-            vary_cut_velocities(ints, floats, world, cuts, variations, True, b, virtual_rates)
+            vary_cut_velocities(SCALAR, ints, floats, world, cuts, variations, True, b, virtual_rates)
         if not picked:
             hold_choice(R_w, virtual_w, E, virtual_rates, X, p_y, load(LANES, of_y, b), b, X)
-    vary_accelerations(ints, floats, world, displaced, X, b, variations)
+    vary_accelerations(SCALAR, ints, floats, world, displaced, X, b, variations)
     if reads_cuts(virtual_y):
-        vary_cut_velocities(ints, floats, world, cuts, variations, True, b, virtual_upper)
+        vary_cut_velocities(SCALAR, ints, floats, world, cuts, variations, True, b, virtual_upper)
     vary_acceleration_rows(ints, floats, q, v, a, world, cuts, variations, N, X, b, rates)
     clear_block(D, b)
-    forced(ints, e, rates, every, b, D)
+    forced(SCALAR, ints, e, rates, every, b, D)
     if reads_w:
-        vary_cut_accelerations(ints, floats, world, cuts, variations, True, b, virtual_rates)
+        vary_cut_accelerations(SCALAR, ints, floats, world, cuts, variations, True, b, virtual_rates)
     if not picked:
         hold_choice(R_w, virtual_w, E, virtual_rates, X, p_y, every, b, D)
-    vary_wrenches(ints, world, bodies, D, b, variations)
+    vary_wrenches(SCALAR, ints, world, bodies, D, b, variations)
     if displaced:
         vary_constraint_wrenches(ints, floats, world, cuts, lam, variations)
-    vary_forces(ints, floats, q, world, bodies, displaced, N, X, D, b, variations, balance)
+    vary_forces(SCALAR, ints, floats, q, world, bodies, displaced, N, X, D, b, variations, balance)
     vary_custom_forces(ints, floats, q, lam, N, b, balance)
 
 
 @inline
-def reduce_balance(ints, e, balance, blocks, actuators, inputs, lower):
+def reduce_balance(lane, ints, e, balance, blocks, actuators, inputs, lower):
     """lower = K^T [balance, S_u], the inputs from column `inputs` on, for the elimination's own K."""
     dependent, independent = dependent_dofs(ints, e)[0], independent_dofs(ints, e)[0]
     p, nu = lower.shape[0], actuators.shape[1]
-    slopes, width, to = dependence(ints, e, p)[0], balance.shape[1] // WIDTH, lower.shape[1] // WIDTH
+    slopes, width, to = dependence(lane, ints, e, p)[0], balance.shape[1] // WIDTH, lower.shape[1] // WIDTH
     clear(lower)
     for c in range(cluster_count(ints)):
         for s in range(kept(e, c, INDEPENDENT), kept(e, c + 1, INDEPENDENT)):
             for b in range(blocks):
                 total = load(LANES, balance, width * integer(independent, s) + b)
                 for k in range(kept(e, c, DEPENDENT), kept(e, c + 1, DEPENDENT)):
-                    total = total + at(slopes, k, s) * load(LANES, balance, width * integer(dependent, k) + b)
+                    x = element(lane, slopes, k, s)
+                    total = total + x * load(LANES, balance, width * integer(dependent, k) + b)
                 store(LANES, lower, to * s + b, total)
-            for i in range(inputs, min(WIDTH * blocks, lower.shape[1])):
-                store(SCALAR, lower, lower.shape[1] * s + i, 0.0)
+            for i in range(inputs, min(at_once(lane) * blocks, columns_of(lane, lower))):
+                put_element(lane, lower, s, i, 0.0)
             for i in range(nu):
-                total_u = at(actuators, integer(independent, s), i)
+                total_u = splat(lane, at(actuators, integer(independent, s), i))
                 for k in range(kept(e, c, DEPENDENT), kept(e, c + 1, DEPENDENT)):
-                    total_u += at(slopes, k, s) * at(actuators, integer(dependent, k), i)
-                store(SCALAR, lower, lower.shape[1] * s + inputs + i, total_u)
+                    total_u = total_u + element(lane, slopes, k, s) * at(actuators, integer(dependent, k), i)
+                put_element(lane, lower, s, inputs + i, total_u)
 
 
 @kernel_in_place
@@ -212,7 +219,7 @@ def linearize_in_place(ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w, virt
     n, m, nz = ints[NV], ints[N_ROWS], ints[N_VIRTUAL]
     p_y, p_w, nu, x = virtual_y.size, virtual_w.size, actuators.shape[1], padded(virtual_y.size + virtual_w.size)
     work[0] = WIDTH
-    e = take_vector(work, elimination_size(ints))
+    e = take_vector(work, elimination_size(SCALAR, ints))
     world = take_vector(work, max(terms_size(ints), world_size(ints) + COMPOSITE * link_count(ints)))
     h, gamma, rho, z = take_vector(work, n), take_vector(work, m), take_vector(work, nz), take_vector(work, nz)
     E, upper = take_matrix(work, nz, n), take_matrix(work, n, x)
@@ -222,8 +229,8 @@ def linearize_in_place(ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w, virt
         clear(balance)
         for i in range(n):
             w[i], f0[n + i] = v[i], a[i]
-        put_lower_rows(D, n, n, A, B)
-        put_upper_rows(ints, v, z, R_y, virtual_y, True, E, N, X, upper, virtual_upper, turned, A, f0)
+        put_lower_rows(SCALAR, D, n, n, A, B)
+        put_upper_rows(SCALAR, ints, v, z, R_y, virtual_y, True, E, N, X, upper, virtual_upper, turned, A, f0)
         clear(D)
         clear(M)
         return (OK if regular else SINGULAR_INERTIA), 0, 1.0, OK, 0, 1.0
@@ -234,7 +241,7 @@ def linearize_in_place(ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w, virt
     if reads_cuts(virtual_y) or reads_cuts(virtual_w):
         reader_rows(ints, floats, world, E)
         cut_bias_kernel(ints, floats, world, True, rho)
-        cut_velocity_kernel(ints, floats, world, True, z)
+        cut_velocity_kernel(SCALAR, ints, floats, world, True, z)
     choosable = take_vector(work, padded(n))
     clear(X)
     picked = picks(ints, R_w, virtual_w, choosable)
@@ -242,8 +249,8 @@ def linearize_in_place(ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w, virt
         rank, _, complete = eliminate(ints, G, gamma, choosable, tolerance, e)
         picked = complete and rank + p_w == n
     if picked:
-        status, condition = OK, picked_condition(ints, e, G, p_w)
-        picked_motions(ints, e, R_w, p_y, X)
+        status, condition = OK, picked_condition(SCALAR, ints, e, G, p_w)
+        picked_motions(SCALAR, ints, e, R_w, p_y, X)
     else:
         status, rank, condition = given_motions(ints, G, E, R_w, virtual_w, tolerance, work, p_y, X)
         if status != OK:
@@ -255,10 +262,10 @@ def linearize_in_place(ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w, virt
     # the state: accelerations and multipliers
     KM, left = take_matrix(work, p_w, padded(n)), take_vector(work, padded(n))
     reduced, inertia = take_matrix(work, p_w, padded(p_w + 1)), take_matrix(work, p_w, padded(p_w + 1))
-    if not reduced_motion(ints, e, M, h, tau, KM, reduced, inertia, a):
+    if not reduced_motion(SCALAR, ints, e, M, h, tau, KM, reduced, inertia, a):
         return SINGULAR_INERTIA, rank, condition, OK, rank, condition
-    unbalanced(M, h, tau, a, left)
-    minimum_norm_multipliers(ints, e, left, take_vector(work, m * padded(m + 1)), lam)
+    unbalanced(SCALAR, M, h, tau, a, left)
+    minimum_norm_multipliers(SCALAR, ints, e, left, take_vector(work, m * padded(m + 1)), lam)
     for s in range(p_w):
         w[s] = z[virtual_w[s]] if virtual_w[s] >= 0 else along(R_w, virtual_w, E, s, v)
         f0[p_y + s] = along(R_w, virtual_w, E, s, a) + (rho[virtual_w[s]] if virtual_w[s] >= 0 else 0.0)
@@ -287,55 +294,59 @@ def linearize_in_place(ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w, virt
     bodies, variations = take_vector(work, BODY * links), take_vector(work, VARIATION * WIDTH * links)
     rates, virtual_rates = take_matrix(work, m, x), take_matrix(work, nz, x)
     cuts = take_vector(work, CUT * loop_count(ints))
-    put_bodies(ints, floats, v, a, f_ext, world, bodies)
+    put_bodies(SCALAR, ints, floats, v, a, f_ext, world, bodies)
     push_constraints(ints, floats, world, lam, bodies, cuts)
-    gather_wrenches(ints, bodies)
+    gather_wrenches(SCALAR, ints, bodies)
     for b in range(x // WIDTH):
         vary_state(ints, floats, q, v, a, lam, p_y, virtual_y, R_w, virtual_w, picked, E, e, world, bodies, cuts,
                    variations, of_y, rates, virtual_rates, virtual_upper, N, X, D, balance, b)
 
     # K^T M K wdot = K^T balance in the elimination's own coordinates, then in those of w
     own, lower = take_matrix(work, p_w, padded(p_y + p_w + nu)), take_matrix(work, p_w, padded(p_y + p_w + nu))
-    reduce_balance(ints, e, balance, x // WIDTH, actuators, p_y + p_w, own)
-    solve_rows_for(inertia, own)
-    into_choice(ints, e, R_w, virtual_w, picked, E, own, lower)
-    put_lower_rows(lower, p_y, p_w, A, B)
-    put_upper_rows(ints, v, z, R_y, virtual_y, same, E, N, X, upper, virtual_upper, turned, A, f0)
+    reduce_balance(SCALAR, ints, e, balance, x // WIDTH, actuators, p_y + p_w, own)
+    solve_rows_for(SCALAR, inertia, own)
+    if picked:
+        into_picked(ints, e, R_w, own, lower)
+    else:
+        into_choice(ints, e, R_w, virtual_w, E, own, lower)
+    put_lower_rows(SCALAR, lower, p_y, p_w, A, B)
+    put_upper_rows(SCALAR, ints, v, z, R_y, virtual_y, same, E, N, X, upper, virtual_upper, turned, A, f0)
     return OK, rank, condition, status_y, rank_y, condition_y
 
 
 @kernel_in_place
-def complete_derivatives(p_y, X, A, B, actuators, M, lower, moved, da, balance):
+def complete_derivatives(lane, p_y, X, A, B, actuators, M, lower, moved, da, balance):
     """D becomes da = D + S wdot by (y, w, u), and balance what the constraints have to balance, S_u u - M da - ...
 
     `lower` (p_w rows) and `moved` (n rows) are scratch, padded as da and balance are.
     """
-    p_w, x, nu, n = A.shape[0] - p_y, A.shape[1], B.shape[1], da.shape[0]
+    p_w, x, nu, n = A.shape[0] - p_y, A.shape[0], actuators.shape[1], da.shape[0]
     clear(lower)
     clear(moved)
     for s in range(p_w):
         for c in range(x):
-            lower[s, c] = A[p_y + s, c]
+            put_element(lane, lower, s, c, element(lane, A, p_y + s, c))
         for c in range(nu):
-            lower[s, x + c] = B[p_y + s, c]
+            put_element(lane, lower, s, x + c, element(lane, B, p_y + s, c))
     for j in range(n):
         for s in range(p_w):
-            if at(X, j, p_y + s) != 0.0:
-                add_row(moved, j, at(X, j, p_y + s), lower, s)
-        for c in range(x, da.shape[1]):
-            da[j, c], balance[j, c] = 0.0, (actuators[j, c - x] if c < x + nu else 0.0)
+            if not is_zero(element(lane, X, j, p_y + s)):
+                add_row(moved, j, element(lane, X, j, p_y + s), lower, s)
+        for c in range(x, columns_of(lane, da)):
+            put_element(lane, da, j, c, 0.0)
+            put_element(lane, balance, j, c, at(actuators, j, c - x) if c < x + nu else 0.0)
         add_row(da, j, 1.0, moved, j)
-    add_product(-1.0, M, n, moved, balance)
+    add_product(lane, -1.0, M, n, moved, balance)
 
 
 @kernel_in_place
 def put_row_order(ints, e, p, rows, G_sharp):
     """Numbers of the rows, independent ones first, and G_1^# in as many columns of G_sharp."""
     dependent, columns = dependent_dofs(ints, e)
-    order, k, end = integers_in(e, layout(ints)[2], rows.size), 0, ints[NV] - p
+    order, k, end = integers_in(e, numbering(ints)[2], rows.size), 0, ints[NV] - p
     G_sharp[:] = 0.0
     for c in range(cluster_count(ints)):
-        table, first, rank = solved_cluster(ints, e, c)
+        table, first, rank = solved_cluster(SCALAR, ints, e, c)
         row = kept(e, c, ROW)
         for l in range(table.shape[0]):
             if l < rank:
@@ -375,7 +386,7 @@ def linearize_kernel(ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w, virtua
         local.f0, local.w, local.a, local.lam, local.residual, local.psi, local.G, M, local.N, local.X, local.da,
         local.balance)
     if found[0] == OK and found[3] == OK:
-        complete_derivatives(p_y, local.X, local.A, local.B, actuators, M, np.empty((p_w, padded(x + nu))),
+        complete_derivatives(SCALAR, p_y, local.X, local.A, local.B, actuators, M, np.empty((p_w, padded(x + nu))),
                              np.empty((n, padded(x + nu))), local.da, local.balance)
         if m > 0:
             put_row_order(ints, work[WIDTH:], p_w, local.rows, local.G_sharp)

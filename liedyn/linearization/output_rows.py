@@ -21,7 +21,7 @@ from liedyn.constraints.records import (
 from liedyn.constraints.relative import last_dof
 from liedyn.constraints.rows import reader_rows, vary_velocity_rows
 from liedyn.dynamics.elimination import (
-    DEPENDENT, ROW, cluster_count, dependent_dofs, kept, layout, solved_cluster,
+    DEPENDENT, ROW, cluster_count, dependent_dofs, kept, numbering, solved_cluster,
 )
 from liedyn.exchange import add_row, at, clear, padded, solve_rows_for
 from liedyn.jit import inline, kernel_in_place
@@ -86,10 +86,10 @@ def put_outputs(ints, floats, q, v, a, lam, outputs, N, X, da, balance, e, work,
         world_accelerations(SCALAR, ints, floats, v, a, world)
         for b in range(columns // WIDTH):
             if b < blocks:
-                vary_velocities(ints, world, N, X, b, variations)
-                vary_accelerations(ints, floats, world, True, X, b, variations)
-                vary_cut_velocities(ints, floats, world, cuts, variations, True, b, z_dot)
-                vary_cut_accelerations(ints, floats, world, cuts, variations, True, b, z_ddot)
+                vary_velocities(SCALAR, ints, world, N, X, b, variations)
+                vary_accelerations(SCALAR, ints, floats, world, True, X, b, variations)
+                vary_cut_velocities(SCALAR, ints, floats, world, cuts, variations, True, b, z_dot)
+                vary_cut_accelerations(SCALAR, ints, floats, world, cuts, variations, True, b, z_ddot)
             for r in range(outputs.shape[0]):
                 if outputs[r, 0] == BODY:
                     put_body_rows(ints, floats, world, variations, outputs[r, 2], outputs[r, 1], b < blocks, da, b,
@@ -186,7 +186,7 @@ def put_wrench_rows(ints, floats, l, dlam, rows, row):
 @inline
 def rows_at(ints, e, c):
     """Where in `e` the numbers of the rows of cluster c begin, independent ones first."""
-    return layout(ints)[2] + kept(e, c, ROW)
+    return numbering(ints)[2] + kept(e, c, ROW)
 
 
 @inline
@@ -205,7 +205,7 @@ def put_range(ints, lam, e, x):
     for j in range(x.size):
         x[j] = 0.0
     for c in range(cluster_count(ints)):
-        table, first, rank = solved_cluster(ints, e, c)
+        table, first, rank = solved_cluster(SCALAR, ints, e, c)
         rows = integers_in(e, rows_at(ints, e, c), rank)
         for i in range(rank):
             for k in range(rank):
@@ -223,9 +223,9 @@ def turn_rows(ints, floats, q, x, a, lam, N, world, variations, cuts, bodies, st
     for sign in (1.0, -1.0):  # less what moves by itself, at x = 0
         if sign > 0.0 or is_moved(ints):
             world_velocities(SCALAR, ints, x, world)
-            put_cuts(ints, floats, world, lam, bodies, cuts)
+            put_cuts(SCALAR, ints, floats, world, lam, bodies, cuts)
             for b in range(N.shape[1] // WIDTH):
-                vary_velocities(ints, world, N, still, b, variations)
+                vary_velocities(SCALAR, ints, world, N, still, b, variations)
                 vary_velocity_rows(ints, floats, q, x, a, world, cuts, variations, N, b, rates)
             for i in range(turned.shape[0]):
                 add_row(turned, i, sign, rates, i)
@@ -248,14 +248,14 @@ def put_multiplier_derivatives(ints, floats, q, a, lam, N, balance, e, world, va
     dofs, own = dependent_dofs(ints, e)
     clear(dlam)
     for c in range(cluster_count(ints)):
-        table, first, rank = solved_cluster(ints, e, c)
+        table, first, rank = solved_cluster(SCALAR, ints, e, c)
         rows = integers_in(e, rows_at(ints, e, c), table.shape[0])
         for k in range(rank):  # mu
             for i in range(rank):
                 add_row(dlam, integer(rows, k), at(table, i, integer(own, first + k)), balance,
                         integer(dofs, first + i))
         if rank < table.shape[0]:
-            keep_shortest(table, rank, rows, integers_in(e, layout(ints)[1] + first, rank), turned, work, dlam)
+            keep_shortest(table, rank, rows, integers_in(e, numbering(ints)[1] + first, rank), turned, work, dlam)
 
 
 @inline
@@ -275,7 +275,7 @@ def keep_shortest(table, rank, rows, own, turned, work, dlam):
                 add_row(right, i, -x, turned, integer(rows, k))
                 for j in range(rest):
                     normal[i, j] += x * at(table, rank + j, integer(own, k))
-    solve_rows_for(normal, right)
+    solve_rows_for(SCALAR, normal, right)
     for i in range(rest):
         add_row(dlam, integer(rows, rank + i), 1.0, right, i)
         for k in range(rank):

@@ -4,49 +4,52 @@ ad_v acts joint by joint, and is zero unless a ball or free joint is among the c
 Where y and w are the same coordinates, what remains is -R ad_v N, and 1 (symbols: `liedyn.linearization.local`).
 """
 from liedyn.constraints.records import SPHERICAL, is_cut, loop_count, loop_kind, loop_virtuals
-from liedyn.exchange import add_product, add_row, clear
+from liedyn.exchange import add_product, add_row, at, clear, element, put_element
 from liedyn.jit import inline, kernel_in_place
+from liedyn.lie.algebra import cross
+from liedyn.lie.lanes import SCALAR, load, splat, store
 from liedyn.model.packed import FREE
 from liedyn.model.packed import SPHERICAL as BALL
-from liedyn.tree.records import first_dof, kind, link_count
+from liedyn.tree.records import first_dof, get3, kind, link_count
 
 
 @inline
-def subtract_cross(x, y, z, X, from_, p, out, to):
-    """out[to:to+3] -= (x, y, z) x X[from_:from_+3], column by column."""
+def subtract_cross(lane, w, X, from_, p, out, to):
+    """out[to:to+3] -= w x X[from_:from_+3], column by column."""
     for c in range(p):
-        a, b, d = X[from_, c], X[from_ + 1, c], X[from_ + 2, c]
-        out[to, c] -= y * d - z * b
-        out[to + 1, c] -= z * a - x * d
-        out[to + 2, c] -= x * b - y * a
+        x = element(lane, X, from_, c), element(lane, X, from_ + 1, c), element(lane, X, from_ + 2, c)
+        y = cross(w, x)
+        put_element(lane, out, to, c, element(lane, out, to, c) - y[0])
+        put_element(lane, out, to + 1, c, element(lane, out, to + 1, c) - y[1])
+        put_element(lane, out, to + 2, c, element(lane, out, to + 2, c) - y[2])
 
 
 @inline
-def subtract_tangent_bracket(ints, v, N, p, out):
+def subtract_tangent_bracket(lane, ints, v, N, p, out):
     """out -= ad_v N joint by joint: zero but for ball and free joints."""
     for i in range(link_count(ints)):
         j = first_dof(ints, i)
         if kind(ints, i) == BALL or kind(ints, i) == FREE:
-            subtract_cross(v[j], v[j + 1], v[j + 2], N, j, p, out, j)
+            subtract_cross(lane, get3(lane, v, j), N, j, p, out, j)
         if kind(ints, i) == FREE:
             # the linear part: w x linear + v x angular
-            subtract_cross(v[j], v[j + 1], v[j + 2], N, j + 3, p, out, j + 3)
-            subtract_cross(v[j + 3], v[j + 4], v[j + 5], N, j, p, out, j + 3)
+            subtract_cross(lane, get3(lane, v, j), N, j + 3, p, out, j + 3)
+            subtract_cross(lane, get3(lane, v, j + 3), N, j, p, out, j + 3)
 
 
 @kernel_in_place
 def turning(ints, v, N, p, out):
     """out -= ad_v N for the first p columns, as a kernel."""
-    subtract_tangent_bracket(ints, v, N, p, out)
+    subtract_tangent_bracket(SCALAR, ints, v, N, p, out)
 
 
 @inline
-def subtract_virtual_bracket(ints, z, EN, p, out):
+def subtract_virtual_bracket(lane, ints, z, EN, p, out):
     """out -= ad of the virtual velocities z on E N: zero but for ball cuts."""
     for l in range(loop_count(ints)):
         if is_cut(ints, l) and loop_kind(ints, l) == SPHERICAL:
             k = loop_virtuals(ints, l)[0]
-            subtract_cross(z[k], z[k + 1], z[k + 2], EN, k, p, out, k)
+            subtract_cross(lane, get3(lane, z, k), EN, k, p, out, k)
 
 
 @inline
@@ -59,7 +62,7 @@ def tangents_turn(ints):
 
 
 @inline
-def put_upper_rows(ints, v, z, R_y, virtual_y, same, E, N, X, upper, virtual_upper, turned, A, f0):
+def put_upper_rows(lane, ints, v, z, R_y, virtual_y, same, E, N, X, upper, virtual_upper, turned, A, f0):
     """The rows of ydot in A and f0.
 
     `virtual_upper` (nz rows) comes with the variations of the virtual velocities, if y reads any and is not the same as
@@ -75,23 +78,27 @@ def put_upper_rows(ints, v, z, R_y, virtual_y, same, E, N, X, upper, virtual_upp
         if not same:
             for i in range(n):
                 add_row(upper, i, 1.0, X, i)
-        subtract_tangent_bracket(ints, v, N, p, upper)
+        subtract_tangent_bracket(lane, ints, v, N, p, upper)
     if reads:
         if same:
             clear(virtual_upper)
         clear(turned)
-        add_product(1.0, E, n, N, turned)
-        subtract_virtual_bracket(ints, z, turned, p, virtual_upper)
+        add_product(lane, 1.0, E, n, N, turned)
+        subtract_virtual_bracket(lane, ints, z, turned, p, virtual_upper)
     for k in range(p):
-        for c in range(A.shape[1]):
-            A[k, c] = virtual_upper[virtual_y[k], c] if virtual_y[k] >= 0 else 0.0
-        f0[k] = z[virtual_y[k]] if virtual_y[k] >= 0 else 0.0
+        rate = splat(lane, 0.0)
+        for c in range(A.shape[0]):
+            put_element(lane, A, k, c, 0.0)
+        if virtual_y[k] >= 0:
+            rate = load(lane, z, virtual_y[k])
+            for c in range(A.shape[0]):
+                put_element(lane, A, k, c, element(lane, virtual_upper, virtual_y[k], c))
         for i in range(n):
-            x = R_y[k, i]
+            x = at(R_y, k, i)
             if x != 0.0:
-                f0[k] += x * v[i]
-                if moves:
-                    for c in range(A.shape[1]):
-                        A[k, c] += x * upper[i, c]
+                rate = rate + x * load(lane, v, i)
+                for c in range(A.shape[0] if moves else 0):
+                    put_element(lane, A, k, c, element(lane, A, k, c) + x * element(lane, upper, i, c))
+        store(lane, f0, k, rate)
         if same:
-            A[k, p + k] = 1.0
+            put_element(lane, A, k, p + k, 1.0)

@@ -1,9 +1,10 @@
 """Variations of a tree's motion in many directions at once: the recursions of inverse dynamics, differentiated.
 
 Every column c of three matrices is a direction: the configuration is displaced along N, the velocity changes by X, the
-acceleration by D. Lanes are directions; rows and columns in blocks of one register, `b` says which block. With eta_i
-the displacement of link i, V_J = V_i - V_p the twist of its joint, and everything in world coordinates but *seen from
-the link*, delta x - ad(eta_i, x), so that S_j and I are constants:
+acceleration by D. A register holds W directions of one state, or one direction of W states: numbers of the state are
+floats or lanes, as the `lane` argument says, those of its variations always lanes. Columns come in blocks of one
+register, and `b` says which. With eta_i the displacement of link i, V_J = V_i - V_p the twist of its joint, and
+everything in world coordinates but *seen from the link*, delta x - ad(eta_i, x), so that S_j and I are constants:
 
     eta_i = eta_p + turn                              turn = sum S_j N_j
     dV_i  = dV_p + ad(V_p, turn) + push               push = sum S_j X_j
@@ -23,7 +24,7 @@ from liedyn.lie.algebra import (
     sub6,
 )
 from liedyn.lie.exponential import coefficient_d
-from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, splat, store
+from liedyn.lie.lanes import LANES, WIDTH, load, splat, store
 from liedyn.model.packed import FREE
 from liedyn.tree.joints import spring_rotation, spring_shift
 from liedyn.tree.kinematics import ACCELERATION, S, acceleration_of, of_dof, of_link, twist_of, world_pose
@@ -57,12 +58,12 @@ def variation_of(variations, i, what):
 
 
 @inline
-def along_joint(ints, work, i, A, b):
+def along_joint(lane, ints, work, i, A, b):
     """Sum of S_j A[j, block b] over the degrees of freedom of joint i."""
     j, width = first_dof(ints, i), A.shape[1] // WIDTH
-    total = scale6(load(LANES, A, width * j + b), get6(SCALAR, work, of_dof(ints, j, S)))
+    total = scale6(load(LANES, A, width * j + b), get6(lane, work, of_dof(ints, j, S)))
     for k in range(j + 1, j + dof_count(ints, i)):
-        total = add6(total, scale6(load(LANES, A, width * k + b), get6(SCALAR, work, of_dof(ints, k, S))))
+        total = add6(total, scale6(load(LANES, A, width * k + b), get6(lane, work, of_dof(ints, k, S))))
     return total
 
 
@@ -70,64 +71,64 @@ def along_joint(ints, work, i, A, b):
 
 
 @kernel_in_place
-def put_bodies(ints, floats, v, a, f_ext, work, bodies):
+def put_bodies(lane, ints, floats, v, a, f_ext, work, bodies):
     """Accelerations at a in `work`, where poses, screws and twists are, and I, I V and wrench of each link alone."""
     for i in range(link_count(ints)):
-        X, V, Vp = world_pose(SCALAR, work, i), twist_of(SCALAR, work, i), twist_of(SCALAR, work, parent(ints, i))
-        A = add6(acceleration_of(SCALAR, floats, work, parent(ints, i)), ad(Vp, V))
+        X, V, Vp = world_pose(lane, work, i), twist_of(lane, work, i), twist_of(lane, work, parent(ints, i))
+        A = add6(acceleration_of(lane, floats, work, parent(ints, i)), ad(Vp, V))
         for j in range(first_dof(ints, i), first_dof(ints, i) + dof_count(ints, i)):
-            A = add6(A, scale6(load(SCALAR, a, j), get6(SCALAR, work, of_dof(ints, j, S))))
+            A = add6(A, scale6(load(lane, a, j), get6(lane, work, of_dof(ints, j, S))))
         I = inertia_in_parent(X, inertia(ints, floats, i))
         P = inertia_times(I, V)
         F = add6(inertia_times(I, A), minus_ad_dual(V, P))
         if f_ext.size > 0:
-            F = sub6(F, Ad_dual_inverse(X, get6(SCALAR, f_ext, 6 * i)))
-        put6(SCALAR, work, of_link(i, ACCELERATION), A)
-        put_inertia(SCALAR, bodies, of_body(i, 0), I)
-        put6(SCALAR, bodies, of_body(i, MOMENTUM), P)
-        put6(SCALAR, bodies, of_body(i, WRENCH), F)
+            F = sub6(F, Ad_dual_inverse(X, get6(lane, f_ext, 6 * i)))
+        put6(lane, work, of_link(i, ACCELERATION), A)
+        put_inertia(lane, bodies, of_body(i, 0), I)
+        put6(lane, bodies, of_body(i, MOMENTUM), P)
+        put6(lane, bodies, of_body(i, WRENCH), F)
 
 
 @inline
-def push_link(bodies, i, F):
+def push_link(lane, bodies, i, F):
     """Let wrench F be passed on by link i, not by the ground."""
     if i >= 0:
-        accumulate6(SCALAR, bodies, of_body(i, WRENCH), F)
+        accumulate6(lane, bodies, of_body(i, WRENCH), F)
 
 
 @kernel_in_place
-def gather_wrenches(ints, bodies):
+def gather_wrenches(lane, ints, bodies):
     """Wrenches of single links become those that their joints pass on."""
     for i in range(link_count(ints) - 1, -1, -1):
-        push_link(bodies, parent(ints, i), get6(SCALAR, bodies, of_body(i, WRENCH)))
+        push_link(lane, bodies, parent(ints, i), get6(lane, bodies, of_body(i, WRENCH)))
 
 
 # ---- its variations
 
 
 @kernel_in_place
-def vary_velocities(ints, work, N, X, b, variations):
+def vary_velocities(lane, ints, work, N, X, b, variations):
     """eta and dV of all links."""
     for i in range(link_count(ints)):
         p = parent(ints, i)
-        turn, push = along_joint(ints, work, i, N, b), along_joint(ints, work, i, X, b)
-        dV = add6(add6(variation_of(variations, p, DV), ad(twist_of(SCALAR, work, p), turn)), push)
+        turn, push = along_joint(lane, ints, work, i, N, b), along_joint(lane, ints, work, i, X, b)
+        dV = add6(add6(variation_of(variations, p, DV), ad(twist_of(lane, work, p), turn)), push)
         put6(LANES, variations, varied(i, ETA), add6(variation_of(variations, p, ETA), turn))
         put6(LANES, variations, varied(i, DV), dV)
 
 
 @kernel_in_place
-def vary_accelerations(ints, floats, work, displaced, X, b, variations):
+def vary_accelerations(lane, ints, floats, work, displaced, X, b, variations):
     """dV and dA of all links for D = 0; eta is there if any of the columns is `displaced`, and becomes zero if not."""
     for i in range(link_count(ints)):
         p = parent(ints, i)
-        V, Vp = twist_of(SCALAR, work, i), twist_of(SCALAR, work, p)
-        push = along_joint(ints, work, i, X, b)
+        V, Vp = twist_of(lane, work, i), twist_of(lane, work, p)
+        push = along_joint(lane, ints, work, i, X, b)
         dV, dA = add6(variation_of(variations, p, DV), push), add6(variation_of(variations, p, DA), ad(V, push))
         if displaced:
             turn = sub6(variation_of(variations, i, ETA), variation_of(variations, p, ETA))
             dV = add6(dV, ad(Vp, turn))
-            dA = add6(dA, ad(acceleration_of(SCALAR, floats, work, p), turn))
+            dA = add6(dA, ad(acceleration_of(lane, floats, work, p), turn))
         else:
             put6(LANES, variations, varied(i, ETA), zero6(LANES))
         put6(LANES, variations, varied(i, DV), dV)
@@ -135,14 +136,14 @@ def vary_accelerations(ints, floats, work, displaced, X, b, variations):
 
 
 @kernel_in_place
-def vary_wrenches(ints, work, bodies, D, b, variations):
+def vary_wrenches(lane, ints, work, bodies, D, b, variations):
     """What D adds to dA, and dF of each link alone."""
     for i in range(link_count(ints)):
-        added = add6(variation_of(variations, parent(ints, i), ADDED), along_joint(ints, work, i, D, b))
-        V, I = twist_of(SCALAR, work, i), get_inertia(SCALAR, bodies, of_body(i, 0))
+        added = add6(variation_of(variations, parent(ints, i), ADDED), along_joint(lane, ints, work, i, D, b))
+        V, I = twist_of(lane, work, i), get_inertia(lane, bodies, of_body(i, 0))
         dV, dA = variation_of(variations, i, DV), add6(variation_of(variations, i, DA), added)
         dF = add6(inertia_times(I, dA), minus_ad_dual(V, inertia_times(I, dV)))
-        dF = add6(dF, minus_ad_dual(dV, get6(SCALAR, bodies, of_body(i, MOMENTUM))))
+        dF = add6(dF, minus_ad_dual(dV, get6(lane, bodies, of_body(i, MOMENTUM))))
         put6(LANES, variations, varied(i, ADDED), added)
         put6(LANES, variations, varied(i, DF), dF)
 
@@ -155,15 +156,15 @@ def vary_push(variations, i, dF):
 
 
 @inline
-def spring_variation(ints, floats, i, q, d):
+def spring_variation(lane, ints, floats, i, q, d):
     """The change of dV/dq of a ball or free joint: k J_r^-1(phi) d, k (shift x angular + linear)."""
-    k, phi = stiffness(ints, floats, first_dof(ints, i)), spring_rotation(SCALAR, ints, floats, i, q)
+    k, phi = stiffness(ints, floats, first_dof(ints, i)), spring_rotation(lane, ints, floats, i, q)
     w, u = d
     turned = cross(phi, w)
     moment = scale(k, add(add(w, scale(0.5, turned)), scale(coefficient_d(dot(phi, phi)), cross(phi, turned))))
     force = scale(0.0, u)
     if kind(ints, i) == FREE:
-        shift = spring_shift(SCALAR, ints, floats, i, q)
+        shift = spring_shift(lane, ints, floats, i, q)
         force = scale(stiffness(ints, floats, first_dof(ints, i) + 3), add(cross(shift, w), u))
     return moment, force
 
@@ -189,7 +190,7 @@ def get_block6(A, j, count, b):
 
 
 @kernel_in_place
-def vary_forces(ints, floats, q, work, bodies, displaced, N, X, D, b, variations, out):
+def vary_forces(lane, ints, floats, q, work, bodies, displaced, N, X, D, b, variations, out):
     """out[:, block b] = -dtau of all joints, springs, dampers and armatures included."""
     from_, to = N.shape[1] // WIDTH, out.shape[1] // WIDTH
     by_X, by_D = X.shape[1] // WIDTH, D.shape[1] // WIDTH
@@ -197,14 +198,14 @@ def vary_forces(ints, floats, q, work, bodies, displaced, N, X, D, b, variations
         p, first, count = parent(ints, i), first_dof(ints, i), dof_count(ints, i)
         dF = variation_of(variations, i, DF)
         for j in range(first, first + count):
-            force = dot6(get6(SCALAR, work, of_dof(ints, j, S)), dF)
+            force = dot6(get6(lane, work, of_dof(ints, j, S)), dF)
             force = force + damping(ints, floats, j) * load(LANES, X, by_X * j + b)
             force = force + armature(ints, floats, j) * load(LANES, D, by_D * j + b)
             if count == 1:
                 force = force + stiffness(ints, floats, j) * load(LANES, N, from_ * j + b)
             store(LANES, out, to * j + b, -force)
         if count > 1 and has_spring(ints, floats, i):
-            moment, force = spring_variation(ints, floats, i, q, get_block6(N, first, count, b))
+            moment, force = spring_variation(lane, ints, floats, i, q, get_block6(N, first, count, b))
             for k in range(3):
                 at = to * (first + k) + b
                 store(LANES, out, at, load(LANES, out, at) - moment[k])
@@ -212,5 +213,5 @@ def vary_forces(ints, floats, q, work, bodies, displaced, N, X, D, b, variations
                     store(LANES, out, at + 3 * to, load(LANES, out, at + 3 * to) - force[k])
         if p >= 0 and displaced:
             turn = sub6(variation_of(variations, i, ETA), variation_of(variations, p, ETA))
-            dF = add6(dF, minus_ad_dual(turn, get6(SCALAR, bodies, of_body(i, WRENCH))))
+            dF = add6(dF, minus_ad_dual(turn, get6(lane, bodies, of_body(i, WRENCH))))
         vary_push(variations, p, dF)

@@ -1,0 +1,207 @@
+"""W states of a mechanism in lanes: constraints eliminated alike in all of them, and accelerations from that.
+
+Elimination decides: which rows are independent, and which velocities depend on them. States side by side in lanes need
+one decision for all. Where every constraint is a cut joint and the independent velocities are coordinates of the tree,
+only the pivots could differ, and lanes share them: threshold pivoting, where a pivot need not be the largest element of
+each lane, but no less than PIVOT of it. Where there is none such, where a rank is in doubt, or where any lane fails in
+any way, there is no answer for the W states together, and the caller has the kernel for one state work on each of them:
+a matter of time, not of results.
+
+Accelerations and multipliers, of minimum norm, do not depend on the rows that are solved. The condition number of
+[G_1; R] does, where rows are redundant.
+"""
+from liedyn.constraints.cut_rows import cut_terms_kernel
+from liedyn.constraints.records import is_cut, loop_count
+from liedyn.dense import SMALL_ROW
+from liedyn.dynamics.elimination import (
+    cluster_count, cluster_lists, cluster_size, elimination_size, fill_table, keep_choice, keep_places, layout,
+    minimum_norm_multipliers, numbering, put_slopes, reduced_motion, unbalanced,
+)
+from liedyn.dynamics.picked import picked_condition, picks
+from liedyn.dynamics.terms import terms_size, tree_terms
+from liedyn.exchange import clear, element, exchange, padded_for, put_element, swap_rows
+from liedyn.jit import inline, kernel_in_place
+from liedyn.lie.comparisons import is_positive, larger, magnitude, smallest_lane
+from liedyn.lie.lanes import (
+    LANES, SCALAR, WIDTH, integer, integers_in, load, matrix_in, splat, store, take_matrix, take_vector,
+)
+from liedyn.model.packed import N_ROWS, NV
+
+PIVOT = 0.1
+"""Least size of a shared pivot as a part of each lane's largest element. Errors grow by 1 + 1/PIVOT in a step at most,
+against 2 (Duff, Erisman and Reid 1986, section 5.4, who recommend the same number)."""
+
+DOUBT = 1000.0
+"""Other pivots leave other elements behind: a rank is in doubt where the largest that is left is within this factor of
+the tolerance. What redundant rows leave is far below, and that of real ones far above (`RANK_TOLERANCE`)."""
+
+
+@inline
+def fits_lanes(ints, R, virtual, choosable):
+    """Are all constraints cut joints, and do the rows R pick coordinates of the tree?
+
+    `choosable` is then zero for those, and one elsewhere.
+    """
+    if ints[N_ROWS] == 0:
+        return False
+    for l in range(loop_count(ints)):
+        if not is_cut(ints, l):
+            return False
+    return picks(ints, R, virtual, choosable)
+
+
+# ---- elimination
+
+
+@inline
+def largest_elements(T, begin, m, n, free):
+    """Each lane's largest element, rows from `begin` to m, columns where `free` is 1, not 0; its second row is filled
+    with the largest of each column."""
+    every = splat(LANES, 0.0)
+    for j in range(n):
+        s = splat(LANES, 0.0)
+        for i in range(begin, m):
+            s = larger(s, magnitude(element(LANES, T, i, j)))
+        s = s * element(LANES, free, 0, j)
+        put_element(LANES, free, 1, j, s)
+        every = larger(every, s)
+    return every
+
+
+@inline
+def shared_pivot(T, begin, m, n, free, every):
+    """Row and column of an element that is large in all lanes, and its least size as a part of the lane's largest.
+
+    The column that comes closest to `every` where it is farthest from it, and in that column the row.
+    """
+    row, column, by = begin, 0, 1.0 / every
+    part = -1.0
+    for j in range(n):
+        x = smallest_lane(by * element(LANES, free, 1, j))
+        if x > part:
+            column, part = j, x
+    part = -1.0
+    for i in range(begin, m):
+        x = smallest_lane(by * magnitude(element(LANES, T, i, column)))
+        if x > part:
+            row, part = i, x
+    return row, column, part
+
+
+@kernel_in_place
+def exchange_alike(T, m, n, tolerance, rows, columns, free):
+    """`exchange_rows` of the first m rows of W tables, on pivots that they share; returns how many, -1 if they differ.
+
+    They differ where no pivot suits all, where a rank is in doubt, or where the rows that are left depend on columns
+    that may not be chosen. `free` is 1 in the end for columns that were chosen, and 0 for others, in single numbers.
+    """
+    for i in range(m):
+        rows[i] = i
+    zero, k = splat(LANES, 0.0), 0
+    while k < m:
+        every = largest_elements(T, k, m, n, free)
+        if k == 0:
+            zero = tolerance * larger(every, splat(LANES, SMALL_ROW))
+        if is_positive(zero - DOUBT * every):
+            break
+        if not is_positive(every - DOUBT * zero):
+            return -1
+        i, c, part = shared_pivot(T, k, m, n, free, every)
+        if not part >= PIVOT:
+            return -1
+        if i != k:
+            swap_rows(T, i, k)
+            rows[i], rows[k] = rows[k], rows[i]
+        exchange(LANES, T, k, c)
+        columns[k] = c
+        put_element(LANES, free, 0, c, 0.0)
+        k += 1
+    for j in range(n):
+        store(SCALAR, free, j, 0.0)
+    for i in range(k):
+        store(SCALAR, free, columns[i], 1.0)
+    for i in range(k, m):
+        for j in range(n):
+            left = magnitude(element(LANES, T, i, j))
+            if load(SCALAR, free, j) == 0.0 and not is_positive(zero - DOUBT * left):
+                return -1
+    return k
+
+
+@kernel_in_place
+def eliminate_alike(ints, G, gamma, choosable, p, tolerance, work):
+    """`eliminate` for W states; False if they do not depend alike on p independent velocities (see above)."""
+    _, scratch, _, at_table = layout(LANES, ints)
+    k = s = row = 0
+    for c in range(cluster_count(ints)):
+        keep_places(work, c, at_table, k, s, row)
+        m, n = cluster_size(ints, c)
+        dofs = cluster_lists(ints, c)[1]
+        free = matrix_in(work, scratch, 2, padded_for(LANES, n + 1))
+        clear(free)
+        rank = 0
+        if m > 0:
+            table = matrix_in(work, at_table, m, padded_for(LANES, n + 1))
+            fill_table(LANES, ints, c, G, gamma, table)
+            for j in range(n):
+                put_element(LANES, free, 0, j, load(SCALAR, choosable, integer(ints, dofs + j)))
+            order, own = integers_in(work, numbering(ints)[2] + row, m), integers_in(work, numbering(ints)[1] + k, n)
+            rank = exchange_alike(table, m, n, tolerance, order, own, free)
+            if rank < 0:
+                return False
+        s = keep_choice(ints, work, c, k, s, row, rank, free)
+        k, row, at_table = k + rank, row + m, at_table + m * padded_for(LANES, n + 1)
+    keep_places(work, cluster_count(ints), at_table, k, s, row)
+    if s != p:
+        return False
+    put_slopes(LANES, ints, work, s)
+    return True
+
+
+@kernel_in_place
+def terms_alike(ints, floats, q, v, f_ext, work, M, h, G, gamma):
+    """`terms_in_place` in lanes, for constraints that are cut joints."""
+    tree_terms(LANES, ints, floats, q, v, f_ext, work, M, h)
+    clear(G)
+    for k in range(G.shape[0]):
+        store(LANES, gamma, k, splat(LANES, 0.0))
+    cut_terms_kernel(LANES, ints, floats, work, G, gamma)
+    for k in range(G.shape[0]):
+        store(LANES, gamma, k, -load(LANES, gamma, k))
+
+
+# ---- accelerations
+
+
+@kernel_in_place
+def nullspace_alike_size(ints, p):
+    """Numbers in the workspace of `nullspace_alike`."""
+    n, m = ints[NV], ints[N_ROWS]
+    state = terms_size(ints) + n * n + 2 * n + m + m * n
+    return WIDTH * (1 + state + p * n + 2 * p * (p + 1) + m * (m + 1)) + elimination_size(LANES, ints)
+
+
+@kernel_in_place
+def nullspace_alike(ints, floats, q, v, tau, f_ext, choosable, p, tolerance, work, a, lam, force, condition):
+    """a, lam, force = G^T lam and the condition number of W states; False if they are to be worked on one by one."""
+    n, m = ints[NV], ints[N_ROWS]
+    work[0] = WIDTH
+    e, world = take_vector(work, elimination_size(LANES, ints)), take_vector(work, WIDTH * terms_size(ints))
+    M, G = take_matrix(work, n, WIDTH * n), take_matrix(work, m, WIDTH * n)
+    h, gamma, left = take_vector(work, WIDTH * n), take_vector(work, WIDTH * m), take_vector(work, WIDTH * n)
+    KM, scratch = take_matrix(work, p, WIDTH * n), take_vector(work, WIDTH * m * (m + 1))
+    reduced, inertia = take_matrix(work, p, WIDTH * (p + 1)), take_matrix(work, p, WIDTH * (p + 1))
+    terms_alike(ints, floats, q, v, f_ext, world, M, h, G, gamma)
+    if not eliminate_alike(ints, G, gamma, choosable, p, tolerance, e):
+        return False
+    if not reduced_motion(LANES, ints, e, M, h, tau, KM, reduced, inertia, a):
+        return False
+    unbalanced(LANES, M, h, tau, a, left)
+    minimum_norm_multipliers(LANES, ints, e, left, scratch, lam)
+    for j in range(n):
+        total = splat(LANES, 0.0)
+        for i in range(m):
+            total = total + element(LANES, G, i, j) * load(LANES, lam, i)
+        store(LANES, force, j, total)
+    store(LANES, condition, 0, picked_condition(LANES, ints, e, G, p))
+    return True
