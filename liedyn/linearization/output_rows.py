@@ -62,11 +62,31 @@ def is_among(outputs, what):
     return found
 
 
+@inline
+def highest_rate(outputs):
+    """The highest rate among bodies and cut joints, POSITION if there are none."""
+    found = POSITION
+    for r in range(outputs.shape[0]):
+        if outputs[r, 0] == BODY or outputs[r, 0] == CUT:
+            found = max(found, outputs[r, 1])
+    return found
+
+
+@inline
+def read_accelerations(outputs):
+    """Do they need the derivatives of accelerations and multipliers?"""
+    found = is_among(outputs, WRENCH)
+    for r in range(outputs.shape[0]):
+        found = found or outputs[r, 1] == ACCELERATION
+    return found
+
+
 @kernel_in_place
 def put_outputs(ints, floats, q, v, a, lam, outputs, N, X, da, balance, e, work, C, D):
-    """C and D at one state, for outputs (what, rate, number, first row) and the results of `complete_derivatives`.
+    """C and D at one state, for outputs (what, rate, number, first row).
 
-    `e` is the workspace of the elimination, `work` has `output_size` numbers.
+    da and balance are those of `complete_derivatives`, if `read_accelerations` says so; `e` is the workspace of the
+    elimination, `work` has `output_size` numbers.
     """
     columns, blocks, m, nz = da.shape[1], N.shape[1] // WIDTH, ints[N_ROWS], ints[N_VIRTUAL]
     work[0] = WIDTH
@@ -75,25 +95,29 @@ def put_outputs(ints, floats, q, v, a, lam, outputs, N, X, da, balance, e, work,
                         take_vector(work, CUT_SIZE * loop_count(ints)))
     E, z_dot, z_ddot = (take_matrix(work, nz, dof_total(ints)), take_matrix(work, nz, N.shape[1]),
                         take_matrix(work, nz, N.shape[1]))
-    dlam, reads = take_matrix(work, m, columns), is_among(outputs, CUT)
+    dlam, reads, rate = take_matrix(work, m, columns), is_among(outputs, CUT), highest_rate(outputs)
     clear(rows)
     if reads or is_among(outputs, BODY) or is_among(outputs, WRENCH):
         world_positions(SCALAR, ints, floats, q, world)
     if is_among(outputs, WRENCH):
         put_multiplier_derivatives(ints, floats, q, a, lam, N, balance, e, world, variations, cuts, work, dlam)
-    if reads or is_among(outputs, BODY):
+    if rate >= VELOCITY:
         world_velocities(SCALAR, ints, v, world)
+    if rate == ACCELERATION:
         world_accelerations(SCALAR, ints, floats, v, a, world)
-        for b in range(columns // WIDTH):
-            if b < blocks:
-                vary_velocities(SCALAR, ints, world, N, X, b, variations)
-                vary_accelerations(SCALAR, ints, floats, world, True, X, b, variations)
+    for b in range(columns // WIDTH):
+        if rate >= VELOCITY and b < blocks:
+            vary_velocities(SCALAR, ints, world, N, X, b, variations)
+            if reads:
                 vary_cut_velocities(SCALAR, ints, floats, world, cuts, variations, True, b, z_dot)
+        if rate == ACCELERATION and b < blocks:
+            vary_accelerations(SCALAR, ints, floats, world, True, X, b, variations)
+            if reads:
                 vary_cut_accelerations(SCALAR, ints, floats, world, cuts, variations, True, b, z_ddot)
-            for r in range(outputs.shape[0]):
-                if outputs[r, 0] == BODY:
-                    put_body_rows(ints, floats, world, variations, outputs[r, 2], outputs[r, 1], b < blocks, da, b,
-                                  rows, outputs[r, 3])
+        for r in range(outputs.shape[0]):
+            if outputs[r, 0] == BODY:
+                put_body_rows(ints, floats, world, variations, outputs[r, 2], outputs[r, 1], N, da, b, rows,
+                              outputs[r, 3])
     if reads:
         reader_rows(ints, floats, world, E)
     for r in range(outputs.shape[0]):
@@ -138,23 +162,29 @@ def put_reading(rate, k, E, N, z_dot, z_ddot, da, rows, row):
 
 
 @inline
-def put_body_rows(ints, floats, world, variations, body, rate, moves, da, b, rows, row):
-    """Displacement, twist or twist rate of a body, in its own frame, in block b; `moves` where N and X have columns."""
+def along_path(ints, world, link, A, b):
+    """Sum of S_j A[j, block b] over all degrees of freedom between a link and the ground."""
+    total, width, j = zero6(LANES), A.shape[1] // WIDTH, last_dof(ints, link)
+    while j >= 0:
+        total = add6(total, scale6(load(LANES, A, width * j + b), get6(SCALAR, world, of_dof(ints, j, S))))
+        j = previous_dof(ints, j)
+    return total
+
+
+@inline
+def put_body_rows(ints, floats, world, variations, body, rate, N, da, b, rows, row):
+    """Displacement, twist or twist rate of a body, in its own frame, in block b of columns, where N may have none."""
     pose, link, width = body_pose(SCALAR, ints, floats, world, body), body_link(ints, body), rows.shape[1] // WIDTH
-    x = zero6(LANES)
-    if moves:
-        eta = variation_of(variations, link, ETA)
-        if rate == POSITION:
-            x = eta
-        elif rate == VELOCITY:
-            x = variation_of(variations, link, DV)
-        else:
-            x = sub6(variation_of(variations, link, DA), ad(upward(SCALAR, floats), eta))
-    if rate == ACCELERATION:
-        j = last_dof(ints, link)
-        while j >= 0:
-            x = add6(x, scale6(load(LANES, da, width * j + b), get6(SCALAR, world, of_dof(ints, j, S))))
-            j = previous_dof(ints, j)
+    moves, x = b < N.shape[1] // WIDTH, zero6(LANES)
+    if rate == POSITION and moves:
+        x = along_path(ints, world, link, N, b)
+    elif rate == VELOCITY and moves:
+        x = variation_of(variations, link, DV)
+    elif rate == ACCELERATION:
+        x = along_path(ints, world, link, da, b)
+        if moves:
+            turned = ad(upward(SCALAR, floats), variation_of(variations, link, ETA))
+            x = add6(x, sub6(variation_of(variations, link, DA), turned))
     angular, linear = Ad_inverse(pose, x)
     for k in range(3):
         store(LANES, rows, width * (row + k) + b, angular[k])

@@ -6,7 +6,7 @@ from liedyn.exchange import padded
 from liedyn.linearization.local import complete_derivatives, linearize_in_place, linearize_size
 from liedyn.jit import inline
 from liedyn.lie.lanes import SCALAR, WIDTH
-from liedyn.linearization.output_rows import output_size, put_outputs
+from liedyn.linearization.output_rows import output_size, put_outputs, read_accelerations
 from liedyn.model.packed import N_ROWS, NV
 from liedyn.tree.batches import batch
 
@@ -62,6 +62,7 @@ def linearize_states(begin, end, ints, floats, q, v, tau, f_ext, R_y, virtual_y,
                 S[b, i, s] = X[i, p_y + s]
                 drift[b, i] -= X[i, p_y + s] * w[s]
         if outputs.shape[0] > 0:
-            complete_derivatives(SCALAR, p_y, X, A[b], B[b], actuators, M, lower, moved, da, balance)
+            if read_accelerations(outputs):
+                complete_derivatives(SCALAR, p_y, X, A[b], B[b], actuators, M, lower, moved, da, balance)
             put_outputs(ints, floats, q[b], v[b], a[b], lam[b], outputs, N, X, da, balance, work[WIDTH:], of_outputs,
                         C[b], D[b])
