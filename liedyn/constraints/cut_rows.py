@@ -63,19 +63,19 @@ def counts(ints, l, virtual):
 
 
 @kernel_in_place
-def cut_jacobian_kernel(ints, floats, work, virtual, G):
+def cut_jacobian_kernel(lane, ints, floats, work, virtual, G):
     """Fills the cut joints' rows of G (m, nv), or of the readers of virtual velocities (nz, nv); others stay."""
     for l in range(loop_count(ints)):
         if not counts(ints, l, virtual):
             continue
-        kind, C, first, count = rows_in(SCALAR, ints, floats, work, l, virtual)
+        kind, C, first, count = rows_in(lane, ints, floats, work, l, virtual)
         pitch = loop_pitch(ints, floats, l)
         ja, jb = path_ends(ints, l)
         while ja != jb:
             j, on_b = max(ja, jb), jb > ja
-            x = relative_screw(SCALAR, ints, work, j, on_b, C)
+            x = relative_screw(lane, ints, work, j, on_b, C)
             for r in range(count):
-                G[first + r, j] = read(kind, pitch, virtual, r, x)
+                put_element(lane, G, first + r, j, read(kind, pitch, virtual, r, x))
             ja, jb = toward_ground(ints, ja, jb)
 
 

@@ -31,7 +31,7 @@ def jacobian_states(ints, floats, q, G, E):
     for b in range(q.shape[0]):
         world_positions(SCALAR, ints, floats, q[b], work)
         jacobian_rows(ints, floats, q[b], work, G[b])
-        reader_rows(ints, floats, work, E[b])
+        reader_rows(SCALAR, ints, floats, work, E[b])
 
 
 @kernel
@@ -79,7 +79,7 @@ def reader_kernel(ints, floats, q, v, a):
     world_positions(SCALAR, ints, floats, q, work)
     world_velocities(SCALAR, ints, v, work)
     world_accelerations(SCALAR, ints, floats, v, a, work)
-    reader_rows(ints, floats, work, E)
+    reader_rows(SCALAR, ints, floats, work, E)
     reader_derivatives(ints, floats, work, rho_q, rho_dot_q, rho_dot_v)
     return E, rho_q, rho_dot_q, rho_dot_v
 

@@ -54,7 +54,7 @@ def residual_rows(ints, floats, q, work, g):
 def jacobian_rows(ints, floats, q, work, G):
     """G (m, nv); needs `world_positions`."""
     G[:] = 0.0
-    cut_jacobian_kernel(ints, floats, work, False, G)
+    cut_jacobian_kernel(SCALAR, ints, floats, work, False, G)
     contact_jacobian_kernel(ints, floats, work, G)
     coupling_jacobian_kernel(ints, floats, G)
     custom_jacobian_kernel(ints, floats, q, G)
@@ -100,10 +100,10 @@ def force_derivative_rows(ints, floats, q, work, lam, D):
 
 
 @kernel_in_place
-def reader_rows(ints, floats, work, E):
+def reader_rows(lane, ints, floats, work, E):
     """E (nz, nv), the rows that read the virtual velocities of the cut joints; needs `world_positions`."""
     E[:] = 0.0
-    cut_jacobian_kernel(ints, floats, work, True, E)
+    cut_jacobian_kernel(lane, ints, floats, work, True, E)
 
 
 @kernel_in_place
@@ -143,10 +143,13 @@ def clear_block(A, b):
 
 
 @kernel_in_place
-def vary_velocity_rows(ints, floats, q, v, a, work, cuts, variations, N, b, psi):
-    """psi[:, block b], the variation of G v - b along N, for columns in which X is zero; needs `vary_velocities`."""
+def vary_velocity_rows(lane, ints, floats, q, v, a, work, cuts, variations, N, b, psi):
+    """psi[:, block b], the variation of G v - b along N, for columns in which X is zero; needs `vary_velocities`.
+
+    Lanes are for cut joints only.
+    """
     clear_block(psi, b)
-    vary_cut_velocities(SCALAR, ints, floats, work, cuts, variations, False, b, psi)
+    vary_cut_velocities(lane, ints, floats, work, cuts, variations, False, b, psi)
     vary_contact_rows(ints, floats, work, variations, 2, b, psi)
     vary_custom_rows(ints, floats, q, v, a, N, N, 2, b, psi)
 

@@ -34,7 +34,7 @@ def readers_kernel(ints, floats, q, v):
     world_positions(SCALAR, ints, floats, q, work)
     world_velocities(SCALAR, ints, v, work)
     world_accelerations(SCALAR, ints, floats, v, zero, work)
-    reader_rows(ints, floats, work, E)
+    reader_rows(SCALAR, ints, floats, work, E)
     cut_bias_kernel(ints, floats, work, True, rho)
     return E, rho
 

@@ -274,7 +274,7 @@ def nullspace_kernel(ints, floats, q, v, tau, f_ext, R_constant, virtual, tolera
     work, M, h = np.empty(terms_size(ints)), np.empty((n, n)), np.empty(n)
     G, E, gamma, rho = np.empty((m, n)), np.empty((nz, n)), np.empty(m), np.empty(nz)
     terms_in_place(ints, floats, q, v, f_ext, work, M, h, G, gamma)
-    reader_rows(ints, floats, work, E)
+    reader_rows(SCALAR, ints, floats, work, E)
     cut_bias_kernel(ints, floats, work, True, rho)
     a, lam, w_dot, Z_inverse = np.zeros(n), np.zeros(m), np.zeros(p), np.zeros((n, padded(n)))
     table, rows, columns = np.empty((m + p, padded(n))), np.empty(m + p, np.int64), np.empty(m + p, np.int64)

@@ -11,7 +11,7 @@ from liedyn.dynamics.nullspace import (
 )
 from liedyn.dynamics.terms import terms_in_place, terms_size
 from liedyn.exchange import padded
-from liedyn.jit import inline, kernel_in_place
+from liedyn.jit import inline, kernel, kernel_in_place
 from liedyn.lie.lanes import SCALAR, WIDTH, take_matrix, take_vector
 from liedyn.model.packed import N_ROWS, N_VIRTUAL, NV
 from liedyn.tree.batches import aligned, batch, gather, in_lanes, scatter
@@ -20,7 +20,7 @@ GIVEN, PIVOTED, EITHER = range(3)
 """Independent coordinates: those given, those that pivoting leaves at each state, or these where those do not fit."""
 
 FEW = 3
-"""States that take as long in lanes as one by one."""
+"""States from which on lanes pay: a register takes as long as two states one by one."""
 
 
 @kernel_in_place
@@ -90,7 +90,7 @@ def nullspace_in_place(ints, floats, q, v, tau, f_ext, R, virtual, none, way, to
     E, gamma, rho = take_matrix(work, nz, n), take_vector(work, m), take_vector(work, nz)
     terms_in_place(ints, floats, q, v, f_ext, world, M, h, G, gamma)
     if nz > 0:
-        reader_rows(ints, floats, world, E)
+        reader_rows(SCALAR, ints, floats, world, E)
         cut_bias_kernel(ints, floats, world, True, rho)
     begin, pivoted = work[0], way == PIVOTED
     status, rank, condition = WRONG_COUNT, 0, np.inf
@@ -110,40 +110,48 @@ def nullspace_in_place(ints, floats, q, v, tau, f_ext, R, virtual, none, way, to
     return status, rank, condition, pivoted
 
 
+@kernel
+def nullspace_registers(begin, end, ints, floats, q, v, tau, f_ext, choosable, p, tolerance, a, lam, force, rank,
+                        condition):
+    """`nullspace_alike` on W rows at a time; the rank of those that are to be worked on one by one stays what it is."""
+    q_w, v_w, tau_w, f_ext_w = in_lanes(q), in_lanes(v), in_lanes(tau), in_lanes(f_ext)
+    a_w, lam_w, force_w, condition_w = in_lanes(a), in_lanes(lam), in_lanes(force), aligned(WIDTH)
+    work = aligned(nullspace_alike_size(ints, p))
+    for b in range(begin, end, WIDTH):
+        gather(q, b, end, q_w)
+        gather(v, b, end, v_w)
+        gather(tau, b, end, tau_w)
+        gather(f_ext, b, end, f_ext_w)
+        if nullspace_alike(ints, floats, q_w, v_w, tau_w, f_ext_w, choosable, p, tolerance, work, a_w, lam_w, force_w,
+                           condition_w):
+            scatter(a_w, b, end, a)
+            scatter(lam_w, b, end, lam)
+            scatter(force_w, b, end, force)
+            for k in range(b, min(b + WIDTH, end)):
+                rank[k], condition[k] = ints[NV] - p, condition_w[k - b]
+
+
 @batch
 def nullspace_states(begin, end, ints, floats, q, v, tau, f_ext, R, virtual, way, tolerance, a, lam, force, rank,
                      condition, last):
     """`nullspace_in_place` on each row; `last` (1 + m + n) tells of the last row.
 
     It receives whether pivoting chose, the order of the rows of G, independent ones first, and 1 for each coordinate
-    that pivoting left. The first state that has no accelerations gets rank -1, and none behind it in its block is
-    worked on. States that depend alike on given coordinates are worked on in lanes (`liedyn.dynamics.alike`), but for
-    the last one.
+    that pivoting left. In given coordinates states that depend alike on them are worked on in lanes
+    (`liedyn.dynamics.alike`), all others, and the last one, one by one. The first state that has no accelerations gets
+    rank -1, and none behind it in its block is worked on one by one.
     """
     n, m = ints[NV], ints[N_ROWS]
     floats = floats.copy()  # where moving targets and custom rows leave what they return
     work, R_own, none = np.empty(nullspace_size(ints)), np.empty((n, n)), np.full(n, -1)
-    rows, columns = np.empty(m + n, np.int64), np.empty(m + n, np.int64)
-    choosable, p, done = np.empty(padded(n)), virtual.size, begin
-    alike = way != PIVOTED and end - begin >= FEW and fits_lanes(ints, R, virtual, choosable)
-    q_w, v_w, tau_w, f_ext_w, a_w, lam_w, force_w, condition_w, work_w = (
-        in_lanes(q), in_lanes(v), in_lanes(tau), in_lanes(f_ext), in_lanes(a), in_lanes(lam), in_lanes(force),
-        aligned(WIDTH), aligned(nullspace_alike_size(ints, p) if alike else 0))
+    rows, columns, choosable = np.empty(m + n, np.int64), np.empty(m + n, np.int64), np.empty(n)
+    rank[begin:end] = -1
+    if way != PIVOTED and end - begin >= FEW and fits_lanes(ints, R, virtual, choosable):
+        nullspace_registers(
+            begin, end, ints, floats, q, v, tau, f_ext, choosable, virtual.size, tolerance, a, lam, force, rank,
+            condition)
     for b in range(begin, end):
-        if alike and (b - begin) % WIDTH == 0 and end - b >= FEW:
-            gather(q, b, end, q_w)
-            gather(v, b, end, v_w)
-            gather(tau, b, end, tau_w)
-            gather(f_ext, b, end, f_ext_w)
-            if nullspace_alike(ints, floats, q_w, v_w, tau_w, f_ext_w, choosable, p, tolerance, work_w, a_w, lam_w,
-                               force_w, condition_w):
-                scatter(a_w, b, end, a)
-                scatter(lam_w, b, end, lam)
-                scatter(force_w, b, end, force)
-                done = min(b + WIDTH, end)
-                for k in range(b, done):
-                    rank[k], condition[k] = n - p, condition_w[k - b]
-        if b < min(done, q.shape[0] - 1):
+        if rank[b] >= 0 and b < q.shape[0] - 1:
             continue
         status, rank[b], condition[b], pivoted = nullspace_in_place(
             ints, floats, q[b], v[b], tau[b], f_ext[b], R, virtual, none, way, tolerance, work, rows, columns, R_own,

@@ -160,7 +160,7 @@ def vary_state(ints, floats, q, v, a, lam, p_y, virtual_y, R_w, virtual_w, picke
     reads_w, every, displaced = reads_cuts(virtual_w), splat(LANES, 1.0), b * WIDTH < p_y
     if displaced:  # Delta
         vary_velocities(SCALAR, ints, world, N, X, b, variations)
-        vary_velocity_rows(ints, floats, q, v, a, world, cuts, variations, N, b, rates)
+        vary_velocity_rows(SCALAR, ints, floats, q, v, a, world, cuts, variations, N, b, rates)
         forced(SCALAR, ints, e, rates, load(LANES, of_y, b), b, X)
         if reads_w:
             vary_cut_velocities(SCALAR, ints, floats, world, cuts, variations, True, b, virtual_rates)
@@ -239,7 +239,7 @@ def linearize_in_place(ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w, virt
     residual_rows(ints, floats, q, world, residual)
     velocity_rows(ints, floats, q, v, world, psi)
     if reads_cuts(virtual_y) or reads_cuts(virtual_w):
-        reader_rows(ints, floats, world, E)
+        reader_rows(SCALAR, ints, floats, world, E)
         cut_bias_kernel(ints, floats, world, True, rho)
         cut_velocity_kernel(SCALAR, ints, floats, world, True, z)
     choosable = take_vector(work, padded(n))

@@ -1,4 +1,4 @@
-"""Rows of C and D for every kind of output, at one state, in compiled code (names: `liedyn.linearization.outputs`).
+"""Rows of C and D for every kind of output, in compiled code (names: `liedyn.linearization.outputs`).
 
 The columns of [N 0], [Delta S] and da say how a direction of (y, w, u) changes q, v and a. What links and cut joints do
 then are the variations that A and B are made of (`liedyn.tree.variations`), in world coordinates and seen from the
@@ -23,12 +23,15 @@ from liedyn.constraints.rows import reader_rows, vary_velocity_rows
 from liedyn.dynamics.elimination import (
     DEPENDENT, ROW, cluster_count, dependent_dofs, kept, numbering, solved_cluster,
 )
-from liedyn.exchange import add_row, at, clear, padded, solve_rows_for
+from liedyn.exchange import (
+    add_row, clear, columns_of, element, padded_for, put_element, solve_rows_for,
+)
 from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.algebra import Ad_inverse, ad, add6, rotate, scale6, sub6
 from liedyn.lie.lanes import (
-    LANES, SCALAR, WIDTH, integer, integers_in, load, store, take_matrix, take_vector,
+    LANES, WIDTH, integer, integers_in, load, splat, store, take_matrix, take_vector, width_of,
 )
+from liedyn.lie.registers import is_zero
 from liedyn.model.packed import LOOP_FOLDING, N_ROWS, N_VIRTUAL, NV
 from liedyn.tree.kinematics import (
     S, body_pose, of_dof, world_accelerations, world_positions, world_size, world_velocities,
@@ -45,13 +48,12 @@ POSITION, VELOCITY, ACCELERATION = range(3)
 
 
 @inline
-def output_size(ints, count, x, nu):
+def output_size(lane, ints, count, x, nu):
     """Numbers in the workspace of `put_outputs`, for C (count, x) and D (count, nu)."""
-    n, m, nz, links, width = ints[NV], ints[N_ROWS], ints[N_VIRTUAL], link_count(ints), padded(x + nu)
-    shared = world_size(ints) + VARIATION * WIDTH * links + CUT_SIZE * loop_count(ints)
-    cuts = nz * (n + 2 * padded(x))
-    wrenches = n + BODY_SIZE * links + n * padded(x) + m * (3 * width + padded(m))
-    return WIDTH + count * width + shared + cuts + wrenches
+    n, m, nz, links, width = ints[NV], ints[N_ROWS], ints[N_VIRTUAL], link_count(ints), padded_for(lane, x + nu)
+    state = world_size(ints) + CUT_SIZE * loop_count(ints) + nz * n + n + BODY_SIZE * links
+    variations = VARIATION * WIDTH * links + (2 * nz + n + m) * padded_for(lane, x)
+    return WIDTH + width_of(lane) * state + variations + (count + 2 * m) * width + m * padded_for(lane, m)
 
 
 @inline
@@ -82,57 +84,57 @@ def read_accelerations(outputs):
 
 
 @kernel_in_place
-def put_outputs(ints, floats, q, v, a, lam, outputs, N, X, da, balance, e, work, C, D):
-    """C and D at one state, for outputs (what, rate, number, first row).
+def put_outputs(lane, ints, floats, q, v, a, lam, outputs, N, X, da, balance, e, work, C, D):
+    """C and D for outputs (what, rate, number, first row).
 
     da and balance are those of `complete_derivatives`, if `read_accelerations` says so; `e` is the workspace of the
     elimination, `work` has `output_size` numbers.
     """
-    columns, blocks, m, nz = da.shape[1], N.shape[1] // WIDTH, ints[N_ROWS], ints[N_VIRTUAL]
+    columns, blocks, x, m, nz = da.shape[1], N.shape[1] // WIDTH, columns_of(lane, C), ints[N_ROWS], ints[N_VIRTUAL]
     work[0] = WIDTH
-    rows, world = take_matrix(work, C.shape[0], columns), take_vector(work, world_size(ints))
+    rows, world = take_matrix(work, C.shape[0], columns), take_vector(work, width_of(lane) * world_size(ints))
     variations, cuts = (take_vector(work, VARIATION * WIDTH * link_count(ints)),
-                        take_vector(work, CUT_SIZE * loop_count(ints)))
-    E, z_dot, z_ddot = (take_matrix(work, nz, dof_total(ints)), take_matrix(work, nz, N.shape[1]),
+                        take_vector(work, width_of(lane) * CUT_SIZE * loop_count(ints)))
+    E, z_dot, z_ddot = (take_matrix(work, nz, width_of(lane) * dof_total(ints)), take_matrix(work, nz, N.shape[1]),
                         take_matrix(work, nz, N.shape[1]))
     dlam, reads, rate = take_matrix(work, m, columns), is_among(outputs, CUT), highest_rate(outputs)
     clear(rows)
     if reads or is_among(outputs, BODY) or is_among(outputs, WRENCH):
-        world_positions(SCALAR, ints, floats, q, world)
+        world_positions(lane, ints, floats, q, world)
     if is_among(outputs, WRENCH):
-        put_multiplier_derivatives(ints, floats, q, a, lam, N, balance, e, world, variations, cuts, work, dlam)
+        put_multiplier_derivatives(lane, ints, floats, q, a, lam, N, balance, e, world, variations, cuts, work, dlam)
     if rate >= VELOCITY:
-        world_velocities(SCALAR, ints, v, world)
+        world_velocities(lane, ints, v, world)
     if rate == ACCELERATION:
-        world_accelerations(SCALAR, ints, floats, v, a, world)
+        world_accelerations(lane, ints, floats, v, a, world)
     for b in range(columns // WIDTH):
         if rate >= VELOCITY and b < blocks:
-            vary_velocities(SCALAR, ints, world, N, X, b, variations)
+            vary_velocities(lane, ints, world, N, X, b, variations)
             if reads:
-                vary_cut_velocities(SCALAR, ints, floats, world, cuts, variations, True, b, z_dot)
+                vary_cut_velocities(lane, ints, floats, world, cuts, variations, True, b, z_dot)
         if rate == ACCELERATION and b < blocks:
-            vary_accelerations(SCALAR, ints, floats, world, True, X, b, variations)
+            vary_accelerations(lane, ints, floats, world, True, X, b, variations)
             if reads:
-                vary_cut_accelerations(SCALAR, ints, floats, world, cuts, variations, True, b, z_ddot)
+                vary_cut_accelerations(lane, ints, floats, world, cuts, variations, True, b, z_ddot)
         for r in range(outputs.shape[0]):
             if outputs[r, 0] == BODY:
-                put_body_rows(ints, floats, world, variations, outputs[r, 2], outputs[r, 1], N, da, b, rows,
+                put_body_rows(lane, ints, floats, world, variations, outputs[r, 2], outputs[r, 1], N, da, b, rows,
                               outputs[r, 3])
     if reads:
-        reader_rows(ints, floats, world, E)
+        reader_rows(lane, ints, floats, world, E)
     for r in range(outputs.shape[0]):
         what, rate, k, row = outputs[r, 0], outputs[r, 1], outputs[r, 2], outputs[r, 3]
         if what == TREE:
             put_coordinate(rate, k, N, X, da, rows, row)
         elif what == CUT:
-            put_reading(rate, k, E, N, z_dot, z_ddot, da, rows, row)
+            put_reading(lane, rate, k, E, N, z_dot, z_ddot, da, rows, row)
         elif what == WRENCH:
             put_wrench_rows(ints, floats, k, dlam, rows, row)
     for row in range(C.shape[0]):
-        for c in range(C.shape[1]):
-            C[row, c] = at(rows, row, c)
-        for c in range(D.shape[1]):
-            D[row, c] = at(rows, row, C.shape[1] + c)
+        for c in range(x):
+            put_element(lane, C, row, c, element(lane, rows, row, c))
+        for c in range(columns_of(lane, D)):
+            put_element(lane, D, row, c, element(lane, rows, row, x + c))
 
 
 @inline
@@ -147,43 +149,43 @@ def put_coordinate(rate, k, N, X, da, rows, row):
 
 
 @inline
-def put_reading(rate, k, E, N, z_dot, z_ddot, da, rows, row):
+def put_reading(lane, rate, k, E, N, z_dot, z_ddot, da, rows, row):
     """A coordinate of a cut joint, or its rate, along every column: E reads it."""
     if rate == VELOCITY:
         add_row(rows, row, 1.0, z_dot, k)
         return
-    for j in range(E.shape[1]):
+    for j in range(columns_of(lane, E)):
         if rate == POSITION:
-            add_row(rows, row, at(E, k, j), N, j)
+            add_row(rows, row, element(lane, E, k, j), N, j)
         else:
-            add_row(rows, row, at(E, k, j), da, j)
+            add_row(rows, row, element(lane, E, k, j), da, j)
     if rate == ACCELERATION:
         add_row(rows, row, 1.0, z_ddot, k)
 
 
 @inline
-def along_path(ints, world, link, A, b):
+def along_path(lane, ints, world, link, A, b):
     """Sum of S_j A[j, block b] over all degrees of freedom between a link and the ground."""
     total, width, j = zero6(LANES), A.shape[1] // WIDTH, last_dof(ints, link)
     while j >= 0:
-        total = add6(total, scale6(load(LANES, A, width * j + b), get6(SCALAR, world, of_dof(ints, j, S))))
+        total = add6(total, scale6(load(LANES, A, width * j + b), get6(lane, world, of_dof(ints, j, S))))
         j = previous_dof(ints, j)
     return total
 
 
 @inline
-def put_body_rows(ints, floats, world, variations, body, rate, N, da, b, rows, row):
+def put_body_rows(lane, ints, floats, world, variations, body, rate, N, da, b, rows, row):
     """Displacement, twist or twist rate of a body, in its own frame, in block b of columns, where N may have none."""
-    pose, link, width = body_pose(SCALAR, ints, floats, world, body), body_link(ints, body), rows.shape[1] // WIDTH
+    pose, link, width = body_pose(lane, ints, floats, world, body), body_link(ints, body), rows.shape[1] // WIDTH
     moves, x = b < N.shape[1] // WIDTH, zero6(LANES)
     if rate == POSITION and moves:
-        x = along_path(ints, world, link, N, b)
+        x = along_path(lane, ints, world, link, N, b)
     elif rate == VELOCITY and moves:
         x = variation_of(variations, link, DV)
     elif rate == ACCELERATION:
-        x = along_path(ints, world, link, da, b)
+        x = along_path(lane, ints, world, link, da, b)
         if moves:
-            turned = ad(upward(SCALAR, floats), variation_of(variations, link, ETA))
+            turned = ad(upward(lane, floats), variation_of(variations, link, ETA))
             x = add6(x, sub6(variation_of(variations, link, DA), turned))
     angular, linear = Ad_inverse(pose, x)
     for k in range(3):
@@ -229,21 +231,23 @@ def is_moved(ints):
 
 
 @inline
-def put_range(ints, lam, e, x):
+def put_range(lane, ints, lam, e, x):
     """x of lambda = G x that moves dependent velocities only."""
     dofs, columns = dependent_dofs(ints, e)
-    for j in range(x.size):
-        x[j] = 0.0
+    for j in range(dof_total(ints)):
+        store(lane, x, j, 0.0)
     for c in range(cluster_count(ints)):
-        table, first, rank = solved_cluster(SCALAR, ints, e, c)
+        table, first, rank = solved_cluster(lane, ints, e, c)
         rows = integers_in(e, rows_at(ints, e, c), rank)
         for i in range(rank):
+            total = splat(lane, 0.0)
             for k in range(rank):
-                x[integer(dofs, first + i)] += at(table, i, integer(columns, first + k)) * lam[integer(rows, k)]
+                total = total + element(lane, table, i, integer(columns, first + k)) * load(lane, lam, integer(rows, k))
+            store(lane, x, integer(dofs, first + i), total)
 
 
 @kernel_in_place
-def turn_rows(ints, floats, q, x, a, lam, N, world, variations, cuts, bodies, still, rates, turned):
+def turn_rows(lane, ints, floats, q, x, a, lam, N, world, variations, cuts, bodies, still, rates, turned):
     """turned (m, columns) = dG x along N; needs `world_positions`.
 
     bodies, still (n rows) and rates (m rows) are scratch, the matrices as wide as N; x comes back as zeros.
@@ -252,62 +256,64 @@ def turn_rows(ints, floats, q, x, a, lam, N, world, variations, cuts, bodies, st
     clear(still)
     for sign in (1.0, -1.0):  # less what moves by itself, at x = 0
         if sign > 0.0 or is_moved(ints):
-            world_velocities(SCALAR, ints, x, world)
-            put_cuts(SCALAR, ints, floats, world, lam, bodies, cuts)
+            world_velocities(lane, ints, x, world)
+            put_cuts(lane, ints, floats, world, lam, bodies, cuts)
             for b in range(N.shape[1] // WIDTH):
-                vary_velocities(SCALAR, ints, world, N, still, b, variations)
-                vary_velocity_rows(ints, floats, q, x, a, world, cuts, variations, N, b, rates)
+                vary_velocities(lane, ints, world, N, still, b, variations)
+                vary_velocity_rows(lane, ints, floats, q, x, a, world, cuts, variations, N, b, rates)
             for i in range(turned.shape[0]):
                 add_row(turned, i, sign, rates, i)
-        for j in range(x.size):
-            x[j] = 0.0
+        for j in range(dof_total(ints)):
+            store(lane, x, j, 0.0)
 
 
 @kernel_in_place
-def put_multiplier_derivatives(ints, floats, q, a, lam, N, balance, e, world, variations, cuts, work, dlam):
+def put_multiplier_derivatives(lane, ints, floats, q, a, lam, N, balance, e, world, variations, cuts, work, dlam):
     """dlambda (m, columns), as at the top; needs `world_positions`."""
     n, m, columns = ints[NV], dlam.shape[0], dlam.shape[1]
     turned, begin = take_matrix(work, m, columns), work[0]
     if kept(e, cluster_count(ints), DEPENDENT) < m:
-        x, bodies, still = (take_vector(work, n), take_vector(work, BODY_SIZE * link_count(ints)),
-                            take_matrix(work, n, N.shape[1]))
-        put_range(ints, lam, e, x)
-        turn_rows(ints, floats, q, x, a, lam, N, world, variations, cuts, bodies, still,
+        x, bodies, still = (
+            take_vector(work, width_of(lane) * n), take_vector(work, width_of(lane) * BODY_SIZE * link_count(ints)),
+            take_matrix(work, n, N.shape[1]))
+        put_range(lane, ints, lam, e, x)
+        turn_rows(lane, ints, floats, q, x, a, lam, N, world, variations, cuts, bodies, still,
                   take_matrix(work, m, N.shape[1]), turned)
     work[0] = begin
     dofs, own = dependent_dofs(ints, e)
     clear(dlam)
     for c in range(cluster_count(ints)):
-        table, first, rank = solved_cluster(SCALAR, ints, e, c)
+        table, first, rank = solved_cluster(lane, ints, e, c)
         rows = integers_in(e, rows_at(ints, e, c), table.shape[0])
         for k in range(rank):  # mu
             for i in range(rank):
-                add_row(dlam, integer(rows, k), at(table, i, integer(own, first + k)), balance,
+                add_row(dlam, integer(rows, k), element(lane, table, i, integer(own, first + k)), balance,
                         integer(dofs, first + i))
         if rank < table.shape[0]:
-            keep_shortest(table, rank, rows, integers_in(e, numbering(ints)[1] + first, rank), turned, work, dlam)
+            keep_shortest(lane, table, rank, rows, integers_in(e, numbering(ints)[1] + first, rank), turned, work, dlam)
 
 
 @inline
-def keep_shortest(table, rank, rows, own, turned, work, dlam):
+def keep_shortest(lane, table, rank, rows, own, turned, work, dlam):
     """dlambda of one cluster in place of mu; `own` are the columns of the table that belong to independent rows."""
     begin, rest, columns = work[0], table.shape[0] - rank, dlam.shape[1]
-    normal, right = take_matrix(work, rest, padded(rest)), take_matrix(work, rest, columns)
+    normal, right = take_matrix(work, rest, padded_for(lane, rest)), take_matrix(work, rest, columns)
     clear(normal)
     clear(right)
     for i in range(rest):
-        normal[i, i] = 1.0
+        put_element(lane, normal, i, i, 1.0)
         add_row(right, i, 1.0, turned, integer(rows, rank + i))
         for k in range(rank):
-            x = at(table, rank + i, integer(own, k))
-            if x != 0.0:
+            x = element(lane, table, rank + i, integer(own, k))
+            if not is_zero(x):
                 add_row(right, i, x, dlam, integer(rows, k))
                 add_row(right, i, -x, turned, integer(rows, k))
                 for j in range(rest):
-                    normal[i, j] += x * at(table, rank + j, integer(own, k))
-    solve_rows_for(SCALAR, normal, right)
+                    y = element(lane, table, rank + j, integer(own, k))
+                    put_element(lane, normal, i, j, element(lane, normal, i, j) + x * y)
+    solve_rows_for(lane, normal, right)
     for i in range(rest):
         add_row(dlam, integer(rows, rank + i), 1.0, right, i)
         for k in range(rank):
-            add_row(dlam, integer(rows, k), -at(table, rank + i, integer(own, k)), right, i)
+            add_row(dlam, integer(rows, k), -element(lane, table, rank + i, integer(own, k)), right, i)
     work[0] = begin

@@ -2,13 +2,15 @@
 import numpy as np
 
 from liedyn.dynamics.nullspace import OK
+from liedyn.dynamics.states import FEW
 from liedyn.exchange import padded
+from liedyn.jit import inline, kernel
+from liedyn.lie.lanes import LANES, SCALAR, WIDTH
+from liedyn.linearization.alike import linearize_alike, matrix_of, room_in_lanes, spaces_fit_lanes
 from liedyn.linearization.local import complete_derivatives, linearize_in_place, linearize_size
-from liedyn.jit import inline
-from liedyn.lie.lanes import SCALAR, WIDTH
 from liedyn.linearization.output_rows import output_size, put_outputs, read_accelerations
 from liedyn.model.packed import N_ROWS, NV
-from liedyn.tree.batches import batch
+from liedyn.tree.batches import aligned, batch, gather, in_lanes, scatter
 
 
 @inline
@@ -25,6 +27,46 @@ def is_consistent(v, residual, psi, tolerance):
     return largest(residual) <= tolerance and largest(psi) <= tolerance * max(1.0, largest(v))
 
 
+@kernel
+def linearize_registers(begin, end, ints, floats, q, v, tau, f_ext, R, virtual, choosable, actuators, outputs,
+                        closure_tolerance, rank_tolerance, A, B, C, D, f0, K, S, drift, a, lam, rank, condition,
+                        condition_y, closure):
+    """`linearize_alike` on W rows at a time; the rank of those that are to be worked on one by one stays what it is."""
+    count, n, p, nu = q.shape[0], ints[NV], virtual.size, actuators.shape[1]
+    x, r = 2 * p, C.shape[1]
+    q_w, v_w, tau_w, f_ext_w = in_lanes(q), in_lanes(v), in_lanes(tau), in_lanes(f_ext)
+    space = room_in_lanes(ints, p, nu)
+    lower, moved, C_w, D_w = matrix_of(p, x + nu), matrix_of(n, x + nu), matrix_of(r, x), matrix_of(r, nu)
+    of_outputs = aligned(output_size(LANES, ints, r, x, nu) if outputs.shape[0] > 0 else 0)
+    for b in range(begin, end, WIDTH):
+        gather(q, b, end, q_w)
+        gather(v, b, end, v_w)
+        gather(tau, b, end, tau_w)
+        gather(f_ext, b, end, f_ext_w)
+        if not linearize_alike(ints, floats, q_w, v_w, tau_w, f_ext_w, R, virtual, choosable, actuators,
+                               closure_tolerance, rank_tolerance, space):
+            continue
+        scatter(space.A, b, end, A.reshape(count, x * x))
+        scatter(space.B, b, end, B.reshape(count, x * nu))
+        scatter(space.f0, b, end, f0)
+        scatter(space.K, b, end, K.reshape(count, n * p))
+        scatter(space.K, b, end, S.reshape(count, n * p))
+        scatter(space.drift, b, end, drift)
+        scatter(space.a, b, end, a)
+        scatter(space.lam, b, end, lam)
+        for k in range(b, min(b + WIDTH, end)):
+            rank[k], closure[k] = n - p, space.closure[0, k - b]
+            condition[k] = condition_y[k] = space.condition[0, k - b]
+        if r > 0:
+            if read_accelerations(outputs):
+                complete_derivatives(LANES, p, space.X, space.A, space.B, actuators, space.M, lower, moved, space.da,
+                                     space.balance)
+            put_outputs(LANES, ints, floats, q_w, v_w, space.a, space.lam, outputs, space.N, space.X, space.da,
+                        space.balance, space.work[WIDTH:], of_outputs, C_w, D_w)
+            scatter(C_w, b, end, C.reshape(count, r * x))
+            scatter(D_w, b, end, D.reshape(count, r * nu))
+
+
 @batch
 def linearize_states(begin, end, ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w, virtual_w, actuators, outputs,
                      closure_tolerance, rank_tolerance, A, B, C, D, f0, K, S, drift, a, lam, rank, condition,
@@ -33,7 +75,9 @@ def linearize_states(begin, end, ints, floats, q, v, tau, f_ext, R_y, virtual_y,
 
     `R_y` and `R_w` (choices, p, nv) hold one choice of coordinates for all states, or one for each; `outputs` the parts
     of an `OutputPlan`. `condition_y` is the condition number of the coordinates, `condition` that of the velocities.
-    The first state that has no state space gets rank -1, and none behind it in its block is worked on.
+    States that depend alike on their coordinates are worked on in lanes (`liedyn.linearization.alike`), all others one
+    by one. The first state that has no state space gets rank -1, and none behind it in its block is worked on one by
+    one.
     """
     n, m, p_y, p_w, nu = ints[NV], ints[N_ROWS], virtual_y.size, virtual_w.size, actuators.shape[1]
     x = p_y + p_w
@@ -44,8 +88,17 @@ def linearize_states(begin, end, ints, floats, q, v, tau, f_ext, R_y, virtual_y,
     N, X = np.empty((n, padded(x))), np.empty((n, padded(x)))
     da, balance = np.empty((n, padded(x + nu))), np.empty((n, padded(x + nu)))
     lower, moved = np.empty((p_w, padded(x + nu))), np.empty((n, padded(x + nu)))
-    of_outputs = np.empty(output_size(ints, C.shape[1], x, nu) if outputs.shape[0] > 0 else 0)
+    of_outputs = np.empty(output_size(SCALAR, ints, C.shape[1], x, nu) if outputs.shape[0] > 0 else 0)
+    rank[begin:end] = -1
+    choosable = np.empty(n)
+    if end - begin >= FEW and spaces_fit_lanes(ints, R_y, virtual_y, R_w, virtual_w, choosable):
+        linearize_registers(
+            begin, end, ints, floats, q, v, tau, f_ext, R_w[0], virtual_w, choosable, actuators, outputs,
+            closure_tolerance, rank_tolerance, A, B, C, D, f0, K, S, drift, a, lam, rank, condition, condition_y,
+            closure)
     for b in range(begin, end):
+        if rank[b] >= 0:
+            continue
         status, rank[b], condition[b], status_y, _, condition_y[b] = linearize_in_place(
             ints, floats, q[b], v[b], tau[b], f_ext[b], R_y[min(b, R_y.shape[0] - 1)], virtual_y,
             R_w[min(b, R_w.shape[0] - 1)], virtual_w, actuators, rank_tolerance, work, A[b], B[b], f0[b], w, a[b],
@@ -64,5 +117,5 @@ def linearize_states(begin, end, ints, floats, q, v, tau, f_ext, R_y, virtual_y,
         if outputs.shape[0] > 0:
             if read_accelerations(outputs):
                 complete_derivatives(SCALAR, p_y, X, A[b], B[b], actuators, M, lower, moved, da, balance)
-            put_outputs(ints, floats, q[b], v[b], a[b], lam[b], outputs, N, X, da, balance, work[WIDTH:], of_outputs,
-                        C[b], D[b])
+            put_outputs(SCALAR, ints, floats, q[b], v[b], a[b], lam[b], outputs, N, X, da, balance, work[WIDTH:],
+                        of_outputs, C[b], D[b])

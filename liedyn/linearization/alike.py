@@ -1,0 +1,184 @@
+"""Local state spaces of W states in lanes, of mechanisms of cut joints in coordinates of the tree.
+
+What `liedyn.linearization.local` does at one state, with one decision for all on which velocities depend on which
+(`liedyn.dynamics.alike`). All constraints are holonomic, and y and w the same coordinates: N = S = K, and Delta = Kdot.
+A register holds one direction of W states.
+"""
+from collections import namedtuple
+
+from liedyn.constraints.cut_joints import closure_kernel
+from liedyn.constraints.cut_rows import (
+    CUT, cut_velocity_kernel, put_cuts, vary_cut_accelerations, vary_cut_velocities, vary_cut_wrenches,
+)
+from liedyn.constraints.records import loop_count
+from liedyn.constraints.rows import clear_block
+from liedyn.dynamics.alike import eliminate_alike, fits_lanes, terms_alike
+from liedyn.dynamics.elimination import elimination_size, minimum_norm_multipliers, reduced_motion, unbalanced
+from liedyn.dynamics.picked import picked_condition
+from liedyn.dynamics.terms import terms_size
+from liedyn.exchange import at, clear, element, padded, put_element, solve_rows_for
+from liedyn.jit import inline, inline_array, kernel_in_place
+from liedyn.lie.comparisons import is_positive, larger, magnitude
+from liedyn.lie.lanes import LANES, WIDTH, load, splat, store, take_matrix, take_vector
+from liedyn.linearization.choice import into_picked, picked_motions
+from liedyn.linearization.local import forced, put_lower_rows, reduce_balance
+from liedyn.linearization.upper_rows import put_upper_rows
+from liedyn.model.packed import N_ROWS, NV
+from liedyn.tree.batches import aligned
+from liedyn.tree.records import link_count
+from liedyn.tree.variations import (
+    BODY, VARIATION, gather_wrenches, put_bodies, vary_accelerations, vary_forces, vary_velocities, vary_wrenches,
+)
+
+
+@inline
+def spaces_fit_lanes(ints, R_y, virtual_y, R_w, virtual_w, choosable):
+    """Are all constraints cut joints, and y and w the same coordinates of the tree at all states (`fits_lanes`)?"""
+    if R_y.shape[0] != 1 or R_w.shape[0] != 1 or virtual_y.size != virtual_w.size:
+        return False
+    for k in range(virtual_y.size):
+        if virtual_y[k] != virtual_w[k]:
+            return False
+        for i in range(R_y.shape[2]):
+            if R_y[0, k, i] != R_w[0, k, i]:
+                return False
+    return fits_lanes(ints, R_w[0], virtual_w, choosable)
+
+
+Spaces = namedtuple("Spaces", "A B f0 K drift a lam condition closure M N X da balance work")
+"""Results of `linearize_alike` in lanes, named as in `liedyn.linearization.local`, and its workspace: `closure` is the
+largest residual, da and balance are those before `complete_derivatives`."""
+
+
+@inline_array
+def room_in_lanes(ints, p, nu):
+    """Arrays for `linearize_alike`, each number a register."""
+    n, m, x = ints[NV], ints[N_ROWS], 2 * p
+    return Spaces(
+        matrix_of(x, x), matrix_of(x, nu), matrix_of(1, x), matrix_of(n, p), matrix_of(1, n), matrix_of(1, n),
+        matrix_of(1, m), matrix_of(1, 1), matrix_of(1, 1), matrix_of(n, n), matrix_of(n, x), matrix_of(n, x),
+        matrix_of(n, x + nu), matrix_of(n, x + nu), aligned(linearize_alike_size(ints, p, nu)))
+
+
+@inline_array
+def matrix_of(m, n):
+    """Room for a matrix of registers, in memory a multiple of W of them (`scatter`)."""
+    return aligned(WIDTH * padded(m * n))[:m * n * WIDTH].reshape(m, WIDTH * n)
+
+
+@kernel_in_place
+def linearize_alike_size(ints, p, nu):
+    """Numbers in the workspace of `linearize_alike`."""
+    n, m, links, x = ints[NV], ints[N_ROWS], link_count(ints), 2 * p
+    state = terms_size(ints) + m * n + 2 * n + 4 * m + p * n + 2 * p * (p + 1) + m * (m + 1)
+    variations = (BODY + VARIATION) * links + CUT * loop_count(ints) + m * x + 2 * p * (x + nu) + n * x
+    return WIDTH * (1 + state + variations) + elimination_size(LANES, ints)
+
+
+@inline
+def largest(x, count):
+    """The largest of |x_0|, |x_1|, ... in every lane."""
+    found = splat(LANES, 0.0)
+    for k in range(count):
+        found = larger(found, magnitude(load(LANES, x, k)))
+    return found
+
+
+@inline
+def vary_direction(ints, floats, q, lam, p, e, world, bodies, cuts, variations, rates, N, X, D, balance, b):
+    """Direction b of Delta in X, of D, and of balance = -(M D + d(ID + G^T lambda)/dq [N 0] + dID/dv X)."""
+    every, displaced = splat(LANES, 1.0), b < p
+    clear_block(rates, b)
+    if displaced:  # Delta
+        vary_velocities(LANES, ints, world, N, X, b, variations)
+        vary_cut_velocities(LANES, ints, floats, world, cuts, variations, False, b, rates)
+        forced(LANES, ints, e, rates, every, b, X)
+    vary_accelerations(LANES, ints, floats, world, displaced, X, b, variations)
+    vary_cut_accelerations(LANES, ints, floats, world, cuts, variations, False, b, rates)
+    clear_block(D, b)
+    forced(LANES, ints, e, rates, every, b, D)
+    vary_wrenches(LANES, ints, world, bodies, D, b, variations)
+    if displaced:
+        vary_cut_wrenches(LANES, ints, cuts, variations)
+    vary_forces(LANES, ints, floats, q, world, bodies, displaced, N, X, D, b, variations, balance)
+
+
+@kernel_in_place
+def linearize_alike(ints, floats, q, v, tau, f_ext, R, virtual, choosable, actuators, closure_tolerance, tolerance,
+                    space):
+    """`linearize_in_place` of W states, results in `space`; False if they are to be worked on one by one.
+
+    That is also where any state is off the manifold, or leaves it.
+    """
+    n, m, p, nu, work = ints[NV], ints[N_ROWS], virtual.size, actuators.shape[1], space.work
+    M, N, X, D, balance = space.M, space.N, space.X, space.da, space.balance
+    x = 2 * p
+    work[0] = WIDTH
+    e, world = take_vector(work, elimination_size(LANES, ints)), take_vector(work, WIDTH * terms_size(ints))
+    G, h, left = take_matrix(work, m, WIDTH * n), take_vector(work, WIDTH * n), take_vector(work, WIDTH * n)
+    gamma, residual, psi = (take_vector(work, WIDTH * m), take_vector(work, WIDTH * m), take_vector(work, WIDTH * m))
+    terms_alike(ints, floats, q, v, f_ext, world, M, h, G, gamma)
+    for k in range(m):
+        store(LANES, residual, k, 0.0)
+        store(LANES, psi, k, 0.0)
+    closure_kernel(LANES, ints, floats, world, residual)
+    cut_velocity_kernel(LANES, ints, floats, world, False, psi)
+    store(LANES, space.closure, 0, largest(residual, m))
+    slip = larger(splat(LANES, 1.0), largest(v, n)) * closure_tolerance - largest(psi, m)
+    if not is_positive(closure_tolerance - largest(residual, m)) or not is_positive(slip):
+        return False
+    if not eliminate_alike(ints, G, gamma, choosable, p, tolerance, e):
+        return False
+    store(LANES, space.condition, 0, picked_condition(LANES, ints, e, G, p))
+    clear(X)
+    picked_motions(LANES, ints, e, R, p, X)
+
+    # the state: accelerations and multipliers
+    KM, scratch = take_matrix(work, p, WIDTH * n), take_vector(work, WIDTH * m * (m + 1))
+    reduced, inertia = take_matrix(work, p, WIDTH * (p + 1)), take_matrix(work, p, WIDTH * (p + 1))
+    if not reduced_motion(LANES, ints, e, M, h, tau, KM, reduced, inertia, space.a):
+        return False
+    unbalanced(LANES, M, h, tau, space.a, left)
+    minimum_norm_multipliers(LANES, ints, e, left, scratch, space.lam)
+
+    # the directions, and the variations along them
+    bodies, variations = take_vector(work, WIDTH * BODY * link_count(ints)), take_vector(
+        work, WIDTH * VARIATION * link_count(ints))
+    cuts, rates = take_vector(work, WIDTH * CUT * loop_count(ints)), take_matrix(work, m, WIDTH * x)
+    clear(N)
+    for i in range(n):
+        for s in range(p):
+            put_element(LANES, N, i, s, element(LANES, X, i, p + s))
+            put_element(LANES, space.K, i, s, element(LANES, X, i, p + s))
+    put_bodies(LANES, ints, floats, v, space.a, f_ext, world, bodies)
+    put_cuts(LANES, ints, floats, world, space.lam, bodies, cuts)
+    gather_wrenches(LANES, ints, bodies)
+    for b in range(x):
+        vary_direction(ints, floats, q, space.lam, p, e, world, bodies, cuts, variations, rates, N, X, D, balance, b)
+
+    # K^T M K wdot = K^T balance in the elimination's own coordinates, then in those of w
+    own, lower = take_matrix(work, p, WIDTH * (x + nu)), take_matrix(work, p, WIDTH * (x + nu))
+    upper, none = take_matrix(work, n, WIDTH * x), take_matrix(work, 0, WIDTH * x)
+    reduce_balance(LANES, ints, e, balance, x, actuators, x, own)
+    solve_rows_for(LANES, inertia, own)
+    into_picked(ints, e, R, own, lower)
+    put_lower_rows(LANES, lower, p, p, space.A, space.B)
+    put_upper_rows(LANES, ints, v, take_vector(work, 0), R, virtual, True, none, N, X, upper, none, none, space.A,
+                   space.f0)
+    put_rates(v, R, space)
+    return True
+
+
+@inline
+def put_rates(v, R, space):
+    """The rates of w in f0, and the drift v - S w, for rows R that pick coordinates."""
+    (p, n), columns = R.shape, space.K
+    for j in range(n):
+        store(LANES, space.drift, j, load(LANES, v, j))
+    for s in range(p):
+        for j in range(n):
+            if at(R, s, j) != 0.0:
+                store(LANES, space.f0, p + s, load(LANES, space.a, j))
+                w = load(LANES, v, j)
+                for i in range(n):
+                    store(LANES, space.drift, i, load(LANES, space.drift, i) - w * element(LANES, columns, i, s))
