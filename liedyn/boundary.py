@@ -3,30 +3,13 @@ import math
 
 import numpy as np
 
-from liedyn.direct import bad_quaternion, direct, finite
+from liedyn.checks import bad_quaternion, is_finite
+from liedyn.direct import direct, finite
 from liedyn.errors import InputError
-from liedyn.jit import kernel
 from liedyn.model.packed import (
     BODIES_AT, BODY_F, BODY_FLOATS_AT, BODY_I, BODY_LINK, HEADER, LINK_I, LINK_IQ, N_LINKS,
 )
 from liedyn.objects import WRITEABLE, borrowed_none, counted, flags_of
-
-@kernel
-def _all_finite(rows):
-    for x in rows.flat:
-        if not np.isfinite(x):
-            return False
-    return True
-
-
-@kernel
-def _first_bad_quaternion(ints, q):
-    """Link whose quaternion is not of unit length in some row, -1 if all are."""
-    for b in range(q.shape[0]):
-        link = bad_quaternion(ints, q[b])
-        if link >= 0:
-            return link
-    return -1
 
 
 def as_floats(name, x, size):
@@ -56,7 +39,7 @@ def rows_of(name, x, lead, size):
     x = x.reshape(math.prod(lead), size)
     if not x.flags.carray:
         x = x.copy()
-    if not _all_finite(x):
+    if not is_finite(x):
         where = tuple(int(k) for k in np.argwhere(~np.isfinite(x))[0])
         raise InputError(f"{name} is not finite: {name}[{where[-1]}] = {x[where]}")
     return x
@@ -114,7 +97,7 @@ def _converted(arrays, sizes):
 
 
 def _require_unit_quaternions(robot, q):
-    link = _first_bad_quaternion(robot.ints, q)
+    link = bad_quaternion(robot.ints, q)
     if link >= 0:
         k = int(robot.ints[HEADER + LINK_I * link + LINK_IQ])
         name = robot.coordinate_names[k].removesuffix(".qx")

@@ -104,6 +104,23 @@ def is_zero(typing, x):
 
 
 @intrinsic
+def all_finite(typing, x, k):
+    """Are x[k] and those behind it, 4 registers full, finite? Not asked one by one: zero times their sum is."""
+
+    def codegen(context, builder, sig, args):
+        data = make_array(sig.args[0])(context, builder, args[0]).data
+        start = builder.bitcast(builder.gep(data, [args[1]]), _VECTOR.as_pointer())
+        zero = ir.Constant(_VECTOR, [0.0] * WIDTH)
+        parts = [builder.fmul(builder.load(builder.gep(start, [ir.Constant(_INT, j)]), align=8), zero)
+                 for j in range(4)]
+        whole = builder.fadd(builder.fadd(parts[0], parts[1]), builder.fadd(parts[2], parts[3]))
+        other = builder.bitcast(builder.fcmp_unordered("!=", whole, zero), ir.IntType(WIDTH))
+        return builder.icmp_unsigned("==", other, ir.Constant(ir.IntType(WIDTH), 0))
+
+    return types.boolean(x, types.intp), codegen
+
+
+@intrinsic
 def before_line(typing, x, k):
     """How many numbers there are from x[k] on to the next that begins a register's place in memory."""
 
@@ -128,6 +145,22 @@ def store_past_cache(typing, x, k, value):
         return context.get_dummy_value()
 
     return types.void(x, types.intp, value), codegen
+
+
+@intrinsic
+def expect(typing, x, k):
+    """x[k] will soon be written: its line of the cache is fetched meanwhile; k may lie behind the end."""
+
+    def codegen(context, builder, sig, args):
+        data = make_array(sig.args[0])(context, builder, args[0]).data
+        byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+        prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
+        start = builder.bitcast(builder.gep(data, [args[1]]), byte)
+        builder.call(prefetch, [start, *(ir.Constant(number, k) for k in (0, 3, 1))])  # read, to all caches, data
+        return context.get_dummy_value()
+
+    return types.void(x, types.intp), codegen
 
 
 @intrinsic

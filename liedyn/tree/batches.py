@@ -22,7 +22,7 @@ from numba.extending import intrinsic
 
 from liedyn.jit import address_of, inline, inline_array, kernel
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH
-from liedyn.lie.registers import before_line, finish_stores, load_at_once, store_at_once, store_past_cache
+from liedyn.lie.registers import before_line, expect, finish_stores, load_at_once, store_at_once, store_past_cache
 from liedyn.lie.transposition import lanes_to_rows, rows_to_lanes
 from liedyn.model.packed import N_LINKS
 
@@ -45,12 +45,16 @@ class batch:  # noqa: N801  a decorator
 
     def __call__(self, ints, floats, *arguments):
         count = arguments[0].shape[0]
-        if count * ints[N_LINKS] < SHARED or numba.get_num_threads() == 1:
-            self.kernel(0, count, ints, floats, *arguments)
+        self.on(count, count * ints[N_LINKS] >= SHARED, ints, floats, *arguments)
+
+    def on(self, count, many, *arguments):
+        """Work on `count` rows, in all threads if they are many."""
+        if not many or numba.get_num_threads() == 1:
+            self.kernel(0, count, *arguments)
         else:
-            address = self._address(count, ints, floats, *arguments)
+            address = self._address(count, *arguments)
             with _TURN if numba.threading_layer() == "workqueue" else contextlib.nullcontext():
-                shared(address, count, numba.get_num_threads(), (ints, floats, *arguments))
+                shared(address, count, numba.get_num_threads(), arguments)
 
     def _address(self, *arguments):
         # Numba's own look at the types of so many arguments takes as long as 500 states
@@ -109,6 +113,14 @@ def gather(rows, b, end, lanes):
         rows_to_lanes(LANES, rows, b * columns + k, columns, last, WIDTH, lanes, k)
     if whole < columns:
         rows_to_lanes(LANES, rows, b * columns + whole, columns, last, columns - whole, lanes, whole)
+
+
+@inline
+def expect_rows(rows, b):
+    """W rows from b on will be written: memory is on its way meanwhile."""
+    columns = rows.shape[1]
+    for k in range(b * columns, (b + WIDTH) * columns, WIDTH):
+        expect(rows, k)
 
 
 @inline

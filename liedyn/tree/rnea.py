@@ -13,17 +13,17 @@ from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, store
 from liedyn.lie.sines import put_sines, sines_size
 from liedyn.model.packed import REVOLUTE
 from liedyn.objects import is_none, numbers, scratch
-from liedyn.tree.batches import aligned, batch, gather, in_lanes, scatter
+from liedyn.tree.batches import aligned, batch, expect_rows, gather, in_lanes, scatter
 from liedyn.tree.joints import (
     accumulate_springs_of_kind, dofs_of_kind, pose_by_sines, put_force_of_kind, twist_of_kind,
 )
 from liedyn.tree.records import (
-    accumulate6, armature, dof_total, first_dof, get3, get6, get_pose, inertia, kind, link_count, parent, put3, put6,
-    put_pose, q_total, upward, zero3,
+    accumulate6, armature, dof_total, first_dof, get3, get6, inertia, kind, link_count, parent, put3, put6,
+    q_total, upward, zero3,
 )
 
-WORK = 27  # numbers per link: pose f (12), w, dw, acc (3 each), wrench F (6)
-X, RATES, F = 0, 12, 21
+WORK = 15  # numbers per link on the way to the ground: w, dw, acc (3 each), wrench F (6)
+RATES, F = 0, 9
 
 
 @kernel_in_place
@@ -39,15 +39,15 @@ def swept(w, dw, r):
 
 
 @inline
-def outward(lane, joint, ints, floats, i, q, v, a, f_ext, work):
-    """Pose and rates of link i, and the wrench that Newton and Euler say it takes."""
+def outward(lane, joint, ints, floats, i, depth, q, v, a, f_ext, work):
+    """Rates of link i, and the wrench that Newton and Euler say it takes."""
     f = pose_by_sines(lane, joint, ints, floats, i, q, work, WORK * link_count(ints))
     turn, slide = twist_of_kind(lane, joint, ints, floats, i, v)
     turn_rate, slide_rate = twist_of_kind(lane, joint, ints, floats, i, a)
     if parent(ints, i) < 0:
         wp, dwp, accp = zero3(lane), zero3(lane), upward(lane, floats)[1]
     else:
-        k = WORK * parent(ints, i) + RATES
+        k = WORK * (depth - 1) + RATES
         wp, dwp, accp = get3(lane, work, k), get3(lane, work, k + 3), get3(lane, work, k + 6)
     R, p = f
     w0 = unrotate(R, wp)
@@ -61,42 +61,51 @@ def outward(lane, joint, ints, floats, i, q, v, a, f_ext, work):
     Fi = (moment, force)
     if f_ext.size > 0:
         Fi = sub6(Fi, get6(lane, f_ext, 6 * i))
-    put_pose(lane, work, WORK * i + X, f)
-    k = WORK * i + RATES
+    k = WORK * depth + RATES
     put3(lane, work, k, w)
     put3(lane, work, k + 3, dw)
     put3(lane, work, k + 6, acc)
-    put6(lane, work, WORK * i + F, Fi)
+    put6(lane, work, WORK * depth + F, Fi)
 
 
 @inline
-def inward(lane, joint, ints, floats, i, q, v, a, work, tau):
+def inward(lane, joint, ints, floats, i, depth, q, v, a, work, tau):
     """What of the wrench joint i has to bear, and what it passes on to the parent."""
-    Fi = get6(lane, work, WORK * i + F)
+    Fi = get6(lane, work, WORK * depth + F)
     put_force_of_kind(lane, joint, ints, floats, i, Fi, tau)
     accumulate_springs_of_kind(lane, joint, ints, floats, i, q, v, 1.0, tau)
     for j in range(first_dof(ints, i), first_dof(ints, i) + dofs_of_kind(joint)):
         store(lane, tau, j, load(lane, tau, j) + armature(ints, floats, j) * load(lane, a, j))
     if parent(ints, i) >= 0:
-        f = get_pose(lane, work, WORK * i + X)
-        accumulate6(lane, work, WORK * parent(ints, i) + F, Ad_dual_inverse(f, Fi))
+        f = pose_by_sines(lane, joint, ints, floats, i, q, work, WORK * link_count(ints))
+        accumulate6(lane, work, WORK * (depth - 1) + F, Ad_dual_inverse(f, Fi))
 
 
 @kernel_in_place
 def rnea_kernel(lane, ints, floats, q, v, a, f_ext, work, tau):
-    """tau = M(q) a + c(q, v) - tau_joint(q, v): links are numbered parents first, f_ext is (6 n) or empty."""
+    """tau = M(q) a + c(q, v) - tau_joint(q, v); f_ext is (6 n) or empty.
+
+    Links are numbered depth first. So the way back from a branch begins at its tip, and what is kept belongs to the
+    links between there and the ground only: little enough to stay in the first cache, in lanes too.
+    """
     n = link_count(ints)
     put_sines(lane, q, q_total(ints), work, WORK * n)
+    depth = -1
     for i in range(n):
+        depth += 1
         if kind(ints, i) == REVOLUTE:  # the common joint compiled apart: its zeros cost nothing
-            outward(lane, REVOLUTE, ints, floats, i, q, v, a, f_ext, work)
+            outward(lane, REVOLUTE, ints, floats, i, depth, q, v, a, f_ext, work)
         else:
-            outward(lane, kind(ints, i), ints, floats, i, q, v, a, f_ext, work)
-    for i in range(n - 1, -1, -1):
-        if kind(ints, i) == REVOLUTE:
-            inward(lane, REVOLUTE, ints, floats, i, q, v, a, work, tau)
-        else:
-            inward(lane, kind(ints, i), ints, floats, i, q, v, a, work, tau)
+            outward(lane, kind(ints, i), ints, floats, i, depth, q, v, a, f_ext, work)
+        fork = parent(ints, i + 1) if i + 1 < n else -1
+        k = i
+        while k != fork:  # back to where the next link begins
+            if kind(ints, k) == REVOLUTE:
+                inward(lane, REVOLUTE, ints, floats, k, depth, q, v, a, work, tau)
+            else:
+                inward(lane, kind(ints, k), ints, floats, k, depth, q, v, a, work, tau)
+            k = parent(ints, k)
+            depth -= 1
 
 
 @batch
@@ -112,6 +121,7 @@ def rnea_states(begin, end, ints, floats, q, v, a, f_ext, tau):
         gather(v, b, end, v_w)
         gather(a, b, end, a_w)
         gather(f_ext, b, end, f_w)
+        expect_rows(tau, b)
         rnea_kernel(LANES, ints, floats, q_w, v_w, a_w, f_w, work, tau_w)
         scatter(tau_w, b, end, tau)
 

@@ -1,0 +1,57 @@
+"""Whether rows of states are fit for kernels: finite, and quaternions of unit length.
+
+A look at every number of a batch takes as long as much of the dynamics unless it is done a register at a time, and by
+all threads.
+"""
+import numpy as np
+
+from liedyn.direct import UNIT_TOLERANCE
+from liedyn.lie.lanes import SCALAR, WIDTH, load
+from liedyn.lie.registers import all_finite
+from liedyn.model.packed import HEADER, LINK_I, LINK_IQ, LINK_NQ, N_LINKS
+from liedyn.tree.batches import batch
+
+SHARED = 100_000
+"""Numbers from which on threads are worth waking."""
+
+
+@batch
+def finite_states(begin, end, rows, verdict):
+    """verdict[0] becomes 0 if some number of the rows is not finite."""
+    k, last = begin * rows.shape[1], end * rows.shape[1]
+    finite = True
+    while k + 4 * WIDTH <= last:
+        finite &= all_finite(rows, k)
+        k += 4 * WIDTH
+    while k < last:
+        finite &= np.isfinite(load(SCALAR, rows, k))
+        k += 1
+    if not finite:
+        verdict[0] = 0
+
+
+@batch
+def unit_states(begin, end, ints, q, verdict):
+    """verdict[0] becomes the number of a link whose quaternion is not of unit length in some row, if there is one."""
+    for i in range(ints[N_LINKS]):
+        record = HEADER + LINK_I * i
+        if ints[record + LINK_NQ] >= 4:
+            k = ints[record + LINK_IQ]
+            for b in range(begin, end):
+                n2 = q[b, k] ** 2 + q[b, k + 1] ** 2 + q[b, k + 2] ** 2 + q[b, k + 3] ** 2
+                if not abs(n2 - 1.0) <= UNIT_TOLERANCE:
+                    verdict[0] = i
+
+
+def is_finite(rows):
+    """Are all numbers of contiguous rows finite?"""
+    verdict = np.ones(1, dtype=np.int64)
+    finite_states.on(len(rows), rows.size >= SHARED, rows, verdict)
+    return bool(verdict[0])
+
+
+def bad_quaternion(ints, q):
+    """A link whose quaternion is not of unit length in some row of `q`, -1 if all are."""
+    verdict = np.full(1, -1)
+    unit_states.on(len(q), q.size >= SHARED, ints, q, verdict)
+    return int(verdict[0])
