@@ -17,24 +17,41 @@ from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, splat, store
 from liedyn.lie.sines import put_sines, sines_size
 from liedyn.model.packed import REVOLUTE
 from liedyn.objects import is_none, numbers, scratch
-from liedyn.tree.batches import aligned, batch, gather, in_lanes, scatter
+from liedyn.tree.batches import aligned, batch, expect_rows, gather, in_lanes, scatter
 from liedyn.tree.joints import (
     accumulate_springs_of_kind, dofs_of_kind, pose_by_sines, screw_of_kind, twist_of_kind,
 )
 from liedyn.tree.records import (
-    accumulate6, armature, dof_total, first_dof, get6, get9, get_pose, get_symmetric, inertia, kind, link_count,
-    parent, put6, put9, put_pose, put_symmetric, q_total, upward,
+    armature, dof_total, first_dof, get6, get9, get_symmetric, inertia, kind, link_count, parent, put6, put9,
+    put_symmetric, q_total, upward,
 )
 
-# numbers per link: pose f, twist V, articulated inertia I, bias wrench p; then per dof: U, 1/D, u
-LINK, X, V, I, P = 45, 0, 12, 18, 39
+# numbers per link: twist V, and in its place acceleration A in the end; then per dof: U, 1/D, u; then per link on the
+# way to the ground: articulated inertia I and bias wrench p of what it carries
+LINK = 6
 DOF, U, D_INVERSE, FORCE = 8, 0, 6, 7
+CARRIED, I, P = 27, 0, 21
 
 
 @inline
 def aba_size(ints):
     """Numbers in the workspace of `aba_kernel`."""
-    return LINK * link_count(ints) + DOF * dof_total(ints) + sines_size(q_total(ints))
+    return sines_at(ints) + sines_size(q_total(ints))
+
+
+@inline
+def dofs_at(ints):
+    return LINK * link_count(ints)
+
+
+@inline
+def carried_at(ints):
+    return dofs_at(ints) + DOF * dof_total(ints)
+
+
+@inline
+def sines_at(ints):
+    return carried_at(ints) + CARRIED * link_count(ints)
 
 
 @inline
@@ -50,21 +67,13 @@ def put_articulated(lane, work, k, I):
 
 
 @inline
-def outward(lane, joint, ints, floats, i, q, v, tau, f_ext, work, a):
-    """Pose and twist of link i, its inertia and bias wrench alone, and in `a` the force left for acceleration."""
-    f = pose_by_sines(lane, joint, ints, floats, i, q, work, LINK * link_count(ints) + DOF * dof_total(ints))
-    Sv = twist_of_kind(lane, joint, ints, floats, i, v)
-    Vi = Sv
+def outward(lane, joint, ints, floats, i, q, v, tau, work, a):
+    """Twist of link i, and in `a` the force left for acceleration."""
+    Vi = twist_of_kind(lane, joint, ints, floats, i, v)
     if parent(ints, i) >= 0:
-        Vi = add6(Ad_inverse(f, get6(lane, work, LINK * parent(ints, i) + V)), Sv)
-    Ii = inertia(ints, floats, i)
-    p = minus_ad_dual(Vi, inertia_times(Ii, Vi))
-    if f_ext.size > 0:
-        p = sub6(p, get6(lane, f_ext, 6 * i))
-    put_pose(lane, work, LINK * i + X, f)
-    put6(lane, work, LINK * i + V, Vi)
-    put_articulated(lane, work, LINK * i + I, articulated(splat(lane, 0.0), Ii))
-    put6(lane, work, LINK * i + P, p)
+        f = pose_by_sines(lane, joint, ints, floats, i, q, work, sines_at(ints))
+        Vi = add6(Ad_inverse(f, get6(lane, work, LINK * parent(ints, i))), Vi)
+    put6(lane, work, LINK * i, Vi)
     for j in range(first_dof(ints, i), first_dof(ints, i) + dofs_of_kind(joint)):
         store(lane, a, j, load(lane, tau, j))
     # spring and damper have their part first
@@ -74,23 +83,29 @@ def outward(lane, joint, ints, floats, i, q, v, tau, f_ext, work, a):
 @inline
 def velocity_product(lane, joint, ints, floats, i, v, work):
     """c = ad(V, S v)."""
-    return ad(get6(lane, work, LINK * i + V), twist_of_kind(lane, joint, ints, floats, i, v))
+    return ad(get6(lane, work, LINK * i), twist_of_kind(lane, joint, ints, floats, i, v))
 
 
 @inline
-def inward(lane, joint, ints, floats, i, v, dofs, work, a):
+def inward(lane, joint, ints, floats, i, depth, tip, q, v, f_ext, work, a):
     """What parent and link i are to each other once joint i gives way: inertia and wrench go to the parent."""
-    Ia = get_articulated(lane, work, LINK * i + I)
-    p = get6(lane, work, LINK * i + P)
+    Vi, Ii = get6(lane, work, LINK * i), inertia(ints, floats, i)
+    Ia, p = articulated(splat(lane, 0.0), Ii), minus_ad_dual(Vi, inertia_times(Ii, Vi))
+    if f_ext.size > 0:
+        p = sub6(p, get6(lane, f_ext, 6 * i))
+    if not tip:
+        k = carried_at(ints) + CARRIED * depth
+        Ia, p = add_articulated(Ia, get_articulated(lane, work, k + I)), add6(p, get6(lane, work, k + P))
     for d in range(dofs_of_kind(joint) - 1, -1, -1):
         j = first_dof(ints, i) + d
         S = screw_of_kind(lane, joint, ints, floats, i, d)
         Uj = articulated_times(Ia, S)
         d_inverse = 1.0 / (dot6(Uj, S) + armature(ints, floats, j))
         u = load(lane, a, j) - dot6(p, S)
-        put6(lane, work, dofs + DOF * j + U, Uj)
-        store(lane, work, dofs + DOF * j + D_INVERSE, d_inverse)
-        store(lane, work, dofs + DOF * j + FORCE, u)
+        k = dofs_at(ints) + DOF * j
+        put6(lane, work, k + U, Uj)
+        store(lane, work, k + D_INVERSE, d_inverse)
+        store(lane, work, k + FORCE, u)
         Ia = without_direction(Ia, Uj, d_inverse)
         p = add6(p, scale6(d_inverse * u, Uj))
     if parent(ints, i) >= 0:
@@ -99,59 +114,66 @@ def inward(lane, joint, ints, floats, i, v, dofs, work, a):
             (xx, xy, _, yy, _, _), (Bxx, Bxy, Bxz, Byx, Byy, Byz, _, _, _), C = Ia
             o = splat(lane, 0.0)
             Ia = (xx, xy, o, yy, o, o), (Bxx, Bxy, Bxz, Byx, Byy, Byz, o, o, o), C
-            pass_on(lane, joint, ints, floats, i, v, Ia, p, work)
+            pass_on(lane, joint, ints, floats, i, depth, q, v, Ia, p, work)
         else:
-            pass_on(lane, joint, ints, floats, i, v, Ia, p, work)
+            pass_on(lane, joint, ints, floats, i, depth, q, v, Ia, p, work)
 
 
 @inline
-def pass_on(lane, joint, ints, floats, i, v, Ia, p, work):
+def pass_on(lane, joint, ints, floats, i, depth, q, v, Ia, p, work):
     """Inertia and wrench of link i to its parent."""
-    f = get_pose(lane, work, LINK * i + X)
+    f = pose_by_sines(lane, joint, ints, floats, i, q, work, sines_at(ints))
     p = add6(p, articulated_times(Ia, velocity_product(lane, joint, ints, floats, i, v, work)))
-    k = LINK * parent(ints, i)
-    above = get_articulated(lane, work, k + I)
-    put_articulated(lane, work, k + I, add_articulated(above, articulated_in_parent(f, Ia)))
-    accumulate6(lane, work, k + P, Ad_dual_inverse(f, p))
+    Ia, p = articulated_in_parent(f, Ia), Ad_dual_inverse(f, p)
+    k = carried_at(ints) + CARRIED * (depth - 1)
+    if i > parent(ints, i) + 1:  # not the first branch
+        Ia, p = add_articulated(Ia, get_articulated(lane, work, k + I)), add6(p, get6(lane, work, k + P))
+    put_articulated(lane, work, k + I, Ia)
+    put6(lane, work, k + P, p)
 
 
 @inline
-def accelerated(lane, joint, ints, floats, i, v, dofs, work, a):
+def accelerated(lane, joint, ints, floats, i, q, v, work, a):
     """Accelerations of joint and link i, from that of the parent."""
-    Ap = upward(lane, floats) if parent(ints, i) < 0 else get6(lane, work, LINK * parent(ints, i) + P)
-    Ai = add6(Ad_inverse(get_pose(lane, work, LINK * i + X), Ap),
-              velocity_product(lane, joint, ints, floats, i, v, work))
+    f = pose_by_sines(lane, joint, ints, floats, i, q, work, sines_at(ints))
+    Ap = upward(lane, floats) if parent(ints, i) < 0 else get6(lane, work, LINK * parent(ints, i))
+    Ai = add6(Ad_inverse(f, Ap), velocity_product(lane, joint, ints, floats, i, v, work))
     for d in range(dofs_of_kind(joint)):
         j = first_dof(ints, i) + d
-        k = dofs + DOF * j
+        k = dofs_at(ints) + DOF * j
         free = load(lane, work, k + FORCE) - dot6(get6(lane, work, k + U), Ai)
         aj = load(lane, work, k + D_INVERSE) * free
         store(lane, a, j, aj)
         Ai = add6(Ai, scale6(aj, screw_of_kind(lane, joint, ints, floats, i, d)))
-    put6(lane, work, LINK * i + P, Ai)  # the bias wrench has served; its place keeps the acceleration
+    put6(lane, work, LINK * i, Ai)  # the twist has served
 
 
 @kernel_in_place
 def aba_kernel(lane, ints, floats, q, v, tau, f_ext, work, a):
-    """a = M^-1 (tau + tau_joint(q, v) - c(q, v)); f_ext is (6 n) or empty."""
+    """a = M^-1 (tau + tau_joint(q, v) - c(q, v)); f_ext is (6 n) or empty. Depth first, as `rnea_kernel`."""
     n = link_count(ints)
-    dofs = LINK * n
-    put_sines(lane, q, q_total(ints), work, dofs + DOF * dof_total(ints))
+    put_sines(lane, q, q_total(ints), work, sines_at(ints))
+    depth = -1
     for i in range(n):
+        depth += 1
         if kind(ints, i) == REVOLUTE:  # the common joint compiled apart: its zeros cost nothing
-            outward(lane, REVOLUTE, ints, floats, i, q, v, tau, f_ext, work, a)
+            outward(lane, REVOLUTE, ints, floats, i, q, v, tau, work, a)
         else:
-            outward(lane, kind(ints, i), ints, floats, i, q, v, tau, f_ext, work, a)
-    for i in range(n - 1, -1, -1):
-        if kind(ints, i) == REVOLUTE:
-            inward(lane, REVOLUTE, ints, floats, i, v, dofs, work, a)
-        else:
-            inward(lane, kind(ints, i), ints, floats, i, v, dofs, work, a)
+            outward(lane, kind(ints, i), ints, floats, i, q, v, tau, work, a)
+        fork = parent(ints, i + 1) if i + 1 < n else -1
+        k = i
+        while k != fork:  # back to where the next link begins
+            if kind(ints, k) == REVOLUTE:
+                inward(lane, REVOLUTE, ints, floats, k, depth, k == i, q, v, f_ext, work, a)
+            else:
+                inward(lane, kind(ints, k), ints, floats, k, depth, k == i, q, v, f_ext, work, a)
+            k = parent(ints, k)
+            depth -= 1
     for i in range(n):
         if kind(ints, i) == REVOLUTE:
-            accelerated(lane, REVOLUTE, ints, floats, i, v, dofs, work, a)
+            accelerated(lane, REVOLUTE, ints, floats, i, q, v, work, a)
         else:
-            accelerated(lane, kind(ints, i), ints, floats, i, v, dofs, work, a)
+            accelerated(lane, kind(ints, i), ints, floats, i, q, v, work, a)
 
 
 @batch
@@ -167,6 +189,7 @@ def aba_states(begin, end, ints, floats, q, v, tau, f_ext, a):
         gather(v, b, end, v_w)
         gather(tau, b, end, tau_w)
         gather(f_ext, b, end, f_w)
+        expect_rows(a, b)
         aba_kernel(LANES, ints, floats, q_w, v_w, tau_w, f_w, work, a_w)
         scatter(a_w, b, end, a)
 
