@@ -11,7 +11,7 @@ from liedyn.lie.registers import all_finite
 from liedyn.model.packed import HEADER, LINK_I, LINK_IQ, LINK_NQ, N_LINKS
 from liedyn.tree.batches import batch
 
-SHARED = 100_000
+SHARED = 50_000
 """Numbers from which on threads are worth waking."""
 
 

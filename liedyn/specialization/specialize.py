@@ -21,6 +21,54 @@ LARGEST = 12
 processor's cache of instructions, and loops are as fast then."""
 
 
+_DOCUMENTATION = """{summary}, as `liedyn.{name}` without external wrenches.
+
+        Parameters
+        ----------
+        q : array_like, shape (..., nq)
+            Configuration [rad, m; quaternions (x, y, z, w)].
+        v : array_like, shape (..., nv)
+            Velocity [rad/s, m/s].
+        {given}
+        out : {room}, optional
+            Where the result goes: C-contiguous float64 of the very shape of the result.
+
+        Returns
+        -------{returns}
+
+        Raises
+        ------
+        InputError
+            A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> fast = ld.specialize(ld.load("particle_on_circle"))
+        {example}
+        {printed}
+        """
+_GIVEN = {
+    "a": """a : array_like, shape (..., nv)
+            Acceleration [rad/s^2, m/s^2].""",
+    "tau": """tau : array_like, shape (..., nv)
+            Generalised forces [N m, N].""",
+}
+
+
+def _documented(summary, returns, example, printed):
+    """What the methods of `Specialized` have in common in their documentation, and what is each one's own."""
+    def documented(method):
+        recursion = RECURSIONS[method.__name__]
+        count = len(recursion.results)
+        method.__doc__ = _DOCUMENTATION.format(
+            summary=summary, name=method.__name__, given=_GIVEN[recursion.inputs[-1]], returns=returns, example=example,
+            room=f"tuple of {count} ndarrays, shape (..., nv, nv)" if recursion.square else "ndarray, shape (..., nv)",
+            printed=printed)
+        return method
+    return documented
+
+
 class Specialized:
     """The recursions of one open tree, compiled for its own numbers; made by `specialize`.
 
@@ -67,146 +115,48 @@ class Specialized:
         return {name: shortest_trace(recursion, *_tree(self.robot)).operations()
                 for name, recursion in RECURSIONS.items()}
 
-    def rnea(self, q, v, a, out=None):
-        """Inverse dynamics, as `liedyn.rnea` without external wrenches.
-
-        Parameters
-        ----------
-        q : array_like, shape (..., nq)
-            Configuration [rad, m; quaternions (x, y, z, w)].
-        v, a : array_like, shape (..., nv)
-            Velocity [rad/s, m/s] and acceleration [rad/s^2, m/s^2].
-        out : ndarray, shape (..., nv), optional
-            Where the result goes: C-contiguous float64 of the very shape of the result.
-
-        Returns
-        -------
+    @_documented("Inverse dynamics", """
         tau : ndarray, shape (..., nv)
-            Generalised forces [N m, N].
+            Generalised forces [N m, N].""", ">>> fast.rnea([0.1, 0.2], [0.0, 0.0], [1.0, 1.0]).shape", "(2,)")
+    def rnea(self, q, v, a, out=None):
+        return self._run("rnea", out, q=q, v=v, a=a)
 
-        Raises
-        ------
-        InputError
-            A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
-
-        Examples
-        --------
-        >>> import liedyn as ld
-        >>> fast = ld.specialize(ld.load("particle_on_circle"))
-        >>> fast.rnea([0.1, 0.2], [0.0, 0.0], [1.0, 1.0]).shape
-        (2,)
-        """
-        tau = self.kernels.rnea_direct(self.robot.ints, self.robot.floats, q, v, a, out)
-        return self._vectors("rnea", out, q=q, v=v, a=a) if tau is None else tau
-
-    def aba(self, q, v, tau, out=None):
-        """Forward dynamics of the open tree, as `liedyn.aba` without external wrenches.
-
-        Parameters
-        ----------
-        q : array_like, shape (..., nq)
-            Configuration [rad, m; quaternions (x, y, z, w)].
-        v, tau : array_like, shape (..., nv)
-            Velocity [rad/s, m/s] and generalised forces [N m, N].
-        out : ndarray, shape (..., nv), optional
-            Where the result goes: C-contiguous float64 of the very shape of the result.
-
-        Returns
-        -------
+    @_documented("Forward dynamics of the open tree", """
         a : ndarray, shape (..., nv)
-            Accelerations [rad/s^2, m/s^2].
+            Accelerations [rad/s^2, m/s^2].""", ">>> fast.aba([0.1, 0.2], [0.0, 0.0], [0.0, 0.0]).shape", "(2,)")
+    def aba(self, q, v, tau, out=None):
+        return self._run("aba", out, q=q, v=v, tau=tau)
 
-        Raises
-        ------
-        InputError
-            A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
-
-        Examples
-        --------
-        >>> import liedyn as ld
-        >>> fast = ld.specialize(ld.load("particle_on_circle"))
-        >>> fast.aba([0.1, 0.2], [0.0, 0.0], [0.0, 0.0]).shape
-        (2,)
-        """
-        a = self.kernels.aba_direct(self.robot.ints, self.robot.floats, q, v, tau, out)
-        return self._vectors("aba", out, q=q, v=v, tau=tau) if a is None else a
-
+    @_documented("Derivatives of inverse dynamics", """
+        dtau_dq, dtau_dv, M : ndarray, shape (..., nv, nv)""",
+                 ">>> [x.shape for x in fast.rnea_derivatives([0.1, 0.2], [0.0, 0.0], [1.0, 1.0])]",
+                 "[(2, 2), (2, 2), (2, 2)]")
     def rnea_derivatives(self, q, v, a, out=None):
-        """Derivatives of inverse dynamics, as `liedyn.rnea_derivatives` without external wrenches.
+        return self._run("rnea_derivatives", out, q=q, v=v, a=a)
 
-        Parameters
-        ----------
-        q : array_like, shape (..., nq)
-            Configuration [rad, m; quaternions (x, y, z, w)].
-        v, a : array_like, shape (..., nv)
-            Velocity [rad/s, m/s] and acceleration [rad/s^2, m/s^2].
-        out : tuple of 3 ndarrays, shape (..., nv, nv), optional
-            Where the results go: C-contiguous float64 of the very shape of the results.
-
-        Returns
-        -------
-        dtau_dq, dtau_dv, M : ndarray, shape (..., nv, nv)
-
-        Raises
-        ------
-        InputError
-            A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
-
-        Examples
-        --------
-        >>> import liedyn as ld
-        >>> fast = ld.specialize(ld.load("particle_on_circle"))
-        >>> dtau_dq, dtau_dv, M = fast.rnea_derivatives([0.1, 0.2], [0.0, 0.0], [1.0, 1.0])
-        >>> M.shape
-        (2, 2)
-        """
-        made = self.kernels.rnea_derivatives_direct(self.robot.ints, self.robot.floats, q, v, a, out)
-        return self._matrices("rnea_derivatives", out, q=q, v=v, a=a) if made is None else made
-
+    @_documented("Derivatives of forward dynamics", """
+        da_dq, da_dv, Minv : ndarray, shape (..., nv, nv)""",
+                 ">>> [x.shape for x in fast.aba_derivatives([0.1, 0.2], [0.0, 0.0], [0.0, 0.0])]",
+                 "[(2, 2), (2, 2), (2, 2)]")
     def aba_derivatives(self, q, v, tau, out=None):
-        """Derivatives of forward dynamics, as `liedyn.aba_derivatives` without external wrenches.
+        return self._run("aba_derivatives", out, q=q, v=v, tau=tau)
 
-        Parameters
-        ----------
-        q : array_like, shape (..., nq)
-            Configuration [rad, m; quaternions (x, y, z, w)].
-        v, tau : array_like, shape (..., nv)
-            Velocity [rad/s, m/s] and generalised forces [N m, N].
-        out : tuple of 3 ndarrays, shape (..., nv, nv), optional
-            Where the results go: C-contiguous float64 of the very shape of the results.
-
-        Returns
-        -------
-        da_dq, da_dv, Minv : ndarray, shape (..., nv, nv)
-
-        Raises
-        ------
-        InputError
-            A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
-
-        Examples
-        --------
-        >>> import liedyn as ld
-        >>> fast = ld.specialize(ld.load("particle_on_circle"))
-        >>> da_dq, da_dv, Minv = fast.aba_derivatives([0.1, 0.2], [0.0, 0.0], [0.0, 0.0])
-        >>> Minv.shape
-        (2, 2)
-        """
-        made = self.kernels.aba_derivatives_direct(self.robot.ints, self.robot.floats, q, v, tau, out)
-        return self._matrices("aba_derivatives", out, q=q, v=v, tau=tau) if made is None else made
-
-    def _vectors(self, name, out, **arrays):
-        lead, *rows = states(self.robot, **arrays)
-        made = rows_for(out, lead, (self.robot.nv,), *rows)
-        getattr(self.kernels, f"{name}_states")(self.robot.ints, self.robot.floats, *rows, made)
-        return delivered(made, lead, (self.robot.nv,), out)
-
-    def _matrices(self, name, out, **arrays):
-        lead, *rows = states(self.robot, **arrays)
-        shapes = ((self.robot.nv, self.robot.nv),) * 3
-        made = rows_for_all(out, lead, shapes, *rows)
-        getattr(self.kernels, f"{name}_states")(self.robot.ints, self.robot.floats, *rows, *made)
-        return delivered_all(made, lead, shapes, out)
+    def _run(self, name, out, **state):
+        """One state as Python passes it, or all of a batch."""
+        robot = self.robot
+        made = getattr(self.kernels, f"{name}_direct")(robot.ints, robot.floats, *state.values(), out)
+        if made is not None:
+            return made
+        lead, *rows = states(robot, **state)
+        run = getattr(self.kernels, f"{name}_states")
+        if RECURSIONS[name].square:
+            shapes = ((robot.nv, robot.nv),) * len(RECURSIONS[name].results)
+            made = rows_for_all(out, lead, shapes, *rows)
+            run(robot.ints, robot.floats, *rows, *made)
+            return delivered_all(made, lead, shapes, out)
+        made = rows_for(out, lead, (robot.nv,), *rows)
+        run(robot.ints, robot.floats, *rows, made)
+        return delivered(made, lead, (robot.nv,), out)
 
 
 def specialize(robot):
