@@ -10,7 +10,7 @@ from tree_cases import bundled
 import liedyn as ld
 from liedyn.constraints.independent import choose
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
-from liedyn.dynamics.states import nullspace_registers
+from liedyn.dynamics.states import GIVEN, nullspace_registers
 from liedyn.errors import LiedynError, SingularConfigurationError
 from liedyn.lie.lanes import WIDTH
 from liedyn.linearization.linearize import CLOSURE_TOLERANCE, Found
@@ -54,14 +54,15 @@ def done_in_lanes(robot, state, names):
     (count, n), m, chosen = state[1].shape, len(robot.row_names), choose(robot, state[0][0], names, RANK_TOLERANCE)
     assert (chosen.virtual < 0).all()
     p, S_u = len(chosen.names), robot.actuator_matrix.copy()
-    x, nu, choosable, forces = 2 * p, S_u.shape[1], 1.0 - chosen.rows.sum(0), np.empty((count, 0))
+    x, nu, forces = 2 * p, S_u.shape[1], np.empty((count, 0))
     rank, a, lam = np.full(count, -1), np.empty((count, n)), np.empty((count, m))
-    nullspace_registers(0, count, robot.ints, robot.floats, *state, forces, choosable, p, RANK_TOLERANCE, a, lam,
-                        np.empty((count, n)), rank, np.empty(count))
+    nullspace_registers(robot.ints, robot.floats, *state, forces, chosen.rows, chosen.virtual, GIVEN, RANK_TOLERANCE, a,
+                        lam, np.empty((count, n)), rank, np.empty(count), np.empty(1 + m + n))
     shapes = ((x, x), (x, nu), (0, x), (0, nu), (x,), (n, p), (n, p), (n,), (n,), (m,), (), (), (), ())
     found = Found(*(np.empty((count, *shape)) for shape in shapes))._replace(rank=np.full(count, -1))
-    linearize_registers(0, count, robot.ints, robot.floats, *state, forces, chosen.rows, chosen.virtual, choosable, S_u,
-                        NO_OUTPUTS, CLOSURE_TOLERANCE, RANK_TOLERANCE, *found)
+    choice = (chosen.rows[None], chosen.virtual)
+    linearize_registers(robot.ints, robot.floats, *state, forces, *choice, *choice, S_u, NO_OUTPUTS, CLOSURE_TOLERANCE,
+                        RANK_TOLERANCE, *found)
     return rank >= 0, found.rank >= 0
 
 

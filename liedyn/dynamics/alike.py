@@ -11,7 +11,7 @@ Accelerations and multipliers, of minimum norm, do not depend on the rows that a
 [G_1; R] does, where rows are redundant.
 """
 from liedyn.constraints.cut_rows import cut_terms_kernel
-from liedyn.constraints.records import is_cut, loop_count
+from liedyn.constraints.records import is_active, is_cut, loop_count
 from liedyn.dense import SMALL_ROW
 from liedyn.dynamics.elimination import (
     cluster_count, cluster_lists, cluster_size, elimination_size, fill_table, keep_choice, keep_places, layout,
@@ -38,14 +38,14 @@ the tolerance. What redundant rows leave is far below, and that of real ones far
 
 @inline
 def fits_lanes(ints, R, virtual, choosable):
-    """Are all constraints cut joints, and do the rows R pick coordinates of the tree?
+    """Are all active constraints cut joints, and do the rows R pick coordinates of the tree?
 
     `choosable` is then zero for those, and one elsewhere.
     """
     if ints[N_ROWS] == 0:
         return False
     for l in range(loop_count(ints)):
-        if not is_cut(ints, l):
+        if is_active(ints, l) and not is_cut(ints, l):
             return False
     return picks(ints, R, virtual, choosable)
 

@@ -14,7 +14,7 @@ from liedyn.dynamics.nullspace import (
     solve_multipliers, solve_size,
 )
 from liedyn.dynamics.problem import Solution, no_inertia, non_negative, problem, stabilized
-from liedyn.dynamics.states import EITHER, GIVEN, PIVOTED, nullspace_states
+from liedyn.dynamics.states import EITHER, FEW, GIVEN, PIVOTED, nullspace_registers, nullspace_states
 from liedyn.errors import ConditionWarning, InputError, SingularConfigurationError, of_the_batch, suggestion
 from liedyn.functions import raise_errors
 
@@ -153,9 +153,12 @@ def _in_coordinates(robot, given, chosen, way, tolerance):
     """Of `nullspace_states`: a, lam, G^T lam, rank, condition; dependent rows and names at the last state."""
     count, n, m = len(given[0]), robot.nv, len(robot.row_names)
     a, lam, force, condition = np.empty((count, n)), np.empty((count, m)), np.empty((count, n)), np.empty(count)
-    rank, last = np.zeros(count, dtype=np.int64), np.zeros(1 + m + n)
-    nullspace_states(robot.ints, robot.floats, *given, chosen.rows, chosen.virtual, way, tolerance, a, lam, force, rank,
-                     condition, last)
+    rank, last = np.full(count, -1), np.zeros(1 + m + n)
+    arguments = (robot.ints, robot.floats, *given, chosen.rows, chosen.virtual, way, tolerance, a, lam, force, rank,
+                 condition, last)
+    if m > 0 and count >= FEW and way != PIVOTED:
+        nullspace_registers(*arguments)
+    nullspace_states(*arguments)
     dependent = tuple(sorted(last[1 + max(rank[-1], 0):1 + m].astype(int).tolist()))
     names = tuple(robot.velocity_names[k] for k in np.flatnonzero(last[1 + m:])) if last[0] else chosen.names
     return a, lam, force, rank, condition, dependent, names

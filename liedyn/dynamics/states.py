@@ -11,7 +11,7 @@ from liedyn.dynamics.nullspace import (
 )
 from liedyn.dynamics.terms import terms_in_place, terms_size
 from liedyn.exchange import padded
-from liedyn.jit import inline, kernel, kernel_in_place
+from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.lanes import SCALAR, WIDTH, take_matrix, take_vector
 from liedyn.model.packed import N_ROWS, N_VIRTUAL, NV
 from liedyn.tree.batches import aligned, batch, gather, in_lanes, scatter
@@ -110,10 +110,17 @@ def nullspace_in_place(ints, floats, q, v, tau, f_ext, R, virtual, none, way, to
     return status, rank, condition, pivoted
 
 
-@kernel
-def nullspace_registers(begin, end, ints, floats, q, v, tau, f_ext, choosable, p, tolerance, a, lam, force, rank,
-                        condition):
-    """`nullspace_alike` on W rows at a time; the rank of those that are to be worked on one by one stays what it is."""
+@batch
+def nullspace_registers(begin, end, ints, floats, q, v, tau, f_ext, R, virtual, way, tolerance, a, lam, force, rank,
+                        condition, last):
+    """`nullspace_states` W rows at a time, for those that depend alike on given coordinates (`liedyn.dynamics.alike`).
+
+    The rank of all others, and `last`, stay what they are: `nullspace_states` has to follow. It is a kernel of its
+    own, as a single state should not wait for it to be compiled.
+    """
+    p, choosable = virtual.size, np.empty(ints[NV])
+    if not fits_lanes(ints, R, virtual, choosable):
+        return
     q_w, v_w, tau_w, f_ext_w = in_lanes(q), in_lanes(v), in_lanes(tau), in_lanes(f_ext)
     a_w, lam_w, force_w, condition_w = in_lanes(a), in_lanes(lam), in_lanes(force), aligned(WIDTH)
     work = aligned(nullspace_alike_size(ints, p))
@@ -134,22 +141,16 @@ def nullspace_registers(begin, end, ints, floats, q, v, tau, f_ext, choosable, p
 @batch
 def nullspace_states(begin, end, ints, floats, q, v, tau, f_ext, R, virtual, way, tolerance, a, lam, force, rank,
                      condition, last):
-    """`nullspace_in_place` on each row; `last` (1 + m + n) tells of the last row.
+    """`nullspace_in_place` on each row whose rank is not known yet, -1, and on the last row.
 
-    It receives whether pivoting chose, the order of the rows of G, independent ones first, and 1 for each coordinate
-    that pivoting left. In given coordinates states that depend alike on them are worked on in lanes
-    (`liedyn.dynamics.alike`), all others, and the last one, one by one. The first state that has no accelerations gets
-    rank -1, and none behind it in its block is worked on one by one.
+    `last` (1 + m + n) tells of that: it receives whether pivoting chose, the order of the rows of G, independent ones
+    first, and 1 for each coordinate that pivoting left. The first state that has no accelerations keeps its rank, and
+    none behind it in its block is worked on.
     """
     n, m = ints[NV], ints[N_ROWS]
     floats = floats.copy()  # where moving targets and custom rows leave what they return
     work, R_own, none = np.empty(nullspace_size(ints)), np.empty((n, n)), np.full(n, -1)
-    rows, columns, choosable = np.empty(m + n, np.int64), np.empty(m + n, np.int64), np.empty(n)
-    rank[begin:end] = -1
-    if way != PIVOTED and end - begin >= FEW and fits_lanes(ints, R, virtual, choosable):
-        nullspace_registers(
-            begin, end, ints, floats, q, v, tau, f_ext, choosable, virtual.size, tolerance, a, lam, force, rank,
-            condition)
+    rows, columns = np.empty(m + n, np.int64), np.empty(m + n, np.int64)
     for b in range(begin, end):
         if rank[b] >= 0 and b < q.shape[0] - 1:
             continue
@@ -157,7 +158,7 @@ def nullspace_states(begin, end, ints, floats, q, v, tau, f_ext, R, virtual, way
             ints, floats, q[b], v[b], tau[b], f_ext[b], R, virtual, none, way, tolerance, work, rows, columns, R_own,
             a[b], lam[b], force[b])
         if status != OK:
-            rank[b] = -1
+            rank[b] = -1  # and not that of G
             return
         if b == q.shape[0] - 1:
             last[0] = 1.0 if pivoted else 0.0

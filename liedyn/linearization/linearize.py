@@ -11,12 +11,13 @@ from liedyn.constraints.independent import (
 from liedyn.constraints.loops import reader_kernel
 from liedyn.dynamics.forward import raise_for_status, warn_if_poor
 from liedyn.dynamics.nullspace import OK, RANK_TOLERANCE, WRONG_COUNT, nullspace_kernel
+from liedyn.dynamics.states import FEW
 from liedyn.errors import ClosureError, InputError, of_the_batch
 from liedyn.functions import raise_errors
 from liedyn.linearization.local import linearize_kernel
 from liedyn.linearization.outputs import output_plan
 from liedyn.linearization.state_space import LocalStateSpace
-from liedyn.linearization.states import linearize_states
+from liedyn.linearization.states import linearize_registers, linearize_states
 from liedyn.linearization.upper_rows import turning
 
 CLOSURE_TOLERANCE = 1e-8
@@ -214,8 +215,12 @@ def _solve(robot, lead, y, w, given, plan, closure_tolerance, rank_tolerance):
     found = Found(
         empty((count, x, x)), empty((count, x, nu)), empty((count, outputs, x)), empty((count, outputs, nu)),
         empty((count, x)), empty((count, n, p_y)), empty((count, n, p_w)), empty((count, n)), empty((count, n)),
-        empty((count, m)), np.zeros(count, dtype=np.int64), empty(count), empty(count), empty(count))
-    linearize_states(robot.ints, robot.floats, *given, plan.parts, closure_tolerance, rank_tolerance, *found)
+        empty((count, m)), np.full(count, -1), empty(count), empty(count), empty(count))
+    arguments = robot.ints, robot.floats, *given, plan.parts, closure_tolerance, rank_tolerance, *found
+    if m > 0 and count >= FEW:
+        linearize_registers(*arguments)
+    if _least(found.rank) < 0:
+        linearize_states(*arguments)
     if _least(found.rank) < 0:
         b = int(np.argmax(found.rank < 0))
         with of_the_batch(lead, b):

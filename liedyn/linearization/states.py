@@ -2,9 +2,8 @@
 import numpy as np
 
 from liedyn.dynamics.nullspace import OK
-from liedyn.dynamics.states import FEW
 from liedyn.exchange import padded
-from liedyn.jit import inline, kernel
+from liedyn.jit import inline
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH
 from liedyn.linearization.alike import linearize_alike, matrix_of, room_in_lanes, spaces_fit_lanes
 from liedyn.linearization.local import complete_derivatives, linearize_in_place, linearize_size
@@ -27,13 +26,19 @@ def is_consistent(v, residual, psi, tolerance):
     return largest(residual) <= tolerance and largest(psi) <= tolerance * max(1.0, largest(v))
 
 
-@kernel
-def linearize_registers(begin, end, ints, floats, q, v, tau, f_ext, R, virtual, choosable, actuators, outputs,
+@batch
+def linearize_registers(begin, end, ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w, virtual_w, actuators, outputs,
                         closure_tolerance, rank_tolerance, A, B, C, D, f0, K, S, drift, a, lam, rank, condition,
                         condition_y, closure):
-    """`linearize_alike` on W rows at a time; the rank of those that are to be worked on one by one stays what it is."""
-    count, n, p, nu = q.shape[0], ints[NV], virtual.size, actuators.shape[1]
-    x, r = 2 * p, C.shape[1]
+    """`linearize_states` W rows at a time, for those that depend alike (`liedyn.linearization.alike`).
+
+    The rank of all others stays what it is: `linearize_states` can follow. It is a kernel of its own, as a single
+    state should not wait for it to be compiled.
+    """
+    count, n, p, nu = q.shape[0], ints[NV], virtual_w.size, actuators.shape[1]
+    x, r, choosable = 2 * p, C.shape[1], np.empty(n)
+    if not spaces_fit_lanes(ints, R_y, virtual_y, R_w, virtual_w, choosable):
+        return
     q_w, v_w, tau_w, f_ext_w = in_lanes(q), in_lanes(v), in_lanes(tau), in_lanes(f_ext)
     space = room_in_lanes(ints, p, nu)
     lower, moved, C_w, D_w = matrix_of(p, x + nu), matrix_of(n, x + nu), matrix_of(r, x), matrix_of(r, nu)
@@ -43,7 +48,7 @@ def linearize_registers(begin, end, ints, floats, q, v, tau, f_ext, R, virtual, 
         gather(v, b, end, v_w)
         gather(tau, b, end, tau_w)
         gather(f_ext, b, end, f_ext_w)
-        if not linearize_alike(ints, floats, q_w, v_w, tau_w, f_ext_w, R, virtual, choosable, actuators,
+        if not linearize_alike(ints, floats, q_w, v_w, tau_w, f_ext_w, R_w[0], virtual_w, choosable, actuators,
                                closure_tolerance, rank_tolerance, space):
             continue
         scatter(space.A, b, end, A.reshape(count, x * x))
@@ -71,13 +76,11 @@ def linearize_registers(begin, end, ints, floats, q, v, tau, f_ext, R, virtual, 
 def linearize_states(begin, end, ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w, virtual_w, actuators, outputs,
                      closure_tolerance, rank_tolerance, A, B, C, D, f0, K, S, drift, a, lam, rank, condition,
                      condition_y, closure):
-    """The local state space at each row.
+    """The local state space at each row whose rank is not known yet, -1.
 
     `R_y` and `R_w` (choices, p, nv) hold one choice of coordinates for all states, or one for each; `outputs` the parts
     of an `OutputPlan`. `condition_y` is the condition number of the coordinates, `condition` that of the velocities.
-    States that depend alike on their coordinates are worked on in lanes (`liedyn.linearization.alike`), all others one
-    by one. The first state that has no state space gets rank -1, and none behind it in its block is worked on one by
-    one.
+    The first state that has no state space keeps its rank, and none behind it in its block is worked on.
     """
     n, m, p_y, p_w, nu = ints[NV], ints[N_ROWS], virtual_y.size, virtual_w.size, actuators.shape[1]
     x = p_y + p_w
@@ -89,13 +92,6 @@ def linearize_states(begin, end, ints, floats, q, v, tau, f_ext, R_y, virtual_y,
     da, balance = np.empty((n, padded(x + nu))), np.empty((n, padded(x + nu)))
     lower, moved = np.empty((p_w, padded(x + nu))), np.empty((n, padded(x + nu)))
     of_outputs = np.empty(output_size(SCALAR, ints, C.shape[1], x, nu) if outputs.shape[0] > 0 else 0)
-    rank[begin:end] = -1
-    choosable = np.empty(n)
-    if end - begin >= FEW and spaces_fit_lanes(ints, R_y, virtual_y, R_w, virtual_w, choosable):
-        linearize_registers(
-            begin, end, ints, floats, q, v, tau, f_ext, R_w[0], virtual_w, choosable, actuators, outputs,
-            closure_tolerance, rank_tolerance, A, B, C, D, f0, K, S, drift, a, lam, rank, condition, condition_y,
-            closure)
     for b in range(begin, end):
         if rank[b] >= 0:
             continue
