@@ -12,7 +12,7 @@ from liedyn.specialization.tracing import Memory, Tracer, inputs
 from liedyn.specialization.viewpoint import Viewpoint
 from liedyn.tree.aba import aba_kernel
 from liedyn.tree.aba_derivatives import aba_derivatives_kernel
-from liedyn.tree.ltdl import ltdl_inverse, ltdl_solve
+from liedyn.tree.ltdl import ltdl_inverse, ltdl_solve, ltdl_solve_both
 from liedyn.tree.rnea import rnea_kernel
 from liedyn.tree.rnea_derivatives import rnea_derivatives_kernel
 
@@ -60,12 +60,33 @@ RECURSIONS = {
 }
 
 
+COLUMNS, FACTOR = "columns", "L"
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Straight lines for registers of columns: what becomes of the rows of some matrices.
+
+    Attributes
+    ----------
+    program : Program
+        Its inputs are the rows `COLUMNS` and the numbers `FACTOR`.
+    rows : Memory
+    matrices : tuple of str
+    """
+
+    program: Program
+    rows: Memory
+    matrices: tuple
+
+
 @dataclass(frozen=True)
 class Trace:
-    """A recursion written down: what goes to which array, and which kernels are called in the end."""
+    """A recursion written down: what goes to which array, what is solved, and which kernels are called in the end."""
 
     program: Program
     arrays: dict
+    solutions: tuple
     calls: tuple
 
     def operations(self):
@@ -109,7 +130,7 @@ def _trace(recursion, ints, floats, seen_from):
         instead |= Viewpoint(seen_from, Tracer(sines.instead()).plain).instead()
     Tracer(instead).plain(recursion.kernel)(SCALAR, ints, floats, *state, Memory(), Memory(), *arrays.values())
     wanted = {name: arrays[name] for name in recursion.scratch + recursion.results}
-    return Trace(program, wanted, tuple(in_the_end.calls))
+    return Trace(program, wanted, tuple(in_the_end.solutions), tuple(in_the_end.calls))
 
 
 class _Sines:
@@ -133,21 +154,20 @@ class _Sines:
 
 
 class _InTheEnd:
-    """Solving many columns is one loop over rows of the matrix, and shorter than all its straight lines."""
+    """Solving many columns is done by registers of them, and the inverse by a loop: shorter than all straight lines."""
 
     def __init__(self, arrays):
-        self.calls, self._names = [], {id(array): name for name, array in arrays.items()}
+        self.solutions, self.calls, self._names = [], [], {id(array): name for name, array in arrays.items()}
         self._solve = Tracer({}).plain(ltdl_solve)
 
     def instead(self):
-        return {ltdl_solve: self._solve_columns, ltdl_inverse: self._invert}
+        return {ltdl_solve_both: self._solve_columns, ltdl_inverse: self._invert}
 
-    def _solve_columns(self, lane, ints, L, factor, B, columns):
-        if columns == 1:
-            self._solve(lane, ints, L, factor, B, columns)
-        else:
-            self.calls.append((ltdl_solve, "lane", "INTS", self._names[id(L)], repr(factor), self._names[id(B)],
-                               str(columns)))
+    def _solve_columns(self, lane, ints, L, factor, B, C, columns):
+        program = Program()
+        rows, numbers = inputs(program, COLUMNS, columns), inputs(program, FACTOR, columns * columns)
+        self._solve(lane, ints, numbers, factor, rows, 1)
+        self.solutions.append(Solution(program, rows, (self._names[id(B)], self._names[id(C)])))
 
     def _invert(self, lane, ints, L, Minv):
         Minv.clear()

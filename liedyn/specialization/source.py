@@ -3,6 +3,7 @@ from collections import defaultdict
 
 from liedyn.model.packed import NV
 from liedyn.specialization.expressions import CALL, INPUT, NEGATE, PART, Expression
+from liedyn.specialization.recursions import COLUMNS, FACTOR
 
 HEADER = '''"""{title}
 
@@ -13,6 +14,7 @@ import numpy as np
 from liedyn.direct import configuration, direct, model, result, results, velocity
 from liedyn.jit import kernel_in_place
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, store
+from liedyn.lie.registers import at_once, load_at_once, store_at_once
 from liedyn.objects import is_none, item, numbers, scratch
 from liedyn.tree.batches import aligned, batch, gather, in_lanes, scatter
 {imports}
@@ -58,16 +60,18 @@ def {name}_direct(ints, floats, {inputs}, out):
 '''
 
 
-def statements(program, arrays, calls):
-    """The lines of a kernel.
+def statements(program, arrays):
+    """The straight lines of a kernel.
 
     Parameters
     ----------
     program : Program
     arrays : dict of Memory
         What is computed, by the names of the arrays it goes to.
-    calls : list of tuple
-        Kernels to be called in the end, each with its arguments as source.
+
+    Returns
+    -------
+    list of str
     """
     results = [(name, k, x) for name, array in arrays.items() for k, x in sorted(array.items())]
     used = program.used_by(x for _, _, x in results)
@@ -81,30 +85,79 @@ def statements(program, arrays, calls):
             if isinstance(y, Expression) and y.operation in (CALL, PART) and y.number not in called:
                 called.add(y.number)
                 write(y)
-        lines.extend([f"{_text(x)} = {_formula(x)}", *places.pop(_text(x), ())])  # stored at once, it needs no register
+        # stored at once, it needs no register
+        lines.extend([f"{_text(x)} = {_formula(x, _text)}", *places.pop(_text(x), ())])
 
     for x in program:
         if x.number in used and x.operation not in (CALL, PART):
             write(x)
-    lines += [store for constants in places.values() for store in constants]
-    return lines + [f"{kernel.__name__}({', '.join(arguments)})" for kernel, *arguments in calls]
+    return lines + [store for constants in places.values() for store in constants]
 
 
-def _formula(x):
+def column_statements(solution):
+    """The lines that solve for the columns of matrices: as many at once as fill a register.
+
+    Parameters
+    ----------
+    solution : Solution
+
+    Returns
+    -------
+    list of str
+    """
+    used = solution.program.used_by(solution.rows.values())
+    used = [x for x in solution.program if x.number in used]
+    columns = _depending(used, COLUMNS)
+    lines = [f"{_factor_text(x)} = {_formula(x, _factor_text)}" for x in used if x.number not in columns]
+    lines.append("for c in range(0, NV, at_once(lane)):")
+    for matrix in solution.matrices:
+        lines += [f"    {line}" for line in _rows(solution, matrix, [x for x in used if x.number in columns], columns)]
+    return lines
+
+
+def _depending(expressions, name):
+    """Numbers of the expressions that depend on an input array."""
+    found = set()
+    for x in expressions:
+        if name in x.arguments[:1] or any(isinstance(y, Expression) and y.number in found for y in x.arguments):
+            found.add(x.number)
+    return found
+
+
+def _rows(solution, matrix, expressions, columns):
+    """The lines for one matrix."""
+    def text(x):
+        return f"{matrix}_{x.number}" if isinstance(x, Expression) and x.number in columns else _factor_text(x)
+
+    places = {x.number: k for k, x in solution.rows.items()}
+    for x in expressions:
+        value = _formula(x, text)
+        if x.operation == INPUT:
+            value = f"load_at_once(lane, {matrix}, {x.arguments[1]} * NV + c, NV - c)"
+        yield f"{text(x)} = {value}"
+        if x.number in places:
+            yield f"store_at_once(lane, {matrix}, {places[x.number]} * NV + c, NV - c, {text(x)})"
+
+
+def _formula(x, text):
     arguments = x.arguments
     if x.operation == INPUT:
         return f"load(lane, {arguments[0]}, {arguments[1]})"
     if x.operation == CALL:
-        return f"{arguments[0].__name__}({', '.join(map(_text, arguments[1:]))})"
+        return f"{arguments[0].__name__}({', '.join(map(text, arguments[1:]))})"
     if x.operation == PART:
-        return f"{_text(arguments[0])}[{arguments[1]}]"
+        return f"{text(arguments[0])}[{arguments[1]}]"
     if x.operation == NEGATE:
-        return f"-{_text(arguments[0])}"
-    return f"{_text(arguments[0])} {x.operation} {_text(arguments[1])}"
+        return f"-{text(arguments[0])}"
+    return f"{text(arguments[0])} {x.operation} {text(arguments[1])}"
 
 
 def _text(x):
     return f"x{x.number}" if isinstance(x, Expression) else repr(x)
+
+
+def _factor_text(x):
+    return f"{FACTOR}{x.number}" if isinstance(x, Expression) else repr(x)
 
 
 def module_source(title, ints, traces):
@@ -127,7 +180,10 @@ def module_source(title, ints, traces):
     imports = sorted(f"from {function.__module__} import {function.__name__}" for function in called)
     text = HEADER.format(title=title, imports="\n".join(imports), ints=ints.tolist(), nv=ints[NV])
     for name, (recursion, trace) in traces.items():
-        body = statements(trace.program, trace.arrays, trace.calls)
+        body = statements(trace.program, trace.arrays)
+        for solution in trace.solutions:
+            body += column_statements(solution)
+        body += [f"{kernel.__name__}({', '.join(arguments)})" for kernel, *arguments in trace.calls]
         arguments = ("lane", *recursion.inputs, *trace.arrays)
         text += KERNEL.format(
             name=name, arguments=", ".join(arguments), body="\n".join(f"    {line}" for line in body))
