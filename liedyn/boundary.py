@@ -31,6 +31,15 @@ def as_floats(name, x, size):
 
 def rows_of(name, x, lead, size):
     """`x` as (count, size) contiguous finite rows, its leading axes broadcast to `lead`."""
+    x = rows_unseen(name, x, lead, size)
+    if not is_finite(x):
+        where = tuple(int(k) for k in np.argwhere(~np.isfinite(x))[0])
+        raise InputError(f"{name} is not finite: {name}[{where[-1]}] = {x[where]}")
+    return x
+
+
+def rows_unseen(name, x, lead, size):
+    """`rows_of`, finite or not."""
     if x.shape[:-1] != lead:
         try:
             x = np.broadcast_to(x, lead + (size,))
@@ -39,9 +48,6 @@ def rows_of(name, x, lead, size):
     x = x.reshape(math.prod(lead), size)
     if not x.flags.carray:
         x = x.copy()
-    if not is_finite(x):
-        where = tuple(int(k) for k in np.argwhere(~np.isfinite(x))[0])
-        raise InputError(f"{name} is not finite: {name}[{where[-1]}] = {x[where]}")
     return x
 
 
@@ -56,15 +62,31 @@ def states(robot, **arrays):
     InputError
         A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
     """
+    lead, rows = _rows(robot, arrays, rows_of)
+    for name, q in zip(arrays, rows):
+        if name in _CONFIGURATIONS and robot.nq != robot.nv:
+            _require_unit_quaternions(robot, q)
+    return lead, *rows
+
+
+def states_unseen(robot, **arrays):
+    """`states` for a kernel that says itself whether it was given finite numbers, which it has to read anyway.
+
+    Returns what `states` does and a verdict for the kernel; if that is 0 afterwards, `states` raises the error.
+    """
+    lead, rows = _rows(robot, arrays, rows_unseen)
+    if robot.nq != robot.nv and bad_quaternion(robot.ints, rows[0]) >= 0:
+        states(robot, **arrays)
+    return lead, *rows, np.ones(1, dtype=np.int64)
+
+
+def _rows(robot, arrays, make):
+    """The leading shape, and rows made by `make` where they are not those of one state already."""
     sizes = {name: robot.nq if name in _CONFIGURATIONS else robot.nv for name in arrays}
     rows, lead = [_as_row(x, sizes[name]) for name, x in arrays.items()], ()
     if any(row is None for row in rows):
-        rows, lead = _converted(arrays, sizes)
-    if robot.nq != robot.nv:
-        for name, q in zip(arrays, rows):
-            if name in _CONFIGURATIONS:
-                _require_unit_quaternions(robot, q)
-    return lead, *rows
+        rows, lead = _converted(arrays, sizes, make)
+    return lead, rows
 
 
 @direct
@@ -81,7 +103,7 @@ def _as_row(x, size):
     return None if x is None else x.reshape(1, size)
 
 
-def _converted(arrays, sizes):
+def _converted(arrays, sizes, make):
     """Any arrays as rows, and the leading shape they share."""
     arrays = {name: as_floats(name, x, sizes[name]) for name, x in arrays.items()}
     leads = {x.shape[:-1] for x in arrays.values()}
@@ -93,7 +115,7 @@ def _converted(arrays, sizes):
         except ValueError:
             shapes = ", ".join(f"{name} {x.shape}" for name, x in arrays.items())
             raise InputError(f"leading axes do not broadcast: {shapes}") from None
-    return [rows_of(name, x, lead, sizes[name]) for name, x in arrays.items()], lead
+    return [make(name, x, lead, sizes[name]) for name, x in arrays.items()], lead
 
 
 def _require_unit_quaternions(robot, q):

@@ -6,10 +6,8 @@ all threads.
 import numpy as np
 
 from liedyn.direct import UNIT_TOLERANCE
-from liedyn.lie.lanes import SCALAR, WIDTH, load
-from liedyn.lie.registers import all_finite
 from liedyn.model.packed import HEADER, LINK_I, LINK_IQ, LINK_NQ, N_LINKS
-from liedyn.tree.batches import batch
+from liedyn.tree.batches import batch, finite
 
 SHARED = 50_000
 """Numbers from which on threads are worth waking."""
@@ -18,15 +16,7 @@ SHARED = 50_000
 @batch
 def finite_states(begin, end, rows, verdict):
     """verdict[0] becomes 0 if some number of the rows is not finite."""
-    k, last = begin * rows.shape[1], end * rows.shape[1]
-    finite = True
-    while k + 4 * WIDTH <= last:
-        finite &= all_finite(rows, k)
-        k += 4 * WIDTH
-    while k < last:
-        finite &= np.isfinite(load(SCALAR, rows, k))
-        k += 1
-    if not finite:
+    if not finite(rows, begin, end):
         verdict[0] = 0
 
 

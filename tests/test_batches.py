@@ -76,6 +76,25 @@ def test_remainders_and_threads(tree, threads, name):
             assert off(many, single[:count]) < tolerance, (count, number)
 
 
+@pytest.mark.parametrize("function", [ld.rnea, ld.aba], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("name", ["q", "v", "x"])
+def test_no_number_is_overlooked(tree, threads, function, name):
+    """Whatever row and column is not finite, in whatever thread's part: the numbers are looked at W rows at a time."""
+    rng, third = np.random.default_rng(7), {"rnea": "a", "aba": "tau"}[function.__name__]
+    for count in (2, WIDTH, 3 * WIDTH + 1):
+        q = ld.random_configuration(tree, rng, count)
+        arrays = {"q": q, "v": np.ones((count, tree.nv)), "x": np.ones((count, tree.nv))}
+        for number in range(1, numba.config.NUMBA_NUM_THREADS + 1):
+            threads(number)
+            for row in {0, count // 2, count - 1}:
+                for column in (0, arrays[name].shape[1] - 1):
+                    kept, arrays[name][row, column] = arrays[name][row, column], np.inf
+                    with pytest.raises(ld.InputError, match=rf"^{third if name == 'x' else name} is not finite"):
+                        function(tree, *arrays.values())
+                    arrays[name][row, column] = kept
+        assert np.isfinite(function(tree, *arrays.values())).all()
+
+
 @numba.njit
 def copied(rows, out):
     lanes = in_lanes(rows)

@@ -5,7 +5,7 @@ eliminating them in turn is the block elimination of table 7.1 without ever inve
 """
 import numpy as np
 
-from liedyn.boundary import delivered, rows_for, states, wrenches
+from liedyn.boundary import delivered, rows_for, states, states_unseen, wrenches
 from liedyn.direct import configuration, direct, model, nothing, result, velocity
 from liedyn.errors import SingularConfigurationError
 from liedyn.jit import inline, kernel_in_place
@@ -17,7 +17,7 @@ from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, splat, store
 from liedyn.lie.sines import put_sines, sines_size
 from liedyn.model.packed import REVOLUTE
 from liedyn.objects import is_none, numbers, scratch
-from liedyn.tree.batches import aligned, batch, expect_rows, gather, in_lanes, scatter
+from liedyn.tree.batches import aligned, batch, expect_rows, gather, in_lanes, scatter, see
 from liedyn.tree.joints import (
     accumulate_springs_of_kind, dofs_of_kind, pose_by_sines, screw_of_kind, twist_of_kind,
 )
@@ -177,14 +177,20 @@ def aba_kernel(lane, ints, floats, q, v, tau, f_ext, work, a):
 
 
 @batch
-def aba_states(begin, end, ints, floats, q, v, tau, f_ext, a):
-    """`aba_kernel` on each row."""
+def aba_states(begin, end, ints, floats, q, v, tau, f_ext, a, verdict):
+    """`aba_kernel` on each row; verdict[0] becomes 0 if q, v or tau is not finite."""
     work = aligned(aba_size(ints) * WIDTH)
     if end - begin == 1:
+        see(verdict, q, begin, end)
+        see(verdict, v, begin, end)
+        see(verdict, tau, begin, end)
         aba_kernel(SCALAR, ints, floats, q[begin], v[begin], tau[begin], f_ext[begin], work, a[begin])
         return
     q_w, v_w, tau_w, f_w, a_w = in_lanes(q), in_lanes(v), in_lanes(tau), in_lanes(f_ext), in_lanes(a)
     for b in range(begin, end, WIDTH):
+        see(verdict, q, b, end)
+        see(verdict, v, b, end)
+        see(verdict, tau, b, end)
         gather(q, b, end, q_w)
         gather(v, b, end, v_w)
         gather(tau, b, end, tau_w)
@@ -266,8 +272,10 @@ def aba(robot, q, v, tau, f_ext=None, out=None):
         a = aba_direct(robot.ints, robot.floats, q, v, tau, out)
         if a is not None:
             return a
-    lead, q, v, tau = states(robot, q=q, v=v, tau=tau)
+    lead, *state, verdict = states_unseen(robot, q=q, v=v, tau=tau)
     require_regular_tree(robot)
-    a = rows_for(out, lead, (robot.nv,), q, v, tau)
-    aba_states(robot.ints, robot.floats, q, v, tau, wrenches(robot, f_ext, lead), a)
+    a = rows_for(out, lead, (robot.nv,), *state)
+    aba_states(robot.ints, robot.floats, *state, wrenches(robot, f_ext, lead), a, verdict)
+    if not verdict[0]:
+        states(robot, q=q, v=v, tau=tau)
     return delivered(a, lead, (robot.nv,), out)

@@ -21,8 +21,10 @@ from numba import prange, types
 from numba.extending import intrinsic
 
 from liedyn.jit import address_of, inline, inline_array, kernel
-from liedyn.lie.lanes import LANES, SCALAR, WIDTH
-from liedyn.lie.registers import before_line, expect, finish_stores, load_at_once, store_at_once, store_past_cache
+from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load
+from liedyn.lie.registers import (
+    before_line, expect, finish_stores, finite_at_once, load_at_once, store_at_once, store_past_cache,
+)
 from liedyn.lie.transposition import lanes_to_rows, rows_to_lanes
 from liedyn.model.packed import N_LINKS
 
@@ -102,6 +104,26 @@ def in_lanes(rows):
     """Room for W rows in lanes, with whole registers of columns."""
     columns = rows.shape[1]
     return aligned((columns + -columns % WIDTH) * WIDTH)
+
+
+@inline
+def finite(rows, begin, end):
+    """Are all numbers of rows begin to end - 1 finite?"""
+    k, last, fine = begin * rows.shape[1], end * rows.shape[1], True
+    while k + WIDTH <= last:
+        fine &= finite_at_once(rows, k)
+        k += WIDTH
+    while k < last:
+        fine &= np.isfinite(load(SCALAR, rows, k))
+        k += 1
+    return fine
+
+
+@inline
+def see(verdict, rows, b, end):
+    """verdict[0] becomes 0 if one of the W rows from b on is not finite; what is seen is in the first cache then."""
+    if not finite(rows, b, min(b + WIDTH, end)):
+        verdict[0] = 0
 
 
 @inline

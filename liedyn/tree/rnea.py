@@ -5,7 +5,7 @@ rate of that, `acc` the acceleration of its origin with gravity (the ground acce
 joint passes on. Its linear velocity is never needed.
 """
 
-from liedyn.boundary import delivered, rows_for, states, wrenches
+from liedyn.boundary import delivered, rows_for, states, states_unseen, wrenches
 from liedyn.direct import configuration, direct, model, nothing, result, velocity
 from liedyn.jit import inline, inline_algebra, kernel_in_place
 from liedyn.lie.algebra import Ad_dual_inverse, add, add_cross, cross, scale, sub6, symmetric_times, unrotate
@@ -13,7 +13,7 @@ from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, store
 from liedyn.lie.sines import put_sines, sines_size
 from liedyn.model.packed import REVOLUTE
 from liedyn.objects import is_none, numbers, scratch
-from liedyn.tree.batches import aligned, batch, expect_rows, gather, in_lanes, scatter
+from liedyn.tree.batches import aligned, batch, expect_rows, gather, in_lanes, scatter, see
 from liedyn.tree.joints import (
     accumulate_springs_of_kind, dofs_of_kind, pose_by_sines, put_force_of_kind, twist_of_kind,
 )
@@ -109,14 +109,20 @@ def rnea_kernel(lane, ints, floats, q, v, a, f_ext, work, tau):
 
 
 @batch
-def rnea_states(begin, end, ints, floats, q, v, a, f_ext, tau):
-    """`rnea_kernel` on each row."""
+def rnea_states(begin, end, ints, floats, q, v, a, f_ext, tau, verdict):
+    """`rnea_kernel` on each row; verdict[0] becomes 0 if q, v or a is not finite."""
     work = aligned(rnea_size(ints) * WIDTH)
     if end - begin == 1:
+        see(verdict, q, begin, end)
+        see(verdict, v, begin, end)
+        see(verdict, a, begin, end)
         rnea_kernel(SCALAR, ints, floats, q[begin], v[begin], a[begin], f_ext[begin], work, tau[begin])
         return
     q_w, v_w, a_w, f_w, tau_w = in_lanes(q), in_lanes(v), in_lanes(a), in_lanes(f_ext), in_lanes(tau)
     for b in range(begin, end, WIDTH):
+        see(verdict, q, b, end)
+        see(verdict, v, b, end)
+        see(verdict, a, b, end)
         gather(q, b, end, q_w)
         gather(v, b, end, v_w)
         gather(a, b, end, a_w)
@@ -182,7 +188,9 @@ def rnea(robot, q, v, a, f_ext=None, out=None):
         tau = rnea_direct(robot.ints, robot.floats, q, v, a, out)
         if tau is not None:
             return tau
-    lead, q, v, a = states(robot, q=q, v=v, a=a)
-    tau = rows_for(out, lead, (robot.nv,), q, v, a)
-    rnea_states(robot.ints, robot.floats, q, v, a, wrenches(robot, f_ext, lead), tau)
+    lead, *state, verdict = states_unseen(robot, q=q, v=v, a=a)
+    tau = rows_for(out, lead, (robot.nv,), *state)
+    rnea_states(robot.ints, robot.floats, *state, wrenches(robot, f_ext, lead), tau, verdict)
+    if not verdict[0]:
+        states(robot, q=q, v=v, a=a)
     return delivered(tau, lead, (robot.nv,), out)
