@@ -3,11 +3,11 @@
 A batch function works on rows begin to end - 1 of its arrays, one row per state:
 
     @batch
-    def rnea_states(begin, end, ints, floats, q, v, a, f_ext, tau): ...
+    def crba_states(begin, end, ints, floats, q, M): ...
 
-and is called from Python without the first two: ``rnea_states(ints, floats, q, v, a, f_ext, tau)``. One thread takes
-few rows, all that ``numba.get_num_threads()`` allows take many, each a block of its own with a workspace of its own.
-So ``NUMBA_NUM_THREADS`` and ``numba.set_num_threads`` say how many; the interpreter is released meanwhile. Under the
+and is called from Python without the first two: ``crba_states(ints, floats, q, M)``. One thread takes few rows, all
+that ``numba.get_num_threads()`` allows take many, each a block of its own with a workspace of its own. So
+``NUMBA_NUM_THREADS`` and ``numba.set_num_threads`` say how many; the interpreter is released meanwhile. Under the
 one threading layer of Numba that is not safe when two Python threads call it, "workqueue", batches wait for one
 another.
 """
