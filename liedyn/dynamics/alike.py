@@ -69,22 +69,34 @@ def largest_elements(T, begin, m, n, free):
 
 
 @inline
-def shared_pivot(T, begin, m, n, free, every):
-    """Row and column of an element that is large in all lanes, and its least size as a part of the lane's largest.
-
-    The column that comes closest to `every` where it is farthest from it, and in that column the row.
-    """
-    row, column, by = begin, 0, 1.0 / every
-    part = -1.0
-    for j in range(n):
-        x = smallest_lane(by * element(LANES, free, 1, j))
-        if x > part:
-            column, part = j, x
-    part = -1.0
+def shared_row(T, begin, m, column, by):
+    """Row of the element of a column whose least size in all lanes, times `by`, is largest; and that size."""
+    row, part = begin, -1.0
     for i in range(begin, m):
         x = smallest_lane(by * magnitude(element(LANES, T, i, column)))
         if x > part:
             row, part = i, x
+    return row, part
+
+
+@inline
+def shared_pivot(T, begin, m, n, free, every):
+    """Row and column of an element that is large in all lanes, and its least size as a part of the lane's largest.
+
+    It is in the column whose largest elements come closest to `every` where they are farthest from it; if the lanes
+    have these in different rows, in any column.
+    """
+    column, bound, by = 0, -1.0, 1.0 / every
+    for j in range(n):
+        x = smallest_lane(by * element(LANES, free, 1, j))
+        if x > bound:
+            column, bound = j, x
+    row, part = shared_row(T, begin, m, column, by)
+    for j in range(n):
+        if part < PIVOT and smallest_lane(by * element(LANES, free, 1, j)) > part:
+            i, x = shared_row(T, begin, m, j, by)
+            if x > part:
+                row, column, part = i, j, x
     return row, column, part
 
 

@@ -19,8 +19,9 @@ from liedyn.tree.batches import aligned, batch, gather, in_lanes, scatter
 GIVEN, PIVOTED, EITHER = range(3)
 """Independent coordinates: those given, those that pivoting leaves at each state, or these where those do not fit."""
 
-FEW = 3
-"""States from which on lanes pay: a register takes as long as two states one by one."""
+FEW = WIDTH // 2
+"""States from which on lanes pay: a register takes as long as 2 states of a four-bar, and up to 7 of a large machine
+with many motions, whose derivatives fill registers at one state already."""
 
 
 @kernel_in_place
