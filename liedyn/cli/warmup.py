@@ -92,6 +92,9 @@ def calls():
     yield "unified_velocity", lambda: ld.dynamics.unified_velocity(loop, home, rest, 1.0)
     bodies = [f"{kind}:{loop.body_names[0]}" for kind in ("pose", "twist", "twist_rate")]
     yield call("linearize", loop, home, rest, rest, outputs=[*bodies, f"wrench:{loop.loop_names[0]}"])
+    many = [np.tile(x, (1000, 1)) for x in (home, rest, rest)]  # in lanes, and shared among threads
+    yield call("forward_dynamics", loop, *many)
+    yield call("linearize", loop, *many)
     yield call("underlying", loop, home, rest, rest)
     for method in ("rk4", "implicit", "generalized_alpha", "RK45"):
         yield call("simulate", loop, home, rest, 0.01, method=method, progress=False)
