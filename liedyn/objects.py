@@ -264,6 +264,23 @@ def scratch(typing, size):
 
 
 @intrinsic
+def shaped(typing, x, shape):
+    """A flat array in another shape of as many numbers; it owns nothing."""
+    kind = types.Array(x.dtype, len(shape), "C")
+
+    def codegen(context, builder, sig, args):
+        array, extents = make_array(kind)(context, builder), _extents(context, builder, shape, args[1])
+        strides = [ir.Constant(_I64, 8)]
+        for n in extents[:0:-1]:
+            strides.insert(0, builder.mul(strides[0], n))
+        data = make_array(sig.args[0])(context, builder, args[0]).data
+        populate_array(array, data=data, shape=extents, strides=strides, itemsize=ir.Constant(_I64, 8), meminfo=None)
+        return array._getvalue()
+
+    return kind(x, shape), codegen
+
+
+@intrinsic
 def place_of(typing, x):
     """Address of the numbers of an array."""
     def codegen(context, builder, sig, args):

@@ -1,5 +1,4 @@
 """Linearization of any mechanism at any state: the public functions."""
-from collections import namedtuple
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +14,7 @@ from liedyn.dynamics.states import FEW
 from liedyn.errors import ClosureError, InputError, of_the_batch
 from liedyn.functions import raise_errors
 from liedyn.linearization.local import linearize_kernel
+from liedyn.linearization.one_state import linearize_one_state, room
 from liedyn.linearization.outputs import output_plan
 from liedyn.linearization.state_space import LocalStateSpace
 from liedyn.linearization.states import linearize_registers, linearize_states
@@ -164,6 +164,10 @@ def linearize(robot, q, v, tau, independent=None, outputs=None, f_ext=None, clos
     >>> ss.A.shape, ss.inputs
     ((4, 4), ('lift_cylinder', 'tilt_cylinder'))
     """
+    if f_ext is None:
+        found = linearize_one_state(robot, q, v, tau, independent, outputs, speeds, closure_tolerance, rank_tolerance)
+        if found is not None:
+            return found
     lead, q, v, tau = states(robot, q=q, v=v, tau=tau)
     if not len(q):
         raise InputError("linearize needs at least one state")
@@ -203,22 +207,12 @@ def _choices(robot, q, independent, speeds, tolerance):
     return y, w, y.rows[None], w.rows[None]
 
 
-Found = namedtuple("Found", "A B C D f0 K S drift a lam rank condition condition_y closure")
-"""Results of `linearize_states`, one row for each state."""
-
-
 def _solve(robot, lead, y, w, given, plan, closure_tolerance, rank_tolerance):
     """All states at once; the first one that has no state space is an error that says which."""
-    count, n, m = len(given[0]), robot.nv, len(robot.row_names)
-    p_y, p_w, nu = len(y.names), len(w.names), robot.actuator_matrix.shape[1]
-    x, outputs = p_y + p_w, len(plan.labels) if len(plan.parts) else 0
-    empty = np.empty
-    found = Found(
-        empty((count, x, x)), empty((count, x, nu)), empty((count, outputs, x)), empty((count, outputs, nu)),
-        empty((count, x)), empty((count, n, p_y)), empty((count, n, p_w)), empty((count, n)), empty((count, n)),
-        empty((count, m)), np.full(count, -1), empty(count), empty(count), empty(count))
+    outputs = len(plan.labels) if len(plan.parts) else 0
+    found = room(robot, len(given[0]), len(y.names), len(w.names), outputs)
     arguments = robot.ints, robot.floats, *given, plan.parts, closure_tolerance, rank_tolerance, *found
-    if m > 0 and count >= FEW:
+    if len(robot.row_names) > 0 and len(found.rank) >= FEW:
         linearize_registers(*arguments)
     if _least(found.rank) < 0:
         linearize_states(*arguments)

@@ -67,7 +67,7 @@ class batch:  # noqa: N801  a decorator
 
 
 @intrinsic
-def _call(typing, address, begin, end, arguments):
+def call_rows(typing, address, begin, end, arguments):
     """Call the kernel at an address with the numbers of two rows and a tuple of all else."""
     taken = (begin, end, *arguments)
 
@@ -87,7 +87,7 @@ def shared(address, count, threads, arguments):
     block = (count + threads - 1) // threads
     block += -block % WIDTH
     for k in prange(threads):
-        _call(address, min(k * block, count), min((k + 1) * block, count), arguments)
+        call_rows(address, min(k * block, count), min((k + 1) * block, count), arguments)
         finish_stores()
 
 

@@ -1,0 +1,152 @@
+"""The local state space of one state called from Python, where its coordinates do not depend on the state.
+
+What Python would do at each call besides, choose, make room and look at the types of thirty arrays, takes four times as
+long as the linearization of a five-bar: it is done once for each choice of coordinates and outputs (`Single`), and the
+kernel of `linearize_states` is called at its address by a direct kernel (`liedyn.direct`).
+"""
+from collections import namedtuple
+from dataclasses import dataclass
+
+import numpy as np
+
+from liedyn.constraints.independent import all_holonomic, by_name
+from liedyn.dynamics.forward import POOR_CONDITION
+from liedyn.direct import configuration, direct, model, usual, velocity
+from liedyn.jit import address_of, inline
+from liedyn.lie.lanes import integers_in, vector_in
+from liedyn.linearization.outputs import output_plan
+from liedyn.linearization.state_space import LocalStateSpace
+from liedyn.linearization.states import linearize_states
+from liedyn.model.packed import N_ROWS, NQ, NV
+from liedyn.objects import (
+    borrowed_none, counted, integers_or_zeros, is_none, item, new_arrays, no_numbers, numbers, shaped,
+)
+from liedyn.tree.batches import call_rows
+
+
+Found = namedtuple("Found", "A B C D f0 K S drift a lam rank condition condition_y closure")
+"""Results of `linearize_states`, one row for each state."""
+
+
+def room(robot, count, p_y, p_w, outputs):
+    """Arrays for the results of `linearize_states`, no rank known."""
+    n, m, nu, x, empty = robot.nv, len(robot.row_names), robot.actuator_matrix.shape[1], p_y + p_w, np.empty
+    return Found(
+        empty((count, x, x)), empty((count, x, nu)), empty((count, outputs, x)), empty((count, outputs, nu)),
+        empty((count, x)), empty((count, n, p_y)), empty((count, n, p_w)), empty((count, n)), empty((count, n)),
+        empty((count, m)), np.full(count, -1), empty(count), empty(count), empty(count))
+
+
+@dataclass(frozen=True)
+class Single:
+    """A choice of coordinates, outputs and tolerances, as the direct kernel takes it.
+
+    Attributes
+    ----------
+    names : tuple
+        Names of the states, the inputs and the outputs.
+    address : int
+        Of the kernel of `linearize_states`.
+    integers : ndarray of int64
+        Sizes p_y, p_w, nu, of C and of the output plan; then virtual_y, virtual_w and the parts of the plan.
+    numbers : ndarray
+        Tolerances of closure and rank; then R_y, R_w and the actuators.
+    """
+
+    names: tuple
+    address: int
+    integers: np.ndarray
+    numbers: np.ndarray
+
+
+def single(robot, independent, outputs, speeds, tolerances):
+    """The `Single` for what `linearize` is given; None where the state has a say in it."""
+    if independent is None:
+        independent = robot.independent or (() if robot.row_names else robot.velocity_names)
+    if not independent or independent in ("auto", "tangent") or not all_holonomic(robot):
+        return None
+    y = by_name(robot, (independent,) if isinstance(independent, str) else independent)
+    w = y if speeds is None else by_name(robot, (speeds,) if isinstance(speeds, str) else speeds)
+    asked = robot.outputs if outputs is None else outputs
+    plan, actuators = output_plan(robot, asked, y), robot.actuator_matrix.copy()
+    rows, sizes = len(plan.labels), (len(y.names), len(w.names), actuators.shape[1])
+    row, none = np.empty((1, robot.nv)), np.empty((1, 0))
+    address = address_of(
+        linearize_states.kernel, 0, 1, robot.ints, robot.floats, robot.neutral[None].copy(), row, row, none,
+        y.rows[None].copy(), y.virtual, w.rows[None].copy(), w.virtual, actuators, plan.parts, *tolerances,
+        *room(robot, 1, *sizes[:2], rows))
+    names = y.names + w.rates, robot.actuator_names, plan.labels
+    integers = np.concatenate([[*sizes, rows, len(plan.parts)], y.virtual, w.virtual, plan.parts.ravel()])
+    return Single(names, address, integers.astype(np.int64),
+                  np.concatenate([tolerances, y.rows.ravel(), w.rows.ravel(), actuators.ravel()]))
+
+
+@inline
+def keep(x, copy):
+    for k in range(x.size):
+        copy[k] = x[k]
+
+
+@direct
+def linearize_direct(address, ints, floats, q, v, tau, integers, given):
+    """New arrays A, B, C, D, f0, K, S, drift, q, v, tau, a, lam; then rank, both condition numbers, closure error."""
+    ints, floats = model(ints, floats)
+    q, v, tau = configuration(ints, q), velocity(ints, v), velocity(ints, tau)
+    if not usual((floats, q, v, tau)):
+        return counted(borrowed_none())
+    places = integers_or_zeros(integers, True, 5)
+    p_y, p_w, nu, rows, parts = places[0], places[1], places[2], places[3], places[4]
+    n, m, nq, x = ints[NV], ints[N_ROWS], ints[NQ], p_y + p_w
+    found = new_arrays(((x, x), (x, nu), (rows, x), (rows, nu), (x,), (n, p_y), (n, p_w), (n,), (nq,), (n,), (n,),
+                        (n,), (m,), (4,)))
+    if is_none(found):
+        return found
+    of_rows = 2 + n * x
+    chosen = numbers(given, of_rows + n * nu)
+    C, D, about = numbers(item(found, 2), rows * x), numbers(item(found, 3), rows * nu), numbers(item(found, 13), 4)
+    rank = np.full(1, -1)
+    call_rows(address, 0, 1, (
+        ints, floats, shaped(q, (1, nq)), shaped(v, (1, n)), shaped(tau, (1, n)), shaped(no_numbers(0), (1, 0)),
+        shaped(vector_in(chosen, 2, n * p_y), (1, p_y, n)), integers_in(places, 5, p_y),
+        shaped(vector_in(chosen, 2 + n * p_y, n * p_w), (1, p_w, n)), integers_in(places, 5 + p_y, p_w),
+        shaped(vector_in(chosen, of_rows, n * nu), (n, nu)), shaped(integers_in(places, 5 + x, 4 * parts), (parts, 4)),
+        chosen[0], chosen[1],
+        shaped(numbers(item(found, 0), x * x), (1, x, x)), shaped(numbers(item(found, 1), x * nu), (1, x, nu)),
+        shaped(C, (1, rows, x)), shaped(D, (1, rows, nu)), shaped(numbers(item(found, 4), x), (1, x)),
+        shaped(numbers(item(found, 5), n * p_y), (1, n, p_y)), shaped(numbers(item(found, 6), n * p_w), (1, n, p_w)),
+        shaped(numbers(item(found, 7), n), (1, n)), shaped(numbers(item(found, 11), n), (1, n)),
+        shaped(numbers(item(found, 12), m), (1, m)), rank, vector_in(about, 1, 1), vector_in(about, 2, 1),
+        vector_in(about, 3, 1)))
+    about[0] = rank[0]
+    if parts == 0:  # the coordinates themselves
+        C[:], D[:] = 0.0, 0.0
+        for k in range(rows):
+            C[k * x + k] = 1.0
+    keep(q, numbers(item(found, 8), nq))
+    keep(v, numbers(item(found, 9), n))
+    keep(tau, numbers(item(found, 10), n))
+    return found
+
+
+def linearize_one_state(robot, q, v, tau, *choice):
+    """The `LocalStateSpace` of one usual state in coordinates that do not depend on it, else None.
+
+    `choice`: independent, outputs, speeds, closure_tolerance and rank_tolerance, as `linearize` is given them.
+    """
+    choice = ("one state", *(tuple(x) if type(x) is list else x for x in choice))
+    try:
+        one = robot.memo.get(choice, choice)
+    except TypeError:  # no names
+        return None
+    if one is choice:
+        plain = all(x is None or isinstance(x, (str, tuple)) for x in choice[1:4])
+        one = robot.memo[choice] = single(robot, *choice[1:4], choice[4:]) if plain else None
+    if one is None:
+        return None
+    found = linearize_direct(one.address, robot.ints, robot.floats, q, v, tau, one.integers, one.numbers)
+    if found is None:
+        return None
+    rank, condition, condition_y, closure = found[13].tolist()
+    if rank < 0.0 or max(condition, condition_y) > POOR_CONDITION:
+        return None  # the general way says what is wrong
+    return LocalStateSpace.of(found[:8] + one.names + found[8:13] + (int(rank), condition, closure))

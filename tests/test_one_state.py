@@ -1,0 +1,81 @@
+"""One state called from Python, directly into compiled code: what the general way says, and its errors."""
+from dataclasses import fields
+
+import numpy as np
+import pytest
+from test_state_batches import every_output, moving
+
+import liedyn as ld
+from liedyn.errors import ClosureError, ConditionWarning, InputError, SingularConfigurationError
+from liedyn.linearization.one_state import linearize_one_state
+
+TOLERANCES = 1e-8, 1e-8
+
+
+@pytest.mark.parametrize("name, outputs", [
+    ("five_bar", None), ("five_bar", "every"), ("panda", None), ("stewart", "every"), ("loader", ("bucket", "boom")),
+    ("solo12", None),
+])
+def test_a_linearization_is_that_of_a_batch(name, outputs):
+    robot = ld.load(name)
+    outputs = every_output(robot) if outputs == "every" else outputs
+    state = moving(robot, 1)
+    one = ld.linearize(robot, *(x[0] for x in state), outputs=outputs)
+    direct = linearize_one_state(robot, *(x[0] for x in state), None, outputs, None, *TOLERANCES)
+    general = ld.linearize(robot, *state, outputs=outputs)
+    assert direct is not None or not (robot.independent or not robot.row_names)
+    for field in fields(one):
+        x, y = getattr(one, field.name), getattr(general, field.name)
+        if isinstance(x, tuple):
+            assert x == y
+        else:
+            assert type(x) is (np.ndarray if np.ndim(y) > 1 else type(np.asarray(y)[0].item()))
+            np.testing.assert_allclose(x, y[0], rtol=1e-13, atol=1e-13 * (1.0 + np.abs(y).max(initial=0.0)))
+
+
+def test_the_direct_way_is_the_usual_one():
+    """Names in a list or a tuple, declared or given, and other speeds; and not where the state has a say."""
+    robot = ld.load("five_bar")
+    q, v, tau = (x[0] for x in moving(robot, 1))
+
+    def direct(independent=None, outputs=None, speeds=None, q=q):
+        return linearize_one_state(robot, q, v, tau, independent, outputs, speeds, *TOLERANCES)
+
+    assert direct().states == direct(["q1", "q2"]).states == ("q1", "q2", "velocity:q1", "velocity:q2")
+    assert direct("q1", speeds=None) is None  # too few: the general way says so
+    assert direct(("q1", "q4"), speeds=("q1", "q2")).states[2:] == ("velocity:q1", "velocity:q2")
+    assert direct(outputs=["q3"]).outputs == ("q3",) and direct(outputs=["q3"]).C.shape == (1, 4)
+    for unusual in (dict(independent="auto"), dict(independent="tangent"), dict(independent=iter(["q1", "q2"])),
+                    dict(q=q.tolist()), dict(q=q[None]), dict(q=q.astype(np.float32))):
+        assert direct(**unusual) is None
+    disk = ld.load("rolling_disk")
+    assert linearize_one_state(disk, *(x[0] for x in moving(disk, 1)), None, None, None, *TOLERANCES) is None
+
+
+def test_what_is_wrong_is_said_by_the_general_way():
+    robot = ld.load("five_bar")
+    q, v, tau = robot.home.copy(), np.zeros(4), np.zeros(4)
+    ld.linearize(robot, q, v, tau)
+    with pytest.raises(ClosureError, match="loop 'pin'"):
+        ld.linearize(robot, q + 0.1, v, tau)
+    with pytest.raises(InputError, match="v opens the loops"):
+        ld.linearize(robot, q, v + 1.0, tau)
+    with pytest.raises(InputError, match="not finite"):
+        ld.linearize(robot, q, v * np.nan, tau)
+    with pytest.raises(SingularConfigurationError):
+        ld.linearize(robot, ld.close(robot, q, q4=0.0), v, tau)
+    with pytest.warns(ConditionWarning):
+        ld.linearize(robot, ld.close(robot, q, q4=3e-8), v, tau)
+    with pytest.raises(InputError, match="did you mean"):
+        ld.linearize(robot, q, v, tau, outputs=["velocty:q1"])
+
+
+def test_constraints_that_move_or_are_off():
+    """The choice belongs to one robot, switched and timed as it is."""
+    robot = ld.load("five_bar")
+    q, v, tau = (x[0] for x in moving(robot, 1))
+    assert ld.linearize(robot, q, v, tau).rank == 2
+    free = robot.switched(pin=False)
+    assert ld.linearize(free, q, v, tau, independent=robot.velocity_names).rank == 0
+    with pytest.raises(InputError, match="4 degrees of freedom"):
+        ld.linearize(free, q, v, tau)
