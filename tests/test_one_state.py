@@ -1,4 +1,5 @@
 """One state called from Python, directly into compiled code: what the general way says, and its errors."""
+import pickle
 from dataclasses import fields
 
 import numpy as np
@@ -7,6 +8,7 @@ from test_state_batches import every_output, moving
 
 import liedyn as ld
 from liedyn.errors import ClosureError, ConditionWarning, InputError, SingularConfigurationError
+from liedyn.dynamics.one_state import nullspace_one_state
 from liedyn.linearization.one_state import linearize_one_state
 
 TOLERANCES = 1e-8, 1e-8
@@ -79,3 +81,53 @@ def test_constraints_that_move_or_are_off():
     assert ld.linearize(free, q, v, tau, independent=robot.velocity_names).rank == 0
     with pytest.raises(InputError, match="4 degrees of freedom"):
         ld.linearize(free, q, v, tau)
+
+
+@pytest.mark.parametrize("name", ["five_bar", "stewart", "loader", "solo12", "rolling_disk", "panda"])
+@pytest.mark.parametrize("independent", [None, "auto"])
+def test_accelerations_are_those_of_a_batch(name, independent):
+    robot = ld.load(name)
+    state = moving(robot, 1)
+    one = ld.forward_dynamics(robot, *(x[0] for x in state), independent=independent)
+    assert nullspace_one_state(robot, *(x[0] for x in state), independent, 1e-8) is not None
+    general = ld.forward_dynamics(robot, *state, independent=independent)
+    for name in ("a", "lam", "constraint_force", "rank", "condition"):
+        x, y = getattr(one, name), getattr(general, name)
+        np.testing.assert_allclose(x, y[0], rtol=1e-13, atol=1e-13 * (1.0 + np.abs(y).max(initial=0.0)))
+    assert type(one.rank) is int and type(one.condition) is float
+    assert one.redundant_rows == general.redundant_rows and one.independent == general.independent
+    for what in ("constraint_wrenches", "multipliers"):
+        of_one, of_all = getattr(one, what), getattr(general, what)
+        assert list(of_one) == list(of_all)
+        rounding = 1e-12 * (1.0 + np.abs(one.lam).max(initial=0.0))
+        for key, x in of_one.items():
+            np.testing.assert_allclose(x, of_all[key][0], rtol=1e-12, atol=rounding)
+
+
+def test_what_is_found_is_kept():
+    """Wrenches are worked out when asked for, at the configuration of then; results travel without the robot."""
+    robot = ld.load("loader")
+    q, v, tau = (x[0] for x in moving(robot, 1))
+    expected = ld.forward_dynamics(robot, q, v, tau).constraint_wrenches
+    r = ld.forward_dynamics(robot, q, v, tau)
+    q += 1.0
+    again = pickle.loads(pickle.dumps(r))
+    assert r.constraint_wrenches is r.constraint_wrenches and "_at" not in vars(again)
+    for name, F in expected.items():
+        np.testing.assert_array_equal(r.constraint_wrenches[name], F)
+        np.testing.assert_array_equal(again.constraint_wrenches[name], F)
+    assert again.multipliers.keys() == r.multipliers.keys() == set(robot.constraint_names)
+
+
+def test_accelerations_that_there_are_not():
+    robot = ld.load("five_bar")
+    q, v, tau = ld.close(robot, robot.home, q4=0.0), np.zeros(4), np.zeros(4)
+    with pytest.raises(SingularConfigurationError, match="q1, q2 do not determine"):
+        ld.forward_dynamics(robot, q, v, tau, independent=("q1", "q2"))
+    assert ld.forward_dynamics(robot, q, v, tau).independent != ("q1", "q2")
+    with pytest.raises(InputError, match="2 degrees of freedom"):
+        ld.forward_dynamics(robot, robot.home, v, tau, independent=("q1",))
+    with pytest.warns(ConditionWarning, match="q1, q2 are poorly conditioned"):
+        ld.forward_dynamics(robot, ld.close(robot, robot.home, q4=3e-8), v, tau)
+    with pytest.raises(InputError, match="takes no option"):
+        ld.forward_dynamics(robot, robot.home, v, tau, sigma=1.0)

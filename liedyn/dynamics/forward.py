@@ -1,6 +1,7 @@
 """Forward dynamics of any mechanism: one signature, one result, several formulations."""
+import functools
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from liedyn.dynamics.nullspace import (
     RANK_TOLERANCE, SINGULAR_CHOICE, SINGULAR_INERTIA, WRONG_COUNT, nullspace_kernel, solve_accelerations,
     solve_multipliers, solve_size,
 )
+from liedyn.dynamics.one_state import nullspace_one_state
 from liedyn.dynamics.problem import Solution, no_inertia, non_negative, problem, stabilized
 from liedyn.dynamics.states import EITHER, FEW, GIVEN, PIVOTED, nullspace_registers, nullspace_states
 from liedyn.errors import ConditionWarning, InputError, SingularConfigurationError, of_the_batch, suggestion
@@ -83,15 +85,28 @@ class ForwardDynamics:
 
     a: np.ndarray
     lam: np.ndarray
-    constraint_wrenches: dict
     rank: int
     redundant_rows: tuple
     condition: float
     independent: tuple
     constraint_force: np.ndarray
-    multipliers: dict
     singular_values: np.ndarray | None = None
     indicator: np.ndarray | None = None
+    _at: tuple = field(default=None, repr=False)  # the robot, and configurations (count, nq)
+
+    @functools.cached_property
+    def constraint_wrenches(self):
+        robot, q = self._at
+        found = wrenches_at(robot, robot.t, q, self.lam.reshape(len(q), self.lam.shape[-1]))
+        return {name: F.reshape(self.lam.shape[:-1] + (6,)) for name, F in found.items()}
+
+    @functools.cached_property
+    def multipliers(self):
+        return {name: self.lam[..., k] for name, k in _rows_by_constraint(self._at[0])[1].items()}
+
+    def __getstate__(self):  # without the robot
+        _ = self.constraint_wrenches, self.multipliers
+        return {name: value for name, value in vars(self).items() if name != "_at"}
 
 
 def raise_for_status(robot, q, chosen, solved):
@@ -308,6 +323,10 @@ def forward_dynamics(robot, q, v, tau, method="nullspace", independent=None, f_e
         independent=independent, baumgarte=baumgarte, sigma=sigma, inertia=inertia, metric=metric, scale=scale,
         condition_limit=condition_limit))
     rank_tolerance = non_negative("rank_tolerance", rank_tolerance)
+    if method == "nullspace" and f_ext is None and baumgarte is None:
+        found = _one_state(robot, q, v, tau, independent, rank_tolerance)
+        if found is not None:
+            return found
     lead, q, v, tau = states(robot, q=q, v=v, tau=tau)
     forces = wrenches(robot, f_ext, lead)
     if not len(q):
@@ -318,7 +337,7 @@ def forward_dynamics(robot, q, v, tau, method="nullspace", independent=None, f_e
         given = problem(robot, q, v, tau, forces, rank_tolerance)
         solution = _SOLVERS[method](given, **options)
         force = np.einsum("bij,bi->bj", given.G, solution.lam)
-    return _result(robot, lead, q, solution, force)
+    return _result(robot, lead, q.copy(), solution, force)
 
 
 def _rows_by_constraint(robot):
@@ -333,6 +352,21 @@ def _rows_by_constraint(robot):
     return robot.memo["rows by constraint"]
 
 
+def _names_of_rows(robot, numbers):
+    """Names of those that are switched on."""
+    names = _rows_by_constraint(robot)[0]
+    return tuple(names[k] for k in numbers if k in names)
+
+
+def _one_state(robot, q, v, tau, independent, rank_tolerance):
+    """The result of "nullspace" for one usual state, else None."""
+    found = nullspace_one_state(robot, q, v, tau, independent, rank_tolerance)
+    if found is None or found[4] > POOR_CONDITION:
+        return None
+    a, lam, force, rank, condition, dependent, names, q = found
+    return ForwardDynamics(a, lam, rank, _names_of_rows(robot, dependent), condition, names, force, _at=(robot, q))
+
+
 def _result(robot, lead, q, solution, force):
     """The batch in the user's shape, with names."""
     def shaped(x):
@@ -341,10 +375,6 @@ def _result(robot, lead, q, solution, force):
     lam, rank, condition = shaped(solution.lam), shaped(solution.rank), shaped(solution.condition)
     if not lead:
         rank, condition = int(rank), float(condition)
-    redundant, rows = _rows_by_constraint(robot)
-    redundant = tuple(redundant[k] for k in solution.dependent if k in redundant)
-    forces = {name: shaped(F) for name, F in wrenches_at(robot, robot.t, q, solution.lam).items()}
-    return ForwardDynamics(
-        shaped(solution.a), lam, forces, rank, redundant, condition, solution.independent,
-        shaped(force), {name: lam[..., k] for name, k in rows.items()},
-        shaped(solution.singular_values), shaped(solution.indicator))
+    redundant = _names_of_rows(robot, solution.dependent)
+    return ForwardDynamics(shaped(solution.a), lam, rank, redundant, condition, solution.independent, shaped(force),
+                           shaped(solution.singular_values), shaped(solution.indicator), (robot, q))

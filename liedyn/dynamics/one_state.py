@@ -1,0 +1,107 @@
+"""Constrained accelerations of one state called from Python, in coordinates that do not depend on the state.
+
+As for linearizations (`liedyn.linearization.one_state`): the kernel of `nullspace_states` is called at its address by a
+direct kernel (`liedyn.direct`), with a choice of coordinates that is made once.
+"""
+from dataclasses import dataclass
+
+import numpy as np
+
+from liedyn.constraints.independent import by_name
+from liedyn.direct import configuration, direct, model, usual, velocity
+from liedyn.dynamics.states import EITHER, GIVEN, PIVOTED, nullspace_states
+from liedyn.jit import address_of
+from liedyn.lie.lanes import integers_in, vector_in
+from liedyn.model.packed import N_ROWS, NQ, NV
+from liedyn.objects import (
+    borrowed_none, counted, integers_or_zeros, is_none, item, new_arrays, no_numbers, numbers, shaped,
+)
+from liedyn.tree.batches import call_rows
+
+
+@dataclass(frozen=True)
+class Single:
+    """A choice of coordinates as the direct kernel takes it.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Of the coordinates, where pivoting does not choose others.
+    address : int
+        Of the kernel of `nullspace_states`.
+    integers : ndarray of int64
+        Number of coordinates, GIVEN, PIVOTED or EITHER; then `virtual`.
+    numbers : ndarray
+        Tolerance of the rank; then R.
+    """
+
+    names: tuple
+    address: int
+    integers: np.ndarray
+    numbers: np.ndarray
+
+
+def single(robot, independent, tolerance):
+    """The `Single` for what `forward_dynamics` is given; None for tangent spaces."""
+    declared = robot.independent if independent is None else independent
+    if isinstance(declared, str) and declared == "tangent":
+        return None
+    pivots = (independent is None and not declared) or (isinstance(declared, str) and declared == "auto")
+    way = PIVOTED if pivots else (EITHER if independent is None else GIVEN)
+    chosen = by_name(robot, () if pivots else ((declared,) if isinstance(declared, str) else declared))
+    row, last = np.empty((1, robot.nv)), np.empty(1 + len(robot.row_names) + robot.nv)
+    address = address_of(
+        nullspace_states.kernel, 0, 1, robot.ints, robot.floats, robot.neutral[None].copy(), row, row,
+        np.empty((1, 0)), chosen.rows, chosen.virtual, way, tolerance, row, row, row, np.zeros(1, dtype=np.int64),
+        np.empty(1), last)
+    return Single(chosen.names, address, np.array([len(chosen.names), way, *chosen.virtual], dtype=np.int64),
+                  np.array([tolerance, *chosen.rows.ravel()]))
+
+
+@direct
+def nullspace_direct(address, ints, floats, q, v, tau, integers, given):
+    """New arrays a, lam, G^T lam, rank and condition, and what `nullspace_states` tells of the last row; and q."""
+    ints, floats = model(ints, floats)
+    q, v, tau = configuration(ints, q), velocity(ints, v), velocity(ints, tau)
+    if not usual((floats, q, v, tau)):
+        return counted(borrowed_none())
+    n, m, nq, places = ints[NV], ints[N_ROWS], ints[NQ], integers_or_zeros(integers, True, 2)
+    p, found = places[0], new_arrays(((n,), (m,), (n,), (2,), (1 + m + n,), (1, nq)))
+    if is_none(found):
+        return found
+    chosen, about, q_kept = numbers(given, 1 + p * n), numbers(item(found, 3), 2), numbers(item(found, 5), nq)
+    rank, last = np.zeros(1, np.int64), numbers(item(found, 4), 1 + m + n)
+    last[:] = 0.0
+    call_rows(address, 0, 1, (
+        ints, floats, shaped(q, (1, nq)), shaped(v, (1, n)), shaped(tau, (1, n)), shaped(no_numbers(0), (1, 0)),
+        shaped(vector_in(chosen, 1, p * n), (p, n)), integers_in(places, 2, p), places[1], chosen[0],
+        shaped(numbers(item(found, 0), n), (1, n)), shaped(numbers(item(found, 1), m), (1, m)),
+        shaped(numbers(item(found, 2), n), (1, n)), rank, vector_in(about, 1, 1), last))
+    about[0] = rank[0]
+    for k in range(nq):
+        q_kept[k] = q[k]
+    return found
+
+
+def nullspace_one_state(robot, q, v, tau, independent, tolerance):
+    """(a, lam, force, rank, condition, dependent rows, names of coordinates, q) of one usual state, else None."""
+    choice = ("one acceleration", tuple(independent) if type(independent) is list else independent, tolerance)
+    try:
+        one = robot.memo.get(choice, choice)
+    except TypeError:  # no names
+        return None
+    if one is choice:
+        plain = independent is None or isinstance(choice[1], (str, tuple))
+        one = robot.memo[choice] = single(robot, choice[1], tolerance) if plain else None
+    if one is None:
+        return None
+    found = nullspace_direct(one.address, robot.ints, robot.floats, q, v, tau, one.integers, one.numbers)
+    if found is None:
+        return None
+    a, lam, force, about, last, q = found
+    rank, condition = about.tolist()
+    if rank < 0.0:
+        return None  # the general way says what is wrong
+    last, rank, m = last.tolist(), int(rank), len(lam)
+    names = tuple(name for name, left in zip(robot.velocity_names, last[1 + m:]) if left) if last[0] else one.names
+    return a, lam, force, rank, condition, tuple(sorted(map(int, last[1 + rank:1 + m]))), names, q
