@@ -211,3 +211,14 @@ def rows_for_all(out, lead, shapes, *inputs):
 def delivered_all(rows, lead, shapes, out):
     """`delivered`, for a tuple of results."""
     return tuple(map(delivered, rows, [lead] * len(shapes), shapes, out or [None] * len(shapes)))
+
+
+def of_all_states(robot, batch, shape, out, *numbers, **arrays):
+    """Results of ``batch(ints, floats, *rows, *numbers, results)`` in the user's shape, of one `shape` at each state.
+
+    `arrays` are those that `states` takes, in the order of the rows.
+    """
+    lead, *rows = states(robot, **arrays)
+    results = rows_for(out, lead, shape, *rows)
+    batch(robot.ints, robot.floats, *rows, *numbers, results)
+    return delivered(results, lead, shape, out)

@@ -23,9 +23,9 @@ READABLE = C_CONTIGUOUS | ALIGNED
 NATIVE = ord("=")
 FLOAT64, INT64 = np.dtype(np.float64).num, np.dtype(np.int64).num
 
-STACK = 8192
-"""Largest workspace on the stack, in numbers: 64 KiB, where the smallest stacks of threads have 512. What needs more,
-robots of more than a hundred bodies, goes the general way, and does not notice what that costs."""
+STACK = 16384
+"""Largest workspace on the stack, in numbers: 128 KiB, where the smallest stacks of threads have 512. What needs more,
+robots of more than two hundred bodies, goes the general way, and does not notice what that costs."""
 
 _POINTER, _I32, _I64, _DOUBLE = ir.IntType(8).as_pointer(), ir.IntType(32), ir.IntType(64), ir.DoubleType()
 

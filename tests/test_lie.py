@@ -253,9 +253,8 @@ def test_jacobians_are_derivatives_of_the_exponential(rng, angle):
     T_inverse = exact_exp(-exact_hat(V))
     left, right = mp.zeros(6), mp.zeros(6)
     for k in range(6):
-        ahead = [V[i] + (h if i == k else 0) for i in range(6)]
-        behind = [V[i] - (h if i == k else 0) for i in range(6)]
-        rate = (exact_exp(exact_hat(ahead)) - exact_exp(exact_hat(behind))) / (2 * h)
+        ahead, behind = (exact_hat([x + s * (i == k) for i, x in enumerate(V)]) for s in (h, -h))
+        rate = (exact_exp(ahead) - exact_exp(behind)) / (2 * h)
         for J, g in ((left, rate * T_inverse), (right, T_inverse * rate)):
             J[:, k] = mp.matrix([g[2, 1], g[0, 2], g[1, 0], g[0, 3], g[1, 3], g[2, 3]])
     assert error(left_jacobian(V), left) < 20

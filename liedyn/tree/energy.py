@@ -5,7 +5,7 @@ Bodies fixed to the ground do not count. Armatures count in the kinetic energy o
 that carries it is neglected, as it is in M.
 """
 
-from liedyn.boundary import delivered, rows_for, states
+from liedyn.boundary import of_all_states
 from liedyn.direct import configuration, direct, model, result, velocity
 from liedyn.errors import InputError
 from liedyn.jit import kernel_in_place
@@ -207,10 +207,7 @@ def kinetic_energy(robot, q, v, out=None):
     """
     energy = kinetic_energy_direct(robot.ints, robot.floats, q, v, out)
     if energy is None:
-        lead, q, v = states(robot, q=q, v=v)
-        energy = rows_for(out, lead, (), q, v)
-        kinetic_energy_states(robot.ints, robot.floats, q, v, energy)
-        energy = delivered(energy, lead, (), out)
+        energy = of_all_states(robot, kinetic_energy_states, (), out, q=q, v=v)
     return float(energy) if out is None and energy.ndim == 0 else energy
 
 
@@ -259,10 +256,7 @@ def potential_energy(robot, q, out=None):
     """
     energy = potential_energy_direct(robot.ints, robot.floats, q, out)
     if energy is None:
-        lead, q = states(robot, q=q)
-        energy = rows_for(out, lead, (), q)
-        potential_energy_states(robot.ints, robot.floats, q, energy)
-        energy = delivered(energy, lead, (), out)
+        energy = of_all_states(robot, potential_energy_states, (), out, q=q)
     return float(energy) if out is None and energy.ndim == 0 else energy
 
 
@@ -345,11 +339,8 @@ def center_of_mass(robot, q, out=None):
     com = center_of_mass_direct(robot.ints, robot.floats, q, out)
     if com is not None:
         return com
-    lead, q = states(robot, q=q)
     _require_mass(robot)
-    com = rows_for(out, lead, (3,), q)
-    center_of_mass_states(robot.ints, robot.floats, q, com)
-    return delivered(com, lead, (3,), out)
+    return of_all_states(robot, center_of_mass_states, (3,), out, q=q)
 
 
 @direct
@@ -403,8 +394,5 @@ def momentum(robot, q, v, out=None):
     total = momentum_direct(robot.ints, robot.floats, q, v, out)
     if total is not None:
         return total
-    lead, q, v = states(robot, q=q, v=v)
     _require_mass(robot)
-    total = rows_for(out, lead, (6,), q, v)
-    momentum_states(robot.ints, robot.floats, q, v, total)
-    return delivered(total, lead, (6,), out)
+    return of_all_states(robot, momentum_states, (6,), out, q=q, v=v)

@@ -11,45 +11,44 @@ for the degrees of freedom j of joint i. So the columns of a joint depend on the
 nothing else: not on its own position, nor on where the robot is in the world.
 """
 
-from liedyn.boundary import delivered, rows_for, states
+from liedyn.boundary import of_all_states
 from liedyn.direct import configuration, direct, model, result, velocity
 from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.algebra import Ad_inverse, ad, add6, compose, scale6
-from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, store
+from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load
+from liedyn.lie.sines import sincos
+from liedyn.model.packed import REVOLUTE
 from liedyn.objects import is_none, numbers, scratch
 from liedyn.tree.batches import aligned, batch, gather, in_lanes, scatter_matrix, tile_for
-from liedyn.tree.joints import joint_pose, screw_of_kind
+from liedyn.tree.joints import dofs_of_kind, joint_pose, pose_of_kind, screw_of_kind
 from liedyn.tree.records import (
-    body_link, body_placement, dof_count, dof_link, dof_total, first_dof, get6, kind, parent, previous_dof, put6, zero6,
+    body_link, body_placement, dof_count, dof_link, dof_total, first_dof, first_q, get6, kind, parent, previous_dof,
+    put6, put_column, put_zeros, zero6,
 )
 
 
 @inline
-def put_column(lane, matrix, columns, j, V):
-    """Column j of a matrix of six rows that lie `columns` numbers apart."""
-    w, u = V
-    for r in range(3):
-        store(lane, matrix, r * columns + j, w[r])
-        store(lane, matrix, (r + 3) * columns + j, u[r])
-
-
-@inline
-def clear(lane, x, count):
-    for k in range(count):
-        store(lane, x, k, 0.0)
+def put_columns(lane, joint, ints, floats, i, q, X, J):
+    """Columns of joint i, for the pose X of the body in link i; returns its pose in the parent, X if that is ground."""
+    for d in range(dofs_of_kind(joint)):
+        put_column(lane, J, dof_total(ints), first_dof(ints, i) + d,
+                   Ad_inverse(X, screw_of_kind(lane, joint, ints, floats, i, d)))
+    if parent(ints, i) < 0:
+        return X
+    s, c = sincos(load(lane, q, first_q(ints, i)))
+    return compose(pose_of_kind(lane, joint, ints, floats, i, q, s, c), X)
 
 
 @kernel_in_place
 def body_jacobian_kernel(lane, ints, floats, q, b, J):
     """J of body b, 6 x nv."""
-    nv = dof_total(ints)
-    clear(lane, J, 6 * nv)
+    put_zeros(lane, J, 6 * dof_total(ints))
     X, i = body_placement(lane, ints, floats, b), body_link(ints, b)
     while i >= 0:
-        for d in range(dof_count(ints, i)):
-            j = first_dof(ints, i) + d
-            put_column(lane, J, nv, j, Ad_inverse(X, screw_of_kind(lane, kind(ints, i), ints, floats, i, d)))
-        X = compose(joint_pose(lane, ints, floats, i, q), X)
+        if kind(ints, i) == REVOLUTE:  # the common joint compiled apart: its zeros cost nothing
+            X = put_columns(lane, REVOLUTE, ints, floats, i, q, X, J)
+        else:
+            X = put_columns(lane, kind(ints, i), ints, floats, i, q, X, J)
         i = parent(ints, i)
 
 
@@ -57,7 +56,7 @@ def body_jacobian_kernel(lane, ints, floats, q, b, J):
 def body_jacobian_dot_kernel(lane, ints, floats, q, v, b, J_dot):
     """dJ/dt of body b for qdot = v, 6 x nv."""
     nv = dof_total(ints)
-    clear(lane, J_dot, 6 * nv)
+    put_zeros(lane, J_dot, 6 * nv)
     X, i = body_placement(lane, ints, floats, b), body_link(ints, b)
     W = zero6(lane)
     while i >= 0:
@@ -76,7 +75,7 @@ def body_jacobian_dot_kernel(lane, ints, floats, q, v, b, J_dot):
 def body_jacobian_ddot_kernel(lane, ints, floats, q, v, a, b, J_ddot):
     """d2J/dt2 of body b for qdot = v, vdot = a, 6 x nv."""
     nv = dof_total(ints)
-    clear(lane, J_ddot, 6 * nv)
+    put_zeros(lane, J_ddot, 6 * nv)
     X, i = body_placement(lane, ints, floats, b), body_link(ints, b)
     W, W_dot = zero6(lane), zero6(lane)
     while i >= 0:
@@ -97,7 +96,7 @@ def body_jacobian_ddot_kernel(lane, ints, floats, q, v, a, b, J_ddot):
 def body_jacobian_dq_kernel(lane, ints, floats, q, b, work, dJ_dq):
     """dJ/dq of body b, 6 x nv x nv; `work` receives the columns of J, six numbers each."""
     nv = dof_total(ints)
-    clear(lane, dJ_dq, 6 * nv * nv)
+    put_zeros(lane, dJ_dq, 6 * nv * nv)
     X, i = body_placement(lane, ints, floats, b), body_link(ints, b)
     if i < 0:
         return
@@ -225,11 +224,7 @@ def body_jacobian(robot, q, body, out=None):
     J = body_jacobian_direct(robot.ints, robot.floats, q, b, out)
     if J is not None:
         return J
-    lead, q = states(robot, q=q)
-    shape = (6, robot.nv)
-    J = rows_for(out, lead, shape, q)
-    body_jacobian_states(robot.ints, robot.floats, q, b, J)
-    return delivered(J, lead, shape, out)
+    return of_all_states(robot, body_jacobian_states, (6, robot.nv), out, b, q=q)
 
 
 @direct
@@ -285,11 +280,7 @@ def body_jacobian_dot(robot, q, v, body, out=None):
     J_dot = body_jacobian_dot_direct(robot.ints, robot.floats, q, v, b, out)
     if J_dot is not None:
         return J_dot
-    lead, q, v = states(robot, q=q, v=v)
-    shape = (6, robot.nv)
-    J_dot = rows_for(out, lead, shape, q, v)
-    body_jacobian_dot_states(robot.ints, robot.floats, q, v, b, J_dot)
-    return delivered(J_dot, lead, shape, out)
+    return of_all_states(robot, body_jacobian_dot_states, (6, robot.nv), out, b, q=q, v=v)
 
 
 @direct
@@ -346,11 +337,7 @@ def body_jacobian_ddot(robot, q, v, a, body, out=None):
     J_ddot = body_jacobian_ddot_direct(robot.ints, robot.floats, q, v, a, b, out)
     if J_ddot is not None:
         return J_ddot
-    lead, q, v, a = states(robot, q=q, v=v, a=a)
-    shape = (6, robot.nv)
-    J_ddot = rows_for(out, lead, shape, q, v, a)
-    body_jacobian_ddot_states(robot.ints, robot.floats, q, v, a, b, J_ddot)
-    return delivered(J_ddot, lead, shape, out)
+    return of_all_states(robot, body_jacobian_ddot_states, (6, robot.nv), out, b, q=q, v=v, a=a)
 
 
 @direct
@@ -406,8 +393,4 @@ def body_jacobian_dq(robot, q, body, out=None):
     dJ_dq = body_jacobian_dq_direct(robot.ints, robot.floats, q, b, out)
     if dJ_dq is not None:
         return dJ_dq
-    lead, q = states(robot, q=q)
-    shape = (6, robot.nv, robot.nv)
-    dJ_dq = rows_for(out, lead, shape, q)
-    body_jacobian_dq_states(robot.ints, robot.floats, q, b, dJ_dq)
-    return delivered(dJ_dq, lead, shape, out)
+    return of_all_states(robot, body_jacobian_dq_states, (6, robot.nv, robot.nv), out, b, q=q)

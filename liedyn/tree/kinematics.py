@@ -175,18 +175,70 @@ def body_pose(lane, ints, floats, work, b):
     return compose(world_pose(lane, work, body_link(ints, b)), X)
 
 
+# ---- poses alone
+
+
+@inline
+def poses_size(ints):
+    """Numbers in the workspace of `place_links`: poses of the links, twelve numbers each, then sines."""
+    return 12 * link_count(ints) + sines_size(q_total(ints))
+
+
+@inline
+def placed(lane, joint, ints, floats, i, q, work, previous):
+    """World pose of link i; `previous` is that of link i - 1, mostly its parent."""
+    X = pose_by_sines(lane, joint, ints, floats, i, q, work, 12 * link_count(ints))
+    if parent(ints, i) < 0:
+        return X
+    if parent(ints, i) != i - 1:
+        previous = get_pose(lane, work, 12 * parent(ints, i))
+    return compose(previous, X)
+
+
+@inline
+def place_links(lane, ints, floats, q, work):
+    """World poses of all links."""
+    put_sines(lane, q, q_total(ints), work, 12 * link_count(ints))
+    X = (zero3(lane) + zero3(lane) + zero3(lane), zero3(lane))
+    for i in range(link_count(ints)):
+        if kind(ints, i) == REVOLUTE:
+            X = placed(lane, REVOLUTE, ints, floats, i, q, work, X)
+        else:
+            X = placed(lane, kind(ints, i), ints, floats, i, q, work, X)
+        put_pose(lane, work, 12 * i, X)
+
+
+@inline
+def is_where_its_link_is(ints, floats, b):
+    """Is body b declared in the very frame of its link? Many are."""
+    R, p = body_placement(SCALAR, ints, floats, b)
+    return body_link(ints, b) >= 0 and R[0] + R[4] == 2.0 and p[0] == 0.0 and p[1] == 0.0 and p[2] == 0.0
+
+
+@inline
+def pose_on_link(lane, ints, floats, work, b):
+    """World pose of body b, in its own declared frame; needs `place_links`."""
+    X = body_placement(lane, ints, floats, b)
+    if body_link(ints, b) < 0:
+        return X
+    return compose(get_pose(lane, work, 12 * body_link(ints, b)), X)
+
+
 @kernel_in_place
 def forward_kinematics_kernel(lane, ints, floats, q, work, poses):
     """World poses of all bodies, twelve numbers each: R row by row, then p."""
-    world_positions(lane, ints, floats, q, work)
+    place_links(lane, ints, floats, q, work)
     for b in range(body_count(ints)):
-        put_pose(lane, poses, 12 * b, body_pose(lane, ints, floats, work, b))
+        if is_where_its_link_is(ints, floats, b):
+            put_pose(lane, poses, 12 * b, get_pose(lane, work, 12 * body_link(ints, b)))
+        else:
+            put_pose(lane, poses, 12 * b, pose_on_link(lane, ints, floats, work, b))
 
 
 @batch
 def forward_kinematics_states(begin, end, ints, floats, q, poses):
     """`forward_kinematics_kernel` on each row."""
-    work = aligned(world_size(ints) * WIDTH)
+    work = aligned(poses_size(ints) * WIDTH)
     if end - begin == 1:
         forward_kinematics_kernel(SCALAR, ints, floats, q[begin], work, poses[begin])
         return
@@ -214,13 +266,13 @@ def put_homogeneous(lane, x, k, X):
 def forward_kinematics_direct(ints, floats, q, out):
     """World poses of all bodies as matrices, for one state as Python passes it."""
     ints, floats = model(ints, floats)
-    q, work, n = configuration(ints, q), scratch(world_size(ints)), body_count(ints)
+    q, work, n = configuration(ints, q), scratch(poses_size(ints)), body_count(ints)
     poses = result(out, (n, 4, 4), (floats, q, work))
     if not is_none(poses):
         matrices = numbers(poses, 16 * n)
-        world_positions(SCALAR, ints, floats, q, work)
+        place_links(SCALAR, ints, floats, q, work)
         for b in range(n):
-            put_homogeneous(SCALAR, matrices, 16 * b, body_pose(SCALAR, ints, floats, work, b))
+            put_homogeneous(SCALAR, matrices, 16 * b, pose_on_link(SCALAR, ints, floats, work, b))
     return poses
 
 

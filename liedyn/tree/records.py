@@ -53,6 +53,21 @@ def put6(lane, x, k, V):
 
 
 @inline
+def put_column(lane, matrix, columns, j, V):
+    """Column j of a matrix of six rows that lie `columns` numbers apart."""
+    w, u = V
+    for r in range(3):
+        store(lane, matrix, r * columns + j, w[r])
+        store(lane, matrix, (r + 3) * columns + j, u[r])
+
+
+@inline
+def put_zeros(lane, x, count):
+    for k in range(count):
+        store(lane, x, k, 0.0)
+
+
+@inline
 def put_symmetric(lane, x, k, S):
     put3(lane, x, k, (S[0], S[1], S[2]))
     put3(lane, x, k + 3, (S[3], S[4], S[5]))
