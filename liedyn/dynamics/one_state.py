@@ -70,7 +70,7 @@ def nullspace_direct(address, ints, floats, q, v, tau, integers, given):
     if is_none(found):
         return found
     chosen, about, q_kept = numbers(given, 1 + p * n), numbers(item(found, 3), 2), numbers(item(found, 5), nq)
-    rank, last = np.zeros(1, np.int64), numbers(item(found, 4), 1 + m + n)
+    rank, last = np.full(1, -1), numbers(item(found, 4), 1 + m + n)
     last[:] = 0.0
     call_rows(address, 0, 1, (
         ints, floats, shaped(q, (1, nq)), shaped(v, (1, n)), shaped(tau, (1, n)), shaped(no_numbers(0), (1, 0)),
