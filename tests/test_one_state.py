@@ -10,6 +10,7 @@ import liedyn as ld
 from liedyn.errors import ClosureError, ConditionWarning, InputError, SingularConfigurationError
 from liedyn.dynamics.one_state import nullspace_one_state
 from liedyn.linearization.one_state import linearize_one_state
+from liedyn.linearization.states import linearize_states
 
 TOLERANCES = 1e-8, 1e-8
 
@@ -50,6 +51,12 @@ def test_the_direct_way_is_the_usual_one():
     for unusual in (dict(independent="auto"), dict(independent="tangent"), dict(independent=iter(["q1", "q2"])),
                     dict(q=q.tolist()), dict(q=q[None]), dict(q=q.astype(np.float32))):
         assert direct(**unusual) is None
+    # tolerances of another type, and one kernel for all ways
+    loose = ld.linearize(robot, q, v, tau, closure_tolerance=1, rank_tolerance=np.float32(1e-8))
+    np.testing.assert_array_equal(loose.A, direct().A)
+    compiled = set(linearize_states.kernel.overloads)
+    ld.linearize(robot, q[None], v[None], tau[None])
+    assert set(linearize_states.kernel.overloads) == compiled
     disk = ld.load("rolling_disk")
     assert linearize_one_state(disk, *(x[0] for x in moving(disk, 1)), None, None, None, *TOLERANCES) is None
 
