@@ -118,6 +118,11 @@ def test_bad_input(robot):
         fast.aba(q, v, np.full(robot.nv, np.nan))
     with pytest.raises(ld.InputError, match="^out must be an array"):
         fast.rnea(q, v, a, out=[0.0])
+    for function in (fast.rnea, fast.rnea_derivatives):
+        arguments = state(robot, (19,))
+        arguments[1][18, -1] = np.inf
+        with pytest.raises(ld.InputError, match=rf"^v is not finite: v\[{robot.nv - 1}\] = inf"):
+            function(*arguments)
     assert off(fast.rnea(q.tolist(), v[::-1][::-1], a.astype(np.float32)), ld.rnea(robot, q, v, np.float32(a))) < 1e-13
 
 

@@ -16,7 +16,7 @@ from liedyn.jit import kernel_in_place
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, store
 from liedyn.lie.registers import at_once, load_at_once, store_at_once
 from liedyn.objects import is_none, item, numbers, scratch
-from liedyn.tree.batches import aligned, batch, gather, in_lanes, scatter
+from liedyn.tree.batches import aligned, batch, expect_rows, gather, in_lanes, scatter, scatter_matrix, see, tile_for
 {imports}
 
 INTS = np.array({ints})
@@ -33,14 +33,18 @@ def {name}({arguments}):
 STATES = '''
 
 @batch
-def {name}_states(begin, end, ints, floats, {rows}):
-    """`{name}` on each row."""
+def {name}_states(begin, end, ints, floats, {rows}, verdict):
+    """`{name}` on each row; verdict[0] becomes 0 if the state is not finite."""
 {room}    if end - begin == 1:
+        {see_one}
         {name}(SCALAR, {one})
         return
     {lanes}
+    {before}
     for b in range(begin, end, WIDTH):
+        {see}
         {gather}
+        {expect}
         {name}(LANES, {many})
         {scatter}
 '''
@@ -203,9 +207,19 @@ def _states(name, recursion):
         room="".join(f"    {x} = aligned(NV * NV * WIDTH)\n" for x in room),
         one=", ".join(x if x in room else f"{x}[begin]" for x in arguments),
         lanes=f"{_each('{x}_w', rows)} = {_each('in_lanes({x})', rows)}",
+        see_one=_each("see(verdict, {x}, begin, end)", recursion.inputs, "\n        "),
+        see=_each("see(verdict, {x}, b, end)", recursion.inputs, "\n        "),
         gather=_each("gather({x}, b, end, {x}_w)", recursion.inputs, "\n        "),
-        many=", ".join(x if x in room else f"{x}_w" for x in arguments),
-        scatter=_each("scatter({x}_w, b, end, {x})", recursion.results, "\n        "))
+        many=", ".join(x if x in room else f"{x}_w" for x in arguments), **_written(recursion))
+
+
+def _written(recursion):
+    """How results leave: vectors to memory that was sent for, matrices past the cache if they are many."""
+    if recursion.square:
+        return {"before": f"tile = tile_for({recursion.results[0]})", "expect": "",
+                "scatter": _each("scatter_matrix({x}_w, b, end, {x}, tile)", recursion.results, "\n        ")}
+    return {"before": "", "expect": _each("expect_rows({x}, b)", recursion.results, "\n        "),
+            "scatter": _each("scatter({x}_w, b, end, {x})", recursion.results, "\n        ")}
 
 
 def _direct(name, recursion):

@@ -8,7 +8,7 @@ import tempfile
 from types import ModuleType
 
 
-from liedyn.boundary import delivered, delivered_all, rows_for, rows_for_all, states
+from liedyn.boundary import delivered, delivered_all, rows_for, rows_for_all, states, states_unseen
 from liedyn.errors import InputError
 from liedyn.jit import cache_directory, source_stamp
 from liedyn.model.packed import LOOP_FLOATS_AT, LOOPS_AT
@@ -147,16 +147,20 @@ class Specialized:
         made = getattr(self.kernels, f"{name}_direct")(robot.ints, robot.floats, *state.values(), out)
         if made is not None:
             return made
-        lead, *rows = states(robot, **state)
-        run = getattr(self.kernels, f"{name}_states")
-        if RECURSIONS[name].square:
-            shapes = ((robot.nv, robot.nv),) * len(RECURSIONS[name].results)
-            made = rows_for_all(out, lead, shapes, *rows)
-            run(robot.ints, robot.floats, *rows, *made)
-            return delivered_all(made, lead, shapes, out)
-        made = rows_for(out, lead, (robot.nv,), *rows)
-        run(robot.ints, robot.floats, *rows, made)
-        return delivered(made, lead, (robot.nv,), out)
+        lead, *rows, verdict = states_unseen(robot, **state)
+        if not RECURSIONS[name].square:
+            made = rows_for(out, lead, (robot.nv,), *rows)
+            self._compute(name, state, *rows, made, verdict)
+            return delivered(made, lead, (robot.nv,), out)
+        shapes = ((robot.nv, robot.nv),) * len(RECURSIONS[name].results)
+        made = rows_for_all(out, lead, shapes, *rows)
+        self._compute(name, state, *rows, *made, verdict)
+        return delivered_all(made, lead, shapes, out)
+
+    def _compute(self, name, state, *arrays):
+        getattr(self.kernels, f"{name}_states")(self.robot.ints, self.robot.floats, *arrays)
+        if not arrays[-1][0]:
+            states(self.robot, **state)
 
 
 def specialize(robot):
