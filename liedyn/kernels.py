@@ -30,7 +30,7 @@ kernel                  arguments after ``SCALAR, ints, floats``; results after 
 `aba`                   q, v, tau, f_ext, work | a (nv)
 `crba`                  q, work | M (nv, nv)
 `rnea_derivatives`      q, v, a, f_ext, work | tau (nv), dtau_dq, dtau_dv, M (nv, nv); tau lacks the joints' own forces
-`aba_derivatives`       q, v, tau, f_ext, work | a (nv), L, da_dq, da_dv, Minv (nv, nv); L receives the factor of M
+`aba_derivatives`       q, v, tau, f_ext, work | a (nv), L, da_dq, da_dv, Minv (nv, nv); L receives D of M = L^T D L
 `forward_kinematics`    q, work | poses (nbodies, 12): R row by row, then p
 `body_jacobian`         q, b | J (6, nv) of body number b
 `body_jacobian_dot`     q, v, b | J_dot (6, nv)
@@ -72,9 +72,9 @@ from liedyn.jit import kernel_in_place
 from liedyn.lie.lanes import SCALAR
 from liedyn.linearization.local import linearize_kernel as linearize
 from liedyn.tree.aba import aba_kernel as aba, aba_size
-from liedyn.tree.aba_derivatives import aba_derivatives_kernel as aba_derivatives
+from liedyn.tree.aba_derivatives import aba_derivatives_kernel as aba_derivatives, aba_derivatives_size
 from liedyn.tree.configuration import difference_kernel as difference, integrate_kernel as integrate
-from liedyn.tree.crba import crba_kernel as crba
+from liedyn.tree.crba import crba_kernel as crba, crba_size
 from liedyn.tree.energy import (
     center_of_mass_kernel as center_of_mass, kinetic_energy_kernel as kinetic_energy, momentum_kernel as momentum,
     potential_energy_kernel as potential_energy,
@@ -83,10 +83,9 @@ from liedyn.tree.jacobians import (
     body_jacobian_ddot_kernel as body_jacobian_ddot, body_jacobian_dot_kernel as body_jacobian_dot,
     body_jacobian_dq_kernel as body_jacobian_dq, body_jacobian_kernel as body_jacobian,
 )
-from liedyn.tree.kinematics import forward_kinematics_kernel as forward_kinematics, world_size
-from liedyn.tree.records import link_count
+from liedyn.tree.kinematics import forward_kinematics_kernel as forward_kinematics
 from liedyn.tree.rnea import rnea_kernel as rnea
-from liedyn.tree.rnea_derivatives import COMPOSITE, rnea_derivatives_kernel as rnea_derivatives
+from liedyn.tree.rnea_derivatives import rnea_derivatives_kernel as rnea_derivatives
 
 __all__ = [
     "OK", "RANK_TOLERANCE", "SCALAR", "aba", "aba_derivatives", "body_jacobian", "body_jacobian_ddot",
@@ -98,8 +97,8 @@ __all__ = [
 
 @kernel_in_place
 def workspace_size(ints):
-    """Numbers in the workspace that serves every kernel, the largest of three."""
-    return max(aba_size(ints), world_size(ints) + COMPOSITE * link_count(ints), acceleration_size(ints))
+    """Numbers in the workspace that serves every kernel, the largest of all."""
+    return max(aba_size(ints), crba_size(ints), aba_derivatives_size(ints), acceleration_size(ints))
 
 
 def workspace(robot):

@@ -98,7 +98,7 @@ class Unpacked:
         ints, floats = robot.ints, robot.floats
         n, nq, nv, bodies, loops = ints[:5]
         self.links = ints[ints[7] :][: 8 * n].reshape(n, 8)
-        self.dofs = ints[ints[8] :][: 4 * nv].reshape(nv, 4)
+        self.dofs = ints[ints[8] :][: 8 * nv].reshape(nv, 8)
         self.bodies = ints[ints[9] :][: 2 * bodies].reshape(bodies, 2)
         self.loops = ints[ints[10] :][: 18 * loops].reshape(loops, 18)
         self.link_floats = floats[ints[11] :][: 24 * n].reshape(n, 24)

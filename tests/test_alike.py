@@ -13,8 +13,7 @@ from liedyn.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.dynamics.states import GIVEN, nullspace_registers
 from liedyn.errors import LiedynError, SingularConfigurationError
 from liedyn.lie.lanes import WIDTH
-from liedyn.linearization.linearize import CLOSURE_TOLERANCE
-from liedyn.linearization.one_state import room
+from liedyn.linearization.linearize import CLOSURE_TOLERANCE, Found
 from liedyn.linearization.states import linearize_registers
 from liedyn.model.kinds import LOOP_KINDS
 
@@ -54,11 +53,13 @@ def done_in_lanes(robot, state, names):
     """Which states have accelerations in lanes, and which of them have local state spaces."""
     (count, n), m, chosen = state[1].shape, len(robot.row_names), choose(robot, state[0][0], names, RANK_TOLERANCE)
     assert (chosen.virtual < 0).all()
-    p, S_u, forces = len(chosen.names), robot.actuator_matrix.copy(), np.empty((count, 0))
+    p, S_u = len(chosen.names), robot.actuator_matrix.copy()
+    x, nu, forces = 2 * p, S_u.shape[1], np.empty((count, 0))
     rank, a, lam = np.full(count, -1), np.empty((count, n)), np.empty((count, m))
     nullspace_registers(robot.ints, robot.floats, *state, forces, chosen.rows, chosen.virtual, GIVEN, RANK_TOLERANCE, a,
                         lam, np.empty((count, n)), rank, np.empty(count), np.empty(1 + m + n))
-    found = room(robot, count, p, p, 0)
+    shapes = ((x, x), (x, nu), (0, x), (0, nu), (x,), (n, p), (n, p), (n,), (n,), (m,), (), (), (), ())
+    found = Found(*(np.empty((count, *shape)) for shape in shapes))._replace(rank=np.full(count, -1))
     choice = (chosen.rows[None], chosen.virtual)
     linearize_registers(robot.ints, robot.floats, *state, forces, *choice, *choice, S_u, NO_OUTPUTS, CLOSURE_TOLERANCE,
                         RANK_TOLERANCE, *found)

@@ -103,6 +103,24 @@ def test_previous_dofs_lead_to_the_ground(seed):
         assert visited == expected
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_what_a_dof_carries_follows_it(seed):
+    """Root and end of every dof: the first on the way to it, the first behind all whose way leads over it; forks."""
+    rng = np.random.default_rng(seed)
+    dofs = Unpacked(random_tree(rng, list(rng.choice([*MOVING_KINDS, "fixed"], size=12))).build()).dofs
+    ways = []
+    for previous in dofs[:, 3]:
+        ways.append([*(ways[previous] if previous >= 0 else []), len(ways)])
+    for j, (*_, root, end, _, _) in enumerate(dofs):
+        assert root == ways[j][0]
+        assert [j in way for way in ways] == [j <= k < end for k in range(len(dofs))]
+    assert [j for j in range(len(dofs)) if (dofs[:, 3] == j).sum() > 1] == list(np.flatnonzero(dofs[:, 6] >= 0))
+    for j, stretch in enumerate(dofs[:, 7]):
+        assert all(dofs[k + 1, 3] == k and dofs[k, 6] < 0 for k in range(stretch, j))
+        assert dofs[stretch, 3] < 0 or dofs[dofs[stretch, 3], 6] >= 0
+    assert list(dofs[dofs[:, 6] >= 0, 6]) == list(range((dofs[:, 6] >= 0).sum()))
+
+
 def test_depth_first_in_order_of_declaration():
     builder = Builder("tree")
     for name in ("d", "c", "b", "a", "e"):

@@ -1,11 +1,11 @@
 """W states of a mechanism in lanes: constraints eliminated alike in all of them, and accelerations from that.
 
 Elimination decides: which rows are independent, and which velocities depend on them. States side by side in lanes need
-one decision for all. Where all constraints that are on are cut joints, and the independent velocities coordinates of
-the tree, only the pivots could differ, and lanes share them: threshold pivoting, where a pivot need not be the largest
-element of each lane, but no less than PIVOT of it. Where there is none such, where a rank is in doubt, or where any
-lane fails in any way, there is no answer for the W states together, and the caller has the kernel for one state work on
-each of them: a matter of time, not of results.
+one decision for all. Where every constraint is a cut joint and the independent velocities are coordinates of the tree,
+only the pivots could differ, and lanes share them: threshold pivoting, where a pivot need not be the largest element of
+each lane, but no less than PIVOT of it. Where there is none such, where a rank is in doubt, or where any lane fails in
+any way, there is no answer for the W states together, and the caller has the kernel for one state work on each of them:
+a matter of time, not of results.
 
 Accelerations and multipliers, of minimum norm, do not depend on the rows that are solved. The condition number of
 [G_1; R] does, where rows are redundant.
@@ -29,7 +29,7 @@ from liedyn.model.packed import N_ROWS, NV
 
 PIVOT = 0.1
 """Least size of a shared pivot as a part of each lane's largest element. Errors grow by 1 + 1/PIVOT in a step at most,
-against 2; the usual number for sparse matrices (Duff, Erisman and Reid, Direct Methods for Sparse Matrices, 1986)."""
+against 2 (Duff, Erisman and Reid 1986, section 5.4, who recommend the same number)."""
 
 DOUBT = 1000.0
 """Other pivots leave other elements behind: a rank is in doubt where the largest that is left is within this factor of

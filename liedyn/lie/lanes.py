@@ -81,7 +81,7 @@ def broadcast(builder, x, width):
     return builder.shuffle_vector(first, ir.Constant(vector, ir.Undefined), zeros)
 
 
-def _as_vector(context, builder, typ, x, width):
+def as_vector(context, builder, typ, x, width):
     if isinstance(typ, VectorType):
         return x
     return broadcast(builder, context.cast(builder, x, typ, types.float64), width)
@@ -97,7 +97,7 @@ def _arithmetic(op, instruction):
 
     def lower(context, builder, sig, args):
         width = sig.return_type.width
-        a, b = (_as_vector(context, builder, t, x, width) for t, x in zip(sig.args, args))
+        a, b = (as_vector(context, builder, t, x, width) for t, x in zip(sig.args, args))
         return getattr(builder, instruction)(a, b, flags=("contract", "nnan", "nsz"))
 
     for pair in ((VectorType, VectorType), (VectorType, types.Float), (types.Float, VectorType)):
@@ -170,7 +170,7 @@ def store(typing, lane, array, k, value):
     """store(lane, x, k, value): x[k] = value, for every lane."""
 
     def codegen(context, builder, sig, args):
-        value = args[3] if lane.width == 1 else _as_vector(context, builder, sig.args[3], args[3], lane.width)
+        value = args[3] if lane.width == 1 else as_vector(context, builder, sig.args[3], args[3], lane.width)
         instruction = builder.store(value, address(context, builder, lane, sig.args[1], args[1], args[2]))
         instruction.align = 8
         of_type(builder, instruction, "number")

@@ -13,7 +13,7 @@ from liedyn.lie.registers import mask_of, masked_load, masked_store
 _INT = ir.IntType(64)
 
 
-def _transposed(builder, rows):
+def transposed(builder, rows):
     """Butterflies: in the stage of s, blocks of s x s numbers change places across the diagonal."""
     width, rows = len(rows), list(rows)
     s = 1
@@ -50,7 +50,7 @@ def rows_to_lanes(typing, lane, rows, start, stride, last, columns, lanes, k):
         loaded = [masked_load(builder, address, mask)
                   for address in _addresses(builder, data, start, stride, last, vector)]
         data = make_array(sig.args[6])(context, builder, lanes).data
-        for j, column in enumerate(_transposed(builder, loaded)):
+        for j, column in enumerate(transposed(builder, loaded)):
             at = builder.mul(builder.add(k, ir.Constant(_INT, j)), ir.Constant(_INT, width))
             builder.store(column, builder.bitcast(builder.gep(data, [at]), vector.as_pointer()), align=8)
         return context.get_dummy_value()
@@ -73,7 +73,7 @@ def lanes_to_rows(typing, lane, lanes, k, rows, start, stride, last, columns):
             loaded.append(builder.load(builder.bitcast(builder.gep(data, [at]), vector.as_pointer()), align=8))
         data = make_array(sig.args[3])(context, builder, rows).data
         mask = mask_of(builder, columns)
-        for row, address in zip(_transposed(builder, loaded),
+        for row, address in zip(transposed(builder, loaded),
                                 _addresses(builder, data, start, stride, last, vector)):
             masked_store(builder, address, mask, row)
         return context.get_dummy_value()

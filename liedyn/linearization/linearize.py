@@ -152,9 +152,9 @@ def linearize(robot, q, v, tau, independent=None, outputs=None, f_ext=None, clos
     The tangent of a ball or free joint among the coordinates is body-fixed, and turns with the body (upper left of A).
     Constraints that are switched off do not count, moving ones are taken at the robot's time (``robot.at(t)``).
 
-    The states of a batch are shared among threads (``NUMBA_NUM_THREADS``), and the first bad one is named. Where all
-    constraints that are on are cut joints, and the coordinates are the tree's, they are worked on in SIMD lanes.
-    Tangent spaces are chosen in Python at each state.
+    The states of a batch are shared among threads (``NUMBA_NUM_THREADS``), and the first bad one is named. If all loops
+    are closed by cut joints and the coordinates are the tree's, they are worked on in SIMD lanes. Tangent spaces are
+    chosen in Python at each state.
 
     Examples
     --------

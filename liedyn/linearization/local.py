@@ -59,10 +59,8 @@ from liedyn.linearization.choice import (
 )
 from liedyn.linearization.upper_rows import put_upper_rows
 from liedyn.model.packed import N_LOOPS, N_ROWS, N_VIRTUAL, NV
-from liedyn.tree.aba_derivatives import aba_derivatives_kernel
-from liedyn.tree.kinematics import world_size
+from liedyn.tree.aba_derivatives import aba_derivatives_kernel, aba_derivatives_size
 from liedyn.tree.records import link_count
-from liedyn.tree.rnea_derivatives import COMPOSITE
 from liedyn.tree.variations import (
     BODY, VARIATION, gather_wrenches, put_bodies, vary_accelerations, vary_forces, vary_velocities, vary_wrenches,
 )
@@ -73,7 +71,7 @@ def linearize_size(ints, p_y, p_w, nu):
     """Numbers in the workspace of `linearize_in_place`: enough for all that is taken, in the order of the kernel."""
     n, m, nz, links = ints[NV], ints[N_ROWS], ints[N_VIRTUAL], link_count(ints)
     w, x, columns, one = padded(n), padded(p_y + p_w), padded(p_y + p_w + nu), padded(p_w + 1)
-    world = max(terms_size(ints), world_size(ints) + COMPOSITE * links)
+    world = max(terms_size(ints), aba_derivatives_size(ints))
     state = elimination_size(SCALAR, ints) + world + n * w + n + m + 2 * nz + nz * n + 2 * (n * x + 2 * nz * x)
     tree = 4 * n * n
     given = 2 * (m + n) * (w + 2) + 4 * w + 2 * n * w + m * n + m
@@ -220,7 +218,7 @@ def linearize_in_place(ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w, virt
     p_y, p_w, nu, x = virtual_y.size, virtual_w.size, actuators.shape[1], padded(virtual_y.size + virtual_w.size)
     work[0] = WIDTH
     e = take_vector(work, elimination_size(SCALAR, ints))
-    world = take_vector(work, max(terms_size(ints), world_size(ints) + COMPOSITE * link_count(ints)))
+    world = take_vector(work, max(terms_size(ints), aba_derivatives_size(ints)))
     h, gamma, rho, z = take_vector(work, n), take_vector(work, m), take_vector(work, nz), take_vector(work, nz)
     E, upper = take_matrix(work, nz, n), take_matrix(work, n, x)
     virtual_upper, turned = take_matrix(work, nz, x), take_matrix(work, nz, x)

@@ -34,8 +34,10 @@ LINK_PARENT, LINK_PRIMITIVE, LINK_IQ, LINK_IV, LINK_NV, LINK_NQ, LINK_JOINT = ra
 LINK_F = 24
 LINK_PLACEMENT, LINK_MASS, LINK_MOMENT, LINK_INERTIA, LINK_PITCH = 0, 12, 13, 16, 22  # inertia: xx, xy, xz, yy, yz, zz
 
-DOF_I = 4
+DOF_I = 8
 DOF_LINK, DOF_TYPE, DOF_COLUMN, DOF_PREVIOUS = range(4)  # previous dof towards the root, -1 if none
+DOF_ROOT, DOF_END = 4, 5  # the first dof on the way from the ground to this one; the first one behind all it carries
+DOF_FORK, DOF_STRETCH = 6, 7  # number among those that carry several dofs directly, else -1; first dof behind a fork
 DOF_F = 4
 DOF_ARMATURE, DOF_DAMPING, DOF_STIFFNESS = range(3)
 ANGULAR, LINEAR, SCREW = range(3)  # type of a dof: rotation about, motion along, screw about a column of the link frame
@@ -137,9 +139,19 @@ def _dofs(tree):
     for number, link in enumerate(tree.links):
         previous = last[link.parent]
         for kind, column in _DOFS[link.primitive]:
-            ints.append((number, kind, column, previous))
+            root = ints[previous][DOF_ROOT] if previous >= 0 else len(ints)
+            ints.append([number, kind, column, previous, root, len(ints) + 1, -1, 0])
             previous = len(ints) - 1
         last[number] = previous
+    for dof in reversed(ints):  # depth first: what a dof carries follows it without a gap
+        if dof[DOF_PREVIOUS] >= 0:
+            ints[dof[DOF_PREVIOUS]][DOF_END] = max(ints[dof[DOF_PREVIOUS]][DOF_END], dof[DOF_END])
+    carriers = sorted(dof[DOF_PREVIOUS] for dof in ints if dof[DOF_PREVIOUS] >= 0)
+    for fork, j in enumerate(sorted({a for a, b in zip(carriers, carriers[1:]) if a == b})):
+        ints[j][DOF_FORK] = fork
+    for j, dof in enumerate(ints):
+        joins = dof[DOF_PREVIOUS] < 0 or ints[dof[DOF_PREVIOUS]][DOF_FORK] >= 0
+        dof[DOF_STRETCH] = j if joins else ints[j - 1][DOF_STRETCH]
     floats = np.zeros((len(ints), DOF_F))
     for column, name in ((DOF_ARMATURE, "armature"), (DOF_DAMPING, "damping"), (DOF_STIFFNESS, "stiffness")):
         floats[:, column] = [value for joint in tree.joints for value in getattr(joint, name)]

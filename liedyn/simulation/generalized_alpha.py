@@ -31,10 +31,9 @@ from liedyn.simulation.nearest import orthonormal_rows
 from liedyn.simulation.rates import put_power
 from liedyn.simulation.workspace import INPUT_WORK, NOT_CONVERGED, OK, OTHER_WORK, SINGULAR
 from liedyn.tree.configuration import integrate_kernel
-from liedyn.tree.kinematics import world_accelerations, world_positions, world_size, world_velocities
-from liedyn.tree.records import link_count
+from liedyn.tree.kinematics import world_accelerations, world_positions, world_velocities
 from liedyn.tree.rnea import rnea_kernel
-from liedyn.tree.rnea_derivatives import COMPOSITE, composite_derivatives
+from liedyn.tree.rnea_derivatives import composite_derivatives, derivatives_size
 
 ITERATIONS = 20
 CONVERGED = 1e-11
@@ -67,7 +66,7 @@ def advance_alpha(ints, floats, o, x, rows, count, known, energy):
     alpha_m, alpha_f = (2.0 * o.rho - 1.0) / (o.rho + 1.0), o.rho / (o.rho + 1.0)
     gamma = 0.5 + alpha_f - alpha_m
     beta = 0.25 * (gamma + 0.5) ** 2
-    work = np.empty(world_size(ints) + COMPOSITE * link_count(ints))
+    work = np.empty(derivatives_size(ints))
     ID_q, ID_v, by_u, ignored = np.empty((n, n)), np.empty((n, n)), np.empty((n, n)), np.empty(n)
     psi_q, psi_u, phi_q, phi_v = np.empty((m, n)), np.empty((m, n)), np.empty((m, n)), np.empty((m, n))
     A, b, column = np.empty((n + m, n + m)), np.empty(n + m), np.empty((2, n))

@@ -7,6 +7,7 @@ from liedyn.constraints.rows import holonomic_rows
 from liedyn.dynamics.nullspace import solve_size
 from liedyn.dynamics.terms import terms_size
 from liedyn.model.packed import DOF_DAMPING, DOF_F, DOF_FLOATS_AT, N_LINKS, N_ROWS
+from liedyn.tree.crba import crba_size
 from liedyn.tree.energy import WORK as ENERGY_WORK
 from liedyn.tree.rnea import rnea_size
 
@@ -110,7 +111,8 @@ def make_work(robot, f_ext, inputs):
         f_ext=f_ext, none=np.empty(0), table=inputs.table, actuators=inputs.actuators,
         damping=robot.floats[at:at + DOF_F * n].reshape(-1, DOF_F)[:, DOF_DAMPING].copy(), holonomic=holonomic,
         every=np.ones(m, np.int64), dependent=np.zeros((2, n), np.int64), pivots=np.ones(2),
-        columns=np.empty((n, m + 1)), order=np.empty(max(m, n), np.int64), world=np.empty(terms_size(robot.ints)),
+        columns=np.empty((n, m + 1)), order=np.empty(max(m, n), np.int64),
+        world=np.empty(max(terms_size(robot.ints), crba_size(robot.ints))),
         solve=np.empty(solve_size(robot.ints)), local=np.empty(max(rnea_size(robot.ints), ENERGY_WORK * links)),
         u=np.zeros(inputs.actuators.shape[1]), tau=np.zeros(n), zero=np.zeros(n), vector=np.empty((4, n)),
         M=np.empty((n, n)), h=np.empty(n), gamma=np.empty(m), L=np.empty((n, n)), G=np.zeros((m, n)),

@@ -8,7 +8,7 @@ import types
 from numba.core.extending import _Intrinsic
 from numba.core.registry import CPUDispatcher
 
-from liedyn.lie import lanes, registers
+from liedyn.lie import lanes, registers, strided
 from liedyn.specialization.expressions import CALL, INPUT, Expression
 
 
@@ -39,6 +39,14 @@ _ACCESS = {
     registers.at_once: lambda lane: 1,
     registers.load_at_once: lambda lane, x, k, count: _load(lane, x, k),
     registers.store_at_once: lambda lane, x, k, count, value: _store(lane, x, k, value),
+    strided.records_at_once: lambda lane, x, base, stride, last, size: tuple(_load(lane, x, base + k)
+                                                                           for k in range(size)),
+    strided.chosen_records_at_once: lambda lane, x, base, stride, ints, at, step, last, size: tuple(
+        _load(lane, x, base + stride * int(ints[at]) + k) for k in range(size)),
+    strided.constants_at_once: lambda lane, x, base, stride, last, size: tuple(float(x[base + k])
+                                                                             for k in range(size)),
+    strided.put_records_at_once: lambda lane, x, base, stride, last, values: x.update(
+        (base + k, value) for k, value in enumerate(values)),
     registers.is_zero: lambda x: not isinstance(x, Expression) and x == 0.0,
 }
 

@@ -8,27 +8,42 @@ from liedyn.direct import configuration, direct, model, result
 from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.algebra import dot6, inertia_in_parent, inertia_times
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, store
+from liedyn.lie.registers import at_once, load_at_once, store_at_once
+from liedyn.lie.strided import chosen_records_at_once, constants_at_once, put_records_at_once, records_at_once
+from liedyn.model.packed import DOF_I, LINK_F
 from liedyn.objects import is_none, numbers, scratch
 from liedyn.tree.batches import aligned, batch, gather, in_lanes, scatter_matrix, tile_for
-from liedyn.tree.kinematics import S, of_dof, world_pose, world_positions, world_size
+from liedyn.tree.kinematics import DOF, LINK, POSE, S, of_dof, of_link, world_positions, world_size
 from liedyn.tree.records import (
-    armature, dof_count, dof_total, first_dof, get6, get_inertia, inertia, link_count, parent, previous_dof,
-    put_inertia,
+    armature, as_inertia, as_pose, as_twist, dof_count, dof_link_at, dof_total, first_dof, get6, get_inertia,
+    inertia_at, link_count, parent, previous_dof,
+)
+from liedyn.tree.rows import (
+    clear_lanes, itself, of_next6, of_one6, put_ends, put_next6, put_rows, table_in, table_size,
 )
 
 INERTIA = 10  # numbers per link beyond the shared workspace: composite inertia (m, h, J)
+RECORD = 16  # places for them: whole registers
+SCREW, CARRIED = 0, 6  # rows of the table: S_j, and the momentum of all that a unit speed of j carries
+ENDS, TABLE = 12, 13
+
+
+@kernel_in_place
+def crba_size(ints):
+    """Numbers in the workspace of `crba_kernel`."""
+    return world_size(ints) + RECORD * link_count(ints) + table_size(ints, TABLE)
 
 
 @inline
-def inertia_entries(lane, ints, floats, base, size, work, M):
-    """All entries that are not zero: those of pairs of which one carries the other."""
+def inertia_pairs(lane, ints, base, size, work, M):
+    """All entries that are not zero, without armatures, pair by pair: in lanes an entry fills a register, for two."""
     n, nv = link_count(ints), dof_total(ints)
     for i in range(n):
         I = get_inertia(lane, work, base + size * i)
         for j in range(first_dof(ints, i), first_dof(ints, i) + dof_count(ints, i)):
             Sj = get6(lane, work, of_dof(ints, j, S))
             carried = inertia_times(I, Sj)
-            store(lane, M, j * nv + j, dot6(carried, Sj) + armature(ints, floats, j))
+            store(lane, M, j * nv + j, dot6(carried, Sj))
             k = previous_dof(ints, j)
             while k >= 0:
                 inertia_kj = dot6(carried, get6(lane, work, of_dof(ints, k, S)))
@@ -38,11 +53,60 @@ def inertia_entries(lane, ints, floats, base, size, work, M):
 
 
 @inline
-def inertia_columns(lane, ints, floats, base, size, work, M):
-    """M (nv, nv) from the composite inertias at work[base + size * i:] of all links i."""
-    for k in range(dof_total(ints) * dof_total(ints)):
-        store(lane, M, k, 0.0)
-    inertia_entries(lane, ints, floats, base, size, work, M)
+def carried_momenta(lane, ints, base, size, work, table):
+    """The table, from the composite inertias at work[base + size * i] of all links i."""
+    for j in range(0, dof_total(ints), at_once(lane)):
+        last = dof_total(ints) - 1 - j
+        I = as_inertia(chosen_records_at_once(
+            lane, work, base, size, ints, dof_link_at(ints, j), DOF_I, last, INERTIA))
+        Sj = as_twist(records_at_once(lane, work, of_dof(ints, j, S), DOF, last, 6), 0)
+        put_next6(lane, ints, work, table, SCREW, j, Sj)
+        put_next6(lane, ints, work, table, CARRIED, j, inertia_times(I, Sj))
+    put_ends(lane, ints, work, table, ENDS)
+
+
+@inline
+def screw_and_momentum(lane, ints, work, table, i):
+    """S_i, and the momentum of all that a unit speed of i carries."""
+    return of_one6(lane, ints, work, table, SCREW, i), of_one6(lane, ints, work, table, CARRIED, i)
+
+
+@inline
+def carried_by(lane, ints, work, table, own, j):
+    """M_ij where j carries i."""
+    return dot6(own[1], of_next6(lane, ints, work, table, SCREW, j))
+
+
+@inline
+def carrying(lane, ints, work, table, own, j):
+    """M_ij where i carries j."""
+    return dot6(of_next6(lane, ints, work, table, CARRIED, j), own[0])
+
+
+@inline
+def inertia_rows(lane, ints, work, table, M):
+    """M (nv, nv) of one state without armatures, row by row, from `carried_momenta`."""
+    put_rows(lane, ints, work, table, ENDS, itself, screw_and_momentum, carried_by, carrying, M)
+
+
+@inline
+def add_armatures(lane, ints, floats, M):
+    """Armatures on the diagonal."""
+    for j in range(dof_total(ints)):
+        if armature(ints, floats, j) != 0.0:  # most have none, and what is just written is slow to read
+            k = (dof_total(ints) + 1) * j
+            store(lane, M, k, load(lane, M, k) + armature(ints, floats, j))
+
+
+@inline
+def inertia_entries(lane, ints, floats, base, size, work, table, M):
+    """M (nv, nv) from the composite inertias at work[base + size * i] of all links i; in lanes without its zeros."""
+    if at_once(lane) > 1:
+        carried_momenta(lane, ints, base, size, work, table)
+        inertia_rows(lane, ints, work, table, M)
+    else:
+        inertia_pairs(lane, ints, base, size, work, M)
+    add_armatures(lane, ints, floats, M)
 
 
 @kernel_in_place
@@ -50,27 +114,38 @@ def composite_inertias(lane, ints, floats, q, work):
     """Poses, screws, and behind these the inertia of all that each joint carries."""
     world_positions(lane, ints, floats, q, work)
     n, base = link_count(ints), world_size(ints)
-    for i in range(n):
-        I = inertia_in_parent(world_pose(lane, work, i), inertia(ints, floats, i))
-        put_inertia(lane, work, base + INERTIA * i, I)
+    for i in range(0, n, at_once(lane)):
+        X = as_pose(records_at_once(lane, work, of_link(i, POSE), LINK, n - 1 - i, 12))
+        m, h, J = inertia_in_parent(X, as_inertia(constants_at_once(
+            lane, floats, inertia_at(ints, i), LINK_F, n - 1 - i, INERTIA)))
+        put_records_at_once(lane, work, base + RECORD * i, RECORD, n - 1 - i,
+                            (m, h[0], h[1], h[2], J[0], J[1], J[2], J[3], J[4], J[5]))
     for i in range(n - 1, -1, -1):
         if parent(ints, i) >= 0:
-            c, up = base + INERTIA * i, base + INERTIA * parent(ints, i)
-            for k in range(INERTIA):
-                store(lane, work, up + k, load(lane, work, up + k) + load(lane, work, c + k))
+            c, up = base + RECORD * i, base + RECORD * parent(ints, i)
+            for k in range(0, INERTIA, at_once(lane)):
+                x = load_at_once(lane, work, up + k, RECORD - k) + load_at_once(lane, work, c + k, RECORD - k)
+                store_at_once(lane, work, up + k, RECORD - k, x)
+
+
+@inline
+def crba_table(lane, ints, work):
+    """Where the table lies in the workspace of `crba_kernel`."""
+    return table_in(lane, work, world_size(ints) + RECORD * link_count(ints))
 
 
 @kernel_in_place
 def crba_kernel(lane, ints, floats, q, work, M):
     """M(q), nv x nv, armatures on its diagonal."""
     composite_inertias(lane, ints, floats, q, work)
-    inertia_columns(lane, ints, floats, world_size(ints), INERTIA, work, M)
+    clear_lanes(lane, ints, M)
+    inertia_entries(lane, ints, floats, world_size(ints), RECORD, work, crba_table(lane, ints, work), M)
 
 
 @batch
 def crba_states(begin, end, ints, floats, q, M):
     """`crba_kernel` on each row; M has one row of nv * nv numbers per state."""
-    work = aligned((world_size(ints) + INERTIA * link_count(ints)) * WIDTH)
+    work = aligned(crba_size(ints) * WIDTH)
     if end - begin == 1:
         crba_kernel(SCALAR, ints, floats, q[begin], work, M[begin])
         return
@@ -79,7 +154,7 @@ def crba_states(begin, end, ints, floats, q, M):
     for b in range(begin, end, WIDTH):
         gather(q, b, end, q_w)
         composite_inertias(LANES, ints, floats, q_w, work)
-        inertia_entries(LANES, ints, floats, world_size(ints), INERTIA, work, M_w)
+        inertia_entries(LANES, ints, floats, world_size(ints), RECORD, work, crba_table(LANES, ints, work), M_w)
         scatter_matrix(M_w, b, end, M, tile)
 
 
@@ -87,7 +162,7 @@ def crba_states(begin, end, ints, floats, q, M):
 def crba_direct(ints, floats, q, out):
     """`crba_kernel` on one state as Python passes it."""
     ints, floats = model(ints, floats)
-    q, nv, work = configuration(ints, q), dof_total(ints), scratch(world_size(ints) + INERTIA * link_count(ints))
+    q, nv, work = configuration(ints, q), dof_total(ints), scratch(crba_size(ints))
     M = result(out, (nv, nv), (floats, q, work))
     if not is_none(M):
         crba_kernel(SCALAR, ints, floats, q, work, numbers(M, nv * nv))

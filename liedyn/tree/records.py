@@ -2,10 +2,10 @@
 from liedyn.jit import inline
 from liedyn.lie.lanes import SCALAR, integer, load, splat, store
 from liedyn.model.packed import (
-    BODIES_AT, BODY_F, BODY_FLOATS_AT, BODY_I, BODY_LINK, DOF_ARMATURE, DOF_COLUMN, DOF_DAMPING, DOF_F,
-    DOF_FLOATS_AT, DOF_I, DOF_LINK, DOF_PREVIOUS, DOF_STIFFNESS, DOF_TYPE, DOFS_AT, HEADER, LINK_F, LINK_FLOATS_AT,
-    LINK_I, LINK_IQ, LINK_IV, LINK_MASS, LINK_NV, LINK_PARENT, LINK_PITCH, LINK_PRIMITIVE, N_BODIES, N_LINKS, NQ, NV,
-    REST_AT,
+    BODIES_AT, BODY_F, BODY_FLOATS_AT, BODY_I, BODY_LINK, DOF_ARMATURE, DOF_COLUMN, DOF_DAMPING, DOF_END, DOF_F,
+    DOF_FLOATS_AT, DOF_FORK, DOF_I, DOF_LINK, DOF_PREVIOUS, DOF_ROOT, DOF_STIFFNESS, DOF_STRETCH, DOF_TYPE, DOFS_AT,
+    HEADER, LINK_F, LINK_FLOATS_AT, LINK_I, LINK_IQ, LINK_IV, LINK_MASS, LINK_NV, LINK_PARENT, LINK_PITCH,
+    LINK_PRIMITIVE, N_BODIES, N_LINKS, NQ, NV, REST_AT,
 )
 
 # ---- vectors, twists and poses stored as consecutive numbers
@@ -103,6 +103,24 @@ def accumulate6(lane, x, k, F):
 def get_inertia(lane, x, k):
     """An inertia (m, h, J) stored as ten numbers."""
     return (load(lane, x, k), get3(lane, x, k + 1), get_symmetric(lane, x, k + 4))
+
+
+@inline
+def as_pose(x):
+    """Twelve numbers as a pose."""
+    return (x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7], x[8]), (x[9], x[10], x[11])
+
+
+@inline
+def as_twist(x, k):
+    """Six of many numbers, from the k-th on, as a twist or wrench."""
+    return (x[k], x[k + 1], x[k + 2]), (x[k + 3], x[k + 4], x[k + 5])
+
+
+@inline
+def as_inertia(x):
+    """Ten numbers as an inertia (m, h, J)."""
+    return x[0], (x[1], x[2], x[3]), (x[4], x[5], x[6], x[7], x[8], x[9])
 
 
 @inline
@@ -207,7 +225,19 @@ def placement(lane, ints, floats, i):
 @inline
 def inertia(ints, floats, i):
     """(m, h, J) of a link at its own origin, as plain floats."""
-    return get_inertia(SCALAR, floats, integer(ints, LINK_FLOATS_AT) + LINK_F * i + LINK_MASS)
+    return get_inertia(SCALAR, floats, inertia_at(ints, i))
+
+
+@inline
+def inertia_at(ints, i):
+    """Where the inertia of link i lies in floats; that of the next link follows LINK_F behind it."""
+    return integer(ints, LINK_FLOATS_AT) + LINK_F * i + LINK_MASS
+
+
+@inline
+def dof_link_at(ints, j):
+    """Where the number of the link that dof j moves lies in ints; that of the next dof follows DOF_I behind it."""
+    return integer(ints, DOFS_AT) + DOF_I * j + DOF_LINK
 
 
 @inline
@@ -221,7 +251,7 @@ def pitch(ints, floats, i):
 
 @inline
 def dof_link(ints, j):
-    return integer(ints, integer(ints, DOFS_AT) + DOF_I * j + DOF_LINK)
+    return integer(ints, dof_link_at(ints, j))
 
 
 @inline
@@ -238,6 +268,37 @@ def dof_column(ints, j):
 def previous_dof(ints, j):
     """The next degree of freedom towards the ground, -1 at its end."""
     return integer(ints, integer(ints, DOFS_AT) + DOF_I * j + DOF_PREVIOUS)
+
+
+@inline
+def root_of(ints, j):
+    """The first degree of freedom on the way from the ground to j: what comes before it does not carry j."""
+    return integer(ints, integer(ints, DOFS_AT) + DOF_I * j + DOF_ROOT)
+
+
+@inline
+def behind_dof(ints, j):
+    """The first degree of freedom behind j that j does not carry; all between are carried."""
+    return integer(ints, integer(ints, DOFS_AT) + DOF_I * j + DOF_END)
+
+
+@inline
+def fork_of(ints, j):
+    """Number of j among the degrees of freedom that carry several directly, -1 if it is none of them."""
+    return integer(ints, integer(ints, DOFS_AT) + DOF_I * j + DOF_FORK)
+
+
+@inline
+def stretch_of(ints, j):
+    """Where the stretch begins that j belongs to: behind a fork or on the ground; it ends in a fork or a leaf."""
+    return integer(ints, integer(ints, DOFS_AT) + DOF_I * j + DOF_STRETCH)
+
+
+@inline
+def last_of_joint(ints, j):
+    """The last degree of freedom of the joint (of the link) that j belongs to."""
+    i = dof_link(ints, j)
+    return first_dof(ints, i) + dof_count(ints, i) - 1
 
 
 @inline

@@ -19,20 +19,41 @@ from liedyn.lie.algebra import (
     scale6, sub, sub6, unrotate,
 )
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, store
+from liedyn.lie.registers import at_once, load_at_once, store_at_once
+from liedyn.lie.strided import chosen_records_at_once, constants_at_once, put_records_at_once, records_at_once
+from liedyn.model.packed import DOF_I, LINK_F
 from liedyn.objects import is_none, item, numbers, scratch
 from liedyn.tree.batches import aligned, batch, gather, in_lanes, scatter_matrix, tile_for
+from liedyn.tree.crba import CARRIED, ENDS, SCREW, add_armatures, inertia_rows, screw_and_momentum
 from liedyn.tree.joints import accumulate_spring_derivatives
 from liedyn.tree.kinematics import (
-    PSI_DDOT, PSI_DOT, S_DOT, S, acceleration_of, of_dof, twist_of, world_accelerations, world_pose,
+    ACCELERATION, DOF, LINK, POSE, PSI_DDOT, PSI_DOT, S_DOT, TWIST, S, of_dof, of_link, world_accelerations,
     world_positions, world_size, world_velocities,
 )
 from liedyn.tree.records import (
-    armature, damping, dof_count, dof_total, first_dof, get3, get6, get9, get_inertia, inertia, link_count, parent,
-    previous_dof, put3, put6, put9, put_inertia,
+    as_inertia, as_pose, as_twist, damping, dof_count, dof_link_at, dof_total, first_dof, get3, get6, get9,
+    get_inertia, inertia_at, last_of_joint, link_count, parent, previous_dof,
+)
+from liedyn.tree.rows import (
+    clear_lanes, of_next3, of_next6, of_one3, put_ends, put_next3, put_next6, put_rows, table_in, table_size,
 )
 
-# numbers per link beyond the shared workspace: composite inertia, then D, P, then the wrench F
-COMPOSITE, D, P, F = 28, 10, 19, 22
+# numbers per link beyond the shared workspace: composite inertia, then D, P, then the wrench F; in whole registers
+COMPOSITE, D, P, F, NUMBERS = 32, 10, 19, 22, 28
+# rows of the table behind those of M: what a dof contributes to the rows of those beyond it, and of those that carry it
+PSI_DOT_TURN, PSI_DDOTS, S_RATES, BELOW, BY_Q, BY_V, TABLE = 13, 16, 22, 28, 31, 37, 43
+
+
+@inline
+def derivatives_size(ints):
+    """Numbers in the workspace of `rnea_derivatives_kernel`."""
+    return world_size(ints) + COMPOSITE * link_count(ints) + table_size(ints, TABLE)
+
+
+@inline
+def derivatives_table(lane, ints, work):
+    """Where the table lies in the workspace of `rnea_derivatives_kernel`."""
+    return table_in(lane, work, world_size(ints) + COMPOSITE * link_count(ints))
 
 
 @inline
@@ -69,50 +90,59 @@ def coriolis_transpose_times(B, V):
 
 @inline
 def put_body_dynamics(lane, ints, floats, f_ext, i, k, work):
-    """Inertia, D, P and wrench of link i alone, in world coordinates, at work[k:]."""
-    X, V, A = world_pose(lane, work, i), twist_of(lane, work, i), acceleration_of(lane, floats, work, i)
-    I = inertia_in_parent(X, inertia(ints, floats, i))
+    """Inertia, D, P and wrench of link i alone and of those behind it, in world coordinates, at work[k:]."""
+    last = link_count(ints) - 1 - i
+    link = records_at_once(lane, work, of_link(i, POSE), LINK, last, LINK)
+    X, V, A = as_pose(link), as_twist(link, TWIST), as_twist(link, ACCELERATION)
+    own = as_inertia(constants_at_once(lane, floats, inertia_at(ints, i), LINK_F, last, D))
+    m, h, J = I = inertia_in_parent(X, own)
     B = coriolis_moments(I, V)
     wrench = add6(inertia_times(I, A), coriolis_times(B, V))  # B V = V x* I V
     if f_ext.size > 0:
-        wrench = sub6(wrench, Ad_dual_inverse(X, get6(lane, f_ext, 6 * i)))
-    put_inertia(lane, work, k, I)
-    put9(lane, work, k + D, B[0])
-    put3(lane, work, k + P, B[1])
-    put6(lane, work, k + F, wrench)
+        wrench = sub6(wrench, Ad_dual_inverse(X, as_twist(records_at_once(lane, f_ext, 6 * i, 6, last, 6), 0)))
+    (d, p), (n, f) = B, wrench
+    put_records_at_once(lane, work, k, COMPOSITE, last, (
+        m, h[0], h[1], h[2], J[0], J[1], J[2], J[3], J[4], J[5], d[0], d[1], d[2], d[3], d[4], d[5], d[6], d[7], d[8],
+        p[0], p[1], p[2], n[0], n[1], n[2], f[0], f[1], f[2]))
 
 
 @kernel_in_place
 def composites(lane, ints, floats, f_ext, work):
     """Inertia, D, P and wrench of all that each joint carries; needs positions, velocities and accelerations."""
     n, base = link_count(ints), world_size(ints)
-    for i in range(n):
+    for i in range(0, n, at_once(lane)):
         put_body_dynamics(lane, ints, floats, f_ext, i, base + COMPOSITE * i, work)
     for i in range(n - 1, -1, -1):
         if parent(ints, i) >= 0:
             c, up = base + COMPOSITE * i, base + COMPOSITE * parent(ints, i)
-            for k in range(COMPOSITE):
-                store(lane, work, up + k, load(lane, work, up + k) + load(lane, work, c + k))
+            for k in range(0, NUMBERS, at_once(lane)):
+                x = load_at_once(lane, work, up + k, COMPOSITE - k) + load_at_once(lane, work, c + k, COMPOSITE - k)
+                store_at_once(lane, work, up + k, COMPOSITE - k, x)
 
 
-@kernel_in_place
-def derivative_entries(lane, ints, floats, q, work, tau, dtau_dq, dtau_dv, M):
-    """tau, and all entries that are not zero: those of pairs of which one carries the other; from the `composites`."""
+@inline
+def contribution(I, B, Sj, psi_dot, psi_ddot, S_rate):
+    """What j contributes, but for the term in F: to the rows of those that carry it by q and by v, to those beyond."""
+    return (add6(inertia_times(I, psi_ddot), scale6(2.0, coriolis_times(B, psi_dot))),
+            add6(inertia_times(I, S_rate), scale6(2.0, coriolis_times(B, Sj))),
+            scale(2.0, coriolis_transpose_times(B, Sj)))
+
+
+@inline
+def derivative_pairs(lane, ints, work, tau, dtau_dq, dtau_dv, M):
+    """tau, and all entries that are not zero, pair by pair: in lanes what one loads of a pair serves five entries."""
     n, nv = link_count(ints), dof_total(ints)
     for i in range(n - 1, -1, -1):
         c = world_size(ints) + COMPOSITE * i
-        I = get_inertia(lane, work, c)
+        I, wrench = get_inertia(lane, work, c), get6(lane, work, c + F)
         B = (get9(lane, work, c + D), get3(lane, work, c + P))
-        wrench = get6(lane, work, c + F)
         first, end = first_dof(ints, i), first_dof(ints, i) + dof_count(ints, i)
         for j in range(first, end):
-            Sj = get6(lane, work, of_dof(ints, j, S))
-            psi_dot, psi_ddot = get6(lane, work, of_dof(ints, j, PSI_DOT)), get6(lane, work, of_dof(ints, j, PSI_DDOT))
-            S_dot = get6(lane, work, of_dof(ints, j, S_DOT))
+            Sj, psi_dot = get6(lane, work, of_dof(ints, j, S)), get6(lane, work, of_dof(ints, j, PSI_DOT))
+            psi_ddot = get6(lane, work, of_dof(ints, j, PSI_DDOT))
+            S_rate = add6(psi_dot, get6(lane, work, of_dof(ints, j, S_DOT)))
             carried = inertia_times(I, Sj)
-            by_q = add6(inertia_times(I, psi_ddot), scale6(2.0, coriolis_times(B, psi_dot)))
-            by_v = add6(inertia_times(I, add6(psi_dot, S_dot)), scale6(2.0, coriolis_times(B, Sj)))
-            below = scale(2.0, coriolis_transpose_times(B, Sj))
+            by_q, by_v, below = contribution(I, B, Sj, psi_dot, psi_ddot, S_rate)
             store(lane, tau, j, dot6(wrench, Sj))
             for k in range(first, end):
                 Sk = get6(lane, work, of_dof(ints, k, S))
@@ -133,28 +163,126 @@ def derivative_entries(lane, ints, floats, q, work, tau, dtau_dq, dtau_dv, M):
                 store(lane, M, k * nv + j, inertia_kj)
                 store(lane, M, j * nv + k, inertia_kj)
                 k = previous_dof(ints, k)
-    for j in range(nv):
-        store(lane, M, j * nv + j, load(lane, M, j * nv + j) + armature(ints, floats, j))
-        store(lane, dtau_dv, j * nv + j, load(lane, dtau_dv, j * nv + j) + damping(ints, floats, j))
-    for i in range(n):
+
+
+@kernel_in_place
+def contributions(lane, ints, work, tau):
+    """tau, and the table: what each degree of freedom contributes to the entries of others; from the `composites`."""
+    table = derivatives_table(lane, ints, work)
+    for j in range(0, dof_total(ints), at_once(lane)):
+        last = dof_total(ints) - 1 - j
+        beyond = chosen_records_at_once(
+            lane, work, world_size(ints), COMPOSITE, ints, dof_link_at(ints, j), DOF_I, last, NUMBERS)
+        I, wrench = as_inertia(beyond), as_twist(beyond, F)
+        B = ((beyond[D], beyond[D + 1], beyond[D + 2], beyond[D + 3], beyond[D + 4], beyond[D + 5], beyond[D + 6],
+              beyond[D + 7], beyond[D + 8]), (beyond[P], beyond[P + 1], beyond[P + 2]))
+        moved = records_at_once(lane, work, of_dof(ints, j, S), DOF, last, DOF)
+        Sj, psi_dot = as_twist(moved, S), as_twist(moved, PSI_DOT)
+        psi_ddot, S_rate = as_twist(moved, PSI_DDOT), add6(psi_dot, as_twist(moved, S_DOT))
+        by_q, by_v, below = contribution(I, B, Sj, psi_dot, psi_ddot, S_rate)
+        put_next6(lane, ints, work, table, SCREW, j, Sj)
+        put_next6(lane, ints, work, table, CARRIED, j, inertia_times(I, Sj))
+        put_next3(lane, ints, work, table, PSI_DOT_TURN, j, psi_dot[0])
+        put_next6(lane, ints, work, table, PSI_DDOTS, j, psi_ddot)
+        put_next6(lane, ints, work, table, S_RATES, j, S_rate)
+        put_next3(lane, ints, work, table, BELOW, j, below)
+        put_next6(lane, ints, work, table, BY_Q, j, add6(by_q, minus_ad_dual(Sj, wrench)))
+        put_next6(lane, ints, work, table, BY_V, j, by_v)
+        store_at_once(lane, tau, j, last + 1, dot6(wrench, Sj))
+    put_ends(lane, ints, work, table, ENDS)
+
+
+@inline
+def own_contributions(lane, ints, work, table, i):
+    """S_i, I S_i, and the moment part of 2 B^T S_i, all there is."""
+    Si, carried = screw_and_momentum(lane, ints, work, table, i)
+    return Si, carried, of_one3(lane, ints, work, table, BELOW, i)
+
+
+@inline
+def carried_by_q(lane, ints, work, table, own, j):
+    """dtau_i/dq_j where j carries i."""
+    _, carried, below = own
+    return (dot(below, of_next3(lane, ints, work, table, PSI_DOT_TURN, j))
+            + dot6(carried, of_next6(lane, ints, work, table, PSI_DDOTS, j)))
+
+
+@inline
+def carrying_by_q(lane, ints, work, table, own, j):
+    """dtau_i/dq_j where i carries j."""
+    return dot6(of_next6(lane, ints, work, table, BY_Q, j), own[0])
+
+
+@inline
+def carried_by_v(lane, ints, work, table, own, j):
+    """dtau_i/dv_j where j carries i."""
+    _, carried, below = own
+    return (dot(below, of_next3(lane, ints, work, table, SCREW, j))
+            + dot6(carried, of_next6(lane, ints, work, table, S_RATES, j)))
+
+
+@inline
+def carrying_by_v(lane, ints, work, table, own, j):
+    """dtau_i/dv_j where i carries j."""
+    return dot6(of_next6(lane, ints, work, table, BY_V, j), own[0])
+
+
+@kernel_in_place
+def derivative_rows(lane, ints, work, dtau_dq, dtau_dv):
+    """dtau/dq and dtau/dv of one state, row by row, from the `contributions`.
+
+    Within one joint both formulas agree but for the term in F, so that the one without it is taken there.
+    """
+    table = derivatives_table(lane, ints, work)
+    put_rows(lane, ints, work, table, ENDS, last_of_joint, own_contributions, carried_by_q, carrying_by_q, dtau_dq)
+    put_rows(lane, ints, work, table, ENDS, last_of_joint, own_contributions, carried_by_v, carrying_by_v, dtau_dv)
+
+
+@inline
+def accumulate_joint_derivatives(lane, ints, floats, q, dtau_dq, dtau_dv):
+    """Springs and dampers of the joints."""
+    for j in range(dof_total(ints)):
+        k = (dof_total(ints) + 1) * j
+        if damping(ints, floats, j) != 0.0:
+            store(lane, dtau_dv, k, load(lane, dtau_dv, k) + damping(ints, floats, j))
+    for i in range(link_count(ints)):
         accumulate_spring_derivatives(lane, ints, floats, i, q, dtau_dq)
 
 
 @kernel_in_place
-def derivative_columns(lane, ints, floats, q, work, tau, dtau_dq, dtau_dv, M):
-    """dtau/dq, dtau/dv, M and tau, from the `composites` of the workspace."""
-    for k in range(dof_total(ints) * dof_total(ints)):
-        store(lane, dtau_dq, k, 0.0)
-        store(lane, dtau_dv, k, 0.0)
-        store(lane, M, k, 0.0)
-    derivative_entries(lane, ints, floats, q, work, tau, dtau_dq, dtau_dv, M)
+def derivative_entries(lane, ints, floats, q, work, tau, dtau_dq, dtau_dv, M):
+    """dtau/dq, dtau/dv, M and tau, from the `composites` of the workspace; in lanes without their zeros."""
+    if at_once(lane) > 1:
+        contributions(lane, ints, work, tau)
+        derivative_rows(lane, ints, work, dtau_dq, dtau_dv)
+        inertia_rows(lane, ints, work, derivatives_table(lane, ints, work), M)
+    else:
+        derivative_pairs(lane, ints, work, tau, dtau_dq, dtau_dv, M)
+    add_armatures(lane, ints, floats, M)
+    accumulate_joint_derivatives(lane, ints, floats, q, dtau_dq, dtau_dv)
+
+
+@kernel_in_place
+def derivatives_alone(lane, ints, floats, q, work, dtau_dq, dtau_dv, spare):
+    """dtau/dq and dtau/dv, zeros and all, from the `composites`; tau, and in lanes M, go to `spare` (nv, nv)."""
+    if at_once(lane) > 1:
+        contributions(lane, ints, work, spare)
+        derivative_rows(lane, ints, work, dtau_dq, dtau_dv)
+    else:
+        clear_lanes(lane, ints, dtau_dq)
+        clear_lanes(lane, ints, dtau_dv)
+        derivative_pairs(lane, ints, work, spare, dtau_dq, dtau_dv, spare)
+    accumulate_joint_derivatives(lane, ints, floats, q, dtau_dq, dtau_dv)
 
 
 @kernel_in_place
 def composite_derivatives(lane, ints, floats, q, f_ext, work, tau, dtau_dq, dtau_dv, M):
     """The backward pass, over a workspace in which positions, velocities and accelerations are set."""
     composites(lane, ints, floats, f_ext, work)
-    derivative_columns(lane, ints, floats, q, work, tau, dtau_dq, dtau_dv, M)
+    clear_lanes(lane, ints, dtau_dq)
+    clear_lanes(lane, ints, dtau_dv)
+    clear_lanes(lane, ints, M)
+    derivative_entries(lane, ints, floats, q, work, tau, dtau_dq, dtau_dv, M)
 
 
 @kernel_in_place
@@ -175,7 +303,7 @@ def rnea_derivatives_kernel(lane, ints, floats, q, v, a, f_ext, work, tau, dtau_
 @batch
 def rnea_derivatives_states(begin, end, ints, floats, q, v, a, f_ext, dtau_dq, dtau_dv, M):
     """`rnea_derivatives_kernel` on each row; matrices are rows of nv * nv numbers."""
-    work = aligned((world_size(ints) + COMPOSITE * link_count(ints)) * WIDTH)
+    work = aligned(derivatives_size(ints) * WIDTH)
     tau_w = in_lanes(v)
     if end - begin == 1:
         rnea_derivatives_kernel(SCALAR, ints, floats, q[begin], v[begin], a[begin], f_ext[begin], work, tau_w,
@@ -204,7 +332,7 @@ def rnea_derivatives_direct(ints, floats, q, v, a, out):
     """`rnea_derivatives_kernel` on one state as Python passes it."""
     ints, floats = model(ints, floats)
     q, v, a, nv = configuration(ints, q), velocity(ints, v), velocity(ints, a), dof_total(ints)
-    work, tau = scratch(world_size(ints) + COMPOSITE * link_count(ints)), scratch(nv)
+    work, tau = scratch(derivatives_size(ints)), scratch(nv)
     made = results(out, ((nv, nv), (nv, nv), (nv, nv)), (floats, q, v, a, work, tau))
     if not is_none(made):
         dtau_dq, dtau_dv, M = (

@@ -1,0 +1,123 @@
+"""Rows of the matrices of a tree, whole registers at a time.
+
+Entry (i, j) of the inertia matrix and its like is not zero where one of the two degrees of freedom carries the other: a
+product of what belongs to i, the same for all j, with what belongs to j. For these a table holds each number of all
+degrees of freedom in a row of its own, `pitch` apart, so that those of consecutive j fill registers as they lie there.
+Numbers are depth first: what i carries follows it without a gap, and j < i carries i if what it carries ends behind i.
+"""
+from liedyn.jit import inline
+from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, splat, store
+from liedyn.lie.registers import at_once, before_line, load_at_once, store_at_once
+from liedyn.lie.strided import first_then, where_larger
+from liedyn.tree.records import behind_dof, dof_total, root_of
+
+
+@inline
+def pitch(ints):
+    """How far apart two rows of a table are: one number for each degree of freedom, in whole registers."""
+    return dof_total(ints) + -dof_total(ints) % WIDTH
+
+
+@inline
+def table_size(ints, rows):
+    """Numbers in a table of so many rows: one more register to begin at a line, one to be read in vain at the end."""
+    return rows * pitch(ints) + 2 * WIDTH
+
+
+@inline
+def table_in(lane, work, k):
+    """Where a table begins for which there is room from work[k] on."""
+    return k + (before_line(work, k) if at_once(lane) > 1 else 0)
+
+
+@inline
+def of_one3(lane, ints, work, table, row, j):
+    """Three numbers, from row `row` of the table on, of degree of freedom j."""
+    k = table + row * pitch(ints) + j
+    return load(lane, work, k), load(lane, work, k + pitch(ints)), load(lane, work, k + 2 * pitch(ints))
+
+
+@inline
+def of_one6(lane, ints, work, table, row, j):
+    """Six numbers of degree of freedom j, a twist or a wrench."""
+    return of_one3(lane, ints, work, table, row, j), of_one3(lane, ints, work, table, row + 3, j)
+
+
+@inline
+def of_next3(lane, ints, work, table, row, j):
+    """Three numbers of degree of freedom j and of those behind it that fill a register."""
+    k = table + row * pitch(ints) + j
+    return (load_at_once(lane, work, k, WIDTH), load_at_once(lane, work, k + pitch(ints), WIDTH),
+            load_at_once(lane, work, k + 2 * pitch(ints), WIDTH))
+
+
+@inline
+def of_next6(lane, ints, work, table, row, j):
+    """Six numbers of degree of freedom j and of those behind it that fill a register."""
+    return of_next3(lane, ints, work, table, row, j), of_next3(lane, ints, work, table, row + 3, j)
+
+
+@inline
+def put_next3(lane, ints, work, table, row, j, x):
+    """x into three rows of the table, from degree of freedom j on."""
+    k = table + row * pitch(ints) + j
+    store_at_once(lane, work, k, WIDTH, x[0])
+    store_at_once(lane, work, k + pitch(ints), WIDTH, x[1])
+    store_at_once(lane, work, k + 2 * pitch(ints), WIDTH, x[2])
+
+
+@inline
+def put_next6(lane, ints, work, table, row, j, V):
+    """V into six rows of the table, from degree of freedom j on."""
+    put_next3(lane, ints, work, table, row, j, V[0])
+    put_next3(lane, ints, work, table, row + 3, j, V[1])
+
+
+@inline
+def put_ends(lane, ints, work, table, row):
+    """Into one row of the table, for one state: behind which number ends what a degree of freedom carries."""
+    if at_once(lane) > 1:
+        for j in range(dof_total(ints)):
+            store(SCALAR, work, table + row * pitch(ints) + j, float(behind_dof(ints, j)))
+
+
+@inline
+def clear_lanes(lane, ints, X):
+    """X (nv, nv) = 0 in lanes, where only pairs are written of which one carries the other; rows are written whole."""
+    if at_once(lane) == 1:
+        for k in range(dof_total(ints) * dof_total(ints)):
+            store(lane, X, k, 0.0)
+
+
+@inline
+def itself(ints, i):
+    """i."""
+    return i
+
+
+@inline
+def put_rows(lane, ints, work, table, ends, last_left, of_row, left, right, X):
+    """X_ij = left(i, j) where j carries i, up to j = last_left(i), right(i, j) behind it where i carries j, else zero.
+
+    For one state: whole registers of columns, with those blanked out that do not carry i. left and right take the
+    table, of_row(i) and j; `ends` is where `put_ends` has been.
+    """
+    nv, ends_at, zeros = dof_total(ints), table + ends * pitch(ints), splat(LANES, 0.0)
+    for i in range(nv):
+        own, last, at = of_row(lane, ints, work, table, i), last_left(ints, i), i * nv
+        end, begin, turn = behind_dof(ints, last), root_of(ints, i) // WIDTH * WIDTH, last // WIDTH * WIDTH
+        for j in range(0, begin, WIDTH):
+            store_at_once(lane, X, at + j, WIDTH, zeros)
+        for j in range(begin, turn, WIDTH):
+            x = left(lane, ints, work, table, own, j)
+            x = where_larger(load_at_once(lane, work, ends_at + j, WIDTH), float(i), x)
+            store_at_once(lane, X, at + j, WIDTH, x)
+        x = left(lane, ints, work, table, own, turn)
+        x = where_larger(load_at_once(lane, work, ends_at + turn, WIDTH), float(i), x)
+        y = first_then(end - turn, right(lane, ints, work, table, own, turn), zeros)
+        store_at_once(lane, X, at + turn, nv - turn, first_then(last + 1 - turn, x, y))
+        for j in range(turn + WIDTH, end, WIDTH):
+            y = first_then(end - j, right(lane, ints, work, table, own, j), zeros)
+            store_at_once(lane, X, at + j, nv - j, y)
+        for j in range(max(turn, (end - 1) // WIDTH * WIDTH) + WIDTH, nv, WIDTH):
+            store_at_once(lane, X, at + j, nv - j, zeros)
