@@ -141,7 +141,7 @@ class Unpacked:
             if parent >= 0:
                 J = Ad(np.linalg.inv(poses[i]) @ poses[parent]) @ jacobians[parent]
             for dof in np.flatnonzero(self.dofs[:, 0] == i):
-                _, kind, column, _ = self.dofs[dof]
+                _, kind, column, *_ = self.dofs[dof]
                 J[(0, 3, 0)[kind] + column, dof] = 1.0
                 if kind == 2:
                     J[3 + column, dof] = self.link_floats[i, 22]

@@ -13,7 +13,8 @@ from liedyn.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.dynamics.states import GIVEN, nullspace_registers
 from liedyn.errors import LiedynError, SingularConfigurationError
 from liedyn.lie.lanes import WIDTH
-from liedyn.linearization.linearize import CLOSURE_TOLERANCE, Found
+from liedyn.linearization.linearize import CLOSURE_TOLERANCE
+from liedyn.linearization.one_state import Found
 from liedyn.linearization.states import linearize_registers
 from liedyn.model.kinds import LOOP_KINDS
 

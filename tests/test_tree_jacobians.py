@@ -7,6 +7,7 @@ from tree_cases import TREES, bundled, chain, gradient, off, rate
 
 from liedyn.lie import Ad, inverse, log
 from liedyn.model import Builder
+from liedyn.model.packed import DOF_I, DOFS_AT
 from liedyn.tree.configuration import integrate, random_configuration
 from liedyn.tree.jacobians import body_jacobian, body_jacobian_ddot, body_jacobian_dot, body_jacobian_dq
 from liedyn.tree.kinematics import pose
@@ -117,7 +118,7 @@ def test_derivative_of_a_bracket(robot, rng):
     w, u = J[:3].T, J[3:].T
     bracket = np.concatenate([
         np.cross(w[:, None], w), np.cross(w[:, None], u) + np.cross(u[:, None], w)], axis=-1).transpose(2, 0, 1)
-    links = robot.ints[robot.ints[8]:][:4 * robot.nv].reshape(-1, 4)[:, 0]
+    links = robot.ints[robot.ints[DOFS_AT]:][:DOF_I * robot.nv].reshape(-1, DOF_I)[:, 0]
     other = links[:, None] != links  # within one joint the tangent space's own bracket comes in
     assert abs(np.where(other, by_q - by_q.transpose(0, 2, 1) - bracket, 0.0)).max() < 1e-13 * (1 + abs(bracket).max())
 
