@@ -36,7 +36,7 @@ LINES = {
         *LIEDYN, "linearize", "loader", "--independent", "boom", "bucket", "--velocity", "boom=0.4", "bucket=-0.3",
         "--check", "--save", "loader.npz", "--plot", "loader.png"),
 }
-WARMUP = {"liedyn warmup, one process": (*LIEDYN, "warmup", "--jobs", "1"), "liedyn warmup": (*LIEDYN, "warmup")}
+WARMUP = {"liedyn warmup": (*LIEDYN, "warmup")}
 
 TEXT = """Seconds on the wall, a process each. cold: with an empty cache, once; warm: kernels from the cache, median of
 {rounds} (smallest and largest). The import, and what is read at the first call, are part of each line. `liedyn warmup`
