@@ -250,48 +250,53 @@ def pitch(ints, floats, i):
 
 
 @inline
+def dof_integer(ints, j, what):
+    return integer(ints, integer(ints, DOFS_AT) + DOF_I * j + what)
+
+
+@inline
 def dof_link(ints, j):
     return integer(ints, dof_link_at(ints, j))
 
 
 @inline
 def dof_type(ints, j):
-    return integer(ints, integer(ints, DOFS_AT) + DOF_I * j + DOF_TYPE)
+    return dof_integer(ints, j, DOF_TYPE)
 
 
 @inline
 def dof_column(ints, j):
-    return integer(ints, integer(ints, DOFS_AT) + DOF_I * j + DOF_COLUMN)
+    return dof_integer(ints, j, DOF_COLUMN)
 
 
 @inline
 def previous_dof(ints, j):
     """The next degree of freedom towards the ground, -1 at its end."""
-    return integer(ints, integer(ints, DOFS_AT) + DOF_I * j + DOF_PREVIOUS)
+    return dof_integer(ints, j, DOF_PREVIOUS)
 
 
 @inline
 def root_of(ints, j):
     """The first degree of freedom on the way from the ground to j: what comes before it does not carry j."""
-    return integer(ints, integer(ints, DOFS_AT) + DOF_I * j + DOF_ROOT)
+    return dof_integer(ints, j, DOF_ROOT)
 
 
 @inline
 def behind_dof(ints, j):
     """The first degree of freedom behind j that j does not carry; all between are carried."""
-    return integer(ints, integer(ints, DOFS_AT) + DOF_I * j + DOF_END)
+    return dof_integer(ints, j, DOF_END)
 
 
 @inline
 def fork_of(ints, j):
     """Number of j among the degrees of freedom that carry several directly, -1 if it is none of them."""
-    return integer(ints, integer(ints, DOFS_AT) + DOF_I * j + DOF_FORK)
+    return dof_integer(ints, j, DOF_FORK)
 
 
 @inline
 def stretch_of(ints, j):
     """Where the stretch begins that j belongs to: behind a fork or on the ground; it ends in a fork or a leaf."""
-    return integer(ints, integer(ints, DOFS_AT) + DOF_I * j + DOF_STRETCH)
+    return dof_integer(ints, j, DOF_STRETCH)
 
 
 @inline

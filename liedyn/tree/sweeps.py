@@ -129,21 +129,6 @@ def put_waiting(lane, work, k, V):
 
 
 @inline
-def away(lane, work, at, p, q, r):
-    """p, q and r wait at a fork."""
-    put_waiting(lane, work, at, p)
-    put_waiting(lane, work, at + 6 * at_once(lane), q)
-    put_waiting(lane, work, at + 12 * at_once(lane), r)
-
-
-@inline
-def back(lane, work, at):
-    """The three that wait at a fork."""
-    return (get_waiting(lane, work, at), get_waiting(lane, work, at + 6 * at_once(lane)),
-            get_waiting(lane, work, at + 12 * at_once(lane)))
-
-
-@inline
 def put_three(lane, work, at, p, q, r):
     """Six registers of each of three matrices wait at a fork."""
     put_waiting(lane, work, at, p)
