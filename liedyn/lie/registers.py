@@ -20,35 +20,47 @@ _VECTOR = ir.VectorType(ir.DoubleType(), WIDTH)
 _ALIGN = ir.Constant(ir.IntType(32), 8)
 
 
-def mask_of(builder, count):
-    """Which of W numbers are among the first `count`."""
-    numbers = ir.Constant(ir.VectorType(_INT, WIDTH), list(range(WIDTH)))
-    single = ir.Constant(ir.VectorType(_INT, WIDTH), ir.Undefined)
+def mask_of(builder, count, width=WIDTH):
+    """Which of `width` numbers are among the first `count`."""
+    numbers = ir.Constant(ir.VectorType(_INT, width), list(range(width)))
+    single = ir.Constant(ir.VectorType(_INT, width), ir.Undefined)
     single = builder.insert_element(single, count, ir.Constant(ir.IntType(32), 0))
-    everywhere = ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), [0] * WIDTH)
+    everywhere = ir.Constant(ir.VectorType(ir.IntType(32), width), [0] * width)
     return builder.icmp_signed("<", numbers, builder.shuffle_vector(single, single, everywhere))
 
 
-def _masked(builder, name, result, arguments):
-    name = f"llvm.masked.{name}.v{WIDTH}f64.p0v{WIDTH}f64"
+def _masked(builder, name, vector, result, arguments):
+    name = f"llvm.masked.{name}.v{vector.count}f64.p0v{vector.count}f64"
     kind = ir.FunctionType(result, [x.type for x in arguments])
     return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), arguments)
 
 
 def masked_load(builder, start, mask):
     """A vector of which only the numbers of the mask are read; the others are zero."""
-    return _masked(builder, "load", _VECTOR, [start, _ALIGN, mask, ir.Constant(_VECTOR, [0.0] * WIDTH)])
+    vector = start.type.pointee
+    return _masked(builder, "load", vector, vector, [start, _ALIGN, mask, zeros(vector.count)])
 
 
 def masked_store(builder, start, mask, value):
     """Only the numbers of the mask are written."""
-    return _masked(builder, "store", ir.VoidType(), [value, start, _ALIGN, mask])
+    return _masked(builder, "store", value.type, ir.VoidType(), [value, start, _ALIGN, mask])
+
+
+def zeros(width):
+    """A register of zeros."""
+    return ir.Constant(ir.VectorType(ir.DoubleType(), width), [0.0] * width)
+
+
+def register_at(context, builder, lane, array_type, array, k):
+    """Where number k of an array lies and those behind it that fill a register."""
+    start = address(context, builder, lane, array_type, array, k)
+    return builder.bitcast(start, ir.VectorType(ir.DoubleType(), lane.register).as_pointer())
 
 
 @intrinsic
 def at_once(typing, lane):
     """How many numbers of the algorithm fill a register."""
-    count = WIDTH if lane.width == 1 else 1
+    count = lane.register // lane.width
 
     def codegen(context, builder, sig, args):
         return context.get_constant(types.intp, count)
@@ -62,15 +74,15 @@ def load_at_once(typing, lane, x, k, count):
 
     def codegen(context, builder, sig, args):
         _, x, k, count = args
-        start = builder.bitcast(address(context, builder, lane, sig.args[1], x, k), _VECTOR.as_pointer())
+        start = register_at(context, builder, lane, sig.args[1], x, k)
         if lane.width == 1:
-            value = masked_load(builder, start, mask_of(builder, count))
+            value = masked_load(builder, start, mask_of(builder, count, lane.register))
         else:
             value = builder.load(start, align=8)
         of_type(builder, value, "number")
         return value
 
-    return VectorType(WIDTH)(lane, x, types.intp, types.intp), codegen
+    return VectorType(lane.register)(lane, x, types.intp, types.intp), codegen
 
 
 @intrinsic
@@ -79,9 +91,9 @@ def store_at_once(typing, lane, x, k, count, value):
 
     def codegen(context, builder, sig, args):
         _, x, k, count, value = args
-        start = builder.bitcast(address(context, builder, lane, sig.args[1], x, k), _VECTOR.as_pointer())
+        start = register_at(context, builder, lane, sig.args[1], x, k)
         if lane.width == 1:
-            instruction = masked_store(builder, start, mask_of(builder, count), value)
+            instruction = masked_store(builder, start, mask_of(builder, count, lane.register), value)
         else:
             instruction = builder.store(value, start, align=8)
         of_type(builder, instruction, "number")
@@ -97,8 +109,8 @@ def is_zero(typing, x):
     def codegen(context, builder, sig, args):
         if not isinstance(x, VectorType):
             return builder.fcmp_ordered("==", args[0], ir.Constant(ir.DoubleType(), 0.0))
-        other = builder.fcmp_unordered("!=", args[0], ir.Constant(_VECTOR, [0.0] * WIDTH))
-        return builder.icmp_unsigned("==", builder.bitcast(other, ir.IntType(WIDTH)), ir.Constant(ir.IntType(WIDTH), 0))
+        other, bits = builder.fcmp_unordered("!=", args[0], zeros(x.width)), ir.IntType(x.width)
+        return builder.icmp_unsigned("==", builder.bitcast(other, bits), ir.Constant(bits, 0))
 
     return types.boolean(x), codegen
 
@@ -110,7 +122,7 @@ def finite_at_once(typing, x, k):
     def codegen(context, builder, sig, args):
         data = make_array(sig.args[0])(context, builder, args[0]).data
         start = builder.bitcast(builder.gep(data, [args[1]]), _VECTOR.as_pointer())
-        zero = ir.Constant(_VECTOR, [0.0] * WIDTH)
+        zero = zeros(WIDTH)
         other = builder.fcmp_unordered("!=", builder.fmul(builder.load(start, align=8), zero), zero)
         return builder.icmp_unsigned("==", builder.bitcast(other, ir.IntType(WIDTH)),
                                      ir.Constant(ir.IntType(WIDTH), 0))

@@ -11,7 +11,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from liedyn.jit import inline
-from liedyn.lie.lanes import WIDTH, VectorType, emit_scalar
+from liedyn.lie.lanes import WIDTH, VectorType, emit_scalar, narrow
 from liedyn.lie.registers import at_once, load_at_once, store_at_once
 
 # Cody-Waite reduction by three parts of pi/2, then the minimax polynomials of Cephes (Moshier) on [-pi/4, pi/4]:
@@ -98,8 +98,8 @@ def sines_size(count):
 @inline
 def put_sines(lane, q, count, work, at):
     """sin q_k at work[at + k], cos q_k half of `sines_size` behind it, for all k < count."""
-    room = sines_size(count) // 2
-    for k in range(0, count, at_once(lane)):
-        s, c = sincos(load_at_once(lane, q, k, count - k))
-        store_at_once(lane, work, at + k, room - k, s)
-        store_at_once(lane, work, at + room + k, room - k, c)
+    room, few = sines_size(count) // 2, narrow(lane)
+    for k in range(0, count, at_once(few)):
+        s, c = sincos(load_at_once(few, q, k, count - k))
+        store_at_once(few, work, at + k, at_once(few), s)
+        store_at_once(few, work, at + room + k, at_once(few), c)

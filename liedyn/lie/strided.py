@@ -1,4 +1,4 @@
-"""Records of equal size, W of them at once: register k holds number k of each.
+"""Records of equal size, as many at once as fill a register: register k holds number k of each.
 
 What is done alike to all links of one state, or to all its degrees of freedom, need not be done to one after another.
 For one state `at_once(lane)` records fill the registers, turned over on the way; in lanes one does, with its W states.
@@ -12,32 +12,32 @@ from numba import types
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
-from liedyn.lie.lanes import WIDTH, VectorType, as_vector, address, of_type
-from liedyn.lie.registers import mask_of, masked_load
+from liedyn.lie.lanes import VectorType, as_vector, address, of_type
+from liedyn.lie.registers import mask_of, masked_load, zeros
 from liedyn.lie.transposition import transposed
 
 _INT = ir.IntType(64)
-_VECTOR = ir.VectorType(ir.DoubleType(), WIDTH)
 
 
-def _starts(builder, first, step, last):
-    """first + r step for r < W, never beyond first + last step."""
+def _starts(builder, lane, first, step, last):
+    """first + r step for the records r that fill registers, never beyond first + last step."""
     end = builder.add(first, builder.mul(last, step))
-    for r in range(WIDTH):
+    for r in range(lane.register):
         start = builder.add(first, builder.mul(step, ir.Constant(_INT, r)))
         yield builder.select(builder.icmp_signed("<", start, end), start, end)
 
 
 def _registers(builder, data, starts, size):
     """Number k of the records that begin at data[starts], k < size."""
-    registers = []
-    for first in range(0, size, WIDTH):
-        count = min(WIDTH, size - first)
-        mask = ir.Constant(ir.VectorType(ir.IntType(1), WIDTH), [r < count for r in range(WIDTH)])
+    registers, width = [], len(starts)
+    vector = ir.VectorType(ir.DoubleType(), width)
+    for first in range(0, size, width):
+        count = min(width, size - first)
+        mask = ir.Constant(ir.VectorType(ir.IntType(1), width), [r < count for r in range(width)])
         rows = []
         for start in starts:
             at = builder.gep(data, [builder.add(start, ir.Constant(_INT, first))], inbounds=True)
-            rows.append(masked_load(builder, builder.bitcast(at, _VECTOR.as_pointer()), mask))
+            rows.append(masked_load(builder, builder.bitcast(at, vector.as_pointer()), mask))
             of_type(builder, rows[-1], "number")
         registers += transposed(builder, rows)[:count]
     return registers
@@ -62,13 +62,13 @@ def records_at_once(typing, lane, x, base, stride, last, size):
         _, x, base, stride, last, _ = args
         if lane.width == 1:
             data = make_array(sig.args[1])(context, builder, x).data
-            starts = list(_starts(builder, base, stride, last))
+            starts = list(_starts(builder, lane, base, stride, last))
             registers = _registers(builder, data, starts, size.literal_value)
         else:
             registers = _numbers(context, builder, lane, sig, x, base, size.literal_value)
         return context.make_tuple(builder, sig.return_type, registers)
 
-    number = types.UniTuple(VectorType(WIDTH), size.literal_value)
+    number = types.UniTuple(VectorType(lane.register), size.literal_value)
     return number(lane, x, types.intp, types.intp, types.intp, size), codegen
 
 
@@ -87,13 +87,13 @@ def chosen_records_at_once(typing, lane, x, base, stride, ints, at, step, last, 
 
         if lane.width == 1:
             data = make_array(sig.args[1])(context, builder, x).data
-            starts = [start(k) for k in _starts(builder, at, step, last)]
+            starts = [start(k) for k in _starts(builder, lane, at, step, last)]
             registers = _registers(builder, data, starts, size.literal_value)
         else:
             registers = _numbers(context, builder, lane, sig, x, start(at), size.literal_value)
         return context.make_tuple(builder, sig.return_type, registers)
 
-    number = types.UniTuple(VectorType(WIDTH), size.literal_value)
+    number = types.UniTuple(VectorType(lane.register), size.literal_value)
     return number(lane, x, types.intp, types.intp, ints, types.intp, types.intp, types.intp, size), codegen
 
 
@@ -101,7 +101,7 @@ def chosen_records_at_once(typing, lane, x, base, stride, ints, at, step, last, 
 def constants_at_once(typing, lane, x, base, stride, last, size):
     """`records_at_once` of an array that is the same for all states: in lanes, plain numbers of one record."""
     if lane.width == 1:
-        number = VectorType(WIDTH)
+        number = VectorType(lane.register)
     else:
         number = types.float64
 
@@ -109,7 +109,7 @@ def constants_at_once(typing, lane, x, base, stride, last, size):
         _, x, base, stride, last, _ = args
         data = make_array(sig.args[1])(context, builder, x).data
         if lane.width == 1:
-            starts = list(_starts(builder, base, stride, last))
+            starts = list(_starts(builder, lane, base, stride, last))
             values = _registers(builder, data, starts, size.literal_value)
         else:
             values = [builder.load(builder.gep(data, [builder.add(base, ir.Constant(_INT, k))], inbounds=True))
@@ -125,7 +125,8 @@ def put_records_at_once(typing, lane, x, base, stride, last, values):
 
     def codegen(context, builder, sig, args):
         _, x, base, stride, last, values = args
-        registers = [as_vector(context, builder, typ, builder.extract_value(values, k), WIDTH)
+        width, vector = lane.register, ir.VectorType(ir.DoubleType(), lane.register)
+        registers = [as_vector(context, builder, typ, builder.extract_value(values, k), width)
                      for k, typ in enumerate(sig.args[5].types)]
         if lane.width > 1:
             for k, register in enumerate(registers):
@@ -134,13 +135,13 @@ def put_records_at_once(typing, lane, x, base, stride, last, values):
                         "number")
             return context.get_dummy_value()
         data = make_array(sig.args[1])(context, builder, x).data
-        zero, starts = ir.Constant(_VECTOR, [0.0] * WIDTH), list(_starts(builder, base, stride, last))
-        for first in range(0, len(registers), WIDTH):
-            block = registers[first:first + WIDTH]
-            rows = transposed(builder, block + [zero] * (WIDTH - len(block)))
-            for r in reversed(range(WIDTH)):  # rows behind the last go to its place, before it does
+        starts = list(_starts(builder, lane, base, stride, last))
+        for first in range(0, len(registers), width):
+            block = registers[first:first + width]
+            rows = transposed(builder, block + [zeros(width)] * (width - len(block)))
+            for r in reversed(range(width)):  # rows behind the last go to its place, before it does
                 at = builder.gep(data, [builder.add(starts[r], ir.Constant(_INT, first))], inbounds=True)
-                of_type(builder, builder.store(rows[r], builder.bitcast(at, _VECTOR.as_pointer()), align=8), "number")
+                of_type(builder, builder.store(rows[r], builder.bitcast(at, vector.as_pointer()), align=8), "number")
         return context.get_dummy_value()
 
     return types.void(lane, x, types.intp, types.intp, types.intp, values), codegen
@@ -152,8 +153,8 @@ def where_larger(typing, a, b, x):
 
     def codegen(context, builder, sig, args):
         a, b, x = args
-        larger = builder.fcmp_ordered(">", a, as_vector(context, builder, types.float64, b, WIDTH))
-        return builder.select(larger, x, ir.Constant(_VECTOR, [0.0] * WIDTH))
+        larger = builder.fcmp_ordered(">", a, as_vector(context, builder, types.float64, b, sig.args[0].width))
+        return builder.select(larger, x, zeros(sig.args[0].width))
 
     return x(a, types.float64, x), codegen
 
@@ -164,6 +165,6 @@ def first_then(typing, count, x, y):
 
     def codegen(context, builder, sig, args):
         count, x, y = args
-        return builder.select(mask_of(builder, count), x, y)
+        return builder.select(mask_of(builder, count, sig.args[1].width), x, y)
 
     return x(types.intp, x, y), codegen

@@ -35,6 +35,7 @@ _ACCESS = {
     lanes.load: _load,
     lanes.store: _store,
     lanes.splat: lambda lane, x: x,
+    lanes.narrow: lambda lane: lane,
     lanes.integer: lambda ints, k: int(ints[k]),
     registers.at_once: lambda lane: 1,
     registers.load_at_once: lambda lane, x, k, count: _load(lane, x, k),
