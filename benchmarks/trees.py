@@ -5,6 +5,7 @@ looped in C++, in its faster variant where it has two; "pin" is its wheel called
 liedyn's public functions called from Python; "njit" is liedyn's kernel in a user's ``@njit`` loop.
 """
 import inspect
+from itertools import repeat
 
 import numpy as np
 
@@ -113,45 +114,48 @@ def _pin(oracle, algorithm, q, v, x, body):
     model, data = oracle.model, oracle.model.createData()
     frame, joint = oracle.frames[body], oracle.model.frames[oracle.frames[body]].parentJoint
 
-    def jacobian_dot(q, v, x):
+    def jacobian_dot(model, data, q, v):
         pin.computeJointJacobiansTimeVariation(model, data, q, v)
         return pin.getFrameJacobianTimeVariation(model, data, frame, pin.LOCAL)
 
-    def jacobian_dq(q, v, x):
+    def jacobian_dq(model, data, q):
         pin.computeJointKinematicHessians(model, data, q)
         return pin.getJointKinematicHessian(model, data, joint, pin.LOCAL)
 
-    functions = {
-        "rnea": lambda q, v, x: pin.rnea(model, data, q, v, x),
-        "crba": lambda q, v, x: pin.crba(model, data, q),
-        "aba": lambda q, v, x: pin.aba(model, data, q, v, x),
-        "rnea_derivatives": lambda q, v, x: pin.computeRNEADerivatives(model, data, q, v, x),
-        "aba_derivatives": lambda q, v, x: pin.computeABADerivatives(model, data, q, v, x),
-        "body_jacobian": lambda q, v, x: pin.computeFrameJacobian(model, data, q, frame, pin.LOCAL),
-        "body_jacobian_dot": jacobian_dot, "body_jacobian_dq": jacobian_dq,
-        "forward_kinematics": lambda q, v, x: pin.framesForwardKinematics(model, data, q),
-    }
-    return {"pin": _called(functions[algorithm], list(zip(q, v, x)))}
+    function, *taken = {
+        "rnea": (pin.rnea, q, v, x), "crba": (pin.crba, q), "aba": (pin.aba, q, v, x),
+        "rnea_derivatives": (pin.computeRNEADerivatives, q, v, x),
+        "aba_derivatives": (pin.computeABADerivatives, q, v, x),
+        "body_jacobian": (pin.computeFrameJacobian, q, repeat(frame), repeat(pin.LOCAL)),
+        "body_jacobian_dot": (jacobian_dot, q, v), "body_jacobian_dq": (jacobian_dq, q),
+        "forward_kinematics": (pin.framesForwardKinematics, q),
+    }[algorithm]
+    return {"pin": _called(function, [(model, data, *state) for state in zip(*taken)])}
 
 
-def _called(function, states):
+def _called(function, calls):
+    """The function itself on each list of arguments: a call of another one around it would take as long as some do."""
     def run():
-        for state in states:
-            function(*state)
-    return Contender(run, len(states))
+        for given in calls:
+            function(*given)
+    return Contender(run, len(calls))
 
 
 def liedyn_contenders(robot, algorithm, q, v, x, body):
     """liedyn's public function, the same with `out` where it takes it, and its kernel in compiled code."""
     function, b, loop = getattr(ld, algorithm), robot.body_index(body), recursions.LOOPS[algorithm]
-    calls = [arguments(algorithm, *state, body) for state in zip(q, v, x)]
+    calls = [(robot, *arguments(algorithm, *state, body)) for state in zip(q, v, x)]
     out, work = recursions.results(robot)
     contenders = {
-        "python": _called(lambda *state: function(robot, *state), calls),
+        "python": _called(function, calls),
         "njit": Contender(lambda: loop(robot.ints, robot.floats, q, v, x, b, work, out), len(q))}
-    if "out" in inspect.signature(function).parameters:
-        given = function(robot, *calls[0])
-        contenders["out"] = _called(lambda *state: function(robot, *state, out=given), calls)
+    taken = inspect.signature(function)
+    if "out" in taken.parameters:
+        given = function(*calls[0])
+        full = [taken.bind(*call, out=given) for call in calls]
+        for call in full:
+            call.apply_defaults()
+        contenders["out"] = _called(function, [call.args for call in full])
     return contenders
 
 

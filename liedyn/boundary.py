@@ -4,12 +4,12 @@ import math
 import numpy as np
 
 from liedyn.checks import bad_quaternion, is_finite
-from liedyn.direct import direct, finite
+from liedyn.direct import direct, finite, unusual
 from liedyn.errors import InputError
 from liedyn.model.packed import (
     BODIES_AT, BODY_F, BODY_FLOATS_AT, BODY_I, BODY_LINK, HEADER, LINK_I, LINK_IQ, N_LINKS,
 )
-from liedyn.objects import WRITEABLE, borrowed_none, counted, flags_of
+from liedyn.objects import WRITEABLE, counted, flags_of, integer
 
 
 def as_floats(name, x, size):
@@ -92,9 +92,9 @@ def _rows(robot, arrays, make):
 @direct
 def usual_vector(x, size):
     """x itself if it is an array of `size` finite numbers that kernels take as it is, else None."""
-    if finite(x, size).size >= 0 and flags_of(x) & WRITEABLE:
+    if finite(x, integer(size)).size >= 0 and flags_of(x) & WRITEABLE:
         return counted(x)
-    return counted(borrowed_none())
+    return unusual()
 
 
 def _as_row(x, size):

@@ -120,7 +120,16 @@ kernel_in_place = functools.partial(kernel, _nrt=False)
 
 def address_of(dispatcher, *arguments):
     """Address of a kernel for arguments like these, compiled or found in the cache."""
-    kinds = tuple(typeof(x) for x in arguments)
-    dispatcher.compile(kinds)
-    result = dispatcher.overloads[kinds]
+    result = _compiled(dispatcher, tuple(typeof(x) for x in arguments))
     return result.library.get_pointer_to_function(result.fndesc.llvm_func_name)
+
+
+def c_address(dispatcher, kinds):
+    """Address of a kernel for arguments of these Numba types as a function of C, compiled or found in the cache."""
+    result = _compiled(dispatcher, kinds)
+    return result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name)
+
+
+def _compiled(dispatcher, kinds):
+    dispatcher.compile(kinds)
+    return dispatcher.overloads[kinds]

@@ -209,6 +209,25 @@ def item(typing, x, k):
     return OBJECT(OBJECT, types.intp), codegen
 
 
+@intrinsic
+def integer(typing, x):
+    """A Python int."""
+    return types.int64(OBJECT), lambda context, builder, sig, args: _call(builder, "PyLong_AsLongLong", _I64, *args)
+
+
+@intrinsic
+def number_of(typing, names, name):
+    """The integer, at least zero, that a dict holds for a name; -1 if it has none."""
+    def codegen(context, builder, sig, args):
+        found = _call(builder, "PyDict_GetItem", _POINTER, *args)  # borrowed; of what is not hashable NULL
+        known, place = cgutils.is_not_null(builder, found), cgutils.alloca_once_value(builder, ir.Constant(_I64, -1))
+        with builder.if_then(known, likely=True):
+            builder.store(_call(builder, "PyLong_AsLongLong", _I64, found), place)
+        return builder.load(place)
+
+    return types.intp(OBJECT, OBJECT), codegen
+
+
 # ---- arrays that nobody owns
 
 NUMBERS, INTEGERS = types.Array(types.float64, 1, "C"), types.Array(types.int64, 1, "C")

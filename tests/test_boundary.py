@@ -274,6 +274,21 @@ def test_a_model_of_the_wrong_kind_is_never_read(tree, ints, floats):
     assert sys.modules["liedyn.tree.rnea"].rnea_direct(other.ints, other.floats, *args.values(), None) is None
 
 
+@pytest.mark.parametrize("body", ["limb", ["post"], 3, None, {}], ids=repr)
+def test_a_body_that_is_none(tree, body):
+    with pytest.raises(InputError, match="unknown body"):
+        ld.body_jacobian(tree, tree.neutral, body)
+    with pytest.raises(InputError, match="unknown body"):
+        ld.pose(tree, tree.neutral, body)
+
+
+@pytest.mark.parametrize("count", [0, 1, 5, 7, 11])
+def test_a_builtin_function_counts_its_arguments(tree, count):
+    ld.rnea(tree, tree.neutral, np.zeros(tree.nv), np.zeros(tree.nv))
+    with pytest.raises(TypeError, match="number of arguments"):
+        sys.modules["liedyn.tree.rnea"].rnea_direct(*(tree.floats,) * count)
+
+
 def test_no_degrees_of_freedom():
     b = ld.Builder("post")
     b.body("post", 1.0)

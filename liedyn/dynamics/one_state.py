@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from liedyn.constraints.independent import by_name
-from liedyn.direct import configuration, direct, model, usual, velocity
+from liedyn.direct import configuration, direct, model, unusual, usual, velocity
 from liedyn.dynamics.states import EITHER, GIVEN, PIVOTED, nullspace_states
 from liedyn.jit import address_of
 from liedyn.lie.lanes import integers_in, vector_in
 from liedyn.model.packed import N_ROWS, NQ, NV
 from liedyn.objects import (
-    borrowed_none, counted, integers_or_zeros, is_none, item, new_arrays, no_numbers, numbers, shaped,
+    integer, integers_or_zeros, is_none, item, new_arrays, no_numbers, numbers, shaped,
 )
 from liedyn.tree.batches import call_rows
 
@@ -64,7 +64,7 @@ def nullspace_direct(address, ints, floats, q, v, tau, integers, given):
     ints, floats = model(ints, floats)
     q, v, tau = configuration(ints, q), velocity(ints, v), velocity(ints, tau)
     if not usual((floats, q, v, tau)):
-        return counted(borrowed_none())
+        return unusual()
     n, m, nq, places = ints[NV], ints[N_ROWS], ints[NQ], integers_or_zeros(integers, True, 2)
     p, found = places[0], new_arrays(((n,), (m,), (n,), (2,), (1 + m + n,), (1, nq)))
     if is_none(found):
@@ -72,7 +72,7 @@ def nullspace_direct(address, ints, floats, q, v, tau, integers, given):
     chosen, about, q_kept = numbers(given, 1 + p * n), numbers(item(found, 3), 2), numbers(item(found, 5), nq)
     rank, last = np.full(1, -1), numbers(item(found, 4), 1 + m + n)
     last[:] = 0.0
-    call_rows(address, 0, 1, (
+    call_rows(integer(address), 0, 1, (
         ints, floats, shaped(q, (1, nq)), shaped(v, (1, n)), shaped(tau, (1, n)), shaped(no_numbers(0), (1, 0)),
         shaped(vector_in(chosen, 1, p * n), (p, n)), integers_in(places, 2, p), places[1], chosen[0],
         shaped(numbers(item(found, 0), n), (1, n)), shaped(numbers(item(found, 1), m), (1, m)),

@@ -11,7 +11,7 @@ import numpy as np
 
 from liedyn.constraints.independent import all_holonomic, by_name
 from liedyn.dynamics.forward import POOR_CONDITION
-from liedyn.direct import configuration, direct, model, usual, velocity
+from liedyn.direct import configuration, direct, model, unusual, usual, velocity
 from liedyn.jit import address_of, inline
 from liedyn.lie.lanes import integers_in, vector_in
 from liedyn.linearization.outputs import output_plan
@@ -19,7 +19,7 @@ from liedyn.linearization.state_space import LocalStateSpace
 from liedyn.linearization.states import linearize_states
 from liedyn.model.packed import N_ROWS, NQ, NV
 from liedyn.objects import (
-    borrowed_none, counted, integers_or_zeros, is_none, item, new_arrays, no_numbers, numbers, shaped,
+    integer, integers_or_zeros, is_none, item, new_arrays, no_numbers, numbers, shaped,
 )
 from liedyn.tree.batches import call_rows
 
@@ -94,7 +94,7 @@ def linearize_direct(address, ints, floats, q, v, tau, integers, given):
     ints, floats = model(ints, floats)
     q, v, tau = configuration(ints, q), velocity(ints, v), velocity(ints, tau)
     if not usual((floats, q, v, tau)):
-        return counted(borrowed_none())
+        return unusual()
     places = integers_or_zeros(integers, True, 5)
     p_y, p_w, nu, rows, parts = places[0], places[1], places[2], places[3], places[4]
     n, m, nq, x = ints[NV], ints[N_ROWS], ints[NQ], p_y + p_w
@@ -106,7 +106,7 @@ def linearize_direct(address, ints, floats, q, v, tau, integers, given):
     chosen = numbers(given, of_rows + n * nu)
     C, D, about = numbers(item(found, 2), rows * x), numbers(item(found, 3), rows * nu), numbers(item(found, 13), 4)
     rank = np.full(1, -1)
-    call_rows(address, 0, 1, (
+    call_rows(integer(address), 0, 1, (
         ints, floats, shaped(q, (1, nq)), shaped(v, (1, n)), shaped(tau, (1, n)), shaped(no_numbers(0), (1, 0)),
         shaped(vector_in(chosen, 2, n * p_y), (1, p_y, n)), integers_in(places, 5, p_y),
         shaped(vector_in(chosen, 2 + n * p_y, n * p_w), (1, p_w, n)), integers_in(places, 5 + p_y, p_w),

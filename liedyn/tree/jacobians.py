@@ -12,13 +12,13 @@ nothing else: not on its own position, nor on where the robot is in the world.
 """
 
 from liedyn.boundary import of_all_states
-from liedyn.direct import configuration, direct, model, result, velocity
+from liedyn.direct import configuration, direct, model, result, unusual, velocity
 from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.algebra import Ad_inverse, ad, add6, compose, scale6
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load
 from liedyn.lie.sines import sincos
 from liedyn.model.packed import REVOLUTE
-from liedyn.objects import is_none, numbers, scratch
+from liedyn.objects import is_none, number_of, numbers, scratch
 from liedyn.tree.batches import aligned, batch, gather, in_lanes, scatter_matrix, tile_for
 from liedyn.tree.joints import dofs_of_kind, joint_pose, pose_of_kind, screw_of_kind
 from liedyn.tree.records import (
@@ -175,11 +175,12 @@ def body_jacobian_dq_states(begin, end, ints, floats, q, b, dJ_dq):
 
 
 @direct
-def body_jacobian_direct(ints, floats, q, b, out):
+def body_jacobian_direct(ints, floats, q, names, name, out):
     """`body_jacobian_kernel` on one state as Python passes it."""
     ints, floats = model(ints, floats)
     q, nv = configuration(ints, q), dof_total(ints)
-    J = result(out, (6, nv), (floats, q))
+    b = number_of(names, name)
+    J = result(out, (6, nv), (floats, q)) if b >= 0 else unusual()
     if not is_none(J):
         body_jacobian_kernel(SCALAR, ints, floats, q, b, numbers(J, 6 * nv))
     return J
@@ -220,19 +221,19 @@ def body_jacobian(robot, q, body, out=None):
     >>> ld.body_jacobian(panda, ld.neutral(panda), panda.body_names[-1]).shape
     (6, 7)
     """
-    b = robot.body_index(body)
-    J = body_jacobian_direct(robot.ints, robot.floats, q, b, out)
+    J = body_jacobian_direct(robot.ints, robot.floats, q, robot.body_numbers, body, out)
     if J is not None:
         return J
-    return of_all_states(robot, body_jacobian_states, (6, robot.nv), out, b, q=q)
+    return of_all_states(robot, body_jacobian_states, (6, robot.nv), out, robot.body_index(body), q=q)
 
 
 @direct
-def body_jacobian_dot_direct(ints, floats, q, v, b, out):
+def body_jacobian_dot_direct(ints, floats, q, v, names, name, out):
     """`body_jacobian_dot_kernel` on one state as Python passes it."""
     ints, floats = model(ints, floats)
     q, v, nv = configuration(ints, q), velocity(ints, v), dof_total(ints)
-    J_dot = result(out, (6, nv), (floats, q, v))
+    b = number_of(names, name)
+    J_dot = result(out, (6, nv), (floats, q, v)) if b >= 0 else unusual()
     if not is_none(J_dot):
         body_jacobian_dot_kernel(SCALAR, ints, floats, q, v, b, numbers(J_dot, 6 * nv))
     return J_dot
@@ -276,19 +277,19 @@ def body_jacobian_dot(robot, q, v, body, out=None):
     >>> J_dot.shape, bool(ld.body_jacobian_dot(panda, q, 0 * q, panda.body_names[-1]).any())
     ((6, 7), False)
     """
-    b = robot.body_index(body)
-    J_dot = body_jacobian_dot_direct(robot.ints, robot.floats, q, v, b, out)
+    J_dot = body_jacobian_dot_direct(robot.ints, robot.floats, q, v, robot.body_numbers, body, out)
     if J_dot is not None:
         return J_dot
-    return of_all_states(robot, body_jacobian_dot_states, (6, robot.nv), out, b, q=q, v=v)
+    return of_all_states(robot, body_jacobian_dot_states, (6, robot.nv), out, robot.body_index(body), q=q, v=v)
 
 
 @direct
-def body_jacobian_ddot_direct(ints, floats, q, v, a, b, out):
+def body_jacobian_ddot_direct(ints, floats, q, v, a, names, name, out):
     """`body_jacobian_ddot_kernel` on one state as Python passes it."""
     ints, floats = model(ints, floats)
     q, v, a, nv = configuration(ints, q), velocity(ints, v), velocity(ints, a), dof_total(ints)
-    J_ddot = result(out, (6, nv), (floats, q, v, a))
+    b = number_of(names, name)
+    J_ddot = result(out, (6, nv), (floats, q, v, a)) if b >= 0 else unusual()
     if not is_none(J_ddot):
         body_jacobian_ddot_kernel(SCALAR, ints, floats, q, v, a, b, numbers(J_ddot, 6 * nv))
     return J_ddot
@@ -333,20 +334,20 @@ def body_jacobian_ddot(robot, q, v, a, body, out=None):
     >>> ld.body_jacobian_ddot(panda, q, 0 * q + 1.0, 0 * q, panda.body_names[-1]).shape
     (6, 7)
     """
-    b = robot.body_index(body)
-    J_ddot = body_jacobian_ddot_direct(robot.ints, robot.floats, q, v, a, b, out)
+    J_ddot = body_jacobian_ddot_direct(robot.ints, robot.floats, q, v, a, robot.body_numbers, body, out)
     if J_ddot is not None:
         return J_ddot
-    return of_all_states(robot, body_jacobian_ddot_states, (6, robot.nv), out, b, q=q, v=v, a=a)
+    return of_all_states(robot, body_jacobian_ddot_states, (6, robot.nv), out, robot.body_index(body), q=q, v=v, a=a)
 
 
 @direct
-def body_jacobian_dq_direct(ints, floats, q, b, out):
+def body_jacobian_dq_direct(ints, floats, q, names, name, out):
     """`body_jacobian_dq_kernel` on one state as Python passes it."""
     ints, floats = model(ints, floats)
     q, nv = configuration(ints, q), dof_total(ints)
     work = scratch(6 * nv)
-    dJ_dq = result(out, (6, nv, nv), (floats, q, work))
+    b = number_of(names, name)
+    dJ_dq = result(out, (6, nv, nv), (floats, q, work)) if b >= 0 else unusual()
     if not is_none(dJ_dq):
         body_jacobian_dq_kernel(SCALAR, ints, floats, q, b, work, numbers(dJ_dq, 6 * nv * nv))
     return dJ_dq
@@ -389,8 +390,7 @@ def body_jacobian_dq(robot, q, body, out=None):
     >>> bool(abs(ld.body_jacobian_dq(panda, q, hand) @ v - ld.body_jacobian_dot(panda, q, v, hand)).max() < 1e-12)
     True
     """
-    b = robot.body_index(body)
-    dJ_dq = body_jacobian_dq_direct(robot.ints, robot.floats, q, b, out)
+    dJ_dq = body_jacobian_dq_direct(robot.ints, robot.floats, q, robot.body_numbers, body, out)
     if dJ_dq is not None:
         return dJ_dq
-    return of_all_states(robot, body_jacobian_dq_states, (6, robot.nv, robot.nv), out, b, q=q)
+    return of_all_states(robot, body_jacobian_dq_states, (6, robot.nv, robot.nv), out, robot.body_index(body), q=q)

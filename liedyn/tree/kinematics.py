@@ -12,13 +12,13 @@ stays behind. Accelerations contain gravity (the ground accelerates upward).
 import numpy as np
 
 from liedyn.boundary import delivered, rows_for, states
-from liedyn.direct import configuration, direct, model, result
+from liedyn.direct import configuration, direct, model, result, unusual
 from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.algebra import ad, add, add6, compose, cross, scale, scale6
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, store
 from liedyn.lie.sines import put_sines, sines_size
 from liedyn.model.packed import ANGULAR, HELICAL, LINEAR, PRISMATIC, REVOLUTE
-from liedyn.objects import is_none, numbers, scratch
+from liedyn.objects import is_none, number_of, numbers, scratch
 from liedyn.tree.batches import aligned, batch, gather, in_lanes, scatter_matrix, tile_for
 from liedyn.tree.joints import dofs_of_kind, joint_pose, pose_by_sines
 from liedyn.tree.records import (
@@ -277,11 +277,12 @@ def forward_kinematics_direct(ints, floats, q, out):
 
 
 @direct
-def pose_direct(ints, floats, q, b, out):
-    """World pose of body b as a matrix, for one state as Python passes it: from the body to the ground."""
+def pose_direct(ints, floats, q, names, name, out):
+    """World pose of a body as a matrix, for one state as Python passes it: from the body to the ground."""
     ints, floats = model(ints, floats)
     q = configuration(ints, q)
-    T = result(out, (4, 4), (floats, q))
+    b = number_of(names, name)
+    T = result(out, (4, 4), (floats, q)) if b >= 0 else unusual()
     if not is_none(T):
         X, i = body_placement(SCALAR, ints, floats, b), body_link(ints, b)
         while i >= 0:
@@ -371,10 +372,10 @@ def pose(robot, q, body, out=None):
     >>> ld.pose(panda, ld.neutral(panda), panda.body_names[0]).shape
     (4, 4)
     """
-    b = robot.body_index(body)
-    T = pose_direct(robot.ints, robot.floats, q, b, out)
+    T = pose_direct(robot.ints, robot.floats, q, robot.body_numbers, body, out)
     if T is not None:
         return T
+    b = robot.body_index(body)
     lead, q = states(robot, q=q)
     T = rows_for(out, lead, (4, 4), q)
     T[:] = forward_kinematics(robot, q)[:, b].reshape(-1, 16)
