@@ -46,8 +46,7 @@ the revolute cuts of planar mechanisms by points (3 rows), fixed ones by frames 
 `computeABADerivatives`. "its error": of Pinocchio's accelerations, relative to the largest. differences: A and B by
 central differences of f in the same compiled code, every perturbed state assembled again with a frozen Newton matrix;
 "error" is the largest against the exact A and B, relative to the largest entry, at the best of several steps. Targets
-in brackets (A, B, f / f: at most 3, to 20 degrees of freedom). The last two columns are single calls from Python that
-are given their coordinates as an `Independent`, which takes the general way: names, or none, are faster.
+in brackets (A, B, f / f: at most 3, to 20 degrees of freedom). The last two columns are single calls from Python.
 """
 
 
@@ -156,7 +155,7 @@ def row(name, effort, native=True):
     def called(function):
         def run():
             for state in states:
-                function(robot, *state, independent=chosen)
+                function(robot, *state, independent=chosen.names)
         return Contender(run, len(q))
 
     native, its_error, missing = _native(name, q, v, tau, effort) if native else ({}, None, None)
