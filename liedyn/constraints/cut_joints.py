@@ -169,19 +169,24 @@ def _residual(kind, pitch, T):
     return (w[0], w[1], w[2], v[0], v[1], last)
 
 
+@inline
+def put_residual(lane, ints, floats, l, A, B, residual):
+    """The residual of cut joint l between the frames A and B. Lane by lane: a log has branches."""
+    kind, T, width = loop_kind(ints, l), compose(inverse(A), B), width_of(lane)
+    row, count = loop_rows(ints, l)
+    for i in range(width):
+        e = _residual(kind, loop_pitch(ints, floats, l), pose_in_lane(T, i))
+        for r in range(count):
+            store(SCALAR, residual, (row + r) * width + i, e[FORBIDDEN[kind, r]])
+
+
 @kernel_in_place
 def closure_kernel(lane, ints, floats, work, residual):
-    """Fills the residuals of all active cut joints; needs `world_positions`. Lane by lane: a log has branches."""
-    width = width_of(lane)
+    """Fills the residuals of all active cut joints; needs `world_positions`."""
     for l in range(loop_count(ints)):
         if is_cut(ints, l) and is_active(ints, l):
             A, B = loop_frames(lane, ints, floats, work, l)
-            kind, T = loop_kind(ints, l), compose(inverse(A), B)
-            row, count = loop_rows(ints, l)
-            for i in range(width):
-                e = _residual(kind, loop_pitch(ints, floats, l), pose_in_lane(T, i))
-                for r in range(count):
-                    store(SCALAR, residual, (row + r) * width + i, e[FORBIDDEN[kind, r]])
+            put_residual(lane, ints, floats, l, A, B, residual)
 
 
 @kernel_in_place

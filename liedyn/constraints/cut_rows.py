@@ -7,7 +7,7 @@ readers of virtual velocities. With x the components in C of the relative twist 
 
 and a helical row combines two of them. Constraint wrenches are constant in C too.
 """
-from liedyn.constraints.cut_joints import FORBIDDEN, VIRTUAL, cut_frames
+from liedyn.constraints.cut_joints import FORBIDDEN, VIRTUAL, cut_frames, put_residual
 from liedyn.constraints.records import (
     HELICAL, is_active, is_cut, loop_count, loop_frames, loop_kind, loop_pitch, loop_rows, loop_virtuals,
 )
@@ -46,8 +46,14 @@ def read(kind, pitch, virtual, r, x):
 @inline
 def rows_in(lane, ints, floats, work, l, virtual):
     """Kind, frame, first row and row count of the forbidden directions or of the virtual velocities of a loop."""
-    kind = loop_kind(ints, l)
     A, B = loop_frames(lane, ints, floats, work, l)
+    return rows_between(ints, l, virtual, A, B)
+
+
+@inline
+def rows_between(ints, l, virtual, A, B):
+    """`rows_in` for the world poses of frames A and B."""
+    kind = loop_kind(ints, l)
     rows_frame, virtual_frame = cut_frames(kind, A, B)
     if virtual:
         first, count = loop_virtuals(ints, l)
@@ -101,24 +107,44 @@ def cut_bias_kernel(ints, floats, work, virtual, phi):
                 phi[first + r] = read(kind, loop_pitch(ints, floats, l), virtual, r, x)
 
 
+@inline
+def put_terms(lane, ints, floats, work, l, A, B, G, phi):
+    """Rows of G and phi of cut l between the frames A and B."""
+    kind, C, first, count = rows_between(ints, l, False, A, B)
+    pitch = loop_pitch(ints, floats, l)
+    rate = relative_rate(lane, ints, floats, work, l, kind, False, C)
+    for r in range(count):
+        store(lane, phi, first + r, read(kind, pitch, False, r, rate))
+    ja, jb = path_ends(ints, l)
+    while ja != jb:
+        j, on_b = max(ja, jb), jb > ja
+        x = relative_screw(lane, ints, work, j, on_b, C)
+        for r in range(count):
+            put_element(lane, G, first + r, j, read(kind, pitch, False, r, x))
+        ja, jb = toward_ground(ints, ja, jb)
+
+
 @kernel_in_place
 def cut_terms_kernel(lane, ints, floats, work, G, phi):
     """`cut_jacobian_kernel` and `cut_bias_kernel` of the active cut joints, each frame once."""
     for l in range(loop_count(ints)):
-        if not counts(ints, l, False):
-            continue
-        kind, C, first, count = rows_in(lane, ints, floats, work, l, False)
-        pitch = loop_pitch(ints, floats, l)
-        rate = relative_rate(lane, ints, floats, work, l, kind, False, C)
-        for r in range(count):
-            store(lane, phi, first + r, read(kind, pitch, False, r, rate))
-        ja, jb = path_ends(ints, l)
-        while ja != jb:
-            j, on_b = max(ja, jb), jb > ja
-            x = relative_screw(lane, ints, work, j, on_b, C)
+        if counts(ints, l, False):
+            A, B = loop_frames(lane, ints, floats, work, l)
+            put_terms(lane, ints, floats, work, l, A, B, G, phi)
+
+
+@kernel_in_place
+def cut_state_kernel(lane, ints, floats, work, residual, psi, G, phi):
+    """`closure_kernel`, `cut_velocity_kernel` and `cut_terms_kernel`, each frame once."""
+    for l in range(loop_count(ints)):
+        if counts(ints, l, False):
+            A, B = loop_frames(lane, ints, floats, work, l)
+            put_residual(lane, ints, floats, l, A, B, residual)
+            kind, C, first, count = rows_between(ints, l, False, A, B)
+            x = relative_twist(lane, ints, floats, work, l, C)
             for r in range(count):
-                put_element(lane, G, first + r, j, read(kind, pitch, False, r, x))
-            ja, jb = toward_ground(ints, ja, jb)
+                store(lane, psi, first + r, read(kind, loop_pitch(ints, floats, l), False, r, x))
+            put_terms(lane, ints, floats, work, l, A, B, G, phi)
 
 
 @kernel_in_place

@@ -51,6 +51,15 @@ def is_contact(ints, l):
 
 
 @inline
+def all_cut(ints):
+    """Are all constraints cut joints?"""
+    all_are = True
+    for l in range(loop_count(ints)):
+        all_are = all_are and is_cut(ints, l)
+    return all_are
+
+
+@inline
 def is_active(ints, l):
     return loop_integer(ints, l, LOOP_ACTIVE) != 0
 

@@ -23,10 +23,10 @@ from liedyn.constraints.custom import (
 )
 from liedyn.constraints.cut_joints import closure_kernel
 from liedyn.constraints.cut_rows import (
-    cut_bias_kernel, cut_derivatives_kernel, cut_force_derivative_kernel, cut_jacobian_kernel, cut_terms_kernel,
-    cut_velocity_kernel, put_cuts, vary_cut_accelerations, vary_cut_velocities, vary_cut_wrenches,
+    cut_bias_kernel, cut_derivatives_kernel, cut_force_derivative_kernel, cut_jacobian_kernel, cut_state_kernel,
+    cut_terms_kernel, cut_velocity_kernel, put_cuts, vary_cut_accelerations, vary_cut_velocities, vary_cut_wrenches,
 )
-from liedyn.constraints.records import holonomic_count, loop_count, loop_rows
+from liedyn.constraints.records import all_cut, holonomic_count, loop_count, loop_rows
 from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH, splat, store
 
@@ -40,52 +40,109 @@ def holonomic_rows(ints, mask):
             mask[first + r] = 1 if r < holonomic_count(ints, l) else 0
 
 
+@inline
+def clear_rows(x):
+    """Zeros in all rows."""
+    for k in range(x.size):
+        store(SCALAR, x, k, 0.0)
+
+
 @kernel_in_place
 def residual_rows(ints, floats, q, work, g):
     """g (m); needs `world_positions`."""
-    g[:] = 0.0
+    clear_rows(g)
     closure_kernel(SCALAR, ints, floats, work, g)
-    contact_residual_kernel(ints, floats, work, g)
-    coupling_residual_kernel(ints, floats, q, g)
-    custom_residual_kernel(ints, floats, q, g)
+    other_residuals(ints, floats, q, work, g)
+
+
+@inline
+def other_residuals(ints, floats, q, work, g):
+    """Residuals of constraints that are no cut joints: most robots have none."""
+    if not all_cut(ints):
+        contact_residual_kernel(ints, floats, work, g)
+        coupling_residual_kernel(ints, floats, q, g)
+        custom_residual_kernel(ints, floats, q, g)
 
 
 @kernel_in_place
 def jacobian_rows(ints, floats, q, work, G):
     """G (m, nv); needs `world_positions`."""
-    G[:] = 0.0
+    clear_rows(G)
     cut_jacobian_kernel(SCALAR, ints, floats, work, False, G)
-    contact_jacobian_kernel(ints, floats, work, G)
-    coupling_jacobian_kernel(ints, floats, G)
-    custom_jacobian_kernel(ints, floats, q, G)
+    if not all_cut(ints):
+        contact_jacobian_kernel(ints, floats, work, G)
+        coupling_jacobian_kernel(ints, floats, G)
+        custom_jacobian_kernel(ints, floats, q, G)
 
 
 @kernel_in_place
 def velocity_rows(ints, floats, q, v, work, psi):
     """psi (m) = G v - b; needs `world_velocities`."""
-    psi[:] = 0.0
+    clear_rows(psi)
     cut_velocity_kernel(SCALAR, ints, floats, work, False, psi)
-    contact_velocity_kernel(ints, floats, work, psi)
-    coupling_velocity_kernel(ints, floats, v, psi)
-    custom_velocity_kernel(ints, floats, q, v, psi)
+    other_velocities(ints, floats, q, v, work, psi)
+
+
+@inline
+def other_velocities(ints, floats, q, v, work, psi):
+    """G v - b of constraints that are no cut joints."""
+    if not all_cut(ints):
+        contact_velocity_kernel(ints, floats, work, psi)
+        coupling_velocity_kernel(ints, floats, v, psi)
+        custom_velocity_kernel(ints, floats, q, v, psi)
 
 
 @kernel_in_place
 def bias_rows(ints, floats, q, v, work, phi):
     """phi_0 (m); needs `world_accelerations` with a = 0."""
-    phi[:] = 0.0
+    clear_rows(phi)
     cut_bias_kernel(ints, floats, work, False, phi)
-    contact_bias_kernel(ints, floats, work, phi)
-    coupling_bias_kernel(ints, floats, phi)
-    custom_bias_kernel(ints, floats, q, v, phi)
+    if not all_cut(ints):
+        contact_bias_kernel(ints, floats, work, phi)
+        coupling_bias_kernel(ints, floats, phi)
+        custom_bias_kernel(ints, floats, q, v, phi)
+
+
+@kernel_in_place
+def constraint_terms(ints, floats, q, v, work, G, phi):
+    """`jacobian_rows` and `bias_rows`; needs `world_accelerations` with a = 0."""
+    clear_rows(G)
+    clear_rows(phi)
+    cut_terms_kernel(SCALAR, ints, floats, work, G, phi)
+    other_terms(ints, floats, q, v, work, G, phi)
+
+
+@inline
+def other_terms(ints, floats, q, v, work, G, phi):
+    """G and phi of constraints that are no cut joints."""
+    if not all_cut(ints):
+        contact_jacobian_kernel(ints, floats, work, G)
+        contact_bias_kernel(ints, floats, work, phi)
+        coupling_jacobian_kernel(ints, floats, G)
+        coupling_bias_kernel(ints, floats, phi)
+        custom_jacobian_kernel(ints, floats, q, G)
+        custom_bias_kernel(ints, floats, q, v, phi)
+
+
+@kernel_in_place
+def constraint_state(ints, floats, q, v, work, residual, psi, G, phi):
+    """`residual_rows`, `velocity_rows` and `constraint_terms`."""
+    clear_rows(residual)
+    clear_rows(psi)
+    clear_rows(G)
+    clear_rows(phi)
+    cut_state_kernel(SCALAR, ints, floats, work, residual, psi, G, phi)
+    other_residuals(ints, floats, q, work, residual)
+    other_velocities(ints, floats, q, v, work, psi)
+    other_terms(ints, floats, q, v, work, G, phi)
 
 
 @kernel_in_place
 def derivative_rows(ints, floats, q, v, a, work, psi_q, phi_q, phi_v):
     """dpsi/dq, dphi/dq, dphi/dv (m, nv); needs positions, velocities, and accelerations at a in `work`."""
-    psi_q[:] = 0.0
-    phi_q[:] = 0.0
-    phi_v[:] = 0.0
+    clear_rows(psi_q)
+    clear_rows(phi_q)
+    clear_rows(phi_v)
     cut_derivatives_kernel(ints, floats, work, False, psi_q, phi_q, phi_v)
     contact_derivatives_kernel(ints, floats, work, psi_q, phi_q, phi_v)
     custom_derivatives_kernel(ints, floats, q, v, a, psi_q, phi_q, phi_v)
@@ -118,22 +175,6 @@ def reader_derivatives(ints, floats, work, rho_q, rho_dot_q, rho_dot_v):
 # ---- in many directions at once: columns of N displace q, those of X change v (`liedyn.tree.variations`)
 
 
-@kernel_in_place
-def constraint_terms(ints, floats, q, v, work, G, phi):
-    """`jacobian_rows` and `bias_rows`; needs `world_accelerations` with a = 0."""
-    for k in range(G.size):
-        store(SCALAR, G, k, 0.0)
-    for k in range(phi.size):
-        store(SCALAR, phi, k, 0.0)
-    cut_terms_kernel(SCALAR, ints, floats, work, G, phi)
-    contact_jacobian_kernel(ints, floats, work, G)
-    contact_bias_kernel(ints, floats, work, phi)
-    coupling_jacobian_kernel(ints, floats, G)
-    coupling_bias_kernel(ints, floats, phi)
-    custom_jacobian_kernel(ints, floats, q, G)
-    custom_bias_kernel(ints, floats, q, v, phi)
-
-
 @inline
 def clear_block(A, b):
     """Zeros in one block of columns of a padded matrix."""
@@ -150,8 +191,9 @@ def vary_velocity_rows(lane, ints, floats, q, v, a, work, cuts, variations, N, b
     """
     clear_block(psi, b)
     vary_cut_velocities(lane, ints, floats, work, cuts, variations, False, b, psi)
-    vary_contact_rows(ints, floats, work, variations, 2, b, psi)
-    vary_custom_rows(ints, floats, q, v, a, N, N, 2, b, psi)
+    if not all_cut(ints):
+        vary_contact_rows(ints, floats, work, variations, 2, b, psi)
+        vary_custom_rows(ints, floats, q, v, a, N, N, 2, b, psi)
 
 
 @kernel_in_place
@@ -159,19 +201,22 @@ def vary_acceleration_rows(ints, floats, q, v, a, work, cuts, variations, N, X, 
     """phi[:, block b], the variation of G a + Gdot v - bdot at constant a; needs `vary_accelerations`."""
     clear_block(phi, b)
     vary_cut_accelerations(SCALAR, ints, floats, work, cuts, variations, False, b, phi)
-    vary_contact_rows(ints, floats, work, variations, 3, b, phi)
-    vary_custom_rows(ints, floats, q, v, a, N, X, 3, b, phi)
+    if not all_cut(ints):
+        vary_contact_rows(ints, floats, work, variations, 3, b, phi)
+        vary_custom_rows(ints, floats, q, v, a, N, X, 3, b, phi)
 
 
 @kernel_in_place
 def push_constraints(ints, floats, work, lam, bodies, cuts):
     """The wrenches of cut joints and contacts act on the links, as in G^T lambda; what is kept of cuts is filled."""
     put_cuts(SCALAR, ints, floats, work, lam, bodies, cuts)
-    push_contacts(ints, floats, work, lam, bodies)
+    if not all_cut(ints):
+        push_contacts(ints, floats, work, lam, bodies)
 
 
 @kernel_in_place
 def vary_constraint_wrenches(ints, floats, work, cuts, lam, variations):
     """Their variations at constant lambda; custom rows have no wrenches (`vary_custom_forces`)."""
     vary_cut_wrenches(SCALAR, ints, cuts, variations)
-    vary_contact_wrenches(ints, floats, work, lam, variations)
+    if not all_cut(ints):
+        vary_contact_wrenches(ints, floats, work, lam, variations)

@@ -9,7 +9,7 @@ its own: exchange steps (`liedyn.exchange`) on its rows of G a - gamma, over its
 so that K is the identity in the rows of the independent velocities and `slopes` in the others, and the costs are those
 of the clusters: sum of m_c^2 n_c instead of m^2 n. With R = tau - h,
 
-    K^T M K wdot = K^T (R - M a_p)        mu = W^T (R - M a)        (1 + T T^T) lambda_rest = T mu
+    K^T M K wdot = K^T (R - M a_p)        mu = W^T (R - M a)        (1 + T^T T) lambda_1 = mu, lambda_rest = T lambda_1
 
 one row of M at a time: row s of K^T M is that of the independent velocity s, plus the slopes of s times those that
 depend on it. The workspace keeps all of it until the next elimination; `layout` says where.
@@ -327,28 +327,24 @@ def unbalanced(lane, M, h, tau, a, left):
 
 @kernel_in_place
 def shortest_multipliers(lane, table, rank, m, rows, columns, normal, lam):
-    """lambda on rows that depend on others, with (1 + T T^T) x = T mu, and lambda_1 = mu - T^T x in place of mu."""
-    rest = m - rank
+    """(1 + T^T T) lambda_1 = mu in place of mu, and lambda on rows that depend on others, T lambda_1."""
     clear(normal)
-    for i in range(rest):
-        for j in range(i + 1):
-            x = splat(lane, 1.0 if i == j else 0.0)
-            for k in range(rank):
-                c = integer(columns, k)
-                x = x + element(lane, table, rank + i, c) * element(lane, table, rank + j, c)
-            put_element(lane, normal, i, j, x)
-            put_element(lane, normal, j, i, x)
+    for k in range(rank):
+        for l in range(k + 1):
+            x = splat(lane, 1.0 if k == l else 0.0)
+            for i in range(rank, m):
+                x = x + element(lane, table, i, integer(columns, k)) * element(lane, table, i, integer(columns, l))
+            put_element(lane, normal, k, l, x)
+            put_element(lane, normal, l, k, x)
+        put_element(lane, normal, k, rank, load(lane, lam, integer(rows, k)))
+    solve_rows(lane, normal)
+    for k in range(rank):
+        store(lane, lam, integer(rows, k), element(lane, normal, k, rank))
+    for i in range(rank, m):
         x = splat(lane, 0.0)
         for k in range(rank):
-            x = x + element(lane, table, rank + i, integer(columns, k)) * load(lane, lam, integer(rows, k))
-        put_element(lane, normal, i, rest, x)
-    solve_rows(lane, normal)
-    for i in range(rest):
-        x = element(lane, normal, i, rest)
-        store(lane, lam, integer(rows, rank + i), x)
-        for k in range(rank):
-            j = integer(rows, k)
-            store(lane, lam, j, load(lane, lam, j) - element(lane, table, rank + i, integer(columns, k)) * x)
+            x = x + element(lane, table, i, integer(columns, k)) * element(lane, normal, k, rank)
+        store(lane, lam, integer(rows, i), x)
 
 
 @kernel_in_place
@@ -369,4 +365,4 @@ def minimum_norm_multipliers(lane, ints, work, left, scratch, lam):
             store(lane, lam, integer(rows, k), x)
         if m > rank:
             shortest_multipliers(
-                lane, table, rank, m, rows, own, matrix_in(scratch, 0, m - rank, padded_for(lane, m - rank + 1)), lam)
+                lane, table, rank, m, rows, own, matrix_in(scratch, 0, rank, padded_for(lane, rank + 1)), lam)

@@ -26,7 +26,8 @@ from liedyn.dynamics.elimination import (
 from liedyn.dynamics.terms import terms_in_place, terms_size
 from liedyn.exchange import add_product, add_transposed_product, at, clear, exchange_rows, padded, solve_rows
 from liedyn.jit import inline, kernel, kernel_in_place
-from liedyn.lie.lanes import SCALAR, integer, matrix_in, store, vector_in
+from liedyn.lie.lanes import SCALAR, WIDTH, integer, matrix_in, store, vector_in
+from liedyn.lie.registers import before_line
 from liedyn.model.packed import N_ROWS, N_VIRTUAL, NV
 from liedyn.tree.ltdl import ltdl_factor, ltdl_solve
 
@@ -103,7 +104,7 @@ def solve_size(ints):
 def acceleration_size(ints):
     """Numbers in the workspace of `acceleration_kernel`."""
     n, m = ints[NV], ints[N_ROWS]
-    return solve_size(ints) + padded(terms_size(ints) + n + m) + padded(m * n)
+    return WIDTH + solve_size(ints) + padded(terms_size(ints) + n + m) + padded(m * n)
 
 
 @kernel_in_place
@@ -176,8 +177,9 @@ def acceleration_kernel(ints, floats, q, v, tau, f_ext, tolerance, work, a, lam)
     """
     n, m = ints[NV], ints[N_ROWS]
     size = terms_size(ints)
-    world, h, gamma = vector_in(work, 0, size), vector_in(work, size, n), vector_in(work, size + n, m)
-    k = padded(size + n + m)
+    k = before_line(work, 0)
+    world, h, gamma = vector_in(work, k, size), vector_in(work, k + size, n), vector_in(work, k + size + n, m)
+    k = k + padded(size + n + m)
     G, k = matrix_in(work, k, m, n), k + padded(m * n)
     solution, M = vector_in(work, k, work.size - k), matrix_in(work, k, n, padded(n))
     terms_in_place(ints, floats, q, v, f_ext, world, M, h, G, gamma)
@@ -286,7 +288,7 @@ def nullspace_kernel(ints, floats, q, v, tau, f_ext, R_constant, virtual, tolera
         if given_accelerations(M, h, gamma, rho, tau, virtual, rank, rows, Z_inverse, K, MK, reduced, a, lam):
             w_dot[:] = -reduced[:, p]
             shortest_multipliers(
-                SCALAR, table, rank, m, rows, columns, np.empty((m - rank, padded(m - rank + 1))), lam)
+                SCALAR, table, rank, m, rows, columns, np.empty((rank, padded(rank + 1))), lam)
         else:
             status = SINGULAR_INERTIA
     return status, rank, condition, a, lam, order, h, G, E, np.ascontiguousarray(Z_inverse[:, :n]), M, w_dot

@@ -58,9 +58,8 @@ def solve_in_coordinates(M, h, G, E, gamma, rho, tau, R, virtual, tolerance, wor
         K, MK, reduced = (take_matrix(work, n, padded(p + 1)), take_matrix(work, n, padded(p + 1)),
                           take_matrix(work, p, padded(p + 1)))
         if given_accelerations(M, h, gamma, rho, tau, virtual, rank, rows, Z_inverse, K, MK, reduced, a, lam):
-            rest = m - rank
             shortest_multipliers(
-                SCALAR, table, rank, m, rows, columns, take_matrix(work, rest, padded(rest + 1)), lam)
+                SCALAR, table, rank, m, rows, columns, take_matrix(work, rank, padded(rank + 1)), lam)
         else:
             status = SINGULAR_INERTIA
     return status, rank, condition
@@ -72,7 +71,7 @@ def nullspace_size(ints):
     n, m, nz = ints[NV], ints[N_ROWS], ints[N_VIRTUAL]
     state = terms_size(ints) + n * n + n + m * n + nz * n + m + nz
     solution = (m + n) * (padded(n) + 2) + n * padded(n) + 2 * padded(n) + 3 * n * padded(n + 1) + m * padded(m + 1)
-    return 1 + state + m * n + 2 * n + n * n + solution
+    return 1 + state + m * n + 2 * n + n * n + solution + WIDTH * 20  # as many arrays fill whole registers
 
 
 @kernel_in_place

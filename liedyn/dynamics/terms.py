@@ -9,7 +9,7 @@ constraints need nothing else.
 """
 import numpy as np
 
-from liedyn.constraints.rows import constraint_terms, residual_rows, velocity_rows
+from liedyn.constraints.rows import constraint_state, constraint_terms
 from liedyn.exchange import put_element
 from liedyn.jit import inline, kernel, kernel_in_place
 from liedyn.lie.algebra import (
@@ -92,6 +92,13 @@ def tree_terms(lane, ints, floats, q, v, f_ext, work, M, h):
             accumulate6(lane, work, up + WRENCH, F)
 
 
+@inline
+def negate(x):
+    """-x in place."""
+    for k in range(x.size):
+        store(SCALAR, x, k, -load(SCALAR, x, k))
+
+
 @kernel_in_place
 def terms_in_place(ints, floats, q, v, f_ext, work, M, h, G, gamma):
     """M (nv, nv, or padded), h (nv), G (m, nv), gamma (m), with `terms_size` numbers of workspace.
@@ -101,8 +108,15 @@ def terms_in_place(ints, floats, q, v, f_ext, work, M, h, G, gamma):
     """
     tree_terms(SCALAR, ints, floats, q, v, f_ext, work, M, h)
     constraint_terms(ints, floats, q, v, work, G, gamma)
-    for k in range(gamma.size):
-        store(SCALAR, gamma, k, -load(SCALAR, gamma, k))
+    negate(gamma)
+
+
+@kernel_in_place
+def state_terms(ints, floats, q, v, f_ext, work, M, h, G, gamma, residual, psi):
+    """`terms_in_place`, and residual and psi (m)."""
+    tree_terms(SCALAR, ints, floats, q, v, f_ext, work, M, h)
+    constraint_state(ints, floats, q, v, work, residual, psi, G, gamma)
+    negate(gamma)
 
 
 @kernel
@@ -110,8 +124,6 @@ def terms_kernel(ints, floats, q, v, f_ext):
     """M (n, n), h (n), G (m, n), residual, psi, gamma (m): h contains gravity, joint forces and external wrenches."""
     n, m = ints[NV], ints[N_ROWS]
     work, M, h, G = np.empty(terms_size(ints)), np.empty((n, n)), np.empty(n), np.empty((m, n))
-    residual, psi, gamma = np.zeros(m), np.empty(m), np.empty(m)
-    terms_in_place(ints, floats, q, v, f_ext, work, M, h, G, gamma)
-    residual_rows(ints, floats, q, work, residual)
-    velocity_rows(ints, floats, q, v, work, psi)
+    residual, psi, gamma = np.empty(m), np.empty(m), np.empty(m)
+    state_terms(ints, floats, q, v, f_ext, work, M, h, G, gamma, residual, psi)
     return M, h, G, residual, psi, gamma

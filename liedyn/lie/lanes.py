@@ -270,17 +270,21 @@ def matrix_in(typing, work, k, m, n):
 
 
 def _take(context, builder, sig, args, shape):
-    """The next numbers of a workspace whose first number counts those that are taken."""
+    """The next numbers of a workspace whose first number counts those that are taken, in whole registers."""
     data = make_array(sig.args[0])(context, builder, args[0]).data
     k = builder.fptosi(builder.load(data), shape[0].type)
-    size = functools.reduce(builder.mul, shape)
+    size = builder.add(functools.reduce(builder.mul, shape), ir.Constant(k.type, WIDTH - 1))
+    size = builder.and_(size, ir.Constant(k.type, -WIDTH))
     builder.store(builder.sitofp(builder.add(k, size), ir.DoubleType()), data)
     return _part(context, builder, sig, [args[0], k], shape)
 
 
 @intrinsic
 def take_vector(typing, work, n):
-    """take_vector(work, n): the next n numbers of a workspace; work[0] says where they begin, at first it is 1."""
+    """take_vector(work, n): the next n numbers of a workspace, from work[0] on, where the first ones shall begin.
+
+    Whole registers are taken, up to WIDTH - 1 numbers more: if the first one lies within a line of the cache, all do.
+    """
 
     def codegen(context, builder, sig, args):
         return _take(context, builder, sig, args, [args[1]])

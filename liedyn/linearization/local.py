@@ -32,10 +32,10 @@ from liedyn.constraints.custom import vary_custom_forces
 from liedyn.constraints.cut_rows import (
     CUT, cut_bias_kernel, cut_velocity_kernel, vary_cut_accelerations, vary_cut_velocities,
 )
-from liedyn.constraints.records import loop_count
+from liedyn.constraints.records import all_cut, loop_count
 from liedyn.constraints.rows import (
-    clear_block, holonomic_rows, push_constraints, reader_rows, residual_rows, vary_acceleration_rows,
-    vary_constraint_wrenches, vary_velocity_rows, velocity_rows,
+    clear_block, holonomic_rows, push_constraints, reader_rows, vary_acceleration_rows, vary_constraint_wrenches,
+    vary_velocity_rows,
 )
 from liedyn.dynamics.elimination import (
     DEPENDENT, INDEPENDENT, ROW, cluster_count, dependence, dependent_dofs, eliminate, elimination_size,
@@ -44,7 +44,7 @@ from liedyn.dynamics.elimination import (
 )
 from liedyn.dynamics.nullspace import OK, SINGULAR_INERTIA
 from liedyn.dynamics.picked import picked_condition, picks
-from liedyn.dynamics.terms import terms_in_place, terms_size
+from liedyn.dynamics.terms import state_terms, terms_size
 from liedyn.exchange import (
     add_product, add_row, at, clear, columns_of, element, padded, put_element, solve_rows_for,
 )
@@ -52,7 +52,7 @@ from liedyn.jit import inline, kernel, kernel_in_place
 from liedyn.lie.lanes import (
     LANES, SCALAR, WIDTH, integer, integers_in, load, splat, store, take_matrix, take_vector,
 )
-from liedyn.lie.registers import at_once, is_zero
+from liedyn.lie.registers import at_once, before_line, is_zero
 from liedyn.linearization.choice import (
     along, given_motions, hold_choice, into_choice, into_picked, picked_motions, position_null_space, reads_cuts,
     same_choice,
@@ -77,7 +77,13 @@ def linearize_size(ints, p_y, p_w, nu):
     given = 2 * (m + n) * (w + 2) + 4 * w + 2 * n * w + m * n + m
     solved = padded(n) + p_w * w + 2 * p_w * one + w + m * padded(m + 1) + p_w * padded(p_w)
     variations = (BODY + VARIATION * WIDTH) * links + x + (m + nz) * x + 2 * p_w * columns + CUT * ints[N_LOOPS]
-    return WIDTH + state + max(tree, given + solved + variations)
+    return WIDTH * 40 + state + max(tree, given + solved + variations)  # as many arrays fill whole registers
+
+
+@inline
+def first_place(work):
+    """Where the elimination's part of the workspace begins, that which is taken first: within a line of the cache."""
+    return 1 + before_line(work, 1)
 
 
 @inline
@@ -147,7 +153,7 @@ def forced(lane, ints, e, rates, scale, b, out):
             store(LANES, out, i, load(LANES, out, i) - scale * total)
 
 
-@kernel_in_place
+@inline
 def vary_state(ints, floats, q, v, a, lam, p_y, virtual_y, R_w, virtual_w, picked, E, e, world, bodies, cuts,
                variations, of_y, rates, virtual_rates, virtual_upper, N, X, D, balance, b):
     """Block b of Delta in X, of D, and of balance = -(M D + d(ID + G^T lambda)/dq [N 0] + dID/dv X).
@@ -178,7 +184,8 @@ def vary_state(ints, floats, q, v, a, lam, p_y, virtual_y, R_w, virtual_w, picke
     if displaced:
         vary_constraint_wrenches(ints, floats, world, cuts, lam, variations)
     vary_forces(SCALAR, ints, floats, q, world, bodies, displaced, N, X, D, b, variations, balance)
-    vary_custom_forces(ints, floats, q, lam, N, b, balance)
+    if not all_cut(ints):
+        vary_custom_forces(ints, floats, q, lam, N, b, balance)
 
 
 @inline
@@ -211,12 +218,12 @@ def linearize_in_place(ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w, virt
     """The local state space at one state; arguments as for `linearize_kernel`, results as it returns them.
 
     M, N = [N 0], X = [Delta S], D and balance are padded; D and balance are those before wdot moves
-    (`complete_derivatives`). Behind its first register the workspace begins with that of the elimination. Returns
+    (`complete_derivatives`). The elimination's part of the workspace begins at its `first_place`. Returns
     (status, rank, condition) of the velocities, and the same of the coordinates.
     """
     n, m, nz = ints[NV], ints[N_ROWS], ints[N_VIRTUAL]
     p_y, p_w, nu, x = virtual_y.size, virtual_w.size, actuators.shape[1], padded(virtual_y.size + virtual_w.size)
-    work[0] = WIDTH
+    work[0] = first_place(work)
     e = take_vector(work, elimination_size(SCALAR, ints))
     world = take_vector(work, max(terms_size(ints), aba_derivatives_size(ints)))
     h, gamma, rho, z = take_vector(work, n), take_vector(work, m), take_vector(work, nz), take_vector(work, nz)
@@ -233,9 +240,7 @@ def linearize_in_place(ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w, virt
         clear(M)
         return (OK if regular else SINGULAR_INERTIA), 0, 1.0, OK, 0, 1.0
     # the constraints: which velocities depend on which
-    terms_in_place(ints, floats, q, v, f_ext, world, M, h, G, gamma)
-    residual_rows(ints, floats, q, world, residual)
-    velocity_rows(ints, floats, q, v, world, psi)
+    state_terms(ints, floats, q, v, f_ext, world, M, h, G, gamma, residual, psi)
     if reads_cuts(virtual_y) or reads_cuts(virtual_w):
         reader_rows(SCALAR, ints, floats, world, E)
         cut_bias_kernel(ints, floats, world, True, rho)
@@ -387,5 +392,5 @@ def linearize_kernel(ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w, virtua
         complete_derivatives(SCALAR, p_y, local.X, local.A, local.B, actuators, M, np.empty((p_w, padded(x + nu))),
                              np.empty((n, padded(x + nu))), local.da, local.balance)
         if m > 0:
-            put_row_order(ints, work[WIDTH:], p_w, local.rows, local.G_sharp)
+            put_row_order(ints, work[first_place(work):], p_w, local.rows, local.G_sharp)
     return found[:3], found[3:], local

@@ -53,6 +53,7 @@ def output_size(lane, ints, count, x, nu):
     n, m, nz, links, width = ints[NV], ints[N_ROWS], ints[N_VIRTUAL], link_count(ints), padded_for(lane, x + nu)
     state = world_size(ints) + CUT_SIZE * loop_count(ints) + nz * n + n + BODY_SIZE * links
     variations = VARIATION * WIDTH * links + (2 * nz + n + m) * padded_for(lane, x)
+    state += 20 * WIDTH  # as many arrays fill whole registers
     return WIDTH + width_of(lane) * state + variations + (count + 2 * m) * width + m * padded_for(lane, m)
 
 

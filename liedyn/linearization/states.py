@@ -6,7 +6,7 @@ from liedyn.exchange import padded
 from liedyn.jit import inline
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH
 from liedyn.linearization.alike import linearize_alike, matrix_of, room_in_lanes, spaces_fit_lanes
-from liedyn.linearization.local import complete_derivatives, linearize_in_place, linearize_size
+from liedyn.linearization.local import complete_derivatives, first_place, linearize_in_place, linearize_size
 from liedyn.linearization.output_rows import output_size, put_outputs, read_accelerations
 from liedyn.model.packed import N_ROWS, NV
 from liedyn.tree.batches import aligned, batch, gather, in_lanes, scatter
@@ -113,5 +113,5 @@ def linearize_states(begin, end, ints, floats, q, v, tau, f_ext, R_y, virtual_y,
         if outputs.shape[0] > 0:
             if read_accelerations(outputs):
                 complete_derivatives(SCALAR, p_y, X, A[b], B[b], actuators, M, lower, moved, da, balance)
-            put_outputs(SCALAR, ints, floats, q[b], v[b], a[b], lam[b], outputs, N, X, da, balance, work[WIDTH:],
-                        of_outputs, C[b], D[b])
+            put_outputs(SCALAR, ints, floats, q[b], v[b], a[b], lam[b], outputs, N, X, da, balance,
+                        work[first_place(work):], of_outputs, C[b], D[b])
