@@ -10,15 +10,16 @@ a matter of time, not of results.
 Accelerations and multipliers, of minimum norm, do not depend on the rows that are solved. The condition number of
 [G_1; R] does, where rows are redundant.
 """
-from liedyn.constraints.cut_rows import cut_terms_kernel
+from liedyn.constraints.cut_rows import cut_state_kernel, cut_terms_kernel
 from liedyn.constraints.records import is_active, is_cut, loop_count
+from liedyn.constraints.rows import clear_rows
 from liedyn.dense import SMALL_ROW
 from liedyn.dynamics.elimination import (
     cluster_count, cluster_lists, cluster_size, elimination_size, fill_table, keep_choice, keep_places, layout,
     minimum_norm_multipliers, numbering, put_slopes, reduced_motion, unbalanced,
 )
 from liedyn.dynamics.picked import picked_condition, picks
-from liedyn.dynamics.terms import terms_size, tree_terms
+from liedyn.dynamics.terms import negate, terms_size, tree_terms
 from liedyn.exchange import clear, element, exchange, padded_for, put_element, swap_rows
 from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.comparisons import is_positive, larger, magnitude, smallest_lane
@@ -174,12 +175,22 @@ def eliminate_alike(ints, G, gamma, choosable, p, tolerance, work):
 def terms_alike(ints, floats, q, v, f_ext, work, M, h, G, gamma):
     """`terms_in_place` in lanes, for constraints that are cut joints."""
     tree_terms(LANES, ints, floats, q, v, f_ext, work, M, h)
-    clear(G)
-    for k in range(G.shape[0]):
-        store(LANES, gamma, k, splat(LANES, 0.0))
+    clear_rows(G)
+    clear_rows(gamma)
     cut_terms_kernel(LANES, ints, floats, work, G, gamma)
-    for k in range(G.shape[0]):
-        store(LANES, gamma, k, -load(LANES, gamma, k))
+    negate(gamma)
+
+
+@kernel_in_place
+def state_alike(ints, floats, q, v, f_ext, work, M, h, G, gamma, residual, psi):
+    """`state_terms` in lanes, for constraints that are cut joints."""
+    tree_terms(LANES, ints, floats, q, v, f_ext, work, M, h)
+    clear_rows(G)
+    clear_rows(gamma)
+    clear_rows(residual)
+    clear_rows(psi)
+    cut_state_kernel(LANES, ints, floats, work, residual, psi, G, gamma)
+    negate(gamma)
 
 
 # ---- accelerations

@@ -6,13 +6,12 @@ A register holds one direction of W states.
 """
 from collections import namedtuple
 
-from liedyn.constraints.cut_joints import closure_kernel
 from liedyn.constraints.cut_rows import (
-    CUT, cut_velocity_kernel, put_cuts, vary_cut_accelerations, vary_cut_velocities, vary_cut_wrenches,
+    CUT, put_cuts, vary_cut_accelerations, vary_cut_velocities, vary_cut_wrenches,
 )
 from liedyn.constraints.records import loop_count
 from liedyn.constraints.rows import clear_block
-from liedyn.dynamics.alike import eliminate_alike, fits_lanes, terms_alike
+from liedyn.dynamics.alike import eliminate_alike, fits_lanes, state_alike
 from liedyn.dynamics.elimination import elimination_size, minimum_norm_multipliers, reduced_motion, unbalanced
 from liedyn.dynamics.picked import picked_condition
 from liedyn.dynamics.terms import terms_size
@@ -117,12 +116,7 @@ def linearize_alike(ints, floats, q, v, tau, f_ext, R, virtual, choosable, actua
     e, world = take_vector(work, elimination_size(LANES, ints)), take_vector(work, WIDTH * terms_size(ints))
     G, h, left = take_matrix(work, m, WIDTH * n), take_vector(work, WIDTH * n), take_vector(work, WIDTH * n)
     gamma, residual, psi = (take_vector(work, WIDTH * m), take_vector(work, WIDTH * m), take_vector(work, WIDTH * m))
-    terms_alike(ints, floats, q, v, f_ext, world, M, h, G, gamma)
-    for k in range(m):
-        store(LANES, residual, k, 0.0)
-        store(LANES, psi, k, 0.0)
-    closure_kernel(LANES, ints, floats, world, residual)
-    cut_velocity_kernel(LANES, ints, floats, world, False, psi)
+    state_alike(ints, floats, q, v, f_ext, world, M, h, G, gamma, residual, psi)
     store(LANES, space.closure, 0, largest(residual, m))
     slip = larger(splat(LANES, 1.0), largest(v, n)) * closure_tolerance - largest(psi, m)
     if not is_positive(closure_tolerance - largest(residual, m)) or not is_positive(slip):
