@@ -69,7 +69,7 @@ from liedyn.dynamics.nullspace import (
     nullspace_kernel as nullspace_dynamics,
 )
 from liedyn.jit import kernel_in_place
-from liedyn.lie.lanes import SCALAR
+from liedyn.lie.lanes import SCALAR, WIDTH
 from liedyn.linearization.local import linearize_kernel as linearize
 from liedyn.tree.aba import aba_kernel as aba, aba_size
 from liedyn.tree.aba_derivatives import aba_derivatives_kernel as aba_derivatives, aba_derivatives_size
@@ -111,7 +111,7 @@ def workspace(robot):
     Returns
     -------
     work : ndarray
-        Float64, uninitialised. Not to be shared between threads.
+        Float64, uninitialised, from the beginning of a line of the cache on. Not to be shared between threads.
 
     Examples
     --------
@@ -119,4 +119,7 @@ def workspace(robot):
     >>> workspace(ld.load("panda")).ndim
     1
     """
-    return np.empty(workspace_size(robot.ints))
+    size = workspace_size(robot.ints)
+    work = np.empty(size + WIDTH)
+    begin = -work.ctypes.data // work.itemsize % WIDTH
+    return work[begin:begin + size]

@@ -277,6 +277,7 @@ def scratch(typing, size):
     def codegen(context, builder, sig, args):
         fits = builder.icmp_signed("<=", args[0], ir.Constant(_I64, STACK))
         data = builder.alloca(_DOUBLE, builder.select(fits, args[0], ir.Constant(_I64, 0)))
+        data.align = 64  # a line of the cache
         return _array(context, builder, NUMBERS, data, builder.select(fits, args[0], ir.Constant(_I64, -1)))
 
     return NUMBERS(types.intp), codegen

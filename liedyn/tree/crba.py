@@ -7,7 +7,7 @@ from liedyn.boundary import delivered, rows_for, states
 from liedyn.direct import configuration, direct, model, result
 from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.algebra import dot6, inertia_in_parent, inertia_times
-from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, store
+from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, narrow, store
 from liedyn.lie.registers import at_once, load_at_once, store_at_once
 from liedyn.lie.strided import chosen_records_at_once, constants_at_once, put_records_at_once, records_at_once
 from liedyn.model.packed import DOF_I, LINK_F
@@ -19,7 +19,7 @@ from liedyn.tree.records import (
     inertia_at, link_count, parent, previous_dof,
 )
 from liedyn.tree.rows import (
-    clear_lanes, itself, of_next6, of_one6, put_ends, put_next6, put_rows, table_in, table_size,
+    clear_lanes, filled, itself, of_next6, of_one6, put_ends, put_next6, put_rows, table_in, table_size,
 )
 
 INERTIA = 10  # numbers per link beyond the shared workspace: composite inertia (m, h, J)
@@ -55,14 +55,15 @@ def inertia_pairs(lane, ints, base, size, work, M):
 @inline
 def carried_momenta(lane, ints, base, size, work, table):
     """The table, from the composite inertias at work[base + size * i] of all links i."""
-    for j in range(0, dof_total(ints), at_once(lane)):
+    few = narrow(lane)
+    put_ends(lane, ints, work, table, ENDS)
+    for j in range(0, filled(lane, ints), at_once(few)):
         last = dof_total(ints) - 1 - j
         I = as_inertia(chosen_records_at_once(
-            lane, work, base, size, ints, dof_link_at(ints, j), DOF_I, last, INERTIA))
-        Sj = as_twist(records_at_once(lane, work, of_dof(ints, j, S), DOF, last, 6), 0)
-        put_next6(lane, ints, work, table, SCREW, j, Sj)
-        put_next6(lane, ints, work, table, CARRIED, j, inertia_times(I, Sj))
-    put_ends(lane, ints, work, table, ENDS)
+            few, work, base, size, ints, dof_link_at(ints, j), DOF_I, last, INERTIA))
+        Sj = as_twist(records_at_once(few, work, of_dof(ints, j, S), DOF, last, 6), 0)
+        put_next6(few, ints, work, table, SCREW, j, Sj)
+        put_next6(few, ints, work, table, CARRIED, j, inertia_times(I, Sj))
 
 
 @inline
@@ -72,21 +73,28 @@ def screw_and_momentum(lane, ints, work, table, i):
 
 
 @inline
-def carried_by(lane, ints, work, table, own, j):
-    """M_ij where j carries i."""
-    return dot6(own[1], of_next6(lane, ints, work, table, SCREW, j))
+def screws_and_momenta(lane, ints, work, table, j):
+    """S_j, and the momenta of all that unit speeds of j carry, of j and those behind it that fill a register."""
+    return of_next6(lane, ints, work, table, SCREW, j), of_next6(lane, ints, work, table, CARRIED, j)
 
 
 @inline
-def carrying(lane, ints, work, table, own, j):
+def carried_by(own, columns):
+    """M_ij where j carries i."""
+    return dot6(own[1], columns[0])
+
+
+@inline
+def carrying(own, columns):
     """M_ij where i carries j."""
-    return dot6(of_next6(lane, ints, work, table, CARRIED, j), own[0])
+    return dot6(columns[1], own[0])
 
 
 @inline
 def inertia_rows(lane, ints, work, table, M):
     """M (nv, nv) of one state without armatures, row by row, from `carried_momenta`."""
-    put_rows(lane, ints, work, table, ENDS, itself, screw_and_momentum, carried_by, carrying, M)
+    put_rows(lane, ints, work, table, ENDS, itself, screw_and_momentum, screws_and_momenta, carried_by,
+             carrying, M)
 
 
 @inline
@@ -109,23 +117,23 @@ def inertia_entries(lane, ints, floats, base, size, work, table, M):
     add_armatures(lane, ints, floats, M)
 
 
-@kernel_in_place
+@inline
 def composite_inertias(lane, ints, floats, q, work):
     """Poses, screws, and behind these the inertia of all that each joint carries."""
     world_positions(lane, ints, floats, q, work)
-    n, base = link_count(ints), world_size(ints)
-    for i in range(0, n, at_once(lane)):
-        X = as_pose(records_at_once(lane, work, of_link(i, POSE), LINK, n - 1 - i, 12))
+    n, base, few = link_count(ints), world_size(ints), narrow(lane)
+    for i in range(0, n, at_once(few)):
+        X = as_pose(records_at_once(few, work, of_link(i, POSE), LINK, n - 1 - i, 12))
         m, h, J = inertia_in_parent(X, as_inertia(constants_at_once(
-            lane, floats, inertia_at(ints, i), LINK_F, n - 1 - i, INERTIA)))
-        put_records_at_once(lane, work, base + RECORD * i, RECORD, n - 1 - i,
+            few, floats, inertia_at(ints, i), LINK_F, n - 1 - i, INERTIA)))
+        put_records_at_once(few, work, base + RECORD * i, RECORD, n - 1 - i,
                             (m, h[0], h[1], h[2], J[0], J[1], J[2], J[3], J[4], J[5]))
     for i in range(n - 1, -1, -1):
         if parent(ints, i) >= 0:
             c, up = base + RECORD * i, base + RECORD * parent(ints, i)
-            for k in range(0, INERTIA, at_once(lane)):
-                x = load_at_once(lane, work, up + k, RECORD - k) + load_at_once(lane, work, c + k, RECORD - k)
-                store_at_once(lane, work, up + k, RECORD - k, x)
+            for k in range(0, INERTIA, at_once(few)):
+                x = load_at_once(few, work, up + k, RECORD - k) + load_at_once(few, work, c + k, RECORD - k)
+                store_at_once(few, work, up + k, RECORD - k, x)
 
 
 @inline

@@ -200,31 +200,31 @@ def own_contributions(lane, ints, work, table, i):
 
 
 @inline
-def carried_by_q(lane, ints, work, table, own, j):
-    """dtau_i/dq_j where j carries i."""
+def contributions_by_q(lane, ints, work, table, j):
+    """What dtau/dq_j takes of j and those behind it that fill a register: turn, twist, wrench."""
+    return (of_next3(lane, ints, work, table, PSI_DOT_TURN, j), of_next6(lane, ints, work, table, PSI_DDOTS, j),
+            of_next6(lane, ints, work, table, BY_Q, j))
+
+
+@inline
+def contributions_by_v(lane, ints, work, table, j):
+    """What dtau/dv_j takes of j and those behind it that fill a register: turn, twist, wrench."""
+    return (of_next3(lane, ints, work, table, SCREW, j), of_next6(lane, ints, work, table, S_RATES, j),
+            of_next6(lane, ints, work, table, BY_V, j))
+
+
+@inline
+def derivative_carried(own, columns):
+    """dtau_i/dq_j or dtau_i/dv_j where j carries i."""
     _, carried, below = own
-    return (dot(below, of_next3(lane, ints, work, table, PSI_DOT_TURN, j))
-            + dot6(carried, of_next6(lane, ints, work, table, PSI_DDOTS, j)))
+    turn, twist, _ = columns
+    return dot(below, turn) + dot6(carried, twist)
 
 
 @inline
-def carrying_by_q(lane, ints, work, table, own, j):
-    """dtau_i/dq_j where i carries j."""
-    return dot6(of_next6(lane, ints, work, table, BY_Q, j), own[0])
-
-
-@inline
-def carried_by_v(lane, ints, work, table, own, j):
-    """dtau_i/dv_j where j carries i."""
-    _, carried, below = own
-    return (dot(below, of_next3(lane, ints, work, table, SCREW, j))
-            + dot6(carried, of_next6(lane, ints, work, table, S_RATES, j)))
-
-
-@inline
-def carrying_by_v(lane, ints, work, table, own, j):
-    """dtau_i/dv_j where i carries j."""
-    return dot6(of_next6(lane, ints, work, table, BY_V, j), own[0])
+def derivative_carrying(own, columns):
+    """dtau_i/dq_j or dtau_i/dv_j where i carries j."""
+    return dot6(columns[2], own[0])
 
 
 @kernel_in_place
@@ -234,8 +234,10 @@ def derivative_rows(lane, ints, work, dtau_dq, dtau_dv):
     Within one joint both formulas agree but for the term in F, so that the one without it is taken there.
     """
     table = derivatives_table(lane, ints, work)
-    put_rows(lane, ints, work, table, ENDS, last_of_joint, own_contributions, carried_by_q, carrying_by_q, dtau_dq)
-    put_rows(lane, ints, work, table, ENDS, last_of_joint, own_contributions, carried_by_v, carrying_by_v, dtau_dv)
+    put_rows(lane, ints, work, table, ENDS, last_of_joint, own_contributions, contributions_by_q, derivative_carried,
+             derivative_carrying, dtau_dq)
+    put_rows(lane, ints, work, table, ENDS, last_of_joint, own_contributions, contributions_by_v, derivative_carried,
+             derivative_carrying, dtau_dv)
 
 
 @inline

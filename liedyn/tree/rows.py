@@ -7,15 +7,21 @@ Numbers are depth first: what i carries follows it without a gap, and j < i carr
 """
 from liedyn.jit import inline
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, splat, store
-from liedyn.lie.registers import at_once, before_line, load_at_once, store_at_once
+from liedyn.lie.registers import at_once, before_line, expect, load_at_once, store_at_once
 from liedyn.lie.strided import first_then, where_larger
-from liedyn.tree.records import behind_dof, dof_total, root_of
+from liedyn.tree.records import behind_dof, dof_total
 
 
 @inline
 def pitch(ints):
     """How far apart two rows of a table are: one number for each degree of freedom, in whole registers."""
     return dof_total(ints) + -dof_total(ints) % WIDTH
+
+
+@inline
+def filled(lane, ints):
+    """How many numbers of a row have to be there: of one state whole registers, also of what is read in vain."""
+    return pitch(ints) if at_once(lane) > 1 else dof_total(ints)
 
 
 @inline
@@ -96,28 +102,31 @@ def itself(ints, i):
 
 
 @inline
-def put_rows(lane, ints, work, table, ends, last_left, of_row, left, right, X):
-    """X_ij = left(i, j) where j carries i, up to j = last_left(i), right(i, j) behind it where i carries j, else zero.
+def put_rows(lane, ints, work, table, ends, last_left, of_row, of_columns, left, right, X):
+    """X_ij = left(row, columns) where j carries i, up to j = last_left(i), right behind it where i carries j, else 0.
 
-    For one state: whole registers of columns, with those blanked out that do not carry i. left and right take the
-    table, of_row(i) and j; `ends` is where `put_ends` has been.
+    For one state: block by block, in each whole registers of columns, with those blanked out that have no part. left
+    and right take of_row(i) and of_columns(j), numbers of j and those behind it; `ends` is where `put_ends` has been.
     """
-    nv, ends_at, zeros = dof_total(ints), table + ends * pitch(ints), splat(LANES, 0.0)
-    for i in range(nv):
-        own, last, at = of_row(lane, ints, work, table, i), last_left(ints, i), i * nv
-        end, begin, turn = behind_dof(ints, last), root_of(ints, i) // WIDTH * WIDTH, last // WIDTH * WIDTH
-        for j in range(0, begin, WIDTH):
-            store_at_once(lane, X, at + j, WIDTH, zeros)
-        for j in range(begin, turn, WIDTH):
-            x = left(lane, ints, work, table, own, j)
-            x = where_larger(load_at_once(lane, work, ends_at + j, WIDTH), float(i), x)
-            store_at_once(lane, X, at + j, WIDTH, x)
-        x = left(lane, ints, work, table, own, turn)
-        x = where_larger(load_at_once(lane, work, ends_at + turn, WIDTH), float(i), x)
-        y = first_then(end - turn, right(lane, ints, work, table, own, turn), zeros)
-        store_at_once(lane, X, at + turn, nv - turn, first_then(last + 1 - turn, x, y))
-        for j in range(turn + WIDTH, end, WIDTH):
-            y = first_then(end - j, right(lane, ints, work, table, own, j), zeros)
-            store_at_once(lane, X, at + j, nv - j, y)
-        for j in range(max(turn, (end - 1) // WIDTH * WIDTH) + WIDTH, nv, WIDTH):
-            store_at_once(lane, X, at + j, nv - j, zeros)
+    nv, w, zeros = dof_total(ints), at_once(lane), splat(LANES, 0.0)
+    for first in range(0, nv, w):
+        behind = min(first + w, nv)
+        for j in range(0, nv, w):
+            columns = of_columns(lane, ints, work, table, j)
+            column_ends = load_at_once(lane, work, table + ends * pitch(ints) + j, WIDTH)
+            if j < first:
+                for i in range(first, behind):
+                    expect(X, i * nv + j + 2 * WIDTH)  # rows far apart: no prefetcher of the processor follows
+                    x = left(of_row(lane, ints, work, table, i), columns)
+                    store_at_once(lane, X, i * nv + j, WIDTH, where_larger(column_ends, float(i), x))
+            elif j > last_left(ints, behind - 1):
+                for i in range(first, behind):
+                    expect(X, i * nv + j + 2 * WIDTH)
+                    y = right(of_row(lane, ints, work, table, i), columns)
+                    store_at_once(lane, X, i * nv + j, nv - j, first_then(behind_dof(ints, i) - j, y, zeros))
+            else:
+                for i in range(first, behind):
+                    own, last = of_row(lane, ints, work, table, i), last_left(ints, i)
+                    x = where_larger(column_ends, float(i), left(own, columns))
+                    y = first_then(behind_dof(ints, last) - j, right(own, columns), zeros)
+                    store_at_once(lane, X, i * nv + j, nv - j, first_then(last + 1 - j, x, y))
