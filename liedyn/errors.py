@@ -96,6 +96,10 @@ class ControllabilityError(LiedynError):
         self.controllability = controllability
 
 
+class ModelWarning(UserWarning):
+    """A model can be computed with, but no real machine is like it."""
+
+
 class ConditionWarning(UserWarning):
     """Independent coordinates are close to losing the motion: results lose digits."""
 

@@ -37,7 +37,7 @@ TREE = f"""<robot name="tree">
          '<axis xyz="1 2 2"/><limit lower="-1" upper="2" effort="30" velocity="3"/><dynamics damping="0.7"/>')}
   {joint("lift", "prismatic", "shoulder", "upper", "0.5 0 0", "-1.5707963267948966 0 0",
          '<axis xyz="0 -1 0"/><limit lower="0" upper="0.4" effort="100" velocity="1"/>')}
-  {joint("bolt", "fixed", "upper", "hand", "0 0.1 0.2", "1 2 3")}
+  {joint("bolt", "fixed", "upper", "hand", "0 0.1 0.2", "1 2 3", '<dynamics damping="0.1"/>')}
   {joint("grip", "revolute", "hand", "finger", "0.3 0 0", "0 0 1",
          '<axis xyz="0 0 -1"/><limit effort="1" velocity="1"/>')}
   {joint("tip", "fixed", "finger", "tool0", "0.3 0 0", "0 0 1")}

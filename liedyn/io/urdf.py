@@ -51,6 +51,11 @@ def load_urdf(path, floating_base=False, base_name="base", loops=None, gravity=(
     ModelError
         The file is not a URDF, has mimic joints, or does not describe a robot; yourdfpy is not installed.
 
+    Warns
+    -----
+    ModelWarning
+        A link has an inertia that no real body has, as some of published files do.
+
     Examples
     --------
     >>> robot = load_urdf("solo12.urdf", floating_base=True)  # doctest: +SKIP
@@ -112,7 +117,7 @@ def _add_joint(builder, joint):
 
 
 def _damping(joint):
-    if joint.dynamics is None:
+    if joint.dynamics is None or joint.type == "fixed":  # exporters write <dynamics> everywhere
         return 0.0
     try:
         return float(joint.dynamics.damping or 0.0)  # yourdfpy leaves it a string

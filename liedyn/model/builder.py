@@ -67,7 +67,12 @@ class Builder:
         Raises
         ------
         ModelError
-            A value that is not finite, a negative mass, or an inertia that no body can have.
+            A value that is not finite, a negative mass, or an inertia that is not symmetric or has a negative moment.
+
+        Warns
+        -----
+        ModelWarning
+            An inertia that no real body has: its largest principal moment exceeds the sum of the other two.
         """
         owner = f"body {validation.text('body', 'name', name)!r}"
         if np.shape(inertia) == (3,):

@@ -2,15 +2,17 @@
 
 First the numbers of one thing at a time, brought to their shapes on the way; then names and the shape of the tree.
 """
+import warnings
 
 import numpy as np
 
-from liedyn.errors import ModelError, suggestion
+from liedyn.errors import ModelError, ModelWarning, suggestion
 from liedyn.model.description import GROUND
 from liedyn.model.links import depth_first
 
 ORTHOGONALITY = 1e-9  # of placements and pairs of axes: less is a mistake, not rounding in a file
 SYMMETRY = 1e-6  # of inertias, relative; so much may a principal moment be negative too
+NOTHING = 1e-18  # a principal moment this little below zero [kg m^2] is what rounding left of zero
 TRIANGLE = 1e-3  # relative slack of the triangle inequality: inertias in files are rounded to three or four digits
 
 
@@ -82,19 +84,22 @@ def bound(owner, key, value, size):
 
 
 def inertia(owner, value):
-    """A rotational inertia about the centre of mass: symmetric, not negative, within the triangle inequality."""
+    """A rotational inertia about the centre of mass: symmetric, not negative; a warning beyond the triangle inequality.
+
+    Published descriptions of real robots break that one (placeholders, moments about another point): motions are as
+    well defined, and others compute them.
+    """
     matrix = numbers(owner, "inertia", value, (3, 3))
     size = np.abs(matrix).max()
     if np.abs(matrix - matrix.T).max() > SYMMETRY * size:
         raise ModelError(f"{owner}, inertia: not symmetric, got {matrix.tolist()}")
     moments = np.linalg.eigvalsh(matrix)
-    if moments[0] < -SYMMETRY * size:
+    if moments[0] < -max(SYMMETRY * size, NOTHING):
         raise ModelError(f"{owner}, inertia: has the negative principal moment {moments[0]:.6g}")
-    if moments[2] > moments[0] + moments[1] + TRIANGLE * size:
-        raise ModelError(
+    if moments[2] > moments[0] + moments[1] + max(TRIANGLE * size, NOTHING):
+        warnings.warn(
             f"{owner}, inertia: the largest principal moment exceeds the sum of the other two, got "
-            f"{moments[0]:.6g}, {moments[1]:.6g}, {moments[2]:.6g}"
-        )
+            f"{moments[0]:.6g}, {moments[1]:.6g}, {moments[2]:.6g}", ModelWarning, stacklevel=3)
     return (matrix + matrix.T) / 2
 
 
