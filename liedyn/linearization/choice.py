@@ -10,9 +10,11 @@ from liedyn.dynamics.elimination import (
 from liedyn.dynamics.nullspace import OK, invert_rows
 from liedyn.exchange import add_row, at, clear, element, padded, put_element
 from liedyn.jit import inline, kernel_in_place
+from liedyn.lie.comparisons import larger, largest_lane, magnitude
 from liedyn.lie.lanes import (
     LANES, SCALAR, WIDTH, integer, load, splat, store, take_integers, take_matrix,
 )
+from liedyn.lie.registers import load_at_once
 from liedyn.model.packed import N_ROWS, NV
 
 
@@ -38,10 +40,20 @@ def same_choice(G, mask, R_y, virtual_y, R_w, virtual_w):
     for k in range(virtual_y.size):
         if virtual_y[k] != virtual_w[k]:
             return False
-        for i in range(R_y.shape[1]):
-            if R_y[k, i] != R_w[k, i]:
-                return False
-    return True
+    difference = splat(LANES, 0.0)
+    for k in range(0, R_y.size, WIDTH):
+        x = load_at_once(SCALAR, R_y, k, R_y.size - k) - load_at_once(SCALAR, R_w, k, R_y.size - k)
+        difference = larger(difference, magnitude(x))
+    return largest_lane(difference) == 0.0
+
+
+@inline
+def row_that_picks(R, j):
+    """The row of R that picks coordinate j."""
+    u = 0
+    while at(R, u, j) == 0.0:
+        u += 1
+    return u
 
 
 @inline
@@ -52,12 +64,22 @@ def picked_motions(lane, ints, e, R, p_y, X):
     dependent, independent = dependent_dofs(ints, e)[0], independent_dofs(ints, e)[0]
     for c in range(cluster_count(ints)):
         for s in range(kept(e, c, INDEPENDENT), kept(e, c + 1, INDEPENDENT)):
-            u, j = 0, integer(independent, s)
-            while at(R, u, j) == 0.0:
-                u += 1
+            j = integer(independent, s)
+            u = row_that_picks(R, j)
             put_element(lane, X, j, p_y + u, 1.0)
             for k in range(kept(e, c, DEPENDENT), kept(e, c + 1, DEPENDENT)):
                 put_element(lane, X, integer(dependent, k), p_y + u, element(lane, slopes, k, s))
+
+
+@inline
+def picked_rates(ints, e, R, v, a, p_y, w, f0):
+    """w = R v, and its rates R a in f0, for independent velocities that R picks."""
+    independent = independent_dofs(ints, e)[0]
+    for s in range(R.shape[0]):
+        j = integer(independent, s)
+        u = row_that_picks(R, j)
+        store(SCALAR, w, u, load(SCALAR, v, j))
+        store(SCALAR, f0, p_y + u, load(SCALAR, a, j))
 
 
 @kernel_in_place
@@ -84,12 +106,13 @@ def along(R, virtual, E, s, x):
 
 
 @inline
-def null_space(Z_inverse, rank, p, out):
-    """out (n, p), padded: the last columns of Z_inverse."""
-    clear(out)
-    for i in range(out.shape[0]):
-        for s in range(p):
-            out[i, s] = at(Z_inverse, i, rank + s)
+def copy_columns(X, first, count, N):
+    """N = columns of X from `first` on, both padded, and zeros."""
+    columns, width = X.shape[1], N.shape[1] // WIDTH
+    for i in range(N.shape[0]):
+        for b in range(width):
+            done = WIDTH * b
+            store(LANES, N, width * i + b, load_at_once(SCALAR, X, columns * i + first + done, count - done))
 
 
 @kernel_in_place
@@ -104,7 +127,7 @@ def position_null_space(ints, G, mask, E, R_y, virtual_y, tolerance, work, N):
     free = take_matrix(work, 2, padded(n))
     status, rank, condition = invert_rows(G_h, E, R_y, virtual_y, tolerance, table, rows, columns, free, Z_inverse)
     if status == OK:
-        null_space(Z_inverse, rank, p, N)
+        copy_columns(Z_inverse, rank, p, N)
     return status, rank, condition
 
 

@@ -54,8 +54,8 @@ from liedyn.lie.lanes import (
 )
 from liedyn.lie.registers import at_once, before_line, is_zero
 from liedyn.linearization.choice import (
-    along, given_motions, hold_choice, into_choice, into_picked, picked_motions, position_null_space, reads_cuts,
-    same_choice,
+    along, copy_columns, given_motions, hold_choice, into_choice, into_picked, picked_motions, picked_rates,
+    position_null_space, reads_cuts, same_choice,
 )
 from liedyn.linearization.upper_rows import put_upper_rows
 from liedyn.model.packed import N_LOOPS, N_ROWS, N_VIRTUAL, NV
@@ -269,7 +269,9 @@ def linearize_in_place(ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w, virt
         return SINGULAR_INERTIA, rank, condition, OK, rank, condition
     unbalanced(SCALAR, M, h, tau, a, left)
     minimum_norm_multipliers(SCALAR, ints, e, left, take_vector(work, m * padded(m + 1)), lam)
-    for s in range(p_w):
+    if picked:
+        picked_rates(ints, e, R_w, v, a, p_y, w, f0)
+    for s in range(0 if picked else p_w):
         w[s] = z[virtual_w[s]] if virtual_w[s] >= 0 else along(R_w, virtual_w, E, s, v)
         f0[p_y + s] = along(R_w, virtual_w, E, s, a) + (rho[virtual_w[s]] if virtual_w[s] >= 0 else 0.0)
 
@@ -278,11 +280,8 @@ def linearize_in_place(ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w, virt
     holonomic_rows(ints, mask)
     same = same_choice(G, mask, R_y, virtual_y, R_w, virtual_w)
     status_y, rank_y, condition_y = OK, rank, condition
-    clear(N)
     if same:
-        for i in range(n):
-            for s in range(p_y):
-                N[i, s] = X[i, p_y + s]
+        copy_columns(X, p_y, p_y, N)
     else:
         status_y, rank_y, condition_y = position_null_space(
             ints, G, mask, E, R_y, virtual_y, tolerance, work, N)
