@@ -9,7 +9,7 @@ from liedyn.jit import inline
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, splat, store
 from liedyn.lie.registers import at_once, before_line, expect, load_at_once, store_at_once
 from liedyn.lie.strided import first_then, where_larger
-from liedyn.tree.records import behind_dof, dof_total
+from liedyn.tree.records import behind_dof, dof_total, root_of
 
 
 @inline
@@ -109,9 +109,15 @@ def put_rows(lane, ints, work, table, ends, last_left, of_row, of_columns, left,
     and right take of_row(i) and of_columns(j), numbers of j and those behind it; `ends` is where `put_ends` has been.
     """
     nv, w, zeros = dof_total(ints), at_once(lane), splat(LANES, 0.0)
+    if root_of(ints, nv - 1) > 0:  # several trees: blocks of two of them stay zero
+        for k in range(0, nv * nv, w):
+            store_at_once(lane, X, k, nv * nv - k, zeros)
     for first in range(0, nv, w):
         behind = min(first + w, nv)
+        begin, end = root_of(ints, first), behind_dof(ints, root_of(ints, behind - 1))
         for j in range(0, nv, w):
+            if j + w <= begin or j >= end:
+                continue
             columns = of_columns(lane, ints, work, table, j)
             column_ends = load_at_once(lane, work, table + ends * pitch(ints) + j, WIDTH)
             if j < first:
