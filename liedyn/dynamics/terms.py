@@ -16,15 +16,17 @@ from liedyn.lie.algebra import (
     Ad_dual_inverse, ad, add6, compose, dot6, inertia_in_parent, inertia_times, minus_ad_dual, scale6, sub6,
 )
 from liedyn.lie.lanes import SCALAR, load, store
-from liedyn.model.packed import N_ROWS, NV
+from liedyn.lie.sines import put_sines
+from liedyn.model.packed import N_ROWS, NV, REVOLUTE
 from liedyn.tree.crba import INERTIA
-from liedyn.tree.joints import accumulate_springs, joint_pose
+from liedyn.tree.joints import accumulate_springs, dofs_of_kind, pose_by_sines
 from liedyn.tree.kinematics import (
-    ACCELERATION, POSE, TWIST, S, acceleration_of, of_dof, of_link, screw, twist_of, world_pose, world_size,
+    ACCELERATION, POSE, TWIST, S, acceleration_of, of_dof, of_link, screw_of_kind_at, sines_at, twist_of, world_pose,
+    world_size,
 )
 from liedyn.tree.records import (
-    accumulate6, armature, dof_count, first_dof, get6, get_inertia, inertia, link_count, parent,
-    previous_dof, put6, put_inertia, put_pose,
+    accumulate6, armature, dof_count, first_dof, get6, get_inertia, inertia, kind, link_count, parent, previous_dof,
+    put6, put_inertia, put_pose, q_total,
 )
 
 # numbers per link behind the shared part of the workspace: composite inertia, then the wrench that its joint passes on
@@ -38,17 +40,17 @@ def terms_size(ints):
 
 
 @inline
-def put_link(lane, ints, floats, q, v, f_ext, i, work):
+def put_link(lane, joint, ints, floats, q, v, f_ext, i, work):
     """Pose, screws, twist, acceleration, inertia and wrench of link i, those of its parent given; all with a = 0."""
-    X = joint_pose(lane, ints, floats, i, q)
+    X = pose_by_sines(lane, joint, ints, floats, i, q, work, sines_at(ints))
     if parent(ints, i) >= 0:
         X = compose(world_pose(lane, work, parent(ints, i)), X)
     Vp, Ap = twist_of(lane, work, parent(ints, i)), acceleration_of(lane, floats, work, parent(ints, i))
-    V = Vp
-    for j in range(first_dof(ints, i), first_dof(ints, i) + dof_count(ints, i)):
-        Sj = screw(lane, ints, floats, X, j)
-        put6(lane, work, of_dof(ints, j, S), Sj)
-        V = add6(V, scale6(load(lane, v, j), Sj))
+    V, first = Vp, first_dof(ints, i)
+    for d in range(dofs_of_kind(joint)):
+        Sj = screw_of_kind_at(lane, joint, ints, floats, i, X, d)
+        put6(lane, work, of_dof(ints, first + d, S), Sj)
+        V = add6(V, scale6(load(lane, v, first + d), Sj))
     A = add6(Ap, ad(Vp, V))  # sum of v_j ad(V, S_j) = ad(V, V - V_p)
     I = inertia_in_parent(X, inertia(ints, floats, i))
     F = add6(inertia_times(I, A), minus_ad_dual(V, inertia_times(I, V)))
@@ -68,8 +70,12 @@ def tree_terms(lane, ints, floats, q, v, f_ext, work, M, h):
     n = link_count(ints)
     for k in range(M.size):
         store(SCALAR, M, k, 0.0)
+    put_sines(lane, q, q_total(ints), work, sines_at(ints))
     for i in range(n):
-        put_link(lane, ints, floats, q, v, f_ext, i, work)
+        if kind(ints, i) == REVOLUTE:  # the common joint compiled apart: its zeros cost nothing
+            put_link(lane, REVOLUTE, ints, floats, q, v, f_ext, i, work)
+        else:
+            put_link(lane, kind(ints, i), ints, floats, q, v, f_ext, i, work)
     for i in range(n - 1, -1, -1):
         c = world_size(ints) + COMPOSITE * i
         I, F = get_inertia(lane, work, c), get6(lane, work, c + WRENCH)
