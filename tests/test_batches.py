@@ -13,7 +13,7 @@ import liedyn as ld
 from liedyn.lie.lanes import LANES, WIDTH
 from liedyn.model.packed import N_LINKS
 from liedyn.tree import batches
-from liedyn.tree.batches import PAST_CACHE, TILE, gather, in_lanes, scatter, scatter_matrix, tile_for
+from liedyn.tree.batches import PAST_CACHE, gather, in_lanes, lines_for, scatter, scatter_matrix
 
 
 @pytest.fixture(scope="module")
@@ -114,32 +114,57 @@ def test_transposition_touches_its_rows_only(columns):
 
 
 @numba.njit
-def copied_past_the_cache(rows, out, tile):
+def copied_past_the_cache(rows, out, lines):
     lanes = in_lanes(rows)
     for b in range(0, len(rows), WIDTH):
         gather(rows, b, len(rows), lanes)
-        scatter_matrix(lanes, b, len(rows), out, tile)
+        scatter_matrix(lanes, b, len(rows), out, lines)
 
 
-@pytest.mark.parametrize("columns", [1, WIDTH - 1, WIDTH, 49, TILE - 1, TILE, TILE + 1, 2 * TILE, 2 * TILE + 5, 300])
+@pytest.mark.parametrize("columns", [WIDTH, WIDTH + 1, 2 * WIDTH - 1, 2 * WIDTH, 36, 49, 300])
 def test_large_results_touch_their_rows_only(columns):
     """Wherever in a line of the cache they begin, and in whatever number of rows the last block has."""
-    tile = np.empty(WIDTH * (WIDTH + TILE))
+    lines = np.empty(2 * WIDTH + 1, np.int64)
     for count in (1, WIDTH - 1, WIDTH, 2 * WIDTH + 3):
         rows = np.random.default_rng(1).normal(size=(count, columns))
         for offset in range(WIDTH):
             memory = np.full(count * columns + 4 * WIDTH, np.pi)
             out = memory[WIDTH + offset:][:count * columns].reshape(rows.shape)
-            copied_past_the_cache(rows, out, tile)
+            copied_past_the_cache(rows, out, lines)
             assert np.array_equal(out, rows)
             out[:] = np.pi
             assert (memory == np.pi).all()
 
 
+@pytest.mark.parametrize("make", [mixed_tree, lambda: ld.load("solo12")], ids=["mixed", "solo12"])
+@pytest.mark.parametrize("more", [0, 1, WIDTH - 1, 2 * WIDTH])
+def test_large_batches_of_derivatives(threads, make, more):
+    """What is written on the way, row by row past the cache, is what one state gives, and nothing beside it."""
+    robot, rng = make(), np.random.default_rng(11)
+    count = PAST_CACHE // robot.nv**2 // WIDTH * WIDTH + WIDTH + more
+    q = ld.random_configuration(robot, rng, count)
+    v, a = rng.normal(size=(2, count, robot.nv))
+    F = rng.normal(size=(count, robot.nbodies, 6))
+    some = sorted({0, 1, WIDTH - 1, WIDTH, count // 2, count - 2, count - 1})
+    single = [ld.rnea_derivatives(robot, q[k], v[k], a[k], F[k]) for k in some]
+    size = count * robot.nv**2
+    for offset in range(0, WIDTH, 3):
+        memory = [np.full(size + 4 * WIDTH, np.pi) for _ in range(3)]
+        out = tuple(x[WIDTH + offset + k:][:size].reshape(count, robot.nv, robot.nv) for k, x in enumerate(memory))
+        threads(1 + offset % numba.config.NUMBA_NUM_THREADS)
+        ld.rnea_derivatives(robot, q, v, a, F, out=out)
+        for k, x in enumerate(out):
+            assert off(x[some], np.stack([one[k] for one in single])) < 1e-13
+            assert np.isfinite(x).all() and not (x == np.pi).any()
+            x[...] = np.pi
+            assert (memory[k] == np.pi).all()
+
+
 def test_only_large_results_go_past_the_cache():
-    size = numba.njit(lambda rows: tile_for(rows).size)
+    size = numba.njit(lambda rows: lines_for(rows).size)
     assert size(np.empty((100, 49))) == 0
-    assert size(np.empty((PAST_CACHE // 49 + 1, 49))) == WIDTH * (WIDTH + TILE)
+    assert size(np.empty((PAST_CACHE // 49 + 1, 49))) == 2 * WIDTH + 1
+    assert size(np.empty((PAST_CACHE, WIDTH - 1))) == 0  # several rows in a line
 
 
 def test_the_order_of_lanes():

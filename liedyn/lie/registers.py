@@ -143,21 +143,6 @@ def before_line(typing, x, k):
 
 
 @intrinsic
-def store_past_cache(typing, x, k, value):
-    """A whole register to x[k], where `before_line` is 0: memory is written without being read first."""
-
-    def codegen(context, builder, sig, args):
-        data = make_array(sig.args[0])(context, builder, args[0]).data
-        start = builder.bitcast(builder.gep(data, [args[1]]), _VECTOR.as_pointer())
-        instruction = builder.store(args[2], start, align=8 * WIDTH)
-        once = builder.module.add_metadata([ir.Constant(ir.IntType(32), 1)])
-        instruction.set_metadata("nontemporal", once)
-        return context.get_dummy_value()
-
-    return types.void(x, types.intp, value), codegen
-
-
-@intrinsic
 def expect(typing, x, k):
     """x[k] will soon be written: its line of the cache is fetched meanwhile; k may lie behind the end."""
 

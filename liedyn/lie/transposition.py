@@ -15,9 +15,27 @@ _INT = ir.IntType(64)
 
 def transposed(builder, rows):
     """Butterflies: in the stage of s, blocks of s x s numbers change places across the diagonal."""
+    return _butterflies(builder, rows, len(rows))
+
+
+def transposed_in_memory(builder, start, width):
+    """`transposed`, of W x W numbers one after another in memory: halves of rows are loaded to where they belong."""
+    half = ir.VectorType(ir.DoubleType(), width // 2)
+    both = ir.Constant(ir.VectorType(ir.IntType(32), width), list(range(width)))
+
+    def part(i, j):
+        at = builder.gep(start, [ir.Constant(_INT, i * width + j)])
+        return builder.load(builder.bitcast(at, half.as_pointer()), align=8)
+
+    rows = [builder.shuffle_vector(part(i, j), part(i + width // 2, j), both)
+            for j in (0, width // 2) for i in range(width // 2)]
+    return _butterflies(builder, rows, width // 2)
+
+
+def _butterflies(builder, rows, largest):
     width, rows = len(rows), list(rows)
     s = 1
-    while s < width:
+    while s < largest:
         low = [j if j & s == 0 else width + j - s for j in range(width)]
         high = [j + s if j & s == 0 else width + j for j in range(width)]
         masks = [ir.Constant(ir.VectorType(ir.IntType(32), width), mask) for mask in (low, high)]
@@ -67,14 +85,10 @@ def lanes_to_rows(typing, lane, lanes, k, rows, start, stride, last, columns):
     def codegen(context, builder, sig, args):
         _, lanes, k, rows, start, stride, last, columns = args
         data = make_array(sig.args[1])(context, builder, lanes).data
-        loaded = []
-        for j in range(width):
-            at = builder.mul(builder.add(k, ir.Constant(_INT, j)), ir.Constant(_INT, width))
-            loaded.append(builder.load(builder.bitcast(builder.gep(data, [at]), vector.as_pointer()), align=8))
+        turned = transposed_in_memory(builder, builder.gep(data, [builder.mul(k, ir.Constant(_INT, width))]), width)
         data = make_array(sig.args[3])(context, builder, rows).data
         mask = mask_of(builder, columns)
-        for row, address in zip(transposed(builder, loaded),
-                                _addresses(builder, data, start, stride, last, vector)):
+        for row, address in zip(turned, _addresses(builder, data, start, stride, last, vector)):
             masked_store(builder, address, mask, row)
         return context.get_dummy_value()
 

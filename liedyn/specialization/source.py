@@ -16,7 +16,7 @@ from liedyn.jit import kernel_in_place
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, store
 from liedyn.lie.registers import at_once, load_at_once, store_at_once
 from liedyn.objects import is_none, item, numbers, scratch
-from liedyn.tree.batches import aligned, batch, expect_rows, gather, in_lanes, scatter, scatter_matrix, see, tile_for
+from liedyn.tree.batches import aligned, batch, expect_rows, gather, in_lanes, lines_for, scatter, scatter_matrix, see
 {imports}
 
 INTS = np.array({ints})
@@ -216,8 +216,8 @@ def _states(name, recursion):
 def _written(recursion):
     """How results leave: vectors to memory that was sent for, matrices past the cache if they are many."""
     if recursion.square:
-        return {"before": f"tile = tile_for({recursion.results[0]})", "expect": "",
-                "scatter": _each("scatter_matrix({x}_w, b, end, {x}, tile)", recursion.results, "\n        ")}
+        return {"before": f"lines = lines_for({recursion.results[0]})", "expect": "",
+                "scatter": _each("scatter_matrix({x}_w, b, end, {x}, lines)", recursion.results, "\n        ")}
     return {"before": "", "expect": _each("expect_rows({x}, b)", recursion.results, "\n        "),
             "scatter": _each("scatter({x}_w, b, end, {x})", recursion.results, "\n        ")}
 

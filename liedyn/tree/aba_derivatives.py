@@ -22,7 +22,7 @@ from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, store
 from liedyn.lie.registers import at_once
 from liedyn.objects import is_none, item, numbers, scratch
 from liedyn.tree.aba import require_regular_tree
-from liedyn.tree.batches import aligned, batch, gather, in_lanes, scatter_matrix, tile_for
+from liedyn.tree.batches import aligned, batch, gather, in_lanes, lines_for, scatter_matrix
 from liedyn.tree.crba import carried_momenta, inertia_entries
 from liedyn.tree.joints import accumulate_springs
 from liedyn.tree.kinematics import (
@@ -146,16 +146,16 @@ def aba_derivatives_states(begin, end, ints, floats, q, v, tau, f_ext, da_dq, da
         return
     q_w, v_w, tau_w, f_w = in_lanes(q), in_lanes(v), in_lanes(tau), in_lanes(f_ext)
     dq_w, dv_w, Minv_w = in_lanes(da_dq), in_lanes(da_dv), in_lanes(Minv)
-    tile = tile_for(Minv)
+    lines = lines_for(Minv)
     for b in range(begin, end, WIDTH):
         gather(q, b, end, q_w)
         gather(v, b, end, v_w)
         gather(tau, b, end, tau_w)
         gather(f_ext, b, end, f_w)
         aba_derivatives_kernel(LANES, ints, floats, q_w, v_w, tau_w, f_w, work, a_w, L_w, dq_w, dv_w, Minv_w)
-        scatter_matrix(dq_w, b, end, da_dq, tile)
-        scatter_matrix(dv_w, b, end, da_dv, tile)
-        scatter_matrix(Minv_w, b, end, Minv, tile)
+        scatter_matrix(dq_w, b, end, da_dq, lines)
+        scatter_matrix(dv_w, b, end, da_dv, lines)
+        scatter_matrix(Minv_w, b, end, Minv, lines)
 
 
 @direct

@@ -22,16 +22,15 @@ from numba.extending import intrinsic
 
 from liedyn.jit import address_of, inline, inline_array, kernel
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load
+from liedyn.lie.lines import turned, write_beginnings, write_endings, write_lines, zero_registers
 from liedyn.lie.registers import (
-    before_line, expect, finish_stores, finite_at_once, load_at_once, store_at_once, store_past_cache,
+    before_line, expect, finish_stores, finite_at_once,
 )
 from liedyn.lie.transposition import lanes_to_rows, rows_to_lanes
 from liedyn.model.packed import N_LINKS
 
 SHARED = 5000
 """Links times states from which on threads are worth waking: 50 us of inverse dynamics, more of all else."""
-TILE = 8 * WIDTH
-"""Columns put together before they are written past the cache: with W rows of them a small part of the first cache."""
 PAST_CACHE = 100_000
 """Numbers of a result from which on it is written past the cache: the second cache holds little more."""
 _TURN = threading.Lock()
@@ -157,51 +156,54 @@ def scatter(lanes, b, end, rows):
 
 
 @inline_array
-def tile_for(rows):
+def lines_for(rows):
     """Scratch of `scatter_matrix`: empty where the rows are better written through the cache."""
-    return aligned(WIDTH * (WIDTH + TILE) if rows.size > PAST_CACHE else 0)
+    past = rows.size > PAST_CACHE and rows.shape[1] >= WIDTH
+    return np.empty(2 * WIDTH + 1 if past else 0, np.int64)
 
 
 @inline
-def put_lines(tile, k, count, rows, at, begins, ends):
-    """tile[k : k + count] to rows[at], whole lines past the cache; the tile's numbers just before are due there too.
-
-    What is no whole line is written where the row of the result begins or ends, and left for the next time otherwise.
-    """
-    j = before_line(rows, at)
-    if j > 0 and begins:
-        store_at_once(SCALAR, rows, at, min(j, count), load_at_once(SCALAR, tile, k, WIDTH))
-    elif j > 0:
-        j -= WIDTH
-    while j + WIDTH <= count:
-        store_past_cache(rows, at + j, load_at_once(SCALAR, tile, k + j, WIDTH))
-        j += WIDTH
-    if ends and j < count:
-        store_at_once(SCALAR, rows, at + j, count - j, load_at_once(SCALAR, tile, k + j, WIDTH))
+def find_lines(rows, b, end, lines):
+    """Where the lines of W rows from b on are, as `liedyn.lie.lines` has it; past the end: of row end - 1."""
+    last = min(WIDTH, end - b) - 1
+    for s in range(WIDTH):
+        at = (b + min(s, last)) * rows.shape[1]
+        lines[WIDTH + s] = -before_line(rows, at) % WIDTH
+        lines[s] = at - lines[WIDTH + s]
+    lines[2 * WIDTH] = last
+    # of the lines at both ends only a part is written: the cache may read them meanwhile
+    expect(rows, b * rows.shape[1])
+    expect(rows, (b + last + 1) * rows.shape[1])
 
 
 @inline
-def scatter_matrix(lanes, b, end, rows, tile):
-    """`scatter`, for results so large that writing them costs more than computing them.
+def nothing_put(rows):
+    """For `put_complete`: how many registers are left, the one taken last, and the numbers in which states end."""
+    return (rows.shape[1] + WIDTH - 1) // WIDTH, zero_registers(), zero_registers()
 
-    The cache reads each line of memory before a part of it is written. Lines written as a whole, at once and past the
-    cache, need not be read: so W rows are put together in a tile, TILE columns at a time if they are longer.
-    """
-    columns, count = rows.shape[1], min(WIDTH, end - b)
-    if tile.size == 0:
+
+@inline
+def put_complete(lanes, first, rows, lines, left):
+    """Lanes that are complete from number `first` on to where `find_lines` says, last ones first: what is left then."""
+    m, before, endings = left
+    while (m - 1) * WIDTH >= first and (m + 1) * WIDTH > rows.shape[1]:
+        now = turned(lanes, m - 1, lines)
+        endings = write_endings(rows, lines, m, now, before, rows.shape[1] - m * WIDTH, endings)
+        m, before = m - 1, now
+    while (m - 1) * WIDTH >= first:
+        now = turned(lanes, m - 1, lines)
+        write_lines(rows, lines, m, now, before)
+        m, before = m - 1, now
+    if m == 0:
+        write_beginnings(rows, lines, before, endings)
+    return m, before, endings
+
+
+@inline
+def scatter_matrix(lanes, b, end, rows, lines):
+    """`scatter`, past the cache for results so large that writing them costs more than computing them."""
+    if lines.size == 0:
         scatter(lanes, b, end, rows)
-    elif columns <= TILE:
-        for k in range(0, columns, WIDTH):
-            lanes_to_rows(LANES, lanes, k, tile, WIDTH + k, columns, WIDTH - 1, min(WIDTH, columns - k))
-        put_lines(tile, WIDTH, count * columns, rows, b * columns, True, True)
     else:
-        pitch = WIDTH + TILE
-        for first in range(0, columns, TILE):
-            width = min(TILE, columns - first)
-            for k in range(0, width, WIDTH):
-                lanes_to_rows(LANES, lanes, first + k, tile, WIDTH + k, pitch, WIDTH - 1, WIDTH)
-            for i in range(count):
-                k = pitch * i + WIDTH
-                put_lines(tile, k, width, rows, (b + i) * columns + first, first == 0, first + width == columns)
-                # the last numbers wait, before the next tile, for the rest of their line
-                store_at_once(SCALAR, tile, k - WIDTH, WIDTH, load_at_once(SCALAR, tile, k + TILE - WIDTH, WIDTH))
+        find_lines(rows, b, end, lines)
+        put_complete(lanes, 0, rows, lines, nothing_put(rows))

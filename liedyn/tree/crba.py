@@ -12,7 +12,7 @@ from liedyn.lie.registers import at_once, load_at_once, store_at_once
 from liedyn.lie.strided import chosen_records_at_once, constants_at_once, put_records_at_once, records_at_once
 from liedyn.model.packed import DOF_I, LINK_F
 from liedyn.objects import is_none, numbers, scratch
-from liedyn.tree.batches import aligned, batch, gather, in_lanes, scatter_matrix, tile_for
+from liedyn.tree.batches import aligned, batch, gather, in_lanes, lines_for, scatter_matrix
 from liedyn.tree.kinematics import DOF, LINK, POSE, S, of_dof, of_link, world_positions, world_size
 from liedyn.tree.records import (
     armature, as_inertia, as_pose, as_twist, dof_count, dof_link_at, dof_total, first_dof, get6, get_inertia,
@@ -157,13 +157,13 @@ def crba_states(begin, end, ints, floats, q, M):
     if end - begin == 1:
         crba_kernel(SCALAR, ints, floats, q[begin], work, M[begin])
         return
-    q_w, M_w, tile = in_lanes(q), in_lanes(M), tile_for(M)
+    q_w, M_w, lines = in_lanes(q), in_lanes(M), lines_for(M)
     M_w[:] = 0.0  # once: zeros stay where they are
     for b in range(begin, end, WIDTH):
         gather(q, b, end, q_w)
         composite_inertias(LANES, ints, floats, q_w, work)
         inertia_entries(LANES, ints, floats, world_size(ints), RECORD, work, crba_table(LANES, ints, work), M_w)
-        scatter_matrix(M_w, b, end, M, tile)
+        scatter_matrix(M_w, b, end, M, lines)
 
 
 @direct

@@ -19,7 +19,7 @@ from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load
 from liedyn.lie.sines import sincos
 from liedyn.model.packed import REVOLUTE
 from liedyn.objects import is_none, number_of, numbers, scratch
-from liedyn.tree.batches import aligned, batch, gather, in_lanes, scatter_matrix, tile_for
+from liedyn.tree.batches import aligned, batch, gather, in_lanes, lines_for, scatter_matrix
 from liedyn.tree.joints import dofs_of_kind, joint_pose, pose_of_kind, screw_of_kind
 from liedyn.tree.records import (
     body_link, body_placement, dof_count, dof_link, dof_total, first_dof, first_q, get6, kind, parent, previous_dof,
@@ -121,11 +121,11 @@ def body_jacobian_states(begin, end, ints, floats, q, b, J):
         body_jacobian_kernel(SCALAR, ints, floats, q[begin], b, J[begin])
         return
     q_w, J_w = in_lanes(q), in_lanes(J)
-    tile = tile_for(J)
+    lines = lines_for(J)
     for s in range(begin, end, WIDTH):
         gather(q, s, end, q_w)
         body_jacobian_kernel(LANES, ints, floats, q_w, b, J_w)
-        scatter_matrix(J_w, s, end, J, tile)
+        scatter_matrix(J_w, s, end, J, lines)
 
 
 @batch
@@ -135,12 +135,12 @@ def body_jacobian_dot_states(begin, end, ints, floats, q, v, b, J_dot):
         body_jacobian_dot_kernel(SCALAR, ints, floats, q[begin], v[begin], b, J_dot[begin])
         return
     q_w, v_w, J_dot_w = in_lanes(q), in_lanes(v), in_lanes(J_dot)
-    tile = tile_for(J_dot)
+    lines = lines_for(J_dot)
     for s in range(begin, end, WIDTH):
         gather(q, s, end, q_w)
         gather(v, s, end, v_w)
         body_jacobian_dot_kernel(LANES, ints, floats, q_w, v_w, b, J_dot_w)
-        scatter_matrix(J_dot_w, s, end, J_dot, tile)
+        scatter_matrix(J_dot_w, s, end, J_dot, lines)
 
 
 @batch
@@ -150,13 +150,13 @@ def body_jacobian_ddot_states(begin, end, ints, floats, q, v, a, b, J_ddot):
         body_jacobian_ddot_kernel(SCALAR, ints, floats, q[begin], v[begin], a[begin], b, J_ddot[begin])
         return
     q_w, v_w, a_w, J_ddot_w = in_lanes(q), in_lanes(v), in_lanes(a), in_lanes(J_ddot)
-    tile = tile_for(J_ddot)
+    lines = lines_for(J_ddot)
     for s in range(begin, end, WIDTH):
         gather(q, s, end, q_w)
         gather(v, s, end, v_w)
         gather(a, s, end, a_w)
         body_jacobian_ddot_kernel(LANES, ints, floats, q_w, v_w, a_w, b, J_ddot_w)
-        scatter_matrix(J_ddot_w, s, end, J_ddot, tile)
+        scatter_matrix(J_ddot_w, s, end, J_ddot, lines)
 
 
 @batch
@@ -167,11 +167,11 @@ def body_jacobian_dq_states(begin, end, ints, floats, q, b, dJ_dq):
         body_jacobian_dq_kernel(SCALAR, ints, floats, q[begin], b, work, dJ_dq[begin])
         return
     q_w, dJ_dq_w = in_lanes(q), in_lanes(dJ_dq)
-    tile = tile_for(dJ_dq)
+    lines = lines_for(dJ_dq)
     for s in range(begin, end, WIDTH):
         gather(q, s, end, q_w)
         body_jacobian_dq_kernel(LANES, ints, floats, q_w, b, work, dJ_dq_w)
-        scatter_matrix(dJ_dq_w, s, end, dJ_dq, tile)
+        scatter_matrix(dJ_dq_w, s, end, dJ_dq, lines)
 
 
 @direct

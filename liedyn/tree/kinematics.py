@@ -19,7 +19,7 @@ from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, store
 from liedyn.lie.sines import put_sines, sines_size
 from liedyn.model.packed import ANGULAR, HELICAL, LINEAR, PRISMATIC, REVOLUTE
 from liedyn.objects import is_none, number_of, numbers, scratch
-from liedyn.tree.batches import aligned, batch, gather, in_lanes, scatter_matrix, tile_for
+from liedyn.tree.batches import aligned, batch, gather, in_lanes, lines_for, scatter_matrix
 from liedyn.tree.joints import dofs_of_kind, joint_pose, pose_by_sines
 from liedyn.tree.records import (
     body_count, body_link, body_placement, dof_column, dof_count, dof_link, dof_total, dof_type, first_dof, get6,
@@ -243,11 +243,11 @@ def forward_kinematics_states(begin, end, ints, floats, q, poses):
         forward_kinematics_kernel(SCALAR, ints, floats, q[begin], work, poses[begin])
         return
     q_w, poses_w = in_lanes(q), in_lanes(poses)
-    tile = tile_for(poses)
+    lines = lines_for(poses)
     for b in range(begin, end, WIDTH):
         gather(q, b, end, q_w)
         forward_kinematics_kernel(LANES, ints, floats, q_w, work, poses_w)
-        scatter_matrix(poses_w, b, end, poses, tile)
+        scatter_matrix(poses_w, b, end, poses, lines)
 
 
 @inline

@@ -15,16 +15,17 @@ from liedyn.boundary import delivered_all, rows_for_all, states, wrenches
 from liedyn.direct import configuration, direct, model, nothing, results, velocity
 from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.algebra import (
-    Ad_dual_inverse, add, add6, cross, dot, dot6, inertia_in_parent, inertia_times, minus_ad_dual, rotate, scale,
-    scale6, sub, sub6, unrotate,
+    Ad_dual_inverse, add6, dot, dot6, inertia_in_parent, inertia_times, minus_ad_dual, sub6,
 )
+from liedyn.lie.coriolis import contribution, coriolis_moments, coriolis_times
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, store
 from liedyn.lie.registers import at_once, load_at_once, store_at_once
 from liedyn.lie.strided import chosen_records_at_once, constants_at_once, put_records_at_once, records_at_once
 from liedyn.model.packed import DOF_I, LINK_F
 from liedyn.objects import is_none, item, numbers, scratch
-from liedyn.tree.batches import aligned, batch, gather, in_lanes, scatter_matrix, tile_for
+from liedyn.tree.batches import aligned, batch, gather, in_lanes, lines_for, scatter_matrix
 from liedyn.tree.crba import CARRIED, ENDS, SCREW, add_armatures, inertia_rows, screw_and_momentum
+from liedyn.tree.derivatives_walk import walk_states
 from liedyn.tree.joints import accumulate_spring_derivatives
 from liedyn.tree.kinematics import (
     ACCELERATION, DOF, LINK, POSE, PSI_DDOT, PSI_DOT, S_DOT, TWIST, S, of_dof, of_link, world_accelerations,
@@ -57,38 +58,6 @@ def derivatives_table(lane, ints, work):
 
 
 @inline
-def coriolis_moments(I, V):
-    """D = sum m rdot r^T and P = sum m rdot of a rigid body with twist V (both at the world's origin)."""
-    m, h, J = I
-    w, u = V
-    t = 0.5 * (J[0] + J[3] + J[5])
-    # [w] E with E = sum m r r^T = tr(J)/2 1 - J, column by column
-    c0 = cross(w, (t - J[0], -J[1], -J[2]))
-    c1 = cross(w, (-J[1], t - J[3], -J[4]))
-    c2 = cross(w, (-J[2], -J[4], t - J[5]))
-    return ((u[0] * h[0] + c0[0], u[0] * h[1] + c1[0], u[0] * h[2] + c2[0],
-             u[1] * h[0] + c0[1], u[1] * h[1] + c1[1], u[1] * h[2] + c2[1],
-             u[2] * h[0] + c0[2], u[2] * h[1] + c1[2], u[2] * h[2] + c2[2]),
-            add(scale(m, u), cross(w, h)))
-
-
-@inline
-def coriolis_times(B, V):
-    """B V."""
-    D, P = B
-    w = V[0]
-    return (sub(scale(D[0] + D[4] + D[8], w), rotate(D, w)), cross(w, P))
-
-
-@inline
-def coriolis_transpose_times(B, V):
-    """The moment part of B^T V, all there is."""
-    D, P = B
-    w, u = V
-    return add(sub(scale(D[0] + D[4] + D[8], w), unrotate(D, w)), cross(P, u))
-
-
-@inline
 def put_body_dynamics(lane, ints, floats, f_ext, i, k, work):
     """Inertia, D, P and wrench of link i alone and of those behind it, in world coordinates, at work[k:]."""
     last = link_count(ints) - 1 - i
@@ -118,14 +87,6 @@ def composites(lane, ints, floats, f_ext, work):
             for k in range(0, NUMBERS, at_once(lane)):
                 x = load_at_once(lane, work, up + k, COMPOSITE - k) + load_at_once(lane, work, c + k, COMPOSITE - k)
                 store_at_once(lane, work, up + k, COMPOSITE - k, x)
-
-
-@inline
-def contribution(I, B, Sj, psi_dot, psi_ddot, S_rate):
-    """What j contributes, but for the term in F: to the rows of those that carry it by q and by v, to those beyond."""
-    return (add6(inertia_times(I, psi_ddot), scale6(2.0, coriolis_times(B, psi_dot))),
-            add6(inertia_times(I, S_rate), scale6(2.0, coriolis_times(B, Sj))),
-            scale(2.0, coriolis_transpose_times(B, Sj)))
 
 
 @inline
@@ -311,9 +272,12 @@ def rnea_derivatives_states(begin, end, ints, floats, q, v, a, f_ext, dtau_dq, d
         rnea_derivatives_kernel(SCALAR, ints, floats, q[begin], v[begin], a[begin], f_ext[begin], work, tau_w,
                                 dtau_dq[begin], dtau_dv[begin], M[begin])
         return
+    lines = lines_for(M)
+    if lines.size > 0 and dof_total(ints) > WIDTH:  # smaller trees fit into the first cache as they are
+        walk_states(begin, end, ints, floats, q, v, a, f_ext, dtau_dq, dtau_dv, M)
+        return
     q_w, v_w, a_w, f_w = in_lanes(q), in_lanes(v), in_lanes(a), in_lanes(f_ext)
     dq_w, dv_w, M_w = in_lanes(dtau_dq), in_lanes(dtau_dv), in_lanes(M)
-    tile = tile_for(M)
     for matrix in (dq_w, dv_w, M_w):
         matrix[:] = 0.0  # once: zeros stay where they are
     for b in range(begin, end, WIDTH):
@@ -324,9 +288,9 @@ def rnea_derivatives_states(begin, end, ints, floats, q, v, a, f_ext, dtau_dq, d
         world_motion(LANES, ints, floats, q_w, v_w, a_w, work)
         composites(LANES, ints, floats, f_w, work)
         derivative_entries(LANES, ints, floats, q_w, work, tau_w, dq_w, dv_w, M_w)
-        scatter_matrix(dq_w, b, end, dtau_dq, tile)
-        scatter_matrix(dv_w, b, end, dtau_dv, tile)
-        scatter_matrix(M_w, b, end, M, tile)
+        scatter_matrix(dq_w, b, end, dtau_dq, lines)
+        scatter_matrix(dv_w, b, end, dtau_dv, lines)
+        scatter_matrix(M_w, b, end, M, lines)
 
 
 @direct

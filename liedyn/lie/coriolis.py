@@ -1,0 +1,48 @@
+"""Coriolis matrices of rigid bodies and of what they carry, in twelve numbers instead of 36.
+
+With D = sum m rdot r^T over all particles and P the linear momentum, both at the world's origin, the Coriolis matrix is
+B (w, v) = (tr(D) w - D w, w x P): B = (D, P), and those of several bodies add up (after Singh, Russell and Wensing
+2022, IEEE RA-L 7(2)).
+"""
+from liedyn.jit import inline
+from liedyn.lie.algebra import add, add6, cross, inertia_times, rotate, scale, scale6, sub, unrotate
+
+
+@inline
+def coriolis_moments(I, V):
+    """D = sum m rdot r^T and P = sum m rdot of a rigid body with twist V (both at the world's origin)."""
+    m, h, J = I
+    w, u = V
+    t = 0.5 * (J[0] + J[3] + J[5])
+    # [w] E with E = sum m r r^T = tr(J)/2 1 - J, column by column
+    c0 = cross(w, (t - J[0], -J[1], -J[2]))
+    c1 = cross(w, (-J[1], t - J[3], -J[4]))
+    c2 = cross(w, (-J[2], -J[4], t - J[5]))
+    return ((u[0] * h[0] + c0[0], u[0] * h[1] + c1[0], u[0] * h[2] + c2[0],
+             u[1] * h[0] + c0[1], u[1] * h[1] + c1[1], u[1] * h[2] + c2[1],
+             u[2] * h[0] + c0[2], u[2] * h[1] + c1[2], u[2] * h[2] + c2[2]),
+            add(scale(m, u), cross(w, h)))
+
+
+@inline
+def coriolis_times(B, V):
+    """B V."""
+    D, P = B
+    w = V[0]
+    return (sub(scale(D[0] + D[4] + D[8], w), rotate(D, w)), cross(w, P))
+
+
+@inline
+def coriolis_transpose_times(B, V):
+    """The moment part of B^T V, all there is."""
+    D, P = B
+    w, u = V
+    return add(sub(scale(D[0] + D[4] + D[8], w), unrotate(D, w)), cross(P, u))
+
+
+@inline
+def contribution(I, B, Sj, psi_dot, psi_ddot, S_rate):
+    """What j contributes, but for the term in F: to the rows of those that carry it by q and by v, to those beyond."""
+    return (add6(inertia_times(I, psi_ddot), scale6(2.0, coriolis_times(B, psi_dot))),
+            add6(inertia_times(I, S_rate), scale6(2.0, coriolis_times(B, Sj))),
+            scale(2.0, coriolis_transpose_times(B, Sj)))
