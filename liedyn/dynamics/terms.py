@@ -24,9 +24,10 @@ from liedyn.tree.kinematics import (
     ACCELERATION, POSE, TWIST, S, acceleration_of, of_dof, of_link, screw_of_kind_at, sines_at, twist_of, world_pose,
     world_size,
 )
+from liedyn.tree.poses import put_world_pose
 from liedyn.tree.records import (
     accumulate6, armature, dof_count, first_dof, get6, get_inertia, inertia, kind, link_count, parent, previous_dof,
-    put6, put_inertia, put_pose, q_total,
+    put6, put_inertia, q_total,
 )
 
 # numbers per link behind the shared part of the workspace: composite inertia, then the wrench that its joint passes on
@@ -56,7 +57,7 @@ def put_link(lane, joint, ints, floats, q, v, f_ext, i, work):
     F = add6(inertia_times(I, A), minus_ad_dual(V, inertia_times(I, V)))
     if f_ext.size > 0:
         F = sub6(F, Ad_dual_inverse(X, get6(lane, f_ext, 6 * i)))
-    put_pose(lane, work, of_link(i, POSE), X)
+    put_world_pose(lane, work, of_link(i, POSE), X)
     put6(lane, work, of_link(i, TWIST), V)
     put6(lane, work, of_link(i, ACCELERATION), A)
     k = world_size(ints) + COMPOSITE * i

@@ -13,7 +13,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
-from liedyn.lie.lanes import WIDTH, VectorType, address, of_type
+from liedyn.lie.lanes import WIDTH, VectorType, address, lane_index, of_type
 
 _INT = ir.IntType(64)
 _VECTOR = ir.VectorType(ir.DoubleType(), WIDTH)
@@ -100,6 +100,21 @@ def store_at_once(typing, lane, x, k, count, value):
         return context.get_dummy_value()
 
     return types.void(lane, x, types.intp, types.intp, value), codegen
+
+
+@intrinsic
+def side_by_side(typing, a, b, c, d):
+    """Four numbers in one register of 256 bits; of lanes, those of the first state."""
+
+    def codegen(context, builder, sig, args):
+        register = ir.Constant(ir.VectorType(ir.DoubleType(), 4), ir.Undefined)
+        for k, x in enumerate(args):
+            if isinstance(sig.args[k], VectorType):
+                x = builder.extract_element(x, lane_index(0))
+            register = builder.insert_element(register, x, lane_index(k))
+        return register
+
+    return VectorType(4)(a, b, c, d), codegen
 
 
 @intrinsic

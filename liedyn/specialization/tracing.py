@@ -31,6 +31,11 @@ def _store(lane, x, k, value):
     x[k] = value
 
 
+def _record(x, base, size):
+    """Numbers of a record; a place that has not been written to is read along and never used."""
+    return tuple(_load(None, x, base + k) if base + k in x else None for k in range(size))
+
+
 _ACCESS = {
     lanes.load: _load,
     lanes.store: _store,
@@ -40,8 +45,7 @@ _ACCESS = {
     registers.at_once: lambda lane: 1,
     registers.load_at_once: lambda lane, x, k, count: _load(lane, x, k),
     registers.store_at_once: lambda lane, x, k, count, value: _store(lane, x, k, value),
-    strided.records_at_once: lambda lane, x, base, stride, last, size: tuple(_load(lane, x, base + k)
-                                                                           for k in range(size)),
+    strided.records_at_once: lambda lane, x, base, stride, last, size: _record(x, base, size),
     strided.chosen_records_at_once: lambda lane, x, base, stride, ints, at, step, last, size: tuple(
         _load(lane, x, base + stride * int(ints[at]) + k) for k in range(size)),
     strided.constants_at_once: lambda lane, x, base, stride, last, size: tuple(float(x[base + k])

@@ -8,7 +8,8 @@ from liedyn.lie.exponential import inverse
 from liedyn.model.packed import N_LINKS
 from liedyn.tree.joints import joint_pose
 from liedyn.tree.kinematics import POSE, S, of_dof, of_link, screw, world_positions
-from liedyn.tree.records import dof_count, first_dof, parent, put6, put_pose, upward, zero3
+from liedyn.tree.poses import put_world_pose
+from liedyn.tree.records import dof_count, first_dof, parent, put6, upward, zero3
 
 _HERE = ((1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0), (0.0, 0.0, 0.0))
 GROUND = -1
@@ -45,7 +46,7 @@ class Viewpoint:
         for i in links:
             if i not in poses:
                 poses[i] = plain(compose)(poses[parents[i]], local[i])
-            plain(put_pose)(lane, work, plain(of_link)(i, POSE), poses[i])
+            plain(put_world_pose)(lane, work, plain(of_link)(i, POSE), poses[i])
             first = plain(first_dof)(ints, i)
             for j in range(first, first + plain(dof_count)(ints, i)):
                 plain(put6)(lane, work, plain(of_dof)(ints, j, S), plain(screw)(lane, ints, floats, poses[i], j))

@@ -14,8 +14,9 @@ from liedyn.model.packed import DOF_I, LINK_F
 from liedyn.objects import is_none, numbers, scratch
 from liedyn.tree.batches import aligned, batch, gather, in_lanes, lines_for, scatter_matrix
 from liedyn.tree.kinematics import DOF, LINK, POSE, S, of_dof, of_link, world_positions, world_size
+from liedyn.tree.poses import PLACES, as_world_pose
 from liedyn.tree.records import (
-    armature, as_inertia, as_pose, as_twist, dof_count, dof_link_at, dof_total, first_dof, get6, get_inertia,
+    armature, as_inertia, as_twist, dof_count, dof_link_at, dof_total, first_dof, get6, get_inertia,
     inertia_at, link_count, parent, previous_dof,
 )
 from liedyn.tree.rows import (
@@ -123,7 +124,7 @@ def composite_inertias(lane, ints, floats, q, work):
     world_positions(lane, ints, floats, q, work)
     n, base, few = link_count(ints), world_size(ints), narrow(lane)
     for i in range(0, n, at_once(few)):
-        X = as_pose(records_at_once(few, work, of_link(i, POSE), LINK, n - 1 - i, 12))
+        X = as_world_pose(records_at_once(few, work, of_link(i, POSE), LINK, n - 1 - i, PLACES))
         m, h, J = inertia_in_parent(X, as_inertia(constants_at_once(
             few, floats, inertia_at(ints, i), LINK_F, n - 1 - i, INERTIA)))
         put_records_at_once(few, work, base + RECORD * i, RECORD, n - 1 - i,

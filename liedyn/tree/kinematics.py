@@ -16,18 +16,20 @@ from liedyn.direct import configuration, direct, model, result, unusual
 from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.algebra import ad, add, add6, compose, cross, scale, scale6
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, store
+from liedyn.lie.registers import at_once
 from liedyn.lie.sines import put_sines, sines_size
 from liedyn.model.packed import ANGULAR, HELICAL, LINEAR, PRISMATIC, REVOLUTE
 from liedyn.objects import is_none, number_of, numbers, scratch
 from liedyn.tree.batches import aligned, batch, gather, in_lanes, lines_for, scatter_matrix
-from liedyn.tree.joints import dofs_of_kind, joint_pose, pose_by_sines
+from liedyn.tree.joints import dofs_of_kind, joint_pose
+from liedyn.tree.poses import PLACES, get_world_pose, link_in_world, place_one_state, put_world_pose
 from liedyn.tree.records import (
     body_count, body_link, body_placement, dof_column, dof_count, dof_link, dof_total, dof_type, first_dof, get6,
-    get_pose, kind, link_count, parent, pitch, put6, put_pose, q_total, upward, zero3, zero6,
+    kind, link_count, parent, pitch, put6, put_pose, q_total, upward, zero3, zero6,
 )
 
 # the shared part of a workspace: LINK numbers per link, then DOF numbers per degree of freedom
-LINK, POSE, TWIST, ACCELERATION = 24, 0, 12, 18
+LINK, POSE, TWIST, ACCELERATION = 28, 0, 16, 22
 DOF, S, PSI_DOT, PSI_DDOT, S_DOT = 24, 0, 6, 12, 18
 
 
@@ -55,7 +57,7 @@ def of_dof(ints, j, what):
 
 @inline
 def world_pose(lane, work, i):
-    return get_pose(lane, work, of_link(i, POSE))
+    return get_world_pose(lane, work, of_link(i, POSE))
 
 
 @inline
@@ -107,10 +109,12 @@ def screw_of_kind_at(lane, joint, ints, floats, i, X, d):
 
 @inline
 def put_link_in_place(lane, joint, ints, floats, i, q, work):
-    X = pose_by_sines(lane, joint, ints, floats, i, q, work, sines_at(ints))
-    if parent(ints, i) >= 0:
-        X = compose(world_pose(lane, work, parent(ints, i)), X)
-    put_pose(lane, work, of_link(i, POSE), X)
+    """Pose and screws of link i; for one state the poses are there already."""
+    if at_once(lane) > 1:
+        X = world_pose(lane, work, i)
+    else:
+        X = link_in_world(lane, joint, ints, floats, i, q, work, LINK, sines_at(ints))
+        put_world_pose(lane, work, of_link(i, POSE), X)
     for d in range(dofs_of_kind(joint)):
         put6(lane, work, of_dof(ints, first_dof(ints, i) + d, S),
              screw_of_kind_at(lane, joint, ints, floats, i, X, d))
@@ -120,6 +124,8 @@ def put_link_in_place(lane, joint, ints, floats, i, q, work):
 def world_positions(lane, ints, floats, q, work):
     """Poses of all links and the screws S_j."""
     put_sines(lane, q, q_total(ints), work, sines_at(ints))
+    if at_once(lane) > 1:
+        place_one_state(ints, floats, q, work, LINK, sines_at(ints))
     for i in range(link_count(ints)):
         if kind(ints, i) == REVOLUTE:  # the common joint compiled apart: its zeros cost nothing
             put_link_in_place(lane, REVOLUTE, ints, floats, i, q, work)
@@ -180,32 +186,24 @@ def body_pose(lane, ints, floats, work, b):
 
 @inline
 def poses_size(ints):
-    """Numbers in the workspace of `place_links`: poses of the links, twelve numbers each, then sines."""
-    return 12 * link_count(ints) + sines_size(q_total(ints))
-
-
-@inline
-def placed(lane, joint, ints, floats, i, q, work, previous):
-    """World pose of link i; `previous` is that of link i - 1, mostly its parent."""
-    X = pose_by_sines(lane, joint, ints, floats, i, q, work, 12 * link_count(ints))
-    if parent(ints, i) < 0:
-        return X
-    if parent(ints, i) != i - 1:
-        previous = get_pose(lane, work, 12 * parent(ints, i))
-    return compose(previous, X)
+    """Numbers in the workspace of `place_links`: poses of the links, then sines."""
+    return PLACES * link_count(ints) + sines_size(q_total(ints))
 
 
 @inline
 def place_links(lane, ints, floats, q, work):
     """World poses of all links."""
-    put_sines(lane, q, q_total(ints), work, 12 * link_count(ints))
-    X = (zero3(lane) + zero3(lane) + zero3(lane), zero3(lane))
-    for i in range(link_count(ints)):
-        if kind(ints, i) == REVOLUTE:
-            X = placed(lane, REVOLUTE, ints, floats, i, q, work, X)
-        else:
-            X = placed(lane, kind(ints, i), ints, floats, i, q, work, X)
-        put_pose(lane, work, 12 * i, X)
+    sines = PLACES * link_count(ints)
+    put_sines(lane, q, q_total(ints), work, sines)
+    if at_once(lane) > 1:
+        place_one_state(ints, floats, q, work, PLACES, sines)
+    else:
+        for i in range(link_count(ints)):
+            if kind(ints, i) == REVOLUTE:
+                X = link_in_world(lane, REVOLUTE, ints, floats, i, q, work, PLACES, sines)
+            else:
+                X = link_in_world(lane, kind(ints, i), ints, floats, i, q, work, PLACES, sines)
+            put_world_pose(lane, work, PLACES * i, X)
 
 
 @inline
@@ -221,7 +219,7 @@ def pose_on_link(lane, ints, floats, work, b):
     X = body_placement(lane, ints, floats, b)
     if body_link(ints, b) < 0:
         return X
-    return compose(get_pose(lane, work, 12 * body_link(ints, b)), X)
+    return compose(get_world_pose(lane, work, PLACES * body_link(ints, b)), X)
 
 
 @kernel_in_place
@@ -230,7 +228,7 @@ def forward_kinematics_kernel(lane, ints, floats, q, work, poses):
     place_links(lane, ints, floats, q, work)
     for b in range(body_count(ints)):
         if is_where_its_link_is(ints, floats, b):
-            put_pose(lane, poses, 12 * b, get_pose(lane, work, 12 * body_link(ints, b)))
+            put_pose(lane, poses, 12 * b, get_world_pose(lane, work, PLACES * body_link(ints, b)))
         else:
             put_pose(lane, poses, 12 * b, pose_on_link(lane, ints, floats, work, b))
 

@@ -31,8 +31,9 @@ from liedyn.tree.kinematics import (
     ACCELERATION, DOF, LINK, POSE, PSI_DDOT, PSI_DOT, S_DOT, TWIST, S, of_dof, of_link, world_accelerations,
     world_positions, world_size, world_velocities,
 )
+from liedyn.tree.poses import as_world_pose
 from liedyn.tree.records import (
-    as_inertia, as_pose, as_twist, damping, dof_count, dof_link_at, dof_total, first_dof, get3, get6, get9,
+    as_inertia, as_twist, damping, dof_count, dof_link_at, dof_total, first_dof, get3, get6, get9,
     get_inertia, inertia_at, last_of_joint, link_count, parent, previous_dof,
 )
 from liedyn.tree.rows import (
@@ -62,7 +63,7 @@ def put_body_dynamics(lane, ints, floats, f_ext, i, k, work):
     """Inertia, D, P and wrench of link i alone and of those behind it, in world coordinates, at work[k:]."""
     last = link_count(ints) - 1 - i
     link = records_at_once(lane, work, of_link(i, POSE), LINK, last, LINK)
-    X, V, A = as_pose(link), as_twist(link, TWIST), as_twist(link, ACCELERATION)
+    X, V, A = as_world_pose(link), as_twist(link, TWIST), as_twist(link, ACCELERATION)
     own = as_inertia(constants_at_once(lane, floats, inertia_at(ints, i), LINK_F, last, D))
     m, h, J = I = inertia_in_parent(X, own)
     B = coriolis_moments(I, V)

@@ -1,0 +1,112 @@
+"""World poses of links, each stored column by column, (R | p), a column in the first three of four places.
+
+For one state a column fills a register of 256 bits, and each column of the product of two poses is the sum of the
+columns of the first, by numbers of the second: three multiplications for three numbers. A chain of links then takes no
+longer than these three, one behind the other, for each.
+"""
+from liedyn.jit import inline
+from liedyn.lie.algebra import compose
+from liedyn.lie.lanes import NARROW, SCALAR, load
+from liedyn.lie.registers import load_at_once, side_by_side, store_at_once
+from liedyn.model.packed import REVOLUTE
+from liedyn.tree.joints import pose_by_sines
+from liedyn.tree.records import kind, link_count, parent, put3
+
+COLUMN, PLACES = 4, 16  # places for a column, and for a pose
+
+
+@inline
+def as_world_pose(x):
+    """The numbers at the places of a pose, as a pose."""
+    return (x[0], x[4], x[8], x[1], x[5], x[9], x[2], x[6], x[10]), (x[12], x[13], x[14])
+
+
+@inline
+def get_world_pose(lane, x, k):
+    """The pose stored from x[k] on."""
+    return ((load(lane, x, k), load(lane, x, k + 4), load(lane, x, k + 8),
+             load(lane, x, k + 1), load(lane, x, k + 5), load(lane, x, k + 9),
+             load(lane, x, k + 2), load(lane, x, k + 6), load(lane, x, k + 10)),
+            (load(lane, x, k + 12), load(lane, x, k + 13), load(lane, x, k + 14)))
+
+
+@inline
+def put_world_pose(lane, x, k, X):
+    """A pose to x[k] and behind."""
+    R, p = X
+    put3(lane, x, k, (R[0], R[3], R[6]))
+    put3(lane, x, k + COLUMN, (R[1], R[4], R[7]))
+    put3(lane, x, k + 2 * COLUMN, (R[2], R[5], R[8]))
+    put3(lane, x, k + 3 * COLUMN, p)
+
+
+# ---- one state: four columns in registers
+
+
+@inline
+def get_columns(x, k):
+    """The columns of the pose stored from x[k] on."""
+    return (load_at_once(NARROW, x, k, COLUMN), load_at_once(NARROW, x, k + COLUMN, COLUMN),
+            load_at_once(NARROW, x, k + 2 * COLUMN, COLUMN), load_at_once(NARROW, x, k + 3 * COLUMN, COLUMN))
+
+
+@inline
+def put_columns(x, k, X):
+    """Columns to x[k] and behind."""
+    store_at_once(NARROW, x, k, COLUMN, X[0])
+    store_at_once(NARROW, x, k + COLUMN, COLUMN, X[1])
+    store_at_once(NARROW, x, k + 2 * COLUMN, COLUMN, X[2])
+    store_at_once(NARROW, x, k + 3 * COLUMN, COLUMN, X[3])
+
+
+@inline
+def columns_of(f):
+    """The columns of a pose."""
+    R, p = f
+    return (side_by_side(R[0], R[3], R[6], 0.0), side_by_side(R[1], R[4], R[7], 0.0),
+            side_by_side(R[2], R[5], R[8], 0.0), side_by_side(p[0], p[1], p[2], 0.0))
+
+
+@inline
+def columns_beyond(X, f):
+    """The columns of X f, from those of X."""
+    x, y, z, p = X
+    R, t = f
+    return (x * R[0] + y * R[3] + z * R[6], x * R[1] + y * R[4] + z * R[7], x * R[2] + y * R[5] + z * R[8],
+            p + (x * t[0] + y * t[1] + z * t[2]))
+
+
+@inline
+def columns_of_link(joint, ints, floats, i, q, work, stride, sines, previous):
+    """Columns of the world pose of link i; `previous` are those of link i - 1, mostly its parent."""
+    f = pose_by_sines(SCALAR, joint, ints, floats, i, q, work, sines)
+    if parent(ints, i) < 0:
+        return columns_of(f)
+    if parent(ints, i) != i - 1:
+        previous = get_columns(work, stride * parent(ints, i))
+    return columns_beyond(previous, f)
+
+
+@inline
+def place_one_state(ints, floats, q, work, stride, sines):
+    """World poses of all links, at work[stride * i], by the sines at work[sines:]."""
+    nothing = side_by_side(0.0, 0.0, 0.0, 0.0)
+    X = (nothing, nothing, nothing, nothing)
+    for i in range(link_count(ints)):
+        if kind(ints, i) == REVOLUTE:  # the common joint compiled apart: its zeros cost nothing
+            X = columns_of_link(REVOLUTE, ints, floats, i, q, work, stride, sines, X)
+        else:
+            X = columns_of_link(kind(ints, i), ints, floats, i, q, work, stride, sines, X)
+        put_columns(work, stride * i, X)
+
+
+# ---- lanes
+
+
+@inline
+def link_in_world(lane, joint, ints, floats, i, q, work, stride, sines):
+    """World pose of link i, from that of its parent at work[stride * parent]."""
+    f = pose_by_sines(lane, joint, ints, floats, i, q, work, sines)
+    if parent(ints, i) < 0:
+        return f
+    return compose(get_world_pose(lane, work, stride * parent(ints, i)), f)
