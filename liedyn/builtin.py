@@ -1,7 +1,7 @@
 """Compiled functions of Python objects as builtin functions of the interpreter.
 
 Numba's own entry point takes its arguments as a tuple, which the interpreter makes for each call. Builtin functions
-like those of CPython itself (METH_FASTCALL) get them where the interpreter holds them: half of what a call costs.
+like those of CPython itself (METH_FASTCALL) get them where the interpreter holds them.
 """
 import ctypes
 

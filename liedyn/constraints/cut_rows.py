@@ -68,6 +68,18 @@ def counts(ints, l, virtual):
     return is_cut(ints, l) and (virtual or is_active(ints, l))
 
 
+@inline
+def put_columns(lane, ints, work, l, kind, pitch, virtual, C, first, count, G):
+    """Rows of cut l in G, or of its readers: its columns are those of the joints between it and where its ends meet."""
+    ja, jb = path_ends(ints, l)
+    while ja != jb:
+        j, on_b = max(ja, jb), jb > ja
+        x = relative_screw(lane, ints, work, j, on_b, C)
+        for r in range(count):
+            put_element(lane, G, first + r, j, read(kind, pitch, virtual, r, x))
+        ja, jb = toward_ground(ints, ja, jb)
+
+
 @kernel_in_place
 def cut_jacobian_kernel(lane, ints, floats, work, virtual, G):
     """Fills the cut joints' rows of G (m, nv), or of the readers of virtual velocities (nz, nv); others stay."""
@@ -75,14 +87,7 @@ def cut_jacobian_kernel(lane, ints, floats, work, virtual, G):
         if not counts(ints, l, virtual):
             continue
         kind, C, first, count = rows_in(lane, ints, floats, work, l, virtual)
-        pitch = loop_pitch(ints, floats, l)
-        ja, jb = path_ends(ints, l)
-        while ja != jb:
-            j, on_b = max(ja, jb), jb > ja
-            x = relative_screw(lane, ints, work, j, on_b, C)
-            for r in range(count):
-                put_element(lane, G, first + r, j, read(kind, pitch, virtual, r, x))
-            ja, jb = toward_ground(ints, ja, jb)
+        put_columns(lane, ints, work, l, kind, loop_pitch(ints, floats, l), virtual, C, first, count, G)
 
 
 @kernel_in_place
@@ -115,13 +120,7 @@ def put_terms(lane, ints, floats, work, l, A, B, G, phi):
     rate = relative_rate(lane, ints, floats, work, l, kind, False, C)
     for r in range(count):
         store(lane, phi, first + r, read(kind, pitch, False, r, rate))
-    ja, jb = path_ends(ints, l)
-    while ja != jb:
-        j, on_b = max(ja, jb), jb > ja
-        x = relative_screw(lane, ints, work, j, on_b, C)
-        for r in range(count):
-            put_element(lane, G, first + r, j, read(kind, pitch, False, r, x))
-        ja, jb = toward_ground(ints, ja, jb)
+    put_columns(lane, ints, work, l, kind, pitch, False, C, first, count, G)
 
 
 @kernel_in_place

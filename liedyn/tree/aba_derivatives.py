@@ -10,8 +10,7 @@ composites are completed by what a adds to them, and nothing is computed twice.
 
 The factor comes in two forms. Twelve numbers a row and sweeps along the tree (`liedyn.tree.sweeps`) take O(n) for each
 column, and for one state whole registers of columns. In lanes, and in what `specialize` writes down, a small tree's
-entries (`liedyn.tree.ltdl`) are less, by a fifth of the time for a panda; for solo12 both take the same, and for talos
-the sweeps two thirds.
+entries (`liedyn.tree.ltdl`) are less work; those of a humanoid more.
 """
 
 from liedyn.boundary import delivered_all, rows_for_all, states, wrenches

@@ -106,12 +106,6 @@ def get_inertia(lane, x, k):
 
 
 @inline
-def as_pose(x):
-    """Twelve numbers as a pose."""
-    return (x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7], x[8]), (x[9], x[10], x[11])
-
-
-@inline
 def as_twist(x, k):
     """Six of many numbers, from the k-th on, as a twist or wrench."""
     return (x[k], x[k + 1], x[k + 2]), (x[k + 3], x[k + 4], x[k + 5])
