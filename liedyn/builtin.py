@@ -5,12 +5,13 @@ like those of CPython itself (METH_FASTCALL) get them where the interpreter hold
 """
 import ctypes
 
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
 from liedyn.jit import c_address, kernel
-from liedyn.objects import OBJECT, integer, item
+from liedyn.objects import OBJECT, integers_or_zeros
 
 MOST = 10
 """Arguments that a function may have."""
@@ -59,8 +60,9 @@ def called(typing, address, given, count):
 
 @kernel
 def spread(function, given, count):
-    """A builtin function; its self is (address, number of arguments) of the C function that is called."""
-    return called(integer(item(function, 0)), given, count if count == integer(item(function, 1)) else 0)
+    """A builtin function; its self are address and number of arguments of the C function that is called."""
+    callee = integers_or_zeros(function, True, 2)
+    return called(callee[0], given, count if count == callee[1] else 0)
 
 
 def builtin(dispatcher, count):
@@ -69,4 +71,5 @@ def builtin(dispatcher, count):
     _METHODS.append(method)
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
-    return make(ctypes.addressof(method), (c_address(dispatcher, (OBJECT,) * count), count), None)
+    callee = np.array([c_address(dispatcher, (OBJECT,) * count), count], dtype=np.int64)
+    return make(ctypes.addressof(method), callee, None)

@@ -8,6 +8,7 @@ from numba import types
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
+from liedyn.lie.lanes import VectorType
 from liedyn.lie.registers import mask_of, masked_load, masked_store
 
 _INT = ir.IntType(64)
@@ -53,6 +54,17 @@ def _addresses(builder, data, start, stride, last, vector):
         row = ir.Constant(_INT, i)
         row = builder.select(builder.icmp_signed("<", row, last), row, last)
         yield builder.bitcast(builder.gep(data, [builder.add(start, builder.mul(row, stride))]), vector.as_pointer())
+
+
+@intrinsic
+def turned(typing, a, b, c, d):
+    """Columns of four numbers, each in a register, as rows, or the other way round."""
+    four = types.UniTuple(VectorType(4), 4)
+
+    def codegen(context, builder, sig, args):
+        return context.make_tuple(builder, four, transposed(builder, args))
+
+    return four(a, b, c, d), codegen
 
 
 @intrinsic

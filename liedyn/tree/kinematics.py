@@ -15,14 +15,17 @@ from liedyn.boundary import delivered, rows_for, states
 from liedyn.direct import configuration, direct, model, result, unusual
 from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.algebra import ad, add, add6, compose, cross, scale, scale6
-from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, store
-from liedyn.lie.registers import at_once
+from liedyn.lie.lanes import LANES, NARROW, SCALAR, WIDTH, load
+from liedyn.lie.registers import at_once, store_at_once
 from liedyn.lie.sines import put_sines, sines_size
+from liedyn.lie.transposition import turned
 from liedyn.model.packed import ANGULAR, HELICAL, LINEAR, PRISMATIC, REVOLUTE
 from liedyn.objects import is_none, number_of, numbers, scratch
 from liedyn.tree.batches import aligned, batch, gather, in_lanes, lines_for, scatter_matrix
 from liedyn.tree.joints import dofs_of_kind, joint_pose
-from liedyn.tree.poses import PLACES, get_world_pose, link_in_world, place_one_state, put_world_pose
+from liedyn.tree.poses import (
+    PLACES, columns_beyond, columns_of, get_columns, get_world_pose, link_in_world, place_one_state, put_world_pose,
+)
 from liedyn.tree.records import (
     body_count, body_link, body_placement, dof_column, dof_count, dof_link, dof_total, dof_type, first_dof, get6,
     kind, link_count, parent, pitch, put6, put_pose, q_total, upward, zero3, zero6,
@@ -249,15 +252,22 @@ def forward_kinematics_states(begin, end, ints, floats, q, poses):
 
 
 @inline
-def put_homogeneous(lane, x, k, X):
-    """A pose as a matrix of 4 x 4."""
-    R, p = X
-    for r in range(3):
-        for c in range(3):
-            store(lane, x, k + 4 * r + c, R[3 * r + c])
-        store(lane, x, k + 4 * r + 3, p[r])
-        store(lane, x, k + 12 + r, 0.0)
-    store(lane, x, k + 15, 1.0)
+def columns_of_body(ints, floats, work, b):
+    """Columns of the homogeneous matrix of body b, for one state; needs `place_links`."""
+    if is_where_its_link_is(ints, floats, b):
+        return get_columns(work, PLACES * body_link(ints, b))
+    X = body_placement(SCALAR, ints, floats, b)
+    if body_link(ints, b) < 0:
+        return columns_of(X)
+    return columns_beyond(get_columns(work, PLACES * body_link(ints, b)), X)
+
+
+@inline
+def put_matrix(x, k, columns):
+    """The homogeneous matrix of 4 x 4 numbers whose columns are given, row by row."""
+    rows = turned(columns[0], columns[1], columns[2], columns[3])
+    for r in range(4):
+        store_at_once(NARROW, x, k + 4 * r, 4, rows[r])
 
 
 @direct
@@ -270,7 +280,7 @@ def forward_kinematics_direct(ints, floats, q, out):
         matrices = numbers(poses, 16 * n)
         place_links(SCALAR, ints, floats, q, work)
         for b in range(n):
-            put_homogeneous(SCALAR, matrices, 16 * b, pose_on_link(SCALAR, ints, floats, work, b))
+            put_matrix(matrices, 16 * b, columns_of_body(ints, floats, work, b))
     return poses
 
 
@@ -286,7 +296,7 @@ def pose_direct(ints, floats, q, names, name, out):
         while i >= 0:
             X = compose(joint_pose(SCALAR, ints, floats, i, q), X)
             i = parent(ints, i)
-        put_homogeneous(SCALAR, numbers(T, 16), 0, X)
+        put_matrix(numbers(T, 16), 0, columns_of(X))
     return T
 
 

@@ -1,8 +1,8 @@
 """World poses of links, each stored column by column, (R | p), a column in the first three of four places.
 
-For one state a column fills a register of 256 bits, and each column of the product of two poses is the sum of the
-columns of the first, by numbers of the second: three multiplications for three numbers. A chain of links then takes no
-longer than these three, one behind the other, for each.
+For one state a column of the homogeneous matrix, with its 0 or 1, fills a register of 256 bits, and each column of the
+product of two poses is the sum of the columns of the first, by numbers of the second: three multiplications for three
+numbers. A chain of links then takes no longer than these three, one behind the other, for each.
 """
 from liedyn.jit import inline
 from liedyn.lie.algebra import compose
@@ -64,7 +64,7 @@ def columns_of(f):
     """The columns of a pose."""
     R, p = f
     return (side_by_side(R[0], R[3], R[6], 0.0), side_by_side(R[1], R[4], R[7], 0.0),
-            side_by_side(R[2], R[5], R[8], 0.0), side_by_side(p[0], p[1], p[2], 0.0))
+            side_by_side(R[2], R[5], R[8], 0.0), side_by_side(p[0], p[1], p[2], 1.0))
 
 
 @inline
