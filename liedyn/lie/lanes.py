@@ -48,7 +48,7 @@ def _typeof_lanes(value, context):
 @register_model(LanesType)
 class _LanesModel(models.OpaqueModel):
     def from_argument(self, builder, value):
-        # vectors that a kernel has no register left for wait on its stack: in one line of the cache each, not across two
+        # vectors that a kernel has no register for wait on its stack: in one line of the cache each, not across two
         builder.function.attributes.alignstack = 8 * self._fe_type.register
         builder.function.attributes.add("nounwind")  # llvmlite writes the alignment only where there is another one
         return super().from_argument(builder, value)
