@@ -5,7 +5,7 @@ import pytest
 from closed_chains import closed_mechanism, moving_state, off, onto_manifold
 from numba.core.runtime import _nrt_python, rtsys
 from test_clusters import closed_state, small_loops
-from tree_cases import bundled
+from tree_cases import TREES, bundled
 
 import liedyn as ld
 from liedyn.constraints.independent import choose
@@ -15,7 +15,7 @@ from liedyn.errors import LiedynError, SingularConfigurationError
 from liedyn.lie.lanes import WIDTH
 from liedyn.linearization.linearize import CLOSURE_TOLERANCE
 from liedyn.linearization.one_state import Found
-from liedyn.linearization.states import linearize_registers
+from liedyn.linearization.states import linearize_registers, linearize_trees
 from liedyn.model.kinds import LOOP_KINDS
 
 ROBOTS = ("four_bar", "five_bar", "parallel_four_bar", "parallel_five_bar", "loader", "stewart", "delta", "scara",
@@ -62,8 +62,9 @@ def done_in_lanes(robot, state, names):
     shapes = ((x, x), (x, nu), (0, x), (0, nu), (x,), (n, p), (n, p), (n,), (n,), (m,), (), (), (), ())
     found = Found(*(np.empty((count, *shape)) for shape in shapes))._replace(rank=np.full(count, -1))
     choice = (chosen.rows[None], chosen.virtual)
-    linearize_registers(robot.ints, robot.floats, *state, forces, *choice, *choice, S_u, NO_OUTPUTS, CLOSURE_TOLERANCE,
-                        RANK_TOLERANCE, *found)
+    linearize = linearize_registers if m > 0 else linearize_trees
+    linearize(robot.ints, robot.floats, *state, forces, *choice, *choice, S_u, NO_OUTPUTS, CLOSURE_TOLERANCE,
+              RANK_TOLERANCE, *found)
     return rank >= 0, found.rank >= 0
 
 
@@ -104,6 +105,17 @@ def test_every_cut_joint(kind):
     outputs = [names[0], f"acceleration:{names[-1]}", f"pose:{body}", f"twist:{body}", f"twist_rate:{body}",
                "wrench:cut", *robot.virtual_names[:1]]
     assert np.all(done_in_lanes(robot, state, names))
+    assert_as_one_by_one(robot, state, names, outputs=outputs)
+
+
+@pytest.mark.parametrize("name", ["panda", "solo12", "mixed", "floating, springs"])
+def test_open_trees(name):
+    """Without constraints; outputs of every kind, and inputs that are not the coordinates."""
+    robot = TREES[name]()
+    state, names = near(robot, robot.home, COUNT), tree_coordinates(robot, robot.home)
+    body = robot.body_names[-1]
+    outputs = [names[0], f"acceleration:{names[-1]}", f"pose:{body}", f"twist:{body}", f"twist_rate:{body}"]
+    assert np.all(done_in_lanes(robot, state, names)[1])
     assert_as_one_by_one(robot, state, names, outputs=outputs)
 
 

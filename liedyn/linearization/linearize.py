@@ -17,7 +17,7 @@ from liedyn.linearization.local import linearize_kernel
 from liedyn.linearization.one_state import linearize_one_state, room
 from liedyn.linearization.outputs import output_plan
 from liedyn.linearization.state_space import LocalStateSpace
-from liedyn.linearization.states import linearize_registers, linearize_states
+from liedyn.linearization.states import linearize_registers, linearize_states, linearize_trees
 from liedyn.linearization.upper_rows import turning
 
 CLOSURE_TOLERANCE = 1e-8
@@ -212,8 +212,8 @@ def _solve(robot, lead, y, w, given, plan, closure_tolerance, rank_tolerance):
     outputs = len(plan.labels) if len(plan.parts) else 0
     found = room(robot, len(given[0]), len(y.names), len(w.names), outputs)
     arguments = robot.ints, robot.floats, *given, plan.parts, closure_tolerance, rank_tolerance, *found
-    if len(robot.row_names) > 0 and len(found.rank) >= FEW:
-        linearize_registers(*arguments)
+    if len(found.rank) >= FEW:
+        (linearize_registers if robot.row_names else linearize_trees)(*arguments)
     if _least(found.rank) < 0:
         linearize_states(*arguments)
     if _least(found.rank) < 0:

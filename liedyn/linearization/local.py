@@ -57,9 +57,10 @@ from liedyn.linearization.choice import (
     along, copy_columns, given_motions, hold_choice, into_choice, into_picked, picked_motions, picked_rates,
     position_null_space, reads_cuts, same_choice,
 )
+from liedyn.linearization.open_tree import linearize_tree, picks_all_in_order, put_tree_directions
 from liedyn.linearization.upper_rows import put_upper_rows
 from liedyn.model.packed import N_LOOPS, N_ROWS, N_VIRTUAL, NV
-from liedyn.tree.aba_derivatives import aba_derivatives_kernel, aba_derivatives_size
+from liedyn.tree.aba_derivatives import aba_derivatives_size
 from liedyn.tree.records import link_count
 from liedyn.tree.variations import (
     BODY, VARIATION, gather_wrenches, put_bodies, vary_accelerations, vary_forces, vary_velocities, vary_wrenches,
@@ -84,42 +85,6 @@ def linearize_size(ints, p_y, p_w, nu):
 def first_place(work):
     """Where the elimination's part of the workspace begins, that which is taken first: within a line of the cache."""
     return 1 + before_line(work, 1)
-
-
-@inline
-def is_open_tree(G, R, virtual):
-    """No rows, and every coordinate in its own place?"""
-    if G.shape[0] > 0 or R.shape[0] != R.shape[1]:
-        return False
-    for k in range(R.shape[0]):
-        for i in range(R.shape[1]):
-            if virtual[k] >= 0 or R[k, i] != (1.0 if i == k else 0.0):
-                return False
-    return True
-
-
-@kernel_in_place
-def linearize_tree(ints, floats, q, v, tau, f_ext, actuators, world, work, a, N, X, da):
-    """An open tree, N = S = 1, Delta = 0: da = [da/dq, da/dv, M^-1 S_u] from sparse solves. False if M is singular."""
-    n = a.size
-    L, da_dq, da_dv, inertia_inverse = (take_matrix(work, n, n), take_matrix(work, n, n), take_matrix(work, n, n),
-                                        take_matrix(work, n, n))
-    aba_derivatives_kernel(SCALAR, ints, floats, q, v, tau, f_ext, world, a, L, da_dq, da_dv, inertia_inverse)
-    clear(N)
-    clear(X)
-    clear(da)
-    regular = True
-    for i in range(n):
-        regular = regular and at(L, i, i) > 0.0
-        N[i, i] = X[i, n + i] = 1.0
-        for j in range(n):
-            da[i, j], da[i, n + j] = at(da_dq, i, j), at(da_dv, i, j)
-    for j in range(n):
-        for c in range(actuators.shape[1]):
-            if actuators[j, c] != 0.0:
-                for i in range(n):
-                    da[i, 2 * n + c] += at(inertia_inverse, i, j) * actuators[j, c]
-    return regular
 
 
 @inline
@@ -229,15 +194,11 @@ def linearize_in_place(ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w, virt
     h, gamma, rho, z = take_vector(work, n), take_vector(work, m), take_vector(work, nz), take_vector(work, nz)
     E, upper = take_matrix(work, nz, n), take_matrix(work, n, x)
     virtual_upper, turned = take_matrix(work, nz, x), take_matrix(work, nz, x)
-    if is_open_tree(G, R_w, virtual_w) and is_open_tree(G, R_y, virtual_y):
-        regular = linearize_tree(ints, floats, q, v, tau, f_ext, actuators, world, work, a, N, X, D)
-        clear(balance)
+    if m == 0 and picks_all_in_order(R_w, virtual_w) and picks_all_in_order(R_y, virtual_y):
+        put_tree_directions(SCALAR, N, X, M, D, balance)
+        regular = linearize_tree(SCALAR, ints, floats, q, v, tau, f_ext, actuators, world, work, A, B, f0, a)
         for i in range(n):
-            w[i], f0[n + i] = v[i], a[i]
-        put_lower_rows(SCALAR, D, n, n, A, B)
-        put_upper_rows(SCALAR, ints, v, z, R_y, virtual_y, True, E, N, X, upper, virtual_upper, turned, A, f0)
-        clear(D)
-        clear(M)
+            w[i] = v[i]
         return (OK if regular else SINGULAR_INERTIA), 0, 1.0, OK, 0, 1.0
     # the constraints: which velocities depend on which
     state_terms(ints, floats, q, v, f_ext, world, M, h, G, gamma, residual, psi)

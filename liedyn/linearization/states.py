@@ -4,12 +4,14 @@ import numpy as np
 from liedyn.dynamics.nullspace import OK
 from liedyn.exchange import padded
 from liedyn.jit import inline
-from liedyn.lie.lanes import LANES, SCALAR, WIDTH
+from liedyn.lie.lanes import LANES, SCALAR, WIDTH, take_vector
 from liedyn.linearization.alike import linearize_alike, matrix_of, room_in_lanes, spaces_fit_lanes
 from liedyn.linearization.local import complete_derivatives, first_place, linearize_in_place, linearize_size
+from liedyn.linearization.open_tree import linearize_tree, picks_all_in_order, put_tree_directions
 from liedyn.linearization.output_rows import output_size, put_outputs, read_accelerations
 from liedyn.model.packed import N_ROWS, NV
-from liedyn.tree.batches import aligned, batch, gather, in_lanes, scatter
+from liedyn.tree.aba_derivatives import aba_derivatives_size
+from liedyn.tree.batches import aligned, batch, gather, in_lanes, lines_for, scatter, scatter_matrix
 
 
 @inline
@@ -43,6 +45,9 @@ def linearize_registers(begin, end, ints, floats, q, v, tau, f_ext, R_y, virtual
     space = room_in_lanes(ints, p, nu)
     lower, moved, C_w, D_w = matrix_of(p, x + nu), matrix_of(n, x + nu), matrix_of(r, x), matrix_of(r, nu)
     of_outputs = aligned(output_size(LANES, ints, r, x, nu) if outputs.shape[0] > 0 else 0)
+    A_rows, B_rows = A.reshape(count, x * x), B.reshape(count, x * nu)
+    K_rows, S_rows = K.reshape(count, n * p), S.reshape(count, n * p)
+    lines_A, lines_B, lines_K = lines_for(A_rows), lines_for(B_rows), lines_for(K_rows)
     for b in range(begin, end, WIDTH):
         gather(q, b, end, q_w)
         gather(v, b, end, v_w)
@@ -51,11 +56,11 @@ def linearize_registers(begin, end, ints, floats, q, v, tau, f_ext, R_y, virtual
         if not linearize_alike(ints, floats, q_w, v_w, tau_w, f_ext_w, R_w[0], virtual_w, choosable, actuators,
                                closure_tolerance, rank_tolerance, space):
             continue
-        scatter(space.A, b, end, A.reshape(count, x * x))
-        scatter(space.B, b, end, B.reshape(count, x * nu))
+        scatter_matrix(space.A, b, end, A_rows, lines_A)
+        scatter_matrix(space.B, b, end, B_rows, lines_B)
+        scatter_matrix(space.K, b, end, K_rows, lines_K)
+        scatter_matrix(space.K, b, end, S_rows, lines_K)
         scatter(space.f0, b, end, f0)
-        scatter(space.K, b, end, K.reshape(count, n * p))
-        scatter(space.K, b, end, S.reshape(count, n * p))
         scatter(space.drift, b, end, drift)
         scatter(space.a, b, end, a)
         scatter(space.lam, b, end, lam)
@@ -68,6 +73,57 @@ def linearize_registers(begin, end, ints, floats, q, v, tau, f_ext, R_y, virtual
                                      space.balance)
             put_outputs(LANES, ints, floats, q_w, v_w, space.a, space.lam, outputs, space.N, space.X, space.da,
                         space.balance, space.work[WIDTH:], of_outputs, C_w, D_w)
+            scatter(C_w, b, end, C.reshape(count, r * x))
+            scatter(D_w, b, end, D.reshape(count, r * nu))
+
+
+@batch
+def linearize_trees(begin, end, ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w, virtual_w, actuators, outputs,
+                    closure_tolerance, rank_tolerance, A, B, C, D, f0, K, S, drift, a, lam, rank, condition,
+                    condition_y, closure):
+    """`linearize_states` W rows at a time, for trees without constraints in their own coordinates."""
+    count, n, p, nu = q.shape[0], ints[NV], virtual_w.size, actuators.shape[1]
+    x, r = 2 * p, C.shape[1]
+    if not (R_y.shape[0] == 1 and R_w.shape[0] == 1 and picks_all_in_order(R_y[0], virtual_y)
+            and picks_all_in_order(R_w[0], virtual_w)):
+        return
+    q_w, v_w, tau_w, f_ext_w = in_lanes(q), in_lanes(v), in_lanes(tau), in_lanes(f_ext)
+    A_w, B_w, f0_w, a_w, C_w, D_w = (
+        matrix_of(x, x), matrix_of(x, nu), matrix_of(1, x), matrix_of(1, n), matrix_of(r, x), matrix_of(r, nu))
+    work = aligned(WIDTH * (1 + aba_derivatives_size(ints) + 4 * n * n))
+    read = min(r, 1)  # what only outputs need has no place without them
+    N, X, M = matrix_of(n, read * x), matrix_of(n, read * x), matrix_of(n, read * n)
+    da, balance = matrix_of(n, read * (x + nu)), matrix_of(n, read * (x + nu))
+    lower, moved = matrix_of(p, read * (x + nu)), matrix_of(n, read * (x + nu))
+    of_outputs = aligned(output_size(LANES, ints, r, x, nu) if r > 0 else 0)
+    A_rows, B_rows = A.reshape(count, x * x), B.reshape(count, x * nu)
+    lines_A, lines_B = lines_for(A_rows), lines_for(B_rows)
+    for b in range(begin, end, WIDTH):
+        gather(q, b, end, q_w)
+        gather(v, b, end, v_w)
+        gather(tau, b, end, tau_w)
+        gather(f_ext, b, end, f_ext_w)
+        work[0] = WIDTH
+        world = take_vector(work, WIDTH * aba_derivatives_size(ints))
+        if not linearize_tree(
+                LANES, ints, floats, q_w, v_w, tau_w, f_ext_w, actuators, world, work, A_w, B_w, f0_w, a_w):
+            continue
+        scatter_matrix(A_w, b, end, A_rows, lines_A)
+        scatter_matrix(B_w, b, end, B_rows, lines_B)
+        scatter(f0_w, b, end, f0)
+        scatter(a_w, b, end, a)
+        for k in range(b, min(b + WIDTH, end)):
+            rank[k], closure[k], condition[k], condition_y[k] = 0, 0.0, 1.0, 1.0
+            for i in range(n):
+                drift[k, i] = 0.0
+                for j in range(n):
+                    K[k, i, j] = S[k, i, j] = 1.0 if i == j else 0.0
+        if r > 0:
+            put_tree_directions(LANES, N, X, M, da, balance)
+            if read_accelerations(outputs):
+                complete_derivatives(LANES, p, X, A_w, B_w, actuators, M, lower, moved, da, balance)
+            put_outputs(LANES, ints, floats, q_w, v_w, a_w, lam[0], outputs, N, X, da, balance, work[WIDTH:],
+                        of_outputs, C_w, D_w)
             scatter(C_w, b, end, C.reshape(count, r * x))
             scatter(D_w, b, end, D.reshape(count, r * nu))
 

@@ -1,0 +1,101 @@
+"""The local state space of a tree that no constraints hold, in its own coordinates: y = q, w = v.
+
+Nothing depends on anything else, N = S = 1 and Delta = 0 (symbols: `liedyn.linearization.local`), and what is left are
+the derivatives of forward dynamics from their sparse factors,
+
+    A = [-ad_v    1   ]      B = [   0    ]
+        [da/dq  da/dv ]          [M^-1 S_u]
+
+in one body for a state and for W of them in lanes.
+"""
+from liedyn.exchange import at, clear, element, put_element
+from liedyn.jit import inline, kernel_in_place
+from liedyn.lie.comparisons import is_positive, larger, largest_lane, magnitude
+from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, splat, store, take_vector, width_of
+from liedyn.lie.registers import at_once, load_at_once, store_at_once
+from liedyn.model.packed import FREE, SPHERICAL
+from liedyn.tree.aba_derivatives import aba_derivatives_kernel
+from liedyn.tree.records import dof_total, first_dof, get3, kind, link_count, put_zeros
+
+
+@inline
+def picks_all_in_order(R, virtual):
+    """Does row k pick coordinate k of the tree, for each?"""
+    n = R.shape[1]
+    if virtual.size != n:
+        return False
+    others = splat(LANES, 0.0)
+    for k in range(n):
+        if virtual[k] >= 0 or at(R, k, k) != 1.0:
+            return False
+        for c in range((n + 1) * k + 1, min((n + 1) * (k + 1), R.size), WIDTH):  # between two of the diagonal
+            others = larger(others, magnitude(load_at_once(SCALAR, R, c, (n + 1) * (k + 1) - c)))
+    return largest_lane(others) == 0.0
+
+
+@inline
+def put_row(lane, x, k, count, out, to):
+    """out[to:to + count] = x[k:k + count]."""
+    for c in range(0, count, at_once(lane)):
+        store_at_once(lane, out, to + c, count - c, load_at_once(lane, x, k + c, count - c))
+
+
+@inline
+def put_minus_skew(lane, w, A, i, j):
+    """A[i:i+3, j:j+3] = -[w], the matrix of x -> x cross w."""
+    for r, c, x in ((0, 1, w[2]), (1, 2, w[0]), (2, 0, w[1])):
+        put_element(lane, A, i + r, j + c, x)
+        put_element(lane, A, i + c, j + r, -x)
+
+
+@inline
+def put_tangent_bracket(lane, ints, v, A):
+    """-ad_v joint by joint in the rows of ydot: zero but for ball and free joints, whose tangents turn with them."""
+    for i in range(link_count(ints)):
+        j = first_dof(ints, i)
+        if kind(ints, i) == SPHERICAL or kind(ints, i) == FREE:
+            put_minus_skew(lane, get3(lane, v, j), A, j, j)
+        if kind(ints, i) == FREE:
+            put_minus_skew(lane, get3(lane, v, j), A, j + 3, j + 3)
+            put_minus_skew(lane, get3(lane, v, j + 3), A, j + 3, j)
+
+
+@kernel_in_place
+def linearize_tree(lane, ints, floats, q, v, tau, f_ext, actuators, world, work, A, B, f0, a):
+    """A, B, f0 and accelerations a. False if M is singular, in any lane."""
+    n, size, x = dof_total(ints), width_of(lane) * dof_total(ints) ** 2, 2 * dof_total(ints)
+    L, da_dq, da_dv, Minv = (
+        take_vector(work, size), take_vector(work, size), take_vector(work, size), take_vector(work, size))
+    aba_derivatives_kernel(lane, ints, floats, q, v, tau, f_ext, world, a, L, da_dq, da_dv, Minv)
+    put_zeros(lane, A, n * x)  # the rows of ydot
+    put_zeros(lane, B, x * actuators.shape[1])
+    put_tangent_bracket(lane, ints, v, A)
+    regular = True
+    for i in range(n):
+        regular = regular and is_positive(load(lane, L, n * i + i))
+        put_element(lane, A, i, n + i, splat(lane, 1.0))
+        put_row(lane, da_dq, n * i, n, A, x * (n + i))
+        put_row(lane, da_dv, n * i, n, A, x * (n + i) + n)
+        store(lane, f0, i, load(lane, v, i))
+        store(lane, f0, n + i, load(lane, a, i))
+    for j in range(n):
+        for c in range(actuators.shape[1]):
+            s = at(actuators, j, c)
+            if s != 0.0:
+                for i in range(n):  # a column of M^-1 is a row
+                    put_element(lane, B, n + i, c, element(lane, B, n + i, c) + s * load(lane, Minv, n * j + i))
+    return regular
+
+
+@inline
+def put_tree_directions(lane, N, X, M, D, balance):
+    """N = [1 0] and X = [0 1] (padded), and what wdot moves of accelerations that nothing forces: nothing, so far."""
+    clear(N)
+    clear(X)
+    clear(M)
+    clear(D)
+    clear(balance)
+    n = N.shape[0]
+    for i in range(n):
+        put_element(lane, N, i, i, splat(lane, 1.0))
+        put_element(lane, X, i, n + i, splat(lane, 1.0))
