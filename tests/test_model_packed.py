@@ -6,7 +6,9 @@ from mechanisms import (
     MOVING_KINDS, Ad, Unpacked, as_pose, hat, motion, random_axes, random_inertia, random_joint, random_pose,
     random_q, random_tree,
 )
+from scipy.spatial.transform import Rotation
 
+import liedyn as ld
 from liedyn.model import Builder
 from liedyn.model.kinds import JOINT_KINDS, LOOP_KINDS
 
@@ -64,6 +66,43 @@ def test_random_trees(seed):
     robot = random_tree(rng, list(rng.permutation(kinds))).build()
     q = random_q(rng, robot)
     np.testing.assert_allclose(Unpacked(robot).body_poses(q), poses_by_definition(robot, q), atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_placements_are_turns(seed):
+    """R = Rz(beta) Rx(alpha) Rz(gamma) and p = Rz(beta) r, without beta for a child of each link that may be turned."""
+    rng = np.random.default_rng(seed)
+    robot = random_tree(rng, [*MOVING_KINDS, *rng.choice(["revolute", "universal", "fixed"], size=8)]).build()
+    packed = Unpacked(robot)
+    for numbers in packed.link_floats:
+        gamma, alpha, beta = (np.arctan2(*numbers[k:k + 2][::-1]) for k in (23, 25, 27))
+        turns = Rotation.from_euler("ZXZ", [beta, alpha, gamma])
+        np.testing.assert_allclose(turns.as_matrix(), as_pose(numbers)[:3, :3], atol=1e-15)
+        np.testing.assert_allclose(Rotation.from_euler("Z", beta).apply(numbers[29:32]), numbers[9:12], atol=1e-15)
+    sin_beta, revolute, along_z = packed.link_floats[:, 28], packed.links[:, 1] == 0, packed.links[:, 1] < 3
+    for link in np.flatnonzero(along_z):
+        children = (packed.links[:, 0] == link) & revolute
+        assert not children.any() or (sin_beta[children] == 0.0).any()
+
+
+@pytest.mark.parametrize("axis", [(0, 0, 1), (0, 0, -1), (1, 0, 0), (0, -1, 0), (1e-17, 1, 0), (-1e-17, -1e-17, 1),
+                                  (1e-9, 2e-9, 1), (-1e-15, 1e-15, -1), (0.6, 0.0, 0.8)])
+def test_no_turn_is_special(axis):
+    """Two hinges with this axis between them: of right angles exact zeros are left, of small ones nothing is lost."""
+    builder = Builder("hinges")
+    for body in "abc":
+        builder.body(body, 1.0, inertia=(1, 1, 1))
+    builder.joint("first", "revolute", "ground", "a", placement=(0.1, 0.2, 0.3))
+    builder.joint("second", "revolute", "a", "b", placement=(0.3, -0.1, 0.2), axis=axis)
+    builder.joint("third", "revolute", "a", "c", placement=(0.3, -0.1, 0.2), axis=(0.0, 0.6, 0.8))
+    robot = builder.build()
+    q = random_q(np.random.default_rng(0), robot)
+    np.testing.assert_allclose(Unpacked(robot).body_poses(q), poses_by_definition(robot, q), atol=1e-15)
+    v, a = np.random.default_rng(1).normal(size=(2, robot.nv))
+    tau = ld.rnea(robot, q, v, a)
+    np.testing.assert_allclose(ld.aba(robot, q, v, tau), a, atol=1e-13)
+    np.testing.assert_allclose(ld.crba(robot, q) @ a, tau - ld.rnea(robot, q, v, 0.0 * a), atol=1e-14)
+    assert Unpacked(robot).link_floats[1, 28] == 0.0
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -48,11 +48,16 @@ def without_direction(I, U, d):
 
 @inline_algebra
 def articulated_in_parent(X, I):
-    """Ad*_{X^-1} I Ad_{X^-1}: turn by R, then B' = B + [p] C and A' = A + [p] B^T - B' [p]."""
+    """Ad*_{X^-1} I Ad_{X^-1}: turn by R, then shift by p."""
     R, p = X
-    C = rotate_symmetric(R, I[2])
     B = rotate_rotation(rotate_rotation(R, I[1]), (R[0], R[3], R[6], R[1], R[4], R[7], R[2], R[5], R[8]))
-    A = rotate_symmetric(R, I[0])
+    return articulated_shifted(p, (rotate_symmetric(R, I[0]), B, rotate_symmetric(R, I[2])))
+
+
+@inline_algebra
+def articulated_shifted(p, I):
+    """The inertia about a point from which its own lies at p: B' = B + [p] C and A' = A + [p] B^T - B' [p]."""
+    A, B, C = I
     # columns of B' = B + [p] C; then column k of [p] B^T is p x (row k of B), and row k of -B' [p] is p x (row k of B')
     c0 = add_cross((B[0], B[3], B[6]), p, (C[0], C[1], C[2]))
     c1 = add_cross((B[1], B[4], B[7]), p, (C[1], C[3], C[4]))

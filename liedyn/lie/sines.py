@@ -98,8 +98,14 @@ def sines_size(count):
 @inline
 def put_sines(lane, q, count, work, at):
     """sin q_k at work[at + k], cos q_k half of `sines_size` behind it, for all k < count."""
+    put_sines_from(lane, q, 0, count, work, at)
+
+
+@inline
+def put_sines_from(lane, q, first, count, work, at):
+    """The same for first <= k < count; for one state a few before `first` share its register."""
     room, few = sines_size(count) // 2, narrow(lane)
-    for k in range(0, count, at_once(few)):
+    for k in range(first - first % at_once(few), count, at_once(few)):
         s, c = sincos(load_at_once(few, q, k, count - k))
         store_at_once(few, work, at + k, at_once(few), s)
         store_at_once(few, work, at + room + k, at_once(few), c)

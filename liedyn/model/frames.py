@@ -125,3 +125,43 @@ def joint_basis(axes):
 
 # Rotations from a basis to a link frame whose z axis is column 0, 1 or 2 of the basis.
 COLUMN_TO_Z = tuple(z_to(axis) for axis in np.eye(3))
+
+ROUNDING = 4.0 * np.finfo(np.float64).eps
+"""Numbers of a rotation below this are what rounding leaves of zero."""
+
+
+def is_along_z(axis):
+    """Does a unit vector point along z or against it, to rounding?"""
+    return bool(np.all(np.abs(axis[:2]) < ROUNDING))
+
+
+def facing(axis):
+    """The smallest turn about z after which `axis`, not along z, lies in the new yz plane."""
+    x, y = np.where(np.abs(axis[:2]) < ROUNDING, 0.0, axis[:2])
+    s, c = np.array([x, y]) / np.copysign(np.hypot(x, y), y)
+    return np.array([[c, s, 0.0], [-s, c, 0.0], [0.0, 0.0, 1.0]])
+
+
+def turns(R):
+    """Cosines and sines of the angles in R = Rz(beta) Rx(alpha) Rz(gamma), beta zero wherever it can be.
+
+    Every rotation is such a product. Where alpha is small only beta + gamma is well defined: any beta will do then, and
+    gamma is what the other two leave.
+
+    Parameters
+    ----------
+    R : ndarray, shape (3, 3)
+
+    Returns
+    -------
+    ndarray, shape (6,)
+        cos gamma, sin gamma, cos alpha, sin alpha, cos beta, sin beta.
+    """
+    x, y, cos_alpha = R[:, 2]
+    c, s = (1.0, 0.0) if abs(x) < ROUNDING else np.array([-y, x]) / np.hypot(x, y)
+    sin_alpha = x * s - y * c
+    e, f, g = R[:, 0]
+    e, f = c * e + s * f, c * f - s * e
+    numbers = np.array([e, cos_alpha * f + sin_alpha * g, cos_alpha, sin_alpha, c, s])
+    numbers[np.abs(numbers) < ROUNDING] = 0.0
+    return numbers

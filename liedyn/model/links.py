@@ -1,7 +1,8 @@
 """From bodies and joints to links: depth-first order, joints as chains of primitives, fixed joints lumped.
 
 Every joint that moves becomes one packed link per primitive; only the last link of the chain carries inertia. A body
-held by a fixed joint adds its inertia to the link that carries its parent.
+held by a fixed joint adds its inertia to the link that carries its parent. How a link's frame is turned about its own
+axis is free: it is chosen so that few turns about coordinate axes lead to the next link.
 """
 
 from collections import defaultdict
@@ -10,8 +11,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from liedyn.model.description import GROUND
-from liedyn.model.frames import COLUMN_TO_Z, joint_basis, rotation_pose, skew
-from liedyn.model.kinds import JOINT_KINDS
+from liedyn.model.frames import COLUMN_TO_Z, facing, is_along_z, joint_basis, rotation_pose, skew
+from liedyn.model.kinds import HELICAL, JOINT_KINDS, PRISMATIC, REVOLUTE
 
 
 @dataclass
@@ -34,6 +35,11 @@ class Link:
         self.mass += body.mass
         self.moment += body.mass * com
         self.inertia += R @ body.inertia @ R.T - body.mass * skew(com) @ skew(com)
+
+    def turn(self, Z):
+        """Turn the frame about its own z axis: its axes become the columns of Z. It moves along z as before."""
+        self.placement = self.placement @ rotation_pose(Z)
+        self.moment, self.inertia = Z.T @ self.moment, Z.T @ self.inertia @ Z
 
 
 @dataclass(frozen=True)
@@ -79,7 +85,27 @@ def link_tree(model):
         carrier = tree.body_links[joint.child]
         if carrier >= 0:
             tree.links[carrier].carry(bodies[joint.child], tree.body_poses[joint.child])
+    _face_children(tree)
     return tree
+
+
+def _face_children(tree):
+    """A link that moves along its z axis may be turned about it: the axis of its first child is brought into yz."""
+    carried, bodies = defaultdict(list), defaultdict(list)
+    for link in tree.links:
+        carried[link.parent].append(link)
+    for name, number in tree.body_links.items():
+        bodies[number].append(name)
+    for number, link in enumerate(tree.links):
+        axes = [child.placement[:3, 2] for child in carried[number] if child.primitive == REVOLUTE]
+        turns = [facing(axis) for axis in axes if not is_along_z(axis)]
+        if turns and link.primitive in (REVOLUTE, PRISMATIC, HELICAL):
+            link.turn(turns[0])
+            back = rotation_pose(turns[0].T)
+            for child in carried[number]:
+                child.placement = back @ child.placement
+            for name in bodies[number]:
+                tree.body_poses[name] = back @ tree.body_poses[name]
 
 
 def _attach(tree, joint):

@@ -14,7 +14,7 @@ are numbered depth first, parents before children; link -1 is the ground.
 import numpy as np
 
 from liedyn.model.clusters import clusters, pack_clusters
-from liedyn.model.frames import joint_basis, rotation_pose
+from liedyn.model.frames import joint_basis, rotation_pose, turns
 from liedyn.model.kinds import (
     CONSTRAINT_KINDS, FREE, HELICAL, LOOP_KINDS, LOOP_ROWS, PRISMATIC, REVOLUTE, SPHERICAL, cut_kind,
 )
@@ -31,8 +31,9 @@ GRAVITY_SIZE = 4
 # Records: size, then what each place holds.
 LINK_I = 8
 LINK_PARENT, LINK_PRIMITIVE, LINK_IQ, LINK_IV, LINK_NV, LINK_NQ, LINK_JOINT = range(7)
-LINK_F = 24
+LINK_F = 32
 LINK_PLACEMENT, LINK_MASS, LINK_MOMENT, LINK_INERTIA, LINK_PITCH = 0, 12, 13, 16, 22  # inertia: xx, xy, xz, yy, yz, zz
+LINK_TURNS, LINK_SHIFT = 23, 29  # the placement as Rz(beta) (Rx(alpha) Rz(gamma), r): cosines and sines; r
 
 DOF_I = 8
 DOF_LINK, DOF_TYPE, DOF_COLUMN, DOF_PREVIOUS = range(4)  # previous dof towards the root, -1 if none
@@ -130,6 +131,9 @@ def _links(tree):
         record[LINK_MOMENT:LINK_INERTIA] = link.moment
         record[LINK_INERTIA:LINK_PITCH] = link.inertia[_TRIANGLE]
         record[LINK_PITCH] = link.pitch
+        record[LINK_TURNS:LINK_SHIFT] = turns(link.placement[:3, :3])
+        (c, s), (x, y, z) = record[LINK_SHIFT - 2:LINK_SHIFT], link.placement[:3, 3]
+        record[LINK_SHIFT:] = c * x + s * y, c * y - s * x, z
         iq, iv = iq + nq, iv + nv
     return ints, floats
 

@@ -9,27 +9,24 @@ from liedyn.boundary import delivered, rows_for, states, states_unseen, wrenches
 from liedyn.direct import configuration, direct, model, nothing, result, velocity
 from liedyn.errors import SingularConfigurationError
 from liedyn.jit import inline, kernel_in_place
-from liedyn.lie.algebra import Ad_dual_inverse, Ad_inverse, ad, add6, dot6, inertia_times, minus_ad_dual, scale6, sub6
-from liedyn.lie.articulated import (
-    add_articulated, articulated, articulated_in_parent, articulated_times, without_direction,
-)
+from liedyn.lie.algebra import ad, add6, dot6, inertia_times, minus_ad_dual, scale6, sub6
+from liedyn.lie.articulated import add_articulated, articulated, articulated_times, without_direction
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, splat, store
-from liedyn.lie.sines import put_sines, sines_size
-from liedyn.model.packed import REVOLUTE
+from liedyn.lie.sines import put_sines_from, sines_size
+from liedyn.model.packed import FREE, HELICAL, REVOLUTE
 from liedyn.objects import is_none, numbers, scratch
 from liedyn.tree.batches import aligned, batch, expect_rows, gather, in_lanes, scatter, see
-from liedyn.tree.joints import (
-    accumulate_springs_of_kind, dofs_of_kind, pose_by_sines, screw_of_kind, twist_of_kind,
-)
+from liedyn.tree.hinges import add_gamma, first_angle, inertia_to_parent, twist_to_child, wrench_to_parent
+from liedyn.tree.joints import accumulate_springs_of_kind, dofs_of_kind, screw_of_kind, twist_of_kind
 from liedyn.tree.records import (
     armature, dof_total, first_dof, get6, get9, get_symmetric, inertia, kind, link_count, parent, put6, put9,
     put_symmetric, q_total, upward,
 )
 
-# numbers per link: twist V, and in its place acceleration A in the end; then per dof: U, 1/D, u; then per link on the
-# way to the ground: articulated inertia I and bias wrench p of what it carries
+# numbers per link: twist V, and in its place acceleration A in the end; then per dof: U/D and u/D; then of the branch
+# on the way to the ground, and of those that wait for it at forks: articulated inertia I and bias wrench p
 LINK = 6
-DOF, U, D_INVERSE, FORCE = 8, 0, 6, 7
+DOF, GAIN, FREED = 7, 0, 6
 CARRIED, I, P = 27, 0, 21
 
 
@@ -67,12 +64,20 @@ def put_articulated(lane, work, k, I):
 
 
 @inline
+def carries(ints, i):
+    """Does link i carry others? Then the next one is among them."""
+    return i + 1 < link_count(ints) and parent(ints, i + 1) == i
+
+
+@inline
 def outward(lane, joint, ints, floats, i, q, v, tau, work, a):
     """Twist of link i, and in `a` the force left for acceleration."""
+    if joint == REVOLUTE:
+        add_gamma(lane, ints, floats, i, work, sines_at(ints))
     Vi = twist_of_kind(lane, joint, ints, floats, i, v)
     if parent(ints, i) >= 0:
-        f = pose_by_sines(lane, joint, ints, floats, i, q, work, sines_at(ints))
-        Vi = add6(Ad_inverse(f, get6(lane, work, LINK * parent(ints, i))), Vi)
+        Vp = get6(lane, work, LINK * parent(ints, i))
+        Vi = add6(twist_to_child(lane, joint, ints, floats, i, q, work, sines_at(ints), Vp), Vi)
     put6(lane, work, LINK * i, Vi)
     for j in range(first_dof(ints, i), first_dof(ints, i) + dofs_of_kind(joint)):
         store(lane, a, j, load(lane, tau, j))
@@ -87,46 +92,64 @@ def velocity_product(lane, joint, ints, floats, i, v, work):
 
 
 @inline
-def inward(lane, joint, ints, floats, i, depth, tip, q, v, f_ext, work, a):
-    """What parent and link i are to each other once joint i gives way: inertia and wrench go to the parent."""
+def giving_way(lane, joint, ints, floats, i, d, work, a, Ia, p):
+    """Inertia and wrench of link i once it gives way along screw d of its joint."""
+    j, S = first_dof(ints, i) + d, screw_of_kind(lane, joint, ints, floats, i, d)
+    U = articulated_times(Ia, S)
+    d_inverse = 1.0 / (dot6(U, S) + armature(ints, floats, j))
+    freed = d_inverse * (load(lane, a, j) - dot6(p, S))
+    k = dofs_at(ints) + DOF * j
+    put6(lane, work, k + GAIN, scale6(d_inverse, U))
+    store(lane, work, k + FREED, freed)
+    return without_direction(Ia, U, d_inverse), add6(p, scale6(freed, U))
+
+
+@inline
+def giving_way_thrice(lane, joint, ints, floats, i, d, work, a, Ia, p):
+    """The same for screws d + 2, d + 1 and d, not in a loop: of screws known when compiling zeros cost nothing."""
+    Ia, p = giving_way(lane, joint, ints, floats, i, d + 2, work, a, Ia, p)
+    Ia, p = giving_way(lane, joint, ints, floats, i, d + 1, work, a, Ia, p)
+    return giving_way(lane, joint, ints, floats, i, d, work, a, Ia, p)
+
+
+@inline
+def inward(lane, joint, ints, floats, i, taken, given, q, v, f_ext, work, a):
+    """What parent and link i are to each other once joint i gives way: inertia and wrench go to the parent.
+
+    `taken` and `given` are the places on the stack of what link i carries and of what it gives.
+    """
     Vi, Ii = get6(lane, work, LINK * i), inertia(ints, floats, i)
     Ia, p = articulated(splat(lane, 0.0), Ii), minus_ad_dual(Vi, inertia_times(Ii, Vi))
     if f_ext.size > 0:
         p = sub6(p, get6(lane, f_ext, 6 * i))
-    if not tip:
-        k = carried_at(ints) + CARRIED * depth
+    if carries(ints, i):
+        k = carried_at(ints) + CARRIED * taken
         Ia, p = add_articulated(Ia, get_articulated(lane, work, k + I)), add6(p, get6(lane, work, k + P))
-    for d in range(dofs_of_kind(joint) - 1, -1, -1):
-        j = first_dof(ints, i) + d
-        S = screw_of_kind(lane, joint, ints, floats, i, d)
-        Uj = articulated_times(Ia, S)
-        d_inverse = 1.0 / (dot6(Uj, S) + armature(ints, floats, j))
-        u = load(lane, a, j) - dot6(p, S)
-        k = dofs_at(ints) + DOF * j
-        put6(lane, work, k + U, Uj)
-        store(lane, work, k + D_INVERSE, d_inverse)
-        store(lane, work, k + FORCE, u)
-        Ia = without_direction(Ia, Uj, d_inverse)
-        p = add6(p, scale6(d_inverse * u, Uj))
+    if joint <= HELICAL:
+        Ia, p = giving_way(lane, joint, ints, floats, i, 0, work, a, Ia, p)
+    else:
+        if joint == FREE:
+            Ia, p = giving_way_thrice(lane, joint, ints, floats, i, 3, work, a, Ia, p)
+        Ia, p = giving_way_thrice(lane, joint, ints, floats, i, 0, work, a, Ia, p)
     if parent(ints, i) >= 0:
         if joint == REVOLUTE and armature(ints, floats, first_dof(ints, i)) == 0.0:
             # turning meets no resistance: what rounding leaves in its row and column is nothing
             (xx, xy, _, yy, _, _), (Bxx, Bxy, Bxz, Byx, Byy, Byz, _, _, _), C = Ia
             o = splat(lane, 0.0)
             Ia = (xx, xy, o, yy, o, o), (Bxx, Bxy, Bxz, Byx, Byy, Byz, o, o, o), C
-            pass_on(lane, joint, ints, floats, i, depth, q, v, Ia, p, work)
+            pass_on(lane, joint, ints, floats, i, taken, given, q, v, Ia, p, work)
         else:
-            pass_on(lane, joint, ints, floats, i, depth, q, v, Ia, p, work)
+            pass_on(lane, joint, ints, floats, i, taken, given, q, v, Ia, p, work)
 
 
 @inline
-def pass_on(lane, joint, ints, floats, i, depth, q, v, Ia, p, work):
+def pass_on(lane, joint, ints, floats, i, taken, given, q, v, Ia, p, work):
     """Inertia and wrench of link i to its parent."""
-    f = pose_by_sines(lane, joint, ints, floats, i, q, work, sines_at(ints))
     p = add6(p, articulated_times(Ia, velocity_product(lane, joint, ints, floats, i, v, work)))
-    Ia, p = articulated_in_parent(f, Ia), Ad_dual_inverse(f, p)
-    k = carried_at(ints) + CARRIED * (depth - 1)
-    if i > parent(ints, i) + 1:  # not the first branch
+    Ia = inertia_to_parent(lane, joint, ints, floats, i, q, work, sines_at(ints), Ia)
+    p = wrench_to_parent(lane, joint, ints, floats, i, q, work, sines_at(ints), p)
+    k = carried_at(ints) + CARRIED * given
+    if given < taken:  # not the first branch
         Ia, p = add_articulated(Ia, get_articulated(lane, work, k + I)), add6(p, get6(lane, work, k + P))
     put_articulated(lane, work, k + I, Ia)
     put6(lane, work, k + P, p)
@@ -135,14 +158,13 @@ def pass_on(lane, joint, ints, floats, i, depth, q, v, Ia, p, work):
 @inline
 def accelerated(lane, joint, ints, floats, i, q, v, work, a):
     """Accelerations of joint and link i, from that of the parent."""
-    f = pose_by_sines(lane, joint, ints, floats, i, q, work, sines_at(ints))
     Ap = upward(lane, floats) if parent(ints, i) < 0 else get6(lane, work, LINK * parent(ints, i))
-    Ai = add6(Ad_inverse(f, Ap), velocity_product(lane, joint, ints, floats, i, v, work))
+    Ai = twist_to_child(lane, joint, ints, floats, i, q, work, sines_at(ints), Ap)
+    Ai = add6(Ai, velocity_product(lane, joint, ints, floats, i, v, work))
     for d in range(dofs_of_kind(joint)):
         j = first_dof(ints, i) + d
         k = dofs_at(ints) + DOF * j
-        free = load(lane, work, k + FORCE) - dot6(get6(lane, work, k + U), Ai)
-        aj = load(lane, work, k + D_INVERSE) * free
+        aj = load(lane, work, k + FREED) - dot6(get6(lane, work, k + GAIN), Ai)
         store(lane, a, j, aj)
         Ai = add6(Ai, scale6(aj, screw_of_kind(lane, joint, ints, floats, i, d)))
     put6(lane, work, LINK * i, Ai)  # the twist has served
@@ -150,25 +172,30 @@ def accelerated(lane, joint, ints, floats, i, q, v, work, a):
 
 @kernel_in_place
 def aba_kernel(lane, ints, floats, q, v, tau, f_ext, work, a):
-    """a = M^-1 (tau + tau_joint(q, v) - c(q, v)); f_ext is (6 n) or empty. Depth first, as `rnea_kernel`."""
+    """a = M^-1 (tau + tau_joint(q, v) - c(q, v)); f_ext is (6 n) or empty.
+
+    Depth first, as `rnea_kernel`. What a branch gives its parent lies on a stack, where the first branch of a fork
+    waits for the others: of a chain there is one inertia at a time.
+    """
     n = link_count(ints)
-    put_sines(lane, q, q_total(ints), work, sines_at(ints))
-    depth = -1
+    put_sines_from(lane, q, first_angle(ints), q_total(ints), work, sines_at(ints))
+    waiting = -1
     for i in range(n):
-        depth += 1
         if kind(ints, i) == REVOLUTE:  # the common joint compiled apart: its zeros cost nothing
             outward(lane, REVOLUTE, ints, floats, i, q, v, tau, work, a)
         else:
             outward(lane, kind(ints, i), ints, floats, i, q, v, tau, work, a)
+        if not carries(ints, i):
+            waiting += 1
         fork = parent(ints, i + 1) if i + 1 < n else -1
         k = i
         while k != fork:  # back to where the next link begins
+            given = waiting if k == parent(ints, k) + 1 else waiting - 1
             if kind(ints, k) == REVOLUTE:
-                inward(lane, REVOLUTE, ints, floats, k, depth, k == i, q, v, f_ext, work, a)
+                inward(lane, REVOLUTE, ints, floats, k, waiting, given, q, v, f_ext, work, a)
             else:
-                inward(lane, kind(ints, k), ints, floats, k, depth, k == i, q, v, f_ext, work, a)
-            k = parent(ints, k)
-            depth -= 1
+                inward(lane, kind(ints, k), ints, floats, k, waiting, given, q, v, f_ext, work, a)
+            k, waiting = parent(ints, k), given
     for i in range(n):
         if kind(ints, i) == REVOLUTE:
             accelerated(lane, REVOLUTE, ints, floats, i, q, v, work, a)

@@ -45,8 +45,9 @@ def pose_of_kind(lane, joint, ints, floats, i, q, s, c):
 @inline
 def pose_by_sines(lane, joint, ints, floats, i, q, work, at):
     """f of link i, by what `put_sines` wrote at work[at:] for all coordinates."""
-    k = at + first_q(ints, i)
-    s, c = load(lane, work, k), load(lane, work, k + sines_size(q_total(ints)) // 2)
+    k, s, c = at + first_q(ints, i), splat(lane, 0.0), splat(lane, 1.0)
+    if joint == REVOLUTE or joint == HELICAL:
+        s, c = load(lane, work, k), load(lane, work, k + sines_size(q_total(ints)) // 2)
     return pose_of_kind(lane, joint, ints, floats, i, q, s, c)
 
 

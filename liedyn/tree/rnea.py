@@ -8,12 +8,14 @@ joint passes on. Its linear velocity is never needed.
 from liedyn.boundary import delivered, rows_for, states, states_unseen, wrenches
 from liedyn.direct import configuration, direct, model, nothing, result, velocity
 from liedyn.jit import inline, inline_algebra, kernel_in_place
-from liedyn.lie.algebra import Ad_dual_inverse, add, add_cross, cross, scale, sub6, symmetric_times, unrotate
+from liedyn.lie.algebra import add, add_cross, cross, scale, sub6, symmetric_times, unrotate
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, store
-from liedyn.lie.sines import put_sines, sines_size
+from liedyn.lie.sines import put_sines_from, sines_size
+from liedyn.lie.turns import back_about_z
 from liedyn.model.packed import REVOLUTE
 from liedyn.objects import is_none, numbers, scratch
 from liedyn.tree.batches import aligned, batch, expect_rows, gather, in_lanes, scatter, see
+from liedyn.tree.hinges import BETA, add_gamma, constant_turn, first_angle, origin, vector_to_child, wrench_to_parent
 from liedyn.tree.joints import (
     accumulate_springs_of_kind, dofs_of_kind, pose_by_sines, put_force_of_kind, twist_of_kind,
 )
@@ -29,7 +31,12 @@ RATES, F = 0, 9
 @kernel_in_place
 def rnea_size(ints):
     """Numbers in the workspace of `rnea_kernel`."""
-    return WORK * link_count(ints) + sines_size(q_total(ints))
+    return sines_at(ints) + sines_size(q_total(ints))
+
+
+@inline
+def sines_at(ints):
+    return WORK * link_count(ints)
 
 
 @inline_algebra
@@ -39,9 +46,24 @@ def swept(w, dw, r):
 
 
 @inline
+def rates_in_child(lane, joint, ints, floats, i, q, work, rates):
+    """w, dw and, at the origin of link i, acc of its parent, in the axes of link i."""
+    (w, dw, acc), at = rates, sines_at(ints)
+    if joint != REVOLUTE:
+        R, p = pose_by_sines(lane, joint, ints, floats, i, q, work, at)
+        return unrotate(R, w), unrotate(R, dw), unrotate(R, add(acc, swept(w, dw, p)))
+    add_gamma(lane, ints, floats, i, work, at)
+    beta = constant_turn(ints, floats, i, BETA)
+    if beta[1] != 0.0:
+        w, dw, acc = back_about_z(beta, w), back_about_z(beta, dw), back_about_z(beta, acc)
+    acc = add(acc, swept(w, dw, origin(lane, ints, floats, i)))
+    return (vector_to_child(lane, ints, floats, i, work, at, w), vector_to_child(lane, ints, floats, i, work, at, dw),
+            vector_to_child(lane, ints, floats, i, work, at, acc))
+
+
+@inline
 def outward(lane, joint, ints, floats, i, depth, q, v, a, f_ext, work):
     """Rates of link i, and the wrench that Newton and Euler say it takes."""
-    f = pose_by_sines(lane, joint, ints, floats, i, q, work, WORK * link_count(ints))
     turn, slide = twist_of_kind(lane, joint, ints, floats, i, v)
     turn_rate, slide_rate = twist_of_kind(lane, joint, ints, floats, i, a)
     if parent(ints, i) < 0:
@@ -49,12 +71,10 @@ def outward(lane, joint, ints, floats, i, depth, q, v, a, f_ext, work):
     else:
         k = WORK * (depth - 1) + RATES
         wp, dwp, accp = get3(lane, work, k), get3(lane, work, k + 3), get3(lane, work, k + 6)
-    R, p = f
-    w0 = unrotate(R, wp)
+    w0, dw0, acc0 = rates_in_child(lane, joint, ints, floats, i, q, work, (wp, dwp, accp))
     w = add(w0, turn)
-    dw = add_cross(add(unrotate(R, dwp), turn_rate), w0, turn)
-    acc = unrotate(R, add(accp, swept(wp, dwp, p)))
-    acc = add_cross(add(acc, slide_rate), add(w0, w), slide)
+    dw = add_cross(add(dw0, turn_rate), w0, turn)
+    acc = add_cross(add(acc0, slide_rate), add(w0, w), slide)
     m, h, J = inertia(ints, floats, i)
     force = add(scale(m, acc), swept(w, dw, h))
     moment = add_cross(add_cross(symmetric_times(J, dw), h, acc), w, symmetric_times(J, w))
@@ -77,8 +97,8 @@ def inward(lane, joint, ints, floats, i, depth, q, v, a, work, tau):
     for j in range(first_dof(ints, i), first_dof(ints, i) + dofs_of_kind(joint)):
         store(lane, tau, j, load(lane, tau, j) + armature(ints, floats, j) * load(lane, a, j))
     if parent(ints, i) >= 0:
-        f = pose_by_sines(lane, joint, ints, floats, i, q, work, WORK * link_count(ints))
-        accumulate6(lane, work, WORK * (depth - 1) + F, Ad_dual_inverse(f, Fi))
+        Fi = wrench_to_parent(lane, joint, ints, floats, i, q, work, sines_at(ints), Fi)
+        accumulate6(lane, work, WORK * (depth - 1) + F, Fi)
 
 
 @kernel_in_place
@@ -89,7 +109,7 @@ def rnea_kernel(lane, ints, floats, q, v, a, f_ext, work, tau):
     links between there and the ground only: little enough to stay in the first cache, in lanes too.
     """
     n = link_count(ints)
-    put_sines(lane, q, q_total(ints), work, WORK * n)
+    put_sines_from(lane, q, first_angle(ints), q_total(ints), work, sines_at(ints))
     depth = -1
     for i in range(n):
         depth += 1
