@@ -11,6 +11,7 @@ from tree_cases import mixed_tree, off
 
 import liedyn as ld
 from liedyn.lie.lanes import LANES, WIDTH
+from liedyn.lie.lines import LINES
 from liedyn.model.packed import N_LINKS
 from liedyn.tree import batches
 from liedyn.tree.batches import PAST_CACHE, gather, in_lanes, lines_for, scatter, scatter_matrix
@@ -76,11 +77,12 @@ def test_remainders_and_threads(tree, threads, name):
             assert off(many, single[:count]) < tolerance, (count, number)
 
 
-@pytest.mark.parametrize("function", [ld.rnea, ld.aba], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "function", [ld.rnea, ld.aba, ld.rnea_derivatives, ld.aba_derivatives], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("name", ["q", "v", "x"])
 def test_no_number_is_overlooked(tree, threads, function, name):
     """Whatever row and column is not finite, in whatever thread's part: the numbers are looked at W rows at a time."""
-    rng, third = np.random.default_rng(7), {"rnea": "a", "aba": "tau"}[function.__name__]
+    rng, third = np.random.default_rng(7), "a" if function.__name__.startswith("rnea") else "tau"
     for count in (2, WIDTH, 3 * WIDTH + 1):
         q = ld.random_configuration(tree, rng, count)
         arrays = {"q": q, "v": np.ones((count, tree.nv)), "x": np.ones((count, tree.nv))}
@@ -92,7 +94,7 @@ def test_no_number_is_overlooked(tree, threads, function, name):
                     with pytest.raises(ld.InputError, match=rf"^{third if name == 'x' else name} is not finite"):
                         function(tree, *arrays.values())
                     arrays[name][row, column] = kept
-        assert np.isfinite(function(tree, *arrays.values())).all()
+        assert all(np.isfinite(x).all() for x in function(tree, *arrays.values()))
 
 
 @numba.njit
@@ -124,7 +126,7 @@ def copied_past_the_cache(rows, out, lines):
 @pytest.mark.parametrize("columns", [WIDTH, WIDTH + 1, 2 * WIDTH - 1, 2 * WIDTH, 36, 49, 300])
 def test_large_results_touch_their_rows_only(columns):
     """Wherever in a line of the cache they begin, and in whatever number of rows the last block has."""
-    lines = np.empty(2 * WIDTH + 1, np.int64)
+    lines = np.empty(LINES, np.int64)
     for count in (1, WIDTH - 1, WIDTH, 2 * WIDTH + 3):
         rows = np.random.default_rng(1).normal(size=(count, columns))
         for offset in range(WIDTH):
@@ -158,12 +160,15 @@ def test_large_batches_of_derivatives(threads, make, more):
             assert np.isfinite(x).all() and not (x == np.pi).any()
             x[...] = np.pi
             assert (memory[k] == np.pi).all()
+    a[count - 1, -1] = np.nan
+    with pytest.raises(ld.InputError, match="^a is not finite"):
+        ld.rnea_derivatives(robot, q, v, a, out=out)
 
 
 def test_only_large_results_go_past_the_cache():
     size = numba.njit(lambda rows: lines_for(rows).size)
     assert size(np.empty((100, 49))) == 0
-    assert size(np.empty((PAST_CACHE // 49 + 1, 49))) == 2 * WIDTH + 1
+    assert size(np.empty((PAST_CACHE // 49 + 1, 49))) == LINES
     assert size(np.empty((PAST_CACHE, WIDTH - 1))) == 0  # several rows in a line
 
 

@@ -13,7 +13,7 @@ column, and for one state whole registers of columns. In lanes, and in what `spe
 entries (`liedyn.tree.ltdl`) are less work; those of a humanoid more.
 """
 
-from liedyn.boundary import delivered_all, rows_for_all, states, wrenches
+from liedyn.boundary import delivered_all, rows_for_all, states, states_unseen, wrenches
 from liedyn.direct import configuration, direct, model, nothing, results, velocity
 from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.algebra import add6, dot6, inertia_times, scale6
@@ -21,7 +21,7 @@ from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, store
 from liedyn.lie.registers import at_once
 from liedyn.objects import is_none, item, numbers, scratch
 from liedyn.tree.aba import require_regular_tree
-from liedyn.tree.batches import aligned, batch, gather, in_lanes, lines_for, scatter_matrix
+from liedyn.tree.batches import aligned, batch, gather, in_lanes, lines_for, scatter_matrix, see
 from liedyn.tree.crba import carried_momenta, inertia_entries
 from liedyn.tree.joints import accumulate_springs
 from liedyn.tree.kinematics import (
@@ -136,10 +136,16 @@ def aba_derivatives_kernel(lane, ints, floats, q, v, tau, f_ext, work, a, L, da_
 
 
 @batch
-def aba_derivatives_states(begin, end, ints, floats, q, v, tau, f_ext, da_dq, da_dv, Minv):
-    """`aba_derivatives_kernel` on each row; matrices are rows of nv * nv numbers."""
+def aba_derivatives_states(begin, end, ints, floats, q, v, tau, f_ext, da_dq, da_dv, Minv, verdict):
+    """`aba_derivatives_kernel` on each row; matrices are rows of nv * nv numbers.
+
+    verdict[0] becomes 0 if q, v or tau is not finite.
+    """
     work, a_w, L_w = aligned(aba_derivatives_size(ints) * WIDTH), in_lanes(v), in_lanes(Minv)
     if end - begin == 1:
+        see(verdict, q, begin, end)
+        see(verdict, v, begin, end)
+        see(verdict, tau, begin, end)
         aba_derivatives_kernel(SCALAR, ints, floats, q[begin], v[begin], tau[begin], f_ext[begin], work, a_w, L_w,
                                da_dq[begin], da_dv[begin], Minv[begin])
         return
@@ -147,6 +153,9 @@ def aba_derivatives_states(begin, end, ints, floats, q, v, tau, f_ext, da_dq, da
     dq_w, dv_w, Minv_w = in_lanes(da_dq), in_lanes(da_dv), in_lanes(Minv)
     lines = lines_for(Minv)
     for b in range(begin, end, WIDTH):
+        see(verdict, q, b, end)
+        see(verdict, v, b, end)
+        see(verdict, tau, b, end)
         gather(q, b, end, q_w)
         gather(v, b, end, v_w)
         gather(tau, b, end, tau_w)
@@ -222,9 +231,11 @@ def aba_derivatives(robot, q, v, tau, f_ext=None, out=None):
         made = aba_derivatives_direct(robot.ints, robot.floats, q, v, tau, out)
         if made is not None:
             return made
-    lead, q, v, tau = states(robot, q=q, v=v, tau=tau)
+    lead, *state, verdict = states_unseen(robot, q=q, v=v, tau=tau)
     require_regular_tree(robot)
     square = (robot.nv, robot.nv)
-    made = rows_for_all(out, lead, (square, square, square), q, v, tau)
-    aba_derivatives_states(robot.ints, robot.floats, q, v, tau, wrenches(robot, f_ext, lead), *made)
+    made = rows_for_all(out, lead, (square, square, square), *state)
+    aba_derivatives_states(robot.ints, robot.floats, *state, wrenches(robot, f_ext, lead), *made, verdict)
+    if not verdict[0]:
+        states(robot, q=q, v=v, tau=tau)
     return delivered_all(made, lead, (square, square, square), out)

@@ -22,7 +22,9 @@ from numba.extending import intrinsic
 
 from liedyn.jit import address_of, inline, inline_array, kernel
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load
-from liedyn.lie.lines import turned, write_beginnings, write_endings, write_lines, zero_registers
+from liedyn.lie.lines import (
+    LINES, leave_registers, registers_left, turned, write_beginnings, write_endings, write_lines,
+)
 from liedyn.lie.registers import (
     before_line, expect, finish_stores, finite_at_once,
 )
@@ -159,7 +161,7 @@ def scatter(lanes, b, end, rows):
 def lines_for(rows):
     """Scratch of `scatter_matrix`: empty where the rows are better written through the cache."""
     past = rows.size > PAST_CACHE and rows.shape[1] >= WIDTH
-    return np.empty(2 * WIDTH + 1 if past else 0, np.int64)
+    return aligned(LINES if past else 0).view(np.int64)
 
 
 @inline
@@ -177,26 +179,23 @@ def find_lines(rows, b, end, lines):
 
 
 @inline
-def nothing_put(rows):
-    """For `put_complete`: how many registers are left, the one taken last, and the numbers in which states end."""
-    return (rows.shape[1] + WIDTH - 1) // WIDTH, zero_registers(), zero_registers()
+def put_complete(lanes, begin, first, behind, rows, lines):
+    """Whole registers of the numbers `first` to `behind` - 1 to where `find_lines` says, the last ones first.
 
-
-@inline
-def put_complete(lanes, first, rows, lines, left):
-    """Lanes that are complete from number `first` on to where `find_lines` says, last ones first: what is left then."""
-    m, before, endings = left
+    All numbers from `behind` on have been put. The lanes hold those from `begin` on, a multiple of W.
+    """
+    m, before = (behind + WIDTH - 1) // WIDTH, registers_left(lines)
     while (m - 1) * WIDTH >= first and (m + 1) * WIDTH > rows.shape[1]:
-        now = turned(lanes, m - 1, lines)
-        endings = write_endings(rows, lines, m, now, before, rows.shape[1] - m * WIDTH, endings)
+        now = turned(lanes, m - 1 - begin // WIDTH)
+        write_endings(rows, lines, m, now, before, rows.shape[1] - m * WIDTH)
         m, before = m - 1, now
     while (m - 1) * WIDTH >= first:
-        now = turned(lanes, m - 1, lines)
+        now = turned(lanes, m - 1 - begin // WIDTH)
         write_lines(rows, lines, m, now, before)
         m, before = m - 1, now
+    leave_registers(lines, before)
     if m == 0:
-        write_beginnings(rows, lines, before, endings)
-    return m, before, endings
+        write_beginnings(rows, lines, before)
 
 
 @inline
@@ -206,4 +205,4 @@ def scatter_matrix(lanes, b, end, rows, lines):
         scatter(lanes, b, end, rows)
     else:
         find_lines(rows, b, end, lines)
-        put_complete(lanes, 0, rows, lines, nothing_put(rows))
+        put_complete(lanes, 0, 0, rows.shape[1], rows, lines)

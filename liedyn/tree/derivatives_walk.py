@@ -1,34 +1,43 @@
 """Derivatives of inverse dynamics of W states in lanes: one walk along the tree, results written on the way.
 
 The formulas are those of `liedyn.tree.rnea_derivatives`. In lanes a number is a line of the cache, and what all links
-and all pairs of degrees of freedom need does not fit into the first cache. So links are visited as late as possible
-and left for good at once: depth first, the last branch first. What is kept belongs to the links between the ground and
-where the walk is, and degrees of freedom are done with in descending order: rows of the results are complete from the
-last to the first, and go to memory while the walk goes on.
+and all pairs of degrees of freedom need does not fit into the first cache: it would wait for the second one, and that
+for the memory that results are written to. So links are visited as late as possible and left for good at once: depth
+first, the last branch first. Degrees of freedom are done with in descending order. What one contributes to the rows of
+those that carry it is kept in the place of its motion, so that rows are complete one after another, the last ones
+first, and go to memory while the walk goes on.
 """
 import numpy as np
 
 from liedyn.jit import inline, kernel, kernel_in_place
 from liedyn.lie.algebra import (
-    Ad_dual_inverse, ad, add6, compose, dot, dot6, inertia_in_parent, inertia_times, minus_ad_dual, scale6, sub6,
+    Ad_dual_inverse, ad, add, add6, add_symmetric, compose, dot, dot6, inertia_in_parent, inertia_times, minus_ad_dual,
+    scale6, sub6,
 )
 from liedyn.lie.coriolis import contribution, coriolis_moments, coriolis_times
-from liedyn.lie.lanes import LANES, WIDTH, load, store
+from liedyn.lie.lanes import LANES, WIDTH, load, splat, store
 from liedyn.lie.sines import put_sines, sines_size
 from liedyn.model.packed import REVOLUTE
-from liedyn.tree.batches import aligned, find_lines, gather, in_lanes, lines_for, nothing_put, put_complete
+from liedyn.tree.batches import aligned, find_lines, gather, in_lanes, lines_for, put_complete, see
 from liedyn.tree.joints import accumulate_spring_derivatives, dofs_of_kind, pose_by_sines
 from liedyn.tree.kinematics import screw_of_kind_at
 from liedyn.tree.records import (
-    armature, damping, dof_count, dof_total, first_dof, get3, get6, get9, get_inertia,
-    get_pose, inertia, kind, link_count, parent, previous_dof, put3, put6, put9, put_inertia, put_pose, q_total,
-    upward, zero6,
+    accumulate6, armature, behind_dof, damping, dof_count, dof_link, dof_total, first_dof, fork_of, get3, get6, get9,
+    get_inertia, get_pose, inertia, kind, link_count, parent, previous_dof, put3, put6, put9, put_inertia, put_pose,
+    q_total, stretch_of, upward, zero3, zero6,
 )
 
-# numbers per link on the way to the ground: pose, twist and acceleration in the world, then of all it carries the
-# composite inertia I, the moments D and P of the Coriolis matrix, and the wrench F; then per degree of freedom
-LINK, POSE, TWIST, ACCELERATION, I, D, P, F = 52, 0, 12, 18, 24, 34, 43, 46
-DOF, S, PSI_DOT, PSI_DDOT, S_RATE = 24, 0, 6, 12, 18
+# numbers per link on the way to the ground: pose, twist and acceleration in the world
+LINK, POSE, TWIST, ACCELERATION = 24, 0, 12, 18
+# numbers per fork on that way, and behind the last: of all that was visited beyond it, the composite inertia I, the
+# moments D and P of the Coriolis matrix, and the wrench F
+BEYOND, I, D, P, F = 28, 0, 10, 19, 22
+# numbers per degree of freedom: its screw S, then as long as the walk is beyond it, what columns of those that carry it
+# take: Psi_dot + S_dot, Psi_ddot and the turn of Psi_dot; in their place, once it is done with, what it contributes to
+# the rows of those that carry it: I S, and by q and by v; last, what its own row takes of 2 B^T S
+DOF, S, S_RATE, PSI_DDOT, PSI_TURN, BELOW = 27, 0, 6, 12, 18, 24
+CARRIED, BY_Q, BY_V = 6, 12, 18
+LARGEST_JOINT = 6
 
 
 @inline
@@ -38,18 +47,35 @@ def walk_size(ints):
 
 
 @inline
-def dof_at(ints, p):
-    return LINK * link_count(ints) + DOF * p
+def beyond_at(ints, fork):
+    return LINK * link_count(ints) + BEYOND * fork
 
 
 @inline
-def sines_at(ints):
+def dof_at(ints, j):
+    return beyond_at(ints, link_count(ints)) + DOF * j
+
+
+@inline
+def springs_at(ints):
+    """Where the derivatives of the spring of a joint are, a square of them."""
     return dof_at(ints, dof_total(ints))
 
 
 @inline
-def outward(lane, joint, ints, floats, i, depth, p, q, v, a, f_ext, work):
-    """Motion of link i, what it and its screws contribute; p degrees of freedom lie between it and the ground."""
+def sines_at(ints):
+    return springs_at(ints) + LARGEST_JOINT * LARGEST_JOINT
+
+
+@inline
+def is_fork(ints, i):
+    """Does link i carry several others directly?"""
+    return i >= 0 and fork_of(ints, first_dof(ints, i) + dof_count(ints, i) - 1) >= 0
+
+
+@inline
+def outward(lane, joint, ints, floats, i, depth, q, v, a, work):
+    """Motion of link i and of its screws."""
     X, k, j = pose_by_sines(lane, joint, ints, floats, i, q, work, sines_at(ints)), LINK * depth, first_dof(ints, i)
     if parent(ints, i) < 0:
         Vp, Ap = zero6(lane), upward(lane, floats)
@@ -60,119 +86,212 @@ def outward(lane, joint, ints, floats, i, depth, p, q, v, a, f_ext, work):
     for d in range(dofs_of_kind(joint)):
         V = add6(V, scale6(load(lane, v, j + d), screw_of_kind_at(lane, joint, ints, floats, i, X, d)))
     for d in range(dofs_of_kind(joint)):
-        Sj, at = screw_of_kind_at(lane, joint, ints, floats, i, X, d), dof_at(ints, p + d)
+        Sj, at = screw_of_kind_at(lane, joint, ints, floats, i, X, d), dof_at(ints, j + d)
         psi_dot = ad(Vp, Sj)
         # a single screw does not turn itself
         S_dot = psi_dot if dofs_of_kind(joint) == 1 else ad(V, Sj)
         A = add6(A, add6(scale6(load(lane, a, j + d), Sj), scale6(load(lane, v, j + d), S_dot)))
         put6(lane, work, at + S, Sj)
-        put6(lane, work, at + PSI_DOT, psi_dot)
-        put6(lane, work, at + PSI_DDOT, add6(ad(Ap, Sj), ad(Vp, psi_dot)))
         put6(lane, work, at + S_RATE, add6(psi_dot, S_dot))
-    own = inertia_in_parent(X, inertia(ints, floats, i))
-    B = coriolis_moments(own, V)
-    wrench = add6(inertia_times(own, A), coriolis_times(B, V))  # B V = V x* I V
-    if f_ext.size > 0:
-        wrench = sub6(wrench, Ad_dual_inverse(X, get6(lane, f_ext, 6 * i)))
+        put6(lane, work, at + PSI_DDOT, add6(ad(Ap, Sj), ad(Vp, psi_dot)))
+        put3(lane, work, at + PSI_TURN, psi_dot[0])
     put_pose(lane, work, k + POSE, X)
     put6(lane, work, k + TWIST, V)
     put6(lane, work, k + ACCELERATION, A)
+
+
+@inline
+def own_dynamics(lane, ints, floats, i, depth, f_ext, work):
+    """Inertia, Coriolis matrix and wrench of link i alone."""
+    k = LINK * depth
+    X, V = get_pose(lane, work, k + POSE), get6(lane, work, k + TWIST)
+    m, h, J = inertia_in_parent(X, inertia(ints, floats, i))
+    own = splat(lane, m), h, J
+    B = coriolis_moments(own, V)
+    # B V = V x* I V
+    wrench = add6(inertia_times(own, get6(lane, work, k + ACCELERATION)), coriolis_times(B, V))
+    if f_ext.size > 0:
+        wrench = sub6(wrench, Ad_dual_inverse(X, get6(lane, f_ext, 6 * i)))
+    return own, B, wrench
+
+
+@inline
+def with_those(lane, work, k, dynamics):
+    """Inertia, Coriolis matrix and wrench of some links together with those at work[k:]."""
+    (m, h, J), (d, p), wrench = dynamics
+    (m0, h0, J0), d0 = get_inertia(lane, work, k + I), get9(lane, work, k + D)
+    return ((m + m0, add(h, h0), add_symmetric(J, J0)),
+            ((d[0] + d0[0], d[1] + d0[1], d[2] + d0[2], d[3] + d0[3], d[4] + d0[4], d[5] + d0[5], d[6] + d0[6],
+              d[7] + d0[7], d[8] + d0[8]), add(p, get3(lane, work, k + P))),
+            add6(wrench, get6(lane, work, k + F)))
+
+
+@inline
+def put_dynamics(lane, work, k, dynamics):
+    own, (d, p), wrench = dynamics
     put_inertia(lane, work, k + I, own)
-    put9(lane, work, k + D, B[0])
-    put3(lane, work, k + P, B[1])
+    put9(lane, work, k + D, d)
+    put3(lane, work, k + P, p)
     put6(lane, work, k + F, wrench)
 
 
 @inline
-def inward(lane, joint, ints, floats, i, depth, p, q, work, dtau_dq, dtau_dv, M):
-    """All entries of joint i with those that carry it, and what it carries to its parent."""
-    nv, k, first = dof_total(ints), LINK * depth, first_dof(ints, i)
-    carries, B = get_inertia(lane, work, k + I), (get9(lane, work, k + D), get3(lane, work, k + P))
-    wrench = get6(lane, work, k + F)
-    for j in range(first, first + dofs_of_kind(joint)):
-        at = dof_at(ints, p + j - first)
-        Sj, psi_dot = get6(lane, work, at + S), get6(lane, work, at + PSI_DOT)
-        carried = inertia_times(carries, Sj)
-        by_q, by_v, below = contribution(
-            carries, B, Sj, psi_dot, get6(lane, work, at + PSI_DDOT), get6(lane, work, at + S_RATE))
-        for i in range(first, first + dofs_of_kind(joint)):
-            Si = get6(lane, work, dof_at(ints, p + i - first) + S)
-            store(lane, dtau_dq, i * nv + j, dot6(by_q, Si))
-            store(lane, dtau_dv, i * nv + j, dot6(by_v, Si))
-            store(lane, M, i * nv + j, dot6(carried, Si))
-        by_q = add6(by_q, minus_ad_dual(Sj, wrench))
-        i, at = previous_dof(ints, first), dof_at(ints, p - 1)
-        while i >= 0:
-            Si, S_rate = get6(lane, work, at + S), get6(lane, work, at + S_RATE)
-            psi_turn, psi_ddot = get3(lane, work, at + PSI_DOT), get6(lane, work, at + PSI_DDOT)
-            inertia_ij = dot6(carried, Si)
-            store(lane, dtau_dq, i * nv + j, dot6(by_q, Si))
-            store(lane, dtau_dv, i * nv + j, dot6(by_v, Si))
-            store(lane, M, i * nv + j, inertia_ij)
-            store(lane, dtau_dq, j * nv + i, dot(below, psi_turn) + dot6(carried, psi_ddot))
-            store(lane, dtau_dv, j * nv + i, dot(below, Si[0]) + dot6(carried, S_rate))
-            store(lane, M, j * nv + i, inertia_ij)
-            i, at = previous_dof(ints, i), at - DOF
-    if depth > 0:
-        up = k - LINK
-        for r in range(I, F + 6):
-            store(lane, work, up + r, load(lane, work, up + r) + load(lane, work, k + r))
+def composite(lane, ints, floats, i, depth, fork, f_ext, work):
+    """Inertia, Coriolis matrix and wrench of all that joint i carries, put down for the parent."""
+    dynamics = own_dynamics(lane, ints, floats, i, depth, f_ext, work)
+    if i + 1 < link_count(ints) and parent(ints, i + 1) == i:
+        dynamics = with_those(lane, work, beyond_at(ints, fork), dynamics)
+    if is_fork(ints, parent(ints, i)):
+        put_dynamics(
+            lane, work, beyond_at(ints, fork - 1), with_those(lane, work, beyond_at(ints, fork - 1), dynamics))
+    else:
+        put_dynamics(lane, work, beyond_at(ints, fork), dynamics)
+    return dynamics
 
 
 @inline
-def joints_own(lane, ints, floats, i, q, dtau_dq, dtau_dv, M):
-    """Springs, dampers and armatures of joint i."""
-    for j in range(first_dof(ints, i), first_dof(ints, i) + dof_count(ints, i)):
-        k = (dof_total(ints) + 1) * j
-        store(lane, M, k, load(lane, M, k) + armature(ints, floats, j))
-        store(lane, dtau_dv, k, load(lane, dtau_dv, k) + damping(ints, floats, j))
-    accumulate_spring_derivatives(lane, ints, floats, i, q, dtau_dq)
+def clear(lane, work, k, count):
+    for zero in range(k, k + count):
+        store(lane, work, zero, 0.0)
+
+
+@inline
+def put_zeros(lane, begin, end, dtau_dq, dtau_dv, M):
+    """Numbers from `begin` to before `end` of each matrix."""
+    for k in range(begin, end):
+        put_entries(lane, k, 0.0, 0.0, 0.0, dtau_dq, dtau_dv, M)
+
+
+@inline
+def put_entries(lane, k, by_q, by_v, by_a, dtau_dq, dtau_dv, M):
+    """Number k of each matrix."""
+    store(lane, dtau_dq, k, by_q)
+    store(lane, dtau_dv, k, by_v)
+    store(lane, M, k, by_a)
+
+
+@inline
+def inward(lane, joint, ints, floats, i, depth, fork, f_ext, work):
+    """What the degrees of freedom of joint i contribute, but for the term in F; returned is that F, their wrench."""
+    carries, B, wrench = composite(lane, ints, floats, i, depth, fork, f_ext, work)
+    for j in range(first_dof(ints, i), first_dof(ints, i) + dofs_of_kind(joint)):
+        k = dof_at(ints, j)
+        Sj, psi_dot = get6(lane, work, k + S), (get3(lane, work, k + PSI_TURN), zero3(lane))  # B takes the turn only
+        by_q, by_v, below = contribution(
+            carries, B, Sj, psi_dot, get6(lane, work, k + PSI_DDOT), get6(lane, work, k + S_RATE))
+        put6(lane, work, k + CARRIED, inertia_times(carries, Sj))
+        put6(lane, work, k + BY_Q, by_q)
+        put6(lane, work, k + BY_V, by_v)
+        put3(lane, work, k + BELOW, below)
+    return wrench
+
+
+@inline
+def row_of_dof(lane, ints, j, at, work, dtau_dq, dtau_dv, M):
+    """Row j, from number `at` of the matrices on."""
+    k, first = dof_at(ints, j), first_dof(ints, dof_link(ints, j))
+    Sj, carried, below = get6(lane, work, k + S), get6(lane, work, k + CARRIED), get3(lane, work, k + BELOW)
+    behind, last = first, previous_dof(ints, first)
+    while behind > 0:  # those that carry j, a stretch between two forks at a time, and the zeros behind it
+        put_zeros(lane, at + last + 1, at + behind, dtau_dq, dtau_dv, M)
+        behind = stretch_of(ints, last) if last >= 0 else 0
+        for c in range(behind, last + 1):
+            k = dof_at(ints, c)
+            Sc, S_rate, psi_ddot = (
+                get6(lane, work, k + S), get6(lane, work, k + S_RATE), get6(lane, work, k + PSI_DDOT))
+            put_entries(
+                lane, at + c, dot(below, get3(lane, work, k + PSI_TURN)) + dot6(carried, psi_ddot),
+                dot(below, Sc[0]) + dot6(carried, S_rate), dot6(carried, Sc), dtau_dq, dtau_dv, M)
+        last = previous_dof(ints, behind)
+    # within the joint both formulas agree but for the term in F, which is not there yet
+    for c in range(first, behind_dof(ints, j)):
+        k = dof_at(ints, c)
+        put_entries(
+            lane, at + c, dot6(get6(lane, work, k + BY_Q), Sj), dot6(get6(lane, work, k + BY_V), Sj),
+            dot6(get6(lane, work, k + CARRIED), Sj), dtau_dq, dtau_dv, M)
+    put_zeros(lane, at + behind_dof(ints, j), at + dof_total(ints), dtau_dq, dtau_dv, M)
+
+
+@inline
+def joints_own(lane, ints, floats, j, at, work, dtau_dq, dtau_dv, M):
+    """Spring, damper and armature of the joint of j in row j, which begins at number `at` of the matrices."""
+    i, k = dof_link(ints, j), at + j
+    store(lane, M, k, load(lane, M, k) + armature(ints, floats, j))
+    store(lane, dtau_dv, k, load(lane, dtau_dv, k) + damping(ints, floats, j))
+    k, spring = at + first_dof(ints, i), springs_at(ints) + (j - first_dof(ints, i)) * dof_count(ints, i)
+    for d in range(dof_count(ints, i)):
+        store(lane, dtau_dq, k + d, load(lane, dtau_dq, k + d) + load(lane, work, spring + d))
+
+
+@inline
+def keep_shared(lane, behind, before, begin, matrix):
+    """Numbers from `behind` on to the end of their register: the lanes began at `before` and begin at `begin` now."""
+    for k in range(behind, behind + -behind % WIDTH):
+        store(lane, matrix, k - begin, load(lane, matrix, k - before))
 
 
 @kernel_in_place
 def derivatives_walk(lane, ints, floats, q, v, a, f_ext, path, work, dtau_dq, dtau_dv, M,
                      rows_q, rows_v, rows_M, lines_q, lines_v, lines_M):
-    """dtau/dq, dtau/dv and M of W states, nv x nv each, in lanes, and from there to where `find_lines` says."""
+    """dtau/dq, dtau/dv and M of W states, row by row in lanes, and from there to where `find_lines` says."""
     n, nv = link_count(ints), dof_total(ints)
     put_sines(lane, q, q_total(ints), work, sines_at(ints))
-    depth, p, left_q, left_v, left_M = -1, 0, nothing_put(rows_q), nothing_put(rows_v), nothing_put(rows_M)
+    depth, fork, begin = -1, 0, nv * nv - nv * nv % WIDTH
     for i in range(n - 1, -1, -1):
-        fork = parent(ints, i + 1) if i + 1 < n else -1
+        branch = parent(ints, i + 1) if i + 1 < n else -1
         k, steps = i, 0
-        while k != fork:
+        while k != branch:
             path[steps] = k
             k, steps = parent(ints, k), steps + 1
         while steps > 0:
             steps -= 1
             depth += 1
             k = path[steps]
+            if is_fork(ints, parent(ints, k)):
+                fork += 1
+            if is_fork(ints, k):
+                clear(lane, work, beyond_at(ints, fork), BEYOND)
             if kind(ints, k) == REVOLUTE:  # the common joint compiled apart: its zeros cost nothing
-                outward(lane, REVOLUTE, ints, floats, k, depth, p, q, v, a, f_ext, work)
+                outward(lane, REVOLUTE, ints, floats, k, depth, q, v, a, work)
             else:
-                outward(lane, kind(ints, k), ints, floats, k, depth, p, q, v, a, f_ext, work)
-            p += dof_count(ints, k)
-        p -= dof_count(ints, i)
+                outward(lane, kind(ints, k), ints, floats, k, depth, q, v, a, work)
         if kind(ints, i) == REVOLUTE:
-            inward(lane, REVOLUTE, ints, floats, i, depth, p, q, work, dtau_dq, dtau_dv, M)
+            wrench = inward(lane, REVOLUTE, ints, floats, i, depth, fork, f_ext, work)
         else:
-            inward(lane, kind(ints, i), ints, floats, i, depth, p, q, work, dtau_dq, dtau_dv, M)
-        joints_own(lane, ints, floats, i, q, dtau_dq, dtau_dv, M)
+            wrench = inward(lane, kind(ints, i), ints, floats, i, depth, fork, f_ext, work)
+        clear(lane, work, springs_at(ints), dof_count(ints, i) * dof_count(ints, i))
+        accumulate_spring_derivatives(lane, ints, floats, i, q, work, springs_at(ints), dof_count(ints, i))
+        for j in range(first_dof(ints, i) + dof_count(ints, i) - 1, first_dof(ints, i) - 1, -1):
+            # row j goes into the lanes, in front of what is left in a register that it shares with row j + 1
+            row, before, begin = j * nv, begin, j * nv - j * nv % WIDTH
+            keep_shared(lane, row + nv, before, begin, dtau_dq)
+            keep_shared(lane, row + nv, before, begin, dtau_dv)
+            keep_shared(lane, row + nv, before, begin, M)
+            row_of_dof(lane, ints, j, row - begin, work, dtau_dq, dtau_dv, M)
+            joints_own(lane, ints, floats, j, row - begin, work, dtau_dq, dtau_dv, M)
+            put_complete(dtau_dq, begin, row, row + nv, rows_q, lines_q)
+            put_complete(dtau_dv, begin, row, row + nv, rows_v, lines_v)
+            put_complete(M, begin, row, row + nv, rows_M, lines_M)
+        for j in range(first_dof(ints, i), first_dof(ints, i) + dof_count(ints, i)):
+            accumulate6(lane, work, dof_at(ints, j) + BY_Q,
+                        minus_ad_dual(get6(lane, work, dof_at(ints, j) + S), wrench))
+        if is_fork(ints, parent(ints, i)):
+            fork -= 1
         depth -= 1
-        left_q = put_complete(dtau_dq, first_dof(ints, i) * nv, rows_q, lines_q, left_q)
-        left_v = put_complete(dtau_dv, first_dof(ints, i) * nv, rows_v, lines_v, left_v)
-        left_M = put_complete(M, first_dof(ints, i) * nv, rows_M, lines_M, left_M)
 
 
 @kernel(nogil=True)
-def walk_states(begin, end, ints, floats, q, v, a, f_ext, dtau_dq, dtau_dv, M):
+def walk_states(begin, end, ints, floats, q, v, a, f_ext, dtau_dq, dtau_dv, M, verdict):
     """dtau/dq, dtau/dv and M of rows begin to end - 1, so many that `lines_for` them there is scratch."""
     work, path = aligned(walk_size(ints) * WIDTH), np.empty(link_count(ints), np.int64)
     q_w, v_w, a_w, f_w = in_lanes(q), in_lanes(v), in_lanes(a), in_lanes(f_ext)
-    dq_w, dv_w, M_w = in_lanes(dtau_dq), in_lanes(dtau_dv), in_lanes(M)
+    kept = (dof_total(ints) + 2 * WIDTH) * WIDTH  # a row, and what shares registers with it on both sides
+    dq_w, dv_w, M_w = aligned(kept), aligned(kept), aligned(kept)
     lines_q, lines_v, lines_M = lines_for(dtau_dq), lines_for(dtau_dv), lines_for(M)
-    for matrix in (dq_w, dv_w, M_w):
-        matrix[:] = 0.0  # once: zeros stay where they are
     for b in range(begin, end, WIDTH):
+        see(verdict, q, b, end)
+        see(verdict, v, b, end)
+        see(verdict, a, b, end)
         find_lines(dtau_dq, b, end, lines_q)
         find_lines(dtau_dv, b, end, lines_v)
         find_lines(M, b, end, lines_M)

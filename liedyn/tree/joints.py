@@ -10,7 +10,7 @@ from liedyn.lie.lanes import load, splat, store
 from liedyn.lie.sines import sincos, sines_size
 from liedyn.model.packed import FREE, HELICAL, PRISMATIC, REVOLUTE, SPHERICAL
 from liedyn.tree.records import (
-    accumulate3, damping, dof_count, dof_total, first_dof, first_q, get3, kind, pitch, placement, put3, q_total, rest,
+    accumulate3, damping, dof_count, first_dof, first_q, get3, kind, pitch, placement, put3, q_total, rest,
     stiffness, zero3,
 )
 
@@ -177,31 +177,34 @@ def accumulate_springs(lane, ints, floats, i, q, v, sign, tau):
 
 
 @inline
-def accumulate_spring_derivatives(lane, ints, floats, i, q, dtau_dq):
-    """dtau_dq += the derivative of dV/dq of joint i, tangent at q: k J_r^-1(phi), if free also k (1, [shift])."""
-    j, nv = first_dof(ints, i), dof_total(ints)
+def accumulate_spring_derivatives(lane, ints, floats, i, q, X, at, columns):
+    """X += the derivative of dV/dq of joint i, tangent at q: k J_r^-1(phi), if free also k (1, [shift]).
+
+    Its first entry is number `at` of X, whose rows are `columns` long.
+    """
+    j = first_dof(ints, i)
     k = stiffness(ints, floats, j)
     if dof_count(ints, i) == 1:
-        store(lane, dtau_dq, j * nv + j, load(lane, dtau_dq, j * nv + j) + k)
+        store(lane, X, at, load(lane, X, at) + k)
     elif k != 0.0:
         phi = spring_rotation(lane, ints, floats, i, q)
         c = k * coefficient_d(dot(phi, phi))
         x, y, z = phi
         # k J_r^-1(phi) = k (1 + [phi]/2 + d [phi]^2), row by row
-        accumulate3(lane, dtau_dq, j * nv + j,
+        accumulate3(lane, X, at,
                     (k - c * (y * y + z * z), c * x * y - 0.5 * k * z, c * x * z + 0.5 * k * y))
-        accumulate3(lane, dtau_dq, (j + 1) * nv + j,
+        accumulate3(lane, X, at + columns,
                     (c * x * y + 0.5 * k * z, k - c * (x * x + z * z), c * y * z - 0.5 * k * x))
-        accumulate3(lane, dtau_dq, (j + 2) * nv + j,
+        accumulate3(lane, X, at + 2 * columns,
                     (c * x * z - 0.5 * k * y, c * y * z + 0.5 * k * x, k - c * (x * x + y * y)))
     if kind(ints, i) == FREE and stiffness(ints, floats, j + 3) != 0.0:
         # the shift s = R^T (p - p_rest) changes by s x w + v
         k = stiffness(ints, floats, j + 3)
         x, y, z = scale(k, spring_shift(lane, ints, floats, i, q))
         zero, one = splat(lane, 0.0), splat(lane, k)
-        accumulate3(lane, dtau_dq, (j + 3) * nv + j, (zero, -z, y))
-        accumulate3(lane, dtau_dq, (j + 4) * nv + j, (z, zero, -x))
-        accumulate3(lane, dtau_dq, (j + 5) * nv + j, (-y, x, zero))
-        accumulate3(lane, dtau_dq, (j + 3) * nv + j + 3, (one, zero, zero))
-        accumulate3(lane, dtau_dq, (j + 4) * nv + j + 3, (zero, one, zero))
-        accumulate3(lane, dtau_dq, (j + 5) * nv + j + 3, (zero, zero, one))
+        accumulate3(lane, X, at + 3 * columns, (zero, -z, y))
+        accumulate3(lane, X, at + 4 * columns, (z, zero, -x))
+        accumulate3(lane, X, at + 5 * columns, (-y, x, zero))
+        accumulate3(lane, X, at + 3 * columns + 3, (one, zero, zero))
+        accumulate3(lane, X, at + 4 * columns + 3, (zero, one, zero))
+        accumulate3(lane, X, at + 5 * columns + 3, (zero, zero, one))

@@ -11,7 +11,7 @@ Within one joint the term in F is absent: its own screws turn with the wrench. B
 D = sum m rdot r^T over all particles and P the linear momentum, B (w, v) = (tr(D) w - D w, w x P).
 """
 
-from liedyn.boundary import delivered_all, rows_for_all, states, wrenches
+from liedyn.boundary import delivered_all, rows_for_all, states, states_unseen, wrenches
 from liedyn.direct import configuration, direct, model, nothing, results, velocity
 from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.algebra import (
@@ -23,7 +23,7 @@ from liedyn.lie.registers import at_once, load_at_once, store_at_once
 from liedyn.lie.strided import chosen_records_at_once, constants_at_once, put_records_at_once, records_at_once
 from liedyn.model.packed import DOF_I, LINK_F
 from liedyn.objects import is_none, item, numbers, scratch
-from liedyn.tree.batches import aligned, batch, gather, in_lanes, lines_for, scatter_matrix
+from liedyn.tree.batches import aligned, batch, gather, in_lanes, lines_for, scatter_matrix, see
 from liedyn.tree.crba import CARRIED, ENDS, SCREW, add_armatures, inertia_rows, screw_and_momentum
 from liedyn.tree.derivatives_walk import walk_states
 from liedyn.tree.joints import accumulate_spring_derivatives
@@ -210,7 +210,8 @@ def accumulate_joint_derivatives(lane, ints, floats, q, dtau_dq, dtau_dv):
         if damping(ints, floats, j) != 0.0:
             store(lane, dtau_dv, k, load(lane, dtau_dv, k) + damping(ints, floats, j))
     for i in range(link_count(ints)):
-        accumulate_spring_derivatives(lane, ints, floats, i, q, dtau_dq)
+        accumulate_spring_derivatives(
+            lane, ints, floats, i, q, dtau_dq, (dof_total(ints) + 1) * first_dof(ints, i), dof_total(ints))
 
 
 @kernel_in_place
@@ -265,23 +266,32 @@ def rnea_derivatives_kernel(lane, ints, floats, q, v, a, f_ext, work, tau, dtau_
 
 
 @batch
-def rnea_derivatives_states(begin, end, ints, floats, q, v, a, f_ext, dtau_dq, dtau_dv, M):
-    """`rnea_derivatives_kernel` on each row; matrices are rows of nv * nv numbers."""
+def rnea_derivatives_states(begin, end, ints, floats, q, v, a, f_ext, dtau_dq, dtau_dv, M, verdict):
+    """`rnea_derivatives_kernel` on each row; matrices are rows of nv * nv numbers.
+
+    verdict[0] becomes 0 if q, v or a is not finite.
+    """
     work = aligned(derivatives_size(ints) * WIDTH)
     tau_w = in_lanes(v)
     if end - begin == 1:
+        see(verdict, q, begin, end)
+        see(verdict, v, begin, end)
+        see(verdict, a, begin, end)
         rnea_derivatives_kernel(SCALAR, ints, floats, q[begin], v[begin], a[begin], f_ext[begin], work, tau_w,
                                 dtau_dq[begin], dtau_dv[begin], M[begin])
         return
     lines = lines_for(M)
     if lines.size > 0 and dof_total(ints) > WIDTH:  # smaller trees fit into the first cache as they are
-        walk_states(begin, end, ints, floats, q, v, a, f_ext, dtau_dq, dtau_dv, M)
+        walk_states(begin, end, ints, floats, q, v, a, f_ext, dtau_dq, dtau_dv, M, verdict)
         return
     q_w, v_w, a_w, f_w = in_lanes(q), in_lanes(v), in_lanes(a), in_lanes(f_ext)
     dq_w, dv_w, M_w = in_lanes(dtau_dq), in_lanes(dtau_dv), in_lanes(M)
     for matrix in (dq_w, dv_w, M_w):
         matrix[:] = 0.0  # once: zeros stay where they are
     for b in range(begin, end, WIDTH):
+        see(verdict, q, b, end)
+        see(verdict, v, b, end)
+        see(verdict, a, b, end)
         gather(q, b, end, q_w)
         gather(v, b, end, v_w)
         gather(a, b, end, a_w)
@@ -355,8 +365,10 @@ def rnea_derivatives(robot, q, v, a, f_ext=None, out=None):
         made = rnea_derivatives_direct(robot.ints, robot.floats, q, v, a, out)
         if made is not None:
             return made
-    lead, q, v, a = states(robot, q=q, v=v, a=a)
+    lead, *state, verdict = states_unseen(robot, q=q, v=v, a=a)
     square = (robot.nv, robot.nv)
-    made = rows_for_all(out, lead, (square, square, square), q, v, a)
-    rnea_derivatives_states(robot.ints, robot.floats, q, v, a, wrenches(robot, f_ext, lead), *made)
+    made = rows_for_all(out, lead, (square, square, square), *state)
+    rnea_derivatives_states(robot.ints, robot.floats, *state, wrenches(robot, f_ext, lead), *made, verdict)
+    if not verdict[0]:
+        states(robot, q=q, v=v, a=a)
     return delivered_all(made, lead, (square, square, square), out)
