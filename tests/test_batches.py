@@ -138,11 +138,14 @@ def test_large_results_touch_their_rows_only(columns):
             assert (memory == np.pi).all()
 
 
-@pytest.mark.parametrize("make", [mixed_tree, lambda: ld.load("solo12")], ids=["mixed", "solo12"])
+@pytest.mark.parametrize("name", ["mixed", "solo12", "panda", "four_bar"])
 @pytest.mark.parametrize("more", [0, 1, WIDTH - 1, 2 * WIDTH])
-def test_large_batches_of_derivatives(threads, make, more):
-    """What is written on the way, row by row past the cache, is what one state gives, and nothing beside it."""
-    robot, rng = make(), np.random.default_rng(11)
+def test_large_batches_of_derivatives(threads, name, more):
+    """What is written on the way, row by row past the cache, is what one state gives, and nothing beside it.
+
+    Rows are longer than a line of the cache or, those of panda and of the tree of the four-bar, shorter.
+    """
+    robot, rng = mixed_tree() if name == "mixed" else ld.load(name), np.random.default_rng(11)
     count = PAST_CACHE // robot.nv**2 // WIDTH * WIDTH + WIDTH + more
     q = ld.random_configuration(robot, rng, count)
     v, a = rng.normal(size=(2, count, robot.nv))

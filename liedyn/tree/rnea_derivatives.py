@@ -281,7 +281,7 @@ def rnea_derivatives_states(begin, end, ints, floats, q, v, a, f_ext, dtau_dq, d
                                 dtau_dq[begin], dtau_dv[begin], M[begin])
         return
     lines = lines_for(M)
-    if lines.size > 0 and dof_total(ints) > WIDTH:  # smaller trees fit into the first cache as they are
+    if lines.size > 0:
         walk_states(begin, end, ints, floats, q, v, a, f_ext, dtau_dq, dtau_dv, M, verdict)
         return
     q_w, v_w, a_w, f_w = in_lanes(q), in_lanes(v), in_lanes(a), in_lanes(f_ext)
