@@ -17,8 +17,11 @@ import tempfile
 from pathlib import Path
 
 import scipy.linalg.cython_blas  # noqa: F401  Numba looks for it at the first dispatch of a process: 0.13 s of a first call
-from numba import njit, typeof
+from llvmlite import ir
+from numba import njit, typeof, types
 from numba.core.caching import Cache, CompileResultCacheImpl
+from numba.core.errors import TypingError
+from numba.extending import intrinsic
 
 PACKAGE = Path(__file__).resolve().parent
 _OPTIONS = {"fastmath": {"contract"}, "error_model": "numpy"}
@@ -120,7 +123,12 @@ kernel_in_place = functools.partial(kernel, _nrt=False)
 
 def address_of(dispatcher, *arguments):
     """Address of a kernel for arguments like these, compiled or found in the cache."""
-    result = _compiled(dispatcher, tuple(typeof(x) for x in arguments))
+    return address_for(dispatcher, tuple(typeof(x) for x in arguments))
+
+
+def address_for(dispatcher, kinds):
+    """The same, for arguments of these Numba types."""
+    result = _compiled(dispatcher, kinds)
     return result.library.get_pointer_to_function(result.fndesc.llvm_func_name)
 
 
@@ -128,6 +136,30 @@ def c_address(dispatcher, kinds):
     """Address of a kernel for arguments of these Numba types as a function of C, compiled or found in the cache."""
     result = _compiled(dispatcher, kinds)
     return result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name)
+
+
+def apart(kinds, result):
+    """What calls kernels of one signature at their addresses, in compiled code: ``call(address, arguments)``.
+
+    Numba compiles all that a kernel calls once more with it. Of the largest ones once is enough, and only of those that
+    a robot needs. `kinds` are the Numba types of the arguments, which come as a tuple; `result` is the type of what
+    comes back, or the kernel that returns it.
+    """
+    @intrinsic
+    def call(typing, address, arguments):
+        if tuple(arguments) != kinds:
+            raise TypingError(f"arguments {tuple(arguments)} where {kinds} are taken")
+        returned = result if isinstance(result, types.Type) else _compiled(result, kinds).signature.return_type
+
+        def codegen(context, builder, signature, values):
+            convention, (address, given) = context.call_conv, values
+            taken = [builder.extract_value(given, k) for k in range(len(kinds))]
+            callee = builder.inttoptr(address, ir.PointerType(convention.get_function_type(returned, kinds)))
+            return convention.call_function(builder, callee, returned, kinds, taken)[1]
+
+        return returned(address, arguments), codegen
+
+    return call
 
 
 def _compiled(dispatcher, kinds):

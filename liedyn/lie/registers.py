@@ -13,6 +13,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
+from liedyn.jit import inline
 from liedyn.lie.lanes import WIDTH, VectorType, address, lane_index, of_type
 
 _INT = ir.IntType(64)
@@ -155,6 +156,12 @@ def before_line(typing, x, k):
         return builder.and_(builder.ashr(builder.neg(start), ir.Constant(_INT, 3)), ir.Constant(_INT, WIDTH - 1))
 
     return types.intp(x, types.intp), codegen
+
+
+@inline
+def first_place(work):
+    """Where in a workspace `take_vector` and its like may begin: behind the first number, in a line of the cache."""
+    return 1 + before_line(work, 1)
 
 
 @intrinsic

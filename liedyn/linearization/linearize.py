@@ -17,7 +17,7 @@ from liedyn.linearization.local import linearize_kernel
 from liedyn.linearization.one_state import linearize_one_state, room
 from liedyn.linearization.outputs import output_plan
 from liedyn.linearization.state_space import LocalStateSpace
-from liedyn.linearization.states import linearize_registers, linearize_states, linearize_trees
+from liedyn.linearization.states import addresses, linearize_registers, linearize_states, linearize_trees
 from liedyn.linearization.upper_rows import turning
 
 CLOSURE_TOLERANCE = 1e-8
@@ -153,8 +153,8 @@ def linearize(robot, q, v, tau, independent=None, outputs=None, f_ext=None, clos
     Constraints that are switched off do not count, moving ones are taken at the robot's time (``robot.at(t)``).
 
     The states of a batch are shared among threads (``NUMBA_NUM_THREADS``), and the first bad one is named. If all loops
-    are closed by cut joints and the coordinates are the tree's, they are worked on in SIMD lanes. Tangent spaces are
-    chosen in Python at each state.
+    are closed by cut joints, or there are none, and the coordinates are the tree's, they are worked on in SIMD lanes.
+    Tangent spaces are chosen in Python at each state.
 
     Examples
     --------
@@ -215,7 +215,7 @@ def _solve(robot, lead, y, w, given, plan, closure_tolerance, rank_tolerance):
     if len(found.rank) >= FEW:
         (linearize_registers if robot.row_names else linearize_trees)(*arguments)
     if _least(found.rank) < 0:
-        linearize_states(*arguments)
+        linearize_states(*arguments, *addresses(*given[4:8], len(robot.row_names), plan.parts))
     if _least(found.rank) < 0:
         b = int(np.argmax(found.rank < 0))
         with of_the_batch(lead, b):

@@ -52,12 +52,12 @@ from liedyn.jit import inline, kernel, kernel_in_place
 from liedyn.lie.lanes import (
     LANES, SCALAR, WIDTH, integer, integers_in, load, splat, store, take_matrix, take_vector,
 )
-from liedyn.lie.registers import at_once, before_line, is_zero
+from liedyn.lie.registers import at_once, first_place, is_zero
 from liedyn.linearization.choice import (
     along, copy_columns, given_motions, hold_choice, into_choice, into_picked, picked_motions, picked_rates,
     position_null_space, reads_cuts, same_choice,
 )
-from liedyn.linearization.open_tree import linearize_tree, picks_all_in_order, put_tree_directions
+from liedyn.linearization.open_tree import linearize_unconstrained, picks_all_in_order
 from liedyn.linearization.upper_rows import put_upper_rows
 from liedyn.model.packed import N_LOOPS, N_ROWS, N_VIRTUAL, NV
 from liedyn.tree.aba_derivatives import aba_derivatives_size
@@ -79,12 +79,6 @@ def linearize_size(ints, p_y, p_w, nu):
     solved = padded(n) + p_w * w + 2 * p_w * one + w + m * padded(m + 1) + p_w * padded(p_w)
     variations = (BODY + VARIATION * WIDTH) * links + x + (m + nz) * x + 2 * p_w * columns + CUT * ints[N_LOOPS]
     return WIDTH * 40 + state + max(tree, given + solved + variations)  # as many arrays fill whole registers
-
-
-@inline
-def first_place(work):
-    """Where the elimination's part of the workspace begins, that which is taken first: within a line of the cache."""
-    return 1 + before_line(work, 1)
 
 
 @inline
@@ -178,8 +172,8 @@ def reduce_balance(lane, ints, e, balance, blocks, actuators, inputs, lower):
 
 
 @kernel_in_place
-def linearize_in_place(ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w, virtual_w, actuators, tolerance, work,
-                       A, B, f0, w, a, lam, residual, psi, G, M, N, X, D, balance):
+def linearize_constrained(ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w, virtual_w, actuators, tolerance, work,
+                          A, B, f0, w, a, lam, residual, psi, G, M, N, X, D, balance):
     """The local state space at one state; arguments as for `linearize_kernel`, results as it returns them.
 
     M, N = [N 0], X = [Delta S], D and balance are padded; D and balance are those before wdot moves
@@ -194,12 +188,6 @@ def linearize_in_place(ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w, virt
     h, gamma, rho, z = take_vector(work, n), take_vector(work, m), take_vector(work, nz), take_vector(work, nz)
     E, upper = take_matrix(work, nz, n), take_matrix(work, n, x)
     virtual_upper, turned = take_matrix(work, nz, x), take_matrix(work, nz, x)
-    if m == 0 and picks_all_in_order(R_w, virtual_w) and picks_all_in_order(R_y, virtual_y):
-        put_tree_directions(SCALAR, N, X, M, D, balance)
-        regular = linearize_tree(SCALAR, ints, floats, q, v, tau, f_ext, actuators, world, work, A, B, f0, a)
-        for i in range(n):
-            w[i] = v[i]
-        return (OK if regular else SINGULAR_INERTIA), 0, 1.0, OK, 0, 1.0
     # the constraints: which velocities depend on which
     state_terms(ints, floats, q, v, f_ext, world, M, h, G, gamma, residual, psi)
     if reads_cuts(virtual_y) or reads_cuts(virtual_w):
@@ -275,6 +263,19 @@ def linearize_in_place(ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w, virt
     put_lower_rows(SCALAR, lower, p_y, p_w, A, B)
     put_upper_rows(SCALAR, ints, v, z, R_y, virtual_y, same, E, N, X, upper, virtual_upper, turned, A, f0)
     return OK, rank, condition, status_y, rank_y, condition_y
+
+
+@kernel_in_place
+def linearize_in_place(ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w, virtual_w, actuators, tolerance, work,
+                       A, B, f0, w, a, lam, residual, psi, G, M, N, X, D, balance):
+    """`linearize_constrained`, or for a tree without constraints in its own coordinates what costs less."""
+    if G.shape[0] == 0 and picks_all_in_order(R_w, virtual_w) and picks_all_in_order(R_y, virtual_y):
+        return linearize_unconstrained(
+            ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w, virtual_w, actuators, tolerance, work, A, B, f0, w, a,
+            lam, residual, psi, G, M, N, X, D, balance)
+    return linearize_constrained(
+        ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w, virtual_w, actuators, tolerance, work, A, B, f0, w, a, lam,
+        residual, psi, G, M, N, X, D, balance)
 
 
 @kernel_in_place

@@ -16,7 +16,7 @@ from liedyn.jit import address_of, inline
 from liedyn.lie.lanes import integers_in, vector_in
 from liedyn.linearization.outputs import output_plan
 from liedyn.linearization.state_space import LocalStateSpace
-from liedyn.linearization.states import linearize_states
+from liedyn.linearization.states import addresses, linearize_states
 from liedyn.model.packed import N_ROWS, NQ, NV
 from liedyn.objects import (
     integer, integers_or_zeros, is_none, item, new_arrays, no_numbers, numbers, shaped,
@@ -24,6 +24,7 @@ from liedyn.objects import (
 from liedyn.tree.batches import call_rows
 
 
+SIZES = 7  # integers of a `Single` before those of the coordinates
 Found = namedtuple("Found", "A B C D f0 K S drift a lam rank condition condition_y closure")
 """Results of `linearize_states`, one row for each state."""
 
@@ -48,7 +49,8 @@ class Single:
     address : int
         Of the kernel of `linearize_states`.
     integers : ndarray of int64
-        Sizes p_y, p_w, nu, of C and of the output plan; then virtual_y, virtual_w and the parts of the plan.
+        Sizes p_y, p_w, nu, of C and of the output plan, two `addresses`; then virtual_y, virtual_w and the parts of
+        the plan.
     numbers : ndarray
         Tolerances of closure and rank; then R_y, R_w and the actuators.
     """
@@ -72,12 +74,13 @@ def single(robot, independent, outputs, speeds, tolerances):
     tolerances = [float(x) for x in tolerances]  # the kernel at the address is compiled for these very types
     rows, sizes = len(plan.labels), (len(y.names), len(w.names), actuators.shape[1])
     row, none = np.empty((1, robot.nv)), np.empty((1, 0))
+    called = addresses(y.rows[None], y.virtual, w.rows[None], w.virtual, len(robot.row_names), plan.parts)
     address = address_of(
         linearize_states.kernel, 0, 1, robot.ints, robot.floats, robot.neutral[None].copy(), row, row, none,
         y.rows[None].copy(), y.virtual, w.rows[None].copy(), w.virtual, actuators, plan.parts, *tolerances,
-        *room(robot, 1, *sizes[:2], rows))
+        *room(robot, 1, *sizes[:2], rows), *called)
     names = y.names + w.rates, robot.actuator_names, plan.labels
-    integers = np.concatenate([[*sizes, rows, len(plan.parts)], y.virtual, w.virtual, plan.parts.ravel()])
+    integers = np.concatenate([[*sizes, rows, len(plan.parts), *called], y.virtual, w.virtual, plan.parts.ravel()])
     return Single(names, address, integers.astype(np.int64),
                   np.concatenate([tolerances, y.rows.ravel(), w.rows.ravel(), actuators.ravel()]))
 
@@ -95,7 +98,7 @@ def linearize_direct(address, ints, floats, q, v, tau, integers, given):
     q, v, tau = configuration(ints, q), velocity(ints, v), velocity(ints, tau)
     if not usual((floats, q, v, tau)):
         return unusual()
-    places = integers_or_zeros(integers, True, 5)
+    places = integers_or_zeros(integers, True, SIZES)
     p_y, p_w, nu, rows, parts = places[0], places[1], places[2], places[3], places[4]
     n, m, nq, x = ints[NV], ints[N_ROWS], ints[NQ], p_y + p_w
     found = new_arrays(((x, x), (x, nu), (rows, x), (rows, nu), (x,), (n, p_y), (n, p_w), (n,), (nq,), (n,), (n,),
@@ -108,16 +111,16 @@ def linearize_direct(address, ints, floats, q, v, tau, integers, given):
     rank = np.full(1, -1)
     call_rows(integer(address), 0, 1, (
         ints, floats, shaped(q, (1, nq)), shaped(v, (1, n)), shaped(tau, (1, n)), shaped(no_numbers(0), (1, 0)),
-        shaped(vector_in(chosen, 2, n * p_y), (1, p_y, n)), integers_in(places, 5, p_y),
-        shaped(vector_in(chosen, 2 + n * p_y, n * p_w), (1, p_w, n)), integers_in(places, 5 + p_y, p_w),
-        shaped(vector_in(chosen, of_rows, n * nu), (n, nu)), shaped(integers_in(places, 5 + x, 4 * parts), (parts, 4)),
-        chosen[0], chosen[1],
+        shaped(vector_in(chosen, 2, n * p_y), (1, p_y, n)), integers_in(places, SIZES, p_y),
+        shaped(vector_in(chosen, 2 + n * p_y, n * p_w), (1, p_w, n)), integers_in(places, SIZES + p_y, p_w),
+        shaped(vector_in(chosen, of_rows, n * nu), (n, nu)),
+        shaped(integers_in(places, SIZES + x, 4 * parts), (parts, 4)), chosen[0], chosen[1],
         shaped(numbers(item(found, 0), x * x), (1, x, x)), shaped(numbers(item(found, 1), x * nu), (1, x, nu)),
         shaped(C, (1, rows, x)), shaped(D, (1, rows, nu)), shaped(numbers(item(found, 4), x), (1, x)),
         shaped(numbers(item(found, 5), n * p_y), (1, n, p_y)), shaped(numbers(item(found, 6), n * p_w), (1, n, p_w)),
         shaped(numbers(item(found, 7), n), (1, n)), shaped(numbers(item(found, 11), n), (1, n)),
         shaped(numbers(item(found, 12), m), (1, m)), rank, vector_in(about, 1, 1), vector_in(about, 2, 1),
-        vector_in(about, 3, 1)))
+        vector_in(about, 3, 1), places[5], places[6]))
     about[0] = rank[0]
     if parts == 0:  # the coordinates themselves
         C[:], D[:] = 0.0, 0.0

@@ -8,13 +8,14 @@ the derivatives of forward dynamics from their sparse factors,
 
 in one body for a state and for W of them in lanes.
 """
+from liedyn.dynamics.nullspace import OK, SINGULAR_INERTIA
 from liedyn.exchange import at, clear, element, put_element
 from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.comparisons import is_positive, larger, largest_lane, magnitude
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, splat, store, take_vector, width_of
-from liedyn.lie.registers import at_once, load_at_once, store_at_once
+from liedyn.lie.registers import at_once, first_place, load_at_once, store_at_once
 from liedyn.model.packed import FREE, SPHERICAL
-from liedyn.tree.aba_derivatives import aba_derivatives_kernel
+from liedyn.tree.aba_derivatives import aba_derivatives_kernel, aba_derivatives_size
 from liedyn.tree.records import dof_total, first_dof, get3, kind, link_count, put_zeros
 
 
@@ -99,3 +100,16 @@ def put_tree_directions(lane, N, X, M, D, balance):
     for i in range(n):
         put_element(lane, N, i, i, splat(lane, 1.0))
         put_element(lane, X, i, n + i, splat(lane, 1.0))
+
+
+@kernel_in_place
+def linearize_unconstrained(ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w, virtual_w, actuators, tolerance, work,
+                            A, B, f0, w, a, lam, residual, psi, G, M, N, X, D, balance):
+    """`linearize_constrained` (`liedyn.linearization.local`) without constraints, for R that picks all in order."""
+    work[0] = first_place(work)
+    put_tree_directions(SCALAR, N, X, M, D, balance)
+    world = take_vector(work, aba_derivatives_size(ints))
+    regular = linearize_tree(SCALAR, ints, floats, q, v, tau, f_ext, actuators, world, work, A, B, f0, a)
+    for i in range(v.size):
+        w[i] = v[i]
+    return (OK if regular else SINGULAR_INERTIA), 0, 1.0, OK, 0, 1.0

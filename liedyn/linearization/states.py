@@ -1,13 +1,17 @@
 """Linearization of many states without Python in between: results in place, one workspace for each thread."""
 import numpy as np
+from numba import types
 
 from liedyn.dynamics.nullspace import OK
 from liedyn.exchange import padded
-from liedyn.jit import inline
+from liedyn.jit import address_for, apart, inline, kernel_in_place
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH, take_vector
+from liedyn.lie.registers import first_place
 from liedyn.linearization.alike import linearize_alike, matrix_of, room_in_lanes, spaces_fit_lanes
-from liedyn.linearization.local import complete_derivatives, first_place, linearize_in_place, linearize_size
-from liedyn.linearization.open_tree import linearize_tree, picks_all_in_order, put_tree_directions
+from liedyn.linearization.local import complete_derivatives, linearize_constrained, linearize_size
+from liedyn.linearization.open_tree import (
+    linearize_tree, linearize_unconstrained, picks_all_in_order, put_tree_directions,
+)
 from liedyn.linearization.output_rows import output_size, put_outputs, read_accelerations
 from liedyn.model.packed import N_ROWS, NV
 from liedyn.tree.aba_derivatives import aba_derivatives_size
@@ -128,15 +132,48 @@ def linearize_trees(begin, end, ints, floats, q, v, tau, f_ext, R_y, virtual_y, 
             scatter(D_w, b, end, D.reshape(count, r * nu))
 
 
+@kernel_in_place
+def put_all_outputs(ints, floats, q, v, a, lam, outputs, actuators, A, B, M, N, X, da, balance, lower, moved, work,
+                    room, C, D):
+    """C and D at one state, from what `linearize_in_place` leaves; `lower`, `moved` and `room` are scratch."""
+    if read_accelerations(outputs):
+        complete_derivatives(SCALAR, A.shape[0] - lower.shape[0], X, A, B, actuators, M, lower, moved, da, balance)
+    put_outputs(SCALAR, ints, floats, q, v, a, lam, outputs, N, X, da, balance, work[first_place(work):], room, C, D)
+
+
+_VECTOR, _MATRIX = types.float64[::1], types.float64[:, ::1]
+_INTEGERS, _PLAN = types.int64[::1], types.int64[:, ::1]
+_ONE_STATE = (_INTEGERS, *[_VECTOR] * 5, _MATRIX, _INTEGERS, _MATRIX, _INTEGERS, _MATRIX, types.float64, _VECTOR,
+              *[_MATRIX] * 2, *[_VECTOR] * 6, *[_MATRIX] * 6)
+_OUTPUTS = _INTEGERS, *[_VECTOR] * 5, _PLAN, *[_MATRIX] * 10, *[_VECTOR] * 2, *[_MATRIX] * 2
+linearize_one = apart(_ONE_STATE, types.Tuple((types.int64, types.int64, types.float64) * 2))
+"""Call a kernel with the arguments of `linearize_in_place`."""
+put_outputs_apart = apart(_OUTPUTS, types.none)
+"""Call a kernel with the arguments of `put_all_outputs`."""
+
+
+def addresses(R_y, virtual_y, R_w, virtual_w, rows, outputs):
+    """Of what linearizes a mechanism with so many constraint rows at one state, and of what reads outputs, 0 if none.
+
+    Trees in their own coordinates do not wait for the constraints to be compiled, nor other mechanisms for theirs.
+    """
+    all_in_order = np.eye(R_y.shape[-1])[None]
+    own = (rows == 0 and np.array_equal(R_y, all_in_order) and np.array_equal(R_w, all_in_order)
+           and np.all(virtual_y < 0) and np.all(virtual_w < 0))
+    return (address_for(linearize_unconstrained if own else linearize_constrained, _ONE_STATE),
+            address_for(put_all_outputs, _OUTPUTS) if len(outputs) else 0)
+
+
 @batch
 def linearize_states(begin, end, ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w, virtual_w, actuators, outputs,
                      closure_tolerance, rank_tolerance, A, B, C, D, f0, K, S, drift, a, lam, rank, condition,
-                     condition_y, closure):
+                     condition_y, closure, of_one_state, of_outputs):
     """The local state space at each row whose rank is not known yet, -1.
 
     `R_y` and `R_w` (choices, p, nv) hold one choice of coordinates for all states, or one for each; `outputs` the parts
     of an `OutputPlan`. `condition_y` is the condition number of the coordinates, `condition` that of the velocities.
-    The first state that has no state space keeps its rank, and none behind it in its block is worked on.
+    The first state that has no state space keeps its rank, and none behind it in its block is worked on. The last two
+    arguments are `addresses`.
     """
     n, m, p_y, p_w, nu = ints[NV], ints[N_ROWS], virtual_y.size, virtual_w.size, actuators.shape[1]
     x = p_y + p_w
@@ -147,14 +184,14 @@ def linearize_states(begin, end, ints, floats, q, v, tau, f_ext, R_y, virtual_y,
     N, X = np.empty((n, padded(x))), np.empty((n, padded(x)))
     da, balance = np.empty((n, padded(x + nu))), np.empty((n, padded(x + nu)))
     lower, moved = np.empty((p_w, padded(x + nu))), np.empty((n, padded(x + nu)))
-    of_outputs = np.empty(output_size(SCALAR, ints, C.shape[1], x, nu) if outputs.shape[0] > 0 else 0)
+    room = np.empty(output_size(SCALAR, ints, C.shape[1], x, nu) if outputs.shape[0] > 0 else 0)
     for b in range(begin, end):
         if rank[b] >= 0:
             continue
-        status, rank[b], condition[b], status_y, _, condition_y[b] = linearize_in_place(
+        status, rank[b], condition[b], status_y, _, condition_y[b] = linearize_one(of_one_state, (
             ints, floats, q[b], v[b], tau[b], f_ext[b], R_y[min(b, R_y.shape[0] - 1)], virtual_y,
             R_w[min(b, R_w.shape[0] - 1)], virtual_w, actuators, rank_tolerance, work, A[b], B[b], f0[b], w, a[b],
-            lam[b], residual, psi, G, M, N, X, da, balance)
+            lam[b], residual, psi, G, M, N, X, da, balance))
         closure[b] = largest(residual)
         if status != OK or status_y != OK or not is_consistent(v[b], residual, psi, closure_tolerance):
             rank[b] = -1
@@ -167,7 +204,6 @@ def linearize_states(begin, end, ints, floats, q, v, tau, f_ext, R_y, virtual_y,
                 S[b, i, s] = X[i, p_y + s]
                 drift[b, i] -= X[i, p_y + s] * w[s]
         if outputs.shape[0] > 0:
-            if read_accelerations(outputs):
-                complete_derivatives(SCALAR, p_y, X, A[b], B[b], actuators, M, lower, moved, da, balance)
-            put_outputs(SCALAR, ints, floats, q[b], v[b], a[b], lam[b], outputs, N, X, da, balance,
-                        work[first_place(work):], of_outputs, C[b], D[b])
+            put_outputs_apart(of_outputs, (
+                ints, floats, q[b], v[b], a[b], lam[b], outputs, actuators, A[b], B[b], M, N, X, da, balance, lower,
+                moved, work, room, C[b], D[b]))

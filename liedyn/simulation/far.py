@@ -7,14 +7,14 @@ loop. The loops of this package know addresses only, of two functions,
                                                                                    `lam` has room for them
     status = stabilisation(ints, floats, settings, work, h, energy, q, v)          (q, v) on the constraints
 
-in ``settings.formulation`` and ``settings.stabiliser``, and of the linearization where they need it.
+in ``settings.formulation`` and ``settings.stabiliser``, and of the linearization where they need it
+(``settings.linearization``).
 """
-import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from liedyn.jit import address_of
+from liedyn.jit import address_for, apart
 from liedyn.linearization.local import linearize_kernel
 
 
@@ -36,16 +36,12 @@ def stabilise(typing, address, ints, floats, settings, work, h, energy, q, v):
     return types.int64(address, ints, floats, settings, work, h, energy, q, v), _call
 
 
-@intrinsic
-def linearization(typing, address, ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w, virtual_w, actuators,
-                  tolerance):
-    """Call `linearize_kernel` at its address; what it returns, it says itself."""
-    arguments = ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w, virtual_w, actuators, tolerance
-    linearize_kernel.compile(arguments)
-    return linearize_kernel.overloads[arguments].signature.return_type(address, *arguments), _call
+_VECTOR, _MATRIX, _INTEGERS = types.float64[::1], types.float64[:, ::1], types.int64[::1]
+_LINEARIZED = (_INTEGERS, *[_VECTOR] * 5, _MATRIX, _INTEGERS, _MATRIX, _INTEGERS, _MATRIX, types.float64)
+linearization = apart(_LINEARIZED, linearize_kernel)
+"""Call `linearize_kernel` at its address, with a tuple of its arguments."""
 
 
-def address_of_linearization(ints, floats, work, q, v):
+def address_of_linearization():
     """Address of `linearize_kernel`."""
-    R, none = np.zeros((1, v.size)), np.full(1, -1)
-    return address_of(linearize_kernel, ints, floats, q, v, v, work.f_ext, R, none, R, none, work.actuators, 0.0)
+    return address_for(linearize_kernel, _LINEARIZED)

@@ -69,8 +69,8 @@ def newton_stage(ints, floats, o, x, t, h, row, q, v, base_y, base_w, R_y, virtu
             return status
         input_forces(o, x, t, row, q_s, v_s)
         found, found_y, local = linearization(
-            o.linearization, ints, floats, q_s, v_s, x.tau, x.f_ext, R_y, virtual_y, R_w, virtual_w, x.actuators,
-            o.rank_tolerance)
+            o.linearization, (ints, floats, q_s, v_s, x.tau, x.f_ext, R_y, virtual_y, R_w, virtual_w, x.actuators,
+                              o.rank_tolerance))
         if found[0] != 0 or found_y[0] != 0:
             return SINGULAR
         a[:] = local.a

@@ -3,8 +3,9 @@ import numpy as np
 
 from liedyn.boundary import wrenches
 from liedyn.errors import InputError
+from liedyn.jit import address_of
 from liedyn.simulation.adaptive import SOLVERS, Adaptive
-from liedyn.simulation.far import address_of, address_of_linearization
+from liedyn.simulation.far import address_of_linearization
 from liedyn.simulation.fixed_step import advance
 from liedyn.simulation.formulations import FORMULATIONS
 from liedyn.simulation.generalized_alpha import advance_alpha
@@ -154,7 +155,7 @@ def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", fo
     o = o._replace(
         formulation=address_of(FORMULATIONS[formulation], ints, floats, o, x, t0, 0, q, v, v, v),
         stabiliser=address_of(on_constraints, ints, floats, o, x, t0, t0, q, v),
-        linearization=address_of_linearization(ints, floats, x, q, v) if method == "implicit" else 0)
+        linearization=address_of_linearization() if method == "implicit" else 0)
     if formulation == "unified" and stabilisation in ("none", "baumgarte"):
         prepare_decay(robot, o, t0, q, v, start)
     elif start != "check" or stabilisation != "baumgarte":
