@@ -101,7 +101,7 @@ class Unpacked:
         self.dofs = ints[ints[8] :][: 8 * nv].reshape(nv, 8)
         self.bodies = ints[ints[9] :][: 2 * bodies].reshape(bodies, 2)
         self.loops = ints[ints[10] :][: 18 * loops].reshape(loops, 18)
-        self.link_floats = floats[ints[11] :][: 32 * n].reshape(n, 32)
+        self.link_floats = floats[ints[11] :][: 40 * n].reshape(n, 40)
         self.dof_floats = floats[ints[12] :][: 4 * nv].reshape(nv, 4)
         self.rest = floats[ints[13] :][:nq]
         self.body_floats = floats[ints[14] :][: 12 * bodies].reshape(bodies, 12)

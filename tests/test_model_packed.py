@@ -106,6 +106,19 @@ def test_no_turn_is_special(axis):
 
 
 @pytest.mark.parametrize("seed", range(10))
+def test_second_moments_go_with_the_inertia(seed):
+    """J = tr(Q) 1 - Q on every link, fused bodies or not."""
+    rng = np.random.default_rng(seed)
+    packed = Unpacked(random_tree(rng, list(rng.choice([*MOVING_KINDS, "fixed"], size=8))).build())
+    for link, numbers in enumerate(packed.link_floats):
+        Q = np.zeros((3, 3))
+        Q[np.triu_indices(3)] = numbers[32:38]
+        Q += np.triu(Q, 1).T
+        np.testing.assert_allclose(
+            np.trace(Q) * np.eye(3) - Q, packed.spatial_inertia(link)[:3, :3], rtol=1e-14, atol=1e-14 * np.trace(Q))
+
+
+@pytest.mark.parametrize("seed", range(10))
 def test_numbering(seed):
     """Records follow one another; parents come first; dofs and coordinates are numbered in the order of the links."""
     rng = np.random.default_rng(seed)

@@ -57,6 +57,37 @@ def test_dynamics_against_pinocchio(robot, rng, pushed):
         assert off(found[k], a[k]) < exact
 
 
+def inertia_alone(robot, q):
+    """M of one state, into a place between numbers that must not change."""
+    room = np.full(robot.nv ** 2 + 32, np.pi)
+    inside = room[16:-16]
+    M = crba(robot, q, out=inside.reshape(robot.nv, robot.nv))
+    inside = inside.copy()
+    room[16:-16] = np.pi
+    assert (room == np.pi).all()
+    return inside.reshape(M.shape)
+
+
+def test_inertia_of_one_state_against_pinocchio(robot, rng):
+    """One state is seen from its roots, and written in squares; lanes in the world, pair by pair."""
+    oracle, q = pin_model(robot), random_configuration(robot, rng, STATES)
+    for k in range(STATES):
+        M = inertia_alone(robot, q[k])
+        assert off(M, oracle.crba(q[k])) < 1e-13
+        assert np.array_equal(M, M.T)
+
+
+@pytest.mark.parametrize("kind", ["revolute", "helical", "spherical"])
+@pytest.mark.parametrize("count", range(1, 10))
+def test_squares_end_anywhere(count, kind):
+    """Sizes around whole squares; inverse dynamics knows nothing of squares."""
+    robot = chain(count, kind, **({"pitch": 0.3} if kind == "helical" else {}))
+    q = random_configuration(robot, np.random.default_rng(count))
+    rest = np.zeros(robot.nv)
+    columns = [rnea(robot, q, rest, unit) - rnea(robot, q, rest, rest) for unit in np.eye(robot.nv)]
+    assert off(inertia_alone(robot, q), np.transpose(columns)) < 1e-12  # gravity is taken off again
+
+
 def test_columns_of_inertia_are_inverse_dynamics(robot, rng):
     q, v, _ = random_states(robot, rng)
     M, bias = crba(robot, q), rnea(robot, q, v, 0 * v)

@@ -85,7 +85,7 @@ def lane_index(i):
 
 
 def broadcast(builder, x, width):
-    vector = ir.VectorType(ir.DoubleType(), width)
+    vector = ir.VectorType(x.type, width)
     first = builder.insert_element(ir.Constant(vector, ir.Undefined), x, lane_index(0))
     zeros = ir.Constant(ir.VectorType(ir.IntType(32), width), [0] * width)
     return builder.shuffle_vector(first, ir.Constant(vector, ir.Undefined), zeros)

@@ -119,6 +119,17 @@ def side_by_side(typing, a, b, c, d):
 
 
 @intrinsic
+def yzx(typing, a):
+    """The register (y, z, x, w) of (x, y, z, w)."""
+
+    def codegen(context, builder, sig, args):
+        order = ir.Constant(ir.VectorType(ir.IntType(32), 4), [1, 2, 0, 3])
+        return builder.shuffle_vector(args[0], ir.Constant(args[0].type, ir.Undefined), order)
+
+    return a(a), codegen
+
+
+@intrinsic
 def is_zero(typing, x):
     """Is a number, or every number of a register, zero?"""
 

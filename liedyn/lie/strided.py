@@ -12,7 +12,7 @@ from numba import types
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
-from liedyn.lie.lanes import VectorType, as_vector, address, of_type
+from liedyn.lie.lanes import VectorType, as_vector, address, broadcast, of_type
 from liedyn.lie.registers import mask_of, masked_load, zeros
 from liedyn.lie.transposition import transposed
 
@@ -168,3 +168,17 @@ def first_then(typing, count, x, y):
         return builder.select(mask_of(builder, count, sig.args[1].width), x, y)
 
     return x(types.intp, x, y), codegen
+
+
+@intrinsic
+def where_before(typing, j, end, x):
+    """Number k of x where j + k < end, zero elsewhere."""
+
+    def codegen(context, builder, sig, args):
+        j, end, x = args
+        width = sig.args[2].width
+        numbers = ir.Constant(ir.VectorType(_INT, width), list(range(width)))
+        numbers = builder.add(broadcast(builder, j, width), numbers)
+        return builder.select(builder.icmp_signed("<", numbers, broadcast(builder, end, width)), x, zeros(width))
+
+    return x(types.intp, types.intp, x), codegen

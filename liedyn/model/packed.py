@@ -31,9 +31,10 @@ GRAVITY_SIZE = 4
 # Records: size, then what each place holds.
 LINK_I = 8
 LINK_PARENT, LINK_PRIMITIVE, LINK_IQ, LINK_IV, LINK_NV, LINK_NQ, LINK_JOINT = range(7)
-LINK_F = 32
+LINK_F = 40
 LINK_PLACEMENT, LINK_MASS, LINK_MOMENT, LINK_INERTIA, LINK_PITCH = 0, 12, 13, 16, 22  # inertia: xx, xy, xz, yy, yz, zz
 LINK_TURNS, LINK_SHIFT = 23, 29  # the placement as Rz(beta) (Rx(alpha) Rz(gamma), r): cosines and sines; r
+LINK_SPREAD, LINK_END = 32, 38  # Q = sum of m r r^T, the second moments that go with the inertia, in the same order
 
 DOF_I = 8
 DOF_LINK, DOF_TYPE, DOF_COLUMN, DOF_PREVIOUS = range(4)  # previous dof towards the root, -1 if none
@@ -133,9 +134,16 @@ def _links(tree):
         record[LINK_PITCH] = link.pitch
         record[LINK_TURNS:LINK_SHIFT] = turns(link.placement[:3, :3])
         (c, s), (x, y, z) = record[LINK_SHIFT - 2:LINK_SHIFT], link.placement[:3, 3]
-        record[LINK_SHIFT:] = c * x + s * y, c * y - s * x, z
+        record[LINK_SHIFT:LINK_SPREAD] = c * x + s * y, c * y - s * x, z
+        record[LINK_SPREAD:LINK_END] = spread(record[LINK_INERTIA:LINK_PITCH])
         iq, iv = iq + nq, iv + nv
     return ints, floats
+
+
+def spread(inertia):
+    """Second moments Q of bodies with rotational inertias J = tr(Q) 1 - Q, both as (..., 6) upper triangles."""
+    half = inertia[..., [0, 3, 5]].sum(axis=-1, keepdims=True) / 2
+    return half * [1, 0, 0, 1, 0, 1] - inertia
 
 
 def _dofs(tree):

@@ -8,8 +8,8 @@ its rotational inertia on.
 import numpy as np
 
 from liedyn.model.packed import (
-    HEADER, LINK_F, LINK_FLOATS_AT, LINK_I, LINK_INERTIA, LINK_MASS, LINK_MOMENT, LINK_PARENT, LINK_PITCH,
-    LINK_PRIMITIVE, N_LINKS, PRISMATIC, REVOLUTE,
+    HEADER, LINK_END, LINK_F, LINK_FLOATS_AT, LINK_I, LINK_INERTIA, LINK_MASS, LINK_MOMENT, LINK_PARENT, LINK_PITCH,
+    LINK_PRIMITIVE, LINK_SPREAD, N_LINKS, PRISMATIC, REVOLUTE, spread,
 )
 
 _TRIANGLE = np.triu_indices(3)
@@ -45,6 +45,7 @@ def base_parameters(ints, floats):
             own -= moved
             if numbers[LINK_PARENT] >= 0:
                 _add_in_parent(links[i], moved, links[numbers[LINK_PARENT]])
+    links[:, LINK_SPREAD:LINK_END] = spread(links[:, LINK_INERTIA:LINK_PITCH])
     return floats
 
 

@@ -119,7 +119,7 @@ def aba_derivatives_kernel(lane, ints, floats, q, v, tau, f_ext, work, a, L, da_
         sweep_vector(lane, ints, work, table, TABLE, forks, a)
     else:
         clear_lanes(lane, ints, L)
-        inertia_entries(lane, ints, floats, world_size(ints), COMPOSITE, work, table, L)
+        inertia_entries(lane, ints, floats, world_size(ints), COMPOSITE, work, L)
         ltdl_factor(lane, ints, L)
         free_forces(lane, ints, floats, q, v, tau, work, a)
         ltdl_solve(lane, ints, L, 1.0, a, 1)

@@ -1,43 +1,85 @@
-"""Composite-rigid-body algorithm: the joint-space inertia matrix (Featherstone 2008, section 6.2), world coordinates.
+"""Composite-rigid-body algorithm: the joint-space inertia matrix (Featherstone 2008, section 6.2).
 
-Composite inertias add up without a transform; each column of M is then the momentum that one unit of joint speed gives
-to all it carries, felt at every joint on the way to the ground.
+Composite inertias add up without a transform where all are seen from one place; each column of M is then the momentum
+that one unit of joint speed gives to all it carries, felt at every joint on the way to the ground.
+
+In lanes that place is the world, an inertia is (m, h, J), and M is written pair by pair. One state fills registers with
+columns of matrices (`liedyn.lie.columns`): an inertia is the moments of mass, the place is the first link of each tree
+(how that stands does not matter to M), and M is written in squares.
 """
 from liedyn.boundary import delivered, rows_for, states
 from liedyn.direct import configuration, direct, model, result
 from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.algebra import dot6, inertia_in_parent, inertia_times
-from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, narrow, store
-from liedyn.lie.registers import at_once, load_at_once, store_at_once
-from liedyn.lie.strided import chosen_records_at_once, constants_at_once, put_records_at_once, records_at_once
-from liedyn.model.packed import DOF_I, LINK_F
+from liedyn.lie.columns import (
+    add_columns, at_origin, cross_columns, moments_in_parent, moments_of_speed, momentum_of_moments, turned_about_z,
+)
+from liedyn.lie.lanes import LANES, NARROW, SCALAR, WIDTH, load, narrow, store
+from liedyn.lie.registers import at_once, load_at_once, side_by_side, store_at_once
+from liedyn.lie.sines import put_sines, sines_size
+from liedyn.lie.strided import chosen_records_at_once, records_at_once
+from liedyn.lie.transposition import turned
+from liedyn.model.packed import DOF_I, REVOLUTE
 from liedyn.objects import is_none, numbers, scratch
 from liedyn.tree.batches import aligned, batch, gather, in_lanes, lines_for, scatter_matrix
-from liedyn.tree.kinematics import DOF, LINK, POSE, S, of_dof, of_link, world_positions, world_size
-from liedyn.tree.poses import PLACES, as_world_pose
+from liedyn.tree.joints import dofs_of_kind, pose_by_sines
+from liedyn.tree.kinematics import (
+    DOF, POSE, S, of_dof, of_link, screw_of_kind_at, sines_at, world_pose, world_positions, world_size,
+)
+from liedyn.tree.poses import COLUMN, columns_beyond, get_columns, get_world_pose, put_columns
 from liedyn.tree.records import (
-    armature, as_inertia, as_twist, dof_count, dof_link_at, dof_total, first_dof, get6, get_inertia,
-    inertia_at, link_count, parent, previous_dof,
+    armature, as_inertia, as_twist, dof_count, dof_link_at, dof_total, first_dof, first_q, get3, get6, get_inertia,
+    inertia, kind, link_count, moments, parent, placement, previous_dof, put3, put_inertia, q_total,
 )
-from liedyn.tree.rows import (
-    clear_lanes, filled, itself, of_next6, of_one6, put_ends, put_next6, put_rows, table_in, table_size,
-)
+from liedyn.tree.rows import FOUR, clear_lanes, filled, of_next6, of_one6, put_next6, put_symmetric
 
-INERTIA = 10  # numbers per link beyond the shared workspace: composite inertia (m, h, J)
-RECORD = 16  # places for them: whole registers
-SCREW, CARRIED = 0, 6  # rows of the table: S_j, and the momentum of all that a unit speed of j carries
-ENDS, TABLE = 12, 13
+INERTIA = 10  # numbers of a composite inertia (m, h, J)
+RECORD = 16  # places for them beyond the shared workspace, or for the moments of mass
+SCREW, CARRIED = 0, 6  # rows of a table: S_j, and the momentum of all that a unit speed of j carries
+TURN, SLIDE, SPEEDS = 0, 4, 8  # one state, of a degree of freedom: S_j in two registers, `moments_of_speed` in three
 
 
 @kernel_in_place
 def crba_size(ints):
-    """Numbers in the workspace of `crba_kernel`."""
-    return world_size(ints) + RECORD * link_count(ints) + table_size(ints, TABLE)
+    """Numbers in the workspace of `crba_kernel`; three degrees of freedom behind the last are read in vain."""
+    return world_size(ints) + RECORD * link_count(ints) + (FOUR - 1) * DOF
 
 
 @inline
-def inertia_pairs(lane, ints, base, size, work, M):
-    """All entries that are not zero, without armatures, pair by pair: in lanes an entry fills a register, for two."""
+def composite_at(ints, i):
+    """Where in the workspace the composite inertia of link i lies, or its moments."""
+    return world_size(ints) + RECORD * i
+
+
+@inline
+def add_armatures(lane, ints, floats, M):
+    """Armatures on the diagonal."""
+    for j in range(dof_total(ints)):
+        if armature(ints, floats, j) != 0.0:  # most have none, and what is just written is slow to read
+            k = (dof_total(ints) + 1) * j
+            store(lane, M, k, load(lane, M, k) + armature(ints, floats, j))
+
+
+# ---- lanes: world coordinates, pair by pair
+
+
+@inline
+def composite_inertias(lane, ints, floats, q, work):
+    """Poses, screws, and behind these the inertia of all that each joint carries."""
+    world_positions(lane, ints, floats, q, work)
+    for i in range(link_count(ints)):
+        put_inertia(lane, work, composite_at(ints, i),
+                    inertia_in_parent(world_pose(lane, work, i), inertia(ints, floats, i)))
+    for i in range(link_count(ints) - 1, -1, -1):
+        if parent(ints, i) >= 0:
+            c, up = composite_at(ints, i), composite_at(ints, parent(ints, i))
+            for k in range(INERTIA):
+                store(lane, work, up + k, load(lane, work, up + k) + load(lane, work, c + k))
+
+
+@inline
+def inertia_entries(lane, ints, floats, base, size, work, M):
+    """M (nv, nv) in lanes without its zeros, from the composite inertias at work[base + size * i] of all links i."""
     n, nv = link_count(ints), dof_total(ints)
     for i in range(n):
         I = get_inertia(lane, work, base + size * i)
@@ -51,13 +93,105 @@ def inertia_pairs(lane, ints, base, size, work, M):
                 store(lane, M, k * nv + j, inertia_kj)
                 store(lane, M, j * nv + k, inertia_kj)
                 k = previous_dof(ints, k)
+    add_armatures(lane, ints, floats, M)
+
+
+# ---- one state: columns, squares
+
+
+@inline
+def beyond_joint(ints, floats, i, q, work, X):
+    """The pose of link i, X that of its parent."""
+    if kind(ints, i) == REVOLUTE:  # to turn two columns takes less than a pose of the joint
+        k = sines_at(ints) + first_q(ints, i)
+        s, c = load(SCALAR, work, k), load(SCALAR, work, k + sines_size(q_total(ints)) // 2)
+        return turned_about_z(columns_beyond(X, placement(SCALAR, ints, floats, i)), s, c)
+    return columns_beyond(X, pose_by_sines(SCALAR, kind(ints, i), ints, floats, i, q, work, sines_at(ints)))
+
+
+@inline
+def put_screws(ints, floats, i, X, work):
+    """Pose and screws of link i, from the columns of its pose."""
+    put_columns(work, of_link(i, POSE), X)
+    j = first_dof(ints, i)
+    if kind(ints, i) == REVOLUTE:
+        store_at_once(NARROW, work, of_dof(ints, j, TURN), COLUMN, X[2])
+        store_at_once(NARROW, work, of_dof(ints, j, SLIDE), COLUMN, cross_columns(X[3], X[2]))
+        return
+    pose = get_world_pose(SCALAR, work, of_link(i, POSE))
+    for d in range(dofs_of_kind(kind(ints, i))):
+        turn, slide = screw_of_kind_at(SCALAR, kind(ints, i), ints, floats, i, pose, d)
+        put3(SCALAR, work, of_dof(ints, j + d, TURN), turn)
+        put3(SCALAR, work, of_dof(ints, j + d, SLIDE), slide)
+
+
+@inline
+def get_screw(ints, work, at, j):
+    """S_j, of degrees of freedom whose records begin at work[at]."""
+    k = at + DOF * j
+    return get3(SCALAR, work, k + TURN), get3(SCALAR, work, k + SLIDE)
+
+
+@inline
+def outward_by_columns(ints, floats, q, work):
+    """Poses, screws and moments of all links, seen from the first of their tree."""
+    put_sines(SCALAR, q, q_total(ints), work, sines_at(ints))
+    X = at_origin()
+    for i in range(link_count(ints)):
+        if parent(ints, i) < 0:
+            X = at_origin()
+        else:
+            if parent(ints, i) != i - 1:
+                X = get_columns(work, of_link(parent(ints, i), POSE))
+            X = beyond_joint(ints, floats, i, q, work, X)
+        put_screws(ints, floats, i, X, work)
+        pose = get_world_pose(SCALAR, work, of_link(i, POSE))
+        put_columns(work, composite_at(ints, i), moments_in_parent(X, pose, moments(ints, floats, i)))
+
+
+@inline
+def inward_by_columns(ints, work):
+    """What a unit speed of each joint gives to all it carries: moments add up from the tips to the roots."""
+    zero = side_by_side(0.0, 0.0, 0.0, 0.0)
+    nothing = (zero, zero, zero, zero)
+    beyond = nothing
+    for i in range(link_count(ints) - 1, -1, -1):
+        composite = add_columns(get_columns(work, composite_at(ints, i)), beyond)
+        for j in range(first_dof(ints, i), first_dof(ints, i) + dof_count(ints, i)):
+            k = of_dof(ints, j, SPEEDS)
+            x, y, z = moments_of_speed(composite, get_screw(ints, work, of_dof(ints, 0, 0), j))
+            store_at_once(NARROW, work, k, COLUMN, x)
+            store_at_once(NARROW, work, k + COLUMN, COLUMN, y)
+            store_at_once(NARROW, work, k + 2 * COLUMN, COLUMN, z)
+        beyond = composite
+        if parent(ints, i) != i - 1:
+            beyond = nothing
+            if parent(ints, i) >= 0:  # what i begins is a branch: what carries it waits for the others
+                k = composite_at(ints, parent(ints, i))
+                put_columns(work, k, add_columns(get_columns(work, k), composite))
+
+
+@inline
+def get_four(work, k):
+    """A column of four consecutive degrees of freedom, turned over: its numbers of all four."""
+    return turned(load_at_once(NARROW, work, k, COLUMN), load_at_once(NARROW, work, k + DOF, COLUMN),
+                  load_at_once(NARROW, work, k + 2 * DOF, COLUMN), load_at_once(NARROW, work, k + 3 * DOF, COLUMN))
+
+
+@inline
+def get_momenta(ints, work, at, j):
+    """The momenta of all that unit speeds of j and the three behind it carry."""
+    k = at + DOF * j + SPEEDS
+    return momentum_of_moments(get_four(work, k), get_four(work, k + COLUMN), get_four(work, k + 2 * COLUMN))
+
+
+# ---- one state where composite inertias are there already: a table, see `liedyn.tree.rows`
 
 
 @inline
 def carried_momenta(lane, ints, base, size, work, table):
-    """The table, from the composite inertias at work[base + size * i] of all links i."""
+    """Rows SCREW and CARRIED, from the composite inertias at work[base + size * i] of all links i."""
     few = narrow(lane)
-    put_ends(lane, ints, work, table, ENDS)
     for j in range(0, filled(lane, ints), at_once(few)):
         last = dof_total(ints) - 1 - j
         I = as_inertia(chosen_records_at_once(
@@ -68,87 +202,38 @@ def carried_momenta(lane, ints, base, size, work, table):
 
 
 @inline
-def screw_and_momentum(lane, ints, work, table, i):
-    """S_i, and the momentum of all that a unit speed of i carries."""
-    return of_one6(lane, ints, work, table, SCREW, i), of_one6(lane, ints, work, table, CARRIED, i)
+def screw_in_table(ints, work, table, i):
+    """S_i."""
+    return of_one6(SCALAR, ints, work, table, SCREW, i)
 
 
 @inline
-def screws_and_momenta(lane, ints, work, table, j):
-    """S_j, and the momenta of all that unit speeds of j carry, of j and those behind it that fill a register."""
-    return of_next6(lane, ints, work, table, SCREW, j), of_next6(lane, ints, work, table, CARRIED, j)
+def momenta_in_table(ints, work, table, j):
+    """The momenta of all that unit speeds of j and those behind it carry."""
+    return of_next6(NARROW, ints, work, table, CARRIED, j)
 
 
 @inline
-def carried_by(own, columns):
-    """M_ij where j carries i."""
-    return dot6(own[1], columns[0])
+def inertia_rows(ints, work, table, M):
+    """M (nv, nv) without armatures, from rows SCREW and CARRIED."""
+    put_symmetric(ints, work, table, screw_in_table, momenta_in_table, M)
 
 
-@inline
-def carrying(own, columns):
-    """M_ij where i carries j."""
-    return dot6(columns[1], own[0])
-
-
-@inline
-def inertia_rows(lane, ints, work, table, M):
-    """M (nv, nv) of one state without armatures, row by row, from `carried_momenta`."""
-    put_rows(lane, ints, work, table, ENDS, itself, screw_and_momentum, screws_and_momenta, carried_by,
-             carrying, M)
-
-
-@inline
-def add_armatures(lane, ints, floats, M):
-    """Armatures on the diagonal."""
-    for j in range(dof_total(ints)):
-        if armature(ints, floats, j) != 0.0:  # most have none, and what is just written is slow to read
-            k = (dof_total(ints) + 1) * j
-            store(lane, M, k, load(lane, M, k) + armature(ints, floats, j))
-
-
-@inline
-def inertia_entries(lane, ints, floats, base, size, work, table, M):
-    """M (nv, nv) from the composite inertias at work[base + size * i] of all links i; in lanes without its zeros."""
-    if at_once(lane) > 1:
-        carried_momenta(lane, ints, base, size, work, table)
-        inertia_rows(lane, ints, work, table, M)
-    else:
-        inertia_pairs(lane, ints, base, size, work, M)
-    add_armatures(lane, ints, floats, M)
-
-
-@inline
-def composite_inertias(lane, ints, floats, q, work):
-    """Poses, screws, and behind these the inertia of all that each joint carries."""
-    world_positions(lane, ints, floats, q, work)
-    n, base, few = link_count(ints), world_size(ints), narrow(lane)
-    for i in range(0, n, at_once(few)):
-        X = as_world_pose(records_at_once(few, work, of_link(i, POSE), LINK, n - 1 - i, PLACES))
-        m, h, J = inertia_in_parent(X, as_inertia(constants_at_once(
-            few, floats, inertia_at(ints, i), LINK_F, n - 1 - i, INERTIA)))
-        put_records_at_once(few, work, base + RECORD * i, RECORD, n - 1 - i,
-                            (m, h[0], h[1], h[2], J[0], J[1], J[2], J[3], J[4], J[5]))
-    for i in range(n - 1, -1, -1):
-        if parent(ints, i) >= 0:
-            c, up = base + RECORD * i, base + RECORD * parent(ints, i)
-            for k in range(0, INERTIA, at_once(few)):
-                x = load_at_once(few, work, up + k, RECORD - k) + load_at_once(few, work, c + k, RECORD - k)
-                store_at_once(few, work, up + k, RECORD - k, x)
-
-
-@inline
-def crba_table(lane, ints, work):
-    """Where the table lies in the workspace of `crba_kernel`."""
-    return table_in(lane, work, world_size(ints) + RECORD * link_count(ints))
+# ---- the kernel
 
 
 @kernel_in_place
 def crba_kernel(lane, ints, floats, q, work, M):
     """M(q), nv x nv, armatures on its diagonal."""
-    composite_inertias(lane, ints, floats, q, work)
-    clear_lanes(lane, ints, M)
-    inertia_entries(lane, ints, floats, world_size(ints), RECORD, work, crba_table(lane, ints, work), M)
+    if at_once(lane) > 1:
+        outward_by_columns(ints, floats, q, work)
+        inward_by_columns(ints, work)
+        put_symmetric(ints, work, of_dof(ints, 0, 0), get_screw, get_momenta, M)
+        add_armatures(lane, ints, floats, M)
+    else:
+        composite_inertias(lane, ints, floats, q, work)
+        clear_lanes(lane, ints, M)
+        inertia_entries(lane, ints, floats, world_size(ints), RECORD, work, M)
 
 
 @batch
@@ -163,7 +248,7 @@ def crba_states(begin, end, ints, floats, q, M):
     for b in range(begin, end, WIDTH):
         gather(q, b, end, q_w)
         composite_inertias(LANES, ints, floats, q_w, work)
-        inertia_entries(LANES, ints, floats, world_size(ints), RECORD, work, crba_table(LANES, ints, work), M_w)
+        inertia_entries(LANES, ints, floats, world_size(ints), RECORD, work, M_w)
         scatter_matrix(M_w, b, end, M, lines)
 
 

@@ -5,7 +5,7 @@ from liedyn.model.packed import (
     BODIES_AT, BODY_F, BODY_FLOATS_AT, BODY_I, BODY_LINK, DOF_ARMATURE, DOF_COLUMN, DOF_DAMPING, DOF_END, DOF_F,
     DOF_FLOATS_AT, DOF_FORK, DOF_I, DOF_LINK, DOF_PREVIOUS, DOF_ROOT, DOF_STIFFNESS, DOF_STRETCH, DOF_TYPE, DOFS_AT,
     HEADER, LINK_F, LINK_FLOATS_AT, LINK_I, LINK_IQ, LINK_IV, LINK_MASS, LINK_NV, LINK_PARENT, LINK_PITCH,
-    LINK_PRIMITIVE, N_BODIES, N_LINKS, NQ, NV, REST_AT,
+    LINK_PRIMITIVE, LINK_SPREAD, N_BODIES, N_LINKS, NQ, NV, REST_AT,
 )
 
 # ---- vectors, twists and poses stored as consecutive numbers
@@ -220,6 +220,13 @@ def placement(lane, ints, floats, i):
 def inertia(ints, floats, i):
     """(m, h, J) of a link at its own origin, as plain floats."""
     return get_inertia(SCALAR, floats, inertia_at(ints, i))
+
+
+@inline
+def moments(ints, floats, i):
+    """(m, h, Q) of a link at its own origin, Q = sum of m r r^T, as plain floats."""
+    k = inertia_at(ints, i)
+    return number(floats, k), get3(SCALAR, floats, k + 1), get_symmetric(SCALAR, floats, k + LINK_SPREAD - LINK_MASS)
 
 
 @inline

@@ -24,7 +24,7 @@ from liedyn.lie.strided import chosen_records_at_once, constants_at_once, put_re
 from liedyn.model.packed import DOF_I, LINK_F
 from liedyn.objects import is_none, item, numbers, scratch
 from liedyn.tree.batches import aligned, batch, gather, in_lanes, lines_for, scatter_matrix, see
-from liedyn.tree.crba import CARRIED, ENDS, SCREW, add_armatures, inertia_rows, screw_and_momentum
+from liedyn.tree.crba import CARRIED, SCREW, add_armatures, inertia_rows
 from liedyn.tree.derivatives_walk import walk_states
 from liedyn.tree.joints import accumulate_spring_derivatives
 from liedyn.tree.kinematics import (
@@ -37,13 +37,14 @@ from liedyn.tree.records import (
     get_inertia, inertia_at, last_of_joint, link_count, parent, previous_dof,
 )
 from liedyn.tree.rows import (
-    clear_lanes, of_next3, of_next6, of_one3, put_ends, put_next3, put_next6, put_rows, table_in, table_size,
+    clear_lanes, of_next3, of_next6, of_one3, of_one6, put_ends, put_next3, put_next6, put_rows, table_in, table_size,
 )
 
 # numbers per link beyond the shared workspace: composite inertia, then D, P, then the wrench F; in whole registers
 COMPOSITE, D, P, F, NUMBERS = 32, 10, 19, 22, 28
-# rows of the table behind those of M: what a dof contributes to the rows of those beyond it, and of those that carry it
-PSI_DOT_TURN, PSI_DDOTS, S_RATES, BELOW, BY_Q, BY_V, TABLE = 13, 16, 22, 28, 31, 37, 43
+# rows of the table behind those of M: where ends what a dof carries, then what it contributes to the rows of those
+# beyond it, and of those that carry it
+ENDS, PSI_DOT_TURN, PSI_DDOTS, S_RATES, BELOW, BY_Q, BY_V, TABLE = 12, 13, 16, 22, 28, 31, 37, 43
 
 
 @inline
@@ -157,8 +158,8 @@ def contributions(lane, ints, work, tau):
 @inline
 def own_contributions(lane, ints, work, table, i):
     """S_i, I S_i, and the moment part of 2 B^T S_i, all there is."""
-    Si, carried = screw_and_momentum(lane, ints, work, table, i)
-    return Si, carried, of_one3(lane, ints, work, table, BELOW, i)
+    return (of_one6(lane, ints, work, table, SCREW, i), of_one6(lane, ints, work, table, CARRIED, i),
+            of_one3(lane, ints, work, table, BELOW, i))
 
 
 @inline
@@ -220,7 +221,7 @@ def derivative_entries(lane, ints, floats, q, work, tau, dtau_dq, dtau_dv, M):
     if at_once(lane) > 1:
         contributions(lane, ints, work, tau)
         derivative_rows(lane, ints, work, dtau_dq, dtau_dv)
-        inertia_rows(lane, ints, work, derivatives_table(lane, ints, work), M)
+        inertia_rows(ints, work, derivatives_table(lane, ints, work), M)
     else:
         derivative_pairs(lane, ints, work, tau, dtau_dq, dtau_dv, M)
     add_armatures(lane, ints, floats, M)

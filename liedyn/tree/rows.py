@@ -4,12 +4,19 @@ Entry (i, j) of the inertia matrix and its like is not zero where one of the two
 product of what belongs to i, the same for all j, with what belongs to j. For these a table holds each number of all
 degrees of freedom in a row of its own, `pitch` apart, so that those of consecutive j fill registers as they lie there.
 Numbers are depth first: what i carries follows it without a gap, and j < i carries i if what it carries ends behind i.
+
+Of a symmetric matrix one state computes squares of four by four above the diagonal; those below are the same squares
+turned over. Registers of 256 bits do: wider ones would cross a line of the cache with nearly every store.
 """
 from liedyn.jit import inline
-from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, splat, store
-from liedyn.lie.registers import at_once, before_line, expect, load_at_once, store_at_once
-from liedyn.lie.strided import first_then, where_larger
+from liedyn.lie.algebra import dot6
+from liedyn.lie.lanes import LANES, NARROW, SCALAR, WIDTH, load, splat, store
+from liedyn.lie.registers import at_once, before_line, expect, load_at_once, side_by_side, store_at_once
+from liedyn.lie.strided import first_then, where_before, where_larger
+from liedyn.lie.transposition import turned
 from liedyn.tree.records import behind_dof, dof_total, root_of
+
+FOUR = 4  # rows and columns of a square
 
 
 @inline
@@ -136,3 +143,68 @@ def put_rows(lane, ints, work, table, ends, last_left, of_row, of_columns, left,
                     x = where_larger(column_ends, float(i), left(own, columns))
                     y = first_then(behind_dof(ints, last) - j, right(own, columns), zeros)
                     store_at_once(lane, X, i * nv + j, nv - j, first_then(last + 1 - j, x, y))
+
+
+# ---- symmetric matrices of one state: squares, and their images below the diagonal
+
+
+@inline
+def row_of_square(ints, work, at, of_row, columns, i, j):
+    """X_ij and the three behind it; zero where i does not carry j."""
+    return where_before(j, behind_dof(ints, i), dot6(columns, of_row(ints, work, at, i)))
+
+
+@inline
+def square(ints, work, at, of_row, columns, rows, j):
+    """Four rows and four columns, from j on."""
+    return (row_of_square(ints, work, at, of_row, columns, rows[0], j),
+            row_of_square(ints, work, at, of_row, columns, rows[1], j),
+            row_of_square(ints, work, at, of_row, columns, rows[2], j),
+            row_of_square(ints, work, at, of_row, columns, rows[3], j))
+
+
+@inline
+def expect_square(X, columns, rows, j):
+    """Four rows from column j on will soon be written: rows far apart, no prefetcher of the processor follows."""
+    for r in range(FOUR):
+        expect(X, rows[r] * columns + j)
+
+
+@inline
+def put_square(X, columns, rows, j, count, x):
+    """Four rows to their places from column j on, `count` numbers of each.
+
+    The last row first: rows behind the last of X go to its place, before it does.
+    """
+    store_at_once(NARROW, X, rows[3] * columns + j, count, x[3])
+    store_at_once(NARROW, X, rows[2] * columns + j, count, x[2])
+    store_at_once(NARROW, X, rows[1] * columns + j, count, x[1])
+    store_at_once(NARROW, X, rows[0] * columns + j, count, x[0])
+
+
+@inline
+def furthest(ints, i):
+    """Behind which degree of freedom ends what any of four from i on carries."""
+    return max(max(behind_dof(ints, i), behind_dof(ints, i + 1)), max(behind_dof(ints, i + 2), behind_dof(ints, i + 3)))
+
+
+@inline
+def put_symmetric(ints, work, at, of_row, of_columns, X):
+    """X_ij = X_ji = of_row(i) . of_columns(j) where i carries j, else 0, a twist and a wrench of all that j carries."""
+    nv, zero = dof_total(ints), side_by_side(0.0, 0.0, 0.0, 0.0)
+    for j in range(0, nv, FOUR):
+        columns, below = of_columns(ints, work, at, j), (j, min(j + 1, nv - 1), min(j + 2, nv - 1), min(j + 3, nv - 1))
+        for i in range(0, j, FOUR):
+            above = (i, i + 1, i + 2, i + 3)
+            x = image = (zero, zero, zero, zero)
+            if furthest(ints, i) > j:
+                x = square(ints, work, at, of_row, columns, above, j)
+                image = turned(x[0], x[1], x[2], x[3])
+            expect_square(X, nv, above, j + FOUR)
+            expect_square(X, nv, below, i + 2 * FOUR)
+            put_square(X, nv, above, j, nv - j, x)
+            put_square(X, nv, below, i, FOUR, image)
+        x = square(ints, work, at, of_row, columns, below, j)
+        image = turned(x[0], x[1], x[2], x[3])
+        x = (x[0], first_then(1, image[1], x[1]), first_then(2, image[2], x[2]), first_then(3, image[3], x[3]))
+        put_square(X, nv, below, j, nv - j, x)
