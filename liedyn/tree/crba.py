@@ -31,7 +31,7 @@ from liedyn.tree.records import (
     armature, as_inertia, as_twist, dof_count, dof_link_at, dof_total, first_dof, first_q, get3, get6, get_inertia,
     inertia, kind, link_count, moments, parent, placement, previous_dof, put3, put_inertia, q_total,
 )
-from liedyn.tree.rows import FOUR, clear_lanes, filled, of_next6, of_one6, put_next6, put_symmetric
+from liedyn.tree.rows import clear_lanes, filled, of_next6, of_one6, put_next6, put_symmetric
 
 INERTIA = 10  # numbers of a composite inertia (m, h, J)
 RECORD = 16  # places for them beyond the shared workspace, or for the moments of mass
@@ -41,8 +41,8 @@ TURN, SLIDE, SPEEDS = 0, 4, 8  # one state, of a degree of freedom: S_j in two r
 
 @kernel_in_place
 def crba_size(ints):
-    """Numbers in the workspace of `crba_kernel`; three degrees of freedom behind the last are read in vain."""
-    return world_size(ints) + RECORD * link_count(ints) + (FOUR - 1) * DOF
+    """Numbers in the workspace of `crba_kernel`."""
+    return world_size(ints) + RECORD * link_count(ints)
 
 
 @inline
@@ -172,17 +172,21 @@ def inward_by_columns(ints, work):
 
 
 @inline
-def get_four(work, k):
-    """A column of four consecutive degrees of freedom, turned over: its numbers of all four."""
-    return turned(load_at_once(NARROW, work, k, COLUMN), load_at_once(NARROW, work, k + DOF, COLUMN),
-                  load_at_once(NARROW, work, k + 2 * DOF, COLUMN), load_at_once(NARROW, work, k + 3 * DOF, COLUMN))
+def get_four(work, records, column):
+    """One column of four degrees of freedom, turned over: its numbers of all four."""
+    return turned(load_at_once(NARROW, work, records[0] + column, COLUMN),
+                  load_at_once(NARROW, work, records[1] + column, COLUMN),
+                  load_at_once(NARROW, work, records[2] + column, COLUMN),
+                  load_at_once(NARROW, work, records[3] + column, COLUMN))
 
 
 @inline
 def get_momenta(ints, work, at, j):
-    """The momenta of all that unit speeds of j and the three behind it carry."""
-    k = at + DOF * j + SPEEDS
-    return momentum_of_moments(get_four(work, k), get_four(work, k + COLUMN), get_four(work, k + 2 * COLUMN))
+    """The momenta of all that unit speeds of j and the three behind it carry; behind the last one all are its own."""
+    last = dof_total(ints) - 1
+    four = (at + DOF * j, at + DOF * min(j + 1, last), at + DOF * min(j + 2, last), at + DOF * min(j + 3, last))
+    return momentum_of_moments(get_four(work, four, SPEEDS), get_four(work, four, SPEEDS + COLUMN),
+                               get_four(work, four, SPEEDS + 2 * COLUMN))
 
 
 # ---- one state where composite inertias are there already: a table, see `liedyn.tree.rows`
