@@ -138,6 +138,13 @@ def c_address(dispatcher, kinds):
     return result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name)
 
 
+def call_at(context, builder, address, result, kinds, values):
+    """Code that calls the kernel at an address, for Numba types of its result and of the arguments `values`."""
+    convention = context.call_conv
+    callee = builder.inttoptr(address, ir.PointerType(convention.get_function_type(result, kinds)))
+    return convention.call_function(builder, callee, result, kinds, values)[1]
+
+
 def apart(kinds, result):
     """What calls kernels of one signature at their addresses, in compiled code: ``call(address, arguments)``.
 
@@ -152,10 +159,9 @@ def apart(kinds, result):
         returned = result if isinstance(result, types.Type) else _compiled(result, kinds).signature.return_type
 
         def codegen(context, builder, signature, values):
-            convention, (address, given) = context.call_conv, values
+            address, given = values
             taken = [builder.extract_value(given, k) for k in range(len(kinds))]
-            callee = builder.inttoptr(address, ir.PointerType(convention.get_function_type(returned, kinds)))
-            return convention.call_function(builder, callee, returned, kinds, taken)[1]
+            return call_at(context, builder, address, returned, kinds, taken)
 
         return returned(address, arguments), codegen
 

@@ -10,18 +10,15 @@ loop. The loops of this package know addresses only, of two functions,
 in ``settings.formulation`` and ``settings.stabiliser``, and of the linearization where they need it
 (``settings.linearization``).
 """
-from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from liedyn.jit import address_for, apart
+from liedyn.jit import address_for, apart, call_at
 from liedyn.linearization.local import linearize_kernel
 
 
 def _call(context, builder, signature, arguments):
-    convention, taken, result = context.call_conv, signature.args[1:], signature.return_type
-    callee = builder.inttoptr(arguments[0], ir.PointerType(convention.get_function_type(result, taken)))
-    return convention.call_function(builder, callee, result, taken, arguments[1:])[1]
+    return call_at(context, builder, arguments[0], signature.return_type, signature.args[1:], arguments[1:])
 
 
 @intrinsic

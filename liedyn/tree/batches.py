@@ -16,11 +16,10 @@ import threading
 
 import numba
 import numpy as np
-from llvmlite import ir
 from numba import prange, types
 from numba.extending import intrinsic
 
-from liedyn.jit import address_of, inline, inline_array, kernel
+from liedyn.jit import address_of, call_at, inline, inline_array, kernel
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load
 from liedyn.lie.lines import (
     LINES, leave_registers, registers_left, turned, write_beginnings, write_endings, write_lines,
@@ -75,9 +74,7 @@ def call_rows(typing, address, begin, end, arguments):
     def codegen(context, builder, signature, values):
         address, begin, end, rest = values
         values = (begin, end, *(builder.extract_value(rest, k) for k in range(len(arguments))))
-        convention = context.call_conv
-        callee = builder.inttoptr(address, ir.PointerType(convention.get_function_type(types.none, taken)))
-        return convention.call_function(builder, callee, types.none, taken, values)[1]
+        return call_at(context, builder, address, types.none, taken, values)
 
     return types.none(address, begin, end, arguments), codegen
 
