@@ -16,22 +16,25 @@ from liedyn.lie.columns import (
 )
 from liedyn.lie.lanes import LANES, NARROW, SCALAR, WIDTH, load, narrow, store
 from liedyn.lie.registers import at_once, load_at_once, side_by_side, store_at_once
-from liedyn.lie.sines import put_sines, sines_size
-from liedyn.lie.strided import chosen_records_at_once, records_at_once
+from liedyn.lie.sines import put_sines_from, sines_size
+from liedyn.lie.strided import chosen_records_at_once, records_at_once, where_before
 from liedyn.lie.transposition import turned
-from liedyn.model.packed import DOF_I, REVOLUTE
+from liedyn.model.packed import DOF_I, FREE, REVOLUTE
 from liedyn.objects import is_none, numbers, scratch
 from liedyn.tree.batches import aligned, batch, gather, in_lanes, lines_for, scatter_matrix
+from liedyn.tree.hinges import first_angle
 from liedyn.tree.joints import dofs_of_kind, pose_by_sines
 from liedyn.tree.kinematics import (
     DOF, POSE, S, of_dof, of_link, screw_of_kind_at, sines_at, world_pose, world_positions, world_size,
 )
 from liedyn.tree.poses import COLUMN, columns_beyond, get_columns, get_world_pose, put_columns
 from liedyn.tree.records import (
-    armature, as_inertia, as_twist, dof_count, dof_link_at, dof_total, first_dof, first_q, get3, get6, get_inertia,
-    inertia, kind, link_count, moments, parent, placement, previous_dof, put3, put_inertia, q_total,
+    armature, as_inertia, as_twist, behind_dof, dof_count, dof_link_at, dof_total, first_dof, first_q, get3, get6,
+    get_inertia, inertia, kind, link_count, moments, parent, placement, previous_dof, put6, put_inertia, q_total,
 )
-from liedyn.tree.rows import clear_lanes, filled, of_next6, of_one6, put_next6, put_symmetric
+from liedyn.tree.rows import (
+    FOUR, clear_lanes, filled, four_from, of_next6, of_one6, put_four, put_next6, put_square, put_symmetric,
+)
 
 INERTIA = 10  # numbers of a composite inertia (m, h, J)
 RECORD = 16  # places for them beyond the shared workspace, or for the moments of mass
@@ -100,6 +103,12 @@ def inertia_entries(lane, ints, floats, base, size, work, M):
 
 
 @inline
+def base_dofs(ints):
+    """How many degrees of freedom a free first link has, else 0. Seen from there its screws are the axes."""
+    return dof_count(ints, 0) if link_count(ints) > 0 and kind(ints, 0) == FREE else 0
+
+
+@inline
 def beyond_joint(ints, floats, i, q, work, X):
     """The pose of link i, X that of its parent."""
     if kind(ints, i) == REVOLUTE:  # to turn two columns takes less than a pose of the joint
@@ -111,8 +120,7 @@ def beyond_joint(ints, floats, i, q, work, X):
 
 @inline
 def put_screws(ints, floats, i, X, work):
-    """Pose and screws of link i, from the columns of its pose."""
-    put_columns(work, of_link(i, POSE), X)
+    """Screws of link i, from the columns of its pose."""
     j = first_dof(ints, i)
     if kind(ints, i) == REVOLUTE:
         store_at_once(NARROW, work, of_dof(ints, j, TURN), COLUMN, X[2])
@@ -121,8 +129,9 @@ def put_screws(ints, floats, i, X, work):
     pose = get_world_pose(SCALAR, work, of_link(i, POSE))
     for d in range(dofs_of_kind(kind(ints, i))):
         turn, slide = screw_of_kind_at(SCALAR, kind(ints, i), ints, floats, i, pose, d)
-        put3(SCALAR, work, of_dof(ints, j + d, TURN), turn)
-        put3(SCALAR, work, of_dof(ints, j + d, SLIDE), slide)
+        store_at_once(NARROW, work, of_dof(ints, j + d, TURN), COLUMN, side_by_side(turn[0], turn[1], turn[2], 0.0))
+        store_at_once(NARROW, work, of_dof(ints, j + d, SLIDE), COLUMN,
+                      side_by_side(slide[0], slide[1], slide[2], 0.0))
 
 
 @inline
@@ -135,7 +144,7 @@ def get_screw(ints, work, at, j):
 @inline
 def outward_by_columns(ints, floats, q, work):
     """Poses, screws and moments of all links, seen from the first of their tree."""
-    put_sines(SCALAR, q, q_total(ints), work, sines_at(ints))
+    put_sines_from(SCALAR, q, first_angle(ints), q_total(ints), work, sines_at(ints))
     X = at_origin()
     for i in range(link_count(ints)):
         if parent(ints, i) < 0:
@@ -144,25 +153,36 @@ def outward_by_columns(ints, floats, q, work):
             if parent(ints, i) != i - 1:
                 X = get_columns(work, of_link(parent(ints, i), POSE))
             X = beyond_joint(ints, floats, i, q, work, X)
-        put_screws(ints, floats, i, X, work)
+        put_columns(work, of_link(i, POSE), X)
+        if first_dof(ints, i) >= base_dofs(ints):
+            put_screws(ints, floats, i, X, work)
         pose = get_world_pose(SCALAR, work, of_link(i, POSE))
         put_columns(work, composite_at(ints, i), moments_in_parent(X, pose, moments(ints, floats, i)))
 
 
 @inline
+def put_speeds(ints, i, composite, work):
+    """What unit speeds of the joint of link i give to all that it carries."""
+    for j in range(first_dof(ints, i), first_dof(ints, i) + dof_count(ints, i)):
+        k = of_dof(ints, j, SPEEDS)
+        x, y, z = moments_of_speed(composite, get_screw(ints, work, of_dof(ints, 0, 0), j))
+        store_at_once(NARROW, work, k, COLUMN, x)
+        store_at_once(NARROW, work, k + COLUMN, COLUMN, y)
+        store_at_once(NARROW, work, k + 2 * COLUMN, COLUMN, z)
+
+
+@inline
 def inward_by_columns(ints, work):
-    """What a unit speed of each joint gives to all it carries: moments add up from the tips to the roots."""
+    """Moments add up from the tips to the roots, and give what `put_speeds` needs."""
     zero = side_by_side(0.0, 0.0, 0.0, 0.0)
     nothing = (zero, zero, zero, zero)
     beyond = nothing
     for i in range(link_count(ints) - 1, -1, -1):
         composite = add_columns(get_columns(work, composite_at(ints, i)), beyond)
-        for j in range(first_dof(ints, i), first_dof(ints, i) + dof_count(ints, i)):
-            k = of_dof(ints, j, SPEEDS)
-            x, y, z = moments_of_speed(composite, get_screw(ints, work, of_dof(ints, 0, 0), j))
-            store_at_once(NARROW, work, k, COLUMN, x)
-            store_at_once(NARROW, work, k + COLUMN, COLUMN, y)
-            store_at_once(NARROW, work, k + 2 * COLUMN, COLUMN, z)
+        if first_dof(ints, i) < base_dofs(ints):
+            put_columns(work, composite_at(ints, i), composite)
+        else:
+            put_speeds(ints, i, composite, work)
         beyond = composite
         if parent(ints, i) != i - 1:
             beyond = nothing
@@ -183,10 +203,51 @@ def get_four(work, records, column):
 @inline
 def get_momenta(ints, work, at, j):
     """The momenta of all that unit speeds of j and the three behind it carry; behind the last one all are its own."""
-    last = dof_total(ints) - 1
-    four = (at + DOF * j, at + DOF * min(j + 1, last), at + DOF * min(j + 2, last), at + DOF * min(j + 3, last))
+    a, b, c, d = four_from(ints, j)
+    four = (at + DOF * a, at + DOF * b, at + DOF * c, at + DOF * d)
     return momentum_of_moments(get_four(work, four, SPEEDS), get_four(work, four, SPEEDS + COLUMN),
                                get_four(work, four, SPEEDS + 2 * COLUMN))
+
+
+@inline
+def put_base_square(ints, work, M):
+    """The square of a free base: the inertia of all it carries, (J, [h]; -[h], m 1)."""
+    nv, k = dof_total(ints), composite_at(ints, 0)
+    (xx, xy, xz), (hx, hy, hz) = get3(SCALAR, work, k), get3(SCALAR, work, k + 3 * COLUMN)
+    yy, yz = load(SCALAR, work, k + COLUMN + 1), load(SCALAR, work, k + COLUMN + 2)
+    zz, m = load(SCALAR, work, k + 2 * COLUMN + 2), load(SCALAR, work, k + 3 * COLUMN + 3)
+    put6(SCALAR, M, 0, ((yy + zz, -xy, -xz), (0.0, -hz, hy)))
+    put6(SCALAR, M, nv, ((-xy, xx + zz, -yz), (hz, 0.0, -hx)))
+    put6(SCALAR, M, 2 * nv, ((-xz, -yz, xx + yy), (-hy, hx, 0.0)))
+    put6(SCALAR, M, 3 * nv, ((0.0, hz, -hy), (m, 0.0, 0.0)))
+    put6(SCALAR, M, 4 * nv, ((-hz, 0.0, hx), (0.0, m, 0.0)))
+    put6(SCALAR, M, 5 * nv, ((hy, -hx, 0.0), (0.0, 0.0, m)))
+
+
+@inline
+def put_base_rows(ints, momenta, j, M):
+    """Four columns of the rows of a free base, and their images: the momenta themselves."""
+    nv, end, below = dof_total(ints), behind_dof(ints, 0), four_from(ints, j)
+    (a, b, c), (d, e, f) = momenta
+    a, b, c = where_before(j, end, a), where_before(j, end, b), where_before(j, end, c)
+    d, e, f = where_before(j, end, d), where_before(j, end, e), where_before(j, end, f)
+    put_square(M, nv, (0, 1, 2, 3), j, nv - j, (a, b, c, d))
+    put_square(M, nv, (4, 5, 5, 5), j, nv - j, (e, f, f, f))
+    put_square(M, nv, below, 0, FOUR, turned(a, b, c, d))
+    put_square(M, nv, below, 4, 2, turned(e, f, e, f))
+
+
+@inline
+def inertia_by_squares(ints, work, M):
+    """M (nv, nv) without armatures, from the screws and what `inward_by_columns` has left."""
+    at, base = of_dof(ints, 0, 0), base_dofs(ints)
+    if base > 0:
+        put_base_square(ints, work, M)
+    for j in range(base, dof_total(ints), FOUR):
+        momenta = get_momenta(ints, work, at, j)
+        if base > 0:
+            put_base_rows(ints, momenta, j, M)
+        put_four(ints, work, at, get_screw, momenta, base, j, M)
 
 
 # ---- one state where composite inertias are there already: a table, see `liedyn.tree.rows`
@@ -232,7 +293,7 @@ def crba_kernel(lane, ints, floats, q, work, M):
     if at_once(lane) > 1:
         outward_by_columns(ints, floats, q, work)
         inward_by_columns(ints, work)
-        put_symmetric(ints, work, of_dof(ints, 0, 0), get_screw, get_momenta, M)
+        inertia_by_squares(ints, work, M)
         add_armatures(lane, ints, floats, M)
     else:
         composite_inertias(lane, ints, floats, q, work)

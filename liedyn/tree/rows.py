@@ -149,6 +149,13 @@ def put_rows(lane, ints, work, table, ends, last_left, of_row, of_columns, left,
 
 
 @inline
+def four_from(ints, j):
+    """j and the three behind it; behind the last one all are the last."""
+    last = dof_total(ints) - 1
+    return j, min(j + 1, last), min(j + 2, last), min(j + 3, last)
+
+
+@inline
 def row_of_square(ints, work, at, of_row, columns, i, j):
     """X_ij and the three behind it; zero where i does not carry j."""
     return where_before(j, behind_dof(ints, i), dot6(columns, of_row(ints, work, at, i)))
@@ -189,22 +196,28 @@ def furthest(ints, i):
 
 
 @inline
+def put_four(ints, work, at, of_row, columns, first, j, X):
+    """Columns j to j + 3 of X, of `put_symmetric`, from row `first` on, and their images."""
+    nv, zero = dof_total(ints), side_by_side(0.0, 0.0, 0.0, 0.0)
+    below = four_from(ints, j)
+    for i in range(first, j, FOUR):
+        above = (i, i + 1, i + 2, i + 3)
+        x = image = (zero, zero, zero, zero)
+        if furthest(ints, i) > j:
+            x = square(ints, work, at, of_row, columns, above, j)
+            image = turned(x[0], x[1], x[2], x[3])
+        expect_square(X, nv, above, j + FOUR)
+        expect_square(X, nv, below, i + 2 * FOUR)
+        put_square(X, nv, above, j, nv - j, x)
+        put_square(X, nv, below, i, FOUR, image)
+    x = square(ints, work, at, of_row, columns, below, j)
+    image = turned(x[0], x[1], x[2], x[3])
+    x = (x[0], first_then(1, image[1], x[1]), first_then(2, image[2], x[2]), first_then(3, image[3], x[3]))
+    put_square(X, nv, below, j, nv - j, x)
+
+
+@inline
 def put_symmetric(ints, work, at, of_row, of_columns, X):
     """X_ij = X_ji = of_row(i) . of_columns(j) where i carries j, else 0, a twist and a wrench of all that j carries."""
-    nv, zero = dof_total(ints), side_by_side(0.0, 0.0, 0.0, 0.0)
-    for j in range(0, nv, FOUR):
-        columns, below = of_columns(ints, work, at, j), (j, min(j + 1, nv - 1), min(j + 2, nv - 1), min(j + 3, nv - 1))
-        for i in range(0, j, FOUR):
-            above = (i, i + 1, i + 2, i + 3)
-            x = image = (zero, zero, zero, zero)
-            if furthest(ints, i) > j:
-                x = square(ints, work, at, of_row, columns, above, j)
-                image = turned(x[0], x[1], x[2], x[3])
-            expect_square(X, nv, above, j + FOUR)
-            expect_square(X, nv, below, i + 2 * FOUR)
-            put_square(X, nv, above, j, nv - j, x)
-            put_square(X, nv, below, i, FOUR, image)
-        x = square(ints, work, at, of_row, columns, below, j)
-        image = turned(x[0], x[1], x[2], x[3])
-        x = (x[0], first_then(1, image[1], x[1]), first_then(2, image[2], x[2]), first_then(3, image[3], x[3]))
-        put_square(X, nv, below, j, nv - j, x)
+    for j in range(0, dof_total(ints), FOUR):
+        put_four(ints, work, at, of_row, of_columns(ints, work, at, j), 0, j, X)
