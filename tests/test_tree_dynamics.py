@@ -68,6 +68,14 @@ def inertia_alone(robot, q):
     return inside.reshape(M.shape)
 
 
+def assert_inertia_gives_inverse_dynamics(robot):
+    q, rest = random_configuration(robot, np.random.default_rng(robot.nv)), np.zeros(robot.nv)
+    columns = [rnea(robot, q, rest, unit) - rnea(robot, q, rest, rest) for unit in np.eye(robot.nv)]
+    M = inertia_alone(robot, q)
+    assert off(M, np.transpose(columns)) < 1e-12  # gravity is taken off again
+    assert np.array_equal(M, M.T)
+
+
 def test_inertia_of_one_state_against_pinocchio(robot, rng):
     """One state is seen from its roots, and written in squares; lanes in the world, pair by pair."""
     oracle, q = pin_model(robot), random_configuration(robot, rng, STATES)
@@ -81,11 +89,20 @@ def test_inertia_of_one_state_against_pinocchio(robot, rng):
 @pytest.mark.parametrize("count", range(1, 10))
 def test_squares_end_anywhere(count, kind):
     """Sizes around whole squares; inverse dynamics knows nothing of squares."""
-    robot = chain(count, kind, **({"pitch": 0.3} if kind == "helical" else {}))
-    q = random_configuration(robot, np.random.default_rng(count))
-    rest = np.zeros(robot.nv)
-    columns = [rnea(robot, q, rest, unit) - rnea(robot, q, rest, rest) for unit in np.eye(robot.nv)]
-    assert off(inertia_alone(robot, q), np.transpose(columns)) < 1e-12  # gravity is taken off again
+    assert_inertia_gives_inverse_dynamics(chain(count, kind, **({"pitch": 0.3} if kind == "helical" else {})))
+
+
+@pytest.mark.parametrize(("trees", "count"), [(1, 0), (1, 1), (1, 70), (2, 0), (2, 3), (9, 5)])
+def test_rows_of_free_bases(trees, count):
+    """Those of the first one are written apart from the squares, also where other trees follow, or more than a band."""
+    builder = Builder("several")
+    for t in range(trees):
+        parent = "ground"
+        for k in range(count + 1):
+            builder.body(f"body{t}_{k}", 1.0, (0.05, 0.02, 0.01), (1e-3, 2e-3, 2e-3))
+            builder.joint(f"joint{t}_{k}", "revolute" if k else "free", parent, f"body{t}_{k}", (0.1, 0.02, 0.0))
+            parent = f"body{t}_{k}"
+    assert_inertia_gives_inverse_dynamics(builder.build())
 
 
 def test_columns_of_inertia_are_inverse_dynamics(robot, rng):

@@ -5,7 +5,8 @@ that one unit of joint speed gives to all it carries, felt at every joint on the
 
 In lanes that place is the world, an inertia is (m, h, J), and M is written pair by pair. One state fills registers with
 columns of matrices (`liedyn.lie.columns`): an inertia is the moments of mass, the place is the first link of each tree
-(how that stands does not matter to M), and M is written in squares.
+(how that stands does not matter to M), and M is written in squares. The screws of a free base are the axes there, so
+that the momenta themselves are its rows of M.
 """
 from liedyn.boundary import delivered, rows_for, states
 from liedyn.direct import configuration, direct, model, result
@@ -33,7 +34,7 @@ from liedyn.tree.records import (
     get_inertia, inertia, kind, link_count, moments, parent, placement, previous_dof, put6, put_inertia, q_total,
 )
 from liedyn.tree.rows import (
-    FOUR, clear_lanes, filled, four_from, of_next6, of_one6, put_four, put_next6, put_square, put_symmetric,
+    BAND, FOUR, clear_lanes, filled, four_from, of_next6, of_one6, put_next6, put_square, put_squares, put_symmetric,
 )
 
 INERTIA = 10  # numbers of a composite inertia (m, h, J)
@@ -243,11 +244,12 @@ def inertia_by_squares(ints, work, M):
     at, base = of_dof(ints, 0, 0), base_dofs(ints)
     if base > 0:
         put_base_square(ints, work, M)
-    for j in range(base, dof_total(ints), FOUR):
-        momenta = get_momenta(ints, work, at, j)
-        if base > 0:
-            put_base_rows(ints, momenta, j, M)
-        put_four(ints, work, at, get_screw, momenta, base, j, M)
+    for first in range(base, dof_total(ints), BAND):
+        for j in range(first, dof_total(ints), FOUR):
+            momenta = get_momenta(ints, work, at, j)
+            if base > 0 and first == base:
+                put_base_rows(ints, momenta, j, M)
+            put_squares(ints, work, at, get_screw, momenta, first, j, M)
 
 
 # ---- one state where composite inertias are there already: a table, see `liedyn.tree.rows`

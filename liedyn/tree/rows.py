@@ -17,6 +17,7 @@ from liedyn.lie.transposition import turned
 from liedyn.tree.records import behind_dof, dof_total, root_of
 
 FOUR = 4  # rows and columns of a square
+BAND = 64  # rows whose squares are computed together: what they read and write stays in the first cache
 
 
 @inline
@@ -196,11 +197,10 @@ def furthest(ints, i):
 
 
 @inline
-def put_four(ints, work, at, of_row, columns, first, j, X):
-    """Columns j to j + 3 of X, of `put_symmetric`, from row `first` on, and their images."""
-    nv, zero = dof_total(ints), side_by_side(0.0, 0.0, 0.0, 0.0)
-    below = four_from(ints, j)
-    for i in range(first, j, FOUR):
+def put_squares(ints, work, at, of_row, columns, first, j, X):
+    """Of `put_symmetric` columns j to j + 3 and their images, of the rows of one band, that begins with row `first`."""
+    nv, zero, below = dof_total(ints), side_by_side(0.0, 0.0, 0.0, 0.0), four_from(ints, j)
+    for i in range(first, min(first + BAND, j), FOUR):
         above = (i, i + 1, i + 2, i + 3)
         x = image = (zero, zero, zero, zero)
         if furthest(ints, i) > j:
@@ -210,14 +210,16 @@ def put_four(ints, work, at, of_row, columns, first, j, X):
         expect_square(X, nv, below, i + 2 * FOUR)
         put_square(X, nv, above, j, nv - j, x)
         put_square(X, nv, below, i, FOUR, image)
-    x = square(ints, work, at, of_row, columns, below, j)
-    image = turned(x[0], x[1], x[2], x[3])
-    x = (x[0], first_then(1, image[1], x[1]), first_then(2, image[2], x[2]), first_then(3, image[3], x[3]))
-    put_square(X, nv, below, j, nv - j, x)
+    if j < first + BAND:
+        x = square(ints, work, at, of_row, columns, below, j)
+        image = turned(x[0], x[1], x[2], x[3])
+        x = (x[0], first_then(1, image[1], x[1]), first_then(2, image[2], x[2]), first_then(3, image[3], x[3]))
+        put_square(X, nv, below, j, nv - j, x)
 
 
 @inline
 def put_symmetric(ints, work, at, of_row, of_columns, X):
     """X_ij = X_ji = of_row(i) . of_columns(j) where i carries j, else 0, a twist and a wrench of all that j carries."""
-    for j in range(0, dof_total(ints), FOUR):
-        put_four(ints, work, at, of_row, of_columns(ints, work, at, j), 0, j, X)
+    for first in range(0, dof_total(ints), BAND):
+        for j in range(first, dof_total(ints), FOUR):
+            put_squares(ints, work, at, of_row, of_columns(ints, work, at, j), first, j, X)
