@@ -43,6 +43,14 @@ def clear(A):
 
 
 @inline
+def clear_columns(lane, A, count):
+    """Zeros in the first columns of a padded matrix, and behind them as far as their last register goes."""
+    for i in range(A.shape[0]):
+        for c in range(0, count, at_once(lane)):
+            store(LANES, A, (columns_of(lane, A) * i + c) // at_once(lane), splat(LANES, 0.0))
+
+
+@inline
 def add_row(A, i, x, B, k):
     """Row i of A += x row k of B, which may be the narrower one; both padded."""
     to, row = A.shape[1] // WIDTH * i, B.shape[1] // WIDTH * k

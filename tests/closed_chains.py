@@ -73,6 +73,40 @@ def closed_mechanism(kind, seed=0, **branches):
     return builder.build(), q
 
 
+LEGS = {  # each body: its kind of joint and what it hangs on; then the cut, and what it joins
+    "a": ((("revolute", "trunk"), ("revolute", "a0"), ("universal", "trunk"), ("revolute", "a2")),
+          ("spherical", 1, "a3")),
+    "b": ((("revolute", "trunk"), ("spherical", "b0"), ("revolute", "b1")), ("cylindrical", 2, "trunk")),
+    "c": ((("revolute", "trunk"), ("revolute", "c0"), ("spherical", "c1"), ("revolute", "c0"), ("revolute", "c3")),
+          ("spherical", 2, "c4")),
+    "tail": ((("spherical", "trunk"), ("revolute", "tail0")), None)}
+
+
+def walker(damping=0.0):
+    """A floating trunk with a tail and legs: closed between two of its points, with it, and beyond the hip."""
+    rng = np.random.default_rng(11)
+    builder = Builder("walker", gravity=(0.3, -9.0, 1.0))
+    builder.body("trunk", 3.0, rng.normal(size=3), random_inertia(rng))
+    builder.joint("base", "free", "ground", "trunk", damping=damping, **random_joint(rng, "free"))
+    for name, (bodies, _) in LEGS.items():
+        for k, (kind, parent) in enumerate(bodies):
+            builder.body(f"{name}{k}", rng.uniform(0.5, 2.0), rng.normal(size=3), random_inertia(rng))
+            builder.joint(f"j_{name}{k}", kind, parent, f"{name}{k}", damping=0.1, stiffness=0.2,
+                          armature=0.1 if kind == "revolute" else 0.0, **random_joint(rng, kind))
+    open_robot = builder.build()
+    q = random_q(rng, open_robot)
+    poses = dict(zip(open_robot.body_names, kinematics.forward_kinematics(open_robot, q)))
+    for name, (_, cut) in LEGS.items():
+        if cut is not None:
+            kind, number, other = cut
+            frame, axes = random_pose(rng), random_axes(rng, kind)
+            joined = frame_motion(rng, kind, [x / np.linalg.norm(x) for x in axes.values()], None)
+            on_other = np.linalg.inv(poses[other]) @ poses[f"{name}{number}"] @ frame @ joined
+            builder.loop(f"cut_{name}", kind, f"{name}{number}", other, parent_placement=frame,
+                         child_placement=on_other, **axes)
+    return builder.build(), q
+
+
 def moving_state(robot, q, seed=0):
     """Any velocity in the null space of G, and forces that would give the open tree accelerations of order one.
 

@@ -2,7 +2,7 @@
 import numba
 import numpy as np
 import pytest
-from closed_chains import closed_mechanism, moving_state, off, onto_manifold
+from closed_chains import closed_mechanism, moving_state, off, onto_manifold, walker
 from numba.core.runtime import _nrt_python, rtsys
 from test_clusters import closed_state, small_loops
 from tree_cases import TREES, bundled
@@ -125,6 +125,15 @@ def test_clusters():
     names = tuple(f"a{k}" for k in range(6))
     assert np.all(done_in_lanes(robot, state, names))
     assert_as_one_by_one(robot, state, names)
+
+
+@pytest.mark.parametrize("damping", [0.0, 0.1])
+def test_legs_beside_each_other(damping):
+    robot, q = walker(damping)
+    state, names = near(robot, q, COUNT, spread=0.02), tree_coordinates(robot, q)
+    outputs = (f"acceleration:{robot.velocity_names[0]}", f"acceleration:{names[-1]}", "twist_rate:a1", "wrench:cut_b")
+    assert np.all(done_in_lanes(robot, state, names)[1])
+    assert_as_one_by_one(robot, state, names, outputs=outputs)
 
 
 def test_wrenches_of_redundant_rows():

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from closed_chains import STEP, closed_mechanism, difference, differences, moving_state, off, reader
+from closed_chains import STEP, closed_mechanism, difference, differences, moving_state, off, reader, walker
 from numba import njit
 from tree_cases import bundled as robot_named
 
@@ -74,6 +74,20 @@ def test_virtual_coordinates_can_be_independent(kind):
     if kind != "spherical":
         rates = difference(lambda s: virtual_coordinates(robot, configuration.integrate(robot, q, s * v)), 1e-3)
         assert off(ss.f0[:len(rates)], rates) < 1e-8
+
+
+@pytest.mark.parametrize("damping", [0.0, 0.1])
+def test_legs_beside_each_other(damping):
+    """Directions of different legs share columns, and those of a floating base that nothing ties down need none."""
+    robot, q = walker(damping)
+    v, tau = moving_state(robot, q)
+    ss = linearize(robot, q, v, tau, independent="auto")
+    p = len(ss.states) // 2
+    assert p == robot.nv - 10
+    expected = lower_rows(robot, q, v, tau, "auto")
+    actual = np.hstack([ss.A, ss.B])[p:]
+    for block in (slice(0, p), slice(p, 2 * p), slice(2 * p, None)):  # A21, A22, B2
+        assert off(actual[:, block], expected[:, block]) < TOLERANCE
 
 
 MACHINES = [

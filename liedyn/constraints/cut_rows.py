@@ -9,11 +9,13 @@ and a helical row combines two of them. Constraint wrenches are constant in C to
 """
 from liedyn.constraints.cut_joints import FORBIDDEN, VIRTUAL, cut_frames, put_residual
 from liedyn.constraints.records import (
-    HELICAL, is_active, is_cut, loop_count, loop_frames, loop_kind, loop_pitch, loop_rows, loop_virtuals,
+    HELICAL, is_active, is_cut, loop_count, loop_frames, loop_kind, loop_links, loop_pitch, loop_rows,
+    loop_virtuals,
 )
 from liedyn.constraints.relative import (
     frame_turn, path_ends, push_sides, relative_derivatives, relative_rate, relative_screw, relative_twist,
-    relative_variation, side_accelerations, side_states, side_twists, side_variations, toward_ground, vary_sides,
+    relative_variation, side_accelerations, side_states, side_twists, side_variations, toward_ground,
+    wrench_variations,
 )
 from liedyn.exchange import put_element
 from liedyn.jit import inline, kernel_in_place
@@ -21,6 +23,7 @@ from liedyn.lie.algebra import Ad_dual_inverse, dot6, minus_ad_dual, sub6
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, splat, store
 from liedyn.tree.kinematics import S, of_dof
 from liedyn.tree.records import dof_link, get6, get_pose, put6, put_pose, zero6
+from liedyn.tree.variations import hand_over, vary_push
 
 
 @inline
@@ -284,9 +287,16 @@ def vary_cut_accelerations(lane, ints, floats, work, cuts, variations, virtual, 
 
 
 @kernel_in_place
-def vary_cut_wrenches(lane, ints, cuts, variations):
-    """Variations of the cut joints' wrenches at constant lambda: constant in C, they turn with it."""
+def vary_cut_wrenches(lane, ints, work, cuts, b, shares, variations, balance):
+    """Variations of the cut joints' wrenches at constant lambda: constant in C, they turn with it.
+
+    Those of shared columns that act on a link that carries the whole loop are handed over (`vary_forces`).
+    """
     for l in range(loop_count(ints)):
         if counts(ints, l, False):
             C, F = get_pose(lane, cuts, CUT * l), get6(lane, cuts, CUT * l + PULL)
-            vary_sides(ints, l, loop_kind(ints, l), C, F, zero6(LANES), variations)
+            dF_a, dF_b = wrench_variations(ints, l, loop_kind(ints, l), C, F, zero6(LANES), variations)
+            ja, jb = path_ends(ints, l)
+            (link_a, link_b), i = loop_links(ints, l), dof_link(ints, max(ja, jb))  # i is a link of the loop's group
+            vary_push(variations, link_a, hand_over(lane, ints, work, shares, i, link_a, dF_a, b, variations, balance))
+            vary_push(variations, link_b, hand_over(lane, ints, work, shares, i, link_b, dF_b, b, variations, balance))

@@ -220,11 +220,18 @@ def push_sides(lane, ints, l, F, bodies):
 
 
 @inline
-def vary_sides(ints, l, kind, C, F, dF, variations):
-    """Let the variation of wrench F act likewise, as seen from the sides; dF is seen from C."""
+def wrench_variations(ints, l, kind, C, F, dF, variations):
+    """The variations of a wrench F that acts likewise, as seen from sides a and b; dF is seen from C."""
     a, b = loop_links(ints, l)
     eta_a, eta_b = variation_of(variations, a, ETA), variation_of(variations, b, ETA)
     moved = followed(kind, False, C, sub6(eta_b, eta_a))
     left = sub6(sub6(eta_b, eta_a), moved)
-    vary_push(variations, b, sub6(dF, minus_ad_dual(left, F)))
-    vary_push(variations, a, neg6(add6(dF, minus_ad_dual(moved, F))))
+    return neg6(add6(dF, minus_ad_dual(moved, F))), sub6(dF, minus_ad_dual(left, F))
+
+
+@inline
+def vary_sides(ints, l, kind, C, F, dF, variations):
+    """Let these variations act."""
+    (a, b), (dF_a, dF_b) = loop_links(ints, l), wrench_variations(ints, l, kind, C, F, dF, variations)
+    vary_push(variations, b, dF_b)
+    vary_push(variations, a, dF_a)

@@ -215,8 +215,8 @@ def push_constraints(ints, floats, work, lam, bodies, cuts):
 
 
 @kernel_in_place
-def vary_constraint_wrenches(ints, floats, work, cuts, lam, variations):
+def vary_constraint_wrenches(ints, floats, work, cuts, lam, b, shares, variations, balance):
     """Their variations at constant lambda; custom rows have no wrenches (`vary_custom_forces`)."""
-    vary_cut_wrenches(SCALAR, ints, cuts, variations)
+    vary_cut_wrenches(SCALAR, ints, work, cuts, b, shares, variations, balance)
     if not all_cut(ints):
         vary_contact_wrenches(ints, floats, work, lam, variations)

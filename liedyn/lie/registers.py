@@ -103,6 +103,20 @@ def store_at_once(typing, lane, x, k, count, value):
     return types.void(lane, x, types.intp, types.intp, value), codegen
 
 
+@inline
+def put_row(lane, out, k, count, value):
+    """The same register in `count` numbers from number k on."""
+    for c in range(0, count, at_once(lane)):
+        store_at_once(lane, out, k + c, count - c, value)
+
+
+@inline
+def copy_row(lane, x, k, count, out, to):
+    """`count` numbers of x from number k on become those of `out` from number `to` on."""
+    for c in range(0, count, at_once(lane)):
+        store_at_once(lane, out, to + c, count - c, load_at_once(lane, x, k + c, count - c))
+
+
 @intrinsic
 def side_by_side(typing, a, b, c, d):
     """Four numbers in one register of 256 bits; of lanes, those of the first state."""

@@ -15,12 +15,15 @@ from liedyn.dynamics.alike import eliminate_alike, fits_lanes, state_alike
 from liedyn.dynamics.elimination import elimination_size, minimum_norm_multipliers, reduced_motion, unbalanced
 from liedyn.dynamics.picked import picked_condition
 from liedyn.dynamics.terms import terms_size
-from liedyn.exchange import at, clear, element, padded, put_element, solve_rows_for
+from liedyn.exchange import at, clear, clear_columns, element, padded, put_element, solve_rows_for
 from liedyn.jit import inline, inline_array, kernel_in_place
 from liedyn.lie.comparisons import is_positive, larger, magnitude
-from liedyn.lie.lanes import LANES, WIDTH, load, splat, store, take_matrix, take_vector
-from liedyn.linearization.choice import into_picked, picked_motions
+from liedyn.lie.lanes import LANES, WIDTH, load, splat, store, take_integers, take_matrix, take_vector
+from liedyn.linearization.choice import into_picked, picked_motions, put_picked
 from liedyn.linearization.local import forced, put_lower_rows, reduce_balance
+from liedyn.linearization.sharing import (
+    gather_columns, may_share, put_known_columns, share_columns, share_nothing, shares_size, spread_columns,
+)
 from liedyn.linearization.upper_rows import put_upper_rows
 from liedyn.model.packed import N_ROWS, NV
 from liedyn.tree.batches import aligned
@@ -71,7 +74,8 @@ def linearize_alike_size(ints, p, nu):
     n, m, links, x = ints[NV], ints[N_ROWS], link_count(ints), 2 * p
     state = terms_size(ints) + m * n + 2 * n + 4 * m + p * n + 2 * p * (p + 1) + m * (m + 1)
     variations = (BODY + VARIATION) * links + CUT * loop_count(ints) + m * x + 2 * p * (x + nu) + n * x
-    return WIDTH * (1 + state + variations) + elimination_size(LANES, ints)
+    shared = shares_size(ints, p) + p + 4 * n * x
+    return WIDTH * (1 + state + variations + shared) + elimination_size(LANES, ints)
 
 
 @inline
@@ -84,8 +88,11 @@ def largest(x, count):
 
 
 @inline
-def vary_direction(ints, floats, q, lam, p, e, world, bodies, cuts, variations, rates, N, X, D, balance, b):
-    """Direction b of Delta in X, of D, and of balance = -(M D + d(ID + G^T lambda)/dq [N 0] + dID/dv X)."""
+def vary_column(ints, floats, q, lam, p, e, world, bodies, cuts, variations, rates, shares, N, X, D, out, balance, b):
+    """Column b of Delta in X, of D, and of out = -(M D + d(ID + G^T lambda)/dq [N 0] + dID/dv X).
+
+    The first p are those of y; `balance` receives what directions that share columns hand over.
+    """
     every, displaced = splat(LANES, 1.0), b < p
     clear_block(rates, b)
     if displaced:  # Delta
@@ -98,8 +105,8 @@ def vary_direction(ints, floats, q, lam, p, e, world, bodies, cuts, variations, 
     forced(LANES, ints, e, rates, every, b, D)
     vary_wrenches(LANES, ints, world, bodies, D, b, variations)
     if displaced:
-        vary_cut_wrenches(LANES, ints, cuts, variations)
-    vary_forces(LANES, ints, floats, q, world, bodies, displaced, N, X, D, b, variations, balance)
+        vary_cut_wrenches(LANES, ints, world, cuts, b, shares, variations, balance)
+    vary_forces(LANES, ints, floats, q, world, bodies, displaced, N, X, D, b, shares, variations, out, balance)
 
 
 @kernel_in_place
@@ -144,11 +151,29 @@ def linearize_alike(ints, floats, q, v, tau, f_ext, R, virtual, choosable, actua
         for s in range(p):
             put_element(LANES, N, i, s, element(LANES, X, i, p + s))
             put_element(LANES, space.K, i, s, element(LANES, X, i, p + s))
+    shares, of_dofs = take_integers(work, shares_size(ints, p)), take_integers(work, p)
+    columns_y, columns = p, x
+    share_nothing(ints, shares)
+    N_shared, X_shared, D_shared, balance_shared = N, X, D, balance
+    if may_share(ints):
+        put_picked(R, of_dofs)
+        columns_y, columns = share_columns(LANES, ints, floats, of_dofs, shares)
+    share, s = columns < x, WIDTH * columns
+    if share:
+        N_shared, X_shared, D_shared, balance_shared = (
+            take_matrix(work, n, s), take_matrix(work, n, s), take_matrix(work, n, s), take_matrix(work, n, s))
+        gather_columns(LANES, ints, shares, N, X, N_shared, X_shared)
+        clear_columns(LANES, D, x)
+        clear_columns(LANES, balance, x)
+        put_known_columns(LANES, ints, floats, v, world, of_dofs, shares, M, balance)
     put_bodies(LANES, ints, floats, v, space.a, f_ext, world, bodies)
     put_cuts(LANES, ints, floats, world, space.lam, bodies, cuts)
     gather_wrenches(LANES, ints, bodies)
-    for b in range(x):
-        vary_direction(ints, floats, q, space.lam, p, e, world, bodies, cuts, variations, rates, N, X, D, balance, b)
+    for b in range(columns):
+        vary_column(ints, floats, q, space.lam, columns_y, e, world, bodies, cuts, variations, rates, shares, N_shared,
+                    X_shared, D_shared, balance_shared, balance, b)
+    if share:
+        spread_columns(LANES, ints, shares, X_shared, D_shared, balance_shared, X, D, balance)
 
     # K^T M K wdot = K^T balance in the elimination's own coordinates, then in those of w
     own, lower = take_matrix(work, p, WIDTH * (x + nu)), take_matrix(work, p, WIDTH * (x + nu))

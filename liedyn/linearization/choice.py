@@ -57,6 +57,16 @@ def row_that_picks(R, j):
 
 
 @inline
+def put_picked(R, picked):
+    """The coordinates that the rows of R pick."""
+    for u in range(R.shape[0]):
+        j = 0
+        while at(R, u, j) == 0.0:
+            j += 1
+        picked[u] = j
+
+
+@inline
 def picked_motions(lane, ints, e, R, p_y, X):
     """S in X, for independent velocities that R picks: the elimination's own, in another order."""
     p = R.shape[0]

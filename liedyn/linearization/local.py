@@ -17,7 +17,8 @@ that the constraints force on their own and X = [Delta S],
 The multipliers' own derivative never appears: S^T G^T = 0. No matrix of derivatives is formed either: what stands in
 parentheses is the variation of inverse dynamics and of the constraints along the columns of ([N 0], X, D), one pass out
 and one pass in for as many columns as a register holds (`liedyn.tree.variations`), with the constraints' wrenches as
-wrenches on the links. The upper rows are those of ydot = R_y v,
+wrenches on the links. Directions of different legs share columns, and some of a floating base need none
+(`liedyn.linearization.sharing`). The upper rows are those of ydot = R_y v,
 
     A_yy = R_y (Delta - ad_v N) + d(R_y v)/dq N        A_yw = R_y S        B_y = 0
 
@@ -46,18 +47,21 @@ from liedyn.dynamics.nullspace import OK, SINGULAR_INERTIA
 from liedyn.dynamics.picked import picked_condition, picks
 from liedyn.dynamics.terms import state_terms, terms_size
 from liedyn.exchange import (
-    add_product, add_row, at, clear, columns_of, element, padded, put_element, solve_rows_for,
+    add_product, add_row, at, clear, clear_columns, columns_of, element, padded, put_element, solve_rows_for,
 )
 from liedyn.jit import inline, kernel, kernel_in_place
 from liedyn.lie.lanes import (
-    LANES, SCALAR, WIDTH, integer, integers_in, load, splat, store, take_matrix, take_vector,
+    LANES, SCALAR, WIDTH, integer, integers_in, load, splat, store, take_integers, take_matrix, take_vector,
 )
-from liedyn.lie.registers import at_once, first_place, is_zero
+from liedyn.lie.registers import at_once, copy_row, first_place, is_zero, load_at_once, put_row, store_at_once
 from liedyn.linearization.choice import (
     along, copy_columns, given_motions, hold_choice, into_choice, into_picked, picked_motions, picked_rates,
-    position_null_space, reads_cuts, same_choice,
+    position_null_space, put_picked, reads_cuts, same_choice,
 )
 from liedyn.linearization.open_tree import linearize_unconstrained, picks_all_in_order
+from liedyn.linearization.sharing import (
+    gather_columns, may_share, put_known_columns, share_columns, share_nothing, shares_size, spread_columns,
+)
 from liedyn.linearization.upper_rows import put_upper_rows
 from liedyn.model.packed import N_LOOPS, N_ROWS, N_VIRTUAL, NV
 from liedyn.tree.aba_derivatives import aba_derivatives_size
@@ -75,24 +79,22 @@ def linearize_size(ints, p_y, p_w, nu):
     world = max(terms_size(ints), aba_derivatives_size(ints))
     state = elimination_size(SCALAR, ints) + world + n * w + n + m + 2 * nz + nz * n + 2 * (n * x + 2 * nz * x)
     tree = 4 * n * n
+    shared = shares_size(ints, p_w) + p_w + 4 * n * x
     given = 2 * (m + n) * (w + 2) + 4 * w + 2 * n * w + m * n + m
     solved = padded(n) + p_w * w + 2 * p_w * one + w + m * padded(m + 1) + p_w * padded(p_w)
     variations = (BODY + VARIATION * WIDTH) * links + x + (m + nz) * x + 2 * p_w * columns + CUT * ints[N_LOOPS]
-    return WIDTH * 40 + state + max(tree, given + solved + variations)  # as many arrays fill whole registers
+    return WIDTH * 40 + state + max(tree, given + solved + variations + shared)  # as many arrays fill whole registers
 
 
 @inline
 def put_lower_rows(lane, lower, p_y, p_w, A, B):
     """The rows of wdot in A and B, those of ydot in B."""
-    nu = columns_of(lane, B)
-    for s in range(p_w):
-        for c in range(p_y + p_w):
-            put_element(lane, A, p_y + s, c, element(lane, lower, s, c))
-        for c in range(nu):
-            put_element(lane, B, p_y + s, c, element(lane, lower, s, p_y + p_w + c))
+    nu, x, columns = columns_of(lane, B), columns_of(lane, A), columns_of(lane, lower)
     for k in range(p_y):
-        for c in range(nu):
-            put_element(lane, B, k, c, 0.0)
+        put_row(lane, B, nu * k, nu, splat(LANES, 0.0))
+    for s in range(p_w):
+        copy_row(lane, lower, columns * s, x, A, x * (p_y + s))
+        copy_row(lane, lower, columns * s + x, nu, B, nu * (p_y + s))
 
 
 @inline
@@ -114,11 +116,12 @@ def forced(lane, ints, e, rates, scale, b, out):
 
 @inline
 def vary_state(ints, floats, q, v, a, lam, p_y, virtual_y, R_w, virtual_w, picked, E, e, world, bodies, cuts,
-               variations, of_y, rates, virtual_rates, virtual_upper, N, X, D, balance, b):
-    """Block b of Delta in X, of D, and of balance = -(M D + d(ID + G^T lambda)/dq [N 0] + dID/dv X).
+               variations, of_y, rates, virtual_rates, virtual_upper, shares, N, X, D, out, balance, b):
+    """Block b of Delta in X, of D, and of out = -(M D + d(ID + G^T lambda)/dq [N 0] + dID/dv X).
 
     `of_y` is one in the columns of y; rates (m rows) and virtual_rates (nz rows) are scratch, all padded;
-    `virtual_upper` receives the variations of the virtual velocities, if y reads any.
+    `virtual_upper` receives the variations of the virtual velocities, if y reads any. Where directions share columns,
+    the first p_y are those of y, and `balance` receives what is handed over (`liedyn.tree.shared_columns`).
     """
     reads_w, every, displaced = reads_cuts(virtual_w), splat(LANES, 1.0), b * WIDTH < p_y
     if displaced:  # Delta
@@ -141,10 +144,19 @@ def vary_state(ints, floats, q, v, a, lam, p_y, virtual_y, R_w, virtual_w, picke
         hold_choice(R_w, virtual_w, E, virtual_rates, X, p_y, every, b, D)
     vary_wrenches(SCALAR, ints, world, bodies, D, b, variations)
     if displaced:
-        vary_constraint_wrenches(ints, floats, world, cuts, lam, variations)
-    vary_forces(SCALAR, ints, floats, q, world, bodies, displaced, N, X, D, b, variations, balance)
+        vary_constraint_wrenches(ints, floats, world, cuts, lam, b, shares, variations, balance)
+    vary_forces(SCALAR, ints, floats, q, world, bodies, displaced, N, X, D, b, shares, variations, out, balance)
     if not all_cut(ints):
-        vary_custom_forces(ints, floats, q, lam, N, b, balance)
+        vary_custom_forces(ints, floats, q, lam, N, b, out)
+
+
+@inline
+def actuators_at_once(lane, actuators, j, i):
+    """Row j of the matrix of actuators from column i on, a register of it; in lanes, where all states have it."""
+    nu = actuators.shape[1]
+    if at_once(lane) == 1:
+        return splat(LANES, at(actuators, j, i))
+    return load_at_once(SCALAR, actuators, nu * j + i, nu - i)
 
 
 @inline
@@ -164,11 +176,12 @@ def reduce_balance(lane, ints, e, balance, blocks, actuators, inputs, lower):
                 store(LANES, lower, to * s + b, total)
             for i in range(inputs, min(at_once(lane) * blocks, columns_of(lane, lower))):
                 put_element(lane, lower, s, i, 0.0)
-            for i in range(nu):
-                total_u = splat(lane, at(actuators, integer(independent, s), i))
+            for i in range(0, nu, at_once(lane)):
+                total_u = actuators_at_once(lane, actuators, integer(independent, s), i)
                 for k in range(kept(e, c, DEPENDENT), kept(e, c + 1, DEPENDENT)):
-                    total_u = total_u + element(lane, slopes, k, s) * at(actuators, integer(dependent, k), i)
-                put_element(lane, lower, s, inputs + i, total_u)
+                    x = element(lane, slopes, k, s)
+                    total_u = total_u + x * actuators_at_once(lane, actuators, integer(dependent, k), i)
+                store_at_once(lane, lower, columns_of(lane, lower) * s + inputs + i, nu - i, total_u)
 
 
 @kernel_in_place
@@ -236,11 +249,28 @@ def linearize_constrained(ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w, v
             ints, G, mask, E, R_y, virtual_y, tolerance, work, N)
         if status_y != OK:
             return OK, rank, condition, status_y, rank_y, condition_y
+    # directions that share columns
+    shares, of_dofs = take_integers(work, shares_size(ints, p_w)), take_integers(work, p_w)
+    columns_y, columns = p_y, p_y + p_w
+    share_nothing(ints, shares)
+    N_shared, X_shared, D_shared, balance_shared = N, X, D, balance
+    if may_share(ints) and picked and same and columns > WIDTH:
+        put_picked(R_w, of_dofs)
+        columns_y, columns = share_columns(SCALAR, ints, floats, of_dofs, shares)
+    share = columns < p_y + p_w
+    if share:
+        s = padded(columns)
+        N_shared, X_shared, D_shared, balance_shared = (
+            take_matrix(work, n, s), take_matrix(work, n, s), take_matrix(work, n, s), take_matrix(work, n, s))
+        gather_columns(SCALAR, ints, shares, N, X, N_shared, X_shared)
+        clear_columns(SCALAR, D, p_y + p_w)
+        clear_columns(SCALAR, balance, p_y + p_w)
+        put_known_columns(SCALAR, ints, floats, v, world, of_dofs, shares, M, balance)
     of_y = take_vector(work, x)
     for c in range(x):
-        of_y[c] = 1.0 if c < p_y else 0.0
+        of_y[c] = 1.0 if c < columns_y else 0.0
 
-    # the variations of the state along them, a register of directions at a time
+    # the variations of the state along them, a register of columns at a time
     links = link_count(ints)
     bodies, variations = take_vector(work, BODY * links), take_vector(work, VARIATION * WIDTH * links)
     rates, virtual_rates = take_matrix(work, m, x), take_matrix(work, nz, x)
@@ -248,9 +278,12 @@ def linearize_constrained(ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w, v
     put_bodies(SCALAR, ints, floats, v, a, f_ext, world, bodies)
     push_constraints(ints, floats, world, lam, bodies, cuts)
     gather_wrenches(SCALAR, ints, bodies)
-    for b in range(x // WIDTH):
-        vary_state(ints, floats, q, v, a, lam, p_y, virtual_y, R_w, virtual_w, picked, E, e, world, bodies, cuts,
-                   variations, of_y, rates, virtual_rates, virtual_upper, N, X, D, balance, b)
+    for b in range(padded(columns) // WIDTH):
+        vary_state(ints, floats, q, v, a, lam, columns_y, virtual_y, R_w, virtual_w, picked, E, e, world, bodies, cuts,
+                   variations, of_y, rates, virtual_rates, virtual_upper, shares, N_shared, X_shared, D_shared,
+                   balance_shared, balance, b)
+    if share:
+        spread_columns(SCALAR, ints, shares, X_shared, D_shared, balance_shared, X, D, balance)
 
     # K^T M K wdot = K^T balance in the elimination's own coordinates, then in those of w
     own, lower = take_matrix(work, p_w, padded(p_y + p_w + nu)), take_matrix(work, p_w, padded(p_y + p_w + nu))

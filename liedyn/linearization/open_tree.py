@@ -13,7 +13,7 @@ from liedyn.exchange import at, clear, element, put_element
 from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.comparisons import is_positive, larger, largest_lane, magnitude
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, splat, store, take_vector, width_of
-from liedyn.lie.registers import at_once, first_place, load_at_once, store_at_once
+from liedyn.lie.registers import copy_row, first_place, load_at_once
 from liedyn.model.packed import FREE, SPHERICAL
 from liedyn.tree.aba_derivatives import aba_derivatives_kernel, aba_derivatives_size
 from liedyn.tree.records import dof_total, first_dof, get3, kind, link_count, put_zeros
@@ -32,13 +32,6 @@ def picks_all_in_order(R, virtual):
         for c in range((n + 1) * k + 1, min((n + 1) * (k + 1), R.size), WIDTH):  # between two of the diagonal
             others = larger(others, magnitude(load_at_once(SCALAR, R, c, (n + 1) * (k + 1) - c)))
     return largest_lane(others) == 0.0
-
-
-@inline
-def put_row(lane, x, k, count, out, to):
-    """out[to:to + count] = x[k:k + count]."""
-    for c in range(0, count, at_once(lane)):
-        store_at_once(lane, out, to + c, count - c, load_at_once(lane, x, k + c, count - c))
 
 
 @inline
@@ -75,8 +68,8 @@ def linearize_tree(lane, ints, floats, q, v, tau, f_ext, actuators, world, work,
     for i in range(n):
         regular = regular and is_positive(load(lane, L, n * i + i))
         put_element(lane, A, i, n + i, splat(lane, 1.0))
-        put_row(lane, da_dq, n * i, n, A, x * (n + i))
-        put_row(lane, da_dv, n * i, n, A, x * (n + i) + n)
+        copy_row(lane, da_dq, n * i, n, A, x * (n + i))
+        copy_row(lane, da_dv, n * i, n, A, x * (n + i) + n)
         store(lane, f0, i, load(lane, v, i))
         store(lane, f0, n + i, load(lane, a, i))
     for j in range(n):

@@ -4,10 +4,11 @@ ad_v acts joint by joint, and is zero unless a ball or free joint is among the c
 Where y and w are the same coordinates, what remains is -R ad_v N, and 1 (symbols: `liedyn.linearization.local`).
 """
 from liedyn.constraints.records import SPHERICAL, is_cut, loop_count, loop_kind, loop_virtuals
-from liedyn.exchange import add_product, add_row, at, clear, element, put_element
+from liedyn.exchange import add_product, add_row, at, clear, columns_of, element, put_element
 from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.algebra import cross
-from liedyn.lie.lanes import SCALAR, load, splat, store
+from liedyn.lie.lanes import LANES, SCALAR, load, splat, store
+from liedyn.lie.registers import at_once, copy_row, load_at_once, put_row, store_at_once
 from liedyn.model.packed import FREE
 from liedyn.model.packed import SPHERICAL as BALL
 from liedyn.tree.records import first_dof, get3, kind, link_count
@@ -86,19 +87,18 @@ def put_upper_rows(lane, ints, v, z, R_y, virtual_y, same, E, N, X, upper, virtu
         add_product(lane, 1.0, E, n, N, turned)
         subtract_virtual_bracket(lane, ints, z, turned, p, virtual_upper)
     for k in range(p):
-        rate = splat(lane, 0.0)
-        for c in range(A.shape[0]):
-            put_element(lane, A, k, c, 0.0)
+        rate, row, columns = splat(lane, 0.0), A.shape[0] * k, A.shape[0]
+        put_row(lane, A, row, columns, splat(LANES, 0.0))
         if virtual_y[k] >= 0:
             rate = load(lane, z, virtual_y[k])
-            for c in range(A.shape[0]):
-                put_element(lane, A, k, c, element(lane, virtual_upper, virtual_y[k], c))
+            copy_row(lane, virtual_upper, columns_of(lane, virtual_upper) * virtual_y[k], columns, A, row)
         for i in range(n):
             x = at(R_y, k, i)
             if x != 0.0:
                 rate = rate + x * load(lane, v, i)
-                for c in range(A.shape[0] if moves else 0):
-                    put_element(lane, A, k, c, element(lane, A, k, c) + x * element(lane, upper, i, c))
+                for c in range(0, columns if moves else 0, at_once(lane)):
+                    more = x * load_at_once(lane, upper, columns_of(lane, upper) * i + c, columns - c)
+                    store_at_once(lane, A, row + c, columns - c, load_at_once(lane, A, row + c, columns - c) + more)
         store(lane, f0, k, rate)
         if same:
             put_element(lane, A, k, p + k, 1.0)

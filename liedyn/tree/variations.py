@@ -18,25 +18,28 @@ and on the way to the ground, with F_i all that joint i carries,
 A direction costs O(n), where dtau/dq and dtau/dv cost O(n d) and their products with N and X as much again. In body
 coordinates this is the differentiated recursion of Park, Bobrow and Ploen 1995; forward mode, exact to rounding.
 """
+from liedyn.exchange import element, put_element
 from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.algebra import (
     Ad_dual_inverse, ad, add, add6, cross, dot, dot6, inertia_in_parent, inertia_times, minus_ad_dual, scale, scale6,
     sub6,
 )
 from liedyn.lie.exponential import coefficient_d
-from liedyn.lie.lanes import LANES, WIDTH, load, splat, store
+from liedyn.lie.lanes import LANES, WIDTH, integer, load, splat, store
+from liedyn.lie.registers import at_once
 from liedyn.model.packed import FREE
 from liedyn.tree.joints import spring_rotation, spring_shift
 from liedyn.tree.kinematics import ACCELERATION, S, acceleration_of, of_dof, of_link, twist_of, world_pose
 from liedyn.tree.records import (
-    accumulate6, armature, damping, dof_count, first_dof, get6, get_inertia, inertia, kind, link_count, parent, put6,
-    put_inertia, stiffness, zero6,
+    accumulate6, armature, damping, dof_count, first_dof, get6, get_inertia, inertia, kind, link_count, parent,
+    previous_dof, put6, put_inertia, stiffness, zero6,
 )
+from liedyn.tree.shared_columns import directions_of, leader
 
 # numbers per link: inertia, momentum I V, wrench that the joint passes on
 BODY, MOMENTUM, WRENCH = 22, 10, 16
-# lanes per link: displacement eta, dV, dA, dF, and the part of dA that D adds
-VARIATION, ETA, DV, DA, DF, ADDED = 30, 0, 6, 12, 18, 24
+# lanes per link: displacement eta, dV, dA, the part of dA that D adds; and dF in the place of dV, which it is made from
+VARIATION, ETA, DV, DA, ADDED, DF = 24, 0, 6, 12, 18, 6
 
 
 @inline
@@ -156,6 +159,35 @@ def vary_push(variations, i, dF):
 
 
 @inline
+def hand_over(lane, ints, work, shares, i, p, dF, b, variations, balance):
+    """What link p carries on of dF, block b of columns, by which link i acts on it (`liedyn.tree.shared_columns`).
+
+    The rest belongs to directions of i's group alone: their columns of `balance` receive it, as what the joints from p
+    on to the ground have to balance. What was kept of i as ADDED is lost.
+    """
+    if p < 0 or leader(shares, i) == leader(shares, p):
+        return dF
+    k, registers = varied(i, ADDED), at_once(lane)
+    j = first_dof(ints, p) + dof_count(ints, p) - 1
+    while j >= 0:
+        store(LANES, variations, k, dot6(get6(lane, work, of_dof(ints, j, S)), dF))
+        for part in range(2):
+            listed, first, end, begin = directions_of(shares, i, part)
+            for c in range(max(begin + first, registers * b), min(begin + end, registers * (b + 1))):
+                u = integer(shares, listed + c - begin)
+                force = load(lane, variations, registers * k + c - registers * b)
+                put_element(lane, balance, j, u, element(lane, balance, j, u) - force)
+        j = previous_dof(ints, j)
+    put6(LANES, variations, k, dF)
+    for part in range(2):
+        _, first, end, begin = directions_of(shares, i, part)
+        for c in range(max(begin + first, registers * b), min(begin + end, registers * (b + 1))):
+            for x in range(6):
+                store(lane, variations, registers * (k + x) + c - registers * b, 0.0)
+    return variation_of(variations, i, ADDED)
+
+
+@inline
 def spring_variation(lane, ints, floats, i, q, d):
     """The change of dV/dq of a ball or free joint: k J_r^-1(phi) d, k (shift x angular + linear)."""
     k, phi = stiffness(ints, floats, first_dof(ints, i)), spring_rotation(lane, ints, floats, i, q)
@@ -190,8 +222,11 @@ def get_block6(A, j, count, b):
 
 
 @kernel_in_place
-def vary_forces(lane, ints, floats, q, work, bodies, displaced, N, X, D, b, variations, out):
-    """out[:, block b] = -dtau of all joints, springs, dampers and armatures included."""
+def vary_forces(lane, ints, floats, q, work, bodies, displaced, N, X, D, b, shares, variations, out, balance):
+    """out[:, block b] = -dtau of all joints, springs, dampers and armatures included.
+
+    Where columns are shared (`liedyn.tree.shared_columns`), out is for those and `balance` for single directions.
+    """
     from_, to = N.shape[1] // WIDTH, out.shape[1] // WIDTH
     by_X, by_D = X.shape[1] // WIDTH, D.shape[1] // WIDTH
     for i in range(link_count(ints) - 1, -1, -1):
@@ -214,4 +249,4 @@ def vary_forces(lane, ints, floats, q, work, bodies, displaced, N, X, D, b, vari
         if p >= 0 and displaced:
             turn = sub6(variation_of(variations, i, ETA), variation_of(variations, p, ETA))
             dF = add6(dF, minus_ad_dual(turn, get6(lane, bodies, of_body(i, WRENCH))))
-        vary_push(variations, p, dF)
+        vary_push(variations, p, hand_over(lane, ints, work, shares, i, p, dF, b, variations, balance))

@@ -1,0 +1,204 @@
+"""Which directions of a local state space share columns (`liedyn.tree.shared_columns`), and which need none.
+
+A floating base that no constraint ties to the ground, with neither springs nor dampers, can be turned, shifted and set
+in motion at constant velocity without a change of the forces within the robot. What a variation of its position or of
+its linear velocity does to the accelerations is therefore known: seen from the base, gravity g turns, and so does the
+velocity v, by the angular velocity omega of the base:
+
+    d(a - g) = g x turn         da = -omega x dv
+"""
+from liedyn.constraints.records import all_cut
+from liedyn.dynamics.elimination import cluster_count, cluster_lists, cluster_size
+from liedyn.exchange import clear, element, padded_for, put_element
+from liedyn.jit import inline, kernel_in_place
+from liedyn.lie.algebra import cross, dot, unrotate
+from liedyn.lie.lanes import integer
+from liedyn.model.packed import FREE
+from liedyn.tree.kinematics import world_pose
+from liedyn.tree.records import (
+    armature, damping, dof_count, dof_link, first_dof, get3, kind, link_count, parent, splat3, stiffness, upward,
+)
+from liedyn.tree.shared_columns import (
+    COUNT, DIRECTIONS, END, FIRST, FLOATS, LEADER, RECORDS, directions_of, leader, record_of,
+)
+
+
+@inline
+def shares_size(ints, p):
+    """Numbers in `shares` for p coordinates and as many velocities."""
+    return RECORDS + link_count(ints) * (DIRECTIONS + 2 * p)
+
+
+@inline
+def may_share(ints):
+    """Is it worth while to look for directions that share columns? Robots on a floating base have legs."""
+    return link_count(ints) > 0 and kind(ints, 0) == FREE and all_cut(ints)
+
+
+@inline
+def share_nothing(ints, shares):
+    """All links are one group: no column is shared."""
+    shares[0] = 1
+    for i in range(link_count(ints)):
+        shares[record_of(shares, i) + LEADER] = 0
+
+
+@inline
+def floats_freely(ints, floats, i):
+    """Is link i a floating base that no constraint, spring or damper ties to the ground?"""
+    if parent(ints, i) >= 0 or kind(ints, i) != FREE:
+        return False
+    free, last = False, cluster_count(ints) - 1  # the last cluster is what no constraint moves
+    dofs = cluster_lists(ints, last)[1]
+    for k in range(dofs, dofs + cluster_size(ints, last)[1]):
+        free = free or integer(ints, k) == first_dof(ints, i)
+    for j in range(first_dof(ints, i), first_dof(ints, i) + dof_count(ints, i)):
+        free = free and stiffness(ints, floats, j) == 0.0 and damping(ints, floats, j) == 0.0
+        free = free and armature(ints, floats, j) == 0.0
+    return free
+
+
+@inline
+def put_groups(ints, floats, shares):
+    """Leaders, floating bases, and no columns yet. COUNT is how many groups a group carries until it is cleared."""
+    for i in range(link_count(ints)):
+        record = record_of(shares, i)
+        shares[record + LEADER], shares[record + FLOATS] = i, floats_freely(ints, floats, i)
+        shares[record + COUNT], shares[record + COUNT + 1] = 0, 0
+    for c in range(cluster_count(ints)):
+        dofs = cluster_lists(ints, c)[1]
+        if cluster_size(ints, c)[0] > 0:
+            for k in range(dofs, dofs + cluster_size(ints, c)[1]):
+                shares[record_of(shares, dof_link(ints, integer(ints, k))) + LEADER] = dof_link(
+                    ints, integer(ints, dofs))
+    join_groups(ints, shares)
+
+
+@inline
+def join_groups(ints, shares):
+    """A group that is the only one which another carries becomes part of it."""
+    for i in range(link_count(ints)):
+        if leader(shares, i) == i and parent(ints, i) >= 0:
+            shares[record_of(shares, leader(shares, parent(ints, i))) + COUNT] += 1
+    for i in range(link_count(ints)):  # FIRST says meanwhile whether the group is alone
+        if leader(shares, i) == i:
+            shares[record_of(shares, i) + FIRST] = parent(ints, i) >= 0 and integer(
+                shares, record_of(shares, leader(shares, parent(ints, i))) + COUNT) == 1
+    for i in range(link_count(ints)):
+        record = record_of(shares, i)
+        if leader(shares, i) != i:
+            shares[record + LEADER] = leader(shares, leader(shares, i))
+        elif integer(shares, record + FIRST) == 1:
+            shares[record + LEADER] = leader(shares, parent(ints, i))
+        shares[record + COUNT] = 0
+
+
+@inline
+def needs_column(ints, shares, j, part):
+    """Is it not known what a variation of coordinate or velocity j does?"""
+    i = dof_link(ints, j)
+    return integer(shares, record_of(shares, i) + FLOATS) == 0 or (part == 1 and j < first_dof(ints, i) + 3)
+
+
+@inline
+def count_columns(ints, picked, part, shares):
+    """Each group's first column of a part; returns how many columns that takes."""
+    for u in range(picked.size):
+        j = integer(picked, u)
+        if needs_column(ints, shares, j, part):
+            shares[record_of(shares, leader(shares, dof_link(ints, j))) + COUNT + part] += 1
+    columns = 0
+    for i in range(link_count(ints)):
+        if leader(shares, i) == i:
+            record, first = record_of(shares, i), 0
+            if parent(ints, i) >= 0:
+                below = record_of(shares, leader(shares, parent(ints, i)))
+                first = integer(shares, below + FIRST + part) + integer(shares, below + COUNT + part)
+            shares[record + FIRST + part] = shares[record + END + part] = first
+            columns = max(columns, first + integer(shares, record + COUNT + part))
+    return columns
+
+
+@inline
+def put_directions(ints, picked, part, shares):
+    """Directions in the columns of each group, and END."""
+    p = picked.size
+    for u in range(p):
+        j = integer(picked, u)
+        if needs_column(ints, shares, j, part):
+            record = record_of(shares, leader(shares, dof_link(ints, j)))
+            shares[record + DIRECTIONS + p * part + integer(shares, record + END + part)] = p * part + u
+            shares[record + END + part] += 1
+    for i in range(link_count(ints)):
+        if leader(shares, i) == i and parent(ints, i) >= 0:
+            listed, first, _, _ = directions_of(shares, i, part)
+            below = directions_of(shares, parent(ints, i), part)[0]
+            for c in range(first):
+                shares[listed + c] = integer(shares, below + c)
+
+
+@kernel_in_place
+def share_columns(lane, ints, floats, picked, shares):
+    """Fills `shares`; returns how many columns hold the coordinates, and how many all, velocities behind them.
+
+    `picked` has the degree of freedom of each coordinate. All constraints have to be cut joints. Where they fill no
+    register less than all directions, none share.
+    """
+    p = picked.size
+    shares[0], shares[1] = DIRECTIONS + 2 * p, p
+    put_groups(ints, floats, shares)
+    shares[2] = count_columns(ints, picked, 0, shares)
+    columns = integer(shares, 2) + count_columns(ints, picked, 1, shares)
+    if padded_for(lane, columns) == padded_for(lane, 2 * p):
+        share_nothing(ints, shares)
+        return p, 2 * p
+    put_directions(ints, picked, 0, shares)
+    put_directions(ints, picked, 1, shares)
+    return integer(shares, 2), columns
+
+
+@inline
+def gather_columns(lane, ints, shares, N, X, N_shared, X_shared):
+    """Columns of N and X in those that they share. A direction moves joints of its own group."""
+    clear(N_shared)
+    clear(X_shared)
+    for i in range(link_count(ints)):
+        listed, first, end, _ = directions_of(shares, i, 0)
+        listed_w, first_w, end_w, begin = directions_of(shares, i, 1)
+        for j in range(first_dof(ints, i), first_dof(ints, i) + dof_count(ints, i)):
+            for c in range(first, end):
+                put_element(lane, N_shared, j, c, element(lane, N, j, integer(shares, listed + c)))
+            for c in range(first_w, end_w):
+                put_element(lane, X_shared, j, begin + c, element(lane, X, j, integer(shares, listed_w + c)))
+
+
+@inline
+def spread_columns(lane, ints, shares, X_shared, D_shared, balance_shared, X, D, balance):
+    """Shared columns in those of their directions: in the rows of all that a group carries, as others are zero."""
+    for i in range(link_count(ints)):
+        for part in range(2):
+            listed, _, end, begin = directions_of(shares, i, part)
+            for j in range(first_dof(ints, i), first_dof(ints, i) + dof_count(ints, i)):
+                for c in range(end):
+                    u = integer(shares, listed + c)
+                    put_element(lane, D, j, u, element(lane, D_shared, j, begin + c))
+                    put_element(lane, balance, j, u, element(lane, balance_shared, j, begin + c))
+                    if part == 0:  # Delta
+                        put_element(lane, X, j, u, element(lane, X_shared, j, begin + c))
+
+
+@inline
+def put_known_columns(lane, ints, floats, v, world, picked, shares, M, balance):
+    """Columns of `balance` for directions that need none: M times the accelerations that leave all forces alone."""
+    for u in range(picked.size):
+        i = dof_link(ints, integer(picked, u))
+        if integer(shares, record_of(shares, i) + FLOATS) != 0:
+            k, linear = integer(picked, u) - first_dof(ints, i), first_dof(ints, i) + 3
+            axis = splat3(lane, (1.0 if k % 3 == 0 else 0.0, 1.0 if k % 3 == 1 else 0.0, 1.0 if k % 3 == 2 else 0.0))
+            if k < 3:
+                column, rate = u, cross(axis, unrotate(world_pose(lane, world, i)[0], upward(lane, floats)[1]))
+            else:
+                column, rate = picked.size + u, cross(axis, get3(lane, v, first_dof(ints, i)))
+            for j in range(M.shape[0]):
+                m = (element(lane, M, j, linear), element(lane, M, j, linear + 1), element(lane, M, j, linear + 2))
+                put_element(lane, balance, j, column, dot(m, rate))
