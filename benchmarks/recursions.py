@@ -42,6 +42,22 @@ def aba_derivatives(ints, floats, q, v, x, b, work, out):
 
 
 @cached_njit
+def rnea_derivatives_nonzeros(ints, floats, q, v, x, b, work, out):
+    none = np.empty(0)
+    for s in range(len(q)):
+        kernels.rnea_derivatives_nonzeros(SCALAR, ints, floats, q[s], v[s], x[s], none, work, out[0], out[1], out[2],
+                                          out[3])
+
+
+@cached_njit
+def aba_derivatives_nonzeros(ints, floats, q, v, x, b, work, out):
+    none = np.empty(0)
+    for s in range(len(q)):
+        kernels.aba_derivatives_nonzeros(SCALAR, ints, floats, q[s], v[s], x[s], none, work, out[0], out[1], out[2],
+                                         out[3], out[4])
+
+
+@cached_njit
 def body_jacobian(ints, floats, q, v, x, b, work, out):
     for s in range(len(q)):
         kernels.body_jacobian(SCALAR, ints, floats, q[s], b, out[0])
@@ -70,9 +86,11 @@ LOOPS = {loop.py_func.__name__: loop for loop in (
     forward_kinematics)}
 """By the name of the algorithm; arguments ints, floats, q, v, x (accelerations, or forces for `aba`), number of a body,
 workspace, and five rows for the results."""
+NONZEROS = {loop.py_func.__name__: loop for loop in (rnea_derivatives_nonzeros, aba_derivatives_nonzeros)}
+"""The same, without the zeros of the matrices: the rows for the results are zero before."""
 
 
 def results(robot):
     """Rows for the results of any of them, and a workspace."""
     size = max(robot.nv * max(6, robot.nv), 6 * robot.nv ** 2, 12 * robot.nbodies)
-    return np.empty((5, size)), kernels.workspace(robot)
+    return np.zeros((5, size)), kernels.workspace(robot)

@@ -45,6 +45,12 @@ kernel                  arguments after ``SCALAR, ints, floats``; results after 
 `forward_dynamics`      q, v, tau, f_ext, tolerance, work | a (nv), lam (rows of G); takes no ``SCALAR``
 ======================  ==============================================================================================
 
+`rnea_derivatives_nonzeros` and `aba_derivatives_nonzeros` take what the kernels without that ending take and leave the
+zeros of matrices as they are: make the matrices with ``np.zeros``, once for all calls. Then a robot of many short
+branches takes O(n d) for n degrees of freedom and depth d, where writing the zeros takes O(n^2). In derivatives of RNEA
+and in M the zeros are the entries of two degrees of freedom of which neither carries the other; in derivatives of ABA
+and in M^-1 those of two that belong to different trees, which have only the ground in common.
+
 `forward_dynamics` returns (status, rank, ratio): status `OK`, or not where a motion moves no mass; the number of
 independent rows; the smallest pivot by the largest. Pivots below `RANK_TOLERANCE` are the rule for zero. States have to
 close the loops already (`close`, `complete_velocity`).
@@ -72,7 +78,10 @@ from liedyn.jit import kernel_in_place
 from liedyn.lie.lanes import SCALAR, WIDTH
 from liedyn.linearization.local import linearize_kernel as linearize
 from liedyn.tree.aba import aba_kernel as aba, aba_size
-from liedyn.tree.aba_derivatives import aba_derivatives_kernel as aba_derivatives, aba_derivatives_size
+from liedyn.tree.aba_derivatives import (
+    aba_derivatives_kernel as aba_derivatives, aba_derivatives_nonzeros_kernel as aba_derivatives_nonzeros,
+    aba_derivatives_size,
+)
 from liedyn.tree.configuration import difference_kernel as difference, integrate_kernel as integrate
 from liedyn.tree.crba import crba_kernel as crba, crba_size
 from liedyn.tree.energy import (
@@ -85,13 +94,15 @@ from liedyn.tree.jacobians import (
 )
 from liedyn.tree.kinematics import forward_kinematics_kernel as forward_kinematics
 from liedyn.tree.rnea import rnea_kernel as rnea
-from liedyn.tree.rnea_derivatives import rnea_derivatives_kernel as rnea_derivatives
+from liedyn.tree.rnea_derivatives import (
+    rnea_derivatives_kernel as rnea_derivatives, rnea_derivatives_nonzeros_kernel as rnea_derivatives_nonzeros,
+)
 
 __all__ = [
-    "OK", "RANK_TOLERANCE", "SCALAR", "aba", "aba_derivatives", "body_jacobian", "body_jacobian_ddot",
-    "body_jacobian_dot", "body_jacobian_dq", "center_of_mass", "crba", "difference", "forward_dynamics",
-    "forward_kinematics", "integrate", "kinetic_energy", "linearize", "momentum", "nullspace_dynamics",
-    "potential_energy", "rnea", "rnea_derivatives", "workspace",
+    "OK", "RANK_TOLERANCE", "SCALAR", "aba", "aba_derivatives", "aba_derivatives_nonzeros", "body_jacobian",
+    "body_jacobian_ddot", "body_jacobian_dot", "body_jacobian_dq", "center_of_mass", "crba", "difference",
+    "forward_dynamics", "forward_kinematics", "integrate", "kinetic_energy", "linearize", "momentum",
+    "nullspace_dynamics", "potential_energy", "rnea", "rnea_derivatives", "rnea_derivatives_nonzeros", "workspace",
 ]
 
 

@@ -62,6 +62,10 @@ def calls(tree, q, v, x, work):
            [None, *ld.rnea_derivatives(tree, q, v, x)])
     yield ("aba_derivatives", (q, v, x, none, work), [n] + 4 * [n * n],
            [ld.aba(tree, q, v, x), None, *ld.aba_derivatives(tree, q, v, x)])
+    yield ("rnea_derivatives_nonzeros", (q, v, x, none, work), [n] + 3 * [n * n],
+           [None, *ld.rnea_derivatives(tree, q, v, x)])
+    yield ("aba_derivatives_nonzeros", (q, v, x, none, work), [n] + 4 * [n * n],
+           [ld.aba(tree, q, v, x), None, *ld.aba_derivatives(tree, q, v, x)])
     yield "forward_kinematics", (q, work), [12 * tree.nbodies], [numbers]
     yield "body_jacobian", (q, b), [6 * n], [ld.body_jacobian(tree, q, body)]
     yield "body_jacobian_dot", (q, v, b), [6 * n], [ld.body_jacobian_dot(tree, q, v, body)]
@@ -84,7 +88,7 @@ def test_every_kernel_as_its_docstring_says(tree, state):
     seen = set()
     for name, arguments, sizes, expected in calls(tree, q, v, x, work):
         lane = () if name in ("integrate", "difference", "forward_dynamics") else (SCALAR,)
-        results = [np.full(k, np.nan) for k in sizes]
+        results = [np.full(k, 0.0 if name.endswith("_nonzeros") else np.nan) for k in sizes]
         getattr(kernels, name)(*lane, tree.ints, tree.floats, *arguments, *results)
         for result, right in zip(results, expected):
             if right is not None:
@@ -94,6 +98,39 @@ def test_every_kernel_as_its_docstring_says(tree, state):
     # those that return tuples instead have tests of their own
     others = {"OK", "RANK_TOLERANCE", "SCALAR", "workspace"}
     assert seen | others == set(kernels.__all__) - {"linearize", "nullspace_dynamics"}
+
+
+def trees_and_branches():
+    """Two trees: a free body with three legs of different lengths, and a chain on the ground."""
+    builder = ld.Builder("trees and branches")
+    for name, kind, parent in (
+            ("base", "free", "ground"), *((f"leg{k}", "revolute", "base" if k in (0, 4, 6) else f"leg{k - 1}")
+                                          for k in range(13)),
+            *((f"arm{k}", "spherical" if k == 4 else "revolute", f"arm{k - 1}" if k else "ground")
+              for k in range(7))):
+        builder.body(name, 1.0, (0.05, 0.01, -0.02), (0.002, 0.003, 0.0025))
+        builder.joint(f"to {name}", kind, parent, name, placement=(0.1, 0.2, 0.0), axis=(0.0, 0.6, 0.8)
+                      if kind == "revolute" else None)
+    return builder.build()
+
+
+@pytest.mark.parametrize("name", ["rnea_derivatives", "aba_derivatives"])
+def test_zeros_are_left_where_they_are(name):
+    """Two states, one after the other, into matrices that were zeroed once; the zeros of two trees are not written."""
+    robot = trees_and_branches()
+    rng, n, none, work = np.random.default_rng(6), robot.nv, np.empty(0), kernels.workspace(robot)
+    vectors = [np.empty(n)] if name == "rnea_derivatives" else [np.empty(n), np.empty((n, n))]
+    kept, blank = np.zeros((3, n, n)), np.full((3, n, n), np.nan)
+    for q in ld.random_configuration(robot, rng, 2):
+        v, x = rng.normal(size=(2, n))
+        fresh = np.full((3, n, n), np.nan)
+        getattr(kernels, name)(SCALAR, robot.ints, robot.floats, q, v, x, none, work, *vectors, *fresh)
+        for matrices in (kept, blank):
+            getattr(kernels, f"{name}_nonzeros")(
+                SCALAR, robot.ints, robot.floats, q, v, x, none, work, *vectors, *matrices)
+        np.testing.assert_array_equal(kept, fresh)
+    untouched = np.isnan(blank)
+    assert untouched.sum() > 3 * n and (fresh[untouched] == 0.0).all()
 
 
 @njit

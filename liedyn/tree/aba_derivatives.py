@@ -33,11 +33,11 @@ from liedyn.tree.records import (
     accumulate6, dof_count, dof_total, first_dof, get6, get_inertia, link_count, parent, put6, zero6,
 )
 from liedyn.tree.rnea_derivatives import (
-    COMPOSITE, F, TABLE, composites, derivatives_alone, derivatives_table,
+    COMPOSITE, F, TABLE, composites, derivative_rows, derivative_rows_of_trees, derivatives_alone, derivatives_table,
 )
 from liedyn.tree.rows import clear_lanes, pitch, table_in, table_size
 from liedyn.tree.sweeps import (
-    ROWS, forks_size, make_symmetric, put_identity, sweep_factor, sweep_matrices, sweep_vector,
+    ROWS, forks_size, make_symmetric, put_identity, put_identity_of_trees, sweep_factor, sweep_matrices, sweep_vector,
 )
 
 
@@ -103,9 +103,9 @@ def accelerate_composites(lane, ints, a, work):
             accumulate6(lane, work, base + COMPOSITE * parent(ints, i) + F, beyond)
 
 
-@kernel_in_place
-def aba_derivatives_kernel(lane, ints, floats, q, v, tau, f_ext, work, a, L, da_dq, da_dv, Minv):
-    """da/dq, da/dv and M^-1, each nv x nv; `a` receives the accelerations, `L` on its diagonal D of M = L^T D L."""
+@inline
+def put_derivatives(lane, ints, floats, q, v, tau, f_ext, work, rows, put_one, a, L, da_dq, da_dv, Minv):
+    """da/dq, da/dv and M^-1; entries of two trees are zero if `rows` and `put_one` make them so."""
     world_positions(lane, ints, floats, q, work)
     world_velocities(lane, ints, v, work)
     bias_accelerations(lane, ints, floats, v, work)
@@ -125,14 +125,28 @@ def aba_derivatives_kernel(lane, ints, floats, q, v, tau, f_ext, work, a, L, da_
         ltdl_solve(lane, ints, L, 1.0, a, 1)
     world_accelerations(lane, ints, floats, v, a, work)
     accelerate_composites(lane, ints, a, work)
-    derivatives_alone(lane, ints, floats, q, work, da_dq, da_dv, Minv)
+    derivatives_alone(lane, ints, floats, q, work, rows, da_dq, da_dv, Minv)
     if sweeps:
-        put_identity(lane, ints, Minv)
+        put_one(lane, ints, Minv)
         sweep_matrices(lane, ints, work, table, TABLE, forks, da_dq, da_dv, Minv)
         make_symmetric(lane, ints, Minv)
     else:
         ltdl_solve_both(lane, ints, L, -1.0, da_dq, da_dv, dof_total(ints))
         ltdl_inverse(lane, ints, L, Minv)
+
+
+@kernel_in_place
+def aba_derivatives_kernel(lane, ints, floats, q, v, tau, f_ext, work, a, L, da_dq, da_dv, Minv):
+    """da/dq, da/dv and M^-1, each nv x nv; `a` receives the accelerations, `L` on its diagonal D of M = L^T D L."""
+    put_derivatives(
+        lane, ints, floats, q, v, tau, f_ext, work, derivative_rows, put_identity, a, L, da_dq, da_dv, Minv)
+
+
+@kernel_in_place
+def aba_derivatives_nonzeros_kernel(lane, ints, floats, q, v, tau, f_ext, work, a, L, da_dq, da_dv, Minv):
+    """The same where all entries of degrees of freedom of two trees are zero already, and are not written."""
+    put_derivatives(lane, ints, floats, q, v, tau, f_ext, work, derivative_rows_of_trees, put_identity_of_trees, a, L,
+                    da_dq, da_dv, Minv)
 
 
 @batch

@@ -34,7 +34,8 @@ from liedyn.tree.records import (
     get_inertia, inertia, kind, link_count, moments, parent, placement, previous_dof, put6, put_inertia, q_total,
 )
 from liedyn.tree.rows import (
-    BAND, FOUR, clear_lanes, filled, four_from, of_next6, of_one6, put_next6, put_square, put_squares, put_symmetric,
+    BAND, FOUR, clear_lanes, clear_squares, filled, four_from, of_next6, of_one6, put_next6, put_square, put_squares,
+    put_symmetric,
 )
 
 INERTIA = 10  # numbers of a composite inertia (m, h, J)
@@ -249,7 +250,7 @@ def inertia_by_squares(ints, work, M):
             momenta = get_momenta(ints, work, at, j)
             if base > 0 and first == base:
                 put_base_rows(ints, momenta, j, M)
-            put_squares(ints, work, at, get_screw, momenta, first, j, M)
+            put_squares(ints, work, at, get_screw, momenta, clear_squares, first, j, M)
 
 
 # ---- one state where composite inertias are there already: a table, see `liedyn.tree.rows`
@@ -281,9 +282,9 @@ def momenta_in_table(ints, work, table, j):
 
 
 @inline
-def inertia_rows(ints, work, table, M):
+def inertia_rows(ints, work, table, elsewhere, M):
     """M (nv, nv) without armatures, from rows SCREW and CARRIED."""
-    put_symmetric(ints, work, table, screw_in_table, momenta_in_table, M)
+    put_symmetric(ints, work, table, screw_in_table, momenta_in_table, elsewhere, M)
 
 
 # ---- the kernel

@@ -10,8 +10,8 @@ from liedyn.lie.lanes import load, splat, store
 from liedyn.lie.sines import sincos, sines_size
 from liedyn.model.packed import FREE, HELICAL, PRISMATIC, REVOLUTE, SPHERICAL
 from liedyn.tree.records import (
-    accumulate3, damping, dof_count, first_dof, first_q, get3, kind, pitch, placement, put3, q_total, rest,
-    stiffness, zero3,
+    accumulate3, damping, dof_count, dof_total, first_dof, first_q, get3, kind, link_count, pitch, placement, put3,
+    q_total, rest, stiffness, zero3,
 )
 
 
@@ -208,3 +208,15 @@ def accumulate_spring_derivatives(lane, ints, floats, i, q, X, at, columns):
         accumulate3(lane, X, at + 3 * columns + 3, (one, zero, zero))
         accumulate3(lane, X, at + 4 * columns + 3, (zero, one, zero))
         accumulate3(lane, X, at + 5 * columns + 3, (zero, zero, one))
+
+
+@inline
+def accumulate_joint_derivatives(lane, ints, floats, q, dtau_dq, dtau_dv):
+    """Springs and dampers of all joints."""
+    for j in range(dof_total(ints)):
+        k = (dof_total(ints) + 1) * j
+        if damping(ints, floats, j) != 0.0:
+            store(lane, dtau_dv, k, load(lane, dtau_dv, k) + damping(ints, floats, j))
+    for i in range(link_count(ints)):
+        accumulate_spring_derivatives(
+            lane, ints, floats, i, q, dtau_dq, (dof_total(ints) + 1) * first_dof(ints, i), dof_total(ints))

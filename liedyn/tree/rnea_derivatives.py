@@ -18,7 +18,7 @@ from liedyn.lie.algebra import (
     Ad_dual_inverse, add6, dot, dot6, inertia_in_parent, inertia_times, minus_ad_dual, sub6,
 )
 from liedyn.lie.coriolis import contribution, coriolis_moments, coriolis_times
-from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, store
+from liedyn.lie.lanes import LANES, SCALAR, WIDTH, store
 from liedyn.lie.registers import at_once, load_at_once, store_at_once
 from liedyn.lie.strided import chosen_records_at_once, constants_at_once, put_records_at_once, records_at_once
 from liedyn.model.packed import DOF_I, LINK_F
@@ -26,18 +26,19 @@ from liedyn.objects import is_none, item, numbers, scratch
 from liedyn.tree.batches import aligned, batch, gather, in_lanes, lines_for, scatter_matrix, see
 from liedyn.tree.crba import CARRIED, SCREW, add_armatures, inertia_rows
 from liedyn.tree.derivatives_walk import walk_states
-from liedyn.tree.joints import accumulate_spring_derivatives
+from liedyn.tree.joints import accumulate_joint_derivatives
 from liedyn.tree.kinematics import (
     ACCELERATION, DOF, LINK, POSE, PSI_DDOT, PSI_DOT, S_DOT, TWIST, S, of_dof, of_link, world_accelerations,
     world_positions, world_size, world_velocities,
 )
 from liedyn.tree.poses import as_world_pose
 from liedyn.tree.records import (
-    as_inertia, as_twist, damping, dof_count, dof_link_at, dof_total, first_dof, get3, get6, get9,
+    as_inertia, as_twist, dof_count, dof_link_at, dof_total, first_dof, get3, get6, get9,
     get_inertia, inertia_at, last_of_joint, link_count, parent, previous_dof,
 )
 from liedyn.tree.rows import (
-    clear_lanes, of_next3, of_next6, of_one3, of_one6, put_ends, put_next3, put_next6, put_rows, table_in, table_size,
+    clear, clear_in_trees, clear_lanes, clear_squares, leave, leave_squares, of_next3, of_next6, of_one3, of_one6,
+    put_ends, put_next3, put_next6, put_rows, table_in, table_size,
 )
 
 # numbers per link beyond the shared workspace: composite inertia, then D, P, then the wrench F; in whole registers
@@ -190,38 +191,44 @@ def derivative_carrying(own, columns):
     return dot6(columns[2], own[0])
 
 
-@kernel_in_place
-def derivative_rows(lane, ints, work, dtau_dq, dtau_dv):
+@inline
+def put_derivative_rows(lane, ints, work, elsewhere, dtau_dq, dtau_dv):
     """dtau/dq and dtau/dv of one state, row by row, from the `contributions`.
 
     Within one joint both formulas agree but for the term in F, so that the one without it is taken there.
     """
     table = derivatives_table(lane, ints, work)
     put_rows(lane, ints, work, table, ENDS, last_of_joint, own_contributions, contributions_by_q, derivative_carried,
-             derivative_carrying, dtau_dq)
+             derivative_carrying, elsewhere, dtau_dq)
     put_rows(lane, ints, work, table, ENDS, last_of_joint, own_contributions, contributions_by_v, derivative_carried,
-             derivative_carrying, dtau_dv)
-
-
-@inline
-def accumulate_joint_derivatives(lane, ints, floats, q, dtau_dq, dtau_dv):
-    """Springs and dampers of the joints."""
-    for j in range(dof_total(ints)):
-        k = (dof_total(ints) + 1) * j
-        if damping(ints, floats, j) != 0.0:
-            store(lane, dtau_dv, k, load(lane, dtau_dv, k) + damping(ints, floats, j))
-    for i in range(link_count(ints)):
-        accumulate_spring_derivatives(
-            lane, ints, floats, i, q, dtau_dq, (dof_total(ints) + 1) * first_dof(ints, i), dof_total(ints))
+             derivative_carrying, elsewhere, dtau_dv)
 
 
 @kernel_in_place
-def derivative_entries(lane, ints, floats, q, work, tau, dtau_dq, dtau_dv, M):
+def derivative_rows(lane, ints, work, dtau_dq, dtau_dv):
+    """All entries."""
+    put_derivative_rows(lane, ints, work, clear, dtau_dq, dtau_dv)
+
+
+@kernel_in_place
+def derivative_rows_of_trees(lane, ints, work, dtau_dq, dtau_dv):
+    """All entries of two degrees of freedom of one tree; others stay as they are."""
+    put_derivative_rows(lane, ints, work, clear_in_trees, dtau_dq, dtau_dv)
+
+
+@kernel_in_place
+def derivative_nonzeros(lane, ints, work, dtau_dq, dtau_dv):
+    """The entries that are not zero; others are, and stay so."""
+    put_derivative_rows(lane, ints, work, leave, dtau_dq, dtau_dv)
+
+
+@inline
+def put_derivatives(lane, ints, floats, q, work, rows, squares, tau, dtau_dq, dtau_dv, M):
     """dtau/dq, dtau/dv, M and tau, from the `composites` of the workspace; in lanes without their zeros."""
     if at_once(lane) > 1:
         contributions(lane, ints, work, tau)
-        derivative_rows(lane, ints, work, dtau_dq, dtau_dv)
-        inertia_rows(ints, work, derivatives_table(lane, ints, work), M)
+        rows(lane, ints, work, dtau_dq, dtau_dv)
+        inertia_rows(ints, work, derivatives_table(lane, ints, work), squares, M)
     else:
         derivative_pairs(lane, ints, work, tau, dtau_dq, dtau_dv, M)
     add_armatures(lane, ints, floats, M)
@@ -229,11 +236,17 @@ def derivative_entries(lane, ints, floats, q, work, tau, dtau_dq, dtau_dv, M):
 
 
 @kernel_in_place
-def derivatives_alone(lane, ints, floats, q, work, dtau_dq, dtau_dv, spare):
+def derivative_entries(lane, ints, floats, q, work, tau, dtau_dq, dtau_dv, M):
+    """dtau/dq, dtau/dv, M and tau, from the `composites` of the workspace; in lanes without their zeros."""
+    put_derivatives(lane, ints, floats, q, work, derivative_rows, clear_squares, tau, dtau_dq, dtau_dv, M)
+
+
+@inline
+def derivatives_alone(lane, ints, floats, q, work, rows, dtau_dq, dtau_dv, spare):
     """dtau/dq and dtau/dv, zeros and all, from the `composites`; tau, and in lanes M, go to `spare` (nv, nv)."""
     if at_once(lane) > 1:
         contributions(lane, ints, work, spare)
-        derivative_rows(lane, ints, work, dtau_dq, dtau_dv)
+        rows(lane, ints, work, dtau_dq, dtau_dv)
     else:
         clear_lanes(lane, ints, dtau_dq)
         clear_lanes(lane, ints, dtau_dv)
@@ -264,6 +277,17 @@ def rnea_derivatives_kernel(lane, ints, floats, q, v, a, f_ext, work, tau, dtau_
     """dtau/dq, dtau/dv and M, each nv x nv; `tau` receives the rigid-body part of the generalised forces."""
     world_motion(lane, ints, floats, q, v, a, work)
     composite_derivatives(lane, ints, floats, q, f_ext, work, tau, dtau_dq, dtau_dv, M)
+
+
+@kernel_in_place
+def rnea_derivatives_nonzeros_kernel(lane, ints, floats, q, v, a, f_ext, work, tau, dtau_dq, dtau_dv, M):
+    """The same where all entries but those of two degrees of freedom of which one carries the other are zero already.
+
+    They are not written, so that trees of many branches take O(n d) instead of O(n^2).
+    """
+    world_motion(lane, ints, floats, q, v, a, work)
+    composites(lane, ints, floats, f_ext, work)
+    put_derivatives(lane, ints, floats, q, work, derivative_nonzeros, leave_squares, tau, dtau_dq, dtau_dv, M)
 
 
 @batch

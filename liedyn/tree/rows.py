@@ -8,13 +8,13 @@ Numbers are depth first: what i carries follows it without a gap, and j < i carr
 Of a symmetric matrix one state computes squares of four by four above the diagonal; those below are the same squares
 turned over. Registers of 256 bits do: wider ones would cross a line of the cache with nearly every store.
 """
-from liedyn.jit import inline
+from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.algebra import dot6
 from liedyn.lie.lanes import LANES, NARROW, SCALAR, WIDTH, load, splat, store
 from liedyn.lie.registers import at_once, before_line, expect, load_at_once, side_by_side, store_at_once
 from liedyn.lie.strided import first_then, where_before, where_larger
 from liedyn.lie.transposition import turned
-from liedyn.tree.records import behind_dof, dof_total, root_of
+from liedyn.tree.records import behind_dof, dof_total, previous_dof, root_of, stretch_of
 
 FOUR = 4  # rows and columns of a square
 BAND = 64  # rows whose squares are computed together: what they read and write stays in the first cache
@@ -109,41 +109,111 @@ def itself(ints, i):
     return i
 
 
+@kernel_in_place
+def clear_block(ints, X, first, behind, begin, end):
+    """Rows `first` to behind - 1 of X (nv, nv) in columns `begin` to end - 1 become zero."""
+    nv, w = dof_total(ints), at_once(SCALAR)
+    for j in range(begin, end, w):
+        for i in range(first, behind):
+            expect(X, i * nv + j + 2 * WIDTH)  # rows far apart: no prefetcher of the processor follows
+            store_at_once(SCALAR, X, i * nv + j, end - j, splat(LANES, 0.0))
+
+
 @inline
-def put_rows(lane, ints, work, table, ends, last_left, of_row, of_columns, left, right, X):
+def clear(ints, X, first, behind, begin, end):
+    """The same, and nothing for a block without columns."""
+    if begin < end:
+        clear_block(ints, X, first, behind, begin, end)
+
+
+@inline
+def clear_in_trees(ints, X, first, behind, begin, end):
+    """`clear`, but only where rows and columns may belong to one tree."""
+    begin, end = max(begin, root_of(ints, first)), min(end, behind_dof(ints, root_of(ints, behind - 1)))
+    clear(ints, X, first, behind, begin, end)
+
+
+@inline
+def leave(ints, X, first, behind, begin, end):
+    """The block stays as it is."""
+
+
+@inline
+def carrier_before(ints, k, j):
+    """The last in front of j of those that carry k, k itself if it lies there, -1 if there is none."""
+    while k >= j:
+        begin = stretch_of(ints, k)
+        k = j - 1 if begin < j else previous_dof(ints, begin)
+    return k
+
+
+@inline
+def reach(ints, first, behind):
+    """Behind which degree of freedom ends what `first` to behind - 1 carry: it follows them without a gap."""
+    k, end = behind - 1, behind
+    while k >= first:  # what reaches further carries the last of them
+        end, k = behind_dof(ints, k), previous_dof(ints, stretch_of(ints, k))
+    return end
+
+
+@inline
+def put_left(lane, ints, work, table, ends, of_row, of_columns, left, first, behind, j, X):
+    """Rows `first` to behind - 1, a register of columns from j on, some of which carry rows; none is carried."""
+    nv, columns = dof_total(ints), of_columns(lane, ints, work, table, j)
+    column_ends = load_at_once(lane, work, table + ends * pitch(ints) + j, WIDTH)
+    for i in range(first, behind):
+        expect(X, i * nv + j + 2 * WIDTH)
+        x = left(of_row(lane, ints, work, table, i), columns)
+        store_at_once(lane, X, i * nv + j, WIDTH, where_larger(column_ends, float(i), x))
+
+
+@inline
+def put_both(lane, ints, work, table, ends, last_left, of_row, of_columns, left, right, first, behind, j, X):
+    """The same where some columns carry rows and some are carried."""
+    nv, columns = dof_total(ints), of_columns(lane, ints, work, table, j)
+    column_ends = load_at_once(lane, work, table + ends * pitch(ints) + j, WIDTH)
+    for i in range(first, behind):
+        own, last = of_row(lane, ints, work, table, i), last_left(ints, i)
+        x = where_larger(column_ends, float(i), left(own, columns))
+        y = first_then(behind_dof(ints, last) - j, right(own, columns), splat(LANES, 0.0))
+        store_at_once(lane, X, i * nv + j, nv - j, first_then(last + 1 - j, x, y))
+
+
+@inline
+def put_right(lane, ints, work, table, of_row, of_columns, right, first, behind, j, X):
+    """The same where some columns are carried and none carries a row."""
+    nv, columns = dof_total(ints), of_columns(lane, ints, work, table, j)
+    for i in range(first, behind):
+        expect(X, i * nv + j + 2 * WIDTH)
+        y = right(of_row(lane, ints, work, table, i), columns)
+        store_at_once(lane, X, i * nv + j, nv - j, first_then(behind_dof(ints, i) - j, y, splat(LANES, 0.0)))
+
+
+@inline
+def put_rows(lane, ints, work, table, ends, last_left, of_row, of_columns, left, right, elsewhere, X):
     """X_ij = left(row, columns) where j carries i, up to j = last_left(i), right behind it where i carries j, else 0.
 
-    For one state: block by block, in each whole registers of columns, with those blanked out that have no part. left
-    and right take of_row(i) and of_columns(j), numbers of j and those behind it; `ends` is where `put_ends` has been.
+    For one state: block by block, in each whole registers of columns, with those blanked out that have no part. Blocks
+    in which none carries another are left to `elsewhere`: `clear`, `clear_in_trees` or `leave`. left and right take
+    of_row(i) and of_columns(j), numbers of j and those behind it; `ends` is where `put_ends` has been.
     """
-    nv, w, zeros = dof_total(ints), at_once(lane), splat(LANES, 0.0)
-    if root_of(ints, nv - 1) > 0:  # several trees: blocks of two of them stay zero
-        for k in range(0, nv * nv, w):
-            store_at_once(lane, X, k, nv * nv - k, zeros)
+    nv, w = dof_total(ints), at_once(lane)
     for first in range(0, nv, w):
-        behind = min(first + w, nv)
-        begin, end = root_of(ints, first), behind_dof(ints, root_of(ints, behind - 1))
-        for j in range(0, nv, w):
-            if j + w <= begin or j >= end:
-                continue
-            columns = of_columns(lane, ints, work, table, j)
-            column_ends = load_at_once(lane, work, table + ends * pitch(ints) + j, WIDTH)
-            if j < first:
-                for i in range(first, behind):
-                    expect(X, i * nv + j + 2 * WIDTH)  # rows far apart: no prefetcher of the processor follows
-                    x = left(of_row(lane, ints, work, table, i), columns)
-                    store_at_once(lane, X, i * nv + j, WIDTH, where_larger(column_ends, float(i), x))
-            elif j > last_left(ints, behind - 1):
-                for i in range(first, behind):
-                    expect(X, i * nv + j + 2 * WIDTH)
-                    y = right(of_row(lane, ints, work, table, i), columns)
-                    store_at_once(lane, X, i * nv + j, nv - j, first_then(behind_dof(ints, i) - j, y, zeros))
-            else:
-                for i in range(first, behind):
-                    own, last = of_row(lane, ints, work, table, i), last_left(ints, i)
-                    x = where_larger(column_ends, float(i), left(own, columns))
-                    y = first_then(behind_dof(ints, last) - j, right(own, columns), zeros)
-                    store_at_once(lane, X, i * nv + j, nv - j, first_then(last + 1 - j, x, y))
+        behind, k, done = min(first + w, nv), previous_dof(ints, first), first
+        while k >= 0:  # what carries one of these rows, and is none of them, carries the first
+            j = k - k % w
+            elsewhere(ints, X, first, behind, j + w, done)
+            put_left(lane, ints, work, table, ends, of_row, of_columns, left, first, behind, j, X)
+            k, done = carrier_before(ints, k, j), j
+        elsewhere(ints, X, first, behind, 0, done)
+        j, end = first, reach(ints, first, behind)
+        while j <= last_left(ints, behind - 1):
+            put_both(lane, ints, work, table, ends, last_left, of_row, of_columns, left, right, first, behind, j, X)
+            j += w
+        while j < end:
+            put_right(lane, ints, work, table, of_row, of_columns, right, first, behind, j, X)
+            j += w
+        elsewhere(ints, X, first, behind, j, nv)
 
 
 # ---- symmetric matrices of one state: squares, and their images below the diagonal
@@ -197,19 +267,34 @@ def furthest(ints, i):
 
 
 @inline
-def put_squares(ints, work, at, of_row, columns, first, j, X):
+def clear_squares(ints, X, above, below, j, i):
+    """A square above the diagonal and its image become zero."""
+    nv, zero = dof_total(ints), side_by_side(0.0, 0.0, 0.0, 0.0)
+    expect_square(X, nv, above, j + FOUR)
+    expect_square(X, nv, below, i + 2 * FOUR)
+    put_square(X, nv, above, j, nv - j, (zero, zero, zero, zero))
+    put_square(X, nv, below, i, FOUR, (zero, zero, zero, zero))
+
+
+@inline
+def leave_squares(ints, X, above, below, j, i):
+    """A square above the diagonal and its image stay as they are."""
+
+
+@inline
+def put_squares(ints, work, at, of_row, columns, elsewhere, first, j, X):
     """Of `put_symmetric` columns j to j + 3 and their images, of the rows of one band, that begins with row `first`."""
-    nv, zero, below = dof_total(ints), side_by_side(0.0, 0.0, 0.0, 0.0), four_from(ints, j)
+    nv, below = dof_total(ints), four_from(ints, j)
     for i in range(first, min(first + BAND, j), FOUR):
         above = (i, i + 1, i + 2, i + 3)
-        x = image = (zero, zero, zero, zero)
         if furthest(ints, i) > j:
             x = square(ints, work, at, of_row, columns, above, j)
-            image = turned(x[0], x[1], x[2], x[3])
-        expect_square(X, nv, above, j + FOUR)
-        expect_square(X, nv, below, i + 2 * FOUR)
-        put_square(X, nv, above, j, nv - j, x)
-        put_square(X, nv, below, i, FOUR, image)
+            expect_square(X, nv, above, j + FOUR)
+            expect_square(X, nv, below, i + 2 * FOUR)
+            put_square(X, nv, above, j, nv - j, x)
+            put_square(X, nv, below, i, FOUR, turned(x[0], x[1], x[2], x[3]))
+        else:
+            elsewhere(ints, X, above, below, j, i)
     if j < first + BAND:
         x = square(ints, work, at, of_row, columns, below, j)
         image = turned(x[0], x[1], x[2], x[3])
@@ -218,8 +303,11 @@ def put_squares(ints, work, at, of_row, columns, first, j, X):
 
 
 @inline
-def put_symmetric(ints, work, at, of_row, of_columns, X):
-    """X_ij = X_ji = of_row(i) . of_columns(j) where i carries j, else 0, a twist and a wrench of all that j carries."""
+def put_symmetric(ints, work, at, of_row, of_columns, elsewhere, X):
+    """X_ij = X_ji = of_row(i) . of_columns(j) where i carries j, else 0, a twist and a wrench of all that j carries.
+
+    Squares in which none carries another are left to `elsewhere`: `clear_squares` or `leave_squares`.
+    """
     for first in range(0, dof_total(ints), BAND):
         for j in range(first, dof_total(ints), FOUR):
-            put_squares(ints, work, at, of_row, of_columns(ints, work, at, j), first, j, X)
+            put_squares(ints, work, at, of_row, of_columns(ints, work, at, j), elsewhere, first, j, X)

@@ -226,9 +226,22 @@ def put_identity(lane, ints, X):
 
 
 @kernel_in_place
+def put_identity_of_trees(lane, ints, X):
+    """X_ij = 1 or 0 for degrees of freedom of one tree; the first row, scratch until here, as a whole."""
+    nv = dof_total(ints)
+    for c in range(0, nv, at_once(lane)):
+        store_at_once(lane, X, c, nv - c, splat(LANES, 0.0))
+    for k in range(nv):
+        end = behind_dof(ints, root_of(ints, k))
+        for c in range(root_of(ints, k), end, at_once(lane)):
+            store_at_once(lane, X, k * nv + c, end - c, splat(LANES, 0.0))
+        store(lane, X, (nv + 1) * k, 1.0)
+
+
+@kernel_in_place
 def make_symmetric(lane, ints, X):
     """What stands below the diagonal of X (nv, nv) above it, too: rounding differs."""
     nv = dof_total(ints)
     for k in range(nv):
-        for i in range(k):
+        for i in range(root_of(ints, k), k):
             store(lane, X, i * nv + k, load(lane, X, k * nv + i))
