@@ -137,6 +137,13 @@ def dot6(F, V):
 
 
 @inline_algebra
+def add_power(x, F, V):
+    """x + F . V, in fused multiplications and additions."""
+    (a, b), (w, v) = F, V
+    return x + a[0] * w[0] + a[1] * w[1] + a[2] * w[2] + b[0] * v[0] + b[1] * v[1] + b[2] * v[2]
+
+
+@inline_algebra
 def compose(X, Y):
     """The pose X Y."""
     return (rotate_rotation(X[0], Y[0]), add(X[1], rotate(X[0], Y[1])))
@@ -175,9 +182,21 @@ def ad(V, W):
 
 
 @inline_algebra
+def add_ad(U, V, W):
+    """U + ad_V W."""
+    return (add_cross(U[0], V[0], W[0]), add_cross(add_cross(U[1], V[0], W[1]), V[1], W[0]))
+
+
+@inline_algebra
 def minus_ad_dual(V, F):
     """-ad*_V F = -ad_V^T F (Featherstone's V x* F): the rate of a wrench or momentum F carried along by the twist V."""
     return (add_cross(cross(V[0], F[0]), V[1], F[1]), cross(V[0], F[1]))
+
+
+@inline_algebra
+def sub_ad_dual(G, V, F):
+    """G - ad*_V F."""
+    return (add_cross(add_cross(G[0], V[0], F[0]), V[1], F[1]), add_cross(G[1], V[0], F[1]))
 
 
 # ---- inertia

@@ -4,8 +4,8 @@ With D = sum m rdot r^T over all particles and P the linear momentum, both at th
 B (w, v) = (tr(D) w - D w, w x P): B = (D, P), and those of several bodies add up (after Singh, Russell and Wensing
 2022, IEEE RA-L 7(2)).
 """
-from liedyn.jit import inline
-from liedyn.lie.algebra import add, add6, cross, inertia_times, rotate, scale, scale6, sub, unrotate
+from liedyn.jit import inline, inline_algebra
+from liedyn.lie.algebra import add, add6, add_cross, cross, inertia_times, scale, sub, unrotate
 
 
 @inline
@@ -24,25 +24,29 @@ def coriolis_moments(I, V):
             add(scale(m, u), cross(w, h)))
 
 
-@inline
-def coriolis_times(B, V):
-    """B V."""
-    D, P = B
-    w = V[0]
-    return (sub(scale(D[0] + D[4] + D[8], w), rotate(D, w)), cross(w, P))
+@inline_algebra
+def add_coriolis(F, B, w):
+    """F + B V, of which B takes the turn w of V only."""
+    (D, P), (n, f) = B, F
+    t = D[0] + D[4] + D[8]
+    return ((n[0] + t * w[0] - D[0] * w[0] - D[1] * w[1] - D[2] * w[2],
+             n[1] + t * w[1] - D[3] * w[0] - D[4] * w[1] - D[5] * w[2],
+             n[2] + t * w[2] - D[6] * w[0] - D[7] * w[1] - D[8] * w[2]), add_cross(f, w, P))
 
 
-@inline
+@inline_algebra
 def coriolis_transpose_times(B, V):
     """The moment part of B^T V, all there is."""
-    D, P = B
-    w, u = V
-    return add(sub(scale(D[0] + D[4] + D[8], w), unrotate(D, w)), cross(P, u))
+    (D, P), (w, u) = B, V
+    return add_cross(sub(scale(D[0] + D[4] + D[8], w), unrotate(D, w)), P, u)
 
 
-@inline
-def contribution(I, B, Sj, psi_dot, psi_ddot, S_rate):
-    """What j contributes, but for the term in F: to the rows of those that carry it by q and by v, to those beyond."""
-    return (add6(inertia_times(I, psi_ddot), scale6(2.0, coriolis_times(B, psi_dot))),
-            add6(inertia_times(I, S_rate), scale6(2.0, coriolis_times(B, Sj))),
-            scale(2.0, coriolis_transpose_times(B, Sj)))
+@inline_algebra
+def contribution(I, B, Sj, psi_turn, psi_ddot, S_rate):
+    """What j contributes, but for the term in F: to the rows of those that carry it by q and by v, to those beyond.
+
+    psi_turn is the turn of Psi_dot_j.
+    """
+    twice = add6(Sj, Sj)
+    return (add_coriolis(inertia_times(I, psi_ddot), B, add(psi_turn, psi_turn)),
+            add_coriolis(inertia_times(I, S_rate), B, twice[0]), coriolis_transpose_times(B, twice))

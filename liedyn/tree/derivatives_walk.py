@@ -11,10 +11,10 @@ import numpy as np
 
 from liedyn.jit import inline, kernel, kernel_in_place
 from liedyn.lie.algebra import (
-    Ad_dual_inverse, ad, add, add6, add_symmetric, compose, dot, dot6, inertia_in_parent, inertia_times, minus_ad_dual,
-    scale6, sub6,
+    Ad_dual_inverse, ad, add, add6, add_ad, add_power, add_symmetric, compose, dot, inertia_in_parent, inertia_times,
+    scale6, sub6, sub_ad_dual,
 )
-from liedyn.lie.coriolis import contribution, coriolis_moments, coriolis_times
+from liedyn.lie.coriolis import add_coriolis, contribution, coriolis_moments
 from liedyn.lie.lanes import LANES, WIDTH, load, splat, store
 from liedyn.lie.sines import put_sines, sines_size
 from liedyn.model.packed import REVOLUTE
@@ -22,9 +22,9 @@ from liedyn.tree.batches import aligned, find_lines, gather, in_lanes, lines_for
 from liedyn.tree.joints import accumulate_spring_derivatives, dofs_of_kind, pose_by_sines
 from liedyn.tree.kinematics import screw_of_kind_at
 from liedyn.tree.records import (
-    accumulate6, armature, behind_dof, damping, dof_count, dof_link, dof_total, first_dof, fork_of, get3, get6, get9,
+    armature, behind_dof, damping, dof_count, dof_link, dof_total, first_dof, fork_of, get3, get6, get9,
     get_inertia, get_pose, inertia, kind, link_count, parent, previous_dof, put3, put6, put9, put_inertia, put_pose,
-    q_total, stretch_of, upward, zero3, zero6,
+    q_total, stretch_of, upward, zero6,
 )
 
 # numbers per link on the way to the ground: pose, twist and acceleration in the world
@@ -93,7 +93,7 @@ def outward(lane, joint, ints, floats, i, depth, q, v, a, work):
         A = add6(A, add6(scale6(load(lane, a, j + d), Sj), scale6(load(lane, v, j + d), S_dot)))
         put6(lane, work, at + S, Sj)
         put6(lane, work, at + S_RATE, add6(psi_dot, S_dot))
-        put6(lane, work, at + PSI_DDOT, add6(ad(Ap, Sj), ad(Vp, psi_dot)))
+        put6(lane, work, at + PSI_DDOT, add_ad(ad(Ap, Sj), Vp, psi_dot))
         put3(lane, work, at + PSI_TURN, psi_dot[0])
     put_pose(lane, work, k + POSE, X)
     put6(lane, work, k + TWIST, V)
@@ -109,7 +109,7 @@ def own_dynamics(lane, ints, floats, i, depth, f_ext, work):
     own = splat(lane, m), h, J
     B = coriolis_moments(own, V)
     # B V = V x* I V
-    wrench = add6(inertia_times(own, get6(lane, work, k + ACCELERATION)), coriolis_times(B, V))
+    wrench = add_coriolis(inertia_times(own, get6(lane, work, k + ACCELERATION)), B, V[0])
     if f_ext.size > 0:
         wrench = sub6(wrench, Ad_dual_inverse(X, get6(lane, f_ext, 6 * i)))
     return own, B, wrench
@@ -176,9 +176,10 @@ def inward(lane, joint, ints, floats, i, depth, fork, f_ext, work):
     carries, B, wrench = composite(lane, ints, floats, i, depth, fork, f_ext, work)
     for j in range(first_dof(ints, i), first_dof(ints, i) + dofs_of_kind(joint)):
         k = dof_at(ints, j)
-        Sj, psi_dot = get6(lane, work, k + S), (get3(lane, work, k + PSI_TURN), zero3(lane))  # B takes the turn only
+        Sj = get6(lane, work, k + S)
         by_q, by_v, below = contribution(
-            carries, B, Sj, psi_dot, get6(lane, work, k + PSI_DDOT), get6(lane, work, k + S_RATE))
+            carries, B, Sj, get3(lane, work, k + PSI_TURN), get6(lane, work, k + PSI_DDOT),
+            get6(lane, work, k + S_RATE))
         put6(lane, work, k + CARRIED, inertia_times(carries, Sj))
         put6(lane, work, k + BY_Q, by_q)
         put6(lane, work, k + BY_V, by_v)
@@ -200,15 +201,15 @@ def row_of_dof(lane, ints, j, at, work, dtau_dq, dtau_dv, M):
             Sc, S_rate, psi_ddot = (
                 get6(lane, work, k + S), get6(lane, work, k + S_RATE), get6(lane, work, k + PSI_DDOT))
             put_entries(
-                lane, at + c, dot(below, get3(lane, work, k + PSI_TURN)) + dot6(carried, psi_ddot),
-                dot(below, Sc[0]) + dot6(carried, S_rate), dot6(carried, Sc), dtau_dq, dtau_dv, M)
+                lane, at + c, add_power(dot(below, get3(lane, work, k + PSI_TURN)), carried, psi_ddot),
+                add_power(dot(below, Sc[0]), carried, S_rate), add_power(0.0, carried, Sc), dtau_dq, dtau_dv, M)
         last = previous_dof(ints, behind)
     # within the joint both formulas agree but for the term in F, which is not there yet
     for c in range(first, behind_dof(ints, j)):
         k = dof_at(ints, c)
-        put_entries(
-            lane, at + c, dot6(get6(lane, work, k + BY_Q), Sj), dot6(get6(lane, work, k + BY_V), Sj),
-            dot6(get6(lane, work, k + CARRIED), Sj), dtau_dq, dtau_dv, M)
+        by_q, by_v = get6(lane, work, k + BY_Q), get6(lane, work, k + BY_V)
+        put_entries(lane, at + c, add_power(0.0, by_q, Sj), add_power(0.0, by_v, Sj),
+                    add_power(0.0, get6(lane, work, k + CARRIED), Sj), dtau_dq, dtau_dv, M)
     put_zeros(lane, at + behind_dof(ints, j), at + dof_total(ints), dtau_dq, dtau_dv, M)
 
 
@@ -273,8 +274,8 @@ def derivatives_walk(lane, ints, floats, q, v, a, f_ext, path, work, dtau_dq, dt
             put_complete(dtau_dv, begin, row, row + nv, rows_v, lines_v)
             put_complete(M, begin, row, row + nv, rows_M, lines_M)
         for j in range(first_dof(ints, i), first_dof(ints, i) + dof_count(ints, i)):
-            accumulate6(lane, work, dof_at(ints, j) + BY_Q,
-                        minus_ad_dual(get6(lane, work, dof_at(ints, j) + S), wrench))
+            k = dof_at(ints, j)
+            put6(lane, work, k + BY_Q, sub_ad_dual(get6(lane, work, k + BY_Q), get6(lane, work, k + S), wrench))
         if is_fork(ints, parent(ints, i)):
             fork -= 1
         depth -= 1

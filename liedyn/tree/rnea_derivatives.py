@@ -17,7 +17,7 @@ from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.algebra import (
     Ad_dual_inverse, add6, dot, dot6, inertia_in_parent, inertia_times, minus_ad_dual, sub6,
 )
-from liedyn.lie.coriolis import contribution, coriolis_moments, coriolis_times
+from liedyn.lie.coriolis import add_coriolis, contribution, coriolis_moments
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH, store
 from liedyn.lie.registers import at_once, load_at_once, store_at_once
 from liedyn.lie.strided import chosen_records_at_once, constants_at_once, put_records_at_once, records_at_once
@@ -69,7 +69,7 @@ def put_body_dynamics(lane, ints, floats, f_ext, i, k, work):
     own = as_inertia(constants_at_once(lane, floats, inertia_at(ints, i), LINK_F, last, D))
     m, h, J = I = inertia_in_parent(X, own)
     B = coriolis_moments(I, V)
-    wrench = add6(inertia_times(I, A), coriolis_times(B, V))  # B V = V x* I V
+    wrench = add_coriolis(inertia_times(I, A), B, V[0])  # B V = V x* I V
     if f_ext.size > 0:
         wrench = sub6(wrench, Ad_dual_inverse(X, as_twist(records_at_once(lane, f_ext, 6 * i, 6, last, 6), 0)))
     (d, p), (n, f) = B, wrench
@@ -106,7 +106,7 @@ def derivative_pairs(lane, ints, work, tau, dtau_dq, dtau_dv, M):
             psi_ddot = get6(lane, work, of_dof(ints, j, PSI_DDOT))
             S_rate = add6(psi_dot, get6(lane, work, of_dof(ints, j, S_DOT)))
             carried = inertia_times(I, Sj)
-            by_q, by_v, below = contribution(I, B, Sj, psi_dot, psi_ddot, S_rate)
+            by_q, by_v, below = contribution(I, B, Sj, psi_dot[0], psi_ddot, S_rate)
             store(lane, tau, j, dot6(wrench, Sj))
             for k in range(first, end):
                 Sk = get6(lane, work, of_dof(ints, k, S))
@@ -143,7 +143,7 @@ def contributions(lane, ints, work, tau):
         moved = records_at_once(lane, work, of_dof(ints, j, S), DOF, last, DOF)
         Sj, psi_dot = as_twist(moved, S), as_twist(moved, PSI_DOT)
         psi_ddot, S_rate = as_twist(moved, PSI_DDOT), add6(psi_dot, as_twist(moved, S_DOT))
-        by_q, by_v, below = contribution(I, B, Sj, psi_dot, psi_ddot, S_rate)
+        by_q, by_v, below = contribution(I, B, Sj, psi_dot[0], psi_ddot, S_rate)
         put_next6(lane, ints, work, table, SCREW, j, Sj)
         put_next6(lane, ints, work, table, CARRIED, j, inertia_times(I, Sj))
         put_next3(lane, ints, work, table, PSI_DOT_TURN, j, psi_dot[0])
