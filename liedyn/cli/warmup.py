@@ -111,9 +111,19 @@ def calls():
     zero = np.zeros(len(rolling.row_names))
     yield call("constraint_wrenches", rolling, rolling.home, zero)
     yield call("linearize", solo, solo.neutral, np.zeros(solo.nv), np.zeros(solo.nv))
+    yield call("linearize", arm, *(np.tile(part, (1000, 1)) for part in (q, x, x)))
 
     # dispatch from Python of the kernels that users may call
-    yield "kernels", lambda: kernels.rnea(kernels.SCALAR, arm.ints, arm.floats, q.copy(), x, x, none, work, x.copy())
+    def kernel(name, *results):
+        return f"kernels.{name}", lambda: getattr(kernels, name)(
+            kernels.SCALAR, arm.ints, arm.floats, q.copy(), x, x, none, work, *results)
+
+    matrices = [np.zeros(arm.nv**2) for _ in range(4)]
+    yield kernel("rnea", x.copy())
+    yield kernel("rnea_derivatives_nonzeros", x.copy(), *matrices[:3])
+    yield kernel("aba_derivatives_nonzeros", x.copy(), *matrices)
+    yield "kernels.forward_dynamics", lambda: kernels.forward_dynamics(
+        arm.ints, arm.floats, q.copy(), x, x, none, RANK_TOLERANCE, work, x.copy(), none)
 
     chosen = choose(loop, home, None, RANK_TOLERANCE)
     yield "nullspace_dynamics", lambda: kernels.nullspace_dynamics(
