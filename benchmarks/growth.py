@@ -30,8 +30,8 @@ TEXT = """Microseconds of processor time per state in compiled code, medians, ag
 (depth d = n) and of brushes (chains of five side by side, d = 5), and against the number of parallelograms of ladders.
 Slope: exponent of n fitted in log-log coordinates from n = 20 on (ladders: from 4 loops on). RNEA, ABA and kinematics
 should have slope 1; derivatives are O(n d): slope 2 for chains, 1 for brushes. But the matrices of a brush are n x n
-numbers, almost all of them zeros that have to be written: at n = 200 the processor takes 20 us for nothing but those of
-three matrices. Kernels with the ending `_nonzeros` leave them as they are, zeroed once before all calls, as native
+numbers, almost all of them zeros, and writing those takes O(n^2) whatever the algorithm.
+Kernels with the ending `_nonzeros` leave them as they are, zeroed once before all calls, as native
 Pinocchio does in derivatives of RNEA and in M: their slope is that of the algorithm, and is compared with O(n d).
 
 ![growth](plots/growth.svg)

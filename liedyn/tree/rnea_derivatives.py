@@ -243,7 +243,7 @@ def derivative_entries(lane, ints, floats, q, work, tau, dtau_dq, dtau_dv, M):
 
 @inline
 def derivatives_alone(lane, ints, floats, q, work, rows, dtau_dq, dtau_dv, spare):
-    """dtau/dq and dtau/dv, zeros and all, from the `composites`; tau, and in lanes M, go to `spare` (nv, nv)."""
+    """dtau/dq and dtau/dv as `rows` writes them, from the `composites`; tau, and in lanes M, go to `spare`."""
     if at_once(lane) > 1:
         contributions(lane, ints, work, spare)
         rows(lane, ints, work, dtau_dq, dtau_dv)
