@@ -221,6 +221,28 @@ def test_a_changed_callee_makes_the_cache_stale(tmp_path):
     assert float(python(WORK, home)[0]) != before
 
 
+def stamps(home):
+    """Stamps of two modules of a copied package, in a process of their own."""
+    code = ("from liedyn import jit\n"
+            "for name in ('tree/rnea.py', 'simulation/rk4.py'): print(jit.source_stamp(str(jit.PACKAGE / name)))")
+    return python(code, home)
+
+
+def test_what_makes_a_stamp_change(tmp_path):
+    """Edits of what a module imports, at any distance, and nothing else: no docstring, no comment, no other module."""
+    home = copied_package(tmp_path)
+    rnea, rk4 = stamps(home)
+    algebra, coordinates = home / "liedyn/lie/algebra.py", home / "liedyn/simulation/coordinates.py"
+    text = algebra.read_text()
+    algebra.write_text("# a comment\n" + text.replace('"""', '"""Another sentence. ', 1))
+    assert stamps(home) == [rnea, rk4]
+    coordinates.write_text(coordinates.read_text().replace("0.5 * v[j]", "0.25 * v[j]"))
+    changed = stamps(home)
+    assert changed[0] == rnea and changed[1] != rk4
+    algebra.write_text(text.replace("def scale(c, a):\n", "def scale(c, a):\n    c = 2.0 * c\n"))
+    assert stamps(home)[0] != rnea and stamps(home)[1] not in (rk4, changed[1])
+
+
 def test_read_only_package(tmp_path):
     """The cache goes to the user's directory, or nowhere; the import works in either case."""
     home = copied_package(tmp_path)

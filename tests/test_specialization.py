@@ -12,7 +12,6 @@ from pinocchio_models import pin_model
 from tree_cases import bundled, off
 
 import liedyn as ld
-from liedyn.jit import source_stamp
 from liedyn.model import Builder
 from liedyn.specialization.expressions import Program
 from liedyn.specialization.parameters import base_parameters
@@ -188,11 +187,6 @@ def test_kept_for_other_processes(tmp_path):
     with open(path) as file:
         assert file.read() == text
     assert run(LIEDYN_CACHE="0", LIEDYN_CACHE_DIR=str(tmp_path)) == "memory"
-
-
-def test_stamp_ignores_programs():
-    """Programs that lie in the package's own cache are no part of its sources."""
-    assert source_stamp() == source_stamp.__wrapped__()
 
 
 def test_base_parameters():

@@ -222,7 +222,7 @@ def _source(robot):
 
 def _module(robot):
     """The module with the robot's kernels, found or written."""
-    key = hashlib.sha256(source_stamp().encode() + b"".join(x.tobytes() for x in _tree(robot))).hexdigest()[:16]
+    key = hashlib.sha256(source_stamp(__file__).encode() + b"".join(x.tobytes() for x in _tree(robot))).hexdigest()[:16]
     name = f"liedyn_straight_{key}"
     if name not in sys.modules:
         sys.modules[name] = _written(robot, name, key)
