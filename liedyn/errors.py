@@ -82,6 +82,23 @@ class SimulationError(LiedynError):
         self.state = state
 
 
+class AccumulationError(SimulationError):
+    """Impacts follow one another faster and faster: infinitely many of them within a finite time.
+
+    Attributes
+    ----------
+    t : float
+        When they accumulate, extrapolated [s].
+    contacts : tuple of str
+        The contacts that collide.
+    """
+
+    def __init__(self, message, trajectory=None, state=None, t=None, contacts=()):
+        super().__init__(message, trajectory, state)
+        self.t = t
+        self.contacts = contacts
+
+
 class ControllabilityError(LiedynError):
     """The actuators cannot produce the motion or the constraint forces that are wanted.
 
@@ -102,6 +119,10 @@ class ModelWarning(UserWarning):
 
 class ConditionWarning(UserWarning):
     """Independent coordinates are close to losing the motion: results lose digits."""
+
+
+class ContactWarning(UserWarning):
+    """A law of contact has been bent where it contradicts another one, such as restitution the energy."""
 
 
 def suggestion(name, known):

@@ -15,7 +15,8 @@ angular velocity and the velocity pdot, e = e_z the normal or axis in A, and r t
 d is the axle of a disk. A sphere inside another one has r < 0. The first column is the residual, the second one, in its
 row along the normal, its rate; the rows beyond that are rolling without slip (Yun and Sarkar 1998, 43-45, in geometric
 form; Gillespie 2003, eq. 8 for the disk). The tangential velocity on a sphere fills three rows of rank two: no pair of
-tangents is smooth all over a sphere, and redundant rows cost nothing here.
+tangents is smooth all over a sphere, and redundant rows cost nothing here. One-sided constraints with friction have
+tangential rows too: v - n (n . v) on a sphere, v_x and v_y on a plane, (n x v)_z and v_z on a cylinder.
 
 A velocity is linear in (w, v), so on jets the same lines give G, the bias and every derivative.
 """
@@ -27,7 +28,7 @@ from liedyn.constraints.jets import (
 )
 from liedyn.constraints.records import (
     DISK_ON_PLANE, DISTANCE, KNIFE_EDGE, ON_CIRCLE, ON_CYLINDER, ON_PLANE, SPHERE_ON_PLANE, SPHERE_ON_SPHERE,
-    is_active, is_contact, loop_at, loop_count, loop_frames, loop_kind, loop_rows,
+    is_active, is_contact, loop_at, loop_count, loop_frames, loop_kind, present_rows,
 )
 from liedyn.constraints.relative import (
     path_ends, push_sides, relative_derivatives, relative_rate, relative_screw, relative_twist, relative_variation,
@@ -47,13 +48,16 @@ def velocity_jets(kind, L, r, p, d, w, v):
     """The rows of a contact as four jets, unused ones zero; derivatives in floats or in lanes, as those of v are."""
     none = (0.0, 0.0, 0.0 * v[2][0], 0.0 * v[3][0])
     if kind == DISTANCE:
-        return jet_dot(jet_unit(p), v), none, none, none
+        n = jet_unit(p)
+        t = jet_sub(v, jet_scale(jet_dot(n, v), n))
+        return jet_dot(n, v), jet_component(t, 0), jet_component(t, 1), jet_component(t, 2)
     if kind == KNIFE_EDGE:
         return jet_dot(d, v), none, none, none
     if kind == ON_PLANE:
-        return jet_component(v, 2), none, none, none
+        return jet_component(v, 2), jet_component(v, 0), jet_component(v, 1), none
     if kind == ON_CYLINDER:
-        return jet_dot(jet_unit(across(p)), v), none, none, none
+        n = jet_unit(across(p))
+        return jet_dot(n, v), jet_component(jet_cross(n, v), 2), jet_component(v, 2), none
     if kind == ON_CIRCLE:
         return jet_component(v, 2), jet_dot(jet_unit(across(p)), v), none, none
     if kind == SPHERE_ON_SPHERE:
@@ -109,7 +113,7 @@ def contact_residual_kernel(ints, floats, work, g):
     for l in range(loop_count(ints)):
         if is_contact(ints, l) and is_active(ints, l) and loop_kind(ints, l) != KNIFE_EDGE:
             L, r, p, d, _ = contact(ints, floats, work, l)
-            first = loop_rows(ints, l)[0]
+            first = present_rows(ints, l)[0]
             found = gaps(loop_kind(ints, l), L, r, p, d)
             g[first] = found[0]
             if loop_kind(ints, l) == ON_CIRCLE:
@@ -123,7 +127,7 @@ def contact_jacobian_kernel(ints, floats, work, G):
         if not (is_contact(ints, l) and is_active(ints, l)):
             continue
         L, r, p, d, C = contact(ints, floats, work, l)
-        first, count = loop_rows(ints, l)
+        first, count = present_rows(ints, l)
         ja, jb = path_ends(ints, l)
         while ja != jb:
             j = max(ja, jb)
@@ -148,7 +152,7 @@ def contact_velocity_kernel(ints, floats, work, psi):
     for l in range(loop_count(ints)):
         if is_contact(ints, l) and is_active(ints, l):
             L, r, p, d, C = contact(ints, floats, work, l)
-            first, count = loop_rows(ints, l)
+            first, count = present_rows(ints, l)
             w, v = relative_twist(SCALAR, ints, floats, work, l, C)
             rows = velocity_jets(loop_kind(ints, l), L, r, constant(p), constant(d), constant(w), constant(v))
             for k in range(count):
@@ -162,7 +166,7 @@ def contact_bias_kernel(ints, floats, work, phi):
         if is_contact(ints, l) and is_active(ints, l):
             kind = loop_kind(ints, l)
             L, r, p, d, C = contact(ints, floats, work, l)
-            first, count = loop_rows(ints, l)
+            first, count = present_rows(ints, l)
             x = relative_twist(SCALAR, ints, floats, work, l, C)
             pj, dj, wj, vj = moving(p, d, x, relative_rate(SCALAR, ints, floats, work, l, kind, False, C))
             rows = velocity_jets(kind, L, r, pj, dj, wj, vj)
@@ -196,7 +200,7 @@ def contact_derivatives_kernel(ints, floats, work, psi_q, phi_q, phi_v):
             continue
         kind = loop_kind(ints, l)
         L, r, p, d, C = contact(ints, floats, work, l)
-        first, count = loop_rows(ints, l)
+        first, count = present_rows(ints, l)
         v_a, v_b = side_twists(SCALAR, ints, floats, work, l)
         a_a, a_b = side_accelerations(SCALAR, ints, floats, work, l)
         x = relative_twist(SCALAR, ints, floats, work, l, C)
@@ -252,7 +256,7 @@ def contact_force_derivative_kernel(ints, floats, work, lam, D):
             continue
         kind = loop_kind(ints, l)
         L, r, p, d, C = contact(ints, floats, work, l)
-        first, count = loop_rows(ints, l)
+        first, count = present_rows(ints, l)
         F = contact_wrench(kind, L, r, p, d, count, lam, first)
         carry_wrench(ints, work, l, kind, C, Ad_dual_inverse(C, F), D)
         ja, jb = path_ends(ints, l)
@@ -293,7 +297,7 @@ def vary_contact_rows(ints, floats, work, variations, part, b, out):
     width = out.shape[1] // WIDTH
     for l in range(loop_count(ints)):
         if is_contact(ints, l) and is_active(ints, l):
-            first, count = loop_rows(ints, l)
+            first, count = present_rows(ints, l)
             rows = varied_jets(ints, floats, work, variations, l, part == 3)
             for k in range(count):
                 store(LANES, out, width * (first + k) + b, rows[k][2] if part == 2 else rows[k][3])
@@ -305,7 +309,7 @@ def push_contacts(ints, floats, work, lam, bodies):
     for l in range(loop_count(ints)):
         if is_contact(ints, l) and is_active(ints, l):
             L, r, p, d, C = contact(ints, floats, work, l)
-            first, count = loop_rows(ints, l)
+            first, count = present_rows(ints, l)
             F = contact_wrench(loop_kind(ints, l), L, r, p, d, count, lam, first)
             push_sides(SCALAR, ints, l, Ad_dual_inverse(C, F), bodies)
 
@@ -333,7 +337,7 @@ def vary_contact_wrenches(ints, floats, work, lam, variations):
         if is_contact(ints, l) and is_active(ints, l):
             kind = loop_kind(ints, l)
             L, r, p, d, C = contact(ints, floats, work, l)
-            first, count = loop_rows(ints, l)
+            first, count = present_rows(ints, l)
             eta = side_variations(SCALAR, ints, floats, work, variations, l)[0]
             y = Ad_inverse(C, sub6(eta[1], eta[0]))
             F = Ad_dual_inverse(C, contact_wrench(kind, L, r, p, d, count, lam, first))

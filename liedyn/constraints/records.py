@@ -7,7 +7,7 @@ from liedyn.model.kinds import CONSTRAINT_KINDS, LOOP_KINDS
 from liedyn.model.packed import (
     LOOP_ACTIVE, LOOP_F, LOOP_FLOATS_AT, LOOP_FOLDING, LOOP_HOLONOMIC, LOOP_I, LOOP_KIND, LOOP_LINK_A, LOOP_LINK_B,
     LOOP_MOTION, LOOP_NROWS, LOOP_NVIRTUAL, LOOP_PITCH, LOOP_POSE_A, LOOP_POSE_B, LOOP_RATE, LOOP_ROW, LOOP_TARGET,
-    LOOP_TARGET_SIZE, LOOP_TOLD, LOOP_TWIST, LOOP_VIRTUAL, LOOPS_AT, N_LOOPS, TIME,
+    LOOP_TARGET_SIZE, LOOP_TOLD, LOOP_TWIST, LOOP_VIRTUAL, LOOPS_AT, N_LOOPS, OFF, SLIDING, TIME,
 )
 from liedyn.tree.kinematics import world_pose
 from liedyn.tree.records import constant_pose, get3, get6, put6, put_pose
@@ -61,7 +61,7 @@ def all_cut(ints):
 
 @inline
 def is_active(ints, l):
-    return loop_integer(ints, l, LOOP_ACTIVE) != 0
+    return loop_integer(ints, l, LOOP_ACTIVE) > OFF
 
 
 @inline
@@ -74,6 +74,13 @@ def loop_links(ints, l):
 def loop_rows(ints, l):
     """First row and number of rows."""
     return loop_integer(ints, l, LOOP_ROW), loop_integer(ints, l, LOOP_NROWS)
+
+
+@inline
+def present_rows(ints, l):
+    """First row and number of those that are there: of a contact that slides, only the ones with a residual."""
+    first, count = loop_rows(ints, l)
+    return first, holonomic_count(ints, l) if loop_integer(ints, l, LOOP_ACTIVE) == SLIDING else count
 
 
 @inline
@@ -121,9 +128,9 @@ def loop_frames(lane, ints, floats, work, l):
 
 
 @kernel_in_place
-def switch(ints, l, on):
-    """Switch constraint number l (as in ``robot.constraint_names``) on or off."""
-    ints[ints[LOOPS_AT] + LOOP_I * l + LOOP_ACTIVE] = 1 if on else 0
+def switch(ints, l, status):
+    """Set the status of constraint number l (as in ``robot.constraint_names``)."""
+    ints[ints[LOOPS_AT] + LOOP_I * l + LOOP_ACTIVE] = status
 
 
 @kernel_in_place

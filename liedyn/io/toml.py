@@ -255,7 +255,7 @@ def _constraint(constraint):
         raise ModelError(f"constraint {constraint.name!r}: functions cannot be written to a file")
     if kind == "coupling":
         offset = {"offset": constraint.offset} if constraint.offset else {}
-        return {"kind": kind, "coefficients": constraint.coefficients} | offset | _state(constraint)
+        return {"kind": kind, "coefficients": constraint.coefficients} | offset | _contact(constraint) | _state(constraint)
     form = CONSTRAINT_KINDS[kind]
     entries = {"kind": kind, "parent": constraint.parent, "child": constraint.child}
     entries |= _placement("parent_placement", constraint.parent_placement)
@@ -270,9 +270,18 @@ def _constraint(constraint):
         entries["radius"] = abs(constraint.radius) or constraint.length
     if "parent_radius" in form.needs:
         entries["parent_radius"] = constraint.length
-    if "rolling" in form.takes and constraint.rows != form.rows:
+    if "rolling" in form.takes and not constraint.side and constraint.rows != form.rows:
         entries["rolling"] = False
-    return entries | ({"inside": True} if constraint.radius < 0.0 else {}) | _state(constraint)
+    inside = {"inside": True} if constraint.radius < 0.0 else {}
+    return entries | inside | _contact(constraint) | _state(constraint)
+
+
+def _contact(constraint):
+    """What a one-sided constraint has besides."""
+    if not constraint.side:
+        return {}
+    numbers = {"restitution": constraint.restitution, "friction": constraint.friction}
+    return {"unilateral": "above" if constraint.side > 0 else "below"} | {k: x for k, x in numbers.items() if x}
 
 
 def _actuator(actuator):

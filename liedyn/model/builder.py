@@ -186,7 +186,7 @@ class Builder:
     def constraint(
         self, name, kind, parent=None, child=None, parent_placement=None, child_placement=None, axis=None,
         child_axis=None, length=None, radius=None, parent_radius=None, rolling=None, inside=None, coefficients=None,
-        offset=0.0, active=True, target=None,
+        offset=0.0, active=True, target=None, unilateral=False, restitution=None, friction=None,
     ):
         """Declare a constraint that is no cut joint: between a frame A on the parent and a frame B on the child.
 
@@ -224,6 +224,17 @@ class Builder:
         target : callable, optional
             Moves frame A, as for :meth:`loop`. For a coupling: returns x, its rate and the rate of that, three numbers,
             and the sum is `offset` + x; with one coordinate, x drives it.
+        unilateral : bool or {"above", "below"}
+            A contact or a stop, which can only push: the residual of the first row, its gap, stays >= 0 (True or
+            ``"above"``: on the side of a plane that its axis points to, outside a surface, a rod that can only get
+            longer) or <= 0 (``"below"``: inside, a rope, an upper stop). It is closed and opened by `simulate`,
+            `forward_dynamics` and `linearize` as the state demands. For all kinds but on_circle and knife_edge.
+        restitution : float, optional
+            Of a unilateral constraint: part of the approach speed that an impact gives back, 0 to 1; default 0.
+        friction : float, optional
+            Of a unilateral constraint between bodies: Coulomb's coefficient, for sticking and for sliding; default 0.
+            It adds rows for the tangential motion. Disks and spheres with ``rolling=True`` and no `friction` never
+            slip while they touch (``numpy.inf``).
 
         Raises
         ------
@@ -239,14 +250,19 @@ class Builder:
         values = {"axis": axis, "child_axis": child_axis, "length": length, "radius": radius,
                   "parent_radius": parent_radius, "rolling": rolling, "inside": inside}
         validation.parameters(owner, kind, form, values)
+        side, restitution, friction = validation.contact(owner, kind, form, unilateral, restitution, friction, rolling)
+        contact = {"side": side, "restitution": restitution, "friction": friction}
         if kind == "coupling":
             self._constraints.append(Constraint(
                 name, kind, rows=form.rows, holonomic=1, active=validation.flag(owner, "active", active),
                 coefficients=validation.coefficients(owner, coefficients),
-                offset=float(validation.numbers(owner, "offset", offset, ())), target=target))
+                offset=float(validation.numbers(owner, "offset", offset, ())), target=target, **contact))
             return
         sizes = {key: validation.positive(owner, key, values[key]) for key in ("length", "radius", "parent_radius")}
         rolls = rolling is None or validation.flag(owner, "rolling", rolling)
+        rows = form.rows if rolls or "rolling" not in form.takes else form.rows[:form.holonomic]
+        if side:  # tangential rows where there is friction
+            rows = form.rows[:form.holonomic] + (form.tangential or form.rows[form.holonomic:] if friction else ())
         sign = -1.0 if inside and validation.flag(owner, "inside", inside) else 1.0
         on_curve = kind in ("on_cylinder", "on_circle")
         z = (0.0, 0.0, 1.0)
@@ -258,11 +274,51 @@ class Builder:
             child_axis=validation.unit(owner, "child_axis", z if child_axis is None else child_axis),
             length=sizes["radius"] if on_curve else sizes["length"] + sizes["parent_radius"],
             radius=0.0 if on_curve else sign * sizes["radius"],
-            rows=form.rows if rolls or "rolling" not in form.takes else form.rows[:form.holonomic],
+            rows=rows,
             holonomic=form.holonomic,
             active=validation.flag(owner, "active", active),
-            target=target,
+            target=target, **contact,
         ))
+
+    def stops(self, joints=None, restitution=0.0):
+        """Make the limits of joints end stops: one-sided couplings ``<coordinate>.lower`` and ``<coordinate>.upper``.
+
+        Parameters
+        ----------
+        joints : sequence of str, optional
+            Names of joints; by default all that have finite limits and whose coordinates are numbers (balls and free
+            joints have quaternions).
+        restitution : float
+            As for :meth:`constraint`.
+
+        Raises
+        ------
+        ModelError
+            An unknown joint, or one that was named and has no finite limit that could be a stop.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> b = ld.Builder.of(ld.load("panda"))
+        >>> b.stops(["panda_joint1"])
+        >>> b.build().constraint_names
+        ('panda_joint1.lower', 'panda_joint1.upper')
+        """
+        known = [joint.name for joint in self._joints]
+        for name in joints or ():
+            validation.choice("stops", "joints", name, known)
+        for joint in self._joints:
+            form = JOINT_KINDS[joint.kind]
+            if joints is not None and joint.name not in joints:
+                continue
+            bounds = joint.limits if form.nq == form.nv else np.empty((0, 2))
+            if joints is not None and not np.isfinite(bounds).any():
+                raise ModelError(f"stops, joint {joint.name!r}: has no finite limit on a coordinate that is a number")
+            for suffix, values in zip(form.coordinates, bounds):
+                for end, side, value in zip((".lower", ".upper"), ("above", "below"), values):
+                    if np.isfinite(value):
+                        self.constraint(f"{joint.name}{suffix}{end}", "coupling", offset=value, unilateral=side,
+                                        coefficients={joint.name + suffix: 1.0}, restitution=restitution)
 
     def custom(self, name, jacobian, bias, derivatives, force_derivative, residual=None, drift=None, rows=1,
                active=True):

@@ -145,6 +145,10 @@ class Constraint(_Record):
         Is it switched on at first?
     target : callable or None
         Moves frame A in its body: a function of time.
+    side : int
+        1 or -1 for a one-sided constraint, whose first residual stays above or below zero; else 0.
+    restitution, friction : float
+        Of a one-sided constraint: part of the approach speed that an impact gives back, and Coulomb's coefficient.
     """
 
     name: str
@@ -164,6 +168,9 @@ class Constraint(_Record):
     functions: dict = field(default_factory=dict)
     active: bool = True
     target: object = None
+    side: int = 0
+    restitution: float = 0.0
+    friction: float = 0.0
 
 
 @dataclass(frozen=True)

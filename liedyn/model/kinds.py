@@ -95,26 +95,32 @@ class ConstraintKind:
         Parameters that must be given.
     takes : tuple of str
         Parameters that may be given.
+    one_sided : bool
+        May it be unilateral? Then its first row is the gap.
+    tangential : tuple of str
+        Suffixes of the rows that friction adds, where `rows` has none for it.
     """
 
     rows: tuple
     holonomic: int
     needs: tuple = ()
     takes: tuple = ()
+    one_sided: bool = False
+    tangential: tuple = ()
 
 
 # In the order of their codes in the packed model, behind the cut joints. Rolling adds the rows behind the first one.
 CONSTRAINT_KINDS = {
-    "distance": ConstraintKind((".gap",), 1, ("length",)),
-    "on_plane": ConstraintKind((".gap",), 1, (), ("axis",)),
-    "on_cylinder": ConstraintKind((".gap",), 1, ("radius",), ("axis",)),
+    "distance": ConstraintKind((".gap",), 1, ("length",), (), True, (".x", ".y", ".z")),
+    "on_plane": ConstraintKind((".gap",), 1, (), ("axis",), True, (".x", ".y")),
+    "on_cylinder": ConstraintKind((".gap",), 1, ("radius",), ("axis",), True, (".around", ".along")),
     "on_circle": ConstraintKind((".height", ".gap"), 2, ("radius",), ("axis",)),
     "knife_edge": ConstraintKind((".slip",), 0, ("child_axis",)),
-    "disk_on_plane": ConstraintKind((".gap", ".x", ".y"), 1, ("radius", "child_axis"), ("axis", "rolling")),
-    "sphere_on_plane": ConstraintKind((".gap", ".x", ".y"), 1, ("radius",), ("axis", "rolling")),
+    "disk_on_plane": ConstraintKind((".gap", ".x", ".y"), 1, ("radius", "child_axis"), ("axis", "rolling"), True),
+    "sphere_on_plane": ConstraintKind((".gap", ".x", ".y"), 1, ("radius",), ("axis", "rolling"), True),
     "sphere_on_sphere": ConstraintKind(
-        (".gap", ".x", ".y", ".z"), 1, ("radius", "parent_radius"), ("rolling", "inside")),
-    "coupling": ConstraintKind((".sum",), 1),
+        (".gap", ".x", ".y", ".z"), 1, ("radius", "parent_radius"), ("rolling", "inside"), True),
+    "coupling": ConstraintKind((".sum",), 1, one_sided=True),
     "custom": ConstraintKind((), 0),
 }
 

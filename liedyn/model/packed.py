@@ -49,17 +49,24 @@ BODY_LINK = 0
 BODY_F = 12
 BODY_POSE = 0  # of the body in its link; in the world if the link is -1
 
-LOOP_I = 18  # cut joints first, then all other constraints, in one list of records
+LOOP_I = 19  # cut joints first, then all other constraints, in one list of records
 LOOP_LINK_A, LOOP_LINK_B, LOOP_KIND, LOOP_ROW, LOOP_NROWS, LOOP_VIRTUAL, LOOP_NVIRTUAL = range(7)
-LOOP_ACTIVE, LOOP_HOLONOMIC = 7, 8  # is it switched on; how many of its rows, the first ones, are holonomic
+LOOP_ACTIVE, LOOP_HOLONOMIC = 7, 8  # status, below; how many of its rows, the first ones, are holonomic
 LOOP_TARGET, LOOP_TARGET_SIZE = 9, 10  # address of the function that moves frame A (0: none), and how much it returns
 LOOP_COEFFICIENTS = 11  # coupling: where its coefficients, one for each of nv, begin in floats
 LOOP_RESIDUAL, LOOP_JACOBIAN, LOOP_DRIFT, LOOP_BIAS, LOOP_DERIVATIVES, LOOP_FORCE = range(12, 18)  # addresses, custom
-LOOP_F = 91
+LOOP_SIDE = 18  # +1 or -1: the residual of the first row is kept from falling below zero, or from rising above; else 0
+LOOP_F = 93
 LOOP_POSE_A, LOOP_POSE_B, LOOP_PITCH = 0, 12, 24  # frames A and B in their links, axes folded into z (or x, y)
 LOOP_LENGTH, LOOP_RADIUS, LOOP_DIRECTION = 25, 26, 27  # of the parent's side; of the child's; child's axis in frame B
 LOOP_MOTION, LOOP_TWIST, LOOP_RATE = 30, 42, 48  # of the moving frame in A: pose, body-fixed twist, its rate
 LOOP_FOLDING, LOOP_TOLD = 54, 63  # rotation from the folded to the user's axes of frame A; what the target returned
+
+LOOP_RESTITUTION, LOOP_FRICTION = 91, 92  # of one-sided constraints
+
+# Status of a constraint. Positive ones have rows: all of them, or, of a contact that slides, those with a residual. An
+# open contact has none, but it is watched.
+OPEN, OFF, ON, SLIDING = -1, 0, 1, 2
 
 CLUSTER_I = 4  # constraints that share degrees of freedom; the last cluster has no rows, and what no constraint moves
 CLUSTER_NROWS, CLUSTER_NDOFS, CLUSTER_ROWS, CLUSTER_DOFS = range(4)  # how many, and where in ints their numbers begin
@@ -190,6 +197,10 @@ def _constraints(model, tree):
         links = (-1, -1) if each.parent is None else (tree.body_links[each.parent], tree.body_links[each.child])
         numbers[: LOOP_HOLONOMIC + 1] = (
             *links, code, row, n_rows, virtual, n_virtual, each.active, n_rows if is_loop else each.holonomic)
+        if not is_loop and each.side:
+            numbers[LOOP_SIDE] = each.side
+            numbers[LOOP_ACTIVE] = OPEN if each.active else OFF
+            record[LOOP_RESTITUTION], record[LOOP_FRICTION] = each.restitution, each.friction
         if each.parent is not None:
             axes = each.axes if is_loop else (each.axis,)
             _frames(each, joint_basis(axes), is_loop, tree, record)

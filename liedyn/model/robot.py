@@ -8,7 +8,9 @@ from liedyn.errors import InputError, suggestion
 from liedyn.functions import raise_errors
 from liedyn.model.attachments import attach_target
 from liedyn.model.description import Model
-from liedyn.model.packed import LOOP_ACTIVE, LOOP_I, LOOPS_AT, TIME
+from liedyn.model.packed import LOOP_ACTIVE, LOOP_I, LOOP_SIDE, LOOPS_AT, OFF, ON, OPEN, SLIDING, TIME
+
+_STATUS = {OFF: "off", OPEN: "open", SLIDING: "sliding", ON: "sticking"}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -111,10 +113,14 @@ class Robot:
     nbodies = property(lambda self: len(self.body_names))
     t = property(lambda self: float(self.floats[TIME]), doc="Time of the moving targets and custom rows [s].")
     active = property(lambda self: tuple(
-        name for k, name in enumerate(self.constraint_names) if self.ints[self._record(k) + LOOP_ACTIVE]),
-        doc="Names of the constraints that are switched on.")
-    active_rows = property(lambda self: np.isin(self.row_owners, self.active),
-                           doc="Which rows belong to constraints that are switched on, shape (m,).")
+        name for k, name in enumerate(self.constraint_names) if self.ints[self._record(k) + LOOP_ACTIVE] > OFF),
+        doc="Names of the constraints that are switched on; of one-sided ones those that are closed.")
+    contacts = property(lambda self: {
+        name: _STATUS[int(self.ints[self._record(k) + LOOP_ACTIVE])] for k, name in enumerate(self.constraint_names)
+        if self.ints[self._record(k) + LOOP_SIDE]},
+        doc="One-sided constraints by name: 'off', 'open', 'sliding' (without friction too) or 'sticking'.")
+    active_rows = property(lambda self: self._present_rows(), doc="Which rows are there, shape (m,): those of constraints "
+                           "that are switched on; of contacts that slide the first one.")
 
     def __repr__(self):
         more = len(self.constraint_names) - len(self.loop_names)
@@ -123,6 +129,11 @@ class Robot:
             f"{len(self.joint_names)} joints, {len(self.loop_names)} loops"
             + (f", {more} other constraints)" if more else ")")
         )
+
+    def _present_rows(self):
+        present = np.isin(self.row_owners, self.active)
+        sliding = [name for name, status in self.contacts.items() if status == "sliding"]
+        return present & ~(np.isin(self.row_owners, sliding) & ~self.holonomic)
 
     def _record(self, k):
         return int(self.ints[LOOPS_AT]) + LOOP_I * k
@@ -135,7 +146,8 @@ class Robot:
         Parameters
         ----------
         states : dict, optional
-            True or False by constraint name.
+            True or False by constraint name. A one-sided constraint that is switched on is open at first, and closed
+            as the state demands; ``"sliding"`` or ``"sticking"`` close it here.
         **more : bool
             More of them, for names that are identifiers: ``robot.switched(stick=True)``.
 
@@ -158,9 +170,15 @@ class Robot:
         """
         ints = self.ints.copy()
         for name, on in {**(states or {}), **more}.items():
-            if not isinstance(on, bool | np.bool_):
-                raise InputError(f"constraint {name!r} can be switched to True or False, not {on!r}")
-            ints[self._record(self.constraint_index(name)) + LOOP_ACTIVE] = on
+            record = self._record(self.constraint_index(name))
+            one_sided = ints[record + LOOP_SIDE] != 0
+            if isinstance(on, bool | np.bool_):
+                ints[record + LOOP_ACTIVE] = (OPEN if one_sided else ON) if on else OFF
+            elif one_sided and isinstance(on, str) and on in _STATUS.values():
+                ints[record + LOOP_ACTIVE] = next(code for code, status in _STATUS.items() if status == on)
+            else:
+                more = ", " + ", ".join(map(repr, _STATUS.values())) if one_sided else ""
+                raise InputError(f"constraint {name!r} can be switched to True, False{more}, not {on!r}")
         return replace(self, ints=ints)
 
     def at(self, t):

@@ -187,6 +187,34 @@ def parameters(owner, kind, form, values):
             raise ModelError(f"{owner}, {key}: a {kind} constraint has none, got {value!r}")
 
 
+def contact(owner, kind, form, unilateral, restitution, friction, rolling):
+    """Side, restitution and friction of a constraint; zeros for one that holds both ways."""
+    if not isinstance(unilateral, bool | np.bool_) and unilateral not in ("above", "below"):
+        raise ModelError(f"{owner}, unilateral: expected true, false, 'above' or 'below', got {unilateral!r}")
+    given = {"restitution": restitution, "friction": friction}
+    if isinstance(unilateral, bool | np.bool_) and not unilateral:
+        for key, value in given.items():
+            if value is not None:
+                raise ModelError(f"{owner}, {key}: only a unilateral constraint has one, got {value!r}")
+        return 0, 0.0, 0.0
+    if not form.one_sided:
+        raise ModelError(f"{owner}, unilateral: a {kind} constraint has no gap that could stay on one side of zero")
+    bounce = 0.0 if restitution is None else float(numbers(owner, "restitution", restitution, ()))
+    if not 0.0 <= bounce <= 1.0:
+        raise ModelError(f"{owner}, restitution: must be between 0 and 1, got {restitution!r}")
+    if friction is None:
+        grip = np.inf if rolling else 0.0
+    else:
+        grip = float(_array(owner, "friction", friction)) if np.ndim(friction) == 0 else np.nan
+        if not grip >= 0.0:
+            raise ModelError(f"{owner}, friction: must be a number that is not negative, got {friction!r}")
+        if grip > 0.0 and kind == "coupling":
+            raise ModelError(f"{owner}, friction: a coupling has no surface that could rub, got {friction!r}")
+        if rolling and grip == 0.0:
+            raise ModelError(f"{owner}, friction: nothing rolls without friction")
+    return (-1 if unilateral == "below" else 1), bounce, grip
+
+
 def coefficients(owner, value):
     """Coefficients of a coupling by coordinate name, at least one of them."""
     if not isinstance(value, dict) or not value:

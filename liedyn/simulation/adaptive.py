@@ -25,6 +25,8 @@ from liedyn.simulation.workspace import (
 from liedyn.tree.configuration import difference_kernel, integrate_kernel
 
 SOLVERS = {"RK23": RK23, "RK45": RK45, "DOP853": DOP853, "Radau": Radau, "BDF": BDF, "LSODA": LSODA}
+LOOKS = 10
+"""How often guards are looked at within a step of a solver."""
 LARGEST_TURN = 1.0
 """Turn [rad] of a ball or free joint at which the centre moves: far from 2 pi, and not often."""
 
@@ -84,6 +86,8 @@ class Adaptive:
         rtol, atol, max_step.
     """
 
+    stepping = False
+
     def __init__(self, solver, grid, on_grid, options):
         self.kind, self.grid, self.on_grid, self.options = solver, grid, on_grid, options
         self.step, self.size = grid.dt, None
@@ -114,6 +118,13 @@ class Adaptive:
         copy_row(run.rows, k, run.single, 0)
         if t > run.rows.t[k]:
             self._put(run, t, run.single, 0)
+
+    def between(self, run, done):
+        """Times between rows 0 to done at which guards are to be looked at: tenths of the solver's steps."""
+        tenths = np.unique(np.concatenate(
+            [np.linspace(piece.start, piece.end, LOOKS, endpoint=False) for piece in self.pieces] or [np.empty(0)]))
+        t = run.rows.t[:done + 1]
+        return [tenths[(tenths > begin) & (tenths < end)].tolist() for begin, end in zip(t[:-1], t[1:])]
 
     def _next_time(self, run, t):
         """Time of the row behind one at t, None if the solver is not there yet."""

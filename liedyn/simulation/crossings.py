@@ -1,68 +1,243 @@
-"""Finding the first event in a chunk of rows."""
-from liedyn.simulation.events import crosses, guard_value, locate
+"""Finding what happens first in a chunk of rows: events, gaps that close, contacts that let go, stick or slip.
+
+Guards are looked at where rows are, and between them: integrators with steps of their own give states at tenths of a
+step by their dense output, with neighbours that tell the slope there. Where the slope turns towards zero and back, the
+extremum is located, so that a guard which crosses zero twice within a step is not missed. Gaps come with their rates,
+so theirs are found between the rows of every integrator.
+"""
+from typing import NamedTuple
+
+import numpy as np
+
+from liedyn.contact.state import TOUCHING
+from liedyn.model.packed import ON, OPEN, SLIDING
+from liedyn.simulation.events import crosses, guard_value, locate, turning_point
+from liedyn.simulation.friction import SLOW
+from liedyn.simulation.gaps import gaps
+from liedyn.simulation.workspace import make_rows
+
+PULL = 1e-9
+"""Force of the wrong sign, relative to the largest multiplier, that is rounding."""
+NEIGHBOUR = 1e-4
+"""Distance of the states that tell a slope, as part of the time between two of the states looked at."""
 
 
-def watches(run):
-    """(what, direction, value at a row) of all that may happen now: events, and releases of unilateral constraints."""
-    for event in run.events:
-        if useful(run, event):
-            yield event, event.direction, lambda rows, k, event=event: guard_value(
-                event, float(rows.t[k]), rows.q[k], rows.v[k])
-    for name, (row, sign) in run.unilateral.items():
-        if run.active[run.robot.constraint_index(name)]:
-            yield name, -1, lambda rows, k, row=row, sign=sign: -sign * rows.lam[k, row]
+class Crossing(NamedTuple):
+    """What happens first: the step it happens in, the time, and what: an Event, or (kind, number of the contact)."""
+
+    step: int
+    t: float
+    what: object
+
+
+class Table:
+    """States of a chunk in the order of time; `step` is the number of the row that each one follows, or is."""
+
+    def __init__(self, run, done):
+        self.rows, self.step = run.rows, np.arange(done + 1)
+        self.slopes = False
+        if len(run.contacts.index):
+            n = done + 1
+            self.gap, self.rate, self.slip = gaps(run.ints, run.floats, run.contacts, run.rows.t[:n], run.rows.q[:n],
+                                                  run.rows.v[:n])
+            self.directions = run.row_directions = _directions(run, self.slip)
+        times = run.integrator.between(run, done) if done > 0 and (run.events or len(run.contacts.index)) else None
+        if times is not None:
+            self.slopes = bool(run.events)
+            self._fill(run, done, times)
+        self.t = self.rows.t[:len(self.step)]
+        if times is not None and len(run.contacts.index):
+            n = len(self.step)
+            self.gap, self.rate, self.slip = gaps(run.ints, run.floats, run.contacts, self.t, self.rows.q[:n],
+                                                  self.rows.v[:n])
+            self.directions = _directions(run, self.slip)
+
+    def _fill(self, run, done, times):
+        """Rows and, behind each, the states between it and the next one; of these two neighbours each for slopes."""
+        steps, places = [], []
+        for k in range(done):
+            for t in (float(run.rows.t[k]), *times[k]):
+                steps.append(k)
+                places.append(t)
+        steps.append(done)
+        places.append(float(run.rows.t[done]))
+        room = make_rows(run.robot, len(places))
+        self.near = make_rows(run.robot, 2 * len(places)) if self.slopes else None
+        for p, (k, t) in enumerate(zip(steps, places)):
+            run.within(k, t, room, p)
+            if self.slopes and p + 1 < len(places):
+                width = NEIGHBOUR * (places[p + 1] - t)
+                run.within(k, t + width, self.near, 2 * p)
+                run.within(k, places[p + 1] - width, self.near, 2 * p + 1)
+        self.rows, self.step = room, np.array(steps)
+
+
+def _directions(run, slip):
+    """Direction of each contact's slip at every state; where there is none, the last one before."""
+    out = np.empty(slip.shape)
+    last = run.direction.copy()
+    for p in range(len(slip)):
+        size = np.linalg.norm(slip[p], axis=1)
+        moving = (size > SLOW) & ((slip[p] * last).sum(axis=1) >= 0.0)
+        last[moving] = slip[p][moving] / size[moving, None]
+        out[p] = last
+    return out
+
+
+def first_crossing(run, table):
+    """The earliest crossing of a chunk, or None."""
+    first = None
+    for watch in (*_events(run), *(() if run.integrator.stepping else _contacts(run))):
+        last = len(table.step) - 1 if first is None else int(np.searchsorted(table.t, first.t, side="left"))
+        found = watch(run, table, min(last, len(table.step) - 1))
+        if found is not None and (first is None or found.t < first.t):
+            first = found
+    return first
 
 
 def useful(run, event):
     """Would the event change anything?"""
-    on = [run.active[run.robot.constraint_index(name)] == 0 for name in event.on]
-    off = [run.active[run.robot.constraint_index(name)] == 1 for name in event.off]
+    on = [run.status(name) <= 0 for name in event.on]
+    off = [run.status(name) > 0 for name in event.off]
     return any(on + off) or not (on or off) or event.terminal or event.action is not None
 
 
-def first_crossing(run, done):
-    """(row, time, all that happens then) of the earliest crossing in rows 0 to done, or None."""
-    first = None
-    for what, direction, value in watches(run):
-        start, before = beginning(run, what, value)
-        for k in range(done if first is None else min(done, first[0] + 1)):
-            if run.rows.t[k + 1] <= start:
+def _events(run):
+    for event in run.events:
+        if useful(run, event):
+            yield lambda run, table, last, event=event: _first_of_event(run, event, table, last)
+
+
+def _contacts(run):
+    for c, status in enumerate(run.contact_statuses()):
+        if status == OPEN:
+            yield lambda run, table, last, c=c: _first_touch(run, c, table, last)
+        elif status in (ON, SLIDING):
+            yield lambda run, table, last, c=c: _first_release(run, c, table, last)
+            if status == SLIDING and run.rubs(c):
+                yield lambda run, table, last, c=c: _first_reversal(run, c, table, last)
+
+
+def _first_of_event(run, event, table, last):
+    """Where the guard of an event crosses zero in its direction."""
+    def value(rows, p):
+        return guard_value(event, float(rows.t[p]), rows.q[p], rows.v[p])
+
+    def at(k):
+        return lambda t: value(run.at(k, t), 0)
+
+    start, before = run.held.get(event) or (float(table.t[0]), value(table.rows, 0))
+    for p in range(last):
+        if table.t[p + 1] <= start:
+            continue
+        after, k, begin, end = value(table.rows, p + 1), int(table.step[p]), max(start, float(table.t[p])), float(
+            table.t[p + 1])
+        if crosses(before, after, event.direction):
+            return Crossing(k, locate(at(k), begin, end, before, after), event)
+        if table.slopes and begin == table.t[p] and before * after > 0.0:
+            up, down = value(table.near, 2 * p) - before, after - value(table.near, 2 * p + 1)
+            if before * up < 0.0 < before * down:  # towards zero at the beginning, and away from it at the end
+                t, extreme = turning_point(at(k), begin, end, before)
+                if crosses(before, extreme, event.direction):
+                    return Crossing(k, locate(at(k), begin, t, before, extreme), event)
+                if crosses(extreme, after, event.direction):
+                    return Crossing(k, locate(at(k), t, end, extreme, after), event)
+        before = after
+    return None
+
+
+def _first_touch(run, c, table, last):
+    """Where an open contact closes: its gap falls to zero, for good or between two states."""
+    gap, rate, t = table.gap[:last + 1, c], table.rate[:last + 1, c], table.t
+    for p in _candidates(gap, rate, np.diff(t[:last + 1])):
+        k, begin, end, before = int(table.step[p]), float(t[p]), float(t[p + 1]), max(gap[p], 0.0)
+
+        def at(moment, k=k):
+            return run.gap_at(k, moment, c)[0]
+
+        if gap[p] <= TOUCHING and rate[p] <= 0.0:  # it has been touching without a load
+            return Crossing(k, locate(lambda moment, at=at: at(moment) + TOUCHING, begin, end, before + TOUCHING,
+                                      gap[p + 1] + TOUCHING), ("touch", c))
+        if rate[p] > 0.0 or gap[p + 1] > 0.0:  # the farthest place of a bounce, or the deepest one between two states
+            def rate_at(moment, k=k):
+                return run.gap_at(k, moment, c)[1]
+
+            if not rate[p] * rate[p + 1] < 0.0:
                 continue
-            after = value(run.rows, k + 1)
-            if crosses(before, after, direction):
-                t = located(run, k, max(start, float(run.rows.t[k])), value, before, after)
-                if first is None or t < first[1]:
-                    first = k, t, what
-                break
-            before = after
-    return first and (*first[:2], simultaneous(run, *first))
+            turn = locate(rate_at, begin, end, rate[p], rate[p + 1])
+            extreme = at(turn)
+            if gap[p + 1] > 0.0:
+                if extreme > 0.0:
+                    continue
+                end, after = turn, extreme
+            else:
+                begin, before, after = turn, extreme, gap[p + 1]
+        else:
+            after = gap[p + 1]
+        return Crossing(k, locate(at, begin, end, before, after), ("touch", c))
+    return None
 
 
-def beginning(run, what, value):
-    """Time and value from which a guard is watched.
-
-    An event that has just sent the state back, so that its guard is zero but for rounding, is watched from a little
-    later on.
-    """
-    return run.held.get(what) or (float(run.rows.t[0]), value(run.rows, 0))
-
-
-def simultaneous(run, k, t, first):
-    """The first event, and those whose guards have crossed by then too: two feet that land at once."""
-    run.integrator.within(run, k, t)
-    together = [first]
-    for what, direction, value in watches(run):
-        start, before = beginning(run, what, value)
-        if what != first and start < t and crosses(
-                before if k == 0 else value(run.rows, k), value(run.single, 0), direction):
-            together.append(what)
-    return together
+def _candidates(gap, rate, h):
+    """Numbers of the intervals in which a gap may close."""
+    g0, g1, r0, r1 = gap[:-1], gap[1:], rate[:-1], rate[1:]
+    falls = np.where((g0 > TOUCHING) | (r0 > 0.0), g1 <= 0.0, g1 < -TOUCHING)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # tangents at both ends meet below zero: the gap may too, between them
+        deepest = g0 + r0 * (g1 - g0 - r1 * h) / (r0 - r1)
+    dips = (g0 > 0.0) & (g1 > 0.0) & (r0 < 0.0) & (r1 > 0.0) & (deepest <= 0.0)
+    return np.flatnonzero(falls | dips)
 
 
-def located(run, k, start, value, before, after):
-    """Time of a crossing between rows k and k + 1."""
-    def at(t):
-        run.integrator.within(run, k, t)
-        return value(run.single, 0)
+def _first_release(run, c, table, last):
+    """Where a closed contact would have to pull, or friction to hold more than it can."""
+    lam = table.rows.lam[:last + 1]
+    normal, grip = run.loads(c, lam)
+    limit = PULL * np.maximum(np.abs(lam).max(axis=1, initial=0.0), 1e-300)
+    for kind, values in (("release", normal), ("slip", grip)):
+        for p in np.flatnonzero(values < -limit):
+            if run.redundant:
+                crossing = _lost_balance(run, c, table, p, kind)
+                if crossing is None:
+                    continue
+                return crossing
+            k = int(table.step[max(p - 1, 0)])
+            if p == 0 or values[p - 1] <= 0.0:
+                return Crossing(k, float(table.t[max(p - 1, 0)]), (kind, c))
 
-    return locate(at, start, float(run.rows.t[k + 1]), before, after)
+            def at(moment, k=k, kind=kind):
+                row = run.at(k, moment).lam[:1]
+                return run.loads(c, row)[0 if kind == "release" else 1][0]
+
+            return Crossing(k, locate(at, float(table.t[p - 1]), float(table.t[p]), values[p - 1], values[p]),
+                            (kind, c))
+    return None
+
+
+def _lost_balance(run, c, table, p, kind):
+    """With redundant contacts: forces of minimum norm need not be admissible ones; are there others?"""
+    if run.holds(table.rows, p):
+        return None
+    if p == 0:
+        return Crossing(0, float(table.t[0]), (kind, c))
+    k = int(table.step[p - 1])
+    if not run.holds(table.rows, p - 1):
+        return Crossing(k, float(table.t[p - 1]), (kind, c))
+    return Crossing(k, locate(lambda moment: 1.0 if run.holds(run.at(k, moment), 0) else -1.0, float(table.t[p - 1]),
+                              float(table.t[p]), 1.0, -1.0), ("balance", c))
+
+
+def _first_reversal(run, c, table, last):
+    """Where a contact that slides comes to rest: its slip turns against the direction that it had."""
+    slip, direction = table.slip[:last + 1, c], table.directions[:last + 1, c]
+    along = (slip[1:] * direction[:-1]).sum(axis=1)
+    for p in np.flatnonzero(along < 0.0):
+        k, begin = int(table.step[p]), float(slip[p] @ direction[p])
+        if begin <= 0.0:
+            return Crossing(k, float(table.t[p]), ("rest", c))
+
+        def at(moment, k=k, p=p):
+            return float(run.slip_at(k, moment, c) @ direction[p])
+
+        return Crossing(k, locate(at, float(table.t[p]), float(table.t[p + 1]), begin, along[p]), ("rest", c))
+    return None

@@ -3,6 +3,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.optimize import minimize_scalar
 
 from liedyn.errors import InputError
 
@@ -98,6 +99,14 @@ def locate(value_at, start, end, first, last):
             low, f_low = middle, f
             f_high, side = (0.5 * f_high if side == -1 else f_high), -1
     return high
+
+
+def turning_point(value_at, start, end, first):
+    """Time and value of the extremum towards zero between two times (Brent's bounded search); `first` gives the sign."""
+    sign = 1.0 if first > 0.0 else -1.0
+    found = minimize_scalar(lambda t: sign * value_at(t), bounds=(start, end), method="bounded",
+                            options={"xatol": 1e-9 * (end - start)})
+    return float(found.x), sign * float(found.fun)
 
 
 def guard_value(event, t, q, v):

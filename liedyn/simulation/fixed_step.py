@@ -4,6 +4,7 @@ import numpy as np
 from liedyn.constraints.records import refresh
 from liedyn.jit import kernel_in_place
 from liedyn.simulation.far import accelerations, stabilise
+from liedyn.simulation.friction import keep_directions
 from liedyn.simulation.rates import put_power
 from liedyn.simulation.rk4 import rk4_step
 from liedyn.simulation.rkmk import rkmk_step
@@ -21,6 +22,8 @@ def finish_row(ints, floats, o, x, rows, k):
     rows.scalars[k, CONDITION] = x.number[0]
     for j in range(x.tau.size):
         rows.tau[k, j] = x.tau[j]
+    if o.friction != 0:
+        keep_directions(x)
     return status
 
 

@@ -13,6 +13,7 @@ from liedyn.dynamics.terms import terms_in_place
 from liedyn.dynamics.unified import unified_kernel
 from liedyn.functions import call
 from liedyn.jit import kernel, kernel_in_place
+from liedyn.simulation.friction import begin_trials, next_trial, put_friction
 from liedyn.simulation.workspace import BAUMGARTE, FUNCTION, OK, SINGULAR
 
 
@@ -46,9 +47,16 @@ def prepare(ints, floats, o, x, t, row, q, v):
 @kernel_in_place
 def by_nullspace(ints, floats, o, x, t, row, q, v, a, lam):
     prepare(ints, floats, o, x, t, row, q, v)
-    status, rank, ratio = solve_accelerations(ints, x.M, x.h, x.G, x.gamma, x.tau, o.rank_tolerance, x.solve, a)
+    trials = begin_trials(ints, floats, o, x)
+    for k in range(trials):
+        status, rank, ratio = solve_accelerations(ints, x.M, x.h, x.G, x.gamma, x.force, o.rank_tolerance, x.solve, a)
+        if trials > 1:
+            solve_multipliers(ints, x.solve, x.lam_stage)
+            if status != 0 or not next_trial(ints, x, k, trials, x.lam_stage):
+                return SINGULAR
     if lam.size > 0:
         solve_multipliers(ints, x.solve, lam)
+        put_friction(ints, floats, x, trials, lam)
     x.number[0] = 1.0 / ratio
     return OK if status == 0 else SINGULAR
 
@@ -58,30 +66,45 @@ def by_svd(ints, floats, o, x, t, row, q, v, a, lam):
     prepare(ints, floats, o, x, t, row, q, v)
     m = x.gamma.size
     sizes, indicator = np.empty(m), np.empty(m)
-    status, rank = svd_kernel(x.M, x.h, x.G, x.residual, x.psi, x.gamma, x.tau, 0.0, 0.0, o.rank_tolerance, a,
-                              lam if lam.size == m else x.lam_stage, sizes, indicator)
+    found, trials = lam if lam.size == m else x.lam_stage, begin_trials(ints, floats, o, x)
+    for k in range(trials):
+        status, rank = svd_kernel(x.M, x.h, x.G, x.residual, x.psi, x.gamma, x.force, 0.0, 0.0, o.rank_tolerance, a,
+                                  found, sizes, indicator)
+        if status != 0 or trials > 1 and not next_trial(ints, x, k, trials, found):
+            return SINGULAR
+    put_friction(ints, floats, x, trials, found)
     x.number[0] = sizes[0] / sizes[rank - 1] if rank > 0 else 1.0
-    return OK if status == 0 else SINGULAR
+    return OK
 
 
 @kernel
 def by_multipliers(ints, floats, o, x, t, row, q, v, a, lam):
     prepare(ints, floats, o, x, t, row, q, v)
     m = x.gamma.size
-    status, _ = multiplier_kernel(x.M, x.h, x.G, x.residual, x.psi, x.gamma, x.tau, 0.0, 0.0, o.rank_tolerance, a,
-                                  lam if lam.size == m else x.lam_stage)
+    found, trials = lam if lam.size == m else x.lam_stage, begin_trials(ints, floats, o, x)
+    for k in range(trials):
+        status, _ = multiplier_kernel(x.M, x.h, x.G, x.residual, x.psi, x.gamma, x.force, 0.0, 0.0, o.rank_tolerance, a,
+                                      found)
+        if status != 0 or trials > 1 and not next_trial(ints, x, k, trials, found):
+            return SINGULAR
+    put_friction(ints, floats, x, trials, found)
     x.number[0] = np.nan
-    return OK if status == 0 else SINGULAR
+    return OK
 
 
 @kernel
 def by_velocity_level(ints, floats, o, x, t, row, q, v, a, lam):
     prepare(ints, floats, o, x, t, row, q, v)
     m = x.gamma.size
-    status, _ = unified_kernel(x.M, x.h, x.G, x.residual, x.psi, x.gamma, x.tau, o.sigma, o.rank_tolerance, a,
-                               lam if lam.size == m else x.lam_stage)
+    found, trials = lam if lam.size == m else x.lam_stage, begin_trials(ints, floats, o, x)
+    for k in range(trials):
+        status, _ = unified_kernel(x.M, x.h, x.G, x.residual, x.psi, x.gamma, x.force, o.sigma, o.rank_tolerance, a,
+                                   found)
+        if status != 0 or trials > 1 and not next_trial(ints, x, k, trials, found):
+            return SINGULAR
+    put_friction(ints, floats, x, trials, found)
     x.number[0] = np.nan
-    return OK if status == 0 else SINGULAR
+    return OK
 
 
 FORMULATIONS = {"nullspace": by_nullspace, "svd": by_svd, "multiplier": by_multipliers, "unified": by_velocity_level}

@@ -44,6 +44,8 @@ class FixedStep:
     grid : Grid
     """
 
+    stepping = False
+
     def __init__(self, loop, grid):
         self.loop, self.grid, self.step = loop, grid, grid.dt
 
@@ -65,5 +67,15 @@ class FixedStep:
             self._go(run, run.single, 1, False)
             copy_row(run.single, 1, run.single, 0)
 
+    def between(self, run, done):
+        """Times between rows at which guards are to be looked at: none, steps are short."""
+        return None
+
     def _go(self, run, rows, count, known):
         return self.loop(run.ints, run.floats, run.o, run.x, rows, count, known, run.energy_at_no_work)
+
+
+class TimeStepping(FixedStep):
+    """Fixed steps that take impacts in: their loop opens and closes contacts by itself."""
+
+    stepping = True

@@ -3,12 +3,16 @@ import numpy as np
 
 from liedyn.boundary import states
 from liedyn.constraints.records import refresh
+from liedyn.contact.state import contacts_of
 from liedyn.dynamics.unified import unified_velocity
 from liedyn.errors import ClosureError, InputError, suggestion
 from liedyn.functions import raise_errors
+from liedyn.model.kinds import CONSTRAINT_KINDS
+from liedyn.model.packed import (
+    LOOP_ACTIVE, LOOP_F, LOOP_FLOATS_AT, LOOP_FRICTION, LOOP_I, LOOP_RESTITUTION, LOOP_SIDE, LOOPS_AT, OFF, ON, OPEN,
+)
 from liedyn.simulation.events import Event
-from liedyn.simulation.projection import close_positions, consistent_velocities, metric
-from liedyn.simulation.switching import constraint_state
+from liedyn.simulation.projection import close_positions, consistent_velocities, constraint_state, metric
 
 CONSISTENT = 1e-6
 """Largest residual [rad, m], and velocity residual relative to the speeds, of a start taken to be on the manifold."""
@@ -71,16 +75,45 @@ def known_events(robot, events):
     return events
 
 
-def unilateral_rows(robot, unilateral, inputs):
-    """Row and sign by constraint name."""
+def one_sided(robot, ints, floats, unilateral, events):
+    """All one-sided constraints of a run: those of the robot, and those that `unilateral` makes so, in `ints`.
+
+    Where only an event says how such a one bounces, that is its restitution.
+    """
     if isinstance(unilateral, str):
         unilateral = (unilateral,)
     signs = unilateral if isinstance(unilateral, dict) else dict.fromkeys(unilateral, 1)
+    every = robot.model.loops + robot.model.constraints
     for name, sign in signs.items():
-        robot.constraint_index(name)
+        k = robot.constraint_index(name)
+        record = int(ints[LOOPS_AT]) + LOOP_I * k
         if sign not in (-1, 1):
             raise InputError(f"unilateral constraint {name!r}: the sign must be 1 or -1, got {sign!r}")
-    return {name: (inputs.first_row[name], float(sign)) for name, sign in signs.items()}
+        form = CONSTRAINT_KINDS.get(every[k].kind)
+        if form is None or not form.one_sided:
+            raise InputError(f"unilateral constraint {name!r}: {every[k].kind} has no gap that could stay on one side "
+                             "of zero")
+        if ints[record + LOOP_SIDE]:
+            continue  # declared so, with a side of its own
+        ints[record + LOOP_SIDE] = sign
+        ints[record + LOOP_ACTIVE] = ON if ints[record + LOOP_ACTIVE] > OFF else OPEN
+        place = int(ints[LOOP_FLOATS_AT]) + LOOP_F * k
+        floats[place + LOOP_FRICTION] = np.inf  # rows beyond the first hold while it is closed
+        floats[place + LOOP_RESTITUTION] = max(
+            (event.restitution for event in events if name in event.on), default=0.0)
+    return contacts_of(ints, floats)
+
+
+def require_contacts_can_be_kept(contacts, method, stabilisation):
+    """What goes with one-sided constraints."""
+    if not len(contacts.index):
+        return
+    if stabilisation not in ("projection", "minimal"):
+        raise InputError(f"stabilisation {stabilisation!r} lets gaps drift below zero: with one-sided constraints take "
+                         "'projection' or 'minimal'")
+    rubs = (contacts.count > 1) & (contacts.friction > 0.0) & np.isfinite(contacts.friction)
+    if rubs.any() and method in ("implicit", "generalized_alpha"):
+        raise InputError(f"method {method!r} knows no sliding friction: take an explicit or an adaptive one, or 'moreau'")
 
 
 def prepare_decay(robot, o, t, q, v, start):

@@ -14,7 +14,7 @@ from liedyn.constraints.rows import jacobian_rows, residual_rows, velocity_rows
 from liedyn.jit import kernel_in_place
 from liedyn.lie.lanes import SCALAR
 from liedyn.simulation.nearest import backward, factor, forward, nearest_in_metric
-from liedyn.simulation.workspace import NOT_CLOSED, NOT_CONSISTENT, OK
+from liedyn.simulation.workspace import BOUNDED_ENERGY, FREE_ENERGY, NOT_CLOSED, NOT_CONSISTENT, OK
 from liedyn.tree.configuration import integrate_kernel
 from liedyn.tree.crba import crba_kernel
 from liedyn.tree.energy import kinetic_energy_kernel, potential_energy_kernel
@@ -32,6 +32,16 @@ def largest_of(x):
         if not abs(x[k]) <= largest:  # a NaN stays
             largest = abs(x[k])
     return largest
+
+
+@kernel_in_place
+def constraint_state(ints, floats, x, q, v):
+    """x.residual, x.G, x.psi at (q, v)."""
+    world_positions(SCALAR, ints, floats, q, x.world)
+    residual_rows(ints, floats, q, x.world, x.residual)
+    jacobian_rows(ints, floats, q, x.world, x.G)
+    world_velocities(SCALAR, ints, v, x.world)
+    velocity_rows(ints, floats, q, v, x.world, x.psi)
 
 
 @kernel_in_place
@@ -128,11 +138,13 @@ def project(ints, floats, o, x, h, wanted_energy, q, v):
         if not close_positions(ints, floats, o, x, q):
             return NOT_CLOSED
         rank = consistent_velocities(ints, floats, o, x, q, v)
-        if not o.energy:
+        if o.energy == FREE_ENERGY:
             return OK
         energy = energy_of(ints, floats, x, q, v)
         excess = energy - wanted_energy
+        if o.energy == BOUNDED_ENERGY and excess < 0.0:
+            return OK
         # rounding of the energies themselves
         if abs(excess) <= 1e-13 * (1.0 + abs(energy)) or not correct_energy(ints, floats, x, excess, rank, h, q, v):
             return OK
-    return NOT_CONSISTENT
+    return OK if o.energy == BOUNDED_ENERGY else NOT_CONSISTENT

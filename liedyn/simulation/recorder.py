@@ -6,7 +6,7 @@ from liedyn.constraints.rows import residual_rows, velocity_rows
 from liedyn.constraints.wrenches import wrenches_at
 from liedyn.jit import kernel
 from liedyn.lie.lanes import SCALAR
-from liedyn.model.packed import N_ROWS
+from liedyn.model.packed import N_ROWS, OFF
 from liedyn.simulation.projection import largest_of
 from liedyn.simulation.trajectory import Trajectory
 from liedyn.simulation.workspace import CONDITION, INPUT_WORK, OTHER_WORK
@@ -37,21 +37,21 @@ class Recorder:
         self.every, self.steps = every, 0
         self.blocks, self.events = [], []
 
-    def add(self, rows, first, last, active):
-        """Rows first to last, ends included, of which each is one more step."""
+    def add(self, rows, first, last, status):
+        """Rows first to last, ends included, of which each is one more step; status of the constraints, of all or each."""
         keep = np.arange(first, last + 1)
-        keep = keep[(self.steps + keep - first) % self.every == 0]
+        chosen = (self.steps + keep - first) % self.every == 0
         self.steps += last + 1 - first
-        self._put(rows, keep, active)
+        self._put(rows, keep[chosen], status[chosen] if status.ndim == 2 else status)
 
-    def add_always(self, rows, k, active):
+    def add_always(self, rows, k, status):
         """Row k, whatever its number: the sides of an event, the end."""
-        self._put(rows, np.array([k]), active)
+        self._put(rows, np.array([k]), status)
 
-    def _put(self, rows, keep, active):
+    def _put(self, rows, keep, status):
         if len(keep):
             self.blocks.append((*(column[keep] for column in (
-                rows.t, rows.q, rows.v, rows.a, rows.tau, rows.lam, rows.scalars)), np.tile(active, (len(keep), 1))))
+                rows.t, rows.q, rows.v, rows.a, rows.tau, rows.lam, rows.scalars)), np.broadcast_to(status, (len(keep), len(status.T))).copy()))
 
     def last_time(self):
         return self.blocks[-1][0][-1] if self.blocks else None
@@ -70,7 +70,7 @@ class Recorder:
             potential_energy_states(robot.ints, robot.floats, q, energies[1])
             residual_states(robot.ints.copy(), robot.floats.copy(), t, active, q, v, residuals)
         return Trajectory(
-            t=t, q=q, v=v, a=a, tau=tau, lam=lam, active=active.astype(bool), kinetic=energies[0, :, 0],
+            t=t, q=q, v=v, a=a, tau=tau, lam=lam, active=active > OFF, status=active, kinetic=energies[0, :, 0],
             potential=energies[1, :, 0], input_work=scalars[:, INPUT_WORK].copy(),
             other_work=scalars[:, OTHER_WORK].copy(), position_residual=residuals[:, 0].copy(),
             velocity_residual=residuals[:, 1].copy(), condition=scalars[:, CONDITION].copy(),

@@ -6,12 +6,18 @@ first crossing is located by repeating its step with a part of its length, and w
 import numpy as np
 
 from liedyn.constraints.records import refresh
-from liedyn.errors import SimulationError
+from liedyn.contact.state import AT_REST, DEEPEST, TOUCHING, accelerations, equations, statuses
+from liedyn.dynamics.nullspace import RANK_TOLERANCE
+from liedyn.errors import AccumulationError, SimulationError
 from liedyn.functions import raise_errors
-from liedyn.simulation.crossings import first_crossing
+from liedyn.model.packed import OFF, ON, OPEN, SLIDING
+from liedyn.simulation.crossings import Table, first_crossing, useful
+from liedyn.simulation.events import crosses, guard_value
 from liedyn.simulation.fixed_step import advance
-from liedyn.simulation.projection import energy_of
-from liedyn.simulation.switching import happen, pulling, release
+from liedyn.simulation.formulations import input_forces
+from liedyn.simulation.gaps import gaps, steps_of_contacts
+from liedyn.simulation.instant import happen
+from liedyn.simulation.projection import constraint_state, energy_of
 from liedyn.simulation.workspace import (
     DIVERGED, NOT_CLOSED, NOT_CONSISTENT, NOT_CONVERGED, NOT_FINITE, OK, SINGULAR, TOO_SMALL, copy_row,
     make_rows,
@@ -21,6 +27,8 @@ SMALLEST, LARGEST = 16, 4096
 """Rows of a chunk: few behind an event, where much may have to be thrown away, and more as nothing happens."""
 CHATTER = 20
 """Events within one step that mean chattering: the state goes nowhere while they follow one another."""
+SHORTEST = 1e-6
+"""Time [s] between the impacts of one contact below which they accumulate."""
 
 MESSAGES = {
     SINGULAR: "singular: no inertia resists some motion that the constraints allow, or the "
@@ -52,28 +60,32 @@ class Run:
         t0, q0, v0.
     end : float
     events : sequence of Event
-    unilateral : dict
-        Place among the rows, and +1 or -1, by constraint name.
+    contacts : Contacts
+        The one-sided constraints.
     inputs : Inputs
     recorder : Recorder
     progress : Progress
+    settler : TimeStepping or None
+        What goes on where impacts accumulate, until they have settled.
     labels : dict
         method, formulation, stabilisation: names for the trajectory.
     """
 
-    def __init__(self, robot, ints, floats, settings, work, integrator, start, end, events, unilateral, inputs,
-                 recorder, progress, labels):
+    def __init__(self, robot, ints, floats, settings, work, integrator, start, end, events, contacts, inputs,
+                 recorder, progress, settler, labels):
         self.robot, self.ints, self.floats, self.o, self.x = robot, ints, floats, settings, work
-        self.integrator, self.end, self.events, self.unilateral = integrator, end, events, unilateral
+        self.integrator, self.end, self.events, self.contacts = integrator, end, events, contacts
         self.inputs, self.recorder, self.progress, self.labels = inputs, recorder, progress, labels
+        self.settler, self.usual = settler, integrator
         self.rows, self.single = make_rows(robot, LARGEST + 1), make_rows(robot, 2)
         self.rows.t[0], self.rows.q[0], self.rows.v[0] = start
         self.rows.a[0] = np.nan
-        on = robot.active
-        self.active = np.array([name in on for name in robot.constraint_names], dtype=np.int64)
         self.chunk, self.known, self.ended = SMALLEST, False, False
         self.energy_at_no_work = self.energy(self.rows.q[0], self.rows.v[0])
-        self.held, self.times = {}, []
+        self.held, self.times, self.impacts = {}, [], {}
+        self.equations, self.redundant = equations(ints, contacts), False
+        self.direction = np.zeros((len(contacts.index), 3))
+        self.row_directions = np.zeros((1, len(contacts.index), 3))
 
     def energy(self, q, v):
         """T + V [J]."""
@@ -90,9 +102,7 @@ class Run:
             With the trajectory so far.
         """
         try:
-            self.restart()
-            self.recorder.add(self.rows, 0, 0, self.active)
-            self.settle()
+            self._begin()
             while self.rows.t[0] < self.end and not self.ended:
                 self._chunk()
                 self.progress.show(self.rows.t[0])
@@ -110,14 +120,14 @@ class Run:
     def trajectory(self):
         """Everything so far, the present state included."""
         if self.recorder.last_time() != self.rows.t[0] and np.isfinite(self.rows.a[0]).all():
-            self.recorder.add_always(self.rows, 0, self.active)
+            self.recorder.add_always(self.rows, 0, statuses(self.ints))
         return self.recorder.trajectory(self.robot, **self.labels)
 
-    def failure(self, text):
+    def failure(self, text, kind=SimulationError, **more):
         """The error that says what went wrong at the present state."""
         t = float(self.rows.t[0])
-        return SimulationError(f"simulation of {self.robot.name!r} stopped at t = {t:.9g} s: {text}",
-                               self.trajectory(), (t, self.rows.q[0].copy(), self.rows.v[0].copy()))
+        return kind(f"simulation of {self.robot.name!r} stopped at t = {t:.9g} s: {text}",
+                    self.trajectory(), (t, self.rows.q[0].copy(), self.rows.v[0].copy()), **more)
 
     def raise_status(self, status):
         """A status other than OK as a typed error."""
@@ -132,10 +142,27 @@ class Run:
 
     # ---- parts
 
+    def _begin(self):
+        """The first row; contacts that touch at the start, and guards that are zero there and move on."""
+        if len(self.contacts.index) and not self.integrator.stepping:
+            happen(self, beginning=True)
+        else:
+            self.restart()
+        self.recorder.add(self.rows, 0, 0, statuses(self.ints))
+        at_once = []
+        for event in self.events:
+            if useful(self, event) and guard_value(event, float(self.rows.t[0]), self.rows.q[0], self.rows.v[0]) == 0.0:
+                later = self._a_little_later(event)
+                if later is not None and later[1] != 0.0 and event.direction in (0, np.sign(later[1])):
+                    at_once.append(event)
+        if at_once:
+            self._instant(at_once, ())
+
     def restart(self):
         """Complete row 0 after it has been set: targets, minimal coordinates, accelerations."""
         refresh(self.ints, self.floats, self.rows.t[0])
         self.x.pivots[:] = 1.0, 0.0  # minimal coordinates are to be chosen anew
+        self.put_directions()
         self.integrator.restart(self)
         status = advance(self.ints, self.floats, self.o, self.x, self.rows, 0, False, 0.0)[0]
         if status == OK and not np.isfinite(self.rows.a[0]).all():
@@ -144,49 +171,239 @@ class Run:
             self.raise_status(status)
         self.known = True
 
-    def settle(self):
-        """Release unilateral constraints that hold on to what they should let go."""
-        name = pulling(self)
-        while name is not None:
-            release(self, name)
-            name = pulling(self)
-
     def _chunk(self):
-        """Steps until the chunk is full, an event happens, or the end."""
+        """Steps until the chunk is full, something happens, or the end."""
+        if self.integrator is self.settler and self._settled():
+            self.integrator = self.usual
+            self._instant((), ())
         status, done = self.integrator.advance(self, self.chunk, self.known)
-        crossing = first_crossing(self, max(done, 0))
+        done = max(done, 0)
+        crossing = None
+        if self.events or len(self.contacts.index):
+            table = Table(self, done)
+            crossing = first_crossing(self, table)
         self.held = {}
         if crossing is None:
             self.keep(done)
-            if status != OK:
-                self.raise_status(status)
-            self.known, self.chunk = True, min(2 * self.chunk, LARGEST)
+            if len(self.contacts.index) and not self.integrator.stepping:
+                self._check_depth(table)
+                self.direction = self.row_directions[done].copy()
+                self.put_directions()
+            if status == SINGULAR and done == 0 and self._rubbing():
+                self._instant((), ())  # friction may hold what slid: the instant settles it or says why not
+                if status == self._retry():
+                    self.raise_status(status)
+            elif status != OK:
+                if not (status == SINGULAR and self._rubbing()):
+                    self.raise_status(status)
+                self.chunk, self.known = SMALLEST, True
+                return
+            self.known = True
+            self.chunk = SMALLEST if self.integrator is self.settler else min(2 * self.chunk, LARGEST)
             return
-        k, t, together = crossing
-        self.integrator.within(self, k, t)
-        self.keep(k)
-        copy_row(self.single, 0, self.rows, 0)
+        self.at(crossing.step, crossing.t)
+        here = make_rows(self.robot, 1)
+        copy_row(self.single, 0, here, 0)
+        together = self._together(table, crossing, here)
+        self.keep(crossing.step)
+        copy_row(here, 0, self.rows, 0)
+        if len(self.contacts.index):
+            self.direction = self.row_directions[crossing.step].copy()
         self.chunk = SMALLEST
-        self.restart()
-        for what in together:
-            self.count_event(what)
-            if not isinstance(what, str):
-                happen(self, what)
-            elif self.active[self.robot.constraint_index(what)]:
-                release(self, what)
-        self.settle()
+        self._instant([what for what in together if not isinstance(what, tuple)],
+                      [what for what in together if isinstance(what, tuple)])
+
+    def _retry(self):
+        return self.integrator.advance(self, 1, self.known)[0]
+
+    def _rubbing(self):
+        return any(status == SLIDING and self.rubs(c) for c, status in enumerate(self.contact_statuses()))
+
+    def _together(self, table, crossing, here):
+        """The first event, and those whose guards have crossed by then too."""
+        together, k = [crossing.what], crossing.step
+        for event in self.events:
+            if event is crossing.what or not useful(self, event):
+                continue
+            start, before = self.held.get(event) or (float(self.rows.t[k]), guard_value(
+                event, float(self.rows.t[k]), self.rows.q[k], self.rows.v[k]))
+            value = guard_value(event, crossing.t, here.q[0], here.v[0])
+            touches = abs(value) <= DEEPEST and self._touches(event, crossing.what)
+            if start < crossing.t and crosses(before, value, event.direction) or touches:
+                together.append(event)
+        for c, status in enumerate(self.contact_statuses()):
+            if status > 0 and not self.redundant:
+                normal = self.loads(c, here.lam[:1])[0][0]
+                if normal < 0.0 and ("release", c) not in together:
+                    together.append(("release", c))
+        return together
+
+    def _touches(self, event, what):
+        """Is the event's guard the gap of the contact that has just closed?"""
+        return isinstance(what, tuple) and what[0] == "touch" and (
+            self.robot.constraint_names[self.contacts.index[what[1]]] in event.on)
+
+    def _instant(self, events, causes):
+        """One instant, and what is to be watched behind it."""
+        self.count_event([event.name for event in events] or [
+            f"{kind} {self.robot.constraint_names[self.contacts.index[c]]}" for kind, c in causes])
+        happen(self, events, causes)
+        self.ended = self.ended or any(event.terminal for event in events)
+        for event in () if self.ended else events:
+            if event.direction:
+                later = self._a_little_later(event)
+                if later is not None and event.direction * later[1] < 0.0:
+                    self.held[event] = later
+                elif event.restitution > 0.0 and useful(self, event):
+                    raise self.failure(f"chattering: event {event.name!r} bounces faster than it can be followed; a "
+                                       f"larger resting speed than {event.resting:g} would end it")
+
+    def _a_little_later(self, event):
+        """Time and guard a thousandth of a step behind row 0."""
+        copy_row(self.rows, 0, self.single, 0)
+        self.single.t[1] = min(self.single.t[0] + 1e-3 * self.integrator.step, self.end)
+        status, _ = advance(self.ints, self.floats, self.o, self.x, self.single, 1, True, self.energy_at_no_work)
+        refresh(self.ints, self.floats, self.rows.t[0])
+        self.put_directions()
+        if status != OK:
+            return None
+        later = float(self.single.t[1])
+        return later, guard_value(event, later, self.single.q[1], self.single.v[1])
 
     def keep(self, k):
         """Record the rows up to k, and go on from there."""
+        if k > 0 and self.integrator.stepping:
+            self.recorder.add(self.rows, 1, k, steps_of_contacts(self, k))
+        elif k > 0:
+            self.recorder.add(self.rows, 1, k, statuses(self.ints))
         if k > 0:
-            self.recorder.add(self.rows, 1, k, self.active)
             copy_row(self.rows, k, self.rows, 0)
 
-    def count_event(self, what):
+    def count_event(self, names):
         """Stop when too many events happen within one step."""
         t = self.rows.t[0]
         self.times = [before for before in self.times if before > t - self.integrator.step] + [t]
-        if len(self.times) > CHATTER:
-            name = what if isinstance(what, str) else what.name
-            raise self.failure(f"chattering: {len(self.times)} events within {self.integrator.step:g} s, "
-                               f"the last of them {name!r}")
+        if len(self.times) > CHATTER and t - self.times[-CHATTER] < SHORTEST:
+            raise self.failure(f"chattering: {CHATTER} events within {t - self.times[-CHATTER]:.3g} s, "
+                               f"the last of them {' and '.join(map(repr, names))}")
+
+    # ---- states between rows
+
+    def at(self, k, t):
+        """The state at a time between rows k and k + 1, in row 0 of what is returned."""
+        if len(self.contacts.index):
+            self.x.direction[self.contacts.index] = self.row_directions[k]
+        self.integrator.within(self, k, t)
+        return self.single
+
+    def within(self, k, t, rows, p):
+        """The same, into row p of some rows."""
+        copy_row(self.at(k, t), 0, rows, p)
+
+    def gap_at(self, k, t, c):
+        """Gap and rate of a contact there."""
+        here = self.at(k, t)
+        gap, rate, _ = gaps(self.ints, self.floats, self.contacts, here.t[:1], here.q[:1], here.v[:1])
+        return float(gap[0, c]), float(rate[0, c])
+
+    def slip_at(self, k, t, c):
+        """Slip of a contact there."""
+        here = self.at(k, t)
+        return gaps(self.ints, self.floats, self.contacts, here.t[:1], here.q[:1], here.v[:1])[2][0, c]
+
+    # ---- contacts
+
+    def status(self, name):
+        """Status of a constraint by name."""
+        return int(statuses(self.ints)[self.robot.constraint_index(name)])
+
+    def contact_statuses(self):
+        """Status of every contact."""
+        return statuses(self.ints)[self.contacts.index].tolist()
+
+    def rubs(self, c):
+        """Has a contact friction with a limit?"""
+        return self.contacts.count[c] > 1 and 0.0 < self.contacts.friction[c] < np.inf
+
+    def loads(self, c, lam):
+        """Normal force (rows,), and what friction could hold beyond what it holds: infinite where it has no limit."""
+        first, count = self.contacts.first[c], self.contacts.count[c]
+        normal = -self.contacts.side[c] * lam[:, first]
+        if not self.rubs(c) or self.contact_statuses()[c] != ON:
+            return normal, np.full(len(lam), np.inf)
+        return normal, self.contacts.friction[c] * normal - np.linalg.norm(lam[:, first + 1:first + count], axis=1)
+
+    def put_directions(self):
+        """Tell the loops in which directions contacts slide."""
+        self.x.direction[:] = 0.0
+        self.x.direction[self.contacts.index] = self.direction
+        self.x.used[:] = self.x.direction
+
+    def state_of(self, ints, q, v):
+        """x.residual, x.G, x.psi with these statuses."""
+        constraint_state(ints, self.floats, self.x, q, v)
+
+    def forces_at(self, t, q, v):
+        """Generalised forces of the inputs at a state."""
+        input_forces(self.o, self.x, t, int(self.rows.held[0]), q, v)
+        self.inputs.raise_errors()
+        return self.x.tau.copy()
+
+    def look_for_redundancy(self, q):
+        """Do the rows of closed contacts depend on each other or on the equations? Then forces are not unique."""
+        self.state_of(self.ints, q, np.zeros(self.robot.nv))
+        G = self.x.G[np.abs(self.x.G).max(axis=1, initial=0.0) > 0.0]
+        closed = [c for c, status in enumerate(self.contact_statuses()) if status > 0]
+        self.redundant = len(closed) > 1 and np.linalg.matrix_rank(G, RANK_TOLERANCE) < len(G)
+
+    def holds(self, rows, p):
+        """Are there forces that push, inside the friction disks, with which all contacts go on as they are?
+
+        Those that have been found take the place of the row's multipliers.
+        """
+        t, now = float(rows.t[p]), np.array(self.contact_statuses())
+        closed = np.flatnonzero(now > 0)
+        refresh(self.ints, self.floats, t)
+        slides = np.isin(closed, np.flatnonzero(now == SLIDING))
+        found = accelerations(self.ints, self.floats, self.contacts, closed, rows.q[p], rows.v[p], rows.tau[p],
+                              self.x.f_ext, 1e-9, RANK_TOLERANCE)
+        if found is None or (found.status == OPEN).any() or ((found.status == SLIDING) & ~slides & np.array(
+                [self.rubs(c) for c in closed])).any():
+            return False
+        rows.lam[p] = found.lam
+        return True
+
+    def _settled(self):
+        """Has every contact that touches come to rest along its normal?"""
+        gap, rate, _ = gaps(self.ints, self.floats, self.contacts, self.rows.t[:1], self.rows.q[:1], self.rows.v[:1])
+        speed = max(1.0, float(np.abs(self.rows.v[0]).max(initial=0.0)))
+        return not (np.abs(rate[gap <= TOUCHING]) > AT_REST * speed).any()
+
+    def _check_depth(self, table):
+        """No contact may be deeper than the limit anywhere."""
+        if not (table.gap < -DEEPEST).any():
+            return
+        p, c = np.argwhere(table.gap < -DEEPEST)[0]
+        name = self.robot.constraint_names[self.contacts.index[c]]
+        raise self.failure(f"contact {name!r} got {-table.gap[p, c]:.3g} deep at t = {table.t[p]:.6g} s without being "
+                           "caught: try a smaller dt")
+
+    def collided(self, t, names):
+        """Keep the times of impacts; stop where they accumulate."""
+        for name in names:
+            before = self.impacts.setdefault(name, [])
+            before.append(t)
+            del before[:-4]
+            gone = np.diff(before)
+            if len(gone) == 3 and (gone < SHORTEST).all():
+                ratio = min(gone[-1] / gone[-2], 0.999999) if gone[-2] > 0.0 else 0.0
+                end = t + gone[-1] * ratio / (1.0 - ratio)
+                if self.settler is not None:
+                    self.integrator, self.known, self.impacts = self.settler, False, {}
+                    statuses(self.ints)[self.contacts.index] = np.where(
+                        statuses(self.ints)[self.contacts.index] == OFF, OFF, OPEN)
+                    return
+                raise self.failure(
+                    f"impacts of contact {name!r} accumulate at t = {end:.9g} s: the last three are less than "
+                    f"{SHORTEST:g} s apart, and infinitely many follow. accumulation='moreau' goes on by time-stepping "
+                    "until they have settled", AccumulationError, t=end, contacts=(name,))

@@ -8,32 +8,37 @@ from liedyn.simulation.adaptive import SOLVERS, Adaptive
 from liedyn.simulation.far import address_of_linearization
 from liedyn.simulation.fixed_step import advance
 from liedyn.simulation.formulations import FORMULATIONS
+from liedyn.simulation.friction import address_of_drags
 from liedyn.simulation.generalized_alpha import advance_alpha
-from liedyn.simulation.grid import FixedStep, Grid
+from liedyn.simulation.grid import FixedStep, Grid, TimeStepping
 from liedyn.simulation.implicit import advance_implicit
 from liedyn.simulation.inputs import Inputs
+from liedyn.simulation.moreau import advance_moreau
 from liedyn.simulation.preparation import (
-    known_events, number, one_state, prepare_decay, prepare_start, private_model, require_known, require_sense,
-    unilateral_rows,
+    known_events, number, one_sided, one_state, prepare_decay, prepare_start, private_model,
+    require_contacts_can_be_kept, require_known, require_sense,
 )
 from liedyn.simulation.progress import Progress
 from liedyn.simulation.recorder import Recorder
 from liedyn.simulation.run import Run
 from liedyn.simulation.stabilisation import on_constraints
-from liedyn.simulation.workspace import ALPHA, RK4, RKMK, SDIRK, STABILISATIONS, Settings, make_work
+from liedyn.simulation.workspace import (
+    ALPHA, BOUNDED_ENERGY, FREE_ENERGY, MOREAU, RK4, RKMK, SDIRK, STABILISATIONS, WANTED_ENERGY, Settings, make_work,
+)
 
 FIXED = {"rk4": (RK4, advance), "rkmk": (RKMK, advance), "implicit": (SDIRK, advance_implicit),
-         "generalized_alpha": (ALPHA, advance_alpha)}
+         "generalized_alpha": (ALPHA, advance_alpha), "moreau": (MOREAU, advance_moreau)}
 """Methods with fixed steps: their number and their loop."""
 METHODS = (*FIXED, *SOLVERS)
 STARTS = ("check", "project", "as given")
+ACCUMULATIONS = ("error", "moreau")
 CLOSURE = 1e-8
 """Residual [rad, m] that rows which contradict each other a little may keep: what `linearize` accepts too."""
 
 
 def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", formulation="nullspace",
              stabilisation="projection", alpha=10.0, beta=10.0, sigma=10.0, energy=False, rho=0.8,
-             rtol=1e-8, atol=1e-10, max_step=np.inf, events=(), unilateral=(), f_ext=None,
+             rtol=1e-8, atol=1e-10, max_step=np.inf, events=(), unilateral=(), accumulation="error", f_ext=None,
              start="check", t0=0.0, record=1, progress=None, tolerance=1e-11, rank_tolerance=1e-8, largest_speed=1e9):
     """Motion of a mechanism in time, from a state, with its constraints kept.
 
@@ -62,7 +67,8 @@ def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", fo
         both of fourth order; they differ for ball and free joints only. ``"implicit"``: diagonally
         implicit Runge-Kutta of fourth order, L-stable, on minimal coordinates with the analytic iteration matrix
         1 - h gamma A_hat of the local state space. ``"generalized_alpha"``: implicit, second
-        order, constraints solved on positions. ``"RK23"``, ``"RK45"``, ``"DOP853"``,
+        order, constraints solved on positions. ``"moreau"``: time-stepping for contacts, first order: impacts are not
+        located, however many there are. ``"RK23"``, ``"RK45"``, ``"DOP853"``,
         ``"Radau"``, ``"BDF"``, ``"LSODA"``: SciPy's adaptive solvers, in local coordinates as well.
     formulation : {"nullspace", "svd", "multiplier", "unified"}
         How accelerations are computed, as in `forward_dynamics`. ``"svd"`` passes singular configurations.
@@ -83,8 +89,12 @@ def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", fo
     events : Event or sequence of Event
         What may happen on the way.
     unilateral : sequence of str or dict
-        Constraints that can only push, the residual of their first row growing freely, or with -1 as value only pull:
-        they are switched off when their force changes sign.
+        Constraints that are one-sided in this run, besides those that are declared so (`Builder.constraint`): the
+        residual of their first row stays >= 0, or with -1 as value <= 0. They close where it gets zero, and let go
+        where their force would have to change its sign.
+    accumulation : {"error", "moreau"}
+        What to do where impacts accumulate (a ball that bounces to rest, a table that rattles): stop with an
+        `AccumulationError`; or go on by time-stepping until all contacts have settled, and then as before.
     f_ext : dict or array_like, optional
         Constant wrenches (moment, force) [N m, N] on bodies, each in its body's own frame, as for `rnea`.
     start : {"check", "project", "as given"}
@@ -138,20 +148,27 @@ def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", fo
     if not step > 0.0:
         raise InputError(f"dt must be positive, got {step:g}")
     require_known(formulation=(formulation, FORMULATIONS), stabilisation=(stabilisation, STABILISATIONS),
-                  method=(method, METHODS), start=(start, STARTS))
+                  method=(method, METHODS), start=(start, STARTS),
+                  accumulation=(accumulation, ACCUMULATIONS))
     require_sense(method, stabilisation, energy, rho, record)
     grid = Grid(t0, t_final, min(step, t_final - t0))
     inputs = Inputs(robot, tau, u, (t0, q, v), grid.steps)
     forces = wrenches(robot, f_ext, ())[0]
     ints, floats = private_model(robot, t0)
-    x = make_work(robot, forces, inputs)
+    events = known_events(robot, events)
+    contacts = one_sided(robot, ints, floats, unilateral, events)
+    require_contacts_can_be_kept(contacts, method, stabilisation)
+    rubs = bool(((contacts.count > 1) & (contacts.friction > 0.0)).any())
+    x = make_work(robot, forces, inputs, contacts)
     o = Settings(
         method=FIXED[method][0] if method in FIXED else RKMK, formulation=0, linearization=0,
         stabilisation=STABILISATIONS.index(stabilisation), stabiliser=0, alpha=float(alpha), beta=float(beta),
         sigma=float(sigma) if formulation == "unified" else 0.0, tolerance=float(tolerance),
-        closure=max(CLOSURE, float(tolerance)), rank_tolerance=float(rank_tolerance), energy=bool(energy),
-        all_power=bool(len(forces) or robot.functions), input_kind=inputs.kind, input_address=inputs.address,
-        rho=float(rho), largest=float(largest_speed))
+        closure=max(CLOSURE, float(tolerance)), rank_tolerance=float(rank_tolerance),
+        energy=WANTED_ENERGY if energy else BOUNDED_ENERGY if len(contacts.index) else FREE_ENERGY,
+        all_power=bool(len(forces) or robot.functions or rubs), input_kind=inputs.kind, input_address=inputs.address,
+        rho=float(rho), largest=float(largest_speed),
+        friction=address_of_drags() if rubs else 0)
     o = o._replace(
         formulation=address_of(FORMULATIONS[formulation], ints, floats, o, x, t0, 0, q, v, v, v),
         stabiliser=address_of(on_constraints, ints, floats, o, x, t0, t0, q, v),
@@ -161,13 +178,13 @@ def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", fo
     elif start != "check" or stabilisation != "baumgarte":
         prepare_start(robot, ints, floats, o, x, q, v, start)
     if method in FIXED:
-        integrator = FixedStep(FIXED[method][1], grid)
+        integrator = (TimeStepping if method == "moreau" else FixedStep)(FIXED[method][1], grid)
     else:
         if len(inputs.table) > 1 and dt is None:
             raise InputError("inputs over the time grid need the grid: give dt")
         integrator = Adaptive(SOLVERS[method], grid, dt is not None,
                               {"rtol": rtol, "atol": atol, "max_step": max_step})
     return Run(
-        robot, ints, floats, o, x, integrator, (t0, q, v), t_final, known_events(robot, events),
-        unilateral_rows(robot, unilateral, inputs), inputs, Recorder(record), Progress(progress, t0, t_final),
-        dict(method=method, formulation=formulation, stabilisation=stabilisation)).go()
+        robot, ints, floats, o, x, integrator, (t0, q, v), t_final, events, contacts, inputs, Recorder(record),
+        Progress(progress, t0, t_final),
+        TimeStepping(advance_moreau, grid) if accumulation == "moreau" else None, dict(method=method, formulation=formulation, stabilisation=stabilisation)).go()

@@ -17,11 +17,15 @@ class EventRecord:
     t : float
         Time [s].
     name : str
-        Name of the event; ``"release <constraint>"`` for a unilateral constraint that lets go.
+        Name of the event; for a unilateral constraint ``"contact <constraint>"`` where it closes or bounces,
+        ``"release ..."`` where it lets go, ``"stick ..."`` and ``"slip ..."`` where friction begins or ceases to hold it,
+        ``"jam ..."`` where friction stops it at once (an impact without collision). What happens at one instant is one
+        change of the state: its records share their times and states, and the first one has the energy loss.
     q_before, v_before, q_after, v_after : ndarray
         The state on both sides of it.
     impulse : ndarray, shape (m,)
-        Impulses of the constraints, rows as in ``row_names`` [N m s, N s]: ``M (v_after - v_before) = -G^T impulse``.
+        Impulses of the constraints, rows as in ``row_names`` [N m s, N s]: ``M (v_after - v_before) = -G^T impulse``,
+        summed over the records of the instant, each of which has the rows of its own constraints.
     energy_loss : float
         Kinetic and potential energy before minus after [J].
     on, off : tuple of str
@@ -66,7 +70,9 @@ class Trajectory:
     constraint_wrenches : dict
         For every loop the wrench (moment, force), shape (nt, 6), as `forward_dynamics` gives it.
     active : ndarray of bool, shape (nt, nc)
-        Which constraints are on, in the order of ``constraint_names``.
+        Which constraints are on, in the order of ``constraint_names``; of one-sided ones, which are closed.
+    status : ndarray of int, shape (nt, nc)
+        The same in detail: 0 off, 1 on or sticking, 2 closed without tangential rows (sliding), -1 open.
     kinetic, potential : ndarray, shape (nt,)
         Energies [J].
     input_work, other_work : ndarray, shape (nt,)
@@ -99,6 +105,7 @@ class Trajectory:
     tau: np.ndarray
     lam: np.ndarray
     active: np.ndarray
+    status: np.ndarray
     kinetic: np.ndarray
     potential: np.ndarray
     input_work: np.ndarray

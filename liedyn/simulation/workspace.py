@@ -7,15 +7,19 @@ from liedyn.constraints.rows import holonomic_rows
 from liedyn.dynamics.nullspace import solve_size
 from liedyn.dynamics.terms import terms_size
 from liedyn.model.packed import DOF_DAMPING, DOF_F, DOF_FLOATS_AT, N_LINKS, N_ROWS
+from liedyn.simulation.friction import room_for_friction
 from liedyn.tree.crba import crba_size
 from liedyn.tree.energy import WORK as ENERGY_WORK
 from liedyn.tree.rnea import rnea_size
+
+# what projection does with the energy
+FREE_ENERGY, WANTED_ENERGY, BOUNDED_ENERGY = range(3)
 
 STABILISATIONS = ("none", "baumgarte", "projection", "minimal")
 NONE, BAUMGARTE, PROJECTION, MINIMAL = range(4)
 
 # methods with fixed steps
-RK4, RKMK, ALPHA, SDIRK = range(4)
+RK4, RKMK, ALPHA, SDIRK, MOREAU = range(5)
 
 # where the inputs come from
 TABLE, FUNCTION = range(2)
@@ -40,13 +44,14 @@ class Settings(NamedTuple):
     tolerance: float  # largest residual after a projection [rad, m]
     closure: float  # largest residual that contradicting rows may leave [rad, m]
     rank_tolerance: float
-    energy: bool  # is energy an invariant to be projected on?
+    energy: int  # is energy an invariant to be projected on, a bound that contacts must not pass, or neither?
     all_power: bool  # is there power of moving targets or external wrenches?
     linearization: int  # address of `linearize_kernel`, if the method needs it
     input_kind: int
     input_address: int  # of a C function u(t, q, v)
     rho: float  # spectral radius at infinity of the generalised-alpha method
     largest: float  # speed above which a run has diverged
+    friction: int  # address of `put_drags`, 0 where nothing rubs
 
 
 class Work(NamedTuple):
@@ -84,7 +89,14 @@ class Work(NamedTuple):
     a_stage: np.ndarray  # (4, n)
     lam_stage: np.ndarray  # (m)
     power: np.ndarray  # (4, 2) of the inputs, and of everything else that is not in the energy
-    number: np.ndarray  # (1)
+    number: np.ndarray  # (1) condition number; or what a small system of equations takes
+    force: np.ndarray  # (n) tau and friction
+    sliding: np.ndarray  # (contacts) numbers of those that slide
+    direction: np.ndarray  # (constraints, 3) in which they slide: kept from the last row
+    used: np.ndarray  # (constraints, 3) and at this state
+    drags: np.ndarray  # (contacts, n) generalised force for one unit of normal force
+    normal: np.ndarray  # (contacts, 2) without friction; scale of the trial force
+    influence: np.ndarray  # (contacts, contacts) of friction on normal forces
 
 
 class Rows(NamedTuple):
@@ -101,7 +113,7 @@ class Rows(NamedTuple):
     memory: np.ndarray  # (rows, 2 n + m) what a method carries from step to step, not a number where it begins
 
 
-def make_work(robot, f_ext, inputs):
+def make_work(robot, f_ext, inputs, contacts):
     """Scratch arrays of a run."""
     n, m, nq, links = robot.nv, int(robot.ints[N_ROWS]), robot.nq, int(robot.ints[N_LINKS])
     at = int(robot.ints[DOF_FLOATS_AT])
@@ -118,7 +130,7 @@ def make_work(robot, f_ext, inputs):
         M=np.empty((n, n)), h=np.empty(n), gamma=np.empty(m), L=np.empty((n, n)), G=np.zeros((m, n)),
         Y=np.empty((m, n + 1)), residual=np.zeros(m), psi=np.zeros(m), q_stage=np.empty(nq), q_rate=np.empty((4, nq)),
         v_stage=np.empty(n), a_stage=np.empty((4, n)), lam_stage=np.empty(m), power=np.zeros((4, 2)),
-        number=np.empty(1))
+        **room_for_friction(robot, contacts))
 
 
 def make_rows(robot, count):

@@ -1,0 +1,203 @@
+"""Normal and friction forces of several contacts: a complementarity problem with circular friction disks.
+
+For contact c let P_n be the normal force (or impulse), P_t the friction, u_n and u_t the accelerations (or velocities)
+along them; u = D P + b with the Delassus matrix D = H M^-1 H^T, symmetric and positive semidefinite. Wanted are
+
+    0 <= P_n,  0 <= u_n,  P_n u_n = 0                                   Signorini
+    |P_t| <= mu P_n,  and P_t = -mu P_n u_t / |u_t| where u_t != 0      Coulomb
+
+(Acary and Brogliato, Numerical Methods for Nonsmooth Dynamical Systems, 2008, chapters 12 and 13). A contact that
+slides already has a given direction d of its motion, and P_t = -mu P_n d whatever u_t is.
+
+Projected Gauss-Seidel sweeps, which find out who is closed and who slips, and Newton steps on the projections (Alart
+and Curnier 1991),
+
+    P_n = max(0, P_n - r u_n)        P_t = projection of P_t - r u_t on the disk of radius mu P_n,
+
+which make the result exact to rounding. Where D is singular (a table on four feet) forces are not unique: a Newton step
+is the shortest one that there is, so the result is near what the sweeps have found.
+"""
+import math
+
+import numpy as np
+
+from liedyn.dynamics.row_space import row_space, shortest_solution
+from liedyn.jit import kernel, kernel_in_place
+
+SOLVED, NOT_SOLVED = 0, 1
+CONVERGED = 1e-13
+"""Residual, relative to the largest force, that is rounding: a few units in the last place of sums of some ten terms."""
+ROUNDS, SWEEPS, NEWTON_STEPS = 7, 50, 25
+"""Rounds of sweeps, of which each has four times as many as the one before, with Newton steps behind each."""
+
+
+@kernel_in_place
+def motion_along(D, b, P, i):
+    """u_i = (D P + b)_i."""
+    u = b[i]
+    for j in range(P.size):
+        u += D[i, j] * P[j]
+    return u
+
+
+@kernel_in_place
+def disk(mu, P_n):
+    """Radius of the friction disk; mu may be infinite."""
+    return mu * P_n if P_n > 0.0 else 0.0
+
+
+@kernel_in_place
+def step_sizes(D, i, count):
+    """r for the normal row i and for the tangential rows behind it: inverse sizes of their blocks in D."""
+    normal, tangential = D[i, i], 0.0
+    for k in range(i + 1, i + count):
+        tangential += D[k, k]  # not less than the largest eigenvalue of the block
+    return 1.0 / normal if normal > 0.0 else 0.0, 1.0 / tangential if tangential > 0.0 else 0.0
+
+
+@kernel_in_place
+def sweep(D, b, first, count, mu, given, direction, P):
+    """One Gauss-Seidel sweep over all contacts; P changes in place."""
+    for c in range(first.size):
+        i, n = first[c], count[c]
+        r_n, r_t = step_sizes(D, i, n)
+        slope = D[i, i]
+        if given[c]:  # what the friction that comes with it adds to the motion along the normal
+            for k in range(n - 1):
+                slope -= mu[c] * direction[c, k] * D[i, i + 1 + k]
+            if slope > 0.0:
+                r_n = 1.0 / slope
+        P[i] = max(0.0, P[i] - r_n * motion_along(D, b, P, i))
+        if given[c]:
+            for k in range(n - 1):
+                P[i + 1 + k] = -mu[c] * P[i] * direction[c, k]
+        elif n > 1:
+            size = 0.0
+            for k in range(i + 1, i + n):
+                P[k] -= r_t * motion_along(D, b, P, k)
+            for k in range(i + 1, i + n):
+                size += P[k] * P[k]
+            size = math.sqrt(size)
+            if size > disk(mu[c], P[i]):
+                for k in range(i + 1, i + n):
+                    P[k] *= disk(mu[c], P[i]) / size
+
+
+@kernel
+def linearize_conditions(D, b, first, count, mu, given, direction, P, F, J):
+    """F (k), zero at a solution, and its derivative J (k, k) by P; returns the largest entry of F."""
+    F[:] = 0.0
+    J[:] = 0.0
+    for c in range(first.size):
+        i, n = first[c], count[c]
+        r_n, r_t = step_sizes(D, i, n)
+        u = motion_along(D, b, P, i)
+        closed = P[i] - r_n * u > 0.0
+        if closed:
+            F[i] = r_n * u
+            for j in range(P.size):
+                J[i, j] = r_n * D[i, j]
+        else:
+            F[i] = P[i]
+            J[i, i] = 1.0
+        w, size = np.zeros(3), 0.0
+        for k in range(n - 1):
+            w[k] = P[i + 1 + k] - r_t * motion_along(D, b, P, i + 1 + k)
+            size += w[k] * w[k]
+        size = math.sqrt(size)
+        radius = disk(mu[c], P[i]) if closed else 0.0
+        for k in range(n - 1):
+            row = i + 1 + k
+            if given[c]:
+                F[row] = P[row] + mu[c] * P[i] * direction[c, k]
+                J[row, row] = 1.0
+                J[row, i] = mu[c] * direction[c, k]
+            elif not closed:
+                F[row] = P[row]
+                J[row, row] = 1.0
+            elif size <= radius:
+                F[row] = P[row] - w[k]
+                for j in range(P.size):
+                    J[row, j] = r_t * D[row, j]
+            else:
+                F[row] = P[row] - radius * w[k] / size
+                J[row, row] = 1.0
+                if P[i] > 0.0:
+                    J[row, i] -= mu[c] * w[k] / size
+                for l in range(n - 1):  # the projection's derivative times that of P_t - r u_t
+                    across = ((1.0 if k == l else 0.0) - w[k] * w[l] / (size * size)) * radius / size
+                    J[row, i + 1 + l] -= across
+                    for j in range(P.size):
+                        J[row, j] += across * r_t * D[i + 1 + l, j]
+    largest = 0.0
+    for k in range(P.size):
+        largest = max(largest, abs(F[k]))
+    return largest
+
+
+@kernel
+def solve_coulomb(D, b, first, count, mu, given, direction, P):
+    """Forces P (k), from a guess in place; returns (status, residual relative to the forces).
+
+    Parameters: D (k, k), b (k); for every contact its first row (the normal one), the number of its rows, mu, whether
+    it slides already (given) and in which direction (contacts, 3).
+    """
+    k = P.size
+    F, J, step, trial = np.empty(k), np.empty((k, k)), np.empty(k), np.empty(k)
+    B, V, s = np.empty((k, k)), np.empty((k, k)), np.empty(k)
+    scale = 0.0  # of the forces that would stop each motion alone
+    for i in range(k):
+        if D[i, i] > 0.0:
+            scale = max(scale, abs(b[i]) / D[i, i])
+    sweeps, left = SWEEPS, 0.0
+    for _ in range(ROUNDS):
+        for _ in range(sweeps):
+            sweep(D, b, first, count, mu, given, direction, P)
+        sweeps *= 4
+        trial[:] = P
+        for _ in range(NEWTON_STEPS):
+            left = linearize_conditions(D, b, first, count, mu, given, direction, trial, F, J)
+            size = scale
+            for i in range(k):
+                size = max(size, abs(trial[i]))
+            left = left / size if size > 0.0 else 0.0
+            if not left > CONVERGED:
+                break
+            rank = row_space(J, 1e-11, B, V, s)
+            shortest_solution(B, V, s, rank, F, step)
+            for i in range(k):
+                trial[i] -= step[i]
+        if left <= 100.0 * CONVERGED and admissible(first, count, mu, trial, size):
+            P[:] = trial
+            rank = row_space(D, 1e-11, B, V, s)
+            if rank < k:  # of all forces with these motions the shortest, if it is a solution: loads are shared evenly
+                trial[:] = 0.0
+                for i in range(rank):
+                    along = 0.0
+                    for j in range(k):
+                        along += V[i, j] * P[j]
+                    for j in range(k):
+                        trial[j] += along * V[i, j]
+                found = linearize_conditions(D, b, first, count, mu, given, direction, trial, F, J)
+                if found <= 100.0 * CONVERGED * size and admissible(first, count, mu, trial, size):
+                    P[:] = trial
+            return SOLVED, left
+        for i in range(k):
+            if not np.isfinite(P[i]):
+                return NOT_SOLVED, np.inf
+    return NOT_SOLVED, left
+
+
+@kernel_in_place
+def admissible(first, count, mu, P, size):
+    """Does nothing pull, and is all friction inside its disk? True for every solution, not for every root of F."""
+    for c in range(first.size):
+        i = first[c]
+        if not P[i] >= -1e3 * CONVERGED * size:
+            return False
+        friction = 0.0
+        for k in range(i + 1, i + count[c]):
+            friction += P[k] * P[k]
+        if not math.sqrt(friction) <= disk(mu[c], P[i]) + 1e3 * CONVERGED * size:
+            return False
+    return True

@@ -1,0 +1,121 @@
+"""Impacts: several contacts that collide or rest on each other, with Newton's restitution and Coulomb friction at once.
+
+    M (v+ - v-) = -G^T Lambda        0 <= P_n,  0 <= u_n^+ + e u_n^-,  complementary;  friction opposes u_t^+
+
+(Moreau 1988; Pfeiffer and Glocker 1996, 8.2). One e for all: the smallest of the contacts that close. With friction or
+several contacts this law may give back more energy than there was (Kane and Levinson 1985); then e is lowered to where
+it gives back all.
+"""
+import warnings
+from typing import NamedTuple
+
+import numpy as np
+
+from liedyn.contact.complementarity import SOLVED
+from liedyn.contact.problem import CONTRADICTION, SINGULAR_INERTIA, solve_contacts
+from liedyn.contact.state import equations, rows_of, with_rows_of
+from liedyn.dynamics.terms import terms_kernel
+from liedyn.errors import ContactWarning, SingularConfigurationError
+
+GAIN = 1e-12
+"""Gain of kinetic energy, relative to what there is, that is rounding."""
+HALVINGS = 60
+
+
+class Impact(NamedTuple):
+    """Velocities after an impact, its impulses (as multipliers), and the restitution that it had."""
+
+    v: np.ndarray
+    impulse: np.ndarray
+    restitution: float
+
+
+def collide(robot, ints, floats, contacts, touching, q, v, f_ext, restitution, bounce, names, tolerance):
+    """Velocities and impulses after the contacts numbered `touching` have collided, with all equations in force.
+
+    Parameters
+    ----------
+    restitution : ndarray
+        Of each contact in `touching`.
+    bounce : dict
+        Speeds by row with which equations are to be left, against their violation: for events with restitution.
+    names : sequence of str
+        Constraints that close, for messages.
+
+    Raises
+    ------
+    SingularConfigurationError
+        The equations contradict each other, or no inertia resists a motion that they allow.
+    """
+    closed = with_rows_of(ints, contacts, touching)
+    M, _, G, _, psi, _ = terms_kernel(closed, floats, q, v, f_ext)
+    rows, first, count = rows_of(contacts, touching)
+    equal, side = equations(ints, contacts), contacts.side[touching].astype(float)
+    c = G @ v - psi
+    for row, speed in bounce.items():
+        c[row] -= speed
+    approach = np.minimum(0.0, side * psi[contacts.first[touching]])
+    closing = approach < 0.0
+    e = float(restitution[closing].min()) if closing.any() else 0.0
+    before = 0.5 * v @ M @ v
+
+    def after(e):
+        z, lam, P = np.zeros(len(v)), np.zeros(len(psi)), np.zeros(len(rows))
+        status = solve_contacts(M, M @ v, G, c, equal, rows, first, count, contacts.friction[touching],
+                                np.zeros(len(touching), bool), np.zeros((len(touching), 3)), side, e * approach,
+                                tolerance, z, lam, P)
+        if status == CONTRADICTION:
+            left = np.abs(G @ z - c) * equal
+            raise SingularConfigurationError(
+                f"no velocity satisfies all constraints: they leave {left.max():.3g} in "
+                f"{robot.row_names[left.argmax()]}", np.linalg.svd(G[equal], compute_uv=False))
+        if status == SINGULAR_INERTIA:
+            raise SingularConfigurationError(
+                "no inertia resists some motion that the constraints allow", np.linalg.svd(M, compute_uv=False))
+        if status != SOLVED:
+            raise SingularConfigurationError(
+                f"the impact of {', '.join(names)} has no solution that could be found: impulses that push and obey "
+                "Coulomb's law", np.linalg.svd(G, compute_uv=False))
+        return z, lam, 0.5 * z @ M @ z
+
+    z, lam, energy = after(e)
+    moving = np.abs(c[equal]).max(initial=0.0) > 0.0 and not bounce  # targets that do work
+    if e > 0.0 and not moving and energy > before * (1.0 + GAIN):
+        low, high, asked = 0.0, e, e
+        for _ in range(HALVINGS):
+            e = 0.5 * (low + high)
+            low, high = (low, e) if after(e)[2] > before else (e, high)
+        e = low
+        z, lam, _ = after(e)
+        warnings.warn(
+            f"impact of {', '.join(names)}: restitution {asked:g} would gain {energy - before:.3g} J of kinetic energy "
+            f"(Newton's law with friction or several contacts); it is lowered to {e:.4g}", ContactWarning, stacklevel=2)
+    return Impact(z, lam, e)
+
+
+def jam(ints, floats, contacts, touching, sliding, q, v, f_ext, tolerance):
+    """An impact without collision: the contacts that slide are stopped by impulses inside the friction cone.
+
+    Where friction makes accelerations contradict each other (Painleve 1895; Leine, Brogliato and Nijmeijer 2002). None
+    if the impulses that would do it pull, or leave the cone.
+    """
+    closed = with_rows_of(ints, contacts, touching)
+    M, _, G, _, psi, _ = terms_kernel(closed, floats, q, v, f_ext)
+    for stopped in [[e] for e in sliding] + [list(sliding)] * (len(sliding) > 1):
+        others = [e for e in touching if e not in stopped]
+        equal = equations(ints, contacts)
+        for e in stopped:
+            equal[contacts.first[e]:contacts.first[e] + contacts.count[e]] = True
+        rows, first, count = rows_of(contacts, others)
+        z, lam, P = np.zeros(len(v)), np.zeros(len(psi)), np.zeros(len(rows))
+        status = solve_contacts(M, M @ v, G, G @ v - psi, equal, rows, first, count, contacts.friction[others],
+                                np.zeros(len(others), bool), np.zeros((len(others), 3)),
+                                contacts.side[others].astype(float), np.zeros(len(others)), tolerance, z, lam, P)
+        if status != SOLVED:
+            continue
+        fits = [-contacts.side[e] * lam[contacts.first[e]] >= 0.0
+                and np.linalg.norm(lam[contacts.first[e] + 1:contacts.first[e] + contacts.count[e]])
+                <= -contacts.friction[e] * contacts.side[e] * lam[contacts.first[e]] for e in stopped]
+        if all(fits):
+            return Impact(z, lam, 0.0)
+    return None

@@ -1,0 +1,99 @@
+"""Accelerations and impacts as one problem: unknown motion z, equations, and contacts that may only push.
+
+    M z = f - E^T lam_E + H^T P        E z = c_E        u = H z - c_H + shift, complementary to P (`complementarity`)
+
+For accelerations z = a, f = tau - h, c = gamma; for impacts z = v+, f = M v-, c = b(t), and `shift` holds e u_n^- for
+Newton's law of restitution. The equations are taken out by a basis K of their null space, so redundant ones, and bodies
+whose inertia only loops hold, do no harm:
+
+    z = z_0 + K^T (K M K^T)^-1 K H^T P        D = H K^T (K M K^T)^-1 K H^T
+"""
+import numpy as np
+
+from liedyn.contact.complementarity import NOT_SOLVED, SOLVED, solve_coulomb
+from liedyn.dynamics.row_space import minimum_norm_multipliers, row_space, unbalanced_force
+from liedyn.dynamics.svd import tangent_accelerations
+from liedyn.jit import kernel
+from liedyn.simulation.nearest import backward, factor, forward
+
+SINGULAR_INERTIA, CONTRADICTION = 2, 3
+CONSISTENT = 1e-7
+"""What equations may leave, relative to their right sides: rounding, amplified by the smallest pivot that counts."""
+
+
+@kernel
+def solve_contacts(M, f, G, c, equal, rows, first, count, mu, given, direction, side, shift, tolerance, z, lam, P):
+    """z (n), multipliers lam (m) and contact forces P (k), whose values are the guess; returns a status.
+
+    M (n, n); f (n); rows G (m, n) and right sides c (m); `equal` (m) marks those that are equations; `rows` (k) are the
+    numbers of the contacts' rows in G, those of one contact together, and `first`, `count`, mu, `given`, `direction` as
+    for `solve_coulomb`; `side` and `shift` are of the contacts. lam contains the contacts' as `M z + G^T lam = f` wants
+    them: minus the side times P for normal rows, -P for the tangential ones.
+    """
+    m, n, k = G.shape[0], G.shape[1], rows.size
+    E, B, V, s = G.copy(), np.empty((n, m)), np.empty((n, n)), np.empty(n)
+    wanted = c.copy()
+    for i in range(m):
+        if not equal[i]:
+            E[i, :] = 0.0
+            wanted[i] = 0.0
+    rank = row_space(E, tolerance, B, V, s)
+    none = np.zeros(n)
+    if not tangent_accelerations(M, none, E, wanted, f, B, V, s, rank, z, lam):
+        return SINGULAR_INERTIA
+    for i in range(m):
+        left, size = -wanted[i], abs(wanted[i])
+        for j in range(n):
+            left += E[i, j] * z[j]
+            size = max(size, abs(E[i, j] * z[j]))
+        if abs(left) > CONSISTENT * max(1.0, size):
+            return CONTRADICTION
+    p = n - rank
+    signs = np.ones(k)
+    for e in range(first.size):
+        signs[first[e]] = side[e]
+    reduced, L, Y = np.zeros((p, p)), np.empty((p, p)), np.zeros((k, p))
+    for i in range(p):
+        for j in range(n):
+            moved = 0.0
+            for l in range(n):
+                moved += M[j, l] * V[rank + i, l]
+            for l in range(p):
+                reduced[l, i] += V[rank + l, j] * moved
+    if not factor(reduced, L):
+        return SINGULAR_INERTIA
+    D, b = np.zeros((k, k)), np.zeros(k)
+    for r in range(k):
+        for i in range(p):
+            for j in range(n):
+                Y[r, i] += signs[r] * G[rows[r], j] * V[rank + i, j]
+        forward(L, Y[r])
+        b[r] = -signs[r] * c[rows[r]]
+        for j in range(n):
+            b[r] += signs[r] * G[rows[r], j] * z[j]
+    for e in range(first.size):
+        b[first[e]] += shift[e]
+    for r in range(k):
+        for l in range(k):
+            for i in range(p):
+                D[r, l] += Y[r, i] * Y[l, i]
+    status, _ = solve_coulomb(D, b, first, count, mu, given, direction, P)
+    if status != SOLVED:
+        return NOT_SOLVED
+    y = np.zeros(p)
+    for r in range(k):
+        for i in range(p):
+            y[i] += Y[r, i] * P[r]
+    backward(L, y)
+    for i in range(p):
+        for j in range(n):
+            z[j] += V[rank + i, j] * y[i]
+    force, more = np.empty(n), np.zeros(m)
+    for r in range(k):
+        lam[rows[r]] = -signs[r] * P[r]
+    unbalanced_force(M, none, G, f, z, lam, force)
+    minimum_norm_multipliers(B, V, s, rank, force, more)
+    for i in range(m):
+        if equal[i]:
+            lam[i] += more[i]
+    return SOLVED

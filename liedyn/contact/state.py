@@ -1,0 +1,130 @@
+"""Which contacts of a state are open, slide or stick, and what they push with.
+
+Gaps say which contacts touch; of those, velocities along the normal say which ones collide (`liedyn.contact.impact`) or
+come apart, and the accelerations of the rest are a complementarity problem (`liedyn.contact.problem`).
+"""
+from typing import NamedTuple
+
+import numpy as np
+
+from liedyn.contact.complementarity import SOLVED
+from liedyn.contact.problem import CONTRADICTION, solve_contacts
+from liedyn.dynamics.terms import terms_kernel
+from liedyn.model.packed import (
+    LOOP_ACTIVE, LOOP_F, LOOP_FLOATS_AT, LOOP_FRICTION, LOOP_I, LOOP_NROWS, LOOP_RESTITUTION, LOOP_ROW, LOOP_SIDE,
+    LOOPS_AT, N_LOOPS, N_ROWS, OFF, ON, OPEN, SLIDING,
+)
+
+TOUCHING = 1e-9
+"""Gap [m, rad] below which a contact touches: above what projection and location of events leave, below what is seen."""
+DEEPEST = 1e-6
+"""Penetration [m, rad] that no contact may reach."""
+AT_REST = 1e-9
+"""Normal and slip velocity, relative to the speeds (at least 1 rad/s, 1 m/s), that is rounding."""
+NOTHING = 1e-9
+"""Force and acceleration, relative to the largest ones, that is rounding."""
+
+
+class Contacts(NamedTuple):
+    """All one-sided constraints of a packed model, in arrays; `count` is 1 for those without friction."""
+
+    index: np.ndarray  # numbers of the constraints
+    first: np.ndarray  # their first rows
+    count: np.ndarray  # how many rows they have
+    side: np.ndarray
+    restitution: np.ndarray
+    friction: np.ndarray
+
+
+def contacts_of(ints, floats):
+    """The one-sided constraints of a packed model."""
+    records = ints[ints[LOOPS_AT]:ints[LOOPS_AT] + LOOP_I * ints[N_LOOPS]].reshape(-1, LOOP_I)
+    at = int(ints[LOOP_FLOATS_AT])
+    numbers = floats[at:at + LOOP_F * len(records)].reshape(-1, LOOP_F)
+    index = np.flatnonzero(records[:, LOOP_SIDE])
+    return Contacts(index, records[index, LOOP_ROW], records[index, LOOP_NROWS], records[index, LOOP_SIDE],
+                    numbers[index, LOOP_RESTITUTION].copy(), numbers[index, LOOP_FRICTION].copy())
+
+
+def statuses(ints):
+    """A view on the status of every constraint."""
+    return ints[ints[LOOPS_AT]:ints[LOOPS_AT] + LOOP_I * ints[N_LOOPS]].reshape(-1, LOOP_I)[:, LOOP_ACTIVE]
+
+
+def with_rows_of(ints, contacts, closed):
+    """A copy of ints in which these contacts (numbers among `contacts`) have all their rows, and the others none."""
+    ints = ints.copy()
+    status = statuses(ints)
+    status[contacts.index] = np.where(status[contacts.index] == OFF, OFF, OPEN)
+    status[contacts.index[closed]] = ON
+    return ints
+
+
+def rows_of(contacts, chosen):
+    """(rows, first, count): the rows of some contacts one behind the other, and where among them each begins."""
+    count = contacts.count[chosen]
+    rows = np.concatenate([np.empty(0, np.int64)] + [np.arange(contacts.first[c], contacts.first[c] + contacts.count[c])
+                                                     for c in chosen])
+    return rows.astype(np.int64), (np.cumsum(count) - count).astype(np.int64), count.astype(np.int64)
+
+
+def equations(ints, contacts):
+    """Which rows are equations: those of all constraints but the one-sided ones."""
+    equal = np.ones(int(ints[N_ROWS]), dtype=bool)
+    for first, count in zip(contacts.first, contacts.count):
+        equal[first:first + count] = False
+    return equal
+
+
+class Accelerations(NamedTuple):
+    """Motion and forces at a state with contacts that touch and do not collide."""
+
+    a: np.ndarray  # (nv)
+    lam: np.ndarray  # (m)
+    status: np.ndarray  # of the contacts that touch: OPEN, ON (sticking) or SLIDING
+    direction: np.ndarray  # (contacts, 3) of their sliding, unit vectors in the tangential rows
+    margin: np.ndarray  # how far each is from its next change, relative to its largest force or acceleration
+
+
+def accelerations(ints, floats, contacts, touching, q, v, tau, f_ext, slip_limit, tolerance):
+    """Accelerations with the contacts numbered `touching`; None if the conditions contradict each other.
+
+    Slower than `slip_limit` is at rest, and sticks if it can.
+    """
+    closed = with_rows_of(ints, contacts, touching)
+    M, h, G, _, psi, gamma = terms_kernel(closed, floats, q, v, f_ext)
+    rows, first, count = rows_of(contacts, touching)
+    slip = np.zeros((len(touching), 3))
+    for e, (i, n) in enumerate(zip(contacts.first[touching], count)):
+        slip[e, :n - 1] = psi[i + 1:i + n]
+    speed, mu, side = np.linalg.norm(slip, axis=1), contacts.friction[touching], contacts.side[touching]
+    given = (speed > slip_limit) & np.isfinite(mu)
+    direction = np.where(given[:, None], slip / np.where(speed > 0.0, speed, 1.0)[:, None], 0.0)
+    a, lam, P = np.zeros(len(v)), np.zeros(len(psi)), np.zeros(len(rows))
+    found = solve_contacts(M, tau - h, G, gamma, equations(ints, contacts), rows, first, count, mu, given, direction,
+                           side.astype(float), np.zeros(len(touching)), tolerance, a, lam, P)
+    if found != SOLVED:
+        if found == CONTRADICTION:
+            raise ValueError("the constraints contradict each other")
+        return None
+    u = G @ a - gamma
+    force = max(float(np.abs(P).max(initial=0.0)), NOTHING * float(np.abs(h).max(initial=0.0)))
+    motion = max(1.0, float(np.abs(u).max(initial=0.0)))
+    status, margin = np.full(len(touching), OPEN), np.full(len(touching), np.inf)
+    for e, (i, n, k) in enumerate(zip(contacts.first[touching], count, first)):
+        away, push = side[e] * u[i] / motion, P[k] / force if force > 0.0 else 0.0
+        if push <= NOTHING and away > NOTHING:
+            margin[e] = away
+            continue
+        status[e], margin[e] = SLIDING, push
+        if n == 1 or given[e]:
+            continue
+        slides, rubs = np.linalg.norm(u[i + 1:i + n]), np.linalg.norm(P[k + 1:k + n])
+        if slides / motion <= NOTHING:
+            status[e] = ON
+            if np.isfinite(mu[e]):
+                margin[e] = min(push, push * mu[e] - rubs / force if force > 0.0 else 0.0)
+        else:
+            direction[e, :n - 1] = u[i + 1:i + n] / slides
+            margin[e] = 0.0  # it has just begun to slide
+    return Accelerations(a, lam, status, direction, margin)

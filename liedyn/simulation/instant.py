@@ -1,0 +1,249 @@
+"""What happens at one instant: the state changes, constraints are switched, contacts collide, stick, slip or let go.
+
+Everything of an instant is one change: the actions of events, then switches, then one impact of all contacts that touch
+together with all equations (`liedyn.contact.impact`), then the accelerations, which say how each contact goes on
+(`liedyn.contact.state`).
+"""
+import numpy as np
+
+from liedyn.boundary import states
+from liedyn.constraints.records import refresh
+from liedyn.contact.impact import collide, jam
+from liedyn.contact.state import AT_REST, DEEPEST, TOUCHING, accelerations, statuses, with_rows_of
+from liedyn.dynamics.nullspace import RANK_TOLERANCE
+from liedyn.errors import InputError
+from liedyn.model.packed import OFF, ON, OPEN, SLIDING
+from liedyn.simulation.gaps import gaps
+from liedyn.simulation.projection import close_positions, consistent_velocities, constraint_state, metric
+from liedyn.simulation.trajectory import EventRecord
+
+ALMOST_CLOSED = 1e-6
+"""Closure error [rad, m] with which a constraint may be switched on; an event that was located leaves far less."""
+CONSISTENT = 1e-12
+"""Velocity residual, relative to the speeds, that is rounding and calls for no impulse."""
+SLIP_LEFT = 1e-5
+"""Slip, relative to the speeds, that a contact may still have where its slip turns: it stops there if friction holds."""
+
+
+def happen(run, events=(), causes=(), beginning=False):
+    """All that an instant brings, at row 0.
+
+    Parameters
+    ----------
+    run : Run
+    events : sequence of Event
+        Those whose guards have crossed zero.
+    causes : sequence of tuple
+        (kind, number of the contact): "touch", "release", "slip", "rest" or "balance", as `first_crossing` finds them.
+    beginning : bool
+        Is it the start of the run? Then contacts that rest are no events.
+    """
+    t, before = float(run.rows.t[0]), (run.rows.q[0].copy(), run.rows.v[0].copy())
+    refresh(run.ints, run.floats, t)
+    status_before, contacts = statuses(run.ints).copy(), run.contacts
+    if not beginning:
+        run.recorder.add_always(run.rows, 0, status_before)
+    q, v = before
+    for event in events:
+        q, v = _changed(run, event, t, q, v)
+    q, v = q.copy(), v.copy()
+    restitution, bounce_back = _switch(run, events, q, v)
+    touching = _touching(run, t, q, v, causes)
+    if len(run.x.psi):
+        _close(run, events, touching, q)
+    v_after, impulse, collided, left = _impact(run, events, touching, restitution, bounce_back, q, v)
+    for name in left:
+        statuses(run.ints)[run.robot.constraint_index(name)] = OFF
+    stuck = ()
+    if len(contacts.index):
+        v_after, impulse, stuck = _go_on_from(run, t, q, v_after, impulse, touching, causes)
+    after = (q, v_after)
+    loss = run.energy(*before) - run.energy(*after)
+    if beginning and not collided and np.array_equal(v_after, before[1]):
+        loss = 0.0
+    else:
+        run.energy_at_no_work -= loss
+    run.rows.q[0], run.rows.v[0] = after
+    run.restart()
+    if beginning and not collided:
+        changed = [c for c in range(len(contacts.index)) if status_before[contacts.index[c]] > OFF]
+    else:
+        changed = range(len(contacts.index))
+    records = _records(run, events, left, changed, collided, stuck, status_before)
+    if beginning and not records:
+        return
+    if beginning:
+        run.rows.q[0], run.rows.v[0] = before
+        run.recorder.add_always(run.rows, 0, status_before)
+        run.rows.q[0], run.rows.v[0] = after
+    run.recorder.add_always(run.rows, 0, statuses(run.ints))
+    for number, (name, own, on, off) in enumerate(records):
+        rows = np.isin(run.robot.row_owners, own) | ((number == 0) & ~np.isin(
+            run.robot.row_owners, [each for _, others, _, _ in records for each in others]))
+        run.recorder.events.append(EventRecord(
+            t, name, *before, after[0].copy(), after[1].copy(), np.where(rows, impulse, 0.0),
+            float(loss) if number == 0 else 0.0, on, off))
+    run.collided(t, [run.robot.constraint_names[contacts.index[c]] for c in collided])
+
+
+def _changed(run, event, t, q, v):
+    """The state after the event's own action."""
+    result = None if event.action is None else event.action(t, q.copy(), v.copy())
+    if result is None:
+        return q, v
+    try:
+        q_new, v_new = result
+    except (TypeError, ValueError):
+        raise InputError(f"action of event {event.name!r} must return (q, v) or None, got {result!r}") from None
+    _, q_new, v_new = states(run.robot, q=q_new, v=v_new)
+    return q_new[0], v_new[0]
+
+
+def _switch(run, events, q, v):
+    """Switch what the events want; restitution of the contacts, and by row of the equations that may bounce."""
+    status, contacts = statuses(run.ints), run.contacts
+    places = {int(index): c for c, index in enumerate(contacts.index)}
+    restitution, bounce = contacts.restitution.copy(), {}
+    for event in events:
+        for name in event.off:
+            status[run.robot.constraint_index(name)] = OFF
+    for event in events:
+        for name in event.on:
+            k = run.robot.constraint_index(name)
+            if k in places:
+                status[k] = OPEN if status[k] == OFF else status[k]
+                restitution[places[k]] = event.restitution
+            elif status[k] == OFF:
+                status[k] = ON
+                bounce[run.inputs.first_row[name]] = name, event
+    return restitution, bounce
+
+
+def _touching(run, t, q, v, causes):
+    """Numbers of the contacts whose gap is closed; those that are to let go do not count."""
+    if not len(run.contacts.index):
+        return np.empty(0, np.int64)
+    gap = gaps(run.ints, run.floats, run.contacts, np.array([t]), q[None], v[None])[0][0]
+    deep = np.flatnonzero(gap < -DEEPEST)
+    if len(deep):
+        name = run.robot.constraint_names[run.contacts.index[deep[0]]]
+        raise run.failure(f"contact {name!r} is {-gap[deep[0]]:.3g} deep on the wrong side of its surface")
+    closed = statuses(run.ints)[run.contacts.index] > OFF
+    touch = (gap <= TOUCHING) | closed  # where it is not a number, the contact is off
+    touch[[c for kind, c in causes if kind == "touch"]] = True
+    touch[[c for kind, c in causes if kind == "release"]] = False
+    return np.flatnonzero(touch)
+
+
+def _close(run, events, touching, q):
+    """Project q on all that is closed, in place."""
+    ints = with_rows_of(run.ints, run.contacts, touching)
+    constraint_state(ints, run.floats, run.x, q, np.zeros(run.robot.nv))
+    worst = int(np.abs(run.x.residual).argmax())
+    if not abs(run.x.residual[worst]) <= ALMOST_CLOSED:
+        name = " and ".join(repr(event.name) for event in events) or "a contact"
+        raise run.failure(f"event {name} cannot close its constraints: {run.robot.row_names[worst]} is open by "
+                          f"{abs(run.x.residual[worst]):.3g}")
+    metric(ints, run.floats, run.x, q)
+    close_positions(ints, run.floats, run.o, run.x, q)
+
+
+def _impact(run, events, touching, restitution, bounce, q, v):
+    """(v after, impulse, contacts that have collided, equations that bounce and so are off)."""
+    run.state_of(with_rows_of(run.ints, run.contacts, touching), q, v)
+    psi, contacts = run.x.psi.copy(), run.contacts
+    speed = max(1.0, float(np.abs(v).max(initial=0.0)))
+    approach = contacts.side[touching] * psi[contacts.first[touching]]
+    collided = touching[approach < -AT_REST * speed].tolist()
+    equations = run.equations
+    back = {row: event.restitution * psi[row] for row, (name, event) in bounce.items()
+            if event.restitution > 0.0 and abs(psi[row]) > event.resting}
+    named = {name for event in events for name in event.on}
+    slow = [c for c in collided if run.robot.constraint_names[contacts.index[c]] in named
+            and abs(psi[contacts.first[c]]) <= max(event.resting for event in events if event.on)]
+    restitution = restitution.copy()
+    restitution[slow] = 0.0
+    if not len(collided) and np.abs(psi[equations]).max(initial=0.0) <= CONSISTENT * speed and not back:
+        return v, np.zeros(len(psi)), collided, ()
+    names = [run.robot.constraint_names[contacts.index[c]] for c in collided] or [event.name for event in events]
+    found = collide(run.robot, run.ints, run.floats, contacts, touching, q, v, run.x.f_ext, restitution[touching],
+                    back, names, RANK_TOLERANCE)
+    return found.v, found.impulse, collided, tuple(bounce[row][0] for row in back)
+
+
+def _go_on_from(run, t, q, v, impulse, touching, causes):
+    """Set how every contact goes on; (v, impulse, contacts that friction has stopped), v as sticking ones want it."""
+    contacts, status = run.contacts, statuses(run.ints)
+    stuck = ()
+    for jammed in (False, True):
+        run.state_of(with_rows_of(run.ints, contacts, touching), q, v)
+        speed = max(1.0, float(np.abs(v).max(initial=0.0)))
+        leaving = contacts.side[touching] * run.x.psi[contacts.first[touching]] > AT_REST * speed
+        resting = touching[~leaving]
+        slip_limit = (SLIP_LEFT if any(kind in ("rest", "touch") for kind, _ in causes) or jammed else AT_REST) * speed
+        tau = run.forces_at(t, q, v)
+        found = accelerations(run.ints, run.floats, contacts, resting, q, v, tau, run.x.f_ext, slip_limit,
+                              RANK_TOLERANCE)
+        if found is not None:
+            break
+        sliding = [c for c in resting if contacts.count[c] > 1 and contacts.friction[c] > 0.0]
+        stopped = None if jammed else jam(run.ints, run.floats, contacts, resting, sliding, q, v, run.x.f_ext,
+                                          RANK_TOLERANCE)
+        if stopped is None:
+            names = ", ".join(repr(run.robot.constraint_names[contacts.index[c]]) for c in resting)
+            raise run.failure(f"the accelerations of contacts {names} contradict each other (sliding friction that "
+                              "holds what it should let slide, Painleve), and no impulse settles it")
+        v, impulse, stuck = stopped.v, impulse + stopped.impulse, tuple(
+            c for c in sliding if np.abs(stopped.impulse[contacts.first[c]]) > 0.0)
+    off = status[contacts.index] == OFF
+    status[contacts.index] = np.where(off, OFF, OPEN)
+    status[contacts.index[resting]] = found.status
+    for e, c in enumerate(resting):
+        if found.status[e] == SLIDING:
+            run.direction[c] = found.direction[e]
+        if ("slip", c) in causes and found.status[e] == ON:  # the friction that holds it is at its limit
+            rub = contacts.first[c] + np.arange(1, contacts.count[c])
+            size = float(np.linalg.norm(found.lam[rub]))
+            if size > 0.0:
+                status[contacts.index[c]] = SLIDING
+                run.direction[c, :len(rub)] = found.lam[rub] / size
+    run.put_directions()
+    run.look_for_redundancy(q)
+    if (status[contacts.index] == ON).any():  # rounding of the slip
+        v = v.copy()
+        metric(run.ints, run.floats, run.x, q)
+        run.state_of(run.ints, q, v)
+        consistent_velocities(run.ints, run.floats, run.o, run.x, q, v)
+    return v, impulse, stuck
+
+
+def _records(run, events, left, changed, collided, stuck, before):
+    """(name, constraints, switched on, switched off) of all that has changed anything."""
+    contacts, status, names = run.contacts, statuses(run.ints), run.robot.constraint_names
+    out, told = [], set()
+
+    def switched(some):
+        on = tuple(n for n in some if before[names.index(n)] <= OFF < status[names.index(n)])
+        off = tuple(n for n in some if status[names.index(n)] <= OFF < before[names.index(n)])
+        return on, off
+
+    for event in events:
+        own = [name for name in (*event.on, *event.off) if name not in told]
+        on, off = switched(own)
+        hit = [name for name in own if name in left or names.index(name) in contacts.index[collided]]
+        if on or off or hit or event.terminal or event.action is not None or not (event.on or event.off):
+            told |= set(own)
+            out.append((event.name, own, on, off))
+    for c in changed:
+        name, was, now = names[contacts.index[c]], before[contacts.index[c]], status[contacts.index[c]]
+        if name in told:
+            continue
+        if c in stuck:
+            out.append((f"jam {name}", [name], *switched([name])))
+        elif c in collided or was == OPEN and now > OFF:
+            out.append((f"contact {name}", [name], *switched([name])))
+        elif was > OFF and now <= OFF:
+            out.append((f"release {name}", [name], *switched([name])))
+        elif was != now and run.rubs(c):
+            out.append((f"stick {name}" if now == ON else f"slip {name}", [name], (), ()))
+    return out

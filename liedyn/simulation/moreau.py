@@ -1,0 +1,218 @@
+"""Time-stepping through contact: Moreau's scheme on velocities, with positions projected (Moreau 1988; Jean 1999).
+
+A step knows no instants of impact, only impulses: with the midpoint q_m = q exp(h v / 2), and all of M, h, G there,
+
+    M (v+ - v) = h (tau - h(q_m, v)) - G^T Lambda        G v+ = b        0 <= P_n,  0 <= u_n^+ + e u_n^-,  complementary
+
+for the contacts that are closed at q_m, friction opposing u_t^+ (`liedyn.contact.problem`). Then q+ = q_m exp(h v+ / 2)
+is projected on the equations and out of what it penetrates, in the metric of the kinetic energy. Any number of impacts
+within a step is one impulse, so accumulation points and rest are nothing special; the price is first order.
+
+A contact that would close within the step, slowly, is let down to its surface: u_n^+ >= -2 gap / h instead of Newton's
+law, so that what comes to rest rests on the surface. After each step energy may have grown by no more than the work
+done: what a projection has lifted is taken from the speeds.
+"""
+import math
+
+import numpy as np
+from numba import types
+
+from liedyn.constraints.records import loop_at, loop_count, loop_integer, loop_rows, refresh, switch
+from liedyn.constraints.rows import jacobian_rows, residual_rows, velocity_rows
+from liedyn.contact.complementarity import SOLVED
+from liedyn.contact.problem import solve_contacts
+from liedyn.dynamics.terms import terms_in_place
+from liedyn.jit import kernel, kernel_in_place
+from liedyn.lie.lanes import SCALAR
+from liedyn.model.packed import LOOP_ACTIVE, LOOP_FRICTION, LOOP_RESTITUTION, LOOP_SIDE, OFF, ON, OPEN
+from liedyn.simulation.fixed_step import check, finish_row
+from liedyn.simulation.formulations import input_forces
+from liedyn.simulation.nearest import nearest_in_metric
+from liedyn.simulation.projection import energy_of, largest_of, metric
+from liedyn.simulation.workspace import CONDITION, INPUT_WORK, NOT_CLOSED, NOT_CONVERGED, OK, OTHER_WORK
+from liedyn.tree.configuration import integrate_kernel
+from liedyn.tree.kinematics import world_positions, world_velocities
+
+TOUCHING = 1e-9
+"""Gap [m, rad] at the midpoint below which a contact is closed."""
+DEEPEST = 1e-5
+"""Penetration [m, rad] that a projection may leave."""
+SLOW = 2.0
+"""A contact closes slowly when free motion takes no more than so many steps to build its speed up."""
+ITERATIONS = 30
+
+
+@kernel
+def one_sided_records(ints, floats):
+    """Numbers of the one-sided constraints that are not off; side, restitution and friction of each."""
+    count = 0
+    for l in range(loop_count(ints)):
+        if loop_integer(ints, l, LOOP_SIDE) != 0 and loop_integer(ints, l, LOOP_ACTIVE) != OFF:
+            count += 1
+    index, numbers, k = np.empty(count, np.int64), np.empty((3, count)), 0
+    for l in range(loop_count(ints)):
+        if loop_integer(ints, l, LOOP_SIDE) != 0 and loop_integer(ints, l, LOOP_ACTIVE) != OFF:
+            index[k] = l
+            numbers[0, k] = loop_integer(ints, l, LOOP_SIDE)
+            numbers[1, k] = floats[loop_at(ints, l, LOOP_RESTITUTION)]
+            numbers[2, k] = floats[loop_at(ints, l, LOOP_FRICTION)]
+            k += 1
+    return index, numbers[0].copy(), numbers[1].copy(), numbers[2].copy()
+
+
+@kernel_in_place
+def set_all(ints, index, status):
+    for k in range(index.size):
+        switch(ints, index[k], status)
+
+
+@kernel_in_place
+def push_out(ints, floats, o, x, index, side, use, q):
+    """Project q on the equations and out of what it penetrates; all contacts have rows. The deepest penetration left.
+
+    `use` (m) marks rows: those of the equations at first, and those of the contacts that have been met.
+    """
+    metric(ints, floats, x, q)
+    for _ in range(ITERATIONS):
+        world_positions(SCALAR, ints, floats, q, x.world)
+        residual_rows(ints, floats, q, x.world, x.residual)
+        size, deepest = 0.0, 0.0
+        for c in range(index.size):
+            r = loop_rows(ints, index[c])[0]
+            if side[c] * x.residual[r] < 0.0:
+                use[r] = 1
+                deepest = max(deepest, -side[c] * x.residual[r])
+        for r in range(use.size):
+            if use[r] != 0:
+                size = max(size, abs(x.residual[r]))
+        if size <= 1e-14:
+            break
+        jacobian_rows(ints, floats, q, x.world, x.G)
+        nearest_in_metric(x.G, x.residual, use, x.L, o.rank_tolerance, x.Y, x.order, x.vector[0])
+        for j in range(x.vector.shape[1]):
+            x.vector[0, j] = -x.vector[0, j]
+        integrate_kernel(ints, floats, q, x.vector[0], q)
+    return deepest
+
+
+@kernel
+def advance_moreau(ints, floats, o, x, rows, count, known, energy):
+    """As `advance`. rows.memory[:, 0] is the energy that contacts which have just closed have taken in the step."""
+    n, m = x.v_stage.size, x.psi.size
+    index, side, bounce, friction = one_sided_records(ints, floats)
+    set_all(ints, index, OPEN)
+    if not known:
+        status = finish_row(ints, floats, o, x, rows, 0)
+        if status != OK:
+            return status, -1
+    equal, use = np.ones(m, types.boolean), np.zeros(m, np.int64)
+    for c in range(index.size):
+        first, many = loop_rows(ints, index[c])
+        for r in range(first, first + many):
+            equal[r] = False
+    size = index.size
+    chosen, first, number, shift = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64), \
+        np.empty(size)
+    mu, sides, never, nowhere = np.empty(size), np.empty(size), np.zeros(size, types.boolean), np.zeros((size, 3))
+    every, P, free, after = np.empty(m, np.int64), np.zeros(m), np.empty(n), np.empty(n)
+    lam, c_rows, f, q_m, half = np.zeros(m), np.empty(m), np.empty(n), np.empty(x.q_stage.size), np.empty(n)
+    for k in range(count):
+        t, h = rows.t[k], rows.t[k + 1] - rows.t[k]
+        q, v, q_new, v_new = rows.q[k], rows.v[k], rows.q[k + 1], rows.v[k + 1]
+        for j in range(n):
+            half[j] = 0.5 * h * v[j]
+        integrate_kernel(ints, floats, q, half, q_m)
+        refresh(ints, floats, t + 0.5 * h)
+        set_all(ints, index, ON)
+        terms_in_place(ints, floats, q_m, v, x.f_ext, x.world, x.M, x.h, x.G, x.gamma)
+        residual_rows(ints, floats, q_m, x.world, x.residual)
+        velocity_rows(ints, floats, q_m, v, x.world, x.psi)
+        input_forces(o, x, t + 0.5 * h, rows.held[k], q_m, v)
+        moving = 0.0
+        for r in range(m):
+            c_rows[r] = -x.psi[r]
+            for j in range(n):
+                c_rows[r] += x.G[r, j] * v[j]
+            if equal[r]:
+                moving = max(moving, abs(c_rows[r]))
+        for j in range(n):
+            f[j] = h * (x.tau[j] - x.h[j])
+            for i in range(n):
+                f[j] += x.M[j, i] * v[i]
+        status = solve_contacts(x.M, f, x.G, c_rows, equal, every[:0], first[:0], number[:0], mu[:0], never[:0],
+                                nowhere[:0], sides[:0], shift[:0], o.rank_tolerance, free, lam, P[:0])
+        if status != SOLVED:
+            return NOT_CONVERGED, k
+        taken = rows_taken = 0
+        for c in range(size):
+            begin, many = loop_rows(ints, index[c])
+            gap, closing, freely = side[c] * x.residual[begin], side[c] * x.psi[begin], -side[c] * c_rows[begin]
+            for j in range(n):
+                freely += side[c] * x.G[begin, j] * free[j]
+            slow = freely < 0.0 and -freely <= SLOW * abs(freely - closing)
+            if gap > TOUCHING and not (slow and gap + 0.5 * h * freely <= 0.0):
+                continue
+            shift[taken] = 2.0 * max(gap, 0.0) / h if slow else bounce[c] * min(0.0, closing)
+            chosen[taken], first[taken], number[taken], mu[taken], sides[taken] = c, rows_taken, many, friction[c], side[c]
+            for r in range(many):
+                every[rows_taken + r] = begin + r
+            taken += 1
+            rows_taken += many
+        P[:] = 0.0
+        status = solve_contacts(x.M, f, x.G, c_rows, equal, every[:rows_taken], first[:taken], number[:taken],
+                                mu[:taken], never[:taken], nowhere[:taken], sides[:taken], shift[:taken],
+                                o.rank_tolerance, after, lam, P[:rows_taken])
+        if status != SOLVED:
+            return NOT_CONVERGED, k
+        by_inputs, by_contacts, new = 0.0, 0.0, False
+        damped = 0.0
+        for j in range(n):
+            mean = 0.5 * (v[j] + after[j])
+            by_inputs += h * x.tau[j] * mean
+            damped += h * x.damping[j] * mean * mean
+            half[j] = 0.5 * h * after[j]
+        for e in range(taken):
+            begin = every[first[e]]
+            new = new or (lam[begin] != 0.0 and rows.lam[k, begin] == 0.0)
+            for r in range(begin, begin + number[e]):
+                for j in range(n):
+                    by_contacts -= 0.5 * lam[r] * x.G[r, j] * (v[j] + after[j])
+        integrate_kernel(ints, floats, q_m, half, q_new)
+        refresh(ints, floats, t + h)
+        for r in range(m):
+            use[r] = 1 if equal[r] and x.holonomic[r] != 0 else 0
+        if push_out(ints, floats, o, x, index, side, use, q_new) > DEEPEST or largest_of(x.residual * use) > o.closure:
+            return NOT_CLOSED, k
+        for r in range(m):
+            use[r] = 1 if equal[r] else 0
+        jacobian_rows(ints, floats, q_new, x.world, x.G)
+        world_velocities(SCALAR, ints, after, x.world)
+        velocity_rows(ints, floats, q_new, after, x.world, x.psi)
+        nearest_in_metric(x.G, x.psi, use, x.L, o.rank_tolerance, x.Y, x.order, x.vector[0])
+        for j in range(n):
+            v_new[j] = after[j] - x.vector[0, j]
+        status = check(o, q_new, v_new)
+        if status != OK:
+            return status, k
+        if moving == 0.0:
+            before = energy_of(ints, floats, x, q, v) + by_inputs - damped + min(0.0, by_contacts)
+            total = energy_of(ints, floats, x, q_new, v_new)
+            for j in range(n):
+                half[j] = 0.0
+            kinetic = total - energy_of(ints, floats, x, q_new, half)
+            if total > before and kinetic > 0.0:
+                scale = math.sqrt(max(0.0, 1.0 - (total - before) / kinetic))
+                for j in range(n):
+                    v_new[j] *= scale
+        for j in range(n):
+            rows.a[k + 1, j] = (v_new[j] - v[j]) / h
+            rows.tau[k + 1, j] = x.tau[j]
+        for r in range(m):
+            rows.lam[k + 1, r] = lam[r] / h
+        rows.scalars[k + 1, CONDITION] = np.nan
+        rows.scalars[k + 1, INPUT_WORK] = rows.scalars[k, INPUT_WORK] + by_inputs
+        rows.scalars[k + 1, OTHER_WORK] = rows.scalars[k, OTHER_WORK] - damped + (0.0 if new else by_contacts)
+        rows.memory[k + 1, 0] = -by_contacts if new else 0.0
+        set_all(ints, index, OPEN)
+    set_all(ints, index, OPEN)
+    return OK, count
