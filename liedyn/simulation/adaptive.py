@@ -20,7 +20,7 @@ from liedyn.simulation.fixed_step import check, finish_row
 from liedyn.simulation.far import stabilise
 from liedyn.simulation.rates import put_power
 from liedyn.simulation.workspace import (
-    INPUT_WORK, NOT_FINITE, OK, OTHER_WORK, TOO_SMALL, copy_row,
+    BOUNDED_ENERGY, FREE_ENERGY, INPUT_WORK, NOT_FINITE, OK, OTHER_WORK, TOO_SMALL, copy_row,
 )
 from liedyn.tree.configuration import difference_kernel, integrate_kernel
 
@@ -150,9 +150,12 @@ class Adaptive:
             bound = self.grid.next_time(t)
         self.center, row = center, self.row
 
+        # the energy of a stage may be above the bound of the motion's
+        o = run.o._replace(energy=FREE_ENERGY) if run.o.energy == BOUNDED_ENERGY else run.o
+
         def rates(t, y):
             out = np.empty_like(y)
-            self.status = evaluate(run.ints, run.floats, run.o, run.x, float(t), self.step, row,
+            self.status = evaluate(run.ints, run.floats, o, run.x, float(t), self.step, row,
                                    run.energy_at_no_work, center, np.ascontiguousarray(y), run.single, 1, out)
             if self.status != OK:
                 raise _Stop

@@ -149,16 +149,17 @@ def _first_of_event(run, event, table, last):
 def _first_touch(run, c, table, last):
     """Where an open contact closes: its gap falls to zero, for good or between two states."""
     gap, rate, t = table.gap[:last + 1, c], table.rate[:last + 1, c], table.t
-    for p in _candidates(gap, rate, np.diff(t[:last + 1])):
+    flies = np.maximum.accumulate(gap > TOUCHING) | run.flies[c]
+    for p in _candidates(gap, rate, np.diff(t[:last + 1]), flies):
         k, begin, end, before = int(table.step[p]), float(t[p]), float(t[p + 1]), max(gap[p], 0.0)
 
         def at(moment, k=k):
             return run.gap_at(k, moment, c)[0]
 
-        if gap[p] <= TOUCHING and rate[p] <= 0.0:  # it has been touching without a load
+        if not flies[p]:
             return Crossing(k, locate(lambda moment, at=at: at(moment) + TOUCHING, begin, end, before + TOUCHING,
                                       gap[p + 1] + TOUCHING), ("touch", c))
-        if rate[p] > 0.0 or gap[p + 1] > 0.0:  # the farthest place of a bounce, or the deepest one between two states
+        if p == 0 and gap[0] <= 0.0 or gap[p + 1] > 0.0:  # the farthest place of a bounce, or the deepest one between two states
             def rate_at(moment, k=k):
                 return run.gap_at(k, moment, c)[1]
 
@@ -178,14 +179,14 @@ def _first_touch(run, c, table, last):
     return None
 
 
-def _candidates(gap, rate, h):
-    """Numbers of the intervals in which a gap may close."""
+def _candidates(gap, rate, h, flies):
+    """Numbers of the intervals in which a gap may close; what touches without a load has no gap but rounding."""
     g0, g1, r0, r1 = gap[:-1], gap[1:], rate[:-1], rate[1:]
-    falls = np.where((g0 > TOUCHING) | (r0 > 0.0), g1 <= 0.0, g1 < -TOUCHING)
+    falls = np.where(flies[:-1], g1 <= 0.0, g1 < -TOUCHING)
     with np.errstate(divide="ignore", invalid="ignore"):
         # tangents at both ends meet below zero: the gap may too, between them
         deepest = g0 + r0 * (g1 - g0 - r1 * h) / (r0 - r1)
-    dips = (g0 > 0.0) & (g1 > 0.0) & (r0 < 0.0) & (r1 > 0.0) & (deepest <= 0.0)
+    dips = flies[:-1] & (g0 > 0.0) & (g1 > 0.0) & (r0 < 0.0) & (r1 > 0.0) & (deepest <= 0.0)
     return np.flatnonzero(falls | dips)
 
 

@@ -59,16 +59,12 @@ def happen(run, events=(), causes=(), beginning=False):
         v_after, impulse, stuck = _go_on_from(run, t, q, v_after, impulse, touching, causes)
     after = (q, v_after)
     loss = run.energy(*before) - run.energy(*after)
-    if beginning and not collided and np.array_equal(v_after, before[1]):
-        loss = 0.0
-    else:
+    quiet = beginning and not collided and not stuck  # what rests at the start is no event, unless it lets go
+    if not quiet:
         run.energy_at_no_work -= loss
     run.rows.q[0], run.rows.v[0] = after
     run.restart()
-    if beginning and not collided:
-        changed = [c for c in range(len(contacts.index)) if status_before[contacts.index[c]] > OFF]
-    else:
-        changed = range(len(contacts.index))
+    changed = [c for c in range(len(contacts.index)) if not quiet or status_before[contacts.index[c]] > OFF]
     records = _records(run, events, left, changed, collided, stuck, status_before)
     if beginning and not records:
         return
@@ -195,6 +191,8 @@ def _go_on_from(run, t, q, v, impulse, touching, causes):
                               "holds what it should let slide, Painleve), and no impulse settles it")
         v, impulse, stuck = stopped.v, impulse + stopped.impulse, tuple(
             c for c in sliding if np.abs(stopped.impulse[contacts.first[c]]) > 0.0)
+    run.flies[:] = True
+    run.flies[resting] = False
     off = status[contacts.index] == OFF
     status[contacts.index] = np.where(off, OFF, OPEN)
     status[contacts.index[resting]] = found.status

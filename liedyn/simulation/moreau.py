@@ -40,6 +40,8 @@ DEEPEST = 1e-5
 SLOW = 2.0
 """A contact closes slowly when free motion takes no more than so many steps to build its speed up."""
 ITERATIONS = 30
+STILL = 1e-10
+"""Speed of targets, relative to all speeds, that is rounding: targets that move do work, which is not bounded."""
 
 
 @kernel
@@ -194,7 +196,7 @@ def advance_moreau(ints, floats, o, x, rows, count, known, energy):
         status = check(o, q_new, v_new)
         if status != OK:
             return status, k
-        if moving == 0.0:
+        if moving <= STILL * max(1.0, largest_of(v)):
             before = energy_of(ints, floats, x, q, v) + by_inputs - damped + min(0.0, by_contacts)
             total = energy_of(ints, floats, x, q_new, v_new)
             for j in range(n):

@@ -83,6 +83,7 @@ class Run:
         self.chunk, self.known, self.ended = SMALLEST, False, False
         self.energy_at_no_work = self.energy(self.rows.q[0], self.rows.v[0])
         self.held, self.times, self.impacts = {}, [], {}
+        self.flies = np.ones(len(contacts.index), dtype=bool)  # apart from its surface, or on its way from it
         self.equations, self.redundant = equations(ints, contacts), False
         self.direction = np.zeros((len(contacts.index), 3))
         self.row_directions = np.zeros((1, len(contacts.index), 3))
@@ -187,6 +188,7 @@ class Run:
             self.keep(done)
             if len(self.contacts.index) and not self.integrator.stepping:
                 self._check_depth(table)
+                self.flies |= table.gap[-1] > TOUCHING
                 self.direction = self.row_directions[done].copy()
                 self.put_directions()
             if status == SINGULAR and done == 0 and self._rubbing():
