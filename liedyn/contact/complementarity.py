@@ -188,6 +188,49 @@ def solve_coulomb(D, b, first, count, mu, given, direction, P):
     return NOT_SOLVED, left
 
 
+@kernel
+def normal_stiffness(D, first, count, mu, P, out):
+    """d u_n / d P_n of each closed contact, the others going on as they are; infinite where it is open.
+
+    What slides does so in its direction, or against its friction. Below zero, friction pulls the contact tighter than it
+    pushes (Painleve 1895): such a solution exists and is not stable.
+    """
+    out[:] = np.inf
+    J, taken = np.zeros((P.size, P.size)), np.empty(P.size, np.int64)
+    number, d = 0, np.zeros(3)
+    for c in range(first.size):
+        i, friction = first[c], 0.0
+        if not P[i] > 0.0:
+            continue
+        for k in range(i + 1, i + count[c]):
+            friction += P[k] * P[k]
+        friction = math.sqrt(friction)
+        sticks = friction < disk(mu[c], P[i]) * (1.0 - 1e-9)
+        for k in range(count[c] - 1):
+            d[k] = P[i + 1 + k] / P[i] if friction > 0.0 and not sticks else 0.0
+        for k in range(i, i + count[c] if sticks else i + 1):
+            taken[number] = k
+            for r in range(P.size):
+                J[r, number] = D[r, k]
+                if k == i and not sticks:
+                    for l in range(count[c] - 1):
+                        J[r, number] += d[l] * D[r, i + 1 + l]
+            number += 1
+    small, x, e = np.empty((number, number)), np.empty(number), np.zeros(number)
+    for r in range(number):
+        for l in range(number):
+            small[r, l] = J[taken[r], l]
+    B, V, s = np.empty((number, number)), np.empty((number, number)), np.empty(number)
+    rank = row_space(small, 1e-11, B, V, s)
+    for c in range(first.size):
+        for r in range(number):
+            if taken[r] == first[c]:
+                e[:] = 0.0
+                e[r] = 1.0
+                shortest_solution(B, V, s, rank, e, x)
+                out[c] = 1.0 / x[r] if x[r] != 0.0 else np.inf
+
+
 @kernel_in_place
 def admissible(first, count, mu, P, size):
     """Does nothing pull, and is all friction inside its disk? True for every solution, not for every root of F."""

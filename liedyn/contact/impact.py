@@ -63,7 +63,7 @@ def collide(robot, ints, floats, contacts, touching, q, v, f_ext, restitution, b
         z, lam, P = np.zeros(len(v)), np.zeros(len(psi)), np.zeros(len(rows))
         status = solve_contacts(M, M @ v, G, c, equal, rows, first, count, contacts.friction[touching],
                                 np.zeros(len(touching), bool), np.zeros((len(touching), 3)), side, e * approach,
-                                tolerance, z, lam, P)
+                                tolerance, z, lam, P, np.empty(len(touching)))
         if status == CONTRADICTION:
             left = np.abs(G @ z - c) * equal
             raise SingularConfigurationError(
@@ -110,7 +110,8 @@ def jam(ints, floats, contacts, touching, sliding, q, v, f_ext, tolerance):
         z, lam, P = np.zeros(len(v)), np.zeros(len(psi)), np.zeros(len(rows))
         status = solve_contacts(M, M @ v, G, G @ v - psi, equal, rows, first, count, contacts.friction[others],
                                 np.zeros(len(others), bool), np.zeros((len(others), 3)),
-                                contacts.side[others].astype(float), np.zeros(len(others)), tolerance, z, lam, P)
+                                contacts.side[others].astype(float), np.zeros(len(others)), tolerance, z, lam, P,
+                                np.empty(len(others)))
         if status != SOLVED:
             continue
         fits = [-contacts.side[e] * lam[contacts.first[e]] >= 0.0

@@ -10,7 +10,7 @@ whose inertia only loops hold, do no harm:
 """
 import numpy as np
 
-from liedyn.contact.complementarity import NOT_SOLVED, SOLVED, solve_coulomb
+from liedyn.contact.complementarity import NOT_SOLVED, SOLVED, normal_stiffness, solve_coulomb
 from liedyn.dynamics.row_space import minimum_norm_multipliers, row_space, unbalanced_force
 from liedyn.dynamics.svd import tangent_accelerations
 from liedyn.jit import kernel
@@ -22,13 +22,15 @@ CONSISTENT = 1e-7
 
 
 @kernel
-def solve_contacts(M, f, G, c, equal, rows, first, count, mu, given, direction, side, shift, tolerance, z, lam, P):
+def solve_contacts(M, f, G, c, equal, rows, first, count, mu, given, direction, side, shift, tolerance, z, lam, P,
+                   stiffness):
     """z (n), multipliers lam (m) and contact forces P (k), whose values are the guess; returns a status.
 
     M (n, n); f (n); rows G (m, n) and right sides c (m); `equal` (m) marks those that are equations; `rows` (k) are the
     numbers of the contacts' rows in G, those of one contact together, and `first`, `count`, mu, `given`, `direction` as
     for `solve_coulomb`; `side` and `shift` are of the contacts. lam contains the contacts' as `M z + G^T lam = f` wants
-    them: minus the side times P for normal rows, -P for the tangential ones.
+    them: minus the side times P for normal rows, -P for the tangential ones. `stiffness` (contacts)
+    becomes that of `normal_stiffness`.
     """
     m, n, k = G.shape[0], G.shape[1], rows.size
     E, B, V, s = G.copy(), np.empty((n, m)), np.empty((n, n)), np.empty(n)
@@ -80,6 +82,7 @@ def solve_contacts(M, f, G, c, equal, rows, first, count, mu, given, direction, 
     status, _ = solve_coulomb(D, b, first, count, mu, given, direction, P)
     if status != SOLVED:
         return NOT_SOLVED
+    normal_stiffness(D, first, count, mu, P, stiffness)
     y = np.zeros(p)
     for r in range(k):
         for i in range(p):

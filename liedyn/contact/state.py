@@ -100,13 +100,21 @@ def accelerations(ints, floats, contacts, touching, q, v, tau, f_ext, slip_limit
     speed, mu, side = np.linalg.norm(slip, axis=1), contacts.friction[touching], contacts.side[touching]
     given = (speed > slip_limit) & np.isfinite(mu)
     direction = np.where(given[:, None], slip / np.where(speed > 0.0, speed, 1.0)[:, None], 0.0)
-    a, lam, P = np.zeros(len(v)), np.zeros(len(psi)), np.zeros(len(rows))
+    a, lam, P, stiffness = np.zeros(len(v)), np.zeros(len(psi)), np.zeros(len(rows)), np.empty(len(touching))
     found = solve_contacts(M, tau - h, G, gamma, equations(ints, contacts), rows, first, count, mu, given, direction,
-                           side.astype(float), np.zeros(len(touching)), tolerance, a, lam, P)
+                           side.astype(float), np.zeros(len(touching)), tolerance, a, lam, P, stiffness)
     if found != SOLVED:
         if found == CONTRADICTION:
             raise ValueError("the constraints contradict each other")
         return None
+    jams = given & (stiffness <= 0.0)
+    if jams.any():  # pulled tight by its own friction: if it may as well let go, it does
+        rest = accelerations(ints, floats, contacts, touching[~jams], q, v, tau, f_ext, slip_limit, tolerance)
+        if rest is None or (side * (G @ rest.a - gamma)[contacts.first[touching]] < 0.0)[jams].any():
+            return None
+        status, margin, slides = np.full(len(touching), OPEN), np.zeros(len(touching)), np.zeros((len(touching), 3))
+        status[~jams], margin[~jams], slides[~jams] = rest.status, rest.margin, rest.direction
+        return Accelerations(rest.a, rest.lam, status, slides, margin)
     u = G @ a - gamma
     force = max(float(np.abs(P).max(initial=0.0)), NOTHING * float(np.abs(h).max(initial=0.0)))
     motion = max(1.0, float(np.abs(u).max(initial=0.0)))

@@ -114,10 +114,9 @@ class Adaptive:
         return OK, done
 
     def within(self, run, k, t):
-        """The state at time t between rows k and k + 1, into row 0 of run.single."""
+        """The state at time t between rows k and k + 1, into row 0 of run.single; returns a status."""
         copy_row(run.rows, k, run.single, 0)
-        if t > run.rows.t[k]:
-            self._put(run, t, run.single, 0)
+        return self._put(run, t, run.single, 0) if t > run.rows.t[k] else OK
 
     def between(self, run, done):
         """Times between rows 0 to done at which guards are to be looked at: tenths of the solver's steps."""
@@ -137,7 +136,9 @@ class Adaptive:
 
     def _put(self, run, t, rows, k):
         """Row k at time t, from the piece that contains it."""
-        piece = next(piece for piece in self.pieces if t <= piece.end)
+        piece = next((piece for piece in self.pieces if t <= piece.end), None)
+        if piece is None:  # the solver has not come so far
+            return TOO_SMALL
         y = piece.value(t)
         return evaluate(run.ints, run.floats, run.o, run.x, t, self.step, piece.row, run.energy_at_no_work,
                         piece.center, y, rows, k, np.empty_like(y))

@@ -1,7 +1,7 @@
 """The time grid of a run: t_k = t_0 + k dt, the last one at the end; and the integrators that step along it."""
 import numpy as np
 
-from liedyn.simulation.workspace import copy_row
+from liedyn.simulation.workspace import OK, copy_row
 
 WHOLE = 1e-9
 """Part of a step that is rounding of the times: no step is made as short as that."""
@@ -60,12 +60,14 @@ class FixedStep:
         return self._go(run, run.rows, count, known)
 
     def within(self, run, k, t):
-        """The state at time t between rows k and k + 1, into row 0 of run.single."""
+        """The state at time t between rows k and k + 1, into row 0 of run.single; returns a status."""
         copy_row(run.rows, k, run.single, 0)
+        status = OK
         if t > run.rows.t[k]:
             run.single.t[1] = t
-            self._go(run, run.single, 1, False)
+            status, _ = self._go(run, run.single, 1, False)
             copy_row(run.single, 1, run.single, 0)
+        return status
 
     def between(self, run, done):
         """Times between rows at which guards are to be looked at: none, steps are short."""

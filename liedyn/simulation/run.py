@@ -27,12 +27,14 @@ SMALLEST, LARGEST = 16, 4096
 """Rows of a chunk: few behind an event, where much may have to be thrown away, and more as nothing happens."""
 CHATTER = 20
 """Events within one step that mean chattering: the state goes nowhere while they follow one another."""
+HALVINGS = 30
+"""How often a step may be halved where sliding friction fails: to nothing."""
 SHORTEST = 1e-6
 """Time [s] between the impacts of one contact below which they accumulate."""
 
 MESSAGES = {
-    SINGULAR: "singular: no inertia resists some motion that the constraints allow, or the "
-              "independent coordinates lose a motion",
+    SINGULAR: "singular: no inertia resists some motion that the constraints allow, the independent coordinates lose a "
+              "motion, or sliding friction holds what it should let slide",
     NOT_CLOSED: "the constraints cannot be closed: a target out of reach, or a singular configuration",
     NOT_CONSISTENT: "the projection on constraints and energy does not converge",
     NOT_FINITE: "the state is not finite any more: the motion has diverged, or an input is not a number",
@@ -179,6 +181,8 @@ class Run:
             self._instant((), ())
         status, done = self.integrator.advance(self, self.chunk, self.known)
         done = max(done, 0)
+        if status == SINGULAR and done == 0 and self._rubbing() and self._shorter_step():
+            status, done = OK, 1
         crossing = None
         if self.events or len(self.contacts.index):
             table = Table(self, done)
@@ -192,9 +196,9 @@ class Run:
                 self.direction = self.row_directions[done].copy()
                 self.put_directions()
             if status == SINGULAR and done == 0 and self._rubbing():
-                self._instant((), ())  # friction may hold what slid: the instant settles it or says why not
-                if status == self._retry():
-                    self.raise_status(status)
+                self._instant((), ())  # friction holds what slid: the instant settles it or says why not
+                if self.integrator.advance(self, 1, self.known)[0] == SINGULAR and not self._shorter_step():
+                    self.raise_status(SINGULAR)
             elif status != OK:
                 if not (status == SINGULAR and self._rubbing()):
                     self.raise_status(status)
@@ -215,8 +219,18 @@ class Run:
         self._instant([what for what in together if not isinstance(what, tuple)],
                       [what for what in together if isinstance(what, tuple)])
 
-    def _retry(self):
-        return self.integrator.advance(self, 1, self.known)[0]
+    def _shorter_step(self):
+        """Put a state nearer than the next one into row 1: slip that has almost ceased turns within a step.
+
+        Says whether there is one.
+        """
+        for k in range(1, HALVINGS):
+            t = float(self.rows.t[0]) + self.integrator.step * 0.5 ** k
+            self.row_directions = self.direction[None].copy()
+            if self.at(0, t, quiet=True) is not None:
+                copy_row(self.single, 0, self.rows, 1)
+                return True
+        return False
 
     def _rubbing(self):
         return any(status == SLIDING and self.rubs(c) for c, status in enumerate(self.contact_statuses()))
@@ -291,11 +305,18 @@ class Run:
 
     # ---- states between rows
 
-    def at(self, k, t):
-        """The state at a time between rows k and k + 1, in row 0 of what is returned."""
+    def at(self, k, t, quiet=False):
+        """The state at a time between rows k and k + 1, in row 0 of what is returned; None if it cannot be reached.
+
+        Unless `quiet`, that is an error: a step that succeeded as a whole fails in parts.
+        """
         if len(self.contacts.index):
             self.x.direction[self.contacts.index] = self.row_directions[k]
-        self.integrator.within(self, k, t)
+        status = self.integrator.within(self, k, t)
+        if status != OK:
+            if quiet:
+                return None
+            self.raise_status(status)
         return self.single
 
     def within(self, k, t, rows, p):
