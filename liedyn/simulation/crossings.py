@@ -18,6 +18,10 @@ from liedyn.simulation.workspace import make_rows
 
 PULL = 1e-9
 """Force of the wrong sign, relative to the largest multiplier, that is rounding."""
+NOISE = 1e-14
+"""Gap [m, rad] that is rounding of places of some metres."""
+HALVINGS = 40
+"""How often a step is halved to see a contact outside that has just left: to a rounding of its time."""
 NEIGHBOUR = 1e-4
 """Distance of the states that tell a slope, as part of the time between two of the states looked at."""
 
@@ -151,7 +155,7 @@ def _first_touch(run, c, table, last):
     gap, rate, t = table.gap[:last + 1, c], table.rate[:last + 1, c], table.t
     flies = np.maximum.accumulate(gap > TOUCHING) | run.flies[c]
     for p in _candidates(gap, rate, np.diff(t[:last + 1]), flies):
-        k, begin, end, before = int(table.step[p]), float(t[p]), float(t[p + 1]), max(gap[p], 0.0)
+        k, begin, end, before = int(table.step[p]), float(t[p]), float(t[p + 1]), max(gap[p], 1e-300)
 
         def at(moment, k=k):
             return run.gap_at(k, moment, c)[0]
@@ -159,30 +163,36 @@ def _first_touch(run, c, table, last):
         if not flies[p]:
             return Crossing(k, locate(lambda moment, at=at: at(moment) + TOUCHING, begin, end, before + TOUCHING,
                                       gap[p + 1] + TOUCHING), ("touch", c))
-        if p == 0 and gap[0] <= 0.0 or gap[p + 1] > 0.0:  # the farthest place of a bounce, or the deepest one between two states
-            def rate_at(moment, k=k):
-                return run.gap_at(k, moment, c)[1]
-
-            if not rate[p] * rate[p + 1] < 0.0:
+        if gap[p + 1] > 0.0:  # the deepest place between two states outside
+            end = locate(lambda moment, k=k: run.gap_at(k, moment, c)[1], begin, end, rate[p], rate[p + 1])
+            after = at(end)
+            if after > 0.0:
                 continue
-            turn = locate(rate_at, begin, end, rate[p], rate[p + 1])
-            extreme = at(turn)
-            if gap[p + 1] > 0.0:
-                if extreme > 0.0:
-                    continue
-                end, after = turn, extreme
-            else:
-                begin, before, after = turn, extreme, gap[p + 1]
-        else:
+        elif p > 0 or before > NOISE:
             after = gap[p + 1]
+        else:  # it has just left, and comes back within the step
+            begin, before, end, after = _flight(at, begin, end, gap[p + 1])
         return Crossing(k, locate(at, begin, end, before, after), ("touch", c))
     return None
+
+
+def _flight(at, begin, end, last):
+    """Times and gaps between which a contact that has left its surface at `begin` comes back to it."""
+    up, before = begin, 0.0
+    for k in range(HALVINGS, -1, -1):
+        t = begin + (end - begin) * 0.5 ** k if k else end
+        gap = at(t) if k else last
+        if gap > NOISE:
+            up, before = t, gap
+        elif before > 0.0 and gap <= 0.0:
+            return up, before, t, gap
+    return begin, 1e-300, end, last  # never seen outside: it comes back at once
 
 
 def _candidates(gap, rate, h, flies):
     """Numbers of the intervals in which a gap may close; what touches without a load has no gap but rounding."""
     g0, g1, r0, r1 = gap[:-1], gap[1:], rate[:-1], rate[1:]
-    falls = np.where(flies[:-1], g1 <= 0.0, g1 < -TOUCHING)
+    falls = np.where(flies[:-1], (g1 < -NOISE) | ((g1 <= 0.0) & (r1 <= 0.0)), g1 < -TOUCHING)
     with np.errstate(divide="ignore", invalid="ignore"):
         # tangents at both ends meet below zero: the gap may too, between them
         deepest = g0 + r0 * (g1 - g0 - r1 * h) / (r0 - r1)

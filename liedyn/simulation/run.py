@@ -44,6 +44,14 @@ MESSAGES = {
 }
 
 
+class _Unreachable(Exception):
+    """Sliding friction fails in a part of the step behind a row."""
+
+    def __init__(self, step):
+        super().__init__()
+        self.step = step
+
+
 class Run:
     """One simulation. The integrator fills rows; everything else is kept together here.
 
@@ -181,36 +189,33 @@ class Run:
             self._instant((), ())
         status, done = self.integrator.advance(self, self.chunk, self.known)
         done = max(done, 0)
-        if status == SINGULAR and done == 0 and self._rubbing() and self._shorter_step():
-            status, done = OK, 1
-        crossing = None
-        if self.events or len(self.contacts.index):
-            table = Table(self, done)
-            crossing = first_crossing(self, table)
+        if status == SINGULAR and done == 0 and self._rubbing():
+            status, done, crossing = self._shorter_step()
+        else:
+            try:
+                crossing = self._search(done)
+            except _Unreachable as place:
+                self._keep_on_surfaces(place.step)
+                status, done, crossing = self._shorter_step()
         self.held = {}
         if crossing is None:
-            self.keep(done)
-            if len(self.contacts.index) and not self.integrator.stepping:
-                self._check_depth(table)
-                self.flies |= table.gap[-1] > TOUCHING
-                self.direction = self.row_directions[done].copy()
-                self.put_directions()
-            if status == SINGULAR and done == 0 and self._rubbing():
-                self._instant((), ())  # friction holds what slid: the instant settles it or says why not
-                if self.integrator.advance(self, 1, self.known)[0] == SINGULAR and not self._shorter_step():
-                    self.raise_status(SINGULAR)
-            elif status != OK:
-                if not (status == SINGULAR and self._rubbing()):
-                    self.raise_status(status)
+            self._keep_on_surfaces(done)
+            if status == SINGULAR and self._rubbing():
+                if done == 0:
+                    self._instant((), ())  # friction holds what slid: the instant settles it or says why not
+                    if self.integrator.advance(self, 1, self.known)[0] == SINGULAR and not self._shorter_step()[1]:
+                        self.raise_status(SINGULAR)
                 self.chunk, self.known = SMALLEST, True
-                return
-            self.known = True
-            self.chunk = SMALLEST if self.integrator is self.settler else min(2 * self.chunk, LARGEST)
+            elif status != OK:
+                self.raise_status(status)
+            else:
+                self.known = True
+                self.chunk = SMALLEST if self.integrator is self.settler else min(2 * self.chunk, LARGEST)
             return
         self.at(crossing.step, crossing.t)
         here = make_rows(self.robot, 1)
         copy_row(self.single, 0, here, 0)
-        together = self._together(table, crossing, here)
+        together = self._together(crossing, here)
         self.keep(crossing.step)
         copy_row(here, 0, self.rows, 0)
         if len(self.contacts.index):
@@ -219,23 +224,41 @@ class Run:
         self._instant([what for what in together if not isinstance(what, tuple)],
                       [what for what in together if isinstance(what, tuple)])
 
-    def _shorter_step(self):
-        """Put a state nearer than the next one into row 1: slip that has almost ceased turns within a step.
+    def _search(self, done):
+        """The first crossing in rows 0 to done, if any."""
+        if not self.events and not len(self.contacts.index):
+            return None
+        self.table = Table(self, done)
+        return first_crossing(self, self.table)
 
-        Says whether there is one.
+    def _keep_on_surfaces(self, k):
+        """Keep the rows up to k, of which none may be too deep; directions of slip go on from there."""
+        if len(self.contacts.index) and not self.integrator.stepping:
+            self._check_depth(self.table, k)
+            self.flies |= self.table.gap[self.table.step <= k][-1] > TOUCHING
+            self.direction = self.row_directions[k].copy()
+            self.put_directions()
+        self.keep(k)
+
+    def _shorter_step(self):
+        """A part of a step where the whole one fails: slip that has almost ceased turns within it.
+
+        Returns (status, rows, crossing) as for a chunk; (SINGULAR, 0, None) if no part of it can be made.
         """
         for k in range(1, HALVINGS):
             t = float(self.rows.t[0]) + self.integrator.step * 0.5 ** k
             self.row_directions = self.direction[None].copy()
-            if self.at(0, t, quiet=True) is not None:
-                copy_row(self.single, 0, self.rows, 1)
-                return True
-        return False
+            try:
+                copy_row(self.at(0, t), 0, self.rows, 1)
+                return OK, 1, self._search(1)
+            except _Unreachable:
+                continue
+        return SINGULAR, 0, None
 
     def _rubbing(self):
         return any(status == SLIDING and self.rubs(c) for c, status in enumerate(self.contact_statuses()))
 
-    def _together(self, table, crossing, here):
+    def _together(self, crossing, here):
         """The first event, and those whose guards have crossed by then too."""
         together, k = [crossing.what], crossing.step
         for event in self.events:
@@ -305,17 +328,14 @@ class Run:
 
     # ---- states between rows
 
-    def at(self, k, t, quiet=False):
-        """The state at a time between rows k and k + 1, in row 0 of what is returned; None if it cannot be reached.
-
-        Unless `quiet`, that is an error: a step that succeeded as a whole fails in parts.
-        """
+    def at(self, k, t):
+        """The state at a time between rows k and k + 1, in row 0 of what is returned."""
         if len(self.contacts.index):
             self.x.direction[self.contacts.index] = self.row_directions[k]
         status = self.integrator.within(self, k, t)
+        if status == SINGULAR and self._rubbing():
+            raise _Unreachable(k)
         if status != OK:
-            if quiet:
-                return None
             self.raise_status(status)
         return self.single
 
@@ -402,11 +422,12 @@ class Run:
         speed = max(1.0, float(np.abs(self.rows.v[0]).max(initial=0.0)))
         return not (np.abs(rate[gap <= TOUCHING]) > AT_REST * speed).any()
 
-    def _check_depth(self, table):
-        """No contact may be deeper than the limit anywhere."""
-        if not (table.gap < -DEEPEST).any():
+    def _check_depth(self, table, k):
+        """No contact may be deeper than the limit anywhere up to row k."""
+        deep = (table.gap < -DEEPEST) & (table.step <= k)[:, None]
+        if not deep.any():
             return
-        p, c = np.argwhere(table.gap < -DEEPEST)[0]
+        p, c = np.argwhere(deep)[0]
         name = self.robot.constraint_names[self.contacts.index[c]]
         raise self.failure(f"contact {name!r} got {-table.gap[p, c]:.3g} deep at t = {table.t[p]:.6g} s without being "
                            "caught: try a smaller dt")
