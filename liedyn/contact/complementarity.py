@@ -190,45 +190,47 @@ def solve_coulomb(D, b, first, count, mu, given, direction, P):
 
 @kernel
 def normal_stiffness(D, first, count, mu, P, out):
-    """d u_n / d P_n of each closed contact, the others going on as they are; infinite where it is open.
+    """d u_n / d P_n of each closed contact that slides, relative to what it would be without its friction; else 1.
 
-    What slides does so in its direction, or against its friction. Below zero, friction pulls the contact tighter than it
-    pushes (Painleve 1895): such a solution exists and is not stable.
+    The other contacts go on as they are. Near zero friction pulls the contact as tight as it pushes, below zero tighter
+    (Painleve 1895): a solution is there, but it is not stable.
     """
-    out[:] = np.inf
-    J, taken = np.zeros((P.size, P.size)), np.empty(P.size, np.int64)
-    number, d = 0, np.zeros(3)
+    J, taken, plain = np.zeros((P.size, P.size)), np.empty(P.size, np.int64), np.empty(P.size)
+    slides = np.zeros(first.size, np.int64)
+    number = 0
     for c in range(first.size):
         i, friction = first[c], 0.0
+        out[c] = 1.0
         if not P[i] > 0.0:
             continue
         for k in range(i + 1, i + count[c]):
             friction += P[k] * P[k]
-        friction = math.sqrt(friction)
-        sticks = friction < disk(mu[c], P[i]) * (1.0 - 1e-9)
-        for k in range(count[c] - 1):
-            d[k] = P[i + 1 + k] / P[i] if friction > 0.0 and not sticks else 0.0
-        for k in range(i, i + count[c] if sticks else i + 1):
+        slides[c] = 1 if friction > 0.0 and math.sqrt(friction) >= disk(mu[c], P[i]) * (1.0 - 1e-9) else 0
+        for k in range(i, i + 1 if slides[c] == 1 else i + count[c]):
             taken[number] = k
             for r in range(P.size):
                 J[r, number] = D[r, k]
-                if k == i and not sticks:
-                    for l in range(count[c] - 1):
-                        J[r, number] += d[l] * D[r, i + 1 + l]
+                for l in range(i + 1, i + count[c] if slides[c] == 1 else i + 1):
+                    J[r, number] += P[l] / P[i] * D[r, l]
             number += 1
     small, x, e = np.empty((number, number)), np.empty(number), np.zeros(number)
-    for r in range(number):
-        for l in range(number):
-            small[r, l] = J[taken[r], l]
     B, V, s = np.empty((number, number)), np.empty((number, number)), np.empty(number)
-    rank = row_space(small, 1e-11, B, V, s)
-    for c in range(first.size):
-        for r in range(number):
-            if taken[r] == first[c]:
+    for l in range(number):
+        for c in range(first.size):
+            if slides[c] == 0 or taken[l] != first[c]:
+                continue
+            for friction_counts in (False, True):
+                for r in range(number):
+                    for k in range(number):
+                        small[r, k] = J[taken[r], k] if friction_counts or k != l else D[taken[r], taken[l]]
+                rank = row_space(small, 1e-11, B, V, s)
                 e[:] = 0.0
-                e[r] = 1.0
+                e[l] = 1.0
                 shortest_solution(B, V, s, rank, e, x)
-                out[c] = 1.0 / x[r] if x[r] != 0.0 else np.inf
+                if friction_counts:
+                    out[c] = plain[l] / x[l] if x[l] != 0.0 else 1.0
+                else:
+                    plain[l] = x[l]
 
 
 @kernel_in_place

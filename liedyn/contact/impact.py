@@ -13,13 +13,16 @@ import numpy as np
 
 from liedyn.contact.complementarity import SOLVED
 from liedyn.contact.problem import CONTRADICTION, SINGULAR_INERTIA, solve_contacts
-from liedyn.contact.state import equations, rows_of, with_rows_of
+from liedyn.contact.state import PAINLEVE, equations, rows_of, with_rows_of
 from liedyn.dynamics.terms import terms_kernel
 from liedyn.errors import ContactWarning, SingularConfigurationError
 
 GAIN = 1e-12
 """Gain of kinetic energy, relative to what there is, that is rounding."""
 HALVINGS = 60
+MARGIN = 5.0 * PAINLEVE
+"""Friction beyond its disk that may stop a contact: accelerations are given up a little before they contradict each
+other, where stopping takes as much more than the disk has."""
 
 
 class Impact(NamedTuple):
@@ -63,7 +66,7 @@ def collide(robot, ints, floats, contacts, touching, q, v, f_ext, restitution, b
         z, lam, P = np.zeros(len(v)), np.zeros(len(psi)), np.zeros(len(rows))
         status = solve_contacts(M, M @ v, G, c, equal, rows, first, count, contacts.friction[touching],
                                 np.zeros(len(touching), bool), np.zeros((len(touching), 3)), side, e * approach,
-                                tolerance, z, lam, P, np.empty(len(touching)))
+                                tolerance, z, lam, P, np.empty(0))
         if status == CONTRADICTION:
             left = np.abs(G @ z - c) * equal
             raise SingularConfigurationError(
@@ -111,12 +114,12 @@ def jam(ints, floats, contacts, touching, sliding, q, v, f_ext, tolerance):
         status = solve_contacts(M, M @ v, G, G @ v - psi, equal, rows, first, count, contacts.friction[others],
                                 np.zeros(len(others), bool), np.zeros((len(others), 3)),
                                 contacts.side[others].astype(float), np.zeros(len(others)), tolerance, z, lam, P,
-                                np.empty(len(others)))
+                                np.empty(0))
         if status != SOLVED:
             continue
         fits = [-contacts.side[e] * lam[contacts.first[e]] >= 0.0
                 and np.linalg.norm(lam[contacts.first[e] + 1:contacts.first[e] + contacts.count[e]])
-                <= -contacts.friction[e] * contacts.side[e] * lam[contacts.first[e]] for e in stopped]
+                <= -(1.0 + MARGIN) * contacts.friction[e] * contacts.side[e] * lam[contacts.first[e]] for e in stopped]
         if all(fits):
             return Impact(z, lam, 0.0)
     return None

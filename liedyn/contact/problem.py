@@ -30,7 +30,7 @@ def solve_contacts(M, f, G, c, equal, rows, first, count, mu, given, direction, 
     numbers of the contacts' rows in G, those of one contact together, and `first`, `count`, mu, `given`, `direction` as
     for `solve_coulomb`; `side` and `shift` are of the contacts. lam contains the contacts' as `M z + G^T lam = f` wants
     them: minus the side times P for normal rows, -P for the tangential ones. `stiffness` (contacts)
-    becomes that of `normal_stiffness`.
+    becomes that of `normal_stiffness`, if it has room for it.
     """
     m, n, k = G.shape[0], G.shape[1], rows.size
     E, B, V, s = G.copy(), np.empty((n, m)), np.empty((n, n)), np.empty(n)
@@ -82,7 +82,8 @@ def solve_contacts(M, f, G, c, equal, rows, first, count, mu, given, direction, 
     status, _ = solve_coulomb(D, b, first, count, mu, given, direction, P)
     if status != SOLVED:
         return NOT_SOLVED
-    normal_stiffness(D, first, count, mu, P, stiffness)
+    if stiffness.size > 0:
+        normal_stiffness(D, first, count, mu, P, stiffness)
     y = np.zeros(p)
     for r in range(k):
         for i in range(p):

@@ -21,6 +21,8 @@ DEEPEST = 1e-6
 """Penetration [m, rad] that no contact may reach."""
 AT_REST = 1e-9
 """Normal and slip velocity, relative to the speeds (at least 1 rad/s, 1 m/s), that is rounding."""
+PAINLEVE = 1e-3
+"""Part of its normal stiffness that a sliding contact must have left: friction multiplies its force by the inverse."""
 NOTHING = 1e-9
 """Force and acceleration, relative to the largest ones, that is rounding."""
 
@@ -107,7 +109,7 @@ def accelerations(ints, floats, contacts, touching, q, v, tau, f_ext, slip_limit
         if found == CONTRADICTION:
             raise ValueError("the constraints contradict each other")
         return None
-    jams = given & (stiffness <= 0.0)
+    jams = given & (stiffness <= PAINLEVE)
     if jams.any():  # pulled tight by its own friction: if it may as well let go, it does
         rest = accelerations(ints, floats, contacts, touching[~jams], q, v, tau, f_ext, slip_limit, tolerance)
         if rest is None or (side * (G @ rest.a - gamma)[contacts.first[touching]] < 0.0)[jams].any():

@@ -171,13 +171,21 @@ def _first_touch(run, c, table, last):
         elif p > 0 or before > NOISE:
             after = gap[p + 1]
         else:  # it has just left, and comes back within the step
-            begin, before, end, after = _flight(at, begin, end, gap[p + 1])
+            flight = _flight(at, begin, end, gap[p + 1])
+            if flight is None:  # too low to be seen: it comes back after twice the time in which its rate turns
+                turn = end if rate[p + 1] >= 0.0 else locate(
+                    lambda moment, k=k: run.gap_at(k, moment, c)[1], begin, end, max(rate[p], 1e-300), rate[p + 1])
+                return Crossing(k, min(end, 2.0 * turn - begin), ("touch", c))
+            begin, before, end, after = flight
         return Crossing(k, locate(at, begin, end, before, after), ("touch", c))
     return None
 
 
 def _flight(at, begin, end, last):
-    """Times and gaps between which a contact that has left its surface at `begin` comes back to it."""
+    """Times and gaps between which a contact that has left its surface at `begin` comes back to it.
+
+    None if it is never farther away than rounding.
+    """
     up, before = begin, 0.0
     for k in range(HALVINGS, -1, -1):
         t = begin + (end - begin) * 0.5 ** k if k else end
@@ -186,7 +194,7 @@ def _flight(at, begin, end, last):
             up, before = t, gap
         elif before > 0.0 and gap <= 0.0:
             return up, before, t, gap
-    return begin, 1e-300, end, last  # never seen outside: it comes back at once
+    return None
 
 
 def _candidates(gap, rate, h, flies):
@@ -204,9 +212,9 @@ def _first_release(run, c, table, last):
     """Where a closed contact would have to pull, or friction to hold more than it can."""
     lam = table.rows.lam[:last + 1]
     normal, grip = run.loads(c, lam)
-    limit = PULL * np.maximum(np.abs(lam).max(axis=1, initial=0.0), 1e-300)
-    for kind, values in (("release", normal), ("slip", grip)):
-        for p in np.flatnonzero(values < -limit):
+    size = np.maximum(np.abs(lam).max(axis=1, initial=0.0), 1e-300)
+    for kind, values, limit in (("release", normal, PULL), ("slip", grip, run.grip_limit[c])):
+        for p in np.flatnonzero(values < -limit * size):
             if run.redundant:
                 crossing = _lost_balance(run, c, table, p, kind)
                 if crossing is None:

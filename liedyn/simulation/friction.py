@@ -25,8 +25,8 @@ from liedyn.simulation.elimination import eliminate
 
 SLOW = 1e-10
 """Slip [m/s] whose direction is rounding."""
-PAINLEVE = 1e-9
-"""Diagonal of 1 - C below which friction holds what should slide."""
+PAINLEVE = 5e-4
+"""Diagonal of 1 - C below which friction holds what should slide; the state of a contact is settled before."""
 
 
 @kernel_in_place

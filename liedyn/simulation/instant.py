@@ -177,12 +177,14 @@ def _go_on_from(run, t, q, v, impulse, touching, causes):
         leaving = contacts.side[touching] * run.x.psi[contacts.first[touching]] > AT_REST * speed
         resting = touching[~leaving]
         slip_limit = (SLIP_LEFT if any(kind in ("rest", "touch") for kind, _ in causes) or jammed else AT_REST) * speed
+        sliding = [c for c in resting if run.rubs(c) and np.linalg.norm(
+            run.x.psi[contacts.first[c] + 1:contacts.first[c] + contacts.count[c]]) > slip_limit]
+        v = _at_rest(run, resting, slip_limit, q, v)
         tau = run.forces_at(t, q, v)
         found = accelerations(run.ints, run.floats, contacts, resting, q, v, tau, run.x.f_ext, slip_limit,
                               RANK_TOLERANCE)
         if found is not None:
             break
-        sliding = [c for c in resting if contacts.count[c] > 1 and contacts.friction[c] > 0.0]
         stopped = None if jammed else jam(run.ints, run.floats, contacts, resting, sliding, q, v, run.x.f_ext,
                                           RANK_TOLERANCE)
         if stopped is None:
@@ -197,9 +199,11 @@ def _go_on_from(run, t, q, v, impulse, touching, causes):
     status[contacts.index] = np.where(off, OFF, OPEN)
     status[contacts.index[resting]] = found.status
     for e, c in enumerate(resting):
-        if found.status[e] == SLIDING:
+        if run.rubs(c) and run.grips(c, t, found.status[e] == SLIDING, c not in sliding):
+            status[contacts.index[c]] = ON
+        elif found.status[e] == SLIDING:
             run.direction[c] = found.direction[e]
-        if ("slip", c) in causes and found.status[e] == ON:  # the friction that holds it is at its limit
+        if ("slip", c) in causes and status[contacts.index[c]] == ON:  # the friction that holds it is at its limit
             rub = contacts.first[c] + np.arange(1, contacts.count[c])
             size = float(np.linalg.norm(found.lam[rub]))
             if size > 0.0:
@@ -207,12 +211,22 @@ def _go_on_from(run, t, q, v, impulse, touching, causes):
                 run.direction[c, :len(rub)] = found.lam[rub] / size
     run.put_directions()
     run.look_for_redundancy(q)
-    if (status[contacts.index] == ON).any():  # rounding of the slip
-        v = v.copy()
-        metric(run.ints, run.floats, run.x, q)
-        run.state_of(run.ints, q, v)
-        consistent_velocities(run.ints, run.floats, run.o, run.x, q, v)
     return v, impulse, stuck
+
+
+def _at_rest(run, resting, slip_limit, q, v):
+    """The nearest velocity in which contacts that slip less than the limit do not slip at all."""
+    contacts, ints = run.contacts, run.ints.copy()
+    status, psi = statuses(ints), run.x.psi
+    status[contacts.index] = np.where(status[contacts.index] == OFF, OFF, OPEN)
+    for c in resting:
+        slip = np.linalg.norm(psi[contacts.first[c] + 1:contacts.first[c] + contacts.count[c]])
+        status[contacts.index[c]] = ON if slip <= slip_limit else SLIDING
+    v = v.copy()
+    metric(ints, run.floats, run.x, q)
+    run.state_of(ints, q, v)
+    consistent_velocities(ints, run.floats, run.o, run.x, q, v)
+    return v
 
 
 def _records(run, events, left, changed, collided, stuck, before):

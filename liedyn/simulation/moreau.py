@@ -115,7 +115,6 @@ def advance_moreau(ints, floats, o, x, rows, count, known, energy):
     size = index.size
     chosen, first, number, shift = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64), \
         np.empty(size)
-    stiffness = np.empty(size)
     mu, sides, never, nowhere = np.empty(size), np.empty(size), np.zeros(size, types.boolean), np.zeros((size, 3))
     every, P, free, after = np.empty(m, np.int64), np.zeros(m), np.empty(n), np.empty(n)
     lam, c_rows, f, q_m, half = np.zeros(m), np.empty(m), np.empty(n), np.empty(x.q_stage.size), np.empty(n)
@@ -143,7 +142,7 @@ def advance_moreau(ints, floats, o, x, rows, count, known, energy):
             for i in range(n):
                 f[j] += x.M[j, i] * v[i]
         status = solve_contacts(x.M, f, x.G, c_rows, equal, every[:0], first[:0], number[:0], mu[:0], never[:0],
-                                nowhere[:0], sides[:0], shift[:0], o.rank_tolerance, free, lam, P[:0], stiffness[:0])
+                                nowhere[:0], sides[:0], shift[:0], o.rank_tolerance, free, lam, P[:0], shift[:0])
         if status != SOLVED:
             return NOT_CONVERGED, k
         taken = rows_taken = 0
@@ -164,7 +163,7 @@ def advance_moreau(ints, floats, o, x, rows, count, known, energy):
         P[:] = 0.0
         status = solve_contacts(x.M, f, x.G, c_rows, equal, every[:rows_taken], first[:taken], number[:taken],
                                 mu[:taken], never[:taken], nowhere[:taken], sides[:taken], shift[:taken],
-                                o.rank_tolerance, after, lam, P[:rows_taken], stiffness[:taken])
+                                o.rank_tolerance, after, lam, P[:rows_taken], shift[:0])
         if status != SOLVED:
             return NOT_CONVERGED, k
         by_inputs, by_contacts, new = 0.0, 0.0, False

@@ -11,7 +11,7 @@ from liedyn.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.errors import AccumulationError, SimulationError
 from liedyn.functions import raise_errors
 from liedyn.model.packed import OFF, ON, OPEN, SLIDING
-from liedyn.simulation.crossings import Table, first_crossing, useful
+from liedyn.simulation.crossings import PULL, Table, first_crossing, useful
 from liedyn.simulation.events import crosses, guard_value
 from liedyn.simulation.fixed_step import advance
 from liedyn.simulation.formulations import input_forces
@@ -27,10 +27,15 @@ SMALLEST, LARGEST = 16, 4096
 """Rows of a chunk: few behind an event, where much may have to be thrown away, and more as nothing happens."""
 CHATTER = 20
 """Events within one step that mean chattering: the state goes nowhere while they follow one another."""
+TIGHT = (SINGULAR, NOT_CLOSED, NOT_CONSISTENT, NOT_FINITE, DIVERGED)
+"""Ways in which a step can end where sliding friction grows without bound, and a shorter one may succeed."""
 HALVINGS = 30
 """How often a step may be halved where sliding friction fails: to nothing."""
 SHORTEST = 1e-6
-"""Time [s] between the impacts of one contact below which they accumulate."""
+"""Time [s] between the impacts of one contact below which they accumulate, and between slipping and sticking below
+which it sticks."""
+GRIP = 1e-6
+"""Friction beyond its disk, relative to the largest force, that such a contact may have before it slips again."""
 
 MESSAGES = {
     SINGULAR: "singular: no inertia resists some motion that the constraints allow, the independent coordinates lose a "
@@ -94,6 +99,7 @@ class Run:
         self.energy_at_no_work = self.energy(self.rows.q[0], self.rows.v[0])
         self.held, self.times, self.impacts = {}, [], {}
         self.flies = np.ones(len(contacts.index), dtype=bool)  # apart from its surface, or on its way from it
+        self.grip_limit, self.turned = np.full(len(contacts.index), PULL), np.full(len(contacts.index), -np.inf)
         self.equations, self.redundant = equations(ints, contacts), False
         self.direction = np.zeros((len(contacts.index), 3))
         self.row_directions = np.zeros((1, len(contacts.index), 3))
@@ -189,22 +195,19 @@ class Run:
             self._instant((), ())
         status, done = self.integrator.advance(self, self.chunk, self.known)
         done = max(done, 0)
-        if status == SINGULAR and done == 0 and self._rubbing():
+        if status in TIGHT and done == 0 and self._rubbing():
             status, done, crossing = self._shorter_step()
         else:
-            try:
-                crossing = self._search(done)
-            except _Unreachable as place:
-                self._keep_on_surfaces(place.step)
-                status, done, crossing = self._shorter_step()
+            status, done, crossing = self._search_as_far(status, done)
         self.held = {}
         if crossing is None:
             self._keep_on_surfaces(done)
-            if status == SINGULAR and self._rubbing():
+            if status in TIGHT and self._rubbing():
                 if done == 0:
                     self._instant((), ())  # friction holds what slid: the instant settles it or says why not
-                    if self.integrator.advance(self, 1, self.known)[0] == SINGULAR and not self._shorter_step()[1]:
-                        self.raise_status(SINGULAR)
+                    status = self.integrator.advance(self, 1, self.known)[0]
+                    if status in TIGHT and not self._shorter_step()[1]:
+                        self.raise_status(status)
                 self.chunk, self.known = SMALLEST, True
             elif status != OK:
                 self.raise_status(status)
@@ -230,6 +233,20 @@ class Run:
             return None
         self.table = Table(self, done)
         return first_crossing(self, self.table)
+
+    def _search_as_far(self, status, done):
+        """(status, rows, crossing): the first crossing, in fewer rows where parts of a step cannot be reached."""
+        reached = done
+        while True:
+            try:
+                crossing = self._search(reached)
+                break
+            except _Unreachable as place:
+                reached = place.step
+        if crossing is not None or reached == done:
+            return status, reached, crossing
+        self._keep_on_surfaces(reached)
+        return self._shorter_step()
 
     def _keep_on_surfaces(self, k):
         """Keep the rows up to k, of which none may be too deep; directions of slip go on from there."""
@@ -333,7 +350,7 @@ class Run:
         if len(self.contacts.index):
             self.x.direction[self.contacts.index] = self.row_directions[k]
         status = self.integrator.within(self, k, t)
-        if status == SINGULAR and self._rubbing():
+        if status in TIGHT and self._rubbing():
             raise _Unreachable(k)
         if status != OK:
             self.raise_status(status)
@@ -375,6 +392,13 @@ class Run:
         if not self.rubs(c) or self.contact_statuses()[c] != ON:
             return normal, np.full(len(lam), np.inf)
         return normal, self.contacts.friction[c] * normal - np.linalg.norm(lam[:, first + 1:first + count], axis=1)
+
+    def grips(self, c, t, slides, at_rest):
+        """Does a contact stick that could as well begin to slide? It does where it has just begun and ceased to."""
+        again = at_rest and slides and t - self.turned[c] < SHORTEST
+        self.grip_limit[c] = GRIP if again else PULL
+        self.turned[c] = t
+        return again
 
     def put_directions(self):
         """Tell the loops in which directions contacts slide."""
