@@ -199,7 +199,8 @@ def _go_on_from(run, t, q, v, impulse, touching, causes):
     status[contacts.index] = np.where(off, OFF, OPEN)
     status[contacts.index[resting]] = found.status
     for e, c in enumerate(resting):
-        if run.rubs(c) and run.grips(c, t, found.status[e] == SLIDING, c not in sliding):
+        if run.rubs(c) and run.grips(
+                c, t, found.status[e] == SLIDING and c not in sliding and ("rest", c) in causes):
             status[contacts.index[c]] = ON
         elif found.status[e] == SLIDING:
             run.direction[c] = found.direction[e]

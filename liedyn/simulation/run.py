@@ -393,9 +393,9 @@ class Run:
             return normal, np.full(len(lam), np.inf)
         return normal, self.contacts.friction[c] * normal - np.linalg.norm(lam[:, first + 1:first + count], axis=1)
 
-    def grips(self, c, t, slides, at_rest):
+    def grips(self, c, t, begins):
         """Does a contact stick that could as well begin to slide? It does where it has just begun and ceased to."""
-        again = at_rest and slides and t - self.turned[c] < SHORTEST
+        again = begins and t - self.turned[c] < SHORTEST
         self.grip_limit[c] = GRIP if again else PULL
         self.turned[c] = t
         return again
