@@ -9,7 +9,7 @@ import numpy as np
 
 from liedyn.boundary import as_floats, states
 from liedyn.constraints.closing import CLOSED, Held, Target, close_states
-from liedyn.constraints.contradictions import failure
+from liedyn.constraints.contradictions import raise_contradiction
 from liedyn.constraints.independent import by_name
 from liedyn.constraints.loops import constraint_jacobian, velocity_error, virtual_jacobian
 from liedyn.constraints.singular_guess import close_singular
@@ -122,7 +122,7 @@ def close(robot, q, held=None, tolerance=1e-12, **coordinates):
             goal = Target(what, target[b], values[b])
             closed[b], stopped = close_singular(robot, q[b], goal, tolerance, closed[b], status[b])
             if stopped != CLOSED:
-                raise failure(robot, closed[b], goal, held, stopped, tolerance)
+                raise_contradiction(robot, closed[b], goal, held, stopped, tolerance)
     return closed.reshape(lead + (robot.nq,))
 
 

@@ -12,14 +12,14 @@ from liedyn.constraints.singular_guess import closed_at
 from liedyn.errors import ClosureError
 
 
-def failure(robot, q, target, held, outcome, tolerance):
-    """The `ClosureError` for a state that could not be closed; the search stopped at q."""
+def raise_contradiction(robot, q, target, held, outcome, tolerance):
+    """Raise the `ClosureError` for a state that could not be closed; the search stopped at q."""
     said = f" with {_values(robot, held, target.q, target.held.virtual, target.values)}" if held else ""
     said += f" at t = {robot.t}" if robot.functions else ""
     least = closed_at(robot, q, target, tolerance)
     if least[2] or outcome == JUMP:
         here = _values(robot, held, q, target.held.virtual, virtual_coordinates(robot, q)[target.held.virtual])
-        return ClosureError(
+        raise ClosureError(
             f"no path leads from the guess to an assembly of {robot.name!r}{said}: it ends at {here}, where the other "
             "coordinates would have to jump; start from a guess on the wanted branch", 0.0, "", q)
     alone = robot
@@ -40,8 +40,8 @@ def failure(robot, q, target, held, outcome, tolerance):
     if len(sizes) > 1:
         *first, last = [_named(robot, name) for name in sizes]
         text = f"{', '.join(first)} and {last} contradict each other, at best {text}"
-    return ClosureError(f"the constraints of {robot.name!r} cannot be satisfied near this guess{said}: {text}",
-                        float(size), worst, near)
+    raise ClosureError(f"the constraints of {robot.name!r} cannot be satisfied near this guess{said}: {text}",
+                       float(size), worst, near)
 
 
 def _named(robot, name):
