@@ -37,10 +37,12 @@ def linkage(*lengths, base, cut="revolute", name="linkage"):
     return builder
 
 
-def double_four_bar():
+def double_four_bar(home=0.0):
     """A02 of the IFToMM benchmark: three rods of 1 m stand at (0, 0), (1, 0), (2, 0), two of 1 m join their tips."""
-    builder = Builder("double four-bar", gravity=(0.0, -9.81, 0.0))
-    for name in ("V0", "V1", "V2", "H0", "H1"):
+    names = ("V0", "V1", "V2", "H0", "H1")
+    builder = Builder("double four-bar", gravity=(0.0, -9.81, 0.0),
+                      home={name: home if name[0] == "V" else -home for name in names})
+    for name in names:
         builder.body(name, 1.0, (0.5, 0.0, 0.0), (0.0, 1 / 12, 1 / 12))
     for k in range(3):
         builder.joint(f"V{k}", "revolute", "ground", f"V{k}", (float(k), 0.0, 0.0))

@@ -1,7 +1,7 @@
 """Assembly from singular guesses, of batches of held values, and of what cannot be assembled.
 
-Oracles are the closed forms of planar linkages. Closed configurations are at rounding, 1e-14 for lengths of some metres;
-near a singular configuration an angle is as exact as the square root of that, but the examples end away from them.
+Oracles are the closed forms of planar linkages. Closed configurations are at rounding, 1e-14 for lengths of some
+metres; near a singular one an angle is as exact as the square root of that, but the examples end away from them.
 """
 import numpy as np
 import pytest

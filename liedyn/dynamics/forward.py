@@ -16,7 +16,7 @@ from liedyn.dynamics.nullspace import (
 from liedyn.dynamics.one_state import nullspace_one_state
 from liedyn.dynamics.problem import Solution, no_inertia, non_negative, problem, stabilized
 from liedyn.dynamics.singular import (
-    ACCELERATIONS, is_suspect, require_regular, singular_states, warn, warn_if_digits_are_lost,
+    ACCELERATIONS, is_suspect, require_regular, require_regular_one, singular_states, warn, warn_if_digits_are_lost,
 )
 from liedyn.dynamics.states import EITHER, FEW, GIVEN, PIVOTED, nullspace_registers, nullspace_states
 from liedyn.errors import InputError, SingularConfigurationError, of_the_batch, suggestion
@@ -336,16 +336,16 @@ def forward_dynamics(robot, q, v, tau, method="nullspace", independent=None, f_e
         if found is not None:
             return found
     lead, q, v, tau = states(robot, q=q, v=v, tau=tau)
-    forces = wrenches(robot, f_ext, lead)
+    forces, singular = wrenches(robot, f_ext, lead), np.zeros(len(q), bool)
     if not len(q):
         raise InputError("forward_dynamics needs at least one state")
     if method == "nullspace":
         solution, force = _nullspace(robot, q, v, tau, forces, rank_tolerance, lead, **options)
-        singular = np.zeros(len(q), bool)
     else:
         given = problem(robot, q, v, tau, forces, rank_tolerance)
-        singular = singular_states(robot, q, given.rank, rank_tolerance)
-        if method != "svd":
+        if method == "svd":
+            singular = singular_states(robot, q, given.rank, rank_tolerance)
+        else:
             require_regular(robot, lead, q, given.rank, rank_tolerance)
         solution = _SOLVERS[method](given, **options)
         warn_if_digits_are_lost(robot, q, v, solution.a, given.rank, given.ratio, ACCELERATIONS)
@@ -377,7 +377,7 @@ def _one_state(robot, q, v, tau, independent, rank_tolerance):
     if found is None or is_suspect(robot, found[4]):
         return None
     a, lam, force, rank, condition, dependent, names, q = found
-    require_regular(robot, (), q, rank, rank_tolerance)
+    require_regular_one(robot, q, rank, rank_tolerance)
     return ForwardDynamics(a, lam, rank, _names_of_rows(robot, dependent), condition, names, force, _at=(robot, q))
 
 

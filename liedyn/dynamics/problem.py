@@ -37,7 +37,7 @@ class Problem:
     order : ndarray of int, shape (count, m)
         Rows of G, independent ones first.
     ratio : ndarray, shape (count,)
-        Largest by smallest pivot of G.
+        Largest pivot of G, or 1 if that is more, by the smallest: how far a singular configuration may be.
     """
 
     robot: object
@@ -103,13 +103,13 @@ def spread(values, rank):
 
 
 def ranks(G, tolerance):
-    """Rank of each G, the order of its rows with independent ones first, and the largest by the smallest pivot."""
+    """Rank of each G, the order of its rows with independent ones first, and the ratio of its pivots."""
     rank, order, pivots = np.empty(len(G), int), np.empty(G.shape[:2], np.int64), np.empty(G.shape[1])
     ratio = np.ones(len(G))
     for b in range(len(G)):
         rank[b] = independent_rows(G[b], tolerance, order[b], pivots)
         if rank[b] > 0:
-            ratio[b] = pivots[0] / pivots[rank[b] - 1]
+            ratio[b] = max(pivots[0], 1.0) / pivots[rank[b] - 1]
     return rank, order, ratio
 
 
