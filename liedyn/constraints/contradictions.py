@@ -11,6 +11,9 @@ from liedyn.constraints.loops import virtual_coordinates
 from liedyn.constraints.singular_guess import closed_at
 from liedyn.errors import ClosureError
 
+ROUNDING = 1e-6
+"""Errors below this part of the largest one are what is left of the search, and not worth a word."""
+
 
 def raise_contradiction(robot, q, target, held, outcome, tolerance):
     """Raise the `ClosureError` for a state that could not be closed; the search stopped at q."""
@@ -30,8 +33,9 @@ def raise_contradiction(robot, q, target, held, outcome, tolerance):
             alone, least = without, found
     near, e, _ = least
     sizes = {name: _sizes(alone, name, e) for name in alone.active}
-    parts = [f"{_named(robot, name)} is left open by {text}" for name, (_, text) in sizes.items()]
     size, worst = max(((x, name) for name, (x, _) in sizes.items()), default=(0.0, ""))
+    parts = [f"{_named(robot, name)} is left open by {text}" for name, (x, text) in sizes.items()
+             if not x <= ROUNDING * size]
     for k, x in zip(target.held.virtual, np.abs(e[len(robot.row_names):])):
         if x > tolerance:
             parts.append(f"{robot.virtual_names[k]!r} stays {x:.3g} away from its value")
@@ -57,8 +61,7 @@ def _sizes(robot, name, e):
             unit = " rad" if row in (".wx", ".wy", ".wz") else " m" if row in _LENGTHS else ""
             by_unit[unit] = np.hypot(by_unit.get(unit, 0.0), e[k])
     largest = max(by_unit.values(), default=0.0)
-    # what is of the size of rounding beside the rest is not worth a word
-    return largest, " and ".join(f"{x:.3g}{unit}" for unit, x in by_unit.items() if not x <= 1e-6 * largest)
+    return largest, " and ".join(f"{x:.3g}{unit}" for unit, x in by_unit.items() if not x <= ROUNDING * largest)
 
 
 _LENGTHS = (".vx", ".vy", ".vz", ".gap", ".height")
