@@ -22,9 +22,9 @@ class ClosureError(LiedynError):
     Attributes
     ----------
     residual : float
-        Norm of the closure error that is left.
+        Largest error that is left [m, rad]; 0 where an assembly exists but no path leads to it from the guess.
     loop : str
-        Name of the loop that is worst.
+        Name of the loop or constraint that is worst.
     q : ndarray or None
         The configuration, shape (nq,), at which the search stopped.
     """

@@ -136,3 +136,20 @@ def test_warmup_without_a_cache(capsys, monkeypatch):
     monkeypatch.setattr(jit, "cache_directory", lambda: None)
     status, out, err = run(capsys, "warmup")
     assert status == 1 and err.count("\n") == 1 and "LIEDYN_CACHE" in err
+
+
+def test_a_guess_chooses_the_branch(capsys):
+    """A five-bar whose cranks are held has two assemblies."""
+    held = "--at q1=1.2 q2=-0.3"
+    found = []
+    for guess in ("", "--guess q3=2 q4=-2"):
+        status, out, err = run(capsys, f"linearize five_bar --independent q1 q2 {held} {guess}")
+        assert (status, err) == (0, "")
+        found.append(float(re.search(r"q3 +(\S+)", out)[1]))
+    robot = ld.load("five_bar")
+    start = [*robot.home[:2], 2.0, -2.0]
+    expected = [ld.close(robot, q, q1=1.2, q2=-0.3)[2] for q in (robot.home, start)]
+    assert abs(expected[0] - expected[1]) > 0.5
+    np.testing.assert_allclose(found, expected, rtol=1e-7)
+    status, out, err = run(capsys, "linearize five_bar --guess q33=2")
+    assert status == 1 and "--guess q33" in err and "did you mean" in err and err.count("\n") == 1

@@ -7,7 +7,7 @@ from tree_cases import bundled
 
 from liedyn.dynamics.multiplier import SINGULAR_MASS, multiplier_kernel
 from liedyn.dynamics.nullspace import OK, SINGULAR_INERTIA
-from liedyn.dynamics.row_space import row_space
+from liedyn.row_space import row_space
 from liedyn.dynamics.svd import svd_kernel
 from liedyn.dynamics.terms import terms_kernel
 from liedyn.dynamics.unified import unified_kernel, unified_velocity_kernel

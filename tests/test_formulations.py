@@ -158,14 +158,19 @@ SINGULAR = np.array([np.pi, -np.pi, 0.0, np.pi])
 
 @each_variant
 def test_singular_configuration(method, options):
-    """Five-bar, all links on one line (Spencer 2004, example 1): evaluates with one more degree of freedom."""
+    """Five-bar, all links on one line (Spencer 2004, example 1): "svd" has one more degree of freedom there."""
     robot = bundled("five_bar")
     G = ld.constraint_jacobian(robot, SINGULAR)
     assert np.abs(ld.closure_error(robot, SINGULAR)).max() < 1e-12
     v, tau = np.linalg.svd(G)[2][-1], np.array([1.0, -2.0, 0.5, 3.0])
+    if method != "svd":
+        with pytest.raises(ld.SingularConfigurationError, match="rank of its constraints is 1 here") as error:
+            ld.forward_dynamics(robot, SINGULAR, v, tau, method=method, **options)
+        assert error.value.singular_values[1] < 1e-14
+        return
     r = ld.forward_dynamics(robot, SINGULAR, v, tau, method=method, **options)
     M, h, G, _, _, gamma = terms(robot, SINGULAR, v)
-    assert r.rank == 1
+    assert r.rank == 1 and r.singular is True
     # rows that are left contradict each other by what G has lost: pseudoinverse where it is one, a row elsewhere
     K = np.linalg.svd(G)[2][1:].T
     assert np.abs(K.T @ (M @ r.a + h - tau)).max() < 1e-10
@@ -201,7 +206,8 @@ def test_declared_coordinates_are_a_default_and_no_demand(method):
     """Where the robot's own choice does not fit, because of a switch or of the place, pivoting chooses."""
     robot = bundled("five_bar")
     tau = np.array([1.0, -2.0, 0.5, 3.0])
-    for here, q, p in ((robot.switched(pin=False), robot.home, 4), (robot, SINGULAR, 3)):
+    in_line = ld.close(robot, robot.home, q4=0.0)  # q1 and q2 do not tell where the last two links go
+    for here, q, p in ((robot.switched(pin=False), robot.home, 4), (robot, in_line, 2)):
         r = ld.forward_dynamics(here, q, np.zeros(4), tau, method=method)
         assert off(r.a, exact(here, q, np.zeros(4), tau)[0]) < 1e-11
         assert len(r.independent) == (p if method in ("nullspace", "kane") else 0)
@@ -218,8 +224,9 @@ def test_kane_chooses_again():
     again = ld.forward_dynamics(robot, robot.home, v, tau, method="kane", independent=given, condition_limit=limit)
     assert again.independent != given and again.condition < limit
     assert off(again.a, r.a) < 1e-12
-    r = ld.forward_dynamics(robot, SINGULAR, np.zeros(4), tau, method="kane", independent=given)
-    assert len(r.independent) == 3
+    in_line = ld.close(robot, robot.home, q4=0.0)
+    r = ld.forward_dynamics(robot, in_line, np.zeros(4), tau, method="kane", independent=given)
+    assert len(r.independent) == 2 and r.independent != given
     with pytest.raises(ld.InputError, match="not of cut joints: pin"):
         ld.forward_dynamics(robot, robot.home, v, tau, method="kane", independent=("q1", "pin"))
 

@@ -31,6 +31,9 @@ def _parser():
                         help="independent coordinates, or auto, or tangent; default: those of the robot, else auto")
     linear.add_argument("--at", nargs="+", default=[], type=_assignment, metavar="NAME=VALUE",
                         help="coordinates to hold while the loops are closed [rad, m]; default: the home configuration")
+    linear.add_argument("--guess", nargs="+", default=[], type=_assignment, metavar="NAME=VALUE",
+                        help="where the search for closed loops begins [rad, m]: on the branch that is wanted; "
+                             "default: the home configuration")
     linear.add_argument("--velocity", nargs="+", default=[], type=_assignment, metavar="NAME=VALUE",
                         help="velocities of independent coordinates [rad/s, m/s]; default: at rest")
     linear.add_argument("--check", action="store_true", help="compare with central differences")

@@ -14,7 +14,7 @@ def linearize(arguments):
     """Run the command with parsed arguments."""
     robot = ld.load(arguments.robot)
     independent = _independent(arguments.independent)
-    q = ld.close(robot, robot.home, dict(arguments.at))
+    q = ld.close(robot, _guess(robot, dict(arguments.guess)), dict(arguments.at))
     v = _velocity(robot, q, independent, dict(arguments.velocity))
     tau = np.zeros(robot.nv)
     ss = ld.linearize(robot, q, v, tau, independent=independent)
@@ -44,6 +44,17 @@ def _independent(names):
     if names and len(names) == 1 and names[0] in ("auto", "tangent"):
         return names[0]
     return tuple(names) if names else None
+
+
+def _guess(robot, given):
+    """The home configuration with the given values of coordinates, which need not close the loops."""
+    q, names = robot.home.copy(), [name for name in robot.coordinate_names if name in robot.velocity_names]
+    for name, value in given.items():
+        if name not in names:
+            raise InputError(f"--guess {name}: not a coordinate of the tree with a value of its own, "
+                             f"{suggestion(name, names)}")
+        q[robot.coordinate_index(name)] = value
+    return q
 
 
 def _velocity(robot, q, independent, given):

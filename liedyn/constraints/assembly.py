@@ -1,83 +1,58 @@
 """Assembly: satisfy the constraints of a mechanism, and complete velocities, from a guess on the wanted branch.
 
-Newton on the manifold: the shortest tangent step (minimum norm, by SVD, so redundant rows are harmless) that
-removes the linearized error, cut to a largest step and halved until the error falls. Coordinates that are held move
-to their targets along a path from the closed guess, a part of the way at a time: every point of the path is closed
-before the next part is tried, and so the branch of the guess is kept.
+`liedyn.constraints.closing` has the algorithm, `liedyn.constraints.singular_guess` what helps it on where it comes to a
+halt at a singular configuration, `liedyn.constraints.contradictions` what is said where nothing helps.
 """
+import math
+
 import numpy as np
 
 from liedyn.boundary import as_floats, states
+from liedyn.constraints.closing import CLOSED, Held, Target, close_states
+from liedyn.constraints.contradictions import raise_contradiction
 from liedyn.constraints.independent import by_name
-from liedyn.constraints.loops import (
-    closure_error, constraint_jacobian, velocity_error, virtual_coordinates, virtual_jacobian,
-)
-from liedyn.errors import ClosureError, InputError, SingularConfigurationError, suggestion
-from liedyn.tree.configuration import difference, integrate
-
-LARGEST_STEP = 0.3
-"""Largest move of a coordinate in one step [rad or m]: well below the distance to another branch in common machines."""
-LONGEST_JUMP = 1.0
-"""Largest move of any coordinate between two points of a path before the path is suspected of changing branch."""
-ITERATIONS = 60
-SMALLEST_PART = 1e-3
-ROUNDING = 1e-14
+from liedyn.constraints.loops import constraint_jacobian, velocity_error, virtual_jacobian
+from liedyn.constraints.singular_guess import close_singular
+from liedyn.errors import InputError, SingularConfigurationError, of_the_batch, suggestion
+from liedyn.functions import raise_errors
 
 
-class _Target:
-    """Held coordinates: tree coordinates at given values (whole joints), virtual coordinates at given values."""
-
-    def __init__(self, robot, held):
-        self.robot = robot
-        self.q = robot.neutral.copy()
-        fixed, self.virtual, self.values = [], [], []
-        names = robot.coordinate_names + robot.joint_names + robot.virtual_names
-        self.joints = []
-        for name, value in held.items():
-            if name in robot.velocity_names and name in robot.coordinate_names:
-                fixed.append(robot.velocity_index(name))
-                self.q[robot.coordinate_index(name)] = as_floats(name, [value], 1)[0]
-                self.joints.append((robot.coordinate_index(name), 1))
-            elif name in robot.joint_names:
-                start, size = self._coordinates(name)
-                self.q[start:start + size] = as_floats(name, value, size)
-                fixed += [k for k, v in enumerate(robot.velocity_names) if v.startswith(f"{name}.")]
-                self.joints.append((start, size))
-            elif name in robot.virtual_names:
-                self._hold_virtual(name, value)
-            else:
-                raise InputError(f"cannot hold {name!r}, {suggestion(name, names)}")
-        if not np.isfinite(self.q).all() or not np.isfinite(self.values).all():
-            raise InputError(f"held values must be finite: {held}")
-        self.fixed = np.array(sorted(set(fixed)), dtype=int)
-        self.values = np.array(self.values, dtype=float)
-
-    def _coordinates(self, joint):
-        places = [k for k, name in enumerate(self.robot.coordinate_names) if name.startswith(f"{joint}.")]
-        return places[0], len(places)
-
-    def _hold_virtual(self, name, value):
-        if name.endswith((".rx", ".ry", ".rz")):
-            raise InputError(f"{name!r} is a component of a rotation; a ball cut cannot be held by one of them")
-        self.virtual.append(self.robot.virtual_index(name))
-        self.values.append(float(value))
-
-    def towards(self, q, part):
-        """`q` with its held tree coordinates moved a part of the way to their targets."""
-        goal = q.copy()
-        for start, size in self.joints:
-            goal[start:start + size] = self.q[start:start + size]
-        step = difference(self.robot, q, goal)
-        return integrate(self.robot, q, part * step)
+def _held_values(name, value, size):
+    """Values (..., size) of a coordinate, for which size is None, or of a joint."""
+    try:
+        value = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"held values must be numbers: {name} = {value!r}") from None
+    value = value[..., None] if size is None else as_floats(name, value, size)
+    if not np.isfinite(value).all():
+        raise InputError(f"held values must be finite: {name} = {value[..., 0] if size is None else value}")
+    return value
 
 
-def _virtual_error(robot, target, z, goal):
-    """How far the held virtual coordinates are from their goal; angles take the shorter way round."""
-    error = z[target.virtual] - goal
-    for k, index in enumerate(target.virtual):
-        if _is_angle(robot, index):
-            error[k] = np.remainder(error[k] + np.pi, 2 * np.pi) - np.pi
-    return error
+def _targets(robot, held):
+    """What is held, and by place in q or number of the virtual coordinate the values (..., size)."""
+    dofs, coordinates = np.zeros(robot.nv, np.int64), np.zeros(robot.nq, np.int64)
+    on_tree, virtual = [], {}
+    for name, value in held.items():
+        if name in robot.velocity_names and name in robot.coordinate_names:
+            k = robot.coordinate_index(name)
+            dofs[robot.velocity_index(name)] = coordinates[k] = 1
+            on_tree.append((slice(k, k + 1), _held_values(name, value, None)))
+        elif name in robot.joint_names:
+            places = [k for k, each in enumerate(robot.coordinate_names) if each.startswith(f"{name}.")]
+            dofs[[k for k, each in enumerate(robot.velocity_names) if each.startswith(f"{name}.")]] = 1
+            coordinates[places] = 1
+            on_tree.append((slice(places[0], places[-1] + 1), _held_values(name, value, len(places))))
+        elif name in robot.virtual_names:
+            if name.endswith((".rx", ".ry", ".rz")):
+                raise InputError(
+                    f"{name!r} is a component of a rotation; a ball cut cannot be held by one of them")
+            virtual[robot.virtual_index(name)] = _held_values(name, value, None)
+        else:
+            names = robot.coordinate_names + robot.joint_names + robot.virtual_names
+            raise InputError(f"cannot hold {name!r}, {suggestion(name, names)}")
+    angles = np.array([_is_angle(robot, k) for k in virtual], dtype=np.int64)
+    return Held(dofs, coordinates, np.array(list(virtual), dtype=np.int64), angles), on_tree, list(virtual.values())
 
 
 def _is_angle(robot, index):
@@ -85,50 +60,6 @@ def _is_angle(robot, index):
     if "." in name:
         return name.rsplit(".", 1)[1].startswith("angle")
     return robot.model.loops[robot.loop_index(name)].kind == "revolute"
-
-
-def _newton(robot, q, target, goal):
-    """Close the loops as well as rounding allows, held coordinates staying where they are: (q, largest error)."""
-    free = np.setdiff1d(np.arange(robot.nv), target.fixed)
-
-    def errors(q):
-        return np.concatenate(
-            [closure_error(robot, q), _virtual_error(robot, target, virtual_coordinates(robot, q), goal)]
-        )
-
-    error = errors(q)
-    for _ in range(ITERATIONS):
-        size = np.abs(error).max(initial=0.0)
-        if size <= ROUNDING:
-            break
-        G = np.where(robot.holonomic[:, None], constraint_jacobian(robot, q), 0.0)
-        rows = np.vstack([G, virtual_jacobian(robot, q)[target.virtual]])[:, free]
-        step = np.zeros(robot.nv)
-        step[free] = -np.linalg.lstsq(rows, error, rcond=1e-9)[0]
-        step *= min(1.0, LARGEST_STEP / max(np.abs(step).max(), 1e-300))
-        part = 1.0
-        while part > SMALLEST_PART:
-            trial = integrate(robot, q, part * step)
-            trial_error = errors(trial)
-            if np.linalg.norm(trial_error) < np.linalg.norm(error):
-                break
-            part /= 2
-        else:
-            break  # no descent: at rounding, or stuck
-        q, error = trial, trial_error
-    return q, np.abs(error).max(initial=0.0)
-
-
-def _failure(robot, q, held):
-    residual = np.abs(closure_error(robot, q))
-    worst = robot.row_owners[residual.argmax()]
-    size = float(residual.max())
-    what = f" with {', '.join(f'{k}={v}' for k, v in held.items())}" if held else ""
-    what += f" at t = {robot.t}" if robot.functions else ""
-    kind = "loop" if worst in robot.loop_names else "constraint"
-    return ClosureError(
-        f"the constraints of {robot.name!r} cannot be satisfied{what}: {kind} {worst!r} is left open by {size:.3g}",
-        size, worst, q)
 
 
 def close(robot, q, held=None, tolerance=1e-12, **coordinates):
@@ -139,14 +70,16 @@ def close(robot, q, held=None, tolerance=1e-12, **coordinates):
     robot : Robot
         Constraints that are switched off do not count; moving ones are where ``robot.at(t)`` puts them.
     q : array_like, shape (..., nq)
-        Guess [rad, m; quaternions (x, y, z, w)]. It need not be closed.
+        Guess [rad, m; quaternions (x, y, z, w)]. It need not be closed, and may be singular.
     held : dict, optional
-        Values of coordinates to be held [rad, m]: of the tree or virtual ones of a cut, by name; of a joint with
-        several coordinates by the joint's name, as a sequence.
+        Values of coordinates to be held [rad, m]: of the tree or virtual ones of a cut, by name, shape (...); of a
+        joint with several coordinates by the joint's name, shape (..., size). Arrays are batches: their leading axes
+        and those of q are broadcast against each other.
     tolerance : float
         Largest closure error accepted [rad, m].
-    **coordinates : float
-        More of `held`, for names that are identifiers: ``close(robot, q, boom=0.3)``.
+    **coordinates : float or array_like
+        More of `held`, for names that are identifiers: ``close(robot, q, boom=0.3)`` or
+        ``close(robot, q, boom=np.linspace(0.0, 0.3, 100))``.
 
     Returns
     -------
@@ -156,15 +89,18 @@ def close(robot, q, held=None, tolerance=1e-12, **coordinates):
     Raises
     ------
     ClosureError
-        The constraints cannot be satisfied, a target cannot be reached: with the error, the name of the worst loop or
-        constraint, and the configuration where the search stopped.
+        The constraints cannot be satisfied, or a target cannot be reached: says which constraints contradict each
+        other, with the error, the name of the worst one, the configuration where the search stopped, and at which
+        state of a batch.
     InputError
         An unknown name, a shape that does not fit, or an entry that is not finite.
 
     Notes
     -----
     Newton with step control on the configuration manifold (Spencer 2004, 3.1.3, projection on position invariants), and
-    continuation in the held coordinates.
+    continuation in the held coordinates; states are closed one by one, each from its own guess. Where Newton comes to a
+    halt at a singular configuration, the sum of squared errors is followed down along its negative curvature (More and
+    Sorensen 1983), always the same way: a linkage that lies stretched in its guess buckles.
 
     Examples
     --------
@@ -174,43 +110,39 @@ def close(robot, q, held=None, tolerance=1e-12, **coordinates):
     >>> bool(abs(ld.closure_error(loader, q)).max() < 1e-12), float(q[loader.coordinate_index("boom")])
     (True, 0.3)
     """
-    lead, q = states(robot, q=q)
     held = {**(held or {}), **coordinates}
-    target = _Target(robot, held)
-    closed = np.array([_close_one(robot, row, target, held, tolerance) for row in q]).reshape(lead + (robot.nq,))
-    return closed
+    what, on_tree, virtual = _targets(robot, held)
+    lead, q, target, values = _broadcast(robot, q, on_tree, virtual)
+    closed, status = np.empty_like(q), np.empty(len(q), np.int64)
+    tolerance = float(tolerance)
+    close_states(robot.ints, robot.floats, q, target, values, *what, tolerance, closed, status)
+    for b in np.flatnonzero(status != CLOSED):
+        raise_errors(robot.functions)
+        with of_the_batch(lead, b):
+            goal = Target(what, target[b], values[b])
+            closed[b], stopped = close_singular(robot, q[b], goal, tolerance, closed[b], status[b])
+            if stopped != CLOSED:
+                raise_contradiction(robot, closed[b], goal, held, stopped, tolerance)
+    return closed.reshape(lead + (robot.nq,))
 
 
-def _close_one(robot, q, target, held, tolerance):
-    q = q.copy()
-    start, error = _newton(robot, q, target, virtual_coordinates(robot, q)[target.virtual])
-    if error > tolerance:
-        # the guess does not close where it stands: let everything move once, to reach its branch
-        everything = _Target(robot, {})
-        start, error = _newton(robot, q, everything, np.empty(0))
-        if error > tolerance:
-            raise _failure(robot, start, held)
-    if not held:
-        return start
-    q, done = start, 0.0
-    from_virtual = virtual_coordinates(robot, q)[target.virtual]
-    to_go = -_virtual_error(robot, target, virtual_coordinates(robot, q), target.values)
-    largest = max(np.abs(difference(robot, q, target.towards(q, 1.0))).max(initial=0.0), np.abs(to_go).max(initial=0.0))
-    part = min(1.0, LARGEST_STEP / max(largest, 1e-300))
-    while done < 1.0:
-        part = min(part, 1.0 - done)
-        share = 1.0 if part >= 1.0 - done else part / (1.0 - done)
-        goal = from_virtual + (done + part) * to_go
-        trial, error = _newton(robot, target.towards(q, share), target, goal)
-        moved = np.abs(difference(robot, q, trial)).max(initial=0.0)
-        # a long jump of the other coordinates is the sign of another branch: shorten the part
-        if error <= tolerance and moved <= LONGEST_JUMP:
-            q, done, part = trial, 1.0 if share == 1.0 else done + part, 2.0 * part
-        else:
-            part /= 2.0
-            if part < SMALLEST_PART:
-                raise _failure(robot, trial, held)
-    return q
+def _broadcast(robot, q, on_tree, virtual):
+    """The leading axes, and rows of guesses, of targets on the tree, and of targets of virtual coordinates."""
+    q = as_floats("q", q, robot.nq)
+    leads = [x.shape[:-1] for x in (q, *(value for _, value in on_tree), *virtual)]
+    try:
+        lead = np.broadcast_shapes(*leads)
+    except ValueError:
+        raise InputError(f"leading axes of q and of held values do not broadcast: {', '.join(map(str, leads))}"
+                         ) from None
+    target = np.broadcast_to(robot.neutral, (*lead, robot.nq)).copy()
+    for place, value in on_tree:
+        target[..., place] = value
+    lead, q, target = states(robot, q=q, q1=target)
+    values = np.empty((*lead, len(virtual)))
+    for k, value in enumerate(virtual):
+        values[..., k:k + 1] = value
+    return lead, q, target, values.reshape(math.prod(lead), len(virtual))
 
 
 def complete_velocity(robot, q, velocities, tolerance=1e-8):

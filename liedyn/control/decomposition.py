@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.dense import SMALL_ROW
-from liedyn.dynamics.row_space import row_space
+from liedyn.row_space import row_space
 from liedyn.errors import InputError
 from liedyn.jit import kernel
 

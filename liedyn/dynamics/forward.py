@@ -1,6 +1,5 @@
 """Forward dynamics of any mechanism: one signature, one result, several formulations."""
 import functools
-import warnings
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,8 +15,11 @@ from liedyn.dynamics.nullspace import (
 )
 from liedyn.dynamics.one_state import nullspace_one_state
 from liedyn.dynamics.problem import Solution, no_inertia, non_negative, problem, stabilized
+from liedyn.dynamics.singular import (
+    ACCELERATIONS, is_suspect, require_regular, require_regular_one, singular_states, warn, warn_if_digits_are_lost,
+)
 from liedyn.dynamics.states import EITHER, FEW, GIVEN, PIVOTED, nullspace_registers, nullspace_states
-from liedyn.errors import ConditionWarning, InputError, SingularConfigurationError, of_the_batch, suggestion
+from liedyn.errors import InputError, SingularConfigurationError, of_the_batch, suggestion
 from liedyn.functions import raise_errors
 
 POOR_CONDITION = 1e8
@@ -73,6 +75,10 @@ class ForwardDynamics:
         ``|u_i . Gdot v|`` for each singular value s_i, the norm of ``v_i u_i^T Gdot v``; divided by s_i it is an
         acceleration, which stays finite on the way to a singular configuration only where the indicator vanishes with
         s_i. Behind the rank stands what of ``Gdot v`` the rows cannot reach ("svd" only).
+    singular : bool or ndarray
+        Is this a singular configuration, where the constraints have a smaller rank than next to it? Then the motion is
+        not determined: ``a`` is that of least error in ``G a = gamma``, with the motions that G has lost as further
+        degrees of freedom ("svd" only: all other methods raise there).
 
     Examples
     --------
@@ -92,6 +98,7 @@ class ForwardDynamics:
     constraint_force: np.ndarray
     singular_values: np.ndarray | None = None
     indicator: np.ndarray | None = None
+    singular: bool | np.ndarray = False
     _at: tuple = field(default=None, repr=False)  # the robot, and configurations (count, nq)
 
     @functools.cached_property
@@ -129,11 +136,9 @@ def raise_for_status(robot, q, chosen, solved):
 def warn_if_poor(chosen, condition):
     """Report independent coordinates that are close to losing the motion."""
     if condition > POOR_CONDITION:
-        warnings.warn(
-            f"coordinates {', '.join(chosen.names)} are poorly conditioned here: cond [G; R] = {condition:.2g}",
-            ConditionWarning,
-            stacklevel=4,
-        )
+        # what coordinates that fit badly amplify is rounding itself: the digits go with the condition number
+        warn(f"coordinates {', '.join(chosen.names)} are poorly conditioned here: cond [G; R] = {condition:.2g}, about "
+             f"{max(0, round(-np.log10(condition * np.finfo(np.float64).eps)))} digits are left")
 
 
 def _nullspace(robot, q, v, tau, forces, tolerance, lead, independent=None, baumgarte=None):
@@ -154,8 +159,10 @@ def _nullspace(robot, q, v, tau, forces, tolerance, lead, independent=None, baum
         first_bad = np.flatnonzero(rank < 0) if rank[0] < 0 or len(rank) > 1 else ()
     if len(first_bad):
         _raise_at(robot, lead, int(first_bad[0]), given, independent, tolerance)
+    require_regular(robot, lead, q, rank, tolerance)
     worst = int(condition.argmax()) if len(condition) > 1 else 0
-    if condition[worst] > POOR_CONDITION:
+    few = warn_if_digits_are_lost(robot, q, v, a, rank, condition, ACCELERATIONS)
+    if condition[worst] > POOR_CONDITION and not few:
         warn_if_poor(_solved_at(robot, worst, given, independent, tolerance)[0], condition[worst])
     if baumgarte is not None:
         problems = problem(robot, q, v, tau, forces, tolerance)
@@ -290,19 +297,20 @@ def forward_dynamics(robot, q, v, tau, method="nullspace", independent=None, f_e
         A shape does not fit, an entry is not finite, an unknown name, method or option, an option that the method does
         not take, or too many or few independent coordinates.
     SingularConfigurationError
-        The independent coordinates do not determine the motion here, or some motion moves no inertia; for "multiplier",
-        "udwadia_kalaba", and "projection" with "M_c" or "M_c'", also if only the open tree's does.
+        The configuration is singular (for all methods but "svd", which sets ``singular``), the independent coordinates
+        do not determine the motion here, or some motion moves no inertia; for "multiplier", "udwadia_kalaba", and
+        "projection" with "M_c" or "M_c'", also if only the open tree's does.
 
     Warns
     -----
     ConditionWarning
-        The independent coordinates are poorly conditioned here.
+        Next to a singular configuration, or in independent coordinates that are poorly conditioned here, few digits are
+        left: says how many (`liedyn.dynamics.singular`).
 
     Notes
     -----
     Redundant rows, and the zero rows of constraints that are switched off, are taken by every method. At a singular
-    configuration "svd", "unified", "multiplier", "projection", "udwadia_kalaba", "kane", and "nullspace" with "auto" or
-    "tangent" go on with the rows that are left; "nullspace" with names raises.
+    configuration, where rows are redundant that are not next to it, "svd" goes on with those that are left.
 
     Off the constraints, redundant rows ask for accelerations that contradict each other by as much as the state is off.
     Then "nullspace", "multiplier" and "kane" satisfy the independent rows that pivoting finds, and the others all rows
@@ -328,16 +336,21 @@ def forward_dynamics(robot, q, v, tau, method="nullspace", independent=None, f_e
         if found is not None:
             return found
     lead, q, v, tau = states(robot, q=q, v=v, tau=tau)
-    forces = wrenches(robot, f_ext, lead)
+    forces, singular = wrenches(robot, f_ext, lead), np.zeros(len(q), bool)
     if not len(q):
         raise InputError("forward_dynamics needs at least one state")
     if method == "nullspace":
         solution, force = _nullspace(robot, q, v, tau, forces, rank_tolerance, lead, **options)
     else:
         given = problem(robot, q, v, tau, forces, rank_tolerance)
+        if method == "svd":
+            singular = singular_states(robot, q, given.rank, rank_tolerance)
+        else:
+            require_regular(robot, lead, q, given.rank, rank_tolerance)
         solution = _SOLVERS[method](given, **options)
+        warn_if_digits_are_lost(robot, q, v, solution.a, given.rank, given.ratio, ACCELERATIONS)
         force = np.einsum("bij,bi->bj", given.G, solution.lam)
-    return _result(robot, lead, q.copy(), solution, force)
+    return _result(robot, lead, q.copy(), solution, force, singular)
 
 
 def _rows_by_constraint(robot):
@@ -361,20 +374,22 @@ def _names_of_rows(robot, numbers):
 def _one_state(robot, q, v, tau, independent, rank_tolerance):
     """The result of "nullspace" for one usual state, else None."""
     found = nullspace_one_state(robot, q, v, tau, independent, rank_tolerance)
-    if found is None or found[4] > POOR_CONDITION:
+    if found is None or is_suspect(robot, found[4]):
         return None
     a, lam, force, rank, condition, dependent, names, q = found
+    require_regular_one(robot, q, rank, rank_tolerance)
     return ForwardDynamics(a, lam, rank, _names_of_rows(robot, dependent), condition, names, force, _at=(robot, q))
 
 
-def _result(robot, lead, q, solution, force):
+def _result(robot, lead, q, solution, force, singular):
     """The batch in the user's shape, with names."""
     def shaped(x):
         return x if x is None else x.reshape(lead + x.shape[1:])
 
     lam, rank, condition = shaped(solution.lam), shaped(solution.rank), shaped(solution.condition)
     if not lead:
-        rank, condition = int(rank), float(condition)
+        rank, condition, singular = int(rank), float(condition), singular[0]
     redundant = _names_of_rows(robot, solution.dependent)
     return ForwardDynamics(shaped(solution.a), lam, rank, redundant, condition, solution.independent, shaped(force),
-                           shaped(solution.singular_values), shaped(solution.indicator), (robot, q))
+                           shaped(solution.singular_values), shaped(solution.indicator),
+                           singular.reshape(lead) if lead else bool(singular), (robot, q))

@@ -10,7 +10,7 @@ import numpy as np
 from liedyn.dense import independent_rows, product, solve_positive
 from liedyn.dynamics.nullspace import OK, SINGULAR_INERTIA
 from liedyn.dynamics.problem import Solution, gains, no_inertia, require_regular_tree, terms_of
-from liedyn.dynamics.row_space import minimum_norm_multipliers, row_space
+from liedyn.row_space import minimum_norm_multipliers, row_space
 from liedyn.dynamics.stabilization import baumgarte_rows
 from liedyn.jit import kernel
 

@@ -36,6 +36,8 @@ class Problem:
     rank : ndarray of int, shape (count,)
     order : ndarray of int, shape (count, m)
         Rows of G, independent ones first.
+    ratio : ndarray, shape (count,)
+        Largest pivot of G, or 1 if that is more, by the smallest: how far a singular configuration may be.
     """
 
     robot: object
@@ -52,6 +54,7 @@ class Problem:
     gamma: np.ndarray
     rank: np.ndarray
     order: np.ndarray
+    ratio: np.ndarray
 
     @cached_property
     def G_plus(self):
@@ -85,8 +88,7 @@ class Solution:
 def problem(robot, q, v, tau, f_ext, tolerance):
     """Terms of each state."""
     terms = [np.stack(x) for x in zip(*(terms_kernel(robot.ints, robot.floats, *state) for state in zip(q, v, f_ext)))]
-    rank, order = ranks(terms[2], tolerance)
-    return Problem(robot, q, v, tau, f_ext, tolerance, *terms, rank, order)
+    return Problem(robot, q, v, tau, f_ext, tolerance, *terms, *ranks(terms[2], tolerance))
 
 
 def terms_of(problem, b):
@@ -101,11 +103,14 @@ def spread(values, rank):
 
 
 def ranks(G, tolerance):
-    """Rank of each G, and the order of its rows with independent ones first."""
+    """Rank of each G, the order of its rows with independent ones first, and the ratio of its pivots."""
     rank, order, pivots = np.empty(len(G), int), np.empty(G.shape[:2], np.int64), np.empty(G.shape[1])
+    ratio = np.ones(len(G))
     for b in range(len(G)):
         rank[b] = independent_rows(G[b], tolerance, order[b], pivots)
-    return rank, order
+        if rank[b] > 0:
+            ratio[b] = max(pivots[0], 1.0) / pivots[rank[b] - 1]
+    return rank, order, ratio
 
 
 def apply(A, x):

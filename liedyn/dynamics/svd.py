@@ -17,7 +17,7 @@ import numpy as np
 from liedyn.dense import product, solve_positive, transposed_product
 from liedyn.dynamics.nullspace import OK, SINGULAR_INERTIA
 from liedyn.dynamics.problem import Solution, gains, no_inertia, spread, terms_of
-from liedyn.dynamics.row_space import minimum_norm_multipliers, row_space, shortest_solution, unbalanced_force
+from liedyn.row_space import minimum_norm_multipliers, row_space, shortest_solution, unbalanced_force
 from liedyn.dynamics.stabilization import baumgarte_rows
 from liedyn.jit import kernel
 

@@ -17,7 +17,7 @@ import numpy as np
 from liedyn.boundary import states
 from liedyn.dynamics.nullspace import OK, RANK_TOLERANCE, SINGULAR_INERTIA
 from liedyn.dynamics.problem import Solution, no_inertia, non_negative, spread, terms_of
-from liedyn.dynamics.row_space import row_space, shortest_solution
+from liedyn.row_space import row_space, shortest_solution
 from liedyn.dynamics.stabilization import velocity_level_rows
 from liedyn.dynamics.svd import tangent_accelerations
 from liedyn.dynamics.terms import terms_kernel

@@ -10,6 +10,7 @@ from liedyn.constraints.independent import (
 from liedyn.constraints.loops import reader_kernel
 from liedyn.dynamics.forward import raise_for_status, warn_if_poor
 from liedyn.dynamics.nullspace import OK, RANK_TOLERANCE, WRONG_COUNT, nullspace_kernel
+from liedyn.dynamics.singular import LINEARIZATION, require_regular, warn_if_digits_are_lost
 from liedyn.dynamics.states import FEW
 from liedyn.errors import ClosureError, InputError, of_the_batch
 from liedyn.functions import raise_errors
@@ -87,9 +88,19 @@ def _linearize_one(robot, q, v, tau, f_ext, independent, speeds, closure_toleran
         raise wrong_count(robot, y, of_y[1])
     if of_y[0] != OK:
         raise singular_choice(robot, q, y, holonomic(robot))
-    warn_if_poor(w, condition)
-    warn_if_poor(y, of_y[2])
+    _judge(robot, (), y, w, (q[None], v[None]), local.a[None], np.array([rank]), np.array([condition]),
+           np.array([of_y[2]]), rank_tolerance)
     return _Found(y, w, rank, condition, residual, local)
+
+
+def _judge(robot, lead, y, w, given, a, rank, condition, condition_y, tolerance):
+    """SingularConfigurationError at a singular configuration, a warning where few digits are left."""
+    require_regular(robot, lead, given[0], rank, tolerance)
+    largest = np.maximum(condition, condition_y)
+    if not warn_if_digits_are_lost(robot, *given[:2], a, rank, largest, LINEARIZATION):
+        warn_if_poor(w, -_least(-condition))
+        if y is not w:
+            warn_if_poor(y, -_least(-condition_y))
 
 
 def linearize(robot, q, v, tau, independent=None, outputs=None, f_ext=None, closure_tolerance=CLOSURE_TOLERANCE,
@@ -138,12 +149,14 @@ def linearize(robot, q, v, tau, independent=None, outputs=None, f_ext=None, clos
     InputError
         v opens a loop, a shape does not fit, an entry is not finite, an unknown name, or too many or few coordinates.
     SingularConfigurationError
-        The independent coordinates do not determine the motion here, or some motion moves no inertia.
+        The configuration is singular, the independent coordinates do not determine the motion here, or some motion
+        moves no inertia.
 
     Warns
     -----
     ConditionWarning
-        The independent coordinates are poorly conditioned here.
+        Next to a singular configuration, or in independent coordinates that are poorly conditioned here, few digits are
+        left: says how many (`liedyn.dynamics.singular`).
 
     Notes
     -----
@@ -220,8 +233,7 @@ def _solve(robot, lead, y, w, given, plan, closure_tolerance, rank_tolerance):
         b = int(np.argmax(found.rank < 0))
         with of_the_batch(lead, b):
             _require(robot, y, w, given, b, closure_tolerance, rank_tolerance)
-    warn_if_poor(w, -_least(-found.condition))
-    warn_if_poor(y, -_least(-found.condition_y))
+    _judge(robot, lead, y, w, given, found.a, found.rank, found.condition, found.condition_y, rank_tolerance)
     return found
 
 
@@ -290,7 +302,13 @@ def underlying(robot, q, v, tau, independent=None, f_ext=None, closure_tolerance
     InputError
         v opens a loop, a shape does not fit, an entry is not finite, an unknown name, or too many or few coordinates.
     SingularConfigurationError
-        The independent coordinates do not determine the motion here, or some motion moves no inertia.
+        The configuration is singular, the independent coordinates do not determine the motion here, or some motion
+        moves no inertia.
+
+    Warns
+    -----
+    ConditionWarning
+        As for `linearize`.
 
     Notes
     -----

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from liedyn.constraints.independent import all_holonomic, by_name
-from liedyn.dynamics.forward import POOR_CONDITION
+from liedyn.dynamics.singular import is_suspect, require_regular_one
 from liedyn.direct import configuration, direct, model, unusual, usual, velocity
 from liedyn.jit import address_of, inline
 from liedyn.lie.lanes import integers_in, vector_in
@@ -151,6 +151,7 @@ def linearize_one_state(robot, q, v, tau, *choice):
     if found is None:
         return None
     rank, condition, condition_y, closure = found[13].tolist()
-    if rank < 0.0 or max(condition, condition_y) > POOR_CONDITION:
+    if rank < 0.0 or is_suspect(robot, max(condition, condition_y)):
         return None  # the general way says what is wrong
+    require_regular_one(robot, found[8], int(rank), choice[5])
     return LocalStateSpace.of(found[:8] + one.names + found[8:13] + (int(rank), condition, closure))

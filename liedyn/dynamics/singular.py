@@ -1,0 +1,164 @@
+"""Singular configurations: is a state at one, and how many digits are left next to one?
+
+A configuration is singular where the rows of the constraints have a smaller rank than next to it, on the manifold
+itself. Rows that are redundant everywhere (a planar loop closed by a spatial pin: 5 rows of rank 2) are no sign of it.
+
+Next to one, let kappa be the condition number of the rows that count, each divided by its length at home (so that units
+do not matter). A state is closed to rounding, eps. Where two branches of the manifold cross, the curve that belongs to
+g(q) = eps is a hyperbola beside them: it is off by kappa eps in position, kappa^2 eps in direction, kappa^3 eps in
+curvature, kappa^4 eps in the derivative of that. Accelerations take the direction, and the curvature times v^2;
+the linearization takes one derivative more:
+
+    error of a = kappa^2 (1 + kappa v^2 / |a|) eps        error of A = kappa^3 (1 + kappa v^2 / |a|) eps
+
+Measured on the double four-bar A02 of the IFToMM benchmark, whose exact motion is known, in states that are closed to
+rounding: from 1e-1 to 1e-4 rad, at rest and up to 10 rad/s, the digits are within one and a half of those of the
+largest error of twenty (`tests/test_singular_states.py`). In states that happen to be exact there are more.
+"""
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+from liedyn.constraints.assembly import close
+from liedyn.constraints.loops import constraint_jacobian, rank_of
+from liedyn.dynamics.nullspace import RANK_TOLERANCE
+from liedyn.dynamics.one_state import nullspace_one_state
+from liedyn.errors import ClosureError, ConditionWarning, SingularConfigurationError, of_the_batch
+from liedyn.tree.configuration import integrate
+
+EPS = np.finfo(np.float64).eps
+FEWEST_DIGITS = 6.0
+"""Digits that are left below which there is a warning: what is plotted, compared with measurements or used to design a
+controller needs three to five, and machines far from singular configurations keep nine and more."""
+SUSPECT = 150.0
+"""Condition numbers below this leave six digits in the worst case above, and are not looked at any closer."""
+FASTEST = 10.0
+"""Largest v^2 / |a| that counts, for motions without accelerations."""
+ASIDE = 0.05
+"""How far aside the rank is looked at [rad or m]."""
+ACCELERATIONS, LINEARIZATION = 2, 3
+"""Powers of kappa at rest."""
+_PACKAGE = str(Path(__file__).resolve().parents[1])
+
+
+def warn(text):
+    """A `ConditionWarning` at the line of the user's that called the library."""
+    frame, level = sys._getframe(1), 2
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, ConditionWarning, stacklevel=level)
+
+
+# ---- at a singular configuration
+
+
+def singular_states(robot, q, rank, tolerance):
+    """Which of the configurations (count, nq) with these ranks are singular, a mask."""
+    if "regular rank" not in robot.memo:
+        robot.memo["regular rank"] = _always_regular(robot, q[int(np.argmax(rank))], tolerance)
+    singular = np.zeros(len(q), bool)
+    if rank.min() >= robot.memo["regular rank"]:
+        return singular
+    for b in range(len(q)):
+        if rank[b] < robot.memo["regular rank"]:
+            singular[b] = _rank_nearby(robot, q[b], tolerance) > rank[b]
+            if not singular[b]:  # as on all of its branch
+                robot.memo["regular rank"] = int(rank[b])
+    return singular
+
+
+def _always_regular(robot, q, tolerance):
+    """A rank that only regular configurations have: that of all rows, or that next to q off the manifold."""
+    all_rows = int(min(robot.active_rows.sum(), robot.nv))
+    plain = np.isin(robot.coordinate_names, robot.velocity_names)
+    aside = q + np.where(plain, ASIDE * np.cos(1.0 + np.arange(robot.nq)), 0.0)
+    found = nullspace_one_state(robot, aside, np.zeros(robot.nv), np.zeros(robot.nv), "auto", tolerance)
+    for function in robot.functions.values():
+        function.error = None  # a function that is not defined aside says nothing about q
+    return all_rows if found is None else found[3]
+
+
+def _rank_nearby(robot, q, tolerance):
+    """The largest rank of some closed configurations next to q."""
+    G = constraint_jacobian(robot, q)
+    _, s, Vt = np.linalg.svd(G)
+    K = Vt[int((s > tolerance * max(s.max(initial=0.0), 1e-4)).sum()):].T
+    largest = 0
+    for k in range(3 if K.size else 0):
+        step = K @ np.cos(1.0 + k + np.arange(K.shape[1]))
+        step *= ASIDE / np.abs(step).max()
+        try:
+            near = close(robot, integrate(robot, q, step))
+        except ClosureError:
+            continue
+        largest = max(largest, rank_of(robot, near, tolerance)[0])
+    return largest
+
+
+def require_regular(robot, lead, q, rank, tolerance):
+    """SingularConfigurationError at the first configuration that is singular."""
+    singular = singular_states(robot, q, rank, tolerance)
+    if singular.any():
+        b = int(np.argmax(singular))
+        with of_the_batch(lead, b):
+            raise SingularConfigurationError(
+                f"{robot.name!r} is at a singular configuration: the rank of its constraints is {rank[b]} here and "
+                "larger next to it, which leaves the motion open; forward_dynamics(..., method='svd') has the "
+                "accelerations of least norm", np.linalg.svd(constraint_jacobian(robot, q[b]), compute_uv=False))
+
+
+def require_regular_one(robot, q, rank, tolerance):
+    """`require_regular` of one configuration, most of the time in a tenth of a microsecond."""
+    if rank != robot.memo.get("regular rank"):
+        require_regular(robot, (), q.reshape(1, -1), np.array([rank]), tolerance)
+
+
+# ---- next to one
+
+
+def _row_scales(robot):
+    """Lengths of the rows at home, and how many times smaller they make the condition number there."""
+    if "row scales" not in robot.memo:
+        G = constraint_jacobian(robot, robot.home)[None]
+        scales = np.linalg.norm(G[0], axis=1)
+        longest = scales.max(initial=0.0) or 1.0
+        scales = np.where(scales > 1e-6 * longest, scales, longest)
+        rank = np.array([rank_of(robot, robot.home, RANK_TOLERANCE)[0]])
+        smaller = _spread(G, rank) / _spread(G / scales[:, None], rank)
+        robot.memo["row scales"] = scales, float(smaller[0])
+    return robot.memo["row scales"]
+
+
+def _spread(G, rank, largest=0.0):
+    """Largest singular value, or `largest` if that is more, by the smallest one that counts."""
+    s = np.linalg.svd(G, compute_uv=False)
+    return np.where(rank > 0, np.maximum(s[:, 0], largest) / s[np.arange(len(s)), np.maximum(rank, 1) - 1], 1.0)
+
+
+def is_suspect(robot, condition):
+    """Is a condition number that grows with kappa larger than usual for this robot?"""
+    return condition > SUSPECT and condition > SUSPECT * _row_scales(robot)[1]
+
+
+def warn_if_digits_are_lost(robot, q, v, a, rank, condition, power):
+    """Warn if fewer than FEWEST_DIGITS are left at some state; returns whether it did.
+
+    `condition` (count) is any condition number that grows with kappa. Arrays are rows, one for each state.
+    """
+    if not is_suspect(robot, condition.max()):
+        return False
+    suspects, scales = np.flatnonzero(condition > SUSPECT), _row_scales(robot)[0]
+    q, v, a, rank = (x[suspects] for x in (q, v, a, rank))
+    kappa = _spread(constraint_jacobian(robot, q) / scales[:, None], rank, 1.0)  # rows may vanish all together
+    speed = np.abs(v).max(axis=1) ** 2
+    speed = np.minimum(speed / np.maximum(np.abs(a).max(axis=1), 1e-300), FASTEST)
+    digits = -np.log10(EPS * kappa ** power * (1.0 + kappa * speed))
+    worst = int(digits.argmin())
+    if digits[worst] >= FEWEST_DIGITS:
+        return False
+    what = "accelerations lose" if power == ACCELERATIONS else "the linearization loses"
+    warn(f"{what} digits next to a singular configuration of {robot.name!r}: condition number of the constraints "
+         f"{kappa[worst]:.2g}, about {max(0, int(digits[worst]))} digits are left")
+    return True
