@@ -21,7 +21,7 @@ import math
 
 import numpy as np
 
-from liedyn.dynamics.row_space import row_space, shortest_solution
+from liedyn.row_space import row_space, shortest_solution
 from liedyn.jit import kernel, kernel_in_place
 
 SOLVED, NOT_SOLVED = 0, 1

@@ -11,7 +11,7 @@ whose inertia only loops hold, do no harm:
 import numpy as np
 
 from liedyn.contact.complementarity import NOT_SOLVED, SOLVED, normal_stiffness, solve_coulomb
-from liedyn.dynamics.row_space import minimum_norm_multipliers, row_space, unbalanced_force
+from liedyn.row_space import minimum_norm_multipliers, row_space, unbalanced_force
 from liedyn.dynamics.svd import tangent_accelerations
 from liedyn.jit import kernel
 from liedyn.simulation.nearest import backward, factor, forward
