@@ -18,6 +18,7 @@ from liedyn.jit import kernel_in_place
 from liedyn.simulation.coordinates import largest_turn, local_rates
 from liedyn.simulation.fixed_step import check, finish_row
 from liedyn.simulation.far import stabilise
+from liedyn.simulation.jacobian import right_side_jacobian
 from liedyn.simulation.rates import put_power
 from liedyn.simulation.workspace import (
     INPUT_WORK, NOT_FINITE, OK, OTHER_WORK, TOO_SMALL, copy_row,
@@ -147,10 +148,20 @@ class Adaptive:
                 raise _Stop
             return out
 
+        def jacobian(t, y):
+            rates(t, y)
+            at, J = run.single, np.empty((len(y), len(y)))
+            self.status = right_side_jacobian(run.ints, run.floats, run.o, run.x, float(t), self.step, center,
+                                              np.ascontiguousarray(y), at.q[1], at.v[1], at.a[1], at.lam[1], J)
+            if self.status != OK:
+                raise _Stop
+            return J
+
+        exact = {"jac": jacobian} if issubclass(self.kind, (Radau, BDF, LSODA)) else {}
         first = None if self.size is None else min(self.size, bound - t)
         self.solver = None
         try:
-            self.solver = self.kind(rates, t, y, bound, first_step=first, **self.options)
+            self.solver = self.kind(rates, t, y, bound, first_step=first, **exact, **self.options)
         except _Stop:
             pass  # the first step reports it
 

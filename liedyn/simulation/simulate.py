@@ -26,6 +26,8 @@ FIXED = {"rk4": (RK4, advance), "rkmk": (RKMK, advance), "implicit": (SDIRK, adv
          "generalized_alpha": (ALPHA, advance_alpha)}
 """Methods with fixed steps: their number and their loop."""
 METHODS = (*FIXED, *SOLVERS)
+IMPLICIT = ("implicit", "generalized_alpha", "Radau", "BDF", "LSODA")
+"""Methods that use the derivative of a feedback."""
 STARTS = ("check", "project", "as given")
 CLOSURE = 1e-8
 """Residual [rad, m] that rows which contradict each other a little may keep: what `linearize` accepts too."""
@@ -51,9 +53,11 @@ def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", fo
         Generalised forces [N m, N]: constant, shape (nv,); over the time grid, shape (steps, nv) or (steps + 1, nv),
         row k held from ``t0 + k dt`` on; or a function ``tau(t, q, v)``, which is fast if it is compiled (``@njit``)
         and is not compiled into anything: a new function costs its own compilation only. It must depend on its
-        arguments alone: steps are repeated where events are located.
+        arguments alone: steps are repeated where events are located. A pair ``(f, df)`` adds its derivative,
+        ``df(t, q, v) -> (by_q, by_v)``, each of shape (nv, nv), by a displacement in the tangent space at q and by v
+        (`check_feedback` checks it). Implicit methods use it: with stiff feedback they need it.
     u : array_like or callable, optional
-        Instead of `tau`: forces of the robot's actuators, in the same forms.
+        Instead of `tau`: forces of the robot's actuators, in the same forms; derivatives of shape (nu, nv).
     dt : float, optional
         Step [s], by default 1e-3; the interval between recorded states for the adaptive methods, by default their own
         steps.
@@ -63,7 +67,8 @@ def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", fo
         implicit Runge-Kutta of fourth order, L-stable, on minimal coordinates with the analytic iteration matrix
         1 - h gamma A_hat of the local state space. ``"generalized_alpha"``: implicit, second
         order, constraints solved on positions. ``"RK23"``, ``"RK45"``, ``"DOP853"``,
-        ``"Radau"``, ``"BDF"``, ``"LSODA"``: SciPy's adaptive solvers, in local coordinates as well.
+        ``"Radau"``, ``"BDF"``, ``"LSODA"``: SciPy's adaptive solvers, in local coordinates as well; the last
+        three are implicit and get the exact Jacobian.
     formulation : {"nullspace", "svd", "multiplier", "unified"}
         How accelerations are computed, as in `forward_dynamics`. ``"svd"`` passes singular configurations.
     stabilisation : {"projection", "none", "baumgarte", "minimal"}
@@ -141,7 +146,7 @@ def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", fo
                   method=(method, METHODS), start=(start, STARTS))
     require_sense(method, stabilisation, energy, rho, record)
     grid = Grid(t0, t_final, min(step, t_final - t0))
-    inputs = Inputs(robot, tau, u, (t0, q, v), grid.steps)
+    inputs = Inputs(robot, tau, u, (t0, q, v), grid.steps, method in IMPLICIT)
     forces = wrenches(robot, f_ext, ())[0]
     ints, floats = private_model(robot, t0)
     x = make_work(robot, forces, inputs)
@@ -151,7 +156,7 @@ def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", fo
         sigma=float(sigma) if formulation == "unified" else 0.0, tolerance=float(tolerance),
         closure=max(CLOSURE, float(tolerance)), rank_tolerance=float(rank_tolerance), energy=bool(energy),
         all_power=bool(len(forces) or robot.functions), input_kind=inputs.kind, input_address=inputs.address,
-        rho=float(rho), largest=float(largest_speed))
+        feedback_address=inputs.derivative, rho=float(rho), largest=float(largest_speed))
     o = o._replace(
         formulation=address_of(FORMULATIONS[formulation], ints, floats, o, x, t0, 0, q, v, v, v),
         stabiliser=address_of(on_constraints, ints, floats, o, x, t0, t0, q, v),
