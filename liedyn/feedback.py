@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from liedyn.boundary import states
-from liedyn.constraints.checking import _difference, _off
+from liedyn.constraints.checking import central_difference, relative_deviation
 from liedyn.errors import InputError
 from liedyn.tree.configuration import integrate
 
@@ -145,8 +145,9 @@ def check_feedback(robot, feedback, q, v, t=0.0, tolerance=1e-7):
     size = np.size(_call("feedback", "f", f, t, q, v))
     by_q, by_v = derivatives("feedback", df, t, q, v, size)
     directions = np.eye(robot.nv)
-    along_q = [_difference(lambda s, e=e: value("feedback", f, t, integrate(robot, q, s * e), v, size))
+    along_q = [central_difference(lambda s, e=e: value("feedback", f, t, integrate(robot, q, s * e), v, size))
                for e in directions]
-    along_v = [_difference(lambda s, e=e: value("feedback", f, t, q, v + s * e, size)) for e in directions]
-    return FeedbackCheck({"by q": _off(by_q, np.stack(along_q, -1)), "by v": _off(by_v, np.stack(along_v, -1))},
-                         float(tolerance))
+    along_v = [central_difference(lambda s, e=e: value("feedback", f, t, q, v + s * e, size)) for e in directions]
+    deviations = {"by q": relative_deviation(by_q, np.stack(along_q, -1)),
+                  "by v": relative_deviation(by_v, np.stack(along_v, -1))}
+    return FeedbackCheck(deviations, float(tolerance))

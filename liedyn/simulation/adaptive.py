@@ -6,7 +6,8 @@ state. For one-dof joints it never has to.
 
 Stabilisation is part of the right side: it is evaluated at the projection of (q, v) on the constraints, and what is
 recorded is the projection too. So every solver can be used as it is, the errors of its own state across the manifold
-do not feed back, and dense output stays consistent.
+do not feed back, and dense output stays consistent. The implicit solvers get its exact Jacobian
+(`liedyn.simulation.jacobian`).
 """
 from typing import NamedTuple
 
@@ -21,7 +22,7 @@ from liedyn.simulation.far import stabilise
 from liedyn.simulation.jacobian import right_side_jacobian
 from liedyn.simulation.rates import put_power
 from liedyn.simulation.workspace import (
-    INPUT_WORK, NOT_FINITE, OK, OTHER_WORK, TOO_SMALL, copy_row,
+    FUNCTION, INPUT_WORK, NOT_FINITE, OK, OTHER_WORK, TOO_SMALL, copy_row,
 )
 from liedyn.tree.configuration import difference_kernel, integrate_kernel
 
@@ -157,7 +158,9 @@ class Adaptive:
                 raise _Stop
             return J
 
-        exact = {"jac": jacobian} if issubclass(self.kind, (Radau, BDF, LSODA)) else {}
+        # of a function without its derivative nothing is known: there SciPy takes its differences of the right side
+        known = run.o.input_kind != FUNCTION or run.o.feedback_address != 0
+        exact = {"jac": jacobian} if known and issubclass(self.kind, (Radau, BDF, LSODA)) else {}
         first = None if self.size is None else min(self.size, bound - t)
         self.solver = None
         try:
@@ -181,6 +184,9 @@ class Adaptive:
             return self.status
         if self.solver.status == "failed":
             return TOO_SMALL if np.isfinite(self.solver.y).all() else NOT_FINITE
+        if getattr(self.solver, "jac_factor", None) is not None:
+            # SciPy enlarges, without end, increments of what the right side does not depend on: no more than the state
+            np.minimum(self.solver.jac_factor, 1.0, out=self.solver.jac_factor)
         self.size = self.solver.step_size
         self.pieces.append(_Piece(float(self.solver.t_old), float(self.solver.t), self.solver.dense_output(),
                                   self.center, self.row))

@@ -18,7 +18,7 @@ by J_r^-1 dv' + d(J_r^-1 v')/du (J_r^-1 dq').
 
 G^# is taken at the projected state, and the residual of a loop is taken to vary by G dq; both are exact on the
 constraints. Off them the error is of the size of the residual, small for the solver's Newton method, whose right side
-is exact. Inputs that are a function without its derivative count as held.
+is exact.
 """
 import math
 

@@ -68,7 +68,7 @@ def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", fo
         1 - h gamma A_hat of the local state space. ``"generalized_alpha"``: implicit, second
         order, constraints solved on positions. ``"RK23"``, ``"RK45"``, ``"DOP853"``,
         ``"Radau"``, ``"BDF"``, ``"LSODA"``: SciPy's adaptive solvers, in local coordinates as well; the last
-        three are implicit and get the exact Jacobian.
+        three are implicit and get the exact Jacobian, unless the inputs are a function without its derivative.
     formulation : {"nullspace", "svd", "multiplier", "unified"}
         How accelerations are computed, as in `forward_dynamics`. ``"svd"`` passes singular configurations.
     stabilisation : {"projection", "none", "baumgarte", "minimal"}
