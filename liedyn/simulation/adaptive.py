@@ -154,6 +154,8 @@ class Adaptive:
             at, J = run.single, np.empty((len(y), len(y)))
             self.status = right_side_jacobian(run.ints, run.floats, run.o, run.x, float(t), self.step, center,
                                               np.ascontiguousarray(y), at.q[1], at.v[1], at.a[1], at.lam[1], J)
+            if self.status == OK and not np.isfinite(J).all():
+                self.status = NOT_FINITE
             if self.status != OK:
                 raise _Stop
             return J
