@@ -46,6 +46,7 @@ _LAZY = {
     "controllability": "liedyn.control",
     "inverse_dynamics": "liedyn.control",
     "forward_dynamics": "liedyn.dynamics",
+    "check_feedback": "liedyn.feedback",
     "discretize": "liedyn.linearization",
     "linearize": "liedyn.linearization",
     "underlying": "liedyn.linearization",

@@ -14,7 +14,10 @@ TOLERANCE = 1e-8  # sixth-order differences with a step of 1e-3: rounding 1e-13 
 
 
 def step_of(robot, q, tau, names, speeds):
-    """x1(x0) of one classical Runge-Kutta step in one-dof coordinates, from close() and forward_dynamics()."""
+    """x1(x0) of one classical Runge-Kutta step in one-dof coordinates, from close() and forward_dynamics().
+
+    tau is constant, or a feedback (f, df), of which f acts at every stage.
+    """
     places = [robot.velocity_names.index(name) for name in names]
     at_q = [robot.coordinate_names.index(name) for name in names]
     picks = [robot.velocity_names.index(name) for name in speeds]
@@ -26,7 +29,9 @@ def step_of(robot, q, tau, names, speeds):
 
     def rate(x, u, t):
         now, near, v = state(x[:len(places)], x[len(places):], t)
-        return np.concatenate([v[places], ld.forward_dynamics(now, near, v, tau + robot.actuator_matrix @ u).a[picks]])
+        forces = tau[0](t, near, v) if isinstance(tau, tuple) else tau
+        a = ld.forward_dynamics(now, near, v, forces + robot.actuator_matrix @ u).a
+        return np.concatenate([v[places], a[picks]])
 
     def step(x, u):
         t = robot.t
@@ -47,7 +52,7 @@ def check(robot, q, v, tau, names, speeds):
     assert off(np.concatenate([ds.q_next[at_q], ds.v_next[picks]]), step(x, nothing)) < 1e-11
     expected = np.stack([difference(lambda s, e=e: step(x + s * e, nothing)) for e in np.eye(len(x))], axis=-1)
     assert off(ds.A, expected) < TOLERANCE
-    size = max(1.0, np.abs(tau).max())
+    size = max(1.0, np.abs(ds.tau).max())
     expected = np.stack([difference(lambda s, e=e: step(x, s * e), size) for e in np.eye(len(nothing))], axis=-1)
     assert off(ds.B, expected) < TOLERANCE
     # not the exponential of one A

@@ -96,7 +96,7 @@ def calls():
     yield call("forward_dynamics", loop, *many)
     yield call("linearize", loop, *many)
     yield call("underlying", loop, home, rest, rest)
-    for method in ("rk4", "implicit", "generalized_alpha", "RK45"):
+    for method in ("rk4", "implicit", "generalized_alpha", "RK45", "Radau"):
         yield call("simulate", loop, home, rest, 0.01, method=method, progress=False)
     for formulation in ("svd", "multiplier", "unified"):
         yield call("simulate", loop, home, rest, 0.01, formulation=formulation, progress=False)
@@ -107,6 +107,8 @@ def calls():
     yield call("discretize", loop, home, rest, rest, 1e-3, independent=("q1", *loop.virtual_names))
     yield call("velocity_error", loop, home, rest)
     yield call("check_constraint", loop, loop.loop_names[0], home, rest)
+    none_of_it = (lambda t, q, v: 0.0 * v), (lambda t, q, v: (np.zeros((loop.nv, loop.nv)),) * 2)
+    yield call("check_feedback", loop, none_of_it, home, rest)
     rolling = ld.load("rolling_disk")
     zero = np.zeros(len(rolling.row_names))
     yield call("constraint_wrenches", rolling, rolling.home, zero)

@@ -45,11 +45,13 @@ class ConstraintCheck:
         return "\n".join(lines)
 
 
-def _difference(function):
+def central_difference(function):
+    """The derivative at 0 of a function of one number, of sixth order."""
     return sum(c * (function(k * STEP) - function(-k * STEP)) for k, c in STENCIL) / STEP
 
 
-def _off(found, expected):
+def relative_deviation(found, expected):
+    """Largest difference by the largest value, or by one."""
     return float(np.abs(found - expected).max(initial=0.0) / max(1.0, np.abs(expected).max(initial=0.0)))
 
 
@@ -117,19 +119,19 @@ def check_constraint(robot, name, q, v, a=None, lam=None, tolerance=1e-7):
         return (constraint_jacobian(robot, q) @ a - constraint_bias(robot, q, v))[rows]
 
     def by_q(function):
-        along = [_difference(lambda s, e=e: function(integrate(robot, q, s * e))) for e in np.eye(robot.nv)]
+        along = [central_difference(lambda s, e=e: function(integrate(robot, q, s * e))) for e in np.eye(robot.nv)]
         return np.stack(along, axis=-1)
 
     deviations = {}
     residual = rows & robot.holonomic
     if residual.any():
-        rate = _difference(lambda s: closure_error(*moved(s))[residual])
-        deviations["residual rate"] = _off(rate, velocity_error(robot, q, v)[residual])
-    deviations["bias"] = _off(
-        _difference(lambda s: velocity_error(*moved(s), v)[rows]), -constraint_bias(robot, q, v)[rows])
-    deviations["velocity by q"] = _off(by_q(lambda q: velocity_error(robot, q, v)[rows]), psi_q[rows])
-    deviations["acceleration by q"] = _off(by_q(lambda q: acceleration(q, v)), phi_q[rows])
-    by_v = np.stack([_difference(lambda s, e=e: acceleration(q, v + s * e)) for e in np.eye(robot.nv)], -1)
-    deviations["acceleration by v"] = _off(by_v, phi_v[rows])
-    deviations["force by q"] = _off(by_q(lambda q: constraint_jacobian(robot, q).T @ lam), force_q)
+        rate = central_difference(lambda s: closure_error(*moved(s))[residual])
+        deviations["residual rate"] = relative_deviation(rate, velocity_error(robot, q, v)[residual])
+    deviations["bias"] = relative_deviation(
+        central_difference(lambda s: velocity_error(*moved(s), v)[rows]), -constraint_bias(robot, q, v)[rows])
+    deviations["velocity by q"] = relative_deviation(by_q(lambda q: velocity_error(robot, q, v)[rows]), psi_q[rows])
+    deviations["acceleration by q"] = relative_deviation(by_q(lambda q: acceleration(q, v)), phi_q[rows])
+    by_v = np.stack([central_difference(lambda s, e=e: acceleration(q, v + s * e)) for e in np.eye(robot.nv)], -1)
+    deviations["acceleration by v"] = relative_deviation(by_v, phi_v[rows])
+    deviations["force by q"] = relative_deviation(by_q(lambda q: constraint_jacobian(robot, q).T @ lam), force_q)
     return ConstraintCheck(name, deviations, tolerance)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from liedyn.boundary import states, wrenches
+from liedyn.boundary import wrenches
 from liedyn.constraints.cut_rows import cut_velocity_kernel
 from liedyn.constraints.independent import holonomic
 from liedyn.constraints.loops import (
@@ -27,6 +27,7 @@ from liedyn.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.errors import ClosureError, InputError
 from liedyn.jit import kernel
 from liedyn.lie.lanes import SCALAR
+from liedyn.linearization.closed_loop import operating_points
 from liedyn.linearization.linearize import CLOSURE_TOLERANCE, _linearize_one
 from liedyn.model.kinds import cut_kind
 from liedyn.model.packed import (
@@ -91,8 +92,8 @@ class DiscreteStateSpace:
         return np.sort_complex(np.linalg.eigvals(self.A))
 
 
-def discretize(robot, q, v, tau, h, independent=None, speeds=None, f_ext=None, closure_tolerance=CLOSURE_TOLERANCE,
-               rank_tolerance=RANK_TOLERANCE):
+def discretize(robot, q, v, tau=None, h=None, independent=None, speeds=None, f_ext=None,
+               closure_tolerance=CLOSURE_TOLERANCE, rank_tolerance=RANK_TOLERANCE, u=None):
     """Exact discrete-time model of a mechanism: the derivatives of one integrator step.
 
     Parameters
@@ -102,8 +103,10 @@ def discretize(robot, q, v, tau, h, independent=None, speeds=None, f_ext=None, c
         Configuration [rad, m; quaternions (x, y, z, w)] that satisfies the constraints.
     v : array_like, shape (nv,)
         Velocity [rad/s, m/s] that keeps them satisfied.
-    tau : array_like, shape (nv,)
-        Generalised forces [N m, N], held during the step.
+    tau : array_like, shape (nv,), or tuple
+        Generalised forces [N m, N], held during the step; or feedback with its derivative (f, df), as for `linearize`,
+        which acts at every stage of the step. The model is then that of the closed loop, and B that of forces which are
+        added to the feedback and held.
     h : float
         Length of the step [s].
     independent, speeds
@@ -112,6 +115,8 @@ def discretize(robot, q, v, tau, h, independent=None, speeds=None, f_ext=None, c
         Wrenches (moment, force) [N m, N] on bodies, held in each body's own frame, as for `rnea`.
     closure_tolerance, rank_tolerance : float
         As for `linearize`.
+    u : array_like, shape (nu,), or tuple
+        Instead of tau: forces of the robot's actuators, or feedback (f, df) that gives them.
 
     Returns
     -------
@@ -141,17 +146,17 @@ def discretize(robot, q, v, tau, h, independent=None, speeds=None, f_ext=None, c
     >>> ds.A.shape, ds.B.shape, ds.states
     ((4, 4), (4, 4), ('q1', 'q2', 'velocity:q1', 'velocity:q2'))
     """
-    lead, q, v, tau = states(robot, q=q, v=v, tau=tau)
+    lead, q, v, tau, loop = operating_points(robot, q, v, tau, u)
     if lead:
         raise InputError(f"discretize takes one state, got leading axes {lead}")
-    if not (np.isfinite(h) and h > 0.0):
+    if h is None or not (np.isfinite(h) and h > 0.0):
         raise InputError(f"the step must be positive, got h = {h!r}")
     q, v, tau, f_ext = q[0], v[0], tau[0], wrenches(robot, f_ext, lead)[0]
-    found = _linearize_one(robot, q, v, tau, f_ext, independent, speeds, closure_tolerance, rank_tolerance)
+    found = _linearize_one(robot, q, v, tau, f_ext, independent, speeds, closure_tolerance, rank_tolerance, loop)
     y, w = found.coordinates, found.velocities
     groups = _groups(robot, y)
-    p, x, nu = len(y.names), len(y.names) + len(w.names), found.local.B.shape[1]
-    w_0, now = found.local.w, robot
+    p, x, nu = len(y.names), len(y.names) + len(w.names), len(robot.actuator_names)
+    w_0, now, forces = found.local.w, robot, tau
     start = np.eye(x, x + nu)  # variations of (y, w) at the start, by (y, w, input)
     inputs = np.eye(nu, x + nu, x)
     k, dk = np.zeros(x), np.zeros((x, x + nu))
@@ -161,8 +166,13 @@ def discretize(robot, q, v, tau, h, independent=None, speeds=None, f_ext=None, c
         if c > 0.0:
             now = robot.at(robot.t + c * h) if robot.functions else robot
             q_i, v_i = _state(now, q, u, w_0 + c * h * k[p:], y, w, rank_tolerance)
-            found = _linearize_one(now, q_i, v_i, tau, f_ext, y, w, closure_tolerance, rank_tolerance)
-        A, B, rate = found.local.A, found.local.B, found.local.f0
+            if loop is not None:
+                loop = loop.at(robot.t + c * h, q_i[None], v_i[None])
+                forces = loop.tau[0]
+            found = _linearize_one(now, q_i, v_i, forces, f_ext, y, w, closure_tolerance, rank_tolerance, loop)
+        A, B, rate = found.local.A, found.local.B[:, :nu], found.local.f0
+        if loop is not None:
+            A = A + found.local.B[:, nu:] @ loop.of_state(found.local.N[:, :p], found.local.X[:, :x])[0]
         eta = _carried(groups, u, start[:p], du)
         d_rate = A @ np.vstack([eta, start[p:] + c * h * dk[p:]]) + B @ inputs
         k, dk = rate.copy(), d_rate

@@ -14,6 +14,7 @@ from liedyn.dynamics.singular import LINEARIZATION, require_regular, warn_if_dig
 from liedyn.dynamics.states import FEW
 from liedyn.errors import ClosureError, InputError, of_the_batch
 from liedyn.functions import raise_errors
+from liedyn.linearization.closed_loop import operating_points
 from liedyn.linearization.local import linearize_kernel
 from liedyn.linearization.one_state import linearize_one_state, room
 from liedyn.linearization.outputs import output_plan
@@ -55,11 +56,11 @@ def require_consistent(robot, q, v, residual, psi, tolerance):
     return float(error)
 
 
-def _actuators(robot):
-    """The robot's own is read-only: Numba would compile all kernels once more for it."""
-    if "actuators" not in robot.memo:
+def _actuators(robot, loop=None):
+    """tau = S_u u, with the inputs of a feedback behind those of the actuators."""
+    if "actuators" not in robot.memo:  # the robot's own is read-only: Numba would compile all kernels once more for it
         robot.memo["actuators"] = robot.actuator_matrix.copy()
-    return robot.memo["actuators"]
+    return robot.memo["actuators"] if loop is None else np.hstack([robot.actuator_matrix, loop.S])
 
 
 @dataclass(frozen=True)
@@ -74,11 +75,11 @@ class _Found:
     local: object
 
 
-def _linearize_one(robot, q, v, tau, f_ext, independent, speeds, closure_tolerance, rank_tolerance):
+def _linearize_one(robot, q, v, tau, f_ext, independent, speeds, closure_tolerance, rank_tolerance, loop=None):
     y = choose_positions(robot, q, independent, rank_tolerance)
     w = choose_speeds(robot, q, y, speeds, rank_tolerance)
     of_w, of_y, local = linearize_kernel(robot.ints, robot.floats, q, v, tau, f_ext, y.rows, y.virtual, w.rows,
-                                         w.virtual, _actuators(robot), rank_tolerance)
+                                         w.virtual, _actuators(robot, loop), rank_tolerance)
     residual = require_consistent(robot, q, v, local.residual, local.psi, closure_tolerance)
     status, rank, condition = of_w
     if status != OK:
@@ -103,8 +104,8 @@ def _judge(robot, lead, y, w, given, a, rank, condition, condition_y, tolerance)
             warn_if_poor(y, -_least(-condition_y))
 
 
-def linearize(robot, q, v, tau, independent=None, outputs=None, f_ext=None, closure_tolerance=CLOSURE_TOLERANCE,
-              rank_tolerance=RANK_TOLERANCE, speeds=None):
+def linearize(robot, q, v, tau=None, independent=None, outputs=None, f_ext=None, closure_tolerance=CLOSURE_TOLERANCE,
+              rank_tolerance=RANK_TOLERANCE, speeds=None, u=None):
     """Exact minimal state-space model of a mechanism about a state, moving or at rest.
 
     Parameters
@@ -114,8 +115,11 @@ def linearize(robot, q, v, tau, independent=None, outputs=None, f_ext=None, clos
         Configuration [rad, m; quaternions (x, y, z, w)] that closes the loops.
     v : array_like, shape (..., nv)
         Velocity [rad/s, m/s] that keeps them closed.
-    tau : array_like, shape (..., nv)
-        Generalised forces [N m, N] at the operating point.
+    tau : array_like, shape (..., nv), or tuple
+        Generalised forces [N m, N] at the operating point; or feedback with its derivative, a pair of functions
+        (f, df): ``f(t, q, v)`` gives the forces, ``df(t, q, v)`` their derivatives (by_q, by_v), each of shape
+        (nv, nv), by a displacement in the tangent space at q and by v (`check_feedback` checks them). The model is
+        then that of the closed loop, with the feedback at the robot's time.
     independent : sequence of str, "auto", "tangent" or None
         Coordinates y of the state: names of the tree's or of cut joints' coordinates (a joint's name stands for all it
         has), "auto" (pivoting, at the first state of a batch), "tangent" (an orthonormal basis of the tangent
@@ -134,6 +138,8 @@ def linearize(robot, q, v, tau, independent=None, outputs=None, f_ext=None, clos
         Independent velocities w of the state, where rolling or other constraints on velocities alone leave fewer of
         them than independent coordinates. None: what the robot declares, else those of the independent coordinates that
         pivoting leaves; all of them where every constraint is holonomic.
+    u : array_like, shape (..., nu), or tuple
+        Instead of tau: forces of the robot's actuators, or feedback (f, df) that gives them, derivatives (nu, nv).
 
     Returns
     -------
@@ -147,7 +153,8 @@ def linearize(robot, q, v, tau, independent=None, outputs=None, f_ext=None, clos
     ClosureError
         A loop is open at q.
     InputError
-        v opens a loop, a shape does not fit, an entry is not finite, an unknown name, or too many or few coordinates.
+        v opens a loop, a shape does not fit, an entry is not finite, an unknown name, too many or few coordinates, or a
+        feedback that fails.
     SingularConfigurationError
         The configuration is singular, the independent coordinates do not determine the motion here, or some motion
         moves no inertia.
@@ -177,19 +184,25 @@ def linearize(robot, q, v, tau, independent=None, outputs=None, f_ext=None, clos
     >>> ss.A.shape, ss.inputs
     ((4, 4), ('lift_cylinder', 'tilt_cylinder'))
     """
-    if f_ext is None:
+    if f_ext is None and u is None:
         found = linearize_one_state(robot, q, v, tau, independent, outputs, speeds, closure_tolerance, rank_tolerance)
         if found is not None:
             return found
-    lead, q, v, tau = states(robot, q=q, v=v, tau=tau)
+    lead, q, v, tau, loop = operating_points(robot, q, v, tau, u)
     if not len(q):
         raise InputError("linearize needs at least one state")
     y, w, R_y, R_w = _choices(robot, q, independent, speeds, rank_tolerance)
     asked = robot.outputs if outputs is None else tuple(outputs)
     plan = output_plan(robot, asked, y)
-    given = (q, v, tau, wrenches(robot, f_ext, lead), R_y, y.virtual, R_w, w.virtual, _actuators(robot))
-    found = _solve(robot, lead, y, w, given, plan, closure_tolerance, rank_tolerance)
-    C, D = (found.C, found.D) if len(plan.parts) else _own_coordinates(robot, len(q), found)
+    given = (q, v, tau, wrenches(robot, f_ext, lead), R_y, y.virtual, R_w, w.virtual, _actuators(robot, loop))
+    rows = len(plan.labels) if len(plan.parts) else 0
+    if loop is None:
+        found = _solve(robot, lead, y, w, given, plan.parts, rows, closure_tolerance, rank_tolerance)
+    else:
+        parts = np.vstack([plan.parts, loop.velocities(rows)])
+        found = loop.closed(_solve(robot, lead, y, w, given, parts, rows + robot.nv, closure_tolerance, rank_tolerance),
+                            rows, len(robot.actuator_names))
+    C, D = (found.C, found.D) if rows else _own_coordinates(robot, len(q), found)
     return _state_space(robot, lead, y, w, plan.labels, C, D, (q, v, tau), found)
 
 
@@ -220,15 +233,14 @@ def _choices(robot, q, independent, speeds, tolerance):
     return y, w, y.rows[None], w.rows[None]
 
 
-def _solve(robot, lead, y, w, given, plan, closure_tolerance, rank_tolerance):
+def _solve(robot, lead, y, w, given, parts, outputs, closure_tolerance, rank_tolerance):
     """All states at once; the first one that has no state space is an error that says which."""
-    outputs = len(plan.labels) if len(plan.parts) else 0
-    found = room(robot, len(given[0]), len(y.names), len(w.names), outputs)
-    arguments = robot.ints, robot.floats, *given, plan.parts, closure_tolerance, rank_tolerance, *found
+    found = room(robot, len(given[0]), len(y.names), len(w.names), given[-1].shape[1], outputs)
+    arguments = robot.ints, robot.floats, *given, parts, closure_tolerance, rank_tolerance, *found
     if len(found.rank) >= FEW:
         (linearize_registers if robot.row_names else linearize_trees)(*arguments)
     if _least(found.rank) < 0:
-        linearize_states(*arguments, *addresses(*given[4:8], len(robot.row_names), plan.parts))
+        linearize_states(*arguments, *addresses(*given[4:8], len(robot.row_names), parts))
     if _least(found.rank) < 0:
         b = int(np.argmax(found.rank < 0))
         with of_the_batch(lead, b):

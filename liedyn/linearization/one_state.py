@@ -29,9 +29,9 @@ Found = namedtuple("Found", "A B C D f0 K S drift a lam rank condition condition
 """Results of `linearize_states`, one row for each state."""
 
 
-def room(robot, count, p_y, p_w, outputs):
+def room(robot, count, p_y, p_w, nu, outputs):
     """Arrays for the results of `linearize_states`, no rank known."""
-    n, m, nu, x, empty = robot.nv, len(robot.row_names), robot.actuator_matrix.shape[1], p_y + p_w, np.empty
+    n, m, x, empty = robot.nv, len(robot.row_names), p_y + p_w, np.empty
     return Found(
         empty((count, x, x)), empty((count, x, nu)), empty((count, outputs, x)), empty((count, outputs, nu)),
         empty((count, x)), empty((count, n, p_y)), empty((count, n, p_w)), empty((count, n)), empty((count, n)),
@@ -78,7 +78,7 @@ def single(robot, independent, outputs, speeds, tolerances):
     address = address_of(
         linearize_states.kernel, 0, 1, robot.ints, robot.floats, robot.neutral[None].copy(), row, row, none,
         y.rows[None].copy(), y.virtual, w.rows[None].copy(), w.virtual, actuators, plan.parts, *tolerances,
-        *room(robot, 1, *sizes[:2], rows), *called)
+        *room(robot, 1, *sizes, rows), *called)
     names = y.names + w.rates, robot.actuator_names, plan.labels
     integers = np.concatenate([[*sizes, rows, len(plan.parts), *called], y.virtual, w.virtual, plan.parts.ravel()])
     return Single(names, address, integers.astype(np.int64),

@@ -6,7 +6,8 @@ state. For one-dof joints it never has to.
 
 Stabilisation is part of the right side: it is evaluated at the projection of (q, v) on the constraints, and what is
 recorded is the projection too. So every solver can be used as it is, the errors of its own state across the manifold
-do not feed back, and dense output stays consistent.
+do not feed back, and dense output stays consistent. The implicit solvers get its exact Jacobian
+(`liedyn.simulation.jacobian`).
 """
 from typing import NamedTuple
 
@@ -18,9 +19,10 @@ from liedyn.jit import kernel_in_place
 from liedyn.simulation.coordinates import largest_turn, local_rates
 from liedyn.simulation.fixed_step import check, finish_row
 from liedyn.simulation.far import stabilise
+from liedyn.simulation.jacobian import right_side_jacobian
 from liedyn.simulation.rates import put_power
 from liedyn.simulation.workspace import (
-    BOUNDED_ENERGY, FREE_ENERGY, INPUT_WORK, NOT_FINITE, OK, OTHER_WORK, TOO_SMALL, copy_row,
+    BOUNDED_ENERGY, FREE_ENERGY, FUNCTION, INPUT_WORK, NOT_FINITE, OK, OTHER_WORK, TOO_SMALL, copy_row,
 )
 from liedyn.tree.configuration import difference_kernel, integrate_kernel
 
@@ -162,10 +164,24 @@ class Adaptive:
                 raise _Stop
             return out
 
+        def jacobian(t, y):
+            rates(t, y)
+            at, J = run.single, np.empty((len(y), len(y)))
+            self.status = right_side_jacobian(run.ints, run.floats, o, run.x, float(t), self.step, center,
+                                              np.ascontiguousarray(y), at.q[1], at.v[1], at.a[1], at.lam[1], J)
+            if self.status == OK and not np.isfinite(J).all():
+                self.status = NOT_FINITE
+            if self.status != OK:
+                raise _Stop
+            return J
+
+        # of a function without its derivative nothing is known: there SciPy takes its differences of the right side
+        known = run.o.input_kind != FUNCTION or run.o.feedback_address != 0
+        exact = {"jac": jacobian} if known and issubclass(self.kind, (Radau, BDF, LSODA)) else {}
         first = None if self.size is None else min(self.size, bound - t)
         self.solver = None
         try:
-            self.solver = self.kind(rates, t, y, bound, first_step=first, **self.options)
+            self.solver = self.kind(rates, t, y, bound, first_step=first, **exact, **self.options)
         except _Stop:
             pass  # the first step reports it
 
@@ -185,6 +201,9 @@ class Adaptive:
             return self.status
         if self.solver.status == "failed":
             return TOO_SMALL if np.isfinite(self.solver.y).all() else NOT_FINITE
+        if getattr(self.solver, "jac_factor", None) is not None:
+            # SciPy enlarges, without end, increments of what the right side does not depend on: no more than the state
+            np.minimum(self.solver.jac_factor, 1.0, out=self.solver.jac_factor)
         self.size = self.solver.step_size
         self.pieces.append(_Piece(float(self.solver.t_old), float(self.solver.t), self.solver.dense_output(),
                                   self.center, self.row))

@@ -11,7 +11,7 @@ at its end, where v and vdot follow u by the recurrences
 
 Second order, unconditionally stable for linear problems, with spectral radius rho at infinity (Chung and Hulbert 1993).
 Newton with the exact iteration matrix, T = J_r(u) and everything scaled by beta h^2 (Bottasso, Bauchau and Cardona
-2007), so that its condition does not depend on h:
+2007), so that its condition does not depend on h (feedback with its derivative is part of ID):
 
     [ beta h^2 (beta' M + gamma' dID/dv + (dID/dq + d(G^T lambda)/dq) T)    G^T ] [ du              ]
     [ G T                                                                   0   ] [ beta h^2 dlambda]
@@ -25,6 +25,7 @@ from liedyn.lie.lanes import SCALAR
 from liedyn.simulation.coordinates import body_rates
 from liedyn.simulation.elimination import eliminate
 from liedyn.simulation.far import stabilise
+from liedyn.simulation.feedback import add_feedback
 from liedyn.simulation.fixed_step import check, finish_row
 from liedyn.simulation.formulations import input_forces
 from liedyn.simulation.nearest import orthonormal_rows
@@ -102,6 +103,7 @@ def advance_alpha(ints, floats, o, x, rows, count, known, energy):
             derivative_rows(ints, floats, q_new, v_new, v_dot, work, psi_q, phi_q, phi_v)
             composite_derivatives(SCALAR, ints, floats, q_new, x.f_ext, work, ignored, ID_q, ID_v, x.M)
             force_derivative_rows(ints, floats, q_new, work, lam, ID_q)
+            add_feedback(o, x, t, q_new, v_new, -1.0, ID_q, ID_v)
             if rank < 0:  # which rows are independent
                 x.Y[:, :n] = x.G
                 x.Y[:, n] = 0.0

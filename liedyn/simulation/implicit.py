@@ -8,8 +8,8 @@ constraints leave; q and v follow from it (`minimal.complete`). A stage of a dia
 is solved by Newton, and what is linear in a variation of (y, w) is what `linearize` computes, without differences:
 A_hat, and the motions N and X = [Delta S] of q and v. For ball and free joints y is R log(q_n^-1 q) and the matrix is
 that of the body-fixed tangent, which differs by O(h): there the iteration converges linearly, as it does where inputs
-feed back the state. The method is the fourth-order, L-stable, stiffly accurate one of Hairer and Wanner (1996, IV.6,
-table 6.5) with gamma = 1/4.
+feed back the state and their derivative is not given. The method is the fourth-order, L-stable, stiffly accurate one of
+Hairer and Wanner (1996, IV.6, table 6.5) with gamma = 1/4.
 """
 import numpy as np
 
@@ -18,6 +18,7 @@ from liedyn.jit import kernel
 from liedyn.simulation.coordinates import local_rates
 from liedyn.simulation.elimination import eliminate
 from liedyn.simulation.far import linearization, stabilise
+from liedyn.simulation.feedback import close_loop
 from liedyn.simulation.fixed_step import check, finish_row
 from liedyn.simulation.formulations import input_forces
 from liedyn.simulation.minimal import choose, complete, has_fallen
@@ -73,6 +74,7 @@ def newton_stage(ints, floats, o, x, t, h, row, q, v, base_y, base_w, R_y, virtu
                               o.rank_tolerance))
         if found[0] != 0 or found_y[0] != 0:
             return SINGULAR
+        close_loop(o, x, t, q_s, v_s, local)
         a[:] = local.a
         difference_kernel(ints, floats, q, q_s, u)
         local_rates(ints, u, v_s, u_dot)

@@ -1,6 +1,7 @@
-"""The inputs of a run: constant, an array over the time grid, or a function, compiled or not."""
+"""The inputs of a run: constant, an array over the time grid, or a function, with its derivative or without."""
 import numpy as np
 
+from liedyn import feedback
 from liedyn.boundary import as_floats
 from liedyn.errors import InputError
 from liedyn.functions import Function
@@ -13,7 +14,8 @@ class Inputs:
 
     Attributes
     ----------
-    kind, address : int
+    kind, address, derivative : int
+        Where they come from; addresses of the function, and of its derivative where that is known and wanted, else 0.
     table : ndarray, shape (rows, nu)
     actuators : ndarray, shape (nv, nu)
         tau = actuators u.
@@ -21,26 +23,34 @@ class Inputs:
         Number of the first row of every constraint.
     """
 
-    def __init__(self, robot, tau, u, start, steps):
+    def __init__(self, robot, tau, u, start, steps, implicit):
         if tau is not None and u is not None:
             raise InputError("give tau or u, not both: u are the forces of the actuators, tau those of all coordinates")
         name, given = ("u", u) if u is not None else ("tau", tau)
+        given, df = feedback.split(name, given)
         size = len(robot.actuator_names) if u is not None else robot.nv
         self.actuators = robot.actuator_matrix.copy() if u is not None else np.eye(robot.nv)
-        self.table, self.kind, self.address, self.function = np.zeros((1, size)), TABLE, 0, None
+        self.table, self.kind, self.address, self.derivative = np.zeros((1, size)), TABLE, 0, 0
+        self.functions = []
         self.first_row = {each: int(robot.ints[int(robot.ints[LOOPS_AT]) + LOOP_I * k + LOOP_ROW])
                           for k, each in enumerate(robot.constraint_names)}
         if callable(given):
             t0, q0, v0 = start
-            self.function = Function(name, given, {"t": t0, "q": q0.copy(), "v": v0.copy()}, (size,))
-            self.kind, self.address = FUNCTION, self.function.address
+            sample = {"t": t0, "q": q0.copy(), "v": v0.copy()}
+            self.functions.append(Function(name, given, sample, (size,)))
+            self.kind, self.address = FUNCTION, self.functions[0].address
+            if df is not None:
+                feedback.derivatives(name, df, t0, q0, v0, size)
+            if df is not None and implicit:
+                self.functions.append(Function(f"df of {name} = (f, df)", df, sample, (2 * size * robot.nv,)))
+                self.derivative = self.functions[1].address
         elif given is not None:
             self.table = _table(name, given, size, steps)
 
     def raise_errors(self):
         """Raise what a plain Python function has raised in a loop, if anything."""
-        if self.function is not None:
-            self.function.raise_error()
+        for function in self.functions:
+            function.raise_error()
 
 
 def _table(name, given, size, steps):

@@ -10,12 +10,13 @@ from liedyn.jit import kernel_in_place
 
 
 @kernel_in_place
-def orthonormal_rows(Y, tolerance, order):
+def orthonormal_rows(Y, tolerance, order, right=1):
     """Q and d of Y = [G | c] in place; returns the rank and the last pivot.
 
-    `order` receives the numbers of the rows in the order in which they were taken.
+    `order` receives the numbers of the rows in the order in which they were taken. There may be several c: `right` is
+    their number.
     """
-    m, n = Y.shape[0], Y.shape[1] - 1
+    m, n = Y.shape[0], Y.shape[1] - right
     first = last = 0.0
     for i in range(m):
         order[i] = i
@@ -34,7 +35,7 @@ def orthonormal_rows(Y, tolerance, order):
             return k, last
         last = size
         order[k], order[best] = order[best], order[k]
-        for j in range(n + 1):
+        for j in range(n + right):
             x = Y[best, j]
             Y[best, j] = Y[k, j]
             Y[k, j] = x / size
@@ -42,7 +43,7 @@ def orthonormal_rows(Y, tolerance, order):
             s = 0.0
             for j in range(n):
                 s += Y[i, j] * Y[k, j]
-            for j in range(n + 1):
+            for j in range(n + right):
                 Y[i, j] -= s * Y[k, j]
     return min(m, n), last
 

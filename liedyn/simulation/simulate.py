@@ -30,6 +30,8 @@ FIXED = {"rk4": (RK4, advance), "rkmk": (RKMK, advance), "implicit": (SDIRK, adv
          "generalized_alpha": (ALPHA, advance_alpha), "moreau": (MOREAU, advance_moreau)}
 """Methods with fixed steps: their number and their loop."""
 METHODS = (*FIXED, *SOLVERS)
+IMPLICIT = ("implicit", "generalized_alpha", "Radau", "BDF", "LSODA")
+"""Methods that use the derivative of a feedback."""
 STARTS = ("check", "project", "as given")
 ACCUMULATIONS = ("error", "moreau")
 CLOSURE = 1e-8
@@ -56,9 +58,11 @@ def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", fo
         Generalised forces [N m, N]: constant, shape (nv,); over the time grid, shape (steps, nv) or (steps + 1, nv),
         row k held from ``t0 + k dt`` on; or a function ``tau(t, q, v)``, which is fast if it is compiled (``@njit``)
         and is not compiled into anything: a new function costs its own compilation only. It must depend on its
-        arguments alone: steps are repeated where events are located.
+        arguments alone: steps are repeated where events are located. A pair ``(f, df)`` adds its derivative,
+        ``df(t, q, v) -> (by_q, by_v)``, each of shape (nv, nv), by a displacement in the tangent space at q and by v
+        (`check_feedback` checks it). Implicit methods use it: with stiff feedback they need it.
     u : array_like or callable, optional
-        Instead of `tau`: forces of the robot's actuators, in the same forms.
+        Instead of `tau`: forces of the robot's actuators, in the same forms; derivatives of shape (nu, nv).
     dt : float, optional
         Step [s], by default 1e-3; the interval between recorded states for the adaptive methods, by default their own
         steps.
@@ -69,7 +73,8 @@ def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", fo
         1 - h gamma A_hat of the local state space. ``"generalized_alpha"``: implicit, second
         order, constraints solved on positions. ``"moreau"``: time-stepping for contacts, first order: impacts are not
         located, however many there are. ``"RK23"``, ``"RK45"``, ``"DOP853"``,
-        ``"Radau"``, ``"BDF"``, ``"LSODA"``: SciPy's adaptive solvers, in local coordinates as well.
+        ``"Radau"``, ``"BDF"``, ``"LSODA"``: SciPy's adaptive solvers, in local coordinates as well; the last
+        three are implicit and get the exact Jacobian, unless the inputs are a function without its derivative.
     formulation : {"nullspace", "svd", "multiplier", "unified"}
         How accelerations are computed, as in `forward_dynamics`. ``"svd"`` passes singular configurations.
     stabilisation : {"projection", "none", "baumgarte", "minimal"}
@@ -152,7 +157,7 @@ def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", fo
                   accumulation=(accumulation, ACCUMULATIONS))
     require_sense(method, stabilisation, energy, rho, record)
     grid = Grid(t0, t_final, min(step, t_final - t0))
-    inputs = Inputs(robot, tau, u, (t0, q, v), grid.steps)
+    inputs = Inputs(robot, tau, u, (t0, q, v), grid.steps, method in IMPLICIT)
     forces = wrenches(robot, f_ext, ())[0]
     ints, floats = private_model(robot, t0)
     events = known_events(robot, events)
@@ -167,7 +172,7 @@ def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", fo
         closure=max(CLOSURE, float(tolerance)), rank_tolerance=float(rank_tolerance),
         energy=WANTED_ENERGY if energy else BOUNDED_ENERGY if len(contacts.index) else FREE_ENERGY,
         all_power=bool(len(forces) or robot.functions or rubs), input_kind=inputs.kind, input_address=inputs.address,
-        rho=float(rho), largest=float(largest_speed),
+        feedback_address=inputs.derivative, rho=float(rho), largest=float(largest_speed),
         friction=address_of_drags() if rubs else 0)
     o = o._replace(
         formulation=address_of(FORMULATIONS[formulation], ints, floats, o, x, t0, 0, q, v, v, v),

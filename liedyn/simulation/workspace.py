@@ -49,6 +49,7 @@ class Settings(NamedTuple):
     linearization: int  # address of `linearize_kernel`, if the method needs it
     input_kind: int
     input_address: int  # of a C function u(t, q, v)
+    feedback_address: int  # of one that gives its derivatives by q and v, 0 if they are unknown or not used
     rho: float  # spectral radius at infinity of the generalised-alpha method
     largest: float  # speed above which a run has diverged
     friction: int  # address of `put_drags`, 0 where nothing rubs
@@ -72,6 +73,7 @@ class Work(NamedTuple):
     solve: np.ndarray  # of the null-space formulation
     local: np.ndarray  # recursions in link coordinates
     u: np.ndarray  # (nu)
+    feedback: np.ndarray  # (2, nu, n) its derivatives by q and v
     tau: np.ndarray  # (n)
     zero: np.ndarray  # (n)
     vector: np.ndarray  # (4, n)
@@ -126,7 +128,8 @@ def make_work(robot, f_ext, inputs, contacts):
         columns=np.empty((n, m + 1)), order=np.empty(max(m, n), np.int64),
         world=np.empty(max(terms_size(robot.ints), crba_size(robot.ints))),
         solve=np.empty(solve_size(robot.ints)), local=np.empty(max(rnea_size(robot.ints), ENERGY_WORK * links)),
-        u=np.zeros(inputs.actuators.shape[1]), tau=np.zeros(n), zero=np.zeros(n), vector=np.empty((4, n)),
+        u=np.zeros(inputs.actuators.shape[1]), feedback=np.zeros((2, inputs.actuators.shape[1], n)), tau=np.zeros(n),
+        zero=np.zeros(n), vector=np.empty((4, n)),
         M=np.empty((n, n)), h=np.empty(n), gamma=np.empty(m), L=np.empty((n, n)), G=np.zeros((m, n)),
         Y=np.empty((m, n + 1)), residual=np.zeros(m), psi=np.zeros(m), q_stage=np.empty(nq), q_rate=np.empty((4, nq)),
         v_stage=np.empty(n), a_stage=np.empty((4, n)), lam_stage=np.empty(m), power=np.zeros((4, 2)),
