@@ -4,6 +4,7 @@ import numpy as np
 from liedyn.constraints.records import refresh
 from liedyn.jit import kernel_in_place
 from liedyn.simulation.far import accelerations, stabilise
+from liedyn.simulation.passages import FIRST, passing
 from liedyn.simulation.rates import put_power
 from liedyn.simulation.rk4 import rk4_step
 from liedyn.simulation.rkmk import rkmk_step
@@ -33,39 +34,63 @@ def check(o, q, v):
     for j in range(v.size):
         if not np.isfinite(v[j]):
             return NOT_FINITE
-        if abs(v[j]) > o.largest:
+        if abs(v[j]) > o.largest[j]:
             return DIVERGED
     return OK
 
 
 @kernel_in_place
-def advance(ints, floats, o, x, rows, count, known, energy):
-    """`count` steps from row 0, which is complete already if `known`; `energy` is that at zero work.
+def explicit_step(ints, floats, o, x, rows, k, l, t, row, energy):
+    """Row l, complete, by a step from row k at time t with inputs `row`; returns a status. Both may be one row."""
+    h = rows.t[l] - t
+    q, v, a, q_new, v_new = rows.q[k], rows.v[k], rows.a[k], rows.q[l], rows.v[l]
+    work = rows.scalars[l, INPUT_WORK:OTHER_WORK + 1]
+    work[0], work[1] = rows.scalars[k, INPUT_WORK], rows.scalars[k, OTHER_WORK]
+    put_power(ints, floats, o, x, q, v, a, x.power[0])
+    if o.method == RK4 and o.stabilisation != MINIMAL:  # whose stages must be configurations
+        status = rk4_step(ints, floats, o, x, t, h, row, q, v, a, q_new, v_new, work)
+    else:
+        status = rkmk_step(ints, floats, o, x, t, h, row, q, v, a, q_new, v_new, work)
+    if status == OK:
+        status = check(o, q_new, v_new)
+    if status == OK:
+        status = stabilise(o.stabiliser, ints, floats, o, x, h, energy + work[0] + work[1], q_new, v_new)
+    if status == OK:
+        status = check(o, q_new, v_new)
+    if status == OK:
+        status = finish_row(ints, floats, o, x, rows, l)
+    return status
 
-    Returns (status, k): rows 0 to k are complete. With a status other than OK, row k + 1 could not be reached.
+
+@kernel_in_place
+def advance(ints, floats, o, x, rows, count, known, energy):
+    """At most `count` steps from row 0, which is complete already if `known`; `energy` is that at zero work.
+
+    Returns (status, k): rows 0 to k are complete, and the motion can go on from row k. With a status other than OK, row
+    k + 1 could not be reached. `liedyn.simulation.passages` says from which row a step begins, and when it has two
+    parts.
     """
     if not known:
         status = finish_row(ints, floats, o, x, rows, 0)
         if status != OK:
             return status, -1
+    base = 0
     for k in range(count):
-        t, h = rows.t[k], rows.t[k + 1] - rows.t[k]
-        q, v, a, q_new, v_new = rows.q[k], rows.v[k], rows.a[k], rows.q[k + 1], rows.v[k + 1]
-        work = rows.scalars[k + 1, INPUT_WORK:OTHER_WORK + 1]
-        work[0], work[1] = rows.scalars[k, INPUT_WORK], rows.scalars[k, OTHER_WORK]
-        put_power(ints, floats, o, x, q, v, a, x.power[0])
-        if o.method == RK4 and o.stabilisation != MINIMAL:  # whose stages must be configurations
-            status = rk4_step(ints, floats, o, x, t, h, rows.held[k], q, v, a, q_new, v_new, work)
-        else:
-            status = rkmk_step(ints, floats, o, x, t, h, rows.held[k], q, v, a, q_new, v_new, work)
-        if status == OK:
-            status = check(o, q_new, v_new)
-        if status == OK:
-            status = stabilise(o.stabiliser, ints, floats, o, x, h, energy + work[0] + work[1], q_new, v_new)
-        if status == OK:
-            status = check(o, q_new, v_new)
-        if status == OK:
-            status = finish_row(ints, floats, o, x, rows, k + 1)
+        limit = passing(rows.scalars[base, CONDITION])
+        end, held = rows.t[k + 1], rows.held[k + 1]
+        status, parts, done = OK, 1, 0
+        while status == OK and done < parts:
+            start = base if done == 0 else k + 1
+            t, row = rows.t[start], rows.held[base]
+            rows.held[k + 1], rows.t[k + 1] = (held, end) if done + 1 == parts else (row, t + FIRST * (end - t))
+            x.nearest[0] = 0.0
+            status = explicit_step(ints, floats, o, x, rows, start, k + 1, t, row, energy)
+            done += 1
+            if parts == 1 and x.nearest[0] > limit:
+                parts, done = 2, 0
+        rows.t[k + 1], rows.held[k + 1] = end, held
         if status != OK:
             return status, k
-    return OK, count
+        if base < k or held != rows.held[base] or not rows.scalars[k + 1, CONDITION] > limit:
+            base = k + 1
+    return OK, min(count, max(base, 1))

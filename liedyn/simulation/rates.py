@@ -32,6 +32,7 @@ def stage(ints, floats, o, x, t, row, i):
             return status
     status = accelerations(
         o.formulation, ints, floats, o, x, t, row, x.q_stage, x.v_stage, x.a_stage[i], x.none)
+    x.nearest[0] = max(x.nearest[0], x.number[0])
     if status == OK:
         put_power(ints, floats, o, x, x.q_stage, x.v_stage, x.a_stage[i], x.power[i])
     return status

@@ -123,7 +123,7 @@ class Run:
         """A status other than OK as a typed error."""
         self.inputs.raise_errors()
         raise_errors(self.robot.functions)
-        text = MESSAGES[status].format(largest=self.o.largest)
+        text = MESSAGES[status].format(largest=self.o.largest.min())
         if status in (NOT_CLOSED, NOT_CONSISTENT):
             g = np.abs(self.x.residual)
             worst = int(np.nanargmax(g)) if np.isfinite(g).any() else 0

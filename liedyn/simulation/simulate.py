@@ -4,6 +4,7 @@ import numpy as np
 from liedyn.boundary import wrenches
 from liedyn.errors import InputError
 from liedyn.jit import address_of
+from liedyn.model.size import velocity_sizes
 from liedyn.simulation.adaptive import SOLVERS, Adaptive
 from liedyn.simulation.far import address_of_linearization
 from liedyn.simulation.fixed_step import advance
@@ -27,14 +28,12 @@ FIXED = {"rk4": (RK4, advance), "rkmk": (RKMK, advance), "implicit": (SDIRK, adv
 """Methods with fixed steps: their number and their loop."""
 METHODS = (*FIXED, *SOLVERS)
 STARTS = ("check", "project", "as given")
-CLOSURE = 1e-8
-"""Residual [rad, m] that rows which contradict each other a little may keep: what `linearize` accepts too."""
 
 
 def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", formulation="nullspace",
              stabilisation="projection", alpha=10.0, beta=10.0, sigma=10.0, energy=False, rho=0.8,
              rtol=1e-8, atol=1e-10, max_step=np.inf, events=(), unilateral=(), f_ext=None,
-             start="check", t0=0.0, record=1, progress=None, tolerance=1e-11, rank_tolerance=1e-8, largest_speed=1e9):
+             start="check", t0=0.0, record=1, progress=None, tolerance=1e-8, rank_tolerance=1e-8, largest_speed=1e9):
     """Motion of a mechanism in time, from a state, with its constraints kept.
 
     Parameters
@@ -98,11 +97,12 @@ def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", fo
     progress : bool, optional
         A progress bar (tqdm): always, never, or by default on long runs if it is installed.
     tolerance : float
-        Largest closure error [rad, m] after projection.
+        Largest closure error [rad; m by the mechanism's size, `liedyn.model.size`] that constraints which contradict
+        each other a little may keep. Projection itself goes on to rounding.
     rank_tolerance : float
         Pivots, or singular values, of G below this part of the largest one count as zero.
     largest_speed : float
-        Speed [rad/s, m/s] above which the motion counts as diverged.
+        Speed [rad/s; sizes of the mechanism per second] above which the motion counts as diverged.
 
     Returns
     -------
@@ -148,10 +148,9 @@ def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", fo
     o = Settings(
         method=FIXED[method][0] if method in FIXED else RKMK, formulation=0, linearization=0,
         stabilisation=STABILISATIONS.index(stabilisation), stabiliser=0, alpha=float(alpha), beta=float(beta),
-        sigma=float(sigma) if formulation == "unified" else 0.0, tolerance=float(tolerance),
-        closure=max(CLOSURE, float(tolerance)), rank_tolerance=float(rank_tolerance), energy=bool(energy),
+        sigma=float(sigma) if formulation == "unified" else 0.0, tolerance=float(tolerance), rank_tolerance=float(rank_tolerance), energy=bool(energy),
         all_power=bool(len(forces) or robot.functions), input_kind=inputs.kind, input_address=inputs.address,
-        rho=float(rho), largest=float(largest_speed))
+        rho=float(rho), largest=float(largest_speed) * velocity_sizes(robot))
     o = o._replace(
         formulation=address_of(FORMULATIONS[formulation], ints, floats, o, x, t0, 0, q, v, v, v),
         stabiliser=address_of(on_constraints, ints, floats, o, x, t0, t0, q, v),

@@ -7,6 +7,7 @@ from liedyn.constraints.rows import holonomic_rows
 from liedyn.dynamics.nullspace import solve_size
 from liedyn.dynamics.terms import terms_size
 from liedyn.model.packed import DOF_DAMPING, DOF_F, DOF_FLOATS_AT, N_LINKS, N_ROWS
+from liedyn.model.size import row_sizes
 from liedyn.tree.crba import crba_size
 from liedyn.tree.energy import WORK as ENERGY_WORK
 from liedyn.tree.rnea import rnea_size
@@ -37,8 +38,7 @@ class Settings(NamedTuple):
     alpha: float  # Baumgarte's, 1/s
     beta: float
     sigma: float  # Yun and Sarkar's, 1/s
-    tolerance: float  # largest residual after a projection [rad, m]
-    closure: float  # largest residual that contradicting rows may leave [rad, m]
+    tolerance: float  # largest residual that contradicting rows may leave [rad, sizes of the mechanism]
     rank_tolerance: float
     energy: bool  # is energy an invariant to be projected on?
     all_power: bool  # is there power of moving targets or external wrenches?
@@ -46,7 +46,7 @@ class Settings(NamedTuple):
     input_kind: int
     input_address: int  # of a C function u(t, q, v)
     rho: float  # spectral radius at infinity of the generalised-alpha method
-    largest: float  # speed above which a run has diverged
+    largest: np.ndarray  # (n) speeds above which a run has diverged
 
 
 class Work(NamedTuple):
@@ -77,6 +77,7 @@ class Work(NamedTuple):
     G: np.ndarray  # (m, n)
     Y: np.ndarray  # (m, n + 1)
     residual: np.ndarray  # (m)
+    row_sizes: np.ndarray  # (m) what residuals are measured in: 1 rad, or the mechanism's size
     psi: np.ndarray  # (m)
     q_stage: np.ndarray  # (nq)
     q_rate: np.ndarray  # (4, nq)
@@ -85,6 +86,7 @@ class Work(NamedTuple):
     lam_stage: np.ndarray  # (m)
     power: np.ndarray  # (4, 2) of the inputs, and of everything else that is not in the energy
     number: np.ndarray  # (1)
+    nearest: np.ndarray  # (1) largest condition number of the stages of a step
 
 
 class Rows(NamedTuple):
@@ -116,9 +118,9 @@ def make_work(robot, f_ext, inputs):
         solve=np.empty(solve_size(robot.ints)), local=np.empty(max(rnea_size(robot.ints), ENERGY_WORK * links)),
         u=np.zeros(inputs.actuators.shape[1]), tau=np.zeros(n), zero=np.zeros(n), vector=np.empty((4, n)),
         M=np.empty((n, n)), h=np.empty(n), gamma=np.empty(m), L=np.empty((n, n)), G=np.zeros((m, n)),
-        Y=np.empty((m, n + 1)), residual=np.zeros(m), psi=np.zeros(m), q_stage=np.empty(nq), q_rate=np.empty((4, nq)),
+        Y=np.empty((m, n + 1)), residual=np.zeros(m), row_sizes=row_sizes(robot), psi=np.zeros(m), q_stage=np.empty(nq), q_rate=np.empty((4, nq)),
         v_stage=np.empty(n), a_stage=np.empty((4, n)), lam_stage=np.empty(m), power=np.zeros((4, 2)),
-        number=np.empty(1))
+        number=np.empty(1), nearest=np.zeros(1))
 
 
 def make_rows(robot, count):

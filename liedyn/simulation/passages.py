@@ -1,0 +1,28 @@
+"""How fixed steps pass singular configurations, and the record of passages.
+
+At a distance s from a singular configuration, s being the smallest singular value of G by the largest, rounding of the
+closure error moves the configuration by eps / s, the constrained velocities by eps / s^2 and the accelerations by
+eps / s^3. Where the motion itself goes on smoothly through the singular configuration, a step that happens to evaluate
+them very close to it is worse than one that passes it by. Therefore
+
+* a state that a step has put much closer to a singular configuration than the one it came from is kept as a result,
+  but the next step does not begin there: it begins at the state before, and is twice as long;
+* a step with a stage much closer than the states at its ends is made once more in two unequal parts, whose stages lie
+  elsewhere.
+
+Where a motion approaches a singular configuration in many small steps, neither happens.
+"""
+from liedyn.jit import inline
+
+CLOSER = 10.0
+"""Factor by which the condition number of G grows from a state to another that is much closer to being singular."""
+CLOSE = 1e3
+"""Condition number below which rounding does no harm: eps 1e9 in the accelerations."""
+FIRST = 0.6
+"""Length of the first of two unequal parts of a step. Stages of the classical method are at 0.3, 0.6, 0.8 and 1."""
+
+
+@inline
+def passing(condition):
+    """The condition number that is too close to a singular configuration for a step from a state of this one."""
+    return max(CLOSE, CLOSER * condition)
