@@ -63,12 +63,34 @@ def explicit_step(ints, floats, o, x, rows, k, l, t, row, energy):
 
 
 @kernel_in_place
+def next_row(ints, floats, o, x, rows, base, k, energy):
+    """Row k + 1 by a step from row `base`, in two parts if one comes too close to a singular configuration.
+
+    Returns a status and the row from which the next step begins (`liedyn.simulation.passages`).
+    """
+    limit = passing(rows.scalars[base, CONDITION])
+    end, held = rows.t[k + 1], rows.held[k + 1]
+    status, parts, done = OK, 1, 0
+    while status == OK and done < parts:
+        start = base if done == 0 else k + 1
+        t, row = rows.t[start], rows.held[base]
+        rows.t[k + 1], rows.held[k + 1] = (end, held) if done + 1 == parts else (t + FIRST * (end - t), row)
+        x.nearest[0] = 0.0
+        status = explicit_step(ints, floats, o, x, rows, start, k + 1, t, row, energy)
+        done += 1
+        if parts == 1 and x.nearest[0] > limit:
+            parts, done = 2, 0
+    rows.t[k + 1], rows.held[k + 1] = end, held
+    stay = base == k and held == rows.held[base] and rows.scalars[k + 1, CONDITION] > limit
+    return status, base if stay else k + 1
+
+
+@kernel_in_place
 def advance(ints, floats, o, x, rows, count, known, energy):
     """At most `count` steps from row 0, which is complete already if `known`; `energy` is that at zero work.
 
     Returns (status, k): rows 0 to k are complete, and the motion can go on from row k. With a status other than OK, row
-    k + 1 could not be reached. `liedyn.simulation.passages` says from which row a step begins, and when it has two
-    parts.
+    k + 1 could not be reached.
     """
     if not known:
         status = finish_row(ints, floats, o, x, rows, 0)
@@ -76,21 +98,7 @@ def advance(ints, floats, o, x, rows, count, known, energy):
             return status, -1
     base = 0
     for k in range(count):
-        limit = passing(rows.scalars[base, CONDITION])
-        end, held = rows.t[k + 1], rows.held[k + 1]
-        status, parts, done = OK, 1, 0
-        while status == OK and done < parts:
-            start = base if done == 0 else k + 1
-            t, row = rows.t[start], rows.held[base]
-            rows.held[k + 1], rows.t[k + 1] = (held, end) if done + 1 == parts else (row, t + FIRST * (end - t))
-            x.nearest[0] = 0.0
-            status = explicit_step(ints, floats, o, x, rows, start, k + 1, t, row, energy)
-            done += 1
-            if parts == 1 and x.nearest[0] > limit:
-                parts, done = 2, 0
-        rows.t[k + 1], rows.held[k + 1] = end, held
+        status, base = next_row(ints, floats, o, x, rows, base, k, energy)
         if status != OK:
             return status, k
-        if base < k or held != rows.held[base] or not rows.scalars[k + 1, CONDITION] > limit:
-            base = k + 1
     return OK, min(count, max(base, 1))

@@ -78,5 +78,5 @@ def choose(ints, floats, o, x, q):
 
 @kernel_in_place
 def has_fallen(x):
-    """Is it time for another choice?"""
-    return x.pivots[1] < FALLEN * x.pivots[0]
+    """Is it time for another choice? Also where the first was made at a bad place, and others may be better now."""
+    return x.pivots[1] < FALLEN * x.pivots[0] or x.pivots[0] < FALLEN * x.pivots[1]

@@ -11,13 +11,21 @@ them very close to it is worse than one that passes it by. Therefore
   elsewhere.
 
 Where a motion approaches a singular configuration in many small steps, neither happens.
+
+The stages of the implicit method are solved on minimal coordinates, into which these errors enter at first order, and
+its coefficients, up to 14, enlarge them. Close to a singular configuration it leaves its steps to the explicit method,
+unless the motion is too stiff for that.
 """
-from liedyn.jit import inline
+import math
+
+from liedyn.jit import inline, kernel_in_place
 
 CLOSER = 10.0
 """Factor by which the condition number of G grows from a state to another that is much closer to being singular."""
 CLOSE = 1e3
 """Condition number below which rounding does no harm: eps 1e9 in the accelerations."""
+EXPLICIT = 200.0
+"""Condition number above which the implicit method takes explicit steps."""
 FIRST = 0.6
 """Length of the first of two unequal parts of a step. Stages of the classical method are at 0.3, 0.6, 0.8 and 1."""
 
@@ -26,3 +34,25 @@ FIRST = 0.6
 def passing(condition):
     """The condition number that is too close to a singular configuration for a step from a state of this one."""
     return max(CLOSE, CLOSER * condition)
+
+
+@inline
+def is_explicit(x, h, condition):
+    """Is an implicit step of length h to be replaced, at this condition number, by an explicit one?"""
+    return condition > EXPLICIT and h * x.nearest[1] < 1.0
+
+
+@kernel_in_place
+def note_distance(x, A, p):
+    """Keep the condition number of an implicit stage, and the fastest rate of wdot = -k y - d w, with p of the y."""
+    condition = 1.0 / x.pivots[1]
+    x.nearest[0] = max(x.nearest[0], condition)
+    if not condition > EXPLICIT:
+        x.nearest[1] = 0.0
+        for i in range(p, A.shape[0]):
+            k, d = 0.0, 0.0
+            for j in range(p):
+                k += abs(A[i, j])
+            for j in range(p, A.shape[0]):
+                d += abs(A[i, j])
+            x.nearest[1] = max(x.nearest[1], math.sqrt(k), d)

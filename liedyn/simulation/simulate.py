@@ -148,7 +148,8 @@ def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", fo
     o = Settings(
         method=FIXED[method][0] if method in FIXED else RKMK, formulation=0, linearization=0,
         stabilisation=STABILISATIONS.index(stabilisation), stabiliser=0, alpha=float(alpha), beta=float(beta),
-        sigma=float(sigma) if formulation == "unified" else 0.0, tolerance=float(tolerance), rank_tolerance=float(rank_tolerance), energy=bool(energy),
+        sigma=float(sigma) if formulation == "unified" else 0.0, tolerance=float(tolerance),
+        rank_tolerance=float(rank_tolerance), energy=bool(energy),
         all_power=bool(len(forces) or robot.functions), input_kind=inputs.kind, input_address=inputs.address,
         rho=float(rho), largest=float(largest_speed) * velocity_sizes(robot))
     o = o._replace(

@@ -86,7 +86,7 @@ class Work(NamedTuple):
     lam_stage: np.ndarray  # (m)
     power: np.ndarray  # (4, 2) of the inputs, and of everything else that is not in the energy
     number: np.ndarray  # (1)
-    nearest: np.ndarray  # (1) largest condition number of the stages of a step
+    nearest: np.ndarray  # (2) largest condition number of a step's stages; fastest rate in the last regular one [1/s]
 
 
 class Rows(NamedTuple):
@@ -118,9 +118,10 @@ def make_work(robot, f_ext, inputs):
         solve=np.empty(solve_size(robot.ints)), local=np.empty(max(rnea_size(robot.ints), ENERGY_WORK * links)),
         u=np.zeros(inputs.actuators.shape[1]), tau=np.zeros(n), zero=np.zeros(n), vector=np.empty((4, n)),
         M=np.empty((n, n)), h=np.empty(n), gamma=np.empty(m), L=np.empty((n, n)), G=np.zeros((m, n)),
-        Y=np.empty((m, n + 1)), residual=np.zeros(m), row_sizes=row_sizes(robot), psi=np.zeros(m), q_stage=np.empty(nq), q_rate=np.empty((4, nq)),
+        Y=np.empty((m, n + 1)), residual=np.zeros(m),
+        row_sizes=row_sizes(robot), psi=np.zeros(m), q_stage=np.empty(nq), q_rate=np.empty((4, nq)),
         v_stage=np.empty(n), a_stage=np.empty((4, n)), lam_stage=np.empty(m), power=np.zeros((4, 2)),
-        number=np.empty(1), nearest=np.zeros(1))
+        number=np.empty(1), nearest=np.array([0.0, np.inf]))
 
 
 def make_rows(robot, count):
