@@ -9,7 +9,9 @@ from liedyn.constraints.records import refresh
 from liedyn.errors import SimulationError
 from liedyn.functions import raise_errors
 from liedyn.simulation.crossings import first_crossing
+from liedyn.simulation.energy_check import EnergyCheck
 from liedyn.simulation.fixed_step import advance
+from liedyn.simulation.passage_events import Passages
 from liedyn.simulation.projection import energy_of
 from liedyn.simulation.switching import happen, pulling, release
 from liedyn.simulation.workspace import (
@@ -74,6 +76,7 @@ class Run:
         self.chunk, self.known, self.ended = SMALLEST, False, False
         self.energy_at_no_work = self.energy(self.rows.q[0], self.rows.v[0])
         self.held, self.times = {}, []
+        self.passages, self.energy_check = Passages(self), EnergyCheck(self)
 
     def energy(self, q, v):
         """T + V [J]."""
@@ -105,6 +108,7 @@ class Run:
             raise self.failure(f"{type(error).__name__}: {error}") from error
         finally:
             self.progress.close()
+        self.energy_check.warn()
         return self.trajectory()
 
     def trajectory(self):
@@ -180,6 +184,8 @@ class Run:
         """Record the rows up to k, and go on from there."""
         if k > 0:
             self.recorder.add(self.rows, 1, k, self.active)
+            self.passages.look(k)
+            self.energy_check.look(k)
             copy_row(self.rows, k, self.rows, 0)
 
     def count_event(self, what):

@@ -17,7 +17,9 @@ class EventRecord:
     t : float
         Time [s].
     name : str
-        Name of the event; ``"release <constraint>"`` for a unilateral constraint that lets go.
+        Name of the event; ``"release <constraint>"`` for a unilateral constraint that lets go;
+        ``"singular passage"`` where the constraints have lost rank or nearly so, which changes nothing, and adds no
+        rows to the trajectory.
     q_before, v_before, q_after, v_after : ndarray
         The state on both sides of it.
     impulse : ndarray, shape (m,)
@@ -26,6 +28,8 @@ class EventRecord:
         Kinetic and potential energy before minus after [J].
     on, off : tuple of str
         Constraints that it switched.
+    condition : float
+        Of a singular passage: the largest condition number of G in a row; else not a number.
 
     Examples
     --------
@@ -47,6 +51,7 @@ class EventRecord:
     energy_loss: float
     on: tuple = ()
     off: tuple = ()
+    condition: float = float("nan")
 
 
 @dataclass(frozen=True, repr=False)

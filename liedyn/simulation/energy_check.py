@@ -1,0 +1,71 @@
+"""A watch on the energy of runs in which nothing changes it: a step that does is wrong, and is warned of."""
+import warnings
+
+import numpy as np
+
+from liedyn.errors import ConditionWarning
+from liedyn.simulation.workspace import BAUMGARTE, CONDITION, TABLE
+from liedyn.tree.energy import kinetic_energy_states, potential_energy_states
+
+UNUSUAL = 100.0
+"""A step is unusual whose change of energy is that many times the median of the run's steps,"""
+NOTICEABLE = 1e-6
+"""and above this part of the largest kinetic energy."""
+GROWTH = 1e-3
+"""Growth of the energy over the run, as a part of the largest kinetic energy, that is too much in usual steps too."""
+
+
+def is_conservative(run):
+    """Does nothing change the energy: inputs, dampers, external wrenches, moving targets, feedback of violations?"""
+    x, o = run.x, run.o
+    return not (o.input_kind != TABLE or x.table.any() or x.damping.any() or o.all_power
+                or o.stabilisation == BAUMGARTE or o.sigma != 0.0)
+
+
+class EnergyCheck:
+    """Looks at the rows of a run as they come, and warns at the end."""
+
+    def __init__(self, run):
+        self.run, self.on = run, is_conservative(run)
+        self.changes, self.times, self.conditions, self.peak = [], [], [], 0.0
+
+    def look(self, last):
+        """Rows 0 to `last`, each a step from the one before."""
+        if self.on and last > 0:
+            run, rows, energies = self.run, self.run.rows, np.empty((2, last + 1, 1))
+            q, v = rows.q[:last + 1], rows.v[:last + 1]
+            kinetic_energy_states(run.robot.ints, run.robot.floats, q, v, energies[0])
+            potential_energy_states(run.robot.ints, run.robot.floats, q, energies[1])
+            self.changes.append(np.diff(energies.sum(axis=0)[:, 0]))
+            self.times.append(rows.t[1:last + 1].copy())
+            condition = rows.scalars[:last + 1, CONDITION]
+            self.conditions.append(np.fmax(condition[1:], condition[:-1]))
+            self.peak = max(self.peak, float(energies[0].max()))
+
+    def warn(self):
+        """One warning for the run, if any step was wrong.
+
+        Warns
+        -----
+        ConditionWarning
+            How many steps, the worst, its time and condition number; or how much the energy has grown.
+        """
+        if not self.changes:
+            return
+        changes = np.concatenate(self.changes)
+        size = np.abs(changes)
+        wrong = (size > UNUSUAL * np.median(size)) & (size > NOTICEABLE * self.peak)
+        growth = np.cumsum(changes).max()
+        if not (wrong.any() or growth > GROWTH * self.peak):
+            return
+        worst, name = int(size.argmax()), self.run.robot.name
+        text = (f"the step of {name!r} to t = {np.concatenate(self.times)[worst]:.9g} s changes the energy by "
+                f"{changes[worst]:.3g} J (condition number {np.concatenate(self.conditions)[worst]:.3g})")
+        if wrong.any():
+            count = int(wrong.sum())
+            text += (f", where nothing should; {count} such step{'s' if count > 1 else ''}, the median change is "
+                     f"{np.median(size):.3g} J. ")
+        else:
+            text += f" and all steps together by up to {growth:.3g} J, where nothing should. "
+        warnings.warn(text + "A singular configuration is passed or dt is too large: results are wrong from there on",
+                      ConditionWarning, stacklevel=4)
