@@ -1,4 +1,4 @@
-"""How fixed steps pass singular configurations, and the record of passages.
+"""How fixed steps pass singular configurations.
 
 At a distance s from a singular configuration, s being the smallest singular value of G by the largest, rounding of the
 closure error moves the configuration by eps / s, the constrained velocities by eps / s^2 and the accelerations by
