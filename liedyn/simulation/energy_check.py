@@ -28,26 +28,21 @@ def is_conservative(run):
 
 
 class EnergyCheck:
-    """Looks at the rows of a run as they come, and warns at the end."""
+    """Looks at the rows of a run as they come, where not all of them are recorded, and warns at the end."""
 
     def __init__(self, run):
-        self.run, self.on = run, is_conservative(run)
-        self.changes, self.times, self.conditions, self.peak = [], [], [], 0.0
+        self.run, self.on, self.parts = run, is_conservative(run), []
 
     def look(self, last):
         """Rows 0 to `last`, each a step from the one before."""
-        if self.on and last > 0:
-            run, rows, energies = self.run, self.run.rows, np.empty((2, last + 1, 1))
+        if self.on and last > 0 and self.run.recorder.every > 1:
+            robot, rows, energies = self.run.robot, self.run.rows, np.empty((2, last + 1, 1))
             q, v = rows.q[:last + 1], rows.v[:last + 1]
-            kinetic_energy_states(run.robot.ints, run.robot.floats, q, v, energies[0])
-            potential_energy_states(run.robot.ints, run.robot.floats, q, energies[1])
-            self.changes.append(np.diff(energies.sum(axis=0)[:, 0]))
-            self.times.append(rows.t[1:last + 1].copy())
-            condition = rows.scalars[:last + 1, CONDITION]
-            self.conditions.append(np.fmax(condition[1:], condition[:-1]))
-            self.peak = max(self.peak, float(energies[0].max()))
+            kinetic_energy_states(robot.ints, robot.floats, q, v, energies[0])
+            potential_energy_states(robot.ints, robot.floats, q, energies[1])
+            self.parts.append(_steps(rows.t[:last + 1], *energies[:, :, 0], rows.scalars[:last + 1, CONDITION]))
 
-    def warn(self):
+    def warn(self, trajectory):
         """One warning for the run, if any step was wrong.
 
         Warns
@@ -55,17 +50,21 @@ class EnergyCheck:
         ConditionWarning
             How many steps, the worst, its time and condition number; or how much the energy has grown.
         """
-        if not self.changes:
+        if self.on and self.run.recorder.every == 1:
+            self.parts = [_steps(trajectory.t, trajectory.kinetic, trajectory.potential, trajectory.condition)]
+        if not self.parts:
             return
-        changes = np.concatenate(self.changes)
-        size = np.abs(changes)
-        wrong = (size > UNUSUAL * np.median(size)) & (size > NOTICEABLE * self.peak)
+        times, changes, conditions, kinetic = (np.concatenate(column) for column in zip(*self.parts))
+        if not len(changes):
+            return
+        size, peak = np.abs(changes), kinetic.max()
+        wrong = (size > UNUSUAL * np.median(size)) & (size > NOTICEABLE * peak)
         growth = np.cumsum(changes).max()
-        if not (wrong.any() or growth > GROWTH * self.peak):
+        if not (wrong.any() or growth > GROWTH * peak):
             return
         worst, name = int(size.argmax()), self.run.robot.name
-        text = (f"the step of {name!r} to t = {np.concatenate(self.times)[worst]:.9g} s changes the energy by "
-                f"{changes[worst]:.3g} J (condition number {np.concatenate(self.conditions)[worst]:.3g})")
+        text = (f"the step of {name!r} to t = {times[worst]:.9g} s changes the energy by "
+                f"{changes[worst]:.3g} J (condition number {conditions[worst]:.3g})")
         if wrong.any():
             count = int(wrong.sum())
             text += (f", where nothing should; {count} such step{'s' if count > 1 else ''}, the median change is "
@@ -74,3 +73,10 @@ class EnergyCheck:
             text += f" and all steps together by up to {growth:.3g} J, where nothing should. "
         warnings.warn(text + "Steps are too long, near a singular configuration or all along: results from there on "
                       "are no better than that", ConditionWarning, stacklevel=4)
+
+
+def _steps(t, kinetic, potential, condition):
+    """Time, change of the energy, condition number and kinetic energy of each step; sides of an event are no step."""
+    steps = np.diff(t) > 0.0
+    return (t[1:][steps], np.diff(kinetic + potential)[steps], np.fmax(condition[1:], condition[:-1])[steps],
+            kinetic[1:][steps])

@@ -3,14 +3,17 @@ import numpy as np
 
 from liedyn.constraints.records import refresh
 from liedyn.jit import kernel_in_place
+from liedyn.lie.lanes import SCALAR
 from liedyn.simulation.far import accelerations, stabilise
-from liedyn.simulation.passages import FIRST, passing
+from liedyn.simulation.passages import BALANCED, NEAR, PARTS, part_end, passing
+from liedyn.simulation.projection import energy_of
 from liedyn.simulation.rates import put_power
 from liedyn.simulation.rk4 import rk4_step
 from liedyn.simulation.rkmk import rkmk_step
 from liedyn.simulation.workspace import (
     CONDITION, DIVERGED, INPUT_WORK, MINIMAL, NOT_FINITE, OK, OTHER_WORK, RK4,
 )
+from liedyn.tree.energy import kinetic_energy_kernel
 
 
 @kernel_in_place
@@ -63,25 +66,56 @@ def explicit_step(ints, floats, o, x, rows, k, l, t, row, energy):
 
 
 @kernel_in_place
+def step_in_parts(ints, floats, o, x, rows, base, k, parts, energy):
+    """Row k + 1 by so many steps from row `base`; returns a status. x.nearest[0] grows to the largest condition number.
+    """
+    end, held = rows.t[k + 1], rows.held[k + 1]
+    first, row, status = rows.t[base], rows.held[base], OK
+    for number in range(parts):
+        start = base if number == 0 else k + 1
+        t, last = rows.t[start], number + 1 == parts
+        rows.t[k + 1] = end if last else part_end(first, end, number, parts)
+        rows.held[k + 1] = held if last else row
+        if status == OK:
+            status = explicit_step(ints, floats, o, x, rows, start, k + 1, t, row, energy)
+    return status
+
+
+@kernel_in_place
+def imbalance(ints, floats, x, rows, k, l):
+    """Energy gained from row k to row l beyond the work done, by the kinetic energy."""
+    gain = energy_of(ints, floats, x, rows.q[l], rows.v[l]) - energy_of(ints, floats, x, rows.q[k], rows.v[k])
+    for c in (INPUT_WORK, OTHER_WORK):
+        gain -= rows.scalars[l, c] - rows.scalars[k, c]
+    kinetic_energy_kernel(SCALAR, ints, floats, rows.q[l], rows.v[l], x.local, x.number)
+    return abs(gain) / x.number[0]
+
+
+@kernel_in_place
 def next_row(ints, floats, o, x, rows, base, k, energy):
-    """Row k + 1 by a step from row `base`, in two parts if one comes too close to a singular configuration.
+    """Row k + 1 by a step from row `base`, near a singular configuration in parts.
 
     Returns a status and the row from which the next step begins (`liedyn.simulation.passages`).
     """
-    limit = passing(rows.scalars[base, CONDITION])
-    end, held = rows.t[k + 1], rows.held[k + 1]
-    status, parts, done = OK, 1, 0
-    while status == OK and done < parts:
-        start = base if done == 0 else k + 1
-        t, row = rows.t[start], rows.held[base]
-        rows.t[k + 1], rows.held[k + 1] = (end, held) if done + 1 == parts else (t + FIRST * (end - t), row)
-        x.nearest[0] = 0.0
-        status = explicit_step(ints, floats, o, x, rows, start, k + 1, t, row, energy)
-        done += 1
-        if parts == 1 and x.nearest[0] > limit:
-            parts, done = 2, 0
-    rows.t[k + 1], rows.held[k + 1] = end, held
-    stay = base == k and held == rows.held[base] and rows.scalars[k + 1, CONDITION] > limit
+    condition = rows.scalars[base, CONDITION]
+    limit, parts, best, least = passing(condition), 1, 1, np.inf
+    x.nearest[0] = condition
+    status = step_in_parts(ints, floats, o, x, rows, base, k, parts, energy)
+    if status == OK and x.nearest[0] > limit:
+        parts = 2
+        status = step_in_parts(ints, floats, o, x, rows, base, k, parts, energy)
+    if x.nearest[0] > NEAR:
+        while status == OK:
+            left = imbalance(ints, floats, x, rows, base, k + 1)
+            if left < least:
+                best, least = parts, left
+            if least < BALANCED or parts >= PARTS:
+                break
+            parts *= 2
+            status = step_in_parts(ints, floats, o, x, rows, base, k, parts, energy)
+        if best != parts:
+            status = step_in_parts(ints, floats, o, x, rows, base, k, best, energy)
+    stay = base == k and rows.held[k + 1] == rows.held[base] and rows.scalars[k + 1, CONDITION] > limit
     return status, base if stay else k + 1
 
 

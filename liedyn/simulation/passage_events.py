@@ -27,8 +27,8 @@ class Passages:
         if not self.tail or self.tail[-1][0] != here[0][0] or self.tail[-1][1] != here[0][1]:
             self.tail, self.least = [_copy(here[0])], here[0][1]
         before = self.tail[:-1]
-        t = np.array([row[0] for row in before] + rows.t[:last + 1].tolist())
-        c = np.array([row[1] for row in before] + rows.scalars[:last + 1, CONDITION].tolist())
+        t = np.concatenate([[row[0] for row in before], rows.t[:last + 1]])
+        c = np.concatenate([[row[1] for row in before], rows.scalars[:last + 1, CONDITION]])
         inner = c[1:-1]
         behind = 0  # the row up to which `least` counts
         for k in np.flatnonzero((inner > c[:-2]) & (inner >= c[2:]) & (inner > PEAK * min(self.least, c.min()))) + 1:

@@ -108,8 +108,9 @@ class Run:
             raise self.failure(f"{type(error).__name__}: {error}") from error
         finally:
             self.progress.close()
-        self.energy_check.warn()
-        return self.trajectory()
+        trajectory = self.trajectory()
+        self.energy_check.warn(trajectory)
+        return trajectory
 
     def trajectory(self):
         """Everything so far, the present state included."""
