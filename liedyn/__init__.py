@@ -61,7 +61,8 @@ _MODULES = ("constraints", "control", "dynamics", "io", "kernels", "lie", "linea
 
 __all__ = [
     "AccumulationError", "Builder", "ClosureError", "ConditionWarning", "ContactWarning", "ControllabilityError",
-    "InputError", "LiedynError", "ModelError", "ModelWarning", "Robot", "SimulationError", "SingularConfigurationError", "aba", "aba_derivatives", "body_jacobian",
+    "InputError", "LiedynError", "ModelError", "ModelWarning", "Robot", "SimulationError", "SingularConfigurationError",
+    "aba", "aba_derivatives", "body_jacobian",
     "body_jacobian_ddot", "body_jacobian_dot", "body_jacobian_dq", "bundled", "center_of_mass", "crba", "difference",
     "forward_kinematics", "integrate", "kinetic_energy", "load", "load_toml", "load_urdf", "momentum", "neutral",
     "placement", "pose", "potential_energy", "random_configuration", "rnea", "rnea_derivatives", "save_toml",

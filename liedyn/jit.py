@@ -6,9 +6,9 @@ nothing needs to be counted: that is `inline` and `kernel_in_place`, against `in
 
 Numba's own cache looks at one file at a time and so returns stale code when a *callee* in another file changes, and it
 raises at import when no directory is writable. `kernel` therefore stamps its cache with the code of its module and of
-all that this one imports from the package, and falls back to compiling in memory. Environment: ``LIEDYN_CACHE=0`` switches the cache off;
-``LIEDYN_CACHE_DIR`` (or Numba's own ``NUMBA_CACHE_DIR``) says where it lies; by default it is the package's
-``__pycache__``, or the user's cache directory when the package is read-only.
+all that this one imports from the package, and falls back to compiling in memory. Environment: ``LIEDYN_CACHE=0``
+switches the cache off; ``LIEDYN_CACHE_DIR`` (or Numba's own ``NUMBA_CACHE_DIR``) says where it lies; by default it is
+the package's ``__pycache__``, or the user's cache directory when the package is read-only.
 """
 import ast
 import functools

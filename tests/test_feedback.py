@@ -115,7 +115,8 @@ def test_batches_and_constant_inputs():
                     assert off(getattr(many, part)[k // 3, k % 3], getattr(one, part)) < 1e-11, part
             u = rng.normal(size=(6, size))
             S = np.eye(robot.nv) if name == "tau" else robot.actuator_matrix
-            constant = (lambda t, q, v: np.ones(size)), (lambda t, q, v: np.zeros((2, size, robot.nv)).tolist())
+            ones, zeros = np.ones(size), np.zeros((2, size, robot.nv)).tolist()
+            constant = (lambda t, q, v, ones=ones: ones), (lambda t, q, v, zeros=zeros: zeros)
             held = ld.linearize(robot, q, v, outputs=outputs, **{name: np.ones(size)})
             assert off(held.A, ld.linearize(robot, q, v, outputs=outputs, **{name: constant}).A) < 1e-11
             assert off(ld.linearize(robot, q, v, **{name: u}).tau, u @ S.T) < 1e-15

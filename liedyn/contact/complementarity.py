@@ -26,7 +26,7 @@ from liedyn.jit import kernel, kernel_in_place
 
 SOLVED, NOT_SOLVED = 0, 1
 CONVERGED = 1e-13
-"""Residual, relative to the largest force, that is rounding: a few units in the last place of sums of some ten terms."""
+"""Residual, relative to the largest force, that is rounding: some units in the last place of sums of ten terms."""
 ROUNDS, SWEEPS, NEWTON_STEPS = 7, 50, 25
 """Rounds of sweeps, of which each has four times as many as the one before, with Newton steps behind each."""
 

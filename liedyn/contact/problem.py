@@ -14,7 +14,7 @@ from liedyn.contact.complementarity import NOT_SOLVED, SOLVED, normal_stiffness,
 from liedyn.row_space import minimum_norm_multipliers, row_space, unbalanced_force
 from liedyn.dynamics.svd import tangent_accelerations
 from liedyn.jit import kernel
-from liedyn.simulation.nearest import backward, factor, forward
+from liedyn.nearest import backward, factor, forward
 
 SINGULAR_INERTIA, CONTRADICTION = 2, 3
 CONSISTENT = 1e-7

@@ -16,7 +16,7 @@ from liedyn.model.packed import (
 )
 
 TOUCHING = 1e-9
-"""Gap [m, rad] below which a contact touches: above what projection and location of events leave, below what is seen."""
+"""Gap [m, rad] below which a contact touches: above what projections and located events leave."""
 DEEPEST = 1e-6
 """Penetration [m, rad] that no contact may reach."""
 AT_REST = 1e-9

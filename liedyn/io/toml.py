@@ -255,7 +255,8 @@ def _constraint(constraint):
         raise ModelError(f"constraint {constraint.name!r}: functions cannot be written to a file")
     if kind == "coupling":
         offset = {"offset": constraint.offset} if constraint.offset else {}
-        return {"kind": kind, "coefficients": constraint.coefficients} | offset | _contact(constraint) | _state(constraint)
+        sum_of = {"kind": kind, "coefficients": constraint.coefficients}
+        return sum_of | offset | _contact(constraint) | _state(constraint)
     form = CONSTRAINT_KINDS[kind]
     entries = {"kind": kind, "parent": constraint.parent, "child": constraint.child}
     entries |= _placement("parent_placement", constraint.parent_placement)

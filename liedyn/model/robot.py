@@ -119,8 +119,10 @@ class Robot:
         name: _STATUS[int(self.ints[self._record(k) + LOOP_ACTIVE])] for k, name in enumerate(self.constraint_names)
         if self.ints[self._record(k) + LOOP_SIDE]},
         doc="One-sided constraints by name: 'off', 'open', 'sliding' (without friction too) or 'sticking'.")
-    active_rows = property(lambda self: self._present_rows(), doc="Which rows are there, shape (m,): those of constraints "
-                           "that are switched on; of contacts that slide the first one.")
+    active_rows = property(
+        lambda self: self._present_rows(),
+        doc="Which rows are there, shape (m,): those of constraints that are switched on; of contacts that slide the "
+            "first one.")
 
     def __repr__(self):
         more = len(self.constraint_names) - len(self.loop_names)

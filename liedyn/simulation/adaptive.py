@@ -20,7 +20,7 @@ from liedyn.simulation.coordinates import largest_turn, local_rates
 from liedyn.simulation.fixed_step import check, finish_row
 from liedyn.simulation.far import stabilise
 from liedyn.simulation.jacobian import right_side_jacobian
-from liedyn.simulation.rates import put_power
+from liedyn.simulation.rates import put_power, wanted_energy
 from liedyn.simulation.workspace import (
     BOUNDED_ENERGY, FREE_ENERGY, FUNCTION, INPUT_WORK, NOT_FINITE, OK, OTHER_WORK, TOO_SMALL, copy_row,
 )
@@ -47,7 +47,7 @@ def evaluate(ints, floats, o, x, t, h, row, energy, center, y, rows, k, y_dot):
     for j in range(n):
         v[j] = y[n + j]
     refresh(ints, floats, t)
-    status = stabilise(o.stabiliser, ints, floats, o, x, h, energy + y[2 * n] + y[2 * n + 1], q, v)
+    status = stabilise(o.stabiliser, ints, floats, o, x, h, wanted_energy(o, energy, y[2 * n], y[2 * n + 1]), q, v)
     if status == OK:
         status = finish_row(ints, floats, o, x, rows, k)
     if status == OK:

@@ -102,7 +102,7 @@ def locate(value_at, start, end, first, last):
 
 
 def turning_point(value_at, start, end, first):
-    """Time and value of the extremum towards zero between two times (Brent's bounded search); `first` gives the sign."""
+    """Time and value of the extremum towards zero between two times (Brent's search); `first` gives the sign."""
     sign = 1.0 if first > 0.0 else -1.0
     found = minimize_scalar(lambda t: sign * value_at(t), bounds=(start, end), method="bounded",
                             options={"xatol": 1e-9 * (end - start)})

@@ -28,8 +28,8 @@ from liedyn.simulation.far import stabilise
 from liedyn.simulation.feedback import add_feedback
 from liedyn.simulation.fixed_step import check, finish_row
 from liedyn.simulation.formulations import input_forces
-from liedyn.simulation.nearest import orthonormal_rows
-from liedyn.simulation.rates import put_power
+from liedyn.nearest import orthonormal_rows
+from liedyn.simulation.rates import put_power, wanted_energy
 from liedyn.simulation.workspace import INPUT_WORK, NOT_CONVERGED, OK, OTHER_WORK, SINGULAR
 from liedyn.tree.configuration import integrate_kernel
 from liedyn.tree.kinematics import world_accelerations, world_positions, world_velocities
@@ -156,10 +156,10 @@ def advance_alpha(ints, floats, o, x, rows, count, known, energy):
         for c in range(2):
             rows.scalars[k + 1, INPUT_WORK + c] = (
                 rows.scalars[k, INPUT_WORK + c] + 0.5 * h * (x.power[0, c] + x.power[1, c]))
-        total = rows.scalars[k + 1, INPUT_WORK] + rows.scalars[k + 1, OTHER_WORK]
         status = check(o, q_new, v_new)
         if status == OK:
-            status = stabilise(o.stabiliser, ints, floats, o, x, h, energy + total, q_new, v_new)
+            works = rows.scalars[k + 1, INPUT_WORK], rows.scalars[k + 1, OTHER_WORK]
+            status = stabilise(o.stabiliser, ints, floats, o, x, h, wanted_energy(o, energy, *works), q_new, v_new)
         if status == OK:
             status = finish_row(ints, floats, o, x, rows, k + 1)
         if status != OK:

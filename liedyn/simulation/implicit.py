@@ -19,11 +19,12 @@ from liedyn.simulation.coordinates import local_rates
 from liedyn.simulation.elimination import eliminate
 from liedyn.simulation.far import linearization, stabilise
 from liedyn.simulation.feedback import close_loop
-from liedyn.simulation.fixed_step import check, finish_row
+from liedyn.simulation.fixed_step import check, finish_row, next_row
 from liedyn.simulation.formulations import input_forces
 from liedyn.simulation.minimal import choose, complete, has_fallen
-from liedyn.simulation.rates import put_power
-from liedyn.simulation.workspace import INPUT_WORK, NOT_CONVERGED, OK, OTHER_WORK, SINGULAR
+from liedyn.simulation.passages import is_explicit, note_distance
+from liedyn.simulation.rates import put_power, wanted_energy
+from liedyn.simulation.workspace import CONDITION, INPUT_WORK, NOT_CONVERGED, OK, OTHER_WORK, SINGULAR
 from liedyn.tree.configuration import difference_kernel, integrate_kernel
 
 STAGES, GAMMA = 5, 0.25
@@ -72,6 +73,7 @@ def newton_stage(ints, floats, o, x, t, h, row, q, v, base_y, base_w, R_y, virtu
         found, found_y, local = linearization(
             o.linearization, (ints, floats, q_s, v_s, x.tau, x.f_ext, R_y, virtual_y, R_w, virtual_w, x.actuators,
                               o.rank_tolerance))
+        note_distance(x, local.A, p_y)
         if found[0] != 0 or found_y[0] != 0:
             return SINGULAR
         close_loop(o, x, t, q_s, v_s, local)
@@ -161,8 +163,16 @@ def advance_implicit(ints, floats, o, x, rows, count, known, energy):
         choose(ints, floats, o, x, rows.q[0])
     R_y, virtual_y = readers(x.dependent[0])
     R_w, virtual_w = readers(x.dependent[1])
+    base = 0
     for k in range(count):
         t, h = rows.t[k], rows.t[k + 1] - rows.t[k]
+        if base < k or is_explicit(x, h, rows.scalars[k, CONDITION]):
+            status, base = next_row(ints, floats, o, x, rows, base, k, energy)
+            x.pivots[:] = 1.0, 0.0  # coordinates are to be chosen anew
+            if status != OK:
+                return status, k
+            continue
+        x.nearest[0] = 0.0
         q, v, q_new, v_new = rows.q[k], rows.v[k], rows.q[k + 1], rows.v[k + 1]
         work = rows.scalars[k + 1, INPUT_WORK:OTHER_WORK + 1]
         work[:] = rows.scalars[k, INPUT_WORK:OTHER_WORK + 1]
@@ -175,9 +185,15 @@ def advance_implicit(ints, floats, o, x, rows, count, known, energy):
         if status == OK:
             status = check(o, q_new, v_new)
         if status == OK:
-            status = stabilise(o.stabiliser, ints, floats, o, x, h, energy + work[0] + work[1], q_new, v_new)
-        if status == OK:
-            status = finish_row(ints, floats, o, x, rows, k + 1)
+            wanted = wanted_energy(o, energy, work[0], work[1])
+            status = stabilise(o.stabiliser, ints, floats, o, x, h, wanted, q_new, v_new)
+        if is_explicit(x, h, x.nearest[0]):
+            status, base = next_row(ints, floats, o, x, rows, k, k, energy)
+            x.pivots[:] = 1.0, 0.0
+        else:
+            base = k + 1
+            if status == OK:
+                status = finish_row(ints, floats, o, x, rows, k + 1)
         if status != OK:
             return status, k
-    return OK, count
+    return OK, min(count, max(base, 1))

@@ -18,11 +18,12 @@ from liedyn.simulation.projection import close_positions, consistent_velocities,
 from liedyn.simulation.trajectory import EventRecord
 
 ALMOST_CLOSED = 1e-6
-"""Closure error [rad, m] with which a constraint may be switched on; an event that was located leaves far less."""
+"""Closure error [rad, sizes of the mechanism] with which a constraint may be switched on; a located event
+leaves far less."""
 CONSISTENT = 1e-12
 """Velocity residual, relative to the speeds, that is rounding and calls for no impulse."""
 SLIP_LEFT = 1e-5
-"""Slip, relative to the speeds, that a contact may still have where its slip turns: it stops there if friction holds."""
+"""Slip, relative to the speeds, that a contact may still have where its slip turns: it stops if friction holds."""
 
 
 def happen(run, events=(), causes=(), beginning=False):
@@ -135,8 +136,9 @@ def _close(run, events, touching, q):
     """Project q on all that is closed, in place."""
     ints = with_rows_of(run.ints, run.contacts, touching)
     constraint_state(ints, run.floats, run.x, q, np.zeros(run.robot.nv))
-    worst = int(np.abs(run.x.residual).argmax())
-    if not abs(run.x.residual[worst]) <= ALMOST_CLOSED:
+    open_by = np.abs(run.x.residual) / run.x.row_sizes
+    worst = int(open_by.argmax())
+    if not open_by[worst] <= ALMOST_CLOSED:
         name = " and ".join(repr(event.name) for event in events) or "a contact"
         raise run.failure(f"event {name} cannot close its constraints: {run.robot.row_names[worst]} is open by "
                           f"{abs(run.x.residual[worst]):.3g}")

@@ -33,7 +33,7 @@ from liedyn.lie.lanes import SCALAR
 from liedyn.model.packed import FREE
 from liedyn.simulation.coordinates import body_rates, local_rates
 from liedyn.simulation.feedback import add_feedback
-from liedyn.simulation.nearest import backward, forward, orthonormal_rows
+from liedyn.nearest import backward, forward, orthonormal_rows
 from liedyn.simulation.projection import metric
 from liedyn.simulation.workspace import BAUMGARTE, MINIMAL, OK, PROJECTION, SINGULAR
 from liedyn.tree.configuration import difference_kernel

@@ -8,8 +8,8 @@ was when they were chosen (Gillespie 2003, section 4: singularities of the choic
 from liedyn.constraints.rows import jacobian_rows, residual_rows, velocity_rows
 from liedyn.jit import kernel_in_place
 from liedyn.lie.lanes import SCALAR
-from liedyn.simulation.nearest import nearest_in_columns, orthonormal_rows
-from liedyn.simulation.projection import ITERATIONS, largest_of
+from liedyn.nearest import nearest_in_columns, orthonormal_rows
+from liedyn.simulation.projection import ITERATIONS, is_closed, relative_size
 from liedyn.simulation.workspace import NOT_CLOSED, OK
 from liedyn.tree.configuration import integrate_kernel
 from liedyn.tree.kinematics import world_positions, world_velocities
@@ -28,8 +28,8 @@ def complete(ints, floats, o, x, q, v):
         world_positions(SCALAR, ints, floats, q, x.world)
         residual_rows(ints, floats, q, x.world, x.residual)
         jacobian_rows(ints, floats, q, x.world, x.G)
-        size = largest_of(x.residual)
-        if size <= o.tolerance or (size <= o.closure and size > 0.5 * before):
+        size = relative_size(x)
+        if is_closed(o, size, before):
             closed = True
             break
         if not size < 1e100:
@@ -39,7 +39,7 @@ def complete(ints, floats, o, x, q, v):
         for j in range(v.size):
             x.vector[0, j] = -x.vector[0, j]
         integrate_kernel(ints, floats, q, x.vector[0], q)
-    if not closed:
+    if not (closed or before <= o.tolerance):
         return NOT_CLOSED
     world_velocities(SCALAR, ints, v, x.world)
     velocity_rows(ints, floats, q, v, x.world, x.psi)
@@ -78,5 +78,5 @@ def choose(ints, floats, o, x, q):
 
 @kernel_in_place
 def has_fallen(x):
-    """Is it time for another choice?"""
-    return x.pivots[1] < FALLEN * x.pivots[0]
+    """Is it time for another choice? Also where the first was made at a bad place, and others may be better now."""
+    return x.pivots[1] < FALLEN * x.pivots[0] or x.pivots[0] < FALLEN * x.pivots[1]

@@ -27,7 +27,7 @@ from liedyn.lie.lanes import SCALAR
 from liedyn.model.packed import LOOP_ACTIVE, LOOP_FRICTION, LOOP_RESTITUTION, LOOP_SIDE, OFF, ON, OPEN
 from liedyn.simulation.fixed_step import check, finish_row
 from liedyn.simulation.formulations import input_forces
-from liedyn.simulation.nearest import nearest_in_metric
+from liedyn.nearest import nearest_in_metric
 from liedyn.simulation.projection import energy_of, largest_of, metric
 from liedyn.simulation.workspace import CONDITION, INPUT_WORK, NOT_CLOSED, NOT_CONVERGED, OK, OTHER_WORK
 from liedyn.tree.configuration import integrate_kernel
@@ -113,8 +113,7 @@ def advance_moreau(ints, floats, o, x, rows, count, known, energy):
         for r in range(first, first + many):
             equal[r] = False
     size = index.size
-    chosen, first, number, shift = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64), \
-        np.empty(size)
+    first, number, shift = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size)
     mu, sides, never, nowhere = np.empty(size), np.empty(size), np.zeros(size, types.boolean), np.zeros((size, 3))
     every, P, free, after = np.empty(m, np.int64), np.zeros(m), np.empty(n), np.empty(n)
     lam, c_rows, f, q_m, half = np.zeros(m), np.empty(m), np.empty(n), np.empty(x.q_stage.size), np.empty(n)
@@ -155,7 +154,7 @@ def advance_moreau(ints, floats, o, x, rows, count, known, energy):
             if gap > TOUCHING and not (slow and gap + 0.5 * h * freely <= 0.0):
                 continue
             shift[taken] = 2.0 * max(gap, 0.0) / h if slow else bounce[c] * min(0.0, closing)
-            chosen[taken], first[taken], number[taken], mu[taken], sides[taken] = c, rows_taken, many, friction[c], side[c]
+            first[taken], number[taken], mu[taken], sides[taken] = rows_taken, many, friction[c], side[c]
             for r in range(many):
                 every[rows_taken + r] = begin + r
             taken += 1
@@ -183,8 +182,11 @@ def advance_moreau(ints, floats, o, x, rows, count, known, energy):
         refresh(ints, floats, t + h)
         for r in range(m):
             use[r] = 1 if equal[r] and x.holonomic[r] != 0 else 0
-        if push_out(ints, floats, o, x, index, side, use, q_new) > DEEPEST or largest_of(x.residual * use) > o.closure:
+        if not push_out(ints, floats, o, x, index, side, use, q_new) <= DEEPEST:
             return NOT_CLOSED, k
+        for r in range(m):
+            if equal[r] and not abs(x.residual[r]) <= o.tolerance * x.row_sizes[r]:
+                return NOT_CLOSED, k
         for r in range(m):
             use[r] = 1 if equal[r] else 0
         jacobian_rows(ints, floats, q_new, x.world, x.G)

@@ -11,11 +11,13 @@ from liedyn.model.kinds import CONSTRAINT_KINDS
 from liedyn.model.packed import (
     LOOP_ACTIVE, LOOP_F, LOOP_FLOATS_AT, LOOP_FRICTION, LOOP_I, LOOP_RESTITUTION, LOOP_SIDE, LOOPS_AT, OFF, ON, OPEN,
 )
+from liedyn.model.size import velocity_sizes
 from liedyn.simulation.events import Event
 from liedyn.simulation.projection import close_positions, consistent_velocities, constraint_state, metric
 
 CONSISTENT = 1e-6
-"""Largest residual [rad, m], and velocity residual relative to the speeds, of a start taken to be on the manifold."""
+"""Largest residual [rad, sizes of the mechanism] of a start taken to be on the manifold, and velocity residual relative
+to the speeds, if any is above 1 rad/s."""
 
 
 def number(name, x):
@@ -113,7 +115,8 @@ def require_contacts_can_be_kept(contacts, method, stabilisation):
                          "'projection' or 'minimal'")
     rubs = (contacts.count > 1) & (contacts.friction > 0.0) & np.isfinite(contacts.friction)
     if rubs.any() and method in ("implicit", "generalized_alpha"):
-        raise InputError(f"method {method!r} knows no sliding friction: take an explicit or an adaptive one, or 'moreau'")
+        raise InputError(f"method {method!r} knows no sliding friction: take an explicit or an adaptive one, "
+                         "or 'moreau'")
 
 
 def prepare_decay(robot, o, t, q, v, start):
@@ -152,15 +155,16 @@ def prepare_start(robot, ints, floats, o, x, q, v, start):
         closed = close_positions(ints, floats, o, x, q)
         consistent_velocities(ints, floats, o, x, q, v)
     constraint_state(ints, floats, x, q, v)
-    worst = int(np.abs(x.residual).argmax())
+    worst = int((np.abs(x.residual) / x.row_sizes).argmax())
     size = abs(float(x.residual[worst]))
-    if not (closed and size <= CONSISTENT):
+    if not (closed and size <= CONSISTENT * x.row_sizes[worst]):
         name = robot.row_names[worst].rsplit(".", 1)[0]
         remedy = "it cannot be closed from here" if start == "project" else \
             "assemble it with close(), or let start='project' do it"
         raise ClosureError(f"inconsistent start: constraint {name!r} of {robot.name!r} is open by {size:.3g} "
                            f"({robot.row_names[worst]}); {remedy}", size, name, q)
-    worst = int(np.abs(x.psi).argmax())
-    if not abs(x.psi[worst]) <= CONSISTENT * max(1.0, np.abs(v).max()):
+    relative = np.abs(x.psi) / x.row_sizes
+    worst = int(relative.argmax())
+    if not relative[worst] <= CONSISTENT * max(1.0, (np.abs(v) / velocity_sizes(robot)).max()):
         raise InputError(f"inconsistent start: v0 violates {robot.row_names[worst]} of {robot.name!r} by "
                          f"{abs(x.psi[worst]):.3g}; use complete_velocity(), or let start='project' do it")

@@ -3,7 +3,7 @@ from liedyn.constraints.records import refresh
 from liedyn.jit import kernel_in_place
 from liedyn.lie.lanes import SCALAR
 from liedyn.simulation.far import accelerations, stabilise
-from liedyn.simulation.workspace import MINIMAL, OK
+from liedyn.simulation.workspace import BOUNDED_ENERGY, MINIMAL, OK
 from liedyn.tree.rnea import rnea_kernel
 
 
@@ -23,6 +23,12 @@ def put_power(ints, floats, o, x, q, v, a, power):
 
 
 @kernel_in_place
+def wanted_energy(o, energy, by_inputs, other):
+    """The energy that there ought to be; where it is a bound, what has been lost is not taken from it."""
+    return energy + by_inputs + (max(other, 0.0) if o.energy == BOUNDED_ENERGY else other)
+
+
+@kernel_in_place
 def stage(ints, floats, o, x, t, row, i):
     """Accelerations and power at the state in x.q_stage, x.v_stage, as number i of a step; returns a status."""
     refresh(ints, floats, t)
@@ -32,6 +38,7 @@ def stage(ints, floats, o, x, t, row, i):
             return status
     status = accelerations(
         o.formulation, ints, floats, o, x, t, row, x.q_stage, x.v_stage, x.a_stage[i], x.none)
+    x.nearest[0] = max(x.nearest[0], x.number[0])
     if status == OK:
         put_power(ints, floats, o, x, x.q_stage, x.v_stage, x.a_stage[i], x.power[i])
     return status

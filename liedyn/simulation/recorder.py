@@ -38,7 +38,7 @@ class Recorder:
         self.blocks, self.events = [], []
 
     def add(self, rows, first, last, status):
-        """Rows first to last, ends included, of which each is one more step; status of the constraints, of all or each."""
+        """Rows first to last, ends included, each one more step; `status` of the constraints in all or each."""
         keep = np.arange(first, last + 1)
         chosen = (self.steps + keep - first) % self.every == 0
         self.steps += last + 1 - first
@@ -50,8 +50,9 @@ class Recorder:
 
     def _put(self, rows, keep, status):
         if len(keep):
-            self.blocks.append((*(column[keep] for column in (
-                rows.t, rows.q, rows.v, rows.a, rows.tau, rows.lam, rows.scalars)), np.broadcast_to(status, (len(keep), len(status.T))).copy()))
+            columns = (rows.t, rows.q, rows.v, rows.a, rows.tau, rows.lam, rows.scalars)
+            self.blocks.append((*(column[keep] for column in columns),
+                                np.broadcast_to(status, (len(keep), len(status.T))).copy()))
 
     def last_time(self):
         return self.blocks[-1][0][-1] if self.blocks else None

@@ -12,15 +12,17 @@ from liedyn.errors import AccumulationError, SimulationError
 from liedyn.functions import raise_errors
 from liedyn.model.packed import OFF, ON, OPEN, SLIDING
 from liedyn.simulation.crossings import PULL, Table, first_crossing, useful
+from liedyn.simulation.energy_check import EnergyCheck
 from liedyn.simulation.events import crosses, guard_value
 from liedyn.simulation.fixed_step import advance
 from liedyn.simulation.formulations import input_forces
 from liedyn.simulation.gaps import gaps, steps_of_contacts
 from liedyn.simulation.instant import happen
+from liedyn.simulation.passage_events import Passages
 from liedyn.simulation.projection import constraint_state, energy_of
 from liedyn.simulation.workspace import (
-    DIVERGED, NOT_CLOSED, NOT_CONSISTENT, NOT_CONVERGED, NOT_FINITE, OK, SINGULAR, TOO_SMALL, copy_row,
-    make_rows,
+    DIVERGED, INPUT_WORK, NOT_CLOSED, NOT_CONSISTENT, NOT_CONVERGED, NOT_FINITE, OK, OTHER_WORK, SINGULAR, TOO_SMALL,
+    copy_row, make_rows,
 )
 
 SMALLEST, LARGEST = 16, 4096
@@ -103,6 +105,7 @@ class Run:
         self.equations, self.redundant = equations(ints, contacts), False
         self.direction = np.zeros((len(contacts.index), 3))
         self.row_directions = np.zeros((1, len(contacts.index), 3))
+        self.passages, self.energy_check = Passages(self), EnergyCheck(self)
 
     def energy(self, q, v):
         """T + V [J]."""
@@ -132,7 +135,9 @@ class Run:
             raise self.failure(f"{type(error).__name__}: {error}") from error
         finally:
             self.progress.close()
-        return self.trajectory()
+        trajectory = self.trajectory()
+        self.energy_check.warn(trajectory)
+        return trajectory
 
     def trajectory(self):
         """Everything so far, the present state included."""
@@ -150,7 +155,7 @@ class Run:
         """A status other than OK as a typed error."""
         self.inputs.raise_errors()
         raise_errors(self.robot.functions)
-        text = MESSAGES[status].format(largest=self.o.largest)
+        text = MESSAGES[status].format(largest=self.o.largest.min())
         if status in (NOT_CLOSED, NOT_CONSISTENT):
             g = np.abs(self.x.residual)
             worst = int(np.nanargmax(g)) if np.isfinite(g).any() else 0
@@ -192,6 +197,8 @@ class Run:
         """Steps until the chunk is full, something happens, or the end."""
         if self.integrator is self.settler and self._settled():
             self.integrator = self.usual
+            self.energy_at_no_work = self.energy(self.rows.q[0], self.rows.v[0]) - float(
+                self.rows.scalars[0, INPUT_WORK] + self.rows.scalars[0, OTHER_WORK])
             self._instant((), ())
         status, done = self.integrator.advance(self, self.chunk, self.known)
         done = max(done, 0)
@@ -332,6 +339,8 @@ class Run:
             self.recorder.add(self.rows, 1, k, steps_of_contacts(self, k))
         elif k > 0:
             self.recorder.add(self.rows, 1, k, statuses(self.ints))
+            self.passages.look(k)
+            self.energy_check.look(k)
         if k > 0:
             copy_row(self.rows, k, self.rows, 0)
 

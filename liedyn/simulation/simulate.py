@@ -4,6 +4,7 @@ import numpy as np
 from liedyn.boundary import wrenches
 from liedyn.errors import InputError
 from liedyn.jit import address_of
+from liedyn.model.size import velocity_sizes
 from liedyn.simulation.adaptive import SOLVERS, Adaptive
 from liedyn.simulation.far import address_of_linearization
 from liedyn.simulation.fixed_step import advance
@@ -34,14 +35,12 @@ IMPLICIT = ("implicit", "generalized_alpha", "Radau", "BDF", "LSODA")
 """Methods that use the derivative of a feedback."""
 STARTS = ("check", "project", "as given")
 ACCUMULATIONS = ("error", "moreau")
-CLOSURE = 1e-8
-"""Residual [rad, m] that rows which contradict each other a little may keep: what `linearize` accepts too."""
 
 
 def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", formulation="nullspace",
              stabilisation="projection", alpha=10.0, beta=10.0, sigma=10.0, energy=False, rho=0.8,
              rtol=1e-8, atol=1e-10, max_step=np.inf, events=(), unilateral=(), accumulation="error", f_ext=None,
-             start="check", t0=0.0, record=1, progress=None, tolerance=1e-11, rank_tolerance=1e-8, largest_speed=1e9):
+             start="check", t0=0.0, record=1, progress=None, tolerance=1e-8, rank_tolerance=1e-8, largest_speed=1e9):
     """Motion of a mechanism in time, from a state, with its constraints kept.
 
     Parameters
@@ -113,16 +112,26 @@ def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", fo
     progress : bool, optional
         A progress bar (tqdm): always, never, or by default on long runs if it is installed.
     tolerance : float
-        Largest closure error [rad, m] after projection.
+        Largest closure error [rad; m by the mechanism's size, `liedyn.model.size`] that constraints which contradict
+        each other a little may keep. Projection itself goes on to rounding.
     rank_tolerance : float
         Pivots, or singular values, of G below this part of the largest one count as zero.
     largest_speed : float
-        Speed [rad/s, m/s] above which the motion counts as diverged.
+        Speed [rad/s; sizes of the mechanism per second] above which the motion counts as diverged.
 
     Returns
     -------
     Trajectory
-        Times, states, accelerations, forces, energies, works, residuals, condition numbers and events.
+        Times, states, accelerations, forces, energies, works, residuals, condition numbers and events, singular
+        passages among them: peaks of the condition number to 30 times its smallest value before, on the rows of the
+        run (with adaptive methods give `dt`, as their own steps may be too long to show them).
+
+    Warns
+    -----
+    ConditionWarning
+        The energy of a run without inputs and dissipation changes in a step, near a singular configuration or because
+        `dt` is too large: by 100 times the median change and 1e-6 of the largest kinetic energy, or grows by 1e-3 of
+        that over the run.
 
     Raises
     ------
@@ -169,10 +178,10 @@ def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", fo
         method=FIXED[method][0] if method in FIXED else RKMK, formulation=0, linearization=0,
         stabilisation=STABILISATIONS.index(stabilisation), stabiliser=0, alpha=float(alpha), beta=float(beta),
         sigma=float(sigma) if formulation == "unified" else 0.0, tolerance=float(tolerance),
-        closure=max(CLOSURE, float(tolerance)), rank_tolerance=float(rank_tolerance),
+        rank_tolerance=float(rank_tolerance),
         energy=WANTED_ENERGY if energy else BOUNDED_ENERGY if len(contacts.index) else FREE_ENERGY,
         all_power=bool(len(forces) or robot.functions or rubs), input_kind=inputs.kind, input_address=inputs.address,
-        feedback_address=inputs.derivative, rho=float(rho), largest=float(largest_speed),
+        feedback_address=inputs.derivative, rho=float(rho), largest=float(largest_speed) * velocity_sizes(robot),
         friction=address_of_drags() if rubs else 0)
     o = o._replace(
         formulation=address_of(FORMULATIONS[formulation], ints, floats, o, x, t0, 0, q, v, v, v),
@@ -192,4 +201,5 @@ def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", fo
     return Run(
         robot, ints, floats, o, x, integrator, (t0, q, v), t_final, events, contacts, inputs, Recorder(record),
         Progress(progress, t0, t_final),
-        TimeStepping(advance_moreau, grid) if accumulation == "moreau" else None, dict(method=method, formulation=formulation, stabilisation=stabilisation)).go()
+        TimeStepping(advance_moreau, grid) if accumulation == "moreau" else None,
+        dict(method=method, formulation=formulation, stabilisation=stabilisation)).go()

@@ -18,9 +18,11 @@ class EventRecord:
         Time [s].
     name : str
         Name of the event; for a unilateral constraint ``"contact <constraint>"`` where it closes or bounces,
-        ``"release ..."`` where it lets go, ``"stick ..."`` and ``"slip ..."`` where friction begins or ceases to hold it,
-        ``"jam ..."`` where friction stops it at once (an impact without collision). What happens at one instant is one
-        change of the state: its records share their times and states, and the first one has the energy loss.
+        ``"release ..."`` where it lets go, ``"stick ..."`` and ``"slip ..."`` where friction begins or ceases to hold
+        it, ``"jam ..."`` where friction stops it at once (an impact without collision). What happens at one instant is
+        one change of the state: its records share their times and states, and the first one has the energy loss.
+        ``"singular passage"`` where the constraints have lost rank or nearly so, which changes nothing, and adds no
+        rows to the trajectory.
     q_before, v_before, q_after, v_after : ndarray
         The state on both sides of it.
     impulse : ndarray, shape (m,)
@@ -30,6 +32,8 @@ class EventRecord:
         Kinetic and potential energy before minus after [J].
     on, off : tuple of str
         Constraints that it switched.
+    condition : float
+        Of a singular passage: the largest condition number of G in a row; else not a number.
 
     Examples
     --------
@@ -51,6 +55,7 @@ class EventRecord:
     energy_loss: float
     on: tuple = ()
     off: tuple = ()
+    condition: float = float("nan")
 
 
 @dataclass(frozen=True, repr=False)

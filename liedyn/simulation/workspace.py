@@ -7,6 +7,7 @@ from liedyn.constraints.rows import holonomic_rows
 from liedyn.dynamics.nullspace import solve_size
 from liedyn.dynamics.terms import terms_size
 from liedyn.model.packed import DOF_DAMPING, DOF_F, DOF_FLOATS_AT, N_LINKS, N_ROWS
+from liedyn.model.size import row_sizes
 from liedyn.simulation.friction import room_for_friction
 from liedyn.tree.crba import crba_size
 from liedyn.tree.energy import WORK as ENERGY_WORK
@@ -41,8 +42,7 @@ class Settings(NamedTuple):
     alpha: float  # Baumgarte's, 1/s
     beta: float
     sigma: float  # Yun and Sarkar's, 1/s
-    tolerance: float  # largest residual after a projection [rad, m]
-    closure: float  # largest residual that contradicting rows may leave [rad, m]
+    tolerance: float  # largest residual that contradicting rows may leave [rad, sizes of the mechanism]
     rank_tolerance: float
     energy: int  # is energy an invariant to be projected on, a bound that contacts must not pass, or neither?
     all_power: bool  # is there power of moving targets or external wrenches?
@@ -51,7 +51,7 @@ class Settings(NamedTuple):
     input_address: int  # of a C function u(t, q, v)
     feedback_address: int  # of one that gives its derivatives by q and v, 0 if they are unknown or not used
     rho: float  # spectral radius at infinity of the generalised-alpha method
-    largest: float  # speed above which a run has diverged
+    largest: np.ndarray  # (n) speeds above which a run has diverged
     friction: int  # address of `put_drags`, 0 where nothing rubs
 
 
@@ -84,6 +84,7 @@ class Work(NamedTuple):
     G: np.ndarray  # (m, n)
     Y: np.ndarray  # (m, n + 1)
     residual: np.ndarray  # (m)
+    row_sizes: np.ndarray  # (m) what residuals are measured in: 1 rad, or the mechanism's size
     psi: np.ndarray  # (m)
     q_stage: np.ndarray  # (nq)
     q_rate: np.ndarray  # (4, nq)
@@ -99,6 +100,7 @@ class Work(NamedTuple):
     drags: np.ndarray  # (contacts, n) generalised force for one unit of normal force
     normal: np.ndarray  # (contacts, 2) without friction; scale of the trial force
     influence: np.ndarray  # (contacts, contacts) of friction on normal forces
+    nearest: np.ndarray  # (2) largest condition number of a step's stages; fastest rate in the last regular one [1/s]
 
 
 class Rows(NamedTuple):
@@ -131,9 +133,10 @@ def make_work(robot, f_ext, inputs, contacts):
         u=np.zeros(inputs.actuators.shape[1]), feedback=np.zeros((2, inputs.actuators.shape[1], n)), tau=np.zeros(n),
         zero=np.zeros(n), vector=np.empty((4, n)),
         M=np.empty((n, n)), h=np.empty(n), gamma=np.empty(m), L=np.empty((n, n)), G=np.zeros((m, n)),
-        Y=np.empty((m, n + 1)), residual=np.zeros(m), psi=np.zeros(m), q_stage=np.empty(nq), q_rate=np.empty((4, nq)),
+        Y=np.empty((m, n + 1)), residual=np.zeros(m),
+        row_sizes=row_sizes(robot), psi=np.zeros(m), q_stage=np.empty(nq), q_rate=np.empty((4, nq)),
         v_stage=np.empty(n), a_stage=np.empty((4, n)), lam_stage=np.empty(m), power=np.zeros((4, 2)),
-        **room_for_friction(robot, contacts))
+        nearest=np.array([0.0, np.inf]), **room_for_friction(robot, contacts))
 
 
 def make_rows(robot, count):

@@ -1,0 +1,69 @@
+"""How large a mechanism is: what makes closure errors and speeds in metres comparable with those in radians.
+
+The size is the largest distance, in the packed model, of a joint's frame from that of its parent, of a constraint's
+frame from its body's, or the largest length or radius of a constraint. A mechanism drawn in millimetres is thus held as
+closely as the same one in metres or kilometres.
+"""
+import numpy as np
+
+from liedyn.model.kinds import CONSTRAINT_KINDS, LOOP_KINDS, LOOP_ROWS
+from liedyn.model.packed import (
+    DOF_I, DOF_TYPE, DOFS_AT, LINEAR, LINK_F, LINK_FLOATS_AT, LINK_PLACEMENT, LOOP_COEFFICIENTS, LOOP_F,
+    LOOP_FLOATS_AT, LOOP_I, LOOP_KIND, LOOP_LENGTH, LOOP_NROWS, LOOP_POSE_A, LOOP_POSE_B, LOOP_RADIUS, LOOPS_AT,
+    N_LINKS, N_LOOPS, NV,
+)
+
+POSITION = slice(9, 12)  # of a pose, behind its rotation
+KINDS = (*LOOP_KINDS, *CONSTRAINT_KINDS)
+
+
+def size_of(robot):
+    """Size of a robot [m]; 1 where its model contains no length.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> size_of(ld.load("five_bar"))
+    1.5
+    """
+    links = _records(robot.floats, robot.ints[LINK_FLOATS_AT], robot.ints[N_LINKS], LINK_F)
+    loops = _records(robot.floats, robot.ints[LOOP_FLOATS_AT], robot.ints[N_LOOPS], LOOP_F)
+    points = [records[:, at:][:, POSITION] for records, at in (
+        (links, LINK_PLACEMENT), (loops, LOOP_POSE_A), (loops, LOOP_POSE_B))]
+    surfaces = loops[[KINDS[k] not in ("coupling", "custom") for k in _kinds(robot)]]
+    lengths = [np.linalg.norm(np.concatenate(points), axis=1), np.abs(surfaces[:, [LOOP_LENGTH, LOOP_RADIUS]]).ravel()]
+    return float(np.concatenate(lengths).max(initial=0.0)) or 1.0
+
+
+def velocity_sizes(robot):
+    """What each velocity is measured in: 1 rad/s, or the robot's size a second; shape (nv,)."""
+    dofs = _records(robot.ints, robot.ints[DOFS_AT], robot.ints[NV], DOF_I)
+    return np.where(dofs[:, DOF_TYPE] == LINEAR, size_of(robot), 1.0)
+
+
+def row_sizes(robot):
+    """What the residual of each constraint row is measured in: 1 rad or the robot's size; shape (m,).
+
+    That of a coupling follows from the coordinates it couples. Rows of a user's own count as they are.
+    """
+    size, rows = size_of(robot), []
+    loops = _records(robot.ints, robot.ints[LOOPS_AT], robot.ints[N_LOOPS], LOOP_I)
+    for numbers, kind in zip(loops, _kinds(robot)):
+        name, count = KINDS[kind], numbers[LOOP_NROWS]
+        if name in LOOP_ROWS:
+            rows += [1.0 if suffix.startswith(".w") else size for suffix in LOOP_ROWS[name]]
+        elif name == "coupling":
+            at = numbers[LOOP_COEFFICIENTS]
+            coefficients = np.abs(robot.floats[at:at + robot.nv])
+            rows += [(coefficients * velocity_sizes(robot)).max(initial=0.0) or 1.0]
+        else:
+            rows += [1.0 if name == "custom" else size] * int(count)
+    return np.array(rows)
+
+
+def _records(numbers, at, count, width):
+    return numbers[at:at + count * width].reshape(count, width)
+
+
+def _kinds(robot):
+    return _records(robot.ints, robot.ints[LOOPS_AT], robot.ints[N_LOOPS], LOOP_I)[:, LOOP_KIND]

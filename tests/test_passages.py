@@ -1,0 +1,143 @@
+"""Runs through singular configurations: a published benchmark, its scaled copies, what is recorded and warned of."""
+import json
+import math
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import liedyn as ld
+
+REFERENCE = json.loads((Path(__file__).parent / "reference" / "double_four_bar.json").read_text())
+STEPS = (5e-3, 1e-3, 7e-4, 5e-4, 3e-4, 2e-4, 1e-4)
+
+
+def double_four_bar(size=1.0, mass=1.0):
+    """The IFToMM benchmark A02 with its start; gravity goes with the size, so that times are the same."""
+    b = ld.Builder("double four-bar", gravity=(0.0, -9.81 * size, 0.0))
+    inertia = (0.0, mass * size ** 2 / 12.0, mass * size ** 2 / 12.0)
+    for k in range(3):
+        b.body(f"V{k}", mass, (size / 2, 0.0, 0.0), inertia)
+        b.joint(f"v{k}", "revolute", "ground", f"V{k}", (k * size, 0.0, 0.0), axis=(0.0, 0.0, 1.0))
+    for k in range(2):
+        b.body(f"H{k}", mass, (size / 2, 0.0, 0.0), inertia)
+        b.joint(f"h{k}", "revolute", f"V{k}", f"H{k}", (size, 0.0, 0.0), axis=(0.0, 0.0, 1.0))
+        b.loop(f"pin{k}", "revolute", f"V{k + 1}", f"H{k}", (size, 0.0, 0.0), (size, 0.0, 0.0))
+    robot = b.build()
+    vertical = np.array([name.startswith("v") for name in robot.coordinate_names])
+    return robot, np.where(vertical, math.pi / 2, -math.pi / 2), np.where(vertical, -1.0, 1.0)
+
+
+def error(trajectory):
+    return abs(trajectory["v0"][-1] - REFERENCE["theta"])
+
+
+@pytest.fixture(autouse=True)
+def no_warning():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ld.ConditionWarning)
+        yield
+
+
+@pytest.mark.parametrize("formulation", ["nullspace", "svd"])
+def test_benchmark_passes_its_singular_configurations(formulation):
+    for dt in STEPS:
+        # the method's own error at 5 ms is 2e-8; singular configurations must add nothing that can be seen
+        assert error(ld.simulate(*double_four_bar(), 10.0, dt=dt, formulation=formulation, record=1000)) < 1e-7
+
+
+def test_benchmark_with_implicit_steps():
+    for dt in STEPS[1:5]:
+        assert error(ld.simulate(*double_four_bar(), 10.0, dt=dt, method="implicit", record=1000)) < 1e-7
+
+
+@pytest.mark.parametrize("method", ["DOP853", "rkmk"])
+def test_benchmark_with_other_methods(method):
+    assert error(ld.simulate(*double_four_bar(), 10.0, method=method)) < 1e-6
+
+
+@pytest.mark.parametrize("stabilisation", ["minimal", "baumgarte"])
+def test_benchmark_with_other_stabilisations(stabilisation):
+    assert error(ld.simulate(*double_four_bar(), 10.0, dt=7e-4, stabilisation=stabilisation)) < 1e-6
+
+
+@pytest.mark.parametrize(("size", "mass"), [(1e-3, 1.0), (1e3, 1.0), (1.0, 1e-6), (1e-3, 1e-9), (1e3, 1e6)])
+def test_scaled_mechanisms_move_alike(size, mass):
+    robot, q, v = double_four_bar(size, mass)
+    for options in ({"dt": 1e-3}, {"dt": 3e-4}, {"dt": 1e-3, "method": "implicit"}):
+        trajectory = ld.simulate(robot, q, v, 10.0, **options)
+        assert error(trajectory) < 1e-7
+        assert trajectory.position_residual.max() < 1e-14 * max(size, 1.0)
+        assert len(trajectory.events) == 10
+
+
+def test_closure_error_of_a_start_counts_by_the_size():
+    q_offset = np.array([0.0, 0.0, 1e-4, 0.0, 0.0])  # [rad]: 1e-4 sizes, 1e-7 m of a mechanism of 1 mm
+    for size in (1e-3, 1.0, 1e3):
+        robot, q, v = double_four_bar(size)
+        with pytest.raises(ld.ClosureError, match="open by"):
+            ld.simulate(robot, q + q_offset, v, 0.01)
+        assert ld.simulate(robot, q + 1e-3 * q_offset, v, 0.01).position_residual[-1] < 1e-14 * size
+
+
+def test_passages_are_events():
+    robot, q, v = double_four_bar()
+    for options in ({"dt": 5e-3}, {"dt": 1e-3}, {"dt": 1e-4, "record": 50}, {"dt": 1e-3, "formulation": "svd"},
+                    {"dt": 1e-3, "method": "RK45"}):
+        trajectory = ld.simulate(robot, q, v, 10.0, **options)
+        # all rods are in line ten times between 90 degrees and -1729 degrees
+        assert [event.name for event in trajectory.events] == ["singular passage"] * 10
+        turns = np.array([event.q_before[0] for event in trajectory.events]) / math.pi
+        # located by linear interpolation of 1 / condition: what it leaves is of second order in the step
+        np.testing.assert_allclose(turns, -np.arange(10.0), atol=20.0 * options["dt"] ** 2 + 1e-8)
+        for event in trajectory.events:
+            assert event.condition > 30.0 and event.energy_loss == 0.0 and not event.impulse.any()
+            assert (event.q_before == event.q_after).all() and (event.v_before == event.v_after).all()
+            # the potential energy is the same wherever all rods are in line, and so is the speed
+            assert abs(event.v_before[0] - trajectory.events[0].v_before[0]) < 1e-3
+        assert (np.diff(trajectory.t) > 0.0).all()  # no double rows
+        assert np.abs(trajectory.energy_drift).max() < 1e-5
+
+
+def test_passages_survive_a_file(tmp_path):
+    trajectory = ld.simulate(*double_four_bar(), 1.0)
+    again = ld.Trajectory.load(trajectory.save(tmp_path / "run"))
+    assert [event.condition for event in again.events] == [event.condition for event in trajectory.events]
+    assert len(again.events) == 1
+
+
+@pytest.mark.parametrize("name", ["four_bar", "loader", "stewart", "delta", "parallel_five_bar", "slider_crank"])
+def test_regular_motion_has_no_passages(name):
+    robot = ld.load(name)
+    trajectory = ld.simulate(robot, robot.home, np.zeros(robot.nv), 0.05)
+    assert trajectory.events == ()
+
+
+@pytest.mark.parametrize("dt", [1e-3, 1e-4, 1e-5])
+def test_five_bar_keeps_its_energy(dt):
+    """It falls through configurations in which all its links are in line, at 0.65, 1.85, 2.7 and 3.91 s."""
+    robot = ld.load("five_bar")
+    trajectory = ld.simulate(robot, robot.home, np.zeros(4), 4.0 if dt > 1e-5 else 2.0, dt=dt, record=10)
+    # 1e-8 of the peak of the kinetic energy, 222 J; it was 3.4 J
+    assert np.abs(trajectory.energy_drift).max() < 2e-6
+
+
+def test_steps_that_change_the_energy_are_warned_of():
+    robot = ld.load("five_bar")
+    for record in (1, 7):
+        with pytest.warns(ld.ConditionWarning, match=r"step of 'five_bar' to t = .* changes the energy by .* J "):
+            ld.simulate(robot, robot.home, np.zeros(4), 5.0, dt=0.02, record=record)
+
+
+def test_energy_that_grows_is_warned_of():
+    b = ld.Builder("pendulum", gravity=(0.0, -9.81, 0.0))
+    b.body("rod", 1.0, (0.0, -0.5, 0.0), (1.0 / 12.0, 0.0, 1.0 / 12.0))
+    b.joint("pivot", "revolute", "ground", "rod", axis=(0.0, 0.0, 1.0))
+    with pytest.warns(ld.ConditionWarning, match="where nothing should"):
+        ld.simulate(b.build(), [2.0], [0.0], 20.0, dt=0.5)
+
+
+def test_energy_may_change_where_something_changes_it():
+    robot = ld.load("five_bar")
+    ld.simulate(robot, robot.home, np.zeros(4), 1.0, dt=0.01, tau=lambda t, q, v: [50.0 * (t > 0.5), 0.0, 0.0, 0.0])
