@@ -27,8 +27,8 @@ from liedyn.jit import kernel, kernel_in_place
 SOLVED, NOT_SOLVED = 0, 1
 CONVERGED = 1e-13
 """Residual, relative to the largest force, that is rounding: some units in the last place of sums of ten terms."""
-ROUNDS, SWEEPS, NEWTON_STEPS = 7, 50, 25
-"""Rounds of sweeps, of which each has four times as many as the one before, with Newton steps behind each."""
+ROUNDS, SWEEPS, NEWTON_STEPS = 7, 20, 25
+"""Rounds of sweeps, of which each has three times as many as the one before, with Newton steps behind each."""
 
 
 @kernel_in_place
@@ -56,9 +56,10 @@ def step_sizes(D, i, count):
 
 
 @kernel_in_place
-def sweep(D, b, first, count, mu, given, direction, P):
-    """One Gauss-Seidel sweep over all contacts; P changes in place."""
-    for c in range(first.size):
+def sweep(D, b, first, count, mu, given, direction, relaxation, P):
+    """One symmetric Gauss-Seidel sweep, over all contacts and back, relaxed; P changes in place."""
+    for step in range(2 * first.size):
+        c = step if step < first.size else 2 * first.size - 1 - step
         i, n = first[c], count[c]
         r_n, r_t = step_sizes(D, i, n)
         slope = D[i, i]
@@ -67,14 +68,14 @@ def sweep(D, b, first, count, mu, given, direction, P):
                 slope -= mu[c] * direction[c, k] * D[i, i + 1 + k]
             if slope > 0.0:
                 r_n = 1.0 / slope
-        P[i] = max(0.0, P[i] - r_n * motion_along(D, b, P, i))
+        P[i] += relaxation * (max(0.0, P[i] - r_n * motion_along(D, b, P, i)) - P[i])
         if given[c]:
             for k in range(n - 1):
                 P[i + 1 + k] = -mu[c] * P[i] * direction[c, k]
         elif n > 1:
             size = 0.0
             for k in range(i + 1, i + n):
-                P[k] -= r_t * motion_along(D, b, P, k)
+                P[k] -= relaxation * r_t * motion_along(D, b, P, k)
             for k in range(i + 1, i + n):
                 size += P[k] * P[k]
             size = math.sqrt(size)
@@ -150,10 +151,10 @@ def solve_coulomb(D, b, first, count, mu, given, direction, P):
         if D[i, i] > 0.0:
             scale = max(scale, abs(b[i]) / D[i, i])
     sweeps, left = SWEEPS, 0.0
-    for _ in range(ROUNDS):
-        for _ in range(sweeps):
-            sweep(D, b, first, count, mu, given, direction, P)
-        sweeps *= 4
+    for tried in range(ROUNDS):
+        for _ in range(sweeps):  # with less and less relaxation: friction may make longer steps go round in circles
+            sweep(D, b, first, count, mu, given, direction, 1.0 / (1.0 + 0.5 * tried), P)
+        sweeps *= 3
         trial[:] = P
         for _ in range(NEWTON_STEPS):
             left = linearize_conditions(D, b, first, count, mu, given, direction, trial, F, J)

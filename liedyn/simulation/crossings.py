@@ -221,15 +221,16 @@ def _first_release(run, c, table, last):
                     continue
                 return crossing
             k = int(table.step[max(p - 1, 0)])
-            if p == 0 or values[p - 1] <= 0.0:
-                return Crossing(k, float(table.t[max(p - 1, 0)]), (kind, c))
+            if p == 0:
+                return Crossing(0, float(table.t[0]), (kind, c))
+            below = 0.0 if values[p - 1] > 0.0 else float(limit * size[p])  # at zero, or where it is beyond rounding
 
-            def at(moment, k=k, kind=kind):
+            def at(moment, k=k, kind=kind, below=below):
                 row = run.at(k, moment).lam[:1]
-                return run.loads(c, row)[0 if kind == "release" else 1][0]
+                return run.loads(c, row)[0 if kind == "release" else 1][0] + below
 
-            return Crossing(k, locate(at, float(table.t[p - 1]), float(table.t[p]), values[p - 1], values[p]),
-                            (kind, c))
+            first, after = max(values[p - 1] + below, 1e-300), values[p] + below
+            return Crossing(k, locate(at, float(table.t[p - 1]), float(table.t[p]), first, after), (kind, c))
     return None
 
 

@@ -12,7 +12,7 @@ from liedyn.simulation.rates import put_power, wanted_energy
 from liedyn.simulation.rk4 import rk4_step
 from liedyn.simulation.rkmk import rkmk_step
 from liedyn.simulation.workspace import (
-    CONDITION, DIVERGED, INPUT_WORK, MINIMAL, NOT_FINITE, OK, OTHER_WORK, RK4,
+    BOUNDED_ENERGY, CONDITION, DIVERGED, INPUT_WORK, MINIMAL, NOT_FINITE, OK, OTHER_WORK, RK4,
 )
 from liedyn.tree.energy import kinetic_energy_kernel
 
@@ -52,6 +52,7 @@ def explicit_step(ints, floats, o, x, rows, k, l, t, row, energy):
     q, v, a, q_new, v_new = rows.q[k], rows.v[k], rows.a[k], rows.q[l], rows.v[l]
     work = rows.scalars[l, INPUT_WORK:OTHER_WORK + 1]
     work[0], work[1] = rows.scalars[k, INPUT_WORK], rows.scalars[k, OTHER_WORK]
+    bound = energy_of(ints, floats, x, q, v) - work[0] - work[1] if o.energy == BOUNDED_ENERGY else 0.0
     put_power(ints, floats, o, x, q, v, a, x.power[0])
     if o.method == RK4 and o.stabilisation != MINIMAL:  # whose stages must be configurations
         status = rk4_step(ints, floats, o, x, t, h, row, q, v, a, q_new, v_new, work)
@@ -61,6 +62,8 @@ def explicit_step(ints, floats, o, x, rows, k, l, t, row, energy):
         status = check(o, q_new, v_new)
     if status == OK:
         wanted = wanted_energy(o, energy, work[0], work[1])
+        if o.energy == BOUNDED_ENERGY:  # nor may a step gain more than the work done in it
+            wanted = min(wanted, bound + work[0] + work[1])
         status = stabilise(o.stabiliser, ints, floats, o, x, h, wanted, q_new, v_new)
     if status == OK:
         status = check(o, q_new, v_new)

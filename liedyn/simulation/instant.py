@@ -26,6 +26,10 @@ SLIP_LEFT = 1e-5
 """Slip, relative to the speeds, that a contact may still have where its slip turns: it stops if friction holds."""
 
 
+class Contradiction(Exception):
+    """Accelerations of contacts contradict each other, and no impulse settles it."""
+
+
 def happen(run, events=(), causes=(), beginning=False):
     """All that an instant brings, at row 0.
 
@@ -191,7 +195,7 @@ def _go_on_from(run, t, q, v, impulse, touching, causes):
                                           RANK_TOLERANCE)
         if stopped is None:
             names = ", ".join(repr(run.robot.constraint_names[contacts.index[c]]) for c in resting)
-            raise run.failure(f"the accelerations of contacts {names} contradict each other (sliding friction that "
+            raise Contradiction(f"the accelerations of contacts {names} contradict each other (sliding friction that "
                               "holds what it should let slide, Painleve), and no impulse settles it")
         v, impulse, stuck = stopped.v, impulse + stopped.impulse, tuple(
             c for c in sliding if np.abs(stopped.impulse[contacts.first[c]]) > 0.0)

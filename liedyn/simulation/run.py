@@ -17,7 +17,7 @@ from liedyn.simulation.events import crosses, guard_value
 from liedyn.simulation.fixed_step import advance
 from liedyn.simulation.formulations import input_forces
 from liedyn.simulation.gaps import gaps, steps_of_contacts
-from liedyn.simulation.instant import happen
+from liedyn.simulation.instant import Contradiction, happen
 from liedyn.simulation.passage_events import Passages
 from liedyn.simulation.projection import constraint_state, energy_of
 from liedyn.simulation.workspace import (
@@ -34,10 +34,9 @@ TIGHT = (SINGULAR, NOT_CLOSED, NOT_CONSISTENT, NOT_FINITE, DIVERGED)
 HALVINGS = 30
 """How often a step may be halved where sliding friction fails: to nothing."""
 SHORTEST = 1e-6
-"""Time [s] between the impacts of one contact below which they accumulate, and between slipping and sticking below
-which it sticks."""
-GRIP = 1e-6
-"""Friction beyond its disk, relative to the largest force, that such a contact may have before it slips again."""
+"""Time [s] between the impacts of one contact below which they accumulate."""
+GRIP, MOST_GRIP = 1e-6, 1e-3
+"""Friction beyond its disk, relative to the largest force, that a contact may have which would slip for no time."""
 
 MESSAGES = {
     SINGULAR: "singular: no inertia resists some motion that the constraints allow, the independent coordinates lose a "
@@ -195,7 +194,7 @@ class Run:
 
     def _chunk(self):
         """Steps until the chunk is full, something happens, or the end."""
-        if self.integrator is self.settler and self._settled():
+        if self.integrator is self.settler and self.known and self._settled():
             self.integrator = self.usual
             self.energy_at_no_work = self.energy(self.rows.q[0], self.rows.v[0]) - float(
                 self.rows.scalars[0, INPUT_WORK] + self.rows.scalars[0, OTHER_WORK])
@@ -213,7 +212,7 @@ class Run:
                 if done == 0:
                     self._instant((), ())  # friction holds what slid: the instant settles it or says why not
                     status = self.integrator.advance(self, 1, self.known)[0]
-                    if status in TIGHT and not self._shorter_step()[1]:
+                    if status in TIGHT and not self._shorter_step()[1] and not self._step_through():
                         self.raise_status(status)
                 self.chunk, self.known = SMALLEST, True
             elif status != OK:
@@ -310,7 +309,13 @@ class Run:
         """One instant, and what is to be watched behind it."""
         self.count_event([event.name for event in events] or [
             f"{kind} {self.robot.constraint_names[self.contacts.index[c]]}" for kind, c in causes])
-        happen(self, events, causes)
+        if self.integrator is self.settler and self.settler is not None:
+            return
+        try:
+            happen(self, events, causes)
+        except Contradiction as contradiction:
+            if not self._step_through():
+                raise self.failure(str(contradiction)) from None
         self.ended = self.ended or any(event.terminal for event in events)
         for event in () if self.ended else events:
             if event.direction:
@@ -349,6 +354,8 @@ class Run:
         t = self.rows.t[0]
         self.times = [before for before in self.times if before > t - self.integrator.step] + [t]
         if len(self.times) > CHATTER and t - self.times[-CHATTER] < SHORTEST:
+            if self._step_through():
+                return
             raise self.failure(f"chattering: {CHATTER} events within {t - self.times[-CHATTER]:.3g} s, "
                                f"the last of them {' and '.join(map(repr, names))}")
 
@@ -403,9 +410,15 @@ class Run:
         return normal, self.contacts.friction[c] * normal - np.linalg.norm(lam[:, first + 1:first + count], axis=1)
 
     def grips(self, c, t, begins):
-        """Does a contact stick that could as well begin to slide? It does where it has just begun and ceased to."""
-        again = begins and t - self.turned[c] < SHORTEST
-        self.grip_limit[c] = GRIP if again else PULL
+        """Does a contact stick that could as well begin to slide? It does where it has just begun and ceased to.
+
+        Friction may then pass its disk a little before it slips again, and ten times as much each time this recurs.
+        """
+        again = begins and t - self.turned[c] < 0.01 * self.integrator.step
+        if again:
+            self.grip_limit[c] = min(max(GRIP, 10.0 * self.grip_limit[c]), MOST_GRIP)
+        elif t - self.turned[c] > self.integrator.step:
+            self.grip_limit[c] = PULL
         self.turned[c] = t
         return again
 
@@ -449,6 +462,16 @@ class Run:
         rows.lam[p] = found.lam
         return True
 
+    def _step_through(self):
+        """Leave it to time-stepping for a while, if that is allowed: no event is located until contacts have settled."""
+        if self.settler is None:
+            return False
+        self.integrator, self.known, self.chunk = self.settler, False, SMALLEST
+        self.impacts, self.times = {}, []
+        status = statuses(self.ints)
+        status[self.contacts.index] = np.where(status[self.contacts.index] == OFF, OFF, OPEN)
+        return True
+
     def _settled(self):
         """Has every contact that touches come to rest along its normal?"""
         gap, rate, _ = gaps(self.ints, self.floats, self.contacts, self.rows.t[:1], self.rows.q[:1], self.rows.v[:1])
@@ -475,10 +498,7 @@ class Run:
             if len(gone) == 3 and (gone < SHORTEST).all():
                 ratio = min(gone[-1] / gone[-2], 0.999999) if gone[-2] > 0.0 else 0.0
                 end = t + gone[-1] * ratio / (1.0 - ratio)
-                if self.settler is not None:
-                    self.integrator, self.known, self.impacts = self.settler, False, {}
-                    statuses(self.ints)[self.contacts.index] = np.where(
-                        statuses(self.ints)[self.contacts.index] == OFF, OFF, OPEN)
+                if self._step_through():
                     return
                 raise self.failure(
                     f"impacts of contact {name!r} accumulate at t = {end:.9g} s: the last three are less than "

@@ -98,7 +98,8 @@ def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", fo
         where their force would have to change its sign.
     accumulation : {"error", "moreau"}
         What to do where impacts accumulate (a ball that bounces to rest, a table that rattles): stop with an
-        `AccumulationError`; or go on by time-stepping until all contacts have settled, and then as before.
+        `AccumulationError`; or go on by time-stepping until all contacts have settled, and then as before. Where
+        contacts stick and slip without end, or friction makes accelerations contradict each other, likewise.
     f_ext : dict or array_like, optional
         Constant wrenches (moment, force) [N m, N] on bodies, each in its body's own frame, as for `rnea`.
     start : {"check", "project", "as given"}
