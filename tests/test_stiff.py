@@ -150,7 +150,7 @@ WRENCH = {"b": [0.1, 0.2, -0.3, 1.0, 2.0, 3.0]}
     dict(tau=(njit(spring), njit(spring_derivatives)), stabilisation="baumgarte"), dict(formulation="svd"),
     dict(formulation="multiplier"), dict(formulation="unified"), dict(energy=True, dt=0.1),
     dict(energy=True, dt=0.1, f_ext=WRENCH, tau=(spring, spring_derivatives)),
-], ids=str)
+], ids=lambda options: "-".join(options) or "plain")
 def test_jacobian_of_forces(options):
     """Springs, dampers, a moving target, wrenches, feedback, and the projection on the energy: the powers too."""
     J, expected = jacobian_of_run(*led(), **options)

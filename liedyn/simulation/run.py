@@ -463,7 +463,7 @@ class Run:
         return True
 
     def _step_through(self):
-        """Leave it to time-stepping for a while, if that is allowed: no event is located until contacts have settled."""
+        """Leave it to time-stepping for a while, if that is allowed: nothing is located until contacts settle."""
         if self.settler is None:
             return False
         self.integrator, self.known, self.chunk = self.settler, False, SMALLEST
