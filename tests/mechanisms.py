@@ -100,15 +100,15 @@ class Unpacked:
         self.links = ints[ints[7] :][: 8 * n].reshape(n, 8)
         self.dofs = ints[ints[8] :][: 8 * nv].reshape(nv, 8)
         self.bodies = ints[ints[9] :][: 2 * bodies].reshape(bodies, 2)
-        self.loops = ints[ints[10] :][: 18 * loops].reshape(loops, 18)
+        self.loops = ints[ints[10] :][: 19 * loops].reshape(loops, 19)
         self.link_floats = floats[ints[11] :][: 40 * n].reshape(n, 40)
         self.dof_floats = floats[ints[12] :][: 4 * nv].reshape(nv, 4)
         self.rest = floats[ints[13] :][:nq]
         self.body_floats = floats[ints[14] :][: 12 * bodies].reshape(bodies, 12)
-        self.loop_floats = floats[ints[15] :][: 91 * loops].reshape(loops, 91)
+        self.loop_floats = floats[ints[15] :][: 93 * loops].reshape(loops, 93)
         self.clusters = ints[ints[17] :][: 4 * ints[16]].reshape(ints[16], 4)
-        self.int_size = ints[10] + 18 * loops + 4 * ints[16] + self.clusters[:, :2].sum()
-        self.float_size = ints[15] + 91 * loops
+        self.int_size = ints[10] + 19 * loops + 4 * ints[16] + self.clusters[:, :2].sum()
+        self.float_size = ints[15] + 93 * loops
 
     def link_poses(self, q):
         """World pose of every link."""

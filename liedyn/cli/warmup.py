@@ -101,6 +101,9 @@ def calls():
     for formulation in ("svd", "multiplier", "unified"):
         yield call("simulate", loop, home, rest, 0.01, formulation=formulation, progress=False)
     yield call("simulate", loop, home, rest, 0.01, stabilisation="minimal", progress=False)
+    ball, slides = _ball(), [0.0, 0.0, 0.0, 1.0, 0.0, 0.0]
+    for options in ({}, {"accumulation": "moreau", "method": "moreau"}):
+        yield call("simulate", ball, ball.neutral, slides, 0.01, progress=False, **options)
     forces = {name: 0.0 for name in loop.row_names}
     yield call("inverse_dynamics", loop, home, rest, [0.0, 0.0], loop.virtual_names + ("q1",), multipliers=forces)
     yield call("controllability", loop, home)
@@ -135,6 +138,16 @@ def calls():
         function = getattr(lie, name)
         given = [_LIE_ARGUMENTS[argument] for argument in inspect.signature(function).parameters]
         yield f"lie.{name}", lambda function=function, given=given: function(*given)
+
+
+def _ball():
+    """A ball that touches the floor: contact with friction."""
+    builder = ld.Builder("ball")
+    builder.body("ball", 1.0, inertia=(0.4, 0.4, 0.4))
+    builder.joint("free", "free", "ground", "ball")
+    builder.constraint("floor", "sphere_on_plane", "ground", "ball", parent_placement=(0.0, 0.0, -1.0), radius=1.0,
+                       unilateral=True, friction=0.5)
+    return builder.build()
 
 
 def _progress(names, done):
