@@ -15,7 +15,7 @@ TIME_TOLERANCE = 1e-12
 class Event:
     """Something that happens when a function of the state crosses zero.
 
-    A guard that is exactly zero at the start of a run counts as crossing there if it moves on in its direction. Adaptive
+    A guard that is exactly zero at the start of a run crosses there if it moves on in its direction. Adaptive
     methods look at it ten times a step, and where its slope turns in between. All that happens at one instant is one
     change of the state, with one impact.
 

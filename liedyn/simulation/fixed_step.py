@@ -27,7 +27,7 @@ def finish_row(ints, floats, o, x, rows, k):
     for j in range(x.tau.size):
         rows.tau[k, j] = x.tau[j]
     if o.friction != 0:
-        keep_directions(x)
+        keep_directions(ints, x)
     return status
 
 

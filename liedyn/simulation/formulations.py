@@ -47,9 +47,20 @@ def prepare(ints, floats, o, x, t, row, q, v):
 @kernel_in_place
 def by_nullspace(ints, floats, o, x, t, row, q, v, a, lam):
     prepare(ints, floats, o, x, t, row, q, v)
-    trials = begin_trials(ints, floats, o, x)
+    status, rank, ratio = solve_accelerations(ints, x.M, x.h, x.G, x.gamma, x.tau, o.rank_tolerance, x.solve, a)
+    if lam.size > 0:
+        solve_multipliers(ints, x.solve, lam)
+    x.number[0] = 1.0 / ratio
+    return OK if status == 0 else SINGULAR
+
+
+@kernel_in_place
+def by_nullspace_with_friction(ints, floats, o, x, t, row, q, v, a, lam):
+    """A kernel of its own: the loop over trials would make the one above a fifth slower for all robots."""
+    prepare(ints, floats, o, x, t, row, q, v)
+    trials, force = begin_trials(ints, floats, o, x)
     for k in range(trials):
-        status, rank, ratio = solve_accelerations(ints, x.M, x.h, x.G, x.gamma, x.force, o.rank_tolerance, x.solve, a)
+        status, rank, ratio = solve_accelerations(ints, x.M, x.h, x.G, x.gamma, force, o.rank_tolerance, x.solve, a)
         if trials > 1:
             solve_multipliers(ints, x.solve, x.lam_stage)
             if status != 0 or not next_trial(ints, x, k, trials, x.lam_stage):
@@ -66,9 +77,10 @@ def by_svd(ints, floats, o, x, t, row, q, v, a, lam):
     prepare(ints, floats, o, x, t, row, q, v)
     m = x.gamma.size
     sizes, indicator = np.empty(m), np.empty(m)
-    found, trials = lam if lam.size == m else x.lam_stage, begin_trials(ints, floats, o, x)
+    found = lam if lam.size == m else x.lam_stage
+    trials, force = begin_trials(ints, floats, o, x)
     for k in range(trials):
-        status, rank = svd_kernel(x.M, x.h, x.G, x.residual, x.psi, x.gamma, x.force, 0.0, 0.0, o.rank_tolerance, a,
+        status, rank = svd_kernel(x.M, x.h, x.G, x.residual, x.psi, x.gamma, force, 0.0, 0.0, o.rank_tolerance, a,
                                   found, sizes, indicator)
         if status != 0 or trials > 1 and not next_trial(ints, x, k, trials, found):
             return SINGULAR
@@ -81,9 +93,10 @@ def by_svd(ints, floats, o, x, t, row, q, v, a, lam):
 def by_multipliers(ints, floats, o, x, t, row, q, v, a, lam):
     prepare(ints, floats, o, x, t, row, q, v)
     m = x.gamma.size
-    found, trials = lam if lam.size == m else x.lam_stage, begin_trials(ints, floats, o, x)
+    found = lam if lam.size == m else x.lam_stage
+    trials, force = begin_trials(ints, floats, o, x)
     for k in range(trials):
-        status, _ = multiplier_kernel(x.M, x.h, x.G, x.residual, x.psi, x.gamma, x.force, 0.0, 0.0, o.rank_tolerance, a,
+        status, _ = multiplier_kernel(x.M, x.h, x.G, x.residual, x.psi, x.gamma, force, 0.0, 0.0, o.rank_tolerance, a,
                                       found)
         if status != 0 or trials > 1 and not next_trial(ints, x, k, trials, found):
             return SINGULAR
@@ -96,9 +109,10 @@ def by_multipliers(ints, floats, o, x, t, row, q, v, a, lam):
 def by_velocity_level(ints, floats, o, x, t, row, q, v, a, lam):
     prepare(ints, floats, o, x, t, row, q, v)
     m = x.gamma.size
-    found, trials = lam if lam.size == m else x.lam_stage, begin_trials(ints, floats, o, x)
+    found = lam if lam.size == m else x.lam_stage
+    trials, force = begin_trials(ints, floats, o, x)
     for k in range(trials):
-        status, _ = unified_kernel(x.M, x.h, x.G, x.residual, x.psi, x.gamma, x.force, o.sigma, o.rank_tolerance, a,
+        status, _ = unified_kernel(x.M, x.h, x.G, x.residual, x.psi, x.gamma, force, o.sigma, o.rank_tolerance, a,
                                    found)
         if status != 0 or trials > 1 and not next_trial(ints, x, k, trials, found):
             return SINGULAR
@@ -107,4 +121,6 @@ def by_velocity_level(ints, floats, o, x, t, row, q, v, a, lam):
     return OK
 
 
+WITH_FRICTION = {"nullspace": by_nullspace_with_friction}
+"""Formulations with another kernel for robots on which something rubs."""
 FORMULATIONS = {"nullspace": by_nullspace, "svd": by_svd, "multiplier": by_multipliers, "unified": by_velocity_level}

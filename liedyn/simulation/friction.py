@@ -6,6 +6,13 @@ formulation, whichever it is, solves first without friction, then once with each
 N d that solve (1 - C) N = N_0 (Glocker 2001, 5.4). Where 1 - C has no positive diagonal, friction pulls the contact
 tighter than it rubs: accelerations contradict each other (Painleve 1895), which the run settles.
 
+What is kept stands in one array of `Work`, row by row for L constraints, of which S are contacts:
+
+    direction (L), used (L)     of slip, kept from before, and at this state: three numbers each
+    d (S), 1 - C (S)            of the contacts that slide now
+    trials (S)                  normal force without friction, scale of the trial force, number of the constraint
+    N, force                    the solution; the forces that a formulation is to solve with
+
 The direction is that of the slip. Just before slip begins, and in the part of a step behind its reversal, it is the
 direction kept from before, so that the right side stays smooth up to the event.
 """
@@ -37,43 +44,49 @@ def slips(ints, floats, l):
 
 
 @kernel_in_place
-def put_drags(ints, floats, world, sliding, direction, used, drags):
-    """Numbers of the contacts that slide, the directions used, and d_j (n) of each; returns how many there are.
+def places(ints, friction):
+    """Where d, 1 - C, the trials, N and the force begin, in rows."""
+    L = loop_count(ints)
+    S = (friction.shape[0] - 2 * L - 2) // 3
+    return 2 * L, 2 * L + S, 2 * L + 2 * S, 2 * L + 3 * S, 2 * L + 3 * S + 1
 
-    `direction` (constraints, 3) is the one kept from before; needs `world_velocities`.
-    """
-    count = 0
-    for l in range(loop_count(ints)):
+
+@kernel_in_place
+def put_drags(ints, floats, world, friction):
+    """Directions used, d and numbers of the contacts that slide; returns how many. Needs `world_velocities`."""
+    count, L = 0, loop_count(ints)
+    drags, _, trials, _, _ = places(ints, friction)
+    for l in range(L):
         if not slips(ints, floats, l):
             continue
-        kind, friction, rows = loop_kind(ints, l), floats[loop_at(ints, l, LOOP_FRICTION)], loop_rows(ints, l)[1]
-        L, r, p, d, C = contact(ints, floats, world, l)
+        kind, mu, rows = loop_kind(ints, l), floats[loop_at(ints, l, LOOP_FRICTION)], loop_rows(ints, l)[1]
+        length, r, p, d, C = contact(ints, floats, world, l)
         w, v = relative_twist(SCALAR, ints, floats, world, l, C)
-        motion = velocity_jets(kind, L, r, constant(p), constant(d), constant(w), constant(v))
+        motion = velocity_jets(kind, length, r, constant(p), constant(d), constant(w), constant(v))
         size, ahead = 0.0, 0.0
         for k in range(1, rows):
             size += motion[k][0] * motion[k][0]
-            ahead += motion[k][0] * direction[l, k - 1]
+            ahead += motion[k][0] * friction[l, k - 1]
         size = math.sqrt(size)
         for k in range(1, rows):
-            used[l, k - 1] = motion[k][0] / size if ahead > 0.0 and size > SLOW else direction[l, k - 1]
-        for j in range(drags.shape[1]):
-            drags[count, j] = 0.0
+            friction[L + l, k - 1] = motion[k][0] / size if ahead > 0.0 and size > SLOW else friction[l, k - 1]
+        for j in range(friction.shape[1]):
+            friction[drags + count, j] = 0.0
         ja, jb = path_ends(ints, l)
         while ja != jb:
             j = max(ja, jb)
             w, v = relative_screw(SCALAR, ints, world, j, jb > ja, C)
-            motion = velocity_jets(kind, L, r, constant(p), constant(d), constant(w), constant(v))
+            motion = velocity_jets(kind, length, r, constant(p), constant(d), constant(w), constant(v))
             for k in range(1, rows):
-                drags[count, j] -= friction * used[l, k - 1] * motion[k][0]
+                friction[drags + count, j] -= mu * friction[L + l, k - 1] * motion[k][0]
             ja, jb = toward_ground(ints, ja, jb)
-        sliding[count] = l
+        friction[trials + count, 2] = l
         count += 1
     return count
 
 
 _VECTOR, _MATRIX, _INTEGERS = types.float64[::1], types.float64[:, ::1], types.int64[::1]
-_DRAGS = (_INTEGERS, _VECTOR, _VECTOR, _INTEGERS, _MATRIX, _MATRIX, _MATRIX)
+_DRAGS = (_INTEGERS, _VECTOR, _VECTOR, _MATRIX)
 drags_of = apart(_DRAGS, types.int64)
 """Call `put_drags` at its address, with a tuple of its arguments: robots without friction do not compile it."""
 
@@ -85,13 +98,12 @@ def address_of_drags():
 
 @kernel_in_place
 def begin_trials(ints, floats, o, x):
-    """How often a formulation has to solve: once, or for each contact that slides and twice more."""
+    """How often a formulation has to solve, once, or for each contact that slides and twice more; and with what."""
+    force = x.friction[places(ints, x.friction)[4]]
     for j in range(x.tau.size):
-        x.force[j] = x.tau[j]
-    if o.friction == 0:
-        return 1
-    count = drags_of(o.friction, (ints, floats, x.world, x.sliding, x.direction, x.used, x.drags))
-    return 1 if count == 0 else count + 2
+        force[j] = x.tau[j]
+    count = 0 if o.friction == 0 else drags_of(o.friction, (ints, floats, x.world, x.friction))
+    return (1 if count == 0 else count + 2), force[:x.tau.size]
 
 
 @kernel_in_place
@@ -101,57 +113,66 @@ def normal_force(ints, l, lam):
 
 @kernel_in_place
 def next_trial(ints, x, k, trials, lam):
-    """x.force of trial k + 1, from what trial k has found. False where friction holds what should slide."""
-    count = trials - 2
+    """The force of trial k + 1, from what trial k has found. False where friction holds what should slide."""
+    count, F = trials - 2, x.friction
+    drags, influence, trial, solution, force = places(ints, F)
     if k > count:
         return True
     for i in range(count):
-        N = normal_force(ints, x.sliding[i], lam)
+        N = normal_force(ints, int(F[trial + i, 2]), lam)
         if k == 0:
-            x.normal[i, 0] = N
+            F[trial + i, 0] = N
         else:
-            x.influence[i, k - 1] = (1.0 if i == k - 1 else 0.0) - (N - x.normal[i, 0]) / x.normal[k - 1, 1]
+            F[influence + i, k - 1] = (1.0 if i == k - 1 else 0.0) - (N - F[trial + i, 0]) / F[trial + k - 1, 1]
     for j in range(x.tau.size):
-        x.force[j] = x.tau[j]
+        F[force, j] = x.tau[j]
     if k < count:
         # about as large a force as there will be: differences keep their digits
-        x.normal[k, 1] = max(abs(x.normal[k, 0]), 1e-6)
-        for j in range(x.force.size):
-            x.force[j] += x.normal[k, 1] * x.drags[k, j]
+        F[trial + k, 1] = max(abs(F[trial + k, 0]), 1e-6)
+        for j in range(x.tau.size):
+            F[force, j] += F[trial + k, 1] * F[drags + k, j]
         return True
     for i in range(count):
-        if not x.influence[i, i] > PAINLEVE:
+        if not F[influence + i, i] > PAINLEVE:
             return False
-        x.number[i] = x.normal[i, 0]
-    if not eliminate(x.influence, x.number, count):
+        F[solution, i] = F[trial + i, 0]
+    if not eliminate(F[influence:influence + count], F[solution], count):
         return False
     for i in range(count):
-        for j in range(x.force.size):
-            x.force[j] += x.number[i] * x.drags[i, j]
+        for j in range(x.tau.size):
+            F[force, j] += F[solution, i] * F[drags + i, j]
     return True
 
 
 @kernel_in_place
-def keep_directions(x):
+def keep_directions(ints, x):
     """The directions of slip at this state are those kept for the next ones."""
-    for l in range(x.used.shape[0]):
+    L = loop_count(ints)
+    for l in range(L):
         for k in range(3):
-            x.direction[l, k] = x.used[l, k]
+            x.friction[l, k] = x.friction[L + l, k]
 
 
 @kernel_in_place
 def put_friction(ints, floats, x, trials, lam):
     """Multipliers of the friction in the tangential rows, as if these had been there."""
+    L, trial = loop_count(ints), places(ints, x.friction)[2]
     for i in range(trials - 2):
-        l = x.sliding[i]
+        l = int(x.friction[trial + i, 2])
         first, rows = loop_rows(ints, l)
         for k in range(1, rows):
-            lam[first + k] = floats[loop_at(ints, l, LOOP_FRICTION)] * normal_force(ints, l, lam) * x.used[l, k - 1]
+            lam[first + k] = floats[loop_at(ints, l, LOOP_FRICTION)] * normal_force(ints, l, lam) * x.friction[
+                L + l, k - 1]
 
 
 def room_for_friction(robot, contacts):
-    """Arrays of `Work` for the contacts of a run."""
-    slide, n, all_of_them = len(contacts.index), robot.nv, len(robot.constraint_names)
-    return dict(sliding=np.zeros(slide, np.int64), direction=np.zeros((all_of_them, 3)),
-                used=np.zeros((all_of_them, 3)), drags=np.zeros((slide, n)), normal=np.zeros((slide, 2)),
-                influence=np.zeros((slide, slide)), number=np.empty(max(1, slide)), force=np.zeros(n))
+    """The array for a run with these contacts."""
+    L, S = len(robot.constraint_names), len(contacts.index)
+    return np.zeros((2 * L + 3 * S + 2, max(robot.nv, S, 3)))
+
+
+def set_directions(x, index, directions):
+    """Let contacts slide in these directions, given by the numbers of their constraints."""
+    L = (len(x.friction) - 2 - 3 * len(index)) // 2
+    x.friction[:2 * L, :3] = 0.0
+    x.friction[index, :3] = x.friction[L + index, :3] = directions

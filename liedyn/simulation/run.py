@@ -16,6 +16,7 @@ from liedyn.simulation.energy_check import EnergyCheck
 from liedyn.simulation.events import crosses, guard_value
 from liedyn.simulation.fixed_step import advance
 from liedyn.simulation.formulations import input_forces
+from liedyn.simulation.friction import set_directions
 from liedyn.simulation.gaps import gaps, steps_of_contacts
 from liedyn.simulation.instant import Contradiction, happen
 from liedyn.simulation.passage_events import Passages
@@ -369,7 +370,7 @@ class Run:
     def at(self, k, t):
         """The state at a time between rows k and k + 1, in row 0 of what is returned."""
         if len(self.contacts.index):
-            self.x.direction[self.contacts.index] = self.row_directions[k]
+            set_directions(self.x, self.contacts.index, self.row_directions[k])
         status = self.integrator.within(self, k, t)
         if status in TIGHT and self._rubbing():
             raise _Unreachable(k)
@@ -429,9 +430,7 @@ class Run:
 
     def put_directions(self):
         """Tell the loops in which directions contacts slide."""
-        self.x.direction[:] = 0.0
-        self.x.direction[self.contacts.index] = self.direction
-        self.x.used[:] = self.x.direction
+        set_directions(self.x, self.contacts.index, self.direction)
 
     def state_of(self, ints, q, v):
         """x.residual, x.G, x.psi with these statuses."""

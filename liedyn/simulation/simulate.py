@@ -8,7 +8,7 @@ from liedyn.model.size import velocity_sizes
 from liedyn.simulation.adaptive import SOLVERS, Adaptive
 from liedyn.simulation.far import address_of_linearization
 from liedyn.simulation.fixed_step import advance
-from liedyn.simulation.formulations import FORMULATIONS
+from liedyn.simulation.formulations import FORMULATIONS, WITH_FRICTION
 from liedyn.simulation.friction import address_of_drags
 from liedyn.simulation.generalized_alpha import advance_alpha
 from liedyn.simulation.grid import FixedStep, Grid, TimeStepping
@@ -184,8 +184,9 @@ def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", fo
         all_power=bool(len(forces) or robot.functions or rubs), input_kind=inputs.kind, input_address=inputs.address,
         feedback_address=inputs.derivative, rho=float(rho), largest=float(largest_speed) * velocity_sizes(robot),
         friction=address_of_drags() if rubs else 0)
+    solver = WITH_FRICTION.get(formulation, FORMULATIONS[formulation]) if rubs else FORMULATIONS[formulation]
     o = o._replace(
-        formulation=address_of(FORMULATIONS[formulation], ints, floats, o, x, t0, 0, q, v, v, v),
+        formulation=address_of(solver, ints, floats, o, x, t0, 0, q, v, v, v),
         stabiliser=address_of(on_constraints, ints, floats, o, x, t0, t0, q, v),
         linearization=address_of_linearization() if method == "implicit" else 0)
     if formulation == "unified" and stabilisation in ("none", "baumgarte"):

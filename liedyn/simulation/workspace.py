@@ -92,14 +92,8 @@ class Work(NamedTuple):
     a_stage: np.ndarray  # (4, n)
     lam_stage: np.ndarray  # (m)
     power: np.ndarray  # (4, 2) of the inputs, and of everything else that is not in the energy
-    number: np.ndarray  # (1) condition number; or what a small system of equations takes
-    force: np.ndarray  # (n) tau and friction
-    sliding: np.ndarray  # (contacts) numbers of those that slide
-    direction: np.ndarray  # (constraints, 3) in which they slide: kept from the last row
-    used: np.ndarray  # (constraints, 3) and at this state
-    drags: np.ndarray  # (contacts, n) generalised force for one unit of normal force
-    normal: np.ndarray  # (contacts, 2) without friction; scale of the trial force
-    influence: np.ndarray  # (contacts, contacts) of friction on normal forces
+    number: np.ndarray  # (1)
+    friction: np.ndarray  # what `liedyn.simulation.friction` keeps of contacts
     nearest: np.ndarray  # (2) largest condition number of a step's stages; fastest rate in the last regular one [1/s]
 
 
@@ -136,7 +130,7 @@ def make_work(robot, f_ext, inputs, contacts):
         Y=np.empty((m, n + 1)), residual=np.zeros(m),
         row_sizes=row_sizes(robot), psi=np.zeros(m), q_stage=np.empty(nq), q_rate=np.empty((4, nq)),
         v_stage=np.empty(n), a_stage=np.empty((4, n)), lam_stage=np.empty(m), power=np.zeros((4, 2)),
-        nearest=np.array([0.0, np.inf]), **room_for_friction(robot, contacts))
+        number=np.empty(1), friction=room_for_friction(robot, contacts), nearest=np.array([0.0, np.inf]))
 
 
 def make_rows(robot, count):
