@@ -2,7 +2,7 @@
 import numpy as np
 
 from liedyn.constraints.records import refresh
-from liedyn.jit import kernel_in_place
+from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.lanes import SCALAR
 from liedyn.simulation.far import accelerations, stabilise
 from liedyn.simulation.friction import keep_directions
@@ -45,7 +45,7 @@ def check(o, q, v):
     return OK
 
 
-@kernel_in_place
+@inline
 def explicit_step(ints, floats, o, x, rows, k, l, t, row, energy):
     """Row l, complete, by a step from row k at time t with inputs `row`; returns a status. Both may be one row."""
     h = rows.t[l] - t
@@ -72,7 +72,7 @@ def explicit_step(ints, floats, o, x, rows, k, l, t, row, energy):
     return status
 
 
-@kernel_in_place
+@inline
 def step_in_parts(ints, floats, o, x, rows, base, k, parts, energy):
     """Row k + 1 by so many steps from row `base`; returns a status. x.nearest[0] grows to the largest condition number.
     """
@@ -98,30 +98,33 @@ def imbalance(ints, floats, x, rows, k, l):
     return abs(gain) / x.number[0]
 
 
-@kernel_in_place
+@inline
 def next_row(ints, floats, o, x, rows, base, k, energy):
     """Row k + 1 by a step from row `base`, near a singular configuration in parts.
 
     Returns a status and the row from which the next step begins (`liedyn.simulation.passages`).
     """
     condition = rows.scalars[base, CONDITION]
-    limit, parts, best, least = passing(condition), 1, 1, np.inf
+    limit, parts, best, least = passing(condition), 1, 0, np.inf
     x.nearest[0] = condition
-    status = step_in_parts(ints, floats, o, x, rows, base, k, parts, energy)
-    if status == OK and x.nearest[0] > limit:
-        parts = 2
+    while True:
         status = step_in_parts(ints, floats, o, x, rows, base, k, parts, energy)
-    if x.nearest[0] > NEAR:
-        while status == OK:
-            left = imbalance(ints, floats, x, rows, base, k + 1)
-            if left < least:
-                best, least = parts, left
-            if least < BALANCED or parts >= PARTS:
+        if status != OK or parts == best:  # the best of all, once more
+            break
+        if parts == 1 and x.nearest[0] > limit:
+            parts = 2
+            continue
+        if not x.nearest[0] > NEAR:
+            break
+        left = imbalance(ints, floats, x, rows, base, k + 1)
+        if left < least:
+            best, least = parts, left
+        if least < BALANCED or parts >= PARTS:
+            if best == parts:
                 break
+            parts = best
+        else:
             parts *= 2
-            status = step_in_parts(ints, floats, o, x, rows, base, k, parts, energy)
-        if best != parts:
-            status = step_in_parts(ints, floats, o, x, rows, base, k, best, energy)
     stay = base == k and rows.held[k + 1] == rows.held[base] and rows.scalars[k + 1, CONDITION] > limit
     return status, base if stay else k + 1
 

@@ -3,13 +3,13 @@
 Qdot = Q (w, 0) / 2 is an ordinary equation in R^4 that keeps the length of Q, so the method has its fourth order there;
 the rounding of the length is taken away after each step. What the dynamics see are unit quaternions.
 """
-from liedyn.jit import kernel_in_place
+from liedyn.jit import inline
 from liedyn.simulation.coordinates import coordinate_rates, unit_quaternions
 from liedyn.simulation.rates import stage
 from liedyn.simulation.workspace import OK
 
 
-@kernel_in_place
+@inline
 def rk4_step(ints, floats, o, x, t, h, row, q, v, a, q_new, v_new, work):
     """One step from (t, q, v), where a is known; adds to the two works. Returns a status."""
     coordinate_rates(ints, q, v, x.q_rate[0])
