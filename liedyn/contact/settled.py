@@ -117,8 +117,8 @@ def settle(robot, q, v, tau, f_ext, tolerance):
     if found is None:
         raise _no_accelerations(
             robot, contacts, resting, q, v, f_ext,
-            f"accelerations of contacts {', '.join(repr(names[c]) for c in resting)} contradict each other (sliding friction that holds what it should let slide, Painleve), or no inertia "
-            "resists some motion")
+            f"accelerations of contacts {', '.join(repr(names[c]) for c in resting)} contradict each other (sliding "
+            "friction that holds what it should let slide, Painleve), or no inertia resists some motion")
     closed = {names[c]: {OPEN: "leaving", ON: "sticking", SLIDING: "sliding"}[int(status)]
               for c, status in zip(resting, found.status)}
     said = {**robot.contacts, **{name: "leaving" if touches[c] else "open" for c, name in enumerate(names)}, **closed}
