@@ -22,7 +22,8 @@ so that dN = N_x (dy, dw) + N_u du + N_f dtau_f, and both together are solved fo
 import numpy as np
 
 from liedyn.constraints.loops import all_derivatives
-from liedyn.contact.settled import tangential
+from liedyn.constraints.wrenches import contact_wrench_derivatives
+from liedyn.contact.settled import tangential, watched
 from liedyn.contact.state import statuses
 from liedyn.dynamics.terms import terms_kernel
 from liedyn.jit import kernel
@@ -43,73 +44,107 @@ def tree_derivatives(ints, floats, q, v, a, f_ext):
 
 
 class Friction:
-    """The friction of the contacts that slide, at states that have the same ones.
+    """The friction of the contacts that slide, at states that have the same ones; and the wrenches of contacts.
 
     Attributes
     ----------
     contacts : Contacts
-        The watched ones.
+        The watched ones of the robot, as it was given.
     settled : list of Settled
-        One for each state.
+        One for each state; empty where the state has no say.
+    rubs : bool
+        Is there any friction?
     """
 
-    def __init__(self, contacts, settled):
-        self.contacts, self.settled, self.robot = contacts, settled, settled[0].robot
-        self.rubs = bool(settled[0].sliding)
+    def __init__(self, robot, settled):
+        self.contacts, self.settled = watched(robot), settled
+        self.robot = settled[0].robot if settled else robot
+        self.rubs = bool(settled) and bool(settled[0].sliding)
 
     @property
     def names(self):
         """Of the contacts that slide with friction."""
         return [self.robot.constraint_names[k] for k in self.contacts.index[self.settled[0].sliding]]
 
-    def solve(self, solve, robot, lead, y, w, given, parts, rows, closure_tolerance, rank_tolerance):
-        """Results of `solve`, which linearizes the mechanism without friction, with the same arguments, with it."""
+    def solve(self, solve, wrenches, robot, lead, y, w, given, parts, rows, closure_tolerance, rank_tolerance):
+        """Results of `solve`, which linearizes the mechanism without friction, with the same arguments, with it.
+
+        `wrenches` are (number of the constraint, first row of C and D), as in an `OutputPlan`.
+        """
         q, v, tau, forces, *choice, actuators = given
         n, nu = robot.nv, actuators.shape[1]
         every = [(TREE, rate, j, rows + n * (rate - VELOCITY) + j)  # for X and da
                  for rate in (VELOCITY, ACCELERATION) for j in range(n)]
-        given = (q, v, tau + [each.force for each in self.settled], forces, *choice, np.hstack([actuators, np.eye(n)]))
+        settled = self.settled or [None] * len(q)
+        rubbed = tau + [each.force for each in self.settled] if self.settled else tau
+        given = (q, v, rubbed, forces, *choice, np.hstack([actuators, np.eye(n)]))
         found = solve(robot, lead, y, w, given, np.vstack([parts, np.array(every, dtype=np.int64)]), rows + 2 * n,
                       closure_tolerance, rank_tolerance)
         A, B, C, D = found.A, found.B[..., :nu].copy(), found.C[:, :rows].copy(), found.D[:, :rows, :nu].copy()
         lam = found.lam.copy()
-        for b, settled in enumerate(self.settled):
+        for b, each in enumerate(settled):
             X, da = found.C[b, rows:rows + n], np.hstack([found.C[b, rows + n:], found.D[b, rows + n:]])
             state = q[b], v[b], found.a[b], forces[b]
-            by_x, by_u = self._variation(settled, state, found.lam[b], found.K[b], X, da, given[-1], rank_tolerance)
+            by_x, by_u, dlam = self._variation(each, state, found.lam[b], found.K[b], X, da, given[-1], rank_tolerance)
             A[b] += found.B[b, :, nu:] @ by_x
             B[b] += found.B[b, :, nu:] @ by_u
             C[b] += found.D[b, :rows, nu:] @ by_x
             D[b] += found.D[b, :rows, nu:] @ by_u
-            lam[b] += settled.friction
+            if each is not None:
+                lam[b] += each.friction
+            for number, row in wrenches:
+                dF = self._wrench(number, q[b], lam[b], found.K[b], dlam)
+                C[b, row:row + 6], D[b, row:row + 6] = dF[:, :len(A[b])], dF[:, len(A[b]):]
         return found._replace(A=A, B=B, C=C, D=D, lam=lam)
 
     def _variation(self, settled, state, lam, N_y, X, da, inputs, tolerance):
-        """dtau_f by (y, w) and by u, at one state; da by (y, w), u and tau_f."""
-        contacts, sliding, robot = self.contacts, settled.sliding, self.robot
-        q, v, a, f_ext = state
-        all_rows = robot.ints.copy()  # with the tangential rows of what slides
-        statuses(all_rows)[contacts.index[sliding]] = ON
+        """dtau_f by (y, w) and by u, and dlam by (y, w, u), at one state; da by (y, w), u and tau_f."""
+        robot, (q, v, a, f_ext) = self.robot, state
         M, by_q, by_v = tree_derivatives(robot.ints, robot.floats, q, v, a, f_ext)
-        psi_q, _, _, turned = all_derivatives(all_rows, robot.floats, q, v, a, settled.friction)
-        _, _, G_all, _, psi, _ = terms_kernel(all_rows, robot.floats, q, v, f_ext)
         (n, x), nu = X.shape, inputs.shape[1] - len(X)
         dq = np.hstack([N_y, np.zeros((n, x - N_y.shape[1]))])
         balance = -M @ da
         balance[:, :x] -= (by_q + all_derivatives(robot.ints, robot.floats, q, v, a, lam)[3]) @ dq + by_v @ X
         balance[:, x:] += inputs
         dlam = least_norm_variation(robot, q, v, lam, dq, balance, tolerance)
+        if not self.rubs:
+            return np.zeros((n, x)), np.zeros((n, nu)), dlam[:, :x + nu]
+        contacts, sliding = self.contacts, settled.sliding
+        all_rows = robot.ints.copy()  # with the tangential rows of what slides
+        statuses(all_rows)[contacts.index[sliding]] = ON
+        psi_q, _, _, turned = all_derivatives(all_rows, robot.floats, q, v, a, settled.friction)
+        _, _, G_all, _, psi, _ = terms_kernel(all_rows, robot.floats, q, v, f_ext)
         dN = -contacts.side[sliding, None] * dlam[contacts.first[sliding]]
         N_x, N_u, N_f = dN[:, :x], dN[:, x:x + nu], dN[:, x + nu:]
         F, E, dpsi = -turned @ dq, np.empty((n, len(sliding))), psi_q @ dq + G_all @ X
+        turns = np.zeros_like(dpsi)  # dlam_t at constant N
         for j, c in enumerate(sliding):
             rows, mu = tangential(contacts, c), contacts.friction[c]
             s, slip = settled.direction[j, :contacts.count[c] - 1], np.linalg.norm(psi[rows])
             size = np.linalg.norm(settled.friction[rows])  # mu N
-            F -= size / slip * G_all[rows].T @ (dpsi[rows] - np.outer(s, s @ dpsi[rows]))
+            turns[rows] = size / slip * (dpsi[rows] - np.outer(s, s @ dpsi[rows]))
+            F -= G_all[rows].T @ turns[rows]
             E[:, j] = -mu * s @ G_all[rows]
         dN = np.linalg.solve(np.eye(len(sliding)) - N_f @ E, np.hstack([N_x + N_f @ F, N_u]))
-        return F + E @ dN[:, :x], E @ dN[:, x:]
+        by_x, by_u = F + E @ dN[:, :x], E @ dN[:, x:]
+        found = dlam[:, :x + nu] + dlam[:, x + nu:] @ np.hstack([by_x, by_u])
+        for j, c in enumerate(sliding):
+            rows = tangential(contacts, c)
+            found[rows] = contacts.friction[c] * np.outer(settled.direction[j, :contacts.count[c] - 1], dN[j])
+        found[:, :x] += turns
+        return by_x, by_u, found
+
+    def _wrench(self, number, q, lam, N_y, dlam):
+        """Variation of the wrench of a constraint by (y, w, u)."""
+        robot = self.robot
+        rows = np.flatnonzero(np.array(robot.row_owners) == robot.constraint_names[number])
+        by_lam, by_q = np.zeros((6, len(rows))), np.zeros((6, robot.nv))
+        if not lam[rows].any() and not dlam[rows].any():  # off, perhaps at a place where it has no normal
+            return np.zeros((6, dlam.shape[1]))
+        contact_wrench_derivatives(robot.ints, robot.floats, q, lam, number, by_lam, by_q)
+        out = by_lam @ dlam[rows]
+        out[:, :N_y.shape[1]] += by_q @ N_y
+        return out
 
 
 def least_norm_variation(robot, q, v, lam, dq, balance, tolerance):

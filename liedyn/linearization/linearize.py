@@ -129,8 +129,8 @@ def linearize(robot, q, v, tau=None, independent=None, outputs=None, f_ext=None,
         space). None: what the robot declares, else "auto".
     outputs : sequence of str, optional
         Outputs, such as ``"bucket"``, ``"velocity:boom"``, ``"acceleration:boom"``, ``"pose:bucket"``,
-        ``"twist:bucket"``, ``"twist_rate:bucket"``, ``"wrench:pin"``. None: what the robot declares, else the
-        independent coordinates.
+        ``"twist:bucket"``, ``"twist_rate:bucket"``, ``"wrench:pin"`` (a loop, or another constraint
+        between bodies). None: what the robot declares, else the independent coordinates.
     f_ext : dict or array_like, optional
         Wrenches (moment, force) [N m, N] on bodies, constant in each body's own frame, as for `rnea`.
     closure_tolerance : float
@@ -201,14 +201,16 @@ def linearize(robot, q, v, tau=None, independent=None, outputs=None, f_ext=None,
     if not len(q):
         raise InputError("linearize needs at least one state")
     forces, solve = wrenches(robot, f_ext, lead), _solve
+    friction = Friction(robot, [])
     if in_contact:
         robot, friction = _settled(robot, lead, q, v, tau, forces, rank_tolerance)
-        solve = functools.partial(friction.solve, _solve) if friction.rubs else _solve
     y, w, R_y, R_w = _choices(robot, q, independent, speeds, rank_tolerance)
     asked = robot.outputs if outputs is None else tuple(outputs)
     plan = output_plan(robot, asked, y)
+    if friction.rubs or plan.contacts:
+        solve = functools.partial(friction.solve, _solve, plan.contacts)
     given = (q, v, tau, forces, R_y, y.virtual, R_w, w.virtual, _actuators(robot, loop))
-    rows = len(plan.labels) if len(plan.parts) else 0
+    rows = len(plan.labels) if len(plan.parts) or plan.contacts else 0
     if loop is None:
         found = solve(robot, lead, y, w, given, plan.parts, rows, closure_tolerance, rank_tolerance)
     else:
@@ -235,7 +237,7 @@ def _settled(robot, lead, q, v, tau, forces, tolerance):
             if settled[b].robot is not settled[0].robot:
                 raise InputError(f"contacts are {settled[0].names} at the first state, {settled[b].names} here: "
                                  "linearize such states apart")
-    return settled[0].robot, Friction(watched(robot), settled)
+    return settled[0].robot, Friction(robot, settled)
 
 
 def settled_without_friction(robot, q, v, tau, forces, tolerance, what):
