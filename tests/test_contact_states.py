@@ -230,6 +230,25 @@ def test_table_at_rest_carries_least_norm():
     assert ld.linearize(robot, q, v, tau).rank == 6
 
 
+def test_table_whose_least_norm_would_pull():
+    b = ld.Builder("table")
+    b.body("box", mass=2.0, inertia=(0.05, 0.06, 0.08), com=(0.18, 0.12, 0.0))
+    b.joint("j", "free", "ground", "box")
+    for k, (x, y) in enumerate(((0.3, 0.2), (0.3, -0.2), (-0.3, 0.2), (-0.3, -0.2))):
+        b.constraint(f"foot{k}", "on_plane", "ground", "box", child_placement=(x, y, 0), unilateral=True, friction=0.4)
+    robot = b.build()
+    q, v, tau = at_height(robot, 0.0, np.zeros(6))
+    r, held = ld.forward_dynamics(robot, q, v, tau), robot.switched({f"foot{k}": "sticking" for k in range(4)})
+    assert np.abs(r.a).max() < 1e-13 and r.lam[::3].max() < 0.0 and set(r.contacts.values()) == {"sticking"}
+    assert off(ld.constraint_jacobian(held, q).T @ r.lam, -ld.rnea(robot, q, v, v)) < 1e-12
+    ss = ld.linearize(robot, q, v, tau)
+    assert off(ss.A, ld.linearize(held, q, v, tau).A) < 1e-13 and off(ss.lam, r.lam) < 1e-13
+    with pytest.raises(InputError, match="their wrenches have no derivative"):
+        ld.linearize(robot, q, v, tau, outputs=["wrench:foot0"])
+    with pytest.raises(InputError, match="'foot0', 'foot1', 'foot2', 'foot3' share the load is not determined"):
+        ld.linearize(robot, q, [0.0, 0.0, 0.1, 0.5, 0.2, 0.0], tau)
+
+
 @pytest.mark.parametrize("change, error, what", [
     (dict(z=-1e-5), InputError, "contact 'foot0' is 1e-05 deep"),
     (dict(v=(0, 0, 0, 0, 0, -0.5)), InputError, "impact is due: contact 'foot0' .* 0.5"),

@@ -74,10 +74,14 @@ class Settled(NamedTuple):
     transitions: dict
 
     def require_no_transition(self):
-        """InputError where a contact is just about to open, slip or stick."""
+        """InputError where a contact is just about to open, slip or stick, or where friction is not determined."""
         for name, what in self.transitions.items():
             raise InputError(f"contact {name!r} {what}: the dynamics has no derivative exactly at a transition; "
                              "linearize before or after it, or switch the contact (Robot.switched)")
+        if self.sliding and not self.least_norm:
+            names = [name for name, how in self.names.items() if how in ("sliding", "sticking")]
+            raise InputError(f"how contacts {', '.join(map(repr, names))} share the load is not determined, as forces of "
+                             "least norm pull or slip, and so is not what the sliding ones rub with")
 
 
 def settle(robot, q, v, tau, f_ext, tolerance):

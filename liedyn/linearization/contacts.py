@@ -26,6 +26,7 @@ from liedyn.constraints.wrenches import contact_wrench_derivatives
 from liedyn.contact.settled import tangential, watched
 from liedyn.contact.state import statuses
 from liedyn.dynamics.terms import terms_kernel
+from liedyn.errors import InputError
 from liedyn.jit import kernel
 from liedyn.lie.lanes import SCALAR
 from liedyn.linearization.output_rows import ACCELERATION, TREE, VELOCITY
@@ -54,12 +55,15 @@ class Friction:
         One for each state; empty where the state has no say.
     rubs : bool
         Is there any friction?
+    least_norm : bool
+        Are multipliers of least norm those of the contacts at all states?
     """
 
     def __init__(self, robot, settled):
         self.contacts, self.settled = watched(robot), settled
         self.robot = settled[0].robot if settled else robot
         self.rubs = bool(settled) and bool(settled[0].sliding)
+        self.least_norm = all(each.least_norm for each in settled)
 
     @property
     def names(self):
@@ -71,6 +75,9 @@ class Friction:
 
         `wrenches` are (number of the constraint, first row of C and D), as in an `OutputPlan`.
         """
+        if wrenches and not self.least_norm:
+            raise InputError("how the contacts share the load is not determined, as multipliers of least norm pull "
+                             "or slip: their wrenches have no derivative")
         q, v, tau, forces, *choice, actuators = given
         n, nu = robot.nv, actuators.shape[1]
         every = [(TREE, rate, j, rows + n * (rate - VELOCITY) + j)  # for X and da
@@ -91,7 +98,7 @@ class Friction:
             C[b] += found.D[b, :rows, nu:] @ by_x
             D[b] += found.D[b, :rows, nu:] @ by_u
             if each is not None:
-                lam[b] += each.friction
+                lam[b] = lam[b] + each.friction if each.least_norm else each.lam
             for number, row in wrenches:
                 dF = self._wrench(number, q[b], lam[b], found.K[b], dlam)
                 C[b, row:row + 6], D[b, row:row + 6] = dF[:, :len(A[b])], dF[:, len(A[b]):]

@@ -207,7 +207,7 @@ def linearize(robot, q, v, tau=None, independent=None, outputs=None, f_ext=None,
     y, w, R_y, R_w = _choices(robot, q, independent, speeds, rank_tolerance)
     asked = robot.outputs if outputs is None else tuple(outputs)
     plan = output_plan(robot, asked, y)
-    if friction.rubs or plan.contacts:
+    if friction.rubs or plan.contacts or not friction.least_norm:
         solve = functools.partial(friction.solve, _solve, plan.contacts)
     given = (q, v, tau, forces, R_y, y.virtual, R_w, w.virtual, _actuators(robot, loop))
     rows = len(plan.labels) if len(plan.parts) or plan.contacts else 0
