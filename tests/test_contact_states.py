@@ -230,6 +230,25 @@ def test_table_at_rest_carries_least_norm():
     assert ld.linearize(robot, q, v, tau).rank == 6
 
 
+def test_table_that_sticks_although_least_norm_would_slip():
+    # uphill feet carry less, and least norm shares the friction equally
+    feet, tangent = ((0.3, 0.2), (0.3, -0.2), (-0.3, 0.2), (-0.3, -0.2)), 0.4
+    for slope, what in ((0.3, "sticking"), (0.999 * np.arctan(tangent), "sticking"), (1.001 * np.arctan(tangent), None)):
+        robot = box(tangent, slope, feet, 0.25)
+        q, v, tau = at_height(robot, 0.25, np.zeros(6))
+        r = ld.forward_dynamics(robot, q, v, tau)
+        if what is None:
+            excess = 9.81 * (np.sin(slope) - tangent * np.cos(slope))
+            assert set(r.contacts.values()) == {"sliding"} and off(r.a[3:], [excess, 0.0, 0.0]) < 1e-9
+            with pytest.raises(InputError, match="is just beginning to slip"):
+                ld.linearize(robot, q, v, tau)
+        else:
+            rubbed = np.linalg.norm(r.lam.reshape(4, 3)[:, 1:], axis=1)
+            assert set(r.contacts.values()) == {what} and (rubbed <= -tangent * r.lam[::3] + 1e-9).all()
+            held = robot.switched({f"foot{k}": what for k in range(4)})
+            assert off(ld.linearize(robot, q, v, tau).A, ld.linearize(held, q, v, tau).A) < 1e-13
+
+
 def test_table_whose_least_norm_would_pull():
     b = ld.Builder("table")
     b.body("box", mass=2.0, inertia=(0.05, 0.06, 0.08), com=(0.18, 0.12, 0.0))

@@ -23,6 +23,8 @@ from liedyn.model.packed import ON, OPEN, SLIDING
 
 WATCHED = "watched contacts"
 """Key of `robot.memo`."""
+LESS = 1e-6
+"""Part of the friction that contacts can do without unless they are about to slip."""
 
 
 def watched(robot):
@@ -80,8 +82,8 @@ class Settled(NamedTuple):
                              "linearize before or after it, or switch the contact (Robot.switched)")
         if self.sliding and not self.least_norm:
             names = [name for name, how in self.names.items() if how in ("sliding", "sticking")]
-            raise InputError(f"how contacts {', '.join(map(repr, names))} share the load is not determined, as forces of "
-                             "least norm pull or slip, and so is not what the sliding ones rub with")
+            raise InputError(f"how contacts {', '.join(map(repr, names))} share the load is not determined, as forces "
+                             "of least norm pull or slip, and so is not what the sliding ones rub with")
 
 
 def settle(robot, q, v, tau, f_ext, tolerance):
@@ -148,6 +150,11 @@ def settle(robot, q, v, tau, f_ext, tolerance):
             transitions[names[c]] = "is about to slip"
         elif c in sliding and slip[e] <= limit:
             transitions[names[c]] = "is just beginning to slip"
+    if not fits and "is about to slip" in transitions.values():  # others may hold what one of several does not
+        less = contacts._replace(friction=contacts.friction * (1.0 - LESS))
+        other = accelerations(robot.ints, robot.floats, less, resting, q, v, tau, f_ext, limit, tolerance)
+        if other is not None and np.array_equal(other.status, found.status):
+            transitions = {name: what for name, what in transitions.items() if what != "is about to slip"}
     return Settled(switched, said, sliding, direction, friction, force, lam, fits, transitions)
 
 
