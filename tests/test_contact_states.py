@@ -233,7 +233,8 @@ def test_table_at_rest_carries_least_norm():
 def test_table_that_sticks_although_least_norm_would_slip():
     # uphill feet carry less, and least norm shares the friction equally
     feet, tangent = ((0.3, 0.2), (0.3, -0.2), (-0.3, 0.2), (-0.3, -0.2)), 0.4
-    for slope, what in ((0.3, "sticking"), (0.999 * np.arctan(tangent), "sticking"), (1.001 * np.arctan(tangent), None)):
+    for slope, what in (
+            (0.3, "sticking"), (0.999 * np.arctan(tangent), "sticking"), (1.001 * np.arctan(tangent), None)):
         robot = box(tangent, slope, feet, 0.25)
         q, v, tau = at_height(robot, 0.25, np.zeros(6))
         r = ld.forward_dynamics(robot, q, v, tau)
@@ -254,7 +255,8 @@ def test_table_whose_least_norm_would_pull():
     b.body("box", mass=2.0, inertia=(0.05, 0.06, 0.08), com=(0.18, 0.12, 0.0))
     b.joint("j", "free", "ground", "box")
     for k, (x, y) in enumerate(((0.3, 0.2), (0.3, -0.2), (-0.3, 0.2), (-0.3, -0.2))):
-        b.constraint(f"foot{k}", "on_plane", "ground", "box", child_placement=(x, y, 0), unilateral=True, friction=0.4)
+        b.constraint(f"foot{k}", "on_plane", "ground", "box", child_placement=(x, y, 0), unilateral=True,
+                     friction=0.4)
     robot = b.build()
     q, v, tau = at_height(robot, 0.0, np.zeros(6))
     r, held = ld.forward_dynamics(robot, q, v, tau), robot.switched({f"foot{k}": "sticking" for k in range(4)})

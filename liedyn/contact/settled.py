@@ -28,15 +28,12 @@ LESS = 1e-6
 
 
 def watched(robot):
-    """The one-sided constraints that the state opens and closes, as `Contacts`; None where there are none.
-
-    Those that are off, or switched to "sliding" or "sticking", are not among them.
-    """
+    """The one-sided constraints that the state opens and closes, as `Contacts` (`liedyn.contact.watching`)."""
     memo = robot.memo
     if WATCHED not in memo:
         contacts = contacts_of(robot.ints, robot.floats)
         open_ones = statuses(robot.ints)[contacts.index] == OPEN
-        memo[WATCHED] = Contacts(*(x[open_ones] for x in contacts)) if open_ones.any() else None
+        memo[WATCHED] = Contacts(*(x[open_ones] for x in contacts))
     return memo[WATCHED]
 
 

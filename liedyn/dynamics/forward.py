@@ -8,7 +8,7 @@ from liedyn.boundary import states, wrenches
 from liedyn.constraints.independent import choose, singular_choice, wrong_count
 from liedyn.constraints.loops import rank_of
 from liedyn.constraints.wrenches import wrenches_at
-from liedyn.contact.settled import watched
+from liedyn.contact.watching import watches
 from liedyn.dynamics import kane, multiplier, projection, svd, udwadia_kalaba, unified
 from liedyn.dynamics.nullspace import (
     RANK_TOLERANCE, SINGULAR_CHOICE, SINGULAR_INERTIA, WRONG_COUNT, nullspace_kernel, solve_accelerations,
@@ -346,7 +346,7 @@ def forward_dynamics(robot, q, v, tau, method="nullspace", independent=None, f_e
         independent=independent, baumgarte=baumgarte, sigma=sigma, inertia=inertia, metric=metric, scale=scale,
         condition_limit=condition_limit))
     rank_tolerance = non_negative("rank_tolerance", rank_tolerance)
-    if watched(robot) is not None:
+    if watches(robot):
         from liedyn.dynamics.with_contacts import dynamics_with_contacts  # which calls this function
 
         return dynamics_with_contacts(robot, q, v, tau, f_ext, rank_tolerance, method=method, **options)

@@ -9,7 +9,8 @@ from liedyn.constraints.independent import (
     Independent, choose_positions, choose_speeds, holonomic, singular_choice, wrong_count,
 )
 from liedyn.constraints.loops import reader_kernel
-from liedyn.contact.settled import settle, watched
+from liedyn.contact.settled import settle
+from liedyn.contact.watching import watches
 from liedyn.dynamics.forward import raise_for_status, warn_if_poor
 from liedyn.dynamics.nullspace import OK, RANK_TOLERANCE, WRONG_COUNT, nullspace_kernel
 from liedyn.dynamics.singular import LINEARIZATION, require_regular, warn_if_digits_are_lost
@@ -192,7 +193,7 @@ def linearize(robot, q, v, tau=None, independent=None, outputs=None, f_ext=None,
     >>> ss.A.shape, ss.inputs
     ((4, 4), ('lift_cylinder', 'tilt_cylinder'))
     """
-    in_contact = watched(robot) is not None
+    in_contact = watches(robot)
     if f_ext is None and u is None and not in_contact:
         found = linearize_one_state(robot, q, v, tau, independent, outputs, speeds, closure_tolerance, rank_tolerance)
         if found is not None:
@@ -242,7 +243,7 @@ def _settled(robot, lead, q, v, tau, forces, tolerance):
 
 def settled_without_friction(robot, q, v, tau, forces, tolerance, what):
     """The robot with the contacts as this one state has them; InputError where one slides with friction."""
-    if watched(robot) is None:
+    if not watches(robot):
         return robot
     switched, friction = _settled(robot, (), q[None], v[None], tau[None], forces[None], tolerance)
     if friction.rubs:
