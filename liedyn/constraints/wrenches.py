@@ -2,11 +2,12 @@
 import numpy as np
 
 from liedyn.boundary import states
-from liedyn.constraints.contacts import contact, contact_wrench
+from liedyn.constraints.contacts import contact, contact_wrench, contact_wrench_variation
 from liedyn.constraints.cut_joints import FORBIDDEN
 from liedyn.constraints.records import (
     HELICAL, get_rotation, is_contact, loop_at, loop_count, loop_kind, loop_rows, refresh,
 )
+from liedyn.constraints.relative import path_ends, relative_screw, toward_ground
 from liedyn.errors import InputError
 from liedyn.jit import kernel
 from liedyn.lie.algebra import neg, rotate
@@ -36,6 +37,34 @@ def contact_wrench_states(ints, floats, t, q, lam, out):
             fold = get_rotation(floats, loop_at(ints, l, LOOP_FOLDING))
             put3(SCALAR, out[b, l], 0, rotate(fold, neg(M)))
             put3(SCALAR, out[b, l], 3, rotate(fold, neg(F)))
+
+
+@kernel
+def contact_wrench_derivatives(ints, floats, q, lam, l, by_lam, by_q):
+    """Derivatives of the wrench of contact l, as above, by its own multipliers (6, rows) and by q (6, nv)."""
+    work = np.empty(world_size(ints))
+    world_positions(SCALAR, ints, floats, q, work)
+    kind, (first, count) = loop_kind(ints, l), loop_rows(ints, l)
+    L, r, p, d, C = contact(ints, floats, work, l)
+    fold = get_rotation(floats, loop_at(ints, l, LOOP_FOLDING))
+    unit, column = np.zeros(lam.size), np.empty(6)
+    for k in range(count):
+        unit[first + k] = 1.0
+        M, F = contact_wrench(kind, L, r, p, d, count, unit, first)
+        unit[first + k] = 0.0
+        put3(SCALAR, column, 0, rotate(fold, neg(M)))
+        put3(SCALAR, column, 3, rotate(fold, neg(F)))
+        by_lam[:, k] = column
+    by_q[:] = 0.0
+    ja, jb = path_ends(ints, l)
+    while ja != jb:
+        j = max(ja, jb)
+        y = relative_screw(SCALAR, ints, work, j, jb > ja, C)
+        M, F = contact_wrench_variation(kind, L, r, p, d, y, count, lam, first)
+        put3(SCALAR, column, 0, rotate(fold, neg(M)))
+        put3(SCALAR, column, 3, rotate(fold, neg(F)))
+        by_q[:, j] = column
+        ja, jb = toward_ground(ints, ja, jb)
 
 
 def loop_wrench_matrix(robot, l):

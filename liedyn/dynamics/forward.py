@@ -8,6 +8,7 @@ from liedyn.boundary import states, wrenches
 from liedyn.constraints.independent import choose, singular_choice, wrong_count
 from liedyn.constraints.loops import rank_of
 from liedyn.constraints.wrenches import wrenches_at
+from liedyn.contact.watching import watches
 from liedyn.dynamics import kane, multiplier, projection, svd, udwadia_kalaba, unified
 from liedyn.dynamics.nullspace import (
     RANK_TOLERANCE, SINGULAR_CHOICE, SINGULAR_INERTIA, WRONG_COUNT, nullspace_kernel, solve_accelerations,
@@ -79,6 +80,9 @@ class ForwardDynamics:
         Is this a singular configuration, where the constraints have a smaller rank than next to it? Then the motion is
         not determined: ``a`` is that of least error in ``G a = gamma``, with the motions that G has lost as further
         degrees of freedom ("svd" only: all other methods raise there).
+    contacts : dict
+        What each one-sided constraint does, by name: "open", "leaving" (it touches, and comes apart), "sliding"
+        (without friction too), "sticking", or "off"; for a batch arrays of them, shape (...).
 
     Examples
     --------
@@ -99,11 +103,11 @@ class ForwardDynamics:
     singular_values: np.ndarray | None = None
     indicator: np.ndarray | None = None
     singular: bool | np.ndarray = False
-    _at: tuple = field(default=None, repr=False)  # the robot, and configurations (count, nq)
+    _at: tuple = field(default=None, repr=False)  # the robot, configurations (count, nq), contacts if the state decides
 
     @functools.cached_property
     def constraint_wrenches(self):
-        robot, q = self._at
+        robot, q = self._at[:2]
         found = wrenches_at(robot, robot.t, q, self.lam.reshape(len(q), self.lam.shape[-1]))
         return {name: F.reshape(self.lam.shape[:-1] + (6,)) for name, F in found.items()}
 
@@ -111,8 +115,12 @@ class ForwardDynamics:
     def multipliers(self):
         return {name: self.lam[..., k] for name, k in _rows_by_constraint(self._at[0])[1].items()}
 
+    @functools.cached_property
+    def contacts(self):
+        return self._at[2] if len(self._at) > 2 else self._at[0].contacts
+
     def __getstate__(self):  # without the robot
-        _ = self.constraint_wrenches, self.multipliers
+        _ = self.constraint_wrenches, self.multipliers, self.contacts
         return {name: value for name, value in vars(self).items() if name != "_at"}
 
 
@@ -246,7 +254,8 @@ def forward_dynamics(robot, q, v, tau, method="nullspace", independent=None, f_e
     Parameters
     ----------
     robot : Robot
-        Its constraints as switched (``robot.switched``), at its time (``robot.at``).
+        Its constraints as switched (``robot.switched``), at its time (``robot.at``). Its one-sided constraints are
+        open, slide or stick as the state demands; those switched to "sliding" or "sticking" are equations.
     q : array_like, shape (..., nq)
         Configuration [rad, m; quaternions (x, y, z, w)] that satisfies the constraints.
     v : array_like, shape (..., nv)
@@ -288,18 +297,20 @@ def forward_dynamics(robot, q, v, tau, method="nullspace", independent=None, f_e
     -------
     ForwardDynamics
         Accelerations ``a``, multipliers ``lam``, ``constraint_wrenches`` by name, ``rank``, ``redundant_rows``,
-        ``condition``, ``independent``, ``constraint_force``, ``multipliers`` by constraint, and for "svd"
-        ``singular_values`` and ``indicator``.
+        ``condition``, ``independent``, ``constraint_force``, ``multipliers`` by constraint, ``contacts`` by name, and
+        for "svd" ``singular_values`` and ``indicator``.
 
     Raises
     ------
     InputError
         A shape does not fit, an entry is not finite, an unknown name, method or option, an option that the method does
-        not take, or too many or few independent coordinates.
+        not take, or too many or few independent coordinates; a contact is more than 1e-6 deep in its surface, or an
+        impact is due.
     SingularConfigurationError
-        The configuration is singular (for all methods but "svd", which sets ``singular``), the independent coordinates
-        do not determine the motion here, or some motion moves no inertia; for "multiplier", "udwadia_kalaba", and
-        "projection" with "M_c" or "M_c'", also if only the open tree's does.
+        Accelerations of contacts contradict each other (Painleve); the configuration is singular (for all methods but
+        "svd", which sets ``singular``), the independent coordinates do not determine the motion here, or some motion
+        moves no inertia; for "multiplier", "udwadia_kalaba", and "projection" with "M_c" or "M_c'", also if only the
+        open tree's does.
 
     Warns
     -----
@@ -316,6 +327,10 @@ def forward_dynamics(robot, q, v, tau, method="nullspace", independent=None, f_e
     Then "nullspace", "multiplier" and "kane" satisfy the independent rows that pivoting finds, and the others all rows
     in the sense of least squares.
 
+    Contacts: which of them are closed, and the friction of those that slide, is worked out first; the rest is the
+    dynamics of the robot with closed contacts as equations (`liedyn.contact.settled`). That friction does not know of
+    `baumgarte` and `sigma`. Multipliers that would pull are replaced by others, where there are others.
+
     Examples
     --------
     >>> import liedyn as ld
@@ -331,6 +346,10 @@ def forward_dynamics(robot, q, v, tau, method="nullspace", independent=None, f_e
         independent=independent, baumgarte=baumgarte, sigma=sigma, inertia=inertia, metric=metric, scale=scale,
         condition_limit=condition_limit))
     rank_tolerance = non_negative("rank_tolerance", rank_tolerance)
+    if watches(robot):
+        from liedyn.dynamics.with_contacts import dynamics_with_contacts  # which calls this function
+
+        return dynamics_with_contacts(robot, q, v, tau, f_ext, rank_tolerance, method=method, **options)
     if method == "nullspace" and f_ext is None and baumgarte is None:
         found = _one_state(robot, q, v, tau, independent, rank_tolerance)
         if found is not None:

@@ -28,7 +28,7 @@ from liedyn.errors import ClosureError, InputError
 from liedyn.jit import kernel
 from liedyn.lie.lanes import SCALAR
 from liedyn.linearization.closed_loop import operating_points
-from liedyn.linearization.linearize import CLOSURE_TOLERANCE, _linearize_one
+from liedyn.linearization.linearize import CLOSURE_TOLERANCE, _linearize_one, settled_without_friction
 from liedyn.model.kinds import cut_kind
 from liedyn.model.packed import (
     FREE, HEADER, LINK_I, LINK_IV, LINK_NV, LINK_PRIMITIVE, N_LINKS, N_VIRTUAL, SPHERICAL,
@@ -126,8 +126,8 @@ def discretize(robot, q, v, tau=None, h=None, independent=None, speeds=None, f_e
     Raises
     ------
     InputError
-        As for `linearize`; a step that is not positive; or coordinates that are no coordinates of a group: part of a
-        ball or free joint, a ball cut, combinations of such.
+        As for `linearize`; a contact slides with friction; a step that is not positive; or coordinates that are no
+        coordinates of a group: part of a ball or free joint, a ball cut, combinations of such.
     ClosureError
         The constraints cannot be satisfied at q, or at a stage: the step leaves the workspace, or is too long.
     SingularConfigurationError
@@ -135,6 +135,8 @@ def discretize(robot, q, v, tau=None, h=None, independent=None, speeds=None, f_e
 
     Notes
     -----
+    Contacts stay as they are at (q, v) for all of the step.
+
     Runge-Kutta-Munthe-Kaas of order four in independent coordinates, differentiated stage by stage with the exact A and
     B of each stage. `LocalStateSpace.discretize` is the exponential of one A instead.
 
@@ -152,6 +154,7 @@ def discretize(robot, q, v, tau=None, h=None, independent=None, speeds=None, f_e
     if h is None or not (np.isfinite(h) and h > 0.0):
         raise InputError(f"the step must be positive, got h = {h!r}")
     q, v, tau, f_ext = q[0], v[0], tau[0], wrenches(robot, f_ext, lead)[0]
+    robot = settled_without_friction(robot, q, v, tau, f_ext, rank_tolerance, "the derivative of a step")
     found = _linearize_one(robot, q, v, tau, f_ext, independent, speeds, closure_tolerance, rank_tolerance, loop)
     y, w = found.coordinates, found.velocities
     groups = _groups(robot, y)

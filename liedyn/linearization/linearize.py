@@ -1,4 +1,5 @@
 """Linearization of any mechanism at any state: the public functions."""
+import functools
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,6 +9,8 @@ from liedyn.constraints.independent import (
     Independent, choose_positions, choose_speeds, holonomic, singular_choice, wrong_count,
 )
 from liedyn.constraints.loops import reader_kernel
+from liedyn.contact.settled import settle
+from liedyn.contact.watching import watches
 from liedyn.dynamics.forward import raise_for_status, warn_if_poor
 from liedyn.dynamics.nullspace import OK, RANK_TOLERANCE, WRONG_COUNT, nullspace_kernel
 from liedyn.dynamics.singular import LINEARIZATION, require_regular, warn_if_digits_are_lost
@@ -15,6 +18,7 @@ from liedyn.dynamics.states import FEW
 from liedyn.errors import ClosureError, InputError, of_the_batch
 from liedyn.functions import raise_errors
 from liedyn.linearization.closed_loop import operating_points
+from liedyn.linearization.contacts import Friction
 from liedyn.linearization.local import linearize_kernel
 from liedyn.linearization.one_state import linearize_one_state, room
 from liedyn.linearization.outputs import output_plan
@@ -126,8 +130,8 @@ def linearize(robot, q, v, tau=None, independent=None, outputs=None, f_ext=None,
         space). None: what the robot declares, else "auto".
     outputs : sequence of str, optional
         Outputs, such as ``"bucket"``, ``"velocity:boom"``, ``"acceleration:boom"``, ``"pose:bucket"``,
-        ``"twist:bucket"``, ``"twist_rate:bucket"``, ``"wrench:pin"``. None: what the robot declares, else the
-        independent coordinates.
+        ``"twist:bucket"``, ``"twist_rate:bucket"``, ``"wrench:pin"`` (a loop, or another constraint
+        between bodies). None: what the robot declares, else the independent coordinates.
     f_ext : dict or array_like, optional
         Wrenches (moment, force) [N m, N] on bodies, constant in each body's own frame, as for `rnea`.
     closure_tolerance : float
@@ -154,7 +158,8 @@ def linearize(robot, q, v, tau=None, independent=None, outputs=None, f_ext=None,
         A loop is open at q.
     InputError
         v opens a loop, a shape does not fit, an entry is not finite, an unknown name, too many or few coordinates, or a
-        feedback that fails.
+        feedback that fails; a contact is exactly at a transition (about to open, to slip or to stick), an impact is
+        due, or contacts are not in the same state in all states of a batch.
     SingularConfigurationError
         The configuration is singular, the independent coordinates do not determine the motion here, or some motion
         moves no inertia.
@@ -172,6 +177,10 @@ def linearize(robot, q, v, tau=None, independent=None, outputs=None, f_ext=None,
     The tangent of a ball or free joint among the coordinates is body-fixed, and turns with the body (upper left of A).
     Constraints that are switched off do not count, moving ones are taken at the robot's time (``robot.at(t)``).
 
+    Contacts (one-sided constraints) are what the state makes of them: open ones do not count, those that stick or slide
+    are equations, and sliding friction varies with the normal force and the direction of slip
+    (`liedyn.linearization.contacts`). The model holds as long as they stay so.
+
     The states of a batch are shared among threads (``NUMBA_NUM_THREADS``), and the first bad one is named. If all loops
     are closed by cut joints, or there are none, and the coordinates are the tree's, they are worked on in SIMD lanes.
     Tangent spaces are chosen in Python at each state.
@@ -184,26 +193,63 @@ def linearize(robot, q, v, tau=None, independent=None, outputs=None, f_ext=None,
     >>> ss.A.shape, ss.inputs
     ((4, 4), ('lift_cylinder', 'tilt_cylinder'))
     """
-    if f_ext is None and u is None:
+    in_contact = watches(robot)
+    if f_ext is None and u is None and not in_contact:
         found = linearize_one_state(robot, q, v, tau, independent, outputs, speeds, closure_tolerance, rank_tolerance)
         if found is not None:
             return found
     lead, q, v, tau, loop = operating_points(robot, q, v, tau, u)
     if not len(q):
         raise InputError("linearize needs at least one state")
+    forces, solve = wrenches(robot, f_ext, lead), _solve
+    friction = Friction(robot, [])
+    if in_contact:
+        robot, friction = _settled(robot, lead, q, v, tau, forces, rank_tolerance)
     y, w, R_y, R_w = _choices(robot, q, independent, speeds, rank_tolerance)
     asked = robot.outputs if outputs is None else tuple(outputs)
     plan = output_plan(robot, asked, y)
-    given = (q, v, tau, wrenches(robot, f_ext, lead), R_y, y.virtual, R_w, w.virtual, _actuators(robot, loop))
-    rows = len(plan.labels) if len(plan.parts) else 0
+    if friction.rubs or plan.contacts or not friction.least_norm:
+        solve = functools.partial(friction.solve, _solve, plan.contacts)
+    given = (q, v, tau, forces, R_y, y.virtual, R_w, w.virtual, _actuators(robot, loop))
+    rows = len(plan.labels) if len(plan.parts) or plan.contacts else 0
     if loop is None:
-        found = _solve(robot, lead, y, w, given, plan.parts, rows, closure_tolerance, rank_tolerance)
+        found = solve(robot, lead, y, w, given, plan.parts, rows, closure_tolerance, rank_tolerance)
     else:
         parts = np.vstack([plan.parts, loop.velocities(rows)])
-        found = loop.closed(_solve(robot, lead, y, w, given, parts, rows + robot.nv, closure_tolerance, rank_tolerance),
+        found = loop.closed(solve(robot, lead, y, w, given, parts, rows + robot.nv, closure_tolerance, rank_tolerance),
                             rows, len(robot.actuator_names))
     C, D = (found.C, found.D) if rows else _own_coordinates(robot, len(q), found)
     return _state_space(robot, lead, y, w, plan.labels, C, D, (q, v, tau), found)
+
+
+def _settled(robot, lead, q, v, tau, forces, tolerance):
+    """The robot with the contacts as these states have them, and the friction of those that slide.
+
+    Raises
+    ------
+    InputError
+        A contact is at a transition, or contacts do not do the same at all states.
+    """
+    settled = []
+    for b, state in enumerate(zip(q, v, tau, forces)):
+        with of_the_batch(lead, b):
+            settled.append(settle(robot, *state, tolerance))
+            settled[b].require_no_transition()
+            if settled[b].robot is not settled[0].robot:
+                raise InputError(f"contacts are {settled[0].names} at the first state, {settled[b].names} here: "
+                                 "linearize such states apart")
+    return settled[0].robot, Friction(robot, settled)
+
+
+def settled_without_friction(robot, q, v, tau, forces, tolerance, what):
+    """The robot with the contacts as this one state has them; InputError where one slides with friction."""
+    if not watches(robot):
+        return robot
+    switched, friction = _settled(robot, (), q[None], v[None], tau[None], forces[None], tolerance)
+    if friction.rubs:
+        raise InputError(f"{what} is not available while contacts slide with friction, as "
+                         f"{', '.join(map(repr, friction.names))} here; linearize() is")
+    return switched
 
 
 def _own_coordinates(robot, count, found):
@@ -312,7 +358,8 @@ def underlying(robot, q, v, tau, independent=None, f_ext=None, closure_tolerance
     ClosureError
         A loop is open at q.
     InputError
-        v opens a loop, a shape does not fit, an entry is not finite, an unknown name, or too many or few coordinates.
+        v opens a loop, a shape does not fit, an entry is not finite, an unknown name, or too many or few coordinates; a
+        contact slides with friction, or is at a transition.
     SingularConfigurationError
         The configuration is singular, the independent coordinates do not determine the motion here, or some motion
         moves no inertia.
@@ -336,8 +383,9 @@ def underlying(robot, q, v, tau, independent=None, f_ext=None, closure_tolerance
     lead, q, v, tau = states(robot, q=q, v=v, tau=tau)
     if lead:
         raise InputError(f"underlying takes one state, got leading axes {lead}")
-    found = _linearize_one(robot, q[0], v[0], tau[0], wrenches(robot, f_ext, lead)[0], independent, None,
-                           closure_tolerance, rank_tolerance)
+    forces = wrenches(robot, f_ext, lead)[0]
+    robot = settled_without_friction(robot, q[0], v[0], tau[0], forces, rank_tolerance, "the underlying ODE")
+    found = _linearize_one(robot, q[0], v[0], tau[0], forces, independent, None, closure_tolerance, rank_tolerance)
     y, w, local = found.coordinates, found.velocities, found.local
     p_y, x = len(y.names), len(y.names) + len(w.names)
     rates = local.X[:, :x].copy()

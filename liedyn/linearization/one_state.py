@@ -71,6 +71,8 @@ def single(robot, independent, outputs, speeds, tolerances):
     w = y if speeds is None else by_name(robot, (speeds,) if isinstance(speeds, str) else speeds)
     asked = robot.outputs if outputs is None else outputs
     plan, actuators = output_plan(robot, asked, y), robot.actuator_matrix.copy()
+    if plan.contacts:
+        return None
     tolerances = [float(x) for x in tolerances]  # the kernel at the address is compiled for these very types
     rows, sizes = len(plan.labels), (len(y.names), len(w.names), actuators.shape[1])
     row, none = np.empty((1, robot.nv)), np.empty((1, 0))

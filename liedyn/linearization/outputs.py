@@ -7,6 +7,7 @@
 | ``pose:body`` | 6 | body-fixed displacement (rotation, translation) of a body |
 | ``twist:body``, ``twist_rate:body`` | 6 | its body-fixed twist (omega, v) and the rate of that |
 | ``wrench:loop`` | 6 | wrench of the cut joint on its child side, in the cut frame |
+| ``wrench:contact`` | 6 | of a constraint between two bodies, about the origin of frame B in the axes of frame A |
 
 A name of several coordinates (a joint, a loop) stands for all of them.
 """
@@ -37,10 +38,14 @@ class OutputPlan:
     parts : ndarray of int64, shape (count, 4)
         What it belongs to, which of its rates it is, its number, its first row; none where the outputs are the
         independent coordinates themselves.
+    contacts : tuple of (int, int)
+        Number and first row of each constraint between bodies, other than a loop, whose wrench is an output; those are
+        not among the parts (`liedyn.linearization.contacts`).
     """
 
     labels: tuple
     parts: np.ndarray
+    contacts: tuple = ()
 
 
 def output_plan(robot, names, chosen):
@@ -62,7 +67,8 @@ def output_plan(robot, names, chosen):
 def _plan(robot, names, chosen):
     if names == chosen.names and set(names) <= set(robot.velocity_names):
         return OutputPlan(names, NO_OUTPUTS)
-    labels, parts = [], []
+    labels, parts, contacts = [], [], []
+    between_bodies = {each.name for each in robot.model.constraints if each.parent is not None}
     for name in names:
         kind, _, what = name.partition(":") if ":" in name else ("position", ":", name)
         if kind not in KINDS:
@@ -72,12 +78,15 @@ def _plan(robot, names, chosen):
                 parts.append((*_coordinate(robot, member, _COORDINATES[kind]), len(labels)))
                 labels.append(member if kind == "position" else f"{kind}:{member}")
         elif kind == "wrench":
-            parts.append((WRENCH, POSITION, robot.loop_index(what), len(labels)))
+            if what in between_bodies:
+                contacts.append((robot.constraint_index(what), len(labels)))
+            else:
+                parts.append((WRENCH, POSITION, robot.loop_index(what), len(labels)))
             labels += [f"wrench:{what}{axis}" for axis in _WRENCH_AXES]
         else:
             parts.append((BODY, _BODIES[kind], robot.body_index(what), len(labels)))
             labels += [f"{kind}:{what}{axis}" for axis in _AXES]
-    return OutputPlan(tuple(labels), np.array(parts, dtype=np.int64).reshape(-1, 4))
+    return OutputPlan(tuple(labels), np.array(parts, dtype=np.int64).reshape(-1, 4), tuple(contacts))
 
 
 def _coordinate(robot, name, rate):

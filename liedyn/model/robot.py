@@ -149,7 +149,8 @@ class Robot:
         ----------
         states : dict, optional
             True or False by constraint name. A one-sided constraint that is switched on is open at first, and closed
-            as the state demands; ``"sliding"`` or ``"sticking"`` close it here.
+            as the state demands by `simulate`, `forward_dynamics` and `linearize`; all other functions take it as open,
+            without rows. ``"sliding"`` (without friction) or ``"sticking"`` close it here, as equations for all.
         **more : bool
             More of them, for names that are identifiers: ``robot.switched(stick=True)``.
 
