@@ -198,6 +198,7 @@ class Run:
             self.integrator = self.usual
             self.energy_at_no_work = self.energy(self.rows.q[0], self.rows.v[0]) - float(
                 self.rows.scalars[0, INPUT_WORK] + self.rows.scalars[0, OTHER_WORK])
+            statuses(self.ints)[:] = self.last_status  # what time-stepping has closed does not close again
             self._instant((), ())
         status, done = self.integrator.advance(self, self.chunk, self.known)
         done = max(done, 0)
@@ -341,7 +342,9 @@ class Run:
     def keep(self, k):
         """Record the rows up to k, and go on from there."""
         if k > 0 and self.integrator.stepping:
-            self.recorder.add(self.rows, 1, k, steps_of_contacts(self, k))
+            status = steps_of_contacts(self, k)
+            self.recorder.add(self.rows, 1, k, status)
+            self.last_status = status[-1].copy()
         elif k > 0:
             self.recorder.add(self.rows, 1, k, statuses(self.ints))
             self.passages.look(k)
