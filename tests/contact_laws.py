@@ -25,7 +25,10 @@ def with_all_rows(robot):
 def gaps(robot, tr):
     """Gaps (nt, contacts), positive outside."""
     closed, own = with_all_rows(robot), one_sided(robot)
-    residual = ld.closure_error(closed, tr.q)
+    if any(record.target is not None for _, _, record in own):
+        residual = np.stack([ld.closure_error(closed.at(t), q) for t, q in zip(tr.t, tr.q)])
+    else:
+        residual = ld.closure_error(closed, tr.q)
     return np.stack([record.side * residual[:, rows(robot, name)[0]] for _, name, record in own], axis=1)
 
 
@@ -45,14 +48,14 @@ def check_laws(robot, tr, inputs=False, stepping=None, report=None):
     own, found = one_sided(robot), {}
     found["depth"] = max(0.0, -gaps(robot, tr).min()) / (1e-5 if moreau else 1e-6)
     psi = ld.velocity_error(with_all_rows(robot), tr.q, tr.v)
-    largest = np.maximum(np.abs(tr.lam).max(axis=1, initial=0.0), 1e-9)
+    largest = max(np.abs(tr.lam).max(initial=0.0), 1e-9)
     speed = np.maximum(np.abs(tr.v).max(axis=1), 1.0)
     for k, name, record in own:
         first, *rub = rows(robot, name)
         normal, status = -record.side * tr.lam[:, first], tr.status[:, k]
         closed = status > OFF
-        # 1e-6: forces of the row in which a contact is about to let go pull by what the located instant is late
-        found["pull"] = max(found.get("pull", 0.0), (-normal / largest / 1e-6)[closed].max(initial=0.0))
+        # 1e-8: in the row of a release forces pull by what the located instant is late
+        found["pull"] = max(found.get("pull", 0.0), (-normal / largest / 1e-8)[closed].max(initial=0.0))
         found["force of an open contact"] = max(found.get("force of an open contact", 0.0), np.abs(
             tr.lam[:, [first, *rub]][~closed]).max(initial=0.0) / 1e-300)
         if rub and np.isfinite(record.friction):
