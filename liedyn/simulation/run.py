@@ -155,6 +155,8 @@ class Run:
         self.inputs.raise_errors()
         raise_errors(self.robot.functions)
         text = MESSAGES[status].format(largest=self.o.largest.min())
+        if self.integrator.stepping and status == NOT_CONVERGED:
+            text = "no impulses that push and obey Coulomb's law could be found for a step: try a smaller dt"
         if status in (NOT_CLOSED, NOT_CONSISTENT):
             g = np.abs(self.x.residual)
             worst = int(np.nanargmax(g)) if np.isfinite(g).any() else 0
@@ -466,7 +468,7 @@ class Run:
         return True
 
     def _step_through(self):
-        """Leave it to time-stepping for a while, if that is allowed: no event is located until contacts have settled."""
+        """Leave it to time-stepping for a while, if that is allowed: until contacts have settled."""
         if self.settler is None:
             return False
         self.integrator, self.known, self.chunk = self.settler, False, SMALLEST
