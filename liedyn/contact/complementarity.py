@@ -30,6 +30,12 @@ CONVERGED = 1e-13
 ROUNDS, SWEEPS, NEWTON_STEPS, LEAPS = 7, 20, 25, 6
 """Rounds of sweeps, each with three times as many as the one before; Newton steps and leaps behind each."""
 
+ALMOST = 1e-8
+"""Residual, relative to the largest force, that counts as none where all rounds have left it."""
+MOST = 1000
+"""Sweeps behind a leap."""
+AT_LIMIT = 1e-6
+"""Distance of friction from its disk, relative to it, at which a contact counts as slipping."""
 LEAST = 1e-3
 """Motion, relative to the numbers that it is the difference of, below which rounding spoils the last digits."""
 
@@ -140,8 +146,8 @@ def linearize_conditions(D, b, first, count, mu, given, direction, P, F, J):
 
 
 @kernel
-def leap(D, b, first, count, mu, given, direction, P, rate):
-    """As many sweeps at once as it takes until the first contact slips that sticks, and some more; P in place."""
+def leap(D, b, first, count, mu, given, direction, more, P, rate):
+    """As many sweeps at once as it takes until the first contact slips that sticks, and `more`; P in place."""
     rate[:] = P
     sweep(D, b, first, count, mu, given, direction, 0.5, P)
     sweeps = np.inf
@@ -155,7 +161,7 @@ def leap(D, b, first, count, mu, given, direction, P, rate):
             a += weight * (P[k] - rate[k]) ** 2
             h += weight * (P[k] - rate[k]) * P[k]
             inside += weight * P[k] * P[k]
-        if not inside < 0.0 or not h * h - a * inside >= 0.0:
+        if not inside < -AT_LIMIT * disk(mu[c], P[i]) ** 2 or not h * h - a * inside >= 0.0:
             continue
         root = math.sqrt(h * h - a * inside)
         n = -inside / (h + root) if h + root > 0.0 else np.inf  # the smallest positive one
@@ -164,7 +170,7 @@ def leap(D, b, first, count, mu, given, direction, P, rate):
         rate[i] = P[i] - rate[i]
         if np.isfinite(sweeps):
             P[i] += sweeps * rate[i]
-    for _ in range(SWEEPS):
+    for _ in range(more):
         sweep(D, b, first, count, mu, given, direction, 0.5, P)
 
 
@@ -205,7 +211,7 @@ def solve_coulomb(D, b, first, count, mu, given, direction, noise, P):
     for i in range(k):
         if D[i, i] > 0.0:
             smallest = max(smallest, max(abs(b[i]), LEAST * noise) / D[i, i])
-    sweeps, left = SWEEPS, 0.0
+    sweeps, left, size = SWEEPS, 0.0, 0.0
     for tried in range(ROUNDS):
         for _ in range(sweeps):  # with less and less relaxation: friction may make longer steps go round in circles
             sweep(D, b, first, count, mu, given, direction, 1.0 / (1.0 + 0.5 * tried), P)
@@ -213,7 +219,7 @@ def solve_coulomb(D, b, first, count, mu, given, direction, noise, P):
         leapt[:] = P
         for leaps in range(LEAPS + 1):
             if leaps > 0:
-                leap(D, b, first, count, mu, given, direction, leapt, step)
+                leap(D, b, first, count, mu, given, direction, min(sweeps, MOST), leapt, step)
             trial[:] = leapt
             left, size = newton(D, b, first, count, mu, given, direction, smallest, trial, F, J, B, V, s, step)
             if not (left <= 100.0 * CONVERGED and admissible(first, count, mu, trial, size)):
@@ -235,6 +241,9 @@ def solve_coulomb(D, b, first, count, mu, given, direction, noise, P):
         for i in range(k):
             if not np.isfinite(P[i]):
                 return NOT_SOLVED, np.inf
+    if left <= ALMOST and admissible(first, count, mu, trial, size):
+        P[:] = trial
+        return SOLVED, left
     return NOT_SOLVED, left
 
 

@@ -200,8 +200,7 @@ class Run:
             self.integrator = self.usual
             self.energy_at_no_work = self.energy(self.rows.q[0], self.rows.v[0]) - float(
                 self.rows.scalars[0, INPUT_WORK] + self.rows.scalars[0, OTHER_WORK])
-            statuses(self.ints)[:] = self.last_status  # what time-stepping has closed does not close again
-            self._instant((), ())
+            self._take_over()
         status, done = self.integrator.advance(self, self.chunk, self.known)
         done = max(done, 0)
         if status in TIGHT and done == 0 and self._rubbing():
@@ -476,6 +475,12 @@ class Run:
         status = statuses(self.ints)
         status[self.contacts.index] = np.where(status[self.contacts.index] == OFF, OFF, OPEN)
         return True
+
+    def _take_over(self):
+        """Go on from time-stepping: what its last step has closed does not close again, unless it has left since."""
+        statuses(self.ints)[:] = self.last_status
+        gap = gaps(self.ints, self.floats, self.contacts, self.rows.t[:1], self.rows.q[:1], self.rows.v[:1])[0][0]
+        self._instant((), [("release", c) for c in np.flatnonzero(gap > TOUCHING)])
 
     def _settled(self):
         """Has every contact that touches come to rest along its normal?"""
