@@ -57,7 +57,7 @@ def check_laws(robot, tr, inputs=False, stepping=None, report=None):
         # 1e-8: in the row of a release forces pull by what the located instant is late
         found["pull"] = max(found.get("pull", 0.0), (-normal / largest / 1e-8)[closed].max(initial=0.0))
         found["force of an open contact"] = max(found.get("force of an open contact", 0.0), np.abs(
-            tr.lam[:, [first, *rub]][~closed]).max(initial=0.0) / 1e-300)
+            tr.lam[:, [first, *rub]][~closed]).max(initial=0.0) / largest / 1e-12)  # rounding of friction
         if rub and np.isfinite(record.friction):
             beyond = np.linalg.norm(tr.lam[:, rub], axis=1) - record.friction * normal
             found["friction"] = max(found.get("friction", 0.0), (beyond / largest / 1e-3)[closed].max(initial=0.0))

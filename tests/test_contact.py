@@ -198,3 +198,14 @@ def test_rod_hits_with_one_end_then_the_other():
     assert first.v_after[2] == pytest.approx(-J * x / inertia, abs=1e-8)
     assert np.abs(gaps(robot, tr)[-1]).max() < 1e-9
     check_laws(robot, tr)
+
+
+@pytest.mark.parametrize("dt", [1e-3, 0.1])
+def test_slip_before_release(dt):
+    """A force that lifts and pulls: it slips at mu (m g - r t) = f, long before it lets go; both in one step."""
+    m, mu, rate, side = 3.0, 0.5, 200.0, 6.0
+    tr = ld.simulate(slope(0.0, mu), [0, 0, 0], [0, 0, 0], 0.2, tau=lambda t, q, v: [side, 0, rate * t], dt=dt)
+    slips, off = (m * G - side / mu) / rate, m * G / rate
+    assert [event.name for event in tr.events] == ["slip floor", "release floor"]
+    assert [event.t for event in tr.events] == pytest.approx([slips, off], abs=1e-8)
+    check_laws(slope(0.0, mu), tr, inputs=True)

@@ -216,7 +216,7 @@ class Run:
                     status = self.integrator.advance(self, 1, self.known)[0]
                     if status in TIGHT and not self._shorter_step()[1] and not self._step_through():
                         self.raise_status(status)
-                self.chunk, self.known = SMALLEST, True
+                self.chunk, self.known = SMALLEST, self.integrator is not self.settler
             elif status != OK:
                 self.raise_status(status)
             else:
