@@ -159,3 +159,18 @@ def test_contacts_that_stick_against_each_other():
         P = np.zeros(6)
         status, _ = solve_coulomb(D, b, first, count, np.full(2, mu), given, np.zeros((2, 3)), 1.0, P)
         assert status == SOLVED and coulomb_violation(D, b, first, mu, P) < 1e-8, case
+
+
+def test_contacts_that_slip_fast():
+    """Random contacts, coupled in all directions, with slip much larger than friction can stop."""
+    rng = np.random.default_rng(7)
+    for case in range(50):
+        contacts = rng.integers(1, 5)
+        k = 3 * contacts
+        H = rng.standard_normal((k, k + 2))
+        D, b = H @ H.T, rng.standard_normal(k)
+        b[::3] *= 10.0 ** rng.uniform(-6, 0)
+        first, mu, P = np.arange(0, k, 3), 0.3, np.zeros(k)
+        status, _ = solve_coulomb(D, b, first, np.full(contacts, 3), np.full(contacts, mu), np.zeros(contacts, bool),
+                                  np.zeros((contacts, 3)), 0.0, P)
+        assert status == SOLVED and coulomb_violation(D, b, first, mu, P) < 1e-9, case

@@ -64,9 +64,10 @@ def step_sizes(D, i, count):
     return 1.0 / normal if normal > 0.0 else 0.0, 1.0 / tangential if tangential > 0.0 else 0.0
 
 
-@kernel_in_place
+@kernel
 def sweep(D, b, first, count, mu, given, direction, relaxation, P):
     """One symmetric Gauss-Seidel sweep, over all contacts and back, relaxed; P changes in place."""
+    u = np.empty(3)
     for step in range(2 * first.size):
         c = step if step < first.size else 2 * first.size - 1 - step
         i, n = first[c], count[c]
@@ -83,9 +84,10 @@ def sweep(D, b, first, count, mu, given, direction, relaxation, P):
                 P[i + 1 + k] = -mu[c] * P[i] * direction[c, k]
         elif n > 1:
             size = 0.0
+            for k in range(n - 1):  # all of them at once, or a fixed point would not slip against its friction
+                u[k] = motion_along(D, b, P, i + 1 + k)
             for k in range(i + 1, i + n):
-                P[k] -= relaxation * r_t * motion_along(D, b, P, k)
-            for k in range(i + 1, i + n):
+                P[k] -= relaxation * r_t * u[k - i - 1]
                 size += P[k] * P[k]
             size = math.sqrt(size)
             if size > disk(mu[c], P[i]):

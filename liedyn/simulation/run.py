@@ -190,6 +190,8 @@ class Run:
         status = advance(self.ints, self.floats, self.o, self.x, self.rows, 0, False, 0.0)[0]
         if status == OK and not np.isfinite(self.rows.a[0]).all():
             status = NOT_FINITE
+        if status in TIGHT and self.settler is not None and self._rubbing():  # time-stepping may pass it
+            raise Contradiction(MESSAGES[status].format(largest=self.o.largest.min()))
         if status != OK:
             self.raise_status(status)
         self.known = True
