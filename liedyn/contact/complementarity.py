@@ -27,8 +27,17 @@ from liedyn.jit import kernel, kernel_in_place
 SOLVED, NOT_SOLVED = 0, 1
 CONVERGED = 1e-13
 """Residual, relative to the largest force, that is rounding: some units in the last place of sums of ten terms."""
-ROUNDS, SWEEPS, NEWTON_STEPS = 7, 20, 25
-"""Rounds of sweeps, of which each has three times as many as the one before, with Newton steps behind each."""
+ROUNDS, SWEEPS, NEWTON_STEPS, LEAPS = 7, 20, 25, 6
+"""Rounds of sweeps, each with three times as many as the one before; Newton steps and leaps behind each."""
+
+ALMOST = 1e-8
+"""Residual, relative to the largest force, that counts as none where all rounds have left it."""
+MOST = 1000
+"""Sweeps behind a leap."""
+AT_LIMIT = 1e-6
+"""Distance of friction from its disk, relative to it, at which a contact counts as slipping."""
+LEAST = 1e-3
+"""Motion, relative to the numbers that it is the difference of, below which rounding spoils the last digits."""
 
 
 @kernel_in_place
@@ -55,9 +64,10 @@ def step_sizes(D, i, count):
     return 1.0 / normal if normal > 0.0 else 0.0, 1.0 / tangential if tangential > 0.0 else 0.0
 
 
-@kernel_in_place
+@kernel
 def sweep(D, b, first, count, mu, given, direction, relaxation, P):
     """One symmetric Gauss-Seidel sweep, over all contacts and back, relaxed; P changes in place."""
+    u = np.empty(3)
     for step in range(2 * first.size):
         c = step if step < first.size else 2 * first.size - 1 - step
         i, n = first[c], count[c]
@@ -74,9 +84,10 @@ def sweep(D, b, first, count, mu, given, direction, relaxation, P):
                 P[i + 1 + k] = -mu[c] * P[i] * direction[c, k]
         elif n > 1:
             size = 0.0
+            for k in range(n - 1):  # all of them at once, or a fixed point would not slip against its friction
+                u[k] = motion_along(D, b, P, i + 1 + k)
             for k in range(i + 1, i + n):
-                P[k] -= relaxation * r_t * motion_along(D, b, P, k)
-            for k in range(i + 1, i + n):
+                P[k] -= relaxation * r_t * u[k - i - 1]
                 size += P[k] * P[k]
             size = math.sqrt(size)
             if size > disk(mu[c], P[i]):
@@ -137,38 +148,84 @@ def linearize_conditions(D, b, first, count, mu, given, direction, P, F, J):
 
 
 @kernel
-def solve_coulomb(D, b, first, count, mu, given, direction, P):
+def leap(D, b, first, count, mu, given, direction, more, P, rate):
+    """As many sweeps at once as it takes until the first contact slips that sticks, and `more`; P in place."""
+    rate[:] = P
+    sweep(D, b, first, count, mu, given, direction, 0.5, P)
+    sweeps = np.inf
+    for c in range(first.size):
+        i = first[c]
+        if given[c] or count[c] == 1 or not np.isfinite(mu[c]):
+            continue
+        a, h, inside = 0.0, 0.0, 0.0  # a n^2 + 2 h n + inside = 0 after n sweeps
+        for k in range(i, i + count[c]):
+            weight = -mu[c] * mu[c] if k == i else 1.0
+            a += weight * (P[k] - rate[k]) ** 2
+            h += weight * (P[k] - rate[k]) * P[k]
+            inside += weight * P[k] * P[k]
+        if not inside < -AT_LIMIT * disk(mu[c], P[i]) ** 2 or not h * h - a * inside >= 0.0:
+            continue
+        root = math.sqrt(h * h - a * inside)
+        n = -inside / (h + root) if h + root > 0.0 else np.inf  # the smallest positive one
+        sweeps = min(sweeps, n)
+    for i in range(P.size):
+        rate[i] = P[i] - rate[i]
+        if np.isfinite(sweeps):
+            P[i] += sweeps * rate[i]
+    for _ in range(more):
+        sweep(D, b, first, count, mu, given, direction, 0.5, P)
+
+
+@kernel
+def newton(D, b, first, count, mu, given, direction, smallest, P, F, J, B, V, s, step):
+    """Newton steps on the conditions, P in place; (residual, size of the forces that it is relative to)."""
+    left, size = 0.0, smallest
+    for _ in range(NEWTON_STEPS):
+        left, size = linearize_conditions(D, b, first, count, mu, given, direction, P, F, J), smallest
+        for i in range(P.size):
+            size = max(size, abs(P[i]))
+        left = left / size if size > 0.0 else 0.0
+        if not left > CONVERGED:
+            break
+        rank = row_space(J, 1e-11, B, V, s)
+        shortest_solution(B, V, s, rank, F, step)
+        for i in range(P.size):
+            P[i] -= step[i]
+    return left, size
+
+
+@kernel
+def solve_coulomb(D, b, first, count, mu, given, direction, noise, P):
     """Forces P (k), from a guess in place; returns (status, residual relative to the forces).
 
     Parameters: D (k, k), b (k); for every contact its first row (the normal one), the number of its rows, mu, whether
-    it slides already (given) and in which direction (contacts, 3).
+    it slides already (given) and in which direction (contacts, 3); `noise`, the size of the numbers that b is the
+    difference of, whose rounding it has.
+
+    Contacts that all stick may contradict each other a little, where D is singular: two corners of a body cannot stick
+    while one of them is lifted more than the other. Then each sweep adds a little to the forces between them, until one
+    slips. Leaps go there at once.
     """
     k = P.size
-    F, J, step, trial = np.empty(k), np.empty((k, k)), np.empty(k), np.empty(k)
+    F, J, step, trial, leapt = np.empty(k), np.empty((k, k)), np.empty(k), np.empty(k), np.empty(k)
     B, V, s = np.empty((k, k)), np.empty((k, k)), np.empty(k)
-    scale = 0.0  # of the forces that would stop each motion alone
+    smallest = 0.0  # of the forces that would stop each motion alone
     for i in range(k):
         if D[i, i] > 0.0:
-            scale = max(scale, abs(b[i]) / D[i, i])
-    sweeps, left = SWEEPS, 0.0
+            smallest = max(smallest, max(abs(b[i]), LEAST * noise) / D[i, i])
+    sweeps, left, size = SWEEPS, 0.0, 0.0
     for tried in range(ROUNDS):
         for _ in range(sweeps):  # with less and less relaxation: friction may make longer steps go round in circles
             sweep(D, b, first, count, mu, given, direction, 1.0 / (1.0 + 0.5 * tried), P)
         sweeps *= 3
-        trial[:] = P
-        for _ in range(NEWTON_STEPS):
-            left = linearize_conditions(D, b, first, count, mu, given, direction, trial, F, J)
-            size = scale
-            for i in range(k):
-                size = max(size, abs(trial[i]))
-            left = left / size if size > 0.0 else 0.0
-            if not left > CONVERGED:
-                break
-            rank = row_space(J, 1e-11, B, V, s)
-            shortest_solution(B, V, s, rank, F, step)
-            for i in range(k):
-                trial[i] -= step[i]
-        if left <= 100.0 * CONVERGED and admissible(first, count, mu, trial, size):
+        leapt[:] = P
+        for leaps in range(LEAPS + 1):
+            if leaps > 0:
+                leap(D, b, first, count, mu, given, direction, min(sweeps, MOST), leapt, step)
+            trial[:] = leapt
+            left, size = newton(D, b, first, count, mu, given, direction, smallest, trial, F, J, B, V, s, step)
+            if not (left <= 100.0 * CONVERGED and admissible(first, count, mu, trial, size)):
+                continue
             P[:] = trial
             rank = row_space(D, 1e-11, B, V, s)
             if rank < k:  # of all forces with these motions the shortest, if it is a solution: loads are shared evenly
@@ -186,6 +243,9 @@ def solve_coulomb(D, b, first, count, mu, given, direction, P):
         for i in range(k):
             if not np.isfinite(P[i]):
                 return NOT_SOLVED, np.inf
+    if left <= ALMOST and admissible(first, count, mu, trial, size):
+        P[:] = trial
+        return SOLVED, left
     return NOT_SOLVED, left
 
 

@@ -64,22 +64,23 @@ def solve_contacts(M, f, G, c, equal, rows, first, count, mu, given, direction, 
                 reduced[l, i] += V[rank + l, j] * moved
     if not factor(reduced, L):
         return SINGULAR_INERTIA
-    D, b = np.zeros((k, k)), np.zeros(k)
+    D, b, noise = np.zeros((k, k)), np.zeros(k), 0.0
     for r in range(k):
         for i in range(p):
             for j in range(n):
                 Y[r, i] += signs[r] * G[rows[r], j] * V[rank + i, j]
         forward(L, Y[r])
-        b[r] = -signs[r] * c[rows[r]]
+        b[r], noise = -signs[r] * c[rows[r]], max(noise, abs(c[rows[r]]))
         for j in range(n):
             b[r] += signs[r] * G[rows[r], j] * z[j]
+            noise = max(noise, abs(G[rows[r], j] * z[j]))
     for e in range(first.size):
         b[first[e]] += shift[e]
     for r in range(k):
         for l in range(k):
             for i in range(p):
                 D[r, l] += Y[r, i] * Y[l, i]
-    status, _ = solve_coulomb(D, b, first, count, mu, given, direction, P)
+    status, _ = solve_coulomb(D, b, first, count, mu, given, direction, noise, P)
     if status != SOLVED:
         return NOT_SOLVED
     if stiffness.size > 0:

@@ -209,28 +209,34 @@ def _candidates(gap, rate, h, flies):
 
 
 def _first_release(run, c, table, last):
-    """Where a closed contact would have to pull, or friction to hold more than it can."""
+    """Where a closed contact would have to pull, or friction to hold more than it can: whichever comes first."""
     lam = table.rows.lam[:last + 1]
     normal, grip = run.loads(c, lam)
     size = np.maximum(np.abs(lam).max(axis=1, initial=0.0), 1e-300)
-    for kind, values, limit in (("release", normal, PULL), ("slip", grip, run.grip_limit[c])):
-        for p in np.flatnonzero(values < -limit * size):
-            if run.redundant:
-                crossing = _lost_balance(run, c, table, p, kind)
-                if crossing is None:
-                    continue
-                return crossing
-            k = int(table.step[max(p - 1, 0)])
-            if p == 0:
-                return Crossing(0, float(table.t[0]), (kind, c))
-            below = 0.0 if values[p - 1] > 0.0 else float(limit * size[p])  # at zero, or where it is beyond rounding
+    found = [_first_overload(run, c, table, kind, values, limit * size)
+             for kind, values, limit in (("release", normal, PULL), ("slip", grip, run.grip_limit[c]))]
+    return min((crossing for crossing in found if crossing is not None), key=lambda crossing: crossing.t, default=None)
 
-            def at(moment, k=k, kind=kind, below=below):
-                row = run.at(k, moment).lam[:1]
-                return run.loads(c, row)[0 if kind == "release" else 1][0] + below
 
-            first, after = max(values[p - 1] + below, 1e-300), values[p] + below
-            return Crossing(k, locate(at, float(table.t[p - 1]), float(table.t[p]), first, after), (kind, c))
+def _first_overload(run, c, table, kind, values, limits):
+    """Where what a contact has left (`values` at every state) falls below zero by more than the limits."""
+    for p in np.flatnonzero(values < -limits):
+        if run.redundant:
+            crossing = _lost_balance(run, c, table, p, kind)
+            if crossing is None:
+                continue
+            return crossing
+        k = int(table.step[max(p - 1, 0)])
+        if p == 0:
+            return Crossing(0, float(table.t[0]), (kind, c))
+        below = 0.0 if values[p - 1] > 0.0 else float(limits[p])  # at zero, or where it is beyond rounding
+
+        def at(moment, k=k, kind=kind, below=below):
+            row = run.at(k, moment).lam[:1]
+            return run.loads(c, row)[0 if kind == "release" else 1][0] + below
+
+        first, after = max(values[p - 1] + below, 1e-300), values[p] + below
+        return Crossing(k, locate(at, float(table.t[p - 1]), float(table.t[p]), first, after), (kind, c))
     return None
 
 

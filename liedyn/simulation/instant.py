@@ -69,6 +69,8 @@ def happen(run, events=(), causes=(), beginning=False):
         run.energy_at_no_work -= loss
     run.rows.q[0], run.rows.v[0] = after
     run.restart()
+    if run.redundant:
+        run.holds(run.rows, 0)  # of all forces with this motion those that push
     changed = [c for c in range(len(contacts.index)) if not quiet or status_before[contacts.index[c]] > OFF]
     records = _records(run, events, left, changed, collided, stuck, status_before)
     if beginning and not records:

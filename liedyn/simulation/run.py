@@ -156,6 +156,8 @@ class Run:
         self.inputs.raise_errors()
         raise_errors(self.robot.functions)
         text = MESSAGES[status].format(largest=self.o.largest.min())
+        if self.integrator.stepping and status == NOT_CONVERGED:
+            text = "no impulses that push and obey Coulomb's law could be found for a step: try a smaller dt"
         if status in (NOT_CLOSED, NOT_CONSISTENT):
             g = np.abs(self.x.residual)
             worst = int(np.nanargmax(g)) if np.isfinite(g).any() else 0
@@ -189,6 +191,8 @@ class Run:
         status = advance(self.ints, self.floats, self.o, self.x, self.rows, 0, False, 0.0)[0]
         if status == OK and not np.isfinite(self.rows.a[0]).all():
             status = NOT_FINITE
+        if status in TIGHT and self.settler is not None and self._rubbing():  # time-stepping may pass it
+            raise Contradiction(MESSAGES[status].format(largest=self.o.largest.min()))
         if status != OK:
             self.raise_status(status)
         self.known = True
@@ -199,7 +203,7 @@ class Run:
             self.integrator = self.usual
             self.energy_at_no_work = self.energy(self.rows.q[0], self.rows.v[0]) - float(
                 self.rows.scalars[0, INPUT_WORK] + self.rows.scalars[0, OTHER_WORK])
-            self._instant((), ())
+            self._take_over()
         status, done = self.integrator.advance(self, self.chunk, self.known)
         done = max(done, 0)
         if status in TIGHT and done == 0 and self._rubbing():
@@ -215,7 +219,7 @@ class Run:
                     status = self.integrator.advance(self, 1, self.known)[0]
                     if status in TIGHT and not self._shorter_step()[1] and not self._step_through():
                         self.raise_status(status)
-                self.chunk, self.known = SMALLEST, True
+                self.chunk, self.known = SMALLEST, self.integrator is not self.settler
             elif status != OK:
                 self.raise_status(status)
             else:
@@ -347,7 +351,9 @@ class Run:
     def keep(self, k):
         """Record the rows up to k, and go on from there."""
         if k > 0 and self.integrator.stepping:
-            self.recorder.add(self.rows, 1, k, steps_of_contacts(self, k))
+            status = steps_of_contacts(self, k)
+            self.recorder.add(self.rows, 1, k, status)
+            self.last_status = status[-1].copy()
         elif k > 0:
             self.recorder.add(self.rows, 1, k, statuses(self.ints))
             self.passages.look(k)
@@ -467,7 +473,7 @@ class Run:
         return True
 
     def _step_through(self):
-        """Leave it to time-stepping for a while, if that is allowed: nothing is located until contacts settle."""
+        """Leave it to time-stepping for a while, if that is allowed: until contacts have settled."""
         if self.settler is None:
             return False
         self.integrator, self.known, self.chunk = self.settler, False, SMALLEST
@@ -475,6 +481,12 @@ class Run:
         status = statuses(self.ints)
         status[self.contacts.index] = np.where(status[self.contacts.index] == OFF, OFF, OPEN)
         return True
+
+    def _take_over(self):
+        """Go on from time-stepping: what its last step has closed does not close again, unless it has left since."""
+        statuses(self.ints)[:] = self.last_status
+        gap = gaps(self.ints, self.floats, self.contacts, self.rows.t[:1], self.rows.q[:1], self.rows.v[:1])[0][0]
+        self._instant((), [("release", c) for c in np.flatnonzero(gap > TOUCHING)])
 
     def _settled(self):
         """Has every contact that touches come to rest along its normal?"""

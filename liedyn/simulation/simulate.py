@@ -4,6 +4,7 @@ import numpy as np
 from liedyn.boundary import wrenches
 from liedyn.errors import InputError
 from liedyn.jit import address_of
+from liedyn.model.packed import LOOP_I, LOOP_TARGET, LOOPS_AT
 from liedyn.model.size import velocity_sizes
 from liedyn.simulation.adaptive import SOLVERS, Adaptive
 from liedyn.simulation.far import address_of_linearization
@@ -175,12 +176,14 @@ def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", fo
     require_contacts_can_be_kept(contacts, method, stabilisation)
     rubs = bool(((contacts.count > 1) & (contacts.friction > 0.0)).any())
     x = make_work(robot, forces, inputs, contacts)
+    # targets do work, which is known to the accuracy of its integral only: no bound of the energy follows from it
+    moved = any(ints[int(ints[LOOPS_AT]) + LOOP_I * l + LOOP_TARGET] for l in range(len(robot.constraint_names)))
     o = Settings(
         method=FIXED[method][0] if method in FIXED else RKMK, formulation=0, linearization=0,
         stabilisation=STABILISATIONS.index(stabilisation), stabiliser=0, alpha=float(alpha), beta=float(beta),
         sigma=float(sigma) if formulation == "unified" else 0.0, tolerance=float(tolerance),
         rank_tolerance=float(rank_tolerance),
-        energy=WANTED_ENERGY if energy else BOUNDED_ENERGY if len(contacts.index) else FREE_ENERGY,
+        energy=WANTED_ENERGY if energy else BOUNDED_ENERGY if len(contacts.index) and not moved else FREE_ENERGY,
         all_power=bool(len(forces) or robot.functions or rubs), input_kind=inputs.kind, input_address=inputs.address,
         feedback_address=inputs.derivative, rho=float(rho), largest=float(largest_speed) * velocity_sizes(robot),
         friction=address_of_drags() if rubs else 0)
