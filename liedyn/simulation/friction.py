@@ -3,7 +3,7 @@
 A contact j that slides along the unit vector s rubs with -mu N_j s, a generalised force N_j d_j with d_j = -mu G_t^T s.
 Normal forces are linear in all forces, N = N_0 + C N, where column j of C is what d_j alone does to them. So a
 formulation, whichever it is, solves first without friction, then once with each d_j added, and at last with the forces
-N d that solve (1 - C) N = N_0 (Glocker 2001, 5.4). Where 1 - C has no positive diagonal, friction pulls the contact
+N d that solve (1 - C) N = N_0 (Glocker 2001, 5.4). Where 1 - C has a pivot that is not positive, friction pulls a contact
 tighter than it rubs: accelerations contradict each other (Painleve 1895), which the run settles.
 
 What is kept stands in one array of `Work`, row by row for L constraints, of which S are contacts:
@@ -28,12 +28,11 @@ from liedyn.constraints.relative import path_ends, relative_screw, relative_twis
 from liedyn.jit import address_for, apart, kernel_in_place
 from liedyn.lie.lanes import SCALAR
 from liedyn.model.packed import LOOP_ACTIVE, LOOP_FRICTION, LOOP_SIDE, SLIDING
-from liedyn.simulation.elimination import eliminate
 
 SLOW = 1e-10
 """Slip [m/s] whose direction is rounding."""
 PAINLEVE = 5e-4
-"""Diagonal of 1 - C below which friction holds what should slide; the state of a contact is settled before."""
+"""Pivot of 1 - C below which friction holds what should slide; the state of a contact is settled before."""
 
 
 @kernel_in_place
@@ -133,11 +132,19 @@ def next_trial(ints, x, k, trials, lam):
             F[force, j] += F[trial + k, 1] * F[drags + k, j]
         return True
     for i in range(count):
-        if not F[influence + i, i] > PAINLEVE:
-            return False
         F[solution, i] = F[trial + i, 0]
-    if not eliminate(F[influence:influence + count], F[solution], count):
-        return False
+    for k in range(count):  # without exchange of rows: a pivot that is not positive is a contact that is held
+        if not F[influence + k, k] > PAINLEVE:
+            return False
+        for i in range(k + 1, count):
+            part = F[influence + i, k] / F[influence + k, k]
+            for j in range(k + 1, count):
+                F[influence + i, j] -= part * F[influence + k, j]
+            F[solution, i] -= part * F[solution, k]
+    for k in range(count - 1, -1, -1):
+        for j in range(k + 1, count):
+            F[solution, k] -= F[influence + k, j] * F[solution, j]
+        F[solution, k] /= F[influence + k, k]
     for i in range(count):
         for j in range(x.tau.size):
             F[force, j] += F[solution, i] * F[drags + i, j]

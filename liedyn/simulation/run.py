@@ -6,38 +6,33 @@ first crossing is located by repeating its step with a part of its length, and w
 import numpy as np
 
 from liedyn.constraints.records import refresh
-from liedyn.contact.state import AT_REST, DEEPEST, TOUCHING, accelerations, equations, statuses
-from liedyn.dynamics.nullspace import RANK_TOLERANCE
-from liedyn.errors import AccumulationError, SimulationError
+from liedyn.contact.state import DEEPEST, TOUCHING, equations, statuses
+from liedyn.errors import SimulationError
 from liedyn.functions import raise_errors
-from liedyn.model.packed import OFF, ON, OPEN, SLIDING
+from liedyn.model.packed import SLIDING
 from liedyn.simulation.crossings import PULL, Table, first_crossing, useful
 from liedyn.simulation.energy_check import EnergyCheck
 from liedyn.simulation.events import crosses, guard_value
 from liedyn.simulation.fixed_step import advance
-from liedyn.simulation.formulations import input_forces
 from liedyn.simulation.friction import set_directions
 from liedyn.simulation.gaps import gaps, steps_of_contacts
 from liedyn.simulation.instant import Contradiction, happen
 from liedyn.simulation.passage_events import Passages
-from liedyn.simulation.projection import constraint_state, energy_of
+from liedyn.simulation.projection import energy_of
+from liedyn.simulation.surfaces import SHORTEST, SMALLEST, Surfaces
 from liedyn.simulation.workspace import (
     DIVERGED, INPUT_WORK, NOT_CLOSED, NOT_CONSISTENT, NOT_CONVERGED, NOT_FINITE, OK, OTHER_WORK, SINGULAR, TOO_SMALL,
     copy_row, make_rows,
 )
 
-SMALLEST, LARGEST = 16, 4096
-"""Rows of a chunk: few behind an event, where much may have to be thrown away, and more as nothing happens."""
+LARGEST = 4096
+"""Most rows of a chunk: they double as long as nothing happens."""
 CHATTER = 20
 """Events within one step that mean chattering: the state goes nowhere while they follow one another."""
 TIGHT = (SINGULAR, NOT_CLOSED, NOT_CONSISTENT, NOT_FINITE, DIVERGED)
 """Ways in which a step can end where sliding friction grows without bound, and a shorter one may succeed."""
 HALVINGS = 30
 """How often a step may be halved where sliding friction fails: to nothing."""
-SHORTEST = 1e-6
-"""Time [s] between the impacts of one contact below which they accumulate."""
-GRIP, MOST_GRIP = 1e-6, 1e-3
-"""Friction beyond its disk, relative to the largest force, that a contact may have which would slip for no time."""
 
 MESSAGES = {
     SINGULAR: "singular: no inertia resists some motion that the constraints allow, the independent coordinates lose a "
@@ -59,7 +54,7 @@ class _Unreachable(Exception):
         self.step = step
 
 
-class Run:
+class Run(Surfaces):
     """One simulation. The integrator fills rows; everything else is kept together here.
 
     Parameters
@@ -398,125 +393,3 @@ class Run:
         """Slip of a contact there."""
         here = self.at(k, t)
         return gaps(self.ints, self.floats, self.contacts, here.t[:1], here.q[:1], here.v[:1])[2][0, c]
-
-    # ---- contacts
-
-    def status(self, name):
-        """Status of a constraint by name."""
-        return int(statuses(self.ints)[self.robot.constraint_index(name)])
-
-    def contact_statuses(self):
-        """Status of every contact."""
-        return statuses(self.ints)[self.contacts.index].tolist()
-
-    def rubs(self, c):
-        """Has a contact friction with a limit?"""
-        return self.contacts.count[c] > 1 and 0.0 < self.contacts.friction[c] < np.inf
-
-    def loads(self, c, lam):
-        """Normal force (rows,), and what friction could hold beyond what it holds: infinite where it has no limit."""
-        first, count = self.contacts.first[c], self.contacts.count[c]
-        normal = -self.contacts.side[c] * lam[:, first]
-        if not self.rubs(c) or self.contact_statuses()[c] != ON:
-            return normal, np.full(len(lam), np.inf)
-        return normal, self.contacts.friction[c] * normal - np.linalg.norm(lam[:, first + 1:first + count], axis=1)
-
-    def grips(self, c, t, begins):
-        """Does a contact stick that could as well begin to slide? It does where it has just begun and ceased to.
-
-        Friction may then pass its disk a little before it slips again, and ten times as much each time this recurs.
-        """
-        again = begins and t - self.turned[c] < 0.01 * self.integrator.step
-        if again:
-            self.grip_limit[c] = min(max(GRIP, 10.0 * self.grip_limit[c]), MOST_GRIP)
-        elif t - self.turned[c] > self.integrator.step:
-            self.grip_limit[c] = PULL
-        self.turned[c] = t
-        return again
-
-    def put_directions(self):
-        """Tell the loops in which directions contacts slide."""
-        set_directions(self.x, self.contacts.index, self.direction)
-
-    def state_of(self, ints, q, v):
-        """x.residual, x.G, x.psi with these statuses."""
-        constraint_state(ints, self.floats, self.x, q, v)
-
-    def forces_at(self, t, q, v):
-        """Generalised forces of the inputs at a state."""
-        input_forces(self.o, self.x, t, int(self.rows.held[0]), q, v)
-        self.inputs.raise_errors()
-        return self.x.tau.copy()
-
-    def look_for_redundancy(self, q):
-        """Do the rows of closed contacts depend on each other or on the equations? Then forces are not unique."""
-        self.state_of(self.ints, q, np.zeros(self.robot.nv))
-        G = self.x.G[np.abs(self.x.G).max(axis=1, initial=0.0) > 0.0]
-        closed = [c for c, status in enumerate(self.contact_statuses()) if status > 0]
-        self.redundant = len(closed) > 1 and np.linalg.matrix_rank(G, RANK_TOLERANCE) < len(G)
-
-    def holds(self, rows, p):
-        """Are there forces that push, inside the friction disks, with which all contacts go on as they are?
-
-        Those that have been found take the place of the row's multipliers.
-        """
-        t, now = float(rows.t[p]), np.array(self.contact_statuses())
-        closed = np.flatnonzero(now > 0)
-        refresh(self.ints, self.floats, t)
-        slides = np.isin(closed, np.flatnonzero(now == SLIDING))
-        found = accelerations(self.ints, self.floats, self.contacts, closed, rows.q[p], rows.v[p], rows.tau[p],
-                              self.x.f_ext, 1e-9, RANK_TOLERANCE)
-        if found is None or (found.status == OPEN).any() or ((found.status == SLIDING) & ~slides & np.array(
-                [self.rubs(c) for c in closed])).any():
-            return False
-        rows.lam[p] = found.lam
-        return True
-
-    def _step_through(self):
-        """Leave it to time-stepping for a while, if that is allowed: until contacts have settled."""
-        if self.settler is None:
-            return False
-        self.integrator, self.known, self.chunk = self.settler, False, SMALLEST
-        self.impacts, self.times = {}, []
-        status = statuses(self.ints)
-        status[self.contacts.index] = np.where(status[self.contacts.index] == OFF, OFF, OPEN)
-        return True
-
-    def _take_over(self):
-        """Go on from time-stepping: what its last step has closed does not close again, unless it has left since."""
-        statuses(self.ints)[:] = self.last_status
-        gap = gaps(self.ints, self.floats, self.contacts, self.rows.t[:1], self.rows.q[:1], self.rows.v[:1])[0][0]
-        self._instant((), [("release", c) for c in np.flatnonzero(gap > TOUCHING)])
-
-    def _settled(self):
-        """Has every contact that touches come to rest along its normal?"""
-        gap, rate, _ = gaps(self.ints, self.floats, self.contacts, self.rows.t[:1], self.rows.q[:1], self.rows.v[:1])
-        speed = max(1.0, float(np.abs(self.rows.v[0]).max(initial=0.0)))
-        return not (np.abs(rate[gap <= TOUCHING]) > AT_REST * speed).any()
-
-    def _check_depth(self, table, k):
-        """No contact may be deeper than the limit anywhere up to row k."""
-        deep = (table.gap < -DEEPEST) & (table.step <= k)[:, None]
-        if not deep.any():
-            return
-        p, c = np.argwhere(deep)[0]
-        name = self.robot.constraint_names[self.contacts.index[c]]
-        raise self.failure(f"contact {name!r} got {-table.gap[p, c]:.3g} deep at t = {table.t[p]:.6g} s without being "
-                           "caught: try a smaller dt")
-
-    def collided(self, t, names):
-        """Keep the times of impacts; stop where they accumulate."""
-        for name in names:
-            before = self.impacts.setdefault(name, [])
-            before.append(t)
-            del before[:-4]
-            gone = np.diff(before)
-            if len(gone) == 3 and (gone < SHORTEST).all():
-                ratio = min(gone[-1] / gone[-2], 0.999999) if gone[-2] > 0.0 else 0.0
-                end = t + gone[-1] * ratio / (1.0 - ratio)
-                if self._step_through():
-                    return
-                raise self.failure(
-                    f"impacts of contact {name!r} accumulate at t = {end:.9g} s: the last three are less than "
-                    f"{SHORTEST:g} s apart, and infinitely many follow. accumulation='moreau' goes on by time-stepping "
-                    "until they have settled", AccumulationError, t=end, contacts=(name,))

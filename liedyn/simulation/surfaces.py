@@ -1,0 +1,144 @@
+"""What a run knows of its contacts: their status, what they carry, whether they are settled or accumulate."""
+import numpy as np
+
+from liedyn.constraints.records import refresh
+from liedyn.contact.state import AT_REST, DEEPEST, TOUCHING, accelerations, statuses
+from liedyn.dynamics.nullspace import RANK_TOLERANCE
+from liedyn.errors import AccumulationError
+from liedyn.model.packed import OFF, ON, OPEN, SLIDING
+from liedyn.simulation.crossings import PULL
+from liedyn.simulation.formulations import input_forces
+from liedyn.simulation.friction import set_directions
+from liedyn.simulation.gaps import gaps
+from liedyn.simulation.projection import constraint_state
+
+SMALLEST = 16
+"""Rows of a chunk behind an event, where much may have to be thrown away."""
+SHORTEST = 1e-6
+"""Time [s] between the impacts of one contact below which they accumulate."""
+GRIP, MOST_GRIP = 1e-6, 1e-3
+"""Friction beyond its disk, relative to the largest force, that a contact may have which would slip for no time."""
+
+
+class Surfaces:
+    """The part of a `Run` that concerns its contacts."""
+
+    def status(self, name):
+        """Status of a constraint by name."""
+        return int(statuses(self.ints)[self.robot.constraint_index(name)])
+
+    def contact_statuses(self):
+        """Status of every contact."""
+        return statuses(self.ints)[self.contacts.index].tolist()
+
+    def rubs(self, c):
+        """Has a contact friction with a limit?"""
+        return self.contacts.count[c] > 1 and 0.0 < self.contacts.friction[c] < np.inf
+
+    def loads(self, c, lam):
+        """Normal force (rows,), and what friction could hold beyond what it holds: infinite where it has no limit."""
+        first, count = self.contacts.first[c], self.contacts.count[c]
+        normal = -self.contacts.side[c] * lam[:, first]
+        if not self.rubs(c) or self.contact_statuses()[c] != ON:
+            return normal, np.full(len(lam), np.inf)
+        return normal, self.contacts.friction[c] * normal - np.linalg.norm(lam[:, first + 1:first + count], axis=1)
+
+    def grips(self, c, t, begins):
+        """Does a contact stick that could as well begin to slide? It does where it has just begun and ceased to.
+
+        Friction may then pass its disk a little before it slips again, and ten times as much each time this recurs.
+        """
+        again = begins and t - self.turned[c] < 0.01 * self.integrator.step
+        if again:
+            self.grip_limit[c] = min(max(GRIP, 10.0 * self.grip_limit[c]), MOST_GRIP)
+        elif t - self.turned[c] > self.integrator.step:
+            self.grip_limit[c] = PULL
+        self.turned[c] = t
+        return again
+
+    def put_directions(self):
+        """Tell the loops in which directions contacts slide."""
+        set_directions(self.x, self.contacts.index, self.direction)
+
+    def state_of(self, ints, q, v):
+        """x.residual, x.G, x.psi with these statuses."""
+        constraint_state(ints, self.floats, self.x, q, v)
+
+    def forces_at(self, t, q, v):
+        """Generalised forces of the inputs at a state."""
+        input_forces(self.o, self.x, t, int(self.rows.held[0]), q, v)
+        self.inputs.raise_errors()
+        return self.x.tau.copy()
+
+    def look_for_redundancy(self, q):
+        """Do the rows of closed contacts depend on each other or on the equations? Then forces are not unique."""
+        self.state_of(self.ints, q, np.zeros(self.robot.nv))
+        G = self.x.G[np.abs(self.x.G).max(axis=1, initial=0.0) > 0.0]
+        closed = [c for c, status in enumerate(self.contact_statuses()) if status > 0]
+        self.redundant = len(closed) > 1 and np.linalg.matrix_rank(G, RANK_TOLERANCE) < len(G)
+
+    def holds(self, rows, p):
+        """Are there forces that push, inside the friction disks, with which all contacts go on as they are?
+
+        Those that have been found take the place of the row's multipliers.
+        """
+        t, now = float(rows.t[p]), np.array(self.contact_statuses())
+        closed = np.flatnonzero(now > 0)
+        refresh(self.ints, self.floats, t)
+        slides = np.isin(closed, np.flatnonzero(now == SLIDING))
+        found = accelerations(self.ints, self.floats, self.contacts, closed, rows.q[p], rows.v[p], rows.tau[p],
+                              self.x.f_ext, 1e-9, RANK_TOLERANCE)
+        if found is None or (found.status == OPEN).any() or ((found.status == SLIDING) & ~slides & np.array(
+                [self.rubs(c) for c in closed])).any():
+            return False
+        rows.lam[p] = found.lam
+        return True
+
+    def _step_through(self):
+        """Leave it to time-stepping for a while, if that is allowed: until contacts have settled."""
+        if self.settler is None:
+            return False
+        self.integrator, self.known, self.chunk = self.settler, False, SMALLEST
+        self.impacts, self.times = {}, []
+        status = statuses(self.ints)
+        status[self.contacts.index] = np.where(status[self.contacts.index] == OFF, OFF, OPEN)
+        return True
+
+    def _take_over(self):
+        """Go on from time-stepping: what its last step has closed does not close again, unless it has left since."""
+        statuses(self.ints)[:] = self.last_status
+        gap = gaps(self.ints, self.floats, self.contacts, self.rows.t[:1], self.rows.q[:1], self.rows.v[:1])[0][0]
+        self._instant((), [("release", c) for c in np.flatnonzero(gap > TOUCHING)])
+
+    def _settled(self):
+        """Has every contact that touches come to rest along its normal?"""
+        gap, rate, _ = gaps(self.ints, self.floats, self.contacts, self.rows.t[:1], self.rows.q[:1], self.rows.v[:1])
+        speed = max(1.0, float(np.abs(self.rows.v[0]).max(initial=0.0)))
+        return not (np.abs(rate[gap <= TOUCHING]) > AT_REST * speed).any()
+
+    def _check_depth(self, table, k):
+        """No contact may be deeper than the limit anywhere up to row k."""
+        deep = (table.gap < -DEEPEST) & (table.step <= k)[:, None]
+        if not deep.any():
+            return
+        p, c = np.argwhere(deep)[0]
+        name = self.robot.constraint_names[self.contacts.index[c]]
+        raise self.failure(f"contact {name!r} got {-table.gap[p, c]:.3g} deep at t = {table.t[p]:.6g} s without being "
+                           "caught: try a smaller dt")
+
+    def collided(self, t, names):
+        """Keep the times of impacts; stop where they accumulate."""
+        for name in names:
+            before = self.impacts.setdefault(name, [])
+            before.append(t)
+            del before[:-4]
+            gone = np.diff(before)
+            if len(gone) == 3 and (gone < SHORTEST).all():
+                ratio = min(gone[-1] / gone[-2], 0.999999) if gone[-2] > 0.0 else 0.0
+                end = t + gone[-1] * ratio / (1.0 - ratio)
+                if self._step_through():
+                    return
+                raise self.failure(
+                    f"impacts of contact {name!r} accumulate at t = {end:.9g} s: the last three are less than "
+                    f"{SHORTEST:g} s apart, and infinitely many follow. accumulation='moreau' goes on by time-stepping "
+                    "until they have settled", AccumulationError, t=end, contacts=(name,))
