@@ -236,7 +236,8 @@ def _first_overload(run, c, table, kind, values, limits):
             return run.loads(c, row)[0 if kind == "release" else 1][0] + below
 
         first, after = max(values[p - 1] + below, 1e-300), values[p] + below
-        return Crossing(k, locate(at, float(table.t[p - 1]), float(table.t[p]), first, after), (kind, c))
+        # early: with forces that still push
+        return Crossing(k, locate(at, float(table.t[p - 1]), float(table.t[p]), first, after, True), (kind, c))
     return None
 
 

@@ -78,8 +78,8 @@ def crosses(before, after, direction):
     return (rising and direction >= 0) or (falling and direction <= 0)
 
 
-def locate(value_at, start, end, first, last):
-    """When a crossing has just happened: a time in (start, end], late by the tolerance at most.
+def locate(value_at, start, end, first, last, early=False):
+    """When a crossing has just happened, or is about to (`early`): a time off by the tolerance at most.
 
     Regula falsi with halved ends (Illinois; Dahlquist and Bjorck 2008, 6.2.3), bisection where that is slow. `first`
     and `last` are the guard's values at both ends, of opposite sign or zero.
@@ -102,7 +102,7 @@ def locate(value_at, start, end, first, last):
         else:
             low, f_low = middle, f
             f_high, side = (0.5 * f_high if side == -1 else f_high), -1
-    return high
+    return low if early else high
 
 
 def turning_point(value_at, start, end, first):
