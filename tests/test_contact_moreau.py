@@ -118,11 +118,11 @@ def test_solo_lands_on_four_feet():
 
 @pytest.mark.parametrize("options", [{"accumulation": "moreau"}, {"method": "moreau"}], ids=str)
 def test_solo_limp(options):
-    """Without forces: the feet stay above the floor for 10 s, and the energy below its start."""
+    """Without forces: for 10 s nothing sinks in, pulls, rubs more than it can, or gains energy."""
     robot, q = solo()
-    tr = ld.simulate(robot, q, np.zeros(18), 10.0, record=5, **options)
-    assert tr.t[-1] == 10.0 and gaps(robot, tr).min() > -1e-5
-    assert np.maximum.accumulate(tr.energy)[-1] - tr.energy[0] < 1e-6 * np.ptp(tr.energy)
+    tr = ld.simulate(robot, q, np.zeros(18), 10.0, **options)
+    assert tr.t[-1] == 10.0
+    check_laws(robot, tr, stepping=True)
 
 
 # ---- the complementarity problem itself

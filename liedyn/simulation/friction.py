@@ -3,8 +3,8 @@
 A contact j that slides along the unit vector s rubs with -mu N_j s, a generalised force N_j d_j with d_j = -mu G_t^T s.
 Normal forces are linear in all forces, N = N_0 + C N, where column j of C is what d_j alone does to them. So a
 formulation, whichever it is, solves first without friction, then once with each d_j added, and at last with the forces
-N d that solve (1 - C) N = N_0 (Glocker 2001, 5.4). Where 1 - C has a pivot that is not positive, friction pulls a contact
-tighter than it rubs: accelerations contradict each other (Painleve 1895), which the run settles.
+N d that solve (1 - C) N = N_0 (Glocker 2001, 5.4). Where 1 - C has a pivot that is not positive, friction pulls a
+contact tighter than it rubs: accelerations contradict each other (Painleve 1895), which the run settles.
 
 What is kept stands in one array of `Work`, row by row for L constraints, of which S are contacts:
 
