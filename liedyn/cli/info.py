@@ -70,6 +70,7 @@ def _rows(robot, each):
     own = np.array(robot.row_owners) == each.name
     count, on_velocities = own.sum(), (own & ~robot.holonomic).sum()
     text = f"{count} row{'s' if count > 1 else ''}" + (f", {on_velocities} on velocities only" if on_velocities else "")
+    text += ", one-sided" if getattr(each, "side", 0) else ""
     return text + ("" if each.active else ", switched off")
 
 

@@ -206,6 +206,8 @@ def _go_on_from(run, t, q, v, impulse, touching, causes):
     off = status[contacts.index] == OFF
     status[contacts.index] = np.where(off, OFF, OPEN)
     status[contacts.index[resting]] = found.status
+    let_go = status[contacts.index] == OPEN
+    status[contacts.index[let_go & ~run.have_gaps]] = OFF
     for e, c in enumerate(resting):
         if run.rubs(c) and run.grips(
                 c, t, found.status[e] == SLIDING and c not in sliding and ("rest", c) in causes):

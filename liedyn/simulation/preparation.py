@@ -7,9 +7,9 @@ from liedyn.contact.state import contacts_of
 from liedyn.dynamics.unified import unified_velocity
 from liedyn.errors import ClosureError, InputError, suggestion
 from liedyn.functions import raise_errors
-from liedyn.model.kinds import CONSTRAINT_KINDS
+from liedyn.model.kinds import CONSTRAINT_KINDS, LOOP_KINDS
 from liedyn.model.packed import (
-    LOOP_ACTIVE, LOOP_F, LOOP_FLOATS_AT, LOOP_FRICTION, LOOP_I, LOOP_RESTITUTION, LOOP_SIDE, LOOPS_AT, OFF, ON, OPEN,
+    LOOP_ACTIVE, LOOP_F, LOOP_FLOATS_AT, LOOP_FRICTION, LOOP_I, LOOP_RESTITUTION, LOOP_SIDE, LOOPS_AT, OFF, OPEN,
 )
 from liedyn.model.size import velocity_sizes
 from liedyn.simulation.events import Event
@@ -80,7 +80,8 @@ def known_events(robot, events):
 def one_sided(robot, ints, floats, unilateral, events):
     """All one-sided constraints of a run: those of the robot, and those that `unilateral` makes so, in `ints`.
 
-    Where only an event says how such a one bounces, that is its restitution.
+    Where only an event says how such a one bounces, that is its restitution. Loops and other constraints whose first
+    row is no gap let go like the others, but are not caught again (`have_gaps`).
     """
     if isinstance(unilateral, str):
         unilateral = (unilateral,)
@@ -91,19 +92,25 @@ def one_sided(robot, ints, floats, unilateral, events):
         record = int(ints[LOOPS_AT]) + LOOP_I * k
         if sign not in (-1, 1):
             raise InputError(f"unilateral constraint {name!r}: the sign must be 1 or -1, got {sign!r}")
-        form = CONSTRAINT_KINDS.get(every[k].kind)
-        if form is None or not form.one_sided:
-            raise InputError(f"unilateral constraint {name!r}: {every[k].kind} has no gap that could stay on one side "
-                             "of zero")
+        if not (every[k].kind in LOOP_KINDS or every[k].holonomic):
+            raise InputError(f"unilateral constraint {name!r}: {every[k].kind} has no residual that could stay on one "
+                             "side of zero")
         if ints[record + LOOP_SIDE]:
             continue  # declared so, with a side of its own
         ints[record + LOOP_SIDE] = sign
-        ints[record + LOOP_ACTIVE] = ON if ints[record + LOOP_ACTIVE] > OFF else OPEN
+        if ints[record + LOOP_ACTIVE] == OFF and have_gaps(robot)[k]:
+            ints[record + LOOP_ACTIVE] = OPEN
         place = int(ints[LOOP_FLOATS_AT]) + LOOP_F * k
         floats[place + LOOP_FRICTION] = np.inf  # rows beyond the first hold while it is closed
         floats[place + LOOP_RESTITUTION] = max(
             (event.restitution for event in events if name in event.on), default=0.0)
     return contacts_of(ints, floats)
+
+
+def have_gaps(robot):
+    """Of every constraint: is the residual of its first row a gap, which says when it closes?"""
+    return np.array([each.kind == "custom" or each.kind in CONSTRAINT_KINDS and CONSTRAINT_KINDS[each.kind].one_sided
+                     for each in robot.model.loops + robot.model.constraints], dtype=bool)
 
 
 def require_contacts_can_be_kept(contacts, method, stabilisation):

@@ -18,6 +18,7 @@ from liedyn.simulation.friction import set_directions
 from liedyn.simulation.gaps import gaps, steps_of_contacts
 from liedyn.simulation.instant import Contradiction, happen
 from liedyn.simulation.passage_events import Passages
+from liedyn.simulation.preparation import have_gaps
 from liedyn.simulation.projection import energy_of
 from liedyn.simulation.surfaces import SHORTEST, SMALLEST, Surfaces
 from liedyn.simulation.workspace import (
@@ -95,6 +96,7 @@ class Run(Surfaces):
         self.chunk, self.known, self.ended = SMALLEST, False, False
         self.energy_at_no_work = self.energy(self.rows.q[0], self.rows.v[0])
         self.held, self.times, self.impacts = {}, [], {}
+        self.have_gaps = have_gaps(robot)[contacts.index]
         self.flies = np.ones(len(contacts.index), dtype=bool)  # apart from its surface, or on its way from it
         self.grip_limit, self.turned = np.full(len(contacts.index), PULL), np.full(len(contacts.index), -np.inf)
         self.equations, self.redundant = equations(ints, contacts), False

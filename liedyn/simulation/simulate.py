@@ -96,7 +96,8 @@ def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", fo
     unilateral : sequence of str or dict
         Constraints that are one-sided in this run, besides those that are declared so (`Builder.constraint`): the
         residual of their first row stays >= 0, or with -1 as value <= 0. They close where it gets zero, and let go
-        where their force would have to change its sign.
+        where their force would have to change its sign. Loops and other constraints whose first residual is no gap let
+        go, and stay off until an event switches them on.
     accumulation : {"error", "moreau"}
         What to do where impacts accumulate (a ball that bounces to rest, a table that rattles): stop with an
         `AccumulationError`; or go on by time-stepping until all contacts have settled, and then as before. Where
