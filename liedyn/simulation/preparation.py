@@ -31,6 +31,21 @@ def number(name, x):
     return x
 
 
+def positive(name, x):
+    """A finite float above zero."""
+    if not number(name, x) > 0.0:
+        raise InputError(f"{name} must be positive, got {x!r}")
+    return float(x)
+
+
+def several(name, given, what):
+    """A tuple of what comes as some sequence."""
+    try:
+        return tuple(given)
+    except TypeError:
+        raise InputError(f"{name} must be {what}, got {given!r}") from None
+
+
 def one_state(robot, q0, v0):
     """Copies of the initial state."""
     _, q, v = states(robot, q0=q0, v0=v0)
@@ -56,6 +71,8 @@ def require_known(**choices):
 
 def require_sense(method, stabilisation, energy, rho, record):
     """Options that do not go together, or are out of range."""
+    if not isinstance(energy, bool | np.bool_):
+        raise InputError(f"energy must be True or False, got {energy!r}")
     if energy and stabilisation != "projection":
         raise InputError(f"energy=True is part of the projection, not of stabilisation={stabilisation!r}")
     if stabilisation == "baumgarte" and method in ("implicit", "generalized_alpha"):
@@ -68,7 +85,7 @@ def require_sense(method, stabilisation, energy, rho, record):
 
 def known_events(robot, events):
     """Events as a tuple; their constraints exist."""
-    events = (events,) if isinstance(events, Event) else tuple(events)
+    events = several("events", (events,) if isinstance(events, Event) else events, "an Event or several")
     for event in events:
         if not isinstance(event, Event):
             raise InputError(f"events must be of class Event, got {event!r}")
@@ -85,7 +102,8 @@ def one_sided(robot, ints, floats, unilateral, events):
     """
     if isinstance(unilateral, str):
         unilateral = (unilateral,)
-    signs = unilateral if isinstance(unilateral, dict) else dict.fromkeys(unilateral, 1)
+    signs = unilateral if isinstance(unilateral, dict) else dict.fromkeys(
+        several("unilateral", unilateral, "names of constraints, or a dict of signs by name"), 1)
     every = robot.model.loops + robot.model.constraints
     for name, sign in signs.items():
         k = robot.constraint_index(name)

@@ -17,7 +17,7 @@ from liedyn.simulation.implicit import advance_implicit
 from liedyn.simulation.inputs import Inputs
 from liedyn.simulation.moreau import advance_moreau
 from liedyn.simulation.preparation import (
-    known_events, number, one_sided, one_state, prepare_decay, prepare_start, private_model,
+    known_events, number, one_sided, one_state, positive, prepare_decay, prepare_start, private_model,
     require_contacts_can_be_kept, require_known, require_sense,
 )
 from liedyn.simulation.progress import Progress
@@ -36,6 +36,8 @@ IMPLICIT = ("implicit", "generalized_alpha", "Radau", "BDF", "LSODA")
 """Methods that use the derivative of a feedback."""
 STARTS = ("check", "project", "as given")
 ACCUMULATIONS = ("error", "moreau")
+MOST_STEPS = 1e12
+"""Steps of a run: more are a mistake in its units."""
 
 
 def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", formulation="nullspace",
@@ -162,12 +164,13 @@ def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", fo
     t0, t_final, step = number("t0", t0), number("t_final", t_final), 1e-3 if dt is None else number("dt", dt)
     if not t_final > t0:
         raise InputError(f"t_final must come after t0 = {t0:g}, got {t_final:g}")
-    if not step > 0.0:
-        raise InputError(f"dt must be positive, got {step:g}")
+    if not (step > 0.0 and (t_final - t0) / step < MOST_STEPS):
+        raise InputError(f"dt must be positive, and make no more than {MOST_STEPS:g} steps to t_final, got {step:g}")
     require_known(formulation=(formulation, FORMULATIONS), stabilisation=(stabilisation, STABILISATIONS),
                   method=(method, METHODS), start=(start, STARTS),
                   accumulation=(accumulation, ACCUMULATIONS))
     require_sense(method, stabilisation, energy, rho, record)
+    longest = np.inf if max_step is None or max_step == np.inf else positive("max_step", max_step)
     grid = Grid(t0, t_final, min(step, t_final - t0))
     inputs = Inputs(robot, tau, u, (t0, q, v), grid.steps, method in IMPLICIT)
     forces = wrenches(robot, f_ext, ())[0]
@@ -181,12 +184,13 @@ def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", fo
     moved = any(ints[int(ints[LOOPS_AT]) + LOOP_I * l + LOOP_TARGET] for l in range(len(robot.constraint_names)))
     o = Settings(
         method=FIXED[method][0] if method in FIXED else RKMK, formulation=0, linearization=0,
-        stabilisation=STABILISATIONS.index(stabilisation), stabiliser=0, alpha=float(alpha), beta=float(beta),
-        sigma=float(sigma) if formulation == "unified" else 0.0, tolerance=float(tolerance),
-        rank_tolerance=float(rank_tolerance),
+        stabilisation=STABILISATIONS.index(stabilisation), stabiliser=0, alpha=number("alpha", alpha),
+        beta=number("beta", beta), sigma=number("sigma", sigma) if formulation == "unified" else 0.0,
+        tolerance=positive("tolerance", tolerance), rank_tolerance=positive("rank_tolerance", rank_tolerance),
         energy=WANTED_ENERGY if energy else BOUNDED_ENERGY if len(contacts.index) and not moved else FREE_ENERGY,
         all_power=bool(len(forces) or robot.functions or rubs), input_kind=inputs.kind, input_address=inputs.address,
-        feedback_address=inputs.derivative, rho=float(rho), largest=float(largest_speed) * velocity_sizes(robot),
+        feedback_address=inputs.derivative, rho=number("rho", rho),
+        largest=positive("largest_speed", largest_speed) * velocity_sizes(robot),
         friction=address_of_drags() if rubs else 0)
     solver = WITH_FRICTION.get(formulation, FORMULATIONS[formulation]) if rubs else FORMULATIONS[formulation]
     o = o._replace(
@@ -203,7 +207,7 @@ def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", fo
         if len(inputs.table) > 1 and dt is None:
             raise InputError("inputs over the time grid need the grid: give dt")
         integrator = Adaptive(SOLVERS[method], grid, dt is not None,
-                              {"rtol": rtol, "atol": atol, "max_step": max_step})
+                              {"rtol": positive("rtol", rtol), "atol": positive("atol", atol), "max_step": longest})
     return Run(
         robot, ints, floats, o, x, integrator, (t0, q, v), t_final, events, contacts, inputs, Recorder(record),
         Progress(progress, t0, t_final),
