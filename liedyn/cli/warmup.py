@@ -104,6 +104,8 @@ def calls():
     ball, slides = _ball(), [0.0, 0.0, 0.0, 1.0, 0.0, 0.0]
     for options in ({}, {"accumulation": "moreau", "method": "moreau"}):
         yield call("simulate", ball, ball.neutral, slides, 0.01, progress=False, **options)
+    yield call("forward_dynamics", ball, ball.neutral, slides, [0.0] * 6)
+    yield call("linearize", ball, ball.neutral, slides, [0.0] * 6, outputs=["wrench:floor"])
     forces = {name: 0.0 for name in loop.row_names}
     yield call("inverse_dynamics", loop, home, rest, [0.0, 0.0], loop.virtual_names + ("q1",), multipliers=forces)
     yield call("controllability", loop, home)
