@@ -125,6 +125,19 @@ def test_solo_limp(options):
     check_laws(robot, tr, stepping=True)
 
 
+def test_events_while_contacts_settle():
+    """The ball's bounces accumulate at 1.354571 s; what is to happen while time-stepping settles it, happens."""
+    b = ld.Builder("ball")
+    b.body("ball", 1.0)
+    b.joint("z", "prismatic", "ground", "ball")
+    b.constraint("floor", "on_plane", "ground", "ball", unilateral=True, restitution=0.5)
+    kicked = ld.Event("kick", lambda t, q, v: t - 1.3575, direction=1, action=lambda t, q, v: (q, v + 1.0))
+    tr = ld.simulate(b.build(), [1.0], [0.0], 1.4, events=kicked, accumulation="moreau")
+    event, = (each for each in tr.events if each.name == "kick")
+    assert event.t == pytest.approx(1.3575, abs=1e-9) and event.v_after[0] - event.v_before[0] == pytest.approx(1.0)
+    assert tr.q[-1, 0] == pytest.approx(0.0425 - 9.81 / 2 * 0.0425 ** 2, abs=1e-3)  # time-stepping is of first order
+
+
 # ---- the complementarity problem itself
 
 

@@ -68,24 +68,31 @@ def happen(run, events=(), causes=(), beginning=False):
     if not quiet:
         run.energy_at_no_work -= loss
     run.rows.q[0], run.rows.v[0] = after
-    run.restart()
-    if run.redundant:
+    contradiction = None
+    try:
+        run.restart()
+    except Contradiction as found:  # the run settles it, but what has happened has happened
+        contradiction = found
+    if run.redundant and contradiction is None:
         run.holds(run.rows, 0)  # of all forces with this motion those that push
     changed = [c for c in range(len(contacts.index)) if not quiet or status_before[contacts.index[c]] > OFF]
     records = _records(run, events, left, changed, collided, stuck, status_before)
-    if beginning and not records:
+    if beginning and not records and contradiction is None:
         return
     if beginning:
         run.rows.q[0], run.rows.v[0] = before
         run.recorder.add_always(run.rows, 0, status_before)
         run.rows.q[0], run.rows.v[0] = after
-    run.recorder.add_always(run.rows, 0, statuses(run.ints))
+    if contradiction is None:
+        run.recorder.add_always(run.rows, 0, statuses(run.ints))
     for number, (name, own, on, off) in enumerate(records):
         rows = np.isin(run.robot.row_owners, own) | ((number == 0) & ~np.isin(
             run.robot.row_owners, [each for _, others, _, _ in records for each in others]))
         run.recorder.events.append(EventRecord(
             t, name, *before, after[0].copy(), after[1].copy(), np.where(rows, impulse, 0.0),
             float(loss) if number == 0 else 0.0, on, off))
+    if contradiction is not None:
+        raise contradiction
     run.collided(t, [run.robot.constraint_names[contacts.index[c]] for c in collided])
 
 
@@ -145,8 +152,8 @@ def _close(run, events, touching, q):
     open_by = np.abs(run.x.residual) / run.x.row_sizes
     worst = int(open_by.argmax())
     if not open_by[worst] <= ALMOST_CLOSED:
-        name = " and ".join(repr(event.name) for event in events) or "a contact"
-        raise run.failure(f"event {name} cannot close its constraints: {run.robot.row_names[worst]} is open by "
+        name = "event " + " and ".join(repr(event.name) for event in events) if events else "a contact"
+        raise run.failure(f"{name} cannot close its constraints: {run.robot.row_names[worst]} is open by "
                           f"{abs(run.x.residual[worst]):.3g}")
     metric(ints, run.floats, run.x, q)
     close_positions(ints, run.floats, run.o, run.x, q)

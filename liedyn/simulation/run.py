@@ -144,9 +144,9 @@ class Run(Surfaces):
 
     def failure(self, text, kind=SimulationError, **more):
         """The error that says what went wrong at the present state."""
-        t = float(self.rows.t[0])
-        return kind(f"simulation of {self.robot.name!r} stopped at t = {t:.9g} s: {text}",
-                    self.trajectory(), (t, self.rows.q[0].copy(), self.rows.v[0].copy()), **more)
+        t, q, v = float(self.rows.t[0]), self.rows.q[0].copy(), self.rows.v[0].copy()
+        text = f"simulation of {self.robot.name!r} stopped at t = {t:.9g} s: {text}"
+        return kind(text, self.trajectory(), (t, q, v), **more)
 
     def raise_status(self, status):
         """A status other than OK as a typed error."""
@@ -166,7 +166,13 @@ class Run(Surfaces):
     def _begin(self):
         """The first row; contacts that touch at the start, and guards that are zero there and move on."""
         if len(self.contacts.index) and not self.integrator.stepping:
-            happen(self, beginning=True)
+            try:
+                happen(self, beginning=True)
+            except Contradiction as contradiction:
+                if not self._step_through():
+                    raise self.failure(str(contradiction)) from None
+                self.restart()
+                self.known = False
         else:
             self.restart()
         self.recorder.add(self.rows, 0, 0, statuses(self.ints))
@@ -224,8 +230,7 @@ class Run(Surfaces):
                 self.chunk = SMALLEST if self.integrator is self.settler else min(2 * self.chunk, LARGEST)
             return
         self.at(crossing.step, crossing.t)
-        here = make_rows(self.robot, 1)
-        copy_row(self.single, 0, here, 0)
+        copy_row(self.single, 0, here := make_rows(self.robot, 1), 0)
         together = self._together(crossing, here)
         self.keep(crossing.step)
         copy_row(here, 0, self.rows, 0)
@@ -311,12 +316,12 @@ class Run(Surfaces):
         """One instant, and what is to be watched behind it."""
         self.count_event([event.name for event in events] or [
             f"{kind} {self.robot.constraint_names[self.contacts.index[c]]}" for kind, c in causes])
-        if self.integrator is self.settler and self.settler is not None:
+        if self.integrator is self.settler and self.settler is not None and not events:
             return
         try:
             happen(self, events, causes)
         except Contradiction as contradiction:
-            if not self._step_through():
+            if events or not self._step_through():  # what events have changed must not be lost
                 raise self.failure(str(contradiction)) from None
         self.ended = self.ended or any(event.terminal for event in events)
         for event in () if self.ended else events:
