@@ -1,5 +1,10 @@
 """Mechanisms that lie on one line, and constraints that contradict each other."""
+from dataclasses import replace
+
+from tree_cases import bundled
+
 from liedyn.model import Builder
+from liedyn.model.build import build
 
 
 def rods(builder, *rods, kind="revolute"):
@@ -38,16 +43,6 @@ def linkage(*lengths, base, cut="revolute", name="linkage"):
 
 
 def double_four_bar(home=0.0):
-    """A02 of the IFToMM benchmark: three rods of 1 m stand at (0, 0), (1, 0), (2, 0), two of 1 m join their tips."""
-    names = ("V0", "V1", "V2", "H0", "H1")
-    builder = Builder("double four-bar", gravity=(0.0, -9.81, 0.0),
-                      home={name: home if name[0] == "V" else -home for name in names})
-    for name in names:
-        builder.body(name, 1.0, (0.5, 0.0, 0.0), (0.0, 1 / 12, 1 / 12))
-    for k in range(3):
-        builder.joint(f"V{k}", "revolute", "ground", f"V{k}", (float(k), 0.0, 0.0))
-    for k in range(2):
-        builder.joint(f"H{k}", "revolute", f"V{k}", f"H{k}", (1.0, 0.0, 0.0))
-        builder.loop(f"tip{k}", "revolute", f"H{k}", f"V{k + 1}", parent_placement=(1.0, 0.0, 0.0),
-                     child_placement=(1.0, 0.0, 0.0))
-    return builder.build()
+    """The bundled four_bars (A02 of the IFToMM benchmark) with another home: V at this angle, H level."""
+    model = bundled("four_bars").model
+    return build(replace(model, home={name: home if name[0] == "V" else -home for name in model.home}))
