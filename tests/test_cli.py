@@ -75,6 +75,20 @@ def test_linearize_agrees_with_differences(capsys, options):
     assert float(re.search(r"largest difference.*: (\S+)", out)[1]) < 1e-6
 
 
+@pytest.mark.parametrize("command, freedom", [
+    ("whipple_bicycle --velocity lean=0.1 steer=-0.1 rear_wheel=-16.7", "3 degrees of freedom (7 of positions)"),
+    ("whipple_bicycle --independent tangent", "3 degrees of freedom (7 of positions)"),
+    ("shopping_cart --velocity cart.x=1 cart.angle=0.3", "2 degrees of freedom (4 of positions)"),
+    ("rolling_spheres", "3 degrees of freedom (5 of positions)"),
+])
+def test_the_check_of_rolling_robots(capsys, command, freedom):
+    """They have fewer independent velocities than coordinates."""
+    status, out, err = run(capsys, f"linearize {command} --check")
+    assert (status, err) == (0, "") and out.splitlines()[0].endswith(freedom)
+    # error of order 4 with steps of 1e-3, as above
+    assert float(re.search(r"largest difference.*: (\S+)", out)[1]) < 1e-8
+
+
 def test_the_check_sees_a_wrong_matrix():
     """The witness is independent of the accused: it takes nothing from A."""
     robot = ld.load("five_bar")

@@ -19,8 +19,9 @@ def linearize(arguments):
     tau = np.zeros(robot.nv)
     ss = ld.linearize(robot, q, v, tau, independent=independent)
 
+    on_positions, freedom = ss.K.shape[1], ss.S.shape[1]
     print(f"{robot.name}: {robot.nv} coordinates, {len(robot.row_names)} constraint rows of rank {ss.rank}, "
-          f"{len(ss.states) // 2} degrees of freedom")
+          f"{freedom} degrees of freedom" + (f" ({on_positions} of positions)" if on_positions != freedom else ""))
     _print_state(robot, ss)
     _print_matrix("A", ss.A, ss.states, ss.states)
     _print_matrix("B", ss.B, ss.states, ss.inputs)
@@ -106,7 +107,7 @@ def _seconds(action, repeats):
 
 def _check(robot, ss, independent):
     if independent is None or independent == "auto":
-        independent = ss.states[:len(ss.states) // 2]
+        independent = ss.states[:ss.K.shape[1]]
     A, B = central_differences(robot, ss, independent)
     analytic = _seconds(lambda: ld.linearize(robot, ss.q, ss.v, ss.tau, independent=independent), 21)
     differences = _seconds(lambda: central_differences(robot, ss, independent), 3)

@@ -6,7 +6,7 @@ the constraint Jacobian and forward dynamics, and none of their derivatives.
 import numpy as np
 
 import liedyn as ld
-from liedyn.constraints.independent import choose
+from liedyn.constraints.independent import choose_positions, choose_speeds
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.errors import LiedynError
 
@@ -23,13 +23,13 @@ def central_differences(robot, ss, independent):
     robot : Robot
     ss : LocalStateSpace
         The system to be checked: only its operating point is used.
-    independent : sequence of str or "tangent"
-        As given to `linearize`.
+    independent : sequence of str, "auto", "tangent" or None
+        As given to `linearize`; the independent velocities are those that it chooses by itself.
 
     Returns
     -------
     A, B : ndarray
-        Shapes (2p, 2p) and (2p, nu).
+        Shapes (p, p) and (p, nu), p independent coordinates and velocities.
 
     Raises
     ------
@@ -46,13 +46,13 @@ def central_differences(robot, ss, independent):
     True
     """
     reduced = _Reduced(robot, ss, independent)
-    p, nu = reduced.p, robot.actuator_matrix.shape[1]
+    n_y, p, nu = len(reduced.y.names), len(ss.states), robot.actuator_matrix.shape[1]
     force = 1.0 / (np.abs(ss.B).max(initial=0.0) or 1.0)  # in forces the rate is affine: a large step loses nothing
-    scale = np.repeat([1.0, force], [2 * p, nu])
+    scale = np.repeat([1.0, force], [p, nu])
     directions = np.diag(scale)
-    columns = [_derivative(lambda h, e=e: reduced.rate(h * e[:p], h * e[p:2 * p], h * e[2 * p:])) for e in directions]
-    derivatives = (np.reshape(columns, (2 * p + nu, 2 * p)) / scale[:, None]).T
-    return derivatives[:, :2 * p], derivatives[:, 2 * p:]
+    columns = [_derivative(lambda h, e=e: reduced.rate(h * e[:n_y], h * e[n_y:p], h * e[p:])) for e in directions]
+    derivatives = (np.reshape(columns, (p + nu, p)) / scale[:, None]).T
+    return derivatives[:, :p], derivatives[:, p:]
 
 
 def _derivative(function):
@@ -61,57 +61,57 @@ def _derivative(function):
 
 class _Reduced:
     """dx/dt of the mechanism in x = (y, w): deviation of the independent coordinates from the operating point as it
-    moves on, and their velocities."""
+    moves on, and the independent velocities."""
 
     def __init__(self, robot, ss, independent):
         self.robot, self.q, self.v, self.tau = robot, ss.q, ss.v, ss.tau
-        self.chosen = choose(robot, ss.q, independent, RANK_TOLERANCE)
-        self.p = len(self.chosen.names)
-        self.reads_cut = self.chosen.virtual >= 0
-        for name in np.array(self.chosen.names)[self.reads_cut]:
+        self.y = choose_positions(robot, ss.q, independent, RANK_TOLERANCE)
+        self.w = choose_speeds(robot, ss.q, self.y, None, RANK_TOLERANCE)
+        for name in np.array(self.y.names)[self.y.virtual >= 0]:
             loop = next(loop for loop in robot.model.loops if name == loop.name or name.startswith(f"{loop.name}."))
             if loop.kind == "spherical":
                 raise LiedynError(f"--check cannot vary {name}: it is no derivative of a coordinate")
-        self.w = self.rows(ss.q) @ ss.v
+        self.w0 = self.rows(self.w, ss.q) @ ss.v
 
-    def rows(self, q):
-        return self.chosen.matrix(ld.virtual_jacobian(self.robot, q))
+    def rows(self, chosen, q):
+        return chosen.matrix(ld.virtual_jacobian(self.robot, q))
 
     def deviation(self, q0, q):
         """y of q seen from q0."""
-        y = self.chosen.rows @ ld.difference(self.robot, q0, q)
-        if self.reads_cut.any():
+        y, cut = self.y.rows @ ld.difference(self.robot, q0, q), self.y.virtual >= 0
+        if cut.any():
             moved = ld.virtual_coordinates(self.robot, q) - ld.virtual_coordinates(self.robot, q0)
-            y[self.reads_cut] = moved[self.chosen.virtual[self.reads_cut]]
+            y[cut] = moved[self.y.virtual[cut]]
         return y
 
     def configuration(self, y):
         """The closed configuration with deviation y, by Newton from the operating point."""
-        q = self.q
+        q, holonomic = self.q, self.robot.holonomic
         for _ in range(NEWTON_STEPS):
-            error = np.concatenate([ld.closure_error(self.robot, q), self.deviation(self.q, q) - y])
-            step = self.solve(q, -error)
+            error = np.concatenate([ld.closure_error(self.robot, q)[holonomic], self.deviation(self.q, q) - y])
+            step = self.solve(q, holonomic, self.y, -error)
             q = ld.integrate(self.robot, q, step)
             if np.abs(step).max(initial=0.0) < 1e-15:
                 break
         return q
 
-    def solve(self, q, right):
-        Z = np.vstack([ld.constraint_jacobian(self.robot, q), self.rows(q)])
+    def solve(self, q, rows, chosen, right):
+        """The motion that these rows of G and the chosen coordinates prescribe."""
+        Z = np.vstack([ld.constraint_jacobian(self.robot, q)[rows], self.rows(chosen, q)])
         return np.linalg.lstsq(Z, right, rcond=RANK_TOLERANCE)[0]
 
     def rate(self, y, w, u):
         """(dy/dt, dw/dt) at deviations y, w and u from the operating point."""
-        robot, rows = self.robot, len(self.robot.row_names)
+        robot, m = self.robot, len(self.robot.row_names)
         q = self.configuration(y)
-        v = self.solve(q, np.concatenate([np.zeros(rows), self.w + w]))
+        v = self.solve(q, slice(m), self.w, np.concatenate([np.zeros(m), self.w0 + w]))
         tau = self.tau + robot.actuator_matrix @ u
-        a = ld.forward_dynamics(robot, q, v, tau, independent=self.chosen).a
-        y_dot, w_dot = w, self.rows(q) @ a
+        a = ld.forward_dynamics(robot, q, v, tau, independent=self.w).a
+        y_dot, w_dot = self.rows(self.y, q) @ v, self.rows(self.w, q) @ a
         if robot.nq != robot.nv:  # the tangent of balls turns with the body: seen from the moving operating point
             y_dot = _derivative(lambda t: self.moved(q, v, t))
-        if self.reads_cut.any():
-            w_dot = w_dot + _derivative(lambda t: self.rows(ld.integrate(robot, q, t * v)) @ v)
+        if (self.w.virtual >= 0).any():
+            w_dot = w_dot + _derivative(lambda t: self.rows(self.w, ld.integrate(robot, q, t * v)) @ v)
         return np.concatenate([y_dot, w_dot])
 
     def moved(self, q, v, t):
