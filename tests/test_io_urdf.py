@@ -143,7 +143,7 @@ def test_bad_sidecar(tmp_path, old, new, words):
         ('<axis xyz="1 0 0"/>', '<axis xyz="1 0 0"/><mimic joint="pan" multiplier="2"/>', ["'spin'", "'pan'", "mimic"]),
         ('<axis xyz="1 2 2"/>', '<axis xyz="0 0 0"/>', ["'pan'", "axis", "zero"]),
         ('<mass value="2.5"/>', '<mass value="-2.5"/>', ["'shoulder'", "mass", "-2.5"]),
-        ('<link name="tool0"/>', '<link name="tool0"/><link name="stray"/>', ["no joint holds 'base' and 'stray'"]),
+        ('<link name="tool0"/>', '<link name="tool0"/><link name="stray"/>', ["no joint holds 'base', 'stray'"]),
         ('<child link="wheel"/>', '<child link="whel"/>', ["'spin'", "child", "'whel'", "did you mean 'wheel'"]),
         ('damping="0.7"', 'damping="much"', ["'pan'", "damping", "much"]),
     ],

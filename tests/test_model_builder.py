@@ -170,7 +170,7 @@ def test_trees():
     with refuse("no joint holds 'stray'", "free"):
         builder.build()
     builder.body("other", 1.0)
-    with refuse("'stray' and 'other'"):
+    with refuse("'stray', 'other'"):
         builder.build()
 
     builder = chain("revolute")

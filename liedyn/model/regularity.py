@@ -7,7 +7,7 @@ singular when W has dependent columns at configurations chosen at random.
 
 import numpy as np
 
-from liedyn.errors import ModelError
+from liedyn.errors import ModelError, listed
 from liedyn.model.description import GROUND
 from liedyn.model.frames import rotation_pose, skew
 from liedyn.model.kinds import FREE, HELICAL, JOINT_KINDS, PRISMATIC, REVOLUTE, SPHERICAL
@@ -39,7 +39,7 @@ def singular_bodies(model, tree):
     loose = [name for name in culprits if name not in _held_by_loops(model)]
     if loose:
         raise ModelError(
-            f"the motion of body {' and '.join(map(repr, loose))} moves no inertia, so the mass matrix is singular; "
+            f"the motion of body {listed(loose)} moves no inertia, so the mass matrix is singular; "
             "give it mass and inertia, give its joint armature, or fix it"
         )
     return culprits
