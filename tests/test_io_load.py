@@ -27,6 +27,7 @@ def robots(tmp_path, monkeypatch):
     (package / "slider.toml").write_text(SLIDER)
     (package / "sledge.toml").write_text(SLIDER.replace("slider", "sledge"))
     (package / "LICENSE").write_text("free")
+    (package / "__init__.py").touch()
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "liedyn_robots", raising=False)
     yield package

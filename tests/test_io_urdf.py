@@ -1,7 +1,5 @@
 """URDF files against Pinocchio's own reader, and loops from arguments and sidecar files."""
 
-import builtins
-
 import numpy as np
 import pytest
 from mechanisms import Unpacked, random_q
@@ -11,7 +9,6 @@ from liedyn.io import load_urdf
 from liedyn.io.orderings import pinocchio
 
 pin = pytest.importorskip("pinocchio")
-pytest.importorskip("yourdfpy")
 
 INERTIAL = """<inertial><origin xyz="{}" rpy="{}"/><mass value="{}"/>
   <inertia ixx="1.2" ixy="0.1" ixz="-0.2" iyy="1.5" iyz="0.3" izz="1.9"/></inertial>"""
@@ -154,15 +151,3 @@ def test_bad_urdf(tmp_path, old, new, words):
         load_urdf(write(tmp_path, TREE.replace(old, new)))
     for word in ["tree.urdf", *words]:
         assert word in str(caught.value)
-
-
-def test_without_yourdfpy(tmp_path, monkeypatch):
-    def refuse(name, *args, **kwargs):
-        if name == "yourdfpy":
-            raise ImportError(name)
-        return real(name, *args, **kwargs)
-
-    real = builtins.__import__
-    monkeypatch.setattr(builtins, "__import__", refuse)
-    with pytest.raises(ModelError, match=r"pip install 'liedyn\[urdf\]'"):
-        load_urdf(write(tmp_path, TREE))

@@ -38,7 +38,7 @@ def test_massless_body_under_a_heavy_one():
         if regular:
             builder.build()
         else:
-            with pytest.raises(ModelError, match="'knuckle' and 'arm'"):
+            with pytest.raises(ModelError, match="'knuckle', 'arm'"):
                 builder.build()
 
 
