@@ -181,7 +181,7 @@ def suggestion(name, known):
         near = difflib.get_close_matches(name, [each for each in known if len(each) <= _LONGEST_NAME], cutoff=0.5)
         if near:
             return f"did you mean {' or '.join(map(shown, near))}?"
-    return f"known: {listed(known, most=40) or 'none'}"
+    return f"known: {listed(known, most=20) or 'none'}"
 
 
 @contextlib.contextmanager

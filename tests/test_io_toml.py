@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from mechanisms import MOVING_KINDS, random_axes, random_inertia, random_pose, random_tree
+from mechanisms import MOVING_KINDS, assert_declared_alike, random_axes, random_inertia, random_pose, random_tree
 from scipy.spatial.transform import Rotation
 
 from liedyn.errors import ModelError
@@ -79,18 +79,6 @@ def test_every_key(tmp_path):
     assert pivot.damping[0] == 0.1 and np.array_equal(knee.armature, [0.1, 0.2])
 
 
-def declared(model):
-    """Everything in a model as nested lists of plain numbers and strings."""
-    def plain(value):
-        if hasattr(value, "__dataclass_fields__"):
-            return {name: plain(getattr(value, name)) for name in value.__dataclass_fields__}
-        if isinstance(value, tuple | list):
-            return [plain(entry) for entry in value]
-        return value.tolist() if isinstance(value, np.ndarray) else value
-
-    return plain(model)
-
-
 @pytest.mark.parametrize("seed", range(5))
 def test_round_trip(tmp_path, seed):
     """A robot with everything comes back the same: exactly, but for the last bits of rotations."""
@@ -117,16 +105,7 @@ def test_round_trip(tmp_path, seed):
     again = load_toml(tmp_path / "robot.toml")
     assert np.array_equal(again.ints, robot.ints)
     np.testing.assert_allclose(again.floats, robot.floats, atol=1e-14)
-    for one, two in zip(flat(declared(robot.model)), flat(declared(again.model)), strict=True):
-        assert one == (pytest.approx(two, abs=1e-14) if isinstance(two, float) else two)
-
-
-def flat(value):
-    if isinstance(value, dict):
-        value = [entry for pair in value.items() for entry in pair]
-    if not isinstance(value, list):
-        return [value]
-    return [leaf for entry in value for leaf in flat(entry)]
+    assert_declared_alike(robot.model, again.model)
 
 
 def test_saved_file_is_short(tmp_path):

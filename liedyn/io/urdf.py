@@ -152,8 +152,9 @@ class _Element:
 
 def _parse(path):
     """The element <robot>."""
+    data = read_bytes(path)
     try:
-        xml = ElementTree.fromstring(read_bytes(path))
+        xml = ElementTree.fromstring(data)
     except (SyntaxError, ValueError, LookupError) as error:  # the last two: of encodings
         raise ModelError(f"not a URDF: {error}") from None
     namespace = xml.tag[: xml.tag.find("}") + 1]  # which some files put everything into

@@ -432,10 +432,14 @@ class Builder:
         ------
         ModelError
             Unknown or duplicate names, bodies that the ground does not hold, cycles, a body held by two joints, bodies
-            without inertia that leave the mass matrix singular.
+            without inertia that leave the mass matrix singular; too many of them for the memory there is.
         """
-        return build(Model(
+        model = Model(
             self._name, self._gravity, tuple(self._bodies), tuple(self._joints), tuple(self._loops),
             tuple(self._actuators), dict(self._home), self._independent, self._outputs, tuple(self._constraints),
             self._description, self._source,
-        ))
+        )
+        try:
+            return build(model)
+        except MemoryError as error:
+            raise ModelError(f"robot {shown(self._name)}: {len(self._joints)} joints are too many: {error}") from None
