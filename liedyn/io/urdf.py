@@ -92,8 +92,8 @@ def load_urdf(path, floating_base=False, base_name="base", loops=None, gravity=(
             _add_sidecar_loops(builder, frames, path.with_suffix(".loops.toml"))
         else:
             _add_loops(builder, frames, loops)
-        robot = builder.build()
-    for what, names in _left_out(root, joints).items():
+        robot, left_out = builder.build(), _left_out(root, joints)
+    for what, names in left_out.items():
         warnings.warn(f"{cut(path.name)}: left out {what}: {listed(names)}", ModelWarning, stacklevel=2)
     return robot
 
@@ -145,9 +145,9 @@ class _Element:
     def pose(self):
         """The pose in the element's <origin>."""
         origin = self.part("origin")
-        keys = [key for key in ("xyz", "rpy") if origin and key in origin.xml.attrib]
+        given = {key: origin.numbers(key) for key in ("xyz", "rpy") if origin and key in origin.xml.attrib}
         with errors_at(f"{self.owner}, origin", owner="placement"):
-            return placement(**{key: origin.numbers(key) for key in keys})
+            return placement(**given)
 
 
 def _parse(path):

@@ -123,8 +123,9 @@ def status_code(on, one_sided):
     """The status of a constraint switched to True or False or, if it is one-sided, a word; None for anything else."""
     if isinstance(on, bool | np.bool_):
         return (OPEN if one_sided else ON) if on else OFF
-    words = {word: code for code, word in STATUS.items()} if one_sided and isinstance(on, str) else {}
-    return words.get(on)
+    if one_sided and isinstance(on, str):
+        return {word: code for code, word in STATUS.items()}.get(on)
+    return None
 
 
 def _offsets(start, parts):
