@@ -14,7 +14,8 @@ from liedyn.model.robot import Robot
 class Builder:
     """Collects the parts of a robot; :meth:`build` checks the whole and returns the robot.
 
-    Numbers are checked when they are declared, names when the robot is built.
+    Numbers are checked when they are declared: they must be finite and at most 1e30, which leaves room for their
+    products. Names are checked when the robot is built.
 
     Parameters
     ----------
