@@ -186,6 +186,10 @@ def test_a_sidecar_that_cannot_be_read_is_not_passed_over(tmp_path):
         load_urdf(path)
 
 
+def test_the_name_of_a_file_may_be_any_bytes(tmp_path):
+    assert load_urdf(write(tmp_path, TREE, "tree\udcff.urdf")).source == "tree?.urdf"
+
+
 def test_bounds_may_be_infinite(tmp_path):
     robot = load_urdf(write(tmp_path, TREE.replace('effort="30" velocity="3"', 'effort="inf" velocity="1e400"')))
     pan = robot.velocity_index("pan")

@@ -80,7 +80,8 @@ def load_urdf(path, floating_base=False, base_name="base", loops=None, gravity=(
             raise InputError(f"load_urdf, {name}: cannot be {shown(value)}")
     with errors_at(path):
         root = _parse(path)
-        builder = Builder(root.text("name"), gravity=gravity, source=path.name)
+        source = path.name.encode(errors="replace").decode()  # file names may be any bytes
+        builder = Builder(root.text("name"), gravity=gravity, source=source)
         links, joints = root.named("link"), root.named("joint")
         for link in links:
             _add_body(builder, link)
