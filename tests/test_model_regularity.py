@@ -72,6 +72,17 @@ def test_tiny_bodies_are_bodies():
     assert builder.build().singular_tree == ()
 
 
+def test_no_inertia_is_too_small():
+    """Numbers below the smallest normal one have no reciprocal; the chain resists all the same."""
+    builder, parent = Builder("speck"), "ground"
+    for k in range(3):
+        builder.body(f"b{k}", 1e-310, (0.1, 0.2, 0.3), (1e-311, 1e-311, 1e-311))
+        builder.joint(f"j{k}", "revolute", parent, f"b{k}", placement=(0.3, 0, 0.1), axis=np.eye(3)[k])
+        parent = f"b{k}"
+    with np.errstate(all="raise", under="ignore"):
+        assert builder.build().singular_tree == ()
+
+
 def test_planar_mechanisms_need_only_planar_inertia():
     """Mass and one moment: the dense check runs, and finds the arm regular."""
     builder = Builder("arm")

@@ -66,7 +66,7 @@ def _every_joint_moves_inertia(tree, rng):
         traces = np.repeat([np.trace(before[k][:3, :3]), np.trace(before[k][3:, 3:])], 3)
         summed = np.diag(traces @ S**2 + np.diag(own))  # what was added up, however it cancelled
         locked = np.diag(np.diag(S.T @ before[k] @ S + own))
-        if np.linalg.eigvalsh([D - ROUNDING * summed, D - SOUND * locked])[:, 0].min() <= 0.0:
+        if np.linalg.eigvalsh([D - ROUNDING * summed, D - SOUND * locked])[:, 0].min() <= np.finfo(np.float64).tiny:
             return False
         if link.parent >= 0:
             X = _Ad_inverse(link.placement @ motion)
