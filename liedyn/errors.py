@@ -125,8 +125,49 @@ class ContactWarning(UserWarning):
     """A law of contact has been bent where it contradicts another one, such as restitution the energy."""
 
 
+def shown(value, limit=80):
+    """A user's value for a message: its repr on one line, cut in the middle where that is longer than `limit`.
+
+    Examples
+    --------
+    >>> shown([1.0, 2.0])
+    '[1.0, 2.0]'
+    >>> shown("ab" * 100, limit=20)
+    "'abababab...bababab'"
+    """
+    try:
+        text = repr(value)
+    except Exception as error:
+        return f"<{type(value).__name__} whose repr raises {type(error).__name__}>"
+    return cut(" ".join(text.split()) if "\n" in text else text, limit)
+
+
+def cut(text, limit=80):
+    """`text`, cut in the middle where it is longer than `limit`."""
+    tail = (limit - 3) // 2
+    return text if len(text) <= limit else f"{text[:limit - 3 - tail]}...{text[-tail:]}"
+
+
+def listed(names, most=12):
+    """Names for a message; where there are many the first ones, and how many there are.
+
+    Examples
+    --------
+    >>> listed(["crank", "rocker"])
+    "'crank', 'rocker'"
+    >>> listed(map(str, range(100)), most=2)
+    "'0', '1', ... (100 in all)"
+    """
+    names = list(names)
+    more = f", ... ({len(names)} in all)" if len(names) > most else ""
+    return ", ".join(map(shown, names[:most])) + more
+
+
+_LONGEST_NAME = 200  # the search for near matches takes time with the square of the length
+
+
 def suggestion(name, known):
-    """The tail of an "unknown name" message: near matches if there are any, else all known names.
+    """The tail of an "unknown name" message: near matches if there are any, else the known names.
 
     Examples
     --------
@@ -135,17 +176,24 @@ def suggestion(name, known):
     >>> suggestion("elbow", ["crank", "rocker"])
     "known: 'crank', 'rocker'"
     """
-    known = list(known)
-    near = difflib.get_close_matches(str(name), known, n=3, cutoff=0.5)
-    if near:
-        return f"did you mean {' or '.join(map(repr, near))}?"
-    return f"known: {', '.join(map(repr, known)) or 'none'}"
+    name, known = name if isinstance(name, str) else shown(name), list(dict.fromkeys(map(str, known)))
+    if len(name) <= _LONGEST_NAME:
+        near = difflib.get_close_matches(name, [each for each in known if len(each) <= _LONGEST_NAME], cutoff=0.5)
+        if near:
+            return f"did you mean {' or '.join(map(shown, near))}?"
+    return f"known: {listed(known, most=20) or 'none'}"
 
 
 @contextlib.contextmanager
-def errors_at(place):
-    """Put the place (a file, a table) before the text of every ModelError raised inside."""
+def errors_at(place, owner=""):
+    """Put the place (a file, a table) before the text of every ModelError raised inside, once.
+
+    Where the text begins with `owner`, the name of the same thing to the builder, the place stands instead of it.
+    """
     try:
         yield
     except ModelError as error:
-        raise ModelError(f"{place}: {error}") from None
+        text, place = str(error), cut(str(place), 300)
+        if owner and text.startswith(owner):
+            raise ModelError(place + text.removeprefix(owner)) from None
+        raise ModelError(f"{place}: {text}") from None

@@ -1,6 +1,7 @@
 """Random robots, and what their packed arrays mean, spelled out with SciPy's rotations: oracle of the model tests."""
 
 import numpy as np
+import pytest
 from scipy.spatial.transform import Rotation
 
 from liedyn.model import Builder, placement
@@ -176,3 +177,26 @@ def hat(a):
 def Ad(pose):
     R, p = pose[:3, :3], pose[:3, 3]
     return np.block([[R, np.zeros((3, 3))], [hat(p) @ R, R]])
+
+
+def assert_declared_alike(one, two):
+    """Two models have the same names and numbers, but for the last bits of rotations and axes."""
+    for mine, other in zip(_flat(_plain(one)), _flat(_plain(two)), strict=True):
+        assert mine == (pytest.approx(other, abs=1e-14) if isinstance(other, float) else other)
+
+
+def _plain(value):
+    """Everything in a model as nested lists of plain numbers and strings."""
+    if hasattr(value, "__dataclass_fields__"):
+        return {name: _plain(getattr(value, name)) for name in value.__dataclass_fields__}
+    if isinstance(value, tuple | list):
+        return [_plain(entry) for entry in value]
+    return value.tolist() if isinstance(value, np.ndarray) else value
+
+
+def _flat(value):
+    if isinstance(value, dict):
+        value = [entry for pair in value.items() for entry in pair]
+    if not isinstance(value, list):
+        return [value]
+    return [leaf for entry in value for leaf in _flat(entry)]

@@ -1,10 +1,11 @@
 """Loading by bundled name or by path."""
 
 import sys
+from pathlib import Path
 
 import pytest
 
-from liedyn.errors import ModelError
+from liedyn.errors import InputError, ModelError
 from liedyn.io import bundled, load
 
 SLIDER = """
@@ -27,6 +28,7 @@ def robots(tmp_path, monkeypatch):
     (package / "slider.toml").write_text(SLIDER)
     (package / "sledge.toml").write_text(SLIDER.replace("slider", "sledge"))
     (package / "LICENSE").write_text("free")
+    (package / "__init__.py").touch()
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "liedyn_robots", raising=False)
     yield package
@@ -48,5 +50,27 @@ def test_unknown_names(robots):
 def test_paths(robots):
     assert load(robots / "slider.toml").name == load(str(robots / "slider.toml")).name == "slider"
     for name in ("nowhere.toml", "nowhere.urdf"):
-        with pytest.raises(ModelError, match=name):
+        with pytest.raises(ModelError, match=f"{name}: cannot be read"):
             load(robots / name)
+
+
+def test_a_bundled_name_may_be_a_path(robots):
+    assert load(Path("slider")).name == "slider"
+
+
+@pytest.mark.parametrize("source", [None, 3, b"slider", ["slider"]])
+def test_what_is_no_path_is_refused(source):
+    with pytest.raises(InputError, match="expected a name or a path, got"):
+        load(source)
+
+
+@pytest.mark.parametrize(("source", "option", "words"), [
+    ("slider", {"floating_base": True}, "bundled robot .* 'floating_base'"),
+    ("slider.toml", {"foo": 1}, ".toml file .* 'foo'"),
+    ("slider.urdf", {"floatin_base": True}, "did you mean 'floating_base'"),
+    ("slider.urdf", {"floating_base": "yes"}, "floating_base: cannot be 'yes'"),
+    ("slider.urdf", {"loops": [1]}, "loops: cannot be"),
+])
+def test_options_that_a_kind_of_file_does_not_have(robots, source, option, words):
+    with pytest.raises(InputError, match=words):
+        load(robots / source if "." in source else source, **option)

@@ -189,7 +189,7 @@ def test_mismatches_are_named(pin):
         orderings.pinocchio(robot, model, names={"planar": "revolute"})
     with pytest.raises(InputError, match="4 degrees of freedom, robot 'tree' has 0"):
         orderings.pinocchio(random_tree(np.random.default_rng(0), []).build(), model)
-    with pytest.raises(InputError, match=r"q: expected shape \(..., 4\), got \(3,\)"):
+    with pytest.raises(InputError, match=r"q must have shape \(..., 4\), got \(3,\)"):
         orderings.pinocchio(robot, model).to_theirs(np.zeros(3))
     with pytest.raises(InputError, match="joint 'free': another kind"):
         orderings.mujoco(robot_of("free", "spherical", "prismatic"), MujocoModel(), names={"free": "prismatic"})

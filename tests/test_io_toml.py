@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
-from mechanisms import MOVING_KINDS, random_axes, random_inertia, random_pose, random_tree
+from mechanisms import MOVING_KINDS, assert_declared_alike, random_axes, random_inertia, random_pose, random_tree
 from scipy.spatial.transform import Rotation
 
-from liedyn.errors import ModelError
+import liedyn as ld
+from liedyn.errors import InputError, ModelError
 from liedyn.io import load_toml, save_toml
 from liedyn.model import Builder, placement
 from liedyn.model.frames import rpy_from_rotation
@@ -79,18 +80,6 @@ def test_every_key(tmp_path):
     assert pivot.damping[0] == 0.1 and np.array_equal(knee.armature, [0.1, 0.2])
 
 
-def declared(model):
-    """Everything in a model as nested lists of plain numbers and strings."""
-    def plain(value):
-        if hasattr(value, "__dataclass_fields__"):
-            return {name: plain(getattr(value, name)) for name in value.__dataclass_fields__}
-        if isinstance(value, tuple | list):
-            return [plain(entry) for entry in value]
-        return value.tolist() if isinstance(value, np.ndarray) else value
-
-    return plain(model)
-
-
 @pytest.mark.parametrize("seed", range(5))
 def test_round_trip(tmp_path, seed):
     """A robot with everything comes back the same: exactly, but for the last bits of rotations."""
@@ -117,16 +106,7 @@ def test_round_trip(tmp_path, seed):
     again = load_toml(tmp_path / "robot.toml")
     assert np.array_equal(again.ints, robot.ints)
     np.testing.assert_allclose(again.floats, robot.floats, atol=1e-14)
-    for one, two in zip(flat(declared(robot.model)), flat(declared(again.model)), strict=True):
-        assert one == (pytest.approx(two, abs=1e-14) if isinstance(two, float) else two)
-
-
-def flat(value):
-    if isinstance(value, dict):
-        value = [entry for pair in value.items() for entry in pair]
-    if not isinstance(value, list):
-        return [value]
-    return [leaf for entry in value for leaf in flat(entry)]
+    assert_declared_alike(robot.model, again.model)
 
 
 def test_saved_file_is_short(tmp_path):
@@ -191,8 +171,114 @@ def test_errors_name_file_table_and_key(tmp_path, old, new, words):
 
 
 def test_no_file(tmp_path):
-    with pytest.raises(ModelError, match="nowhere.toml: cannot be read"):
-        load_toml(tmp_path / "nowhere.toml")
+    (tmp_path / "folder.toml").mkdir()
+    for name in ("nowhere.toml", "folder.toml", "a\0b.toml", "x" * 5000 + ".toml"):
+        with pytest.raises(ModelError, match="cannot be read"):
+            load_toml(tmp_path / name)
+    with pytest.raises(InputError, match="expected a name or a path, got 3"):
+        load_toml(3)
+
+
+BLOCK = """name = "block"
+[bodies.block]
+mass = 1
+inertia = [1, 1, 1]
+[joints.slide]
+kind = "prismatic"
+parent = "ground"
+child = "block"
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("placement = { xyz = " + "9" * 400 + " }", ["[joints.slide]", "placement, xyz", "too large", "999..."]),
+        ("placement = { xyz = ['1', '2', '3'] }", ["[joints.slide]", "placement, xyz", "expected numbers"]),
+        ("placement = { xyz = [0, 0, 1e31] }", ["[joints.slide]", "placement, xyz", "too large", "1e+31"]),
+        ("axis = [1e200, 0, 0]", ["[joints.slide], axis", "too large", "1e+200"]),
+        ("axis = [1979-05-27, 0, 0]", ["[joints.slide], axis", "expected numbers", "1979"]),
+        ("limits = [[1], 2]", ["[joints.slide], limits", "expected numbers", "[[1], 2]"]),
+        ("effort_limit = nan", ["[joints.slide], effort_limit", "finite", "nan"]),
+        (f'rest = "{"x" * 1000}"', ["[joints.slide], rest", "xxx..."]),
+        ("[loops.l]\nkind = 'weld'\nparent = 'ground'\nchild = 'block'\ntarget = 1", ["[loops.l], target", "function"]),
+        ("[constraints.c]\nkind = 'coupling'\ncoefficients = 3", ["[constraints.c]: coefficients", "expected a table"]),
+        ("[constraints.c]\nkind = 'coupling'\ncoefficients = { slide = [1] }",
+         ["[constraints.c], coefficients, 'slide'", "one number"]),
+        ("[constraints.c]\nkind = 'on_plane'\nparent = 'ground'\nchild = 'block'\nunilateral = true\nactive = [1]",
+         ["[constraints.c], active", "'sticking'", "[1]"]),
+        ("[bodies.c]\nmass = 1e308", ["[bodies.c], mass", "too large"]),
+        ("[bodies.c]\ncom = [1e308, 0, 0]", ["[bodies.c], com", "too large"]),
+        ("[bodies.c]\ninertia = [1, [2], 3]", ["[bodies.c], inertia", "expected numbers", "[1, [2], 3]"]),
+        (f"[bodies.{'x' * 1000}]\nmass = -1", ["[bodies.xxx", "...", "mass"]),
+        ("[home]\nslide = [[0.1]]", ["home, 'slide'", "one number"]),
+        ("[home]\n" + "a." * 5000 + "b = 1", ["tables and lists lie within one another"]),
+        ("x = " + "[" * 5000, ["tables and lists lie within one another"]),
+        ("x = " + "{a = " * 60 + "1" + "}" * 60, ["tables and lists lie within one another"]),
+        ("x = " + "9" * 5000, ["not TOML", "5000 digits (at line 9)"]),
+        ("x = '\ud800'", ["not TOML", "utf-8"]),
+    ],
+)
+def test_what_is_refused_is_named_once(tmp_path, line, words):
+    """Values that numpy or Python would stumble over: file, table and key are named, and long values are cut."""
+    path = tmp_path / "block.toml"
+    path.write_bytes((BLOCK + line).encode(errors="surrogatepass"))
+    with pytest.raises(ModelError) as caught:
+        load_toml(path)
+    message = str(caught.value).removeprefix(str(path))
+    assert message.startswith(": ") and len(message) < 500 and message.count("slide") < 2
+    for word in words:
+        assert word in message
+
+
+def test_a_byte_order_mark_is_no_error(tmp_path):
+    (tmp_path / "block.toml").write_text(BLOCK, encoding="utf-8-sig")
+    assert load_toml(tmp_path / "block.toml").name == "block"
+
+
+def test_bounds_may_be_infinite(tmp_path):
+    (tmp_path / "block.toml").write_text(BLOCK + "effort_limit = inf\nvelocity_limit = [inf]")
+    robot = load_toml(tmp_path / "block.toml")
+    assert robot.effort_limit == np.inf and robot.velocity_limit == np.inf
+
+
+@pytest.mark.parametrize("name", ["a\x7fb", "a\nb", 'a"b', "a\\b", "é", "a\0b", "a\u2028b", "a\x85b", "a\rb", "𝛀", " "])
+def test_odd_names_survive_a_round_trip(tmp_path, name):
+    builder = Builder(name, description=name, home={name: 0.5})
+    builder.body(name, mass=1.0, inertia=(1.0, 1.0, 1.0))
+    builder.joint(name, "revolute", "ground", name)
+    save_toml(builder.build(), tmp_path / "odd.toml")
+    assert_declared_alike(load_toml(tmp_path / "odd.toml").model, builder.build().model)
+
+
+@pytest.mark.parametrize("state", [True, False, "off", "open", "sliding", "sticking"])
+def test_switches_are_kept(tmp_path, state):
+    """What has been switched stays so, in a file and in a builder."""
+    builder = Builder("ball")
+    builder.body("ball", mass=1.0, inertia=(1.0, 1.0, 1.0))
+    builder.joint("base", "free", "ground", "ball")
+    builder.constraint("floor", "on_plane", "ground", "ball", unilateral=True, friction=0.5)
+    builder.constraint("rod", "distance", "ground", "ball", length=1.0)
+    builder.loop("weld", "weld", "ground", "ball")
+    robot = builder.build().switched(floor=state, rod=state in (True, "open"), weld=state in (False, "off"))
+    save_toml(robot, tmp_path / "ball.toml")
+    for again in (load_toml(tmp_path / "ball.toml"), Builder.of(robot).build()):
+        assert again.contacts == robot.contacts and again.active == robot.active
+        assert np.array_equal(again.ints, robot.ints)
+
+
+def test_what_a_file_cannot_hold_is_refused(tmp_path):
+    """A target that came later, and a place that cannot be written."""
+    robot = ld.load("five_bar")
+    moved = robot.with_target("pin", lambda t: ([t, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]))
+    with pytest.raises(ModelError, match="constraint 'pin', target: a function cannot be written to a file"):
+        save_toml(moved, tmp_path / "moved.toml")
+    assert not (tmp_path / "moved.toml").exists()
+    save_toml(moved.with_target("pin", None), tmp_path / "still.toml")
+    with pytest.raises(InputError, match="nowhere.*cannot be written: No such file"):
+        save_toml(robot, tmp_path / "nowhere" / "robot.toml")
+    with pytest.raises(InputError, match="expected a Robot, got 'five_bar'"):
+        save_toml("five_bar", tmp_path / "robot.toml")
 
 
 def test_constraints_survive_a_round_trip(tmp_path):

@@ -1,17 +1,16 @@
 """URDF files against Pinocchio's own reader, and loops from arguments and sidecar files."""
 
-import builtins
+import warnings
 
 import numpy as np
 import pytest
 from mechanisms import Unpacked, random_q
 
-from liedyn.errors import ModelError
+from liedyn.errors import ModelError, ModelWarning
 from liedyn.io import load_urdf
 from liedyn.io.orderings import pinocchio
 
 pin = pytest.importorskip("pinocchio")
-pytest.importorskip("yourdfpy")
 
 INERTIAL = """<inertial><origin xyz="{}" rpy="{}"/><mass value="{}"/>
   <inertia ixx="1.2" ixy="0.1" ixz="-0.2" iyy="1.5" iyz="0.3" izz="1.9"/></inertial>"""
@@ -125,6 +124,8 @@ def test_loops_from_argument_and_sidecar(tmp_path):
         ('parent = "ground"', 'parent = "ground"\nparent_frame = "pan"', ["[loops.rope]", "not both"]),
         ("[loops.rope]", "[lops.rope]", ["tree.loops.toml", "'lops'"]),
         ("[loops.rope]", "[loops.rope", ["tree.loops.toml", "not TOML"]),
+        ('"grip"', "{}", ["tree.loops.toml: [loops.weld]", "parent_frame", "unknown {}"]),
+        ('kind = "inline"', "", ["tree.loops.toml: [loops.rope]", "missing key 'kind'"]),
     ],
 )
 def test_bad_sidecar(tmp_path, old, new, words):
@@ -143,26 +144,90 @@ def test_bad_sidecar(tmp_path, old, new, words):
         ('<axis xyz="1 0 0"/>', '<axis xyz="1 0 0"/><mimic joint="pan" multiplier="2"/>', ["'spin'", "'pan'", "mimic"]),
         ('<axis xyz="1 2 2"/>', '<axis xyz="0 0 0"/>', ["'pan'", "axis", "zero"]),
         ('<mass value="2.5"/>', '<mass value="-2.5"/>', ["'shoulder'", "mass", "-2.5"]),
-        ('<link name="tool0"/>', '<link name="tool0"/><link name="stray"/>', ["no joint holds 'base' and 'stray'"]),
+        ('<link name="tool0"/>', '<link name="tool0"/><link name="stray"/>', ["no joint holds 'base', 'stray'"]),
         ('<child link="wheel"/>', '<child link="whel"/>', ["'spin'", "child", "'whel'", "did you mean 'wheel'"]),
         ('damping="0.7"', 'damping="much"', ["'pan'", "damping", "much"]),
+        ('damping="0.7"', 'damping=""', ["'pan'", "dynamics, damping", "one number", "''"]),
+        ('damping="0.7"', 'damping="inf"', ["'pan'", "damping", "finite"]),
+        ('damping="0.7"', 'damping="1_0"', ["'pan'", "dynamics, damping", "numbers", "'1_0'"]),
+        ('xyz="0 0 0.3"', 'xyz="5"', ["'pan'", "origin, xyz", "3 numbers", "[5.0]"]),
+        ('rpy="0.1 0.2 0.3"', 'rpy="0 0"', ["'pan'", "origin, rpy", "3 numbers"]),
+        ('xyz="1 2 2"', 'xyz="1 2"', ["'pan'", "axis", "3 numbers"]),
+        ('xyz="1 2 2"', 'xyz="1,2,2"', ["'pan'", "axis", "expected numbers", "1,2,2"]),
+        ('xyz="1 2 2"', 'xyz="1e200 0 0"', ["'pan'", "axis", "too large"]),
+        ('effort="30"', 'effort="-1"', ["'pan'", "effort", "-1"]),
+        ('effort="30"', f'effort="{"x" * 1000}"', ["'pan'", "limit, effort", "xxx..."]),
+        ('<mass value="2.5"/>', "", ["'shoulder'", "no <mass>"]),
+        ('<mass value="2.5"/>', '<mass value="2.5"/><mass value="1"/>', ["'shoulder'", "2 <mass>"]),
+        ('<mass value="2.5"/>', '<mass value="1e308"/>', ["'shoulder'", "mass", "too large"]),
+        ('ixx="1.2" ', "", ["'shoulder'", "missing 'ixx' of <inertia>"]),
+        ('<parent link="base"/>', "", ["'pan'", "no <parent>"]),
+        ('name="pan" ', "", ["joint", "missing 'name'"]),
+        ('<robot name="tree">', "<robot>", ["robot", "missing 'name'"]),
+        ('<robot name="tree">', '<tobor name="tree">', ["not a URDF", "mismatched tag"]),
+        ('damping="0.7"', 'damping="0.7" friction="x"', ["'pan'", "dynamics, friction", "numbers", "'x'"]),
+        ("<robot", '<!DOCTYPE robot [<!ENTITY e SYSTEM "tree.urdf">]>&e;<robot', ["not a URDF"]),
+        ("<robot", '<?xml version="1.0" encoding="klingon"?><robot', ["not a URDF", "encoding"]),
     ],
 )
 def test_bad_urdf(tmp_path, old, new, words):
     assert old in TREE
     with pytest.raises(ModelError) as caught:
         load_urdf(write(tmp_path, TREE.replace(old, new)))
+    assert len(str(caught.value)) < 500
     for word in ["tree.urdf", *words]:
         assert word in str(caught.value)
 
 
-def test_without_yourdfpy(tmp_path, monkeypatch):
-    def refuse(name, *args, **kwargs):
-        if name == "yourdfpy":
-            raise ImportError(name)
-        return real(name, *args, **kwargs)
+def test_a_sidecar_that_cannot_be_read_is_not_passed_over(tmp_path):
+    path = write(tmp_path, TREE)
+    (tmp_path / "tree.loops.toml").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(ModelError, match="tree.loops.toml: cannot be read"):
+        load_urdf(path)
 
-    real = builtins.__import__
-    monkeypatch.setattr(builtins, "__import__", refuse)
-    with pytest.raises(ModelError, match=r"pip install 'liedyn\[urdf\]'"):
-        load_urdf(write(tmp_path, TREE))
+
+def test_the_name_of_a_file_may_be_any_bytes(tmp_path):
+    assert load_urdf(write(tmp_path, TREE, "tree\udcff.urdf")).source == "tree?.urdf"
+
+
+def test_bounds_may_be_infinite(tmp_path):
+    robot = load_urdf(write(tmp_path, TREE.replace('effort="30" velocity="3"', 'effort="inf" velocity="1e400"')))
+    pan = robot.velocity_index("pan")
+    assert robot.effort_limit[pan] == robot.velocity_limit[pan] == np.inf
+
+
+def test_elements_may_be_in_a_namespace(tmp_path):
+    robot = load_urdf(write(tmp_path, TREE.replace("<robot", '<robot xmlns="https://example.org/urdf"')))
+    assert np.array_equal(robot.floats, load_urdf(write(tmp_path, TREE)).floats)
+
+
+@pytest.mark.parametrize(("old", "new", "words"), [
+    ('<dynamics damping="0.7"/>', '<dynamics damping="0.7" friction="2"/>', "dry friction of joints: 'pan'"),
+    ('<dynamics damping="0.7"/>', '<joint_properties damping="0.7" friction="2"/>', "dry friction of joints: 'pan'"),
+    ('<axis xyz="1 2 2"/>', '<axis xyz="1 2 2"/><safety_controller/>', "safety controllers of joints: 'pan'"),
+    ('<axis xyz="0 0 1"/>', '<axis xyz="0 0 1"/><limit effort="1" velocity="0"/>', "limits of planar joints: 'table'"),
+    ('<axis xyz="1 0 0"/>', '<axis xyz="1 0 0"/><limit upper="1"/>', "limits of continuous joints: 'spin'"),
+    ("</robot>", "<loop/><loop/></robot>", "elements that URDF does not have: 'loop'$"),
+])
+def test_what_is_left_out_is_a_warning(tmp_path, old, new, words):
+    """The robot is the one without it."""
+    assert old in TREE
+    with pytest.warns(ModelWarning, match=f"tree.urdf: left out .*{words}") as caught:
+        robot = load_urdf(write(tmp_path, TREE.replace(old, new)))
+    assert len(caught) == 1
+    assert np.array_equal(robot.floats, load_urdf(write(tmp_path, TREE)).floats)
+
+
+def test_one_warning_for_many_joints(tmp_path):
+    links = "".join(link(f"l{k}") for k in range(41))
+    rubbing = '<dynamics friction="1"/>'
+    joints = "".join(joint(f"j{k}", "revolute", f"l{k}", f"l{k + 1}", extra=rubbing) for k in range(40))
+    with pytest.warns(ModelWarning, match=r"'j0', 'j1', .*'j11', \.\.\. \(40 in all\)$") as caught:
+        load_urdf(write(tmp_path, f'<robot name="chain">{links}{joints}</robot>'))
+    assert len(caught) == 1
+
+
+def test_nothing_is_left_out_of_files_that_say_no_more(tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        load_urdf(write(tmp_path, TREE.replace('damping="0.7"', 'damping="0.7" friction="0.0"')))

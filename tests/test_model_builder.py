@@ -5,7 +5,7 @@ import pytest
 from mechanisms import Unpacked, random_pose
 
 import liedyn as ld
-from liedyn.errors import InputError, ModelError
+from liedyn.errors import InputError, ModelError, suggestion
 from liedyn.model import Builder
 from liedyn.model.kinds import JOINT_KINDS
 
@@ -18,6 +18,11 @@ def chain(*kinds, **options):
         builder.joint(f"j{k}", kind, parent, f"b{k}", pitch=0.1 if kind == "helical" else None)
         parent = f"b{k}"
     return builder
+
+
+class Unprintable:
+    def __repr__(self):
+        raise RuntimeError
 
 
 def refuse(*words):
@@ -41,6 +46,17 @@ def refuse(*words):
         ({"inertia": (-1, 1, 1)}, ("inertia", "-1")),
         ({"inertia": (1, 1, np.nan)}, ("inertia", "nan")),
         ({"inertia": (1, 1)}, ("inertia", "3 x 3")),
+        ({"inertia": [1, [2], 3]}, ("inertia", "expected numbers", "2")),
+        ({"inertia": (1e31, 1e31, 1e31)}, ("inertia", "too large", "1e\\+31")),
+        ({"mass": 1e308}, ("mass", "too large", "1e\\+308")),
+        ({"mass": 10**400}, ("mass", "too large", "1000")),
+        ({"mass": 1 + 0j}, ("mass", "expected numbers")),
+        ({"mass": True}, ("mass", "expected numbers")),
+        ({"mass": np.datetime64("2026-11-22")}, ("mass", "expected numbers", "2026")),
+        ({"com": (1e308, 0, 0)}, ("com", "too large")),
+        ({"com": np.ma.array([1.0, 2.0, 3.0], mask=[True, False, False])}, ("com", "expected numbers", "masked")),
+        ({"com": np.array(["0", "0", "1"])}, ("com", "expected numbers")),
+        ({"com": Unprintable()}, ("com", "expected numbers", "repr raises RuntimeError")),
     ],
 )
 def test_bad_bodies(arguments, words):
@@ -101,6 +117,13 @@ SHEAR = np.array([[1, 0.01, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1.0]])
         ("revolute", {"limits": (np.nan, 1)}, ("limits", "lowest")),
         ("cylindrical", {"limits": (-1, 1)}, ("limits", "2 pairs")),
         ("revolute", {"effort_limit": -1}, ("effort_limit", "-1")),
+        ("revolute", {"effort_limit": np.nan}, ("effort_limit", "finite")),
+        ("revolute", {"effort_limit": -np.inf}, ("effort_limit", "finite")),
+        ("revolute", {"damping": np.inf}, ("damping", "finite")),
+        ("revolute", {"axis": (1e200, 0, 0)}, ("axis", "too large", "1e\\+200")),
+        ("revolute", {"placement": (0, 0, 1e31)}, ("placement", "too large")),
+        ("revolute", {"limits": [[1], [1, 2]]}, ("limits", "expected numbers")),
+        ("revolute", {"stiffness": "x" * 1000}, ("stiffness", "xxx\\.\\.\\.")),
     ],
 )
 def test_bad_joints(kind, arguments, words):
@@ -115,11 +138,110 @@ def test_bad_joints(kind, arguments, words):
         ("pin", {}, ("pin", "known")),
         ("inline", {"axis": (0, 0, 0)}, ("axis", "zero")),
         ("revolute", {"child_placement": SHEAR}, ("child_placement", "0.01")),
+        ("revolute", {"target": 1}, ("target", "expected a function", "1")),
+        ("revolute", {"active": "sliding"}, ("active", "true or false", "sliding")),
+        (np.array(["weld", "weld"]), {}, ("kind", "expected a name")),
     ],
 )
 def test_bad_loops(kind, arguments, words):
     with refuse("'cut'", *words):
         Builder("robot").loop("cut", kind, "a", "b", **arguments)
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments", "words"),
+    [
+        ("on_plane", {"active": "stuck", "unilateral": True}, ("active", "'sticking'", "'stuck'")),
+        ("on_plane", {"active": ["open"], "unilateral": True}, ("active", "open")),
+        ("on_plane", {"active": "open"}, ("active", "true or false", "open")),
+        ("on_plane", {"unilateral": np.array(["above", "below"])}, ("unilateral", "above")),
+        ("on_plane", {"unilateral": True, "friction": [[1], [1, 2]]}, ("friction", "expected numbers")),
+        ("on_plane", {"unilateral": True, "friction": [0.5]}, ("friction", "one number")),
+        ("on_plane", {"unilateral": True, "friction": -0.5}, ("friction", "negative", "-0.5")),
+        ("on_plane", {"target": "f"}, ("target", "expected a function", "'f'")),
+        ("sphere_on_sphere", {"radius": 1, "parent_radius": 2, "inside": 0}, ("inside", "true or false", "0")),
+        ("coupling", {"coefficients": {"a": 1e200}}, ("coefficients, 'a'", "too large")),
+        ("coupling", {"coefficients": {3: 1.0}}, ("coefficients", "expected a name", "3")),
+    ],
+)
+def test_bad_constraints(kind, arguments, words):
+    with refuse("'tie'", *words):
+        Builder("robot").constraint("tie", kind, "a", "b", **arguments)
+
+
+@pytest.mark.parametrize(("arguments", "words"), [
+    ({"home": 3}, ("home", "by name", "3")),
+    ({"gravity": (0, 0, 1e31)}, ("gravity", "too large")),
+    ({"description": 3}, ("description", "text", "3")),
+    ({"source": "\ud800"}, ("source", "not Unicode", "ud800")),
+])
+def test_bad_robots(arguments, words):
+    with refuse("'robot'", *words):
+        Builder("robot", **arguments)
+
+
+def test_numbers_at_the_limit():
+    """The largest numbers that are taken leave a mass matrix that is finite, and integers may have any size."""
+    builder = Builder("giant", gravity=(0, 0, -1e30))
+    for k in range(3):
+        builder.body(f"b{k}", 10**30, (1e30, 0, 0), (1e30, 1e30, 1e30))
+        builder.joint(f"j{k}", "revolute", f"b{k - 1}" if k else "ground", f"b{k}", placement=(1e30, 0, 0),
+                      axis=(0, 1e30, 0), armature=1e30)
+    robot = builder.build()
+    assert np.isfinite(robot.floats).all() and np.isfinite(ld.crba(robot, robot.home)).all()
+    assert np.array_equal(robot.model.joints[0].axes[0], [0.0, 1.0, 0.0])
+
+
+def test_tiny_quaternions_are_rotations():
+    """Squares of such numbers are rounded to multiples of the smallest one."""
+    R = ld.placement(quaternion=(1e-160, 2e-160, 0.0, 3e-160))[:3, :3]
+    np.testing.assert_allclose(R, ld.placement(quaternion=(1, 2, 0, 3))[:3, :3], atol=1e-15)
+
+
+def test_stops_of_wrong_joints():
+    builder = chain("revolute")
+    for joints, words in (("j0", "list of names"), (3, "list of"), (["j7"], "did you mean 'j0'"), (["j0"], "limit")):
+        with refuse("stops", words):
+            builder.stops(joints)
+
+
+def test_custom_rows_lack_a_function():
+    with refuse("'own'", "missing 'bias'"):
+        Builder("robot").custom("own", jacobian=len, bias=None, derivatives=len, force_derivative=len)
+
+
+def test_targets_are_kept_by_a_builder():
+    """What moves a constraint came with the declaration, or later, or was taken away."""
+    def forth(t):
+        return [t, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]
+
+    robot = ld.load("five_bar")
+    moving = robot.with_target("pin", forth)
+    for each in (moving, Builder.of(moving).build(), Builder.of(Builder.of(moving).build()).build()):
+        error = ld.closure_error(each.at(0.1), robot.home)
+        np.testing.assert_allclose(error, ld.closure_error(moving.at(0.1), robot.home), atol=1e-15)
+        assert np.abs(error).max() > 0.09
+    assert Builder.of(moving.with_target("pin", None)).build().functions == {}
+    with pytest.raises(InputError, match="expected a Robot, got 'five_bar'"):
+        Builder.of("five_bar")
+
+
+def test_messages_are_short():
+    """Names of any length and any number of them: values are cut, lists say how many there are."""
+    builder = Builder("crowd")
+    for k in range(3000):
+        builder.body(f"body {k} {'x' * 500}")
+    with refuse("3000 in all") as caught:
+        builder.build()
+    assert len(str(caught.value)) < 1500
+    builder = chain("revolute", home={"x" * 100_000: 1.0})
+    with refuse("xxx\\.\\.\\.", "known: 'j0'") as caught:
+        builder.build()
+    assert len(str(caught.value)) < 300
+
+
+def test_near_matches_are_named_once():
+    assert suggestion("bom", ["boom", "boom", "bucket"]) == "did you mean 'boom'?"
 
 
 def test_names():
@@ -154,7 +276,7 @@ def test_names():
             builder.body(name, 1.0, inertia=(1, 1, 1))
             builder.joint(name, kind, "ground", name)
         builder.build()
-    for name in ("", None, 3):
+    for name in ("", None, 3, "a\ud800b"):
         with refuse("name"):
             Builder("robot").body(name)
 
@@ -170,7 +292,7 @@ def test_trees():
     with refuse("no joint holds 'stray'", "free"):
         builder.build()
     builder.body("other", 1.0)
-    with refuse("'stray' and 'other'"):
+    with refuse("'stray', 'other'"):
         builder.build()
 
     builder = chain("revolute")

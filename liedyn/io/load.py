@@ -1,9 +1,11 @@
 """Load a robot by the name it is bundled under, or from a file."""
 
 import importlib.resources
+import inspect
 from pathlib import Path
 
-from liedyn.errors import ModelError, suggestion
+from liedyn.errors import InputError, ModelError, shown, suggestion
+from liedyn.io.files import path_of
 from liedyn.io.toml import load_toml
 from liedyn.io.urdf import load_urdf
 
@@ -28,23 +30,31 @@ def load(source, **options):
     ------
     ModelError
         Neither a bundled name nor a file of a known kind, or a file that does not describe a robot.
+    InputError
+        An unknown option, or a source that is neither a name nor a path.
 
     Examples
     --------
     >>> load("loader").loop_names
     ('lift_pin', 'link_pin', 'tilt_pin')
     """
-    reader = _READERS.get(Path(source).suffix.lower())
-    if reader is not None:
+    kind = path_of(source).suffix.lower()
+    reader = _READERS.get(kind, load_toml)
+    known = list(inspect.signature(reader).parameters)[1:]
+    for option in options:
+        if option not in known:
+            file = f"a {kind} file" if kind in _READERS else "a bundled robot"
+            raise InputError(f"{file} is loaded without an option {shown(option)}, {suggestion(option, known)}")
+    if kind in _READERS:
         return reader(source, **options)
-    names = bundled()
-    if source not in names:
+    name, names = str(source), bundled()
+    if name not in names:
         raise ModelError(
-            f"no robot {str(source)!r}: give the path of a .toml or .urdf file, or a bundled name; "
-            f"{suggestion(source, names)}"
+            f"no robot {shown(name)}: give the path of a .toml or .urdf file, or a bundled name; "
+            f"{suggestion(name, names)}"
         )
-    with importlib.resources.as_file(_folder() / f"{source}.toml") as path:
-        return load_toml(path, **options)
+    with importlib.resources.as_file(_folder() / f"{name}.toml") as path:
+        return load_toml(path)
 
 
 def bundled():

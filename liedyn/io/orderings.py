@@ -18,7 +18,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from liedyn.errors import InputError, suggestion
+from liedyn.boundary import as_floats
+from liedyn.errors import InputError, shown, suggestion
 from liedyn.model.kinds import JOINT_KINDS
 
 
@@ -172,7 +173,7 @@ class Ordering:
         -------
         ndarray, shape (..., their nq)
         """
-        q = _sized("q", q, self._robot.nq)
+        q = as_floats("q", q, self._robot.nq)
         theirs = np.empty((*q.shape[:-1], self.nq))
         for match in self._matches:
             theirs[..., match.their_q] = match.form.to_theirs(q[..., match.q])
@@ -189,7 +190,7 @@ class Ordering:
         -------
         ndarray, shape (..., nq)
         """
-        q = _sized("q", q, self.nq)
+        q = as_floats("q", q, self.nq)
         ours = np.empty((*q.shape[:-1], self._robot.nq))
         for match in self._matches:
             ours[..., match.q] = match.form.to_ours(q[..., match.their_q])
@@ -206,7 +207,7 @@ class Ordering:
         -------
         ndarray, shape (..., nv, nv)
         """
-        q = _sized("q", q, self._robot.nq)
+        q = as_floats("q", q, self._robot.nq)
         T = np.zeros((*q.shape[:-1], self.nv, self._robot.nv))
         for match in self._matches:
             T[..., match.their_v, match.v] = match.form.velocity(q[..., match.q], match.v.stop - match.v.start)
@@ -224,18 +225,11 @@ class Ordering:
         -------
         ndarray, shape (..., nv, nv)
         """
-        q, v = _sized("q", q, self._robot.nq), _sized("v", v, self._robot.nv)
+        q, v = as_floats("q", q, self._robot.nq), as_floats("v", v, self._robot.nv)
         rate = np.zeros((*v.shape[:-1], self.nv, self._robot.nv))
         for match in self._matches:
             rate[..., match.their_v, match.v] = match.form.velocity_rate(q[..., match.q], v[..., match.v])
         return rate
-
-
-def _sized(what, values, size):
-    array = np.asarray(values, dtype=float)
-    if array.shape[-1:] != (size,):
-        raise InputError(f"{what}: expected shape (..., {size}), got {array.shape}")
-    return array
 
 
 def pinocchio(robot, model, names=None):
@@ -288,7 +282,7 @@ def _pinocchio_form(joint, theirs):
     if form is None and kind.nq == kind.nv and (theirs.nq, theirs.nv) == (kind.nq, kind.nv):
         form = _Same
     if form is None:
-        raise InputError(f"joint {joint.name!r}: {joint.kind} here, {theirs.shortname()} there")
+        raise InputError(f"joint {shown(joint.name)}: {joint.kind} here, {theirs.shortname()} there")
     return form
 
 
@@ -326,7 +320,7 @@ def mujoco(robot, model, names=None):
     for name, form, q, v in _mujoco_parts(robot):
         theirs = model.joint(_their_name(name, names, their_names))
         if {_MujocoFree: _MUJOCO_FREE, _MujocoBall: _MUJOCO_BALL}.get(form) != _quaternion_type(theirs):
-            raise InputError(f"joint {name!r}: another kind than MuJoCo's joint of type {int(theirs.type[0])}")
+            raise InputError(f"joint {shown(name)}: another kind than MuJoCo's joint of type {int(theirs.type[0])}")
         iq, iv = int(theirs.qposadr[0]), int(theirs.dofadr[0])
         matches.append(_Match(form, q, v, _moved(q, iq), _moved(v, iv)))
     return _complete(robot, matches, model.nv)
@@ -343,7 +337,7 @@ def _mujoco_parts(robot):
     for joint, q, v in _joint_slices(robot):
         if joint.kind in ("free", "spherical"):
             if joint.kind == "free" and not np.array_equal(joint.placement, np.eye(4)):
-                raise InputError(f"joint {joint.name!r}: MuJoCo's free joint has no placement")
+                raise InputError(f"joint {shown(joint.name)}: MuJoCo's free joint has no placement")
             yield joint.name, _MujocoFree if joint.kind == "free" else _MujocoBall, q, v
         else:
             for k in range(v.stop - v.start):
@@ -368,11 +362,12 @@ def _joint_slices(robot):
 def _their_name(name, names, their_names):
     theirs = (names or {}).get(name, name)
     if theirs not in their_names:
-        raise InputError(f"joint {name!r}: the other model has no joint {theirs!r}, {suggestion(theirs, their_names)}")
+        raise InputError(f"joint {shown(name)}: the other model has no joint {shown(theirs)}, "
+                         f"{suggestion(theirs, their_names)}")
     return theirs
 
 
 def _complete(robot, matches, their_nv):
     if their_nv != robot.nv:
-        raise InputError(f"the other model has {their_nv} degrees of freedom, robot {robot.name!r} has {robot.nv}")
+        raise InputError(f"the other model has {their_nv} degrees of freedom, robot {shown(robot.name)} has {robot.nv}")
     return Ordering(robot, matches)

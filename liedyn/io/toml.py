@@ -24,21 +24,24 @@ that declares such a thing. Units are SI and radians.
     pivot = 0.3
 """
 
+import functools
 import inspect
 import json
 import re
 import tomllib
-from pathlib import Path
 
 import numpy as np
 
-from liedyn.errors import ModelError, errors_at, suggestion
-from liedyn.model import Builder, placement
+from liedyn.errors import InputError, ModelError, cut, errors_at, shown, suggestion
+from liedyn.io.files import path_of, read_bytes, write_text
+from liedyn.model import Builder, Robot, placement
 from liedyn.model.frames import rpy_from_rotation
 from liedyn.model.kinds import CONSTRAINT_KINDS, JOINT_KINDS, cut_kind, neutral
 
 _SECTIONS = {"bodies": Builder.body, "joints": Builder.joint, "loops": Builder.loop, "constraints": Builder.constraint,
              "actuators": Builder.actuator}
+_DEEPEST = 50  # tables and lists within one another: what reads them is recursive
+_DEEP_KEY = re.compile(rb"^[ \t]*\[*[ \t]*(?:[\w-]+[ \t]*\.[ \t]*){%d}" % _DEEPEST, re.MULTILINE)
 
 
 def load_toml(path):
@@ -67,31 +70,46 @@ def load_toml(path):
     ('crank', 'coupler', 'rocker')
     """
     with errors_at(path):
-        document = read_document(path)
+        document = read_document(path_of(path))
         sections = {section: take_section(document, section) for section in _SECTIONS}
         home = dict(_flat(take_section(document, "home")))
         builder = _call(Builder, document | {"home": home})
-        for section, method in _SECTIONS.items():
-            for name, table in sections[section].items():
-                with errors_at(f"[{section}.{name}]"):
-                    declare(builder, method, name, as_table(table))
+        for section, tables in sections.items():
+            for name, table in tables.items():
+                declare(builder, section, name, table)
         return builder.build()
 
 
 def read_document(path):
     """The tables of a TOML file as dictionaries; ModelError if it cannot be read."""
-    try:
-        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ModelError(f"cannot be read: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    data = read_bytes(path)
+    try:  # tomllib takes a minute over a key of thousands of parts
+        document = None if _DEEP_KEY.search(data) else tomllib.loads(data.decode("utf-8-sig"))
+    except ValueError as error:
+        digits = re.search(rb"\d{4000,}", data)
+        if digits and "digits" in str(error):  # Python's message advises to change the interpreter's settings
+            line = data.count(b"\n", 0, digits.start()) + 1
+            error = f"Integer of {len(digits[0])} digits (at line {line})"
         raise ModelError(f"not TOML: {error}") from None
+    except RecursionError:
+        document = None
+    if document is None or _is_deep(document):
+        raise ModelError(f"more than {_DEEPEST} tables and lists lie within one another")
+    return document
+
+
+def _is_deep(document):
+    level = [document]
+    for _ in range(_DEEPEST):
+        inner = (each.values() if isinstance(each, dict) else each for each in level)
+        level = [value for values in inner for value in values if isinstance(value, dict | list)]
+    return bool(level)
 
 
 def as_table(value):
     """`value`, which must be a table."""
     if not isinstance(value, dict):
-        raise ModelError(f"expected a table, got {value!r}")
+        raise ModelError(f"expected a table, got {shown(value)}")
     return value
 
 
@@ -101,29 +119,36 @@ def take_section(document, name):
         return as_table(document.pop(name, {}))
 
 
-def declare(builder, method, name, table):
-    """Declare one thing to the builder; the keys of `table` are the arguments of the builder's `method`.
+def declare(builder, section, name, table):
+    """Declare one thing of a section to the builder; the keys of `table` are the arguments of the builder's method.
 
     Raises
     ------
     ModelError
         Unknown or missing keys, or what the builder refuses.
     """
-    arguments = {key: _READERS[key](key, value) if key in _READERS else value for key, value in table.items()}
-    _call(method, arguments, builder, name)
+    method = _SECTIONS[section]
+    with errors_at(f"[{section}.{cut(str(name))}]", owner=f"{method.__name__} {shown(name)}"):
+        table = as_table(table)
+        _call(method, {key: _READERS.get(key, _as_it_is)(key, value) for key, value in table.items()}, builder, name)
 
 
 def _call(function, table, *positional):
     """Call a function with the keys of a table as its arguments."""
-    parameters = list(inspect.signature(function).parameters.values())[len(positional) :]
+    parameters = _parameters(function)[len(positional) :]
     known = [parameter.name for parameter in parameters]
     for key in table:
         if key not in known:
-            raise ModelError(f"unknown key {key!r}, {suggestion(key, known)}")
+            raise ModelError(f"unknown key {shown(key)}, {suggestion(key, known)}")
     for parameter in parameters:
         if parameter.default is parameter.empty and parameter.name not in table:
             raise ModelError(f"missing key {parameter.name!r}")
     return function(*positional, **table)
+
+
+@functools.cache
+def _parameters(function):
+    return list(inspect.signature(function).parameters.values())
 
 
 def _flat(table, prefix=""):
@@ -135,9 +160,13 @@ def _flat(table, prefix=""):
             yield prefix + key, value
 
 
+def _as_it_is(key, value):
+    return value
+
+
 def _read_placement(key, value):
     """A placement as a table, or as the builder takes it."""
-    with errors_at(key):
+    with errors_at(key, owner="placement"):
         return _call(placement, value) if isinstance(value, dict) else value
 
 
@@ -153,7 +182,8 @@ def _symmetric(xx, yy, zz, xy=0.0, xz=0.0, yz=0.0):
 
 def _read_coefficients(key, value):
     """Coefficients by coordinate name; a dotted name may be written without quotes."""
-    return dict(_flat(as_table(value)))
+    with errors_at(key):
+        return dict(_flat(as_table(value)))
 
 
 _READERS = {
@@ -168,10 +198,19 @@ _READERS = {
 def save_toml(robot, path):
     """Write a robot as a TOML file that :func:`load_toml` reads back; what has its default value is left out.
 
+    Constraints are written as they are switched.
+
     Parameters
     ----------
     robot : Robot
     path : str or Path
+
+    Raises
+    ------
+    ModelError
+        A custom constraint or a target: functions have no place in a file.
+    InputError
+        It is no robot, or the file cannot be written.
 
     Examples
     --------
@@ -184,7 +223,9 @@ def save_toml(robot, path):
     ...     load_toml(file.name)
     Robot('block', nq=1, nv=1, 1 bodies, 1 joints, 0 loops)
     """
-    Path(path).write_text(_document(robot.model), encoding="utf-8")
+    if not isinstance(robot, Robot):
+        raise InputError(f"expected a Robot, got {shown(robot)}")
+    write_text(path_of(path), _document(robot.model_as_is()))
 
 
 def _document(model):
@@ -245,14 +286,14 @@ def _loop(loop):
 def _state(each):
     """What loops and constraints have in common; functions of time have no place in a file."""
     if each.target is not None:
-        raise ModelError(f"constraint {each.name!r}, target: a function cannot be written to a file")
-    return {} if each.active else {"active": False}
+        raise ModelError(f"constraint {shown(each.name)}, target: a function cannot be written to a file")
+    return {} if each.active is True else {"active": each.active}
 
 
 def _constraint(constraint):
     kind = constraint.kind
     if kind == "custom":
-        raise ModelError(f"constraint {constraint.name!r}: functions cannot be written to a file")
+        raise ModelError(f"constraint {shown(constraint.name)}: functions cannot be written to a file")
     if kind == "coupling":
         offset = {"offset": constraint.offset} if constraint.offset else {}
         sum_of = {"kind": kind, "coefficients": constraint.coefficients}
@@ -315,14 +356,18 @@ def _lines(entries):
 
 
 def _key(name):
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name, ensure_ascii=False)
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _quoted(name)
+
+
+def _quoted(text):
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")  # TOML escapes this one too
 
 
 def _value(value):
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False)
+        return _quoted(value)
     if isinstance(value, list):
         return f"[{', '.join(map(_value, value))}]"
     if isinstance(value, dict):

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from liedyn.errors import shown
 from liedyn.functions import Function
 from liedyn.model import validation
 from liedyn.model.packed import (
@@ -10,9 +11,19 @@ from liedyn.model.packed import (
 )
 
 
+def _target_name(each):
+    return f"target of constraint {each.name!r}"
+
+
+def target_of(functions, each):
+    """The function that moves a constraint of a robot with these `functions`; None if there is none."""
+    moving = functions.get(_target_name(each))
+    return moving and moving.function
+
+
 def attach_target(ints, record, functions, each, target):
     """Let a function move frame A of a record, or the sum of a coupling, or hold it still."""
-    what = f"target of constraint {each.name!r}"
+    what = _target_name(each)
     functions.pop(what, None)
     ints[record + LOOP_TARGET] = 0
     if target is not None:
@@ -41,9 +52,9 @@ def attach_functions(ints, record, functions, each, q, nv):
         ints[record + place] = functions[what].address
 
 
-def fill_coupling(ints, floats, record, each, joints, velocities):
+def fill_coupling(ints, floats, record, each, joints, places):
     """The row of a coupling; balls and free joints have no coordinates to couple."""
-    single = [joint.name + suffix for joint, kind in joints if kind.nq == kind.nv for suffix in kind.velocities]
+    single = {joint.name + suffix: None for joint, kind in joints if kind.nq == kind.nv for suffix in kind.velocities}
     for name, value in each.coefficients.items():
-        validation.choice(f"constraint {each.name!r}", "coefficients", name, single)
-        floats[ints[record + LOOP_COEFFICIENTS] + velocities.index(name)] = value
+        validation.choice(f"constraint {shown(each.name)}", "coefficients", name, single)
+        floats[ints[record + LOOP_COEFFICIENTS] + places[name]] = value

@@ -2,11 +2,13 @@
 
 import numpy as np
 
+from liedyn.errors import shown
 from liedyn.model import validation
 from liedyn.model.attachments import attach_functions, attach_target, fill_coupling
 from liedyn.model.frames import joint_basis
 from liedyn.model.kinds import JOINT_KINDS, LOOP_ROWS, cut_kind, neutral
 from liedyn.model.links import link_tree
+from liedyn.model.numbers import numbers
 from liedyn.model.packed import LOOP_I, LOOPS_AT, pack
 from liedyn.model.regularity import singular_bodies
 from liedyn.model.robot import Robot
@@ -30,7 +32,8 @@ def build(model):
     virtuals = tuple(loop.name + suffix for loop in model.loops for suffix in cut_kind(loop.kind).velocities)
     validation.unique("coordinate", velocities + virtuals)
     for name in model.independent:
-        validation.choice(f"robot {model.name!r}", "independent", name, velocities + virtuals)
+        validation.choice(f"robot {shown(model.name)}", "independent", name, velocities + virtuals)
+    places = {name: k for k, name in enumerate(velocities)}
     limits = _per_joint(tree, "limits", (0, 2))
     zero = _frozen(np.array([value for _, kind in joints for value in neutral(kind)]))
     home = _frozen(_home(model, joints, coordinates, zero))
@@ -42,7 +45,7 @@ def build(model):
         if each.target is not None:
             attach_target(ints, record, functions, each, each.target)
         if each.kind == "coupling":
-            fill_coupling(ints, floats, record, each, joints, velocities)
+            fill_coupling(ints, floats, record, each, joints, places)
         if each.kind == "custom":
             attach_functions(ints, record, functions, each, _generic(joints, home), len(velocities))
     robot = Robot(
@@ -67,7 +70,7 @@ def build(model):
         neutral=zero,
         home=home,
         actuator_names=tuple(actuator.name for actuator in model.actuators) or velocities,
-        actuator_matrix=_frozen(_actuator_matrix(model, velocities)),
+        actuator_matrix=_frozen(_actuator_matrix(model, places)),
         loop_folding=_frozen(np.array([joint_basis(loop.axes) for loop in model.loops]).reshape(-1, 3, 3)),
         singular_tree=singular_bodies(model, tree),
     )
@@ -91,28 +94,29 @@ def _per_joint(tree, name, empty):
 
 def _home(model, joints, coordinates, zero):
     """The home configuration from values by coordinate name or lists by joint name."""
-    home = zero.copy()
+    home, places = zero.copy(), {name: k for k, name in enumerate(coordinates)}
     starts, start = {}, 0
     for joint, kind in joints:
         starts[joint.name] = start, kind.nq
         start += kind.nq
     for name, value in model.home.items():
-        if name in coordinates:
-            home[coordinates.index(name)] = validation.numbers("home", name, value, ())
+        if name in places:
+            home[places[name]] = numbers("home", shown(name), value, ())
         else:
-            start, size = starts[validation.choice("home", "name", name, [*coordinates, *starts])]
-            home[start : start + size] = validation.numbers("home", name, value, (size,))
+            start, size = starts[validation.choice("home", "name", name, places | starts)]
+            home[start : start + size] = numbers("home", shown(name), value, (size,))
     for joint, kind in joints:
         start, size = starts[joint.name]
-        home[start : start + size] = validation.unit_quaternion(f"home, {joint.name}", kind, home[start : start + size])
+        own = home[start : start + size]
+        own[:] = validation.unit_quaternion(f"home, {shown(joint.name)}", kind, own)
     return home
 
 
-def _actuator_matrix(model, velocities):
+def _actuator_matrix(model, places):
     if not model.actuators:
-        return np.eye(len(velocities))
-    matrix = np.zeros((len(velocities), len(model.actuators)))
+        return np.eye(len(places))
+    matrix = np.zeros((len(places), len(model.actuators)))
     for column, actuator in enumerate(model.actuators):
-        validation.choice(f"actuator {actuator.name!r}", "coordinate", actuator.coordinate, velocities)
-        matrix[velocities.index(actuator.coordinate), column] = actuator.gear
+        validation.choice(f"actuator {shown(actuator.name)}", "coordinate", actuator.coordinate, places)
+        matrix[places[actuator.coordinate], column] = actuator.gear
     return matrix

@@ -2,17 +2,20 @@
 
 import numpy as np
 
-from liedyn.errors import ModelError
+from liedyn.errors import InputError, ModelError, shown
 from liedyn.model import validation
 from liedyn.model.build import build
 from liedyn.model.description import Actuator, Body, Constraint, Joint, Loop, Model
 from liedyn.model.kinds import CONSTRAINT_KINDS, JOINT_KINDS, LOOP_KINDS, cut_kind, neutral
+from liedyn.model.numbers import numbers
+from liedyn.model.robot import Robot
 
 
 class Builder:
     """Collects the parts of a robot; :meth:`build` checks the whole and returns the robot.
 
-    Numbers are checked when they are declared, names when the robot is built.
+    Numbers are checked when they are declared: they must be finite and at most 1e30, which leaves room for their
+    products. Names are checked when the robot is built.
 
     Parameters
     ----------
@@ -41,14 +44,13 @@ class Builder:
     def __init__(
         self, name, gravity=(0.0, 0.0, -9.81), home=None, independent=(), outputs=(), description="", source=""
     ):
-        self._name = validation.text("robot", "name", name)
-        owner = f"robot {name!r}"
-        self._gravity = validation.numbers(owner, "gravity", gravity, (3,))
-        self._home = dict(home or {})
-        self._independent = _names(owner, "independent", independent)
-        self._outputs = _names(owner, "outputs", outputs)
-        self._description = _prose(owner, "description", description)
-        self._source = _prose(owner, "source", source)
+        owner, self._name = validation.owner_of("robot", name), name
+        self._gravity = numbers(owner, "gravity", gravity, (3,))
+        self._home = validation.table(owner, "home", {} if home is None else home)
+        self._independent = validation.names(owner, "independent", independent)
+        self._outputs = validation.names(owner, "outputs", outputs)
+        self._description = validation.prose(owner, "description", description)
+        self._source = validation.prose(owner, "source", source)
         self._bodies, self._joints, self._loops, self._constraints, self._actuators = [], [], [], [], []
 
     def body(self, name, mass=0.0, com=(0.0, 0.0, 0.0), inertia=(0.0, 0.0, 0.0)):
@@ -74,13 +76,11 @@ class Builder:
         ModelWarning
             An inertia that no real body has: its largest principal moment exceeds the sum of the other two.
         """
-        owner = f"body {validation.text('body', 'name', name)!r}"
-        if np.shape(inertia) == (3,):
-            inertia = np.diag(validation.numbers(owner, "inertia", inertia, (3,)))
+        owner = validation.owner_of("body", name)
         self._bodies.append(Body(
             name,
             validation.mass(owner, mass),
-            validation.numbers(owner, "com", com, (3,)),
+            numbers(owner, "com", com, (3,)),
             validation.inertia(owner, inertia),
         ))
 
@@ -120,7 +120,7 @@ class Builder:
         ModelError
             An unknown kind, or a value that does not fit it.
         """
-        owner = f"joint {validation.text('joint', 'name', name)!r}"
+        owner = validation.owner_of("joint", name)
         form = JOINT_KINDS[validation.choice(owner, "kind", kind, JOINT_KINDS)]
         nv = form.nv
         self._joints.append(Joint(
@@ -168,11 +168,11 @@ class Builder:
         ModelError
             An unknown kind, or a value that does not fit it.
         """
-        kind = "fixed" if kind == "weld" else kind
-        owner = f"loop {validation.text('loop', 'name', name)!r}"
-        if kind == "free":
+        owner = validation.owner_of("loop", name)
+        if validation.text(owner, "kind", kind) == "free":
             raise ModelError(f"{owner}, kind: a free loop constrains nothing")
-        form = cut_kind(validation.choice(owner, "kind", kind, LOOP_KINDS))
+        kind = validation.choice(owner, "kind", "fixed" if kind == "weld" else kind, LOOP_KINDS)
+        form = cut_kind(kind)
         self._loops.append(Loop(
             name, kind, validation.text(owner, "parent", parent), validation.text(owner, "child", child),
             parent_placement=validation.pose(owner, "parent_placement", parent_placement),
@@ -180,7 +180,7 @@ class Builder:
             axes=validation.axes(owner, kind, form, (axis, axis2)),
             pitch=validation.pitch(owner, kind, pitch),
             active=validation.flag(owner, "active", active),
-            target=target,
+            target=validation.function(owner, "target", target),
         ))
 
     def constraint(
@@ -219,8 +219,8 @@ class Builder:
             Coefficient by name of a coordinate with one degree of freedom: ``{"wheel": 1.0, "rack": -20.0}``.
         offset : float
             Value of a coupling's sum.
-        active : bool
-            Switched on at first? See :meth:`Robot.switched`.
+        active : bool or str
+            Switched on at first? Takes what :meth:`Robot.switched` takes.
         target : callable, optional
             Moves frame A, as for :meth:`loop`. For a coupling: returns x, its rate and the rate of that, three numbers,
             and the sum is `offset` + x; with one coordinate, x drives it.
@@ -241,7 +241,7 @@ class Builder:
         ModelError
             An unknown kind, a parameter that is missing or that the kind does not have, or a value that does not fit.
         """
-        owner = f"constraint {validation.text('constraint', 'name', name)!r}"
+        owner = validation.owner_of("constraint", name)
         validation.choice(owner, "kind", kind, [k for k in (*CONSTRAINT_KINDS, "on_sphere") if k != "custom"])
         if kind == "on_sphere":
             kind, length, radius = "distance", radius, None
@@ -251,19 +251,20 @@ class Builder:
                   "parent_radius": parent_radius, "rolling": rolling, "inside": inside}
         validation.parameters(owner, kind, form, values)
         side, restitution, friction = validation.contact(owner, kind, form, unilateral, restitution, friction, rolling)
-        contact = {"side": side, "restitution": restitution, "friction": friction}
+        common = {"side": side, "restitution": restitution, "friction": friction,
+                  "active": validation.switch(owner, active, side),
+                  "target": validation.function(owner, "target", target)}
         if kind == "coupling":
             self._constraints.append(Constraint(
-                name, kind, rows=form.rows, holonomic=1, active=validation.flag(owner, "active", active),
-                coefficients=validation.coefficients(owner, coefficients),
-                offset=float(validation.numbers(owner, "offset", offset, ())), target=target, **contact))
+                name, kind, rows=form.rows, holonomic=1, coefficients=validation.coefficients(owner, coefficients),
+                offset=float(numbers(owner, "offset", offset, ())), **common))
             return
         sizes = {key: validation.positive(owner, key, values[key]) for key in ("length", "radius", "parent_radius")}
         rolls = rolling is None or validation.flag(owner, "rolling", rolling)
         rows = form.rows if rolls or "rolling" not in form.takes else form.rows[:form.holonomic]
         if side:  # tangential rows where there is friction
             rows = form.rows[:form.holonomic] + (form.tangential or form.rows[form.holonomic:] if friction else ())
-        sign = -1.0 if inside and validation.flag(owner, "inside", inside) else 1.0
+        sign = -1.0 if inside is not None and validation.flag(owner, "inside", inside) else 1.0
         on_curve = kind in ("on_cylinder", "on_circle")
         z = (0.0, 0.0, 1.0)
         self._constraints.append(Constraint(
@@ -276,8 +277,7 @@ class Builder:
             radius=0.0 if on_curve else sign * sizes["radius"],
             rows=rows,
             holonomic=form.holonomic,
-            active=validation.flag(owner, "active", active),
-            target=target, **contact,
+            **common,
         ))
 
     def stops(self, joints=None, restitution=0.0):
@@ -304,8 +304,8 @@ class Builder:
         >>> b.build().constraint_names
         ('panda_joint1.lower', 'panda_joint1.upper')
         """
-        known = [joint.name for joint in self._joints]
-        for name in joints or ():
+        known = {joint.name: None for joint in self._joints}
+        for name in () if joints is None else validation.names("stops", "joints", joints):
             validation.choice("stops", "joints", name, known)
         for joint in self._joints:
             form = JOINT_KINDS[joint.kind]
@@ -313,7 +313,8 @@ class Builder:
                 continue
             bounds = joint.limits if form.nq == form.nv else np.empty((0, 2))
             if joints is not None and not np.isfinite(bounds).any():
-                raise ModelError(f"stops, joint {joint.name!r}: has no finite limit on a coordinate that is a number")
+                raise ModelError(f"stops, joint {shown(joint.name)}: has no finite limit on a coordinate that is a "
+                                 "number")
             for suffix, values in zip(form.coordinates, bounds):
                 for end, side, value in zip((".lower", ".upper"), ("above", "below"), values):
                     if np.isfinite(value):
@@ -354,22 +355,21 @@ class Builder:
         ModelError
             Something is not a function, or a number of rows is not positive.
         """
-        owner = f"constraint {validation.text('constraint', 'name', name)!r}"
+        owner = validation.owner_of("constraint", name)
         functions = {"residual": residual, "jacobian": jacobian, "drift": drift, "bias": bias,
                      "derivatives": derivatives, "force_derivative": force_derivative}
-        functions = {key: function for key, function in functions.items() if function is not None}
-        for key, function in functions.items():
-            if not callable(function):
-                raise ModelError(f"{owner}, {key}: expected a function, got {function!r}")
+        for key in ("jacobian", "bias", "derivatives", "force_derivative"):
+            validation.given(owner, key, functions[key])
+        functions = {key: validation.function(owner, key, each) for key, each in functions.items() if each is not None}
         if isinstance(rows, bool) or not isinstance(rows, int | np.integer) or rows < 1:
-            raise ModelError(f"{owner}, rows: expected a positive whole number, got {rows!r}")
+            raise ModelError(f"{owner}, rows: expected a positive whole number, got {shown(rows)}")
         self._constraints.append(Constraint(
             name, "custom", rows=tuple(f".row{k + 1}" for k in range(rows)), holonomic=rows if residual else 0,
             functions=functions, active=validation.flag(owner, "active", active)))
 
     @classmethod
     def of(cls, robot):
-        """A builder that has declared all of an existing robot, to add to it.
+        """A builder that has declared all of an existing robot as it is, with its switches and targets, to add to it.
 
         Parameters
         ----------
@@ -379,6 +379,11 @@ class Builder:
         -------
         Builder
 
+        Raises
+        ------
+        InputError
+            It is no robot.
+
         Examples
         --------
         >>> import liedyn as ld
@@ -387,7 +392,9 @@ class Builder:
         >>> b.build().constraint_names
         ('table',)
         """
-        model = robot.model
+        if not isinstance(robot, Robot):
+            raise InputError(f"expected a Robot, got {shown(robot)}")
+        model = robot.model_as_is()
         builder = cls(model.name, model.gravity, model.home, model.independent, model.outputs, model.description,
                       model.source)
         builder._bodies, builder._joints = list(model.bodies), list(model.joints)
@@ -411,8 +418,8 @@ class Builder:
         ModelError
             A gear that is not a finite number.
         """
-        owner = f"actuator {validation.text('actuator', 'name', name)!r}"
-        gear = float(validation.numbers(owner, "gear", gear, ()))
+        owner = validation.owner_of("actuator", name)
+        gear = float(numbers(owner, "gear", gear, ()))
         self._actuators.append(Actuator(name, validation.text(owner, "coordinate", coordinate), gear))
 
     def build(self):
@@ -426,24 +433,14 @@ class Builder:
         ------
         ModelError
             Unknown or duplicate names, bodies that the ground does not hold, cycles, a body held by two joints, bodies
-            without inertia that leave the mass matrix singular.
+            without inertia that leave the mass matrix singular; too many of them for the memory there is.
         """
-        return build(Model(
+        model = Model(
             self._name, self._gravity, tuple(self._bodies), tuple(self._joints), tuple(self._loops),
             tuple(self._actuators), dict(self._home), self._independent, self._outputs, tuple(self._constraints),
             self._description, self._source,
-        ))
-
-
-def _names(owner, key, values):
-    if not isinstance(values, list | tuple):
-        raise ModelError(f"{owner}, {key}: expected a list of names, got {values!r}")
-    names = tuple(validation.text(owner, key, value) for value in values)
-    validation.unique(f"{owner}, {key}", names)
-    return names
-
-
-def _prose(owner, key, value):
-    if not isinstance(value, str):
-        raise ModelError(f"{owner}, {key}: expected text, got {value!r}")
-    return value
+        )
+        try:
+            return build(model)
+        except MemoryError as error:
+            raise ModelError(f"robot {shown(self._name)}: {len(self._joints)} joints are too many: {error}") from None

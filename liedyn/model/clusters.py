@@ -31,7 +31,9 @@ def clusters(model, tree, dof_links):
     list of tuple (constraints, dofs)
     """
     links, everything = tree.links, set(range(len(dof_links)))
-    dofs_of = [{j for j in everything if dof_links[j] == i} for i in range(len(links))]
+    dofs_of = [set() for _ in links]
+    for j, link in enumerate(dof_links):
+        dofs_of[link].add(j)
     found = []  # pairs of sets, disjoint
     for number, each in enumerate(model.loops + model.constraints):
         if each.parent is not None:

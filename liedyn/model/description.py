@@ -141,8 +141,8 @@ class Constraint(_Record):
         Coupling: value of the sum.
     functions : dict
         Custom: the functions by name.
-    active : bool
-        Is it switched on at first?
+    active : bool or str
+        Is it switched on at first? ``"sliding"`` or ``"sticking"`` for a one-sided constraint that is closed at first.
     target : callable or None
         Moves frame A in its body: a function of time.
     side : int
@@ -166,7 +166,7 @@ class Constraint(_Record):
     coefficients: dict = field(default_factory=dict)
     offset: float = 0.0
     functions: dict = field(default_factory=dict)
-    active: bool = True
+    active: bool | str = True
     target: object = None
     side: int = 0
     restitution: float = 0.0

@@ -5,7 +5,8 @@ The algebra for kernels lives in :mod:`liedyn.lie`; describing a robot needs non
 
 import numpy as np
 
-from liedyn.errors import ModelError
+from liedyn.errors import ModelError, shown
+from liedyn.model.numbers import numbers
 
 
 def placement(xyz=(0.0, 0.0, 0.0), rpy=None, quaternion=None):
@@ -36,24 +37,14 @@ def placement(xyz=(0.0, 0.0, 0.0), rpy=None, quaternion=None):
            [ 1.,  0.,  0.,  2.]])
     """
     if rpy is not None and quaternion is not None:
-        raise ModelError("a placement takes rpy or quaternion, not both")
+        raise ModelError("placement: takes rpy or quaternion, not both")
     pose = np.eye(4)
-    pose[:3, 3] = _numbers("xyz", xyz, 3)
+    pose[:3, 3] = numbers("placement", "xyz", xyz, (3,))
     if rpy is not None:
-        pose[:3, :3] = rotation_from_rpy(_numbers("rpy", rpy, 3))
+        pose[:3, :3] = rotation_from_rpy(numbers("placement", "rpy", rpy, (3,)))
     if quaternion is not None:
-        pose[:3, :3] = rotation_from_quaternion(_numbers("quaternion", quaternion, 4))
+        pose[:3, :3] = rotation_from_quaternion(numbers("placement", "quaternion", quaternion, (4,)))
     return pose
-
-
-def _numbers(key, value, size):
-    try:
-        array = np.array(value, dtype=float)
-    except (TypeError, ValueError):
-        raise ModelError(f"{key} must be {size} numbers, got {value!r}") from None
-    if array.shape != (size,) or not np.isfinite(array).all():
-        raise ModelError(f"{key} must be {size} finite numbers, got {value!r}")
-    return array
 
 
 def rotation_from_rpy(rpy):
@@ -77,10 +68,10 @@ def rpy_from_rotation(R):
 
 def rotation_from_quaternion(quaternion):
     """Rotation of a quaternion (x, y, z, w) of any length but zero."""
-    length = np.linalg.norm(quaternion)
-    if not length > 0.0:
-        raise ModelError(f"quaternion must not be zero, got {list(quaternion)}")
-    x, y, z, w = np.asarray(quaternion) / length
+    size = np.abs(quaternion).max()
+    if not size > 0.0:
+        raise ModelError(f"placement, quaternion: must not be zero, got {shown(quaternion.tolist())}")
+    x, y, z, w = quaternion / size / np.linalg.norm(quaternion / size)  # squares of tiny numbers would lose digits
     return np.array([
         [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
         [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],

@@ -67,6 +67,7 @@ LOOP_RESTITUTION, LOOP_FRICTION = 91, 92  # of one-sided constraints
 # Status of a constraint. Positive ones have rows: all of them, or, of a contact that slides, those with a residual. An
 # open contact has none, but it is watched.
 OPEN, OFF, ON, SLIDING = -1, 0, 1, 2
+STATUS = {OFF: "off", OPEN: "open", SLIDING: "sliding", ON: "sticking"}  # what that of a one-sided one is called
 
 CLUSTER_I = 4  # constraints that share degrees of freedom; the last cluster has no rows, and what no constraint moves
 CLUSTER_NROWS, CLUSTER_NDOFS, CLUSTER_ROWS, CLUSTER_DOFS = range(4)  # how many, and where in ints their numbers begin
@@ -116,6 +117,15 @@ def pack(model, tree):
         np.concatenate([np.array(header, dtype=np.int64)] + [part.ravel() for part in int_parts]),
         np.concatenate([gravity] + [part.ravel() for part in float_parts] + [extra]),
     )
+
+
+def status_code(on, one_sided):
+    """The status of a constraint switched to True or False or, if it is one-sided, a word; None for anything else."""
+    if isinstance(on, bool | np.bool_):
+        return (OPEN if one_sided else ON) if on else OFF
+    if one_sided and isinstance(on, str):
+        return {word: code for code, word in STATUS.items()}.get(on)
+    return None
 
 
 def _offsets(start, parts):
@@ -195,11 +205,11 @@ def _constraints(model, tree):
         code = LOOP_KINDS.index(each.kind) if is_loop else len(LOOP_KINDS) + list(CONSTRAINT_KINDS).index(each.kind)
         n_rows, n_virtual = (len(LOOP_ROWS[each.kind]), cut_kind(each.kind).nv) if is_loop else (len(each.rows), 0)
         links = (-1, -1) if each.parent is None else (tree.body_links[each.parent], tree.body_links[each.child])
+        status = status_code(each.active, one_sided=not is_loop and each.side)
         numbers[: LOOP_HOLONOMIC + 1] = (
-            *links, code, row, n_rows, virtual, n_virtual, each.active, n_rows if is_loop else each.holonomic)
+            *links, code, row, n_rows, virtual, n_virtual, status, n_rows if is_loop else each.holonomic)
         if not is_loop and each.side:
             numbers[LOOP_SIDE] = each.side
-            numbers[LOOP_ACTIVE] = OPEN if each.active else OFF
             record[LOOP_RESTITUTION], record[LOOP_FRICTION] = each.restitution, each.friction
         if each.parent is not None:
             axes = each.axes if is_loop else (each.axis,)

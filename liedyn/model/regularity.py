@@ -1,20 +1,21 @@
 """Whether the mass matrix of the open tree is regular, and which bodies are to blame if it is not.
 
-The kinetic energy is half the square of W v. A body gives W six rows, the velocity of its centre of mass and its
+Most trees are seen to be regular from the articulated inertias of their joints, one after the other. Else the kinetic
+energy decides, which is half the square of W v. A body gives W six rows, the velocity of its centre of mass and its
 angular velocity about its principal axes, weighted by roots of mass and moments; each armature gives one. The tree is
 singular when W has dependent columns at configurations chosen at random.
 """
 
 import numpy as np
 
-from liedyn.errors import ModelError
+from liedyn.errors import ModelError, listed
 from liedyn.model.description import GROUND
 from liedyn.model.frames import rotation_pose, skew
 from liedyn.model.kinds import FREE, HELICAL, JOINT_KINDS, PRISMATIC, REVOLUTE, SPHERICAL
 
 DEPENDENT = 1e-7  # singular value of W, columns scaled to length one: a motion below it has no inertia
 ROUNDING = 1e-12  # columns of W relative to the longest, principal moments relative to the largest, are zero below it
-WELL_CONDITIONED = 1e-9  # spatial inertias better than this need no closer look
+SOUND = 1e-5  # a joint with a larger part of the inertia it carries, when all of that gives way, needs no closer look
 NEGLIGIBLE = 1e-6  # component of a null vector
 _ATTEMPTS = 3  # a regular tree may be singular at one random configuration by chance, not at three
 
@@ -27,7 +28,7 @@ def singular_bodies(model, tree):
     ModelError
         There are such bodies that no loop holds.
     """
-    if not tree.links or _every_joint_moves_inertia(tree):
+    if not tree.links or _every_joint_moves_inertia(tree, np.random.default_rng(0)):
         return ()
     for attempt in range(_ATTEMPTS):
         null = _null_space(_energy_root(model, tree, np.random.default_rng(attempt)))
@@ -39,17 +40,43 @@ def singular_bodies(model, tree):
     loose = [name for name in culprits if name not in _held_by_loops(model)]
     if loose:
         raise ModelError(
-            f"the motion of body {' and '.join(map(repr, loose))} moves no inertia, so the mass matrix is singular; "
+            f"the motion of body {listed(loose)} moves no inertia, so the mass matrix is singular; "
             "give it mass and inertia, give its joint armature, or fix it"
         )
     return culprits
 
 
-def _every_joint_moves_inertia(tree):
-    """Enough for a regular mass matrix: the last link of every joint resists every twist."""
-    last = {link.joint: link for link in tree.links}
-    moments = np.linalg.eigvalsh([_spatial_inertia(link) for link in last.values()])
-    return bool((moments[:, 0] > WELL_CONDITIONED * moments[:, -1]).all())
+def _every_joint_moves_inertia(tree, rng):
+    """Do all joints resist, at a random configuration, when the joints that they carry are free to move?
+
+    Their articulated inertias are the pivots of the mass matrix (Featherstone, Rigid Body Dynamics Algorithms, 2008,
+    section 7.2). False if one of them is too small for rounding to be sure.
+    """
+    armature = _armature(tree)
+    column = len(armature)
+    before = [_spatial_inertia(link) for link in tree.links]  # as if the joints that a link carries were locked
+    after = [inertia.copy() for inertia in before]
+    for k in reversed(range(len(tree.links))):
+        link = tree.links[k]
+        motion, S = _random_motion(link, rng)
+        column -= S.shape[1]
+        own = np.diag(armature[column : column + S.shape[1]])
+        U = after[k] @ S
+        D = S.T @ U + own
+        traces = np.repeat([np.trace(before[k][:3, :3]), np.trace(before[k][3:, 3:])], 3)
+        summed = np.diag(traces @ S**2 + np.diag(own))  # what was added up, however it cancelled
+        locked = np.diag(np.diag(S.T @ before[k] @ S + own))
+        if np.linalg.eigvalsh([D - ROUNDING * summed, D - SOUND * locked])[:, 0].min() <= np.finfo(np.float64).tiny:
+            return False
+        if link.parent >= 0:
+            X = _Ad_inverse(link.placement @ motion)
+            before[link.parent] += X.T @ after[k] @ X
+            after[link.parent] += X.T @ (after[k] - U @ np.linalg.solve(D, U.T)) @ X
+    return True
+
+
+def _armature(tree):
+    return np.concatenate([joint.armature for joint in tree.joints])
 
 
 def _spatial_inertia(link):
@@ -85,7 +112,7 @@ def _null_space(W):
 
 def _energy_root(model, tree, rng):
     """W at a random configuration, so that M = W^T W."""
-    armature = np.concatenate([joint.armature for joint in tree.joints])
+    armature = _armature(tree)
     jacobians = _body_jacobians(tree, len(armature), rng)
     rows = [np.diag(np.sqrt(armature))]
     for body in model.bodies:

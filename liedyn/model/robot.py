@@ -4,13 +4,11 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from liedyn.errors import InputError, suggestion
+from liedyn.errors import InputError, shown, suggestion
 from liedyn.functions import raise_errors
-from liedyn.model.attachments import attach_target
+from liedyn.model.attachments import attach_target, target_of
 from liedyn.model.description import Model
-from liedyn.model.packed import LOOP_ACTIVE, LOOP_I, LOOP_SIDE, LOOPS_AT, OFF, ON, OPEN, SLIDING, TIME
-
-_STATUS = {OFF: "off", OPEN: "open", SLIDING: "sliding", ON: "sticking"}
+from liedyn.model.packed import LOOP_ACTIVE, LOOP_I, LOOP_SIDE, LOOPS_AT, OFF, OPEN, STATUS, TIME, status_code
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -116,7 +114,7 @@ class Robot:
         name for k, name in enumerate(self.constraint_names) if self.ints[self._record(k) + LOOP_ACTIVE] > OFF),
         doc="Names of the constraints that are switched on; of one-sided ones those that are closed.")
     contacts = property(lambda self: {
-        name: _STATUS[int(self.ints[self._record(k) + LOOP_ACTIVE])] for k, name in enumerate(self.constraint_names)
+        name: STATUS[int(self.ints[self._record(k) + LOOP_ACTIVE])] for k, name in enumerate(self.constraint_names)
         if self.ints[self._record(k) + LOOP_SIDE]},
         doc="One-sided constraints by name: 'off', 'open', 'sliding' (without friction too) or 'sticking'.")
     active_rows = property(
@@ -175,13 +173,11 @@ class Robot:
         for name, on in {**(states or {}), **more}.items():
             record = self._record(self.constraint_index(name))
             one_sided = ints[record + LOOP_SIDE] != 0
-            if isinstance(on, bool | np.bool_):
-                ints[record + LOOP_ACTIVE] = (OPEN if one_sided else ON) if on else OFF
-            elif one_sided and isinstance(on, str) and on in _STATUS.values():
-                ints[record + LOOP_ACTIVE] = next(code for code, status in _STATUS.items() if status == on)
-            else:
-                more = ", " + ", ".join(map(repr, _STATUS.values())) if one_sided else ""
-                raise InputError(f"constraint {name!r} can be switched to True, False{more}, not {on!r}")
+            code = status_code(on, one_sided)
+            if code is None:
+                more = ", " + ", ".join(map(repr, STATUS.values())) if one_sided else ""
+                raise InputError(f"constraint {shown(name)} can be switched to True, False{more}, not {shown(on)}")
+            ints[record + LOOP_ACTIVE] = code
         return replace(self, ints=ints)
 
     def at(self, t):
@@ -211,7 +207,7 @@ class Robot:
         from liedyn.constraints.records import refresh  # the kernel belongs with the others that read the records
 
         if not np.isfinite(t):
-            raise InputError(f"time must be finite, got {t!r}")
+            raise InputError(f"time must be finite, got {shown(t)}")
         floats = self.floats.copy()
         refresh(self.ints, floats, float(t))
         raise_errors(self.functions)
@@ -250,10 +246,33 @@ class Robot:
         k = self.constraint_index(name)
         each = (self.model.loops + self.model.constraints)[k]
         if each.kind == "custom":
-            raise InputError(f"constraint {name!r} has functions of its own, and nothing else that could move")
+            raise InputError(f"constraint {shown(name)} has functions of its own, and nothing else that could move")
         ints, functions = self.ints.copy(), dict(self.functions)
         attach_target(ints, self._record(k), functions, each, target)
         return replace(self, ints=ints, functions=functions).at(0.0)
+
+    def model_as_is(self):
+        """What was declared, with the switches and targets that this robot has now.
+
+        Returns
+        -------
+        Model
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> ld.load("five_bar").switched(pin=False).model_as_is().loops[0].active
+        False
+        """
+        def as_is(k, each):
+            code = int(self.ints[self._record(k) + LOOP_ACTIVE])
+            closed = getattr(each, "side", 0) and code not in (OFF, OPEN)
+            on = STATUS[code] if closed else code != OFF
+            return replace(each, active=on, target=target_of(self.functions, each))
+
+        everything = [as_is(k, each) for k, each in enumerate(self.model.loops + self.model.constraints)]
+        count = len(self.model.loops)
+        return replace(self.model, loops=tuple(everything[:count]), constraints=tuple(everything[count:]))
 
     def constraint_index(self, name):
         """Number of a constraint, loops first; InputError with near names if there is none."""
@@ -291,4 +310,4 @@ def _index(what, name, names):
     try:
         return names.index(name)
     except ValueError:
-        raise InputError(f"unknown {what} {name!r}, {suggestion(name, names)}") from None
+        raise InputError(f"unknown {what} {shown(name)}, {suggestion(name, names)}") from None

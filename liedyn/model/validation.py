@@ -6,9 +6,11 @@ import warnings
 
 import numpy as np
 
-from liedyn.errors import ModelError, ModelWarning, suggestion
+from liedyn.errors import ModelError, ModelWarning, cut, listed, shown, suggestion
 from liedyn.model.description import GROUND
 from liedyn.model.links import depth_first
+from liedyn.model.numbers import any_numbers, numbers
+from liedyn.model.packed import status_code
 
 ORTHOGONALITY = 1e-9  # of placements and pairs of axes: less is a mistake, not rounding in a file
 SYMMETRY = 1e-6  # of inertias, relative; so much may a principal moment be negative too
@@ -16,71 +18,85 @@ NOTHING = 1e-18  # a principal moment this little below zero [kg m^2] is what ro
 TRIANGLE = 1e-3  # relative slack of the triangle inequality: inertias in files are rounded to three or four digits
 
 
-def numbers(owner, key, value, shape):
-    """`value` as a finite float array of the given shape."""
-    array = _array(owner, key, value)
-    if array.shape != shape:
-        raise ModelError(f"{owner}, {key}: expected {_words(shape)}, got {value!r}")
-    if not np.isfinite(array).all():
-        raise ModelError(f"{owner}, {key}: must be finite, got {value!r}")
-    return array
-
-
-def _array(owner, key, value):
-    try:
-        array = np.array(value)
-    except ValueError:  # ragged lists
-        array = np.array(None)
-    if array.dtype.kind not in "iuf":
-        raise ModelError(f"{owner}, {key}: expected numbers, got {value!r}")
-    return array.astype(float)
-
-
-def _words(shape):
-    return "one number" if shape == () else f"{' x '.join(map(str, shape))} numbers"
+def owner_of(kind, name):
+    """What a thing is called in messages."""
+    return f"{kind} {shown(text(kind, 'name', name))}"
 
 
 def text(owner, key, value):
     """`value` as a string that is not empty."""
     if not isinstance(value, str) or not value:
-        raise ModelError(f"{owner}, {key}: expected a name, got {value!r}")
+        raise ModelError(f"{owner}, {key}: expected a name, got {shown(value)}")
+    return prose(owner, key, value)
+
+
+def prose(owner, key, value):
+    """`value` as a string that a file can hold, which lone surrogates are not."""
+    if not isinstance(value, str):
+        raise ModelError(f"{owner}, {key}: expected text, got {shown(value)}")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise ModelError(f"{owner}, {key}: not Unicode text, got {shown(value)}") from None
+    return value
+
+
+def names(owner, key, values):
+    """A list of names, none of them twice, as a tuple."""
+    if not isinstance(values, list | tuple):
+        raise ModelError(f"{owner}, {key}: expected a list of names, got {shown(values)}")
+    unique(f"{owner}, {key}", [text(owner, key, value) for value in values])
+    return tuple(values)
+
+
+def table(owner, key, value):
+    """`value` as a dictionary of its own."""
+    if not isinstance(value, dict):
+        raise ModelError(f"{owner}, {key}: expected values by name, got {shown(value)}")
+    return dict(value)
+
+
+def function(owner, key, value):
+    """`value`, a function or None."""
+    if value is not None and not callable(value):
+        raise ModelError(f"{owner}, {key}: expected a function, got {shown(value)}")
     return value
 
 
 def choice(owner, key, value, known):
     """`value`, one of the known names."""
     if not isinstance(value, str) or value not in known:
-        raise ModelError(f"{owner}, {key}: unknown {value!r}, {suggestion(value, known)}")
+        raise ModelError(f"{owner}, {key}: unknown {shown(value)}, {suggestion(value, known)}")
     return value
 
 
-def per_dof(owner, key, value, size):
+def per_dof(owner, key, value, size, bounds=False):
     """A number for all coordinates, or a list of one for each; where there are none, only zero is a number for all."""
-    array = _array(owner, key, value)
+    array = any_numbers(owner, key, value)
     if array.ndim == 0 and (size > 0 or array == 0.0):
-        value = np.full(size, array)
-    return numbers(owner, key, value, (size,))
+        return np.full(size, numbers(owner, key, value, (), bounds))
+    return numbers(owner, key, value, (size,), bounds)
 
 
 def mass(owner, value):
     """A mass, zero for a massless body."""
     number = float(numbers(owner, "mass", value, ()))
     if number < 0.0:
-        raise ModelError(f"{owner}, mass: must not be negative, got {value!r}")
+        raise ModelError(f"{owner}, mass: must not be negative, got {shown(value)}")
     return number
 
 
-def not_negative(owner, key, value, size):
+def not_negative(owner, key, value, size, bounds=False):
     """Numbers per degree of freedom, none negative."""
-    array = per_dof(owner, key, value, size)
+    array = per_dof(owner, key, value, size, bounds)
     if (array < 0.0).any():
-        raise ModelError(f"{owner}, {key}: must not be negative, got {value!r}")
+        raise ModelError(f"{owner}, {key}: must not be negative, got {shown(value)}")
     return array
 
 
 def bound(owner, key, value, size):
-    """Bounds on magnitudes per degree of freedom; None for no bounds."""
-    return np.full(size, np.inf) if value is None else not_negative(owner, key, value, size)
+    """Bounds on magnitudes per degree of freedom, which may be infinite; None for no bounds."""
+    return np.full(size, np.inf) if value is None else not_negative(owner, key, value, size, bounds=True)
 
 
 def inertia(owner, value):
@@ -89,10 +105,13 @@ def inertia(owner, value):
     Published descriptions of real robots break that one (placeholders, moments about another point): motions are as
     well defined, and others compute them.
     """
-    matrix = numbers(owner, "inertia", value, (3, 3))
+    if any_numbers(owner, "inertia", value).shape == (3,):
+        matrix = np.diag(numbers(owner, "inertia", value, (3,)))
+    else:
+        matrix = numbers(owner, "inertia", value, (3, 3))
     size = np.abs(matrix).max()
     if np.abs(matrix - matrix.T).max() > SYMMETRY * size:
-        raise ModelError(f"{owner}, inertia: not symmetric, got {matrix.tolist()}")
+        raise ModelError(f"{owner}, inertia: not symmetric, got {shown(matrix.tolist())}")
     moments = np.linalg.eigvalsh(matrix)
     if moments[0] < -max(SYMMETRY * size, NOTHING):
         raise ModelError(f"{owner}, inertia: has the negative principal moment {moments[0]:.6g}")
@@ -107,14 +126,14 @@ def pose(owner, key, value):
     """A pose: None for the identity, 3 numbers for a translation, or a 4 x 4 matrix with an orthogonal rotation."""
     if value is None:
         return np.eye(4)
-    if _array(owner, key, value).shape == (3,):
+    if any_numbers(owner, key, value).shape == (3,):
         matrix = np.eye(4)
         matrix[:3, 3] = numbers(owner, key, value, (3,))
         return matrix
     matrix = numbers(owner, key, value, (4, 4))
     R = matrix[:3, :3]
     if np.abs(R.T @ R - np.eye(3)).max() > ORTHOGONALITY or np.linalg.det(R) < 0.0:
-        raise ModelError(f"{owner}, {key}: not a rotation: {R.tolist()}")
+        raise ModelError(f"{owner}, {key}: not a rotation: {shown(R.tolist())}")
     if not np.array_equal(matrix[3], [0.0, 0.0, 0.0, 1.0]):
         raise ModelError(f"{owner}, {key}: the last row must be 0, 0, 0, 1, got {matrix[3].tolist()}")
     matrix[:3, :3] = R @ (3.0 * np.eye(3) - R.T @ R) / 2.0  # a Newton step to the nearest rotation
@@ -125,7 +144,7 @@ def axes(owner, kind_name, kind, given):
     """The unit axes of a joint or cut joint; None stands for the default of its kind."""
     for key, value in list(zip(("axis", "axis2"), given))[len(kind.axes):]:
         if value is not None:
-            raise ModelError(f"{owner}, {key}: a {kind_name} joint has none, got {value!r}")
+            raise ModelError(f"{owner}, {key}: a {kind_name} joint has none, got {shown(value)}")
     units = tuple(
         unit(owner, key, default if value is None else value)
         for key, value, default in zip(("axis", "axis2"), given, kind.axes)
@@ -143,14 +162,14 @@ def unit(owner, key, value):
     vector = numbers(owner, key, value, (3,))
     length = np.linalg.norm(vector)
     if length < 1e-12:
-        raise ModelError(f"{owner}, {key}: must not be zero, got {value!r}")
+        raise ModelError(f"{owner}, {key}: must not be zero, got {shown(value)}")
     return vector / length
 
 
 def pitch(owner, kind, value):
     """The pitch of a helical joint, which must be given; zero for every other kind, which must not have one."""
     if (kind == "helical") != (value is not None):
-        reason = "a helical joint needs one" if value is None else f"a {kind} joint has none, got {value!r}"
+        reason = "a helical joint needs one" if value is None else f"a {kind} joint has none, got {shown(value)}"
         raise ModelError(f"{owner}, pitch: {reason}")
     return 0.0 if value is None else float(numbers(owner, "pitch", value, ()))
 
@@ -158,8 +177,16 @@ def pitch(owner, kind, value):
 def flag(owner, key, value):
     """True or false, and nothing that merely looks like it."""
     if not isinstance(value, bool | np.bool_):
-        raise ModelError(f"{owner}, {key}: expected true or false, got {value!r}")
+        raise ModelError(f"{owner}, {key}: expected true or false, got {shown(value)}")
     return bool(value)
+
+
+def switch(owner, value, one_sided):
+    """A constraint's first state: true or false, or how a one-sided one is closed, "sliding" or "sticking"."""
+    if status_code(value, one_sided) is None:
+        words = ", 'off', 'open', 'sliding' or 'sticking'" if one_sided else ""
+        raise ModelError(f"{owner}, active: expected true or false{words}, got {shown(value)}")
+    return {"off": False, "open": True}.get(value, value) if isinstance(value, str) else bool(value)
 
 
 def given(owner, key, value):
@@ -174,7 +201,7 @@ def positive(owner, key, value):
         return 0.0
     number = float(numbers(owner, key, value, ()))
     if not number > 0.0:
-        raise ModelError(f"{owner}, {key}: must be positive, got {value!r}")
+        raise ModelError(f"{owner}, {key}: must be positive, got {shown(value)}")
     return number
 
 
@@ -184,32 +211,33 @@ def parameters(owner, kind, form, values):
         given(owner, key, values[key])
     for key, value in values.items():
         if value is not None and key not in form.needs + form.takes:
-            raise ModelError(f"{owner}, {key}: a {kind} constraint has none, got {value!r}")
+            raise ModelError(f"{owner}, {key}: a {kind} constraint has none, got {shown(value)}")
 
 
 def contact(owner, kind, form, unilateral, restitution, friction, rolling):
     """Side, restitution and friction of a constraint; zeros for one that holds both ways."""
-    if not isinstance(unilateral, bool | np.bool_) and unilateral not in ("above", "below"):
-        raise ModelError(f"{owner}, unilateral: expected true, false, 'above' or 'below', got {unilateral!r}")
+    one_way = isinstance(unilateral, str) and unilateral in ("above", "below")
+    if not isinstance(unilateral, bool | np.bool_) and not one_way:
+        raise ModelError(f"{owner}, unilateral: expected true, false, 'above' or 'below', got {shown(unilateral)}")
     given = {"restitution": restitution, "friction": friction}
-    if isinstance(unilateral, bool | np.bool_) and not unilateral:
+    if not unilateral:
         for key, value in given.items():
             if value is not None:
-                raise ModelError(f"{owner}, {key}: only a unilateral constraint has one, got {value!r}")
+                raise ModelError(f"{owner}, {key}: only a unilateral constraint has one, got {shown(value)}")
         return 0, 0.0, 0.0
     if not form.one_sided:
         raise ModelError(f"{owner}, unilateral: a {kind} constraint has no gap that could stay on one side of zero")
     bounce = 0.0 if restitution is None else float(numbers(owner, "restitution", restitution, ()))
     if not 0.0 <= bounce <= 1.0:
-        raise ModelError(f"{owner}, restitution: must be between 0 and 1, got {restitution!r}")
+        raise ModelError(f"{owner}, restitution: must be between 0 and 1, got {shown(restitution)}")
     if friction is None:
         grip = np.inf if rolling else 0.0
     else:
-        grip = float(_array(owner, "friction", friction)) if np.ndim(friction) == 0 else np.nan
-        if not grip >= 0.0:
-            raise ModelError(f"{owner}, friction: must be a number that is not negative, got {friction!r}")
+        grip = float(numbers(owner, "friction", friction, (), bounds=True))
+        if grip < 0.0:
+            raise ModelError(f"{owner}, friction: must not be negative, got {shown(friction)}")
         if grip > 0.0 and kind == "coupling":
-            raise ModelError(f"{owner}, friction: a coupling has no surface that could rub, got {friction!r}")
+            raise ModelError(f"{owner}, friction: a coupling has no surface that could rub, got {shown(friction)}")
         if rolling and grip == 0.0:
             raise ModelError(f"{owner}, friction: nothing rolls without friction")
     return (-1 if unilateral == "below" else 1), bounce, grip
@@ -218,21 +246,23 @@ def contact(owner, kind, form, unilateral, restitution, friction, rolling):
 def coefficients(owner, value):
     """Coefficients of a coupling by coordinate name, at least one of them."""
     if not isinstance(value, dict) or not value:
-        raise ModelError(f"{owner}, coefficients: expected numbers by coordinate name, got {value!r}")
-    return {name: float(numbers(owner, f"coefficients, {name}", number, ())) for name, number in value.items()}
+        raise ModelError(f"{owner}, coefficients: expected numbers by coordinate name, got {shown(value)}")
+    return {
+        text(owner, "coefficients", name): float(numbers(owner, f"coefficients, {shown(name)}", number, ()))
+        for name, number in value.items()}
 
 
 def limits(owner, value, size):
     """Lowest and highest values, shape (size, 2); None for no limits, one pair for a single coordinate."""
     if value is None:
         return np.tile([-np.inf, np.inf], (size, 1))
-    array = _array(owner, "limits", value)
+    array = any_numbers(owner, "limits", value)
     if array.shape == (2,) and size == 1:
         array = array[np.newaxis]
     if array.shape != (size, 2):
-        raise ModelError(f"{owner}, limits: expected {size} pairs of lowest and highest value, got {value!r}")
+        raise ModelError(f"{owner}, limits: expected {size} pairs of lowest and highest value, got {shown(value)}")
     if not (array[:, 0] <= array[:, 1]).all():
-        raise ModelError(f"{owner}, limits: the lowest value must not exceed the highest, got {value!r}")
+        raise ModelError(f"{owner}, limits: the lowest value must not exceed the highest, got {shown(value)}")
     return array
 
 
@@ -257,7 +287,7 @@ def stiffness(owner, kind, value):
     """Stiffness per degree of freedom, the same in all three directions where the joint is a ball or free."""
     array = per_dof(owner, "stiffness", value, kind.nv)
     if ".qw" in kind.coordinates and np.ptp(array.reshape(-1, 3), axis=1).any():
-        raise ModelError(f"{owner}, stiffness: must be the same in all three directions, got {value!r}")
+        raise ModelError(f"{owner}, stiffness: must be the same in all three directions, got {shown(value)}")
     return array
 
 
@@ -267,14 +297,14 @@ def tree(model):
     unique("body", [GROUND] + bodies)
     unique("joint, loop or constraint", [each.name for each in model.joints + model.loops + model.constraints])
     unique("actuator", [actuator.name for actuator in model.actuators])
-    known = [GROUND] + bodies
+    known = dict.fromkeys([GROUND] + bodies)
     pairs = [constraint for constraint in model.constraints if constraint.parent is not None]
     for kind, things in (("joint", model.joints), ("loop", model.loops), ("constraint", pairs)):
         for thing in things:
-            choice(f"{kind} {thing.name!r}", "parent", thing.parent, known)
-            choice(f"{kind} {thing.name!r}", "child", thing.child, known)
+            choice(f"{kind} {shown(thing.name)}", "parent", thing.parent, known)
+            choice(f"{kind} {shown(thing.name)}", "child", thing.child, known)
             if thing.parent == thing.child:
-                raise ModelError(f"{kind} {thing.name!r}: joins {thing.child!r} to itself")
+                raise ModelError(f"{kind} {shown(thing.name)}: joins {shown(thing.child)} to itself")
     _one_parent_each(model.joints)
     _reached(bodies, model.joints)
 
@@ -284,22 +314,19 @@ def unique(what, names):
     seen = set()
     for name in names:
         if name in seen:
-            raise ModelError(f"{what} {name!r}: {'the name is reserved' if name == GROUND else 'declared twice'}")
+            raise ModelError(f"{what} {shown(name)}: {'the name is reserved' if name == GROUND else 'declared twice'}")
         seen.add(name)
-
-
-def _listed(names):
-    return " and ".join(map(repr, names))
 
 
 def _one_parent_each(joints):
     holder = {}
     for joint in joints:
         if joint.child == GROUND:
-            raise ModelError(f"joint {joint.name!r}, child: the ground is no joint's child; swap parent and child")
+            raise ModelError(f"joint {shown(joint.name)}, child: the ground is no joint's child; swap parent and child")
         if joint.child in holder:
             raise ModelError(
-                f"body {joint.child!r}: child of two joints, {holder[joint.child]!r} and {joint.name!r}; "
+                f"body {shown(joint.child)}: child of two joints, {shown(holder[joint.child])} and "
+                f"{shown(joint.name)}; "
                 "declare one of them as a loop"
             )
         holder[joint.child] = joint.name
@@ -309,20 +336,18 @@ def _reached(bodies, joints):
     parents = {joint.child: joint.parent for joint in joints}
     roots = [body for body in bodies if body not in parents]
     if roots:
-        raise ModelError(
-            f"no joint holds {_listed(roots)}: join each tree to the ground, by a free joint if it floats"
-        )
+        raise ModelError(f"no joint holds {listed(roots)}: join each tree to the ground, by a free joint if it floats")
     reached = {joint.child for joint in depth_first(joints)}
     for body in bodies:
         if body not in reached:
-            cycle = " -> ".join(_cycle(body, parents))
+            cycle = cut(" -> ".join(_cycle(body, parents)), 300)
             raise ModelError(f"the joints make a cycle: {cycle}; declare one of them as a loop")
 
 
 def _cycle(body, parents):
     """The cycle met on the way from `body` towards the root, as names from parent to child."""
-    path = []
+    path = {}
     while body not in path:
-        path.append(body)
+        path[body] = len(path)
         body = parents[body]
-    return (path[path.index(body):] + [body])[::-1]
+    return (list(path)[path[body]:] + [body])[::-1]

@@ -1,0 +1,36 @@
+"""Numbers that a user declares, as finite float arrays of the shapes they must have."""
+
+import numpy as np
+
+from liedyn.errors import ModelError, shown
+
+LARGEST = 1e30  # in SI units: products of a few such numbers, as dynamics and its derivatives take, stay finite
+
+
+def numbers(owner, key, value, shape, bounds=False):
+    """`value` as a float array of the given shape, no entry larger than `LARGEST`; bounds may be infinite too."""
+    array = any_numbers(owner, key, value)
+    if array.shape != shape:
+        expected = "one number" if shape == () else f"{' x '.join(map(str, shape))} numbers"
+        raise ModelError(f"{owner}, {key}: expected {expected}, got {shown(value)}")
+    entries = array[~np.isposinf(array)] if bounds else array
+    if not np.isfinite(entries).all():
+        raise ModelError(f"{owner}, {key}: must be finite, got {shown(value)}")
+    if (np.abs(entries) > LARGEST).any():
+        raise ModelError(f"{owner}, {key}: too large to compute with, got {shown(value)}; at most {LARGEST:g} is taken")
+    return array
+
+
+def any_numbers(owner, key, value):
+    """`value` as a float array of any shape; entries may be infinite or NaN, but no text, dates, truths or masks."""
+    try:
+        array = np.array(value)
+        if array.dtype == object and all(type(entry) in (int, float) for entry in array.flat):
+            array = array.astype(float)  # integers of more than 64 bits
+    except OverflowError:
+        raise ModelError(f"{owner}, {key}: too large to compute with, got {shown(value)}") from None
+    except (TypeError, ValueError):  # ragged lists among others
+        array = np.array(None)
+    if array.dtype.kind not in "iuf" or isinstance(value, np.ma.MaskedArray):
+        raise ModelError(f"{owner}, {key}: expected numbers, got {shown(value)}")
+    return array.astype(float)
