@@ -12,8 +12,8 @@ at q, perturbed on the right. Every function of q, shape (nq,), also takes (...,
 import importlib
 
 from liedyn.errors import (
-    AccumulationError, ClosureError, ConditionWarning, ContactWarning, ControllabilityError, InputError, LiedynError,
-    ModelError, ModelWarning, SimulationError, SingularConfigurationError,
+    AccumulationError, CacheWarning, ClosureError, ConditionWarning, ContactWarning, ControllabilityError, InputError,
+    LiedynError, ModelError, ModelWarning, SimulationError, SingularConfigurationError,
 )
 from liedyn.io import bundled, load, load_toml, load_urdf, save_toml
 from liedyn.model import Builder, Robot, placement
@@ -60,13 +60,12 @@ _MODULES = ("constraints", "control", "dynamics", "io", "kernels", "lie", "linea
             "specialization", "symbolic")
 
 __all__ = [
-    "AccumulationError", "Builder", "ClosureError", "ConditionWarning", "ContactWarning", "ControllabilityError",
-    "InputError", "LiedynError", "ModelError", "ModelWarning", "Robot", "SimulationError", "SingularConfigurationError",
-    "aba", "aba_derivatives", "body_jacobian",
-    "body_jacobian_ddot", "body_jacobian_dot", "body_jacobian_dq", "bundled", "center_of_mass", "crba", "difference",
-    "forward_kinematics", "integrate", "kinetic_energy", "load", "load_toml", "load_urdf", "momentum", "neutral",
-    "placement", "pose", "potential_energy", "random_configuration", "rnea", "rnea_derivatives", "save_toml",
-    "total_mass", *_LAZY,
+    "AccumulationError", "Builder", "CacheWarning", "ClosureError", "ConditionWarning", "ContactWarning",
+    "ControllabilityError", "InputError", "LiedynError", "ModelError", "ModelWarning", "Robot", "SimulationError",
+    "SingularConfigurationError", "aba", "aba_derivatives", "body_jacobian", "body_jacobian_ddot",
+    "body_jacobian_dot", "body_jacobian_dq", "bundled", "center_of_mass", "crba", "difference", "forward_kinematics",
+    "integrate", "kinetic_energy", "load", "load_toml", "load_urdf", "momentum", "neutral", "placement", "pose",
+    "potential_energy", "random_configuration", "rnea", "rnea_derivatives", "save_toml", "total_mass", *_LAZY,
 ]
 
 

@@ -113,6 +113,10 @@ class ControllabilityError(LiedynError):
         self.controllability = controllability
 
 
+class CacheWarning(UserWarning):
+    """Compiled kernels cannot be kept on disk: results are right, but every start compiles again."""
+
+
 class ModelWarning(UserWarning):
     """A model can be computed with, but no real machine is like it."""
 

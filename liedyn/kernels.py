@@ -21,7 +21,10 @@
 
 Every kernel takes `SCALAR` first (its type selects the code for one state), then ``robot.ints`` and ``robot.floats``.
 All arrays are C-contiguous float64; matrices may be given as two-dimensional or flat arrays. Results are written into
-the last arguments. Nothing is checked: a shape that does not fit reads or writes beyond the array.
+the last arguments. Nothing is checked: a shape that does not fit, another type of number or a body number out of range
+reads or writes beyond the array. With ``LIEDYN_CHECK=1`` in the environment when this module is imported, all of that
+is an `InputError` that names kernel and argument (`liedyn.checked`), in your compiled functions as well: for debugging,
+as each call from compiled code takes a few microseconds more.
 
 ======================  ==============================================================================================
 kernel                  arguments after ``SCALAR, ints, floats``; results after the bar
@@ -68,6 +71,8 @@ is scratch space, one for each thread: `workspace` makes one that serves them al
 matrix is regular (``robot.singular_tree`` is empty). Numba's cache of your own functions does not notice a new version
 of liedyn: clear it after an upgrade.
 """
+import os
+
 import numpy as np
 
 from liedyn.dynamics.nullspace import (
@@ -134,3 +139,9 @@ def workspace(robot):
     work = np.empty(size + WIDTH)
     begin = -work.ctypes.data // work.itemsize % WIDTH
     return work[begin:begin + size]
+
+
+if os.environ.get("LIEDYN_CHECK", "0") != "0":
+    from liedyn.checked import checked
+    for _name in set(__all__) - {"OK", "RANK_TOLERANCE", "SCALAR", "workspace"}:
+        globals()[_name] = checked(_name, globals()[_name], workspace_size)

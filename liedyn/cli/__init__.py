@@ -71,9 +71,8 @@ def _failed(error):
 
 def _announce_compilation():
     """Say why the first run takes long, to those who are waiting for it."""
-    from liedyn import jit
-    directory = jit.cache_directory()
-    if sys.stderr.isatty() and (directory is None or not any(directory.glob("*.nbi"))):
+    from liedyn.cache import files
+    if sys.stderr.isatty() and not any(any(directory.glob("*.nbc")) for directory in files.directories()):
         print("liedyn: compiling kernels for the first time; later runs start at once", file=sys.stderr)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 import liedyn as ld
 from liedyn import jit, kernels, lie
+from liedyn.cache import cache_directory
 from liedyn.constraints.independent import choose
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.errors import LiedynError
@@ -27,7 +28,7 @@ def warmup(jobs=None):
     Processes share the cache: what one has compiled, another loads. Two may compile the same helper at the same time;
     then the later copy stays, and nothing is lost but a second.
     """
-    directory = jit.cache_directory()
+    directory = cache_directory()
     if directory is None:
         raise LiedynError("there is no cache to fill: LIEDYN_CACHE is 0, or no directory is writable")
     names = [name for name, _ in calls()]

@@ -1,16 +1,12 @@
 """Kernels for one robot, as straight lines."""
 import hashlib
-import importlib.util
-import os
 import re
 import sys
-import tempfile
 from types import ModuleType
 
-
 from liedyn.boundary import delivered, delivered_all, rows_for, rows_for_all, states, states_unseen
+from liedyn.cache import files, source_stamp
 from liedyn.errors import InputError
-from liedyn.jit import cache_directory, source_stamp
 from liedyn.model.packed import LOOP_FLOATS_AT, LOOPS_AT
 from liedyn.specialization.recursions import RECURSIONS, shortest_trace
 from liedyn.specialization.source import module_source
@@ -225,28 +221,24 @@ def _module(robot):
     key = hashlib.sha256(source_stamp(__file__).encode() + b"".join(x.tobytes() for x in _tree(robot))).hexdigest()[:16]
     name = f"liedyn_straight_{key}"
     if name not in sys.modules:
-        sys.modules[name] = _written(robot, name, key)
+        sys.modules[name] = _loaded(name, *_program(robot, key))
     return sys.modules[name]
 
 
-def _written(robot, name, key):
-    directory = cache_directory()
-    if directory is None:
-        module = ModuleType(name)
-        exec(compile(_source(robot), f"<{name}>", "exec"), module.__dict__)
-        return module
-    path = directory / "straight" / f"{re.sub('[^A-Za-z0-9]+', '_', robot.name)}_{key}.py"
-    if not path.exists():
-        _write(path, _source(robot))
-    spec = importlib.util.spec_from_file_location(name, path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+def _program(robot, key):
+    """The program as bytes, and the file where it is kept, None if it cannot be."""
+    name = f"straight/{re.sub('[^A-Za-z0-9]+', '_', robot.name)[:40]}_{key}.py"
+    kept = files.read(name)
+    if kept is not None:
+        return kept.data, kept.path
+    program = _source(robot).encode()
+    return program, files.write(name, program)
+
+
+def _loaded(name, program, path):
+    module = ModuleType(name)
+    if path is not None:
+        module.__file__ = str(path)
+    # a line in front of it, as in the file
+    exec(compile(b"\n" + program, f"<{name}>" if path is None else str(path), "exec"), module.__dict__)
     return module
-
-
-def _write(path, text):
-    """All of a file or nothing: another process may be reading it."""
-    path.parent.mkdir(exist_ok=True)
-    with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as file:
-        file.write(text)
-    os.replace(file.name, path)

@@ -9,9 +9,11 @@ and is called from Python without the first two: ``crba_states(ints, floats, q, 
 that ``numba.get_num_threads()`` allows take many, each a block of its own with a workspace of its own. So
 ``NUMBA_NUM_THREADS`` and ``numba.set_num_threads`` say how many; the interpreter is released meanwhile. Under the
 one threading layer of Numba that is not safe when two Python threads call it, "workqueue", batches wait for one
-another.
+another. GNU OpenMP, the layer "omp", does not survive a fork: in a child of a process whose threads were started, as of
+`multiprocessing` under Linux before Python 3.14, one thread takes all rows.
 """
 import contextlib
+import os
 import threading
 
 import numba
@@ -35,6 +37,20 @@ SHARED = 5000
 PAST_CACHE = 100_000
 """Numbers of a result from which on it is written past the cache: the second cache holds little more."""
 _TURN = threading.Lock()
+_LOST = False
+"""Are the threads of this process those of its parent, which a fork does not copy?"""
+
+
+def _after_fork():
+    """In a child: nobody else is in a batch, whatever the parent's threads were doing."""
+    global _TURN, _LOST
+    _TURN = threading.Lock()
+    with contextlib.suppress(ValueError):  # no threads started so far: the child may start its own
+        _LOST = numba.threading_layer() == "omp"
+
+
+if hasattr(os, "register_at_fork"):  # not under Windows, which does not fork
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 class batch:  # noqa: N801  a decorator
@@ -51,7 +67,7 @@ class batch:  # noqa: N801  a decorator
 
     def on(self, count, many, *arguments):
         """Work on `count` rows, in all threads if they are many."""
-        if not many or numba.get_num_threads() == 1:
+        if not many or _LOST or numba.get_num_threads() == 1:
             self.kernel(0, count, *arguments)
         else:
             address = self._address(count, *arguments)

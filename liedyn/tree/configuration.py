@@ -21,38 +21,38 @@ from liedyn.tree.records import dof_count, dof_total, first_dof, first_q, get3, 
 
 
 @kernel_in_place
-def integrate_kernel(ints, floats, q, dv, out):
-    """out = q (+) dv; out may be q itself. Quaternions come out of unit length."""
+def integrate_kernel(ints, floats, q, dv, q_new):
+    """q_new = q (+) dv; q_new may be q itself. Quaternions come out of unit length."""
     for i in range(link_count(ints)):
         k, j = first_q(ints, i), first_dof(ints, i)
         if dof_count(ints, i) == 1:
-            out[k] = q[k] + dv[j]
+            q_new[k] = q[k] + dv[j]
             continue
         quaternion, w = (q[k], q[k + 1], q[k + 2], q[k + 3]), get3(SCALAR, dv, j)
         if kind(ints, i) == FREE:
             R = quaternion_rotation(q[k], q[k + 1], q[k + 2], q[k + 3])
             step = exp((w, get3(SCALAR, dv, j + 3)))[1]
-            put3(SCALAR, out, k + 4, add(get3(SCALAR, q, k + 4), rotate(R, step)))
+            put3(SCALAR, q_new, k + 4, add(get3(SCALAR, q, k + 4), rotate(R, step)))
         turned = quaternion_unit(quaternion_product(quaternion, quaternion_exp(w)))
-        out[k], out[k + 1], out[k + 2], out[k + 3] = turned
+        q_new[k], q_new[k + 1], q_new[k + 2], q_new[k + 3] = turned
 
 
 @kernel_in_place
-def difference_kernel(ints, floats, q0, q1, out):
-    """out = the dv with q0 (+) dv = q1, by the shorter way round."""
+def difference_kernel(ints, floats, q0, q1, dv):
+    """The dv with q0 (+) dv = q1, by the shorter way round."""
     for i in range(link_count(ints)):
         k, j = first_q(ints, i), first_dof(ints, i)
         if dof_count(ints, i) == 1:
-            out[j] = q1[k] - q0[k]
+            dv[j] = q1[k] - q0[k]
             continue
         x, y, z, s = quaternion_inverse_product((q0[k], q0[k + 1], q0[k + 2], q0[k + 3]),
                                                 (q1[k], q1[k + 1], q1[k + 2], q1[k + 3]))
         w = quaternion_log(x, y, z, s)
-        put3(SCALAR, out, j, w)
+        put3(SCALAR, dv, j, w)
         if kind(ints, i) == FREE:
             R = quaternion_rotation(q0[k], q0[k + 1], q0[k + 2], q0[k + 3])
             step = unrotate(R, sub(get3(SCALAR, q1, k + 4), get3(SCALAR, q0, k + 4)))
-            put3(SCALAR, out, j + 3, log_rotated(w, step))
+            put3(SCALAR, dv, j + 3, log_rotated(w, step))
 
 
 @batch

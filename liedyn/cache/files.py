@@ -1,0 +1,136 @@
+"""Files of the cache: what is read is what was written, byte for byte, or nothing."""
+import contextlib
+import functools
+import hashlib
+import os
+import uuid
+import warnings
+from pathlib import Path
+from typing import NamedTuple
+
+from liedyn.errors import CacheWarning
+
+PACKAGE = Path(__file__).resolve().parents[1]
+FORMAT = 1
+"""To be counted up when what the files contain changes: older files are then as good as none."""
+
+
+def _checked(data):
+    """The line before the data, of constant length: format and checksum, as a comment, for some files are programs."""
+    return f"# liedyn {FORMAT} {hashlib.sha256(data).hexdigest()}\n".encode()
+
+
+_HEAD = len(_checked(b""))
+
+
+def switched_on():
+    """Is anything kept at all?"""
+    return os.environ.get("LIEDYN_CACHE", "1") != "0"
+
+
+@functools.cache
+def directories() -> tuple[Path, ...]:
+    """Where files are looked for, in this order, whether the directories exist or not."""
+    if not switched_on():
+        return ()
+    # outside the package, two installations must not overwrite each other's kernels
+    here = "liedyn_" + hashlib.sha256(str(PACKAGE).encode()).hexdigest()[:16]
+    chosen = os.environ.get("LIEDYN_CACHE_DIR") or os.environ.get("NUMBA_CACHE_DIR")
+    if chosen:
+        return (Path(chosen) / here,)
+    user = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    # a user without a home: the tilde stays
+    return (PACKAGE / "__pycache__", *([] if user.startswith("~") else [Path(user) / "liedyn" / here]))
+
+
+@functools.cache
+def cache_directory() -> Path | None:
+    """Where new files go; None when the cache is switched off or nothing is writable."""
+    return next(filter(_writable, directories()), None)
+
+
+def _writable(directory):
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with _temporary(directory / "writable"):
+            return True
+    except OSError:
+        return False
+
+
+@contextlib.contextmanager
+def _temporary(path):
+    """A new file beside `path`, with the permissions that the user's files have; removed if it is still there."""
+    name = f"{path}.{uuid.uuid4().hex}.tmp"
+    try:
+        with open(name, "xb") as file:
+            yield file
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+
+
+class Kept(NamedTuple):
+    """A file of the cache, and what it holds behind its first line."""
+
+    path: Path
+    data: memoryview
+
+
+def read(name):
+    """What `write` has kept under a name; None if there is no such file, or not all of it as it was written."""
+    for directory in directories():
+        path = directory / name
+        try:
+            data = memoryview(path.read_bytes())
+        except OSError:
+            continue
+        if data[:_HEAD] == _checked(data[_HEAD:]):
+            return Kept(path, data[_HEAD:])
+    return None
+
+
+def write(name, data):
+    """Keep bytes under a name, all of them or none: another process may be reading.
+
+    Returns the path; None if the bytes cannot be kept, which a warning says.
+    """
+    directory = cache_directory()
+    if directory is None:
+        if switched_on():
+            _warn(f"not writable: {', '.join(map(str, directories()))}")
+        return None
+    path = directory / name
+    try:
+        path.parent.mkdir(exist_ok=True)
+        with _temporary(path) as file:
+            file.write(_checked(data))
+            file.write(data)
+            file.close()
+            if path.is_dir():
+                path.rmdir()
+            os.replace(file.name, path)
+    except OSError as error:
+        _warn(f"{directory}: {error.strerror or error}")
+        return None
+    return path
+
+
+def keep_versions(name, count):
+    """Of the files ``name.<version>.<rest>`` keep those of the `count` versions written last."""
+    with contextlib.suppress(OSError):  # another process may be doing the same
+        files = {}
+        for file in os.scandir(cache_directory() or ""):
+            if file.name.startswith(f"{name}."):
+                files.setdefault(file.name.removeprefix(f"{name}.").partition(".")[0], []).append(file)
+        oldest_first = sorted(files.values(), key=lambda version: max(file.stat().st_mtime_ns for file in version))
+        for version in oldest_first[:max(len(files) - count, 0)]:
+            for file in version:
+                os.unlink(file)
+
+
+@functools.cache
+def _warn(cause):
+    """Once for each cause: the next kernel would only say the same."""
+    warnings.warn(f"compiled kernels cannot be kept, and every start compiles them again: {cause}", CacheWarning,
+                  stacklevel=3)

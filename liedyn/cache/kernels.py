@@ -1,0 +1,109 @@
+"""The cache that Numba asks for a kernel: one file for each signature, processor and version, and no list of them.
+
+Numba's own keeps an index beside the files. Two processes that change it at once lose an entry, or find a file of the
+other's under their own key; two versions that take turns erase each other's. Here the name of a file says all of it:
+
+    tree-rnea.rnea_kernel.cpython-311.<version>.<key>.nbc
+
+The version stands for the sources and for what compiles them, the key for types of arguments and processor. The file
+repeats the key, as Numba compares keys by equality rather than by name.
+"""
+import functools
+import hashlib
+import pickle
+import sys
+from pathlib import Path
+
+import llvmlite
+import numba
+from llvmlite import binding
+from numba.core import config
+from numba.core.caching import Cache, CompileResultCacheImpl
+from numba.core.serialize import dumps
+
+from liedyn.cache.files import PACKAGE, cache_directory, keep_versions, read, switched_on, write
+from liedyn.cache.stamps import source_stamp
+
+VERSIONS_KEPT = 3
+"""Versions of one kernel that stay on disk, those written last: all kernels of one take about 200 MB."""
+
+
+@functools.cache
+def _compiler():
+    """What decides, besides sources and processor, what a kernel is compiled to."""
+    return (numba.__version__, llvmlite.__version__, config.OPT, config.BOUNDSCHECK, config.LOOP_VECTORIZE,
+            config.SLP_VECTORIZE, config.DEBUGINFO_DEFAULT)
+
+
+@functools.cache
+def _lanes():
+    """Whether there are registers of eight doubles, also where NUMBA_CPU_NAME names a processor without them."""
+    return bool(binding.get_host_cpu_features().get("avx512f"))
+
+
+def _digest(*parts):
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:20]
+
+
+class _Impl(CompileResultCacheImpl):
+    """How Numba takes a compiled function apart and puts it together; it refuses what holds addresses."""
+
+    def __init__(self, py_func):  # not that of Numba, which looks for a directory
+        self._locator, self._lineno = self, py_func.__code__.co_firstlineno
+        self._py_file = py_func.__code__.co_filename
+
+
+class KernelCache(Cache):
+    """The cache of one function, in Numba's protocol.
+
+    Parameters
+    ----------
+    function : callable
+    stamp : callable
+        The stamp of the sources behind a file, given its path; asked when a kernel is looked for, not at import.
+    """
+
+    def __init__(self, function, stamp=source_stamp):
+        self._py_func, self._impl, self._stamp = function, _Impl(function), stamp
+        file = Path(function.__code__.co_filename)  # in the package, or a module that `specialize` has written
+        module = file.relative_to(PACKAGE) if file.is_relative_to(PACKAGE) else Path(file.name)
+        name = function.__qualname__.replace("<", "").replace(">", "")  # Windows
+        self.name = f"{'-'.join(module.with_suffix('').parts)}.{name}.{sys.implementation.cache_tag}"
+        self.enable()
+
+    @property
+    def cache_path(self):
+        return str(cache_directory())
+
+    def _version(self):
+        return _digest(self._stamp(self._py_func.__code__.co_filename), _compiler())
+
+    def _file(self, key):
+        return f"{self.name}.{self._version()}.{_digest(key)}.nbc"
+
+    def _index_key(self, sig, codegen):
+        return *super()._index_key(sig, codegen), _lanes()
+
+    def _load_overload(self, sig, target_context):
+        key = self._index_key(sig, target_context.codegen())
+        kept = read(self._file(key)) if self._enabled else None
+        if kept is None:
+            return None
+        known, data = pickle.loads(kept.data)
+        return self._impl.rebuild(target_context, data) if known == key else None
+
+    def _save_overload(self, sig, result):
+        if self._enabled and self._impl.check_cachable(result):
+            key = self._index_key(sig, result.codegen)
+            write(self._file(key), dumps((key, self._impl.reduce(result))))
+            keep_versions(self.name, VERSIONS_KEPT)
+
+    def flush(self):
+        keep_versions(self.name, 0)
+
+
+def cached(dispatcher, function, stamp=source_stamp):
+    """Let Numba's dispatcher of a function keep what it compiles, unless the function is in no file."""
+    if switched_on() and not function.__code__.co_filename.startswith("<"):
+        dispatcher._cache = KernelCache(function, stamp)
+    return dispatcher

@@ -1,0 +1,79 @@
+"""Stamps: which sources a compiled kernel depends on, in one number.
+
+Numba's own cache looks at one file at a time and so returns stale code when a *callee* in another file changes.
+"""
+import ast
+import functools
+import hashlib
+from pathlib import Path
+
+from liedyn.cache.files import PACKAGE, read, write
+
+_UNSTAMPED = f"{PACKAGE.name}.cache"
+
+
+@functools.cache
+def source_stamp(path) -> str:
+    """SHA-256 over what the code in a file means: its own bytecode and that of all it imports from the package.
+
+    Docstrings, comments and the places of lines do not count, and neither do modules that are not imported, nor this
+    folder.
+    """
+    reached, waiting = set(), [Path(path).resolve()]
+    while waiting:
+        file = waiting.pop()
+        if file not in reached:
+            reached.add(file)
+            waiting += _module(file)[1]
+    digest = hashlib.sha256()
+    for file in sorted(reached):
+        name = file.relative_to(PACKAGE) if file.is_relative_to(PACKAGE) else Path(file.name)
+        digest.update(name.as_posix().encode() + b"\0" + _module(file)[0])
+    return digest.hexdigest()
+
+
+@functools.cache
+def _module(file):
+    """(digest of the code in a file, files of the package that it imports); kept on disk by the file's content."""
+    source = file.read_bytes()
+    name = f"{hashlib.sha256(source).hexdigest()[:32]}.module"
+    kept = read(name)
+    if kept is None:
+        digest, names = _code_and_imports(source)
+        write(name, " ".join([digest, *names]).encode())
+    else:
+        digest, *names = bytes(kept.data).decode().split()
+    return bytes.fromhex(digest), [_file_of(name) for name in names]
+
+
+def _code_and_imports(source):
+    tree, imported = ast.parse(source), set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.level == 0:
+            imported |= {name if _file_of(name := f"{node.module}.{each.name}") else node.module
+                         for each in node.names}
+        elif isinstance(node, ast.Import):
+            imported |= {each.name for each in node.names}
+    digest = hashlib.sha256()
+    _add_code(digest, compile(tree, "", "exec", dont_inherit=True, optimize=2))  # 2: without docstrings
+    return digest.hexdigest(), sorted(filter(_file_of, imported))
+
+
+@functools.cache
+def _file_of(module):
+    """The source file of a module of the package; None if it is none, or one that does not count."""
+    first, *rest = module.split(".")
+    if first != PACKAGE.name or module == _UNSTAMPED or module.startswith(f"{_UNSTAMPED}."):
+        return None
+    place = PACKAGE.joinpath(*rest)
+    return next((file for file in (place.with_suffix(".py"), place / "__init__.py") if file.is_file()), None)
+
+
+def _add_code(digest, code):
+    """Add the instructions, names and constants of a code object, and of those inside it."""
+    digest.update(repr((code.co_name, code.co_names, code.co_varnames, code.co_freevars)).encode() + code.co_code)
+    for constant in code.co_consts:
+        if hasattr(constant, "co_code"):
+            _add_code(digest, constant)
+        else:
+            digest.update(repr(constant).encode())
