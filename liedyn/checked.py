@@ -105,8 +105,9 @@ def checked(name, kernel, workspace_size):
     @overload(call)
     def in_compiled_code(*arguments):
         def call(*arguments):
+            numbers = arguments[first:]
             with objmode():
-                check_numbers(arguments[first:])
+                check_numbers(numbers)
             return kernel(*arguments)
         return call
 

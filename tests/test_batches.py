@@ -6,7 +6,7 @@ import numba
 import numpy as np
 import pytest
 from numba.core.runtime import _nrt_python, rtsys
-from test_kernels import COUNT, python
+from processes import COUNT, python
 from tree_cases import mixed_tree, off
 
 import liedyn as ld

@@ -15,12 +15,14 @@ FORMAT = 1
 """To be counted up when what the files contain changes: older files are then as good as none."""
 
 
-def _checked(data):
-    """The line before the data, of constant length: format and checksum, as a comment, for some files are programs."""
-    return f"# liedyn {FORMAT} {hashlib.sha256(data).hexdigest()}\n".encode()
+def _first_line(name, data):
+    """Format and checksum of name and data, always as long; a comment, for some of the files are programs."""
+    checksum = hashlib.sha256(name.encode() + b"\0")
+    checksum.update(data)
+    return f"# liedyn {FORMAT} {checksum.hexdigest()}\n".encode()
 
 
-_HEAD = len(_checked(b""))
+_HEAD = len(_first_line("", b""))
 
 
 def switched_on():
@@ -85,7 +87,7 @@ def read(name):
             data = memoryview(path.read_bytes())
         except OSError:
             continue
-        if data[:_HEAD] == _checked(data[_HEAD:]):
+        if data[:_HEAD] == _first_line(name, data[_HEAD:]):
             return Kept(path, data[_HEAD:])
     return None
 
@@ -104,7 +106,7 @@ def write(name, data):
     try:
         path.parent.mkdir(exist_ok=True)
         with _temporary(path) as file:
-            file.write(_checked(data))
+            file.write(_first_line(name, data))
             file.write(data)
             file.close()
             if path.is_dir():
