@@ -84,7 +84,8 @@ def _require_shape(kernel, name, x, symbols, counts):
     shape = tuple(int(symbol) if symbol.isdigit() else counts.get(symbol, symbol) for symbol in symbols)
     known = all(isinstance(size, int) for size in shape)
     if x.shape != shape and not (known and x.shape == (math.prod(shape),)):
-        raise InputError(f"{kernel}: {name} must have shape {' '.join(symbols)} = {shape}, got {x.shape}")
+        raise InputError(f"{kernel}: {name} must have shape ({', '.join(symbols)}) = ({', '.join(map(str, shape))}), "
+                         f"got {x.shape}")
 
 
 def checked(name, kernel, workspace_size):

@@ -1,13 +1,18 @@
-"""Kernels in users' own compiled code."""
+"""Kernels in users' own compiled code, unchecked and checked."""
+import inspect
+import re
 
 import numpy as np
 import pytest
 from mechanisms import MOVING_KINDS, random_tree
 from numba import njit
+from processes import python
 
 import liedyn as ld
 from liedyn import kernels
-from liedyn.kernels import SCALAR
+from liedyn.checked import SHAPES, check
+from liedyn.constraints.independent import choose
+from liedyn.lie.lanes import LANES, SCALAR
 
 
 @pytest.fixture(scope="module")
@@ -148,3 +153,89 @@ def test_a_simulation_of_ones_own():
     simulate(robot.ints, robot.floats, q, v, tau, 100, 1e-4, work, a, lam)
     assert 1e-4 < np.abs(q - robot.home).max()
     assert np.abs(ld.closure_error(robot, q)).max() < 1e-6  # what the integrator leaves after 0.01 s
+
+
+# ---- LIEDYN_CHECK=1
+
+
+def arguments_of_every_kernel(tree, state):
+    """Names and right arguments, also of the kernels that return tuples."""
+    q, v, x = (row[0] for row in state)
+    work, none, tolerance = kernels.workspace(tree), np.empty(0), kernels.RANK_TOLERANCE
+    for name, arguments, sizes, _ in calls(tree, q, v, x, work):
+        lane = () if name in ("integrate", "difference", "forward_dynamics") else (SCALAR,)
+        yield name, (*lane, tree.ints, tree.floats, *arguments, *map(np.zeros, sizes))
+    chosen = choose(tree, q, None, tolerance)
+    rows, state = (chosen.rows, chosen.virtual), (tree.ints, tree.floats, q, v, x, none)
+    yield "nullspace_dynamics", (*state, *rows, tolerance)
+    yield "linearize", (*state, *rows, *rows, np.eye(tree.nv), tolerance)
+
+
+def unfit(argument, x, tree):
+    """Values that an argument must not have, for one that it may have."""
+    if argument in ("lane", "b", "tolerance"):
+        return {"lane": [LANES, 1.0], "b": [-1, tree.nbodies], "tolerance": []}[argument]
+    flat = np.zeros_like(x).ravel()
+    if argument in ("ints", "floats"):
+        return [list(flat), flat.astype(np.int32), flat[::2], flat[:10]]
+    if argument == "work":
+        return [list(flat), flat.astype(np.int64), flat[::2], flat[:-1]]
+    longer = np.append(flat, flat[:1] if flat.size else 1.0)
+    return [longer, list(longer), longer.astype(np.float32), longer[::-1], *([flat[:-1]] if flat.size > 1 else [])]
+
+
+def test_checked_kernels_refuse_what_does_not_fit(tree, state):
+    """Every argument of every kernel: a number more or less, another type of number, strides, a list."""
+    checked = set()
+    for name, arguments in arguments_of_every_kernel(tree, state):
+        given = dict(zip(inspect.signature(getattr(kernels, name).py_func).parameters, arguments, strict=True))
+        check(name, kernels.workspace_size, **given)
+        for argument, x in given.items():
+            for other in unfit(argument, x, tree):
+                with pytest.raises(ld.InputError, match=f"^{name}: .*{'SCALAR' if argument == 'lane' else argument}"):
+                    check(name, kernels.workspace_size, **given | {argument: other})
+        checked.add(name)
+    assert checked == set(kernels.__all__) - {"OK", "RANK_TOLERANCE", "SCALAR", "workspace"}
+
+
+def test_the_docstring_and_the_check_agree():
+    """Names of arguments in the table of the module's text are those of the kernels, and so are sizes."""
+    rows = re.findall(r"^`(\w+)`  +(.*?) \| (.*)$", kernels.__doc__, re.M)
+    assert len(rows) == 17
+    for name, arguments, results in rows:
+        results = re.split("[;:]| of body", results)[0].replace("rows of G", "rows")
+        names = re.findall(r"\w+", f"{arguments}, {re.sub('[(].*?[)]', '', results)}")
+        parameters = list(inspect.signature(getattr(kernels, name).py_func).parameters)
+        assert names == [each for each in parameters if each not in ("lane", "ints", "floats")], name
+        for listed, shape in re.findall(r"([\w, ]+) \((.*?)\)", results):
+            for result in listed.strip(", ").split(", "):
+                assert SHAPES[result] == shape.replace(",", ""), (name, result)
+
+
+CHECKED = """
+import numpy as np
+from numba import njit
+import liedyn as ld
+from liedyn import kernels
+
+robot = ld.load("particle_on_circle")
+@njit(nogil=True)
+def energies(ints, floats, q, v, work, energy):
+    for k in range(len(q)):
+        kernels.kinetic_energy(kernels.SCALAR, ints, floats, q[k], v[k], work, energy[k])
+q, v = np.zeros((2, 3, robot.nq))
+model, work, energy = (robot.ints, robot.floats), kernels.workspace(robot), np.full((3, 1), np.nan)
+energies(*model, q, v, work, energy)
+print((energy == 0.0).all())
+for call in (lambda: energies(*model, q, v, work[1:], energy),
+             lambda: kernels.kinetic_energy(kernels.SCALAR, *model, q[0], v[0], work[1:], energy[0])):
+    try:
+        call()
+    except ld.InputError as error:
+        print(str(error).split()[1])
+print(ld.kernels.kinetic_energy.__name__)
+"""
+
+
+def test_the_switch_works_in_compiled_code_and_in_python():
+    assert python(CHECKED, LIEDYN_CHECK="1") == ["True", "work", "work", "kinetic_energy_kernel"]
