@@ -18,8 +18,11 @@ HERE = Path(__file__).resolve().parent
 
 @functools.cache
 def source_stamp(path):
-    """SHA-256 over liedyn and the benchmarks, whichever of their files is asked for."""
-    digest = hashlib.sha256(package_stamp(liedyn.__file__).encode())
+    """SHA-256 over liedyn and the benchmarks, whichever of their files is asked for; None as for liedyn's own."""
+    stamp = package_stamp(liedyn.__file__)
+    if stamp is None:
+        return None
+    digest = hashlib.sha256(stamp.encode())
     for path in sorted(HERE.glob("*.py")):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()

@@ -1,7 +1,7 @@
 """Laws of SE(3) on inputs that hypothesis looks for, and a closed linkage against Lagrange's equations from SymPy."""
 import numpy as np
 import sympy as sp
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tree_cases import bundled
 
@@ -15,8 +15,8 @@ ROUNDING = 1e-12
 
 numbers = st.floats(-3.0, 3.0, allow_subnormal=True)
 twists = st.lists(numbers, min_size=6, max_size=6).map(np.array)
-# the first call compiles
-quick = settings(max_examples=60, deadline=None)
+# the first call compiles, and no machine is too slow
+quick = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @quick

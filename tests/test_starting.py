@@ -1,4 +1,5 @@
 """Starting: what fresh processes find in the cache, what they do without one, and what a start costs."""
+import os
 import shutil
 from pathlib import Path
 
@@ -102,18 +103,22 @@ TAIL = "from liedyn.cache import cache_directory; print(cache_directory())\n"
 
 
 def test_read_only_package(tmp_path, small):
-    """The cache goes to the user's directory, or nowhere, which is said; the result is right in either case."""
-    home, user = copied_package(tmp_path), str(tmp_path / "user")
-    # root may write anywhere, so the directories that refuse are named here
-    package = REFUSE.format(refused=(str(home / "liedyn"),)) + small + TAIL
-    for misses in "10":
-        *found, where = python(package, home, XDG_CACHE_HOME=user)
-        assert found == ["6", misses] and where.startswith(user)
-    for refused, environment in (((str(home / "liedyn"), user), {"XDG_CACHE_HOME": user}),
-                                 ((str(tmp_path),), {"LIEDYN_CACHE_DIR": str(tmp_path)})):
+    """The cache goes to the user's directory, is read there if that is read-only too, or is nowhere, which is said."""
+    home, user, chosen = copied_package(tmp_path), str(tmp_path / "user"), str(tmp_path / "chosen")
+
+    def found(refused, **environment):
+        # root may write anywhere, so the directories that refuse are named here
         done = process(REFUSE.format(refused=refused) + small + TAIL, home, **environment)
-        assert done.stdout.split() == ["6", "1", "None"]
-        assert done.stderr.count("CacheWarning") == 1 and f"not writable: {refused[0]}" in done.stderr
+        return *done.stdout.split(), done.stderr
+
+    package = str(home / "liedyn")
+    for misses in "10":
+        result, compiled, where, said = found((package,), XDG_CACHE_HOME=user)
+        assert (result, compiled, said) == ("6", misses, "") and where.startswith(user)
+    assert found((package, user), XDG_CACHE_HOME=user) == ("6", "0", "None", "")
+    *rest, said = found((chosen,), LIEDYN_CACHE_DIR=chosen)
+    assert rest == ["6", "1", "None"]
+    assert said.count("CacheWarning") == 1 and f"not kept on disk: not writable: {chosen}" in said
 
 
 NOBODY = """
@@ -150,7 +155,7 @@ def test_files_that_do_not_fit_are_not_kept(tmp_path, small):
     for _ in range(2):
         done = process(LIMITED + small, LIEDYN_CACHE_DIR=str(tmp_path / "cache"))
         assert done.stdout.split() == ["6", "1"]
-        assert done.stderr.count("CacheWarning") == 1 and "cannot be kept" in done.stderr
+        assert done.stderr.count("CacheWarning") == 1 and "not kept on disk" in done.stderr
     kept = [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
     assert kept and all(path.suffix == ".module" for path in kept)
 
@@ -180,12 +185,13 @@ print(*(after - before for before, after in zip(t, t[1:])))
 """
 
 
-def test_starting_takes_less_than_importing_numba(tmp_path):
-    """The import and the first call of a cached kernel, against what an idle machine needs 0.4 s for, in one process;
-    the smallest of five ratios, as other processes only ever add. They are 0.4 and 0.6 there."""
-    runs = [[float(word) for word in python(STARTED, LIEDYN_CACHE_DIR=str(tmp_path))] for _ in range(6)]
-    assert min(own / others for others, own, _ in runs[1:]) < 1.0
-    assert min(first / others for others, _, first in runs[1:]) < 1.5
+def test_starting_takes_less_than_importing_numba():
+    """The import and the first call of a cached kernel, in processor time of one process: 0.3 and 0.5 times as much,
+    busy machine or idle, and here it may be twice that; the smallest of five, as other processes only ever add."""
+    kept = {"LIEDYN_CACHE_DIR": os.environ.get("LIEDYN_CACHE_DIR")}
+    runs = [[float(word) for word in python(STARTED, **kept)] for _ in range(6)]  # the first one may compile
+    assert min(own / others for others, own, _ in runs[1:]) < 0.6
+    assert min(first / others for others, _, first in runs[1:]) < 1.0
 
 
 def test_open_trees_start_without_the_rest():

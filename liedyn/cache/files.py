@@ -100,7 +100,7 @@ def write(name, data):
     directory = cache_directory()
     if directory is None:
         if switched_on():
-            _warn(f"not writable: {', '.join(map(str, directories()))}")
+            warn(f"not writable: {', '.join(map(str, directories()))}")
         return None
     path = directory / name
     try:
@@ -113,7 +113,7 @@ def write(name, data):
                 path.rmdir()
             os.replace(file.name, path)
     except OSError as error:
-        _warn(f"{directory}: {error.strerror or error}")
+        warn(f"{directory}: {error.strerror or error}")
         return None
     return path
 
@@ -132,7 +132,6 @@ def keep_versions(name, count):
 
 
 @functools.cache
-def _warn(cause):
+def warn(cause):
     """Once for each cause: the next kernel would only say the same."""
-    warnings.warn(f"compiled kernels cannot be kept, and every start compiles them again: {cause}", CacheWarning,
-                  stacklevel=3)
+    warnings.warn(f"compiled kernels are not kept on disk: {cause}", CacheWarning, stacklevel=3)

@@ -75,27 +75,28 @@ class KernelCache(Cache):
     def cache_path(self):
         return str(cache_directory())
 
-    def _version(self):
-        return _digest(self._stamp(self._py_func.__code__.co_filename), _compiler())
-
     def _file(self, key):
-        return f"{self.name}.{self._version()}.{_digest(key)}.nbc"
+        """None if what is compiled here must not be kept."""
+        stamp = self._stamp(self._py_func.__code__.co_filename) if self._enabled else None
+        return stamp and f"{self.name}.{_digest(stamp, _compiler())}.{_digest(key)}.nbc"
 
     def _index_key(self, sig, codegen):
         return *super()._index_key(sig, codegen), _lanes()
 
     def _load_overload(self, sig, target_context):
         key = self._index_key(sig, target_context.codegen())
-        kept = read(self._file(key)) if self._enabled else None
-        if kept is None:
+        name = self._file(key)
+        kept = name and read(name)
+        if not kept:
             return None
         known, data = pickle.loads(kept.data)
         return self._impl.rebuild(target_context, data) if known == key else None
 
     def _save_overload(self, sig, result):
-        if self._enabled and self._impl.check_cachable(result):
-            key = self._index_key(sig, result.codegen)
-            write(self._file(key), dumps((key, self._impl.reduce(result))))
+        key = self._index_key(sig, result.codegen)
+        name = self._file(key)
+        if name and self._impl.check_cachable(result):
+            write(name, dumps((key, self._impl.reduce(result))))
             keep_versions(self.name, VERSIONS_KEPT)
 
     def flush(self):

@@ -3,21 +3,45 @@
 Numba's own cache looks at one file at a time and so returns stale code when a *callee* in another file changes.
 """
 import ast
+import contextlib
 import functools
 import hashlib
+import os
 from pathlib import Path
 
-from liedyn.cache.files import PACKAGE, read, write
+from liedyn.cache.files import PACKAGE, read, warn, write
 
 _UNSTAMPED = f"{PACKAGE.name}.cache"
 
 
+def _edit(entry):
+    """When a file was written, and how long it is."""
+    state = entry.stat()
+    return state.st_mtime_ns, state.st_size
+
+
+def _edits(directory):
+    """`_edit` of each source file below a directory."""
+    found = {}
+    with contextlib.suppress(OSError):
+        for entry in os.scandir(directory):
+            if entry.is_dir() and not entry.name.startswith("_"):
+                found |= _edits(entry.path)
+            elif entry.name.endswith(".py"):
+                found[entry.path] = _edit(entry)
+    return found
+
+
+_IMPORTED = _edits(PACKAGE)
+
+
 @functools.cache
-def source_stamp(path) -> str:
+def source_stamp(path) -> str | None:
     """SHA-256 over what the code in a file means: its own bytecode and that of all it imports from the package.
 
     Docstrings, comments and the places of lines do not count, and neither do modules that are not imported, nor this
-    folder.
+    folder. None if one of the files has changed since the package was imported (an edit, an upgrade during a long
+    run): what this process compiles is then not what the files say.
     """
     reached, waiting = set(), [Path(path).resolve()]
     while waiting:
@@ -25,6 +49,8 @@ def source_stamp(path) -> str:
         if file not in reached:
             reached.add(file)
             waiting += _module(file)[1]
+    if any(_module(file)[0] is None for file in reached):
+        return None
     digest = hashlib.sha256()
     for file in sorted(reached):
         name = file.relative_to(PACKAGE) if file.is_relative_to(PACKAGE) else Path(file.name)
@@ -34,7 +60,14 @@ def source_stamp(path) -> str:
 
 @functools.cache
 def _module(file):
-    """(digest of the code in a file, files of the package that it imports); kept on disk by the file's content."""
+    """(digest of the code in a file, files of the package that it imports); kept on disk by the file's content.
+
+    The digest is None if the file has changed since the package was imported.
+    """
+    edit = _edit(file)
+    if _IMPORTED.get(str(file), edit) != edit:
+        warn(f"{file} has changed since it was imported")
+        return None, []
     source = file.read_bytes()
     name = f"{hashlib.sha256(source).hexdigest()[:32]}.module"
     kept = read(name)

@@ -218,10 +218,12 @@ def _source(robot):
 
 def _module(robot):
     """The module with the robot's kernels, found or written."""
-    key = hashlib.sha256(source_stamp(__file__).encode() + b"".join(x.tobytes() for x in _tree(robot))).hexdigest()[:16]
+    stamp = source_stamp(__file__)
+    key = hashlib.sha256(str(stamp).encode() + b"".join(x.tobytes() for x in _tree(robot))).hexdigest()[:16]
     name = f"liedyn_straight_{key}"
     if name not in sys.modules:
-        sys.modules[name] = _loaded(name, *_program(robot, key))
+        found = _program(robot, key) if stamp else (_source(robot).encode(), None)
+        sys.modules[name] = _loaded(name, *found)
     return sys.modules[name]
 
 
