@@ -23,8 +23,9 @@ Every kernel takes `SCALAR` first (its type selects the code for one state), the
 All arrays are C-contiguous float64; matrices may be given as two-dimensional or flat arrays. Results are written into
 the last arguments. Nothing is checked: a shape that does not fit, another type of number or a body number out of range
 reads or writes beyond the array. With ``LIEDYN_CHECK=1`` in the environment when this module is imported, all of that
-is an `InputError` that names kernel and argument (`liedyn.checked`), in your compiled functions as well: for debugging,
-as each call from compiled code takes a few microseconds more.
+is an `InputError` that names kernel and argument (`liedyn.checked`), in your compiled functions as well; out of a
+``prange`` loop it comes as the cause of a `SystemError`. That is for debugging: each call from compiled code takes a
+few microseconds more, and functions of yours that Numba has cached go on unchecked.
 
 ======================  ==============================================================================================
 kernel                  arguments after ``SCALAR, ints, floats``; results after the bar

@@ -219,6 +219,9 @@ def test_sources_that_changed_after_the_import_are_not_taken_for_what_was_import
     with pytest.warns(ld.CacheWarning, match=f"{file} has changed since it was imported"):
         assert compiled(kernel) == (7, 1)
     assert not list(place.glob("*.nbc"))
+    kernel = small(folder)
+    os.unlink(file)
+    assert compiled(kernel) == (7, 1) and not list(place.glob("*.nbc"))
     monkeypatch.delitem(stamps._IMPORTED, file)
     assert compiled(small(folder)) == (7, 1) and compiled(small(folder)) == (7, 0)
 

@@ -8,6 +8,7 @@ import pytest
 
 import liedyn as ld
 from liedyn import jit
+from liedyn.cache import files
 from liedyn.cli import main
 from liedyn.cli.verification import central_differences
 
@@ -141,13 +142,14 @@ def test_warmup_reaches_every_kernel(capsys):
     looked at. So either this process has it, or the cache does."""
     status, out, _ = run(capsys, "warmup")
     assert status == 0 and "kernels compiled" in out
-    cached = {file.stem for file in jit.cache_directory().glob("*.nbi")}
-    names = {kernel: kernel._cache._impl.filename_base for kernel in jit.KERNELS}
-    assert not [name for kernel, name in names.items() if not kernel.overloads and name not in cached]
+    cached = [file.name for directory in files.directories() for file in directory.glob("*.nbc")]
+    names = {kernel: kernel._cache.name for kernel in jit.KERNELS}
+    assert not [name for kernel, name in names.items()
+                if not kernel.overloads and not any(file.startswith(f"{name}.") for file in cached)]
 
 
 def test_warmup_without_a_cache(capsys, monkeypatch):
-    monkeypatch.setattr(jit, "cache_directory", lambda: None)
+    monkeypatch.setattr("liedyn.cli.warmup.cache_directory", lambda: None)
     status, out, err = run(capsys, "warmup")
     assert status == 1 and err.count("\n") == 1 and "LIEDYN_CACHE" in err
 

@@ -184,8 +184,13 @@ def test_kept_for_other_processes(tmp_path):
     files = sorted(tmp_path.rglob("*.nb?"))
     assert run(LIEDYN_CACHE_DIR=str(tmp_path)) == path
     assert sorted(tmp_path.rglob("*.nb?")) == files
+    with open(path, "r+") as file:
+        assert file.read() == text
+        file.truncate(len(text) // 2)
+    assert run(LIEDYN_CACHE_DIR=str(tmp_path)) == path  # cut short, it is written again
     with open(path) as file:
         assert file.read() == text
+    assert sorted(tmp_path.rglob("*.nb?")) == files
     assert run(LIEDYN_CACHE="0", LIEDYN_CACHE_DIR=str(tmp_path)) == "memory"
 
 

@@ -25,7 +25,7 @@ from liedyn.cache.files import PACKAGE, cache_directory, keep_versions, read, sw
 from liedyn.cache.stamps import source_stamp
 
 VERSIONS_KEPT = 3
-"""Versions of one kernel that stay on disk, those written last: all kernels of one take about 200 MB."""
+"""Versions of one kernel that stay on disk, those written last: all kernels of one take about 150 MB."""
 
 
 @functools.cache
@@ -65,19 +65,24 @@ class KernelCache(Cache):
 
     def __init__(self, function, stamp=source_stamp):
         self._py_func, self._impl, self._stamp = function, _Impl(function), stamp
-        file = Path(function.__code__.co_filename)  # in the package, or a module that `specialize` has written
-        module = file.relative_to(PACKAGE) if file.is_relative_to(PACKAGE) else Path(file.name)
-        name = function.__qualname__.replace("<", "").replace(">", "")  # Windows
-        self.name = f"{'-'.join(module.with_suffix('').parts)}.{name}.{sys.implementation.cache_tag}"
+        self._source, self._name = function.__code__.co_filename, repr(function)
         self.enable()
+
+    @functools.cached_property
+    def name(self):
+        """What the names of all its files begin with."""
+        file = Path(self._source).resolve()  # in the package, or a module that `specialize` has written
+        module = file.relative_to(PACKAGE) if file.is_relative_to(PACKAGE) else Path(file.name)
+        function = self._py_func.__qualname__.replace("<", "").replace(">", "")  # Windows
+        return f"{'-'.join(module.with_suffix('').parts)}.{function}.{sys.implementation.cache_tag}"
 
     @property
     def cache_path(self):
-        return str(cache_directory())
+        return cache_directory()
 
     def _file(self, key):
         """None if what is compiled here must not be kept."""
-        stamp = self._stamp(self._py_func.__code__.co_filename) if self._enabled else None
+        stamp = self._stamp(self._source) if self._enabled else None
         return stamp and f"{self.name}.{_digest(stamp, _compiler())}.{_digest(key)}.nbc"
 
     def _index_key(self, sig, codegen):

@@ -7,6 +7,7 @@ import contextlib
 import functools
 import hashlib
 import os
+import sys
 from pathlib import Path
 
 from liedyn.cache.files import PACKAGE, read, warn, write
@@ -33,6 +34,14 @@ def _edits(directory):
 
 
 _IMPORTED = _edits(PACKAGE)
+
+
+def _as_imported(file):
+    """Is a file there, and not written since? Of others than the package's own nothing is known."""
+    with contextlib.suppress(OSError):
+        edit = _edit(file)
+        return _IMPORTED.get(str(file), edit) == edit
+    return False
 
 
 @functools.cache
@@ -62,14 +71,13 @@ def source_stamp(path) -> str | None:
 def _module(file):
     """(digest of the code in a file, files of the package that it imports); kept on disk by the file's content.
 
-    The digest is None if the file has changed since the package was imported.
+    The code is that of one version of Python. The digest is None if the file has changed since the import.
     """
-    edit = _edit(file)
-    if _IMPORTED.get(str(file), edit) != edit:
+    if not _as_imported(file):
         warn(f"{file} has changed since it was imported")
         return None, []
     source = file.read_bytes()
-    name = f"{hashlib.sha256(source).hexdigest()[:32]}.module"
+    name = f"{hashlib.sha256(source).hexdigest()[:32]}.{sys.implementation.cache_tag}.module"
     kept = read(name)
     if kept is None:
         digest, names = _code_and_imports(source)
@@ -108,5 +116,7 @@ def _add_code(digest, code):
     for constant in code.co_consts:
         if hasattr(constant, "co_code"):
             _add_code(digest, constant)
+        elif isinstance(constant, frozenset):  # in an order of its own in each process
+            digest.update(repr(sorted(map(repr, constant))).encode())
         else:
             digest.update(repr(constant).encode())
