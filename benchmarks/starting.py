@@ -32,6 +32,9 @@ LINES = {
         *PYTHON, FIRST + "q = ld.random_configuration(r, 0, size=1000); ld.rnea(r, q, q, q)"),
     "import, load the five-bar, ld.linearize once": (
         *PYTHON, "import liedyn as ld; r = ld.load('five_bar'); ld.linearize(r, r.home, [0.0] * 4, [0.0] * 4)"),
+    "import, load the five-bar, ld.simulate of 100,000 steps": (
+        *PYTHON, "import liedyn as ld; r = ld.load('five_bar'); "
+                 "ld.simulate(r, r.home, [0.0] * 4, 100.0, record=1000, progress=False)"),
     "README: liedyn linearize loader ...": (
         *LIEDYN, "linearize", "loader", "--independent", "boom", "bucket", "--velocity", "boom=0.4", "bucket=-0.3",
         "--check", "--save", "loader.npz", "--plot", "loader.png"),
