@@ -58,11 +58,11 @@ def test_a_changed_callee_makes_the_cache_stale(tmp_path):
     assert float(python(WORK, home)[0]) != before
 
 
-def stamps_of(home):
+def stamps_of(home, **environment):
     """Stamps of two modules of a copied package, in a process of their own."""
     code = ("from liedyn.cache import files, source_stamp\n"
             "for name in ('tree/rnea.py', 'simulation/rk4.py'): print(source_stamp(str(files.PACKAGE / name)))")
-    return python(code, home)
+    return python(code, home, **environment)
 
 
 def test_what_makes_a_stamp_change(tmp_path):
@@ -88,6 +88,12 @@ def test_what_does_not_make_a_stamp_change(tmp_path):
         with open(home / f"liedyn/cache/{name}.py", "a") as file:
             file.write("ANOTHER = 1\n")
     assert stamps_of(home) == before
+
+
+def test_stamps_are_the_same_in_every_process():
+    """Also where nothing is kept: the order of sets, say, is another in each process."""
+    one, other = (stamps_of(ROOT, LIEDYN_CACHE="0", PYTHONHASHSEED=seed) for seed in "12")
+    assert one == other
 
 
 REFUSE = """
