@@ -124,10 +124,10 @@ def test_momentum_about_the_centre_of_mass_loses_nothing_far_away(case):
     assert np.abs(here - there).max() < FREE * np.abs(here).max()
 
 
-@pytest.mark.parametrize("name", ("five_bar", "stewart", "delta", "loader"))
+@pytest.mark.parametrize("name", ("five_bar", "stewart", "loader", "rolling_disk"))
 def test_constraints_to_the_ground_far_away(name):
     other = moved(bundled(name))
-    # places on the ground are rounded to 1.5e-11 m far away, which moves the spin of a thin rod by more than rounding
+    # back at home with what far away has left of the places on the ground: their digits below 1.5e-11 m are lost
     robot, q = moved(other, -FAR), other.home
     v, tau = moving_state(robot, q)
     assert np.abs(closure_error(other, q) - closure_error(robot, q)).max() < 1e-10

@@ -60,10 +60,8 @@ def world_size(ints):
 
 @inline
 def put_origin(lane, ints, floats, q, work):
-    """Choose the origin, and return it."""
-    origin = origin_of(lane, ints, floats, 0, q)
-    put3(lane, work, origin_at(ints), origin)
-    return origin
+    """Choose the origin."""
+    put3(lane, work, origin_at(ints), origin_of(lane, ints, floats, 0, q))
 
 
 @inline
@@ -151,9 +149,9 @@ def put_link_in_place(lane, joint, ints, floats, i, q, work):
 def world_positions(lane, ints, floats, q, work):
     """Poses of all links and the screws S_j, and the origin they are seen from."""
     put_sines(lane, q, q_total(ints), work, sines_at(ints))
-    chosen = put_origin(lane, ints, floats, q, work)
+    put_origin(lane, ints, floats, q, work)
     if at_once(lane) > 1:
-        place_one_state(ints, floats, q, work, LINK, sines_at(ints), chosen)
+        place_one_state(ints, floats, q, work, LINK, sines_at(ints), origin(SCALAR, ints, work))
     for i in range(link_count(ints)):
         if kind(ints, i) == REVOLUTE:  # the common joint compiled apart: its zeros cost nothing
             put_link_in_place(lane, REVOLUTE, ints, floats, i, q, work)
@@ -221,16 +219,16 @@ def poses_size(ints):
 @inline
 def place_links(lane, ints, floats, q, work):
     """World poses of all links."""
-    sines, here = PLACES * link_count(ints), zero3(lane)
+    sines, world = PLACES * link_count(ints), zero3(lane)
     put_sines(lane, q, q_total(ints), work, sines)
     if at_once(lane) > 1:
-        place_one_state(ints, floats, q, work, PLACES, sines, here)
+        place_one_state(ints, floats, q, work, PLACES, sines, zero3(SCALAR))
     else:
         for i in range(link_count(ints)):
             if kind(ints, i) == REVOLUTE:
-                X = link_in_world(lane, REVOLUTE, ints, floats, i, q, work, PLACES, sines, here)
+                X = link_in_world(lane, REVOLUTE, ints, floats, i, q, work, PLACES, sines, world)
             else:
-                X = link_in_world(lane, kind(ints, i), ints, floats, i, q, work, PLACES, sines, here)
+                X = link_in_world(lane, kind(ints, i), ints, floats, i, q, work, PLACES, sines, world)
             put_world_pose(lane, work, PLACES * i, X)
 
 
