@@ -9,7 +9,8 @@ from liedyn.model.packed import (
     LOOP_MOTION, LOOP_NROWS, LOOP_NVIRTUAL, LOOP_PITCH, LOOP_POSE_A, LOOP_POSE_B, LOOP_RATE, LOOP_ROW, LOOP_TARGET,
     LOOP_TARGET_SIZE, LOOP_TOLD, LOOP_TWIST, LOOP_VIRTUAL, LOOPS_AT, N_LOOPS, OFF, SLIDING, TIME,
 )
-from liedyn.tree.kinematics import world_pose
+from liedyn.tree.kinematics import origin, world_pose
+from liedyn.tree.poses import seen_from
 from liedyn.tree.records import constant_pose, get3, get6, put6, put_pose
 
 # Codes of the kinds: cut joints, then pairs of points and surfaces, then what has no frames
@@ -114,17 +115,21 @@ def has_target(ints, l):
 
 @inline
 def loop_frames(lane, ints, floats, work, l):
-    """World poses of frames A, moved by its target, and B; needs `world_positions`."""
-    A = constant_pose(lane, floats, loop_at(ints, l, LOOP_POSE_A))
-    B = constant_pose(lane, floats, loop_at(ints, l, LOOP_POSE_B))
+    """Poses of frames A, moved by its target, and B; needs `world_positions`."""
     a, b = loop_links(ints, l)
+    A = placed(lane, ints, work, a, constant_pose(lane, floats, loop_at(ints, l, LOOP_POSE_A)))
+    B = placed(lane, ints, work, b, constant_pose(lane, floats, loop_at(ints, l, LOOP_POSE_B)))
     if has_target(ints, l):
         A = compose(A, constant_pose(lane, floats, loop_at(ints, l, LOOP_MOTION)))
-    if a >= 0:
-        A = compose(world_pose(lane, work, a), A)
-    if b >= 0:
-        B = compose(world_pose(lane, work, b), B)
     return A, B
+
+
+@inline
+def placed(lane, ints, work, i, X):
+    """The pose of a frame that is at X in link i, or in the world if i is the ground, -1."""
+    if i < 0:
+        return seen_from(origin(lane, ints, work), X)
+    return compose(world_pose(lane, work, i), X)
 
 
 @kernel_in_place

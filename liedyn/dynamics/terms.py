@@ -3,7 +3,7 @@
     M a + h + G^T lambda = tau        G v = b, psi = G v - b        G a = gamma
 
 One pass outwards sets poses, screws, twists and the accelerations that are there without a (Featherstone 2008,
-section 5.3, in world coordinates), and with them each link's inertia I and wrench F = I A + V x* I V; one pass inwards
+section 5.3, in world axes), and with them each link's inertia I and wrench F = I A + V x* I V; one pass inwards
 adds both up towards the ground, and reads M = S^T I S and h = S^T F off the sums (section 6.2). The rows of the
 constraints need nothing else.
 """
@@ -19,12 +19,12 @@ from liedyn.lie.lanes import SCALAR, load, store
 from liedyn.lie.sines import put_sines
 from liedyn.model.packed import N_ROWS, NV, REVOLUTE
 from liedyn.tree.crba import INERTIA
-from liedyn.tree.joints import accumulate_springs, dofs_of_kind, pose_by_sines
+from liedyn.tree.joints import accumulate_springs, dofs_of_kind
 from liedyn.tree.kinematics import (
-    ACCELERATION, POSE, TWIST, S, acceleration_of, of_dof, of_link, screw_of_kind_at, sines_at, twist_of, world_pose,
-    world_size,
+    ACCELERATION, POSE, TWIST, S, acceleration_of, of_dof, of_link, origin, put_origin, screw_of_kind_at, sines_at,
+    twist_of, world_pose, world_size,
 )
-from liedyn.tree.poses import put_world_pose
+from liedyn.tree.poses import pose_in_parent, put_world_pose
 from liedyn.tree.records import (
     accumulate6, armature, dof_count, first_dof, get6, get_inertia, inertia, kind, link_count, parent, previous_dof,
     put6, put_inertia, q_total,
@@ -43,7 +43,7 @@ def terms_size(ints):
 @inline
 def put_link(lane, joint, ints, floats, q, v, f_ext, i, work):
     """Pose, screws, twist, acceleration, inertia and wrench of link i, those of its parent given; all with a = 0."""
-    X = pose_by_sines(lane, joint, ints, floats, i, q, work, sines_at(ints))
+    X = pose_in_parent(lane, joint, ints, floats, i, q, work, sines_at(ints), origin(lane, ints, work))
     if parent(ints, i) >= 0:
         X = compose(world_pose(lane, work, parent(ints, i)), X)
     Vp, Ap = twist_of(lane, work, parent(ints, i)), acceleration_of(lane, floats, work, parent(ints, i))
@@ -72,6 +72,7 @@ def tree_terms(lane, ints, floats, q, v, f_ext, work, M, h):
     for k in range(M.size):
         store(SCALAR, M, k, 0.0)
     put_sines(lane, q, q_total(ints), work, sines_at(ints))
+    put_origin(lane, ints, floats, q, work)
     for i in range(n):
         if kind(ints, i) == REVOLUTE:  # the common joint compiled apart: its zeros cost nothing
             put_link(lane, REVOLUTE, ints, floats, q, v, f_ext, i, work)

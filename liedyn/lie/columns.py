@@ -14,10 +14,10 @@ from liedyn.lie.registers import side_by_side, yzx
 
 
 @inline
-def at_origin():
-    """The pose of what is where the frame is."""
+def at_place(p):
+    """The pose of what is at p, turned as the frame is."""
     return (side_by_side(1.0, 0.0, 0.0, 0.0), side_by_side(0.0, 1.0, 0.0, 0.0),
-            side_by_side(0.0, 0.0, 1.0, 0.0), side_by_side(0.0, 0.0, 0.0, 1.0))
+            side_by_side(0.0, 0.0, 1.0, 0.0), side_by_side(p[0], p[1], p[2], 1.0))
 
 
 @inline_algebra

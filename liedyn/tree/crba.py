@@ -11,9 +11,9 @@ that the momenta themselves are its rows of M.
 from liedyn.boundary import delivered, rows_for, states
 from liedyn.direct import configuration, direct, model, result
 from liedyn.jit import inline, kernel_in_place
-from liedyn.lie.algebra import dot6, inertia_in_parent, inertia_times
+from liedyn.lie.algebra import dot6, inertia_in_parent, inertia_times, neg
 from liedyn.lie.columns import (
-    add_columns, at_origin, cross_columns, moments_in_parent, moments_of_speed, momentum_of_moments, turned_about_z,
+    add_columns, at_place, cross_columns, moments_in_parent, moments_of_speed, momentum_of_moments, turned_about_z,
 )
 from liedyn.lie.lanes import LANES, NARROW, SCALAR, WIDTH, load, narrow, store
 from liedyn.lie.registers import at_once, load_at_once, side_by_side, store_at_once
@@ -28,7 +28,7 @@ from liedyn.tree.joints import dofs_of_kind, pose_by_sines
 from liedyn.tree.kinematics import (
     DOF, POSE, S, of_dof, of_link, screw_of_kind_at, sines_at, world_pose, world_positions, world_size,
 )
-from liedyn.tree.poses import COLUMN, columns_beyond, get_columns, get_world_pose, put_columns
+from liedyn.tree.poses import COLUMN, columns_beyond, get_columns, get_world_pose, put_columns, slid
 from liedyn.tree.records import (
     armature, as_inertia, as_twist, behind_dof, dof_count, dof_link_at, dof_total, first_dof, first_q, get3, get6,
     get_inertia, inertia, kind, link_count, moments, parent, placement, previous_dof, put6, put_inertia, q_total,
@@ -145,12 +145,12 @@ def get_screw(ints, work, at, j):
 
 @inline
 def outward_by_columns(ints, floats, q, work):
-    """Poses, screws and moments of all links, seen from the first of their tree."""
+    """Poses, screws and moments of all links, seen from the first of their tree that turns, in the axes of the root."""
     put_sines_from(SCALAR, q, first_angle(ints), q_total(ints), work, sines_at(ints))
-    X = at_origin()
+    X = at_place((0.0, 0.0, 0.0))
     for i in range(link_count(ints)):
         if parent(ints, i) < 0:
-            X = at_origin()
+            X = at_place(neg(slid(SCALAR, ints, floats, i, q)))
         else:
             if parent(ints, i) != i - 1:
                 X = get_columns(work, of_link(parent(ints, i), POSE))

@@ -19,8 +19,9 @@ from liedyn.lie.lanes import LANES, WIDTH, load, splat, store
 from liedyn.lie.sines import put_sines, sines_size
 from liedyn.model.packed import REVOLUTE
 from liedyn.tree.batches import aligned, find_lines, gather, in_lanes, lines_for, put_complete, see
-from liedyn.tree.joints import accumulate_spring_derivatives, dofs_of_kind, pose_by_sines
+from liedyn.tree.joints import accumulate_spring_derivatives, dofs_of_kind
 from liedyn.tree.kinematics import screw_of_kind_at
+from liedyn.tree.poses import origin_of, pose_in_parent
 from liedyn.tree.records import (
     armature, behind_dof, damping, dof_count, dof_link, dof_total, first_dof, fork_of, get3, get6, get9,
     get_inertia, get_pose, inertia, kind, link_count, parent, previous_dof, put3, put6, put9, put_inertia, put_pose,
@@ -74,9 +75,10 @@ def is_fork(ints, i):
 
 
 @inline
-def outward(lane, joint, ints, floats, i, depth, q, v, a, work):
+def outward(lane, joint, ints, floats, i, depth, origin, q, v, a, work):
     """Motion of link i and of its screws."""
-    X, k, j = pose_by_sines(lane, joint, ints, floats, i, q, work, sines_at(ints)), LINK * depth, first_dof(ints, i)
+    X = pose_in_parent(lane, joint, ints, floats, i, q, work, sines_at(ints), origin)
+    k, j = LINK * depth, first_dof(ints, i)
     if parent(ints, i) < 0:
         Vp, Ap = zero6(lane), upward(lane, floats)
     else:
@@ -237,6 +239,7 @@ def derivatives_walk(lane, ints, floats, q, v, a, f_ext, path, work, dtau_dq, dt
     """dtau/dq, dtau/dv and M of W states, row by row in lanes, and from there to where `find_lines` says."""
     n, nv = link_count(ints), dof_total(ints)
     put_sines(lane, q, q_total(ints), work, sines_at(ints))
+    origin = origin_of(lane, ints, floats, 0, q)
     depth, fork, begin = -1, 0, nv * nv - nv * nv % WIDTH
     for i in range(n - 1, -1, -1):
         branch = parent(ints, i + 1) if i + 1 < n else -1
@@ -253,9 +256,9 @@ def derivatives_walk(lane, ints, floats, q, v, a, f_ext, path, work, dtau_dq, dt
             if is_fork(ints, k):
                 clear(lane, work, beyond_at(ints, fork), BEYOND)
             if kind(ints, k) == REVOLUTE:  # the common joint compiled apart: its zeros cost nothing
-                outward(lane, REVOLUTE, ints, floats, k, depth, q, v, a, work)
+                outward(lane, REVOLUTE, ints, floats, k, depth, origin, q, v, a, work)
             else:
-                outward(lane, kind(ints, k), ints, floats, k, depth, q, v, a, work)
+                outward(lane, kind(ints, k), ints, floats, k, depth, origin, q, v, a, work)
         if kind(ints, i) == REVOLUTE:
             wrench = inward(lane, REVOLUTE, ints, floats, i, depth, fork, f_ext, work)
         else:

@@ -17,6 +17,7 @@ from liedyn.model.packed import LINK_F, LINK_FLOATS_AT, LINK_MASS, N_LINKS
 from liedyn.objects import is_none, no_numbers, numbers, scratch
 from liedyn.tree.batches import aligned, batch, gather, in_lanes, scatter
 from liedyn.tree.joints import joint_pose, joint_twist, spring_energy
+from liedyn.tree.poses import origin_of, seen_from
 from liedyn.tree.records import (
     armature, constant3, dof_total, get6, get_pose, inertia, link_count, parent, put3, put6, put_pose, zero3, zero6,
 )
@@ -26,12 +27,14 @@ X, V = 0, 12
 
 
 @kernel_in_place
-def place_links(lane, ints, floats, q, work):
-    """World poses of all links; returns the first moment sum m (p + R c) about the world's origin."""
+def place_links(lane, ints, floats, q, origin, work):
+    """Poses of all links, in world axes; returns the first moment sum m (p + R c) about the place `origin`."""
     moment = zero3(lane)
     for i in range(link_count(ints)):
         Xi = joint_pose(lane, ints, floats, i, q)
-        if parent(ints, i) >= 0:
+        if parent(ints, i) < 0:
+            Xi = seen_from(origin, Xi)
+        else:
             Xi = compose(get_pose(lane, work, WORK * parent(ints, i) + X), Xi)
         put_pose(lane, work, WORK * i + X, Xi)
         m, h, _ = inertia(ints, floats, i)
@@ -75,7 +78,7 @@ def kinetic_energy_kernel(lane, ints, floats, q, v, work, energy):
 @kernel_in_place
 def potential_energy_kernel(lane, ints, floats, q, work, energy):
     """energy[0] = -g . sum m (p + R c) + energy of the joint springs."""
-    moment = place_links(lane, ints, floats, q, work)
+    moment = place_links(lane, ints, floats, q, zero3(lane), work)
     total = -dot(constant3(lane, floats, 0), moment)
     for i in range(link_count(ints)):
         total = total + spring_energy(lane, ints, floats, i, q)
@@ -85,14 +88,15 @@ def potential_energy_kernel(lane, ints, floats, q, work, energy):
 @kernel_in_place
 def center_of_mass_kernel(lane, ints, floats, q, work, com):
     """com = sum m (p + R c) / sum m, in world coordinates."""
-    moment = place_links(lane, ints, floats, q, work)
+    moment = place_links(lane, ints, floats, q, zero3(lane), work)
     put3(lane, com, 0, scale(1.0 / mass_of_links(ints, floats), moment))
 
 
 @kernel_in_place
 def momentum_kernel(lane, ints, floats, q, v, work, momentum):
     """momentum = sum Ad*_{X^-1} I V, with each X seen from the centre of mass, in world axes."""
-    com = scale(1.0 / mass_of_links(ints, floats), place_links(lane, ints, floats, q, work))
+    origin = origin_of(lane, ints, floats, 0, q)  # what is far away has its centre of mass there, too
+    com = scale(1.0 / mass_of_links(ints, floats), place_links(lane, ints, floats, q, origin, work))
     move_links(lane, ints, floats, q, v, work)
     total = zero6(lane)
     for i in range(link_count(ints)):

@@ -27,7 +27,13 @@ def dofs_of_kind(joint):
 @inline
 def pose_of_kind(lane, joint, ints, floats, i, q, s, c):
     """f = M exp(S q): the pose of link i in its parent; s and c are sine and cosine of its coordinate, if it turns."""
-    R, p = placement(lane, ints, floats, i)
+    return moved(lane, joint, placement(lane, ints, floats, i), ints, floats, i, q, s, c)
+
+
+@inline
+def moved(lane, joint, M, ints, floats, i, q, s, c):
+    """M exp(S q), where M is the placement of joint i, seen from anywhere."""
+    R, p = M
     k = first_q(ints, i)
     if joint == REVOLUTE:
         return about_z(R, s, c), p
@@ -45,10 +51,16 @@ def pose_of_kind(lane, joint, ints, floats, i, q, s, c):
 @inline
 def pose_by_sines(lane, joint, ints, floats, i, q, work, at):
     """f of link i, by what `put_sines` wrote at work[at:] for all coordinates."""
+    return moved_by_sines(lane, joint, placement(lane, ints, floats, i), ints, floats, i, q, work, at)
+
+
+@inline
+def moved_by_sines(lane, joint, M, ints, floats, i, q, work, at):
+    """`moved`, by what `put_sines` wrote."""
     k, s, c = at + first_q(ints, i), splat(lane, 0.0), splat(lane, 1.0)
     if joint == REVOLUTE or joint == HELICAL:
         s, c = load(lane, work, k), load(lane, work, k + sines_size(q_total(ints)) // 2)
-    return pose_of_kind(lane, joint, ints, floats, i, q, s, c)
+    return moved(lane, joint, M, ints, floats, i, q, s, c)
 
 
 @inline

@@ -1,6 +1,6 @@
-"""Kinematics of a tree in world coordinates: what Jacobians, inertia matrix, derivatives and loops share.
+"""Kinematics of a tree in world axes: what Jacobians, inertia matrix, derivatives and loops share.
 
-Everything is a spatial vector at the world's origin, so that nothing has to be carried from frame to frame afterwards:
+Everything is a spatial vector at one fixed point, so that nothing has to be carried from frame to frame afterwards:
 the columns S_j of all body Jacobians, and the rates that the derivatives need (Singh, Russell and Wensing 2022,
 eq. 17-20), with p the parent of the link i that degree of freedom j moves:
 
@@ -8,6 +8,9 @@ eq. 17-20), with p the parent of the link i that degree of freedom j moves:
 
 A turn by S_j of all that lies beyond joint j changes a body twist, seen in the body, by exactly Psi_dot_j: the parent
 stays behind. Accelerations contain gravity (the ground accelerates upward).
+
+That point is where the first link is at the state in question (`liedyn.tree.poses.origin_of`), not the world's origin.
+No result depends on it but by rounding, which grows with the square of the distance to it.
 """
 import numpy as np
 
@@ -24,11 +27,12 @@ from liedyn.objects import is_none, number_of, numbers, scratch
 from liedyn.tree.batches import aligned, batch, gather, in_lanes, lines_for, scatter_matrix
 from liedyn.tree.joints import dofs_of_kind, joint_pose
 from liedyn.tree.poses import (
-    PLACES, columns_beyond, columns_of, get_columns, get_world_pose, link_in_world, place_one_state, put_world_pose,
+    PLACES, columns_beyond, columns_of, get_columns, get_world_pose, link_in_world, origin_of, place_one_state,
+    put_world_pose, seen_from,
 )
 from liedyn.tree.records import (
-    body_count, body_link, body_placement, dof_column, dof_count, dof_link, dof_total, dof_type, first_dof, get6,
-    kind, link_count, parent, pitch, put6, put_pose, q_total, upward, zero3, zero6,
+    body_count, body_link, body_placement, dof_column, dof_count, dof_link, dof_total, dof_type, first_dof, get3,
+    get6, kind, link_count, parent, pitch, put3, put6, put_pose, q_total, upward, zero3, zero6,
 )
 
 # the shared part of a workspace: LINK numbers per link, then DOF numbers per degree of freedom
@@ -43,9 +47,27 @@ def sines_at(ints):
 
 
 @inline
+def origin_at(ints):
+    """Where the origin lies, its place in the world, behind the sines."""
+    return sines_at(ints) + sines_size(q_total(ints))
+
+
+@inline
 def world_size(ints):
     """Numbers in the shared part of a workspace."""
-    return sines_at(ints) + sines_size(q_total(ints))
+    return origin_at(ints) + WIDTH  # three for the origin; what follows begins with a register
+
+
+@inline
+def put_origin(lane, ints, floats, q, work):
+    """Choose the origin."""
+    put3(lane, work, origin_at(ints), origin_of(lane, ints, floats, 0, q))
+
+
+@inline
+def origin(lane, ints, work):
+    """The place of the origin in the world."""
+    return get3(lane, work, origin_at(ints))
 
 
 @inline
@@ -116,7 +138,7 @@ def put_link_in_place(lane, joint, ints, floats, i, q, work):
     if at_once(lane) > 1:
         X = world_pose(lane, work, i)
     else:
-        X = link_in_world(lane, joint, ints, floats, i, q, work, LINK, sines_at(ints))
+        X = link_in_world(lane, joint, ints, floats, i, q, work, LINK, sines_at(ints), origin(lane, ints, work))
         put_world_pose(lane, work, of_link(i, POSE), X)
     for d in range(dofs_of_kind(joint)):
         put6(lane, work, of_dof(ints, first_dof(ints, i) + d, S),
@@ -125,10 +147,11 @@ def put_link_in_place(lane, joint, ints, floats, i, q, work):
 
 @kernel_in_place
 def world_positions(lane, ints, floats, q, work):
-    """Poses of all links and the screws S_j."""
+    """Poses of all links and the screws S_j, and the origin they are seen from."""
     put_sines(lane, q, q_total(ints), work, sines_at(ints))
+    put_origin(lane, ints, floats, q, work)
     if at_once(lane) > 1:
-        place_one_state(ints, floats, q, work, LINK, sines_at(ints))
+        place_one_state(ints, floats, q, work, LINK, sines_at(ints), origin(SCALAR, ints, work))
     for i in range(link_count(ints)):
         if kind(ints, i) == REVOLUTE:  # the common joint compiled apart: its zeros cost nothing
             put_link_in_place(lane, REVOLUTE, ints, floats, i, q, work)
@@ -177,10 +200,10 @@ def world_accelerations(lane, ints, floats, v, a, work):
 
 @inline
 def body_pose(lane, ints, floats, work, b):
-    """World pose of body b, in its own declared frame; needs `world_positions`."""
+    """Pose of body b, in its own declared frame; needs `world_positions`."""
     X = body_placement(lane, ints, floats, b)
     if body_link(ints, b) < 0:
-        return X
+        return seen_from(origin(lane, ints, work), X)
     return compose(world_pose(lane, work, body_link(ints, b)), X)
 
 
@@ -196,16 +219,16 @@ def poses_size(ints):
 @inline
 def place_links(lane, ints, floats, q, work):
     """World poses of all links."""
-    sines = PLACES * link_count(ints)
+    sines, world = PLACES * link_count(ints), zero3(lane)
     put_sines(lane, q, q_total(ints), work, sines)
     if at_once(lane) > 1:
-        place_one_state(ints, floats, q, work, PLACES, sines)
+        place_one_state(ints, floats, q, work, PLACES, sines, zero3(SCALAR))
     else:
         for i in range(link_count(ints)):
             if kind(ints, i) == REVOLUTE:
-                X = link_in_world(lane, REVOLUTE, ints, floats, i, q, work, PLACES, sines)
+                X = link_in_world(lane, REVOLUTE, ints, floats, i, q, work, PLACES, sines, world)
             else:
-                X = link_in_world(lane, kind(ints, i), ints, floats, i, q, work, PLACES, sines)
+                X = link_in_world(lane, kind(ints, i), ints, floats, i, q, work, PLACES, sines, world)
             put_world_pose(lane, work, PLACES * i, X)
 
 

@@ -1,18 +1,68 @@
-"""World poses of links, each stored column by column, (R | p), a column in the first three of four places.
+"""Poses of links in world axes, each stored column by column, (R | p), a column in the first three of four places.
 
 For one state a column of the homogeneous matrix, with its 0 or 1, fills a register of 256 bits, and each column of the
 product of two poses is the sum of the columns of the first, by numbers of the second: three multiplications for three
 numbers. A chain of links then takes no longer than these three, one behind the other, for each.
+
+Positions are counted from an origin that the caller chooses. What a spatial vector holds grows with the distance to its
+origin, and an inertia with the square of it: the dynamics of a robot that is 100 km away from the world's origin would
+lose ten digits there, and lose none at an `origin_of` its own.
 """
 from liedyn.jit import inline
-from liedyn.lie.algebra import compose
-from liedyn.lie.lanes import NARROW, SCALAR, load
+from liedyn.lie.algebra import add, compose, rotate, sub
+from liedyn.lie.lanes import NARROW, SCALAR, load, splat
 from liedyn.lie.registers import load_at_once, side_by_side, store_at_once
-from liedyn.model.packed import REVOLUTE
-from liedyn.tree.joints import pose_by_sines
-from liedyn.tree.records import kind, link_count, parent, put3
+from liedyn.model.packed import PRISMATIC, REVOLUTE
+from liedyn.tree.joints import moved_by_sines, pose_of_kind
+from liedyn.tree.records import kind, link_count, parent, placement, put3
 
 COLUMN, PLACES = 4, 16  # places for a column, and for a pose
+
+
+@inline
+def unturned(lane, ints, floats, i, q):
+    """The pose of link i in its parent, its position right whatever its angle is: no sine is needed."""
+    return pose_of_kind(lane, kind(ints, i), ints, floats, i, q, splat(lane, 0.0), splat(lane, 1.0))
+
+
+@inline
+def slid(lane, ints, floats, i, q):
+    """The place, seen from root i, of the first link that it carries and that turns; of itself if it turns.
+
+    Prismatic joints in a row, as under a vehicle in the plane or a gantry, lead far away as a free joint does.
+    """
+    o, l = splat(lane, 0.0), splat(lane, 1.0)
+    X = (l, o, o, o, l, o, o, o, l), (o, o, o)
+    while kind(ints, i) == PRISMATIC and i + 1 < link_count(ints) and parent(ints, i + 1) == i:
+        i += 1
+        X = compose(X, unturned(lane, ints, floats, i, q))
+    return X[1]
+
+
+@inline
+def origin_of(lane, ints, floats, i, q):
+    """Where to look at the tree of root i from: the place of its first link that turns, in the world."""
+    R, p = unturned(lane, ints, floats, i, q)
+    return add(p, rotate(R, slid(lane, ints, floats, i, q)))
+
+
+@inline
+def seen_from(origin, X):
+    """A pose in the world, its position counted from `origin`."""
+    R, p = X
+    return R, sub(p, origin)
+
+
+@inline
+def pose_in_parent(lane, joint, ints, floats, i, q, work, sines, origin):
+    """Pose of link i in its parent, by the sines at work[sines:]; of a root, seen from `origin`.
+
+    The joint's placement is seen from there before the joint moves: the other way, digits of its motion would be lost.
+    """
+    M = placement(lane, ints, floats, i)
+    if parent(ints, i) < 0:
+        M = seen_from(origin, M)
+    return moved_by_sines(lane, joint, M, ints, floats, i, q, work, sines)
 
 
 @inline
@@ -77,9 +127,9 @@ def columns_beyond(X, f):
 
 
 @inline
-def columns_of_link(joint, ints, floats, i, q, work, stride, sines, previous):
-    """Columns of the world pose of link i; `previous` are those of link i - 1, mostly its parent."""
-    f = pose_by_sines(SCALAR, joint, ints, floats, i, q, work, sines)
+def columns_of_link(joint, ints, floats, i, q, work, stride, sines, origin, previous):
+    """Columns of the pose of link i; `previous` are those of link i - 1, mostly its parent."""
+    f = pose_in_parent(SCALAR, joint, ints, floats, i, q, work, sines, origin)
     if parent(ints, i) < 0:
         return columns_of(f)
     if parent(ints, i) != i - 1:
@@ -88,15 +138,15 @@ def columns_of_link(joint, ints, floats, i, q, work, stride, sines, previous):
 
 
 @inline
-def place_one_state(ints, floats, q, work, stride, sines):
-    """World poses of all links, at work[stride * i], by the sines at work[sines:]."""
+def place_one_state(ints, floats, q, work, stride, sines, origin):
+    """Poses of all links, at work[stride * i], by the sines at work[sines:]."""
     nothing = side_by_side(0.0, 0.0, 0.0, 0.0)
     X = (nothing, nothing, nothing, nothing)
     for i in range(link_count(ints)):
         if kind(ints, i) == REVOLUTE:  # the common joint compiled apart: its zeros cost nothing
-            X = columns_of_link(REVOLUTE, ints, floats, i, q, work, stride, sines, X)
+            X = columns_of_link(REVOLUTE, ints, floats, i, q, work, stride, sines, origin, X)
         else:
-            X = columns_of_link(kind(ints, i), ints, floats, i, q, work, stride, sines, X)
+            X = columns_of_link(kind(ints, i), ints, floats, i, q, work, stride, sines, origin, X)
         put_columns(work, stride * i, X)
 
 
@@ -104,9 +154,9 @@ def place_one_state(ints, floats, q, work, stride, sines):
 
 
 @inline
-def link_in_world(lane, joint, ints, floats, i, q, work, stride, sines):
-    """World pose of link i, from that of its parent at work[stride * parent]."""
-    f = pose_by_sines(lane, joint, ints, floats, i, q, work, sines)
+def link_in_world(lane, joint, ints, floats, i, q, work, stride, sines, origin):
+    """Pose of link i, from that of its parent at work[stride * parent]."""
+    f = pose_in_parent(lane, joint, ints, floats, i, q, work, sines, origin)
     if parent(ints, i) < 0:
         return f
     return compose(get_world_pose(lane, work, stride * parent(ints, i)), f)
