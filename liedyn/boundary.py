@@ -3,9 +3,10 @@ import math
 
 import numpy as np
 
-from liedyn.checks import bad_quaternion, is_finite
-from liedyn.direct import direct, finite, unusual
+from liedyn.checks import bad_quaternion, is_bounded
+from liedyn.direct import bounded, direct, unusual
 from liedyn.errors import InputError
+from liedyn.lie.registers import LARGEST
 from liedyn.model.packed import (
     BODIES_AT, BODY_F, BODY_FLOATS_AT, BODY_I, BODY_LINK, HEADER, LINK_I, LINK_IQ, N_LINKS,
 )
@@ -30,16 +31,29 @@ def as_floats(name, x, size):
 
 
 def rows_of(name, x, lead, size):
-    """`x` as (count, size) contiguous finite rows, its leading axes broadcast to `lead`."""
+    """`x` as (count, size) contiguous rows of usable numbers, its leading axes broadcast to `lead`."""
     x = rows_unseen(name, x, lead, size)
-    if not is_finite(x):
-        where = tuple(int(k) for k in np.argwhere(~np.isfinite(x))[0])
-        raise InputError(f"{name} is not finite: {name}[{where[-1]}] = {x[where]}")
+    if not is_bounded(x):
+        require_usable(name, x)
     return x
 
 
+def is_usable(x):
+    """Which numbers of an array are finite, and not so large that products of some of them overflow."""
+    return np.abs(x) <= LARGEST
+
+
+def require_usable(name, x):
+    """InputError where a number of an array is not finite, or so large that products of some of them overflow."""
+    bad = ~is_usable(x)
+    if bad.any():
+        where = tuple(int(k) for k in np.argwhere(bad)[0])
+        why = "not finite" if not np.isfinite(x[where]) else f"too large, beyond {LARGEST:g} products overflow"
+        raise InputError(f"{name} is {why}: {name}[{where[-1]}] = {x[where]}")
+
+
 def rows_unseen(name, x, lead, size):
-    """`rows_of`, finite or not."""
+    """`rows_of`, usable or not."""
     if x.shape[:-1] != lead:
         try:
             x = np.broadcast_to(x, lead + (size,))
@@ -70,7 +84,7 @@ def states(robot, **arrays):
 
 
 def states_unseen(robot, **arrays):
-    """`states` for a kernel that says itself whether it was given finite numbers, which it has to read anyway.
+    """`states` for a kernel that says itself whether it was given usable numbers, which it has to read anyway.
 
     Returns what `states` does and a verdict for the kernel; if that is 0 afterwards, `states` raises the error.
     """
@@ -91,14 +105,14 @@ def _rows(robot, arrays, make):
 
 @direct
 def usual_vector(x, size):
-    """x itself if it is an array of `size` finite numbers that kernels take as it is, else None."""
-    if finite(x, integer(size)).size >= 0 and flags_of(x) & WRITEABLE:
+    """x itself if it is an array of `size` usable numbers that kernels take as it is, else None."""
+    if bounded(x, integer(size)).size >= 0 and flags_of(x) & WRITEABLE:
         return counted(x)
     return unusual()
 
 
 def _as_row(x, size):
-    """One finite state as a row, without the general conversions; None where those are needed."""
+    """One usable state as a row, without the general conversions; None where those are needed."""
     x = usual_vector(x, size)
     return None if x is None else x.reshape(1, size)
 
@@ -122,10 +136,22 @@ def _require_unit_quaternions(robot, q):
     link = bad_quaternion(robot.ints, q)
     if link >= 0:
         k = int(robot.ints[HEADER + LINK_I * link + LINK_IQ])
-        name = robot.coordinate_names[k].removesuffix(".qx")
-        worst = np.abs(np.linalg.norm(q[:, k:k + 4], axis=1) - 1.0).argmax()
-        raise InputError(f"the quaternion (x, y, z, w) of joint {name!r} has length "
-                         f"{np.linalg.norm(q[worst, k:k + 4]):.6g}, not 1: {q[worst, k:k + 4]}")
+        name, length = robot.coordinate_names[k].removesuffix(".qx"), np.linalg.norm(q[:, k:k + 4], axis=1)
+        worst = np.abs(length - 1.0).argmax()
+        raise InputError(f"the quaternion (x, y, z, w) of joint {name!r} has length {length_not_one(length[worst])}: "
+                         f"{q[worst, k:k + 4]}")
+
+
+def length_not_one(length):
+    """A length that ought to be 1, in words that show the difference.
+
+    Examples
+    --------
+    >>> length_not_one(2.0), length_not_one(1.0 - 2e-6)
+    ('2, not 1', '1 - 2e-06, not 1')
+    """
+    apart = length - 1.0
+    return f"{length:.6g}, not 1" if abs(apart) > 1e-3 else f"1 {'-' if apart < 0.0 else '+'} {abs(apart):.2g}, not 1"
 
 
 _NO_WRENCH = np.empty((1, 0))

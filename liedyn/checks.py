@@ -1,4 +1,4 @@
-"""Whether rows of states are fit for kernels: finite, and quaternions of unit length.
+"""Whether rows of states are fit for kernels: finite, not too large, and quaternions of unit length.
 
 A look at every number of a batch takes as long as much of the dynamics unless it is done a register at a time, and by
 all threads.
@@ -7,16 +7,16 @@ import numpy as np
 
 from liedyn.direct import UNIT_TOLERANCE
 from liedyn.model.packed import HEADER, LINK_I, LINK_IQ, LINK_NQ, N_LINKS
-from liedyn.tree.batches import batch, finite
+from liedyn.tree.batches import batch, bounded
 
 SHARED = 50_000
 """Numbers from which on threads are worth waking."""
 
 
 @batch
-def finite_states(begin, end, rows, verdict):
-    """verdict[0] becomes 0 if some number of the rows is not finite."""
-    if not finite(rows, begin, end):
+def bounded_states(begin, end, rows, verdict):
+    """verdict[0] becomes 0 if some number of the rows is not `bounded`."""
+    if not bounded(rows, begin, end):
         verdict[0] = 0
 
 
@@ -33,10 +33,10 @@ def unit_states(begin, end, ints, q, verdict):
                     verdict[0] = i
 
 
-def is_finite(rows):
-    """Are all numbers of contiguous rows finite?"""
+def is_bounded(rows):
+    """Are all numbers of contiguous rows finite, and of a size that kernels can compute with?"""
     verdict = np.ones(1, dtype=np.int64)
-    finite_states.on(len(rows), rows.size >= SHARED, rows, verdict)
+    bounded_states.on(len(rows), rows.size >= SHARED, rows, verdict)
     return bool(verdict[0])
 
 

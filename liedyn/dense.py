@@ -12,6 +12,17 @@ with this: where all rows vanish together (a slider-crank with both links in one
 no constraint. With the usual tolerance of 1e-8 that is 1e-12, to which states are closed."""
 
 
+@kernel_in_place
+def largest_size(x):
+    """The largest of |x_0|, |x_1|, ...; NaN if one is."""
+    largest = 0.0
+    for k in range(x.size):
+        if np.isnan(x[k]):
+            return np.nan
+        largest = max(largest, abs(x[k]))
+    return largest
+
+
 @kernel
 def product(A, B, out):
     """out = A B."""

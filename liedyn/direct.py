@@ -5,8 +5,8 @@ references to it; checks and conversions in Python cost as much again. A `direct
 are, borrowed for the time of the call (its caller holds them, and the interpreter's lock), and looks at them itself:
 type, number type, shape, flags and numbers, before anything else is read through a pointer. Where all is as usual it
 computes and returns the result, a new array or the caller's `out`. Where anything is not (a list, float32, strided,
-a batch, a wrong shape, not finite, `out` in the same place as an input) it returns None, and the general way of
-`liedyn.boundary` follows: conversions, batches, typed errors.
+a batch, a wrong shape, not finite or too large, `out` in the same place as an input) it returns None, and the general
+way of `liedyn.boundary` follows: conversions, batches, typed errors.
 
     @direct
     def rnea_direct(ints, floats, q, v, a, out):
@@ -21,10 +21,9 @@ a batch, a wrong shape, not finite, `out` in the same place as an input) it retu
 An argument that is not as usual becomes an array of size -1, and `result` takes none of these. Where arrays do not look
 as `liedyn.objects` knows them, in some other interpreter, every call goes the general way.
 """
-import numpy as np
-
 from liedyn.builtin import builtin
 from liedyn.jit import inline, inline_array, kernel
+from liedyn.lie.registers import LARGEST
 from liedyn.model.packed import HEADER, LINK_I, LINK_IQ, LINK_NQ, N_LINKS, NQ, NV
 from liedyn.objects import (
     FLOAT64, INT64, READABLE, WRITEABLE, borrowed_none, counted, extent_of, has_shape, integers_or_zeros,
@@ -78,13 +77,13 @@ def model(ints, floats):
 
 
 @inline_array
-def finite(x, size):
-    """One vector of finite numbers."""
+def bounded(x, size):
+    """One vector of numbers that are finite, and of a size that kernels can compute with."""
     if not is_array(x, FLOAT64, 1, READABLE) or extent_of(x, 0) != size:
         return no_numbers(-1)
     found = numbers(x, size)
     for k in range(size):
-        if not np.isfinite(found[k]):
+        if not abs(found[k]) <= LARGEST:
             return no_numbers(-1)
     return found
 
@@ -92,7 +91,7 @@ def finite(x, size):
 @inline_array
 def velocity(ints, x):
     """A velocity, an acceleration, generalised forces or a tangent vector."""
-    return finite(x, ints[NV])
+    return bounded(x, ints[NV])
 
 
 @inline
@@ -110,7 +109,7 @@ def bad_quaternion(ints, q):
 @inline_array
 def configuration(ints, q):
     """A configuration, its quaternions of unit length."""
-    found = finite(q, ints[NQ])
+    found = bounded(q, ints[NQ])
     if found.size > ints[NV] and bad_quaternion(ints, found) >= 0:
         return no_numbers(-1)
     return found

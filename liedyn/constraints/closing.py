@@ -12,6 +12,7 @@ import numpy as np
 
 from liedyn.constraints.cut_joints import virtual_kernel
 from liedyn.constraints.rows import holonomic_rows, jacobian_rows, reader_rows, residual_rows
+from liedyn.dense import largest_size
 from liedyn.jit import inline, kernel
 from liedyn.lie.lanes import SCALAR
 from liedyn.model.packed import N_ROWS, N_VIRTUAL, NQ, NV
@@ -95,16 +96,6 @@ def shorter_way(angle):
 
 
 @kernel
-def largest(x):
-    """Largest size of a number; nan if one is."""
-    size = 0.0
-    for k in range(x.size):
-        if not abs(x[k]) <= size:
-            size = abs(x[k])
-    return size
-
-
-@kernel
 def length(x):
     s = 0.0
     for k in range(x.size):
@@ -144,14 +135,14 @@ def error_rows(ints, floats, q, held, room):
 def newton(ints, floats, held, goal, tolerance, room, q):
     """Close q as well as rounding allows, held coordinates staying where they are; returns the largest error."""
     errors(ints, floats, q, held, goal, room, room.error)
-    size = largest(room.error)
+    size = largest_size(room.error)
     for _ in range(ITERATIONS):
         if size <= ROUNDING or not size < np.inf:
             break
         error_rows(ints, floats, q, held, room)
         rank = row_space(room.rows, RANK_TOLERANCE, room.B, room.V, room.s)
         shortest_solution(room.B, room.V, room.s, rank, room.error, room.step)
-        shorten = -min(1.0, LARGEST_STEP / max(largest(room.step), 1e-300))
+        shorten = -min(1.0, LARGEST_STEP / max(largest_size(room.step), 1e-300))
         part, before, found = 1.0, length(room.error), False
         while not found and part > SMALLEST_PART:
             for j in range(room.step.size):
@@ -165,7 +156,7 @@ def newton(ints, floats, held, goal, tolerance, room, q):
             break
         q[:] = room.trial
         room.error[:] = room.trial_error
-        size = largest(room.error)
+        size = largest_size(room.error)
     return size
 
 
@@ -210,7 +201,7 @@ def follow(ints, floats, held, target, values, tolerance, room, q):
         error = newton(ints, floats, held, goal, tolerance, room, trial)
         difference_kernel(ints, floats, q, trial, moved)
         # a long jump of the other coordinates is the sign of another branch: shorten the part
-        jumps = largest(moved) > LONGEST_JUMP
+        jumps = largest_size(moved) > LONGEST_JUMP
         if error <= tolerance and not jumps:
             q[:] = trial
             done, part = 1.0 if last else done + part, 2.0 * part

@@ -7,6 +7,7 @@ from liedyn.constraints.rows import (
     bias_rows, derivative_rows, force_derivative_rows, jacobian_rows, reader_derivatives, reader_rows, residual_rows,
     velocity_rows,
 )
+from liedyn.constraints.undefined import require_rows
 from liedyn.dense import independent_rows
 from liedyn.jit import kernel
 from liedyn.lie.lanes import SCALAR
@@ -96,6 +97,7 @@ def _jacobians(robot, q):
     G = np.empty((len(q), int(robot.ints[N_ROWS]), robot.nv))
     E = np.empty((len(q), int(robot.ints[N_VIRTUAL]), robot.nv))
     jacobian_states(robot.ints, robot.floats, q, G, E)
+    require_rows(robot, lead, G)
     return G.reshape(lead + G.shape[1:]), E.reshape(lead + E.shape[1:])
 
 
@@ -205,6 +207,7 @@ def velocity_error(robot, q, v):
     lead, q, v = states(robot, q=q, v=v)
     psi = np.empty((len(q), int(robot.ints[N_ROWS])))
     velocity_states(robot.ints, robot.floats, q, v, psi)
+    require_rows(robot, lead, psi)
     return psi.reshape(lead + psi.shape[1:])
 
 
@@ -310,7 +313,14 @@ def constraint_bias(robot, q, v):
     lead, q, v = states(robot, q=q, v=v)
     gamma = np.empty((len(q), int(robot.ints[N_ROWS])))
     bias_states(robot.ints, robot.floats, q, v, gamma)
+    require_rows(robot, lead, gamma)
     return gamma.reshape(lead + gamma.shape[1:])
+
+
+def require_defined(robot, q, v):
+    """Raise what is wrong where the rows of the constraints, or their bias, are not finite (`require_rows`)."""
+    constraint_jacobian(robot, q)
+    constraint_bias(robot, q, v)
 
 
 def rank_of(robot, q, tolerance, rows=None):

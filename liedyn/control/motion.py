@@ -9,7 +9,7 @@ import numpy as np
 
 from liedyn.constraints.cut_rows import cut_bias_kernel
 from liedyn.constraints.independent import singular_choice, wrong_count
-from liedyn.constraints.loops import rank_of
+from liedyn.constraints.loops import rank_of, require_defined
 from liedyn.constraints.rows import reader_rows
 from liedyn.control.controllability import judged
 from liedyn.control.decomposition import Decomposition, decompose, internal_forces
@@ -95,6 +95,8 @@ class Motion:
         self.condition, self.a, self.force, size, self.tau, parts = motion_kernel(
             robot.ints, robot.floats, q, v, f_ext, w_dot, chosen.rows, chosen.virtual, B, *root, tolerance)
         self.parts = parts = Decomposition(*parts)
+        if not (np.isfinite(self.condition) and np.isfinite(self.a).all()):
+            require_defined(robot, q, v)
         if np.isnan(self.condition):
             if len(chosen.names) == robot.nv - rank_of(robot, robot.home, tolerance)[0]:
                 raise singular_choice(robot, q, chosen)  # they fit the robot: this configuration has gained a motion

@@ -172,7 +172,7 @@ def eliminate(ints, G, gamma, choosable, tolerance, work):
     """Solve the constraints for as many velocities as they determine, of those where `choosable` is one, not zero.
 
     Returns (rank, ratio, complete): independent rows; the smallest pivot by the largest of its cluster; and whether the
-    rows that are left depend on the others, which they do unless some dofs could not be chosen.
+    rows that are left depend on the others, which they do unless some dofs could not be chosen, or rows are NaN.
     """
     _, scratch, _, at_table = layout(SCALAR, ints)
     k = s = row = 0
@@ -199,7 +199,7 @@ def eliminate(ints, G, gamma, choosable, tolerance, work):
                 store(SCALAR, free, own[i], 1.0)
             for i in range(rank, m):
                 for j in range(n):
-                    if load(SCALAR, free, j) == 0.0 and abs(at(table, i, j)) > tolerance * max(first, SMALL_ROW):
+                    if load(SCALAR, free, j) == 0.0 and not abs(at(table, i, j)) <= tolerance * max(first, SMALL_ROW):
                         complete = False
         s = keep_choice(ints, work, c, k, s, row, rank, free)
         k, row, at_table = k + rank, row + m, at_table + m * padded(n + 1)

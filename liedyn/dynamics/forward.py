@@ -6,7 +6,8 @@ import numpy as np
 
 from liedyn.boundary import states, wrenches
 from liedyn.constraints.independent import choose, singular_choice, wrong_count
-from liedyn.constraints.loops import rank_of
+from liedyn.constraints.loops import rank_of, require_defined
+from liedyn.constraints.undefined import require_rows
 from liedyn.constraints.wrenches import wrenches_at
 from liedyn.contact.watching import watches
 from liedyn.dynamics import kane, multiplier, projection, svd, udwadia_kalaba, unified
@@ -167,13 +168,15 @@ def _nullspace(robot, q, v, tau, forces, tolerance, lead, independent=None, baum
         first_bad = np.flatnonzero(rank < 0) if rank[0] < 0 or len(rank) > 1 else ()
     if len(first_bad):
         _raise_at(robot, lead, int(first_bad[0]), given, independent, tolerance)
+    if not (np.isfinite(a).all() and np.isfinite(force).all()):  # NaN times zero is NaN: G^T lam shows every bad row
+        _raise_overflow(robot, lead, q, v, a, force)
     require_regular(robot, lead, q, rank, tolerance)
     worst = int(condition.argmax()) if len(condition) > 1 else 0
     few = warn_if_digits_are_lost(robot, q, v, a, rank, condition, ACCELERATIONS)
     if condition[worst] > POOR_CONDITION and not few:
         warn_if_poor(_solved_at(robot, worst, given, independent, tolerance)[0], condition[worst])
     if baumgarte is not None:
-        problems = problem(robot, q, v, tau, forces, tolerance)
+        problems = problem(robot, lead, q, v, tau, forces, tolerance)
         a, lam = _stabilized_nullspace(problems, baumgarte)
         force = np.einsum("bij,bi->bj", problems.G, lam)
     return Solution(a, lam, rank, condition, dependent, names), force
@@ -214,7 +217,17 @@ def _raise_at(robot, lead, b, given, independent, tolerance):
     raise_errors(robot.functions)
     chosen, solved = _solved_at(robot, b, given, independent, tolerance)
     with of_the_batch(lead, b):
+        require_rows(robot, (), solved[7][None])
         raise_for_status(robot, given[0][b], chosen, solved)
+
+
+def _raise_overflow(robot, lead, q, v, a, force):
+    """Raise what is wrong where accelerations or constraint forces (count, nv) are not finite."""
+    require_defined(robot, *(x.reshape(lead + x.shape[1:]) for x in (q, v)))
+    b, j = np.argwhere(~(np.isfinite(a) & np.isfinite(force)))[0]
+    with of_the_batch(lead, int(b)):
+        raise InputError(f"numbers overflow: acceleration and constraint force of {robot.velocity_names[j]!r} are "
+                         f"{a[b, j]} and {force[b, j]}")
 
 
 def _stabilized_nullspace(given, baumgarte):
@@ -361,7 +374,7 @@ def forward_dynamics(robot, q, v, tau, method="nullspace", independent=None, f_e
     if method == "nullspace":
         solution, force = _nullspace(robot, q, v, tau, forces, rank_tolerance, lead, **options)
     else:
-        given = problem(robot, q, v, tau, forces, rank_tolerance)
+        given = problem(robot, lead, q, v, tau, forces, rank_tolerance)
         if method == "svd":
             singular = singular_states(robot, q, given.rank, rank_tolerance)
         else:

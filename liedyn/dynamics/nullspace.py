@@ -131,7 +131,7 @@ def solve_padded(ints, M, h, G, gamma, tau, tolerance, work, a):
     choosable, e = vector_in(work, choosable_at, n), vector_in(work, e_at, work.size - e_at)
     for j in range(n):
         store(SCALAR, choosable, j, 1.0)
-    rank, ratio, _ = eliminate(ints, G, gamma, choosable, tolerance, e)
+    rank, ratio, complete = eliminate(ints, G, gamma, choosable, tolerance, e)
     p = n - rank
     if rank == 0:
         regular = solve_tree(ints, M, h, tau, matrix_in(work, reduced_at, n, n), a)
@@ -141,7 +141,7 @@ def solve_padded(ints, M, h, G, gamma, tau, tolerance, work, a):
             matrix_in(work, reduced_at, p, padded(p + 1)), matrix_in(work, inertia_at, p, padded(p + 1)), a)
     if gamma.size > 0:
         unbalanced(SCALAR, M, h, tau, a, vector_in(work, left_at, padded(n)))
-    return (OK if regular else SINGULAR_INERTIA), rank, ratio
+    return (OK if regular and complete else SINGULAR_INERTIA), rank, ratio
 
 
 @kernel_in_place
@@ -171,9 +171,9 @@ def solve_multipliers(ints, work, lam):
 def acceleration_kernel(ints, floats, q, v, tau, f_ext, tolerance, work, a, lam):
     """a (nv) and the minimum-norm lam (m), with `acceleration_size` numbers of workspace.
 
-    Returns (status, rank, ratio): OK, or SINGULAR_INERTIA where some motion moves no mass; independent rows of G; the
-    smallest pivot by the largest of its cluster, which says how far a singular configuration is. `f_ext` is (6 links)
-    or empty.
+    Returns (status, rank, ratio): OK, or SINGULAR_INERTIA where some motion moves no mass, or a row of G is NaN as its
+    constraint has no direction; independent rows of G; the smallest pivot by the largest of its cluster, which says how
+    far a singular configuration is. `f_ext` is (6 links) or empty.
     """
     n, m = ints[NV], ints[N_ROWS]
     size = terms_size(ints)

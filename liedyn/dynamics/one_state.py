@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from liedyn.constraints.independent import by_name
+from liedyn.dense import largest_size
 from liedyn.direct import configuration, direct, model, unusual, usual, velocity
 from liedyn.dynamics.states import EITHER, GIVEN, PIVOTED, nullspace_states
 from liedyn.jit import address_of
@@ -77,7 +78,8 @@ def nullspace_direct(address, ints, floats, q, v, tau, integers, given):
         shaped(vector_in(chosen, 1, p * n), (p, n)), integers_in(places, 2, p), places[1], chosen[0],
         shaped(numbers(item(found, 0), n), (1, n)), shaped(numbers(item(found, 1), m), (1, m)),
         shaped(numbers(item(found, 2), n), (1, n)), rank, vector_in(about, 1, 1), last))
-    about[0] = rank[0]
+    complete = largest_size(numbers(item(found, 0), n)) < np.inf and largest_size(numbers(item(found, 2), n)) < np.inf
+    about[0] = rank[0] if complete else -1.0  # NaN times zero is NaN: G^T lam shows every row that is not defined
     for k in range(nq):
         q_kept[k] = q[k]
     return found

@@ -9,6 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
+from liedyn.constraints.undefined import require_rows
 from liedyn.dense import independent_rows
 from liedyn.dynamics.terms import terms_kernel
 from liedyn.errors import InputError, SingularConfigurationError
@@ -85,9 +86,10 @@ class Solution:
     indicator: np.ndarray | None = None
 
 
-def problem(robot, q, v, tau, f_ext, tolerance):
-    """Terms of each state."""
+def problem(robot, lead, q, v, tau, f_ext, tolerance):
+    """Terms of each state of a batch with leading shape `lead`."""
     terms = [np.stack(x) for x in zip(*(terms_kernel(robot.ints, robot.floats, *state) for state in zip(q, v, f_ext)))]
+    require_rows(robot, lead, *terms[2:])
     return Problem(robot, q, v, tau, f_ext, tolerance, *terms, *ranks(terms[2], tolerance))
 
 

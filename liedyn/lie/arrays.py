@@ -18,6 +18,7 @@ from liedyn.errors import InputError
 from liedyn.jit import inline, inline_array, kernel
 from liedyn.lie.algebra import neg
 from liedyn.lie.exponential import hat
+from liedyn.lie.registers import LARGEST
 
 TOLERANCE = 1e-6
 """How far R^T R and the last row of a pose may be from what they must be; further off is a mistake, not rounding."""
@@ -80,7 +81,7 @@ def _first_bad(check, rows):
         x = rows[k]
         good = True
         for i in range(x.size):
-            good = good and math.isfinite(x[i])
+            good = good and abs(x[i]) <= LARGEST
         if check == _NOT_ZERO:
             good = good and x[0] ** 2 + x[1] ** 2 + x[2] ** 2 + x[3] ** 2 > 0.0
         elif check == _SYMMETRIC:
@@ -117,8 +118,9 @@ def _as_rows(name, argument, x, lead):
         x = x.copy()
     bad = _first_bad(argument.check, x.reshape(-1, math.prod(argument.shape)))
     if bad >= 0:
-        finite = np.isfinite(x[bad]).all()
-        raise InputError(f"{name} is not {argument.what if finite else 'finite'}: {x[bad].tolist()}")
+        finite, bounded = np.isfinite(x[bad]).all(), (np.abs(x[bad]) <= LARGEST).all()
+        what = argument.what if bounded else f"within {LARGEST:g} of zero" if finite else "finite"
+        raise InputError(f"{name} is not {what}: {x[bad].tolist()}")
     return x
 
 

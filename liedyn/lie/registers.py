@@ -20,6 +20,10 @@ _INT = ir.IntType(64)
 _VECTOR = ir.VectorType(ir.DoubleType(), WIDTH)
 _ALIGN = ir.Constant(ir.IntType(32), 8)
 
+LARGEST = 1e50
+"""Numbers of a state may be as large as this: products of a few of them do not overflow yet. No quantity of a real
+mechanism in SI units comes near it."""
+
 
 def mask_of(builder, count, width=WIDTH):
     """Which of `width` numbers are among the first `count`."""
@@ -157,14 +161,16 @@ def is_zero(typing, x):
 
 
 @intrinsic
-def finite_at_once(typing, x, k):
-    """Are x[k] and those behind it, a register full, finite? Not asked one by one: zero times each is zero."""
+def bounded_at_once(typing, x, k):
+    """Is the size of x[k] and of those behind it, a register full, at most LARGEST? That of NaN is not."""
 
     def codegen(context, builder, sig, args):
         data = make_array(sig.args[0])(context, builder, args[0]).data
         start = builder.bitcast(builder.gep(data, [args[1]]), _VECTOR.as_pointer())
-        zero = zeros(WIDTH)
-        other = builder.fcmp_unordered("!=", builder.fmul(builder.load(start, align=8), zero), zero)
+        sizes = ir.FunctionType(_VECTOR, [_VECTOR])
+        sizes = cgutils.get_or_insert_function(builder.module, sizes, f"llvm.fabs.v{WIDTH}f64")
+        largest = ir.Constant(_VECTOR, [LARGEST] * WIDTH)
+        other = builder.fcmp_unordered(">", builder.call(sizes, [builder.load(start, align=8)]), largest)
         return builder.icmp_unsigned("==", builder.bitcast(other, ir.IntType(WIDTH)),
                                      ir.Constant(ir.IntType(WIDTH), 0))
 

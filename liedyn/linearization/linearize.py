@@ -9,6 +9,7 @@ from liedyn.constraints.independent import (
     Independent, choose_positions, choose_speeds, holonomic, singular_choice, wrong_count,
 )
 from liedyn.constraints.loops import reader_kernel
+from liedyn.constraints.undefined import require_rows
 from liedyn.contact.settled import settle
 from liedyn.contact.watching import watches
 from liedyn.dynamics.forward import raise_for_status, warn_if_poor
@@ -84,6 +85,7 @@ def _linearize_one(robot, q, v, tau, f_ext, independent, speeds, closure_toleran
     w = choose_speeds(robot, q, y, speeds, rank_tolerance)
     of_w, of_y, local = linearize_kernel(robot.ints, robot.floats, q, v, tau, f_ext, y.rows, y.virtual, w.rows,
                                          w.virtual, _actuators(robot, loop), rank_tolerance)
+    require_rows(robot, (), local.residual[None], local.psi[None])
     residual = require_consistent(robot, q, v, local.residual, local.psi, closure_tolerance)
     status, rank, condition = of_w
     if status != OK:

@@ -2,6 +2,7 @@
 import numpy as np
 from numba import types
 
+from liedyn.dense import largest_size
 from liedyn.dynamics.nullspace import OK
 from liedyn.exchange import padded
 from liedyn.jit import address_for, apart, inline, kernel_in_place
@@ -19,17 +20,9 @@ from liedyn.tree.batches import aligned, batch, gather, in_lanes, lines_for, sca
 
 
 @inline
-def largest(x):
-    found = 0.0
-    for k in range(x.size):
-        found = max(found, abs(x[k]))
-    return found
-
-
-@inline
 def is_consistent(v, residual, psi, tolerance):
     """Is the state on the constraint manifold, and does its velocity stay there?"""
-    return largest(residual) <= tolerance and largest(psi) <= tolerance * max(1.0, largest(v))
+    return largest_size(residual) <= tolerance and largest_size(psi) <= tolerance * max(1.0, largest_size(v))
 
 
 @batch
@@ -192,7 +185,7 @@ def linearize_states(begin, end, ints, floats, q, v, tau, f_ext, R_y, virtual_y,
             ints, floats, q[b], v[b], tau[b], f_ext[b], R_y[min(b, R_y.shape[0] - 1)], virtual_y,
             R_w[min(b, R_w.shape[0] - 1)], virtual_w, actuators, rank_tolerance, work, A[b], B[b], f0[b], w, a[b],
             lam[b], residual, psi, G, M, N, X, da, balance))
-        closure[b] = largest(residual)
+        closure[b] = largest_size(residual)
         if status != OK or status_y != OK or not is_consistent(v[b], residual, psi, closure_tolerance):
             rank[b] = -1
             return

@@ -99,6 +99,8 @@ class ConstraintKind:
         May it be unilateral? Then its first row is the gap.
     tangential : tuple of str
         Suffixes of the rows that friction adds, where `rows` has none for it.
+    undefined : str
+        Where its rows have no direction, in words; empty if they have one everywhere.
     """
 
     rows: tuple
@@ -107,19 +109,24 @@ class ConstraintKind:
     takes: tuple = ()
     one_sided: bool = False
     tangential: tuple = ()
+    undefined: str = ""
 
 
 # In the order of their codes in the packed model, behind the cut joints. Rolling adds the rows behind the first one.
 CONSTRAINT_KINDS = {
-    "distance": ConstraintKind((".gap",), 1, ("length",), (), True, (".x", ".y", ".z")),
+    "distance": ConstraintKind((".gap",), 1, ("length",), (), True, (".x", ".y", ".z"), "its two points coincide"),
     "on_plane": ConstraintKind((".gap",), 1, (), ("axis",), True, (".x", ".y")),
-    "on_cylinder": ConstraintKind((".gap",), 1, ("radius",), ("axis",), True, (".around", ".along")),
-    "on_circle": ConstraintKind((".height", ".gap"), 2, ("radius",), ("axis",)),
+    "on_cylinder": ConstraintKind(
+        (".gap",), 1, ("radius",), ("axis",), True, (".around", ".along"), undefined="its point lies on the axis"),
+    "on_circle": ConstraintKind(
+        (".height", ".gap"), 2, ("radius",), ("axis",), undefined="its point lies on the axis"),
     "knife_edge": ConstraintKind((".slip",), 0, ("child_axis",)),
-    "disk_on_plane": ConstraintKind((".gap", ".x", ".y"), 1, ("radius", "child_axis"), ("axis", "rolling"), True),
+    "disk_on_plane": ConstraintKind(
+        (".gap", ".x", ".y"), 1, ("radius", "child_axis"), ("axis", "rolling"), True, undefined="its disk lies flat"),
     "sphere_on_plane": ConstraintKind((".gap", ".x", ".y"), 1, ("radius",), ("axis", "rolling"), True),
     "sphere_on_sphere": ConstraintKind(
-        (".gap", ".x", ".y", ".z"), 1, ("radius", "parent_radius"), ("rolling", "inside"), True),
+        (".gap", ".x", ".y", ".z"), 1, ("radius", "parent_radius"), ("rolling", "inside"), True,
+        undefined="the centres of its spheres coincide"),
     "coupling": ConstraintKind((".sum",), 1, one_sided=True),
     "custom": ConstraintKind((), 0),
 }

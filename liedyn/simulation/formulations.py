@@ -5,6 +5,7 @@ They leave the condition number in ``work.number[0]``.
 import numpy as np
 
 from liedyn.constraints.rows import residual_rows, velocity_rows
+from liedyn.dense import largest_size
 from liedyn.dynamics.multiplier import multiplier_kernel
 from liedyn.dynamics.nullspace import solve_accelerations, solve_multipliers
 from liedyn.dynamics.stabilization import baumgarte_rows
@@ -13,13 +14,14 @@ from liedyn.dynamics.terms import terms_in_place
 from liedyn.dynamics.unified import unified_kernel
 from liedyn.functions import call
 from liedyn.jit import kernel, kernel_in_place
+from liedyn.lie.registers import LARGEST
 from liedyn.simulation.friction import begin_trials, next_trial, put_friction
-from liedyn.simulation.workspace import BAUMGARTE, FUNCTION, OK, SINGULAR
+from liedyn.simulation.workspace import BAUMGARTE, FUNCTION, NOT_FINITE, OK, SINGULAR
 
 
 @kernel_in_place
 def input_forces(o, x, t, row, q, v):
-    """x.tau = B u, u a row of the table or what the user's function says."""
+    """x.tau = B u, u a row of the table or what the user's function says; False if that is no force to compute with."""
     nu = x.actuators.shape[1]
     if o.input_kind == FUNCTION:
         call(o.input_address, t, q, v, v, v, x.u, 0)
@@ -30,23 +32,29 @@ def input_forces(o, x, t, row, q, v):
         x.tau[j] = 0.0
         for k in range(nu):
             x.tau[j] += x.actuators[j, k] * x.u[k]
+    return largest_size(x.u) <= LARGEST
 
 
 @kernel_in_place
 def prepare(ints, floats, o, x, t, row, q, v):
-    """Inputs, M, h, G, residual, psi, and gamma with Baumgarte's pull (Spencer 2004, eq. 3.8)."""
-    input_forces(o, x, t, row, q, v)
+    """Inputs, M, h, G, residual, psi, and gamma with Baumgarte's pull (Spencer 2004, eq. 3.8).
+
+    False if an input is no force to compute with, or a constraint has no direction here.
+    """
+    usable = input_forces(o, x, t, row, q, v)
     terms_in_place(ints, floats, q, v, x.f_ext, x.world, x.M, x.h, x.G, x.gamma)
     if o.stabilisation == BAUMGARTE or o.sigma != 0.0:
         residual_rows(ints, floats, q, x.world, x.residual)
         velocity_rows(ints, floats, q, v, x.world, x.psi)
     if o.stabilisation == BAUMGARTE:
         baumgarte_rows(x.residual, x.psi, x.gamma, o.alpha, o.beta, x.gamma)
+    return usable and largest_size(x.gamma) < np.inf
 
 
 @kernel_in_place
 def by_nullspace(ints, floats, o, x, t, row, q, v, a, lam):
-    prepare(ints, floats, o, x, t, row, q, v)
+    if not prepare(ints, floats, o, x, t, row, q, v):
+        return NOT_FINITE
     status, rank, ratio = solve_accelerations(ints, x.M, x.h, x.G, x.gamma, x.tau, o.rank_tolerance, x.solve, a)
     if lam.size > 0:
         solve_multipliers(ints, x.solve, lam)
@@ -57,7 +65,8 @@ def by_nullspace(ints, floats, o, x, t, row, q, v, a, lam):
 @kernel_in_place
 def by_nullspace_with_friction(ints, floats, o, x, t, row, q, v, a, lam):
     """A kernel of its own: the loop over trials would make the one above a fifth slower for all robots."""
-    prepare(ints, floats, o, x, t, row, q, v)
+    if not prepare(ints, floats, o, x, t, row, q, v):
+        return NOT_FINITE
     trials, force = begin_trials(ints, floats, o, x)
     for k in range(trials):
         status, rank, ratio = solve_accelerations(ints, x.M, x.h, x.G, x.gamma, force, o.rank_tolerance, x.solve, a)
@@ -74,7 +83,8 @@ def by_nullspace_with_friction(ints, floats, o, x, t, row, q, v, a, lam):
 
 @kernel
 def by_svd(ints, floats, o, x, t, row, q, v, a, lam):
-    prepare(ints, floats, o, x, t, row, q, v)
+    if not prepare(ints, floats, o, x, t, row, q, v):
+        return NOT_FINITE
     m = x.gamma.size
     sizes, indicator = np.empty(m), np.empty(m)
     found = lam if lam.size == m else x.lam_stage
@@ -91,7 +101,8 @@ def by_svd(ints, floats, o, x, t, row, q, v, a, lam):
 
 @kernel
 def by_multipliers(ints, floats, o, x, t, row, q, v, a, lam):
-    prepare(ints, floats, o, x, t, row, q, v)
+    if not prepare(ints, floats, o, x, t, row, q, v):
+        return NOT_FINITE
     m = x.gamma.size
     found = lam if lam.size == m else x.lam_stage
     trials, force = begin_trials(ints, floats, o, x)
@@ -107,7 +118,8 @@ def by_multipliers(ints, floats, o, x, t, row, q, v, a, lam):
 
 @kernel
 def by_velocity_level(ints, floats, o, x, t, row, q, v, a, lam):
-    prepare(ints, floats, o, x, t, row, q, v)
+    if not prepare(ints, floats, o, x, t, row, q, v):
+        return NOT_FINITE
     m = x.gamma.size
     found = lam if lam.size == m else x.lam_stage
     trials, force = begin_trials(ints, floats, o, x)

@@ -30,7 +30,7 @@ from liedyn.simulation.fixed_step import check, finish_row
 from liedyn.simulation.formulations import input_forces
 from liedyn.nearest import orthonormal_rows
 from liedyn.simulation.rates import put_power, wanted_energy
-from liedyn.simulation.workspace import INPUT_WORK, NOT_CONVERGED, OK, OTHER_WORK, SINGULAR
+from liedyn.simulation.workspace import INPUT_WORK, NOT_CONVERGED, NOT_FINITE, OK, OTHER_WORK, SINGULAR
 from liedyn.tree.configuration import integrate_kernel
 from liedyn.tree.kinematics import world_accelerations, world_positions, world_velocities
 from liedyn.tree.rnea import rnea_kernel
@@ -92,7 +92,9 @@ def advance_alpha(ints, floats, o, x, rows, count, known, energy):
         status, rank = NOT_CONVERGED, -1
         for _ in range(ITERATIONS):
             integrate_kernel(ints, floats, q, u, q_new)
-            input_forces(o, x, t, rows.held[k], q_new, v_new)
+            if not input_forces(o, x, t, rows.held[k], q_new, v_new):
+                status = NOT_FINITE
+                break
             rnea_kernel(SCALAR, ints, floats, q_new, v_new, v_dot, x.f_ext, x.local, force)
             world_positions(SCALAR, ints, floats, q_new, work)
             world_velocities(SCALAR, ints, v_new, work)

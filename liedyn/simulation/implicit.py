@@ -24,7 +24,7 @@ from liedyn.simulation.formulations import input_forces
 from liedyn.simulation.minimal import choose, complete, has_fallen
 from liedyn.simulation.passages import is_explicit, note_distance
 from liedyn.simulation.rates import put_power, wanted_energy
-from liedyn.simulation.workspace import CONDITION, INPUT_WORK, NOT_CONVERGED, OK, OTHER_WORK, SINGULAR
+from liedyn.simulation.workspace import CONDITION, INPUT_WORK, NOT_CONVERGED, NOT_FINITE, OK, OTHER_WORK, SINGULAR
 from liedyn.tree.configuration import difference_kernel, integrate_kernel
 
 STAGES, GAMMA = 5, 0.25
@@ -69,7 +69,8 @@ def newton_stage(ints, floats, o, x, t, h, row, q, v, base_y, base_w, R_y, virtu
             status = complete(ints, floats, o, x, q_s, v_s)
         if status != OK:
             return status
-        input_forces(o, x, t, row, q_s, v_s)
+        if not input_forces(o, x, t, row, q_s, v_s):
+            return NOT_FINITE
         found, found_y, local = linearization(
             o.linearization, (ints, floats, q_s, v_s, x.tau, x.f_ext, R_y, virtual_y, R_w, virtual_w, x.actuators,
                               o.rank_tolerance))

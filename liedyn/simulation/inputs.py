@@ -16,6 +16,8 @@ class Inputs:
     ----------
     kind, address, derivative : int
         Where they come from; addresses of the function, and of its derivative where that is known and wanted, else 0.
+    names : list of str, of length nu
+        In messages.
     table : ndarray, shape (rows, nu)
     actuators : ndarray, shape (nv, nu)
         tau = actuators u.
@@ -32,6 +34,8 @@ class Inputs:
         self.actuators = robot.actuator_matrix.copy() if u is not None else np.eye(robot.nv)
         self.table, self.kind, self.address, self.derivative = np.zeros((1, size)), TABLE, 0, 0
         self.functions = []
+        of = robot.actuator_names if u is not None else robot.velocity_names
+        self.names = [f"{name} of {each!r}" for each in of]
         self.first_row = {each: int(robot.ints[int(robot.ints[LOOPS_AT]) + LOOP_I * k + LOOP_ROW])
                           for k, each in enumerate(robot.constraint_names)}
         if callable(given):

@@ -21,6 +21,7 @@ from liedyn.constraints.records import loop_at, loop_count, loop_integer, loop_r
 from liedyn.constraints.rows import jacobian_rows, residual_rows, velocity_rows
 from liedyn.contact.complementarity import SOLVED
 from liedyn.contact.problem import solve_contacts
+from liedyn.dense import largest_size
 from liedyn.dynamics.terms import terms_in_place
 from liedyn.jit import kernel, kernel_in_place
 from liedyn.lie.lanes import SCALAR
@@ -28,8 +29,10 @@ from liedyn.model.packed import LOOP_ACTIVE, LOOP_FRICTION, LOOP_RESTITUTION, LO
 from liedyn.simulation.fixed_step import check, finish_row
 from liedyn.simulation.formulations import input_forces
 from liedyn.nearest import nearest_in_metric
-from liedyn.simulation.projection import energy_of, largest_of, metric
-from liedyn.simulation.workspace import CONDITION, INPUT_WORK, NOT_CLOSED, NOT_CONVERGED, OK, OTHER_WORK
+from liedyn.simulation.projection import energy_of, metric
+from liedyn.simulation.workspace import (
+    CONDITION, INPUT_WORK, NOT_CLOSED, NOT_CONVERGED, NOT_FINITE, OK, OTHER_WORK,
+)
 from liedyn.tree.configuration import integrate_kernel
 from liedyn.tree.kinematics import world_positions, world_velocities
 
@@ -128,7 +131,8 @@ def advance_moreau(ints, floats, o, x, rows, count, known, energy):
         terms_in_place(ints, floats, q_m, v, x.f_ext, x.world, x.M, x.h, x.G, x.gamma)
         residual_rows(ints, floats, q_m, x.world, x.residual)
         velocity_rows(ints, floats, q_m, v, x.world, x.psi)
-        input_forces(o, x, t + 0.5 * h, rows.held[k], q_m, v)
+        if not input_forces(o, x, t + 0.5 * h, rows.held[k], q_m, v):
+            return NOT_FINITE, k
         moving = 0.0
         for r in range(m):
             c_rows[r] = -x.psi[r]
@@ -198,7 +202,7 @@ def advance_moreau(ints, floats, o, x, rows, count, known, energy):
         status = check(o, q_new, v_new)
         if status != OK:
             return status, k
-        if moving <= STILL * max(1.0, largest_of(v)):
+        if moving <= STILL * max(1.0, largest_size(v)):
             before = energy_of(ints, floats, x, q, v) + by_inputs - damped + min(0.0, by_contacts)
             total = energy_of(ints, floats, x, q_new, v_new)
             for j in range(n):

@@ -10,6 +10,8 @@ The energy E(q, v) = T + V is one more invariant, E = E_0 + work of the inputs -
 the metric of a state is |dq|^2 / h^2 + |dv|^2, so the correction goes along (h^2 M^-1 dV/dq, v), projected on the
 constraints: speeds scale as long as there are any, and at a turning point the height gives way.
 """
+import numpy as np
+
 from liedyn.constraints.rows import jacobian_rows, residual_rows, velocity_rows
 from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.lanes import SCALAR
@@ -32,15 +34,6 @@ ROUNDING = 1e-15
 
 
 @kernel_in_place
-def largest_of(x):
-    largest = 0.0
-    for k in range(x.size):
-        if not abs(x[k]) <= largest:  # a NaN stays
-            largest = abs(x[k])
-    return largest
-
-
-@kernel_in_place
 def constraint_state(ints, floats, x, q, v):
     """x.residual, x.G, x.psi at (q, v)."""
     world_positions(SCALAR, ints, floats, q, x.world)
@@ -52,12 +45,13 @@ def constraint_state(ints, floats, x, q, v):
 
 @inline
 def relative_size(x):
-    """The largest residual, lengths by the mechanism's size."""
+    """The largest residual, lengths by the mechanism's size; NaN if one is."""
     largest = 0.0
     for k in range(x.residual.size):
         size = abs(x.residual[k]) / x.row_sizes[k]
-        if not size <= largest:  # a NaN stays
-            largest = size
+        if np.isnan(size):
+            return np.nan
+        largest = max(largest, size)
     return largest
 
 

@@ -4,10 +4,10 @@ import numpy as np
 from liedyn.constraints.records import refresh, switch
 from liedyn.constraints.rows import residual_rows, velocity_rows
 from liedyn.constraints.wrenches import wrenches_at
+from liedyn.dense import largest_size
 from liedyn.jit import kernel
 from liedyn.lie.lanes import SCALAR
 from liedyn.model.packed import N_ROWS, OFF
-from liedyn.simulation.projection import largest_of
 from liedyn.simulation.trajectory import Trajectory
 from liedyn.simulation.workspace import CONDITION, INPUT_WORK, OTHER_WORK
 from liedyn.tree.energy import kinetic_energy_states, potential_energy_states
@@ -24,10 +24,10 @@ def residual_states(ints, floats, t, active, q, v, residuals):
         refresh(ints, floats, t[b])
         world_positions(SCALAR, ints, floats, q[b], work)
         residual_rows(ints, floats, q[b], work, rows)
-        residuals[b, 0] = largest_of(rows)
+        residuals[b, 0] = largest_size(rows)
         world_velocities(SCALAR, ints, v[b], work)
         velocity_rows(ints, floats, q[b], v[b], work, rows)
-        residuals[b, 1] = largest_of(rows)
+        residuals[b, 1] = largest_size(rows)
 
 
 class Recorder:

@@ -5,7 +5,9 @@ first crossing is located by repeating its step with a part of its length, and w
 """
 import numpy as np
 
+from liedyn.boundary import is_usable
 from liedyn.constraints.records import refresh
+from liedyn.constraints.undefined import undefined_rows
 from liedyn.contact.state import DEEPEST, TOUCHING, equations, statuses
 from liedyn.errors import SimulationError
 from liedyn.functions import raise_errors
@@ -155,11 +157,21 @@ class Run(Surfaces):
         text = MESSAGES[status].format(largest=self.o.largest.min())
         if self.integrator.stepping and status == NOT_CONVERGED:
             text = "no impulses that push and obey Coulomb's law could be found for a step: try a smaller dt"
+        if status == NOT_FINITE:
+            text = self._not_finite() or text
         if status in (NOT_CLOSED, NOT_CONSISTENT):
             g = np.abs(self.x.residual)
             worst = int(np.nanargmax(g)) if np.isfinite(g).any() else 0
             text += f" ({self.robot.row_names[worst]} is left at {g[worst]:.3g})"
         raise self.failure(text)
+
+    def _not_finite(self):
+        """The input or the constraint that is not a number where accelerations were looked for last, in words."""
+        bad = np.flatnonzero(~is_usable(self.x.u))
+        if len(bad):
+            return f"the input {self.inputs.names[bad[0]]} is {self.x.u[bad[0]]}"
+        bad = ~np.isfinite(self.x.gamma)
+        return str(undefined_rows(self.robot, bad)) if bad.any() else ""
 
     # ---- parts
 

@@ -11,6 +11,7 @@ from liedyn.simulation.formulations import input_forces
 from liedyn.simulation.friction import set_directions
 from liedyn.simulation.gaps import gaps
 from liedyn.simulation.projection import constraint_state
+from liedyn.simulation.workspace import NOT_FINITE
 
 SMALLEST = 16
 """Rows of a chunk behind an event, where much may have to be thrown away."""
@@ -66,8 +67,8 @@ class Surfaces:
 
     def forces_at(self, t, q, v):
         """Generalised forces of the inputs at a state."""
-        input_forces(self.o, self.x, t, int(self.rows.held[0]), q, v)
-        self.inputs.raise_errors()
+        if not input_forces(self.o, self.x, t, int(self.rows.held[0]), q, v):
+            self.raise_status(NOT_FINITE)
         return self.x.tau.copy()
 
     def look_for_redundancy(self, q):

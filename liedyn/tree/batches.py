@@ -27,7 +27,7 @@ from liedyn.lie.lines import (
     LINES, leave_registers, registers_left, turned, write_beginnings, write_endings, write_lines,
 )
 from liedyn.lie.registers import (
-    before_line, expect, finish_stores, finite_at_once,
+    LARGEST, before_line, bounded_at_once, expect, finish_stores,
 )
 from liedyn.lie.transposition import lanes_to_rows, rows_to_lanes
 from liedyn.model.packed import N_LINKS
@@ -121,22 +121,22 @@ def in_lanes(rows):
 
 
 @inline
-def finite(rows, begin, end):
-    """Are all numbers of rows begin to end - 1 finite?"""
+def bounded(rows, begin, end):
+    """Is every number of rows begin to end - 1 finite, and of a size that kernels can compute with?"""
     k, last, fine = begin * rows.shape[1], end * rows.shape[1], True
     while k + WIDTH <= last:
-        fine &= finite_at_once(rows, k)
+        fine &= bounded_at_once(rows, k)
         k += WIDTH
     while k < last:
-        fine &= np.isfinite(load(SCALAR, rows, k))
+        fine &= abs(load(SCALAR, rows, k)) <= LARGEST
         k += 1
     return fine
 
 
 @inline
 def see(verdict, rows, b, end):
-    """verdict[0] becomes 0 if one of the W rows from b on is not finite; what is seen is in the first cache then."""
-    if not finite(rows, b, min(b + WIDTH, end)):
+    """verdict[0] becomes 0 if one of the W rows from b on is not `bounded`; what is seen is in the first cache then."""
+    if not bounded(rows, b, min(b + WIDTH, end)):
         verdict[0] = 0
 
 
