@@ -43,13 +43,16 @@ def is_usable(x):
     return np.abs(x) <= LARGEST
 
 
-def require_usable(name, x):
-    """InputError where a number of an array is not finite, or so large that products of some of them overflow."""
+def require_usable(name, x, axes=1):
+    """InputError where a number of an array is not finite, or so large that products of some of them overflow.
+
+    It tells the number's place along so many of the last axes.
+    """
     bad = ~is_usable(x)
     if bad.any():
         where = tuple(int(k) for k in np.argwhere(bad)[0])
         why = "not finite" if not np.isfinite(x[where]) else f"too large, beyond {LARGEST:g} products overflow"
-        raise InputError(f"{name} is {why}: {name}[{where[-1]}] = {x[where]}")
+        raise InputError(f"{name} is {why}: {name}[{', '.join(map(str, where[-axes:]))}] = {x[where]}")
 
 
 def rows_unseen(name, x, lead, size):

@@ -1,6 +1,8 @@
 """The command line, run in this process; that it is installed as `liedyn` is the business of the README's commands."""
 
+import os
 import re
+import subprocess
 import sys
 
 import numpy as np
@@ -111,6 +113,15 @@ def test_the_check_sees_a_wrong_matrix():
     ("linearize loader --velocity link=1", 1, "--velocity link"),
     ("linearize loader --save /no/such/folder/x.npz", 1, "/no/such/folder/x.npz"),
     ("linearize loader --plot /no/such/folder/x.png", 1, "/no/such/folder/x.png"),
+    ("linearize loader --at boom=1e200", 1, "boom is too large"),
+    ("linearize loader --velocity boom=1e200", 1, "velocities is too large"),
+    ("linearize loader --velocity boom=nan", 1, "velocities is not finite"),
+    ("linearize loader --guess boom=inf", 1, "q is not finite"),
+    ("linearize loader --save /", 1, "/.npz"),
+    ("linearize loader --plot x.unknown", 1, "x.unknown"),
+    ("warmup --jobs -1", 2, "--jobs: '-1' is not a whole number above zero"),
+    ("warmup --jobs 0", 2, "'0' is not a whole number above zero"),
+    ("warmup --jobs 1.5", 2, "'1.5' is not a whole number above zero"),
     ("linearize loader --velocity boom", 2, "NAME=NUMBER"),
     ("linearize loader --velocity boom=fast", 2, "NAME=NUMBER"),
     ("linearize", 2, "ROBOT"),
@@ -122,6 +133,82 @@ def test_bad_input_is_one_line(capsys, command, status, said):
     assert got == status
     assert err.startswith("liedyn: ") and err.count("\n") == 1 and err.endswith("\n"), err
     assert said in err
+
+
+COIN = """
+[bodies.coin]
+mass = 1.0
+inertia = [1.0, 1.0, 2.0]
+[joints.move]
+kind = "free"
+parent = "ground"
+child = "coin"
+[constraints.floor]
+kind = "disk_on_plane"
+parent = "ground"
+child = "coin"
+radius = 1.0
+child_axis = [0.0, 0.0, 1.0]
+"""
+BOB = """
+[bodies.bob]
+mass = 1.0
+inertia = [1.0, 1.0, 1.0]
+[joints.move]
+kind = "translational"
+parent = "ground"
+child = "bob"
+[constraints.rod]
+kind = "distance"
+parent = "ground"
+child = "bob"
+length = 1.0
+"""
+
+
+def test_robots_whose_home_is_singular(capsys, tmp_path):
+    """A coin that lies flat stays there, as it touches its plane; a bob in the centre of its sphere is moved aside."""
+    coin, bob = tmp_path / "coin.toml", tmp_path / "bob.toml"
+    coin.write_text(COIN)
+    bob.write_text(BOB)
+    status, out, err = run(capsys, f"info {coin}")
+    assert (status, err) == (0, "") and "mobility:                     unknown, constraint 'floor'" in out
+    status, _, err = run(capsys, f"linearize {coin}")
+    assert status == 1 and err.count("\n") == 1 and "its disk lies flat" in err
+    status, out, err = run(capsys, f"info {bob}")
+    assert (status, err) == (0, "") and "degrees of freedom:           2" in out
+    status, out, err = run(capsys, f"linearize {bob} --check")
+    assert (status, err) == (0, "")
+
+
+def test_save_says_what_it_wrote(capsys, tmp_path):
+    status, out, err = run(capsys, f"linearize five_bar --save {tmp_path / 'arm.v2'}")
+    assert (status, err) == (0, "")
+    (file,) = tmp_path.iterdir()
+    assert out.endswith(f"system written to {file}\n") and file.name == "arm.v2.npz"
+    assert np.load(file)["A"].shape == (4, 4)
+
+
+def test_interrupted(capsys, monkeypatch):
+    def interrupted(source):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("liedyn.cli.info.print_info", interrupted)
+    assert run(capsys, "info panda") == (130, "", "liedyn: interrupted\n")
+
+
+@pytest.mark.parametrize("command", ["list", "--help"])
+def test_whoever_reads_may_stop(command):
+    """The reading end of the pipe is closed before anything is written."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        code = f"import sys; from liedyn.cli import main; sys.exit(main([{command!r}]))"
+        done = subprocess.run(
+            [sys.executable, "-c", code], stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
+    finally:
+        os.close(writing)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_picture_in_space(capsys, tmp_path):

@@ -1,12 +1,14 @@
 """Every public function of the tree turns bad input into an error that names it."""
 
 import inspect
+import re
 
 import numpy as np
 import pytest
 from test_energy import springy_tree
 
 from liedyn.errors import InputError
+from liedyn.lie.registers import LARGEST
 from liedyn.model import Builder
 from liedyn.tree.aba import aba
 from liedyn.tree.aba_derivatives import aba_derivatives
@@ -43,13 +45,29 @@ def good(robot, function, lead=()):
 
 
 @vectors
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_not_finite(tree, function, name, bad):
+@pytest.mark.parametrize("bad, why", [
+    (np.nan, "not finite"), (np.inf, "not finite"), (-np.inf, "not finite"), (1.1 * LARGEST, "too large"),
+    (-1e200, "too large"),
+])
+def test_not_usable(tree, function, name, bad, why):
     for lead, where in (((), (1,)), ((19,), (17, 1)), ((2, 3), (1, 2, 1))):
         args = good(tree, function, lead)
         args[name][where] = bad
-        with pytest.raises(InputError, match=rf"^{name} is not finite: {name}\[1\] = {bad}"):
+        with pytest.raises(InputError, match=rf"^{name} is {why}.*: {name}\[1\] = {re.escape(str(bad))}"):
             function(tree, **args)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
+def test_the_largest_numbers_do_not_overflow(tree, function):
+    """Quaternions are of length one; all else is as large as it may be."""
+    for lead in ((), (19,)):
+        args = good(tree, function, lead)
+        args["q"][..., np.isin(tree.coordinate_names, tree.velocity_names)] = LARGEST
+        for name in ("v", "a", "tau"):
+            if name in args:
+                args[name] = np.copysign(LARGEST, args[name])
+        results = function(tree, **args)
+        assert all(np.isfinite(x).all() for x in (results if isinstance(results, tuple) else (results,)))
 
 
 @vectors

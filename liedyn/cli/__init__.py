@@ -1,9 +1,11 @@
 """The command line: ``liedyn list``, ``info``, ``linearize`` and ``warmup``.
 
-Bad input ends with a status other than zero and one line on stderr, never with a traceback.
+Bad input ends with a status other than zero and one line on stderr, never with a traceback; so does Ctrl-C. Whoever
+closes the standard output (head, for instance) has seen enough: that is no error.
 """
 import argparse
 import os
+import signal
 import sys
 import warnings
 
@@ -41,7 +43,7 @@ def _parser():
     linear.add_argument("--plot", metavar="FILE.png", help="write a picture of the mechanism and its poles")
 
     warmup = commands.add_parser("warmup", help="compile all kernels into the cache")
-    warmup.add_argument("--jobs", type=int, metavar="N", help="processes; default: one for each core")
+    warmup.add_argument("--jobs", type=_count, metavar="N", help="processes; default: one for each core")
     return parser
 
 
@@ -55,6 +57,12 @@ def _assignment(text):
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME=NUMBER") from None
 
 
+def _count(text):
+    if not (text.isdecimal() and int(text) > 0):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above zero")
+    return int(text)
+
+
 def _show_warning(message, category, filename, lineno, file=None, line=None):
     if issubclass(category, UserWarning):
         print(f"liedyn: warning: {_one_line(message)}", file=sys.stderr)
@@ -64,9 +72,22 @@ def _one_line(message):
     return " ".join(str(message).split())
 
 
-def _failed(error):
+def _failed(error, status=1):
     print(f"liedyn: {_one_line(error)}", file=sys.stderr)
-    return 1
+    return status
+
+
+def _flush():
+    if sys.stdout is not None:  # as it is where it was closed from the beginning
+        sys.stdout.flush()
+
+
+def _forget_output():
+    """What cannot be written is not to be tried again when the interpreter ends."""
+    try:
+        _flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _announce_compilation():
@@ -103,23 +124,27 @@ def main(argv=None):
     Returns
     -------
     status : int
-        0 if all went well, 1 if not; bad usage exits with 2.
+        0 if all went well, 1 if not, 130 after Ctrl-C; bad usage exits with 2.
 
     Examples
     --------
     >>> main(["info", "nonexistent"])
     1
     """
-    arguments = _parser().parse_args(argv)
     with warnings.catch_warnings():
         warnings.showwarning = _show_warning
         try:
-            _run(arguments)
-            sys.stdout.flush()
-        except BrokenPipeError:  # the reader, head for instance, has seen enough
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            try:
+                _run(_parser().parse_args(argv))
+            finally:  # after --help too
+                _flush()
+        except BrokenPipeError:
+            _forget_output()
+        except KeyboardInterrupt:
+            return _failed("interrupted", 128 + signal.SIGINT)
         except LiedynError as error:
             return _failed(error)
         except OSError as error:
-            return _failed(f"{error.filename}: {error.strerror}" if error.filename else error)
+            _forget_output()
+            return _failed(f"{error.filename}: {error.strerror}" if error.filename else error.strerror or error)
     return 0

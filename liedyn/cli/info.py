@@ -4,7 +4,7 @@ import numpy as np
 import liedyn as ld
 from liedyn.constraints.loops import rank_of
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
-from liedyn.errors import ClosureError
+from liedyn.errors import LiedynError
 from liedyn.model.kinds import cut_kind
 
 
@@ -79,10 +79,10 @@ def _print_mobility(robot):
     print(f"constraint rows:              {rows}")
     try:
         q = ld.close(robot, robot.home)
-    except ClosureError as error:
+        rank, redundant = rank_of(robot, q, RANK_TOLERANCE)
+    except LiedynError as error:
         print(f"mobility:                     unknown, {error}")
         return
-    rank, redundant = rank_of(robot, q, RANK_TOLERANCE)
     on_positions = rank_of(robot, q, RANK_TOLERANCE, robot.holonomic)[0]
     print(f"rank of the rows:             {rank} (at the home configuration, loops closed to "
           f"{np.abs(ld.closure_error(robot, q)).max():.1e})")

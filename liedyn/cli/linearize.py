@@ -34,8 +34,7 @@ def linearize(arguments):
     if arguments.check:
         _check(robot, ss, independent)
     if arguments.save:
-        ss.save(arguments.save)
-        print(f"\nsystem written to {arguments.save}")
+        print(f"\nsystem written to {ss.save(arguments.save)}")
     if arguments.plot:
         ld.plotting.save_picture(arguments.plot, robot, q, ss.eigenvalues())
         print(f"{'' if arguments.save else chr(10)}picture written to {arguments.plot}")

@@ -2,9 +2,11 @@
 import inspect
 import multiprocessing
 import os
+import signal
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 
 import numpy as np
 
@@ -38,12 +40,26 @@ def warmup(jobs=None):
         done = _progress(names, map(_call, range(len(names))))
     else:
         # fresh processes: a fork of one with a running compiler may hang
-        with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
+        with ProcessPoolExecutor(min(jobs, len(names)), multiprocessing.get_context("spawn"), _end_silently) as pool:
             running = [pool.submit(_call, k) for k in range(len(names))]
-            done = _progress(names, (future.result() for future in as_completed(running)))
+            try:
+                done = _progress(names, (future.result() for future in as_completed(running)))
+            except BrokenProcessPool:
+                raise LiedynError("a process that compiled has ended: there may not be enough memory for "
+                                  f"{jobs} of them; try --jobs 1") from None
+            except KeyboardInterrupt:
+                pool.shutdown(wait=False, cancel_futures=True)
+                for process in multiprocessing.active_children():
+                    process.terminate()
+                raise
     compiled, loaded = (sum(column) for column in zip(*done))
     print(f"{compiled} kernels compiled, {loaded} found in the cache {directory}, "
           f"{time.perf_counter() - start:.0f} s with {jobs} process{'es' if jobs > 1 else ''}")
+
+
+def _end_silently():
+    """Ctrl-C ends a worker without a traceback."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _call(k):

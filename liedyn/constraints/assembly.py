@@ -7,8 +7,8 @@ import math
 
 import numpy as np
 
-from liedyn.boundary import as_floats, states
-from liedyn.constraints.closing import CLOSED, Held, Target, close_states
+from liedyn.boundary import as_floats, require_usable, states
+from liedyn.constraints.closing import CLOSED, ROUNDING, Held, Target, close_states
 from liedyn.constraints.contradictions import raise_contradiction
 from liedyn.constraints.independent import by_name
 from liedyn.constraints.loops import constraint_jacobian, velocity_error, virtual_jacobian
@@ -24,8 +24,7 @@ def _held_values(name, value, size):
     except (TypeError, ValueError):
         raise InputError(f"held values must be numbers: {name} = {value!r}") from None
     value = value[..., None] if size is None else as_floats(name, value, size)
-    if not np.isfinite(value).all():
-        raise InputError(f"held values must be finite: {name} = {value[..., 0] if size is None else value}")
+    require_usable(name, value)
     return value
 
 
@@ -76,7 +75,7 @@ def close(robot, q, held=None, tolerance=1e-12, **coordinates):
         joint with several coordinates by the joint's name, shape (..., size). Arrays are batches: their leading axes
         and those of q are broadcast against each other.
     tolerance : float
-        Largest closure error accepted [rad, m].
+        Largest closure error accepted [rad, m], 1e-14 at least.
     **coordinates : float or array_like
         More of `held`, for names that are identifiers: ``close(robot, q, boom=0.3)`` or
         ``close(robot, q, boom=np.linspace(0.0, 0.3, 100))``.
@@ -115,6 +114,8 @@ def close(robot, q, held=None, tolerance=1e-12, **coordinates):
     lead, q, target, values = _broadcast(robot, q, on_tree, virtual)
     closed, status = np.empty_like(q), np.empty(len(q), np.int64)
     tolerance = float(tolerance)
+    if not tolerance >= ROUNDING:
+        raise InputError(f"tolerance must be at least {ROUNDING:g}, to which states can be closed, got {tolerance:g}")
     close_states(robot.ints, robot.floats, q, target, values, *what, tolerance, closed, status)
     for b in np.flatnonzero(status != CLOSED):
         raise_errors(robot.functions)
@@ -185,8 +186,7 @@ def complete_velocity(robot, q, velocities, tolerance=1e-8):
     """
     chosen = by_name(robot, tuple(velocities))
     w = as_floats("velocities", list(velocities.values()), len(chosen.names))
-    if not np.isfinite(w).all():
-        raise InputError(f"velocities must be finite: {velocities}")
+    require_usable("velocities", w)
     G, drift = constraint_jacobian(robot, q), velocity_error(robot, q, np.zeros(robot.nv))
     Z = np.vstack([G, chosen.matrix(virtual_jacobian(robot, q))])
     known = np.concatenate([-drift, w])

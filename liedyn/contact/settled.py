@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from liedyn.constraints.undefined import require_rows
 from liedyn.contact.state import (
     AT_REST, DEEPEST, NOTHING, TOUCHING, Contacts, accelerations, contacts_of, statuses, with_rows_of,
 )
@@ -102,7 +103,11 @@ def settle(robot, q, v, tau, f_ext, tolerance):
     limit = AT_REST * max(1.0, float(np.abs(v).max(initial=0.0)))
     for c in np.flatnonzero(gap < -DEEPEST):
         raise InputError(f"contact {names[c]!r} is {-gap[c]:.3g} deep on the wrong side of its surface")
-    touches = gap <= TOUCHING  # where it is not a number, the contact is far away
+    touches = gap <= TOUCHING
+    away = np.zeros(len(psi), bool)
+    for c in np.flatnonzero(~touches):
+        away[contacts.first[c]:contacts.first[c] + contacts.count[c]] = True
+    require_rows(robot, (), np.where(away, 0.0, psi)[None])
     for c in np.flatnonzero(touches & (rate < -limit)):
         raise InputError(f"an impact is due: contact {names[c]!r} is closed and approaches with {-rate[c]:.3g}; "
                          "simulate() lets it collide")

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from liedyn.boundary import is_usable
 from liedyn.errors import InputError
 
 
@@ -19,8 +20,8 @@ def gain(name, value, size):
         raise InputError(f"{name} must be numbers, got {value!r}") from None
     if G.shape not in ((), (size,), (size, size)):
         raise InputError(f"{name} must be a number or have shape ({size},) or ({size}, {size}), got {G.shape}")
-    if not np.isfinite(G).all():
-        raise InputError(f"{name} is not finite: {G.tolist()}")
+    if not is_usable(G).all():
+        raise InputError(f"{name} is not finite, or too large: {G.tolist()}")
     return G if G.ndim == 2 else np.diag(np.broadcast_to(G, (size,)))
 
 
@@ -67,8 +68,8 @@ def signal(name, wanted, sizes):
             if x.shape != (size,):
                 raise InputError(f"{name} must have arrays of shape {', '.join(f'({n},)' for n in sizes)}, got "
                                  f"{', '.join(str(x.shape) for x in arrays)} at t = {t:g}")
-            if not np.isfinite(x).all():
-                raise InputError(f"{name} is not finite at t = {t:g}: {x.tolist()}")
+            if not is_usable(x).all():
+                raise InputError(f"{name} is not finite at t = {t:g}, or too large: {x.tolist()}")
         return arrays if len(sizes) > 1 else arrays[0]
 
     at(0.0)

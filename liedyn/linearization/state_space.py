@@ -1,5 +1,6 @@
 """The result of a linearization: matrices with names, and ways on to control libraries and to disk."""
 from dataclasses import dataclass, fields
+from pathlib import Path
 
 import numpy as np
 
@@ -180,13 +181,20 @@ class LocalStateSpace:
         path : str or path-like
             File to write, ``.npz`` added if missing; read it back with ``numpy.load``, one array per attribute.
 
+        Returns
+        -------
+        Path
+            The file that was written.
+
         Examples
         --------
         >>> import liedyn as ld, tempfile, numpy as np
         >>> arm = ld.load("five_bar")
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     ld.linearize(arm, arm.home, [0.0] * 4, [0.0] * 4).save(folder + "/arm.npz")
-        ...     sorted(np.load(folder + "/arm.npz"))[:4]
-        ['A', 'B', 'C', 'D']
+        ...     file = ld.linearize(arm, arm.home, [0.0] * 4, [0.0] * 4).save(folder + "/arm")
+        ...     file.name, sorted(np.load(file))[:4]
+        ('arm.npz', ['A', 'B', 'C', 'D'])
         """
+        path = Path(path)
+        path = path if path.suffix == ".npz" else path.with_name(f"{path.name}.npz")
         np.savez(path, **{field.name: np.asarray(getattr(self, field.name)) for field in fields(self)})

@@ -2,7 +2,7 @@
 import numpy as np
 
 from liedyn import feedback
-from liedyn.boundary import as_floats
+from liedyn.boundary import as_floats, require_usable
 from liedyn.errors import InputError
 from liedyn.functions import Function
 from liedyn.model.packed import LOOP_I, LOOP_ROW, LOOPS_AT
@@ -63,7 +63,5 @@ def _table(name, given, size, steps):
     if table.ndim != 2 or len(table) not in (1, steps, steps + 1):
         raise InputError(f"{name} over the time grid must have shape ({steps}, {size}) or ({steps + 1}, {size}): row k "
                          f"is held from time k dt on; got {table.shape}")
-    if not np.isfinite(table).all():
-        row, column = np.argwhere(~np.isfinite(table))[0]
-        raise InputError(f"{name} is not finite: {name}[{row}, {column}] = {table[row, column]}")
+    require_usable(name, table, axes=2)
     return table

@@ -8,6 +8,7 @@ import numpy as np
 
 from liedyn.boundary import states
 from liedyn.constraints.records import refresh
+from liedyn.constraints.undefined import undefined_rows
 from liedyn.contact.impact import collide, jam
 from liedyn.contact.state import AT_REST, DEEPEST, TOUCHING, accelerations, statuses, with_rows_of
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
@@ -149,6 +150,9 @@ def _close(run, events, touching, q):
     """Project q on all that is closed, in place."""
     ints = with_rows_of(run.ints, run.contacts, touching)
     constraint_state(ints, run.floats, run.x, q, np.zeros(run.robot.nv))
+    undefined = ~np.isfinite(run.x.psi)
+    if undefined.any():
+        raise run.failure(str(undefined_rows(run.robot, undefined)))
     open_by = np.abs(run.x.residual) / run.x.row_sizes
     worst = int(open_by.argmax())
     if not open_by[worst] <= ALMOST_CLOSED:

@@ -3,6 +3,7 @@ import numpy as np
 
 from liedyn.boundary import states
 from liedyn.constraints.records import refresh
+from liedyn.constraints.undefined import require_rows
 from liedyn.contact.state import contacts_of
 from liedyn.dynamics.unified import unified_velocity
 from liedyn.errors import ClosureError, InputError, suggestion
@@ -171,10 +172,14 @@ def prepare_start(robot, ints, floats, o, x, q, v, start):
         A constraint is open, or cannot be closed from here.
     InputError
         The velocity violates the constraints.
+    SingularConfigurationError
+        A constraint has no direction at the start.
     """
     if start == "as given" or not len(x.psi):
         return
     closed = True
+    constraint_state(ints, floats, x, q, v)
+    require_rows(robot, (), x.G[None], x.psi[None])
     if start == "project":
         metric(ints, floats, x, q)
         closed = close_positions(ints, floats, o, x, q)

@@ -41,7 +41,7 @@ MESSAGES = {
     SINGULAR: "singular: no inertia resists some motion that the constraints allow, the independent coordinates lose a "
               "motion, or sliding friction holds what it should let slide",
     NOT_CLOSED: "the constraints cannot be closed: a target out of reach, or a singular configuration",
-    NOT_CONSISTENT: "the projection on constraints and energy does not converge",
+    NOT_CONSISTENT: "no state that satisfies the constraints has the energy that is due near this one",
     NOT_FINITE: "the state is not finite any more: the motion has diverged, or an input is not a number",
     DIVERGED: "a speed has passed {largest:g}: the motion has diverged",
     NOT_CONVERGED: "the Newton iteration of the implicit step does not converge: try a smaller dt",
@@ -159,10 +159,10 @@ class Run(Surfaces):
             text = "no impulses that push and obey Coulomb's law could be found for a step: try a smaller dt"
         if status == NOT_FINITE:
             text = self._not_finite() or text
-        if status in (NOT_CLOSED, NOT_CONSISTENT):
-            g = np.abs(self.x.residual)
-            worst = int(np.nanargmax(g)) if np.isfinite(g).any() else 0
-            text += f" ({self.robot.row_names[worst]} is left at {g[worst]:.3g})"
+        g = np.abs(self.x.residual) / self.x.row_sizes
+        if status == NOT_CLOSED and (g > self.o.tolerance).any():
+            worst = int(np.nanargmax(g))
+            text += f" ({self.robot.row_names[worst]} is left at {self.x.residual[worst]:.3g})"
         raise self.failure(text)
 
     def _not_finite(self):
