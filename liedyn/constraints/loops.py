@@ -97,8 +97,7 @@ def _jacobians(robot, q):
     G = np.empty((len(q), int(robot.ints[N_ROWS]), robot.nv))
     E = np.empty((len(q), int(robot.ints[N_VIRTUAL]), robot.nv))
     jacobian_states(robot.ints, robot.floats, q, G, E)
-    require_rows(robot, lead, G)
-    return G.reshape(lead + G.shape[1:]), E.reshape(lead + E.shape[1:])
+    return lead, G, E
 
 
 def closure_error(robot, q):
@@ -192,6 +191,8 @@ def velocity_error(robot, q, v):
     ------
     InputError
         A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
+    SingularConfigurationError
+        A constraint has no direction at q: the two points of a distance coincide, a disk lies flat (`require_rows`).
 
     Notes
     -----
@@ -230,6 +231,8 @@ def constraint_jacobian(robot, q):
     ------
     InputError
         A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
+    SingularConfigurationError
+        A constraint has no direction at q: the two points of a distance coincide, a disk lies flat (`require_rows`).
 
     Notes
     -----
@@ -242,7 +245,9 @@ def constraint_jacobian(robot, q):
     >>> ld.constraint_jacobian(loader, loader.home).shape
     (15, 8)
     """
-    return _jacobians(robot, q)[0]
+    lead, G, _ = _jacobians(robot, q)
+    require_rows(robot, lead, G)
+    return G.reshape(lead + G.shape[1:])
 
 
 def virtual_jacobian(robot, q):
@@ -275,7 +280,8 @@ def virtual_jacobian(robot, q):
     >>> ld.virtual_jacobian(five_bar, five_bar.home).round(12).tolist()
     [[1.0, 1.0, 1.0, 1.0]]
     """
-    return _jacobians(robot, q)[1]
+    lead, _, E = _jacobians(robot, q)
+    return E.reshape(lead + E.shape[1:])
 
 
 def constraint_bias(robot, q, v):
@@ -298,6 +304,8 @@ def constraint_bias(robot, q, v):
     ------
     InputError
         A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
+    SingularConfigurationError
+        A constraint has no direction at q: the two points of a distance coincide, a disk lies flat (`require_rows`).
 
     Notes
     -----

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from liedyn.boundary import is_usable
 from liedyn.dense import SMALL_ROW
 from liedyn.row_space import row_space
 from liedyn.errors import InputError
@@ -150,7 +151,7 @@ def metric_root(metric, n):
         W = np.diag(W)
     if W.shape != (n, n):
         raise InputError(f"metric must have shape ({n},) or ({n}, {n}), got {W.shape}")
-    if not (np.isfinite(W).all() and np.allclose(W, W.T, rtol=1e-12, atol=0.0) and np.linalg.eigvalsh(W)[0] > 0.0):
+    if not (is_usable(W).all() and np.allclose(W, W.T, rtol=1e-12, atol=0.0) and np.linalg.eigvalsh(W)[0] > 0.0):
         raise InputError(f"metric must be symmetric and positive definite, got {W.tolist()}")
     C = np.linalg.cholesky(W)
     return C, np.linalg.inv(C)

@@ -9,6 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
+from liedyn.boundary import require_usable
 from liedyn.constraints.undefined import require_rows
 from liedyn.dense import independent_rows
 from liedyn.dynamics.terms import terms_kernel
@@ -167,6 +168,7 @@ def non_negative(name, x):
         raise InputError(f"{name} must be a number, got {x!r}") from None
     if not (np.isfinite(x) and x >= 0.0):
         raise InputError(f"{name} must be finite and not negative, got {x}")
+    require_usable(name, np.array([x]))
     return x
 
 

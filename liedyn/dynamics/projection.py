@@ -18,6 +18,7 @@ All three give the exact constrained acceleration; (32) follows with the M_c, C_
 """
 import numpy as np
 
+from liedyn.boundary import is_usable
 from liedyn.dynamics.problem import (
     REGULAR, Solution, apply, linear_solution, no_inertia, pseudoinverse, require_regular_tree, stabilized, transposed,
 )
@@ -50,7 +51,7 @@ def metric_tensor(metric, M):
         W = np.diag(W)
     if W.shape != (n, n):
         raise InputError(f"metric must have shape ({n},) or ({n}, {n}), got {W.shape}")
-    if not (np.isfinite(W).all() and np.allclose(W, W.T, rtol=1e-12, atol=0.0) and np.linalg.eigvalsh(W)[0] > 0.0):
+    if not (is_usable(W).all() and np.allclose(W, W.T, rtol=1e-12, atol=0.0) and np.linalg.eigvalsh(W)[0] > 0.0):
         raise InputError(f"metric must be symmetric and positive definite, got {W.tolist()}")
     return np.broadcast_to(W, M.shape)
 
@@ -82,7 +83,7 @@ def size(M, W, scale):
         scale = float(scale)
     except (TypeError, ValueError):
         raise InputError(f"scale must be a number, got {scale!r}") from None
-    if not (np.isfinite(scale) and scale > 0.0):
+    if not (is_usable(scale) and scale > 0.0):
         raise InputError(f"scale must be positive and finite, got {scale}")
     return np.full(len(M), scale)
 

@@ -98,7 +98,7 @@ class LocalStateSpace:
         Raises
         ------
         InputError
-            h is not positive.
+            h is not positive, or so long that the exponential overflows.
 
         Notes
         -----
@@ -120,7 +120,10 @@ class LocalStateSpace:
         x, nu = self.B.shape[-2:]
         both = np.zeros((*self.B.shape[:-2], x + nu, x + nu))
         both[..., :x, :x], both[..., :x, x:] = self.A, self.B
-        whole = expm(h * both)
+        with np.errstate(all="ignore"):
+            whole = expm(h * both)
+        if not np.isfinite(whole).all():
+            raise InputError(f"h = {h:g} s is too long: the exponential of A h overflows")
         return whole[..., :x, :x], whole[..., :x, x:]
 
     def to_control(self):
