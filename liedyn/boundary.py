@@ -150,11 +150,13 @@ def length_not_one(length):
 
     Examples
     --------
-    >>> length_not_one(2.0), length_not_one(1.0 - 2e-6)
-    ('2, not 1', '1 - 2e-06, not 1')
+    >>> length_not_one(2.0), length_not_one(1.0 - 6e-7)
+    ('2, not 1', '1 - 6e-07, not 1')
     """
-    apart = length - 1.0
-    return f"{length:.6g}, not 1" if abs(apart) > 1e-3 else f"1 {'-' if apart < 0.0 else '+'} {abs(apart):.2g}, not 1"
+    said, apart = f"{length:.6g}", length - 1.0
+    if said == "1":
+        said = f"1 {'-' if apart < 0.0 else '+'} {abs(apart):.2g}"
+    return f"{said}, not 1"
 
 
 _NO_WRENCH = np.empty((1, 0))

@@ -33,10 +33,11 @@ FUNCTIONS = {
     "constraint_bias": ld.constraint_bias,
     "velocity_error": ld.constraints.velocity_error,
     "complete_velocity": lambda r, q, z: ld.complete_velocity(r, q, {r.velocity_names[0]: 1.0}),
+    "constraint_wrenches": lambda r, q, z: ld.constraints.constraint_wrenches(r, q, np.ones(len(r.row_names))),
     "check_constraint": lambda r, q, z: ld.constraints.check_constraint(r, r.constraint_names[0], q, z),
-    "linearize": ld.linearize,
-    "linearize by names": lambda r, q, z: ld.linearize(r, q, z, independent=r.velocity_names[1:]),
-    "linearize pushed": lambda r, q, z: ld.linearize(r, q, z, f_ext={r.body_names[0]: [0.0] * 6}),
+    "linearize": lambda r, q, z: ld.linearize(r, q, z, z),
+    "linearize by names": lambda r, q, z: ld.linearize(r, q, z, z, independent=r.velocity_names[1:]),
+    "linearize pushed": lambda r, q, z: ld.linearize(r, q, z, z, f_ext={r.body_names[0]: [0.0] * 6}),
     "underlying": lambda r, q, z: ld.underlying(r, q, z, z),
     "discretize": lambda r, q, z: ld.discretize(r, q, z, z, 1e-3),
     "controllability": lambda r, q, z: ld.controllability(r, q),
@@ -79,15 +80,15 @@ def test_no_formulation_goes_on(place, method):
 @pytest.mark.parametrize("way", [{}, {"independent": "auto"}, {"independent": "tangent"}], ids=str)
 def test_batches_name_the_state(place, way):
     """Also where the first state is regular, so that coordinates are chosen there."""
-    robot, q, rest, said = at(place)
+    robot, q, _, said = at(place)
     aside = ld.integrate(robot, q, 0.1 * np.cos(np.arange(robot.nv)))
     for count in (3, 40):
         many = np.stack([aside] * count + [q])
-        for function in (ld.forward_dynamics, ld.constraint_bias):
-            arguments = [np.zeros((count + 1, robot.nv))] * (2 if function is ld.forward_dynamics else 1)
-            options = way if function is ld.forward_dynamics else {}
-            with pytest.raises(ld.SingularConfigurationError, match=rf"{said}.*state {count} of the batch"):
-                function(robot, many, *arguments, **options)
+        rest = np.zeros((count + 1, robot.nv))
+        with pytest.raises(ld.SingularConfigurationError, match=rf"{said}.*state {count} of the batch"):
+            ld.forward_dynamics(robot, many, rest, rest, **way)
+        with pytest.raises(ld.SingularConfigurationError, match=rf"{said}.*state {count} of the batch"):
+            ld.constraint_bias(robot, many, rest)
 
 
 @places
@@ -96,6 +97,12 @@ def test_what_needs_no_direction_is_there(place):
     assert np.isfinite(ld.closure_error(robot, q)).all() and np.isfinite(ld.virtual_jacobian(robot, q)).all()
     closed = ld.close(robot, q)
     assert np.abs(ld.closure_error(robot, closed)).max() < 1e-12
+
+
+def test_who_may_not_leave_the_centre_is_told_so():
+    robot = bundled("rolling_spheres")
+    with pytest.raises(ld.ClosureError, match="'contact' is left open by 0.6 m"):
+        ld.close(robot, robot.neutral, {name: 0.0 for name in robot.coordinate_names[:3]})
 
 
 @places

@@ -3,7 +3,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from liedyn.boundary import states
+from liedyn.boundary import require_usable, states
 from liedyn.constraints.loops import (
     all_derivatives, closure_error, constraint_bias, constraint_jacobian, velocity_error,
 )
@@ -109,6 +109,7 @@ def check_constraint(robot, name, q, v, a=None, lam=None, tolerance=1e-7):
     lam = rng.normal(size=len(rows)) if lam is None else np.asarray(lam, dtype=np.float64)
     if lam.shape != rows.shape:
         raise InputError(f"lam must have shape {rows.shape}, got {lam.shape}")
+    require_usable("lam", lam)
     lam = np.where(rows, lam, 0.0)
     psi_q, phi_q, phi_v, force_q = all_derivatives(robot.ints, robot.floats, q, v, a, lam)
 

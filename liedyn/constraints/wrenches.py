@@ -1,13 +1,14 @@
 """Multipliers as wrenches: what each constraint does to the body on its child side."""
 import numpy as np
 
-from liedyn.boundary import states
+from liedyn.boundary import require_usable, states
 from liedyn.constraints.contacts import contact, contact_wrench, contact_wrench_variation
 from liedyn.constraints.cut_joints import FORBIDDEN
 from liedyn.constraints.records import (
     HELICAL, get_rotation, is_contact, loop_at, loop_count, loop_kind, loop_rows, refresh,
 )
 from liedyn.constraints.relative import path_ends, relative_screw, toward_ground
+from liedyn.constraints.undefined import undefined_rows
 from liedyn.errors import InputError
 from liedyn.jit import kernel
 from liedyn.lie.algebra import neg, rotate
@@ -121,6 +122,8 @@ def constraint_wrenches(robot, q, lam):
     ------
     InputError
         A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
+    SingularConfigurationError
+        A constraint has no direction at q.
 
     Notes
     -----
@@ -138,5 +141,9 @@ def constraint_wrenches(robot, q, lam):
     lam = np.asarray(lam, dtype=np.float64)
     if lam.shape != lead + (len(robot.row_names),):
         raise InputError(f"lam must have shape {lead + (len(robot.row_names),)}, got {lam.shape}")
+    require_usable("lam", lam)
     wrenches = wrenches_at(robot, np.full(len(q), robot.t), q, lam.reshape(len(q), -1))
+    undefined = [name for name, F in wrenches.items() if not np.isfinite(F).all()]
+    if undefined:
+        raise undefined_rows(robot, np.isin(robot.row_owners, undefined))
     return {name: F.reshape(lead + (6,)) for name, F in wrenches.items()}

@@ -11,7 +11,7 @@ from liedyn.control.decomposition import metric_root
 from liedyn.control.motion import Motion
 from liedyn.dynamics.forward import warn_if_poor
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
-from liedyn.errors import InputError, suggestion
+from liedyn.errors import InputError, of_the_batch, suggestion
 
 
 
@@ -126,7 +126,8 @@ def inverse_dynamics(robot, q, v, accelerations, independent=None, active=None, 
     if isinstance(accelerations, dict):
         independent, accelerations = _by_names(robot, accelerations, independent)
     accelerations = np.asarray(accelerations, dtype=np.float64)
-    chosen = choose(robot, q[0], independent, rank_tolerance)
+    with of_the_batch(lead, 0):
+        chosen = choose(robot, q[0], independent, rank_tolerance)
     size = len(chosen.names)
     if accelerations.ndim == 0 or accelerations.shape[-1] != size:
         raise InputError(f"accelerations must have shape (..., {size}), one for each of "
@@ -138,9 +139,10 @@ def inverse_dynamics(robot, q, v, accelerations, independent=None, active=None, 
     spread = np.linalg.pinv(B)
     results = []
     for b in range(len(q)):
-        motion = Motion(robot, q[b], v[b], w_dot[b], chosen, forces[b], actuators, B, root, rank_tolerance)
-        warn_if_poor(chosen, motion.condition)
-        tau = motion.with_multipliers(rows, wanted[b]) if rows else motion.tau
+        with of_the_batch(lead, b):
+            motion = Motion(robot, q[b], v[b], w_dot[b], chosen, forces[b], actuators, B, root, rank_tolerance)
+            warn_if_poor(chosen, motion.condition)
+            tau = motion.with_multipliers(rows, wanted[b]) if rows else motion.tau
         results.append((tau, spread @ tau, motion.a, motion.multipliers(tau)))
     tau, u, a, lam = (np.reshape(x, lead + np.shape(x[0])) for x in zip(*results))
     return InverseDynamics(tau, u, a, lam, constraint_wrenches(robot, q.reshape(lead + (-1,)), lam), chosen.names,

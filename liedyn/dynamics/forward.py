@@ -154,15 +154,19 @@ def _nullspace(robot, q, v, tau, forces, tolerance, lead, independent=None, baum
     """Solution and constraint force in independent coordinates."""
     given = (q, v, tau, forces)
     if isinstance(independent, str) and independent == "tangent":  # a basis for each state
-        parts = [_in_coordinates(robot, [x[b:b + 1] for x in given], choose(robot, q[b], independent, tolerance), GIVEN,
-                                 tolerance) for b in range(len(q))]
+        parts = []
+        for b in range(len(q)):
+            with of_the_batch(lead, b):
+                chosen = choose(robot, q[b], independent, tolerance)
+            parts.append(_in_coordinates(robot, [x[b:b + 1] for x in given], chosen, GIVEN, tolerance))
         a, lam, force, rank, condition = (np.concatenate([part[k] for part in parts]) for k in range(5))
         dependent, names = parts[-1][5:]
         first_bad = np.flatnonzero(rank < 0)
     else:
         declared = robot.independent if independent is None else independent
         pivots = (independent is None and not declared) or (isinstance(declared, str) and declared == "auto")
-        chosen = choose(robot, q[0], (), tolerance) if pivots else choose(robot, q[0], declared, tolerance)
+        with of_the_batch(lead, 0):
+            chosen = choose(robot, q[0], () if pivots else declared, tolerance)
         way = PIVOTED if pivots else (EITHER if independent is None else GIVEN)
         a, lam, force, rank, condition, dependent, names = _in_coordinates(robot, given, chosen, way, tolerance)
         first_bad = np.flatnonzero(rank < 0) if rank[0] < 0 or len(rank) > 1 else ()
@@ -215,8 +219,8 @@ def _solved_at(robot, b, given, independent, tolerance):
 def _raise_at(robot, lead, b, given, independent, tolerance):
     """Raise what is wrong with state b."""
     raise_errors(robot.functions)
-    chosen, solved = _solved_at(robot, b, given, independent, tolerance)
     with of_the_batch(lead, b):
+        chosen, solved = _solved_at(robot, b, given, independent, tolerance)
         require_rows(robot, (), solved[7][None])
         raise_for_status(robot, given[0][b], chosen, solved)
 

@@ -207,7 +207,7 @@ def linearize(robot, q, v, tau=None, independent=None, outputs=None, f_ext=None,
     friction = Friction(robot, [])
     if in_contact:
         robot, friction = _settled(robot, lead, q, v, tau, forces, rank_tolerance)
-    y, w, R_y, R_w = _choices(robot, q, independent, speeds, rank_tolerance)
+    y, w, R_y, R_w = _choices(robot, lead, q, independent, speeds, rank_tolerance)
     asked = robot.outputs if outputs is None else tuple(outputs)
     plan = output_plan(robot, asked, y)
     if friction.rubs or plan.contacts or not friction.least_norm:
@@ -266,18 +266,22 @@ def _own_coordinates(robot, count, found):
     return np.broadcast_to(C, (count, *C.shape)), np.broadcast_to(D, (count, *D.shape))
 
 
-def _choices(robot, q, independent, speeds, tolerance):
+def _choices(robot, lead, q, independent, speeds, tolerance):
     """Coordinates and velocities, and the rows of both: one choice for all states, but a tangent space for each."""
     if len(q) > 1 and isinstance(independent, str) and independent == "tangent":
-        ys = [choose_positions(robot, each, independent, tolerance) for each in q]
-        ws = [choose_speeds(robot, each, y, speeds, tolerance) for each, y in zip(q, ys)]
+        ys, ws = [], []
+        for b, each in enumerate(q):
+            with of_the_batch(lead, b):
+                ys.append(choose_positions(robot, each, independent, tolerance))
+                ws.append(choose_speeds(robot, each, ys[b], speeds, tolerance))
         changed = [b for b, w in enumerate(ws) if len(w.names) != len(ws[0].names)]
         if changed:
             raise InputError(f"state {changed[0]} has {len(ws[changed[0]].names)} degrees of freedom, "
                              f"state 0 has {len(ws[0].names)}: linearize them apart")
         return ys[0], ws[0], np.array([y.rows for y in ys]), np.array([w.rows for w in ws])
-    y = choose_positions(robot, q[0], independent, tolerance)
-    w = choose_speeds(robot, q[0], y, speeds, tolerance)
+    with of_the_batch(lead, 0):
+        y = choose_positions(robot, q[0], independent, tolerance)
+        w = choose_speeds(robot, q[0], y, speeds, tolerance)
     return y, w, y.rows[None], w.rows[None]
 
 

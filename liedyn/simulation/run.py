@@ -157,7 +157,7 @@ class Run(Surfaces):
         text = MESSAGES[status].format(largest=self.o.largest.min())
         if self.integrator.stepping and status == NOT_CONVERGED:
             text = "no impulses that push and obey Coulomb's law could be found for a step: try a smaller dt"
-        if status == NOT_FINITE:
+        if status in (NOT_FINITE, NOT_CONVERGED):
             text = self._not_finite() or text
         g = np.abs(self.x.residual) / self.x.row_sizes
         if status == NOT_CLOSED and (g > self.o.tolerance).any():
