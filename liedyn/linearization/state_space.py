@@ -198,6 +198,6 @@ class LocalStateSpace:
         ...     file.name, sorted(np.load(file))[:4]
         ('arm.npz', ['A', 'B', 'C', 'D'])
         """
-        path = Path(path)
-        path = path if path.suffix == ".npz" else path.with_name(f"{path.name}.npz")
+        path = str(path) if str(path).endswith(".npz") else f"{path}.npz"
         np.savez(path, **{field.name: np.asarray(getattr(self, field.name)) for field in fields(self)})
+        return Path(path)
