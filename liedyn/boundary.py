@@ -150,8 +150,8 @@ def length_not_one(length):
 
     Examples
     --------
-    >>> length_not_one(2.0), length_not_one(1.0 - 6e-7)
-    ('2, not 1', '1 - 6e-07, not 1')
+    >>> length_not_one(2.0), length_not_one(1.0 + 6e-7)
+    ('2, not 1', '1 + 6e-07, not 1')
     """
     said, apart = f"{length:.6g}", length - 1.0
     if said == "1":
