@@ -77,7 +77,7 @@ def states(robot, **arrays):
     Raises
     ------
     InputError
-        A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
+        A shape does not fit, an entry is not finite or beyond LARGEST, or a quaternion is not of unit length.
     """
     lead, rows = _rows(robot, arrays, rows_of)
     for name, q in zip(arrays, rows):

@@ -37,12 +37,13 @@ class ClosureError(LiedynError):
 
 
 class SingularConfigurationError(LiedynError):
-    """The chosen coordinates do not determine the motion at this configuration.
+    """The motion is not determined at this configuration, or not by the chosen coordinates.
 
     Attributes
     ----------
     singular_values : ndarray
-        Singular values of the matrix that should have been invertible, largest first.
+        Singular values of the matrix that should have been invertible, largest first; a zero where a constraint has no
+        direction (the points of a distance coincide).
     """
 
     def __init__(self, message, singular_values):

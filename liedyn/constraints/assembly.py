@@ -168,7 +168,7 @@ def complete_velocity(robot, q, velocities, tolerance=1e-8):
     Raises
     ------
     SingularConfigurationError
-        The given velocities do not determine the motion, or contradict each other.
+        The given velocities do not determine the motion, or contradict each other; a constraint has no direction here.
     InputError
         An unknown name, a shape that does not fit, or an entry that is not finite.
 

@@ -324,7 +324,8 @@ def forward_dynamics(robot, q, v, tau, method="nullspace", independent=None, f_e
         not take, or too many or few independent coordinates; a contact is more than 1e-6 deep in its surface, or an
         impact is due.
     SingularConfigurationError
-        Accelerations of contacts contradict each other (Painleve); the configuration is singular (for all methods but
+        A constraint has no direction here (the points of a distance coincide, a disk lies flat);
+        accelerations of contacts contradict each other (Painleve); the configuration is singular (for all methods but
         "svd", which sets ``singular``), the independent coordinates do not determine the motion here, or some motion
         moves no inertia; for "multiplier", "udwadia_kalaba", and "projection" with "M_c" or "M_c'", also if only the
         open tree's does.

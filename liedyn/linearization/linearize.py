@@ -163,8 +163,8 @@ def linearize(robot, q, v, tau=None, independent=None, outputs=None, f_ext=None,
         feedback that fails; a contact is exactly at a transition (about to open, to slip or to stick), an impact is
         due, or contacts are not in the same state in all states of a batch.
     SingularConfigurationError
-        The configuration is singular, the independent coordinates do not determine the motion here, or some motion
-        moves no inertia.
+        A constraint has no direction here, the configuration is singular, the independent coordinates do not determine
+        the motion, or some motion moves no inertia.
 
     Warns
     -----
@@ -367,8 +367,8 @@ def underlying(robot, q, v, tau, independent=None, f_ext=None, closure_tolerance
         v opens a loop, a shape does not fit, an entry is not finite, an unknown name, or too many or few coordinates; a
         contact slides with friction, or is at a transition.
     SingularConfigurationError
-        The configuration is singular, the independent coordinates do not determine the motion here, or some motion
-        moves no inertia.
+        A constraint has no direction here, the configuration is singular, the independent coordinates do not determine
+        the motion, or some motion moves no inertia.
 
     Warns
     -----

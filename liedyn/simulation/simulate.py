@@ -144,6 +144,8 @@ def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", fo
         A shape does not fit, an entry is not finite, an unknown name, or v0 violates the constraints.
     ClosureError
         A loop is open at q0.
+    SingularConfigurationError
+        A constraint has no direction at q0 (unless ``start="as given"``, where the run stops at once).
     SimulationError
         The run had to stop: divergence, a singular or unreachable configuration, inputs that are not numbers, an event
         that cannot happen, chattering, an error in a user's function. It carries the trajectory up to there.
