@@ -154,6 +154,8 @@ class Run(Surfaces):
         """A status other than OK as a typed error."""
         self.inputs.raise_errors()
         raise_errors(self.robot.functions)
+        if status == SINGULAR and not (np.isfinite(self.x.M).all() and np.isfinite(self.x.h).all()):
+            status = NOT_FINITE  # no inertia is found where the state of a stage has overflowed
         text = MESSAGES[status].format(largest=self.o.largest.min())
         if self.integrator.stepping and status == NOT_CONVERGED:
             text = "no impulses that push and obey Coulomb's law could be found for a step: try a smaller dt"
@@ -162,7 +164,7 @@ class Run(Surfaces):
         g = np.abs(self.x.residual) / self.x.row_sizes
         if status == NOT_CLOSED and (g > self.o.tolerance).any():
             worst = int(np.nanargmax(g))
-            text += f" ({self.robot.row_names[worst]} is left at {self.x.residual[worst]:.3g})"
+            text += f" ({self.robot.row_names[worst]} is left at {abs(self.x.residual[worst]):.3g})"
         raise self.failure(text)
 
     def _not_finite(self):
