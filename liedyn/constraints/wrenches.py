@@ -8,7 +8,7 @@ from liedyn.constraints.records import (
     HELICAL, get_rotation, is_contact, loop_at, loop_count, loop_kind, loop_rows, refresh,
 )
 from liedyn.constraints.relative import path_ends, relative_screw, toward_ground
-from liedyn.constraints.undefined import undefined_rows
+from liedyn.constraints.undefined import require_rows
 from liedyn.errors import InputError
 from liedyn.jit import kernel
 from liedyn.lie.algebra import neg, rotate
@@ -143,7 +143,9 @@ def constraint_wrenches(robot, q, lam):
         raise InputError(f"lam must have shape {lead + (len(robot.row_names),)}, got {lam.shape}")
     require_usable("lam", lam)
     wrenches = wrenches_at(robot, np.full(len(q), robot.t), q, lam.reshape(len(q), -1))
-    undefined = [name for name, F in wrenches.items() if not np.isfinite(F).all()]
-    if undefined:
-        raise undefined_rows(robot, np.isin(robot.row_owners, undefined))
+    rows = np.zeros((len(q), len(robot.row_names)))
+    for name, F in wrenches.items():
+        if not np.isfinite(F).all():
+            rows[:, np.array(robot.row_owners) == name] = F.sum(axis=1, keepdims=True)
+    require_rows(robot, lead, rows)
     return {name: F.reshape(lead + (6,)) for name, F in wrenches.items()}
