@@ -154,8 +154,6 @@ class Run(Surfaces):
         """A status other than OK as a typed error."""
         self.inputs.raise_errors()
         raise_errors(self.robot.functions)
-        if status == SINGULAR and not (np.isfinite(self.x.M).all() and np.isfinite(self.x.h).all()):
-            status = NOT_FINITE  # no inertia is found where the state of a stage has overflowed
         text = MESSAGES[status].format(largest=self.o.largest.min())
         if self.integrator.stepping and status == NOT_CONVERGED:
             text = "no impulses that push and obey Coulomb's law could be found for a step: try a smaller dt"
