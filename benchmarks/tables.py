@@ -67,8 +67,8 @@ def per_second(timing):
     return f"{rate / scale:.{digits}f}{letter}" if letter else f"{rate:.0f}"
 
 
-def markdown(heading, rows):
-    """A table with its columns aligned, first column to the left.
+def markdown(heading, rows, text=1):
+    """A table with its columns aligned: the first ones, of text, to the left, and the others to the right.
 
     Examples
     --------
@@ -78,7 +78,8 @@ def markdown(heading, rows):
     | x | 1.0 |
     """
     widths = [max(map(len, column)) for column in zip(heading, *rows)]
-    padded = [[row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])] for row in (heading, *rows)]
+    padded = [[*map(str.ljust, row[:text], widths), *map(str.rjust, row[text:], widths[text:])]
+              for row in (heading, *rows)]
     lines = ["| " + " | ".join(cells) + " |" for cells in padded]
-    rule = "|:" + "-" * (widths[0] + 1) + "|" + "".join("-" * (w + 1) + ":|" for w in widths[1:])
-    return "\n".join([lines[0], rule, *lines[1:]])
+    rule = "|" + "".join(":" + "-" * (w + 1) + "|" for w in widths[:text])
+    return "\n".join([lines[0], rule + "".join("-" * (w + 1) + ":|" for w in widths[text:]), *lines[1:]])

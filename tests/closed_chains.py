@@ -1,5 +1,6 @@
 """Closed mechanisms for every kind of cut joint, and differences along their constraint manifolds."""
 import numpy as np
+from comparison import off  # noqa: F401
 from mechanisms import motion, random_axes, random_inertia, random_joint, random_pose, random_q
 from scipy.spatial.transform import Rotation
 
@@ -161,9 +162,3 @@ def differences(robot, q, v, tau, independent, evaluate):
     size = max(1.0, np.abs(tau).max())
     columns += [difference(lambda s, u=u: evaluate(q, v, tau + s * u), size) for u in robot.actuator_matrix.T]
     return np.stack(columns, axis=-1)
-
-
-def off(actual, expected):
-    """Largest difference relative to the largest entry (and to one)."""
-    assert np.shape(actual) == np.shape(expected)
-    return np.abs(np.asarray(actual) - expected).max(initial=0.0) / max(1.0, np.abs(expected).max(initial=0.0))

@@ -1,15 +1,19 @@
 """The papers' examples: their numbers (tests/reference, derived independently), and motions to compare with them."""
+import functools
 import json
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pytest
+from comparison import off  # noqa: F401
 
 import liedyn as ld
 from liedyn.model.build import build
 
 STATE, MOTION = 1e-10, 1e-6
 """Relative errors that the project promises: of a state, and of a regular motion."""
+against_papers = functools.partial(pytest.mark.validation, oracle="Papers' examples, from symbolic equations")
 
 
 def numbers(name):
@@ -24,12 +28,6 @@ def table(sheet):
 def columns(sheet, *names):
     """Columns of a table side by side, one row for each time."""
     return np.stack([table(sheet)[name] for name in names], axis=-1)
-
-
-def off(actual, expected):
-    """Largest difference, relative to the largest number, or to one."""
-    assert np.shape(actual) == np.shape(expected)
-    return np.abs(np.subtract(actual, expected)).max() / max(np.abs(expected).max(), 1.0)
 
 
 def with_gravity(robot, *gravity):

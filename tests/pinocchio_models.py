@@ -8,15 +8,19 @@ Loops are left out. Quantities go in and come out in liedyn's orderings and conv
     tau = oracle.rnea(q, v, a)
 """
 
+import functools
 from collections import defaultdict
 
 import numpy as np
 import pinocchio as pin
+import pytest
 
 from liedyn.model.frames import joint_basis
 from liedyn.model.kinds import JOINT_KINDS
 
 SWAP = [3, 4, 5, 0, 1, 2]  # (linear, angular) to (angular, linear) and back
+against_pinocchio = functools.partial(pytest.mark.validation, oracle="Pinocchio",
+                                      robots="trees of all joint kinds, panda, ur5, solo12, talos")
 
 
 def pin_model(robot):

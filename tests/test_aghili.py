@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from papers import against_papers, off
 from tree_cases import bundled
 
 from liedyn.control import PIDC, HybridController, controllability, inverse_dynamics
@@ -22,7 +23,7 @@ TOLERANCE = 1e-12
 
 
 def close(actual, expected, tolerance=TOLERANCE):
-    np.testing.assert_allclose(actual, expected, rtol=tolerance, atol=tolerance)
+    assert off(actual, expected) < tolerance
 
 
 def states_of(name):
@@ -33,6 +34,7 @@ def states_of(name):
 STATES = states_of("particle") + states_of("slider_crank_states")
 
 
+@against_papers("Aghili 2005: terms, accelerations, forces", robots="particle_on_circle, slider_crank")
 @pytest.mark.parametrize("robot, state", STATES)
 def test_states(robot, state):
     """The terms of the equations of motion, accelerations, constraint force and multiplier."""
@@ -50,6 +52,7 @@ def test_states(robot, state):
     close(G.T @ r.lam, state["constraint_force_F"])
 
 
+@against_papers("Aghili 2005: inverse dynamics", robots="particle_on_circle, slider_crank")
 @pytest.mark.parametrize("robot, state", STATES)
 def test_inverse_dynamics_gives_back_the_force_that_moves(robot, state):
     """Of the force that made the reference acceleration, P f alone is needed (eq. 43)."""
@@ -96,6 +99,7 @@ def slider_crank(gravity):
     return build(replace(model, gravity=np.array([0.0, -float(gravity.removeprefix("g")), 0.0])))
 
 
+@against_papers("Aghili 2005: forces of three controllers", robots="slider_crank")
 @pytest.mark.parametrize("gravity", REFERENCE["control"]["tables"])
 def test_control_forces_along_the_reference_motion(gravity):
     """Table of the three controllers: two motors, one motor, and no constraint force, at given accelerations."""
@@ -128,6 +132,7 @@ def simulated(robot, motion, **options):
     return simulate(robot, q0, v0, end, tau=motion["params"]["f"], **options)
 
 
+@against_papers("Aghili 2005: motions", robots="slider_crank")
 @pytest.mark.parametrize("name", MOTIONS)
 @pytest.mark.parametrize("formulation", ["nullspace", "svd"])
 def test_direct_dynamics(name, formulation):
@@ -180,6 +185,7 @@ def controllers(robot):
             "hybrid": HybridController(two, {"slider": 0.0}, **force)}
 
 
+@against_papers("Aghili 2005: controlled motions and forces", robots="slider_crank")
 @pytest.mark.parametrize("gravity", REFERENCE["control"]["tables"])
 @pytest.mark.parametrize("name", ["pidc", "one_active", "hybrid"])
 def test_controlled_motion(gravity, name):

@@ -5,11 +5,12 @@ forces of least norm, and is differentiated by central differences along the con
 """
 import numpy as np
 import pytest
+from tree_cases import gradient, off
 
 import liedyn as ld
 from liedyn.errors import InputError, SingularConfigurationError
-from tree_cases import gradient, off
 
+ORACLE, ROBOTS = "Contact with friction by iteration in NumPy", "a ball, a bead, a table, three legs"
 DIFFERENCES = 1e-9  # relative to the largest entry: what `gradient` leaves, of order 8
 
 
@@ -122,20 +123,20 @@ def oracle(robot, names, q, v, tau):
     return a, lam + friction
 
 
+@pytest.mark.validation("accelerations and forces, contacts open, sliding, sticking", robots=ROBOTS, oracle=ORACLE)
 @pytest.mark.parametrize("case", CASES)
 def test_forward_dynamics_against_the_oracle_by_every_method(case):
     robot, q, v, tau = CASES[case]()
     found = ld.forward_dynamics(robot, q, v, tau)
     assert list(found.contacts.values()) == STATUS[case]
     a, lam = oracle(robot, found.contacts, q, np.array(v), np.array(tau))
-    assert np.abs(found.a - a).max() < 1e-11 * max(1.0, np.abs(a).max())
-    assert np.abs(found.lam - lam).max() < 1e-11 * np.abs(lam).max()
+    assert off(found.a, a) < 1e-11 and off(found.lam, lam) < 1e-11
     for method in ("multiplier", "svd", "projection", "udwadia_kalaba", "kane", "unified"):
         other = ld.forward_dynamics(robot, q, v, tau, method=method)
-        assert np.abs(other.a - a).max() < 1e-9 * max(1.0, np.abs(a).max())
-        assert np.abs(other.lam - lam).max() < 1e-9 * np.abs(lam).max()
+        assert off(other.a, a) < 1e-9 and off(other.lam, lam) < 1e-9
 
 
+@pytest.mark.validation("A, B, C and D, contacts open, sliding, sticking: differences", robots=ROBOTS, oracle=ORACLE)
 @pytest.mark.parametrize("case", CASES)
 def test_linearize_against_differences_of_the_oracle(case):
     robot, q, v, tau = CASES[case]()
@@ -174,7 +175,7 @@ def test_linearize_against_differences_of_the_oracle(case):
     only = ld.linearize(robot, q, v, tau, outputs=wrenches[:1])
     assert np.array_equal(only.C, ss.C[n:n + 6]) and np.array_equal(only.D, ss.D[n:n + 6])
     assert off(np.hstack([ss.A, ss.B])[p_y:], expected[rows_w]) < DIFFERENCES
-    assert np.abs(ss.lam - oracle(robot, names, q, v, tau)[1]).max() < 1e-11 * np.abs(ss.lam).max()
+    assert off(ss.lam, oracle(robot, names, q, v, tau)[1]) < 1e-11
 
 
 def test_block_that_slides_down_a_slope():

@@ -1,7 +1,7 @@
 """Rolling disk, spherical wrist and shopping cart of Gillespie 2003, against `reference/gillespie.json`."""
 import numpy as np
 import pytest
-from papers import MOTION, STATE, columns, motion, numbers, off, table, with_gravity
+from papers import MOTION, STATE, against_papers, columns, motion, numbers, off, table, with_gravity
 from scipy.spatial.transform import Rotation
 from tree_cases import bundled
 
@@ -13,6 +13,7 @@ DATA = numbers("gillespie")
 # ---- rolling disk
 
 
+@against_papers("Gillespie 2003: accelerations and forces", robots="rolling_disk")
 @pytest.mark.parametrize("case", DATA["disk"]["cases"], ids=lambda case: f"{case['phi']}-{case['F_f_given']}")
 def test_disk(case):
     slope, friction, r = case["phi"], case["F_f_given"], DATA["disk"]["params"]["r"]
@@ -47,6 +48,7 @@ def angular_velocity(wrist, q, v):
     return ld.body_jacobian(wrist, q, "C")[:3] @ v
 
 
+@against_papers("Gillespie 2003: accelerations", robots="spherical_wrist")
 def test_wrist():
     state = {key: np.array(x) for key, x in DATA["wrist"]["states"][0].items()}
     wrist = bundled("spherical_wrist")
@@ -64,6 +66,7 @@ def test_wrist():
     assert off(ld.crba(ball, q), inertia) < STATE  # constant and diagonal: what makes eq. 49 short
 
 
+@against_papers("Gillespie 2003: motion", robots="spherical_wrist")
 def test_wrist_motion():
     sheet = DATA["wrist"]["simulation_no_load"]
     wrist, times = bundled("spherical_wrist"), table(sheet)["t"]
@@ -104,6 +107,7 @@ def cart():
     return bundled("shopping_cart")
 
 
+@against_papers("Gillespie 2003: accelerations and forces", robots="shopping_cart")
 def test_cart(cart):
     state = DATA["cart"]["states"][0]
     q, v = cart_state(*(state[key] for key in ("q3", "q4", "u1", "u2", "u3")))
@@ -115,6 +119,7 @@ def test_cart(cart):
     assert off(r.lam[:2], expected[sides + "]"]) < STATE
 
 
+@against_papers("Gillespie 2003: accelerations and forces while it sticks", robots="shopping_cart")
 def test_sticking_cart(cart):
     """The multiplier of `stick` is the moment in the caster; the printed eq. 67 has a wrong sign."""
     state = DATA["cart"]["states"][0]
@@ -145,6 +150,7 @@ def test_sudden_sticking(cart):
     assert off(jump, -G.T @ hit.impulse) < STATE and moment < 0.0
 
 
+@against_papers("Gillespie 2003: motion with an impact", robots="shopping_cart")
 def test_cart_motion(cart):
     """0.3 s with a free caster, then it sticks."""
     given = DATA["cart"]["simulation"]

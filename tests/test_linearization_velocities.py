@@ -14,6 +14,7 @@ from liedyn.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.errors import ClosureError, InputError
 from liedyn.linearization.local import linearize_in_place, linearize_size
 
+KANES = "Kane's equations, linearized by SymPy"
 KANE = 1e-8
 """What the project promises; both sides are exact to rounding, which SymPy's expressions of some pages magnify."""
 
@@ -210,6 +211,7 @@ def rolling_disk():
     return builder.build()
 
 
+@pytest.mark.validation("A and B of rolling", robots="rolling disk", oracle=KANES)
 def test_rolling_disk_against_kane():
     sympy = pytest.importorskip("sympy")
     from sympy.physics import mechanics as me
@@ -253,6 +255,7 @@ def test_rolling_disk_against_kane():
     assert off(ss.A, A) < KANE and off(ss.B, B) < KANE
 
 
+@pytest.mark.validation("A and B of a knife edge", robots="Chaplygin's sleigh", oracle=KANES)
 def test_sleigh_against_kane():
     """Chaplygin's sleigh: an edge off the centre of mass, on three one-dof joints."""
     sympy = pytest.importorskip("sympy")

@@ -4,7 +4,7 @@ Against `reference/thesis_checks_trajectories.json` (reduced equations, 50 digit
 """
 import numpy as np
 import pytest
-from papers import MOTION, STATE, columns, motion, numbers, off, table
+from papers import MOTION, STATE, against_papers, columns, motion, numbers, off, table
 from tree_cases import bundled
 
 import liedyn as ld
@@ -14,6 +14,7 @@ SINGULAR = numbers("thesis_fivebar_sim")
 PENDULUM = numbers("thesis_linearization")["pendulum"]
 
 
+@against_papers("Spencer 2004: accelerations, forces, A and B", robots="cartesian_pendulum")
 @pytest.mark.parametrize("state", PENDULUM["states"], ids=lambda state: f"{state['theta_from_down']}")
 def test_pendulum(state):
     """The residual is the gap in the rod, half of the thesis' g where it vanishes: multipliers are twice its."""
@@ -37,6 +38,7 @@ def test_pendulum_has_no_single_coordinate():
         ld.forward_dynamics(pendulum, [1.0, 0.0], [0.0, 0.0], [0.0, 0.0], independent=("q1",))
 
 
+@against_papers("Spencer 2004: motion", robots="cartesian_pendulum")
 def test_pendulum_motion():
     sheet = MOTIONS["trajectories"]["pendulum"]
     pendulum, x = bundled("cartesian_pendulum"), table(sheet)
@@ -52,6 +54,7 @@ def test_pendulum_motion():
 LINKAGES = [("fivebar", "five_bar"), ("fourbar", "four_bar"), ("par4", "parallel_four_bar")]
 
 
+@against_papers("Spencer 2004: motions", robots="five_bar, four_bar, parallel_four_bar")
 @pytest.mark.parametrize("name, robot", LINKAGES)
 def test_linkage_motion(name, robot):
     sheet = MOTIONS["trajectories"][name]

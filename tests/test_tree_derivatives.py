@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from pinocchio_models import pin_model
+from pinocchio_models import against_pinocchio, pin_model
 from tree_cases import TREES, chain, gradient, off, wrenches
 
 from liedyn.errors import SingularConfigurationError
@@ -41,6 +41,10 @@ def unwound(robot, rng):
     return integrate(robot, neutral(robot), rng.uniform(-1.0, 1.0, size=robot.nv))
 
 
+@pytest.mark.validation("derivatives of inverse dynamics",
+                        robots="random trees of all joint kinds, panda, ur5, solo12, talos",
+                        oracle="Pinocchio, from the declaration of the robot alone")
+@against_pinocchio("derivatives of inverse dynamics")
 def test_rnea_derivatives_against_pinocchio(robot, oracle, rng):
     q, v, a = random_states(robot, rng)
     results = rnea_derivatives(robot, q, v, a)
@@ -50,6 +54,10 @@ def test_rnea_derivatives_against_pinocchio(robot, oracle, rng):
     assert off(results[2], crba(robot, q)) < 1e-14
 
 
+@pytest.mark.validation("derivatives of forward dynamics",
+                        robots="random trees of all joint kinds, panda, ur5, solo12, talos",
+                        oracle="Pinocchio, from the declaration of the robot alone")
+@against_pinocchio("derivatives of forward dynamics")
 def test_aba_derivatives_against_pinocchio(robot, oracle, rng):
     q, v, tau = random_states(robot, rng)
     results = aba_derivatives(robot, q, v, tau)
@@ -59,6 +67,7 @@ def test_aba_derivatives_against_pinocchio(robot, oracle, rng):
             assert off(actual[k], expected) < 1e-10
 
 
+@against_pinocchio("derivatives of inverse dynamics, with wrenches: differences")
 @pytest.mark.parametrize("pushed", [False, True], ids=["free", "pushed"])
 def test_rnea_derivatives_against_differences_of_pinocchio(robot, oracle, rng, pushed):
     """Wrenches stay constant in the frame of the body they push."""
@@ -71,6 +80,7 @@ def test_rnea_derivatives_against_differences_of_pinocchio(robot, oracle, rng, p
     assert off(by_v, gradient(lambda d: oracle.rnea(q, v + d, a, f_ext), robot.nv)) < 1e-11
 
 
+@against_pinocchio("derivatives of forward dynamics, with wrenches: differences")
 def test_aba_derivatives_against_differences_of_pinocchio(robot, oracle, rng):
     q, (v, a) = unwound(robot, rng), rng.normal(size=(2, robot.nv))
     f_ext = wrenches(robot, rng)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from pinocchio_models import pin_model
+from pinocchio_models import against_pinocchio, pin_model
 from tree_cases import TREES, bundled, chain, off, rate, wrenches
 
 from liedyn.errors import SingularConfigurationError
@@ -31,6 +31,10 @@ def random_states(robot, rng, size=STATES):
     return random_configuration(robot, rng, size), *rng.normal(size=(2, *np.atleast_1d(size), robot.nv))
 
 
+@pytest.mark.validation("poses",
+                        robots="random trees of all joint kinds, panda, ur5, solo12, talos",
+                        oracle="Pinocchio, from the declaration of the robot alone")
+@against_pinocchio("poses")
 def test_poses_against_pinocchio(robot, rng):
     oracle, q = pin_model(robot), random_configuration(robot, rng, STATES)
     poses = forward_kinematics(robot, q)
@@ -41,6 +45,10 @@ def test_poses_against_pinocchio(robot, rng):
         assert np.array_equal(pose(robot, q, name), poses[:, robot.body_index(name)])
 
 
+@pytest.mark.validation("inverse dynamics, inertia matrix, forward dynamics; with and without wrenches",
+                        robots="random trees of all joint kinds, panda, ur5, solo12, talos",
+                        oracle="Pinocchio, from the declaration of the robot alone")
+@against_pinocchio("inverse dynamics, inertia matrix, forward dynamics")
 @pytest.mark.parametrize("pushed", [False, True], ids=["free", "pushed"])
 def test_dynamics_against_pinocchio(robot, rng, pushed):
     oracle = pin_model(robot)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from pinocchio_models import pin_model
+from pinocchio_models import against_pinocchio, pin_model
 from tree_cases import TREES, bundled, chain, gradient, off, rate
 
 from liedyn.lie import Ad, inverse, log
@@ -39,6 +39,10 @@ def some_bodies(robot):
     return {*robot.body_names[::4], robot.body_names[-1]}
 
 
+@pytest.mark.validation("Jacobians of bodies",
+                        robots="random trees of all joint kinds, panda, ur5, solo12, talos",
+                        oracle="Pinocchio, from the declaration of the robot alone")
+@against_pinocchio("Jacobians of bodies")
 def test_jacobians_against_pinocchio(robot, oracle, rng):
     q, v, _ = random_states(robot, rng)
     for body in robot.body_names:

@@ -6,7 +6,7 @@ target here, not an equation: M, C, A and b come from the robot's file.
 import numpy as np
 import pytest
 from numba import njit
-from papers import MOTION, STATE, columns, motion, numbers, off, table
+from papers import MOTION, STATE, against_papers, columns, motion, numbers, off, table
 from tree_cases import bundled
 
 import liedyn as ld
@@ -37,6 +37,7 @@ def state():
     return {key: np.array(value) for key, value in DATA["states"][0].items()}
 
 
+@against_papers("Xu and Liu 2017: inertia matrix and forces", robots="scara")
 def test_equations_of_motion(scara, state):
     q, v = state["q"], state["v"]
     assert off(ld.crba(scara, q), state["M"]) < STATE
@@ -45,6 +46,7 @@ def test_equations_of_motion(scara, state):
     assert off(ld.rnea(scara, q, v, 0 * v) - gravity, state["Cv"]) < STATE
 
 
+@against_papers("Xu and Liu 2017: constraints, Jacobian and bias", robots="scara")
 def test_constraints(scara, state):
     robot, q, v = scara.at(state["t"]), state["q"], state["v"]
     assert off(ld.constraint_jacobian(robot, q)[ROWS], state["A"]) < STATE
@@ -53,6 +55,7 @@ def test_constraints(scara, state):
     assert off(ld.constraints.velocity_error(robot, q, v)[ROWS], state["Phidot"]) < STATE
 
 
+@against_papers("Xu and Liu 2017: accelerations and forces", robots="scara")
 @pytest.mark.parametrize("gains, which", [(None, ""), (GAINS, "_baumgarte")])
 @pytest.mark.parametrize("options", [{"independent": ()}, {"method": "udwadia_kalaba"}], ids=["default", "paper"])
 def test_accelerations_and_forces(scara, state, options, gains, which):
@@ -62,6 +65,7 @@ def test_accelerations_and_forces(scara, state, options, gains, which):
     assert off(-r.constraint_force, state["Qc" + which]) < STATE  # Q_c is what the constraints add to the forces
 
 
+@against_papers("Xu and Liu 2017: motions", robots="scara")
 @pytest.mark.parametrize("start", STARTS)
 @pytest.mark.parametrize("gains, which", [(None, "plain"), (GAINS, "baumgarte")])
 def test_motion(scara, start, gains, which):

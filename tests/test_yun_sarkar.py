@@ -6,7 +6,7 @@ The paper's coordinates of the spheres are polar, ours cartesian; and the paper'
 import numpy as np
 import pytest
 import sympy as sp
-from papers import MOTION, STATE, columns, motion, numbers, off, table, with_body
+from papers import MOTION, STATE, against_papers, columns, motion, numbers, off, table, with_body
 from tree_cases import bundled
 
 import liedyn as ld
@@ -83,6 +83,7 @@ def variants():
             "paper_eq45_signs": printed.switched(eq45=True)}
 
 
+@against_papers("Yun and Sarkar 1998: accelerations and forces", robots="rolling_spheres")
 def test_a_state_off_the_sphere(variants):
     """The small sphere is 0.02 m away from the large one, and approaches it as sigma asks for."""
     state = {key: np.array(x) for key, x in SPHERES["states"][0].items() if key != "variant"}
@@ -102,6 +103,7 @@ def test_a_state_off_the_sphere(variants):
     assert off(np.append(-r.lam[0], -E[1:] @ r.lam[1:4]), state["lambda_[contact, phi, theta]"]) < STATE
 
 
+@against_papers("Yun and Sarkar 1998: motions", robots="rolling_spheres")
 @pytest.mark.parametrize("sim", SPHERES["sims"])
 def test_rolling(variants, sim):
     sheet, sigma = SPHERES["sims"][sim], float(sim.rsplit("sigma", 1)[1])
@@ -147,6 +149,7 @@ def arm():
 MIXED = dict(pin=False, circle=False)
 
 
+@against_papers("Yun and Sarkar 1998: start that violates constraints", robots="arm_on_circle")
 def test_arm_start(arm):
     """The start violates all three constraints; the velocity that lets them decay, of minimum norm (eq. 36)."""
     robot, given = arm.switched(MIXED), ARM["initial"]
@@ -157,6 +160,7 @@ def test_arm_start(arm):
     assert off(v, given["qdot_value"]) < STATE
 
 
+@against_papers("Yun and Sarkar 1998: motions and forces", robots="arm_on_circle")
 @pytest.mark.parametrize("sim, link1", [
     ("physical_I1_13", {}),
     # I1 = 3 about the pivot with m1 lc1 = 10 is no body: a heavier, shorter one has the same M and G

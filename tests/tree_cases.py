@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+from comparison import relative as off  # noqa: F401
 from mechanisms import MOVING_KINDS, random_tree
 from test_energy import STENCIL, springy_tree
 
@@ -51,14 +52,6 @@ def chain(count, kind="revolute", seed=3, placement=(0.1, 0.0, 0.0), **options):
 def wrenches(robot, rng, every=2):
     """A wrench on every second body, by name."""
     return {name: 10.0 * rng.normal(size=6) for name in robot.body_names[::every]}
-
-
-def off(actual, expected):
-    """Largest difference, relative to the largest entry."""
-    assert np.shape(actual) == np.shape(expected)
-    if np.size(expected) == 0:
-        return 0.0
-    return np.max(np.abs(np.subtract(actual, expected))) / max(np.max(np.abs(expected)), 1e-300)
 
 
 def rate(function):
