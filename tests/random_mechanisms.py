@@ -53,7 +53,7 @@ class Plan(NamedTuple):
 
 @st.composite
 def plans(draw, bodies=5, ties=2, contacts=0, root=None, tie_kinds=TIE_KINDS, dampers=True):
-    """Plans of up to so many bodies, ties and contacts; `root`, if given, is the only joint at the ground."""
+    """Plans of up to so many bodies, ties and contacts (then one at least); `root`, if given, is the only joint at the ground."""
     count = draw(st.integers(1 if root is None else 2, bodies))
     joints = [] if root is None else [(root, -1)]
     while len(joints) < count:
@@ -63,12 +63,12 @@ def plans(draw, bodies=5, ties=2, contacts=0, root=None, tie_kinds=TIE_KINDS, da
     pairs = st.tuples(st.integers(-1 if root is None or contacts else 0, count - 1), st.integers(0, count - 1)).filter(
         lambda pair: pair[0] != pair[1])
 
-    def some(kinds, most, further):
-        drawn = st.lists(st.tuples(st.sampled_from(kinds), pairs, further), max_size=most)
+    def some(kinds, least, most, further):
+        drawn = st.lists(st.tuples(st.sampled_from(kinds), pairs, further), min_size=least, max_size=most)
         return tuple((kind, *pair, other) for kind, pair, other in draw(drawn))
 
-    return Plan(tuple(joints), some(tie_kinds, ties, st.booleans()),
-                some(CONTACT_KINDS, contacts, st.sampled_from([0.0, 0.1, 0.3, 0.6])),
+    return Plan(tuple(joints), some(tie_kinds, 0, ties, st.booleans()),
+                some(CONTACT_KINDS, min(1, contacts), contacts, st.sampled_from([0.0, 0.1, 0.3, 0.6])),
                 draw(st.booleans()), dampers and draw(st.booleans()), draw(st.integers(0, 2**32 - 1)))
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from closed_chains import difference, off, onto_manifold
 from constrained_oracle import solve
 from contact_laws import check_laws
-from hypothesis import assume, given, note
+from hypothesis import given, note
 from hypothesis import strategies as st
 from random_mechanisms import built, laws, moving, plans
 from test_formulations import VARIANTS, terms
@@ -72,15 +72,16 @@ def test_runs_keep_energy_to_the_order_of_the_method_and_closure_to_rounding(pla
     robot, q, rng = built(plan)
     v, _ = moving(robot, q, rng)
     a = ld.forward_dynamics(robot, q, v, np.zeros(robot.nv)).a
-    dt = 0.04 / fastest(robot, q, v, a)
+    dt = 0.1 / fastest(robot, q, v, a)
     drifts = []
-    for step in (dt, dt / 2):
-        tr = ld.simulate(robot, q, v, 8 * dt, dt=step)
+    for step in (dt, dt / 2, dt / 16):
+        tr = ld.simulate(robot, q, v, 4 * dt, dt=step)
         assert tr.position_residual.max() < 1e-12 and tr.velocity_residual.max() < 1e-11 * max(1.0, np.abs(tr.v).max())
         drifts.append(np.abs(tr.energy_drift).max())
     note(f"drifts {drifts}")
-    # fourth order: 16, and rounding of the energy
-    assert drifts[1] < drifts[0] / 8 + 1e-13 * max(tr.kinetic.max() + np.abs(tr.potential).max(), 1.0)
+    # fourth order, 16^4, with room for errors of several orders that cancel, and rounding; third order is 16^3
+    assert drifts[2] < max(drifts[0], 16 * drifts[1]) / 16**3.25 + 1e-13 * max(
+        tr.kinetic.max() + np.abs(tr.potential).max(), 1.0)
 
 
 @laws(25)
@@ -142,7 +143,6 @@ def test_linearization_is_the_derivative_along_the_constraints(plan):
 def test_contacts_obey_signorini_and_coulomb(plan, sliding):
     """At a state in which all touch: forces push only, on what does not come apart, and friction stays in its disk."""
     robot, q, rng = built(plan)
-    assume(plan.contacts)
     names = [name for name in robot.constraint_names if name.startswith("contact")]
     closed = robot.switched({name: "sliding" if sliding else "sticking" for name in names})
     v, tau = moving(closed, q, rng)
