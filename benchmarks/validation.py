@@ -2,11 +2,7 @@
 
 A comparison joins by a mark on its test, ``@pytest.mark.validation("accelerations and multipliers", robots="five_bar",
 oracle="SymPy, 60 digits (Spencer 2004)")``, and by comparing with `off` or `relative` of tests/comparison.py.
-``--check`` runs nothing: do the page and the marks name the same comparisons?
 """
-import argparse
-import contextlib
-import io
 import sys
 from pathlib import Path
 
@@ -34,7 +30,7 @@ class Comparisons:
     Attributes
     ----------
     found : dict
-        By (oracle, what, robots, test): (how many numbers, error) of each comparison; empty lists until tests run.
+        By `comparison`: (how many numbers, error) each time; empty lists until tests run.
     """
 
     def __init__(self):
@@ -42,7 +38,7 @@ class Comparisons:
 
     def pytest_collection_finish(self, session):
         for item in session.items:
-            self.found.setdefault(_comparison(item), [])
+            self.found.setdefault(comparison(item.function), [])
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item):
@@ -50,22 +46,15 @@ class Comparisons:
 
         COMPARED.clear()
         result = yield
-        self.found[_comparison(item)] += COMPARED
+        self.found[comparison(item.function)] += COMPARED
         return result
 
 
-def _comparison(item):
-    mark = item.get_closest_marker("validation")
+def comparison(test):
+    """(oracle, what, robots, name) of a marked test function."""
+    mark = next(mark for mark in test.pytestmark if mark.name == "validation")
     what, = mark.args
-    return mark.kwargs["oracle"], what, mark.kwargs["robots"], item.nodeid.split("[")[0].removeprefix("tests/")
-
-
-def collected(*options):
-    """Pytest's exit status for the marked tests, and the comparisons found."""
-    plugin = Comparisons()
-    status = pytest.main(["-m", "validation", "-p", "no:cacheprovider", "--rootdir", str(ROOT), *options,
-                          str(ROOT / "tests")], plugins=[plugin])
-    return status, plugin.found
+    return mark.kwargs["oracle"], what, mark.kwargs["robots"], f"{test.__module__}.py::{test.__name__}"
 
 
 def page(found):
@@ -81,7 +70,7 @@ def page(found):
 
 
 def listed(text):
-    """The comparisons that a page names, as (oracle, what, robots, test)."""
+    """The comparisons that a page names, as `comparison` does."""
     names, oracle = set(), None
     for line in text.splitlines():
         if line.startswith("## "):
@@ -92,25 +81,17 @@ def listed(text):
     return {name for name in names if name[1] != HEADING[0]}
 
 
-def main(arguments=None):
-    """Run the command; returns the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.validation", description=__doc__.split("\n")[0])
-    parser.add_argument("--check", action="store_true", help="run nothing: are the page and the marks in step?")
-    if parser.parse_args(arguments).check:
-        with contextlib.redirect_stdout(io.StringIO()):
-            status, found = collected("--collect-only", "-q")
-        apart = set(found) ^ listed(PAGE.read_text(encoding="utf-8"))
-        for _, what, robots, test in sorted(apart):
-            print(f"validation: {test} ({what}; {robots}) is not both marked and in {PAGE.name}", file=sys.stderr)
-        return int(status) or int(bool(apart))
-    status, found = collected()
-    for (*_, test), compared in found.items():
-        if not compared:
-            print(f"validation: {test} has compared nothing with tests/comparison.py", file=sys.stderr)
-            status = status or 1
-    if not status:
-        PAGE.write_text(page(found), encoding="utf-8")
-    return int(status)
+def main():
+    """Run the tests and write the page; returns the exit status."""
+    plugin = Comparisons()
+    status = pytest.main(["-m", "validation", "-p", "no:cacheprovider", "--rootdir", str(ROOT), str(ROOT / "tests")],
+                         plugins=[plugin])
+    idle = [test for (*_, test), compared in plugin.found.items() if not compared]
+    if status or idle:
+        print(f"validation: {PAGE.name} is as it was; tests that have compared nothing: {idle}", file=sys.stderr)
+        return int(status) or 1
+    PAGE.write_text(page(plugin.found), encoding="utf-8")
+    return 0
 
 
 if __name__ == "__main__":

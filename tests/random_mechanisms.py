@@ -53,7 +53,10 @@ class Plan(NamedTuple):
 
 @st.composite
 def plans(draw, bodies=5, ties=2, contacts=0, root=None, tie_kinds=TIE_KINDS, dampers=True):
-    """Plans of up to so many bodies, ties and contacts (then one at least); `root`, if given, is the only joint at the ground."""
+    """Plans of up to so many bodies, ties and contacts (then one at least).
+
+    `root`, if given, is the only joint at the ground, and ties join bodies.
+    """
     count = draw(st.integers(1 if root is None else 2, bodies))
     joints = [] if root is None else [(root, -1)]
     while len(joints) < count:
