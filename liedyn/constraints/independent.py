@@ -157,7 +157,8 @@ def choose_speeds(robot, q, chosen, speeds, tolerance):
     declared, order, pivots = by_name(robot, robot.independent), np.empty(len(G), np.int64), np.empty(len(G))
     if declared.names and len(declared.names) == robot.nv - independent_rows(G, tolerance, order, pivots):
         return declared
-    N = np.linalg.pinv(np.vstack([G[holonomic(robot)], R]), rcond=tolerance)[:, -len(R):]
+    G_h = G[holonomic(robot)]
+    N = np.linalg.pinv(np.vstack([G_h, R]), rcond=tolerance)[:, len(G_h):]
     columns = np.ascontiguousarray((G @ N).T)
     order, pivots = np.empty(len(columns), np.int64), np.empty(len(columns))
     keep = np.sort(order[independent_rows(columns, tolerance, order, pivots):])

@@ -32,6 +32,8 @@ ROUNDS, SWEEPS, NEWTON_STEPS, LEAPS = 7, 20, 25, 6
 
 ALMOST = 1e-8
 """Residual, relative to the largest force, that counts as none where all rounds have left it."""
+UNMOVED = 1e-4
+"""Residual, relative to the forces that would stop each motion alone, beyond which forces that grow are no solution."""
 MOST = 1000
 """Sweeps behind a leap."""
 AT_LIMIT = 1e-6
@@ -213,6 +215,9 @@ def solve_coulomb(D, b, first, count, mu, given, direction, noise, P):
     for i in range(k):
         if D[i, i] > 0.0:
             smallest = max(smallest, max(abs(b[i]), LEAST * noise) / D[i, i])
+    usual = smallest
+    for i in range(k):
+        usual = max(usual, abs(P[i]))
     sweeps, left, size = SWEEPS, 0.0, 0.0
     for tried in range(ROUNDS):
         for _ in range(sweeps):  # with less and less relaxation: friction may make longer steps go round in circles
@@ -224,18 +229,22 @@ def solve_coulomb(D, b, first, count, mu, given, direction, noise, P):
                 leap(D, b, first, count, mu, given, direction, min(sweeps, MOST), leapt, step)
             trial[:] = leapt
             left, size = newton(D, b, first, count, mu, given, direction, smallest, trial, F, J, B, V, s, step)
+            if left * size > UNMOVED * usual:
+                left = np.inf
             if not (left <= 100.0 * CONVERGED and admissible(first, count, mu, trial, size)):
                 continue
             P[:] = trial
             rank = row_space(D, 1e-11, B, V, s)
             if rank < k:  # of all forces with these motions the shortest, if it is a solution: loads are shared evenly
-                trial[:] = 0.0
+                trial[:], size = 0.0, smallest
                 for i in range(rank):
                     along = 0.0
                     for j in range(k):
                         along += V[i, j] * P[j]
                     for j in range(k):
                         trial[j] += along * V[i, j]
+                for j in range(k):
+                    size = max(size, abs(trial[j]))
                 found = linearize_conditions(D, b, first, count, mu, given, direction, trial, F, J)
                 if found <= 100.0 * CONVERGED * size and admissible(first, count, mu, trial, size):
                     P[:] = trial
