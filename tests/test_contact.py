@@ -209,3 +209,54 @@ def test_slip_before_release(dt):
     assert [event.name for event in tr.events] == ["slip floor", "release floor"]
     assert [event.t for event in tr.events] == pytest.approx([slips, off], abs=1e-8)
     check_laws(slope(0.0, mu), tr, inputs=True)
+
+
+def sprag(mu, restitution):
+    """A rod that swings down about a pivot 0.95 above the floor, and whose tip meets it before the lowest point."""
+    b = ld.Builder("sprag")
+    b.body("rod", mass=1.0, com=(0.0, 0.0, -0.5), inertia=(1 / 12, 1 / 12, 0.0))
+    b.joint("pivot", "revolute", "ground", "rod", axis=(0, -1, 0))
+    b.constraint("tip", "on_plane", "ground", "rod", parent_placement=(0, 0, -0.95), child_placement=(0, 0, -1.0),
+                 unilateral=True, friction=mu, restitution=restitution)
+    return b.build()
+
+
+@pytest.mark.parametrize("mu, stops", [(0.2, False), (0.6, True)])
+def test_sprag_does_not_bounce(mu, stops):
+    """With mu > tan(angle) friction cannot let the tip come up again, whatever the restitution: it stops dead."""
+    robot, angle = sprag(mu, 0.5), np.arccos(0.95)
+    assert (mu > np.tan(angle)) == stops
+    speed = -np.sqrt(3 * G * (np.cos(angle) - np.cos(0.8)))
+    if stops:
+        with pytest.warns(ld.ContactWarning, match="restitution 0.5 would have to pull, or to slip .* lowered to 0"):
+            tr = ld.simulate(robot, [0.8], [0.0], 1.0)
+    else:
+        tr = ld.simulate(robot, [0.8], [0.0], 0.4)
+    hit = tr.events[0]
+    assert hit.v_before[0] == pytest.approx(speed, rel=1e-7)
+    assert hit.v_after[0] == pytest.approx(0.0 if stops else -0.5 * speed, rel=1e-7, abs=1e-12)
+    if stops:
+        assert np.abs(tr.q[-1] - angle).max() < 1e-9 and not tr.v[-1].any()
+    check_laws(robot, tr)
+
+
+def test_restitution_is_lowered_beside_loops():
+    """A guide whose row is zero but for rounding does no work: it does not hide that an impact would gain energy."""
+    b = ld.Builder("guided block", gravity=(0.0, 0.0, -G))
+    b.body("block", mass=1.0, inertia=(0.1, 0.1, 0.1))
+    b.joint("p", "free", "ground", "block")
+    b.constraint("guide", "on_plane", "ground", "block", axis=(0.3, 1.0, 0.2))
+    for k, x in enumerate((-1.0, 1.0)):
+        b.constraint(f"c{k}", "on_plane", "ground", "block", child_placement=(x, 0.1, -0.5), unilateral=True,
+                     friction=1.0, restitution=1.0)
+    robot = b.build()
+    q = ld.integrate(robot, robot.neutral, [0.1, 0.2, -0.4, 0.0, 0.0, 0.0])
+    n = np.array([0.3, 1.0, 0.2])
+    q[4:] = 0.0, -0.2 * 0.9, 0.9
+    assert abs(n @ q[4:]) < 1e-15
+    G_h = ld.constraint_jacobian(robot, q)
+    v = np.array([0.3, 3.0, -0.7, 2.0, 0.0, -1.0])
+    v -= np.linalg.pinv(G_h) @ (G_h @ v)
+    with pytest.warns(ld.ContactWarning, match="would gain"):
+        tr = ld.simulate(robot, q, v, 0.6, accumulation="moreau")
+    check_laws(robot, tr)

@@ -3,6 +3,7 @@
 LIEDYN_EXAMPLES=1000 runs each on so many new ones (`random_mechanisms.laws`).
 """
 import numpy as np
+import pytest
 from closed_chains import difference, off, onto_manifold
 from constrained_oracle import solve
 from contact_laws import check_laws
@@ -15,6 +16,7 @@ from tree_cases import rate
 import liedyn as ld
 from liedyn.constraints.independent import choose_positions, choose_speeds
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
+from liedyn.simulation.passages import NEAR
 
 
 def fastest(robot, q, v, a):
@@ -79,8 +81,10 @@ def test_runs_keep_energy_to_the_order_of_the_method_and_closure_to_rounding(pla
         assert tr.position_residual.max() < 1e-12 and tr.velocity_residual.max() < 1e-11 * max(1.0, np.abs(tr.v).max())
         drifts.append(np.abs(tr.energy_drift).max())
     note(f"drifts {drifts}")
-    # fourth order, 16^4, with room for errors of several orders that cancel, and rounding; third order is 16^3
-    assert drifts[2] < max(drifts[0], 16 * drifts[1]) / 16**3.25 + 1e-13 * max(
+    # near singular configurations steps are made in parts until they balance to 1e-11, and no further
+    left = 1e-13 if tr.condition.max() < NEAR else 1e-10
+    # fourth order, 16^4, with room for errors of several orders that cancel; third order is 16^3
+    assert drifts[2] < max(drifts[0], 16 * drifts[1]) / 16**3.25 + left * max(
         tr.kinetic.max() + np.abs(tr.potential).max(), 1.0)
 
 
@@ -183,8 +187,18 @@ def test_contacts_obey_signorini_and_coulomb(plan, sliding):
             assert off(np.linalg.norm(rub), mu * N) < 1e-6 * force
 
 
+# a tie whose rows are rounding hid that an impact gained energy
+GAINS = Plan((("revolute", -1), ("planar", 0)), (("on_plane", 0, 1, False),),
+             (("distance", -1, 0, 0.0), ("disk_on_plane", -1, 1, 0.6), ("distance", -1, 0, 0.0)), seed=131071)
+# friction holds what restitution should let bounce
+SPRAG = Plan((("revolute", -1), ("helical", 0), ("helical", 0)), contacts=(("distance", -1, 0, 0.6),), seed=25)
+
+
 @laws(15)
+@example(GAINS)
+@example(SPRAG)
 @given(plans(bodies=3, ties=1, contacts=3))
+@pytest.mark.filterwarnings("ignore::liedyn.ContactWarning")  # restitution that is lowered
 def test_runs_with_contacts_obey_all_laws(plan):
     robot, q, rng = built(plan, gap=0.05)
     v, _ = moving(robot, q, rng)

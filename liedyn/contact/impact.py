@@ -4,7 +4,7 @@
 
 (Moreau 1988; Pfeiffer and Glocker 1996, 8.2). One e for all: the smallest of the contacts that close. With friction or
 several contacts this law may give back more energy than there was (Kane and Levinson 1985); then e is lowered to where
-it gives back all.
+it gives back all. Where friction does not let a contact come apart at all (a sprag), e is zero.
 """
 import warnings
 from typing import NamedTuple
@@ -55,6 +55,7 @@ def collide(robot, ints, floats, contacts, touching, q, v, f_ext, restitution, b
     rows, first, count = rows_of(contacts, touching)
     equal, side = equations(ints, contacts), contacts.side[touching].astype(float)
     c = G @ v - psi
+    c[np.abs(c) <= GAIN * (np.abs(G) @ np.abs(v))] = 0.0  # the rounding of constraints that do not move
     for row, speed in bounce.items():
         c[row] -= speed
     approach = np.minimum(0.0, side * psi[contacts.first[touching]])
@@ -75,24 +76,31 @@ def collide(robot, ints, floats, contacts, touching, q, v, f_ext, restitution, b
         if status == SINGULAR_INERTIA:
             raise SingularConfigurationError(
                 "no inertia resists some motion that the constraints allow", np.linalg.svd(M, compute_uv=False))
-        if status != SOLVED:
-            raise SingularConfigurationError(
-                f"the impact of {', '.join(names)} has no solution that could be found: impulses that push and obey "
-                "Coulomb's law", np.linalg.svd(G, compute_uv=False))
-        return z, lam, 0.5 * z @ M @ z
+        return (z, lam, 0.5 * z @ M @ z) if status == SOLVED else None
 
-    z, lam, energy = after(e)
+    found, asked, why = after(e), e, ""
     moving = np.abs(c[equal]).max(initial=0.0) > 0.0 and not bounce  # targets that do work
-    if e > 0.0 and not moving and energy > before * (1.0 + GAIN):
-        low, high, asked = 0.0, e, e
+    if found is None and e > 0.0:
+        e, why = 0.0, "would have to pull, or to slip against its friction (a sprag)"
+        found = after(e)
+    elif found is not None and e > 0.0 and not moving and found[2] > before * (1.0 + GAIN):
+        why = (f"would gain {found[2] - before:.3g} J of kinetic energy (Newton's law with friction or several "
+               "contacts)")
+        low, high = 0.0, e
         for _ in range(HALVINGS):
             e = 0.5 * (low + high)
-            low, high = (low, e) if after(e)[2] > before else (e, high)
+            tried = after(e)
+            low, high = (low, e) if tried is None or tried[2] > before else (e, high)
         e = low
-        z, lam, _ = after(e)
-        warnings.warn(
-            f"impact of {', '.join(names)}: restitution {asked:g} would gain {energy - before:.3g} J of kinetic energy "
-            f"(Newton's law with friction or several contacts); it is lowered to {e:.4g}", ContactWarning, stacklevel=2)
+        found = after(e)
+    if found is None:
+        raise SingularConfigurationError(
+            f"the impact of {', '.join(names)} has no solution that could be found: impulses that push and obey "
+            "Coulomb's law", np.linalg.svd(G, compute_uv=False))
+    if why:
+        warnings.warn(f"impact of {', '.join(names)}: restitution {asked:g} {why}; it is lowered to {e:.4g}",
+                      ContactWarning, stacklevel=2)
+    z, lam, _ = found
     return Impact(z, lam, e)
 
 

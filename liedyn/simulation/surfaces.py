@@ -72,11 +72,17 @@ class Surfaces:
         return self.x.tau.copy()
 
     def look_for_redundancy(self, q):
-        """Do the rows of closed contacts depend on each other or on the equations? Then forces are not unique."""
+        """Do the rows of closed contacts depend on each other or on the equations? Then forces are not unique.
+
+        Those of one contact may, where the mechanism cannot move in all their directions. Three tangential rows span
+        no more than a plane, to which forces of least norm keep.
+        """
         self.state_of(self.ints, q, np.zeros(self.robot.nv))
-        G = self.x.G[np.abs(self.x.G).max(axis=1, initial=0.0) > 0.0]
-        closed = [c for c, status in enumerate(self.contact_statuses()) if status > 0]
-        self.redundant = len(closed) > 1 and np.linalg.matrix_rank(G, RANK_TOLERANCE) < len(G)
+        used = np.abs(self.x.G).max(axis=1, initial=0.0) > 0.0
+        spare = sum(count == 4 and status == ON for count, status in zip(self.contacts.count, self.contact_statuses()))
+        rank, of_equations = (np.linalg.matrix_rank(self.x.G[rows], RANK_TOLERANCE) if rows.any() else 0
+                              for rows in (used, used & self.equations))
+        self.redundant = bool(rank - of_equations < np.count_nonzero(used & ~self.equations) - spare)
 
     def holds(self, rows, p):
         """Are there forces that push, inside the friction disks, with which all contacts go on as they are?
