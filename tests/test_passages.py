@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from papers import numbers
+from random_mechanisms import Plan, built
 from tree_cases import bundled
 
 import liedyn as ld
@@ -138,6 +139,15 @@ def test_energy_that_grows_is_warned_of():
     b.joint("pivot", "revolute", "ground", "rod", axis=(0.0, 0.0, 1.0))
     with pytest.warns(ld.ConditionWarning, match="where nothing should"):
         ld.simulate(b.build(), [2.0], [0.0], 20.0, dt=0.5)
+
+
+@pytest.mark.parametrize("seed", [44, 57, 58])
+def test_rounding_of_what_cannot_move_is_no_warning(seed):
+    """Without kinetic energy, the potential energy says what rounding is."""
+    robot, q, _ = built(Plan((("spherical", -1),), (("revolute", -1, 0, True),), seed=seed))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ld.simulate(robot, q, np.zeros(3), 0.4, dt=0.1)
 
 
 def test_energy_may_change_where_something_changes_it():

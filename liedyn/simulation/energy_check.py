@@ -12,7 +12,9 @@ from liedyn.tree.energy import kinetic_energy_states, potential_energy_states
 UNUSUAL = 100.0
 """A step is unusual whose change of energy is that many times the median of the run's steps,"""
 NOTICEABLE = 1e-6
-"""and above this part of the largest kinetic energy."""
+"""and above this part of the largest kinetic energy,"""
+ROUNDING = 1e-13
+"""and above this part of the largest potential energy, of which it is the difference."""
 GROWTH = 1e-3
 """Growth of the energy over the run, as a part of the largest kinetic energy, that is too much in usual steps too."""
 
@@ -56,13 +58,13 @@ class EnergyCheck:
             self.parts = [_steps(trajectory.t, trajectory.kinetic, trajectory.potential, trajectory.condition)]
         if not self.parts:
             return
-        times, changes, conditions, kinetic = (np.concatenate(column) for column in zip(*self.parts))
+        times, changes, conditions, kinetic, potential = (np.concatenate(column) for column in zip(*self.parts))
         if not len(changes):
             return
-        size, peak = np.abs(changes), kinetic.max()
-        wrong = (size > UNUSUAL * np.median(size)) & (size > NOTICEABLE * peak)
+        size, peak, noise = np.abs(changes), kinetic.max(), ROUNDING * np.abs(potential).max()
+        wrong = (size > UNUSUAL * np.median(size)) & (size > max(NOTICEABLE * peak, noise))
         growth = np.cumsum(changes).max()
-        if not (wrong.any() or growth > GROWTH * peak):
+        if not (wrong.any() or growth > max(GROWTH * peak, noise)):
             return
         worst, name = int(size.argmax()), self.run.robot.name
         text = (f"the step of {name!r} to t = {times[worst]:.9g} s changes the energy by "
@@ -78,7 +80,7 @@ class EnergyCheck:
 
 
 def _steps(t, kinetic, potential, condition):
-    """Time, change of the energy, condition number and kinetic energy of each step; sides of an event are no step."""
+    """Time, change of the energy, condition number, both energies of each step; sides of an event are no step."""
     steps = np.diff(t) > 0.0
     return (t[1:][steps], np.diff(kinetic + potential)[steps], np.fmax(condition[1:], condition[:-1])[steps],
-            kinetic[1:][steps])
+            kinetic[1:][steps], potential[1:][steps])
