@@ -11,7 +11,7 @@ from hypothesis import example, given, note, reject
 from hypothesis import strategies as st
 from random_mechanisms import Plan, built, laws, moving, plans
 from scipy.linalg import null_space
-from test_formulations import VARIANTS, terms
+from test_formulations import DIGITS, VARIANTS, terms
 from tree_cases import rate
 
 import liedyn as ld
@@ -89,6 +89,7 @@ def test_runs_keep_energy_to_the_order_of_the_method_and_closure_to_rounding(pla
         tr.kinetic.max() + np.abs(tr.potential).max(), 1.0)
 
 
+@pytest.mark.validation("accelerations and multipliers of all formulations", robots="random", oracle=DIGITS)
 @laws(25)
 @given(plans())
 def test_all_formulations_agree_with_forty_digits(plan):
