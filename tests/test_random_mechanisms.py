@@ -160,8 +160,14 @@ JAMMED = Plan((("revolute", -1), ("prismatic", -1), ("revolute", 0), ("revolute"
               contacts=(("on_cylinder", 0, 2, 0.3), ("distance", 0, 1, 0.1)), seed=221)
 
 
+# the tie leaves contact 2 no motion but rounding, by which forces were divided
+BLOCKED = Plan((("planar", -1), ("fixed", 0), ("revolute", -1), ("fixed", 0)), (("disk_on_plane", 2, 0, False),),
+               (("distance", 0, 1, 0.0), ("distance", -1, 0, 0.0), ("on_plane", -1, 2, 0.0)), seed=153)
+
+
 @laws(40)
 @example(JAMMED, True)
+@example(BLOCKED, False)
 @given(plans(bodies=4, ties=1, contacts=3), st.booleans())
 def test_contacts_obey_signorini_and_coulomb(plan, sliding):
     """At a state in which all touch: forces push only, on what does not come apart, and friction stays in its disk."""

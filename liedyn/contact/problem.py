@@ -19,6 +19,8 @@ from liedyn.nearest import backward, factor, forward
 SINGULAR_INERTIA, CONTRADICTION = 2, 3
 CONSISTENT = 1e-7
 """What equations may leave, relative to their right sides: rounding, amplified by the smallest pivot that counts."""
+BLOCKED = 1e-11
+"""Part of a contact's row in a motion that the equations leave, below which it is rounding: they hold the contact."""
 
 
 @kernel
@@ -66,9 +68,14 @@ def solve_contacts(M, f, G, c, equal, rows, first, count, mu, given, direction, 
         return SINGULAR_INERTIA
     D, b, noise = np.zeros((k, k)), np.zeros(k), 0.0
     for r in range(k):
+        size = 0.0
+        for j in range(n):
+            size += abs(G[rows[r], j])
         for i in range(p):
             for j in range(n):
                 Y[r, i] += signs[r] * G[rows[r], j] * V[rank + i, j]
+            if abs(Y[r, i]) <= BLOCKED * size:
+                Y[r, i] = 0.0
         forward(L, Y[r])
         b[r], noise = -signs[r] * c[rows[r]], max(noise, abs(c[rows[r]]))
         for j in range(n):
