@@ -211,11 +211,15 @@ GAINS = Plan((("revolute", -1), ("planar", 0)), (("on_plane", 0, 1, False),),
              (("distance", -1, 0, 0.0), ("disk_on_plane", -1, 1, 0.6), ("distance", -1, 0, 0.0)), seed=131071)
 # friction holds what restitution should let bounce
 SPRAG = Plan((("revolute", -1), ("helical", 0), ("helical", 0)), contacts=(("distance", -1, 0, 0.6),), seed=25)
+# the row at another contact's impact had forces of least norm, outside the friction disk
+WEDGED = Plan((("revolute", -1), ("revolute", -1), ("revolute", 1)), contacts=(
+    ("disk_on_plane", 0, 2, 0.0), ("sphere_on_sphere", -1, 1, 0.1), ("distance", 0, 1, 0.0)), seed=12779079)
 
 
 @laws(15)
 @example(GAINS)
 @example(SPRAG)
+@example(WEDGED)
 @given(plans(bodies=3, ties=1, contacts=3))
 @pytest.mark.filterwarnings("ignore::liedyn.ContactWarning")  # restitution that is lowered
 def test_runs_with_contacts_obey_all_laws(plan):

@@ -48,6 +48,8 @@ def happen(run, events=(), causes=(), beginning=False):
     refresh(run.ints, run.floats, t)
     status_before, contacts = statuses(run.ints).copy(), run.contacts
     if not beginning:
+        if run.redundant:
+            run.holds(run.rows, 0)  # of all forces with this motion those that push
         run.recorder.add_always(run.rows, 0, status_before)
     q, v = before
     for event in events:
