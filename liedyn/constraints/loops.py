@@ -8,6 +8,7 @@ from liedyn.constraints.rows import (
     velocity_rows,
 )
 from liedyn.dense import independent_rows
+from liedyn.functions import raise_errors
 from liedyn.jit import kernel
 from liedyn.lie.lanes import SCALAR
 from liedyn.model.packed import N_ROWS, N_VIRTUAL
@@ -88,6 +89,7 @@ def _closure(robot, q):
     lead, q = states(robot, q=q)
     residual, virtual = np.empty((len(q), int(robot.ints[N_ROWS]))), np.empty((len(q), int(robot.ints[N_VIRTUAL])))
     closure_states(robot.ints, robot.floats, q, residual, virtual)
+    raise_errors(robot.functions)
     return residual.reshape(lead + residual.shape[1:]), virtual.reshape(lead + virtual.shape[1:])
 
 
@@ -96,6 +98,7 @@ def _jacobians(robot, q):
     G = np.empty((len(q), int(robot.ints[N_ROWS]), robot.nv))
     E = np.empty((len(q), int(robot.ints[N_VIRTUAL]), robot.nv))
     jacobian_states(robot.ints, robot.floats, q, G, E)
+    raise_errors(robot.functions)
     return G.reshape(lead + G.shape[1:]), E.reshape(lead + E.shape[1:])
 
 
@@ -205,6 +208,7 @@ def velocity_error(robot, q, v):
     lead, q, v = states(robot, q=q, v=v)
     psi = np.empty((len(q), int(robot.ints[N_ROWS])))
     velocity_states(robot.ints, robot.floats, q, v, psi)
+    raise_errors(robot.functions)
     return psi.reshape(lead + psi.shape[1:])
 
 
@@ -310,6 +314,7 @@ def constraint_bias(robot, q, v):
     lead, q, v = states(robot, q=q, v=v)
     gamma = np.empty((len(q), int(robot.ints[N_ROWS])))
     bias_states(robot.ints, robot.floats, q, v, gamma)
+    raise_errors(robot.functions)
     return gamma.reshape(lead + gamma.shape[1:])
 
 

@@ -1,6 +1,7 @@
 """Multipliers as wrenches: what each constraint does to the body on its child side."""
 import numpy as np
 
+from liedyn.arguments import floats
 from liedyn.boundary import states
 from liedyn.constraints.contacts import contact, contact_wrench, contact_wrench_variation
 from liedyn.constraints.cut_joints import FORBIDDEN
@@ -8,7 +9,8 @@ from liedyn.constraints.records import (
     HELICAL, get_rotation, is_contact, loop_at, loop_count, loop_kind, loop_rows, refresh,
 )
 from liedyn.constraints.relative import path_ends, relative_screw, toward_ground
-from liedyn.errors import InputError
+from liedyn.errors import InputError, shown
+from liedyn.functions import raise_errors
 from liedyn.jit import kernel
 from liedyn.lie.algebra import neg, rotate
 from liedyn.lie.lanes import SCALAR
@@ -135,8 +137,11 @@ def constraint_wrenches(robot, q, lam):
     ['lift_pin', 'link_pin', 'tilt_pin']
     """
     lead, q = states(robot, q=q)
-    lam = np.asarray(lam, dtype=np.float64)
+    lam = floats("lam", lam)
     if lam.shape != lead + (len(robot.row_names),):
         raise InputError(f"lam must have shape {lead + (len(robot.row_names),)}, got {lam.shape}")
+    if not np.isfinite(lam).all():
+        raise InputError(f"lam is not finite: {shown(lam)}")
     wrenches = wrenches_at(robot, np.full(len(q), robot.t), q, lam.reshape(len(q), -1))
+    raise_errors(robot.functions)
     return {name: F.reshape(lead + (6,)) for name, F in wrenches.items()}

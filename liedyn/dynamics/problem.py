@@ -9,9 +9,11 @@ from functools import cached_property
 
 import numpy as np
 
+from liedyn.arguments import floats, non_negative
 from liedyn.dense import independent_rows
 from liedyn.dynamics.terms import terms_kernel
-from liedyn.errors import InputError, SingularConfigurationError
+from liedyn.errors import InputError, SingularConfigurationError, shown
+from liedyn.functions import raise_errors
 
 REGULAR = 1.0 / np.finfo(np.float64).eps
 """A matrix of a larger condition number has no inverse in floating point."""
@@ -88,6 +90,7 @@ class Solution:
 def problem(robot, q, v, tau, f_ext, tolerance):
     """Terms of each state."""
     terms = [np.stack(x) for x in zip(*(terms_kernel(robot.ints, robot.floats, *state) for state in zip(q, v, f_ext)))]
+    raise_errors(robot.functions)
     return Problem(robot, q, v, tau, f_ext, tolerance, *terms, *ranks(terms[2], tolerance))
 
 
@@ -150,22 +153,11 @@ def gains(baumgarte):
     """(alpha, beta) [1/s]; None is no stabilisation."""
     if baumgarte is None:
         return 0.0, 0.0
-    try:
-        alpha, beta = (float(x) for x in baumgarte)
-    except (TypeError, ValueError):
-        raise InputError(f"baumgarte must be two numbers (alpha, beta), got {baumgarte!r}") from None
+    pair = floats("baumgarte", baumgarte)
+    if pair.shape != (2,):
+        raise InputError(f"baumgarte must be two numbers (alpha, beta), got {shown(baumgarte)}")
+    alpha, beta = pair.tolist()
     return non_negative("baumgarte alpha", alpha), non_negative("baumgarte beta", beta)
-
-
-def non_negative(name, x):
-    """A finite number that is not negative."""
-    try:
-        x = float(x)
-    except (TypeError, ValueError):
-        raise InputError(f"{name} must be a number, got {x!r}") from None
-    if not (np.isfinite(x) and x >= 0.0):
-        raise InputError(f"{name} must be finite and not negative, got {x}")
-    return x
 
 
 def require_regular_tree(robot, method, instead=OTHERS):

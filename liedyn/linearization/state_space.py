@@ -3,6 +3,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from liedyn.arguments import positive
 from liedyn.errors import InputError, LiedynError
 
 
@@ -97,7 +98,7 @@ class LocalStateSpace:
         Raises
         ------
         InputError
-            h is not positive.
+            h is not positive, or so long that the exponential overflows.
 
         Notes
         -----
@@ -112,14 +113,16 @@ class LocalStateSpace:
         >>> A_d.shape, B_d.shape
         ((4, 4), (4, 2))
         """
-        if not (np.isfinite(h) and h > 0.0):
-            raise InputError(f"the time between samples must be positive, got h = {h!r}")
+        h = positive("h", h)
         from scipy.linalg import expm
 
         x, nu = self.B.shape[-2:]
         both = np.zeros((*self.B.shape[:-2], x + nu, x + nu))
         both[..., :x, :x], both[..., :x, x:] = self.A, self.B
-        whole = expm(h * both)
+        with np.errstate(all="ignore"):
+            whole = expm(h * both)
+        if not np.isfinite(whole).all():
+            raise InputError(f"h = {h:g} s is too long: the exponential of A h overflows")
         return whole[..., :x, :x], whole[..., :x, x:]
 
     def to_control(self):
