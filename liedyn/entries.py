@@ -183,12 +183,13 @@ def _judge(typing, address, about, count, t, q, v, a, lam, out):
 
 
 def compiled_entry(function, arguments, failure):
-    """A C function that calls a compiled one, and its address."""
+    """Its address, and what must live as long: a C function that calls a compiled one."""
     kinds = tuple(_KINDS[name] for name in arguments)
     if not function._can_compile:  # it has been for given types, perhaps of other layouts, and refuses to be again
         function = njit(**function.targetoptions)(function.py_func)
     address, places = address_for(function, kinds), [ARGUMENTS.index(name) for name in arguments]
-    result = function.overloads[kinds].signature.return_type
+    compiled = function.overloads[kinds]
+    result = compiled.signature.return_type
     about = failure.about.ctypes.data
     judge_at = c_address(judge, (types.CPointer(types.int64), types.int64, *_C_ARGUMENTS))
     nq, nv, na, nl, size = failure.about[1:6].tolist()
@@ -211,11 +212,11 @@ def compiled_entry(function, arguments, failure):
         _judge(judge_at, about, count, t, q, v, a, lam, out)
 
     entry = cfunc(types.void(*_C_ARGUMENTS))(entry)
-    return entry, entry.address
+    return entry.address, (entry, function, compiled)
 
 
 def python_entry(answer, arguments, failure):
-    """A C function that calls back ``answer(arguments)``, which raises where it has none, and its address."""
+    """The same for a C function that calls back ``answer(arguments)``, which raises where it has none."""
     places, rooms = [ARGUMENTS.index(name) for name in arguments], [ctypes.c_double * n for n in failure.about[1:6]]
 
     def entry(t, *given):
@@ -227,4 +228,4 @@ def python_entry(answer, arguments, failure):
             failure.put(error, t)
 
     entry = _C_FUNCTION(entry)
-    return entry, ctypes.cast(entry, ctypes.c_void_p).value
+    return ctypes.cast(entry, ctypes.c_void_p).value, entry

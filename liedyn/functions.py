@@ -88,10 +88,10 @@ class Function:
         self._has_pose = self._returns[0] == POSES
         self.failure = Failure([np.size(sample.get(name, ())) for name in ARGUMENTS[1:]], self.size, self._has_pose)
         if not isinstance(function, CPUDispatcher):
-            self._entry, self.address = python_entry(self._checked, self._arguments, self.failure)
+            self.address, self._entry = python_entry(self._checked, self._arguments, self.failure)
             return
         try:
-            self._entry, self.address = compiled_entry(function, self._arguments, self.failure)
+            self.address, self._entry = compiled_entry(function, self._arguments, self.failure)
         except NumbaError as error:
             raise InputError(f"{what}: compiled code cannot call it: {said(error)}") from error
 
