@@ -7,7 +7,7 @@ import ctypes
 
 import numpy as np
 from llvmlite import ir
-from numba import carray, cfunc, njit, types
+from numba import carray, cfunc, jit, types
 from numba.extending import intrinsic, overload
 
 from liedyn.jit import address_for, c_address, inline, kernel_in_place
@@ -186,7 +186,7 @@ def compiled_entry(function, arguments, failure):
     """Its address, and what must live as long: a C function that calls a compiled one."""
     kinds = tuple(_KINDS[name] for name in arguments)
     if not function._can_compile:  # it has been for given types, perhaps of other layouts, and refuses to be again
-        function = njit(**function.targetoptions)(function.py_func)
+        function = jit(**function.targetoptions)(function.py_func)
     address, places = address_for(function, kinds), [ARGUMENTS.index(name) for name in arguments]
     compiled = function.overloads[kinds]
     result = compiled.signature.return_type
