@@ -3,14 +3,27 @@ import math
 
 import numpy as np
 
+from liedyn.arguments import floats
 from liedyn.checks import bad_quaternion, is_bounded
 from liedyn.direct import bounded, direct, unusual
-from liedyn.errors import InputError
+from liedyn.errors import InputError, shown
 from liedyn.lie.registers import LARGEST
 from liedyn.model.packed import (
     BODIES_AT, BODY_F, BODY_FLOATS_AT, BODY_I, BODY_LINK, HEADER, LINK_I, LINK_IQ, N_LINKS,
 )
+from liedyn.model.robot import Robot
 from liedyn.objects import WRITEABLE, counted, flags_of, integer
+
+
+def require_robot(robot):
+    """InputError for what is no robot, with the way to one."""
+    if isinstance(robot, Robot):
+        return
+    if isinstance(robot, str):
+        remedy = f"; load it with ld.load({shown(robot)})"
+    else:
+        remedy = "; call its build()" if type(robot).__name__ == "Builder" else ""
+    raise InputError(f"expected a Robot, got {shown(robot)}{remedy}")
 
 
 def as_floats(name, x, size):
@@ -21,10 +34,7 @@ def as_floats(name, x, size):
     InputError
         It is not numeric, or of another length.
     """
-    try:
-        x = np.asarray(x, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"{name} must be numbers, got {x!r}") from None
+    x = floats(name, x)
     if x.ndim == 0 or x.shape[-1] != size:
         raise InputError(f"{name} must have shape (..., {size}), got {x.shape}")
     return x
@@ -99,6 +109,7 @@ def states_unseen(robot, **arrays):
 
 def _rows(robot, arrays, make):
     """The leading shape, and rows made by `make` where they are not those of one state already."""
+    require_robot(robot)
     sizes = {name: robot.nq if name in _CONFIGURATIONS else robot.nv for name in arrays}
     rows, lead = [_as_row(x, sizes[name]) for name, x in arrays.items()], ()
     if any(row is None for row in rows):
@@ -175,7 +186,7 @@ def wrenches(robot, f_ext, lead):
         return _NO_WRENCH if count == 1 else np.empty((count, 0))
     out = np.zeros((count, int(robot.ints[N_LINKS]), 6))
     if isinstance(f_ext, dict):
-        named = {robot.body_index(name): as_floats(f"f_ext[{name!r}]", F, 6) for name, F in f_ext.items()}
+        named = {robot.body_index(name): as_floats(f"f_ext[{shown(name)}]", F, 6) for name, F in f_ext.items()}
     else:
         f_ext = as_floats("f_ext", f_ext, 6)
         if f_ext.shape[-2:] != (robot.nbodies, 6):
@@ -206,7 +217,7 @@ def rows_for(out, lead, shape, *inputs, name="out"):
     if out is None:
         return np.empty(rows)
     if not isinstance(out, np.ndarray):
-        raise InputError(f"{name} must be an array, got {out!r}")
+        raise InputError(f"{name} must be an array, got {shown(out)}")
     if out.shape != lead + shape or out.dtype != np.float64 or not out.flags.carray:
         what = "writeable" if out.flags.writeable else "read-only"
         order = "C-contiguous" if out.flags.c_contiguous else "strided"
@@ -231,7 +242,7 @@ def rows_for_all(out, lead, shapes, *inputs):
     if out is None:
         return tuple(rows_for(None, lead, shape) for shape in shapes)
     if not isinstance(out, (tuple, list)) or len(out) != len(shapes):
-        raise InputError(f"out must be a tuple of {len(shapes)} arrays, got {out!r}")
+        raise InputError(f"out must be a tuple of {len(shapes)} arrays, got {shown(out)}")
     rows = tuple(rows_for(x, lead, shape, *inputs, name=f"out[{k}]") for k, (x, shape) in enumerate(zip(out, shapes)))
     for k, x in enumerate(out):
         if any(np.may_share_memory(x, y) for y in out[:k]):

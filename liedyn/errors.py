@@ -153,6 +153,15 @@ def cut(text, limit=80):
     return text if len(text) <= limit else f"{text[:limit - 3 - tail]}...{text[-tail:]}"
 
 
+def said(error):
+    """An exception of a user's function, for a message: its type and its text, cut."""
+    try:
+        text = " ".join(str(error).split())
+    except Exception:
+        text = "?"
+    return cut(f"{type(error).__name__}: {text}" if text else type(error).__name__, 300)
+
+
 def listed(names, most=12):
     """Names for a message; where there are many the first ones, and how many there are.
 

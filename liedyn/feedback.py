@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from liedyn.arguments import floats, number, positive
 from liedyn.boundary import states
 from liedyn.constraints.checking import central_difference, relative_deviation
-from liedyn.errors import InputError
+from liedyn.errors import InputError, said, shown
 from liedyn.tree.configuration import integrate
 
 
@@ -29,7 +30,7 @@ def split(name, given):
     if not is_pair(given):
         return given, None
     if len(given) != 2 or not all(callable(x) for x in given):
-        raise InputError(f"{name} as feedback must be (f, df), the function and its derivative, got {given!r}")
+        raise InputError(f"{name} as feedback must be (f, df), the function and its derivative, got {shown(given)}")
     return given
 
 
@@ -54,7 +55,7 @@ def derivatives(name, df, t, q, v, size):
     """
     found = _call(name, "df", df, t, q, v)
     if not isinstance(found, (tuple, list)) or len(found) != 2:
-        raise InputError(f"df of {name} = (f, df) must return (by_q, by_v), got {found!r}")
+        raise InputError(f"df of {name} = (f, df) must return (by_q, by_v), got {shown(found)}")
     return tuple(_finite(name, f"{part} of df", x, (size, len(v)), t) for part, x in zip(("by_q", "by_v"), found))
 
 
@@ -62,14 +63,11 @@ def _call(name, part, function, t, q, v):
     try:
         return function(t, q.copy(), v.copy())
     except Exception as error:
-        raise InputError(f"{part} of {name} = (f, df) fails with {type(error).__name__}: {error}") from error
+        raise InputError(f"{part} of {name} = (f, df) fails with {said(error)} at t = {t:g}") from error
 
 
 def _finite(name, part, x, shape, t):
-    try:
-        x = np.asarray(x, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"{part} of {name} = (f, df) must be numbers, got {x!r}") from None
+    x = floats(f"{part} of {name} = (f, df)", x)
     if x.shape != shape:
         raise InputError(f"{part} of {name} = (f, df) must have shape {shape}, got {x.shape}")
     if not np.isfinite(x).all():
@@ -135,14 +133,15 @@ def check_feedback(robot, feedback, q, v, t=0.0, tolerance=1e-7):
     >>> ld.check_feedback(arm, spring, arm.home, np.ones(4)).ok
     True
     """
+    t, tolerance = number("t", t), positive("tolerance", tolerance)
     lead, q, v = states(robot, q=q, v=v)
     if lead:
         raise InputError(f"check_feedback takes one state, got leading axes {lead}")
     f, df = split("feedback", feedback)
     if df is None:
-        raise InputError(f"feedback must be (f, df), the function and its derivative, got {feedback!r}")
-    q, v, t = q[0], v[0], float(t)
-    size = np.size(_call("feedback", "f", f, t, q, v))
+        raise InputError(f"feedback must be (f, df), the function and its derivative, got {shown(feedback)}")
+    q, v = q[0], v[0]
+    size = floats("f of feedback = (f, df)", _call("feedback", "f", f, t, q, v)).size
     by_q, by_v = derivatives("feedback", df, t, q, v, size)
     directions = np.eye(robot.nv)
     along_q = [central_difference(lambda s, e=e: value("feedback", f, t, integrate(robot, q, s * e), v, size))
@@ -150,4 +149,4 @@ def check_feedback(robot, feedback, q, v, t=0.0, tolerance=1e-7):
     along_v = [central_difference(lambda s, e=e: value("feedback", f, t, q, v + s * e, size)) for e in directions]
     deviations = {"by q": relative_deviation(by_q, np.stack(along_q, -1)),
                   "by v": relative_deviation(by_v, np.stack(along_v, -1))}
-    return FeedbackCheck(deviations, float(tolerance))
+    return FeedbackCheck(deviations, tolerance)

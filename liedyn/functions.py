@@ -7,22 +7,28 @@ the address. All have one signature,
     void f(double t, double *q, double *v, double *a, double *lam, double *out)
 
 of which each uses what it needs. Compiled functions (``@njit``) run at full speed; plain Python functions are called
-back, some microseconds each, and what they raise is kept for the caller to raise again: nothing can pass through C.
+back, some microseconds each.
+
+Nothing that a function raises can pass through C. Where it fails, or returns what is no answer, the results become NaN
+and its arguments are kept, those of the first failure. Whoever has called a kernel asks `raise_errors` afterwards,
+which calls a compiled function once more at these arguments, now from Python, to see what is wrong.
 """
-import ctypes
+import math
 
 import numpy as np
 from llvmlite import ir
-from numba import carray, cfunc, types
+from numba import types
+from numba.core.errors import NumbaError
 from numba.core.registry import CPUDispatcher
-from numba.extending import intrinsic, overload
+from numba.extending import intrinsic
 
-from liedyn.errors import InputError
+from liedyn.arguments import floats
+from liedyn.entries import ARGUMENTS, Failure, compiled_entry, is_pose, python_entry
+from liedyn.errors import InputError, said, shown
 
-ARGUMENTS = ("t", "q", "v", "a", "lam")
-_POINTER = ctypes.POINTER(ctypes.c_double)
-_C_FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_double, *[_POINTER] * 5)
-_ENTRY = types.void(types.float64, *[types.CPointer(types.float64)] * 5)
+
+POSES = ((4, 4), (6,), (6,))
+"""What moves a frame: a pose, its twist, and the rate of that."""
 
 
 @intrinsic
@@ -42,75 +48,20 @@ def call(typingctx, address, t, q, v, a, lam, out, at):
     return signature, codegen
 
 
-def _put(out, at, result):
-    """Write a number, an array, or a tuple of these to `out` from `at` on; returns the next free place."""
-    raise NotImplementedError("compiled code only")
-
-
-@overload(_put)
-def _put_compiled(out, at, result):
-    if isinstance(result, types.Array):
-        def put(out, at, result):
-            for x in result.flat:
-                if at < out.size:
-                    out[at] = x
-                at += 1
-            return at
-    elif isinstance(result, types.BaseTuple):
-        if len(result) == 0:
-            return lambda out, at, result: at
-
-        def put(out, at, result):
-            return _put(out, _put(out, at, result[0]), result[1:])
-    else:
-        def put(out, at, result):
-            if at < out.size:
-                out[at] = result
-            return at + 1
-    return put
-
-
-def _flat(result):
-    """A number, an array, or a tuple of these, as one array of numbers."""
-    parts = result if isinstance(result, tuple | list) and not np.isscalar(result) else (result,)
-    return np.concatenate([np.ravel(np.asarray(part, dtype=np.float64)) for part in parts] or [np.empty(0)])
-
-
-def _compiled_entry(function, arguments, sizes, size):
-    """A C function that calls a compiled one."""
-    nq, nv, na, nl = sizes
-    if arguments == ("t",):
-        def entry(t, q, v, a, lam, out):
-            _put(carray(out, size), 0, function(t))
-    elif arguments == ("t", "q"):
-        def entry(t, q, v, a, lam, out):
-            _put(carray(out, size), 0, function(t, carray(q, nq)))
-    elif arguments == ("t", "q", "v"):
-        def entry(t, q, v, a, lam, out):
-            _put(carray(out, size), 0, function(t, carray(q, nq), carray(v, nv)))
-    elif arguments == ("t", "q", "v", "a"):
-        def entry(t, q, v, a, lam, out):
-            _put(carray(out, size), 0, function(t, carray(q, nq), carray(v, nv), carray(a, na)))
-    else:
-        def entry(t, q, v, a, lam, out):
-            _put(carray(out, size), 0, function(t, carray(q, nq), carray(lam, nl)))
-    return cfunc(_ENTRY)(entry)
-
-
 class Function:
     """A user's function as a C function.
 
     Parameters
     ----------
     what : str
-        What it is, for messages: ``"target of loop 'pin'"``.
+        What it is, for messages: ``"target of constraint 'pin'"``.
     function : callable
         Compiled by Numba, or plain Python. Takes (t), (t, q), (t, q, v), (t, q, v, a) or (t, q, lam), and returns a
         number, an array, or a tuple of arrays.
     sample : dict
         Values of its arguments, by name and in order: it is called once with them.
-    sizes : tuple of int
-        How many numbers it may return in all.
+    *returns : tuple of tuple
+        What it may return, each a tuple of the shapes of its arrays; axes of length one may be there or not.
 
     Attributes
     ----------
@@ -118,60 +69,122 @@ class Function:
         Where the C function is; valid as long as this object lives.
     size : int
         How many numbers it returns.
-    error : Exception or None
-        What a plain Python function has raised.
+    failure : Failure
+        The arguments with which it has failed.
 
     Raises
     ------
     InputError
-        It is not callable, does not compile, fails at the sample, or returns another count of numbers. They need not be
-        finite there: a sample may lie where the function is singular.
+        It is not callable, does not compile, fails at the sample, or returns something else. Numbers need not be finite
+        there: a sample may lie where the function is singular.
     """
 
-    def __init__(self, what, function, sample, sizes):
+    def __init__(self, what, function, sample, *returns):
         if not callable(function):
-            raise InputError(f"{what}: expected a function, got {function!r}")
-        self.what, self.function, self.error = what, function, None
+            raise InputError(f"{what}: expected a function, got {shown(function)}")
+        self.what, self.function, self._arguments, self._returns = what, function, tuple(sample), returns
+        self.size = len(self._answer(list(sample.values())))
+        self._returns = [shapes for shapes in returns if _count(shapes) == self.size]
+        self._has_pose = self._returns[0] == POSES
+        self.failure = Failure([np.size(sample.get(name, ())) for name in ARGUMENTS[1:]], self.size, self._has_pose)
+        if not isinstance(function, CPUDispatcher):
+            self.address, self._entry = python_entry(self._checked, self._arguments, self.failure)
+            return
         try:
-            result = _flat(function(*sample.values()))
+            self.address, self._entry = compiled_entry(function, self._arguments, self.failure)
+        except NumbaError as error:
+            raise InputError(f"{what}: compiled code cannot call it: {said(error)}") from error
+
+    def _answer(self, given):
+        """What the function returns, as one array of numbers of the right count.
+
+        Raises
+        ------
+        InputError
+            It fails, or returns something else.
+        """
+        try:
+            found = self.function(*(x.copy() if isinstance(x, np.ndarray) else x for x in given))
         except Exception as error:
-            raise InputError(f"{what}: fails with {type(error).__name__}: {error}") from error
-        if result.size not in sizes:
-            raise InputError(f"{what}: must return {' or '.join(map(str, sizes))} numbers, got {result.size}")
-        self.size = result.size
-        lengths = [np.size(sample.get(name, ())) for name in ARGUMENTS[1:]]
-        if isinstance(function, CPUDispatcher):
-            self._entry = _compiled_entry(function, tuple(sample), tuple(lengths), self.size)
-            self.address = self._entry.address
-        else:
-            self._entry = _C_FUNCTION(self._callback(tuple(sample), lengths))
-            self.address = ctypes.cast(self._entry, ctypes.c_void_p).value
+            raise InputError(f"{self.what}: fails with {said(error)}{self._at(given)}") from error
+        try:
+            return _flat(found, self._returns)
+        except InputError as error:
+            raise InputError(f"{self.what}: {error}{self._at(given)}") from None
 
-    def _callback(self, arguments, lengths):
-        def entry(t, q, v, a, lam, out):
-            out = np.ctypeslib.as_array(out, (self.size,))
-            try:
-                given = {"t": t}
-                for name, pointer, length in zip(ARGUMENTS[1:], (q, v, a, lam), lengths):
-                    if name in arguments:
-                        given[name] = np.ctypeslib.as_array(pointer, (length,)).copy()
-                out[:] = _flat(self.function(*[given[name] for name in arguments]))
-            except BaseException as error:  # C cannot pass it on: `raise_error` does
-                out[:], self.error = np.nan, error
+    def _checked(self, given):
+        """The same, finite and with a pose where there should be one."""
+        numbers = self._answer(given)
+        if not np.isfinite(numbers).all():
+            raise InputError(f"{self.what}: not finite{self._at(given)}: {shown(numbers)}")
+        if self._has_pose and not is_pose(numbers):
+            raise InputError(f"{self.what}: not a pose, as its rotation is not orthogonal or its last row not "
+                             f"0, 0, 0, 1{self._at(given)}: {shown(numbers[:16].reshape(4, 4))}")
+        return numbers
 
-        return entry
+    def _at(self, given):
+        return "".join((" at " if name == "t" else ", ") + f"{name} = {shown(x)}"
+                       for name, x in zip(self._arguments, given))
 
     def raise_error(self):
-        """Raise what a plain Python function has raised since it was last asked, if anything."""
-        if self.error is not None:
-            error, self.error = self.error, None
+        """Raise what was wrong when it failed."""
+        given, error = self.failure.take(self._arguments)
+        if error is not None:
             raise error
+        self._checked(given)
+        raise InputError(f"{self.what}: fails{self._at(given)}, but not when it is called once more there: it must "
+                         "depend on its arguments alone")
+
+    def __deepcopy__(self, memo):
+        return self  # functions are shared by copies, as Python shares its own
 
     def __reduce__(self):
-        raise TypeError(f"{self.what}: a compiled function cannot be pickled")
+        raise InputError(f"{self.what}: a function of the user cannot be pickled")
+
+
+def _count(shapes):
+    return sum(math.prod(shape) for shape in shapes)
+
+
+def _flat(found, returns):
+    """What a function has returned as one array of numbers, if it is one of the tuples of arrays in `returns`."""
+    for shapes in returns:
+        parts = (found,) if len(shapes) == 1 else found
+        if _length(parts) == len(shapes):
+            arrays = [floats("what it returns", part) for part in parts]
+            if all(map(_fits, arrays, shapes)):
+                return np.concatenate([x.ravel() for x in arrays])
+    arrays = [floats("what it returns", part) for part in (found if isinstance(found, tuple | list) else (found,))]
+    counts, size = [_count(shapes) for shapes in returns], sum(x.size for x in arrays)
+    if size in counts:
+        wanted, got = returns[counts.index(size)], ", ".join(str(x.shape) for x in arrays)
+        raise InputError(f"must return arrays of shapes {', '.join(map(str, wanted))}, got {got}")
+    raise InputError(f"must return {' or '.join(map(str, counts))} numbers, got {size}")
+
+
+def _length(parts):
+    return len(parts) if isinstance(parts, tuple | list) or isinstance(parts, np.ndarray) and parts.ndim else 0
+
+
+def _fits(x, shape):
+    return x.shape == shape or _longer(x.shape) == _longer(shape)
+
+
+def _longer(shape):
+    return tuple(n for n in shape if n != 1)
 
 
 def raise_errors(functions):
-    """Raise what one of these functions (a dict of them, as in a robot) has raised, if anything."""
+    """Raise what has been wrong with one of these functions (a dict of them, as in a robot), if anything was."""
     for function in functions.values():
-        function.raise_error()
+        if function.failure:
+            try:
+                function.raise_error()
+            finally:
+                forget_errors(functions)
+
+
+def forget_errors(functions):
+    """Forget what has been wrong, where nothing came of it."""
+    for function in functions.values():
+        function.failure.forget()

@@ -7,22 +7,20 @@ import math
 
 import numpy as np
 
-from liedyn.boundary import as_floats, require_usable, states
+from liedyn.arguments import floats, names, non_negative, positive
+from liedyn.boundary import as_floats, require_robot, require_usable, states
 from liedyn.constraints.closing import CLOSED, ROUNDING, Held, Target, close_states
 from liedyn.constraints.contradictions import raise_contradiction
 from liedyn.constraints.independent import by_name
 from liedyn.constraints.loops import constraint_jacobian, velocity_error, virtual_jacobian
 from liedyn.constraints.singular_guess import close_singular
-from liedyn.errors import InputError, SingularConfigurationError, of_the_batch, suggestion
-from liedyn.functions import raise_errors
+from liedyn.errors import InputError, SingularConfigurationError, of_the_batch, shown, suggestion
+from liedyn.functions import forget_errors, raise_errors
 
 
 def _held_values(name, value, size):
     """Values (..., size) of a coordinate, for which size is None, or of a joint."""
-    try:
-        value = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"held values must be numbers: {name} = {value!r}") from None
+    value = floats(f"the held value of {name}", value)
     value = value[..., None] if size is None else as_floats(name, value, size)
     require_usable(name, value)
     return value
@@ -49,7 +47,7 @@ def _targets(robot, held):
             virtual[robot.virtual_index(name)] = _held_values(name, value, None)
         else:
             names = robot.coordinate_names + robot.joint_names + robot.virtual_names
-            raise InputError(f"cannot hold {name!r}, {suggestion(name, names)}")
+            raise InputError(f"cannot hold {shown(name)}, {suggestion(shown(name), names)}")
     angles = np.array([_is_angle(robot, k) for k in virtual], dtype=np.int64)
     return Held(dofs, coordinates, np.array(list(virtual), dtype=np.int64), angles), on_tree, list(virtual.values())
 
@@ -109,14 +107,18 @@ def close(robot, q, held=None, tolerance=1e-12, **coordinates):
     >>> bool(abs(ld.closure_error(loader, q)).max() < 1e-12), float(q[loader.coordinate_index("boom")])
     (True, 0.3)
     """
-    held = {**(held or {}), **coordinates}
+    require_robot(robot)
+    if not isinstance(held, dict | None):
+        raise InputError(f"held must be a dict of values by name of a coordinate, got {shown(held)}")
+    held, tolerance = {**(held or {}), **coordinates}, positive("tolerance", tolerance)
     what, on_tree, virtual = _targets(robot, held)
     lead, q, target, values = _broadcast(robot, q, on_tree, virtual)
     closed, status = np.empty_like(q), np.empty(len(q), np.int64)
-    tolerance = float(tolerance)
     if not tolerance >= ROUNDING:
         raise InputError(f"tolerance must be at least {ROUNDING:g}, to which states can be closed, got {tolerance:g}")
     close_states(robot.ints, robot.floats, q, target, values, *what, tolerance, closed, status)
+    if (status == CLOSED).all():
+        forget_errors(robot.functions)  # on the way to the solution, not there
     for b in np.flatnonzero(status != CLOSED):
         raise_errors(robot.functions)
         with of_the_batch(lead, b):
@@ -184,8 +186,13 @@ def complete_velocity(robot, q, velocities, tolerance=1e-8):
     >>> bool(abs(ld.constraint_jacobian(loader, loader.home) @ v).max() < 1e-12)
     True
     """
-    chosen = by_name(robot, tuple(velocities))
+    require_robot(robot)
+    if not isinstance(velocities, dict):
+        raise InputError(f"velocities must be a dict by name of a coordinate, got {shown(velocities)}")
+    chosen, tolerance = by_name(robot, names("velocities", velocities)), non_negative("tolerance", tolerance)
     w = as_floats("velocities", list(velocities.values()), len(chosen.names))
+    if w.ndim > 1:
+        raise InputError(f"velocities must be one number each, got {shown(velocities)}")
     require_usable("velocities", w)
     G, drift = constraint_jacobian(robot, q), velocity_error(robot, q, np.zeros(robot.nv))
     Z = np.vstack([G, chosen.matrix(virtual_jacobian(robot, q))])

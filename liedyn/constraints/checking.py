@@ -3,11 +3,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from liedyn.boundary import require_usable, states
+from liedyn.arguments import floats, positive
+from liedyn.boundary import require_robot, require_usable, states
 from liedyn.constraints.loops import (
     all_derivatives, closure_error, constraint_bias, constraint_jacobian, velocity_error,
 )
 from liedyn.errors import InputError
+from liedyn.functions import raise_errors
 from liedyn.tree.configuration import integrate
 
 STEP = 1e-3
@@ -96,7 +98,9 @@ def check_constraint(robot, name, q, v, a=None, lam=None, tolerance=1e-7):
     >>> ld.constraints.check_constraint(five_bar, "pin", five_bar.home, v).ok
     True
     """
+    require_robot(robot)
     robot.constraint_index(name)
+    tolerance = positive("tolerance", tolerance)
     if name not in robot.active:
         raise InputError(f"constraint {name!r} is switched off: there is nothing to check")
     rng = np.random.default_rng(0)
@@ -106,12 +110,13 @@ def check_constraint(robot, name, q, v, a=None, lam=None, tolerance=1e-7):
         raise InputError(f"check_constraint takes one state, got leading axes {lead}")
     q, v, a = q[0], v[0], a[0]
     rows = np.array(robot.row_owners) == name
-    lam = rng.normal(size=len(rows)) if lam is None else np.asarray(lam, dtype=np.float64)
+    lam = rng.normal(size=len(rows)) if lam is None else floats("lam", lam)
     if lam.shape != rows.shape:
         raise InputError(f"lam must have shape {rows.shape}, got {lam.shape}")
     require_usable("lam", lam)
     lam = np.where(rows, lam, 0.0)
     psi_q, phi_q, phi_v, force_q = all_derivatives(robot.ints, robot.floats, q, v, a, lam)
+    raise_errors(robot.functions)
 
     def moved(s):
         return robot.at(robot.t + s), integrate(robot, q, s * v)

@@ -3,10 +3,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from liedyn.arguments import names
 from liedyn.constraints.loops import constraint_jacobian, virtual_jacobian
 from liedyn.constraints.rows import holonomic_rows
 from liedyn.dense import SMALL_ROW, independent_rows
-from liedyn.errors import InputError, SingularConfigurationError, suggestion
+from liedyn.errors import InputError, SingularConfigurationError, shown, suggestion
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ def _expand(robot, name):
         return [name]
     family = [other for other in known if other.startswith(f"{name}.")]
     if not family:
-        raise InputError(f"unknown independent coordinate {name!r}, {suggestion(name, known)}")
+        raise InputError(f"unknown independent coordinate {shown(name)}, {suggestion(name, known)}")
     return family
 
 
@@ -103,6 +104,16 @@ def all_holonomic(robot):
     if "all holonomic" not in robot.memo:
         robot.memo["all holonomic"] = bool(holonomic(robot).all())
     return robot.memo["all holonomic"]
+
+
+def given_coordinates(name, x):
+    """A choice of coordinates as users may give it: None, "auto", "tangent", an `Independent`, or names as a tuple."""
+    if x is None or isinstance(x, Independent) or isinstance(x, str) and x in ("auto", "tangent"):
+        return x
+    try:
+        return names(name, x)
+    except InputError:
+        raise InputError(f"{name} must be names of coordinates, 'auto', 'tangent' or None, got {shown(x)}") from None
 
 
 def choose(robot, q, independent, tolerance):

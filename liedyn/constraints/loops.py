@@ -9,6 +9,7 @@ from liedyn.constraints.rows import (
 )
 from liedyn.constraints.undefined import require_rows
 from liedyn.dense import independent_rows
+from liedyn.functions import raise_errors
 from liedyn.jit import kernel
 from liedyn.lie.lanes import SCALAR
 from liedyn.model.packed import N_ROWS, N_VIRTUAL
@@ -89,6 +90,7 @@ def _closure(robot, q):
     lead, q = states(robot, q=q)
     residual, virtual = np.empty((len(q), int(robot.ints[N_ROWS]))), np.empty((len(q), int(robot.ints[N_VIRTUAL])))
     closure_states(robot.ints, robot.floats, q, residual, virtual)
+    raise_errors(robot.functions)
     return residual.reshape(lead + residual.shape[1:]), virtual.reshape(lead + virtual.shape[1:])
 
 
@@ -97,6 +99,7 @@ def _jacobians(robot, q):
     G = np.empty((len(q), int(robot.ints[N_ROWS]), robot.nv))
     E = np.empty((len(q), int(robot.ints[N_VIRTUAL]), robot.nv))
     jacobian_states(robot.ints, robot.floats, q, G, E)
+    raise_errors(robot.functions)
     return lead, G, E
 
 
@@ -208,6 +211,7 @@ def velocity_error(robot, q, v):
     lead, q, v = states(robot, q=q, v=v)
     psi = np.empty((len(q), int(robot.ints[N_ROWS])))
     velocity_states(robot.ints, robot.floats, q, v, psi)
+    raise_errors(robot.functions)
     require_rows(robot, lead, psi)
     return psi.reshape(lead + psi.shape[1:])
 
@@ -321,6 +325,7 @@ def constraint_bias(robot, q, v):
     lead, q, v = states(robot, q=q, v=v)
     gamma = np.empty((len(q), int(robot.ints[N_ROWS])))
     bias_states(robot.ints, robot.floats, q, v, gamma)
+    raise_errors(robot.functions)
     require_rows(robot, lead, gamma)
     return gamma.reshape(lead + gamma.shape[1:])
 

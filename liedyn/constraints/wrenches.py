@@ -1,6 +1,7 @@
 """Multipliers as wrenches: what each constraint does to the body on its child side."""
 import numpy as np
 
+from liedyn.arguments import floats
 from liedyn.boundary import require_usable, states
 from liedyn.constraints.contacts import contact, contact_wrench, contact_wrench_variation
 from liedyn.constraints.cut_joints import FORBIDDEN
@@ -10,6 +11,7 @@ from liedyn.constraints.records import (
 from liedyn.constraints.relative import path_ends, relative_screw, toward_ground
 from liedyn.constraints.undefined import require_rows
 from liedyn.errors import InputError
+from liedyn.functions import raise_errors
 from liedyn.jit import kernel
 from liedyn.lie.algebra import neg, rotate
 from liedyn.lie.lanes import SCALAR
@@ -138,11 +140,12 @@ def constraint_wrenches(robot, q, lam):
     ['lift_pin', 'link_pin', 'tilt_pin']
     """
     lead, q = states(robot, q=q)
-    lam = np.asarray(lam, dtype=np.float64)
+    lam = floats("lam", lam)
     if lam.shape != lead + (len(robot.row_names),):
         raise InputError(f"lam must have shape {lead + (len(robot.row_names),)}, got {lam.shape}")
     require_usable("lam", lam)
     wrenches = wrenches_at(robot, np.full(len(q), robot.t), q, lam.reshape(len(q), -1))
+    raise_errors(robot.functions)
     rows = np.zeros((len(q), len(robot.row_names)))
     for name, F in wrenches.items():
         if not np.isfinite(F).all():

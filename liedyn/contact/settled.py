@@ -120,8 +120,10 @@ def settle(robot, q, v, tau, f_ext, tolerance):
     try:
         found = accelerations(robot.ints, robot.floats, contacts, resting, q, v, tau, f_ext, limit, tolerance)
     except ValueError:
+        raise_errors(robot.functions)
         raise _no_accelerations(robot, contacts, resting, q, v, f_ext, f"the constraints of {robot.name!r} contradict "
                                 "each other: no acceleration satisfies them all") from None
+    raise_errors(robot.functions)
     if found is None:
         raise _no_accelerations(
             robot, contacts, resting, q, v, f_ext,
@@ -136,6 +138,7 @@ def settle(robot, q, v, tau, f_ext, tolerance):
     sliding, direction = [int(resting[e]) for e in rubs], found.direction[rubs]
     shortest, friction, force = _least_norm(
         switched, contacts, resting, sliding, direction, q, v, tau, f_ext, tolerance)
+    raise_errors(robot.functions)
     fits = _push(contacts, resting, found.status, shortest)
     lam = shortest if fits else found.lam
     if not fits:

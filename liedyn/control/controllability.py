@@ -3,11 +3,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from liedyn.arguments import names, non_negative
 from liedyn.boundary import states
 from liedyn.constraints.loops import constraint_jacobian
 from liedyn.control.decomposition import Decomposition, decompose, metric_root
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
-from liedyn.errors import InputError, suggestion
+from liedyn.errors import InputError, shown, suggestion
 
 SHOWN = 1e-6
 """Parts of a motion below this are rounding, and not named."""
@@ -104,12 +105,12 @@ def controllability(robot, q, active=None, metric=None, rank_tolerance=RANK_TOLE
     not controllable: crank drives 1 of 2 degrees of freedom; no actuator drives
       rod 1
     """
-    _, q = states(robot, q=q)
+    rank_tolerance, (_, q) = non_negative("rank_tolerance", rank_tolerance), states(robot, q=q)
     if len(q) != 1:
         raise InputError(f"controllability takes one configuration, got {len(q)}")
     actuators, B = actuation(robot, active)
     G = constraint_jacobian(robot, q[0])
-    parts = Decomposition(*decompose(G, B, *metric_root(metric, robot.nv), float(rank_tolerance)))
+    parts = Decomposition(*decompose(G, B, *metric_root(metric, robot.nv), rank_tolerance))
     return judged(robot, parts, actuators)
 
 
@@ -124,11 +125,11 @@ def actuation(robot, active):
     if active is None:
         return robot.actuator_names, robot.actuator_matrix
     driven = []
-    for name in (active,) if isinstance(active, str) else active:
+    for name in names("active", active):
         family = [k for k, each in enumerate(robot.velocity_names) if each == name or each.startswith(f"{name}.")]
         if not family:
             known = dict.fromkeys((*robot.velocity_names, *robot.joint_names))
-            raise InputError(f"unknown active joint {name!r}, {suggestion(name, known)}")
+            raise InputError(f"unknown active joint {shown(name)}, {suggestion(name, known)}")
         driven += family
     driven = list(dict.fromkeys(driven))
     return tuple(robot.velocity_names[k] for k in driven), np.eye(robot.nv)[:, driven]

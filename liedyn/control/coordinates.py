@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from liedyn import arguments
+from liedyn.boundary import require_robot
 from liedyn.constraints.independent import by_name
 from liedyn.constraints.loops import virtual_coordinates
 from liedyn.errors import InputError
@@ -22,12 +24,13 @@ class Coordinates:
     """
 
     def __init__(self, robot, independent):
-        names = robot.independent if independent is None else independent
+        require_robot(robot)
+        names = robot.independent if independent is None else arguments.names("independent", independent)
         if independent is None and not names and not robot.constraint_names:
             names = robot.joint_names
         if not names:
             raise InputError(f"{robot.name!r} declares no independent coordinates: name those that are controlled")
-        self.chosen = by_name(robot, (names,) if isinstance(names, str) else names)
+        self.chosen = by_name(robot, names)
         kinds = {joint.name: joint.kind for joint in robot.model.joints}
         loops = {loop.name: loop.kind for loop in robot.model.loops}
         self._q, self._virtual = [], []  # (place in the position, place in q or z)

@@ -13,11 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.boundary import is_usable
 from liedyn.dense import SMALL_ROW
-from liedyn.row_space import row_space
-from liedyn.errors import InputError
+from liedyn.dynamics.projection import metric_matrix
 from liedyn.jit import kernel
+from liedyn.row_space import row_space
 
 NOT_DRIVEN = 1e-8
 """A cosine between a motion and the actuators' space below this counts as zero: forces would be 1e8 times larger than
@@ -143,15 +142,6 @@ def metric_root(metric, n):
     InputError
         It is none of those, or not symmetric and positive definite.
     """
-    try:
-        W = np.eye(n) if metric is None else np.asarray(metric, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"metric must be numbers, got {metric!r}") from None
-    if W.shape == (n,):
-        W = np.diag(W)
-    if W.shape != (n, n):
-        raise InputError(f"metric must have shape ({n},) or ({n}, {n}), got {W.shape}")
-    if not (is_usable(W).all() and np.allclose(W, W.T, rtol=1e-12, atol=0.0) and np.linalg.eigvalsh(W)[0] > 0.0):
-        raise InputError(f"metric must be symmetric and positive definite, got {W.tolist()}")
+    W = np.eye(n) if metric is None else metric_matrix(metric, n)
     C = np.linalg.cholesky(W)
     return C, np.linalg.inv(C)

@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from liedyn.arguments import floats
 from liedyn.boundary import is_usable
-from liedyn.errors import InputError
+from liedyn.errors import InputError, said, shown
 
 
 def gain(name, value, size):
@@ -14,14 +15,11 @@ def gain(name, value, size):
     InputError
         A shape does not fit, or an entry is not finite.
     """
-    try:
-        G = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"{name} must be numbers, got {value!r}") from None
+    G = floats(name, value)
     if G.shape not in ((), (size,), (size, size)):
         raise InputError(f"{name} must be a number or have shape ({size},) or ({size}, {size}), got {G.shape}")
     if not is_usable(G).all():
-        raise InputError(f"{name} is not finite, or too large: {G.tolist()}")
+        raise InputError(f"{name} is not finite, or too large: {shown(G.tolist())}")
     return G if G.ndim == 2 else np.diag(np.broadcast_to(G, (size,)))
 
 
@@ -58,18 +56,22 @@ def signal(name, wanted, sizes):
     def at(t):
         found = constant
         if callable(wanted):
-            found = wanted(t) if len(sizes) > 1 else (wanted(t),)
-        found = found if isinstance(found, tuple | list) else list(np.atleast_1d(found))
+            try:
+                found = wanted(t)
+            except Exception as error:
+                raise InputError(f"{name} fails with {said(error)} at t = {t:g}") from error
+            found = found if len(sizes) > 1 else (found,)
+        found = found if isinstance(found, tuple | list) else list(np.atleast_1d(floats(name, found)))
         if len(found) != len(sizes):
             raise InputError(f"{name} must return {len(sizes)} arrays (position, velocity, acceleration), "
                              f"got {len(found)} at t = {t:g}")
-        arrays = [np.atleast_1d(np.asarray(x, dtype=np.float64)) for x in found]
+        arrays = [np.atleast_1d(floats(name, x)) for x in found]
         for x, size in zip(arrays, sizes):
             if x.shape != (size,):
                 raise InputError(f"{name} must have arrays of shape {', '.join(f'({n},)' for n in sizes)}, got "
                                  f"{', '.join(str(x.shape) for x in arrays)} at t = {t:g}")
             if not is_usable(x).all():
-                raise InputError(f"{name} is not finite at t = {t:g}, or too large: {x.tolist()}")
+                raise InputError(f"{name} is not finite at t = {t:g}, or too large: {shown(x.tolist())}")
         return arrays if len(sizes) > 1 else arrays[0]
 
     at(0.0)

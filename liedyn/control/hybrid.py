@@ -2,13 +2,16 @@
 
 import numpy as np
 
+from liedyn.boundary import require_robot, states
 from liedyn.control.decomposition import Decomposition, decompose
 from liedyn.control.gains import gain, signal
 from liedyn.control.integral import Integral
 from liedyn.control.inverse_dynamics import rows_named
+from liedyn.control.pidc import PIDC
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.dynamics.terms import terms_kernel
-from liedyn.errors import InputError
+from liedyn.errors import InputError, shown
+from liedyn.functions import raise_errors
 
 
 class HybridController:
@@ -69,6 +72,10 @@ class HybridController:
     """
 
     def __init__(self, motion, forces, G_F=0.0, G_I=0.0, plant=None):
+        if not isinstance(motion, PIDC):
+            raise InputError(f"motion must be a PIDC controller, got {shown(motion)}")
+        if not isinstance(forces, dict):
+            raise InputError(f"forces must be a dict by name of a constraint or row, got {shown(forces)}")
         robot = motion.robot
         found = {name: rows_named(robot, name) for name in forces}
         self._places = sum(found.values(), [])
@@ -76,6 +83,8 @@ class HybridController:
             raise InputError("forces: no row is named whose multiplier is to be controlled")
         if len(set(self._places)) < len(self._places):
             raise InputError(f"forces name a row twice: {', '.join(forces)}")
+        if plant is not None:
+            require_robot(plant)
         if plant is not None and (plant.velocity_names, plant.row_names) != (robot.velocity_names, robot.row_names):
             raise InputError(f"plant {plant.name!r} must have the coordinates and the rows of {robot.name!r}")
         self.motion, self.plant = motion, plant
@@ -141,7 +150,9 @@ class HybridController:
         if self.plant is None:
             offset, gain_ = start - Pi @ start, Pi
         else:
-            resting, response = felt(self.plant.at(t) if self.plant.functions else self.plant, q, v, motion.f_ext)
+            plant = self.plant.at(t) if self.plant.functions else self.plant
+            _, q, v = states(plant, q=q, v=v)
+            resting, response = felt(plant, q[0], v[0], motion.f_ext)
             resting, response = resting[self._places], response[self._places]
             offset, gain_ = resting + response @ (motion.tau - T @ start), response @ T
         known, weight = self._integral.known(t)
@@ -151,7 +162,8 @@ class HybridController:
 
 def felt(robot, q, v, f_ext):
     """lam = resting + response tau: how the multipliers of a mechanism follow from the forces on it."""
-    M, h, G, _, _, gamma = terms_kernel(robot.ints, robot.floats, np.asarray(q, float), np.asarray(v, float), f_ext)
+    M, h, G, _, _, gamma = terms_kernel(robot.ints, robot.floats, q, v, f_ext)
+    raise_errors(robot.functions)
     one = np.eye(robot.nv)
     parts = Decomposition(*decompose(G, one, one, one, RANK_TOLERANCE))
     K = parts.K
@@ -162,5 +174,5 @@ def felt(robot, q, v, f_ext):
 def _force_gain(name, value, size):
     G = gain(name, value, size)
     if np.ndim(value) == 2 or (G < 0.0).any():
-        raise InputError(f"{name} must be a number or one for each row, and not negative, got {value!r}")
+        raise InputError(f"{name} must be a number or one for each row, and not negative, got {shown(value)}")
     return G

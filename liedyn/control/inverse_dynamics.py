@@ -3,16 +3,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from liedyn.arguments import floats, non_negative
 from liedyn.boundary import rows_of, states, wrenches
-from liedyn.constraints.independent import by_name, choose
+from liedyn.constraints.independent import by_name, choose, given_coordinates
 from liedyn.constraints.wrenches import constraint_wrenches
 from liedyn.control.controllability import Controllability, actuation, judged
 from liedyn.control.decomposition import metric_root
 from liedyn.control.motion import Motion
 from liedyn.dynamics.forward import warn_if_poor
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
-from liedyn.errors import InputError, of_the_batch, suggestion
-
+from liedyn.errors import InputError, of_the_batch, shown, suggestion
 
 
 @dataclass(frozen=True)
@@ -119,13 +119,15 @@ def inverse_dynamics(robot, q, v, accelerations, independent=None, active=None, 
     >>> float(abs(hybrid.lam).max().round(12))
     0.0
     """
+    independent = given_coordinates("independent", independent)
+    rank_tolerance = non_negative("rank_tolerance", rank_tolerance)
     lead, q, v = states(robot, q=q, v=v)
     if not len(q):
         raise InputError("inverse_dynamics needs at least one state")
     forces = wrenches(robot, f_ext, lead)
     if isinstance(accelerations, dict):
         independent, accelerations = _by_names(robot, accelerations, independent)
-    accelerations = np.asarray(accelerations, dtype=np.float64)
+    accelerations = floats("accelerations", accelerations)
     with of_the_batch(lead, 0):
         chosen = choose(robot, q[0], independent, rank_tolerance)
     size = len(chosen.names)
@@ -135,7 +137,7 @@ def inverse_dynamics(robot, q, v, accelerations, independent=None, active=None, 
     w_dot = rows_of("accelerations", accelerations, lead, size)
     actuators, B = actuation(robot, active)
     root = metric_root(metric, robot.nv)
-    rows, wanted = wanted_rows(robot, multipliers or {}, lead)
+    rows, wanted = wanted_rows(robot, multipliers, lead)
     spread = np.linalg.pinv(B)
     results = []
     for b in range(len(q)):
@@ -157,7 +159,7 @@ def _by_names(robot, accelerations, independent):
         if name not in accelerations:
             raise InputError(f"no acceleration given for {name!r}; given are {', '.join(map(repr, accelerations))}")
         count = len(by_name(robot, [name]).names)
-        value = np.asarray(accelerations[name], dtype=np.float64)
+        value = floats(f"acceleration of {name!r}", accelerations[name])
         values.append(value[..., None] if count == 1 and value.shape[-1:] != (1,) else value)
     surplus = set(accelerations) - set(names)
     if surplus:
@@ -173,16 +175,18 @@ def rows_named(robot, name):
         return [k for k, owner in enumerate(robot.row_owners) if owner == name]
     if name in robot.row_names:
         return [robot.row_names.index(name)]
-    raise InputError(f"unknown constraint or row {name!r}, "
-                     f"{suggestion(name, (*robot.constraint_names, *robot.row_names))}")
+    raise InputError(f"unknown constraint or row {shown(name)}, "
+                     f"{suggestion(shown(name), (*robot.constraint_names, *robot.row_names))}")
 
 
 def wanted_rows(robot, multipliers, lead):
     """Row numbers, and wanted values (count, rows)."""
+    if not isinstance(multipliers, dict | None):
+        raise InputError(f"multipliers must be a dict by name of a constraint or row, got {shown(multipliers)}")
     rows, columns = [], []
-    for name, value in multipliers.items():
+    for name, value in (multipliers or {}).items():
         found = rows_named(robot, name)
-        value = np.asarray(value, dtype=np.float64)
+        value = floats(f"multipliers[{name!r}]", value)
         if len(found) == 1 and value.shape[-1:] != (1,):
             value = value[..., None]
         if value.shape[-1:] != (len(found),):

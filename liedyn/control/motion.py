@@ -16,6 +16,7 @@ from liedyn.control.decomposition import Decomposition, decompose, internal_forc
 from liedyn.dense import inverse
 from liedyn.dynamics.terms import terms_kernel
 from liedyn.errors import ControllabilityError
+from liedyn.functions import raise_errors
 from liedyn.jit import kernel
 from liedyn.lie.lanes import SCALAR
 from liedyn.model.packed import N_VIRTUAL
@@ -94,6 +95,7 @@ class Motion:
         self.robot, self.actuators, self.f_ext = robot, actuators, f_ext
         self.condition, self.a, self.force, size, self.tau, parts = motion_kernel(
             robot.ints, robot.floats, q, v, f_ext, w_dot, chosen.rows, chosen.virtual, B, *root, tolerance)
+        raise_errors(robot.functions)
         self.parts = parts = Decomposition(*parts)
         if not (np.isfinite(self.condition) and np.isfinite(self.a).all()):
             require_defined(robot, q, v)

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from liedyn.arguments import non_negative, number
 from liedyn.boundary import states, wrenches
 from liedyn.constraints.loops import virtual_jacobian
 from liedyn.control.controllability import actuation
@@ -91,7 +92,7 @@ class PIDC:
         self._actuators, self._B = actuation(robot, active)
         self._root = metric_root(metric, robot.nv)
         self._forces = wrenches(robot, f_ext, ())[0]
-        self._tolerance = float(rank_tolerance)
+        self._tolerance = non_negative("rank_tolerance", rank_tolerance)
 
     def __call__(self, t, q, v):
         """Generalised forces of the actuators.
@@ -178,6 +179,7 @@ class PIDC:
                       self._tolerance)
 
     def _state(self, t, q, v):
+        t = number("t", t)
         robot = self.robot.at(t) if self.robot.functions else self.robot
         _, q, v = states(robot, q=q, v=v)
         if len(q) != 1:

@@ -4,8 +4,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from liedyn.boundary import states, wrenches
-from liedyn.constraints.independent import choose, singular_choice, wrong_count
+from liedyn.arguments import non_negative, one_of
+from liedyn.boundary import require_robot, states, wrenches
+from liedyn.constraints.independent import choose, given_coordinates, singular_choice, wrong_count
 from liedyn.constraints.loops import rank_of, require_defined
 from liedyn.constraints.undefined import require_rows
 from liedyn.constraints.wrenches import wrenches_at
@@ -16,13 +17,14 @@ from liedyn.dynamics.nullspace import (
     solve_multipliers, solve_size,
 )
 from liedyn.dynamics.one_state import nullspace_one_state
-from liedyn.dynamics.problem import Solution, no_inertia, non_negative, problem, stabilized
+from liedyn.dynamics.problem import Solution, no_inertia, problem, stabilized
 from liedyn.dynamics.singular import (
     ACCELERATIONS, is_suspect, require_regular, require_regular_one, singular_states, warn, warn_if_digits_are_lost,
 )
 from liedyn.dynamics.states import EITHER, FEW, GIVEN, PIVOTED, nullspace_registers, nullspace_states
-from liedyn.errors import InputError, SingularConfigurationError, of_the_batch, suggestion
+from liedyn.errors import InputError, SingularConfigurationError, of_the_batch
 from liedyn.functions import raise_errors
+from liedyn.model.robot import Robot
 
 POOR_CONDITION = 1e8
 """Condition number of [G; R] above which half of the digits are lost, and a warning is due."""
@@ -196,6 +198,7 @@ def _in_coordinates(robot, given, chosen, way, tolerance):
     if m > 0 and count >= FEW and way != PIVOTED:
         nullspace_registers(*arguments)
     nullspace_states(*arguments)
+    raise_errors(robot.functions)
     dependent = tuple(sorted(last[1 + max(rank[-1], 0):1 + m].astype(int).tolist()))
     names = tuple(robot.velocity_names[k] for k in np.flatnonzero(last[1 + m:])) if last[0] else chosen.names
     return a, lam, force, rank, condition, dependent, names
@@ -218,7 +221,6 @@ def _solved_at(robot, b, given, independent, tolerance):
 
 def _raise_at(robot, lead, b, given, independent, tolerance):
     """Raise what is wrong with state b."""
-    raise_errors(robot.functions)
     with of_the_batch(lead, b):
         chosen, solved = _solved_at(robot, b, given, independent, tolerance)
         require_rows(robot, (), solved[7][None])
@@ -250,9 +252,7 @@ def _stabilized_nullspace(given, baumgarte):
 
 def _checked_options(method, options):
     """The options that were given; InputError for a method or an option that there is not."""
-    if not isinstance(method, str) or method not in METHODS:
-        raise InputError(f"unknown method {method!r}, known: {', '.join(map(repr, METHODS))}; "
-                         f"{suggestion(str(method), METHODS)}")
+    one_of("method", method, METHODS)
     given = {name: value for name, value in options.items() if value is not None}
     for name in given:
         if name not in METHODS[method]:
@@ -360,6 +360,8 @@ def forward_dynamics(robot, q, v, tau, method="nullspace", independent=None, f_e
     >>> bool(abs(other.a - r.a).max() < 1e-9)
     True
     """
+    if type(robot) is not Robot:
+        require_robot(robot)
     options = _checked_options(method, dict(
         independent=independent, baumgarte=baumgarte, sigma=sigma, inertia=inertia, metric=metric, scale=scale,
         condition_limit=condition_limit))
@@ -372,6 +374,8 @@ def forward_dynamics(robot, q, v, tau, method="nullspace", independent=None, f_e
         found = _one_state(robot, q, v, tau, independent, rank_tolerance)
         if found is not None:
             return found
+    if "independent" in options:
+        options["independent"] = given_coordinates("independent", independent)
     lead, q, v, tau = states(robot, q=q, v=v, tau=tau)
     forces, singular = wrenches(robot, f_ext, lead), np.zeros(len(q), bool)
     if not len(q):
@@ -411,6 +415,8 @@ def _names_of_rows(robot, numbers):
 def _one_state(robot, q, v, tau, independent, rank_tolerance):
     """The result of "nullspace" for one usual state, else None."""
     found = nullspace_one_state(robot, q, v, tau, independent, rank_tolerance)
+    if robot.functions:
+        raise_errors(robot.functions)
     if found is None or is_suspect(robot, found[4]):
         return None
     a, lam, force, rank, condition, dependent, names, q = found

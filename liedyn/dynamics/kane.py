@@ -17,7 +17,8 @@ import numpy as np
 
 from liedyn.constraints.independent import by_name
 from liedyn.dense import independent_rows
-from liedyn.dynamics.problem import REGULAR, Solution, no_inertia, non_negative, stabilized
+from liedyn.arguments import non_negative
+from liedyn.dynamics.problem import REGULAR, Solution, no_inertia, stabilized
 from liedyn.errors import InputError
 
 CONDITION_LIMIT = 1e4

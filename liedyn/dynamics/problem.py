@@ -9,11 +9,13 @@ from functools import cached_property
 
 import numpy as np
 
+from liedyn.arguments import floats, non_negative
 from liedyn.boundary import require_usable
 from liedyn.constraints.undefined import require_rows
 from liedyn.dense import independent_rows
 from liedyn.dynamics.terms import terms_kernel
-from liedyn.errors import InputError, SingularConfigurationError
+from liedyn.errors import InputError, SingularConfigurationError, shown
+from liedyn.functions import raise_errors
 
 REGULAR = 1.0 / np.finfo(np.float64).eps
 """A matrix of a larger condition number has no inverse in floating point."""
@@ -90,6 +92,7 @@ class Solution:
 def problem(robot, lead, q, v, tau, f_ext, tolerance):
     """Terms of each state of a batch with leading shape `lead`."""
     terms = [np.stack(x) for x in zip(*(terms_kernel(robot.ints, robot.floats, *state) for state in zip(q, v, f_ext)))]
+    raise_errors(robot.functions)
     require_rows(robot, lead, *terms[2:])
     return Problem(robot, q, v, tau, f_ext, tolerance, *terms, *ranks(terms[2], tolerance))
 
@@ -153,23 +156,12 @@ def gains(baumgarte):
     """(alpha, beta) [1/s]; None is no stabilisation."""
     if baumgarte is None:
         return 0.0, 0.0
-    try:
-        alpha, beta = (float(x) for x in baumgarte)
-    except (TypeError, ValueError):
-        raise InputError(f"baumgarte must be two numbers (alpha, beta), got {baumgarte!r}") from None
+    pair = floats("baumgarte", baumgarte)
+    if pair.shape != (2,):
+        raise InputError(f"baumgarte must be two numbers (alpha, beta), got {shown(baumgarte)}")
+    require_usable("baumgarte", pair)
+    alpha, beta = pair.tolist()
     return non_negative("baumgarte alpha", alpha), non_negative("baumgarte beta", beta)
-
-
-def non_negative(name, x):
-    """A finite number that is not negative."""
-    try:
-        x = float(x)
-    except (TypeError, ValueError):
-        raise InputError(f"{name} must be a number, got {x!r}") from None
-    if not (np.isfinite(x) and x >= 0.0):
-        raise InputError(f"{name} must be finite and not negative, got {x}")
-    require_usable(name, np.array([x]))
-    return x
 
 
 def require_regular_tree(robot, method, instead=OTHERS):

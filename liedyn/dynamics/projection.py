@@ -18,11 +18,12 @@ All three give the exact constrained acceleration; (32) follows with the M_c, C_
 """
 import numpy as np
 
+from liedyn.arguments import floats, one_of, positive
 from liedyn.boundary import is_usable
 from liedyn.dynamics.problem import (
     REGULAR, Solution, apply, linear_solution, no_inertia, pseudoinverse, require_regular_tree, stabilized, transposed,
 )
-from liedyn.errors import InputError, suggestion
+from liedyn.errors import InputError, shown
 
 FORMS = ("M_c", "M_c'", "M_c''")
 """The three constraint inertia matrices: positive definite; symmetric too; cheapest, and sound where M is singular."""
@@ -41,19 +42,27 @@ def metric_tensor(metric, M):
         return np.broadcast_to(np.eye(n), M.shape)
     if isinstance(metric, str):
         if metric != "inertia":
-            raise InputError(f"unknown metric {metric!r}; there is 'inertia', or give numbers")
+            raise InputError(f"unknown metric {shown(metric)}; there is 'inertia', or give numbers")
         return M
-    try:
-        W = np.asarray(metric, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"metric must be numbers, got {metric!r}") from None
+    return np.broadcast_to(metric_matrix(metric, n), M.shape)
+
+
+def metric_matrix(metric, n):
+    """A metric tensor (n, n) from its diagonal or all of it.
+
+    Raises
+    ------
+    InputError
+        It is neither, or not symmetric and positive definite.
+    """
+    W = floats("metric", metric)
     if W.shape == (n,):
         W = np.diag(W)
     if W.shape != (n, n):
         raise InputError(f"metric must have shape ({n},) or ({n}, {n}), got {W.shape}")
     if not (is_usable(W).all() and np.allclose(W, W.T, rtol=1e-12, atol=0.0) and np.linalg.eigvalsh(W)[0] > 0.0):
-        raise InputError(f"metric must be symmetric and positive definite, got {W.tolist()}")
-    return np.broadcast_to(W, M.shape)
+        raise InputError(f"metric must be symmetric and positive definite, got {shown(W.tolist())}")
+    return W
 
 
 def weighted_inverse(G, rank, W):
@@ -64,28 +73,21 @@ def weighted_inverse(G, rank, W):
 
 def inertia_matrix(M, P, W, form, scale=None):
     """M_c, M_c' or M_c''; `scale` is that of M_c'', by default the size of M in the metric W."""
+    one_of("constraint inertia matrix", form, FORMS)
     Pt, n = np.swapaxes(P, -1, -2), M.shape[-1]
     if form == "M_c":
         return M + Pt @ M - M @ P
     if form == "M_c'":
         rest = np.eye(n) - P
         return Pt @ M @ P + np.swapaxes(rest, -1, -2) @ M @ rest
-    if form == "M_c''":
-        return Pt @ M + size(M, W, scale)[:, None, None] * W @ (np.eye(n) - P)
-    raise InputError(f"unknown constraint inertia matrix {form!r}, {suggestion(form, FORMS)}")
+    return Pt @ M + size(M, W, scale)[:, None, None] * W @ (np.eye(n) - P)
 
 
 def size(M, W, scale):
     """The number s of M_c'' for each state: given, or ||M|| / ||W||, which makes the two parts of M_c'' alike."""
     if scale is None:
         return np.linalg.norm(M, axis=(1, 2)) / np.linalg.norm(W, axis=(1, 2))
-    try:
-        scale = float(scale)
-    except (TypeError, ValueError):
-        raise InputError(f"scale must be a number, got {scale!r}") from None
-    if not (is_usable(scale) and scale > 0.0):
-        raise InputError(f"scale must be positive and finite, got {scale}")
-    return np.full(len(M), scale)
+    return np.full(len(M), positive("scale", scale))
 
 
 def constraint_part(M, P, W, form, Cv, scale=None):
@@ -100,6 +102,7 @@ def constraint_part(M, P, W, form, Cv, scale=None):
 
 def solve(problem, inertia="M_c", metric=None, scale=None, baumgarte=None):
     """Accelerations and constraint forces by projection; `condition` is that of the constraint inertia matrix."""
+    one_of("constraint inertia matrix", inertia, FORMS)
     if inertia != "M_c''" or isinstance(metric, str):
         require_regular_tree(problem.robot, f"'projection' with {inertia}")
     M, W = problem.M, metric_tensor(metric, problem.M)

@@ -25,7 +25,8 @@ from liedyn.constraints.assembly import close
 from liedyn.constraints.loops import constraint_jacobian, rank_of
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.dynamics.one_state import nullspace_one_state
-from liedyn.errors import ClosureError, ConditionWarning, SingularConfigurationError, of_the_batch
+from liedyn.errors import ClosureError, ConditionWarning, InputError, SingularConfigurationError, of_the_batch
+from liedyn.functions import forget_errors
 from liedyn.tree.configuration import integrate
 
 EPS = np.finfo(np.float64).eps
@@ -75,8 +76,7 @@ def _always_regular(robot, q, tolerance):
     plain = np.isin(robot.coordinate_names, robot.velocity_names)
     aside = q + np.where(plain, ASIDE * np.cos(1.0 + np.arange(robot.nq)), 0.0)
     found = nullspace_one_state(robot, aside, np.zeros(robot.nv), np.zeros(robot.nv), "auto", tolerance)
-    for function in robot.functions.values():
-        function.error = None  # a function that is not defined aside says nothing about q
+    forget_errors(robot.functions)  # a function that is not defined aside says nothing about q
     return all_rows if found is None else found[3]
 
 
@@ -91,7 +91,7 @@ def _rank_nearby(robot, q, tolerance):
         step *= ASIDE / np.abs(step).max()
         try:
             near = close(robot, integrate(robot, q, step))
-        except ClosureError:
+        except (ClosureError, InputError):  # it does not close there, or a user's function is not defined
             continue
         largest = max(largest, rank_of(robot, near, tolerance)[0])
     return largest

@@ -14,16 +14,18 @@ velocity does not fit A v = b - sigma C is fitted first: `unified_velocity_kerne
 """
 import numpy as np
 
+from liedyn.arguments import non_negative
 from liedyn.boundary import states
 from liedyn.constraints.undefined import require_rows
 from liedyn.dynamics.nullspace import OK, RANK_TOLERANCE, SINGULAR_INERTIA
-from liedyn.dynamics.problem import Solution, no_inertia, non_negative, spread, terms_of
-from liedyn.row_space import row_space, shortest_solution
+from liedyn.dynamics.problem import Solution, no_inertia, spread, terms_of
 from liedyn.dynamics.stabilization import velocity_level_rows
 from liedyn.dynamics.svd import tangent_accelerations
 from liedyn.dynamics.terms import terms_kernel
 from liedyn.errors import of_the_batch
+from liedyn.functions import raise_errors
 from liedyn.jit import kernel
+from liedyn.row_space import row_space, shortest_solution
 
 NO_FORCES = np.empty(0)
 
@@ -114,10 +116,11 @@ def unified_velocity(robot, q, v, sigma, rank_tolerance=RANK_TOLERANCE):
     """
     sigma = non_negative("sigma", sigma)
     lead, q, v = states(robot, q=q, v=v)
-    out = v.copy()
+    out, rank_tolerance = v.copy(), non_negative("rank_tolerance", rank_tolerance)
     for b in range(len(q)):
         _, _, G, residual, psi, _ = terms_kernel(robot.ints, robot.floats, q[b], v[b], NO_FORCES)
+        raise_errors(robot.functions)
         with of_the_batch(lead, b):
             require_rows(robot, (), G[None], psi[None])
-        unified_velocity_kernel(G, residual, psi, sigma, float(rank_tolerance), out[b])
+        unified_velocity_kernel(G, residual, psi, sigma, rank_tolerance, out[b])
     return out.reshape(lead + out.shape[1:])

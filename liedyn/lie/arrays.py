@@ -14,6 +14,7 @@ from numba.core import types as numba_types
 from numba.core.errors import TypingError
 from numba.extending import overload
 
+from liedyn.arguments import floats
 from liedyn.errors import InputError
 from liedyn.jit import inline, inline_array, kernel
 from liedyn.lie.algebra import neg
@@ -100,10 +101,7 @@ def _first_bad(check, rows):
 
 
 def _as_array(name, argument, x):
-    try:
-        x = np.asarray(x, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"{name} must be numbers, got {x!r}") from None
+    x = floats(name, x)
     if x.shape[x.ndim - len(argument.shape):] != argument.shape:
         sizes = ", ".join(["...", *map(str, argument.shape)])
         raise InputError(f"{name} must be {argument.what} of shape ({sizes}), got {x.shape}")

@@ -17,9 +17,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from liedyn.boundary import wrenches
+from liedyn.arguments import non_negative, positive
+from liedyn.boundary import require_robot, wrenches
 from liedyn.constraints.cut_rows import cut_velocity_kernel
-from liedyn.constraints.independent import holonomic
+from liedyn.constraints.independent import given_coordinates, holonomic
 from liedyn.constraints.loops import (
     closure_error, constraint_jacobian, velocity_error, virtual_coordinates, virtual_jacobian,
 )
@@ -148,11 +149,13 @@ def discretize(robot, q, v, tau=None, h=None, independent=None, speeds=None, f_e
     >>> ds.A.shape, ds.B.shape, ds.states
     ((4, 4), (4, 4), ('q1', 'q2', 'velocity:q1', 'velocity:q2'))
     """
+    require_robot(robot)
+    h, closure_tolerance = positive("h", h), positive("closure_tolerance", closure_tolerance)
+    rank_tolerance = non_negative("rank_tolerance", rank_tolerance)
+    independent, speeds = given_coordinates("independent", independent), given_coordinates("speeds", speeds)
     lead, q, v, tau, loop = operating_points(robot, q, v, tau, u)
     if lead:
         raise InputError(f"discretize takes one state, got leading axes {lead}")
-    if h is None or not (np.isfinite(h) and h > 0.0):
-        raise InputError(f"the step must be positive, got h = {h!r}")
     q, v, tau, f_ext = q[0], v[0], tau[0], wrenches(robot, f_ext, lead)[0]
     robot = settled_without_friction(robot, q, v, tau, f_ext, rank_tolerance, "the derivative of a step")
     found = _linearize_one(robot, q, v, tau, f_ext, independent, speeds, closure_tolerance, rank_tolerance, loop)
@@ -188,9 +191,8 @@ def discretize(robot, q, v, tau=None, h=None, independent=None, speeds=None, f_e
     U, dU = change[:p], d_change[:p]
     q_next, v_next = _state(now, q, U, w_0 + change[p:], y, w, rank_tolerance)
     step = np.vstack([_carried(groups, U, start[:p], dU), start[p:] + d_change[p:]])
-    names = y.names + tuple(f"velocity:{name}" for name in w.names)
-    return DiscreteStateSpace(step[:, :x].copy(), step[:, x:].copy(), float(h), names, robot.actuator_names, q.copy(),
-                              v.copy(), tau.copy(), q_next, v_next)
+    return DiscreteStateSpace(step[:, :x].copy(), step[:, x:].copy(), h, y.names + w.rates, robot.actuator_names,
+                              q.copy(), v.copy(), tau.copy(), q_next, v_next)
 
 
 def _groups(robot, y):

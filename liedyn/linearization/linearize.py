@@ -4,9 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from liedyn.boundary import states, wrenches
+from liedyn.arguments import names, non_negative, positive
+from liedyn.boundary import require_robot, states, wrenches
 from liedyn.constraints.independent import (
-    Independent, choose_positions, choose_speeds, holonomic, singular_choice, wrong_count,
+    Independent, choose_positions, choose_speeds, given_coordinates, holonomic, singular_choice, wrong_count,
 )
 from liedyn.constraints.loops import reader_kernel
 from liedyn.constraints.undefined import require_rows
@@ -26,6 +27,7 @@ from liedyn.linearization.outputs import output_plan
 from liedyn.linearization.state_space import LocalStateSpace
 from liedyn.linearization.states import addresses, linearize_registers, linearize_states, linearize_trees
 from liedyn.linearization.upper_rows import turning
+from liedyn.model.robot import Robot
 
 CLOSURE_TOLERANCE = 1e-8
 """Largest closure error, and largest violation of G v = b relative to |v|, of an operating point: the derivatives
@@ -85,6 +87,7 @@ def _linearize_one(robot, q, v, tau, f_ext, independent, speeds, closure_toleran
     w = choose_speeds(robot, q, y, speeds, rank_tolerance)
     of_w, of_y, local = linearize_kernel(robot.ints, robot.floats, q, v, tau, f_ext, y.rows, y.virtual, w.rows,
                                          w.virtual, _actuators(robot, loop), rank_tolerance)
+    raise_errors(robot.functions)
     require_rows(robot, (), local.residual[None], local.psi[None])
     residual = require_consistent(robot, q, v, local.residual, local.psi, closure_tolerance)
     status, rank, condition = of_w
@@ -195,11 +198,17 @@ def linearize(robot, q, v, tau=None, independent=None, outputs=None, f_ext=None,
     >>> ss.A.shape, ss.inputs
     ((4, 4), ('lift_cylinder', 'tilt_cylinder'))
     """
+    if type(robot) is not Robot:
+        require_robot(robot)
+    closure_tolerance = positive("closure_tolerance", closure_tolerance)
+    rank_tolerance = non_negative("rank_tolerance", rank_tolerance)
     in_contact = watches(robot)
     if f_ext is None and u is None and not in_contact:
         found = linearize_one_state(robot, q, v, tau, independent, outputs, speeds, closure_tolerance, rank_tolerance)
         if found is not None:
             return found
+    independent, speeds = given_coordinates("independent", independent), given_coordinates("speeds", speeds)
+    asked = robot.outputs if outputs is None else names("outputs", outputs)
     lead, q, v, tau, loop = operating_points(robot, q, v, tau, u)
     if not len(q):
         raise InputError("linearize needs at least one state")
@@ -208,7 +217,6 @@ def linearize(robot, q, v, tau=None, independent=None, outputs=None, f_ext=None,
     if in_contact:
         robot, friction = _settled(robot, lead, q, v, tau, forces, rank_tolerance)
     y, w, R_y, R_w = _choices(robot, lead, q, independent, speeds, rank_tolerance)
-    asked = robot.outputs if outputs is None else tuple(outputs)
     plan = output_plan(robot, asked, y)
     if friction.rubs or plan.contacts or not friction.least_norm:
         solve = functools.partial(friction.solve, _solve, plan.contacts)
@@ -293,6 +301,7 @@ def _solve(robot, lead, y, w, given, parts, outputs, closure_tolerance, rank_tol
         (linearize_registers if robot.row_names else linearize_trees)(*arguments)
     if _least(found.rank) < 0:
         linearize_states(*arguments, *addresses(*given[4:8], len(robot.row_names), parts))
+    raise_errors(robot.functions)
     if _least(found.rank) < 0:
         b = int(np.argmax(found.rank < 0))
         with of_the_batch(lead, b):
@@ -313,7 +322,6 @@ def _one_choice(chosen, rows, b):
 def _require(robot, y, w, given, b, closure_tolerance, rank_tolerance):
     """Raise what is wrong with state b."""
     q, v, tau, forces, R_y, _, R_w, *_ = given
-    raise_errors(robot.functions)
     _linearize_one(robot, q[b], v[b], tau[b], forces[b], _one_choice(y, R_y, b), _one_choice(w, R_w, b),
                    closure_tolerance, rank_tolerance)
 
@@ -327,8 +335,7 @@ def _state_space(robot, lead, y, w, labels, C, D, state, found):
         shaped = [x.reshape(lead + x.shape[1:]) for x in arrays]
     else:
         shaped = [x[0] for x in arrays[:-3]] + [int(found.rank[0]), float(found.condition[0]), float(found.closure[0])]
-    names = y.names + w.rates, robot.actuator_names, labels
-    return LocalStateSpace(*shaped[:8], *names, *shaped[8:])
+    return LocalStateSpace(*shaped[:8], y.names + w.rates, robot.actuator_names, labels, *shaped[8:])
 
 
 def underlying(robot, q, v, tau, independent=None, f_ext=None, closure_tolerance=CLOSURE_TOLERANCE,
@@ -386,6 +393,9 @@ def underlying(robot, q, v, tau, independent=None, f_ext=None, closure_tolerance
     >>> ld.underlying(loader, loader.home, [0.0] * 8, [0.0] * 8).shape
     (16, 16)
     """
+    independent = given_coordinates("independent", independent)
+    closure_tolerance = positive("closure_tolerance", closure_tolerance)
+    rank_tolerance = non_negative("rank_tolerance", rank_tolerance)
     lead, q, v, tau = states(robot, q=q, v=v, tau=tau)
     if lead:
         raise InputError(f"underlying takes one state, got leading axes {lead}")

@@ -9,9 +9,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from liedyn import arguments
 from liedyn.constraints.independent import all_holonomic, by_name
 from liedyn.dynamics.singular import is_suspect, require_regular_one
 from liedyn.direct import configuration, direct, model, unusual, usual, velocity
+from liedyn.functions import raise_errors
 from liedyn.jit import address_of, inline
 from liedyn.lie.lanes import integers_in, vector_in
 from liedyn.linearization.outputs import output_plan
@@ -69,7 +71,7 @@ def single(robot, independent, outputs, speeds, tolerances):
         return None
     y = by_name(robot, (independent,) if isinstance(independent, str) else independent)
     w = y if speeds is None else by_name(robot, (speeds,) if isinstance(speeds, str) else speeds)
-    asked = robot.outputs if outputs is None else outputs
+    asked = robot.outputs if outputs is None else arguments.names("outputs", outputs)
     plan, actuators = output_plan(robot, asked, y), robot.actuator_matrix.copy()
     if plan.contacts:
         return None
@@ -150,6 +152,8 @@ def linearize_one_state(robot, q, v, tau, *choice):
     if one is None:
         return None
     found = linearize_direct(one.address, robot.ints, robot.floats, q, v, tau, one.integers, one.numbers)
+    if robot.functions:
+        raise_errors(robot.functions)
     if found is None:
         return None
     rank, condition, condition_y, closure = found[13].tolist()

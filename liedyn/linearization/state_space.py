@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
+from liedyn.arguments import positive
 from liedyn.errors import InputError, LiedynError
 
 
@@ -113,8 +114,7 @@ class LocalStateSpace:
         >>> A_d.shape, B_d.shape
         ((4, 4), (4, 2))
         """
-        if not (np.isfinite(h) and h > 0.0):
-            raise InputError(f"the time between samples must be positive, got h = {h!r}")
+        h = positive("h", h)
         from scipy.linalg import expm
 
         x, nu = self.B.shape[-2:]

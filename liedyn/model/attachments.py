@@ -3,7 +3,7 @@
 import numpy as np
 
 from liedyn.errors import shown
-from liedyn.functions import Function
+from liedyn.functions import POSES, Function
 from liedyn.model import validation
 from liedyn.model.packed import (
     LOOP_BIAS, LOOP_COEFFICIENTS, LOOP_DERIVATIVES, LOOP_DRIFT, LOOP_FORCE, LOOP_JACOBIAN, LOOP_RESIDUAL, LOOP_TARGET,
@@ -27,8 +27,8 @@ def attach_target(ints, record, functions, each, target):
     functions.pop(what, None)
     ints[record + LOOP_TARGET] = 0
     if target is not None:
-        sizes = (3,) if each.kind == "coupling" else (9, 28)
-        functions[what] = Function(what, target, {"t": 0.0}, sizes)
+        returns = [((), (), ())] if each.kind == "coupling" else [((3,), (3,), (3,)), POSES]
+        functions[what] = Function(what, target, {"t": 0.0}, *returns)
         ints[record + LOOP_TARGET] = functions[what].address
         ints[record + LOOP_TARGET_SIZE] = functions[what].size
 
@@ -38,17 +38,17 @@ def attach_functions(ints, record, functions, each, q, nv):
     rows, v = len(each.rows), np.ones(nv)
     state = {"t": 0.0, "q": q}
     samples = {
-        "residual": (LOOP_RESIDUAL, state, rows),
-        "jacobian": (LOOP_JACOBIAN, state, rows * nv),
-        "drift": (LOOP_DRIFT, state, rows),
-        "bias": (LOOP_BIAS, state | {"v": v}, rows),
-        "derivatives": (LOOP_DERIVATIVES, state | {"v": v, "a": v}, 3 * rows * nv),
-        "force_derivative": (LOOP_FORCE, state | {"lam": np.ones(rows)}, nv * nv),
+        "residual": (LOOP_RESIDUAL, state, (rows,)),
+        "jacobian": (LOOP_JACOBIAN, state, (rows, nv)),
+        "drift": (LOOP_DRIFT, state, (rows,)),
+        "bias": (LOOP_BIAS, state | {"v": v}, (rows,)),
+        "derivatives": (LOOP_DERIVATIVES, state | {"v": v, "a": v}, (rows, nv), (rows, nv), (rows, nv)),
+        "force_derivative": (LOOP_FORCE, state | {"lam": np.ones(rows)}, (nv, nv)),
     }
     for key, function in each.functions.items():
-        place, sample, size = samples[key]
+        place, sample, *returns = samples[key]
         what = f"{key} of constraint {each.name!r}"
-        functions[what] = Function(what, function, sample, (size,))
+        functions[what] = Function(what, function, sample, tuple(returns))
         ints[record + place] = functions[what].address
 
 

@@ -327,7 +327,9 @@ class Builder:
 
         Compiled functions (``@njit``) run inside the kernels at full speed; Python functions work and are slow. All
         arrays are float64; derivatives by q are along the tangent. `liedyn.constraints.check_constraint` compares them
-        with differences; `liedyn.symbolic.constraint` writes them from a SymPy expression.
+        with differences; `liedyn.symbolic.constraint` writes them from a SymPy expression. Where one raises, or returns
+        anything but finite numbers of these shapes, whatever needs it raises an `InputError` that names it and the
+        state.
 
         Parameters
         ----------

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from liedyn.arguments import number
 from liedyn.errors import InputError, shown, suggestion
 from liedyn.functions import raise_errors
 from liedyn.model.attachments import attach_target, target_of
@@ -169,6 +170,8 @@ class Robot:
         >>> five_bar.switched(pin=False).active
         ()
         """
+        if not isinstance(states, dict | None):
+            raise InputError(f"states must be a dict of True or False by constraint name, got {shown(states)}")
         ints = self.ints.copy()
         for name, on in {**(states or {}), **more}.items():
             record = self._record(self.constraint_index(name))
@@ -206,14 +209,9 @@ class Robot:
         """
         from liedyn.constraints.records import refresh  # the kernel belongs with the others that read the records
 
-        if not np.isfinite(t):
-            raise InputError(f"time must be finite, got {shown(t)}")
-        floats = self.floats.copy()
-        refresh(self.ints, floats, float(t))
+        t, floats = number("t", t), self.floats.copy()
+        refresh(self.ints, floats, t)
         raise_errors(self.functions)
-        if not np.isfinite(floats).all():
-            moving = ", ".join(what for what in self.functions if what.startswith("target"))
-            raise InputError(f"{moving}: not finite at t = {t}")
         return replace(self, floats=floats)
 
     def with_target(self, name, target):
@@ -280,10 +278,8 @@ class Robot:
 
     def body_index(self, name):
         """Number of a body; InputError with near names if there is none."""
-        try:
-            return self.body_numbers[name]
-        except (KeyError, TypeError):
-            return _index("body", name, self.body_names)
+        return self.body_numbers[name] if type(name) is str and name in self.body_numbers else _index(
+            "body", name, self.body_names)
 
     def joint_index(self, name):
         """Number of a joint; InputError with near names if there is none."""
@@ -307,7 +303,6 @@ class Robot:
 
 
 def _index(what, name, names):
-    try:
+    if isinstance(name, str) and name in names:
         return names.index(name)
-    except ValueError:
-        raise InputError(f"unknown {what} {shown(name)}, {suggestion(name, names)}") from None
+    raise InputError(f"unknown {what} {shown(name)}, {suggestion(name, names)}")

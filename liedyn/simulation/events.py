@@ -1,11 +1,12 @@
 """State events: when a guard crosses zero, something happens; and where in a step that is."""
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
 from scipy.optimize import minimize_scalar
 
-from liedyn.errors import InputError
+from liedyn.arguments import between, flag, floats, names, non_negative, number
+from liedyn.errors import InputError, said, shown
 
 TIME_TOLERANCE = 1e-12
 """Width of the interval, relative to the times themselves, in which an event is located: a few units of rounding."""
@@ -61,15 +62,20 @@ class Event:
     terminal: bool = False
 
     def __post_init__(self):
+        if not isinstance(self.name, str):
+            raise InputError(f"the name of an event must be text, got {shown(self.name)}")
+        what = f"event {shown(self.name)}"
         for key in ("on", "off"):
-            value = getattr(self, key)
-            object.__setattr__(self, key, (value,) if isinstance(value, str) else tuple(value))
+            object.__setattr__(self, key, names(f"{what}: {key}", getattr(self, key)))
         if not callable(self.guard):
-            raise InputError(f"event {self.name!r}: guard must be a function of (t, q, v), got {self.guard!r}")
-        if self.direction not in (-1, 0, 1):
-            raise InputError(f"event {self.name!r}: direction must be -1, 0 or 1, got {self.direction!r}")
-        if not 0.0 <= self.restitution <= 1.0:
-            raise InputError(f"event {self.name!r}: restitution must be between 0 and 1, got {self.restitution!r}")
+            raise InputError(f"{what}: guard must be a function of (t, q, v), got {shown(self.guard)}")
+        if not (self.action is None or callable(self.action)):
+            raise InputError(f"{what}: action must be a function of (t, q, v), or None, got {shown(self.action)}")
+        if number(f"{what}: direction", self.direction) not in (-1, 0, 1):
+            raise InputError(f"{what}: direction must be -1, 0 or 1, got {shown(self.direction)}")
+        object.__setattr__(self, "restitution", between(f"{what}: restitution", self.restitution, 0.0, 1.0))
+        object.__setattr__(self, "resting", non_negative(f"{what}: resting", self.resting))
+        object.__setattr__(self, "terminal", flag(f"{what}: terminal", self.terminal))
 
 
 def crosses(before, after, direction):
@@ -115,11 +121,15 @@ def turning_point(value_at, start, end, first):
 
 def guard_value(event, t, q, v):
     """The guard as a finite float."""
-    value = event.guard(t, q, v)
+    what = f"guard of event {event.name!r}"
     try:
-        value = float(value)
-    except (TypeError, ValueError):
-        raise InputError(f"guard of event {event.name!r} must return a number, got {value!r}") from None
-    if not np.isfinite(value):
-        raise InputError(f"guard of event {event.name!r} is not finite at t = {t:.6g}: {value}")
+        value = event.guard(t, q, v)
+    except Exception as error:
+        raise InputError(f"{what}: fails with {said(error)} at t = {t:.6g}") from error
+    value = floats(f"what {what} returns", value)
+    if value.size != 1:
+        raise InputError(f"{what} must return a number, got an array of shape {value.shape} at t = {t:.6g}")
+    value = float(value.ravel()[0])
+    if not math.isfinite(value):
+        raise InputError(f"{what} is not finite at t = {t:.6g}: {value}")
     return value

@@ -21,6 +21,8 @@ class Inputs:
     table : ndarray, shape (rows, nu)
     actuators : ndarray, shape (nv, nu)
         tau = actuators u.
+    functions : dict
+        The user's functions (`liedyn.functions.Function`), by what they are.
     first_row : dict
         Number of the first row of every constraint.
     """
@@ -33,7 +35,7 @@ class Inputs:
         size = len(robot.actuator_names) if u is not None else robot.nv
         self.actuators = robot.actuator_matrix.copy() if u is not None else np.eye(robot.nv)
         self.table, self.kind, self.address, self.derivative = np.zeros((1, size)), TABLE, 0, 0
-        self.functions = []
+        self.functions = {}
         of = robot.actuator_names if u is not None else robot.velocity_names
         self.names = [f"{name} of {each!r}" for each in of]
         self.first_row = {each: int(robot.ints[int(robot.ints[LOOPS_AT]) + LOOP_I * k + LOOP_ROW])
@@ -41,20 +43,16 @@ class Inputs:
         if callable(given):
             t0, q0, v0 = start
             sample = {"t": t0, "q": q0.copy(), "v": v0.copy()}
-            self.functions.append(Function(name, given, sample, (size,)))
-            self.kind, self.address = FUNCTION, self.functions[0].address
+            self.functions[name] = Function(name, given, sample, ((size,),))
+            self.kind, self.address = FUNCTION, self.functions[name].address
             if df is not None:
                 feedback.derivatives(name, df, t0, q0, v0, size)
             if df is not None and implicit:
-                self.functions.append(Function(f"df of {name} = (f, df)", df, sample, (2 * size * robot.nv,)))
-                self.derivative = self.functions[1].address
+                what, shape = f"df of {name} = (f, df)", (size, robot.nv)
+                self.functions[what] = Function(what, df, sample, (shape, shape))
+                self.derivative = self.functions[what].address
         elif given is not None:
             self.table = _table(name, given, size, steps)
-
-    def raise_errors(self):
-        """Raise what a plain Python function has raised in a loop, if anything."""
-        for function in self.functions:
-            function.raise_error()
 
 
 def _table(name, given, size, steps):

@@ -12,7 +12,7 @@ from liedyn.constraints.undefined import undefined_rows
 from liedyn.contact.impact import collide, jam
 from liedyn.contact.state import AT_REST, DEEPEST, TOUCHING, accelerations, statuses, with_rows_of
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
-from liedyn.errors import InputError
+from liedyn.errors import InputError, said, shown
 from liedyn.model.packed import OFF, ON, OPEN, SLIDING
 from liedyn.simulation.gaps import gaps
 from liedyn.simulation.projection import close_positions, consistent_velocities, constraint_state, metric
@@ -101,15 +101,24 @@ def happen(run, events=(), causes=(), beginning=False):
 
 def _changed(run, event, t, q, v):
     """The state after the event's own action."""
-    result = None if event.action is None else event.action(t, q.copy(), v.copy())
+    if event.action is None:
+        return q, v
+    what = f"action of event {event.name!r}"
+    try:
+        result = event.action(t, q.copy(), v.copy())
+    except Exception as error:
+        raise InputError(f"{what}: fails with {said(error)} at t = {t:.6g}") from error
     if result is None:
         return q, v
+    if not isinstance(result, tuple | list) or len(result) != 2:
+        raise InputError(f"{what} must return (q, v) or None, got {shown(result)}")
     try:
-        q_new, v_new = result
-    except (TypeError, ValueError):
-        raise InputError(f"action of event {event.name!r} must return (q, v) or None, got {result!r}") from None
-    _, q_new, v_new = states(run.robot, q=q_new, v=v_new)
-    return q_new[0], v_new[0]
+        lead, q, v = states(run.robot, q=result[0], v=result[1])
+    except InputError as error:
+        raise InputError(f"{what}: {error}") from None
+    if lead:
+        raise InputError(f"{what} must return one state, got leading axes {lead}")
+    return q[0], v[0]
 
 
 def _switch(run, events, q, v):

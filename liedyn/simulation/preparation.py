@@ -1,12 +1,13 @@
 """What is checked before a run: the state, the options, the constraints that are named."""
 import numpy as np
 
+from liedyn.arguments import names, number, one_of
 from liedyn.boundary import states
 from liedyn.constraints.records import refresh
 from liedyn.constraints.undefined import require_rows
 from liedyn.contact.state import contacts_of
 from liedyn.dynamics.unified import unified_velocity
-from liedyn.errors import ClosureError, InputError, suggestion
+from liedyn.errors import ClosureError, InputError, shown
 from liedyn.functions import raise_errors
 from liedyn.model.kinds import CONSTRAINT_KINDS, LOOP_KINDS
 from liedyn.model.packed import (
@@ -19,32 +20,6 @@ from liedyn.simulation.projection import close_positions, consistent_velocities,
 CONSISTENT = 1e-6
 """Largest residual [rad, sizes of the mechanism] of a start taken to be on the manifold, and velocity residual relative
 to the speeds, if any is above 1 rad/s."""
-
-
-def number(name, x):
-    """A finite float."""
-    try:
-        x = float(x)
-    except (TypeError, ValueError):
-        raise InputError(f"{name} must be a number, got {x!r}") from None
-    if not np.isfinite(x):
-        raise InputError(f"{name} must be finite, got {x}")
-    return x
-
-
-def positive(name, x):
-    """A finite float above zero."""
-    if not number(name, x) > 0.0:
-        raise InputError(f"{name} must be positive, got {x!r}")
-    return float(x)
-
-
-def several(name, given, what):
-    """A tuple of what comes as some sequence."""
-    try:
-        return tuple(given)
-    except TypeError:
-        raise InputError(f"{name} must be {what}, got {given!r}") from None
 
 
 def one_state(robot, q0, v0):
@@ -66,30 +41,25 @@ def private_model(robot, t):
 def require_known(**choices):
     """Options by name, each with what there is to choose from."""
     for what, (name, known) in choices.items():
-        if name not in known:
-            raise InputError(f"unknown {what} {name!r}, {suggestion(name, known)}")
+        one_of(what, name, known)
 
 
-def require_sense(method, stabilisation, energy, rho, record):
-    """Options that do not go together, or are out of range."""
-    if not isinstance(energy, bool | np.bool_):
-        raise InputError(f"energy must be True or False, got {energy!r}")
+def require_sense(method, stabilisation, energy):
+    """Options that do not go together."""
     if energy and stabilisation != "projection":
         raise InputError(f"energy=True is part of the projection, not of stabilisation={stabilisation!r}")
     if stabilisation == "baumgarte" and method in ("implicit", "generalized_alpha"):
         raise InputError(f"method {method!r} keeps the constraints itself: no stabilisation 'baumgarte'")
-    if not 0.0 <= rho <= 1.0:
-        raise InputError(f"rho must be between 0 and 1, got {rho!r}")
-    if not (isinstance(record, int) and record > 0):
-        raise InputError(f"record must be a positive whole number, got {record!r}")
 
 
 def known_events(robot, events):
     """Events as a tuple; their constraints exist."""
-    events = several("events", (events,) if isinstance(events, Event) else events, "an Event or several")
+    if not isinstance(events, Event | tuple | list):
+        raise InputError(f"events must be an Event or several, got {shown(events)}")
+    events = (events,) if isinstance(events, Event) else tuple(events)
     for event in events:
         if not isinstance(event, Event):
-            raise InputError(f"events must be of class Event, got {event!r}")
+            raise InputError(f"events must be of class Event, got {shown(event)}")
         for name in (*event.on, *event.off):
             robot.constraint_index(name)
     return events
@@ -101,16 +71,13 @@ def one_sided(robot, ints, floats, unilateral, events):
     Where only an event says how such a one bounces, that is its restitution. Loops and other constraints whose first
     row is no gap let go like the others, but are not caught again (`have_gaps`).
     """
-    if isinstance(unilateral, str):
-        unilateral = (unilateral,)
-    signs = unilateral if isinstance(unilateral, dict) else dict.fromkeys(
-        several("unilateral", unilateral, "names of constraints, or a dict of signs by name"), 1)
+    signs = unilateral if isinstance(unilateral, dict) else dict.fromkeys(names("unilateral", unilateral), 1)
     every = robot.model.loops + robot.model.constraints
     for name, sign in signs.items():
         k = robot.constraint_index(name)
         record = int(ints[LOOPS_AT]) + LOOP_I * k
-        if sign not in (-1, 1):
-            raise InputError(f"unilateral constraint {name!r}: the sign must be 1 or -1, got {sign!r}")
+        if number(f"sign of unilateral constraint {name!r}", sign) not in (-1, 1):
+            raise InputError(f"unilateral constraint {name!r}: the sign must be 1 or -1, got {shown(sign)}")
         if not (every[k].kind in LOOP_KINDS or every[k].holonomic):
             raise InputError(f"unilateral constraint {name!r}: {every[k].kind} has no residual that could stay on one "
                              "side of zero")
@@ -185,6 +152,7 @@ def prepare_start(robot, ints, floats, o, x, q, v, start):
         closed = close_positions(ints, floats, o, x, q)
         consistent_velocities(ints, floats, o, x, q, v)
     constraint_state(ints, floats, x, q, v)
+    raise_errors(robot.functions)
     worst = int((np.abs(x.residual) / x.row_sizes).argmax())
     size = abs(float(x.residual[worst]))
     if not (closed and size <= CONSISTENT * x.row_sizes[worst]):

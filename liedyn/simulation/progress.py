@@ -1,6 +1,7 @@
 """A progress bar for long runs, when tqdm is there."""
 import time
 
+from liedyn.arguments import flag
 from liedyn.errors import InputError
 
 LONG = 3.0
@@ -16,7 +17,7 @@ class Progress:
     def __init__(self, wanted, start, end):
         self.start, self.end, self.bar, self.due = start, end, None, None
         self.tqdm = None
-        if wanted is False:
+        if wanted is not None and not flag("progress", wanted):
             return
         try:
             from tqdm import tqdm

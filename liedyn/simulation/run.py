@@ -9,8 +9,8 @@ from liedyn.boundary import is_usable
 from liedyn.constraints.records import refresh
 from liedyn.constraints.undefined import undefined_rows
 from liedyn.contact.state import DEEPEST, TOUCHING, equations, statuses
-from liedyn.errors import SimulationError
-from liedyn.functions import raise_errors
+from liedyn.errors import LiedynError, SimulationError
+from liedyn.functions import forget_errors, raise_errors
 from liedyn.model.packed import SLIDING
 from liedyn.simulation.crossings import PULL, Table, first_crossing, useful
 from liedyn.simulation.energy_check import EnergyCheck
@@ -36,6 +36,8 @@ TIGHT = (SINGULAR, NOT_CLOSED, NOT_CONSISTENT, NOT_FINITE, DIVERGED)
 """Ways in which a step can end where sliding friction grows without bound, and a shorter one may succeed."""
 HALVINGS = 30
 """How often a step may be halved where sliding friction fails: to nothing."""
+FAILED = -1
+"""Status of rows behind which a user's function fails, which the compiled loops need not notice."""
 
 MESSAGES = {
     SINGULAR: "singular: no inertia resists some motion that the constraints allow, the independent coordinates lose a "
@@ -45,6 +47,7 @@ MESSAGES = {
     NOT_FINITE: "the state is not finite any more: the motion has diverged, or an input is not a number",
     DIVERGED: "a speed has passed {largest:g}: the motion has diverged",
     NOT_CONVERGED: "the Newton iteration of the implicit step does not converge: try a smaller dt",
+    FAILED: "a function has failed",
     TOO_SMALL: "the adaptive step has become too small: a discontinuity, or a singular configuration",
 }
 
@@ -92,6 +95,7 @@ class Run(Surfaces):
         self.integrator, self.end, self.events, self.contacts = integrator, end, events, contacts
         self.inputs, self.recorder, self.progress, self.labels = inputs, recorder, progress, labels
         self.settler, self.usual = settler, integrator
+        self.functions = inputs.functions | robot.functions
         self.rows, self.single = make_rows(robot, LARGEST + 1), make_rows(robot, 2)
         self.rows.t[0], self.rows.q[0], self.rows.v[0] = start
         self.rows.a[0] = np.nan
@@ -125,14 +129,17 @@ class Run(Surfaces):
             while self.rows.t[0] < self.end and not self.ended:
                 self._chunk()
                 self.progress.show(self.rows.t[0])
-        except KeyboardInterrupt as interrupt:
-            interrupt.trajectory = self.trajectory()
-            raise
         except SimulationError:
             raise
-        except Exception as error:  # from a user's function or from below: what has been computed must not be lost
+        except LiedynError as error:  # from a user's function or from below: what has been computed must not be lost
+            raise self.failure(str(error)) from error.__cause__ or error
+        except Exception as error:
             raise self.failure(f"{type(error).__name__}: {error}") from error
+        except BaseException as stop:  # the user's, or the program's end
+            stop.trajectory = self.trajectory()
+            raise
         finally:
+            forget_errors(self.functions)
             self.progress.close()
         trajectory = self.trajectory()
         self.energy_check.warn(trajectory)
@@ -152,8 +159,7 @@ class Run(Surfaces):
 
     def raise_status(self, status):
         """A status other than OK as a typed error."""
-        self.inputs.raise_errors()
-        raise_errors(self.robot.functions)
+        raise_errors(self.functions)
         text = MESSAGES[status].format(largest=self.o.largest.min())
         if self.integrator.stepping and status == NOT_CONVERGED:
             text = "no impulses that push and obey Coulomb's law could be found for a step: try a smaller dt"
@@ -204,6 +210,7 @@ class Run(Surfaces):
         self.put_directions()
         self.integrator.restart(self)
         status = advance(self.ints, self.floats, self.o, self.x, self.rows, 0, False, 0.0)[0]
+        raise_errors(self.functions)
         if status == OK and not np.isfinite(self.rows.a[0]).all():
             status = NOT_FINITE
         if status in TIGHT and self.settler is not None and self._rubbing():  # time-stepping may pass it
@@ -219,8 +226,7 @@ class Run(Surfaces):
             self.energy_at_no_work = self.energy(self.rows.q[0], self.rows.v[0]) - float(
                 self.rows.scalars[0, INPUT_WORK] + self.rows.scalars[0, OTHER_WORK])
             self._take_over()
-        status, done = self.integrator.advance(self, self.chunk, self.known)
-        done = max(done, 0)
+        status, done = self._advance(self.chunk)
         if status in TIGHT and done == 0 and self._rubbing():
             status, done, crossing = self._shorter_step()
         else:
@@ -231,7 +237,7 @@ class Run(Surfaces):
             if status in TIGHT and self._rubbing():
                 if done == 0:
                     self._instant((), ())  # friction holds what slid: the instant settles it or says why not
-                    status = self.integrator.advance(self, 1, self.known)[0]
+                    status = self._advance(1)[0]
                     if status in TIGHT and not self._shorter_step()[1] and not self._step_through():
                         self.raise_status(status)
                 self.chunk, self.known = SMALLEST, self.integrator is not self.settler
@@ -251,6 +257,16 @@ class Run(Surfaces):
         self.chunk = SMALLEST
         self._instant([what for what in together if not isinstance(what, tuple)],
                       [what for what in together if isinstance(what, tuple)])
+
+    def _advance(self, count):
+        """Rows by the integrator: (status, last complete row), none from where a user's function has failed on."""
+        forget_errors(self.functions)
+        status, done = self.integrator.advance(self, count, self.known)
+        done = max(done, 0)
+        failed = [function.failure.t for function in self.functions.values() if function.failure]
+        if failed:
+            status, done = FAILED, max(0, int(np.searchsorted(self.rows.t[:done + 1], min(failed))) - 1)
+        return status, done
 
     def _search(self, done):
         """The first crossing in rows 0 to done, if any."""

@@ -1,6 +1,7 @@
 """Simulation of any mechanism: the public function."""
 import numpy as np
 
+from liedyn.arguments import between, flag, number, positive, whole
 from liedyn.boundary import wrenches
 from liedyn.errors import InputError
 from liedyn.jit import address_of
@@ -17,8 +18,8 @@ from liedyn.simulation.implicit import advance_implicit
 from liedyn.simulation.inputs import Inputs
 from liedyn.simulation.moreau import advance_moreau
 from liedyn.simulation.preparation import (
-    known_events, number, one_sided, one_state, positive, prepare_decay, prepare_start, private_model,
-    require_contacts_can_be_kept, require_known, require_sense,
+    known_events, one_sided, one_state, prepare_decay, prepare_start, private_model, require_contacts_can_be_kept,
+    require_known, require_sense,
 )
 from liedyn.simulation.progress import Progress
 from liedyn.simulation.recorder import Recorder
@@ -171,8 +172,12 @@ def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", fo
     require_known(formulation=(formulation, FORMULATIONS), stabilisation=(stabilisation, STABILISATIONS),
                   method=(method, METHODS), start=(start, STARTS),
                   accumulation=(accumulation, ACCUMULATIONS))
-    require_sense(method, stabilisation, energy, rho, record)
-    longest = np.inf if max_step is None or max_step == np.inf else positive("max_step", max_step)
+    energy, rho, record = flag("energy", energy), between("rho", rho, 0.0, 1.0), whole("record", record, 1)
+    require_sense(method, stabilisation, energy)
+    longest = np.inf if max_step is None or isinstance(max_step, float) and max_step == np.inf else positive(
+        "max_step", max_step)
+    if not (t_final - t0) / longest < MOST_STEPS:
+        raise InputError(f"max_step must make no more than {MOST_STEPS:g} steps to t_final, got {longest:g}")
     grid = Grid(t0, t_final, min(step, t_final - t0))
     inputs = Inputs(robot, tau, u, (t0, q, v), grid.steps, method in IMPLICIT)
     forces = wrenches(robot, f_ext, ())[0]
@@ -191,7 +196,7 @@ def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", fo
         tolerance=positive("tolerance", tolerance), rank_tolerance=positive("rank_tolerance", rank_tolerance),
         energy=WANTED_ENERGY if energy else BOUNDED_ENERGY if len(contacts.index) and not moved else FREE_ENERGY,
         all_power=bool(len(forces) or robot.functions or rubs), input_kind=inputs.kind, input_address=inputs.address,
-        feedback_address=inputs.derivative, rho=number("rho", rho),
+        feedback_address=inputs.derivative, rho=rho,
         largest=positive("largest_speed", largest_speed) * velocity_sizes(robot),
         friction=address_of_drags() if rubs else 0)
     solver = WITH_FRICTION.get(formulation, FORMULATIONS[formulation]) if rubs else FORMULATIONS[formulation]

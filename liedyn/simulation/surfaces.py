@@ -5,6 +5,7 @@ from liedyn.constraints.records import refresh
 from liedyn.contact.state import AT_REST, DEEPEST, TOUCHING, accelerations, statuses
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.errors import AccumulationError
+from liedyn.functions import raise_errors
 from liedyn.model.packed import OFF, ON, OPEN, SLIDING
 from liedyn.simulation.crossings import PULL
 from liedyn.simulation.formulations import input_forces
@@ -67,7 +68,9 @@ class Surfaces:
 
     def forces_at(self, t, q, v):
         """Generalised forces of the inputs at a state."""
-        if not input_forces(self.o, self.x, t, int(self.rows.held[0]), q, v):
+        finite = input_forces(self.o, self.x, t, int(self.rows.held[0]), q, v)
+        raise_errors(self.functions)
+        if not finite:
             self.raise_status(NOT_FINITE)
         return self.x.tau.copy()
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from liedyn.errors import InputError, suggestion
+from liedyn.errors import InputError, said, shown, suggestion
 
 
 @dataclass(frozen=True)
@@ -154,6 +154,8 @@ class Trajectory:
 
     def __getitem__(self, name):
         """A column by name: a coordinate, ``velocity:x``, ``acceleration:x``, ``force:x``, or a constraint row."""
+        if not isinstance(name, str):
+            raise InputError(f"expected the name of a column, got {shown(name)}")
         kind, _, rest = name.partition(":")
         columns = {"velocity": self.v, "acceleration": self.a, "force": self.tau}
         if rest and kind in columns:
@@ -242,8 +244,11 @@ class Trajectory:
         ...     ld.Trajectory.load(tr.save(f"{folder}/fall")).robot
         'five_bar'
         """
-        with np.load(path, allow_pickle=False) as file:
-            data = {name: file[name] for name in file.files}
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                data = {name: file[name] for name in file.files}
+        except Exception as error:  # NumPy and the zip library raise all kinds
+            raise InputError(f"{shown(path)} cannot be read as a trajectory: {said(error)}") from error
         if "meta" not in data:
             raise InputError(f"{path} was not written by Trajectory.save: it has no 'meta'")
         meta = json.loads(str(data.pop("meta")))
@@ -265,4 +270,4 @@ def _place(name, names):
     try:
         return names.index(name)
     except ValueError:
-        raise InputError(f"nothing called {name!r} in the trajectory, {suggestion(name, names)}") from None
+        raise InputError(f"nothing called {shown(name)} in the trajectory, {suggestion(name, names)}") from None

@@ -4,7 +4,7 @@ import re
 import sys
 from types import ModuleType
 
-from liedyn.boundary import delivered, delivered_all, rows_for, rows_for_all, states, states_unseen
+from liedyn.boundary import delivered, delivered_all, require_robot, rows_for, rows_for_all, states, states_unseen
 from liedyn.cache import files, source_stamp
 from liedyn.errors import InputError
 from liedyn.model.packed import LOOP_FLOATS_AT, LOOPS_AT
@@ -197,6 +197,7 @@ def specialize(robot):
     >>> fast.aba(ld.neutral(panda), [0.0] * 7, [0.0] * 7).shape
     (7,)
     """
+    require_robot(robot)
     if not 0 < robot.nv <= LARGEST:
         raise InputError(f"specialize is for 1 to {LARGEST} degrees of freedom: {robot.name!r} has {robot.nv}")
     require_regular_tree(robot)

@@ -13,12 +13,13 @@ column, and for one state whole registers of columns. In lanes, and in what `spe
 entries (`liedyn.tree.ltdl`) are less work; those of a humanoid more.
 """
 
-from liedyn.boundary import delivered_all, rows_for_all, states, states_unseen, wrenches
+from liedyn.boundary import delivered_all, require_robot, rows_for_all, states, states_unseen, wrenches
 from liedyn.direct import configuration, direct, model, nothing, results, velocity
 from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.algebra import add6, dot6, inertia_times, scale6
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, store
 from liedyn.lie.registers import at_once
+from liedyn.model.robot import Robot
 from liedyn.objects import is_none, item, numbers, scratch
 from liedyn.tree.aba import require_regular_tree
 from liedyn.tree.batches import aligned, batch, gather, in_lanes, lines_for, scatter_matrix, see
@@ -241,6 +242,8 @@ def aba_derivatives(robot, q, v, tau, f_ext=None, out=None):
     >>> bool(abs(Minv @ ld.crba(panda, q) - np.eye(7)).max() < 1e-10)
     True
     """
+    if type(robot) is not Robot:
+        require_robot(robot)
     if f_ext is None and not robot.singular_tree:
         made = aba_derivatives_direct(robot.ints, robot.floats, q, v, tau, out)
         if made is not None:

@@ -5,8 +5,10 @@ A free joint moves by the full exponential of SE(3), so that its dv is a body-fi
 """
 import numpy as np
 
-from liedyn.boundary import delivered, rows_for, states
+from liedyn.arguments import lead_of
+from liedyn.boundary import delivered, require_robot, rows_for, states
 from liedyn.direct import configuration, direct, model, result, velocity
+from liedyn.errors import InputError, shown
 from liedyn.jit import kernel_in_place
 from liedyn.lie.algebra import add, quaternion_rotation, rotate, sub, unrotate
 from liedyn.lie.exponential import (
@@ -15,6 +17,7 @@ from liedyn.lie.exponential import (
 )
 from liedyn.lie.lanes import SCALAR
 from liedyn.model.packed import FREE, HEADER, LINK_I, LINK_IQ, LINK_PRIMITIVE, N_LINKS, NQ, PRISMATIC, SPHERICAL
+from liedyn.model.robot import Robot
 from liedyn.objects import is_none, numbers
 from liedyn.tree.batches import batch
 from liedyn.tree.records import dof_count, dof_total, first_dof, first_q, get3, kind, link_count, put3
@@ -91,6 +94,7 @@ def neutral(robot):
     >>> ld.neutral(ld.load("panda"))
     array([0., 0., 0., 0., 0., 0., 0.])
     """
+    require_robot(robot)
     return robot.neutral.copy()
 
 
@@ -111,6 +115,11 @@ def random_configuration(robot, rng=None, size=()):
         Uniform between the limits. A coordinate without limits is drawn from (-pi, pi) rad or (-1, 1) m, one with a
         single limit from an interval as wide next to it; rotations of spherical and free joints are uniform.
 
+    Raises
+    ------
+    InputError
+        No source of numbers, or no size.
+
     Examples
     --------
     >>> import liedyn as ld
@@ -119,7 +128,12 @@ def random_configuration(robot, rng=None, size=()):
     >>> q.shape, bool((q < panda.upper).all())
     ((100, 7), True)
     """
-    rng = np.random.default_rng(rng)
+    require_robot(robot)
+    lead = lead_of("size", size)
+    try:
+        rng = np.random.default_rng(rng)
+    except Exception:  # whatever NumPy says of it
+        raise InputError(f"rng must be a Generator, a seed that is not negative, or None, got {shown(rng)}") from None
     links = robot.ints[HEADER:HEADER + LINK_I * robot.ints[N_LINKS]].reshape(-1, LINK_I)
     start, primitive = links[:, LINK_IQ], links[:, LINK_PRIMITIVE]
     reach = np.full(robot.nq, np.pi)
@@ -129,7 +143,7 @@ def random_configuration(robot, rng=None, size=()):
     below, above = np.isfinite(robot.lower), np.isfinite(robot.upper)
     lower = np.where(below, robot.lower, np.where(above, robot.upper - 2 * reach, -reach))
     upper = np.where(above, robot.upper, lower + 2 * reach)
-    q = rng.uniform(lower, upper, size=np.append(size, robot.nq).astype(int))
+    q = rng.uniform(lower, upper, size=(*lead, robot.nq))
     for k in start[(primitive == SPHERICAL) | (primitive == FREE)]:
         quaternions = rng.normal(size=q.shape[:-1] + (4,))
         q[..., k:k + 4] = quaternions / np.linalg.norm(quaternions, axis=-1, keepdims=True)
@@ -181,6 +195,8 @@ def integrate(robot, q, dv, out=None):
     >>> ld.integrate(panda, ld.neutral(panda), [0.1] * 7)
     array([0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1])
     """
+    if type(robot) is not Robot:
+        require_robot(robot)
     moved = integrate_direct(robot.ints, robot.floats, q, dv, out)
     if moved is not None:
         return moved
@@ -234,6 +250,8 @@ def difference(robot, q0, q1, out=None):
     >>> ld.difference(panda, [0.1] * 7, [0.3] * 7).round(12)
     array([0.2, 0.2, 0.2, 0.2, 0.2, 0.2, 0.2])
     """
+    if type(robot) is not Robot:
+        require_robot(robot)
     dv = difference_direct(robot.ints, robot.floats, q0, q1, out)
     if dv is not None:
         return dv

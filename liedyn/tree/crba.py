@@ -8,7 +8,7 @@ columns of matrices (`liedyn.lie.columns`): an inertia is the moments of mass, t
 (how that stands does not matter to M), and M is written in squares. The screws of a free base are the axes there, so
 that the momenta themselves are its rows of M.
 """
-from liedyn.boundary import delivered, rows_for, states
+from liedyn.boundary import delivered, require_robot, rows_for, states
 from liedyn.direct import configuration, direct, model, result
 from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.algebra import dot6, inertia_in_parent, inertia_times, neg
@@ -21,6 +21,7 @@ from liedyn.lie.sines import put_sines_from, sines_size
 from liedyn.lie.strided import chosen_records_at_once, records_at_once, where_before
 from liedyn.lie.transposition import turned
 from liedyn.model.packed import DOF_I, FREE, REVOLUTE
+from liedyn.model.robot import Robot
 from liedyn.objects import is_none, numbers, scratch
 from liedyn.tree.batches import aligned, batch, gather, in_lanes, lines_for, scatter_matrix
 from liedyn.tree.hinges import first_angle
@@ -363,6 +364,8 @@ def crba(robot, q, out=None):
     >>> ld.crba(panda, ld.neutral(panda)).shape
     (7, 7)
     """
+    if type(robot) is not Robot:
+        require_robot(robot)
     M = crba_direct(robot.ints, robot.floats, q, out)
     if M is not None:
         return M

@@ -14,7 +14,7 @@ No result depends on it but by rounding, which grows with the square of the dist
 """
 import numpy as np
 
-from liedyn.boundary import delivered, rows_for, states
+from liedyn.boundary import delivered, require_robot, rows_for, states
 from liedyn.direct import configuration, direct, model, result, unusual
 from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.algebra import ad, add, add6, compose, cross, scale, scale6
@@ -23,6 +23,7 @@ from liedyn.lie.registers import at_once, store_at_once
 from liedyn.lie.sines import put_sines, sines_size
 from liedyn.lie.transposition import turned
 from liedyn.model.packed import ANGULAR, HELICAL, LINEAR, PRISMATIC, REVOLUTE
+from liedyn.model.robot import Robot
 from liedyn.objects import is_none, number_of, numbers, scratch
 from liedyn.tree.batches import aligned, batch, gather, in_lanes, lines_for, scatter_matrix
 from liedyn.tree.joints import dofs_of_kind, joint_pose
@@ -355,6 +356,8 @@ def forward_kinematics(robot, q, out=None):
     >>> ld.forward_kinematics(panda, ld.neutral(panda)).shape[1:]
     (4, 4)
     """
+    if type(robot) is not Robot:
+        require_robot(robot)
     poses = forward_kinematics_direct(robot.ints, robot.floats, q, out)
     if poses is not None:
         return poses
@@ -403,6 +406,8 @@ def pose(robot, q, body, out=None):
     >>> ld.pose(panda, ld.neutral(panda), panda.body_names[0]).shape
     (4, 4)
     """
+    if type(robot) is not Robot:
+        require_robot(robot)
     T = pose_direct(robot.ints, robot.floats, q, robot.body_numbers, body, out)
     if T is not None:
         return T

@@ -5,7 +5,7 @@ rate of that, `acc` the acceleration of its origin with gravity (the ground acce
 joint passes on. Its linear velocity is never needed.
 """
 
-from liedyn.boundary import delivered, rows_for, states, states_unseen, wrenches
+from liedyn.boundary import delivered, require_robot, rows_for, states, states_unseen, wrenches
 from liedyn.direct import configuration, direct, model, nothing, result, velocity
 from liedyn.jit import inline, inline_algebra, kernel_in_place
 from liedyn.lie.algebra import add, add_cross, cross, scale, sub6, symmetric_times, unrotate
@@ -13,6 +13,7 @@ from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, store
 from liedyn.lie.sines import put_sines_from, sines_size
 from liedyn.lie.turns import back_about_z
 from liedyn.model.packed import REVOLUTE
+from liedyn.model.robot import Robot
 from liedyn.objects import is_none, numbers, scratch
 from liedyn.tree.batches import aligned, batch, expect_rows, gather, in_lanes, scatter, see
 from liedyn.tree.hinges import BETA, add_gamma, constant_turn, first_angle, origin, vector_to_child, wrench_to_parent
@@ -204,6 +205,8 @@ def rnea(robot, q, v, a, f_ext=None, out=None):
     >>> ld.rnea(panda, q, 0 * q, 0 * q).shape
     (7,)
     """
+    if type(robot) is not Robot:
+        require_robot(robot)
     if f_ext is None:
         tau = rnea_direct(robot.ints, robot.floats, q, v, a, out)
         if tau is not None:

@@ -11,7 +11,7 @@ Within one joint the term in F is absent: its own screws turn with the wrench. B
 D = sum m rdot r^T over all particles and P the linear momentum, B (w, v) = (tr(D) w - D w, w x P).
 """
 
-from liedyn.boundary import delivered_all, rows_for_all, states, states_unseen, wrenches
+from liedyn.boundary import delivered_all, require_robot, rows_for_all, states, states_unseen, wrenches
 from liedyn.direct import configuration, direct, model, nothing, results, velocity
 from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.algebra import (
@@ -22,6 +22,7 @@ from liedyn.lie.lanes import LANES, SCALAR, WIDTH, store
 from liedyn.lie.registers import at_once, load_at_once, store_at_once
 from liedyn.lie.strided import chosen_records_at_once, constants_at_once, put_records_at_once, records_at_once
 from liedyn.model.packed import DOF_I, LINK_F
+from liedyn.model.robot import Robot
 from liedyn.objects import is_none, item, numbers, scratch
 from liedyn.tree.batches import aligned, batch, gather, in_lanes, lines_for, scatter_matrix, see
 from liedyn.tree.crba import CARRIED, SCREW, add_armatures, inertia_rows
@@ -386,6 +387,8 @@ def rnea_derivatives(robot, q, v, a, f_ext=None, out=None):
     >>> bool(abs(M - ld.crba(panda, q)).max() < 1e-12)
     True
     """
+    if type(robot) is not Robot:
+        require_robot(robot)
     if f_ext is None:
         made = rnea_derivatives_direct(robot.ints, robot.floats, q, v, a, out)
         if made is not None:

@@ -1,0 +1,201 @@
+"""Wrong arguments of every public function: each gives a typed error that says so, or a sound result."""
+import dataclasses
+import datetime
+import inspect
+import numbers
+import warnings
+
+import numpy as np
+import pytest
+
+import liedyn as ld
+
+FIVE_BAR, PANDA, DISK = ld.load("five_bar"), ld.load("panda"), ld.load("rolling_disk")
+HOME, REST, ARM = FIVE_BAR.home, np.zeros(4), np.zeros(7)
+BOX = {"mass": 1.0, "com": (0.1, 0.0, 0.0), "inertia": (1.0, 1.0, 1.0)}
+
+
+class Unspeakable:
+    """Its repr fails."""
+
+    def __repr__(self):
+        raise RuntimeError("no repr")
+
+
+WRONG = {
+    "a number": 3, "a negative one": -1, "half a one": 1.5, "a tiny one": 1e-320, "a huge one": 1e300, "nan": np.nan,
+    "inf": np.inf, "true": True, "None": None, "text": "x", "empty text": "", "a thing": object(),
+    "a thing of no repr": Unspeakable(), "a class": int, "a function": lambda *given: None, "an empty list": [],
+    "an empty dict": {}, "a set": {"x"}, "a ragged list": [[1.0], [1.0, 2.0]], "a long list": [0.5] * 1000,
+    "complex": np.zeros(7, complex), "complex of four": np.zeros(4, complex), "texts": ["0"] * 4, "bytes": b"pin",
+    "dates": np.zeros(4, "datetime64[s]"), "spans": [datetime.timedelta(seconds=1)] * 4, "truths": np.zeros(4, bool),
+    "masked": np.ma.array(np.zeros(4), mask=[True, False, False, False]), "nothings": [None] * 4,
+    "objects": np.array([object()] * 4), "nans": np.full(4, np.nan), "a name and none": ["q1", 3],
+    "numbers by number": {1: 2.0}, "things by name": {"q1": object()}, "texts by name": {"pin": "a"},
+}
+
+
+def feedback(t, q, v):
+    return -1.0 * v
+
+
+def derivative(t, q, v):
+    return np.zeros((4, 4)), -np.eye(4)
+
+
+def builder():
+    b = ld.Builder("wrong")
+    b.body("a", **BOX)
+    b.joint("j", "revolute", "ground", "a")
+    return b
+
+
+def still(t):
+    return [0.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]
+
+
+def of_builder(method):
+    """A method of a fresh builder, in the signature of the method."""
+    def call(**given):
+        return getattr(builder(), method)(**given)
+    call.__signature__ = inspect.signature(getattr(builder(), method))
+    return call
+
+
+STATE = dict(robot=FIVE_BAR, q=HOME, v=REST)
+ROWS = dict(jacobian=lambda t, q: np.ones((1, 1)), bias=lambda t, q, v: np.zeros(1),
+            derivatives=lambda t, q, v, a: (np.zeros((1, 1)),) * 3, force_derivative=lambda t, q, lam: np.zeros((1, 1)))
+CONTROLLER = ld.PIDC(FIVE_BAR, HOME[:2], G_P=25.0, G_D=10.0, independent=("q1", "q2"))
+MODEL = ld.linearize(FIVE_BAR, HOME, REST, REST)
+RUN = ld.simulate(FIVE_BAR, HOME, REST, 0.002)
+
+CALLS = {
+    "aba": dict(**STATE, tau=REST), "aba_derivatives": dict(**STATE, tau=REST),
+    "body_jacobian": dict(robot=PANDA, q=ARM, body="panda_hand"),
+    "body_jacobian_dot": dict(robot=PANDA, q=ARM, v=ARM, body="panda_hand"),
+    "body_jacobian_ddot": dict(robot=PANDA, q=ARM, v=ARM, a=ARM, body="panda_hand"),
+    "body_jacobian_dq": dict(robot=PANDA, q=ARM, body="panda_hand"),
+    "bundled": {}, "center_of_mass": dict(robot=FIVE_BAR, q=HOME), "crba": dict(robot=FIVE_BAR, q=HOME),
+    "difference": dict(robot=FIVE_BAR, q0=HOME, q1=HOME), "forward_kinematics": dict(robot=FIVE_BAR, q=HOME),
+    "integrate": dict(robot=FIVE_BAR, q=HOME, dv=REST), "kinetic_energy": STATE, "momentum": STATE,
+    "neutral": dict(robot=FIVE_BAR), "pose": dict(robot=PANDA, q=ARM, body="panda_hand"),
+    "potential_energy": dict(robot=FIVE_BAR, q=HOME), "random_configuration": dict(robot=FIVE_BAR, rng=0, size=2),
+    "rnea": dict(**STATE, a=REST), "rnea_derivatives": dict(**STATE, a=REST), "total_mass": dict(robot=FIVE_BAR),
+    "load": dict(source="five_bar"), "load_toml": None, "load_urdf": None,
+    "save_toml": dict(robot=PANDA, path="a.toml"),
+    "Builder": dict(name="b"), "placement": dict(xyz=(1.0, 0.0, 0.0)),
+    "check_constraint": dict(robot=FIVE_BAR, name="pin", q=HOME, v=REST, a=REST, lam=np.zeros(5), tolerance=1e-6),
+    "close": dict(robot=FIVE_BAR, q=HOME, held={"q1": HOME[0]}, tolerance=1e-12),
+    "closure_error": dict(robot=FIVE_BAR, q=HOME), "constraint_jacobian": dict(robot=FIVE_BAR, q=HOME),
+    "complete_velocity": dict(robot=FIVE_BAR, q=HOME, velocities={"q1": 0.1, "q2": 0.1}, tolerance=1e-8),
+    "constraint_bias": STATE, "constraint_wrenches": dict(robot=FIVE_BAR, q=HOME, lam=np.zeros(5)),
+    "velocity_error": STATE, "virtual_coordinates": dict(robot=FIVE_BAR, q=HOME),
+    "virtual_jacobian": dict(robot=FIVE_BAR, q=HOME),
+    "HybridController": dict(motion=CONTROLLER, forces={"pin.vx": 0.0}, G_F=1.0, G_I=1.0, plant=FIVE_BAR),
+    "PIDC": dict(robot=FIVE_BAR, trajectory=HOME[:2], G_P=25.0, G_D=10.0, G_I=1.0, independent=("q1", "q2"),
+                 active=("q1", "q2"), metric=np.ones(4), rank_tolerance=1e-8),
+    "controllability": dict(robot=FIVE_BAR, q=HOME, active=("q1",), metric=np.ones(4), rank_tolerance=1e-8),
+    "inverse_dynamics": dict(**STATE, accelerations=np.zeros(2), independent=("q1", "q2"), active=("q1", "q2", "q3"),
+                             metric=np.ones(4), rank_tolerance=1e-8),
+    "forward_dynamics": dict(**STATE, tau=REST), "check_feedback": dict(**STATE, feedback=(feedback, derivative)),
+    "discretize": dict(**STATE, tau=REST, h=1e-3), "linearize": dict(**STATE, tau=REST),
+    "underlying": dict(**STATE, tau=REST), "specialize": dict(robot=ld.load("particle_on_circle")),
+    "simulate": dict(robot=FIVE_BAR, q0=HOME, v0=REST, t_final=0.002, progress=False),
+    "Event": dict(name="e", guard=lambda t, q, v: 1.0),
+}
+FORMULATIONS = {"baumgarte": "svd", "sigma": "unified", "inertia": "projection", "metric": "projection",
+                "scale": "projection", "condition_limit": "kane"}
+METHODS = {
+    "Builder.body": (of_builder("body"), dict(name="b", **BOX)),
+    "Builder.joint": (of_builder("joint"), dict(name="k", kind="revolute", parent="a", child="c")),
+    "Builder.loop": (of_builder("loop"), dict(name="l", kind="revolute", parent="ground", child="a")),
+    "Builder.constraint": (of_builder("constraint"), dict(name="c", kind="on_plane", parent="ground", child="a")),
+    "Builder.stops": (of_builder("stops"), {}), "Builder.custom": (of_builder("custom"), dict(name="r", **ROWS)),
+    "Builder.actuator": (of_builder("actuator"), dict(name="m", coordinate="j", gear=2.0)),
+    "Builder.of": (ld.Builder.of, dict(robot=PANDA)),
+    "Robot.at": (FIVE_BAR.at, dict(t=0.1)), "Robot.switched": (FIVE_BAR.switched, dict(states={"pin": True})),
+    "Robot.with_target": (FIVE_BAR.with_target, dict(name="pin", target=still)),
+    "Robot.body_index": (FIVE_BAR.body_index, dict(name=FIVE_BAR.body_names[0])),
+    "Robot.joint_index": (FIVE_BAR.joint_index, dict(name="q1")),
+    "Robot.constraint_index": (FIVE_BAR.constraint_index, dict(name="pin")),
+    "PIDC.__call__": (CONTROLLER.__call__, dict(t=0.0, q=HOME, v=REST)),
+    "PIDC.errors": (CONTROLLER.errors, dict(t=0.0, q=HOME, v=REST)),
+    "HybridController.__call__": (ld.HybridController(CONTROLLER, {"pin.vx": 0.0}).__call__,
+                                  dict(t=0.0, q=HOME, v=REST, lam=np.zeros(1))),
+    "LocalStateSpace.discretize": (MODEL.discretize, dict(h=1e-3)),
+    "Trajectory.__getitem__": (RUN.__getitem__, dict(name="q1")),
+}
+RESULTS = {"Robot", "Trajectory", "EventRecord"}
+"""What is not made by hand."""
+
+
+def functions():
+    """(name, function, arguments of a valid call) of all that is public."""
+    for name, given in CALLS.items():
+        if given is not None:  # files have their own tests (test_io_toml, test_io_urdf)
+            yield name, getattr(ld, name), given
+    for name, (function, given) in METHODS.items():
+        yield name, function, given
+
+
+def parameters(function):
+    kinds = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+    return [each.name for each in inspect.signature(function).parameters.values() if each.kind not in kinds]
+
+
+EVERY = [pytest.param(function, given, name, id=f"{what}-{name}") for what, function, given in functions()
+         for name in parameters(function)]
+
+
+def is_sound(result):
+    """No number of it is NaN, as far as it consists of arrays."""
+    if isinstance(result, np.ndarray):
+        return result.dtype.kind != "f" or not np.isnan(result).any()
+    if isinstance(result, (tuple, list)):
+        return all(map(is_sound, result))
+    if isinstance(result, dict):
+        return all(map(is_sound, result.values()))
+    if dataclasses.is_dataclass(result) and hasattr(result, "A"):
+        return is_sound([result.A, result.B])
+    if hasattr(result, "lam"):
+        return is_sound([result.a, result.lam])
+    return not isinstance(result, numbers.Real) or result == result
+
+
+def test_every_public_function_is_tried():
+    public = {name for name in ld.__all__ if not (inspect.isclass(x := getattr(ld, name)) and issubclass(x, Exception))}
+    assert public - set(CALLS) == RESULTS
+
+
+@pytest.mark.parametrize("function, given", [pytest.param(f, given, id=name) for name, f, given in functions()])
+def test_the_calls_are_valid(function, given, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert is_sound(function(**given))
+
+
+@pytest.mark.parametrize("function, given, name", EVERY)
+def test_a_wrong_argument_is_refused_or_makes_sense(function, given, name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    if function is ld.forward_dynamics and name in FORMULATIONS:
+        given = given | {"method": FORMULATIONS[name]}
+    if function is ld.simulate and name in ("rtol", "atol", "max_step"):
+        given = given | {"method": "RK45"}
+    if function is ld.simulate and name == "sigma":
+        given = given | {"formulation": "unified"}
+    if name == "u":
+        given = {key: value for key, value in given.items() if key != "tau"}
+    if (function, name) in ((ld.HybridController, "plant"), (ld.load, "source")):
+        given = dict(given)
+    bad = {}
+    for what, wrong in WRONG.items():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                if not is_sound(function(**given | {name: wrong})):
+                    bad[what] = "NaN"
+            except ld.LiedynError as error:
+                if len(str(error)) > 1200:
+                    bad[what] = f"a message of {len(str(error))} characters"
+            except Exception as error:
+                bad[what] = f"{type(error).__name__}: {error}"[:150]
+    assert not bad
