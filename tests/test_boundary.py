@@ -356,7 +356,8 @@ def test_no_memory_is_lost(tree, function):
             function(tree, **args, out=out)
             if k == 100:
                 start = tracemalloc.get_traced_memory()[0]
-        assert tracemalloc.get_traced_memory()[0] - start < 4096
+        # an object lost at every call has 32 bytes or more, 60 kB in all; threads of the test runner allocate meanwhile
+        assert tracemalloc.get_traced_memory()[0] - start < 40_000
     finally:
         tracemalloc.stop()
 
