@@ -192,7 +192,7 @@ def suggestion(name, known):
     """
     name, known = name if isinstance(name, str) else shown(name), list(dict.fromkeys(map(str, known)))
     if len(name) <= _LONGEST_NAME:
-        near = difflib.get_close_matches(name, [each for each in known if len(each) <= _LONGEST_NAME])
+        near = difflib.get_close_matches(name, [each for each in known if len(each) <= _LONGEST_NAME], cutoff=0.5)
         if near:
             return f"did you mean {' or '.join(map(shown, near))}?"
     return f"known: {listed(known, most=20) or 'none'}"
