@@ -151,3 +151,15 @@ def test_a_run_far_away_is_the_run_at_home():
     v = np.zeros(robot.nv)
     here, there = (simulate(r, r.home, v, 0.2, dt=1e-3, progress=False) for r in (robot, moved(robot)))
     assert np.abs(here.q[-1] - there.q[-1]).max() < BOUND
+
+
+def test_a_robot_that_cannot_move():
+    """It has no link to look from, and is looked at from the world's origin."""
+    b = Builder("wall")
+    for name, parent, place in (("wall", "ground", FAR), ("beam", "wall", (0.0, 0.0, 1.0))):
+        b.body(name, mass=1.0, inertia=(1.0, 1.0, 1.0))
+        b.joint(f"on_{name}", "fixed", parent, name, placement=place)
+    b.constraint("rod", "distance", "ground", "beam", parent_placement=FAR, length=0.75)
+    robot, nothing = b.build(), np.zeros(0)
+    np.testing.assert_allclose(closure_error(robot, nothing), [0.25], rtol=0.0, atol=BOUND)
+    assert constraint_jacobian(robot, nothing).shape == (1, 0) and aba(robot, nothing, nothing, nothing).shape == (0,)

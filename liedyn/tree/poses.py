@@ -14,7 +14,7 @@ from liedyn.lie.lanes import NARROW, SCALAR, load, splat
 from liedyn.lie.registers import load_at_once, side_by_side, store_at_once
 from liedyn.model.packed import PRISMATIC, REVOLUTE
 from liedyn.tree.joints import moved_by_sines, pose_of_kind
-from liedyn.tree.records import kind, link_count, parent, placement, put3
+from liedyn.tree.records import kind, link_count, parent, placement, put3, zero3
 
 COLUMN, PLACES = 4, 16  # places for a column, and for a pose
 
@@ -42,6 +42,8 @@ def slid(lane, ints, floats, i, q):
 @inline
 def origin_of(lane, ints, floats, i, q):
     """Where to look at the tree of root i from: the place of its first link that turns, in the world."""
+    if i >= link_count(ints):  # nothing moves
+        return zero3(lane)
     R, p = unturned(lane, ints, floats, i, q)
     return add(p, rotate(R, slid(lane, ints, floats, i, q)))
 
