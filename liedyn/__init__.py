@@ -23,7 +23,7 @@ from liedyn.tree.configuration import difference, integrate, neutral, random_con
 from liedyn.tree.crba import crba
 from liedyn.tree.energy import center_of_mass, kinetic_energy, momentum, potential_energy, total_mass
 from liedyn.tree.jacobians import body_jacobian, body_jacobian_ddot, body_jacobian_dot, body_jacobian_dq
-from liedyn.tree.kinematics import forward_kinematics, pose
+from liedyn.tree.forward_kinematics import forward_kinematics, pose
 from liedyn.tree.rnea import rnea
 from liedyn.tree.rnea_derivatives import rnea_derivatives
 

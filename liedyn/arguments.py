@@ -33,7 +33,9 @@ def floats(name, x, wanted="numbers"):
             raise InputError(f"{name} must be {wanted}{', and real' if x.dtype.kind == 'c' else ''}, got {got}")
     try:
         return np.asarray(x, dtype=np.float64)
-    except Exception:  # symbols without a value, integers beyond the largest float
+    except OverflowError as error:  # integers beyond the largest float
+        raise InputError(f"{name} is too large, got {shown(given)}") from error
+    except Exception:  # symbols without a value
         raise InputError(f"{name} must be {wanted}, got {shown(given)}") from None
 
 

@@ -11,7 +11,7 @@ from numba import carray, cfunc, jit, types
 from numba.extending import intrinsic, overload
 
 from liedyn.jit import address_for, c_address, inline, kernel_in_place
-from liedyn.model.validation import ORTHOGONALITY
+from liedyn.model.numbers import ORTHOGONALITY
 
 ARGUMENTS = ("t", "q", "v", "a", "lam")
 _POINTER, _NUMBER = ir.DoubleType().as_pointer(), types.float64

@@ -98,7 +98,7 @@ from liedyn.tree.jacobians import (
     body_jacobian_ddot_kernel as body_jacobian_ddot, body_jacobian_dot_kernel as body_jacobian_dot,
     body_jacobian_dq_kernel as body_jacobian_dq, body_jacobian_kernel as body_jacobian,
 )
-from liedyn.tree.kinematics import forward_kinematics_kernel as forward_kinematics
+from liedyn.tree.forward_kinematics import forward_kinematics_kernel as forward_kinematics
 from liedyn.tree.rnea import rnea_kernel as rnea
 from liedyn.tree.rnea_derivatives import (
     rnea_derivatives_kernel as rnea_derivatives, rnea_derivatives_nonzeros_kernel as rnea_derivatives_nonzeros,

@@ -7,7 +7,7 @@ import numpy as np
 
 from liedyn.errors import InputError, LiedynError
 from liedyn.model import GROUND
-from liedyn.tree.kinematics import forward_kinematics
+from liedyn.tree.forward_kinematics import forward_kinematics
 
 # Okabe and Ito's colours, told apart by every eye and in print; black is for the ground
 _COLOURS = (

@@ -10,7 +10,7 @@ from liedyn.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.linearization.linearize import linearize
 from liedyn.model import Builder
 from liedyn.model.kinds import LOOP_KINDS
-from liedyn.tree import configuration, kinematics
+from liedyn.tree import configuration, forward_kinematics
 from liedyn.tree.rnea import rnea
 
 # sixth order: error h^6 f^(7) / 140, and rounding eps / h; odd terms of a curve on the manifold cancel up to h^7
@@ -64,7 +64,7 @@ def closed_mechanism(kind, seed=0, **branches):
     pitch = {"pitch": 0.4} if kind == "helical" else {}
     unit = [np.asarray(x) / np.linalg.norm(x) for x in axes.values()]
     frame_a = random_pose(rng)
-    poses = dict(zip(open_robot.body_names, kinematics.forward_kinematics(open_robot, q)))
+    poses = dict(zip(open_robot.body_names, forward_kinematics.forward_kinematics(open_robot, q)))
     joined = frame_motion(rng, kind, unit, pitch.get("pitch"))
     frame_b = np.linalg.inv(poses[b]) @ poses[a] @ frame_a @ joined
     again = np.random.default_rng()
@@ -96,7 +96,7 @@ def walker(damping=0.0):
                           armature=0.1 if kind == "revolute" else 0.0, **random_joint(rng, kind))
     open_robot = builder.build()
     q = random_q(rng, open_robot)
-    poses = dict(zip(open_robot.body_names, kinematics.forward_kinematics(open_robot, q)))
+    poses = dict(zip(open_robot.body_names, forward_kinematics.forward_kinematics(open_robot, q)))
     for name, (_, cut) in LEGS.items():
         if cut is not None:
             kind, number, other = cut

@@ -45,6 +45,15 @@ def random_tree(rng, kinds, name="tree", **options):
     return builder
 
 
+def held(kind, joint="translational", **parameters):
+    """One body that moves in space, and a constraint 'held' between it and the ground."""
+    builder = Builder(kind, gravity=(0.0, 0.0, 0.0))
+    builder.body("body", 1.0, inertia=(1.0, 1.0, 1.0))
+    builder.joint("move", joint, "ground", "body")
+    builder.constraint("held", kind, "ground", "body", **parameters)
+    return builder.build()
+
+
 def random_q(rng, robot):
     """Any configuration: quaternions of length one, all else within (-2, 2)."""
     q = rng.uniform(-2.0, 2.0, size=robot.nq)

@@ -27,7 +27,7 @@ from liedyn.model import Builder
 from liedyn.model.kinds import LOOP_KINDS
 from liedyn.tree.configuration import integrate
 from liedyn.tree.jacobians import body_jacobian
-from liedyn.tree.kinematics import forward_kinematics
+from liedyn.tree.forward_kinematics import forward_kinematics
 from liedyn.tree.rnea import rnea
 
 

@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+from mechanisms import held
 
 import liedyn as ld
 from liedyn import jit
@@ -134,46 +135,13 @@ def test_bad_input_is_one_line(capsys, command, status, said):
     assert said in err
 
 
-COIN = """
-name = "coin"
-[bodies.coin]
-mass = 1.0
-inertia = [1.0, 1.0, 2.0]
-[joints.move]
-kind = "free"
-parent = "ground"
-child = "coin"
-[constraints.floor]
-kind = "disk_on_plane"
-parent = "ground"
-child = "coin"
-radius = 1.0
-child_axis = [0.0, 0.0, 1.0]
-"""
-BOB = """
-name = "bob"
-[bodies.bob]
-mass = 1.0
-inertia = [1.0, 1.0, 1.0]
-[joints.move]
-kind = "translational"
-parent = "ground"
-child = "bob"
-[constraints.rod]
-kind = "distance"
-parent = "ground"
-child = "bob"
-length = 1.0
-"""
-
-
 def test_robots_whose_home_is_singular(capsys, tmp_path):
     """A coin that lies flat stays there, as it touches its plane; a bob in the centre of its sphere is moved aside."""
     coin, bob = tmp_path / "coin.toml", tmp_path / "bob.toml"
-    coin.write_text(COIN)
-    bob.write_text(BOB)
+    ld.save_toml(held("disk_on_plane", "free", radius=1.0, child_axis=(0.0, 0.0, 1.0)), coin)
+    ld.save_toml(held("distance", length=1.0), bob)
     status, out, err = run(capsys, f"info {coin}")
-    assert (status, err) == (0, "") and "mobility:                     unknown, constraint 'floor'" in out
+    assert (status, err) == (0, "") and "mobility:                     unknown, constraint 'held'" in out
     status, _, err = run(capsys, f"linearize {coin}")
     assert status == 1 and err.count("\n") == 1 and "its disk lies flat" in err
     status, out, err = run(capsys, f"info {bob}")

@@ -10,7 +10,7 @@ from liedyn.errors import InputError
 from liedyn.lie import compose, exp
 from liedyn.model import Builder
 from liedyn.tree.configuration import difference, integrate, integrate_kernel, neutral, random_configuration
-from liedyn.tree.kinematics import pose
+from liedyn.tree.forward_kinematics import pose
 
 EPS = 2.0**-52
 

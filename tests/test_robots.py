@@ -14,7 +14,7 @@ from liedyn.io import load_toml, save_toml
 from liedyn.model.frames import joint_basis
 from liedyn.model.kinds import JOINT_KINDS, LOOP_ROWS
 from liedyn.tree.crba import crba
-from liedyn.tree.kinematics import forward_kinematics
+from liedyn.tree.forward_kinematics import forward_kinematics
 from liedyn.tree.rnea import rnea
 
 FOLDER = Path(__file__).parents[1] / "robots"

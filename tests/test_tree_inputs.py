@@ -15,7 +15,7 @@ from liedyn.tree.aba_derivatives import aba_derivatives
 from liedyn.tree.configuration import random_configuration
 from liedyn.tree.crba import crba
 from liedyn.tree.jacobians import body_jacobian, body_jacobian_ddot, body_jacobian_dot, body_jacobian_dq
-from liedyn.tree.kinematics import forward_kinematics, pose
+from liedyn.tree.forward_kinematics import forward_kinematics, pose
 from liedyn.tree.rnea import rnea
 from liedyn.tree.rnea_derivatives import rnea_derivatives
 

@@ -1,21 +1,13 @@
 """Places where a constraint has no direction: every function that uses its rows says so, and names it."""
 import numpy as np
 import pytest
+from mechanisms import held
 from tree_cases import bundled
 
 import liedyn as ld
 from liedyn.dynamics import unified_velocity
 from liedyn.dynamics.forward import METHODS
 from liedyn.dynamics.projectors import cross_coupling, passive_joint_map
-
-
-def held(kind, joint="translational", **parameters):
-    """One body that moves in space, and a constraint 'held' between it and the ground."""
-    builder = ld.Builder(kind, gravity=(0.0, 0.0, 0.0))
-    builder.body("body", 1.0, inertia=(1.0, 1.0, 1.0))
-    builder.joint("move", joint, "ground", "body")
-    builder.constraint("held", kind, "ground", "body", **parameters)
-    return builder.build()
 
 
 PLACES = {

@@ -24,7 +24,6 @@ from liedyn.dynamics.singular import (
 from liedyn.dynamics.states import EITHER, FEW, GIVEN, PIVOTED, nullspace_registers, nullspace_states
 from liedyn.errors import InputError, SingularConfigurationError, of_the_batch
 from liedyn.functions import raise_errors
-from liedyn.model.robot import Robot
 
 POOR_CONDITION = 1e8
 """Condition number of [G; R] above which half of the digits are lost, and a warning is due."""
@@ -360,7 +359,7 @@ def forward_dynamics(robot, q, v, tau, method="nullspace", independent=None, f_e
     >>> bool(abs(other.a - r.a).max() < 1e-9)
     True
     """
-    if type(robot) is not Robot:
+    if not hasattr(robot, "ints"):
         require_robot(robot)
     options = _checked_options(method, dict(
         independent=independent, baumgarte=baumgarte, sigma=sigma, inertia=inertia, metric=metric, scale=scale,

@@ -27,7 +27,6 @@ from liedyn.linearization.outputs import output_plan
 from liedyn.linearization.state_space import LocalStateSpace
 from liedyn.linearization.states import addresses, linearize_registers, linearize_states, linearize_trees
 from liedyn.linearization.upper_rows import turning
-from liedyn.model.robot import Robot
 
 CLOSURE_TOLERANCE = 1e-8
 """Largest closure error, and largest violation of G v = b relative to |v|, of an operating point: the derivatives
@@ -198,7 +197,7 @@ def linearize(robot, q, v, tau=None, independent=None, outputs=None, f_ext=None,
     >>> ss.A.shape, ss.inputs
     ((4, 4), ('lift_cylinder', 'tilt_cylinder'))
     """
-    if type(robot) is not Robot:
+    if not hasattr(robot, "ints"):
         require_robot(robot)
     closure_tolerance = positive("closure_tolerance", closure_tolerance)
     rank_tolerance = non_negative("rank_tolerance", rank_tolerance)

@@ -2,9 +2,11 @@
 
 import numpy as np
 
-from liedyn.errors import ModelError, shown
+from liedyn.arguments import floats
+from liedyn.errors import InputError, ModelError, shown
 
 LARGEST = 1e30  # in SI units: products of a few such numbers, as dynamics and its derivatives take, stay finite
+ORTHOGONALITY = 1e-9  # of rotations and pairs of axes: less is a mistake, not rounding in a file
 
 
 def numbers(owner, key, value, shape, bounds=False):
@@ -24,13 +26,7 @@ def numbers(owner, key, value, shape, bounds=False):
 def any_numbers(owner, key, value):
     """`value` as a float array of any shape; entries may be infinite or NaN, but no text, dates, truths or masks."""
     try:
-        array = np.array(value)
-        if array.dtype == object and all(type(entry) in (int, float) for entry in array.flat):
-            array = array.astype(float)  # integers of more than 64 bits
-    except OverflowError:
-        raise ModelError(f"{owner}, {key}: too large to compute with, got {shown(value)}") from None
-    except (TypeError, ValueError):  # ragged lists among others
-        array = np.array(None)
-    if array.dtype.kind not in "iuf" or isinstance(value, np.ma.MaskedArray):
-        raise ModelError(f"{owner}, {key}: expected numbers, got {shown(value)}")
-    return array.astype(float)
+        return floats(key, value).copy()
+    except InputError as error:
+        problem = "too large to compute with" if isinstance(error.__cause__, OverflowError) else "expected numbers"
+        raise ModelError(f"{owner}, {key}: {problem}, got {shown(value)}") from None

@@ -9,10 +9,9 @@ import numpy as np
 from liedyn.errors import ModelError, ModelWarning, cut, listed, shown, suggestion
 from liedyn.model.description import GROUND
 from liedyn.model.links import depth_first
-from liedyn.model.numbers import any_numbers, numbers
+from liedyn.model.numbers import ORTHOGONALITY, any_numbers, numbers
 from liedyn.model.packed import status_code
 
-ORTHOGONALITY = 1e-9  # of placements and pairs of axes: less is a mistake, not rounding in a file
 SYMMETRY = 1e-6  # of inertias, relative; so much may a principal moment be negative too
 NOTHING = 1e-18  # a principal moment this little below zero [kg m^2] is what rounding left of zero
 TRIANGLE = 1e-3  # relative slack of the triangle inequality: inertias in files are rounded to three or four digits

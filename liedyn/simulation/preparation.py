@@ -151,7 +151,7 @@ def prepare_start(robot, ints, floats, o, x, q, v, start):
         metric(ints, floats, x, q)
         closed = close_positions(ints, floats, o, x, q)
         consistent_velocities(ints, floats, o, x, q, v)
-    constraint_state(ints, floats, x, q, v)
+        constraint_state(ints, floats, x, q, v)
     raise_errors(robot.functions)
     worst = int((np.abs(x.residual) / x.row_sizes).argmax())
     size = abs(float(x.residual[worst]))

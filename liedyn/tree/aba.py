@@ -14,7 +14,6 @@ from liedyn.lie.articulated import add_articulated, articulated, articulated_tim
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, splat, store
 from liedyn.lie.sines import put_sines_from, sines_size
 from liedyn.model.packed import FREE, HELICAL, REVOLUTE
-from liedyn.model.robot import Robot
 from liedyn.objects import is_none, numbers, scratch
 from liedyn.tree.batches import aligned, batch, expect_rows, gather, in_lanes, scatter, see
 from liedyn.tree.hinges import add_gamma, first_angle, inertia_to_parent, twist_to_child, wrench_to_parent
@@ -296,7 +295,7 @@ def aba(robot, q, v, tau, f_ext=None, out=None):
     >>> bool(abs(ld.aba(panda, q, 0 * q, tau) - 1.0).max() < 1e-9)
     True
     """
-    if type(robot) is not Robot:
+    if not hasattr(robot, "ints"):
         require_robot(robot)
     if f_ext is None and not robot.singular_tree:
         a = aba_direct(robot.ints, robot.floats, q, v, tau, out)

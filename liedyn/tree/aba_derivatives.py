@@ -19,7 +19,6 @@ from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.algebra import add6, dot6, inertia_times, scale6
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, store
 from liedyn.lie.registers import at_once
-from liedyn.model.robot import Robot
 from liedyn.objects import is_none, item, numbers, scratch
 from liedyn.tree.aba import require_regular_tree
 from liedyn.tree.batches import aligned, batch, gather, in_lanes, lines_for, scatter_matrix, see
@@ -242,7 +241,7 @@ def aba_derivatives(robot, q, v, tau, f_ext=None, out=None):
     >>> bool(abs(Minv @ ld.crba(panda, q) - np.eye(7)).max() < 1e-10)
     True
     """
-    if type(robot) is not Robot:
+    if not hasattr(robot, "ints"):
         require_robot(robot)
     if f_ext is None and not robot.singular_tree:
         made = aba_derivatives_direct(robot.ints, robot.floats, q, v, tau, out)

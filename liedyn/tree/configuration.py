@@ -17,7 +17,6 @@ from liedyn.lie.exponential import (
 )
 from liedyn.lie.lanes import SCALAR
 from liedyn.model.packed import FREE, HEADER, LINK_I, LINK_IQ, LINK_PRIMITIVE, N_LINKS, NQ, PRISMATIC, SPHERICAL
-from liedyn.model.robot import Robot
 from liedyn.objects import is_none, numbers
 from liedyn.tree.batches import batch
 from liedyn.tree.records import dof_count, dof_total, first_dof, first_q, get3, kind, link_count, put3
@@ -195,7 +194,7 @@ def integrate(robot, q, dv, out=None):
     >>> ld.integrate(panda, ld.neutral(panda), [0.1] * 7)
     array([0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1])
     """
-    if type(robot) is not Robot:
+    if not hasattr(robot, "ints"):
         require_robot(robot)
     moved = integrate_direct(robot.ints, robot.floats, q, dv, out)
     if moved is not None:
@@ -250,7 +249,7 @@ def difference(robot, q0, q1, out=None):
     >>> ld.difference(panda, [0.1] * 7, [0.3] * 7).round(12)
     array([0.2, 0.2, 0.2, 0.2, 0.2, 0.2, 0.2])
     """
-    if type(robot) is not Robot:
+    if not hasattr(robot, "ints"):
         require_robot(robot)
     dv = difference_direct(robot.ints, robot.floats, q0, q1, out)
     if dv is not None:

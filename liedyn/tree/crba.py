@@ -21,7 +21,6 @@ from liedyn.lie.sines import put_sines_from, sines_size
 from liedyn.lie.strided import chosen_records_at_once, records_at_once, where_before
 from liedyn.lie.transposition import turned
 from liedyn.model.packed import DOF_I, FREE, REVOLUTE
-from liedyn.model.robot import Robot
 from liedyn.objects import is_none, numbers, scratch
 from liedyn.tree.batches import aligned, batch, gather, in_lanes, lines_for, scatter_matrix
 from liedyn.tree.hinges import first_angle
@@ -364,7 +363,7 @@ def crba(robot, q, out=None):
     >>> ld.crba(panda, ld.neutral(panda)).shape
     (7, 7)
     """
-    if type(robot) is not Robot:
+    if not hasattr(robot, "ints"):
         require_robot(robot)
     M = crba_direct(robot.ints, robot.floats, q, out)
     if M is not None:

@@ -14,7 +14,6 @@ from liedyn.lie.algebra import (
 )
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, splat, store
 from liedyn.model.packed import LINK_F, LINK_FLOATS_AT, LINK_MASS, N_LINKS
-from liedyn.model.robot import Robot
 from liedyn.objects import is_none, no_numbers, numbers, scratch
 from liedyn.tree.batches import aligned, batch, gather, in_lanes, scatter
 from liedyn.tree.joints import joint_pose, joint_twist, spring_energy
@@ -210,7 +209,7 @@ def kinetic_energy(robot, q, v, out=None):
     >>> float(ld.kinetic_energy(panda, ld.neutral(panda), [0.0] * 7))
     0.0
     """
-    if type(robot) is not Robot:
+    if not hasattr(robot, "ints"):
         require_robot(robot)
     energy = kinetic_energy_direct(robot.ints, robot.floats, q, v, out)
     if energy is None:
@@ -261,7 +260,7 @@ def potential_energy(robot, q, out=None):
     >>> bool(ld.potential_energy(panda, ld.neutral(panda)) > 0.0)
     True
     """
-    if type(robot) is not Robot:
+    if not hasattr(robot, "ints"):
         require_robot(robot)
     energy = potential_energy_direct(robot.ints, robot.floats, q, out)
     if energy is None:
@@ -291,7 +290,7 @@ def total_mass(robot):
     >>> bool(ld.total_mass(ld.load("panda")) > 0.0)
     True
     """
-    if type(robot) is not Robot:
+    if not hasattr(robot, "ints"):
         require_robot(robot)
     at, n = robot.ints[LINK_FLOATS_AT], robot.ints[N_LINKS]
     return float(robot.floats[at:at + LINK_F * n].reshape(-1, LINK_F)[:, LINK_MASS].sum())
@@ -347,7 +346,7 @@ def center_of_mass(robot, q, out=None):
     >>> ld.center_of_mass(panda, ld.neutral(panda)).shape
     (3,)
     """
-    if type(robot) is not Robot:
+    if not hasattr(robot, "ints"):
         require_robot(robot)
     com = center_of_mass_direct(robot.ints, robot.floats, q, out)
     if com is not None:
@@ -404,7 +403,7 @@ def momentum(robot, q, v, out=None):
     >>> ld.momentum(panda, ld.neutral(panda), [0.0] * 7)
     array([0., 0., 0., 0., 0., 0.])
     """
-    if type(robot) is not Robot:
+    if not hasattr(robot, "ints"):
         require_robot(robot)
     total = momentum_direct(robot.ints, robot.floats, q, v, out)
     if total is not None:

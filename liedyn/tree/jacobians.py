@@ -18,7 +18,6 @@ from liedyn.lie.algebra import Ad_inverse, ad, add6, compose, scale6
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load
 from liedyn.lie.sines import sincos
 from liedyn.model.packed import REVOLUTE
-from liedyn.model.robot import Robot
 from liedyn.objects import is_none, number_of, numbers, scratch
 from liedyn.tree.batches import aligned, batch, gather, in_lanes, lines_for, scatter_matrix
 from liedyn.tree.joints import dofs_of_kind, joint_pose, pose_of_kind, screw_of_kind
@@ -222,7 +221,7 @@ def body_jacobian(robot, q, body, out=None):
     >>> ld.body_jacobian(panda, ld.neutral(panda), panda.body_names[-1]).shape
     (6, 7)
     """
-    if type(robot) is not Robot:
+    if not hasattr(robot, "ints"):
         require_robot(robot)
     J = body_jacobian_direct(robot.ints, robot.floats, q, robot.body_numbers, body, out)
     if J is not None:
@@ -280,7 +279,7 @@ def body_jacobian_dot(robot, q, v, body, out=None):
     >>> J_dot.shape, bool(ld.body_jacobian_dot(panda, q, 0 * q, panda.body_names[-1]).any())
     ((6, 7), False)
     """
-    if type(robot) is not Robot:
+    if not hasattr(robot, "ints"):
         require_robot(robot)
     J_dot = body_jacobian_dot_direct(robot.ints, robot.floats, q, v, robot.body_numbers, body, out)
     if J_dot is not None:
@@ -339,7 +338,7 @@ def body_jacobian_ddot(robot, q, v, a, body, out=None):
     >>> ld.body_jacobian_ddot(panda, q, 0 * q + 1.0, 0 * q, panda.body_names[-1]).shape
     (6, 7)
     """
-    if type(robot) is not Robot:
+    if not hasattr(robot, "ints"):
         require_robot(robot)
     J_ddot = body_jacobian_ddot_direct(robot.ints, robot.floats, q, v, a, robot.body_numbers, body, out)
     if J_ddot is not None:
@@ -397,7 +396,7 @@ def body_jacobian_dq(robot, q, body, out=None):
     >>> bool(abs(ld.body_jacobian_dq(panda, q, hand) @ v - ld.body_jacobian_dot(panda, q, v, hand)).max() < 1e-12)
     True
     """
-    if type(robot) is not Robot:
+    if not hasattr(robot, "ints"):
         require_robot(robot)
     dJ_dq = body_jacobian_dq_direct(robot.ints, robot.floats, q, robot.body_numbers, body, out)
     if dJ_dq is not None:

@@ -13,7 +13,6 @@ from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, store
 from liedyn.lie.sines import put_sines_from, sines_size
 from liedyn.lie.turns import back_about_z
 from liedyn.model.packed import REVOLUTE
-from liedyn.model.robot import Robot
 from liedyn.objects import is_none, numbers, scratch
 from liedyn.tree.batches import aligned, batch, expect_rows, gather, in_lanes, scatter, see
 from liedyn.tree.hinges import BETA, add_gamma, constant_turn, first_angle, origin, vector_to_child, wrench_to_parent
@@ -205,7 +204,7 @@ def rnea(robot, q, v, a, f_ext=None, out=None):
     >>> ld.rnea(panda, q, 0 * q, 0 * q).shape
     (7,)
     """
-    if type(robot) is not Robot:
+    if not hasattr(robot, "ints"):
         require_robot(robot)
     if f_ext is None:
         tau = rnea_direct(robot.ints, robot.floats, q, v, a, out)

@@ -22,7 +22,6 @@ from liedyn.lie.lanes import LANES, SCALAR, WIDTH, store
 from liedyn.lie.registers import at_once, load_at_once, store_at_once
 from liedyn.lie.strided import chosen_records_at_once, constants_at_once, put_records_at_once, records_at_once
 from liedyn.model.packed import DOF_I, LINK_F
-from liedyn.model.robot import Robot
 from liedyn.objects import is_none, item, numbers, scratch
 from liedyn.tree.batches import aligned, batch, gather, in_lanes, lines_for, scatter_matrix, see
 from liedyn.tree.crba import CARRIED, SCREW, add_armatures, inertia_rows
@@ -387,7 +386,7 @@ def rnea_derivatives(robot, q, v, a, f_ext=None, out=None):
     >>> bool(abs(M - ld.crba(panda, q)).max() < 1e-12)
     True
     """
-    if type(robot) is not Robot:
+    if not hasattr(robot, "ints"):
         require_robot(robot)
     if f_ext is None:
         made = rnea_derivatives_direct(robot.ints, robot.floats, q, v, a, out)
