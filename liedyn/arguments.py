@@ -11,6 +11,17 @@ import numpy as np
 from liedyn.errors import InputError, shown, suggestion
 
 
+def require_robot(robot):
+    """InputError for what is no robot, with the way to one."""
+    if hasattr(robot, "ints"):  # not by its class, as kernels would have to be compiled again with each edit of that
+        return
+    if isinstance(robot, str):
+        remedy = f"; load it with ld.load({shown(robot)})"
+    else:
+        remedy = "; call its build()" if type(robot).__name__ == "Builder" else ""
+    raise InputError(f"expected a Robot, got {shown(robot)}{remedy}")
+
+
 def floats(name, x, wanted="numbers"):
     """`x` as an array of float64, of any shape, finite or not.
 

@@ -3,7 +3,7 @@ import math
 
 import numpy as np
 
-from liedyn.arguments import floats
+from liedyn.arguments import floats, require_robot
 from liedyn.checks import bad_quaternion, is_bounded
 from liedyn.direct import bounded, direct, unusual
 from liedyn.errors import InputError, shown
@@ -12,17 +12,6 @@ from liedyn.model.packed import (
     BODIES_AT, BODY_F, BODY_FLOATS_AT, BODY_I, BODY_LINK, HEADER, LINK_I, LINK_IQ, N_LINKS,
 )
 from liedyn.objects import WRITEABLE, counted, flags_of, integer
-
-
-def require_robot(robot):
-    """InputError for what is no robot, with the way to one."""
-    if hasattr(robot, "ints"):  # not by its class: kernels would have to be compiled again with each edit of that
-        return
-    if isinstance(robot, str):
-        remedy = f"; load it with ld.load({shown(robot)})"
-    else:
-        remedy = "; call its build()" if type(robot).__name__ == "Builder" else ""
-    raise InputError(f"expected a Robot, got {shown(robot)}{remedy}")
 
 
 def as_floats(name, x, size):

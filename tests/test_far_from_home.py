@@ -76,6 +76,7 @@ def state_results(robot, q, v, tau):
 
 
 def assert_equal_results(here, there, tolerance):
+    """Relative to the largest number of a result, or to 1e-3 where all of it is small beside what it is a sum of."""
     for (name, x), (_, y) in zip(here, there, strict=True):
         assert np.abs(x - y).max() <= tolerance * max(np.abs(x).max(), 1e-3), name
 

@@ -7,8 +7,8 @@ import math
 
 import numpy as np
 
-from liedyn.arguments import floats, names, non_negative, positive
-from liedyn.boundary import as_floats, require_robot, require_usable, states
+from liedyn.arguments import floats, names, non_negative, positive, require_robot
+from liedyn.boundary import as_floats, require_usable, states
 from liedyn.constraints.closing import CLOSED, ROUNDING, Held, Target, close_states
 from liedyn.constraints.contradictions import raise_contradiction
 from liedyn.constraints.independent import by_name

@@ -3,8 +3,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from liedyn.arguments import floats, positive
-from liedyn.boundary import require_robot, require_usable, states
+from liedyn.arguments import floats, positive, require_robot
+from liedyn.boundary import require_usable, states
 from liedyn.constraints.loops import (
     all_derivatives, closure_error, constraint_bias, constraint_jacobian, velocity_error,
 )

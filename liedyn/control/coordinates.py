@@ -3,7 +3,7 @@
 import numpy as np
 
 from liedyn import arguments
-from liedyn.boundary import require_robot
+from liedyn.arguments import require_robot
 from liedyn.constraints.independent import by_name
 from liedyn.constraints.loops import virtual_coordinates
 from liedyn.errors import InputError

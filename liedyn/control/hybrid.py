@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from liedyn.boundary import require_robot, states
+from liedyn.arguments import require_robot
+from liedyn.boundary import states
 from liedyn.control.decomposition import Decomposition, decompose
 from liedyn.control.gains import gain, signal
 from liedyn.control.integral import Integral

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from liedyn.arguments import non_negative, one_of
-from liedyn.boundary import require_robot, states, wrenches
+from liedyn.arguments import non_negative, one_of, require_robot
+from liedyn.boundary import states, wrenches
 from liedyn.constraints.independent import choose, given_coordinates, singular_choice, wrong_count
 from liedyn.constraints.loops import rank_of, require_defined
 from liedyn.constraints.undefined import require_rows

@@ -32,9 +32,10 @@ import tomllib
 
 import numpy as np
 
-from liedyn.errors import InputError, ModelError, cut, errors_at, shown, suggestion
+from liedyn.arguments import require_robot
+from liedyn.errors import ModelError, cut, errors_at, shown, suggestion
 from liedyn.io.files import path_of, read_bytes, write_text
-from liedyn.model import Builder, Robot, placement
+from liedyn.model import Builder, placement
 from liedyn.model.frames import rpy_from_rotation
 from liedyn.model.kinds import CONSTRAINT_KINDS, JOINT_KINDS, cut_kind, neutral
 
@@ -223,8 +224,7 @@ def save_toml(robot, path):
     ...     load_toml(file.name)
     Robot('block', nq=1, nv=1, 1 bodies, 1 joints, 0 loops)
     """
-    if not isinstance(robot, Robot):
-        raise InputError(f"expected a Robot, got {shown(robot)}")
+    require_robot(robot)
     write_text(path_of(path), _document(robot.model_as_is()))
 
 

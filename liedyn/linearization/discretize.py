@@ -17,8 +17,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from liedyn.arguments import non_negative, positive
-from liedyn.boundary import require_robot, wrenches
+from liedyn.arguments import non_negative, positive, require_robot
+from liedyn.boundary import wrenches
 from liedyn.constraints.cut_rows import cut_velocity_kernel
 from liedyn.constraints.independent import given_coordinates, holonomic
 from liedyn.constraints.loops import (

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from liedyn.arguments import names, non_negative, positive
-from liedyn.boundary import require_robot, states, wrenches
+from liedyn.arguments import names, non_negative, positive, require_robot
+from liedyn.boundary import states, wrenches
 from liedyn.constraints.independent import (
     Independent, choose_positions, choose_speeds, given_coordinates, holonomic, singular_choice, wrong_count,
 )

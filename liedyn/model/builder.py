@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from liedyn.errors import InputError, ModelError, shown
+from liedyn.arguments import require_robot
+from liedyn.errors import ModelError, shown
 from liedyn.model import validation
 from liedyn.model.build import build
 from liedyn.model.description import Actuator, Body, Constraint, Joint, Loop, Model
 from liedyn.model.kinds import CONSTRAINT_KINDS, JOINT_KINDS, LOOP_KINDS, cut_kind, neutral
 from liedyn.model.numbers import numbers
-from liedyn.model.robot import Robot
 
 
 class Builder:
@@ -394,8 +394,7 @@ class Builder:
         >>> b.build().constraint_names
         ('table',)
         """
-        if not isinstance(robot, Robot):
-            raise InputError(f"expected a Robot, got {shown(robot)}")
+        require_robot(robot)
         model = robot.model_as_is()
         builder = cls(model.name, model.gravity, model.home, model.independent, model.outputs, model.description,
                       model.source)

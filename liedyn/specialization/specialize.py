@@ -4,7 +4,8 @@ import re
 import sys
 from types import ModuleType
 
-from liedyn.boundary import delivered, delivered_all, require_robot, rows_for, rows_for_all, states, states_unseen
+from liedyn.arguments import require_robot
+from liedyn.boundary import delivered, delivered_all, rows_for, rows_for_all, states, states_unseen
 from liedyn.cache import files, source_stamp
 from liedyn.errors import InputError
 from liedyn.model.packed import LOOP_FLOATS_AT, LOOPS_AT

@@ -5,7 +5,8 @@ eliminating them in turn is the block elimination of table 7.1 without ever inve
 """
 import numpy as np
 
-from liedyn.boundary import delivered, require_robot, rows_for, states, states_unseen, wrenches
+from liedyn.arguments import require_robot
+from liedyn.boundary import delivered, rows_for, states, states_unseen, wrenches
 from liedyn.direct import configuration, direct, model, nothing, result, velocity
 from liedyn.errors import SingularConfigurationError
 from liedyn.jit import inline, kernel_in_place

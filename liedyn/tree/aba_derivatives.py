@@ -13,7 +13,8 @@ column, and for one state whole registers of columns. In lanes, and in what `spe
 entries (`liedyn.tree.ltdl`) are less work; those of a humanoid more.
 """
 
-from liedyn.boundary import delivered_all, require_robot, rows_for_all, states, states_unseen, wrenches
+from liedyn.arguments import require_robot
+from liedyn.boundary import delivered_all, rows_for_all, states, states_unseen, wrenches
 from liedyn.direct import configuration, direct, model, nothing, results, velocity
 from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.algebra import add6, dot6, inertia_times, scale6

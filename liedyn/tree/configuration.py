@@ -5,8 +5,8 @@ A free joint moves by the full exponential of SE(3), so that its dv is a body-fi
 """
 import numpy as np
 
-from liedyn.arguments import lead_of
-from liedyn.boundary import delivered, require_robot, rows_for, states
+from liedyn.arguments import lead_of, require_robot
+from liedyn.boundary import delivered, rows_for, states
 from liedyn.direct import configuration, direct, model, result, velocity
 from liedyn.errors import InputError, shown
 from liedyn.jit import kernel_in_place

@@ -8,7 +8,8 @@ columns of matrices (`liedyn.lie.columns`): an inertia is the moments of mass, t
 (how that stands does not matter to M), and M is written in squares. The screws of a free base are the axes there, so
 that the momenta themselves are its rows of M.
 """
-from liedyn.boundary import delivered, require_robot, rows_for, states
+from liedyn.arguments import require_robot
+from liedyn.boundary import delivered, rows_for, states
 from liedyn.direct import configuration, direct, model, result
 from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.algebra import dot6, inertia_in_parent, inertia_times, neg

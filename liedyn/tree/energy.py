@@ -5,7 +5,8 @@ Bodies fixed to the ground do not count. Armatures count in the kinetic energy o
 that carries it is neglected, as it is in M.
 """
 
-from liedyn.boundary import of_all_states, require_robot
+from liedyn.arguments import require_robot
+from liedyn.boundary import of_all_states
 from liedyn.direct import configuration, direct, model, result, velocity
 from liedyn.errors import InputError
 from liedyn.jit import kernel_in_place

@@ -1,7 +1,8 @@
 """Poses of bodies in the world: the product of exponentials, joint by joint."""
 import numpy as np
 
-from liedyn.boundary import delivered, require_robot, rows_for, states
+from liedyn.arguments import require_robot
+from liedyn.boundary import delivered, rows_for, states
 from liedyn.direct import configuration, direct, model, result, unusual
 from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.algebra import compose

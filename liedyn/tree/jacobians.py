@@ -11,7 +11,8 @@ for the degrees of freedom j of joint i. So the columns of a joint depend on the
 nothing else: not on its own position, nor on where the robot is in the world.
 """
 
-from liedyn.boundary import of_all_states, require_robot
+from liedyn.arguments import require_robot
+from liedyn.boundary import of_all_states
 from liedyn.direct import configuration, direct, model, result, unusual, velocity
 from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.algebra import Ad_inverse, ad, add6, compose, scale6

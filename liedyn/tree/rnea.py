@@ -5,7 +5,8 @@ rate of that, `acc` the acceleration of its origin with gravity (the ground acce
 joint passes on. Its linear velocity is never needed.
 """
 
-from liedyn.boundary import delivered, require_robot, rows_for, states, states_unseen, wrenches
+from liedyn.arguments import require_robot
+from liedyn.boundary import delivered, rows_for, states, states_unseen, wrenches
 from liedyn.direct import configuration, direct, model, nothing, result, velocity
 from liedyn.jit import inline, inline_algebra, kernel_in_place
 from liedyn.lie.algebra import add, add_cross, cross, scale, sub6, symmetric_times, unrotate

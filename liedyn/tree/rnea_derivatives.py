@@ -11,7 +11,8 @@ Within one joint the term in F is absent: its own screws turn with the wrench. B
 D = sum m rdot r^T over all particles and P the linear momentum, B (w, v) = (tr(D) w - D w, w x P).
 """
 
-from liedyn.boundary import delivered_all, require_robot, rows_for_all, states, states_unseen, wrenches
+from liedyn.arguments import require_robot
+from liedyn.boundary import delivered_all, rows_for_all, states, states_unseen, wrenches
 from liedyn.direct import configuration, direct, model, nothing, results, velocity
 from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.algebra import (
