@@ -184,8 +184,6 @@ def test_a_wrong_argument_is_refused_or_makes_sense(function, given, name, tmp_p
         given = given | {"formulation": "unified"}
     if name == "u":
         given = {key: value for key, value in given.items() if key != "tau"}
-    if (function, name) in ((ld.HybridController, "plant"), (ld.load, "source")):
-        given = dict(given)
     bad = {}
     for what, wrong in WRONG.items():
         with warnings.catch_warnings():
