@@ -10,15 +10,17 @@ import functools
 
 import scipy.linalg.cython_blas  # noqa: F401  Numba looks for it at the first dispatch of a process: 0.13 s of a first call
 from llvmlite import ir
-from numba import njit, typeof, types
+from numba import typeof, types
 from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
 from liedyn.cache import cache_directory, cached  # noqa: F401  where kernels are kept is asked for here
+from liedyn.compiled.translation import compiled
 
 _OPTIONS = {"fastmath": {"contract"}, "error_model": "numpy"}
 
-inline_array = functools.partial(njit, forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, **_OPTIONS)
+inline_array = functools.partial(compiled, forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True,
+                                 **_OPTIONS)
 """A small helper that makes or returns arrays: LLVM inlines it into its callers, so it needs no cache."""
 
 inline = functools.partial(inline_array, _nrt=False)
@@ -35,7 +37,7 @@ def kernel(function=None, **options):
     """Compile lazily (nothing at import), cache on disk, and raise on nothing: kernels divide as NumPy does."""
     if function is None:
         return functools.partial(kernel, **options)
-    dispatcher = cached(njit(**_OPTIONS, **options)(function), function)
+    dispatcher = cached(compiled(function, **_OPTIONS, **options), function)
     if function.__module__.split(".")[0] == "liedyn":
         KERNELS.append(dispatcher)
     return dispatcher

@@ -98,6 +98,8 @@ class KernelCache(Cache):
         return self._impl.rebuild(target_context, data) if known == key else None
 
     def _save_overload(self, sig, result):
+        if not result.library._finalized:  # `compiled.translation` comes again when there is machine code
+            return
         key = self._index_key(sig, result.codegen)
         name = self._file(key)
         if name and self._impl.check_cachable(result):
