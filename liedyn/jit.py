@@ -15,7 +15,8 @@ from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
 from liedyn.cache import cache_directory, cached  # noqa: F401  where kernels are kept is asked for here
-from liedyn.compiled.translation import compiled
+from liedyn.compiled.late import late_call
+from liedyn.compiled.translation import IS_KNOWN, compiled
 
 _OPTIONS = {"fastmath": {"contract"}, "error_model": "numpy"}
 
@@ -45,6 +46,22 @@ def kernel(function=None, **options):
 
 kernel_in_place = functools.partial(kernel, _nrt=False)
 """A kernel that works in the arrays it is given; it makes none and returns none."""
+
+
+INTEGERS, VECTOR, MATRIX = types.int64[::1], types.float64[::1], types.float64[:, ::1]
+"""Types of arguments of `late` kernels."""
+
+
+def late(*kinds, returns=types.none):
+    """Decorator: a kernel in place for arguments of these types that is compiled when it is first called.
+
+    For what is large or rare, see `liedyn.compiled.late`; called from compiled code only.
+    """
+    def decorate(function):
+        dispatcher = kernel_in_place(function)
+        return late_call(dispatcher, kinds, returns) if IS_KNOWN else dispatcher
+
+    return decorate
 
 
 def address_of(dispatcher, *arguments):

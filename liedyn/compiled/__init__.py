@@ -1,1 +1,1 @@
-"""How kernels are compiled: each translated once, with what it calls, and without what Numba does for other programs."""
+"""How kernels are compiled: each translated once, with what it calls, without what Numba does for other programs."""

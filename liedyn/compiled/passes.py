@@ -15,7 +15,7 @@ from numba.core.targetconfig import ConfigStack
 
 
 class Types(typing.Context):
-    """Numba's context of types, which remembers what it has found: kernels add and multiply the same types all along."""
+    """Numba's context of types, which remembers what it has found: kernels multiply the same types all along."""
 
     def __init__(self, context):  # not Numba's: all that is known about types is shared
         self.__dict__.update(context.__dict__)
@@ -24,6 +24,9 @@ class Types(typing.Context):
     def resolve_function_type(self, func, args, kws):
         if isinstance(func, (types.Type, str)) and not isinstance(func, types.Function):
             return super().resolve_function_type(func, args, kws)
+        plain = tuple(map(types.unliteral, args))
+        if all(isinstance(each, (types.Number, types.Boolean)) for each in plain):
+            args = plain  # arithmetic on numbers is the same for all numbers
         key = func, tuple(args), tuple(kws.items()) if kws else ()
         if key not in self._found:
             self._found[key] = super().resolve_function_type(func, args, kws)

@@ -25,10 +25,12 @@ from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
 
+from liedyn.compiled.late import bind_called
 from liedyn.compiled.passes import Compiler
 
 KNOWN = {(0, 68)}
 """Versions of Numba with which this has been tried."""
+IS_KNOWN = numba.version_info[:2] in KNOWN and not numba.config.DISABLE_JIT
 
 
 class Waiting:
@@ -214,9 +216,12 @@ class Dispatcher(CPUDispatcher):
             entry = super().compile(sig)
             return self._translate(sig, entry) if outermost and isinstance(entry, Waiting) else entry
 
-    def get_call_template(self, args, kws):  # Numba's chooses among all signatures; kernels are compiled for the very one
+    def get_call_template(self, args, kws):  # Numba's chooses among all signatures, kernels have the very one
         pysig, args = self._compiler.fold_argument_types(args, kws)
+        of_a_user = not _depth.value
         self.compile(args)
+        if of_a_user:
+            bind_called(self.overloads[args].library)
         found = self.overloads[args].signature
         return typing.make_concrete_template(self.__name__, key=self.__name__, signatures=[found]), pysig, args, {}
 
@@ -245,7 +250,6 @@ class Dispatcher(CPUDispatcher):
 
 def compiled(function, **options):
     """`njit` for kernels and their helpers."""
-    known = numba.version_info[:2] in KNOWN and not numba.config.DISABLE_JIT
-    if not known or options.get("parallel"):
+    if not IS_KNOWN or options.get("parallel"):
         return njit(**options)(function)
     return Dispatcher(function, targetoptions={"nopython": True, **options}, pipeline_class=_Compiler)

@@ -10,21 +10,14 @@
 A constraint that is switched off keeps its rows, and they are zero: nothing changes its shape when constraints are
 switched, and ranks, minimum-norm multipliers and derivatives come out right by themselves.
 """
-from liedyn.constraints.contacts import (
-    contact_bias_kernel, contact_derivatives_kernel, contact_force_derivative_kernel, contact_jacobian_kernel,
-    contact_residual_kernel, contact_velocity_kernel, push_contacts, vary_contact_rows, vary_contact_wrenches,
-)
-from liedyn.constraints.couplings import (
-    coupling_bias_kernel, coupling_jacobian_kernel, coupling_residual_kernel, coupling_velocity_kernel,
-)
-from liedyn.constraints.custom import (
-    custom_bias_kernel, custom_derivatives_kernel, custom_force_derivative_kernel, custom_jacobian_kernel,
-    custom_residual_kernel, custom_velocity_kernel, vary_custom_rows,
-)
 from liedyn.constraints.cut_joints import closure_kernel
 from liedyn.constraints.cut_rows import (
     cut_bias_kernel, cut_derivatives_kernel, cut_force_derivative_kernel, cut_jacobian_kernel, cut_state_kernel,
     cut_terms_kernel, cut_velocity_kernel, put_cuts, vary_cut_accelerations, vary_cut_velocities, vary_cut_wrenches,
+)
+from liedyn.constraints.others import (
+    other_biases, other_derivatives, other_force_derivatives, other_jacobians, other_residuals, other_velocities,
+    push_others, vary_other_rows, vary_other_wrenches,
 )
 from liedyn.constraints.records import all_cut, holonomic_count, loop_count, loop_rows
 from liedyn.jit import inline, kernel_in_place
@@ -52,16 +45,8 @@ def residual_rows(ints, floats, q, work, g):
     """g (m); needs `world_positions`."""
     clear_rows(g)
     closure_kernel(SCALAR, ints, floats, work, g)
-    other_residuals(ints, floats, q, work, g)
-
-
-@inline
-def other_residuals(ints, floats, q, work, g):
-    """Residuals of constraints that are no cut joints: most robots have none."""
     if not all_cut(ints):
-        contact_residual_kernel(ints, floats, work, g)
-        coupling_residual_kernel(ints, floats, q, g)
-        custom_residual_kernel(ints, floats, q, g)
+        other_residuals(ints, floats, q, work, g)
 
 
 @kernel_in_place
@@ -70,9 +55,7 @@ def jacobian_rows(ints, floats, q, work, G):
     clear_rows(G)
     cut_jacobian_kernel(SCALAR, ints, floats, work, False, G)
     if not all_cut(ints):
-        contact_jacobian_kernel(ints, floats, work, G)
-        coupling_jacobian_kernel(ints, floats, G)
-        custom_jacobian_kernel(ints, floats, q, G)
+        other_jacobians(ints, floats, q, work, G)
 
 
 @kernel_in_place
@@ -80,16 +63,8 @@ def velocity_rows(ints, floats, q, v, work, psi):
     """psi (m) = G v - b; needs `world_velocities`."""
     clear_rows(psi)
     cut_velocity_kernel(SCALAR, ints, floats, work, False, psi)
-    other_velocities(ints, floats, q, v, work, psi)
-
-
-@inline
-def other_velocities(ints, floats, q, v, work, psi):
-    """G v - b of constraints that are no cut joints."""
     if not all_cut(ints):
-        contact_velocity_kernel(ints, floats, work, psi)
-        coupling_velocity_kernel(ints, floats, v, psi)
-        custom_velocity_kernel(ints, floats, q, v, psi)
+        other_velocities(ints, floats, q, v, work, psi)
 
 
 @kernel_in_place
@@ -98,9 +73,7 @@ def bias_rows(ints, floats, q, v, work, phi):
     clear_rows(phi)
     cut_bias_kernel(ints, floats, work, False, phi)
     if not all_cut(ints):
-        contact_bias_kernel(ints, floats, work, phi)
-        coupling_bias_kernel(ints, floats, phi)
-        custom_bias_kernel(ints, floats, q, v, phi)
+        other_biases(ints, floats, q, v, work, phi)
 
 
 @kernel_in_place
@@ -109,19 +82,9 @@ def constraint_terms(ints, floats, q, v, work, G, phi):
     clear_rows(G)
     clear_rows(phi)
     cut_terms_kernel(SCALAR, ints, floats, work, G, phi)
-    other_terms(ints, floats, q, v, work, G, phi)
-
-
-@inline
-def other_terms(ints, floats, q, v, work, G, phi):
-    """G and phi of constraints that are no cut joints."""
     if not all_cut(ints):
-        contact_jacobian_kernel(ints, floats, work, G)
-        contact_bias_kernel(ints, floats, work, phi)
-        coupling_jacobian_kernel(ints, floats, G)
-        coupling_bias_kernel(ints, floats, phi)
-        custom_jacobian_kernel(ints, floats, q, G)
-        custom_bias_kernel(ints, floats, q, v, phi)
+        other_jacobians(ints, floats, q, work, G)
+        other_biases(ints, floats, q, v, work, phi)
 
 
 @kernel_in_place
@@ -132,9 +95,11 @@ def constraint_state(ints, floats, q, v, work, residual, psi, G, phi):
     clear_rows(G)
     clear_rows(phi)
     cut_state_kernel(SCALAR, ints, floats, work, residual, psi, G, phi)
-    other_residuals(ints, floats, q, work, residual)
-    other_velocities(ints, floats, q, v, work, psi)
-    other_terms(ints, floats, q, v, work, G, phi)
+    if not all_cut(ints):
+        other_residuals(ints, floats, q, work, residual)
+        other_velocities(ints, floats, q, v, work, psi)
+        other_jacobians(ints, floats, q, work, G)
+        other_biases(ints, floats, q, v, work, phi)
 
 
 @kernel_in_place
@@ -144,16 +109,16 @@ def derivative_rows(ints, floats, q, v, a, work, psi_q, phi_q, phi_v):
     clear_rows(phi_q)
     clear_rows(phi_v)
     cut_derivatives_kernel(ints, floats, work, False, psi_q, phi_q, phi_v)
-    contact_derivatives_kernel(ints, floats, work, psi_q, phi_q, phi_v)
-    custom_derivatives_kernel(ints, floats, q, v, a, psi_q, phi_q, phi_v)
+    if not all_cut(ints):
+        other_derivatives(ints, floats, q, v, a, work, psi_q, phi_q, phi_v)
 
 
 @kernel_in_place
 def force_derivative_rows(ints, floats, q, work, lam, D):
     """D += d(G^T lambda)/dq (nv, nv); needs `world_positions`."""
     cut_force_derivative_kernel(ints, floats, work, lam, D)
-    contact_force_derivative_kernel(ints, floats, work, lam, D)
-    custom_force_derivative_kernel(ints, floats, q, lam, D)
+    if not all_cut(ints):
+        other_force_derivatives(ints, floats, q, work, lam, D)
 
 
 @kernel_in_place
@@ -192,8 +157,7 @@ def vary_velocity_rows(lane, ints, floats, q, v, a, work, cuts, variations, N, b
     clear_block(psi, b)
     vary_cut_velocities(lane, ints, floats, work, cuts, variations, False, b, psi)
     if not all_cut(ints):
-        vary_contact_rows(ints, floats, work, variations, 2, b, psi)
-        vary_custom_rows(ints, floats, q, v, a, N, N, 2, b, psi)
+        vary_other_rows(ints, floats, q, v, a, work, variations, N, N, 2, b, psi)
 
 
 @kernel_in_place
@@ -202,8 +166,7 @@ def vary_acceleration_rows(ints, floats, q, v, a, work, cuts, variations, N, X, 
     clear_block(phi, b)
     vary_cut_accelerations(SCALAR, ints, floats, work, cuts, variations, False, b, phi)
     if not all_cut(ints):
-        vary_contact_rows(ints, floats, work, variations, 3, b, phi)
-        vary_custom_rows(ints, floats, q, v, a, N, X, 3, b, phi)
+        vary_other_rows(ints, floats, q, v, a, work, variations, N, X, 3, b, phi)
 
 
 @kernel_in_place
@@ -211,12 +174,12 @@ def push_constraints(ints, floats, work, lam, bodies, cuts):
     """The wrenches of cut joints and contacts act on the links, as in G^T lambda; what is kept of cuts is filled."""
     put_cuts(SCALAR, ints, floats, work, lam, bodies, cuts)
     if not all_cut(ints):
-        push_contacts(ints, floats, work, lam, bodies)
+        push_others(ints, floats, work, lam, bodies)
 
 
 @kernel_in_place
 def vary_constraint_wrenches(ints, floats, work, cuts, lam, b, shares, variations, balance):
-    """Their variations at constant lambda; custom rows have no wrenches (`vary_custom_forces`)."""
+    """Their variations at constant lambda; custom rows have no wrenches (`vary_other_forces`)."""
     vary_cut_wrenches(SCALAR, ints, work, cuts, b, shares, variations, balance)
     if not all_cut(ints):
-        vary_contact_wrenches(ints, floats, work, lam, variations)
+        vary_other_wrenches(ints, floats, work, lam, variations)

@@ -24,9 +24,9 @@ import numpy as np
 from liedyn.constraints.assembly import close
 from liedyn.constraints.loops import constraint_jacobian, rank_of
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
-from liedyn.dynamics.one_state import nullspace_one_state
-from liedyn.errors import ClosureError, ConditionWarning, InputError, SingularConfigurationError, of_the_batch
-from liedyn.functions import forget_errors
+from liedyn.errors import (
+    ClosureError, ConditionWarning, InputError, LiedynError, SingularConfigurationError, of_the_batch,
+)
 from liedyn.tree.configuration import integrate
 
 EPS = np.finfo(np.float64).eps
@@ -75,9 +75,10 @@ def _always_regular(robot, q, tolerance):
     all_rows = int(min(robot.active_rows.sum(), robot.nv))
     plain = np.isin(robot.coordinate_names, robot.velocity_names)
     aside = q + np.where(plain, ASIDE * np.cos(1.0 + np.arange(robot.nq)), 0.0)
-    found = nullspace_one_state(robot, aside, np.zeros(robot.nv), np.zeros(robot.nv), "auto", tolerance)
-    forget_errors(robot.functions)  # a function that is not defined aside says nothing about q
-    return all_rows if found is None else found[3]
+    try:
+        return rank_of(robot, aside, tolerance)[0]
+    except LiedynError:  # a function or a direction that is not defined aside says nothing about q
+        return all_rows
 
 
 def _rank_nearby(robot, q, tolerance):

@@ -4,18 +4,22 @@ Where every row of R picks a coordinate of the tree, the elimination is told to 
 another order, is what it finds. Rows that read virtual velocities, or span the tangent space, need [G_1; R]^-1 for S;
 the elimination then chooses for itself, and R S comes in at the end (symbols: `liedyn.linearization.local`).
 """
+from numba import types
+
 from liedyn.dynamics.elimination import (
     DEPENDENT, INDEPENDENT, cluster_count, dependence, dependent_dofs, independent_dofs, kept,
 )
 from liedyn.dynamics.nullspace import OK, invert_rows
 from liedyn.exchange import add_row, at, clear, element, padded, put_element
-from liedyn.jit import inline, kernel_in_place
+from liedyn.jit import INTEGERS, MATRIX, VECTOR, inline, late
 from liedyn.lie.comparisons import larger, largest_lane, magnitude
 from liedyn.lie.lanes import (
     LANES, SCALAR, WIDTH, integer, load, splat, store, take_integers, take_matrix,
 )
 from liedyn.lie.registers import load_at_once
 from liedyn.model.packed import N_ROWS, NV
+
+_FOUND = types.Tuple((types.int64, types.int64, types.float64))
 
 
 @inline
@@ -92,7 +96,7 @@ def picked_rates(ints, e, R, v, a, p_y, w, f0):
         store(SCALAR, f0, p_y + u, load(SCALAR, a, j))
 
 
-@kernel_in_place
+@late(INTEGERS, MATRIX, MATRIX, MATRIX, INTEGERS, types.float64, VECTOR, types.int64, MATRIX, returns=_FOUND)
 def given_motions(ints, G, E, R, virtual, tolerance, work, p_y, X):
     """S in X, for any independent velocities; returns (status, rank, condition)."""
     n, m, p = ints[NV], ints[N_ROWS], virtual.size
@@ -125,7 +129,7 @@ def copy_columns(X, first, count, N):
             store(LANES, N, width * i + b, load_at_once(SCALAR, X, columns * i + first + done, count - done))
 
 
-@kernel_in_place
+@late(INTEGERS, MATRIX, VECTOR, MATRIX, MATRIX, INTEGERS, types.float64, VECTOR, MATRIX, returns=_FOUND)
 def position_null_space(ints, G, mask, E, R_y, virtual_y, tolerance, work, N):
     """N from the holonomic rows alone; returns (status, rank, condition)."""
     n, m, p = ints[NV], ints[N_ROWS], virtual_y.size
@@ -168,7 +172,7 @@ def into_picked(ints, e, R, own, out):
                 add_row(out, u, 1.0, own, s)
 
 
-@inline
+@late(INTEGERS, VECTOR, MATRIX, INTEGERS, *[MATRIX] * 3)
 def into_choice(ints, e, R, virtual, E, own, out):
     """out = R K own: rows for the elimination's independent velocities become rows for those of R."""
     dependent, independent = dependent_dofs(ints, e)[0], independent_dofs(ints, e)[0]

@@ -29,10 +29,10 @@ from collections import namedtuple
 
 import numpy as np
 
-from liedyn.constraints.custom import vary_custom_forces
 from liedyn.constraints.cut_rows import (
     CUT, cut_bias_kernel, cut_velocity_kernel, vary_cut_accelerations, vary_cut_velocities,
 )
+from liedyn.constraints.others import vary_other_forces
 from liedyn.constraints.records import all_cut, loop_count
 from liedyn.constraints.rows import (
     clear_block, holonomic_rows, push_constraints, reader_rows, vary_acceleration_rows, vary_constraint_wrenches,
@@ -47,7 +47,7 @@ from liedyn.dynamics.nullspace import OK, SINGULAR_INERTIA
 from liedyn.dynamics.picked import picked_condition, picks
 from liedyn.dynamics.terms import state_terms, terms_size
 from liedyn.exchange import (
-    add_product, add_row, at, clear, clear_columns, columns_of, element, padded, put_element, solve_rows_for,
+    add_product, add_row, at, clear, columns_of, element, padded, put_element, solve_rows_for,
 )
 from liedyn.jit import inline, kernel, kernel_in_place
 from liedyn.lie.lanes import (
@@ -60,7 +60,7 @@ from liedyn.linearization.choice import (
 )
 from liedyn.linearization.open_tree import linearize_unconstrained, picks_all_in_order
 from liedyn.linearization.sharing import (
-    gather_columns, may_share, put_known_columns, share_columns, share_nothing, shares_size, spread_columns,
+    gather_at_one_state, may_share, share_at_one_state, share_nothing, shares_size, spread_at_one_state,
 )
 from liedyn.linearization.upper_rows import put_upper_rows
 from liedyn.model.packed import N_LOOPS, N_ROWS, N_VIRTUAL, NV
@@ -147,7 +147,7 @@ def vary_state(ints, floats, q, v, a, lam, p_y, virtual_y, R_w, virtual_w, picke
         vary_constraint_wrenches(ints, floats, world, cuts, lam, b, shares, variations, balance)
     vary_forces(SCALAR, ints, floats, q, world, bodies, displaced, N, X, D, b, shares, variations, out, balance)
     if not all_cut(ints):
-        vary_custom_forces(ints, floats, q, lam, N, b, out)
+        vary_other_forces(ints, floats, q, lam, N, b, out)
 
 
 @inline
@@ -256,16 +256,13 @@ def linearize_constrained(ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w, v
     N_shared, X_shared, D_shared, balance_shared = N, X, D, balance
     if may_share(ints) and picked and same and columns > WIDTH:
         put_picked(R_w, of_dofs)
-        columns_y, columns = share_columns(SCALAR, ints, floats, of_dofs, shares)
+        columns_y, columns = share_at_one_state(ints, floats, of_dofs, shares)
     share = columns < p_y + p_w
     if share:
         s = padded(columns)
         N_shared, X_shared, D_shared, balance_shared = (
             take_matrix(work, n, s), take_matrix(work, n, s), take_matrix(work, n, s), take_matrix(work, n, s))
-        gather_columns(SCALAR, ints, shares, N, X, N_shared, X_shared)
-        clear_columns(SCALAR, D, p_y + p_w)
-        clear_columns(SCALAR, balance, p_y + p_w)
-        put_known_columns(SCALAR, ints, floats, v, world, of_dofs, shares, M, balance)
+        gather_at_one_state(ints, floats, v, world, of_dofs, shares, M, N, X, N_shared, X_shared, D, balance)
     of_y = take_vector(work, x)
     for c in range(x):
         of_y[c] = 1.0 if c < columns_y else 0.0
@@ -283,7 +280,7 @@ def linearize_constrained(ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w, v
                    variations, of_y, rates, virtual_rates, virtual_upper, shares, N_shared, X_shared, D_shared,
                    balance_shared, balance, b)
     if share:
-        spread_columns(SCALAR, ints, shares, X_shared, D_shared, balance_shared, X, D, balance)
+        spread_at_one_state(ints, shares, X_shared, D_shared, balance_shared, X, D, balance)
 
     # K^T M K wdot = K^T balance in the elimination's own coordinates, then in those of w
     own, lower = take_matrix(work, p_w, padded(p_y + p_w + nu)), take_matrix(work, p_w, padded(p_y + p_w + nu))

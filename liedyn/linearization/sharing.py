@@ -7,12 +7,14 @@ velocity v, by the angular velocity omega of the base:
 
     d(a - g) = g x turn         da = -omega x dv
 """
+from numba import types
+
 from liedyn.constraints.records import all_cut
 from liedyn.dynamics.elimination import cluster_count, cluster_lists, cluster_size
-from liedyn.exchange import clear, element, padded_for, put_element
-from liedyn.jit import inline, kernel_in_place
+from liedyn.exchange import clear, clear_columns, element, padded_for, put_element
+from liedyn.jit import INTEGERS, MATRIX, VECTOR, inline, kernel_in_place, late
 from liedyn.lie.algebra import cross, dot, unrotate
-from liedyn.lie.lanes import integer
+from liedyn.lie.lanes import SCALAR, integer
 from liedyn.model.packed import FREE
 from liedyn.tree.kinematics import world_pose
 from liedyn.tree.records import (
@@ -202,3 +204,25 @@ def put_known_columns(lane, ints, floats, v, world, picked, shares, M, balance):
             for j in range(M.shape[0]):
                 m = (element(lane, M, j, linear), element(lane, M, j, linear + 1), element(lane, M, j, linear + 2))
                 put_element(lane, balance, j, column, dot(m, rate))
+
+
+# ---- at one state: most robots have no legs
+
+
+@late(INTEGERS, VECTOR, INTEGERS, INTEGERS, returns=types.UniTuple(types.int64, 2))
+def share_at_one_state(ints, floats, picked, shares):
+    return share_columns(SCALAR, ints, floats, picked, shares)
+
+
+@late(INTEGERS, *[VECTOR] * 3, INTEGERS, INTEGERS, *[MATRIX] * 7)
+def gather_at_one_state(ints, floats, v, world, picked, shares, M, N, X, N_shared, X_shared, D, balance):
+    """Shared columns of N and X; `balance` has those that are known, D and `balance` zeros else."""
+    gather_columns(SCALAR, ints, shares, N, X, N_shared, X_shared)
+    clear_columns(SCALAR, D, 2 * picked.size)
+    clear_columns(SCALAR, balance, 2 * picked.size)
+    put_known_columns(SCALAR, ints, floats, v, world, picked, shares, M, balance)
+
+
+@late(INTEGERS, INTEGERS, *[MATRIX] * 6)
+def spread_at_one_state(ints, shares, X_shared, D_shared, balance_shared, X, D, balance):
+    spread_columns(SCALAR, ints, shares, X_shared, D_shared, balance_shared, X, D, balance)

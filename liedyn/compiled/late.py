@@ -1,0 +1,109 @@
+"""Kernels that are compiled when they are called for the first time, and called at their addresses.
+
+Numba compiles all that a kernel calls once more with it, also what the robot at hand does not have: contacts in every
+formulation and in the linearization of every arm. Of what is large or rare, once is enough, and only where needed.
+
+    @late(INTEGERS, VECTOR, VECTOR)
+    def put_contacts(ints, floats, residual):
+        ...
+
+is called as any other kernel, with arguments of these very types, at a price of about two nanoseconds. Machine code
+finds the address in a variable of the process, ``liedyn_late_<module>_<name>``. While that is zero it calls Python,
+which compiles the kernel or reads it from the cache.
+
+In a loop of a user's own over threads (`prange`), Python may be out of reach: the thread that waits for the others
+holds the interpreter's lock. So where a user's function is compiled, all that it may call is compiled with it.
+"""
+import _thread
+import ctypes
+from dataclasses import dataclass
+
+from llvmlite import binding, ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+_I64 = ir.IntType(64)
+_LATE = {}
+"""All late kernels, by the name of the variable."""
+
+
+@dataclass(frozen=True, eq=False)
+class Late:
+    """A kernel, the types of its arguments and results, and where its address is kept."""
+
+    kernel: object
+    kinds: tuple
+    returned: object
+    address: ctypes.c_int64
+
+    def bind(self):
+        """Compile the kernel and keep its address; Ctrl-C waits for that."""
+        interrupted = False
+        while not self.address.value:
+            try:
+                self.kernel.compile(self.kinds)
+                found = self.kernel.overloads[self.kinds]
+                self.address.value = found.library.get_pointer_to_function(found.fndesc.llvm_func_name)
+            except KeyboardInterrupt:
+                interrupted = True
+        if interrupted:
+            _thread.interrupt_main()
+
+
+@ctypes.CFUNCTYPE(None, ctypes.c_char_p)
+def _bind(name):
+    _LATE[name.decode()].bind()
+
+
+binding.add_symbol("liedyn_bind", ctypes.cast(_bind, ctypes.c_void_p).value)
+
+
+@dataclass(frozen=True)
+class BindAll:
+    """Binds kernels by name. Numba calls it before a function that may call them, read from its cache."""
+
+    names: tuple
+
+    def __call__(self):
+        for name in self.names:
+            _LATE[name].bind()
+            bind_called(_LATE[name].kernel.overloads[_LATE[name].kinds].library)
+
+
+def bind_called(library):
+    """Bind all that the code of a library may call, at once."""
+    module = library._get_module_for_linking()
+    names = tuple(sorted(each.name for each in module.global_variables if each.name in _LATE))
+    if names:
+        bind_all = BindAll(names)
+        library._reload_init.add(bind_all)
+        bind_all()
+
+
+def late_call(kernel, kinds, returned):
+    """An intrinsic that calls a kernel of one signature at its address."""
+    name = f"liedyn_late_{kernel.__module__}_{kernel.__name__}".replace(".", "_")
+    entry = _LATE[name] = Late(kernel, kinds, returned, ctypes.c_int64(0))
+    binding.add_symbol(name, ctypes.addressof(entry.address))
+
+    def codegen(context, builder, signature, arguments):
+        module, convention = builder.module, context.call_conv
+        kept = module.globals.get(name) or ir.GlobalVariable(module, _I64, name)
+        with builder.if_then(cgutils.is_null(builder, builder.load(kept)), likely=False):
+            bind = cgutils.get_or_insert_function(
+                module, ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t]), "liedyn_bind")
+            builder.call(bind, [context.insert_const_string(module, name)])
+        address = builder.load(kept)
+        with builder.if_then(cgutils.is_null(builder, address), likely=False):
+            convention.return_user_exc(builder, RuntimeError, (f"{kernel.__name__} could not be compiled",))
+        callee = builder.inttoptr(address, convention.get_function_type(returned, kinds).as_pointer())
+        values = cgutils.unpack_tuple(builder, arguments[0], len(kinds))
+        return convention.call_function(builder, callee, returned, kinds, values)[1]
+
+    @intrinsic
+    def call(typing, *given):
+        return returned(types.StarArgTuple(kinds)), codegen
+
+    call.__doc__ = kernel.__doc__
+    return call
