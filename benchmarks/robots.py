@@ -1,4 +1,5 @@
-"""The robots that are timed: bundled ones, chains of any length, ladders of any number of loops; and their oracle."""
+"""The robots that are timed: bundled ones, chains of any length, ladders of any number of loops, arms that carry
+parallelograms; and their oracle."""
 import functools
 import importlib.util
 from pathlib import Path
@@ -66,27 +67,57 @@ def ladder(loops):
                                home={f"{part}{k}": angle for k in range(loops)
                                      for part, angle in (("crank", 0.3), ("coupler", -0.3), ("rocker", 0.3))}), "ground"
     for k in range(loops):
-        origin = (0.0, 0.1 if k else 0.0, 0.0)
-        crank, coupler, rocker = (f"{part}{k}" for part in ("crank", "coupler", "rocker"))
-        builder.body(crank, 0.6, (0.0, 0.2, 0.0), (0.01, 0.001, 0.01))
-        builder.body(coupler, 0.8, (0.15, 0.02, 0.0), (0.001, 0.01, 0.01))
-        builder.body(rocker, 0.5, (0.01, 0.2, 0.0), (0.01, 0.001, 0.01))
-        builder.joint(crank, "revolute", base, crank, placement=origin)
-        builder.joint(coupler, "revolute", crank, coupler, placement=(0.0, 0.4, 0.0))
-        builder.joint(rocker, "revolute", base, rocker, placement=(0.3, origin[1], 0.0))
-        pose = np.eye(4)
-        pose[:3, 3] = 0.3, 0.0, 0.0
-        tip = np.eye(4)
-        tip[:3, 3] = 0.0, 0.4, 0.0
-        builder.loop(f"pin{k}", "revolute", coupler, rocker, parent_placement=pose, child_placement=tip)
-        builder.actuator(f"motor{k}", crank)
-        base = coupler
+        base = _parallelogram(builder, base, k, (0.0, 0.1 if k else 0.0, 0.0))
+        builder.actuator(f"motor{k}", f"crank{k}")
+    return builder.build()
+
+
+def _parallelogram(builder, base, k, origin):
+    """Crank, coupler, rocker and their loop; the name of the coupler."""
+    crank, coupler, rocker = (f"{part}{k}" for part in ("crank", "coupler", "rocker"))
+    builder.body(crank, 0.6, (0.0, 0.2, 0.0), (0.01, 0.001, 0.01))
+    builder.body(coupler, 0.8, (0.15, 0.02, 0.0), (0.001, 0.01, 0.01))
+    builder.body(rocker, 0.5, (0.01, 0.2, 0.0), (0.01, 0.001, 0.01))
+    builder.joint(crank, "revolute", base, crank, placement=origin)
+    builder.joint(coupler, "revolute", crank, coupler, placement=(0.0, 0.4, 0.0))
+    builder.joint(rocker, "revolute", base, rocker, placement=(origin[0] + 0.3, *origin[1:]))
+    pose = np.eye(4)
+    pose[:3, 3] = 0.3, 0.0, 0.0
+    tip = np.eye(4)
+    tip[:3, 3] = 0.0, 0.4, 0.0
+    builder.loop(f"pin{k}", "revolute", coupler, rocker, parent_placement=pose, child_placement=tip)
+    return coupler
+
+
+def carrier(name):
+    """``carrierN+L``: an arm of N joints that carries L parallelograms, and declares no independent coordinates.
+
+    Examples
+    --------
+    >>> robot = carrier("carrier10+1")
+    >>> robot.nv, len(robot.loop_names), robot.independent
+    (13, 1, ())
+    """
+    joints, loops = map(int, name.removeprefix("carrier").split("+"))
+    builder, bodies = ld.Builder(name, home={
+        f"{part}{k}": angle for k in range(loops) for part, angle in (
+            ("crank", 0.3), ("coupler", -0.3), ("rocker", 0.3))}), ["ground"]
+    for k in range(joints):
+        body = f"body{k}"
+        builder.body(body, 1.0, (0.05, 0.01, -0.02), (0.002, 0.003, 0.0025))
+        builder.joint(f"j{k}", "revolute", bodies[-1], body, placement=(0.1, 0.0, 0.0) if k else None,
+                      axis=np.eye(3)[(1, 2, 0)[k % 3]])
+        bodies.append(body)
+    for k in range(loops):
+        _parallelogram(builder, bodies[-1 - k % joints], k, (0.0, 0.05 * k, 0.0))
     return builder.build()
 
 
 @functools.cache
 def named(name):
-    """A bundled robot, or ``chainN``, ``brushN``, ``ladderN``."""
+    """A bundled robot, or ``chainN``, ``brushN``, ``ladderN``, ``carrierN+L``."""
+    if name.startswith("carrier"):
+        return carrier(name)
     for start, build in (("chain", chain), ("brush", brush), ("ladder", ladder)):
         if name.startswith(start):
             return build(int(name.removeprefix(start)))

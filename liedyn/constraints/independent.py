@@ -6,7 +6,8 @@ import numpy as np
 from liedyn.arguments import names
 from liedyn.constraints.loops import constraint_jacobian, virtual_jacobian
 from liedyn.constraints.rows import holonomic_rows
-from liedyn.dense import SMALL_ROW, independent_rows
+from liedyn.dense import independent_rows
+from liedyn.constraints.left_open import LEFT, TANGENT, choose_open
 from liedyn.errors import InputError, SingularConfigurationError, shown, suggestion
 
 
@@ -74,21 +75,28 @@ def _by_name(robot, names):
 
 
 def by_pivoting(robot, G, tolerance):
-    """The tree coordinates left over when the best conditioned columns of G are taken as the dependent ones."""
-    columns = np.ascontiguousarray(G.T)
-    order, pivots = np.empty(len(columns), np.int64), np.empty(len(columns))
-    rank = independent_rows(columns, tolerance, order, pivots)
-    return by_name(robot, [robot.velocity_names[k] for k in sorted(order[rank:])])
+    """The tree coordinates left over when pivoting has solved G v = 0 for the others."""
+    rows = choose_open(robot.ints, G, tolerance, LEFT)[2]
+    return by_name(robot, [robot.velocity_names[k] for k in rows.argmax(axis=1)])
 
 
 def by_tangent(robot, G, tolerance):
-    """An orthonormal basis of the tangent space, from the singular value decomposition of G."""
-    _, singular, Vt = np.linalg.svd(G)
-    rank = int((singular > tolerance * max(singular[0], SMALL_ROW)).sum()) if len(singular) else 0
-    rows = np.ascontiguousarray(Vt[rank:])
-    # the sign of a singular vector is arbitrary: let the largest component be positive
-    rows *= np.sign(rows[np.arange(len(rows)), np.abs(rows).argmax(axis=1)])[:, None]
-    return Independent(tuple(f"tangent{k + 1}" for k in range(len(rows))), rows, np.full(len(rows), -1))
+    """An orthonormal basis of the tangent space."""
+    rows = choose_open(robot.ints, G, tolerance, TANGENT)[2]
+    return Independent(tangent_names(len(rows)), rows, np.full(len(rows), -1))
+
+
+def tangent_conditions(robot, q, tolerance):
+    """Condition numbers (1-norm) of [G_1; R] for the tangent spaces at configurations (count, nq)."""
+    condition = np.ones(len(q))
+    for b, G in enumerate(constraint_jacobian(robot, q)):
+        rank, rows, R = choose_open(robot.ints, G, tolerance, TANGENT)
+        condition[b] = np.linalg.cond(np.vstack([G[rows[:rank]], R]), 1)
+    return condition
+
+
+def tangent_names(count):
+    return tuple(f"tangent{k + 1}" for k in range(count))
 
 
 def holonomic(robot):
@@ -140,7 +148,7 @@ def choose_positions(robot, q, independent, tolerance):
     """
     if all_holonomic(robot):
         return choose(robot, q, independent, tolerance)
-    G = constraint_jacobian(robot, q)[holonomic(robot)]
+    G = np.where(holonomic(robot)[:, None], constraint_jacobian(robot, q), 0.0)
     if independent is None:
         declared, order, pivots = by_name(robot, robot.independent), np.empty(len(G), np.int64), np.empty(len(G))
         if len(declared.names) == robot.nv - independent_rows(G, tolerance, order, pivots):

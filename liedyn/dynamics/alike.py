@@ -14,9 +14,9 @@ from liedyn.constraints.cut_rows import cut_state_kernel, cut_terms_kernel
 from liedyn.constraints.records import is_active, is_cut, loop_count
 from liedyn.constraints.rows import clear_rows
 from liedyn.dense import SMALL_ROW
-from liedyn.dynamics.elimination import (
-    cluster_count, cluster_lists, cluster_size, elimination_size, fill_table, keep_choice, keep_places, layout,
-    minimum_norm_multipliers, numbering, put_slopes, reduced_motion, unbalanced,
+from liedyn.constraints.elimination import (
+    cluster_count, cluster_lists, cluster_size, constraint_force, elimination_size, fill_table, keep_choice,
+    keep_places, layout, minimum_norm_multipliers, numbering, put_slopes, reduced_motion, unbalanced,
 )
 from liedyn.dynamics.picked import picked_condition, picks
 from liedyn.dynamics.terms import negate, terms_size, tree_terms
@@ -38,17 +38,23 @@ the tolerance. What redundant rows leave is far below, and that of real ones far
 
 
 @inline
-def fits_lanes(ints, R, virtual, choosable):
-    """Are all active constraints cut joints, and do the rows R pick coordinates of the tree?
-
-    `choosable` is then zero for those, and one elsewhere.
-    """
+def all_cut_joints(ints):
+    """Are there active constraints, all of them cut joints?"""
     if ints[N_ROWS] == 0:
         return False
     for l in range(loop_count(ints)):
         if is_active(ints, l) and not is_cut(ints, l):
             return False
-    return picks(ints, R, virtual, choosable)
+    return True
+
+
+@inline
+def fits_lanes(ints, R, virtual, choosable):
+    """Are all active constraints cut joints, and do the rows R pick coordinates of the tree?
+
+    `choosable` is then zero for those, and one elsewhere.
+    """
+    return all_cut_joints(ints) and picks(ints, R, virtual, choosable)
 
 
 # ---- elimination
@@ -221,10 +227,6 @@ def nullspace_alike(ints, floats, q, v, tau, f_ext, choosable, p, tolerance, wor
         return False
     unbalanced(LANES, M, h, tau, a, left)
     minimum_norm_multipliers(LANES, ints, e, left, scratch, lam)
-    for j in range(n):
-        total = splat(LANES, 0.0)
-        for i in range(m):
-            total = total + element(LANES, G, i, j) * load(LANES, lam, i)
-        store(LANES, force, j, total)
+    constraint_force(LANES, ints, G, lam, force)
     store(LANES, condition, 0, picked_condition(LANES, ints, e, G, p))
     return True

@@ -6,7 +6,9 @@ import numpy as np
 
 from liedyn.arguments import non_negative, one_of, require_robot
 from liedyn.boundary import states, wrenches
-from liedyn.constraints.independent import choose, given_coordinates, singular_choice, wrong_count
+from liedyn.constraints.independent import (
+    choose, given_coordinates, singular_choice, tangent_conditions, tangent_names, wrong_count,
+)
 from liedyn.constraints.loops import rank_of, require_defined
 from liedyn.constraints.undefined import require_rows
 from liedyn.constraints.wrenches import wrenches_at
@@ -17,7 +19,7 @@ from liedyn.dynamics.nullspace import (
     solve_multipliers, solve_size,
 )
 from liedyn.dynamics.one_state import nullspace_one_state
-from liedyn.dynamics.problem import Solution, no_inertia, problem, stabilized
+from liedyn.dynamics.problem import no_inertia, problem, stabilized
 from liedyn.dynamics.singular import (
     ACCELERATIONS, is_suspect, require_regular, require_regular_one, singular_states, warn, warn_if_digits_are_lost,
 )
@@ -106,6 +108,22 @@ class ForwardDynamics:
     indicator: np.ndarray | None = None
     singular: bool | np.ndarray = False
     _at: tuple = field(default=None, repr=False)  # the robot, configurations (count, nq), contacts if the state decides
+    # what ends with what `nullspace_states` tells of the last state, its rank, the names of the coordinates that were
+    # given (None for the tangent space), and the tolerance
+    _found: tuple = field(default=None, repr=False)
+
+    @classmethod
+    def of(cls, known):
+        """A result of which the rest is worked out when it is read."""
+        made = object.__new__(cls)
+        made.__dict__.update(known)
+        return made
+
+    def __getattr__(self, name):
+        if name not in _LATER:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        self.__dict__[name] = value = _LATER[name](self)
+        return value
 
     @functools.cached_property
     def constraint_wrenches(self):
@@ -122,8 +140,32 @@ class ForwardDynamics:
         return self._at[2] if len(self._at) > 2 else self._at[0].contacts
 
     def __getstate__(self):  # without the robot
-        _ = self.constraint_wrenches, self.multipliers, self.contacts
-        return {name: value for name, value in vars(self).items() if name != "_at"}
+        _ = self.constraint_wrenches, self.multipliers, self.contacts, [getattr(self, name) for name in _LATER]
+        return {name: value for name, value in vars(self).items() if name not in ("_at", "_found")}
+
+
+def _redundant_rows(result):
+    told, rank, _, _ = result._found
+    n, m = result.a.shape[-1], result.lam.shape[-1]
+    return _names_of_rows(result._at[0], sorted(map(int, told[len(told) - m - n + rank:len(told) - n])))
+
+
+def _independent(result):
+    told, rank, names, _ = result._found
+    n, m = result.a.shape[-1], result.lam.shape[-1]
+    if names is None:
+        return tangent_names(n - rank)
+    if told[-1 - m - n]:
+        return tuple(result._at[0].velocity_names[k] for k in np.flatnonzero(told[-n:]))
+    return names
+
+
+def _condition(result):
+    condition = tangent_conditions(*result._at[:2], float(result._found[3]))
+    return condition.reshape(result.lam.shape[:-1]) if result.lam.ndim > 1 else float(condition[0])
+
+
+_LATER = {"redundant_rows": _redundant_rows, "independent": _independent, "condition": _condition}
 
 
 def raise_for_status(robot, q, chosen, solved):
@@ -152,25 +194,16 @@ def warn_if_poor(chosen, condition):
 
 
 def _nullspace(robot, q, v, tau, forces, tolerance, lead, independent=None, baumgarte=None):
-    """Solution and constraint force in independent coordinates."""
+    """What is known of `ForwardDynamics` in independent coordinates, state by state."""
     given = (q, v, tau, forces)
-    if isinstance(independent, str) and independent == "tangent":  # a basis for each state
-        parts = []
-        for b in range(len(q)):
-            with of_the_batch(lead, b):
-                chosen = choose(robot, q[b], independent, tolerance)
-            parts.append(_in_coordinates(robot, [x[b:b + 1] for x in given], chosen, GIVEN, tolerance))
-        a, lam, force, rank, condition = (np.concatenate([part[k] for part in parts]) for k in range(5))
-        dependent, names = parts[-1][5:]
-        first_bad = np.flatnonzero(rank < 0)
-    else:
-        declared = robot.independent if independent is None else independent
-        pivots = (independent is None and not declared) or (isinstance(declared, str) and declared == "auto")
-        with of_the_batch(lead, 0):
-            chosen = choose(robot, q[0], () if pivots else declared, tolerance)
-        way = PIVOTED if pivots else (EITHER if independent is None else GIVEN)
-        a, lam, force, rank, condition, dependent, names = _in_coordinates(robot, given, chosen, way, tolerance)
-        first_bad = np.flatnonzero(rank < 0) if rank[0] < 0 or len(rank) > 1 else ()
+    tangent = isinstance(independent, str) and independent == "tangent"
+    declared = robot.independent if independent is None else independent
+    pivots = tangent or (independent is None and not declared) or (isinstance(declared, str) and declared == "auto")
+    with of_the_batch(lead, 0):
+        chosen = choose(robot, q[0], () if pivots else declared, tolerance)
+    way = PIVOTED if pivots else (EITHER if independent is None else GIVEN)
+    a, lam, force, rank, condition, last = _in_coordinates(robot, given, chosen, way, tolerance)
+    first_bad = np.flatnonzero(rank < 0) if rank[0] < 0 or len(rank) > 1 else ()
     if len(first_bad):
         _raise_at(robot, lead, int(first_bad[0]), given, independent, tolerance)
     if not (np.isfinite(a).all() and np.isfinite(force).all()):  # NaN times zero is NaN: G^T lam shows every bad row
@@ -179,28 +212,38 @@ def _nullspace(robot, q, v, tau, forces, tolerance, lead, independent=None, baum
     worst = int(condition.argmax()) if len(condition) > 1 else 0
     few = warn_if_digits_are_lost(robot, q, v, a, rank, condition, ACCELERATIONS)
     if condition[worst] > POOR_CONDITION and not few:
-        warn_if_poor(_solved_at(robot, worst, given, independent, tolerance)[0], condition[worst])
+        # a tangent space is better than any coordinates
+        poor = tangent_conditions(robot, q[worst:worst + 1], tolerance)[0] if tangent else condition[worst]
+        warn_if_poor(_solved_at(robot, worst, given, independent, tolerance)[0], poor)
     if baumgarte is not None:
         problems = problem(robot, lead, q, v, tau, forces, tolerance)
         a, lam = _stabilized_nullspace(problems, baumgarte)
         force = np.einsum("bij,bi->bj", problems.G, lam)
-    return Solution(a, lam, rank, condition, dependent, names), force
+    known = {} if tangent else {"condition": condition}
+    return known | dict(a=a, lam=lam, constraint_force=force, rank=rank,
+                        _found=(last, int(rank[-1]), None if tangent else chosen.names, tolerance))
 
 
 def _in_coordinates(robot, given, chosen, way, tolerance):
-    """Of `nullspace_states`: a, lam, G^T lam, rank, condition; dependent rows and names at the last state."""
+    """Of `nullspace_states`: a, lam, G^T lam, rank, condition, and what it tells of the last state."""
     count, n, m = len(given[0]), robot.nv, len(robot.row_names)
     a, lam, force, condition = np.empty((count, n)), np.empty((count, m)), np.empty((count, n)), np.empty(count)
-    rank, last = np.full(count, -1), np.zeros(1 + m + n)
-    arguments = (robot.ints, robot.floats, *given, chosen.rows, chosen.virtual, way, tolerance, a, lam, force, rank,
-                 condition, last)
-    if m > 0 and count >= FEW and way != PIVOTED:
-        nullspace_registers(*arguments)
-    nullspace_states(*arguments)
+    rank, last, rows, virtual = np.full(count, -1), np.zeros(1 + m + n), chosen.rows, chosen.virtual
+    results = a, lam, force, rank, condition
+
+    def run(kernel, some=slice(None)):
+        kernel(robot.ints, robot.floats, *(x[some] for x in given), rows, virtual, way, tolerance,
+               *(x[some] for x in results), last)
+
+    if m > 0 and count >= FEW:
+        if way == PIVOTED:
+            run(nullspace_states, slice(1))  # how many coordinates there are
+            virtual = np.full(max(0, n - rank[0]), -1)
+        if way != PIVOTED or rank[0] >= 0:
+            run(nullspace_registers)
+    run(nullspace_states)
     raise_errors(robot.functions)
-    dependent = tuple(sorted(last[1 + max(rank[-1], 0):1 + m].astype(int).tolist()))
-    names = tuple(robot.velocity_names[k] for k in np.flatnonzero(last[1 + m:])) if last[0] else chosen.names
-    return a, lam, force, rank, condition, dependent, names
+    return *results, last
 
 
 def _solved_at(robot, b, given, independent, tolerance):
@@ -223,7 +266,7 @@ def _raise_at(robot, lead, b, given, independent, tolerance):
     with of_the_batch(lead, b):
         chosen, solved = _solved_at(robot, b, given, independent, tolerance)
         require_rows(robot, (), solved[7][None])
-        raise_for_status(robot, given[0][b], chosen, solved)
+        raise_for_status(robot, given[0][b], chosen, (solved[0] or SINGULAR_INERTIA, *solved[1:]))
 
 
 def _raise_overflow(robot, lead, q, v, a, force):
@@ -361,6 +404,11 @@ def forward_dynamics(robot, q, v, tau, method="nullspace", independent=None, f_e
     """
     if not hasattr(robot, "ints"):
         require_robot(robot)
+    plain = f_ext is baumgarte is sigma is inertia is metric is scale is condition_limit is None
+    if plain and method == "nullspace" and not watches(robot):
+        found = _one_state(robot, q, v, tau, independent, rank_tolerance)
+        if found is not None:
+            return found
     options = _checked_options(method, dict(
         independent=independent, baumgarte=baumgarte, sigma=sigma, inertia=inertia, metric=metric, scale=scale,
         condition_limit=condition_limit))
@@ -369,10 +417,6 @@ def forward_dynamics(robot, q, v, tau, method="nullspace", independent=None, f_e
         from liedyn.dynamics.with_contacts import dynamics_with_contacts  # which calls this function
 
         return dynamics_with_contacts(robot, q, v, tau, f_ext, rank_tolerance, method=method, **options)
-    if method == "nullspace" and f_ext is None and baumgarte is None:
-        found = _one_state(robot, q, v, tau, independent, rank_tolerance)
-        if found is not None:
-            return found
     if "independent" in options:
         options["independent"] = given_coordinates("independent", independent)
     lead, q, v, tau = states(robot, q=q, v=v, tau=tau)
@@ -380,7 +424,7 @@ def forward_dynamics(robot, q, v, tau, method="nullspace", independent=None, f_e
     if not len(q):
         raise InputError("forward_dynamics needs at least one state")
     if method == "nullspace":
-        solution, force = _nullspace(robot, q, v, tau, forces, rank_tolerance, lead, **options)
+        known = _nullspace(robot, q, v, tau, forces, rank_tolerance, lead, **options) | {"singular": singular}
     else:
         given = problem(robot, lead, q, v, tau, forces, rank_tolerance)
         if method == "svd":
@@ -389,8 +433,11 @@ def forward_dynamics(robot, q, v, tau, method="nullspace", independent=None, f_e
             require_regular(robot, lead, q, given.rank, rank_tolerance)
         solution = _SOLVERS[method](given, **options)
         warn_if_digits_are_lost(robot, q, v, solution.a, given.rank, given.ratio, ACCELERATIONS)
-        force = np.einsum("bij,bi->bj", given.G, solution.lam)
-    return _result(robot, lead, q.copy(), solution, force, singular)
+        known = dict(a=solution.a, lam=solution.lam, rank=solution.rank, condition=solution.condition,
+                     constraint_force=np.einsum("bij,bi->bj", given.G, solution.lam),
+                     redundant_rows=_names_of_rows(robot, solution.dependent), independent=solution.independent,
+                     singular_values=solution.singular_values, indicator=solution.indicator, singular=singular)
+    return _result(robot, lead, q.copy(), known)
 
 
 def _rows_by_constraint(robot):
@@ -416,22 +463,24 @@ def _one_state(robot, q, v, tau, independent, rank_tolerance):
     found = nullspace_one_state(robot, q, v, tau, independent, rank_tolerance)
     if robot.functions:
         raise_errors(robot.functions)
-    if found is None or is_suspect(robot, found[4]):
+    if found is None:
         return None
-    a, lam, force, rank, condition, dependent, names, q = found
+    (a, lam, force, told, q), names = found
+    rank, condition = int(told.item(0)), told.item(1)
+    if rank < 0 or is_suspect(robot, condition):
+        return None  # the general way says what is wrong
     require_regular_one(robot, q, rank, rank_tolerance)
-    return ForwardDynamics(a, lam, rank, _names_of_rows(robot, dependent), condition, names, force, _at=(robot, q))
+    known = {"a": a, "lam": lam, "constraint_force": force, "rank": rank, "_at": (robot, q),
+             "_found": (told, rank, names, rank_tolerance)}
+    if names is not None:
+        known["condition"] = condition
+    return ForwardDynamics.of(known)
 
 
-def _result(robot, lead, q, solution, force, singular):
-    """The batch in the user's shape, with names."""
-    def shaped(x):
-        return x if x is None else x.reshape(lead + x.shape[1:])
-
-    lam, rank, condition = shaped(solution.lam), shaped(solution.rank), shaped(solution.condition)
+def _result(robot, lead, q, known):
+    """The batch in the user's shape."""
+    known = {name: x.reshape(lead + x.shape[1:]) if isinstance(x, np.ndarray) else x for name, x in known.items()}
     if not lead:
-        rank, condition, singular = int(rank), float(condition), singular[0]
-    redundant = _names_of_rows(robot, solution.dependent)
-    return ForwardDynamics(shaped(solution.a), lam, rank, redundant, condition, solution.independent, shaped(force),
-                           shaped(solution.singular_values), shaped(solution.indicator),
-                           singular.reshape(lead) if lead else bool(singular), (robot, q))
+        known |= {name: kind(known[name]) for name, kind in (("rank", int), ("condition", float), ("singular", bool))
+                  if name in known}
+    return ForwardDynamics.of(known | {"_at": (robot, q)})

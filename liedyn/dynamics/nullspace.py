@@ -13,14 +13,14 @@ of constraints that are switched off, change nothing but the multipliers, which 
 G^T lambda = tau - h - M a.
 
 `acceleration_kernel` lets the elimination choose the coordinates, as a does not depend on them, and works on clusters
-of constraints (`liedyn.dynamics.elimination`).
+of constraints (`liedyn.constraints.elimination`).
 `nullspace_kernel` takes the coordinates it is given: exchanging the rows R as well makes the table [G_1; R]^-1.
 """
 import numpy as np
 
 from liedyn.constraints.cut_rows import cut_bias_kernel
 from liedyn.constraints.rows import reader_rows
-from liedyn.dynamics.elimination import (
+from liedyn.constraints.elimination import (
     eliminate, elimination_size, minimum_norm_multipliers, reduced_motion, shortest_multipliers, unbalanced,
 )
 from liedyn.dynamics.terms import terms_in_place, terms_size
@@ -123,14 +123,28 @@ def solve_tree(ints, M, h, tau, L, a):
     return regular
 
 
-@kernel_in_place
+@inline
+def elimination_in(ints, work):
+    """In the workspace of the solution: which velocities may be dependent, 1 or 0; the elimination's own."""
+    _, _, _, _, _, choosable_at, e_at = solve_layout(ints)
+    return vector_in(work, choosable_at, ints[NV]), vector_in(work, e_at, work.size - e_at)
+
+
+@inline
 def solve_padded(ints, M, h, G, gamma, tau, tolerance, work, a):
     """`solve_accelerations` for a padded M."""
-    n = h.size
-    _, KM_at, reduced_at, inertia_at, left_at, choosable_at, e_at = solve_layout(ints)
-    choosable, e = vector_in(work, choosable_at, n), vector_in(work, e_at, work.size - e_at)
-    for j in range(n):
+    choosable, _ = elimination_in(ints, work)
+    for j in range(h.size):
         store(SCALAR, choosable, j, 1.0)
+    return solve_chosen(ints, M, h, G, gamma, tau, tolerance, work, a)
+
+
+@kernel_in_place
+def solve_chosen(ints, M, h, G, gamma, tau, tolerance, work, a):
+    """`solve_padded` with the dependent velocities among those that `elimination_in` says."""
+    n = h.size
+    _, KM_at, reduced_at, inertia_at, left_at, _, _ = solve_layout(ints)
+    choosable, e = elimination_in(ints, work)
     rank, ratio, complete = eliminate(ints, G, gamma, choosable, tolerance, e)
     p = n - rank
     if rank == 0:
@@ -162,9 +176,9 @@ def solve_accelerations(ints, M, h, G, gamma, tau, tolerance, work, a):
 @kernel_in_place
 def solve_multipliers(ints, work, lam):
     """lambda (m) of minimum norm, from the workspace that `solve_accelerations` leaves."""
-    _, _, reduced_at, _, left_at, _, e_at = solve_layout(ints)
+    _, _, reduced_at, _, left_at, _, _ = solve_layout(ints)
     left, scratch = vector_in(work, left_at, padded(ints[NV])), vector_in(work, reduced_at, left_at - reduced_at)
-    minimum_norm_multipliers(SCALAR, ints, vector_in(work, e_at, work.size - e_at), left, scratch, lam)
+    minimum_norm_multipliers(SCALAR, ints, elimination_in(ints, work)[1], left, scratch, lam)
 
 
 @kernel_in_place

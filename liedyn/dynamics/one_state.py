@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from liedyn.arguments import non_negative
 from liedyn.constraints.independent import by_name
 from liedyn.dense import largest_size
 from liedyn.direct import configuration, direct, model, unusual, usual, velocity
@@ -26,8 +27,8 @@ class Single:
 
     Attributes
     ----------
-    names : tuple of str
-        Of the coordinates, where pivoting does not choose others.
+    names : tuple of str or None
+        Of the coordinates, where pivoting does not choose others; None for the tangent space.
     address : int
         Of the kernel of `nullspace_states`.
     integers : ndarray of int64
@@ -43,11 +44,11 @@ class Single:
 
 
 def single(robot, independent, tolerance):
-    """The `Single` for what `forward_dynamics` is given; None for tangent spaces."""
-    declared = robot.independent if independent is None else independent
-    if isinstance(declared, str) and declared == "tangent":
-        return None
-    pivots = (independent is None and not declared) or (isinstance(declared, str) and declared == "auto")
+    """The `Single` for what `forward_dynamics` is given."""
+    declared, tolerance = robot.independent if independent is None else independent, non_negative(
+        "rank_tolerance", tolerance)
+    tangent, auto = (isinstance(declared, str) and declared == name for name in ("tangent", "auto"))
+    pivots = tangent or auto or (independent is None and not declared)
     way = PIVOTED if pivots else (EITHER if independent is None else GIVEN)
     chosen = by_name(robot, () if pivots else ((declared,) if isinstance(declared, str) else declared))
     row, last = np.empty((1, robot.nv)), np.empty(1 + len(robot.row_names) + robot.nv)
@@ -55,38 +56,38 @@ def single(robot, independent, tolerance):
         nullspace_states.kernel, 0, 1, robot.ints, robot.floats, robot.neutral[None].copy(), row, row,
         np.empty((1, 0)), chosen.rows, chosen.virtual, way, tolerance, row, row, row, np.zeros(1, dtype=np.int64),
         np.empty(1), last)
-    return Single(chosen.names, address, np.array([len(chosen.names), way, *chosen.virtual], dtype=np.int64),
-                  np.array([tolerance, *chosen.rows.ravel()]))
+    integers = np.array([len(chosen.names), way, *chosen.virtual], dtype=np.int64)
+    return Single(None if tangent else chosen.names, address, integers, np.array([tolerance, *chosen.rows.ravel()]))
 
 
 @direct
 def nullspace_direct(address, ints, floats, q, v, tau, integers, given):
-    """New arrays a, lam, G^T lam, rank and condition, and what `nullspace_states` tells of the last row; and q."""
+    """New arrays a, lam, G^T lam, (rank, condition, what `nullspace_states` tells of the last row), and q."""
     ints, floats = model(ints, floats)
     q, v, tau = configuration(ints, q), velocity(ints, v), velocity(ints, tau)
     if not usual((floats, q, v, tau)):
         return unusual()
     n, m, nq, places = ints[NV], ints[N_ROWS], ints[NQ], integers_or_zeros(integers, True, 2)
-    p, found = places[0], new_arrays(((n,), (m,), (n,), (2,), (1 + m + n,), (1, nq)))
+    p, found = places[0], new_arrays(((n,), (m,), (n,), (3 + m + n,), (1, nq)))
     if is_none(found):
         return found
-    chosen, about, q_kept = numbers(given, 1 + p * n), numbers(item(found, 3), 2), numbers(item(found, 5), nq)
-    rank, last = np.full(1, -1), numbers(item(found, 4), 1 + m + n)
-    last[:] = 0.0
+    chosen, told, q_kept = numbers(given, 1 + p * n), numbers(item(found, 3), 3 + m + n), numbers(item(found, 4), nq)
+    rank, last = np.full(1, -1), vector_in(told, 2, 1 + m + n)
+    told[:] = 0.0
     call_rows(integer(address), 0, 1, (
         ints, floats, shaped(q, (1, nq)), shaped(v, (1, n)), shaped(tau, (1, n)), shaped(no_numbers(0), (1, 0)),
         shaped(vector_in(chosen, 1, p * n), (p, n)), integers_in(places, 2, p), places[1], chosen[0],
         shaped(numbers(item(found, 0), n), (1, n)), shaped(numbers(item(found, 1), m), (1, m)),
-        shaped(numbers(item(found, 2), n), (1, n)), rank, vector_in(about, 1, 1), last))
+        shaped(numbers(item(found, 2), n), (1, n)), rank, vector_in(told, 1, 1), last))
     complete = largest_size(numbers(item(found, 0), n)) < np.inf and largest_size(numbers(item(found, 2), n)) < np.inf
-    about[0] = rank[0] if complete else -1.0  # NaN times zero is NaN: G^T lam shows every row that is not defined
+    told[0] = rank[0] if complete else -1.0  # NaN times zero is NaN: G^T lam shows every row that is not defined
     for k in range(nq):
         q_kept[k] = q[k]
     return found
 
 
 def nullspace_one_state(robot, q, v, tau, independent, tolerance):
-    """(a, lam, force, rank, condition, dependent rows, names of coordinates, q) of one usual state, else None."""
+    """What `nullspace_direct` returns for one usual state, and the names of the coordinates given; else None."""
     choice = ("one acceleration", tuple(independent) if type(independent) is list else independent, tolerance)
     try:
         one = robot.memo.get(choice, choice)
@@ -98,12 +99,4 @@ def nullspace_one_state(robot, q, v, tau, independent, tolerance):
     if one is None:
         return None
     found = nullspace_direct(one.address, robot.ints, robot.floats, q, v, tau, one.integers, one.numbers)
-    if found is None:
-        return None
-    a, lam, force, about, last, q = found
-    rank, condition = about.tolist()
-    if rank < 0.0:
-        return None  # the general way says what is wrong
-    last, rank, m = last.tolist(), int(rank), len(lam)
-    names = tuple(name for name, left in zip(robot.velocity_names, last[1 + m:]) if left) if last[0] else one.names
-    return a, lam, force, rank, condition, tuple(sorted(map(int, last[1 + rank:1 + m]))), names, q
+    return None if found is None else (found, one.names)

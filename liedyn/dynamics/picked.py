@@ -1,5 +1,5 @@
 """Independent velocities that are coordinates of the tree: the rows R that pick them, and how well they do."""
-from liedyn.dynamics.elimination import (
+from liedyn.constraints.elimination import (
     INDEPENDENT, ROW, cluster_count, dependence, dependent_dofs, independent_dofs, kept, numbering, solved_cluster,
 )
 from liedyn.exchange import at, element

@@ -1,18 +1,22 @@
 """Constrained accelerations of many states without Python in between, one workspace for each thread."""
 import numpy as np
 
+from numba import types
+
 from liedyn.constraints.cut_rows import cut_bias_kernel
 from liedyn.constraints.rows import reader_rows
-from liedyn.dense import independent_rows_in_place
-from liedyn.dynamics.alike import fits_lanes, nullspace_alike, nullspace_alike_size
-from liedyn.dynamics.elimination import shortest_multipliers
+from liedyn.dynamics.alike import all_cut_joints, nullspace_alike, nullspace_alike_size
+from liedyn.constraints.elimination import constraint_force, independent_dofs, put_row_order, shortest_multipliers
 from liedyn.dynamics.nullspace import (
-    OK, SINGULAR_CHOICE, SINGULAR_INERTIA, WRONG_COUNT, given_accelerations, invert_rows,
+    OK, SINGULAR_CHOICE, SINGULAR_INERTIA, WRONG_COUNT, elimination_in, given_accelerations, invert_rows,
+    solve_chosen, solve_multipliers, solve_padded, solve_size,
 )
+from liedyn.dynamics.picked import picked_condition, picks
 from liedyn.dynamics.terms import terms_in_place, terms_size
 from liedyn.exchange import padded
-from liedyn.jit import inline, kernel_in_place
-from liedyn.lie.lanes import SCALAR, WIDTH, take_matrix, take_vector
+from liedyn.jit import INTEGERS, MATRIX, VECTOR, inline, kernel_in_place, late
+from liedyn.lie.lanes import SCALAR, WIDTH, integer, matrix_in, take_integers, take_matrix, take_vector
+from liedyn.lie.registers import first_place
 from liedyn.model.packed import N_ROWS, N_VIRTUAL, NV
 from liedyn.tree.batches import aligned, batch, gather, in_lanes, scatter
 
@@ -22,29 +26,6 @@ GIVEN, PIVOTED, EITHER = range(3)
 FEW = WIDTH // 2
 """States from which on lanes pay: a register takes as long as 2 states of a four-bar, and up to 7 of a large machine
 with many motions, whose derivatives fill registers at one state already."""
-
-
-@kernel_in_place
-def pivoted_rows(G, tolerance, columns, order, pivots, R):
-    """R, unit rows of the coordinates left over when the best conditioned columns of G are the dependent ones.
-
-    Returns how many; `columns` (n, m), `order` and `pivots` (n) are scratch.
-    """
-    m, n = G.shape
-    for i in range(m):
-        for j in range(n):
-            columns[j, i] = G[i, j]
-    rank = independent_rows_in_place(columns, tolerance, order, pivots)
-    p = 0
-    for j in range(n):
-        dependent = False
-        for k in range(rank):
-            dependent = dependent or int(order[k]) == j
-        if not dependent:
-            for i in range(n):
-                R[p, i] = 1.0 if i == j else 0.0
-            p += 1
-    return p
 
 
 @kernel_in_place
@@ -65,48 +46,63 @@ def solve_in_coordinates(M, h, G, E, gamma, rho, tau, R, virtual, tolerance, wor
     return status, rank, condition
 
 
+@late(INTEGERS, *[VECTOR] * 2, MATRIX, VECTOR, MATRIX, *[VECTOR] * 2, MATRIX, INTEGERS, types.float64, VECTOR, INTEGERS,
+      *[VECTOR] * 2, returns=types.Tuple((types.int64, types.int64, types.float64)))
+def solve_given(ints, floats, world, M, h, G, gamma, tau, R, virtual, tolerance, work, rows, a, lam):
+    """`solve_in_coordinates` that the elimination does not take: those of cuts, of tangent spaces, and such as do not
+    fit; `rows` has room for m + n."""
+    nz, columns = ints[N_VIRTUAL], take_integers(work, rows.size)
+    E, rho = take_matrix(work, nz, h.size), take_vector(work, nz)
+    if nz > 0:
+        reader_rows(SCALAR, ints, floats, world, E)
+        cut_bias_kernel(ints, floats, world, True, rho)
+    return solve_in_coordinates(M, h, G, E, gamma, rho, tau, R, virtual, tolerance, work, rows, columns, a, lam)
+
+
 @inline
 def nullspace_size(ints):
     """Numbers in the workspace of `nullspace_in_place`."""
     n, m, nz = ints[NV], ints[N_ROWS], ints[N_VIRTUAL]
-    state = terms_size(ints) + n * n + n + m * n + nz * n + m + nz
-    solution = (m + n) * (padded(n) + 2) + n * padded(n) + 2 * padded(n) + 3 * n * padded(n + 1) + m * padded(m + 1)
-    return 1 + state + m * n + 2 * n + n * n + solution + WIDTH * 20  # as many arrays fill whole registers
+    state = terms_size(ints) + solve_size(ints) + n + m * n + m
+    given = (m + n) * (padded(n) + 2) + nz * n + nz + n * padded(n) + 2 * padded(n) + 3 * n * padded(n + 1)
+    return 1 + state + given + m * padded(m + 1) + WIDTH * 20  # as many arrays fill whole registers
 
 
 @kernel_in_place
-def nullspace_in_place(ints, floats, q, v, tau, f_ext, R, virtual, none, way, tolerance, work, rows, columns, R_own, a,
-                       lam, force):
+def nullspace_in_place(ints, floats, q, v, tau, f_ext, R, virtual, way, tolerance, work, rows, left, a, lam, force):
     """a, lam and force = G^T lam at one state.
 
-    `none` is -1 for n coordinates that read no virtual velocity; `rows` (m + n) receives the independent rows first,
-    `columns` (m + n) is scratch, `R_own` (n, n) receives what pivoting chose. Returns (status, rank, condition,
-    pivoted).
+    `rows` (m + n) receives the numbers of the rows, independent ones first; `left` (n) 1 for each coordinate that
+    pivoting left. Returns (status, rank, condition, pivoted).
     """
-    n, m, nz = ints[NV], ints[N_ROWS], ints[N_VIRTUAL]
-    work[0] = 1.0
-    world, M, h, G = (take_vector(work, terms_size(ints)), take_matrix(work, n, n), take_vector(work, n),
-                      take_matrix(work, m, n))
-    E, gamma, rho = take_matrix(work, nz, n), take_vector(work, m), take_vector(work, nz)
+    n, m = ints[NV], ints[N_ROWS]
+    work[0] = first_place(work)
+    world, solution = take_vector(work, terms_size(ints)), take_vector(work, solve_size(ints))
+    h, G, gamma = take_vector(work, n), take_matrix(work, m, n), take_vector(work, m)
+    M, (choosable, e) = matrix_in(solution, 0, n, padded(n)), elimination_in(ints, solution)
     terms_in_place(ints, floats, q, v, f_ext, world, M, h, G, gamma)
-    if nz > 0:
-        reader_rows(SCALAR, ints, floats, world, E)
-        cut_bias_kernel(ints, floats, world, True, rho)
-    begin, pivoted = work[0], way == PIVOTED
+    pivoted, eliminated = way == PIVOTED, False
     status, rank, condition = WRONG_COUNT, 0, np.inf
-    if not pivoted:
-        status, rank, condition = solve_in_coordinates(
-            M, h, G, E, gamma, rho, tau, R, virtual, tolerance, work, rows, columns, a, lam)
+    if not pivoted and picks(ints, R, virtual, choosable):
+        status, rank, _ = solve_chosen(ints, M, h, G, gamma, tau, tolerance, solution, a)
+        eliminated = status == OK and rank + virtual.size == n
+    if not pivoted and not eliminated:
+        status, rank, condition = solve_given(
+            ints, floats, world, M, h, G, gamma, tau, R, virtual, tolerance, work, rows, a, lam)
         pivoted = way == EITHER and (status == WRONG_COUNT or status == SINGULAR_CHOICE)
     if pivoted:
-        work[0] = begin
-        p = pivoted_rows(G, tolerance, take_matrix(work, n, m), take_vector(work, n), take_vector(work, n), R_own)
-        status, rank, condition = solve_in_coordinates(
-            M, h, G, E, gamma, rho, tau, R_own, none[:p], tolerance, work, rows, columns, a, lam)
+        status, rank, _ = solve_padded(ints, M, h, G, gamma, tau, tolerance, solution, a)
+    if pivoted or eliminated:
+        condition = picked_condition(SCALAR, ints, e, G, n - rank)
+        solve_multipliers(ints, solution, lam)
+        put_row_order(ints, e, rows)
     for j in range(n):
-        force[j] = 0.0
-        for i in range(m):
-            force[j] += G[i, j] * lam[i]
+        left[j] = 0.0
+    if pivoted:
+        independent = independent_dofs(ints, e)[0]
+        for s in range(n - rank):
+            left[integer(independent, s)] = 1.0
+    constraint_force(SCALAR, ints, G, lam, force)
     return status, rank, condition, pivoted
 
 
@@ -116,10 +112,11 @@ def nullspace_registers(begin, end, ints, floats, q, v, tau, f_ext, R, virtual, 
     """`nullspace_states` W rows at a time, for those that depend alike on given coordinates (`liedyn.dynamics.alike`).
 
     The rank of all others, and `last`, stay what they are: `nullspace_states` has to follow. It is a kernel of its
-    own, as a single state should not wait for it to be compiled.
+    own, as a single state should not wait for it to be compiled. Where pivoting chooses, `virtual` says how many
+    coordinates it leaves, and the lanes share the choice.
     """
-    p, choosable = virtual.size, np.empty(ints[NV])
-    if not fits_lanes(ints, R, virtual, choosable):
+    p, choosable = virtual.size, np.ones(ints[NV])
+    if not all_cut_joints(ints) or way != PIVOTED and not picks(ints, R, virtual, choosable):
         return
     q_w, v_w, tau_w, f_ext_w = in_lanes(q), in_lanes(v), in_lanes(tau), in_lanes(f_ext)
     a_w, lam_w, force_w, condition_w = in_lanes(a), in_lanes(lam), in_lanes(force), aligned(WIDTH)
@@ -149,14 +146,13 @@ def nullspace_states(begin, end, ints, floats, q, v, tau, f_ext, R, virtual, way
     """
     n, m = ints[NV], ints[N_ROWS]
     floats = floats.copy()  # where moving targets and custom rows leave what they return
-    work, R_own, none = np.empty(nullspace_size(ints)), np.empty((n, n)), np.full(n, -1)
-    rows, columns = np.empty(m + n, np.int64), np.empty(m + n, np.int64)
+    work, rows, left = np.empty(nullspace_size(ints)), np.empty(m + n, np.int64), np.empty(n)
     for b in range(begin, end):
         if rank[b] >= 0 and b < q.shape[0] - 1:
             continue
         status, rank[b], condition[b], pivoted = nullspace_in_place(
-            ints, floats, q[b], v[b], tau[b], f_ext[b], R, virtual, none, way, tolerance, work, rows, columns, R_own,
-            a[b], lam[b], force[b])
+            ints, floats, q[b], v[b], tau[b], f_ext[b], R, virtual, way, tolerance, work, rows, left, a[b], lam[b],
+            force[b])
         if status != OK:
             rank[b] = -1  # and not that of G
             return
@@ -165,7 +161,4 @@ def nullspace_states(begin, end, ints, floats, q, v, tau, f_ext, R, virtual, way
             for i in range(m):
                 last[1 + i] = rows[i]
             for k in range(n):
-                last[1 + m + k] = 0.0
-            for s in range(n - rank[b] if pivoted else 0):
-                for k in range(n):
-                    last[1 + m + k] += R_own[s, k]
+                last[1 + m + k] = left[k]

@@ -6,7 +6,7 @@ the elimination then chooses for itself, and R S comes in at the end (symbols: `
 """
 from numba import types
 
-from liedyn.dynamics.elimination import (
+from liedyn.constraints.elimination import (
     DEPENDENT, INDEPENDENT, cluster_count, dependence, dependent_dofs, independent_dofs, kept,
 )
 from liedyn.dynamics.nullspace import OK, invert_rows

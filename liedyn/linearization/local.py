@@ -38,7 +38,7 @@ from liedyn.constraints.rows import (
     clear_block, holonomic_rows, push_constraints, reader_rows, vary_acceleration_rows, vary_constraint_wrenches,
     vary_velocity_rows,
 )
-from liedyn.dynamics.elimination import (
+from liedyn.constraints.elimination import (
     DEPENDENT, INDEPENDENT, ROW, cluster_count, dependence, dependent_dofs, eliminate, elimination_size,
     independent_dofs, kept, minimum_norm_multipliers, numbering, reduced_motion, solved_cluster,
     unbalanced,

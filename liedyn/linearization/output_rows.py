@@ -20,7 +20,7 @@ from liedyn.constraints.records import (
 )
 from liedyn.constraints.relative import last_dof
 from liedyn.constraints.rows import reader_rows, vary_velocity_rows
-from liedyn.dynamics.elimination import (
+from liedyn.constraints.elimination import (
     DEPENDENT, ROW, cluster_count, dependent_dofs, kept, numbering, solved_cluster,
 )
 from liedyn.exchange import (

@@ -224,6 +224,21 @@ def put_slopes(lane, ints, work, p):
             store(lane, forced, k, element(lane, table, k - first, n))
 
 
+@inline
+def put_row_order(ints, work, rows):
+    """Numbers of the rows, independent ones first."""
+    order, count = integers_in(work, numbering(ints)[2], integer(ints, N_ROWS)), cluster_count(ints)
+    k, end = 0, kept(work, count, DEPENDENT)
+    for c in range(count):
+        m, row = cluster_size(ints, c)[0], kept(work, c, ROW)
+        rank = kept(work, c + 1, DEPENDENT) - kept(work, c, DEPENDENT)
+        for l in range(rank):
+            rows[k + l] = order[row + l]
+        for l in range(rank, m):
+            rows[end + l - rank] = order[row + l]
+        k, end = k + rank, end + m - rank
+
+
 # ---- accelerations
 
 
@@ -366,3 +381,19 @@ def minimum_norm_multipliers(lane, ints, work, left, scratch, lam):
         if m > rank:
             shortest_multipliers(
                 lane, table, rank, m, rows, own, matrix_in(scratch, 0, rank, padded_for(lane, rank + 1)), lam)
+
+
+@inline
+def constraint_force(lane, ints, G, lam, force):
+    """force = G^T lambda: a constraint acts on the degrees of freedom of its cluster."""
+    for j in range(integer(ints, NV)):
+        store(lane, force, j, splat(lane, 0.0))
+    for c in range(cluster_count(ints)):
+        m, n = cluster_size(ints, c)
+        rows, dofs = cluster_lists(ints, c)
+        for i in range(m):
+            row = integer(ints, rows + i)
+            x = load(lane, lam, row)
+            for k in range(n):
+                j = integer(ints, dofs + k)
+                store(lane, force, j, load(lane, force, j) + element(lane, G, row, j) * x)
