@@ -4,10 +4,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from liedyn.arguments import names
+from liedyn.constraints.left_open import LEFT, TANGENT, choose_open
 from liedyn.constraints.loops import constraint_jacobian, virtual_jacobian
 from liedyn.constraints.rows import holonomic_rows
 from liedyn.dense import independent_rows
-from liedyn.constraints.left_open import LEFT, TANGENT, choose_open
 from liedyn.errors import InputError, SingularConfigurationError, shown, suggestion
 
 

@@ -23,6 +23,12 @@ space."""
 
 
 @inline
+def is_left(virtual, what):
+    """Are the coordinates of this kind, LEFT or TANGENT?"""
+    return virtual.size > 0 and integer(virtual, 0) == what
+
+
+@inline
 def put_left(ints, e, R):
     """Rows that pick the velocities which the elimination left, in their own order."""
     (p, n), independent = R.shape, independent_dofs(ints, e)[0]

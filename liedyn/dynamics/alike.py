@@ -11,13 +11,13 @@ Accelerations and multipliers, of minimum norm, do not depend on the rows that a
 [G_1; R] does, where rows are redundant.
 """
 from liedyn.constraints.cut_rows import cut_state_kernel, cut_terms_kernel
-from liedyn.constraints.records import is_active, is_cut, loop_count
-from liedyn.constraints.rows import clear_rows
-from liedyn.dense import SMALL_ROW
 from liedyn.constraints.elimination import (
     cluster_count, cluster_lists, cluster_size, constraint_force, elimination_size, fill_table, keep_choice,
     keep_places, layout, minimum_norm_multipliers, numbering, put_slopes, reduced_motion, unbalanced,
 )
+from liedyn.constraints.records import is_active, is_cut, loop_count
+from liedyn.constraints.rows import clear_rows
+from liedyn.dense import SMALL_ROW
 from liedyn.dynamics.picked import picked_condition, picks
 from liedyn.dynamics.terms import negate, terms_size, tree_terms
 from liedyn.exchange import clear, element, exchange, padded_for, put_element, swap_rows

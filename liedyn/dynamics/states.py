@@ -4,9 +4,9 @@ import numpy as np
 from numba import types
 
 from liedyn.constraints.cut_rows import cut_bias_kernel
+from liedyn.constraints.elimination import constraint_force, independent_dofs, put_row_order, shortest_multipliers
 from liedyn.constraints.rows import reader_rows
 from liedyn.dynamics.alike import all_cut_joints, nullspace_alike, nullspace_alike_size
-from liedyn.constraints.elimination import constraint_force, independent_dofs, put_row_order, shortest_multipliers
 from liedyn.dynamics.nullspace import (
     OK, SINGULAR_CHOICE, SINGULAR_INERTIA, WRONG_COUNT, elimination_in, given_accelerations, invert_rows,
     solve_chosen, solve_multipliers, solve_padded, solve_size,

@@ -9,10 +9,10 @@ from collections import namedtuple
 from liedyn.constraints.cut_rows import (
     CUT, put_cuts, vary_cut_accelerations, vary_cut_velocities, vary_cut_wrenches,
 )
+from liedyn.constraints.elimination import elimination_size, minimum_norm_multipliers, reduced_motion, unbalanced
 from liedyn.constraints.records import loop_count
 from liedyn.constraints.rows import clear_block
 from liedyn.dynamics.alike import eliminate_alike, fits_lanes, state_alike
-from liedyn.constraints.elimination import elimination_size, minimum_norm_multipliers, reduced_motion, unbalanced
 from liedyn.dynamics.picked import picked_condition
 from liedyn.dynamics.terms import terms_size
 from liedyn.exchange import at, clear, clear_columns, element, padded, put_element, solve_rows_for

@@ -1,13 +1,16 @@
 """The choice of coordinates in a local state space: from the elimination's independent velocities to those of w = R v.
 
-Where every row of R picks a coordinate of the tree, the elimination is told to leave just these independent: S, in
-another order, is what it finds. Rows that read virtual velocities, or span the tangent space, need [G_1; R]^-1 for S;
-the elimination then chooses for itself, and R S comes in at the end (symbols: `liedyn.linearization.local`).
+PICKED: where every row of R picks a coordinate of the tree, the elimination is told to leave just these independent:
+S, in another order, is what it finds. LEFT coordinates are those that it leaves when it is told nothing.
+SPANNED: an orthonormal basis R of the tangent space, in which each row belongs to one cluster; S = R^T.
+GIVEN: rows that read virtual velocities, or anything else, need [G_1; R]^-1 for S.
+In both the elimination chooses for itself, and R S comes in at the end (symbols: `liedyn.linearization.local`).
 """
 from numba import types
 
 from liedyn.constraints.elimination import (
-    DEPENDENT, INDEPENDENT, cluster_count, dependence, dependent_dofs, independent_dofs, kept,
+    DEPENDENT, INDEPENDENT, cluster_count, cluster_lists, cluster_size, dependence, dependent_dofs, independent_dofs,
+    kept,
 )
 from liedyn.dynamics.nullspace import OK, invert_rows
 from liedyn.exchange import add_row, at, clear, element, padded, put_element
@@ -19,6 +22,7 @@ from liedyn.lie.lanes import (
 from liedyn.lie.registers import load_at_once
 from liedyn.model.packed import N_ROWS, NV
 
+PICKED, SPANNED, GIVEN = range(3)
 _FOUND = types.Tuple((types.int64, types.int64, types.float64))
 
 
@@ -111,6 +115,28 @@ def given_motions(ints, G, E, R, virtual, tolerance, work, p_y, X):
 
 
 @inline
+def spanned_motions(R, p_y, X):
+    """S = R^T in X."""
+    for s in range(R.shape[0]):
+        for j in range(R.shape[1]):
+            put_element(SCALAR, X, j, p_y + s, at(R, s, j))
+
+
+@inline
+def spanned_rates(ints, e, R, v, a, p_y, w, f0):
+    """w = R v, and its rates R a in f0, for rows that span the tangent space."""
+    for c in range(cluster_count(ints)):
+        n, dofs = cluster_size(ints, c)[1], cluster_lists(ints, c)[1]
+        for s in range(kept(e, c, INDEPENDENT), kept(e, c + 1, INDEPENDENT)):
+            x = y = 0.0
+            for k in range(n):
+                j = integer(ints, dofs + k)
+                x, y = x + at(R, s, j) * load(SCALAR, v, j), y + at(R, s, j) * load(SCALAR, a, j)
+            store(SCALAR, w, s, x)
+            store(SCALAR, f0, p_y + s, y)
+
+
+@inline
 def along(R, virtual, E, s, x):
     """Row s of R x, for a vector x; E reads the virtual velocities."""
     total = 0.0
@@ -159,6 +185,39 @@ def hold_choice(R, virtual, E, virtual_rates, S, p_y, scale, b, out):
         for i in range(n):
             at_i = to * i + b
             store(LANES, out, at_i, load(LANES, out, at_i) - at(S, i, p_y + s) * (scale * total))
+
+
+@inline
+def hold_span(ints, e, R, scale, b, out):
+    """out[:, block b] -= R^T R out, times a row: `hold_choice` for rows that span the tangent space."""
+    to = out.shape[1] // WIDTH
+    for c in range(cluster_count(ints)):
+        n, dofs = cluster_size(ints, c)[1], cluster_lists(ints, c)[1]
+        for s in range(kept(e, c, INDEPENDENT), kept(e, c + 1, INDEPENDENT)):
+            total = splat(LANES, 0.0)
+            for k in range(n):
+                j = integer(ints, dofs + k)
+                total = total + at(R, s, j) * load(LANES, out, to * j + b)
+            for k in range(n):
+                j = integer(ints, dofs + k)
+                store(LANES, out, to * j + b, load(LANES, out, to * j + b) - at(R, s, j) * (scale * total))
+
+
+@inline
+def into_span(ints, e, R, own, out):
+    """out = R K own, for rows that span the tangent space."""
+    dependent, independent = dependent_dofs(ints, e)[0], independent_dofs(ints, e)[0]
+    slopes, _ = dependence(SCALAR, ints, e, R.shape[0])
+    clear(out)
+    for c in range(cluster_count(ints)):
+        first, end = kept(e, c, INDEPENDENT), kept(e, c + 1, INDEPENDENT)
+        for u in range(first, end):
+            for s in range(first, end):
+                x = at(R, u, integer(independent, s))
+                for k in range(kept(e, c, DEPENDENT), kept(e, c + 1, DEPENDENT)):
+                    x += at(R, u, integer(dependent, k)) * at(slopes, k, s)
+                if x != 0.0:
+                    add_row(out, u, x, own, s)
 
 
 @inline

@@ -7,13 +7,15 @@ import numpy as np
 from liedyn.arguments import names, non_negative, positive, require_robot
 from liedyn.boundary import states, wrenches
 from liedyn.constraints.independent import (
-    Independent, choose_positions, choose_speeds, given_coordinates, holonomic, singular_choice, wrong_count,
+    Independent, all_holonomic, choose_positions, choose_speeds, given_coordinates, holonomic, singular_choice,
+    tangent_conditions, wrong_count,
 )
+from liedyn.constraints.left_open import TANGENT
 from liedyn.constraints.loops import reader_kernel
 from liedyn.constraints.undefined import require_rows
 from liedyn.contact.settled import settle
 from liedyn.contact.watching import watches
-from liedyn.dynamics.forward import raise_for_status, warn_if_poor
+from liedyn.dynamics.forward import POOR_CONDITION, raise_for_status, warn_if_poor
 from liedyn.dynamics.nullspace import OK, RANK_TOLERANCE, WRONG_COUNT, nullspace_kernel
 from liedyn.dynamics.singular import LINEARIZATION, require_regular, warn_if_digits_are_lost
 from liedyn.dynamics.states import FEW
@@ -102,12 +104,20 @@ def _linearize_one(robot, q, v, tau, f_ext, independent, speeds, closure_toleran
     return _Found(y, w, rank, condition, residual, local)
 
 
+def left_as_tangent(chosen):
+    """Are the coordinates tangent spaces that the kernel chooses at each state?"""
+    return len(chosen.virtual) > 0 and chosen.virtual[0] == TANGENT
+
+
 def _judge(robot, lead, y, w, given, a, rank, condition, condition_y, tolerance):
     """SingularConfigurationError at a singular configuration, a warning where few digits are left."""
     require_regular(robot, lead, given[0], rank, tolerance)
     largest = np.maximum(condition, condition_y)
     if not warn_if_digits_are_lost(robot, *given[:2], a, rank, largest, LINEARIZATION):
-        warn_if_poor(w, -_least(-condition))
+        worst = -_least(-condition)
+        if worst > POOR_CONDITION and left_as_tangent(w):  # that is of the coordinates which the elimination left
+            worst = tangent_conditions(robot, given[0][condition.argmax()][None], tolerance)[0]
+        warn_if_poor(w, worst)
         if y is not w:
             warn_if_poor(y, -_least(-condition_y))
 
@@ -187,7 +197,6 @@ def linearize(robot, q, v, tau=None, independent=None, outputs=None, f_ext=None,
 
     The states of a batch are shared among threads (``NUMBA_NUM_THREADS``), and the first bad one is named. If all loops
     are closed by cut joints, or there are none, and the coordinates are the tree's, they are worked on in SIMD lanes.
-    Tangent spaces are chosen in Python at each state.
 
     Examples
     --------
@@ -228,7 +237,7 @@ def linearize(robot, q, v, tau=None, independent=None, outputs=None, f_ext=None,
         found = loop.closed(solve(robot, lead, y, w, given, parts, rows + robot.nv, closure_tolerance, rank_tolerance),
                             rows, len(robot.actuator_names))
     C, D = (found.C, found.D) if rows else _own_coordinates(robot, len(q), found)
-    return _state_space(robot, lead, y, w, plan.labels, C, D, (q, v, tau), found)
+    return _state_space(robot, lead, y, w, plan.labels, C, D, (q, v, tau), found, rank_tolerance)
 
 
 def _settled(robot, lead, q, v, tau, forces, tolerance):
@@ -275,6 +284,12 @@ def _own_coordinates(robot, count, found):
 
 def _choices(robot, lead, q, independent, speeds, tolerance):
     """Coordinates and velocities, and the rows of both: one choice for all states, but a tangent space for each."""
+    if isinstance(independent, str) and independent == "tangent" and speeds is None and all_holonomic(robot):
+        with of_the_batch(lead, 0):
+            names = choose_positions(robot, q[0], independent, tolerance).names
+        rows = np.empty((len(q), len(names), robot.nv))  # the kernel writes them
+        y = Independent(names, rows[0], np.full(len(names), TANGENT))
+        return y, y, rows, rows
     if len(q) > 1 and isinstance(independent, str) and independent == "tangent":
         ys, ws = [], []
         for b, each in enumerate(q):
@@ -321,11 +336,16 @@ def _one_choice(chosen, rows, b):
 def _require(robot, y, w, given, b, closure_tolerance, rank_tolerance):
     """Raise what is wrong with state b."""
     q, v, tau, forces, R_y, _, R_w, *_ = given
-    _linearize_one(robot, q[b], v[b], tau[b], forces[b], _one_choice(y, R_y, b), _one_choice(w, R_w, b),
-                   closure_tolerance, rank_tolerance)
+    of_y, of_w = _one_choice(y, R_y, b), _one_choice(w, R_w, b)
+    if left_as_tangent(y):
+        of_y = of_w = choose_positions(robot, q[b], "tangent", rank_tolerance)
+        if b and len(of_y.names) != len(y.names):
+            raise InputError(f"state {b} has {len(of_y.names)} degrees of freedom, state 0 has {len(y.names)}: "
+                             "linearize them apart")
+    _linearize_one(robot, q[b], v[b], tau[b], forces[b], of_y, of_w, closure_tolerance, rank_tolerance)
 
 
-def _state_space(robot, lead, y, w, labels, C, D, state, found):
+def _state_space(robot, lead, y, w, labels, C, D, state, found, tolerance):
     """The result in the user's shape."""
     q, v, tau = (x.copy() for x in state)
     arrays = (found.A, found.B, C, D, found.f0, found.K, found.S, found.drift, q, v, tau, found.a, found.lam,
@@ -334,7 +354,10 @@ def _state_space(robot, lead, y, w, labels, C, D, state, found):
         shaped = [x.reshape(lead + x.shape[1:]) for x in arrays]
     else:
         shaped = [x[0] for x in arrays[:-3]] + [int(found.rank[0]), float(found.condition[0]), float(found.closure[0])]
-    return LocalStateSpace(*shaped[:8], y.names + w.rates, robot.actuator_names, labels, *shaped[8:])
+    values = (*shaped[:8], y.names + w.rates, robot.actuator_names, labels, *shaped[8:])
+    if left_as_tangent(y):
+        return LocalStateSpace.in_tangent_spaces(values, robot, tolerance)
+    return LocalStateSpace.of(values)
 
 
 def underlying(robot, q, v, tau, independent=None, f_ext=None, closure_tolerance=CLOSURE_TOLERANCE,

@@ -32,18 +32,19 @@ import numpy as np
 from liedyn.constraints.cut_rows import (
     CUT, cut_bias_kernel, cut_velocity_kernel, vary_cut_accelerations, vary_cut_velocities,
 )
+from liedyn.constraints.elimination import (
+    DEPENDENT, INDEPENDENT, ROW, cluster_count, dependence, dependent_dofs, eliminate, elimination_size,
+    independent_dofs, kept, minimum_norm_multipliers, numbering, reduced_motion, solved_cluster,
+    unbalanced,
+)
+from liedyn.constraints.left_open import LEFT, TANGENT, is_left, put_left, put_tangent
 from liedyn.constraints.others import vary_other_forces
 from liedyn.constraints.records import all_cut, loop_count
 from liedyn.constraints.rows import (
     clear_block, holonomic_rows, push_constraints, reader_rows, vary_acceleration_rows, vary_constraint_wrenches,
     vary_velocity_rows,
 )
-from liedyn.constraints.elimination import (
-    DEPENDENT, INDEPENDENT, ROW, cluster_count, dependence, dependent_dofs, eliminate, elimination_size,
-    independent_dofs, kept, minimum_norm_multipliers, numbering, reduced_motion, solved_cluster,
-    unbalanced,
-)
-from liedyn.dynamics.nullspace import OK, SINGULAR_INERTIA
+from liedyn.dynamics.nullspace import OK, SINGULAR_INERTIA, WRONG_COUNT
 from liedyn.dynamics.picked import picked_condition, picks
 from liedyn.dynamics.terms import state_terms, terms_size
 from liedyn.exchange import (
@@ -55,8 +56,9 @@ from liedyn.lie.lanes import (
 )
 from liedyn.lie.registers import at_once, copy_row, first_place, is_zero, load_at_once, put_row, store_at_once
 from liedyn.linearization.choice import (
-    along, copy_columns, given_motions, hold_choice, into_choice, into_picked, picked_motions, picked_rates,
-    position_null_space, put_picked, reads_cuts, same_choice,
+    GIVEN, PICKED, SPANNED, along, copy_columns, given_motions, hold_choice, hold_span, into_choice, into_picked,
+    into_span, picked_motions, picked_rates, position_null_space, put_picked, reads_cuts, same_choice, spanned_motions,
+    spanned_rates,
 )
 from liedyn.linearization.open_tree import linearize_unconstrained, picks_all_in_order
 from liedyn.linearization.sharing import (
@@ -115,7 +117,7 @@ def forced(lane, ints, e, rates, scale, b, out):
 
 
 @inline
-def vary_state(ints, floats, q, v, a, lam, p_y, virtual_y, R_w, virtual_w, picked, E, e, world, bodies, cuts,
+def vary_state(ints, floats, q, v, a, lam, p_y, virtual_y, R_w, virtual_w, way, E, e, world, bodies, cuts,
                variations, of_y, rates, virtual_rates, virtual_upper, shares, N, X, D, out, balance, b):
     """Block b of Delta in X, of D, and of out = -(M D + d(ID + G^T lambda)/dq [N 0] + dID/dv X).
 
@@ -130,7 +132,9 @@ def vary_state(ints, floats, q, v, a, lam, p_y, virtual_y, R_w, virtual_w, picke
         forced(SCALAR, ints, e, rates, load(LANES, of_y, b), b, X)
         if reads_w:
             vary_cut_velocities(SCALAR, ints, floats, world, cuts, variations, True, b, virtual_rates)
-        if not picked:
+        if way == SPANNED:
+            hold_span(ints, e, R_w, load(LANES, of_y, b), b, X)
+        elif way == GIVEN:
             hold_choice(R_w, virtual_w, E, virtual_rates, X, p_y, load(LANES, of_y, b), b, X)
     vary_accelerations(SCALAR, ints, floats, world, displaced, X, b, variations)
     if reads_cuts(virtual_y):
@@ -140,7 +144,9 @@ def vary_state(ints, floats, q, v, a, lam, p_y, virtual_y, R_w, virtual_w, picke
     forced(SCALAR, ints, e, rates, every, b, D)
     if reads_w:
         vary_cut_accelerations(SCALAR, ints, floats, world, cuts, variations, True, b, virtual_rates)
-    if not picked:
+    if way == SPANNED:
+        hold_span(ints, e, R_w, every, b, D)
+    elif way == GIVEN:
         hold_choice(R_w, virtual_w, E, virtual_rates, X, p_y, every, b, D)
     vary_wrenches(SCALAR, ints, world, bodies, D, b, variations)
     if displaced:
@@ -190,8 +196,9 @@ def linearize_constrained(ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w, v
     """The local state space at one state; arguments as for `linearize_kernel`, results as it returns them.
 
     M, N = [N 0], X = [Delta S], D and balance are padded; D and balance are those before wdot moves
-    (`complete_derivatives`). The elimination's part of the workspace begins at its `first_place`. Returns
-    (status, rank, condition) of the velocities, and the same of the coordinates.
+    (`complete_derivatives`). The elimination's part of the workspace begins at its `first_place`. Coordinates that are
+    LEFT, or the TANGENT space (`liedyn.constraints.left_open`), are those of the velocities, for both of which R_w and
+    R_y are written here. Returns (status, rank, condition) of the velocities, and the same of the coordinates.
     """
     n, m, nz = ints[NV], ints[N_ROWS], ints[N_VIRTUAL]
     p_y, p_w, nu, x = virtual_y.size, virtual_w.size, actuators.shape[1], padded(virtual_y.size + virtual_w.size)
@@ -209,14 +216,29 @@ def linearize_constrained(ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w, v
         cut_velocity_kernel(SCALAR, ints, floats, world, True, z)
     choosable = take_vector(work, padded(n))
     clear(X)
-    picked = picks(ints, R_w, virtual_w, choosable)
-    if picked:
+    left, tangent = is_left(virtual_w, LEFT), is_left(virtual_w, TANGENT)
+    for j in range(n):
+        choosable[j] = 1.0
+    way = PICKED if left or tangent or picks(ints, R_w, virtual_w, choosable) else GIVEN
+    if way == PICKED:
         rank, _, complete = eliminate(ints, G, gamma, choosable, tolerance, e)
-        picked = complete and rank + p_w == n
-    if picked:
+        if not complete or rank + p_w != n:
+            way = GIVEN
+    if way == GIVEN and (left or tangent):
+        return WRONG_COUNT, rank, np.inf, OK, rank, np.inf
+    if left:
+        put_left(ints, e, R_w)
+    if tangent:
+        way = SPANNED
+        put_tangent(ints, e, R_w)
+        spanned_motions(R_w, p_y, X)
+    for k in range(R_w.size if left or tangent else 0):
+        store(SCALAR, R_y, k, load(SCALAR, R_w, k))
+    if way != GIVEN:  # a tangent space is better than the coordinates that are left
         status, condition = OK, picked_condition(SCALAR, ints, e, G, p_w)
+    if way == PICKED:
         picked_motions(SCALAR, ints, e, R_w, p_y, X)
-    else:
+    elif way == GIVEN:
         status, rank, condition = given_motions(ints, G, E, R_w, virtual_w, tolerance, work, p_y, X)
         if status != OK:
             return status, rank, condition, OK, rank, condition
@@ -231,9 +253,11 @@ def linearize_constrained(ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w, v
         return SINGULAR_INERTIA, rank, condition, OK, rank, condition
     unbalanced(SCALAR, M, h, tau, a, left)
     minimum_norm_multipliers(SCALAR, ints, e, left, take_vector(work, m * padded(m + 1)), lam)
-    if picked:
+    if way == PICKED:
         picked_rates(ints, e, R_w, v, a, p_y, w, f0)
-    for s in range(0 if picked else p_w):
+    elif way == SPANNED:
+        spanned_rates(ints, e, R_w, v, a, p_y, w, f0)
+    for s in range(p_w if way == GIVEN else 0):
         w[s] = z[virtual_w[s]] if virtual_w[s] >= 0 else along(R_w, virtual_w, E, s, v)
         f0[p_y + s] = along(R_w, virtual_w, E, s, a) + (rho[virtual_w[s]] if virtual_w[s] >= 0 else 0.0)
 
@@ -254,7 +278,7 @@ def linearize_constrained(ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w, v
     columns_y, columns = p_y, p_y + p_w
     share_nothing(ints, shares)
     N_shared, X_shared, D_shared, balance_shared = N, X, D, balance
-    if may_share(ints) and picked and same and columns > WIDTH:
+    if may_share(ints) and way == PICKED and same and columns > WIDTH:
         put_picked(R_w, of_dofs)
         columns_y, columns = share_at_one_state(ints, floats, of_dofs, shares)
     share = columns < p_y + p_w
@@ -276,7 +300,7 @@ def linearize_constrained(ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w, v
     push_constraints(ints, floats, world, lam, bodies, cuts)
     gather_wrenches(SCALAR, ints, bodies)
     for b in range(padded(columns) // WIDTH):
-        vary_state(ints, floats, q, v, a, lam, columns_y, virtual_y, R_w, virtual_w, picked, E, e, world, bodies, cuts,
+        vary_state(ints, floats, q, v, a, lam, columns_y, virtual_y, R_w, virtual_w, way, E, e, world, bodies, cuts,
                    variations, of_y, rates, virtual_rates, virtual_upper, shares, N_shared, X_shared, D_shared,
                    balance_shared, balance, b)
     if share:
@@ -286,8 +310,10 @@ def linearize_constrained(ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w, v
     own, lower = take_matrix(work, p_w, padded(p_y + p_w + nu)), take_matrix(work, p_w, padded(p_y + p_w + nu))
     reduce_balance(SCALAR, ints, e, balance, x // WIDTH, actuators, p_y + p_w, own)
     solve_rows_for(SCALAR, inertia, own)
-    if picked:
+    if way == PICKED:
         into_picked(ints, e, R_w, own, lower)
+    elif way == SPANNED:
+        into_span(ints, e, R_w, own, lower)
     else:
         into_choice(ints, e, R_w, virtual_w, E, own, lower)
     put_lower_rows(SCALAR, lower, p_y, p_w, A, B)

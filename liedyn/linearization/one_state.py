@@ -1,4 +1,4 @@
-"""The local state space of one state called from Python, where its coordinates do not depend on the state.
+"""The local state space of one state called from Python.
 
 What Python would do at each call besides, choose, make room and look at the types of thirty arrays, takes four times as
 long as the linearization of a five-bar: it is done once for each choice of coordinates and outputs (`Single`), and the
@@ -10,9 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from liedyn import arguments
-from liedyn.constraints.independent import all_holonomic, by_name
+from liedyn.boundary import is_usable
+from liedyn.constraints.independent import Independent, all_holonomic, by_name, choose
+from liedyn.constraints.left_open import LEFT, TANGENT, is_left
 from liedyn.dynamics.singular import is_suspect, require_regular_one
 from liedyn.direct import configuration, direct, model, unusual, usual, velocity
+from liedyn.errors import LiedynError
 from liedyn.functions import raise_errors
 from liedyn.jit import address_of, inline
 from liedyn.lie.lanes import integers_in, vector_in
@@ -47,7 +50,9 @@ class Single:
     Attributes
     ----------
     names : tuple
-        Names of the states, the inputs and the outputs.
+        Names of the states, the inputs and the outputs; none of those that the elimination chooses.
+    left : int
+        LEFT, TANGENT, or 0 for coordinates that do not depend on the state.
     address : int
         Of the kernel of `linearize_states`.
     integers : ndarray of int64
@@ -58,25 +63,36 @@ class Single:
     """
 
     names: tuple
+    left: int
     address: int
     integers: np.ndarray
     numbers: np.ndarray
 
 
-def single(robot, independent, outputs, speeds, tolerances):
-    """The `Single` for what `linearize` is given; None where the state has a say in it."""
+def single(robot, q, independent, outputs, speeds, tolerances):
+    """The `Single` for what `linearize` is given; None where it has to be looked at each time."""
     if independent is None:
-        independent = robot.independent or (() if robot.row_names else robot.velocity_names)
-    if not independent or independent in ("auto", "tangent") or not all_holonomic(robot):
+        independent = robot.independent or "auto"
+    if independent == "auto" and not robot.row_names:
+        independent = robot.velocity_names
+    if not independent or not all_holonomic(robot):
         return None
-    y = by_name(robot, (independent,) if isinstance(independent, str) else independent)
+    left = {"auto": LEFT, "tangent": TANGENT}.get(independent, 0)
+    if left:
+        if speeds is not None:
+            return None
+        chosen = choose(robot, q, independent, tolerances[1])  # how many there are
+        y = Independent(chosen.names if left == TANGENT else (), chosen.rows, np.full(len(chosen.rows), left))
+    else:
+        y = by_name(robot, (independent,) if isinstance(independent, str) else independent)
     w = y if speeds is None else by_name(robot, (speeds,) if isinstance(speeds, str) else speeds)
     asked = robot.outputs if outputs is None else arguments.names("outputs", outputs)
     plan, actuators = output_plan(robot, asked, y), robot.actuator_matrix.copy()
     if plan.contacts:
         return None
     tolerances = [float(x) for x in tolerances]  # the kernel at the address is compiled for these very types
-    rows, sizes = len(plan.labels), (len(y.names), len(w.names), actuators.shape[1])
+    sizes = len(y.rows), len(w.rows), actuators.shape[1]
+    rows = len(plan.labels) if len(plan.parts) else sizes[0]
     row, none = np.empty((1, robot.nv)), np.empty((1, 0))
     called = addresses(y.rows[None], y.virtual, w.rows[None], w.virtual, len(robot.row_names), plan.parts)
     address = address_of(
@@ -85,7 +101,7 @@ def single(robot, independent, outputs, speeds, tolerances):
         *room(robot, 1, *sizes, rows), *called)
     names = y.names + w.rates, robot.actuator_names, plan.labels
     integers = np.concatenate([[*sizes, rows, len(plan.parts), *called], y.virtual, w.virtual, plan.parts.ravel()])
-    return Single(names, address, integers.astype(np.int64),
+    return Single(names, left, address, integers.astype(np.int64),
                   np.concatenate([tolerances, y.rows.ravel(), w.rows.ravel(), actuators.ravel()]))
 
 
@@ -97,7 +113,8 @@ def keep(x, copy):
 
 @direct
 def linearize_direct(address, ints, floats, q, v, tau, integers, given):
-    """New arrays A, B, C, D, f0, K, S, drift, q, v, tau, a, lam; then rank, both condition numbers, closure error."""
+    """New arrays A, B, C, D, f0, K, S, drift, q, v, tau, a, lam; then rank, both condition numbers, closure error; the
+    coordinates that the elimination left, and their rows."""
     ints, floats = model(ints, floats)
     q, v, tau = configuration(ints, q), velocity(ints, v), velocity(ints, tau)
     if not usual((floats, q, v, tau)):
@@ -106,17 +123,20 @@ def linearize_direct(address, ints, floats, q, v, tau, integers, given):
     p_y, p_w, nu, rows, parts = places[0], places[1], places[2], places[3], places[4]
     n, m, nq, x = ints[NV], ints[N_ROWS], ints[NQ], p_y + p_w
     found = new_arrays(((x, x), (x, nu), (rows, x), (rows, nu), (x,), (n, p_y), (n, p_w), (n,), (nq,), (n,), (n,),
-                        (n,), (m,), (4,)))
+                        (n,), (m,), (4,), (p_y,), (p_y, n)))
     if is_none(found):
         return found
     of_rows = 2 + n * x
-    chosen = numbers(given, of_rows + n * nu)
+    chosen, virtual = numbers(given, of_rows + n * nu), integers_in(places, SIZES, p_y)
+    left, R_y, R_w = numbers(item(found, 14), p_y), vector_in(chosen, 2, n * p_y), vector_in(
+        chosen, 2 + n * p_y, n * p_w)
+    if is_left(virtual, LEFT) or is_left(virtual, TANGENT):
+        R_y = R_w = numbers(item(found, 15), n * p_y)
     C, D, about = numbers(item(found, 2), rows * x), numbers(item(found, 3), rows * nu), numbers(item(found, 13), 4)
     rank = np.full(1, -1)
     call_rows(integer(address), 0, 1, (
         ints, floats, shaped(q, (1, nq)), shaped(v, (1, n)), shaped(tau, (1, n)), shaped(no_numbers(0), (1, 0)),
-        shaped(vector_in(chosen, 2, n * p_y), (1, p_y, n)), integers_in(places, SIZES, p_y),
-        shaped(vector_in(chosen, 2 + n * p_y, n * p_w), (1, p_w, n)), integers_in(places, SIZES + p_y, p_w),
+        shaped(R_y, (1, p_y, n)), virtual, shaped(R_w, (1, p_w, n)), integers_in(places, SIZES + p_y, p_w),
         shaped(vector_in(chosen, of_rows, n * nu), (n, nu)),
         shaped(integers_in(places, SIZES + x, 4 * parts), (parts, 4)), chosen[0], chosen[1],
         shaped(numbers(item(found, 0), x * x), (1, x, x)), shaped(numbers(item(found, 1), x * nu), (1, x, nu)),
@@ -130,6 +150,10 @@ def linearize_direct(address, ints, floats, q, v, tau, integers, given):
         C[:], D[:] = 0.0, 0.0
         for k in range(rows):
             C[k * x + k] = 1.0
+    for s in range(p_y if is_left(virtual, LEFT) else 0):
+        for j in range(n):
+            if R_y[n * s + j] == 1.0:
+                left[s] = j
     keep(q, numbers(item(found, 8), nq))
     keep(v, numbers(item(found, 9), n))
     keep(tau, numbers(item(found, 10), n))
@@ -137,7 +161,7 @@ def linearize_direct(address, ints, floats, q, v, tau, integers, given):
 
 
 def linearize_one_state(robot, q, v, tau, *choice):
-    """The `LocalStateSpace` of one usual state in coordinates that do not depend on it, else None.
+    """The `LocalStateSpace` of one usual state, else None.
 
     `choice`: independent, outputs, speeds, closure_tolerance and rank_tolerance, as `linearize` is given them.
     """
@@ -147,8 +171,12 @@ def linearize_one_state(robot, q, v, tau, *choice):
     except TypeError:  # no names
         return None
     if one is choice:
-        plain = all(x is None or isinstance(x, (str, tuple)) for x in choice[1:4])
-        one = robot.memo[choice] = single(robot, *choice[1:4], choice[4:]) if plain else None
+        if not all(x is None or isinstance(x, (str, tuple)) for x in choice[1:4]) or not is_configuration(robot, q):
+            return None
+        try:
+            one = robot.memo[choice] = single(robot, q, *choice[1:4], choice[4:])
+        except LiedynError:  # the general way says it, after all that is wrong with the state
+            return None
     if one is None:
         return None
     found = linearize_direct(one.address, robot.ints, robot.floats, q, v, tau, one.integers, one.numbers)
@@ -160,4 +188,23 @@ def linearize_one_state(robot, q, v, tau, *choice):
     if rank < 0.0 or is_suspect(robot, max(condition, condition_y)):
         return None  # the general way says what is wrong
     require_regular_one(robot, found[8], int(rank), choice[5])
-    return LocalStateSpace.of(found[:8] + one.names + found[8:13] + (int(rank), condition, closure))
+    names = names_left(robot, one.names, found[14]) if one.left == LEFT else one.names
+    values = found[:8] + names + found[8:13] + (int(rank), condition, closure)
+    if one.left == TANGENT:
+        return LocalStateSpace.in_tangent_spaces(values, robot, choice[5])
+    return LocalStateSpace.of(values)
+
+
+def is_configuration(robot, q):
+    """Is q as a direct kernel takes it?"""
+    return (type(q) is np.ndarray and q.shape == (robot.nq,) and q.dtype == np.float64
+            and is_usable(q).all())
+
+
+def names_left(robot, names, left):
+    """Names of the states, the inputs and the outputs, where the elimination left these coordinates."""
+    key = "names left", names, left.tobytes()
+    if key not in robot.memo:
+        y = by_name(robot, [robot.velocity_names[int(k)] for k in left])
+        robot.memo[key] = y.names + y.rates, names[1], names[2] or y.names
+    return robot.memo[key]

@@ -15,14 +15,14 @@ depend on others,
 """
 from liedyn.constraints.cut_joints import FORBIDDEN
 from liedyn.constraints.cut_rows import CUT as CUT_SIZE, put_cuts, vary_cut_accelerations, vary_cut_velocities
+from liedyn.constraints.elimination import (
+    DEPENDENT, ROW, cluster_count, dependent_dofs, kept, numbering, solved_cluster,
+)
 from liedyn.constraints.records import (
     CUSTOM, HELICAL, get_rotation, has_target, loop_at, loop_count, loop_kind, loop_pitch, loop_rows,
 )
 from liedyn.constraints.relative import last_dof
 from liedyn.constraints.rows import reader_rows, vary_velocity_rows
-from liedyn.constraints.elimination import (
-    DEPENDENT, ROW, cluster_count, dependent_dofs, kept, numbering, solved_cluster,
-)
 from liedyn.exchange import (
     add_row, clear, columns_of, element, padded_for, put_element, solve_rows_for,
 )

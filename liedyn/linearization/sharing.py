@@ -9,8 +9,8 @@ velocity v, by the angular velocity omega of the base:
 """
 from numba import types
 
-from liedyn.constraints.records import all_cut
 from liedyn.constraints.elimination import cluster_count, cluster_lists, cluster_size
+from liedyn.constraints.records import all_cut
 from liedyn.exchange import clear, clear_columns, element, padded_for, put_element
 from liedyn.jit import INTEGERS, MATRIX, VECTOR, inline, kernel_in_place, late
 from liedyn.lie.algebra import cross, dot, unrotate

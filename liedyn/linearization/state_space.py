@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from liedyn.arguments import positive
+from liedyn.constraints.independent import tangent_conditions
 from liedyn.errors import InputError, LiedynError
 
 
@@ -65,6 +66,27 @@ class LocalStateSpace:
         made = object.__new__(cls)
         made.__dict__.update(zip(cls.__dataclass_fields__, values))
         return made
+
+    @classmethod
+    def in_tangent_spaces(cls, values, robot, tolerance):
+        """`of` without the condition number, which is worked out when it is read."""
+        made = cls.of(values)
+        del made.__dict__["condition"]
+        made.__dict__["_later"] = robot, tolerance
+        return made
+
+    def __getattr__(self, name):
+        if name != "condition" or "_later" not in self.__dict__:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        robot, tolerance = self.__dict__.pop("_later")
+        q = self.q.reshape(-1, robot.nq)
+        condition = tangent_conditions(robot, q, float(tolerance)).reshape(self.q.shape[:-1])
+        self.__dict__["condition"] = condition if condition.ndim else float(condition)
+        return self.__dict__["condition"]
+
+    def __getstate__(self):  # without the robot
+        _ = self.condition
+        return dict(vars(self))
 
     def eigenvalues(self):
         """Eigenvalues of A [1/s].

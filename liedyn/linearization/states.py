@@ -68,7 +68,7 @@ def linearize_registers(begin, end, ints, floats, q, v, tau, f_ext, R_y, virtual
             if read_accelerations(outputs):
                 complete_derivatives(LANES, p, space.X, space.A, space.B, actuators, space.M, lower, moved, space.da,
                                      space.balance)
-            put_outputs(LANES, ints, floats, q_w, v_w, space.a, space.lam, outputs, space.N, space.X, space.da,
+            put_outputs(LANES, ints, floats, q_w, v_w, space.a[0], space.lam[0], outputs, space.N, space.X, space.da,
                         space.balance, space.work[WIDTH:], of_outputs, C_w, D_w)
             scatter(C_w, b, end, C.reshape(count, r * x))
             scatter(D_w, b, end, D.reshape(count, r * nu))
@@ -119,7 +119,7 @@ def linearize_trees(begin, end, ints, floats, q, v, tau, f_ext, R_y, virtual_y, 
             put_tree_directions(LANES, N, X, M, da, balance)
             if read_accelerations(outputs):
                 complete_derivatives(LANES, p, X, A_w, B_w, actuators, M, lower, moved, da, balance)
-            put_outputs(LANES, ints, floats, q_w, v_w, a_w, lam[0], outputs, N, X, da, balance, work[WIDTH:],
+            put_outputs(LANES, ints, floats, q_w, v_w, a_w[0], lam[0], outputs, N, X, da, balance, work[WIDTH:],
                         of_outputs, C_w, D_w)
             scatter(C_w, b, end, C.reshape(count, r * x))
             scatter(D_w, b, end, D.reshape(count, r * nu))
