@@ -48,8 +48,8 @@ def test_the_direct_way_is_the_usual_one():
     assert direct("q1", speeds=None) is None  # too few: the general way says so
     assert direct(("q1", "q4"), speeds=("q1", "q2")).states[2:] == ("velocity:q1", "velocity:q2")
     assert direct(outputs=["q3"]).outputs == ("q3",) and direct(outputs=["q3"]).C.shape == (1, 4)
-    for unusual in (dict(independent="auto"), dict(independent="tangent"), dict(independent=iter(["q1", "q2"])),
-                    dict(q=q.tolist()), dict(q=q[None]), dict(q=q.astype(np.float32))):
+    for unusual in (dict(independent="auto", speeds="q1"), dict(independent=iter(["q1", "q2"])), dict(q=q.tolist()),
+                    dict(q=q[None]), dict(q=q.astype(np.float32))):
         assert direct(**unusual) is None
     # tolerances of another type, and one kernel for all ways
     loose = ld.linearize(robot, q, v, tau, closure_tolerance=1, rank_tolerance=np.float32(1e-8))

@@ -53,6 +53,8 @@ class Single:
         Names of the states, the inputs and the outputs; none of those that the elimination chooses.
     left : int
         LEFT, TANGENT, or 0 for coordinates that do not depend on the state.
+    known : dict
+        By what the elimination chose (the bytes of its numbers) the names.
     address : int
         Of the kernel of `linearize_states`.
     integers : ndarray of int64
@@ -64,6 +66,7 @@ class Single:
 
     names: tuple
     left: int
+    known: dict
     address: int
     integers: np.ndarray
     numbers: np.ndarray
@@ -101,7 +104,7 @@ def single(robot, q, independent, outputs, speeds, tolerances):
         *room(robot, 1, *sizes, rows), *called)
     names = y.names + w.rates, robot.actuator_names, plan.labels
     integers = np.concatenate([[*sizes, rows, len(plan.parts), *called], y.virtual, w.virtual, plan.parts.ravel()])
-    return Single(names, left, address, integers.astype(np.int64),
+    return Single(names, left, {}, address, integers.astype(np.int64),
                   np.concatenate([tolerances, y.rows.ravel(), w.rows.ravel(), actuators.ravel()]))
 
 
@@ -160,16 +163,17 @@ def linearize_direct(address, ints, floats, q, v, tau, integers, given):
     return found
 
 
-def linearize_one_state(robot, q, v, tau, *choice):
-    """The `LocalStateSpace` of one usual state, else None.
-
-    `choice`: independent, outputs, speeds, closure_tolerance and rank_tolerance, as `linearize` is given them.
-    """
-    choice = ("one state", *(tuple(x) if type(x) is list else x for x in choice))
+def linearize_one_state(robot, q, v, tau, independent, outputs, speeds, closure_tolerance, rank_tolerance):
+    """The `LocalStateSpace` of one usual state, else None."""
+    choice = "one state", independent, outputs, speeds, closure_tolerance, rank_tolerance
     try:
         one = robot.memo.get(choice, choice)
-    except TypeError:  # no names
-        return None
+    except TypeError:  # lists, or no names
+        choice = tuple(tuple(x) if type(x) is list else x for x in choice)
+        try:
+            one = robot.memo.get(choice, choice)
+        except TypeError:
+            return None
     if one is choice:
         if not all(x is None or isinstance(x, (str, tuple)) for x in choice[1:4]) or not is_configuration(robot, q):
             return None
@@ -185,13 +189,17 @@ def linearize_one_state(robot, q, v, tau, *choice):
     if found is None:
         return None
     rank, condition, condition_y, closure = found[13].tolist()
-    if rank < 0.0 or is_suspect(robot, max(condition, condition_y)):
+    if rank < 0.0 or is_suspect(robot, condition if condition > condition_y else condition_y):
         return None  # the general way says what is wrong
-    require_regular_one(robot, found[8], int(rank), choice[5])
-    names = names_left(robot, one.names, found[14]) if one.left == LEFT else one.names
-    values = found[:8] + names + found[8:13] + (int(rank), condition, closure)
+    rank = int(rank)
+    require_regular_one(robot, found[8], rank, rank_tolerance)
+    names = one.names
+    if one.left == LEFT:
+        left = found[14].tobytes()
+        names = one.known.get(left) or one.known.setdefault(left, names_left(robot, names, found[14]))
+    values = *found[:8], *names, *found[8:13], rank, condition, closure
     if one.left == TANGENT:
-        return LocalStateSpace.in_tangent_spaces(values, robot, choice[5])
+        return LocalStateSpace.in_tangent_spaces(values, robot, rank_tolerance)
     return LocalStateSpace.of(values)
 
 
@@ -203,8 +211,5 @@ def is_configuration(robot, q):
 
 def names_left(robot, names, left):
     """Names of the states, the inputs and the outputs, where the elimination left these coordinates."""
-    key = "names left", names, left.tobytes()
-    if key not in robot.memo:
-        y = by_name(robot, [robot.velocity_names[int(k)] for k in left])
-        robot.memo[key] = y.names + y.rates, names[1], names[2] or y.names
-    return robot.memo[key]
+    y = by_name(robot, [robot.velocity_names[int(k)] for k in left])
+    return y.names + y.rates, names[1], names[2] or y.names

@@ -64,7 +64,7 @@ class LocalStateSpace:
     def of(cls, values):
         """The same from a tuple of all attributes in their order, at a quarter of the constructor's time."""
         made = object.__new__(cls)
-        made.__dict__.update(zip(cls.__dataclass_fields__, values))
+        made.__dict__.update(zip(_NAMES, values))
         return made
 
     @classmethod
@@ -223,3 +223,6 @@ class LocalStateSpace:
         path = str(path) if str(path).endswith(".npz") else f"{path}.npz"
         np.savez(path, **{field.name: np.asarray(getattr(self, field.name)) for field in fields(self)})
         return Path(path)
+
+
+_NAMES = tuple(LocalStateSpace.__dataclass_fields__)
