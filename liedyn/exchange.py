@@ -23,6 +23,11 @@ from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, splat, store, width_of
 from liedyn.lie.registers import at_once, is_zero
 
 
+AS_LARGE = 1.0 - 1e-9
+"""Elements from this part of the largest one on are as large: symmetric machines have many, and states are closed to
+1e-12."""
+
+
 @inline
 def padded(columns):
     """Numbers in a row of a padded matrix that holds `columns`."""
@@ -121,7 +126,10 @@ def add_transposed_product(A, first, count, X, out):
 
 @inline
 def largest_element(T, begin, end, n, free):
-    """Row, column and size of the largest element, rows from `begin` to `end`, columns where `free` is 1, not 0."""
+    """Row, column and size of the largest element, rows from `begin` to `end`, columns where `free` is 1, not 0.
+
+    Of elements that are as large but for rounding it is the first: what is chosen must not depend on rounding.
+    """
     width, every = T.shape[1] // WIDTH, splat(LANES, 0.0)
     for b in range(width):
         s = splat(LANES, 0.0)
@@ -131,10 +139,10 @@ def largest_element(T, begin, end, n, free):
         every = larger(every, s)
         store(LANES, free, width + b, s)
     size = largest_lane(every)
-    row, column = begin, 0
-    while column < n - 1 and at(free, 1, column) != size:
+    row, column, least = begin, 0, AS_LARGE * size
+    while column < n - 1 and not at(free, 1, column) >= least:
         column += 1
-    while row < end - 1 and abs(at(T, row, column)) != size:
+    while row < end - 1 and not abs(at(T, row, column)) >= least:
         row += 1
     return row, column, size
 

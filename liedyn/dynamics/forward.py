@@ -67,7 +67,8 @@ class ForwardDynamics:
     condition : float or ndarray
         Condition number of the matrix that the formulation has to invert besides the inertia: [G; R] (1-norm) of
         "nullspace", A of "kane", the part of G that counts for "svd" and "unified", M^-1/2 G^T of "udwadia_kalaba",
-        G M^-1 G^T of "multiplier", the constraint inertia matrix itself of "projection".
+        G M^-1 G^T of "multiplier", the constraint inertia matrix itself of "projection". Where pivoting chooses,
+        states next to each other in a batch share a choice if it suits all of them.
     independent : tuple of str
         Names of the independent coordinates used (at the last state of a batch); empty where there are none.
     constraint_force : ndarray, shape (..., nv)
