@@ -1,6 +1,5 @@
 """Batches of linearizations and accelerations: the same as one state at a time, and errors that say where."""
-from dataclasses import dataclasses
-import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -277,7 +276,7 @@ def test_forward_dynamics_of_a_batch(name, independent):
     together = ld.forward_dynamics(robot, q, v, tau, independent=independent)
     apart = [ld.forward_dynamics(robot, *each, independent=independent) for each in zip(q, v, tau)]
     if independent == "auto":  # lanes share a choice
-        together = dataclasses.replace(together, condition=np.array([each.condition for each in apart]))
+        together = replace(together, condition=np.array([each.condition for each in apart]))
     same_dynamics(together, apart)
     if not robot.singular_tree:
         other = ld.forward_dynamics(robot, q, v, tau, method="multiplier")
