@@ -27,8 +27,10 @@ def is_planar(robot):
             and all(abs(normals[0] @ s) < 1e-9 for s in slides))
 
 
-def closures(robot, oracle):
+def closures(robot, oracle, planar_loops=False):
     """One entry for each loop, as `benchmarks.native.peers.Machine` takes them.
+
+    `planar_loops` says that every loop is planar, although the robot may not be.
 
     Raises
     ------
@@ -39,7 +41,7 @@ def closures(robot, oracle):
 
     out = []
     for loop in robot.model.loops:
-        if loop.kind not in ROWS or loop.kind == "revolute" and not is_planar(robot):
+        if loop.kind not in ROWS or loop.kind == "revolute" and not (planar_loops or is_planar(robot)):
             raise MissingPeer(f"no {loop.kind} cut in Pinocchio")
         sides = []
         for body, placement in ((loop.parent, loop.parent_placement), (loop.child, loop.child_placement)):
