@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from llvmlite import binding, ir
 from numba import types
 from numba.core import cgutils
+from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
 _I64 = ir.IntType(64)
@@ -103,6 +104,9 @@ def late_call(kernel, kinds, returned):
 
     @intrinsic
     def call(typing, *given):
+        for k, (found, kind) in enumerate(zip(given, kinds, strict=True)):
+            if typing.can_convert(found, kind) is None or isinstance(kind, types.Array) and found.layout != kind.layout:
+                raise TypingError(f"argument {k} of the late kernel {kernel.__name__} is {found}, not {kind}")
         return returned(types.StarArgTuple(kinds)), codegen
 
     call.__doc__ = kernel.__doc__

@@ -16,6 +16,7 @@ import contextlib
 import copy
 import functools
 import gc
+import threading
 
 import numba
 from llvmlite import binding as llvm
@@ -26,6 +27,7 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
 
 from liedyn.compiled.late import bind_called
+from liedyn.compiled.notice import notice
 from liedyn.compiled.passes import Compiler
 
 KNOWN = {(0, 68)}
@@ -159,6 +161,7 @@ class Context(cpu.CPUContext):
         self.codegen().environments[self.get_env_name(fndesc)] = env
         library.is_helper = fndesc.inline
         library.absorb()
+        notice.one_more()
         return Waiting(library, fndesc, env)
 
 
@@ -184,43 +187,48 @@ class _Compiler(Compiler):
     lower = staticmethod(_Lowering().run_pass)
 
 
-class _Depth:
-    """How many functions are being compiled, each because the one before calls it."""
+class _Chain:
+    """The functions that are being compiled now, each because the one before calls it."""
 
-    value = 0
+    thread = None
 
     @contextlib.contextmanager
-    def deeper(self):
+    def begun(self):
         with global_compiler_lock:
-            self.value += 1
-            collecting = gc.isenabled()
+            collects = gc.isenabled()
             gc.disable()  # a collection walks over millions of objects, none of which can be given up yet
+            self.thread = threading.get_ident()
+            notice.begin()
             try:
-                yield self.value == 1
+                yield
             finally:
-                self.value -= 1
-                if collecting:
+                notice.end()
+                self.thread = None
+                if collects:
                     gc.enable()
 
+    def goes_on(self):
+        return self.thread == threading.get_ident()
 
-_depth = _Depth()
+
+_chain = _Chain()
 
 
 class Dispatcher(CPUDispatcher):
     """A function of Numba that gets machine code when it is called from outside."""
 
     def compile(self, sig):
-        if _depth.value and isinstance(sig, tuple) and sig in self.overloads:
-            return self.overloads[sig].entry_point
-        with _depth.deeper() as outermost:
+        if _chain.goes_on():
+            known = self.overloads.get(sig) if isinstance(sig, tuple) else None
+            return known.entry_point if known else super().compile(sig)
+        with _chain.begun():
             entry = super().compile(sig)
-            return self._translate(sig, entry) if outermost and isinstance(entry, Waiting) else entry
+            return self._translate(sig, entry) if isinstance(entry, Waiting) else entry
 
     def get_call_template(self, args, kws):  # Numba's chooses among all signatures, kernels have the very one
         pysig, args = self._compiler.fold_argument_types(args, kws)
-        of_a_user = not _depth.value
         self.compile(args)
-        if of_a_user:
+        if not _chain.goes_on():  # a user's function calls this one
             bind_called(self.overloads[args].library)
         found = self.overloads[args].signature
         return typing.make_concrete_template(self.__name__, key=self.__name__, signatures=[found]), pysig, args, {}
