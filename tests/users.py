@@ -8,5 +8,5 @@ from liedyn.cache import cached
 
 
 def kept(function):
-    """A function of a test in this state of its file and of all that the file imports from the package."""
+    """A function with a name of its own, in this state of its file and of all that this imports from the package."""
     return cached(njit(function), function)
