@@ -1,7 +1,9 @@
 """The command line, run in this process; that it is installed as `liedyn` is the business of the README's commands."""
 
+import importlib
 import inspect
 import os
+import pkgutil
 import re
 import subprocess
 import sys
@@ -214,6 +216,8 @@ def test_warmup_reaches_every_kernel(capsys):
         if out.startswith("0 kernels compiled"):
             break
     assert out.startswith("0 kernels compiled, ")
+    for module in pkgutil.walk_packages(ld.__path__, "liedyn."):
+        importlib.import_module(module.name)
     cached = {file.name.rpartition(".cpython")[0] for folder in files.directories() for file in folder.glob("*.nbc")}
     found = {kernel for kernel in jit.KERNELS if kernel._cache.name.rpartition(".cpython")[0] in cached}
     assert len(found) > 100
