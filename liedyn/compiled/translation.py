@@ -49,6 +49,8 @@ class Library(JITCodeLibrary):
     """The LLVM code of one function, with what it calls remembered rather than linked in."""
 
     is_helper = False
+    knows_environments = False
+    """Those of the functions in it have no constants of wrappers: the cache must not set them in place of the full ones."""
 
     def add_ir_module(self, ir_module):  # Numba's, without verifying each: the whole is verified
         module = llvm.parse_assembly(cgutils.normalize_ir_text(str(ir_module)))
@@ -105,7 +107,6 @@ class Library(JITCodeLibrary):
         passes.run(whole, builder)
         whole.verify()
         self._finalize_final_module()
-        self._codegen.set_environments(whole)
 
 
 def _defined(module):
@@ -126,7 +127,6 @@ class Codegen(JITCPUCodegen):
 
     def __init__(self, codegen):  # not Numba's, which would start a second engine
         self.__dict__.update(codegen.__dict__)
-        self.environments = {}
 
     def simplify(self, module):
         """What makes a function with absorbed helpers small again."""
@@ -137,12 +137,6 @@ class Codegen(JITCPUCodegen):
         passes.add_simplify_cfg_pass()
         passes.add_new_gvn_pass()
         passes.run(module, self._pass_builder(opt=0))
-
-    def set_environments(self, module):
-        """Tell functions without machine code of their own, which have become part of this one, their globals."""
-        for variable in module.global_variables:
-            if variable.name in self.environments and self._engine.is_symbol_defined(variable.name):
-                self.set_env(variable.name, self.environments[variable.name])
 
 
 class Context(cpu.CPUContext):
@@ -158,7 +152,6 @@ class Context(cpu.CPUContext):
         return changed
 
     def get_executable(self, library, fndesc, env):
-        self.codegen().environments[self.get_env_name(fndesc)] = env
         library.is_helper = fndesc.inline
         library.absorb()
         notice.one_more()
