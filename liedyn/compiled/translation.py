@@ -50,7 +50,7 @@ class Library(JITCodeLibrary):
 
     is_helper = False
     knows_environments = False
-    """Those of the functions in it have no constants of wrappers: the cache must not set them in place of the full ones."""
+    """Those of functions in it lack constants of wrappers: the cache must not set them in place of the full ones."""
 
     def add_ir_module(self, ir_module):  # Numba's, without verifying each: the whole is verified
         module = llvm.parse_assembly(cgutils.normalize_ir_text(str(ir_module)))
