@@ -100,7 +100,7 @@ def bad_quaternion(ints, q):
     for i in range(ints[N_LINKS]):
         if ints[HEADER + LINK_I * i + LINK_NQ] >= 4:
             k = ints[HEADER + LINK_I * i + LINK_IQ]
-            n2 = q[k] ** 2 + q[k + 1] ** 2 + q[k + 2] ** 2 + q[k + 3] ** 2
+            n2 = q[k] * q[k] + q[k + 1] * q[k + 1] + q[k + 2] * q[k + 2] + q[k + 3] * q[k + 3]
             if not abs(n2 - 1.0) <= UNIT_TOLERANCE:
                 return i
     return -1

@@ -16,6 +16,7 @@ import math
 import numpy as np
 
 from liedyn.errors import InputError, LiedynError, suggestion
+from liedyn.model import validation
 from liedyn.model.kinds import JOINT_KINDS
 from liedyn.model.links import link_tree
 
@@ -189,7 +190,9 @@ def constraint(builder, name, *expressions, velocity=False, active=True):
 
 def _single(builder):
     """Names of all coordinates of one degree of freedom, and their places in q and in v, and the size of v."""
-    tree = link_tree(builder.build().model)
+    model = builder._model()
+    validation.tree(model)  # no more: to build the robot is to compile the functions that it has by now
+    tree = link_tree(model)
     names, in_q, in_v, q, v = [], [], [], 0, 0
     for joint in tree.joints:
         kind = JOINT_KINDS[joint.kind]

@@ -1,13 +1,19 @@
 """Code run in fresh processes, with no environment that concerns the cache but what a test gives."""
+import atexit
+import functools
+import json
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import liedyn as ld
 
 ROOT = Path(ld.__file__).parents[1]
 UNSET = ("LIEDYN_CACHE", "LIEDYN_CACHE_DIR", "NUMBA_CACHE_DIR", "LIEDYN_CHECK", "PYTHONDONTWRITEBYTECODE")
+KEPT = {name: os.environ.get(name) for name in UNSET[:3]}
+"""The environment of a process that uses the cache of the tests: what they have compiled, it finds."""
 
 COUNT = """
 from liedyn import jit
@@ -17,11 +23,50 @@ print(hits, misses)
 """
 
 
-def process(code, package=ROOT, **environment):
-    """A fresh process that has ended well, with `package` first on the path; what is None is not in its environment."""
-    given = {k: x for k, x in os.environ.items() if k not in UNSET} | {"PYTHONPATH": str(package)} | environment
-    result = subprocess.run([sys.executable, "-c", code], env={k: x for k, x in given.items() if x is not None},
+def _environment(package, given):
+    here = {k: x for k, x in os.environ.items() if k not in UNSET} | {"PYTHONPATH": str(package)} | given
+    return {k: x for k, x in here.items() if x is not None}
+
+
+def interpreter(code, package=ROOT, **environment):
+    """A new interpreter that has ended well, with `package` first on the path.
+
+    What is None is not in its environment.
+    """
+    result = subprocess.run([sys.executable, "-c", code], env=_environment(package, environment),
                             capture_output=True, text=True, cwd=package)
+    assert result.returncode == 0, result.stderr
+    return result
+
+
+@functools.cache
+def _server():
+    # with threads of its own it must not fork
+    environment = _environment("", {"PYTHONPATH": None, "OPENBLAS_NUM_THREADS": "1"})
+    server = subprocess.Popen([sys.executable, Path(__file__).with_name("fork_server.py")], env=environment, text=True,
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    atexit.register(server.communicate)
+    return server
+
+
+def process(code, package=ROOT, **environment):
+    """The same, but where the system can fork the process comes with Numba ready to compile: most of a start.
+
+    Everything of liedyn is new to it. What an interpreter draws at its start, the seed of hashes, and the processor for
+    which Numba compiles are those of the process that forks.
+    """
+    if not hasattr(os, "fork"):
+        return interpreter(code, package, **environment)
+    with tempfile.TemporaryDirectory() as folder:
+        out, err = Path(folder, "out"), Path(folder, "err")
+        out.touch()
+        err.touch()
+        job = {"code": code, "folder": str(package), "environment": _environment(package, environment),
+               "files": [os.devnull, str(out), str(err)]}
+        server = _server()
+        print(json.dumps(job), file=server.stdin, flush=True)
+        status = int(server.stdout.readline())
+        result = subprocess.CompletedProcess(code, status, out.read_text(), err.read_text())
     assert result.returncode == 0, result.stderr
     return result
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 from mechanisms import MOVING_KINDS, random_tree
-from numba import njit
 from pinocchio_models import pin_model
+from users import kept
 
 from liedyn.errors import InputError
 from liedyn.lie import compose, exp
@@ -108,6 +108,11 @@ def test_quaternions_stay_of_unit_length(tree, rng):
             assert abs(np.linalg.norm(q[k : k + 4]) - 1.0) < 2 * EPS
 
 
+@kept
+def in_place(ints, floats, q, dv):
+    integrate_kernel(ints, floats, q, dv, q)
+
+
 def test_batches_and_compiled_callers(tree, rng):
     q, dv = random_configuration(tree, rng, (2, 3)), rng.normal(size=(2, 3, tree.nv))
     moved = integrate(tree, q, dv)
@@ -115,10 +120,6 @@ def test_batches_and_compiled_callers(tree, rng):
     assert np.array_equal(integrate(tree, q, dv[0, 0])[1, 2], integrate(tree, q[1, 2], dv[0, 0]))
     assert np.array_equal(difference(tree, q, moved)[1, 2], difference(tree, q[1, 2], moved[1, 2]))
     assert np.array_equal(difference(tree, q[0, 0], moved)[1, 2], difference(tree, q[0, 0], moved[1, 2]))
-
-    @njit
-    def in_place(ints, floats, q, dv):
-        integrate_kernel(ints, floats, q, dv, q)
 
     one = q[1, 2].copy()
     in_place(tree.ints, tree.floats, one, dv[1, 2])

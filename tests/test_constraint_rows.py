@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 from closed_chains import difference, frame_motion, off, two_branches
 from mechanisms import random_axes, random_pose, random_q
-from numba import njit
+from users import kept
 
 import liedyn as ld
 from liedyn.constraints.loops import all_derivatives, closure_error, constraint_jacobian, velocity_error
@@ -24,7 +24,7 @@ PARAMETERS = {
 AGREES = 1e-8
 
 
-@njit
+@kept
 def swing(t):
     """A frame that turns about a slanted axis while it moves on a curve, with exact twist and rate."""
     w = np.array([0.3, -0.5, 0.8])
@@ -43,7 +43,7 @@ def swing(t):
     return pose, twist, rate
 
 
-@njit
+@kept
 def drive(t):
     return 0.3 + np.sin(2.0 * t), 2.0 * np.cos(2.0 * t), -4.0 * np.sin(2.0 * t)
 

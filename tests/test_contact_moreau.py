@@ -7,6 +7,7 @@ from test_contact import ball, rod, slope, sphere
 
 import liedyn as ld
 from liedyn.contact.complementarity import SOLVED, solve_coulomb
+from liedyn.simulation.crossings import _turn
 
 G = 9.81
 
@@ -187,3 +188,10 @@ def test_contacts_that_slip_fast():
         status, _ = solve_coulomb(D, b, first, np.full(contacts, 3), np.full(contacts, mu), np.zeros(contacts, bool),
                                   np.zeros((contacts, 3)), 0.0, P)
         assert status == SOLVED and coulomb_violation(D, b, first, mu, P) < 1e-9, case
+
+
+def test_the_turn_of_a_contact_that_comes_back_at_once():
+    """It turns at 1e-8 s; later the friction of another contact changes, and the rate at the end is positive."""
+    found = _turn(lambda t: 1e-8 - t if t < 0.6 else 0.5, 0.0, 1.0, 1e-8)
+    assert found == pytest.approx(1e-8, rel=1e-6)
+    assert _turn(lambda t: t, 0.0, 1.0, 0.0) == 1.0

@@ -2,6 +2,7 @@
 import numpy as np
 import pytest
 from numba import njit
+from users import kept
 
 import liedyn as ld
 from liedyn.constraints.loops import all_derivatives
@@ -20,30 +21,30 @@ def cart():
     return b
 
 
-@njit
+@kept
 def residual(t, q):
     return np.array([np.sqrt(q[0] ** 2 + q[1] ** 2) - LENGTH])
 
 
-@njit
+@kept
 def jacobian(t, q):
     return (q / np.sqrt(q[0] ** 2 + q[1] ** 2)).reshape(1, 2)
 
 
-@njit
+@kept
 def bias(t, q, v):
     r = np.sqrt(q[0] ** 2 + q[1] ** 2)
     return np.array([(v[0] ** 2 + v[1] ** 2) / r - (q[0] * v[0] + q[1] * v[1]) ** 2 / r ** 3])
 
 
-@njit
+@kept
 def curvature(q):
     """Second derivatives of |q|."""
     r = np.sqrt(q[0] ** 2 + q[1] ** 2)
     return (np.eye(2) - np.outer(q, q) / r ** 2) / r
 
 
-@njit
+@kept
 def derivatives(t, q, v, a):
     r = np.sqrt(q[0] ** 2 + q[1] ** 2)
     H, s = curvature(q), q[0] * v[0] + q[1] * v[1]
@@ -53,7 +54,7 @@ def derivatives(t, q, v, a):
     return (H @ v).reshape(1, 2), phi_q.reshape(1, 2), phi_v.reshape(1, 2)
 
 
-@njit
+@kept
 def force_derivative(t, q, lam):
     return lam[0] * curvature(q)
 
@@ -71,12 +72,17 @@ def both(parts):
     return own.build(), built_in.build()
 
 
+@pytest.fixture(scope="module")
+def compiled():
+    return both(PARTS)
+
+
 @pytest.mark.parametrize("parts", [PARTS, {name: f.py_func for name, f in PARTS.items() if name != "x"}],
                          ids=["compiled", "python"])
-def test_custom_rows_equal_the_built_in_ones(parts):
+def test_custom_rows_equal_the_built_in_ones(parts, compiled):
+    own, built_in = compiled
     if parts is not PARTS:
-        parts = {**parts, "derivatives": lambda t, q, v, a: tuple(derivatives(t, q, v, a))}
-    own, built_in = both(parts)
+        own, built_in = both({**parts, "derivatives": lambda t, q, v, a: tuple(derivatives(t, q, v, a))})
     assert own.row_names == ("rod.row1",)
     rng = np.random.default_rng(1)
     q, v, a, lam = *rng.normal(size=(3, 2)), rng.normal(size=1)
@@ -95,9 +101,8 @@ def test_custom_rows_equal_the_built_in_ones(parts):
     np.testing.assert_allclose(mine.A, theirs.A, atol=1e-12)
 
 
-def test_a_new_function_compiles_no_kernel():
-    both(PARTS)[0]
-    robot = both(PARTS)[0]
+def test_a_new_function_compiles_no_kernel(compiled):
+    robot = compiled[0]
     ld.constraint_jacobian(robot, robot.home)
     before = sum(len(kernel.signatures) for kernel in KERNELS)
     other = njit(lambda t, q: 2.0 * q.reshape(1, 2))
@@ -116,7 +121,7 @@ def test_a_function_that_does_not_fit_is_named(key, function, message):
         both({**PARTS, key: function})
 
 
-def test_an_error_in_a_target_is_named():
+def test_an_error_in_a_target_is_named(compiled):
     b = cart()
     b.constraint("rod", "distance", "ground", "mass", length=LENGTH)
 
@@ -132,7 +137,7 @@ def test_an_error_in_a_target_is_named():
         robot.at(1.5)
     assert isinstance(caught.value.__cause__, KeyError)
     with pytest.raises(ld.InputError, match="functions of its own"):
-        both(PARTS)[0].with_target("rod", target)
+        compiled[0].with_target("rod", target)
     with pytest.raises(ld.InputError, match="unknown constraint 'rad'"):
         robot.with_target("rad", target)
     with pytest.raises(ld.InputError, match="9 or 28 numbers, got 6"):

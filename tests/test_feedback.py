@@ -2,10 +2,10 @@
 import numpy as np
 import pytest
 from closed_chains import closed_mechanism, difference, differences, moving_state, off
-from numba import njit
 from test_discretization import check
 from test_linearization import acceleration
 from tree_cases import bundled
+from users import kept
 
 import liedyn as ld
 from liedyn.constraints.independent import choose
@@ -122,12 +122,12 @@ def test_batches_and_constant_inputs():
             assert off(ld.linearize(robot, q, v, **{name: u}).tau, u @ S.T) < 1e-15
 
 
-@njit
+@kept
 def stiff(t, q, v):
     return -100.0 * (q - 0.1 * np.sin(t)) - 10.0 * v * (1.0 + v * v)
 
 
-@njit
+@kept
 def stiff_derivatives(t, q, v):
     return -100.0 * np.eye(q.size), np.diag(-10.0 * (1.0 + 3.0 * v * v))
 

@@ -5,8 +5,8 @@ import re
 import numpy as np
 import pytest
 from mechanisms import MOVING_KINDS, random_tree
-from numba import njit
 from processes import python
+from users import kept
 
 import liedyn as ld
 from liedyn import kernels
@@ -26,7 +26,7 @@ def state(tree):
     return ld.random_configuration(tree, rng, 5), *rng.normal(size=(2, 5, tree.nv))
 
 
-@njit
+@kept
 def trajectory(ints, floats, q, v, x, work, tau, a, M):
     none = np.empty(0)
     for t in range(len(q)):
@@ -128,7 +128,7 @@ def test_zeros_are_left_where_they_are(name):
     assert untouched.sum() > 3 * n and (fresh[untouched] == 0.0).all()
 
 
-@njit
+@kept
 def simulate(ints, floats, q, v, tau, steps, h, work, a, lam):
     """Semi-implicit Euler steps of a closed mechanism; the status of the last that went well."""
     none = np.empty(0)

@@ -10,6 +10,7 @@ from numba import njit
 from numba.core.errors import TypingError
 from scipy.linalg import expm
 from scipy.spatial.transform import Rotation
+from users import kept
 
 from liedyn import lie
 from liedyn.errors import InputError
@@ -310,7 +311,7 @@ def test_batches_equal_single_calls(rng):
     assert np.array_equal(transform_inertia(I=ad(V[0, 0]), T=T[0, 0]), transform_inertia(T[0, 0], ad(V[0, 0])))
 
 
-@njit
+@kept
 def every_function(V, mass):
     """Sum of all functions of the layer, in a user's own compiled code."""
     w, W = V[:3], lie.so3_hat(V[:3])
@@ -338,7 +339,7 @@ def test_every_function_is_tried_in_compiled_code():
     assert set(lie.__all__) <= used
 
 
-@njit
+@kept
 def tuple_maps(lane, twists, out):
     V = get6(lane, twists, 0)
     put_pose(lane, out, 0, exponential.exp(V))

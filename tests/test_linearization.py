@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 from closed_chains import STEP, closed_mechanism, difference, differences, moving_state, off, reader, walker
-from numba import njit
 from tree_cases import bundled as robot_named
+from users import kept
 
 from liedyn import kernels
 from liedyn.constraints import close, constraint_jacobian, virtual_coordinates
@@ -282,7 +282,7 @@ def test_bad_input_is_named():
         linearize(robot, close(robot, q, q4=3e-8), v, tau, independent=("q1", "q2"))
 
 
-@njit
+@kept
 def spectral_abscissa_along(ints, floats, q, v, tau, R, virtual, actuators, tolerance):
     """A user's loop: the rightmost pole at each state of a trajectory."""
     none = np.empty(0)

@@ -129,7 +129,8 @@ def test_workspace_is_large_enough():
     found = linearize_in_place(robot.ints, robot.floats, q, v, tau, np.empty(0), y.rows, y.virtual, w.rows, w.virtual,
                                robot.actuator_matrix.copy(), RANK_TOLERANCE, work, *out)
     assert found[0] == found[3] == 0 and work[0] <= size and (work[size:] == 1e300).all()
-    assert np.array_equal(out[0], ld.linearize(robot, q, v, tau).A)
+    # to rounding: what LLVM makes of the same kernel depends on what calls it
+    np.testing.assert_allclose(out[0], ld.linearize(robot, q, v, tau).A, rtol=1e-12, atol=1e-12)
 
 
 def test_switched_sets():

@@ -1,10 +1,12 @@
 """What the README shows works, in its order, and every name in its table exists."""
 import re
+import tomllib
 from pathlib import Path
 
 import liedyn as ld
 
-README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def test_python_blocks_run(tmp_path, monkeypatch):
@@ -25,3 +27,10 @@ def test_names_exist():
         home = getattr(ld, module.group(1).split(".")[1]) if module else ld
         for name in re.findall(r"`(\w+)`", text.removeprefix(module.group(0) if module else "")):
             assert hasattr(home, name), f"{name} is not in {home.__name__}"
+
+
+def test_every_package_is_installed():
+    """What is missing in pyproject.toml would be missing in a wheel, and only there."""
+    listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
+    found = {".".join(file.relative_to(ROOT).parts[:-1]) for file in (ROOT / "liedyn").rglob("__init__.py")}
+    assert set(listed) == found | {"liedyn_robots"}

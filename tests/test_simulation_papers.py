@@ -1,9 +1,9 @@
 """The papers' motions by `simulate` itself, against trajectories derived independently (tests/reference)."""
 import numpy as np
 import pytest
-from numba import njit
 from papers import MOTION, columns, numbers, off, table
 from tree_cases import bundled
+from users import kept
 
 import liedyn as ld
 
@@ -114,7 +114,7 @@ def test_cart_with_a_caster_that_sticks():
 RATE = 0.4 * np.pi
 
 
-@njit
+@kept
 def path(t):
     c, s = np.cos(RATE * t), np.sin(RATE * t)
     return (np.array([0.05 * s, 0.05 * c - 0.05, 0.02 * t]), np.array([0.05 * RATE * c, -0.05 * RATE * s, 0.02]),

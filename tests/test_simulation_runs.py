@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from numba import njit
 from tree_cases import bundled
+from users import kept
 
 import liedyn as ld
 from liedyn import jit
@@ -32,17 +33,17 @@ def compilations():
     return sum(len(kernel.overloads) for kernel in jit.KERNELS)
 
 
-@njit
+@kept
 def torque(t, q, v):
     return np.array([3.0 * np.sin(5 * t), 0.0, -v[2], 0.0])
 
 
-@njit
+@kept
 def other_torque(t, q, v):
     return np.array([2.0 * np.cos(5 * t), 0.0, -v[1], 0.0])
 
 
-@njit
+@kept
 def steer(t, q, v):
     """A push along the cart, and a moment that turns it to and fro."""
     return np.array([12.0 * np.cos(q[2]), 12.0 * np.sin(q[2]), 3.0 * np.sin(20.0 * t), 0.0])
@@ -244,7 +245,7 @@ def test_new_functions_compile_no_kernel(five_bar):
     assert compilations() == before
 
 
-@njit
+@kept
 def evaluations(ints, floats, q, v, tau, count, work, a, lam):
     none = np.empty(0)
     for _ in range(count):

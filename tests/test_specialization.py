@@ -1,14 +1,12 @@
 """Straight-line programs against the general kernels, and against Pinocchio; how they are kept; what is refused."""
 
-import os
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 from numba import njit
 from pinocchio_models import pin_model
+from processes import interpreter, process
 from tree_cases import bundled, off
 
 import liedyn as ld
@@ -170,10 +168,8 @@ print(getattr(fast.kernels, "__file__", "memory"), fast.rnea(np.array([0.1]), np
 
 def test_kept_for_other_processes(tmp_path):
     """The second process finds the program, with the very same text; without a cache it lives in memory."""
-    def run(**environment):
-        done = subprocess.run([sys.executable, "-c", SECOND], capture_output=True, text=True, check=True,
-                              env={**os.environ, **environment})
-        place, tau = done.stdout.split()
+    def run(start=process, **environment):
+        place, tau = start(SECOND, **environment).stdout.split()
         # about z through the origin, gravity along z: tau = (1 + m c^2) a, with m = 2, c = 0.1 and a = 0.3
         assert float(tau) == pytest.approx(1.02 * 0.3, rel=1e-14)
         return place
@@ -182,7 +178,7 @@ def test_kept_for_other_processes(tmp_path):
     with open(path) as file:
         text = file.read()
     files = sorted(tmp_path.rglob("*.nb?"))
-    assert run(LIEDYN_CACHE_DIR=str(tmp_path)) == path
+    assert run(interpreter, LIEDYN_CACHE_DIR=str(tmp_path)) == path
     assert sorted(tmp_path.rglob("*.nb?")) == files
     with open(path, "r+") as file:
         assert file.read() == text

@@ -6,6 +6,7 @@ from numba import njit
 from papers import numbers
 from scipy.integrate import Radau
 from tree_cases import bundled
+from users import kept
 
 import liedyn as ld
 from liedyn.simulation import adaptive
@@ -62,7 +63,7 @@ def governor():
     return builder.build(), np.array([0.0, 0.5, np.pi / 6, np.pi / 6]), np.array([2.0 * np.pi, 0.0, 0.0, 0.0])
 
 
-@njit
+@kept
 def length(s, angle):
     """Length of a spring-damper, its gradient and its second derivatives by (s, angle)."""
     D = np.array([HALF * np.cos(angle), HEIGHT - HALF * np.sin(angle) - s])
@@ -74,7 +75,7 @@ def length(s, angle):
     return size, gradient, (second - np.outer(gradient, gradient)) / size
 
 
-@njit
+@kept
 def spring_dampers(t, q, v):
     tau = np.zeros(4)
     for rod in (2, 3):
@@ -85,7 +86,7 @@ def spring_dampers(t, q, v):
     return tau
 
 
-@njit
+@kept
 def spring_damper_derivatives(t, q, v):
     by_q, by_v = np.zeros((4, 4)), np.zeros((4, 4))
     for rod in (2, 3):
@@ -191,12 +192,12 @@ def test_newton_knows_the_feedback(method):
     assert abs(tr["s"][-1] - A05["s"][1]) < {"implicit": 1e-6, "generalized_alpha": 1e-3}[method]
 
 
-@njit
+@kept
 def shaken(t, q, v):
     return 5.0 * np.sin(2.0 * t) - 30.0 * v * (1.0 + v * v)
 
 
-@njit
+@kept
 def shaken_derivatives(t, q, v):
     return np.zeros((v.size, v.size)), -30.0 * np.diag(1.0 + 3.0 * v * v)
 

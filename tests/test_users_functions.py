@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pytest
 from numba import njit
+from users import kept
 
 import liedyn as ld
 
@@ -42,16 +43,16 @@ FAILING = {
 }
 
 
-def arm(compiled=True, **other):
+def arm(compiled=True, fine=None, **other):
     """A panda with these rows, some functions replaced by others."""
     b = ld.Builder.of(ld.load("panda"))
-    b.custom("sum", **(FINE_COMPILED if compiled else FINE) | {
+    b.custom("sum", **(fine or (FINE_COMPILED if compiled else FINE)) | {
         name: njit(f) if compiled else f for name, f in other.items()})
     return b.build()
 
 
-def failing_arm(compiled, key, failure):
-    return arm(compiled, **{key: FAILING[key](njit(failure) if compiled else failure)})
+def failing_arm(compiled, key, failure, fine=None):
+    return arm(compiled, fine, **{key: FAILING[key](njit(failure) if compiled else failure)})
 
 
 CALLS = {
@@ -82,7 +83,7 @@ CALLS = {
 @pytest.mark.parametrize("failure, reason", [(raises, "fails with ValueError: out of range"), (is_nan, "not finite")])
 @pytest.mark.parametrize("key", CALLS)
 def test_functions_of_custom_rows(key, failure, reason, compiled):
-    robot = failing_arm(compiled, key, failure)
+    robot = failing_arm(compiled, key, failure, FINE)  # those that do not fail take a second to compile
     away = AWAY - np.r_[np.zeros(6), 1.0]  # on the constraint
     for call in CALLS[key]:
         for q in (away, AWAY):
@@ -178,16 +179,21 @@ def test_compiled_for_given_types():
 METHODS = ["rk4", "rkmk", "implicit", "generalized_alpha", "RK45", "Radau", "LSODA"]
 
 
+def torque(t, q, v):
+    if t > 0.05:
+        raise ValueError("no torque")
+    return np.full(4, 1.0)
+
+
+TORQUE_COMPILED = kept(torque)
+
+
 @COMPILED
 @pytest.mark.parametrize("method", METHODS)
 def test_a_run_keeps_all_before_the_failure(method, compiled):
-    def tau(t, q, v):
-        if t > 0.05:
-            raise ValueError("no torque")
-        return np.full(4, 1.0)
-
+    tau = TORQUE_COMPILED if compiled else torque
     with pytest.raises(ld.SimulationError, match="tau: fails with ValueError: no torque at t = 0.05") as caught:
-        ld.simulate(BAR, BAR.home, np.zeros(4), 0.2, tau=njit(tau) if compiled else tau, method=method, dt=1e-3)
+        ld.simulate(BAR, BAR.home, np.zeros(4), 0.2, tau=tau, method=method, dt=1e-3)
     tr = caught.value.trajectory
     assert 0.03 < tr.t[-1] <= 0.05 and (tr.tau == 1.0).all() and isinstance(caught.value.__cause__, ValueError)
 

@@ -5,9 +5,9 @@ target here, not an equation: M, C, A and b come from the robot's file.
 """
 import numpy as np
 import pytest
-from numba import njit
 from papers import MOTION, STATE, against_papers, columns, motion, numbers, off, table
 from tree_cases import bundled
+from users import kept
 
 import liedyn as ld
 
@@ -19,7 +19,7 @@ GAINS = (0.25, np.sqrt(200.0))
 STARTS = ("printed_initial_state", "consistent_initial_state", "consistent_positions_printed_velocities")
 
 
-@njit
+@kept
 def path(t):
     """Of the tool, from its place at t = 0 (eq. 47): position, velocity, acceleration."""
     c, s = np.cos(RATE * t), np.sin(RATE * t)

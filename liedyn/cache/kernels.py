@@ -94,7 +94,10 @@ class KernelCache(Cache):
         kept = name and read(name)
         if not kept:
             return None
-        known, data = pickle.loads(kept.data)
+        try:
+            known, data = pickle.loads(kept.data)
+        except (ImportError, AttributeError):  # of a user's function: it names what has another place by now
+            return None
         return self._impl.rebuild(target_context, data) if known == key else None
 
     def _save_overload(self, sig, result):
@@ -103,7 +106,9 @@ class KernelCache(Cache):
         key = self._index_key(sig, result.codegen)
         name = self._file(key)
         if name and self._impl.check_cachable(result):
-            write(name, dumps((key, self._impl.reduce(result))))
+            *parts, environments = self._impl.reduce(result)
+            environments = environments if getattr(result.library, "knows_environments", True) else ()
+            write(name, dumps((key, (*parts, environments))))
             keep_versions(self.name, VERSIONS_KEPT)
 
     def flush(self):

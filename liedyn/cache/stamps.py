@@ -2,8 +2,8 @@
 
 Numba's own cache looks at one file at a time and so returns stale code when a *callee* in another file changes.
 """
-import ast
 import contextlib
+import dis
 import functools
 import hashlib
 import os
@@ -88,15 +88,9 @@ def _module(file):
 
 
 def _code_and_imports(source):
-    tree, imported = ast.parse(source), set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.level == 0:
-            imported |= {name if _file_of(name := f"{node.module}.{each.name}") else node.module
-                         for each in node.names}
-        elif isinstance(node, ast.Import):
-            imported |= {each.name for each in node.names}
-    digest = hashlib.sha256()
-    _add_code(digest, compile(tree, "", "exec", dont_inherit=True, optimize=2))  # 2: without docstrings
+    code = compile(source, "", "exec", dont_inherit=True, optimize=2)  # 2: without docstrings
+    digest, imported = hashlib.sha256(), set()
+    _add_code(digest, imported, code)
     return digest.hexdigest(), sorted(filter(_file_of, imported))
 
 
@@ -110,12 +104,16 @@ def _file_of(module):
     return next((file for file in (place.with_suffix(".py"), place / "__init__.py") if file.is_file()), None)
 
 
-def _add_code(digest, code):
-    """Add the instructions, names and constants of a code object, and of those inside it."""
+def _add_code(digest, imported, code):
+    """Add the instructions, names and constants of a code object, and of those inside it, and what it imports."""
+    for module, level, names in dis._find_imports(code):  # a third of the time of a syntax tree; `modulefinder` asks it
+        if level == 0:
+            parts = [f"{module}.{each}" for each in names or ()]
+            imported |= {each if _file_of(each) else module for each in parts or [module]}
     digest.update(repr((code.co_name, code.co_names, code.co_varnames, code.co_freevars)).encode() + code.co_code)
     for constant in code.co_consts:
         if hasattr(constant, "co_code"):
-            _add_code(digest, constant)
+            _add_code(digest, imported, constant)
         elif isinstance(constant, frozenset):  # in an order of its own in each process
             digest.update(repr(sorted(map(repr, constant))).encode())
         else:

@@ -90,13 +90,6 @@ def _forget_output():
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _announce_compilation():
-    """Say why the first run takes long, to those who are waiting for it."""
-    from liedyn.cache import files
-    if sys.stderr.isatty() and not any(any(directory.glob("*.nbc")) for directory in files.directories()):
-        print("liedyn: compiling kernels for the first time; later runs start at once", file=sys.stderr)
-
-
 def _run(arguments):
     # imported here: `liedyn --help` needs no compiler
     if arguments.command == "list":
@@ -108,9 +101,13 @@ def _run(arguments):
     if arguments.command == "warmup":
         from liedyn.cli.warmup import warmup
         return warmup(arguments.jobs)
-    _announce_compilation()
     from liedyn.cli.linearize import linearize
-    return linearize(arguments)
+    from liedyn.compiled.notice import notice
+    notice.counts = True
+    try:
+        return linearize(arguments)
+    finally:
+        notice.end_line()
 
 
 def main(argv=None):

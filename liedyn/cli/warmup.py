@@ -13,6 +13,7 @@ import numpy as np
 import liedyn as ld
 from liedyn import jit, kernels, lie
 from liedyn.cache import cache_directory
+from liedyn.compiled.notice import notice
 from liedyn.constraints.independent import choose
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.errors import LiedynError
@@ -36,6 +37,7 @@ def warmup(jobs=None):
     names = [name for name, _ in calls()]
     start = time.perf_counter()
     jobs = jobs or os.cpu_count() or 1
+    notice.is_silent = True  # there is a bar
     if jobs == 1:
         done = _progress(names, map(_call, range(len(names))))
     else:
@@ -60,6 +62,7 @@ def warmup(jobs=None):
 def _end_silently():
     """Ctrl-C ends a worker without a traceback."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    notice.is_silent = True
 
 
 def _call(k):

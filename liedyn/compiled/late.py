@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from llvmlite import binding, ir
 from numba import types
 from numba.core import cgutils
+from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
 _I64 = ir.IntType(64)
@@ -103,7 +104,14 @@ def late_call(kernel, kinds, returned):
 
     @intrinsic
     def call(typing, *given):
-        return returned(types.StarArgTuple(kinds)), codegen
+        taken = []
+        for k, (found, kind) in enumerate(zip(given, kinds, strict=True)):
+            is_array = isinstance(kind, types.Array)
+            as_it_is = found == kind or is_array and found == kind.copy(readonly=True)  # late kernels read those only
+            if not as_it_is and (is_array or typing.can_convert(found, kind) is None):
+                raise TypingError(f"argument {k} of the late kernel {kernel.__name__} is {found}, not {kind}")
+            taken.append(found if as_it_is else kind)
+        return returned(types.StarArgTuple(taken)), codegen
 
     call.__doc__ = kernel.__doc__
     return call

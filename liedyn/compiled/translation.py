@@ -16,6 +16,7 @@ import contextlib
 import copy
 import functools
 import gc
+import threading
 
 import numba
 from llvmlite import binding as llvm
@@ -26,6 +27,7 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
 
 from liedyn.compiled.late import bind_called
+from liedyn.compiled.notice import notice
 from liedyn.compiled.passes import Compiler
 
 KNOWN = {(0, 68)}
@@ -47,6 +49,8 @@ class Library(JITCodeLibrary):
     """The LLVM code of one function, with what it calls remembered rather than linked in."""
 
     is_helper = False
+    knows_environments = False
+    """Those of functions in it lack constants of wrappers: the cache must not set them in place of the full ones."""
 
     def add_ir_module(self, ir_module):  # Numba's, without verifying each: the whole is verified
         module = llvm.parse_assembly(cgutils.normalize_ir_text(str(ir_module)))
@@ -103,7 +107,6 @@ class Library(JITCodeLibrary):
         passes.run(whole, builder)
         whole.verify()
         self._finalize_final_module()
-        self._codegen.set_environments(whole)
 
 
 def _defined(module):
@@ -124,7 +127,6 @@ class Codegen(JITCPUCodegen):
 
     def __init__(self, codegen):  # not Numba's, which would start a second engine
         self.__dict__.update(codegen.__dict__)
-        self.environments = {}
 
     def simplify(self, module):
         """What makes a function with absorbed helpers small again."""
@@ -135,12 +137,6 @@ class Codegen(JITCPUCodegen):
         passes.add_simplify_cfg_pass()
         passes.add_new_gvn_pass()
         passes.run(module, self._pass_builder(opt=0))
-
-    def set_environments(self, module):
-        """Tell functions without machine code of their own, which have become part of this one, their globals."""
-        for variable in module.global_variables:
-            if variable.name in self.environments and self._engine.is_symbol_defined(variable.name):
-                self.set_env(variable.name, self.environments[variable.name])
 
 
 class Context(cpu.CPUContext):
@@ -156,9 +152,9 @@ class Context(cpu.CPUContext):
         return changed
 
     def get_executable(self, library, fndesc, env):
-        self.codegen().environments[self.get_env_name(fndesc)] = env
         library.is_helper = fndesc.inline
         library.absorb()
+        notice.one_more()
         return Waiting(library, fndesc, env)
 
 
@@ -184,43 +180,48 @@ class _Compiler(Compiler):
     lower = staticmethod(_Lowering().run_pass)
 
 
-class _Depth:
-    """How many functions are being compiled, each because the one before calls it."""
+class _Chain:
+    """The functions that are being compiled now, each because the one before calls it."""
 
-    value = 0
+    thread = None
 
     @contextlib.contextmanager
-    def deeper(self):
+    def begun(self):
         with global_compiler_lock:
-            self.value += 1
-            collecting = gc.isenabled()
+            collects = gc.isenabled()
             gc.disable()  # a collection walks over millions of objects, none of which can be given up yet
+            self.thread = threading.get_ident()
+            notice.begin()
             try:
-                yield self.value == 1
+                yield
             finally:
-                self.value -= 1
-                if collecting:
+                notice.end()
+                self.thread = None
+                if collects:
                     gc.enable()
 
+    def goes_on(self):
+        return self.thread == threading.get_ident()
 
-_depth = _Depth()
+
+_chain = _Chain()
 
 
 class Dispatcher(CPUDispatcher):
     """A function of Numba that gets machine code when it is called from outside."""
 
     def compile(self, sig):
-        if _depth.value and isinstance(sig, tuple) and sig in self.overloads:
-            return self.overloads[sig].entry_point
-        with _depth.deeper() as outermost:
+        if _chain.goes_on():
+            known = self.overloads.get(sig) if isinstance(sig, tuple) else None
+            return known.entry_point if known else super().compile(sig)
+        with _chain.begun():
             entry = super().compile(sig)
-            return self._translate(sig, entry) if outermost and isinstance(entry, Waiting) else entry
+            return self._translate(sig, entry) if isinstance(entry, Waiting) else entry
 
     def get_call_template(self, args, kws):  # Numba's chooses among all signatures, kernels have the very one
         pysig, args = self._compiler.fold_argument_types(args, kws)
-        of_a_user = not _depth.value
         self.compile(args)
-        if of_a_user:
+        if not _chain.goes_on():  # a user's function calls this one
             bind_called(self.overloads[args].library)
         found = self.overloads[args].signature
         return typing.make_concrete_template(self.__name__, key=self.__name__, signatures=[found]), pysig, args, {}

@@ -21,7 +21,8 @@ from liedyn.constraints.others import (
 )
 from liedyn.constraints.records import all_cut, holonomic_count, loop_count, loop_rows
 from liedyn.jit import inline, kernel_in_place
-from liedyn.lie.lanes import LANES, SCALAR, WIDTH, splat, store
+from liedyn.lie.lanes import LANES, SCALAR, WIDTH, splat, store, vector_in
+from liedyn.model.packed import NV
 
 
 @kernel_in_place
@@ -157,7 +158,7 @@ def vary_velocity_rows(lane, ints, floats, q, v, a, work, cuts, variations, N, b
     clear_block(psi, b)
     vary_cut_velocities(lane, ints, floats, work, cuts, variations, False, b, psi)
     if not all_cut(ints):
-        vary_other_rows(ints, floats, q, v, a, work, variations, N, N, 2, b, psi)
+        vary_other_rows(ints, floats, q, v, vector_in(a, 0, ints[NV]), work, variations, N, N, 2, b, psi)
 
 
 @kernel_in_place

@@ -57,7 +57,7 @@ def put_tangent_bracket(lane, ints, v, A):
 @kernel_in_place
 def linearize_tree(lane, ints, floats, q, v, tau, f_ext, actuators, world, work, A, B, f0, a):
     """A, B, f0 and accelerations a. False if M is singular, in any lane."""
-    n, size, x = dof_total(ints), width_of(lane) * dof_total(ints) ** 2, 2 * dof_total(ints)
+    n, size, x = dof_total(ints), width_of(lane) * dof_total(ints) * dof_total(ints), 2 * dof_total(ints)
     L, da_dq, da_dv, Minv = (
         take_vector(work, size), take_vector(work, size), take_vector(work, size), take_vector(work, size))
     aba_derivatives_kernel(lane, ints, floats, q, v, tau, f_ext, world, a, L, da_dq, da_dv, Minv)

@@ -436,12 +436,15 @@ class Builder:
             Unknown or duplicate names, bodies that the ground does not hold, cycles, a body held by two joints, bodies
             without inertia that leave the mass matrix singular; too many of them for the memory there is.
         """
-        model = Model(
+        try:
+            return build(self._model())
+        except MemoryError as error:
+            raise ModelError(f"robot {shown(self._name)}: {len(self._joints)} joints are too many: {error}") from None
+
+    def _model(self):
+        """What has been declared so far."""
+        return Model(
             self._name, self._gravity, tuple(self._bodies), tuple(self._joints), tuple(self._loops),
             tuple(self._actuators), dict(self._home), self._independent, self._outputs, tuple(self._constraints),
             self._description, self._source,
         )
-        try:
-            return build(model)
-        except MemoryError as error:
-            raise ModelError(f"robot {shown(self._name)}: {len(self._joints)} joints are too many: {error}") from None

@@ -173,8 +173,7 @@ def _first_touch(run, c, table, last):
         else:  # it has just left, and comes back within the step
             flight = _flight(at, begin, end, gap[p + 1])
             if flight is None:  # too low to be seen: it comes back after twice the time in which its rate turns
-                turn = end if rate[p + 1] >= 0.0 else locate(
-                    lambda moment, k=k: run.gap_at(k, moment, c)[1], begin, end, max(rate[p], 1e-300), rate[p + 1])
+                turn = _turn(lambda moment, k=k: run.gap_at(k, moment, c)[1], begin, end, rate[p])
                 return Crossing(k, min(end, 2.0 * turn - begin), ("touch", c))
             begin, before, end, after = flight
         return Crossing(k, locate(at, begin, end, before, after), ("touch", c))
@@ -195,6 +194,19 @@ def _flight(at, begin, end, last):
         elif before > 0.0 and gap <= 0.0:
             return up, before, t, gap
     return None
+
+
+def _turn(rate_at, begin, end, first):
+    """When a contact that leaves its surface at `begin`, with the rate `first`, begins to come back.
+
+    It is looked for from `begin` on: the rate at the end says nothing where friction elsewhere changes its branch.
+    """
+    for k in range(HALVINGS, -1, -1):
+        t = begin + (end - begin) * 0.5 ** k if k else end
+        rate = rate_at(t)
+        if rate < 0.0:
+            return locate(rate_at, begin, t, max(first, 1e-300), rate)
+    return end
 
 
 def _candidates(gap, rate, h, flies):

@@ -1,0 +1,276 @@
+"""Compilation (`liedyn.compiled`): each kernel once, what is rare only when needed; what a terminal shows meanwhile."""
+import _thread
+import os
+import pty
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+from numba import njit, types
+from numba.core.errors import TypingError
+
+from liedyn import jit
+from liedyn.compiled import late, translation
+from liedyn.jit import INTEGERS, VECTOR, inline, kernel
+
+pytestmark = pytest.mark.skipif(not translation.IS_KNOWN, reason="Numba compiles kernels in its own way")
+
+
+@pytest.fixture
+def translated(monkeypatch):
+    """Names of the functions that get machine code."""
+    names, finalize = [], translation.Library.finalize
+
+    def watched(library):
+        names.append(library.name.split(".")[-1])
+        finalize(library)
+
+    monkeypatch.setattr(translation.Library, "finalize", watched)
+    monkeypatch.setenv("LIEDYN_CACHE", "0")
+    return names
+
+
+def chain():
+    """Three kernels, each called by the next; the innermost has a helper."""
+    @inline
+    def doubled(x, k):
+        return 2.0 * x[k]
+
+    @kernel
+    def inner(x):
+        total = 0.0
+        for k in range(x.size):
+            total += doubled(x, k)
+        return total
+
+    @kernel
+    def middle(x):
+        return inner(x) + inner(x[1:])
+
+    @kernel
+    def outer(x):
+        return middle(x) - x[0]
+
+    return inner, middle, outer
+
+
+def test_only_what_is_called_gets_machine_code(translated):
+    inner, middle, outer = chain()
+    x = np.arange(4.0)
+    assert outer(x) == 24.0 and translated == ["outer"]
+    assert inner(x) == 12.0 and translated == ["outer", "inner"]  # goes the rest of its way
+    assert middle(x) == 24.0 and translated == ["outer", "inner", "middle"]
+    assert (inner(x), outer(x)) == (12.0, 24.0) and len(translated) == 3
+    assert outer(x.astype(np.float32)) == 24.0 and translated[3:] == ["outer"]
+
+
+def test_users_functions_call_what_waits_and_what_does_not(translated):
+    inner, middle, outer = chain()
+    outer(np.ones(3))
+
+    @njit
+    def calls_all(x):
+        return inner(x), middle(x), outer(x)
+
+    assert calls_all(np.arange(4.0)) == (12.0, 24.0, 24.0)
+    assert sorted(translated) == ["inner", "middle", "outer"]
+
+
+def test_other_versions_of_numba_give_the_same_numbers(monkeypatch):
+    x = np.random.default_rng(0).normal(size=50)
+    ours = [f(x) for f in chain()]
+    monkeypatch.setattr(translation, "IS_KNOWN", False)
+    theirs = chain()
+    assert not any(isinstance(f, translation.Dispatcher) for f in theirs)
+    assert ours == [f(x) for f in theirs]
+
+
+def test_a_mistake_in_a_kernel_is_told_with_its_name():
+    @kernel
+    def wrong(x):
+        return x.no_such_thing
+
+    @kernel
+    def caller(x):
+        return wrong(x)
+
+    with pytest.raises(TypingError, match=r"(?s)caller.*wrong.*no_such_thing"):
+        caller(np.ones(3))
+
+
+# ---- late kernels
+
+
+def late_kernel(name, body):
+    body.__name__ = body.__qualname__ = name
+    call = jit.late(INTEGERS, VECTOR, returns=types.float64)(body)
+
+    @kernel
+    def caller(ints, floats):
+        return call(ints, floats) + 1.0 if ints[0] > 0 else 0.0
+
+    return caller, next(entry for key, entry in late._LATE.items() if key.endswith(f"_{name}"))
+
+
+def test_a_late_kernel_is_compiled_when_it_is_called(translated):
+    caller, entry = late_kernel("sum_up", lambda ints, floats: ints[0] * floats.sum())
+    assert caller(np.zeros(1, np.int64), np.ones(3)) == 0.0
+    assert entry.address.value == 0 and translated == ["caller"]
+    assert caller(np.full(1, 2), np.ones(3)) == 7.0 and translated == ["caller", "sum_up"]
+    assert caller(np.full(1, 3), np.ones(3)) == 10.0 and len(translated) == 2
+
+
+def test_users_functions_find_late_kernels_compiled(translated):
+    """Their threads could not ask Python for them: one that waits for the others holds its lock."""
+    caller, entry = late_kernel("sum_for_users", lambda ints, floats: ints[0] * floats.sum())
+
+    @njit
+    def users(ints, floats):
+        return caller(ints, floats)
+
+    users(np.zeros(1, np.int64), np.ones(3))
+    assert entry.address.value != 0
+
+
+def test_ctrl_c_waits_for_a_late_kernel(monkeypatch):
+    caller, entry = late_kernel("interrupted", lambda ints, floats: floats[0])
+    compiles, interrupts = entry.kernel.compile, []
+
+    def interrupted(kinds):
+        if not interrupts:
+            interrupts.append("asked for")
+            raise KeyboardInterrupt
+        compiles(kinds)
+
+    monkeypatch.setattr(entry.kernel, "compile", interrupted)
+    monkeypatch.setattr(_thread, "interrupt_main", lambda: interrupts.append("passed on"))
+    assert caller(np.ones(1, np.int64), np.ones(1)) == 2.0
+    assert interrupts == ["asked for", "passed on"]
+
+
+def test_a_late_kernel_that_cannot_be_compiled_is_an_error(monkeypatch):
+    causes = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda raised: causes.append(str(raised.exc_value)))
+    caller, _ = late_kernel("impossible", lambda ints, floats: floats.no_such_thing)
+    with pytest.raises(RuntimeError, match="impossible could not be compiled"):
+        caller(np.ones(1, np.int64), np.ones(1))
+    assert "no_such_thing" in causes[0]
+
+
+def python(code, folder, **environment):
+    return subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=600,
+                          cwd=folder, env=os.environ | environment)
+
+
+def test_arms_and_loops_wait_for_no_contacts(tmp_path):
+    result = python("""
+        import numpy as np, liedyn as ld
+        from liedyn.compiled.late import _LATE
+        robot = ld.load("five_bar")
+        ld.linearize(robot, robot.home, np.zeros(robot.nv), np.zeros(robot.nv))
+        print(sorted(name for name, entry in _LATE.items() if entry.address.value))
+        disk = ld.load("rolling_disk")
+        ld.forward_dynamics(disk, disk.home, np.zeros(disk.nv), np.zeros(disk.nv))
+        print(any("other_jacobians" in name for name, entry in _LATE.items() if entry.address.value))
+        """, tmp_path)
+    assert result.stdout.split("\n")[:2] == ["[]", "True"], result.stderr
+
+
+LOOP = """
+    import numpy as np
+    from numba import njit, prange
+    import liedyn as ld
+    from liedyn import kernels
+    from liedyn.constraints.independent import choose
+
+    @njit(parallel=True, cache=True)
+    def all_of(count, ints, floats, q, v, tau, none, rows, virtual):
+        found = np.zeros((count, v.size))
+        for k in prange(count):
+            found[k] = kernels.nullspace_dynamics(ints, floats, q, v, tau, none, rows, virtual, 1e-9)[3]
+        return found
+    """
+
+
+def test_threads_of_users_reach_late_kernels(tmp_path):
+    """A disk that rolls, in a parallel loop that holds the interpreter's lock; the second time from a cache."""
+    (tmp_path / "loop.py").write_text(textwrap.dedent(LOOP))
+    for _ in range(2):
+        result = python("""
+            import numpy as np, liedyn as ld
+            from liedyn.constraints.independent import choose
+            from loop import all_of
+            disk = ld.load("rolling_disk")
+            v, none = np.zeros(disk.nv), np.empty(0)
+            tau = np.ones(disk.nv)
+            chosen = choose(disk, disk.home, None, 1e-9)
+            found = all_of(64, disk.ints, disk.floats, disk.home.copy(), v, tau, none, chosen.rows, chosen.virtual)
+            assert np.array_equal(found, np.tile(found[0], (64, 1)))
+            print(np.abs(found[0] - ld.forward_dynamics(disk, disk.home, v, tau).a).max() < 1e-12)
+            """, tmp_path, NUMBA_NUM_THREADS="2")
+        assert result.stdout == "True\n", result.stderr
+
+
+# ---- what is shown
+
+
+def on_a_terminal(code, **environment):
+    """What a process writes to stderr that is a terminal."""
+    terminal, end = pty.openpty()
+    with subprocess.Popen([sys.executable, "-c", textwrap.dedent(code)], stderr=end, stdout=subprocess.DEVNULL,
+                          env=os.environ | {"LIEDYN_CACHE": "0"} | environment) as process:
+        os.close(end)
+        shown = b""
+        while True:
+            try:
+                part = os.read(terminal, 4096)
+            except OSError:  # Linux: the other end is closed
+                break
+            if not part:
+                break
+            shown += part
+        os.close(terminal)
+    assert process.returncode == 0, shown
+    return shown.decode()
+
+
+SLOW = """
+    import time, numpy as np
+    from liedyn.compiled import notice
+    from liedyn.jit import kernel
+    notice.PATIENCE = 0.2
+    notice.notice.counts = {counts}
+    class Slow(notice._Notice):
+        def one_more(self):
+            time.sleep(0.5)
+            super().one_more()
+    notice.notice.__class__ = Slow
+    for k in range(2):
+        @kernel
+        def slow(x):
+            return x + k
+        slow(1.0)
+    notice.notice.end_line()
+    """
+
+
+def test_a_terminal_says_that_something_is_compiled():
+    shown = on_a_terminal(SLOW.format(counts=False))
+    assert shown.count("liedyn warmup") == 1 and shown.count("\n") == 1
+
+
+def test_the_command_line_counts():
+    shown = on_a_terminal(SLOW.format(counts=True))
+    assert "1 functions" in shown and "2 functions" in shown and shown.count("\n") == 1
+
+
+@pytest.mark.parametrize("environment", [{"LIEDYN_QUIET": "1"}])
+def test_nothing_is_shown_where_it_is_not_wanted(environment):
+    assert on_a_terminal(SLOW.format(counts=False), **environment) == ""
+
+
+def test_pipes_stay_empty(tmp_path):
+    result = python(SLOW.format(counts=False), tmp_path, LIEDYN_CACHE="0")
+    assert result.stderr == "" and result.returncode == 0
