@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from numba import njit, types
 from numba.core.errors import TypingError
+from processes import KEPT, ROOT, process
 
 from liedyn import jit
 from liedyn.compiled import late, translation
@@ -78,6 +79,22 @@ def test_users_functions_call_what_waits_and_what_does_not(translated):
     assert sorted(translated) == ["inner", "middle", "outer"]
 
 
+def test_what_numbas_own_functions_have_linked_in_is_callable():
+    """A kernel around a plain compiled function around a kernel: the inner one has code, and no wrapper for Python."""
+    inner, _, _ = chain()
+
+    @njit
+    def plain(x):
+        return inner(x) + 1.0
+
+    @kernel
+    def outer(x):
+        return plain(x) + 1.0
+
+    x = np.arange(4.0)
+    assert (outer(x), inner(x), plain(x), outer(x)) == (14.0, 12.0, 13.0, 14.0)
+
+
 def test_other_versions_of_numba_give_the_same_numbers(monkeypatch):
     x = np.random.default_rng(0).normal(size=50)
     ours = [f(x) for f in chain()]
@@ -133,6 +150,14 @@ def test_users_functions_find_late_kernels_compiled(translated):
     users(np.zeros(1, np.int64), np.ones(3))
     assert entry.address.value != 0
 
+    @kernel
+    def another(ints, floats):
+        return caller(ints, floats)
+
+    another(np.zeros(1, np.int64), np.ones(3))  # read from the cache, it would still compile what it may never call
+    result, = another.overloads.values()
+    assert not result.reload_init
+
 
 def test_ctrl_c_waits_for_a_late_kernel(monkeypatch):
     caller, entry = late_kernel("interrupted", lambda ints, floats: floats[0])
@@ -159,13 +184,8 @@ def test_a_late_kernel_that_cannot_be_compiled_is_an_error(monkeypatch):
     assert "no_such_thing" in causes[0]
 
 
-def python(code, folder, **environment):
-    return subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=600,
-                          cwd=folder, env=os.environ | environment)
-
-
-def test_arms_and_loops_wait_for_no_contacts(tmp_path):
-    result = python("""
+def test_arms_and_loops_wait_for_no_contacts():
+    result = process(textwrap.dedent("""
         import numpy as np, liedyn as ld
         from liedyn.compiled.late import _LATE
         robot = ld.load("five_bar")
@@ -174,16 +194,14 @@ def test_arms_and_loops_wait_for_no_contacts(tmp_path):
         disk = ld.load("rolling_disk")
         ld.forward_dynamics(disk, disk.home, np.zeros(disk.nv), np.zeros(disk.nv))
         print(any("other_jacobians" in name for name, entry in _LATE.items() if entry.address.value))
-        """, tmp_path)
-    assert result.stdout.split("\n")[:2] == ["[]", "True"], result.stderr
+        """), **KEPT)
+    assert result.stdout.split("\n")[:2] == ["[]", "True"]
 
 
 LOOP = """
     import numpy as np
     from numba import njit, prange
-    import liedyn as ld
     from liedyn import kernels
-    from liedyn.constraints.independent import choose
 
     @njit(parallel=True, cache=True)
     def all_of(count, ints, floats, q, v, tau, none, rows, virtual):
@@ -198,7 +216,7 @@ def test_threads_of_users_reach_late_kernels(tmp_path):
     """A disk that rolls, in a parallel loop that holds the interpreter's lock; the second time from a cache."""
     (tmp_path / "loop.py").write_text(textwrap.dedent(LOOP))
     for _ in range(2):
-        result = python("""
+        result = process(textwrap.dedent("""
             import numpy as np, liedyn as ld
             from liedyn.constraints.independent import choose
             from loop import all_of
@@ -209,8 +227,8 @@ def test_threads_of_users_reach_late_kernels(tmp_path):
             found = all_of(64, disk.ints, disk.floats, disk.home.copy(), v, tau, none, chosen.rows, chosen.virtual)
             assert np.array_equal(found, np.tile(found[0], (64, 1)))
             print(np.abs(found[0] - ld.forward_dynamics(disk, disk.home, v, tau).a).max() < 1e-12)
-            """, tmp_path, NUMBA_NUM_THREADS="2")
-        assert result.stdout == "True\n", result.stderr
+            """), **KEPT, NUMBA_NUM_THREADS="2", PYTHONPATH=os.pathsep.join([str(ROOT), str(tmp_path)]))
+        assert result.stdout == "True\n"
 
 
 # ---- what is shown
@@ -271,6 +289,5 @@ def test_nothing_is_shown_where_it_is_not_wanted(environment):
     assert on_a_terminal(SLOW.format(counts=False), **environment) == ""
 
 
-def test_pipes_stay_empty(tmp_path):
-    result = python(SLOW.format(counts=False), tmp_path, LIEDYN_CACHE="0")
-    assert result.stderr == "" and result.returncode == 0
+def test_pipes_stay_empty():
+    assert process(textwrap.dedent(SLOW.format(counts=False)), LIEDYN_CACHE="0").stderr == ""

@@ -26,7 +26,7 @@ from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
 
-from liedyn.compiled.late import bind_called
+from liedyn.compiled.late import BindAll, bind_called
 from liedyn.compiled.notice import notice
 from liedyn.compiled.passes import Compiler
 
@@ -74,13 +74,17 @@ class Library(JITCodeLibrary):
         helpers = {each: None for each in self._linking_libraries if isinstance(each, Library) and each.is_helper}
         own = _defined(self._final_module)
         for each in helpers:
-            self._reload_init.update(each._reload_init)
+            self._inherit(each)
             self._final_module.link_in(each._final_module, preserve=True)
         called = [each for each in self._linking_libraries if each not in helpers]
         self._linking_libraries = list(dict.fromkeys(
             called + [each for helper in helpers for each in helper._linking_libraries]))
         _allow_copies(self._final_module, own)
         self._codegen.simplify(self._final_module)
+
+    def _inherit(self, library):
+        """What is to be done when code of a library is read from the cache; what users' functions need is theirs."""
+        self._reload_init.update(each for each in library._reload_init if not isinstance(each, BindAll))
 
     def _called(self):
         """All libraries that this one needs, each once; finished ones last, as LLVM takes what is wanted by then."""
@@ -99,7 +103,7 @@ class Library(JITCodeLibrary):
         whole = self._final_module
         own = _defined(whole)
         for library in self._called():
-            self._reload_init.update(library._reload_init)
+            self._inherit(library)
             whole.link_in(library._get_module_for_linking() if library._finalized else library._final_module,
                           preserve=True)
         _allow_copies(whole, own)
@@ -233,14 +237,17 @@ class Dispatcher(CPUDispatcher):
             super().add_overload(cres)
 
     def _translate(self, sig, waiting):
-        result = next(each for each in self.overloads.values() if each.entry_point is waiting)
+        args = next(args for args, each in self.overloads.items() if each.entry_point is waiting)
+        if waiting.library._finalized:  # a function of Numba's own kind has linked it in: too late for wrappers
+            del self.overloads[args]
+            waiting = super().compile(sig)
+        result = self.overloads[args]
         context, library, fndesc = result.target_context, waiting.library, waiting.fndesc
-        if not library._finalized:
-            of_wrapper = library, fndesc, waiting.env, waiting.call_helper
-            if not self.targetoptions.get("no_cpython_wrapper"):
-                context.create_cpython_wrapper(*of_wrapper, release_gil=self.targetoptions.get("nogil", False))
-            if not self.targetoptions.get("no_cfunc_wrapper"):
-                context.create_cfunc_wrapper(*of_wrapper)
+        of_wrapper = library, fndesc, waiting.env, waiting.call_helper
+        if not self.targetoptions.get("no_cpython_wrapper"):
+            context.create_cpython_wrapper(*of_wrapper, release_gil=self.targetoptions.get("nogil", False))
+        if not self.targetoptions.get("no_cfunc_wrapper"):
+            context.create_cfunc_wrapper(*of_wrapper)
         entry = cpu.CPUContext.get_executable(context, library, fndesc, waiting.env)
         context.insert_user_function(entry, fndesc, [library])
         result = result._replace(entry_point=entry, reload_init=[*library._reload_init])
