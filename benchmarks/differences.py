@@ -19,9 +19,9 @@ MOST_STEPS = 8
 
 
 @cached_njit
-def assembled(ints, floats, q0, y, R, order, rank, Z_inverse, work, q):
+def assembled(model, q0, y, R, order, rank, Z_inverse, work, q):
     """The closed configuration with coordinates y relative to q0; leaves its kinematics in `work`."""
-    n, p, m = Z_inverse.shape[0], R.shape[0], ints[N_ROWS]
+    n, p, m = Z_inverse.shape[0], R.shape[0], model.ints[N_ROWS]
     closure, moved, error, step = np.empty(m), np.empty(n), np.empty(n), np.empty(n)
     error[:rank] = 0.0
     error[rank:] = y
@@ -31,13 +31,13 @@ def assembled(ints, floats, q0, y, R, order, rank, Z_inverse, work, q):
             step[i] = 0.0
             for k in range(n):
                 step[i] += Z_inverse[i, k] * error[k]
-        integrate(ints, floats, start, step, now)
+        integrate(model, start, step, now)
         start[:] = now
-        world_positions(SCALAR, ints, floats, now, work)
+        world_positions(SCALAR, model, now, work)
         if np.abs(step).max() < ENOUGH:
             break
-        residual_rows(ints, floats, now, work, closure)
-        difference(ints, floats, q0, now, moved)
+        residual_rows(model, now, work, closure)
+        difference(model, q0, now, moved)
         for k in range(rank):
             error[k] = -closure[order[k]]
         for k in range(p):
@@ -48,11 +48,11 @@ def assembled(ints, floats, q0, y, R, order, rank, Z_inverse, work, q):
 
 
 @cached_njit
-def admissible(ints, floats, q, w, v0, R, order, rank, Z_inverse, work, v):
+def admissible(model, q, w, v0, R, order, rank, Z_inverse, work, v):
     """The velocity that keeps the loops closed at the configuration in `work` and has R v = w."""
-    n, m = Z_inverse.shape[0], ints[N_ROWS]
+    n, m = Z_inverse.shape[0], model.ints[N_ROWS]
     G, error = np.empty((m, n)), np.empty(n)
-    jacobian_rows(ints, floats, q, work, G)
+    jacobian_rows(model, q, work, G)
     v[:] = v0
     scale = max(1.0, np.abs(v0).max())
     for _ in range(MOST_STEPS):
@@ -72,19 +72,19 @@ def admissible(ints, floats, q, w, v0, R, order, rank, Z_inverse, work, v):
 
 
 @cached_njit
-def differences(ints, floats, q0, v0, tau0, f_ext, R, virtual, actuators, tolerance, step, force, out):
+def differences(model, q0, v0, tau0, f_ext, R, virtual, actuators, tolerance, step, force, out):
     """[A21 A22 B2] by central differences, (p, 2 p + nu), of 2 (2 p + nu) evaluations; returns how many there were.
 
     `step` is that of coordinates and velocities, `force` that of the inputs, in which f is affine.
     """
     n, p, nu = v0.size, R.shape[0], actuators.shape[1]
-    solved = nullspace_kernel(ints, floats, q0, v0, tau0, f_ext, R, virtual, tolerance)
+    solved = nullspace_kernel(model, q0, v0, tau0, f_ext, R, virtual, tolerance)
     rank, order, Z_inverse = solved[1], solved[5], solved[9]
     w, y, q, v, tau = np.zeros(p), np.zeros(p), np.empty_like(q0), np.empty(n), np.empty(n)
     for k in range(p):
         for i in range(n):
             w[k] += R[k, i] * v0[i]
-    work = np.empty(world_size(ints))
+    work = np.empty(world_size(model))
     evaluations = 0
     for column in range(2 * p + nu):
         size = step if column < 2 * p else force
@@ -92,8 +92,8 @@ def differences(ints, floats, q0, v0, tau0, f_ext, R, virtual, actuators, tolera
             q[:], v[:], tau[:] = q0, v0, tau0
             if column < p:
                 y[column] = side * size
-                assembled(ints, floats, q0, y, R, order, rank, Z_inverse, work, q)
-                admissible(ints, floats, q, w, v0, R, order, rank, Z_inverse, work, v)
+                assembled(model, q0, y, R, order, rank, Z_inverse, work, q)
+                admissible(model, q, w, v0, R, order, rank, Z_inverse, work, v)
                 y[column] = 0.0
             elif column < 2 * p:
                 for i in range(n):
@@ -101,7 +101,7 @@ def differences(ints, floats, q0, v0, tau0, f_ext, R, virtual, actuators, tolera
             else:
                 for i in range(n):
                     tau[i] += side * size * actuators[i, column - 2 * p]
-            w_dot = nullspace_kernel(ints, floats, q, v, tau, f_ext, R, virtual, tolerance)[11]
+            w_dot = nullspace_kernel(model, q, v, tau, f_ext, R, virtual, tolerance)[11]
             evaluations += 1
             for k in range(p):
                 if side > 0.0:

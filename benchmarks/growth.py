@@ -65,7 +65,7 @@ def _tree(name, algorithm, effort):
     q, v, x = states(robot, algorithm)
     out, work = recursions.results(robot)
     loop = (recursions.LOOPS | recursions.NONZEROS)[algorithm]
-    contenders = {"liedyn": Contender(lambda: loop(robot.ints, robot.floats, q, v, x, 0, work, out), len(q))}
+    contenders = {"liedyn": Contender(lambda: loop(robot.packed, q, v, x, 0, work, out), len(q))}
     try:
         if not effort.quick:
             oracle = robots.oracle(name)
@@ -81,7 +81,7 @@ def _ladder(count, effort):
     robot = robots.named(f"ladder{count}")
     q, v, tau = robots.moving_states(robot, 4, np.random.default_rng(5))
     chosen = choose(robot, q[0], None, RANK_TOLERANCE)
-    f_ext, packed = wrenches(robot, None, ())[0], (robot.ints, robot.floats)
+    f_ext, packed = wrenches(robot, None, ())[0], (robot.packed)
     given = (*packed, q, v, tau, f_ext, chosen.rows, chosen.virtual, robot.actuator_matrix.copy(), RANK_TOLERANCE)
     timings = race({
         "f": Contender(lambda: loops.accelerations_loop(*packed, q, v, tau, f_ext, RANK_TOLERANCE), len(q)),

@@ -51,20 +51,20 @@ in brackets (A, B, f / f: at most 3, to 20 degrees of freedom). The last two col
 
 
 @cached_njit
-def accelerations_loop(ints, floats, q, v, tau, f_ext, tolerance):
-    work, a, lam = np.empty(acceleration_size(ints)), np.empty(v.shape[1]), np.empty(ints[N_ROWS])
+def accelerations_loop(model, q, v, tau, f_ext, tolerance):
+    work, a, lam = np.empty(acceleration_size(model)), np.empty(v.shape[1]), np.empty(model.ints[N_ROWS])
     total = 0.0
     for s in range(len(q)):
-        acceleration_kernel(ints, floats, q[s], v[s], tau[s], f_ext, tolerance, work, a, lam)
+        acceleration_kernel(model, q[s], v[s], tau[s], f_ext, tolerance, work, a, lam)
         total += a[0]
     return total
 
 
 @cached_njit
-def linearize_loop(ints, floats, q, v, tau, f_ext, R, virtual, actuators, tolerance):
-    n, m, p, nu = v.shape[1], ints[N_ROWS], virtual.size, actuators.shape[1]
+def linearize_loop(model, q, v, tau, f_ext, R, virtual, actuators, tolerance):
+    n, m, p, nu = v.shape[1], model.ints[N_ROWS], virtual.size, actuators.shape[1]
     x = padded(2 * p + nu)
-    work, f0 = np.empty(linearize_size(ints, p, p, nu)), np.empty(2 * p)
+    work, f0 = np.empty(linearize_size(model, p, p, nu)), np.empty(2 * p)
     A, B = np.zeros((2 * p, 2 * p)), np.zeros((2 * p, nu))
     w, a, lam, residual, psi, G = np.empty(p), np.empty(n), np.empty(m), np.empty(m), np.empty(m), np.empty((m, n))
     M, N, X = np.empty((n, padded(n))), np.empty((n, padded(2 * p))), np.empty((n, padded(2 * p)))
@@ -72,16 +72,16 @@ def linearize_loop(ints, floats, q, v, tau, f_ext, R, virtual, actuators, tolera
     total = 0.0
     for s in range(len(q)):
         linearize_in_place(
-            ints, floats, q[s], v[s], tau[s], f_ext, R, virtual, R, virtual, actuators, tolerance, work, A, B, f0, w, a,
+            model, q[s], v[s], tau[s], f_ext, R, virtual, R, virtual, actuators, tolerance, work, A, B, f0, w, a,
             lam, residual, psi, G, M, N, X, D, balance)
         total += A[0, 0]
     return total
 
 
 @cached_njit
-def differences_loop(ints, floats, q, v, tau, f_ext, R, virtual, actuators, tolerance, step, force, out):
+def differences_loop(model, q, v, tau, f_ext, R, virtual, actuators, tolerance, step, force, out):
     for s in range(len(q)):
-        differences(ints, floats, q[s], v[s], tau[s], f_ext, R, virtual, actuators, tolerance, step, force, out)
+        differences(model, q[s], v[s], tau[s], f_ext, R, virtual, actuators, tolerance, step, force, out)
 
 
 def measure(effort, progress):
@@ -123,7 +123,7 @@ def given(robot, q, v, tau):
     """What the loops over states take first, then the matrix of actuators and the number of independent coordinates."""
     chosen = choice_of(robot, q[0])
     f_ext = wrenches(robot, None, ())[0]
-    return (robot.ints, robot.floats, q, v, tau, f_ext, chosen.rows, chosen.virtual), robot.actuator_matrix.copy(), len(
+    return (robot.packed, q, v, tau, f_ext, chosen.rows, chosen.virtual), robot.actuator_matrix.copy(), len(
         chosen.names)
 
 
@@ -131,7 +131,7 @@ def row(name, effort, native=True):
     """One mechanism."""
     robot = robots.named(name)
     q, v, tau = robots.moving_states(robot, 4 if effort.quick else STATES, np.random.default_rng(1))
-    packed, chosen = (robot.ints, robot.floats), choice_of(robot, q[0])
+    packed, chosen = (robot.packed), choice_of(robot, q[0])
     arguments, actuators, p = given(robot, q, v, tau)
     choice = f_ext, *_ = arguments[5:]
     exact = [ld.linearize(robot, *state, independent=chosen) for state in zip(q[:8], v, tau)]

@@ -7,78 +7,76 @@ from liedyn.kernels import SCALAR
 
 
 @cached_njit
-def rnea(ints, floats, q, v, x, b, work, out):
+def rnea(model, q, v, x, b, work, out):
     none = np.empty(0)
     for s in range(len(q)):
-        kernels.rnea(SCALAR, ints, floats, q[s], v[s], x[s], none, work, out[0])
+        kernels.rnea(SCALAR, model, q[s], v[s], x[s], none, work, out[0])
 
 
 @cached_njit
-def crba(ints, floats, q, v, x, b, work, out):
+def crba(model, q, v, x, b, work, out):
     for s in range(len(q)):
-        kernels.crba(SCALAR, ints, floats, q[s], work, out[0])
+        kernels.crba(SCALAR, model, q[s], work, out[0])
 
 
 @cached_njit
-def aba(ints, floats, q, v, x, b, work, out):
+def aba(model, q, v, x, b, work, out):
     none = np.empty(0)
     for s in range(len(q)):
-        kernels.aba(SCALAR, ints, floats, q[s], v[s], x[s], none, work, out[0])
+        kernels.aba(SCALAR, model, q[s], v[s], x[s], none, work, out[0])
 
 
 @cached_njit
-def rnea_derivatives(ints, floats, q, v, x, b, work, out):
+def rnea_derivatives(model, q, v, x, b, work, out):
     none = np.empty(0)
     for s in range(len(q)):
-        kernels.rnea_derivatives(SCALAR, ints, floats, q[s], v[s], x[s], none, work, out[0], out[1], out[2], out[3])
+        kernels.rnea_derivatives(SCALAR, model, q[s], v[s], x[s], none, work, out[0], out[1], out[2], out[3])
 
 
 @cached_njit
-def aba_derivatives(ints, floats, q, v, x, b, work, out):
+def aba_derivatives(model, q, v, x, b, work, out):
     none = np.empty(0)
     for s in range(len(q)):
-        kernels.aba_derivatives(SCALAR, ints, floats, q[s], v[s], x[s], none, work, out[0], out[1], out[2], out[3],
-                                out[4])
+        kernels.aba_derivatives(SCALAR, model, q[s], v[s], x[s], none, work, out[0], out[1], out[2], out[3], out[4])
 
 
 @cached_njit
-def rnea_derivatives_nonzeros(ints, floats, q, v, x, b, work, out):
+def rnea_derivatives_nonzeros(model, q, v, x, b, work, out):
     none = np.empty(0)
     for s in range(len(q)):
-        kernels.rnea_derivatives_nonzeros(SCALAR, ints, floats, q[s], v[s], x[s], none, work, out[0], out[1], out[2],
-                                          out[3])
+        kernels.rnea_derivatives_nonzeros(SCALAR, model, q[s], v[s], x[s], none, work, out[0], out[1], out[2], out[3])
 
 
 @cached_njit
-def aba_derivatives_nonzeros(ints, floats, q, v, x, b, work, out):
+def aba_derivatives_nonzeros(model, q, v, x, b, work, out):
     none = np.empty(0)
     for s in range(len(q)):
-        kernels.aba_derivatives_nonzeros(SCALAR, ints, floats, q[s], v[s], x[s], none, work, out[0], out[1], out[2],
+        kernels.aba_derivatives_nonzeros(SCALAR, model, q[s], v[s], x[s], none, work, out[0], out[1], out[2],
                                          out[3], out[4])
 
 
 @cached_njit
-def body_jacobian(ints, floats, q, v, x, b, work, out):
+def body_jacobian(model, q, v, x, b, work, out):
     for s in range(len(q)):
-        kernels.body_jacobian(SCALAR, ints, floats, q[s], b, out[0])
+        kernels.body_jacobian(SCALAR, model, q[s], b, out[0])
 
 
 @cached_njit
-def body_jacobian_dot(ints, floats, q, v, x, b, work, out):
+def body_jacobian_dot(model, q, v, x, b, work, out):
     for s in range(len(q)):
-        kernels.body_jacobian_dot(SCALAR, ints, floats, q[s], v[s], b, out[0])
+        kernels.body_jacobian_dot(SCALAR, model, q[s], v[s], b, out[0])
 
 
 @cached_njit
-def body_jacobian_dq(ints, floats, q, v, x, b, work, out):
+def body_jacobian_dq(model, q, v, x, b, work, out):
     for s in range(len(q)):
-        kernels.body_jacobian_dq(SCALAR, ints, floats, q[s], b, work, out[0])
+        kernels.body_jacobian_dq(SCALAR, model, q[s], b, work, out[0])
 
 
 @cached_njit
-def forward_kinematics(ints, floats, q, v, x, b, work, out):
+def forward_kinematics(model, q, v, x, b, work, out):
     for s in range(len(q)):
-        kernels.forward_kinematics(SCALAR, ints, floats, q[s], work, out[0])
+        kernels.forward_kinematics(SCALAR, model, q[s], work, out[0])
 
 
 LOOPS = {loop.py_func.__name__: loop for loop in (

@@ -71,7 +71,7 @@ def _row(name, algorithm, effort, missing):
     q, v, x = states(robot, algorithm)
     out, work = recursions.results(robot)
     general = recursions.LOOPS[algorithm]
-    one = {"general": Contender(lambda: general(robot.ints, robot.floats, q, v, x, 0, work, out), len(q))}
+    one = {"general": Contender(lambda: general(robot.packed, q, v, x, 0, work, out), len(q))}
     many = [np.ascontiguousarray(np.resize(part, (COUNT, part.shape[1]))) for part in (q, v, x)]
     batch = {}
     if hasattr(ld, "specialize"):

@@ -148,7 +148,7 @@ def liedyn_contenders(robot, algorithm, q, v, x, body):
     out, work = recursions.results(robot)
     contenders = {
         "python": _called(function, calls),
-        "njit": Contender(lambda: loop(robot.ints, robot.floats, q, v, x, b, work, out), len(q))}
+        "njit": Contender(lambda: loop(robot.packed, q, v, x, b, work, out), len(q))}
     taken = inspect.signature(function)
     if "out" in taken.parameters:
         given = function(*calls[0])

@@ -46,7 +46,7 @@ def _row(name, effort):
     robot = robots.named(name)
     q, v, tau = robots.moving_states(robot, STATES, np.random.default_rng(1))
     chosen, f_ext = choose(robot, q[0], "auto", RANK_TOLERANCE), wrenches(robot, None, ())[0]
-    given = (robot.ints, robot.floats, q, v, tau, f_ext)
+    given = (robot.packed, q, v, tau, f_ext)
     choice = chosen.rows, chosen.virtual, robot.actuator_matrix.copy()
     contenders = {
         "kernel f": Contender(lambda: loops.accelerations_loop(*given, RANK_TOLERANCE), STATES),

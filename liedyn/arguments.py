@@ -13,7 +13,7 @@ from liedyn.errors import InputError, shown, suggestion
 
 def require_robot(robot):
     """InputError for what is no robot, with the way to one."""
-    if hasattr(robot, "ints"):  # not by its class, as kernels would have to be compiled again with each edit of that
+    if hasattr(robot, "packed"):  # not by its class, as kernels would have to be compiled again with each edit of that
         return
     if isinstance(robot, str):
         remedy = f"; load it with ld.load({shown(robot)})"

@@ -90,7 +90,7 @@ def states_unseen(robot, **arrays):
     Returns what `states` does and a verdict for the kernel; if that is 0 afterwards, `states` raises the error.
     """
     lead, rows = _rows(robot, arrays, rows_unseen)
-    if robot.nq != robot.nv and bad_quaternion(robot.ints, rows[0]) >= 0:
+    if robot.nq != robot.nv and bad_quaternion(robot.packed, rows[0]) >= 0:
         states(robot, **arrays)
     return lead, *rows, np.ones(1, dtype=np.int64)
 
@@ -135,7 +135,7 @@ def _converted(arrays, sizes, make):
 
 
 def _require_unit_quaternions(robot, q):
-    link = bad_quaternion(robot.ints, q)
+    link = bad_quaternion(robot.packed, q)
     if link >= 0:
         k = int(robot.ints[HEADER + LINK_I * link + LINK_IQ])
         name, length = robot.coordinate_names[k].removesuffix(".qx"), np.linalg.norm(q[:, k:k + 4], axis=1)
@@ -250,5 +250,5 @@ def of_all_states(robot, batch, shape, out, *numbers, **arrays):
     """
     lead, *rows = states(robot, **arrays)
     results = rows_for(out, lead, shape, *rows)
-    batch(robot.ints, robot.floats, *rows, *numbers, results)
+    batch(robot.packed, *rows, *numbers, results)
     return delivered(results, lead, shape, out)

@@ -15,7 +15,7 @@ from liedyn.errors import InputError
 from liedyn.lie.lanes import SCALAR
 from liedyn.model.packed import (
     CLUSTER_I, CLUSTERS_AT, HEADER, LOOP_F, LOOP_FLOATS_AT, N_BODIES, N_CLUSTERS, N_LINKS, N_LOOPS, N_ROWS, N_VIRTUAL,
-    NQ, NV,
+    NQ, NV, PackedModel,
 )
 
 SHAPES = {
@@ -37,13 +37,16 @@ def check(kernel, workspace_size, **given):
     InputError
         Number type, order in memory, size or range; names kernel and argument, what is wanted and what was given.
     """
-    ints, floats = given.pop("ints"), given.pop("floats")
-    _require_array(kernel, "ints", ints, np.int64)
-    _require_array(kernel, "floats", floats, np.float64)
+    model = given.pop("model")
+    if not isinstance(model, PackedModel):
+        raise InputError(f"{kernel}: model must be that of a robot, robot.packed, got {type(model).__name__}")
+    ints, floats = model
+    _require_array(kernel, "ints of model", ints, np.int64)
+    _require_array(kernel, "floats of model", floats, np.float64)
     if ints.size < HEADER or ints.size < ints[CLUSTERS_AT] + CLUSTER_I * ints[N_CLUSTERS]:
-        raise InputError(f"{kernel}: ints must be those of a robot, got {ints.size} numbers")
+        raise InputError(f"{kernel}: ints of model must be those of a robot, got {ints.size} numbers")
     if floats.size < ints[LOOP_FLOATS_AT] + LOOP_F * ints[N_LOOPS]:
-        raise InputError(f"{kernel}: floats must be those of the robot of ints, got {floats.size} numbers")
+        raise InputError(f"{kernel}: floats of model must be those of the robot of ints, got {floats.size} numbers")
     counts = {name: int(ints[at]) for name, at in _COUNTS.items()}
     for name, x in given.items():
         if name == "lane":
@@ -54,8 +57,8 @@ def check(kernel, workspace_size, **given):
                 raise InputError(f"{kernel}: b must be the number of a body, 0 to {counts['nbodies'] - 1}, got {x!r}")
         elif name == "work":
             _require_array(kernel, name, x, np.float64)
-            if x.size < workspace_size(ints):
-                raise InputError(f"{kernel}: work must have {workspace_size(ints)} numbers or more, as `workspace` "
+            if x.size < workspace_size(model):
+                raise InputError(f"{kernel}: work must have {workspace_size(model)} numbers or more, as `workspace` "
                                  f"makes it, got {x.size}")
         elif name in SHAPES:
             integers = name.startswith("virtual")
@@ -92,7 +95,7 @@ def checked(name, kernel, workspace_size):
     """A kernel under its public name with `check` before it, for Python and for compiled code."""
     signature = inspect.signature(kernel.py_func)
     names = tuple(signature.parameters)
-    first = names.index("ints")  # a lane has no size, and compiled code cannot hand it to the interpreter
+    first = names.index("model")  # a lane has no size, and compiled code cannot hand it to the interpreter
 
     def check_numbers(numbers):
         check(name, workspace_size, **dict(zip(names[first:], numbers)))

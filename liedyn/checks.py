@@ -21,12 +21,12 @@ def bounded_states(begin, end, rows, verdict):
 
 
 @batch
-def unit_states(begin, end, ints, q, verdict):
+def unit_states(begin, end, model, q, verdict):
     """verdict[0] becomes the number of a link whose quaternion is not of unit length in some row, if there is one."""
-    for i in range(ints[N_LINKS]):
+    for i in range(model.ints[N_LINKS]):
         record = HEADER + LINK_I * i
-        if ints[record + LINK_NQ] >= 4:
-            k = ints[record + LINK_IQ]
+        if model.ints[record + LINK_NQ] >= 4:
+            k = model.ints[record + LINK_IQ]
             for b in range(begin, end):
                 n2 = q[b, k] ** 2 + q[b, k + 1] ** 2 + q[b, k + 2] ** 2 + q[b, k + 3] ** 2
                 if not abs(n2 - 1.0) <= UNIT_TOLERANCE:
@@ -40,8 +40,8 @@ def is_bounded(rows):
     return bool(verdict[0])
 
 
-def bad_quaternion(ints, q):
+def bad_quaternion(model, q):
     """A link whose quaternion is not of unit length in some row of `q`, -1 if all are."""
     verdict = np.full(1, -1)
-    unit_states.on(len(q), q.size >= SHARED, ints, q, verdict)
+    unit_states.on(len(q), q.size >= SHARED, model, q, verdict)
     return int(verdict[0])

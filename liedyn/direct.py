@@ -9,13 +9,13 @@ a batch, a wrong shape, not finite or too large, `out` in the same place as an i
 way of `liedyn.boundary` follows: conversions, batches, typed errors.
 
     @direct
-    def rnea_direct(ints, floats, q, v, a, out):
-        ints, floats = model(ints, floats)
-        q, v, a = configuration(ints, q), velocity(ints, v), velocity(ints, a)
-        work = scratch(rnea_size(ints))
-        tau = result(out, (dof_total(ints),), (floats, q, v, a, work))
+    def rnea_direct(model, q, v, a, out):
+        model = packed(model)
+        q, v, a = configuration(model, q), velocity(model, v), velocity(model, a)
+        work = scratch(rnea_size(model))
+        tau = result(out, (dof_total(model),), (model.floats, q, v, a, work))
         if not is_none(tau):
-            rnea_kernel(SCALAR, ints, floats, q, v, a, nothing(), work, numbers(tau, dof_total(ints)))
+            rnea_kernel(SCALAR, model, q, v, a, nothing(), work, numbers(tau, dof_total(model)))
         return tau
 
 An argument that is not as usual becomes an array of size -1, and `result` takes none of these. Where arrays do not look
@@ -24,10 +24,10 @@ as `liedyn.objects` knows them, in some other interpreter, every call goes the g
 from liedyn.builtin import builtin
 from liedyn.jit import inline, inline_array, kernel
 from liedyn.lie.registers import LARGEST
-from liedyn.model.packed import HEADER, LINK_I, LINK_IQ, LINK_NQ, N_LINKS, NQ, NV
+from liedyn.model.packed import HEADER, LINK_I, LINK_IQ, LINK_NQ, N_LINKS, NQ, NV, PackedModel
 from liedyn.objects import (
     FLOAT64, INT64, READABLE, WRITEABLE, borrowed_none, counted, extent_of, has_shape, integers_or_zeros,
-    is_array, is_none, item, layout_is_known, new_array, new_arrays, no_numbers, numbers, place_of,
+    is_array, is_none, item, layout_is_known, new_array, new_arrays, no_numbers, numbers, packed_model_type, place_of,
     tuple_size, tuple_type, type_of,
 )
 
@@ -68,12 +68,15 @@ def nothing():
 
 
 @inline_array
-def model(ints, floats):
+def packed(model):
     """The packed model; where it is unusual that of a robot that has nothing, and no floats."""
+    if type_of(model) != packed_model_type():
+        return PackedModel(integers_or_zeros(model, False, HEADER), no_numbers(-1))
+    ints, floats = item(model, 0), item(model, 1)
     usual = is_array(ints, INT64, 1, READABLE) and is_array(floats, FLOAT64, 1, READABLE)
     if not usual:
-        return integers_or_zeros(ints, usual, HEADER), no_numbers(-1)
-    return integers_or_zeros(ints, usual, HEADER), numbers(floats, extent_of(floats, 0))
+        return PackedModel(integers_or_zeros(ints, usual, HEADER), no_numbers(-1))
+    return PackedModel(integers_or_zeros(ints, usual, HEADER), numbers(floats, extent_of(floats, 0)))
 
 
 @inline_array
@@ -89,17 +92,17 @@ def bounded(x, size):
 
 
 @inline_array
-def velocity(ints, x):
+def velocity(model, x):
     """A velocity, an acceleration, generalised forces or a tangent vector."""
-    return bounded(x, ints[NV])
+    return bounded(x, model.ints[NV])
 
 
 @inline
-def bad_quaternion(ints, q):
+def bad_quaternion(model, q):
     """Link whose quaternion is not of unit length, -1 if all are."""
-    for i in range(ints[N_LINKS]):
-        if ints[HEADER + LINK_I * i + LINK_NQ] >= 4:
-            k = ints[HEADER + LINK_I * i + LINK_IQ]
+    for i in range(model.ints[N_LINKS]):
+        if model.ints[HEADER + LINK_I * i + LINK_NQ] >= 4:
+            k = model.ints[HEADER + LINK_I * i + LINK_IQ]
             n2 = q[k] * q[k] + q[k + 1] * q[k + 1] + q[k + 2] * q[k + 2] + q[k + 3] * q[k + 3]
             if not abs(n2 - 1.0) <= UNIT_TOLERANCE:
                 return i
@@ -107,10 +110,10 @@ def bad_quaternion(ints, q):
 
 
 @inline_array
-def configuration(ints, q):
+def configuration(model, q):
     """A configuration, its quaternions of unit length."""
-    found = bounded(q, ints[NQ])
-    if found.size > ints[NV] and bad_quaternion(ints, found) >= 0:
+    found = bounded(q, model.ints[NQ])
+    if found.size > model.ints[NV] and bad_quaternion(model, found) >= 0:
         return no_numbers(-1)
     return found
 

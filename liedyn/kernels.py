@@ -5,21 +5,21 @@
     >>> import liedyn as ld
     >>> from liedyn import kernels
     >>> @njit
-    ... def hold_power(ints, floats, q, v, work):
+    ... def hold_power(model, q, v, work):
     ...     '''tau . v at rest accelerations, summed over a trajectory.'''
     ...     tau, zero, none = np.empty(v.shape[1]), np.zeros(v.shape[1]), np.empty(0)
     ...     power = 0.0
     ...     for t in range(len(q)):
-    ...         kernels.rnea(kernels.SCALAR, ints, floats, q[t], v[t], zero, none, work, tau)
+    ...         kernels.rnea(kernels.SCALAR, model, q[t], v[t], zero, none, work, tau)
     ...         power += np.dot(tau, v[t])
     ...     return power
     >>> panda = ld.load("panda")
     >>> q, v = ld.random_configuration(panda, rng=0, size=50), np.ones((50, 7))
-    >>> power = hold_power(panda.ints, panda.floats, q, v, kernels.workspace(panda))
+    >>> power = hold_power(panda.packed, q, v, kernels.workspace(panda))
     >>> bool(np.isclose(power, (ld.rnea(panda, q, v, 0 * v) * v).sum()))
     True
 
-Every kernel takes `SCALAR` first (its type selects the code for one state), then ``robot.ints`` and ``robot.floats``.
+Every kernel takes `SCALAR` first (its type selects the code for one state), then the model, ``robot.packed``.
 All arrays are C-contiguous float64; matrices may be given as two-dimensional or flat arrays. Results are written into
 the last arguments. Nothing is checked: a shape that does not fit, another type of number or a body number out of range
 reads or writes beyond the array. With ``LIEDYN_CHECK=1`` in the environment when this module is imported, all of that
@@ -28,7 +28,7 @@ is an `InputError` that names kernel and argument (`liedyn.checked`), in your co
 few microseconds more, and functions of yours that Numba has cached go on unchecked.
 
 ======================  ==============================================================================================
-kernel                  arguments after ``SCALAR, ints, floats``; results after the bar
+kernel                  arguments after ``SCALAR, model``; results after the bar
 ======================  ==============================================================================================
 `rnea`                  q, v, a, f_ext, work | tau (nv)
 `aba`                   q, v, tau, f_ext, work | a (nv)
@@ -59,8 +59,8 @@ and in M^-1 those of two that belong to different trees, which have only the gro
 independent rows; the smallest pivot by the largest. Pivots below `RANK_TOLERANCE` are the rule for zero. States have to
 close the loops already (`close`, `complete_velocity`).
 
-Two more return tuples, and take no ``SCALAR``: `nullspace_dynamics` (ints, floats, q, v, tau, f_ext, R, virtual,
-tolerance), the constrained accelerations, and `linearize` (ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w,
+Two more return tuples, and take no ``SCALAR``: `nullspace_dynamics` (model, q, v, tau, f_ext, R, virtual,
+tolerance), the constrained accelerations, and `linearize` (model, q, v, tau, f_ext, R_y, virtual_y, R_w,
 virtual_w, actuators, tolerance), the local state space; what they return is listed in `liedyn.dynamics.nullspace` and
 `liedyn.linearization.local`. R and `virtual` say which coordinates are independent: ``choose(robot, q, names,
 tolerance)`` of `liedyn.constraints.independent` makes them (``.rows``, ``.virtual``); unless something rolls, those of
@@ -113,9 +113,9 @@ __all__ = [
 
 
 @kernel_in_place
-def workspace_size(ints):
+def workspace_size(model):
     """Numbers in the workspace that serves every kernel, the largest of all."""
-    return max(aba_size(ints), crba_size(ints), aba_derivatives_size(ints), acceleration_size(ints))
+    return max(aba_size(model), crba_size(model), aba_derivatives_size(model), acceleration_size(model))
 
 
 def workspace(robot):
@@ -136,7 +136,7 @@ def workspace(robot):
     >>> workspace(ld.load("panda")).ndim
     1
     """
-    size = workspace_size(robot.ints)
+    size = workspace_size(robot.packed)
     work = np.empty(size + WIDTH)
     begin = -work.ctypes.data // work.itemsize % WIDTH
     return work[begin:begin + size]

@@ -14,6 +14,7 @@ from numba.extending import NativeValue, box, intrinsic, models, register_model,
 from numba.np.arrayobj import make_array, populate_array
 
 from liedyn.jit import inline
+from liedyn.model.packed import PackedModel
 
 # bytes from the start of an object: CPython's header, then PyArrayObject; and of PyArray_Descr
 TYPE, DATA, NDIM, DIMENSIONS, DESCR, FLAGS = 8, 16, 24, 32, 56, 64
@@ -89,6 +90,7 @@ def _new_array_function():
 
 binding.add_symbol("liedyn_ndarray", id(np.ndarray))
 binding.add_symbol("liedyn_tuple", id(tuple))
+binding.add_symbol("liedyn_packed_model", id(PackedModel))
 binding.add_symbol("liedyn_new_array", _new_array_function())
 
 
@@ -136,6 +138,7 @@ def _reader(offset, typ):
 
 
 ndarray_type, tuple_type = _address_of("liedyn_ndarray"), _address_of("liedyn_tuple")
+packed_model_type = _address_of("liedyn_packed_model")
 type_of, ndim_of, flags_of = _reader(TYPE, _POINTER), _reader(NDIM, _I32), _reader(FLAGS, _I32)
 
 

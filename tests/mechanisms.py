@@ -105,7 +105,7 @@ class Unpacked:
     """The records of a packed model, read by the layout as the contract states it, not by the constants of the code."""
 
     def __init__(self, robot):
-        ints, floats = robot.ints, robot.floats
+        ints, floats = robot.packed
         n, nq, nv, bodies, loops = ints[:5]
         self.links = ints[ints[7] :][: 8 * n].reshape(n, 8)
         self.dofs = ints[ints[8] :][: 8 * nv].reshape(nv, 8)

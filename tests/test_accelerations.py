@@ -24,10 +24,10 @@ NONE = np.empty(0)
 
 def accelerations(robot, q, v, tau, f_ext=NONE):
     """a, lam, rank and ratio; the workspace holds rubbish before, and ends in a guard."""
-    size = acceleration_size(robot.ints)
+    size = acceleration_size(robot.packed)
     work = np.full(size + 64, np.pi)
     a, lam = np.full(robot.nv, np.nan), np.full(len(robot.row_names), np.nan)
-    status, rank, ratio = acceleration_kernel(robot.ints, robot.floats, q, v, tau, f_ext, RANK_TOLERANCE, work, a, lam)
+    status, rank, ratio = acceleration_kernel(robot.packed, q, v, tau, f_ext, RANK_TOLERANCE, work, a, lam)
     assert status == OK and (work[size:] == np.pi).all()
     return a, lam, rank, ratio
 
@@ -46,7 +46,7 @@ def agree(robot, q, tolerance, f_ext=None):
     f_ext = wrenches(robot, f_ext, ())[0]
     a, lam, rank, ratio = accelerations(robot, q, v, tau, f_ext)
     chosen = choose(robot, q, "tangent", RANK_TOLERANCE)
-    general = nullspace_kernel(robot.ints, robot.floats, q, v, tau, f_ext, chosen.rows, chosen.virtual, RANK_TOLERANCE)
+    general = nullspace_kernel(robot.packed, q, v, tau, f_ext, chosen.rows, chosen.virtual, RANK_TOLERANCE)
     assert rank == general[1] and 0.0 < ratio <= 1.0
     assert np.abs(a - general[3]).max() < tolerance * np.abs(a).max()
     assert np.abs(lam - general[4]).max(initial=0.0) < tolerance * np.abs(lam).max(initial=1.0)
@@ -78,7 +78,7 @@ def test_terms_are_those_of_the_recursions():
     robot, q = closed_mechanism("universal")
     v, _ = moving_state(robot, q)
     f_ext = wrenches(robot, {"b1": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]}, ())[0]
-    M, h, G, residual, psi, gamma = terms_kernel(robot.ints, robot.floats, q, v, f_ext)
+    M, h, G, residual, psi, gamma = terms_kernel(robot.packed, q, v, f_ext)
     assert np.abs(M - crba.crba(robot, q)).max() < 1e-13 * np.abs(M).max()
     expected = rnea.rnea(robot, q, v, 0 * v, {"b1": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]})
     assert np.abs(h - expected).max() < 1e-12 * np.abs(expected).max()
@@ -89,9 +89,9 @@ def test_terms_are_those_of_the_recursions():
 
 
 def solved(robot, M, h, G, gamma, tau):
-    work, a, lam = np.full(solve_size(robot.ints) + 8 * G.size + 1000, np.nan), np.empty(len(h)), np.empty(len(gamma))
-    status, rank, _ = solve_accelerations(robot.ints, M, h, G, gamma, tau, RANK_TOLERANCE, work, a)
-    solve_multipliers(robot.ints, work, lam)
+    work, a, lam = np.full(solve_size(robot.packed) + 8 * G.size + 1000, np.nan), np.empty(len(h)), np.empty(len(gamma))
+    status, rank, _ = solve_accelerations(robot.packed, M, h, G, gamma, tau, RANK_TOLERANCE, work, a)
+    solve_multipliers(robot.packed, work, lam)
     return status, rank, a, lam
 
 
@@ -99,7 +99,7 @@ def test_zero_and_repeated_rows():
     """Rows of constraints that are switched off are zero, and so are their multipliers; repeated rows share theirs."""
     robot = robot_named("stewart")
     v, tau = moving_state(robot, robot.home)
-    M, h, G, _, _, gamma = terms_kernel(robot.ints, robot.floats, robot.home, v, NONE)
+    M, h, G, _, _, gamma = terms_kernel(robot.packed, robot.home, v, NONE)
     off = slice(3, 9)
     G[off], gamma[off] = 0.0, 0.0
     G[12], gamma[12] = 2.0 * G[0], 2.0 * gamma[0]
@@ -116,7 +116,7 @@ def test_zero_and_repeated_rows():
 
 def corrected(robot, q, gamma_shift):
     v, tau = moving_state(robot, q)
-    M, h, G, _, _, gamma = terms_kernel(robot.ints, robot.floats, q, v, NONE)
+    M, h, G, _, _, gamma = terms_kernel(robot.packed, q, v, NONE)
     status, _, a, _ = solved(robot, M, h, G, gamma + gamma_shift, tau)
     assert status == OK
     return G @ a - gamma
@@ -152,7 +152,7 @@ def test_massless_bodies_that_constraints_hold():
 def test_motion_without_mass_is_reported():
     robot = robot_named("five_bar")
     v, tau = moving_state(robot, robot.home)
-    M, h, G, _, _, gamma = terms_kernel(robot.ints, robot.floats, robot.home, v, NONE)
+    M, h, G, _, _, gamma = terms_kernel(robot.packed, robot.home, v, NONE)
     assert solved(robot, 0.0 * M, h, G, gamma, tau)[0] == SINGULAR_INERTIA
     assert solved(robot, 0.0 * M, h, 0.0 * G, gamma, tau)[0] == SINGULAR_INERTIA
 

@@ -39,7 +39,7 @@ STATES = states_of("particle") + states_of("slider_crank_states")
 def test_states(robot, state):
     """The terms of the equations of motion, accelerations, constraint force and multiplier."""
     q, v = np.array(state["q"]), np.array(state["v"])
-    M, h, G, residual, psi, gamma = terms_kernel(robot.ints, robot.floats, q, v, np.empty(0))
+    M, h, G, residual, psi, gamma = terms_kernel(robot.packed, q, v, np.empty(0))
     if "M" in state:
         close(M, state["M"])
         close(h, state["h"])
@@ -147,7 +147,7 @@ def test_direct_dynamics(name, formulation):
         close(np.concatenate([tr.q[k], tr.v[k]]), row[1:5], 1e-6)
         if "lambda" in expected:
             close(tr.lam[k], [expected["lambda"]], 1e-6)
-            G = terms_kernel(robot.ints, robot.floats, tr.q[k], tr.v[k], np.empty(0))[2]
+            G = terms_kernel(robot.packed, tr.q[k], tr.v[k], np.empty(0))[2]
             close(G.T @ tr.lam[k], [expected["F1"], expected["F2"]], 1e-6)
 
 

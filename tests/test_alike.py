@@ -57,13 +57,13 @@ def done_in_lanes(robot, state, names):
     p, S_u = len(chosen.names), robot.actuator_matrix.copy()
     x, nu, forces = 2 * p, S_u.shape[1], np.empty((count, 0))
     rank, a, lam = np.full(count, -1), np.empty((count, n)), np.empty((count, m))
-    nullspace_registers(robot.ints, robot.floats, *state, forces, chosen.rows, chosen.virtual, GIVEN, RANK_TOLERANCE, a,
+    nullspace_registers(robot.packed, *state, forces, chosen.rows, chosen.virtual, GIVEN, RANK_TOLERANCE, a,
                         lam, np.empty((count, n)), rank, np.empty(count), np.empty(1 + m + n))
     shapes = ((x, x), (x, nu), (0, x), (0, nu), (x,), (n, p), (n, p), (n,), (n,), (m,), (), (), (), ())
     found = Found(*(np.empty((count, *shape)) for shape in shapes))._replace(rank=np.full(count, -1))
     choice = (chosen.rows[None], chosen.virtual)
     linearize = linearize_registers if m > 0 else linearize_trees
-    linearize(robot.ints, robot.floats, *state, forces, *choice, *choice, S_u, NO_OUTPUTS, CLOSURE_TOLERANCE,
+    linearize(robot.packed, *state, forces, *choice, *choice, S_u, NO_OUTPUTS, CLOSURE_TOLERANCE,
               RANK_TOLERANCE, *found)
     return rank >= 0, found.rank >= 0
 

@@ -14,6 +14,7 @@ from test_energy import springy_tree
 import liedyn as ld
 from liedyn import jit, objects
 from liedyn.errors import InputError
+from liedyn.model.packed import PackedModel
 
 FUNCTIONS = [
     ld.rnea, ld.crba, ld.aba, ld.rnea_derivatives, ld.aba_derivatives, ld.body_jacobian, ld.body_jacobian_dot,
@@ -265,13 +266,15 @@ class Pretender:
         return self.__dict__["other"].get(name, getattr(self.__dict__["robot"], name))
 
 
-@pytest.mark.parametrize("ints, floats", [
-    (None, None), ([1, 2], [1.0]), (np.zeros(3, np.int32), None), (5, "a"), (None, np.zeros((3, 3))),
+@pytest.mark.parametrize("model", [
+    None, 5, (np.zeros(3, np.int64), np.zeros(3)),
+    *(PackedModel(*each) for each in [(None, None), ([1, 2], [1.0]), (np.zeros(3, np.int32), None), (5, "a"),
+                                      (None, np.zeros((3, 3)))]),
 ], ids=repr)
-def test_a_model_of_the_wrong_kind_is_never_read(tree, ints, floats):
+def test_a_model_of_the_wrong_kind_is_never_read(tree, model):
     args = good(tree, ld.rnea)
-    other = Pretender(tree, ints=ints, floats=floats)
-    assert sys.modules["liedyn.tree.rnea"].rnea_direct(other.ints, other.floats, *args.values(), None) is None
+    other = Pretender(tree, packed=model)
+    assert sys.modules["liedyn.tree.rnea"].rnea_direct(other.packed, *args.values(), None) is None
 
 
 @pytest.mark.parametrize("body", ["limb", ["post"], 3, None, {}], ids=repr)
@@ -311,7 +314,7 @@ def test_a_workspace_too_large_for_the_stack():
     q, v = rng.normal(size=(2, chain.nv))
     a = ld.aba(chain, q, v, 0 * v)
     np.testing.assert_allclose(ld.crba(chain, q) @ a + ld.rnea(chain, q, v, 0 * v), 0.0, atol=1e-6)
-    assert sys.modules["liedyn.tree.crba"].crba_direct(chain.ints, chain.floats, q, None) is None
+    assert sys.modules["liedyn.tree.crba"].crba_direct(chain.packed, q, None) is None
 
 
 # ---- memory

@@ -38,10 +38,9 @@ def closed_state(robot, seed=0):
 
 
 def accelerations(robot, q, v, tau):
-    work = np.full(acceleration_size(robot.ints), 1e300)
+    work = np.full(acceleration_size(robot.packed), 1e300)
     a, lam = np.empty(robot.nv), np.empty(len(robot.row_names))
-    status, rank, ratio = acceleration_kernel(robot.ints, robot.floats, q, v, tau, np.empty(0), RANK_TOLERANCE, work, a,
-                                              lam)
+    status, rank, ratio = acceleration_kernel(robot.packed, q, v, tau, np.empty(0), RANK_TOLERANCE, work, a, lam)
     assert status == OK and 0.0 < ratio <= 1.0
     return a, lam, rank
 

@@ -204,10 +204,10 @@ LOOP = """
     from liedyn import kernels
 
     @njit(parallel=True, cache=True)
-    def all_of(count, ints, floats, q, v, tau, none, rows, virtual):
+    def all_of(count, model, q, v, tau, none, rows, virtual):
         found = np.zeros((count, v.size))
         for k in prange(count):
-            found[k] = kernels.nullspace_dynamics(ints, floats, q, v, tau, none, rows, virtual, 1e-9)[3]
+            found[k] = kernels.nullspace_dynamics(model, q, v, tau, none, rows, virtual, 1e-9)[3]
         return found
     """
 
@@ -224,7 +224,7 @@ def test_threads_of_users_reach_late_kernels(tmp_path):
             v, none = np.zeros(disk.nv), np.empty(0)
             tau = np.ones(disk.nv)
             chosen = choose(disk, disk.home, None, 1e-9)
-            found = all_of(64, disk.ints, disk.floats, disk.home.copy(), v, tau, none, chosen.rows, chosen.virtual)
+            found = all_of(64, disk.packed, disk.home.copy(), v, tau, none, chosen.rows, chosen.virtual)
             assert np.array_equal(found, np.tile(found[0], (64, 1)))
             print(np.abs(found[0] - ld.forward_dynamics(disk, disk.home, v, tau).a).max() < 1e-12)
             """), **KEPT, NUMBA_NUM_THREADS="2", PYTHONPATH=os.pathsep.join([str(ROOT), str(tmp_path)]))

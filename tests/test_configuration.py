@@ -109,8 +109,8 @@ def test_quaternions_stay_of_unit_length(tree, rng):
 
 
 @kept
-def in_place(ints, floats, q, dv):
-    integrate_kernel(ints, floats, q, dv, q)
+def in_place(model, q, dv):
+    integrate_kernel(model, q, dv, q)
 
 
 def test_batches_and_compiled_callers(tree, rng):
@@ -122,7 +122,7 @@ def test_batches_and_compiled_callers(tree, rng):
     assert np.array_equal(difference(tree, q[0, 0], moved)[1, 2], difference(tree, q[0, 0], moved[1, 2]))
 
     one = q[1, 2].copy()
-    in_place(tree.ints, tree.floats, one, dv[1, 2])
+    in_place(tree.packed, one, dv[1, 2])
     assert np.array_equal(one, moved[1, 2])
 
 

@@ -111,7 +111,7 @@ def test_rows_and_derivatives(kind, target, more):
     def acceleration(q, v):
         return constraint_jacobian(robot, q) @ a - constraint_bias(robot, q, v)
 
-    psi_q, phi_q, phi_v, force_q = all_derivatives(robot.ints, robot.floats, q, v, a, lam)
+    psi_q, phi_q, phi_v, force_q = all_derivatives(robot.packed, q, v, a, lam)
     for j, e in enumerate(np.eye(robot.nv)):
         def along(s, e=e):
             return ld.integrate(robot, q, s * e)
@@ -129,8 +129,7 @@ def test_rows_that_are_switched_off_are_zero(kind):
     assert off_robot.active == () and robot.active == ("tie",)
     assert off_robot.row_names == robot.row_names
     for value in (closure_error(off_robot, q), velocity_error(off_robot, q, v), constraint_jacobian(off_robot, q),
-                  constraint_bias(off_robot, q, v),
-                  *all_derivatives(off_robot.ints, off_robot.floats, q, v, a, lam)):
+                  constraint_bias(off_robot, q, v), *all_derivatives(off_robot.packed, q, v, a, lam)):
         assert not value.any()
     assert constraint_jacobian(off_robot.switched(tie=True), q).any()
 

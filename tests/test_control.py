@@ -75,7 +75,7 @@ def test_shortest_forces_of_the_actuators(name, weighted):
     r = inverse_dynamics(robot, q, v, w_dot, active=active, metric=W)
     agrees(robot, q, v, r)
     assert off(B @ r.u, r.tau) < 1e-12
-    M, h, *_ = terms_kernel(robot.ints, robot.floats, q, v, np.empty(0))
+    M, h, *_ = terms_kernel(robot.packed, q, v, np.empty(0))
     # u = S x makes tau^T W^-1 tau = |x|^2, and least squares finds the smallest x
     root = np.linalg.cholesky(np.linalg.inv(W))
     Q, S = np.linalg.qr(root.T @ B)
@@ -88,7 +88,7 @@ def test_the_papers_projectors_make_the_same_forces():
     robot, q, v = state_of("five_bar")
     for metric in (None, [1.0, 4.0, 0.25, 2.0]):
         r = inverse_dynamics(robot, q, v, [1.0, -2.0], active=["q1", "q4"], metric=metric)
-        M, h, *_ = terms_kernel(robot.ints, robot.floats, q, v, np.empty(0))
+        M, h, *_ = terms_kernel(robot.packed, q, v, np.empty(0))
         H, controllable = passive_joint_map(robot, q, active=["q1", "q4"], metric=metric)
         assert controllable
         assert off((np.eye(4) + H) @ projector(robot, q, metric=metric).T @ (M @ r.a + h), r.tau) < 1e-10

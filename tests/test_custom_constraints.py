@@ -90,8 +90,7 @@ def test_custom_rows_equal_the_built_in_ones(parts, compiled):
         np.testing.assert_allclose(function(own, q), function(built_in, q), rtol=1e-13)
     for function in (ld.constraint_bias, ld.constraints.velocity_error):
         np.testing.assert_allclose(function(own, q, v), function(built_in, q, v), rtol=1e-13)
-    for mine, theirs in zip(all_derivatives(own.ints, own.floats, q, v, a, lam),
-                            all_derivatives(built_in.ints, built_in.floats, q, v, a, lam)):
+    for mine, theirs in zip(all_derivatives(own.packed, q, v, a, lam), all_derivatives(built_in.packed, q, v, a, lam)):
         np.testing.assert_allclose(mine, theirs, atol=1e-13)
     q = np.array([0.48, 0.64])
     v = np.array([0.64, -0.48])

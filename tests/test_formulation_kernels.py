@@ -27,7 +27,7 @@ def moving(name):
         robot = bundled(name)
         q = robot.home
     v, tau = moving_state(robot, q)
-    return terms_kernel(robot.ints, robot.floats, q, v, NO_FORCES), tau
+    return terms_kernel(robot.packed, q, v, NO_FORCES), tau
 
 
 def random_terms(rng, n, m, rank):

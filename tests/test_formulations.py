@@ -46,7 +46,7 @@ def moving(name):
 
 
 def terms(robot, q, v):
-    return terms_kernel(robot.ints, robot.floats, np.array(q), np.array(v), np.empty(0))
+    return terms_kernel(robot.packed, np.array(q), np.array(v), np.empty(0))
 
 
 def exact(robot, q, v, tau, alpha=0.0, beta=0.0):

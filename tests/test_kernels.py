@@ -27,18 +27,18 @@ def state(tree):
 
 
 @kept
-def trajectory(ints, floats, q, v, x, work, tau, a, M):
+def trajectory(model, q, v, x, work, tau, a, M):
     none = np.empty(0)
     for t in range(len(q)):
-        kernels.rnea(SCALAR, ints, floats, q[t], v[t], x[t], none, work, tau[t])
-        kernels.aba(SCALAR, ints, floats, q[t], v[t], x[t], none, work, a[t])
-        kernels.crba(SCALAR, ints, floats, q[t], work, M[t])
+        kernels.rnea(SCALAR, model, q[t], v[t], x[t], none, work, tau[t])
+        kernels.aba(SCALAR, model, q[t], v[t], x[t], none, work, a[t])
+        kernels.crba(SCALAR, model, q[t], work, M[t])
 
 
 def test_a_loop_of_ones_own(tree, state):
     q, v, x = state
     tau, a, M = np.empty_like(v), np.empty_like(v), np.empty((len(v), tree.nv, tree.nv))
-    trajectory(tree.ints, tree.floats, q, v, x, kernels.workspace(tree), tau, a, M)
+    trajectory(tree.packed, q, v, x, kernels.workspace(tree), tau, a, M)
     np.testing.assert_allclose(tau, ld.rnea(tree, q, v, x), rtol=1e-13, atol=1e-13)
     np.testing.assert_allclose(a, ld.aba(tree, q, v, x), rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(M, ld.crba(tree, q), rtol=1e-13, atol=1e-13)
@@ -84,7 +84,7 @@ def test_every_kernel_as_its_docstring_says(tree, state):
     for name, arguments, sizes, expected in calls(tree, q, v, x, work):
         lane = () if name in ("integrate", "difference", "forward_dynamics") else (SCALAR,)
         results = [np.full(k, 0.0 if name.endswith("_nonzeros") else np.nan) for k in sizes]
-        getattr(kernels, name)(*lane, tree.ints, tree.floats, *arguments, *results)
+        getattr(kernels, name)(*lane, tree.packed, *arguments, *results)
         for result, right in zip(results, expected):
             if right is not None:
                 np.testing.assert_allclose(result, np.ravel(right), rtol=1e-9, atol=1e-10, err_msg=name)
@@ -119,22 +119,20 @@ def test_zeros_are_left_where_they_are(name):
     for q in ld.random_configuration(robot, rng, 2):
         v, x = rng.normal(size=(2, n))
         fresh = np.full((3, n, n), np.nan)
-        getattr(kernels, name)(SCALAR, robot.ints, robot.floats, q, v, x, none, work, *vectors, *fresh)
+        getattr(kernels, name)(SCALAR, robot.packed, q, v, x, none, work, *vectors, *fresh)
         for matrices in (kept, blank):
-            getattr(kernels, f"{name}_nonzeros")(
-                SCALAR, robot.ints, robot.floats, q, v, x, none, work, *vectors, *matrices)
+            getattr(kernels, f"{name}_nonzeros")(SCALAR, robot.packed, q, v, x, none, work, *vectors, *matrices)
         np.testing.assert_array_equal(kept, fresh)
     untouched = np.isnan(blank)
     assert untouched.sum() > 3 * n and (fresh[untouched] == 0.0).all()
 
 
 @kept
-def simulate(ints, floats, q, v, tau, steps, h, work, a, lam):
+def simulate(model, q, v, tau, steps, h, work, a, lam):
     """Semi-implicit Euler steps of a closed mechanism; the status of the last that went well."""
     none = np.empty(0)
     for _ in range(steps):
-        status, rank, _ = kernels.forward_dynamics(
-            ints, floats, q, v, tau, none, kernels.RANK_TOLERANCE, work, a, lam)
+        status, rank, _ = kernels.forward_dynamics(model, q, v, tau, none, kernels.RANK_TOLERANCE, work, a, lam)
         if status != kernels.OK:
             return status, rank
         v += h * a
@@ -147,10 +145,10 @@ def test_a_simulation_of_ones_own():
     q, v, tau = robot.home.copy(), np.zeros(robot.nv), np.full(robot.nv, 0.3)
     given = ld.forward_dynamics(robot, q, v, tau)
     a, lam, work = np.empty(robot.nv), np.empty(len(given.lam)), kernels.workspace(robot)
-    assert simulate(robot.ints, robot.floats, q, v, tau, 1, 1e-4, work, a, lam) == (kernels.OK, given.rank)
+    assert simulate(robot.packed, q, v, tau, 1, 1e-4, work, a, lam) == (kernels.OK, given.rank)
     np.testing.assert_allclose(a, given.a, rtol=1e-11)
     np.testing.assert_allclose(lam, given.lam, rtol=1e-9, atol=1e-12)
-    simulate(robot.ints, robot.floats, q, v, tau, 100, 1e-4, work, a, lam)
+    simulate(robot.packed, q, v, tau, 100, 1e-4, work, a, lam)
     assert 1e-4 < np.abs(q - robot.home).max()
     assert np.abs(ld.closure_error(robot, q)).max() < 1e-6  # what the integrator leaves after 0.01 s
 
@@ -164,9 +162,9 @@ def arguments_of_every_kernel(tree, state):
     work, none, tolerance = kernels.workspace(tree), np.empty(0), kernels.RANK_TOLERANCE
     for name, arguments, sizes, _ in calls(tree, q, v, x, work):
         lane = () if name in ("integrate", "difference", "forward_dynamics") else (SCALAR,)
-        yield name, (*lane, tree.ints, tree.floats, *arguments, *map(np.zeros, sizes))
+        yield name, (*lane, tree.packed, *arguments, *map(np.zeros, sizes))
     chosen = choose(tree, q, None, tolerance)
-    rows, state = (chosen.rows, chosen.virtual), (tree.ints, tree.floats, q, v, x, none)
+    rows, state = (chosen.rows, chosen.virtual), (tree.packed, q, v, x, none)
     yield "nullspace_dynamics", (*state, *rows, tolerance)
     yield "linearize", (*state, *rows, *rows, np.eye(tree.nv), tolerance)
 
@@ -206,7 +204,7 @@ def test_the_docstring_and_the_check_agree():
         results = re.split("[;:]| of body", results)[0].replace("rows of G", "rows")
         names = re.findall(r"\w+", f"{arguments}, {re.sub('[(].*?[)]', '', results)}")
         parameters = list(inspect.signature(getattr(kernels, name).py_func).parameters)
-        assert names == [each for each in parameters if each not in ("lane", "ints", "floats")], name
+        assert names == [each for each in parameters if each not in ("lane", "model")], name
         for listed, shape in re.findall(r"([\w, ]+) \((.*?)\)", results):
             for result in listed.strip(", ").split(", "):
                 assert SHAPES[result] == shape.replace(",", ""), (name, result)
@@ -220,15 +218,15 @@ from liedyn import kernels
 
 robot = ld.load("particle_on_circle")
 @njit(nogil=True)
-def energies(ints, floats, q, v, work, energy):
+def energies(model, q, v, work, energy):
     for k in range(len(q)):
-        kernels.kinetic_energy(kernels.SCALAR, ints, floats, q[k], v[k], work, energy[k])
+        kernels.kinetic_energy(kernels.SCALAR, model, q[k], v[k], work, energy[k])
 q, v = np.zeros((2, 3, robot.nq))
-model, work, energy = (robot.ints, robot.floats), kernels.workspace(robot), np.full((3, 1), np.nan)
-energies(*model, q, v, work, energy)
+model, work, energy = robot.packed, kernels.workspace(robot), np.full((3, 1), np.nan)
+energies(model, q, v, work, energy)
 print((energy == 0.0).all())
-for call in (lambda: energies(*model, q, v, work[1:], energy),
-             lambda: kernels.kinetic_energy(kernels.SCALAR, *model, q[0], v[0], work[1:], energy[0])):
+for call in (lambda: energies(model, q, v, work[1:], energy),
+             lambda: kernels.kinetic_energy(kernels.SCALAR, model, q[0], v[0], work[1:], energy[0])):
     try:
         call()
     except ld.InputError as error:

@@ -283,13 +283,12 @@ def test_bad_input_is_named():
 
 
 @kept
-def spectral_abscissa_along(ints, floats, q, v, tau, R, virtual, actuators, tolerance):
+def spectral_abscissa_along(model, q, v, tau, R, virtual, actuators, tolerance):
     """A user's loop: the rightmost pole at each state of a trajectory."""
     none = np.empty(0)
     rightmost = np.empty(len(q))
     for t in range(len(q)):
-        _, _, local = kernels.linearize(ints, floats, q[t], v[t], tau[t], none, R, virtual, R, virtual, actuators,
-                                        tolerance)
+        _, _, local = kernels.linearize(model, q[t], v[t], tau[t], none, R, virtual, R, virtual, actuators, tolerance)
         rightmost[t] = np.linalg.eigvals(local.A.astype(np.complex128)).real.max()
     return rightmost
 
@@ -299,7 +298,7 @@ def test_linearize_inside_njit():
     chosen = choose(robot, robot.home, ("q1", "q2"), RANK_TOLERANCE)
     q = np.array([robot.home] * 3)
     v = np.array([s * moving_state(robot, robot.home)[0] for s in (0.0, 1.0, 2.0)])
-    ours = spectral_abscissa_along(robot.ints, robot.floats, q, v, 0 * v, chosen.rows, chosen.virtual,
+    ours = spectral_abscissa_along(robot.packed, q, v, 0 * v, chosen.rows, chosen.virtual,
                                    robot.actuator_matrix.copy(), RANK_TOLERANCE)
     public = linearize(robot, q, v, 0 * v, independent=("q1", "q2")).eigenvalues().real.max(axis=1)
     assert np.abs(ours - public).max() < 1e-7 * np.abs(public).max()

@@ -122,11 +122,11 @@ def test_workspace_is_large_enough():
     y = choose_positions(robot, q, None, RANK_TOLERANCE)
     w = choose_speeds(robot, q, y, None, RANK_TOLERANCE)
     n, m, nu, x = 4, 3, 4, 6
-    size = linearize_size(robot.ints, 4, 2, nu)
+    size = linearize_size(robot.packed, 4, 2, nu)
     work = np.full(size + 64, 1e300)
     out = [np.full(shape, np.nan) for shape in (
         (x, x), (x, nu), x, 2, n, m, m, m, (m, n), (n, 8), (n, 8), (n, 8), (n, 16), (n, 16))]
-    found = linearize_in_place(robot.ints, robot.floats, q, v, tau, np.empty(0), y.rows, y.virtual, w.rows, w.virtual,
+    found = linearize_in_place(robot.packed, q, v, tau, np.empty(0), y.rows, y.virtual, w.rows, w.virtual,
                                robot.actuator_matrix.copy(), RANK_TOLERANCE, work, *out)
     assert found[0] == found[3] == 0 and work[0] <= size and (work[size:] == 1e300).all()
     # to rounding: what LLVM makes of the same kernel depends on what calls it

@@ -246,16 +246,16 @@ def test_new_functions_compile_no_kernel(five_bar):
 
 
 @kept
-def evaluations(ints, floats, q, v, tau, count, work, a, lam):
+def evaluations(model, q, v, tau, count, work, a, lam):
     none = np.empty(0)
     for _ in range(count):
-        ld.kernels.forward_dynamics(ints, floats, q, v, tau, none, ld.kernels.RANK_TOLERANCE, work, a, lam)
+        ld.kernels.forward_dynamics(model, q, v, tau, none, ld.kernels.RANK_TOLERANCE, work, a, lam)
 
 
 def test_a_step_costs_little_more_than_its_four_evaluations(five_bar):
     """Of forward dynamics, in processor time, the two in turns. With projection and records it is three times as much,
     which makes 100,000 steps per second; here it may be six times, as other work on the machine gets in between."""
-    state = five_bar.ints, five_bar.floats, five_bar.home, *np.zeros((2, five_bar.nv))
+    state = five_bar.packed, five_bar.home, *np.zeros((2, five_bar.nv))
     room = ld.kernels.workspace(five_bar), np.empty(five_bar.nv), np.empty(len(five_bar.row_names))
 
     def processor_time(function, *arguments, **options):

@@ -193,7 +193,7 @@ def test_kept_for_other_processes(tmp_path):
 def test_base_parameters():
     """Grouped inertias: same generalised forces; mass, moment along z and one inertia of a revolute link are zero."""
     panda = bundled("panda")
-    grouped = base_parameters(panda.ints, panda.floats)
+    grouped = base_parameters(panda.packed)
     q, v, a = state(panda)
     tau, none, work = np.empty(7), np.empty(0), ld.kernels.workspace(panda)
     ld.kernels.rnea(SCALAR, panda.ints, grouped, q, v, a, none, work, tau)

@@ -143,18 +143,18 @@ def calls():
     # dispatch from Python of the kernels that users may call
     def kernel(name, *results):
         return f"kernels.{name}", lambda: getattr(kernels, name)(
-            kernels.SCALAR, arm.ints, arm.floats, q.copy(), x, x, none, work, *results)
+            kernels.SCALAR, arm.packed, q.copy(), x, x, none, work, *results)
 
     matrices = [np.zeros(arm.nv**2) for _ in range(4)]
     yield kernel("rnea", x.copy())
     yield kernel("rnea_derivatives_nonzeros", x.copy(), *matrices[:3])
     yield kernel("aba_derivatives_nonzeros", x.copy(), *matrices)
     yield "kernels.forward_dynamics", lambda: kernels.forward_dynamics(
-        arm.ints, arm.floats, q.copy(), x, x, none, RANK_TOLERANCE, work, x.copy(), none)
+        arm.packed, q.copy(), x, x, none, RANK_TOLERANCE, work, x.copy(), none)
 
     chosen = choose(loop, home, None, RANK_TOLERANCE)
     yield "nullspace_dynamics", lambda: kernels.nullspace_dynamics(
-        loop.ints, loop.floats, home.copy(), rest, rest, none, chosen.rows, chosen.virtual, RANK_TOLERANCE)
+        loop.packed, home.copy(), rest, rest, none, chosen.rows, chosen.virtual, RANK_TOLERANCE)
 
     for name in lie.__all__:
         function = getattr(lie, name)

@@ -3,8 +3,8 @@
 Numba compiles all that a kernel calls once more with it, also what the robot at hand does not have: contacts in every
 formulation and in the linearization of every arm. Of what is large or rare, once is enough, and only where needed.
 
-    @late(INTEGERS, VECTOR, VECTOR)
-    def put_contacts(ints, floats, residual):
+    @late(MODEL, VECTOR, VECTOR)
+    def put_contacts(model, q, residual):
         ...
 
 is called as any other kernel, with arguments of these very types, at a price of about two nanoseconds. Machine code

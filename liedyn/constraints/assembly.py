@@ -116,7 +116,7 @@ def close(robot, q, held=None, tolerance=1e-12, **coordinates):
     closed, status = np.empty_like(q), np.empty(len(q), np.int64)
     if not tolerance >= ROUNDING:
         raise InputError(f"tolerance must be at least {ROUNDING:g}, to which states can be closed, got {tolerance:g}")
-    close_states(robot.ints, robot.floats, q, target, values, *what, tolerance, closed, status)
+    close_states(robot.packed, q, target, values, *what, tolerance, closed, status)
     if (status == CLOSED).all():
         forget_errors(robot.functions)  # on the way to the solution, not there
     for b in np.flatnonzero(status != CLOSED):

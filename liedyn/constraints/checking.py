@@ -115,7 +115,7 @@ def check_constraint(robot, name, q, v, a=None, lam=None, tolerance=1e-7):
         raise InputError(f"lam must have shape {rows.shape}, got {lam.shape}")
     require_usable("lam", lam)
     lam = np.where(rows, lam, 0.0)
-    psi_q, phi_q, phi_v, force_q = all_derivatives(robot.ints, robot.floats, q, v, a, lam)
+    psi_q, phi_q, phi_v, force_q = all_derivatives(robot.packed, q, v, a, lam)
     raise_errors(robot.functions)
 
     def moved(s):

@@ -15,7 +15,7 @@ from liedyn.constraints.rows import holonomic_rows, jacobian_rows, reader_rows, 
 from liedyn.dense import largest_size
 from liedyn.jit import inline, kernel
 from liedyn.lie.lanes import SCALAR
-from liedyn.model.packed import N_ROWS, N_VIRTUAL, NQ, NV
+from liedyn.model.packed import NQ, NV, N_ROWS, N_VIRTUAL, PackedModel
 from liedyn.row_space import row_space, shortest_solution
 from liedyn.tree.batches import batch
 from liedyn.tree.configuration import difference_kernel, integrate_kernel
@@ -81,12 +81,12 @@ class Room(NamedTuple):
 
 
 @kernel
-def room_for(ints, k):
+def room_for(model, k):
     """`Room` for k held virtual coordinates."""
-    n, m, nz = ints[NV], ints[N_ROWS], ints[N_VIRTUAL]
-    return Room(np.empty(world_size(ints)), np.ones(m), np.empty(nz), np.empty((m, n)), np.empty((nz, n)),
+    n, m, nz = model.ints[NV], model.ints[N_ROWS], model.ints[N_VIRTUAL]
+    return Room(np.empty(world_size(model)), np.ones(m), np.empty(nz), np.empty((m, n)), np.empty((nz, n)),
                 np.empty((m + k, n)), np.empty(m + k), np.empty(m + k), np.empty((n, m + k)), np.empty((n, n)),
-                np.empty(n), np.empty(n), np.empty(n), np.empty(ints[NQ]))
+                np.empty(n), np.empty(n), np.empty(n), np.empty(model.ints[NQ]))
 
 
 @inline
@@ -104,25 +104,25 @@ def length(x):
 
 
 @kernel
-def errors(ints, floats, q, held, goal, room, error):
+def errors(model, q, held, goal, room, error):
     """error (m + k): residuals, then held virtual coordinates less their goals; leaves the pose of q."""
     m = room.holonomic.size
-    world_positions(SCALAR, ints, floats, q, room.world)
-    residual_rows(ints, floats, q, room.world, error[:m])
+    world_positions(SCALAR, model, q, room.world)
+    residual_rows(model, q, room.world, error[:m])
     if goal.size > 0:
-        virtual_kernel(ints, floats, room.world, room.z)
+        virtual_kernel(model, room.world, room.z)
     for k in range(goal.size):
         apart = room.z[held.virtual[k]] - goal[k]
         error[m + k] = shorter_way(apart) if held.angles[k] != 0 else apart
 
 
 @kernel
-def error_rows(ints, floats, q, held, room):
+def error_rows(model, q, held, room):
     """room.rows (m + k, nv), the rates of `errors` in the coordinates that are free; needs the pose of q."""
     m, n = room.G.shape
-    jacobian_rows(ints, floats, q, room.world, room.G)
+    jacobian_rows(model, q, room.world, room.G)
     if held.virtual.size > 0:
-        reader_rows(SCALAR, ints, floats, room.world, room.E)
+        reader_rows(SCALAR, model, room.world, room.E)
     for j in range(n):
         free = held.dofs[j] == 0
         for i in range(m):
@@ -132,14 +132,14 @@ def error_rows(ints, floats, q, held, room):
 
 
 @kernel
-def newton(ints, floats, held, goal, tolerance, room, q):
+def newton(model, held, goal, tolerance, room, q):
     """Close q as well as rounding allows, held coordinates staying where they are; returns the largest error."""
-    errors(ints, floats, q, held, goal, room, room.error)
+    errors(model, q, held, goal, room, room.error)
     size = largest_size(room.error)
     for _ in range(ITERATIONS):
         if size <= ROUNDING or not size < np.inf:
             break
-        error_rows(ints, floats, q, held, room)
+        error_rows(model, q, held, room)
         rank = row_space(room.rows, RANK_TOLERANCE, room.B, room.V, room.s)
         shortest_solution(room.B, room.V, room.s, rank, room.error, room.step)
         shorten = -min(1.0, LARGEST_STEP / max(largest_size(room.step), 1e-300))
@@ -147,12 +147,12 @@ def newton(ints, floats, held, goal, tolerance, room, q):
         while not found and part > SMALLEST_PART:
             for j in range(room.step.size):
                 room.part_step[j] = part * shorten * room.step[j]
-            integrate_kernel(ints, floats, q, room.part_step, room.trial)
-            errors(ints, floats, room.trial, held, goal, room, room.trial_error)
+            integrate_kernel(model, q, room.part_step, room.trial)
+            errors(model, room.trial, held, goal, room, room.trial_error)
             found = length(room.trial_error) < before
             part = 0.0 if size <= tolerance else 0.5 * part  # closed already: what is left is rounding
         if not found:
-            errors(ints, floats, q, held, goal, room, room.error)
+            errors(model, q, held, goal, room, room.error)
             break
         q[:] = room.trial
         room.error[:] = room.trial_error
@@ -161,12 +161,12 @@ def newton(ints, floats, held, goal, tolerance, room, q):
 
 
 @kernel
-def towards(ints, floats, q, target, held, share, room, out):
+def towards(model, q, target, held, share, room, out):
     """out = q with its held tree coordinates moved a share of the way to those of `target`."""
-    difference_kernel(ints, floats, q, target, room.step)
+    difference_kernel(model, q, target, room.step)
     for j in range(room.step.size):
         room.step[j] = share * room.step[j] if held.dofs[j] != 0 else 0.0
-    integrate_kernel(ints, floats, q, room.step, out)
+    integrate_kernel(model, q, room.step, out)
     if share == 1.0:
         for k in range(q.size):
             if held.coordinates[k] != 0:
@@ -174,11 +174,11 @@ def towards(ints, floats, q, target, held, share, room, out):
 
 
 @kernel
-def follow(ints, floats, held, target, values, tolerance, room, q):
+def follow(model, held, target, values, tolerance, room, q):
     """Move a closed q along the path to its targets as far as it goes; returns what became of it."""
     k, n = values.size, room.step.size
     begin, to_go, goal = np.empty(k), np.empty(k), np.empty(k)
-    virtual_kernel(ints, floats, room.world, room.z)
+    virtual_kernel(model, room.world, room.z)
     way = 0.0
     for i in range(k):
         begin[i] = room.z[held.virtual[i]]
@@ -186,7 +186,7 @@ def follow(ints, floats, held, target, values, tolerance, room, q):
         if held.angles[i] != 0:
             to_go[i] = shorter_way(to_go[i])
         way = max(way, abs(to_go[i]))
-    difference_kernel(ints, floats, q, target, room.step)
+    difference_kernel(model, q, target, room.step)
     for j in range(n):
         if held.dofs[j] != 0:
             way = max(way, abs(room.step[j]))
@@ -195,11 +195,11 @@ def follow(ints, floats, held, target, values, tolerance, room, q):
     while done < 1.0:
         last = part >= 1.0 - done
         share = 1.0 if last else part / (1.0 - done)
-        towards(ints, floats, q, target, held, share, room, trial)
+        towards(model, q, target, held, share, room, trial)
         for i in range(k):
             goal[i] = begin[i] + (1.0 if last else done + part) * to_go[i]
-        error = newton(ints, floats, held, goal, tolerance, room, trial)
-        difference_kernel(ints, floats, q, trial, moved)
+        error = newton(model, held, goal, tolerance, room, trial)
+        difference_kernel(model, q, trial, moved)
         # a long jump of the other coordinates is the sign of another branch: shorten the part
         jumps = largest_size(moved) > LONGEST_JUMP
         if error <= tolerance and not jumps:
@@ -213,41 +213,40 @@ def follow(ints, floats, held, target, values, tolerance, room, q):
 
 
 @kernel
-def close_kernel(ints, floats, held, target, values, tolerance, room, start, q):
+def close_kernel(model, held, target, values, tolerance, room, start, q):
     """Close q and move it to its targets; returns what became of it.
 
     `start` (nq) receives the guess; an open guess is closed with the held coordinates where they are if that can be,
     else with all of them free.
     """
     start[:] = q
-    errors(ints, floats, q, held, values, room, room.error)
-    virtual_kernel(ints, floats, room.world, room.z)
+    errors(model, q, held, values, room, room.error)
+    virtual_kernel(model, room.world, room.z)
     here = np.empty(values.size)
     for i in range(values.size):
         here[i] = room.z[held.virtual[i]]
-    if not newton(ints, floats, held, here, tolerance, room, q) <= tolerance:
+    if not newton(model, held, here, tolerance, room, q) <= tolerance:
         nothing = Held(np.zeros_like(held.dofs), np.zeros_like(held.coordinates), held.virtual[:0], held.angles[:0])
         q[:] = start
-        free = room_for(ints, 0)
+        free = room_for(model, 0)
         free.holonomic[:] = room.holonomic
-        if not newton(ints, floats, nothing, here[:0], tolerance, free, q) <= tolerance:
+        if not newton(model, nothing, here[:0], tolerance, free, q) <= tolerance:
             return OPEN_GUESS
-        errors(ints, floats, q, held, here, room, room.error)  # the pose of q
-    return follow(ints, floats, held, target, values, tolerance, room, q)
+        errors(model, q, held, here, room, room.error)  # the pose of q
+    return follow(model, held, target, values, tolerance, room, q)
 
 
 @batch
-def close_states(begin, end, ints, floats, q, target, values, dofs, coordinates, virtual, angles, tolerance, closed,
-                 status):
+def close_states(begin, end, model, q, target, values, dofs, coordinates, virtual, angles, tolerance, closed, status):
     """`close_kernel` on each row: targets (count, nq) of held tree coordinates and `values` (count, k) of virtual ones.
 
     `dofs` to `angles` are those of `Held`. What cannot be closed stays where the search stopped, on the last closed
     point of its path if there is one.
     """
-    floats = floats.copy()  # where moving targets and custom rows leave what they return
+    model = PackedModel(model.ints, model.floats.copy())  # where moving targets and custom rows leave what they return
     held = Held(dofs, coordinates, virtual, angles)
-    room, start = room_for(ints, values.shape[1]), np.empty(q.shape[1])
-    holonomic_rows(ints, room.holonomic)
+    room, start = room_for(model, values.shape[1]), np.empty(q.shape[1])
+    holonomic_rows(model, room.holonomic)
     for b in range(begin, end):
         closed[b, :] = q[b]
-        status[b] = close_kernel(ints, floats, held, target[b], values[b], tolerance, room, start, closed[b])
+        status[b] = close_kernel(model, held, target[b], values[b], tolerance, room, start, closed[b])

@@ -98,44 +98,44 @@ def gaps(kind, L, r, p, d):
 
 
 @inline
-def contact(ints, floats, work, l):
+def contact(model, work, l):
     """L, r, p, d and the frame C with the axes of A at the origin of B."""
-    A, B = loop_frames(SCALAR, ints, floats, work, l)
-    L, r = floats[loop_at(ints, l, LOOP_LENGTH)], floats[loop_at(ints, l, LOOP_RADIUS)]
+    A, B = loop_frames(SCALAR, model, work, l)
+    L, r = model.floats[loop_at(model, l, LOOP_LENGTH)], model.floats[loop_at(model, l, LOOP_RADIUS)]
     away = (B[1][0] - A[1][0], B[1][1] - A[1][1], B[1][2] - A[1][2])
-    d = unrotate(A[0], rotate(B[0], get3(SCALAR, floats, loop_at(ints, l, LOOP_DIRECTION))))
+    d = unrotate(A[0], rotate(B[0], get3(SCALAR, model.floats, loop_at(model, l, LOOP_DIRECTION))))
     return L, r, unrotate(A[0], away), d, (A[0], B[1])
 
 
 @kernel_in_place
-def contact_residual_kernel(ints, floats, work, g):
+def contact_residual_kernel(model, work, g):
     """Fills the residuals of active contacts; needs `world_positions`."""
-    for l in range(loop_count(ints)):
-        if is_contact(ints, l) and is_active(ints, l) and loop_kind(ints, l) != KNIFE_EDGE:
-            L, r, p, d, _ = contact(ints, floats, work, l)
-            first = present_rows(ints, l)[0]
-            found = gaps(loop_kind(ints, l), L, r, p, d)
+    for l in range(loop_count(model)):
+        if is_contact(model, l) and is_active(model, l) and loop_kind(model, l) != KNIFE_EDGE:
+            L, r, p, d, _ = contact(model, work, l)
+            first = present_rows(model, l)[0]
+            found = gaps(loop_kind(model, l), L, r, p, d)
             g[first] = found[0]
-            if loop_kind(ints, l) == ON_CIRCLE:
+            if loop_kind(model, l) == ON_CIRCLE:
                 g[first + 1] = found[1]
 
 
 @kernel_in_place
-def contact_jacobian_kernel(ints, floats, work, G):
+def contact_jacobian_kernel(model, work, G):
     """Fills the rows of active contacts in G (m, nv); needs `world_positions`."""
-    for l in range(loop_count(ints)):
-        if not (is_contact(ints, l) and is_active(ints, l)):
+    for l in range(loop_count(model)):
+        if not (is_contact(model, l) and is_active(model, l)):
             continue
-        L, r, p, d, C = contact(ints, floats, work, l)
-        first, count = present_rows(ints, l)
-        ja, jb = path_ends(ints, l)
+        L, r, p, d, C = contact(model, work, l)
+        first, count = present_rows(model, l)
+        ja, jb = path_ends(model, l)
         while ja != jb:
             j = max(ja, jb)
-            w, v = relative_screw(SCALAR, ints, work, j, jb > ja, C)
-            rows = velocity_jets(loop_kind(ints, l), L, r, constant(p), constant(d), constant(w), constant(v))
+            w, v = relative_screw(SCALAR, model, work, j, jb > ja, C)
+            rows = velocity_jets(loop_kind(model, l), L, r, constant(p), constant(d), constant(w), constant(v))
             for k in range(count):
                 G[first + k, j] = rows[k][0]
-            ja, jb = toward_ground(ints, ja, jb)
+            ja, jb = toward_ground(model, ja, jb)
 
 
 @inline
@@ -147,28 +147,28 @@ def moving(p, d, x, x_dot):
 
 
 @kernel_in_place
-def contact_velocity_kernel(ints, floats, work, psi):
+def contact_velocity_kernel(model, work, psi):
     """Fills psi (m) of active contacts; needs `world_velocities`."""
-    for l in range(loop_count(ints)):
-        if is_contact(ints, l) and is_active(ints, l):
-            L, r, p, d, C = contact(ints, floats, work, l)
-            first, count = present_rows(ints, l)
-            w, v = relative_twist(SCALAR, ints, floats, work, l, C)
-            rows = velocity_jets(loop_kind(ints, l), L, r, constant(p), constant(d), constant(w), constant(v))
+    for l in range(loop_count(model)):
+        if is_contact(model, l) and is_active(model, l):
+            L, r, p, d, C = contact(model, work, l)
+            first, count = present_rows(model, l)
+            w, v = relative_twist(SCALAR, model, work, l, C)
+            rows = velocity_jets(loop_kind(model, l), L, r, constant(p), constant(d), constant(w), constant(v))
             for k in range(count):
                 psi[first + k] = rows[k][0]
 
 
 @kernel_in_place
-def contact_bias_kernel(ints, floats, work, phi):
+def contact_bias_kernel(model, work, phi):
     """Fills phi (m) of active contacts at the accelerations in `work`."""
-    for l in range(loop_count(ints)):
-        if is_contact(ints, l) and is_active(ints, l):
-            kind = loop_kind(ints, l)
-            L, r, p, d, C = contact(ints, floats, work, l)
-            first, count = present_rows(ints, l)
-            x = relative_twist(SCALAR, ints, floats, work, l, C)
-            pj, dj, wj, vj = moving(p, d, x, relative_rate(SCALAR, ints, floats, work, l, kind, False, C))
+    for l in range(loop_count(model)):
+        if is_contact(model, l) and is_active(model, l):
+            kind = loop_kind(model, l)
+            L, r, p, d, C = contact(model, work, l)
+            first, count = present_rows(model, l)
+            x = relative_twist(SCALAR, model, work, l, C)
+            pj, dj, wj, vj = moving(p, d, x, relative_rate(SCALAR, model, work, l, kind, False, C))
             rows = velocity_jets(kind, L, r, pj, dj, wj, vj)
             for k in range(count):
                 phi[first + k] = rows[k][1]
@@ -193,24 +193,23 @@ def pushed(p, d, x, x_dot, y, y_dot_v):
 
 
 @kernel_in_place
-def contact_derivatives_kernel(ints, floats, work, psi_q, phi_q, phi_v):
+def contact_derivatives_kernel(model, work, psi_q, phi_q, phi_v):
     """Fills dpsi/dq, dphi/dq, dphi/dv (m, nv) of active contacts; needs positions to accelerations in `work`."""
-    for l in range(loop_count(ints)):
-        if not (is_contact(ints, l) and is_active(ints, l)):
+    for l in range(loop_count(model)):
+        if not (is_contact(model, l) and is_active(model, l)):
             continue
-        kind = loop_kind(ints, l)
-        L, r, p, d, C = contact(ints, floats, work, l)
-        first, count = present_rows(ints, l)
-        v_a, v_b = side_twists(SCALAR, ints, floats, work, l)
-        a_a, a_b = side_accelerations(SCALAR, ints, floats, work, l)
-        x = relative_twist(SCALAR, ints, floats, work, l, C)
-        x_dot = relative_rate(SCALAR, ints, floats, work, l, kind, False, C)
-        ja, jb = path_ends(ints, l)
+        kind = loop_kind(model, l)
+        L, r, p, d, C = contact(model, work, l)
+        first, count = present_rows(model, l)
+        v_a, v_b = side_twists(SCALAR, model, work, l)
+        a_a, a_b = side_accelerations(SCALAR, model, work, l)
+        x = relative_twist(SCALAR, model, work, l, C)
+        x_dot = relative_rate(SCALAR, model, work, l, kind, False, C)
+        ja, jb = path_ends(model, l)
         while ja != jb:
             j = max(ja, jb)
-            y = relative_screw(SCALAR, ints, work, j, jb > ja, C)
-            y_q, y_dot_q, y_dot_v = relative_derivatives(
-                ints, work, j, jb > ja, kind, False, C, v_a, v_b, a_a, a_b)
+            y = relative_screw(SCALAR, model, work, j, jb > ja, C)
+            y_q, y_dot_q, y_dot_v = relative_derivatives(model, work, j, jb > ja, kind, False, C, v_a, v_b, a_a, a_b)
             pj, dj, wj, vj = perturbed(p, d, x, x_dot, y, y_q, y_dot_q)
             by_q = velocity_jets(kind, L, r, pj, dj, wj, vj)
             pj, dj, wj, vj = pushed(p, d, x, x_dot, y, y_dot_v)
@@ -219,7 +218,7 @@ def contact_derivatives_kernel(ints, floats, work, psi_q, phi_q, phi_v):
                 psi_q[first + k, j] = by_q[k][2]
                 phi_q[first + k, j] = by_q[k][3]
                 phi_v[first + k, j] = by_v[k][3]
-            ja, jb = toward_ground(ints, ja, jb)
+            ja, jb = toward_ground(model, ja, jb)
 
 
 @inline
@@ -246,72 +245,72 @@ def contact_wrench(kind, L, r, p, d, count, lam, first):
 
 
 @kernel_in_place
-def contact_force_derivative_kernel(ints, floats, work, lam, D):
+def contact_force_derivative_kernel(model, work, lam, D):
     """D += d(G^T lambda)/dq (nv, nv) of active contacts.
 
     The wrench turns with C, and changes in C as p and d do: along j, G_i lambda is a row's jet for the twist of i.
     """
-    for l in range(loop_count(ints)):
-        if not (is_contact(ints, l) and is_active(ints, l)):
+    for l in range(loop_count(model)):
+        if not (is_contact(model, l) and is_active(model, l)):
             continue
-        kind = loop_kind(ints, l)
-        L, r, p, d, C = contact(ints, floats, work, l)
-        first, count = present_rows(ints, l)
+        kind = loop_kind(model, l)
+        L, r, p, d, C = contact(model, work, l)
+        first, count = present_rows(model, l)
         F = contact_wrench(kind, L, r, p, d, count, lam, first)
-        carry_wrench(ints, work, l, kind, C, Ad_dual_inverse(C, F), D)
-        ja, jb = path_ends(ints, l)
+        carry_wrench(model, work, l, kind, C, Ad_dual_inverse(C, F), D)
+        ja, jb = path_ends(model, l)
         while ja != jb:
             j = max(ja, jb)
-            y = relative_screw(SCALAR, ints, work, j, jb > ja, C)
+            y = relative_screw(SCALAR, model, work, j, jb > ja, C)
             pj, dj = (p, ZERO3, y[1], ZERO3), (d, ZERO3, cross(y[0], d), ZERO3)
-            ia, ib = path_ends(ints, l)
+            ia, ib = path_ends(model, l)
             while ia != ib:
                 i = max(ia, ib)
-                w, v = relative_screw(SCALAR, ints, work, i, ib > ia, C)
+                w, v = relative_screw(SCALAR, model, work, i, ib > ia, C)
                 rows = velocity_jets(kind, L, r, pj, dj, constant(w), constant(v))
                 D[i, j] += weighted(rows, count, lam, first, 2)
-                ia, ib = toward_ground(ints, ia, ib)
-            ja, jb = toward_ground(ints, ja, jb)
+                ia, ib = toward_ground(model, ia, ib)
+            ja, jb = toward_ground(model, ja, jb)
 
 
 # ---- in many directions at once (`liedyn.tree.variations`)
 
 
 @inline
-def varied_jets(ints, floats, work, variations, l, with_rates):
+def varied_jets(model, work, variations, l, with_rates):
     """The rows of contact l as jets in time and along all directions: parts 2 and 3 are lanes."""
-    kind = loop_kind(ints, l)
-    L, r, p, d, C = contact(ints, floats, work, l)
-    v, a = side_states(SCALAR, ints, floats, work, l)
-    eta, dv, da = side_variations(SCALAR, ints, floats, work, variations, l)
+    kind = loop_kind(model, l)
+    L, r, p, d, C = contact(model, work, l)
+    v, a = side_states(SCALAR, model, work, l)
+    eta, dv, da = side_variations(SCALAR, model, work, variations, l)
     y = Ad_inverse(C, sub6(eta[1], eta[0]))
     dx, dx_dot = relative_variation(kind, False, C, v, a, eta, dv, da if with_rates else dv)
-    x = relative_twist(SCALAR, ints, floats, work, l, C)
-    x_dot = relative_rate(SCALAR, ints, floats, work, l, kind, False, C)
+    x = relative_twist(SCALAR, model, work, l, C)
+    x_dot = relative_rate(SCALAR, model, work, l, kind, False, C)
     return velocity_jets(kind, L, r, *perturbed(p, d, x, x_dot, y, dx, dx_dot))
 
 
 @kernel_in_place
-def vary_contact_rows(ints, floats, work, variations, part, b, out):
+def vary_contact_rows(model, work, variations, part, b, out):
     """out[:, block b] of active contacts: variations of their velocities (part 2) or accelerations (part 3)."""
     width = out.shape[1] // WIDTH
-    for l in range(loop_count(ints)):
-        if is_contact(ints, l) and is_active(ints, l):
-            first, count = present_rows(ints, l)
-            rows = varied_jets(ints, floats, work, variations, l, part == 3)
+    for l in range(loop_count(model)):
+        if is_contact(model, l) and is_active(model, l):
+            first, count = present_rows(model, l)
+            rows = varied_jets(model, work, variations, l, part == 3)
             for k in range(count):
                 store(LANES, out, width * (first + k) + b, rows[k][2] if part == 2 else rows[k][3])
 
 
 @kernel_in_place
-def push_contacts(ints, floats, work, lam, bodies):
+def push_contacts(model, work, lam, bodies):
     """The contacts' wrenches act on the links."""
-    for l in range(loop_count(ints)):
-        if is_contact(ints, l) and is_active(ints, l):
-            L, r, p, d, C = contact(ints, floats, work, l)
-            first, count = present_rows(ints, l)
-            F = contact_wrench(loop_kind(ints, l), L, r, p, d, count, lam, first)
-            push_sides(SCALAR, ints, l, Ad_dual_inverse(C, F), bodies)
+    for l in range(loop_count(model)):
+        if is_contact(model, l) and is_active(model, l):
+            L, r, p, d, C = contact(model, work, l)
+            first, count = present_rows(model, l)
+            F = contact_wrench(loop_kind(model, l), L, r, p, d, count, lam, first)
+            push_sides(SCALAR, model, l, Ad_dual_inverse(C, F), bodies)
 
 
 @inline
@@ -331,15 +330,15 @@ def contact_wrench_variation(kind, L, r, p, d, y, count, lam, first):
 
 
 @kernel_in_place
-def vary_contact_wrenches(ints, floats, work, lam, variations):
+def vary_contact_wrenches(model, work, lam, variations):
     """Variations of the contacts' wrenches at constant lambda: they turn with C, and change in C as p and d do."""
-    for l in range(loop_count(ints)):
-        if is_contact(ints, l) and is_active(ints, l):
-            kind = loop_kind(ints, l)
-            L, r, p, d, C = contact(ints, floats, work, l)
-            first, count = present_rows(ints, l)
-            eta = side_variations(SCALAR, ints, floats, work, variations, l)[0]
+    for l in range(loop_count(model)):
+        if is_contact(model, l) and is_active(model, l):
+            kind = loop_kind(model, l)
+            L, r, p, d, C = contact(model, work, l)
+            first, count = present_rows(model, l)
+            eta = side_variations(SCALAR, model, work, variations, l)[0]
             y = Ad_inverse(C, sub6(eta[1], eta[0]))
             F = Ad_dual_inverse(C, contact_wrench(kind, L, r, p, d, count, lam, first))
             dF = Ad_dual_inverse(C, contact_wrench_variation(kind, L, r, p, d, y, count, lam, first))
-            vary_sides(ints, l, kind, C, F, dF, variations)
+            vary_sides(model, l, kind, C, F, dF, variations)

@@ -9,47 +9,47 @@ from liedyn.tree.records import dof_count, dof_total, first_dof, first_q, link_c
 
 
 @inline
-def couples(ints, l):
-    return loop_kind(ints, l) == COUPLING and is_active(ints, l)
+def couples(model, l):
+    return loop_kind(model, l) == COUPLING and is_active(model, l)
 
 
 @kernel_in_place
-def coupling_residual_kernel(ints, floats, q, g):
+def coupling_residual_kernel(model, q, g):
     """Fills sum c_j q_j - offset - x(t); only coordinates with one degree of freedom are coupled."""
-    for l in range(loop_count(ints)):
-        if couples(ints, l):
-            at = loop_integer(ints, l, LOOP_COEFFICIENTS)
-            total = -floats[loop_at(ints, l, LOOP_LENGTH)] - floats[loop_at(ints, l, LOOP_MOTION)]
-            for i in range(link_count(ints)):
-                if dof_count(ints, i) == 1:
-                    total += floats[at + first_dof(ints, i)] * q[first_q(ints, i)]
-            g[loop_rows(ints, l)[0]] = total
+    for l in range(loop_count(model)):
+        if couples(model, l):
+            at = loop_integer(model, l, LOOP_COEFFICIENTS)
+            total = -model.floats[loop_at(model, l, LOOP_LENGTH)] - model.floats[loop_at(model, l, LOOP_MOTION)]
+            for i in range(link_count(model)):
+                if dof_count(model, i) == 1:
+                    total += model.floats[at + first_dof(model, i)] * q[first_q(model, i)]
+            g[loop_rows(model, l)[0]] = total
 
 
 @kernel_in_place
-def coupling_jacobian_kernel(ints, floats, G):
+def coupling_jacobian_kernel(model, G):
     """Fills the constant rows c."""
-    for l in range(loop_count(ints)):
-        if couples(ints, l):
-            at, row = loop_integer(ints, l, LOOP_COEFFICIENTS), loop_rows(ints, l)[0]
-            for j in range(dof_total(ints)):
-                G[row, j] = floats[at + j]
+    for l in range(loop_count(model)):
+        if couples(model, l):
+            at, row = loop_integer(model, l, LOOP_COEFFICIENTS), loop_rows(model, l)[0]
+            for j in range(dof_total(model)):
+                G[row, j] = model.floats[at + j]
 
 
 @kernel_in_place
-def coupling_velocity_kernel(ints, floats, v, psi):
+def coupling_velocity_kernel(model, v, psi):
     """Fills c . v - xd(t)."""
-    for l in range(loop_count(ints)):
-        if couples(ints, l):
-            at, total = loop_integer(ints, l, LOOP_COEFFICIENTS), -floats[loop_at(ints, l, LOOP_TWIST)]
-            for j in range(dof_total(ints)):
-                total += floats[at + j] * v[j]
-            psi[loop_rows(ints, l)[0]] = total
+    for l in range(loop_count(model)):
+        if couples(model, l):
+            at, total = loop_integer(model, l, LOOP_COEFFICIENTS), -model.floats[loop_at(model, l, LOOP_TWIST)]
+            for j in range(dof_total(model)):
+                total += model.floats[at + j] * v[j]
+            psi[loop_rows(model, l)[0]] = total
 
 
 @kernel_in_place
-def coupling_bias_kernel(ints, floats, phi):
+def coupling_bias_kernel(model, phi):
     """Fills -xdd(t)."""
-    for l in range(loop_count(ints)):
-        if couples(ints, l):
-            phi[loop_rows(ints, l)[0]] = -floats[loop_at(ints, l, LOOP_RATE)]
+    for l in range(loop_count(model)):
+        if couples(model, l):
+            phi[loop_rows(model, l)[0]] = -model.floats[loop_at(model, l, LOOP_RATE)]

@@ -170,37 +170,37 @@ def _residual(kind, pitch, T):
 
 
 @inline
-def put_residual(lane, ints, floats, l, A, B, residual):
+def put_residual(lane, model, l, A, B, residual):
     """The residual of cut joint l between the frames A and B. Lane by lane: a log has branches."""
-    kind, T, width = loop_kind(ints, l), compose(inverse(A), B), width_of(lane)
-    row, count = loop_rows(ints, l)
+    kind, T, width = loop_kind(model, l), compose(inverse(A), B), width_of(lane)
+    row, count = loop_rows(model, l)
     for i in range(width):
-        e = _residual(kind, loop_pitch(ints, floats, l), pose_in_lane(T, i))
+        e = _residual(kind, loop_pitch(model, l), pose_in_lane(T, i))
         for r in range(count):
             store(SCALAR, residual, (row + r) * width + i, e[FORBIDDEN[kind, r]])
 
 
 @kernel_in_place
-def closure_kernel(lane, ints, floats, work, residual):
+def closure_kernel(lane, model, work, residual):
     """Fills the residuals of all active cut joints; needs `world_positions`."""
-    for l in range(loop_count(ints)):
-        if is_cut(ints, l) and is_active(ints, l):
-            A, B = loop_frames(lane, ints, floats, work, l)
-            put_residual(lane, ints, floats, l, A, B, residual)
+    for l in range(loop_count(model)):
+        if is_cut(model, l) and is_active(model, l):
+            A, B = loop_frames(lane, model, work, l)
+            put_residual(lane, model, l, A, B, residual)
 
 
 @kernel_in_place
-def virtual_kernel(ints, floats, work, z):
+def virtual_kernel(model, work, z):
     """Virtual coordinates of all loops, one number per virtual velocity; a ball shows the log of its rotation."""
-    for l in range(loop_count(ints)):
-        if not is_cut(ints, l):
+    for l in range(loop_count(model)):
+        if not is_cut(model, l):
             continue
-        A, B = loop_frames(SCALAR, ints, floats, work, l)
-        kind = loop_kind(ints, l)
+        A, B = loop_frames(SCALAR, model, work, l)
+        kind = loop_kind(model, l)
         T = compose(inverse(A), B)
-        coordinates = joint_motion(kind, loop_pitch(ints, floats, l), T)[0]
+        coordinates = joint_motion(kind, loop_pitch(model, l), T)[0]
         if kind == SPHERICAL:
             coordinates = log((T[0], (0.0, 0.0, 0.0)))[0]
-        first, count = loop_virtuals(ints, l)
+        first, count = loop_virtuals(model, l)
         for k in range(count):
             z[first + k] = coordinates[k]

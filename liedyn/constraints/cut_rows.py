@@ -47,128 +47,127 @@ def read(kind, pitch, virtual, r, x):
 
 
 @inline
-def rows_in(lane, ints, floats, work, l, virtual):
+def rows_in(lane, model, work, l, virtual):
     """Kind, frame, first row and row count of the forbidden directions or of the virtual velocities of a loop."""
-    A, B = loop_frames(lane, ints, floats, work, l)
-    return rows_between(ints, l, virtual, A, B)
+    A, B = loop_frames(lane, model, work, l)
+    return rows_between(model, l, virtual, A, B)
 
 
 @inline
-def rows_between(ints, l, virtual, A, B):
+def rows_between(model, l, virtual, A, B):
     """`rows_in` for the world poses of frames A and B."""
-    kind = loop_kind(ints, l)
+    kind = loop_kind(model, l)
     rows_frame, virtual_frame = cut_frames(kind, A, B)
     if virtual:
-        first, count = loop_virtuals(ints, l)
+        first, count = loop_virtuals(model, l)
         return kind, virtual_frame, first, count
-    first, count = loop_rows(ints, l)
+    first, count = loop_rows(model, l)
     return kind, rows_frame, first, count
 
 
 @inline
-def counts(ints, l, virtual):
+def counts(model, l, virtual):
     """Are there rows to fill? Virtual velocities can be read at a cut that is switched off."""
-    return is_cut(ints, l) and (virtual or is_active(ints, l))
+    return is_cut(model, l) and (virtual or is_active(model, l))
 
 
 @inline
-def put_columns(lane, ints, work, l, kind, pitch, virtual, C, first, count, G):
+def put_columns(lane, model, work, l, kind, pitch, virtual, C, first, count, G):
     """Rows of cut l in G, or of its readers: its columns are those of the joints between it and where its ends meet."""
-    ja, jb = path_ends(ints, l)
+    ja, jb = path_ends(model, l)
     while ja != jb:
         j, on_b = max(ja, jb), jb > ja
-        x = relative_screw(lane, ints, work, j, on_b, C)
+        x = relative_screw(lane, model, work, j, on_b, C)
         for r in range(count):
             put_element(lane, G, first + r, j, read(kind, pitch, virtual, r, x))
-        ja, jb = toward_ground(ints, ja, jb)
+        ja, jb = toward_ground(model, ja, jb)
 
 
 @kernel_in_place
-def cut_jacobian_kernel(lane, ints, floats, work, virtual, G):
+def cut_jacobian_kernel(lane, model, work, virtual, G):
     """Fills the cut joints' rows of G (m, nv), or of the readers of virtual velocities (nz, nv); others stay."""
-    for l in range(loop_count(ints)):
-        if not counts(ints, l, virtual):
+    for l in range(loop_count(model)):
+        if not counts(model, l, virtual):
             continue
-        kind, C, first, count = rows_in(lane, ints, floats, work, l, virtual)
-        put_columns(lane, ints, work, l, kind, loop_pitch(ints, floats, l), virtual, C, first, count, G)
+        kind, C, first, count = rows_in(lane, model, work, l, virtual)
+        put_columns(lane, model, work, l, kind, loop_pitch(model, l), virtual, C, first, count, G)
 
 
 @kernel_in_place
-def cut_velocity_kernel(lane, ints, floats, work, virtual, psi):
+def cut_velocity_kernel(lane, model, work, virtual, psi):
     """psi (m) of the cut joints, or with `virtual` the virtual velocities; needs `world_velocities`."""
-    for l in range(loop_count(ints)):
-        if counts(ints, l, virtual):
-            kind, C, first, count = rows_in(lane, ints, floats, work, l, virtual)
-            x = relative_twist(lane, ints, floats, work, l, C)
+    for l in range(loop_count(model)):
+        if counts(model, l, virtual):
+            kind, C, first, count = rows_in(lane, model, work, l, virtual)
+            x = relative_twist(lane, model, work, l, C)
             for r in range(count):
-                store(lane, psi, first + r, read(kind, loop_pitch(ints, floats, l), virtual, r, x))
+                store(lane, psi, first + r, read(kind, loop_pitch(model, l), virtual, r, x))
 
 
 @kernel_in_place
-def cut_bias_kernel(ints, floats, work, virtual, phi):
+def cut_bias_kernel(model, work, virtual, phi):
     """phi (m) of the cut joints at the accelerations in `work`: with a = 0 it is Gdot v - bdot."""
-    for l in range(loop_count(ints)):
-        if counts(ints, l, virtual):
-            kind, C, first, count = rows_in(SCALAR, ints, floats, work, l, virtual)
-            x = relative_rate(SCALAR, ints, floats, work, l, kind, virtual, C)
+    for l in range(loop_count(model)):
+        if counts(model, l, virtual):
+            kind, C, first, count = rows_in(SCALAR, model, work, l, virtual)
+            x = relative_rate(SCALAR, model, work, l, kind, virtual, C)
             for r in range(count):
-                phi[first + r] = read(kind, loop_pitch(ints, floats, l), virtual, r, x)
+                phi[first + r] = read(kind, loop_pitch(model, l), virtual, r, x)
 
 
 @inline
-def put_terms(lane, ints, floats, work, l, A, B, G, phi):
+def put_terms(lane, model, work, l, A, B, G, phi):
     """Rows of G and phi of cut l between the frames A and B."""
-    kind, C, first, count = rows_between(ints, l, False, A, B)
-    pitch = loop_pitch(ints, floats, l)
-    rate = relative_rate(lane, ints, floats, work, l, kind, False, C)
+    kind, C, first, count = rows_between(model, l, False, A, B)
+    pitch = loop_pitch(model, l)
+    rate = relative_rate(lane, model, work, l, kind, False, C)
     for r in range(count):
         store(lane, phi, first + r, read(kind, pitch, False, r, rate))
-    put_columns(lane, ints, work, l, kind, pitch, False, C, first, count, G)
+    put_columns(lane, model, work, l, kind, pitch, False, C, first, count, G)
 
 
 @kernel_in_place
-def cut_terms_kernel(lane, ints, floats, work, G, phi):
+def cut_terms_kernel(lane, model, work, G, phi):
     """`cut_jacobian_kernel` and `cut_bias_kernel` of the active cut joints, each frame once."""
-    for l in range(loop_count(ints)):
-        if counts(ints, l, False):
-            A, B = loop_frames(lane, ints, floats, work, l)
-            put_terms(lane, ints, floats, work, l, A, B, G, phi)
+    for l in range(loop_count(model)):
+        if counts(model, l, False):
+            A, B = loop_frames(lane, model, work, l)
+            put_terms(lane, model, work, l, A, B, G, phi)
 
 
 @kernel_in_place
-def cut_state_kernel(lane, ints, floats, work, residual, psi, G, phi):
+def cut_state_kernel(lane, model, work, residual, psi, G, phi):
     """`closure_kernel`, `cut_velocity_kernel` and `cut_terms_kernel`, each frame once."""
-    for l in range(loop_count(ints)):
-        if counts(ints, l, False):
-            A, B = loop_frames(lane, ints, floats, work, l)
-            put_residual(lane, ints, floats, l, A, B, residual)
-            kind, C, first, count = rows_between(ints, l, False, A, B)
-            x = relative_twist(lane, ints, floats, work, l, C)
+    for l in range(loop_count(model)):
+        if counts(model, l, False):
+            A, B = loop_frames(lane, model, work, l)
+            put_residual(lane, model, l, A, B, residual)
+            kind, C, first, count = rows_between(model, l, False, A, B)
+            x = relative_twist(lane, model, work, l, C)
             for r in range(count):
-                store(lane, psi, first + r, read(kind, loop_pitch(ints, floats, l), False, r, x))
-            put_terms(lane, ints, floats, work, l, A, B, G, phi)
+                store(lane, psi, first + r, read(kind, loop_pitch(model, l), False, r, x))
+            put_terms(lane, model, work, l, A, B, G, phi)
 
 
 @kernel_in_place
-def cut_derivatives_kernel(ints, floats, work, virtual, psi_q, phi_q, phi_v):
+def cut_derivatives_kernel(model, work, virtual, psi_q, phi_q, phi_v):
     """Fills dpsi/dq, dphi/dq and dphi/dv, each (m, nv); needs positions, velocities and accelerations in `work`."""
-    for l in range(loop_count(ints)):
-        if not counts(ints, l, virtual):
+    for l in range(loop_count(model)):
+        if not counts(model, l, virtual):
             continue
-        kind, C, first, count = rows_in(SCALAR, ints, floats, work, l, virtual)
-        pitch = loop_pitch(ints, floats, l)
-        v_a, v_b = side_twists(SCALAR, ints, floats, work, l)
-        a_a, a_b = side_accelerations(SCALAR, ints, floats, work, l)
-        ja, jb = path_ends(ints, l)
+        kind, C, first, count = rows_in(SCALAR, model, work, l, virtual)
+        pitch = loop_pitch(model, l)
+        v_a, v_b = side_twists(SCALAR, model, work, l)
+        a_a, a_b = side_accelerations(SCALAR, model, work, l)
+        ja, jb = path_ends(model, l)
         while ja != jb:
             j, on_b = max(ja, jb), jb > ja
-            twist_q, rate_q, rate_v = relative_derivatives(
-                ints, work, j, on_b, kind, virtual, C, v_a, v_b, a_a, a_b)
+            twist_q, rate_q, rate_v = relative_derivatives(model, work, j, on_b, kind, virtual, C, v_a, v_b, a_a, a_b)
             for r in range(count):
                 psi_q[first + r, j] = read(kind, pitch, virtual, r, twist_q)
                 phi_q[first + r, j] = read(kind, pitch, virtual, r, rate_q)
                 phi_v[first + r, j] = read(kind, pitch, virtual, r, rate_v)
-            ja, jb = toward_ground(ints, ja, jb)
+            ja, jb = toward_ground(model, ja, jb)
 
 
 @inline
@@ -190,34 +189,34 @@ def cut_wrench(lane, kind, pitch, first, count, lam):
 
 
 @inline
-def carry_wrench(ints, work, l, kind, C, F, D):
+def carry_wrench(model, work, l, kind, C, F, D):
     """D += d(J^T F)/dq for a wrench F, in world coordinates, that is constant in C."""
-    ja, jb = path_ends(ints, l)
+    ja, jb = path_ends(model, l)
     while ja != jb:
         j, j_on_b = max(ja, jb), jb > ja
-        Sj = get6(SCALAR, work, of_dof(ints, j, S))
-        zeta = frame_turn(ints, work, j, j_on_b, kind, False, C)
+        Sj = get6(SCALAR, work, of_dof(model, j, S))
+        zeta = frame_turn(model, work, j, j_on_b, kind, False, C)
         turned, carried = minus_ad_dual(zeta, F), minus_ad_dual(sub6(zeta, Sj), F)
-        ia, ib = path_ends(ints, l)
+        ia, ib = path_ends(model, l)
         while ia != ib:
             i, i_on_b = max(ia, ib), ib > ia
             # a joint beyond j on the same side (or j's own) turns with S_j itself
-            moves_along = i_on_b == j_on_b and dof_link(ints, i) >= dof_link(ints, j)
-            Si = get6(SCALAR, work, of_dof(ints, i, S))
+            moves_along = i_on_b == j_on_b and dof_link(model, i) >= dof_link(model, j)
+            Si = get6(SCALAR, work, of_dof(model, i, S))
             pulled = dot6(carried if moves_along else turned, Si)
             D[i, j] += pulled if i_on_b else -pulled
-            ia, ib = toward_ground(ints, ia, ib)
-        ja, jb = toward_ground(ints, ja, jb)
+            ia, ib = toward_ground(model, ia, ib)
+        ja, jb = toward_ground(model, ja, jb)
 
 
 @kernel_in_place
-def cut_force_derivative_kernel(ints, floats, work, lam, D):
+def cut_force_derivative_kernel(model, work, lam, D):
     """D += d(G^T lambda)/dq (nv, nv) of the cut joints: their wrenches turn with the cut frames."""
-    for l in range(loop_count(ints)):
-        if counts(ints, l, False):
-            kind, C, first, count = rows_in(SCALAR, ints, floats, work, l, False)
-            F = Ad_dual_inverse(C, cut_wrench(SCALAR, kind, loop_pitch(ints, floats, l), first, count, lam))
-            carry_wrench(ints, work, l, kind, C, F, D)
+    for l in range(loop_count(model)):
+        if counts(model, l, False):
+            kind, C, first, count = rows_in(SCALAR, model, work, l, False)
+            F = Ad_dual_inverse(C, cut_wrench(SCALAR, kind, loop_pitch(model, l), first, count, lam))
+            carry_wrench(model, work, l, kind, C, F, D)
 
 
 # ---- in many directions at once (`liedyn.tree.variations`)
@@ -227,14 +226,14 @@ CUT, TWISTS, RATES, PULL = 42, 12, 24, 36
 
 
 @kernel_in_place
-def put_cuts(lane, ints, floats, work, lam, bodies, cuts):
+def put_cuts(lane, model, work, lam, bodies, cuts):
     """Fills `cuts` (CUT numbers for each record) for active cut joints; their wrenches act on the links."""
-    for l in range(loop_count(ints)):
-        if counts(ints, l, False):
-            kind, C, first, count = rows_in(lane, ints, floats, work, l, False)
-            v, a = side_states(lane, ints, floats, work, l)
-            F = Ad_dual_inverse(C, cut_wrench(lane, kind, loop_pitch(ints, floats, l), first, count, lam))
-            push_sides(lane, ints, l, F, bodies)
+    for l in range(loop_count(model)):
+        if counts(model, l, False):
+            kind, C, first, count = rows_in(lane, model, work, l, False)
+            v, a = side_states(lane, model, work, l)
+            F = Ad_dual_inverse(C, cut_wrench(lane, kind, loop_pitch(model, l), first, count, lam))
+            push_sides(lane, model, l, F, bodies)
             put_pose(lane, cuts, CUT * l, C)
             put6(lane, cuts, CUT * l + TWISTS, v[0])
             put6(lane, cuts, CUT * l + TWISTS + 6, v[1])
@@ -244,59 +243,59 @@ def put_cuts(lane, ints, floats, work, lam, bodies, cuts):
 
 
 @inline
-def cut_state(lane, ints, floats, work, cuts, l, virtual):
+def cut_state(lane, model, work, cuts, l, virtual):
     """Frame of the rows, twists and accelerations of the sides: as kept, or in the frame of virtual velocities."""
     C = get_pose(lane, cuts, CUT * l)
     v = get6(lane, cuts, CUT * l + TWISTS), get6(lane, cuts, CUT * l + TWISTS + 6)
     a = get6(lane, cuts, CUT * l + RATES), get6(lane, cuts, CUT * l + RATES + 6)
     if virtual:  # can be read at a cut that is off, too
-        C = rows_in(lane, ints, floats, work, l, True)[1]
-        v, a = side_states(lane, ints, floats, work, l)
+        C = rows_in(lane, model, work, l, True)[1]
+        v, a = side_states(lane, model, work, l)
     return C, v, a
 
 
 @inline
-def vary_rows(ints, floats, l, virtual, b, x, out):
+def vary_rows(model, l, virtual, b, x, out):
     """Rows of cut l for x, lanes, in block b of `out`."""
-    width, pitch = out.shape[1] // WIDTH, loop_pitch(ints, floats, l)
-    first, count = loop_virtuals(ints, l) if virtual else loop_rows(ints, l)
+    width, pitch = out.shape[1] // WIDTH, loop_pitch(model, l)
+    first, count = loop_virtuals(model, l) if virtual else loop_rows(model, l)
     for r in range(count):
-        store(LANES, out, width * (first + r) + b, read(loop_kind(ints, l), pitch, virtual, r, x))
+        store(LANES, out, width * (first + r) + b, read(loop_kind(model, l), pitch, virtual, r, x))
 
 
 @kernel_in_place
-def vary_cut_velocities(lane, ints, floats, work, cuts, variations, virtual, b, psi):
+def vary_cut_velocities(lane, model, work, cuts, variations, virtual, b, psi):
     """psi[:, block b]: variations of the relative twists, rows as in `cut_velocity_kernel`."""
-    for l in range(loop_count(ints)):
-        if counts(ints, l, virtual):
-            C, v, a = cut_state(lane, ints, floats, work, cuts, l, virtual)
-            eta, dv, _ = side_variations(lane, ints, floats, work, variations, l)
-            x, _ = relative_variation(loop_kind(ints, l), virtual, C, v, a, eta, dv, dv)  # of the twist: dv for da
-            vary_rows(ints, floats, l, virtual, b, x, psi)
+    for l in range(loop_count(model)):
+        if counts(model, l, virtual):
+            C, v, a = cut_state(lane, model, work, cuts, l, virtual)
+            eta, dv, _ = side_variations(lane, model, work, variations, l)
+            x, _ = relative_variation(loop_kind(model, l), virtual, C, v, a, eta, dv, dv)  # of the twist: dv for da
+            vary_rows(model, l, virtual, b, x, psi)
 
 
 @kernel_in_place
-def vary_cut_accelerations(lane, ints, floats, work, cuts, variations, virtual, b, phi):
+def vary_cut_accelerations(lane, model, work, cuts, variations, virtual, b, phi):
     """phi[:, block b]: variations of the rates of the relative twists, rows as in `cut_bias_kernel`."""
-    for l in range(loop_count(ints)):
-        if counts(ints, l, virtual):
-            C, v, a = cut_state(lane, ints, floats, work, cuts, l, virtual)
-            eta, dv, da = side_variations(lane, ints, floats, work, variations, l)
-            _, x = relative_variation(loop_kind(ints, l), virtual, C, v, a, eta, dv, da)
-            vary_rows(ints, floats, l, virtual, b, x, phi)
+    for l in range(loop_count(model)):
+        if counts(model, l, virtual):
+            C, v, a = cut_state(lane, model, work, cuts, l, virtual)
+            eta, dv, da = side_variations(lane, model, work, variations, l)
+            _, x = relative_variation(loop_kind(model, l), virtual, C, v, a, eta, dv, da)
+            vary_rows(model, l, virtual, b, x, phi)
 
 
 @kernel_in_place
-def vary_cut_wrenches(lane, ints, work, cuts, b, shares, variations, balance):
+def vary_cut_wrenches(lane, model, work, cuts, b, shares, variations, balance):
     """Variations of the cut joints' wrenches at constant lambda: constant in C, they turn with it.
 
     Those of shared columns that act on a link that carries the whole loop are handed over (`vary_forces`).
     """
-    for l in range(loop_count(ints)):
-        if counts(ints, l, False):
+    for l in range(loop_count(model)):
+        if counts(model, l, False):
             C, F = get_pose(lane, cuts, CUT * l), get6(lane, cuts, CUT * l + PULL)
-            dF_a, dF_b = wrench_variations(ints, l, loop_kind(ints, l), C, F, zero6(LANES), variations)
-            ja, jb = path_ends(ints, l)
-            (link_a, link_b), i = loop_links(ints, l), dof_link(ints, max(ja, jb))  # i is a link of the loop's group
-            vary_push(variations, link_a, hand_over(lane, ints, work, shares, i, link_a, dF_a, b, variations, balance))
-            vary_push(variations, link_b, hand_over(lane, ints, work, shares, i, link_b, dF_b, b, variations, balance))
+            dF_a, dF_b = wrench_variations(model, l, loop_kind(model, l), C, F, zero6(LANES), variations)
+            ja, jb = path_ends(model, l)
+            (link_a, link_b), i = loop_links(model, l), dof_link(model, max(ja, jb))  # i is a link of the loop's group
+            vary_push(variations, link_a, hand_over(lane, model, work, shares, i, link_a, dF_a, b, variations, balance))
+            vary_push(variations, link_b, hand_over(lane, model, work, shares, i, link_b, dF_b, b, variations, balance))

@@ -36,41 +36,41 @@ KEPT, TABLE, DEPENDENT, INDEPENDENT, ROW = 4, 0, 1, 2, 3
 
 
 @inline
-def cluster_count(ints):
-    return integer(ints, N_CLUSTERS)
+def cluster_count(model):
+    return integer(model.ints, N_CLUSTERS)
 
 
 @inline
-def cluster_size(ints, c):
+def cluster_size(model, c):
     """Rows and degrees of freedom of cluster c."""
-    k = integer(ints, CLUSTERS_AT) + CLUSTER_I * c
-    return integer(ints, k + CLUSTER_NROWS), integer(ints, k + CLUSTER_NDOFS)
+    k = integer(model.ints, CLUSTERS_AT) + CLUSTER_I * c
+    return integer(model.ints, k + CLUSTER_NROWS), integer(model.ints, k + CLUSTER_NDOFS)
 
 
 @inline
-def cluster_lists(ints, c):
+def cluster_lists(model, c):
     """Where in ints the numbers of its rows and of its degrees of freedom begin."""
-    k = integer(ints, CLUSTERS_AT) + CLUSTER_I * c
-    return integer(ints, k + CLUSTER_ROWS), integer(ints, k + CLUSTER_DOFS)
+    k = integer(model.ints, CLUSTERS_AT) + CLUSTER_I * c
+    return integer(model.ints, k + CLUSTER_ROWS), integer(model.ints, k + CLUSTER_DOFS)
 
 
 @inline
-def numbering(ints):
+def numbering(model):
     """Where integers begin in the workspace, behind the clusters kept, and where they end.
 
     dofs that are dependent and independent; their columns in the tables; rows in the order of the tables
     """
-    w = padded(integer(ints, NV) + 1)
-    dofs = padded(KEPT * (cluster_count(ints) + 1))
+    w = padded(integer(model.ints, NV) + 1)
+    dofs = padded(KEPT * (cluster_count(model) + 1))
     columns = dofs + 2 * w
     rows = columns + 2 * w
-    return dofs, columns, rows, rows + padded(integer(ints, N_ROWS))
+    return dofs, columns, rows, rows + padded(integer(model.ints, N_ROWS))
 
 
 @inline
-def layout(lane, ints):
+def layout(lane, model):
     """Where numbers begin in the workspace: a_p; scratch; slopes; tables."""
-    n, forced = integer(ints, NV), numbering(ints)[3]
+    n, forced = integer(model.ints, NV), numbering(model)[3]
     w = padded_for(lane, n + 1)
     scratch = forced + w
     slopes = scratch + 2 * w
@@ -78,11 +78,11 @@ def layout(lane, ints):
 
 
 @kernel_in_place
-def elimination_size(lane, ints):
+def elimination_size(lane, model):
     """Numbers in the workspace of `eliminate`."""
-    size = layout(lane, ints)[3]
-    for c in range(cluster_count(ints)):
-        m, n = cluster_size(ints, c)
+    size = layout(lane, model)[3]
+    for c in range(cluster_count(model)):
+        m, n = cluster_size(model, c)
         size += m * padded_for(lane, n + 1)
     return size
 
@@ -94,47 +94,47 @@ def kept(work, c, what):
 
 
 @inline
-def dependent_dofs(ints, work):
+def dependent_dofs(model, work):
     """The dependent velocities' degrees of freedom, cluster by cluster, and their columns."""
-    at, columns = numbering(ints)[:2]
-    return integers_in(work, at, integer(ints, NV)), integers_in(work, columns, integer(ints, NV))
+    at, columns = numbering(model)[:2]
+    return integers_in(work, at, integer(model.ints, NV)), integers_in(work, columns, integer(model.ints, NV))
 
 
 @inline
-def independent_dofs(ints, work):
+def independent_dofs(model, work):
     """The independent velocities' degrees of freedom, cluster by cluster, and their columns."""
-    w = padded(integer(ints, NV) + 1)
-    at, columns = numbering(ints)[:2]
-    return integers_in(work, at + w, integer(ints, NV)), integers_in(work, columns + w, integer(ints, NV))
+    w = padded(integer(model.ints, NV) + 1)
+    at, columns = numbering(model)[:2]
+    return integers_in(work, at + w, integer(model.ints, NV)), integers_in(work, columns + w, integer(model.ints, NV))
 
 
 @inline
-def solved_cluster(lane, ints, work, c):
+def solved_cluster(lane, model, work, c):
     """The table of cluster c, its first dependent velocity and how many it has."""
-    m, n = cluster_size(ints, c)
+    m, n = cluster_size(model, c)
     first = kept(work, c, DEPENDENT)
     table = matrix_in(work, kept(work, c, TABLE), m, padded_for(lane, n + 1))
     return table, first, kept(work, c + 1, DEPENDENT) - first
 
 
 @inline
-def dependence(lane, ints, work, p):
+def dependence(lane, model, work, p):
     """slopes, padded, with a row for each dependent velocity and a column for each of p independent ones; and a_p."""
-    forced, _, slopes, _ = layout(lane, ints)
-    n = integer(ints, NV)
+    forced, _, slopes, _ = layout(lane, model)
+    n = integer(model.ints, NV)
     return matrix_in(work, slopes, n, padded_for(lane, p)), vector_in(work, forced, width_of(lane) * n)
 
 
 @inline
-def fill_table(lane, ints, c, G, gamma, table):
+def fill_table(lane, model, c, G, gamma, table):
     """G a - gamma of cluster c: a column for each of its accelerations, and one for the constant."""
-    m, n = cluster_size(ints, c)
-    rows, dofs = cluster_lists(ints, c)
+    m, n = cluster_size(model, c)
+    rows, dofs = cluster_lists(model, c)
     clear(table)
     for i in range(m):
-        row = integer(ints, rows + i)
+        row = integer(model.ints, rows + i)
         for j in range(n):
-            put_element(lane, table, i, j, element(lane, G, row, integer(ints, dofs + j)))
+            put_element(lane, table, i, j, element(lane, G, row, integer(model.ints, dofs + j)))
         put_element(lane, table, i, n, -load(lane, gamma, row))
 
 
@@ -146,50 +146,50 @@ def keep_places(work, c, at_table, k, s, row):
 
 
 @inline
-def keep_choice(ints, work, c, k, s, row, rank, chosen):
+def keep_choice(model, work, c, k, s, row, rank, chosen):
     """Which rows and velocities of cluster c are in which place; `chosen` is not zero for its dependent velocities.
 
     Returns where the independent velocities of the next cluster begin.
     """
-    m, n = cluster_size(ints, c)
-    of_rows, of_dofs = cluster_lists(ints, c)
-    dependent, columns = dependent_dofs(ints, work)
-    independent, places = independent_dofs(ints, work)
-    rows = integers_in(work, numbering(ints)[2] + row, m)
+    m, n = cluster_size(model, c)
+    of_rows, of_dofs = cluster_lists(model, c)
+    dependent, columns = dependent_dofs(model, work)
+    independent, places = independent_dofs(model, work)
+    rows = integers_in(work, numbering(model)[2] + row, m)
     for i in range(m):
-        rows[i] = integer(ints, of_rows + rows[i])
+        rows[i] = integer(model.ints, of_rows + rows[i])
     for i in range(rank):
-        dependent[k + i] = integer(ints, of_dofs + columns[k + i])
+        dependent[k + i] = integer(model.ints, of_dofs + columns[k + i])
     for j in range(n):
         if load(SCALAR, chosen, j) == 0.0:
-            independent[s], places[s] = integer(ints, of_dofs + j), j
+            independent[s], places[s] = integer(model.ints, of_dofs + j), j
             s += 1
     return s
 
 
 @kernel_in_place
-def eliminate(ints, G, gamma, choosable, tolerance, work):
+def eliminate(model, G, gamma, choosable, tolerance, work):
     """Solve the constraints for as many velocities as they determine, of those where `choosable` is one, not zero.
 
     Returns (rank, ratio, complete): independent rows; the smallest pivot by the largest of its cluster; and whether the
     rows that are left depend on the others, which they do unless some dofs could not be chosen, or rows are NaN.
     """
-    _, scratch, _, at_table = layout(SCALAR, ints)
+    _, scratch, _, at_table = layout(SCALAR, model)
     k = s = row = 0
     ratio, complete = 1.0, True
-    for c in range(cluster_count(ints)):
+    for c in range(cluster_count(model)):
         keep_places(work, c, at_table, k, s, row)
-        m, n = cluster_size(ints, c)
-        of_dofs = cluster_lists(ints, c)[1]
+        m, n = cluster_size(model, c)
+        of_dofs = cluster_lists(model, c)[1]
         rank = 0
         free = matrix_in(work, scratch, 2, padded(n + 1))
         clear(free)
         if m > 0:
             table = matrix_in(work, at_table, m, padded(n + 1))
-            fill_table(SCALAR, ints, c, G, gamma, table)
+            fill_table(SCALAR, model, c, G, gamma, table)
             for j in range(n):
-                store(SCALAR, free, j, load(SCALAR, choosable, integer(ints, of_dofs + j)))
-            order, own = integers_in(work, numbering(ints)[2] + row, m), integers_in(work, numbering(ints)[1] + k, n)
+                store(SCALAR, free, j, load(SCALAR, choosable, integer(model.ints, of_dofs + j)))
+            order, own = integers_in(work, numbering(model)[2] + row, m), integers_in(work, numbering(model)[1] + k, n)
             rank, first, smallest = exchange_rows(table, 0, m, n, tolerance, order, own, free)
             if rank > 0:
                 ratio = min(ratio, smallest / first)
@@ -201,21 +201,21 @@ def eliminate(ints, G, gamma, choosable, tolerance, work):
                 for j in range(n):
                     if load(SCALAR, free, j) == 0.0 and not abs(at(table, i, j)) <= tolerance * max(first, SMALL_ROW):
                         complete = False
-        s = keep_choice(ints, work, c, k, s, row, rank, free)
+        s = keep_choice(model, work, c, k, s, row, rank, free)
         k, row, at_table = k + rank, row + m, at_table + m * padded(n + 1)
-    keep_places(work, cluster_count(ints), at_table, k, s, row)
-    put_slopes(SCALAR, ints, work, s)
+    keep_places(work, cluster_count(model), at_table, k, s, row)
+    put_slopes(SCALAR, model, work, s)
     return k, ratio, complete
 
 
 @inline
-def put_slopes(lane, ints, work, p):
+def put_slopes(lane, model, work, p):
     """slopes and a_p, read off the tables."""
-    slopes, forced = dependence(lane, ints, work, p)
-    places, width = independent_dofs(ints, work)[1], slopes.shape[1] // WIDTH
-    for c in range(cluster_count(ints)):
-        n = cluster_size(ints, c)[1]
-        table, first, rank = solved_cluster(lane, ints, work, c)
+    slopes, forced = dependence(lane, model, work, p)
+    places, width = independent_dofs(model, work)[1], slopes.shape[1] // WIDTH
+    for c in range(cluster_count(model)):
+        n = cluster_size(model, c)[1]
+        table, first, rank = solved_cluster(lane, model, work, c)
         for k in range(first, first + rank):
             for b in range(width):
                 store(LANES, slopes, width * k + b, splat(LANES, 0.0))
@@ -225,12 +225,12 @@ def put_slopes(lane, ints, work, p):
 
 
 @inline
-def put_row_order(ints, work, rows):
+def put_row_order(model, work, rows):
     """Numbers of the rows, independent ones first."""
-    order, count = integers_in(work, numbering(ints)[2], integer(ints, N_ROWS)), cluster_count(ints)
+    order, count = integers_in(work, numbering(model)[2], integer(model.ints, N_ROWS)), cluster_count(model)
     k, end = 0, kept(work, count, DEPENDENT)
     for c in range(count):
-        m, row = cluster_size(ints, c)[0], kept(work, c, ROW)
+        m, row = cluster_size(model, c)[0], kept(work, c, ROW)
         rank = kept(work, c + 1, DEPENDENT) - kept(work, c, DEPENDENT)
         for l in range(rank):
             rows[k + l] = order[row + l]
@@ -250,11 +250,11 @@ def cluster_blocks(lane, work, c):
 
 
 @inline
-def reduce_inertia(lane, ints, work, M, p, KM, reduced):
+def reduce_inertia(lane, model, work, M, p, KM, reduced):
     """KM = K^T M (p, n) and the first p columns of `reduced`, K^T M K (p, p + 1); all padded, M too."""
-    dependent, independent = dependent_dofs(ints, work)[0], independent_dofs(ints, work)[0]
-    slopes, w = dependence(lane, ints, work, p)[0], M.shape[1] // WIDTH
-    for c in range(cluster_count(ints)):
+    dependent, independent = dependent_dofs(model, work)[0], independent_dofs(model, work)[0]
+    slopes, w = dependence(lane, model, work, p)[0], M.shape[1] // WIDTH
+    for c in range(cluster_count(model)):
         for s in range(kept(work, c, INDEPENDENT), kept(work, c + 1, INDEPENDENT)):
             for b in range(w):
                 store(LANES, KM, w * s + b, load(LANES, M, w * integer(independent, s) + b))
@@ -265,7 +265,7 @@ def reduce_inertia(lane, ints, work, M, p, KM, reduced):
     for i in range(p):
         for s in range(p):
             put_element(lane, reduced, i, s, element(lane, KM, i, integer(independent, s)))
-    for c in range(cluster_count(ints)):
+    for c in range(cluster_count(model)):
         begin, end = cluster_blocks(lane, work, c)
         for k in range(kept(work, c, DEPENDENT), kept(work, c + 1, DEPENDENT)):
             for i in range(p):
@@ -276,12 +276,12 @@ def reduce_inertia(lane, ints, work, M, p, KM, reduced):
 
 
 @inline
-def reduce_forces(lane, ints, work, h, tau, p, KM, reduced):
+def reduce_forces(lane, model, work, h, tau, p, KM, reduced):
     """Column p of `reduced`: K^T (tau - h - M a_p)."""
-    dependent, independent = dependent_dofs(ints, work)[0], independent_dofs(ints, work)[0]
-    slopes, forced = dependence(lane, ints, work, p)
-    rank = integer(ints, NV) - p
-    for c in range(cluster_count(ints)):
+    dependent, independent = dependent_dofs(model, work)[0], independent_dofs(model, work)[0]
+    slopes, forced = dependence(lane, model, work, p)
+    rank = integer(model.ints, NV) - p
+    for c in range(cluster_count(model)):
         for s in range(kept(work, c, INDEPENDENT), kept(work, c + 1, INDEPENDENT)):
             j = integer(independent, s)
             x = load(lane, tau, j) - load(lane, h, j)
@@ -294,11 +294,11 @@ def reduce_forces(lane, ints, work, h, tau, p, KM, reduced):
 
 
 @inline
-def put_accelerations(lane, ints, work, w_dot, p, a):
+def put_accelerations(lane, model, work, w_dot, p, a):
     """a = K wdot + a_p, wdot in column p of `w_dot`."""
-    dependent, independent = dependent_dofs(ints, work)[0], independent_dofs(ints, work)[0]
-    slopes, forced = dependence(lane, ints, work, p)
-    for c in range(cluster_count(ints)):
+    dependent, independent = dependent_dofs(model, work)[0], independent_dofs(model, work)[0]
+    slopes, forced = dependence(lane, model, work, p)
+    for c in range(cluster_count(model)):
         for k in range(kept(work, c, DEPENDENT), kept(work, c + 1, DEPENDENT)):
             x = load(lane, forced, k)
             for s in range(kept(work, c, INDEPENDENT), kept(work, c + 1, INDEPENDENT)):
@@ -309,18 +309,18 @@ def put_accelerations(lane, ints, work, w_dot, p, a):
 
 
 @kernel_in_place
-def reduced_motion(lane, ints, work, M, h, tau, KM, reduced, inertia, a):
+def reduced_motion(lane, model, work, M, h, tau, KM, reduced, inertia, a):
     """a of K^T M K wdot = K^T (tau - h - M a_p); K^T M K stays in `inertia` (p, p + 1), K^T M in KM. All padded, M too.
 
     False if K^T M K is not positive definite, in any lane.
     """
     p = reduced.shape[0]
-    reduce_inertia(lane, ints, work, M, p, KM, reduced)
+    reduce_inertia(lane, model, work, M, p, KM, reduced)
     for b in range(p * (reduced.shape[1] // WIDTH)):
         store(LANES, inertia, b, load(LANES, reduced, b))
-    reduce_forces(lane, ints, work, h, tau, p, KM, reduced)
+    reduce_forces(lane, model, work, h, tau, p, KM, reduced)
     regular = solve_rows(lane, reduced)
-    put_accelerations(lane, ints, work, reduced, p, a)
+    put_accelerations(lane, model, work, reduced, p, a)
     return regular
 
 
@@ -363,15 +363,15 @@ def shortest_multipliers(lane, table, rank, m, rows, columns, normal, lam):
 
 
 @kernel_in_place
-def minimum_norm_multipliers(lane, ints, work, left, scratch, lam):
+def minimum_norm_multipliers(lane, model, work, left, scratch, lam):
     """lambda (m) of minimum norm with G^T lambda = left; `scratch` has room for a padded matrix of m rows."""
-    dependent, columns = dependent_dofs(ints, work)
-    _, places, order, _ = numbering(ints)
-    for c in range(cluster_count(ints)):
-        m, n = cluster_size(ints, c)
+    dependent, columns = dependent_dofs(model, work)
+    _, places, order, _ = numbering(model)
+    for c in range(cluster_count(model)):
+        m, n = cluster_size(model, c)
         if m == 0:
             continue
-        table, first, rank = solved_cluster(lane, ints, work, c)
+        table, first, rank = solved_cluster(lane, model, work, c)
         rows, own = integers_in(work, order + kept(work, c, ROW), m), integers_in(work, places + first, rank)
         for k in range(rank):  # mu = W^T left
             x, column = splat(lane, 0.0), integer(own, k)
@@ -384,16 +384,16 @@ def minimum_norm_multipliers(lane, ints, work, left, scratch, lam):
 
 
 @inline
-def constraint_force(lane, ints, G, lam, force):
+def constraint_force(lane, model, G, lam, force):
     """force = G^T lambda: a constraint acts on the degrees of freedom of its cluster."""
-    for j in range(integer(ints, NV)):
+    for j in range(integer(model.ints, NV)):
         store(lane, force, j, splat(lane, 0.0))
-    for c in range(cluster_count(ints)):
-        m, n = cluster_size(ints, c)
-        rows, dofs = cluster_lists(ints, c)
+    for c in range(cluster_count(model)):
+        m, n = cluster_size(model, c)
+        rows, dofs = cluster_lists(model, c)
         for i in range(m):
-            row = integer(ints, rows + i)
+            row = integer(model.ints, rows + i)
             x = load(lane, lam, row)
             for k in range(n):
-                j = integer(ints, dofs + k)
+                j = integer(model.ints, dofs + k)
                 store(lane, force, j, load(lane, force, j) + element(lane, G, row, j) * x)

@@ -76,13 +76,13 @@ def _by_name(robot, names):
 
 def by_pivoting(robot, G, tolerance):
     """The tree coordinates left over when pivoting has solved G v = 0 for the others."""
-    rows = choose_open(robot.ints, G, tolerance, LEFT)[2]
+    rows = choose_open(robot.packed, G, tolerance, LEFT)[2]
     return by_name(robot, [robot.velocity_names[k] for k in rows.argmax(axis=1)])
 
 
 def by_tangent(robot, G, tolerance):
     """An orthonormal basis of the tangent space."""
-    rows = choose_open(robot.ints, G, tolerance, TANGENT)[2]
+    rows = choose_open(robot.packed, G, tolerance, TANGENT)[2]
     return Independent(tangent_names(len(rows)), rows, np.full(len(rows), -1))
 
 
@@ -90,7 +90,7 @@ def tangent_conditions(robot, q, tolerance):
     """Condition numbers (1-norm) of [G_1; R] for the tangent spaces at configurations (count, nq)."""
     condition = np.ones(len(q))
     for b, G in enumerate(constraint_jacobian(robot, q)):
-        rank, rows, R = choose_open(robot.ints, G, tolerance, TANGENT)
+        rank, rows, R = choose_open(robot.packed, G, tolerance, TANGENT)
         condition[b] = np.linalg.cond(np.vstack([G[rows[:rank]], R]), 1)
     return condition
 
@@ -103,7 +103,7 @@ def holonomic(robot):
     """Which rows of the constraints restrict positions, a mask."""
     if "holonomic" not in robot.memo:
         mask = np.ones(len(robot.row_names))
-        holonomic_rows(robot.ints, mask)
+        holonomic_rows(robot.packed, mask)
         robot.memo["holonomic"] = mask > 0.0
     return robot.memo["holonomic"]
 

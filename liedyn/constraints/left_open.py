@@ -29,9 +29,9 @@ def is_left(virtual, what):
 
 
 @inline
-def put_left(ints, e, R):
+def put_left(model, e, R):
     """Rows that pick the velocities which the elimination left, in their own order."""
-    (p, n), independent = R.shape, independent_dofs(ints, e)[0]
+    (p, n), independent = R.shape, independent_dofs(model, e)[0]
     for k in range(R.size):
         store(SCALAR, R, k, 0.0)
     for s in range(p):
@@ -42,15 +42,15 @@ def put_left(ints, e, R):
 
 
 @kernel_in_place
-def put_tangent(ints, e, R):
+def put_tangent(model, e, R):
     """An orthonormal basis of the tangent space, the largest component of each row positive."""
     p, n = R.shape
-    dependent, independent = dependent_dofs(ints, e)[0], independent_dofs(ints, e)[0]
-    slopes, _ = dependence(SCALAR, ints, e, p)
+    dependent, independent = dependent_dofs(model, e)[0], independent_dofs(model, e)[0]
+    slopes, _ = dependence(SCALAR, model, e, p)
     for k in range(R.size):
         store(SCALAR, R, k, 0.0)
-    for c in range(cluster_count(ints)):
-        size, dofs = cluster_size(ints, c)[1], cluster_lists(ints, c)[1]
+    for c in range(cluster_count(model)):
+        size, dofs = cluster_size(model, c)[1], cluster_lists(model, c)[1]
         first, end = kept(e, c, INDEPENDENT), kept(e, c + 1, INDEPENDENT)
         below, above = kept(e, c, DEPENDENT), kept(e, c + 1, DEPENDENT)
         for s in range(first, end):
@@ -60,33 +60,33 @@ def put_tangent(ints, e, R):
             for u in range(2 * (s - first) if above > below else 0):
                 t, x = first + u % (s - first), 0.0
                 for k in range(size):
-                    j = integer(ints, dofs + k)
+                    j = integer(model.ints, dofs + k)
                     x += at(R, s, j) * at(R, t, j)
                 for k in range(size):
-                    j = integer(ints, dofs + k)
+                    j = integer(model.ints, dofs + k)
                     store(SCALAR, R, n * s + j, at(R, s, j) - x * at(R, t, j))
             norm, largest = 0.0, 0.0
             for k in range(size):
-                x = at(R, s, integer(ints, dofs + k))
+                x = at(R, s, integer(model.ints, dofs + k))
                 norm += x * x
                 if abs(x) > abs(largest):
                     largest = x
             by = math.copysign(1.0 / math.sqrt(norm), largest)
             for k in range(size):
-                j = n * s + integer(ints, dofs + k)
+                j = n * s + integer(model.ints, dofs + k)
                 store(SCALAR, R, j, by * load(SCALAR, R, j))
 
 
 @kernel
-def choose_open(ints, G, tolerance, what):
+def choose_open(model, G, tolerance, what):
     """(rank, rows, R) of LEFT or TANGENT coordinates; `rows` lists the rows of G, independent ones first."""
-    n, m = ints[NV], ints[N_ROWS]
-    e, rows = np.empty(elimination_size(SCALAR, ints)), np.empty(m, np.int64)
-    rank, _, _ = eliminate(ints, G, np.zeros(m), np.ones(n), tolerance, e)
-    put_row_order(ints, e, rows)
+    n, m = model.ints[NV], model.ints[N_ROWS]
+    e, rows = np.empty(elimination_size(SCALAR, model)), np.empty(m, np.int64)
+    rank, _, _ = eliminate(model, G, np.zeros(m), np.ones(n), tolerance, e)
+    put_row_order(model, e, rows)
     R = np.empty((n - rank, n))
     if what == LEFT:
-        put_left(ints, e, R)
+        put_left(model, e, R)
     else:
-        put_tangent(ints, e, R)
+        put_tangent(model, e, R)
     return rank, rows, R

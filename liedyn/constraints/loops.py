@@ -17,79 +17,79 @@ from liedyn.tree.kinematics import world_accelerations, world_positions, world_s
 
 
 @kernel
-def closure_states(ints, floats, q, residual, virtual):
+def closure_states(model, q, residual, virtual):
     """Residuals and virtual coordinates of each row."""
-    work = np.empty(world_size(ints))
+    work = np.empty(world_size(model))
     for b in range(q.shape[0]):
-        world_positions(SCALAR, ints, floats, q[b], work)
-        residual_rows(ints, floats, q[b], work, residual[b])
-        virtual_kernel(ints, floats, work, virtual[b])
+        world_positions(SCALAR, model, q[b], work)
+        residual_rows(model, q[b], work, residual[b])
+        virtual_kernel(model, work, virtual[b])
 
 
 @kernel
-def jacobian_states(ints, floats, q, G, E):
+def jacobian_states(model, q, G, E):
     """G and the rows that read virtual velocities, for each row of q."""
-    work = np.empty(world_size(ints))
+    work = np.empty(world_size(model))
     for b in range(q.shape[0]):
-        world_positions(SCALAR, ints, floats, q[b], work)
-        jacobian_rows(ints, floats, q[b], work, G[b])
-        reader_rows(SCALAR, ints, floats, work, E[b])
+        world_positions(SCALAR, model, q[b], work)
+        jacobian_rows(model, q[b], work, G[b])
+        reader_rows(SCALAR, model, work, E[b])
 
 
 @kernel
-def bias_states(ints, floats, q, v, gamma):
+def bias_states(model, q, v, gamma):
     """-Gdot v of each row."""
-    work, zero = np.empty(world_size(ints)), np.zeros(v.shape[1])
+    work, zero = np.empty(world_size(model)), np.zeros(v.shape[1])
     for b in range(q.shape[0]):
-        world_positions(SCALAR, ints, floats, q[b], work)
-        world_velocities(SCALAR, ints, v[b], work)
-        world_accelerations(SCALAR, ints, floats, v[b], zero, work)
-        bias_rows(ints, floats, q[b], v[b], work, gamma[b])
+        world_positions(SCALAR, model, q[b], work)
+        world_velocities(SCALAR, model, v[b], work)
+        world_accelerations(SCALAR, model, v[b], zero, work)
+        bias_rows(model, q[b], v[b], work, gamma[b])
         for k in range(gamma.shape[1]):
             gamma[b, k] = -gamma[b, k]
 
 
 @kernel
-def velocity_states(ints, floats, q, v, psi):
+def velocity_states(model, q, v, psi):
     """psi = G v - b of each row."""
-    work = np.empty(world_size(ints))
+    work = np.empty(world_size(model))
     for b in range(q.shape[0]):
-        world_positions(SCALAR, ints, floats, q[b], work)
-        world_velocities(SCALAR, ints, v[b], work)
-        velocity_rows(ints, floats, q[b], v[b], work, psi[b])
+        world_positions(SCALAR, model, q[b], work)
+        world_velocities(SCALAR, model, v[b], work)
+        velocity_rows(model, q[b], v[b], work, psi[b])
 
 
 @kernel
-def all_derivatives(ints, floats, q, v, a, lam):
+def all_derivatives(model, q, v, a, lam):
     """dpsi/dq, dphi/dq, dphi/dv (m, nv) and d(G^T lam)/dq (nv, nv) of one state."""
     m, n = lam.size, v.size
-    work = np.empty(world_size(ints))
+    work = np.empty(world_size(model))
     psi_q, phi_q, phi_v, force_q = np.empty((m, n)), np.empty((m, n)), np.empty((m, n)), np.zeros((n, n))
-    world_positions(SCALAR, ints, floats, q, work)
-    world_velocities(SCALAR, ints, v, work)
-    world_accelerations(SCALAR, ints, floats, v, a, work)
-    derivative_rows(ints, floats, q, v, a, work, psi_q, phi_q, phi_v)
-    force_derivative_rows(ints, floats, q, work, lam, force_q)
+    world_positions(SCALAR, model, q, work)
+    world_velocities(SCALAR, model, v, work)
+    world_accelerations(SCALAR, model, v, a, work)
+    derivative_rows(model, q, v, a, work, psi_q, phi_q, phi_v)
+    force_derivative_rows(model, q, work, lam, force_q)
     return psi_q, phi_q, phi_v, force_q
 
 
 @kernel
-def reader_kernel(ints, floats, q, v, a):
+def reader_kernel(model, q, v, a):
     """E, and the derivatives of virtual velocities by q and of virtual accelerations by q and v: four (nz, nv)."""
-    work, E = np.empty(world_size(ints)), np.empty((ints[N_VIRTUAL], v.size))
+    work, E = np.empty(world_size(model)), np.empty((model.ints[N_VIRTUAL], v.size))
     rho_q, rho_dot_q, rho_dot_v = np.empty_like(E), np.empty_like(E), np.empty_like(E)
-    world_positions(SCALAR, ints, floats, q, work)
-    world_velocities(SCALAR, ints, v, work)
-    world_accelerations(SCALAR, ints, floats, v, a, work)
-    reader_rows(SCALAR, ints, floats, work, E)
-    reader_derivatives(ints, floats, work, rho_q, rho_dot_q, rho_dot_v)
+    world_positions(SCALAR, model, q, work)
+    world_velocities(SCALAR, model, v, work)
+    world_accelerations(SCALAR, model, v, a, work)
+    reader_rows(SCALAR, model, work, E)
+    reader_derivatives(model, work, rho_q, rho_dot_q, rho_dot_v)
     return E, rho_q, rho_dot_q, rho_dot_v
 
 
 def _closure(robot, q):
     lead, q = states(robot, q=q)
     residual, virtual = np.empty((len(q), int(robot.ints[N_ROWS]))), np.empty((len(q), int(robot.ints[N_VIRTUAL])))
-    closure_states(robot.ints, robot.floats, q, residual, virtual)
+    closure_states(robot.packed, q, residual, virtual)
     raise_errors(robot.functions)
     return residual.reshape(lead + residual.shape[1:]), virtual.reshape(lead + virtual.shape[1:])
 
@@ -98,7 +98,7 @@ def _jacobians(robot, q):
     lead, q = states(robot, q=q)
     G = np.empty((len(q), int(robot.ints[N_ROWS]), robot.nv))
     E = np.empty((len(q), int(robot.ints[N_VIRTUAL]), robot.nv))
-    jacobian_states(robot.ints, robot.floats, q, G, E)
+    jacobian_states(robot.packed, q, G, E)
     raise_errors(robot.functions)
     return lead, G, E
 
@@ -210,7 +210,7 @@ def velocity_error(robot, q, v):
     """
     lead, q, v = states(robot, q=q, v=v)
     psi = np.empty((len(q), int(robot.ints[N_ROWS])))
-    velocity_states(robot.ints, robot.floats, q, v, psi)
+    velocity_states(robot.packed, q, v, psi)
     raise_errors(robot.functions)
     require_rows(robot, lead, psi)
     return psi.reshape(lead + psi.shape[1:])
@@ -324,7 +324,7 @@ def constraint_bias(robot, q, v):
     """
     lead, q, v = states(robot, q=q, v=v)
     gamma = np.empty((len(q), int(robot.ints[N_ROWS])))
-    bias_states(robot.ints, robot.floats, q, v, gamma)
+    bias_states(robot.packed, q, v, gamma)
     raise_errors(robot.functions)
     require_rows(robot, lead, gamma)
     return gamma.reshape(lead + gamma.shape[1:])

@@ -11,7 +11,7 @@ from liedyn.model.packed import (
 )
 from liedyn.tree.kinematics import origin, world_pose
 from liedyn.tree.poses import seen_from
-from liedyn.tree.records import constant_pose, get3, get6, put6, put_pose
+from liedyn.tree.records import constant_pose, get3, get6, get9, put6, put_pose
 
 # Codes of the kinds: cut joints, then pairs of points and surfaces, then what has no frames
 FIXED, REVOLUTE, PRISMATIC, HELICAL, CYLINDRICAL, UNIVERSAL, PLANAR, SPHERICAL, TRANSLATIONAL, INLINE = range(10)
@@ -24,135 +24,136 @@ assert tuple(CONSTRAINT_KINDS) == ("distance", "on_plane", "on_cylinder", "on_ci
 
 
 @inline
-def loop_integer(ints, l, what):
-    return integer(ints, integer(ints, LOOPS_AT) + LOOP_I * l + what)
+def loop_integer(model, l, what):
+    return integer(model.ints, integer(model.ints, LOOPS_AT) + LOOP_I * l + what)
 
 
 @inline
-def loop_count(ints):
-    return integer(ints, N_LOOPS)
+def loop_count(model):
+    return integer(model.ints, N_LOOPS)
 
 
 @inline
-def loop_kind(ints, l):
-    return loop_integer(ints, l, LOOP_KIND)
+def loop_kind(model, l):
+    return loop_integer(model, l, LOOP_KIND)
 
 
 @inline
-def is_cut(ints, l):
+def is_cut(model, l):
     """Is it a cut joint, with virtual coordinates?"""
-    return loop_kind(ints, l) <= INLINE
+    return loop_kind(model, l) <= INLINE
 
 
 @inline
-def is_contact(ints, l):
+def is_contact(model, l):
     """Is it a pair of points, directions and surfaces?"""
-    kind = loop_kind(ints, l)
+    kind = loop_kind(model, l)
     return DISTANCE <= kind and kind <= SPHERE_ON_SPHERE
 
 
 @inline
-def all_cut(ints):
+def all_cut(model):
     """Are all constraints cut joints?"""
     all_are = True
-    for l in range(loop_count(ints)):
-        all_are = all_are and is_cut(ints, l)
+    for l in range(loop_count(model)):
+        all_are = all_are and is_cut(model, l)
     return all_are
 
 
 @inline
-def is_active(ints, l):
-    return loop_integer(ints, l, LOOP_ACTIVE) > OFF
+def is_active(model, l):
+    return loop_integer(model, l, LOOP_ACTIVE) > OFF
 
 
 @inline
-def loop_links(ints, l):
+def loop_links(model, l):
     """Links a and b, -1 for the ground."""
-    return loop_integer(ints, l, LOOP_LINK_A), loop_integer(ints, l, LOOP_LINK_B)
+    return loop_integer(model, l, LOOP_LINK_A), loop_integer(model, l, LOOP_LINK_B)
 
 
 @inline
-def loop_rows(ints, l):
+def loop_rows(model, l):
     """First row and number of rows."""
-    return loop_integer(ints, l, LOOP_ROW), loop_integer(ints, l, LOOP_NROWS)
+    return loop_integer(model, l, LOOP_ROW), loop_integer(model, l, LOOP_NROWS)
 
 
 @inline
-def present_rows(ints, l):
+def present_rows(model, l):
     """First row and number of those that are there: of a contact that slides, only the ones with a residual."""
-    first, count = loop_rows(ints, l)
-    return first, holonomic_count(ints, l) if loop_integer(ints, l, LOOP_ACTIVE) == SLIDING else count
+    first, count = loop_rows(model, l)
+    return first, holonomic_count(model, l) if loop_integer(model, l, LOOP_ACTIVE) == SLIDING else count
 
 
 @inline
-def holonomic_count(ints, l):
+def holonomic_count(model, l):
     """How many of the rows, the first ones, have a residual."""
-    return loop_integer(ints, l, LOOP_HOLONOMIC)
+    return loop_integer(model, l, LOOP_HOLONOMIC)
 
 
 @inline
-def loop_virtuals(ints, l):
+def loop_virtuals(model, l):
     """First virtual velocity and number of them."""
-    return loop_integer(ints, l, LOOP_VIRTUAL), loop_integer(ints, l, LOOP_NVIRTUAL)
+    return loop_integer(model, l, LOOP_VIRTUAL), loop_integer(model, l, LOOP_NVIRTUAL)
 
 
 @inline
-def loop_at(ints, l, what):
+def loop_at(model, l, what):
     """Place in floats of what belongs to record l."""
-    return integer(ints, LOOP_FLOATS_AT) + LOOP_F * l + what
+    return integer(model.ints, LOOP_FLOATS_AT) + LOOP_F * l + what
 
 
 @inline
-def loop_pitch(ints, floats, l):
-    return load(SCALAR, floats, loop_at(ints, l, LOOP_PITCH))
+def loop_pitch(model, l):
+    return load(SCALAR, model.floats, loop_at(model, l, LOOP_PITCH))
 
 
 @inline
-def has_target(ints, l):
+def has_target(model, l):
     """Is frame A moved by a function of time?"""
-    return loop_integer(ints, l, LOOP_TARGET) != 0
+    return loop_integer(model, l, LOOP_TARGET) != 0
 
 
 @inline
-def loop_frames(lane, ints, floats, work, l):
+def loop_frames(lane, model, work, l):
     """Poses of frames A, moved by its target, and B; needs `world_positions`."""
-    a, b = loop_links(ints, l)
-    A = placed(lane, ints, work, a, constant_pose(lane, floats, loop_at(ints, l, LOOP_POSE_A)))
-    B = placed(lane, ints, work, b, constant_pose(lane, floats, loop_at(ints, l, LOOP_POSE_B)))
-    if has_target(ints, l):
-        A = compose(A, constant_pose(lane, floats, loop_at(ints, l, LOOP_MOTION)))
+    a, b = loop_links(model, l)
+    A = placed(lane, model, work, a, constant_pose(lane, model, loop_at(model, l, LOOP_POSE_A)))
+    B = placed(lane, model, work, b, constant_pose(lane, model, loop_at(model, l, LOOP_POSE_B)))
+    if has_target(model, l):
+        A = compose(A, constant_pose(lane, model, loop_at(model, l, LOOP_MOTION)))
     return A, B
 
 
 @inline
-def placed(lane, ints, work, i, X):
+def placed(lane, model, work, i, X):
     """The pose of a frame that is at X in link i, or in the world if i is the ground, -1."""
     if i < 0:
-        return seen_from(origin(lane, ints, work), X)
+        return seen_from(origin(lane, model, work), X)
     return compose(world_pose(lane, work, i), X)
 
 
 @kernel_in_place
-def switch(ints, l, status):
+def switch(model, l, status):
     """Set the status of constraint number l (as in ``robot.constraint_names``)."""
-    ints[ints[LOOPS_AT] + LOOP_I * l + LOOP_ACTIVE] = status
+    model.ints[model.ints[LOOPS_AT] + LOOP_I * l + LOOP_ACTIVE] = status
 
 
 @kernel_in_place
-def refresh(ints, floats, t):
+def refresh(model, t):
     """Set the time, and with it all moving frames; twists are body-fixed in the moving frame, as everywhere."""
+    floats = model.floats
     floats[TIME] = t
-    for l in range(loop_count(ints)):
-        if not has_target(ints, l):
+    for l in range(loop_count(model)):
+        if not has_target(model, l):
             continue
-        k = loop_at(ints, l, LOOP_TOLD)
-        call(loop_integer(ints, l, LOOP_TARGET), t, floats, floats, floats, floats, floats, k)
-        if loop_kind(ints, l) == COUPLING:  # a number, its rate and the rate of that
+        k = loop_at(model, l, LOOP_TOLD)
+        call(loop_integer(model, l, LOOP_TARGET), t, floats, floats, floats, floats, floats, k)
+        if loop_kind(model, l) == COUPLING:  # a number, its rate and the rate of that
             for order, place in enumerate((LOOP_MOTION, LOOP_TWIST, LOOP_RATE)):
-                floats[loop_at(ints, l, place)] = floats[k + order]
+                floats[loop_at(model, l, place)] = floats[k + order]
             continue
-        fold = get_rotation(floats, loop_at(ints, l, LOOP_FOLDING))
-        if loop_integer(ints, l, LOOP_TARGET_SIZE) == 9:  # position, velocity, acceleration
+        fold = get_rotation(model, loop_at(model, l, LOOP_FOLDING))
+        if loop_integer(model, l, LOOP_TARGET_SIZE) == 9:  # position, velocity, acceleration
             R, p = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0), get3(SCALAR, floats, k)
             W = ((0.0, 0.0, 0.0), get3(SCALAR, floats, k + 3))
             W_dot = ((0.0, 0.0, 0.0), get3(SCALAR, floats, k + 6))
@@ -162,9 +163,9 @@ def refresh(ints, floats, t):
             p = (floats[k + 3], floats[k + 7], floats[k + 11])
             W, W_dot = get6(SCALAR, floats, k + 16), get6(SCALAR, floats, k + 22)
         R = rotate_rotation(transposed(fold), rotate_rotation(R, fold))
-        put_pose(SCALAR, floats, loop_at(ints, l, LOOP_MOTION), (R, unrotate(fold, p)))
-        put6(SCALAR, floats, loop_at(ints, l, LOOP_TWIST), (unrotate(fold, W[0]), unrotate(fold, W[1])))
-        put6(SCALAR, floats, loop_at(ints, l, LOOP_RATE), (unrotate(fold, W_dot[0]), unrotate(fold, W_dot[1])))
+        put_pose(SCALAR, floats, loop_at(model, l, LOOP_MOTION), (R, unrotate(fold, p)))
+        put6(SCALAR, floats, loop_at(model, l, LOOP_TWIST), (unrotate(fold, W[0]), unrotate(fold, W[1])))
+        put6(SCALAR, floats, loop_at(model, l, LOOP_RATE), (unrotate(fold, W_dot[0]), unrotate(fold, W_dot[1])))
 
 
 @inline
@@ -173,6 +174,5 @@ def transposed(R):
 
 
 @inline
-def get_rotation(floats, k):
-    return (floats[k], floats[k + 1], floats[k + 2], floats[k + 3], floats[k + 4], floats[k + 5], floats[k + 6],
-            floats[k + 7], floats[k + 8])
+def get_rotation(model, k):
+    return get9(SCALAR, model.floats, k)

@@ -38,29 +38,29 @@ ZERO6 = ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
 
 
 @inline
-def last_dof(ints, i):
+def last_dof(model, i):
     """The last degree of freedom of link i, -1 for the ground."""
     if i < 0:
         return -1
-    return first_dof(ints, i) + dof_count(ints, i) - 1
+    return first_dof(model, i) + dof_count(model, i) - 1
 
 
 @inline
-def path_ends(ints, l):
+def path_ends(model, l):
     """The last degrees of freedom of both sides: where `toward_ground` starts."""
-    a, b = loop_links(ints, l)
-    return last_dof(ints, a), last_dof(ints, b)
+    a, b = loop_links(model, l)
+    return last_dof(model, a), last_dof(model, b)
 
 
 @inline
-def toward_ground(ints, ja, jb):
+def toward_ground(model, ja, jb):
     """One step of the two paths to the ground, which have met when ja == jb.
 
     Parents have smaller numbers than children, so the larger of the two ends is never shared.
     """
     if jb > ja:
-        return ja, previous_dof(ints, jb)
-    return previous_dof(ints, ja), jb
+        return ja, previous_dof(model, jb)
+    return previous_dof(model, ja), jb
 
 
 @inline
@@ -91,57 +91,57 @@ def followed(kind, virtual, C, V):
 
 
 @inline
-def side_twists(lane, ints, floats, work, l):
+def side_twists(lane, model, work, l):
     """Twists of side a, the link or the moving frame it carries, and of side b."""
-    a, b = loop_links(ints, l)
+    a, b = loop_links(model, l)
     v_a = twist_of(lane, work, a)
-    if has_target(ints, l):
-        A = loop_frames(lane, ints, floats, work, l)[0]
-        v_a = add6(v_a, Ad(A, get6(SCALAR, floats, loop_at(ints, l, LOOP_TWIST))))
+    if has_target(model, l):
+        A = loop_frames(lane, model, work, l)[0]
+        v_a = add6(v_a, Ad(A, get6(SCALAR, model.floats, loop_at(model, l, LOOP_TWIST))))
     return v_a, twist_of(lane, work, b)
 
 
 @inline
-def side_accelerations(lane, ints, floats, work, l):
+def side_accelerations(lane, model, work, l):
     """Accelerations of side a and of side b, with gravity."""
-    a, b = loop_links(ints, l)
-    a_a = acceleration_of(lane, floats, work, a)
-    if has_target(ints, l):
-        A = loop_frames(lane, ints, floats, work, l)[0]
-        W = Ad(A, get6(SCALAR, floats, loop_at(ints, l, LOOP_TWIST)))
-        W_dot = Ad(A, get6(SCALAR, floats, loop_at(ints, l, LOOP_RATE)))
+    a, b = loop_links(model, l)
+    a_a = acceleration_of(lane, model, work, a)
+    if has_target(model, l):
+        A = loop_frames(lane, model, work, l)[0]
+        W = Ad(A, get6(SCALAR, model.floats, loop_at(model, l, LOOP_TWIST)))
+        W_dot = Ad(A, get6(SCALAR, model.floats, loop_at(model, l, LOOP_RATE)))
         a_a = add6(add6(a_a, W_dot), ad(twist_of(lane, work, a), W))
-    return a_a, acceleration_of(lane, floats, work, b)
+    return a_a, acceleration_of(lane, model, work, b)
 
 
 @inline
-def relative_twist(lane, ints, floats, work, l, C):
+def relative_twist(lane, model, work, l, C):
     """Components in C of the twist of b relative to a."""
-    v_a, v_b = side_twists(lane, ints, floats, work, l)
+    v_a, v_b = side_twists(lane, model, work, l)
     return Ad_inverse(C, sub6(v_b, v_a))
 
 
 @inline
-def relative_rate(lane, ints, floats, work, l, kind, virtual, C):
+def relative_rate(lane, model, work, l, kind, virtual, C):
     """Rates of the components in C of the relative twist."""
-    v_a, v_b = side_twists(lane, ints, floats, work, l)
-    a_a, a_b = side_accelerations(lane, ints, floats, work, l)
+    v_a, v_b = side_twists(lane, model, work, l)
+    a_a, a_b = side_accelerations(lane, model, work, l)
     v_r, a_r = sub6(v_b, v_a), sub6(a_b, a_a)
     v_C = add6(v_a, followed(kind, virtual, C, v_r))
     return Ad_inverse(C, sub6(a_r, ad(v_C, v_r)))
 
 
 @inline
-def relative_screw(lane, ints, work, j, on_b, C):
+def relative_screw(lane, model, work, j, on_b, C):
     """Components in C of the relative twist for a unit velocity of degree of freedom j."""
-    x = Ad_inverse(C, get6(lane, work, of_dof(ints, j, S)))
+    x = Ad_inverse(C, get6(lane, work, of_dof(model, j, S)))
     return scale6(1.0 if on_b else -1.0, x)
 
 
 @inline
-def frame_turn(ints, work, j, on_b, kind, virtual, C):
+def frame_turn(model, work, j, on_b, kind, virtual, C):
     """zeta_j: the motion of C for a turn by S_j, in world coordinates."""
-    Sj = get6(SCALAR, work, of_dof(ints, j, S))
+    Sj = get6(SCALAR, work, of_dof(model, j, S))
     zeta = followed(kind, virtual, C, Sj)
     return zeta if on_b else sub6(Sj, zeta)
 
@@ -169,11 +169,11 @@ def relative_variation(kind, virtual, C, v, a, eta, dv, da):
 
 
 @inline
-def relative_derivatives(ints, work, j, on_b, kind, virtual, C, v_a, v_b, a_a, a_b):
+def relative_derivatives(model, work, j, on_b, kind, virtual, C, v_a, v_b, a_a, a_b):
     """Components in C of d(twist)/dq_j, d(rate)/dq_j and d(rate)/dv_j."""
-    Sj = get6(SCALAR, work, of_dof(ints, j, S))
-    psi_dot, psi_ddot = get6(SCALAR, work, of_dof(ints, j, PSI_DOT)), get6(SCALAR, work, of_dof(ints, j, PSI_DDOT))
-    S_dot = get6(SCALAR, work, of_dof(ints, j, S_DOT))
+    Sj = get6(SCALAR, work, of_dof(model, j, S))
+    psi_dot, psi_ddot = get6(SCALAR, work, of_dof(model, j, PSI_DOT)), get6(SCALAR, work, of_dof(model, j, PSI_DDOT))
+    S_dot = get6(SCALAR, work, of_dof(model, j, S_DOT))
     v_X = v_b if on_b else v_a
     a_by_q, a_by_v = sub6(psi_ddot, ad(v_X, psi_dot)), sub6(add6(S_dot, psi_dot), ad(v_X, Sj))
     v, a = (v_a, v_b), (a_a, a_b)
@@ -194,35 +194,35 @@ def on_side(on_b, V):
 
 
 @inline
-def side_states(lane, ints, floats, work, l):
+def side_states(lane, model, work, l):
     """Twists and accelerations of the sides (a, b), two pairs."""
-    return side_twists(lane, ints, floats, work, l), side_accelerations(lane, ints, floats, work, l)
+    return side_twists(lane, model, work, l), side_accelerations(lane, model, work, l)
 
 
 @inline
-def side_variations(lane, ints, floats, work, variations, l):
+def side_variations(lane, model, work, variations, l):
     """Displacements of the sides (a, b), and variations of their twists and accelerations as seen from them: pairs."""
-    a, b = loop_links(ints, l)
+    a, b = loop_links(model, l)
     dv_a, da_a = variation_of(variations, a, DV), variation_of(variations, a, DA)
-    if has_target(ints, l):
-        A = loop_frames(lane, ints, floats, work, l)[0]
-        da_a = add6(da_a, ad(dv_a, Ad(A, get6(SCALAR, floats, loop_at(ints, l, LOOP_TWIST)))))
+    if has_target(model, l):
+        A = loop_frames(lane, model, work, l)[0]
+        da_a = add6(da_a, ad(dv_a, Ad(A, get6(SCALAR, model.floats, loop_at(model, l, LOOP_TWIST)))))
     return ((variation_of(variations, a, ETA), variation_of(variations, b, ETA)),
             (dv_a, variation_of(variations, b, DV)), (da_a, variation_of(variations, b, DA)))
 
 
 @inline
-def push_sides(lane, ints, l, F, bodies):
+def push_sides(lane, model, l, F, bodies):
     """Let wrench F act where G^T lambda does: b passes it on to a."""
-    a, b = loop_links(ints, l)
+    a, b = loop_links(model, l)
     push_link(lane, bodies, b, F)
     push_link(lane, bodies, a, neg6(F))
 
 
 @inline
-def wrench_variations(ints, l, kind, C, F, dF, variations):
+def wrench_variations(model, l, kind, C, F, dF, variations):
     """The variations of a wrench F that acts likewise, as seen from sides a and b; dF is seen from C."""
-    a, b = loop_links(ints, l)
+    a, b = loop_links(model, l)
     eta_a, eta_b = variation_of(variations, a, ETA), variation_of(variations, b, ETA)
     moved = followed(kind, False, C, sub6(eta_b, eta_a))
     left = sub6(sub6(eta_b, eta_a), moved)
@@ -230,8 +230,8 @@ def wrench_variations(ints, l, kind, C, F, dF, variations):
 
 
 @inline
-def vary_sides(ints, l, kind, C, F, dF, variations):
+def vary_sides(model, l, kind, C, F, dF, variations):
     """Let these variations act."""
-    (a, b), (dF_a, dF_b) = loop_links(ints, l), wrench_variations(ints, l, kind, C, F, dF, variations)
+    (a, b), (dF_a, dF_b) = loop_links(model, l), wrench_variations(model, l, kind, C, F, dF, variations)
     vary_push(variations, b, dF_b)
     vary_push(variations, a, dF_a)

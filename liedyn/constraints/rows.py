@@ -26,12 +26,12 @@ from liedyn.model.packed import NV
 
 
 @kernel_in_place
-def holonomic_rows(ints, mask):
+def holonomic_rows(model, mask):
     """mask[row] = 1 for rows with a residual, 0 for rows on velocities only; inactive rows count as they would."""
-    for l in range(loop_count(ints)):
-        first, count = loop_rows(ints, l)
+    for l in range(loop_count(model)):
+        first, count = loop_rows(model, l)
         for r in range(count):
-            mask[first + r] = 1 if r < holonomic_count(ints, l) else 0
+            mask[first + r] = 1 if r < holonomic_count(model, l) else 0
 
 
 @inline
@@ -42,100 +42,100 @@ def clear_rows(x):
 
 
 @kernel_in_place
-def residual_rows(ints, floats, q, work, g):
+def residual_rows(model, q, work, g):
     """g (m); needs `world_positions`."""
     clear_rows(g)
-    closure_kernel(SCALAR, ints, floats, work, g)
-    if not all_cut(ints):
-        other_residuals(ints, floats, q, work, g)
+    closure_kernel(SCALAR, model, work, g)
+    if not all_cut(model):
+        other_residuals(model, q, work, g)
 
 
 @kernel_in_place
-def jacobian_rows(ints, floats, q, work, G):
+def jacobian_rows(model, q, work, G):
     """G (m, nv); needs `world_positions`."""
     clear_rows(G)
-    cut_jacobian_kernel(SCALAR, ints, floats, work, False, G)
-    if not all_cut(ints):
-        other_jacobians(ints, floats, q, work, G)
+    cut_jacobian_kernel(SCALAR, model, work, False, G)
+    if not all_cut(model):
+        other_jacobians(model, q, work, G)
 
 
 @kernel_in_place
-def velocity_rows(ints, floats, q, v, work, psi):
+def velocity_rows(model, q, v, work, psi):
     """psi (m) = G v - b; needs `world_velocities`."""
     clear_rows(psi)
-    cut_velocity_kernel(SCALAR, ints, floats, work, False, psi)
-    if not all_cut(ints):
-        other_velocities(ints, floats, q, v, work, psi)
+    cut_velocity_kernel(SCALAR, model, work, False, psi)
+    if not all_cut(model):
+        other_velocities(model, q, v, work, psi)
 
 
 @kernel_in_place
-def bias_rows(ints, floats, q, v, work, phi):
+def bias_rows(model, q, v, work, phi):
     """phi_0 (m); needs `world_accelerations` with a = 0."""
     clear_rows(phi)
-    cut_bias_kernel(ints, floats, work, False, phi)
-    if not all_cut(ints):
-        other_biases(ints, floats, q, v, work, phi)
+    cut_bias_kernel(model, work, False, phi)
+    if not all_cut(model):
+        other_biases(model, q, v, work, phi)
 
 
 @kernel_in_place
-def constraint_terms(ints, floats, q, v, work, G, phi):
+def constraint_terms(model, q, v, work, G, phi):
     """`jacobian_rows` and `bias_rows`; needs `world_accelerations` with a = 0."""
     clear_rows(G)
     clear_rows(phi)
-    cut_terms_kernel(SCALAR, ints, floats, work, G, phi)
-    if not all_cut(ints):
-        other_jacobians(ints, floats, q, work, G)
-        other_biases(ints, floats, q, v, work, phi)
+    cut_terms_kernel(SCALAR, model, work, G, phi)
+    if not all_cut(model):
+        other_jacobians(model, q, work, G)
+        other_biases(model, q, v, work, phi)
 
 
 @kernel_in_place
-def constraint_state(ints, floats, q, v, work, residual, psi, G, phi):
+def constraint_state(model, q, v, work, residual, psi, G, phi):
     """`residual_rows`, `velocity_rows` and `constraint_terms`."""
     clear_rows(residual)
     clear_rows(psi)
     clear_rows(G)
     clear_rows(phi)
-    cut_state_kernel(SCALAR, ints, floats, work, residual, psi, G, phi)
-    if not all_cut(ints):
-        other_residuals(ints, floats, q, work, residual)
-        other_velocities(ints, floats, q, v, work, psi)
-        other_jacobians(ints, floats, q, work, G)
-        other_biases(ints, floats, q, v, work, phi)
+    cut_state_kernel(SCALAR, model, work, residual, psi, G, phi)
+    if not all_cut(model):
+        other_residuals(model, q, work, residual)
+        other_velocities(model, q, v, work, psi)
+        other_jacobians(model, q, work, G)
+        other_biases(model, q, v, work, phi)
 
 
 @kernel_in_place
-def derivative_rows(ints, floats, q, v, a, work, psi_q, phi_q, phi_v):
+def derivative_rows(model, q, v, a, work, psi_q, phi_q, phi_v):
     """dpsi/dq, dphi/dq, dphi/dv (m, nv); needs positions, velocities, and accelerations at a in `work`."""
     clear_rows(psi_q)
     clear_rows(phi_q)
     clear_rows(phi_v)
-    cut_derivatives_kernel(ints, floats, work, False, psi_q, phi_q, phi_v)
-    if not all_cut(ints):
-        other_derivatives(ints, floats, q, v, a, work, psi_q, phi_q, phi_v)
+    cut_derivatives_kernel(model, work, False, psi_q, phi_q, phi_v)
+    if not all_cut(model):
+        other_derivatives(model, q, v, a, work, psi_q, phi_q, phi_v)
 
 
 @kernel_in_place
-def force_derivative_rows(ints, floats, q, work, lam, D):
+def force_derivative_rows(model, q, work, lam, D):
     """D += d(G^T lambda)/dq (nv, nv); needs `world_positions`."""
-    cut_force_derivative_kernel(ints, floats, work, lam, D)
-    if not all_cut(ints):
-        other_force_derivatives(ints, floats, q, work, lam, D)
+    cut_force_derivative_kernel(model, work, lam, D)
+    if not all_cut(model):
+        other_force_derivatives(model, q, work, lam, D)
 
 
 @kernel_in_place
-def reader_rows(lane, ints, floats, work, E):
+def reader_rows(lane, model, work, E):
     """E (nz, nv), the rows that read the virtual velocities of the cut joints; needs `world_positions`."""
     E[:] = 0.0
-    cut_jacobian_kernel(lane, ints, floats, work, True, E)
+    cut_jacobian_kernel(lane, model, work, True, E)
 
 
 @kernel_in_place
-def reader_derivatives(ints, floats, work, rho_q, rho_dot_q, rho_dot_v):
+def reader_derivatives(model, work, rho_q, rho_dot_q, rho_dot_v):
     """Derivatives of virtual velocities by q, and of virtual accelerations by q and v, each (nz, nv)."""
     rho_q[:] = 0.0
     rho_dot_q[:] = 0.0
     rho_dot_v[:] = 0.0
-    cut_derivatives_kernel(ints, floats, work, True, rho_q, rho_dot_q, rho_dot_v)
+    cut_derivatives_kernel(model, work, True, rho_q, rho_dot_q, rho_dot_v)
 
 
 # ---- in many directions at once: columns of N displace q, those of X change v (`liedyn.tree.variations`)
@@ -150,37 +150,37 @@ def clear_block(A, b):
 
 
 @kernel_in_place
-def vary_velocity_rows(lane, ints, floats, q, v, a, work, cuts, variations, N, b, psi):
+def vary_velocity_rows(lane, model, q, v, a, work, cuts, variations, N, b, psi):
     """psi[:, block b], the variation of G v - b along N, for columns in which X is zero; needs `vary_velocities`.
 
     Lanes are for cut joints only.
     """
     clear_block(psi, b)
-    vary_cut_velocities(lane, ints, floats, work, cuts, variations, False, b, psi)
-    if not all_cut(ints):
-        vary_other_rows(ints, floats, q, v, vector_in(a, 0, ints[NV]), work, variations, N, N, 2, b, psi)
+    vary_cut_velocities(lane, model, work, cuts, variations, False, b, psi)
+    if not all_cut(model):
+        vary_other_rows(model, q, v, vector_in(a, 0, model.ints[NV]), work, variations, N, N, 2, b, psi)
 
 
 @kernel_in_place
-def vary_acceleration_rows(ints, floats, q, v, a, work, cuts, variations, N, X, b, phi):
+def vary_acceleration_rows(model, q, v, a, work, cuts, variations, N, X, b, phi):
     """phi[:, block b], the variation of G a + Gdot v - bdot at constant a; needs `vary_accelerations`."""
     clear_block(phi, b)
-    vary_cut_accelerations(SCALAR, ints, floats, work, cuts, variations, False, b, phi)
-    if not all_cut(ints):
-        vary_other_rows(ints, floats, q, v, a, work, variations, N, X, 3, b, phi)
+    vary_cut_accelerations(SCALAR, model, work, cuts, variations, False, b, phi)
+    if not all_cut(model):
+        vary_other_rows(model, q, v, a, work, variations, N, X, 3, b, phi)
 
 
 @kernel_in_place
-def push_constraints(ints, floats, work, lam, bodies, cuts):
+def push_constraints(model, work, lam, bodies, cuts):
     """The wrenches of cut joints and contacts act on the links, as in G^T lambda; what is kept of cuts is filled."""
-    put_cuts(SCALAR, ints, floats, work, lam, bodies, cuts)
-    if not all_cut(ints):
-        push_others(ints, floats, work, lam, bodies)
+    put_cuts(SCALAR, model, work, lam, bodies, cuts)
+    if not all_cut(model):
+        push_others(model, work, lam, bodies)
 
 
 @kernel_in_place
-def vary_constraint_wrenches(ints, floats, work, cuts, lam, b, shares, variations, balance):
+def vary_constraint_wrenches(model, work, cuts, lam, b, shares, variations, balance):
     """Their variations at constant lambda; custom rows have no wrenches (`vary_other_forces`)."""
-    vary_cut_wrenches(SCALAR, ints, work, cuts, b, shares, variations, balance)
-    if not all_cut(ints):
-        vary_other_wrenches(ints, floats, work, lam, variations)
+    vary_cut_wrenches(SCALAR, model, work, cuts, b, shares, variations, balance)
+    if not all_cut(model):
+        vary_other_wrenches(model, work, lam, variations)

@@ -33,15 +33,15 @@ ESCAPES = 20
 
 
 @kernel
-def squared_error(ints, floats, q, held, values):
+def squared_error(model, q, held, values):
     """e (m + k), its Jacobian J (m + k, nv), and d(G^T e)/dq (nv, nv)."""
-    room = room_for(ints, values.size)
-    holonomic_rows(ints, room.holonomic)
+    room = room_for(model, values.size)
+    holonomic_rows(model, room.holonomic)
     m, n = room.G.shape
     curvature = np.zeros((n, n))
-    errors(ints, floats, q, held, values, room, room.error)
-    error_rows(ints, floats, q, held, room)
-    force_derivative_rows(ints, floats, q, room.world, room.error[:m], curvature)
+    errors(model, q, held, values, room, room.error)
+    error_rows(model, q, held, room)
+    force_derivative_rows(model, q, room.world, room.error[:m], curvature)
     return room.error, room.rows, curvature
 
 
@@ -76,10 +76,11 @@ def least_error(robot, q, target, tolerance):
 
     Returns it and its errors: residuals, then held virtual coordinates less their goals.
     """
-    free, floats, radius = np.flatnonzero(target.held.dofs == 0), robot.floats.copy(), LARGEST_STEP
+    free, radius = np.flatnonzero(target.held.dofs == 0), LARGEST_STEP
+    model = robot.packed._replace(floats=robot.floats.copy())
 
     def at(q):
-        return squared_error(robot.ints, floats, q, target.held, target.values)
+        return squared_error(model, q, target.held, target.values)
 
     e, J, curvature = at(q)
     if not (np.isfinite(e).all() and np.isfinite(J).all() and np.isfinite(curvature).all()):
@@ -115,7 +116,7 @@ def least_error(robot, q, target, tolerance):
 def closed_from(robot, q, target, tolerance):
     """`close_states` on one state: its configuration, and what became of it."""
     closed, status = np.empty((1, robot.nq)), np.empty(1, np.int64)
-    close_states(robot.ints, robot.floats, np.ascontiguousarray(q)[None], target.q[None], target.values[None],
+    close_states(robot.packed, np.ascontiguousarray(q)[None], target.q[None], target.values[None],
                  *target.held, tolerance, closed, status)
     return closed[0], status[0]
 

@@ -23,33 +23,33 @@ from liedyn.tree.records import put3
 
 
 @kernel
-def contact_wrench_states(ints, floats, t, q, lam, out):
+def contact_wrench_states(model, t, q, lam, out):
     """out (count, constraints, 6) of contacts, in the user's axes of frame A; floats is left at the last time."""
-    work = np.empty(world_size(ints))
+    work = np.empty(world_size(model))
     out[:] = 0.0
     for b in range(q.shape[0]):
-        refresh(ints, floats, t[b])
-        world_positions(SCALAR, ints, floats, q[b], work)
-        for l in range(loop_count(ints)):
-            first, count = loop_rows(ints, l)
+        refresh(model, t[b])
+        world_positions(SCALAR, model, q[b], work)
+        for l in range(loop_count(model)):
+            first, count = loop_rows(model, l)
             # a contact that pulls not may be one that is off, at a place where it has no normal
-            if not is_contact(ints, l) or not lam[b, first:first + count].any():
+            if not is_contact(model, l) or not lam[b, first:first + count].any():
                 continue
-            L, r, p, d, _ = contact(ints, floats, work, l)
-            M, F = contact_wrench(loop_kind(ints, l), L, r, p, d, count, lam[b], first)
-            fold = get_rotation(floats, loop_at(ints, l, LOOP_FOLDING))
+            L, r, p, d, _ = contact(model, work, l)
+            M, F = contact_wrench(loop_kind(model, l), L, r, p, d, count, lam[b], first)
+            fold = get_rotation(model, loop_at(model, l, LOOP_FOLDING))
             put3(SCALAR, out[b, l], 0, rotate(fold, neg(M)))
             put3(SCALAR, out[b, l], 3, rotate(fold, neg(F)))
 
 
 @kernel
-def contact_wrench_derivatives(ints, floats, q, lam, l, by_lam, by_q):
+def contact_wrench_derivatives(model, q, lam, l, by_lam, by_q):
     """Derivatives of the wrench of contact l, as above, by its own multipliers (6, rows) and by q (6, nv)."""
-    work = np.empty(world_size(ints))
-    world_positions(SCALAR, ints, floats, q, work)
-    kind, (first, count) = loop_kind(ints, l), loop_rows(ints, l)
-    L, r, p, d, C = contact(ints, floats, work, l)
-    fold = get_rotation(floats, loop_at(ints, l, LOOP_FOLDING))
+    work = np.empty(world_size(model))
+    world_positions(SCALAR, model, q, work)
+    kind, (first, count) = loop_kind(model, l), loop_rows(model, l)
+    L, r, p, d, C = contact(model, work, l)
+    fold = get_rotation(model, loop_at(model, l, LOOP_FOLDING))
     unit, column = np.zeros(lam.size), np.empty(6)
     for k in range(count):
         unit[first + k] = 1.0
@@ -59,15 +59,15 @@ def contact_wrench_derivatives(ints, floats, q, lam, l, by_lam, by_q):
         put3(SCALAR, column, 3, rotate(fold, neg(F)))
         by_lam[:, k] = column
     by_q[:] = 0.0
-    ja, jb = path_ends(ints, l)
+    ja, jb = path_ends(model, l)
     while ja != jb:
         j = max(ja, jb)
-        y = relative_screw(SCALAR, ints, work, j, jb > ja, C)
+        y = relative_screw(SCALAR, model, work, j, jb > ja, C)
         M, F = contact_wrench_variation(kind, L, r, p, d, y, count, lam, first)
         put3(SCALAR, column, 0, rotate(fold, neg(M)))
         put3(SCALAR, column, 3, rotate(fold, neg(F)))
         by_q[:, j] = column
-        ja, jb = toward_ground(ints, ja, jb)
+        ja, jb = toward_ground(model, ja, jb)
 
 
 def loop_wrench_matrix(robot, l):
@@ -96,7 +96,8 @@ def wrenches_at(robot, t, q, lam):
         t = np.broadcast_to(t, len(q)).copy()
         found = np.empty((len(q), len(robot.constraint_names), 6))
         contact_wrench_states(
-            robot.ints, robot.floats.copy(), t, np.ascontiguousarray(q), np.ascontiguousarray(lam), found)
+            robot.packed._replace(floats=robot.floats.copy()), t, np.ascontiguousarray(q), np.ascontiguousarray(lam),
+            found)
         out |= {name: found[:, k] for k, name in enumerate(robot.constraint_names) if name in pairs}
     return out
 

@@ -33,7 +33,7 @@ class Impact(NamedTuple):
     restitution: float
 
 
-def collide(robot, ints, floats, contacts, touching, q, v, f_ext, restitution, bounce, names, tolerance):
+def collide(robot, model, contacts, touching, q, v, f_ext, restitution, bounce, names, tolerance):
     """Velocities and impulses after the contacts numbered `touching` have collided, with all equations in force.
 
     Parameters
@@ -50,10 +50,10 @@ def collide(robot, ints, floats, contacts, touching, q, v, f_ext, restitution, b
     SingularConfigurationError
         The equations contradict each other, or no inertia resists a motion that they allow.
     """
-    closed = with_rows_of(ints, contacts, touching)
-    M, _, G, _, psi, _ = terms_kernel(closed, floats, q, v, f_ext)
+    closed = with_rows_of(model, contacts, touching)
+    M, _, G, _, psi, _ = terms_kernel(closed, model, q, v, f_ext)
     rows, first, count = rows_of(contacts, touching)
-    equal, side = equations(ints, contacts), contacts.side[touching].astype(float)
+    equal, side = equations(model, contacts), contacts.side[touching].astype(float)
     c = G @ v - psi
     c[np.abs(c) <= GAIN * (np.abs(G) @ np.abs(v))] = 0.0  # the rounding of constraints that do not move
     for row, speed in bounce.items():
@@ -104,17 +104,17 @@ def collide(robot, ints, floats, contacts, touching, q, v, f_ext, restitution, b
     return Impact(z, lam, e)
 
 
-def jam(ints, floats, contacts, touching, sliding, q, v, f_ext, tolerance):
+def jam(model, contacts, touching, sliding, q, v, f_ext, tolerance):
     """An impact without collision: the contacts that slide are stopped by impulses inside the friction cone.
 
     Where friction makes accelerations contradict each other (Painleve 1895; Leine, Brogliato and Nijmeijer 2002). None
     if the impulses that would do it pull, or leave the cone.
     """
-    closed = with_rows_of(ints, contacts, touching)
-    M, _, G, _, psi, _ = terms_kernel(closed, floats, q, v, f_ext)
+    closed = with_rows_of(model, contacts, touching)
+    M, _, G, _, psi, _ = terms_kernel(closed, model, q, v, f_ext)
     for stopped in [[e] for e in sliding] + [list(sliding)] * (len(sliding) > 1):
         others = [e for e in touching if e not in stopped]
-        equal = equations(ints, contacts)
+        equal = equations(model, contacts)
         for e in stopped:
             equal[contacts.first[e]:contacts.first[e] + contacts.count[e]] = True
         rows, first, count = rows_of(contacts, others)

@@ -32,8 +32,8 @@ def watched(robot):
     """The one-sided constraints that the state opens and closes, as `Contacts` (`liedyn.contact.watching`)."""
     memo = robot.memo
     if WATCHED not in memo:
-        contacts = contacts_of(robot.ints, robot.floats)
-        open_ones = statuses(robot.ints)[contacts.index] == OPEN
+        contacts = contacts_of(robot.packed)
+        open_ones = statuses(robot.packed)[contacts.index] == OPEN
         memo[WATCHED] = Contacts(*(x[open_ones] for x in contacts))
     return memo[WATCHED]
 
@@ -97,7 +97,7 @@ def settle(robot, q, v, tau, f_ext, tolerance):
     contacts = watched(robot)
     names = [robot.constraint_names[k] for k in contacts.index]
     _, _, _, residual, psi, _ = terms_kernel(
-        with_rows_of(robot.ints, contacts, np.arange(len(names))), robot.floats, q, v, f_ext)
+        with_rows_of(robot.packed, contacts, np.arange(len(names))), q, v, f_ext)
     raise_errors(robot.functions)
     gap, rate = contacts.side * residual[contacts.first], contacts.side * psi[contacts.first]
     limit = AT_REST * max(1.0, float(np.abs(v).max(initial=0.0)))
@@ -118,7 +118,7 @@ def settle(robot, q, v, tau, f_ext, tolerance):
             raise InputError(f"an impact is due: contact {names[c]!r} never slips while it is closed, but does so with "
                              f"{speed:.3g}; make v consistent with complete_velocity(), with the contact sticking")
     try:
-        found = accelerations(robot.ints, robot.floats, contacts, resting, q, v, tau, f_ext, limit, tolerance)
+        found = accelerations(robot.packed, contacts, resting, q, v, tau, f_ext, limit, tolerance)
     except ValueError:
         raise_errors(robot.functions)
         raise _no_accelerations(robot, contacts, resting, q, v, f_ext, f"the constraints of {robot.name!r} contradict "
@@ -157,7 +157,7 @@ def settle(robot, q, v, tau, f_ext, tolerance):
             transitions[names[c]] = "is just beginning to slip"
     if not fits and "is about to slip" in transitions.values():  # others may hold what one of several does not
         less = contacts._replace(friction=contacts.friction * (1.0 - LESS))
-        other = accelerations(robot.ints, robot.floats, less, resting, q, v, tau, f_ext, limit, tolerance)
+        other = accelerations(robot.packed, less, resting, q, v, tau, f_ext, limit, tolerance)
         if other is not None and np.array_equal(other.status, found.status):
             transitions = {name: what for name, what in transitions.items() if what != "is about to slip"}
     return Settled(switched, said, sliding, direction, friction, force, lam, fits, transitions)
@@ -173,7 +173,7 @@ def _switched(robot, names, closed):
 
 
 def _no_accelerations(robot, contacts, resting, q, v, f_ext, text):
-    G = terms_kernel(with_rows_of(robot.ints, contacts, resting), robot.floats, q, v, f_ext)[2]
+    G = terms_kernel(with_rows_of(robot.packed, contacts, resting), q, v, f_ext)[2]
     return SingularConfigurationError(text, np.linalg.svd(G, compute_uv=False))
 
 
@@ -201,7 +201,7 @@ def _push(contacts, resting, status, lam):
 
 def _friction_in(robot, contacts, resting, sliding, lam, q, v, f_ext):
     """The part of lam that is friction of sliding contacts, and its generalised force."""
-    G = terms_kernel(with_rows_of(robot.ints, contacts, resting), robot.floats, q, v, f_ext)[2]
+    G = terms_kernel(with_rows_of(robot.packed, contacts, resting), q, v, f_ext)[2]
     friction = np.zeros(len(lam))
     for c in sliding:
         friction[tangential(contacts, c)] = lam[tangential(contacts, c)]
@@ -214,8 +214,8 @@ def _least_norm(switched, contacts, resting, sliding, direction, q, v, tau, f_ex
     These are affine in all forces, N = N_0 + C N, where column j of C is what the friction of a unit N_j does to them
     (Glocker 2001, 5.4).
     """
-    M, h, G, _, _, gamma = terms_kernel(switched.ints, switched.floats, q, v, f_ext)
-    G_all = terms_kernel(with_rows_of(switched.ints, contacts, resting), switched.floats, q, v, f_ext)[2]
+    M, h, G, _, _, gamma = terms_kernel(switched.packed, q, v, f_ext)
+    G_all = terms_kernel(with_rows_of(switched.packed, contacts, resting), q, v, f_ext)[2]
     units = np.zeros((len(sliding), len(gamma)))
     for j, c in enumerate(sliding):
         units[j, tangential(contacts, c)] = contacts.friction[c] * direction[j, :contacts.count[c] - 1]

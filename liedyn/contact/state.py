@@ -11,8 +11,8 @@ from liedyn.contact.complementarity import SOLVED
 from liedyn.contact.problem import CONTRADICTION, solve_contacts
 from liedyn.dynamics.terms import terms_kernel
 from liedyn.model.packed import (
-    LOOP_ACTIVE, LOOP_F, LOOP_FLOATS_AT, LOOP_FRICTION, LOOP_I, LOOP_NROWS, LOOP_RESTITUTION, LOOP_ROW, LOOP_SIDE,
-    LOOPS_AT, N_LOOPS, N_ROWS, OFF, ON, OPEN, SLIDING,
+    LOOP_ACTIVE, LOOP_FRICTION, LOOP_NROWS, LOOP_RESTITUTION, LOOP_ROW,
+    LOOP_SIDE, N_ROWS, OFF, ON, OPEN, SLIDING, constraints_of,
 )
 
 TOUCHING = 1e-9
@@ -38,28 +38,26 @@ class Contacts(NamedTuple):
     friction: np.ndarray
 
 
-def contacts_of(ints, floats):
+def contacts_of(model):
     """The one-sided constraints of a packed model."""
-    records = ints[ints[LOOPS_AT]:ints[LOOPS_AT] + LOOP_I * ints[N_LOOPS]].reshape(-1, LOOP_I)
-    at = int(ints[LOOP_FLOATS_AT])
-    numbers = floats[at:at + LOOP_F * len(records)].reshape(-1, LOOP_F)
+    records, numbers = constraints_of(model)
     index = np.flatnonzero(records[:, LOOP_SIDE])
     return Contacts(index, records[index, LOOP_ROW], records[index, LOOP_NROWS], records[index, LOOP_SIDE],
                     numbers[index, LOOP_RESTITUTION].copy(), numbers[index, LOOP_FRICTION].copy())
 
 
-def statuses(ints):
+def statuses(model):
     """A view on the status of every constraint."""
-    return ints[ints[LOOPS_AT]:ints[LOOPS_AT] + LOOP_I * ints[N_LOOPS]].reshape(-1, LOOP_I)[:, LOOP_ACTIVE]
+    return constraints_of(model)[0][:, LOOP_ACTIVE]
 
 
-def with_rows_of(ints, contacts, closed):
-    """A copy of ints in which these contacts (numbers among `contacts`) have all their rows, and the others none."""
-    ints = ints.copy()
-    status = statuses(ints)
+def with_rows_of(model, contacts, closed):
+    """The model in which these contacts (numbers among `contacts`) have all their rows, and the others none."""
+    model = model._replace(ints=model.ints.copy())
+    status = statuses(model)
     status[contacts.index] = np.where(status[contacts.index] == OFF, OFF, OPEN)
     status[contacts.index[closed]] = ON
-    return ints
+    return model
 
 
 def rows_of(contacts, chosen):
@@ -70,9 +68,9 @@ def rows_of(contacts, chosen):
     return rows.astype(np.int64), (np.cumsum(count) - count).astype(np.int64), count.astype(np.int64)
 
 
-def equations(ints, contacts):
+def equations(model, contacts):
     """Which rows are equations: those of all constraints but the one-sided ones."""
-    equal = np.ones(int(ints[N_ROWS]), dtype=bool)
+    equal = np.ones(int(model.ints[N_ROWS]), dtype=bool)
     for first, count in zip(contacts.first, contacts.count):
         equal[first:first + count] = False
     return equal
@@ -88,13 +86,13 @@ class Accelerations(NamedTuple):
     margin: np.ndarray  # how far each is from its next change, relative to its largest force or acceleration
 
 
-def accelerations(ints, floats, contacts, touching, q, v, tau, f_ext, slip_limit, tolerance):
+def accelerations(model, contacts, touching, q, v, tau, f_ext, slip_limit, tolerance):
     """Accelerations with the contacts numbered `touching`; None if the conditions contradict each other.
 
     Slower than `slip_limit` is at rest, and sticks if it can.
     """
-    closed = with_rows_of(ints, contacts, touching)
-    M, h, G, _, psi, gamma = terms_kernel(closed, floats, q, v, f_ext)
+    closed = with_rows_of(model, contacts, touching)
+    M, h, G, _, psi, gamma = terms_kernel(closed, model, q, v, f_ext)
     rows, first, count = rows_of(contacts, touching)
     slip = np.zeros((len(touching), 3))
     for e, (i, n) in enumerate(zip(contacts.first[touching], count)):
@@ -103,7 +101,7 @@ def accelerations(ints, floats, contacts, touching, q, v, tau, f_ext, slip_limit
     given = (speed > slip_limit) & np.isfinite(mu)
     direction = np.where(given[:, None], slip / np.where(speed > 0.0, speed, 1.0)[:, None], 0.0)
     a, lam, P, stiffness = np.zeros(len(v)), np.zeros(len(psi)), np.zeros(len(rows)), np.empty(len(touching))
-    found = solve_contacts(M, tau - h, G, gamma, equations(ints, contacts), rows, first, count, mu, given, direction,
+    found = solve_contacts(M, tau - h, G, gamma, equations(model, contacts), rows, first, count, mu, given, direction,
                            side.astype(float), np.zeros(len(touching)), tolerance, a, lam, P, stiffness)
     if found != SOLVED:
         if found == CONTRADICTION:
@@ -111,7 +109,7 @@ def accelerations(ints, floats, contacts, touching, q, v, tau, f_ext, slip_limit
         return None
     jams = given & (stiffness <= PAINLEVE)
     if jams.any():  # pulled tight by its own friction: if it may as well let go, it does
-        rest = accelerations(ints, floats, contacts, touching[~jams], q, v, tau, f_ext, slip_limit, tolerance)
+        rest = accelerations(model, contacts, touching[~jams], q, v, tau, f_ext, slip_limit, tolerance)
         if rest is None or (side * (G @ rest.a - gamma)[contacts.first[touching]] < 0.0)[jams].any():
             return None
         status, margin, slides = np.full(len(touching), OPEN), np.zeros(len(touching)), np.zeros((len(touching), 3))

@@ -163,7 +163,7 @@ class HybridController:
 
 def felt(robot, q, v, f_ext):
     """lam = resting + response tau: how the multipliers of a mechanism follow from the forces on it."""
-    M, h, G, _, _, gamma = terms_kernel(robot.ints, robot.floats, q, v, f_ext)
+    M, h, G, _, _, gamma = terms_kernel(robot.packed, q, v, f_ext)
     raise_errors(robot.functions)
     one = np.eye(robot.nv)
     parts = Decomposition(*decompose(G, one, one, one, RANK_TOLERANCE))

@@ -28,27 +28,27 @@ NOTHING = 1e-9
 
 
 @kernel
-def readers_kernel(ints, floats, q, v):
+def readers_kernel(model, q, v):
     """E (nz, nv) and rho (nz): virtual velocities are E v, virtual accelerations E a + rho."""
-    nz, zero = ints[N_VIRTUAL], np.zeros(v.size)
-    work, E, rho = np.empty(world_size(ints)), np.empty((nz, v.size)), np.empty(nz)
-    world_positions(SCALAR, ints, floats, q, work)
-    world_velocities(SCALAR, ints, v, work)
-    world_accelerations(SCALAR, ints, floats, v, zero, work)
-    reader_rows(SCALAR, ints, floats, work, E)
-    cut_bias_kernel(ints, floats, work, True, rho)
+    nz, zero = model.ints[N_VIRTUAL], np.zeros(v.size)
+    work, E, rho = np.empty(world_size(model)), np.empty((nz, v.size)), np.empty(nz)
+    world_positions(SCALAR, model, q, work)
+    world_velocities(SCALAR, model, v, work)
+    world_accelerations(SCALAR, model, v, zero, work)
+    reader_rows(SCALAR, model, work, E)
+    cut_bias_kernel(model, work, True, rho)
     return E, rho
 
 
 @kernel
-def motion_kernel(ints, floats, q, v, f_ext, w_dot, R_constant, virtual, B, C, C_inverse, tolerance):
+def motion_kernel(model, q, v, f_ext, w_dot, R_constant, virtual, B, C, C_inverse, tolerance):
     """(condition of R K, a, force = M a + h, size of its terms, tau, fields of the `Decomposition`).
 
     The condition is infinite where the independent coordinates do not determine the motion, and nan where there are too
     many or too few of them; a, force and tau are zero then.
     """
     n = v.size
-    M, h, G, _, _, gamma = terms_kernel(ints, floats, q, v, f_ext)
+    M, h, G, _, _, gamma = terms_kernel(model, q, v, f_ext)
     parts = decompose(G, B, C, C_inverse, tolerance)
     K, multipliers, acting = parts[1], parts[2], parts[8]
     p, zero = K.shape[1], np.zeros(n)
@@ -56,7 +56,7 @@ def motion_kernel(ints, floats, q, v, f_ext, w_dot, R_constant, virtual, B, C, C
         return np.nan, zero, zero, zero, zero, parts
     R, wanted = R_constant.copy(), w_dot.copy()
     if np.any(virtual >= 0):
-        E, rho = readers_kernel(ints, floats, q, v)
+        E, rho = readers_kernel(model, q, v)
         for k in range(p):
             if virtual[k] >= 0:
                 R[k] = E[virtual[k]]
@@ -94,7 +94,7 @@ class Motion:
     def __init__(self, robot, q, v, w_dot, chosen, f_ext, actuators, B, root, tolerance):
         self.robot, self.actuators, self.f_ext = robot, actuators, f_ext
         self.condition, self.a, self.force, size, self.tau, parts = motion_kernel(
-            robot.ints, robot.floats, q, v, f_ext, w_dot, chosen.rows, chosen.virtual, B, *root, tolerance)
+            robot.packed, q, v, f_ext, w_dot, chosen.rows, chosen.virtual, B, *root, tolerance)
         raise_errors(robot.functions)
         self.parts = parts = Decomposition(*parts)
         if not (np.isfinite(self.condition) and np.isfinite(self.a).all()):

@@ -38,23 +38,23 @@ the tolerance. What redundant rows leave is far below, and that of real ones far
 
 
 @inline
-def all_cut_joints(ints):
+def all_cut_joints(model):
     """Are there active constraints, all of them cut joints?"""
-    if ints[N_ROWS] == 0:
+    if model.ints[N_ROWS] == 0:
         return False
-    for l in range(loop_count(ints)):
-        if is_active(ints, l) and not is_cut(ints, l):
+    for l in range(loop_count(model)):
+        if is_active(model, l) and not is_cut(model, l):
             return False
     return True
 
 
 @inline
-def fits_lanes(ints, R, virtual, choosable):
+def fits_lanes(model, R, virtual, choosable):
     """Are all active constraints cut joints, and do the rows R pick coordinates of the tree?
 
     `choosable` is then zero for those, and one elsewhere.
     """
-    return all_cut_joints(ints) and picks(ints, R, virtual, choosable)
+    return all_cut_joints(model) and picks(model, R, virtual, choosable)
 
 
 # ---- elimination
@@ -148,54 +148,54 @@ def exchange_alike(T, m, n, tolerance, rows, columns, free):
 
 
 @kernel_in_place
-def eliminate_alike(ints, G, gamma, choosable, p, tolerance, work):
+def eliminate_alike(model, G, gamma, choosable, p, tolerance, work):
     """`eliminate` for W states; False if they do not depend alike on p independent velocities (see above)."""
-    _, scratch, _, at_table = layout(LANES, ints)
+    _, scratch, _, at_table = layout(LANES, model)
     k = s = row = 0
-    for c in range(cluster_count(ints)):
+    for c in range(cluster_count(model)):
         keep_places(work, c, at_table, k, s, row)
-        m, n = cluster_size(ints, c)
-        dofs = cluster_lists(ints, c)[1]
+        m, n = cluster_size(model, c)
+        dofs = cluster_lists(model, c)[1]
         free = matrix_in(work, scratch, 2, padded_for(LANES, n + 1))
         clear(free)
         rank = 0
         if m > 0:
             table = matrix_in(work, at_table, m, padded_for(LANES, n + 1))
-            fill_table(LANES, ints, c, G, gamma, table)
+            fill_table(LANES, model, c, G, gamma, table)
             for j in range(n):
-                put_element(LANES, free, 0, j, load(SCALAR, choosable, integer(ints, dofs + j)))
-            order, own = integers_in(work, numbering(ints)[2] + row, m), integers_in(work, numbering(ints)[1] + k, n)
+                put_element(LANES, free, 0, j, load(SCALAR, choosable, integer(model.ints, dofs + j)))
+            order, own = integers_in(work, numbering(model)[2] + row, m), integers_in(work, numbering(model)[1] + k, n)
             rank = exchange_alike(table, m, n, tolerance, order, own, free)
             if rank < 0:
                 return False
-        s = keep_choice(ints, work, c, k, s, row, rank, free)
+        s = keep_choice(model, work, c, k, s, row, rank, free)
         k, row, at_table = k + rank, row + m, at_table + m * padded_for(LANES, n + 1)
-    keep_places(work, cluster_count(ints), at_table, k, s, row)
+    keep_places(work, cluster_count(model), at_table, k, s, row)
     if s != p:
         return False
-    put_slopes(LANES, ints, work, s)
+    put_slopes(LANES, model, work, s)
     return True
 
 
 @kernel_in_place
-def terms_alike(ints, floats, q, v, f_ext, work, M, h, G, gamma):
+def terms_alike(model, q, v, f_ext, work, M, h, G, gamma):
     """`terms_in_place` in lanes, for constraints that are cut joints."""
-    tree_terms(LANES, ints, floats, q, v, f_ext, work, M, h)
+    tree_terms(LANES, model, q, v, f_ext, work, M, h)
     clear_rows(G)
     clear_rows(gamma)
-    cut_terms_kernel(LANES, ints, floats, work, G, gamma)
+    cut_terms_kernel(LANES, model, work, G, gamma)
     negate(gamma)
 
 
 @kernel_in_place
-def state_alike(ints, floats, q, v, f_ext, work, M, h, G, gamma, residual, psi):
+def state_alike(model, q, v, f_ext, work, M, h, G, gamma, residual, psi):
     """`state_terms` in lanes, for constraints that are cut joints."""
-    tree_terms(LANES, ints, floats, q, v, f_ext, work, M, h)
+    tree_terms(LANES, model, q, v, f_ext, work, M, h)
     clear_rows(G)
     clear_rows(gamma)
     clear_rows(residual)
     clear_rows(psi)
-    cut_state_kernel(LANES, ints, floats, work, residual, psi, G, gamma)
+    cut_state_kernel(LANES, model, work, residual, psi, G, gamma)
     negate(gamma)
 
 
@@ -203,30 +203,30 @@ def state_alike(ints, floats, q, v, f_ext, work, M, h, G, gamma, residual, psi):
 
 
 @kernel_in_place
-def nullspace_alike_size(ints, p):
+def nullspace_alike_size(model, p):
     """Numbers in the workspace of `nullspace_alike`."""
-    n, m = ints[NV], ints[N_ROWS]
-    state = terms_size(ints) + n * n + 2 * n + m + m * n
-    return WIDTH * (1 + state + p * n + 2 * p * (p + 1) + m * (m + 1)) + elimination_size(LANES, ints)
+    n, m = model.ints[NV], model.ints[N_ROWS]
+    state = terms_size(model) + n * n + 2 * n + m + m * n
+    return WIDTH * (1 + state + p * n + 2 * p * (p + 1) + m * (m + 1)) + elimination_size(LANES, model)
 
 
 @kernel_in_place
-def nullspace_alike(ints, floats, q, v, tau, f_ext, choosable, p, tolerance, work, a, lam, force, condition):
+def nullspace_alike(model, q, v, tau, f_ext, choosable, p, tolerance, work, a, lam, force, condition):
     """a, lam, force = G^T lam and the condition number of W states; False if they are to be worked on one by one."""
-    n, m = ints[NV], ints[N_ROWS]
+    n, m = model.ints[NV], model.ints[N_ROWS]
     work[0] = WIDTH
-    e, world = take_vector(work, elimination_size(LANES, ints)), take_vector(work, WIDTH * terms_size(ints))
+    e, world = take_vector(work, elimination_size(LANES, model)), take_vector(work, WIDTH * terms_size(model))
     M, G = take_matrix(work, n, WIDTH * n), take_matrix(work, m, WIDTH * n)
     h, gamma, left = take_vector(work, WIDTH * n), take_vector(work, WIDTH * m), take_vector(work, WIDTH * n)
     KM, scratch = take_matrix(work, p, WIDTH * n), take_vector(work, WIDTH * m * (m + 1))
     reduced, inertia = take_matrix(work, p, WIDTH * (p + 1)), take_matrix(work, p, WIDTH * (p + 1))
-    terms_alike(ints, floats, q, v, f_ext, world, M, h, G, gamma)
-    if not eliminate_alike(ints, G, gamma, choosable, p, tolerance, e):
+    terms_alike(model, q, v, f_ext, world, M, h, G, gamma)
+    if not eliminate_alike(model, G, gamma, choosable, p, tolerance, e):
         return False
-    if not reduced_motion(LANES, ints, e, M, h, tau, KM, reduced, inertia, a):
+    if not reduced_motion(LANES, model, e, M, h, tau, KM, reduced, inertia, a):
         return False
     unbalanced(LANES, M, h, tau, a, left)
-    minimum_norm_multipliers(LANES, ints, e, left, scratch, lam)
-    constraint_force(LANES, ints, G, lam, force)
-    store(LANES, condition, 0, picked_condition(LANES, ints, e, G, p))
+    minimum_norm_multipliers(LANES, model, e, left, scratch, lam)
+    constraint_force(LANES, model, G, lam, force)
+    store(LANES, condition, 0, picked_condition(LANES, model, e, G, p))
     return True

@@ -233,7 +233,7 @@ def _in_coordinates(robot, given, chosen, way, tolerance):
     results = a, lam, force, rank, condition
 
     def run(kernel, some=slice(None)):
-        kernel(robot.ints, robot.floats, *(x[some] for x in given), rows, virtual, way, tolerance,
+        kernel(robot.packed, *(x[some] for x in given), rows, virtual, way, tolerance,
                *(x[some] for x in results), last)
 
     if m > 0 and count >= FEW:
@@ -253,8 +253,7 @@ def _solved_at(robot, b, given, independent, tolerance):
 
     def solved_in(choice):
         chosen = choose(robot, q, choice, tolerance)
-        return chosen, nullspace_kernel(
-            robot.ints, robot.floats, q, v, tau, forces, chosen.rows, chosen.virtual, tolerance)
+        return chosen, nullspace_kernel(robot.packed, q, v, tau, forces, chosen.rows, chosen.virtual, tolerance)
 
     chosen, solved = solved_in(independent)
     if independent is None and solved[0] in (WRONG_COUNT, SINGULAR_CHOICE):
@@ -281,15 +280,15 @@ def _raise_overflow(robot, lead, q, v, a, force):
 
 def _stabilized_nullspace(given, baumgarte):
     """Accelerations and multipliers with another right side; they depend on no choice of coordinates."""
-    wanted, ints = stabilized(given, baumgarte), given.robot.ints
+    wanted, model = stabilized(given, baumgarte), given.robot.packed
     a, lam = np.empty_like(given.h), np.empty_like(given.gamma)
-    work = np.empty(solve_size(ints))
+    work = np.empty(solve_size(model))
     for b in range(len(a)):
         status, rank, _ = solve_accelerations(
-            ints, given.M[b], given.h[b], given.G[b], wanted[b], given.tau[b], given.tolerance, work, a[b])
+            model, given.M[b], given.h[b], given.G[b], wanted[b], given.tau[b], given.tolerance, work, a[b])
         if status == SINGULAR_INERTIA:
             raise no_inertia(given, b)
-        solve_multipliers(ints, work, lam[b])
+        solve_multipliers(model, work, lam[b])
     return a, lam
 
 
@@ -403,7 +402,7 @@ def forward_dynamics(robot, q, v, tau, method="nullspace", independent=None, f_e
     >>> bool(abs(other.a - r.a).max() < 1e-9)
     True
     """
-    if not hasattr(robot, "ints"):
+    if not hasattr(robot, "packed"):
         require_robot(robot)
     plain = f_ext is baumgarte is sigma is inertia is metric is scale is condition_limit is None
     if plain and method == "nullspace" and not watches(robot):

@@ -79,12 +79,12 @@ def left_to_balance(reduced, MK, p, i):
 
 
 @inline
-def solve_layout(ints):
+def solve_layout(model):
     """Where things begin in the workspace of the solution, that of the elimination last.
 
     M, K^T M and its reduction, which the multipliers overwrite; what has to be balanced, and one for each dof
     """
-    n, m = integer(ints, NV), integer(ints, N_ROWS)
+    n, m = integer(model.ints, NV), integer(model.ints, N_ROWS)
     w, one, rest = padded(n), padded(n + 1), padded(m + 1)
     KM = w * n
     reduced = KM + w * n
@@ -95,28 +95,28 @@ def solve_layout(ints):
 
 
 @kernel_in_place
-def solve_size(ints):
+def solve_size(model):
     """Numbers in the workspace of `solve_accelerations`."""
-    return solve_layout(ints)[6] + elimination_size(SCALAR, ints)
+    return solve_layout(model)[6] + elimination_size(SCALAR, model)
 
 
 @kernel_in_place
-def acceleration_size(ints):
+def acceleration_size(model):
     """Numbers in the workspace of `acceleration_kernel`."""
-    n, m = ints[NV], ints[N_ROWS]
-    return WIDTH + solve_size(ints) + padded(terms_size(ints) + n + m) + padded(m * n)
+    n, m = model.ints[NV], model.ints[N_ROWS]
+    return WIDTH + solve_size(model) + padded(terms_size(model) + n + m) + padded(m * n)
 
 
 @kernel_in_place
-def solve_tree(ints, M, h, tau, L, a):
+def solve_tree(model, M, h, tau, L, a):
     """a = M^-1 (tau - h), the branches of the tree kept apart; L receives the factor of M. False if M is singular."""
     n = h.size
     for i in range(n):
         for j in range(n):
             store(SCALAR, L, n * i + j, at(M, i, j))
         a[i] = tau[i] - h[i]
-    ltdl_factor(SCALAR, ints, L)
-    ltdl_solve(SCALAR, ints, L, 1.0, a, 1)
+    ltdl_factor(SCALAR, model, L)
+    ltdl_solve(SCALAR, model, L, 1.0, a, 1)
     regular = True
     for i in range(n):
         regular = regular and at(L, i, i) > 0.0
@@ -124,34 +124,34 @@ def solve_tree(ints, M, h, tau, L, a):
 
 
 @inline
-def elimination_in(ints, work):
+def elimination_in(model, work):
     """In the workspace of the solution: which velocities may be dependent, 1 or 0; the elimination's own."""
-    _, _, _, _, _, choosable_at, e_at = solve_layout(ints)
-    return vector_in(work, choosable_at, ints[NV]), vector_in(work, e_at, work.size - e_at)
+    _, _, _, _, _, choosable_at, e_at = solve_layout(model)
+    return vector_in(work, choosable_at, model.ints[NV]), vector_in(work, e_at, work.size - e_at)
 
 
 @inline
-def solve_padded(ints, M, h, G, gamma, tau, tolerance, work, a):
+def solve_padded(model, M, h, G, gamma, tau, tolerance, work, a):
     """`solve_accelerations` for a padded M."""
-    choosable, _ = elimination_in(ints, work)
+    choosable, _ = elimination_in(model, work)
     for j in range(h.size):
         store(SCALAR, choosable, j, 1.0)
-    return solve_chosen(ints, M, h, G, gamma, tau, tolerance, work, a)
+    return solve_chosen(model, M, h, G, gamma, tau, tolerance, work, a)
 
 
 @kernel_in_place
-def solve_chosen(ints, M, h, G, gamma, tau, tolerance, work, a):
+def solve_chosen(model, M, h, G, gamma, tau, tolerance, work, a):
     """`solve_padded` with the dependent velocities among those that `elimination_in` says."""
     n = h.size
-    _, KM_at, reduced_at, inertia_at, left_at, _, _ = solve_layout(ints)
-    choosable, e = elimination_in(ints, work)
-    rank, ratio, complete = eliminate(ints, G, gamma, choosable, tolerance, e)
+    _, KM_at, reduced_at, inertia_at, left_at, _, _ = solve_layout(model)
+    choosable, e = elimination_in(model, work)
+    rank, ratio, complete = eliminate(model, G, gamma, choosable, tolerance, e)
     p = n - rank
     if rank == 0:
-        regular = solve_tree(ints, M, h, tau, matrix_in(work, reduced_at, n, n), a)
+        regular = solve_tree(model, M, h, tau, matrix_in(work, reduced_at, n, n), a)
     else:
         regular = reduced_motion(
-            SCALAR, ints, e, M, h, tau, matrix_in(work, KM_at, p, padded(n)),
+            SCALAR, model, e, M, h, tau, matrix_in(work, KM_at, p, padded(n)),
             matrix_in(work, reduced_at, p, padded(p + 1)), matrix_in(work, inertia_at, p, padded(p + 1)), a)
     if gamma.size > 0:
         unbalanced(SCALAR, M, h, tau, a, vector_in(work, left_at, padded(n)))
@@ -159,46 +159,46 @@ def solve_chosen(ints, M, h, G, gamma, tau, tolerance, work, a):
 
 
 @kernel_in_place
-def solve_accelerations(ints, M, h, G, gamma, tau, tolerance, work, a):
+def solve_accelerations(model, M, h, G, gamma, tau, tolerance, work, a):
     """a (nv) of M a + h + G^T lambda = tau, G a = gamma, with `solve_size` numbers of workspace.
 
     Returns (status, rank, ratio) as `acceleration_kernel`.
     """
     n = h.size
-    M_padded = matrix_in(work, solve_layout(ints)[0], n, padded(n))
+    M_padded = matrix_in(work, solve_layout(model)[0], n, padded(n))
     clear(M_padded)
     for i in range(n):
         for j in range(n):
             store(SCALAR, M_padded, padded(n) * i + j, at(M, i, j))
-    return solve_padded(ints, M_padded, h, G, gamma, tau, tolerance, work, a)
+    return solve_padded(model, M_padded, h, G, gamma, tau, tolerance, work, a)
 
 
 @kernel_in_place
-def solve_multipliers(ints, work, lam):
+def solve_multipliers(model, work, lam):
     """lambda (m) of minimum norm, from the workspace that `solve_accelerations` leaves."""
-    _, _, reduced_at, _, left_at, _, _ = solve_layout(ints)
-    left, scratch = vector_in(work, left_at, padded(ints[NV])), vector_in(work, reduced_at, left_at - reduced_at)
-    minimum_norm_multipliers(SCALAR, ints, elimination_in(ints, work)[1], left, scratch, lam)
+    _, _, reduced_at, _, left_at, _, _ = solve_layout(model)
+    left, scratch = vector_in(work, left_at, padded(model.ints[NV])), vector_in(work, reduced_at, left_at - reduced_at)
+    minimum_norm_multipliers(SCALAR, model, elimination_in(model, work)[1], left, scratch, lam)
 
 
 @kernel_in_place
-def acceleration_kernel(ints, floats, q, v, tau, f_ext, tolerance, work, a, lam):
+def acceleration_kernel(model, q, v, tau, f_ext, tolerance, work, a, lam):
     """a (nv) and the minimum-norm lam (m), with `acceleration_size` numbers of workspace.
 
     Returns (status, rank, ratio): OK, or SINGULAR_INERTIA where some motion moves no mass, or a row of G is NaN as its
     constraint has no direction; independent rows of G; the smallest pivot by the largest of its cluster, which says how
     far a singular configuration is. `f_ext` is (6 links) or empty.
     """
-    n, m = ints[NV], ints[N_ROWS]
-    size = terms_size(ints)
+    n, m = model.ints[NV], model.ints[N_ROWS]
+    size = terms_size(model)
     k = before_line(work, 0)
     world, h, gamma = vector_in(work, k, size), vector_in(work, k + size, n), vector_in(work, k + size + n, m)
     k = k + padded(size + n + m)
     G, k = matrix_in(work, k, m, n), k + padded(m * n)
     solution, M = vector_in(work, k, work.size - k), matrix_in(work, k, n, padded(n))
-    terms_in_place(ints, floats, q, v, f_ext, world, M, h, G, gamma)
-    status, rank, ratio = solve_padded(ints, M, h, G, gamma, tau, tolerance, solution, a)
-    solve_multipliers(ints, solution, lam)
+    terms_in_place(model, q, v, f_ext, world, M, h, G, gamma)
+    status, rank, ratio = solve_padded(model, M, h, G, gamma, tau, tolerance, solution, a)
+    solve_multipliers(model, solution, lam)
     return status, rank, ratio
 
 
@@ -280,18 +280,18 @@ def given_accelerations(M, h, gamma, rho, tau, virtual, rank, rows, Z_inverse, K
 
 
 @kernel
-def nullspace_kernel(ints, floats, q, v, tau, f_ext, R_constant, virtual, tolerance):
+def nullspace_kernel(model, q, v, tau, f_ext, R_constant, virtual, tolerance):
     """Constrained accelerations in given coordinates; see the module's text for the symbols.
 
     `virtual[k]` is the virtual velocity that independent coordinate k reads, or -1 for row k of `R_constant`. Returns
     (status, rank, condition, a, lam, order, h, G, E, Z_inverse, M, w_dot); `order` lists the rows G_1 first.
     """
-    n, m, nz, p = ints[NV], ints[N_ROWS], ints[N_VIRTUAL], virtual.size
-    work, M, h = np.empty(terms_size(ints)), np.empty((n, n)), np.empty(n)
+    n, m, nz, p = model.ints[NV], model.ints[N_ROWS], model.ints[N_VIRTUAL], virtual.size
+    work, M, h = np.empty(terms_size(model)), np.empty((n, n)), np.empty(n)
     G, E, gamma, rho = np.empty((m, n)), np.empty((nz, n)), np.empty(m), np.empty(nz)
-    terms_in_place(ints, floats, q, v, f_ext, work, M, h, G, gamma)
-    reader_rows(SCALAR, ints, floats, work, E)
-    cut_bias_kernel(ints, floats, work, True, rho)
+    terms_in_place(model, q, v, f_ext, work, M, h, G, gamma)
+    reader_rows(SCALAR, model, work, E)
+    cut_bias_kernel(model, work, True, rho)
     a, lam, w_dot, Z_inverse = np.zeros(n), np.zeros(m), np.zeros(p), np.zeros((n, padded(n)))
     table, rows, columns = np.empty((m + p, padded(n))), np.empty(m + p, np.int64), np.empty(m + p, np.int64)
     free = np.empty((2, padded(n)))

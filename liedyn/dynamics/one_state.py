@@ -10,7 +10,7 @@ import numpy as np
 from liedyn.arguments import non_negative
 from liedyn.constraints.independent import by_name
 from liedyn.dense import largest_size
-from liedyn.direct import configuration, direct, model, unusual, usual, velocity
+from liedyn.direct import configuration, direct, packed, unusual, usual, velocity
 from liedyn.dynamics.states import EITHER, GIVEN, PIVOTED, nullspace_states
 from liedyn.jit import address_of
 from liedyn.lie.lanes import integers_in, vector_in
@@ -53,7 +53,7 @@ def single(robot, independent, tolerance):
     chosen = by_name(robot, () if pivots else ((declared,) if isinstance(declared, str) else declared))
     row, last = np.empty((1, robot.nv)), np.empty(1 + len(robot.row_names) + robot.nv)
     address = address_of(
-        nullspace_states.kernel, 0, 1, robot.ints, robot.floats, robot.neutral[None].copy(), row, row,
+        nullspace_states.kernel, 0, 1, robot.packed, robot.neutral[None].copy(), row, row,
         np.empty((1, 0)), chosen.rows, chosen.virtual, way, tolerance, row, row, row, np.zeros(1, dtype=np.int64),
         np.empty(1), last)
     integers = np.array([len(chosen.names), way, *chosen.virtual], dtype=np.int64)
@@ -61,13 +61,13 @@ def single(robot, independent, tolerance):
 
 
 @direct
-def nullspace_direct(address, ints, floats, q, v, tau, integers, given):
+def nullspace_direct(address, model, q, v, tau, integers, given):
     """New arrays a, lam, G^T lam, (rank, condition, what `nullspace_states` tells of the last row), and q."""
-    ints, floats = model(ints, floats)
-    q, v, tau = configuration(ints, q), velocity(ints, v), velocity(ints, tau)
-    if not usual((floats, q, v, tau)):
+    model = packed(model)
+    q, v, tau = configuration(model, q), velocity(model, v), velocity(model, tau)
+    if not usual((model.floats, q, v, tau)):
         return unusual()
-    n, m, nq, places = ints[NV], ints[N_ROWS], ints[NQ], integers_or_zeros(integers, True, 2)
+    n, m, nq, places = model.ints[NV], model.ints[N_ROWS], model.ints[NQ], integers_or_zeros(integers, True, 2)
     p, found = places[0], new_arrays(((n,), (m,), (n,), (3 + m + n,), (1, nq)))
     if is_none(found):
         return found
@@ -75,7 +75,7 @@ def nullspace_direct(address, ints, floats, q, v, tau, integers, given):
     rank, last = np.full(1, -1), vector_in(told, 2, 1 + m + n)
     told[:] = 0.0
     call_rows(integer(address), 0, 1, (
-        ints, floats, shaped(q, (1, nq)), shaped(v, (1, n)), shaped(tau, (1, n)), shaped(no_numbers(0), (1, 0)),
+        model, shaped(q, (1, nq)), shaped(v, (1, n)), shaped(tau, (1, n)), shaped(no_numbers(0), (1, 0)),
         shaped(vector_in(chosen, 1, p * n), (p, n)), integers_in(places, 2, p), places[1], chosen[0],
         shaped(numbers(item(found, 0), n), (1, n)), shaped(numbers(item(found, 1), m), (1, m)),
         shaped(numbers(item(found, 2), n), (1, n)), rank, vector_in(told, 1, 1), last))
@@ -98,5 +98,5 @@ def nullspace_one_state(robot, q, v, tau, independent, tolerance):
         one = robot.memo[choice] = single(robot, choice[1], tolerance) if plain else None
     if one is None:
         return None
-    found = nullspace_direct(one.address, robot.ints, robot.floats, q, v, tau, one.integers, one.numbers)
+    found = nullspace_direct(one.address, robot.packed, q, v, tau, one.integers, one.numbers)
     return None if found is None else (found, one.names)

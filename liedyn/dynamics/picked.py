@@ -9,7 +9,7 @@ from liedyn.lie.lanes import SCALAR, integer, integers_in, load, splat, store
 
 
 @inline
-def picks(ints, R, virtual, choosable):
+def picks(model, R, virtual, choosable):
     """Is every row of R one coordinate of the tree? Then `choosable` is zero there, and one elsewhere."""
     n = R.shape[1]
     for j in range(n):
@@ -31,15 +31,15 @@ def picks(ints, R, virtual, choosable):
 
 
 @inline
-def picked_condition(lane, ints, e, G, p):
+def picked_condition(lane, model, e, G, p):
     """Condition number (1-norm) of [G_1; R] for rows R that pick coordinates: its inverse is [W slopes; 0 1]."""
-    slopes, _ = dependence(lane, ints, e, p)
-    dependent, columns = dependent_dofs(ints, e)
-    rows, independent = integers_in(e, numbering(ints)[2], G.shape[0]), independent_dofs(ints, e)[0]
+    slopes, _ = dependence(lane, model, e, p)
+    dependent, columns = dependent_dofs(model, e)
+    rows, independent = integers_in(e, numbering(model)[2], G.shape[0]), independent_dofs(model, e)[0]
     one, zero = splat(lane, 1.0), splat(lane, 0.0)
     norm, inverse_norm = one, one
-    for c in range(cluster_count(ints)):
-        table, first, rank = solved_cluster(lane, ints, e, c)
+    for c in range(cluster_count(model)):
+        table, first, rank = solved_cluster(lane, model, e, c)
         row = kept(e, c, ROW)
         for l in range(rank):
             x, y = zero, zero

@@ -91,7 +91,7 @@ class Solution:
 
 def problem(robot, lead, q, v, tau, f_ext, tolerance):
     """Terms of each state of a batch with leading shape `lead`."""
-    terms = [np.stack(x) for x in zip(*(terms_kernel(robot.ints, robot.floats, *state) for state in zip(q, v, f_ext)))]
+    terms = [np.stack(x) for x in zip(*(terms_kernel(robot.packed, *state) for state in zip(q, v, f_ext)))]
     raise_errors(robot.functions)
     require_rows(robot, lead, *terms[2:])
     return Problem(robot, q, v, tau, f_ext, tolerance, *terms, *ranks(terms[2], tolerance))

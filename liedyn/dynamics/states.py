@@ -17,8 +17,9 @@ from liedyn.exchange import padded
 from liedyn.jit import INTEGERS, MATRIX, VECTOR, inline, kernel_in_place, late
 from liedyn.lie.lanes import SCALAR, WIDTH, integer, matrix_in, take_integers, take_matrix, take_vector
 from liedyn.lie.registers import first_place
-from liedyn.model.packed import N_ROWS, N_VIRTUAL, NV
+from liedyn.model.packed import NV, N_ROWS, N_VIRTUAL, PackedModel
 from liedyn.tree.batches import aligned, batch, gather, in_lanes, scatter
+from liedyn.tree.records import MODEL
 
 GIVEN, PIVOTED, EITHER = range(3)
 """Independent coordinates: those given, those that pivoting leaves at each state, or these where those do not fit."""
@@ -46,68 +47,68 @@ def solve_in_coordinates(M, h, G, E, gamma, rho, tau, R, virtual, tolerance, wor
     return status, rank, condition
 
 
-@late(INTEGERS, *[VECTOR] * 2, MATRIX, VECTOR, MATRIX, *[VECTOR] * 2, MATRIX, INTEGERS, types.float64, VECTOR, INTEGERS,
+@late(MODEL, VECTOR, MATRIX, VECTOR, MATRIX, *[VECTOR] * 2, MATRIX, INTEGERS, types.float64, VECTOR, INTEGERS,
       *[VECTOR] * 2, returns=types.Tuple((types.int64, types.int64, types.float64)))
-def solve_given(ints, floats, world, M, h, G, gamma, tau, R, virtual, tolerance, work, rows, a, lam):
+def solve_given(model, world, M, h, G, gamma, tau, R, virtual, tolerance, work, rows, a, lam):
     """`solve_in_coordinates` that the elimination does not take: those of cuts, of tangent spaces, and such as do not
     fit; `rows` has room for m + n."""
-    nz, columns = ints[N_VIRTUAL], take_integers(work, rows.size)
+    nz, columns = model.ints[N_VIRTUAL], take_integers(work, rows.size)
     E, rho = take_matrix(work, nz, h.size), take_vector(work, nz)
     if nz > 0:
-        reader_rows(SCALAR, ints, floats, world, E)
-        cut_bias_kernel(ints, floats, world, True, rho)
+        reader_rows(SCALAR, model, world, E)
+        cut_bias_kernel(model, world, True, rho)
     return solve_in_coordinates(M, h, G, E, gamma, rho, tau, R, virtual, tolerance, work, rows, columns, a, lam)
 
 
 @inline
-def nullspace_size(ints):
+def nullspace_size(model):
     """Numbers in the workspace of `nullspace_in_place`."""
-    n, m, nz = ints[NV], ints[N_ROWS], ints[N_VIRTUAL]
-    state = terms_size(ints) + solve_size(ints) + n + m * n + m
+    n, m, nz = model.ints[NV], model.ints[N_ROWS], model.ints[N_VIRTUAL]
+    state = terms_size(model) + solve_size(model) + n + m * n + m
     given = (m + n) * (padded(n) + 2) + nz * n + nz + n * padded(n) + 2 * padded(n) + 3 * n * padded(n + 1)
     return 1 + state + given + m * padded(m + 1) + WIDTH * 20  # as many arrays fill whole registers
 
 
 @kernel_in_place
-def nullspace_in_place(ints, floats, q, v, tau, f_ext, R, virtual, way, tolerance, work, rows, left, a, lam, force):
+def nullspace_in_place(model, q, v, tau, f_ext, R, virtual, way, tolerance, work, rows, left, a, lam, force):
     """a, lam and force = G^T lam at one state.
 
     `rows` (m + n) receives the numbers of the rows, independent ones first; `left` (n) 1 for each coordinate that
     pivoting left. Returns (status, rank, condition, pivoted).
     """
-    n, m = ints[NV], ints[N_ROWS]
+    n, m = model.ints[NV], model.ints[N_ROWS]
     work[0] = first_place(work)
-    world, solution = take_vector(work, terms_size(ints)), take_vector(work, solve_size(ints))
+    world, solution = take_vector(work, terms_size(model)), take_vector(work, solve_size(model))
     h, G, gamma = take_vector(work, n), take_matrix(work, m, n), take_vector(work, m)
-    M, (choosable, e) = matrix_in(solution, 0, n, padded(n)), elimination_in(ints, solution)
-    terms_in_place(ints, floats, q, v, f_ext, world, M, h, G, gamma)
+    M, (choosable, e) = matrix_in(solution, 0, n, padded(n)), elimination_in(model, solution)
+    terms_in_place(model, q, v, f_ext, world, M, h, G, gamma)
     pivoted, eliminated = way == PIVOTED, False
     status, rank, condition = WRONG_COUNT, 0, np.inf
-    if not pivoted and picks(ints, R, virtual, choosable):
-        status, rank, _ = solve_chosen(ints, M, h, G, gamma, tau, tolerance, solution, a)
+    if not pivoted and picks(model, R, virtual, choosable):
+        status, rank, _ = solve_chosen(model, M, h, G, gamma, tau, tolerance, solution, a)
         eliminated = status == OK and rank + virtual.size == n
     if not pivoted and not eliminated:
         status, rank, condition = solve_given(
-            ints, floats, world, M, h, G, gamma, tau, R, virtual, tolerance, work, rows, a, lam)
+            model, world, M, h, G, gamma, tau, R, virtual, tolerance, work, rows, a, lam)
         pivoted = way == EITHER and (status == WRONG_COUNT or status == SINGULAR_CHOICE)
     if pivoted:
-        status, rank, _ = solve_padded(ints, M, h, G, gamma, tau, tolerance, solution, a)
+        status, rank, _ = solve_padded(model, M, h, G, gamma, tau, tolerance, solution, a)
     if pivoted or eliminated:
-        condition = picked_condition(SCALAR, ints, e, G, n - rank)
-        solve_multipliers(ints, solution, lam)
-        put_row_order(ints, e, rows)
+        condition = picked_condition(SCALAR, model, e, G, n - rank)
+        solve_multipliers(model, solution, lam)
+        put_row_order(model, e, rows)
     for j in range(n):
         left[j] = 0.0
     if pivoted:
-        independent = independent_dofs(ints, e)[0]
+        independent = independent_dofs(model, e)[0]
         for s in range(n - rank):
             left[integer(independent, s)] = 1.0
-    constraint_force(SCALAR, ints, G, lam, force)
+    constraint_force(SCALAR, model, G, lam, force)
     return status, rank, condition, pivoted
 
 
 @batch
-def nullspace_registers(begin, end, ints, floats, q, v, tau, f_ext, R, virtual, way, tolerance, a, lam, force, rank,
+def nullspace_registers(begin, end, model, q, v, tau, f_ext, R, virtual, way, tolerance, a, lam, force, rank,
                         condition, last):
     """`nullspace_states` W rows at a time, for those that depend alike on given coordinates (`liedyn.dynamics.alike`).
 
@@ -115,28 +116,28 @@ def nullspace_registers(begin, end, ints, floats, q, v, tau, f_ext, R, virtual, 
     own, as a single state should not wait for it to be compiled. Where pivoting chooses, `virtual` says how many
     coordinates it leaves, and the lanes share the choice.
     """
-    p, choosable = virtual.size, np.ones(ints[NV])
-    if not all_cut_joints(ints) or way != PIVOTED and not picks(ints, R, virtual, choosable):
+    p, choosable = virtual.size, np.ones(model.ints[NV])
+    if not all_cut_joints(model) or way != PIVOTED and not picks(model, R, virtual, choosable):
         return
     q_w, v_w, tau_w, f_ext_w = in_lanes(q), in_lanes(v), in_lanes(tau), in_lanes(f_ext)
     a_w, lam_w, force_w, condition_w = in_lanes(a), in_lanes(lam), in_lanes(force), aligned(WIDTH)
-    work = aligned(nullspace_alike_size(ints, p))
+    work = aligned(nullspace_alike_size(model, p))
     for b in range(begin, end, WIDTH):
         gather(q, b, end, q_w)
         gather(v, b, end, v_w)
         gather(tau, b, end, tau_w)
         gather(f_ext, b, end, f_ext_w)
-        if nullspace_alike(ints, floats, q_w, v_w, tau_w, f_ext_w, choosable, p, tolerance, work, a_w, lam_w, force_w,
+        if nullspace_alike(model, q_w, v_w, tau_w, f_ext_w, choosable, p, tolerance, work, a_w, lam_w, force_w,
                            condition_w):
             scatter(a_w, b, end, a)
             scatter(lam_w, b, end, lam)
             scatter(force_w, b, end, force)
             for k in range(b, min(b + WIDTH, end)):
-                rank[k], condition[k] = ints[NV] - p, condition_w[k - b]
+                rank[k], condition[k] = model.ints[NV] - p, condition_w[k - b]
 
 
 @batch
-def nullspace_states(begin, end, ints, floats, q, v, tau, f_ext, R, virtual, way, tolerance, a, lam, force, rank,
+def nullspace_states(begin, end, model, q, v, tau, f_ext, R, virtual, way, tolerance, a, lam, force, rank,
                      condition, last):
     """`nullspace_in_place` on each row whose rank is not known yet, -1, and on the last row.
 
@@ -144,14 +145,14 @@ def nullspace_states(begin, end, ints, floats, q, v, tau, f_ext, R, virtual, way
     first, and 1 for each coordinate that pivoting left. The first state that has no accelerations keeps its rank, and
     none behind it in its block is worked on.
     """
-    n, m = ints[NV], ints[N_ROWS]
-    floats = floats.copy()  # where moving targets and custom rows leave what they return
-    work, rows, left = np.empty(nullspace_size(ints)), np.empty(m + n, np.int64), np.empty(n)
+    n, m = model.ints[NV], model.ints[N_ROWS]
+    model = PackedModel(model.ints, model.floats.copy())  # where moving targets and custom rows leave what they return
+    work, rows, left = np.empty(nullspace_size(model)), np.empty(m + n, np.int64), np.empty(n)
     for b in range(begin, end):
         if rank[b] >= 0 and b < q.shape[0] - 1:
             continue
         status, rank[b], condition[b], pivoted = nullspace_in_place(
-            ints, floats, q[b], v[b], tau[b], f_ext[b], R, virtual, way, tolerance, work, rows, left, a[b], lam[b],
+            model, q[b], v[b], tau[b], f_ext[b], R, virtual, way, tolerance, work, rows, left, a[b], lam[b],
             force[b])
         if status != OK:
             rank[b] = -1  # and not that of G

@@ -35,66 +35,66 @@ COMPOSITE, WRENCH = INERTIA + 6, INERTIA
 
 
 @kernel_in_place
-def terms_size(ints):
+def terms_size(model):
     """Numbers in the workspace of `terms_in_place`."""
-    return world_size(ints) + COMPOSITE * link_count(ints)
+    return world_size(model) + COMPOSITE * link_count(model)
 
 
 @inline
-def put_link(lane, joint, ints, floats, q, v, f_ext, i, work):
+def put_link(lane, joint, model, q, v, f_ext, i, work):
     """Pose, screws, twist, acceleration, inertia and wrench of link i, those of its parent given; all with a = 0."""
-    X = pose_in_parent(lane, joint, ints, floats, i, q, work, sines_at(ints), origin(lane, ints, work))
-    if parent(ints, i) >= 0:
-        X = compose(world_pose(lane, work, parent(ints, i)), X)
-    Vp, Ap = twist_of(lane, work, parent(ints, i)), acceleration_of(lane, floats, work, parent(ints, i))
-    V, first = Vp, first_dof(ints, i)
+    X = pose_in_parent(lane, joint, model, i, q, work, sines_at(model), origin(lane, model, work))
+    if parent(model, i) >= 0:
+        X = compose(world_pose(lane, work, parent(model, i)), X)
+    Vp, Ap = twist_of(lane, work, parent(model, i)), acceleration_of(lane, model, work, parent(model, i))
+    V, first = Vp, first_dof(model, i)
     for d in range(dofs_of_kind(joint)):
-        Sj = screw_of_kind_at(lane, joint, ints, floats, i, X, d)
-        put6(lane, work, of_dof(ints, first + d, S), Sj)
+        Sj = screw_of_kind_at(lane, joint, model, i, X, d)
+        put6(lane, work, of_dof(model, first + d, S), Sj)
         V = add6(V, scale6(load(lane, v, first + d), Sj))
     A = add6(Ap, ad(Vp, V))  # sum of v_j ad(V, S_j) = ad(V, V - V_p)
-    I = inertia_in_parent(X, inertia(ints, floats, i))
+    I = inertia_in_parent(X, inertia(model, i))
     F = add6(inertia_times(I, A), minus_ad_dual(V, inertia_times(I, V)))
     if f_ext.size > 0:
         F = sub6(F, Ad_dual_inverse(X, get6(lane, f_ext, 6 * i)))
     put_world_pose(lane, work, of_link(i, POSE), X)
     put6(lane, work, of_link(i, TWIST), V)
     put6(lane, work, of_link(i, ACCELERATION), A)
-    k = world_size(ints) + COMPOSITE * i
+    k = world_size(model) + COMPOSITE * i
     put_inertia(lane, work, k, I)
     put6(lane, work, k + WRENCH, F)
 
 
 @kernel_in_place
-def tree_terms(lane, ints, floats, q, v, f_ext, work, M, h):
+def tree_terms(lane, model, q, v, f_ext, work, M, h):
     """M (nv, nv, or padded) and h (nv) of the open tree; the workspace is then that of the row kernels, with a = 0."""
-    n = link_count(ints)
+    n = link_count(model)
     for k in range(M.size):
         store(SCALAR, M, k, 0.0)
-    put_sines(lane, q, q_total(ints), work, sines_at(ints))
-    put_origin(lane, ints, floats, q, work)
+    put_sines(lane, q, q_total(model), work, sines_at(model))
+    put_origin(lane, model, q, work)
     for i in range(n):
-        if kind(ints, i) == REVOLUTE:  # the common joint compiled apart: its zeros cost nothing
-            put_link(lane, REVOLUTE, ints, floats, q, v, f_ext, i, work)
+        if kind(model, i) == REVOLUTE:  # the common joint compiled apart: its zeros cost nothing
+            put_link(lane, REVOLUTE, model, q, v, f_ext, i, work)
         else:
-            put_link(lane, kind(ints, i), ints, floats, q, v, f_ext, i, work)
+            put_link(lane, kind(model, i), model, q, v, f_ext, i, work)
     for i in range(n - 1, -1, -1):
-        c = world_size(ints) + COMPOSITE * i
+        c = world_size(model) + COMPOSITE * i
         I, F = get_inertia(lane, work, c), get6(lane, work, c + WRENCH)
-        for j in range(first_dof(ints, i), first_dof(ints, i) + dof_count(ints, i)):
-            Sj = get6(lane, work, of_dof(ints, j, S))
+        for j in range(first_dof(model, i), first_dof(model, i) + dof_count(model, i)):
+            Sj = get6(lane, work, of_dof(model, j, S))
             carried = inertia_times(I, Sj)
             store(lane, h, j, dot6(F, Sj))
-            put_element(lane, M, j, j, dot6(carried, Sj) + armature(ints, floats, j))
-            k = previous_dof(ints, j)
+            put_element(lane, M, j, j, dot6(carried, Sj) + armature(model, j))
+            k = previous_dof(model, j)
             while k >= 0:
-                inertia_kj = dot6(carried, get6(lane, work, of_dof(ints, k, S)))
+                inertia_kj = dot6(carried, get6(lane, work, of_dof(model, k, S)))
                 put_element(lane, M, k, j, inertia_kj)
                 put_element(lane, M, j, k, inertia_kj)
-                k = previous_dof(ints, k)
-        accumulate_springs(lane, ints, floats, i, q, v, 1.0, h)
-        if parent(ints, i) >= 0:
-            up = world_size(ints) + COMPOSITE * parent(ints, i)
+                k = previous_dof(model, k)
+        accumulate_springs(lane, model, i, q, v, 1.0, h)
+        if parent(model, i) >= 0:
+            up = world_size(model) + COMPOSITE * parent(model, i)
             for k in range(INERTIA):
                 store(lane, work, up + k, load(lane, work, up + k) + load(lane, work, c + k))
             accumulate6(lane, work, up + WRENCH, F)
@@ -108,30 +108,30 @@ def negate(x):
 
 
 @kernel_in_place
-def terms_in_place(ints, floats, q, v, f_ext, work, M, h, G, gamma):
+def terms_in_place(model, q, v, f_ext, work, M, h, G, gamma):
     """M (nv, nv, or padded), h (nv), G (m, nv), gamma (m), with `terms_size` numbers of workspace.
 
     Poses, twists and accelerations for a = 0 stay in `work`: `residual_rows` and `velocity_rows` can follow, for
     formulations that correct gamma by them.
     """
-    tree_terms(SCALAR, ints, floats, q, v, f_ext, work, M, h)
-    constraint_terms(ints, floats, q, v, work, G, gamma)
+    tree_terms(SCALAR, model, q, v, f_ext, work, M, h)
+    constraint_terms(model, q, v, work, G, gamma)
     negate(gamma)
 
 
 @kernel_in_place
-def state_terms(ints, floats, q, v, f_ext, work, M, h, G, gamma, residual, psi):
+def state_terms(model, q, v, f_ext, work, M, h, G, gamma, residual, psi):
     """`terms_in_place`, and residual and psi (m)."""
-    tree_terms(SCALAR, ints, floats, q, v, f_ext, work, M, h)
-    constraint_state(ints, floats, q, v, work, residual, psi, G, gamma)
+    tree_terms(SCALAR, model, q, v, f_ext, work, M, h)
+    constraint_state(model, q, v, work, residual, psi, G, gamma)
     negate(gamma)
 
 
 @kernel
-def terms_kernel(ints, floats, q, v, f_ext):
+def terms_kernel(model, q, v, f_ext):
     """M (n, n), h (n), G (m, n), residual, psi, gamma (m): h contains gravity, joint forces and external wrenches."""
-    n, m = ints[NV], ints[N_ROWS]
-    work, M, h, G = np.empty(terms_size(ints)), np.empty((n, n)), np.empty(n), np.empty((m, n))
+    n, m = model.ints[NV], model.ints[N_ROWS]
+    work, M, h, G = np.empty(terms_size(model)), np.empty((n, n)), np.empty(n), np.empty((m, n))
     residual, psi, gamma = np.empty(m), np.empty(m), np.empty(m)
-    state_terms(ints, floats, q, v, f_ext, work, M, h, G, gamma, residual, psi)
+    state_terms(model, q, v, f_ext, work, M, h, G, gamma, residual, psi)
     return M, h, G, residual, psi, gamma

@@ -118,7 +118,7 @@ def unified_velocity(robot, q, v, sigma, rank_tolerance=RANK_TOLERANCE):
     lead, q, v = states(robot, q=q, v=v)
     out, rank_tolerance = v.copy(), non_negative("rank_tolerance", rank_tolerance)
     for b in range(len(q)):
-        _, _, G, residual, psi, _ = terms_kernel(robot.ints, robot.floats, q[b], v[b], NO_FORCES)
+        _, _, G, residual, psi, _ = terms_kernel(robot.packed, q[b], v[b], NO_FORCES)
         raise_errors(robot.functions)
         with of_the_batch(lead, b):
             require_rows(robot, (), G[None], psi[None])

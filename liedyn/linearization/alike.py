@@ -34,7 +34,7 @@ from liedyn.tree.variations import (
 
 
 @inline
-def spaces_fit_lanes(ints, R_y, virtual_y, R_w, virtual_w, choosable):
+def spaces_fit_lanes(model, R_y, virtual_y, R_w, virtual_w, choosable):
     """Are all constraints cut joints, and y and w the same coordinates of the tree at all states (`fits_lanes`)?"""
     if R_y.shape[0] != 1 or R_w.shape[0] != 1 or virtual_y.size != virtual_w.size:
         return False
@@ -44,7 +44,7 @@ def spaces_fit_lanes(ints, R_y, virtual_y, R_w, virtual_w, choosable):
         for i in range(R_y.shape[2]):
             if R_y[0, k, i] != R_w[0, k, i]:
                 return False
-    return fits_lanes(ints, R_w[0], virtual_w, choosable)
+    return fits_lanes(model, R_w[0], virtual_w, choosable)
 
 
 Spaces = namedtuple("Spaces", "A B f0 K drift a lam condition closure M N X da balance work")
@@ -53,13 +53,13 @@ largest residual, da and balance are those before `complete_derivatives`."""
 
 
 @inline_array
-def room_in_lanes(ints, p, nu):
+def room_in_lanes(model, p, nu):
     """Arrays for `linearize_alike`, each number a register."""
-    n, m, x = ints[NV], ints[N_ROWS], 2 * p
+    n, m, x = model.ints[NV], model.ints[N_ROWS], 2 * p
     return Spaces(
         matrix_of(x, x), matrix_of(x, nu), matrix_of(1, x), matrix_of(n, p), matrix_of(1, n), matrix_of(1, n),
         matrix_of(1, m), matrix_of(1, 1), matrix_of(1, 1), matrix_of(n, n), matrix_of(n, x), matrix_of(n, x),
-        matrix_of(n, x + nu), matrix_of(n, x + nu), aligned(linearize_alike_size(ints, p, nu)))
+        matrix_of(n, x + nu), matrix_of(n, x + nu), aligned(linearize_alike_size(model, p, nu)))
 
 
 @inline_array
@@ -69,13 +69,13 @@ def matrix_of(m, n):
 
 
 @kernel_in_place
-def linearize_alike_size(ints, p, nu):
+def linearize_alike_size(model, p, nu):
     """Numbers in the workspace of `linearize_alike`."""
-    n, m, links, x = ints[NV], ints[N_ROWS], link_count(ints), 2 * p
-    state = terms_size(ints) + m * n + 2 * n + 4 * m + p * n + 2 * p * (p + 1) + m * (m + 1)
-    variations = (BODY + VARIATION) * links + CUT * loop_count(ints) + m * x + 2 * p * (x + nu) + n * x
-    shared = shares_size(ints, p) + p + 4 * n * x
-    return WIDTH * (1 + state + variations + shared) + elimination_size(LANES, ints)
+    n, m, links, x = model.ints[NV], model.ints[N_ROWS], link_count(model), 2 * p
+    state = terms_size(model) + m * n + 2 * n + 4 * m + p * n + 2 * p * (p + 1) + m * (m + 1)
+    variations = (BODY + VARIATION) * links + CUT * loop_count(model) + m * x + 2 * p * (x + nu) + n * x
+    shared = shares_size(model, p) + p + 4 * n * x
+    return WIDTH * (1 + state + variations + shared) + elimination_size(LANES, model)
 
 
 @inline
@@ -88,7 +88,7 @@ def largest(x, count):
 
 
 @inline
-def vary_column(ints, floats, q, lam, p, e, world, bodies, cuts, variations, rates, shares, N, X, D, out, balance, b):
+def vary_column(model, q, lam, p, e, world, bodies, cuts, variations, rates, shares, N, X, D, out, balance, b):
     """Column b of Delta in X, of D, and of out = -(M D + d(ID + G^T lambda)/dq [N 0] + dID/dv X).
 
     The first p are those of y; `balance` receives what directions that share columns hand over.
@@ -96,93 +96,92 @@ def vary_column(ints, floats, q, lam, p, e, world, bodies, cuts, variations, rat
     every, displaced = splat(LANES, 1.0), b < p
     clear_block(rates, b)
     if displaced:  # Delta
-        vary_velocities(LANES, ints, world, N, X, b, variations)
-        vary_cut_velocities(LANES, ints, floats, world, cuts, variations, False, b, rates)
-        forced(LANES, ints, e, rates, every, b, X)
-    vary_accelerations(LANES, ints, floats, world, displaced, X, b, variations)
-    vary_cut_accelerations(LANES, ints, floats, world, cuts, variations, False, b, rates)
+        vary_velocities(LANES, model, world, N, X, b, variations)
+        vary_cut_velocities(LANES, model, world, cuts, variations, False, b, rates)
+        forced(LANES, model, e, rates, every, b, X)
+    vary_accelerations(LANES, model, world, displaced, X, b, variations)
+    vary_cut_accelerations(LANES, model, world, cuts, variations, False, b, rates)
     clear_block(D, b)
-    forced(LANES, ints, e, rates, every, b, D)
-    vary_wrenches(LANES, ints, world, bodies, D, b, variations)
+    forced(LANES, model, e, rates, every, b, D)
+    vary_wrenches(LANES, model, world, bodies, D, b, variations)
     if displaced:
-        vary_cut_wrenches(LANES, ints, world, cuts, b, shares, variations, balance)
-    vary_forces(LANES, ints, floats, q, world, bodies, displaced, N, X, D, b, shares, variations, out, balance)
+        vary_cut_wrenches(LANES, model, world, cuts, b, shares, variations, balance)
+    vary_forces(LANES, model, q, world, bodies, displaced, N, X, D, b, shares, variations, out, balance)
 
 
 @kernel_in_place
-def linearize_alike(ints, floats, q, v, tau, f_ext, R, virtual, choosable, actuators, closure_tolerance, tolerance,
-                    space):
+def linearize_alike(model, q, v, tau, f_ext, R, virtual, choosable, actuators, closure_tolerance, tolerance, space):
     """`linearize_in_place` of W states, results in `space`; False if they are to be worked on one by one.
 
     That is also where any state is off the manifold, or leaves it.
     """
-    n, m, p, nu, work = ints[NV], ints[N_ROWS], virtual.size, actuators.shape[1], space.work
+    n, m, p, nu, work = model.ints[NV], model.ints[N_ROWS], virtual.size, actuators.shape[1], space.work
     M, N, X, D, balance = space.M, space.N, space.X, space.da, space.balance
     x = 2 * p
     work[0] = WIDTH
-    e, world = take_vector(work, elimination_size(LANES, ints)), take_vector(work, WIDTH * terms_size(ints))
+    e, world = take_vector(work, elimination_size(LANES, model)), take_vector(work, WIDTH * terms_size(model))
     G, h, left = take_matrix(work, m, WIDTH * n), take_vector(work, WIDTH * n), take_vector(work, WIDTH * n)
     gamma, residual, psi = (take_vector(work, WIDTH * m), take_vector(work, WIDTH * m), take_vector(work, WIDTH * m))
-    state_alike(ints, floats, q, v, f_ext, world, M, h, G, gamma, residual, psi)
+    state_alike(model, q, v, f_ext, world, M, h, G, gamma, residual, psi)
     store(LANES, space.closure, 0, largest(residual, m))
     slip = larger(splat(LANES, 1.0), largest(v, n)) * closure_tolerance - largest(psi, m)
     if not is_positive(closure_tolerance - largest(residual, m)) or not is_positive(slip):
         return False
-    if not eliminate_alike(ints, G, gamma, choosable, p, tolerance, e):
+    if not eliminate_alike(model, G, gamma, choosable, p, tolerance, e):
         return False
-    store(LANES, space.condition, 0, picked_condition(LANES, ints, e, G, p))
+    store(LANES, space.condition, 0, picked_condition(LANES, model, e, G, p))
     clear(X)
-    picked_motions(LANES, ints, e, R, p, X)
+    picked_motions(LANES, model, e, R, p, X)
 
     # the state: accelerations and multipliers
     KM, scratch = take_matrix(work, p, WIDTH * n), take_vector(work, WIDTH * m * (m + 1))
     reduced, inertia = take_matrix(work, p, WIDTH * (p + 1)), take_matrix(work, p, WIDTH * (p + 1))
-    if not reduced_motion(LANES, ints, e, M, h, tau, KM, reduced, inertia, space.a):
+    if not reduced_motion(LANES, model, e, M, h, tau, KM, reduced, inertia, space.a):
         return False
     unbalanced(LANES, M, h, tau, space.a, left)
-    minimum_norm_multipliers(LANES, ints, e, left, scratch, space.lam)
+    minimum_norm_multipliers(LANES, model, e, left, scratch, space.lam)
 
     # the directions, and the variations along them
-    bodies, variations = take_vector(work, WIDTH * BODY * link_count(ints)), take_vector(
-        work, WIDTH * VARIATION * link_count(ints))
-    cuts, rates = take_vector(work, WIDTH * CUT * loop_count(ints)), take_matrix(work, m, WIDTH * x)
+    bodies, variations = take_vector(work, WIDTH * BODY * link_count(model)), take_vector(
+        work, WIDTH * VARIATION * link_count(model))
+    cuts, rates = take_vector(work, WIDTH * CUT * loop_count(model)), take_matrix(work, m, WIDTH * x)
     clear(N)
     for i in range(n):
         for s in range(p):
             put_element(LANES, N, i, s, element(LANES, X, i, p + s))
             put_element(LANES, space.K, i, s, element(LANES, X, i, p + s))
-    shares, of_dofs = take_integers(work, shares_size(ints, p)), take_integers(work, p)
+    shares, of_dofs = take_integers(work, shares_size(model, p)), take_integers(work, p)
     columns_y, columns = p, x
-    share_nothing(ints, shares)
+    share_nothing(model, shares)
     N_shared, X_shared, D_shared, balance_shared = N, X, D, balance
-    if may_share(ints):
+    if may_share(model):
         put_picked(R, of_dofs)
-        columns_y, columns = share_columns(LANES, ints, floats, of_dofs, shares)
+        columns_y, columns = share_columns(LANES, model, of_dofs, shares)
     share, s = columns < x, WIDTH * columns
     if share:
         N_shared, X_shared, D_shared, balance_shared = (
             take_matrix(work, n, s), take_matrix(work, n, s), take_matrix(work, n, s), take_matrix(work, n, s))
-        gather_columns(LANES, ints, shares, N, X, N_shared, X_shared)
+        gather_columns(LANES, model, shares, N, X, N_shared, X_shared)
         clear_columns(LANES, D, x)
         clear_columns(LANES, balance, x)
-        put_known_columns(LANES, ints, floats, v, world, of_dofs, shares, M, balance)
-    put_bodies(LANES, ints, floats, v, space.a, f_ext, world, bodies)
-    put_cuts(LANES, ints, floats, world, space.lam, bodies, cuts)
-    gather_wrenches(LANES, ints, bodies)
+        put_known_columns(LANES, model, v, world, of_dofs, shares, M, balance)
+    put_bodies(LANES, model, v, space.a, f_ext, world, bodies)
+    put_cuts(LANES, model, world, space.lam, bodies, cuts)
+    gather_wrenches(LANES, model, bodies)
     for b in range(columns):
-        vary_column(ints, floats, q, space.lam, columns_y, e, world, bodies, cuts, variations, rates, shares, N_shared,
+        vary_column(model, q, space.lam, columns_y, e, world, bodies, cuts, variations, rates, shares, N_shared,
                     X_shared, D_shared, balance_shared, balance, b)
     if share:
-        spread_columns(LANES, ints, shares, X_shared, D_shared, balance_shared, X, D, balance)
+        spread_columns(LANES, model, shares, X_shared, D_shared, balance_shared, X, D, balance)
 
     # K^T M K wdot = K^T balance in the elimination's own coordinates, then in those of w
     own, lower = take_matrix(work, p, WIDTH * (x + nu)), take_matrix(work, p, WIDTH * (x + nu))
     upper, none = take_matrix(work, n, WIDTH * x), take_matrix(work, 0, WIDTH * x)
-    reduce_balance(LANES, ints, e, balance, x, actuators, x, own)
+    reduce_balance(LANES, model, e, balance, x, actuators, x, own)
     solve_rows_for(LANES, inertia, own)
-    into_picked(ints, e, R, own, lower)
+    into_picked(model, e, R, own, lower)
     put_lower_rows(LANES, lower, p, p, space.A, space.B)
-    put_upper_rows(LANES, ints, v, take_vector(work, 0), R, virtual, True, none, N, X, upper, none, none, space.A,
+    put_upper_rows(LANES, model, v, take_vector(work, 0), R, virtual, True, none, N, X, upper, none, none, space.A,
                    space.f0)
     put_rates(v, R, space)
     return True

@@ -21,6 +21,7 @@ from liedyn.lie.lanes import (
 )
 from liedyn.lie.registers import load_at_once
 from liedyn.model.packed import N_ROWS, NV
+from liedyn.tree.records import MODEL
 
 PICKED, SPANNED, GIVEN = range(3)
 _FOUND = types.Tuple((types.int64, types.int64, types.float64))
@@ -75,12 +76,12 @@ def put_picked(R, picked):
 
 
 @inline
-def picked_motions(lane, ints, e, R, p_y, X):
+def picked_motions(lane, model, e, R, p_y, X):
     """S in X, for independent velocities that R picks: the elimination's own, in another order."""
     p = R.shape[0]
-    slopes, _ = dependence(lane, ints, e, p)
-    dependent, independent = dependent_dofs(ints, e)[0], independent_dofs(ints, e)[0]
-    for c in range(cluster_count(ints)):
+    slopes, _ = dependence(lane, model, e, p)
+    dependent, independent = dependent_dofs(model, e)[0], independent_dofs(model, e)[0]
+    for c in range(cluster_count(model)):
         for s in range(kept(e, c, INDEPENDENT), kept(e, c + 1, INDEPENDENT)):
             j = integer(independent, s)
             u = row_that_picks(R, j)
@@ -90,9 +91,9 @@ def picked_motions(lane, ints, e, R, p_y, X):
 
 
 @inline
-def picked_rates(ints, e, R, v, a, p_y, w, f0):
+def picked_rates(model, e, R, v, a, p_y, w, f0):
     """w = R v, and its rates R a in f0, for independent velocities that R picks."""
-    independent = independent_dofs(ints, e)[0]
+    independent = independent_dofs(model, e)[0]
     for s in range(R.shape[0]):
         j = integer(independent, s)
         u = row_that_picks(R, j)
@@ -100,10 +101,10 @@ def picked_rates(ints, e, R, v, a, p_y, w, f0):
         store(SCALAR, f0, p_y + u, load(SCALAR, a, j))
 
 
-@late(INTEGERS, MATRIX, MATRIX, MATRIX, INTEGERS, types.float64, VECTOR, types.int64, MATRIX, returns=_FOUND)
-def given_motions(ints, G, E, R, virtual, tolerance, work, p_y, X):
+@late(MODEL, MATRIX, MATRIX, MATRIX, INTEGERS, types.float64, VECTOR, types.int64, MATRIX, returns=_FOUND)
+def given_motions(model, G, E, R, virtual, tolerance, work, p_y, X):
     """S in X, for any independent velocities; returns (status, rank, condition)."""
-    n, m, p = ints[NV], ints[N_ROWS], virtual.size
+    n, m, p = model.ints[NV], model.ints[N_ROWS], virtual.size
     table, rows, columns = take_matrix(work, m + p, padded(n)), take_integers(work, m + p), take_integers(work, m + p)
     free, Z_inverse = take_matrix(work, 2, padded(n)), take_matrix(work, n, padded(n))
     status, rank, condition = invert_rows(G, E, R, virtual, tolerance, table, rows, columns, free, Z_inverse)
@@ -123,14 +124,14 @@ def spanned_motions(R, p_y, X):
 
 
 @inline
-def spanned_rates(ints, e, R, v, a, p_y, w, f0):
+def spanned_rates(model, e, R, v, a, p_y, w, f0):
     """w = R v, and its rates R a in f0, for rows that span the tangent space."""
-    for c in range(cluster_count(ints)):
-        n, dofs = cluster_size(ints, c)[1], cluster_lists(ints, c)[1]
+    for c in range(cluster_count(model)):
+        n, dofs = cluster_size(model, c)[1], cluster_lists(model, c)[1]
         for s in range(kept(e, c, INDEPENDENT), kept(e, c + 1, INDEPENDENT)):
             x = y = 0.0
             for k in range(n):
-                j = integer(ints, dofs + k)
+                j = integer(model.ints, dofs + k)
                 x, y = x + at(R, s, j) * load(SCALAR, v, j), y + at(R, s, j) * load(SCALAR, a, j)
             store(SCALAR, w, s, x)
             store(SCALAR, f0, p_y + s, y)
@@ -155,10 +156,10 @@ def copy_columns(X, first, count, N):
             store(LANES, N, width * i + b, load_at_once(SCALAR, X, columns * i + first + done, count - done))
 
 
-@late(INTEGERS, MATRIX, VECTOR, MATRIX, MATRIX, INTEGERS, types.float64, VECTOR, MATRIX, returns=_FOUND)
-def position_null_space(ints, G, mask, E, R_y, virtual_y, tolerance, work, N):
+@late(MODEL, MATRIX, VECTOR, MATRIX, MATRIX, INTEGERS, types.float64, VECTOR, MATRIX, returns=_FOUND)
+def position_null_space(model, G, mask, E, R_y, virtual_y, tolerance, work, N):
     """N from the holonomic rows alone; returns (status, rank, condition)."""
-    n, m, p = ints[NV], ints[N_ROWS], virtual_y.size
+    n, m, p = model.ints[NV], model.ints[N_ROWS], virtual_y.size
     G_h, Z_inverse = take_matrix(work, m, n), take_matrix(work, n, padded(n))
     for i in range(m):
         for j in range(n):
@@ -188,28 +189,28 @@ def hold_choice(R, virtual, E, virtual_rates, S, p_y, scale, b, out):
 
 
 @inline
-def hold_span(ints, e, R, scale, b, out):
+def hold_span(model, e, R, scale, b, out):
     """out[:, block b] -= R^T R out, times a row: `hold_choice` for rows that span the tangent space."""
     to = out.shape[1] // WIDTH
-    for c in range(cluster_count(ints)):
-        n, dofs = cluster_size(ints, c)[1], cluster_lists(ints, c)[1]
+    for c in range(cluster_count(model)):
+        n, dofs = cluster_size(model, c)[1], cluster_lists(model, c)[1]
         for s in range(kept(e, c, INDEPENDENT), kept(e, c + 1, INDEPENDENT)):
             total = splat(LANES, 0.0)
             for k in range(n):
-                j = integer(ints, dofs + k)
+                j = integer(model.ints, dofs + k)
                 total = total + at(R, s, j) * load(LANES, out, to * j + b)
             for k in range(n):
-                j = integer(ints, dofs + k)
+                j = integer(model.ints, dofs + k)
                 store(LANES, out, to * j + b, load(LANES, out, to * j + b) - at(R, s, j) * (scale * total))
 
 
 @inline
-def into_span(ints, e, R, own, out):
+def into_span(model, e, R, own, out):
     """out = R K own, for rows that span the tangent space."""
-    dependent, independent = dependent_dofs(ints, e)[0], independent_dofs(ints, e)[0]
-    slopes, _ = dependence(SCALAR, ints, e, R.shape[0])
+    dependent, independent = dependent_dofs(model, e)[0], independent_dofs(model, e)[0]
+    slopes, _ = dependence(SCALAR, model, e, R.shape[0])
     clear(out)
-    for c in range(cluster_count(ints)):
+    for c in range(cluster_count(model)):
         first, end = kept(e, c, INDEPENDENT), kept(e, c + 1, INDEPENDENT)
         for u in range(first, end):
             for s in range(first, end):
@@ -221,9 +222,9 @@ def into_span(ints, e, R, own, out):
 
 
 @inline
-def into_picked(ints, e, R, own, out):
+def into_picked(model, e, R, own, out):
     """out = R K own, for rows R that pick coordinates: the elimination's own rows, in another order."""
-    independent = independent_dofs(ints, e)[0]
+    independent = independent_dofs(model, e)[0]
     clear(out)
     for u in range(R.shape[0]):
         for s in range(R.shape[0]):
@@ -231,12 +232,12 @@ def into_picked(ints, e, R, own, out):
                 add_row(out, u, 1.0, own, s)
 
 
-@late(INTEGERS, VECTOR, MATRIX, INTEGERS, *[MATRIX] * 3)
-def into_choice(ints, e, R, virtual, E, own, out):
+@late(MODEL, VECTOR, MATRIX, INTEGERS, *[MATRIX] * 3)
+def into_choice(model, e, R, virtual, E, own, out):
     """out = R K own: rows for the elimination's independent velocities become rows for those of R."""
-    dependent, independent = dependent_dofs(ints, e)[0], independent_dofs(ints, e)[0]
+    dependent, independent = dependent_dofs(model, e)[0], independent_dofs(model, e)[0]
     p, rank = virtual.size, R.shape[1] - virtual.size
-    slopes, _ = dependence(SCALAR, ints, e, p)
+    slopes, _ = dependence(SCALAR, model, e, p)
     clear(out)
     for u in range(p):
         for s in range(p):

@@ -35,12 +35,12 @@ from liedyn.tree.rnea_derivatives import derivatives_size, rnea_derivatives_kern
 
 
 @kernel
-def tree_derivatives(ints, floats, q, v, a, f_ext):
+def tree_derivatives(model, q, v, a, f_ext):
     """M, dID/dq, dID/dv (n, n) of the tree."""
-    n = ints[NV]
-    work, ignored = np.empty(derivatives_size(ints)), np.empty(n)
+    n = model.ints[NV]
+    work, ignored = np.empty(derivatives_size(model)), np.empty(n)
     M, by_q, by_v = np.empty((n, n)), np.empty((n, n)), np.empty((n, n))
-    rnea_derivatives_kernel(SCALAR, ints, floats, q, v, a, f_ext, work, ignored, by_q, by_v, M)
+    rnea_derivatives_kernel(SCALAR, model, q, v, a, f_ext, work, ignored, by_q, by_v, M)
     return M, by_q, by_v
 
 
@@ -107,20 +107,20 @@ class Friction:
     def _variation(self, settled, state, lam, N_y, X, da, inputs, tolerance):
         """dtau_f by (y, w) and by u, and dlam by (y, w, u), at one state; da by (y, w), u and tau_f."""
         robot, (q, v, a, f_ext) = self.robot, state
-        M, by_q, by_v = tree_derivatives(robot.ints, robot.floats, q, v, a, f_ext)
+        M, by_q, by_v = tree_derivatives(robot.packed, q, v, a, f_ext)
         (n, x), nu = X.shape, inputs.shape[1] - len(X)
         dq = np.hstack([N_y, np.zeros((n, x - N_y.shape[1]))])
         balance = -M @ da
-        balance[:, :x] -= (by_q + all_derivatives(robot.ints, robot.floats, q, v, a, lam)[3]) @ dq + by_v @ X
+        balance[:, :x] -= (by_q + all_derivatives(robot.packed, q, v, a, lam)[3]) @ dq + by_v @ X
         balance[:, x:] += inputs
         dlam = least_norm_variation(robot, q, v, lam, dq, balance, tolerance)
         if not self.rubs:
             return np.zeros((n, x)), np.zeros((n, nu)), dlam[:, :x + nu]
         contacts, sliding = self.contacts, settled.sliding
-        all_rows = robot.ints.copy()  # with the tangential rows of what slides
+        all_rows = robot.packed._replace(ints=robot.ints.copy())  # with the tangential rows of what slides
         statuses(all_rows)[contacts.index[sliding]] = ON
-        psi_q, _, _, turned = all_derivatives(all_rows, robot.floats, q, v, a, settled.friction)
-        _, _, G_all, _, psi, _ = terms_kernel(all_rows, robot.floats, q, v, f_ext)
+        psi_q, _, _, turned = all_derivatives(all_rows, q, v, a, settled.friction)
+        _, _, G_all, _, psi, _ = terms_kernel(all_rows, q, v, f_ext)
         dN = -contacts.side[sliding, None] * dlam[contacts.first[sliding]]
         N_x, N_u, N_f = dN[:, :x], dN[:, x:x + nu], dN[:, x + nu:]
         F, E, dpsi = -turned @ dq, np.empty((n, len(sliding))), psi_q @ dq + G_all @ X
@@ -148,7 +148,7 @@ class Friction:
         by_lam, by_q = np.zeros((6, len(rows))), np.zeros((6, robot.nv))
         if not lam[rows].any() and not dlam[rows].any():  # off, perhaps at a place where it has no normal
             return np.zeros((6, dlam.shape[1]))
-        contact_wrench_derivatives(robot.ints, robot.floats, q, lam, number, by_lam, by_q)
+        contact_wrench_derivatives(robot.packed, q, lam, number, by_lam, by_q)
         out = by_lam @ dlam[rows]
         out[:, :N_y.shape[1]] += by_q @ N_y
         return out
@@ -160,12 +160,12 @@ def least_norm_variation(robot, q, v, lam, dq, balance, tolerance):
     lam = G x stays in the range of G as that turns, which gives its part outside: that of dG x (Golub, Pereyra 1973).
     """
     rest = np.zeros_like(v)
-    G = terms_kernel(robot.ints, robot.floats, q, v, np.empty(0))[2]
+    G = terms_kernel(robot.packed, q, v, np.empty(0))[2]
     U, s, Vt = np.linalg.svd(G, full_matrices=False)
     rank = int((s > tolerance * max(s.max(initial=0.0), 1e-4)).sum())
     U, plus = U[:, :rank], Vt[:rank].T / s[:rank] @ U[:, :rank].T
     dlam = plus.T @ balance
-    moved, still = (all_derivatives(robot.ints, robot.floats, q, x, rest, lam)[0] for x in (plus @ lam, rest))
+    moved, still = (all_derivatives(robot.packed, q, x, rest, lam)[0] for x in (plus @ lam, rest))
     turned = (moved - still) @ dq  # dG x
     dlam[:, :dq.shape[1]] += turned - U @ (U.T @ turned)
     return dlam

@@ -32,7 +32,7 @@ from liedyn.linearization.closed_loop import operating_points
 from liedyn.linearization.linearize import CLOSURE_TOLERANCE, _linearize_one, settled_without_friction
 from liedyn.model.kinds import cut_kind
 from liedyn.model.packed import (
-    FREE, HEADER, LINK_I, LINK_IV, LINK_NV, LINK_PRIMITIVE, N_LINKS, N_VIRTUAL, SPHERICAL,
+    FREE, LINK_IV, LINK_NV, LINK_PRIMITIVE, N_VIRTUAL, SPHERICAL, links_of,
 )
 from liedyn.tree.configuration import difference, integrate
 from liedyn.tree.kinematics import world_positions, world_size, world_velocities
@@ -203,7 +203,7 @@ def _groups(robot, y):
     InputError
         A ball cut, or part of a ball or free joint.
     """
-    links = robot.ints[HEADER:HEADER + LINK_I * robot.ints[N_LINKS]].reshape(-1, LINK_I)
+    links, _ = links_of(robot.packed)
     owner = {}
     for link in links[(links[:, LINK_PRIMITIVE] == SPHERICAL) | (links[:, LINK_PRIMITIVE] == FREE)]:
         owner.update({int(link[LINK_IV]) + k: (int(link[LINK_IV]), int(link[LINK_NV])) for k in range(link[LINK_NV])})
@@ -292,15 +292,15 @@ def _state(robot, q_0, u, w, y, speeds, tolerance):
     Z = np.vstack([constraint_jacobian(robot, q), speeds.matrix(virtual_jacobian(robot, q))])
     left = w.copy()
     if reads.any():
-        left[reads] -= virtual_velocities(robot.ints, robot.floats, q, rest)[speeds.virtual[reads]]
+        left[reads] -= virtual_velocities(robot.packed, q, rest)[speeds.virtual[reads]]
     return q, np.linalg.lstsq(Z, np.concatenate([-velocity_error(robot, q, rest), left]), rcond=tolerance)[0]
 
 
 @kernel
-def virtual_velocities(ints, floats, q, v):
+def virtual_velocities(model, q, v):
     """Velocities of the cut joints' coordinates, moving frames included."""
-    work, z = np.empty(world_size(ints)), np.empty(ints[N_VIRTUAL])
-    world_positions(SCALAR, ints, floats, q, work)
-    world_velocities(SCALAR, ints, v, work)
-    cut_velocity_kernel(SCALAR, ints, floats, work, True, z)
+    work, z = np.empty(world_size(model)), np.empty(model.ints[N_VIRTUAL])
+    world_positions(SCALAR, model, q, work)
+    world_velocities(SCALAR, model, v, work)
+    cut_velocity_kernel(SCALAR, model, work, True, z)
     return z

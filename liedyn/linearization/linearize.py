@@ -86,7 +86,7 @@ class _Found:
 def _linearize_one(robot, q, v, tau, f_ext, independent, speeds, closure_tolerance, rank_tolerance, loop=None):
     y = choose_positions(robot, q, independent, rank_tolerance)
     w = choose_speeds(robot, q, y, speeds, rank_tolerance)
-    of_w, of_y, local = linearize_kernel(robot.ints, robot.floats, q, v, tau, f_ext, y.rows, y.virtual, w.rows,
+    of_w, of_y, local = linearize_kernel(robot.packed, q, v, tau, f_ext, y.rows, y.virtual, w.rows,
                                          w.virtual, _actuators(robot, loop), rank_tolerance)
     raise_errors(robot.functions)
     require_rows(robot, (), local.residual[None], local.psi[None])
@@ -94,7 +94,7 @@ def _linearize_one(robot, q, v, tau, f_ext, independent, speeds, closure_toleran
     status, rank, condition = of_w
     if status != OK:
         raise_for_status(robot, q, w, nullspace_kernel(
-            robot.ints, robot.floats, q, v, tau, f_ext, w.rows, w.virtual, rank_tolerance))
+            robot.packed, q, v, tau, f_ext, w.rows, w.virtual, rank_tolerance))
     if of_y[0] == WRONG_COUNT:
         raise wrong_count(robot, y, of_y[1])
     if of_y[0] != OK:
@@ -206,7 +206,7 @@ def linearize(robot, q, v, tau=None, independent=None, outputs=None, f_ext=None,
     >>> ss.A.shape, ss.inputs
     ((4, 4), ('lift_cylinder', 'tilt_cylinder'))
     """
-    if not hasattr(robot, "ints"):
+    if not hasattr(robot, "packed"):
         require_robot(robot)
     closure_tolerance = positive("closure_tolerance", closure_tolerance)
     rank_tolerance = non_negative("rank_tolerance", rank_tolerance)
@@ -310,7 +310,7 @@ def _choices(robot, lead, q, independent, speeds, tolerance):
 def _solve(robot, lead, y, w, given, parts, outputs, closure_tolerance, rank_tolerance):
     """All states at once; the first one that has no state space is an error that says which."""
     found = room(robot, len(given[0]), len(y.names), len(w.names), given[-1].shape[1], outputs)
-    arguments = robot.ints, robot.floats, *given, parts, closure_tolerance, rank_tolerance, *found
+    arguments = robot.packed, *given, parts, closure_tolerance, rank_tolerance, *found
     if len(found.rank) >= FEW:
         (linearize_registers if robot.row_names else linearize_trees)(*arguments)
     if _least(found.rank) < 0:
@@ -427,9 +427,9 @@ def underlying(robot, q, v, tau, independent=None, f_ext=None, closure_tolerance
     y, w, local = found.coordinates, found.velocities, found.local
     p_y, x = len(y.names), len(y.names) + len(w.names)
     rates = local.X[:, :x].copy()
-    turning(robot.ints, v[0], local.N, p_y, rates)
+    turning(robot.packed, v[0], local.N, p_y, rates)
     along_motion = np.vstack([rates, local.da[:, :x]])
-    E, rho_q, _, _ = reader_kernel(robot.ints, robot.floats, q[0], v[0], local.a)
+    E, rho_q, _, _ = reader_kernel(robot.packed, q[0], v[0], local.a)
     R_y, R_w = y.matrix(E), w.matrix(E)
     rate, reads = np.zeros_like(R_w), w.virtual >= 0
     rate[reads] = rho_q[w.virtual[reads]]

@@ -74,17 +74,17 @@ from liedyn.tree.variations import (
 
 
 @kernel_in_place
-def linearize_size(ints, p_y, p_w, nu):
+def linearize_size(model, p_y, p_w, nu):
     """Numbers in the workspace of `linearize_in_place`: enough for all that is taken, in the order of the kernel."""
-    n, m, nz, links = ints[NV], ints[N_ROWS], ints[N_VIRTUAL], link_count(ints)
+    n, m, nz, links = model.ints[NV], model.ints[N_ROWS], model.ints[N_VIRTUAL], link_count(model)
     w, x, columns, one = padded(n), padded(p_y + p_w), padded(p_y + p_w + nu), padded(p_w + 1)
-    world = max(terms_size(ints), aba_derivatives_size(ints))
-    state = elimination_size(SCALAR, ints) + world + n * w + n + m + 2 * nz + nz * n + 2 * (n * x + 2 * nz * x)
+    world = max(terms_size(model), aba_derivatives_size(model))
+    state = elimination_size(SCALAR, model) + world + n * w + n + m + 2 * nz + nz * n + 2 * (n * x + 2 * nz * x)
     tree = 4 * n * n
-    shared = shares_size(ints, p_w) + p_w + 4 * n * x
+    shared = shares_size(model, p_w) + p_w + 4 * n * x
     given = 2 * (m + n) * (w + 2) + 4 * w + 2 * n * w + m * n + m
     solved = padded(n) + p_w * w + 2 * p_w * one + w + m * padded(m + 1) + p_w * padded(p_w)
-    variations = (BODY + VARIATION * WIDTH) * links + x + (m + nz) * x + 2 * p_w * columns + CUT * ints[N_LOOPS]
+    variations = (BODY + VARIATION * WIDTH) * links + x + (m + nz) * x + 2 * p_w * columns + CUT * model.ints[N_LOOPS]
     return WIDTH * 40 + state + max(tree, given + solved + variations + shared)  # as many arrays fill whole registers
 
 
@@ -100,12 +100,13 @@ def put_lower_rows(lane, lower, p_y, p_w, A, B):
 
 
 @inline
-def forced(lane, ints, e, rates, scale, b, out):
+def forced(lane, model, e, rates, scale, b, out):
     """out[:, block b] -= what gives the independent rows these rates, in the dependent velocities; times a row."""
-    dependent, columns = dependent_dofs(ints, e)
-    rows, width, to = integers_in(e, numbering(ints)[2], rates.shape[0]), rates.shape[1] // WIDTH, out.shape[1] // WIDTH
-    for c in range(cluster_count(ints)):
-        table, first, rank = solved_cluster(lane, ints, e, c)
+    dependent, columns = dependent_dofs(model, e)
+    rows = integers_in(e, numbering(model)[2], rates.shape[0])
+    width, to = rates.shape[1] // WIDTH, out.shape[1] // WIDTH
+    for c in range(cluster_count(model)):
+        table, first, rank = solved_cluster(lane, model, e, c)
         row = kept(e, c, ROW)
         for k in range(rank):
             total = splat(LANES, 0.0)
@@ -117,7 +118,7 @@ def forced(lane, ints, e, rates, scale, b, out):
 
 
 @inline
-def vary_state(ints, floats, q, v, a, lam, p_y, virtual_y, R_w, virtual_w, way, E, e, world, bodies, cuts,
+def vary_state(model, q, v, a, lam, p_y, virtual_y, R_w, virtual_w, way, E, e, world, bodies, cuts,
                variations, of_y, rates, virtual_rates, virtual_upper, shares, N, X, D, out, balance, b):
     """Block b of Delta in X, of D, and of out = -(M D + d(ID + G^T lambda)/dq [N 0] + dID/dv X).
 
@@ -127,33 +128,33 @@ def vary_state(ints, floats, q, v, a, lam, p_y, virtual_y, R_w, virtual_w, way, 
     """
     reads_w, every, displaced = reads_cuts(virtual_w), splat(LANES, 1.0), b * WIDTH < p_y
     if displaced:  # Delta
-        vary_velocities(SCALAR, ints, world, N, X, b, variations)
-        vary_velocity_rows(SCALAR, ints, floats, q, v, a, world, cuts, variations, N, b, rates)
-        forced(SCALAR, ints, e, rates, load(LANES, of_y, b), b, X)
+        vary_velocities(SCALAR, model, world, N, X, b, variations)
+        vary_velocity_rows(SCALAR, model, q, v, a, world, cuts, variations, N, b, rates)
+        forced(SCALAR, model, e, rates, load(LANES, of_y, b), b, X)
         if reads_w:
-            vary_cut_velocities(SCALAR, ints, floats, world, cuts, variations, True, b, virtual_rates)
+            vary_cut_velocities(SCALAR, model, world, cuts, variations, True, b, virtual_rates)
         if way == SPANNED:
-            hold_span(ints, e, R_w, load(LANES, of_y, b), b, X)
+            hold_span(model, e, R_w, load(LANES, of_y, b), b, X)
         elif way == GIVEN:
             hold_choice(R_w, virtual_w, E, virtual_rates, X, p_y, load(LANES, of_y, b), b, X)
-    vary_accelerations(SCALAR, ints, floats, world, displaced, X, b, variations)
+    vary_accelerations(SCALAR, model, world, displaced, X, b, variations)
     if reads_cuts(virtual_y):
-        vary_cut_velocities(SCALAR, ints, floats, world, cuts, variations, True, b, virtual_upper)
-    vary_acceleration_rows(ints, floats, q, v, a, world, cuts, variations, N, X, b, rates)
+        vary_cut_velocities(SCALAR, model, world, cuts, variations, True, b, virtual_upper)
+    vary_acceleration_rows(model, q, v, a, world, cuts, variations, N, X, b, rates)
     clear_block(D, b)
-    forced(SCALAR, ints, e, rates, every, b, D)
+    forced(SCALAR, model, e, rates, every, b, D)
     if reads_w:
-        vary_cut_accelerations(SCALAR, ints, floats, world, cuts, variations, True, b, virtual_rates)
+        vary_cut_accelerations(SCALAR, model, world, cuts, variations, True, b, virtual_rates)
     if way == SPANNED:
-        hold_span(ints, e, R_w, every, b, D)
+        hold_span(model, e, R_w, every, b, D)
     elif way == GIVEN:
         hold_choice(R_w, virtual_w, E, virtual_rates, X, p_y, every, b, D)
-    vary_wrenches(SCALAR, ints, world, bodies, D, b, variations)
+    vary_wrenches(SCALAR, model, world, bodies, D, b, variations)
     if displaced:
-        vary_constraint_wrenches(ints, floats, world, cuts, lam, b, shares, variations, balance)
-    vary_forces(SCALAR, ints, floats, q, world, bodies, displaced, N, X, D, b, shares, variations, out, balance)
-    if not all_cut(ints):
-        vary_other_forces(ints, floats, q, lam, N, b, out)
+        vary_constraint_wrenches(model, world, cuts, lam, b, shares, variations, balance)
+    vary_forces(SCALAR, model, q, world, bodies, displaced, N, X, D, b, shares, variations, out, balance)
+    if not all_cut(model):
+        vary_other_forces(model, q, lam, N, b, out)
 
 
 @inline
@@ -166,13 +167,13 @@ def actuators_at_once(lane, actuators, j, i):
 
 
 @inline
-def reduce_balance(lane, ints, e, balance, blocks, actuators, inputs, lower):
+def reduce_balance(lane, model, e, balance, blocks, actuators, inputs, lower):
     """lower = K^T [balance, S_u], the inputs from column `inputs` on, for the elimination's own K."""
-    dependent, independent = dependent_dofs(ints, e)[0], independent_dofs(ints, e)[0]
+    dependent, independent = dependent_dofs(model, e)[0], independent_dofs(model, e)[0]
     p, nu = lower.shape[0], actuators.shape[1]
-    slopes, width, to = dependence(lane, ints, e, p)[0], balance.shape[1] // WIDTH, lower.shape[1] // WIDTH
+    slopes, width, to = dependence(lane, model, e, p)[0], balance.shape[1] // WIDTH, lower.shape[1] // WIDTH
     clear(lower)
-    for c in range(cluster_count(ints)):
+    for c in range(cluster_count(model)):
         for s in range(kept(e, c, INDEPENDENT), kept(e, c + 1, INDEPENDENT)):
             for b in range(blocks):
                 total = load(LANES, balance, width * integer(independent, s) + b)
@@ -191,7 +192,7 @@ def reduce_balance(lane, ints, e, balance, blocks, actuators, inputs, lower):
 
 
 @kernel_in_place
-def linearize_constrained(ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w, virtual_w, actuators, tolerance, work,
+def linearize_constrained(model, q, v, tau, f_ext, R_y, virtual_y, R_w, virtual_w, actuators, tolerance, work,
                           A, B, f0, w, a, lam, residual, psi, G, M, N, X, D, balance):
     """The local state space at one state; arguments as for `linearize_kernel`, results as it returns them.
 
@@ -200,137 +201,136 @@ def linearize_constrained(ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w, v
     LEFT, or the TANGENT space (`liedyn.constraints.left_open`), are those of the velocities, for both of which R_w and
     R_y are written here. Returns (status, rank, condition) of the velocities, and the same of the coordinates.
     """
-    n, m, nz = ints[NV], ints[N_ROWS], ints[N_VIRTUAL]
+    n, m, nz = model.ints[NV], model.ints[N_ROWS], model.ints[N_VIRTUAL]
     p_y, p_w, nu, x = virtual_y.size, virtual_w.size, actuators.shape[1], padded(virtual_y.size + virtual_w.size)
     work[0] = first_place(work)
-    e = take_vector(work, elimination_size(SCALAR, ints))
-    world = take_vector(work, max(terms_size(ints), aba_derivatives_size(ints)))
+    e = take_vector(work, elimination_size(SCALAR, model))
+    world = take_vector(work, max(terms_size(model), aba_derivatives_size(model)))
     h, gamma, rho, z = take_vector(work, n), take_vector(work, m), take_vector(work, nz), take_vector(work, nz)
     E, upper = take_matrix(work, nz, n), take_matrix(work, n, x)
     virtual_upper, turned = take_matrix(work, nz, x), take_matrix(work, nz, x)
     # the constraints: which velocities depend on which
-    state_terms(ints, floats, q, v, f_ext, world, M, h, G, gamma, residual, psi)
+    state_terms(model, q, v, f_ext, world, M, h, G, gamma, residual, psi)
     if reads_cuts(virtual_y) or reads_cuts(virtual_w):
-        reader_rows(SCALAR, ints, floats, world, E)
-        cut_bias_kernel(ints, floats, world, True, rho)
-        cut_velocity_kernel(SCALAR, ints, floats, world, True, z)
+        reader_rows(SCALAR, model, world, E)
+        cut_bias_kernel(model, world, True, rho)
+        cut_velocity_kernel(SCALAR, model, world, True, z)
     choosable = take_vector(work, padded(n))
     clear(X)
     left, tangent = is_left(virtual_w, LEFT), is_left(virtual_w, TANGENT)
     for j in range(n):
         choosable[j] = 1.0
-    way = PICKED if left or tangent or picks(ints, R_w, virtual_w, choosable) else GIVEN
+    way = PICKED if left or tangent or picks(model, R_w, virtual_w, choosable) else GIVEN
     if way == PICKED:
-        rank, _, complete = eliminate(ints, G, gamma, choosable, tolerance, e)
+        rank, _, complete = eliminate(model, G, gamma, choosable, tolerance, e)
         if not complete or rank + p_w != n:
             way = GIVEN
     if way == GIVEN and (left or tangent):
         return WRONG_COUNT, rank, np.inf, OK, rank, np.inf
     if left:
-        put_left(ints, e, R_w)
+        put_left(model, e, R_w)
     if tangent:
         way = SPANNED
-        put_tangent(ints, e, R_w)
+        put_tangent(model, e, R_w)
         spanned_motions(R_w, p_y, X)
     for k in range(R_w.size if left or tangent else 0):
         store(SCALAR, R_y, k, load(SCALAR, R_w, k))
     if way != GIVEN:  # a tangent space is better than the coordinates that are left
-        status, condition = OK, picked_condition(SCALAR, ints, e, G, p_w)
+        status, condition = OK, picked_condition(SCALAR, model, e, G, p_w)
     if way == PICKED:
-        picked_motions(SCALAR, ints, e, R_w, p_y, X)
+        picked_motions(SCALAR, model, e, R_w, p_y, X)
     elif way == GIVEN:
-        status, rank, condition = given_motions(ints, G, E, R_w, virtual_w, tolerance, work, p_y, X)
+        status, rank, condition = given_motions(model, G, E, R_w, virtual_w, tolerance, work, p_y, X)
         if status != OK:
             return status, rank, condition, OK, rank, condition
         for j in range(n):
             choosable[j] = 1.0
-        eliminate(ints, G, gamma, choosable, tolerance, e)
+        eliminate(model, G, gamma, choosable, tolerance, e)
 
     # the state: accelerations and multipliers
     KM, left = take_matrix(work, p_w, padded(n)), take_vector(work, padded(n))
     reduced, inertia = take_matrix(work, p_w, padded(p_w + 1)), take_matrix(work, p_w, padded(p_w + 1))
-    if not reduced_motion(SCALAR, ints, e, M, h, tau, KM, reduced, inertia, a):
+    if not reduced_motion(SCALAR, model, e, M, h, tau, KM, reduced, inertia, a):
         return SINGULAR_INERTIA, rank, condition, OK, rank, condition
     unbalanced(SCALAR, M, h, tau, a, left)
-    minimum_norm_multipliers(SCALAR, ints, e, left, take_vector(work, m * padded(m + 1)), lam)
+    minimum_norm_multipliers(SCALAR, model, e, left, take_vector(work, m * padded(m + 1)), lam)
     if way == PICKED:
-        picked_rates(ints, e, R_w, v, a, p_y, w, f0)
+        picked_rates(model, e, R_w, v, a, p_y, w, f0)
     elif way == SPANNED:
-        spanned_rates(ints, e, R_w, v, a, p_y, w, f0)
+        spanned_rates(model, e, R_w, v, a, p_y, w, f0)
     for s in range(p_w if way == GIVEN else 0):
         w[s] = z[virtual_w[s]] if virtual_w[s] >= 0 else along(R_w, virtual_w, E, s, v)
         f0[p_y + s] = along(R_w, virtual_w, E, s, a) + (rho[virtual_w[s]] if virtual_w[s] >= 0 else 0.0)
 
     # the directions: [N 0] for coordinates, [Delta S] for velocities, Delta still to come
     mask = take_vector(work, m)
-    holonomic_rows(ints, mask)
+    holonomic_rows(model, mask)
     same = same_choice(G, mask, R_y, virtual_y, R_w, virtual_w)
     status_y, rank_y, condition_y = OK, rank, condition
     if same:
         copy_columns(X, p_y, p_y, N)
     else:
-        status_y, rank_y, condition_y = position_null_space(
-            ints, G, mask, E, R_y, virtual_y, tolerance, work, N)
+        status_y, rank_y, condition_y = position_null_space(model, G, mask, E, R_y, virtual_y, tolerance, work, N)
         if status_y != OK:
             return OK, rank, condition, status_y, rank_y, condition_y
     # directions that share columns
-    shares, of_dofs = take_integers(work, shares_size(ints, p_w)), take_integers(work, p_w)
+    shares, of_dofs = take_integers(work, shares_size(model, p_w)), take_integers(work, p_w)
     columns_y, columns = p_y, p_y + p_w
-    share_nothing(ints, shares)
+    share_nothing(model, shares)
     N_shared, X_shared, D_shared, balance_shared = N, X, D, balance
-    if may_share(ints) and way == PICKED and same and columns > WIDTH:
+    if may_share(model) and way == PICKED and same and columns > WIDTH:
         put_picked(R_w, of_dofs)
-        columns_y, columns = share_at_one_state(ints, floats, of_dofs, shares)
+        columns_y, columns = share_at_one_state(model, of_dofs, shares)
     share = columns < p_y + p_w
     if share:
         s = padded(columns)
         N_shared, X_shared, D_shared, balance_shared = (
             take_matrix(work, n, s), take_matrix(work, n, s), take_matrix(work, n, s), take_matrix(work, n, s))
-        gather_at_one_state(ints, floats, v, world, of_dofs, shares, M, N, X, N_shared, X_shared, D, balance)
+        gather_at_one_state(model, v, world, of_dofs, shares, M, N, X, N_shared, X_shared, D, balance)
     of_y = take_vector(work, x)
     for c in range(x):
         of_y[c] = 1.0 if c < columns_y else 0.0
 
     # the variations of the state along them, a register of columns at a time
-    links = link_count(ints)
+    links = link_count(model)
     bodies, variations = take_vector(work, BODY * links), take_vector(work, VARIATION * WIDTH * links)
     rates, virtual_rates = take_matrix(work, m, x), take_matrix(work, nz, x)
-    cuts = take_vector(work, CUT * loop_count(ints))
-    put_bodies(SCALAR, ints, floats, v, a, f_ext, world, bodies)
-    push_constraints(ints, floats, world, lam, bodies, cuts)
-    gather_wrenches(SCALAR, ints, bodies)
+    cuts = take_vector(work, CUT * loop_count(model))
+    put_bodies(SCALAR, model, v, a, f_ext, world, bodies)
+    push_constraints(model, world, lam, bodies, cuts)
+    gather_wrenches(SCALAR, model, bodies)
     for b in range(padded(columns) // WIDTH):
-        vary_state(ints, floats, q, v, a, lam, columns_y, virtual_y, R_w, virtual_w, way, E, e, world, bodies, cuts,
+        vary_state(model, q, v, a, lam, columns_y, virtual_y, R_w, virtual_w, way, E, e, world, bodies, cuts,
                    variations, of_y, rates, virtual_rates, virtual_upper, shares, N_shared, X_shared, D_shared,
                    balance_shared, balance, b)
     if share:
-        spread_at_one_state(ints, shares, X_shared, D_shared, balance_shared, X, D, balance)
+        spread_at_one_state(model, shares, X_shared, D_shared, balance_shared, X, D, balance)
 
     # K^T M K wdot = K^T balance in the elimination's own coordinates, then in those of w
     own, lower = take_matrix(work, p_w, padded(p_y + p_w + nu)), take_matrix(work, p_w, padded(p_y + p_w + nu))
-    reduce_balance(SCALAR, ints, e, balance, x // WIDTH, actuators, p_y + p_w, own)
+    reduce_balance(SCALAR, model, e, balance, x // WIDTH, actuators, p_y + p_w, own)
     solve_rows_for(SCALAR, inertia, own)
     if way == PICKED:
-        into_picked(ints, e, R_w, own, lower)
+        into_picked(model, e, R_w, own, lower)
     elif way == SPANNED:
-        into_span(ints, e, R_w, own, lower)
+        into_span(model, e, R_w, own, lower)
     else:
-        into_choice(ints, e, R_w, virtual_w, E, own, lower)
+        into_choice(model, e, R_w, virtual_w, E, own, lower)
     put_lower_rows(SCALAR, lower, p_y, p_w, A, B)
-    put_upper_rows(SCALAR, ints, v, z, R_y, virtual_y, same, E, N, X, upper, virtual_upper, turned, A, f0)
+    put_upper_rows(SCALAR, model, v, z, R_y, virtual_y, same, E, N, X, upper, virtual_upper, turned, A, f0)
     return OK, rank, condition, status_y, rank_y, condition_y
 
 
 @kernel_in_place
-def linearize_in_place(ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w, virtual_w, actuators, tolerance, work,
+def linearize_in_place(model, q, v, tau, f_ext, R_y, virtual_y, R_w, virtual_w, actuators, tolerance, work,
                        A, B, f0, w, a, lam, residual, psi, G, M, N, X, D, balance):
     """`linearize_constrained`, or for a tree without constraints in its own coordinates what costs less."""
     if G.shape[0] == 0 and picks_all_in_order(R_w, virtual_w) and picks_all_in_order(R_y, virtual_y):
         return linearize_unconstrained(
-            ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w, virtual_w, actuators, tolerance, work, A, B, f0, w, a,
+            model, q, v, tau, f_ext, R_y, virtual_y, R_w, virtual_w, actuators, tolerance, work, A, B, f0, w, a,
             lam, residual, psi, G, M, N, X, D, balance)
     return linearize_constrained(
-        ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w, virtual_w, actuators, tolerance, work, A, B, f0, w, a, lam,
+        model, q, v, tau, f_ext, R_y, virtual_y, R_w, virtual_w, actuators, tolerance, work, A, B, f0, w, a, lam,
         residual, psi, G, M, N, X, D, balance)
 
 
@@ -360,13 +360,13 @@ def complete_derivatives(lane, p_y, X, A, B, actuators, M, lower, moved, da, bal
 
 
 @kernel_in_place
-def put_row_order(ints, e, p, rows, G_sharp):
+def put_row_order(model, e, p, rows, G_sharp):
     """Numbers of the rows, independent ones first, and G_1^# in as many columns of G_sharp."""
-    dependent, columns = dependent_dofs(ints, e)
-    order, k, end = integers_in(e, numbering(ints)[2], rows.size), 0, ints[NV] - p
+    dependent, columns = dependent_dofs(model, e)
+    order, k, end = integers_in(e, numbering(model)[2], rows.size), 0, model.ints[NV] - p
     G_sharp[:] = 0.0
-    for c in range(cluster_count(ints)):
-        table, first, rank = solved_cluster(SCALAR, ints, e, c)
+    for c in range(cluster_count(model)):
+        table, first, rank = solved_cluster(SCALAR, model, e, c)
         row = kept(e, c, ROW)
         for l in range(table.shape[0]):
             if l < rank:
@@ -384,7 +384,7 @@ Local = namedtuple("Local", "A B f0 w a lam residual psi rows G G_sharp N X da b
 
 
 @kernel
-def linearize_kernel(ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w, virtual_w, actuators, tolerance):
+def linearize_kernel(model, q, v, tau, f_ext, R_y, virtual_y, R_w, virtual_w, actuators, tolerance):
     """The local state space at one state.
 
     R and `virtual` as for `nullspace_kernel`, for the coordinates y and the velocities w; `actuators` is tau = S_u u,
@@ -393,21 +393,21 @@ def linearize_kernel(ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w, virtua
     columns as G_1 has rows); N (n, p_y), X = [Delta S] (n, p_y + p_w); da, the acceleration's derivative by (y, w, u);
     balance = G^T dlambda; the last four are padded.
     """
-    n, m = ints[NV], ints[N_ROWS]
+    n, m = model.ints[NV], model.ints[N_ROWS]
     p_y, p_w, nu = virtual_y.size, virtual_w.size, actuators.shape[1]
     x = p_y + p_w
     local = Local(
         np.zeros((x, x)), np.zeros((x, nu)), np.zeros(x), np.zeros(p_w), np.zeros(n), np.zeros(m), np.empty(m),
         np.empty(m), np.zeros(m, np.int64), np.empty((m, n)), np.empty((n, m)), np.empty((n, padded(x))),
         np.empty((n, padded(x))), np.empty((n, padded(x + nu))), np.empty((n, padded(x + nu))))
-    work, M = np.empty(linearize_size(ints, p_y, p_w, nu)), np.empty((n, padded(n)))
+    work, M = np.empty(linearize_size(model, p_y, p_w, nu)), np.empty((n, padded(n)))
     found = linearize_in_place(
-        ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w, virtual_w, actuators, tolerance, work, local.A, local.B,
+        model, q, v, tau, f_ext, R_y, virtual_y, R_w, virtual_w, actuators, tolerance, work, local.A, local.B,
         local.f0, local.w, local.a, local.lam, local.residual, local.psi, local.G, M, local.N, local.X, local.da,
         local.balance)
     if found[0] == OK and found[3] == OK:
         complete_derivatives(SCALAR, p_y, local.X, local.A, local.B, actuators, M, np.empty((p_w, padded(x + nu))),
                              np.empty((n, padded(x + nu))), local.da, local.balance)
         if m > 0:
-            put_row_order(ints, work[first_place(work):], p_w, local.rows, local.G_sharp)
+            put_row_order(model, work[first_place(work):], p_w, local.rows, local.G_sharp)
     return found[:3], found[3:], local

@@ -14,7 +14,7 @@ from liedyn.boundary import is_usable
 from liedyn.constraints.independent import Independent, all_holonomic, by_name, choose
 from liedyn.constraints.left_open import LEFT, TANGENT, is_left
 from liedyn.dynamics.singular import is_suspect, require_regular_one
-from liedyn.direct import configuration, direct, model, unusual, usual, velocity
+from liedyn.direct import configuration, direct, packed, unusual, usual, velocity
 from liedyn.errors import LiedynError
 from liedyn.functions import raise_errors
 from liedyn.jit import address_of, inline
@@ -99,7 +99,7 @@ def single(robot, q, independent, outputs, speeds, tolerances):
     row, none = np.empty((1, robot.nv)), np.empty((1, 0))
     called = addresses(y.rows[None], y.virtual, w.rows[None], w.virtual, len(robot.row_names), plan.parts)
     address = address_of(
-        linearize_states.kernel, 0, 1, robot.ints, robot.floats, robot.neutral[None].copy(), row, row, none,
+        linearize_states.kernel, 0, 1, robot.packed, robot.neutral[None].copy(), row, row, none,
         y.rows[None].copy(), y.virtual, w.rows[None].copy(), w.virtual, actuators, plan.parts, *tolerances,
         *room(robot, 1, *sizes, rows), *called)
     names = y.names + w.rates, robot.actuator_names, plan.labels
@@ -115,16 +115,16 @@ def keep(x, copy):
 
 
 @direct
-def linearize_direct(address, ints, floats, q, v, tau, integers, given):
+def linearize_direct(address, model, q, v, tau, integers, given):
     """New arrays A, B, C, D, f0, K, S, drift, q, v, tau, a, lam; then rank, both condition numbers, closure error; the
     coordinates that the elimination left, and their rows."""
-    ints, floats = model(ints, floats)
-    q, v, tau = configuration(ints, q), velocity(ints, v), velocity(ints, tau)
-    if not usual((floats, q, v, tau)):
+    model = packed(model)
+    q, v, tau = configuration(model, q), velocity(model, v), velocity(model, tau)
+    if not usual((model.floats, q, v, tau)):
         return unusual()
     places = integers_or_zeros(integers, True, SIZES)
     p_y, p_w, nu, rows, parts = places[0], places[1], places[2], places[3], places[4]
-    n, m, nq, x = ints[NV], ints[N_ROWS], ints[NQ], p_y + p_w
+    n, m, nq, x = model.ints[NV], model.ints[N_ROWS], model.ints[NQ], p_y + p_w
     found = new_arrays(((x, x), (x, nu), (rows, x), (rows, nu), (x,), (n, p_y), (n, p_w), (n,), (nq,), (n,), (n,),
                         (n,), (m,), (4,), (p_y,), (p_y, n)))
     if is_none(found):
@@ -138,7 +138,7 @@ def linearize_direct(address, ints, floats, q, v, tau, integers, given):
     C, D, about = numbers(item(found, 2), rows * x), numbers(item(found, 3), rows * nu), numbers(item(found, 13), 4)
     rank = np.full(1, -1)
     call_rows(integer(address), 0, 1, (
-        ints, floats, shaped(q, (1, nq)), shaped(v, (1, n)), shaped(tau, (1, n)), shaped(no_numbers(0), (1, 0)),
+        model, shaped(q, (1, nq)), shaped(v, (1, n)), shaped(tau, (1, n)), shaped(no_numbers(0), (1, 0)),
         shaped(R_y, (1, p_y, n)), virtual, shaped(R_w, (1, p_w, n)), integers_in(places, SIZES + p_y, p_w),
         shaped(vector_in(chosen, of_rows, n * nu), (n, nu)),
         shaped(integers_in(places, SIZES + x, 4 * parts), (parts, 4)), chosen[0], chosen[1],
@@ -183,7 +183,7 @@ def linearize_one_state(robot, q, v, tau, independent, outputs, speeds, closure_
             return None
     if one is None:
         return None
-    found = linearize_direct(one.address, robot.ints, robot.floats, q, v, tau, one.integers, one.numbers)
+    found = linearize_direct(one.address, robot.packed, q, v, tau, one.integers, one.numbers)
     if robot.functions:
         raise_errors(robot.functions)
     if found is None:

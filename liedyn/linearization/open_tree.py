@@ -43,27 +43,27 @@ def put_minus_skew(lane, w, A, i, j):
 
 
 @inline
-def put_tangent_bracket(lane, ints, v, A):
+def put_tangent_bracket(lane, model, v, A):
     """-ad_v joint by joint in the rows of ydot: zero but for ball and free joints, whose tangents turn with them."""
-    for i in range(link_count(ints)):
-        j = first_dof(ints, i)
-        if kind(ints, i) == SPHERICAL or kind(ints, i) == FREE:
+    for i in range(link_count(model)):
+        j = first_dof(model, i)
+        if kind(model, i) == SPHERICAL or kind(model, i) == FREE:
             put_minus_skew(lane, get3(lane, v, j), A, j, j)
-        if kind(ints, i) == FREE:
+        if kind(model, i) == FREE:
             put_minus_skew(lane, get3(lane, v, j), A, j + 3, j + 3)
             put_minus_skew(lane, get3(lane, v, j + 3), A, j + 3, j)
 
 
 @kernel_in_place
-def linearize_tree(lane, ints, floats, q, v, tau, f_ext, actuators, world, work, A, B, f0, a):
+def linearize_tree(lane, model, q, v, tau, f_ext, actuators, world, work, A, B, f0, a):
     """A, B, f0 and accelerations a. False if M is singular, in any lane."""
-    n, size, x = dof_total(ints), width_of(lane) * dof_total(ints) * dof_total(ints), 2 * dof_total(ints)
+    n, size, x = dof_total(model), width_of(lane) * dof_total(model) * dof_total(model), 2 * dof_total(model)
     L, da_dq, da_dv, Minv = (
         take_vector(work, size), take_vector(work, size), take_vector(work, size), take_vector(work, size))
-    aba_derivatives_kernel(lane, ints, floats, q, v, tau, f_ext, world, a, L, da_dq, da_dv, Minv)
+    aba_derivatives_kernel(lane, model, q, v, tau, f_ext, world, a, L, da_dq, da_dv, Minv)
     put_zeros(lane, A, n * x)  # the rows of ydot
     put_zeros(lane, B, x * actuators.shape[1])
-    put_tangent_bracket(lane, ints, v, A)
+    put_tangent_bracket(lane, model, v, A)
     regular = True
     for i in range(n):
         regular = regular and is_positive(load(lane, L, n * i + i))
@@ -96,13 +96,13 @@ def put_tree_directions(lane, N, X, M, D, balance):
 
 
 @kernel_in_place
-def linearize_unconstrained(ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w, virtual_w, actuators, tolerance, work,
+def linearize_unconstrained(model, q, v, tau, f_ext, R_y, virtual_y, R_w, virtual_w, actuators, tolerance, work,
                             A, B, f0, w, a, lam, residual, psi, G, M, N, X, D, balance):
     """`linearize_constrained` (`liedyn.linearization.local`) without constraints, for R that picks all in order."""
     work[0] = first_place(work)
     put_tree_directions(SCALAR, N, X, M, D, balance)
-    world = take_vector(work, aba_derivatives_size(ints))
-    regular = linearize_tree(SCALAR, ints, floats, q, v, tau, f_ext, actuators, world, work, A, B, f0, a)
+    world = take_vector(work, aba_derivatives_size(model))
+    regular = linearize_tree(SCALAR, model, q, v, tau, f_ext, actuators, world, work, A, B, f0, a)
     for i in range(v.size):
         w[i] = v[i]
     return (OK if regular else SINGULAR_INERTIA), 0, 1.0, OK, 0, 1.0

@@ -48,10 +48,11 @@ POSITION, VELOCITY, ACCELERATION = range(3)
 
 
 @inline
-def output_size(lane, ints, count, x, nu):
+def output_size(lane, model, count, x, nu):
     """Numbers in the workspace of `put_outputs`, for C (count, x) and D (count, nu)."""
-    n, m, nz, links, width = ints[NV], ints[N_ROWS], ints[N_VIRTUAL], link_count(ints), padded_for(lane, x + nu)
-    state = world_size(ints) + CUT_SIZE * loop_count(ints) + nz * n + n + BODY_SIZE * links
+    n, m, nz = model.ints[NV], model.ints[N_ROWS], model.ints[N_VIRTUAL]
+    links, width = link_count(model), padded_for(lane, x + nu)
+    state = world_size(model) + CUT_SIZE * loop_count(model) + nz * n + n + BODY_SIZE * links
     variations = VARIATION * WIDTH * links + (2 * nz + n + m) * padded_for(lane, x)
     state += 20 * WIDTH  # as many arrays fill whole registers
     return WIDTH + width_of(lane) * state + variations + (count + 2 * m) * width + m * padded_for(lane, m)
@@ -85,44 +86,45 @@ def read_accelerations(outputs):
 
 
 @kernel_in_place
-def put_outputs(lane, ints, floats, q, v, a, lam, outputs, N, X, da, balance, e, work, C, D):
+def put_outputs(lane, model, q, v, a, lam, outputs, N, X, da, balance, e, work, C, D):
     """C and D for outputs (what, rate, number, first row).
 
     da and balance are those of `complete_derivatives`, if `read_accelerations` says so; `e` is the workspace of the
     elimination, `work` has `output_size` numbers.
     """
-    columns, blocks, x, m, nz = da.shape[1], N.shape[1] // WIDTH, columns_of(lane, C), ints[N_ROWS], ints[N_VIRTUAL]
+    columns, blocks, x = da.shape[1], N.shape[1] // WIDTH, columns_of(lane, C)
+    m, nz = model.ints[N_ROWS], model.ints[N_VIRTUAL]
     work[0] = WIDTH
-    rows, world = take_matrix(work, C.shape[0], columns), take_vector(work, width_of(lane) * world_size(ints))
-    variations, cuts = (take_vector(work, VARIATION * WIDTH * link_count(ints)),
-                        take_vector(work, width_of(lane) * CUT_SIZE * loop_count(ints)))
-    E, z_dot, z_ddot = (take_matrix(work, nz, width_of(lane) * dof_total(ints)), take_matrix(work, nz, N.shape[1]),
+    rows, world = take_matrix(work, C.shape[0], columns), take_vector(work, width_of(lane) * world_size(model))
+    variations, cuts = (take_vector(work, VARIATION * WIDTH * link_count(model)),
+                        take_vector(work, width_of(lane) * CUT_SIZE * loop_count(model)))
+    E, z_dot, z_ddot = (take_matrix(work, nz, width_of(lane) * dof_total(model)), take_matrix(work, nz, N.shape[1]),
                         take_matrix(work, nz, N.shape[1]))
     dlam, reads, rate = take_matrix(work, m, columns), is_among(outputs, CUT), highest_rate(outputs)
     clear(rows)
     if reads or is_among(outputs, BODY) or is_among(outputs, WRENCH):
-        world_positions(lane, ints, floats, q, world)
+        world_positions(lane, model, q, world)
     if is_among(outputs, WRENCH):
-        put_multiplier_derivatives(lane, ints, floats, q, a, lam, N, balance, e, world, variations, cuts, work, dlam)
+        put_multiplier_derivatives(lane, model, q, a, lam, N, balance, e, world, variations, cuts, work, dlam)
     if rate >= VELOCITY:
-        world_velocities(lane, ints, v, world)
+        world_velocities(lane, model, v, world)
     if rate == ACCELERATION:
-        world_accelerations(lane, ints, floats, v, a, world)
+        world_accelerations(lane, model, v, a, world)
     for b in range(columns // WIDTH):
         if rate >= VELOCITY and b < blocks:
-            vary_velocities(lane, ints, world, N, X, b, variations)
+            vary_velocities(lane, model, world, N, X, b, variations)
             if reads:
-                vary_cut_velocities(lane, ints, floats, world, cuts, variations, True, b, z_dot)
+                vary_cut_velocities(lane, model, world, cuts, variations, True, b, z_dot)
         if rate == ACCELERATION and b < blocks:
-            vary_accelerations(lane, ints, floats, world, True, X, b, variations)
+            vary_accelerations(lane, model, world, True, X, b, variations)
             if reads:
-                vary_cut_accelerations(lane, ints, floats, world, cuts, variations, True, b, z_ddot)
+                vary_cut_accelerations(lane, model, world, cuts, variations, True, b, z_ddot)
         for r in range(outputs.shape[0]):
             if outputs[r, 0] == BODY:
-                put_body_rows(lane, ints, floats, world, variations, outputs[r, 2], outputs[r, 1], N, da, b, rows,
+                put_body_rows(lane, model, world, variations, outputs[r, 2], outputs[r, 1], N, da, b, rows,
                               outputs[r, 3])
     if reads:
-        reader_rows(lane, ints, floats, world, E)
+        reader_rows(lane, model, world, E)
     for r in range(outputs.shape[0]):
         what, rate, k, row = outputs[r, 0], outputs[r, 1], outputs[r, 2], outputs[r, 3]
         if what == TREE:
@@ -130,7 +132,7 @@ def put_outputs(lane, ints, floats, q, v, a, lam, outputs, N, X, da, balance, e,
         elif what == CUT:
             put_reading(lane, rate, k, E, N, z_dot, z_ddot, da, rows, row)
         elif what == WRENCH:
-            put_wrench_rows(ints, floats, k, dlam, rows, row)
+            put_wrench_rows(model, k, dlam, rows, row)
     for row in range(C.shape[0]):
         for c in range(x):
             put_element(lane, C, row, c, element(lane, rows, row, c))
@@ -165,28 +167,28 @@ def put_reading(lane, rate, k, E, N, z_dot, z_ddot, da, rows, row):
 
 
 @inline
-def along_path(lane, ints, world, link, A, b):
+def along_path(lane, model, world, link, A, b):
     """Sum of S_j A[j, block b] over all degrees of freedom between a link and the ground."""
-    total, width, j = zero6(LANES), A.shape[1] // WIDTH, last_dof(ints, link)
+    total, width, j = zero6(LANES), A.shape[1] // WIDTH, last_dof(model, link)
     while j >= 0:
-        total = add6(total, scale6(load(LANES, A, width * j + b), get6(lane, world, of_dof(ints, j, S))))
-        j = previous_dof(ints, j)
+        total = add6(total, scale6(load(LANES, A, width * j + b), get6(lane, world, of_dof(model, j, S))))
+        j = previous_dof(model, j)
     return total
 
 
 @inline
-def put_body_rows(lane, ints, floats, world, variations, body, rate, N, da, b, rows, row):
+def put_body_rows(lane, model, world, variations, body, rate, N, da, b, rows, row):
     """Displacement, twist or twist rate of a body, in its own frame, in block b of columns, where N may have none."""
-    pose, link, width = body_pose(lane, ints, floats, world, body), body_link(ints, body), rows.shape[1] // WIDTH
+    pose, link, width = body_pose(lane, model, world, body), body_link(model, body), rows.shape[1] // WIDTH
     moves, x = b < N.shape[1] // WIDTH, zero6(LANES)
     if rate == POSITION and moves:
-        x = along_path(lane, ints, world, link, N, b)
+        x = along_path(lane, model, world, link, N, b)
     elif rate == VELOCITY and moves:
         x = variation_of(variations, link, DV)
     elif rate == ACCELERATION:
-        x = along_path(lane, ints, world, link, da, b)
+        x = along_path(lane, model, world, link, da, b)
         if moves:
-            turned = ad(upward(lane, floats), variation_of(variations, link, ETA))
+            turned = ad(upward(lane, model), variation_of(variations, link, ETA))
             x = add6(x, sub6(variation_of(variations, link, DA), turned))
     angular, linear = Ad_inverse(pose, x)
     for k in range(3):
@@ -198,15 +200,16 @@ def put_body_rows(lane, ints, floats, world, variations, body, rate, N, da, b, r
 
 
 @inline
-def put_wrench_rows(ints, floats, l, dlam, rows, row):
+def put_wrench_rows(model, l, dlam, rows, row):
     """The wrench -W dlambda of cut joint l on its child side, in the user's cut axes, along every column."""
-    first, count = loop_rows(ints, l)
-    kind, fold, width = loop_kind(ints, l), get_rotation(floats, loop_at(ints, l, LOOP_FOLDING)), rows.shape[1] // WIDTH
+    first, count = loop_rows(model, l)
+    kind, width = loop_kind(model, l), rows.shape[1] // WIDTH
+    fold = get_rotation(model, loop_at(model, l, LOOP_FOLDING))
     for r in range(count):
         k = FORBIDDEN[kind, r]
         add_row(rows, row + k, -1.0, dlam, first + r)
         if kind == HELICAL and k == 5:
-            add_row(rows, row + 2, loop_pitch(ints, floats, l), dlam, first + r)
+            add_row(rows, row + 2, loop_pitch(model, l), dlam, first + r)
     for b in range(width):
         for half in range(row, row + 6, 3):
             x = (load(LANES, rows, width * half + b), load(LANES, rows, width * (half + 1) + b),
@@ -217,29 +220,29 @@ def put_wrench_rows(ints, floats, l, dlam, rows, row):
 
 
 @inline
-def rows_at(ints, e, c):
+def rows_at(model, e, c):
     """Where in `e` the numbers of the rows of cluster c begin, independent ones first."""
-    return numbering(ints)[2] + kept(e, c, ROW)
+    return numbering(model)[2] + kept(e, c, ROW)
 
 
 @inline
-def is_moved(ints):
+def is_moved(model):
     """Do constraints move by a function of time, or by users' functions?"""
     moved = False
-    for l in range(loop_count(ints)):
-        moved = moved or has_target(ints, l) or loop_kind(ints, l) == CUSTOM
+    for l in range(loop_count(model)):
+        moved = moved or has_target(model, l) or loop_kind(model, l) == CUSTOM
     return moved
 
 
 @inline
-def put_range(lane, ints, lam, e, x):
+def put_range(lane, model, lam, e, x):
     """x of lambda = G x that moves dependent velocities only."""
-    dofs, columns = dependent_dofs(ints, e)
-    for j in range(dof_total(ints)):
+    dofs, columns = dependent_dofs(model, e)
+    for j in range(dof_total(model)):
         store(lane, x, j, 0.0)
-    for c in range(cluster_count(ints)):
-        table, first, rank = solved_cluster(lane, ints, e, c)
-        rows = integers_in(e, rows_at(ints, e, c), rank)
+    for c in range(cluster_count(model)):
+        table, first, rank = solved_cluster(lane, model, e, c)
+        rows = integers_in(e, rows_at(model, e, c), rank)
         for i in range(rank):
             total = splat(lane, 0.0)
             for k in range(rank):
@@ -248,7 +251,7 @@ def put_range(lane, ints, lam, e, x):
 
 
 @kernel_in_place
-def turn_rows(lane, ints, floats, q, x, a, lam, N, world, variations, cuts, bodies, still, rates, turned):
+def turn_rows(lane, model, q, x, a, lam, N, world, variations, cuts, bodies, still, rates, turned):
     """turned (m, columns) = dG x along N; needs `world_positions`.
 
     bodies, still (n rows) and rates (m rows) are scratch, the matrices as wide as N; x comes back as zeros.
@@ -256,42 +259,43 @@ def turn_rows(lane, ints, floats, q, x, a, lam, N, world, variations, cuts, bodi
     clear(turned)
     clear(still)
     for sign in (1.0, -1.0):  # less what moves by itself, at x = 0
-        if sign > 0.0 or is_moved(ints):
-            world_velocities(lane, ints, x, world)
-            put_cuts(lane, ints, floats, world, lam, bodies, cuts)
+        if sign > 0.0 or is_moved(model):
+            world_velocities(lane, model, x, world)
+            put_cuts(lane, model, world, lam, bodies, cuts)
             for b in range(N.shape[1] // WIDTH):
-                vary_velocities(lane, ints, world, N, still, b, variations)
-                vary_velocity_rows(lane, ints, floats, q, x, a, world, cuts, variations, N, b, rates)
+                vary_velocities(lane, model, world, N, still, b, variations)
+                vary_velocity_rows(lane, model, q, x, a, world, cuts, variations, N, b, rates)
             for i in range(turned.shape[0]):
                 add_row(turned, i, sign, rates, i)
-        for j in range(dof_total(ints)):
+        for j in range(dof_total(model)):
             store(lane, x, j, 0.0)
 
 
 @kernel_in_place
-def put_multiplier_derivatives(lane, ints, floats, q, a, lam, N, balance, e, world, variations, cuts, work, dlam):
+def put_multiplier_derivatives(lane, model, q, a, lam, N, balance, e, world, variations, cuts, work, dlam):
     """dlambda (m, columns), as at the top; needs `world_positions`."""
-    n, m, columns = ints[NV], dlam.shape[0], dlam.shape[1]
+    n, m, columns = model.ints[NV], dlam.shape[0], dlam.shape[1]
     turned, begin = take_matrix(work, m, columns), work[0]
-    if kept(e, cluster_count(ints), DEPENDENT) < m:
+    if kept(e, cluster_count(model), DEPENDENT) < m:
         x, bodies, still = (
-            take_vector(work, width_of(lane) * n), take_vector(work, width_of(lane) * BODY_SIZE * link_count(ints)),
+            take_vector(work, width_of(lane) * n), take_vector(work, width_of(lane) * BODY_SIZE * link_count(model)),
             take_matrix(work, n, N.shape[1]))
-        put_range(lane, ints, lam, e, x)
-        turn_rows(lane, ints, floats, q, x, a, lam, N, world, variations, cuts, bodies, still,
+        put_range(lane, model, lam, e, x)
+        turn_rows(lane, model, q, x, a, lam, N, world, variations, cuts, bodies, still,
                   take_matrix(work, m, N.shape[1]), turned)
     work[0] = begin
-    dofs, own = dependent_dofs(ints, e)
+    dofs, own = dependent_dofs(model, e)
     clear(dlam)
-    for c in range(cluster_count(ints)):
-        table, first, rank = solved_cluster(lane, ints, e, c)
-        rows = integers_in(e, rows_at(ints, e, c), table.shape[0])
+    for c in range(cluster_count(model)):
+        table, first, rank = solved_cluster(lane, model, e, c)
+        rows = integers_in(e, rows_at(model, e, c), table.shape[0])
         for k in range(rank):  # mu
             for i in range(rank):
                 add_row(dlam, integer(rows, k), element(lane, table, i, integer(own, first + k)), balance,
                         integer(dofs, first + i))
         if rank < table.shape[0]:
-            keep_shortest(lane, table, rank, rows, integers_in(e, numbering(ints)[1] + first, rank), turned, work, dlam)
+            own_dofs = integers_in(e, numbering(model)[1] + first, rank)
+            keep_shortest(lane, table, rank, rows, own_dofs, turned, work, dlam)
 
 
 @inline

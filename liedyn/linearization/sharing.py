@@ -18,7 +18,7 @@ from liedyn.lie.lanes import SCALAR, integer
 from liedyn.model.packed import FREE
 from liedyn.tree.kinematics import world_pose
 from liedyn.tree.records import (
-    armature, damping, dof_count, dof_link, first_dof, get3, kind, link_count, parent, splat3, stiffness, upward,
+    MODEL, armature, damping, dof_count, dof_link, first_dof, get3, kind, link_count, parent, splat3, stiffness, upward,
 )
 from liedyn.tree.shared_columns import (
     COUNT, DIRECTIONS, END, FIRST, FLOATS, LEADER, RECORDS, directions_of, leader, record_of,
@@ -26,95 +26,95 @@ from liedyn.tree.shared_columns import (
 
 
 @inline
-def shares_size(ints, p):
+def shares_size(model, p):
     """Numbers in `shares` for p coordinates and as many velocities."""
-    return RECORDS + link_count(ints) * (DIRECTIONS + 2 * p)
+    return RECORDS + link_count(model) * (DIRECTIONS + 2 * p)
 
 
 @inline
-def may_share(ints):
+def may_share(model):
     """Is it worth while to look for directions that share columns? Robots on a floating base have legs."""
-    return link_count(ints) > 0 and kind(ints, 0) == FREE and all_cut(ints)
+    return link_count(model) > 0 and kind(model, 0) == FREE and all_cut(model)
 
 
 @inline
-def share_nothing(ints, shares):
+def share_nothing(model, shares):
     """All links are one group: no column is shared."""
     shares[0] = 1
-    for i in range(link_count(ints)):
+    for i in range(link_count(model)):
         shares[record_of(shares, i) + LEADER] = 0
 
 
 @inline
-def floats_freely(ints, floats, i):
+def floats_freely(model, i):
     """Is link i a floating base that no constraint, spring or damper ties to the ground?"""
-    if parent(ints, i) >= 0 or kind(ints, i) != FREE:
+    if parent(model, i) >= 0 or kind(model, i) != FREE:
         return False
-    free, last = False, cluster_count(ints) - 1  # the last cluster is what no constraint moves
-    dofs = cluster_lists(ints, last)[1]
-    for k in range(dofs, dofs + cluster_size(ints, last)[1]):
-        free = free or integer(ints, k) == first_dof(ints, i)
-    for j in range(first_dof(ints, i), first_dof(ints, i) + dof_count(ints, i)):
-        free = free and stiffness(ints, floats, j) == 0.0 and damping(ints, floats, j) == 0.0
-        free = free and armature(ints, floats, j) == 0.0
+    free, last = False, cluster_count(model) - 1  # the last cluster is what no constraint moves
+    dofs = cluster_lists(model, last)[1]
+    for k in range(dofs, dofs + cluster_size(model, last)[1]):
+        free = free or integer(model.ints, k) == first_dof(model, i)
+    for j in range(first_dof(model, i), first_dof(model, i) + dof_count(model, i)):
+        free = free and stiffness(model, j) == 0.0 and damping(model, j) == 0.0
+        free = free and armature(model, j) == 0.0
     return free
 
 
 @inline
-def put_groups(ints, floats, shares):
+def put_groups(model, shares):
     """Leaders, floating bases, and no columns yet. COUNT is how many groups a group carries until it is cleared."""
-    for i in range(link_count(ints)):
+    for i in range(link_count(model)):
         record = record_of(shares, i)
-        shares[record + LEADER], shares[record + FLOATS] = i, floats_freely(ints, floats, i)
+        shares[record + LEADER], shares[record + FLOATS] = i, floats_freely(model, i)
         shares[record + COUNT], shares[record + COUNT + 1] = 0, 0
-    for c in range(cluster_count(ints)):
-        dofs = cluster_lists(ints, c)[1]
-        if cluster_size(ints, c)[0] > 0:
-            for k in range(dofs, dofs + cluster_size(ints, c)[1]):
-                shares[record_of(shares, dof_link(ints, integer(ints, k))) + LEADER] = dof_link(
-                    ints, integer(ints, dofs))
-    join_groups(ints, shares)
+    for c in range(cluster_count(model)):
+        dofs = cluster_lists(model, c)[1]
+        if cluster_size(model, c)[0] > 0:
+            for k in range(dofs, dofs + cluster_size(model, c)[1]):
+                shares[record_of(shares, dof_link(model, integer(model.ints, k))) + LEADER] = dof_link(
+                    model, integer(model.ints, dofs))
+    join_groups(model, shares)
 
 
 @inline
-def join_groups(ints, shares):
+def join_groups(model, shares):
     """A group that is the only one which another carries becomes part of it."""
-    for i in range(link_count(ints)):
-        if leader(shares, i) == i and parent(ints, i) >= 0:
-            shares[record_of(shares, leader(shares, parent(ints, i))) + COUNT] += 1
-    for i in range(link_count(ints)):  # FIRST says meanwhile whether the group is alone
+    for i in range(link_count(model)):
+        if leader(shares, i) == i and parent(model, i) >= 0:
+            shares[record_of(shares, leader(shares, parent(model, i))) + COUNT] += 1
+    for i in range(link_count(model)):  # FIRST says meanwhile whether the group is alone
         if leader(shares, i) == i:
-            shares[record_of(shares, i) + FIRST] = parent(ints, i) >= 0 and integer(
-                shares, record_of(shares, leader(shares, parent(ints, i))) + COUNT) == 1
-    for i in range(link_count(ints)):
+            shares[record_of(shares, i) + FIRST] = parent(model, i) >= 0 and integer(
+                shares, record_of(shares, leader(shares, parent(model, i))) + COUNT) == 1
+    for i in range(link_count(model)):
         record = record_of(shares, i)
         if leader(shares, i) != i:
             shares[record + LEADER] = leader(shares, leader(shares, i))
         elif integer(shares, record + FIRST) == 1:
-            shares[record + LEADER] = leader(shares, parent(ints, i))
+            shares[record + LEADER] = leader(shares, parent(model, i))
         shares[record + COUNT] = 0
 
 
 @inline
-def needs_column(ints, shares, j, part):
+def needs_column(model, shares, j, part):
     """Is it not known what a variation of coordinate or velocity j does?"""
-    i = dof_link(ints, j)
-    return integer(shares, record_of(shares, i) + FLOATS) == 0 or (part == 1 and j < first_dof(ints, i) + 3)
+    i = dof_link(model, j)
+    return integer(shares, record_of(shares, i) + FLOATS) == 0 or (part == 1 and j < first_dof(model, i) + 3)
 
 
 @inline
-def count_columns(ints, picked, part, shares):
+def count_columns(model, picked, part, shares):
     """Each group's first column of a part; returns how many columns that takes."""
     for u in range(picked.size):
         j = integer(picked, u)
-        if needs_column(ints, shares, j, part):
-            shares[record_of(shares, leader(shares, dof_link(ints, j))) + COUNT + part] += 1
+        if needs_column(model, shares, j, part):
+            shares[record_of(shares, leader(shares, dof_link(model, j))) + COUNT + part] += 1
     columns = 0
-    for i in range(link_count(ints)):
+    for i in range(link_count(model)):
         if leader(shares, i) == i:
             record, first = record_of(shares, i), 0
-            if parent(ints, i) >= 0:
-                below = record_of(shares, leader(shares, parent(ints, i)))
+            if parent(model, i) >= 0:
+                below = record_of(shares, leader(shares, parent(model, i)))
                 first = integer(shares, below + FIRST + part) + integer(shares, below + COUNT + part)
             shares[record + FIRST + part] = shares[record + END + part] = first
             columns = max(columns, first + integer(shares, record + COUNT + part))
@@ -122,25 +122,25 @@ def count_columns(ints, picked, part, shares):
 
 
 @inline
-def put_directions(ints, picked, part, shares):
+def put_directions(model, picked, part, shares):
     """Directions in the columns of each group, and END."""
     p = picked.size
     for u in range(p):
         j = integer(picked, u)
-        if needs_column(ints, shares, j, part):
-            record = record_of(shares, leader(shares, dof_link(ints, j)))
+        if needs_column(model, shares, j, part):
+            record = record_of(shares, leader(shares, dof_link(model, j)))
             shares[record + DIRECTIONS + p * part + integer(shares, record + END + part)] = p * part + u
             shares[record + END + part] += 1
-    for i in range(link_count(ints)):
-        if leader(shares, i) == i and parent(ints, i) >= 0:
+    for i in range(link_count(model)):
+        if leader(shares, i) == i and parent(model, i) >= 0:
             listed, first, _, _ = directions_of(shares, i, part)
-            below = directions_of(shares, parent(ints, i), part)[0]
+            below = directions_of(shares, parent(model, i), part)[0]
             for c in range(first):
                 shares[listed + c] = integer(shares, below + c)
 
 
 @kernel_in_place
-def share_columns(lane, ints, floats, picked, shares):
+def share_columns(lane, model, picked, shares):
     """Fills `shares`; returns how many columns hold the coordinates, and how many all, velocities behind them.
 
     `picked` has the degree of freedom of each coordinate. All constraints have to be cut joints. Where they fill no
@@ -148,26 +148,26 @@ def share_columns(lane, ints, floats, picked, shares):
     """
     p = picked.size
     shares[0], shares[1] = DIRECTIONS + 2 * p, p
-    put_groups(ints, floats, shares)
-    shares[2] = count_columns(ints, picked, 0, shares)
-    columns = integer(shares, 2) + count_columns(ints, picked, 1, shares)
+    put_groups(model, shares)
+    shares[2] = count_columns(model, picked, 0, shares)
+    columns = integer(shares, 2) + count_columns(model, picked, 1, shares)
     if padded_for(lane, columns) == padded_for(lane, 2 * p):
-        share_nothing(ints, shares)
+        share_nothing(model, shares)
         return p, 2 * p
-    put_directions(ints, picked, 0, shares)
-    put_directions(ints, picked, 1, shares)
+    put_directions(model, picked, 0, shares)
+    put_directions(model, picked, 1, shares)
     return integer(shares, 2), columns
 
 
 @inline
-def gather_columns(lane, ints, shares, N, X, N_shared, X_shared):
+def gather_columns(lane, model, shares, N, X, N_shared, X_shared):
     """Columns of N and X in those that they share. A direction moves joints of its own group."""
     clear(N_shared)
     clear(X_shared)
-    for i in range(link_count(ints)):
+    for i in range(link_count(model)):
         listed, first, end, _ = directions_of(shares, i, 0)
         listed_w, first_w, end_w, begin = directions_of(shares, i, 1)
-        for j in range(first_dof(ints, i), first_dof(ints, i) + dof_count(ints, i)):
+        for j in range(first_dof(model, i), first_dof(model, i) + dof_count(model, i)):
             for c in range(first, end):
                 put_element(lane, N_shared, j, c, element(lane, N, j, integer(shares, listed + c)))
             for c in range(first_w, end_w):
@@ -175,12 +175,12 @@ def gather_columns(lane, ints, shares, N, X, N_shared, X_shared):
 
 
 @inline
-def spread_columns(lane, ints, shares, X_shared, D_shared, balance_shared, X, D, balance):
+def spread_columns(lane, model, shares, X_shared, D_shared, balance_shared, X, D, balance):
     """Shared columns in those of their directions: in the rows of all that a group carries, as others are zero."""
-    for i in range(link_count(ints)):
+    for i in range(link_count(model)):
         for part in range(2):
             listed, _, end, begin = directions_of(shares, i, part)
-            for j in range(first_dof(ints, i), first_dof(ints, i) + dof_count(ints, i)):
+            for j in range(first_dof(model, i), first_dof(model, i) + dof_count(model, i)):
                 for c in range(end):
                     u = integer(shares, listed + c)
                     put_element(lane, D, j, u, element(lane, D_shared, j, begin + c))
@@ -190,17 +190,17 @@ def spread_columns(lane, ints, shares, X_shared, D_shared, balance_shared, X, D,
 
 
 @inline
-def put_known_columns(lane, ints, floats, v, world, picked, shares, M, balance):
+def put_known_columns(lane, model, v, world, picked, shares, M, balance):
     """Columns of `balance` for directions that need none: M times the accelerations that leave all forces alone."""
     for u in range(picked.size):
-        i = dof_link(ints, integer(picked, u))
+        i = dof_link(model, integer(picked, u))
         if integer(shares, record_of(shares, i) + FLOATS) != 0:
-            k, linear = integer(picked, u) - first_dof(ints, i), first_dof(ints, i) + 3
+            k, linear = integer(picked, u) - first_dof(model, i), first_dof(model, i) + 3
             axis = splat3(lane, (1.0 if k % 3 == 0 else 0.0, 1.0 if k % 3 == 1 else 0.0, 1.0 if k % 3 == 2 else 0.0))
             if k < 3:
-                column, rate = u, cross(axis, unrotate(world_pose(lane, world, i)[0], upward(lane, floats)[1]))
+                column, rate = u, cross(axis, unrotate(world_pose(lane, world, i)[0], upward(lane, model)[1]))
             else:
-                column, rate = picked.size + u, cross(axis, get3(lane, v, first_dof(ints, i)))
+                column, rate = picked.size + u, cross(axis, get3(lane, v, first_dof(model, i)))
             for j in range(M.shape[0]):
                 m = (element(lane, M, j, linear), element(lane, M, j, linear + 1), element(lane, M, j, linear + 2))
                 put_element(lane, balance, j, column, dot(m, rate))
@@ -209,20 +209,20 @@ def put_known_columns(lane, ints, floats, v, world, picked, shares, M, balance):
 # ---- at one state: most robots have no legs
 
 
-@late(INTEGERS, VECTOR, INTEGERS, INTEGERS, returns=types.UniTuple(types.int64, 2))
-def share_at_one_state(ints, floats, picked, shares):
-    return share_columns(SCALAR, ints, floats, picked, shares)
+@late(MODEL, INTEGERS, INTEGERS, returns=types.UniTuple(types.int64, 2))
+def share_at_one_state(model, picked, shares):
+    return share_columns(SCALAR, model, picked, shares)
 
 
-@late(INTEGERS, *[VECTOR] * 3, INTEGERS, INTEGERS, *[MATRIX] * 7)
-def gather_at_one_state(ints, floats, v, world, picked, shares, M, N, X, N_shared, X_shared, D, balance):
+@late(MODEL, *[VECTOR] * 2, INTEGERS, INTEGERS, *[MATRIX] * 7)
+def gather_at_one_state(model, v, world, picked, shares, M, N, X, N_shared, X_shared, D, balance):
     """Shared columns of N and X; `balance` has those that are known, D and `balance` zeros else."""
-    gather_columns(SCALAR, ints, shares, N, X, N_shared, X_shared)
+    gather_columns(SCALAR, model, shares, N, X, N_shared, X_shared)
     clear_columns(SCALAR, D, 2 * picked.size)
     clear_columns(SCALAR, balance, 2 * picked.size)
-    put_known_columns(SCALAR, ints, floats, v, world, picked, shares, M, balance)
+    put_known_columns(SCALAR, model, v, world, picked, shares, M, balance)
 
 
-@late(INTEGERS, INTEGERS, *[MATRIX] * 6)
-def spread_at_one_state(ints, shares, X_shared, D_shared, balance_shared, X, D, balance):
-    spread_columns(SCALAR, ints, shares, X_shared, D_shared, balance_shared, X, D, balance)
+@late(MODEL, INTEGERS, *[MATRIX] * 6)
+def spread_at_one_state(model, shares, X_shared, D_shared, balance_shared, X, D, balance):
+    spread_columns(SCALAR, model, shares, X_shared, D_shared, balance_shared, X, D, balance)

@@ -26,44 +26,44 @@ def subtract_cross(lane, w, X, from_, p, out, to):
 
 
 @inline
-def subtract_tangent_bracket(lane, ints, v, N, p, out):
+def subtract_tangent_bracket(lane, model, v, N, p, out):
     """out -= ad_v N joint by joint: zero but for ball and free joints."""
-    for i in range(link_count(ints)):
-        j = first_dof(ints, i)
-        if kind(ints, i) == BALL or kind(ints, i) == FREE:
+    for i in range(link_count(model)):
+        j = first_dof(model, i)
+        if kind(model, i) == BALL or kind(model, i) == FREE:
             subtract_cross(lane, get3(lane, v, j), N, j, p, out, j)
-        if kind(ints, i) == FREE:
+        if kind(model, i) == FREE:
             # the linear part: w x linear + v x angular
             subtract_cross(lane, get3(lane, v, j), N, j + 3, p, out, j + 3)
             subtract_cross(lane, get3(lane, v, j + 3), N, j, p, out, j + 3)
 
 
 @kernel_in_place
-def turning(ints, v, N, p, out):
+def turning(model, v, N, p, out):
     """out -= ad_v N for the first p columns, as a kernel."""
-    subtract_tangent_bracket(SCALAR, ints, v, N, p, out)
+    subtract_tangent_bracket(SCALAR, model, v, N, p, out)
 
 
 @inline
-def subtract_virtual_bracket(lane, ints, z, EN, p, out):
+def subtract_virtual_bracket(lane, model, z, EN, p, out):
     """out -= ad of the virtual velocities z on E N: zero but for ball cuts."""
-    for l in range(loop_count(ints)):
-        if is_cut(ints, l) and loop_kind(ints, l) == SPHERICAL:
-            k = loop_virtuals(ints, l)[0]
+    for l in range(loop_count(model)):
+        if is_cut(model, l) and loop_kind(model, l) == SPHERICAL:
+            k = loop_virtuals(model, l)[0]
             subtract_cross(lane, get3(lane, z, k), EN, k, p, out, k)
 
 
 @inline
-def tangents_turn(ints):
+def tangents_turn(model):
     """Is there a ball or free joint?"""
     found = False
-    for i in range(link_count(ints)):
-        found = found or kind(ints, i) == BALL or kind(ints, i) == FREE
+    for i in range(link_count(model)):
+        found = found or kind(model, i) == BALL or kind(model, i) == FREE
     return found
 
 
 @inline
-def put_upper_rows(lane, ints, v, z, R_y, virtual_y, same, E, N, X, upper, virtual_upper, turned, A, f0):
+def put_upper_rows(lane, model, v, z, R_y, virtual_y, same, E, N, X, upper, virtual_upper, turned, A, f0):
     """The rows of ydot in A and f0.
 
     `virtual_upper` (nz rows) comes with the variations of the virtual velocities, if y reads any and is not the same as
@@ -73,19 +73,19 @@ def put_upper_rows(lane, ints, v, z, R_y, virtual_y, same, E, N, X, upper, virtu
     reads = False
     for k in range(p):
         reads = reads or virtual_y[k] >= 0
-    moves = not same or tangents_turn(ints)
+    moves = not same or tangents_turn(model)
     if moves:
         clear(upper)
         if not same:
             for i in range(n):
                 add_row(upper, i, 1.0, X, i)
-        subtract_tangent_bracket(lane, ints, v, N, p, upper)
+        subtract_tangent_bracket(lane, model, v, N, p, upper)
     if reads:
         if same:
             clear(virtual_upper)
         clear(turned)
         add_product(lane, 1.0, E, n, N, turned)
-        subtract_virtual_bracket(lane, ints, z, turned, p, virtual_upper)
+        subtract_virtual_bracket(lane, model, z, turned, p, virtual_upper)
     for k in range(p):
         rate, row, columns = splat(lane, 0.0), A.shape[0] * k, A.shape[0]
         put_row(lane, A, row, columns, splat(LANES, 0.0))

@@ -24,7 +24,7 @@ def build(model):
     """
     validation.tree(model)
     tree = link_tree(model)
-    ints, floats = pack(model, tree)
+    ints, floats = packed = pack(model, tree)
     everything = model.loops + model.constraints
     joints = [(joint, JOINT_KINDS[joint.kind]) for joint in tree.joints]
     coordinates = tuple(joint.name + suffix for joint, kind in joints for suffix in kind.coordinates)
@@ -49,7 +49,7 @@ def build(model):
         if each.kind == "custom":
             attach_functions(ints, record, functions, each, _generic(joints, home), len(velocities))
     robot = Robot(
-        model, ints, floats,
+        model, packed,
         nq=len(coordinates),
         nv=len(velocities),
         body_names=tuple(body.name for body in model.bodies),

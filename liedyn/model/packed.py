@@ -11,6 +11,8 @@ A pose is R (9, row-major) then p (3). A link's placement is its frame, at zero,
 are numbered depth first, parents before children; link -1 is the ground.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from liedyn.model.clusters import clusters, pack_clusters
@@ -83,6 +85,34 @@ _NQ = {REVOLUTE: 1, PRISMATIC: 1, HELICAL: 1, SPHERICAL: 4, FREE: 7}
 _TRIANGLE = np.triu_indices(3)
 
 
+class PackedModel(NamedTuple):
+    """A robot as kernels see it: what they call `model`."""
+
+    ints: np.ndarray
+    floats: np.ndarray
+
+
+def links_of(model):
+    """Views of the records of links: integers (n, LINK_I) and numbers (n, LINK_F)."""
+    return _records(model, N_LINKS, LINKS_AT, LINK_I, LINK_FLOATS_AT, LINK_F)
+
+
+def dofs_of(model):
+    """Those of degrees of freedom (nv, DOF_I) and (nv, DOF_F)."""
+    return _records(model, NV, DOFS_AT, DOF_I, DOF_FLOATS_AT, DOF_F)
+
+
+def constraints_of(model):
+    """Those of constraints, cut joints first, (count, LOOP_I) and (count, LOOP_F)."""
+    return _records(model, N_LOOPS, LOOPS_AT, LOOP_I, LOOP_FLOATS_AT, LOOP_F)
+
+
+def _records(model, count, ints_at, ints_size, floats_at, floats_size):
+    ints, floats = model
+    return tuple(x[ints[at]:ints[at] + ints[count] * size].reshape(-1, size) for x, at, size in (
+        (ints, ints_at, ints_size), (floats, floats_at, floats_size)))
+
+
 def pack(model, tree):
     """Pack a valid model.
 
@@ -94,8 +124,7 @@ def pack(model, tree):
 
     Returns
     -------
-    ints : ndarray of int64
-    floats : ndarray of float64
+    PackedModel
         The layout is that at the top of this module.
     """
     link_ints, link_floats = _links(tree)
@@ -113,7 +142,7 @@ def pack(model, tree):
     groups, clusters_at = clusters(model, tree, dof_ints[:, DOF_LINK]), HEADER + sum(part.size for part in int_parts)
     header = counts + _offsets(HEADER, int_parts) + _offsets(GRAVITY_SIZE, float_parts) + [len(groups), clusters_at]
     int_parts.append(pack_clusters(groups, loop_ints[:, [LOOP_ROW, LOOP_NROWS]].tolist(), clusters_at))
-    return (
+    return PackedModel(
         np.concatenate([np.array(header, dtype=np.int64)] + [part.ravel() for part in int_parts]),
         np.concatenate([gravity] + [part.ravel() for part in float_parts] + [extra]),
     )

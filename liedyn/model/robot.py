@@ -9,7 +9,9 @@ from liedyn.errors import InputError, shown, suggestion
 from liedyn.functions import raise_errors
 from liedyn.model.attachments import attach_target, target_of
 from liedyn.model.description import Model
-from liedyn.model.packed import LOOP_ACTIVE, LOOP_I, LOOP_SIDE, LOOPS_AT, OFF, OPEN, STATUS, TIME, status_code
+from liedyn.model.packed import (
+    LOOP_ACTIVE, LOOP_I, LOOP_SIDE, LOOPS_AT, OFF, OPEN, STATUS, TIME, PackedModel, status_code,
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -25,9 +27,10 @@ class Robot:
         What was declared, fixed joints and the frames of loops included.
     name, description, source, gravity, independent, outputs
         Those of the model.
-    ints, floats : ndarray
-        The packed model (:mod:`liedyn.model.packed`). Not to be written to; not write-protected either, because Numba
-        would compile every kernel once more for arrays that are.
+    packed : PackedModel
+        The packed model (:mod:`liedyn.model.packed`), what kernels take as `model`; its arrays are `ints` and `floats`.
+        Not to be written to; not write-protected either, because Numba would compile every kernel once more for arrays
+        that are.
     nq, nv : int
         Sizes of a configuration and of a velocity.
     body_names, joint_names, loop_names : tuple of str
@@ -70,8 +73,7 @@ class Robot:
     """
 
     model: Model
-    ints: np.ndarray
-    floats: np.ndarray
+    packed: PackedModel
     nq: int
     nv: int
     body_names: tuple
@@ -109,6 +111,8 @@ class Robot:
     outputs = property(lambda self: self.model.outputs)
     description = property(lambda self: self.model.description)
     source = property(lambda self: self.model.source)
+    ints = property(lambda self: self.packed.ints)
+    floats = property(lambda self: self.packed.floats)
     nbodies = property(lambda self: len(self.body_names))
     t = property(lambda self: float(self.floats[TIME]), doc="Time of the moving targets and custom rows [s].")
     active = property(lambda self: tuple(
@@ -181,7 +185,7 @@ class Robot:
                 more = ", " + ", ".join(map(repr, STATUS.values())) if one_sided else ""
                 raise InputError(f"constraint {shown(name)} can be switched to True, False{more}, not {shown(on)}")
             ints[record + LOOP_ACTIVE] = code
-        return replace(self, ints=ints)
+        return replace(self, packed=self.packed._replace(ints=ints))
 
     def at(self, t):
         """The same robot at time t: moving targets and custom rows are evaluated there.
@@ -209,10 +213,10 @@ class Robot:
         """
         from liedyn.constraints.records import refresh  # the kernel belongs with the others that read the records
 
-        t, floats = number("t", t), self.floats.copy()
-        refresh(self.ints, floats, t)
+        t, packed = number("t", t), self.packed._replace(floats=self.floats.copy())
+        refresh(packed, t)
         raise_errors(self.functions)
-        return replace(self, floats=floats)
+        return replace(self, packed=packed)
 
     def with_target(self, name, target):
         """The same robot with frame A of a constraint, or the sum of a coupling, moved by a function of time.
@@ -247,7 +251,7 @@ class Robot:
             raise InputError(f"constraint {shown(name)} has functions of its own, and nothing else that could move")
         ints, functions = self.ints.copy(), dict(self.functions)
         attach_target(ints, self._record(k), functions, each, target)
-        return replace(self, ints=ints, functions=functions).at(0.0)
+        return replace(self, packed=self.packed._replace(ints=ints), functions=functions).at(0.0)
 
     def model_as_is(self):
         """What was declared, with the switches and targets that this robot has now.

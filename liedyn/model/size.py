@@ -8,9 +8,8 @@ import numpy as np
 
 from liedyn.model.kinds import CONSTRAINT_KINDS, LOOP_KINDS, LOOP_ROWS
 from liedyn.model.packed import (
-    DOF_I, DOF_TYPE, DOFS_AT, LINEAR, LINK_F, LINK_FLOATS_AT, LINK_PLACEMENT, LOOP_COEFFICIENTS, LOOP_F,
-    LOOP_FLOATS_AT, LOOP_I, LOOP_KIND, LOOP_LENGTH, LOOP_NROWS, LOOP_POSE_A, LOOP_POSE_B, LOOP_RADIUS, LOOPS_AT,
-    N_LINKS, N_LOOPS, NV,
+    DOF_TYPE, LINEAR, LINK_PLACEMENT, LOOP_COEFFICIENTS, LOOP_KIND, LOOP_LENGTH, LOOP_NROWS, LOOP_POSE_A, LOOP_POSE_B,
+    LOOP_RADIUS, constraints_of, dofs_of, links_of,
 )
 
 POSITION = slice(9, 12)  # of a pose, behind its rotation
@@ -26,8 +25,7 @@ def size_of(robot):
     >>> size_of(ld.load("five_bar"))
     1.5
     """
-    links = _records(robot.floats, robot.ints[LINK_FLOATS_AT], robot.ints[N_LINKS], LINK_F)
-    loops = _records(robot.floats, robot.ints[LOOP_FLOATS_AT], robot.ints[N_LOOPS], LOOP_F)
+    links, loops = links_of(robot.packed)[1], constraints_of(robot.packed)[1]
     points = [records[:, at:][:, POSITION] for records, at in (
         (links, LINK_PLACEMENT), (loops, LOOP_POSE_A), (loops, LOOP_POSE_B))]
     surfaces = loops[[KINDS[k] not in ("coupling", "custom") for k in _kinds(robot)]]
@@ -37,7 +35,7 @@ def size_of(robot):
 
 def velocity_sizes(robot):
     """What each velocity is measured in: 1 rad/s, or the robot's size a second; shape (nv,)."""
-    dofs = _records(robot.ints, robot.ints[DOFS_AT], robot.ints[NV], DOF_I)
+    dofs, _ = dofs_of(robot.packed)
     return np.where(dofs[:, DOF_TYPE] == LINEAR, size_of(robot), 1.0)
 
 
@@ -47,7 +45,7 @@ def row_sizes(robot):
     That of a coupling follows from the coordinates it couples. Rows of a user's own count as they are.
     """
     size, rows = size_of(robot), []
-    loops = _records(robot.ints, robot.ints[LOOPS_AT], robot.ints[N_LOOPS], LOOP_I)
+    loops, _ = constraints_of(robot.packed)
     for numbers, kind in zip(loops, _kinds(robot)):
         name, count = KINDS[kind], numbers[LOOP_NROWS]
         if name in LOOP_ROWS:
@@ -61,9 +59,5 @@ def row_sizes(robot):
     return np.array(rows)
 
 
-def _records(numbers, at, count, width):
-    return numbers[at:at + count * width].reshape(count, width)
-
-
 def _kinds(robot):
-    return _records(robot.ints, robot.ints[LOOPS_AT], robot.ints[N_LOOPS], LOOP_I)[:, LOOP_KIND]
+    return constraints_of(robot.packed)[0][:, LOOP_KIND]

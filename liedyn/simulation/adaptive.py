@@ -34,7 +34,7 @@ LARGEST_TURN = 1.0
 
 
 @kernel_in_place
-def evaluate(ints, floats, o, x, t, h, row, energy, center, y, rows, k, y_dot):
+def evaluate(model, o, x, t, h, row, energy, center, y, rows, k, y_dot):
     """Row k from y, complete, and ydot = (J_r^-1(u) v, a, powers); returns a status."""
     q, v = rows.q[k], rows.v[k]
     n = v.size
@@ -43,19 +43,19 @@ def evaluate(ints, floats, o, x, t, h, row, energy, center, y, rows, k, y_dot):
     status = check(o, y, y[n:2 * n])
     if status != OK:
         return status
-    integrate_kernel(ints, floats, center, y[:n], q)
+    integrate_kernel(model, center, y[:n], q)
     for j in range(n):
         v[j] = y[n + j]
-    refresh(ints, floats, t)
-    status = stabilise(o.stabiliser, ints, floats, o, x, h, wanted_energy(o, energy, y[2 * n], y[2 * n + 1]), q, v)
+    refresh(model, t)
+    status = stabilise(o.stabiliser, model, o, x, h, wanted_energy(o, energy, y[2 * n], y[2 * n + 1]), q, v)
     if status == OK:
-        status = finish_row(ints, floats, o, x, rows, k)
+        status = finish_row(model, o, x, rows, k)
     if status == OK:
-        difference_kernel(ints, floats, center, q, x.vector[1])
-        local_rates(ints, x.vector[1], v, y_dot[:n])
+        difference_kernel(model, center, q, x.vector[1])
+        local_rates(model, x.vector[1], v, y_dot[:n])
         for j in range(n):
             y_dot[n + j] = rows.a[k, j]
-        put_power(ints, floats, o, x, q, v, rows.a[k], y_dot[2 * n:])
+        put_power(model, o, x, q, v, rows.a[k], y_dot[2 * n:])
     return status
 
 
@@ -142,7 +142,7 @@ class Adaptive:
         if piece is None:  # the solver has not come so far
             return TOO_SMALL
         y = piece.value(t)
-        return evaluate(run.ints, run.floats, run.o, run.x, t, self.step, piece.row, run.energy_at_no_work,
+        return evaluate(run.packed, run.o, run.x, t, self.step, piece.row, run.energy_at_no_work,
                         piece.center, y, rows, k, np.empty_like(y))
 
     def _begin(self, run, t, center, y):
@@ -158,7 +158,7 @@ class Adaptive:
 
         def rates(t, y):
             out = np.empty_like(y)
-            self.status = evaluate(run.ints, run.floats, o, run.x, float(t), self.step, row,
+            self.status = evaluate(run.packed, o, run.x, float(t), self.step, row,
                                    run.energy_at_no_work, center, np.ascontiguousarray(y), run.single, 1, out)
             if self.status != OK:
                 raise _Stop
@@ -167,7 +167,7 @@ class Adaptive:
         def jacobian(t, y):
             rates(t, y)
             at, J = run.single, np.empty((len(y), len(y)))
-            self.status = right_side_jacobian(run.ints, run.floats, o, run.x, float(t), self.step, center,
+            self.status = right_side_jacobian(run.packed, o, run.x, float(t), self.step, center,
                                               np.ascontiguousarray(y), at.q[1], at.v[1], at.a[1], at.lam[1], J)
             if self.status == OK and not np.isfinite(J).all():
                 self.status = NOT_FINITE
@@ -188,9 +188,9 @@ class Adaptive:
     def _step(self, run):
         """One step of the solver, from a new centre or with new inputs if it is time; returns a status."""
         if self.solver is not None and (
-                self.solver.status == "finished" or largest_turn(run.ints, self.solver.y) > LARGEST_TURN ** 2):
+                self.solver.status == "finished" or largest_turn(run.packed, self.solver.y) > LARGEST_TURN ** 2):
             n, y, center = run.robot.nv, self.solver.y.copy(), np.empty_like(self.center)
-            integrate_kernel(run.ints, run.floats, self.center, y[:n].copy(), center)
+            integrate_kernel(run.packed, self.center, y[:n].copy(), center)
             y[:n] = 0.0
             self._begin(run, float(self.solver.t), center, y)
         if self.solver is None:

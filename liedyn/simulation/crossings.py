@@ -42,7 +42,7 @@ class Table:
         self.slopes = False
         if len(run.contacts.index):
             n = done + 1
-            self.gap, self.rate, self.slip = gaps(run.ints, run.floats, run.contacts, run.rows.t[:n], run.rows.q[:n],
+            self.gap, self.rate, self.slip = gaps(run.packed, run.contacts, run.rows.t[:n], run.rows.q[:n],
                                                   run.rows.v[:n])
             self.directions = run.row_directions = _directions(run, self.slip)
         times = run.integrator.between(run, done) if done > 0 and (run.events or len(run.contacts.index)) else None
@@ -52,8 +52,7 @@ class Table:
         self.t = self.rows.t[:len(self.step)]
         if times is not None and len(run.contacts.index):
             n = len(self.step)
-            self.gap, self.rate, self.slip = gaps(run.ints, run.floats, run.contacts, self.t, self.rows.q[:n],
-                                                  self.rows.v[:n])
+            self.gap, self.rate, self.slip = gaps(run.packed, run.contacts, self.t, self.rows.q[:n], self.rows.v[:n])
             self.directions = _directions(run, self.slip)
 
     def _fill(self, run, done, times):

@@ -26,7 +26,7 @@ def is_conservative(run):
         return False
     if o.input_kind != TABLE or x.table.any() or x.damping.any() or o.all_power:
         return False
-    constraint_state(run.ints, run.floats, x, run.rows.q[0], run.rows.v[0])
+    constraint_state(run.packed, x, run.rows.q[0], run.rows.v[0])
     return (o.stabilisation != BAUMGARTE and o.sigma == 0.0) or bool(
         (np.abs([x.residual, x.psi]) / x.row_sizes < CONSISTENT).all())
 
@@ -42,8 +42,8 @@ class EnergyCheck:
         if self.on and last > 0 and self.run.recorder.every > 1:
             robot, rows, energies = self.run.robot, self.run.rows, np.empty((2, last + 1, 1))
             q, v = rows.q[:last + 1], rows.v[:last + 1]
-            kinetic_energy_states(robot.ints, robot.floats, q, v, energies[0])
-            potential_energy_states(robot.ints, robot.floats, q, energies[1])
+            kinetic_energy_states(robot.packed, q, v, energies[0])
+            potential_energy_states(robot.packed, q, energies[1])
             self.parts.append(_steps(rows.t[:last + 1], *energies[:, :, 0], rows.scalars[:last + 1, CONDITION]))
 
     def warn(self, trajectory):

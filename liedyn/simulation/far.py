@@ -3,9 +3,9 @@
 A loop that names a kernel contains all of it: it would be compiled once more for every formulation, and these for every
 loop. The loops of this package know addresses only, of two functions,
 
-    status = formulation(ints, floats, settings, work, t, row, q, v, a, lam)       accelerations, and multipliers if
+    status = formulation(model, settings, work, t, row, q, v, a, lam)       accelerations, and multipliers if
                                                                                    `lam` has room for them
-    status = stabilisation(ints, floats, settings, work, h, energy, q, v)          (q, v) on the constraints
+    status = stabilisation(model, settings, work, h, energy, q, v)          (q, v) on the constraints
 
 in ``settings.formulation`` and ``settings.stabiliser``, and of the linearization where they need it
 (``settings.linearization``).
@@ -15,6 +15,7 @@ from numba.extending import intrinsic
 
 from liedyn.jit import address_for, apart, call_at
 from liedyn.linearization.local import linearize_kernel
+from liedyn.tree.records import MODEL
 
 
 def _call(context, builder, signature, arguments):
@@ -22,19 +23,19 @@ def _call(context, builder, signature, arguments):
 
 
 @intrinsic
-def accelerations(typing, address, ints, floats, settings, work, t, row, q, v, a, lam):
+def accelerations(typing, address, model, settings, work, t, row, q, v, a, lam):
     """Call the formulation at an address."""
-    return types.int64(address, ints, floats, settings, work, t, row, q, v, a, lam), _call
+    return types.int64(address, model, settings, work, t, row, q, v, a, lam), _call
 
 
 @intrinsic
-def stabilise(typing, address, ints, floats, settings, work, h, energy, q, v):
+def stabilise(typing, address, model, settings, work, h, energy, q, v):
     """Call the stabilisation at an address."""
-    return types.int64(address, ints, floats, settings, work, h, energy, q, v), _call
+    return types.int64(address, model, settings, work, h, energy, q, v), _call
 
 
 _VECTOR, _MATRIX, _INTEGERS = types.float64[::1], types.float64[:, ::1], types.int64[::1]
-_LINEARIZED = (_INTEGERS, *[_VECTOR] * 5, _MATRIX, _INTEGERS, _MATRIX, _INTEGERS, _MATRIX, types.float64)
+_LINEARIZED = (MODEL, *[_VECTOR] * 4, _MATRIX, _INTEGERS, _MATRIX, _INTEGERS, _MATRIX, types.float64)
 linearization = apart(_LINEARIZED, linearize_kernel)
 """Call `linearize_kernel` at its address, with a tuple of its arguments."""
 

@@ -36,31 +36,32 @@ PAINLEVE = 5e-4
 
 
 @kernel_in_place
-def slips(ints, floats, l):
+def slips(model, l):
     """Does contact l slide, with friction?"""
-    return (loop_integer(ints, l, LOOP_SIDE) != 0 and loop_integer(ints, l, LOOP_ACTIVE) == SLIDING
-            and loop_rows(ints, l)[1] > holonomic_count(ints, l) and floats[loop_at(ints, l, LOOP_FRICTION)] > 0.0)
+    return (loop_integer(model, l, LOOP_SIDE) != 0 and loop_integer(model, l, LOOP_ACTIVE) == SLIDING
+            and loop_rows(model, l)[1] > holonomic_count(model, l)
+            and model.floats[loop_at(model, l, LOOP_FRICTION)] > 0.0)
 
 
 @kernel_in_place
-def places(ints, friction):
+def places(model, friction):
     """Where d, 1 - C, the trials, N and the force begin, in rows."""
-    L = loop_count(ints)
+    L = loop_count(model)
     S = (friction.shape[0] - 2 * L - 2) // 3
     return 2 * L, 2 * L + S, 2 * L + 2 * S, 2 * L + 3 * S, 2 * L + 3 * S + 1
 
 
 @kernel_in_place
-def put_drags(ints, floats, world, friction):
+def put_drags(model, world, friction):
     """Directions used, d and numbers of the contacts that slide; returns how many. Needs `world_velocities`."""
-    count, L = 0, loop_count(ints)
-    drags, _, trials, _, _ = places(ints, friction)
+    count, L = 0, loop_count(model)
+    drags, _, trials, _, _ = places(model, friction)
     for l in range(L):
-        if not slips(ints, floats, l):
+        if not slips(model, l):
             continue
-        kind, mu, rows = loop_kind(ints, l), floats[loop_at(ints, l, LOOP_FRICTION)], loop_rows(ints, l)[1]
-        length, r, p, d, C = contact(ints, floats, world, l)
-        w, v = relative_twist(SCALAR, ints, floats, world, l, C)
+        kind, mu, rows = loop_kind(model, l), model.floats[loop_at(model, l, LOOP_FRICTION)], loop_rows(model, l)[1]
+        length, r, p, d, C = contact(model, world, l)
+        w, v = relative_twist(SCALAR, model, world, l, C)
         motion = velocity_jets(kind, length, r, constant(p), constant(d), constant(w), constant(v))
         size, ahead = 0.0, 0.0
         for k in range(1, rows):
@@ -71,14 +72,14 @@ def put_drags(ints, floats, world, friction):
             friction[L + l, k - 1] = motion[k][0] / size if ahead > 0.0 and size > SLOW else friction[l, k - 1]
         for j in range(friction.shape[1]):
             friction[drags + count, j] = 0.0
-        ja, jb = path_ends(ints, l)
+        ja, jb = path_ends(model, l)
         while ja != jb:
             j = max(ja, jb)
-            w, v = relative_screw(SCALAR, ints, world, j, jb > ja, C)
+            w, v = relative_screw(SCALAR, model, world, j, jb > ja, C)
             motion = velocity_jets(kind, length, r, constant(p), constant(d), constant(w), constant(v))
             for k in range(1, rows):
                 friction[drags + count, j] -= mu * friction[L + l, k - 1] * motion[k][0]
-            ja, jb = toward_ground(ints, ja, jb)
+            ja, jb = toward_ground(model, ja, jb)
         friction[trials + count, 2] = l
         count += 1
     return count
@@ -96,29 +97,29 @@ def address_of_drags():
 
 
 @kernel_in_place
-def begin_trials(ints, floats, o, x):
+def begin_trials(model, o, x):
     """How often a formulation has to solve, once, or for each contact that slides and twice more; and with what."""
-    force = x.friction[places(ints, x.friction)[4]]
+    force = x.friction[places(model, x.friction)[4]]
     for j in range(x.tau.size):
         force[j] = x.tau[j]
-    count = 0 if o.friction == 0 else drags_of(o.friction, (ints, floats, x.world, x.friction))
+    count = 0 if o.friction == 0 else drags_of(o.friction, (model, x.world, x.friction))
     return (1 if count == 0 else count + 2), force[:x.tau.size]
 
 
 @kernel_in_place
-def normal_force(ints, l, lam):
-    return -loop_integer(ints, l, LOOP_SIDE) * lam[loop_rows(ints, l)[0]]
+def normal_force(model, l, lam):
+    return -loop_integer(model, l, LOOP_SIDE) * lam[loop_rows(model, l)[0]]
 
 
 @kernel_in_place
-def next_trial(ints, x, k, trials, lam):
+def next_trial(model, x, k, trials, lam):
     """The force of trial k + 1, from what trial k has found. False where friction holds what should slide."""
     count, F = trials - 2, x.friction
-    drags, influence, trial, solution, force = places(ints, F)
+    drags, influence, trial, solution, force = places(model, F)
     if k > count:
         return True
     for i in range(count):
-        N = normal_force(ints, int(F[trial + i, 2]), lam)
+        N = normal_force(model, int(F[trial + i, 2]), lam)
         if k == 0:
             F[trial + i, 0] = N
         else:
@@ -152,23 +153,23 @@ def next_trial(ints, x, k, trials, lam):
 
 
 @kernel_in_place
-def keep_directions(ints, x):
+def keep_directions(model, x):
     """The directions of slip at this state are those kept for the next ones."""
-    L = loop_count(ints)
+    L = loop_count(model)
     for l in range(L):
         for k in range(3):
             x.friction[l, k] = x.friction[L + l, k]
 
 
 @kernel_in_place
-def put_friction(ints, floats, x, trials, lam):
+def put_friction(model, x, trials, lam):
     """Multipliers of the friction in the tangential rows, as if these had been there."""
-    L, trial = loop_count(ints), places(ints, x.friction)[2]
+    L, trial = loop_count(model), places(model, x.friction)[2]
     for i in range(trials - 2):
         l = int(x.friction[trial + i, 2])
-        first, rows = loop_rows(ints, l)
+        first, rows = loop_rows(model, l)
         for k in range(1, rows):
-            lam[first + k] = floats[loop_at(ints, l, LOOP_FRICTION)] * normal_force(ints, l, lam) * x.friction[
+            lam[first + k] = model.floats[loop_at(model, l, LOOP_FRICTION)] * normal_force(model, l, lam) * x.friction[
                 L + l, k - 1]
 
 

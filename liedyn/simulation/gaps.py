@@ -12,31 +12,31 @@ from liedyn.tree.kinematics import world_positions, world_size, world_velocities
 
 
 @kernel
-def row_states(ints, floats, t, q, v, residual, psi):
+def row_states(model, t, q, v, residual, psi):
     """Residual and psi (count, m) of states (count, ...) at their times; floats is left at the last one."""
-    work = np.empty(world_size(ints))
+    work = np.empty(world_size(model))
     for b in range(q.shape[0]):
-        refresh(ints, floats, t[b])
-        world_positions(SCALAR, ints, floats, q[b], work)
-        residual_rows(ints, floats, q[b], work, residual[b])
-        world_velocities(SCALAR, ints, v[b], work)
-        velocity_rows(ints, floats, q[b], v[b], work, psi[b])
+        refresh(model, t[b])
+        world_positions(SCALAR, model, q[b], work)
+        residual_rows(model, q[b], work, residual[b])
+        world_velocities(SCALAR, model, v[b], work)
+        velocity_rows(model, q[b], v[b], work, psi[b])
 
 
-def watched(ints, contacts):
-    """A copy of ints in which every contact that is not off has its rows, closed or not."""
-    ints = ints.copy()
-    status = statuses(ints)
+def watched(model, contacts):
+    """The model in which every contact that is not off has its rows, closed or not."""
+    model = model._replace(ints=model.ints.copy())
+    status = statuses(model)
     status[contacts.index] = np.where(status[contacts.index] == OFF, OFF, ON)
-    return ints
+    return model
 
 
-def gaps(ints, floats, contacts, t, q, v):
+def gaps(model, contacts, t, q, v):
     """Gaps and their rates (count, contacts), not a number where a contact is off; slip (count, contacts, 3)."""
-    m = int(ints[N_ROWS])
+    m = int(model.ints[N_ROWS])
     residual, psi = np.zeros((len(t), m)), np.zeros((len(t), m))
-    row_states(watched(ints, contacts), floats, t, q, v, residual, psi)
-    off = statuses(ints)[contacts.index] == OFF
+    row_states(watched(model, contacts), t, q, v, residual, psi)
+    off = statuses(model)[contacts.index] == OFF
     gap, rate = contacts.side * residual[:, contacts.first], contacts.side * psi[:, contacts.first]
     gap[:, off], rate[:, off] = np.nan, np.nan
     slip = np.zeros((len(t), len(contacts.index), 3))
@@ -51,7 +51,7 @@ def steps_of_contacts(run, k):
     Contacts that close or open between two rows become records of the run.
     """
     contacts, rows, robot = run.contacts, run.rows, run.robot
-    status = np.tile(statuses(run.ints), (k + 1, 1))
+    status = np.tile(statuses(run.packed), (k + 1, 1))
     for c, (index, first, count) in enumerate(zip(contacts.index, contacts.first, contacts.count)):
         normal, rub = np.abs(rows.lam[:k + 1, first]), np.linalg.norm(rows.lam[:k + 1, first + 1:first + count], axis=1)
         sticks = (rub < contacts.friction[c] * normal * (1.0 - 1e-9)) if count > 1 else np.zeros(k + 1, bool)

@@ -42,13 +42,13 @@ CONVERGED = 1e-11
 
 
 @kernel_in_place
-def columns_by_exponent(ints, u, D, column, out):
+def columns_by_exponent(model, u, D, column, out):
     """out = D T: columns by u from columns by the tangent at the end; `column` is scratch (2, n)."""
     n = u.size
     for c in range(n):
         for j in range(n):
             column[0, j] = 1.0 if j == c else 0.0
-        body_rates(ints, u, column[0], column[1])
+        body_rates(model, u, column[0], column[1])
         for i in range(D.shape[0]):
             s = 0.0
             for j in range(n):
@@ -57,17 +57,17 @@ def columns_by_exponent(ints, u, D, column, out):
 
 
 @kernel
-def advance_alpha(ints, floats, o, x, rows, count, known, energy):
+def advance_alpha(model, o, x, rows, count, known, energy):
     """As `advance`. rows.memory holds a_n, vdot_n and lambda_n, not a number at the start."""
     if not known:
-        status = finish_row(ints, floats, o, x, rows, 0)
+        status = finish_row(model, o, x, rows, 0)
         if status != OK:
             return status, -1
     n, m = x.v_stage.size, x.psi.size
     alpha_m, alpha_f = (2.0 * o.rho - 1.0) / (o.rho + 1.0), o.rho / (o.rho + 1.0)
     gamma = 0.5 + alpha_f - alpha_m
     beta = 0.25 * (gamma + 0.5) ** 2
-    work = np.empty(derivatives_size(ints))
+    work = np.empty(derivatives_size(model))
     ID_q, ID_v, by_u, ignored = np.empty((n, n)), np.empty((n, n)), np.empty((n, n)), np.empty(n)
     psi_q, psi_u, phi_q, phi_v = np.empty((m, n)), np.empty((m, n)), np.empty((m, n)), np.empty((m, n))
     A, b, column = np.empty((n + m, n + m)), np.empty(n + m), np.empty((2, n))
@@ -80,8 +80,8 @@ def advance_alpha(ints, floats, o, x, rows, count, known, energy):
         h, t = rows.t[k + 1] - rows.t[k], rows.t[k + 1]
         q, v, q_new, v_new = rows.q[k], rows.v[k], rows.q[k + 1], rows.v[k + 1]
         a_n, v_dot_n = rows.memory[k, :n], rows.memory[k, n:2 * n]
-        put_power(ints, floats, o, x, q, v, rows.a[k], x.power[0])
-        refresh(ints, floats, t)
+        put_power(model, o, x, q, v, rows.a[k], x.power[0])
+        refresh(model, t)
         lam[:] = rows.memory[k, 2 * n:]
         v_dot[:] = v_dot_n
         for j in range(n):
@@ -91,27 +91,27 @@ def advance_alpha(ints, floats, o, x, rows, count, known, energy):
         by_v, by_a = gamma / (beta * h), (1.0 - alpha_m) / (beta * h * h * (1.0 - alpha_f))
         status, rank = NOT_CONVERGED, -1
         for _ in range(ITERATIONS):
-            integrate_kernel(ints, floats, q, u, q_new)
+            integrate_kernel(model, q, u, q_new)
             if not input_forces(o, x, t, rows.held[k], q_new, v_new):
                 status = NOT_FINITE
                 break
-            rnea_kernel(SCALAR, ints, floats, q_new, v_new, v_dot, x.f_ext, x.local, force)
-            world_positions(SCALAR, ints, floats, q_new, work)
-            world_velocities(SCALAR, ints, v_new, work)
-            world_accelerations(SCALAR, ints, floats, v_new, v_dot, work)
-            residual_rows(ints, floats, q_new, work, x.residual)
-            velocity_rows(ints, floats, q_new, v_new, work, x.psi)
-            jacobian_rows(ints, floats, q_new, work, x.G)
-            derivative_rows(ints, floats, q_new, v_new, v_dot, work, psi_q, phi_q, phi_v)
-            composite_derivatives(SCALAR, ints, floats, q_new, x.f_ext, work, ignored, ID_q, ID_v, x.M)
-            force_derivative_rows(ints, floats, q_new, work, lam, ID_q)
+            rnea_kernel(SCALAR, model, q_new, v_new, v_dot, x.f_ext, x.local, force)
+            world_positions(SCALAR, model, q_new, work)
+            world_velocities(SCALAR, model, v_new, work)
+            world_accelerations(SCALAR, model, v_new, v_dot, work)
+            residual_rows(model, q_new, work, x.residual)
+            velocity_rows(model, q_new, v_new, work, x.psi)
+            jacobian_rows(model, q_new, work, x.G)
+            derivative_rows(model, q_new, v_new, v_dot, work, psi_q, phi_q, phi_v)
+            composite_derivatives(SCALAR, model, q_new, x.f_ext, work, ignored, ID_q, ID_v, x.M)
+            force_derivative_rows(model, q_new, work, lam, ID_q)
             add_feedback(o, x, t, q_new, v_new, -1.0, ID_q, ID_v)
             if rank < 0:  # which rows are independent
                 x.Y[:, :n] = x.G
                 x.Y[:, n] = 0.0
                 rank, _ = orthonormal_rows(x.Y, o.rank_tolerance, x.order)
             scale = beta * h * h
-            columns_by_exponent(ints, u, ID_q, column, by_u)
+            columns_by_exponent(model, u, ID_q, column, by_u)
             for i in range(n):
                 for j in range(n):
                     A[i, j] = scale * (by_a * x.M[i, j] + by_v * ID_v[i, j] + by_u[i, j])
@@ -119,8 +119,8 @@ def advance_alpha(ints, floats, o, x, rows, count, known, energy):
                 for r in range(m):
                     b[i] += x.G[r, i] * lam[r]
                 b[i] *= -scale
-            columns_by_exponent(ints, u, x.G, column, phi_q)
-            columns_by_exponent(ints, u, psi_q, column, psi_u)
+            columns_by_exponent(model, u, x.G, column, phi_q)
+            columns_by_exponent(model, u, psi_q, column, psi_u)
             for c in range(rank):
                 r = x.order[c]
                 holonomic = x.holonomic[r] != 0
@@ -148,22 +148,22 @@ def advance_alpha(ints, floats, o, x, rows, count, known, energy):
                 break
         if status != OK:
             return status, k
-        integrate_kernel(ints, floats, q, u, q_new)
+        integrate_kernel(model, q, u, q_new)
         for j in range(n):
             a[j] = ((1.0 - alpha_f) * v_dot[j] + alpha_f * v_dot_n[j] - alpha_m * a_n[j]) / (1.0 - alpha_m)
         rows.memory[k + 1, :n] = a
         rows.memory[k + 1, n:2 * n] = v_dot
         rows.memory[k + 1, 2 * n:] = lam
-        put_power(ints, floats, o, x, q_new, v_new, v_dot, x.power[1])
+        put_power(model, o, x, q_new, v_new, v_dot, x.power[1])
         for c in range(2):
             rows.scalars[k + 1, INPUT_WORK + c] = (
                 rows.scalars[k, INPUT_WORK + c] + 0.5 * h * (x.power[0, c] + x.power[1, c]))
         status = check(o, q_new, v_new)
         if status == OK:
             works = rows.scalars[k + 1, INPUT_WORK], rows.scalars[k + 1, OTHER_WORK]
-            status = stabilise(o.stabiliser, ints, floats, o, x, h, wanted_energy(o, energy, *works), q_new, v_new)
+            status = stabilise(o.stabiliser, model, o, x, h, wanted_energy(o, energy, *works), q_new, v_new)
         if status == OK:
-            status = finish_row(ints, floats, o, x, rows, k + 1)
+            status = finish_row(model, o, x, rows, k + 1)
         if status != OK:
             return status, k
     return OK, count

@@ -40,7 +40,7 @@ class FixedStep:
     Parameters
     ----------
     loop : kernel
-        ``loop(ints, floats, settings, work, rows, count, known, energy)``, returning (status, last row).
+        ``loop(model, settings, work, rows, count, known, energy)``, returning (status, last row).
     grid : Grid
     """
 
@@ -74,7 +74,7 @@ class FixedStep:
         return None
 
     def _go(self, run, rows, count, known):
-        return self.loop(run.ints, run.floats, run.o, run.x, rows, count, known, run.energy_at_no_work)
+        return self.loop(run.packed, run.o, run.x, rows, count, known, run.energy_at_no_work)
 
 
 class TimeStepping(FixedStep):

@@ -57,7 +57,7 @@ def readers(dependent):
 
 
 @kernel
-def newton_stage(ints, floats, o, x, t, h, row, q, v, base_y, base_w, R_y, virtual_y, R_w, virtual_w, q_s, v_s, y_dot,
+def newton_stage(model, o, x, t, h, row, q, v, base_y, base_w, R_y, virtual_y, R_w, virtual_w, q_s, v_s, y_dot,
                  w_dot, u_dot, a):
     """Solve one stage from the guess (q_s, v_s), which becomes the solution; rates go to y_dot, w_dot, u_dot and a."""
     p_y, p_w, n = virtual_y.size, virtual_w.size, v.size
@@ -66,21 +66,21 @@ def newton_stage(ints, floats, o, x, t, h, row, q, v, base_y, base_w, R_y, virtu
     for _ in range(ITERATIONS):
         status = check(o, q_s, v_s)
         if status == OK:
-            status = complete(ints, floats, o, x, q_s, v_s)
+            status = complete(model, o, x, q_s, v_s)
         if status != OK:
             return status
         if not input_forces(o, x, t, row, q_s, v_s):
             return NOT_FINITE
         found, found_y, local = linearization(
-            o.linearization, (ints, floats, q_s, v_s, x.tau, x.f_ext, R_y, virtual_y, R_w, virtual_w, x.actuators,
+            o.linearization, (model, q_s, v_s, x.tau, x.f_ext, R_y, virtual_y, R_w, virtual_w, x.actuators,
                               o.rank_tolerance))
         note_distance(x, local.A, p_y)
         if found[0] != 0 or found_y[0] != 0:
             return SINGULAR
         close_loop(o, x, t, q_s, v_s, local)
         a[:] = local.a
-        difference_kernel(ints, floats, q, q_s, u)
-        local_rates(ints, u, v_s, u_dot)
+        difference_kernel(model, q, q_s, u)
+        local_rates(model, u, v_s, u_dot)
         for k in range(p_y):
             step[k] = base_y[k]
             for j in range(n):
@@ -106,12 +106,12 @@ def newton_stage(ints, floats, o, x, t, h, row, q, v, base_y, base_w, R_y, virtu
             moved = max(moved, abs(step[k]))
         for k in range(p_w):
             moved = max(moved, h * abs(step[p_y + k]))
-        integrate_kernel(ints, floats, q_s, change, q_s)
+        integrate_kernel(model, q_s, change, q_s)
         if not np.isfinite(moved):
             return NOT_CONVERGED
         if moved < CONVERGED:
-            status = complete(ints, floats, o, x, q_s, v_s)
-            difference_kernel(ints, floats, q, q_s, u)
+            status = complete(model, o, x, q_s, v_s)
+            difference_kernel(model, q, q_s, u)
             # the rates that the stage equation itself gives: exact however stiff the motion is
             for k in range(p_y):
                 y_dot[k] = -base_y[k] / (h * GAMMA)
@@ -126,7 +126,7 @@ def newton_stage(ints, floats, o, x, t, h, row, q, v, base_y, base_w, R_y, virtu
 
 
 @kernel
-def implicit_step(ints, floats, o, x, t, h, row, q, v, a, R_y, virtual_y, R_w, virtual_w, q_new, v_new, work):
+def implicit_step(model, o, x, t, h, row, q, v, a, R_y, virtual_y, R_w, virtual_w, q_new, v_new, work):
     """One step from (t, q, v), where a is known; adds to the two works. Returns a status."""
     p_y, p_w, n = virtual_y.size, virtual_w.size, v.size
     y_dot, w_dot = np.empty((STAGES, p_y)), np.empty((STAGES, p_w))
@@ -141,34 +141,34 @@ def implicit_step(ints, floats, o, x, t, h, row, q, v, a, R_y, virtual_y, R_w, v
         for j in range(n):
             u[j] = h * NODES[i] * u_dot[j]
             v_new[j] = v[j] + h * NODES[i] * a_s[j]
-        integrate_kernel(ints, floats, q, u, q_new)
-        refresh(ints, floats, t + h * NODES[i])
-        status = newton_stage(ints, floats, o, x, t + h * NODES[i], h, row, q, v, base_y, base_w, R_y, virtual_y, R_w,
+        integrate_kernel(model, q, u, q_new)
+        refresh(model, t + h * NODES[i])
+        status = newton_stage(model, o, x, t + h * NODES[i], h, row, q, v, base_y, base_w, R_y, virtual_y, R_w,
                               virtual_w, q_new, v_new, y_dot[i], w_dot[i], u_dot, a_s)
         if status != OK:
             return status
-        put_power(ints, floats, o, x, q_new, v_new, a_s, x.power[0])
+        put_power(model, o, x, q_new, v_new, a_s, x.power[0])
         for c in range(2):
             work[c] += h * TABLEAU[STAGES - 1, i] * x.power[0, c]
     return OK
 
 
 @kernel
-def advance_implicit(ints, floats, o, x, rows, count, known, energy):
+def advance_implicit(model, o, x, rows, count, known, energy):
     """As `advance`."""
     if not known:
-        status = finish_row(ints, floats, o, x, rows, 0)
+        status = finish_row(model, o, x, rows, 0)
         if status != OK:
             return status, -1
     if has_fallen(x):
-        choose(ints, floats, o, x, rows.q[0])
+        choose(model, o, x, rows.q[0])
     R_y, virtual_y = readers(x.dependent[0])
     R_w, virtual_w = readers(x.dependent[1])
     base = 0
     for k in range(count):
         t, h = rows.t[k], rows.t[k + 1] - rows.t[k]
         if base < k or is_explicit(x, h, rows.scalars[k, CONDITION]):
-            status, base = next_row(ints, floats, o, x, rows, base, k, energy)
+            status, base = next_row(model, o, x, rows, base, k, energy)
             x.pivots[:] = 1.0, 0.0  # coordinates are to be chosen anew
             if status != OK:
                 return status, k
@@ -178,23 +178,23 @@ def advance_implicit(ints, floats, o, x, rows, count, known, energy):
         work = rows.scalars[k + 1, INPUT_WORK:OTHER_WORK + 1]
         work[:] = rows.scalars[k, INPUT_WORK:OTHER_WORK + 1]
         if has_fallen(x):
-            choose(ints, floats, o, x, q)
+            choose(model, o, x, q)
             R_y, virtual_y = readers(x.dependent[0])
             R_w, virtual_w = readers(x.dependent[1])
-        status = implicit_step(ints, floats, o, x, t, h, rows.held[k], q, v, rows.a[k], R_y, virtual_y, R_w, virtual_w,
+        status = implicit_step(model, o, x, t, h, rows.held[k], q, v, rows.a[k], R_y, virtual_y, R_w, virtual_w,
                                q_new, v_new, work)
         if status == OK:
             status = check(o, q_new, v_new)
         if status == OK:
             wanted = wanted_energy(o, energy, work[0], work[1])
-            status = stabilise(o.stabiliser, ints, floats, o, x, h, wanted, q_new, v_new)
+            status = stabilise(o.stabiliser, model, o, x, h, wanted, q_new, v_new)
         if is_explicit(x, h, x.nearest[0]):
-            status, base = next_row(ints, floats, o, x, rows, k, k, energy)
+            status, base = next_row(model, o, x, rows, k, k, energy)
             x.pivots[:] = 1.0, 0.0
         else:
             base = k + 1
             if status == OK:
-                status = finish_row(ints, floats, o, x, rows, k + 1)
+                status = finish_row(model, o, x, rows, k + 1)
         if status != OK:
             return status, k
     return OK, min(count, max(base, 1))

@@ -45,8 +45,8 @@ def happen(run, events=(), causes=(), beginning=False):
         Is it the start of the run? Then contacts that rest are no events.
     """
     t, before = float(run.rows.t[0]), (run.rows.q[0].copy(), run.rows.v[0].copy())
-    refresh(run.ints, run.floats, t)
-    status_before, contacts = statuses(run.ints).copy(), run.contacts
+    refresh(run.packed, t)
+    status_before, contacts = statuses(run.packed).copy(), run.contacts
     if not beginning:
         if run.redundant:
             run.holds(run.rows, 0)  # of all forces with this motion those that push
@@ -61,7 +61,7 @@ def happen(run, events=(), causes=(), beginning=False):
         _close(run, events, touching, q)
     v_after, impulse, collided, left = _impact(run, events, touching, restitution, bounce_back, q, v)
     for name in left:
-        statuses(run.ints)[run.robot.constraint_index(name)] = OFF
+        statuses(run.packed)[run.robot.constraint_index(name)] = OFF
     stuck = ()
     if len(contacts.index):
         v_after, impulse, stuck = _go_on_from(run, t, q, v_after, impulse, touching, causes)
@@ -87,7 +87,7 @@ def happen(run, events=(), causes=(), beginning=False):
         run.recorder.add_always(run.rows, 0, status_before)
         run.rows.q[0], run.rows.v[0] = after
     if contradiction is None:
-        run.recorder.add_always(run.rows, 0, statuses(run.ints))
+        run.recorder.add_always(run.rows, 0, statuses(run.packed))
     for number, (name, own, on, off) in enumerate(records):
         rows = np.isin(run.robot.row_owners, own) | ((number == 0) & ~np.isin(
             run.robot.row_owners, [each for _, others, _, _ in records for each in others]))
@@ -123,7 +123,7 @@ def _changed(run, event, t, q, v):
 
 def _switch(run, events, q, v):
     """Switch what the events want; restitution of the contacts, and by row of the equations that may bounce."""
-    status, contacts = statuses(run.ints), run.contacts
+    status, contacts = statuses(run.packed), run.contacts
     places = {int(index): c for c, index in enumerate(contacts.index)}
     restitution, bounce = contacts.restitution.copy(), {}
     for event in events:
@@ -145,12 +145,12 @@ def _touching(run, t, q, v, causes):
     """Numbers of the contacts whose gap is closed; those that are to let go do not count."""
     if not len(run.contacts.index):
         return np.empty(0, np.int64)
-    gap = gaps(run.ints, run.floats, run.contacts, np.array([t]), q[None], v[None])[0][0]
+    gap = gaps(run.packed, run.contacts, np.array([t]), q[None], v[None])[0][0]
     deep = np.flatnonzero(gap < -DEEPEST)
     if len(deep):
         name = run.robot.constraint_names[run.contacts.index[deep[0]]]
         raise run.failure(f"contact {name!r} is {-gap[deep[0]]:.3g} deep on the wrong side of its surface")
-    closed = statuses(run.ints)[run.contacts.index] > OFF
+    closed = statuses(run.packed)[run.contacts.index] > OFF
     touch = (gap <= TOUCHING) | closed  # where it is not a number, the contact is off
     touch[[c for kind, c in causes if kind == "touch"]] = True
     touch[[c for kind, c in causes if kind == "release"]] = False
@@ -159,8 +159,8 @@ def _touching(run, t, q, v, causes):
 
 def _close(run, events, touching, q):
     """Project q on all that is closed, in place."""
-    ints = with_rows_of(run.ints, run.contacts, touching)
-    constraint_state(ints, run.floats, run.x, q, np.zeros(run.robot.nv))
+    model = with_rows_of(run.packed, run.contacts, touching)
+    constraint_state(model, run.x, q, np.zeros(run.robot.nv))
     undefined = ~np.isfinite(run.x.psi)
     if undefined.any():
         raise run.failure(str(undefined_rows(run.robot, undefined)))
@@ -170,13 +170,13 @@ def _close(run, events, touching, q):
         name = "event " + " and ".join(repr(event.name) for event in events) if events else "a contact"
         raise run.failure(f"{name} cannot close its constraints: {run.robot.row_names[worst]} is open by "
                           f"{abs(run.x.residual[worst]):.3g}")
-    metric(ints, run.floats, run.x, q)
-    close_positions(ints, run.floats, run.o, run.x, q)
+    metric(model, run.x, q)
+    close_positions(model, run.o, run.x, q)
 
 
 def _impact(run, events, touching, restitution, bounce, q, v):
     """(v after, impulse, contacts that have collided, equations that bounce and so are off)."""
-    run.state_of(with_rows_of(run.ints, run.contacts, touching), q, v)
+    run.state_of(with_rows_of(run.packed, run.contacts, touching), q, v)
     psi, contacts = run.x.psi.copy(), run.contacts
     speed = max(1.0, float(np.abs(v).max(initial=0.0)))
     approach = contacts.side[touching] * psi[contacts.first[touching]]
@@ -192,17 +192,17 @@ def _impact(run, events, touching, restitution, bounce, q, v):
     if not len(collided) and np.abs(psi[equations]).max(initial=0.0) <= CONSISTENT * speed and not back:
         return v, np.zeros(len(psi)), collided, ()
     names = [run.robot.constraint_names[contacts.index[c]] for c in collided] or [event.name for event in events]
-    found = collide(run.robot, run.ints, run.floats, contacts, touching, q, v, run.x.f_ext, restitution[touching],
+    found = collide(run.robot, run.packed, contacts, touching, q, v, run.x.f_ext, restitution[touching],
                     back, names, RANK_TOLERANCE)
     return found.v, found.impulse, collided, tuple(bounce[row][0] for row in back)
 
 
 def _go_on_from(run, t, q, v, impulse, touching, causes):
     """Set how every contact goes on; (v, impulse, contacts that friction has stopped), v as sticking ones want it."""
-    contacts, status = run.contacts, statuses(run.ints)
+    contacts, status = run.contacts, statuses(run.packed)
     stuck = ()
     for jammed in (False, True):
-        run.state_of(with_rows_of(run.ints, contacts, touching), q, v)
+        run.state_of(with_rows_of(run.packed, contacts, touching), q, v)
         speed = max(1.0, float(np.abs(v).max(initial=0.0)))
         leaving = contacts.side[touching] * run.x.psi[contacts.first[touching]] > AT_REST * speed
         resting = touching[~leaving]
@@ -211,12 +211,10 @@ def _go_on_from(run, t, q, v, impulse, touching, causes):
             run.x.psi[contacts.first[c] + 1:contacts.first[c] + contacts.count[c]]) > slip_limit]
         v = _at_rest(run, resting, slip_limit, q, v)
         tau = run.forces_at(t, q, v)
-        found = accelerations(run.ints, run.floats, contacts, resting, q, v, tau, run.x.f_ext, slip_limit,
-                              RANK_TOLERANCE)
+        found = accelerations(run.packed, contacts, resting, q, v, tau, run.x.f_ext, slip_limit, RANK_TOLERANCE)
         if found is not None:
             break
-        stopped = None if jammed else jam(run.ints, run.floats, contacts, resting, sliding, q, v, run.x.f_ext,
-                                          RANK_TOLERANCE)
+        stopped = None if jammed else jam(run.packed, contacts, resting, sliding, q, v, run.x.f_ext, RANK_TOLERANCE)
         if stopped is None:
             names = ", ".join(repr(run.robot.constraint_names[contacts.index[c]]) for c in resting)
             raise Contradiction(f"the accelerations of contacts {names} contradict each other (sliding friction that "
@@ -249,22 +247,22 @@ def _go_on_from(run, t, q, v, impulse, touching, causes):
 
 def _at_rest(run, resting, slip_limit, q, v):
     """The nearest velocity in which contacts that slip less than the limit do not slip at all."""
-    contacts, ints = run.contacts, run.ints.copy()
-    status, psi = statuses(ints), run.x.psi
+    contacts, model = run.contacts, run.packed._replace(ints=run.packed.ints.copy())
+    status, psi = statuses(model), run.x.psi
     status[contacts.index] = np.where(status[contacts.index] == OFF, OFF, OPEN)
     for c in resting:
         slip = np.linalg.norm(psi[contacts.first[c] + 1:contacts.first[c] + contacts.count[c]])
         status[contacts.index[c]] = ON if slip <= slip_limit else SLIDING
     v = v.copy()
-    metric(ints, run.floats, run.x, q)
-    run.state_of(ints, q, v)
-    consistent_velocities(ints, run.floats, run.o, run.x, q, v)
+    metric(model, run.x, q)
+    run.state_of(model, q, v)
+    consistent_velocities(model, run.o, run.x, q, v)
     return v
 
 
 def _records(run, events, left, changed, collided, stuck, before):
     """(name, constraints, switched on, switched off) of all that has changed anything."""
-    contacts, status, names = run.contacts, statuses(run.ints), run.robot.constraint_names
+    contacts, status, names = run.contacts, statuses(run.packed), run.robot.constraint_names
     out, told = [], set()
 
     def switched(some):

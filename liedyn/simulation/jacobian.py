@@ -60,14 +60,14 @@ def unit(c, k):
 
 
 @kernel_in_place
-def local_rate_derivatives(ints, u, v, D):
+def local_rate_derivatives(model, u, v, D):
     """D = d(J_r^-1(u) v)/du (n, n), joint by joint: J_r^-1 = 1 + ad_u / 2 + sum of B_2k / (2k)! ad_u^2k."""
     D[:, :] = 0.0
-    for i in range(link_count(ints)):
-        j = first_dof(ints, i)
-        if dof_count(ints, i) == 1:
+    for i in range(link_count(model)):
+        j = first_dof(model, i)
+        if dof_count(model, i) == 1:
             continue
-        free = kind(ints, i) == FREE
+        free = kind(model, i) == FREE
         U = twist_of(free, u, j)
         for c in range(6 if free else 3):
             along = ((unit(c, 0), unit(c, 1), unit(c, 2)), (unit(c, 3), unit(c, 4), unit(c, 5)))
@@ -135,7 +135,7 @@ def onto_tangent(o, x, psi_q, dq, dv):
 
 
 @kernel
-def at_energy(ints, floats, o, x, h, q, v, psi_q, work, dq, dv):
+def at_energy(model, o, x, h, q, v, psi_q, work, dq, dv):
     """The same where the projection also restores the energy, E(q', v') = E_0 + W, whose W are the last two columns.
 
     The correction is a multiple s of the direction e that `correct_energy` goes: ds = (dW - dE) / (dE along e).
@@ -143,10 +143,10 @@ def at_energy(ints, floats, o, x, h, q, v, psi_q, work, dq, dv):
     n, columns, zero = dq.shape[0], dq.shape[1], x.zero
     fall, ignored, by_v, M = np.empty(n), np.empty(n), np.empty((n, n)), np.empty((n, n))
     at_rest, moving = np.empty((n, n)), np.empty((n, n))
-    rnea_kernel(SCALAR, ints, floats, q, zero, zero, x.none, x.local, fall)
+    rnea_kernel(SCALAR, model, q, zero, zero, x.none, x.local, fall)
     # the kinetic energy varies by v . d(M v)/dq / 2, which is what accelerations v add to the forces
-    rnea_derivatives_kernel(SCALAR, ints, floats, q, zero, zero, x.none, work, ignored, at_rest, by_v, M)
-    rnea_derivatives_kernel(SCALAR, ints, floats, q, zero, v, x.none, work, ignored, moving, by_v, M)
+    rnea_derivatives_kernel(SCALAR, model, q, zero, zero, x.none, work, ignored, at_rest, by_v, M)
+    rnea_derivatives_kernel(SCALAR, model, q, zero, v, x.none, work, ignored, moving, by_v, M)
     E_q, E_v = fall.copy(), np.zeros(n)
     for i in range(n):
         for j in range(n):
@@ -174,15 +174,15 @@ def at_energy(ints, floats, o, x, h, q, v, psi_q, work, dq, dv):
 
 
 @kernel
-def put_power_rows(ints, floats, o, x, q, v, a, M, ID_q, ID_v, tau_q, tau_v, dq, dv, da, work, out):
+def put_power_rows(model, o, x, q, v, a, M, ID_q, ID_v, tau_q, tau_v, dq, dv, da, work, out):
     """The two rows of `put_power`: tau . v, and v . (ID without the external wrenches) - tau . v - damping v . v."""
     n, columns, f = v.size, dq.shape[1], x.vector[3]
     own_q = ID_q
     if o.all_power:
-        rnea_kernel(SCALAR, ints, floats, q, v, a, x.none, x.local, f)
+        rnea_kernel(SCALAR, model, q, v, a, x.none, x.local, f)
         if x.f_ext.size > 0:
             own_q = np.empty((n, n))
-            rnea_derivatives_kernel(SCALAR, ints, floats, q, v, a, x.none, work, np.empty(n), own_q, ID_v, M)
+            rnea_derivatives_kernel(SCALAR, model, q, v, a, x.none, work, np.empty(n), own_q, ID_v, M)
     for c in range(columns):
         by_inputs, other = 0.0, 0.0
         for i in range(n):
@@ -218,26 +218,26 @@ def put_accelerations(x, M, by_q, by_v, phi_q, phi_v, rank, dq, dv, da):
 
 
 @kernel
-def right_side_jacobian(ints, floats, o, x, t, h, center, y, q, v, a, lam, J):
+def right_side_jacobian(model, o, x, t, h, center, y, q, v, a, lam, J):
     """J (2 nv + 2, 2 nv + 2), the derivative of ydot by y; (q, v) is the projected state, with a and lam there.
 
     Moving constraints are at time t already, and x.tau holds the inputs. Returns a status.
     """
     n, m = v.size, x.psi.size
     columns = 2 * n + 2
-    work, ignored, M = np.empty(derivatives_size(ints)), np.empty(n), np.empty((n, n))
+    work, ignored, M = np.empty(derivatives_size(model)), np.empty(n), np.empty((n, n))
     ID_q, ID_v, tau_q, tau_v = np.empty((n, n)), np.empty((n, n)), np.zeros((n, n)), np.zeros((n, n))
     psi_q, phi_q, phi_v = np.empty((m, n)), np.empty((m, n)), np.empty((m, n))
     dq, dv, da = np.zeros((n, columns)), np.zeros((n, columns)), np.empty((n, columns))
     # the derivatives at the state
     if o.stabilisation == PROJECTION:
-        metric(ints, floats, x, q)
-    world_motion(SCALAR, ints, floats, q, v, a, work)
-    jacobian_rows(ints, floats, q, work, x.G)
-    derivative_rows(ints, floats, q, v, a, work, psi_q, phi_q, phi_v)
-    composite_derivatives(SCALAR, ints, floats, q, x.f_ext, work, ignored, ID_q, ID_v, M)
+        metric(model, x, q)
+    world_motion(SCALAR, model, q, v, a, work)
+    jacobian_rows(model, q, work, x.G)
+    derivative_rows(model, q, v, a, work, psi_q, phi_q, phi_v)
+    composite_derivatives(SCALAR, model, q, x.f_ext, work, ignored, ID_q, ID_v, M)
     by_q = ID_q.copy()
-    force_derivative_rows(ints, floats, q, work, lam, by_q)
+    force_derivative_rows(model, q, work, lam, by_q)
     add_feedback(o, x, t, q, v, 1.0, tau_q, tau_v)
     by_q -= tau_q
     # phi' = phi + rate psi + stiffness g
@@ -252,27 +252,27 @@ def right_side_jacobian(ints, floats, o, x, t, h, center, y, q, v, a, lam, J):
     step, column, rates = np.zeros(n), np.empty(n), np.empty((n, n))
     for j in range(n):
         step[j] = 1.0
-        body_rates(ints, y[:n], step, column)
+        body_rates(model, y[:n], step, column)
         dq[:, j] = column
         dv[j, n + j] = 1.0
         step[j] = 0.0
     if o.stabilisation == PROJECTION or o.stabilisation == MINIMAL:
         onto_tangent(o, x, psi_q, dq, dv)
         if o.energy:
-            at_energy(ints, floats, o, x, h, q, v, psi_q, work, dq, dv)
+            at_energy(model, o, x, h, q, v, psi_q, work, dq, dv)
     # accelerations and powers
     rank = right_inverse(o, x, x.every, x.dependent[1], np.empty((n, m)))
     if not put_accelerations(x, M, by_q, ID_v - tau_v, phi_q, phi_v, rank, dq, dv, da):
         return SINGULAR
     J[n:2 * n] = da
-    put_power_rows(ints, floats, o, x, q, v, a, M, ID_q, ID_v, tau_q, tau_v, dq, dv, da, work, J[2 * n:])
+    put_power_rows(model, o, x, q, v, a, M, ID_q, ID_v, tau_q, tau_v, dq, dv, da, work, J[2 * n:])
     # local coordinates
     u = np.empty(n)
-    difference_kernel(ints, floats, center, q, u)
-    local_rate_derivatives(ints, u, v, rates)
+    difference_kernel(model, center, q, u)
+    local_rate_derivatives(model, u, v, rates)
     for c in range(columns):
-        local_rates(ints, u, dq[:, c].copy(), column)
-        local_rates(ints, u, dv[:, c].copy(), step)
+        local_rates(model, u, dq[:, c].copy(), column)
+        local_rates(model, u, dv[:, c].copy(), step)
         for i in range(n):
             J[i, c] = step[i]
             for j in range(n):

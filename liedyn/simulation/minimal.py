@@ -20,14 +20,14 @@ error of a step grows with the slopes of the dependent coordinates."""
 
 
 @kernel_in_place
-def complete(ints, floats, o, x, q, v):
+def complete(model, o, x, q, v):
     """Dependent coordinates and velocities of (q, v) from the independent ones; x.pivots[1] is their worth."""
     before = 1e300
     closed = False
     for _ in range(ITERATIONS):
-        world_positions(SCALAR, ints, floats, q, x.world)
-        residual_rows(ints, floats, q, x.world, x.residual)
-        jacobian_rows(ints, floats, q, x.world, x.G)
+        world_positions(SCALAR, model, q, x.world)
+        residual_rows(model, q, x.world, x.residual)
+        jacobian_rows(model, q, x.world, x.G)
         size = relative_size(x)
         if is_closed(o, size, before):
             closed = True
@@ -38,11 +38,11 @@ def complete(ints, floats, o, x, q, v):
         nearest_in_columns(x.G, x.residual, x.holonomic, x.dependent[0], o.rank_tolerance, x.Y, x.order, x.vector[0])
         for j in range(v.size):
             x.vector[0, j] = -x.vector[0, j]
-        integrate_kernel(ints, floats, q, x.vector[0], q)
+        integrate_kernel(model, q, x.vector[0], q)
     if not (closed or before <= o.tolerance):
         return NOT_CLOSED
-    world_velocities(SCALAR, ints, v, x.world)
-    velocity_rows(ints, floats, q, v, x.world, x.psi)
+    world_velocities(SCALAR, model, v, x.world)
+    velocity_rows(model, q, v, x.world, x.psi)
     x.pivots[1] = nearest_in_columns(
         x.G, x.psi, x.every, x.dependent[1], o.rank_tolerance, x.Y, x.order, x.vector[0])
     if x.pivots[0] == 0.0:
@@ -67,10 +67,10 @@ def choose_columns(x, rows, tolerance, dependent):
 
 
 @kernel_in_place
-def choose(ints, floats, o, x, q):
+def choose(model, o, x, q):
     """Both partitions at q, by pivoting."""
-    world_positions(SCALAR, ints, floats, q, x.world)
-    jacobian_rows(ints, floats, q, x.world, x.G)
+    world_positions(SCALAR, model, q, x.world)
+    jacobian_rows(model, q, x.world, x.G)
     choose_columns(x, x.holonomic, o.rank_tolerance, x.dependent[0])
     choose_columns(x, x.every, o.rank_tolerance, x.dependent[1])
     x.pivots[0], x.pivots[1] = 0.0, 1.0  # what they are worth is seen at their first use

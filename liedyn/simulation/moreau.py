@@ -48,42 +48,42 @@ STILL = 1e-10
 
 
 @kernel
-def one_sided_records(ints, floats):
+def one_sided_records(model):
     """Numbers of the one-sided constraints that are not off; side, restitution and friction of each."""
     count = 0
-    for l in range(loop_count(ints)):
-        if loop_integer(ints, l, LOOP_SIDE) != 0 and loop_integer(ints, l, LOOP_ACTIVE) != OFF:
+    for l in range(loop_count(model)):
+        if loop_integer(model, l, LOOP_SIDE) != 0 and loop_integer(model, l, LOOP_ACTIVE) != OFF:
             count += 1
     index, numbers, k = np.empty(count, np.int64), np.empty((3, count)), 0
-    for l in range(loop_count(ints)):
-        if loop_integer(ints, l, LOOP_SIDE) != 0 and loop_integer(ints, l, LOOP_ACTIVE) != OFF:
+    for l in range(loop_count(model)):
+        if loop_integer(model, l, LOOP_SIDE) != 0 and loop_integer(model, l, LOOP_ACTIVE) != OFF:
             index[k] = l
-            numbers[0, k] = loop_integer(ints, l, LOOP_SIDE)
-            numbers[1, k] = floats[loop_at(ints, l, LOOP_RESTITUTION)]
-            numbers[2, k] = floats[loop_at(ints, l, LOOP_FRICTION)]
+            numbers[0, k] = loop_integer(model, l, LOOP_SIDE)
+            numbers[1, k] = model.floats[loop_at(model, l, LOOP_RESTITUTION)]
+            numbers[2, k] = model.floats[loop_at(model, l, LOOP_FRICTION)]
             k += 1
     return index, numbers[0].copy(), numbers[1].copy(), numbers[2].copy()
 
 
 @kernel_in_place
-def set_all(ints, index, status):
+def set_all(model, index, status):
     for k in range(index.size):
-        switch(ints, index[k], status)
+        switch(model, index[k], status)
 
 
 @kernel_in_place
-def push_out(ints, floats, o, x, index, side, use, q):
+def push_out(model, o, x, index, side, use, q):
     """Project q on the equations and out of what it penetrates; all contacts have rows. The deepest penetration left.
 
     `use` (m) marks rows: those of the equations at first, and those of the contacts that have been met.
     """
-    metric(ints, floats, x, q)
+    metric(model, x, q)
     for _ in range(ITERATIONS):
-        world_positions(SCALAR, ints, floats, q, x.world)
-        residual_rows(ints, floats, q, x.world, x.residual)
+        world_positions(SCALAR, model, q, x.world)
+        residual_rows(model, q, x.world, x.residual)
         size, deepest = 0.0, 0.0
         for c in range(index.size):
-            r = loop_rows(ints, index[c])[0]
+            r = loop_rows(model, index[c])[0]
             if side[c] * x.residual[r] < 0.0:
                 use[r] = 1
                 deepest = max(deepest, -side[c] * x.residual[r])
@@ -92,27 +92,27 @@ def push_out(ints, floats, o, x, index, side, use, q):
                 size = max(size, abs(x.residual[r]))
         if size <= 1e-14:
             break
-        jacobian_rows(ints, floats, q, x.world, x.G)
+        jacobian_rows(model, q, x.world, x.G)
         nearest_in_metric(x.G, x.residual, use, x.L, o.rank_tolerance, x.Y, x.order, x.vector[0])
         for j in range(x.vector.shape[1]):
             x.vector[0, j] = -x.vector[0, j]
-        integrate_kernel(ints, floats, q, x.vector[0], q)
+        integrate_kernel(model, q, x.vector[0], q)
     return deepest
 
 
 @kernel
-def advance_moreau(ints, floats, o, x, rows, count, known, energy):
+def advance_moreau(model, o, x, rows, count, known, energy):
     """As `advance`. rows.memory[:, 0] is the energy that contacts which have just closed have taken in the step."""
     n, m = x.v_stage.size, x.psi.size
-    index, side, bounce, friction = one_sided_records(ints, floats)
-    set_all(ints, index, OPEN)
+    index, side, bounce, friction = one_sided_records(model)
+    set_all(model, index, OPEN)
     if not known:
-        status = finish_row(ints, floats, o, x, rows, 0)
+        status = finish_row(model, o, x, rows, 0)
         if status != OK:
             return status, -1
     equal, use = np.ones(m, types.boolean), np.zeros(m, np.int64)
     for c in range(index.size):
-        first, many = loop_rows(ints, index[c])
+        first, many = loop_rows(model, index[c])
         for r in range(first, first + many):
             equal[r] = False
     size = index.size
@@ -125,12 +125,12 @@ def advance_moreau(ints, floats, o, x, rows, count, known, energy):
         q, v, q_new, v_new = rows.q[k], rows.v[k], rows.q[k + 1], rows.v[k + 1]
         for j in range(n):
             half[j] = 0.5 * h * v[j]
-        integrate_kernel(ints, floats, q, half, q_m)
-        refresh(ints, floats, t + 0.5 * h)
-        set_all(ints, index, ON)
-        terms_in_place(ints, floats, q_m, v, x.f_ext, x.world, x.M, x.h, x.G, x.gamma)
-        residual_rows(ints, floats, q_m, x.world, x.residual)
-        velocity_rows(ints, floats, q_m, v, x.world, x.psi)
+        integrate_kernel(model, q, half, q_m)
+        refresh(model, t + 0.5 * h)
+        set_all(model, index, ON)
+        terms_in_place(model, q_m, v, x.f_ext, x.world, x.M, x.h, x.G, x.gamma)
+        residual_rows(model, q_m, x.world, x.residual)
+        velocity_rows(model, q_m, v, x.world, x.psi)
         if not input_forces(o, x, t + 0.5 * h, rows.held[k], q_m, v):
             return NOT_FINITE, k
         moving = 0.0
@@ -150,7 +150,7 @@ def advance_moreau(ints, floats, o, x, rows, count, known, energy):
             return NOT_CONVERGED, k
         taken = rows_taken = 0
         for c in range(size):
-            begin, many = loop_rows(ints, index[c])
+            begin, many = loop_rows(model, index[c])
             gap, closing, freely = side[c] * x.residual[begin], side[c] * x.psi[begin], -side[c] * c_rows[begin]
             for j in range(n):
                 freely += side[c] * x.G[begin, j] * free[j]
@@ -182,20 +182,20 @@ def advance_moreau(ints, floats, o, x, rows, count, known, energy):
             for r in range(begin, begin + number[e]):
                 for j in range(n):
                     by_contacts -= 0.5 * lam[r] * x.G[r, j] * (v[j] + after[j])
-        integrate_kernel(ints, floats, q_m, half, q_new)
-        refresh(ints, floats, t + h)
+        integrate_kernel(model, q_m, half, q_new)
+        refresh(model, t + h)
         for r in range(m):
             use[r] = 1 if equal[r] and x.holonomic[r] != 0 else 0
-        if not push_out(ints, floats, o, x, index, side, use, q_new) <= DEEPEST:
+        if not push_out(model, o, x, index, side, use, q_new) <= DEEPEST:
             return NOT_CLOSED, k
         for r in range(m):
             if equal[r] and not abs(x.residual[r]) <= o.tolerance * x.row_sizes[r]:
                 return NOT_CLOSED, k
         for r in range(m):
             use[r] = 1 if equal[r] else 0
-        jacobian_rows(ints, floats, q_new, x.world, x.G)
-        world_velocities(SCALAR, ints, after, x.world)
-        velocity_rows(ints, floats, q_new, after, x.world, x.psi)
+        jacobian_rows(model, q_new, x.world, x.G)
+        world_velocities(SCALAR, model, after, x.world)
+        velocity_rows(model, q_new, after, x.world, x.psi)
         nearest_in_metric(x.G, x.psi, use, x.L, o.rank_tolerance, x.Y, x.order, x.vector[0])
         for j in range(n):
             v_new[j] = after[j] - x.vector[0, j]
@@ -203,11 +203,11 @@ def advance_moreau(ints, floats, o, x, rows, count, known, energy):
         if status != OK:
             return status, k
         if moving <= STILL * max(1.0, largest_size(v)):
-            before = energy_of(ints, floats, x, q, v) + by_inputs - damped + min(0.0, by_contacts)
-            total = energy_of(ints, floats, x, q_new, v_new)
+            before = energy_of(model, x, q, v) + by_inputs - damped + min(0.0, by_contacts)
+            total = energy_of(model, x, q_new, v_new)
             for j in range(n):
                 half[j] = 0.0
-            kinetic = total - energy_of(ints, floats, x, q_new, half)
+            kinetic = total - energy_of(model, x, q_new, half)
             if total > before and kinetic > 0.0:
                 scale = math.sqrt(max(0.0, 1.0 - (total - before) / kinetic))
                 for j in range(n):
@@ -221,6 +221,6 @@ def advance_moreau(ints, floats, o, x, rows, count, known, energy):
         rows.scalars[k + 1, INPUT_WORK] = rows.scalars[k, INPUT_WORK] + by_inputs
         rows.scalars[k + 1, OTHER_WORK] = rows.scalars[k, OTHER_WORK] - damped + (0.0 if new else by_contacts)
         rows.memory[k + 1, 0] = -by_contacts if new else 0.0
-        set_all(ints, index, OPEN)
-    set_all(ints, index, OPEN)
+        set_all(model, index, OPEN)
+    set_all(model, index, OPEN)
     return OK, count

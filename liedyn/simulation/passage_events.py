@@ -49,9 +49,9 @@ class Passages:
         (q0, v0), (q1, v1) = states
         x = c[1] / (c[0] + c[1])
         u, change, q = np.empty_like(v0), np.empty_like(v0), np.empty_like(q0)
-        difference_kernel(run.ints, run.floats, q0, q1, u)
+        difference_kernel(run.packed, q0, q1, u)
         change[:] = x * (1 - x) ** 2 * h * v0 + x * x * (3 - 2 * x) * u - x * x * (1 - x) * h * v1
-        integrate_kernel(run.ints, run.floats, q0, change, q)
+        integrate_kernel(run.packed, q0, change, q)
         v = (1 - x) * (1 - 3 * x) * v0 + 6 * x * (1 - x) * u / h + x * (3 * x - 2) * v1
         run.recorder.events.append(EventRecord(
             float(t[0] + x * h), NAME, q, v, q.copy(), v.copy(), np.zeros(len(run.x.psi)), 0.0, condition=peak))

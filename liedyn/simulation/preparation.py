@@ -11,7 +11,8 @@ from liedyn.errors import ClosureError, InputError, shown
 from liedyn.functions import raise_errors
 from liedyn.model.kinds import CONSTRAINT_KINDS, LOOP_KINDS
 from liedyn.model.packed import (
-    LOOP_ACTIVE, LOOP_F, LOOP_FLOATS_AT, LOOP_FRICTION, LOOP_I, LOOP_RESTITUTION, LOOP_SIDE, LOOPS_AT, OFF, OPEN,
+    LOOPS_AT, LOOP_ACTIVE, LOOP_F, LOOP_FLOATS_AT, LOOP_FRICTION, LOOP_I, LOOP_RESTITUTION, LOOP_SIDE, OFF, OPEN,
+    PackedModel,
 )
 from liedyn.model.size import velocity_sizes
 from liedyn.simulation.events import Event
@@ -32,10 +33,10 @@ def one_state(robot, q0, v0):
 
 def private_model(robot, t):
     """The packed model as the run's own, at a time."""
-    ints, floats = robot.ints.copy(), robot.floats.copy()
-    refresh(ints, floats, t)
+    model = PackedModel(robot.packed.ints.copy(), robot.packed.floats.copy())
+    refresh(model, t)
     raise_errors(robot.functions)
-    return ints, floats
+    return model
 
 
 def require_known(**choices):
@@ -65,7 +66,7 @@ def known_events(robot, events):
     return events
 
 
-def one_sided(robot, ints, floats, unilateral, events):
+def one_sided(robot, model, unilateral, events):
     """All one-sided constraints of a run: those of the robot, and those that `unilateral` makes so, in `ints`.
 
     Where only an event says how such a one bounces, that is its restitution. Loops and other constraints whose first
@@ -75,22 +76,22 @@ def one_sided(robot, ints, floats, unilateral, events):
     every = robot.model.loops + robot.model.constraints
     for name, sign in signs.items():
         k = robot.constraint_index(name)
-        record = int(ints[LOOPS_AT]) + LOOP_I * k
+        record = int(model.ints[LOOPS_AT]) + LOOP_I * k
         if number(f"sign of unilateral constraint {name!r}", sign) not in (-1, 1):
             raise InputError(f"unilateral constraint {name!r}: the sign must be 1 or -1, got {shown(sign)}")
         if not (every[k].kind in LOOP_KINDS or every[k].holonomic):
             raise InputError(f"unilateral constraint {name!r}: {every[k].kind} has no residual that could stay on one "
                              "side of zero")
-        if ints[record + LOOP_SIDE]:
+        if model.ints[record + LOOP_SIDE]:
             continue  # declared so, with a side of its own
-        ints[record + LOOP_SIDE] = sign
-        if ints[record + LOOP_ACTIVE] == OFF and have_gaps(robot)[k]:
-            ints[record + LOOP_ACTIVE] = OPEN
-        place = int(ints[LOOP_FLOATS_AT]) + LOOP_F * k
-        floats[place + LOOP_FRICTION] = np.inf  # rows beyond the first hold while it is closed
-        floats[place + LOOP_RESTITUTION] = max(
+        model.ints[record + LOOP_SIDE] = sign
+        if model.ints[record + LOOP_ACTIVE] == OFF and have_gaps(robot)[k]:
+            model.ints[record + LOOP_ACTIVE] = OPEN
+        place = int(model.ints[LOOP_FLOATS_AT]) + LOOP_F * k
+        model.floats[place + LOOP_FRICTION] = np.inf  # rows beyond the first hold while it is closed
+        model.floats[place + LOOP_RESTITUTION] = max(
             (event.restitution for event in events if name in event.on), default=0.0)
-    return contacts_of(ints, floats)
+    return contacts_of(model)
 
 
 def have_gaps(robot):
@@ -130,7 +131,7 @@ def prepare_decay(robot, o, t, q, v, start):
                          "velocity that does is unified_velocity(), and start='project' takes it")
 
 
-def prepare_start(robot, ints, floats, o, x, q, v, start):
+def prepare_start(robot, model, o, x, q, v, start):
     """Check the start, or move it to the manifold in place.
 
     Raises
@@ -145,13 +146,13 @@ def prepare_start(robot, ints, floats, o, x, q, v, start):
     if start == "as given" or not len(x.psi):
         return
     closed = True
-    constraint_state(ints, floats, x, q, v)
+    constraint_state(model, x, q, v)
     require_rows(robot, (), x.G[None], x.psi[None])
     if start == "project":
-        metric(ints, floats, x, q)
-        closed = close_positions(ints, floats, o, x, q)
-        consistent_velocities(ints, floats, o, x, q, v)
-        constraint_state(ints, floats, x, q, v)
+        metric(model, x, q)
+        closed = close_positions(model, o, x, q)
+        consistent_velocities(model, o, x, q, v)
+        constraint_state(model, x, q, v)
     raise_errors(robot.functions)
     worst = int((np.abs(x.residual) / x.row_sizes).argmax())
     size = abs(float(x.residual[worst]))

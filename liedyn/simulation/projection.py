@@ -34,13 +34,13 @@ ROUNDING = 1e-15
 
 
 @kernel_in_place
-def constraint_state(ints, floats, x, q, v):
+def constraint_state(model, x, q, v):
     """x.residual, x.G, x.psi at (q, v)."""
-    world_positions(SCALAR, ints, floats, q, x.world)
-    residual_rows(ints, floats, q, x.world, x.residual)
-    jacobian_rows(ints, floats, q, x.world, x.G)
-    world_velocities(SCALAR, ints, v, x.world)
-    velocity_rows(ints, floats, q, v, x.world, x.psi)
+    world_positions(SCALAR, model, q, x.world)
+    residual_rows(model, q, x.world, x.residual)
+    jacobian_rows(model, q, x.world, x.G)
+    world_velocities(SCALAR, model, v, x.world)
+    velocity_rows(model, q, v, x.world, x.psi)
 
 
 @inline
@@ -66,9 +66,9 @@ def is_closed(o, size, before):
 
 
 @kernel_in_place
-def metric(ints, floats, x, q):
+def metric(model, x, q):
     """x.L: factor of M(q), or of the identity where M is singular."""
-    crba_kernel(SCALAR, ints, floats, q, x.world, x.M)
+    crba_kernel(SCALAR, model, q, x.world, x.M)
     if not factor(x.M, x.L):
         x.L[:, :] = 0.0
         for j in range(x.L.shape[0]):
@@ -76,32 +76,32 @@ def metric(ints, floats, x, q):
 
 
 @kernel_in_place
-def close_positions(ints, floats, o, x, q):
+def close_positions(model, o, x, q):
     """Newton on g(q) = 0 in the metric `x.L`; leaves the pose of q in x.world. False if it does not converge."""
     before = 1e300
     for _ in range(ITERATIONS):
-        world_positions(SCALAR, ints, floats, q, x.world)
-        residual_rows(ints, floats, q, x.world, x.residual)
+        world_positions(SCALAR, model, q, x.world)
+        residual_rows(model, q, x.world, x.residual)
         size = relative_size(x)
         if is_closed(o, size, before):
             return True
         if not size < 1e100:
             return False
         before = size
-        jacobian_rows(ints, floats, q, x.world, x.G)
+        jacobian_rows(model, q, x.world, x.G)
         nearest_in_metric(x.G, x.residual, x.holonomic, x.L, o.rank_tolerance, x.Y, x.order, x.vector[0])
         for j in range(x.vector.shape[1]):
             x.vector[0, j] = -x.vector[0, j]
-        integrate_kernel(ints, floats, q, x.vector[0], q)
+        integrate_kernel(model, q, x.vector[0], q)
     return before <= o.tolerance
 
 
 @kernel_in_place
-def consistent_velocities(ints, floats, o, x, q, v):
+def consistent_velocities(model, o, x, q, v):
     """The nearest v with G v = b in the metric `x.L`; needs the pose of q in x.world. Returns rank and ratio."""
-    jacobian_rows(ints, floats, q, x.world, x.G)
-    world_velocities(SCALAR, ints, v, x.world)
-    velocity_rows(ints, floats, q, v, x.world, x.psi)
+    jacobian_rows(model, q, x.world, x.G)
+    world_velocities(SCALAR, model, v, x.world)
+    velocity_rows(model, q, v, x.world, x.psi)
     rank = nearest_in_metric(x.G, x.psi, x.every, x.L, o.rank_tolerance, x.Y, x.order, x.vector[0])
     for j in range(v.size):
         v[j] -= x.vector[0, j]
@@ -109,20 +109,20 @@ def consistent_velocities(ints, floats, o, x, q, v):
 
 
 @kernel_in_place
-def energy_of(ints, floats, x, q, v):
+def energy_of(model, x, q, v):
     """T + V."""
-    kinetic_energy_kernel(SCALAR, ints, floats, q, v, x.local, x.number)
+    kinetic_energy_kernel(SCALAR, model, q, v, x.local, x.number)
     T = x.number[0]
-    potential_energy_kernel(SCALAR, ints, floats, q, x.local, x.number)
+    potential_energy_kernel(SCALAR, model, q, x.local, x.number)
     return T + x.number[0]
 
 
 @kernel_in_place
-def correct_energy(ints, floats, x, excess, rank, h, q, v):
+def correct_energy(model, x, excess, rank, h, q, v):
     """One Newton step for the energy along the constraints, whose orthonormal rows are in x.Y."""
     n = v.size
     speed, fall = x.vector[1], x.vector[2]
-    rnea_kernel(SCALAR, ints, floats, q, x.zero, x.zero, x.none, x.local, fall)
+    rnea_kernel(SCALAR, model, q, x.zero, x.zero, x.none, x.local, fall)
     forward(x.L, fall)
     for j in range(n):  # L^T v
         speed[j] = v[j] / x.L[j, j]
@@ -146,27 +146,27 @@ def correct_energy(ints, floats, x, excess, rank, h, q, v):
     for j in range(n):
         v[j] -= excess / slope * speed[j]
         fall[j] *= -excess / slope * h * h
-    integrate_kernel(ints, floats, q, fall, q)
+    integrate_kernel(model, q, fall, q)
     return True
 
 
 @kernel_in_place
-def project(ints, floats, o, x, h, wanted_energy, q, v):
+def project(model, o, x, h, wanted_energy, q, v):
     """The nearest state on the manifold, with the wanted energy if `o.energy` is set; returns a status."""
-    metric(ints, floats, x, q)
+    metric(model, x, q)
     for _ in range(ITERATIONS):
-        if not close_positions(ints, floats, o, x, q):
+        if not close_positions(model, o, x, q):
             return NOT_CLOSED
-        rank = consistent_velocities(ints, floats, o, x, q, v)
+        rank = consistent_velocities(model, o, x, q, v)
         if o.energy == FREE_ENERGY:
             return OK
-        energy = energy_of(ints, floats, x, q, v)
+        energy = energy_of(model, x, q, v)
         excess = energy - wanted_energy
         if o.energy == BOUNDED_ENERGY and excess < 0.0:
             return OK
         # rounding of the energies themselves
         if abs(excess) <= 1e-13 * (1.0 + abs(energy)):
             return OK
-        if not correct_energy(ints, floats, x, excess, rank, h, q, v):
+        if not correct_energy(model, x, excess, rank, h, q, v):
             return OK if o.energy == WANTED_ENERGY or excess <= BOUND * (1.0 + abs(energy)) else NOT_CONSISTENT
     return OK if o.energy == BOUNDED_ENERGY and excess <= BOUND * (1.0 + abs(energy)) else NOT_CONSISTENT

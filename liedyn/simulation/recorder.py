@@ -7,7 +7,7 @@ from liedyn.constraints.wrenches import wrenches_at
 from liedyn.dense import largest_size
 from liedyn.jit import kernel
 from liedyn.lie.lanes import SCALAR
-from liedyn.model.packed import N_ROWS, OFF
+from liedyn.model.packed import N_ROWS, OFF, PackedModel
 from liedyn.simulation.trajectory import Trajectory
 from liedyn.simulation.workspace import CONDITION, INPUT_WORK, OTHER_WORK
 from liedyn.tree.energy import kinetic_energy_states, potential_energy_states
@@ -15,18 +15,18 @@ from liedyn.tree.kinematics import world_positions, world_size, world_velocities
 
 
 @kernel
-def residual_states(ints, floats, t, active, q, v, residuals):
+def residual_states(model, t, active, q, v, residuals):
     """Largest position and velocity residual of each row, with the constraints that were on then."""
-    work, rows = np.empty(world_size(ints)), np.zeros(ints[N_ROWS])
+    work, rows = np.empty(world_size(model)), np.zeros(model.ints[N_ROWS])
     for b in range(q.shape[0]):
         for l in range(active.shape[1]):
-            switch(ints, l, active[b, l])
-        refresh(ints, floats, t[b])
-        world_positions(SCALAR, ints, floats, q[b], work)
-        residual_rows(ints, floats, q[b], work, rows)
+            switch(model, l, active[b, l])
+        refresh(model, t[b])
+        world_positions(SCALAR, model, q[b], work)
+        residual_rows(model, q[b], work, rows)
         residuals[b, 0] = largest_size(rows)
-        world_velocities(SCALAR, ints, v[b], work)
-        velocity_rows(ints, floats, q[b], v[b], work, rows)
+        world_velocities(SCALAR, model, v[b], work)
+        velocity_rows(model, q[b], v[b], work, rows)
         residuals[b, 1] = largest_size(rows)
 
 
@@ -67,9 +67,9 @@ class Recorder:
             a, tau, active = v.copy(), v.copy(), np.empty((0, len(robot.constraint_names)), np.int64)
         energies, residuals = np.empty((2, len(t), 1)), np.zeros((len(t), 2))
         if len(t):
-            kinetic_energy_states(robot.ints, robot.floats, q, v, energies[0])
-            potential_energy_states(robot.ints, robot.floats, q, energies[1])
-            residual_states(robot.ints.copy(), robot.floats.copy(), t, active, q, v, residuals)
+            kinetic_energy_states(robot.packed, q, v, energies[0])
+            potential_energy_states(robot.packed, q, energies[1])
+            residual_states(PackedModel(robot.ints.copy(), robot.floats.copy()), t, active, q, v, residuals)
         return Trajectory(
             t=t, q=q, v=v, a=a, tau=tau, lam=lam, active=active > OFF, status=active, kinetic=energies[0, :, 0],
             potential=energies[1, :, 0], input_work=scalars[:, INPUT_WORK].copy(),

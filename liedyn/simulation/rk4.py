@@ -10,9 +10,9 @@ from liedyn.simulation.workspace import OK
 
 
 @inline
-def rk4_step(ints, floats, o, x, t, h, row, q, v, a, q_new, v_new, work):
+def rk4_step(model, o, x, t, h, row, q, v, a, q_new, v_new, work):
     """One step from (t, q, v), where a is known; adds to the two works. Returns a status."""
-    coordinate_rates(ints, q, v, x.q_rate[0])
+    coordinate_rates(model, q, v, x.q_rate[0])
     for j in range(v.size):
         x.a_stage[0, j] = a[j]
     for i in range(1, 4):
@@ -21,9 +21,9 @@ def rk4_step(ints, floats, o, x, t, h, row, q, v, a, q_new, v_new, work):
             x.q_stage[k] = q[k] + c * x.q_rate[i - 1, k]
         for j in range(v.size):
             x.v_stage[j] = v[j] + c * x.a_stage[i - 1, j]
-        coordinate_rates(ints, x.q_stage, x.v_stage, x.q_rate[i])
-        unit_quaternions(ints, x.q_stage)
-        status = stage(ints, floats, o, x, t + c, row, i)
+        coordinate_rates(model, x.q_stage, x.v_stage, x.q_rate[i])
+        unit_quaternions(model, x.q_stage)
+        status = stage(model, o, x, t + c, row, i)
         if status != OK:
             return status
     for k in range(q.size):
@@ -34,5 +34,5 @@ def rk4_step(ints, floats, o, x, t, h, row, q, v, a, q_new, v_new, work):
             x.a_stage[0, j] + 2.0 * x.a_stage[1, j] + 2.0 * x.a_stage[2, j] + x.a_stage[3, j])
     for c in range(2):
         work[c] += h / 6.0 * (x.power[0, c] + 2.0 * x.power[1, c] + 2.0 * x.power[2, c] + x.power[3, c])
-    unit_quaternions(ints, q_new)
+    unit_quaternions(model, q_new)
     return OK

@@ -66,8 +66,8 @@ class Run(Surfaces):
     Parameters
     ----------
     robot : Robot
-    ints, floats : ndarray
-        Private copies of the packed model: switches and moving targets are written to them.
+    model : PackedModel
+        Private copies: switches and moving targets are written to them.
     settings : Settings
     work : Work
     integrator : object
@@ -89,9 +89,9 @@ class Run(Surfaces):
         method, formulation, stabilisation: names for the trajectory.
     """
 
-    def __init__(self, robot, ints, floats, settings, work, integrator, start, end, events, contacts, inputs,
+    def __init__(self, robot, model, settings, work, integrator, start, end, events, contacts, inputs,
                  recorder, progress, settler, labels):
-        self.robot, self.ints, self.floats, self.o, self.x = robot, ints, floats, settings, work
+        self.robot, self.packed, self.o, self.x = robot, model, settings, work
         self.integrator, self.end, self.events, self.contacts = integrator, end, events, contacts
         self.inputs, self.recorder, self.progress, self.labels = inputs, recorder, progress, labels
         self.settler, self.usual = settler, integrator
@@ -105,14 +105,14 @@ class Run(Surfaces):
         self.have_gaps = have_gaps(robot)[contacts.index]
         self.flies = np.ones(len(contacts.index), dtype=bool)  # apart from its surface, or on its way from it
         self.grip_limit, self.turned = np.full(len(contacts.index), PULL), np.full(len(contacts.index), -np.inf)
-        self.equations, self.redundant = equations(ints, contacts), False
+        self.equations, self.redundant = equations(model, contacts), False
         self.direction = np.zeros((len(contacts.index), 3))
         self.row_directions = np.zeros((1, len(contacts.index), 3))
         self.passages, self.energy_check = Passages(self), EnergyCheck(self)
 
     def energy(self, q, v):
         """T + V [J]."""
-        return energy_of(self.ints, self.floats, self.x, q, v)
+        return energy_of(self.packed, self.x, q, v)
 
     # ---- the whole
 
@@ -148,7 +148,7 @@ class Run(Surfaces):
     def trajectory(self):
         """Everything so far, the present state included."""
         if self.recorder.last_time() != self.rows.t[0] and np.isfinite(self.rows.a[0]).all():
-            self.recorder.add_always(self.rows, 0, statuses(self.ints))
+            self.recorder.add_always(self.rows, 0, statuses(self.packed))
         return self.recorder.trajectory(self.robot, **self.labels)
 
     def failure(self, text, kind=SimulationError, **more):
@@ -193,7 +193,7 @@ class Run(Surfaces):
                 self.known = False
         else:
             self.restart()
-        self.recorder.add(self.rows, 0, 0, statuses(self.ints))
+        self.recorder.add(self.rows, 0, 0, statuses(self.packed))
         at_once = []
         for event in self.events:
             if useful(self, event) and guard_value(event, float(self.rows.t[0]), self.rows.q[0], self.rows.v[0]) == 0.0:
@@ -205,11 +205,11 @@ class Run(Surfaces):
 
     def restart(self):
         """Complete row 0 after it has been set: targets, minimal coordinates, accelerations."""
-        refresh(self.ints, self.floats, self.rows.t[0])
+        refresh(self.packed, self.rows.t[0])
         self.x.pivots[:] = 1.0, 0.0  # minimal coordinates are to be chosen anew
         self.put_directions()
         self.integrator.restart(self)
-        status = advance(self.ints, self.floats, self.o, self.x, self.rows, 0, False, 0.0)[0]
+        status = advance(self.packed, self.o, self.x, self.rows, 0, False, 0.0)[0]
         raise_errors(self.functions)
         if status == OK and not np.isfinite(self.rows.a[0]).all():
             status = NOT_FINITE
@@ -370,8 +370,8 @@ class Run(Surfaces):
         """Time and guard a thousandth of a step behind row 0."""
         copy_row(self.rows, 0, self.single, 0)
         self.single.t[1] = min(self.single.t[0] + 1e-3 * self.integrator.step, self.end)
-        status, _ = advance(self.ints, self.floats, self.o, self.x, self.single, 1, True, self.energy_at_no_work)
-        refresh(self.ints, self.floats, self.rows.t[0])
+        status, _ = advance(self.packed, self.o, self.x, self.single, 1, True, self.energy_at_no_work)
+        refresh(self.packed, self.rows.t[0])
         self.put_directions()
         if status != OK:
             return None
@@ -385,7 +385,7 @@ class Run(Surfaces):
             self.recorder.add(self.rows, 1, k, status)
             self.last_status = status[-1].copy()
         elif k > 0:
-            self.recorder.add(self.rows, 1, k, statuses(self.ints))
+            self.recorder.add(self.rows, 1, k, statuses(self.packed))
             self.passages.look(k)
             self.energy_check.look(k)
         if k > 0:
@@ -421,10 +421,10 @@ class Run(Surfaces):
     def gap_at(self, k, t, c):
         """Gap and rate of a contact there."""
         here = self.at(k, t)
-        gap, rate, _ = gaps(self.ints, self.floats, self.contacts, here.t[:1], here.q[:1], here.v[:1])
+        gap, rate, _ = gaps(self.packed, self.contacts, here.t[:1], here.q[:1], here.v[:1])
         return float(gap[0, c]), float(rate[0, c])
 
     def slip_at(self, k, t, c):
         """Slip of a contact there."""
         here = self.at(k, t)
-        return gaps(self.ints, self.floats, self.contacts, here.t[:1], here.q[:1], here.v[:1])[2][0, c]
+        return gaps(self.packed, self.contacts, here.t[:1], here.q[:1], here.v[:1])[2][0, c]

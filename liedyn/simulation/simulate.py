@@ -5,7 +5,7 @@ from liedyn.arguments import between, flag, number, positive, whole
 from liedyn.boundary import wrenches
 from liedyn.errors import InputError
 from liedyn.jit import address_of
-from liedyn.model.packed import LOOP_I, LOOP_TARGET, LOOPS_AT
+from liedyn.model.packed import LOOP_TARGET, constraints_of
 from liedyn.model.size import velocity_sizes
 from liedyn.simulation.adaptive import SOLVERS, Adaptive
 from liedyn.simulation.far import address_of_linearization
@@ -181,14 +181,14 @@ def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", fo
     grid = Grid(t0, t_final, min(step, t_final - t0))
     inputs = Inputs(robot, tau, u, (t0, q, v), grid.steps, method in IMPLICIT)
     forces = wrenches(robot, f_ext, ())[0]
-    ints, floats = private_model(robot, t0)
+    model = private_model(robot, t0)
     events = known_events(robot, events)
-    contacts = one_sided(robot, ints, floats, unilateral, events)
+    contacts = one_sided(robot, model, unilateral, events)
     require_contacts_can_be_kept(contacts, method, stabilisation)
     rubs = bool(((contacts.count > 1) & (contacts.friction > 0.0)).any())
     x = make_work(robot, forces, inputs, contacts)
     # targets do work, which is known to the accuracy of its integral only: no bound of the energy follows from it
-    moved = any(ints[int(ints[LOOPS_AT]) + LOOP_I * l + LOOP_TARGET] for l in range(len(robot.constraint_names)))
+    moved = bool(constraints_of(model)[0][:, LOOP_TARGET].any())
     o = Settings(
         method=FIXED[method][0] if method in FIXED else RKMK, formulation=0, linearization=0,
         stabilisation=STABILISATIONS.index(stabilisation), stabiliser=0, alpha=number("alpha", alpha),
@@ -201,13 +201,13 @@ def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", fo
         friction=address_of_drags() if rubs else 0)
     solver = WITH_FRICTION.get(formulation, FORMULATIONS[formulation]) if rubs else FORMULATIONS[formulation]
     o = o._replace(
-        formulation=address_of(solver, ints, floats, o, x, t0, 0, q, v, v, v),
-        stabiliser=address_of(on_constraints, ints, floats, o, x, t0, t0, q, v),
+        formulation=address_of(solver, model, o, x, t0, 0, q, v, v, v),
+        stabiliser=address_of(on_constraints, model, o, x, t0, t0, q, v),
         linearization=address_of_linearization() if method == "implicit" else 0)
     if formulation == "unified" and stabilisation in ("none", "baumgarte"):
         prepare_decay(robot, o, t0, q, v, start)
     elif start != "check" or stabilisation != "baumgarte":
-        prepare_start(robot, ints, floats, o, x, q, v, start)
+        prepare_start(robot, model, o, x, q, v, start)
     if method in FIXED:
         integrator = (TimeStepping if method == "moreau" else FixedStep)(FIXED[method][1], grid)
     else:
@@ -216,7 +216,7 @@ def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", fo
         integrator = Adaptive(SOLVERS[method], grid, dt is not None,
                               {"rtol": positive("rtol", rtol), "atol": positive("atol", atol), "max_step": longest})
     return Run(
-        robot, ints, floats, o, x, integrator, (t0, q, v), t_final, events, contacts, inputs, Recorder(record),
+        robot, model, o, x, integrator, (t0, q, v), t_final, events, contacts, inputs, Recorder(record),
         Progress(progress, t0, t_final),
         TimeStepping(advance_moreau, grid) if accumulation == "moreau" else None,
         dict(method=method, formulation=formulation, stabilisation=stabilisation)).go()

@@ -6,12 +6,12 @@ from liedyn.simulation.workspace import MINIMAL, OK, PROJECTION
 
 
 @kernel_in_place
-def on_constraints(ints, floats, o, x, h, energy, q, v):
+def on_constraints(model, o, x, h, energy, q, v):
     """Project (q, v), or complete it from its independent coordinates, or leave it; returns a status."""
     if o.stabilisation == PROJECTION:
-        return project(ints, floats, o, x, h, energy, q, v)
+        return project(model, o, x, h, energy, q, v)
     if o.stabilisation == MINIMAL:
         if has_fallen(x):
-            choose(ints, floats, o, x, q)
-        return complete(ints, floats, o, x, q, v)
+            choose(model, o, x, q)
+        return complete(model, o, x, q, v)
     return OK

@@ -27,11 +27,11 @@ class Surfaces:
 
     def status(self, name):
         """Status of a constraint by name."""
-        return int(statuses(self.ints)[self.robot.constraint_index(name)])
+        return int(statuses(self.packed)[self.robot.constraint_index(name)])
 
     def contact_statuses(self):
         """Status of every contact."""
-        return statuses(self.ints)[self.contacts.index].tolist()
+        return statuses(self.packed)[self.contacts.index].tolist()
 
     def rubs(self, c):
         """Has a contact friction with a limit?"""
@@ -62,9 +62,9 @@ class Surfaces:
         """Tell the loops in which directions contacts slide."""
         set_directions(self.x, self.contacts.index, self.direction)
 
-    def state_of(self, ints, q, v):
+    def state_of(self, model, q, v):
         """x.residual, x.G, x.psi with these statuses."""
-        constraint_state(ints, self.floats, self.x, q, v)
+        constraint_state(model, self.x, q, v)
 
     def forces_at(self, t, q, v):
         """Generalised forces of the inputs at a state."""
@@ -80,7 +80,7 @@ class Surfaces:
         Those of one contact may, where the mechanism cannot move in all their directions. Three tangential rows span
         no more than a plane, to which forces of least norm keep.
         """
-        self.state_of(self.ints, q, np.zeros(self.robot.nv))
+        self.state_of(self.packed, q, np.zeros(self.robot.nv))
         used = np.abs(self.x.G).max(axis=1, initial=0.0) > 0.0
         spare = sum(count == 4 and status == ON for count, status in zip(self.contacts.count, self.contact_statuses()))
         rank, of_equations = (np.linalg.matrix_rank(self.x.G[rows], RANK_TOLERANCE) if rows.any() else 0
@@ -94,9 +94,9 @@ class Surfaces:
         """
         t, now = float(rows.t[p]), np.array(self.contact_statuses())
         closed = np.flatnonzero(now > 0)
-        refresh(self.ints, self.floats, t)
+        refresh(self.packed, t)
         slides = np.isin(closed, np.flatnonzero(now == SLIDING))
-        found = accelerations(self.ints, self.floats, self.contacts, closed, rows.q[p], rows.v[p], rows.tau[p],
+        found = accelerations(self.packed, self.contacts, closed, rows.q[p], rows.v[p], rows.tau[p],
                               self.x.f_ext, 1e-9, RANK_TOLERANCE)
         if found is None or (found.status == OPEN).any() or ((found.status == SLIDING) & ~slides & np.array(
                 [self.rubs(c) for c in closed])).any():
@@ -110,19 +110,19 @@ class Surfaces:
             return False
         self.integrator, self.known, self.chunk = self.settler, False, SMALLEST
         self.impacts, self.times = {}, []
-        status = statuses(self.ints)
+        status = statuses(self.packed)
         status[self.contacts.index] = np.where(status[self.contacts.index] == OFF, OFF, OPEN)
         return True
 
     def _take_over(self):
         """Go on from time-stepping: what its last step has closed does not close again, unless it has left since."""
-        statuses(self.ints)[:] = self.last_status
-        gap = gaps(self.ints, self.floats, self.contacts, self.rows.t[:1], self.rows.q[:1], self.rows.v[:1])[0][0]
+        statuses(self.packed)[:] = self.last_status
+        gap = gaps(self.packed, self.contacts, self.rows.t[:1], self.rows.q[:1], self.rows.v[:1])[0][0]
         self._instant((), [("release", c) for c in np.flatnonzero(gap > TOUCHING)])
 
     def _settled(self):
         """Has every contact that touches come to rest along its normal?"""
-        gap, rate, _ = gaps(self.ints, self.floats, self.contacts, self.rows.t[:1], self.rows.q[:1], self.rows.v[:1])
+        gap, rate, _ = gaps(self.packed, self.contacts, self.rows.t[:1], self.rows.q[:1], self.rows.v[:1])
         speed = max(1.0, float(np.abs(self.rows.v[0]).max(initial=0.0)))
         return not (np.abs(rate[gap <= TOUCHING]) > AT_REST * speed).any()
 

@@ -6,7 +6,7 @@ import numpy as np
 from liedyn.constraints.rows import holonomic_rows
 from liedyn.dynamics.nullspace import solve_size
 from liedyn.dynamics.terms import terms_size
-from liedyn.model.packed import DOF_DAMPING, DOF_F, DOF_FLOATS_AT, N_LINKS, N_ROWS
+from liedyn.model.packed import DOF_DAMPING, N_LINKS, N_ROWS, dofs_of
 from liedyn.model.size import row_sizes
 from liedyn.simulation.friction import room_for_friction
 from liedyn.tree.crba import crba_size
@@ -114,16 +114,15 @@ class Rows(NamedTuple):
 def make_work(robot, f_ext, inputs, contacts):
     """Scratch arrays of a run."""
     n, m, nq, links = robot.nv, int(robot.ints[N_ROWS]), robot.nq, int(robot.ints[N_LINKS])
-    at = int(robot.ints[DOF_FLOATS_AT])
     holonomic = np.ones(m, np.int64)
-    holonomic_rows(robot.ints, holonomic)
+    holonomic_rows(robot.packed, holonomic)
     return Work(
         f_ext=f_ext, none=np.empty(0), table=inputs.table, actuators=inputs.actuators,
-        damping=robot.floats[at:at + DOF_F * n].reshape(-1, DOF_F)[:, DOF_DAMPING].copy(), holonomic=holonomic,
+        damping=dofs_of(robot.packed)[1][:, DOF_DAMPING].copy(), holonomic=holonomic,
         every=np.ones(m, np.int64), dependent=np.zeros((2, n), np.int64), pivots=np.ones(2),
         columns=np.empty((n, m + 1)), order=np.empty(max(m, n), np.int64),
-        world=np.empty(max(terms_size(robot.ints), crba_size(robot.ints))),
-        solve=np.empty(solve_size(robot.ints)), local=np.empty(max(rnea_size(robot.ints), ENERGY_WORK * links)),
+        world=np.empty(max(terms_size(robot.packed), crba_size(robot.packed))),
+        solve=np.empty(solve_size(robot.packed)), local=np.empty(max(rnea_size(robot.packed), ENERGY_WORK * links)),
         u=np.zeros(inputs.actuators.shape[1]), feedback=np.zeros((2, inputs.actuators.shape[1], n)), tau=np.zeros(n),
         zero=np.zeros(n), vector=np.empty((4, n)),
         M=np.empty((n, n)), h=np.empty(n), gamma=np.empty(m), L=np.empty((n, n)), G=np.zeros((m, n)),

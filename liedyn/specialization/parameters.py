@@ -8,33 +8,32 @@ its rotational inertia on.
 import numpy as np
 
 from liedyn.model.packed import (
-    HEADER, LINK_END, LINK_F, LINK_FLOATS_AT, LINK_I, LINK_INERTIA, LINK_MASS, LINK_MOMENT, LINK_PARENT, LINK_PITCH,
-    LINK_PRIMITIVE, LINK_SPREAD, N_LINKS, PRISMATIC, REVOLUTE, spread,
+    LINK_END, LINK_INERTIA, LINK_MASS, LINK_MOMENT, LINK_PARENT, LINK_PITCH,
+    LINK_PRIMITIVE, LINK_SPREAD, PRISMATIC, REVOLUTE, links_of, spread,
 )
 
 _TRIANGLE = np.triu_indices(3)
 
 
-def base_parameters(ints, floats):
+def base_parameters(model):
     """The numbers of an equivalent model; generalised forces of the tree stay the same, wrenches in joints do not.
 
     Parameters
     ----------
-    ints, floats : ndarray
-        The packed model.
+    model : PackedModel
 
     Returns
     -------
-    floats : ndarray
-        Its numbers, with inertias moved towards the ground, and placements rid of what rounding leaves of the cosine of
+    PackedModel
+        With inertias moved towards the ground, and placements rid of what rounding leaves of the cosine of
         a right angle.
     """
-    floats = floats.copy()
-    links = floats[ints[LINK_FLOATS_AT]:][:LINK_F * ints[N_LINKS]].reshape(-1, LINK_F)
+    model = model._replace(floats=model.floats.copy())
+    numbers_of_links, links = links_of(model)
     rotations = links[:, :9]
     rotations[np.abs(rotations) < np.finfo(np.float64).eps] = 0.0
-    for i in range(ints[N_LINKS] - 1, -1, -1):
-        numbers = ints[HEADER + LINK_I * i:][:LINK_I]
+    for i in reversed(range(len(links))):
+        numbers = numbers_of_links[i]
         if numbers[LINK_PRIMITIVE] in (REVOLUTE, PRISMATIC):
             moved = np.zeros(10)  # mass, first moment, rotational inertia
             own = links[i, LINK_MASS:LINK_PITCH]
@@ -46,7 +45,7 @@ def base_parameters(ints, floats):
             if numbers[LINK_PARENT] >= 0:
                 _add_in_parent(links[i], moved, links[numbers[LINK_PARENT]])
     links[:, LINK_SPREAD:LINK_END] = spread(links[:, LINK_INERTIA:LINK_PITCH])
-    return floats
+    return model
 
 
 def _add_in_parent(link, inertia, parent):

@@ -101,34 +101,33 @@ class Trace:
         return {operation: kinds.count(operation) for operation in ARITHMETIC}
 
 
-def shortest_trace(recursion, ints, floats):
+def shortest_trace(recursion, model):
     """The trace with the fewest operations, over all links that the recursion may be seen from.
 
     Parameters
     ----------
     recursion : Recursion
-    ints, floats : ndarray
-        The packed model.
+    model : PackedModel
 
     Returns
     -------
     Trace
     """
-    floats = base_parameters(ints, floats)
-    links = range(ints[N_LINKS]) if recursion.in_world else [None]
-    traces = [_trace(recursion, ints, floats, link) for link in links]
+    model = base_parameters(model)
+    links = range(model.ints[N_LINKS]) if recursion.in_world else [None]
+    traces = [_trace(recursion, model, link) for link in links]
     return min(traces, key=lambda trace: sum(trace.operations().values()))
 
 
-def _trace(recursion, ints, floats, seen_from):
+def _trace(recursion, model, seen_from):
     program = Program()
-    state = [inputs(program, name, ints[NQ] if name == "q" else ints[NV]) for name in recursion.inputs]
+    state = [inputs(program, name, model.ints[NQ] if name == "q" else model.ints[NV]) for name in recursion.inputs]
     arrays = {name: Memory() for name in recursion.written}
     sines, in_the_end = _Sines(), _InTheEnd(arrays)
     instead = sines.instead() | in_the_end.instead()
     if seen_from is not None:
         instead |= Viewpoint(seen_from, Tracer(sines.instead()).plain).instead()
-    Tracer(instead).plain(recursion.kernel)(SCALAR, ints, floats, *state, Memory(), Memory(), *arrays.values())
+    Tracer(instead).plain(recursion.kernel)(SCALAR, model, *state, Memory(), Memory(), *arrays.values())
     wanted = {name: arrays[name] for name in recursion.scratch + recursion.results}
     return Trace(program, wanted, tuple(in_the_end.solutions), tuple(in_the_end.calls))
 
@@ -163,12 +162,12 @@ class _InTheEnd:
     def instead(self):
         return {ltdl_solve_both: self._solve_columns, ltdl_inverse: self._invert}
 
-    def _solve_columns(self, lane, ints, L, factor, B, C, columns):
+    def _solve_columns(self, lane, model, L, factor, B, C, columns):
         program = Program()
         rows, numbers = inputs(program, COLUMNS, columns), inputs(program, FACTOR, columns * columns)
-        self._solve(lane, ints, numbers, factor, rows, 1)
+        self._solve(lane, model, numbers, factor, rows, 1)
         self.solutions.append(Solution(program, rows, (self._names[id(B)], self._names[id(C)])))
 
-    def _invert(self, lane, ints, L, Minv):
+    def _invert(self, lane, model, L, Minv):
         Minv.clear()
-        self.calls.append((ltdl_inverse, "lane", "INTS", self._names[id(L)], self._names[id(Minv)]))
+        self.calls.append((ltdl_inverse, "lane", "MODEL", self._names[id(L)], self._names[id(Minv)]))

@@ -11,15 +11,16 @@ Written by liedyn.specialize: straight lines traced from the recursions of liedy
 """
 import numpy as np
 
-from liedyn.direct import configuration, direct, model, result, results, velocity
+from liedyn.direct import configuration, direct, packed, result, results, velocity
 from liedyn.jit import kernel_in_place
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, store
 from liedyn.lie.registers import at_once, load_at_once, store_at_once
+from liedyn.model.packed import PackedModel
 from liedyn.objects import is_none, item, numbers, scratch
 from liedyn.tree.batches import aligned, batch, expect_rows, gather, in_lanes, lines_for, scatter, scatter_matrix, see
 {imports}
 
-INTS = np.array({ints})
+MODEL = PackedModel(np.array({ints}), np.empty(0))
 NV = {nv}
 '''
 
@@ -33,7 +34,7 @@ def {name}({arguments}):
 STATES = '''
 
 @batch
-def {name}_states(begin, end, ints, floats, {rows}, verdict):
+def {name}_states(begin, end, model, {rows}, verdict):
     """`{name}` on each row; verdict[0] becomes 0 if the state is not finite."""
 {room}    if end - begin == 1:
         {see_one}
@@ -52,9 +53,9 @@ def {name}_states(begin, end, ints, floats, {rows}, verdict):
 DIRECT = '''
 
 @direct
-def {name}_direct(ints, floats, {inputs}, out):
+def {name}_direct(model, {inputs}, out):
     """`{name}` on one state as Python passes it."""
-    ints, floats = model(ints, floats)
+    model = packed(model)
     {inputs} = {checked}
 {room}    made = {made}
     if not is_none(made):
@@ -224,7 +225,7 @@ def _written(recursion):
 
 def _direct(name, recursion):
     room, made = recursion.scratch, recursion.results
-    apart = ", ".join(("floats", *recursion.inputs, *room))
+    apart = ", ".join(("model.floats", *recursion.inputs, *room))
     if recursion.square:
         shapes = ", ".join(["(NV, NV)"] * len(made))
         make, each = f"results(out, ({shapes}), ({apart}))", "numbers(item(made, {k}), NV * NV)"
@@ -232,7 +233,7 @@ def _direct(name, recursion):
         make, each = f"result(out, (NV,), ({apart}))", "numbers(made, NV)"
     return DIRECT.format(
         name=name, inputs=", ".join(recursion.inputs),
-        checked=", ".join(f"{'configuration' if x == 'q' else 'velocity'}(ints, {x})" for x in recursion.inputs),
+        checked=", ".join(f"{'configuration' if x == 'q' else 'velocity'}(model, {x})" for x in recursion.inputs),
         room="".join(f"    {x} = scratch(NV * NV)\n" for x in room),
         made=make, results=", ".join(made), numbers=", ".join(each.format(k=k) for k in range(len(made))),
         arguments=", ".join(recursion.inputs + room + made))

@@ -8,7 +8,7 @@ from liedyn.arguments import require_robot
 from liedyn.boundary import delivered, delivered_all, rows_for, rows_for_all, states, states_unseen
 from liedyn.cache import files, source_stamp
 from liedyn.errors import InputError
-from liedyn.model.packed import LOOP_FLOATS_AT, LOOPS_AT
+from liedyn.model.packed import LOOPS_AT, LOOP_FLOATS_AT, TIME, PackedModel
 from liedyn.specialization.recursions import RECURSIONS, shortest_trace
 from liedyn.specialization.source import module_source
 from liedyn.tree.aba import require_regular_tree
@@ -141,7 +141,7 @@ class Specialized:
     def _run(self, name, out, **state):
         """One state as Python passes it, or all of a batch."""
         robot = self.robot
-        made = getattr(self.kernels, f"{name}_direct")(robot.ints, robot.floats, *state.values(), out)
+        made = getattr(self.kernels, f"{name}_direct")(robot.packed, *state.values(), out)
         if made is not None:
             return made
         lead, *rows, verdict = states_unseen(robot, **state)
@@ -155,7 +155,7 @@ class Specialized:
         return delivered_all(made, lead, shapes, out)
 
     def _compute(self, name, state, *arrays):
-        getattr(self.kernels, f"{name}_states")(self.robot.ints, self.robot.floats, *arrays)
+        getattr(self.kernels, f"{name}_states")(self.robot.packed, *arrays)
         if not arrays[-1][0]:
             states(self.robot, **state)
 
@@ -207,15 +207,15 @@ def specialize(robot):
 
 def _tree(robot):
     """The part of the packed model that describes the tree, at no time in particular."""
-    ints, floats = robot.ints[:robot.ints[LOOPS_AT]].copy(), robot.floats[:robot.ints[LOOP_FLOATS_AT]].copy()
-    floats[3] = 0.0
-    return ints, floats
+    tree = PackedModel(robot.ints[:robot.ints[LOOPS_AT]].copy(), robot.floats[:robot.ints[LOOP_FLOATS_AT]].copy())
+    tree.floats[TIME] = 0.0
+    return tree
 
 
 def _source(robot):
-    ints, floats = _tree(robot)
-    traces = {name: (recursion, shortest_trace(recursion, ints, floats)) for name, recursion in RECURSIONS.items()}
-    return module_source(f"Dynamics of {robot.name!r}.", ints, traces)
+    tree = _tree(robot)
+    traces = {name: (recursion, shortest_trace(recursion, tree)) for name, recursion in RECURSIONS.items()}
+    return module_source(f"Dynamics of {robot.name!r}.", tree.ints, traces)
 
 
 def _module(robot):

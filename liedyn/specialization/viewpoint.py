@@ -33,11 +33,11 @@ class Viewpoint:
         """The replacements, for a `Tracer`."""
         return {world_positions: self._positions, upward: self._upward}
 
-    def _positions(self, lane, ints, floats, q, work):
+    def _positions(self, lane, model, q, work):
         """Poses of all links and the screws S_j, as `world_positions`."""
-        plain, links = self._plain, range(ints[N_LINKS])
-        local = [plain(joint_pose)(lane, ints, floats, i, q) for i in links]
-        parents = [plain(parent)(ints, i) for i in links]
+        plain, links = self._plain, range(model.ints[N_LINKS])
+        local = [plain(joint_pose)(lane, model, i, q) for i in links]
+        parents = [plain(parent)(model, i) for i in links]
         poses = self._poses = {self._link: _HERE}
         i = self._link
         while i != GROUND:
@@ -47,11 +47,11 @@ class Viewpoint:
             if i not in poses:
                 poses[i] = plain(compose)(poses[parents[i]], local[i])
             plain(put_world_pose)(lane, work, plain(of_link)(i, POSE), poses[i])
-            first = plain(first_dof)(ints, i)
-            for j in range(first, first + plain(dof_count)(ints, i)):
-                plain(put6)(lane, work, plain(of_dof)(ints, j, S), plain(screw)(lane, ints, floats, poses[i], j))
+            first = plain(first_dof)(model, i)
+            for j in range(first, first + plain(dof_count)(model, i)):
+                plain(put6)(lane, work, plain(of_dof)(model, j, S), plain(screw)(lane, model, poses[i], j))
 
-    def _upward(self, lane, floats):
+    def _upward(self, lane, model):
         """The acceleration (0, -g) of the ground: gravity is given in the ground's own axes."""
-        up = tuple(-float(floats[k]) for k in range(3))
+        up = tuple(-float(model.floats[k]) for k in range(3))
         return self._plain(zero3)(lane), self._plain(rotate)(self._poses[GROUND][0], up)

@@ -7,7 +7,7 @@ import numpy as np
 
 from liedyn.arguments import require_robot
 from liedyn.boundary import delivered, rows_for, states, states_unseen, wrenches
-from liedyn.direct import configuration, direct, model, nothing, result, velocity
+from liedyn.direct import configuration, direct, nothing, packed, result, velocity
 from liedyn.errors import SingularConfigurationError
 from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.algebra import ad, add6, dot6, inertia_times, minus_ad_dual, scale6, sub6
@@ -32,24 +32,24 @@ CARRIED, I, P = 27, 0, 21
 
 
 @inline
-def aba_size(ints):
+def aba_size(model):
     """Numbers in the workspace of `aba_kernel`."""
-    return sines_at(ints) + sines_size(q_total(ints))
+    return sines_at(model) + sines_size(q_total(model))
 
 
 @inline
-def dofs_at(ints):
-    return LINK * link_count(ints)
+def dofs_at(model):
+    return LINK * link_count(model)
 
 
 @inline
-def carried_at(ints):
-    return dofs_at(ints) + DOF * dof_total(ints)
+def carried_at(model):
+    return dofs_at(model) + DOF * dof_total(model)
 
 
 @inline
-def sines_at(ints):
-    return carried_at(ints) + CARRIED * link_count(ints)
+def sines_at(model):
+    return carried_at(model) + CARRIED * link_count(model)
 
 
 @inline
@@ -65,91 +65,91 @@ def put_articulated(lane, work, k, I):
 
 
 @inline
-def carries(ints, i):
+def carries(model, i):
     """Does link i carry others? Then the next one is among them."""
-    return i + 1 < link_count(ints) and parent(ints, i + 1) == i
+    return i + 1 < link_count(model) and parent(model, i + 1) == i
 
 
 @inline
-def outward(lane, joint, ints, floats, i, q, v, tau, work, a):
+def outward(lane, joint, model, i, q, v, tau, work, a):
     """Twist of link i, and in `a` the force left for acceleration."""
     if joint == REVOLUTE:
-        add_gamma(lane, ints, floats, i, work, sines_at(ints))
-    Vi = twist_of_kind(lane, joint, ints, floats, i, v)
-    if parent(ints, i) >= 0:
-        Vp = get6(lane, work, LINK * parent(ints, i))
-        Vi = add6(twist_to_child(lane, joint, ints, floats, i, q, work, sines_at(ints), Vp), Vi)
+        add_gamma(lane, model, i, work, sines_at(model))
+    Vi = twist_of_kind(lane, joint, model, i, v)
+    if parent(model, i) >= 0:
+        Vp = get6(lane, work, LINK * parent(model, i))
+        Vi = add6(twist_to_child(lane, joint, model, i, q, work, sines_at(model), Vp), Vi)
     put6(lane, work, LINK * i, Vi)
-    for j in range(first_dof(ints, i), first_dof(ints, i) + dofs_of_kind(joint)):
+    for j in range(first_dof(model, i), first_dof(model, i) + dofs_of_kind(joint)):
         store(lane, a, j, load(lane, tau, j))
     # spring and damper have their part first
-    accumulate_springs_of_kind(lane, joint, ints, floats, i, q, v, -1.0, a)
+    accumulate_springs_of_kind(lane, joint, model, i, q, v, -1.0, a)
 
 
 @inline
-def velocity_product(lane, joint, ints, floats, i, v, work):
+def velocity_product(lane, joint, model, i, v, work):
     """c = ad(V, S v)."""
-    return ad(get6(lane, work, LINK * i), twist_of_kind(lane, joint, ints, floats, i, v))
+    return ad(get6(lane, work, LINK * i), twist_of_kind(lane, joint, model, i, v))
 
 
 @inline
-def giving_way(lane, joint, ints, floats, i, d, work, a, Ia, p):
+def giving_way(lane, joint, model, i, d, work, a, Ia, p):
     """Inertia and wrench of link i once it gives way along screw d of its joint."""
-    j, S = first_dof(ints, i) + d, screw_of_kind(lane, joint, ints, floats, i, d)
+    j, S = first_dof(model, i) + d, screw_of_kind(lane, joint, model, i, d)
     U = articulated_times(Ia, S)
-    d_inverse = 1.0 / (dot6(U, S) + armature(ints, floats, j))
+    d_inverse = 1.0 / (dot6(U, S) + armature(model, j))
     freed = d_inverse * (load(lane, a, j) - dot6(p, S))
-    k = dofs_at(ints) + DOF * j
+    k = dofs_at(model) + DOF * j
     put6(lane, work, k + GAIN, scale6(d_inverse, U))
     store(lane, work, k + FREED, freed)
     return without_direction(Ia, U, d_inverse), add6(p, scale6(freed, U))
 
 
 @inline
-def giving_way_thrice(lane, joint, ints, floats, i, d, work, a, Ia, p):
+def giving_way_thrice(lane, joint, model, i, d, work, a, Ia, p):
     """The same for screws d + 2, d + 1 and d, not in a loop: of screws known when compiling zeros cost nothing."""
-    Ia, p = giving_way(lane, joint, ints, floats, i, d + 2, work, a, Ia, p)
-    Ia, p = giving_way(lane, joint, ints, floats, i, d + 1, work, a, Ia, p)
-    return giving_way(lane, joint, ints, floats, i, d, work, a, Ia, p)
+    Ia, p = giving_way(lane, joint, model, i, d + 2, work, a, Ia, p)
+    Ia, p = giving_way(lane, joint, model, i, d + 1, work, a, Ia, p)
+    return giving_way(lane, joint, model, i, d, work, a, Ia, p)
 
 
 @inline
-def inward(lane, joint, ints, floats, i, taken, given, q, v, f_ext, work, a):
+def inward(lane, joint, model, i, taken, given, q, v, f_ext, work, a):
     """What parent and link i are to each other once joint i gives way: inertia and wrench go to the parent.
 
     `taken` and `given` are the places on the stack of what link i carries and of what it gives.
     """
-    Vi, Ii = get6(lane, work, LINK * i), inertia(ints, floats, i)
+    Vi, Ii = get6(lane, work, LINK * i), inertia(model, i)
     Ia, p = articulated(splat(lane, 0.0), Ii), minus_ad_dual(Vi, inertia_times(Ii, Vi))
     if f_ext.size > 0:
         p = sub6(p, get6(lane, f_ext, 6 * i))
-    if carries(ints, i):
-        k = carried_at(ints) + CARRIED * taken
+    if carries(model, i):
+        k = carried_at(model) + CARRIED * taken
         Ia, p = add_articulated(Ia, get_articulated(lane, work, k + I)), add6(p, get6(lane, work, k + P))
     if joint <= HELICAL:
-        Ia, p = giving_way(lane, joint, ints, floats, i, 0, work, a, Ia, p)
+        Ia, p = giving_way(lane, joint, model, i, 0, work, a, Ia, p)
     else:
         if joint == FREE:
-            Ia, p = giving_way_thrice(lane, joint, ints, floats, i, 3, work, a, Ia, p)
-        Ia, p = giving_way_thrice(lane, joint, ints, floats, i, 0, work, a, Ia, p)
-    if parent(ints, i) >= 0:
-        if joint == REVOLUTE and armature(ints, floats, first_dof(ints, i)) == 0.0:
+            Ia, p = giving_way_thrice(lane, joint, model, i, 3, work, a, Ia, p)
+        Ia, p = giving_way_thrice(lane, joint, model, i, 0, work, a, Ia, p)
+    if parent(model, i) >= 0:
+        if joint == REVOLUTE and armature(model, first_dof(model, i)) == 0.0:
             # turning meets no resistance: what rounding leaves in its row and column is nothing
             (xx, xy, _, yy, _, _), (Bxx, Bxy, Bxz, Byx, Byy, Byz, _, _, _), C = Ia
             o = splat(lane, 0.0)
             Ia = (xx, xy, o, yy, o, o), (Bxx, Bxy, Bxz, Byx, Byy, Byz, o, o, o), C
-            pass_on(lane, joint, ints, floats, i, taken, given, q, v, Ia, p, work)
+            pass_on(lane, joint, model, i, taken, given, q, v, Ia, p, work)
         else:
-            pass_on(lane, joint, ints, floats, i, taken, given, q, v, Ia, p, work)
+            pass_on(lane, joint, model, i, taken, given, q, v, Ia, p, work)
 
 
 @inline
-def pass_on(lane, joint, ints, floats, i, taken, given, q, v, Ia, p, work):
+def pass_on(lane, joint, model, i, taken, given, q, v, Ia, p, work):
     """Inertia and wrench of link i to its parent."""
-    p = add6(p, articulated_times(Ia, velocity_product(lane, joint, ints, floats, i, v, work)))
-    Ia = inertia_to_parent(lane, joint, ints, floats, i, q, work, sines_at(ints), Ia)
-    p = wrench_to_parent(lane, joint, ints, floats, i, q, work, sines_at(ints), p)
-    k = carried_at(ints) + CARRIED * given
+    p = add6(p, articulated_times(Ia, velocity_product(lane, joint, model, i, v, work)))
+    Ia = inertia_to_parent(lane, joint, model, i, q, work, sines_at(model), Ia)
+    p = wrench_to_parent(lane, joint, model, i, q, work, sines_at(model), p)
+    k = carried_at(model) + CARRIED * given
     if given < taken:  # not the first branch
         Ia, p = add_articulated(Ia, get_articulated(lane, work, k + I)), add6(p, get6(lane, work, k + P))
     put_articulated(lane, work, k + I, Ia)
@@ -157,62 +157,62 @@ def pass_on(lane, joint, ints, floats, i, taken, given, q, v, Ia, p, work):
 
 
 @inline
-def accelerated(lane, joint, ints, floats, i, q, v, work, a):
+def accelerated(lane, joint, model, i, q, v, work, a):
     """Accelerations of joint and link i, from that of the parent."""
-    Ap = upward(lane, floats) if parent(ints, i) < 0 else get6(lane, work, LINK * parent(ints, i))
-    Ai = twist_to_child(lane, joint, ints, floats, i, q, work, sines_at(ints), Ap)
-    Ai = add6(Ai, velocity_product(lane, joint, ints, floats, i, v, work))
+    Ap = upward(lane, model) if parent(model, i) < 0 else get6(lane, work, LINK * parent(model, i))
+    Ai = twist_to_child(lane, joint, model, i, q, work, sines_at(model), Ap)
+    Ai = add6(Ai, velocity_product(lane, joint, model, i, v, work))
     for d in range(dofs_of_kind(joint)):
-        j = first_dof(ints, i) + d
-        k = dofs_at(ints) + DOF * j
+        j = first_dof(model, i) + d
+        k = dofs_at(model) + DOF * j
         aj = load(lane, work, k + FREED) - dot6(get6(lane, work, k + GAIN), Ai)
         store(lane, a, j, aj)
-        Ai = add6(Ai, scale6(aj, screw_of_kind(lane, joint, ints, floats, i, d)))
+        Ai = add6(Ai, scale6(aj, screw_of_kind(lane, joint, model, i, d)))
     put6(lane, work, LINK * i, Ai)  # the twist has served
 
 
 @kernel_in_place
-def aba_kernel(lane, ints, floats, q, v, tau, f_ext, work, a):
+def aba_kernel(lane, model, q, v, tau, f_ext, work, a):
     """a = M^-1 (tau + tau_joint(q, v) - c(q, v)); f_ext is (6 n) or empty.
 
     Depth first, as `rnea_kernel`. What a branch gives its parent lies on a stack, where the first branch of a fork
     waits for the others: of a chain there is one inertia at a time.
     """
-    n = link_count(ints)
-    put_sines_from(lane, q, first_angle(ints), q_total(ints), work, sines_at(ints))
+    n = link_count(model)
+    put_sines_from(lane, q, first_angle(model), q_total(model), work, sines_at(model))
     waiting = -1
     for i in range(n):
-        if kind(ints, i) == REVOLUTE:  # the common joint compiled apart: its zeros cost nothing
-            outward(lane, REVOLUTE, ints, floats, i, q, v, tau, work, a)
+        if kind(model, i) == REVOLUTE:  # the common joint compiled apart: its zeros cost nothing
+            outward(lane, REVOLUTE, model, i, q, v, tau, work, a)
         else:
-            outward(lane, kind(ints, i), ints, floats, i, q, v, tau, work, a)
-        if not carries(ints, i):
+            outward(lane, kind(model, i), model, i, q, v, tau, work, a)
+        if not carries(model, i):
             waiting += 1
-        fork = parent(ints, i + 1) if i + 1 < n else -1
+        fork = parent(model, i + 1) if i + 1 < n else -1
         k = i
         while k != fork:  # back to where the next link begins
-            given = waiting if k == parent(ints, k) + 1 else waiting - 1
-            if kind(ints, k) == REVOLUTE:
-                inward(lane, REVOLUTE, ints, floats, k, waiting, given, q, v, f_ext, work, a)
+            given = waiting if k == parent(model, k) + 1 else waiting - 1
+            if kind(model, k) == REVOLUTE:
+                inward(lane, REVOLUTE, model, k, waiting, given, q, v, f_ext, work, a)
             else:
-                inward(lane, kind(ints, k), ints, floats, k, waiting, given, q, v, f_ext, work, a)
-            k, waiting = parent(ints, k), given
+                inward(lane, kind(model, k), model, k, waiting, given, q, v, f_ext, work, a)
+            k, waiting = parent(model, k), given
     for i in range(n):
-        if kind(ints, i) == REVOLUTE:
-            accelerated(lane, REVOLUTE, ints, floats, i, q, v, work, a)
+        if kind(model, i) == REVOLUTE:
+            accelerated(lane, REVOLUTE, model, i, q, v, work, a)
         else:
-            accelerated(lane, kind(ints, i), ints, floats, i, q, v, work, a)
+            accelerated(lane, kind(model, i), model, i, q, v, work, a)
 
 
 @batch
-def aba_states(begin, end, ints, floats, q, v, tau, f_ext, a, verdict):
+def aba_states(begin, end, model, q, v, tau, f_ext, a, verdict):
     """`aba_kernel` on each row; verdict[0] becomes 0 if q, v or tau is not finite."""
-    work = aligned(aba_size(ints) * WIDTH)
+    work = aligned(aba_size(model) * WIDTH)
     if end - begin == 1:
         see(verdict, q, begin, end)
         see(verdict, v, begin, end)
         see(verdict, tau, begin, end)
-        aba_kernel(SCALAR, ints, floats, q[begin], v[begin], tau[begin], f_ext[begin], work, a[begin])
+        aba_kernel(SCALAR, model, q[begin], v[begin], tau[begin], f_ext[begin], work, a[begin])
         return
     q_w, v_w, tau_w, f_w, a_w = in_lanes(q), in_lanes(v), in_lanes(tau), in_lanes(f_ext), in_lanes(a)
     for b in range(begin, end, WIDTH):
@@ -224,7 +224,7 @@ def aba_states(begin, end, ints, floats, q, v, tau, f_ext, a, verdict):
         gather(tau, b, end, tau_w)
         gather(f_ext, b, end, f_w)
         expect_rows(a, b)
-        aba_kernel(LANES, ints, floats, q_w, v_w, tau_w, f_w, work, a_w)
+        aba_kernel(LANES, model, q_w, v_w, tau_w, f_w, work, a_w)
         scatter(a_w, b, end, a)
 
 
@@ -243,13 +243,13 @@ def require_regular_tree(robot):
 
 
 @direct
-def aba_direct(ints, floats, q, v, tau, out):
+def aba_direct(model, q, v, tau, out):
     """`aba_kernel` on one state as Python passes it."""
-    ints, floats = model(ints, floats)
-    q, v, tau, work = configuration(ints, q), velocity(ints, v), velocity(ints, tau), scratch(aba_size(ints))
-    a = result(out, (dof_total(ints),), (floats, q, v, tau, work))
+    model = packed(model)
+    q, v, tau, work = configuration(model, q), velocity(model, v), velocity(model, tau), scratch(aba_size(model))
+    a = result(out, (dof_total(model),), (model.floats, q, v, tau, work))
     if not is_none(a):
-        aba_kernel(SCALAR, ints, floats, q, v, tau, nothing(), work, numbers(a, dof_total(ints)))
+        aba_kernel(SCALAR, model, q, v, tau, nothing(), work, numbers(a, dof_total(model)))
     return a
 
 
@@ -296,16 +296,16 @@ def aba(robot, q, v, tau, f_ext=None, out=None):
     >>> bool(abs(ld.aba(panda, q, 0 * q, tau) - 1.0).max() < 1e-9)
     True
     """
-    if not hasattr(robot, "ints"):
+    if not hasattr(robot, "packed"):
         require_robot(robot)
     if f_ext is None and not robot.singular_tree:
-        a = aba_direct(robot.ints, robot.floats, q, v, tau, out)
+        a = aba_direct(robot.packed, q, v, tau, out)
         if a is not None:
             return a
     lead, *state, verdict = states_unseen(robot, q=q, v=v, tau=tau)
     require_regular_tree(robot)
     a = rows_for(out, lead, (robot.nv,), *state)
-    aba_states(robot.ints, robot.floats, *state, wrenches(robot, f_ext, lead), a, verdict)
+    aba_states(robot.packed, *state, wrenches(robot, f_ext, lead), a, verdict)
     if not verdict[0]:
         states(robot, q=q, v=v, tau=tau)
     return delivered(a, lead, (robot.nv,), out)

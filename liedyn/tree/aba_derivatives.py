@@ -15,7 +15,7 @@ entries (`liedyn.tree.ltdl`) are less work; those of a humanoid more.
 
 from liedyn.arguments import require_robot
 from liedyn.boundary import delivered_all, rows_for_all, states, states_unseen, wrenches
-from liedyn.direct import configuration, direct, model, nothing, results, velocity
+from liedyn.direct import configuration, direct, nothing, packed, results, velocity
 from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.algebra import add6, dot6, inertia_times, scale6
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, store
@@ -46,122 +46,122 @@ ENTRIES_PAY = 18  # degrees of freedom up to which L has so few entries in lanes
 
 
 @inline
-def aba_derivatives_size(ints):
+def aba_derivatives_size(model):
     """Numbers in the workspace of `aba_derivatives_kernel`: what the derivatives of RNEA take, and the sweeps."""
-    return world_size(ints) + COMPOSITE * link_count(ints) + table_size(ints, TABLE + ROWS) + forks_size(ints) + WIDTH
+    composites = COMPOSITE * link_count(model)
+    return world_size(model) + composites + table_size(model, TABLE + ROWS) + forks_size(model) + WIDTH
 
 
 @inline
-def sweeps_pay(lane, ints):
+def sweeps_pay(lane, model):
     """Are the sweeps faster than the entries of L?"""
-    return at_once(lane) > 1 or dof_total(ints) > ENTRIES_PAY
+    return at_once(lane) > 1 or dof_total(model) > ENTRIES_PAY
 
 
 @kernel_in_place
-def bias_accelerations(lane, ints, floats, v, work):
+def bias_accelerations(lane, model, v, work):
     """The links' accelerations with a = 0; needs `world_velocities`."""
-    for i in range(link_count(ints)):
-        A = acceleration_of(lane, floats, work, parent(ints, i))
-        for j in range(first_dof(ints, i), first_dof(ints, i) + dof_count(ints, i)):
-            A = add6(A, scale6(load(lane, v, j), get6(lane, work, of_dof(ints, j, S_DOT))))
+    for i in range(link_count(model)):
+        A = acceleration_of(lane, model, work, parent(model, i))
+        for j in range(first_dof(model, i), first_dof(model, i) + dof_count(model, i)):
+            A = add6(A, scale6(load(lane, v, j), get6(lane, work, of_dof(model, j, S_DOT))))
         put6(lane, work, of_link(i, ACCELERATION), A)
 
 
 @kernel_in_place
-def free_forces(lane, ints, floats, q, v, tau, work, free):
+def free_forces(lane, model, q, v, tau, work, free):
     """free = tau + tau_joint - c, what is left to accelerate the links; needs `composites` with a = 0."""
-    for i in range(link_count(ints)):
-        carried = get6(lane, work, world_size(ints) + COMPOSITE * i + F)
-        for j in range(first_dof(ints, i), first_dof(ints, i) + dof_count(ints, i)):
-            store(lane, free, j, load(lane, tau, j) - dot6(carried, get6(lane, work, of_dof(ints, j, S))))
-        accumulate_springs(lane, ints, floats, i, q, v, -1.0, free)
+    for i in range(link_count(model)):
+        carried = get6(lane, work, world_size(model) + COMPOSITE * i + F)
+        for j in range(first_dof(model, i), first_dof(model, i) + dof_count(model, i)):
+            store(lane, free, j, load(lane, tau, j) - dot6(carried, get6(lane, work, of_dof(model, j, S))))
+        accumulate_springs(lane, model, i, q, v, -1.0, free)
 
 
 @kernel_in_place
-def accelerate_composites(lane, ints, a, work):
+def accelerate_composites(lane, model, a, work):
     """Add to the composites' wrenches what a takes: F_i += I_i dA_i + the sum of I_j S_j a_j over all joints j beyond.
 
     dA_i is what a adds to the acceleration of link i, and of all beyond but for their own a_j. Needs
     `world_accelerations`; the twists have served, and their place is taken.
     """
-    n, base = link_count(ints), world_size(ints)
+    n, base = link_count(model), world_size(model)
     for i in range(n):
-        dA = twist_of(lane, work, parent(ints, i))  # where the parent's dA is
-        for j in range(first_dof(ints, i), first_dof(ints, i) + dof_count(ints, i)):
-            dA = add6(dA, scale6(load(lane, a, j), get6(lane, work, of_dof(ints, j, S))))
+        dA = twist_of(lane, work, parent(model, i))  # where the parent's dA is
+        for j in range(first_dof(model, i), first_dof(model, i) + dof_count(model, i)):
+            dA = add6(dA, scale6(load(lane, a, j), get6(lane, work, of_dof(model, j, S))))
         put6(lane, work, of_link(i, TWIST), dA)
         c = base + COMPOSITE * i
         accumulate6(lane, work, c + F, inertia_times(get_inertia(lane, work, c), dA))
     for i in range(n):
         own = zero6(lane)
-        for j in range(first_dof(ints, i), first_dof(ints, i) + dof_count(ints, i)):
-            own = add6(own, scale6(load(lane, a, j), get6(lane, work, of_dof(ints, j, S))))
+        for j in range(first_dof(model, i), first_dof(model, i) + dof_count(model, i)):
+            own = add6(own, scale6(load(lane, a, j), get6(lane, work, of_dof(model, j, S))))
         put6(lane, work, of_link(i, TWIST), inertia_times(get_inertia(lane, work, base + COMPOSITE * i), own))
     for i in range(n - 1, -1, -1):
-        if parent(ints, i) >= 0:
+        if parent(model, i) >= 0:
             beyond = get6(lane, work, of_link(i, TWIST))
-            accumulate6(lane, work, of_link(parent(ints, i), TWIST), beyond)
-            accumulate6(lane, work, base + COMPOSITE * parent(ints, i) + F, beyond)
+            accumulate6(lane, work, of_link(parent(model, i), TWIST), beyond)
+            accumulate6(lane, work, base + COMPOSITE * parent(model, i) + F, beyond)
 
 
 @inline
-def put_derivatives(lane, ints, floats, q, v, tau, f_ext, work, rows, put_one, a, L, da_dq, da_dv, Minv):
+def put_derivatives(lane, model, q, v, tau, f_ext, work, rows, put_one, a, L, da_dq, da_dv, Minv):
     """da/dq, da/dv and M^-1; entries of two trees are zero if `rows` and `put_one` make them so."""
-    world_positions(lane, ints, floats, q, work)
-    world_velocities(lane, ints, v, work)
-    bias_accelerations(lane, ints, floats, v, work)
-    composites(lane, ints, floats, f_ext, work)
-    table = derivatives_table(lane, ints, work)
-    forks, sweeps = table_in(lane, work, table + (TABLE + ROWS) * pitch(ints)), sweeps_pay(lane, ints)
+    world_positions(lane, model, q, work)
+    world_velocities(lane, model, v, work)
+    bias_accelerations(lane, model, v, work)
+    composites(lane, model, f_ext, work)
+    table = derivatives_table(lane, model, work)
+    forks, sweeps = table_in(lane, work, table + (TABLE + ROWS) * pitch(model)), sweeps_pay(lane, model)
     if sweeps:
-        carried_momenta(lane, ints, world_size(ints), COMPOSITE, work, table)
-        sweep_factor(lane, ints, floats, work, table, TABLE, forks, L)
-        free_forces(lane, ints, floats, q, v, tau, work, a)
-        sweep_vector(lane, ints, work, table, TABLE, forks, a)
+        carried_momenta(lane, model, world_size(model), COMPOSITE, work, table)
+        sweep_factor(lane, model, work, table, TABLE, forks, L)
+        free_forces(lane, model, q, v, tau, work, a)
+        sweep_vector(lane, model, work, table, TABLE, forks, a)
     else:
-        clear_lanes(lane, ints, L)
-        inertia_entries(lane, ints, floats, world_size(ints), COMPOSITE, work, L)
-        ltdl_factor(lane, ints, L)
-        free_forces(lane, ints, floats, q, v, tau, work, a)
-        ltdl_solve(lane, ints, L, 1.0, a, 1)
-    world_accelerations(lane, ints, floats, v, a, work)
-    accelerate_composites(lane, ints, a, work)
-    derivatives_alone(lane, ints, floats, q, work, rows, da_dq, da_dv, Minv)
+        clear_lanes(lane, model, L)
+        inertia_entries(lane, model, world_size(model), COMPOSITE, work, L)
+        ltdl_factor(lane, model, L)
+        free_forces(lane, model, q, v, tau, work, a)
+        ltdl_solve(lane, model, L, 1.0, a, 1)
+    world_accelerations(lane, model, v, a, work)
+    accelerate_composites(lane, model, a, work)
+    derivatives_alone(lane, model, q, work, rows, da_dq, da_dv, Minv)
     if sweeps:
-        put_one(lane, ints, Minv)
-        sweep_matrices(lane, ints, work, table, TABLE, forks, da_dq, da_dv, Minv)
-        make_symmetric(lane, ints, Minv)
+        put_one(lane, model, Minv)
+        sweep_matrices(lane, model, work, table, TABLE, forks, da_dq, da_dv, Minv)
+        make_symmetric(lane, model, Minv)
     else:
-        ltdl_solve_both(lane, ints, L, -1.0, da_dq, da_dv, dof_total(ints))
-        ltdl_inverse(lane, ints, L, Minv)
+        ltdl_solve_both(lane, model, L, -1.0, da_dq, da_dv, dof_total(model))
+        ltdl_inverse(lane, model, L, Minv)
 
 
 @kernel_in_place
-def aba_derivatives_kernel(lane, ints, floats, q, v, tau, f_ext, work, a, L, da_dq, da_dv, Minv):
+def aba_derivatives_kernel(lane, model, q, v, tau, f_ext, work, a, L, da_dq, da_dv, Minv):
     """da/dq, da/dv and M^-1, each nv x nv; `a` receives the accelerations, `L` on its diagonal D of M = L^T D L."""
-    put_derivatives(
-        lane, ints, floats, q, v, tau, f_ext, work, derivative_rows, put_identity, a, L, da_dq, da_dv, Minv)
+    put_derivatives(lane, model, q, v, tau, f_ext, work, derivative_rows, put_identity, a, L, da_dq, da_dv, Minv)
 
 
 @kernel_in_place
-def aba_derivatives_nonzeros_kernel(lane, ints, floats, q, v, tau, f_ext, work, a, L, da_dq, da_dv, Minv):
+def aba_derivatives_nonzeros_kernel(lane, model, q, v, tau, f_ext, work, a, L, da_dq, da_dv, Minv):
     """The same where all entries of degrees of freedom of two trees are zero already, and are not written."""
-    put_derivatives(lane, ints, floats, q, v, tau, f_ext, work, derivative_rows_of_trees, put_identity_of_trees, a, L,
+    put_derivatives(lane, model, q, v, tau, f_ext, work, derivative_rows_of_trees, put_identity_of_trees, a, L,
                     da_dq, da_dv, Minv)
 
 
 @batch
-def aba_derivatives_states(begin, end, ints, floats, q, v, tau, f_ext, da_dq, da_dv, Minv, verdict):
+def aba_derivatives_states(begin, end, model, q, v, tau, f_ext, da_dq, da_dv, Minv, verdict):
     """`aba_derivatives_kernel` on each row; matrices are rows of nv * nv numbers.
 
     verdict[0] becomes 0 if q, v or tau is not finite.
     """
-    work, a_w, L_w = aligned(aba_derivatives_size(ints) * WIDTH), in_lanes(v), in_lanes(Minv)
+    work, a_w, L_w = aligned(aba_derivatives_size(model) * WIDTH), in_lanes(v), in_lanes(Minv)
     if end - begin == 1:
         see(verdict, q, begin, end)
         see(verdict, v, begin, end)
         see(verdict, tau, begin, end)
-        aba_derivatives_kernel(SCALAR, ints, floats, q[begin], v[begin], tau[begin], f_ext[begin], work, a_w, L_w,
+        aba_derivatives_kernel(SCALAR, model, q[begin], v[begin], tau[begin], f_ext[begin], work, a_w, L_w,
                                da_dq[begin], da_dv[begin], Minv[begin])
         return
     q_w, v_w, tau_w, f_w = in_lanes(q), in_lanes(v), in_lanes(tau), in_lanes(f_ext)
@@ -175,23 +175,23 @@ def aba_derivatives_states(begin, end, ints, floats, q, v, tau, f_ext, da_dq, da
         gather(v, b, end, v_w)
         gather(tau, b, end, tau_w)
         gather(f_ext, b, end, f_w)
-        aba_derivatives_kernel(LANES, ints, floats, q_w, v_w, tau_w, f_w, work, a_w, L_w, dq_w, dv_w, Minv_w)
+        aba_derivatives_kernel(LANES, model, q_w, v_w, tau_w, f_w, work, a_w, L_w, dq_w, dv_w, Minv_w)
         scatter_matrix(dq_w, b, end, da_dq, lines)
         scatter_matrix(dv_w, b, end, da_dv, lines)
         scatter_matrix(Minv_w, b, end, Minv, lines)
 
 
 @direct
-def aba_derivatives_direct(ints, floats, q, v, tau, out):
+def aba_derivatives_direct(model, q, v, tau, out):
     """`aba_derivatives_kernel` on one state as Python passes it."""
-    ints, floats = model(ints, floats)
-    q, v, tau, nv = configuration(ints, q), velocity(ints, v), velocity(ints, tau), dof_total(ints)
-    work, a, L = scratch(aba_derivatives_size(ints)), scratch(nv), scratch(nv * nv)
-    made = results(out, ((nv, nv), (nv, nv), (nv, nv)), (floats, q, v, tau, work, a, L))
+    model = packed(model)
+    q, v, tau, nv = configuration(model, q), velocity(model, v), velocity(model, tau), dof_total(model)
+    work, a, L = scratch(aba_derivatives_size(model)), scratch(nv), scratch(nv * nv)
+    made = results(out, ((nv, nv), (nv, nv), (nv, nv)), (model.floats, q, v, tau, work, a, L))
     if not is_none(made):
         da_dq, da_dv, Minv = (
             numbers(item(made, 0), nv * nv), numbers(item(made, 1), nv * nv), numbers(item(made, 2), nv * nv))
-        aba_derivatives_kernel(SCALAR, ints, floats, q, v, tau, nothing(), work, a, L, da_dq, da_dv, Minv)
+        aba_derivatives_kernel(SCALAR, model, q, v, tau, nothing(), work, a, L, da_dq, da_dv, Minv)
     return made
 
 
@@ -242,17 +242,17 @@ def aba_derivatives(robot, q, v, tau, f_ext=None, out=None):
     >>> bool(abs(Minv @ ld.crba(panda, q) - np.eye(7)).max() < 1e-10)
     True
     """
-    if not hasattr(robot, "ints"):
+    if not hasattr(robot, "packed"):
         require_robot(robot)
     if f_ext is None and not robot.singular_tree:
-        made = aba_derivatives_direct(robot.ints, robot.floats, q, v, tau, out)
+        made = aba_derivatives_direct(robot.packed, q, v, tau, out)
         if made is not None:
             return made
     lead, *state, verdict = states_unseen(robot, q=q, v=v, tau=tau)
     require_regular_tree(robot)
     square = (robot.nv, robot.nv)
     made = rows_for_all(out, lead, (square, square, square), *state)
-    aba_derivatives_states(robot.ints, robot.floats, *state, wrenches(robot, f_ext, lead), *made, verdict)
+    aba_derivatives_states(robot.packed, *state, wrenches(robot, f_ext, lead), *made, verdict)
     if not verdict[0]:
         states(robot, q=q, v=v, tau=tau)
     return delivered_all(made, lead, (square, square, square), out)

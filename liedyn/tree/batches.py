@@ -3,9 +3,9 @@
 A batch function works on rows begin to end - 1 of its arrays, one row per state:
 
     @batch
-    def crba_states(begin, end, ints, floats, q, M): ...
+    def crba_states(begin, end, model, q, M): ...
 
-and is called from Python without the first two: ``crba_states(ints, floats, q, M)``. One thread takes few rows, all
+and is called from Python without the first two: ``crba_states(model, q, M)``. One thread takes few rows, all
 that ``numba.get_num_threads()`` allows take many, each a block of its own with a workspace of its own. So
 ``NUMBA_NUM_THREADS`` and ``numba.set_num_threads`` say how many; the interpreter is released meanwhile. Under the
 one threading layer of Numba that is not safe when two Python threads call it, "workqueue", batches wait for one
@@ -61,9 +61,9 @@ class batch:  # noqa: N801  a decorator
         self.__doc__, self.__name__, self.__module__ = function.__doc__, function.__name__, function.__module__
         self._addresses = {}
 
-    def __call__(self, ints, floats, *arguments):
+    def __call__(self, model, *arguments):
         count = arguments[0].shape[0]
-        self.on(count, count * ints[N_LINKS] >= SHARED, ints, floats, *arguments)
+        self.on(count, count * model.ints[N_LINKS] >= SHARED, model, *arguments)
 
     def on(self, count, many, *arguments):
         """Work on `count` rows, in all threads if they are many."""

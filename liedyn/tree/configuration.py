@@ -7,7 +7,7 @@ import numpy as np
 
 from liedyn.arguments import lead_of, require_robot
 from liedyn.boundary import delivered, rows_for, states
-from liedyn.direct import configuration, direct, model, result, velocity
+from liedyn.direct import configuration, direct, packed, result, velocity
 from liedyn.errors import InputError, shown
 from liedyn.jit import kernel_in_place
 from liedyn.lie.algebra import add, quaternion_rotation, rotate, sub, unrotate
@@ -16,22 +16,24 @@ from liedyn.lie.exponential import (
     quaternion_unit,
 )
 from liedyn.lie.lanes import SCALAR
-from liedyn.model.packed import FREE, HEADER, LINK_I, LINK_IQ, LINK_PRIMITIVE, N_LINKS, NQ, PRISMATIC, SPHERICAL
+from liedyn.model.packed import (
+    FREE, LINK_IQ, LINK_PRIMITIVE, NQ, PRISMATIC, SPHERICAL, links_of,
+)
 from liedyn.objects import is_none, numbers
 from liedyn.tree.batches import batch
 from liedyn.tree.records import dof_count, dof_total, first_dof, first_q, get3, kind, link_count, put3
 
 
 @kernel_in_place
-def integrate_kernel(ints, floats, q, dv, q_new):
+def integrate_kernel(model, q, dv, q_new):
     """q_new = q (+) dv; q_new may be q itself. Quaternions come out of unit length."""
-    for i in range(link_count(ints)):
-        k, j = first_q(ints, i), first_dof(ints, i)
-        if dof_count(ints, i) == 1:
+    for i in range(link_count(model)):
+        k, j = first_q(model, i), first_dof(model, i)
+        if dof_count(model, i) == 1:
             q_new[k] = q[k] + dv[j]
             continue
         quaternion, w = (q[k], q[k + 1], q[k + 2], q[k + 3]), get3(SCALAR, dv, j)
-        if kind(ints, i) == FREE:
+        if kind(model, i) == FREE:
             R = quaternion_rotation(q[k], q[k + 1], q[k + 2], q[k + 3])
             step = exp((w, get3(SCALAR, dv, j + 3)))[1]
             put3(SCALAR, q_new, k + 4, add(get3(SCALAR, q, k + 4), rotate(R, step)))
@@ -40,35 +42,35 @@ def integrate_kernel(ints, floats, q, dv, q_new):
 
 
 @kernel_in_place
-def difference_kernel(ints, floats, q0, q1, dv):
+def difference_kernel(model, q0, q1, dv):
     """The dv with q0 (+) dv = q1, by the shorter way round."""
-    for i in range(link_count(ints)):
-        k, j = first_q(ints, i), first_dof(ints, i)
-        if dof_count(ints, i) == 1:
+    for i in range(link_count(model)):
+        k, j = first_q(model, i), first_dof(model, i)
+        if dof_count(model, i) == 1:
             dv[j] = q1[k] - q0[k]
             continue
         x, y, z, s = quaternion_inverse_product((q0[k], q0[k + 1], q0[k + 2], q0[k + 3]),
                                                 (q1[k], q1[k + 1], q1[k + 2], q1[k + 3]))
         w = quaternion_log(x, y, z, s)
         put3(SCALAR, dv, j, w)
-        if kind(ints, i) == FREE:
+        if kind(model, i) == FREE:
             R = quaternion_rotation(q0[k], q0[k + 1], q0[k + 2], q0[k + 3])
             step = unrotate(R, sub(get3(SCALAR, q1, k + 4), get3(SCALAR, q0, k + 4)))
             put3(SCALAR, dv, j + 3, log_rotated(w, step))
 
 
 @batch
-def integrate_states(begin, end, ints, floats, q, dv, out):
+def integrate_states(begin, end, model, q, dv, out):
     """`integrate_kernel` on each row."""
     for b in range(begin, end):
-        integrate_kernel(ints, floats, q[b], dv[b], out[b])
+        integrate_kernel(model, q[b], dv[b], out[b])
 
 
 @batch
-def difference_states(begin, end, ints, floats, q0, q1, out):
+def difference_states(begin, end, model, q0, q1, out):
     """`difference_kernel` on each row."""
     for b in range(begin, end):
-        difference_kernel(ints, floats, q0[b], q1[b], out[b])
+        difference_kernel(model, q0[b], q1[b], out[b])
 
 
 def neutral(robot):
@@ -133,7 +135,7 @@ def random_configuration(robot, rng=None, size=()):
         rng = np.random.default_rng(rng)
     except Exception:  # whatever NumPy says of it
         raise InputError(f"rng must be a Generator, a seed that is not negative, or None, got {shown(rng)}") from None
-    links = robot.ints[HEADER:HEADER + LINK_I * robot.ints[N_LINKS]].reshape(-1, LINK_I)
+    links, _ = links_of(robot.packed)
     start, primitive = links[:, LINK_IQ], links[:, LINK_PRIMITIVE]
     reach = np.full(robot.nq, np.pi)
     reach[start[primitive == PRISMATIC]] = 1.0
@@ -150,13 +152,13 @@ def random_configuration(robot, rng=None, size=()):
 
 
 @direct
-def integrate_direct(ints, floats, q, dv, out):
+def integrate_direct(model, q, dv, out):
     """`integrate_kernel` on one state as Python passes it."""
-    ints, floats = model(ints, floats)
-    q, dv = configuration(ints, q), velocity(ints, dv)
-    moved = result(out, (ints[NQ],), (floats, q, dv))
+    model = packed(model)
+    q, dv = configuration(model, q), velocity(model, dv)
+    moved = result(out, (model.ints[NQ],), (model.floats, q, dv))
     if not is_none(moved):
-        integrate_kernel(ints, floats, q, dv, numbers(moved, ints[NQ]))
+        integrate_kernel(model, q, dv, numbers(moved, model.ints[NQ]))
     return moved
 
 
@@ -194,25 +196,25 @@ def integrate(robot, q, dv, out=None):
     >>> ld.integrate(panda, ld.neutral(panda), [0.1] * 7)
     array([0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1])
     """
-    if not hasattr(robot, "ints"):
+    if not hasattr(robot, "packed"):
         require_robot(robot)
-    moved = integrate_direct(robot.ints, robot.floats, q, dv, out)
+    moved = integrate_direct(robot.packed, q, dv, out)
     if moved is not None:
         return moved
     lead, q, dv = states(robot, q=q, dv=dv)
     moved = rows_for(out, lead, (robot.nq,), q, dv)
-    integrate_states(robot.ints, robot.floats, q, dv, moved)
+    integrate_states(robot.packed, q, dv, moved)
     return delivered(moved, lead, (robot.nq,), out)
 
 
 @direct
-def difference_direct(ints, floats, q0, q1, out):
+def difference_direct(model, q0, q1, out):
     """`difference_kernel` on one state as Python passes it."""
-    ints, floats = model(ints, floats)
-    q0, q1 = configuration(ints, q0), configuration(ints, q1)
-    dv = result(out, (dof_total(ints),), (floats, q0, q1))
+    model = packed(model)
+    q0, q1 = configuration(model, q0), configuration(model, q1)
+    dv = result(out, (dof_total(model),), (model.floats, q0, q1))
     if not is_none(dv):
-        difference_kernel(ints, floats, q0, q1, numbers(dv, dof_total(ints)))
+        difference_kernel(model, q0, q1, numbers(dv, dof_total(model)))
     return dv
 
 
@@ -249,12 +251,12 @@ def difference(robot, q0, q1, out=None):
     >>> ld.difference(panda, [0.1] * 7, [0.3] * 7).round(12)
     array([0.2, 0.2, 0.2, 0.2, 0.2, 0.2, 0.2])
     """
-    if not hasattr(robot, "ints"):
+    if not hasattr(robot, "packed"):
         require_robot(robot)
-    dv = difference_direct(robot.ints, robot.floats, q0, q1, out)
+    dv = difference_direct(robot.packed, q0, q1, out)
     if dv is not None:
         return dv
     lead, q0, q1 = states(robot, q0=q0, q1=q1)
     dv = rows_for(out, lead, (robot.nv,), q0, q1)
-    difference_states(robot.ints, robot.floats, q0, q1, dv)
+    difference_states(robot.packed, q0, q1, dv)
     return delivered(dv, lead, (robot.nv,), out)

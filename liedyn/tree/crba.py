@@ -10,7 +10,7 @@ that the momenta themselves are its rows of M.
 """
 from liedyn.arguments import require_robot
 from liedyn.boundary import delivered, rows_for, states
-from liedyn.direct import configuration, direct, model, result
+from liedyn.direct import configuration, direct, packed, result
 from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.algebra import dot6, inertia_in_parent, inertia_times, neg
 from liedyn.lie.columns import (
@@ -46,151 +46,150 @@ TURN, SLIDE, SPEEDS = 0, 4, 8  # one state, of a degree of freedom: S_j in two r
 
 
 @kernel_in_place
-def crba_size(ints):
+def crba_size(model):
     """Numbers in the workspace of `crba_kernel`."""
-    return world_size(ints) + RECORD * link_count(ints)
+    return world_size(model) + RECORD * link_count(model)
 
 
 @inline
-def composite_at(ints, i):
+def composite_at(model, i):
     """Where in the workspace the composite inertia of link i lies, or its moments."""
-    return world_size(ints) + RECORD * i
+    return world_size(model) + RECORD * i
 
 
 @inline
-def add_armatures(lane, ints, floats, M):
+def add_armatures(lane, model, M):
     """Armatures on the diagonal."""
-    for j in range(dof_total(ints)):
-        if armature(ints, floats, j) != 0.0:  # most have none, and what is just written is slow to read
-            k = (dof_total(ints) + 1) * j
-            store(lane, M, k, load(lane, M, k) + armature(ints, floats, j))
+    for j in range(dof_total(model)):
+        if armature(model, j) != 0.0:  # most have none, and what is just written is slow to read
+            k = (dof_total(model) + 1) * j
+            store(lane, M, k, load(lane, M, k) + armature(model, j))
 
 
 # ---- lanes: world coordinates, pair by pair
 
 
 @inline
-def composite_inertias(lane, ints, floats, q, work):
+def composite_inertias(lane, model, q, work):
     """Poses, screws, and behind these the inertia of all that each joint carries."""
-    world_positions(lane, ints, floats, q, work)
-    for i in range(link_count(ints)):
-        put_inertia(lane, work, composite_at(ints, i),
-                    inertia_in_parent(world_pose(lane, work, i), inertia(ints, floats, i)))
-    for i in range(link_count(ints) - 1, -1, -1):
-        if parent(ints, i) >= 0:
-            c, up = composite_at(ints, i), composite_at(ints, parent(ints, i))
+    world_positions(lane, model, q, work)
+    for i in range(link_count(model)):
+        put_inertia(lane, work, composite_at(model, i), inertia_in_parent(world_pose(lane, work, i), inertia(model, i)))
+    for i in range(link_count(model) - 1, -1, -1):
+        if parent(model, i) >= 0:
+            c, up = composite_at(model, i), composite_at(model, parent(model, i))
             for k in range(INERTIA):
                 store(lane, work, up + k, load(lane, work, up + k) + load(lane, work, c + k))
 
 
 @inline
-def inertia_entries(lane, ints, floats, base, size, work, M):
+def inertia_entries(lane, model, base, size, work, M):
     """M (nv, nv) in lanes without its zeros, from the composite inertias at work[base + size * i] of all links i."""
-    n, nv = link_count(ints), dof_total(ints)
+    n, nv = link_count(model), dof_total(model)
     for i in range(n):
         I = get_inertia(lane, work, base + size * i)
-        for j in range(first_dof(ints, i), first_dof(ints, i) + dof_count(ints, i)):
-            Sj = get6(lane, work, of_dof(ints, j, S))
+        for j in range(first_dof(model, i), first_dof(model, i) + dof_count(model, i)):
+            Sj = get6(lane, work, of_dof(model, j, S))
             carried = inertia_times(I, Sj)
             store(lane, M, j * nv + j, dot6(carried, Sj))
-            k = previous_dof(ints, j)
+            k = previous_dof(model, j)
             while k >= 0:
-                inertia_kj = dot6(carried, get6(lane, work, of_dof(ints, k, S)))
+                inertia_kj = dot6(carried, get6(lane, work, of_dof(model, k, S)))
                 store(lane, M, k * nv + j, inertia_kj)
                 store(lane, M, j * nv + k, inertia_kj)
-                k = previous_dof(ints, k)
-    add_armatures(lane, ints, floats, M)
+                k = previous_dof(model, k)
+    add_armatures(lane, model, M)
 
 
 # ---- one state: columns, squares
 
 
 @inline
-def base_dofs(ints):
+def base_dofs(model):
     """How many degrees of freedom a free first link has, else 0. Seen from there its screws are the axes."""
-    return dof_count(ints, 0) if link_count(ints) > 0 and kind(ints, 0) == FREE else 0
+    return dof_count(model, 0) if link_count(model) > 0 and kind(model, 0) == FREE else 0
 
 
 @inline
-def beyond_joint(ints, floats, i, q, work, X):
+def beyond_joint(model, i, q, work, X):
     """The pose of link i, X that of its parent."""
-    if kind(ints, i) == REVOLUTE:  # to turn two columns takes less than a pose of the joint
-        k = sines_at(ints) + first_q(ints, i)
-        s, c = load(SCALAR, work, k), load(SCALAR, work, k + sines_size(q_total(ints)) // 2)
-        return turned_about_z(columns_beyond(X, placement(SCALAR, ints, floats, i)), s, c)
-    return columns_beyond(X, pose_by_sines(SCALAR, kind(ints, i), ints, floats, i, q, work, sines_at(ints)))
+    if kind(model, i) == REVOLUTE:  # to turn two columns takes less than a pose of the joint
+        k = sines_at(model) + first_q(model, i)
+        s, c = load(SCALAR, work, k), load(SCALAR, work, k + sines_size(q_total(model)) // 2)
+        return turned_about_z(columns_beyond(X, placement(SCALAR, model, i)), s, c)
+    return columns_beyond(X, pose_by_sines(SCALAR, kind(model, i), model, i, q, work, sines_at(model)))
 
 
 @inline
-def put_screws(ints, floats, i, X, work):
+def put_screws(model, i, X, work):
     """Screws of link i, from the columns of its pose."""
-    j = first_dof(ints, i)
-    if kind(ints, i) == REVOLUTE:
-        store_at_once(NARROW, work, of_dof(ints, j, TURN), COLUMN, X[2])
-        store_at_once(NARROW, work, of_dof(ints, j, SLIDE), COLUMN, cross_columns(X[3], X[2]))
+    j = first_dof(model, i)
+    if kind(model, i) == REVOLUTE:
+        store_at_once(NARROW, work, of_dof(model, j, TURN), COLUMN, X[2])
+        store_at_once(NARROW, work, of_dof(model, j, SLIDE), COLUMN, cross_columns(X[3], X[2]))
         return
     pose = get_world_pose(SCALAR, work, of_link(i, POSE))
-    for d in range(dofs_of_kind(kind(ints, i))):
-        turn, slide = screw_of_kind_at(SCALAR, kind(ints, i), ints, floats, i, pose, d)
-        store_at_once(NARROW, work, of_dof(ints, j + d, TURN), COLUMN, side_by_side(turn[0], turn[1], turn[2], 0.0))
-        store_at_once(NARROW, work, of_dof(ints, j + d, SLIDE), COLUMN,
+    for d in range(dofs_of_kind(kind(model, i))):
+        turn, slide = screw_of_kind_at(SCALAR, kind(model, i), model, i, pose, d)
+        store_at_once(NARROW, work, of_dof(model, j + d, TURN), COLUMN, side_by_side(turn[0], turn[1], turn[2], 0.0))
+        store_at_once(NARROW, work, of_dof(model, j + d, SLIDE), COLUMN,
                       side_by_side(slide[0], slide[1], slide[2], 0.0))
 
 
 @inline
-def get_screw(ints, work, at, j):
+def get_screw(model, work, at, j):
     """S_j, of degrees of freedom whose records begin at work[at]."""
     k = at + DOF * j
     return get3(SCALAR, work, k + TURN), get3(SCALAR, work, k + SLIDE)
 
 
 @inline
-def outward_by_columns(ints, floats, q, work):
+def outward_by_columns(model, q, work):
     """Poses, screws and moments of all links, seen from the first of their tree that turns, in the axes of the root."""
-    put_sines_from(SCALAR, q, first_angle(ints), q_total(ints), work, sines_at(ints))
+    put_sines_from(SCALAR, q, first_angle(model), q_total(model), work, sines_at(model))
     X = at_place((0.0, 0.0, 0.0))
-    for i in range(link_count(ints)):
-        if parent(ints, i) < 0:
-            X = at_place(neg(slid(SCALAR, ints, floats, i, q)))
+    for i in range(link_count(model)):
+        if parent(model, i) < 0:
+            X = at_place(neg(slid(SCALAR, model, i, q)))
         else:
-            if parent(ints, i) != i - 1:
-                X = get_columns(work, of_link(parent(ints, i), POSE))
-            X = beyond_joint(ints, floats, i, q, work, X)
+            if parent(model, i) != i - 1:
+                X = get_columns(work, of_link(parent(model, i), POSE))
+            X = beyond_joint(model, i, q, work, X)
         put_columns(work, of_link(i, POSE), X)
-        if first_dof(ints, i) >= base_dofs(ints):
-            put_screws(ints, floats, i, X, work)
+        if first_dof(model, i) >= base_dofs(model):
+            put_screws(model, i, X, work)
         pose = get_world_pose(SCALAR, work, of_link(i, POSE))
-        put_columns(work, composite_at(ints, i), moments_in_parent(X, pose, moments(ints, floats, i)))
+        put_columns(work, composite_at(model, i), moments_in_parent(X, pose, moments(model, i)))
 
 
 @inline
-def put_speeds(ints, i, composite, work):
+def put_speeds(model, i, composite, work):
     """What unit speeds of the joint of link i give to all that it carries."""
-    for j in range(first_dof(ints, i), first_dof(ints, i) + dof_count(ints, i)):
-        k = of_dof(ints, j, SPEEDS)
-        x, y, z = moments_of_speed(composite, get_screw(ints, work, of_dof(ints, 0, 0), j))
+    for j in range(first_dof(model, i), first_dof(model, i) + dof_count(model, i)):
+        k = of_dof(model, j, SPEEDS)
+        x, y, z = moments_of_speed(composite, get_screw(model, work, of_dof(model, 0, 0), j))
         store_at_once(NARROW, work, k, COLUMN, x)
         store_at_once(NARROW, work, k + COLUMN, COLUMN, y)
         store_at_once(NARROW, work, k + 2 * COLUMN, COLUMN, z)
 
 
 @inline
-def inward_by_columns(ints, work):
+def inward_by_columns(model, work):
     """Moments add up from the tips to the roots, and give what `put_speeds` needs."""
     zero = side_by_side(0.0, 0.0, 0.0, 0.0)
     nothing = (zero, zero, zero, zero)
     beyond = nothing
-    for i in range(link_count(ints) - 1, -1, -1):
-        composite = add_columns(get_columns(work, composite_at(ints, i)), beyond)
-        if first_dof(ints, i) < base_dofs(ints):
-            put_columns(work, composite_at(ints, i), composite)
+    for i in range(link_count(model) - 1, -1, -1):
+        composite = add_columns(get_columns(work, composite_at(model, i)), beyond)
+        if first_dof(model, i) < base_dofs(model):
+            put_columns(work, composite_at(model, i), composite)
         else:
-            put_speeds(ints, i, composite, work)
+            put_speeds(model, i, composite, work)
         beyond = composite
-        if parent(ints, i) != i - 1:
+        if parent(model, i) != i - 1:
             beyond = nothing
-            if parent(ints, i) >= 0:  # what i begins is a branch: what carries it waits for the others
-                k = composite_at(ints, parent(ints, i))
+            if parent(model, i) >= 0:  # what i begins is a branch: what carries it waits for the others
+                k = composite_at(model, parent(model, i))
                 put_columns(work, k, add_columns(get_columns(work, k), composite))
 
 
@@ -204,18 +203,18 @@ def get_four(work, records, column):
 
 
 @inline
-def get_momenta(ints, work, at, j):
+def get_momenta(model, work, at, j):
     """The momenta of all that unit speeds of j and the three behind it carry; behind the last one all are its own."""
-    a, b, c, d = four_from(ints, j)
+    a, b, c, d = four_from(model, j)
     four = (at + DOF * a, at + DOF * b, at + DOF * c, at + DOF * d)
     return momentum_of_moments(get_four(work, four, SPEEDS), get_four(work, four, SPEEDS + COLUMN),
                                get_four(work, four, SPEEDS + 2 * COLUMN))
 
 
 @inline
-def put_base_square(ints, work, M):
+def put_base_square(model, work, M):
     """The square of a free base: the inertia of all it carries, (J, [h]; -[h], m 1)."""
-    nv, k = dof_total(ints), composite_at(ints, 0)
+    nv, k = dof_total(model), composite_at(model, 0)
     (xx, xy, xz), (hx, hy, hz) = get3(SCALAR, work, k), get3(SCALAR, work, k + 3 * COLUMN)
     yy, yz = load(SCALAR, work, k + COLUMN + 1), load(SCALAR, work, k + COLUMN + 2)
     zz, m = load(SCALAR, work, k + 2 * COLUMN + 2), load(SCALAR, work, k + 3 * COLUMN + 3)
@@ -228,9 +227,9 @@ def put_base_square(ints, work, M):
 
 
 @inline
-def put_base_rows(ints, momenta, j, M):
+def put_base_rows(model, momenta, j, M):
     """Four columns of the rows of a free base, and their images: the momenta themselves."""
-    nv, end, below = dof_total(ints), behind_dof(ints, 0), four_from(ints, j)
+    nv, end, below = dof_total(model), behind_dof(model, 0), four_from(model, j)
     (a, b, c), (d, e, f) = momenta
     a, b, c = where_before(j, end, a), where_before(j, end, b), where_before(j, end, c)
     d, e, f = where_before(j, end, d), where_before(j, end, e), where_before(j, end, f)
@@ -241,94 +240,94 @@ def put_base_rows(ints, momenta, j, M):
 
 
 @inline
-def inertia_by_squares(ints, work, M):
+def inertia_by_squares(model, work, M):
     """M (nv, nv) without armatures, from the screws and what `inward_by_columns` has left."""
-    at, base = of_dof(ints, 0, 0), base_dofs(ints)
+    at, base = of_dof(model, 0, 0), base_dofs(model)
     if base > 0:
-        put_base_square(ints, work, M)
-    for first in range(base, dof_total(ints), BAND):
-        for j in range(first, dof_total(ints), FOUR):
-            momenta = get_momenta(ints, work, at, j)
+        put_base_square(model, work, M)
+    for first in range(base, dof_total(model), BAND):
+        for j in range(first, dof_total(model), FOUR):
+            momenta = get_momenta(model, work, at, j)
             if base > 0 and first == base:
-                put_base_rows(ints, momenta, j, M)
-            put_squares(ints, work, at, get_screw, momenta, clear_squares, first, j, M)
+                put_base_rows(model, momenta, j, M)
+            put_squares(model, work, at, get_screw, momenta, clear_squares, first, j, M)
 
 
 # ---- one state where composite inertias are there already: a table, see `liedyn.tree.rows`
 
 
 @inline
-def carried_momenta(lane, ints, base, size, work, table):
+def carried_momenta(lane, model, base, size, work, table):
     """Rows SCREW and CARRIED, from the composite inertias at work[base + size * i] of all links i."""
     few = narrow(lane)
-    for j in range(0, filled(lane, ints), at_once(few)):
-        last = dof_total(ints) - 1 - j
+    for j in range(0, filled(lane, model), at_once(few)):
+        last = dof_total(model) - 1 - j
         I = as_inertia(chosen_records_at_once(
-            few, work, base, size, ints, dof_link_at(ints, j), DOF_I, last, INERTIA))
-        Sj = as_twist(records_at_once(few, work, of_dof(ints, j, S), DOF, last, 6), 0)
-        put_next6(few, ints, work, table, SCREW, j, Sj)
-        put_next6(few, ints, work, table, CARRIED, j, inertia_times(I, Sj))
+            few, work, base, size, model.ints, dof_link_at(model, j), DOF_I, last, INERTIA))
+        Sj = as_twist(records_at_once(few, work, of_dof(model, j, S), DOF, last, 6), 0)
+        put_next6(few, model, work, table, SCREW, j, Sj)
+        put_next6(few, model, work, table, CARRIED, j, inertia_times(I, Sj))
 
 
 @inline
-def screw_in_table(ints, work, table, i):
+def screw_in_table(model, work, table, i):
     """S_i."""
-    return of_one6(SCALAR, ints, work, table, SCREW, i)
+    return of_one6(SCALAR, model, work, table, SCREW, i)
 
 
 @inline
-def momenta_in_table(ints, work, table, j):
+def momenta_in_table(model, work, table, j):
     """The momenta of all that unit speeds of j and those behind it carry."""
-    return of_next6(NARROW, ints, work, table, CARRIED, j)
+    return of_next6(NARROW, model, work, table, CARRIED, j)
 
 
 @inline
-def inertia_rows(ints, work, table, elsewhere, M):
+def inertia_rows(model, work, table, elsewhere, M):
     """M (nv, nv) without armatures, from rows SCREW and CARRIED."""
-    put_symmetric(ints, work, table, screw_in_table, momenta_in_table, elsewhere, M)
+    put_symmetric(model, work, table, screw_in_table, momenta_in_table, elsewhere, M)
 
 
 # ---- the kernel
 
 
 @kernel_in_place
-def crba_kernel(lane, ints, floats, q, work, M):
+def crba_kernel(lane, model, q, work, M):
     """M(q), nv x nv, armatures on its diagonal."""
     if at_once(lane) > 1:
-        outward_by_columns(ints, floats, q, work)
-        inward_by_columns(ints, work)
-        inertia_by_squares(ints, work, M)
-        add_armatures(lane, ints, floats, M)
+        outward_by_columns(model, q, work)
+        inward_by_columns(model, work)
+        inertia_by_squares(model, work, M)
+        add_armatures(lane, model, M)
     else:
-        composite_inertias(lane, ints, floats, q, work)
-        clear_lanes(lane, ints, M)
-        inertia_entries(lane, ints, floats, world_size(ints), RECORD, work, M)
+        composite_inertias(lane, model, q, work)
+        clear_lanes(lane, model, M)
+        inertia_entries(lane, model, world_size(model), RECORD, work, M)
 
 
 @batch
-def crba_states(begin, end, ints, floats, q, M):
+def crba_states(begin, end, model, q, M):
     """`crba_kernel` on each row; M has one row of nv * nv numbers per state."""
-    work = aligned(crba_size(ints) * WIDTH)
+    work = aligned(crba_size(model) * WIDTH)
     if end - begin == 1:
-        crba_kernel(SCALAR, ints, floats, q[begin], work, M[begin])
+        crba_kernel(SCALAR, model, q[begin], work, M[begin])
         return
     q_w, M_w, lines = in_lanes(q), in_lanes(M), lines_for(M)
     M_w[:] = 0.0  # once: zeros stay where they are
     for b in range(begin, end, WIDTH):
         gather(q, b, end, q_w)
-        composite_inertias(LANES, ints, floats, q_w, work)
-        inertia_entries(LANES, ints, floats, world_size(ints), RECORD, work, M_w)
+        composite_inertias(LANES, model, q_w, work)
+        inertia_entries(LANES, model, world_size(model), RECORD, work, M_w)
         scatter_matrix(M_w, b, end, M, lines)
 
 
 @direct
-def crba_direct(ints, floats, q, out):
+def crba_direct(model, q, out):
     """`crba_kernel` on one state as Python passes it."""
-    ints, floats = model(ints, floats)
-    q, nv, work = configuration(ints, q), dof_total(ints), scratch(crba_size(ints))
-    M = result(out, (nv, nv), (floats, q, work))
+    model = packed(model)
+    q, nv, work = configuration(model, q), dof_total(model), scratch(crba_size(model))
+    M = result(out, (nv, nv), (model.floats, q, work))
     if not is_none(M):
-        crba_kernel(SCALAR, ints, floats, q, work, numbers(M, nv * nv))
+        crba_kernel(SCALAR, model, q, work, numbers(M, nv * nv))
     return M
 
 
@@ -364,13 +363,13 @@ def crba(robot, q, out=None):
     >>> ld.crba(panda, ld.neutral(panda)).shape
     (7, 7)
     """
-    if not hasattr(robot, "ints"):
+    if not hasattr(robot, "packed"):
         require_robot(robot)
-    M = crba_direct(robot.ints, robot.floats, q, out)
+    M = crba_direct(robot.packed, q, out)
     if M is not None:
         return M
     lead, q = states(robot, q=q)
     square = (robot.nv, robot.nv)
     M = rows_for(out, lead, square, q)
-    crba_states(robot.ints, robot.floats, q, M)
+    crba_states(robot.packed, q, M)
     return delivered(M, lead, square, out)

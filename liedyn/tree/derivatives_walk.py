@@ -42,53 +42,53 @@ LARGEST_JOINT = 6
 
 
 @inline
-def walk_size(ints):
+def walk_size(model):
     """Numbers in the workspace of `derivatives_walk`."""
-    return sines_at(ints) + sines_size(q_total(ints))
+    return sines_at(model) + sines_size(q_total(model))
 
 
 @inline
-def beyond_at(ints, fork):
-    return LINK * link_count(ints) + BEYOND * fork
+def beyond_at(model, fork):
+    return LINK * link_count(model) + BEYOND * fork
 
 
 @inline
-def dof_at(ints, j):
-    return beyond_at(ints, link_count(ints)) + DOF * j
+def dof_at(model, j):
+    return beyond_at(model, link_count(model)) + DOF * j
 
 
 @inline
-def springs_at(ints):
+def springs_at(model):
     """Where the derivatives of the spring of a joint are, a square of them."""
-    return dof_at(ints, dof_total(ints))
+    return dof_at(model, dof_total(model))
 
 
 @inline
-def sines_at(ints):
-    return springs_at(ints) + LARGEST_JOINT * LARGEST_JOINT
+def sines_at(model):
+    return springs_at(model) + LARGEST_JOINT * LARGEST_JOINT
 
 
 @inline
-def is_fork(ints, i):
+def is_fork(model, i):
     """Does link i carry several others directly?"""
-    return i >= 0 and fork_of(ints, first_dof(ints, i) + dof_count(ints, i) - 1) >= 0
+    return i >= 0 and fork_of(model, first_dof(model, i) + dof_count(model, i) - 1) >= 0
 
 
 @inline
-def outward(lane, joint, ints, floats, i, depth, origin, q, v, a, work):
+def outward(lane, joint, model, i, depth, origin, q, v, a, work):
     """Motion of link i and of its screws."""
-    X = pose_in_parent(lane, joint, ints, floats, i, q, work, sines_at(ints), origin)
-    k, j = LINK * depth, first_dof(ints, i)
-    if parent(ints, i) < 0:
-        Vp, Ap = zero6(lane), upward(lane, floats)
+    X = pose_in_parent(lane, joint, model, i, q, work, sines_at(model), origin)
+    k, j = LINK * depth, first_dof(model, i)
+    if parent(model, i) < 0:
+        Vp, Ap = zero6(lane), upward(lane, model)
     else:
         X = compose(get_pose(lane, work, k - LINK + POSE), X)
         Vp, Ap = get6(lane, work, k - LINK + TWIST), get6(lane, work, k - LINK + ACCELERATION)
     V, A = Vp, Ap
     for d in range(dofs_of_kind(joint)):
-        V = add6(V, scale6(load(lane, v, j + d), screw_of_kind_at(lane, joint, ints, floats, i, X, d)))
+        V = add6(V, scale6(load(lane, v, j + d), screw_of_kind_at(lane, joint, model, i, X, d)))
     for d in range(dofs_of_kind(joint)):
-        Sj, at = screw_of_kind_at(lane, joint, ints, floats, i, X, d), dof_at(ints, j + d)
+        Sj, at = screw_of_kind_at(lane, joint, model, i, X, d), dof_at(model, j + d)
         psi_dot = ad(Vp, Sj)
         # a single screw does not turn itself
         S_dot = psi_dot if dofs_of_kind(joint) == 1 else ad(V, Sj)
@@ -103,11 +103,11 @@ def outward(lane, joint, ints, floats, i, depth, origin, q, v, a, work):
 
 
 @inline
-def own_dynamics(lane, ints, floats, i, depth, f_ext, work):
+def own_dynamics(lane, model, i, depth, f_ext, work):
     """Inertia, Coriolis matrix and wrench of link i alone."""
     k = LINK * depth
     X, V = get_pose(lane, work, k + POSE), get6(lane, work, k + TWIST)
-    m, h, J = inertia_in_parent(X, inertia(ints, floats, i))
+    m, h, J = inertia_in_parent(X, inertia(model, i))
     own = splat(lane, m), h, J
     B = coriolis_moments(own, V)
     # B V = V x* I V
@@ -138,16 +138,16 @@ def put_dynamics(lane, work, k, dynamics):
 
 
 @inline
-def composite(lane, ints, floats, i, depth, fork, f_ext, work):
+def composite(lane, model, i, depth, fork, f_ext, work):
     """Inertia, Coriolis matrix and wrench of all that joint i carries, put down for the parent."""
-    dynamics = own_dynamics(lane, ints, floats, i, depth, f_ext, work)
-    if i + 1 < link_count(ints) and parent(ints, i + 1) == i:
-        dynamics = with_those(lane, work, beyond_at(ints, fork), dynamics)
-    if is_fork(ints, parent(ints, i)):
+    dynamics = own_dynamics(lane, model, i, depth, f_ext, work)
+    if i + 1 < link_count(model) and parent(model, i + 1) == i:
+        dynamics = with_those(lane, work, beyond_at(model, fork), dynamics)
+    if is_fork(model, parent(model, i)):
         put_dynamics(
-            lane, work, beyond_at(ints, fork - 1), with_those(lane, work, beyond_at(ints, fork - 1), dynamics))
+            lane, work, beyond_at(model, fork - 1), with_those(lane, work, beyond_at(model, fork - 1), dynamics))
     else:
-        put_dynamics(lane, work, beyond_at(ints, fork), dynamics)
+        put_dynamics(lane, work, beyond_at(model, fork), dynamics)
     return dynamics
 
 
@@ -173,11 +173,11 @@ def put_entries(lane, k, by_q, by_v, by_a, dtau_dq, dtau_dv, M):
 
 
 @inline
-def inward(lane, joint, ints, floats, i, depth, fork, f_ext, work):
+def inward(lane, joint, model, i, depth, fork, f_ext, work):
     """What the degrees of freedom of joint i contribute, but for the term in F; returned is that F, their wrench."""
-    carries, B, wrench = composite(lane, ints, floats, i, depth, fork, f_ext, work)
-    for j in range(first_dof(ints, i), first_dof(ints, i) + dofs_of_kind(joint)):
-        k = dof_at(ints, j)
+    carries, B, wrench = composite(lane, model, i, depth, fork, f_ext, work)
+    for j in range(first_dof(model, i), first_dof(model, i) + dofs_of_kind(joint)):
+        k = dof_at(model, j)
         Sj = get6(lane, work, k + S)
         by_q, by_v, below = contribution(
             carries, B, Sj, get3(lane, work, k + PSI_TURN), get6(lane, work, k + PSI_DDOT),
@@ -190,39 +190,39 @@ def inward(lane, joint, ints, floats, i, depth, fork, f_ext, work):
 
 
 @inline
-def row_of_dof(lane, ints, j, at, work, dtau_dq, dtau_dv, M):
+def row_of_dof(lane, model, j, at, work, dtau_dq, dtau_dv, M):
     """Row j, from number `at` of the matrices on."""
-    k, first = dof_at(ints, j), first_dof(ints, dof_link(ints, j))
+    k, first = dof_at(model, j), first_dof(model, dof_link(model, j))
     Sj, carried, below = get6(lane, work, k + S), get6(lane, work, k + CARRIED), get3(lane, work, k + BELOW)
-    behind, last = first, previous_dof(ints, first)
+    behind, last = first, previous_dof(model, first)
     while behind > 0:  # those that carry j, a stretch between two forks at a time, and the zeros behind it
         put_zeros(lane, at + last + 1, at + behind, dtau_dq, dtau_dv, M)
-        behind = stretch_of(ints, last) if last >= 0 else 0
+        behind = stretch_of(model, last) if last >= 0 else 0
         for c in range(behind, last + 1):
-            k = dof_at(ints, c)
+            k = dof_at(model, c)
             Sc, S_rate, psi_ddot = (
                 get6(lane, work, k + S), get6(lane, work, k + S_RATE), get6(lane, work, k + PSI_DDOT))
             put_entries(
                 lane, at + c, add_power(dot(below, get3(lane, work, k + PSI_TURN)), carried, psi_ddot),
                 add_power(dot(below, Sc[0]), carried, S_rate), add_power(0.0, carried, Sc), dtau_dq, dtau_dv, M)
-        last = previous_dof(ints, behind)
+        last = previous_dof(model, behind)
     # within the joint both formulas agree but for the term in F, which is not there yet
-    for c in range(first, behind_dof(ints, j)):
-        k = dof_at(ints, c)
+    for c in range(first, behind_dof(model, j)):
+        k = dof_at(model, c)
         by_q, by_v = get6(lane, work, k + BY_Q), get6(lane, work, k + BY_V)
         put_entries(lane, at + c, add_power(0.0, by_q, Sj), add_power(0.0, by_v, Sj),
                     add_power(0.0, get6(lane, work, k + CARRIED), Sj), dtau_dq, dtau_dv, M)
-    put_zeros(lane, at + behind_dof(ints, j), at + dof_total(ints), dtau_dq, dtau_dv, M)
+    put_zeros(lane, at + behind_dof(model, j), at + dof_total(model), dtau_dq, dtau_dv, M)
 
 
 @inline
-def joints_own(lane, ints, floats, j, at, work, dtau_dq, dtau_dv, M):
+def joints_own(lane, model, j, at, work, dtau_dq, dtau_dv, M):
     """Spring, damper and armature of the joint of j in row j, which begins at number `at` of the matrices."""
-    i, k = dof_link(ints, j), at + j
-    store(lane, M, k, load(lane, M, k) + armature(ints, floats, j))
-    store(lane, dtau_dv, k, load(lane, dtau_dv, k) + damping(ints, floats, j))
-    k, spring = at + first_dof(ints, i), springs_at(ints) + (j - first_dof(ints, i)) * dof_count(ints, i)
-    for d in range(dof_count(ints, i)):
+    i, k = dof_link(model, j), at + j
+    store(lane, M, k, load(lane, M, k) + armature(model, j))
+    store(lane, dtau_dv, k, load(lane, dtau_dv, k) + damping(model, j))
+    k, spring = at + first_dof(model, i), springs_at(model) + (j - first_dof(model, i)) * dof_count(model, i)
+    for d in range(dof_count(model, i)):
         store(lane, dtau_dq, k + d, load(lane, dtau_dq, k + d) + load(lane, work, spring + d))
 
 
@@ -234,62 +234,62 @@ def keep_shared(lane, behind, before, begin, matrix):
 
 
 @kernel_in_place
-def derivatives_walk(lane, ints, floats, q, v, a, f_ext, path, work, dtau_dq, dtau_dv, M,
+def derivatives_walk(lane, model, q, v, a, f_ext, path, work, dtau_dq, dtau_dv, M,
                      rows_q, rows_v, rows_M, lines_q, lines_v, lines_M):
     """dtau/dq, dtau/dv and M of W states, row by row in lanes, and from there to where `find_lines` says."""
-    n, nv = link_count(ints), dof_total(ints)
-    put_sines(lane, q, q_total(ints), work, sines_at(ints))
-    origin = origin_of(lane, ints, floats, 0, q)
+    n, nv = link_count(model), dof_total(model)
+    put_sines(lane, q, q_total(model), work, sines_at(model))
+    origin = origin_of(lane, model, 0, q)
     depth, fork, begin = -1, 0, nv * nv - nv * nv % WIDTH
     for i in range(n - 1, -1, -1):
-        branch = parent(ints, i + 1) if i + 1 < n else -1
+        branch = parent(model, i + 1) if i + 1 < n else -1
         k, steps = i, 0
         while k != branch:
             path[steps] = k
-            k, steps = parent(ints, k), steps + 1
+            k, steps = parent(model, k), steps + 1
         while steps > 0:
             steps -= 1
             depth += 1
             k = path[steps]
-            if is_fork(ints, parent(ints, k)):
+            if is_fork(model, parent(model, k)):
                 fork += 1
-            if is_fork(ints, k):
-                clear(lane, work, beyond_at(ints, fork), BEYOND)
-            if kind(ints, k) == REVOLUTE:  # the common joint compiled apart: its zeros cost nothing
-                outward(lane, REVOLUTE, ints, floats, k, depth, origin, q, v, a, work)
+            if is_fork(model, k):
+                clear(lane, work, beyond_at(model, fork), BEYOND)
+            if kind(model, k) == REVOLUTE:  # the common joint compiled apart: its zeros cost nothing
+                outward(lane, REVOLUTE, model, k, depth, origin, q, v, a, work)
             else:
-                outward(lane, kind(ints, k), ints, floats, k, depth, origin, q, v, a, work)
-        if kind(ints, i) == REVOLUTE:
-            wrench = inward(lane, REVOLUTE, ints, floats, i, depth, fork, f_ext, work)
+                outward(lane, kind(model, k), model, k, depth, origin, q, v, a, work)
+        if kind(model, i) == REVOLUTE:
+            wrench = inward(lane, REVOLUTE, model, i, depth, fork, f_ext, work)
         else:
-            wrench = inward(lane, kind(ints, i), ints, floats, i, depth, fork, f_ext, work)
-        clear(lane, work, springs_at(ints), dof_count(ints, i) * dof_count(ints, i))
-        accumulate_spring_derivatives(lane, ints, floats, i, q, work, springs_at(ints), dof_count(ints, i))
-        for j in range(first_dof(ints, i) + dof_count(ints, i) - 1, first_dof(ints, i) - 1, -1):
+            wrench = inward(lane, kind(model, i), model, i, depth, fork, f_ext, work)
+        clear(lane, work, springs_at(model), dof_count(model, i) * dof_count(model, i))
+        accumulate_spring_derivatives(lane, model, i, q, work, springs_at(model), dof_count(model, i))
+        for j in range(first_dof(model, i) + dof_count(model, i) - 1, first_dof(model, i) - 1, -1):
             # row j goes into the lanes, in front of what is left in a register that it shares with row j + 1
             row, before, begin = j * nv, begin, j * nv - j * nv % WIDTH
             keep_shared(lane, row + nv, before, begin, dtau_dq)
             keep_shared(lane, row + nv, before, begin, dtau_dv)
             keep_shared(lane, row + nv, before, begin, M)
-            row_of_dof(lane, ints, j, row - begin, work, dtau_dq, dtau_dv, M)
-            joints_own(lane, ints, floats, j, row - begin, work, dtau_dq, dtau_dv, M)
+            row_of_dof(lane, model, j, row - begin, work, dtau_dq, dtau_dv, M)
+            joints_own(lane, model, j, row - begin, work, dtau_dq, dtau_dv, M)
             put_complete(dtau_dq, begin, row, row + nv, rows_q, lines_q)
             put_complete(dtau_dv, begin, row, row + nv, rows_v, lines_v)
             put_complete(M, begin, row, row + nv, rows_M, lines_M)
-        for j in range(first_dof(ints, i), first_dof(ints, i) + dof_count(ints, i)):
-            k = dof_at(ints, j)
+        for j in range(first_dof(model, i), first_dof(model, i) + dof_count(model, i)):
+            k = dof_at(model, j)
             put6(lane, work, k + BY_Q, sub_ad_dual(get6(lane, work, k + BY_Q), get6(lane, work, k + S), wrench))
-        if is_fork(ints, parent(ints, i)):
+        if is_fork(model, parent(model, i)):
             fork -= 1
         depth -= 1
 
 
 @kernel(nogil=True)
-def walk_states(begin, end, ints, floats, q, v, a, f_ext, dtau_dq, dtau_dv, M, verdict):
+def walk_states(begin, end, model, q, v, a, f_ext, dtau_dq, dtau_dv, M, verdict):
     """dtau/dq, dtau/dv and M of rows begin to end - 1, so many that `lines_for` them there is scratch."""
-    work, path = aligned(walk_size(ints) * WIDTH), np.empty(link_count(ints), np.int64)
+    work, path = aligned(walk_size(model) * WIDTH), np.empty(link_count(model), np.int64)
     q_w, v_w, a_w, f_w = in_lanes(q), in_lanes(v), in_lanes(a), in_lanes(f_ext)
-    kept = (dof_total(ints) + 2 * WIDTH) * WIDTH  # a row, and what shares registers with it on both sides
+    kept = (dof_total(model) + 2 * WIDTH) * WIDTH  # a row, and what shares registers with it on both sides
     dq_w, dv_w, M_w = aligned(kept), aligned(kept), aligned(kept)
     lines_q, lines_v, lines_M = lines_for(dtau_dq), lines_for(dtau_dv), lines_for(M)
     for b in range(begin, end, WIDTH):
@@ -303,5 +303,5 @@ def walk_states(begin, end, ints, floats, q, v, a, f_ext, dtau_dq, dtau_dv, M, v
         gather(v, b, end, v_w)
         gather(a, b, end, a_w)
         gather(f_ext, b, end, f_w)
-        derivatives_walk(LANES, ints, floats, q_w, v_w, a_w, f_w, path, work, dq_w, dv_w, M_w,
+        derivatives_walk(LANES, model, q_w, v_w, a_w, f_w, path, work, dq_w, dv_w, M_w,
                          dtau_dq, dtau_dv, M, lines_q, lines_v, lines_M)

@@ -7,14 +7,14 @@ that carries it is neglected, as it is in M.
 
 from liedyn.arguments import require_robot
 from liedyn.boundary import of_all_states
-from liedyn.direct import configuration, direct, model, result, velocity
+from liedyn.direct import configuration, direct, packed, result, velocity
 from liedyn.errors import InputError
 from liedyn.jit import kernel_in_place
 from liedyn.lie.algebra import (
     Ad_dual_inverse, Ad_inverse, add, add6, compose, dot, dot6, inertia_times, rotate, scale, sub,
 )
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, splat, store
-from liedyn.model.packed import LINK_F, LINK_FLOATS_AT, LINK_MASS, N_LINKS
+from liedyn.model.packed import LINK_MASS, links_of
 from liedyn.objects import is_none, no_numbers, numbers, scratch
 from liedyn.tree.batches import aligned, batch, gather, in_lanes, scatter
 from liedyn.tree.joints import joint_pose, joint_twist, spring_energy
@@ -28,151 +28,151 @@ X, V = 0, 12
 
 
 @kernel_in_place
-def place_links(lane, ints, floats, q, origin, work):
+def place_links(lane, model, q, origin, work):
     """Poses of all links, in world axes; returns the first moment sum m (p + R c) about the place `origin`."""
     moment = zero3(lane)
-    for i in range(link_count(ints)):
-        Xi = joint_pose(lane, ints, floats, i, q)
-        if parent(ints, i) < 0:
+    for i in range(link_count(model)):
+        Xi = joint_pose(lane, model, i, q)
+        if parent(model, i) < 0:
             Xi = seen_from(origin, Xi)
         else:
-            Xi = compose(get_pose(lane, work, WORK * parent(ints, i) + X), Xi)
+            Xi = compose(get_pose(lane, work, WORK * parent(model, i) + X), Xi)
         put_pose(lane, work, WORK * i + X, Xi)
-        m, h, _ = inertia(ints, floats, i)
+        m, h, _ = inertia(model, i)
         R, p = Xi
         moment = add(moment, add(scale(m, p), rotate(R, h)))
     return moment
 
 
 @kernel_in_place
-def move_links(lane, ints, floats, q, v, work):
+def move_links(lane, model, q, v, work):
     """Twists of all links, each in its own frame."""
-    for i in range(link_count(ints)):
-        Vi = joint_twist(lane, ints, floats, i, v)
-        if parent(ints, i) >= 0:
-            f = joint_pose(lane, ints, floats, i, q)
-            Vi = add6(Ad_inverse(f, get6(lane, work, WORK * parent(ints, i) + V)), Vi)
+    for i in range(link_count(model)):
+        Vi = joint_twist(lane, model, i, v)
+        if parent(model, i) >= 0:
+            f = joint_pose(lane, model, i, q)
+            Vi = add6(Ad_inverse(f, get6(lane, work, WORK * parent(model, i) + V)), Vi)
         put6(lane, work, WORK * i + V, Vi)
 
 
 @kernel_in_place
-def mass_of_links(ints, floats):
+def mass_of_links(model):
     mass = 0.0
-    for i in range(link_count(ints)):
-        mass += inertia(ints, floats, i)[0]
+    for i in range(link_count(model)):
+        mass += inertia(model, i)[0]
     return mass
 
 
 @kernel_in_place
-def kinetic_energy_kernel(lane, ints, floats, q, v, work, energy):
+def kinetic_energy_kernel(lane, model, q, v, work, energy):
     """energy[0] = sum V^T I V / 2 + sum armature v^2 / 2."""
-    move_links(lane, ints, floats, q, v, work)
+    move_links(lane, model, q, v, work)
     twice = splat(lane, 0.0)
-    for i in range(link_count(ints)):
+    for i in range(link_count(model)):
         Vi = get6(lane, work, WORK * i + V)
-        twice = twice + dot6(inertia_times(inertia(ints, floats, i), Vi), Vi)
-    for j in range(dof_total(ints)):
-        twice = twice + armature(ints, floats, j) * load(lane, v, j) * load(lane, v, j)
+        twice = twice + dot6(inertia_times(inertia(model, i), Vi), Vi)
+    for j in range(dof_total(model)):
+        twice = twice + armature(model, j) * load(lane, v, j) * load(lane, v, j)
     store(lane, energy, 0, 0.5 * twice)
 
 
 @kernel_in_place
-def potential_energy_kernel(lane, ints, floats, q, work, energy):
+def potential_energy_kernel(lane, model, q, work, energy):
     """energy[0] = -g . sum m (p + R c) + energy of the joint springs."""
-    moment = place_links(lane, ints, floats, q, zero3(lane), work)
-    total = -dot(constant3(lane, floats, 0), moment)
-    for i in range(link_count(ints)):
-        total = total + spring_energy(lane, ints, floats, i, q)
+    moment = place_links(lane, model, q, zero3(lane), work)
+    total = -dot(constant3(lane, model, 0), moment)
+    for i in range(link_count(model)):
+        total = total + spring_energy(lane, model, i, q)
     store(lane, energy, 0, total)
 
 
 @kernel_in_place
-def center_of_mass_kernel(lane, ints, floats, q, work, com):
+def center_of_mass_kernel(lane, model, q, work, com):
     """com = sum m (p + R c) / sum m, in world coordinates."""
-    moment = place_links(lane, ints, floats, q, zero3(lane), work)
-    put3(lane, com, 0, scale(1.0 / mass_of_links(ints, floats), moment))
+    moment = place_links(lane, model, q, zero3(lane), work)
+    put3(lane, com, 0, scale(1.0 / mass_of_links(model), moment))
 
 
 @kernel_in_place
-def momentum_kernel(lane, ints, floats, q, v, work, momentum):
+def momentum_kernel(lane, model, q, v, work, momentum):
     """momentum = sum Ad*_{X^-1} I V, with each X seen from the centre of mass, in world axes."""
-    origin = origin_of(lane, ints, floats, 0, q)  # what is far away has its centre of mass there, too
-    com = scale(1.0 / mass_of_links(ints, floats), place_links(lane, ints, floats, q, origin, work))
-    move_links(lane, ints, floats, q, v, work)
+    origin = origin_of(lane, model, 0, q)  # what is far away has its centre of mass there, too
+    com = scale(1.0 / mass_of_links(model), place_links(lane, model, q, origin, work))
+    move_links(lane, model, q, v, work)
     total = zero6(lane)
-    for i in range(link_count(ints)):
+    for i in range(link_count(model)):
         R, p = get_pose(lane, work, WORK * i + X)
-        carried = inertia_times(inertia(ints, floats, i), get6(lane, work, WORK * i + V))
+        carried = inertia_times(inertia(model, i), get6(lane, work, WORK * i + V))
         total = add6(total, Ad_dual_inverse((R, sub(p, com)), carried))
     put6(lane, momentum, 0, total)
 
 
 @batch
-def kinetic_energy_states(begin, end, ints, floats, q, v, energy):
+def kinetic_energy_states(begin, end, model, q, v, energy):
     """`kinetic_energy_kernel` on each row."""
-    work = aligned(WORK * link_count(ints) * WIDTH)
+    work = aligned(WORK * link_count(model) * WIDTH)
     if end - begin == 1:
-        kinetic_energy_kernel(SCALAR, ints, floats, q[begin], v[begin], work, energy[begin])
+        kinetic_energy_kernel(SCALAR, model, q[begin], v[begin], work, energy[begin])
         return
     q_w, v_w, energy_w = in_lanes(q), in_lanes(v), in_lanes(energy)
     for b in range(begin, end, WIDTH):
         gather(q, b, end, q_w)
         gather(v, b, end, v_w)
-        kinetic_energy_kernel(LANES, ints, floats, q_w, v_w, work, energy_w)
+        kinetic_energy_kernel(LANES, model, q_w, v_w, work, energy_w)
         scatter(energy_w, b, end, energy)
 
 
 @batch
-def potential_energy_states(begin, end, ints, floats, q, energy):
+def potential_energy_states(begin, end, model, q, energy):
     """`potential_energy_kernel` on each row."""
-    work = aligned(WORK * link_count(ints) * WIDTH)
+    work = aligned(WORK * link_count(model) * WIDTH)
     if end - begin == 1:
-        potential_energy_kernel(SCALAR, ints, floats, q[begin], work, energy[begin])
+        potential_energy_kernel(SCALAR, model, q[begin], work, energy[begin])
         return
     q_w, energy_w = in_lanes(q), in_lanes(energy)
     for b in range(begin, end, WIDTH):
         gather(q, b, end, q_w)
-        potential_energy_kernel(LANES, ints, floats, q_w, work, energy_w)
+        potential_energy_kernel(LANES, model, q_w, work, energy_w)
         scatter(energy_w, b, end, energy)
 
 
 @batch
-def center_of_mass_states(begin, end, ints, floats, q, com):
+def center_of_mass_states(begin, end, model, q, com):
     """`center_of_mass_kernel` on each row."""
-    work = aligned(WORK * link_count(ints) * WIDTH)
+    work = aligned(WORK * link_count(model) * WIDTH)
     if end - begin == 1:
-        center_of_mass_kernel(SCALAR, ints, floats, q[begin], work, com[begin])
+        center_of_mass_kernel(SCALAR, model, q[begin], work, com[begin])
         return
     q_w, com_w = in_lanes(q), in_lanes(com)
     for b in range(begin, end, WIDTH):
         gather(q, b, end, q_w)
-        center_of_mass_kernel(LANES, ints, floats, q_w, work, com_w)
+        center_of_mass_kernel(LANES, model, q_w, work, com_w)
         scatter(com_w, b, end, com)
 
 
 @batch
-def momentum_states(begin, end, ints, floats, q, v, momentum):
+def momentum_states(begin, end, model, q, v, momentum):
     """`momentum_kernel` on each row."""
-    work = aligned(WORK * link_count(ints) * WIDTH)
+    work = aligned(WORK * link_count(model) * WIDTH)
     if end - begin == 1:
-        momentum_kernel(SCALAR, ints, floats, q[begin], v[begin], work, momentum[begin])
+        momentum_kernel(SCALAR, model, q[begin], v[begin], work, momentum[begin])
         return
     q_w, v_w, momentum_w = in_lanes(q), in_lanes(v), in_lanes(momentum)
     for b in range(begin, end, WIDTH):
         gather(q, b, end, q_w)
         gather(v, b, end, v_w)
-        momentum_kernel(LANES, ints, floats, q_w, v_w, work, momentum_w)
+        momentum_kernel(LANES, model, q_w, v_w, work, momentum_w)
         scatter(momentum_w, b, end, momentum)
 
 
 @direct
-def kinetic_energy_direct(ints, floats, q, v, out):
+def kinetic_energy_direct(model, q, v, out):
     """`kinetic_energy_kernel` on one state as Python passes it."""
-    ints, floats = model(ints, floats)
-    q, v, work = configuration(ints, q), velocity(ints, v), scratch(WORK * link_count(ints))
-    energy = result(out, (), (floats, q, v, work))
+    model = packed(model)
+    q, v, work = configuration(model, q), velocity(model, v), scratch(WORK * link_count(model))
+    energy = result(out, (), (model.floats, q, v, work))
     if not is_none(energy):
-        kinetic_energy_kernel(SCALAR, ints, floats, q, v, work, numbers(energy, 1))
+        kinetic_energy_kernel(SCALAR, model, q, v, work, numbers(energy, 1))
     return energy
 
 
@@ -210,22 +210,22 @@ def kinetic_energy(robot, q, v, out=None):
     >>> float(ld.kinetic_energy(panda, ld.neutral(panda), [0.0] * 7))
     0.0
     """
-    if not hasattr(robot, "ints"):
+    if not hasattr(robot, "packed"):
         require_robot(robot)
-    energy = kinetic_energy_direct(robot.ints, robot.floats, q, v, out)
+    energy = kinetic_energy_direct(robot.packed, q, v, out)
     if energy is None:
         energy = of_all_states(robot, kinetic_energy_states, (), out, q=q, v=v)
     return float(energy) if out is None and energy.ndim == 0 else energy
 
 
 @direct
-def potential_energy_direct(ints, floats, q, out):
+def potential_energy_direct(model, q, out):
     """`potential_energy_kernel` on one state as Python passes it."""
-    ints, floats = model(ints, floats)
-    q, work = configuration(ints, q), scratch(WORK * link_count(ints))
-    energy = result(out, (), (floats, q, work))
+    model = packed(model)
+    q, work = configuration(model, q), scratch(WORK * link_count(model))
+    energy = result(out, (), (model.floats, q, work))
     if not is_none(energy):
-        potential_energy_kernel(SCALAR, ints, floats, q, work, numbers(energy, 1))
+        potential_energy_kernel(SCALAR, model, q, work, numbers(energy, 1))
     return energy
 
 
@@ -261,9 +261,9 @@ def potential_energy(robot, q, out=None):
     >>> bool(ld.potential_energy(panda, ld.neutral(panda)) > 0.0)
     True
     """
-    if not hasattr(robot, "ints"):
+    if not hasattr(robot, "packed"):
         require_robot(robot)
-    energy = potential_energy_direct(robot.ints, robot.floats, q, out)
+    energy = potential_energy_direct(robot.packed, q, out)
     if energy is None:
         energy = of_all_states(robot, potential_energy_states, (), out, q=q)
     return float(energy) if out is None and energy.ndim == 0 else energy
@@ -291,10 +291,9 @@ def total_mass(robot):
     >>> bool(ld.total_mass(ld.load("panda")) > 0.0)
     True
     """
-    if not hasattr(robot, "ints"):
+    if not hasattr(robot, "packed"):
         require_robot(robot)
-    at, n = robot.ints[LINK_FLOATS_AT], robot.ints[N_LINKS]
-    return float(robot.floats[at:at + LINK_F * n].reshape(-1, LINK_F)[:, LINK_MASS].sum())
+    return float(links_of(robot.packed)[1][:, LINK_MASS].sum())
 
 
 def _require_mass(robot):
@@ -303,15 +302,15 @@ def _require_mass(robot):
 
 
 @direct
-def center_of_mass_direct(ints, floats, q, out):
+def center_of_mass_direct(model, q, out):
     """`center_of_mass_kernel` on one state as Python passes it; a robot of no mass is unusual."""
-    ints, floats = model(ints, floats)
-    q, work = configuration(ints, q), scratch(WORK * link_count(ints))
-    if not mass_of_links(ints, floats) > 0.0:
+    model = packed(model)
+    q, work = configuration(model, q), scratch(WORK * link_count(model))
+    if not mass_of_links(model) > 0.0:
         work = no_numbers(-1)
-    com = result(out, (3,), (floats, q, work))
+    com = result(out, (3,), (model.floats, q, work))
     if not is_none(com):
-        center_of_mass_kernel(SCALAR, ints, floats, q, work, numbers(com, 3))
+        center_of_mass_kernel(SCALAR, model, q, work, numbers(com, 3))
     return com
 
 
@@ -347,9 +346,9 @@ def center_of_mass(robot, q, out=None):
     >>> ld.center_of_mass(panda, ld.neutral(panda)).shape
     (3,)
     """
-    if not hasattr(robot, "ints"):
+    if not hasattr(robot, "packed"):
         require_robot(robot)
-    com = center_of_mass_direct(robot.ints, robot.floats, q, out)
+    com = center_of_mass_direct(robot.packed, q, out)
     if com is not None:
         return com
     _require_mass(robot)
@@ -357,15 +356,15 @@ def center_of_mass(robot, q, out=None):
 
 
 @direct
-def momentum_direct(ints, floats, q, v, out):
+def momentum_direct(model, q, v, out):
     """`momentum_kernel` on one state as Python passes it; a robot of no mass is unusual."""
-    ints, floats = model(ints, floats)
-    q, v, work = configuration(ints, q), velocity(ints, v), scratch(WORK * link_count(ints))
-    if not mass_of_links(ints, floats) > 0.0:
+    model = packed(model)
+    q, v, work = configuration(model, q), velocity(model, v), scratch(WORK * link_count(model))
+    if not mass_of_links(model) > 0.0:
         work = no_numbers(-1)
-    momentum = result(out, (6,), (floats, q, v, work))
+    momentum = result(out, (6,), (model.floats, q, v, work))
     if not is_none(momentum):
-        momentum_kernel(SCALAR, ints, floats, q, v, work, numbers(momentum, 6))
+        momentum_kernel(SCALAR, model, q, v, work, numbers(momentum, 6))
     return momentum
 
 
@@ -404,9 +403,9 @@ def momentum(robot, q, v, out=None):
     >>> ld.momentum(panda, ld.neutral(panda), [0.0] * 7)
     array([0., 0., 0., 0., 0., 0.])
     """
-    if not hasattr(robot, "ints"):
+    if not hasattr(robot, "packed"):
         require_robot(robot)
-    total = momentum_direct(robot.ints, robot.floats, q, v, out)
+    total = momentum_direct(robot.packed, q, v, out)
     if total is not None:
         return total
     _require_mass(robot)

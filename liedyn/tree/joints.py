@@ -25,22 +25,22 @@ def dofs_of_kind(joint):
 
 
 @inline
-def pose_of_kind(lane, joint, ints, floats, i, q, s, c):
+def pose_of_kind(lane, joint, model, i, q, s, c):
     """f = M exp(S q): the pose of link i in its parent; s and c are sine and cosine of its coordinate, if it turns."""
-    return moved(lane, joint, placement(lane, ints, floats, i), ints, floats, i, q, s, c)
+    return moved(lane, joint, placement(lane, model, i), model, i, q, s, c)
 
 
 @inline
-def moved(lane, joint, M, ints, floats, i, q, s, c):
+def moved(lane, joint, M, model, i, q, s, c):
     """M exp(S q), where M is the placement of joint i, seen from anywhere."""
     R, p = M
-    k = first_q(ints, i)
+    k = first_q(model, i)
     if joint == REVOLUTE:
         return about_z(R, s, c), p
     if joint == PRISMATIC:
         return R, add(p, scale(load(lane, q, k), (R[2], R[5], R[8])))
     if joint == HELICAL:
-        return about_z(R, s, c), add(p, scale(pitch(ints, floats, i) * load(lane, q, k), (R[2], R[5], R[8])))
+        return about_z(R, s, c), add(p, scale(pitch(model, i) * load(lane, q, k), (R[2], R[5], R[8])))
     turned = rotate_rotation(
         R, quaternion_rotation(load(lane, q, k), load(lane, q, k + 1), load(lane, q, k + 2), load(lane, q, k + 3)))
     if joint == FREE:
@@ -49,31 +49,31 @@ def moved(lane, joint, M, ints, floats, i, q, s, c):
 
 
 @inline
-def pose_by_sines(lane, joint, ints, floats, i, q, work, at):
+def pose_by_sines(lane, joint, model, i, q, work, at):
     """f of link i, by what `put_sines` wrote at work[at:] for all coordinates."""
-    return moved_by_sines(lane, joint, placement(lane, ints, floats, i), ints, floats, i, q, work, at)
+    return moved_by_sines(lane, joint, placement(lane, model, i), model, i, q, work, at)
 
 
 @inline
-def moved_by_sines(lane, joint, M, ints, floats, i, q, work, at):
+def moved_by_sines(lane, joint, M, model, i, q, work, at):
     """`moved`, by what `put_sines` wrote."""
-    k, s, c = at + first_q(ints, i), splat(lane, 0.0), splat(lane, 1.0)
+    k, s, c = at + first_q(model, i), splat(lane, 0.0), splat(lane, 1.0)
     if joint == REVOLUTE or joint == HELICAL:
-        s, c = load(lane, work, k), load(lane, work, k + sines_size(q_total(ints)) // 2)
-    return moved(lane, joint, M, ints, floats, i, q, s, c)
+        s, c = load(lane, work, k), load(lane, work, k + sines_size(q_total(model)) // 2)
+    return moved(lane, joint, M, model, i, q, s, c)
 
 
 @inline
-def joint_pose(lane, ints, floats, i, q):
+def joint_pose(lane, model, i, q):
     """f of link i alone."""
-    s, c = sincos(load(lane, q, first_q(ints, i)))
-    return pose_of_kind(lane, kind(ints, i), ints, floats, i, q, s, c)
+    s, c = sincos(load(lane, q, first_q(model, i)))
+    return pose_of_kind(lane, kind(model, i), model, i, q, s, c)
 
 
 @inline
-def twist_of_kind(lane, joint, ints, floats, i, v):
+def twist_of_kind(lane, joint, model, i, v):
     """S v, the twist of link i relative to its parent, in the link's frame."""
-    k = first_dof(ints, i)
+    k = first_dof(model, i)
     zero = splat(lane, 0.0)
     x = load(lane, v, k)
     if joint == REVOLUTE:
@@ -81,20 +81,20 @@ def twist_of_kind(lane, joint, ints, floats, i, v):
     if joint == PRISMATIC:
         return zero3(lane), (zero, zero, x)
     if joint == HELICAL:
-        return (zero, zero, x), (zero, zero, pitch(ints, floats, i) * x)
+        return (zero, zero, x), (zero, zero, pitch(model, i) * x)
     if joint == SPHERICAL:
         return get3(lane, v, k), zero3(lane)
     return get3(lane, v, k), get3(lane, v, k + 3)
 
 
 @inline
-def joint_twist(lane, ints, floats, i, v):
+def joint_twist(lane, model, i, v):
     """S v, the twist of link i relative to its parent, in the link's frame."""
-    return twist_of_kind(lane, kind(ints, i), ints, floats, i, v)
+    return twist_of_kind(lane, kind(model, i), model, i, v)
 
 
 @inline
-def screw_of_kind(lane, joint, ints, floats, i, d):
+def screw_of_kind(lane, joint, model, i, d):
     """S_d, one column of the motion subspace of joint i in the link's own frame."""
     zero, one = splat(lane, 0.0), splat(lane, 1.0)
     z = (zero, zero, one)
@@ -103,22 +103,22 @@ def screw_of_kind(lane, joint, ints, floats, i, d):
     if joint == PRISMATIC:
         return zero3(lane), z
     if joint == HELICAL:
-        return z, (zero, zero, splat(lane, pitch(ints, floats, i)))
+        return z, (zero, zero, splat(lane, pitch(model, i)))
     k = d % 3
     axis = z if k == 2 else ((zero, one, zero) if k == 1 else (one, zero, zero))
     return (axis, zero3(lane)) if d < 3 else (zero3(lane), axis)
 
 
 @inline
-def put_force_of_kind(lane, joint, ints, floats, i, F, tau):
+def put_force_of_kind(lane, joint, model, i, F, tau):
     """tau = S^T F, for the wrench F that passes through joint i, in the link's frame."""
-    k = first_dof(ints, i)
+    k = first_dof(model, i)
     if joint == REVOLUTE:
         store(lane, tau, k, F[0][2])
     elif joint == PRISMATIC:
         store(lane, tau, k, F[1][2])
     elif joint == HELICAL:
-        store(lane, tau, k, F[0][2] + pitch(ints, floats, i) * F[1][2])
+        store(lane, tau, k, F[0][2] + pitch(model, i) * F[1][2])
     else:
         put3(lane, tau, k, F[0])
         if joint == FREE:
@@ -129,77 +129,77 @@ def put_force_of_kind(lane, joint, ints, floats, i, F, tau):
 
 
 @inline
-def spring_rotation(lane, ints, floats, i, q):
+def spring_rotation(lane, model, i, q):
     """phi = log(rest^-1 q) of a spherical or free joint, a rotation vector in the child's frame."""
-    k = first_q(ints, i)
+    k = first_q(model, i)
     x, y, z, w = load(lane, q, k), load(lane, q, k + 1), load(lane, q, k + 2), load(lane, q, k + 3)
-    at_rest = rest(ints, floats, k), rest(ints, floats, k + 1), rest(ints, floats, k + 2), rest(ints, floats, k + 3)
+    at_rest = rest(model, k), rest(model, k + 1), rest(model, k + 2), rest(model, k + 3)
     x, y, z, w = quaternion_inverse_product(at_rest, (x, y, z, w))
     return quaternion_log(x, y, z, w)
 
 
 @inline
-def spring_shift(lane, ints, floats, i, q):
+def spring_shift(lane, model, i, q):
     """R^T (p - p_rest) of a free joint: the displacement of its linear spring in the child's frame."""
-    k = first_q(ints, i)
+    k = first_q(model, i)
     R = quaternion_rotation(load(lane, q, k), load(lane, q, k + 1), load(lane, q, k + 2), load(lane, q, k + 3))
-    at_rest = rest(ints, floats, k + 4), rest(ints, floats, k + 5), rest(ints, floats, k + 6)
+    at_rest = rest(model, k + 4), rest(model, k + 5), rest(model, k + 6)
     return unrotate(R, sub(get3(lane, q, k + 4), at_rest))
 
 
 @inline
-def spring_energy(lane, ints, floats, i, q):
+def spring_energy(lane, model, i, q):
     """V = k |log(rest^-1 q)|^2 / 2 of joint i."""
-    j = first_dof(ints, i)
-    k = stiffness(ints, floats, j)
-    if dof_count(ints, i) == 1:
-        x = load(lane, q, first_q(ints, i)) - rest(ints, floats, first_q(ints, i))
+    j = first_dof(model, i)
+    k = stiffness(model, j)
+    if dof_count(model, i) == 1:
+        x = load(lane, q, first_q(model, i)) - rest(model, first_q(model, i))
         return 0.5 * k * x * x
-    phi = spring_rotation(lane, ints, floats, i, q)
+    phi = spring_rotation(lane, model, i, q)
     energy = 0.5 * k * dot(phi, phi)
-    if kind(ints, i) == FREE:
-        shift = spring_shift(lane, ints, floats, i, q)
-        energy = energy + 0.5 * stiffness(ints, floats, j + 3) * dot(shift, shift)
+    if kind(model, i) == FREE:
+        shift = spring_shift(lane, model, i, q)
+        energy = energy + 0.5 * stiffness(model, j + 3) * dot(shift, shift)
     return energy
 
 
 @inline
-def accumulate_springs_of_kind(lane, joint, ints, floats, i, q, v, sign, tau):
+def accumulate_springs_of_kind(lane, joint, model, i, q, v, sign, tau):
     """tau += sign (damping v + dV/dq): what spring and damper of joint i take up (sign +1) or give (sign -1)."""
-    j = first_dof(ints, i)
+    j = first_dof(model, i)
     for d in range(j, j + dofs_of_kind(joint)):
-        store(lane, tau, d, load(lane, tau, d) + sign * damping(ints, floats, d) * load(lane, v, d))
+        store(lane, tau, d, load(lane, tau, d) + sign * damping(model, d) * load(lane, v, d))
     if joint <= HELICAL:
-        k = first_q(ints, i)
-        stretch = load(lane, q, k) - rest(ints, floats, k)
-        store(lane, tau, j, load(lane, tau, j) + sign * stiffness(ints, floats, j) * stretch)
-    elif stiffness(ints, floats, j) != 0.0:
+        k = first_q(model, i)
+        stretch = load(lane, q, k) - rest(model, k)
+        store(lane, tau, j, load(lane, tau, j) + sign * stiffness(model, j) * stretch)
+    elif stiffness(model, j) != 0.0:
         # dV/dq in the tangent at q is k phi itself: an isotropic torsion spring pulls along its own axis
-        phi = spring_rotation(lane, ints, floats, i, q)
-        accumulate3(lane, tau, j, scale(sign * stiffness(ints, floats, j), phi))
-    if joint == FREE and stiffness(ints, floats, j + 3) != 0.0:
-        shift = spring_shift(lane, ints, floats, i, q)
-        accumulate3(lane, tau, j + 3, scale(sign * stiffness(ints, floats, j + 3), shift))
+        phi = spring_rotation(lane, model, i, q)
+        accumulate3(lane, tau, j, scale(sign * stiffness(model, j), phi))
+    if joint == FREE and stiffness(model, j + 3) != 0.0:
+        shift = spring_shift(lane, model, i, q)
+        accumulate3(lane, tau, j + 3, scale(sign * stiffness(model, j + 3), shift))
 
 
 @inline
-def accumulate_springs(lane, ints, floats, i, q, v, sign, tau):
+def accumulate_springs(lane, model, i, q, v, sign, tau):
     """tau += sign (damping v + dV/dq): what spring and damper of joint i take up (sign +1) or give (sign -1)."""
-    accumulate_springs_of_kind(lane, kind(ints, i), ints, floats, i, q, v, sign, tau)
+    accumulate_springs_of_kind(lane, kind(model, i), model, i, q, v, sign, tau)
 
 
 @inline
-def accumulate_spring_derivatives(lane, ints, floats, i, q, X, at, columns):
+def accumulate_spring_derivatives(lane, model, i, q, X, at, columns):
     """X += the derivative of dV/dq of joint i, tangent at q: k J_r^-1(phi), if free also k (1, [shift]).
 
     Its first entry is number `at` of X, whose rows are `columns` long.
     """
-    j = first_dof(ints, i)
-    k = stiffness(ints, floats, j)
-    if dof_count(ints, i) == 1:
+    j = first_dof(model, i)
+    k = stiffness(model, j)
+    if dof_count(model, i) == 1:
         store(lane, X, at, load(lane, X, at) + k)
     elif k != 0.0:
-        phi = spring_rotation(lane, ints, floats, i, q)
+        phi = spring_rotation(lane, model, i, q)
         c = k * coefficient_d(dot(phi, phi))
         x, y, z = phi
         # k J_r^-1(phi) = k (1 + [phi]/2 + d [phi]^2), row by row
@@ -209,10 +209,10 @@ def accumulate_spring_derivatives(lane, ints, floats, i, q, X, at, columns):
                     (c * x * y + 0.5 * k * z, k - c * (x * x + z * z), c * y * z - 0.5 * k * x))
         accumulate3(lane, X, at + 2 * columns,
                     (c * x * z - 0.5 * k * y, c * y * z + 0.5 * k * x, k - c * (x * x + y * y)))
-    if kind(ints, i) == FREE and stiffness(ints, floats, j + 3) != 0.0:
+    if kind(model, i) == FREE and stiffness(model, j + 3) != 0.0:
         # the shift s = R^T (p - p_rest) changes by s x w + v
-        k = stiffness(ints, floats, j + 3)
-        x, y, z = scale(k, spring_shift(lane, ints, floats, i, q))
+        k = stiffness(model, j + 3)
+        x, y, z = scale(k, spring_shift(lane, model, i, q))
         zero, one = splat(lane, 0.0), splat(lane, k)
         accumulate3(lane, X, at + 3 * columns, (zero, -z, y))
         accumulate3(lane, X, at + 4 * columns, (z, zero, -x))
@@ -223,12 +223,12 @@ def accumulate_spring_derivatives(lane, ints, floats, i, q, X, at, columns):
 
 
 @inline
-def accumulate_joint_derivatives(lane, ints, floats, q, dtau_dq, dtau_dv):
+def accumulate_joint_derivatives(lane, model, q, dtau_dq, dtau_dv):
     """Springs and dampers of all joints."""
-    for j in range(dof_total(ints)):
-        k = (dof_total(ints) + 1) * j
-        if damping(ints, floats, j) != 0.0:
-            store(lane, dtau_dv, k, load(lane, dtau_dv, k) + damping(ints, floats, j))
-    for i in range(link_count(ints)):
+    for j in range(dof_total(model)):
+        k = (dof_total(model) + 1) * j
+        if damping(model, j) != 0.0:
+            store(lane, dtau_dv, k, load(lane, dtau_dv, k) + damping(model, j))
+    for i in range(link_count(model)):
         accumulate_spring_derivatives(
-            lane, ints, floats, i, q, dtau_dq, (dof_total(ints) + 1) * first_dof(ints, i), dof_total(ints))
+            lane, model, i, q, dtau_dq, (dof_total(model) + 1) * first_dof(model, i), dof_total(model))

@@ -31,33 +31,33 @@ DOF, S, PSI_DOT, PSI_DDOT, S_DOT = 24, 0, 6, 12, 18
 
 
 @inline
-def sines_at(ints):
+def sines_at(model):
     """Where sines and cosines of the coordinates lie, behind links and degrees of freedom."""
-    return LINK * link_count(ints) + DOF * dof_total(ints)
+    return LINK * link_count(model) + DOF * dof_total(model)
 
 
 @inline
-def origin_at(ints):
+def origin_at(model):
     """Where the origin lies, its place in the world, behind the sines."""
-    return sines_at(ints) + sines_size(q_total(ints))
+    return sines_at(model) + sines_size(q_total(model))
 
 
 @inline
-def world_size(ints):
+def world_size(model):
     """Numbers in the shared part of a workspace."""
-    return origin_at(ints) + WIDTH  # three for the origin; what follows begins with a register
+    return origin_at(model) + WIDTH  # three for the origin; what follows begins with a register
 
 
 @inline
-def put_origin(lane, ints, floats, q, work):
+def put_origin(lane, model, q, work):
     """Choose the origin."""
-    put3(lane, work, origin_at(ints), origin_of(lane, ints, floats, 0, q))
+    put3(lane, work, origin_at(model), origin_of(lane, model, 0, q))
 
 
 @inline
-def origin(lane, ints, work):
+def origin(lane, model, work):
     """The place of the origin in the world."""
-    return get3(lane, work, origin_at(ints))
+    return get3(lane, work, origin_at(model))
 
 
 @inline
@@ -66,8 +66,8 @@ def of_link(i, what):
 
 
 @inline
-def of_dof(ints, j, what):
-    return LINK * link_count(ints) + DOF * j + what
+def of_dof(model, j, what):
+    return LINK * link_count(model) + DOF * j + what
 
 
 @inline
@@ -84,30 +84,30 @@ def twist_of(lane, work, i):
 
 
 @inline
-def acceleration_of(lane, floats, work, i):
+def acceleration_of(lane, model, work, i):
     """Acceleration of link i with gravity, -1 for the ground."""
     if i < 0:
-        return upward(lane, floats)
+        return upward(lane, model)
     return get6(lane, work, of_link(i, ACCELERATION))
 
 
 @inline
-def screw(lane, ints, floats, X, j):
+def screw(lane, model, X, j):
     """S_j in world coordinates, for the pose X of the link it moves."""
     R, p = X
-    c = dof_column(ints, j)
+    c = dof_column(model, j)
     # the column is known at run time only; a tuple has no run-time index that costs nothing
     axis = (R[2], R[5], R[8]) if c == 2 else ((R[1], R[4], R[7]) if c == 1 else (R[0], R[3], R[6]))
-    if dof_type(ints, j) == LINEAR:
+    if dof_type(model, j) == LINEAR:
         return zero3(lane), axis
     moment = cross(p, axis)
-    if dof_type(ints, j) == ANGULAR:
+    if dof_type(model, j) == ANGULAR:
         return axis, moment
-    return axis, add(moment, scale(pitch(ints, floats, dof_link(ints, j)), axis))
+    return axis, add(moment, scale(pitch(model, dof_link(model, j)), axis))
 
 
 @inline
-def screw_of_kind_at(lane, joint, ints, floats, i, X, d):
+def screw_of_kind_at(lane, joint, model, i, X, d):
     """Screw d of joint i in world coordinates, for the pose X of its link."""
     R, p = X
     z = (R[2], R[5], R[8])
@@ -116,82 +116,81 @@ def screw_of_kind_at(lane, joint, ints, floats, i, X, d):
     if joint == PRISMATIC:
         return zero3(lane), z
     if joint == HELICAL:
-        return z, add(cross(p, z), scale(pitch(ints, floats, i), z))
+        return z, add(cross(p, z), scale(pitch(model, i), z))
     k = d % 3
     axis = z if k == 2 else ((R[1], R[4], R[7]) if k == 1 else (R[0], R[3], R[6]))
     return (axis, cross(p, axis)) if d < 3 else (zero3(lane), axis)
 
 
 @inline
-def put_link_in_place(lane, joint, ints, floats, i, q, work):
+def put_link_in_place(lane, joint, model, i, q, work):
     """Pose and screws of link i; for one state the poses are there already."""
     if at_once(lane) > 1:
         X = world_pose(lane, work, i)
     else:
-        X = link_in_world(lane, joint, ints, floats, i, q, work, LINK, sines_at(ints), origin(lane, ints, work))
+        X = link_in_world(lane, joint, model, i, q, work, LINK, sines_at(model), origin(lane, model, work))
         put_world_pose(lane, work, of_link(i, POSE), X)
     for d in range(dofs_of_kind(joint)):
-        put6(lane, work, of_dof(ints, first_dof(ints, i) + d, S),
-             screw_of_kind_at(lane, joint, ints, floats, i, X, d))
+        put6(lane, work, of_dof(model, first_dof(model, i) + d, S), screw_of_kind_at(lane, joint, model, i, X, d))
 
 
 @kernel_in_place
-def world_positions(lane, ints, floats, q, work):
+def world_positions(lane, model, q, work):
     """Poses of all links and the screws S_j, and the origin they are seen from."""
-    put_sines(lane, q, q_total(ints), work, sines_at(ints))
-    put_origin(lane, ints, floats, q, work)
+    put_sines(lane, q, q_total(model), work, sines_at(model))
+    put_origin(lane, model, q, work)
     if at_once(lane) > 1:
-        place_one_state(ints, floats, q, work, LINK, sines_at(ints), origin(SCALAR, ints, work))
-    for i in range(link_count(ints)):
-        if kind(ints, i) == REVOLUTE:  # the common joint compiled apart: its zeros cost nothing
-            put_link_in_place(lane, REVOLUTE, ints, floats, i, q, work)
+        place_one_state(model, q, work, LINK, sines_at(model), origin(SCALAR, model, work))
+    for i in range(link_count(model)):
+        if kind(model, i) == REVOLUTE:  # the common joint compiled apart: its zeros cost nothing
+            put_link_in_place(lane, REVOLUTE, model, i, q, work)
         else:
-            put_link_in_place(lane, kind(ints, i), ints, floats, i, q, work)
+            put_link_in_place(lane, kind(model, i), model, i, q, work)
 
 
 @kernel_in_place
-def world_velocities(lane, ints, v, work):
+def world_velocities(lane, model, v, work):
     """Twists V_i, and Psi_dot_j and S_dot_j; needs `world_positions`."""
-    for i in range(link_count(ints)):
-        Vp, j = twist_of(lane, work, parent(ints, i)), first_dof(ints, i)
-        if dof_count(ints, i) == 1:
-            Sj = get6(lane, work, of_dof(ints, j, S))
+    for i in range(link_count(model)):
+        Vp, j = twist_of(lane, work, parent(model, i)), first_dof(model, i)
+        if dof_count(model, i) == 1:
+            Sj = get6(lane, work, of_dof(model, j, S))
             put6(lane, work, of_link(i, TWIST), add6(Vp, scale6(load(lane, v, j), Sj)))
             # a single screw does not turn itself: ad(V, S) = ad(V_p + v S, S)
             psi_dot = ad(Vp, Sj)
-            put6(lane, work, of_dof(ints, j, PSI_DOT), psi_dot)
-            put6(lane, work, of_dof(ints, j, S_DOT), psi_dot)
+            put6(lane, work, of_dof(model, j, PSI_DOT), psi_dot)
+            put6(lane, work, of_dof(model, j, S_DOT), psi_dot)
             continue
         V = Vp
-        for j in range(first_dof(ints, i), first_dof(ints, i) + dof_count(ints, i)):
-            V = add6(V, scale6(load(lane, v, j), get6(lane, work, of_dof(ints, j, S))))
+        for j in range(first_dof(model, i), first_dof(model, i) + dof_count(model, i)):
+            V = add6(V, scale6(load(lane, v, j), get6(lane, work, of_dof(model, j, S))))
         put6(lane, work, of_link(i, TWIST), V)
-        for j in range(first_dof(ints, i), first_dof(ints, i) + dof_count(ints, i)):
-            Sj = get6(lane, work, of_dof(ints, j, S))
-            put6(lane, work, of_dof(ints, j, PSI_DOT), ad(Vp, Sj))
-            put6(lane, work, of_dof(ints, j, S_DOT), ad(V, Sj))
+        for j in range(first_dof(model, i), first_dof(model, i) + dof_count(model, i)):
+            Sj = get6(lane, work, of_dof(model, j, S))
+            put6(lane, work, of_dof(model, j, PSI_DOT), ad(Vp, Sj))
+            put6(lane, work, of_dof(model, j, S_DOT), ad(V, Sj))
 
 
 @kernel_in_place
-def world_accelerations(lane, ints, floats, v, a, work):
+def world_accelerations(lane, model, v, a, work):
     """Accelerations A_i with gravity, and Psi_ddot_j; needs `world_velocities`."""
-    for i in range(link_count(ints)):
-        Vp = twist_of(lane, work, parent(ints, i))
-        Ap = acceleration_of(lane, floats, work, parent(ints, i))
+    for i in range(link_count(model)):
+        Vp = twist_of(lane, work, parent(model, i))
+        Ap = acceleration_of(lane, model, work, parent(model, i))
         A = Ap
-        for j in range(first_dof(ints, i), first_dof(ints, i) + dof_count(ints, i)):
-            Sj = get6(lane, work, of_dof(ints, j, S))
-            S_dot_j = get6(lane, work, of_dof(ints, j, S_DOT))
+        for j in range(first_dof(model, i), first_dof(model, i) + dof_count(model, i)):
+            Sj = get6(lane, work, of_dof(model, j, S))
+            S_dot_j = get6(lane, work, of_dof(model, j, S_DOT))
             A = add6(A, add6(scale6(load(lane, a, j), Sj), scale6(load(lane, v, j), S_dot_j)))
-            psi_dot = get6(lane, work, of_dof(ints, j, PSI_DOT))
-            put6(lane, work, of_dof(ints, j, PSI_DDOT), add6(ad(Ap, Sj), ad(Vp, psi_dot)))
+            psi_dot = get6(lane, work, of_dof(model, j, PSI_DOT))
+            put6(lane, work, of_dof(model, j, PSI_DDOT), add6(ad(Ap, Sj), ad(Vp, psi_dot)))
         put6(lane, work, of_link(i, ACCELERATION), A)
 
 
 @inline
-def body_pose(lane, ints, floats, work, b):
+def body_pose(lane, model, work, b):
     """Pose of body b, in its own declared frame; needs `world_positions`."""
-    X = body_placement(lane, ints, floats, b)
-    if body_link(ints, b) < 0:
-        return seen_from(origin(lane, ints, work), X)
-    return compose(world_pose(lane, work, body_link(ints, b)), X)
+    X = body_placement(lane, model, b)
+    if body_link(model, b) < 0:
+        return seen_from(origin(lane, model, work), X)
+    return compose(world_pose(lane, work, body_link(model, b)), X)

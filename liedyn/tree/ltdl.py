@@ -11,97 +11,97 @@ from liedyn.tree.records import dof_total, previous_dof
 
 
 @kernel_in_place
-def ltdl_factor(lane, ints, M):
+def ltdl_factor(lane, model, M):
     """L and D in place of the lower triangle of M; the upper triangle is left alone."""
-    nv = dof_total(ints)
+    nv = dof_total(model)
     for k in range(nv - 1, -1, -1):
         d = load(lane, M, k * nv + k)
-        i = previous_dof(ints, k)
+        i = previous_dof(model, k)
         while i >= 0:
             l = load(lane, M, k * nv + i) / d
             j = i
             while j >= 0:
                 store(lane, M, i * nv + j, load(lane, M, i * nv + j) - l * load(lane, M, k * nv + j))
-                j = previous_dof(ints, j)
+                j = previous_dof(model, j)
             store(lane, M, k * nv + i, l)
-            i = previous_dof(ints, i)
+            i = previous_dof(model, i)
 
 
 @inline
-def subtract_above(lane, ints, L, k, B, at, stride, count, x):
+def subtract_above(lane, model, L, k, B, at, stride, count, x):
     """x - sum of l_ki B_i over the ancestors i of k, a register of its rows; the nearest, known last, comes last."""
-    nearest = previous_dof(ints, k)
+    nearest = previous_dof(model, k)
     if nearest < 0:
         return x
-    i = previous_dof(ints, nearest)
+    i = previous_dof(model, nearest)
     while i >= 0:
-        x = x - load(lane, L, k * dof_total(ints) + i) * load_at_once(lane, B, i * stride + at, count)
-        i = previous_dof(ints, i)
-    return x - load(lane, L, k * dof_total(ints) + nearest) * load_at_once(lane, B, nearest * stride + at, count)
+        x = x - load(lane, L, k * dof_total(model) + i) * load_at_once(lane, B, i * stride + at, count)
+        i = previous_dof(model, i)
+    return x - load(lane, L, k * dof_total(model) + nearest) * load_at_once(lane, B, nearest * stride + at, count)
 
 
 @kernel_in_place
-def ltdl_solve(lane, ints, L, factor, B, columns):
+def ltdl_solve(lane, model, L, factor, B, columns):
     """B = factor M^-1 B for the columns of B, in place, by L^T Y = B and L X = D^-1 Y."""
-    nv = dof_total(ints)
+    nv = dof_total(model)
     for c in range(0, columns, at_once(lane)):
         count = columns - c
         for k in range(nv - 1, -1, -1):
             y = load_at_once(lane, B, k * columns + c, count)
-            i = -1 if is_zero(y) else previous_dof(ints, k)  # many are, where branches do not meet
+            i = -1 if is_zero(y) else previous_dof(model, k)  # many are, where branches do not meet
             while i >= 0:
                 x = load_at_once(lane, B, i * columns + c, count)
                 store_at_once(lane, B, i * columns + c, count, x - load(lane, L, k * nv + i) * y)
-                i = previous_dof(ints, i)
+                i = previous_dof(model, i)
         for k in range(nv):
             x = (factor / load(lane, L, k * nv + k)) * load_at_once(lane, B, k * columns + c, count)
-            x = subtract_above(lane, ints, L, k, B, c, columns, count, x)
+            x = subtract_above(lane, model, L, k, B, c, columns, count, x)
             store_at_once(lane, B, k * columns + c, count, x)
 
 
 @kernel_in_place
-def ltdl_solve_both(lane, ints, L, factor, B, C, columns):
+def ltdl_solve_both(lane, model, L, factor, B, C, columns):
     """B = factor M^-1 B and C = factor M^-1 C, as `ltdl_solve`: while one waits for memory the other goes on."""
-    nv = dof_total(ints)
+    nv = dof_total(model)
     for c in range(0, columns, at_once(lane)):
         count = columns - c
         for k in range(nv - 1, -1, -1):
             y, z = load_at_once(lane, B, k * columns + c, count), load_at_once(lane, C, k * columns + c, count)
-            i = previous_dof(ints, k)
+            i = previous_dof(model, k)
             while i >= 0:
                 l, at = load(lane, L, k * nv + i), i * columns + c
                 store_at_once(lane, B, at, count, load_at_once(lane, B, at, count) - l * y)
                 store_at_once(lane, C, at, count, load_at_once(lane, C, at, count) - l * z)
-                i = previous_dof(ints, i)
+                i = previous_dof(model, i)
         for k in range(nv):
             d, at = factor / load(lane, L, k * nv + k), k * columns + c
             y, z = d * load_at_once(lane, B, at, count), d * load_at_once(lane, C, at, count)
-            i = previous_dof(ints, k)
+            i = previous_dof(model, k)
             while i >= 0:
                 l = load(lane, L, k * nv + i)
                 y = y - l * load_at_once(lane, B, i * columns + c, count)
                 z = z - l * load_at_once(lane, C, i * columns + c, count)
-                i = previous_dof(ints, i)
+                i = previous_dof(model, i)
             store_at_once(lane, B, at, count, y)
             store_at_once(lane, C, at, count, z)
 
 
 @kernel_in_place
-def ltdl_inverse(lane, ints, L, Minv):
+def ltdl_inverse(lane, model, L, Minv):
     """M^-1, symmetric to the last bit: from the ground outwards, L M^-1 = D^-1 L^-T read where its right side is known.
 
     Left of the diagonal that side is zero, on it 1/D: row k follows from the rows of its ancestors.
     """
-    nv = dof_total(ints)
+    nv = dof_total(model)
     for k in range(nv):
         for c in range(0, k, at_once(lane)):
-            x = subtract_above(lane, ints, L, k, Minv, c, nv, k - c, splat(LANES, 0.0))
+            x = subtract_above(lane, model, L, k, Minv, c, nv, k - c, splat(LANES, 0.0))
             store_at_once(lane, Minv, k * nv + c, k - c, x)
         for c in range(k):
             store(lane, Minv, c * nv + k, load(lane, Minv, k * nv + c))
         diagonal = 1.0 / load(lane, L, k * nv + k)
-        i = previous_dof(ints, k)
+        i = previous_dof(model, k)
         while i >= 0:
             diagonal = diagonal - load(lane, L, k * nv + i) * load(lane, Minv, k * nv + i)
-            i = previous_dof(ints, i)
+            i = previous_dof(model, i)
         store(lane, Minv, k * nv + k, diagonal)

@@ -20,32 +20,32 @@ COLUMN, PLACES = 4, 16  # places for a column, and for a pose
 
 
 @inline
-def unturned(lane, ints, floats, i, q):
+def unturned(lane, model, i, q):
     """The pose of link i in its parent, its position right whatever its angle is: no sine is needed."""
-    return pose_of_kind(lane, kind(ints, i), ints, floats, i, q, splat(lane, 0.0), splat(lane, 1.0))
+    return pose_of_kind(lane, kind(model, i), model, i, q, splat(lane, 0.0), splat(lane, 1.0))
 
 
 @inline
-def slid(lane, ints, floats, i, q):
+def slid(lane, model, i, q):
     """The place, seen from root i, of the first link that it carries and that turns; of itself if it turns.
 
     Prismatic joints in a row, as under a vehicle in the plane or a gantry, lead far away as a free joint does.
     """
     o, l = splat(lane, 0.0), splat(lane, 1.0)
     X = (l, o, o, o, l, o, o, o, l), (o, o, o)
-    while kind(ints, i) == PRISMATIC and i + 1 < link_count(ints) and parent(ints, i + 1) == i:
+    while kind(model, i) == PRISMATIC and i + 1 < link_count(model) and parent(model, i + 1) == i:
         i += 1
-        X = compose(X, unturned(lane, ints, floats, i, q))
+        X = compose(X, unturned(lane, model, i, q))
     return X[1]
 
 
 @inline
-def origin_of(lane, ints, floats, i, q):
+def origin_of(lane, model, i, q):
     """Where to look at the tree of root i from: the place of its first link that turns, in the world."""
-    if i >= link_count(ints):  # nothing moves
+    if i >= link_count(model):  # nothing moves
         return zero3(lane)
-    R, p = unturned(lane, ints, floats, i, q)
-    return add(p, rotate(R, slid(lane, ints, floats, i, q)))
+    R, p = unturned(lane, model, i, q)
+    return add(p, rotate(R, slid(lane, model, i, q)))
 
 
 @inline
@@ -56,15 +56,15 @@ def seen_from(origin, X):
 
 
 @inline
-def pose_in_parent(lane, joint, ints, floats, i, q, work, sines, origin):
+def pose_in_parent(lane, joint, model, i, q, work, sines, origin):
     """Pose of link i in its parent, by the sines at work[sines:]; of a root, seen from `origin`.
 
     The joint's placement is seen from there before the joint moves: the other way, digits of its motion would be lost.
     """
-    M = placement(lane, ints, floats, i)
-    if parent(ints, i) < 0:
+    M = placement(lane, model, i)
+    if parent(model, i) < 0:
         M = seen_from(origin, M)
-    return moved_by_sines(lane, joint, M, ints, floats, i, q, work, sines)
+    return moved_by_sines(lane, joint, M, model, i, q, work, sines)
 
 
 @inline
@@ -129,26 +129,26 @@ def columns_beyond(X, f):
 
 
 @inline
-def columns_of_link(joint, ints, floats, i, q, work, stride, sines, origin, previous):
+def columns_of_link(joint, model, i, q, work, stride, sines, origin, previous):
     """Columns of the pose of link i; `previous` are those of link i - 1, mostly its parent."""
-    f = pose_in_parent(SCALAR, joint, ints, floats, i, q, work, sines, origin)
-    if parent(ints, i) < 0:
+    f = pose_in_parent(SCALAR, joint, model, i, q, work, sines, origin)
+    if parent(model, i) < 0:
         return columns_of(f)
-    if parent(ints, i) != i - 1:
-        previous = get_columns(work, stride * parent(ints, i))
+    if parent(model, i) != i - 1:
+        previous = get_columns(work, stride * parent(model, i))
     return columns_beyond(previous, f)
 
 
 @inline
-def place_one_state(ints, floats, q, work, stride, sines, origin):
+def place_one_state(model, q, work, stride, sines, origin):
     """Poses of all links, at work[stride * i], by the sines at work[sines:]."""
     nothing = side_by_side(0.0, 0.0, 0.0, 0.0)
     X = (nothing, nothing, nothing, nothing)
-    for i in range(link_count(ints)):
-        if kind(ints, i) == REVOLUTE:  # the common joint compiled apart: its zeros cost nothing
-            X = columns_of_link(REVOLUTE, ints, floats, i, q, work, stride, sines, origin, X)
+    for i in range(link_count(model)):
+        if kind(model, i) == REVOLUTE:  # the common joint compiled apart: its zeros cost nothing
+            X = columns_of_link(REVOLUTE, model, i, q, work, stride, sines, origin, X)
         else:
-            X = columns_of_link(kind(ints, i), ints, floats, i, q, work, stride, sines, origin, X)
+            X = columns_of_link(kind(model, i), model, i, q, work, stride, sines, origin, X)
         put_columns(work, stride * i, X)
 
 
@@ -156,9 +156,9 @@ def place_one_state(ints, floats, q, work, stride, sines, origin):
 
 
 @inline
-def link_in_world(lane, joint, ints, floats, i, q, work, stride, sines, origin):
+def link_in_world(lane, joint, model, i, q, work, stride, sines, origin):
     """Pose of link i, from that of its parent at work[stride * parent]."""
-    f = pose_in_parent(lane, joint, ints, floats, i, q, work, sines, origin)
-    if parent(ints, i) < 0:
+    f = pose_in_parent(lane, joint, model, i, q, work, sines, origin)
+    if parent(model, i) < 0:
         return f
-    return compose(get_world_pose(lane, work, stride * parent(ints, i)), f)
+    return compose(get_world_pose(lane, work, stride * parent(model, i)), f)

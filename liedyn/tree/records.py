@@ -1,12 +1,18 @@
 """Reading the packed model and the workspace inside kernels (layout: `liedyn.model.packed`)."""
-from liedyn.jit import inline
+from numba import types
+
+from liedyn.jit import INTEGERS, VECTOR, inline
 from liedyn.lie.lanes import SCALAR, integer, load, splat, store
 from liedyn.model.packed import (
     BODIES_AT, BODY_F, BODY_FLOATS_AT, BODY_I, BODY_LINK, DOF_ARMATURE, DOF_COLUMN, DOF_DAMPING, DOF_END, DOF_F,
     DOF_FLOATS_AT, DOF_FORK, DOF_I, DOF_LINK, DOF_PREVIOUS, DOF_ROOT, DOF_STIFFNESS, DOF_STRETCH, DOF_TYPE, DOFS_AT,
     HEADER, LINK_F, LINK_FLOATS_AT, LINK_I, LINK_IQ, LINK_IV, LINK_MASS, LINK_NV, LINK_PARENT, LINK_PITCH,
     LINK_PRIMITIVE, LINK_SPREAD, N_BODIES, N_LINKS, NQ, NV, REST_AT,
+    PackedModel,
 )
+
+MODEL = types.NamedTuple((INTEGERS, VECTOR), PackedModel)
+"""Type of the packed model, for `liedyn.jit.late`."""
 
 # ---- vectors, twists and poses stored as consecutive numbers
 
@@ -128,9 +134,9 @@ def put_inertia(lane, x, k, I):
 
 
 @inline
-def number(floats, k):
+def number(model, k):
     """One number of the model, a plain float."""
-    return load(SCALAR, floats, k)
+    return load(SCALAR, model.floats, k)
 
 
 @inline
@@ -149,200 +155,201 @@ def zero6(lane):
 
 
 @inline
-def constant3(lane, floats, k):
-    return (splat(lane, number(floats, k)), splat(lane, number(floats, k + 1)), splat(lane, number(floats, k + 2)))
+def constant3(lane, model, k):
+    return (splat(lane, number(model, k)), splat(lane, number(model, k + 1)), splat(lane, number(model, k + 2)))
 
 
 @inline
-def constant_pose(lane, floats, k):
+def constant_pose(lane, model, k):
     """A pose of the model: R row by row, then p."""
-    x, y, z = constant3(lane, floats, k), constant3(lane, floats, k + 3), constant3(lane, floats, k + 6)
-    return (x[0], x[1], x[2], y[0], y[1], y[2], z[0], z[1], z[2]), constant3(lane, floats, k + 9)
+    x, y, z = constant3(lane, model, k), constant3(lane, model, k + 3), constant3(lane, model, k + 6)
+    return (x[0], x[1], x[2], y[0], y[1], y[2], z[0], z[1], z[2]), constant3(lane, model, k + 9)
 
 
 @inline
-def upward(lane, floats):
+def upward(lane, model):
     """The spatial acceleration (0, -g) of the ground that stands for gravity (Featherstone 2008, section 5.3)."""
-    return (zero3(lane), splat3(lane, (-number(floats, 0), -number(floats, 1), -number(floats, 2))))
+    return (zero3(lane), splat3(lane, (-number(model, 0), -number(model, 1), -number(model, 2))))
 
 
 # ---- links
 
 
 @inline
-def link_count(ints):
-    return integer(ints, N_LINKS)
+def link_count(model):
+    return integer(model.ints, N_LINKS)
 
 
 @inline
-def dof_total(ints):
+def dof_total(model):
     """nv, all degrees of freedom of the tree."""
-    return integer(ints, NV)
+    return integer(model.ints, NV)
 
 
 @inline
-def q_total(ints):
+def q_total(model):
     """nq, all coordinates of the tree."""
-    return integer(ints, NQ)
+    return integer(model.ints, NQ)
 
 
 @inline
-def parent(ints, i):
-    return integer(ints, HEADER + LINK_I * i + LINK_PARENT)
+def parent(model, i):
+    return integer(model.ints, HEADER + LINK_I * i + LINK_PARENT)
 
 
 @inline
-def kind(ints, i):
-    return integer(ints, HEADER + LINK_I * i + LINK_PRIMITIVE)
+def kind(model, i):
+    return integer(model.ints, HEADER + LINK_I * i + LINK_PRIMITIVE)
 
 
 @inline
-def first_q(ints, i):
-    return integer(ints, HEADER + LINK_I * i + LINK_IQ)
+def first_q(model, i):
+    return integer(model.ints, HEADER + LINK_I * i + LINK_IQ)
 
 
 @inline
-def first_dof(ints, i):
-    return integer(ints, HEADER + LINK_I * i + LINK_IV)
+def first_dof(model, i):
+    return integer(model.ints, HEADER + LINK_I * i + LINK_IV)
 
 
 @inline
-def dof_count(ints, i):
-    return integer(ints, HEADER + LINK_I * i + LINK_NV)
+def dof_count(model, i):
+    return integer(model.ints, HEADER + LINK_I * i + LINK_NV)
 
 
 @inline
-def placement(lane, ints, floats, i):
-    return constant_pose(lane, floats, integer(ints, LINK_FLOATS_AT) + LINK_F * i)
+def placement(lane, model, i):
+    return constant_pose(lane, model, integer(model.ints, LINK_FLOATS_AT) + LINK_F * i)
 
 
 @inline
-def inertia(ints, floats, i):
+def inertia(model, i):
     """(m, h, J) of a link at its own origin, as plain floats."""
-    return get_inertia(SCALAR, floats, inertia_at(ints, i))
+    return get_inertia(SCALAR, model.floats, inertia_at(model, i))
 
 
 @inline
-def moments(ints, floats, i):
+def moments(model, i):
     """(m, h, Q) of a link at its own origin, Q = sum of m r r^T, as plain floats."""
-    k = inertia_at(ints, i)
-    return number(floats, k), get3(SCALAR, floats, k + 1), get_symmetric(SCALAR, floats, k + LINK_SPREAD - LINK_MASS)
+    k = inertia_at(model, i)
+    Q = get_symmetric(SCALAR, model.floats, k + LINK_SPREAD - LINK_MASS)
+    return number(model, k), get3(SCALAR, model.floats, k + 1), Q
 
 
 @inline
-def inertia_at(ints, i):
+def inertia_at(model, i):
     """Where the inertia of link i lies in floats; that of the next link follows LINK_F behind it."""
-    return integer(ints, LINK_FLOATS_AT) + LINK_F * i + LINK_MASS
+    return integer(model.ints, LINK_FLOATS_AT) + LINK_F * i + LINK_MASS
 
 
 @inline
-def dof_link_at(ints, j):
+def dof_link_at(model, j):
     """Where the number of the link that dof j moves lies in ints; that of the next dof follows DOF_I behind it."""
-    return integer(ints, DOFS_AT) + DOF_I * j + DOF_LINK
+    return integer(model.ints, DOFS_AT) + DOF_I * j + DOF_LINK
 
 
 @inline
-def pitch(ints, floats, i):
+def pitch(model, i):
     """Advance of a helical joint, m/rad."""
-    return number(floats, integer(ints, LINK_FLOATS_AT) + LINK_F * i + LINK_PITCH)
+    return number(model, integer(model.ints, LINK_FLOATS_AT) + LINK_F * i + LINK_PITCH)
 
 
 # ---- degrees of freedom
 
 
 @inline
-def dof_integer(ints, j, what):
-    return integer(ints, integer(ints, DOFS_AT) + DOF_I * j + what)
+def dof_integer(model, j, what):
+    return integer(model.ints, integer(model.ints, DOFS_AT) + DOF_I * j + what)
 
 
 @inline
-def dof_link(ints, j):
-    return integer(ints, dof_link_at(ints, j))
+def dof_link(model, j):
+    return integer(model.ints, dof_link_at(model, j))
 
 
 @inline
-def dof_type(ints, j):
-    return dof_integer(ints, j, DOF_TYPE)
+def dof_type(model, j):
+    return dof_integer(model, j, DOF_TYPE)
 
 
 @inline
-def dof_column(ints, j):
-    return dof_integer(ints, j, DOF_COLUMN)
+def dof_column(model, j):
+    return dof_integer(model, j, DOF_COLUMN)
 
 
 @inline
-def previous_dof(ints, j):
+def previous_dof(model, j):
     """The next degree of freedom towards the ground, -1 at its end."""
-    return dof_integer(ints, j, DOF_PREVIOUS)
+    return dof_integer(model, j, DOF_PREVIOUS)
 
 
 @inline
-def root_of(ints, j):
+def root_of(model, j):
     """The first degree of freedom on the way from the ground to j: what comes before it does not carry j."""
-    return dof_integer(ints, j, DOF_ROOT)
+    return dof_integer(model, j, DOF_ROOT)
 
 
 @inline
-def behind_dof(ints, j):
+def behind_dof(model, j):
     """The first degree of freedom behind j that j does not carry; all between are carried."""
-    return dof_integer(ints, j, DOF_END)
+    return dof_integer(model, j, DOF_END)
 
 
 @inline
-def fork_of(ints, j):
+def fork_of(model, j):
     """Number of j among the degrees of freedom that carry several directly, -1 if it is none of them."""
-    return dof_integer(ints, j, DOF_FORK)
+    return dof_integer(model, j, DOF_FORK)
 
 
 @inline
-def stretch_of(ints, j):
+def stretch_of(model, j):
     """Where the stretch begins that j belongs to: behind a fork or on the ground; it ends in a fork or a leaf."""
-    return dof_integer(ints, j, DOF_STRETCH)
+    return dof_integer(model, j, DOF_STRETCH)
 
 
 @inline
-def last_of_joint(ints, j):
+def last_of_joint(model, j):
     """The last degree of freedom of the joint (of the link) that j belongs to."""
-    i = dof_link(ints, j)
-    return first_dof(ints, i) + dof_count(ints, i) - 1
+    i = dof_link(model, j)
+    return first_dof(model, i) + dof_count(model, i) - 1
 
 
 @inline
-def armature(ints, floats, j):
-    return number(floats, integer(ints, DOF_FLOATS_AT) + DOF_F * j + DOF_ARMATURE)
+def armature(model, j):
+    return number(model, integer(model.ints, DOF_FLOATS_AT) + DOF_F * j + DOF_ARMATURE)
 
 
 @inline
-def damping(ints, floats, j):
-    return number(floats, integer(ints, DOF_FLOATS_AT) + DOF_F * j + DOF_DAMPING)
+def damping(model, j):
+    return number(model, integer(model.ints, DOF_FLOATS_AT) + DOF_F * j + DOF_DAMPING)
 
 
 @inline
-def stiffness(ints, floats, j):
-    return number(floats, integer(ints, DOF_FLOATS_AT) + DOF_F * j + DOF_STIFFNESS)
+def stiffness(model, j):
+    return number(model, integer(model.ints, DOF_FLOATS_AT) + DOF_F * j + DOF_STIFFNESS)
 
 
 @inline
-def rest(ints, floats, k):
+def rest(model, k):
     """Coordinate k (0 <= k < nq) of the configuration in which the springs are slack."""
-    return number(floats, integer(ints, REST_AT) + k)
+    return number(model, integer(model.ints, REST_AT) + k)
 
 
 # ---- bodies, as the user declared them
 
 
 @inline
-def body_count(ints):
-    return integer(ints, N_BODIES)
+def body_count(model):
+    return integer(model.ints, N_BODIES)
 
 
 @inline
-def body_link(ints, b):
+def body_link(model, b):
     """The link that carries body b, -1 for the ground."""
-    return integer(ints, integer(ints, BODIES_AT) + BODY_I * b + BODY_LINK)
+    return integer(model.ints, integer(model.ints, BODIES_AT) + BODY_I * b + BODY_LINK)
 
 
 @inline
-def body_placement(lane, ints, floats, b):
+def body_placement(lane, model, b):
     """The pose of body b in its link, or in the world if it is fixed to the ground."""
-    return constant_pose(lane, floats, integer(ints, BODY_FLOATS_AT) + BODY_F * b)
+    return constant_pose(lane, model, integer(model.ints, BODY_FLOATS_AT) + BODY_F * b)

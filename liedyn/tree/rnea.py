@@ -7,7 +7,7 @@ joint passes on. Its linear velocity is never needed.
 
 from liedyn.arguments import require_robot
 from liedyn.boundary import delivered, rows_for, states, states_unseen, wrenches
-from liedyn.direct import configuration, direct, model, nothing, result, velocity
+from liedyn.direct import configuration, direct, nothing, packed, result, velocity
 from liedyn.jit import inline, inline_algebra, kernel_in_place
 from liedyn.lie.algebra import add, add_cross, cross, scale, sub6, symmetric_times, unrotate
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, store
@@ -30,14 +30,14 @@ RATES, F = 0, 9
 
 
 @kernel_in_place
-def rnea_size(ints):
+def rnea_size(model):
     """Numbers in the workspace of `rnea_kernel`."""
-    return sines_at(ints) + sines_size(q_total(ints))
+    return sines_at(model) + sines_size(q_total(model))
 
 
 @inline
-def sines_at(ints):
-    return WORK * link_count(ints)
+def sines_at(model):
+    return WORK * link_count(model)
 
 
 @inline_algebra
@@ -47,36 +47,36 @@ def swept(w, dw, r):
 
 
 @inline
-def rates_in_child(lane, joint, ints, floats, i, q, work, rates):
+def rates_in_child(lane, joint, model, i, q, work, rates):
     """w, dw and, at the origin of link i, acc of its parent, in the axes of link i."""
-    (w, dw, acc), at = rates, sines_at(ints)
+    (w, dw, acc), at = rates, sines_at(model)
     if joint != REVOLUTE:
-        R, p = pose_by_sines(lane, joint, ints, floats, i, q, work, at)
+        R, p = pose_by_sines(lane, joint, model, i, q, work, at)
         return unrotate(R, w), unrotate(R, dw), unrotate(R, add(acc, swept(w, dw, p)))
-    add_gamma(lane, ints, floats, i, work, at)
-    beta = constant_turn(ints, floats, i, BETA)
+    add_gamma(lane, model, i, work, at)
+    beta = constant_turn(model, i, BETA)
     if beta[1] != 0.0:
         w, dw, acc = back_about_z(beta, w), back_about_z(beta, dw), back_about_z(beta, acc)
-    acc = add(acc, swept(w, dw, origin(lane, ints, floats, i)))
-    return (vector_to_child(lane, ints, floats, i, work, at, w), vector_to_child(lane, ints, floats, i, work, at, dw),
-            vector_to_child(lane, ints, floats, i, work, at, acc))
+    acc = add(acc, swept(w, dw, origin(lane, model, i)))
+    return (vector_to_child(lane, model, i, work, at, w), vector_to_child(lane, model, i, work, at, dw),
+            vector_to_child(lane, model, i, work, at, acc))
 
 
 @inline
-def outward(lane, joint, ints, floats, i, depth, q, v, a, f_ext, work):
+def outward(lane, joint, model, i, depth, q, v, a, f_ext, work):
     """Rates of link i, and the wrench that Newton and Euler say it takes."""
-    turn, slide = twist_of_kind(lane, joint, ints, floats, i, v)
-    turn_rate, slide_rate = twist_of_kind(lane, joint, ints, floats, i, a)
-    if parent(ints, i) < 0:
-        wp, dwp, accp = zero3(lane), zero3(lane), upward(lane, floats)[1]
+    turn, slide = twist_of_kind(lane, joint, model, i, v)
+    turn_rate, slide_rate = twist_of_kind(lane, joint, model, i, a)
+    if parent(model, i) < 0:
+        wp, dwp, accp = zero3(lane), zero3(lane), upward(lane, model)[1]
     else:
         k = WORK * (depth - 1) + RATES
         wp, dwp, accp = get3(lane, work, k), get3(lane, work, k + 3), get3(lane, work, k + 6)
-    w0, dw0, acc0 = rates_in_child(lane, joint, ints, floats, i, q, work, (wp, dwp, accp))
+    w0, dw0, acc0 = rates_in_child(lane, joint, model, i, q, work, (wp, dwp, accp))
     w = add(w0, turn)
     dw = add_cross(add(dw0, turn_rate), w0, turn)
     acc = add_cross(add(acc0, slide_rate), add(w0, w), slide)
-    m, h, J = inertia(ints, floats, i)
+    m, h, J = inertia(model, i)
     force = add(scale(m, acc), swept(w, dw, h))
     moment = add_cross(add_cross(symmetric_times(J, dw), h, acc), w, symmetric_times(J, w))
     Fi = (moment, force)
@@ -90,54 +90,54 @@ def outward(lane, joint, ints, floats, i, depth, q, v, a, f_ext, work):
 
 
 @inline
-def inward(lane, joint, ints, floats, i, depth, q, v, a, work, tau):
+def inward(lane, joint, model, i, depth, q, v, a, work, tau):
     """What of the wrench joint i has to bear, and what it passes on to the parent."""
     Fi = get6(lane, work, WORK * depth + F)
-    put_force_of_kind(lane, joint, ints, floats, i, Fi, tau)
-    accumulate_springs_of_kind(lane, joint, ints, floats, i, q, v, 1.0, tau)
-    for j in range(first_dof(ints, i), first_dof(ints, i) + dofs_of_kind(joint)):
-        store(lane, tau, j, load(lane, tau, j) + armature(ints, floats, j) * load(lane, a, j))
-    if parent(ints, i) >= 0:
-        Fi = wrench_to_parent(lane, joint, ints, floats, i, q, work, sines_at(ints), Fi)
+    put_force_of_kind(lane, joint, model, i, Fi, tau)
+    accumulate_springs_of_kind(lane, joint, model, i, q, v, 1.0, tau)
+    for j in range(first_dof(model, i), first_dof(model, i) + dofs_of_kind(joint)):
+        store(lane, tau, j, load(lane, tau, j) + armature(model, j) * load(lane, a, j))
+    if parent(model, i) >= 0:
+        Fi = wrench_to_parent(lane, joint, model, i, q, work, sines_at(model), Fi)
         accumulate6(lane, work, WORK * (depth - 1) + F, Fi)
 
 
 @kernel_in_place
-def rnea_kernel(lane, ints, floats, q, v, a, f_ext, work, tau):
+def rnea_kernel(lane, model, q, v, a, f_ext, work, tau):
     """tau = M(q) a + c(q, v) - tau_joint(q, v); f_ext is (6 n) or empty.
 
     Links are numbered depth first. So the way back from a branch begins at its tip, and what is kept belongs to the
     links between there and the ground only: little enough to stay in the first cache, in lanes too.
     """
-    n = link_count(ints)
-    put_sines_from(lane, q, first_angle(ints), q_total(ints), work, sines_at(ints))
+    n = link_count(model)
+    put_sines_from(lane, q, first_angle(model), q_total(model), work, sines_at(model))
     depth = -1
     for i in range(n):
         depth += 1
-        if kind(ints, i) == REVOLUTE:  # the common joint compiled apart: its zeros cost nothing
-            outward(lane, REVOLUTE, ints, floats, i, depth, q, v, a, f_ext, work)
+        if kind(model, i) == REVOLUTE:  # the common joint compiled apart: its zeros cost nothing
+            outward(lane, REVOLUTE, model, i, depth, q, v, a, f_ext, work)
         else:
-            outward(lane, kind(ints, i), ints, floats, i, depth, q, v, a, f_ext, work)
-        fork = parent(ints, i + 1) if i + 1 < n else -1
+            outward(lane, kind(model, i), model, i, depth, q, v, a, f_ext, work)
+        fork = parent(model, i + 1) if i + 1 < n else -1
         k = i
         while k != fork:  # back to where the next link begins
-            if kind(ints, k) == REVOLUTE:
-                inward(lane, REVOLUTE, ints, floats, k, depth, q, v, a, work, tau)
+            if kind(model, k) == REVOLUTE:
+                inward(lane, REVOLUTE, model, k, depth, q, v, a, work, tau)
             else:
-                inward(lane, kind(ints, k), ints, floats, k, depth, q, v, a, work, tau)
-            k = parent(ints, k)
+                inward(lane, kind(model, k), model, k, depth, q, v, a, work, tau)
+            k = parent(model, k)
             depth -= 1
 
 
 @batch
-def rnea_states(begin, end, ints, floats, q, v, a, f_ext, tau, verdict):
+def rnea_states(begin, end, model, q, v, a, f_ext, tau, verdict):
     """`rnea_kernel` on each row; verdict[0] becomes 0 if q, v or a is not finite."""
-    work = aligned(rnea_size(ints) * WIDTH)
+    work = aligned(rnea_size(model) * WIDTH)
     if end - begin == 1:
         see(verdict, q, begin, end)
         see(verdict, v, begin, end)
         see(verdict, a, begin, end)
-        rnea_kernel(SCALAR, ints, floats, q[begin], v[begin], a[begin], f_ext[begin], work, tau[begin])
+        rnea_kernel(SCALAR, model, q[begin], v[begin], a[begin], f_ext[begin], work, tau[begin])
         return
     q_w, v_w, a_w, f_w, tau_w = in_lanes(q), in_lanes(v), in_lanes(a), in_lanes(f_ext), in_lanes(tau)
     for b in range(begin, end, WIDTH):
@@ -149,18 +149,18 @@ def rnea_states(begin, end, ints, floats, q, v, a, f_ext, tau, verdict):
         gather(a, b, end, a_w)
         gather(f_ext, b, end, f_w)
         expect_rows(tau, b)
-        rnea_kernel(LANES, ints, floats, q_w, v_w, a_w, f_w, work, tau_w)
+        rnea_kernel(LANES, model, q_w, v_w, a_w, f_w, work, tau_w)
         scatter(tau_w, b, end, tau)
 
 
 @direct
-def rnea_direct(ints, floats, q, v, a, out):
+def rnea_direct(model, q, v, a, out):
     """`rnea_kernel` on one state as Python passes it."""
-    ints, floats = model(ints, floats)
-    q, v, a, work = configuration(ints, q), velocity(ints, v), velocity(ints, a), scratch(rnea_size(ints))
-    tau = result(out, (dof_total(ints),), (floats, q, v, a, work))
+    model = packed(model)
+    q, v, a, work = configuration(model, q), velocity(model, v), velocity(model, a), scratch(rnea_size(model))
+    tau = result(out, (dof_total(model),), (model.floats, q, v, a, work))
     if not is_none(tau):
-        rnea_kernel(SCALAR, ints, floats, q, v, a, nothing(), work, numbers(tau, dof_total(ints)))
+        rnea_kernel(SCALAR, model, q, v, a, nothing(), work, numbers(tau, dof_total(model)))
     return tau
 
 
@@ -205,15 +205,15 @@ def rnea(robot, q, v, a, f_ext=None, out=None):
     >>> ld.rnea(panda, q, 0 * q, 0 * q).shape
     (7,)
     """
-    if not hasattr(robot, "ints"):
+    if not hasattr(robot, "packed"):
         require_robot(robot)
     if f_ext is None:
-        tau = rnea_direct(robot.ints, robot.floats, q, v, a, out)
+        tau = rnea_direct(robot.packed, q, v, a, out)
         if tau is not None:
             return tau
     lead, *state, verdict = states_unseen(robot, q=q, v=v, a=a)
     tau = rows_for(out, lead, (robot.nv,), *state)
-    rnea_states(robot.ints, robot.floats, *state, wrenches(robot, f_ext, lead), tau, verdict)
+    rnea_states(robot.packed, *state, wrenches(robot, f_ext, lead), tau, verdict)
     if not verdict[0]:
         states(robot, q=q, v=v, a=a)
     return delivered(tau, lead, (robot.nv,), out)

@@ -13,7 +13,7 @@ D = sum m rdot r^T over all particles and P the linear momentum, B (w, v) = (tr(
 
 from liedyn.arguments import require_robot
 from liedyn.boundary import delivered_all, rows_for_all, states, states_unseen, wrenches
-from liedyn.direct import configuration, direct, model, nothing, results, velocity
+from liedyn.direct import configuration, direct, nothing, packed, results, velocity
 from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.algebra import (
     Ad_dual_inverse, add6, dot, dot6, inertia_in_parent, inertia_times, minus_ad_dual, sub6,
@@ -50,24 +50,24 @@ ENDS, PSI_DOT_TURN, PSI_DDOTS, S_RATES, BELOW, BY_Q, BY_V, TABLE = 12, 13, 16, 2
 
 
 @inline
-def derivatives_size(ints):
+def derivatives_size(model):
     """Numbers in the workspace of `rnea_derivatives_kernel`."""
-    return world_size(ints) + COMPOSITE * link_count(ints) + table_size(ints, TABLE)
+    return world_size(model) + COMPOSITE * link_count(model) + table_size(model, TABLE)
 
 
 @inline
-def derivatives_table(lane, ints, work):
+def derivatives_table(lane, model, work):
     """Where the table lies in the workspace of `rnea_derivatives_kernel`."""
-    return table_in(lane, work, world_size(ints) + COMPOSITE * link_count(ints))
+    return table_in(lane, work, world_size(model) + COMPOSITE * link_count(model))
 
 
 @inline
-def put_body_dynamics(lane, ints, floats, f_ext, i, k, work):
+def put_body_dynamics(lane, model, f_ext, i, k, work):
     """Inertia, D, P and wrench of link i alone and of those behind it, in world coordinates, at work[k:]."""
-    last = link_count(ints) - 1 - i
+    last = link_count(model) - 1 - i
     link = records_at_once(lane, work, of_link(i, POSE), LINK, last, LINK)
     X, V, A = as_world_pose(link), as_twist(link, TWIST), as_twist(link, ACCELERATION)
-    own = as_inertia(constants_at_once(lane, floats, inertia_at(ints, i), LINK_F, last, D))
+    own = as_inertia(constants_at_once(lane, model.floats, inertia_at(model, i), LINK_F, last, D))
     m, h, J = I = inertia_in_parent(X, own)
     B = coriolis_moments(I, V)
     wrench = add_coriolis(inertia_times(I, A), B, V[0])  # B V = V x* I V
@@ -80,46 +80,46 @@ def put_body_dynamics(lane, ints, floats, f_ext, i, k, work):
 
 
 @kernel_in_place
-def composites(lane, ints, floats, f_ext, work):
+def composites(lane, model, f_ext, work):
     """Inertia, D, P and wrench of all that each joint carries; needs positions, velocities and accelerations."""
-    n, base = link_count(ints), world_size(ints)
+    n, base = link_count(model), world_size(model)
     for i in range(0, n, at_once(lane)):
-        put_body_dynamics(lane, ints, floats, f_ext, i, base + COMPOSITE * i, work)
+        put_body_dynamics(lane, model, f_ext, i, base + COMPOSITE * i, work)
     for i in range(n - 1, -1, -1):
-        if parent(ints, i) >= 0:
-            c, up = base + COMPOSITE * i, base + COMPOSITE * parent(ints, i)
+        if parent(model, i) >= 0:
+            c, up = base + COMPOSITE * i, base + COMPOSITE * parent(model, i)
             for k in range(0, NUMBERS, at_once(lane)):
                 x = load_at_once(lane, work, up + k, COMPOSITE - k) + load_at_once(lane, work, c + k, COMPOSITE - k)
                 store_at_once(lane, work, up + k, COMPOSITE - k, x)
 
 
 @inline
-def derivative_pairs(lane, ints, work, tau, dtau_dq, dtau_dv, M):
+def derivative_pairs(lane, model, work, tau, dtau_dq, dtau_dv, M):
     """tau, and all entries that are not zero, pair by pair: in lanes what one loads of a pair serves five entries."""
-    n, nv = link_count(ints), dof_total(ints)
+    n, nv = link_count(model), dof_total(model)
     for i in range(n - 1, -1, -1):
-        c = world_size(ints) + COMPOSITE * i
+        c = world_size(model) + COMPOSITE * i
         I, wrench = get_inertia(lane, work, c), get6(lane, work, c + F)
         B = (get9(lane, work, c + D), get3(lane, work, c + P))
-        first, end = first_dof(ints, i), first_dof(ints, i) + dof_count(ints, i)
+        first, end = first_dof(model, i), first_dof(model, i) + dof_count(model, i)
         for j in range(first, end):
-            Sj, psi_dot = get6(lane, work, of_dof(ints, j, S)), get6(lane, work, of_dof(ints, j, PSI_DOT))
-            psi_ddot = get6(lane, work, of_dof(ints, j, PSI_DDOT))
-            S_rate = add6(psi_dot, get6(lane, work, of_dof(ints, j, S_DOT)))
+            Sj, psi_dot = get6(lane, work, of_dof(model, j, S)), get6(lane, work, of_dof(model, j, PSI_DOT))
+            psi_ddot = get6(lane, work, of_dof(model, j, PSI_DDOT))
+            S_rate = add6(psi_dot, get6(lane, work, of_dof(model, j, S_DOT)))
             carried = inertia_times(I, Sj)
             by_q, by_v, below = contribution(I, B, Sj, psi_dot[0], psi_ddot, S_rate)
             store(lane, tau, j, dot6(wrench, Sj))
             for k in range(first, end):
-                Sk = get6(lane, work, of_dof(ints, k, S))
+                Sk = get6(lane, work, of_dof(model, k, S))
                 store(lane, dtau_dq, k * nv + j, dot6(by_q, Sk))
                 store(lane, dtau_dv, k * nv + j, dot6(by_v, Sk))
                 store(lane, M, k * nv + j, dot6(carried, Sk))
             by_q = add6(by_q, minus_ad_dual(Sj, wrench))
-            k = previous_dof(ints, first)
+            k = previous_dof(model, first)
             while k >= 0:
-                Sk, Sk_dot = get6(lane, work, of_dof(ints, k, S)), get6(lane, work, of_dof(ints, k, S_DOT))
-                psk_dot = get6(lane, work, of_dof(ints, k, PSI_DOT))
-                psk_ddot = get6(lane, work, of_dof(ints, k, PSI_DDOT))
+                Sk, Sk_dot = get6(lane, work, of_dof(model, k, S)), get6(lane, work, of_dof(model, k, S_DOT))
+                psk_dot = get6(lane, work, of_dof(model, k, PSI_DOT))
+                psk_ddot = get6(lane, work, of_dof(model, k, PSI_DDOT))
                 inertia_kj = dot6(carried, Sk)
                 store(lane, dtau_dq, k * nv + j, dot6(by_q, Sk))
                 store(lane, dtau_dv, k * nv + j, dot6(by_v, Sk))
@@ -127,55 +127,55 @@ def derivative_pairs(lane, ints, work, tau, dtau_dq, dtau_dv, M):
                 store(lane, dtau_dv, j * nv + k, dot(below, Sk[0]) + dot6(carried, add6(psk_dot, Sk_dot)))
                 store(lane, M, k * nv + j, inertia_kj)
                 store(lane, M, j * nv + k, inertia_kj)
-                k = previous_dof(ints, k)
+                k = previous_dof(model, k)
 
 
 @kernel_in_place
-def contributions(lane, ints, work, tau):
+def contributions(lane, model, work, tau):
     """tau, and the table: what each degree of freedom contributes to the entries of others; from the `composites`."""
-    table = derivatives_table(lane, ints, work)
-    for j in range(0, dof_total(ints), at_once(lane)):
-        last = dof_total(ints) - 1 - j
+    table = derivatives_table(lane, model, work)
+    for j in range(0, dof_total(model), at_once(lane)):
+        last = dof_total(model) - 1 - j
         beyond = chosen_records_at_once(
-            lane, work, world_size(ints), COMPOSITE, ints, dof_link_at(ints, j), DOF_I, last, NUMBERS)
+            lane, work, world_size(model), COMPOSITE, model.ints, dof_link_at(model, j), DOF_I, last, NUMBERS)
         I, wrench = as_inertia(beyond), as_twist(beyond, F)
         B = ((beyond[D], beyond[D + 1], beyond[D + 2], beyond[D + 3], beyond[D + 4], beyond[D + 5], beyond[D + 6],
               beyond[D + 7], beyond[D + 8]), (beyond[P], beyond[P + 1], beyond[P + 2]))
-        moved = records_at_once(lane, work, of_dof(ints, j, S), DOF, last, DOF)
+        moved = records_at_once(lane, work, of_dof(model, j, S), DOF, last, DOF)
         Sj, psi_dot = as_twist(moved, S), as_twist(moved, PSI_DOT)
         psi_ddot, S_rate = as_twist(moved, PSI_DDOT), add6(psi_dot, as_twist(moved, S_DOT))
         by_q, by_v, below = contribution(I, B, Sj, psi_dot[0], psi_ddot, S_rate)
-        put_next6(lane, ints, work, table, SCREW, j, Sj)
-        put_next6(lane, ints, work, table, CARRIED, j, inertia_times(I, Sj))
-        put_next3(lane, ints, work, table, PSI_DOT_TURN, j, psi_dot[0])
-        put_next6(lane, ints, work, table, PSI_DDOTS, j, psi_ddot)
-        put_next6(lane, ints, work, table, S_RATES, j, S_rate)
-        put_next3(lane, ints, work, table, BELOW, j, below)
-        put_next6(lane, ints, work, table, BY_Q, j, add6(by_q, minus_ad_dual(Sj, wrench)))
-        put_next6(lane, ints, work, table, BY_V, j, by_v)
+        put_next6(lane, model, work, table, SCREW, j, Sj)
+        put_next6(lane, model, work, table, CARRIED, j, inertia_times(I, Sj))
+        put_next3(lane, model, work, table, PSI_DOT_TURN, j, psi_dot[0])
+        put_next6(lane, model, work, table, PSI_DDOTS, j, psi_ddot)
+        put_next6(lane, model, work, table, S_RATES, j, S_rate)
+        put_next3(lane, model, work, table, BELOW, j, below)
+        put_next6(lane, model, work, table, BY_Q, j, add6(by_q, minus_ad_dual(Sj, wrench)))
+        put_next6(lane, model, work, table, BY_V, j, by_v)
         store_at_once(lane, tau, j, last + 1, dot6(wrench, Sj))
-    put_ends(lane, ints, work, table, ENDS)
+    put_ends(lane, model, work, table, ENDS)
 
 
 @inline
-def own_contributions(lane, ints, work, table, i):
+def own_contributions(lane, model, work, table, i):
     """S_i, I S_i, and the moment part of 2 B^T S_i, all there is."""
-    return (of_one6(lane, ints, work, table, SCREW, i), of_one6(lane, ints, work, table, CARRIED, i),
-            of_one3(lane, ints, work, table, BELOW, i))
+    return (of_one6(lane, model, work, table, SCREW, i), of_one6(lane, model, work, table, CARRIED, i),
+            of_one3(lane, model, work, table, BELOW, i))
 
 
 @inline
-def contributions_by_q(lane, ints, work, table, j):
+def contributions_by_q(lane, model, work, table, j):
     """What dtau/dq_j takes of j and those behind it that fill a register: turn, twist, wrench."""
-    return (of_next3(lane, ints, work, table, PSI_DOT_TURN, j), of_next6(lane, ints, work, table, PSI_DDOTS, j),
-            of_next6(lane, ints, work, table, BY_Q, j))
+    return (of_next3(lane, model, work, table, PSI_DOT_TURN, j), of_next6(lane, model, work, table, PSI_DDOTS, j),
+            of_next6(lane, model, work, table, BY_Q, j))
 
 
 @inline
-def contributions_by_v(lane, ints, work, table, j):
+def contributions_by_v(lane, model, work, table, j):
     """What dtau/dv_j takes of j and those behind it that fill a register: turn, twist, wrench."""
-    return (of_next3(lane, ints, work, table, SCREW, j), of_next6(lane, ints, work, table, S_RATES, j),
-            of_next6(lane, ints, work, table, BY_V, j))
+    return (of_next3(lane, model, work, table, SCREW, j), of_next6(lane, model, work, table, S_RATES, j),
+            of_next6(lane, model, work, table, BY_V, j))
 
 
 @inline
@@ -193,122 +193,122 @@ def derivative_carrying(own, columns):
 
 
 @inline
-def put_derivative_rows(lane, ints, work, elsewhere, dtau_dq, dtau_dv):
+def put_derivative_rows(lane, model, work, elsewhere, dtau_dq, dtau_dv):
     """dtau/dq and dtau/dv of one state, row by row, from the `contributions`.
 
     Within one joint both formulas agree but for the term in F, so that the one without it is taken there.
     """
-    table = derivatives_table(lane, ints, work)
-    put_rows(lane, ints, work, table, ENDS, last_of_joint, own_contributions, contributions_by_q, derivative_carried,
+    table = derivatives_table(lane, model, work)
+    put_rows(lane, model, work, table, ENDS, last_of_joint, own_contributions, contributions_by_q, derivative_carried,
              derivative_carrying, elsewhere, dtau_dq)
-    put_rows(lane, ints, work, table, ENDS, last_of_joint, own_contributions, contributions_by_v, derivative_carried,
+    put_rows(lane, model, work, table, ENDS, last_of_joint, own_contributions, contributions_by_v, derivative_carried,
              derivative_carrying, elsewhere, dtau_dv)
 
 
 @kernel_in_place
-def derivative_rows(lane, ints, work, dtau_dq, dtau_dv):
+def derivative_rows(lane, model, work, dtau_dq, dtau_dv):
     """All entries."""
-    put_derivative_rows(lane, ints, work, clear, dtau_dq, dtau_dv)
+    put_derivative_rows(lane, model, work, clear, dtau_dq, dtau_dv)
 
 
 @kernel_in_place
-def derivative_rows_of_trees(lane, ints, work, dtau_dq, dtau_dv):
+def derivative_rows_of_trees(lane, model, work, dtau_dq, dtau_dv):
     """All entries of two degrees of freedom of one tree; others stay as they are."""
-    put_derivative_rows(lane, ints, work, clear_in_trees, dtau_dq, dtau_dv)
+    put_derivative_rows(lane, model, work, clear_in_trees, dtau_dq, dtau_dv)
 
 
 @kernel_in_place
-def derivative_nonzeros(lane, ints, work, dtau_dq, dtau_dv):
+def derivative_nonzeros(lane, model, work, dtau_dq, dtau_dv):
     """The entries that are not zero; others are, and stay so."""
-    put_derivative_rows(lane, ints, work, leave, dtau_dq, dtau_dv)
+    put_derivative_rows(lane, model, work, leave, dtau_dq, dtau_dv)
 
 
 @inline
-def put_derivatives(lane, ints, floats, q, work, rows, squares, tau, dtau_dq, dtau_dv, M):
+def put_derivatives(lane, model, q, work, rows, squares, tau, dtau_dq, dtau_dv, M):
     """dtau/dq, dtau/dv, M and tau, from the `composites` of the workspace; in lanes without their zeros."""
     if at_once(lane) > 1:
-        contributions(lane, ints, work, tau)
-        rows(lane, ints, work, dtau_dq, dtau_dv)
-        inertia_rows(ints, work, derivatives_table(lane, ints, work), squares, M)
+        contributions(lane, model, work, tau)
+        rows(lane, model, work, dtau_dq, dtau_dv)
+        inertia_rows(model, work, derivatives_table(lane, model, work), squares, M)
     else:
-        derivative_pairs(lane, ints, work, tau, dtau_dq, dtau_dv, M)
-    add_armatures(lane, ints, floats, M)
-    accumulate_joint_derivatives(lane, ints, floats, q, dtau_dq, dtau_dv)
+        derivative_pairs(lane, model, work, tau, dtau_dq, dtau_dv, M)
+    add_armatures(lane, model, M)
+    accumulate_joint_derivatives(lane, model, q, dtau_dq, dtau_dv)
 
 
 @kernel_in_place
-def derivative_entries(lane, ints, floats, q, work, tau, dtau_dq, dtau_dv, M):
+def derivative_entries(lane, model, q, work, tau, dtau_dq, dtau_dv, M):
     """dtau/dq, dtau/dv, M and tau, from the `composites` of the workspace; in lanes without their zeros."""
-    put_derivatives(lane, ints, floats, q, work, derivative_rows, clear_squares, tau, dtau_dq, dtau_dv, M)
+    put_derivatives(lane, model, q, work, derivative_rows, clear_squares, tau, dtau_dq, dtau_dv, M)
 
 
 @inline
-def derivatives_alone(lane, ints, floats, q, work, rows, dtau_dq, dtau_dv, spare):
+def derivatives_alone(lane, model, q, work, rows, dtau_dq, dtau_dv, spare):
     """dtau/dq and dtau/dv as `rows` writes them, from the `composites`; tau, and in lanes M, go to `spare`."""
     if at_once(lane) > 1:
-        contributions(lane, ints, work, spare)
-        rows(lane, ints, work, dtau_dq, dtau_dv)
+        contributions(lane, model, work, spare)
+        rows(lane, model, work, dtau_dq, dtau_dv)
     else:
-        clear_lanes(lane, ints, dtau_dq)
-        clear_lanes(lane, ints, dtau_dv)
-        derivative_pairs(lane, ints, work, spare, dtau_dq, dtau_dv, spare)
-    accumulate_joint_derivatives(lane, ints, floats, q, dtau_dq, dtau_dv)
+        clear_lanes(lane, model, dtau_dq)
+        clear_lanes(lane, model, dtau_dv)
+        derivative_pairs(lane, model, work, spare, dtau_dq, dtau_dv, spare)
+    accumulate_joint_derivatives(lane, model, q, dtau_dq, dtau_dv)
 
 
 @kernel_in_place
-def composite_derivatives(lane, ints, floats, q, f_ext, work, tau, dtau_dq, dtau_dv, M):
+def composite_derivatives(lane, model, q, f_ext, work, tau, dtau_dq, dtau_dv, M):
     """The backward pass, over a workspace in which positions, velocities and accelerations are set."""
-    composites(lane, ints, floats, f_ext, work)
-    clear_lanes(lane, ints, dtau_dq)
-    clear_lanes(lane, ints, dtau_dv)
-    clear_lanes(lane, ints, M)
-    derivative_entries(lane, ints, floats, q, work, tau, dtau_dq, dtau_dv, M)
+    composites(lane, model, f_ext, work)
+    clear_lanes(lane, model, dtau_dq)
+    clear_lanes(lane, model, dtau_dv)
+    clear_lanes(lane, model, M)
+    derivative_entries(lane, model, q, work, tau, dtau_dq, dtau_dv, M)
 
 
 @kernel_in_place
-def world_motion(lane, ints, floats, q, v, a, work):
+def world_motion(lane, model, q, v, a, work):
     """Poses, twists and accelerations of all links, and what goes with them."""
-    world_positions(lane, ints, floats, q, work)
-    world_velocities(lane, ints, v, work)
-    world_accelerations(lane, ints, floats, v, a, work)
+    world_positions(lane, model, q, work)
+    world_velocities(lane, model, v, work)
+    world_accelerations(lane, model, v, a, work)
 
 
 @kernel_in_place
-def rnea_derivatives_kernel(lane, ints, floats, q, v, a, f_ext, work, tau, dtau_dq, dtau_dv, M):
+def rnea_derivatives_kernel(lane, model, q, v, a, f_ext, work, tau, dtau_dq, dtau_dv, M):
     """dtau/dq, dtau/dv and M, each nv x nv; `tau` receives the rigid-body part of the generalised forces."""
-    world_motion(lane, ints, floats, q, v, a, work)
-    composite_derivatives(lane, ints, floats, q, f_ext, work, tau, dtau_dq, dtau_dv, M)
+    world_motion(lane, model, q, v, a, work)
+    composite_derivatives(lane, model, q, f_ext, work, tau, dtau_dq, dtau_dv, M)
 
 
 @kernel_in_place
-def rnea_derivatives_nonzeros_kernel(lane, ints, floats, q, v, a, f_ext, work, tau, dtau_dq, dtau_dv, M):
+def rnea_derivatives_nonzeros_kernel(lane, model, q, v, a, f_ext, work, tau, dtau_dq, dtau_dv, M):
     """The same where all entries but those of two degrees of freedom of which one carries the other are zero already.
 
     They are not written, so that trees of many branches take O(n d) instead of O(n^2).
     """
-    world_motion(lane, ints, floats, q, v, a, work)
-    composites(lane, ints, floats, f_ext, work)
-    put_derivatives(lane, ints, floats, q, work, derivative_nonzeros, leave_squares, tau, dtau_dq, dtau_dv, M)
+    world_motion(lane, model, q, v, a, work)
+    composites(lane, model, f_ext, work)
+    put_derivatives(lane, model, q, work, derivative_nonzeros, leave_squares, tau, dtau_dq, dtau_dv, M)
 
 
 @batch
-def rnea_derivatives_states(begin, end, ints, floats, q, v, a, f_ext, dtau_dq, dtau_dv, M, verdict):
+def rnea_derivatives_states(begin, end, model, q, v, a, f_ext, dtau_dq, dtau_dv, M, verdict):
     """`rnea_derivatives_kernel` on each row; matrices are rows of nv * nv numbers.
 
     verdict[0] becomes 0 if q, v or a is not finite.
     """
-    work = aligned(derivatives_size(ints) * WIDTH)
+    work = aligned(derivatives_size(model) * WIDTH)
     tau_w = in_lanes(v)
     if end - begin == 1:
         see(verdict, q, begin, end)
         see(verdict, v, begin, end)
         see(verdict, a, begin, end)
-        rnea_derivatives_kernel(SCALAR, ints, floats, q[begin], v[begin], a[begin], f_ext[begin], work, tau_w,
+        rnea_derivatives_kernel(SCALAR, model, q[begin], v[begin], a[begin], f_ext[begin], work, tau_w,
                                 dtau_dq[begin], dtau_dv[begin], M[begin])
         return
     lines = lines_for(M)
     if lines.size > 0:
-        walk_states(begin, end, ints, floats, q, v, a, f_ext, dtau_dq, dtau_dv, M, verdict)
+        walk_states(begin, end, model, q, v, a, f_ext, dtau_dq, dtau_dv, M, verdict)
         return
     q_w, v_w, a_w, f_w = in_lanes(q), in_lanes(v), in_lanes(a), in_lanes(f_ext)
     dq_w, dv_w, M_w = in_lanes(dtau_dq), in_lanes(dtau_dv), in_lanes(M)
@@ -322,25 +322,25 @@ def rnea_derivatives_states(begin, end, ints, floats, q, v, a, f_ext, dtau_dq, d
         gather(v, b, end, v_w)
         gather(a, b, end, a_w)
         gather(f_ext, b, end, f_w)
-        world_motion(LANES, ints, floats, q_w, v_w, a_w, work)
-        composites(LANES, ints, floats, f_w, work)
-        derivative_entries(LANES, ints, floats, q_w, work, tau_w, dq_w, dv_w, M_w)
+        world_motion(LANES, model, q_w, v_w, a_w, work)
+        composites(LANES, model, f_w, work)
+        derivative_entries(LANES, model, q_w, work, tau_w, dq_w, dv_w, M_w)
         scatter_matrix(dq_w, b, end, dtau_dq, lines)
         scatter_matrix(dv_w, b, end, dtau_dv, lines)
         scatter_matrix(M_w, b, end, M, lines)
 
 
 @direct
-def rnea_derivatives_direct(ints, floats, q, v, a, out):
+def rnea_derivatives_direct(model, q, v, a, out):
     """`rnea_derivatives_kernel` on one state as Python passes it."""
-    ints, floats = model(ints, floats)
-    q, v, a, nv = configuration(ints, q), velocity(ints, v), velocity(ints, a), dof_total(ints)
-    work, tau = scratch(derivatives_size(ints)), scratch(nv)
-    made = results(out, ((nv, nv), (nv, nv), (nv, nv)), (floats, q, v, a, work, tau))
+    model = packed(model)
+    q, v, a, nv = configuration(model, q), velocity(model, v), velocity(model, a), dof_total(model)
+    work, tau = scratch(derivatives_size(model)), scratch(nv)
+    made = results(out, ((nv, nv), (nv, nv), (nv, nv)), (model.floats, q, v, a, work, tau))
     if not is_none(made):
         dtau_dq, dtau_dv, M = (
             numbers(item(made, 0), nv * nv), numbers(item(made, 1), nv * nv), numbers(item(made, 2), nv * nv))
-        rnea_derivatives_kernel(SCALAR, ints, floats, q, v, a, nothing(), work, tau, dtau_dq, dtau_dv, M)
+        rnea_derivatives_kernel(SCALAR, model, q, v, a, nothing(), work, tau, dtau_dq, dtau_dv, M)
     return made
 
 
@@ -387,16 +387,16 @@ def rnea_derivatives(robot, q, v, a, f_ext=None, out=None):
     >>> bool(abs(M - ld.crba(panda, q)).max() < 1e-12)
     True
     """
-    if not hasattr(robot, "ints"):
+    if not hasattr(robot, "packed"):
         require_robot(robot)
     if f_ext is None:
-        made = rnea_derivatives_direct(robot.ints, robot.floats, q, v, a, out)
+        made = rnea_derivatives_direct(robot.packed, q, v, a, out)
         if made is not None:
             return made
     lead, *state, verdict = states_unseen(robot, q=q, v=v, a=a)
     square = (robot.nv, robot.nv)
     made = rows_for_all(out, lead, (square, square, square), *state)
-    rnea_derivatives_states(robot.ints, robot.floats, *state, wrenches(robot, f_ext, lead), *made, verdict)
+    rnea_derivatives_states(robot.packed, *state, wrenches(robot, f_ext, lead), *made, verdict)
     if not verdict[0]:
         states(robot, q=q, v=v, a=a)
     return delivered_all(made, lead, (square, square, square), out)

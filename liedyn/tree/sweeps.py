@@ -27,87 +27,87 @@ FORK = 18 * WIDTH  # numbers that wait at a fork: six registers of each of three
 
 
 @inline
-def forks_size(ints):
+def forks_size(model):
     """Numbers in the workspace of the sweeps."""
     count = 0
-    for j in range(dof_total(ints)):
-        count = max(count, fork_of(ints, j) + 1)
+    for j in range(dof_total(model)):
+        count = max(count, fork_of(model, j) + 1)
     return FORK * count
 
 
 @inline
-def is_leaf(ints, k):
-    return behind_dof(ints, k) == k + 1
+def is_leaf(model, k):
+    return behind_dof(model, k) == k + 1
 
 
 @inline
-def is_last_branch(ints, k):
+def is_last_branch(model, k):
     """Is k the last of those that its predecessor carries directly, the first one met on the way to the ground?"""
-    return behind_dof(ints, k) == behind_dof(ints, previous_dof(ints, k))
+    return behind_dof(model, k) == behind_dof(model, previous_dof(model, k))
 
 
 @kernel_in_place
-def sweep_factor(lane, ints, floats, work, table, give, forks, L):
+def sweep_factor(lane, model, work, table, give, forks, L):
     """U_k / D_k and 1 / D_k into seven rows of the table from `give` on, D_k onto the diagonal of L (nv, nv).
 
     With G the sum of U U^T / D of all beyond, what they give way: U_k = I S_k - G S_k for the composite inertia I.
     """
-    nv, o = dof_total(ints), splat(lane, 0.0)
+    nv, o = dof_total(model), splat(lane, 0.0)
     nothing = (o, o, o, o, o, o), (o, o, o, o, o, o, o, o, o), (o, o, o, o, o, o)
     G = nothing
     for k in range(nv - 1, -1, -1):
-        if is_leaf(ints, k):
+        if is_leaf(model, k):
             G = nothing
-        elif fork_of(ints, k) >= 0:
-            G = add_articulated(G, get_articulated(lane, work, forks + FORK * fork_of(ints, k)))
-        Sk = of_one6(lane, ints, work, table, SCREW, k)
-        U = sub6(of_one6(lane, ints, work, table, CARRIED, k), articulated_times(G, Sk))
-        d = dot6(U, Sk) + armature(ints, floats, k)
+        elif fork_of(model, k) >= 0:
+            G = add_articulated(G, get_articulated(lane, work, forks + FORK * fork_of(model, k)))
+        Sk = of_one6(lane, model, work, table, SCREW, k)
+        U = sub6(of_one6(lane, model, work, table, CARRIED, k), articulated_times(G, Sk))
+        d = dot6(U, Sk) + armature(model, k)
         store(lane, L, (nv + 1) * k, d)
-        at, (n, f) = table + give * pitch(ints) + k, scale6(1.0 / d, U)
+        at, (n, f) = table + give * pitch(model) + k, scale6(1.0 / d, U)
         for r in range(3):
-            store(lane, work, at + r * pitch(ints), n[r])
-            store(lane, work, at + (r + 3) * pitch(ints), f[r])
-        store(lane, work, at + D_INVERSE * pitch(ints), 1.0 / d)
+            store(lane, work, at + r * pitch(model), n[r])
+            store(lane, work, at + (r + 3) * pitch(model), f[r])
+        store(lane, work, at + D_INVERSE * pitch(model), 1.0 / d)
         G = without_direction(G, U, -1.0 / d)
-        previous = previous_dof(ints, k)
+        previous = previous_dof(model, k)
         if 0 <= previous != k - 1:
-            at, waiting = forks + FORK * fork_of(ints, previous), G
-            if not is_last_branch(ints, k):
+            at, waiting = forks + FORK * fork_of(model, previous), G
+            if not is_last_branch(model, k):
                 waiting = add_articulated(G, get_articulated(lane, work, at))
             put_articulated(lane, work, at, waiting)
 
 
 @kernel_in_place
-def sweep_vector(lane, ints, work, table, give, forks, b):
+def sweep_vector(lane, model, work, table, give, forks, b):
     """b = M^-1 b."""
-    nv, p, A = dof_total(ints), zero6(lane), zero6(lane)
+    nv, p, A = dof_total(model), zero6(lane), zero6(lane)
     for k in range(nv - 1, -1, -1):
-        if is_leaf(ints, k):
+        if is_leaf(model, k):
             p = zero6(lane)
-        elif fork_of(ints, k) >= 0:
-            p = add6(p, get6(lane, work, forks + FORK * fork_of(ints, k)))
-        y = load(lane, b, k) - dot6(p, of_one6(lane, ints, work, table, SCREW, k))
+        elif fork_of(model, k) >= 0:
+            p = add6(p, get6(lane, work, forks + FORK * fork_of(model, k)))
+        y = load(lane, b, k) - dot6(p, of_one6(lane, model, work, table, SCREW, k))
         store(lane, b, k, y)
-        p = add6(p, scale6(y, of_one6(lane, ints, work, table, give, k)))
-        previous = previous_dof(ints, k)
+        p = add6(p, scale6(y, of_one6(lane, model, work, table, give, k)))
+        previous = previous_dof(model, k)
         if 0 <= previous != k - 1:
-            if is_last_branch(ints, k):
-                put6(lane, work, forks + FORK * fork_of(ints, previous), p)
+            if is_last_branch(model, k):
+                put6(lane, work, forks + FORK * fork_of(model, previous), p)
             else:
-                accumulate6(lane, work, forks + FORK * fork_of(ints, previous), p)
+                accumulate6(lane, work, forks + FORK * fork_of(model, previous), p)
     for k in range(nv):
-        previous = previous_dof(ints, k)
+        previous = previous_dof(model, k)
         if previous < 0:
             A = zero6(lane)
         elif previous != k - 1:
-            A = get6(lane, work, forks + FORK * fork_of(ints, previous))
-        x = (load(lane, b, k) * load(lane, work, table + (give + D_INVERSE) * pitch(ints) + k)
-             - dot6(of_one6(lane, ints, work, table, give, k), A))
+            A = get6(lane, work, forks + FORK * fork_of(model, previous))
+        x = (load(lane, b, k) * load(lane, work, table + (give + D_INVERSE) * pitch(model) + k)
+             - dot6(of_one6(lane, model, work, table, give, k), A))
         store(lane, b, k, x)
-        A = add6(A, scale6(x, of_one6(lane, ints, work, table, SCREW, k)))
-        if fork_of(ints, k) >= 0:
-            put6(lane, work, forks + FORK * fork_of(ints, k), A)
+        A = add6(A, scale6(x, of_one6(lane, model, work, table, SCREW, k)))
+        if fork_of(model, k) >= 0:
+            put6(lane, work, forks + FORK * fork_of(model, k), A)
 
 
 @inline
@@ -144,9 +144,9 @@ def get_three(lane, work, at):
 
 
 @inline
-def meets(ints, first, c, end, behind):
+def meets(model, first, c, end, behind):
     """Does what `first` carries, or what carries it, meet the columns c to end - 1, all they carry before `behind`?"""
-    return c < behind_dof(ints, first) and (end > first or behind > first)
+    return c < behind_dof(model, first) and (end > first or behind > first)
 
 
 @inline
@@ -156,30 +156,30 @@ def less_power(x, F, V):
 
 
 @kernel_in_place
-def sweep_matrices(lane, ints, work, table, give, forks, B, C, E):
+def sweep_matrices(lane, model, work, table, give, forks, B, C, E):
     """B = -M^-1 B, C = -M^-1 C, E = M^-1 E, each (nv, nv), not zero only where one carries the other.
 
     Three at once, a register of columns of each: while one waits for what it has just computed the others go on. From
     one leaf or fork to the next the sums stay in registers. Where branches meet at the ground only, zeros are kept.
     """
-    nv, zero = dof_total(ints), zero6(LANES)
-    d_at = table + (give + D_INVERSE) * pitch(ints)
+    nv, zero = dof_total(model), zero6(LANES)
+    d_at = table + (give + D_INVERSE) * pitch(model)
     for c in range(0, nv, at_once(lane)):
         count, columns_end, behind = nv - c, min(c + at_once(lane), nv), 0
         for j in range(c, columns_end):
-            behind = max(behind, behind_dof(ints, j))
-        begin, end = root_of(ints, c), behind_dof(ints, root_of(ints, columns_end - 1))
+            behind = max(behind, behind_dof(model, j))
+        begin, end = root_of(model, c), behind_dof(model, root_of(model, columns_end - 1))
         first = end
         while first > begin:
             last = first - 1
-            first = stretch_of(ints, last)
-            met, at = meets(ints, first, c, columns_end, behind), forks + FORK * fork_of(ints, last)
+            first = stretch_of(model, last)
+            met, at = meets(model, first, c, columns_end, behind), forks + FORK * fork_of(model, last)
             p, q, r = zero, zero, zero
             if met:
-                if not is_leaf(ints, last):
+                if not is_leaf(model, last):
                     p, q, r = get_three(lane, work, at)
                 for k in range(last, first - 1, -1):
-                    S, g = of_one6(lane, ints, work, table, SCREW, k), of_one6(lane, ints, work, table, give, k)
+                    S, g = of_one6(lane, model, work, table, SCREW, k), of_one6(lane, model, work, table, give, k)
                     x = less_power(load_at_once(lane, B, k * nv + c, count), p, S)
                     y = less_power(load_at_once(lane, C, k * nv + c, count), q, S)
                     z = less_power(load_at_once(lane, E, k * nv + c, count), r, S)
@@ -187,8 +187,8 @@ def sweep_matrices(lane, ints, work, table, give, forks, B, C, E):
                     store_at_once(lane, C, k * nv + c, count, y)
                     store_at_once(lane, E, k * nv + c, count, z)
                     p, q, r = add6(p, scale6(x, g)), add6(q, scale6(y, g)), add6(r, scale6(z, g))
-            if previous_dof(ints, first) >= 0:
-                at, newest = forks + FORK * fork_of(ints, previous_dof(ints, first)), is_last_branch(ints, first)
+            if previous_dof(model, first) >= 0:
+                at, newest = forks + FORK * fork_of(model, previous_dof(model, first)), is_last_branch(model, first)
                 if met and not newest:
                     p_others, q_others, r_others = get_three(lane, work, at)
                     p, q, r = add6(p, p_others), add6(q, q_others), add6(r, r_others)
@@ -197,11 +197,11 @@ def sweep_matrices(lane, ints, work, table, give, forks, B, C, E):
         k = begin
         while k < end:
             p, q, r = zero, zero, zero
-            if previous_dof(ints, k) >= 0:
-                p, q, r = get_three(lane, work, forks + FORK * fork_of(ints, previous_dof(ints, k)))
+            if previous_dof(model, k) >= 0:
+                p, q, r = get_three(lane, work, forks + FORK * fork_of(model, previous_dof(model, k)))
             first = k
-            while k < end and stretch_of(ints, k) == first:
-                S, g = of_one6(lane, ints, work, table, SCREW, k), of_one6(lane, ints, work, table, give, k)
+            while k < end and stretch_of(model, k) == first:
+                S, g = of_one6(lane, model, work, table, SCREW, k), of_one6(lane, model, work, table, give, k)
                 d_inverse = load(lane, work, d_at + k)
                 x = less_power(-1.0 * (d_inverse * load_at_once(lane, B, k * nv + c, count)), g, p)
                 y = less_power(-1.0 * (d_inverse * load_at_once(lane, C, k * nv + c, count)), g, q)
@@ -211,14 +211,14 @@ def sweep_matrices(lane, ints, work, table, give, forks, B, C, E):
                 store_at_once(lane, E, k * nv + c, count, z)
                 p, q, r = add6(p, scale6(x, S)), add6(q, scale6(y, S)), add6(r, scale6(z, S))
                 k += 1
-            if not is_leaf(ints, k - 1):
-                put_three(lane, work, forks + FORK * fork_of(ints, k - 1), p, q, r)
+            if not is_leaf(model, k - 1):
+                put_three(lane, work, forks + FORK * fork_of(model, k - 1), p, q, r)
 
 
 @kernel_in_place
-def put_identity(lane, ints, X):
+def put_identity(lane, model, X):
     """X (nv, nv) = 1."""
-    nv = dof_total(ints)
+    nv = dof_total(model)
     for c in range(0, nv * nv, at_once(lane)):
         store_at_once(lane, X, c, nv * nv - c, splat(LANES, 0.0))
     for k in range(nv):
@@ -226,22 +226,22 @@ def put_identity(lane, ints, X):
 
 
 @kernel_in_place
-def put_identity_of_trees(lane, ints, X):
+def put_identity_of_trees(lane, model, X):
     """X_ij = 1 or 0 for degrees of freedom of one tree; the first row, scratch until here, as a whole."""
-    nv = dof_total(ints)
+    nv = dof_total(model)
     for c in range(0, nv, at_once(lane)):
         store_at_once(lane, X, c, nv - c, splat(LANES, 0.0))
     for k in range(nv):
-        end = behind_dof(ints, root_of(ints, k))
-        for c in range(root_of(ints, k), end, at_once(lane)):
+        end = behind_dof(model, root_of(model, k))
+        for c in range(root_of(model, k), end, at_once(lane)):
             store_at_once(lane, X, k * nv + c, end - c, splat(LANES, 0.0))
         store(lane, X, (nv + 1) * k, 1.0)
 
 
 @kernel_in_place
-def make_symmetric(lane, ints, X):
+def make_symmetric(lane, model, X):
     """What stands below the diagonal of X (nv, nv) above it, too: rounding differs."""
-    nv = dof_total(ints)
+    nv = dof_total(model)
     for k in range(nv):
-        for i in range(root_of(ints, k), k):
+        for i in range(root_of(model, k), k):
             store(lane, X, i * nv + k, load(lane, X, k * nv + i))

@@ -61,12 +61,12 @@ def variation_of(variations, i, what):
 
 
 @inline
-def along_joint(lane, ints, work, i, A, b):
+def along_joint(lane, model, work, i, A, b):
     """Sum of S_j A[j, block b] over the degrees of freedom of joint i."""
-    j, width = first_dof(ints, i), A.shape[1] // WIDTH
-    total = scale6(load(LANES, A, width * j + b), get6(lane, work, of_dof(ints, j, S)))
-    for k in range(j + 1, j + dof_count(ints, i)):
-        total = add6(total, scale6(load(LANES, A, width * k + b), get6(lane, work, of_dof(ints, k, S))))
+    j, width = first_dof(model, i), A.shape[1] // WIDTH
+    total = scale6(load(LANES, A, width * j + b), get6(lane, work, of_dof(model, j, S)))
+    for k in range(j + 1, j + dof_count(model, i)):
+        total = add6(total, scale6(load(LANES, A, width * k + b), get6(lane, work, of_dof(model, k, S))))
     return total
 
 
@@ -74,14 +74,14 @@ def along_joint(lane, ints, work, i, A, b):
 
 
 @kernel_in_place
-def put_bodies(lane, ints, floats, v, a, f_ext, work, bodies):
+def put_bodies(lane, model, v, a, f_ext, work, bodies):
     """Accelerations at a in `work`, where poses, screws and twists are, and I, I V and wrench of each link alone."""
-    for i in range(link_count(ints)):
-        X, V, Vp = world_pose(lane, work, i), twist_of(lane, work, i), twist_of(lane, work, parent(ints, i))
-        A = add6(acceleration_of(lane, floats, work, parent(ints, i)), ad(Vp, V))
-        for j in range(first_dof(ints, i), first_dof(ints, i) + dof_count(ints, i)):
-            A = add6(A, scale6(load(lane, a, j), get6(lane, work, of_dof(ints, j, S))))
-        I = inertia_in_parent(X, inertia(ints, floats, i))
+    for i in range(link_count(model)):
+        X, V, Vp = world_pose(lane, work, i), twist_of(lane, work, i), twist_of(lane, work, parent(model, i))
+        A = add6(acceleration_of(lane, model, work, parent(model, i)), ad(Vp, V))
+        for j in range(first_dof(model, i), first_dof(model, i) + dof_count(model, i)):
+            A = add6(A, scale6(load(lane, a, j), get6(lane, work, of_dof(model, j, S))))
+        I = inertia_in_parent(X, inertia(model, i))
         P = inertia_times(I, V)
         F = add6(inertia_times(I, A), minus_ad_dual(V, P))
         if f_ext.size > 0:
@@ -100,38 +100,38 @@ def push_link(lane, bodies, i, F):
 
 
 @kernel_in_place
-def gather_wrenches(lane, ints, bodies):
+def gather_wrenches(lane, model, bodies):
     """Wrenches of single links become those that their joints pass on."""
-    for i in range(link_count(ints) - 1, -1, -1):
-        push_link(lane, bodies, parent(ints, i), get6(lane, bodies, of_body(i, WRENCH)))
+    for i in range(link_count(model) - 1, -1, -1):
+        push_link(lane, bodies, parent(model, i), get6(lane, bodies, of_body(i, WRENCH)))
 
 
 # ---- its variations
 
 
 @kernel_in_place
-def vary_velocities(lane, ints, work, N, X, b, variations):
+def vary_velocities(lane, model, work, N, X, b, variations):
     """eta and dV of all links."""
-    for i in range(link_count(ints)):
-        p = parent(ints, i)
-        turn, push = along_joint(lane, ints, work, i, N, b), along_joint(lane, ints, work, i, X, b)
+    for i in range(link_count(model)):
+        p = parent(model, i)
+        turn, push = along_joint(lane, model, work, i, N, b), along_joint(lane, model, work, i, X, b)
         dV = add6(add6(variation_of(variations, p, DV), ad(twist_of(lane, work, p), turn)), push)
         put6(LANES, variations, varied(i, ETA), add6(variation_of(variations, p, ETA), turn))
         put6(LANES, variations, varied(i, DV), dV)
 
 
 @kernel_in_place
-def vary_accelerations(lane, ints, floats, work, displaced, X, b, variations):
+def vary_accelerations(lane, model, work, displaced, X, b, variations):
     """dV and dA of all links for D = 0; eta is there if any of the columns is `displaced`, and becomes zero if not."""
-    for i in range(link_count(ints)):
-        p = parent(ints, i)
+    for i in range(link_count(model)):
+        p = parent(model, i)
         V, Vp = twist_of(lane, work, i), twist_of(lane, work, p)
-        push = along_joint(lane, ints, work, i, X, b)
+        push = along_joint(lane, model, work, i, X, b)
         dV, dA = add6(variation_of(variations, p, DV), push), add6(variation_of(variations, p, DA), ad(V, push))
         if displaced:
             turn = sub6(variation_of(variations, i, ETA), variation_of(variations, p, ETA))
             dV = add6(dV, ad(Vp, turn))
-            dA = add6(dA, ad(acceleration_of(lane, floats, work, p), turn))
+            dA = add6(dA, ad(acceleration_of(lane, model, work, p), turn))
         else:
             put6(LANES, variations, varied(i, ETA), zero6(LANES))
         put6(LANES, variations, varied(i, DV), dV)
@@ -139,10 +139,10 @@ def vary_accelerations(lane, ints, floats, work, displaced, X, b, variations):
 
 
 @kernel_in_place
-def vary_wrenches(lane, ints, work, bodies, D, b, variations):
+def vary_wrenches(lane, model, work, bodies, D, b, variations):
     """What D adds to dA, and dF of each link alone."""
-    for i in range(link_count(ints)):
-        added = add6(variation_of(variations, parent(ints, i), ADDED), along_joint(lane, ints, work, i, D, b))
+    for i in range(link_count(model)):
+        added = add6(variation_of(variations, parent(model, i), ADDED), along_joint(lane, model, work, i, D, b))
         V, I = twist_of(lane, work, i), get_inertia(lane, bodies, of_body(i, 0))
         dV, dA = variation_of(variations, i, DV), add6(variation_of(variations, i, DA), added)
         dF = add6(inertia_times(I, dA), minus_ad_dual(V, inertia_times(I, dV)))
@@ -159,7 +159,7 @@ def vary_push(variations, i, dF):
 
 
 @inline
-def hand_over(lane, ints, work, shares, i, p, dF, b, variations, balance):
+def hand_over(lane, model, work, shares, i, p, dF, b, variations, balance):
     """What link p carries on of dF, block b of columns, by which link i acts on it (`liedyn.tree.shared_columns`).
 
     The rest belongs to directions of i's group alone: their columns of `balance` receive it, as what the joints from p
@@ -168,16 +168,16 @@ def hand_over(lane, ints, work, shares, i, p, dF, b, variations, balance):
     if p < 0 or leader(shares, i) == leader(shares, p):
         return dF
     k, registers = varied(i, ADDED), at_once(lane)
-    j = first_dof(ints, p) + dof_count(ints, p) - 1
+    j = first_dof(model, p) + dof_count(model, p) - 1
     while j >= 0:
-        store(LANES, variations, k, dot6(get6(lane, work, of_dof(ints, j, S)), dF))
+        store(LANES, variations, k, dot6(get6(lane, work, of_dof(model, j, S)), dF))
         for part in range(2):
             listed, first, end, begin = directions_of(shares, i, part)
             for c in range(max(begin + first, registers * b), min(begin + end, registers * (b + 1))):
                 u = integer(shares, listed + c - begin)
                 force = load(lane, variations, registers * k + c - registers * b)
                 put_element(lane, balance, j, u, element(lane, balance, j, u) - force)
-        j = previous_dof(ints, j)
+        j = previous_dof(model, j)
     put6(LANES, variations, k, dF)
     for part in range(2):
         _, first, end, begin = directions_of(shares, i, part)
@@ -188,24 +188,24 @@ def hand_over(lane, ints, work, shares, i, p, dF, b, variations, balance):
 
 
 @inline
-def spring_variation(lane, ints, floats, i, q, d):
+def spring_variation(lane, model, i, q, d):
     """The change of dV/dq of a ball or free joint: k J_r^-1(phi) d, k (shift x angular + linear)."""
-    k, phi = stiffness(ints, floats, first_dof(ints, i)), spring_rotation(lane, ints, floats, i, q)
+    k, phi = stiffness(model, first_dof(model, i)), spring_rotation(lane, model, i, q)
     w, u = d
     turned = cross(phi, w)
     moment = scale(k, add(add(w, scale(0.5, turned)), scale(coefficient_d(dot(phi, phi)), cross(phi, turned))))
     force = scale(0.0, u)
-    if kind(ints, i) == FREE:
-        shift = spring_shift(lane, ints, floats, i, q)
-        force = scale(stiffness(ints, floats, first_dof(ints, i) + 3), add(cross(shift, w), u))
+    if kind(model, i) == FREE:
+        shift = spring_shift(lane, model, i, q)
+        force = scale(stiffness(model, first_dof(model, i) + 3), add(cross(shift, w), u))
     return moment, force
 
 
 @inline
-def has_spring(ints, floats, i):
+def has_spring(model, i):
     """Has joint i, of several degrees of freedom, a spring?"""
-    j = first_dof(ints, i)
-    return stiffness(ints, floats, j) != 0.0 or (kind(ints, i) == FREE and stiffness(ints, floats, j + 3) != 0.0)
+    j = first_dof(model, i)
+    return stiffness(model, j) != 0.0 or (kind(model, i) == FREE and stiffness(model, j + 3) != 0.0)
 
 
 @inline
@@ -222,25 +222,25 @@ def get_block6(A, j, count, b):
 
 
 @kernel_in_place
-def vary_forces(lane, ints, floats, q, work, bodies, displaced, N, X, D, b, shares, variations, out, balance):
+def vary_forces(lane, model, q, work, bodies, displaced, N, X, D, b, shares, variations, out, balance):
     """out[:, block b] = -dtau of all joints, springs, dampers and armatures included.
 
     Where columns are shared (`liedyn.tree.shared_columns`), out is for those and `balance` for single directions.
     """
     from_, to = N.shape[1] // WIDTH, out.shape[1] // WIDTH
     by_X, by_D = X.shape[1] // WIDTH, D.shape[1] // WIDTH
-    for i in range(link_count(ints) - 1, -1, -1):
-        p, first, count = parent(ints, i), first_dof(ints, i), dof_count(ints, i)
+    for i in range(link_count(model) - 1, -1, -1):
+        p, first, count = parent(model, i), first_dof(model, i), dof_count(model, i)
         dF = variation_of(variations, i, DF)
         for j in range(first, first + count):
-            force = dot6(get6(lane, work, of_dof(ints, j, S)), dF)
-            force = force + damping(ints, floats, j) * load(LANES, X, by_X * j + b)
-            force = force + armature(ints, floats, j) * load(LANES, D, by_D * j + b)
+            force = dot6(get6(lane, work, of_dof(model, j, S)), dF)
+            force = force + damping(model, j) * load(LANES, X, by_X * j + b)
+            force = force + armature(model, j) * load(LANES, D, by_D * j + b)
             if count == 1:
-                force = force + stiffness(ints, floats, j) * load(LANES, N, from_ * j + b)
+                force = force + stiffness(model, j) * load(LANES, N, from_ * j + b)
             store(LANES, out, to * j + b, -force)
-        if count > 1 and has_spring(ints, floats, i):
-            moment, force = spring_variation(lane, ints, floats, i, q, get_block6(N, first, count, b))
+        if count > 1 and has_spring(model, i):
+            moment, force = spring_variation(lane, model, i, q, get_block6(N, first, count, b))
             for k in range(3):
                 at = to * (first + k) + b
                 store(LANES, out, at, load(LANES, out, at) - moment[k])
@@ -249,4 +249,4 @@ def vary_forces(lane, ints, floats, q, work, bodies, displaced, N, X, D, b, shar
         if p >= 0 and displaced:
             turn = sub6(variation_of(variations, i, ETA), variation_of(variations, p, ETA))
             dF = add6(dF, minus_ad_dual(turn, get6(lane, bodies, of_body(i, WRENCH))))
-        vary_push(variations, p, hand_over(lane, ints, work, shares, i, p, dF, b, variations, balance))
+        vary_push(variations, p, hand_over(lane, model, work, shares, i, p, dF, b, variations, balance))
