@@ -19,8 +19,9 @@ from benchmarks.timing import Contender, race
 from liedyn.boundary import wrenches
 from liedyn.constraints.independent import choose
 from liedyn.dynamics.nullspace import RANK_TOLERANCE, acceleration_kernel, acceleration_size
-from liedyn.exchange import padded
-from liedyn.linearization.local import linearize_in_place, linearize_size
+from liedyn.dynamics.state import State
+from liedyn.linearization.local import linearize_in_place, linearize_size, new_space
+from liedyn.linearization.space import Coordinates
 from liedyn.model.packed import N_ROWS
 
 TITLE = "Closed mechanisms and their linearization"
@@ -62,19 +63,11 @@ def accelerations_loop(model, q, v, tau, f_ext, tolerance):
 
 @cached_njit
 def linearize_loop(model, q, v, tau, f_ext, R, virtual, actuators, tolerance):
-    n, m, p, nu = v.shape[1], model.ints[N_ROWS], virtual.size, actuators.shape[1]
-    x = padded(2 * p + nu)
-    work, f0 = np.empty(linearize_size(model, p, p, nu)), np.empty(2 * p)
-    A, B = np.zeros((2 * p, 2 * p)), np.zeros((2 * p, nu))
-    w, a, lam, residual, psi, G = np.empty(p), np.empty(n), np.empty(m), np.empty(m), np.empty(m), np.empty((m, n))
-    M, N, X = np.empty((n, padded(n))), np.empty((n, padded(2 * p))), np.empty((n, padded(2 * p)))
-    D, balance = np.empty((n, x)), np.empty((n, x))
-    total = 0.0
+    p, nu, coordinates, total = virtual.size, actuators.shape[1], Coordinates(R, virtual, R, virtual), 0.0
+    work, space = np.empty(linearize_size(model, p, p, nu)), new_space(model, p, p, nu)
     for s in range(len(q)):
-        linearize_in_place(
-            model, q[s], v[s], tau[s], f_ext, R, virtual, R, virtual, actuators, tolerance, work, A, B, f0, w, a,
-            lam, residual, psi, G, M, N, X, D, balance)
-        total += A[0, 0]
+        linearize_in_place(model, State(q[s], v[s], tau[s], f_ext), coordinates, actuators, tolerance, work, space)
+        total += space.A[0, 0]
     return total
 
 

@@ -52,6 +52,11 @@ INTEGERS, VECTOR, MATRIX = types.int64[::1], types.float64[::1], types.float64[:
 """Types of arguments of `late` kernels."""
 
 
+def group(made, *kinds):
+    """The type of a named tuple whose entries are of these types."""
+    return types.BaseTuple.from_types(kinds, made)
+
+
 def late(*kinds, returns=types.none):
     """Decorator: a kernel in place for arguments of these types that is compiled when it is first called.
 

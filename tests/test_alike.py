@@ -10,12 +10,13 @@ from tree_cases import TREES, bundled
 import liedyn as ld
 from liedyn.constraints.independent import choose
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
+from liedyn.dynamics.state import State
 from liedyn.dynamics.states import GIVEN, nullspace_registers
 from liedyn.errors import LiedynError, SingularConfigurationError
 from liedyn.lie.lanes import WIDTH
 from liedyn.linearization.linearize import CLOSURE_TOLERANCE
-from liedyn.linearization.one_state import Found
-from liedyn.linearization.states import linearize_registers, linearize_trees
+from liedyn.linearization.space import Coordinates
+from liedyn.linearization.states import Found, Tolerances, linearize_registers, linearize_trees
 from liedyn.model.kinds import LOOP_KINDS
 
 ROBOTS = ("four_bar", "five_bar", "parallel_four_bar", "parallel_five_bar", "loader", "stewart", "delta", "scara",
@@ -63,8 +64,8 @@ def done_in_lanes(robot, state, names):
     found = Found(*(np.empty((count, *shape)) for shape in shapes))._replace(rank=np.full(count, -1))
     choice = (chosen.rows[None], chosen.virtual)
     linearize = linearize_registers if m > 0 else linearize_trees
-    linearize(robot.packed, *state, forces, *choice, *choice, S_u, NO_OUTPUTS, CLOSURE_TOLERANCE,
-              RANK_TOLERANCE, *found)
+    linearize(robot.packed, State(*state, forces), Coordinates(*choice, *choice), S_u, NO_OUTPUTS,
+              Tolerances(CLOSURE_TOLERANCE, RANK_TOLERANCE), found)
     return rank >= 0, found.rank >= 0
 
 

@@ -11,8 +11,10 @@ from tree_cases import bundled
 import liedyn as ld
 from liedyn.constraints.independent import choose_positions, choose_speeds
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
+from liedyn.dynamics.state import State
 from liedyn.errors import ClosureError, InputError
 from liedyn.linearization.local import linearize_in_place, linearize_size
+from liedyn.linearization.space import Coordinates, LocalSpace
 
 KANES = "Kane's equations, linearized by SymPy"
 KANE = 1e-8
@@ -121,16 +123,18 @@ def test_workspace_is_large_enough():
     q, v, tau = consistent(robot, np.random.default_rng(1), np.array([0.1, -0.2, 0.3, 0.4]))
     y = choose_positions(robot, q, None, RANK_TOLERANCE)
     w = choose_speeds(robot, q, y, None, RANK_TOLERANCE)
-    n, m, nu, x = 4, 3, 4, 6
+    nu = 4
     size = linearize_size(robot.packed, 4, 2, nu)
     work = np.full(size + 64, 1e300)
-    out = [np.full(shape, np.nan) for shape in (
-        (x, x), (x, nu), x, 2, n, m, m, m, (m, n), (n, 8), (n, 8), (n, 8), (n, 16), (n, 16))]
-    found = linearize_in_place(robot.packed, q, v, tau, np.empty(0), y.rows, y.virtual, w.rows, w.virtual,
-                               robot.actuator_matrix.copy(), RANK_TOLERANCE, work, *out)
+    n, m, x = 4, 3, 6
+    space = LocalSpace(*(np.full(shape, np.nan) for shape in (
+        (x, x), (x, nu), x, 2, n, m, m, m, (m, n), (n, 8), (n, 8), (n, 8), (n, 16), (n, 16))))
+    found = linearize_in_place(
+        robot.packed, State(q, v, tau, np.empty(0)), Coordinates(y.rows, y.virtual, w.rows, w.virtual),
+        robot.actuator_matrix.copy(), RANK_TOLERANCE, work, space)
     assert found[0] == found[3] == 0 and work[0] <= size and (work[size:] == 1e300).all()
     # to rounding: what LLVM makes of the same kernel depends on what calls it
-    np.testing.assert_allclose(out[0], ld.linearize(robot, q, v, tau).A, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(space.A, ld.linearize(robot, q, v, tau).A, rtol=1e-12, atol=1e-12)
 
 
 def test_switched_sets():

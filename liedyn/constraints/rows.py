@@ -22,7 +22,7 @@ from liedyn.constraints.others import (
 from liedyn.constraints.records import all_cut, holonomic_count, loop_count, loop_rows
 from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH, splat, store, vector_in
-from liedyn.model.packed import NV
+from liedyn.model.packed import N_ROWS, NV
 
 
 @kernel_in_place
@@ -162,25 +162,25 @@ def vary_velocity_rows(lane, model, q, v, a, work, cuts, variations, N, b, psi):
 
 
 @kernel_in_place
-def vary_acceleration_rows(model, q, v, a, work, cuts, variations, N, X, b, phi):
+def vary_acceleration_rows(lane, model, q, v, a, work, cuts, variations, N, X, b, phi):
     """phi[:, block b], the variation of G a + Gdot v - bdot at constant a; needs `vary_accelerations`."""
     clear_block(phi, b)
-    vary_cut_accelerations(SCALAR, model, work, cuts, variations, False, b, phi)
+    vary_cut_accelerations(lane, model, work, cuts, variations, False, b, phi)
     if not all_cut(model):
-        vary_other_rows(model, q, v, a, work, variations, N, X, 3, b, phi)
+        vary_other_rows(model, q, v, vector_in(a, 0, model.ints[NV]), work, variations, N, X, 3, b, phi)
 
 
 @kernel_in_place
-def push_constraints(model, work, lam, bodies, cuts):
+def push_constraints(lane, model, work, lam, bodies, cuts):
     """The wrenches of cut joints and contacts act on the links, as in G^T lambda; what is kept of cuts is filled."""
-    put_cuts(SCALAR, model, work, lam, bodies, cuts)
+    put_cuts(lane, model, work, lam, bodies, cuts)
     if not all_cut(model):
-        push_others(model, work, lam, bodies)
+        push_others(model, work, vector_in(lam, 0, model.ints[N_ROWS]), bodies)
 
 
 @kernel_in_place
-def vary_constraint_wrenches(model, work, cuts, lam, b, shares, variations, balance):
+def vary_constraint_wrenches(lane, model, work, cuts, lam, b, shares, variations, balance):
     """Their variations at constant lambda; custom rows have no wrenches (`vary_other_forces`)."""
-    vary_cut_wrenches(SCALAR, model, work, cuts, b, shares, variations, balance)
+    vary_cut_wrenches(lane, model, work, cuts, b, shares, variations, balance)
     if not all_cut(model):
-        vary_other_wrenches(model, work, lam, variations)
+        vary_other_wrenches(model, work, vector_in(lam, 0, model.ints[N_ROWS]), variations)

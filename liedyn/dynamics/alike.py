@@ -12,9 +12,10 @@ Accelerations and multipliers, of minimum norm, do not depend on the rows that a
 """
 from liedyn.constraints.cut_rows import cut_state_kernel, cut_terms_kernel
 from liedyn.constraints.elimination import (
-    cluster_count, cluster_lists, cluster_size, constraint_force, elimination_size, fill_table, keep_choice,
-    keep_places, layout, minimum_norm_multipliers, numbering, put_slopes, reduced_motion, unbalanced,
+    cluster_count, cluster_lists, cluster_size, elimination_size, fill_table, keep_choice, keep_places, layout,
+    numbering, put_slopes,
 )
+from liedyn.constraints.reduced import constraint_force, minimum_norm_multipliers, reduced_motion, unbalanced
 from liedyn.constraints.records import is_active, is_cut, loop_count
 from liedyn.constraints.rows import clear_rows
 from liedyn.dense import SMALL_ROW

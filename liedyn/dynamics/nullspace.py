@@ -19,9 +19,8 @@ of constraints (`liedyn.constraints.elimination`).
 import numpy as np
 
 from liedyn.constraints.cut_rows import cut_bias_kernel
-from liedyn.constraints.elimination import (
-    eliminate, elimination_size, minimum_norm_multipliers, reduced_motion, shortest_multipliers, unbalanced,
-)
+from liedyn.constraints.elimination import eliminate, elimination_size
+from liedyn.constraints.reduced import minimum_norm_multipliers, reduced_motion, shortest_multipliers, unbalanced
 from liedyn.constraints.rows import reader_rows
 from liedyn.dynamics.terms import terms_in_place, terms_size
 from liedyn.exchange import add_product, add_transposed_product, at, clear, exchange_rows, padded, solve_rows

@@ -4,7 +4,8 @@ import numpy as np
 from numba import types
 
 from liedyn.constraints.cut_rows import cut_bias_kernel
-from liedyn.constraints.elimination import constraint_force, independent_dofs, put_row_order, shortest_multipliers
+from liedyn.constraints.elimination import independent_dofs, put_row_order
+from liedyn.constraints.reduced import constraint_force, shortest_multipliers
 from liedyn.constraints.rows import reader_rows
 from liedyn.dynamics.alike import all_cut_joints, nullspace_alike, nullspace_alike_size
 from liedyn.dynamics.nullspace import (

@@ -13,13 +13,13 @@ from liedyn.constraints.elimination import (
     kept,
 )
 from liedyn.dynamics.nullspace import OK, invert_rows
-from liedyn.exchange import add_row, at, clear, element, padded, put_element
+from liedyn.exchange import add_row, at, clear, columns_of, element, padded, put_element
 from liedyn.jit import INTEGERS, MATRIX, VECTOR, inline, late
 from liedyn.lie.comparisons import larger, largest_lane, magnitude
 from liedyn.lie.lanes import (
     LANES, SCALAR, WIDTH, integer, load, splat, store, take_integers, take_matrix,
 )
-from liedyn.lie.registers import load_at_once
+from liedyn.lie.registers import copy_row, load_at_once
 from liedyn.model.packed import N_ROWS, NV
 from liedyn.tree.records import MODEL
 
@@ -91,14 +91,14 @@ def picked_motions(lane, model, e, R, p_y, X):
 
 
 @inline
-def picked_rates(model, e, R, v, a, p_y, w, f0):
+def picked_rates(lane, model, e, R, v, p_y, space):
     """w = R v, and its rates R a in f0, for independent velocities that R picks."""
     independent = independent_dofs(model, e)[0]
     for s in range(R.shape[0]):
         j = integer(independent, s)
         u = row_that_picks(R, j)
-        store(SCALAR, w, u, load(SCALAR, v, j))
-        store(SCALAR, f0, p_y + u, load(SCALAR, a, j))
+        store(lane, space.w, u, load(lane, v, j))
+        store(lane, space.f0, p_y + u, load(lane, space.a, j))
 
 
 @late(MODEL, MATRIX, MATRIX, MATRIX, INTEGERS, types.float64, VECTOR, types.int64, MATRIX, returns=_FOUND)
@@ -124,7 +124,7 @@ def spanned_motions(R, p_y, X):
 
 
 @inline
-def spanned_rates(model, e, R, v, a, p_y, w, f0):
+def spanned_rates(model, e, R, v, p_y, space):
     """w = R v, and its rates R a in f0, for rows that span the tangent space."""
     for c in range(cluster_count(model)):
         n, dofs = cluster_size(model, c)[1], cluster_lists(model, c)[1]
@@ -132,9 +132,19 @@ def spanned_rates(model, e, R, v, a, p_y, w, f0):
             x = y = 0.0
             for k in range(n):
                 j = integer(model.ints, dofs + k)
-                x, y = x + at(R, s, j) * load(SCALAR, v, j), y + at(R, s, j) * load(SCALAR, a, j)
-            store(SCALAR, w, s, x)
-            store(SCALAR, f0, p_y + s, y)
+                x, y = x + at(R, s, j) * load(SCALAR, v, j), y + at(R, s, j) * load(SCALAR, space.a, j)
+            store(SCALAR, space.w, s, x)
+            store(SCALAR, space.f0, p_y + s, y)
+
+
+@inline
+def given_rates(coordinates, known, v, space):
+    """w and its rates in f0, for any independent velocities."""
+    R, virtual, p_y = coordinates.R_w, coordinates.virtual_w, coordinates.virtual_y.size
+    for s in range(virtual.size):
+        k = virtual[s]
+        space.w[s] = known.z[k] if k >= 0 else along(R, virtual, known.E, s, v)
+        space.f0[p_y + s] = along(R, virtual, known.E, s, space.a) + (known.rho[k] if k >= 0 else 0.0)
 
 
 @inline
@@ -147,13 +157,11 @@ def along(R, virtual, E, s, x):
 
 
 @inline
-def copy_columns(X, first, count, N):
+def copy_columns(lane, X, first, count, N):
     """N = columns of X from `first` on, both padded, and zeros."""
-    columns, width = X.shape[1], N.shape[1] // WIDTH
+    clear(N)
     for i in range(N.shape[0]):
-        for b in range(width):
-            done = WIDTH * b
-            store(LANES, N, width * i + b, load_at_once(SCALAR, X, columns * i + first + done, count - done))
+        copy_row(lane, X, columns_of(lane, X) * i + first, count, N, columns_of(lane, N) * i)
 
 
 @late(MODEL, MATRIX, VECTOR, MATRIX, MATRIX, INTEGERS, types.float64, VECTOR, MATRIX, returns=_FOUND)
@@ -168,7 +176,7 @@ def position_null_space(model, G, mask, E, R_y, virtual_y, tolerance, work, N):
     free = take_matrix(work, 2, padded(n))
     status, rank, condition = invert_rows(G_h, E, R_y, virtual_y, tolerance, table, rows, columns, free, Z_inverse)
     if status == OK:
-        copy_columns(Z_inverse, rank, p, N)
+        copy_columns(SCALAR, Z_inverse, rank, p, N)
     return status, rank, condition
 
 

@@ -70,7 +70,7 @@ class Friction:
         """Of the contacts that slide with friction."""
         return [self.robot.constraint_names[k] for k in self.contacts.index[self.settled[0].sliding]]
 
-    def solve(self, solve, wrenches, robot, lead, y, w, given, parts, rows, closure_tolerance, rank_tolerance):
+    def solve(self, solve, wrenches, robot, lead, y, w, given, parts, rows, tolerances):
         """Results of `solve`, which linearizes the mechanism without friction, with the same arguments, with it.
 
         `wrenches` are (number of the constraint, first row of C and D), as in an `OutputPlan`.
@@ -78,21 +78,23 @@ class Friction:
         if wrenches and not self.least_norm:
             raise InputError("how the contacts share the load is not determined, as multipliers of least norm pull "
                              "or slip: their wrenches have no derivative")
-        q, v, tau, forces, *choice, actuators = given
+        q, v, tau, forces = given.state
+        actuators = given.actuators
         n, nu = robot.nv, actuators.shape[1]
         every = [(TREE, rate, j, rows + n * (rate - VELOCITY) + j)  # for X and da
                  for rate in (VELOCITY, ACCELERATION) for j in range(n)]
         settled = self.settled or [None] * len(q)
         rubbed = tau + [each.force for each in self.settled] if self.settled else tau
-        given = (q, v, rubbed, forces, *choice, np.hstack([actuators, np.eye(n)]))
-        found = solve(robot, lead, y, w, given, np.vstack([parts, np.array(every, dtype=np.int64)]), rows + 2 * n,
-                      closure_tolerance, rank_tolerance)
+        given = given._replace(state=given.state._replace(tau=rubbed), actuators=np.hstack([actuators, np.eye(n)]))
+        parts = np.vstack([parts, np.array(every, dtype=np.int64)])
+        found = solve(robot, lead, y, w, given, parts, rows + 2 * n, tolerances)
         A, B, C, D = found.A, found.B[..., :nu].copy(), found.C[:, :rows].copy(), found.D[:, :rows, :nu].copy()
         lam = found.lam.copy()
         for b, each in enumerate(settled):
             X, da = found.C[b, rows:rows + n], np.hstack([found.C[b, rows + n:], found.D[b, rows + n:]])
             state = q[b], v[b], found.a[b], forces[b]
-            by_x, by_u, dlam = self._variation(each, state, found.lam[b], found.K[b], X, da, given[-1], rank_tolerance)
+            by_x, by_u, dlam = self._variation(
+                each, state, found.lam[b], found.K[b], X, da, given.actuators, tolerances.rank)
             A[b] += found.B[b, :, nu:] @ by_x
             B[b] += found.B[b, :, nu:] @ by_u
             C[b] += found.D[b, :rows, nu:] @ by_x

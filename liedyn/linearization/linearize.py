@@ -1,6 +1,7 @@
 """Linearization of any mechanism at any state: the public functions."""
 import functools
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from liedyn.contact.watching import watches
 from liedyn.dynamics.forward import POOR_CONDITION, raise_for_status, warn_if_poor
 from liedyn.dynamics.nullspace import OK, RANK_TOLERANCE, WRONG_COUNT, nullspace_kernel
 from liedyn.dynamics.singular import LINEARIZATION, require_regular, warn_if_digits_are_lost
+from liedyn.dynamics.state import State
 from liedyn.dynamics.states import FEW
 from liedyn.errors import ClosureError, InputError, of_the_batch
 from liedyn.functions import raise_errors
@@ -27,7 +29,8 @@ from liedyn.linearization.local import linearize_kernel
 from liedyn.linearization.one_state import linearize_one_state, room
 from liedyn.linearization.outputs import output_plan
 from liedyn.linearization.state_space import LocalStateSpace
-from liedyn.linearization.states import addresses, linearize_registers, linearize_states, linearize_trees
+from liedyn.linearization.space import Coordinates
+from liedyn.linearization.states import Tolerances, linearize_registers, linearize_states, linearize_trees
 from liedyn.linearization.upper_rows import turning
 
 CLOSURE_TOLERANCE = 1e-8
@@ -71,6 +74,14 @@ def _actuators(robot, loop=None):
     return robot.memo["actuators"] if loop is None else np.hstack([robot.actuator_matrix, loop.S])
 
 
+class Given(NamedTuple):
+    """What `linearize_states` takes behind the model."""
+
+    state: State
+    coordinates: Coordinates
+    actuators: np.ndarray
+
+
 @dataclass(frozen=True)
 class _Found:
     """What is known of one state: coordinates y, velocities w, rank and condition number, closure error, `Local`."""
@@ -99,8 +110,9 @@ def _linearize_one(robot, q, v, tau, f_ext, independent, speeds, closure_toleran
         raise wrong_count(robot, y, of_y[1])
     if of_y[0] != OK:
         raise singular_choice(robot, q, y, holonomic(robot))
-    _judge(robot, (), y, w, (q[None], v[None]), local.a[None], np.array([rank]), np.array([condition]),
-           np.array([of_y[2]]), rank_tolerance)
+    state = State(*(x[None] for x in (q, v, tau, f_ext)))
+    _judge(robot, (), y, w, state, local.a[None], np.array([rank]), np.array([condition]), np.array([of_y[2]]),
+           rank_tolerance)
     return _Found(y, w, rank, condition, residual, local)
 
 
@@ -109,14 +121,14 @@ def left_as_tangent(chosen):
     return len(chosen.virtual) > 0 and chosen.virtual[0] == TANGENT
 
 
-def _judge(robot, lead, y, w, given, a, rank, condition, condition_y, tolerance):
+def _judge(robot, lead, y, w, state, a, rank, condition, condition_y, tolerance):
     """SingularConfigurationError at a singular configuration, a warning where few digits are left."""
-    require_regular(robot, lead, given[0], rank, tolerance)
+    require_regular(robot, lead, state.q, rank, tolerance)
     largest = np.maximum(condition, condition_y)
-    if not warn_if_digits_are_lost(robot, *given[:2], a, rank, largest, LINEARIZATION):
+    if not warn_if_digits_are_lost(robot, state.q, state.v, a, rank, largest, LINEARIZATION):
         worst = -_least(-condition)
         if worst > POOR_CONDITION and left_as_tangent(w):  # that is of the coordinates which the elimination left
-            worst = tangent_conditions(robot, given[0][condition.argmax()][None], tolerance)[0]
+            worst = tangent_conditions(robot, state.q[condition.argmax()][None], tolerance)[0]
         warn_if_poor(w, worst)
         if y is not w:
             warn_if_poor(y, -_least(-condition_y))
@@ -228,14 +240,15 @@ def linearize(robot, q, v, tau=None, independent=None, outputs=None, f_ext=None,
     plan = output_plan(robot, asked, y)
     if friction.rubs or plan.contacts or not friction.least_norm:
         solve = functools.partial(friction.solve, _solve, plan.contacts)
-    given = (q, v, tau, forces, R_y, y.virtual, R_w, w.virtual, _actuators(robot, loop))
+    given = Given(State(q, v, tau, forces), Coordinates(R_y, y.virtual, R_w, w.virtual), _actuators(robot, loop))
+    tolerances = Tolerances(closure_tolerance, rank_tolerance)
     rows = len(plan.labels) if len(plan.parts) or plan.contacts else 0
     if loop is None:
-        found = solve(robot, lead, y, w, given, plan.parts, rows, closure_tolerance, rank_tolerance)
+        found = solve(robot, lead, y, w, given, plan.parts, rows, tolerances)
     else:
         parts = np.vstack([plan.parts, loop.velocities(rows)])
-        found = loop.closed(solve(robot, lead, y, w, given, parts, rows + robot.nv, closure_tolerance, rank_tolerance),
-                            rows, len(robot.actuator_names))
+        found = loop.closed(solve(robot, lead, y, w, given, parts, rows + robot.nv, tolerances), rows,
+                            len(robot.actuator_names))
     C, D = (found.C, found.D) if rows else _own_coordinates(robot, len(q), found)
     return _state_space(robot, lead, y, w, plan.labels, C, D, (q, v, tau), found, rank_tolerance)
 
@@ -307,20 +320,20 @@ def _choices(robot, lead, q, independent, speeds, tolerance):
     return y, w, y.rows[None], w.rows[None]
 
 
-def _solve(robot, lead, y, w, given, parts, outputs, closure_tolerance, rank_tolerance):
+def _solve(robot, lead, y, w, given, parts, outputs, tolerances):
     """All states at once; the first one that has no state space is an error that says which."""
-    found = room(robot, len(given[0]), len(y.names), len(w.names), given[-1].shape[1], outputs)
-    arguments = robot.packed, *given, parts, closure_tolerance, rank_tolerance, *found
+    found = room(robot, len(given.state.q), len(y.names), len(w.names), given.actuators.shape[1], outputs)
+    arguments = robot.packed, *given, parts, tolerances, found
     if len(found.rank) >= FEW:
         (linearize_registers if robot.row_names else linearize_trees)(*arguments)
     if _least(found.rank) < 0:
-        linearize_states(*arguments, *addresses(*given[4:8], len(robot.row_names), parts))
+        linearize_states(*arguments)
     raise_errors(robot.functions)
     if _least(found.rank) < 0:
         b = int(np.argmax(found.rank < 0))
         with of_the_batch(lead, b):
-            _require(robot, y, w, given, b, closure_tolerance, rank_tolerance)
-    _judge(robot, lead, y, w, given, found.a, found.rank, found.condition, found.condition_y, rank_tolerance)
+            _require(robot, y, w, given, b, tolerances)
+    _judge(robot, lead, y, w, given.state, found.a, found.rank, found.condition, found.condition_y, tolerances.rank)
     return found
 
 
@@ -333,16 +346,16 @@ def _one_choice(chosen, rows, b):
     return Independent(chosen.names, rows[min(b, len(rows) - 1)], chosen.virtual)
 
 
-def _require(robot, y, w, given, b, closure_tolerance, rank_tolerance):
+def _require(robot, y, w, given, b, tolerances):
     """Raise what is wrong with state b."""
-    q, v, tau, forces, R_y, _, R_w, *_ = given
-    of_y, of_w = _one_choice(y, R_y, b), _one_choice(w, R_w, b)
+    q, v, tau, forces = (x[b] for x in given.state)
+    of_y, of_w = _one_choice(y, given.coordinates.R_y, b), _one_choice(w, given.coordinates.R_w, b)
     if left_as_tangent(y):
-        of_y = of_w = choose_positions(robot, q[b], "tangent", rank_tolerance)
+        of_y = of_w = choose_positions(robot, q, "tangent", tolerances.rank)
         if b and len(of_y.names) != len(y.names):
             raise InputError(f"state {b} has {len(of_y.names)} degrees of freedom, state 0 has {len(y.names)}: "
                              "linearize them apart")
-    _linearize_one(robot, q[b], v[b], tau[b], forces[b], of_y, of_w, closure_tolerance, rank_tolerance)
+    _linearize_one(robot, q, v, tau, forces, of_y, of_w, *tolerances)
 
 
 def _state_space(robot, lead, y, w, labels, C, D, state, found, tolerance):

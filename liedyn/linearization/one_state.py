@@ -4,7 +4,6 @@ What Python would do at each call besides, choose, make room and look at the typ
 long as the linearization of a five-bar: it is done once for each choice of coordinates and outputs (`Single`), and the
 kernel of `linearize_states` is called at its address by a direct kernel (`liedyn.direct`).
 """
-from collections import namedtuple
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,13 +14,15 @@ from liedyn.constraints.independent import Independent, all_holonomic, by_name, 
 from liedyn.constraints.left_open import LEFT, TANGENT, is_left
 from liedyn.dynamics.singular import is_suspect, require_regular_one
 from liedyn.direct import configuration, direct, packed, unusual, usual, velocity
+from liedyn.dynamics.state import State
 from liedyn.errors import LiedynError
 from liedyn.functions import raise_errors
 from liedyn.jit import address_of, inline
 from liedyn.lie.lanes import integers_in, vector_in
 from liedyn.linearization.outputs import output_plan
 from liedyn.linearization.state_space import LocalStateSpace
-from liedyn.linearization.states import addresses, linearize_states
+from liedyn.linearization.space import Coordinates
+from liedyn.linearization.states import Found, Tolerances, linearize_states
 from liedyn.model.packed import N_ROWS, NQ, NV
 from liedyn.objects import (
     integer, integers_or_zeros, is_none, item, new_arrays, no_numbers, numbers, shaped,
@@ -29,9 +30,7 @@ from liedyn.objects import (
 from liedyn.tree.batches import call_rows
 
 
-SIZES = 7  # integers of a `Single` before those of the coordinates
-Found = namedtuple("Found", "A B C D f0 K S drift a lam rank condition condition_y closure")
-"""Results of `linearize_states`, one row for each state."""
+SIZES = 5  # integers of a `Single` before those of the coordinates
 
 
 def room(robot, count, p_y, p_w, nu, outputs):
@@ -58,7 +57,7 @@ class Single:
     address : int
         Of the kernel of `linearize_states`.
     integers : ndarray of int64
-        Sizes p_y, p_w, nu, of C and of the output plan, two `addresses`; then virtual_y, virtual_w and the parts of
+        Sizes p_y, p_w, nu, of C and of the output plan; then virtual_y, virtual_w and the parts of
         the plan.
     numbers : ndarray
         Tolerances of closure and rank; then R_y, R_w and the actuators.
@@ -97,13 +96,12 @@ def single(robot, q, independent, outputs, speeds, tolerances):
     sizes = len(y.rows), len(w.rows), actuators.shape[1]
     rows = len(plan.labels) if len(plan.parts) else sizes[0]
     row, none = np.empty((1, robot.nv)), np.empty((1, 0))
-    called = addresses(y.rows[None], y.virtual, w.rows[None], w.virtual, len(robot.row_names), plan.parts)
     address = address_of(
-        linearize_states.kernel, 0, 1, robot.packed, robot.neutral[None].copy(), row, row, none,
-        y.rows[None].copy(), y.virtual, w.rows[None].copy(), w.virtual, actuators, plan.parts, *tolerances,
-        *room(robot, 1, *sizes, rows), *called)
+        linearize_states.kernel, 0, 1, robot.packed, State(robot.neutral[None].copy(), row, row, none),
+        Coordinates(y.rows[None].copy(), y.virtual, w.rows[None].copy(), w.virtual), actuators, plan.parts,
+        Tolerances(*tolerances), room(robot, 1, *sizes, rows))
     names = y.names + w.rates, robot.actuator_names, plan.labels
-    integers = np.concatenate([[*sizes, rows, len(plan.parts), *called], y.virtual, w.virtual, plan.parts.ravel()])
+    integers = np.concatenate([[*sizes, rows, len(plan.parts)], y.virtual, w.virtual, plan.parts.ravel()])
     return Single(names, left, {}, address, integers.astype(np.int64),
                   np.concatenate([tolerances, y.rows.ravel(), w.rows.ravel(), actuators.ravel()]))
 
@@ -138,16 +136,16 @@ def linearize_direct(address, model, q, v, tau, integers, given):
     C, D, about = numbers(item(found, 2), rows * x), numbers(item(found, 3), rows * nu), numbers(item(found, 13), 4)
     rank = np.full(1, -1)
     call_rows(integer(address), 0, 1, (
-        model, shaped(q, (1, nq)), shaped(v, (1, n)), shaped(tau, (1, n)), shaped(no_numbers(0), (1, 0)),
-        shaped(R_y, (1, p_y, n)), virtual, shaped(R_w, (1, p_w, n)), integers_in(places, SIZES + p_y, p_w),
+        model, State(shaped(q, (1, nq)), shaped(v, (1, n)), shaped(tau, (1, n)), shaped(no_numbers(0), (1, 0))),
+        Coordinates(shaped(R_y, (1, p_y, n)), virtual, shaped(R_w, (1, p_w, n)), integers_in(places, SIZES + p_y, p_w)),
         shaped(vector_in(chosen, of_rows, n * nu), (n, nu)),
-        shaped(integers_in(places, SIZES + x, 4 * parts), (parts, 4)), chosen[0], chosen[1],
-        shaped(numbers(item(found, 0), x * x), (1, x, x)), shaped(numbers(item(found, 1), x * nu), (1, x, nu)),
-        shaped(C, (1, rows, x)), shaped(D, (1, rows, nu)), shaped(numbers(item(found, 4), x), (1, x)),
-        shaped(numbers(item(found, 5), n * p_y), (1, n, p_y)), shaped(numbers(item(found, 6), n * p_w), (1, n, p_w)),
-        shaped(numbers(item(found, 7), n), (1, n)), shaped(numbers(item(found, 11), n), (1, n)),
-        shaped(numbers(item(found, 12), m), (1, m)), rank, vector_in(about, 1, 1), vector_in(about, 2, 1),
-        vector_in(about, 3, 1), places[5], places[6]))
+        shaped(integers_in(places, SIZES + x, 4 * parts), (parts, 4)), Tolerances(chosen[0], chosen[1]), Found(
+            shaped(numbers(item(found, 0), x * x), (1, x, x)), shaped(numbers(item(found, 1), x * nu), (1, x, nu)),
+            shaped(C, (1, rows, x)), shaped(D, (1, rows, nu)), shaped(numbers(item(found, 4), x), (1, x)),
+            shaped(numbers(item(found, 5), n * p_y), (1, n, p_y)),
+            shaped(numbers(item(found, 6), n * p_w), (1, n, p_w)), shaped(numbers(item(found, 7), n), (1, n)),
+            shaped(numbers(item(found, 11), n), (1, n)), shaped(numbers(item(found, 12), m), (1, m)), rank,
+            vector_in(about, 1, 1), vector_in(about, 2, 1), vector_in(about, 3, 1))))
     about[0] = rank[0]
     if parts == 0:  # the coordinates themselves
         C[:], D[:] = 0.0, 0.0

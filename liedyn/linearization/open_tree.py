@@ -8,15 +8,19 @@ the derivatives of forward dynamics from their sparse factors,
 
 in one body for a state and for W of them in lanes.
 """
+from numba import types
+
 from liedyn.dynamics.nullspace import OK, SINGULAR_INERTIA
+from liedyn.dynamics.state import STATE
 from liedyn.exchange import at, clear, element, put_element
-from liedyn.jit import inline, kernel_in_place
+from liedyn.jit import MATRIX, VECTOR, inline, kernel_in_place, late
 from liedyn.lie.comparisons import is_positive, larger, largest_lane, magnitude
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, splat, store, take_vector, width_of
 from liedyn.lie.registers import copy_row, first_place, load_at_once
+from liedyn.linearization.space import COORDINATES, SPACE
 from liedyn.model.packed import FREE, SPHERICAL
 from liedyn.tree.aba_derivatives import aba_derivatives_kernel, aba_derivatives_size
-from liedyn.tree.records import dof_total, first_dof, get3, kind, link_count, put_zeros
+from liedyn.tree.records import MODEL, dof_total, first_dof, get3, kind, link_count, put_zeros
 
 
 @inline
@@ -55,22 +59,23 @@ def put_tangent_bracket(lane, model, v, A):
 
 
 @kernel_in_place
-def linearize_tree(lane, model, q, v, tau, f_ext, actuators, world, work, A, B, f0, a):
+def linearize_tree(lane, model, state, actuators, world, work, space):
     """A, B, f0 and accelerations a. False if M is singular, in any lane."""
+    A, B, f0, a = space.A, space.B, space.f0, space.a
     n, size, x = dof_total(model), width_of(lane) * dof_total(model) * dof_total(model), 2 * dof_total(model)
     L, da_dq, da_dv, Minv = (
         take_vector(work, size), take_vector(work, size), take_vector(work, size), take_vector(work, size))
-    aba_derivatives_kernel(lane, model, q, v, tau, f_ext, world, a, L, da_dq, da_dv, Minv)
+    aba_derivatives_kernel(lane, model, state.q, state.v, state.tau, state.f_ext, world, a, L, da_dq, da_dv, Minv)
     put_zeros(lane, A, n * x)  # the rows of ydot
     put_zeros(lane, B, x * actuators.shape[1])
-    put_tangent_bracket(lane, model, v, A)
+    put_tangent_bracket(lane, model, state.v, A)
     regular = True
     for i in range(n):
         regular = regular and is_positive(load(lane, L, n * i + i))
         put_element(lane, A, i, n + i, splat(lane, 1.0))
         copy_row(lane, da_dq, n * i, n, A, x * (n + i))
         copy_row(lane, da_dv, n * i, n, A, x * (n + i) + n)
-        store(lane, f0, i, load(lane, v, i))
+        store(lane, f0, i, load(lane, state.v, i))
         store(lane, f0, n + i, load(lane, a, i))
     for j in range(n):
         for c in range(actuators.shape[1]):
@@ -82,27 +87,27 @@ def linearize_tree(lane, model, q, v, tau, f_ext, actuators, world, work, A, B, 
 
 
 @inline
-def put_tree_directions(lane, N, X, M, D, balance):
+def put_tree_directions(lane, space):
     """N = [1 0] and X = [0 1] (padded), and what wdot moves of accelerations that nothing forces: nothing, so far."""
-    clear(N)
-    clear(X)
-    clear(M)
-    clear(D)
-    clear(balance)
-    n = N.shape[0]
+    clear(space.N)
+    clear(space.X)
+    clear(space.M)
+    clear(space.da)
+    clear(space.balance)
+    n = space.N.shape[0]
     for i in range(n):
-        put_element(lane, N, i, i, splat(lane, 1.0))
-        put_element(lane, X, i, n + i, splat(lane, 1.0))
+        put_element(lane, space.N, i, i, splat(lane, 1.0))
+        put_element(lane, space.X, i, n + i, splat(lane, 1.0))
 
 
-@kernel_in_place
-def linearize_unconstrained(model, q, v, tau, f_ext, R_y, virtual_y, R_w, virtual_w, actuators, tolerance, work,
-                            A, B, f0, w, a, lam, residual, psi, G, M, N, X, D, balance):
+@late(MODEL, STATE, COORDINATES, MATRIX, types.float64, VECTOR, SPACE,
+      returns=types.Tuple((types.int64, types.int64, types.float64) * 2))
+def linearize_unconstrained(model, state, coordinates, actuators, tolerance, work, space):
     """`linearize_constrained` (`liedyn.linearization.local`) without constraints, for R that picks all in order."""
     work[0] = first_place(work)
-    put_tree_directions(SCALAR, N, X, M, D, balance)
+    put_tree_directions(SCALAR, space)
     world = take_vector(work, aba_derivatives_size(model))
-    regular = linearize_tree(SCALAR, model, q, v, tau, f_ext, actuators, world, work, A, B, f0, a)
-    for i in range(v.size):
-        w[i] = v[i]
+    regular = linearize_tree(SCALAR, model, state, actuators, world, work, space)
+    for i in range(state.v.size):
+        space.w[i] = state.v[i]
     return (OK if regular else SINGULAR_INERTIA), 0, 1.0, OK, 0, 1.0

@@ -86,12 +86,13 @@ def read_accelerations(outputs):
 
 
 @kernel_in_place
-def put_outputs(lane, model, q, v, a, lam, outputs, N, X, da, balance, e, work, C, D):
+def put_outputs(lane, model, state, outputs, space, e, work, C, D):
     """C and D for outputs (what, rate, number, first row).
 
     da and balance are those of `complete_derivatives`, if `read_accelerations` says so; `e` is the workspace of the
     elimination, `work` has `output_size` numbers.
     """
+    q, v, a, N, X, da = state.q, state.v, space.a, space.N, space.X, space.da
     columns, blocks, x = da.shape[1], N.shape[1] // WIDTH, columns_of(lane, C)
     m, nz = model.ints[N_ROWS], model.ints[N_VIRTUAL]
     work[0] = WIDTH
@@ -105,7 +106,7 @@ def put_outputs(lane, model, q, v, a, lam, outputs, N, X, da, balance, e, work, 
     if reads or is_among(outputs, BODY) or is_among(outputs, WRENCH):
         world_positions(lane, model, q, world)
     if is_among(outputs, WRENCH):
-        put_multiplier_derivatives(lane, model, q, a, lam, N, balance, e, world, variations, cuts, work, dlam)
+        put_multiplier_derivatives(lane, model, q, space, e, world, variations, cuts, work, dlam)
     if rate >= VELOCITY:
         world_velocities(lane, model, v, world)
     if rate == ACCELERATION:
@@ -251,11 +252,12 @@ def put_range(lane, model, lam, e, x):
 
 
 @kernel_in_place
-def turn_rows(lane, model, q, x, a, lam, N, world, variations, cuts, bodies, still, rates, turned):
+def turn_rows(lane, model, q, x, space, world, variations, cuts, bodies, still, rates, turned):
     """turned (m, columns) = dG x along N; needs `world_positions`.
 
     bodies, still (n rows) and rates (m rows) are scratch, the matrices as wide as N; x comes back as zeros.
     """
+    a, lam, N = space.a, space.lam, space.N
     clear(turned)
     clear(still)
     for sign in (1.0, -1.0):  # less what moves by itself, at x = 0
@@ -272,16 +274,16 @@ def turn_rows(lane, model, q, x, a, lam, N, world, variations, cuts, bodies, sti
 
 
 @kernel_in_place
-def put_multiplier_derivatives(lane, model, q, a, lam, N, balance, e, world, variations, cuts, work, dlam):
+def put_multiplier_derivatives(lane, model, q, space, e, world, variations, cuts, work, dlam):
     """dlambda (m, columns), as at the top; needs `world_positions`."""
-    n, m, columns = model.ints[NV], dlam.shape[0], dlam.shape[1]
+    n, m, columns, lam, N, balance = model.ints[NV], dlam.shape[0], dlam.shape[1], space.lam, space.N, space.balance
     turned, begin = take_matrix(work, m, columns), work[0]
     if kept(e, cluster_count(model), DEPENDENT) < m:
         x, bodies, still = (
             take_vector(work, width_of(lane) * n), take_vector(work, width_of(lane) * BODY_SIZE * link_count(model)),
             take_matrix(work, n, N.shape[1]))
         put_range(lane, model, lam, e, x)
-        turn_rows(lane, model, q, x, a, lam, N, world, variations, cuts, bodies, still,
+        turn_rows(lane, model, q, x, space, world, variations, cuts, bodies, still,
                   take_matrix(work, m, N.shape[1]), turned)
     work[0] = begin
     dofs, own = dependent_dofs(model, e)

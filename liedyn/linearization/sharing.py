@@ -14,7 +14,9 @@ from liedyn.constraints.records import all_cut
 from liedyn.exchange import clear, clear_columns, element, padded_for, put_element
 from liedyn.jit import INTEGERS, MATRIX, VECTOR, inline, kernel_in_place, late
 from liedyn.lie.algebra import cross, dot, unrotate
-from liedyn.lie.lanes import SCALAR, integer
+from liedyn.lie.lanes import LANES, SCALAR, integer
+from liedyn.lie.registers import at_once
+from liedyn.linearization.space import COLUMNS
 from liedyn.model.packed import FREE
 from liedyn.tree.kinematics import world_pose
 from liedyn.tree.records import (
@@ -175,7 +177,7 @@ def gather_columns(lane, model, shares, N, X, N_shared, X_shared):
 
 
 @inline
-def spread_columns(lane, model, shares, X_shared, D_shared, balance_shared, X, D, balance):
+def spread_columns(lane, model, shares, moved, own):
     """Shared columns in those of their directions: in the rows of all that a group carries, as others are zero."""
     for i in range(link_count(model)):
         for part in range(2):
@@ -183,10 +185,10 @@ def spread_columns(lane, model, shares, X_shared, D_shared, balance_shared, X, D
             for j in range(first_dof(model, i), first_dof(model, i) + dof_count(model, i)):
                 for c in range(end):
                     u = integer(shares, listed + c)
-                    put_element(lane, D, j, u, element(lane, D_shared, j, begin + c))
-                    put_element(lane, balance, j, u, element(lane, balance_shared, j, begin + c))
+                    put_element(lane, own.D, j, u, element(lane, moved.D, j, begin + c))
+                    put_element(lane, own.balance, j, u, element(lane, moved.balance, j, begin + c))
                     if part == 0:  # Delta
-                        put_element(lane, X, j, u, element(lane, X_shared, j, begin + c))
+                        put_element(lane, own.X, j, u, element(lane, moved.X, j, begin + c))
 
 
 @inline
@@ -206,23 +208,71 @@ def put_known_columns(lane, model, v, world, picked, shares, M, balance):
                 put_element(lane, balance, j, column, dot(m, rate))
 
 
-# ---- at one state: most robots have no legs
+# ---- compiled when the first robot asks for it: most have no legs
 
 
-@late(MODEL, INTEGERS, INTEGERS, returns=types.UniTuple(types.int64, 2))
+@inline
+def share_directions(lane, model, picked, shares):
+    """`share_columns`, compiled for one state or for lanes."""
+    return share_at_one_state(model, picked, shares) if at_once(lane) > 1 else share_in_lanes(model, picked, shares)
+
+
+@inline
+def gather_directions(lane, model, v, world, picked, shares, M, own, moved):
+    """Shared columns of N and X; `own.balance` has those that are known, own.D and own.balance zeros else."""
+    if at_once(lane) > 1:
+        gather_at_one_state(model, v, world, picked, shares, M, own, moved)
+    else:
+        gather_in_lanes(model, v, world, picked, shares, M, own, moved)
+
+
+@inline
+def spread_directions(lane, model, shares, moved, own):
+    """`spread_columns`, compiled for one state or for lanes."""
+    if at_once(lane) > 1:
+        spread_at_one_state(model, shares, moved, own)
+    else:
+        spread_in_lanes(model, shares, moved, own)
+
+
+@inline
+def gather(lane, model, v, world, picked, shares, M, own, moved):
+    gather_columns(lane, model, shares, own.N, own.X, moved.N, moved.X)
+    clear_columns(lane, own.D, 2 * picked.size)
+    clear_columns(lane, own.balance, 2 * picked.size)
+    put_known_columns(lane, model, v, world, picked, shares, M, own.balance)
+
+
+_SHARE = MODEL, INTEGERS, INTEGERS
+_GATHER = MODEL, VECTOR, VECTOR, INTEGERS, INTEGERS, MATRIX, COLUMNS, COLUMNS
+_SPREAD = MODEL, INTEGERS, COLUMNS, COLUMNS
+
+
+@late(*_SHARE, returns=types.UniTuple(types.int64, 2))
 def share_at_one_state(model, picked, shares):
     return share_columns(SCALAR, model, picked, shares)
 
 
-@late(MODEL, *[VECTOR] * 2, INTEGERS, INTEGERS, *[MATRIX] * 7)
-def gather_at_one_state(model, v, world, picked, shares, M, N, X, N_shared, X_shared, D, balance):
-    """Shared columns of N and X; `balance` has those that are known, D and `balance` zeros else."""
-    gather_columns(SCALAR, model, shares, N, X, N_shared, X_shared)
-    clear_columns(SCALAR, D, 2 * picked.size)
-    clear_columns(SCALAR, balance, 2 * picked.size)
-    put_known_columns(SCALAR, model, v, world, picked, shares, M, balance)
+@late(*_SHARE, returns=types.UniTuple(types.int64, 2))
+def share_in_lanes(model, picked, shares):
+    return share_columns(LANES, model, picked, shares)
 
 
-@late(MODEL, INTEGERS, *[MATRIX] * 6)
-def spread_at_one_state(model, shares, X_shared, D_shared, balance_shared, X, D, balance):
-    spread_columns(SCALAR, model, shares, X_shared, D_shared, balance_shared, X, D, balance)
+@late(*_GATHER)
+def gather_at_one_state(model, v, world, picked, shares, M, own, moved):
+    gather(SCALAR, model, v, world, picked, shares, M, own, moved)
+
+
+@late(*_GATHER)
+def gather_in_lanes(model, v, world, picked, shares, M, own, moved):
+    gather(LANES, model, v, world, picked, shares, M, own, moved)
+
+
+@late(*_SPREAD)
+def spread_at_one_state(model, shares, moved, own):
+    spread_columns(SCALAR, model, shares, moved, own)
+
+
+@late(*_SPREAD)
+def spread_in_lanes(model, shares, moved, own):
+    spread_columns(LANES, model, shares, moved, own)

@@ -7,8 +7,9 @@ from liedyn.constraints.records import SPHERICAL, is_cut, loop_count, loop_kind,
 from liedyn.exchange import add_product, add_row, at, clear, columns_of, element, put_element
 from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.algebra import cross
-from liedyn.lie.lanes import LANES, SCALAR, load, splat, store
+from liedyn.lie.lanes import LANES, SCALAR, load, splat, store, take_matrix
 from liedyn.lie.registers import at_once, copy_row, load_at_once, put_row, store_at_once
+from liedyn.linearization.choice import reads_cuts
 from liedyn.model.packed import FREE
 from liedyn.model.packed import SPHERICAL as BALL
 from liedyn.tree.records import first_dof, get3, kind, link_count
@@ -63,34 +64,34 @@ def tangents_turn(model):
 
 
 @inline
-def put_upper_rows(lane, model, v, z, R_y, virtual_y, same, E, N, X, upper, virtual_upper, turned, A, f0):
+def put_upper_rows(lane, model, v, coordinates, same, known, virtual_upper, work, space):
     """The rows of ydot in A and f0.
 
-    `virtual_upper` (nz rows) comes with the variations of the virtual velocities, if y reads any and is not the same as
-    w; `upper` (n rows) and `turned` (nz rows) are scratch; all padded.
+    `virtual_upper` (nz rows, padded) comes with the variations of the virtual velocities, if y reads any and is not the
+    same as w.
     """
-    n, p = R_y.shape[1], virtual_y.size
-    reads = False
-    for k in range(p):
-        reads = reads or virtual_y[k] >= 0
-    moves = not same or tangents_turn(model)
+    R_y, virtual_y, A, N = coordinates.R_y, coordinates.virtual_y, space.A, space.N
+    (p, n), begin = R_y.shape, work[0]
+    reads, moves = reads_cuts(virtual_y), not same or tangents_turn(model)
+    upper = take_matrix(work, n if moves else 0, N.shape[1])
     if moves:
         clear(upper)
         if not same:
             for i in range(n):
-                add_row(upper, i, 1.0, X, i)
+                add_row(upper, i, 1.0, space.X, i)
         subtract_tangent_bracket(lane, model, v, N, p, upper)
     if reads:
         if same:
             clear(virtual_upper)
-        clear(turned)
-        add_product(lane, 1.0, E, n, N, turned)
-        subtract_virtual_bracket(lane, model, z, turned, p, virtual_upper)
+        read = take_matrix(work, virtual_upper.shape[0], N.shape[1])
+        clear(read)
+        add_product(lane, 1.0, known.E, n, N, read)
+        subtract_virtual_bracket(lane, model, known.z, read, p, virtual_upper)
     for k in range(p):
         rate, row, columns = splat(lane, 0.0), A.shape[0] * k, A.shape[0]
         put_row(lane, A, row, columns, splat(LANES, 0.0))
         if virtual_y[k] >= 0:
-            rate = load(lane, z, virtual_y[k])
+            rate = load(lane, known.z, virtual_y[k])
             copy_row(lane, virtual_upper, columns_of(lane, virtual_upper) * virtual_y[k], columns, A, row)
         for i in range(n):
             x = at(R_y, k, i)
@@ -99,6 +100,7 @@ def put_upper_rows(lane, model, v, z, R_y, virtual_y, same, E, N, X, upper, virt
                 for c in range(0, columns if moves else 0, at_once(lane)):
                     more = x * load_at_once(lane, upper, columns_of(lane, upper) * i + c, columns - c)
                     store_at_once(lane, A, row + c, columns - c, load_at_once(lane, A, row + c, columns - c) + more)
-        store(lane, f0, k, rate)
+        store(lane, space.f0, k, rate)
         if same:
             put_element(lane, A, k, p + k, 1.0)
+    work[0] = begin

@@ -62,7 +62,8 @@ class batch:  # noqa: N801  a decorator
         self._addresses = {}
 
     def __call__(self, model, *arguments):
-        count = arguments[0].shape[0]
+        first = arguments[0]
+        count = len(first[0] if isinstance(first, tuple) else first)
         self.on(count, count * model.ints[N_LINKS] >= SHARED, model, *arguments)
 
     def on(self, count, many, *arguments):
@@ -76,10 +77,17 @@ class batch:  # noqa: N801  a decorator
 
     def _address(self, *arguments):
         # Numba's own look at the types of so many arguments takes as long as 500 states
-        key = tuple((x.dtype, x.ndim, x.flags.num) if isinstance(x, np.ndarray) else type(x) for x in arguments)
+        key = kinds(arguments)
         if key not in self._addresses:
             self._addresses[key] = address_of(self.kernel, 0, *arguments)
         return self._addresses[key]
+
+
+def kinds(x):
+    """What tells the Numba types of arguments apart, also of those within tuples."""
+    if isinstance(x, tuple):
+        return (type(x), *map(kinds, x))
+    return (x.dtype, x.ndim, x.flags.num) if isinstance(x, np.ndarray) else type(x)
 
 
 @intrinsic

@@ -1,7 +1,5 @@
 """Reading the packed model and the workspace inside kernels (layout: `liedyn.model.packed`)."""
-from numba import types
-
-from liedyn.jit import INTEGERS, VECTOR, inline
+from liedyn.jit import INTEGERS, VECTOR, group, inline
 from liedyn.lie.lanes import SCALAR, integer, load, splat, store
 from liedyn.model.packed import (
     BODIES_AT, BODY_F, BODY_FLOATS_AT, BODY_I, BODY_LINK, DOF_ARMATURE, DOF_COLUMN, DOF_DAMPING, DOF_END, DOF_F,
@@ -11,7 +9,7 @@ from liedyn.model.packed import (
     PackedModel,
 )
 
-MODEL = types.NamedTuple((INTEGERS, VECTOR), PackedModel)
+MODEL = group(PackedModel, INTEGERS, VECTOR)
 """Type of the packed model, for `liedyn.jit.late`."""
 
 # ---- vectors, twists and poses stored as consecutive numbers

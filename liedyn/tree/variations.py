@@ -222,11 +222,12 @@ def get_block6(A, j, count, b):
 
 
 @kernel_in_place
-def vary_forces(lane, model, q, work, bodies, displaced, N, X, D, b, shares, variations, out, balance):
-    """out[:, block b] = -dtau of all joints, springs, dampers and armatures included.
+def vary_forces(lane, model, q, work, bodies, displaced, columns, b, shares, variations, balance):
+    """Block b of the last of `columns` (N, X, D, out): out = -dtau of all joints, with springs, dampers and armatures.
 
     Where columns are shared (`liedyn.tree.shared_columns`), out is for those and `balance` for single directions.
     """
+    N, X, D, out = columns
     from_, to = N.shape[1] // WIDTH, out.shape[1] // WIDTH
     by_X, by_D = X.shape[1] // WIDTH, D.shape[1] // WIDTH
     for i in range(link_count(model) - 1, -1, -1):
