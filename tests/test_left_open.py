@@ -16,30 +16,31 @@ from test_state_batches import moving
 ROBOTS = ["five_bar", "loader", "stewart", "delta", "cassie_like", "four_bar"]
 CHOICES = ["auto", "tangent"]
 ARRAYS = "A", "B", "C", "D", "f0", "K", "S", "drift", "a", "lam"
+CLOSE = 1e-11
 
 
-def same(x, y):  # redundant rows of states that are closed to 1e-12 leave no more digits
-    np.testing.assert_allclose(x, y, rtol=0.0, atol=1e-8 * (1.0 + np.abs(y).max(initial=0.0)))
+def same(x, y, tolerance=CLOSE):
+    np.testing.assert_allclose(x, y, rtol=0.0, atol=tolerance * (1.0 + np.abs(y).max(initial=0.0)))
 
 
-def all_the_same(robot, state, independent):
+def all_the_same(robot, state, independent, tolerance=CLOSE):
     """f, and A, B and f, of one state: the direct way, and in the same coordinates given."""
     chosen = choose(robot, state[0], independent, RANK_TOLERANCE)
     one, given = (ld.forward_dynamics(robot, *state, independent=x) for x in (independent, chosen))
     expected = ld.forward_dynamics(robot, *state, method="svd")
     for name in ("a", "lam", "constraint_force"):
-        same(getattr(one, name), getattr(given, name))
-        same(getattr(one, name), getattr(expected, name))
+        same(getattr(one, name), getattr(given, name), tolerance)
+        same(getattr(one, name), getattr(expected, name), tolerance)
     assert one.independent == given.independent and one.rank == given.rank
     assert len(one.redundant_rows) == len(given.redundant_rows)
     if chosen.names:  # else there is no R
-        np.testing.assert_allclose(one.condition, given.condition, rtol=1e-6)
+        np.testing.assert_allclose(one.condition, given.condition, rtol=1e-12)
     one, given = (ld.linearize(robot, *state, independent=x) for x in (independent, chosen))
     for name in ARRAYS:
-        same(getattr(one, name), getattr(given, name))
+        same(getattr(one, name), getattr(given, name), tolerance)
     assert (one.states, one.inputs, one.outputs, one.rank) == (given.states, given.inputs, given.outputs, given.rank)
     if chosen.names:
-        np.testing.assert_allclose(one.condition, given.condition, rtol=1e-6)
+        np.testing.assert_allclose(one.condition, given.condition, rtol=1e-12)
 
 
 @pytest.mark.parametrize("independent", CHOICES)
@@ -49,7 +50,9 @@ def test_one_state(name, independent):
     for state in zip(*moving(robot, 3)):
         assert nullspace_one_state(robot, *state, independent, 1e-8) is not None
         assert linearize_one_state(robot, *state, independent, None, None, 1e-8, 1e-8) is not None
-        all_the_same(robot, state, independent)
+        # small parts of the delta turn with next to no inertia: its A, up to 2e5, moves by 1e-8 of itself where q moves
+        # by 6e-15, in whatever coordinates
+        all_the_same(robot, state, independent, 1e-8 if name == "delta" else CLOSE)
 
 
 @pytest.mark.parametrize("name", ["five_bar", "stewart", "loader"])
@@ -63,12 +66,12 @@ def test_batches(name):
         for name in ("a", "lam", "constraint_force"):
             same(getattr(together, name), np.array([getattr(each, name) for each in apart]))
         assert together.independent == apart[-1].independent
-    np.testing.assert_allclose(together.condition, [each.condition for each in apart], rtol=1e-9)
+    np.testing.assert_allclose(together.condition, [each.condition for each in apart], rtol=1e-11)
     together = ld.linearize(robot, *states, independent="tangent")
     apart = [ld.linearize(robot, *state, independent="tangent") for state in zip(*states)]
     for name in ARRAYS:
         same(getattr(together, name), np.array([getattr(each, name) for each in apart]))
-    np.testing.assert_allclose(together.condition, [each.condition for each in apart], rtol=1e-9)
+    np.testing.assert_allclose(together.condition, [each.condition for each in apart], rtol=1e-11)
 
 
 @laws(15)

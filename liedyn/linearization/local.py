@@ -34,7 +34,7 @@ from liedyn.constraints.cut_rows import (
 )
 from liedyn.constraints.elimination import (
     DEPENDENT, INDEPENDENT, ROW, cluster_count, dependence, dependent_dofs, eliminate, elimination_size,
-    independent_dofs, kept, minimum_norm_multipliers, numbering, reduced_motion, solved_cluster,
+    independent_dofs, kept, minimum_norm_multipliers, numbering, put_row_order, reduced_motion, solved_cluster,
     unbalanced,
 )
 from liedyn.constraints.left_open import LEFT, TANGENT, is_left, put_left, put_tangent
@@ -216,23 +216,23 @@ def linearize_constrained(ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w, v
         cut_velocity_kernel(SCALAR, ints, floats, world, True, z)
     choosable = take_vector(work, padded(n))
     clear(X)
-    left, tangent = is_left(virtual_w, LEFT), is_left(virtual_w, TANGENT)
+    leave, tangent = is_left(virtual_w, LEFT), is_left(virtual_w, TANGENT)
     for j in range(n):
         choosable[j] = 1.0
-    way = PICKED if left or tangent or picks(ints, R_w, virtual_w, choosable) else GIVEN
+    way = PICKED if leave or tangent or picks(ints, R_w, virtual_w, choosable) else GIVEN
     if way == PICKED:
         rank, _, complete = eliminate(ints, G, gamma, choosable, tolerance, e)
         if not complete or rank + p_w != n:
             way = GIVEN
-    if way == GIVEN and (left or tangent):
+    if way == GIVEN and (leave or tangent):
         return WRONG_COUNT, rank, np.inf, OK, rank, np.inf
-    if left:
+    if leave:
         put_left(ints, e, R_w)
     if tangent:
         way = SPANNED
         put_tangent(ints, e, R_w)
         spanned_motions(R_w, p_y, X)
-    for k in range(R_w.size if left or tangent else 0):
+    for k in range(R_w.size if leave or tangent else 0):
         store(SCALAR, R_y, k, load(SCALAR, R_w, k))
     if way != GIVEN:  # a tangent space is better than the coordinates that are left
         status, condition = OK, picked_condition(SCALAR, ints, e, G, p_w)
@@ -360,23 +360,16 @@ def complete_derivatives(lane, p_y, X, A, B, actuators, M, lower, moved, da, bal
 
 
 @kernel_in_place
-def put_row_order(ints, e, p, rows, G_sharp):
-    """Numbers of the rows, independent ones first, and G_1^# in as many columns of G_sharp."""
-    dependent, columns = dependent_dofs(ints, e)
-    order, k, end = integers_in(e, numbering(ints)[2], rows.size), 0, ints[NV] - p
+def put_right_inverse(ints, e, G_sharp):
+    """G_1^# in as many columns of G_sharp as there are independent rows, in their order (`put_row_order`)."""
+    (dependent, columns), k = dependent_dofs(ints, e), 0
     G_sharp[:] = 0.0
     for c in range(cluster_count(ints)):
         table, first, rank = solved_cluster(SCALAR, ints, e, c)
-        row = kept(e, c, ROW)
-        for l in range(table.shape[0]):
-            if l < rank:
-                for i in range(rank):
-                    G_sharp[dependent[first + i], k] = table[i, columns[first + l]]
-                rows[k] = order[row + l]
-                k += 1
-            else:
-                rows[end] = order[row + l]
-                end += 1
+        for l in range(rank):
+            for i in range(rank):
+                G_sharp[dependent[first + i], k] = table[i, columns[first + l]]
+            k += 1
 
 
 Local = namedtuple("Local", "A B f0 w a lam residual psi rows G G_sharp N X da balance")
@@ -409,5 +402,7 @@ def linearize_kernel(ints, floats, q, v, tau, f_ext, R_y, virtual_y, R_w, virtua
         complete_derivatives(SCALAR, p_y, local.X, local.A, local.B, actuators, M, np.empty((p_w, padded(x + nu))),
                              np.empty((n, padded(x + nu))), local.da, local.balance)
         if m > 0:
-            put_row_order(ints, work[first_place(work):], p_w, local.rows, local.G_sharp)
+            e = work[first_place(work):]
+            put_row_order(ints, e, local.rows)
+            put_right_inverse(ints, e, local.G_sharp)
     return found[:3], found[3:], local

@@ -134,7 +134,7 @@ class LocalStateSpace:
         >>> arm = ld.load("five_bar")
         >>> A_d, B_d = ld.linearize(arm, arm.home, [0.0] * 4, [0.0] * 4).discretize(1e-3)
         >>> A_d.shape, B_d.shape
-        ((4, 4), (4, 2))
+        ((4, 4), (4, 4))
         """
         h = positive("h", h)
         from scipy.linalg import expm
