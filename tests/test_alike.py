@@ -11,7 +11,8 @@ import liedyn as ld
 from liedyn.constraints.independent import choose
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.dynamics.state import State
-from liedyn.dynamics.states import GIVEN, nullspace_registers
+from liedyn.dynamics.states import GIVEN, Choice, nullspace_registers
+from liedyn.dynamics.states import Found as Accelerations
 from liedyn.errors import LiedynError, SingularConfigurationError
 from liedyn.lie.lanes import WIDTH
 from liedyn.linearization.linearize import CLOSURE_TOLERANCE
@@ -58,8 +59,9 @@ def done_in_lanes(robot, state, names):
     p, S_u = len(chosen.names), robot.actuator_matrix.copy()
     x, nu, forces = 2 * p, S_u.shape[1], np.empty((count, 0))
     rank, a, lam = np.full(count, -1), np.empty((count, n)), np.empty((count, m))
-    nullspace_registers(robot.packed, *state, forces, chosen.rows, chosen.virtual, GIVEN, RANK_TOLERANCE, a,
-                        lam, np.empty((count, n)), rank, np.empty(count), np.empty(1 + m + n))
+    nullspace_registers(
+        robot.packed, State(*state, forces), Choice(chosen.rows, chosen.virtual, GIVEN), RANK_TOLERANCE,
+        Accelerations(a, lam, np.empty((count, n)), rank, np.empty(count)), np.empty(1 + m + n))
     shapes = ((x, x), (x, nu), (0, x), (0, nu), (x,), (n, p), (n, p), (n,), (n,), (m,), (), (), (), ())
     found = Found(*(np.empty((count, *shape)) for shape in shapes))._replace(rank=np.full(count, -1))
     choice = (chosen.rows[None], chosen.virtual)

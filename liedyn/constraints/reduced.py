@@ -14,10 +14,10 @@ from liedyn.constraints.elimination import (
 from liedyn.exchange import add_row, clear, element, padded_for, put_element, solve_rows
 from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.lanes import (
-    LANES, WIDTH, integer, integers_in, load, matrix_in, splat, store, take_matrix, take_vector, width_of,
+    LANES, WIDTH, integer, integers_in, load, matrix_in, splat, store, take_matrix, take_vector,
 )
 from liedyn.lie.registers import at_once
-from liedyn.model.packed import NV
+from liedyn.model.packed import N_ROWS, NV
 
 
 # ---- accelerations
@@ -183,7 +183,7 @@ def constraint_force(lane, model, G, lam, force):
 @inline
 def constrained_motion(lane, model, e, M, h, tau, work, inertia, a, lam):
     """a and the lambda of minimum norm; K^T M K stays in `inertia`. False if that is not positive definite."""
-    m, p = lam.size // width_of(lane), inertia.shape[0]
+    m, p = integer(model.ints, N_ROWS), inertia.shape[0]
     KM = take_matrix(work, p, M.shape[1])
     reduced, left = take_matrix(work, p, inertia.shape[1]), take_vector(work, M.shape[1])
     if not reduced_motion(lane, model, e, M, h, tau, KM, reduced, inertia, a):

@@ -51,7 +51,7 @@ def collide(robot, model, contacts, touching, q, v, f_ext, restitution, bounce, 
         The equations contradict each other, or no inertia resists a motion that they allow.
     """
     closed = with_rows_of(model, contacts, touching)
-    M, _, G, _, psi, _ = terms_kernel(closed, model, q, v, f_ext)
+    M, _, G, _, psi, _ = terms_kernel(closed, q, v, f_ext)
     rows, first, count = rows_of(contacts, touching)
     equal, side = equations(model, contacts), contacts.side[touching].astype(float)
     c = G @ v - psi
@@ -111,7 +111,7 @@ def jam(model, contacts, touching, sliding, q, v, f_ext, tolerance):
     if the impulses that would do it pull, or leave the cone.
     """
     closed = with_rows_of(model, contacts, touching)
-    M, _, G, _, psi, _ = terms_kernel(closed, model, q, v, f_ext)
+    M, _, G, _, psi, _ = terms_kernel(closed, q, v, f_ext)
     for stopped in [[e] for e in sliding] + [list(sliding)] * (len(sliding) > 1):
         others = [e for e in touching if e not in stopped]
         equal = equations(model, contacts)

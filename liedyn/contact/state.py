@@ -92,7 +92,7 @@ def accelerations(model, contacts, touching, q, v, tau, f_ext, slip_limit, toler
     Slower than `slip_limit` is at rest, and sticks if it can.
     """
     closed = with_rows_of(model, contacts, touching)
-    M, h, G, _, psi, gamma = terms_kernel(closed, model, q, v, f_ext)
+    M, h, G, _, psi, gamma = terms_kernel(closed, q, v, f_ext)
     rows, first, count = rows_of(contacts, touching)
     slip = np.zeros((len(touching), 3))
     for e, (i, n) in enumerate(zip(contacts.first[touching], count)):

@@ -15,7 +15,7 @@ from liedyn.constraints.elimination import (
     cluster_count, cluster_lists, cluster_size, elimination_size, fill_table, keep_choice, keep_places, layout,
     numbering, put_slopes,
 )
-from liedyn.constraints.reduced import constraint_force, minimum_norm_multipliers, reduced_motion, unbalanced
+from liedyn.constraints.reduced import constrained_motion, constraint_force
 from liedyn.constraints.records import is_active, is_cut, loop_count
 from liedyn.constraints.rows import clear_rows
 from liedyn.dense import SMALL_ROW
@@ -212,22 +212,19 @@ def nullspace_alike_size(model, p):
 
 
 @kernel_in_place
-def nullspace_alike(model, q, v, tau, f_ext, choosable, p, tolerance, work, a, lam, force, condition):
+def nullspace_alike(model, state, choosable, p, tolerance, work, found):
     """a, lam, force = G^T lam and the condition number of W states; False if they are to be worked on one by one."""
     n, m = model.ints[NV], model.ints[N_ROWS]
     work[0] = WIDTH
     e, world = take_vector(work, elimination_size(LANES, model)), take_vector(work, WIDTH * terms_size(model))
     M, G = take_matrix(work, n, WIDTH * n), take_matrix(work, m, WIDTH * n)
-    h, gamma, left = take_vector(work, WIDTH * n), take_vector(work, WIDTH * m), take_vector(work, WIDTH * n)
-    KM, scratch = take_matrix(work, p, WIDTH * n), take_vector(work, WIDTH * m * (m + 1))
-    reduced, inertia = take_matrix(work, p, WIDTH * (p + 1)), take_matrix(work, p, WIDTH * (p + 1))
-    terms_alike(model, q, v, f_ext, world, M, h, G, gamma)
+    h, gamma = take_vector(work, WIDTH * n), take_vector(work, WIDTH * m)
+    inertia = take_matrix(work, p, WIDTH * (p + 1))
+    terms_alike(model, state.q, state.v, state.f_ext, world, M, h, G, gamma)
     if not eliminate_alike(model, G, gamma, choosable, p, tolerance, e):
         return False
-    if not reduced_motion(LANES, model, e, M, h, tau, KM, reduced, inertia, a):
+    if not constrained_motion(LANES, model, e, M, h, state.tau, work, inertia, found.a, found.lam):
         return False
-    unbalanced(LANES, M, h, tau, a, left)
-    minimum_norm_multipliers(LANES, model, e, left, scratch, lam)
-    constraint_force(LANES, model, G, lam, force)
-    store(LANES, condition, 0, picked_condition(LANES, model, e, G, p))
+    constraint_force(LANES, model, G, found.lam, found.force)
+    store(LANES, found.condition, 0, picked_condition(LANES, model, e, G, p))
     return True

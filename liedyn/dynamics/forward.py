@@ -20,7 +20,10 @@ from liedyn.dynamics.result import ForwardDynamics, names_of_rows
 from liedyn.dynamics.singular import (
     ACCELERATIONS, is_suspect, require_regular, require_regular_one, singular_states, warn, warn_if_digits_are_lost,
 )
-from liedyn.dynamics.states import EITHER, FEW, GIVEN, PIVOTED, nullspace_registers, nullspace_states
+from liedyn.dynamics.state import State
+from liedyn.dynamics.states import (
+    EITHER, FEW, GIVEN, PIVOTED, Choice, Found, nullspace_registers, nullspace_states,
+)
 from liedyn.errors import InputError, SingularConfigurationError, of_the_batch
 from liedyn.functions import raise_errors
 
@@ -101,23 +104,23 @@ def _nullspace(robot, q, v, tau, forces, tolerance, lead, independent=None, baum
 def _in_coordinates(robot, given, chosen, way, tolerance):
     """Of `nullspace_states`: a, lam, G^T lam, rank, condition, and what it tells of the last state."""
     count, n, m = len(given[0]), robot.nv, len(robot.row_names)
-    a, lam, force, condition = np.empty((count, n)), np.empty((count, m)), np.empty((count, n)), np.empty(count)
-    rank, last, rows, virtual = np.full(count, -1), np.zeros(1 + m + n), chosen.rows, chosen.virtual
-    results = a, lam, force, rank, condition
+    choice, last = Choice(chosen.rows, chosen.virtual, way), np.zeros(1 + m + n)
+    found = Found(np.empty((count, n)), np.empty((count, m)), np.empty((count, n)), np.full(count, -1), np.empty(count))
 
-    def run(kernel, some=slice(None)):
-        kernel(robot.packed, *(x[some] for x in given), rows, virtual, way, tolerance,
-               *(x[some] for x in results), last)
+    def run(kernel, choice, some=slice(None)):
+        kernel(robot.packed, State(*(x[some] for x in given)), choice, tolerance,
+               Found(*(x[some] for x in found)), last)
 
     if m > 0 and count >= FEW:
+        lanes = choice
         if way == PIVOTED:
-            run(nullspace_states, slice(1))  # how many coordinates there are
-            virtual = np.full(max(0, n - rank[0]), -1)
-        if way != PIVOTED or rank[0] >= 0:
-            run(nullspace_registers)
-    run(nullspace_states)
+            run(nullspace_states, choice, slice(1))  # how many coordinates there are
+            lanes = choice._replace(virtual=np.full(max(0, n - found.rank[0]), -1))
+        if way != PIVOTED or found.rank[0] >= 0:
+            run(nullspace_registers, lanes)
+    run(nullspace_states, choice)
     raise_errors(robot.functions)
-    return *results, last
+    return *found, last
 
 
 def _solved_at(robot, b, given, independent, tolerance):

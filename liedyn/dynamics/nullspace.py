@@ -22,6 +22,7 @@ from liedyn.constraints.cut_rows import cut_bias_kernel
 from liedyn.constraints.elimination import eliminate, elimination_size
 from liedyn.constraints.reduced import minimum_norm_multipliers, reduced_motion, shortest_multipliers, unbalanced
 from liedyn.constraints.rows import reader_rows
+from liedyn.dynamics.state import Terms
 from liedyn.dynamics.terms import terms_in_place, terms_size
 from liedyn.exchange import add_product, add_transposed_product, at, clear, exchange_rows, padded, solve_rows
 from liedyn.jit import inline, kernel, kernel_in_place
@@ -254,21 +255,21 @@ def invert_rows(G, E, R, virtual, tolerance, table, rows, columns, free, Z_inver
 
 
 @kernel_in_place
-def given_accelerations(M, h, gamma, rho, tau, virtual, rank, rows, Z_inverse, K, MK, reduced, a, lam):
+def given_accelerations(terms, rho, tau, virtual, rank, rows, Z_inverse, K, MK, reduced, a, lam):
     """a, -w_dot in column p of `reduced`, and lam on the rows G_1; False if K^T M K is not positive definite."""
-    n, p = h.size, virtual.size
+    n, p = tau.size, virtual.size
     clear(K)
     for i in range(n):
         for s in range(p):
             K[i, s] = at(Z_inverse, i, rank + s)
         x = 0.0
         for k in range(rank):
-            x += at(Z_inverse, i, k) * gamma[rows[k]]
+            x += at(Z_inverse, i, k) * terms.gamma[rows[k]]
         for s in range(p):
             if virtual[s] >= 0:
                 x -= at(Z_inverse, i, rank + s) * rho[virtual[s]]
         K[i, p] = x
-    regular = reduced_accelerations(M, h, tau, K, MK, reduced, a)
+    regular = reduced_accelerations(terms.M, terms.h, tau, K, MK, reduced, a)
     for k in range(rank):
         lam[rows[k]] = 0.0
     for i in range(n):
@@ -298,7 +299,8 @@ def nullspace_kernel(model, q, v, tau, f_ext, R_constant, virtual, tolerance):
     order = rows[:m].copy()
     if status == OK:
         K, MK, reduced = np.empty((n, padded(p + 1))), np.empty((n, padded(p + 1))), np.empty((p, padded(p + 1)))
-        if given_accelerations(M, h, gamma, rho, tau, virtual, rank, rows, Z_inverse, K, MK, reduced, a, lam):
+        terms = Terms(M, h, G, gamma)
+        if given_accelerations(terms, rho, tau, virtual, rank, rows, Z_inverse, K, MK, reduced, a, lam):
             w_dot[:] = -reduced[:, p]
             shortest_multipliers(
                 SCALAR, table, rank, m, rows, columns, np.empty((rank, padded(rank + 1))), lam)

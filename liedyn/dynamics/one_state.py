@@ -11,7 +11,8 @@ from liedyn.arguments import non_negative
 from liedyn.constraints.independent import by_name
 from liedyn.dense import largest_size
 from liedyn.direct import configuration, direct, packed, unusual, usual, velocity
-from liedyn.dynamics.states import EITHER, GIVEN, PIVOTED, nullspace_states
+from liedyn.dynamics.state import State
+from liedyn.dynamics.states import EITHER, GIVEN, PIVOTED, Choice, Found, nullspace_states
 from liedyn.jit import address_of
 from liedyn.lie.lanes import integers_in, vector_in
 from liedyn.model.packed import N_ROWS, NQ, NV
@@ -53,9 +54,9 @@ def single(robot, independent, tolerance):
     chosen = by_name(robot, () if pivots else ((declared,) if isinstance(declared, str) else declared))
     row, last = np.empty((1, robot.nv)), np.empty(1 + len(robot.row_names) + robot.nv)
     address = address_of(
-        nullspace_states.kernel, 0, 1, robot.packed, robot.neutral[None].copy(), row, row,
-        np.empty((1, 0)), chosen.rows, chosen.virtual, way, tolerance, row, row, row, np.zeros(1, dtype=np.int64),
-        np.empty(1), last)
+        nullspace_states.kernel, 0, 1, robot.packed, State(robot.neutral[None].copy(), row, row, np.empty((1, 0))),
+        Choice(chosen.rows, chosen.virtual, way), tolerance, Found(row, row, row, np.zeros(1, np.int64), np.empty(1)),
+        last)
     integers = np.array([len(chosen.names), way, *chosen.virtual], dtype=np.int64)
     return Single(None if tangent else chosen.names, address, integers, np.array([tolerance, *chosen.rows.ravel()]))
 
@@ -75,10 +76,10 @@ def nullspace_direct(address, model, q, v, tau, integers, given):
     rank, last = np.full(1, -1), vector_in(told, 2, 1 + m + n)
     told[:] = 0.0
     call_rows(integer(address), 0, 1, (
-        model, shaped(q, (1, nq)), shaped(v, (1, n)), shaped(tau, (1, n)), shaped(no_numbers(0), (1, 0)),
-        shaped(vector_in(chosen, 1, p * n), (p, n)), integers_in(places, 2, p), places[1], chosen[0],
-        shaped(numbers(item(found, 0), n), (1, n)), shaped(numbers(item(found, 1), m), (1, m)),
-        shaped(numbers(item(found, 2), n), (1, n)), rank, vector_in(told, 1, 1), last))
+        model, State(shaped(q, (1, nq)), shaped(v, (1, n)), shaped(tau, (1, n)), shaped(no_numbers(0), (1, 0))),
+        Choice(shaped(vector_in(chosen, 1, p * n), (p, n)), integers_in(places, 2, p), places[1]), chosen[0], Found(
+            shaped(numbers(item(found, 0), n), (1, n)), shaped(numbers(item(found, 1), m), (1, m)),
+            shaped(numbers(item(found, 2), n), (1, n)), rank, vector_in(told, 1, 1)), last))
     complete = largest_size(numbers(item(found, 0), n)) < np.inf and largest_size(numbers(item(found, 2), n)) < np.inf
     told[0] = rank[0] if complete else -1.0  # NaN times zero is NaN: G^T lam shows every row that is not defined
     for k in range(nq):

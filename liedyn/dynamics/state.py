@@ -1,20 +1,30 @@
-"""What kernels are given of a state: configuration, velocity and forces, in one argument."""
-from typing import NamedTuple
+"""What kernels are given of a state in one argument."""
+from collections import namedtuple
 
-import numpy as np
+from liedyn.jit import MATRIX, VECTOR, group, inline, inline_array
+from liedyn.tree.batches import gather, in_lanes
 
-from liedyn.jit import VECTOR, group
+State = namedtuple("State", "q v tau f_ext")
+"""Configuration, velocity, generalised forces, and wrenches on the links, six numbers each or none; of a batch rows."""
 
-
-class State(NamedTuple):
-    """A state and the forces at it; of a batch, one row for each state."""
-
-    q: np.ndarray
-    v: np.ndarray
-    tau: np.ndarray
-    f_ext: np.ndarray
-    """Wrenches on the links, six numbers each, or none."""
-
+Terms = namedtuple("Terms", "M h G gamma")
+"""Equations of motion M a + h + G^T lambda = tau, G a = gamma."""
 
 STATE = group(State, *[VECTOR] * 4)
-"""Type of one state, for `liedyn.jit.late`."""
+TERMS = group(Terms, MATRIX, VECTOR, MATRIX, VECTOR)
+"""Their types at one state, for `liedyn.jit.late`."""
+
+
+@inline_array
+def state_in_lanes(states):
+    """Room for W states."""
+    return State(in_lanes(states.q), in_lanes(states.v), in_lanes(states.tau), in_lanes(states.f_ext))
+
+
+@inline
+def gather_state(states, b, end, lanes):
+    """States from row b on, side by side."""
+    gather(states.q, b, end, lanes.q)
+    gather(states.v, b, end, lanes.v)
+    gather(states.tau, b, end, lanes.tau)
+    gather(states.f_ext, b, end, lanes.f_ext)

@@ -1,6 +1,7 @@
 """Constrained accelerations of many states without Python in between, one workspace for each thread."""
-import numpy as np
+from collections import namedtuple
 
+import numpy as np
 from numba import types
 
 from liedyn.constraints.cut_rows import cut_bias_kernel
@@ -13,13 +14,14 @@ from liedyn.dynamics.nullspace import (
     solve_chosen, solve_multipliers, solve_padded, solve_size,
 )
 from liedyn.dynamics.picked import picked_condition, picks
+from liedyn.dynamics.state import TERMS, State, Terms, gather_state, state_in_lanes
 from liedyn.dynamics.terms import terms_in_place, terms_size
 from liedyn.exchange import padded
-from liedyn.jit import INTEGERS, MATRIX, VECTOR, inline, kernel_in_place, late
+from liedyn.jit import INTEGERS, MATRIX, VECTOR, group, inline, kernel_in_place, late
 from liedyn.lie.lanes import SCALAR, WIDTH, integer, matrix_in, take_integers, take_matrix, take_vector
 from liedyn.lie.registers import first_place
 from liedyn.model.packed import NV, N_ROWS, N_VIRTUAL, PackedModel
-from liedyn.tree.batches import aligned, batch, gather, in_lanes, scatter
+from liedyn.tree.batches import aligned, batch, in_lanes, scatter
 from liedyn.tree.records import MODEL
 
 GIVEN, PIVOTED, EITHER = range(3)
@@ -30,35 +32,36 @@ FEW = WIDTH // 2
 with many motions, whose derivatives fill registers at one state already."""
 
 
-@kernel_in_place
-def solve_in_coordinates(M, h, G, E, gamma, rho, tau, R, virtual, tolerance, work, rows, columns, a, lam):
-    """a and the minimum-norm lam in given coordinates; returns (status, rank, condition) as `nullspace_kernel`."""
-    (m, n), p = G.shape, virtual.size
+Choice = namedtuple("Choice", "R virtual way")
+"""Rows R that read the independent velocities; numbers of those of cuts that stand for a row, else -1; the way."""
+
+Found = namedtuple("Found", "a lam force rank condition")
+"""Results, one row for each state: accelerations, multipliers, G^T lam, rank and condition number."""
+
+
+@late(MODEL, VECTOR, TERMS, VECTOR, group(Choice, MATRIX, INTEGERS, types.int64), types.float64, VECTOR, INTEGERS,
+      *[VECTOR] * 2, returns=types.Tuple((types.int64, types.int64, types.float64)))
+def solve_given(model, world, terms, tau, choice, tolerance, work, rows, a, lam):
+    """a and the minimum-norm lam in coordinates that the elimination does not take: those of cuts, of tangent spaces,
+    and such as do not fit; `rows` has room for m + n. Returns (status, rank, condition) as `nullspace_kernel`."""
+    (m, n), nz, p = terms.G.shape, model.ints[N_VIRTUAL], choice.virtual.size
+    E, rho, columns = take_matrix(work, nz, n), take_vector(work, nz), take_integers(work, rows.size)
+    if nz > 0:
+        reader_rows(SCALAR, model, world, E)
+        cut_bias_kernel(model, world, True, rho)
     table, Z_inverse = take_matrix(work, m + p, padded(n)), take_matrix(work, n, padded(n))
     free = take_matrix(work, 2, padded(n))
-    status, rank, condition = invert_rows(G, E, R, virtual, tolerance, table, rows, columns, free, Z_inverse)
+    status, rank, condition = invert_rows(
+        terms.G, E, choice.R, choice.virtual, tolerance, table, rows, columns, free, Z_inverse)
     if status == OK:
         K, MK, reduced = (take_matrix(work, n, padded(p + 1)), take_matrix(work, n, padded(p + 1)),
                           take_matrix(work, p, padded(p + 1)))
-        if given_accelerations(M, h, gamma, rho, tau, virtual, rank, rows, Z_inverse, K, MK, reduced, a, lam):
+        if given_accelerations(terms, rho, tau, choice.virtual, rank, rows, Z_inverse, K, MK, reduced, a, lam):
             shortest_multipliers(
                 SCALAR, table, rank, m, rows, columns, take_matrix(work, rank, padded(rank + 1)), lam)
         else:
             status = SINGULAR_INERTIA
     return status, rank, condition
-
-
-@late(MODEL, VECTOR, MATRIX, VECTOR, MATRIX, *[VECTOR] * 2, MATRIX, INTEGERS, types.float64, VECTOR, INTEGERS,
-      *[VECTOR] * 2, returns=types.Tuple((types.int64, types.int64, types.float64)))
-def solve_given(model, world, M, h, G, gamma, tau, R, virtual, tolerance, work, rows, a, lam):
-    """`solve_in_coordinates` that the elimination does not take: those of cuts, of tangent spaces, and such as do not
-    fit; `rows` has room for m + n."""
-    nz, columns = model.ints[N_VIRTUAL], take_integers(work, rows.size)
-    E, rho = take_matrix(work, nz, h.size), take_vector(work, nz)
-    if nz > 0:
-        reader_rows(SCALAR, model, world, E)
-        cut_bias_kernel(model, world, True, rho)
-    return solve_in_coordinates(M, h, G, E, gamma, rho, tau, R, virtual, tolerance, work, rows, columns, a, lam)
 
 
 @inline
@@ -71,27 +74,27 @@ def nullspace_size(model):
 
 
 @kernel_in_place
-def nullspace_in_place(model, q, v, tau, f_ext, R, virtual, way, tolerance, work, rows, left, a, lam, force):
+def nullspace_in_place(model, state, choice, tolerance, work, rows, left, a, lam, force):
     """a, lam and force = G^T lam at one state.
 
     `rows` (m + n) receives the numbers of the rows, independent ones first; `left` (n) 1 for each coordinate that
     pivoting left. Returns (status, rank, condition, pivoted).
     """
-    n, m = model.ints[NV], model.ints[N_ROWS]
+    n, m, tau, virtual = model.ints[NV], model.ints[N_ROWS], state.tau, choice.virtual
     work[0] = first_place(work)
     world, solution = take_vector(work, terms_size(model)), take_vector(work, solve_size(model))
     h, G, gamma = take_vector(work, n), take_matrix(work, m, n), take_vector(work, m)
     M, (choosable, e) = matrix_in(solution, 0, n, padded(n)), elimination_in(model, solution)
-    terms_in_place(model, q, v, f_ext, world, M, h, G, gamma)
-    pivoted, eliminated = way == PIVOTED, False
+    terms_in_place(model, state.q, state.v, state.f_ext, world, M, h, G, gamma)
+    pivoted, eliminated = choice.way == PIVOTED, False
     status, rank, condition = WRONG_COUNT, 0, np.inf
-    if not pivoted and picks(model, R, virtual, choosable):
+    if not pivoted and picks(model, choice.R, virtual, choosable):
         status, rank, _ = solve_chosen(model, M, h, G, gamma, tau, tolerance, solution, a)
         eliminated = status == OK and rank + virtual.size == n
     if not pivoted and not eliminated:
         status, rank, condition = solve_given(
-            model, world, M, h, G, gamma, tau, R, virtual, tolerance, work, rows, a, lam)
-        pivoted = way == EITHER and (status == WRONG_COUNT or status == SINGULAR_CHOICE)
+            model, world, Terms(M, h, G, gamma), tau, choice, tolerance, work, rows, a, lam)
+        pivoted = choice.way == EITHER and (status == WRONG_COUNT or status == SINGULAR_CHOICE)
     if pivoted:
         status, rank, _ = solve_padded(model, M, h, G, gamma, tau, tolerance, solution, a)
     if pivoted or eliminated:
@@ -109,56 +112,56 @@ def nullspace_in_place(model, q, v, tau, f_ext, R, virtual, way, tolerance, work
 
 
 @batch
-def nullspace_registers(begin, end, model, q, v, tau, f_ext, R, virtual, way, tolerance, a, lam, force, rank,
-                        condition, last):
+def nullspace_registers(begin, end, model, states, choice, tolerance, found, last):
     """`nullspace_states` W rows at a time, for those that depend alike on given coordinates (`liedyn.dynamics.alike`).
 
     The rank of all others, and `last`, stay what they are: `nullspace_states` has to follow. It is a kernel of its
     own, as a single state should not wait for it to be compiled. Where pivoting chooses, `virtual` says how many
     coordinates it leaves, and the lanes share the choice.
     """
-    p, choosable = virtual.size, np.ones(model.ints[NV])
-    if not all_cut_joints(model) or way != PIVOTED and not picks(model, R, virtual, choosable):
+    p, choosable = choice.virtual.size, np.ones(model.ints[NV])
+    if not all_cut_joints(model) or choice.way != PIVOTED and not picks(model, choice.R, choice.virtual, choosable):
         return
-    q_w, v_w, tau_w, f_ext_w = in_lanes(q), in_lanes(v), in_lanes(tau), in_lanes(f_ext)
-    a_w, lam_w, force_w, condition_w = in_lanes(a), in_lanes(lam), in_lanes(force), aligned(WIDTH)
-    work = aligned(nullspace_alike_size(model, p))
+    state, work = state_in_lanes(states), aligned(nullspace_alike_size(model, p))
+    lanes = Found(in_lanes(found.a), in_lanes(found.lam), in_lanes(found.force), found.rank, aligned(WIDTH))
     for b in range(begin, end, WIDTH):
-        gather(q, b, end, q_w)
-        gather(v, b, end, v_w)
-        gather(tau, b, end, tau_w)
-        gather(f_ext, b, end, f_ext_w)
-        if nullspace_alike(model, q_w, v_w, tau_w, f_ext_w, choosable, p, tolerance, work, a_w, lam_w, force_w,
-                           condition_w):
-            scatter(a_w, b, end, a)
-            scatter(lam_w, b, end, lam)
-            scatter(force_w, b, end, force)
+        gather_state(states, b, end, state)
+        if nullspace_alike(model, state, choosable, p, tolerance, work, lanes):
+            scatter(lanes.a, b, end, found.a)
+            scatter(lanes.lam, b, end, found.lam)
+            scatter(lanes.force, b, end, found.force)
             for k in range(b, min(b + WIDTH, end)):
-                rank[k], condition[k] = model.ints[NV] - p, condition_w[k - b]
+                found.rank[k], found.condition[k] = model.ints[NV] - p, lanes.condition[k - b]
+
+
+@kernel_in_place
+def nullspace_row(b, model, states, choice, tolerance, work, rows, left, found):
+    """`nullspace_in_place` on row b: (status, rank, condition, pivoted)."""
+    state = State(states.q[b], states.v[b], states.tau[b], states.f_ext[b])
+    return nullspace_in_place(
+        model, state, choice, tolerance, work, rows, left, found.a[b], found.lam[b], found.force[b])
 
 
 @batch
-def nullspace_states(begin, end, model, q, v, tau, f_ext, R, virtual, way, tolerance, a, lam, force, rank,
-                     condition, last):
+def nullspace_states(begin, end, model, states, choice, tolerance, found, last):
     """`nullspace_in_place` on each row whose rank is not known yet, -1, and on the last row.
 
     `last` (1 + m + n) tells of that: it receives whether pivoting chose, the order of the rows of G, independent ones
     first, and 1 for each coordinate that pivoting left. The first state that has no accelerations keeps its rank, and
     none behind it in its block is worked on.
     """
-    n, m = model.ints[NV], model.ints[N_ROWS]
+    n, m, count = model.ints[NV], model.ints[N_ROWS], states.q.shape[0]
     model = PackedModel(model.ints, model.floats.copy())  # where moving targets and custom rows leave what they return
     work, rows, left = np.empty(nullspace_size(model)), np.empty(m + n, np.int64), np.empty(n)
     for b in range(begin, end):
-        if rank[b] >= 0 and b < q.shape[0] - 1:
+        if found.rank[b] >= 0 and b < count - 1:
             continue
-        status, rank[b], condition[b], pivoted = nullspace_in_place(
-            model, q[b], v[b], tau[b], f_ext[b], R, virtual, way, tolerance, work, rows, left, a[b], lam[b],
-            force[b])
+        status, found.rank[b], found.condition[b], pivoted = nullspace_row(
+            b, model, states, choice, tolerance, work, rows, left, found)
         if status != OK:
-            rank[b] = -1  # and not that of G
+            found.rank[b] = -1  # and not that of G
             return
-        if b == q.shape[0] - 1:
+        if b == count - 1:
             last[0] = 1.0 if pivoted else 0.0
             for i in range(m):
                 last[1 + i] = rows[i]

@@ -17,7 +17,8 @@ from liedyn.constraints.rows import (
 from liedyn.exchange import element, padded_for
 from liedyn.jit import inline
 from liedyn.lie.lanes import (
-    LANES, WIDTH, integer, integers_in, load, splat, store, take_integers, take_matrix, take_vector, width_of,
+    LANES, WIDTH, integer, integers_in, load, splat, store, take_integers, take_matrix, take_vector, vector_in,
+    width_of,
 )
 from liedyn.lie.registers import at_once
 from liedyn.linearization.choice import GIVEN, PICKED, SPANNED, hold_choice, hold_span, put_picked, reads_cuts
@@ -101,7 +102,7 @@ def vary_state(lane, model, state, coordinates, way, known, columns_y, shares, a
         vary_constraint_wrenches(lane, model, world, cuts, lam, b, shares, variations, space.balance)
     vary_forces(lane, model, q, world, along.bodies, displaced, columns, b, shares, variations, space.balance)
     if not all_cut(model):
-        vary_other_forces(model, q, lam, N, b, columns.balance)
+        vary_other_forces(model, q, vector_in(lam, 0, model.ints[N_ROWS]), N, b, columns.balance)
 
 
 @inline

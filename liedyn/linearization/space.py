@@ -1,55 +1,25 @@
 """Groups of arguments of the linearization (symbols: `liedyn.linearization.local`)."""
-from typing import NamedTuple
+from collections import namedtuple
 
-import numpy as np
 
 from liedyn.jit import INTEGERS, MATRIX, VECTOR, group
 
+Coordinates = namedtuple("Coordinates", "R_y virtual_y R_w virtual_w")
+"""Rows R that read the independent coordinates y and velocities w: ydot = R_y v, w = R_w v.
 
-class Coordinates(NamedTuple):
-    """Rows R that read the independent coordinates y and velocities w: ydot = R_y v, w = R_w v.
+Where an entry of `virtual` is not negative, it is the number of a velocity of a cut joint, which stands for the
+row; LEFT and TANGENT (`liedyn.constraints.left_open`) leave the choice to the kernel.
+"""
 
-    Where an entry of `virtual` is not negative, it is the number of a velocity of a cut joint, which stands for the
-    row; LEFT and TANGENT (`liedyn.constraints.left_open`) leave the choice to the kernel.
-    """
+LocalSpace = namedtuple("LocalSpace", "A B f0 w a lam residual psi G M N X da balance")
+"""The local state space of one state, or of W states in lanes, as kernels write it.
 
-    R_y: np.ndarray
-    virtual_y: np.ndarray
-    R_w: np.ndarray
-    virtual_w: np.ndarray
+M, N = [N 0], X = [Delta S], da and balance are padded to whole registers. Before `complete_derivatives` da and
+balance are those that belong to wdot = 0.
+"""
 
-
-class LocalSpace(NamedTuple):
-    """The local state space of one state, or of W states in lanes, as kernels write it.
-
-    M, N = [N 0], X = [Delta S], da and balance are padded to whole registers. Before `complete_derivatives` da and
-    balance are those that belong to wdot = 0.
-    """
-
-    A: np.ndarray
-    B: np.ndarray
-    f0: np.ndarray
-    w: np.ndarray
-    a: np.ndarray
-    lam: np.ndarray
-    residual: np.ndarray
-    psi: np.ndarray
-    G: np.ndarray
-    M: np.ndarray
-    N: np.ndarray
-    X: np.ndarray
-    da: np.ndarray
-    balance: np.ndarray
-
-
-class Directions(NamedTuple):
-    """Columns: displacements N of q, X of v, D of the accelerations, and what of their forces is left to balance."""
-
-    N: np.ndarray
-    X: np.ndarray
-    D: np.ndarray
-    balance: np.ndarray
-
+Directions = namedtuple("Directions", "N X D balance")
+"""Columns: displacements N of q, X of v, D of the accelerations, and what of their forces is left to balance."""
 
 COORDINATES = group(Coordinates, MATRIX, INTEGERS, MATRIX, INTEGERS)
 SPACE = group(LocalSpace, *[MATRIX] * 2, *[VECTOR] * 6, *[MATRIX] * 6)

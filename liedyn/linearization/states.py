@@ -1,12 +1,12 @@
 """Linearization of many states without Python in between: results in place, one workspace for each thread."""
-from typing import NamedTuple
+from collections import namedtuple
 
 import numpy as np
 from numba import types
 
 from liedyn.dense import largest_size
 from liedyn.dynamics.nullspace import OK
-from liedyn.dynamics.state import STATE, State
+from liedyn.dynamics.state import STATE, State, gather_state, state_in_lanes
 from liedyn.exchange import element, padded
 from liedyn.jit import MATRIX, VECTOR, group, inline, inline_array, kernel_in_place, late
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, store, take_vector
@@ -21,46 +21,20 @@ from liedyn.linearization.output_rows import output_size, put_outputs, read_acce
 from liedyn.linearization.space import SPACE, Coordinates, LocalSpace
 from liedyn.model.packed import N_ROWS, NV, PackedModel
 from liedyn.tree.aba_derivatives import aba_derivatives_size
-from liedyn.tree.batches import aligned, batch, gather, in_lanes, lines_for, scatter, scatter_matrix
+from liedyn.tree.batches import aligned, batch, lines_for, scatter, scatter_matrix
 from liedyn.tree.records import MODEL
 
+Found = namedtuple("Found", "A B C D f0 K S drift a lam rank condition condition_y closure")
+"""Results, one row for each state; `rank` is -1 until a state has its own.
 
-class Found(NamedTuple):
-    """Results, one row for each state; `rank` is -1 until a state has its own.
+`condition` is the condition number of the velocities, `condition_y` that of the coordinates.
+"""
 
-    `condition` is the condition number of the velocities, `condition_y` that of the coordinates.
-    """
+Tolerances = namedtuple("Tolerances", "closure rank")
+"""Of the closure error and the velocities that open loops; of pivots that count as zero."""
 
-    A: np.ndarray
-    B: np.ndarray
-    C: np.ndarray
-    D: np.ndarray
-    f0: np.ndarray
-    K: np.ndarray
-    S: np.ndarray
-    drift: np.ndarray
-    a: np.ndarray
-    lam: np.ndarray
-    rank: np.ndarray
-    condition: np.ndarray
-    condition_y: np.ndarray
-    closure: np.ndarray
-
-
-class Tolerances(NamedTuple):
-    """Of the closure error and the velocities that open loops; of pivots that count as zero."""
-
-    closure: float
-    rank: float
-
-
-class Scratch(NamedTuple):
-    """Workspaces of one thread: of the linearization, two matrices like da, and of the outputs."""
-
-    work: np.ndarray
-    lower: np.ndarray
-    moved: np.ndarray
-    outputs: np.ndarray
+Scratch = namedtuple("Scratch", "work lower moved outputs")
+"""Workspaces of one thread: of the linearization, two matrices like da, and of the outputs."""
 
 
 # ---- W states at a time: kernels of their own, as a single state should not wait for them to be compiled
@@ -72,21 +46,6 @@ def scratch_in_lanes(model, size, n, p, nu, outputs, C):
     x, read = 2 * p, 1 if outputs.shape[0] > 0 else 0
     return Scratch(aligned(size), matrix_of(p, read * (x + nu)), matrix_of(n, read * (x + nu)),
                    aligned(read * output_size(LANES, model, C.shape[1], x, nu)))
-
-
-@inline_array
-def state_in_lanes(state):
-    """Room for W states."""
-    return State(in_lanes(state.q), in_lanes(state.v), in_lanes(state.tau), in_lanes(state.f_ext))
-
-
-@inline
-def gather_state(state, b, end, lanes):
-    """States from row b on, side by side."""
-    gather(state.q, b, end, lanes.q)
-    gather(state.v, b, end, lanes.v)
-    gather(state.tau, b, end, lanes.tau)
-    gather(state.f_ext, b, end, lanes.f_ext)
 
 
 @inline
