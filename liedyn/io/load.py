@@ -1,15 +1,18 @@
 """Load a robot by the name it is bundled under, or from a file."""
 
+import importlib
 import importlib.resources
 import inspect
 from pathlib import Path
 
 from liedyn.errors import InputError, ModelError, shown, suggestion
 from liedyn.io.files import path_of
-from liedyn.io.toml import load_toml
-from liedyn.io.urdf import load_urdf
 
-_READERS = {".toml": load_toml, ".urdf": load_urdf}
+READERS = {
+    ".toml": "liedyn.io.toml:load_toml",
+    ".urdf": "liedyn.io.urdf:load_urdf",
+}
+"""By the end of a file's name its reader, module and function: it takes the path, and options by name."""
 
 
 def load(source, **options):
@@ -18,9 +21,9 @@ def load(source, **options):
     Parameters
     ----------
     source : str or Path
-        Name of a bundled robot (:func:`bundled`), or path of a ``.toml`` or ``.urdf`` file.
+        Name of a bundled robot (:func:`bundled`), or path of a file of one of the kinds in `READERS`.
     **options
-        For URDF files, those of :func:`load_urdf`.
+        Those of the reader: for URDF files :func:`load_urdf`.
 
     Returns
     -------
@@ -39,22 +42,27 @@ def load(source, **options):
     ('lift_pin', 'link_pin', 'tilt_pin')
     """
     kind = path_of(source).suffix.lower()
-    reader = _READERS.get(kind, load_toml)
+    reader = _reader(kind if kind in READERS else ".toml")
     known = list(inspect.signature(reader).parameters)[1:]
     for option in options:
         if option not in known:
-            file = f"a {kind} file" if kind in _READERS else "a bundled robot"
+            file = f"a {kind} file" if kind in READERS else "a bundled robot"
             raise InputError(f"{file} is loaded without an option {shown(option)}, {suggestion(option, known)}")
-    if kind in _READERS:
+    if kind in READERS:
         return reader(source, **options)
     name, names = str(source), bundled()
     if name not in names:
         raise ModelError(
-            f"no robot {shown(name)}: give the path of a .toml or .urdf file, or a bundled name; "
+            f"no robot {shown(name)}: give the path of a {' or '.join(READERS)} file, or a bundled name; "
             f"{suggestion(name, names)}"
         )
     with importlib.resources.as_file(_folder() / f"{name}.toml") as path:
-        return load_toml(path)
+        return reader(path)
+
+
+def _reader(kind):
+    module, name = READERS[kind].split(":")
+    return getattr(importlib.import_module(module), name)
 
 
 def bundled():

@@ -29,7 +29,8 @@ from liedyn.errors import ClosureError, InputError
 from liedyn.jit import kernel
 from liedyn.lie.lanes import SCALAR
 from liedyn.linearization.closed_loop import operating_points
-from liedyn.linearization.linearize import CLOSURE_TOLERANCE, _linearize_one, settled_without_friction
+from liedyn.linearization.linearize import settled_without_friction
+from liedyn.linearization.operating_point import CLOSURE_TOLERANCE, linearize_at
 from liedyn.model.kinds import cut_kind
 from liedyn.model.packed import (
     FREE, LINK_IV, LINK_NV, LINK_PRIMITIVE, N_VIRTUAL, SPHERICAL, links_of,
@@ -158,7 +159,7 @@ def discretize(robot, q, v, tau=None, h=None, independent=None, speeds=None, f_e
         raise InputError(f"discretize takes one state, got leading axes {lead}")
     q, v, tau, f_ext = q[0], v[0], tau[0], wrenches(robot, f_ext, lead)[0]
     robot = settled_without_friction(robot, q, v, tau, f_ext, rank_tolerance, "the derivative of a step")
-    found = _linearize_one(robot, q, v, tau, f_ext, independent, speeds, closure_tolerance, rank_tolerance, loop)
+    found = linearize_at(robot, q, v, tau, f_ext, independent, speeds, closure_tolerance, rank_tolerance, loop)
     y, w = found.coordinates, found.velocities
     groups = _groups(robot, y)
     p, x, nu = len(y.names), len(y.names) + len(w.names), len(robot.actuator_names)
@@ -175,7 +176,7 @@ def discretize(robot, q, v, tau=None, h=None, independent=None, speeds=None, f_e
             if loop is not None:
                 loop = loop.at(robot.t + c * h, q_i[None], v_i[None])
                 forces = loop.tau[0]
-            found = _linearize_one(now, q_i, v_i, forces, f_ext, y, w, closure_tolerance, rank_tolerance, loop)
+            found = linearize_at(now, q_i, v_i, forces, f_ext, y, w, closure_tolerance, rank_tolerance, loop)
         A, B, rate = found.local.A, found.local.B[:, :nu], found.local.f0
         if loop is not None:
             A = A + found.local.B[:, nu:] @ loop.of_state(found.local.N[:, :p], found.local.X[:, :x])[0]

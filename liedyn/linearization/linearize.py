@@ -1,77 +1,32 @@
-"""Linearization of any mechanism at any state: the public functions."""
+"""Linearization of any mechanism at any state: the public function."""
 import functools
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from liedyn.arguments import names, non_negative, positive, require_robot
-from liedyn.boundary import states, wrenches
+from liedyn.boundary import wrenches
 from liedyn.constraints.independent import (
-    Independent, all_holonomic, choose_positions, choose_speeds, given_coordinates, holonomic, singular_choice,
-    tangent_conditions, wrong_count,
+    Independent, all_holonomic, choose_positions, choose_speeds, given_coordinates,
 )
 from liedyn.constraints.left_open import TANGENT
-from liedyn.constraints.loops import reader_kernel
-from liedyn.constraints.undefined import require_rows
 from liedyn.contact.settled import settle
 from liedyn.contact.watching import watches
-from liedyn.dynamics.forward import POOR_CONDITION, raise_for_status, warn_if_poor
-from liedyn.dynamics.nullspace import OK, RANK_TOLERANCE, WRONG_COUNT, nullspace_kernel
-from liedyn.dynamics.singular import LINEARIZATION, require_regular, warn_if_digits_are_lost
+from liedyn.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.dynamics.state import State
 from liedyn.dynamics.states import FEW
-from liedyn.errors import ClosureError, InputError, of_the_batch
+from liedyn.errors import InputError, of_the_batch
 from liedyn.functions import raise_errors
 from liedyn.linearization.closed_loop import operating_points
 from liedyn.linearization.contacts import Friction
-from liedyn.linearization.local import linearize_kernel
 from liedyn.linearization.one_state import linearize_one_state, room
+from liedyn.linearization.operating_point import (
+    CLOSURE_TOLERANCE, actuators_of, judge, least, left_as_tangent, linearize_at,
+)
 from liedyn.linearization.outputs import output_plan
 from liedyn.linearization.state_space import LocalStateSpace
 from liedyn.linearization.space import Coordinates
 from liedyn.linearization.states import Tolerances, linearize_registers, linearize_states, linearize_trees
-from liedyn.linearization.upper_rows import turning
-
-CLOSURE_TOLERANCE = 1e-8
-"""Largest closure error, and largest violation of G v = b relative to |v|, of an operating point: the derivatives
-are those of the manifold, and off it there is no state to linearize about."""
-
-
-def require_consistent(robot, q, v, residual, psi, tolerance):
-    """The state lies on the constraint manifold; returns the largest closure error.
-
-    Raises
-    ------
-    ClosureError
-        A loop is open, or another constraint is not met.
-    InputError
-        The velocity opens a loop, or breaks another constraint.
-    """
-    if not len(residual):
-        return 0.0
-    row = np.abs(residual).argmax()
-    error, owner = abs(residual[row]), robot.row_owners[row]
-    if error > tolerance:
-        what = f"loop {owner!r} of {robot.name!r} is open" if owner in robot.loop_names else (
-            f"constraint {owner!r} of {robot.name!r} is not met: off")
-        raise ClosureError(f"{what} by {error:.3g} ({robot.row_names[row]}); assemble it first with close()",
-                           float(error), owner, q)
-    row = np.abs(psi).argmax()
-    if abs(psi[row]) > tolerance * max(1.0, np.abs(v).max()):
-        owner, moves = robot.row_owners[row], abs(psi[row])
-        what = f"the loops of {robot.name!r}: |G v - b|" if owner in robot.loop_names else (
-            f"constraint {owner!r} of {robot.name!r}: |G v - b|")
-        raise InputError(f"v opens {what} = {moves:.3g} in {robot.row_names[row]}; "
-                         "make v consistent with complete_velocity()")
-    return float(error)
-
-
-def _actuators(robot, loop=None):
-    """tau = S_u u, with the inputs of a feedback behind those of the actuators."""
-    if "actuators" not in robot.memo:  # the robot's own is read-only: Numba would compile all kernels once more for it
-        robot.memo["actuators"] = robot.actuator_matrix.copy()
-    return robot.memo["actuators"] if loop is None else np.hstack([robot.actuator_matrix, loop.S])
 
 
 class Given(NamedTuple):
@@ -80,58 +35,6 @@ class Given(NamedTuple):
     state: State
     coordinates: Coordinates
     actuators: np.ndarray
-
-
-@dataclass(frozen=True)
-class _Found:
-    """What is known of one state: coordinates y, velocities w, rank and condition number, closure error, `Local`."""
-
-    coordinates: Independent
-    velocities: Independent
-    rank: int
-    condition: float
-    residual: float
-    local: object
-
-
-def _linearize_one(robot, q, v, tau, f_ext, independent, speeds, closure_tolerance, rank_tolerance, loop=None):
-    y = choose_positions(robot, q, independent, rank_tolerance)
-    w = choose_speeds(robot, q, y, speeds, rank_tolerance)
-    of_w, of_y, local = linearize_kernel(robot.packed, q, v, tau, f_ext, y.rows, y.virtual, w.rows,
-                                         w.virtual, _actuators(robot, loop), rank_tolerance)
-    raise_errors(robot.functions)
-    require_rows(robot, (), local.residual[None], local.psi[None])
-    residual = require_consistent(robot, q, v, local.residual, local.psi, closure_tolerance)
-    status, rank, condition = of_w
-    if status != OK:
-        raise_for_status(robot, q, w, nullspace_kernel(
-            robot.packed, q, v, tau, f_ext, w.rows, w.virtual, rank_tolerance))
-    if of_y[0] == WRONG_COUNT:
-        raise wrong_count(robot, y, of_y[1])
-    if of_y[0] != OK:
-        raise singular_choice(robot, q, y, holonomic(robot))
-    state = State(*(x[None] for x in (q, v, tau, f_ext)))
-    _judge(robot, (), y, w, state, local.a[None], np.array([rank]), np.array([condition]), np.array([of_y[2]]),
-           rank_tolerance)
-    return _Found(y, w, rank, condition, residual, local)
-
-
-def left_as_tangent(chosen):
-    """Are the coordinates tangent spaces that the kernel chooses at each state?"""
-    return len(chosen.virtual) > 0 and chosen.virtual[0] == TANGENT
-
-
-def _judge(robot, lead, y, w, state, a, rank, condition, condition_y, tolerance):
-    """SingularConfigurationError at a singular configuration, a warning where few digits are left."""
-    require_regular(robot, lead, state.q, rank, tolerance)
-    largest = np.maximum(condition, condition_y)
-    if not warn_if_digits_are_lost(robot, state.q, state.v, a, rank, largest, LINEARIZATION):
-        worst = -_least(-condition)
-        if worst > POOR_CONDITION and left_as_tangent(w):  # that is of the coordinates which the elimination left
-            worst = tangent_conditions(robot, state.q[condition.argmax()][None], tolerance)[0]
-        warn_if_poor(w, worst)
-        if y is not w:
-            warn_if_poor(y, -_least(-condition_y))
 
 
 def linearize(robot, q, v, tau=None, independent=None, outputs=None, f_ext=None, closure_tolerance=CLOSURE_TOLERANCE,
@@ -240,7 +143,7 @@ def linearize(robot, q, v, tau=None, independent=None, outputs=None, f_ext=None,
     plan = output_plan(robot, asked, y)
     if friction.rubs or plan.contacts or not friction.least_norm:
         solve = functools.partial(friction.solve, _solve, plan.contacts)
-    given = Given(State(q, v, tau, forces), Coordinates(R_y, y.virtual, R_w, w.virtual), _actuators(robot, loop))
+    given = Given(State(q, v, tau, forces), Coordinates(R_y, y.virtual, R_w, w.virtual), actuators_of(robot, loop))
     tolerances = Tolerances(closure_tolerance, rank_tolerance)
     rows = len(plan.labels) if len(plan.parts) or plan.contacts else 0
     if loop is None:
@@ -326,19 +229,15 @@ def _solve(robot, lead, y, w, given, parts, outputs, tolerances):
     arguments = robot.packed, *given, parts, tolerances, found
     if len(found.rank) >= FEW:
         (linearize_registers if robot.row_names else linearize_trees)(*arguments)
-    if _least(found.rank) < 0:
+    if least(found.rank) < 0:
         linearize_states(*arguments)
     raise_errors(robot.functions)
-    if _least(found.rank) < 0:
+    if least(found.rank) < 0:
         b = int(np.argmax(found.rank < 0))
         with of_the_batch(lead, b):
             _require(robot, y, w, given, b, tolerances)
-    _judge(robot, lead, y, w, given.state, found.a, found.rank, found.condition, found.condition_y, tolerances.rank)
+    judge(robot, lead, y, w, given.state, found.a, found.rank, found.condition, found.condition_y, tolerances.rank)
     return found
-
-
-def _least(x):
-    return x[0] if len(x) == 1 else x.min()
 
 
 def _one_choice(chosen, rows, b):
@@ -355,7 +254,7 @@ def _require(robot, y, w, given, b, tolerances):
         if b and len(of_y.names) != len(y.names):
             raise InputError(f"state {b} has {len(of_y.names)} degrees of freedom, state 0 has {len(y.names)}: "
                              "linearize them apart")
-    _linearize_one(robot, q, v, tau, forces, of_y, of_w, *tolerances)
+    linearize_at(robot, q, v, tau, forces, of_y, of_w, *tolerances)
 
 
 def _state_space(robot, lead, y, w, labels, C, D, state, found, tolerance):
@@ -371,79 +270,3 @@ def _state_space(robot, lead, y, w, labels, C, D, state, found, tolerance):
     if left_as_tangent(y):
         return LocalStateSpace.in_tangent_spaces(values, robot, tolerance)
     return LocalStateSpace.of(values)
-
-
-def underlying(robot, q, v, tau, independent=None, f_ext=None, closure_tolerance=CLOSURE_TOLERANCE,
-               rank_tolerance=RANK_TOLERANCE):
-    """Linearized underlying ODE in all coordinates, A = [Df] P of the thesis.
-
-    Parameters
-    ----------
-    robot : Robot
-    q : array_like, shape (nq,)
-        Configuration [rad, m; quaternions (x, y, z, w)] that closes the loops.
-    v : array_like, shape (nv,)
-        Velocity [rad/s, m/s] that keeps them closed.
-    tau : array_like, shape (nv,)
-        Generalised forces [N m, N].
-    independent : sequence of str, "auto", "tangent" or None
-        Coordinates that define the projection P onto the tangent of the constraint manifold, as for `linearize`.
-    f_ext : dict or array_like, optional
-        Wrenches (moment, force) [N m, N] on bodies, as for `rnea`.
-    closure_tolerance : float
-        Largest closure error [rad, m] and relative violation of ``G v = 0`` accepted.
-    rank_tolerance : float
-        Pivots of G below this part of the largest one count as zero.
-
-    Returns
-    -------
-    A : ndarray, shape (2 nv, 2 nv)
-        d(dq, dv)/dt for a tangent perturbation (dq, dv) that is first projected by P. Its rank is 2p at most; at an
-        equilibrium its spectrum is that of the local state space, and zeros.
-
-    Raises
-    ------
-    ClosureError
-        A loop is open at q.
-    InputError
-        v opens a loop, a shape does not fit, an entry is not finite, an unknown name, or too many or few coordinates; a
-        contact slides with friction, or is at a transition.
-    SingularConfigurationError
-        A constraint has no direction here, the configuration is singular, the independent coordinates do not determine
-        the motion, or some motion moves no inertia.
-
-    Warns
-    -----
-    ConditionWarning
-        As for `linearize`.
-
-    Notes
-    -----
-    Spencer 2004, eq. 4.3 and 4.4, theorems 4.1.1 and 4.1.2.
-
-    Examples
-    --------
-    >>> import liedyn as ld
-    >>> loader = ld.load("loader")
-    >>> ld.underlying(loader, loader.home, [0.0] * 8, [0.0] * 8).shape
-    (16, 16)
-    """
-    independent = given_coordinates("independent", independent)
-    closure_tolerance = positive("closure_tolerance", closure_tolerance)
-    rank_tolerance = non_negative("rank_tolerance", rank_tolerance)
-    lead, q, v, tau = states(robot, q=q, v=v, tau=tau)
-    if lead:
-        raise InputError(f"underlying takes one state, got leading axes {lead}")
-    forces = wrenches(robot, f_ext, lead)[0]
-    robot = settled_without_friction(robot, q[0], v[0], tau[0], forces, rank_tolerance, "the underlying ODE")
-    found = _linearize_one(robot, q[0], v[0], tau[0], forces, independent, None, closure_tolerance, rank_tolerance)
-    y, w, local = found.coordinates, found.velocities, found.local
-    p_y, x = len(y.names), len(y.names) + len(w.names)
-    rates = local.X[:, :x].copy()
-    turning(robot.packed, v[0], local.N, p_y, rates)
-    along_motion = np.vstack([rates, local.da[:, :x]])
-    E, rho_q, _, _ = reader_kernel(robot.packed, q[0], v[0], local.a)
-    R_y, R_w = y.matrix(E), w.matrix(E)
-    rate, reads = np.zeros_like(R_w), w.virtual >= 0
-    rate[reads] = rho_q[w.virtual[reads]]
-    return along_motion @ np.block([[R_y, np.zeros_like(R_y)], [rate, R_w]])

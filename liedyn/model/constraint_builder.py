@@ -1,0 +1,245 @@
+"""The part of `Builder` that declares what closes loops and constrains motion otherwise."""
+
+import numpy as np
+
+from liedyn.errors import ModelError, shown
+from liedyn.model import validation
+from liedyn.model.description import Constraint, Loop
+from liedyn.model.kinds import CONSTRAINT_KINDS, JOINT_KINDS, LOOP_KINDS, cut_kind
+from liedyn.model.numbers import numbers
+
+
+class ConstraintBuilder:
+    """Loops, constraints, end stops and rows of a user's own; see :class:`Builder`."""
+
+    def loop(
+        self, name, kind, parent, child, parent_placement=None, child_placement=None, axis=None, axis2=None, pitch=None,
+        active=True, target=None,
+    ):
+        """Declare a cut joint, which closes a loop between two bodies.
+
+        Parameters
+        ----------
+        name : str
+        kind : str
+            Any joint kind but free; ``"weld"``, the same as fixed; or ``"inline"``: the origin of frame B stays on the
+            line along `axis` through the origin of frame A, which is how a pin closes a loop of a planar mechanism with
+            two rows.
+        parent, child : str
+            Names of bodies; either may be ``"ground"``.
+        parent_placement, child_placement : array_like, shape (4, 4) or (3,), optional
+            Frame A in the parent, frame B in the child; the motion A^-1 B is that of the joint kind.
+        axis, axis2, pitch
+            As for :meth:`joint`, in the cut frames.
+        active : bool
+            Switched on at first? See :meth:`Robot.switched`.
+        target : callable, optional
+            Moves frame A relative to `parent_placement`, a function of time (Python, or compiled by Numba): returns
+            position, velocity and acceleration (x, xd, xdd), 3 numbers each in the axes of `parent_placement` [m], or
+            a pose (4, 4), a twist (6,) and its rate (6,), body-fixed in the moving frame.
+
+        Raises
+        ------
+        ModelError
+            An unknown kind, or a value that does not fit it.
+        """
+        owner = validation.owner_of("loop", name)
+        if validation.text(owner, "kind", kind) == "free":
+            raise ModelError(f"{owner}, kind: a free loop constrains nothing")
+        kind = validation.choice(owner, "kind", "fixed" if kind == "weld" else kind, LOOP_KINDS)
+        form = cut_kind(kind)
+        self._loops.append(Loop(
+            name, kind, validation.text(owner, "parent", parent), validation.text(owner, "child", child),
+            parent_placement=validation.pose(owner, "parent_placement", parent_placement),
+            child_placement=validation.pose(owner, "child_placement", child_placement),
+            axes=validation.axes(owner, kind, form, (axis, axis2)),
+            pitch=validation.pitch(owner, kind, pitch),
+            active=validation.flag(owner, "active", active),
+            target=validation.function(owner, "target", target),
+        ))
+
+    def constraint(
+        self, name, kind, parent=None, child=None, parent_placement=None, child_placement=None, axis=None,
+        child_axis=None, length=None, radius=None, parent_radius=None, rolling=None, inside=None, coefficients=None,
+        offset=0.0, active=True, target=None, unilateral=False, restitution=None, friction=None,
+    ):
+        """Declare a constraint that is no cut joint: between a frame A on the parent and a frame B on the child.
+
+        Parameters
+        ----------
+        name : str
+        kind : str
+            distance (a rod of `length` between the origins), on_sphere, on_plane, on_cylinder, on_circle (the origin of
+            B stays on a surface or curve of the parent: of `radius`, with `axis`), knife_edge (the origin of B does not
+            slip along `child_axis`), disk_on_plane (a disk of `radius` with axle `child_axis`), sphere_on_plane (of
+            `radius`), sphere_on_sphere (of `radius` on one of `parent_radius`, or inside it), coupling (gear, rack: the
+            sum of `coefficients` times coordinates is `offset`).
+        parent, child : str, optional
+            Names of bodies; either may be ``"ground"``. A coupling has none.
+        parent_placement, child_placement : array_like, shape (4, 4) or (3,), optional
+            Frame A in the parent, frame B in the child.
+        axis : array_like, shape (3,), optional
+            Normal of a plane, axis of a cylinder or circle, in frame A; default z.
+        child_axis : array_like, shape (3,), optional
+            In frame B.
+        length : float
+            Of a rod [m].
+        radius, parent_radius : float
+            [m]
+        rolling : bool
+            Disks and spheres: roll without slip (the default), or slide without friction.
+        inside : bool
+            Sphere inside a sphere.
+        coefficients : dict
+            Coefficient by name of a coordinate with one degree of freedom: ``{"wheel": 1.0, "rack": -20.0}``.
+        offset : float
+            Value of a coupling's sum.
+        active : bool or str
+            Switched on at first? Takes what :meth:`Robot.switched` takes.
+        target : callable, optional
+            Moves frame A, as for :meth:`loop`. For a coupling: returns x, its rate and the rate of that, three numbers,
+            and the sum is `offset` + x; with one coordinate, x drives it.
+        unilateral : bool or {"above", "below"}
+            A contact or a stop, which can only push: the residual of the first row, its gap, stays >= 0 (True or
+            ``"above"``: on the side of a plane that its axis points to, outside a surface, a rod that can only get
+            longer) or <= 0 (``"below"``: inside, a rope, an upper stop). It is closed and opened by `simulate`,
+            `forward_dynamics` and `linearize` as the state demands. For all kinds but on_circle and knife_edge.
+        restitution : float, optional
+            Of a unilateral constraint: part of the approach speed that an impact gives back, 0 to 1; default 0.
+        friction : float, optional
+            Of a unilateral constraint between bodies: Coulomb's coefficient, for sticking and for sliding; default 0.
+            It adds rows for the tangential motion. Disks and spheres with ``rolling=True`` and no `friction` never
+            slip while they touch (``numpy.inf``).
+
+        Raises
+        ------
+        ModelError
+            An unknown kind, a parameter that is missing or that the kind does not have, or a value that does not fit.
+        """
+        owner = validation.owner_of("constraint", name)
+        validation.choice(owner, "kind", kind, [k for k in (*CONSTRAINT_KINDS, "on_sphere") if k != "custom"])
+        if kind == "on_sphere":
+            kind, length, radius = "distance", radius, None
+            validation.given(owner, "radius", length)
+        form = CONSTRAINT_KINDS[kind]
+        values = {"axis": axis, "child_axis": child_axis, "length": length, "radius": radius,
+                  "parent_radius": parent_radius, "rolling": rolling, "inside": inside}
+        validation.parameters(owner, kind, form, values)
+        side, restitution, friction = validation.contact(owner, kind, form, unilateral, restitution, friction, rolling)
+        common = {"side": side, "restitution": restitution, "friction": friction,
+                  "active": validation.switch(owner, active, side),
+                  "target": validation.function(owner, "target", target)}
+        if kind == "coupling":
+            self._constraints.append(Constraint(
+                name, kind, rows=form.rows, holonomic=1, coefficients=validation.coefficients(owner, coefficients),
+                offset=float(numbers(owner, "offset", offset, ())), **common))
+            return
+        sizes = {key: validation.positive(owner, key, values[key]) for key in ("length", "radius", "parent_radius")}
+        rolls = rolling is None or validation.flag(owner, "rolling", rolling)
+        rows = form.rows if rolls or "rolling" not in form.takes else form.rows[:form.holonomic]
+        if side:  # tangential rows where there is friction
+            rows = form.rows[:form.holonomic] + (form.tangential or form.rows[form.holonomic:] if friction else ())
+        sign = -1.0 if inside is not None and validation.flag(owner, "inside", inside) else 1.0
+        on_curve = kind in ("on_cylinder", "on_circle")
+        z = (0.0, 0.0, 1.0)
+        self._constraints.append(Constraint(
+            name, kind, validation.text(owner, "parent", parent), validation.text(owner, "child", child),
+            parent_placement=validation.pose(owner, "parent_placement", parent_placement),
+            child_placement=validation.pose(owner, "child_placement", child_placement),
+            axis=validation.unit(owner, "axis", z if axis is None else axis),
+            child_axis=validation.unit(owner, "child_axis", z if child_axis is None else child_axis),
+            length=sizes["radius"] if on_curve else sizes["length"] + sizes["parent_radius"],
+            radius=0.0 if on_curve else sign * sizes["radius"],
+            rows=rows,
+            holonomic=form.holonomic,
+            **common,
+        ))
+
+    def stops(self, joints=None, restitution=0.0):
+        """Make the limits of joints end stops: one-sided couplings ``<coordinate>.lower`` and ``<coordinate>.upper``.
+
+        Parameters
+        ----------
+        joints : sequence of str, optional
+            Names of joints; by default all that have finite limits and whose coordinates are numbers (balls and free
+            joints have quaternions).
+        restitution : float
+            As for :meth:`constraint`.
+
+        Raises
+        ------
+        ModelError
+            An unknown joint, or one that was named and has no finite limit that could be a stop.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> b = ld.Builder.of(ld.load("panda"))
+        >>> b.stops(["panda_joint1"])
+        >>> b.build().constraint_names
+        ('panda_joint1.lower', 'panda_joint1.upper')
+        """
+        known = {joint.name: None for joint in self._joints}
+        for name in () if joints is None else validation.names("stops", "joints", joints):
+            validation.choice("stops", "joints", name, known)
+        for joint in self._joints:
+            form = JOINT_KINDS[joint.kind]
+            if joints is not None and joint.name not in joints:
+                continue
+            bounds = joint.limits if form.nq == form.nv else np.empty((0, 2))
+            if joints is not None and not np.isfinite(bounds).any():
+                raise ModelError(f"stops, joint {shown(joint.name)}: has no finite limit on a coordinate that is a "
+                                 "number")
+            for suffix, values in zip(form.coordinates, bounds):
+                for end, side, value in zip((".lower", ".upper"), ("above", "below"), values):
+                    if np.isfinite(value):
+                        self.constraint(f"{joint.name}{suffix}{end}", "coupling", offset=value, unilateral=side,
+                                        coefficients={joint.name + suffix: 1.0}, restitution=restitution)
+
+    def custom(self, name, jacobian, bias, derivatives, force_derivative, residual=None, drift=None, rows=1,
+               active=True):
+        """Declare rows of your own: ``G(q, t) v + drift(q, t) = 0``, from functions and their derivatives.
+
+        Compiled functions (``@njit``) run inside the kernels at full speed; Python functions work and are slow. All
+        arrays are float64; derivatives by q are along the tangent. `liedyn.constraints.check_constraint` compares them
+        with differences; `liedyn.symbolic.constraint` writes them from a SymPy expression. Where one raises, or returns
+        anything but finite numbers of these shapes, whatever needs it raises an `InputError` that names it and the
+        state.
+
+        Parameters
+        ----------
+        name : str
+        jacobian : callable
+            ``(t, q) -> G``, shape (rows, nv).
+        bias : callable
+            ``(t, q, v) -> phi_0``, shape (rows,): rate of ``G v + drift`` along the motion at zero acceleration.
+        derivatives : callable
+            ``(t, q, v, a) -> (psi_q, phi_q, phi_v)``, each (rows, nv): of psi = G v + drift by q, and of
+            phi = G a + phi_0 by q and v.
+        force_derivative : callable
+            ``(t, q, lam) -> d(G^T lam)/dq``, shape (nv, nv).
+        residual : callable, optional
+            ``(t, q) -> g``, shape (rows,), with dg/dt = G v + drift: the rows are holonomic. Without it they are not.
+        drift : callable, optional
+            ``(t, q) -> (rows,)``; zero if left out.
+        rows : int
+            How many rows there are.
+        active : bool
+            Switched on at first? See :meth:`Robot.switched`.
+
+        Raises
+        ------
+        ModelError
+            Something is not a function, or a number of rows is not positive.
+        """
+        owner = validation.owner_of("constraint", name)
+        functions = {"residual": residual, "jacobian": jacobian, "drift": drift, "bias": bias,
+                     "derivatives": derivatives, "force_derivative": force_derivative}
+        for key in ("jacobian", "bias", "derivatives", "force_derivative"):
+            validation.given(owner, key, functions[key])
+        functions = {key: validation.function(owner, key, each) for key, each in functions.items() if each is not None}
+        if isinstance(rows, bool) or not isinstance(rows, int | np.integer) or rows < 1:
+            raise ModelError(f"{owner}, rows: expected a positive whole number, got {shown(rows)}")
+        self._constraints.append(Constraint(
+            name, "custom", rows=tuple(f".row{k + 1}" for k in range(rows)), holonomic=rows if residual else 0,
+            functions=functions, active=validation.flag(owner, "active", active)))
