@@ -73,7 +73,7 @@ class batch:  # noqa: N801  a decorator
         else:
             address = self._address(count, *arguments)
             with _TURN if numba.threading_layer() == "workqueue" else contextlib.nullcontext():
-                shared(address, count, numba.get_num_threads(), arguments)
+                shared(address, count, numba.get_num_threads(), flat(arguments))
 
     def _address(self, *arguments):
         # Numba's own look at the types of so many arguments takes as long as 500 states
@@ -88,6 +88,11 @@ def kinds(x):
     if isinstance(x, tuple):
         return (type(x), *map(kinds, x))
     return (x.dtype, x.ndim, x.flags.num) if isinstance(x, np.ndarray) else type(x)
+
+
+def flat(arguments):
+    """What stands in tuples on its own, as Numba's loops over threads take it; machine code is called with the same."""
+    return tuple(x for each in arguments for x in (flat(each) if isinstance(each, tuple) else (each,)))
 
 
 @intrinsic

@@ -234,10 +234,9 @@ def keep_shared(lane, behind, before, begin, matrix):
 
 
 @kernel_in_place
-def derivatives_walk(lane, model, q, v, a, f_ext, path, work, dtau_dq, dtau_dv, M,
-                     rows_q, rows_v, rows_M, lines_q, lines_v, lines_M):
+def derivatives_walk(lane, model, q, v, a, f_ext, path, work, lanes, rows, lines):
     """dtau/dq, dtau/dv and M of W states, row by row in lanes, and from there to where `find_lines` says."""
-    n, nv = link_count(model), dof_total(model)
+    n, nv, (dtau_dq, dtau_dv, M) = link_count(model), dof_total(model), lanes
     put_sines(lane, q, q_total(model), work, sines_at(model))
     origin = origin_of(lane, model, 0, q)
     depth, fork, begin = -1, 0, nv * nv - nv * nv % WIDTH
@@ -273,9 +272,8 @@ def derivatives_walk(lane, model, q, v, a, f_ext, path, work, dtau_dq, dtau_dv, 
             keep_shared(lane, row + nv, before, begin, M)
             row_of_dof(lane, model, j, row - begin, work, dtau_dq, dtau_dv, M)
             joints_own(lane, model, j, row - begin, work, dtau_dq, dtau_dv, M)
-            put_complete(dtau_dq, begin, row, row + nv, rows_q, lines_q)
-            put_complete(dtau_dv, begin, row, row + nv, rows_v, lines_v)
-            put_complete(M, begin, row, row + nv, rows_M, lines_M)
+            for x in range(3):
+                put_complete(lanes[x], begin, row, row + nv, rows[x], lines[x])
         for j in range(first_dof(model, i), first_dof(model, i) + dof_count(model, i)):
             k = dof_at(model, j)
             put6(lane, work, k + BY_Q, sub_ad_dual(get6(lane, work, k + BY_Q), get6(lane, work, k + S), wrench))
@@ -290,18 +288,16 @@ def walk_states(begin, end, model, q, v, a, f_ext, dtau_dq, dtau_dv, M, verdict)
     work, path = aligned(walk_size(model) * WIDTH), np.empty(link_count(model), np.int64)
     q_w, v_w, a_w, f_w = in_lanes(q), in_lanes(v), in_lanes(a), in_lanes(f_ext)
     kept = (dof_total(model) + 2 * WIDTH) * WIDTH  # a row, and what shares registers with it on both sides
-    dq_w, dv_w, M_w = aligned(kept), aligned(kept), aligned(kept)
-    lines_q, lines_v, lines_M = lines_for(dtau_dq), lines_for(dtau_dv), lines_for(M)
+    lanes, rows = (aligned(kept), aligned(kept), aligned(kept)), (dtau_dq, dtau_dv, M)
+    lines = lines_for(dtau_dq), lines_for(dtau_dv), lines_for(M)
     for b in range(begin, end, WIDTH):
         see(verdict, q, b, end)
         see(verdict, v, b, end)
         see(verdict, a, b, end)
-        find_lines(dtau_dq, b, end, lines_q)
-        find_lines(dtau_dv, b, end, lines_v)
-        find_lines(M, b, end, lines_M)
+        for x in range(3):
+            find_lines(rows[x], b, end, lines[x])
         gather(q, b, end, q_w)
         gather(v, b, end, v_w)
         gather(a, b, end, a_w)
         gather(f_ext, b, end, f_w)
-        derivatives_walk(LANES, model, q_w, v_w, a_w, f_w, path, work, dq_w, dv_w, M_w,
-                         dtau_dq, dtau_dv, M, lines_q, lines_v, lines_M)
+        derivatives_walk(LANES, model, q_w, v_w, a_w, f_w, path, work, lanes, rows, lines)
