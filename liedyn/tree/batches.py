@@ -72,7 +72,7 @@ class batch:  # noqa: N801  a decorator
         else:
             address = self._address(count, *arguments)
             with _TURN if numba.threading_layer() == "workqueue" else contextlib.nullcontext():
-                shared(address, count, numba.get_num_threads(), arguments)
+                shared(address, count, numba.get_num_threads(), arguments[0], arguments[1:])
 
     def _address(self, *arguments):
         # Numba's own look at the types of so many arguments takes as long as 500 states
@@ -83,25 +83,28 @@ class batch:  # noqa: N801  a decorator
 
 
 @intrinsic
-def call_rows(typing, address, begin, end, arguments):
-    """Call the kernel at an address with the numbers of two rows and a tuple of all else."""
-    taken = (begin, end, *arguments)
+def call_rows(typing, address, begin, end, model, arguments):
+    """Call the kernel at an address with the numbers of two rows, a model and a tuple of all else."""
+    taken = (begin, end, model, *arguments)
 
     def codegen(context, builder, signature, values):
-        address, begin, end, rest = values
-        values = (begin, end, *(builder.extract_value(rest, k) for k in range(len(arguments))))
+        address, begin, end, model, rest = values
+        values = (begin, end, model, *(builder.extract_value(rest, k) for k in range(len(arguments))))
         return call_at(context, builder, address, types.none, taken, values)
 
-    return types.none(address, begin, end, arguments), codegen
+    return types.none(address, begin, end, model, arguments), codegen
 
 
 @kernel(parallel=True, nogil=True)
-def shared(address, count, threads, arguments):
-    """Call the kernel at an address on `count` rows, one block of whole registers for each thread."""
+def shared(address, count, threads, model, arguments):
+    """Call the kernel at an address on `count` rows, one block of whole registers for each thread.
+
+    The model, or whatever comes first, is not among the others: a loop over threads takes no tuple within a tuple.
+    """
     block = (count + threads - 1) // threads
     block += -block % WIDTH
     for k in prange(threads):
-        call_rows(address, min(k * block, count), min((k + 1) * block, count), arguments)
+        call_rows(address, min(k * block, count), min((k + 1) * block, count), model, arguments)
         finish_stores()
 
 
