@@ -83,16 +83,16 @@ class batch:  # noqa: N801  a decorator
 
 
 @intrinsic
-def call_rows(typing, address, begin, end, model, arguments):
-    """Call the kernel at an address with the numbers of two rows, a model and a tuple of all else."""
-    taken = (begin, end, model, *arguments)
+def call_rows(typing, address, begin, end, arguments):
+    """Call the kernel at an address with the numbers of two rows and a tuple of all else."""
+    taken = (begin, end, *arguments)
 
     def codegen(context, builder, signature, values):
-        address, begin, end, model, rest = values
-        values = (begin, end, model, *(builder.extract_value(rest, k) for k in range(len(arguments))))
+        address, begin, end, rest = values
+        values = (begin, end, *(builder.extract_value(rest, k) for k in range(len(arguments))))
         return call_at(context, builder, address, types.none, taken, values)
 
-    return types.none(address, begin, end, model, arguments), codegen
+    return types.none(address, begin, end, arguments), codegen
 
 
 @kernel(parallel=True, nogil=True)
@@ -104,7 +104,7 @@ def shared(address, count, threads, model, arguments):
     block = (count + threads - 1) // threads
     block += -block % WIDTH
     for k in prange(threads):
-        call_rows(address, min(k * block, count), min((k + 1) * block, count), model, arguments)
+        call_rows(address, min(k * block, count), min((k + 1) * block, count), (model,) + arguments)
         finish_stores()
 
 
