@@ -177,6 +177,9 @@ def unfit(argument, x, tree):
     """Values that an argument must not have, for one that it may have."""
     if argument in ("lane", "b", "tolerance"):
         return {"lane": [LANES, 1.0], "b": [-1, tree.nbodies], "tolerance": []}[argument]
+    if argument == "model":
+        return [None, tuple(x), *(x._replace(**{part: other}) for part, array in x._asdict().items()
+                                  for other in unfit(part, array, tree))]
     flat = np.zeros_like(x).ravel()
     if argument in ("ints", "floats"):
         return [list(flat), flat.astype(np.int32), flat[::2], flat[:10]]

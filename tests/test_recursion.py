@@ -1,4 +1,4 @@
-"""Declarations of tree algorithms: what is written for them is kept, found, documented and shown like any other code."""
+"""Declarations of tree algorithms: what is written for them is kept, found, documented and shown as other code is."""
 import doctest
 import inspect
 import pickle

@@ -113,8 +113,6 @@ class Recursion:
     Attributes
     ----------
     kernel : CPUDispatcher
-    nonzeros : CPUDispatcher
-        The kernel that leaves zeros of its results where they are; None if there is none.
     size : CPUDispatcher
         How many numbers `work` has, for a model; None if there is no `work`.
     inputs : tuple of str
@@ -125,7 +123,6 @@ class Recursion:
     """
 
     kernel: object
-    nonzeros: object
     size: object
     inputs: tuple
     scratch: dict
@@ -139,11 +136,6 @@ class Recursion:
         results = [f"{x} ({', '.join(written[x]) or 1})" for x in given if x in written]
         taken = ", ".join(x for x in given if x not in written)
         return f"{taken} | {', '.join(results)}" + "; takes no ``SCALAR``" * ("lane" not in arguments_of(self.kernel))
-
-    def example(self, robot):
-        """Arguments behind the robot, for a call."""
-        known = dict.fromkeys(("q", "q0", "q1"), robot.neutral) | {"body": robot.body_names[-1], "f_ext": None}
-        return [known.get(x, robot.velocity_limit * 0.0) for x in self.inputs]
 
 
 def recursion(kernel, *, work=None, scratch=(), nonzeros=None, past_cache=None, refuse=(), **results):
@@ -184,7 +176,7 @@ def recursion(kernel, *, work=None, scratch=(), nonzeros=None, past_cache=None, 
         made = names[name]
         made.__defaults__ = stub.__defaults__
         made.__doc__ = document(stub.__doc__, ("robot", *inputs), results)
-        RECURSIONS[name] = Recursion(kernel, nonzeros, work, inputs, scratch, results, write)
+        RECURSIONS[name] = Recursion(kernel, work, inputs, scratch, results, write)
         return made
 
     return declare
