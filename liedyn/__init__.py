@@ -11,6 +11,7 @@ at q, perturbed on the right. Every function of q, shape (nq,), also takes (...,
 """
 import importlib
 
+from liedyn.compiled.recursion import RECURSIONS
 from liedyn.errors import (
     AccumulationError, CacheWarning, ClosureError, ConditionWarning, ContactWarning, ControllabilityError, InputError,
     LiedynError, ModelError, ModelWarning, SimulationError, SingularConfigurationError,
@@ -19,6 +20,7 @@ from liedyn.io import bundled, load, load_toml, load_urdf, save_toml
 from liedyn.model import Builder, Robot, placement
 from liedyn.tree.aba import aba
 from liedyn.tree.aba_derivatives import aba_derivatives
+from liedyn.tree.centroidal import centroidal_momentum_matrix, centroidal_momentum_matrix_dot
 from liedyn.tree.configuration import difference, integrate, neutral, random_configuration
 from liedyn.tree.crba import crba
 from liedyn.tree.energy import center_of_mass, kinetic_energy, momentum, potential_energy, total_mass
@@ -62,10 +64,8 @@ _MODULES = ("constraints", "control", "dynamics", "io", "kernels", "lie", "linea
 __all__ = [
     "AccumulationError", "Builder", "CacheWarning", "ClosureError", "ConditionWarning", "ContactWarning",
     "ControllabilityError", "InputError", "LiedynError", "ModelError", "ModelWarning", "Robot", "SimulationError",
-    "SingularConfigurationError", "aba", "aba_derivatives", "body_jacobian", "body_jacobian_ddot",
-    "body_jacobian_dot", "body_jacobian_dq", "bundled", "center_of_mass", "crba", "difference", "forward_kinematics",
-    "integrate", "kinetic_energy", "load", "load_toml", "load_urdf", "momentum", "neutral", "placement", "pose",
-    "potential_energy", "random_configuration", "rnea", "rnea_derivatives", "save_toml", "total_mass", *_LAZY,
+    "SingularConfigurationError", "bundled", "load", "load_toml", "load_urdf", "neutral", "placement",
+    "random_configuration", "save_toml", "total_mass", *RECURSIONS, *_LAZY,
 ]
 
 

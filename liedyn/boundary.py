@@ -90,7 +90,8 @@ def states_unseen(robot, **arrays):
     Returns what `states` does and a verdict for the kernel; if that is 0 afterwards, `states` raises the error.
     """
     lead, rows = _rows(robot, arrays, rows_unseen)
-    if robot.nq != robot.nv and bad_quaternion(robot.packed, rows[0]) >= 0:
+    configurations = [q for name, q in zip(arrays, rows) if name in _CONFIGURATIONS] if robot.nq != robot.nv else []
+    if any(bad_quaternion(robot.packed, q) >= 0 for q in configurations):
         states(robot, **arrays)
     return lead, *rows, np.ones(1, dtype=np.int64)
 
@@ -241,14 +242,3 @@ def rows_for_all(out, lead, shapes, *inputs):
 def delivered_all(rows, lead, shapes, out):
     """`delivered`, for a tuple of results."""
     return tuple(map(delivered, rows, [lead] * len(shapes), shapes, out or [None] * len(shapes)))
-
-
-def of_all_states(robot, batch, shape, out, *numbers, **arrays):
-    """Results of ``batch(ints, floats, *rows, *numbers, results)`` in the user's shape, of one `shape` at each state.
-
-    `arrays` are those that `states` takes, in the order of the rows.
-    """
-    lead, *rows = states(robot, **arrays)
-    results = rows_for(out, lead, shape, *rows)
-    batch(robot.packed, *rows, *numbers, results)
-    return delivered(results, lead, shape, out)

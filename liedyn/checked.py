@@ -11,6 +11,7 @@ import numpy as np
 from numba import objmode
 from numba.extending import overload
 
+from liedyn.compiled.recursion import RECURSIONS
 from liedyn.errors import InputError
 from liedyn.lie.lanes import SCALAR
 from liedyn.model.packed import (
@@ -19,11 +20,11 @@ from liedyn.model.packed import (
 )
 
 SHAPES = {
-    "q": "nq", "q0": "nq", "q1": "nq", "v": "nv", "a": "nv", "tau": "nv", "dv": "nv", "q_new": "nq", "lam": "rows",
-    "L": "nv nv", "M": "nv nv", "Minv": "nv nv", "dtau_dq": "nv nv", "dtau_dv": "nv nv", "da_dq": "nv nv",
-    "da_dv": "nv nv", "J": "6 nv", "J_dot": "6 nv", "J_ddot": "6 nv", "dJ_dq": "6 nv nv", "poses": "nbodies 12",
-    "energy": "1", "com": "3", "momentum": "6", "f_ext": "nlinks 6", "R_constant": "p nv", "virtual": "p",
-    "R_y": "p_y nv", "virtual_y": "p_y", "R_w": "p_w nv", "virtual_w": "p_w", "actuators": "nv nu",
+    x: " ".join(shape) or "1" for each in RECURSIONS.values() for x, shape in (each.scratch | each.results).items()
+} | {
+    "q": "nq", "q0": "nq", "q1": "nq", "v": "nv", "a": "nv", "tau": "nv", "dv": "nv", "lam": "rows",
+    "poses": "nbodies 12", "f_ext": "nlinks 6", "R_constant": "p nv", "virtual": "p", "R_y": "p_y nv",
+    "virtual_y": "p_y", "R_w": "p_w nv", "virtual_w": "p_w", "actuators": "nv nu",
 }
 """Shapes of arguments by name. `p`, `p_y`, `p_w` and `nu` are free, but the same wherever they occur in one call."""
 _COUNTS = {"nq": NQ, "nv": NV, "nbodies": N_BODIES, "nlinks": N_LINKS, "rows": N_ROWS}

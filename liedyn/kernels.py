@@ -30,24 +30,13 @@ few microseconds more, and functions of yours that Numba has cached go on unchec
 ======================  ==============================================================================================
 kernel                  arguments after ``SCALAR, model``; results after the bar
 ======================  ==============================================================================================
-`rnea`                  q, v, a, f_ext, work | tau (nv)
-`aba`                   q, v, tau, f_ext, work | a (nv)
-`crba`                  q, work | M (nv, nv)
-`rnea_derivatives`      q, v, a, f_ext, work | tau (nv), dtau_dq, dtau_dv, M (nv, nv); tau lacks the joints' own forces
-`aba_derivatives`       q, v, tau, f_ext, work | a (nv), L, da_dq, da_dv, Minv (nv, nv); L receives D of M = L^T D L
+{table}
 `forward_kinematics`    q, work | poses (nbodies, 12): R row by row, then p
-`body_jacobian`         q, b | J (6, nv) of body number b
-`body_jacobian_dot`     q, v, b | J_dot (6, nv)
-`body_jacobian_ddot`    q, v, a, b | J_ddot (6, nv)
-`body_jacobian_dq`      q, b, work | dJ_dq (6, nv, nv)
-`kinetic_energy`        q, v, work | energy (1)
-`potential_energy`      q, work | energy (1)
-`center_of_mass`        q, work | com (3)
-`momentum`              q, v, work | momentum (6)
-`integrate`             q, dv | q_new (nq); takes no ``SCALAR``
-`difference`            q0, q1 | dv (nv); takes no ``SCALAR``
 `forward_dynamics`      q, v, tau, f_ext, tolerance, work | a (nv), lam (rows of G); takes no ``SCALAR``
 ======================  ==============================================================================================
+
+b is the number of a body. The `tau` that `rnea_derivatives` writes lacks the joints' own forces, and `L` of
+`aba_derivatives` receives D of M = L^T D L.
 
 `rnea_derivatives_nonzeros` and `aba_derivatives_nonzeros` take what the kernels without that ending take and leave the
 zeros of matrices as they are: make the matrices with ``np.zeros``, once for all calls. Then a robot of many short
@@ -76,46 +65,33 @@ import os
 
 import numpy as np
 
+from liedyn.compiled.recursion import RECURSIONS
 from liedyn.dynamics.nullspace import (
     OK, RANK_TOLERANCE, acceleration_kernel as forward_dynamics, acceleration_size,
     nullspace_kernel as nullspace_dynamics,
 )
-from liedyn.jit import kernel_in_place
 from liedyn.lie.lanes import SCALAR, WIDTH
 from liedyn.linearization.local import linearize_kernel as linearize
-from liedyn.tree.aba import aba_kernel as aba, aba_size
-from liedyn.tree.aba_derivatives import (
-    aba_derivatives_kernel as aba_derivatives, aba_derivatives_nonzeros_kernel as aba_derivatives_nonzeros,
-    aba_derivatives_size,
-)
-from liedyn.tree.configuration import difference_kernel as difference, integrate_kernel as integrate
-from liedyn.tree.crba import crba_kernel as crba, crba_size
-from liedyn.tree.energy import (
-    center_of_mass_kernel as center_of_mass, kinetic_energy_kernel as kinetic_energy, momentum_kernel as momentum,
-    potential_energy_kernel as potential_energy,
-)
-from liedyn.tree.jacobians import (
-    body_jacobian_ddot_kernel as body_jacobian_ddot, body_jacobian_dot_kernel as body_jacobian_dot,
-    body_jacobian_dq_kernel as body_jacobian_dq, body_jacobian_kernel as body_jacobian,
-)
-from liedyn.tree.forward_kinematics import forward_kinematics_kernel as forward_kinematics
-from liedyn.tree.rnea import rnea_kernel as rnea
-from liedyn.tree.rnea_derivatives import (
-    rnea_derivatives_kernel as rnea_derivatives, rnea_derivatives_nonzeros_kernel as rnea_derivatives_nonzeros,
-)
+from liedyn.tree.aba_derivatives import aba_derivatives_nonzeros_kernel as aba_derivatives_nonzeros
+from liedyn.tree.forward_kinematics import forward_kinematics_kernel as forward_kinematics  # noqa: F401
+from liedyn.tree.rnea_derivatives import rnea_derivatives_nonzeros_kernel as rnea_derivatives_nonzeros
+
+_ROWS = []
+for _name, _each in RECURSIONS.items():
+    if _name not in globals():  # the public `forward_kinematics` has a kernel of its own
+        globals()[_name] = _each.kernel
+        _ROWS.append(f"{f'`{_name}`':22}  {_each.row()}")
+__doc__ = __doc__ and __doc__.replace("{table}", "\n".join(_ROWS))
 
 __all__ = [
-    "OK", "RANK_TOLERANCE", "SCALAR", "aba", "aba_derivatives", "aba_derivatives_nonzeros", "body_jacobian",
-    "body_jacobian_ddot", "body_jacobian_dot", "body_jacobian_dq", "center_of_mass", "crba", "difference",
-    "forward_dynamics", "forward_kinematics", "integrate", "kinetic_energy", "linearize", "momentum",
-    "nullspace_dynamics", "potential_energy", "rnea", "rnea_derivatives", "rnea_derivatives_nonzeros", "workspace",
+    "OK", "RANK_TOLERANCE", "SCALAR", "aba_derivatives_nonzeros", "forward_dynamics", "linearize", "nullspace_dynamics",
+    "rnea_derivatives_nonzeros", "workspace", *RECURSIONS,
 ]
 
 
-@kernel_in_place
 def workspace_size(model):
     """Numbers in the workspace that serves every kernel, the largest of all."""
-    return max(aba_size(model), crba_size(model), aba_derivatives_size(model), acceleration_size(model))
+    return max(size(model) for size in {acceleration_size, *(each.size for each in RECURSIONS.values())} - {None})
 
 
 def workspace(robot):

@@ -226,6 +226,13 @@ class PinModel:
         com = pin.centerOfMass(self.model, self.data, *self.to_pin(q))
         return np.concatenate([h.angular + np.cross(com, h.linear), h.linear])
 
+    def centroidal_maps(self, q, v):
+        """The centroidal momentum matrix and its time derivative."""
+        state = self.to_pin(q, v)
+        pin.centerOfMass(self.model, self.data, *state)  # the next function takes the velocity that this one leaves
+        pin.computeCentroidalMapTimeVariation(self.model, self.data, *state)
+        return self._columns(self.data.Ag[SWAP]), self._columns(self.data.dAg[SWAP])
+
     # ---- joint springs and dampers, which Pinocchio does not have ----
 
     def _place_springs(self):

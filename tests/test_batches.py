@@ -56,6 +56,9 @@ def functions(robot, q, v, x):
         "potential_energy": lambda k: ld.potential_energy(robot, q[k]),
         "center_of_mass": lambda k: ld.center_of_mass(robot, q[k]),
         "momentum": lambda k: ld.momentum(robot, q[k], v[k]),
+        "pose": lambda k: ld.pose(robot, q[k], body),
+        "centroidal_momentum_matrix": lambda k: ld.centroidal_momentum_matrix(robot, q[k]),
+        "centroidal_momentum_matrix_dot": lambda k: ld.centroidal_momentum_matrix_dot(robot, q[k], v[k]),
         "integrate": lambda k: ld.integrate(robot, q[k], v[k]),
         "difference": lambda k: ld.difference(robot, q[k], q[::-1][k]),
     }

@@ -13,14 +13,11 @@ from test_energy import springy_tree
 
 import liedyn as ld
 from liedyn import jit, objects
+from liedyn.compiled.recursion import RECURSIONS
 from liedyn.errors import InputError
 from liedyn.model.packed import PackedModel
 
-FUNCTIONS = [
-    ld.rnea, ld.crba, ld.aba, ld.rnea_derivatives, ld.aba_derivatives, ld.body_jacobian, ld.body_jacobian_dot,
-    ld.body_jacobian_ddot, ld.body_jacobian_dq, ld.forward_kinematics, ld.pose, ld.kinetic_energy, ld.potential_energy,
-    ld.center_of_mass, ld.momentum, ld.integrate, ld.difference,
-]
+FUNCTIONS = [getattr(ld, name) for name in RECURSIONS]
 ARGUMENTS = {f: [name for name in inspect.signature(f).parameters if name not in ("robot", "f_ext", "out")]
              for f in FUNCTIONS}
 CONFIGURATIONS = ("q", "q0", "q1")

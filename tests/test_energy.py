@@ -7,6 +7,7 @@ from pinocchio_models import pin_model
 
 from liedyn.errors import InputError
 from liedyn.model import Builder
+from liedyn.tree.centroidal import centroidal_momentum_matrix, centroidal_momentum_matrix_dot
 from liedyn.tree.configuration import integrate, neutral, random_configuration
 from liedyn.tree.crba import crba
 from liedyn.tree.energy import center_of_mass, kinetic_energy, momentum, potential_energy, total_mass
@@ -176,6 +177,8 @@ def test_without_mass_there_is_no_centre():
     b.loop("tie", "spherical", "ghost", "ground")
     robot = b.build()
     assert kinetic_energy(robot, [0.0], [1.0]) == potential_energy(robot, [0.0]) == total_mass(robot) == 0.0
-    for call in (lambda: center_of_mass(robot, [0.0]), lambda: momentum(robot, [0.0], [1.0])):
+    for call in (lambda: center_of_mass(robot, [0.0]), lambda: momentum(robot, [0.0], [1.0]),
+                 lambda: centroidal_momentum_matrix(robot, [0.0]),
+                 lambda: centroidal_momentum_matrix_dot(robot, [[0.0]], [1.0])):
         with pytest.raises(InputError, match="'ghost' has no moving mass"):
             call()

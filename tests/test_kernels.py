@@ -11,6 +11,7 @@ from users import kept
 import liedyn as ld
 from liedyn import kernels
 from liedyn.checked import SHAPES, check
+from liedyn.compiled.recursion import RECURSIONS
 from liedyn.constraints.independent import choose
 from liedyn.lie.lanes import LANES, SCALAR
 
@@ -70,6 +71,9 @@ def calls(tree, q, v, x, work):
     yield "potential_energy", (q, work), [1], [ld.potential_energy(tree, q)]
     yield "center_of_mass", (q, work), [3], [ld.center_of_mass(tree, q)]
     yield "momentum", (q, v, work), [6], [ld.momentum(tree, q, v)]
+    yield "pose", (q, b), [16], [ld.pose(tree, q, body)]
+    yield "centroidal_momentum_matrix", (q, work), [6 * n], [ld.centroidal_momentum_matrix(tree, q)]
+    yield "centroidal_momentum_matrix_dot", (q, v, work), [6 * n], [ld.centroidal_momentum_matrix_dot(tree, q, v)]
     yield "forward_dynamics", (q, v, x, none, kernels.RANK_TOLERANCE, work), [n, 0], [ld.aba(tree, q, v, x), None]
     yield "integrate", (q, v), [tree.nq], [ld.integrate(tree, q, v)]
     yield "difference", (q, ld.integrate(tree, q, 0.1 * v)), [n], [0.1 * v]
@@ -173,6 +177,9 @@ def unfit(argument, x, tree):
     """Values that an argument must not have, for one that it may have."""
     if argument in ("lane", "b", "tolerance"):
         return {"lane": [LANES, 1.0], "b": [-1, tree.nbodies], "tolerance": []}[argument]
+    if argument == "model":
+        return [None, tuple(x), *(x._replace(**{part: other}) for part, array in x._asdict().items()
+                                  for other in unfit(part, array, tree))]
     flat = np.zeros_like(x).ravel()
     if argument in ("ints", "floats"):
         return [list(flat), flat.astype(np.int32), flat[::2], flat[:10]]
@@ -199,7 +206,7 @@ def test_checked_kernels_refuse_what_does_not_fit(tree, state):
 def test_the_docstring_and_the_check_agree():
     """Names of arguments in the table of the module's text are those of the kernels, and so are sizes."""
     rows = re.findall(r"^`(\w+)`  +(.*?) \| (.*)$", kernels.__doc__, re.M)
-    assert len(rows) == 17
+    assert len(rows) == len(RECURSIONS) + 1  # and the constrained dynamics
     for name, arguments, results in rows:
         results = re.split("[;:]| of body", results)[0].replace("rows of G", "rows")
         names = re.findall(r"\w+", f"{arguments}, {re.sub('[(].*?[)]', '', results)}")

@@ -41,6 +41,12 @@ def _lanes():
     return bool(binding.get_host_cpu_features().get("avx512f"))
 
 
+def source_of(function):
+    """The file that a function is in; of one that was written for a declaration, at ``FILE.py:NAME``, that of this."""
+    file, mark, _ = function.__code__.co_filename.partition(".py:")
+    return file + mark[:-1]
+
+
 def _digest(*parts):
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:20]
 
@@ -65,7 +71,7 @@ class KernelCache(Cache):
 
     def __init__(self, function, stamp=source_stamp):
         self._py_func, self._impl, self._stamp = function, _Impl(function), stamp
-        self._source, self._name = function.__code__.co_filename, repr(function)
+        self._source, self._name = source_of(function), repr(function)
         self.enable()
 
     @functools.cached_property

@@ -14,6 +14,7 @@ import liedyn as ld
 from liedyn import jit, kernels, lie
 from liedyn.cache import cache_directory
 from liedyn.compiled.notice import notice
+from liedyn.compiled.recursion import RECURSIONS
 from liedyn.constraints.independent import choose
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.errors import LiedynError
@@ -82,24 +83,18 @@ def calls():
     """(name, function without arguments) for all that has kernels."""
     arm, loop = ld.load("panda"), ld.load("five_bar")
     solo = ld.load("solo12")  # a quaternion among its coordinates
-    q, x, body, none = arm.neutral, np.ones(arm.nv), arm.body_names[-1], np.empty(0)
+    q, x, none = arm.neutral, np.ones(arm.nv), np.empty(0)
     work = kernels.workspace(arm)
 
     def call(name, *arguments, **options):
         return name, lambda: getattr(ld, name)(*arguments, **options)
 
-    trees = [
-        ("rnea", arm, q, x, x), ("crba", arm, q), ("aba", arm, q, x, x), ("rnea_derivatives", arm, q, x, x),
-        ("aba_derivatives", arm, q, x, x), ("forward_kinematics", arm, q), ("body_jacobian", arm, q, body),
-        ("body_jacobian_dot", arm, q, x, body), ("body_jacobian_ddot", arm, q, x, x, body),
-        ("body_jacobian_dq", arm, q, body), ("kinetic_energy", arm, q, x), ("potential_energy", arm, q),
-        ("center_of_mass", arm, q), ("momentum", arm, q, x), ("integrate", solo, solo.neutral, np.zeros(solo.nv)),
-        ("difference", solo, solo.neutral, solo.neutral), ("pose", arm, q, body),
-    ]
-    for name, *arguments in trees:
-        yield call(name, *arguments)
+    known = dict.fromkeys(("q", "q0", "q1"), solo.neutral) | {"body": solo.body_names[-1], "f_ext": None}
+    for name, declared in RECURSIONS.items():
+        given = [known.get(x, np.zeros(solo.nv)) for x in declared.inputs]
+        yield call(name, solo, *given)
         # the kernel of batches, and with enough states the one that shares them among threads
-        yield call(name, *(np.tile(x, (1000, 1)) if isinstance(x, np.ndarray) else x for x in arguments))
+        yield call(name, solo, *(np.tile(x, (1000, 1)) if isinstance(x, np.ndarray) else x for x in given))
     yield call("total_mass", arm)
 
     home, rest = loop.home, np.zeros(loop.nv)

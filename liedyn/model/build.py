@@ -9,7 +9,7 @@ from liedyn.model.frames import joint_basis
 from liedyn.model.kinds import JOINT_KINDS, LOOP_ROWS, cut_kind, neutral
 from liedyn.model.links import link_tree
 from liedyn.model.numbers import numbers
-from liedyn.model.packed import LOOP_I, LOOPS_AT, pack
+from liedyn.model.packed import LINK_MASS, LOOP_I, LOOPS_AT, links_of, pack
 from liedyn.model.regularity import singular_bodies
 from liedyn.model.robot import Robot
 
@@ -73,6 +73,7 @@ def build(model):
         actuator_matrix=_frozen(_actuator_matrix(model, places)),
         loop_folding=_frozen(np.array([joint_basis(loop.axes) for loop in model.loops]).reshape(-1, 3, 3)),
         singular_tree=singular_bodies(model, tree),
+        massless=not links_of(packed)[1][:, LINK_MASS].sum() > 0.0,
     )
     return robot.at(0.0) if any(each.target is not None for each in everything) else robot
 

@@ -62,6 +62,8 @@ class Robot:
     singular_tree : tuple of str
         Bodies whose motion moves no inertia in the open tree, held by loops only: the tree's mass matrix is singular,
         the constrained mechanism need not be. Empty for most robots.
+    massless : bool
+        Nothing that moves has a mass: there is no centre of mass.
     holonomic : ndarray of bool, shape (m,)
         Which rows have a residual behind them; the others constrain velocities only.
     functions : dict
@@ -93,6 +95,7 @@ class Robot:
     actuator_matrix: np.ndarray
     loop_folding: np.ndarray
     singular_tree: tuple
+    massless: bool
     constraint_names: tuple = ()
     row_owners: tuple = ()
     holonomic: np.ndarray = None

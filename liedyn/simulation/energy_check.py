@@ -6,8 +6,8 @@ import numpy as np
 from liedyn.errors import ConditionWarning
 from liedyn.simulation.preparation import CONSISTENT
 from liedyn.simulation.projection import constraint_state
+from liedyn.simulation.recorder import energies_at
 from liedyn.simulation.workspace import BAUMGARTE, CONDITION, TABLE
-from liedyn.tree.energy import kinetic_energy_states, potential_energy_states
 
 UNUSUAL = 100.0
 """A step is unusual whose change of energy is that many times the median of the run's steps,"""
@@ -40,11 +40,9 @@ class EnergyCheck:
     def look(self, last):
         """Rows 0 to `last`, each a step from the one before."""
         if self.on and last > 0 and self.run.recorder.every > 1:
-            robot, rows, energies = self.run.robot, self.run.rows, np.empty((2, last + 1, 1))
-            q, v = rows.q[:last + 1], rows.v[:last + 1]
-            kinetic_energy_states(robot.packed, q, v, energies[0])
-            potential_energy_states(robot.packed, q, energies[1])
-            self.parts.append(_steps(rows.t[:last + 1], *energies[:, :, 0], rows.scalars[:last + 1, CONDITION]))
+            rows = self.run.rows
+            energies = energies_at(self.run.robot, rows.q[:last + 1], rows.v[:last + 1])
+            self.parts.append(_steps(rows.t[:last + 1], *energies, rows.scalars[:last + 1, CONDITION]))
 
     def warn(self, trajectory):
         """One warning for the run, if any step was wrong.

@@ -30,6 +30,15 @@ def residual_states(model, t, active, q, v, residuals):
         residuals[b, 1] = largest_size(rows)
 
 
+def energies_at(robot, q, v):
+    """Kinetic and potential energy at each row, whatever numbers it has."""
+    energies, verdict = np.empty((2, len(q), 1)), np.ones(1, np.int64)
+    if len(q):
+        kinetic_energy_states(robot.packed, q, v, energies[0], verdict)
+        potential_energy_states(robot.packed, q, energies[1], verdict)
+    return energies[:, :, 0]
+
+
 class Recorder:
     """Blocks of rows, every `every`-th step of them, and the events."""
 
@@ -65,14 +74,12 @@ class Recorder:
             m = int(robot.ints[N_ROWS])
             t, q, v, lam, scalars = np.empty(0), *(np.empty((0, n)) for n in (robot.nq, robot.nv, m, 4))
             a, tau, active = v.copy(), v.copy(), np.empty((0, len(robot.constraint_names)), np.int64)
-        energies, residuals = np.empty((2, len(t), 1)), np.zeros((len(t), 2))
+        (kinetic, potential), residuals = energies_at(robot, q, v), np.zeros((len(t), 2))
         if len(t):
-            kinetic_energy_states(robot.packed, q, v, energies[0])
-            potential_energy_states(robot.packed, q, energies[1])
             residual_states(PackedModel(robot.ints.copy(), robot.floats.copy()), t, active, q, v, residuals)
         return Trajectory(
-            t=t, q=q, v=v, a=a, tau=tau, lam=lam, active=active > OFF, status=active, kinetic=energies[0, :, 0],
-            potential=energies[1, :, 0], input_work=scalars[:, INPUT_WORK].copy(),
+            t=t, q=q, v=v, a=a, tau=tau, lam=lam, active=active > OFF, status=active, kinetic=kinetic,
+            potential=potential, input_work=scalars[:, INPUT_WORK].copy(),
             other_work=scalars[:, OTHER_WORK].copy(), position_residual=residuals[:, 0].copy(),
             velocity_residual=residuals[:, 1].copy(), condition=scalars[:, CONDITION].copy(),
             constraint_wrenches=wrenches_at(robot, t, q, lam), events=tuple(self.events), robot=robot.name,

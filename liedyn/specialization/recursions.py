@@ -3,6 +3,7 @@ from dataclasses import dataclass
 
 from numba.core.registry import CPUDispatcher
 
+from liedyn.compiled.recursion import RECURSIONS as DECLARED
 from liedyn.lie.lanes import SCALAR
 from liedyn.lie.sines import put_sines, sincos, sines_size
 from liedyn.model.packed import N_LINKS, NQ, NV
@@ -10,11 +11,11 @@ from liedyn.specialization.expressions import ARITHMETIC, CALL, PART, Program
 from liedyn.specialization.parameters import base_parameters
 from liedyn.specialization.tracing import Memory, Tracer, inputs
 from liedyn.specialization.viewpoint import Viewpoint
-from liedyn.tree.aba import aba_kernel
-from liedyn.tree.aba_derivatives import aba_derivatives_kernel
+from liedyn.tree.aba import aba
+from liedyn.tree.aba_derivatives import aba_derivatives
 from liedyn.tree.ltdl import ltdl_inverse, ltdl_solve, ltdl_solve_both
-from liedyn.tree.rnea import rnea_kernel
-from liedyn.tree.rnea_derivatives import rnea_derivatives_kernel
+from liedyn.tree.rnea import rnea
+from liedyn.tree.rnea_derivatives import rnea_derivatives
 
 
 @dataclass(frozen=True)
@@ -28,9 +29,8 @@ class Recursion:
         What it takes of the state.
     written : tuple of str
         All arrays it writes to.
-    results : tuple of str
-        Those that are results, each nv numbers or, if `square`, nv * nv.
-    square : bool
+    results : dict
+        Those that are results, and their shapes as declared.
     in_world : bool
         It works in world coordinates.
     """
@@ -38,9 +38,14 @@ class Recursion:
     kernel: CPUDispatcher
     inputs: tuple
     written: tuple
-    results: tuple
-    square: bool
+    results: dict
     in_world: bool
+
+    @classmethod
+    def of(cls, declared, in_world):
+        """That of a declaration, without external wrenches."""
+        inputs = tuple(x for x in declared.inputs if x != "f_ext")
+        return cls(declared.kernel, inputs, (*declared.scratch, *declared.results), declared.results, in_world)
 
     @property
     def scratch(self):
@@ -48,16 +53,8 @@ class Recursion:
         return tuple(name for name in self.written if name not in self.results and name != "tau")
 
 
-RECURSIONS = {
-    "rnea": Recursion(rnea_kernel, ("q", "v", "a"), ("tau",), ("tau",), False, False),
-    "aba": Recursion(aba_kernel, ("q", "v", "tau"), ("a",), ("a",), False, False),
-    "rnea_derivatives": Recursion(
-        rnea_derivatives_kernel, ("q", "v", "a"), ("tau", "dtau_dq", "dtau_dv", "M"), ("dtau_dq", "dtau_dv", "M"),
-        True, True),
-    "aba_derivatives": Recursion(
-        aba_derivatives_kernel, ("q", "v", "tau"), ("a", "L", "da_dq", "da_dv", "Minv"), ("da_dq", "da_dv", "Minv"),
-        True, True),
-}
+RECURSIONS = {each.__name__: Recursion.of(DECLARED[each.__name__], each in (rnea_derivatives, aba_derivatives))
+              for each in (rnea, aba, rnea_derivatives, aba_derivatives)}
 
 
 COLUMNS, FACTOR = "columns", "L"
@@ -128,7 +125,7 @@ def _trace(recursion, model, seen_from):
     if seen_from is not None:
         instead |= Viewpoint(seen_from, Tracer(sines.instead()).plain).instead()
     Tracer(instead).plain(recursion.kernel)(SCALAR, model, *state, Memory(), Memory(), *arrays.values())
-    wanted = {name: arrays[name] for name in recursion.scratch + recursion.results}
+    wanted = {name: arrays[name] for name in (*recursion.scratch, *recursion.results)}
     return Trace(program, wanted, tuple(in_the_end.solutions), tuple(in_the_end.calls))
 
 

@@ -1,6 +1,7 @@
 """A traced program as the source of a Python module: straight lines, and what leads to them from Python."""
 from collections import defaultdict
 
+from liedyn.compiled.recursion import written
 from liedyn.model.packed import NV
 from liedyn.specialization.expressions import CALL, INPUT, NEGATE, PART, Expression
 from liedyn.specialization.recursions import COLUMNS, FACTOR
@@ -11,13 +12,11 @@ Written by liedyn.specialize: straight lines traced from the recursions of liedy
 """
 import numpy as np
 
-from liedyn.direct import configuration, direct, packed, result, results, velocity
+from liedyn.compiled import sides as _side
 from liedyn.jit import kernel_in_place
-from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, store
+from liedyn.lie.lanes import load, store
 from liedyn.lie.registers import at_once, load_at_once, store_at_once
 from liedyn.model.packed import PackedModel
-from liedyn.objects import is_none, item, numbers, scratch
-from liedyn.tree.batches import aligned, batch, expect_rows, gather, in_lanes, lines_for, scatter, scatter_matrix, see
 {imports}
 
 MODEL = PackedModel(np.array({ints}), np.empty(0))
@@ -29,39 +28,6 @@ KERNEL = '''
 @kernel_in_place
 def {name}({arguments}):
 {body}
-'''
-
-STATES = '''
-
-@batch
-def {name}_states(begin, end, model, {rows}, verdict):
-    """`{name}` on each row; verdict[0] becomes 0 if the state is not finite."""
-{room}    if end - begin == 1:
-        {see_one}
-        {name}(SCALAR, {one})
-        return
-    {lanes}
-    {before}
-    for b in range(begin, end, WIDTH):
-        {see}
-        {gather}
-        {expect}
-        {name}(LANES, {many})
-        {scatter}
-'''
-
-DIRECT = '''
-
-@direct
-def {name}_direct(model, {inputs}, out):
-    """`{name}` on one state as Python passes it."""
-    model = packed(model)
-    {inputs} = {checked}
-{room}    made = {made}
-    if not is_none(made):
-        {results} = {numbers}
-        {name}(SCALAR, {arguments})
-    return made
 '''
 
 
@@ -189,51 +155,8 @@ def module_source(title, ints, traces):
         for solution in trace.solutions:
             body += column_statements(solution)
         body += [f"{kernel.__name__}({', '.join(arguments)})" for kernel, *arguments in trace.calls]
-        arguments = ("lane", *recursion.inputs, *trace.arrays)
+        arguments, rooms = ("lane", *recursion.inputs, *trace.arrays), dict.fromkeys(recursion.scratch, "NV * NV")
         text += KERNEL.format(
             name=name, arguments=", ".join(arguments), body="\n".join(f"    {line}" for line in body))
-        text += _states(name, recursion) + _direct(name, recursion)
+        text += "\n\n" + written(name, name, arguments, recursion.inputs, rooms, recursion.results)
     return text
-
-
-def _each(form, names, separator=", "):
-    return separator.join(form.format(x=x) for x in names)
-
-
-def _states(name, recursion):
-    room = recursion.scratch
-    rows, arguments = recursion.inputs + recursion.results, recursion.inputs + room + recursion.results
-    return STATES.format(
-        name=name, rows=", ".join(rows),
-        room="".join(f"    {x} = aligned(NV * NV * WIDTH)\n" for x in room),
-        one=", ".join(x if x in room else f"{x}[begin]" for x in arguments),
-        lanes=f"{_each('{x}_w', rows)} = {_each('in_lanes({x})', rows)}",
-        see_one=_each("see(verdict, {x}, begin, end)", recursion.inputs, "\n        "),
-        see=_each("see(verdict, {x}, b, end)", recursion.inputs, "\n        "),
-        gather=_each("gather({x}, b, end, {x}_w)", recursion.inputs, "\n        "),
-        many=", ".join(x if x in room else f"{x}_w" for x in arguments), **_written(recursion))
-
-
-def _written(recursion):
-    """How results leave: vectors to memory that was sent for, matrices past the cache if they are many."""
-    if recursion.square:
-        return {"before": f"lines = lines_for({recursion.results[0]})", "expect": "",
-                "scatter": _each("scatter_matrix({x}_w, b, end, {x}, lines)", recursion.results, "\n        ")}
-    return {"before": "", "expect": _each("expect_rows({x}, b)", recursion.results, "\n        "),
-            "scatter": _each("scatter({x}_w, b, end, {x})", recursion.results, "\n        ")}
-
-
-def _direct(name, recursion):
-    room, made = recursion.scratch, recursion.results
-    apart = ", ".join(("model.floats", *recursion.inputs, *room))
-    if recursion.square:
-        shapes = ", ".join(["(NV, NV)"] * len(made))
-        make, each = f"results(out, ({shapes}), ({apart}))", "numbers(item(made, {k}), NV * NV)"
-    else:
-        make, each = f"result(out, (NV,), ({apart}))", "numbers(made, NV)"
-    return DIRECT.format(
-        name=name, inputs=", ".join(recursion.inputs),
-        checked=", ".join(f"{'configuration' if x == 'q' else 'velocity'}(model, {x})" for x in recursion.inputs),
-        room="".join(f"    {x} = scratch(NV * NV)\n" for x in room),
-        made=make, results=", ".join(made), numbers=", ".join(each.format(k=k) for k in range(len(made))),
-        arguments=", ".join(recursion.inputs + room + made))

@@ -5,8 +5,9 @@ import sys
 from types import ModuleType
 
 from liedyn.arguments import require_robot
-from liedyn.boundary import delivered, delivered_all, rows_for, rows_for_all, states, states_unseen
 from liedyn.cache import files, source_stamp
+from liedyn.compiled.recursion import document
+from liedyn.compiled.sides import of_all_states
 from liedyn.errors import InputError
 from liedyn.model.packed import LOOPS_AT, LOOP_FLOATS_AT, TIME, PackedModel
 from liedyn.specialization.recursions import RECURSIONS, shortest_trace
@@ -18,52 +19,12 @@ LARGEST = 12
 processor's cache of instructions, and loops are as fast then."""
 
 
-_DOCUMENTATION = """{summary}, as `liedyn.{name}` without external wrenches.
 
-        Parameters
-        ----------
-        q : array_like, shape (..., nq)
-            Configuration [rad, m; quaternions (x, y, z, w)].
-        v : array_like, shape (..., nv)
-            Velocity [rad/s, m/s].
-        {given}
-        out : {room}, optional
-            Where the result goes: C-contiguous float64 of the very shape of the result.
-
-        Returns
-        -------{returns}
-
-        Raises
-        ------
-        InputError
-            A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
-
-        Examples
-        --------
-        >>> import liedyn as ld
-        >>> fast = ld.specialize(ld.load("particle_on_circle"))
-        {example}
-        {printed}
-        """
-_GIVEN = {
-    "a": """a : array_like, shape (..., nv)
-            Acceleration [rad/s^2, m/s^2].""",
-    "tau": """tau : array_like, shape (..., nv)
-            Generalised forces [N m, N].""",
-}
-
-
-def _documented(summary, returns, example, printed):
-    """What the methods of `Specialized` have in common in their documentation, and what is each one's own."""
-    def documented(method):
-        recursion = RECURSIONS[method.__name__]
-        count = len(recursion.results)
-        method.__doc__ = _DOCUMENTATION.format(
-            summary=summary, name=method.__name__, given=_GIVEN[recursion.inputs[-1]], returns=returns, example=example,
-            room=f"tuple of {count} ndarrays, shape (..., nv, nv)" if recursion.square else "ndarray, shape (..., nv)",
-            printed=printed)
-        return method
-    return documented
+def _documented(method):
+    """What the methods of `Specialized` have in common in their documentation."""
+    recursion = RECURSIONS[method.__name__]
+    method.__doc__ = document(method.__doc__, recursion.inputs, recursion.results)
+    return method
 
 
 class Specialized:
@@ -112,52 +73,84 @@ class Specialized:
         return {name: shortest_trace(recursion, *_tree(self.robot)).operations()
                 for name, recursion in RECURSIONS.items()}
 
-    @_documented("Inverse dynamics", """
-        tau : ndarray, shape (..., nv)
-            Generalised forces [N m, N].""", ">>> fast.rnea([0.1, 0.2], [0.0, 0.0], [1.0, 1.0]).shape", "(2,)")
+    @_documented
     def rnea(self, q, v, a, out=None):
+        """Inverse dynamics, as `liedyn.rnea` without external wrenches.
+
+        Returns
+        -------
+        tau : ndarray, shape (..., nv)
+            Generalised forces [N m, N].
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> fast = ld.specialize(ld.load("particle_on_circle"))
+        >>> fast.rnea([0.1, 0.2], [0.0, 0.0], [1.0, 1.0]).shape
+        (2,)
+        """
         return self._run("rnea", out, q=q, v=v, a=a)
 
-    @_documented("Forward dynamics of the open tree", """
-        a : ndarray, shape (..., nv)
-            Accelerations [rad/s^2, m/s^2].""", ">>> fast.aba([0.1, 0.2], [0.0, 0.0], [0.0, 0.0]).shape", "(2,)")
+    @_documented
     def aba(self, q, v, tau, out=None):
+        """Forward dynamics of the open tree, as `liedyn.aba` without external wrenches.
+
+        Returns
+        -------
+        a : ndarray, shape (..., nv)
+            Accelerations [rad/s^2, m/s^2].
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> fast = ld.specialize(ld.load("particle_on_circle"))
+        >>> fast.aba([0.1, 0.2], [0.0, 0.0], [0.0, 0.0]).shape
+        (2,)
+        """
         return self._run("aba", out, q=q, v=v, tau=tau)
 
-    @_documented("Derivatives of inverse dynamics", """
-        dtau_dq, dtau_dv, M : ndarray, shape (..., nv, nv)""",
-                 ">>> [x.shape for x in fast.rnea_derivatives([0.1, 0.2], [0.0, 0.0], [1.0, 1.0])]",
-                 "[(2, 2), (2, 2), (2, 2)]")
+    @_documented
     def rnea_derivatives(self, q, v, a, out=None):
+        """Derivatives of inverse dynamics, as `liedyn.rnea_derivatives` without external wrenches.
+
+        Returns
+        -------
+        dtau_dq, dtau_dv, M : ndarray, shape (..., nv, nv)
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> fast = ld.specialize(ld.load("particle_on_circle"))
+        >>> [x.shape for x in fast.rnea_derivatives([0.1, 0.2], [0.0, 0.0], [1.0, 1.0])]
+        [(2, 2), (2, 2), (2, 2)]
+        """
         return self._run("rnea_derivatives", out, q=q, v=v, a=a)
 
-    @_documented("Derivatives of forward dynamics", """
-        da_dq, da_dv, Minv : ndarray, shape (..., nv, nv)""",
-                 ">>> [x.shape for x in fast.aba_derivatives([0.1, 0.2], [0.0, 0.0], [0.0, 0.0])]",
-                 "[(2, 2), (2, 2), (2, 2)]")
+    @_documented
     def aba_derivatives(self, q, v, tau, out=None):
+        """Derivatives of forward dynamics, as `liedyn.aba_derivatives` without external wrenches.
+
+        Returns
+        -------
+        da_dq, da_dv, Minv : ndarray, shape (..., nv, nv)
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> fast = ld.specialize(ld.load("particle_on_circle"))
+        >>> [x.shape for x in fast.aba_derivatives([0.1, 0.2], [0.0, 0.0], [0.0, 0.0])]
+        [(2, 2), (2, 2), (2, 2)]
+        """
         return self._run("aba_derivatives", out, q=q, v=v, tau=tau)
 
     def _run(self, name, out, **state):
         """One state as Python passes it, or all of a batch."""
-        robot = self.robot
-        made = getattr(self.kernels, f"{name}_direct")(robot.packed, *state.values(), out)
+        made = getattr(self.kernels, f"{name}_direct")(self.robot.packed, *state.values(), out)
         if made is not None:
             return made
-        lead, *rows, verdict = states_unseen(robot, **state)
-        if not RECURSIONS[name].square:
-            made = rows_for(out, lead, (robot.nv,), *rows)
-            self._compute(name, state, *rows, made, verdict)
-            return delivered(made, lead, (robot.nv,), out)
-        shapes = ((robot.nv, robot.nv),) * len(RECURSIONS[name].results)
-        made = rows_for_all(out, lead, shapes, *rows)
-        self._compute(name, state, *rows, *made, verdict)
-        return delivered_all(made, lead, shapes, out)
-
-    def _compute(self, name, state, *arrays):
-        getattr(self.kernels, f"{name}_states")(self.robot.packed, *arrays)
-        if not arrays[-1][0]:
-            states(self.robot, **state)
+        shapes = tuple((self.robot.nv,) * len(shape) for shape in RECURSIONS[name].results.values())
+        return of_all_states(self.robot, getattr(self.kernels, f"{name}_states"),
+                             shapes if len(shapes) > 1 else shapes[0], out, state)
 
 
 def specialize(robot):

@@ -5,18 +5,14 @@ eliminating them in turn is the block elimination of table 7.1 without ever inve
 """
 import numpy as np
 
-from liedyn.arguments import require_robot
-from liedyn.boundary import delivered, rows_for, states, states_unseen, wrenches
-from liedyn.direct import configuration, direct, nothing, packed, result, velocity
+from liedyn.compiled.recursion import recursion
 from liedyn.errors import SingularConfigurationError
 from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.algebra import ad, add6, dot6, inertia_times, minus_ad_dual, scale6, sub6
 from liedyn.lie.articulated import add_articulated, articulated, articulated_times, without_direction
-from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, splat, store
+from liedyn.lie.lanes import load, splat, store
 from liedyn.lie.sines import put_sines_from, sines_size
 from liedyn.model.packed import FREE, HELICAL, REVOLUTE
-from liedyn.objects import is_none, numbers, scratch
-from liedyn.tree.batches import aligned, batch, expect_rows, gather, in_lanes, scatter, see
 from liedyn.tree.hinges import add_gamma, first_angle, inertia_to_parent, twist_to_child, wrench_to_parent
 from liedyn.tree.joints import accumulate_springs_of_kind, dofs_of_kind, screw_of_kind, twist_of_kind
 from liedyn.tree.records import (
@@ -31,7 +27,7 @@ DOF, GAIN, FREED = 7, 0, 6
 CARRIED, I, P = 27, 0, 21
 
 
-@inline
+@kernel_in_place
 def aba_size(model):
     """Numbers in the workspace of `aba_kernel`."""
     return sines_at(model) + sines_size(q_total(model))
@@ -204,30 +200,6 @@ def aba_kernel(lane, model, q, v, tau, f_ext, work, a):
             accelerated(lane, kind(model, i), model, i, q, v, work, a)
 
 
-@batch
-def aba_states(begin, end, model, q, v, tau, f_ext, a, verdict):
-    """`aba_kernel` on each row; verdict[0] becomes 0 if q, v or tau is not finite."""
-    work = aligned(aba_size(model) * WIDTH)
-    if end - begin == 1:
-        see(verdict, q, begin, end)
-        see(verdict, v, begin, end)
-        see(verdict, tau, begin, end)
-        aba_kernel(SCALAR, model, q[begin], v[begin], tau[begin], f_ext[begin], work, a[begin])
-        return
-    q_w, v_w, tau_w, f_w, a_w = in_lanes(q), in_lanes(v), in_lanes(tau), in_lanes(f_ext), in_lanes(a)
-    for b in range(begin, end, WIDTH):
-        see(verdict, q, b, end)
-        see(verdict, v, b, end)
-        see(verdict, tau, b, end)
-        gather(q, b, end, q_w)
-        gather(v, b, end, v_w)
-        gather(tau, b, end, tau_w)
-        gather(f_ext, b, end, f_w)
-        expect_rows(a, b)
-        aba_kernel(LANES, model, q_w, v_w, tau_w, f_w, work, a_w)
-        scatter(a_w, b, end, a)
-
-
 def require_regular_tree(robot):
     """Forward dynamics of the open tree needs an invertible M.
 
@@ -242,34 +214,9 @@ def require_regular_tree(robot):
             f"{', '.join(robot.singular_tree)}, which only loops hold; use forward_dynamics", np.zeros(1))
 
 
-@direct
-def aba_direct(model, q, v, tau, out):
-    """`aba_kernel` on one state as Python passes it."""
-    model = packed(model)
-    q, v, tau, work = configuration(model, q), velocity(model, v), velocity(model, tau), scratch(aba_size(model))
-    a = result(out, (dof_total(model),), (model.floats, q, v, tau, work))
-    if not is_none(a):
-        aba_kernel(SCALAR, model, q, v, tau, nothing(), work, numbers(a, dof_total(model)))
-    return a
-
-
+@recursion(aba_kernel, work=aba_size, refuse={"singular_tree": require_regular_tree}, a="nv")
 def aba(robot, q, v, tau, f_ext=None, out=None):
     """Forward dynamics of the open tree by the articulated-body algorithm.
-
-    Parameters
-    ----------
-    robot : Robot
-    q : array_like, shape (..., nq)
-        Configuration [rad, m; quaternions (x, y, z, w)].
-    v : array_like, shape (..., nv)
-        Velocity [rad/s, m/s], body-fixed for spherical and free joints.
-    tau : array_like, shape (..., nv)
-        Generalised forces [N m, N].
-    f_ext : dict or array_like, optional
-        Wrenches (moment, force) [N m, N] applied to bodies, each in its body's own frame: ``{"name": (..., 6)}`` or an
-        array of shape (..., nbodies, 6).
-    out : ndarray, shape (..., nv), optional
-        Where the result goes: C-contiguous float64 of the very shape of the result.
 
     Returns
     -------
@@ -278,8 +225,6 @@ def aba(robot, q, v, tau, f_ext=None, out=None):
 
     Raises
     ------
-    InputError
-        A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
     SingularConfigurationError
         The robot has massless bodies that only its loops hold.
 
@@ -296,16 +241,3 @@ def aba(robot, q, v, tau, f_ext=None, out=None):
     >>> bool(abs(ld.aba(panda, q, 0 * q, tau) - 1.0).max() < 1e-9)
     True
     """
-    if not hasattr(robot, "packed"):
-        require_robot(robot)
-    if f_ext is None and not robot.singular_tree:
-        a = aba_direct(robot.packed, q, v, tau, out)
-        if a is not None:
-            return a
-    lead, *state, verdict = states_unseen(robot, q=q, v=v, tau=tau)
-    require_regular_tree(robot)
-    a = rows_for(out, lead, (robot.nv,), *state)
-    aba_states(robot.packed, *state, wrenches(robot, f_ext, lead), a, verdict)
-    if not verdict[0]:
-        states(robot, q=q, v=v, tau=tau)
-    return delivered(a, lead, (robot.nv,), out)

@@ -12,17 +12,12 @@ The factor comes in two forms. Twelve numbers a row and sweeps along the tree (`
 column, and for one state whole registers of columns. In lanes, and in what `specialize` writes down, a small tree's
 entries (`liedyn.tree.ltdl`) are less work; those of a humanoid more.
 """
-
-from liedyn.arguments import require_robot
-from liedyn.boundary import delivered_all, rows_for_all, states, states_unseen, wrenches
-from liedyn.direct import configuration, direct, nothing, packed, results, velocity
+from liedyn.compiled.recursion import recursion
 from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.algebra import add6, dot6, inertia_times, scale6
-from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, store
+from liedyn.lie.lanes import WIDTH, load, store
 from liedyn.lie.registers import at_once
-from liedyn.objects import is_none, item, numbers, scratch
 from liedyn.tree.aba import require_regular_tree
-from liedyn.tree.batches import aligned, batch, gather, in_lanes, lines_for, scatter_matrix, see
 from liedyn.tree.crba import carried_momenta, inertia_entries
 from liedyn.tree.joints import accumulate_springs
 from liedyn.tree.kinematics import (
@@ -45,7 +40,7 @@ from liedyn.tree.sweeps import (
 ENTRIES_PAY = 18  # degrees of freedom up to which L has so few entries in lanes that they are faster
 
 
-@inline
+@kernel_in_place
 def aba_derivatives_size(model):
     """Numbers in the workspace of `aba_derivatives_kernel`: what the derivatives of RNEA take, and the sweeps."""
     composites = COMPOSITE * link_count(model)
@@ -150,67 +145,16 @@ def aba_derivatives_nonzeros_kernel(lane, model, q, v, tau, f_ext, work, a, L, d
                     da_dq, da_dv, Minv)
 
 
-@batch
-def aba_derivatives_states(begin, end, model, q, v, tau, f_ext, da_dq, da_dv, Minv, verdict):
-    """`aba_derivatives_kernel` on each row; matrices are rows of nv * nv numbers.
-
-    verdict[0] becomes 0 if q, v or tau is not finite.
-    """
-    work, a_w, L_w = aligned(aba_derivatives_size(model) * WIDTH), in_lanes(v), in_lanes(Minv)
-    if end - begin == 1:
-        see(verdict, q, begin, end)
-        see(verdict, v, begin, end)
-        see(verdict, tau, begin, end)
-        aba_derivatives_kernel(SCALAR, model, q[begin], v[begin], tau[begin], f_ext[begin], work, a_w, L_w,
-                               da_dq[begin], da_dv[begin], Minv[begin])
-        return
-    q_w, v_w, tau_w, f_w = in_lanes(q), in_lanes(v), in_lanes(tau), in_lanes(f_ext)
-    dq_w, dv_w, Minv_w = in_lanes(da_dq), in_lanes(da_dv), in_lanes(Minv)
-    lines = lines_for(Minv)
-    for b in range(begin, end, WIDTH):
-        see(verdict, q, b, end)
-        see(verdict, v, b, end)
-        see(verdict, tau, b, end)
-        gather(q, b, end, q_w)
-        gather(v, b, end, v_w)
-        gather(tau, b, end, tau_w)
-        gather(f_ext, b, end, f_w)
-        aba_derivatives_kernel(LANES, model, q_w, v_w, tau_w, f_w, work, a_w, L_w, dq_w, dv_w, Minv_w)
-        scatter_matrix(dq_w, b, end, da_dq, lines)
-        scatter_matrix(dv_w, b, end, da_dv, lines)
-        scatter_matrix(Minv_w, b, end, Minv, lines)
-
-
-@direct
-def aba_derivatives_direct(model, q, v, tau, out):
-    """`aba_derivatives_kernel` on one state as Python passes it."""
-    model = packed(model)
-    q, v, tau, nv = configuration(model, q), velocity(model, v), velocity(model, tau), dof_total(model)
-    work, a, L = scratch(aba_derivatives_size(model)), scratch(nv), scratch(nv * nv)
-    made = results(out, ((nv, nv), (nv, nv), (nv, nv)), (model.floats, q, v, tau, work, a, L))
-    if not is_none(made):
-        da_dq, da_dv, Minv = (
-            numbers(item(made, 0), nv * nv), numbers(item(made, 1), nv * nv), numbers(item(made, 2), nv * nv))
-        aba_derivatives_kernel(SCALAR, model, q, v, tau, nothing(), work, a, L, da_dq, da_dv, Minv)
-    return made
-
-
+@recursion(aba_derivatives_kernel, work=aba_derivatives_size, scratch={"a": "nv", "L": "nv nv"},
+           nonzeros=aba_derivatives_nonzeros_kernel, refuse={"singular_tree": require_regular_tree},
+           da_dq="nv nv", da_dv="nv nv", Minv="nv nv")
 def aba_derivatives(robot, q, v, tau, f_ext=None, out=None):
     """Derivatives of forward dynamics with respect to configuration, velocity and force.
 
     Parameters
     ----------
-    robot : Robot
-    q : array_like, shape (..., nq)
-        Configuration [rad, m; quaternions (x, y, z, w)].
-    v : array_like, shape (..., nv)
-        Velocity [rad/s, m/s], body-fixed for spherical and free joints.
-    tau : array_like, shape (..., nv)
-        Generalised forces [N m, N].
     f_ext : dict or array_like, optional
         Wrenches (moment, force) [N m, N] on bodies, constant in each body's own frame, as for `aba`.
-    out : tuple of 3 ndarrays, shape (..., nv, nv), optional
-        Where the results go: C-contiguous float64 of the very shape of the results.
 
     Returns
     -------
@@ -222,8 +166,6 @@ def aba_derivatives(robot, q, v, tau, f_ext=None, out=None):
 
     Raises
     ------
-    InputError
-        A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
     SingularConfigurationError
         The robot has massless bodies that only its loops hold.
 
@@ -242,17 +184,3 @@ def aba_derivatives(robot, q, v, tau, f_ext=None, out=None):
     >>> bool(abs(Minv @ ld.crba(panda, q) - np.eye(7)).max() < 1e-10)
     True
     """
-    if not hasattr(robot, "packed"):
-        require_robot(robot)
-    if f_ext is None and not robot.singular_tree:
-        made = aba_derivatives_direct(robot.packed, q, v, tau, out)
-        if made is not None:
-            return made
-    lead, *state, verdict = states_unseen(robot, q=q, v=v, tau=tau)
-    require_regular_tree(robot)
-    square = (robot.nv, robot.nv)
-    made = rows_for_all(out, lead, (square, square, square), *state)
-    aba_derivatives_states(robot.packed, *state, wrenches(robot, f_ext, lead), *made, verdict)
-    if not verdict[0]:
-        states(robot, q=q, v=v, tau=tau)
-    return delivered_all(made, lead, (square, square, square), out)

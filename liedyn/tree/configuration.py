@@ -6,8 +6,7 @@ A free joint moves by the full exponential of SE(3), so that its dv is a body-fi
 import numpy as np
 
 from liedyn.arguments import lead_of, require_robot
-from liedyn.boundary import delivered, rows_for, states
-from liedyn.direct import configuration, direct, packed, result, velocity
+from liedyn.compiled.recursion import recursion
 from liedyn.errors import InputError, shown
 from liedyn.jit import kernel_in_place
 from liedyn.lie.algebra import add, quaternion_rotation, rotate, sub, unrotate
@@ -17,11 +16,9 @@ from liedyn.lie.exponential import (
 )
 from liedyn.lie.lanes import SCALAR
 from liedyn.model.packed import (
-    FREE, LINK_IQ, LINK_PRIMITIVE, NQ, PRISMATIC, SPHERICAL, links_of,
+    FREE, LINK_IQ, LINK_PRIMITIVE, PRISMATIC, SPHERICAL, links_of,
 )
-from liedyn.objects import is_none, numbers
-from liedyn.tree.batches import batch
-from liedyn.tree.records import dof_count, dof_total, first_dof, first_q, get3, kind, link_count, put3
+from liedyn.tree.records import dof_count, first_dof, first_q, get3, kind, link_count, put3
 
 
 @kernel_in_place
@@ -57,20 +54,6 @@ def difference_kernel(model, q0, q1, dv):
             R = quaternion_rotation(q0[k], q0[k + 1], q0[k + 2], q0[k + 3])
             step = unrotate(R, sub(get3(SCALAR, q1, k + 4), get3(SCALAR, q0, k + 4)))
             put3(SCALAR, dv, j + 3, log_rotated(w, step))
-
-
-@batch
-def integrate_states(begin, end, model, q, dv, out):
-    """`integrate_kernel` on each row."""
-    for b in range(begin, end):
-        integrate_kernel(model, q[b], dv[b], out[b])
-
-
-@batch
-def difference_states(begin, end, model, q0, q1, out):
-    """`difference_kernel` on each row."""
-    for b in range(begin, end):
-        difference_kernel(model, q0[b], q1[b], out[b])
 
 
 def neutral(robot):
@@ -151,39 +134,19 @@ def random_configuration(robot, rng=None, size=()):
     return q
 
 
-@direct
-def integrate_direct(model, q, dv, out):
-    """`integrate_kernel` on one state as Python passes it."""
-    model = packed(model)
-    q, dv = configuration(model, q), velocity(model, dv)
-    moved = result(out, (model.ints[NQ],), (model.floats, q, dv))
-    if not is_none(moved):
-        integrate_kernel(model, q, dv, numbers(moved, model.ints[NQ]))
-    return moved
-
-
+@recursion(integrate_kernel, q_new="nq")
 def integrate(robot, q, dv, out=None):
     """Move a configuration by a tangent vector: q (+) dv.
 
     Parameters
     ----------
-    robot : Robot
-    q : array_like, shape (..., nq)
-        Configuration [rad, m; quaternions (x, y, z, w)].
     dv : array_like, shape (..., nv)
         Velocity times time [rad, m], body-fixed for spherical and free joints.
-    out : ndarray, shape (..., nq), optional
-        Where the result goes: C-contiguous float64 of the very shape of the result.
 
     Returns
     -------
     q : ndarray, shape (..., nq)
         The configuration after moving with the constant velocity dv for a unit of time; quaternions of unit length.
-
-    Raises
-    ------
-    InputError
-        A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
 
     Notes
     -----
@@ -196,49 +159,22 @@ def integrate(robot, q, dv, out=None):
     >>> ld.integrate(panda, ld.neutral(panda), [0.1] * 7)
     array([0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1])
     """
-    if not hasattr(robot, "packed"):
-        require_robot(robot)
-    moved = integrate_direct(robot.packed, q, dv, out)
-    if moved is not None:
-        return moved
-    lead, q, dv = states(robot, q=q, dv=dv)
-    moved = rows_for(out, lead, (robot.nq,), q, dv)
-    integrate_states(robot.packed, q, dv, moved)
-    return delivered(moved, lead, (robot.nq,), out)
 
 
-@direct
-def difference_direct(model, q0, q1, out):
-    """`difference_kernel` on one state as Python passes it."""
-    model = packed(model)
-    q0, q1 = configuration(model, q0), configuration(model, q1)
-    dv = result(out, (dof_total(model),), (model.floats, q0, q1))
-    if not is_none(dv):
-        difference_kernel(model, q0, q1, numbers(dv, dof_total(model)))
-    return dv
-
-
+@recursion(difference_kernel, dv="nv")
 def difference(robot, q0, q1, out=None):
     """The tangent vector from one configuration to another: ``integrate(robot, q0, difference(robot, q0, q1))`` is q1.
 
     Parameters
     ----------
-    robot : Robot
     q0, q1 : array_like, shape (..., nq)
         Configurations [rad, m; quaternions (x, y, z, w)].
-    out : ndarray, shape (..., nv), optional
-        Where the result goes: C-contiguous float64 of the very shape of the result.
 
     Returns
     -------
     dv : ndarray, shape (..., nv)
         Velocity times time [rad, m], body-fixed at q0 for spherical and free joints. Quaternions go the shorter way, by
         half a turn at most, and q and -q are the same rotation; angles of other joints are not wrapped.
-
-    Raises
-    ------
-    InputError
-        A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
 
     Notes
     -----
@@ -251,12 +187,3 @@ def difference(robot, q0, q1, out=None):
     >>> ld.difference(panda, [0.1] * 7, [0.3] * 7).round(12)
     array([0.2, 0.2, 0.2, 0.2, 0.2, 0.2, 0.2])
     """
-    if not hasattr(robot, "packed"):
-        require_robot(robot)
-    dv = difference_direct(robot.packed, q0, q1, out)
-    if dv is not None:
-        return dv
-    lead, q0, q1 = states(robot, q0=q0, q1=q1)
-    dv = rows_for(out, lead, (robot.nv,), q0, q1)
-    difference_states(robot.packed, q0, q1, dv)
-    return delivered(dv, lead, (robot.nv,), out)

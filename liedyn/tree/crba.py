@@ -8,22 +8,18 @@ columns of matrices (`liedyn.lie.columns`): an inertia is the moments of mass, t
 (how that stands does not matter to M), and M is written in squares. The screws of a free base are the axes there, so
 that the momenta themselves are its rows of M.
 """
-from liedyn.arguments import require_robot
-from liedyn.boundary import delivered, rows_for, states
-from liedyn.direct import configuration, direct, packed, result
+from liedyn.compiled.recursion import recursion
 from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.algebra import dot6, inertia_in_parent, inertia_times, neg
 from liedyn.lie.columns import (
     add_columns, at_place, cross_columns, moments_in_parent, moments_of_speed, momentum_of_moments, turned_about_z,
 )
-from liedyn.lie.lanes import LANES, NARROW, SCALAR, WIDTH, load, narrow, store
+from liedyn.lie.lanes import NARROW, SCALAR, load, narrow, store
 from liedyn.lie.registers import at_once, load_at_once, side_by_side, store_at_once
 from liedyn.lie.sines import put_sines_from, sines_size
 from liedyn.lie.strided import chosen_records_at_once, records_at_once, where_before
 from liedyn.lie.transposition import turned
 from liedyn.model.packed import DOF_I, FREE, REVOLUTE
-from liedyn.objects import is_none, numbers, scratch
-from liedyn.tree.batches import aligned, batch, gather, in_lanes, lines_for, scatter_matrix
 from liedyn.tree.hinges import first_angle
 from liedyn.tree.joints import dofs_of_kind, pose_by_sines
 from liedyn.tree.kinematics import (
@@ -75,11 +71,17 @@ def composite_inertias(lane, model, q, work):
     world_positions(lane, model, q, work)
     for i in range(link_count(model)):
         put_inertia(lane, work, composite_at(model, i), inertia_in_parent(world_pose(lane, work, i), inertia(model, i)))
+    add_up_inward(lane, model, composite_at(model, 0), RECORD, work)
+
+
+@inline
+def add_up_inward(lane, model, base, step, work):
+    """The inertias at work[base + step * i] of all links i become those of all that their joints carry."""
     for i in range(link_count(model) - 1, -1, -1):
         if parent(model, i) >= 0:
-            c, up = composite_at(model, i), composite_at(model, parent(model, i))
+            up = base + step * parent(model, i)
             for k in range(INERTIA):
-                store(lane, work, up + k, load(lane, work, up + k) + load(lane, work, c + k))
+                store(lane, work, up + k, load(lane, work, up + k) + load(lane, work, base + step * i + k))
 
 
 @inline
@@ -290,6 +292,13 @@ def inertia_rows(model, work, table, elsewhere, M):
 # ---- the kernel
 
 
+@inline
+def crba_entries(lane, model, q, work, M):
+    """M(q) in lanes, without its zeros."""
+    composite_inertias(lane, model, q, work)
+    inertia_entries(lane, model, world_size(model), RECORD, work, M)
+
+
 @kernel_in_place
 def crba_kernel(lane, model, q, work, M):
     """M(q), nv x nv, armatures on its diagonal."""
@@ -299,58 +308,18 @@ def crba_kernel(lane, model, q, work, M):
         inertia_by_squares(model, work, M)
         add_armatures(lane, model, M)
     else:
-        composite_inertias(lane, model, q, work)
         clear_lanes(lane, model, M)
-        inertia_entries(lane, model, world_size(model), RECORD, work, M)
+        crba_entries(lane, model, q, work, M)
 
 
-@batch
-def crba_states(begin, end, model, q, M):
-    """`crba_kernel` on each row; M has one row of nv * nv numbers per state."""
-    work = aligned(crba_size(model) * WIDTH)
-    if end - begin == 1:
-        crba_kernel(SCALAR, model, q[begin], work, M[begin])
-        return
-    q_w, M_w, lines = in_lanes(q), in_lanes(M), lines_for(M)
-    M_w[:] = 0.0  # once: zeros stay where they are
-    for b in range(begin, end, WIDTH):
-        gather(q, b, end, q_w)
-        composite_inertias(LANES, model, q_w, work)
-        inertia_entries(LANES, model, world_size(model), RECORD, work, M_w)
-        scatter_matrix(M_w, b, end, M, lines)
-
-
-@direct
-def crba_direct(model, q, out):
-    """`crba_kernel` on one state as Python passes it."""
-    model = packed(model)
-    q, nv, work = configuration(model, q), dof_total(model), scratch(crba_size(model))
-    M = result(out, (nv, nv), (model.floats, q, work))
-    if not is_none(M):
-        crba_kernel(SCALAR, model, q, work, numbers(M, nv * nv))
-    return M
-
-
+@recursion(crba_kernel, work=crba_size, nonzeros=crba_entries, M="nv nv")
 def crba(robot, q, out=None):
     """Joint-space inertia matrix of the open tree by the composite-rigid-body algorithm.
-
-    Parameters
-    ----------
-    robot : Robot
-    q : array_like, shape (..., nq)
-        Configuration [rad, m; quaternions (x, y, z, w)].
-    out : ndarray, shape (..., nv, nv), optional
-        Where the result goes: C-contiguous float64 of the very shape of the result.
 
     Returns
     -------
     M : ndarray, shape (..., nv, nv)
         Symmetric inertia matrix [kg m^2, kg m, kg], joint armatures on its diagonal.
-
-    Raises
-    ------
-    InputError
-        A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
 
     Notes
     -----
@@ -363,13 +332,3 @@ def crba(robot, q, out=None):
     >>> ld.crba(panda, ld.neutral(panda)).shape
     (7, 7)
     """
-    if not hasattr(robot, "packed"):
-        require_robot(robot)
-    M = crba_direct(robot.packed, q, out)
-    if M is not None:
-        return M
-    lead, q = states(robot, q=q)
-    square = (robot.nv, robot.nv)
-    M = rows_for(out, lead, square, q)
-    crba_states(robot.packed, q, M)
-    return delivered(M, lead, square, out)

@@ -6,17 +6,14 @@ that carries it is neglected, as it is in M.
 """
 
 from liedyn.arguments import require_robot
-from liedyn.boundary import of_all_states
-from liedyn.direct import configuration, direct, packed, result, velocity
+from liedyn.compiled.recursion import recursion
 from liedyn.errors import InputError
 from liedyn.jit import kernel_in_place
 from liedyn.lie.algebra import (
     Ad_dual_inverse, Ad_inverse, add, add6, compose, dot, dot6, inertia_times, rotate, scale, sub,
 )
-from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, splat, store
+from liedyn.lie.lanes import load, splat, store
 from liedyn.model.packed import LINK_MASS, links_of
-from liedyn.objects import is_none, no_numbers, numbers, scratch
-from liedyn.tree.batches import aligned, batch, gather, in_lanes, scatter
 from liedyn.tree.joints import joint_pose, joint_twist, spring_energy
 from liedyn.tree.poses import origin_of, seen_from
 from liedyn.tree.records import (
@@ -25,6 +22,12 @@ from liedyn.tree.records import (
 
 WORK = 18  # numbers per link: world pose X (12), twist V in the link's own frame (6)
 X, V = 0, 12
+
+
+@kernel_in_place
+def energy_size(model):
+    """Numbers in the workspace of all kernels here."""
+    return WORK * link_count(model)
 
 
 @kernel_in_place
@@ -107,97 +110,14 @@ def momentum_kernel(lane, model, q, v, work, momentum):
     put6(lane, momentum, 0, total)
 
 
-@batch
-def kinetic_energy_states(begin, end, model, q, v, energy):
-    """`kinetic_energy_kernel` on each row."""
-    work = aligned(WORK * link_count(model) * WIDTH)
-    if end - begin == 1:
-        kinetic_energy_kernel(SCALAR, model, q[begin], v[begin], work, energy[begin])
-        return
-    q_w, v_w, energy_w = in_lanes(q), in_lanes(v), in_lanes(energy)
-    for b in range(begin, end, WIDTH):
-        gather(q, b, end, q_w)
-        gather(v, b, end, v_w)
-        kinetic_energy_kernel(LANES, model, q_w, v_w, work, energy_w)
-        scatter(energy_w, b, end, energy)
-
-
-@batch
-def potential_energy_states(begin, end, model, q, energy):
-    """`potential_energy_kernel` on each row."""
-    work = aligned(WORK * link_count(model) * WIDTH)
-    if end - begin == 1:
-        potential_energy_kernel(SCALAR, model, q[begin], work, energy[begin])
-        return
-    q_w, energy_w = in_lanes(q), in_lanes(energy)
-    for b in range(begin, end, WIDTH):
-        gather(q, b, end, q_w)
-        potential_energy_kernel(LANES, model, q_w, work, energy_w)
-        scatter(energy_w, b, end, energy)
-
-
-@batch
-def center_of_mass_states(begin, end, model, q, com):
-    """`center_of_mass_kernel` on each row."""
-    work = aligned(WORK * link_count(model) * WIDTH)
-    if end - begin == 1:
-        center_of_mass_kernel(SCALAR, model, q[begin], work, com[begin])
-        return
-    q_w, com_w = in_lanes(q), in_lanes(com)
-    for b in range(begin, end, WIDTH):
-        gather(q, b, end, q_w)
-        center_of_mass_kernel(LANES, model, q_w, work, com_w)
-        scatter(com_w, b, end, com)
-
-
-@batch
-def momentum_states(begin, end, model, q, v, momentum):
-    """`momentum_kernel` on each row."""
-    work = aligned(WORK * link_count(model) * WIDTH)
-    if end - begin == 1:
-        momentum_kernel(SCALAR, model, q[begin], v[begin], work, momentum[begin])
-        return
-    q_w, v_w, momentum_w = in_lanes(q), in_lanes(v), in_lanes(momentum)
-    for b in range(begin, end, WIDTH):
-        gather(q, b, end, q_w)
-        gather(v, b, end, v_w)
-        momentum_kernel(LANES, model, q_w, v_w, work, momentum_w)
-        scatter(momentum_w, b, end, momentum)
-
-
-@direct
-def kinetic_energy_direct(model, q, v, out):
-    """`kinetic_energy_kernel` on one state as Python passes it."""
-    model = packed(model)
-    q, v, work = configuration(model, q), velocity(model, v), scratch(WORK * link_count(model))
-    energy = result(out, (), (model.floats, q, v, work))
-    if not is_none(energy):
-        kinetic_energy_kernel(SCALAR, model, q, v, work, numbers(energy, 1))
-    return energy
-
-
+@recursion(kinetic_energy_kernel, work=energy_size, energy="")
 def kinetic_energy(robot, q, v, out=None):
     """Kinetic energy of the open tree.
-
-    Parameters
-    ----------
-    robot : Robot
-    q : array_like, shape (..., nq)
-        Configuration [rad, m; quaternions (x, y, z, w)].
-    v : array_like, shape (..., nv)
-        Velocity [rad/s, m/s], body-fixed for spherical and free joints.
-    out : ndarray, shape (...), optional
-        Where the result goes: C-contiguous float64 of the very shape of the result.
 
     Returns
     -------
     energy : float or ndarray, shape (...)
         ``v^T M(q) v / 2`` [J], joint armatures included.
-
-    Raises
-    ------
-    InputError
-        A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
 
     Notes
     -----
@@ -210,45 +130,16 @@ def kinetic_energy(robot, q, v, out=None):
     >>> float(ld.kinetic_energy(panda, ld.neutral(panda), [0.0] * 7))
     0.0
     """
-    if not hasattr(robot, "packed"):
-        require_robot(robot)
-    energy = kinetic_energy_direct(robot.packed, q, v, out)
-    if energy is None:
-        energy = of_all_states(robot, kinetic_energy_states, (), out, q=q, v=v)
-    return float(energy) if out is None and energy.ndim == 0 else energy
 
 
-@direct
-def potential_energy_direct(model, q, out):
-    """`potential_energy_kernel` on one state as Python passes it."""
-    model = packed(model)
-    q, work = configuration(model, q), scratch(WORK * link_count(model))
-    energy = result(out, (), (model.floats, q, work))
-    if not is_none(energy):
-        potential_energy_kernel(SCALAR, model, q, work, numbers(energy, 1))
-    return energy
-
-
+@recursion(potential_energy_kernel, work=energy_size, energy="")
 def potential_energy(robot, q, out=None):
     """Potential energy of the open tree: gravity and joint springs.
-
-    Parameters
-    ----------
-    robot : Robot
-    q : array_like, shape (..., nq)
-        Configuration [rad, m; quaternions (x, y, z, w)].
-    out : ndarray, shape (...), optional
-        Where the result goes: C-contiguous float64 of the very shape of the result.
 
     Returns
     -------
     energy : float or ndarray, shape (...)
         [J], zero for masses at the world's origin and springs at rest. Bodies fixed to the ground do not count.
-
-    Raises
-    ------
-    InputError
-        A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
 
     Notes
     -----
@@ -261,12 +152,6 @@ def potential_energy(robot, q, out=None):
     >>> bool(ld.potential_energy(panda, ld.neutral(panda)) > 0.0)
     True
     """
-    if not hasattr(robot, "packed"):
-        require_robot(robot)
-    energy = potential_energy_direct(robot.packed, q, out)
-    if energy is None:
-        energy = of_all_states(robot, potential_energy_states, (), out, q=q)
-    return float(energy) if out is None and energy.ndim == 0 else energy
 
 
 def total_mass(robot):
@@ -296,34 +181,14 @@ def total_mass(robot):
     return float(links_of(robot.packed)[1][:, LINK_MASS].sum())
 
 
-def _require_mass(robot):
-    if not total_mass(robot) > 0.0:
-        raise InputError(f"robot {robot.name!r} has no moving mass, hence no centre of mass")
+def refuse_massless(robot):
+    """InputError: there is no centre of mass."""
+    raise InputError(f"robot {robot.name!r} has no moving mass, hence no centre of mass")
 
 
-@direct
-def center_of_mass_direct(model, q, out):
-    """`center_of_mass_kernel` on one state as Python passes it; a robot of no mass is unusual."""
-    model = packed(model)
-    q, work = configuration(model, q), scratch(WORK * link_count(model))
-    if not mass_of_links(model) > 0.0:
-        work = no_numbers(-1)
-    com = result(out, (3,), (model.floats, q, work))
-    if not is_none(com):
-        center_of_mass_kernel(SCALAR, model, q, work, numbers(com, 3))
-    return com
-
-
+@recursion(center_of_mass_kernel, work=energy_size, refuse={"massless": refuse_massless}, com="3")
 def center_of_mass(robot, q, out=None):
     """Centre of mass of all that moves.
-
-    Parameters
-    ----------
-    robot : Robot
-    q : array_like, shape (..., nq)
-        Configuration [rad, m; quaternions (x, y, z, w)].
-    out : ndarray, shape (..., 3), optional
-        Where the result goes: C-contiguous float64 of the very shape of the result.
 
     Returns
     -------
@@ -346,40 +211,11 @@ def center_of_mass(robot, q, out=None):
     >>> ld.center_of_mass(panda, ld.neutral(panda)).shape
     (3,)
     """
-    if not hasattr(robot, "packed"):
-        require_robot(robot)
-    com = center_of_mass_direct(robot.packed, q, out)
-    if com is not None:
-        return com
-    _require_mass(robot)
-    return of_all_states(robot, center_of_mass_states, (3,), out, q=q)
 
 
-@direct
-def momentum_direct(model, q, v, out):
-    """`momentum_kernel` on one state as Python passes it; a robot of no mass is unusual."""
-    model = packed(model)
-    q, v, work = configuration(model, q), velocity(model, v), scratch(WORK * link_count(model))
-    if not mass_of_links(model) > 0.0:
-        work = no_numbers(-1)
-    momentum = result(out, (6,), (model.floats, q, v, work))
-    if not is_none(momentum):
-        momentum_kernel(SCALAR, model, q, v, work, numbers(momentum, 6))
-    return momentum
-
-
+@recursion(momentum_kernel, work=energy_size, refuse={"massless": refuse_massless}, momentum="6")
 def momentum(robot, q, v, out=None):
     """Spatial momentum about the centre of mass, in world axes (the centroidal momentum).
-
-    Parameters
-    ----------
-    robot : Robot
-    q : array_like, shape (..., nq)
-        Configuration [rad, m; quaternions (x, y, z, w)].
-    v : array_like, shape (..., nv)
-        Velocity [rad/s, m/s], body-fixed for spherical and free joints.
-    out : ndarray, shape (..., 6), optional
-        Where the result goes: C-contiguous float64 of the very shape of the result.
 
     Returns
     -------
@@ -403,10 +239,3 @@ def momentum(robot, q, v, out=None):
     >>> ld.momentum(panda, ld.neutral(panda), [0.0] * 7)
     array([0., 0., 0., 0., 0., 0.])
     """
-    if not hasattr(robot, "packed"):
-        require_robot(robot)
-    total = momentum_direct(robot.packed, q, v, out)
-    if total is not None:
-        return total
-    _require_mass(robot)
-    return of_all_states(robot, momentum_states, (6,), out, q=q, v=v)

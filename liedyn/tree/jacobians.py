@@ -10,17 +10,12 @@ i, and W_i the twist of the body relative to link i, the sum of J_k v_k over the
 for the degrees of freedom j of joint i. So the columns of a joint depend on the joints between it and the body and on
 nothing else: not on its own position, nor on where the robot is in the world.
 """
-
-from liedyn.arguments import require_robot
-from liedyn.boundary import of_all_states
-from liedyn.direct import configuration, direct, packed, result, unusual, velocity
+from liedyn.compiled.recursion import recursion
 from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.algebra import Ad_inverse, ad, add6, compose, scale6
-from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load
+from liedyn.lie.lanes import load
 from liedyn.lie.sines import sincos
 from liedyn.model.packed import REVOLUTE
-from liedyn.objects import is_none, number_of, numbers, scratch
-from liedyn.tree.batches import aligned, batch, gather, in_lanes, lines_for, scatter_matrix
 from liedyn.tree.joints import dofs_of_kind, joint_pose, pose_of_kind, screw_of_kind
 from liedyn.tree.records import (
     body_link, body_placement, dof_count, dof_link, dof_total, first_dof, first_q, get6, kind, parent, previous_dof,
@@ -94,6 +89,12 @@ def body_jacobian_ddot_kernel(lane, model, q, v, a, b, J_ddot):
 
 
 @kernel_in_place
+def body_jacobian_dq_size(model):
+    """Numbers in the workspace of `body_jacobian_dq_kernel`."""
+    return 6 * dof_total(model)
+
+
+@kernel_in_place
 def body_jacobian_dq_kernel(lane, model, q, b, work, dJ_dq):
     """dJ/dq of body b, 6 x nv x nv; `work` receives the columns of J, six numbers each."""
     nv = dof_total(model)
@@ -115,101 +116,15 @@ def body_jacobian_dq_kernel(lane, model, q, b, work, dJ_dq):
         i = parent(model, i)
 
 
-@batch
-def body_jacobian_states(begin, end, model, q, b, J):
-    """`body_jacobian_kernel` on each row; J has one row of 6 * nv numbers per state."""
-    if end - begin == 1:
-        body_jacobian_kernel(SCALAR, model, q[begin], b, J[begin])
-        return
-    q_w, J_w = in_lanes(q), in_lanes(J)
-    lines = lines_for(J)
-    for s in range(begin, end, WIDTH):
-        gather(q, s, end, q_w)
-        body_jacobian_kernel(LANES, model, q_w, b, J_w)
-        scatter_matrix(J_w, s, end, J, lines)
-
-
-@batch
-def body_jacobian_dot_states(begin, end, model, q, v, b, J_dot):
-    """`body_jacobian_dot_kernel` on each row."""
-    if end - begin == 1:
-        body_jacobian_dot_kernel(SCALAR, model, q[begin], v[begin], b, J_dot[begin])
-        return
-    q_w, v_w, J_dot_w = in_lanes(q), in_lanes(v), in_lanes(J_dot)
-    lines = lines_for(J_dot)
-    for s in range(begin, end, WIDTH):
-        gather(q, s, end, q_w)
-        gather(v, s, end, v_w)
-        body_jacobian_dot_kernel(LANES, model, q_w, v_w, b, J_dot_w)
-        scatter_matrix(J_dot_w, s, end, J_dot, lines)
-
-
-@batch
-def body_jacobian_ddot_states(begin, end, model, q, v, a, b, J_ddot):
-    """`body_jacobian_ddot_kernel` on each row."""
-    if end - begin == 1:
-        body_jacobian_ddot_kernel(SCALAR, model, q[begin], v[begin], a[begin], b, J_ddot[begin])
-        return
-    q_w, v_w, a_w, J_ddot_w = in_lanes(q), in_lanes(v), in_lanes(a), in_lanes(J_ddot)
-    lines = lines_for(J_ddot)
-    for s in range(begin, end, WIDTH):
-        gather(q, s, end, q_w)
-        gather(v, s, end, v_w)
-        gather(a, s, end, a_w)
-        body_jacobian_ddot_kernel(LANES, model, q_w, v_w, a_w, b, J_ddot_w)
-        scatter_matrix(J_ddot_w, s, end, J_ddot, lines)
-
-
-@batch
-def body_jacobian_dq_states(begin, end, model, q, b, dJ_dq):
-    """`body_jacobian_dq_kernel` on each row; dJ_dq has one row of 6 * nv * nv numbers per state."""
-    work = aligned(6 * dof_total(model) * WIDTH)
-    if end - begin == 1:
-        body_jacobian_dq_kernel(SCALAR, model, q[begin], b, work, dJ_dq[begin])
-        return
-    q_w, dJ_dq_w = in_lanes(q), in_lanes(dJ_dq)
-    lines = lines_for(dJ_dq)
-    for s in range(begin, end, WIDTH):
-        gather(q, s, end, q_w)
-        body_jacobian_dq_kernel(LANES, model, q_w, b, work, dJ_dq_w)
-        scatter_matrix(dJ_dq_w, s, end, dJ_dq, lines)
-
-
-@direct
-def body_jacobian_direct(model, q, names, name, out):
-    """`body_jacobian_kernel` on one state as Python passes it."""
-    model = packed(model)
-    q, nv = configuration(model, q), dof_total(model)
-    b = number_of(names, name)
-    J = result(out, (6, nv), (model.floats, q)) if b >= 0 else unusual()
-    if not is_none(J):
-        body_jacobian_kernel(SCALAR, model, q, b, numbers(J, 6 * nv))
-    return J
-
-
+@recursion(body_jacobian_kernel, J="6 nv")
 def body_jacobian(robot, q, body, out=None):
     """Body-fixed Jacobian: the twist of a body, in its own frame, is J v.
-
-    Parameters
-    ----------
-    robot : Robot
-    q : array_like, shape (..., nq)
-        Configuration [rad, m; quaternions (x, y, z, w)].
-    body : str
-        Name of the body.
-    out : ndarray, shape (..., 6, nv), optional
-        Where the result goes: C-contiguous float64 of the very shape of the result.
 
     Returns
     -------
     J : ndarray, shape (..., 6, nv)
         Rows (omega, v) [rad/s, m/s per unit of v], in the frame of the body as it was declared; zero for a body fixed
         to the ground.
-
-    Raises
-    ------
-    InputError
-        An unknown body, a shape that does not fit, an entry that is not finite, or a quaternion not of unit length.
 
     Notes
     -----
@@ -222,50 +137,16 @@ def body_jacobian(robot, q, body, out=None):
     >>> ld.body_jacobian(panda, ld.neutral(panda), panda.body_names[-1]).shape
     (6, 7)
     """
-    if not hasattr(robot, "packed"):
-        require_robot(robot)
-    J = body_jacobian_direct(robot.packed, q, robot.body_numbers, body, out)
-    if J is not None:
-        return J
-    return of_all_states(robot, body_jacobian_states, (6, robot.nv), out, robot.body_index(body), q=q)
 
 
-@direct
-def body_jacobian_dot_direct(model, q, v, names, name, out):
-    """`body_jacobian_dot_kernel` on one state as Python passes it."""
-    model = packed(model)
-    q, v, nv = configuration(model, q), velocity(model, v), dof_total(model)
-    b = number_of(names, name)
-    J_dot = result(out, (6, nv), (model.floats, q, v)) if b >= 0 else unusual()
-    if not is_none(J_dot):
-        body_jacobian_dot_kernel(SCALAR, model, q, v, b, numbers(J_dot, 6 * nv))
-    return J_dot
-
-
+@recursion(body_jacobian_dot_kernel, J_dot="6 nv")
 def body_jacobian_dot(robot, q, v, body, out=None):
     """Time derivative of the body-fixed Jacobian.
-
-    Parameters
-    ----------
-    robot : Robot
-    q : array_like, shape (..., nq)
-        Configuration [rad, m; quaternions (x, y, z, w)].
-    v : array_like, shape (..., nv)
-        Velocity [rad/s, m/s], body-fixed for spherical and free joints.
-    body : str
-        Name of the body.
-    out : ndarray, shape (..., 6, nv), optional
-        Where the result goes: C-contiguous float64 of the very shape of the result.
 
     Returns
     -------
     J_dot : ndarray, shape (..., 6, nv)
         dJ/dt along the motion: the body's acceleration (d/dt of its twist, without gravity) is ``J a + J_dot v``.
-
-    Raises
-    ------
-    InputError
-        An unknown body, a shape that does not fit, an entry that is not finite, or a quaternion not of unit length.
 
     Notes
     -----
@@ -280,51 +161,15 @@ def body_jacobian_dot(robot, q, v, body, out=None):
     >>> J_dot.shape, bool(ld.body_jacobian_dot(panda, q, 0 * q, panda.body_names[-1]).any())
     ((6, 7), False)
     """
-    if not hasattr(robot, "packed"):
-        require_robot(robot)
-    J_dot = body_jacobian_dot_direct(robot.packed, q, v, robot.body_numbers, body, out)
-    if J_dot is not None:
-        return J_dot
-    return of_all_states(robot, body_jacobian_dot_states, (6, robot.nv), out, robot.body_index(body), q=q, v=v)
 
 
-@direct
-def body_jacobian_ddot_direct(model, q, v, a, names, name, out):
-    """`body_jacobian_ddot_kernel` on one state as Python passes it."""
-    model = packed(model)
-    q, v, a, nv = configuration(model, q), velocity(model, v), velocity(model, a), dof_total(model)
-    b = number_of(names, name)
-    J_ddot = result(out, (6, nv), (model.floats, q, v, a)) if b >= 0 else unusual()
-    if not is_none(J_ddot):
-        body_jacobian_ddot_kernel(SCALAR, model, q, v, a, b, numbers(J_ddot, 6 * nv))
-    return J_ddot
-
-
+@recursion(body_jacobian_ddot_kernel, J_ddot="6 nv")
 def body_jacobian_ddot(robot, q, v, a, body, out=None):
     """Second time derivative of the body-fixed Jacobian.
-
-    Parameters
-    ----------
-    robot : Robot
-    q : array_like, shape (..., nq)
-        Configuration [rad, m; quaternions (x, y, z, w)].
-    v : array_like, shape (..., nv)
-        Velocity [rad/s, m/s], body-fixed for spherical and free joints.
-    a : array_like, shape (..., nv)
-        Acceleration dv/dt [rad/s^2, m/s^2].
-    body : str
-        Name of the body.
-    out : ndarray, shape (..., 6, nv), optional
-        Where the result goes: C-contiguous float64 of the very shape of the result.
 
     Returns
     -------
     J_ddot : ndarray, shape (..., 6, nv)
-
-    Raises
-    ------
-    InputError
-        An unknown body, a shape that does not fit, an entry that is not finite, or a quaternion not of unit length.
 
     Notes
     -----
@@ -339,50 +184,17 @@ def body_jacobian_ddot(robot, q, v, a, body, out=None):
     >>> ld.body_jacobian_ddot(panda, q, 0 * q + 1.0, 0 * q, panda.body_names[-1]).shape
     (6, 7)
     """
-    if not hasattr(robot, "packed"):
-        require_robot(robot)
-    J_ddot = body_jacobian_ddot_direct(robot.packed, q, v, a, robot.body_numbers, body, out)
-    if J_ddot is not None:
-        return J_ddot
-    return of_all_states(robot, body_jacobian_ddot_states, (6, robot.nv), out, robot.body_index(body), q=q, v=v, a=a)
 
 
-@direct
-def body_jacobian_dq_direct(model, q, names, name, out):
-    """`body_jacobian_dq_kernel` on one state as Python passes it."""
-    model = packed(model)
-    q, nv = configuration(model, q), dof_total(model)
-    work = scratch(6 * nv)
-    b = number_of(names, name)
-    dJ_dq = result(out, (6, nv, nv), (model.floats, q, work)) if b >= 0 else unusual()
-    if not is_none(dJ_dq):
-        body_jacobian_dq_kernel(SCALAR, model, q, b, work, numbers(dJ_dq, 6 * nv * nv))
-    return dJ_dq
-
-
+@recursion(body_jacobian_dq_kernel, work=body_jacobian_dq_size, dJ_dq="6 nv nv")
 def body_jacobian_dq(robot, q, body, out=None):
     """Derivative of the body-fixed Jacobian with respect to the configuration.
-
-    Parameters
-    ----------
-    robot : Robot
-    q : array_like, shape (..., nq)
-        Configuration [rad, m; quaternions (x, y, z, w)].
-    body : str
-        Name of the body.
-    out : ndarray, shape (..., 6, nv, nv), optional
-        Where the result goes: C-contiguous float64 of the very shape of the result.
 
     Returns
     -------
     dJ_dq : ndarray, shape (..., 6, nv, nv)
         ``dJ_dq[:, j, k]`` is the derivative of column j of J along q exp(e_k t): in the tangent space at q, perturbed
         on the right. Zero unless the joint of k lies between the joint of j and the body.
-
-    Raises
-    ------
-    InputError
-        An unknown body, a shape that does not fit, an entry that is not finite, or a quaternion not of unit length.
 
     Notes
     -----
@@ -397,9 +209,3 @@ def body_jacobian_dq(robot, q, body, out=None):
     >>> bool(abs(ld.body_jacobian_dq(panda, q, hand) @ v - ld.body_jacobian_dot(panda, q, v, hand)).max() < 1e-12)
     True
     """
-    if not hasattr(robot, "packed"):
-        require_robot(robot)
-    dJ_dq = body_jacobian_dq_direct(robot.packed, q, robot.body_numbers, body, out)
-    if dJ_dq is not None:
-        return dJ_dq
-    return of_all_states(robot, body_jacobian_dq_states, (6, robot.nv, robot.nv), out, robot.body_index(body), q=q)

@@ -5,23 +5,19 @@ rate of that, `acc` the acceleration of its origin with gravity (the ground acce
 joint passes on. Its linear velocity is never needed.
 """
 
-from liedyn.arguments import require_robot
-from liedyn.boundary import delivered, rows_for, states, states_unseen, wrenches
-from liedyn.direct import configuration, direct, nothing, packed, result, velocity
+from liedyn.compiled.recursion import recursion
 from liedyn.jit import inline, inline_algebra, kernel_in_place
 from liedyn.lie.algebra import add, add_cross, cross, scale, sub6, symmetric_times, unrotate
-from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, store
+from liedyn.lie.lanes import load, store
 from liedyn.lie.sines import put_sines_from, sines_size
 from liedyn.lie.turns import back_about_z
 from liedyn.model.packed import REVOLUTE
-from liedyn.objects import is_none, numbers, scratch
-from liedyn.tree.batches import aligned, batch, expect_rows, gather, in_lanes, scatter, see
 from liedyn.tree.hinges import BETA, add_gamma, constant_turn, first_angle, origin, vector_to_child, wrench_to_parent
 from liedyn.tree.joints import (
     accumulate_springs_of_kind, dofs_of_kind, pose_by_sines, put_force_of_kind, twist_of_kind,
 )
 from liedyn.tree.records import (
-    accumulate6, armature, dof_total, first_dof, get3, get6, inertia, kind, link_count, parent, put3, put6,
+    accumulate6, armature, first_dof, get3, get6, inertia, kind, link_count, parent, put3, put6,
     q_total, upward, zero3,
 )
 
@@ -129,69 +125,15 @@ def rnea_kernel(lane, model, q, v, a, f_ext, work, tau):
             depth -= 1
 
 
-@batch
-def rnea_states(begin, end, model, q, v, a, f_ext, tau, verdict):
-    """`rnea_kernel` on each row; verdict[0] becomes 0 if q, v or a is not finite."""
-    work = aligned(rnea_size(model) * WIDTH)
-    if end - begin == 1:
-        see(verdict, q, begin, end)
-        see(verdict, v, begin, end)
-        see(verdict, a, begin, end)
-        rnea_kernel(SCALAR, model, q[begin], v[begin], a[begin], f_ext[begin], work, tau[begin])
-        return
-    q_w, v_w, a_w, f_w, tau_w = in_lanes(q), in_lanes(v), in_lanes(a), in_lanes(f_ext), in_lanes(tau)
-    for b in range(begin, end, WIDTH):
-        see(verdict, q, b, end)
-        see(verdict, v, b, end)
-        see(verdict, a, b, end)
-        gather(q, b, end, q_w)
-        gather(v, b, end, v_w)
-        gather(a, b, end, a_w)
-        gather(f_ext, b, end, f_w)
-        expect_rows(tau, b)
-        rnea_kernel(LANES, model, q_w, v_w, a_w, f_w, work, tau_w)
-        scatter(tau_w, b, end, tau)
-
-
-@direct
-def rnea_direct(model, q, v, a, out):
-    """`rnea_kernel` on one state as Python passes it."""
-    model = packed(model)
-    q, v, a, work = configuration(model, q), velocity(model, v), velocity(model, a), scratch(rnea_size(model))
-    tau = result(out, (dof_total(model),), (model.floats, q, v, a, work))
-    if not is_none(tau):
-        rnea_kernel(SCALAR, model, q, v, a, nothing(), work, numbers(tau, dof_total(model)))
-    return tau
-
-
+@recursion(rnea_kernel, work=rnea_size, tau="nv")
 def rnea(robot, q, v, a, f_ext=None, out=None):
     """Inverse dynamics of the open tree by the recursive Newton-Euler algorithm.
-
-    Parameters
-    ----------
-    robot : Robot
-    q : array_like, shape (..., nq)
-        Configuration [rad, m; quaternions (x, y, z, w)].
-    v : array_like, shape (..., nv)
-        Velocity [rad/s, m/s], body-fixed for spherical and free joints.
-    a : array_like, shape (..., nv)
-        Acceleration [rad/s^2, m/s^2].
-    f_ext : dict or array_like, optional
-        Wrenches (moment, force) [N m, N] applied to bodies, each in its body's own frame: ``{"name": (..., 6)}`` or an
-        array of shape (..., nbodies, 6).
-    out : ndarray, shape (..., nv), optional
-        Where the result goes: C-contiguous float64 of the very shape of the result.
 
     Returns
     -------
     tau : ndarray, shape (..., nv)
         Generalised forces [N m, N] that produce `a`: ``M a + c - tau_joint - J^T f_ext``, joint springs, dampers and
         armatures included. Loops are ignored.
-
-    Raises
-    ------
-    InputError
-        A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
 
     Notes
     -----
@@ -205,15 +147,3 @@ def rnea(robot, q, v, a, f_ext=None, out=None):
     >>> ld.rnea(panda, q, 0 * q, 0 * q).shape
     (7,)
     """
-    if not hasattr(robot, "packed"):
-        require_robot(robot)
-    if f_ext is None:
-        tau = rnea_direct(robot.packed, q, v, a, out)
-        if tau is not None:
-            return tau
-    lead, *state, verdict = states_unseen(robot, q=q, v=v, a=a)
-    tau = rows_for(out, lead, (robot.nv,), *state)
-    rnea_states(robot.packed, *state, wrenches(robot, f_ext, lead), tau, verdict)
-    if not verdict[0]:
-        states(robot, q=q, v=v, a=a)
-    return delivered(tau, lead, (robot.nv,), out)

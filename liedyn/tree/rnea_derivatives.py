@@ -10,21 +10,16 @@ Coriolis matrix and wrench of all that joint j carries, for every degree of free
 Within one joint the term in F is absent: its own screws turn with the wrench. B needs only 12 numbers, not 36: with
 D = sum m rdot r^T over all particles and P the linear momentum, B (w, v) = (tr(D) w - D w, w x P).
 """
-
-from liedyn.arguments import require_robot
-from liedyn.boundary import delivered_all, rows_for_all, states, states_unseen, wrenches
-from liedyn.direct import configuration, direct, nothing, packed, results, velocity
+from liedyn.compiled.recursion import recursion
 from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.algebra import (
     Ad_dual_inverse, add6, dot, dot6, inertia_in_parent, inertia_times, minus_ad_dual, sub6,
 )
 from liedyn.lie.coriolis import add_coriolis, contribution, coriolis_moments
-from liedyn.lie.lanes import LANES, SCALAR, WIDTH, store
+from liedyn.lie.lanes import store
 from liedyn.lie.registers import at_once, load_at_once, store_at_once
 from liedyn.lie.strided import chosen_records_at_once, constants_at_once, put_records_at_once, records_at_once
 from liedyn.model.packed import DOF_I, LINK_F
-from liedyn.objects import is_none, item, numbers, scratch
-from liedyn.tree.batches import aligned, batch, gather, in_lanes, lines_for, scatter_matrix, see
 from liedyn.tree.crba import CARRIED, SCREW, add_armatures, inertia_rows
 from liedyn.tree.derivatives_walk import walk_states
 from liedyn.tree.joints import accumulate_joint_derivatives
@@ -49,7 +44,7 @@ COMPOSITE, D, P, F, NUMBERS = 32, 10, 19, 22, 28
 ENDS, PSI_DOT_TURN, PSI_DDOTS, S_RATES, BELOW, BY_Q, BY_V, TABLE = 12, 13, 16, 22, 28, 31, 37, 43
 
 
-@inline
+@kernel_in_place
 def derivatives_size(model):
     """Numbers in the workspace of `rnea_derivatives_kernel`."""
     return world_size(model) + COMPOSITE * link_count(model) + table_size(model, TABLE)
@@ -291,75 +286,15 @@ def rnea_derivatives_nonzeros_kernel(lane, model, q, v, a, f_ext, work, tau, dta
     put_derivatives(lane, model, q, work, derivative_nonzeros, leave_squares, tau, dtau_dq, dtau_dv, M)
 
 
-@batch
-def rnea_derivatives_states(begin, end, model, q, v, a, f_ext, dtau_dq, dtau_dv, M, verdict):
-    """`rnea_derivatives_kernel` on each row; matrices are rows of nv * nv numbers.
-
-    verdict[0] becomes 0 if q, v or a is not finite.
-    """
-    work = aligned(derivatives_size(model) * WIDTH)
-    tau_w = in_lanes(v)
-    if end - begin == 1:
-        see(verdict, q, begin, end)
-        see(verdict, v, begin, end)
-        see(verdict, a, begin, end)
-        rnea_derivatives_kernel(SCALAR, model, q[begin], v[begin], a[begin], f_ext[begin], work, tau_w,
-                                dtau_dq[begin], dtau_dv[begin], M[begin])
-        return
-    lines = lines_for(M)
-    if lines.size > 0:
-        walk_states(begin, end, model, q, v, a, f_ext, dtau_dq, dtau_dv, M, verdict)
-        return
-    q_w, v_w, a_w, f_w = in_lanes(q), in_lanes(v), in_lanes(a), in_lanes(f_ext)
-    dq_w, dv_w, M_w = in_lanes(dtau_dq), in_lanes(dtau_dv), in_lanes(M)
-    for matrix in (dq_w, dv_w, M_w):
-        matrix[:] = 0.0  # once: zeros stay where they are
-    for b in range(begin, end, WIDTH):
-        see(verdict, q, b, end)
-        see(verdict, v, b, end)
-        see(verdict, a, b, end)
-        gather(q, b, end, q_w)
-        gather(v, b, end, v_w)
-        gather(a, b, end, a_w)
-        gather(f_ext, b, end, f_w)
-        world_motion(LANES, model, q_w, v_w, a_w, work)
-        composites(LANES, model, f_w, work)
-        derivative_entries(LANES, model, q_w, work, tau_w, dq_w, dv_w, M_w)
-        scatter_matrix(dq_w, b, end, dtau_dq, lines)
-        scatter_matrix(dv_w, b, end, dtau_dv, lines)
-        scatter_matrix(M_w, b, end, M, lines)
-
-
-@direct
-def rnea_derivatives_direct(model, q, v, a, out):
-    """`rnea_derivatives_kernel` on one state as Python passes it."""
-    model = packed(model)
-    q, v, a, nv = configuration(model, q), velocity(model, v), velocity(model, a), dof_total(model)
-    work, tau = scratch(derivatives_size(model)), scratch(nv)
-    made = results(out, ((nv, nv), (nv, nv), (nv, nv)), (model.floats, q, v, a, work, tau))
-    if not is_none(made):
-        dtau_dq, dtau_dv, M = (
-            numbers(item(made, 0), nv * nv), numbers(item(made, 1), nv * nv), numbers(item(made, 2), nv * nv))
-        rnea_derivatives_kernel(SCALAR, model, q, v, a, nothing(), work, tau, dtau_dq, dtau_dv, M)
-    return made
-
-
+@recursion(rnea_derivatives_kernel, work=derivatives_size, scratch={"tau": "nv"}, past_cache=walk_states,
+           nonzeros=rnea_derivatives_nonzeros_kernel, dtau_dq="nv nv", dtau_dv="nv nv", M="nv nv")
 def rnea_derivatives(robot, q, v, a, f_ext=None, out=None):
     """Derivatives of inverse dynamics with respect to configuration and velocity, and the inertia matrix.
 
     Parameters
     ----------
-    robot : Robot
-    q : array_like, shape (..., nq)
-        Configuration [rad, m; quaternions (x, y, z, w)].
-    v : array_like, shape (..., nv)
-        Velocity [rad/s, m/s], body-fixed for spherical and free joints.
-    a : array_like, shape (..., nv)
-        Acceleration [rad/s^2, m/s^2].
     f_ext : dict or array_like, optional
         Wrenches (moment, force) [N m, N] on bodies, constant in each body's own frame, as for `rnea`.
-    out : tuple of 3 ndarrays, shape (..., nv, nv), optional
-        Where the results go: C-contiguous float64 of the very shape of the results.
 
     Returns
     -------
@@ -368,11 +303,6 @@ def rnea_derivatives(robot, q, v, a, f_ext=None, out=None):
     dtau_dv : ndarray, shape (..., nv, nv)
     M : ndarray, shape (..., nv, nv)
         Inertia matrix, the derivative with respect to `a`.
-
-    Raises
-    ------
-    InputError
-        A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
 
     Notes
     -----
@@ -387,16 +317,3 @@ def rnea_derivatives(robot, q, v, a, f_ext=None, out=None):
     >>> bool(abs(M - ld.crba(panda, q)).max() < 1e-12)
     True
     """
-    if not hasattr(robot, "packed"):
-        require_robot(robot)
-    if f_ext is None:
-        made = rnea_derivatives_direct(robot.packed, q, v, a, out)
-        if made is not None:
-            return made
-    lead, *state, verdict = states_unseen(robot, q=q, v=v, a=a)
-    square = (robot.nv, robot.nv)
-    made = rows_for_all(out, lead, (square, square, square), *state)
-    rnea_derivatives_states(robot.packed, *state, wrenches(robot, f_ext, lead), *made, verdict)
-    if not verdict[0]:
-        states(robot, q=q, v=v, a=a)
-    return delivered_all(made, lead, (square, square, square), out)

@@ -1,0 +1,39 @@
+"""What is called by the text that `liedyn.compiled.recursion` writes for a declaration."""
+from liedyn.arguments import require_robot  # noqa: F401
+from liedyn.boundary import delivered, delivered_all, rows_for, rows_for_all, states, states_unseen, wrenches
+from liedyn.direct import (  # noqa: F401
+    configuration, direct, nothing, packed, result, results, unusual, velocity,
+)
+from liedyn.lie.lanes import LANES, SCALAR, WIDTH  # noqa: F401
+from liedyn.objects import is_none, item, number_of, numbers, scratch  # noqa: F401
+from liedyn.tree.batches import (  # noqa: F401
+    aligned, batch, expect_rows, gather, in_lanes, lines_for, scatter, scatter_matrix, see,
+)
+from liedyn.tree.records import body_count, dof_total, q_total  # noqa: F401
+
+
+def of_all_states(robot, kernel, shape, out, state, **others):
+    """Results of ``kernel(model, *rows, *others, *results, verdict)`` in the user's shape.
+
+    Parameters
+    ----------
+    robot : Robot
+    kernel : batch
+    shape : tuple
+        Of the result at each state; of several results, a tuple of shapes.
+    out : object
+        As the user gave it.
+    state : dict
+        What `states` takes, in the order of the rows.
+    **others
+        What it takes besides: `f_ext` as the user gave it, or the number `b` of a body.
+    """
+    lead, *rows, verdict = states_unseen(robot, **state)
+    many = shape != () and isinstance(shape[0], tuple)
+    made = (rows_for_all if many else rows_for)(out, lead, shape, *rows)
+    rows += [wrenches(robot, x, lead) if name == "f_ext" else x for name, x in others.items()]
+    kernel(robot.packed, *rows, *(made if many else (made,)), verdict)
+    if not verdict[0]:
+        states(robot, **state)
+    made = (delivered_all if many else delivered)(made, lead, shape, out)
+    return float(made) if out is None and shape == lead == () else made
