@@ -6,7 +6,7 @@ import numpy as np
 from liedyn.errors import ConditionWarning
 from liedyn.simulation.preparation import CONSISTENT
 from liedyn.simulation.projection import constraint_state
-from liedyn.simulation.workspace import BAUMGARTE, CONDITION, TABLE
+from liedyn.simulation.workspace import CONDITION, TABLE
 from liedyn.tree.energy import kinetic_energy_states, potential_energy_states
 
 UNUSUAL = 100.0
@@ -27,7 +27,7 @@ def is_conservative(run):
     if o.input_kind != TABLE or x.table.any() or x.damping.any() or o.all_power:
         return False
     constraint_state(run.packed, x, run.rows.q[0], run.rows.v[0])
-    return (o.stabilisation != BAUMGARTE and o.sigma == 0.0) or bool(
+    return o.rate == o.stiffness == 0.0 or bool(
         (np.abs([x.residual, x.psi]) / x.row_sizes < CONSISTENT).all())
 
 
