@@ -6,7 +6,7 @@ from contact_laws import check_laws, gaps
 from test_contact import ball, rod, slope, sphere
 
 import liedyn as ld
-from liedyn.contact.complementarity import SOLVED, solve_coulomb
+from liedyn.contact.complementarity import SOLVED, Coulomb, solve_coulomb
 from liedyn.simulation.crossings import _turn
 
 G = 9.81
@@ -171,7 +171,7 @@ def test_contacts_that_stick_against_each_other():
         b = H @ np.r_[rng.uniform(-0.1, 0.1, 3), rng.uniform(-0.05, 0.05, 2), -1.0]
         b[3] *= 1.0 - 0.3 * rng.uniform()  # restitution of one of them
         P = np.zeros(6)
-        status, _ = solve_coulomb(D, b, first, count, np.full(2, mu), given, np.zeros((2, 3)), 1.0, P)
+        status, _ = solve_coulomb(Coulomb(D, b, first, count, np.full(2, mu), given, np.zeros((2, 3))), 1.0, P)
         assert status == SOLVED and coulomb_violation(D, b, first, mu, P) < 1e-8, case
 
 
@@ -185,8 +185,9 @@ def test_contacts_that_slip_fast():
         D, b = H @ H.T, rng.standard_normal(k)
         b[::3] *= 10.0 ** rng.uniform(-6, 0)
         first, mu, P = np.arange(0, k, 3), 0.3, np.zeros(k)
-        status, _ = solve_coulomb(D, b, first, np.full(contacts, 3), np.full(contacts, mu), np.zeros(contacts, bool),
-                                  np.zeros((contacts, 3)), 0.0, P)
+        problem = Coulomb(D, b, first, np.full(contacts, 3), np.full(contacts, mu), np.zeros(contacts, bool),
+                          np.zeros((contacts, 3)))
+        status, _ = solve_coulomb(problem, 0.0, P)
         assert status == SOLVED and coulomb_violation(D, b, first, mu, P) < 1e-9, case
 
 

@@ -128,7 +128,7 @@ def scara():
 
 @pytest.mark.parametrize("which, options", [
     ("plain", dict(stabilisation="none", start="as given")),
-    ("baumgarte", dict(stabilisation="baumgarte", alpha=0.25, beta=np.sqrt(200.0))),
+    ("baumgarte", dict(stabilisation=ld.Baumgarte(0.25, np.sqrt(200.0)))),
 ])
 def test_scara_off_its_path(scara, which, options):
     """The printed start violates the constraints: the error stays, or dies out as e'' + 0.5 e' + 200 e = 0."""

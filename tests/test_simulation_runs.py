@@ -100,7 +100,7 @@ def test_actuators():
     (dict(formulation="kanes"), "unknown formulation"), (dict(stabilisation="projected"), "unknown stabilisation"),
     (dict(energy=True, stabilisation="none"), "energy=True is part of the projection"),
     (dict(method="implicit", stabilisation="baumgarte"), "keeps the constraints itself"),
-    (dict(record=0), "record must be"), (dict(rho=2.0), "rho must be"),
+    (dict(record=0), "record must be"),
     (dict(start="as-given"), "unknown start 'as-given', did you mean 'as given'"),
     (dict(events=[1]), "events must be of class Event"), (dict(unilateral={"pin": 2}), "sign must be 1 or -1"),
 ])

@@ -9,7 +9,7 @@ from tree_cases import bundled
 from users import kept
 
 import liedyn as ld
-from liedyn.simulation import adaptive
+from liedyn.simulation.integrators import adaptive
 
 A05 = numbers("iftomm")["A05"]
 STEP, STENCIL = 5e-4, ((1, 45 / 60), (2, -9 / 60), (3, 1 / 60))
@@ -34,8 +34,8 @@ def jacobian_of_run(robot, q, v, **options):
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(adaptive.SOLVERS, "Radau", Probe)
         with pytest.raises(ld.SimulationError, match="StopIteration"):
-            ld.simulate(robot, q, v, 100.0, method="Radau", rtol=1e-10, atol=1e-10, tolerance=1e-13, progress=False,
-                        **options)
+            ld.simulate(robot, q, v, 100.0, method=ld.Adaptive("Radau", 1e-10, 1e-10), tolerance=1e-13,
+                        progress=False, **options)
     return found
 
 
@@ -176,7 +176,7 @@ def test_governor(method, model):
     tau = {"derivative": (spring_dampers, spring_damper_derivatives), "no derivative": spring_dampers}.get(model)
     if model == "derivative":
         assert ld.check_feedback(robot, tau, q + [0.1, 0.02, 0.03, -0.02], v + 0.1).ok
-    tr = ld.simulate(robot, q, v, 10.0, tau=tau, method=method, rtol=1e-8, atol=1e-10, dt=1.0,
+    tr = ld.simulate(robot, q, v, 10.0, tau=tau, method=method, dt=1.0,
                      stabilisation=model if model in ("minimal", "baumgarte") else "projection")
     assert np.abs(tr["s"] - A05["s"]).max() < 1e-6
     assert max(abs(tr[name][-1] - A05["alpha_10"]) for name in ("left", "right")) < 1e-6

@@ -101,7 +101,8 @@ CALLS = {
     "discretize": dict(**STATE, tau=REST, h=1e-3), "linearize": dict(**STATE, tau=REST),
     "underlying": dict(**STATE, tau=REST), "specialize": dict(robot=ld.load("particle_on_circle")),
     "simulate": dict(robot=FIVE_BAR, q0=HOME, v0=REST, t_final=0.002, progress=False),
-    "Event": dict(name="e", guard=lambda t, q, v: 1.0),
+    "Event": dict(name="e", guard=lambda t, q, v: 1.0), "Adaptive": dict(name="RK45"), "Baumgarte": {},
+    "GeneralizedAlpha": {},
 }
 FORMULATIONS = {"baumgarte": "svd", "sigma": "unified", "inertia": "projection", "metric": "projection",
                 "scale": "projection", "condition_limit": "kane"}
@@ -178,8 +179,6 @@ def test_a_wrong_argument_is_refused_or_makes_sense(function, given, name, tmp_p
     monkeypatch.chdir(tmp_path)
     if function is ld.forward_dynamics and name in FORMULATIONS:
         given = given | {"method": FORMULATIONS[name]}
-    if function is ld.simulate and name in ("rtol", "atol", "max_step"):
-        given = given | {"method": "RK45"}
     if function is ld.simulate and name == "sigma":
         given = given | {"formulation": "unified"}
     if name == "u":

@@ -73,9 +73,8 @@ def test_motion(scara, start, gains, which):
     given = DATA[start]
     sheet = given[which]
     times = np.append(table(sheet)["t"], 20.0)
-    options = dict(stabilisation="none") if gains is None else dict(
-        stabilisation="baumgarte", alpha=gains[0], beta=gains[1])
-    _, q, v = motion(scara, given["q0"], given["v0"], times, **options)
+    stabilisation = "none" if gains is None else ld.Baumgarte(*gains)
+    _, q, v = motion(scara, given["q0"], given["v0"], times, stabilisation=stabilisation)
     expected = columns(sheet, "q1", "q2", "q3", "q4")
     assert off(q[:-1], expected) < MOTION
     assert off(v[:-1], columns(sheet, "q1d", "q2d", "q3d", "q4d")) < MOTION

@@ -18,6 +18,7 @@ from liedyn.compiled.recursion import RECURSIONS
 from liedyn.constraints.independent import choose
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.errors import LiedynError
+from liedyn.simulation.integrators import METHODS
 
 _LIE_ARGUMENTS = {
     "V": np.zeros(6), "matrix": np.zeros((4, 4)), "T": np.eye(4), "T1": np.eye(4), "T2": np.eye(4), "x": np.ones(3),
@@ -111,7 +112,7 @@ def calls():
     yield call("forward_dynamics", loop, *many)
     yield call("linearize", loop, *many)
     yield call("underlying", loop, home, rest, rest)
-    for method in ("rk4", "implicit", "generalized_alpha", "RK45", "Radau"):
+    for method in METHODS:
         yield call("simulate", loop, home, rest, 0.01, method=method, progress=False)
     for formulation in ("svd", "multiplier", "unified"):
         yield call("simulate", loop, home, rest, 0.01, formulation=formulation, progress=False)

@@ -18,11 +18,13 @@ which make the result exact to rounding. Where D is singular (a table on four fe
 is the shortest one that there is, so the result is near what the sweeps have found.
 """
 import math
+from collections import namedtuple
 
 import numpy as np
 
-from liedyn.row_space import row_space, shortest_solution
+from liedyn.dense import largest_size
 from liedyn.jit import kernel, kernel_in_place
+from liedyn.row_space import row_space, shortest_solution
 
 SOLVED, NOT_SOLVED = 0, 1
 CONVERGED = 1e-13
@@ -40,6 +42,14 @@ AT_LIMIT = 1e-6
 """Distance of friction from its disk, relative to it, at which a contact counts as slipping."""
 LEAST = 1e-3
 """Motion, relative to the numbers that it is the difference of, below which rounding spoils the last digits."""
+
+
+Coulomb = namedtuple("Coulomb", "D b first count mu given direction")
+"""A problem: D (k, k), b (k); for every contact its first row (the normal one), the number of its rows, mu, whether it
+slides already (given) and in which direction (contacts, 3)."""
+
+Room = namedtuple("Room", "F J B V s step")
+"""Scratch arrays of `newton`: F (k), its derivative J (k, k), the row space of J, and the step (k)."""
 
 
 @kernel_in_place
@@ -67,8 +77,9 @@ def step_sizes(D, i, count):
 
 
 @kernel
-def sweep(D, b, first, count, mu, given, direction, relaxation, P):
+def sweep(problem, relaxation, P):
     """One symmetric Gauss-Seidel sweep, over all contacts and back, relaxed; P changes in place."""
+    D, b, first, count, mu, given, direction = problem
     u = np.empty(3)
     for step in range(2 * first.size):
         c = step if step < first.size else 2 * first.size - 1 - step
@@ -98,8 +109,9 @@ def sweep(D, b, first, count, mu, given, direction, relaxation, P):
 
 
 @kernel
-def linearize_conditions(D, b, first, count, mu, given, direction, P, F, J):
+def linearize_conditions(problem, P, F, J):
     """F (k), zero at a solution, and its derivative J (k, k) by P; returns the largest entry of F."""
+    D, b, first, count, mu, given, direction = problem
     F[:] = 0.0
     J[:] = 0.0
     for c in range(first.size):
@@ -143,21 +155,19 @@ def linearize_conditions(D, b, first, count, mu, given, direction, P, F, J):
                     J[row, i + 1 + l] -= across
                     for j in range(P.size):
                         J[row, j] += across * r_t * D[i + 1 + l, j]
-    largest = 0.0
-    for k in range(P.size):
-        largest = max(largest, abs(F[k]))
-    return largest
+    return largest_size(F)
 
 
 @kernel
-def leap(D, b, first, count, mu, given, direction, more, P, rate):
+def leap(problem, more, P, rate):
     """As many sweeps at once as it takes until the first contact slips that sticks, and `more`; P in place."""
+    first, count, mu = problem.first, problem.count, problem.mu
     rate[:] = P
-    sweep(D, b, first, count, mu, given, direction, 0.5, P)
+    sweep(problem, 0.5, P)
     sweeps = np.inf
     for c in range(first.size):
         i = first[c]
-        if given[c] or count[c] == 1 or not np.isfinite(mu[c]):
+        if problem.given[c] or count[c] == 1 or not np.isfinite(mu[c]):
             continue
         a, h, inside = 0.0, 0.0, 0.0  # a n^2 + 2 h n + inside = 0 after n sweeps
         for k in range(i, i + count[c]):
@@ -175,144 +185,87 @@ def leap(D, b, first, count, mu, given, direction, more, P, rate):
         if np.isfinite(sweeps):
             P[i] += sweeps * rate[i]
     for _ in range(more):
-        sweep(D, b, first, count, mu, given, direction, 0.5, P)
+        sweep(problem, 0.5, P)
 
 
 @kernel
-def newton(D, b, first, count, mu, given, direction, smallest, P, F, J, B, V, s, step):
+def newton(problem, smallest, P, room):
     """Newton steps on the conditions, P in place; (residual, size of the forces that it is relative to)."""
     left, size = 0.0, smallest
     for _ in range(NEWTON_STEPS):
-        left, size = linearize_conditions(D, b, first, count, mu, given, direction, P, F, J), smallest
-        for i in range(P.size):
-            size = max(size, abs(P[i]))
+        left, size = linearize_conditions(problem, P, room.F, room.J), max(smallest, largest_size(P))
         left = left / size if size > 0.0 else 0.0
         if not left > CONVERGED:
             break
-        rank = row_space(J, 1e-11, B, V, s)
-        shortest_solution(B, V, s, rank, F, step)
+        rank = row_space(room.J, 1e-11, room.B, room.V, room.s)
+        shortest_solution(room.B, room.V, room.s, rank, room.F, room.step)
         for i in range(P.size):
-            P[i] -= step[i]
+            P[i] -= room.step[i]
     return left, size
 
 
 @kernel
-def solve_coulomb(D, b, first, count, mu, given, direction, noise, P):
+def solve_coulomb(problem, noise, P):
     """Forces P (k), from a guess in place; returns (status, residual relative to the forces).
 
-    Parameters: D (k, k), b (k); for every contact its first row (the normal one), the number of its rows, mu, whether
-    it slides already (given) and in which direction (contacts, 3); `noise`, the size of the numbers that b is the
-    difference of, whose rounding it has.
+    `noise` is the size of the numbers that b is the difference of, whose rounding it has.
 
     Contacts that all stick may contradict each other a little, where D is singular: two corners of a body cannot stick
     while one of them is lifted more than the other. Then each sweep adds a little to the forces between them, until one
     slips. Leaps go there at once.
     """
     k = P.size
-    F, J, step, trial, leapt = np.empty(k), np.empty((k, k)), np.empty(k), np.empty(k), np.empty(k)
-    B, V, s = np.empty((k, k)), np.empty((k, k)), np.empty(k)
+    room = Room(np.empty(k), np.empty((k, k)), np.empty((k, k)), np.empty((k, k)), np.empty(k), np.empty(k))
+    trial, leapt = np.empty(k), np.empty(k)
     smallest = 0.0  # of the forces that would stop each motion alone
     for i in range(k):
-        if D[i, i] > 0.0:
-            smallest = max(smallest, max(abs(b[i]), LEAST * noise) / D[i, i])
-    usual = smallest
-    for i in range(k):
-        usual = max(usual, abs(P[i]))
+        if problem.D[i, i] > 0.0:
+            smallest = max(smallest, max(abs(problem.b[i]), LEAST * noise) / problem.D[i, i])
+    usual = max(smallest, largest_size(P))
     sweeps, left, size = SWEEPS, 0.0, 0.0
     for tried in range(ROUNDS):
         for _ in range(sweeps):  # with less and less relaxation: friction may make longer steps go round in circles
-            sweep(D, b, first, count, mu, given, direction, 1.0 / (1.0 + 0.5 * tried), P)
+            sweep(problem, 1.0 / (1.0 + 0.5 * tried), P)
         sweeps *= 3
         leapt[:] = P
         for leaps in range(LEAPS + 1):
             if leaps > 0:
-                leap(D, b, first, count, mu, given, direction, min(sweeps, MOST), leapt, step)
+                leap(problem, min(sweeps, MOST), leapt, room.step)
             trial[:] = leapt
-            left, size = newton(D, b, first, count, mu, given, direction, smallest, trial, F, J, B, V, s, step)
+            left, size = newton(problem, smallest, trial, room)
             if left * size > UNMOVED * usual:
                 left = np.inf
-            if not (left <= 100.0 * CONVERGED and admissible(first, count, mu, trial, size)):
+            if not (left <= 100.0 * CONVERGED and admissible(problem, trial, size)):
                 continue
             P[:] = trial
-            rank = row_space(D, 1e-11, B, V, s)
+            rank = row_space(problem.D, 1e-11, room.B, room.V, room.s)
             if rank < k:  # of all forces with these motions the shortest, if it is a solution: loads are shared evenly
-                trial[:], size = 0.0, smallest
+                trial[:] = 0.0
                 for i in range(rank):
-                    along = 0.0
-                    for j in range(k):
-                        along += V[i, j] * P[j]
-                    for j in range(k):
-                        trial[j] += along * V[i, j]
-                for j in range(k):
-                    size = max(size, abs(trial[j]))
-                found = linearize_conditions(D, b, first, count, mu, given, direction, trial, F, J)
-                if found <= 100.0 * CONVERGED * size and admissible(first, count, mu, trial, size):
+                    trial += (room.V[i] * P).sum() * room.V[i]
+                size = max(smallest, largest_size(trial))
+                found = linearize_conditions(problem, trial, room.F, room.J)
+                if found <= 100.0 * CONVERGED * size and admissible(problem, trial, size):
                     P[:] = trial
             return SOLVED, left
-        for i in range(k):
-            if not np.isfinite(P[i]):
-                return NOT_SOLVED, np.inf
-    if left <= ALMOST and admissible(first, count, mu, trial, size):
+        if not largest_size(P) < np.inf:
+            return NOT_SOLVED, np.inf
+    if left <= ALMOST and admissible(problem, trial, size):
         P[:] = trial
         return SOLVED, left
     return NOT_SOLVED, left
 
 
-@kernel
-def normal_stiffness(D, first, count, mu, P, out):
-    """d u_n / d P_n of each closed contact that slides, relative to what it would be without its friction; else 1.
-
-    The other contacts go on as they are. Near zero friction pulls the contact as tight as it pushes, below zero tighter
-    (Painleve 1895): a solution is there, but it is not stable.
-    """
-    J, taken, plain = np.zeros((P.size, P.size)), np.empty(P.size, np.int64), np.empty(P.size)
-    slides = np.zeros(first.size, np.int64)
-    number = 0
-    for c in range(first.size):
-        i, friction = first[c], 0.0
-        out[c] = 1.0
-        if not P[i] > 0.0:
-            continue
-        for k in range(i + 1, i + count[c]):
-            friction += P[k] * P[k]
-        slides[c] = 1 if friction > 0.0 and math.sqrt(friction) >= disk(mu[c], P[i]) * (1.0 - 1e-9) else 0
-        for k in range(i, i + 1 if slides[c] == 1 else i + count[c]):
-            taken[number] = k
-            for r in range(P.size):
-                J[r, number] = D[r, k]
-                for l in range(i + 1, i + count[c] if slides[c] == 1 else i + 1):
-                    J[r, number] += P[l] / P[i] * D[r, l]
-            number += 1
-    small, x, e = np.empty((number, number)), np.empty(number), np.zeros(number)
-    B, V, s = np.empty((number, number)), np.empty((number, number)), np.empty(number)
-    for l in range(number):
-        for c in range(first.size):
-            if slides[c] == 0 or taken[l] != first[c]:
-                continue
-            for friction_counts in (False, True):
-                for r in range(number):
-                    for k in range(number):
-                        small[r, k] = J[taken[r], k] if friction_counts or k != l else D[taken[r], taken[l]]
-                rank = row_space(small, 1e-11, B, V, s)
-                e[:] = 0.0
-                e[l] = 1.0
-                shortest_solution(B, V, s, rank, e, x)
-                if friction_counts:
-                    out[c] = plain[l] / x[l] if x[l] != 0.0 else 1.0
-                else:
-                    plain[l] = x[l]
-
-
 @kernel_in_place
-def admissible(first, count, mu, P, size):
+def admissible(problem, P, size):
     """Does nothing pull, and is all friction inside its disk? True for every solution, not for every root of F."""
-    for c in range(first.size):
-        i = first[c]
+    for c in range(problem.first.size):
+        i = problem.first[c]
         if not P[i] >= -1e3 * CONVERGED * size:
             return False
         friction = 0.0
-        for k in range(i + 1, i + count[c]):
+        for k in range(i + 1, i + problem.count[c]):
             friction += P[k] * P[k]
-        if not math.sqrt(friction) <= disk(mu[c], P[i]) + 1e3 * CONVERGED * size:
+        if not math.sqrt(friction) <= disk(problem.mu[c], P[i]) + 1e3 * CONVERGED * size:
             return False
     return True

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.contact.complementarity import SOLVED
-from liedyn.contact.problem import CONTRADICTION, SINGULAR_INERTIA, solve_contacts
-from liedyn.contact.state import PAINLEVE, equations, rows_of, with_rows_of
+from liedyn.contact.problem import CONTRADICTION, SINGULAR_INERTIA
+from liedyn.contact.state import PAINLEVE, equations, solve, touching_of, with_rows_of
 from liedyn.dynamics.terms import terms_kernel
 from liedyn.errors import ContactWarning, SingularConfigurationError
 
@@ -50,24 +50,20 @@ def collide(robot, model, contacts, touching, q, v, f_ext, restitution, bounce, 
     SingularConfigurationError
         The equations contradict each other, or no inertia resists a motion that they allow.
     """
-    closed = with_rows_of(model, contacts, touching)
-    M, _, G, _, psi, _ = terms_kernel(closed, q, v, f_ext)
-    rows, first, count = rows_of(contacts, touching)
-    equal, side = equations(model, contacts), contacts.side[touching].astype(float)
+    M, _, G, _, psi, _ = terms_kernel(with_rows_of(model, contacts, touching), q, v, f_ext)
+    equal = equations(model, contacts)
     c = G @ v - psi
     c[np.abs(c) <= GAIN * (np.abs(G) @ np.abs(v))] = 0.0  # the rounding of constraints that do not move
     for row, speed in bounce.items():
         c[row] -= speed
-    approach = np.minimum(0.0, side * psi[contacts.first[touching]])
+    approach = np.minimum(0.0, contacts.side[touching] * psi[contacts.first[touching]])
     closing = approach < 0.0
     e = float(restitution[closing].min()) if closing.any() else 0.0
     before = 0.5 * v @ M @ v
 
     def after(e):
-        z, lam, P = np.zeros(len(v)), np.zeros(len(psi)), np.zeros(len(rows))
-        status = solve_contacts(M, M @ v, G, c, equal, rows, first, count, contacts.friction[touching],
-                                np.zeros(len(touching), bool), np.zeros((len(touching), 3)), side, e * approach,
-                                tolerance, z, lam, P, np.empty(0))
+        closed = touching_of(contacts, touching, shift=e * approach)
+        status, z, lam, *_ = solve(M, M @ v, G, c, equal, closed, tolerance)
         if status == CONTRADICTION:
             left = np.abs(G @ z - c) * equal
             raise SingularConfigurationError(
@@ -110,24 +106,14 @@ def jam(model, contacts, touching, sliding, q, v, f_ext, tolerance):
     Where friction makes accelerations contradict each other (Painleve 1895; Leine, Brogliato and Nijmeijer 2002). None
     if the impulses that would do it pull, or leave the cone.
     """
-    closed = with_rows_of(model, contacts, touching)
-    M, _, G, _, psi, _ = terms_kernel(closed, q, v, f_ext)
-    for stopped in [[e] for e in sliding] + [list(sliding)] * (len(sliding) > 1):
-        others = [e for e in touching if e not in stopped]
-        equal = equations(model, contacts)
-        for e in stopped:
-            equal[contacts.first[e]:contacts.first[e] + contacts.count[e]] = True
-        rows, first, count = rows_of(contacts, others)
-        z, lam, P = np.zeros(len(v)), np.zeros(len(psi)), np.zeros(len(rows))
-        status = solve_contacts(M, M @ v, G, G @ v - psi, equal, rows, first, count, contacts.friction[others],
-                                np.zeros(len(others), bool), np.zeros((len(others), 3)),
-                                contacts.side[others].astype(float), np.zeros(len(others)), tolerance, z, lam, P,
-                                np.empty(0))
-        if status != SOLVED:
-            continue
-        fits = [-contacts.side[e] * lam[contacts.first[e]] >= 0.0
-                and np.linalg.norm(lam[contacts.first[e] + 1:contacts.first[e] + contacts.count[e]])
-                <= -(1.0 + MARGIN) * contacts.friction[e] * contacts.side[e] * lam[contacts.first[e]] for e in stopped]
-        if all(fits):
+    M, _, G, _, psi, _ = terms_kernel(with_rows_of(model, contacts, touching), q, v, f_ext)
+    for stopped in [[c] for c in sliding] + [list(sliding)] * (len(sliding) > 1):
+        others, equal = [c for c in touching if c not in stopped], equations(model, contacts)
+        for c in stopped:
+            equal[contacts.rows(c)] = True
+        status, z, lam, *_ = solve(M, M @ v, G, G @ v - psi, equal, touching_of(contacts, others), tolerance)
+        loads = [contacts.loads(c, lam) for c in stopped]
+        if status == SOLVED and all(normal >= 0.0 and friction <= (1.0 + MARGIN) * contacts.friction[c] * normal
+                                    for c, (normal, friction) in zip(stopped, loads)):
             return Impact(z, lam, 0.0)
     return None

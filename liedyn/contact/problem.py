@@ -8,13 +8,15 @@ whose inertia only loops hold, do no harm:
 
     z = z_0 + K^T (K M K^T)^-1 K H^T P        D = H K^T (K M K^T)^-1 K H^T
 """
+from collections import namedtuple
+
 import numpy as np
 
-from liedyn.contact.complementarity import NOT_SOLVED, SOLVED, normal_stiffness, solve_coulomb
-from liedyn.row_space import minimum_norm_multipliers, row_space, unbalanced_force
+from liedyn.contact.complementarity import NOT_SOLVED, SOLVED, Coulomb, solve_coulomb
 from liedyn.dynamics.svd import tangent_accelerations
 from liedyn.jit import kernel
 from liedyn.nearest import backward, factor, forward
+from liedyn.row_space import minimum_norm_multipliers, row_space, unbalanced_force
 
 SINGULAR_INERTIA, CONTRADICTION = 2, 3
 CONSISTENT = 1e-7
@@ -23,18 +25,21 @@ BLOCKED = 1e-11
 """Part of a contact's row in a motion that the equations leave, below which it is rounding: they hold the contact."""
 
 
-@kernel
-def solve_contacts(M, f, G, c, equal, rows, first, count, mu, given, direction, side, shift, tolerance, z, lam, P,
-                   stiffness):
-    """z (n), multipliers lam (m) and contact forces P (k), whose values are the guess; returns a status.
+Touching = namedtuple("Touching", "rows first count mu given direction side shift")
+"""Contacts that may push: the numbers of their rows in G (k), those of one contact together; `first` to `direction` as
+in `Coulomb`; the side of each, and the shift of its u_n."""
 
-    M (n, n); f (n); rows G (m, n) and right sides c (m); `equal` (m) marks those that are equations; `rows` (k) are the
-    numbers of the contacts' rows in G, those of one contact together, and `first`, `count`, mu, `given`, `direction` as
-    for `solve_coulomb`; `side` and `shift` are of the contacts. lam contains the contacts' as `M z + G^T lam = f` wants
-    them: minus the side times P for normal rows, -P for the tangential ones. `stiffness` (contacts)
-    becomes that of `normal_stiffness`, if it has room for it.
+
+@kernel
+def solve_contacts(M, f, G, c, equal, touching, tolerance, z, lam):
+    """z (n) and multipliers lam (m) of `M z + G^T lam = f`; returns a status, D (k, k) and the forces P (k).
+
+    M (n, n); f (n); rows G (m, n) and right sides c (m); `equal` (m) marks those that are equations. In the contacts'
+    rows lam is minus the side times P for normal ones, -P for tangential ones.
     """
+    rows, first = touching.rows, touching.first
     m, n, k = G.shape[0], G.shape[1], rows.size
+    D, P = np.zeros((k, k)), np.zeros(k)
     E, B, V, s = G.copy(), np.empty((n, m)), np.empty((n, n)), np.empty(n)
     wanted = c.copy()
     for i in range(m):
@@ -44,18 +49,18 @@ def solve_contacts(M, f, G, c, equal, rows, first, count, mu, given, direction, 
     rank = row_space(E, tolerance, B, V, s)
     none = np.zeros(n)
     if not tangent_accelerations(M, none, E, wanted, f, B, V, s, rank, z, lam):
-        return SINGULAR_INERTIA
+        return SINGULAR_INERTIA, D, P
     for i in range(m):
         left, size = -wanted[i], abs(wanted[i])
         for j in range(n):
             left += E[i, j] * z[j]
             size = max(size, abs(E[i, j] * z[j]))
         if abs(left) > CONSISTENT * max(1.0, size):
-            return CONTRADICTION
+            return CONTRADICTION, D, P
     p = n - rank
     signs = np.ones(k)
     for e in range(first.size):
-        signs[first[e]] = side[e]
+        signs[first[e]] = touching.side[e]
     reduced, L, Y = np.zeros((p, p)), np.empty((p, p)), np.zeros((k, p))
     for i in range(p):
         for j in range(n):
@@ -65,8 +70,8 @@ def solve_contacts(M, f, G, c, equal, rows, first, count, mu, given, direction, 
             for l in range(p):
                 reduced[l, i] += V[rank + l, j] * moved
     if not factor(reduced, L):
-        return SINGULAR_INERTIA
-    D, b, noise = np.zeros((k, k)), np.zeros(k), 0.0
+        return SINGULAR_INERTIA, D, P
+    b, noise = np.zeros(k), 0.0
     for r in range(k):
         size = 0.0
         for j in range(n):
@@ -82,16 +87,14 @@ def solve_contacts(M, f, G, c, equal, rows, first, count, mu, given, direction, 
             b[r] += signs[r] * G[rows[r], j] * z[j]
             noise = max(noise, abs(G[rows[r], j] * z[j]))
     for e in range(first.size):
-        b[first[e]] += shift[e]
+        b[first[e]] += touching.shift[e]
     for r in range(k):
         for l in range(k):
             for i in range(p):
                 D[r, l] += Y[r, i] * Y[l, i]
-    status, _ = solve_coulomb(D, b, first, count, mu, given, direction, noise, P)
-    if status != SOLVED:
-        return NOT_SOLVED
-    if stiffness.size > 0:
-        normal_stiffness(D, first, count, mu, P, stiffness)
+    problem = Coulomb(D, b, first, touching.count, touching.mu, touching.given, touching.direction)
+    if solve_coulomb(problem, noise, P)[0] != SOLVED:
+        return NOT_SOLVED, D, P
     y = np.zeros(p)
     for r in range(k):
         for i in range(p):
@@ -108,4 +111,4 @@ def solve_contacts(M, f, G, c, equal, rows, first, count, mu, given, direction, 
     for i in range(m):
         if equal[i]:
             lam[i] += more[i]
-    return SOLVED
+    return SOLVED, D, P

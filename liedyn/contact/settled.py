@@ -32,7 +32,7 @@ def watched(robot):
     """The one-sided constraints that the state opens and closes, as `Contacts` (`liedyn.contact.watching`)."""
     memo = robot.memo
     if WATCHED not in memo:
-        contacts = contacts_of(robot.packed)
+        contacts = contacts_of(robot, robot.packed)
         open_ones = statuses(robot.packed)[contacts.index] == OPEN
         memo[WATCHED] = Contacts(*(x[open_ones] for x in contacts))
     return memo[WATCHED]
@@ -95,8 +95,8 @@ def settle(robot, q, v, tau, f_ext, tolerance):
         Accelerations contradict each other (Painleve), or the constraints do.
     """
     contacts = watched(robot)
-    names = [robot.constraint_names[k] for k in contacts.index]
-    _, _, _, residual, psi, _ = terms_kernel(
+    names = contacts.names
+    _, _, G, residual, psi, _ = terms_kernel(
         with_rows_of(robot.packed, contacts, np.arange(len(names))), q, v, f_ext)
     raise_errors(robot.functions)
     gap, rate = contacts.side * residual[contacts.first], contacts.side * psi[contacts.first]
@@ -106,13 +106,16 @@ def settle(robot, q, v, tau, f_ext, tolerance):
     touches = gap <= TOUCHING
     away = np.zeros(len(psi), bool)
     for c in np.flatnonzero(~touches):
-        away[contacts.first[c]:contacts.first[c] + contacts.count[c]] = True
+        away[contacts.rows(c)] = True
     require_rows(robot, (), np.where(away, 0.0, psi)[None])
     for c in np.flatnonzero(touches & (rate < -limit)):
         raise InputError(f"an impact is due: contact {names[c]!r} is closed and approaches with {-rate[c]:.3g}; "
                          "simulate() lets it collide")
-    resting = np.flatnonzero(touches & (rate <= limit))
-    slip = [np.linalg.norm(psi[contacts.first[c] + 1:contacts.first[c] + contacts.count[c]]) for c in resting]
+    rests = touches & (rate <= limit)
+    resting = np.flatnonzero(rests)
+    for c in np.flatnonzero(~rests):
+        G[contacts.rows(c)] = 0.0
+    slip = contacts.slips(psi, resting)
     for c, speed in zip(resting, slip):
         if speed > limit and np.isinf(contacts.friction[c]):
             raise InputError(f"an impact is due: contact {names[c]!r} never slips while it is closed, but does so with "
@@ -121,14 +124,14 @@ def settle(robot, q, v, tau, f_ext, tolerance):
         found = accelerations(robot.packed, contacts, resting, q, v, tau, f_ext, limit, tolerance)
     except ValueError:
         raise_errors(robot.functions)
-        raise _no_accelerations(robot, contacts, resting, q, v, f_ext, f"the constraints of {robot.name!r} contradict "
-                                "each other: no acceleration satisfies them all") from None
+        raise SingularConfigurationError(f"the constraints of {robot.name!r} contradict each other: no acceleration "
+                                         "satisfies them all", np.linalg.svd(G, compute_uv=False)) from None
     raise_errors(robot.functions)
     if found is None:
-        raise _no_accelerations(
-            robot, contacts, resting, q, v, f_ext,
+        raise SingularConfigurationError(
             f"accelerations of contacts {', '.join(repr(names[c]) for c in resting)} contradict each other (sliding "
-            "friction that holds what it should let slide, Painleve), or no inertia resists some motion")
+            "friction that holds what it should let slide, Painleve), or no inertia resists some motion",
+            np.linalg.svd(G, compute_uv=False))
     closed = {names[c]: {OPEN: "leaving", ON: "sticking", SLIDING: "sliding"}[int(status)]
               for c, status in zip(resting, found.status)}
     said = {**robot.contacts, **{name: "leaving" if touches[c] else "open" for c, name in enumerate(names)}, **closed}
@@ -136,19 +139,24 @@ def settle(robot, q, v, tau, f_ext, tolerance):
     rubs = [e for e, c in enumerate(resting)
             if found.status[e] == SLIDING and contacts.count[c] > 1 and contacts.friction[c] > 0.0]
     sliding, direction = [int(resting[e]) for e in rubs], found.direction[rubs]
-    shortest, friction, force = _least_norm(
-        switched, contacts, resting, sliding, direction, q, v, tau, f_ext, tolerance)
+    rub = np.zeros((len(sliding), len(psi)))  # multipliers of the friction for unit normal forces
+    for row, c, along in zip(rub, sliding, direction):
+        row[contacts.tangential(c)] = contacts.friction[c] * along[:contacts.count[c] - 1]
+    terms = terms_kernel(switched.packed, q, v, f_ext)
     raise_errors(robot.functions)
-    fits = _push(contacts, resting, found.status, shortest)
-    lam = shortest if fits else found.lam
+    lam, N = _least_norm(terms, tau, -G.T @ rub.T, contacts.side[sliding], contacts.first[sliding], tolerance)
+    friction = N @ rub
+    lam += friction
+    fits = _push(contacts, resting, found.status, lam)
     if not fits:
-        friction, force = _friction_in(robot, contacts, resting, sliding, found.lam, q, v, f_ext)
+        lam = found.lam
+        friction = np.where((rub != 0.0).any(axis=0), lam, 0.0)
     transitions = {names[c]: "is about to open" for c in range(len(names)) if said[names[c]] == "leaving"}
     size = max(float(np.abs(lam).max(initial=0.0)), np.finfo(float).tiny)
     for e, c in enumerate(resting):
         if found.status[e] == OPEN:
             continue
-        N, rubbed = _loads(contacts, c, lam)
+        N, rubbed = contacts.loads(c, lam)
         if N <= NOTHING * size:
             transitions[names[c]] = "is about to open"
         elif found.status[e] == ON and contacts.friction[c] * N - rubbed <= NOTHING * size:
@@ -160,7 +168,7 @@ def settle(robot, q, v, tau, f_ext, tolerance):
         other = accelerations(robot.packed, less, resting, q, v, tau, f_ext, limit, tolerance)
         if other is not None and np.array_equal(other.status, found.status):
             transitions = {name: what for name, what in transitions.items() if what != "is about to slip"}
-    return Settled(switched, said, sliding, direction, friction, force, lam, fits, transitions)
+    return Settled(switched, said, sliding, direction, friction, -G.T @ friction, lam, fits, transitions)
 
 
 def _switched(robot, names, closed):
@@ -172,26 +180,11 @@ def _switched(robot, names, closed):
     return robot.memo[key]
 
 
-def _no_accelerations(robot, contacts, resting, q, v, f_ext, text):
-    G = terms_kernel(with_rows_of(robot.packed, contacts, resting), q, v, f_ext)[2]
-    return SingularConfigurationError(text, np.linalg.svd(G, compute_uv=False))
-
-
-def tangential(contacts, c):
-    """The tangential rows of contact c."""
-    return slice(contacts.first[c] + 1, contacts.first[c] + contacts.count[c])
-
-
-def _loads(contacts, c, lam):
-    """Normal force, and the size of the friction."""
-    return -contacts.side[c] * lam[contacts.first[c]], np.linalg.norm(lam[tangential(contacts, c)])
-
-
 def _push(contacts, resting, status, lam):
     """Does nothing pull, and does what sticks stay in its friction disk?"""
     size = float(np.abs(lam).max(initial=0.0))
     for c, how in zip(resting, status):
-        N, rubbed = _loads(contacts, c, lam)
+        N, rubbed = contacts.loads(c, lam)
         if how != OPEN and N < -NOTHING * size:
             return False
         if how == ON and rubbed > contacts.friction[c] * max(N, 0.0) + NOTHING * size:
@@ -199,35 +192,20 @@ def _push(contacts, resting, status, lam):
     return True
 
 
-def _friction_in(robot, contacts, resting, sliding, lam, q, v, f_ext):
-    """The part of lam that is friction of sliding contacts, and its generalised force."""
-    G = terms_kernel(with_rows_of(robot.packed, contacts, resting), q, v, f_ext)[2]
-    friction = np.zeros(len(lam))
-    for c in sliding:
-        friction[tangential(contacts, c)] = lam[tangential(contacts, c)]
-    return friction, -G.T @ friction
+def _least_norm(terms, tau, drags, side, rows, tolerance):
+    """Multipliers without those of the friction, and the normal forces in these rows, both of least norm.
 
-
-def _least_norm(switched, contacts, resting, sliding, direction, q, v, tau, f_ext, tolerance):
-    """All multipliers, those of friction alone, and tau_f, with normal forces of least norm.
-
-    These are affine in all forces, N = N_0 + C N, where column j of C is what the friction of a unit N_j does to them
-    (Glocker 2001, 5.4).
+    They are affine in all forces, N = N_0 + C N, where column j of C is what `drags` (n, contacts), the friction of a
+    unit N_j, does to them (Glocker 2001, 5.4).
     """
-    M, h, G, _, _, gamma = terms_kernel(switched.packed, q, v, f_ext)
-    G_all = terms_kernel(with_rows_of(switched.packed, contacts, resting), q, v, f_ext)[2]
-    units = np.zeros((len(sliding), len(gamma)))
-    for j, c in enumerate(sliding):
-        units[j, tangential(contacts, c)] = contacts.friction[c] * direction[j, :contacts.count[c] - 1]
-    drags = -G_all.T @ units.T
+    M, h, G, _, _, gamma = terms
     U, s, Vt = np.linalg.svd(G)
     rank = int((s > tolerance * max(s.max(initial=0.0), 1e-4)).sum())
     plus, K = Vt[:rank].T / s[:rank] @ U[:, :rank].T, Vt[rank:].T
     forces = np.column_stack([tau - h, drags])
-    a = plus @ np.column_stack([gamma, np.zeros((len(gamma), len(sliding)))])
+    a = plus @ np.column_stack([gamma, np.zeros((len(gamma), len(rows)))])
     a += K @ np.linalg.solve(K.T @ M @ K, K.T @ (forces - M @ a))
     lam = plus.T @ (forces - M @ a)
-    N = -contacts.side[sliding, None] * lam[contacts.first[sliding]]
-    N = np.linalg.solve(np.eye(len(sliding)) - N[:, 1:], N[:, 0])
-    friction = N @ units
-    return lam @ np.append(1.0, N) + friction, friction, drags @ N
+    N = -side[:, None] * lam[rows]
+    N = np.linalg.solve(np.eye(len(rows)) - N[:, 1:], N[:, 0])
+    return lam @ np.append(1.0, N), N

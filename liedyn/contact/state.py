@@ -8,11 +8,11 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.contact.complementarity import SOLVED
-from liedyn.contact.problem import CONTRADICTION, solve_contacts
+from liedyn.contact.problem import CONTRADICTION, Touching, solve_contacts
 from liedyn.dynamics.terms import terms_kernel
 from liedyn.model.packed import (
-    LOOP_ACTIVE, LOOP_FRICTION, LOOP_NROWS, LOOP_RESTITUTION, LOOP_ROW,
-    LOOP_SIDE, N_ROWS, OFF, ON, OPEN, SLIDING, constraints_of,
+    LOOP_ACTIVE, LOOP_FRICTION, LOOP_NROWS, LOOP_RESTITUTION, LOOP_ROW, LOOP_SIDE, N_ROWS, OFF, ON, OPEN, SLIDING,
+    constraints_of,
 )
 
 TOUCHING = 1e-9
@@ -30,6 +30,7 @@ NOTHING = 1e-9
 class Contacts(NamedTuple):
     """All one-sided constraints of a packed model, in arrays; `count` is 1 for those without friction."""
 
+    names: np.ndarray
     index: np.ndarray  # numbers of the constraints
     first: np.ndarray  # their first rows
     count: np.ndarray  # how many rows they have
@@ -37,13 +38,30 @@ class Contacts(NamedTuple):
     restitution: np.ndarray
     friction: np.ndarray
 
+    def rows(self, c):
+        """The rows of contact c."""
+        return slice(self.first[c], self.first[c] + self.count[c])
 
-def contacts_of(model):
-    """The one-sided constraints of a packed model."""
+    def tangential(self, c):
+        """Those of them that are tangential."""
+        return slice(self.first[c] + 1, self.first[c] + self.count[c])
+
+    def slips(self, psi, chosen):
+        """Sizes of the slip of some contacts."""
+        return np.array([np.linalg.norm(psi[self.tangential(c)]) for c in chosen])
+
+    def loads(self, c, lam):
+        """Normal force, and the size of the friction."""
+        return -self.side[c] * lam[..., self.first[c]], np.linalg.norm(lam[..., self.tangential(c)], axis=-1)
+
+
+def contacts_of(robot, model):
+    """The one-sided constraints of a packed model of the robot."""
     records, numbers = constraints_of(model)
     index = np.flatnonzero(records[:, LOOP_SIDE])
-    return Contacts(index, records[index, LOOP_ROW], records[index, LOOP_NROWS], records[index, LOOP_SIDE],
-                    numbers[index, LOOP_RESTITUTION].copy(), numbers[index, LOOP_FRICTION].copy())
+    return Contacts(np.array(robot.constraint_names, dtype=object)[index], index, records[index, LOOP_ROW],
+                    records[index, LOOP_NROWS], records[index, LOOP_SIDE], numbers[index, LOOP_RESTITUTION].copy(),
+                    numbers[index, LOOP_FRICTION].copy())
 
 
 def statuses(model):
@@ -51,28 +69,64 @@ def statuses(model):
     return constraints_of(model)[0][:, LOOP_ACTIVE]
 
 
-def with_rows_of(model, contacts, closed):
-    """The model in which these contacts (numbers among `contacts`) have all their rows, and the others none."""
-    model = model._replace(ints=model.ints.copy())
-    status = statuses(model)
+def put_statuses(status, contacts, closed, to=ON):
+    """Give these contacts (numbers among `contacts`) a status, and open all others that are not off."""
     status[contacts.index] = np.where(status[contacts.index] == OFF, OFF, OPEN)
-    status[contacts.index[closed]] = ON
+    status[contacts.index[closed]] = to
+
+
+def with_rows_of(model, contacts, closed, to=ON):
+    """The model in which these contacts have their rows, with a status, and the others none."""
+    model = model._replace(ints=model.ints.copy())
+    put_statuses(statuses(model), contacts, closed, to)
     return model
 
 
-def rows_of(contacts, chosen):
-    """(rows, first, count): the rows of some contacts one behind the other, and where among them each begins."""
+def touching_of(contacts, chosen, **known):
+    """Some contacts for `solve_contacts`: at rest, unless `given`, `direction` or `shift` are known."""
     count = contacts.count[chosen]
-    rows = np.concatenate([np.empty(0, np.int64)] + [np.arange(contacts.first[c], contacts.first[c] + contacts.count[c])
-                                                     for c in chosen])
-    return rows.astype(np.int64), (np.cumsum(count) - count).astype(np.int64), count.astype(np.int64)
+    rows = [np.arange(contacts.first[c], contacts.first[c] + contacts.count[c]) for c in chosen]
+    fields = dict(given=np.zeros(len(count), bool), direction=np.zeros((len(count), 3)), shift=np.zeros(len(count)))
+    return Touching(rows=np.concatenate([np.empty(0, np.int64), *rows]), first=np.cumsum(count) - count, count=count,
+                    mu=contacts.friction[chosen], side=contacts.side[chosen].astype(float), **fields | known)
+
+
+def solve(M, f, G, c, equal, touching, tolerance):
+    """(status, z, lam, D, P) of `solve_contacts`."""
+    z, lam = np.zeros(len(f)), np.zeros(len(c))
+    status, D, P = solve_contacts(M, f, G, c, equal, touching, tolerance, z, lam)
+    return status, z, lam, D, P
+
+
+def normal_stiffness(touching, D, P):
+    """d u_n / d P_n of each closed contact that slides, relative to what it would be without its friction; else 1.
+
+    The other contacts go on as they are. Near zero friction pulls the contact as tight as it pushes, below zero tighter
+    (Painleve 1895): a solution is there, but it is not stable.
+    """
+    out, motion, rows, slides = np.ones(len(touching.first)), D.copy(), [], {}
+    for c, (i, n, mu) in enumerate(zip(touching.first, touching.count, touching.mu)):
+        friction = np.linalg.norm(P[i + 1:i + n])
+        if P[i] > 0.0 and friction > 0.0 and friction >= mu * P[i] * (1.0 - 1e-9):
+            motion[:, i] += D[:, i + 1:i + n] @ P[i + 1:i + n] / P[i]  # the friction goes with the normal force
+            slides[c] = len(rows)
+            rows.append(i)
+        elif P[i] > 0.0:
+            rows += range(i, i + n)
+    for c, l in slides.items():
+        with_friction = motion[np.ix_(rows, rows)]
+        plain = with_friction.copy()
+        plain[:, l] = D[rows, rows[l]]
+        x, x_plain = (np.linalg.pinv(J, 1e-11)[l, l] for J in (with_friction, plain))
+        out[c] = x_plain / x if x != 0.0 else 1.0
+    return out
 
 
 def equations(model, contacts):
     """Which rows are equations: those of all constraints but the one-sided ones."""
     equal = np.ones(int(model.ints[N_ROWS]), dtype=bool)
-    for first, count in zip(contacts.first, contacts.count):
-        equal[first:first + count] = False
+    for c in range(len(contacts.index)):
+        equal[contacts.rows(c)] = False
     return equal
 
 
@@ -91,48 +145,45 @@ def accelerations(model, contacts, touching, q, v, tau, f_ext, slip_limit, toler
 
     Slower than `slip_limit` is at rest, and sticks if it can.
     """
-    closed = with_rows_of(model, contacts, touching)
-    M, h, G, _, psi, gamma = terms_kernel(closed, q, v, f_ext)
-    rows, first, count = rows_of(contacts, touching)
-    slip = np.zeros((len(touching), 3))
-    for e, (i, n) in enumerate(zip(contacts.first[touching], count)):
-        slip[e, :n - 1] = psi[i + 1:i + n]
-    speed, mu, side = np.linalg.norm(slip, axis=1), contacts.friction[touching], contacts.side[touching]
+    M, h, G, _, psi, gamma = terms_kernel(with_rows_of(model, contacts, touching), q, v, f_ext)
+    mu, side, size = contacts.friction[touching], contacts.side[touching], len(touching)
+    speed, direction = contacts.slips(psi, touching), np.zeros((size, 3))
     given = (speed > slip_limit) & np.isfinite(mu)
-    direction = np.where(given[:, None], slip / np.where(speed > 0.0, speed, 1.0)[:, None], 0.0)
-    a, lam, P, stiffness = np.zeros(len(v)), np.zeros(len(psi)), np.zeros(len(rows)), np.empty(len(touching))
-    found = solve_contacts(M, tau - h, G, gamma, equations(model, contacts), rows, first, count, mu, given, direction,
-                           side.astype(float), np.zeros(len(touching)), tolerance, a, lam, P, stiffness)
+    for e in np.flatnonzero(given):
+        direction[e, :contacts.count[touching[e]] - 1] = psi[contacts.tangential(touching[e])] / speed[e]
+    closed = touching_of(contacts, touching, given=given, direction=direction)
+    found, a, lam, D, P = solve(M, tau - h, G, gamma, equations(model, contacts), closed, tolerance)
     if found != SOLVED:
         if found == CONTRADICTION:
             raise ValueError("the constraints contradict each other")
         return None
-    jams = given & (stiffness <= PAINLEVE)
+    status, margin = np.full(size, OPEN), np.full(size, np.inf)
+    jams = given & (normal_stiffness(closed, D, P) <= PAINLEVE)
     if jams.any():  # pulled tight by its own friction: if it may as well let go, it does
         rest = accelerations(model, contacts, touching[~jams], q, v, tau, f_ext, slip_limit, tolerance)
         if rest is None or (side * (G @ rest.a - gamma)[contacts.first[touching]] < 0.0)[jams].any():
             return None
-        status, margin, slides = np.full(len(touching), OPEN), np.zeros(len(touching)), np.zeros((len(touching), 3))
-        status[~jams], margin[~jams], slides[~jams] = rest.status, rest.margin, rest.direction
-        return Accelerations(rest.a, rest.lam, status, slides, margin)
+        margin[jams], direction[jams] = 0.0, 0.0
+        status[~jams], margin[~jams], direction[~jams] = rest.status, rest.margin, rest.direction
+        return Accelerations(rest.a, rest.lam, status, direction, margin)
     u = G @ a - gamma
     force = max(float(np.abs(P).max(initial=0.0)), NOTHING * float(np.abs(h).max(initial=0.0)))
     motion = max(1.0, float(np.abs(u).max(initial=0.0)))
-    status, margin = np.full(len(touching), OPEN), np.full(len(touching), np.inf)
-    for e, (i, n, k) in enumerate(zip(contacts.first[touching], count, first)):
-        away, push = side[e] * u[i] / motion, P[k] / force if force > 0.0 else 0.0
-        if push <= NOTHING and away > NOTHING:
+    for e, c in enumerate(touching):
+        normal, friction = (load / force if force > 0.0 else 0.0 for load in contacts.loads(c, lam))
+        away = side[e] * u[contacts.first[c]] / motion
+        if normal <= NOTHING and away > NOTHING:
             margin[e] = away
             continue
-        status[e], margin[e] = SLIDING, push
-        if n == 1 or given[e]:
+        status[e], margin[e] = SLIDING, normal
+        if contacts.count[c] == 1 or given[e]:
             continue
-        slides, rubs = np.linalg.norm(u[i + 1:i + n]), np.linalg.norm(P[k + 1:k + n])
-        if slides / motion <= NOTHING:
+        slides = u[contacts.tangential(c)]
+        if np.linalg.norm(slides) / motion <= NOTHING:
             status[e] = ON
             if np.isfinite(mu[e]):
-                margin[e] = min(push, push * mu[e] - rubs / force if force > 0.0 else 0.0)
+                margin[e] = min(normal, normal * mu[e] - friction)
         else:
-            direction[e, :n - 1] = u[i + 1:i + n] / slides
+            direction[e, :len(slides)] = slides / np.linalg.norm(slides)
             margin[e] = 0.0  # it has just begun to slide
     return Accelerations(a, lam, status, direction, margin)

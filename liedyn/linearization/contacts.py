@@ -23,7 +23,7 @@ import numpy as np
 
 from liedyn.constraints.loops import all_derivatives
 from liedyn.constraints.wrenches import contact_wrench_derivatives
-from liedyn.contact.settled import tangential, watched
+from liedyn.contact.settled import watched
 from liedyn.contact.state import statuses
 from liedyn.dynamics.terms import terms_kernel
 from liedyn.errors import InputError
@@ -128,7 +128,7 @@ class Friction:
         F, E, dpsi = -turned @ dq, np.empty((n, len(sliding))), psi_q @ dq + G_all @ X
         turns = np.zeros_like(dpsi)  # dlam_t at constant N
         for j, c in enumerate(sliding):
-            rows, mu = tangential(contacts, c), contacts.friction[c]
+            rows, mu = contacts.tangential(c), contacts.friction[c]
             s, slip = settled.direction[j, :contacts.count[c] - 1], np.linalg.norm(psi[rows])
             size = np.linalg.norm(settled.friction[rows])  # mu N
             turns[rows] = size / slip * (dpsi[rows] - np.outer(s, s @ dpsi[rows]))
@@ -138,7 +138,7 @@ class Friction:
         by_x, by_u = F + E @ dN[:, :x], E @ dN[:, x:]
         found = dlam[:, :x + nu] + dlam[:, x + nu:] @ np.hstack([by_x, by_u])
         for j, c in enumerate(sliding):
-            rows = tangential(contacts, c)
+            rows = contacts.tangential(c)
             found[rows] = contacts.friction[c] * np.outer(settled.direction[j, :contacts.count[c] - 1], dN[j])
         found[:, :x] += turns
         return by_x, by_u, found

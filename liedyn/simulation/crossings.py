@@ -5,6 +5,7 @@ step by their dense output, with neighbours that tell the slope there. Where the
 extremum is located, so that a guard which crosses zero twice within a step is not missed. Gaps come with their rates,
 so theirs are found between the rows of every integrator.
 """
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -38,41 +39,37 @@ class Table:
     """States of a chunk in the order of time; `step` is the number of the row that each one follows, or is."""
 
     def __init__(self, run, done):
-        self.rows, self.step = run.rows, np.arange(done + 1)
-        self.slopes = False
-        if len(run.contacts.index):
-            n = done + 1
-            self.gap, self.rate, self.slip = gaps(run.packed, run.contacts, run.rows.t[:n], run.rows.q[:n],
-                                                  run.rows.v[:n])
-            self.directions = run.row_directions = _directions(run, self.slip)
-        times = run.integrator.between(run, done) if done > 0 and (run.events or len(run.contacts.index)) else None
+        self.rows, self.step, self.slopes = run.rows, np.arange(done + 1), False
+        self._look(run)
+        run.row_directions = self.directions
+        times = run.integrator.between(run, done) if done > 0 else None
         if times is not None:
             self.slopes = bool(run.events)
             self._fill(run, done, times)
-        self.t = self.rows.t[:len(self.step)]
-        if times is not None and len(run.contacts.index):
-            n = len(self.step)
+            self._look(run)
+
+    def _look(self, run):
+        """Gaps, their rates, slip and its direction at all states."""
+        n = len(self.step)
+        self.t, self.directions = self.rows.t[:n], np.zeros((n, 0, 3))
+        if len(run.contacts.index):
             self.gap, self.rate, self.slip = gaps(run.packed, run.contacts, self.t, self.rows.q[:n], self.rows.v[:n])
             self.directions = _directions(run, self.slip)
 
     def _fill(self, run, done, times):
         """Rows and, behind each, the states between it and the next one; of these two neighbours each for slopes."""
-        steps, places = [], []
-        for k in range(done):
-            for t in (float(run.rows.t[k]), *times[k]):
-                steps.append(k)
-                places.append(t)
-        steps.append(done)
-        places.append(float(run.rows.t[done]))
+        places = [(k, t) for k in range(done) for t in (float(run.rows.t[k]), *times[k])]
+        places.append((done, float(run.rows.t[done])))
         room = make_rows(run.robot, len(places))
         self.near = make_rows(run.robot, 2 * len(places)) if self.slopes else None
-        for p, (k, t) in enumerate(zip(steps, places)):
+        for p, (k, t) in enumerate(places):
             run.within(k, t, room, p)
             if self.slopes and p + 1 < len(places):
-                width = NEIGHBOUR * (places[p + 1] - t)
+                later = places[p + 1][1]
+                width = NEIGHBOUR * (later - t)
                 run.within(k, t + width, self.near, 2 * p)
-                run.within(k, places[p + 1] - width, self.near, 2 * p + 1)
-        self.rows, self.step = room, np.array(steps)
+                run.within(k, later - width, self.near, 2 * p + 1)
+        self.rows, self.step = room, np.array([k for k, _ in places])
 
 
 def _directions(run, slip):
@@ -89,12 +86,11 @@ def _directions(run, slip):
 
 def first_crossing(run, table):
     """The earliest crossing of a chunk, or None."""
-    first = None
-    for watch in (*_events(run), *(() if run.integrator.stepping else _contacts(run))):
-        last = len(table.step) - 1 if first is None else int(np.searchsorted(table.t, first.t, side="left"))
-        found = watch(run, table, min(last, len(table.step) - 1))
+    first, last = None, len(table.step) - 1
+    for watch in _watches(run):
+        found = watch(run, table, last)
         if found is not None and (first is None or found.t < first.t):
-            first = found
+            first, last = found, min(last, int(np.searchsorted(table.t, found.t)))
     return first
 
 
@@ -105,23 +101,20 @@ def useful(run, event):
     return any(on + off) or not (on or off) or event.terminal or event.action is not None
 
 
-def _events(run):
+def _watches(run):
     for event in run.events:
         if useful(run, event):
-            yield lambda run, table, last, event=event: _first_of_event(run, event, table, last)
-
-
-def _contacts(run):
-    for c, status in enumerate(run.contact_statuses()):
+            yield partial(_first_of_event, event)
+    for c, status in enumerate(() if run.integrator.stepping else run.contact_statuses()):
         if status == OPEN:
-            yield lambda run, table, last, c=c: _first_touch(run, c, table, last)
+            yield partial(_first_touch, c)
         elif status in (ON, SLIDING):
-            yield lambda run, table, last, c=c: _first_release(run, c, table, last)
+            yield partial(_first_release, c)
             if status == SLIDING and run.rubs(c):
-                yield lambda run, table, last, c=c: _first_reversal(run, c, table, last)
+                yield partial(_first_reversal, c)
 
 
-def _first_of_event(run, event, table, last):
+def _first_of_event(event, run, table, last):
     """Where the guard of an event crosses zero in its direction."""
     def value(rows, p):
         return guard_value(event, float(rows.t[p]), rows.q[p], rows.v[p])
@@ -149,7 +142,7 @@ def _first_of_event(run, event, table, last):
     return None
 
 
-def _first_touch(run, c, table, last):
+def _first_touch(c, run, table, last):
     """Where an open contact closes: its gap falls to zero, for good or between two states."""
     gap, rate, t = table.gap[:last + 1, c], table.rate[:last + 1, c], table.t
     flies = np.maximum.accumulate(gap > TOUCHING) | run.flies[c]
@@ -157,13 +150,16 @@ def _first_touch(run, c, table, last):
         k, begin, end, before = int(table.step[p]), float(t[p]), float(t[p + 1]), max(gap[p], 1e-300)
 
         def at(moment, k=k):
-            return run.gap_at(k, moment, c)[0]
+            return float(run.gaps_at(k, moment)[0][c])
+
+        def rate_at(moment, k=k):
+            return float(run.gaps_at(k, moment)[1][c])
 
         if not flies[p]:
             return Crossing(k, locate(lambda moment, at=at: at(moment) + TOUCHING, begin, end, before + TOUCHING,
                                       gap[p + 1] + TOUCHING), ("touch", c))
         if gap[p + 1] > 0.0:  # the deepest place between two states outside
-            end = locate(lambda moment, k=k: run.gap_at(k, moment, c)[1], begin, end, rate[p], rate[p + 1])
+            end = locate(rate_at, begin, end, rate[p], rate[p + 1])
             after = at(end)
             if after > 0.0:
                 continue
@@ -172,7 +168,7 @@ def _first_touch(run, c, table, last):
         else:  # it has just left, and comes back within the step
             flight = _flight(at, begin, end, gap[p + 1])
             if flight is None:  # too low to be seen: it comes back after twice the time in which its rate turns
-                turn = _turn(lambda moment, k=k: run.gap_at(k, moment, c)[1], begin, end, rate[p])
+                turn = _turn(rate_at, begin, end, rate[p])
                 return Crossing(k, min(end, 2.0 * turn - begin), ("touch", c))
             begin, before, end, after = flight
         return Crossing(k, locate(at, begin, end, before, after), ("touch", c))
@@ -219,7 +215,7 @@ def _candidates(gap, rate, h, flies):
     return np.flatnonzero(falls | dips)
 
 
-def _first_release(run, c, table, last):
+def _first_release(c, run, table, last):
     """Where a closed contact would have to pull, or friction to hold more than it can: whichever comes first."""
     lam = table.rows.lam[:last + 1]
     normal, grip = run.loads(c, lam)
@@ -265,7 +261,7 @@ def _lost_balance(run, c, table, p, kind):
                               float(table.t[p]), 1.0, -1.0), ("balance", c))
 
 
-def _first_reversal(run, c, table, last):
+def _first_reversal(c, run, table, last):
     """Where a contact that slides comes to rest: its slip turns against the direction that it had."""
     slip, direction = table.slip[:last + 1, c], table.directions[:last + 1, c]
     along = (slip[1:] * direction[:-1]).sum(axis=1)
@@ -275,7 +271,7 @@ def _first_reversal(run, c, table, last):
             return Crossing(k, float(table.t[p]), ("rest", c))
 
         def at(moment, k=k, p=p):
-            return float(run.slip_at(k, moment, c) @ direction[p])
+            return float(run.gaps_at(k, moment)[2][c] @ direction[p])
 
         return Crossing(k, locate(at, float(table.t[p]), float(table.t[p + 1]), begin, along[p]), ("rest", c))
     return None

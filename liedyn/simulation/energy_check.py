@@ -7,7 +7,7 @@ from liedyn.errors import ConditionWarning
 from liedyn.simulation.preparation import CONSISTENT
 from liedyn.simulation.projection import constraint_state
 from liedyn.simulation.recorder import energies_at
-from liedyn.simulation.workspace import BAUMGARTE, CONDITION, TABLE
+from liedyn.simulation.workspace import CONDITION, TABLE
 
 UNUSUAL = 100.0
 """A step is unusual whose change of energy is that many times the median of the run's steps,"""
@@ -27,7 +27,7 @@ def is_conservative(run):
     if o.input_kind != TABLE or x.table.any() or x.damping.any() or o.all_power:
         return False
     constraint_state(run.packed, x, run.rows.q[0], run.rows.v[0])
-    return (o.stabilisation != BAUMGARTE and o.sigma == 0.0) or bool(
+    return o.rate == o.stiffness == 0.0 or bool(
         (np.abs([x.residual, x.psi]) / x.row_sizes < CONSISTENT).all())
 
 

@@ -6,17 +6,11 @@ formulation, whichever it is, solves first without friction, then once with each
 N d that solve (1 - C) N = N_0 (Glocker 2001, 5.4). Where 1 - C has a pivot that is not positive, friction pulls a
 contact tighter than it rubs: accelerations contradict each other (Painleve 1895), which the run settles.
 
-What is kept stands in one array of `Work`, row by row for L constraints, of which S are contacts:
-
-    direction (L), used (L)     of slip, kept from before, and at this state: three numbers each
-    d (S), 1 - C (S)            of the contacts that slide now
-    trials (S)                  normal force without friction, scale of the trial force, number of the constraint
-    N, force                    the solution; the forces that a formulation is to solve with
-
 The direction is that of the slip. Just before slip begins, and in the part of a step behind its reversal, it is the
 direction kept from before, so that the right side stays smooth up to the event.
 """
 import math
+from collections import namedtuple
 
 import numpy as np
 from numba import types
@@ -25,10 +19,18 @@ from liedyn.constraints.contacts import contact, velocity_jets
 from liedyn.constraints.jets import constant
 from liedyn.constraints.records import holonomic_count, loop_at, loop_count, loop_integer, loop_kind, loop_rows
 from liedyn.constraints.relative import path_ends, relative_screw, relative_twist, toward_ground
-from liedyn.jit import address_for, apart, kernel_in_place
+from liedyn.jit import MATRIX, VECTOR, kernel_in_place, late
 from liedyn.lie.lanes import SCALAR
 from liedyn.model.packed import LOOP_ACTIVE, LOOP_FRICTION, LOOP_SIDE, SLIDING
+from liedyn.tree.records import MODEL
 
+Friction = namedtuple("Friction", "direction used drags influence trials solution force")
+"""What is kept, for L constraints, of which S are contacts: the direction (L, 3) of slip, from before, and that used
+(L, 3) at this state; d (S, n) and 1 - C (S, S) of the contacts that slide now, and of each the normal force without
+friction, the scale of the trial force and the number of the constraint (S, 3); N (S); the forces (n) that a formulation
+is to solve with."""
+FRICTION = types.NamedTuple([*[MATRIX] * 5, VECTOR, VECTOR], Friction)
+"""Its Numba type."""
 SLOW = 1e-10
 """Slip [m/s] whose direction is rounding."""
 PAINLEVE = 5e-4
@@ -43,20 +45,11 @@ def slips(model, l):
             and model.floats[loop_at(model, l, LOOP_FRICTION)] > 0.0)
 
 
-@kernel_in_place
-def places(model, friction):
-    """Where d, 1 - C, the trials, N and the force begin, in rows."""
-    L = loop_count(model)
-    S = (friction.shape[0] - 2 * L - 2) // 3
-    return 2 * L, 2 * L + S, 2 * L + 2 * S, 2 * L + 3 * S, 2 * L + 3 * S + 1
-
-
-@kernel_in_place
-def put_drags(model, world, friction):
+@late(MODEL, VECTOR, FRICTION, returns=types.int64)
+def put_drags(model, world, f):
     """Directions used, d and numbers of the contacts that slide; returns how many. Needs `world_velocities`."""
-    count, L = 0, loop_count(model)
-    drags, _, trials, _, _ = places(model, friction)
-    for l in range(L):
+    count = 0
+    for l in range(loop_count(model)):
         if not slips(model, l):
             continue
         kind, mu, rows = loop_kind(model, l), model.floats[loop_at(model, l, LOOP_FRICTION)], loop_rows(model, l)[1]
@@ -66,44 +59,31 @@ def put_drags(model, world, friction):
         size, ahead = 0.0, 0.0
         for k in range(1, rows):
             size += motion[k][0] * motion[k][0]
-            ahead += motion[k][0] * friction[l, k - 1]
+            ahead += motion[k][0] * f.direction[l, k - 1]
         size = math.sqrt(size)
         for k in range(1, rows):
-            friction[L + l, k - 1] = motion[k][0] / size if ahead > 0.0 and size > SLOW else friction[l, k - 1]
-        for j in range(friction.shape[1]):
-            friction[drags + count, j] = 0.0
+            f.used[l, k - 1] = motion[k][0] / size if ahead > 0.0 and size > SLOW else f.direction[l, k - 1]
+        f.drags[count] = 0.0
         ja, jb = path_ends(model, l)
         while ja != jb:
             j = max(ja, jb)
             w, v = relative_screw(SCALAR, model, world, j, jb > ja, C)
             motion = velocity_jets(kind, length, r, constant(p), constant(d), constant(w), constant(v))
             for k in range(1, rows):
-                friction[drags + count, j] -= mu * friction[L + l, k - 1] * motion[k][0]
+                f.drags[count, j] -= mu * f.used[l, k - 1] * motion[k][0]
             ja, jb = toward_ground(model, ja, jb)
-        friction[trials + count, 2] = l
+        f.trials[count, 2] = l
         count += 1
     return count
-
-
-_VECTOR, _MATRIX, _INTEGERS = types.float64[::1], types.float64[:, ::1], types.int64[::1]
-_DRAGS = (_INTEGERS, _VECTOR, _VECTOR, _MATRIX)
-drags_of = apart(_DRAGS, types.int64)
-"""Call `put_drags` at its address, with a tuple of its arguments: robots without friction do not compile it."""
-
-
-def address_of_drags():
-    """Address of `put_drags`."""
-    return address_for(put_drags, _DRAGS)
 
 
 @kernel_in_place
 def begin_trials(model, o, x):
     """How often a formulation has to solve, once, or for each contact that slides and twice more; and with what."""
-    force = x.friction[places(model, x.friction)[4]]
     for j in range(x.tau.size):
-        force[j] = x.tau[j]
-    count = 0 if o.friction == 0 else drags_of(o.friction, (model, x.world, x.friction))
-    return (1 if count == 0 else count + 2), force[:x.tau.size]
+        x.friction.force[j] = x.tau[j]
+    count = put_drags(model, x.world, x.friction) if o.friction else 0
+    return (1 if count == 0 else count + 2), x.friction.force
 
 
 @kernel_in_place
@@ -114,73 +94,69 @@ def normal_force(model, l, lam):
 @kernel_in_place
 def next_trial(model, x, k, trials, lam):
     """The force of trial k + 1, from what trial k has found. False where friction holds what should slide."""
-    count, F = trials - 2, x.friction
-    drags, influence, trial, solution, force = places(model, F)
+    count, f = trials - 2, x.friction
     if k > count:
         return True
     for i in range(count):
-        N = normal_force(model, int(F[trial + i, 2]), lam)
+        N = normal_force(model, int(f.trials[i, 2]), lam)
         if k == 0:
-            F[trial + i, 0] = N
+            f.trials[i, 0] = N
         else:
-            F[influence + i, k - 1] = (1.0 if i == k - 1 else 0.0) - (N - F[trial + i, 0]) / F[trial + k - 1, 1]
+            f.influence[i, k - 1] = (1.0 if i == k - 1 else 0.0) - (N - f.trials[i, 0]) / f.trials[k - 1, 1]
     for j in range(x.tau.size):
-        F[force, j] = x.tau[j]
+        f.force[j] = x.tau[j]
     if k < count:
         # about as large a force as there will be: differences keep their digits
-        F[trial + k, 1] = max(abs(F[trial + k, 0]), 1e-6)
+        f.trials[k, 1] = max(abs(f.trials[k, 0]), 1e-6)
         for j in range(x.tau.size):
-            F[force, j] += F[trial + k, 1] * F[drags + k, j]
+            f.force[j] += f.trials[k, 1] * f.drags[k, j]
         return True
     for i in range(count):
-        F[solution, i] = F[trial + i, 0]
+        f.solution[i] = f.trials[i, 0]
     for k in range(count):  # without exchange of rows: a pivot that is not positive is a contact that is held
-        if not F[influence + k, k] > PAINLEVE:
+        if not f.influence[k, k] > PAINLEVE:
             return False
         for i in range(k + 1, count):
-            part = F[influence + i, k] / F[influence + k, k]
+            part = f.influence[i, k] / f.influence[k, k]
             for j in range(k + 1, count):
-                F[influence + i, j] -= part * F[influence + k, j]
-            F[solution, i] -= part * F[solution, k]
+                f.influence[i, j] -= part * f.influence[k, j]
+            f.solution[i] -= part * f.solution[k]
     for k in range(count - 1, -1, -1):
         for j in range(k + 1, count):
-            F[solution, k] -= F[influence + k, j] * F[solution, j]
-        F[solution, k] /= F[influence + k, k]
-    for i in range(count):
+            f.solution[k] -= f.influence[k, j] * f.solution[j]
+        f.solution[k] /= f.influence[k, k]
         for j in range(x.tau.size):
-            F[force, j] += F[solution, i] * F[drags + i, j]
+            f.force[j] += f.solution[k] * f.drags[k, j]
     return True
 
 
 @kernel_in_place
-def keep_directions(model, x):
+def keep_directions(x):
     """The directions of slip at this state are those kept for the next ones."""
-    L = loop_count(model)
-    for l in range(L):
+    for l in range(x.friction.used.shape[0]):
         for k in range(3):
-            x.friction[l, k] = x.friction[L + l, k]
+            x.friction.direction[l, k] = x.friction.used[l, k]
 
 
 @kernel_in_place
 def put_friction(model, x, trials, lam):
     """Multipliers of the friction in the tangential rows, as if these had been there."""
-    L, trial = loop_count(model), places(model, x.friction)[2]
     for i in range(trials - 2):
-        l = int(x.friction[trial + i, 2])
+        l = int(x.friction.trials[i, 2])
         first, rows = loop_rows(model, l)
         for k in range(1, rows):
-            lam[first + k] = model.floats[loop_at(model, l, LOOP_FRICTION)] * normal_force(model, l, lam) * x.friction[
-                L + l, k - 1]
+            lam[first + k] = (model.floats[loop_at(model, l, LOOP_FRICTION)] * normal_force(model, l, lam)
+                              * x.friction.used[l, k - 1])
 
 
 def room_for_friction(robot, contacts):
-    """The array for a run with these contacts."""
-    L, S = len(robot.constraint_names), len(contacts.index)
-    return np.zeros((2 * L + 3 * S + 2, max(robot.nv, S, 3)))
+    """The arrays for a run with these contacts."""
+    L, S, n = len(robot.constraint_names), len(contacts.index), robot.nv
+    return Friction(*map(np.zeros, ((L, 3), (L, 3), (S, n), (S, S), (S, 3), S, n)))
 
 
 def set_directions(x, index, directions):
     """Let contacts slide in these directions, given by the numbers of their constraints."""
-    L = (len(x.friction) - 2 - 3 * len(index)) // 2
-    x.friction[:2 * L, :3] = 0.0
-    x.friction[index, :3] = x.friction[L + index, :3] = directions
+    for kept in (x.friction.direction, x.friction.used):
+        kept[:] = 0.0
+        kept[index] = directions

@@ -1,7 +1,7 @@
 """Gaps, their rates and slip velocities of all one-sided constraints along a run."""
 import numpy as np
 
-from liedyn.constraints.records import refresh
+from liedyn.constraints.records import refresh, switch
 from liedyn.constraints.rows import residual_rows, velocity_rows
 from liedyn.contact.state import statuses
 from liedyn.jit import kernel
@@ -12,36 +12,34 @@ from liedyn.tree.kinematics import world_positions, world_size, world_velocities
 
 
 @kernel
-def row_states(model, t, q, v, residual, psi):
-    """Residual and psi (count, m) of states (count, ...) at their times; floats is left at the last one."""
+def row_states(model, active, t, q, v):
+    """Residual and psi (count, m) of states (count, ...) at their times, with these statuses (count, constraints).
+
+    They are left in the model, with the time of the last state.
+    """
     work = np.empty(world_size(model))
-    for b in range(q.shape[0]):
+    residual, psi = np.zeros((t.size, model.ints[N_ROWS])), np.zeros((t.size, model.ints[N_ROWS]))
+    for b in range(t.size):
+        for l in range(active.shape[1]):
+            switch(model, l, active[b, l])
         refresh(model, t[b])
         world_positions(SCALAR, model, q[b], work)
         residual_rows(model, q[b], work, residual[b])
         world_velocities(SCALAR, model, v[b], work)
         velocity_rows(model, q[b], v[b], work, psi[b])
-
-
-def watched(model, contacts):
-    """The model in which every contact that is not off has its rows, closed or not."""
-    model = model._replace(ints=model.ints.copy())
-    status = statuses(model)
-    status[contacts.index] = np.where(status[contacts.index] == OFF, OFF, ON)
-    return model
+    return residual, psi
 
 
 def gaps(model, contacts, t, q, v):
     """Gaps and their rates (count, contacts), not a number where a contact is off; slip (count, contacts, 3)."""
-    m = int(model.ints[N_ROWS])
-    residual, psi = np.zeros((len(t), m)), np.zeros((len(t), m))
-    row_states(watched(model, contacts), t, q, v, residual, psi)
+    active = np.repeat(statuses(model)[None], len(t), axis=0)
     off = statuses(model)[contacts.index] == OFF
-    gap, rate = contacts.side * residual[:, contacts.first], contacts.side * psi[:, contacts.first]
-    gap[:, off], rate[:, off] = np.nan, np.nan
+    active[:, contacts.index] = np.where(off, OFF, ON)  # rows of every contact that is not off, closed or not
+    residual, psi = row_states(model._replace(ints=model.ints.copy()), active, t, q, v)
+    gap, rate = (np.where(off, np.nan, contacts.side * rows[:, contacts.first]) for rows in (residual, psi))
     slip = np.zeros((len(t), len(contacts.index), 3))
-    for c, (first, count) in enumerate(zip(contacts.first, contacts.count)):
-        slip[:, c, :count - 1] = psi[:, first + 1:first + count]
+    for c, count in enumerate(contacts.count):
+        slip[:, c, :count - 1] = psi[:, contacts.tangential(c)]
     return gap, rate, slip
 
 
@@ -52,9 +50,9 @@ def steps_of_contacts(run, k):
     """
     contacts, rows, robot = run.contacts, run.rows, run.robot
     status = np.tile(statuses(run.packed), (k + 1, 1))
-    for c, (index, first, count) in enumerate(zip(contacts.index, contacts.first, contacts.count)):
-        normal, rub = np.abs(rows.lam[:k + 1, first]), np.linalg.norm(rows.lam[:k + 1, first + 1:first + count], axis=1)
-        sticks = (rub < contacts.friction[c] * normal * (1.0 - 1e-9)) if count > 1 else np.zeros(k + 1, bool)
+    for c, (index, count) in enumerate(zip(contacts.index, contacts.count)):
+        normal, rub = map(np.abs, contacts.loads(c, rows.lam[:k + 1]))
+        sticks = (rub < contacts.friction[c] * normal * (1.0 - 1e-9)) & (count > 1)
         closed = np.where(sticks, ON, SLIDING)
         status[:, index] = np.where(status[:, index] == OFF, OFF, np.where(normal > 0.0, closed, OPEN))
     for p in np.flatnonzero(((status[1:] > OFF) != (status[:-1] > OFF)).any(axis=1)) + 1:

@@ -3,8 +3,11 @@ import numpy as np
 
 from liedyn import feedback
 from liedyn.boundary import as_floats, require_usable
+from liedyn.dense import largest_size
 from liedyn.errors import InputError
-from liedyn.functions import Function
+from liedyn.functions import Function, call
+from liedyn.jit import kernel_in_place
+from liedyn.lie.registers import LARGEST
 from liedyn.model.packed import LOOP_I, LOOP_ROW, LOOPS_AT
 from liedyn.simulation.workspace import FUNCTION, TABLE
 
@@ -63,3 +66,34 @@ def _table(name, given, size, steps):
                          f"is held from time k dt on; got {table.shape}")
     require_usable(name, table, axes=2)
     return table
+
+
+@kernel_in_place
+def input_forces(o, x, t, row, q, v):
+    """x.tau = B u, u a row of the table or what the user's function says; False if that is no force to compute with."""
+    nu = x.actuators.shape[1]
+    if o.input_kind == FUNCTION:
+        call(o.input_address, t, q, v, v, v, x.u, 0)
+    else:
+        for k in range(nu):
+            x.u[k] = x.table[row, k]
+    for j in range(x.tau.size):
+        x.tau[j] = 0.0
+        for k in range(nu):
+            x.tau[j] += x.actuators[j, k] * x.u[k]
+    return largest_size(x.u) <= LARGEST
+
+
+@kernel_in_place
+def add_feedback(o, x, t, q, v, by_q, by_v):
+    """Add dtau/dq and dtau/dv (n, n), of inputs that are a feedback with a derivative."""
+    if o.feedback_address == 0:
+        return
+    call(o.feedback_address, t, q, v, v, v, x.feedback, 0)
+    for i in range(by_q.shape[0]):
+        for k in range(x.actuators.shape[1]):
+            s = x.actuators[i, k]
+            if s != 0.0:
+                for j in range(by_q.shape[1]):
+                    by_q[i, j] += s * x.feedback[0, k, j]
+                    by_v[i, j] += s * x.feedback[1, k, j]

@@ -10,7 +10,7 @@ from liedyn.boundary import states
 from liedyn.constraints.records import refresh
 from liedyn.constraints.undefined import undefined_rows
 from liedyn.contact.impact import collide, jam
-from liedyn.contact.state import AT_REST, DEEPEST, TOUCHING, accelerations, statuses, with_rows_of
+from liedyn.contact.state import AT_REST, DEEPEST, TOUCHING, accelerations, put_statuses, statuses, with_rows_of
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.errors import InputError, said, shown
 from liedyn.model.packed import OFF, ON, OPEN, SLIDING
@@ -96,7 +96,7 @@ def happen(run, events=(), causes=(), beginning=False):
             float(loss) if number == 0 else 0.0, on, off))
     if contradiction is not None:
         raise contradiction
-    run.collided(t, [run.robot.constraint_names[contacts.index[c]] for c in collided])
+    run.collided(t, [contacts.names[c] for c in collided])
 
 
 def _changed(run, event, t, q, v):
@@ -146,12 +146,10 @@ def _touching(run, t, q, v, causes):
     if not len(run.contacts.index):
         return np.empty(0, np.int64)
     gap = gaps(run.packed, run.contacts, np.array([t]), q[None], v[None])[0][0]
-    deep = np.flatnonzero(gap < -DEEPEST)
-    if len(deep):
-        name = run.robot.constraint_names[run.contacts.index[deep[0]]]
-        raise run.failure(f"contact {name!r} is {-gap[deep[0]]:.3g} deep on the wrong side of its surface")
-    closed = statuses(run.packed)[run.contacts.index] > OFF
-    touch = (gap <= TOUCHING) | closed  # where it is not a number, the contact is off
+    for c in np.flatnonzero(gap < -DEEPEST):
+        raise run.failure(f"contact {run.contacts.names[c]!r} is {-gap[c]:.3g} deep on the wrong side of its surface")
+    # where the gap is not a number, the contact is off
+    touch = (gap <= TOUCHING) | (statuses(run.packed)[run.contacts.index] > OFF)
     touch[[c for kind, c in causes if kind == "touch"]] = True
     touch[[c for kind, c in causes if kind == "release"]] = False
     return np.flatnonzero(touch)
@@ -171,27 +169,27 @@ def _close(run, events, touching, q):
         raise run.failure(f"{name} cannot close its constraints: {run.robot.row_names[worst]} is open by "
                           f"{abs(run.x.residual[worst]):.3g}")
     metric(model, run.x, q)
-    close_positions(model, run.o, run.x, q)
+    close_positions(model, run.o, run.x, q, run.x.order[:0])
 
 
 def _impact(run, events, touching, restitution, bounce, q, v):
     """(v after, impulse, contacts that have collided, equations that bounce and so are off)."""
-    run.state_of(with_rows_of(run.packed, run.contacts, touching), q, v)
-    psi, contacts = run.x.psi.copy(), run.contacts
+    contacts = run.contacts
+    constraint_state(with_rows_of(run.packed, contacts, touching), run.x, q, v)
+    psi = run.x.psi.copy()
     speed = max(1.0, float(np.abs(v).max(initial=0.0)))
     approach = contacts.side[touching] * psi[contacts.first[touching]]
     collided = touching[approach < -AT_REST * speed].tolist()
-    equations = run.equations
     back = {row: event.restitution * psi[row] for row, (name, event) in bounce.items()
             if event.restitution > 0.0 and abs(psi[row]) > event.resting}
     named = {name for event in events for name in event.on}
-    slow = [c for c in collided if run.robot.constraint_names[contacts.index[c]] in named
+    slow = [c for c in collided if contacts.names[c] in named
             and abs(psi[contacts.first[c]]) <= max(event.resting for event in events if event.on)]
     restitution = restitution.copy()
     restitution[slow] = 0.0
-    if not len(collided) and np.abs(psi[equations]).max(initial=0.0) <= CONSISTENT * speed and not back:
+    if not len(collided) and np.abs(psi[run.equations]).max(initial=0.0) <= CONSISTENT * speed and not back:
         return v, np.zeros(len(psi)), collided, ()
-    names = [run.robot.constraint_names[contacts.index[c]] for c in collided] or [event.name for event in events]
+    names = [contacts.names[c] for c in collided] or [event.name for event in events]
     found = collide(run.robot, run.packed, contacts, touching, q, v, run.x.f_ext, restitution[touching],
                     back, names, RANK_TOLERANCE)
     return found.v, found.impulse, collided, tuple(bounce[row][0] for row in back)
@@ -202,13 +200,13 @@ def _go_on_from(run, t, q, v, impulse, touching, causes):
     contacts, status = run.contacts, statuses(run.packed)
     stuck = ()
     for jammed in (False, True):
-        run.state_of(with_rows_of(run.packed, contacts, touching), q, v)
+        constraint_state(with_rows_of(run.packed, contacts, touching), run.x, q, v)
         speed = max(1.0, float(np.abs(v).max(initial=0.0)))
         leaving = contacts.side[touching] * run.x.psi[contacts.first[touching]] > AT_REST * speed
         resting = touching[~leaving]
         slip_limit = (SLIP_LEFT if any(kind in ("rest", "touch") for kind, _ in causes) or jammed else AT_REST) * speed
-        sliding = [c for c in resting if run.rubs(c) and np.linalg.norm(
-            run.x.psi[contacts.first[c] + 1:contacts.first[c] + contacts.count[c]]) > slip_limit]
+        slip = contacts.slips(run.x.psi, resting)
+        sliding = [c for c, speed in zip(resting, slip) if run.rubs(c) and speed > slip_limit]
         v = _at_rest(run, resting, slip_limit, q, v)
         tau = run.forces_at(t, q, v)
         found = accelerations(run.packed, contacts, resting, q, v, tau, run.x.f_ext, slip_limit, RANK_TOLERANCE)
@@ -216,16 +214,14 @@ def _go_on_from(run, t, q, v, impulse, touching, causes):
             break
         stopped = None if jammed else jam(run.packed, contacts, resting, sliding, q, v, run.x.f_ext, RANK_TOLERANCE)
         if stopped is None:
-            names = ", ".join(repr(run.robot.constraint_names[contacts.index[c]]) for c in resting)
+            names = ", ".join(repr(contacts.names[c]) for c in resting)
             raise Contradiction(f"the accelerations of contacts {names} contradict each other (sliding friction that "
                               "holds what it should let slide, Painleve), and no impulse settles it")
         v, impulse, stuck = stopped.v, impulse + stopped.impulse, tuple(
             c for c in sliding if np.abs(stopped.impulse[contacts.first[c]]) > 0.0)
     run.flies[:] = True
     run.flies[resting] = False
-    off = status[contacts.index] == OFF
-    status[contacts.index] = np.where(off, OFF, OPEN)
-    status[contacts.index[resting]] = found.status
+    put_statuses(status, contacts, resting, found.status)
     let_go = status[contacts.index] == OPEN
     status[contacts.index[let_go & ~run.have_gaps]] = OFF
     for e, c in enumerate(resting):
@@ -235,11 +231,10 @@ def _go_on_from(run, t, q, v, impulse, touching, causes):
         elif found.status[e] == SLIDING:
             run.direction[c] = found.direction[e]
         if ("slip", c) in causes and status[contacts.index[c]] == ON:  # the friction that holds it is at its limit
-            rub = contacts.first[c] + np.arange(1, contacts.count[c])
-            size = float(np.linalg.norm(found.lam[rub]))
-            if size > 0.0:
+            friction = found.lam[contacts.tangential(c)]
+            if friction.any():
                 status[contacts.index[c]] = SLIDING
-                run.direction[c, :len(rub)] = found.lam[rub] / size
+                run.direction[c, :len(friction)] = friction / np.linalg.norm(friction)
     run.put_directions()
     run.look_for_redundancy(q)
     return v, impulse, stuck
@@ -247,16 +242,11 @@ def _go_on_from(run, t, q, v, impulse, touching, causes):
 
 def _at_rest(run, resting, slip_limit, q, v):
     """The nearest velocity in which contacts that slip less than the limit do not slip at all."""
-    contacts, model = run.contacts, run.packed._replace(ints=run.packed.ints.copy())
-    status, psi = statuses(model), run.x.psi
-    status[contacts.index] = np.where(status[contacts.index] == OFF, OFF, OPEN)
-    for c in resting:
-        slip = np.linalg.norm(psi[contacts.first[c] + 1:contacts.first[c] + contacts.count[c]])
-        status[contacts.index[c]] = ON if slip <= slip_limit else SLIDING
-    v = v.copy()
+    status, v = np.where(run.contacts.slips(run.x.psi, resting) <= slip_limit, ON, SLIDING), v.copy()
+    model = with_rows_of(run.packed, run.contacts, resting, status)
     metric(model, run.x, q)
-    run.state_of(model, q, v)
-    consistent_velocities(model, run.o, run.x, q, v)
+    constraint_state(model, run.x, q, v)
+    consistent_velocities(model, run.o, run.x, q, v, run.x.order[:0])
     return v
 
 

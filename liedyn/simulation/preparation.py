@@ -1,7 +1,9 @@
 """What is checked before a run: the state, the options, the constraints that are named."""
+from dataclasses import dataclass
+
 import numpy as np
 
-from liedyn.arguments import names, number, one_of
+from liedyn.arguments import names, number
 from liedyn.boundary import states
 from liedyn.constraints.records import refresh
 from liedyn.constraints.undefined import require_rows
@@ -16,11 +18,42 @@ from liedyn.model.packed import (
 )
 from liedyn.model.size import velocity_sizes
 from liedyn.simulation.events import Event
-from liedyn.simulation.projection import close_positions, consistent_velocities, constraint_state, metric
+from liedyn.simulation.projection import constraint_state, nearest_state
 
 CONSISTENT = 1e-6
 """Largest residual [rad, sizes of the mechanism] of a start taken to be on the manifold, and velocity residual relative
 to the speeds, if any is above 1 rad/s."""
+
+
+@dataclass(frozen=True)
+class Baumgarte:
+    """Baumgarte's feedback ``g'' + 2 alpha g' + beta^2 g = 0`` as `simulate`'s `stabilisation`.
+
+    Parameters
+    ----------
+    alpha, beta : float
+        Its constants [1/s].
+
+    Raises
+    ------
+    InputError
+        One of them is no finite number.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> robot = ld.load("five_bar")
+    >>> tr = ld.simulate(robot, robot.home, [0.0] * 4, 0.1, stabilisation=ld.Baumgarte(alpha=20.0, beta=20.0))
+    >>> bool(tr.position_residual.max() < 1e-6)
+    True
+    """
+
+    alpha: float = 10.0
+    beta: float = 10.0
+
+    def __post_init__(self):
+        for key in ("alpha", "beta"):
+            object.__setattr__(self, key, number(key, getattr(self, key)))
 
 
 def one_state(robot, q0, v0):
@@ -39,18 +72,12 @@ def private_model(robot, t):
     return model
 
 
-def require_known(**choices):
-    """Options by name, each with what there is to choose from."""
-    for what, (name, known) in choices.items():
-        one_of(what, name, known)
-
-
 def require_sense(method, stabilisation, energy):
     """Options that do not go together."""
     if energy and stabilisation != "projection":
         raise InputError(f"energy=True is part of the projection, not of stabilisation={stabilisation!r}")
-    if stabilisation == "baumgarte" and method in ("implicit", "generalized_alpha"):
-        raise InputError(f"method {method!r} keeps the constraints itself: no stabilisation 'baumgarte'")
+    if stabilisation == "baumgarte" and method.keeps_constraints:
+        raise InputError(f"method {method.name!r} keeps the constraints itself: no stabilisation 'baumgarte'")
 
 
 def known_events(robot, events):
@@ -91,7 +118,7 @@ def one_sided(robot, model, unilateral, events):
         model.floats[place + LOOP_FRICTION] = np.inf  # rows beyond the first hold while it is closed
         model.floats[place + LOOP_RESTITUTION] = max(
             (event.restitution for event in events if name in event.on), default=0.0)
-    return contacts_of(model)
+    return contacts_of(robot, model)
 
 
 def have_gaps(robot):
@@ -108,12 +135,12 @@ def require_contacts_can_be_kept(contacts, method, stabilisation):
         raise InputError(f"stabilisation {stabilisation!r} lets gaps drift below zero: with one-sided constraints take "
                          "'projection' or 'minimal'")
     rubs = (contacts.count > 1) & (contacts.friction > 0.0) & np.isfinite(contacts.friction)
-    if rubs.any() and method in ("implicit", "generalized_alpha"):
-        raise InputError(f"method {method!r} knows no sliding friction: take an explicit or an adaptive one, "
+    if rubs.any() and method.keeps_constraints:
+        raise InputError(f"method {method.name!r} knows no sliding friction: take an explicit or an adaptive one, "
                          "or 'moreau'")
 
 
-def prepare_decay(robot, o, t, q, v, start):
+def prepare_decay(robot, sigma, t, q, v, start):
     """Check that the start lets its violations decay, A v = b - sigma C, or let v do so (Yun and Sarkar 1998, eq. 36).
 
     Raises
@@ -123,7 +150,7 @@ def prepare_decay(robot, o, t, q, v, start):
     """
     if start == "as given" or not len(robot.row_names):
         return
-    fitted = unified_velocity(robot.at(t), q, v, o.sigma)
+    fitted = unified_velocity(robot.at(t), q, v, sigma)
     if start == "project":
         v[:] = fitted
     elif np.abs(fitted - v).max() > CONSISTENT * max(1.0, np.abs(v).max()):
@@ -149,9 +176,7 @@ def prepare_start(robot, model, o, x, q, v, start):
     constraint_state(model, x, q, v)
     require_rows(robot, (), x.G[None], x.psi[None])
     if start == "project":
-        metric(model, x, q)
-        closed = close_positions(model, o, x, q)
-        consistent_velocities(model, o, x, q, v)
+        closed = nearest_state(model, o, x, q, v)
         constraint_state(model, x, q, v)
     raise_errors(robot.functions)
     worst = int((np.abs(x.residual) / x.row_sizes).argmax())

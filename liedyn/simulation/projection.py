@@ -1,4 +1,6 @@
-"""Projection on the invariants: closed loops, consistent velocities, and the energy that there ought to be.
+"""How a state is kept on the constraints: by projection, or in minimal coordinates.
+
+Projection goes to the invariants: closed loops, consistent velocities, and the energy that there ought to be.
 
 Spencer 2004, 3.1.3 (eq. 3.10, 3.11), with the kinetic energy as the measure of distance instead of the sum of squares,
 which depends on units: the shortest step dq with G dq = -g in the metric M, repeated until g = 0, then the shortest
@@ -9,26 +11,37 @@ The energy E(q, v) = T + V is one more invariant, E = E_0 + work of the inputs -
 (dV/dq, M v), that of T by q being of second order in v, where the second part suffices. With time measured in steps h
 the metric of a state is |dq|^2 / h^2 + |dv|^2, so the correction goes along (h^2 M^-1 dV/dq, v), projected on the
 constraints: speeds scale as long as there are any, and at a turning point the height gives way.
+
+Minimal coordinates (Spencer 2004, 2.3.1): the independent ones are integrated, and at every stage the dependent ones
+solve g(q) = 0 and G v = b with the independent ones held, by Newton from the integrated guess. Positions may have more
+independent coordinates than velocities (rolling), so each has its own partition. Both are chosen by pivoting, and anew
+as soon as the determinant's last pivot has fallen to a part of what it was when they were chosen (Gillespie 2003,
+section 4: singularities of the choice are avoided, not met).
 """
 import numpy as np
+from numba import types
 
 from liedyn.constraints.rows import jacobian_rows, residual_rows, velocity_rows
-from liedyn.jit import inline, kernel_in_place
+from liedyn.jit import VECTOR, inline, kernel_in_place, late
 from liedyn.lie.lanes import SCALAR
-from liedyn.nearest import backward, factor, forward, nearest_in_metric
+from liedyn.nearest import backward, factor, forward, nearest_in_columns, nearest_in_metric, orthonormal_rows
 from liedyn.simulation.workspace import (
-    BOUNDED_ENERGY, FREE_ENERGY, NOT_CLOSED, NOT_CONSISTENT, OK, WANTED_ENERGY,
+    BOUNDED_ENERGY, FREE_ENERGY, MINIMAL, NOT_CLOSED, NOT_CONSISTENT, OK, PROJECTION, SETTINGS, WANTED_ENERGY, WORK,
 )
 from liedyn.tree.configuration import integrate_kernel
 from liedyn.tree.crba import crba_kernel
 from liedyn.tree.energy import kinetic_energy_kernel, potential_energy_kernel
 from liedyn.tree.kinematics import world_positions, world_velocities
+from liedyn.tree.records import MODEL
 from liedyn.tree.rnea import rnea_kernel
 
 BOUND = 1e-10
 """What a bound of the energy may be passed by, relative to it."""
 ITERATIONS = 30
 """Newton steps: two suffice after a step of an integrator, more near singular configurations, where it is linear."""
+FALLEN = 0.5
+"""Part of its first value at which the last pivot calls for a new choice: early, because choosing costs little and the
+error of a step grows with the slopes of the dependent coordinates."""
 ROUNDING = 1e-15
 """A closure error [rad, sizes of the mechanism] that is a few units of rounding."""
 
@@ -75,37 +88,59 @@ def metric(model, x, q):
             x.L[j, j] = 1.0
 
 
+@inline
+def correction(o, x, left, rows, dependent):
+    """x.vector[0]: minus the nearest change that takes what is left from the marked rows.
+
+    In the metric `x.L`, or where `dependent` marks any coordinates, in these alone. Returns the rank in the first case,
+    and how well these coordinates determine the rows in the second.
+    """
+    if dependent.size > 0:
+        found = nearest_in_columns(x.G, left, rows, dependent, o.rank_tolerance, x.Y, x.order, x.vector[0])
+    else:
+        found = 1.0 * nearest_in_metric(x.G, left, rows, x.L, o.rank_tolerance, x.Y, x.order, x.vector[0])
+    for j in range(x.vector.shape[1]):
+        x.vector[0, j] = -x.vector[0, j]
+    return found
+
+
 @kernel_in_place
-def close_positions(model, o, x, q):
-    """Newton on g(q) = 0 in the metric `x.L`; leaves the pose of q in x.world. False if it does not converge."""
+def close_positions(model, o, x, q, dependent):
+    """Newton on g(q) = 0 by `correction`; leaves the pose of q in x.world, and G. False if it does not converge."""
     before = 1e300
     for _ in range(ITERATIONS):
         world_positions(SCALAR, model, q, x.world)
         residual_rows(model, q, x.world, x.residual)
+        jacobian_rows(model, q, x.world, x.G)
         size = relative_size(x)
         if is_closed(o, size, before):
             return True
         if not size < 1e100:
             return False
         before = size
-        jacobian_rows(model, q, x.world, x.G)
-        nearest_in_metric(x.G, x.residual, x.holonomic, x.L, o.rank_tolerance, x.Y, x.order, x.vector[0])
-        for j in range(x.vector.shape[1]):
-            x.vector[0, j] = -x.vector[0, j]
+        correction(o, x, x.residual, x.holonomic, dependent)
         integrate_kernel(model, q, x.vector[0], q)
     return before <= o.tolerance
 
 
 @kernel_in_place
-def consistent_velocities(model, o, x, q, v):
-    """The nearest v with G v = b in the metric `x.L`; needs the pose of q in x.world. Returns rank and ratio."""
-    jacobian_rows(model, q, x.world, x.G)
+def consistent_velocities(model, o, x, q, v, dependent):
+    """The nearest v with G v = b; needs the pose of q in x.world, and G. Returns what `correction` does."""
     world_velocities(SCALAR, model, v, x.world)
     velocity_rows(model, q, v, x.world, x.psi)
-    rank = nearest_in_metric(x.G, x.psi, x.every, x.L, o.rank_tolerance, x.Y, x.order, x.vector[0])
+    found = correction(o, x, x.psi, x.every, dependent)
     for j in range(v.size):
-        v[j] -= x.vector[0, j]
-    return rank
+        v[j] += x.vector[0, j]
+    return found
+
+
+@kernel_in_place
+def nearest_state(model, o, x, q, v):
+    """(q, v) moved to the constraints, shortest in the metric of the kinetic energy; False if they do not close."""
+    metric(model, x, q)
+    closed = close_positions(model, o, x, q, x.order[:0])
+    consistent_velocities(model, o, x, q, v, x.order[:0])
+    return closed
 
 
 @kernel_in_place
@@ -155,9 +190,9 @@ def project(model, o, x, h, wanted_energy, q, v):
     """The nearest state on the manifold, with the wanted energy if `o.energy` is set; returns a status."""
     metric(model, x, q)
     for _ in range(ITERATIONS):
-        if not close_positions(model, o, x, q):
+        if not close_positions(model, o, x, q, x.order[:0]):
             return NOT_CLOSED
-        rank = consistent_velocities(model, o, x, q, v)
+        rank = int(consistent_velocities(model, o, x, q, v, x.order[:0]))
         if o.energy == FREE_ENERGY:
             return OK
         energy = energy_of(model, x, q, v)
@@ -170,3 +205,56 @@ def project(model, o, x, h, wanted_energy, q, v):
         if not correct_energy(model, x, excess, rank, h, q, v):
             return OK if o.energy == WANTED_ENERGY or excess <= BOUND * (1.0 + abs(energy)) else NOT_CONSISTENT
     return OK if o.energy == BOUNDED_ENERGY and excess <= BOUND * (1.0 + abs(energy)) else NOT_CONSISTENT
+
+
+@kernel_in_place
+def complete(model, o, x, q, v):
+    """Dependent coordinates and velocities of (q, v) from the independent ones; x.pivots[1] is their worth."""
+    if not close_positions(model, o, x, q, x.dependent[0]):
+        return NOT_CLOSED
+    x.pivots[1] = consistent_velocities(model, o, x, q, v, x.dependent[1])
+    if x.pivots[0] == 0.0:
+        x.pivots[0] = x.pivots[1]
+    return OK
+
+
+@kernel_in_place
+def choose_columns(x, rows, tolerance, dependent):
+    """Mark the columns of x.G that determine its marked rows best."""
+    n, m = x.columns.shape[0], x.columns.shape[1] - 1
+    for j in range(n):
+        for i in range(m):
+            x.columns[j, i] = x.G[i, j] if rows[i] != 0 else 0.0
+        x.columns[j, m] = 0.0
+        dependent[j] = 0
+    rank, _ = orthonormal_rows(x.columns, tolerance, x.order)
+    for k in range(rank):
+        dependent[x.order[k]] = 1
+
+
+@kernel_in_place
+def choose(model, o, x, q):
+    """Both partitions at q, by pivoting."""
+    world_positions(SCALAR, model, q, x.world)
+    jacobian_rows(model, q, x.world, x.G)
+    choose_columns(x, x.holonomic, o.rank_tolerance, x.dependent[0])
+    choose_columns(x, x.every, o.rank_tolerance, x.dependent[1])
+    x.pivots[0], x.pivots[1] = 0.0, 1.0  # what they are worth is seen at their first use
+
+
+@kernel_in_place
+def has_fallen(x):
+    """Is it time for another choice? Also where the first was made at a bad place, and others may be better now."""
+    return x.pivots[1] < FALLEN * x.pivots[0] or x.pivots[0] < FALLEN * x.pivots[1]
+
+
+@late(MODEL, SETTINGS, WORK, types.float64, types.float64, VECTOR, VECTOR, returns=types.int64)
+def stabilise(model, o, x, h, energy, q, v):
+    """Project (q, v), or complete it from its independent coordinates, or leave it; returns a status."""
+    if o.stabilisation == PROJECTION:
+        return project(model, o, x, h, energy, q, v)
+    if o.stabilisation == MINIMAL:
+        if has_fallen(x):
+            choose(model, o, x, q)
+        return complete(model, o, x, q, v)
+    return OK

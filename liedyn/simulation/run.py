@@ -15,17 +15,17 @@ from liedyn.model.packed import SLIDING
 from liedyn.simulation.crossings import PULL, Table, first_crossing, useful
 from liedyn.simulation.energy_check import EnergyCheck
 from liedyn.simulation.events import crosses, guard_value
-from liedyn.simulation.fixed_step import advance
+from liedyn.simulation.integrators.explicit import advance
 from liedyn.simulation.friction import set_directions
-from liedyn.simulation.gaps import gaps, steps_of_contacts
+from liedyn.simulation.gaps import steps_of_contacts
 from liedyn.simulation.instant import Contradiction, happen
-from liedyn.simulation.passage_events import Passages
+from liedyn.simulation.passages import Passages
 from liedyn.simulation.preparation import have_gaps
 from liedyn.simulation.projection import energy_of
 from liedyn.simulation.surfaces import SHORTEST, SMALLEST, Surfaces
 from liedyn.simulation.workspace import (
-    DIVERGED, INPUT_WORK, NOT_CLOSED, NOT_CONSISTENT, NOT_CONVERGED, NOT_FINITE, OK, OTHER_WORK, SINGULAR, TOO_SMALL,
-    copy_row, make_rows,
+    DIVERGED, FAILED, INPUT_WORK, MESSAGES, NOT_CLOSED, NOT_CONSISTENT, NOT_CONVERGED, NOT_FINITE, OK, OTHER_WORK,
+    SINGULAR, copy_row, make_rows,
 )
 
 LARGEST = 4096
@@ -36,22 +36,6 @@ TIGHT = (SINGULAR, NOT_CLOSED, NOT_CONSISTENT, NOT_FINITE, DIVERGED)
 """Ways in which a step can end where sliding friction grows without bound, and a shorter one may succeed."""
 HALVINGS = 30
 """How often a step may be halved where sliding friction fails: to nothing."""
-FAILED = -1
-"""Status of rows behind which a user's function fails, which the compiled loops need not notice."""
-
-MESSAGES = {
-    SINGULAR: "singular: no inertia resists some motion that the constraints allow, the independent coordinates lose a "
-              "motion, or sliding friction holds what it should let slide",
-    NOT_CLOSED: "the constraints cannot be closed: a target out of reach, or a singular configuration",
-    NOT_CONSISTENT: "no state that satisfies the constraints has the energy that is due near this one",
-    NOT_FINITE: "the state is not finite any more: the motion has diverged, or an input is not a number",
-    DIVERGED: "a speed has passed {largest:g}: the motion has diverged",
-    NOT_CONVERGED: "the Newton iteration of the implicit step does not converge: try a smaller dt",
-    FAILED: "a function has failed",
-    TOO_SMALL: "the adaptive step has become too small: a discontinuity, or a singular configuration",
-}
-
-
 class _Unreachable(Exception):
     """Sliding friction fails in a part of the step behind a row."""
 
@@ -70,34 +54,31 @@ class Run(Surfaces):
         Private copies: switches and moving targets are written to them.
     settings : Settings
     work : Work
-    integrator : object
+    start : tuple
+        q0, v0.
+    integrators : tuple
+        What makes the steps, and what goes on where impacts accumulate, until they have settled, or None. Each has
         ``step``, its usual step; ``restart(run)`` after row 0 has changed; ``advance(run, count, known)`` fills rows
         from row 0 on and returns (status, last complete row); ``within(run, k, t)`` puts the state at a time between
         rows k and k + 1 into ``run.single``.
-    start : tuple
-        t0, q0, v0.
-    end : float
     events : sequence of Event
     contacts : Contacts
         The one-sided constraints.
     inputs : Inputs
     recorder : Recorder
     progress : Progress
-    settler : TimeStepping or None
-        What goes on where impacts accumulate, until they have settled.
-    labels : dict
-        method, formulation, stabilisation: names for the trajectory.
     """
 
-    def __init__(self, robot, model, settings, work, integrator, start, end, events, contacts, inputs,
-                 recorder, progress, settler, labels):
+    def __init__(self, robot, model, settings, work, start, integrators, events, contacts, inputs, recorder, progress):
         self.robot, self.packed, self.o, self.x = robot, model, settings, work
-        self.integrator, self.end, self.events, self.contacts = integrator, end, events, contacts
-        self.inputs, self.recorder, self.progress, self.labels = inputs, recorder, progress, labels
-        self.settler, self.usual = settler, integrator
+        self.integrator, self.settler = integrators
+        self.usual, self.end = self.integrator, self.integrator.grid.end
+        self.events, self.contacts, self.inputs = events, contacts, inputs
+        self.recorder, self.progress = recorder, progress
         self.functions = inputs.functions | robot.functions
         self.rows, self.single = make_rows(robot, LARGEST + 1), make_rows(robot, 2)
-        self.rows.t[0], self.rows.q[0], self.rows.v[0] = start
+        self.rows.t[0] = self.integrator.grid.start
+        self.rows.q[0], self.rows.v[0] = start
         self.rows.a[0] = np.nan
         self.chunk, self.known, self.ended = SMALLEST, False, False
         self.energy_at_no_work = self.energy(self.rows.q[0], self.rows.v[0])
@@ -149,7 +130,7 @@ class Run(Surfaces):
         """Everything so far, the present state included."""
         if self.recorder.last_time() != self.rows.t[0] and np.isfinite(self.rows.a[0]).all():
             self.recorder.add_always(self.rows, 0, statuses(self.packed))
-        return self.recorder.trajectory(self.robot, **self.labels)
+        return self.recorder.trajectory(self.robot)
 
     def failure(self, text, kind=SimulationError, **more):
         """The error that says what went wrong at the present state."""
@@ -338,12 +319,11 @@ class Run(Surfaces):
     def _touches(self, event, what):
         """Is the event's guard the gap of the contact that has just closed?"""
         return isinstance(what, tuple) and what[0] == "touch" and (
-            self.robot.constraint_names[self.contacts.index[what[1]]] in event.on)
+            self.contacts.names[what[1]] in event.on)
 
     def _instant(self, events, causes):
         """One instant, and what is to be watched behind it."""
-        self.count_event([event.name for event in events] or [
-            f"{kind} {self.robot.constraint_names[self.contacts.index[c]]}" for kind, c in causes])
+        self.count_event([event.name for event in events] or [f"{kind} {self.contacts.names[c]}" for kind, c in causes])
         if self.integrator is self.settler and self.settler is not None and not events:
             return
         try:
@@ -363,8 +343,7 @@ class Run(Surfaces):
 
     def _watches_all(self, event):
         """Are all constraints that an event switches on contacts, whose gaps are watched anyway?"""
-        contacts = {self.robot.constraint_names[index] for index in self.contacts.index}
-        return contacts.issuperset(event.on)
+        return set(self.contacts.names).issuperset(event.on)
 
     def _a_little_later(self, event):
         """Time and guard a thousandth of a step behind row 0."""
@@ -417,14 +396,3 @@ class Run(Surfaces):
     def within(self, k, t, rows, p):
         """The same, into row p of some rows."""
         copy_row(self.at(k, t), 0, rows, p)
-
-    def gap_at(self, k, t, c):
-        """Gap and rate of a contact there."""
-        here = self.at(k, t)
-        gap, rate, _ = gaps(self.packed, self.contacts, here.t[:1], here.q[:1], here.v[:1])
-        return float(gap[0, c]), float(rate[0, c])
-
-    def slip_at(self, k, t, c):
-        """Slip of a contact there."""
-        here = self.at(k, t)
-        return gaps(self.packed, self.contacts, here.t[:1], here.q[:1], here.v[:1])[2][0, c]

@@ -2,15 +2,15 @@
 import numpy as np
 
 from liedyn.constraints.records import refresh
-from liedyn.contact.state import AT_REST, DEEPEST, TOUCHING, accelerations, statuses
+from liedyn.contact.state import AT_REST, DEEPEST, TOUCHING, accelerations, put_statuses, statuses
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.errors import AccumulationError
 from liedyn.functions import raise_errors
-from liedyn.model.packed import OFF, ON, OPEN, SLIDING
+from liedyn.model.packed import ON, OPEN, SLIDING
 from liedyn.simulation.crossings import PULL
-from liedyn.simulation.formulations import input_forces
 from liedyn.simulation.friction import set_directions
 from liedyn.simulation.gaps import gaps
+from liedyn.simulation.inputs import input_forces
 from liedyn.simulation.projection import constraint_state
 from liedyn.simulation.workspace import NOT_FINITE
 
@@ -39,11 +39,10 @@ class Surfaces:
 
     def loads(self, c, lam):
         """Normal force (rows,), and what friction could hold beyond what it holds: infinite where it has no limit."""
-        first, count = self.contacts.first[c], self.contacts.count[c]
-        normal = -self.contacts.side[c] * lam[:, first]
+        normal, friction = self.contacts.loads(c, lam)
         if not self.rubs(c) or self.contact_statuses()[c] != ON:
             return normal, np.full(len(lam), np.inf)
-        return normal, self.contacts.friction[c] * normal - np.linalg.norm(lam[:, first + 1:first + count], axis=1)
+        return normal, self.contacts.friction[c] * normal - friction
 
     def grips(self, c, t, begins):
         """Does a contact stick that could as well begin to slide? It does where it has just begun and ceased to.
@@ -62,10 +61,6 @@ class Surfaces:
         """Tell the loops in which directions contacts slide."""
         set_directions(self.x, self.contacts.index, self.direction)
 
-    def state_of(self, model, q, v):
-        """x.residual, x.G, x.psi with these statuses."""
-        constraint_state(model, self.x, q, v)
-
     def forces_at(self, t, q, v):
         """Generalised forces of the inputs at a state."""
         finite = input_forces(self.o, self.x, t, int(self.rows.held[0]), q, v)
@@ -80,7 +75,7 @@ class Surfaces:
         Those of one contact may, where the mechanism cannot move in all their directions. Three tangential rows span
         no more than a plane, to which forces of least norm keep.
         """
-        self.state_of(self.packed, q, np.zeros(self.robot.nv))
+        constraint_state(self.packed, self.x, q, self.x.zero)
         used = np.abs(self.x.G).max(axis=1, initial=0.0) > 0.0
         spare = sum(count == 4 and status == ON for count, status in zip(self.contacts.count, self.contact_statuses()))
         rank, of_equations = (np.linalg.matrix_rank(self.x.G[rows], RANK_TOLERANCE) if rows.any() else 0
@@ -110,8 +105,7 @@ class Surfaces:
             return False
         self.integrator, self.known, self.chunk = self.settler, False, SMALLEST
         self.impacts, self.times = {}, []
-        status = statuses(self.packed)
-        status[self.contacts.index] = np.where(status[self.contacts.index] == OFF, OFF, OPEN)
+        put_statuses(statuses(self.packed), self.contacts, slice(0))
         return True
 
     def _take_over(self):
@@ -128,13 +122,9 @@ class Surfaces:
 
     def _check_depth(self, table, k):
         """No contact may be deeper than the limit anywhere up to row k."""
-        deep = (table.gap < -DEEPEST) & (table.step <= k)[:, None]
-        if not deep.any():
-            return
-        p, c = np.argwhere(deep)[0]
-        name = self.robot.constraint_names[self.contacts.index[c]]
-        raise self.failure(f"contact {name!r} got {-table.gap[p, c]:.3g} deep at t = {table.t[p]:.6g} s without being "
-                           "caught: try a smaller dt")
+        for p, c in np.argwhere((table.gap < -DEEPEST) & (table.step <= k)[:, None]):
+            raise self.failure(f"contact {self.contacts.names[c]!r} got {-table.gap[p, c]:.3g} deep at "
+                               f"t = {table.t[p]:.6g} s without being caught: try a smaller dt")
 
     def collided(self, t, names):
         """Keep the times of impacts; stop where they accumulate."""
@@ -152,3 +142,8 @@ class Surfaces:
                     f"impacts of contact {name!r} accumulate at t = {end:.9g} s: the last three are less than "
                     f"{SHORTEST:g} s apart, and infinitely many follow. accumulation='moreau' goes on by time-stepping "
                     "until they have settled", AccumulationError, t=end, contacts=(name,))
+
+    def gaps_at(self, k, t):
+        """Gaps, their rates and slip of all contacts at a time between rows k and k + 1."""
+        here = self.at(k, t)
+        return [x[0] for x in gaps(self.packed, self.contacts, here.t[:1], here.q[:1], here.v[:1])]

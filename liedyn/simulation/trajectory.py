@@ -198,16 +198,12 @@ class Trajectory:
         """
         path = Path(path)
         path = path if path.suffix == ".npz" else path.with_name(path.name + ".npz")
-        arrays = {f.name: getattr(self, f.name) for f in fields(self) if isinstance(getattr(self, f.name), np.ndarray)}
-        meta = {f.name: getattr(self, f.name) for f in fields(self)
-                if f.name not in arrays and f.name not in ("events", "constraint_wrenches")}
-        meta["events"], meta["wrenches"] = [], list(self.constraint_wrenches)
-        for k, wrench in enumerate(self.constraint_wrenches.values()):
-            arrays[f"wrench_{k}"] = wrench
+        arrays, meta = _split(self)
+        meta["events"], meta["wrenches"] = [], list(meta.pop("constraint_wrenches"))
+        arrays |= {f"wrench_{k}": wrench for k, wrench in enumerate(self.constraint_wrenches.values())}
         for k, event in enumerate(self.events):
-            values = {f.name: getattr(event, f.name) for f in fields(event)}
-            for name in [name for name, x in values.items() if isinstance(x, np.ndarray)]:
-                arrays[f"event_{k}_{name}"] = values.pop(name)
+            of_event, values = _split(event)
+            arrays |= {f"event_{k}_{name}": x for name, x in of_event.items()}
             meta["events"].append(values)
         np.savez_compressed(path, meta=np.array(json.dumps(meta)), **arrays)
         return path
@@ -260,6 +256,13 @@ class Trajectory:
         wrenches = {name: data.pop(f"wrench_{k}") for k, name in enumerate(meta.pop("wrenches"))}
         meta = {name: _as_tuple(x) for name, x in meta.items()}
         return cls(**data, **meta, constraint_wrenches=wrenches, events=tuple(events))
+
+
+def _split(record):
+    """Fields of a dataclass by name: those that are arrays, and the others."""
+    values = {f.name: getattr(record, f.name) for f in fields(record)}
+    arrays = {name: x for name, x in values.items() if isinstance(x, np.ndarray)}
+    return arrays, {name: x for name, x in values.items() if name not in arrays}
 
 
 def _as_tuple(x):

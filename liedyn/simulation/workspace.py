@@ -2,13 +2,15 @@
 from typing import NamedTuple
 
 import numpy as np
+from numba import types
 
 from liedyn.constraints.rows import holonomic_rows
 from liedyn.dynamics.nullspace import solve_size
 from liedyn.dynamics.terms import terms_size
+from liedyn.jit import INTEGERS, MATRIX, VECTOR
 from liedyn.model.packed import DOF_DAMPING, N_LINKS, N_ROWS, dofs_of
 from liedyn.model.size import row_sizes
-from liedyn.simulation.friction import room_for_friction
+from liedyn.simulation.friction import FRICTION, room_for_friction
 from liedyn.tree.crba import crba_size
 from liedyn.tree.energy import WORK as ENERGY_WORK
 from liedyn.tree.rnea import rnea_size
@@ -19,14 +21,29 @@ FREE_ENERGY, WANTED_ENERGY, BOUNDED_ENERGY = range(3)
 STABILISATIONS = ("none", "baumgarte", "projection", "minimal")
 NONE, BAUMGARTE, PROJECTION, MINIMAL = range(4)
 
-# methods with fixed steps
-RK4, RKMK, ALPHA, SDIRK, MOREAU = range(5)
+FORMULATIONS = ("nullspace", "svd", "multiplier", "unified")
+NULLSPACE, SVD, MULTIPLIER, UNIFIED = range(4)
 
 # where the inputs come from
 TABLE, FUNCTION = range(2)
 
 # how a step can end
 OK, SINGULAR, NOT_CLOSED, NOT_CONSISTENT, NOT_FINITE, DIVERGED, NOT_CONVERGED, TOO_SMALL = range(8)
+
+FAILED = -1
+"""Status of rows behind which a user's function fails, which the compiled loops need not notice."""
+
+MESSAGES = {
+    SINGULAR: "singular: no inertia resists some motion that the constraints allow, the independent coordinates lose a "
+              "motion, or sliding friction holds what it should let slide",
+    NOT_CLOSED: "the constraints cannot be closed: a target out of reach, or a singular configuration",
+    NOT_CONSISTENT: "no state that satisfies the constraints has the energy that is due near this one",
+    NOT_FINITE: "the state is not finite any more: the motion has diverged, or an input is not a number",
+    DIVERGED: "a speed has passed {largest:g}: the motion has diverged",
+    NOT_CONVERGED: "the Newton iteration of the implicit step does not converge: try a smaller dt",
+    FAILED: "a function has failed",
+    TOO_SMALL: "the adaptive step has become too small: a discontinuity, or a singular configuration",
+}
 
 # columns of the scalars kept with every state
 CONDITION, INPUT_WORK, OTHER_WORK, N_SCALARS = range(4)
@@ -35,66 +52,77 @@ CONDITION, INPUT_WORK, OTHER_WORK, N_SCALARS = range(4)
 class Settings(NamedTuple):
     """Numbers that do not change during a run."""
 
-    method: int
-    formulation: int  # address of its compiled function
+    tableau: MATRIX  # of the explicit method, see `liedyn.simulation.integrators.explicit`
+    on_group: bool  # is it made in local coordinates of the configuration group?
+    rho: float  # spectral radius at infinity of the generalised-alpha method
+    linearization: int  # address of `linearize_kernel`, if the method needs it
+    formulation: int
+    dense: int  # address of `solve_dense`, if the formulation needs it
     stabilisation: int
-    stabiliser: int  # address of its compiled function
-    alpha: float  # Baumgarte's, 1/s
-    beta: float
-    sigma: float  # Yun and Sarkar's, 1/s
+    rate: float  # constraints are pulled back to phi + rate psi + stiffness g = 0
+    stiffness: float
     tolerance: float  # largest residual that contradicting rows may leave [rad, sizes of the mechanism]
     rank_tolerance: float
     energy: int  # is energy an invariant to be projected on, a bound that contacts must not pass, or neither?
     all_power: bool  # is there power of moving targets or external wrenches?
-    linearization: int  # address of `linearize_kernel`, if the method needs it
+    friction: bool  # does anything rub?
     input_kind: int
     input_address: int  # of a C function u(t, q, v)
     feedback_address: int  # of one that gives its derivatives by q and v, 0 if they are unknown or not used
-    rho: float  # spectral radius at infinity of the generalised-alpha method
-    largest: np.ndarray  # (n) speeds above which a run has diverged
-    friction: int  # address of `put_drags`, 0 where nothing rubs
+    largest: VECTOR  # (n) speeds above which a run has diverged
 
 
 class Work(NamedTuple):
     """Scratch arrays; n = nv, m rows."""
 
-    f_ext: np.ndarray  # wrenches on links, or empty
-    none: np.ndarray  # empty
-    table: np.ndarray  # inputs (rows, nu)
-    actuators: np.ndarray  # (n, nu)
-    damping: np.ndarray  # (n)
-    holonomic: np.ndarray  # (m) 1 for rows with a residual
-    every: np.ndarray  # (m) 1
-    dependent: np.ndarray  # (2, n) 1 for coordinates, velocities that the others determine
-    pivots: np.ndarray  # (2) worth of that choice when it was made, and now
-    columns: np.ndarray  # (n, m + 1)
-    order: np.ndarray  # (m or n)
-    world: np.ndarray  # recursions in world coordinates
-    solve: np.ndarray  # of the null-space formulation
-    local: np.ndarray  # recursions in link coordinates
-    u: np.ndarray  # (nu)
-    feedback: np.ndarray  # (2, nu, n) its derivatives by q and v
-    tau: np.ndarray  # (n)
-    zero: np.ndarray  # (n)
-    vector: np.ndarray  # (4, n)
-    M: np.ndarray  # (n, n)
-    h: np.ndarray  # (n)
-    gamma: np.ndarray  # (m)
-    L: np.ndarray  # (n, n) its Cholesky factor
-    G: np.ndarray  # (m, n)
-    Y: np.ndarray  # (m, n + 1)
-    residual: np.ndarray  # (m)
-    row_sizes: np.ndarray  # (m) what residuals are measured in: 1 rad, or the mechanism's size
-    psi: np.ndarray  # (m)
-    q_stage: np.ndarray  # (nq)
-    q_rate: np.ndarray  # (4, nq)
-    v_stage: np.ndarray  # (n)
-    a_stage: np.ndarray  # (4, n)
-    lam_stage: np.ndarray  # (m)
-    power: np.ndarray  # (4, 2) of the inputs, and of everything else that is not in the energy
-    number: np.ndarray  # (1)
-    friction: np.ndarray  # what `liedyn.simulation.friction` keeps of contacts
-    nearest: np.ndarray  # (2) largest condition number of a step's stages; fastest rate in the last regular one [1/s]
+    f_ext: VECTOR  # wrenches on links, or empty
+    none: VECTOR  # empty
+    table: MATRIX  # inputs (rows, nu)
+    actuators: MATRIX  # (n, nu)
+    damping: VECTOR  # (n)
+    holonomic: INTEGERS  # (m) 1 for rows with a residual
+    every: INTEGERS  # (m) 1
+    dependent: types.int64[:, ::1]  # (2, n) 1 for coordinates, velocities that the others determine
+    pivots: VECTOR  # (2) worth of that choice when it was made, and now
+    columns: MATRIX  # (n, m + 1)
+    order: INTEGERS  # (m or n)
+    world: VECTOR  # recursions in world coordinates
+    solve: VECTOR  # of the null-space formulation
+    local: VECTOR  # recursions in link coordinates
+    u: VECTOR  # (nu)
+    feedback: types.float64[:, :, ::1]  # (2, nu, n) its derivatives by q and v
+    tau: VECTOR  # (n)
+    zero: VECTOR  # (n)
+    vector: MATRIX  # (4, n)
+    M: MATRIX  # (n, n)
+    h: VECTOR  # (n)
+    gamma: VECTOR  # (m)
+    L: MATRIX  # (n, n) its Cholesky factor
+    G: MATRIX  # (m, n)
+    Y: MATRIX  # (m, n + 1)
+    sizes: MATRIX  # (2, m) singular values of G and how much each matters
+    residual: VECTOR  # (m)
+    row_sizes: VECTOR  # (m) what residuals are measured in: 1 rad, or the mechanism's size
+    psi: VECTOR  # (m)
+    q_stage: VECTOR  # (nq)
+    step: VECTOR  # (nq)
+    q_rate: MATRIX  # (stages, nq)
+    v_stage: VECTOR  # (n)
+    a_stage: MATRIX  # (stages, n)
+    lam_stage: VECTOR  # (m)
+    power: MATRIX  # (stages, 2) of the inputs, and of everything else that is not in the energy
+    number: VECTOR  # (1)
+    friction: FRICTION  # what `liedyn.simulation.friction` keeps of contacts
+    nearest: VECTOR  # (2) largest condition number of a step's stages; fastest rate in the last regular one [1/s]
+
+
+def _numba_type(group):
+    return types.NamedTuple([{int: types.int64, float: types.float64, bool: types.boolean}.get(kind, kind)
+                             for kind in group.__annotations__.values()], group)
+
+
+SETTINGS, WORK = _numba_type(Settings), _numba_type(Work)
+"""Their Numba types, for `liedyn.jit.late`."""
 
 
 class Rows(NamedTuple):
@@ -111,25 +139,23 @@ class Rows(NamedTuple):
     memory: np.ndarray  # (rows, 2 n + m) what a method carries from step to step, not a number where it begins
 
 
-def make_work(robot, f_ext, inputs, contacts):
-    """Scratch arrays of a run."""
-    n, m, nq, links = robot.nv, int(robot.ints[N_ROWS]), robot.nq, int(robot.ints[N_LINKS])
-    holonomic = np.ones(m, np.int64)
+def make_work(robot, f_ext, inputs, contacts, stages):
+    """Scratch arrays of a run by a method of so many stages."""
+    n, m, nq, nu, links = robot.nv, int(robot.ints[N_ROWS]), robot.nq, len(inputs.names), int(robot.ints[N_LINKS])
+    every, holonomic = np.ones((2, m), np.int64)
     holonomic_rows(robot.packed, holonomic)
+    shapes = dict(
+        none=0, columns=(n, m + 1), world=max(terms_size(robot.packed), crba_size(robot.packed)),
+        solve=solve_size(robot.packed), local=max(rnea_size(robot.packed), ENERGY_WORK * links), u=nu,
+        feedback=(2, nu, n), tau=n, zero=n, vector=(4, n), M=(n, n), h=n, gamma=m, L=(n, n), G=(m, n), Y=(m, n + 1),
+        sizes=(2, m), residual=m, psi=m, q_stage=nq, step=nq, q_rate=(stages, nq), v_stage=n, a_stage=(stages, n),
+        lam_stage=m, power=(stages, 2), number=1)
     return Work(
-        f_ext=f_ext, none=np.empty(0), table=inputs.table, actuators=inputs.actuators,
-        damping=dofs_of(robot.packed)[1][:, DOF_DAMPING].copy(), holonomic=holonomic,
-        every=np.ones(m, np.int64), dependent=np.zeros((2, n), np.int64), pivots=np.ones(2),
-        columns=np.empty((n, m + 1)), order=np.empty(max(m, n), np.int64),
-        world=np.empty(max(terms_size(robot.packed), crba_size(robot.packed))),
-        solve=np.empty(solve_size(robot.packed)), local=np.empty(max(rnea_size(robot.packed), ENERGY_WORK * links)),
-        u=np.zeros(inputs.actuators.shape[1]), feedback=np.zeros((2, inputs.actuators.shape[1], n)), tau=np.zeros(n),
-        zero=np.zeros(n), vector=np.empty((4, n)),
-        M=np.empty((n, n)), h=np.empty(n), gamma=np.empty(m), L=np.empty((n, n)), G=np.zeros((m, n)),
-        Y=np.empty((m, n + 1)), residual=np.zeros(m),
-        row_sizes=row_sizes(robot), psi=np.zeros(m), q_stage=np.empty(nq), q_rate=np.empty((4, nq)),
-        v_stage=np.empty(n), a_stage=np.empty((4, n)), lam_stage=np.empty(m), power=np.zeros((4, 2)),
-        number=np.empty(1), friction=room_for_friction(robot, contacts), nearest=np.array([0.0, np.inf]))
+        f_ext=f_ext.copy(), table=inputs.table, actuators=inputs.actuators, every=every, holonomic=holonomic,
+        damping=dofs_of(robot.packed)[1][:, DOF_DAMPING].copy(), dependent=np.zeros((2, n), np.int64),
+        pivots=np.ones(2), order=np.empty(max(m, n), np.int64), row_sizes=row_sizes(robot),
+        friction=room_for_friction(robot, contacts), nearest=np.array([0.0, np.inf]),
+        **{name: np.zeros(shape) for name, shape in shapes.items()})
 
 
 def make_rows(robot, count):

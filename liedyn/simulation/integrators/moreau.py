@@ -20,16 +20,16 @@ from numba import types
 from liedyn.constraints.records import loop_at, loop_count, loop_integer, loop_rows, refresh, switch
 from liedyn.constraints.rows import jacobian_rows, residual_rows, velocity_rows
 from liedyn.contact.complementarity import SOLVED
-from liedyn.contact.problem import solve_contacts
+from liedyn.contact.problem import Touching, solve_contacts
 from liedyn.dense import largest_size
 from liedyn.dynamics.terms import terms_in_place
 from liedyn.jit import kernel, kernel_in_place
 from liedyn.lie.lanes import SCALAR
 from liedyn.model.packed import LOOP_ACTIVE, LOOP_FRICTION, LOOP_RESTITUTION, LOOP_SIDE, OFF, ON, OPEN
-from liedyn.simulation.fixed_step import check, finish_row
-from liedyn.simulation.formulations import input_forces
-from liedyn.nearest import nearest_in_metric
-from liedyn.simulation.projection import energy_of, metric
+from liedyn.simulation.inputs import input_forces
+from liedyn.simulation.integrators.method import Method, TimeStepping
+from liedyn.simulation.projection import correction, energy_of, metric
+from liedyn.simulation.stages import check, finish_row
 from liedyn.simulation.workspace import (
     CONDITION, INPUT_WORK, NOT_CLOSED, NOT_CONVERGED, NOT_FINITE, OK, OTHER_WORK,
 )
@@ -50,19 +50,14 @@ STILL = 1e-10
 @kernel
 def one_sided_records(model):
     """Numbers of the one-sided constraints that are not off; side, restitution and friction of each."""
-    count = 0
+    index, count, numbers = np.empty(loop_count(model), np.int64), 0, np.empty((3, loop_count(model)))
     for l in range(loop_count(model)):
         if loop_integer(model, l, LOOP_SIDE) != 0 and loop_integer(model, l, LOOP_ACTIVE) != OFF:
+            index[count], numbers[0, count] = l, loop_integer(model, l, LOOP_SIDE)
+            numbers[1, count] = model.floats[loop_at(model, l, LOOP_RESTITUTION)]
+            numbers[2, count] = model.floats[loop_at(model, l, LOOP_FRICTION)]
             count += 1
-    index, numbers, k = np.empty(count, np.int64), np.empty((3, count)), 0
-    for l in range(loop_count(model)):
-        if loop_integer(model, l, LOOP_SIDE) != 0 and loop_integer(model, l, LOOP_ACTIVE) != OFF:
-            index[k] = l
-            numbers[0, k] = loop_integer(model, l, LOOP_SIDE)
-            numbers[1, k] = model.floats[loop_at(model, l, LOOP_RESTITUTION)]
-            numbers[2, k] = model.floats[loop_at(model, l, LOOP_FRICTION)]
-            k += 1
-    return index, numbers[0].copy(), numbers[1].copy(), numbers[2].copy()
+    return index[:count], numbers[0, :count], numbers[1, :count], numbers[2, :count]
 
 
 @kernel_in_place
@@ -93,11 +88,38 @@ def push_out(model, o, x, index, side, use, q):
         if size <= 1e-14:
             break
         jacobian_rows(model, q, x.world, x.G)
-        nearest_in_metric(x.G, x.residual, use, x.L, o.rank_tolerance, x.Y, x.order, x.vector[0])
-        for j in range(x.vector.shape[1]):
-            x.vector[0, j] = -x.vector[0, j]
+        correction(o, x, x.residual, use, x.order[:0])
         integrate_kernel(model, q, x.vector[0], q)
     return deepest
+
+
+@kernel
+def closed_contacts(model, x, h, index, side, bounce, friction, c, free):
+    """The contacts that a step takes in: those that are closed at its midpoint, or come to rest on their surfaces.
+
+    `free` (n) is the velocity without them, `c` (m) the right sides of the rows G v = c.
+    """
+    size = index.size
+    closed = Touching(np.empty(c.size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size),
+                      np.zeros(size, types.boolean), np.zeros((size, 3)), np.empty(size), np.empty(size))
+    taken = rows_taken = 0
+    for k in range(size):
+        begin, many = loop_rows(model, index[k])
+        gap, closing, freely = side[k] * x.residual[begin], side[k] * x.psi[begin], -side[k] * c[begin]
+        for j in range(free.size):
+            freely += side[k] * x.G[begin, j] * free[j]
+        slow = freely < 0.0 and -freely <= SLOW * abs(freely - closing)
+        if gap > TOUCHING and not (slow and gap + 0.5 * h * freely <= 0.0):
+            continue
+        closed.shift[taken] = 2.0 * max(gap, 0.0) / h if slow else bounce[k] * min(0.0, closing)
+        closed.first[taken], closed.count[taken] = rows_taken, many
+        closed.mu[taken], closed.side[taken] = friction[k], side[k]
+        for r in range(many):
+            closed.rows[rows_taken + r] = begin + r
+        taken += 1
+        rows_taken += many
+    return Touching(closed.rows[:rows_taken], closed.first[:taken], closed.count[:taken], closed.mu[:taken],
+                    closed.given[:taken], closed.direction[:taken], closed.side[:taken], closed.shift[:taken])
 
 
 @kernel
@@ -106,25 +128,20 @@ def advance_moreau(model, o, x, rows, count, known, energy):
     n, m = x.v_stage.size, x.psi.size
     index, side, bounce, friction = one_sided_records(model)
     set_all(model, index, OPEN)
-    if not known:
-        status = finish_row(model, o, x, rows, 0)
-        if status != OK:
-            return status, -1
+    status = OK if known else finish_row(model, o, x, rows, 0)
+    if status != OK:
+        return status, -1
     equal, use = np.ones(m, types.boolean), np.zeros(m, np.int64)
-    for c in range(index.size):
-        first, many = loop_rows(model, index[c])
-        for r in range(first, first + many):
-            equal[r] = False
-    size = index.size
-    first, number, shift = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size)
-    mu, sides, never, nowhere = np.empty(size), np.empty(size), np.zeros(size, types.boolean), np.zeros((size, 3))
-    every, P, free, after = np.empty(m, np.int64), np.zeros(m), np.empty(n), np.empty(n)
-    lam, c_rows, f, q_m, half = np.zeros(m), np.empty(m), np.empty(n), np.empty(x.q_stage.size), np.empty(n)
+    for l in index:
+        first, many = loop_rows(model, l)
+        equal[first:first + many] = False
+    free, after, f, half = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    lam, c, q_m = np.zeros(m), np.empty(m), np.empty(x.q_stage.size)
+    nothing = closed_contacts(model, x, 1.0, index[:0], side, bounce, friction, c, free)
     for k in range(count):
         t, h = rows.t[k], rows.t[k + 1] - rows.t[k]
         q, v, q_new, v_new = rows.q[k], rows.v[k], rows.q[k + 1], rows.v[k + 1]
-        for j in range(n):
-            half[j] = 0.5 * h * v[j]
+        half[:] = 0.5 * h * v
         integrate_kernel(model, q, half, q_m)
         refresh(model, t + 0.5 * h)
         set_all(model, index, ON)
@@ -135,53 +152,31 @@ def advance_moreau(model, o, x, rows, count, known, energy):
             return NOT_FINITE, k
         moving = 0.0
         for r in range(m):
-            c_rows[r] = -x.psi[r]
+            c[r] = -x.psi[r]
             for j in range(n):
-                c_rows[r] += x.G[r, j] * v[j]
+                c[r] += x.G[r, j] * v[j]
             if equal[r]:
-                moving = max(moving, abs(c_rows[r]))
+                moving = max(moving, abs(c[r]))
         for j in range(n):
             f[j] = h * (x.tau[j] - x.h[j])
             for i in range(n):
                 f[j] += x.M[j, i] * v[i]
-        status = solve_contacts(x.M, f, x.G, c_rows, equal, every[:0], first[:0], number[:0], mu[:0], never[:0],
-                                nowhere[:0], sides[:0], shift[:0], o.rank_tolerance, free, lam, P[:0], shift[:0])
-        if status != SOLVED:
+        if solve_contacts(x.M, f, x.G, c, equal, nothing, o.rank_tolerance, free, lam)[0] != SOLVED:
             return NOT_CONVERGED, k
-        taken = rows_taken = 0
-        for c in range(size):
-            begin, many = loop_rows(model, index[c])
-            gap, closing, freely = side[c] * x.residual[begin], side[c] * x.psi[begin], -side[c] * c_rows[begin]
-            for j in range(n):
-                freely += side[c] * x.G[begin, j] * free[j]
-            slow = freely < 0.0 and -freely <= SLOW * abs(freely - closing)
-            if gap > TOUCHING and not (slow and gap + 0.5 * h * freely <= 0.0):
-                continue
-            shift[taken] = 2.0 * max(gap, 0.0) / h if slow else bounce[c] * min(0.0, closing)
-            first[taken], number[taken], mu[taken], sides[taken] = rows_taken, many, friction[c], side[c]
-            for r in range(many):
-                every[rows_taken + r] = begin + r
-            taken += 1
-            rows_taken += many
-        P[:] = 0.0
-        status = solve_contacts(x.M, f, x.G, c_rows, equal, every[:rows_taken], first[:taken], number[:taken],
-                                mu[:taken], never[:taken], nowhere[:taken], sides[:taken], shift[:taken],
-                                o.rank_tolerance, after, lam, P[:rows_taken], shift[:0])
-        if status != SOLVED:
+        closed = closed_contacts(model, x, h, index, side, bounce, friction, c, free)
+        if solve_contacts(x.M, f, x.G, c, equal, closed, o.rank_tolerance, after, lam)[0] != SOLVED:
             return NOT_CONVERGED, k
-        by_inputs, by_contacts, new = 0.0, 0.0, False
-        damped = 0.0
+        by_inputs, damped, by_contacts, new = 0.0, 0.0, 0.0, False
         for j in range(n):
             mean = 0.5 * (v[j] + after[j])
             by_inputs += h * x.tau[j] * mean
             damped += h * x.damping[j] * mean * mean
             half[j] = 0.5 * h * after[j]
-        for e in range(taken):
-            begin = every[first[e]]
-            new = new or (lam[begin] != 0.0 and rows.lam[k, begin] == 0.0)
-            for r in range(begin, begin + number[e]):
-                for j in range(n):
-                    by_contacts -= 0.5 * lam[r] * x.G[r, j] * (v[j] + after[j])
+        for r in closed.rows[closed.first]:
+            new = new or (lam[r] != 0.0 and rows.lam[k, r] == 0.0)
+        for r in closed.rows:
+            for j in range(n):
+                by_contacts -= 0.5 * lam[r] * x.G[r, j] * (v[j] + after[j])
         integrate_kernel(model, q_m, half, q_new)
         refresh(model, t + h)
         for r in range(m):
@@ -191,32 +186,24 @@ def advance_moreau(model, o, x, rows, count, known, energy):
         for r in range(m):
             if equal[r] and not abs(x.residual[r]) <= o.tolerance * x.row_sizes[r]:
                 return NOT_CLOSED, k
-        for r in range(m):
             use[r] = 1 if equal[r] else 0
         jacobian_rows(model, q_new, x.world, x.G)
         world_velocities(SCALAR, model, after, x.world)
         velocity_rows(model, q_new, after, x.world, x.psi)
-        nearest_in_metric(x.G, x.psi, use, x.L, o.rank_tolerance, x.Y, x.order, x.vector[0])
-        for j in range(n):
-            v_new[j] = after[j] - x.vector[0, j]
+        correction(o, x, x.psi, use, x.order[:0])
+        v_new[:] = after + x.vector[0]
         status = check(o, q_new, v_new)
         if status != OK:
             return status, k
         if moving <= STILL * max(1.0, largest_size(v)):
             before = energy_of(model, x, q, v) + by_inputs - damped + min(0.0, by_contacts)
             total = energy_of(model, x, q_new, v_new)
-            for j in range(n):
-                half[j] = 0.0
-            kinetic = total - energy_of(model, x, q_new, half)
+            kinetic = total - energy_of(model, x, q_new, x.zero)
             if total > before and kinetic > 0.0:
-                scale = math.sqrt(max(0.0, 1.0 - (total - before) / kinetic))
-                for j in range(n):
-                    v_new[j] *= scale
-        for j in range(n):
-            rows.a[k + 1, j] = (v_new[j] - v[j]) / h
-            rows.tau[k + 1, j] = x.tau[j]
-        for r in range(m):
-            rows.lam[k + 1, r] = lam[r] / h
+                v_new *= math.sqrt(max(0.0, 1.0 - (total - before) / kinetic))
+        rows.a[k + 1] = (v_new - v) / h
+        rows.tau[k + 1] = x.tau
+        rows.lam[k + 1] = lam / h
         rows.scalars[k + 1, CONDITION] = np.nan
         rows.scalars[k + 1, INPUT_WORK] = rows.scalars[k, INPUT_WORK] + by_inputs
         rows.scalars[k + 1, OTHER_WORK] = rows.scalars[k, OTHER_WORK] - damped + (0.0 if new else by_contacts)
@@ -224,3 +211,18 @@ def advance_moreau(model, o, x, rows, count, known, energy):
         set_all(model, index, OPEN)
     set_all(model, index, OPEN)
     return OK, count
+
+
+class Moreau(Method):
+    """The scheme above, for `simulate`."""
+
+    name = "moreau"
+    summary = "time-stepping for contacts, first order: impacts are not located, however many there are"
+    loop = staticmethod(advance_moreau)
+
+    def integrator(self, grid, on_grid):
+        """What makes the steps of one run."""
+        return TimeStepping(self.loop, grid)
+
+
+METHODS = [Moreau()]

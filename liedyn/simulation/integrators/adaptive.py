@@ -7,26 +7,30 @@ state. For one-dof joints it never has to.
 Stabilisation is part of the right side: it is evaluated at the projection of (q, v) on the constraints, and what is
 recorded is the projection too. So every solver can be used as it is, the errors of its own state across the manifold
 do not feed back, and dense output stays consistent. The implicit solvers get its exact Jacobian
-(`liedyn.simulation.jacobian`).
+(`derivatives`).
 """
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from scipy.integrate import BDF, DOP853, LSODA, RK23, RK45, Radau
 
+from liedyn.arguments import one_of, positive
 from liedyn.constraints.records import refresh
+from liedyn.errors import InputError
 from liedyn.jit import kernel_in_place
 from liedyn.simulation.coordinates import largest_turn, local_rates
-from liedyn.simulation.fixed_step import check, finish_row
-from liedyn.simulation.far import stabilise
-from liedyn.simulation.jacobian import right_side_jacobian
-from liedyn.simulation.rates import put_power, wanted_energy
+from liedyn.simulation.grid import MOST_STEPS
+from liedyn.simulation.integrators.derivatives import right_side_jacobian
+from liedyn.simulation.integrators.method import Method
+from liedyn.simulation.stages import end_step, energy_due, put_power
 from liedyn.simulation.workspace import (
-    BOUNDED_ENERGY, FREE_ENERGY, FUNCTION, INPUT_WORK, NOT_FINITE, OK, OTHER_WORK, TOO_SMALL, copy_row,
+    BOUNDED_ENERGY, FREE_ENERGY, FUNCTION, INPUT_WORK, NOT_FINITE, OK, OTHER_WORK, SINGULAR, TOO_SMALL, copy_row,
 )
 from liedyn.tree.configuration import difference_kernel, integrate_kernel
 
 SOLVERS = {"RK23": RK23, "RK45": RK45, "DOP853": DOP853, "Radau": Radau, "BDF": BDF, "LSODA": LSODA}
+IMPLICIT = Radau, BDF, LSODA
 LOOKS = 10
 """How often guards are looked at within a step of a solver."""
 LARGEST_TURN = 1.0
@@ -34,22 +38,16 @@ LARGEST_TURN = 1.0
 
 
 @kernel_in_place
-def evaluate(model, o, x, t, h, row, energy, center, y, rows, k, y_dot):
-    """Row k from y, complete, and ydot = (J_r^-1(u) v, a, powers); returns a status."""
+def evaluate(model, o, x, h, energy, center, y, rows, k, y_dot):
+    """Row k, whose time and inputs are set, from y, and ydot = (J_r^-1(u) v, a, powers); returns a status."""
     q, v = rows.q[k], rows.v[k]
     n = v.size
-    rows.t[k], rows.held[k] = t, row
     rows.scalars[k, INPUT_WORK], rows.scalars[k, OTHER_WORK] = y[2 * n], y[2 * n + 1]
-    status = check(o, y, y[n:2 * n])
-    if status != OK:
-        return status
     integrate_kernel(model, center, y[:n], q)
     for j in range(n):
         v[j] = y[n + j]
-    refresh(model, t)
-    status = stabilise(o.stabiliser, model, o, x, h, wanted_energy(o, energy, y[2 * n], y[2 * n + 1]), q, v)
-    if status == OK:
-        status = finish_row(model, o, x, rows, k)
+    refresh(model, rows.t[k])
+    status = end_step(model, o, x, rows, k, h, energy_due(o, rows, k, energy))
     if status == OK:
         difference_kernel(model, center, q, x.vector[1])
         local_rates(model, x.vector[1], v, y_dot[:n])
@@ -73,7 +71,7 @@ class _Piece(NamedTuple):
     row: int
 
 
-class Adaptive:
+class SciPySolver:
     """An integrator of a run, made of one of SciPy's.
 
     Parameters
@@ -141,9 +139,13 @@ class Adaptive:
         piece = next((piece for piece in self.pieces if t <= piece.end), None)
         if piece is None:  # the solver has not come so far
             return TOO_SMALL
-        y = piece.value(t)
-        return evaluate(run.packed, run.o, run.x, t, self.step, piece.row, run.energy_at_no_work,
-                        piece.center, y, rows, k, np.empty_like(y))
+        return self._evaluate(run, run.o, t, piece.row, piece.center, piece.value(t), rows, k)[0]
+
+    def _evaluate(self, run, o, t, row, center, y, rows, k):
+        """(status, ydot), and row k complete."""
+        rows.t[k], rows.held[k], y_dot = t, row, np.empty_like(y)
+        return evaluate(run.packed, o, run.x, self.step, run.energy_at_no_work, center, np.ascontiguousarray(y), rows,
+                        k, y_dot), y_dot
 
     def _begin(self, run, t, center, y):
         """A new solver from (t, y) to the next change of the inputs, or the end."""
@@ -157,27 +159,26 @@ class Adaptive:
         o = run.o._replace(energy=FREE_ENERGY) if run.o.energy == BOUNDED_ENERGY else run.o
 
         def rates(t, y):
-            out = np.empty_like(y)
-            self.status = evaluate(run.packed, o, run.x, float(t), self.step, row,
-                                   run.energy_at_no_work, center, np.ascontiguousarray(y), run.single, 1, out)
+            self.status, y_dot = self._evaluate(run, o, float(t), row, center, y, run.single, 1)
             if self.status != OK:
                 raise _Stop
-            return out
+            return y_dot
 
         def jacobian(t, y):
             rates(t, y)
-            at, J = run.single, np.empty((len(y), len(y)))
-            self.status = right_side_jacobian(run.packed, o, run.x, float(t), self.step, center,
-                                              np.ascontiguousarray(y), at.q[1], at.v[1], at.a[1], at.lam[1], J)
-            if self.status == OK and not np.isfinite(J).all():
+            try:
+                J = right_side_jacobian(run, o, float(t), self.step, center, np.ascontiguousarray(y))
+            except np.linalg.LinAlgError:
+                self.status = SINGULAR
+                raise _Stop from None
+            if not np.isfinite(J).all():
                 self.status = NOT_FINITE
-            if self.status != OK:
                 raise _Stop
             return J
 
         # of a function without its derivative nothing is known: there SciPy takes its differences of the right side
         known = run.o.input_kind != FUNCTION or run.o.feedback_address != 0
-        exact = {"jac": jacobian} if known and issubclass(self.kind, (Radau, BDF, LSODA)) else {}
+        exact = {"jac": jacobian} if known and issubclass(self.kind, IMPLICIT) else {}
         first = None if self.size is None else min(self.size, bound - t)
         self.solver = None
         try:
@@ -208,3 +209,64 @@ class Adaptive:
         self.pieces.append(_Piece(float(self.solver.t_old), float(self.solver.t), self.solver.dense_output(),
                                   self.center, self.row))
         return OK
+
+
+@dataclass(frozen=True)
+class Adaptive(Method):
+    """One of SciPy's adaptive solvers as `simulate`'s `method`.
+
+    Parameters
+    ----------
+    name : str
+        ``"RK23"``, ``"RK45"``, ``"DOP853"``, or, implicit, ``"Radau"``, ``"BDF"``, ``"LSODA"``.
+    rtol, atol : float
+        Relative and absolute tolerance of the local error.
+    max_step : float
+        Largest step [s].
+
+    Raises
+    ------
+    InputError
+        Another name, or a number that is not positive.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> robot = ld.load("five_bar")
+    >>> ld.simulate(robot, robot.home, [0.0] * 4, 0.01, method=ld.Adaptive("DOP853", rtol=1e-10)).method
+    'DOP853'
+    """
+
+    name: str
+    rtol: float = 1e-8
+    atol: float = 1e-10
+    max_step: float = np.inf
+
+    def __post_init__(self):
+        one_of("method", self.name, SOLVERS)
+        for key in ("rtol", "atol", "max_step"):
+            if not (key == "max_step" and isinstance(self.max_step, float) and self.max_step == np.inf):
+                object.__setattr__(self, key, positive(key, getattr(self, key)))
+
+    @property
+    def summary(self):
+        """For the docstring of `simulate`."""
+        return ("SciPy's adaptive solvers in local coordinates of the group, implicit, with the exact Jacobian unless "
+                "the inputs are a function without its derivative; `Adaptive` has their tolerances"
+                if self.uses_derivatives else
+                "SciPy's adaptive solvers in local coordinates of the group; `Adaptive` has their tolerances")
+
+    @property
+    def uses_derivatives(self):
+        """Is it implicit?"""
+        return issubclass(SOLVERS[self.name], IMPLICIT)
+
+    def integrator(self, grid, on_grid):
+        """What makes the steps of one run; `on_grid`: has the user chosen the grid?"""
+        if not (grid.end - grid.start) / self.max_step < MOST_STEPS:
+            raise InputError(f"max_step must make no more than {MOST_STEPS:g} steps to t_final, got {self.max_step:g}")
+        return SciPySolver(SOLVERS[self.name], grid, on_grid,
+                           {"rtol": self.rtol, "atol": self.atol, "max_step": self.max_step})
+
+
+METHODS = [Adaptive(name) for name in SOLVERS]

@@ -1,0 +1,24 @@
+"""Methods of integration, one file each. A new one is a file with its `METHODS`, and its name in FILES."""
+import textwrap
+from importlib import import_module
+from itertools import groupby
+
+FILES = (
+    "classical",
+    "implicit",
+    "generalized_alpha",
+    "moreau",
+    "adaptive",
+)
+METHODS = {method.name: method for file in FILES for method in import_module(f"{__name__}.{file}").METHODS}
+"""Every method by its name, in the order of `simulate`'s docstring."""
+
+
+def described(function):
+    """Put names and summaries of the methods into a function's docstring, in place of the word METHODS."""
+    lines = []
+    for summary, some in groupby(METHODS.values(), lambda method: method.summary):
+        text = f"{', '.join([f'``{each.name!r}``' for each in some])}: {summary}."
+        lines += textwrap.wrap(text, 110, break_on_hyphens=False)
+    function.__doc__ = function.__doc__ and function.__doc__.replace("METHODS", "\n        ".join(lines))
+    return function

@@ -1,0 +1,92 @@
+"""A stage of a step, its end, and the power in between."""
+import numpy as np
+
+from liedyn.constraints.records import refresh
+from liedyn.jit import inline, kernel_in_place
+from liedyn.lie.lanes import SCALAR
+from liedyn.simulation.formulations import accelerations
+from liedyn.simulation.friction import keep_directions
+from liedyn.simulation.projection import stabilise
+from liedyn.simulation.workspace import (
+    BOUNDED_ENERGY, CONDITION, DIVERGED, INPUT_WORK, MINIMAL, NOT_FINITE, OK, OTHER_WORK,
+)
+from liedyn.tree.rnea import rnea_kernel
+
+
+@kernel_in_place
+def put_power(model, o, x, q, v, a, power):
+    """Power of the inputs, and of all else that changes the energy: dampers, external wrenches, moving targets."""
+    by_inputs, lost = 0.0, 0.0
+    for j in range(v.size):
+        by_inputs += x.tau[j] * v[j]
+        lost += x.damping[j] * v[j] * v[j]
+    power[0], power[1] = by_inputs, -lost
+    if o.all_power:  # dE/dt = v . (M a + h) without the external wrenches
+        rnea_kernel(SCALAR, model, q, v, a, x.none, x.local, x.vector[3])
+        power[1] = -by_inputs - lost
+        for j in range(v.size):
+            power[1] += x.vector[3, j] * v[j]
+
+
+@kernel_in_place
+def stage(model, o, x, t, row, i):
+    """Accelerations and power at the state in x.q_stage, x.v_stage, as number i of a step; returns a status."""
+    refresh(model, t)
+    if o.stabilisation == MINIMAL:
+        status = stabilise(model, o, x, 0.0, 0.0, x.q_stage, x.v_stage)
+        if status != OK:
+            return status
+    status = accelerations(model, o, x, t, row, x.q_stage, x.v_stage, x.a_stage[i], x.none)
+    x.nearest[0] = max(x.nearest[0], x.number[0])
+    if status == OK:
+        put_power(model, o, x, x.q_stage, x.v_stage, x.a_stage[i], x.power[i])
+    return status
+
+
+@kernel_in_place
+def check(o, q, v):
+    """Is a new state usable?"""
+    for k in range(q.size):
+        if not np.isfinite(q[k]):
+            return NOT_FINITE
+    for j in range(v.size):
+        if not np.isfinite(v[j]):
+            return NOT_FINITE
+        if abs(v[j]) > o.largest[j]:
+            return DIVERGED
+    return OK
+
+
+@kernel_in_place
+def energy_due(o, rows, k, energy):
+    """The energy that there ought to be at row k; where it is a bound, what has been lost is not taken from it."""
+    other = rows.scalars[k, OTHER_WORK]
+    return energy + rows.scalars[k, INPUT_WORK] + (max(other, 0.0) if o.energy == BOUNDED_ENERGY else other)
+
+
+@kernel_in_place
+def finish_row(model, o, x, rows, k):
+    """Accelerations, multipliers and condition number of row k; returns a status."""
+    refresh(model, rows.t[k])
+    status = accelerations(model, o, x, rows.t[k], rows.held[k], rows.q[k], rows.v[k], rows.a[k], rows.lam[k])
+    rows.scalars[k, CONDITION] = x.number[0]
+    for j in range(x.tau.size):
+        rows.tau[k, j] = x.tau[j]
+    if o.friction:
+        keep_directions(x)
+    return status
+
+
+@inline
+def end_step(model, o, x, rows, k, h, wanted):
+    """Bring the state that a step of length h has put into row k to the constraints and the wanted energy, and
+    complete the row; returns a status."""
+    q, v = rows.q[k], rows.v[k]
+    status = check(o, q, v)
+    if status == OK:
+        status = stabilise(model, o, x, h, wanted, q, v)
+    if status == OK:
+        status = check(o, q, v)
+    if status == OK:
+        status = finish_row(model, o, x, rows, k)
+    return status
