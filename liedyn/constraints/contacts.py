@@ -27,8 +27,7 @@ from liedyn.constraints.jets import (
     ZERO3, constant, jet_add, jet_component, jet_cross, jet_dot, jet_multiple, jet_scale, jet_sub, jet_unit,
 )
 from liedyn.constraints.records import (
-    DISK_ON_PLANE, DISTANCE, KNIFE_EDGE, ON_CIRCLE, ON_CYLINDER, ON_PLANE, SPHERE_ON_PLANE, SPHERE_ON_SPHERE,
-    is_active, is_contact, loop_at, loop_count, loop_frames, loop_kind, present_rows,
+    CONTACT, family_of, is_active, loop_at, loop_count, loop_frames, loop_kind, present_rows,
 )
 from liedyn.constraints.relative import (
     path_ends, push_sides, relative_derivatives, relative_rate, relative_screw, relative_twist, relative_variation,
@@ -37,6 +36,9 @@ from liedyn.constraints.relative import (
 from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.algebra import Ad_dual_inverse, Ad_inverse, add, cross, dot, rotate, scale, sub6, unrotate
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH, store
+from liedyn.model.kinds import (
+    DISK_ON_PLANE, DISTANCE, KNIFE_EDGE, ON_CIRCLE, ON_CYLINDER, ON_PLANE, SPHERE_ON_PLANE, SPHERE_ON_SPHERE,
+)
 from liedyn.model.packed import LOOP_DIRECTION, LOOP_LENGTH, LOOP_RADIUS
 from liedyn.tree.records import get3
 
@@ -111,7 +113,7 @@ def contact(model, work, l):
 def contact_residual_kernel(model, work, g):
     """Fills the residuals of active contacts; needs `world_positions`."""
     for l in range(loop_count(model)):
-        if is_contact(model, l) and is_active(model, l) and loop_kind(model, l) != KNIFE_EDGE:
+        if family_of(model, l) == CONTACT and is_active(model, l) and loop_kind(model, l) != KNIFE_EDGE:
             L, r, p, d, _ = contact(model, work, l)
             first = present_rows(model, l)[0]
             found = gaps(loop_kind(model, l), L, r, p, d)
@@ -124,7 +126,7 @@ def contact_residual_kernel(model, work, g):
 def contact_jacobian_kernel(model, work, G):
     """Fills the rows of active contacts in G (m, nv); needs `world_positions`."""
     for l in range(loop_count(model)):
-        if not (is_contact(model, l) and is_active(model, l)):
+        if not (family_of(model, l) == CONTACT and is_active(model, l)):
             continue
         L, r, p, d, C = contact(model, work, l)
         first, count = present_rows(model, l)
@@ -150,7 +152,7 @@ def moving(p, d, x, x_dot):
 def contact_velocity_kernel(model, work, psi):
     """Fills psi (m) of active contacts; needs `world_velocities`."""
     for l in range(loop_count(model)):
-        if is_contact(model, l) and is_active(model, l):
+        if family_of(model, l) == CONTACT and is_active(model, l):
             L, r, p, d, C = contact(model, work, l)
             first, count = present_rows(model, l)
             w, v = relative_twist(SCALAR, model, work, l, C)
@@ -163,7 +165,7 @@ def contact_velocity_kernel(model, work, psi):
 def contact_bias_kernel(model, work, phi):
     """Fills phi (m) of active contacts at the accelerations in `work`."""
     for l in range(loop_count(model)):
-        if is_contact(model, l) and is_active(model, l):
+        if family_of(model, l) == CONTACT and is_active(model, l):
             kind = loop_kind(model, l)
             L, r, p, d, C = contact(model, work, l)
             first, count = present_rows(model, l)
@@ -196,7 +198,7 @@ def pushed(p, d, x, x_dot, y, y_dot_v):
 def contact_derivatives_kernel(model, work, psi_q, phi_q, phi_v):
     """Fills dpsi/dq, dphi/dq, dphi/dv (m, nv) of active contacts; needs positions to accelerations in `work`."""
     for l in range(loop_count(model)):
-        if not (is_contact(model, l) and is_active(model, l)):
+        if not (family_of(model, l) == CONTACT and is_active(model, l)):
             continue
         kind = loop_kind(model, l)
         L, r, p, d, C = contact(model, work, l)
@@ -251,7 +253,7 @@ def contact_force_derivative_kernel(model, work, lam, D):
     The wrench turns with C, and changes in C as p and d do: along j, G_i lambda is a row's jet for the twist of i.
     """
     for l in range(loop_count(model)):
-        if not (is_contact(model, l) and is_active(model, l)):
+        if not (family_of(model, l) == CONTACT and is_active(model, l)):
             continue
         kind = loop_kind(model, l)
         L, r, p, d, C = contact(model, work, l)
@@ -295,7 +297,7 @@ def vary_contact_rows(model, work, variations, part, b, out):
     """out[:, block b] of active contacts: variations of their velocities (part 2) or accelerations (part 3)."""
     width = out.shape[1] // WIDTH
     for l in range(loop_count(model)):
-        if is_contact(model, l) and is_active(model, l):
+        if family_of(model, l) == CONTACT and is_active(model, l):
             first, count = present_rows(model, l)
             rows = varied_jets(model, work, variations, l, part == 3)
             for k in range(count):
@@ -306,7 +308,7 @@ def vary_contact_rows(model, work, variations, part, b, out):
 def push_contacts(model, work, lam, bodies):
     """The contacts' wrenches act on the links."""
     for l in range(loop_count(model)):
-        if is_contact(model, l) and is_active(model, l):
+        if family_of(model, l) == CONTACT and is_active(model, l):
             L, r, p, d, C = contact(model, work, l)
             first, count = present_rows(model, l)
             F = contact_wrench(loop_kind(model, l), L, r, p, d, count, lam, first)
@@ -333,7 +335,7 @@ def contact_wrench_variation(kind, L, r, p, d, y, count, lam, first):
 def vary_contact_wrenches(model, work, lam, variations):
     """Variations of the contacts' wrenches at constant lambda: they turn with C, and change in C as p and d do."""
     for l in range(loop_count(model)):
-        if is_contact(model, l) and is_active(model, l):
+        if family_of(model, l) == CONTACT and is_active(model, l):
             kind = loop_kind(model, l)
             L, r, p, d, C = contact(model, work, l)
             first, count = present_rows(model, l)

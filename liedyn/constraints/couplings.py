@@ -2,7 +2,7 @@
 
 With one coordinate and a target x(t) it drives that coordinate.
 """
-from liedyn.constraints.records import COUPLING, is_active, loop_at, loop_count, loop_integer, loop_kind, loop_rows
+from liedyn.constraints.records import COUPLING, family_of, is_active, loop_at, loop_count, loop_integer, loop_rows
 from liedyn.jit import inline, kernel_in_place
 from liedyn.model.packed import LOOP_COEFFICIENTS, LOOP_LENGTH, LOOP_MOTION, LOOP_RATE, LOOP_TWIST
 from liedyn.tree.records import dof_count, dof_total, first_dof, first_q, link_count
@@ -10,7 +10,7 @@ from liedyn.tree.records import dof_count, dof_total, first_dof, first_q, link_c
 
 @inline
 def couples(model, l):
-    return loop_kind(model, l) == COUPLING and is_active(model, l)
+    return family_of(model, l) == COUPLING and is_active(model, l)
 
 
 @kernel_in_place

@@ -3,7 +3,7 @@
 The functions sit in the model as addresses (`liedyn.functions`); what they return is written straight into the rows.
 """
 from liedyn.constraints.records import (
-    CUSTOM, holonomic_count, is_active, loop_count, loop_integer, loop_kind, loop_rows,
+    CUSTOM, family_of, holonomic_count, is_active, loop_count, loop_integer, loop_rows,
 )
 from liedyn.functions import call
 from liedyn.jit import inline, kernel_in_place
@@ -16,7 +16,7 @@ from liedyn.tree.records import dof_total
 
 @inline
 def is_custom(model, l):
-    return loop_kind(model, l) == CUSTOM and is_active(model, l)
+    return family_of(model, l) == CUSTOM and is_active(model, l)
 
 
 @kernel_in_place

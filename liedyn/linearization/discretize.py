@@ -30,10 +30,8 @@ from liedyn.jit import kernel
 from liedyn.lie.lanes import SCALAR
 from liedyn.linearization.closed_loop import operating_points
 from liedyn.linearization.linearize import CLOSURE_TOLERANCE, _linearize_one, settled_without_friction
-from liedyn.model.kinds import cut_kind
-from liedyn.model.packed import (
-    FREE, LINK_IV, LINK_NV, LINK_PRIMITIVE, N_VIRTUAL, SPHERICAL, links_of,
-)
+from liedyn.model.kinds import LOOP_KINDS
+from liedyn.model.packed import LINK_IV, LINK_NV, N_VIRTUAL, links_of
 from liedyn.tree.configuration import difference, integrate
 from liedyn.tree.kinematics import world_positions, world_size, world_velocities
 
@@ -205,10 +203,10 @@ def _groups(robot, y):
     """
     links, _ = links_of(robot.packed)
     owner = {}
-    for link in links[(links[:, LINK_PRIMITIVE] == SPHERICAL) | (links[:, LINK_PRIMITIVE] == FREE)]:
+    for link in links[links[:, LINK_NV] > 1]:
         owner.update({int(link[LINK_IV]) + k: (int(link[LINK_IV]), int(link[LINK_NV])) for k in range(link[LINK_NV])})
-    balls = {loop.name + axis for loop in robot.model.loops if loop.kind == "spherical"
-             for axis in cut_kind("spherical").velocities}
+    balls = {loop.name + axis for loop in robot.model.loops if LOOP_KINDS[loop.kind].has_quaternion
+             for axis in LOOP_KINDS[loop.kind].velocities}
     groups = {}
     for k, (name, row, virtual) in enumerate(zip(y.names, y.rows, y.virtual)):
         picked = np.flatnonzero(row)
