@@ -5,7 +5,7 @@ from liedyn.functions import call
 from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.algebra import compose, rotate_rotation, unrotate
 from liedyn.lie.lanes import SCALAR, integer, load
-from liedyn.model.kinds import CONSTRAINT_KINDS, N_JOINTS
+from liedyn.model.kinds import CONSTRAINT_KINDS, FAMILIES, N_JOINTS
 from liedyn.model.packed import (
     LOOP_ACTIVE, LOOP_F, LOOP_FLOATS_AT, LOOP_FOLDING, LOOP_HOLONOMIC, LOOP_I, LOOP_KIND, LOOP_LINK_A, LOOP_LINK_B,
     LOOP_MOTION, LOOP_NROWS, LOOP_NVIRTUAL, LOOP_PITCH, LOOP_POSE_A, LOOP_POSE_B, LOOP_RATE, LOOP_ROW, LOOP_TARGET,
@@ -15,9 +15,9 @@ from liedyn.tree.kinematics import origin, world_pose
 from liedyn.tree.poses import seen_from
 from liedyn.tree.records import constant_pose, get3, get6, get9, put6, put_pose
 
-CUT, CONTACT, COUPLING, CUSTOM = range(4)
-_FAMILIES = ("cut", "contact", "coupling", "custom")
-_FAMILY_OF = np.array([CUT] * N_JOINTS + [_FAMILIES.index(kind.family) for kind in CONSTRAINT_KINDS.values()])
+CONTACT, CUSTOM = FAMILIES.index("contact"), FAMILIES.index("custom")
+_FAMILY_OF = np.array([0] * N_JOINTS + [FAMILIES.index(kind.family) for kind in CONSTRAINT_KINDS.values()])
+_COUPLES = np.array([False] * N_JOINTS + [kind.coefficients > 0 for kind in CONSTRAINT_KINDS.values()])
 
 
 @inline
@@ -144,7 +144,7 @@ def refresh(model, t):
             continue
         k = loop_at(model, l, LOOP_TOLD)
         call(loop_integer(model, l, LOOP_TARGET), t, floats, floats, floats, floats, floats, k)
-        if family_of(model, l) == COUPLING:  # a number, its rate and the rate of that
+        if _COUPLES[loop_kind(model, l)]:  # a number, its rate and the rate of that
             for order, place in enumerate((LOOP_MOTION, LOOP_TWIST, LOOP_RATE)):
                 floats[loop_at(model, l, place)] = floats[k + order]
             continue

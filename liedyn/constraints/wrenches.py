@@ -3,7 +3,7 @@ import numpy as np
 
 from liedyn.arguments import floats
 from liedyn.boundary import require_usable, states
-from liedyn.constraints.contacts import contact, contact_wrench, contact_wrench_variation
+from liedyn.constraints.families.contact import contact, contact_wrench, contact_wrench_variation
 from liedyn.constraints.cut_joints import FORBIDDEN
 from liedyn.constraints.records import (
     CONTACT, family_of, get_rotation, loop_at, loop_count, loop_kind, loop_rows, refresh,
@@ -131,7 +131,8 @@ def constraint_wrenches(robot, q, lam):
 
     Notes
     -----
-    ``-W lam``, with W the directions of the rows (`liedyn.constraints.cut_joints`, `liedyn.constraints.contacts`).
+    ``-W lam``, with W the directions of the rows (`liedyn.constraints.cut_joints`,
+    `liedyn.constraints.families.contact`).
 
     Examples
     --------

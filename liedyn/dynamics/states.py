@@ -3,7 +3,7 @@ import numpy as np
 
 from numba import types
 
-from liedyn.constraints.cut_rows import cut_bias_kernel
+from liedyn.constraints.families.cut import cut_bias_kernel
 from liedyn.constraints.elimination import constraint_force, independent_dofs, put_row_order, shortest_multipliers
 from liedyn.constraints.rows import reader_rows
 from liedyn.dynamics.alike import all_cut_joints, nullspace_alike, nullspace_alike_size

@@ -6,7 +6,7 @@ A register holds one direction of W states.
 """
 from collections import namedtuple
 
-from liedyn.constraints.cut_rows import (
+from liedyn.constraints.families.cut import (
     CUT, put_cuts, vary_cut_accelerations, vary_cut_velocities, vary_cut_wrenches,
 )
 from liedyn.constraints.elimination import elimination_size, minimum_norm_multipliers, reduced_motion, unbalanced

@@ -19,7 +19,7 @@ import numpy as np
 
 from liedyn.arguments import non_negative, positive, require_robot
 from liedyn.boundary import wrenches
-from liedyn.constraints.cut_rows import cut_velocity_kernel
+from liedyn.constraints.families.cut import cut_velocity_kernel
 from liedyn.constraints.independent import given_coordinates, holonomic
 from liedyn.constraints.loops import (
     closure_error, constraint_jacobian, velocity_error, virtual_coordinates, virtual_jacobian,

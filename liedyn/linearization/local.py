@@ -29,7 +29,7 @@ from collections import namedtuple
 
 import numpy as np
 
-from liedyn.constraints.cut_rows import (
+from liedyn.constraints.families.cut import (
     CUT, cut_bias_kernel, cut_velocity_kernel, vary_cut_accelerations, vary_cut_velocities,
 )
 from liedyn.constraints.elimination import (
@@ -38,11 +38,10 @@ from liedyn.constraints.elimination import (
     unbalanced,
 )
 from liedyn.constraints.left_open import LEFT, TANGENT, is_left, put_left, put_tangent
-from liedyn.constraints.others import vary_other_forces
-from liedyn.constraints.records import all_cut, loop_count
+from liedyn.constraints.records import loop_count
 from liedyn.constraints.rows import (
     clear_block, holonomic_rows, push_constraints, reader_rows, vary_acceleration_rows, vary_constraint_wrenches,
-    vary_velocity_rows,
+    vary_other_forces, vary_velocity_rows,
 )
 from liedyn.dynamics.nullspace import OK, SINGULAR_INERTIA, WRONG_COUNT
 from liedyn.dynamics.picked import picked_condition, picks
@@ -140,7 +139,7 @@ def vary_state(model, q, v, a, lam, p_y, virtual_y, R_w, virtual_w, way, E, e, w
     vary_accelerations(SCALAR, model, world, displaced, X, b, variations)
     if reads_cuts(virtual_y):
         vary_cut_velocities(SCALAR, model, world, cuts, variations, True, b, virtual_upper)
-    vary_acceleration_rows(model, q, v, a, world, cuts, variations, N, X, b, rates)
+    vary_acceleration_rows(SCALAR, model, q, v, a, world, cuts, variations, N, X, b, rates)
     clear_block(D, b)
     forced(SCALAR, model, e, rates, every, b, D)
     if reads_w:
@@ -151,10 +150,9 @@ def vary_state(model, q, v, a, lam, p_y, virtual_y, R_w, virtual_w, way, E, e, w
         hold_choice(R_w, virtual_w, E, virtual_rates, X, p_y, every, b, D)
     vary_wrenches(SCALAR, model, world, bodies, D, b, variations)
     if displaced:
-        vary_constraint_wrenches(model, world, cuts, lam, b, shares, variations, balance)
+        vary_constraint_wrenches(SCALAR, model, world, cuts, lam, b, shares, variations, balance)
     vary_forces(SCALAR, model, q, world, bodies, displaced, N, X, D, b, shares, variations, out, balance)
-    if not all_cut(model):
-        vary_other_forces(model, q, lam, N, b, out)
+    vary_other_forces(model, q, lam, N, b, out)
 
 
 @inline
@@ -297,7 +295,7 @@ def linearize_constrained(model, q, v, tau, f_ext, R_y, virtual_y, R_w, virtual_
     rates, virtual_rates = take_matrix(work, m, x), take_matrix(work, nz, x)
     cuts = take_vector(work, CUT * loop_count(model))
     put_bodies(SCALAR, model, v, a, f_ext, world, bodies)
-    push_constraints(model, world, lam, bodies, cuts)
+    push_constraints(SCALAR, model, world, lam, bodies, cuts)
     gather_wrenches(SCALAR, model, bodies)
     for b in range(padded(columns) // WIDTH):
         vary_state(model, q, v, a, lam, columns_y, virtual_y, R_w, virtual_w, way, E, e, world, bodies, cuts,

@@ -14,7 +14,7 @@ depend on others,
     mu = W^T balance        (1 + T T^T) dlambda_rest = T mu + d        dlambda_1 = mu - T^T dlambda_rest
 """
 from liedyn.constraints.cut_joints import FORBIDDEN
-from liedyn.constraints.cut_rows import CUT as CUT_SIZE, put_cuts, vary_cut_accelerations, vary_cut_velocities
+from liedyn.constraints.families.cut import CUT as CUT_SIZE, put_cuts, vary_cut_accelerations, vary_cut_velocities
 from liedyn.constraints.elimination import (
     DEPENDENT, ROW, cluster_count, dependent_dofs, kept, numbering, solved_cluster,
 )

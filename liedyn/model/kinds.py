@@ -190,6 +190,7 @@ CONSTRAINT_KINDS = {
     "coupling": ConstraintKind((".sum",), 1, one_sided=True, family="coupling", coefficients=1),
     "custom": ConstraintKind((), 0, family="custom"),
 }
+FAMILIES = ("cut", *dict.fromkeys(kind.family for kind in CONSTRAINT_KINDS.values()))
 KINDS = (*_JOINTS, *CONSTRAINT_KINDS)
 """Names of all kinds of cut joints and constraints, by their codes."""
 (DISTANCE, ON_PLANE, ON_CYLINDER, ON_CIRCLE, KNIFE_EDGE, DISK_ON_PLANE, SPHERE_ON_PLANE,
