@@ -85,10 +85,9 @@ def others(*kinds):
     return decorate
 
 
-_residuals, _jacobians, _velocities, _biases = of_all("residual"), of_all("jacobian"), of_all("velocity"), of_all("bias")
-_derivatives, _force_derivatives = of_all("derivatives"), of_all("force_derivative")
-_vary_rows, _push = of_all("vary_rows"), of_all("push")
-_vary_wrenches, _vary_forces = of_all("vary_wrench"), of_all("vary_forces")
+_residuals, _jacobians, _velocities, _biases = map(of_all, ("residual", "jacobian", "velocity", "bias"))
+_derivatives, _force_derivatives = map(of_all, ("derivatives", "force_derivative"))
+_vary_rows, _push, _vary_wrenches, _vary_forces = map(of_all, ("vary_rows", "push", "vary_wrench", "vary_forces"))
 
 
 @others(VECTOR, VECTOR, VECTOR)

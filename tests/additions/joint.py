@@ -70,7 +70,7 @@ def check():
     robot = b.build()
     assert (robot.nq, robot.nv) == (8, 7)
     one = ld.Builder("one", gravity=(0.0, -9.81, 0.0))
-    one.body("carriage", 2.0, inertia=(0.0, 0.0, 0.5))
+    one.body("carriage", 2.0, inertia=(0.3, 0.3, 0.5))
     one.joint("way", "arc", "ground", "carriage", pitch=radius)
     one = one.build()
     for way in (0.3, -4.0):

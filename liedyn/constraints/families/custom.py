@@ -14,29 +14,24 @@ from liedyn.tree.records import dof_total
 
 @inline
 def residual(model, l, q, work, g):
-    """Fills the residuals."""
     if holonomic_count(model, l) > 0:
-        address = loop_integer(model, l, LOOP_RESIDUAL)
-        call(address, model.floats[TIME], q, q, q, q, g, loop_rows(model, l)[0])
+        call(loop_integer(model, l, LOOP_RESIDUAL), model.floats[TIME], q, q, q, q, g, loop_rows(model, l)[0])
 
 
 @inline
 def jacobian(model, l, q, work, G):
-    """Fills the rows of G (m, nv)."""
     at = loop_rows(model, l)[0] * dof_total(model)
     call(loop_integer(model, l, LOOP_JACOBIAN), model.floats[TIME], q, q, q, q, G, at)
 
 
 @inline
 def velocity(model, l, q, v, work, psi):
-    """Fills psi = G v + drift."""
-    n = dof_total(model)
     first, count = loop_rows(model, l)
     if loop_integer(model, l, LOOP_DRIFT) != 0:
         call(loop_integer(model, l, LOOP_DRIFT), model.floats[TIME], q, q, q, q, psi, first)
     else:
         psi[first:first + count] = 0.0
-    scratch = loop_integer(model, l, LOOP_COEFFICIENTS)
+    scratch, n = loop_integer(model, l, LOOP_COEFFICIENTS), dof_total(model)
     call(loop_integer(model, l, LOOP_JACOBIAN), model.floats[TIME], q, q, q, q, model.floats, scratch)
     for r in range(count):
         for j in range(n):
@@ -45,36 +40,42 @@ def velocity(model, l, q, v, work, psi):
 
 @inline
 def bias(model, l, q, v, work, phi):
-    """Fills phi_0, the acceleration of the rows at a = 0."""
     call(loop_integer(model, l, LOOP_BIAS), model.floats[TIME], q, v, v, v, phi, loop_rows(model, l)[0])
 
 
 @inline
-def derivatives(model, l, q, v, a, work, psi_q, phi_q, phi_v):
-    """Fills dpsi/dq, dphi/dq, dphi/dv (m, nv)."""
-    n = dof_total(model)
-    first, count = loop_rows(model, l)
-    scratch, size = loop_integer(model, l, LOOP_COEFFICIENTS), count * n
+def fill_derivatives(model, l, q, v, a):
+    """Where dpsi/dq, dphi/dq and dphi/dv, (rows, nv) each, begin in floats, one behind the other."""
+    scratch = loop_integer(model, l, LOOP_COEFFICIENTS)
     call(loop_integer(model, l, LOOP_DERIVATIVES), model.floats[TIME], q, v, a, a, model.floats, scratch)
+    return scratch
+
+
+@inline
+def derivatives(model, l, q, v, a, work, psi_q, phi_q, phi_v):
+    n, (first, count), scratch = dof_total(model), loop_rows(model, l), fill_derivatives(model, l, q, v, a)
     for r in range(count):
         for j in range(n):
             k = scratch + n * r + j
             psi_q[first + r, j] = model.floats[k]
-            phi_q[first + r, j] = model.floats[k + size]
-            phi_v[first + r, j] = model.floats[k + 2 * size]
+            phi_q[first + r, j] = model.floats[k + count * n]
+            phi_v[first + r, j] = model.floats[k + 2 * count * n]
+
+
+@inline
+def fill_force_derivative(model, l, q, lam):
+    """Where d(G^T lambda)/dq (nv, nv) begins in floats; the function gets the multipliers of its own rows."""
+    scratch, (first, count), floats = loop_integer(model, l, LOOP_COEFFICIENTS), loop_rows(model, l), model.floats
+    own = scratch + dof_total(model) * dof_total(model)  # behind the matrix: a view of their own for the function
+    for r in range(count):
+        floats[own + r] = lam[first + r]
+    call(loop_integer(model, l, LOOP_FORCE), floats[TIME], q, q, q, floats[own:], floats, scratch)
+    return scratch
 
 
 @inline
 def force_derivative(model, l, q, work, lam, D):
-    """D += d(G^T lambda)/dq (nv, nv); the function gets the multipliers of its own rows."""
-    n = dof_total(model)
-    first, count = loop_rows(model, l)
-    scratch = loop_integer(model, l, LOOP_COEFFICIENTS)
-    own = scratch + n * n  # behind the matrix: the multipliers, a view of their own for the function
-    for r in range(count):
-        model.floats[own + r] = lam[first + r]
-    floats = model.floats
-    call(loop_integer(model, l, LOOP_FORCE), floats[TIME], q, q, q, floats[own:], floats, scratch)
+    n, scratch = dof_total(model), fill_force_derivative(model, l, q, lam)
     for i in range(n):
         for j in range(n):
             D[i, j] += model.floats[scratch + n * i + j]
@@ -94,30 +95,19 @@ def add_row_product(model, k, n, A, b, sign, out, at):
 
 @inline
 def vary_rows(model, l, q, v, a, work, variations, N, X, part, b, out):
-    """out[:, block b] of custom rows: variations of velocities along N (part 2), of accelerations (part 3)."""
-    n, width = dof_total(model), out.shape[1] // WIDTH
-    first, count = loop_rows(model, l)
-    scratch, size = loop_integer(model, l, LOOP_COEFFICIENTS), count * n
-    call(loop_integer(model, l, LOOP_DERIVATIVES), model.floats[TIME], q, v, a, a, model.floats, scratch)
+    n, width, (first, count) = dof_total(model), out.shape[1] // WIDTH, loop_rows(model, l)
+    scratch = fill_derivatives(model, l, q, v, a)
     for r in range(count):
         at, k = width * (first + r) + b, scratch + n * r
         if part == 2:
             add_row_product(model, k, n, N, b, 1.0, out, at)
         else:
-            add_row_product(model, k + size, n, N, b, 1.0, out, at)
-            add_row_product(model, k + 2 * size, n, X, b, 1.0, out, at)
+            add_row_product(model, k + count * n, n, N, b, 1.0, out, at)
+            add_row_product(model, k + 2 * count * n, n, X, b, 1.0, out, at)
 
 
 @inline
 def vary_forces(model, l, q, lam, N, b, balance):
-    """balance[:, block b] -= d(G^T lambda) of the custom rows."""
-    n, width = dof_total(model), balance.shape[1] // WIDTH
-    first, count = loop_rows(model, l)
-    scratch = loop_integer(model, l, LOOP_COEFFICIENTS)
-    own = scratch + n * n
-    for r in range(count):
-        model.floats[own + r] = lam[first + r]
-    floats = model.floats
-    call(loop_integer(model, l, LOOP_FORCE), floats[TIME], q, q, q, floats[own:], floats, scratch)
+    n, width, scratch = dof_total(model), balance.shape[1] // WIDTH, fill_force_derivative(model, l, q, lam)
     for i in range(n):
         add_row_product(model, scratch + n * i, n, N, b, -1.0, balance, width * i + b)
