@@ -55,7 +55,7 @@ def two_branches(rng, kinds_a=("universal", "spherical"), kinds_b=("revolute", "
 
 def closed_mechanism(kind, seed=0, **branches):
     """A mechanism whose two branches are joined by one cut of a kind, and a configuration that closes it."""
-    rng = np.random.default_rng([seed, LOOP_KINDS.index(kind)])
+    rng = np.random.default_rng([seed, list(LOOP_KINDS).index(kind)])
     state = rng.bit_generator.state
     builder, (a, b) = two_branches(rng, **branches)
     open_robot = builder.build()

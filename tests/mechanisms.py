@@ -108,7 +108,7 @@ class Unpacked:
         ints, floats = robot.packed
         n, nq, nv, bodies, loops = ints[:5]
         self.links = ints[ints[7] :][: 8 * n].reshape(n, 8)
-        self.dofs = ints[ints[8] :][: 8 * nv].reshape(nv, 8)
+        self.dofs = ints[ints[8] :][: 6 * nv].reshape(nv, 6)
         self.bodies = ints[ints[9] :][: 2 * bodies].reshape(bodies, 2)
         self.loops = ints[ints[10] :][: 19 * loops].reshape(loops, 19)
         self.link_floats = floats[ints[11] :][: 40 * n].reshape(n, 40)
@@ -150,11 +150,11 @@ class Unpacked:
             J = np.zeros((6, nv))
             if parent >= 0:
                 J = Ad(np.linalg.inv(poses[i]) @ poses[parent]) @ jacobians[parent]
-            for dof in np.flatnonzero(self.dofs[:, 0] == i):
-                _, kind, column, *_ = self.dofs[dof]
-                J[(0, 3, 0)[kind] + column, dof] = 1.0
-                if kind == 2:
-                    J[3 + column, dof] = self.link_floats[i, 22]
+            primitive, dofs = self.links[i, 1], np.flatnonzero(self.dofs[:, 0] == i)
+            rows = {REVOLUTE: [2], PRISMATIC: [5], HELICAL: [2], SPHERICAL: range(3), FREE: range(6)}
+            J[rows[primitive], dofs] = 1.0
+            if primitive == HELICAL:
+                J[5, dofs] = self.link_floats[i, 22]
             jacobians.append(J)
             M += J.T @ self.spatial_inertia(i) @ J
         return M

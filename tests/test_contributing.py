@@ -11,8 +11,9 @@ ROOT = Path(__file__).parent.parent
 TEXT = (ROOT / "docs" / "CONTRIBUTING.md").read_text()
 MOST_FILES = {"A joint": 5, "A family of constraints": 5, "A tree algorithm": 2, "A file format": 2, "An integrator": 2}
 """How many files an addition may touch, the registering line included."""
-STEP = re.compile(r"(New file|In|Then this runs) ?(?:`([^`]+)`)?(, after)?:\n\n```python\n(.*?)```(?:\n\nadd:\n\n```python\n(.*?)```)?",
-                  re.S)
+STEP = re.compile(
+    r"(New file|In|Then this runs) ?(?:`([^`]+)`)?(, after)?:\n\n```python\n(.*?)```"
+    r"(?:\n\nadd:\n\n```python\n(.*?)```)?", re.S)
 
 
 def sections():

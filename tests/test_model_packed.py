@@ -10,7 +10,7 @@ from scipy.spatial.transform import Rotation
 
 import liedyn as ld
 from liedyn.model import Builder
-from liedyn.model.kinds import JOINT_KINDS, LOOP_KINDS
+from liedyn.model.kinds import HELICAL, JOINT_KINDS, KINDS, LOOP_KINDS, PRISMATIC, REVOLUTE
 
 
 def poses_by_definition(robot, q):
@@ -79,7 +79,8 @@ def test_placements_are_turns(seed):
         turns = Rotation.from_euler("ZXZ", [beta, alpha, gamma])
         np.testing.assert_allclose(turns.as_matrix(), as_pose(numbers)[:3, :3], atol=1e-15)
         np.testing.assert_allclose(Rotation.from_euler("Z", beta).apply(numbers[29:32]), numbers[9:12], atol=1e-15)
-    sin_beta, revolute, along_z = packed.link_floats[:, 28], packed.links[:, 1] == 0, packed.links[:, 1] < 3
+    sin_beta, revolute = packed.link_floats[:, 28], packed.links[:, 1] == REVOLUTE
+    along_z = np.isin(packed.links[:, 1], (REVOLUTE, PRISMATIC, HELICAL))
     for link in np.flatnonzero(along_z):
         children = (packed.links[:, 0] == link) & revolute
         assert not children.any() or (sin_beta[children] == 0.0).any()
@@ -151,7 +152,7 @@ def test_previous_dofs_lead_to_the_ground(seed):
         visited, dof = [], np.flatnonzero(packed.dofs[:, 0] == link)[-1] if link >= 0 else -1
         while dof >= 0:
             visited.append(robot.velocity_names[dof])
-            dof = packed.dofs[dof, 3]
+            dof = packed.dofs[dof, 1]
         assert visited == expected
 
 
@@ -161,16 +162,16 @@ def test_what_a_dof_carries_follows_it(seed):
     rng = np.random.default_rng(seed)
     dofs = Unpacked(random_tree(rng, list(rng.choice([*MOVING_KINDS, "fixed"], size=12))).build()).dofs
     ways = []
-    for previous in dofs[:, 3]:
+    for previous in dofs[:, 1]:
         ways.append([*(ways[previous] if previous >= 0 else []), len(ways)])
     for j, (*_, root, end, _, _) in enumerate(dofs):
         assert root == ways[j][0]
         assert [j in way for way in ways] == [j <= k < end for k in range(len(dofs))]
-    assert [j for j in range(len(dofs)) if (dofs[:, 3] == j).sum() > 1] == list(np.flatnonzero(dofs[:, 6] >= 0))
-    for j, stretch in enumerate(dofs[:, 7]):
-        assert all(dofs[k + 1, 3] == k and dofs[k, 6] < 0 for k in range(stretch, j))
-        assert dofs[stretch, 3] < 0 or dofs[dofs[stretch, 3], 6] >= 0
-    assert list(dofs[dofs[:, 6] >= 0, 6]) == list(range((dofs[:, 6] >= 0).sum()))
+    assert [j for j in range(len(dofs)) if (dofs[:, 1] == j).sum() > 1] == list(np.flatnonzero(dofs[:, 4] >= 0))
+    for j, stretch in enumerate(dofs[:, 5]):
+        assert all(dofs[k + 1, 1] == k and dofs[k, 4] < 0 for k in range(stretch, j))
+        assert dofs[stretch, 1] < 0 or dofs[dofs[stretch, 1], 4] >= 0
+    assert list(dofs[dofs[:, 4] >= 0, 4]) == list(range((dofs[:, 4] >= 0).sum()))
 
 
 def test_depth_first_in_order_of_declaration():
@@ -252,7 +253,7 @@ def test_joint_properties_by_degree_of_freedom():
 @pytest.mark.parametrize("kind", LOOP_KINDS)
 def test_cut_frames_are_folded_alike(kind):
     """Both folded frames are the user's frames turned by robot.loop_folding, which takes z (x and y) to the axes."""
-    rng = np.random.default_rng(LOOP_KINDS.index(kind))
+    rng = np.random.default_rng(list(LOOP_KINDS).index(kind))
     builder = random_tree(rng, ["spherical", "fixed", "cylindrical"])
     axes = random_axes(rng, "revolute" if kind == "inline" else kind)
     placements = random_pose(rng), random_pose(rng)
@@ -279,7 +280,7 @@ def test_cut_frames_are_folded_alike(kind):
         np.testing.assert_allclose(folding[:, column], unit, atol=1e-15)
     np.testing.assert_allclose(folding @ folding.T, np.eye(3), atol=1e-15)
     assert np.linalg.det(folding) > 0.0
-    assert (code, row, virtual, record[24]) == (LOOP_KINDS.index(kind), 3, 3, pitch or 0.0)
+    assert (code, row, virtual, record[24]) == (KINDS.index(kind), 3, 3, pitch or 0.0)
     assert robot.row_names[row:] == tuple(name for name in robot.row_names if name.startswith("cut."))
     assert len(robot.row_names) == row + rows and len(robot.virtual_names) == virtual + n_virtual
     if kind != "inline":

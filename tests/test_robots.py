@@ -12,7 +12,7 @@ from liedyn.constraints import closure_error
 from liedyn.constraints import constraint_jacobian as constraint_rows
 from liedyn.io import load_toml, save_toml
 from liedyn.model.frames import joint_basis
-from liedyn.model.kinds import JOINT_KINDS, LOOP_ROWS
+from liedyn.model.kinds import JOINT_KINDS, LOOP_KINDS
 from liedyn.tree.crba import crba
 from liedyn.tree.forward_kinematics import forward_kinematics
 from liedyn.tree.rnea import rnea
@@ -106,7 +106,7 @@ def constraint_jacobian(robot, oracle, q):
         A, B = cut_frames(loop, poses)
         relative = world_jacobian(loop.child, B[:3, 3]) - world_jacobian(loop.parent, B[:3, 3])
         in_A = np.vstack([A[:3, :3].T @ relative[:3], A[:3, :3].T @ relative[3:]])
-        rows.append(in_A[[TWIST.index(row) for row in LOOP_ROWS[loop.kind]]])
+        rows.append(in_A[[TWIST.index(row) for row in LOOP_KINDS[loop.kind].rows]])
     return np.vstack(rows)
 
 
@@ -210,7 +210,7 @@ def residual(robot, q):
             T[:3, :3] = T[:3, :3] @ np.array([[c, s, 0.0], [-s, c, 0.0], [0.0, 0.0, 1.0]])
         skew = (T[:3, :3] - T[:3, :3].T) / 2
         twist = np.concatenate([[skew[2, 1], skew[0, 2], skew[1, 0]], T[:3, 3]])
-        rows.append(twist[[TWIST.index(row) for row in LOOP_ROWS[loop.kind]]])
+        rows.append(twist[[TWIST.index(row) for row in LOOP_KINDS[loop.kind].rows]])
     return np.concatenate(rows)
 
 

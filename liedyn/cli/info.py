@@ -5,7 +5,7 @@ import liedyn as ld
 from liedyn.constraints.loops import rank_of
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.errors import LiedynError
-from liedyn.model.kinds import cut_kind
+from liedyn.model.kinds import LOOP_KINDS
 
 
 def print_table(rows, indent="  "):
@@ -39,7 +39,7 @@ def print_info(source):
     if model.loops:
         print(f"\nloops ({len(model.loops)}), closed by cut joints")
         print_table([(loop.name, loop.kind, f"{loop.parent} - {loop.child}", _rows(robot, loop),
-                      "virtual: " + (", ".join(loop.name + s for s in cut_kind(loop.kind).velocities) or "none"))
+                      "virtual: " + (", ".join(loop.name + s for s in LOOP_KINDS[loop.kind].velocities) or "none"))
                      for loop in model.loops])
     if model.constraints:
         print(f"\nother constraints ({len(model.constraints)})")

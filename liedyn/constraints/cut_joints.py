@@ -20,8 +20,7 @@ import math
 import numpy as np
 
 from liedyn.constraints.records import (
-    CYLINDRICAL, HELICAL, INLINE, PLANAR, PRISMATIC, REVOLUTE, SPHERICAL, TRANSLATIONAL, UNIVERSAL, is_active, is_cut,
-    loop_count, loop_frames, loop_kind, loop_pitch, loop_rows, loop_virtuals,
+    is_active, is_cut, loop_count, loop_frames, loop_kind, loop_pitch, loop_rows, loop_virtuals,
 )
 from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.algebra import about_z, compose, cross, dot, rotate, scale, sub, unrotate
@@ -29,13 +28,13 @@ from liedyn.lie.comparisons import where_positive
 from liedyn.lie.exponential import inverse, log
 from liedyn.lie.lanes import SCALAR, lane_of, sqrt, store, width_of
 from liedyn.lie.sines import sincos
+from liedyn.model.kinds import (
+    CYLINDRICAL, HELICAL, INLINE, JOINTS, PLANAR, PRISMATIC, REVOLUTE, SPHERICAL, TRANSLATIONAL, UNIVERSAL, components,
+)
 
 # Twist components (0-2 angular, 3-5 linear) in the cut frame, by kind: forbidden ones, then virtual velocities
-FORBIDDEN = np.array([
-    [0, 1, 2, 3, 4, 5], [0, 1, 3, 4, 5, 9], [0, 1, 2, 3, 4, 9], [0, 1, 3, 4, 5, 9], [0, 1, 3, 4, 9, 9],
-    [2, 3, 4, 5, 9, 9], [0, 1, 5, 9, 9, 9], [3, 4, 5, 9, 9, 9], [0, 1, 2, 9, 9, 9], [3, 4, 9, 9, 9, 9]])
-VIRTUAL = np.array([
-    [9, 9, 9], [2, 9, 9], [5, 9, 9], [2, 9, 9], [2, 5, 9], [0, 1, 9], [3, 4, 2], [0, 1, 2], [3, 4, 5], [5, 9, 9]])
+FORBIDDEN = np.array([(components(kind.forbidden) + [9] * 6)[:6] for kind in JOINTS])
+VIRTUAL = np.array([(components(kind.motions) + [9] * 6)[:6] for kind in JOINTS])
 
 _IDENTITY = ((1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0), (0.0, 0.0, 0.0))
 

@@ -1,9 +1,11 @@
 """Constraint records of the packed model, and what changes in them at run time: switches, time and moving targets."""
+import numpy as np
+
 from liedyn.functions import call
 from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.algebra import compose, rotate_rotation, unrotate
 from liedyn.lie.lanes import SCALAR, integer, load
-from liedyn.model.kinds import CONSTRAINT_KINDS, LOOP_KINDS
+from liedyn.model.kinds import CONSTRAINT_KINDS, FAMILIES, N_JOINTS
 from liedyn.model.packed import (
     LOOP_ACTIVE, LOOP_F, LOOP_FLOATS_AT, LOOP_FOLDING, LOOP_HOLONOMIC, LOOP_I, LOOP_KIND, LOOP_LINK_A, LOOP_LINK_B,
     LOOP_MOTION, LOOP_NROWS, LOOP_NVIRTUAL, LOOP_PITCH, LOOP_POSE_A, LOOP_POSE_B, LOOP_RATE, LOOP_ROW, LOOP_TARGET,
@@ -13,14 +15,9 @@ from liedyn.tree.kinematics import origin, world_pose
 from liedyn.tree.poses import seen_from
 from liedyn.tree.records import constant_pose, get3, get6, get9, put6, put_pose
 
-# Codes of the kinds: cut joints, then pairs of points and surfaces, then what has no frames
-FIXED, REVOLUTE, PRISMATIC, HELICAL, CYLINDRICAL, UNIVERSAL, PLANAR, SPHERICAL, TRANSLATIONAL, INLINE = range(10)
-assert LOOP_KINDS == ("fixed", "revolute", "prismatic", "helical", "cylindrical", "universal", "planar", "spherical",
-                      "translational", "inline")
-(DISTANCE, ON_PLANE, ON_CYLINDER, ON_CIRCLE, KNIFE_EDGE, DISK_ON_PLANE, SPHERE_ON_PLANE, SPHERE_ON_SPHERE, COUPLING,
- CUSTOM) = range(10, 20)
-assert tuple(CONSTRAINT_KINDS) == ("distance", "on_plane", "on_cylinder", "on_circle", "knife_edge", "disk_on_plane",
-                                   "sphere_on_plane", "sphere_on_sphere", "coupling", "custom")
+CONTACT, CUSTOM = FAMILIES.index("contact"), FAMILIES.index("custom")
+_FAMILY_OF = np.array([0] * N_JOINTS + [FAMILIES.index(kind.family) for kind in CONSTRAINT_KINDS.values()])
+_COUPLES = np.array([False] * N_JOINTS + [kind.coefficients > 0 for kind in CONSTRAINT_KINDS.values()])
 
 
 @inline
@@ -39,16 +36,15 @@ def loop_kind(model, l):
 
 
 @inline
-def is_cut(model, l):
-    """Is it a cut joint, with virtual coordinates?"""
-    return loop_kind(model, l) <= INLINE
+def family_of(model, l):
+    """Number of the family (`liedyn.constraints.families`) that a constraint belongs to."""
+    return _FAMILY_OF[loop_kind(model, l)]
 
 
 @inline
-def is_contact(model, l):
-    """Is it a pair of points, directions and surfaces?"""
-    kind = loop_kind(model, l)
-    return DISTANCE <= kind and kind <= SPHERE_ON_SPHERE
+def is_cut(model, l):
+    """Is it a cut joint, with virtual coordinates?"""
+    return loop_kind(model, l) < N_JOINTS
 
 
 @inline
@@ -148,7 +144,7 @@ def refresh(model, t):
             continue
         k = loop_at(model, l, LOOP_TOLD)
         call(loop_integer(model, l, LOOP_TARGET), t, floats, floats, floats, floats, floats, k)
-        if loop_kind(model, l) == COUPLING:  # a number, its rate and the rate of that
+        if _COUPLES[loop_kind(model, l)]:  # a number, its rate and the rate of that
             for order, place in enumerate((LOOP_MOTION, LOOP_TWIST, LOOP_RATE)):
                 floats[loop_at(model, l, place)] = floats[k + order]
             continue

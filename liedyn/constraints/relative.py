@@ -23,12 +23,11 @@ its rate, and the formulas stay as they are, because W turns with the link it is
 
 Only degrees of freedom on exactly one of the two paths to the ground count: what both share moves the pair as a whole.
 """
-from liedyn.constraints.records import (
-    INLINE, PLANAR, SPHERICAL, UNIVERSAL, has_target, loop_at, loop_frames, loop_links,
-)
+from liedyn.constraints.records import has_target, loop_at, loop_frames, loop_links
 from liedyn.jit import inline
 from liedyn.lie.algebra import Ad, Ad_inverse, ad, add6, minus_ad_dual, neg6, scale6, sub6
 from liedyn.lie.lanes import SCALAR
+from liedyn.model.kinds import INLINE, N_JOINTS, PLANAR, SPHERICAL, UNIVERSAL
 from liedyn.model.packed import LOOP_RATE, LOOP_TWIST
 from liedyn.tree.kinematics import PSI_DDOT, PSI_DOT, S_DOT, S, acceleration_of, of_dof, twist_of
 from liedyn.tree.records import dof_count, first_dof, get6, previous_dof
@@ -66,7 +65,7 @@ def toward_ground(model, ja, jb):
 @inline
 def follows(kind):
     """Does the frame of the rows move with side b in any way, or just with side a?"""
-    return kind == UNIVERSAL or kind == PLANAR or kind == SPHERICAL or kind >= INLINE
+    return kind == UNIVERSAL or kind == PLANAR or kind == SPHERICAL or kind == INLINE or kind >= N_JOINTS
 
 
 @inline

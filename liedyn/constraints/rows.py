@@ -10,19 +10,135 @@
 A constraint that is switched off keeps its rows, and they are zero: nothing changes its shape when constraints are
 switched, and ranks, minimum-norm multipliers and derivatives come out right by themselves.
 """
+from numba import types
+
 from liedyn.constraints.cut_joints import closure_kernel
-from liedyn.constraints.cut_rows import (
+from liedyn.constraints.families import contact, coupling, custom
+from liedyn.constraints.families.cut import (
     cut_bias_kernel, cut_derivatives_kernel, cut_force_derivative_kernel, cut_jacobian_kernel, cut_state_kernel,
     cut_terms_kernel, cut_velocity_kernel, put_cuts, vary_cut_accelerations, vary_cut_velocities, vary_cut_wrenches,
 )
-from liedyn.constraints.others import (
-    other_biases, other_derivatives, other_force_derivatives, other_jacobians, other_residuals, other_velocities,
-    push_others, vary_other_rows, vary_other_wrenches,
-)
-from liedyn.constraints.records import all_cut, holonomic_count, loop_count, loop_rows
-from liedyn.jit import inline, kernel_in_place
+from liedyn.constraints.records import all_cut, family_of, holonomic_count, is_active, loop_count, loop_rows
+from liedyn.jit import MATRIX, VECTOR, inline, kernel_in_place, late
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH, splat, store, vector_in
+from liedyn.model.kinds import FAMILIES
 from liedyn.model.packed import N_ROWS, NV
+from liedyn.tree.records import MODEL
+
+TABLE = (contact, coupling, custom)
+"""All families but the cut joints. Most robots have none of these, or one: they are compiled for the first that has."""
+
+
+def of_all(operation):
+    """What calls the function of this name of each active constraint that is no cut joint, if its family has one.
+
+    Which family it is, is asked by one comparison after another, which are unrolled when compiling.
+    """
+    chain = _nothing
+    for family in TABLE:
+        if hasattr(family, operation):
+            chain = _either(operation, family, chain)
+
+    def every(model, *arguments):
+        for l in range(loop_count(model)):
+            if is_active(model, l):
+                chain(family_of(model, l), model, l, *arguments)
+
+    return _named(every, f"{operation}_of_all")
+
+
+@inline
+def _nothing(family, model, l, *arguments):
+    return
+
+
+def _either(operation, family, otherwise):
+    name = family.__name__.rpartition(".")[2]
+    function, number = getattr(family, operation), FAMILIES.index(name)
+
+    def either(family, model, l, *arguments):
+        if family == number:
+            function(model, l, *arguments)
+        else:
+            otherwise(family, model, l, *arguments)
+
+    return _named(either, f"{operation}_of_{name}")
+
+
+def _named(function, name):
+    """A helper by a name of its own, which its code has in common with none."""
+    function.__name__ = function.__qualname__ = name
+    return inline(function)
+
+
+def others(*kinds):
+    """Decorator: a late kernel (model, ...) for constraints that are no cut joints, where there are any."""
+    def decorate(function):
+        call = late(MODEL, *kinds)(function)
+
+        def where_there_are_any(model, *arguments):
+            if not all_cut(model):
+                call(model, *arguments)
+
+        return _named(where_there_are_any, f"{function.__name__}_if_any")
+
+    return decorate
+
+
+_residuals, _jacobians, _velocities, _biases = map(of_all, ("residual", "jacobian", "velocity", "bias"))
+_derivatives, _force_derivatives = map(of_all, ("derivatives", "force_derivative"))
+_vary_rows, _push, _vary_wrenches, _vary_forces = map(of_all, ("vary_rows", "push", "vary_wrench", "vary_forces"))
+
+
+@others(VECTOR, VECTOR, VECTOR)
+def other_residuals(model, q, work, g):
+    _residuals(model, q, work, g)
+
+
+@others(VECTOR, VECTOR, MATRIX)
+def other_jacobians(model, q, work, G):
+    _jacobians(model, q, work, G)
+
+
+@others(VECTOR, VECTOR, VECTOR, VECTOR)
+def other_velocities(model, q, v, work, psi):
+    _velocities(model, q, v, work, psi)
+
+
+@others(VECTOR, VECTOR, VECTOR, VECTOR)
+def other_biases(model, q, v, work, phi):
+    _biases(model, q, v, work, phi)
+
+
+@others(*[VECTOR] * 4, *[MATRIX] * 3)
+def other_derivatives(model, q, v, a, work, psi_q, phi_q, phi_v):
+    _derivatives(model, q, v, a, work, psi_q, phi_q, phi_v)
+
+
+@others(*[VECTOR] * 3, MATRIX)
+def other_force_derivatives(model, q, work, lam, D):
+    _force_derivatives(model, q, work, lam, D)
+
+
+@others(*[VECTOR] * 5, MATRIX, MATRIX, types.int64, types.int64, MATRIX)
+def vary_other_rows(model, q, v, a, work, variations, N, X, part, b, out):
+    _vary_rows(model, q, v, a, work, variations, N, X, part, b, out)
+
+
+@others(*[VECTOR] * 3)
+def push_others(model, work, lam, bodies):
+    _push(model, work, lam, bodies)
+
+
+@others(*[VECTOR] * 3)
+def vary_other_wrenches(model, work, lam, variations):
+    _vary_wrenches(model, work, lam, variations)
+
+
+@others(*[VECTOR] * 2, MATRIX, types.int64, MATRIX)
+def vary_other_forces(model, q, lam, N, b, balance):
+    """balance[:, block b] -= d(G^T lambda) along N, of rows without wrenches."""
+    _vary_forces(model, q, lam, N, b, balance)
 
 
 @kernel_in_place
@@ -46,8 +162,7 @@ def residual_rows(model, q, work, g):
     """g (m); needs `world_positions`."""
     clear_rows(g)
     closure_kernel(SCALAR, model, work, g)
-    if not all_cut(model):
-        other_residuals(model, q, work, g)
+    other_residuals(model, q, work, g)
 
 
 @kernel_in_place
@@ -55,8 +170,7 @@ def jacobian_rows(model, q, work, G):
     """G (m, nv); needs `world_positions`."""
     clear_rows(G)
     cut_jacobian_kernel(SCALAR, model, work, False, G)
-    if not all_cut(model):
-        other_jacobians(model, q, work, G)
+    other_jacobians(model, q, work, G)
 
 
 @kernel_in_place
@@ -64,8 +178,7 @@ def velocity_rows(model, q, v, work, psi):
     """psi (m) = G v - b; needs `world_velocities`."""
     clear_rows(psi)
     cut_velocity_kernel(SCALAR, model, work, False, psi)
-    if not all_cut(model):
-        other_velocities(model, q, v, work, psi)
+    other_velocities(model, q, v, work, psi)
 
 
 @kernel_in_place
@@ -73,8 +186,7 @@ def bias_rows(model, q, v, work, phi):
     """phi_0 (m); needs `world_accelerations` with a = 0."""
     clear_rows(phi)
     cut_bias_kernel(model, work, False, phi)
-    if not all_cut(model):
-        other_biases(model, q, v, work, phi)
+    other_biases(model, q, v, work, phi)
 
 
 @kernel_in_place
@@ -83,9 +195,8 @@ def constraint_terms(model, q, v, work, G, phi):
     clear_rows(G)
     clear_rows(phi)
     cut_terms_kernel(SCALAR, model, work, G, phi)
-    if not all_cut(model):
-        other_jacobians(model, q, work, G)
-        other_biases(model, q, v, work, phi)
+    other_jacobians(model, q, work, G)
+    other_biases(model, q, v, work, phi)
 
 
 @kernel_in_place
@@ -96,11 +207,10 @@ def constraint_state(model, q, v, work, residual, psi, G, phi):
     clear_rows(G)
     clear_rows(phi)
     cut_state_kernel(SCALAR, model, work, residual, psi, G, phi)
-    if not all_cut(model):
-        other_residuals(model, q, work, residual)
-        other_velocities(model, q, v, work, psi)
-        other_jacobians(model, q, work, G)
-        other_biases(model, q, v, work, phi)
+    other_residuals(model, q, work, residual)
+    other_velocities(model, q, v, work, psi)
+    other_jacobians(model, q, work, G)
+    other_biases(model, q, v, work, phi)
 
 
 @kernel_in_place
@@ -110,16 +220,14 @@ def derivative_rows(model, q, v, a, work, psi_q, phi_q, phi_v):
     clear_rows(phi_q)
     clear_rows(phi_v)
     cut_derivatives_kernel(model, work, False, psi_q, phi_q, phi_v)
-    if not all_cut(model):
-        other_derivatives(model, q, v, a, work, psi_q, phi_q, phi_v)
+    other_derivatives(model, q, v, a, work, psi_q, phi_q, phi_v)
 
 
 @kernel_in_place
 def force_derivative_rows(model, q, work, lam, D):
     """D += d(G^T lambda)/dq (nv, nv); needs `world_positions`."""
     cut_force_derivative_kernel(model, work, lam, D)
-    if not all_cut(model):
-        other_force_derivatives(model, q, work, lam, D)
+    other_force_derivatives(model, q, work, lam, D)
 
 
 @kernel_in_place
@@ -157,8 +265,7 @@ def vary_velocity_rows(lane, model, q, v, a, work, cuts, variations, N, b, psi):
     """
     clear_block(psi, b)
     vary_cut_velocities(lane, model, work, cuts, variations, False, b, psi)
-    if not all_cut(model):
-        vary_other_rows(model, q, v, vector_in(a, 0, model.ints[NV]), work, variations, N, N, 2, b, psi)
+    vary_other_rows(model, q, v, vector_in(a, 0, model.ints[NV]), work, variations, N, N, 2, b, psi)
 
 
 @kernel_in_place
@@ -166,21 +273,18 @@ def vary_acceleration_rows(lane, model, q, v, a, work, cuts, variations, N, X, b
     """phi[:, block b], the variation of G a + Gdot v - bdot at constant a; needs `vary_accelerations`."""
     clear_block(phi, b)
     vary_cut_accelerations(lane, model, work, cuts, variations, False, b, phi)
-    if not all_cut(model):
-        vary_other_rows(model, q, v, vector_in(a, 0, model.ints[NV]), work, variations, N, X, 3, b, phi)
+    vary_other_rows(model, q, v, vector_in(a, 0, model.ints[NV]), work, variations, N, X, 3, b, phi)
 
 
 @kernel_in_place
 def push_constraints(lane, model, work, lam, bodies, cuts):
     """The wrenches of cut joints and contacts act on the links, as in G^T lambda; what is kept of cuts is filled."""
     put_cuts(lane, model, work, lam, bodies, cuts)
-    if not all_cut(model):
-        push_others(model, work, vector_in(lam, 0, model.ints[N_ROWS]), bodies)
+    push_others(model, work, vector_in(lam, 0, model.ints[N_ROWS]), bodies)
 
 
 @kernel_in_place
 def vary_constraint_wrenches(lane, model, work, cuts, lam, b, shares, variations, balance):
     """Their variations at constant lambda; custom rows have no wrenches (`vary_other_forces`)."""
     vary_cut_wrenches(lane, model, work, cuts, b, shares, variations, balance)
-    if not all_cut(model):
-        vary_other_wrenches(model, work, vector_in(lam, 0, model.ints[N_ROWS]), variations)
+    vary_other_wrenches(model, work, vector_in(lam, 0, model.ints[N_ROWS]), variations)

@@ -1,8 +1,8 @@
 """Rows that are not numbers: which constraint has no direction at a configuration, and why.
 
 The rate of a distance is n . v with n = p / |p|. Where both points coincide n is 0 / 0, and so are the rows on the axis
-of a cylinder and those of a disk that lies flat (`liedyn.constraints.contacts`). Kernels write NaN there; whoever hands
-rows to linear algebra, which may never return from a NaN, or to users asks here first.
+of a cylinder and those of a disk that lies flat (`liedyn.constraints.families.contact`). Kernels write NaN there;
+whoever hands rows to linear algebra, which may never return from a NaN, or to users asks here first.
 """
 import numpy as np
 

@@ -3,10 +3,10 @@ import numpy as np
 
 from liedyn.arguments import floats
 from liedyn.boundary import require_usable, states
-from liedyn.constraints.contacts import contact, contact_wrench, contact_wrench_variation
+from liedyn.constraints.families.contact import contact, contact_wrench, contact_wrench_variation
 from liedyn.constraints.cut_joints import FORBIDDEN
 from liedyn.constraints.records import (
-    HELICAL, get_rotation, is_contact, loop_at, loop_count, loop_kind, loop_rows, refresh,
+    CONTACT, family_of, get_rotation, loop_at, loop_count, loop_kind, loop_rows, refresh,
 )
 from liedyn.constraints.relative import path_ends, relative_screw, toward_ground
 from liedyn.constraints.undefined import require_rows
@@ -15,6 +15,7 @@ from liedyn.functions import raise_errors
 from liedyn.jit import kernel
 from liedyn.lie.algebra import neg, rotate
 from liedyn.lie.lanes import SCALAR
+from liedyn.model.kinds import HELICAL
 from liedyn.model.packed import (
     LOOP_F, LOOP_FLOATS_AT, LOOP_FOLDING, LOOP_I, LOOP_KIND, LOOP_NROWS, LOOP_PITCH, LOOP_ROW, LOOPS_AT,
 )
@@ -33,7 +34,7 @@ def contact_wrench_states(model, t, q, lam, out):
         for l in range(loop_count(model)):
             first, count = loop_rows(model, l)
             # a contact that pulls not may be one that is off, at a place where it has no normal
-            if not is_contact(model, l) or not lam[b, first:first + count].any():
+            if family_of(model, l) != CONTACT or not lam[b, first:first + count].any():
                 continue
             L, r, p, d, _ = contact(model, work, l)
             M, F = contact_wrench(loop_kind(model, l), L, r, p, d, count, lam[b], first)
@@ -130,7 +131,8 @@ def constraint_wrenches(robot, q, lam):
 
     Notes
     -----
-    ``-W lam``, with W the directions of the rows (`liedyn.constraints.cut_joints`, `liedyn.constraints.contacts`).
+    ``-W lam``, with W the directions of the rows (`liedyn.constraints.cut_joints`,
+    `liedyn.constraints.families.contact`).
 
     Examples
     --------

@@ -7,9 +7,8 @@ from liedyn.arguments import require_robot
 from liedyn.constraints.independent import by_name
 from liedyn.constraints.loops import virtual_coordinates
 from liedyn.errors import InputError
+from liedyn.model.kinds import JOINT_KINDS, LOOP_KINDS
 from liedyn.tree.configuration import difference
-
-_GROUPS = ("spherical", "free")
 
 
 class Coordinates:
@@ -41,11 +40,11 @@ class Coordinates:
             name = self.chosen.names[k]
             owner = name if name in kinds or name in loops else name.rsplit(".", 1)[0]
             if self.chosen.virtual[k] >= 0:
-                if loops[owner] in _GROUPS:
-                    raise InputError(f"{name!r} of a spherical cut has no position that could be controlled")
+                if LOOP_KINDS[loops[owner]].has_quaternion:
+                    raise InputError(f"{name!r} of a {loops[owner]} cut has no position that could be controlled")
                 self._virtual.append((self.size, int(self.chosen.virtual[k]), k))
                 found = 1
-            elif kinds[owner] in _GROUPS:
+            elif JOINT_KINDS[kinds[owner]].has_quaternion:
                 members = [each for each in robot.velocity_names if each.startswith(f"{owner}.")]
                 if list(self.chosen.names[k:k + len(members)]) != members:
                     raise InputError(f"{name!r} can be controlled with all of joint {owner!r} only: name the joint")

@@ -7,7 +7,7 @@ directions changes lambda alone, which hybrid control makes use of.
 """
 import numpy as np
 
-from liedyn.constraints.cut_rows import cut_bias_kernel
+from liedyn.constraints.families.cut import cut_bias_kernel
 from liedyn.constraints.independent import singular_choice, wrong_count
 from liedyn.constraints.loops import rank_of, require_defined
 from liedyn.constraints.rows import reader_rows

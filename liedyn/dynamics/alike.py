@@ -10,7 +10,7 @@ a matter of time, not of results.
 Accelerations and multipliers, of minimum norm, do not depend on the rows that are solved. The condition number of
 [G_1; R] does, where rows are redundant.
 """
-from liedyn.constraints.cut_rows import cut_state_kernel, cut_terms_kernel
+from liedyn.constraints.families.cut import cut_state_kernel, cut_terms_kernel
 from liedyn.constraints.elimination import (
     cluster_count, cluster_lists, cluster_size, elimination_size, fill_table, keep_choice, keep_places, layout,
     numbering, put_slopes,

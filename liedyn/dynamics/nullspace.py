@@ -18,7 +18,7 @@ of constraints (`liedyn.constraints.elimination`).
 """
 import numpy as np
 
-from liedyn.constraints.cut_rows import cut_bias_kernel
+from liedyn.constraints.families.cut import cut_bias_kernel
 from liedyn.constraints.elimination import eliminate, elimination_size
 from liedyn.constraints.reduced import minimum_norm_multipliers, reduced_motion, shortest_multipliers, unbalanced
 from liedyn.constraints.rows import reader_rows

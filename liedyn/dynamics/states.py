@@ -4,7 +4,7 @@ from collections import namedtuple
 import numpy as np
 from numba import types
 
-from liedyn.constraints.cut_rows import cut_bias_kernel
+from liedyn.constraints.families.cut import cut_bias_kernel
 from liedyn.constraints.elimination import independent_dofs, put_row_order
 from liedyn.constraints.reduced import constraint_force, shortest_multipliers
 from liedyn.constraints.rows import reader_rows

@@ -19,9 +19,9 @@ from liedyn.lie.lanes import SCALAR, load, store
 from liedyn.lie.sines import put_sines
 from liedyn.model.packed import N_ROWS, NV, REVOLUTE
 from liedyn.tree.crba import INERTIA
-from liedyn.tree.joints import accumulate_springs, dofs_of_kind
+from liedyn.tree.joints import accumulate_springs, dofs_of_kind, screw_of_kind_at
 from liedyn.tree.kinematics import (
-    ACCELERATION, POSE, TWIST, S, acceleration_of, of_dof, of_link, origin, put_origin, screw_of_kind_at, sines_at,
+    ACCELERATION, POSE, TWIST, S, acceleration_of, of_dof, of_link, origin, put_origin, sines_at,
     twist_of, world_pose, world_size,
 )
 from liedyn.tree.poses import pose_in_parent, put_world_pose

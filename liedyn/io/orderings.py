@@ -335,7 +335,7 @@ def _quaternion_type(theirs):
 def _mujoco_parts(robot):
     """Name, form and slices of what is one joint to MuJoCo: joints with a quaternion, else single coordinates."""
     for joint, q, v in _joint_slices(robot):
-        if joint.kind in ("free", "spherical"):
+        if JOINT_KINDS[joint.kind].has_quaternion:
             if joint.kind == "free" and not np.array_equal(joint.placement, np.eye(4)):
                 raise InputError(f"joint {shown(joint.name)}: MuJoCo's free joint has no placement")
             yield joint.name, _MujocoFree if joint.kind == "free" else _MujocoBall, q, v

@@ -37,7 +37,7 @@ from liedyn.errors import ModelError, cut, errors_at, shown, suggestion
 from liedyn.io.files import path_of, read_bytes, write_text
 from liedyn.model import Builder, placement
 from liedyn.model.frames import rpy_from_rotation
-from liedyn.model.kinds import CONSTRAINT_KINDS, JOINT_KINDS, cut_kind, neutral
+from liedyn.model.kinds import CONSTRAINT_KINDS, JOINT_KINDS, LOOP_KINDS, neutral
 
 _SECTIONS = {"bodies": Builder.body, "joints": Builder.joint, "loops": Builder.loop, "constraints": Builder.constraint,
              "actuators": Builder.actuator}
@@ -280,7 +280,7 @@ def _loop(loop):
     entries = {"kind": loop.kind, "parent": loop.parent, "child": loop.child}
     entries |= _placement("parent_placement", loop.parent_placement)
     entries |= _placement("child_placement", loop.child_placement)
-    return entries | _axes(cut_kind(loop.kind), loop) | _state(loop)
+    return entries | _axes(LOOP_KINDS[loop.kind], loop) | _state(loop)
 
 
 def _state(each):
@@ -294,11 +294,11 @@ def _constraint(constraint):
     kind = constraint.kind
     if kind == "custom":
         raise ModelError(f"constraint {shown(constraint.name)}: functions cannot be written to a file")
-    if kind == "coupling":
+    form = CONSTRAINT_KINDS[kind]
+    if form.coefficients:
         offset = {"offset": constraint.offset} if constraint.offset else {}
         sum_of = {"kind": kind, "coefficients": constraint.coefficients}
         return sum_of | offset | _contact(constraint) | _state(constraint)
-    form = CONSTRAINT_KINDS[kind]
     entries = {"kind": kind, "parent": constraint.parent, "child": constraint.child}
     entries |= _placement("parent_placement", constraint.parent_placement)
     entries |= _placement("child_placement", constraint.child_placement)
@@ -342,7 +342,7 @@ def _axes(kind, thing):
         for key, axis, default in zip(("axis", "axis2"), thing.axes, kind.axes)
         if not np.array_equal(axis, default)
     }
-    return entries | ({"pitch": thing.pitch} if thing.kind == "helical" else {})
+    return entries | ({"pitch": thing.pitch} if kind.has_pitch else {})
 
 
 def _per_dof(key, values, default):

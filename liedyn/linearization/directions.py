@@ -5,14 +5,14 @@ At one state a register holds as many directions, in lanes one direction of W st
 """
 from collections import namedtuple
 
-from liedyn.constraints.cut_rows import CUT, vary_cut_accelerations, vary_cut_velocities
+from liedyn.constraints.families.cut import CUT, vary_cut_accelerations, vary_cut_velocities
 from liedyn.constraints.elimination import (
     ROW, cluster_count, dependent_dofs, kept, numbering, solved_cluster,
 )
-from liedyn.constraints.others import vary_other_forces
-from liedyn.constraints.records import all_cut, loop_count
+from liedyn.constraints.records import loop_count
 from liedyn.constraints.rows import (
-    clear_block, push_constraints, vary_acceleration_rows, vary_constraint_wrenches, vary_velocity_rows,
+    clear_block, push_constraints, vary_acceleration_rows, vary_constraint_wrenches, vary_other_forces,
+    vary_velocity_rows,
 )
 from liedyn.exchange import element, padded_for
 from liedyn.jit import inline
@@ -101,8 +101,7 @@ def vary_state(lane, model, state, coordinates, way, known, columns_y, shares, a
     if displaced:
         vary_constraint_wrenches(lane, model, world, cuts, lam, b, shares, variations, space.balance)
     vary_forces(lane, model, q, world, along.bodies, displaced, columns, b, shares, variations, space.balance)
-    if not all_cut(model):
-        vary_other_forces(model, q, vector_in(lam, 0, model.ints[N_ROWS]), N, b, columns.balance)
+    vary_other_forces(model, q, vector_in(lam, 0, model.ints[N_ROWS]), N, b, columns.balance)
 
 
 @inline

@@ -19,7 +19,7 @@ import numpy as np
 
 from liedyn.arguments import non_negative, positive, require_robot
 from liedyn.boundary import wrenches
-from liedyn.constraints.cut_rows import cut_velocity_kernel
+from liedyn.constraints.families.cut import cut_velocity_kernel
 from liedyn.constraints.independent import given_coordinates, holonomic
 from liedyn.constraints.loops import (
     closure_error, constraint_jacobian, velocity_error, virtual_coordinates, virtual_jacobian,
@@ -31,10 +31,8 @@ from liedyn.lie.lanes import SCALAR
 from liedyn.linearization.closed_loop import operating_points
 from liedyn.linearization.linearize import settled_without_friction
 from liedyn.linearization.operating_point import CLOSURE_TOLERANCE, linearize_at
-from liedyn.model.kinds import cut_kind
-from liedyn.model.packed import (
-    FREE, LINK_IV, LINK_NV, LINK_PRIMITIVE, N_VIRTUAL, SPHERICAL, links_of,
-)
+from liedyn.model.kinds import LOOP_KINDS
+from liedyn.model.packed import LINK_IV, LINK_NV, N_VIRTUAL, links_of
 from liedyn.tree.configuration import difference, integrate
 from liedyn.tree.kinematics import world_positions, world_size, world_velocities
 
@@ -206,10 +204,10 @@ def _groups(robot, y):
     """
     links, _ = links_of(robot.packed)
     owner = {}
-    for link in links[(links[:, LINK_PRIMITIVE] == SPHERICAL) | (links[:, LINK_PRIMITIVE] == FREE)]:
+    for link in links[links[:, LINK_NV] > 1]:
         owner.update({int(link[LINK_IV]) + k: (int(link[LINK_IV]), int(link[LINK_NV])) for k in range(link[LINK_NV])})
-    balls = {loop.name + axis for loop in robot.model.loops if loop.kind == "spherical"
-             for axis in cut_kind("spherical").velocities}
+    balls = {loop.name + axis for loop in robot.model.loops if LOOP_KINDS[loop.kind].has_quaternion
+             for axis in LOOP_KINDS[loop.kind].velocities}
     groups = {}
     for k, (name, row, virtual) in enumerate(zip(y.names, y.rows, y.virtual)):
         picked = np.flatnonzero(row)

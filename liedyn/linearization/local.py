@@ -30,7 +30,7 @@ from collections import namedtuple
 import numpy as np
 from numba import types
 
-from liedyn.constraints.cut_rows import cut_bias_kernel, cut_velocity_kernel
+from liedyn.constraints.families.cut import cut_bias_kernel, cut_velocity_kernel
 from liedyn.constraints.elimination import (
     cluster_count, dependent_dofs, eliminate, elimination_size, put_row_order, solved_cluster,
 )

@@ -18,9 +18,8 @@ from liedyn.lie.comparisons import is_positive, larger, largest_lane, magnitude
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, splat, store, take_vector, width_of
 from liedyn.lie.registers import copy_row, first_place, load_at_once
 from liedyn.linearization.space import COORDINATES, SPACE
-from liedyn.model.packed import FREE, SPHERICAL
 from liedyn.tree.aba_derivatives import aba_derivatives_kernel, aba_derivatives_size
-from liedyn.tree.records import MODEL, dof_total, first_dof, get3, kind, link_count, put_zeros
+from liedyn.tree.records import MODEL, dof_count, dof_total, first_dof, get3, link_count, put_zeros
 
 
 @inline
@@ -51,9 +50,9 @@ def put_tangent_bracket(lane, model, v, A):
     """-ad_v joint by joint in the rows of ydot: zero but for ball and free joints, whose tangents turn with them."""
     for i in range(link_count(model)):
         j = first_dof(model, i)
-        if kind(model, i) == SPHERICAL or kind(model, i) == FREE:
+        if dof_count(model, i) > 1:
             put_minus_skew(lane, get3(lane, v, j), A, j, j)
-        if kind(model, i) == FREE:
+        if dof_count(model, i) == 6:
             put_minus_skew(lane, get3(lane, v, j), A, j + 3, j + 3)
             put_minus_skew(lane, get3(lane, v, j + 3), A, j + 3, j)
 

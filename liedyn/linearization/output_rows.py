@@ -14,12 +14,12 @@ depend on others,
     mu = W^T balance        (1 + T T^T) dlambda_rest = T mu + d        dlambda_1 = mu - T^T dlambda_rest
 """
 from liedyn.constraints.cut_joints import FORBIDDEN
-from liedyn.constraints.cut_rows import CUT as CUT_SIZE, put_cuts, vary_cut_accelerations, vary_cut_velocities
+from liedyn.constraints.families.cut import CUT as CUT_SIZE, put_cuts, vary_cut_accelerations, vary_cut_velocities
 from liedyn.constraints.elimination import (
     DEPENDENT, ROW, cluster_count, dependent_dofs, kept, numbering, solved_cluster,
 )
 from liedyn.constraints.records import (
-    CUSTOM, HELICAL, get_rotation, has_target, loop_at, loop_count, loop_kind, loop_pitch, loop_rows,
+    CUSTOM, family_of, get_rotation, has_target, loop_at, loop_count, loop_kind, loop_pitch, loop_rows,
 )
 from liedyn.constraints.relative import last_dof
 from liedyn.constraints.rows import reader_rows, vary_velocity_rows
@@ -32,6 +32,7 @@ from liedyn.lie.lanes import (
     LANES, WIDTH, integer, integers_in, load, splat, store, take_matrix, take_vector, width_of,
 )
 from liedyn.lie.registers import is_zero
+from liedyn.model.kinds import HELICAL
 from liedyn.model.packed import LOOP_FOLDING, N_ROWS, N_VIRTUAL, NV
 from liedyn.tree.kinematics import (
     S, body_pose, of_dof, world_accelerations, world_positions, world_size, world_velocities,
@@ -231,7 +232,7 @@ def is_moved(model):
     """Do constraints move by a function of time, or by users' functions?"""
     moved = False
     for l in range(loop_count(model)):
-        moved = moved or has_target(model, l) or loop_kind(model, l) == CUSTOM
+        moved = moved or has_target(model, l) or family_of(model, l) == CUSTOM
     return moved
 
 

@@ -3,16 +3,15 @@
 ad_v acts joint by joint, and is zero unless a ball or free joint is among the coordinates: its tangent turns with it.
 Where y and w are the same coordinates, what remains is -R ad_v N, and 1 (symbols: `liedyn.linearization.local`).
 """
-from liedyn.constraints.records import SPHERICAL, is_cut, loop_count, loop_kind, loop_virtuals
+from liedyn.constraints.records import is_cut, loop_count, loop_kind, loop_virtuals
 from liedyn.exchange import add_product, add_row, at, clear, columns_of, element, put_element
 from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.algebra import cross
 from liedyn.lie.lanes import LANES, SCALAR, load, splat, store, take_matrix
 from liedyn.lie.registers import at_once, copy_row, load_at_once, put_row, store_at_once
 from liedyn.linearization.choice import reads_cuts
-from liedyn.model.packed import FREE
-from liedyn.model.packed import SPHERICAL as BALL
-from liedyn.tree.records import first_dof, get3, kind, link_count
+from liedyn.model.kinds import SPHERICAL
+from liedyn.tree.records import dof_count, dof_total, first_dof, get3, link_count, q_total
 
 
 @inline
@@ -31,9 +30,9 @@ def subtract_tangent_bracket(lane, model, v, N, p, out):
     """out -= ad_v N joint by joint: zero but for ball and free joints."""
     for i in range(link_count(model)):
         j = first_dof(model, i)
-        if kind(model, i) == BALL or kind(model, i) == FREE:
+        if dof_count(model, i) > 1:
             subtract_cross(lane, get3(lane, v, j), N, j, p, out, j)
-        if kind(model, i) == FREE:
+        if dof_count(model, i) == 6:
             # the linear part: w x linear + v x angular
             subtract_cross(lane, get3(lane, v, j), N, j + 3, p, out, j + 3)
             subtract_cross(lane, get3(lane, v, j + 3), N, j, p, out, j + 3)
@@ -57,10 +56,7 @@ def subtract_virtual_bracket(lane, model, z, EN, p, out):
 @inline
 def tangents_turn(model):
     """Is there a ball or free joint?"""
-    found = False
-    for i in range(link_count(model)):
-        found = found or kind(model, i) == BALL or kind(model, i) == FREE
-    return found
+    return q_total(model) != dof_total(model)
 
 
 @inline

@@ -5,6 +5,7 @@ import numpy as np
 from liedyn.errors import shown
 from liedyn.functions import POSES, Function
 from liedyn.model import validation
+from liedyn.model.kinds import CONSTRAINT_KINDS
 from liedyn.model.packed import (
     LOOP_BIAS, LOOP_COEFFICIENTS, LOOP_DERIVATIVES, LOOP_DRIFT, LOOP_FORCE, LOOP_JACOBIAN, LOOP_RESIDUAL, LOOP_TARGET,
     LOOP_TARGET_SIZE,
@@ -27,7 +28,7 @@ def attach_target(ints, record, functions, each, target):
     functions.pop(what, None)
     ints[record + LOOP_TARGET] = 0
     if target is not None:
-        returns = [((), (), ())] if each.kind == "coupling" else [((3,), (3,), (3,)), POSES]
+        returns = [((), (), ())] if is_coupling(each) else [((3,), (3,), (3,)), POSES]
         functions[what] = Function(what, target, {"t": 0.0}, *returns)
         ints[record + LOOP_TARGET] = functions[what].address
         ints[record + LOOP_TARGET_SIZE] = functions[what].size
@@ -52,9 +53,15 @@ def attach_functions(ints, record, functions, each, q, nv):
         ints[record + place] = functions[what].address
 
 
-def fill_coupling(ints, floats, record, each, joints, places):
-    """The row of a coupling; balls and free joints have no coordinates to couple."""
+def is_coupling(each):
+    """Does a constraint act on coordinates rather than between bodies?"""
+    return each.kind in CONSTRAINT_KINDS and CONSTRAINT_KINDS[each.kind].coefficients > 0
+
+
+def fill_coefficients(ints, floats, record, each, joints, places):
+    """Coefficients of coordinates, nv of a kind; balls and free joints have no coordinates to couple."""
     single = {joint.name + suffix: None for joint, kind in joints if kind.nq == kind.nv for suffix in kind.velocities}
     for name, value in each.coefficients.items():
         validation.choice(f"constraint {shown(each.name)}", "coefficients", name, single)
-        floats[ints[record + LOOP_COEFFICIENTS] + places[name]] = value
+        start = ints[record + LOOP_COEFFICIENTS] + places[name]
+        floats[start:start + np.size(value) * len(places):len(places)] = value

@@ -4,12 +4,12 @@ import numpy as np
 
 from liedyn.errors import shown
 from liedyn.model import validation
-from liedyn.model.attachments import attach_functions, attach_target, fill_coupling
+from liedyn.model.attachments import attach_functions, attach_target, fill_coefficients, is_coupling
 from liedyn.model.frames import joint_basis
-from liedyn.model.kinds import JOINT_KINDS, LOOP_ROWS, cut_kind, neutral
+from liedyn.model.kinds import JOINT_KINDS, LOOP_KINDS, neutral
 from liedyn.model.links import link_tree
 from liedyn.model.numbers import numbers
-from liedyn.model.packed import LINK_MASS, LOOP_I, LOOPS_AT, links_of, pack
+from liedyn.model.packed import LINK_MASS, LOOP_I, LOOPS_AT, links_of, pack, rows_of
 from liedyn.model.regularity import singular_bodies
 from liedyn.model.robot import Robot
 
@@ -29,7 +29,7 @@ def build(model):
     joints = [(joint, JOINT_KINDS[joint.kind]) for joint in tree.joints]
     coordinates = tuple(joint.name + suffix for joint, kind in joints for suffix in kind.coordinates)
     velocities = tuple(joint.name + suffix for joint, kind in joints for suffix in kind.velocities)
-    virtuals = tuple(loop.name + suffix for loop in model.loops for suffix in cut_kind(loop.kind).velocities)
+    virtuals = tuple(loop.name + suffix for loop in model.loops for suffix in LOOP_KINDS[loop.kind].velocities)
     validation.unique("coordinate", velocities + virtuals)
     for name in model.independent:
         validation.choice(f"robot {shown(model.name)}", "independent", name, velocities + virtuals)
@@ -37,15 +37,15 @@ def build(model):
     limits = _per_joint(tree, "limits", (0, 2))
     zero = _frozen(np.array([value for _, kind in joints for value in neutral(kind)]))
     home = _frozen(_home(model, joints, coordinates, zero))
-    rows = [(each.name, suffix, each.kind in LOOP_ROWS or k < each.holonomic) for each in everything
-            for k, suffix in enumerate(LOOP_ROWS[each.kind] if each.kind in LOOP_ROWS else each.rows)]
+    rows = [(each.name, suffix, each.kind in LOOP_KINDS or k < each.holonomic) for each in everything
+            for k, suffix in enumerate(rows_of(each))]
     functions = {}
     for k, each in enumerate(everything):
         record = int(ints[LOOPS_AT]) + LOOP_I * k
         if each.target is not None:
             attach_target(ints, record, functions, each, each.target)
-        if each.kind == "coupling":
-            fill_coupling(ints, floats, record, each, joints, places)
+        if is_coupling(each):
+            fill_coefficients(ints, floats, record, each, joints, places)
         if each.kind == "custom":
             attach_functions(ints, record, functions, each, _generic(joints, home), len(velocities))
     robot = Robot(

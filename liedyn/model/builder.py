@@ -127,7 +127,7 @@ class Builder(ConstraintBuilder):
             name, kind, validation.text(owner, "parent", parent), validation.text(owner, "child", child),
             placement=validation.pose(owner, "placement", placement),
             axes=validation.axes(owner, kind, form, (axis, axis2)),
-            pitch=validation.pitch(owner, kind, pitch),
+            pitch=validation.pitch(owner, kind, form, pitch),
             limits=validation.limits(owner, limits, form.nq),
             velocity_limit=validation.bound(owner, "velocity_limit", velocity_limit, nv),
             effort_limit=validation.bound(owner, "effort_limit", effort_limit, nv),

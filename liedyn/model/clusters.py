@@ -39,7 +39,7 @@ def clusters(model, tree, dof_links):
         if each.parent is not None:
             dofs = _path(links, dofs_of, tree.body_links[each.parent]) ^ _path(
                 links, dofs_of, tree.body_links[each.child])
-        elif each.kind == "coupling":
+        elif each.coefficients:
             coupled = {name.partition(".")[0] for name in each.coefficients}
             dofs = {j for j in everything if tree.joints[links[dof_links[j]].joint].name in coupled}
         else:

@@ -5,7 +5,7 @@ import numpy as np
 from liedyn.errors import ModelError, shown
 from liedyn.model import validation
 from liedyn.model.description import Constraint, Loop
-from liedyn.model.kinds import CONSTRAINT_KINDS, JOINT_KINDS, LOOP_KINDS, cut_kind
+from liedyn.model.kinds import CONSTRAINT_KINDS, JOINT_KINDS, LOOP_KINDS
 from liedyn.model.numbers import numbers
 
 
@@ -47,13 +47,13 @@ class ConstraintBuilder:
         if validation.text(owner, "kind", kind) == "free":
             raise ModelError(f"{owner}, kind: a free loop constrains nothing")
         kind = validation.choice(owner, "kind", "fixed" if kind == "weld" else kind, LOOP_KINDS)
-        form = cut_kind(kind)
+        form = LOOP_KINDS[kind]
         self._loops.append(Loop(
             name, kind, validation.text(owner, "parent", parent), validation.text(owner, "child", child),
             parent_placement=validation.pose(owner, "parent_placement", parent_placement),
             child_placement=validation.pose(owner, "child_placement", child_placement),
             axes=validation.axes(owner, kind, form, (axis, axis2)),
-            pitch=validation.pitch(owner, kind, pitch),
+            pitch=validation.pitch(owner, kind, form, pitch),
             active=validation.flag(owner, "active", active),
             target=validation.function(owner, "target", target),
         ))
@@ -129,9 +129,10 @@ class ConstraintBuilder:
         common = {"side": side, "restitution": restitution, "friction": friction,
                   "active": validation.switch(owner, active, side),
                   "target": validation.function(owner, "target", target)}
-        if kind == "coupling":
+        if form.coefficients:
             self._constraints.append(Constraint(
-                name, kind, rows=form.rows, holonomic=1, coefficients=validation.coefficients(owner, coefficients),
+                name, kind, rows=form.rows, holonomic=form.holonomic,
+                coefficients=validation.coefficients(owner, form, coefficients),
                 offset=float(numbers(owner, "offset", offset, ())), **common))
             return
         sizes = {key: validation.positive(owner, key, values[key]) for key in ("length", "radius", "parent_radius")}

@@ -1,40 +1,61 @@
-"""The kinds of joints and of cut joints: how each is made of primitive motions, and what its coordinates are called.
+"""The kinds of joints and of constraints: how each is made of primitive motions, and what its coordinates are called.
 
 A joint kind is a chain of primitives. Each primitive moves about or along one column of the joint's basis
 (:func:`liedyn.model.frames.joint_basis`); a joint kind of several primitives becomes a chain of packed links with
-massless links in between, yet stays one joint to the user.
+massless links in between, yet stays one joint to the user. A primitive is a chain of itself, and its compiled parts are
+in `liedyn.tree.joints`.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
-# Primitives: what a packed link can do relative to its parent link; the first three move about or along its z axis.
-REVOLUTE, PRISMATIC, HELICAL, SPHERICAL, FREE = range(5)
+import numpy as np
 
-_QUATERNION = (".qx", ".qy", ".qz", ".qw")
-_ROTATIONS = (".rx", ".ry", ".rz")
-_SLIDES = (".x", ".y", ".z")
+TWIST = ("wx", "wy", "wz", "vx", "vy", "vz")
+"""Components of a twist, in the axes of the joint's basis, or of the cut frame."""
+
+
+def components(names):
+    """Numbers of components of a twist."""
+    return [TWIST.index(each) for each in names]
 
 
 @dataclass(frozen=True)
 class JointKind:
-    """One kind of joint.
+    """One kind of joint, in the tree or cut.
 
     Attributes
     ----------
-    primitives : tuple of (int, int)
-        Chain from parent to child: (primitive, column of the joint's basis it moves about or along).
+    motions : tuple of str
+        The component of the twist of child against parent that each velocity coordinate is measured by.
     velocities : tuple of str
         Suffixes of the velocity coordinates, nv of them.
     coordinates : tuple of str
-        Suffixes of the configuration coordinates, nq of them: the same unless there is a quaternion.
+        Suffixes of the configuration coordinates, nq of them: the same unless there is a quaternion, which comes first.
     axes : tuple of (float, float, float)
         Default axes; its length says how many axes the user may give.
+    has_pitch : bool
+        Does it need a pitch?
+    is_primitive : bool
+        Is it a link of its own, not a chain of revolute and prismatic ones? Then it has one, three or six velocities.
+    screws : callable or None
+        Twists (nv, 6) of unit velocities of a primitive by its pitch; None for the components themselves.
+    forbidden : tuple of str
+        As a cut joint: the components, in the cut frame, that are zero. A helical cut forbids vz - pitch wz, a
+        universal cut the rotation about axis x axis2. Empty if it cannot be cut.
+    is_of_tree : bool
+        Can it be a joint of the tree?
     """
 
-    primitives: tuple
+    motions: tuple
     velocities: tuple
     coordinates: tuple
     axes: tuple
+    has_pitch: bool = False
+    is_primitive: bool = False
+    screws: Callable | None = None
+    forbidden: tuple = ()
+    is_of_tree: bool = True
 
     @property
     def nq(self):
@@ -44,42 +65,75 @@ class JointKind:
     def nv(self):
         return len(self.velocities)
 
+    @property
+    def has_quaternion(self):
+        return ".qw" in self.coordinates
+
+    @property
+    def are_lengths(self):
+        """Of each coordinate: is it a length?"""
+        of_motions = [each[0] == "v" for each in self.motions]
+        return [False] * 4 + of_motions[3:] if self.has_quaternion else of_motions
+
+    @property
+    def rows(self):
+        """Suffixes of the rows of a cut joint."""
+        return tuple(f".{each}" for each in self.forbidden)
+
+    @property
+    def chain(self):
+        """Primitives from parent to child: (kind, column of the joint's basis that becomes the z axis of its link)."""
+        if self.is_primitive:
+            return ((JOINTS.index(self), 2),)
+        return tuple((REVOLUTE if each[0] == "w" else PRISMATIC, "xyz".index(each[1])) for each in self.motions)
+
+    def screws_of(self, pitch):
+        """Motion subspace (6, nv) of a primitive in its link's frame."""
+        if self.screws is None:
+            return np.eye(6)[:, components(self.motions)]
+        return np.array(self.screws(pitch)).T
+
+    def moves_along_z(self, pitch):
+        """Does a primitive move about and along the z axis of its link only?"""
+        return not self.screws_of(pitch)[[0, 1, 3, 4]].any()
+
 
 _X, _Y, _Z = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
+_QUATERNION = (".qx", ".qy", ".qz", ".qw")
+_ROTATIONS = (".rx", ".ry", ".rz")
+_SLIDES = (".x", ".y", ".z")
 
 
-def _kind(primitives, velocities, axes=(), coordinates=None):
-    return JointKind(primitives, velocities, coordinates or velocities, axes)
+def _kind(motions, velocities=("",), axes=(), coordinates=None, **more):
+    """By default, the kind can be a cut joint, and forbids what is no motion of it."""
+    motions = tuple(motions.split())
+    more.setdefault("forbidden", tuple(each for each in TWIST if each not in motions))
+    return JointKind(motions, velocities, coordinates or velocities, axes, **more)
 
 
-JOINT_KINDS = {
-    "fixed": _kind((), ()),
-    "revolute": _kind(((REVOLUTE, 2),), ("",), (_Z,)),
-    "prismatic": _kind(((PRISMATIC, 2),), ("",), (_Z,)),
-    "helical": _kind(((HELICAL, 2),), ("",), (_Z,)),
-    "cylindrical": _kind(((REVOLUTE, 2), (PRISMATIC, 2)), (".angle", ".slide"), (_Z,)),
-    "universal": _kind(((REVOLUTE, 0), (REVOLUTE, 1)), (".angle1", ".angle2"), (_X, _Y)),
-    "planar": _kind(((PRISMATIC, 0), (PRISMATIC, 1), (REVOLUTE, 2)), (".x", ".y", ".angle"), (_Z,)),
-    "translational": _kind(((PRISMATIC, 0), (PRISMATIC, 1), (PRISMATIC, 2)), _SLIDES),
-    "spherical": _kind(((SPHERICAL, 2),), _ROTATIONS, coordinates=_QUATERNION),
-    "free": _kind(((FREE, 2),), _ROTATIONS + _SLIDES, coordinates=_QUATERNION + _SLIDES),
+# In the order of their codes in the packed model, for links (primitives only) and for cut joints
+_JOINTS = {
+    "fixed": _kind("", ()),
+    "revolute": _kind("wz", axes=(_Z,), is_primitive=True),
+    "prismatic": _kind("vz", axes=(_Z,), is_primitive=True),
+    "helical": _kind("wz", axes=(_Z,), is_primitive=True, has_pitch=True,
+                     screws=lambda pitch: [(0.0, 0.0, 1.0, 0.0, 0.0, pitch)]),
+    "cylindrical": _kind("wz vz", (".angle", ".slide"), (_Z,)),
+    "universal": _kind("wx wy", (".angle1", ".angle2"), (_X, _Y)),
+    "planar": _kind("vx vy wz", (".x", ".y", ".angle"), (_Z,)),
+    "translational": _kind("vx vy vz", _SLIDES),
+    "spherical": _kind("wx wy wz", _ROTATIONS, coordinates=_QUATERNION, is_primitive=True),
+    "free": _kind("wx wy wz vx vy vz", _ROTATIONS + _SLIDES, coordinates=_QUATERNION + _SLIDES, is_primitive=True),
+    # a point of the child on the z line of frame A: only its slide is a coordinate, so that it is no joint of the tree
+    "inline": _kind("vz", axes=(_Z,), forbidden=("vx", "vy"), is_of_tree=False),
 }
+(FIXED, REVOLUTE, PRISMATIC, HELICAL, CYLINDRICAL, UNIVERSAL, PLANAR, TRANSLATIONAL, SPHERICAL, FREE,
+ INLINE) = range(len(_JOINTS))
+JOINTS = tuple(_JOINTS.values())
+N_JOINTS = len(JOINTS)
+JOINT_KINDS = {name: kind for name, kind in _JOINTS.items() if kind.is_of_tree}
+LOOP_KINDS = {name: kind for name, kind in _JOINTS.items() if kind.forbidden}
 
-# Cut joints, in the order of their codes in the packed model: the rows each contributes (the twist components, in the
-# folded frame, that it forbids). A helical cut forbids vz - pitch wz, a universal cut the twist about axis x axis2.
-LOOP_ROWS = {
-    "fixed": (".wx", ".wy", ".wz", ".vx", ".vy", ".vz"),
-    "revolute": (".wx", ".wy", ".vx", ".vy", ".vz"),
-    "prismatic": (".wx", ".wy", ".wz", ".vx", ".vy"),
-    "helical": (".wx", ".wy", ".vx", ".vy", ".vz"),
-    "cylindrical": (".wx", ".wy", ".vx", ".vy"),
-    "universal": (".wz", ".vx", ".vy", ".vz"),
-    "planar": (".wx", ".wy", ".vz"),
-    "spherical": (".vx", ".vy", ".vz"),
-    "translational": (".wx", ".wy", ".wz"),
-    "inline": (".vx", ".vy"),
-}
-LOOP_KINDS = tuple(LOOP_ROWS)
 
 @dataclass(frozen=True)
 class ConstraintKind:
@@ -101,6 +155,10 @@ class ConstraintKind:
         Suffixes of the rows that friction adds, where `rows` has none for it.
     undefined : str
         Where its rows have no direction, in words; empty if they have one everywhere.
+    family : str
+        The module of `liedyn.constraints.families` with its kernels.
+    coefficients : int
+        Of what couples coordinates rather than bodies: numbers for each of them; else 0.
     """
 
     rows: tuple
@@ -110,6 +168,8 @@ class ConstraintKind:
     one_sided: bool = False
     tangential: tuple = ()
     undefined: str = ""
+    family: str = "contact"
+    coefficients: int = 0
 
 
 # In the order of their codes in the packed model, behind the cut joints. Rolling adds the rows behind the first one.
@@ -127,17 +187,14 @@ CONSTRAINT_KINDS = {
     "sphere_on_sphere": ConstraintKind(
         (".gap", ".x", ".y", ".z"), 1, ("radius", "parent_radius"), ("rolling", "inside"), True,
         undefined="the centres of its spheres coincide"),
-    "coupling": ConstraintKind((".sum",), 1, one_sided=True),
-    "custom": ConstraintKind((), 0),
+    "coupling": ConstraintKind((".sum",), 1, one_sided=True, family="coupling", coefficients=1),
+    "custom": ConstraintKind((), 0, family="custom"),
 }
-
-# An inline cut (a point of the child on the z line of frame A) is no joint of the tree: only its slide is a coordinate.
-_INLINE = JointKind(primitives=(), velocities=("",), coordinates=("",), axes=(_Z,))
-
-
-def cut_kind(name):
-    """Axes and coordinates of a cut joint: those of the joint of the same name, or of the inline pair."""
-    return _INLINE if name == "inline" else JOINT_KINDS[name]
+FAMILIES = ("cut", *dict.fromkeys(kind.family for kind in CONSTRAINT_KINDS.values()))
+KINDS = (*_JOINTS, *CONSTRAINT_KINDS)
+"""Names of all kinds of cut joints and constraints, by their codes."""
+(DISTANCE, ON_PLANE, ON_CYLINDER, ON_CIRCLE, KNIFE_EDGE, DISK_ON_PLANE, SPHERE_ON_PLANE,
+ SPHERE_ON_SPHERE) = range(N_JOINTS, N_JOINTS + 8)
 
 
 def neutral(kind):

@@ -12,7 +12,7 @@ import numpy as np
 
 from liedyn.model.description import GROUND
 from liedyn.model.frames import COLUMN_TO_Z, facing, is_along_z, joint_basis, rotation_pose, skew
-from liedyn.model.kinds import HELICAL, JOINT_KINDS, PRISMATIC, REVOLUTE
+from liedyn.model.kinds import JOINT_KINDS, JOINTS, REVOLUTE
 
 
 @dataclass
@@ -99,7 +99,7 @@ def _face_children(tree):
     for number, link in enumerate(tree.links):
         axes = [child.placement[:3, 2] for child in carried[number] if child.primitive == REVOLUTE]
         turns = [facing(axis) for axis in axes if not is_along_z(axis)]
-        if turns and link.primitive in (REVOLUTE, PRISMATIC, HELICAL):
+        if turns and JOINTS[link.primitive].moves_along_z(link.pitch):
             link.turn(turns[0])
             back = rotation_pose(turns[0].T)
             for child in carried[number]:
@@ -112,11 +112,11 @@ def _attach(tree, joint):
     """Append the links of `joint`, and place its child body."""
     link = tree.body_links[joint.parent]
     pose = tree.body_poses[joint.parent] @ joint.placement
-    primitives = JOINT_KINDS[joint.kind].primitives
-    if primitives:
+    chain = JOINT_KINDS[joint.kind].chain
+    if chain:
         tree.joints.append(joint)
     basis = joint_basis(joint.axes)
-    for primitive, column in primitives:
+    for primitive, column in chain:
         to_link = rotation_pose(basis @ COLUMN_TO_Z[column])
         tree.links.append(Link(link, primitive, len(tree.joints) - 1, pose @ to_link, joint.pitch))
         link, pose = len(tree.links) - 1, to_link.T

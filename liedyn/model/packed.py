@@ -17,8 +17,8 @@ import numpy as np
 
 from liedyn.model.clusters import clusters, pack_clusters
 from liedyn.model.frames import joint_basis, rotation_pose, turns
-from liedyn.model.kinds import (
-    CONSTRAINT_KINDS, FREE, HELICAL, LOOP_KINDS, LOOP_ROWS, PRISMATIC, REVOLUTE, SPHERICAL, cut_kind,
+from liedyn.model.kinds import (  # noqa: F401  codes of primitives are part of the layout
+    CONSTRAINT_KINDS, FREE, JOINTS, KINDS, LOOP_KINDS, PRISMATIC, REVOLUTE,
 )
 
 # Header of ints: counts, then offsets of the record arrays.
@@ -38,13 +38,12 @@ LINK_PLACEMENT, LINK_MASS, LINK_MOMENT, LINK_INERTIA, LINK_PITCH = 0, 12, 13, 16
 LINK_TURNS, LINK_SHIFT = 23, 29  # the placement as Rz(beta) (Rx(alpha) Rz(gamma), r): cosines and sines; r
 LINK_SPREAD, LINK_END = 32, 38  # Q = sum of m r r^T, the second moments that go with the inertia, in the same order
 
-DOF_I = 8
-DOF_LINK, DOF_TYPE, DOF_COLUMN, DOF_PREVIOUS = range(4)  # previous dof towards the root, -1 if none
-DOF_ROOT, DOF_END = 4, 5  # the first dof on the way from the ground to this one; the first one behind all it carries
-DOF_FORK, DOF_STRETCH = 6, 7  # number among those that carry several dofs directly, else -1; first dof behind a fork
+DOF_I = 6
+DOF_LINK, DOF_PREVIOUS = range(2)  # previous dof towards the root, -1 if none
+DOF_ROOT, DOF_END = 2, 3  # the first dof on the way from the ground to this one; the first one behind all it carries
+DOF_FORK, DOF_STRETCH = 4, 5  # number among those that carry several dofs directly, else -1; first dof behind a fork
 DOF_F = 4
 DOF_ARMATURE, DOF_DAMPING, DOF_STIFFNESS = range(3)
-ANGULAR, LINEAR, SCREW = range(3)  # type of a dof: rotation about, motion along, screw about a column of the link frame
 
 BODY_I = 2
 BODY_LINK = 0
@@ -74,14 +73,6 @@ STATUS = {OFF: "off", OPEN: "open", SLIDING: "sliding", ON: "sticking"}  # what 
 CLUSTER_I = 4  # constraints that share degrees of freedom; the last cluster has no rows, and what no constraint moves
 CLUSTER_NROWS, CLUSTER_NDOFS, CLUSTER_ROWS, CLUSTER_DOFS = range(4)  # how many, and where in ints their numbers begin
 
-_DOFS = {
-    REVOLUTE: [(ANGULAR, 2)],
-    PRISMATIC: [(LINEAR, 2)],
-    HELICAL: [(SCREW, 2)],
-    SPHERICAL: [(ANGULAR, k) for k in range(3)],
-    FREE: [(ANGULAR, k) for k in range(3)] + [(LINEAR, k) for k in range(3)],
-}
-_NQ = {REVOLUTE: 1, PRISMATIC: 1, HELICAL: 1, SPHERICAL: 4, FREE: 7}
 _TRIANGLE = np.triu_indices(3)
 
 
@@ -171,7 +162,7 @@ def _links(tree):
     floats = np.zeros((len(tree.links), LINK_F))
     iq = iv = 0
     for link, numbers, record in zip(tree.links, ints, floats):
-        nv, nq = len(_DOFS[link.primitive]), _NQ[link.primitive]
+        nv, nq = JOINTS[link.primitive].nv, JOINTS[link.primitive].nq
         numbers[: LINK_JOINT + 1] = link.parent, link.primitive, iq, iv, nv, nq, link.joint
         record[LINK_PLACEMENT:LINK_MASS] = _pose_numbers(link.placement)
         record[LINK_MASS] = link.mass
@@ -196,9 +187,9 @@ def _dofs(tree):
     ints, last = [], {-1: -1}  # last: number of the last dof of each link
     for number, link in enumerate(tree.links):
         previous = last[link.parent]
-        for kind, column in _DOFS[link.primitive]:
+        for _ in range(JOINTS[link.primitive].nv):
             root = ints[previous][DOF_ROOT] if previous >= 0 else len(ints)
-            ints.append([number, kind, column, previous, root, len(ints) + 1, -1, 0])
+            ints.append([number, previous, root, len(ints) + 1, -1, 0])
             previous = len(ints) - 1
         last[number] = previous
     for dof in reversed(ints):  # depth first: what a dof carries follows it without a gap
@@ -231,12 +222,12 @@ def _constraints(model, tree):
     row = virtual = 0
     for each, numbers, record in zip(everything, ints, floats):
         is_loop = each.kind in LOOP_KINDS
-        code = LOOP_KINDS.index(each.kind) if is_loop else len(LOOP_KINDS) + list(CONSTRAINT_KINDS).index(each.kind)
-        n_rows, n_virtual = (len(LOOP_ROWS[each.kind]), cut_kind(each.kind).nv) if is_loop else (len(each.rows), 0)
+        n_rows, n_virtual = len(rows_of(each)), LOOP_KINDS[each.kind].nv if is_loop else 0
         links = (-1, -1) if each.parent is None else (tree.body_links[each.parent], tree.body_links[each.child])
         status = status_code(each.active, one_sided=not is_loop and each.side)
         numbers[: LOOP_HOLONOMIC + 1] = (
-            *links, code, row, n_rows, virtual, n_virtual, status, n_rows if is_loop else each.holonomic)
+            *links, KINDS.index(each.kind), row, n_rows, virtual, n_virtual, status,
+            n_rows if is_loop else each.holonomic)
         if not is_loop and each.side:
             numbers[LOOP_SIDE] = each.side
             record[LOOP_RESTITUTION], record[LOOP_FRICTION] = each.restitution, each.friction
@@ -246,11 +237,16 @@ def _constraints(model, tree):
         if is_loop:
             record[LOOP_PITCH] = each.pitch
         else:
-            record[LOOP_LENGTH] = each.offset if each.kind == "coupling" else each.length
+            record[LOOP_LENGTH] = each.offset if CONSTRAINT_KINDS[each.kind].coefficients else each.length
             record[LOOP_RADIUS] = each.radius
             record[LOOP_DIRECTION:LOOP_MOTION] = each.child_axis
         row, virtual = row + n_rows, virtual + n_virtual
     return ints, floats
+
+
+def rows_of(each):
+    """Suffixes of the rows of a cut joint or constraint."""
+    return LOOP_KINDS[each.kind].rows if each.kind in LOOP_KINDS else each.rows
 
 
 def _frames(each, folding, both, tree, record):
@@ -268,7 +264,9 @@ def _room(model, nv, ints, start):
     """Numbers behind the records: coefficients of couplings (zero as yet), scratch space of custom rows."""
     sizes = []
     for each, numbers in zip(model.constraints, ints[len(model.loops):]):
-        size = {"coupling": nv, "custom": max(3 * len(each.rows) * nv, nv * nv + len(each.rows))}.get(each.kind, 0)
+        size = CONSTRAINT_KINDS[each.kind].coefficients * nv
+        if each.kind == "custom":
+            size = max(3 * len(each.rows) * nv, nv * nv + len(each.rows))
         numbers[LOOP_COEFFICIENTS] = start + sum(sizes)
         sizes.append(size)
     return np.zeros(sum(sizes))

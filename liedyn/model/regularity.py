@@ -10,8 +10,8 @@ import numpy as np
 
 from liedyn.errors import ModelError, listed
 from liedyn.model.description import GROUND
-from liedyn.model.frames import rotation_pose, skew
-from liedyn.model.kinds import FREE, HELICAL, JOINT_KINDS, PRISMATIC, REVOLUTE, SPHERICAL
+from liedyn.model.frames import skew
+from liedyn.model.kinds import JOINT_KINDS, JOINTS
 
 DEPENDENT = 1e-7  # singular value of W, columns scaled to length one: a motion below it has no inertia
 ROUNDING = 1e-12  # columns of W relative to the longest, principal moments relative to the largest, are zero below it
@@ -141,22 +141,12 @@ def _body_jacobians(tree, nv, rng):
 
 def _random_motion(link, rng):
     """Pose of a link relative to its placement at random coordinates, and the body screws (6, nv) of these."""
-    rotation, slide = np.eye(3), np.zeros(3)
-    if link.primitive in (SPHERICAL, FREE):
-        rotation, _ = np.linalg.qr(rng.normal(size=(3, 3)))
-        rotation *= np.sign(np.linalg.det(rotation))
-        slide = rng.normal(size=3) if link.primitive == FREE else slide
-        screws = np.eye(6)[:, : 6 if link.primitive == FREE else 3]
-    else:
-        angle = rng.uniform(-3.0, 3.0)
-        turns = float(link.primitive in (REVOLUTE, HELICAL))
-        advance = 1.0 if link.primitive == PRISMATIC else link.pitch
-        c, s = np.cos(turns * angle), np.sin(turns * angle)
-        rotation[:2, :2] = [[c, -s], [s, c]]
-        slide[2] = advance * angle
-        screws = np.array([[0.0, 0.0, turns, 0.0, 0.0, advance]]).T
-    motion = rotation_pose(rotation)
-    motion[:3, 3] = slide
+    screws = JOINTS[link.primitive].screws_of(link.pitch)
+    omega, v = np.split(screws @ rng.uniform(-3.0, 3.0, size=screws.shape[1]), 2)
+    angle, motion = np.linalg.norm(omega), np.eye(4)
+    K = skew(omega) / (angle or 1.0)  # the exponential of a twist, by Rodrigues
+    motion[:3, :3] += np.sin(angle) * K + (1.0 - np.cos(angle)) * K @ K
+    motion[:3, 3] = v + ((1.0 - np.cos(angle)) * K @ v + (angle - np.sin(angle)) * K @ K @ v) / (angle or 1.0)
     return motion, screws
 
 

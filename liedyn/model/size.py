@@ -6,14 +6,13 @@ closely as the same one in metres or kilometres.
 """
 import numpy as np
 
-from liedyn.model.kinds import CONSTRAINT_KINDS, LOOP_KINDS, LOOP_ROWS
+from liedyn.model.kinds import CONSTRAINT_KINDS, JOINTS, KINDS, LOOP_KINDS
 from liedyn.model.packed import (
-    DOF_TYPE, LINEAR, LINK_PLACEMENT, LOOP_COEFFICIENTS, LOOP_KIND, LOOP_LENGTH, LOOP_NROWS, LOOP_POSE_A, LOOP_POSE_B,
-    LOOP_RADIUS, constraints_of, dofs_of, links_of,
+    LINK_PLACEMENT, LINK_PRIMITIVE, LOOP_COEFFICIENTS, LOOP_KIND, LOOP_LENGTH, LOOP_NROWS, LOOP_POSE_A, LOOP_POSE_B,
+    LOOP_RADIUS, constraints_of, links_of,
 )
 
 POSITION = slice(9, 12)  # of a pose, behind its rotation
-KINDS = (*LOOP_KINDS, *CONSTRAINT_KINDS)
 
 
 def size_of(robot):
@@ -28,15 +27,16 @@ def size_of(robot):
     links, loops = links_of(robot.packed)[1], constraints_of(robot.packed)[1]
     points = [records[:, at:][:, POSITION] for records, at in (
         (links, LINK_PLACEMENT), (loops, LOOP_POSE_A), (loops, LOOP_POSE_B))]
-    surfaces = loops[[KINDS[k] not in ("coupling", "custom") for k in _kinds(robot)]]
+    surfaces = loops[[KINDS[k] in LOOP_KINDS or CONSTRAINT_KINDS[KINDS[k]].family == "contact" for k in _kinds(robot)]]
     lengths = [np.linalg.norm(np.concatenate(points), axis=1), np.abs(surfaces[:, [LOOP_LENGTH, LOOP_RADIUS]]).ravel()]
     return float(np.concatenate(lengths).max(initial=0.0)) or 1.0
 
 
 def velocity_sizes(robot):
     """What each velocity is measured in: 1 rad/s, or the robot's size a second; shape (nv,)."""
-    dofs, _ = dofs_of(robot.packed)
-    return np.where(dofs[:, DOF_TYPE] == LINEAR, size_of(robot), 1.0)
+    links, size = links_of(robot.packed)[0], size_of(robot)
+    motions = [each for primitive in links[:, LINK_PRIMITIVE] for each in JOINTS[primitive].motions]
+    return np.array([size if each[0] == "v" else 1.0 for each in motions])
 
 
 def row_sizes(robot):
@@ -48,12 +48,12 @@ def row_sizes(robot):
     loops, _ = constraints_of(robot.packed)
     for numbers, kind in zip(loops, _kinds(robot)):
         name, count = KINDS[kind], numbers[LOOP_NROWS]
-        if name in LOOP_ROWS:
-            rows += [1.0 if suffix.startswith(".w") else size for suffix in LOOP_ROWS[name]]
-        elif name == "coupling":
+        if name in LOOP_KINDS:
+            rows += [1.0 if component[0] == "w" else size for component in LOOP_KINDS[name].forbidden]
+        elif CONSTRAINT_KINDS[name].coefficients:
             at = numbers[LOOP_COEFFICIENTS]
             coefficients = np.abs(robot.floats[at:at + robot.nv])
-            rows += [(coefficients * velocity_sizes(robot)).max(initial=0.0) or 1.0]
+            rows += [(coefficients * velocity_sizes(robot)).max(initial=0.0) or 1.0] * int(count)
         else:
             rows += [1.0 if name == "custom" else size] * int(count)
     return np.array(rows)

@@ -165,10 +165,10 @@ def unit(owner, key, value):
     return vector / length
 
 
-def pitch(owner, kind, value):
-    """The pitch of a helical joint, which must be given; zero for every other kind, which must not have one."""
-    if (kind == "helical") != (value is not None):
-        reason = "a helical joint needs one" if value is None else f"a {kind} joint has none, got {shown(value)}"
+def pitch(owner, kind, form, value):
+    """The pitch of a joint, which must be given where its kind has one; zero for every other kind."""
+    if form.has_pitch != (value is not None):
+        reason = f"a {kind} joint needs one" if value is None else f"a {kind} joint has none, got {shown(value)}"
         raise ModelError(f"{owner}, pitch: {reason}")
     return 0.0 if value is None else float(numbers(owner, "pitch", value, ()))
 
@@ -235,20 +235,21 @@ def contact(owner, kind, form, unilateral, restitution, friction, rolling):
         grip = float(numbers(owner, "friction", friction, (), bounds=True))
         if grip < 0.0:
             raise ModelError(f"{owner}, friction: must not be negative, got {shown(friction)}")
-        if grip > 0.0 and kind == "coupling":
-            raise ModelError(f"{owner}, friction: a coupling has no surface that could rub, got {shown(friction)}")
+        if grip > 0.0 and form.coefficients:
+            raise ModelError(f"{owner}, friction: a {kind} has no surface that could rub, got {shown(friction)}")
         if rolling and grip == 0.0:
             raise ModelError(f"{owner}, friction: nothing rolls without friction")
     return (-1 if unilateral == "below" else 1), bounce, grip
 
 
-def coefficients(owner, value):
-    """Coefficients of a coupling by coordinate name, at least one of them."""
+def coefficients(owner, form, value):
+    """Coefficients by coordinate name, at least one of them: a number, or as many as the kind has for each."""
     if not isinstance(value, dict) or not value:
         raise ModelError(f"{owner}, coefficients: expected numbers by coordinate name, got {shown(value)}")
+    shape = () if form.coefficients == 1 else (form.coefficients,)
     return {
-        text(owner, "coefficients", name): float(numbers(owner, f"coefficients, {shown(name)}", number, ()))
-        for name, number in value.items()}
+        text(owner, "coefficients", name): numbers(owner, f"coefficients, {shown(name)}", each, shape).tolist()
+        for name, each in value.items()}
 
 
 def limits(owner, value, size):
@@ -274,7 +275,7 @@ def rest(owner, kind, value, neutral):
 
 def unit_quaternion(what, kind, values):
     """The values of one joint with their quaternion, if there is one, scaled to exactly length one."""
-    if ".qw" not in kind.coordinates:
+    if not kind.has_quaternion:
         return values
     length = np.linalg.norm(values[:4])
     if abs(length - 1.0) > 1e-6:
@@ -285,7 +286,7 @@ def unit_quaternion(what, kind, values):
 def stiffness(owner, kind, value):
     """Stiffness per degree of freedom, the same in all three directions where the joint is a ball or free."""
     array = per_dof(owner, "stiffness", value, kind.nv)
-    if ".qw" in kind.coordinates and np.ptp(array.reshape(-1, 3), axis=1).any():
+    if kind.has_quaternion and np.ptp(array.reshape(-1, 3), axis=1).any():
         raise ModelError(f"{owner}, stiffness: must be the same in all three directions, got {shown(value)}")
     return array
 

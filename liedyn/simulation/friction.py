@@ -15,7 +15,7 @@ from collections import namedtuple
 import numpy as np
 from numba import types
 
-from liedyn.constraints.contacts import contact, velocity_jets
+from liedyn.constraints.families.contact import contact, velocity_jets
 from liedyn.constraints.jets import constant
 from liedyn.constraints.records import holonomic_count, loop_at, loop_count, loop_integer, loop_kind, loop_rows
 from liedyn.constraints.relative import path_ends, relative_screw, relative_twist, toward_ground

@@ -12,7 +12,7 @@ from liedyn.lie.algebra import ad, add6, dot6, inertia_times, minus_ad_dual, sca
 from liedyn.lie.articulated import add_articulated, articulated, articulated_times, without_direction
 from liedyn.lie.lanes import load, splat, store
 from liedyn.lie.sines import put_sines_from, sines_size
-from liedyn.model.packed import FREE, HELICAL, REVOLUTE
+from liedyn.model.packed import REVOLUTE
 from liedyn.tree.hinges import add_gamma, first_angle, inertia_to_parent, twist_to_child, wrench_to_parent
 from liedyn.tree.joints import accumulate_springs_of_kind, dofs_of_kind, screw_of_kind, twist_of_kind
 from liedyn.tree.records import (
@@ -122,10 +122,10 @@ def inward(lane, joint, model, i, taken, given, q, v, f_ext, work, a):
     if carries(model, i):
         k = carried_at(model) + CARRIED * taken
         Ia, p = add_articulated(Ia, get_articulated(lane, work, k + I)), add6(p, get6(lane, work, k + P))
-    if joint <= HELICAL:
+    if dofs_of_kind(joint) == 1:
         Ia, p = giving_way(lane, joint, model, i, 0, work, a, Ia, p)
     else:
-        if joint == FREE:
+        if dofs_of_kind(joint) == 6:
             Ia, p = giving_way_thrice(lane, joint, model, i, 3, work, a, Ia, p)
         Ia, p = giving_way_thrice(lane, joint, model, i, 0, work, a, Ia, p)
     if parent(model, i) >= 0:

@@ -9,51 +9,24 @@ from liedyn.arguments import lead_of, require_robot
 from liedyn.compiled.recursion import recursion
 from liedyn.errors import InputError, shown
 from liedyn.jit import kernel_in_place
-from liedyn.lie.algebra import add, quaternion_rotation, rotate, sub, unrotate
-from liedyn.lie.exponential import (
-    exp, log_rotated, quaternion_exp, quaternion_inverse_product, quaternion_log, quaternion_product,
-    quaternion_unit,
-)
-from liedyn.lie.lanes import SCALAR
-from liedyn.model.packed import (
-    FREE, LINK_IQ, LINK_PRIMITIVE, PRISMATIC, SPHERICAL, links_of,
-)
-from liedyn.tree.records import dof_count, first_dof, first_q, get3, kind, link_count, put3
+from liedyn.model.kinds import JOINTS
+from liedyn.model.packed import LINK_IQ, LINK_PRIMITIVE, links_of
+from liedyn.tree.joints import joint_difference, move_joint
+from liedyn.tree.records import link_count
 
 
 @kernel_in_place
 def integrate_kernel(model, q, dv, q_new):
     """q_new = q (+) dv; q_new may be q itself. Quaternions come out of unit length."""
     for i in range(link_count(model)):
-        k, j = first_q(model, i), first_dof(model, i)
-        if dof_count(model, i) == 1:
-            q_new[k] = q[k] + dv[j]
-            continue
-        quaternion, w = (q[k], q[k + 1], q[k + 2], q[k + 3]), get3(SCALAR, dv, j)
-        if kind(model, i) == FREE:
-            R = quaternion_rotation(q[k], q[k + 1], q[k + 2], q[k + 3])
-            step = exp((w, get3(SCALAR, dv, j + 3)))[1]
-            put3(SCALAR, q_new, k + 4, add(get3(SCALAR, q, k + 4), rotate(R, step)))
-        turned = quaternion_unit(quaternion_product(quaternion, quaternion_exp(w)))
-        q_new[k], q_new[k + 1], q_new[k + 2], q_new[k + 3] = turned
+        move_joint(model, i, q, dv, q_new)
 
 
 @kernel_in_place
 def difference_kernel(model, q0, q1, dv):
     """The dv with q0 (+) dv = q1, by the shorter way round."""
     for i in range(link_count(model)):
-        k, j = first_q(model, i), first_dof(model, i)
-        if dof_count(model, i) == 1:
-            dv[j] = q1[k] - q0[k]
-            continue
-        x, y, z, s = quaternion_inverse_product((q0[k], q0[k + 1], q0[k + 2], q0[k + 3]),
-                                                (q1[k], q1[k + 1], q1[k + 2], q1[k + 3]))
-        w = quaternion_log(x, y, z, s)
-        put3(SCALAR, dv, j, w)
-        if kind(model, i) == FREE:
-            R = quaternion_rotation(q0[k], q0[k + 1], q0[k + 2], q0[k + 3])
-            step = unrotate(R, sub(get3(SCALAR, q1, k + 4), get3(SCALAR, q0, k + 4)))
-            put3(SCALAR, dv, j + 3, log_rotated(w, step))
+        joint_difference(model, i, q0, q1, dv)
 
 
 def neutral(robot):
@@ -119,16 +92,13 @@ def random_configuration(robot, rng=None, size=()):
     except Exception:  # whatever NumPy says of it
         raise InputError(f"rng must be a Generator, a seed that is not negative, or None, got {shown(rng)}") from None
     links, _ = links_of(robot.packed)
-    start, primitive = links[:, LINK_IQ], links[:, LINK_PRIMITIVE]
-    reach = np.full(robot.nq, np.pi)
-    reach[start[primitive == PRISMATIC]] = 1.0
-    for k in start[primitive == FREE]:
-        reach[k + 4:k + 7] = 1.0
+    kinds = [JOINTS[primitive] for primitive in links[:, LINK_PRIMITIVE]]
+    reach = np.where([is_length for kind in kinds for is_length in kind.are_lengths], 1.0, np.pi)
     below, above = np.isfinite(robot.lower), np.isfinite(robot.upper)
     lower = np.where(below, robot.lower, np.where(above, robot.upper - 2 * reach, -reach))
     upper = np.where(above, robot.upper, lower + 2 * reach)
     q = rng.uniform(lower, upper, size=(*lead, robot.nq))
-    for k in start[(primitive == SPHERICAL) | (primitive == FREE)]:
+    for k in (link[LINK_IQ] for link, kind in zip(links, kinds) if kind.has_quaternion):
         quaternions = rng.normal(size=q.shape[:-1] + (4,))
         q[..., k:k + 4] = quaternions / np.linalg.norm(quaternions, axis=-1, keepdims=True)
     return q

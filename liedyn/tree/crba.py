@@ -21,9 +21,9 @@ from liedyn.lie.strided import chosen_records_at_once, records_at_once, where_be
 from liedyn.lie.transposition import turned
 from liedyn.model.packed import DOF_I, FREE, REVOLUTE
 from liedyn.tree.hinges import first_angle
-from liedyn.tree.joints import dofs_of_kind, pose_by_sines
+from liedyn.tree.joints import dofs_of_kind, pose_by_sines, screw_of_kind_at
 from liedyn.tree.kinematics import (
-    DOF, POSE, S, of_dof, of_link, screw_of_kind_at, sines_at, world_pose, world_positions, world_size,
+    DOF, POSE, S, of_dof, of_link, sines_at, world_pose, world_positions, world_size,
 )
 from liedyn.tree.poses import COLUMN, columns_beyond, get_columns, get_world_pose, put_columns, slid
 from liedyn.tree.records import (

@@ -19,8 +19,7 @@ from liedyn.lie.lanes import LANES, WIDTH, load, splat, store
 from liedyn.lie.sines import put_sines, sines_size
 from liedyn.model.packed import REVOLUTE
 from liedyn.tree.batches import aligned, find_lines, gather, in_lanes, lines_for, put_complete, see
-from liedyn.tree.joints import accumulate_spring_derivatives, dofs_of_kind
-from liedyn.tree.kinematics import screw_of_kind_at
+from liedyn.tree.joints import accumulate_spring_derivatives, dofs_of_kind, screw_of_kind_at
 from liedyn.tree.poses import origin_of, pose_in_parent
 from liedyn.tree.records import (
     armature, behind_dof, damping, dof_count, dof_link, dof_total, first_dof, fork_of, get3, get6, get9,

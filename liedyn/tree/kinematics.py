@@ -13,16 +13,16 @@ That point is where the first link is at the state in question (`liedyn.tree.pos
 No result depends on it but by rounding, which grows with the square of the distance to it.
 """
 from liedyn.jit import inline, kernel_in_place
-from liedyn.lie.algebra import ad, add, add6, compose, cross, scale, scale6
+from liedyn.lie.algebra import ad, add6, compose, scale6
 from liedyn.lie.lanes import SCALAR, WIDTH, load
 from liedyn.lie.registers import at_once
 from liedyn.lie.sines import put_sines, sines_size
-from liedyn.model.packed import ANGULAR, HELICAL, LINEAR, PRISMATIC, REVOLUTE
-from liedyn.tree.joints import dofs_of_kind
+from liedyn.model.packed import REVOLUTE
+from liedyn.tree.joints import dofs_of_kind, screw_of_kind_at
 from liedyn.tree.poses import get_world_pose, link_in_world, origin_of, place_one_state, put_world_pose, seen_from
 from liedyn.tree.records import (
-    body_link, body_placement, dof_column, dof_count, dof_link, dof_total, dof_type, first_dof, get3, get6, kind,
-    link_count, parent, pitch, put3, put6, q_total, upward, zero3, zero6,
+    body_link, body_placement, dof_count, dof_total, first_dof, get3, get6, kind, link_count, parent, put3, put6,
+    q_total, upward, zero6,
 )
 
 # the shared part of a workspace: LINK numbers per link, then DOF numbers per degree of freedom
@@ -89,37 +89,6 @@ def acceleration_of(lane, model, work, i):
     if i < 0:
         return upward(lane, model)
     return get6(lane, work, of_link(i, ACCELERATION))
-
-
-@inline
-def screw(lane, model, X, j):
-    """S_j in world coordinates, for the pose X of the link it moves."""
-    R, p = X
-    c = dof_column(model, j)
-    # the column is known at run time only; a tuple has no run-time index that costs nothing
-    axis = (R[2], R[5], R[8]) if c == 2 else ((R[1], R[4], R[7]) if c == 1 else (R[0], R[3], R[6]))
-    if dof_type(model, j) == LINEAR:
-        return zero3(lane), axis
-    moment = cross(p, axis)
-    if dof_type(model, j) == ANGULAR:
-        return axis, moment
-    return axis, add(moment, scale(pitch(model, dof_link(model, j)), axis))
-
-
-@inline
-def screw_of_kind_at(lane, joint, model, i, X, d):
-    """Screw d of joint i in world coordinates, for the pose X of its link."""
-    R, p = X
-    z = (R[2], R[5], R[8])
-    if joint == REVOLUTE:
-        return z, cross(p, z)
-    if joint == PRISMATIC:
-        return zero3(lane), z
-    if joint == HELICAL:
-        return z, add(cross(p, z), scale(pitch(model, i), z))
-    k = d % 3
-    axis = z if k == 2 else ((R[1], R[4], R[7]) if k == 1 else (R[0], R[3], R[6]))
-    return (axis, cross(p, axis)) if d < 3 else (zero3(lane), axis)
 
 
 @inline

@@ -2,9 +2,9 @@
 from liedyn.jit import INTEGERS, VECTOR, group, inline
 from liedyn.lie.lanes import SCALAR, integer, load, splat, store
 from liedyn.model.packed import (
-    BODIES_AT, BODY_F, BODY_FLOATS_AT, BODY_I, BODY_LINK, DOF_ARMATURE, DOF_COLUMN, DOF_DAMPING, DOF_END, DOF_F,
-    DOF_FLOATS_AT, DOF_FORK, DOF_I, DOF_LINK, DOF_PREVIOUS, DOF_ROOT, DOF_STIFFNESS, DOF_STRETCH, DOF_TYPE, DOFS_AT,
-    HEADER, LINK_F, LINK_FLOATS_AT, LINK_I, LINK_IQ, LINK_IV, LINK_MASS, LINK_NV, LINK_PARENT, LINK_PITCH,
+    BODIES_AT, BODY_F, BODY_FLOATS_AT, BODY_I, BODY_LINK, DOF_ARMATURE, DOF_DAMPING, DOF_END, DOF_F,
+    DOF_FLOATS_AT, DOF_FORK, DOF_I, DOF_LINK, DOF_PREVIOUS, DOF_ROOT, DOF_STIFFNESS, DOF_STRETCH, DOFS_AT,
+    HEADER, LINK_F, LINK_FLOATS_AT, LINK_I, LINK_IQ, LINK_IV, LINK_MASS, LINK_NQ, LINK_NV, LINK_PARENT, LINK_PITCH,
     LINK_PRIMITIVE, LINK_SPREAD, N_BODIES, N_LINKS, NQ, NV, REST_AT,
     PackedModel,
 )
@@ -216,6 +216,11 @@ def dof_count(model, i):
 
 
 @inline
+def q_count(model, i):
+    return integer(model.ints, HEADER + LINK_I * i + LINK_NQ)
+
+
+@inline
 def placement(lane, model, i):
     return constant_pose(lane, model, integer(model.ints, LINK_FLOATS_AT) + LINK_F * i)
 
@@ -263,16 +268,6 @@ def dof_integer(model, j, what):
 @inline
 def dof_link(model, j):
     return integer(model.ints, dof_link_at(model, j))
-
-
-@inline
-def dof_type(model, j):
-    return dof_integer(model, j, DOF_TYPE)
-
-
-@inline
-def dof_column(model, j):
-    return dof_integer(model, j, DOF_COLUMN)
 
 
 @inline

@@ -21,18 +21,15 @@ coordinates this is the differentiated recursion of Park, Bobrow and Ploen 1995;
 from liedyn.exchange import element, put_element
 from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.algebra import (
-    Ad_dual_inverse, ad, add, add6, cross, dot, dot6, inertia_in_parent, inertia_times, minus_ad_dual, scale, scale6,
-    sub6,
+    Ad_dual_inverse, ad, add6, dot6, inertia_in_parent, inertia_times, minus_ad_dual, scale6, sub6,
 )
-from liedyn.lie.exponential import coefficient_d
 from liedyn.lie.lanes import LANES, WIDTH, integer, load, splat, store
 from liedyn.lie.registers import at_once
-from liedyn.model.packed import FREE
-from liedyn.tree.joints import spring_rotation, spring_shift
+from liedyn.tree.joints import has_rotation_spring, spring_variation
 from liedyn.tree.kinematics import ACCELERATION, S, acceleration_of, of_dof, of_link, twist_of, world_pose
 from liedyn.tree.records import (
-    accumulate6, armature, damping, dof_count, first_dof, get6, get_inertia, inertia, kind, link_count, parent,
-    previous_dof, put6, put_inertia, stiffness, zero6,
+    accumulate6, armature, damping, dof_count, first_dof, get6, get_inertia, inertia, link_count, parent, previous_dof,
+    put6, put_inertia, stiffness, zero6,
 )
 from liedyn.tree.shared_columns import directions_of, leader
 
@@ -188,27 +185,6 @@ def hand_over(lane, model, work, shares, i, p, dF, b, variations, balance):
 
 
 @inline
-def spring_variation(lane, model, i, q, d):
-    """The change of dV/dq of a ball or free joint: k J_r^-1(phi) d, k (shift x angular + linear)."""
-    k, phi = stiffness(model, first_dof(model, i)), spring_rotation(lane, model, i, q)
-    w, u = d
-    turned = cross(phi, w)
-    moment = scale(k, add(add(w, scale(0.5, turned)), scale(coefficient_d(dot(phi, phi)), cross(phi, turned))))
-    force = scale(0.0, u)
-    if kind(model, i) == FREE:
-        shift = spring_shift(lane, model, i, q)
-        force = scale(stiffness(model, first_dof(model, i) + 3), add(cross(shift, w), u))
-    return moment, force
-
-
-@inline
-def has_spring(model, i):
-    """Has joint i, of several degrees of freedom, a spring?"""
-    j = first_dof(model, i)
-    return stiffness(model, j) != 0.0 or (kind(model, i) == FREE and stiffness(model, j + 3) != 0.0)
-
-
-@inline
 def get_block6(A, j, count, b):
     """Rows j to j + count of a padded matrix, six or three of them, as a pair of vectors."""
     width = A.shape[1] // WIDTH
@@ -240,7 +216,7 @@ def vary_forces(lane, model, q, work, bodies, displaced, columns, b, shares, var
             if count == 1:
                 force = force + stiffness(model, j) * load(LANES, N, from_ * j + b)
             store(LANES, out, to * j + b, -force)
-        if count > 1 and has_spring(model, i):
+        if count > 1 and has_rotation_spring(model, i):
             moment, force = spring_variation(lane, model, i, q, get_block6(N, first, count, b))
             for k in range(3):
                 at = to * (first + k) + b

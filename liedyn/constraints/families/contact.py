@@ -22,21 +22,21 @@ A velocity is linear in (w, v), so on jets the same lines give G, the bias and e
 """
 import math
 
-from liedyn.constraints.cut_rows import carry_wrench
+from liedyn.constraints.families.cut import carry_wrench
 from liedyn.constraints.jets import (
     ZERO3, constant, jet_add, jet_component, jet_cross, jet_dot, jet_multiple, jet_scale, jet_sub, jet_unit,
 )
-from liedyn.constraints.records import (
-    DISK_ON_PLANE, DISTANCE, KNIFE_EDGE, ON_CIRCLE, ON_CYLINDER, ON_PLANE, SPHERE_ON_PLANE, SPHERE_ON_SPHERE,
-    is_active, is_contact, loop_at, loop_count, loop_frames, loop_kind, present_rows,
-)
+from liedyn.constraints.records import loop_at, loop_frames, loop_kind, present_rows
 from liedyn.constraints.relative import (
     path_ends, push_sides, relative_derivatives, relative_rate, relative_screw, relative_twist, relative_variation,
     side_accelerations, side_states, side_twists, side_variations, toward_ground, vary_sides,
 )
-from liedyn.jit import inline, kernel_in_place
+from liedyn.jit import inline
 from liedyn.lie.algebra import Ad_dual_inverse, Ad_inverse, add, cross, dot, rotate, scale, sub6, unrotate
 from liedyn.lie.lanes import LANES, SCALAR, WIDTH, store
+from liedyn.model.kinds import (
+    DISK_ON_PLANE, DISTANCE, KNIFE_EDGE, ON_CIRCLE, ON_CYLINDER, ON_PLANE, SPHERE_ON_PLANE, SPHERE_ON_SPHERE,
+)
 from liedyn.model.packed import LOOP_DIRECTION, LOOP_LENGTH, LOOP_RADIUS
 from liedyn.tree.records import get3
 
@@ -107,35 +107,31 @@ def contact(model, work, l):
     return L, r, unrotate(A[0], away), d, (A[0], B[1])
 
 
-@kernel_in_place
-def contact_residual_kernel(model, work, g):
+@inline
+def residual(model, l, q, work, g):
     """Fills the residuals of active contacts; needs `world_positions`."""
-    for l in range(loop_count(model)):
-        if is_contact(model, l) and is_active(model, l) and loop_kind(model, l) != KNIFE_EDGE:
-            L, r, p, d, _ = contact(model, work, l)
-            first = present_rows(model, l)[0]
-            found = gaps(loop_kind(model, l), L, r, p, d)
-            g[first] = found[0]
-            if loop_kind(model, l) == ON_CIRCLE:
-                g[first + 1] = found[1]
+    if loop_kind(model, l) != KNIFE_EDGE:
+        L, r, p, d, _ = contact(model, work, l)
+        first = present_rows(model, l)[0]
+        found = gaps(loop_kind(model, l), L, r, p, d)
+        g[first] = found[0]
+        if loop_kind(model, l) == ON_CIRCLE:
+            g[first + 1] = found[1]
 
 
-@kernel_in_place
-def contact_jacobian_kernel(model, work, G):
+@inline
+def jacobian(model, l, q, work, G):
     """Fills the rows of active contacts in G (m, nv); needs `world_positions`."""
-    for l in range(loop_count(model)):
-        if not (is_contact(model, l) and is_active(model, l)):
-            continue
-        L, r, p, d, C = contact(model, work, l)
-        first, count = present_rows(model, l)
-        ja, jb = path_ends(model, l)
-        while ja != jb:
-            j = max(ja, jb)
-            w, v = relative_screw(SCALAR, model, work, j, jb > ja, C)
-            rows = velocity_jets(loop_kind(model, l), L, r, constant(p), constant(d), constant(w), constant(v))
-            for k in range(count):
-                G[first + k, j] = rows[k][0]
-            ja, jb = toward_ground(model, ja, jb)
+    L, r, p, d, C = contact(model, work, l)
+    first, count = present_rows(model, l)
+    ja, jb = path_ends(model, l)
+    while ja != jb:
+        j = max(ja, jb)
+        w, v = relative_screw(SCALAR, model, work, j, jb > ja, C)
+        rows = velocity_jets(loop_kind(model, l), L, r, constant(p), constant(d), constant(w), constant(v))
+        for k in range(count):
+            G[first + k, j] = rows[k][0]
+        ja, jb = toward_ground(model, ja, jb)
 
 
 @inline
@@ -146,32 +142,28 @@ def moving(p, d, x, x_dot):
             (v, x_dot[1], ZERO3, ZERO3))
 
 
-@kernel_in_place
-def contact_velocity_kernel(model, work, psi):
+@inline
+def velocity(model, l, q, v, work, psi):
     """Fills psi (m) of active contacts; needs `world_velocities`."""
-    for l in range(loop_count(model)):
-        if is_contact(model, l) and is_active(model, l):
-            L, r, p, d, C = contact(model, work, l)
-            first, count = present_rows(model, l)
-            w, v = relative_twist(SCALAR, model, work, l, C)
-            rows = velocity_jets(loop_kind(model, l), L, r, constant(p), constant(d), constant(w), constant(v))
-            for k in range(count):
-                psi[first + k] = rows[k][0]
+    L, r, p, d, C = contact(model, work, l)
+    first, count = present_rows(model, l)
+    w, v = relative_twist(SCALAR, model, work, l, C)
+    rows = velocity_jets(loop_kind(model, l), L, r, constant(p), constant(d), constant(w), constant(v))
+    for k in range(count):
+        psi[first + k] = rows[k][0]
 
 
-@kernel_in_place
-def contact_bias_kernel(model, work, phi):
+@inline
+def bias(model, l, q, v, work, phi):
     """Fills phi (m) of active contacts at the accelerations in `work`."""
-    for l in range(loop_count(model)):
-        if is_contact(model, l) and is_active(model, l):
-            kind = loop_kind(model, l)
-            L, r, p, d, C = contact(model, work, l)
-            first, count = present_rows(model, l)
-            x = relative_twist(SCALAR, model, work, l, C)
-            pj, dj, wj, vj = moving(p, d, x, relative_rate(SCALAR, model, work, l, kind, False, C))
-            rows = velocity_jets(kind, L, r, pj, dj, wj, vj)
-            for k in range(count):
-                phi[first + k] = rows[k][1]
+    kind = loop_kind(model, l)
+    L, r, p, d, C = contact(model, work, l)
+    first, count = present_rows(model, l)
+    x = relative_twist(SCALAR, model, work, l, C)
+    pj, dj, wj, vj = moving(p, d, x, relative_rate(SCALAR, model, work, l, kind, False, C))
+    rows = velocity_jets(kind, L, r, pj, dj, wj, vj)
+    for k in range(count):
+        phi[first + k] = rows[k][1]
 
 
 @inline
@@ -192,33 +184,30 @@ def pushed(p, d, x, x_dot, y, y_dot_v):
             (v, x_dot[1], y[1], y_dot_v[1]))
 
 
-@kernel_in_place
-def contact_derivatives_kernel(model, work, psi_q, phi_q, phi_v):
+@inline
+def derivatives(model, l, q, v, a, work, psi_q, phi_q, phi_v):
     """Fills dpsi/dq, dphi/dq, dphi/dv (m, nv) of active contacts; needs positions to accelerations in `work`."""
-    for l in range(loop_count(model)):
-        if not (is_contact(model, l) and is_active(model, l)):
-            continue
-        kind = loop_kind(model, l)
-        L, r, p, d, C = contact(model, work, l)
-        first, count = present_rows(model, l)
-        v_a, v_b = side_twists(SCALAR, model, work, l)
-        a_a, a_b = side_accelerations(SCALAR, model, work, l)
-        x = relative_twist(SCALAR, model, work, l, C)
-        x_dot = relative_rate(SCALAR, model, work, l, kind, False, C)
-        ja, jb = path_ends(model, l)
-        while ja != jb:
-            j = max(ja, jb)
-            y = relative_screw(SCALAR, model, work, j, jb > ja, C)
-            y_q, y_dot_q, y_dot_v = relative_derivatives(model, work, j, jb > ja, kind, False, C, v_a, v_b, a_a, a_b)
-            pj, dj, wj, vj = perturbed(p, d, x, x_dot, y, y_q, y_dot_q)
-            by_q = velocity_jets(kind, L, r, pj, dj, wj, vj)
-            pj, dj, wj, vj = pushed(p, d, x, x_dot, y, y_dot_v)
-            by_v = velocity_jets(kind, L, r, pj, dj, wj, vj)
-            for k in range(count):
-                psi_q[first + k, j] = by_q[k][2]
-                phi_q[first + k, j] = by_q[k][3]
-                phi_v[first + k, j] = by_v[k][3]
-            ja, jb = toward_ground(model, ja, jb)
+    kind = loop_kind(model, l)
+    L, r, p, d, C = contact(model, work, l)
+    first, count = present_rows(model, l)
+    v_a, v_b = side_twists(SCALAR, model, work, l)
+    a_a, a_b = side_accelerations(SCALAR, model, work, l)
+    x = relative_twist(SCALAR, model, work, l, C)
+    x_dot = relative_rate(SCALAR, model, work, l, kind, False, C)
+    ja, jb = path_ends(model, l)
+    while ja != jb:
+        j = max(ja, jb)
+        y = relative_screw(SCALAR, model, work, j, jb > ja, C)
+        y_q, y_dot_q, y_dot_v = relative_derivatives(model, work, j, jb > ja, kind, False, C, v_a, v_b, a_a, a_b)
+        pj, dj, wj, vj = perturbed(p, d, x, x_dot, y, y_q, y_dot_q)
+        by_q = velocity_jets(kind, L, r, pj, dj, wj, vj)
+        pj, dj, wj, vj = pushed(p, d, x, x_dot, y, y_dot_v)
+        by_v = velocity_jets(kind, L, r, pj, dj, wj, vj)
+        for k in range(count):
+            psi_q[first + k, j] = by_q[k][2]
+            phi_q[first + k, j] = by_q[k][3]
+            phi_v[first + k, j] = by_v[k][3]
+        ja, jb = toward_ground(model, ja, jb)
 
 
 @inline
@@ -244,33 +233,30 @@ def contact_wrench(kind, L, r, p, d, count, lam, first):
     return M, F
 
 
-@kernel_in_place
-def contact_force_derivative_kernel(model, work, lam, D):
+@inline
+def force_derivative(model, l, q, work, lam, D):
     """D += d(G^T lambda)/dq (nv, nv) of active contacts.
 
     The wrench turns with C, and changes in C as p and d do: along j, G_i lambda is a row's jet for the twist of i.
     """
-    for l in range(loop_count(model)):
-        if not (is_contact(model, l) and is_active(model, l)):
-            continue
-        kind = loop_kind(model, l)
-        L, r, p, d, C = contact(model, work, l)
-        first, count = present_rows(model, l)
-        F = contact_wrench(kind, L, r, p, d, count, lam, first)
-        carry_wrench(model, work, l, kind, C, Ad_dual_inverse(C, F), D)
-        ja, jb = path_ends(model, l)
-        while ja != jb:
-            j = max(ja, jb)
-            y = relative_screw(SCALAR, model, work, j, jb > ja, C)
-            pj, dj = (p, ZERO3, y[1], ZERO3), (d, ZERO3, cross(y[0], d), ZERO3)
-            ia, ib = path_ends(model, l)
-            while ia != ib:
-                i = max(ia, ib)
-                w, v = relative_screw(SCALAR, model, work, i, ib > ia, C)
-                rows = velocity_jets(kind, L, r, pj, dj, constant(w), constant(v))
-                D[i, j] += weighted(rows, count, lam, first, 2)
-                ia, ib = toward_ground(model, ia, ib)
-            ja, jb = toward_ground(model, ja, jb)
+    kind = loop_kind(model, l)
+    L, r, p, d, C = contact(model, work, l)
+    first, count = present_rows(model, l)
+    F = contact_wrench(kind, L, r, p, d, count, lam, first)
+    carry_wrench(model, work, l, kind, C, Ad_dual_inverse(C, F), D)
+    ja, jb = path_ends(model, l)
+    while ja != jb:
+        j = max(ja, jb)
+        y = relative_screw(SCALAR, model, work, j, jb > ja, C)
+        pj, dj = (p, ZERO3, y[1], ZERO3), (d, ZERO3, cross(y[0], d), ZERO3)
+        ia, ib = path_ends(model, l)
+        while ia != ib:
+            i = max(ia, ib)
+            w, v = relative_screw(SCALAR, model, work, i, ib > ia, C)
+            rows = velocity_jets(kind, L, r, pj, dj, constant(w), constant(v))
+            D[i, j] += weighted(rows, count, lam, first, 2)
+            ia, ib = toward_ground(model, ia, ib)
+        ja, jb = toward_ground(model, ja, jb)
 
 
 # ---- in many directions at once (`liedyn.tree.variations`)
@@ -290,27 +276,23 @@ def varied_jets(model, work, variations, l, with_rates):
     return velocity_jets(kind, L, r, *perturbed(p, d, x, x_dot, y, dx, dx_dot))
 
 
-@kernel_in_place
-def vary_contact_rows(model, work, variations, part, b, out):
+@inline
+def vary_rows(model, l, q, v, a, work, variations, N, X, part, b, out):
     """out[:, block b] of active contacts: variations of their velocities (part 2) or accelerations (part 3)."""
     width = out.shape[1] // WIDTH
-    for l in range(loop_count(model)):
-        if is_contact(model, l) and is_active(model, l):
-            first, count = present_rows(model, l)
-            rows = varied_jets(model, work, variations, l, part == 3)
-            for k in range(count):
-                store(LANES, out, width * (first + k) + b, rows[k][2] if part == 2 else rows[k][3])
+    first, count = present_rows(model, l)
+    rows = varied_jets(model, work, variations, l, part == 3)
+    for k in range(count):
+        store(LANES, out, width * (first + k) + b, rows[k][2] if part == 2 else rows[k][3])
 
 
-@kernel_in_place
-def push_contacts(model, work, lam, bodies):
+@inline
+def push(model, l, work, lam, bodies):
     """The contacts' wrenches act on the links."""
-    for l in range(loop_count(model)):
-        if is_contact(model, l) and is_active(model, l):
-            L, r, p, d, C = contact(model, work, l)
-            first, count = present_rows(model, l)
-            F = contact_wrench(loop_kind(model, l), L, r, p, d, count, lam, first)
-            push_sides(SCALAR, model, l, Ad_dual_inverse(C, F), bodies)
+    L, r, p, d, C = contact(model, work, l)
+    first, count = present_rows(model, l)
+    F = contact_wrench(loop_kind(model, l), L, r, p, d, count, lam, first)
+    push_sides(SCALAR, model, l, Ad_dual_inverse(C, F), bodies)
 
 
 @inline
@@ -329,16 +311,14 @@ def contact_wrench_variation(kind, L, r, p, d, y, count, lam, first):
     return dM, dF
 
 
-@kernel_in_place
-def vary_contact_wrenches(model, work, lam, variations):
+@inline
+def vary_wrench(model, l, work, lam, variations):
     """Variations of the contacts' wrenches at constant lambda: they turn with C, and change in C as p and d do."""
-    for l in range(loop_count(model)):
-        if is_contact(model, l) and is_active(model, l):
-            kind = loop_kind(model, l)
-            L, r, p, d, C = contact(model, work, l)
-            first, count = present_rows(model, l)
-            eta = side_variations(SCALAR, model, work, variations, l)[0]
-            y = Ad_inverse(C, sub6(eta[1], eta[0]))
-            F = Ad_dual_inverse(C, contact_wrench(kind, L, r, p, d, count, lam, first))
-            dF = Ad_dual_inverse(C, contact_wrench_variation(kind, L, r, p, d, y, count, lam, first))
-            vary_sides(model, l, kind, C, F, dF, variations)
+    kind = loop_kind(model, l)
+    L, r, p, d, C = contact(model, work, l)
+    first, count = present_rows(model, l)
+    eta = side_variations(SCALAR, model, work, variations, l)[0]
+    y = Ad_inverse(C, sub6(eta[1], eta[0]))
+    F = Ad_dual_inverse(C, contact_wrench(kind, L, r, p, d, count, lam, first))
+    dF = Ad_dual_inverse(C, contact_wrench_variation(kind, L, r, p, d, y, count, lam, first))
+    vary_sides(model, l, kind, C, F, dF, variations)
