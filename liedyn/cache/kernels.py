@@ -99,7 +99,12 @@ class _Impl(CompileResultCacheImpl):
         self._py_file = py_func.__code__.co_filename
 
     def reduce(self, result):
-        """What is kept; without the types of all variables, a text for readers which names files of this machine."""
+        """What is kept: nothing that only readers want, neither types of variables (with their files) nor names
+        of values, half of the LLVM code."""
+        if IS_KNOWN:
+            passes = binding.create_new_module_pass_manager()
+            passes.add_strip_symbols_pass()
+            passes.run(result.library._get_module_for_linking(), result.library.codegen._pass_builder(opt=0))
         return super().reduce(result._replace(type_annotation=""))
 
     def rebuild(self, target_context, reduced_data):

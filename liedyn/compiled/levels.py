@@ -18,6 +18,8 @@ LEVELS = {
 
 def _features():
     """Names of what the processor has for which Numba compiles."""
+    if not config.ENABLE_AVX:
+        return set()
     if config.CPU_FEATURES is None:
         return {name for name, is_there in binding.get_host_cpu_features().items() if is_there}
     return {name[1:] for name in config.CPU_FEATURES.split(",") if name.startswith("+")}
