@@ -5,7 +5,7 @@
 pip makes the wheel of Python files that it always makes. For each level of processors (`compiled.levels`) a process
 then calls from it all that `liedyn warmup` calls, with an empty cache and the compiler set to that level. What it has
 compiled goes into the wheel as ``liedyn/_kernels``, a directory of files as the cache has them, which `liedyn.cache`
-reads and never writes. It takes five minutes of a processor for each level.
+reads and never writes. It takes seven minutes of a processor for each level.
 
 A kernel is used where all that decides on its machine code is what it was here: the sources that it comes from,
 versions of Python, Numba and llvmlite, options of Numba, and the level of the processor. Otherwise it is compiled as
@@ -75,9 +75,9 @@ def build(source=".", out="dist", levels=tuple(LEVELS), program=None):
         with zipfile.ZipFile(plain) as archive:
             archive.extractall(package)
         running = [_begin(level, package, folder / level, program and Path(program).resolve()) for level in levels]
-        for level, process in zip(levels, running):
-            if process.wait():
-                raise LiedynError(f"compiling for {level} has failed")
+        failed = [level for level, process in zip(levels, running) if process.wait()]
+        if failed:
+            raise LiedynError(f"compiling for {' and '.join(failed)} has failed")
         python, platform = sys.implementation.cache_tag.replace("cpython-", "cp"), sysconfig.get_platform()
         tag = f"{python}-none-{platform.replace('-', '_')}"
         wheel = out / plain.name.replace("py3-none-any", tag)
