@@ -15,12 +15,12 @@ SECTIONS = ("trees", "batches", "specialised", "loops", "growth", "study", "link
 """Modules of this package with TITLE, measure(effort, progress), report(results), and some with target_pairs(results)
 or plot(results, folder)."""
 QUICK = ("trees", "batches", "loops", "growth", "study", "linkages")
-MAIN = ("trees", "batches", "loops")
-"""Those that are measured for a level of processors, too."""
 ON_REQUEST = ("starting",)
 """Measured only when named: it takes minutes to compile everything again."""
 LONGEST = 600.0
 """Seconds after which a section is given up."""
+MAIN = ("trees", "batches", "loops")
+"""Those that are measured for a level of processors, too."""
 
 
 def module(name):
