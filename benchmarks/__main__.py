@@ -8,6 +8,7 @@ os.environ["NUMBA_NUM_THREADS"] = str(min(2, os.cpu_count() or 1))
 
 import argparse  # noqa: E402
 import json  # noqa: E402
+import subprocess  # noqa: E402
 import sys  # noqa: E402
 from pathlib import Path  # noqa: E402
 
@@ -16,6 +17,7 @@ import numba  # noqa: E402
 from benchmarks import machine, sections, timing  # noqa: E402
 from benchmarks.errors import BenchmarkError  # noqa: E402
 from benchmarks.report import RESULTS, STORE, text, write  # noqa: E402
+from liedyn.compiled.levels import LEVELS  # noqa: E402
 from liedyn.errors import LiedynError  # noqa: E402
 
 
@@ -25,6 +27,9 @@ def main(arguments=None):
     parser.add_argument("--quick", action="store_true", help="few repeats: does it run, not how fast is it")
     parser.add_argument("--sections", nargs="+", metavar="S", choices=sections.SECTIONS,
                         help=f"only these of {', '.join(sections.SECTIONS)}; {', '.join(sections.ON_REQUEST)} only so")
+    parser.add_argument("--level", choices=LEVELS,
+                        help="kernels and native peers for any processor of a level, not for this very one; without "
+                             f"--sections only {', '.join(sections.MAIN)}")
     parser.add_argument("--json", metavar="F", type=Path, help="also write all numbers to a file")
     parser.add_argument("--write", action="store_true",
                         help=f"also write {RESULTS.name}, its plots and {STORE.name}; sections not measured are kept")
@@ -34,6 +39,10 @@ def main(arguments=None):
     try:
         if options.quick and options.write:
             raise BenchmarkError("--write needs a full run, not --quick")
+        if options.level and numba.config.CPU_NAME != options.level:  # Numba has read its variables already
+            chosen = os.environ | {"NUMBA_CPU_NAME": options.level, "NUMBA_CPU_FEATURES": ""}
+            command = [sys.executable, "-m", "benchmarks", *(sys.argv[1:] if arguments is None else arguments)]
+            return subprocess.call(command, env=chosen)
         return _run(options)
     except (LiedynError, OSError) as error:
         print(f"benchmarks: {error}", file=sys.stderr)
@@ -48,6 +57,7 @@ def _run(options):
     about, failed = machine.description(), {}
     numbers = {"machine": about, "sections": {}}
     default = sections.QUICK if options.quick else [s for s in sections.SECTIONS if s not in sections.ON_REQUEST]
+    default = sections.MAIN if options.level else default
     for name in options.sections or default:
         _progress(name)
         if options.quick or options.here:
@@ -64,12 +74,20 @@ def _run(options):
     if options.json:
         options.json.write_text(json.dumps(numbers, indent=1) + "\n")
     if options.write:
-        before = json.loads(STORE.read_text()) if STORE.exists() else {"sections": {}}
-        numbers["sections"] = before["sections"] | numbers["sections"]
-        write(numbers)
+        write(_with_stored(numbers, options.level))
     if not options.here:
         print(text(numbers))
     return 1 if failed else 0
+
+
+def _with_stored(numbers, level):
+    """All that is to be stored: the new numbers, and those that have not been measured now."""
+    stored = {"sections": {}, "levels": {}} | (json.loads(STORE.read_text()) if STORE.exists() else {})
+    before = stored["levels"].get(level, {"sections": {}}) if level else stored
+    numbers = numbers | {"sections": before["sections"] | numbers["sections"]}
+    if level:
+        return stored | {"levels": stored["levels"] | {level: numbers}}
+    return numbers | {"levels": stored["levels"]}
 
 
 def _progress(what):

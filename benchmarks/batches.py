@@ -17,8 +17,9 @@ from benchmarks.errors import MissingPeer, require_agreement
 from benchmarks.loops import MECHANISMS
 from benchmarks.native.peers import Tree
 from benchmarks.tables import markdown, microseconds, per_second, quotient, ratio
-from benchmarks.targets import GAIN_SCHEDULING, IN_PARALLEL, NAMES, ONE_CORE, OPENMP, mark
+from benchmarks.targets import FOUR_WIDE, GAIN_SCHEDULING, IN_PARALLEL, NAMES, ONE_CORE, OPENMP, mark
 from benchmarks.timing import WALL, Contender, Effort, race
+from liedyn.lie.lanes import WIDTH
 
 TITLE = "Batches"
 ROBOTS = {10_000: ("panda", "ur5", "solo12", "talos", "chain20"), 100_000: ("panda", "solo12", "talos")}
@@ -49,7 +50,8 @@ def measure(effort, progress):
     Returns
     -------
     dict
-        "recursions": rows of robot, algorithm, count, timings; "linearization": rows of robot, timings; "missing".
+        "recursions": rows of robot, algorithm, count, timings; "linearization": rows of robot, timings; "missing";
+        "width": doubles in a register.
     """
     missing, rows = {}, []
     effort = Effort(effort.rounds, effort.block, min(effort.budget, 1.0), effort.quick)
@@ -62,7 +64,7 @@ def measure(effort, progress):
                     progress(f"{count} states of {name}, {algorithm}")
                     rows.append(_row(name, algorithm, count, effort, missing))
     linearized = [_linearized(name, effort, progress) for name in (("five_bar",) if effort.quick else MECHANISMS)]
-    return {"recursions": rows, "linearization": linearized, "missing": missing}
+    return {"recursions": rows, "linearization": linearized, "missing": missing, "width": WIDTH}
 
 
 def _row(name, algorithm, count, effort, missing):
@@ -175,20 +177,25 @@ def _linearized(name, effort, progress):
     return {"robot": name, "timings": {key: timings.get(key) for key in ("one", "two")}}
 
 
+def _part(results):
+    """Which part of the targets holds for the registers of the processor."""
+    return FOUR_WIDE if results.get("width") == 4 else 1.0
+
+
 def report(results):
     """The section in Markdown."""
-    one, two = [], []
+    one, two, part = [], [], _part(results)
     for row in results["recursions"]:
         t, algorithm = row["timings"], row["algorithm"]
         first = (f"{row['robot']}, {row['count']:,}", algorithm)
         target = ONE_CORE.get(algorithm)
         gain = quotient(t["native"], t["liedyn"])
         one.append((*first, microseconds(t["native"]), microseconds(t["liedyn"]), per_second(t["liedyn"]),
-                    mark(gain, target) if target else ratio(t["native"], t["liedyn"])))
+                    mark(gain, part * target) if target else ratio(t["native"], t["liedyn"])))
         in_parallel = quotient(t["in parallel 2"], t["liedyn 2"])
         two.append((*first, microseconds(t["in parallel 2"]), microseconds(t["native 2"]), microseconds(t["casadi 2"]),
-                    microseconds(t["liedyn 2"]), per_second(t["liedyn 2"]), mark(in_parallel, IN_PARALLEL),
-                    ratio(t["native 2"], t["liedyn 2"]), mark(quotient(t["casadi 2"], t["liedyn 2"]), OPENMP),
+                    microseconds(t["liedyn 2"]), per_second(t["liedyn 2"]), mark(in_parallel, part * IN_PARALLEL),
+                    ratio(t["native 2"], t["liedyn 2"]), mark(quotient(t["casadi 2"], t["liedyn 2"]), part * OPENMP),
                     ratio(t["liedyn"], t["liedyn 2"])))
     linearized = [(row["robot"], *(x for key in ("one", "two")
                                    for x in (microseconds(row["timings"][key]), per_second(row["timings"][key]))))
@@ -206,19 +213,19 @@ def report(results):
 
 def target_pairs(results):
     """For the table of targets: name, peer and pairs of ratio and target, job by job."""
-    rows = results["recursions"]
+    rows, part = results["recursions"], _part(results)
     for algorithm, target in ONE_CORE.items():
         yield f"{NAMES[algorithm]}, batch, one core", "Pinocchio, C++ loop", [
-            (quotient(row["timings"]["native"], row["timings"]["liedyn"]), target)
+            (quotient(row["timings"]["native"], row["timings"]["liedyn"]), part * target)
             for row in rows if row["algorithm"] == algorithm]
     for peer, key, target in (("InParallel, two threads", "in parallel 2", IN_PARALLEL),
                               ("generated C, OpenMP, two threads", "casadi 2", OPENMP)):
         for algorithm in ALGORITHMS:
-            pairs = [(quotient(row["timings"][key], row["timings"]["liedyn 2"]), target) for row in rows
+            pairs = [(quotient(row["timings"][key], row["timings"]["liedyn 2"]), part * target) for row in rows
                      if row["algorithm"] == algorithm and row["timings"][key] is not None]
             if pairs:
                 yield f"{NAMES[algorithm]}, batch, two cores", peer, pairs
     for row in results["linearization"]:
         if row["robot"] == "five_bar":
             rate = None if row["timings"]["two"] is None else 1.0 / row["timings"]["two"][0] / GAIN_SCHEDULING
-            yield "five-bar linearizations on two cores / 1,000,000 per second", "-", [(rate, 1.0)]
+            yield "five-bar linearizations on two cores / 1,000,000 per second", "-", [(rate, part)]

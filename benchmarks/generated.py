@@ -16,10 +16,10 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.errors import MissingPeer
-from benchmarks.native import cache_directory, compile_to, compiler
+from benchmarks.native import MARCH, cache_directory, compile_to, compiler
 
 ALGORITHMS = ("rnea", "aba", "rnea_derivatives", "aba_derivatives")
-FLAGS = ("-O3", "-march=native", "-fPIC", "-shared", "-fopenmp", "-w", "-lm")
+FLAGS = ("-O3", MARCH, "-fPIC", "-shared", "-fopenmp", "-w", "-lm")
 LOOP = """
 #include <stdint.h>
 void states(int64_t count, int64_t threads, const double* q, const double* v, const double* x, double* out,

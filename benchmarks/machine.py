@@ -6,6 +6,8 @@ import platform
 import subprocess
 from pathlib import Path
 
+from numba import config
+
 from benchmarks.tables import MISSING
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -20,7 +22,8 @@ def description():
     dict of str to str
         A package that is not installed is "missing".
     """
-    out = {"processor": _processor(), "threads": f"1 or 2 of {os.cpu_count()}", "load at the start": _load(),
+    out = {"processor": _processor(), "compiled for": config.CPU_NAME or "this processor",
+           "threads": f"1 or 2 of {os.cpu_count()}", "load at the start": _load(),
            "system": f"{platform.system()} {platform.machine()}", "Python": platform.python_version(),
            "date": datetime.date.today().isoformat(), "compiler": _compiler(), "liedyn": _liedyn()}
     return out | {name: _version(name) for name in PACKAGES}

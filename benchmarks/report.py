@@ -11,6 +11,9 @@ PLOTS = Path(__file__).with_name("plots")
 
 HEAD = """Made by `python -m benchmarks --write`, and the section on starting by
 `python -m benchmarks --sections starting --write`. Peers that are not installed are listed as missing."""
+LEVEL = """Made by `python -m benchmarks --level {level} --write`. Kernels and native peers are compiled for any
+processor of that level (`g++ -march={level}`). Where its registers take four doubles, half of the targets of batches
+holds."""
 TARGETS = """## Targets
 
 Every job of the plan, how many of its cases (robots, algorithms, sizes) reach the target, and the ratios seen: above
@@ -35,11 +38,19 @@ def text(numbers):
     Parameters
     ----------
     numbers : dict
-        "machine", and "sections": by name "results" (or "failed", the message) and the machine they were measured on.
+        "machine", and "sections": by name "results" (or "failed", the message) and the machine they were measured on;
+        "levels": the same for levels of processors, by name.
     """
+    parts = ["# Benchmarks", "", HEAD, "", *_parts(numbers)]
+    for level, measured in numbers.get("levels", {}).items():
+        parts += [f"# Benchmarks for {level}", "", LEVEL.format(level=level), "", *_parts(measured)]
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def _parts(numbers):
+    """Machine, targets and sections, as lines of Markdown."""
     measured = numbers["sections"]
-    parts = ["# Benchmarks", "", HEAD, "",
-             markdown(("machine", ""), list(numbers["machine"].items())), ""]
+    parts = [markdown(("machine", ""), list(numbers["machine"].items())), ""]
     lines = [targets.summary(*job) for name in sections.SECTIONS if "results" in measured.get(name, {})
              for job in getattr(sections.module(name), "target_pairs", lambda results: ())(measured[name]["results"])]
     if lines:
@@ -54,4 +65,4 @@ def text(numbers):
             parts += [f"Measured with liedyn {other['liedyn']} on {other['date']}.", ""]
         report = sections.module(name).report
         parts += [report(part["results"]) if "results" in part else f"Failed: {part['failed']}", ""]
-    return "\n".join(parts).rstrip() + "\n"
+    return parts

@@ -19,6 +19,8 @@ ON_REQUEST = ("starting",)
 """Measured only when named: it takes minutes to compile everything again."""
 LONGEST = 600.0
 """Seconds after which a section is given up."""
+MAIN = ("trees", "batches", "loops")
+"""Those that are measured for a level of processors, too."""
 
 
 def module(name):

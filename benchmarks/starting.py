@@ -23,8 +23,7 @@ PYTHON = (sys.executable, "-c")
 LIEDYN = (*PYTHON, "import sys; from liedyn.cli import main; sys.exit(main())")
 FIRST = "import liedyn as ld; r = ld.load('panda'); "
 LINES = {
-    "import numpy, numba, scipy.linalg.cython_blas": (
-        *PYTHON, "import numpy, numba, scipy.linalg.cython_blas"),
+    "import numpy, numba": (*PYTHON, "import numpy, numba"),
     "import liedyn": (*PYTHON, "import liedyn"),
     "import, load the panda, ld.rnea once": (*PYTHON, FIRST + "ld.rnea(r, r.home, r.home, r.home)"),
     "the same, ld.rnea_derivatives": (*PYTHON, FIRST + "ld.rnea_derivatives(r, r.home, r.home, r.home)"),

@@ -17,6 +17,8 @@ ONE_CORE = {"rnea": 12.0, "aba": 12.0, "rnea_derivatives": 9.0}
 """Batches on one core against native Pinocchio."""
 IN_PARALLEL, OPENMP = 15.0, 3.0
 """Batches on two cores against Pinocchio's InParallel, and against generated C with OpenMP."""
+FOUR_WIDE = 0.5
+"""Part of these targets of batches that holds for registers of four doubles, half as many as they are for."""
 GENERATED = {"rnea": 4.7, "aba": 5.1, "rnea_derivatives": 3.6, "aba_derivatives": 3.7}
 """Specialised kernels of the panda against native Pinocchio: what generated C was found to reach."""
 CONSTRAINED, DERIVED = 2.0, 2.0

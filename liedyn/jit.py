@@ -8,7 +8,6 @@ Kernels are kept on disk by `liedyn.cache`.
 """
 import functools
 
-import scipy.linalg.cython_blas  # noqa: F401  Numba looks for it at the first dispatch of a process: 0.13 s of a first call
 from llvmlite import ir
 from numba import typeof, types
 from numba.core.errors import TypingError

@@ -9,7 +9,7 @@ import sys
 
 import numba
 import numpy as np
-import scipy.linalg.cython_blas  # noqa: F401  as liedyn.jit
+import scipy.linalg.cython_blas  # noqa: F401  Numba looks for it when it first compiles
 
 
 def job():

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import report
+from benchmarks.targets import ONE_CORE
+
 pytest.importorskip("pinocchio")
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -47,3 +50,17 @@ def test_quick_run_prints_every_row(tmp_path):
 def test_results_come_from_full_runs_only():
     result = run("--quick", "--write")
     assert result.returncode == 1 and "--quick" in result.stderr and len(result.stderr.splitlines()) == 1
+
+
+def test_levels_have_tables_of_their_own():
+    """Below the others; batches in registers of four doubles have half of the targets."""
+    numbers = json.loads(report.STORE.read_text()) | {"levels": {}}
+    alone, batches = report.text(numbers), numbers["sections"]["batches"]
+    four_wide = batches | {"results": batches["results"] | {"width": 4}}
+    numbers["levels"]["x86-64-v3"] = {"machine": numbers["machine"], "sections": {"batches": four_wide}}
+    together = report.text(numbers)
+    assert together.startswith(alone)
+    of_level = together.removeprefix(alone)
+    assert "# Benchmarks for x86-64-v3" in of_level and "## Batches" in of_level
+    assert f"({ONE_CORE['rnea']:g})" in alone and f"({ONE_CORE['rnea'] / 2:g})" in of_level
+    assert f"({ONE_CORE['rnea']:g})" not in of_level

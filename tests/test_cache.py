@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from numba.core.codegen import CPUCodegen
 
 import liedyn as ld
 from liedyn.cache import files, kernels, stamps
@@ -265,6 +266,32 @@ def test_what_a_read_only_cache_lacks_goes_to_the_next_directory(place, folder, 
         kernel = small(folder)
         assert kernel(3) == 7 and compiled(kernel, 3.0) == (7.0, misses)
     assert sorted(place.iterdir()) == before and len(list(mine.iterdir())) == 1
+
+
+def test_what_has_come_with_the_package_is_found_and_left_alone(place, folder, tmp_path_factory, monkeypatch):
+    """For the level of this processor, where there is nothing for this very one."""
+    came, level = tmp_path_factory.mktemp("came"), "x86-64-v3"
+    monkeypatch.setattr(kernels, "LEVEL", level)
+    with monkeypatch.context() as building:
+        building.setattr(files, "cache_directory", lambda: came)
+        building.setattr(CPUCodegen, "magic_tuple", lambda self: (self._llvm_module.triple, level, ""))
+        assert compiled(small(folder)) == (7, 1)
+    monkeypatch.setattr(files, "CARRIED", came)
+    monkeypatch.setattr(kernels, "CARRIED", came)
+    whole = {path: path.read_bytes() for path in came.iterdir()}
+    kernel = small(folder)
+    assert compiled(kernel) == (7, 0) and kernel._cache.carried == 1 and not any(place.iterdir())
+    for other in ("x86-64-v4", None):
+        monkeypatch.setattr(kernels, "LEVEL", other)
+        assert compiled(small(folder)) == (7, 1)
+        for path in place.iterdir():
+            path.unlink()
+    monkeypatch.setattr(kernels, "LEVEL", level)
+    for path in whole:
+        DAMAGES["one byte short"](path)
+    damaged = {path: path.read_bytes() for path in whole}
+    assert compiled(small(folder)) == (7, 1) and compiled(small(folder)) == (7, 0)
+    assert {path: path.read_bytes() for path in came.iterdir()} == damaged
 
 
 def test_recompiling_forgets_what_was_kept(place, folder):

@@ -6,6 +6,7 @@ import pytest
 from processes import COUNT, KEPT, ROOT, interpreter, process, python
 
 import liedyn as ld
+from liedyn.compiled.levels import LEVELS, _level
 
 PACKAGE = Path(ld.__file__).parent
 WORK = "import liedyn as ld; robot = ld.load('ur5'); print(ld.center_of_mass(robot, robot.neutral)[2])\n"
@@ -183,13 +184,28 @@ def test_processors_do_not_meet(tmp_path, small):
         assert interpreter(small, **kept, NUMBA_CPU_NAME="generic").stdout.split() == ["6", compiled]
 
 
+def test_the_level_of_a_processor():
+    third, fourth = set(LEVELS["x86-64-v3"]), set(LEVELS["x86-64-v4"])
+    for features, level in ((set(), None), (fourth, None), (third, "x86-64-v3"), (third | fourth, "x86-64-v4"),
+                            (third | fourth - {"avx512vl"}, "x86-64-v3")):
+        assert _level(None, features) == level
+    assert _level("generic", set()) is None
+    assert [_level(level, set()) for level in LEVELS] == list(LEVELS)
+
+
+def test_a_chosen_level_decides_the_width():
+    code = "from liedyn.lie.lanes import WIDTH; from liedyn.compiled.levels import LEVEL; print(LEVEL, WIDTH)"
+    assert interpreter(code, NUMBA_CPU_NAME="x86-64-v3", NUMBA_CPU_FEATURES="").stdout.split() == ["x86-64-v3", "4"]
+    assert interpreter(code, NUMBA_CPU_NAME="x86-64-v4", NUMBA_CPU_FEATURES="").stdout.split() == ["x86-64-v4", "8"]
+
+
 # ---- start-up, in processor time and counts: seconds are measured by `benchmarks.starting`
 
 
 STARTED = """
 import sys, time
 t = [time.process_time()]
-import numpy, numba, scipy.linalg.cython_blas
+import numpy, numba
 t.append(time.process_time())
 import liedyn as ld
 t.append(time.process_time())
@@ -202,22 +218,28 @@ print(*(after - before for before, after in zip(t, t[1:])))
 
 
 def test_starting_takes_less_than_importing_numba():
-    """The import and the first call of a cached kernel, in processor time of one process: 0.3 and 0.5 times as much,
+    """The import and the first call of a cached kernel, in processor time of one process: 0.5 and 0.2 times as much,
     busy machine or idle, and here it may be twice that; the smallest of six, as other processes only ever add."""
     imports, calls = [], []
     for _ in range(6):  # the first one may compile
         others, own, first = (float(word) for word in interpreter(STARTED, **KEPT).stdout.split())
         imports.append(own / others)
         calls.append(first / others)
-        if min(imports) < 0.6 and min(calls) < 1.0:
+        if min(imports) < 1.0 and min(calls) < 0.4:
             break
-    assert min(imports) < 0.6
-    assert min(calls) < 1.0
+    assert min(imports) < 1.0
+    assert min(calls) < 0.4
 
 
 def test_open_trees_start_without_the_rest():
     code = "import sys, liedyn; print(*(name for name in sys.modules if name.split('.')[0] in ('liedyn', 'scipy')))"
     loaded = set(interpreter(code).stdout.split())
     for name in ("liedyn.dynamics", "liedyn.simulation", "liedyn.linearization", "liedyn.specialization",
-                 "liedyn.checked", "scipy.optimize", "scipy.integrate", "scipy.sparse"):
+                 "liedyn.checked", "scipy.linalg", "scipy.optimize", "scipy.integrate", "scipy.sparse"):
         assert name not in loaded, name
+
+
+def test_linearization_starts_without_scipys_packages():
+    code = "import sys, liedyn; liedyn.linearize; print(*(name for name in sys.modules if name.startswith('scipy.')))"
+    loaded = set(interpreter(code).stdout.split())
+    assert not loaded & {"scipy.linalg", "scipy.optimize", "scipy.special"}

@@ -1,8 +1,9 @@
 """The yardstick: Pinocchio's own C++ algorithms compiled for this machine, looped over states without Python.
 
-`trees.cpp` and `loops.cpp` are compiled when they are first asked for, with ``g++ -O3 -march=native`` against the
-headers that come with the wheels of Pinocchio and Eigen (`pip install pin cmeel-eigen`; some minutes and 4 GB each),
-and kept in a cache directory. Where there is no compiler or no header the peer is missing, and says why.
+`trees.cpp` and `loops.cpp` are compiled when they are first asked for, with ``g++ -O3 -march=native`` (or the level of
+processors that is benchmarked) against the headers that come with the wheels of Pinocchio and Eigen (`pip install pin
+cmeel-eigen`; some minutes and 4 GB each), and kept in a cache directory. Where there is no compiler or no header the
+peer is missing, and says why.
 """
 import ctypes
 import functools
@@ -15,10 +16,14 @@ import sys
 import sysconfig
 from pathlib import Path
 
+from numba import config
+
 from benchmarks.errors import MissingPeer
+from liedyn.compiled.levels import LEVELS
 
 HERE = Path(__file__).resolve().parent
-FLAGS = ("-O3", "-march=native", "-std=c++17", "-DNDEBUG", "-fPIC", "-shared", "-w", "-fopenmp", "-fno-gnu-unique",
+MARCH = f"-march={config.CPU_NAME if config.CPU_NAME in LEVELS else 'native'}"
+FLAGS = ("-O3", MARCH, "-std=c++17", "-DNDEBUG", "-fPIC", "-shared", "-w", "-fopenmp", "-fno-gnu-unique",
          "-DEIGEN_DONT_PARALLELIZE",  # threads share the states, not the products of matrices
          "-Wl,-Bsymbolic",  # the wheel of Pinocchio in the same process has functions of the same names
          "-DBOOST_MPL_LIMIT_LIST_SIZE=30", "-DBOOST_MPL_LIMIT_VECTOR_SIZE=30",
@@ -99,6 +104,6 @@ def _stamp(name, command, headers):
                  headers / "eigen3" / "Eigen" / "src" / "Core" / "util" / "Macros.h"):
         digest.update(path.read_bytes())
     version = subprocess.run([command, "--version"], capture_output=True, text=True).stdout
-    cpu = subprocess.run([command, "-march=native", "-Q", "--help=target"], capture_output=True, text=True).stdout
+    cpu = subprocess.run([command, MARCH, "-Q", "--help=target"], capture_output=True, text=True).stdout
     digest.update((version + cpu).encode())
     return digest.hexdigest()[:16]

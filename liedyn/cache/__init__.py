@@ -11,6 +11,9 @@ for a user without a home). All of them are read, also those that cannot be writ
 What cannot be kept, because no directory is writable or the disk is full, is compiled in memory, and one `CacheWarning`
 of the process says why. ``LIEDYN_CACHE=0`` switches the cache off.
 
+A wheel may carry kernels (`liedyn.compiled.wheel`). They lie in ``_kernels`` of the package, which is read after all of
+these and never written.
+
 Every file begins with a checksum of the rest. A file that is not what was written (cut short, changed, a folder, not
 readable) is as good as none: the kernel is compiled again and the file replaced. The checksum guards against
 accidents, not against people: who can write to the directory can run code in your processes, as with ``__pycache__``.

@@ -11,6 +11,8 @@ from typing import NamedTuple
 from liedyn.errors import CacheWarning
 
 PACKAGE = Path(__file__).resolve().parents[1]
+CARRIED = PACKAGE / "_kernels"
+"""Where files are that have come with the package (`liedyn.compiled.wheel`); nothing is written there."""
 FORMAT = 1
 """To be counted up when what the files contain changes: older files are then as good as none."""
 
@@ -32,7 +34,7 @@ def switched_on():
 
 @functools.cache
 def directories() -> tuple[Path, ...]:
-    """Where files are looked for, in this order, whether the directories exist or not."""
+    """Where files are looked for first, in this order, whether the directories exist or not."""
     if not switched_on():
         return ()
     # outside the package, two installations must not overwrite each other's kernels
@@ -81,7 +83,7 @@ class Kept(NamedTuple):
 
 def read(name):
     """What `write` has kept under a name; None if there is no such file, or not all of it as it was written."""
-    for directory in directories():
+    for directory in (*directories(), CARRIED):
         path = directory / name
         try:
             data = memoryview(path.read_bytes())

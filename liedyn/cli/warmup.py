@@ -13,6 +13,7 @@ import numpy as np
 import liedyn as ld
 from liedyn import jit, kernels, lie
 from liedyn.cache import cache_directory
+from liedyn.compiled.levels import LEVEL
 from liedyn.compiled.notice import notice
 from liedyn.compiled.recursion import RECURSIONS
 from liedyn.constraints.independent import choose
@@ -56,8 +57,11 @@ def warmup(jobs=None):
                 for process in multiprocessing.active_children():
                     process.terminate()
                 raise
-    compiled, loaded = (sum(column) for column in zip(*done))
-    print(f"{compiled} kernels compiled, {loaded} found in the cache {directory}, "
+    compiled, loaded, carried = (sum(column) for column in zip(*done))
+    found = f"{loaded - carried} found in the cache {directory}"
+    if carried:
+        found = f"{carried} found in the package, which carries them for {LEVEL}, {found}"
+    print(f"{compiled} kernels compiled, {found}, "
           f"{time.perf_counter() - start:.0f} s with {jobs} process{'es' if jobs > 1 else ''}")
 
 
@@ -68,7 +72,7 @@ def _end_silently():
 
 
 def _call(k):
-    """Make call number k; how many kernels that compiled, and how many it found."""
+    """Make call number k; how many kernels that compiled, how many it found, and how many of these in the package."""
     before = _statistics()
     name, action = list(calls())[k]
     action()
@@ -77,7 +81,8 @@ def _call(k):
 
 def _statistics():
     return (sum(sum(kernel.stats.cache_misses.values()) for kernel in jit.KERNELS),
-            sum(sum(kernel.stats.cache_hits.values()) for kernel in jit.KERNELS))
+            sum(sum(kernel.stats.cache_hits.values()) for kernel in jit.KERNELS),
+            sum(kernel._cache.carried for kernel in jit.KERNELS))
 
 
 def calls():

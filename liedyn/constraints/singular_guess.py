@@ -13,7 +13,6 @@ coordinates are left out of H, and off the manifold rows of cut joints are rates
 error; the radius takes care of both.
 """
 import numpy as np
-from scipy.optimize import brentq
 
 from liedyn.constraints.closing import (
     CLOSED, LARGEST_STEP, LONGEST_JUMP, OPEN_GUESS, SMALLEST_PART, Held, Target, close_states, error_rows, errors,
@@ -67,6 +66,7 @@ def model_minimum(gradient, H, radius):
 
     x = shift + max(flat, 1e-300)
     if shortness(x) < 0.0:  # a larger shift makes it shorter, half as long as the radius at the other end
+        from scipy.optimize import brentq  # takes 0.2 s, and few guesses come here
         x = brentq(shortness, x, x + 2.0 * np.linalg.norm(c) / radius)
     return Q @ (-c / (values + x))
 

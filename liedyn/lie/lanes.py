@@ -8,12 +8,14 @@ import functools
 import math
 import operator
 
-from llvmlite import binding, ir
+from llvmlite import ir
 from numba import typeof, types
 from numba.core.imputils import lower_constant
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import NativeValue, intrinsic, lower_builtin, models, register_model, typeof_impl, unbox
 from numba.np.arrayobj import make_array, populate_array
+
+from liedyn.compiled.levels import WIDTH
 
 
 class Lanes:
@@ -64,7 +66,6 @@ def _constant_lanes(context, builder, typ, value):
     return context.get_dummy_value()
 
 
-WIDTH = 8 if binding.get_host_cpu_features().get("avx512f") else 4
 SCALAR = Lanes(1, WIDTH)
 NARROW = Lanes(1, 4)
 LANES = Lanes(WIDTH, WIDTH)
