@@ -281,7 +281,7 @@ def forward_dynamics(robot, q, v, tau, method="nullspace", independent=None, f_e
     if not hasattr(robot, "packed"):
         require_robot(robot)
     plain = f_ext is baumgarte is sigma is inertia is metric is scale is condition_limit is None
-    if plain and method == "nullspace" and not watches(robot):
+    if plain and type(method) is str and method == "nullspace" and not watches(robot):
         found = _one_state(robot, q, v, tau, independent, rank_tolerance)
         if found is not None:
             return found

@@ -6,10 +6,10 @@ link near the ground, its own screw and inertia are constants, and those of its 
 from liedyn.lie.algebra import compose, rotate
 from liedyn.lie.exponential import inverse
 from liedyn.model.packed import N_LINKS
-from liedyn.tree.joints import joint_pose
-from liedyn.tree.kinematics import POSE, S, of_dof, of_link, screw, world_positions
+from liedyn.tree.joints import joint_pose, screw_of_kind_at
+from liedyn.tree.kinematics import POSE, S, of_dof, of_link, world_positions
 from liedyn.tree.poses import put_world_pose
-from liedyn.tree.records import dof_count, first_dof, parent, put6, upward, zero3
+from liedyn.tree.records import dof_count, first_dof, kind, parent, put6, upward, zero3
 
 _HERE = ((1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0), (0.0, 0.0, 0.0))
 GROUND = -1
@@ -47,9 +47,9 @@ class Viewpoint:
             if i not in poses:
                 poses[i] = plain(compose)(poses[parents[i]], local[i])
             plain(put_world_pose)(lane, work, plain(of_link)(i, POSE), poses[i])
-            first = plain(first_dof)(model, i)
-            for j in range(first, first + plain(dof_count)(model, i)):
-                plain(put6)(lane, work, plain(of_dof)(model, j, S), plain(screw)(lane, model, poses[i], j))
+            for d in range(plain(dof_count)(model, i)):
+                screw = plain(screw_of_kind_at)(lane, plain(kind)(model, i), model, i, poses[i], d)
+                plain(put6)(lane, work, plain(of_dof)(model, plain(first_dof)(model, i) + d, S), screw)
 
     def _upward(self, lane, model):
         """The acceleration (0, -g) of the ground: gravity is given in the ground's own axes."""
