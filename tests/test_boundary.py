@@ -282,7 +282,7 @@ def test_a_body_that_is_none(tree, body):
         ld.pose(tree, tree.neutral, body)
 
 
-@pytest.mark.parametrize("count", [0, 1, 5, 7, 11])
+@pytest.mark.parametrize("count", [0, 1, 4, 6, 11])
 def test_a_builtin_function_counts_its_arguments(tree, count):
     ld.rnea(tree, tree.neutral, np.zeros(tree.nv), np.zeros(tree.nv))
     with pytest.raises(TypeError, match="number of arguments"):

@@ -70,7 +70,7 @@ class Specialized:
         >>> sorted(fast.operations()["rnea"])
         ['*', '+', '-', '/']
         """
-        return {name: shortest_trace(recursion, *_tree(self.robot)).operations()
+        return {name: shortest_trace(recursion, _tree(self.robot)).operations()
                 for name, recursion in RECURSIONS.items()}
 
     @_documented
