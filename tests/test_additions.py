@@ -1,56 +1,50 @@
-"""What CONTRIBUTING shows how to add, added to a copy of the package, and tried there.
-
-Each file in `additions` has EDITS (file of the package, text that it contains once, text in its place), FILES (new
-ones) and a function `check` that runs with the copy.
-"""
-import importlib
+"""The additions that docs/contributing walks through, applied to a copy of the package and run."""
+import re
 import tempfile
 from pathlib import Path
 
 import pytest
 
-import liedyn
-from processes import KEPT, process
+from processes import KEPT, ROOT, process
 
-PACKAGE, TESTS = Path(liedyn.__file__).parent, Path(__file__).parent
-LARGEST = {"joint": 5, "constraint": 5}  # files that may be touched
-
-
-def put(file, text):
-    """Write what is new: files that stay as they are keep their kernels in the cache."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    if not file.exists() or file.read_text() != text:
-        file.write_text(text)
+MOST_FILES = {"joint": 5, "family_of_constraints": 5}
+"""How many files an addition may touch, the registering line included."""
+STEP = re.compile(r"(New file|In|Then this runs) ?(?:`([^`]+)`)?(?:, after)?:\n\n```python\n(.*?)```"
+                  r"(?:\n\nadd:\n\n```python\n(.*?)```)?", re.S)
 
 
-def copy_with(addition, folder):
-    """The package with an addition, and how many files that touches; in a place of its own, where kernels are kept."""
-    sources = {str(file.relative_to(PACKAGE)): file.read_text() for file in PACKAGE.rglob("*.py")}
-    sources |= {"py.typed": ""} | addition.FILES
-    for name, old, new in addition.EDITS:
-        assert sources[name].count(old) == 1, (name, old)
-        sources[name] = sources[name].replace(old, new)
+def copy_with(text, folder):
+    """Write the package with an addition; returns the files it touches, and what is to be run.
+
+    The folder is the same for all runs, and what stays the same is not written again: its kernels are in the cache.
+    """
+    sources = {str(file.relative_to(ROOT)): file.read_text() for file in (ROOT / "liedyn").rglob("*.py")}
+    touched, runs = set(), []
+    for what, path, code, added in STEP.findall(text):
+        if what == "Then this runs":
+            runs.append(code)
+            continue
+        touched.add(path)
+        if what == "New file":
+            assert path not in sources, path
+            sources[path] = code
+        else:
+            assert sources[path].count(code) == 1, f"{path}: {code!r} stands there {sources[path].count(code)} times"
+            sources[path] = sources[path].replace(code, code + added)
     for file in folder.rglob("*.py"):
-        if str(file.relative_to(folder / "liedyn")) not in sources:
+        if str(file.relative_to(folder)) not in sources:
             file.unlink()
-    for name, text in sources.items():
-        put(folder / "liedyn" / name, text)
-    return len({name for name, _, _ in addition.EDITS} | set(addition.FILES))
+    for path, source in sources.items():
+        file = folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        if not file.exists() or file.read_text() != source:
+            file.write_text(source)
+    return touched, runs
 
 
-@pytest.mark.parametrize("name", LARGEST)
+@pytest.mark.parametrize("name", MOST_FILES)
 def test_addition(name):
-    addition = importlib.import_module(f"additions.{name}")
     folder = Path(tempfile.gettempdir()) / f"liedyn_with_{name}"
-    assert copy_with(addition, folder) <= LARGEST[name]
-    process(f"""
-import sys
-
-import liedyn
-
-assert liedyn.__file__.startswith({str(folder)!r})
-sys.path.append({str(TESTS)!r})
-from additions.{name} import check
-
-check()
-""", folder, **KEPT)
+    touched, (code,) = copy_with((ROOT / "docs" / "contributing" / f"{name}.md").read_text(), folder)
+    assert len(touched) <= MOST_FILES[name]
+    process(f"import liedyn\nassert liedyn.__file__.startswith({str(folder)!r})\n{code}", folder, **KEPT)

@@ -25,7 +25,9 @@ from liedyn.model.kinds import FAMILIES
 from liedyn.model.packed import N_ROWS, NV
 from liedyn.tree.records import MODEL
 
-TABLE = (contact, coupling, custom)
+TABLE = (
+    contact, coupling, custom,
+)
 """All families but the cut joints. Most robots have none of these, or one: they are compiled for the first that has."""
 
 
