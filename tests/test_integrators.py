@@ -1,5 +1,5 @@
 """Methods of integration come from a registry: an explicit one is added as a file with its tableau, and its name."""
-import importlib.util
+import re
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +10,7 @@ import liedyn as ld
 from liedyn.simulation.integrators import METHODS, described
 from liedyn.simulation.integrators.explicit import ExplicitRungeKutta
 
-ADDITION = Path(__file__).parent / "additions/integrator/kutta.py"
+ADDITION = Path(__file__).parent.parent / "docs/contributing/integrator.md"
 RALSTON = ExplicitRungeKutta("ralston", "Ralston's method of third order", [[1 / 2], [0, 3 / 4]], [2 / 9, 1 / 3, 4 / 9])
 GROUP = ExplicitRungeKutta("ralston on the group", "the same in local coordinates", [[1 / 2], [0, 3 / 4]],
                            [2 / 9, 1 / 3, 4 / 9], on_group=True)
@@ -19,10 +19,9 @@ GROUP = ExplicitRungeKutta("ralston on the group", "the same in local coordinate
 @pytest.fixture
 def kutta(monkeypatch):
     """The addition, registered."""
-    spec = importlib.util.spec_from_file_location("kutta", ADDITION)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    for method in module.METHODS:
+    names = {}
+    exec(re.search(r"```python\n(.*?)```", ADDITION.read_text(), re.S).group(1), names)
+    for method in names["METHODS"]:
         monkeypatch.setitem(METHODS, method.name, method)
     return "kutta"
 
