@@ -11,7 +11,7 @@ from liedyn.dynamics.multiplier import multiplier_kernel
 from liedyn.dynamics.nullspace import solve_accelerations, solve_multipliers
 from liedyn.dynamics.svd import svd_kernel
 from liedyn.dynamics.terms import terms_in_place
-from liedyn.jit import VECTOR, address_for, apart, inline, kernel, kernel_in_place, late
+from liedyn.jit import VECTOR, address_for, apart, inline, kernel, late
 from liedyn.simulation.friction import begin_trials, next_trial, put_friction
 from liedyn.simulation.inputs import input_forces
 from liedyn.simulation.workspace import MULTIPLIER, NOT_FINITE, NULLSPACE, OK, SETTINGS, SINGULAR, SVD, WORK
@@ -20,7 +20,7 @@ from liedyn.tree.records import MODEL
 _SIGNATURE = MODEL, SETTINGS, WORK, types.float64, types.int64, *[VECTOR] * 4
 
 
-@kernel_in_place
+@inline
 def prepare(model, o, x, t, row, q, v):
     """Inputs, M, h, G, residual, psi, and gamma with the pull back to the constraints (Spencer 2004, eq. 3.8; Yun and
     Sarkar 1998, eq. 17).

@@ -6,7 +6,7 @@ from liedyn.boundary import as_floats, require_usable
 from liedyn.dense import largest_size
 from liedyn.errors import InputError
 from liedyn.functions import Function, call
-from liedyn.jit import kernel_in_place
+from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.registers import LARGEST
 from liedyn.model.packed import LOOP_I, LOOP_ROW, LOOPS_AT
 from liedyn.simulation.workspace import FUNCTION, TABLE
@@ -68,7 +68,7 @@ def _table(name, given, size, steps):
     return table
 
 
-@kernel_in_place
+@inline
 def input_forces(o, x, t, row, q, v):
     """x.tau = B u, u a row of the table or what the user's function says; False if that is no force to compute with."""
     nu = x.actuators.shape[1]
@@ -82,6 +82,12 @@ def input_forces(o, x, t, row, q, v):
         for k in range(nu):
             x.tau[j] += x.actuators[j, k] * x.u[k]
     return largest_size(x.u) <= LARGEST
+
+
+@kernel_in_place
+def put_input_forces(o, x, t, row, q, v):
+    """`input_forces` for Python."""
+    return input_forces(o, x, t, row, q, v)
 
 
 @kernel_in_place

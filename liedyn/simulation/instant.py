@@ -15,7 +15,7 @@ from liedyn.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.errors import InputError, said, shown
 from liedyn.model.packed import OFF, ON, OPEN, SLIDING
 from liedyn.simulation.gaps import gaps
-from liedyn.simulation.projection import close_positions, consistent_velocities, constraint_state, metric
+from liedyn.simulation.projection import constraint_state, project_positions, project_velocities
 from liedyn.simulation.trajectory import EventRecord
 
 ALMOST_CLOSED = 1e-6
@@ -168,8 +168,7 @@ def _close(run, events, touching, q):
         name = "event " + " and ".join(repr(event.name) for event in events) if events else "a contact"
         raise run.failure(f"{name} cannot close its constraints: {run.robot.row_names[worst]} is open by "
                           f"{abs(run.x.residual[worst]):.3g}")
-    metric(model, run.x, q)
-    close_positions(model, run.o, run.x, q, run.x.order[:0])
+    project_positions(model, run.o, run.x, q)
 
 
 def _impact(run, events, touching, restitution, bounce, q, v):
@@ -244,9 +243,7 @@ def _at_rest(run, resting, slip_limit, q, v):
     """The nearest velocity in which contacts that slip less than the limit do not slip at all."""
     status, v = np.where(run.contacts.slips(run.x.psi, resting) <= slip_limit, ON, SLIDING), v.copy()
     model = with_rows_of(run.packed, run.contacts, resting, status)
-    metric(model, run.x, q)
-    constraint_state(model, run.x, q, v)
-    consistent_velocities(model, run.o, run.x, q, v, run.x.order[:0])
+    project_velocities(model, run.o, run.x, q, v)
     return v
 
 

@@ -18,7 +18,7 @@ from liedyn.model.packed import (
 )
 from liedyn.model.size import velocity_sizes
 from liedyn.simulation.events import Event
-from liedyn.simulation.projection import constraint_state, nearest_state
+from liedyn.simulation.projection import constraint_state, project_positions, project_velocities
 
 CONSISTENT = 1e-6
 """Largest residual [rad, sizes of the mechanism] of a start taken to be on the manifold, and velocity residual relative
@@ -176,7 +176,8 @@ def prepare_start(robot, model, o, x, q, v, start):
     constraint_state(model, x, q, v)
     require_rows(robot, (), x.G[None], x.psi[None])
     if start == "project":
-        closed = nearest_state(model, o, x, q, v)
+        closed = project_positions(model, o, x, q)
+        project_velocities(model, o, x, q, v)
         constraint_state(model, x, q, v)
     raise_errors(robot.functions)
     worst = int((np.abs(x.residual) / x.row_sizes).argmax())

@@ -78,7 +78,7 @@ def is_closed(o, size, before):
     return size <= ROUNDING or (size <= o.tolerance and size > 0.5 * before)
 
 
-@kernel_in_place
+@inline
 def metric(model, x, q):
     """x.L: factor of M(q), or of the identity where M is singular."""
     crba_kernel(SCALAR, model, q, x.world, x.M)
@@ -104,7 +104,7 @@ def correction(o, x, left, rows, dependent):
     return found
 
 
-@kernel_in_place
+@inline
 def close_positions(model, o, x, q, dependent):
     """Newton on g(q) = 0 by `correction`; leaves the pose of q in x.world, and G. False if it does not converge."""
     before = 1e300
@@ -123,7 +123,7 @@ def close_positions(model, o, x, q, dependent):
     return before <= o.tolerance
 
 
-@kernel_in_place
+@inline
 def consistent_velocities(model, o, x, q, v, dependent):
     """The nearest v with G v = b; needs the pose of q in x.world, and G. Returns what `correction` does."""
     world_velocities(SCALAR, model, v, x.world)
@@ -135,12 +135,19 @@ def consistent_velocities(model, o, x, q, v, dependent):
 
 
 @kernel_in_place
-def nearest_state(model, o, x, q, v):
-    """(q, v) moved to the constraints, shortest in the metric of the kinetic energy; False if they do not close."""
+def project_positions(model, o, x, q):
+    """q moved to the closed positions, shortest in the metric of the kinetic energy; False if they are not reached."""
     metric(model, x, q)
-    closed = close_positions(model, o, x, q, x.order[:0])
+    return close_positions(model, o, x, q, x.order[:0])
+
+
+@kernel_in_place
+def project_velocities(model, o, x, q, v):
+    """v moved to those that the constraints allow at q, likewise."""
+    metric(model, x, q)
+    world_positions(SCALAR, model, q, x.world)
+    jacobian_rows(model, q, x.world, x.G)
     consistent_velocities(model, o, x, q, v, x.order[:0])
-    return closed
 
 
 @kernel_in_place
@@ -185,7 +192,7 @@ def correct_energy(model, x, excess, rank, h, q, v):
     return True
 
 
-@kernel_in_place
+@inline
 def project(model, o, x, h, wanted_energy, q, v):
     """The nearest state on the manifold, with the wanted energy if `o.energy` is set; returns a status."""
     metric(model, x, q)
@@ -242,7 +249,7 @@ def choose(model, o, x, q):
     x.pivots[0], x.pivots[1] = 0.0, 1.0  # what they are worth is seen at their first use
 
 
-@kernel_in_place
+@inline
 def has_fallen(x):
     """Is it time for another choice? Also where the first was made at a bad place, and others may be better now."""
     return x.pivots[1] < FALLEN * x.pivots[0] or x.pivots[0] < FALLEN * x.pivots[1]

@@ -1,4 +1,7 @@
-"""A stage of a step, its end, and the power in between."""
+"""A stage of a step, its end, and the power in between.
+
+`Work` is passed by value, some hundred numbers at each call: what is called at every stage is inlined.
+"""
 import numpy as np
 
 from liedyn.constraints.records import refresh
@@ -13,7 +16,7 @@ from liedyn.simulation.workspace import (
 from liedyn.tree.rnea import rnea_kernel
 
 
-@kernel_in_place
+@inline
 def put_power(model, o, x, q, v, a, power):
     """Power of the inputs, and of all else that changes the energy: dampers, external wrenches, moving targets."""
     by_inputs, lost = 0.0, 0.0
@@ -28,7 +31,7 @@ def put_power(model, o, x, q, v, a, power):
             power[1] += x.vector[3, j] * v[j]
 
 
-@kernel_in_place
+@inline
 def stage(model, o, x, t, row, i):
     """Accelerations and power at the state in x.q_stage, x.v_stage, as number i of a step; returns a status."""
     refresh(model, t)
@@ -57,14 +60,14 @@ def check(o, q, v):
     return OK
 
 
-@kernel_in_place
+@inline
 def energy_due(o, rows, k, energy):
     """The energy that there ought to be at row k; where it is a bound, what has been lost is not taken from it."""
     other = rows.scalars[k, OTHER_WORK]
     return energy + rows.scalars[k, INPUT_WORK] + (max(other, 0.0) if o.energy == BOUNDED_ENERGY else other)
 
 
-@kernel_in_place
+@inline
 def finish_row(model, o, x, rows, k):
     """Accelerations, multipliers and condition number of row k; returns a status."""
     refresh(model, rows.t[k])

@@ -10,7 +10,7 @@ from liedyn.model.packed import ON, OPEN, SLIDING
 from liedyn.simulation.crossings import PULL
 from liedyn.simulation.friction import set_directions
 from liedyn.simulation.gaps import gaps
-from liedyn.simulation.inputs import input_forces
+from liedyn.simulation.inputs import put_input_forces
 from liedyn.simulation.projection import constraint_state
 from liedyn.simulation.workspace import NOT_FINITE
 
@@ -63,7 +63,7 @@ class Surfaces:
 
     def forces_at(self, t, q, v):
         """Generalised forces of the inputs at a state."""
-        finite = input_forces(self.o, self.x, t, int(self.rows.held[0]), q, v)
+        finite = put_input_forces(self.o, self.x, t, int(self.rows.held[0]), q, v)
         raise_errors(self.functions)
         if not finite:
             self.raise_status(NOT_FINITE)

@@ -9,7 +9,7 @@ least kinetic energy, or in the dependent coordinates alone)
     dv' = dv - G^# (G dv + dpsi/dq dq')         psi = G v - b, all rows
 
 (with no projection, dq' = dq and dv' = dv). Differentiating ID(q, v, a) + G^T lambda = tau and
-phi = G a + Gdot v - bdot = 0 gives the accelerations: with Z a basis of G's null space,
+phi = G a + Gdot v - bdot = 0 gives the accelerations: for independent rows, with Z a basis of G's null space,
 
     da = G^+ (-dphi) + Z (Z^T M Z)^-1 Z^T (-dF - M G^+ (-dphi))
 
@@ -33,6 +33,7 @@ from liedyn.jit import inline, kernel, kernel_in_place
 from liedyn.lie.algebra import ad, add6, scale6
 from liedyn.lie.lanes import SCALAR
 from liedyn.model.packed import FREE
+from liedyn.nearest import orthonormal_rows
 from liedyn.simulation.coordinates import body_rates
 from liedyn.simulation.inputs import add_feedback
 from liedyn.simulation.workspace import MINIMAL, PROJECTION
@@ -210,11 +211,10 @@ def at_energy(robot, q, v, h, M, inverse, dq, dv):
     return dq + np.outer(e_q, ds / slope), dv + np.outer(e_v, ds / slope)
 
 
-def accelerations(G, M, tolerance, dF, dphi):
-    """da of M da + G^T dlambda = -dF, G da = -dphi."""
-    U, s, Vt = np.linalg.svd(G)
-    rank = int((s > tolerance * s.max(initial=0.0)).sum())
-    Z, da = Vt[rank:].T, -Vt[:rank].T @ ((U.T @ dphi)[:rank] / s[:rank, None])
+def accelerations(G, M, dF, dphi):
+    """da of M da + G^T dlambda = -dF, G da = -dphi, for independent rows."""
+    (U, s, Vt), rank = np.linalg.svd(G), len(G)
+    Z, da = Vt[rank:].T, -Vt[:rank].T @ (U.T @ dphi / s[:, None])
     return da - Z @ np.linalg.solve(Z.T @ M @ Z, Z.T @ (dF + M @ da))
 
 
@@ -239,9 +239,10 @@ def right_side_jacobian(run, o, t, h, center, y):
         if o.energy:
             dq, dv = at_energy(run.robot, q, v, h, x.M, inverse, dq, dv)
     dtau, dID = d.tau_q @ dq + d.tau_v @ dv, d.ID_q @ dq + d.ID_v @ dv
-    phi_q = d.phi_q + o.rate * d.psi_q + o.stiffness * x.holonomic[:, None] * x.G
-    J[n:2 * n] = da = accelerations(x.G, x.M, o.rank_tolerance, dID + d.force_q @ dq - dtau,
-                                    phi_q @ dq + (d.phi_v + o.rate * x.G) @ dv)
+    dphi = (d.phi_q + o.rate * d.psi_q + o.stiffness * x.holonomic[:, None] * x.G) @ dq + (d.phi_v + o.rate * x.G) @ dv
+    x.Y[:, :n], x.Y[:, n] = x.G, 0.0
+    rows = x.order[:orthonormal_rows(x.Y, o.rank_tolerance, x.order)[0]]  # redundant ones may have drifted apart
+    J[n:2 * n] = da = accelerations(x.G[rows], x.M, dID + d.force_q @ dq - dtau, dphi[rows])
     # the rows of `put_power`: tau . v, and v . (ID without the external wrenches) - tau . v - damping v . v
     J[2 * n] = x.tau @ dv + v @ dtau
     J[2 * n + 1] = -2.0 * (x.damping * v) @ dv
