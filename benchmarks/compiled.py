@@ -10,8 +10,7 @@ from pathlib import Path
 from numba import njit
 
 import liedyn
-from liedyn.cache import cached
-from liedyn.cache import source_stamp as package_stamp
+from liedyn.cache import cached, source_stamp as package_stamp
 
 HERE = Path(__file__).resolve().parent
 

@@ -12,7 +12,7 @@ from benchmarks.plots import figure
 from benchmarks.tables import MISSING, markdown, median
 from benchmarks.timing import Contender, race
 from benchmarks.trees import states
-from liedyn.boundary import wrenches
+from liedyn.compiled.boundary import wrenches
 from liedyn.constraints.independent import choose
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
 

@@ -16,7 +16,7 @@ from benchmarks.native.peers import Machine, Tree
 from benchmarks.tables import MISSING, markdown, median, microseconds, quotient, ratio
 from benchmarks.targets import CONSTRAINED, DERIVED, LINEARIZATION, mark
 from benchmarks.timing import Contender, race
-from liedyn.boundary import wrenches
+from liedyn.compiled.boundary import wrenches
 from liedyn.constraints.independent import choose
 from liedyn.dynamics.nullspace import RANK_TOLERANCE, acceleration_kernel, acceleration_size
 from liedyn.dynamics.state import State

@@ -8,7 +8,7 @@ from benchmarks.errors import DisagreementError, MissingPeer, relative_differenc
 from benchmarks.tables import MISSING, markdown, median, quotient
 from benchmarks.targets import mark
 from benchmarks.timing import Contender, race
-from liedyn.boundary import wrenches
+from liedyn.compiled.boundary import wrenches
 from liedyn.constraints.independent import choose
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
 

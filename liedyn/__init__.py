@@ -24,8 +24,8 @@ from liedyn.tree.centroidal import centroidal_momentum_matrix, centroidal_moment
 from liedyn.tree.configuration import difference, integrate, neutral, random_configuration
 from liedyn.tree.crba import crba
 from liedyn.tree.energy import center_of_mass, kinetic_energy, momentum, potential_energy, total_mass
-from liedyn.tree.jacobians import body_jacobian, body_jacobian_ddot, body_jacobian_dot, body_jacobian_dq
 from liedyn.tree.forward_kinematics import forward_kinematics, pose
+from liedyn.tree.jacobians import body_jacobian, body_jacobian_ddot, body_jacobian_dot, body_jacobian_dq
 from liedyn.tree.rnea import rnea
 from liedyn.tree.rnea_derivatives import rnea_derivatives
 

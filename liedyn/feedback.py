@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from liedyn.arguments import floats, number, positive
-from liedyn.boundary import states
+from liedyn.compiled.boundary import states
 from liedyn.constraints.checking import central_difference, relative_deviation
 from liedyn.errors import InputError, said, shown
 from liedyn.tree.configuration import integrate

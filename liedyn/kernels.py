@@ -19,13 +19,13 @@
     >>> bool(np.isclose(power, (ld.rnea(panda, q, v, 0 * v) * v).sum()))
     True
 
-Every kernel takes `SCALAR` first (its type selects the code for one state), then the model, ``robot.packed``.
-All arrays are C-contiguous float64; matrices may be given as two-dimensional or flat arrays. Results are written into
-the last arguments. Nothing is checked: a shape that does not fit, another type of number or a body number out of range
+Every kernel takes `SCALAR` first (its type selects the code for one state), then the model, ``robot.packed``. All
+arrays are C-contiguous float64; matrices may be given as two-dimensional or flat arrays. Results are written into the
+last arguments. Nothing is checked: a shape that does not fit, another type of number or a body number out of range
 reads or writes beyond the array. With ``LIEDYN_CHECK=1`` in the environment when this module is imported, all of that
-is an `InputError` that names kernel and argument (`liedyn.checked`), in your compiled functions as well; out of a
-``prange`` loop it comes as the cause of a `SystemError`. That is for debugging: each call from compiled code takes a
-few microseconds more, and functions of yours that Numba has cached go on unchecked.
+is an `InputError` that names kernel and argument (`liedyn.compiled.checked`), in your compiled functions as well; out
+of a ``prange`` loop it comes as the cause of a `SystemError`. That is for debugging: each call from compiled code takes
+a few microseconds more, and functions of yours that Numba has cached go on unchecked.
 
 ======================  ==============================================================================================
 kernel                  arguments after ``SCALAR, model``; results after the bar
@@ -70,8 +70,8 @@ from liedyn.dynamics.nullspace import (
     OK, RANK_TOLERANCE, acceleration_kernel as forward_dynamics, acceleration_size,
     nullspace_kernel as nullspace_dynamics,
 )
-from liedyn.lie.lanes import SCALAR, WIDTH
 from liedyn.linearization.local import linearize_kernel as linearize
+from liedyn.simd.lanes import SCALAR, WIDTH
 from liedyn.tree.aba_derivatives import aba_derivatives_nonzeros_kernel as aba_derivatives_nonzeros
 from liedyn.tree.forward_kinematics import forward_kinematics_kernel as forward_kinematics  # noqa: F401
 from liedyn.tree.rnea_derivatives import rnea_derivatives_nonzeros_kernel as rnea_derivatives_nonzeros
@@ -119,6 +119,6 @@ def workspace(robot):
 
 
 if os.environ.get("LIEDYN_CHECK", "0") != "0":
-    from liedyn.checked import checked
+    from liedyn.compiled.checked import checked
     for _name in set(__all__) - {"OK", "RANK_TOLERANCE", "SCALAR", "workspace"}:
         globals()[_name] = checked(_name, globals()[_name], workspace_size)

@@ -5,7 +5,7 @@ import pytest
 from closed_chains import closed_mechanism, moving_state
 from tree_cases import bundled as robot_named
 
-from liedyn.boundary import wrenches
+from liedyn.compiled.boundary import wrenches
 from liedyn.constraints import close, constraint_bias, constraint_jacobian
 from liedyn.constraints.independent import choose
 from liedyn.dynamics.nullspace import (

@@ -11,14 +11,13 @@ import liedyn as ld
 from liedyn.constraints.independent import choose
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.dynamics.state import State
-from liedyn.dynamics.states import GIVEN, Choice, nullspace_registers
-from liedyn.dynamics.states import Found as Accelerations
+from liedyn.dynamics.states import GIVEN, Choice, Found as Accelerations, nullspace_registers
 from liedyn.errors import LiedynError, SingularConfigurationError
-from liedyn.lie.lanes import WIDTH
 from liedyn.linearization.linearize import CLOSURE_TOLERANCE
 from liedyn.linearization.space import Coordinates
 from liedyn.linearization.states import Found, Tolerances, linearize_registers, linearize_trees
 from liedyn.model.kinds import LOOP_KINDS
+from liedyn.simd.lanes import WIDTH
 
 ROBOTS = ("four_bar", "five_bar", "parallel_four_bar", "parallel_five_bar", "loader", "stewart", "delta", "scara",
           "cassie_like")

@@ -11,12 +11,7 @@ from scipy.spatial.transform import Rotation
 from tree_cases import bundled
 
 from liedyn.constraints import (
-    close,
-    closure_error,
-    complete_velocity,
-    constraint_bias,
-    constraint_jacobian,
-    virtual_coordinates,
+    close, closure_error, complete_velocity, constraint_bias, constraint_jacobian, virtual_coordinates,
     virtual_jacobian,
 )
 from liedyn.dynamics import forward_dynamics
@@ -26,8 +21,8 @@ from liedyn.linearization import linearize
 from liedyn.model import Builder
 from liedyn.model.kinds import LOOP_KINDS
 from liedyn.tree.configuration import integrate
-from liedyn.tree.jacobians import body_jacobian
 from liedyn.tree.forward_kinematics import forward_kinematics
+from liedyn.tree.jacobians import body_jacobian
 from liedyn.tree.rnea import rnea
 
 

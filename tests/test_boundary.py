@@ -12,7 +12,7 @@ import pytest
 from test_energy import springy_tree
 
 import liedyn as ld
-from liedyn import jit, objects
+from liedyn.compiled import jit, objects
 from liedyn.compiled.recursion import RECURSIONS
 from liedyn.errors import InputError
 from liedyn.model.packed import PackedModel
@@ -363,8 +363,8 @@ def test_no_memory_is_lost(tree, function):
 
 
 UNKNOWN = """
-import liedyn.direct
-liedyn.direct.layout_is_known = lambda: {known}
+import liedyn.compiled.direct
+liedyn.compiled.direct.layout_is_known = lambda: {known}
 import liedyn as ld
 import numpy as np
 robot = ld.load("solo12")

@@ -130,7 +130,7 @@ def test_directories(monkeypatch):
 
 
 SMALL = """
-from liedyn.jit import kernel
+from liedyn.compiled.jit import kernel
 @kernel
 def {name}(x):
     return 2 * x + {number}

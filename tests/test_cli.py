@@ -14,10 +14,10 @@ from mechanisms import held
 from numba.core.registry import CPUDispatcher
 
 import liedyn as ld
-from liedyn import jit
 from liedyn.cache import files
 from liedyn.cli import main
 from liedyn.cli.verification import central_differences
+from liedyn.compiled import jit
 from liedyn.compiled.recursion import RECURSIONS
 
 JOB = "linearize loader --independent boom bucket --velocity boom=0.4 bucket=-0.3"

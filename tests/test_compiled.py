@@ -12,9 +12,8 @@ from numba import njit, types
 from numba.core.errors import TypingError
 from processes import KEPT, ROOT, process
 
-from liedyn import jit
-from liedyn.compiled import late, translation
-from liedyn.jit import INTEGERS, VECTOR, inline, kernel
+from liedyn.compiled import jit, late, translation
+from liedyn.compiled.jit import INTEGERS, VECTOR, inline, kernel
 
 pytestmark = pytest.mark.skipif(not translation.IS_KNOWN, reason="Numba compiles kernels in its own way")
 
@@ -257,7 +256,7 @@ def on_a_terminal(code, **environment):
 SLOW = """
     import time, numpy as np
     from liedyn.compiled import notice
-    from liedyn.jit import kernel
+    from liedyn.compiled.jit import kernel
     notice.PATIENCE = 0.2
     notice.notice.counts = {counts}
     class Slow(notice._Notice):

@@ -7,10 +7,10 @@ from tree_cases import bundled
 
 from liedyn.dynamics.multiplier import SINGULAR_MASS, multiplier_kernel
 from liedyn.dynamics.nullspace import OK, SINGULAR_INERTIA
-from liedyn.row_space import row_space
 from liedyn.dynamics.svd import svd_kernel
 from liedyn.dynamics.terms import terms_kernel
 from liedyn.dynamics.unified import unified_kernel, unified_velocity_kernel
+from liedyn.linalg.row_space import row_space
 from liedyn.model.kinds import LOOP_KINDS
 
 MACHINES = ["four_bar", "parallel_four_bar", "five_bar", "loader", "stewart", "parallel_five_bar", "delta",

@@ -10,10 +10,10 @@ from users import kept
 
 import liedyn as ld
 from liedyn import kernels
-from liedyn.checked import SHAPES, check
+from liedyn.compiled.checked import SHAPES, check
 from liedyn.compiled.recursion import RECURSIONS
 from liedyn.constraints.independent import choose
-from liedyn.lie.lanes import LANES, SCALAR
+from liedyn.simd.lanes import LANES, SCALAR
 
 
 @pytest.fixture(scope="module")

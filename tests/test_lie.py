@@ -18,7 +18,7 @@ from liedyn.lie import (
     Ad, Ad_dual, ad, ad_dual, compose, exp, exponential, hat, inverse, left_jacobian, log, right_jacobian, so3_exp,
     so3_hat, so3_left_jacobian, so3_log, spatial_inertia, transform_inertia, vee,
 )
-from liedyn.lie.lanes import LANES, SCALAR, WIDTH
+from liedyn.simd.lanes import LANES, SCALAR, WIDTH
 from liedyn.tree.records import get6, put3, put9, put_pose
 
 EPS = 2.0**-52

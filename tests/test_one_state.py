@@ -7,8 +7,8 @@ import pytest
 from test_state_batches import every_output, moving
 
 import liedyn as ld
-from liedyn.errors import ClosureError, ConditionWarning, InputError, SingularConfigurationError
 from liedyn.dynamics.one_state import nullspace_one_state
+from liedyn.errors import ClosureError, ConditionWarning, InputError, SingularConfigurationError
 from liedyn.linearization.one_state import linearize_one_state
 from liedyn.linearization.states import linearize_states
 

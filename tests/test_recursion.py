@@ -13,8 +13,8 @@ from liedyn.compiled.recursion import RECURSIONS
 
 DECLARED = '''
 from liedyn.compiled.recursion import recursion
-from liedyn.jit import kernel_in_place
-from liedyn.lie.lanes import load, store
+from liedyn.compiled.jit import kernel_in_place
+from liedyn.simd.lanes import load, store
 from liedyn.tree.records import dof_total
 
 @kernel_in_place

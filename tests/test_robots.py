@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from liedyn.constraints import closure_error
-from liedyn.constraints import constraint_jacobian as constraint_rows
+from liedyn.constraints import closure_error, constraint_jacobian as constraint_rows
 from liedyn.io import load_toml, save_toml
 from liedyn.model.frames import joint_basis
 from liedyn.model.kinds import JOINT_KINDS, LOOP_KINDS

@@ -15,13 +15,14 @@ WORK = "import liedyn as ld; robot = ld.load('ur5'); print(ld.center_of_mass(rob
 @pytest.fixture
 def small(tmp_path):
     """Code that calls a kernel of its own, and says what that returned and how many times it was compiled."""
-    (tmp_path / "small.py").write_text("from liedyn.jit import kernel\n@kernel\ndef twice(x):\n    return 2 * x\n")
+    (tmp_path / "small.py").write_text(
+        "from liedyn.compiled.jit import kernel\n@kernel\ndef twice(x):\n    return 2 * x\n")
     return (f"import sys; sys.path.append({str(tmp_path)!r}); from small import twice\n"
             "print(twice(3), sum(twice.stats.cache_misses.values()))\n")
 
 
 def test_import_compiles_nothing(tmp_path):
-    code = ("import liedyn, liedyn.kernels; from liedyn import jit\n"
+    code = ("import liedyn, liedyn.kernels; from liedyn.compiled import jit\n"
             "print(len(jit.KERNELS) > 20, sum(len(k.overloads) for k in jit.KERNELS))")
     assert python(code, LIEDYN_CACHE_DIR=str(tmp_path)) == ["True", "0"]
 
@@ -194,7 +195,7 @@ def test_the_level_of_a_processor():
 
 
 def test_a_chosen_level_decides_the_width():
-    code = "from liedyn.lie.lanes import WIDTH; from liedyn.compiled.levels import LEVEL; print(LEVEL, WIDTH)"
+    code = "from liedyn.simd.lanes import WIDTH; from liedyn.compiled.levels import LEVEL; print(LEVEL, WIDTH)"
     assert interpreter(code, NUMBA_CPU_NAME="x86-64-v3", NUMBA_CPU_FEATURES="").stdout.split() == ["x86-64-v3", "4"]
     assert interpreter(code, NUMBA_CPU_NAME="x86-64-v4", NUMBA_CPU_FEATURES="").stdout.split() == ["x86-64-v4", "8"]
 
@@ -235,7 +236,7 @@ def test_open_trees_start_without_the_rest():
     code = "import sys, liedyn; print(*(name for name in sys.modules if name.split('.')[0] in ('liedyn', 'scipy')))"
     loaded = set(interpreter(code).stdout.split())
     for name in ("liedyn.dynamics", "liedyn.simulation", "liedyn.linearization", "liedyn.specialization",
-                 "liedyn.checked", "scipy.linalg", "scipy.optimize", "scipy.integrate", "scipy.sparse"):
+                 "liedyn.compiled.checked", "scipy.linalg", "scipy.optimize", "scipy.integrate", "scipy.sparse"):
         assert name not in loaded, name
 
 

@@ -10,8 +10,8 @@ from liedyn.model import Builder
 from liedyn.tree.aba import aba
 from liedyn.tree.configuration import integrate, neutral, random_configuration
 from liedyn.tree.crba import crba
-from liedyn.tree.jacobians import body_jacobian
 from liedyn.tree.forward_kinematics import forward_kinematics, pose
+from liedyn.tree.jacobians import body_jacobian
 from liedyn.tree.rnea import rnea
 
 STATES = 20

@@ -8,14 +8,14 @@ import pytest
 from test_energy import springy_tree
 
 from liedyn.errors import InputError
-from liedyn.lie.registers import LARGEST
 from liedyn.model import Builder
+from liedyn.simd.registers import LARGEST
 from liedyn.tree.aba import aba
 from liedyn.tree.aba_derivatives import aba_derivatives
 from liedyn.tree.configuration import random_configuration
 from liedyn.tree.crba import crba
-from liedyn.tree.jacobians import body_jacobian, body_jacobian_ddot, body_jacobian_dot, body_jacobian_dq
 from liedyn.tree.forward_kinematics import forward_kinematics, pose
+from liedyn.tree.jacobians import body_jacobian, body_jacobian_ddot, body_jacobian_dot, body_jacobian_dq
 from liedyn.tree.rnea import rnea
 from liedyn.tree.rnea_derivatives import rnea_derivatives
 

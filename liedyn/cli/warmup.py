@@ -11,8 +11,9 @@ from concurrent.futures.process import BrokenProcessPool
 import numpy as np
 
 import liedyn as ld
-from liedyn import jit, kernels, lie
+from liedyn import kernels, lie
 from liedyn.cache import cache_directory
+from liedyn.compiled import jit
 from liedyn.compiled.levels import LEVEL
 from liedyn.compiled.notice import notice
 from liedyn.compiled.recursion import RECURSIONS

@@ -10,9 +10,9 @@ number; several have the same. The kernel's arguments bear the same names; `b` i
 
 The code is text, made from the templates below and compiled in the module of the declaration as if it had been written
 there: of kernels made as closures Numba's cache finds none. `NAME_states` works on the rows of a batch, `NAME_direct`
-on one state as Python passes it (`liedyn.direct`), and `NAME` is what users call. The first two are written when they
-are called for the first time, so that an import takes no time for them. Tracebacks show the lines of all three.
-"""
+on one state as Python passes it (`liedyn.compiled.direct`), and `NAME` is what users call. The first two are written
+when they are called for the first time, so that an import takes no time for them. Tracebacks show the lines of all
+three. """
 import inspect
 import linecache
 import re

@@ -1,14 +1,14 @@
 """What is called by the text that `liedyn.compiled.recursion` writes for a declaration."""
 from liedyn.arguments import require_robot  # noqa: F401
-from liedyn.boundary import delivered, delivered_all, rows_for, rows_for_all, states, states_unseen, wrenches
-from liedyn.direct import (  # noqa: F401
-    configuration, direct, nothing, packed, result, results, unusual, velocity,
-)
-from liedyn.lie.lanes import LANES, SCALAR, WIDTH  # noqa: F401
-from liedyn.objects import is_none, item, number_of, numbers, scratch  # noqa: F401
-from liedyn.tree.batches import (  # noqa: F401
+from liedyn.compiled.batches import (  # noqa: F401
     aligned, batch, expect_rows, gather, in_lanes, lines_for, scatter, scatter_matrix, see,
 )
+from liedyn.compiled.boundary import delivered, delivered_all, rows_for, rows_for_all, states, states_unseen, wrenches
+from liedyn.compiled.direct import (  # noqa: F401
+    configuration, direct, nothing, packed, result, results, unusual, velocity,
+)
+from liedyn.compiled.objects import is_none, item, number_of, numbers, scratch  # noqa: F401
+from liedyn.simd.lanes import LANES, SCALAR, WIDTH  # noqa: F401
 from liedyn.tree.records import body_count, dof_total, q_total  # noqa: F401
 
 

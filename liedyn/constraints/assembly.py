@@ -8,14 +8,14 @@ import math
 import numpy as np
 
 from liedyn.arguments import floats, names, non_negative, positive, require_robot
-from liedyn.boundary import as_floats, require_usable, states
+from liedyn.compiled.boundary import as_floats, require_usable, states
+from liedyn.compiled.functions import forget_errors, raise_errors
 from liedyn.constraints.closing import CLOSED, ROUNDING, Held, Target, close_states
 from liedyn.constraints.contradictions import raise_contradiction
 from liedyn.constraints.independent import by_name
 from liedyn.constraints.loops import constraint_jacobian, velocity_error, virtual_jacobian
 from liedyn.constraints.singular_guess import close_singular
 from liedyn.errors import InputError, SingularConfigurationError, of_the_batch, shown, suggestion
-from liedyn.functions import forget_errors, raise_errors
 
 
 def _held_values(name, value, size):

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from liedyn.arguments import floats, positive, require_robot
-from liedyn.boundary import require_usable, states
+from liedyn.compiled.boundary import require_usable, states
+from liedyn.compiled.functions import raise_errors
 from liedyn.constraints.loops import (
     all_derivatives, closure_error, constraint_bias, constraint_jacobian, velocity_error,
 )
 from liedyn.errors import InputError
-from liedyn.functions import raise_errors
 from liedyn.tree.configuration import integrate
 
 STEP = 1e-3

@@ -10,14 +10,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from liedyn.compiled.batches import batch
+from liedyn.compiled.jit import inline, kernel
 from liedyn.constraints.cut_joints import virtual_kernel
 from liedyn.constraints.rows import holonomic_rows, jacobian_rows, reader_rows, residual_rows
-from liedyn.dense import largest_size
-from liedyn.jit import inline, kernel
-from liedyn.lie.lanes import SCALAR
+from liedyn.linalg.dense import largest_size
+from liedyn.linalg.row_space import row_space, shortest_solution
 from liedyn.model.packed import NQ, NV, N_ROWS, N_VIRTUAL, PackedModel
-from liedyn.row_space import row_space, shortest_solution
-from liedyn.tree.batches import batch
+from liedyn.simd.lanes import SCALAR
 from liedyn.tree.configuration import difference_kernel, integrate_kernel
 from liedyn.tree.kinematics import world_positions, world_size
 

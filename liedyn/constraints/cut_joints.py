@@ -19,18 +19,18 @@ import math
 
 import numpy as np
 
+from liedyn.compiled.jit import inline, kernel_in_place
 from liedyn.constraints.records import (
     is_active, is_cut, loop_count, loop_frames, loop_kind, loop_pitch, loop_rows, loop_virtuals,
 )
-from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.algebra import about_z, compose, cross, dot, rotate, scale, sub, unrotate
-from liedyn.lie.comparisons import where_positive
 from liedyn.lie.exponential import inverse, log
-from liedyn.lie.lanes import SCALAR, lane_of, sqrt, store, width_of
-from liedyn.lie.sines import sincos
 from liedyn.model.kinds import (
     CYLINDRICAL, HELICAL, INLINE, JOINTS, PLANAR, PRISMATIC, REVOLUTE, SPHERICAL, TRANSLATIONAL, UNIVERSAL, components,
 )
+from liedyn.simd.comparisons import where_positive
+from liedyn.simd.lanes import SCALAR, lane_of, sqrt, store, width_of
+from liedyn.simd.sines import sincos
 
 # Twist components (0-2 angular, 3-5 linear) in the cut frame, by kind: forbidden ones, then virtual velocities
 FORBIDDEN = np.array([(components(kind.forbidden) + [9] * 6)[:6] for kind in JOINTS])

@@ -1,7 +1,8 @@
 """Elimination of the constraints, cluster by cluster: what depends on what.
 
 Constraints that share no degrees of freedom are different clusters (`liedyn.model.clusters`), and each has a table of
-its own: exchange steps (`liedyn.exchange`) on its rows of G a - gamma, over its own degrees of freedom, leave
+its own: exchange steps (`liedyn.linalg.gauss_jordan`) on its rows of G a - gamma, over its own degrees of freedom,
+leave
 
     [a_dependent]   [W  slopes  a_p] [y_1]
     [y_rest     ] = [T  0       0  ] [a_independent, 1]
@@ -13,16 +14,14 @@ says where. Accelerations and multipliers follow from it (`liedyn.constraints.re
 A `lane` argument says whether numbers are those of one state or of W states in lanes, which then depend alike
 (`liedyn.dynamics.alike`).
 """
-from liedyn.dense import SMALL_ROW
-from liedyn.exchange import (
-    at, clear, element, exchange_rows, padded, padded_for, put_element,
-)
-from liedyn.jit import inline, kernel_in_place
-from liedyn.lie.lanes import (
-    LANES, SCALAR, WIDTH, integer, integers_in, load, matrix_in, splat, store, vector_in, width_of,
-)
+from liedyn.compiled.jit import inline, kernel_in_place
+from liedyn.linalg.dense import SMALL_ROW
+from liedyn.linalg.gauss_jordan import at, clear, element, exchange_rows, padded, padded_for, put_element
 from liedyn.model.packed import (
-    CLUSTER_DOFS, CLUSTER_I, CLUSTER_NDOFS, CLUSTER_NROWS, CLUSTER_ROWS, CLUSTERS_AT, N_CLUSTERS, N_ROWS, NV,
+    CLUSTERS_AT, CLUSTER_DOFS, CLUSTER_I, CLUSTER_NDOFS, CLUSTER_NROWS, CLUSTER_ROWS, NV, N_CLUSTERS, N_ROWS,
+)
+from liedyn.simd.lanes import (
+    LANES, SCALAR, WIDTH, integer, integers_in, load, matrix_in, splat, store, vector_in, width_of,
 )
 
 # what is kept of each cluster, and behind the last one: where its table begins, its first dependent and independent

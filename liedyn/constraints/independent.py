@@ -7,8 +7,8 @@ from liedyn.arguments import names
 from liedyn.constraints.left_open import LEFT, TANGENT, choose_open
 from liedyn.constraints.loops import constraint_jacobian, virtual_jacobian
 from liedyn.constraints.rows import holonomic_rows
-from liedyn.dense import independent_rows
 from liedyn.errors import InputError, SingularConfigurationError, shown, suggestion
+from liedyn.linalg.dense import independent_rows
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ exact to rounding: the chain rule and nothing else (hyper-dual numbers: Fike and
 """
 import math
 
-from liedyn.jit import inline
+from liedyn.compiled.jit import inline
 from liedyn.lie.algebra import add, cross, dot, scale, sub
 
 ZERO3 = (0.0, 0.0, 0.0)

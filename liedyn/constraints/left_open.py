@@ -8,14 +8,14 @@ import math
 
 import numpy as np
 
+from liedyn.compiled.jit import inline, kernel, kernel_in_place
 from liedyn.constraints.elimination import (
     DEPENDENT, INDEPENDENT, cluster_count, cluster_lists, cluster_size, dependence, dependent_dofs, eliminate,
     elimination_size, independent_dofs, kept, put_row_order,
 )
-from liedyn.exchange import at
-from liedyn.jit import inline, kernel, kernel_in_place
-from liedyn.lie.lanes import SCALAR, integer, load, store
-from liedyn.model.packed import N_ROWS, NV
+from liedyn.linalg.gauss_jordan import at
+from liedyn.model.packed import NV, N_ROWS
+from liedyn.simd.lanes import SCALAR, integer, load, store
 
 LEFT, TANGENT = -2, -3
 """In the place of a virtual velocity: this coordinate is one that the elimination leaves, or a row of the tangent

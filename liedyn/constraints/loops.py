@@ -1,18 +1,18 @@
 """Constraints as users see them: residual, velocity, Jacobian, bias, virtual coordinates, redundant rows."""
 import numpy as np
 
-from liedyn.boundary import states
+from liedyn.compiled.boundary import states
+from liedyn.compiled.functions import raise_errors
+from liedyn.compiled.jit import kernel
 from liedyn.constraints.cut_joints import virtual_kernel
 from liedyn.constraints.rows import (
     bias_rows, derivative_rows, force_derivative_rows, jacobian_rows, reader_derivatives, reader_rows, residual_rows,
     velocity_rows,
 )
 from liedyn.constraints.undefined import require_rows
-from liedyn.dense import independent_rows
-from liedyn.functions import raise_errors
-from liedyn.jit import kernel
-from liedyn.lie.lanes import SCALAR
+from liedyn.linalg.dense import independent_rows
 from liedyn.model.packed import N_ROWS, N_VIRTUAL
+from liedyn.simd.lanes import SCALAR
 from liedyn.tree.kinematics import world_accelerations, world_positions, world_size, world_velocities
 
 

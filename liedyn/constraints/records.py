@@ -1,16 +1,16 @@
 """Constraint records of the packed model, and what changes in them at run time: switches, time and moving targets."""
 import numpy as np
 
-from liedyn.functions import call
-from liedyn.jit import inline, kernel_in_place
+from liedyn.compiled.functions import call
+from liedyn.compiled.jit import inline, kernel_in_place
 from liedyn.lie.algebra import compose, rotate_rotation, unrotate
-from liedyn.lie.lanes import SCALAR, integer, load
 from liedyn.model.kinds import CONSTRAINT_KINDS, FAMILIES, N_JOINTS
 from liedyn.model.packed import (
-    LOOP_ACTIVE, LOOP_F, LOOP_FLOATS_AT, LOOP_FOLDING, LOOP_HOLONOMIC, LOOP_I, LOOP_KIND, LOOP_LINK_A, LOOP_LINK_B,
-    LOOP_MOTION, LOOP_NROWS, LOOP_NVIRTUAL, LOOP_PITCH, LOOP_POSE_A, LOOP_POSE_B, LOOP_RATE, LOOP_ROW, LOOP_TARGET,
-    LOOP_TARGET_SIZE, LOOP_TOLD, LOOP_TWIST, LOOP_VIRTUAL, LOOPS_AT, N_LOOPS, OFF, SLIDING, TIME,
+    LOOPS_AT, LOOP_ACTIVE, LOOP_F, LOOP_FLOATS_AT, LOOP_FOLDING, LOOP_HOLONOMIC, LOOP_I, LOOP_KIND, LOOP_LINK_A,
+    LOOP_LINK_B, LOOP_MOTION, LOOP_NROWS, LOOP_NVIRTUAL, LOOP_PITCH, LOOP_POSE_A, LOOP_POSE_B, LOOP_RATE, LOOP_ROW,
+    LOOP_TARGET, LOOP_TARGET_SIZE, LOOP_TOLD, LOOP_TWIST, LOOP_VIRTUAL, N_LOOPS, OFF, SLIDING, TIME,
 )
+from liedyn.simd.lanes import SCALAR, integer, load
 from liedyn.tree.kinematics import origin, world_pose
 from liedyn.tree.poses import seen_from
 from liedyn.tree.records import constant_pose, get3, get6, get9, put6, put_pose

@@ -7,17 +7,17 @@ With R = tau - h, and K, W, T and a_p of the elimination,
 one row of M at a time: row s of K^T M is that of the independent velocity s, plus the slopes of s times those that
 depend on it. A `lane` argument says whether numbers are those of one state or of W states in lanes.
 """
+from liedyn.compiled.jit import inline, kernel_in_place
 from liedyn.constraints.elimination import (
     DEPENDENT, INDEPENDENT, ROW, cluster_count, cluster_lists, cluster_size, dependence, dependent_dofs,
     independent_dofs, kept, numbering, solved_cluster,
 )
-from liedyn.exchange import add_row, clear, element, padded_for, put_element, solve_rows
-from liedyn.jit import inline, kernel_in_place
-from liedyn.lie.lanes import (
+from liedyn.linalg.gauss_jordan import add_row, clear, element, padded_for, put_element, solve_rows
+from liedyn.model.packed import NV, N_ROWS
+from liedyn.simd.lanes import (
     LANES, WIDTH, integer, integers_in, load, matrix_in, splat, store, take_matrix, take_vector,
 )
-from liedyn.lie.registers import at_once
-from liedyn.model.packed import N_ROWS, NV
+from liedyn.simd.registers import at_once
 
 
 # ---- accelerations

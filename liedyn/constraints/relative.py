@@ -23,13 +23,13 @@ its rate, and the formulas stay as they are, because W turns with the link it is
 
 Only degrees of freedom on exactly one of the two paths to the ground count: what both share moves the pair as a whole.
 """
+from liedyn.compiled.jit import inline
 from liedyn.constraints.records import has_target, loop_at, loop_frames, loop_links
-from liedyn.jit import inline
 from liedyn.lie.algebra import Ad, Ad_inverse, ad, add6, minus_ad_dual, neg6, scale6, sub6
-from liedyn.lie.lanes import SCALAR
 from liedyn.model.kinds import INLINE, N_JOINTS, PLANAR, SPHERICAL, UNIVERSAL
 from liedyn.model.packed import LOOP_RATE, LOOP_TWIST
-from liedyn.tree.kinematics import PSI_DDOT, PSI_DOT, S_DOT, S, acceleration_of, of_dof, twist_of
+from liedyn.simd.lanes import SCALAR
+from liedyn.tree.kinematics import PSI_DDOT, PSI_DOT, S, S_DOT, acceleration_of, of_dof, twist_of
 from liedyn.tree.records import dof_count, first_dof, get6, previous_dof
 from liedyn.tree.variations import DA, DV, ETA, push_link, variation_of, vary_push
 

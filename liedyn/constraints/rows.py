@@ -12,6 +12,7 @@ switched, and ranks, minimum-norm multipliers and derivatives come out right by 
 """
 from numba import types
 
+from liedyn.compiled.jit import MATRIX, VECTOR, inline, kernel_in_place, late
 from liedyn.constraints.cut_joints import closure_kernel
 from liedyn.constraints.families import contact, coupling, custom
 from liedyn.constraints.families.cut import (
@@ -19,10 +20,9 @@ from liedyn.constraints.families.cut import (
     cut_terms_kernel, cut_velocity_kernel, put_cuts, vary_cut_accelerations, vary_cut_velocities, vary_cut_wrenches,
 )
 from liedyn.constraints.records import all_cut, family_of, holonomic_count, is_active, loop_count, loop_rows
-from liedyn.jit import MATRIX, VECTOR, inline, kernel_in_place, late
-from liedyn.lie.lanes import LANES, SCALAR, WIDTH, splat, store, vector_in
 from liedyn.model.kinds import FAMILIES
-from liedyn.model.packed import N_ROWS, NV
+from liedyn.model.packed import NV, N_ROWS
+from liedyn.simd.lanes import LANES, SCALAR, WIDTH, splat, store, vector_in
 from liedyn.tree.records import MODEL
 
 TABLE = (

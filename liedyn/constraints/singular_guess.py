@@ -14,13 +14,13 @@ error; the radius takes care of both.
 """
 import numpy as np
 
+from liedyn.compiled.jit import kernel
 from liedyn.constraints.closing import (
     CLOSED, LARGEST_STEP, LONGEST_JUMP, OPEN_GUESS, SMALLEST_PART, Held, Target, close_states, error_rows, errors,
     room_for,
 )
 from liedyn.constraints.loops import virtual_coordinates
 from liedyn.constraints.rows import force_derivative_rows, holonomic_rows
-from liedyn.jit import kernel
 from liedyn.tree.configuration import difference, integrate
 
 ITERATIONS = 200

@@ -6,8 +6,8 @@ whoever hands rows to linear algebra, which may never return from a NaN, or to u
 """
 import numpy as np
 
+from liedyn.compiled.functions import raise_errors
 from liedyn.errors import InputError, SingularConfigurationError, of_the_batch
-from liedyn.functions import raise_errors
 from liedyn.model.kinds import CONSTRAINT_KINDS
 
 

@@ -2,23 +2,23 @@
 import numpy as np
 
 from liedyn.arguments import floats
-from liedyn.boundary import require_usable, states
-from liedyn.constraints.families.contact import contact, contact_wrench, contact_wrench_variation
+from liedyn.compiled.boundary import require_usable, states
+from liedyn.compiled.functions import raise_errors
+from liedyn.compiled.jit import kernel
 from liedyn.constraints.cut_joints import FORBIDDEN
+from liedyn.constraints.families.contact import contact, contact_wrench, contact_wrench_variation
 from liedyn.constraints.records import (
     CONTACT, family_of, get_rotation, loop_at, loop_count, loop_kind, loop_rows, refresh,
 )
 from liedyn.constraints.relative import path_ends, relative_screw, toward_ground
 from liedyn.constraints.undefined import require_rows
 from liedyn.errors import InputError
-from liedyn.functions import raise_errors
-from liedyn.jit import kernel
 from liedyn.lie.algebra import neg, rotate
-from liedyn.lie.lanes import SCALAR
 from liedyn.model.kinds import HELICAL
 from liedyn.model.packed import (
-    LOOP_F, LOOP_FLOATS_AT, LOOP_FOLDING, LOOP_I, LOOP_KIND, LOOP_NROWS, LOOP_PITCH, LOOP_ROW, LOOPS_AT,
+    LOOPS_AT, LOOP_F, LOOP_FLOATS_AT, LOOP_FOLDING, LOOP_I, LOOP_KIND, LOOP_NROWS, LOOP_PITCH, LOOP_ROW,
 )
+from liedyn.simd.lanes import SCALAR
 from liedyn.tree.kinematics import world_positions, world_size
 from liedyn.tree.records import put3
 

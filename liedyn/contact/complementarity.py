@@ -22,9 +22,9 @@ from collections import namedtuple
 
 import numpy as np
 
-from liedyn.dense import largest_size
-from liedyn.jit import kernel, kernel_in_place
-from liedyn.row_space import row_space, shortest_solution
+from liedyn.compiled.jit import kernel, kernel_in_place
+from liedyn.linalg.dense import largest_size
+from liedyn.linalg.row_space import row_space, shortest_solution
 
 SOLVED, NOT_SOLVED = 0, 1
 CONVERGED = 1e-13

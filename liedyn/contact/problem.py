@@ -12,11 +12,11 @@ from collections import namedtuple
 
 import numpy as np
 
+from liedyn.compiled.jit import kernel
 from liedyn.contact.complementarity import NOT_SOLVED, SOLVED, Coulomb, solve_coulomb
 from liedyn.dynamics.svd import tangent_accelerations
-from liedyn.jit import kernel
-from liedyn.nearest import backward, factor, forward
-from liedyn.row_space import minimum_norm_multipliers, row_space, unbalanced_force
+from liedyn.linalg.nearest import backward, factor, forward
+from liedyn.linalg.row_space import minimum_norm_multipliers, row_space, unbalanced_force
 
 SINGULAR_INERTIA, CONTRADICTION = 2, 3
 CONSISTENT = 1e-7

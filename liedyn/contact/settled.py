@@ -13,13 +13,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from liedyn.compiled.functions import raise_errors
 from liedyn.constraints.undefined import require_rows
 from liedyn.contact.state import (
     AT_REST, DEEPEST, NOTHING, TOUCHING, Contacts, accelerations, contacts_of, statuses, with_rows_of,
 )
 from liedyn.dynamics.terms import terms_kernel
 from liedyn.errors import InputError, SingularConfigurationError
-from liedyn.functions import raise_errors
 from liedyn.model.packed import ON, OPEN, SLIDING
 
 WATCHED = "watched contacts"

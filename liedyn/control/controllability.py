@@ -4,7 +4,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from liedyn.arguments import names, non_negative
-from liedyn.boundary import states
+from liedyn.compiled.boundary import states
 from liedyn.constraints.loops import constraint_jacobian
 from liedyn.control.decomposition import Decomposition, decompose, metric_root
 from liedyn.dynamics.nullspace import RANK_TOLERANCE

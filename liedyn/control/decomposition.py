@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.dense import SMALL_ROW
+from liedyn.compiled.jit import kernel
 from liedyn.dynamics.projection import metric_matrix
-from liedyn.jit import kernel
-from liedyn.row_space import row_space
+from liedyn.linalg.dense import SMALL_ROW
+from liedyn.linalg.row_space import row_space
 
 NOT_DRIVEN = 1e-8
 """A cosine between a motion and the actuators' space below this counts as zero: forces would be 1e8 times larger than

@@ -3,7 +3,7 @@
 import numpy as np
 
 from liedyn.arguments import floats
-from liedyn.boundary import is_usable
+from liedyn.compiled.boundary import is_usable
 from liedyn.errors import InputError, said, shown
 
 

@@ -3,7 +3,8 @@
 import numpy as np
 
 from liedyn.arguments import require_robot
-from liedyn.boundary import states
+from liedyn.compiled.boundary import states
+from liedyn.compiled.functions import raise_errors
 from liedyn.control.decomposition import Decomposition, decompose
 from liedyn.control.gains import gain, signal
 from liedyn.control.integral import Integral
@@ -12,7 +13,6 @@ from liedyn.control.pidc import PIDC
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.dynamics.terms import terms_kernel
 from liedyn.errors import InputError, shown
-from liedyn.functions import raise_errors
 
 
 class HybridController:

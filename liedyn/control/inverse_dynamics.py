@@ -4,7 +4,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from liedyn.arguments import floats, non_negative
-from liedyn.boundary import rows_of, states, wrenches
+from liedyn.compiled.boundary import rows_of, states, wrenches
 from liedyn.constraints.independent import by_name, choose, given_coordinates
 from liedyn.constraints.wrenches import constraint_wrenches
 from liedyn.control.controllability import Controllability, actuation, judged

@@ -7,19 +7,19 @@ directions changes lambda alone, which hybrid control makes use of.
 """
 import numpy as np
 
+from liedyn.compiled.functions import raise_errors
+from liedyn.compiled.jit import kernel
 from liedyn.constraints.families.cut import cut_bias_kernel
 from liedyn.constraints.independent import singular_choice, wrong_count
 from liedyn.constraints.loops import rank_of, require_defined
 from liedyn.constraints.rows import reader_rows
 from liedyn.control.controllability import judged
 from liedyn.control.decomposition import Decomposition, decompose, internal_forces
-from liedyn.dense import inverse
 from liedyn.dynamics.terms import terms_kernel
 from liedyn.errors import ControllabilityError
-from liedyn.functions import raise_errors
-from liedyn.jit import kernel
-from liedyn.lie.lanes import SCALAR
+from liedyn.linalg.dense import inverse
 from liedyn.model.packed import N_VIRTUAL
+from liedyn.simd.lanes import SCALAR
 from liedyn.tree.kinematics import world_accelerations, world_positions, world_size, world_velocities
 
 NOTHING = 1e-9

@@ -3,7 +3,7 @@
 import numpy as np
 
 from liedyn.arguments import non_negative, number
-from liedyn.boundary import states, wrenches
+from liedyn.compiled.boundary import states, wrenches
 from liedyn.constraints.loops import virtual_jacobian
 from liedyn.control.controllability import actuation
 from liedyn.control.coordinates import Coordinates

@@ -10,24 +10,24 @@ a matter of time, not of results.
 Accelerations and multipliers, of minimum norm, do not depend on the rows that are solved. The condition number of
 [G_1; R] does, where rows are redundant.
 """
-from liedyn.constraints.families.cut import cut_state_kernel, cut_terms_kernel
+from liedyn.compiled.jit import inline, kernel_in_place
 from liedyn.constraints.elimination import (
     cluster_count, cluster_lists, cluster_size, elimination_size, fill_table, keep_choice, keep_places, layout,
     numbering, put_slopes,
 )
-from liedyn.constraints.reduced import constrained_motion, constraint_force
+from liedyn.constraints.families.cut import cut_state_kernel, cut_terms_kernel
 from liedyn.constraints.records import is_active, is_cut, loop_count
+from liedyn.constraints.reduced import constrained_motion, constraint_force
 from liedyn.constraints.rows import clear_rows
-from liedyn.dense import SMALL_ROW
 from liedyn.dynamics.picked import picked_condition, picks
 from liedyn.dynamics.terms import negate, terms_size, tree_terms
-from liedyn.exchange import clear, element, exchange, padded_for, put_element, swap_rows
-from liedyn.jit import inline, kernel_in_place
-from liedyn.lie.comparisons import is_positive, larger, magnitude, smallest_lane
-from liedyn.lie.lanes import (
+from liedyn.linalg.dense import SMALL_ROW
+from liedyn.linalg.gauss_jordan import clear, element, exchange, padded_for, put_element, swap_rows
+from liedyn.model.packed import NV, N_ROWS
+from liedyn.simd.comparisons import is_positive, larger, magnitude, smallest_lane
+from liedyn.simd.lanes import (
     LANES, SCALAR, WIDTH, integer, integers_in, load, matrix_in, splat, store, take_matrix, take_vector,
 )
-from liedyn.model.packed import N_ROWS, NV
 
 PIVOT = 0.1
 """Least size of a shared pivot as a part of each lane's largest element. Errors grow by 1 + 1/PIVOT in a step at most,

@@ -2,10 +2,9 @@
 import numpy as np
 
 from liedyn.arguments import non_negative, one_of, require_robot
-from liedyn.boundary import states, wrenches
-from liedyn.constraints.independent import (
-    choose, given_coordinates, singular_choice, tangent_conditions, wrong_count,
-)
+from liedyn.compiled.boundary import states, wrenches
+from liedyn.compiled.functions import raise_errors
+from liedyn.constraints.independent import choose, given_coordinates, singular_choice, tangent_conditions, wrong_count
 from liedyn.constraints.loops import rank_of, require_defined
 from liedyn.constraints.undefined import require_rows
 from liedyn.contact.watching import watches
@@ -21,11 +20,8 @@ from liedyn.dynamics.singular import (
     ACCELERATIONS, is_suspect, require_regular, require_regular_one, singular_states, warn, warn_if_digits_are_lost,
 )
 from liedyn.dynamics.state import State
-from liedyn.dynamics.states import (
-    EITHER, FEW, GIVEN, PIVOTED, Choice, Found, nullspace_registers, nullspace_states,
-)
+from liedyn.dynamics.states import EITHER, FEW, GIVEN, PIVOTED, Choice, Found, nullspace_registers, nullspace_states
 from liedyn.errors import InputError, SingularConfigurationError, of_the_batch
-from liedyn.functions import raise_errors
 
 POOR_CONDITION = 1e8
 """Condition number of [G; R] above which half of the digits are lost, and a warning is due."""

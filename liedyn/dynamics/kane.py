@@ -15,11 +15,11 @@ brings A near a singularity: singularity avoidance, the short excursion in the p
 """
 import numpy as np
 
-from liedyn.constraints.independent import by_name
-from liedyn.dense import independent_rows
 from liedyn.arguments import non_negative
+from liedyn.constraints.independent import by_name
 from liedyn.dynamics.problem import REGULAR, Solution, no_inertia, stabilized
 from liedyn.errors import InputError
+from liedyn.linalg.dense import independent_rows
 
 CONDITION_LIMIT = 1e4
 """Condition number of A above which other speeds are chosen: a quarter of the digits is lost there."""

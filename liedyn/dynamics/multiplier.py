@@ -7,12 +7,12 @@ same G^T lambda are returned. M itself is inverted: a tree with massless bodies 
 """
 import numpy as np
 
-from liedyn.dense import independent_rows, product, solve_positive
+from liedyn.compiled.jit import kernel
 from liedyn.dynamics.nullspace import OK, SINGULAR_INERTIA
 from liedyn.dynamics.problem import Solution, gains, no_inertia, require_regular_tree, terms_of
-from liedyn.row_space import minimum_norm_multipliers, row_space
 from liedyn.dynamics.stabilization import baumgarte_rows
-from liedyn.jit import kernel
+from liedyn.linalg.dense import independent_rows, product, solve_positive
+from liedyn.linalg.row_space import minimum_norm_multipliers, row_space
 
 SINGULAR_MASS = 4
 """M itself is singular: some motion of the open tree moves no inertia."""

@@ -18,17 +18,17 @@ of constraints (`liedyn.constraints.elimination`).
 """
 import numpy as np
 
-from liedyn.constraints.families.cut import cut_bias_kernel
+from liedyn.compiled.jit import inline, kernel, kernel_in_place
 from liedyn.constraints.elimination import eliminate, elimination_size
+from liedyn.constraints.families.cut import cut_bias_kernel
 from liedyn.constraints.reduced import minimum_norm_multipliers, reduced_motion, shortest_multipliers, unbalanced
 from liedyn.constraints.rows import reader_rows
 from liedyn.dynamics.state import Terms
 from liedyn.dynamics.terms import terms_in_place, terms_size
-from liedyn.exchange import add_product, add_transposed_product, at, clear, exchange_rows, padded, solve_rows
-from liedyn.jit import inline, kernel, kernel_in_place
-from liedyn.lie.lanes import SCALAR, WIDTH, integer, matrix_in, store, vector_in
-from liedyn.lie.registers import before_line
-from liedyn.model.packed import N_ROWS, N_VIRTUAL, NV
+from liedyn.linalg.gauss_jordan import add_product, add_transposed_product, at, clear, exchange_rows, padded, solve_rows
+from liedyn.model.packed import NV, N_ROWS, N_VIRTUAL
+from liedyn.simd.lanes import SCALAR, WIDTH, integer, matrix_in, store, vector_in
+from liedyn.simd.registers import before_line
 from liedyn.tree.ltdl import ltdl_factor, ltdl_solve
 
 OK, WRONG_COUNT, SINGULAR_CHOICE, SINGULAR_INERTIA = range(4)

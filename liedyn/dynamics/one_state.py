@@ -1,25 +1,23 @@
 """Constrained accelerations of one state called from Python, in coordinates that do not depend on the state.
 
 As for linearizations (`liedyn.linearization.one_state`): the kernel of `nullspace_states` is called at its address by a
-direct kernel (`liedyn.direct`), with a choice of coordinates that is made once.
+direct kernel (`liedyn.compiled.direct`), with a choice of coordinates that is made once.
 """
 from dataclasses import dataclass
 
 import numpy as np
 
 from liedyn.arguments import non_negative
+from liedyn.compiled.batches import call_rows
+from liedyn.compiled.direct import configuration, direct, packed, unusual, usual, velocity
+from liedyn.compiled.jit import address_of
+from liedyn.compiled.objects import integer, integers_or_zeros, is_none, item, new_arrays, no_numbers, numbers, shaped
 from liedyn.constraints.independent import by_name
-from liedyn.dense import largest_size
-from liedyn.direct import configuration, direct, packed, unusual, usual, velocity
 from liedyn.dynamics.state import State
 from liedyn.dynamics.states import EITHER, GIVEN, PIVOTED, Choice, Found, nullspace_states
-from liedyn.jit import address_of
-from liedyn.lie.lanes import integers_in, vector_in
-from liedyn.model.packed import N_ROWS, NQ, NV
-from liedyn.objects import (
-    integer, integers_or_zeros, is_none, item, new_arrays, no_numbers, numbers, shaped,
-)
-from liedyn.tree.batches import call_rows
+from liedyn.linalg.dense import largest_size
+from liedyn.model.packed import NQ, NV, N_ROWS
+from liedyn.simd.lanes import integers_in, vector_in
 
 
 @dataclass(frozen=True)

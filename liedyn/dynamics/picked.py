@@ -1,11 +1,11 @@
 """Independent velocities that are coordinates of the tree: the rows R that pick them, and how well they do."""
+from liedyn.compiled.jit import inline
 from liedyn.constraints.elimination import (
     INDEPENDENT, ROW, cluster_count, dependence, dependent_dofs, independent_dofs, kept, numbering, solved_cluster,
 )
-from liedyn.exchange import at, element
-from liedyn.jit import inline
-from liedyn.lie.comparisons import larger, magnitude
-from liedyn.lie.lanes import SCALAR, integer, integers_in, load, splat, store
+from liedyn.linalg.gauss_jordan import at, element
+from liedyn.simd.comparisons import larger, magnitude
+from liedyn.simd.lanes import SCALAR, integer, integers_in, load, splat, store
 
 
 @inline

@@ -10,12 +10,12 @@ from functools import cached_property
 import numpy as np
 
 from liedyn.arguments import floats, non_negative
-from liedyn.boundary import require_usable
+from liedyn.compiled.boundary import require_usable
+from liedyn.compiled.functions import raise_errors
 from liedyn.constraints.undefined import require_rows
-from liedyn.dense import independent_rows
 from liedyn.dynamics.terms import terms_kernel
 from liedyn.errors import InputError, SingularConfigurationError, shown
-from liedyn.functions import raise_errors
+from liedyn.linalg.dense import independent_rows
 
 REGULAR = 1.0 / np.finfo(np.float64).eps
 """A matrix of a larger condition number has no inverse in floating point."""

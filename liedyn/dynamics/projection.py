@@ -19,7 +19,7 @@ All three give the exact constrained acceleration; (32) follows with the M_c, C_
 import numpy as np
 
 from liedyn.arguments import floats, one_of, positive
-from liedyn.boundary import is_usable
+from liedyn.compiled.boundary import is_usable
 from liedyn.dynamics.problem import (
     REGULAR, Solution, apply, linear_solution, no_inertia, pseudoinverse, require_regular_tree, stabilized, transposed,
 )

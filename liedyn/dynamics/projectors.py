@@ -5,7 +5,7 @@ velocities, P^T forces. For W = 1, P is symmetric and all is as printed in Aghil
 """
 import numpy as np
 
-from liedyn.boundary import states
+from liedyn.compiled.boundary import states
 from liedyn.constraints.loops import constraint_jacobian
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.dynamics.problem import REGULAR, non_negative, ranks, require_regular_tree

@@ -6,7 +6,7 @@
 Xu and Liu 2017, eq. 52, write g'' + alpha g' + beta g = 0: their (0.5, 200) is (0.25, sqrt(200)) here. Rows without a
 residual (nonholonomic ones) have g = 0 and g' = psi, and so psi' + 2 alpha psi = 0.
 """
-from liedyn.jit import kernel_in_place
+from liedyn.compiled.jit import kernel_in_place
 
 
 @kernel_in_place

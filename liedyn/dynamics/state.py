@@ -1,8 +1,8 @@
 """What kernels are given of a state in one argument."""
 from collections import namedtuple
 
-from liedyn.jit import MATRIX, VECTOR, group, inline, inline_array
-from liedyn.tree.batches import gather, in_lanes
+from liedyn.compiled.batches import gather, in_lanes
+from liedyn.compiled.jit import MATRIX, VECTOR, group, inline, inline_array
 
 State = namedtuple("State", "q v tau f_ext")
 """Configuration, velocity, generalised forces, and wrenches on the links, six numbers each or none; of a batch rows."""
@@ -12,7 +12,7 @@ Terms = namedtuple("Terms", "M h G gamma")
 
 STATE = group(State, *[VECTOR] * 4)
 TERMS = group(Terms, MATRIX, VECTOR, MATRIX, VECTOR)
-"""Their types at one state, for `liedyn.jit.late`."""
+"""Their types at one state, for `liedyn.compiled.jit.late`."""
 
 
 @inline_array

@@ -4,24 +4,24 @@ from collections import namedtuple
 import numpy as np
 from numba import types
 
-from liedyn.constraints.families.cut import cut_bias_kernel
+from liedyn.compiled.batches import aligned, batch, in_lanes, scatter
+from liedyn.compiled.jit import INTEGERS, MATRIX, VECTOR, group, inline, kernel_in_place, late
 from liedyn.constraints.elimination import independent_dofs, put_row_order
+from liedyn.constraints.families.cut import cut_bias_kernel
 from liedyn.constraints.reduced import constraint_force, shortest_multipliers
 from liedyn.constraints.rows import reader_rows
 from liedyn.dynamics.alike import all_cut_joints, nullspace_alike, nullspace_alike_size
 from liedyn.dynamics.nullspace import (
-    OK, SINGULAR_CHOICE, SINGULAR_INERTIA, WRONG_COUNT, elimination_in, given_accelerations, invert_rows,
-    solve_chosen, solve_multipliers, solve_padded, solve_size,
+    OK, SINGULAR_CHOICE, SINGULAR_INERTIA, WRONG_COUNT, elimination_in, given_accelerations, invert_rows, solve_chosen,
+    solve_multipliers, solve_padded, solve_size,
 )
 from liedyn.dynamics.picked import picked_condition, picks
 from liedyn.dynamics.state import TERMS, State, Terms, gather_state, state_in_lanes
 from liedyn.dynamics.terms import terms_in_place, terms_size
-from liedyn.exchange import padded
-from liedyn.jit import INTEGERS, MATRIX, VECTOR, group, inline, kernel_in_place, late
-from liedyn.lie.lanes import SCALAR, WIDTH, integer, matrix_in, take_integers, take_matrix, take_vector
-from liedyn.lie.registers import first_place
+from liedyn.linalg.gauss_jordan import padded
 from liedyn.model.packed import NV, N_ROWS, N_VIRTUAL, PackedModel
-from liedyn.tree.batches import aligned, batch, in_lanes, scatter
+from liedyn.simd.lanes import SCALAR, WIDTH, integer, matrix_in, take_integers, take_matrix, take_vector
+from liedyn.simd.registers import first_place
 from liedyn.tree.records import MODEL
 
 GIVEN, PIVOTED, EITHER = range(3)

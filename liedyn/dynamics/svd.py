@@ -14,12 +14,12 @@ import math
 
 import numpy as np
 
-from liedyn.dense import product, solve_positive, transposed_product
+from liedyn.compiled.jit import kernel
 from liedyn.dynamics.nullspace import OK, SINGULAR_INERTIA
 from liedyn.dynamics.problem import Solution, gains, no_inertia, spread, terms_of
-from liedyn.row_space import minimum_norm_multipliers, row_space, shortest_solution, unbalanced_force
 from liedyn.dynamics.stabilization import baumgarte_rows
-from liedyn.jit import kernel
+from liedyn.linalg.dense import product, solve_positive, transposed_product
+from liedyn.linalg.row_space import minimum_norm_multipliers, row_space, shortest_solution, unbalanced_force
 
 
 @kernel

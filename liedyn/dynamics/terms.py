@@ -9,20 +9,20 @@ constraints need nothing else.
 """
 import numpy as np
 
+from liedyn.compiled.jit import inline, kernel, kernel_in_place
 from liedyn.constraints.rows import constraint_state, constraint_terms
-from liedyn.exchange import put_element
-from liedyn.jit import inline, kernel, kernel_in_place
 from liedyn.lie.algebra import (
     Ad_dual_inverse, ad, add6, compose, dot6, inertia_in_parent, inertia_times, minus_ad_dual, scale6, sub6,
 )
-from liedyn.lie.lanes import SCALAR, load, store
-from liedyn.lie.sines import put_sines
-from liedyn.model.packed import N_ROWS, NV, REVOLUTE
+from liedyn.linalg.gauss_jordan import put_element
+from liedyn.model.packed import NV, N_ROWS, REVOLUTE
+from liedyn.simd.lanes import SCALAR, load, store
+from liedyn.simd.sines import put_sines
 from liedyn.tree.crba import INERTIA
 from liedyn.tree.joints import accumulate_springs, dofs_of_kind, screw_of_kind_at
 from liedyn.tree.kinematics import (
-    ACCELERATION, POSE, TWIST, S, acceleration_of, of_dof, of_link, origin, put_origin, sines_at,
-    twist_of, world_pose, world_size,
+    ACCELERATION, POSE, S, TWIST, acceleration_of, of_dof, of_link, origin, put_origin, sines_at, twist_of, world_pose,
+    world_size,
 )
 from liedyn.tree.poses import pose_in_parent, put_world_pose
 from liedyn.tree.records import (

@@ -15,7 +15,9 @@ velocity does not fit A v = b - sigma C is fitted first: `unified_velocity_kerne
 import numpy as np
 
 from liedyn.arguments import non_negative
-from liedyn.boundary import states
+from liedyn.compiled.boundary import states
+from liedyn.compiled.functions import raise_errors
+from liedyn.compiled.jit import kernel
 from liedyn.constraints.undefined import require_rows
 from liedyn.dynamics.nullspace import OK, RANK_TOLERANCE, SINGULAR_INERTIA
 from liedyn.dynamics.problem import Solution, no_inertia, spread, terms_of
@@ -23,9 +25,7 @@ from liedyn.dynamics.stabilization import velocity_level_rows
 from liedyn.dynamics.svd import tangent_accelerations
 from liedyn.dynamics.terms import terms_kernel
 from liedyn.errors import of_the_batch
-from liedyn.functions import raise_errors
-from liedyn.jit import kernel
-from liedyn.row_space import row_space, shortest_solution
+from liedyn.linalg.row_space import row_space, shortest_solution
 
 NO_FORCES = np.empty(0)
 

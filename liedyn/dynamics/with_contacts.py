@@ -5,7 +5,7 @@ is a robot without one-sided constraints, and a known force: states whose contac
 """
 import numpy as np
 
-from liedyn.boundary import states, wrenches
+from liedyn.compiled.boundary import states, wrenches
 from liedyn.contact.settled import settle, watched
 from liedyn.dynamics.forward import ForwardDynamics, forward_dynamics
 from liedyn.errors import InputError, of_the_batch

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from liedyn.boundary import as_floats
+from liedyn.compiled.boundary import as_floats
 from liedyn.errors import InputError, shown, suggestion
 from liedyn.model.kinds import JOINT_KINDS
 

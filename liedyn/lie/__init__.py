@@ -13,12 +13,12 @@ The same formulas on tuples, for floats and SIMD lanes, are in `algebra` and `ex
 """
 from liedyn.lie.adjoint import Ad, Ad_dual, ad, ad_dual, spatial_inertia, transform_inertia
 from liedyn.lie.se3 import (
-    act, compose, exp, hat, inverse, left_jacobian, left_jacobian_inverse, log, right_jacobian,
-    right_jacobian_inverse, vee,
+    act, compose, exp, hat, inverse, left_jacobian, left_jacobian_inverse, log, right_jacobian, right_jacobian_inverse,
+    vee,
 )
 from liedyn.lie.so3 import (
-    quaternion_from_rotation, rotation_from_quaternion, so3_exp, so3_hat, so3_left_jacobian,
-    so3_left_jacobian_inverse, so3_log, so3_right_jacobian, so3_right_jacobian_inverse, so3_vee,
+    quaternion_from_rotation, rotation_from_quaternion, so3_exp, so3_hat, so3_left_jacobian, so3_left_jacobian_inverse,
+    so3_log, so3_right_jacobian, so3_right_jacobian_inverse, so3_vee,
 )
 
 __all__ = [

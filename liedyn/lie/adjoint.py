@@ -4,8 +4,8 @@ Twists are (omega, v), wrenches (moment, force). Everything takes leading batch 
 """
 from liedyn.lie import algebra, exponential
 from liedyn.lie.arrays import (
-    MATRIX6, NUMBER, POSE, SYMMETRIC, TWIST, VECTOR, inertia_matrix6, lie_function, matrix6, pose, product6,
-    symmetric, twist, vector, wrench_matrix6,
+    MATRIX6, NUMBER, POSE, SYMMETRIC, TWIST, VECTOR, inertia_matrix6, lie_function, matrix6, pose, product6, symmetric,
+    twist, vector, wrench_matrix6,
 )
 
 

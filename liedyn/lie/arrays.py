@@ -15,11 +15,11 @@ from numba.core.errors import TypingError
 from numba.extending import overload
 
 from liedyn.arguments import floats
+from liedyn.compiled.jit import inline, inline_array, kernel
 from liedyn.errors import InputError
-from liedyn.jit import inline, inline_array, kernel
 from liedyn.lie.algebra import neg
 from liedyn.lie.exponential import hat
-from liedyn.lie.registers import LARGEST
+from liedyn.simd.registers import LARGEST
 
 TOLERANCE = 1e-6
 """How far R^T R and the last row of a pose may be from what they must be; further off is a mistake, not rounding."""

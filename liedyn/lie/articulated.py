@@ -2,7 +2,7 @@
 
 (moment, force) = [[A, B], [B^T, C]] (omega, v): A and C are upper triangles (xx, xy, xz, yy, yz, zz), B is row-major.
 """
-from liedyn.jit import inline_algebra
+from liedyn.compiled.jit import inline_algebra
 from liedyn.lie.algebra import (
     add, add_cross, add_symmetric, rotate, rotate_rotation, rotate_symmetric, symmetric_times, unrotate,
 )

@@ -4,8 +4,7 @@ Everything takes leading batch axes and works inside ``@njit`` code.
 """
 from liedyn.lie import algebra, exponential
 from liedyn.lie.arrays import (
-    POSE, TWIST, TWIST_MATRIX, VECTOR, lie_function, matrix4, matrix6, pose, twist, twist_array, vector,
-    vector_array,
+    POSE, TWIST, TWIST_MATRIX, VECTOR, lie_function, matrix4, matrix6, pose, twist, twist_array, vector, vector_array,
 )
 
 

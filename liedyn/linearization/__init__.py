@@ -2,7 +2,7 @@
 
 from liedyn.linearization.discretize import DiscreteStateSpace, discretize
 from liedyn.linearization.linearize import linearize
-from liedyn.linearization.underlying import underlying
 from liedyn.linearization.state_space import LocalStateSpace
+from liedyn.linearization.underlying import underlying
 
 __all__ = ["DiscreteStateSpace", "LocalStateSpace", "discretize", "linearize", "underlying"]

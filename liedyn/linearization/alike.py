@@ -4,20 +4,20 @@ What `liedyn.linearization.local` does at one state, with one decision for all o
 (`liedyn.dynamics.alike`). All constraints are holonomic, and y and w the same coordinates: N = S = K, and Delta = Kdot.
 A register holds one direction of W states.
 """
+from liedyn.compiled.batches import aligned
+from liedyn.compiled.jit import inline, inline_array, kernel_in_place
 from liedyn.constraints.elimination import elimination_size
 from liedyn.dynamics.alike import eliminate_alike, fits_lanes, state_alike
 from liedyn.dynamics.picked import picked_condition
 from liedyn.dynamics.terms import terms_size
-from liedyn.exchange import clear, padded
-from liedyn.jit import inline, inline_array, kernel_in_place
-from liedyn.lie.comparisons import is_positive, larger, magnitude
-from liedyn.lie.lanes import LANES, WIDTH, load, splat, store, take_matrix, take_vector
+from liedyn.linalg.gauss_jordan import clear, padded
 from liedyn.linearization.choice import PICKED, picked_motions
 from liedyn.linearization.directions import Known
 from liedyn.linearization.local import local_size, put_local_space
 from liedyn.linearization.space import LocalSpace
-from liedyn.model.packed import N_ROWS, NV
-from liedyn.tree.batches import aligned
+from liedyn.model.packed import NV, N_ROWS
+from liedyn.simd.comparisons import is_positive, larger, magnitude
+from liedyn.simd.lanes import LANES, WIDTH, load, splat, store, take_matrix, take_vector
 
 
 @inline

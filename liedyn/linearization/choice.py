@@ -8,19 +8,17 @@ In both the elimination chooses for itself, and R S comes in at the end (symbols
 """
 from numba import types
 
+from liedyn.compiled.jit import INTEGERS, MATRIX, VECTOR, inline, late
 from liedyn.constraints.elimination import (
     DEPENDENT, INDEPENDENT, cluster_count, cluster_lists, cluster_size, dependence, dependent_dofs, independent_dofs,
     kept,
 )
 from liedyn.dynamics.nullspace import OK, invert_rows
-from liedyn.exchange import add_row, at, clear, columns_of, element, padded, put_element
-from liedyn.jit import INTEGERS, MATRIX, VECTOR, inline, late
-from liedyn.lie.comparisons import larger, largest_lane, magnitude
-from liedyn.lie.lanes import (
-    LANES, SCALAR, WIDTH, integer, load, splat, store, take_integers, take_matrix,
-)
-from liedyn.lie.registers import copy_row, load_at_once
-from liedyn.model.packed import N_ROWS, NV
+from liedyn.linalg.gauss_jordan import add_row, at, clear, columns_of, element, padded, put_element
+from liedyn.model.packed import NV, N_ROWS
+from liedyn.simd.comparisons import larger, largest_lane, magnitude
+from liedyn.simd.lanes import LANES, SCALAR, WIDTH, integer, load, splat, store, take_integers, take_matrix
+from liedyn.simd.registers import copy_row, load_at_once
 from liedyn.tree.records import MODEL
 
 PICKED, SPANNED, GIVEN = range(3)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from liedyn.boundary import as_floats, states
+from liedyn.compiled.boundary import as_floats, states
 from liedyn.errors import InputError
 from liedyn.feedback import derivatives, split, value
 from liedyn.linearization.output_rows import TREE, VELOCITY

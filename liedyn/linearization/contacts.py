@@ -21,16 +21,16 @@ so that dN = N_x (dy, dw) + N_u du + N_f dtau_f, and both together are solved fo
 """
 import numpy as np
 
+from liedyn.compiled.jit import kernel
 from liedyn.constraints.loops import all_derivatives
 from liedyn.constraints.wrenches import contact_wrench_derivatives
 from liedyn.contact.settled import watched
 from liedyn.contact.state import statuses
 from liedyn.dynamics.terms import terms_kernel
 from liedyn.errors import InputError
-from liedyn.jit import kernel
-from liedyn.lie.lanes import SCALAR
 from liedyn.linearization.output_rows import ACCELERATION, TREE, VELOCITY
 from liedyn.model.packed import NV, ON
+from liedyn.simd.lanes import SCALAR
 from liedyn.tree.rnea_derivatives import derivatives_size, rnea_derivatives_kernel
 
 

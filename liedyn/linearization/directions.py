@@ -5,28 +5,26 @@ At one state a register holds as many directions, in lanes one direction of W st
 """
 from collections import namedtuple
 
+from liedyn.compiled.jit import inline
+from liedyn.constraints.elimination import ROW, cluster_count, dependent_dofs, kept, numbering, solved_cluster
 from liedyn.constraints.families.cut import CUT, vary_cut_accelerations, vary_cut_velocities
-from liedyn.constraints.elimination import (
-    ROW, cluster_count, dependent_dofs, kept, numbering, solved_cluster,
-)
 from liedyn.constraints.records import loop_count
 from liedyn.constraints.rows import (
     clear_block, push_constraints, vary_acceleration_rows, vary_constraint_wrenches, vary_other_forces,
     vary_velocity_rows,
 )
-from liedyn.exchange import element, padded_for
-from liedyn.jit import inline
-from liedyn.lie.lanes import (
-    LANES, WIDTH, integer, integers_in, load, splat, store, take_integers, take_matrix, take_vector, vector_in,
-    width_of,
-)
-from liedyn.lie.registers import at_once
+from liedyn.linalg.gauss_jordan import element, padded_for
 from liedyn.linearization.choice import GIVEN, PICKED, SPANNED, hold_choice, hold_span, put_picked, reads_cuts
 from liedyn.linearization.sharing import (
     gather_directions, may_share, share_directions, share_nothing, shares_size, spread_directions,
 )
 from liedyn.linearization.space import Directions
-from liedyn.model.packed import N_ROWS, N_VIRTUAL, NV
+from liedyn.model.packed import NV, N_ROWS, N_VIRTUAL
+from liedyn.simd.lanes import (
+    LANES, WIDTH, integer, integers_in, load, splat, store, take_integers, take_matrix, take_vector, vector_in,
+    width_of,
+)
+from liedyn.simd.registers import at_once
 from liedyn.tree.records import link_count
 from liedyn.tree.variations import (
     BODY, VARIATION, gather_wrenches, put_bodies, vary_accelerations, vary_forces, vary_velocities, vary_wrenches,

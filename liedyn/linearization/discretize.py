@@ -18,7 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from liedyn.arguments import non_negative, positive, require_robot
-from liedyn.boundary import wrenches
+from liedyn.compiled.boundary import wrenches
+from liedyn.compiled.jit import kernel
 from liedyn.constraints.families.cut import cut_velocity_kernel
 from liedyn.constraints.independent import given_coordinates, holonomic
 from liedyn.constraints.loops import (
@@ -26,13 +27,12 @@ from liedyn.constraints.loops import (
 )
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.errors import ClosureError, InputError
-from liedyn.jit import kernel
-from liedyn.lie.lanes import SCALAR
 from liedyn.linearization.closed_loop import operating_points
 from liedyn.linearization.linearize import settled_without_friction
 from liedyn.linearization.operating_point import CLOSURE_TOLERANCE, linearize_at
 from liedyn.model.kinds import LOOP_KINDS
 from liedyn.model.packed import LINK_IV, LINK_NV, N_VIRTUAL, links_of
+from liedyn.simd.lanes import SCALAR
 from liedyn.tree.configuration import difference, integrate
 from liedyn.tree.kinematics import world_positions, world_size, world_velocities
 

@@ -5,7 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.arguments import names, non_negative, positive, require_robot
-from liedyn.boundary import wrenches
+from liedyn.compiled.boundary import wrenches
+from liedyn.compiled.functions import raise_errors
 from liedyn.constraints.independent import (
     Independent, all_holonomic, choose_positions, choose_speeds, given_coordinates,
 )
@@ -16,7 +17,6 @@ from liedyn.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.dynamics.state import State
 from liedyn.dynamics.states import FEW
 from liedyn.errors import InputError, of_the_batch
-from liedyn.functions import raise_errors
 from liedyn.linearization.closed_loop import operating_points
 from liedyn.linearization.contacts import Friction
 from liedyn.linearization.one_state import linearize_one_state, room
@@ -24,8 +24,8 @@ from liedyn.linearization.operating_point import (
     CLOSURE_TOLERANCE, actuators_of, judge, least, left_as_tangent, linearize_at,
 )
 from liedyn.linearization.outputs import output_plan
-from liedyn.linearization.state_space import LocalStateSpace
 from liedyn.linearization.space import Coordinates
+from liedyn.linearization.state_space import LocalStateSpace
 from liedyn.linearization.states import Tolerances, linearize_registers, linearize_states, linearize_trees
 
 

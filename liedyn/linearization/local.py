@@ -30,10 +30,11 @@ from collections import namedtuple
 import numpy as np
 from numba import types
 
-from liedyn.constraints.families.cut import cut_bias_kernel, cut_velocity_kernel
+from liedyn.compiled.jit import MATRIX, VECTOR, inline, inline_array, kernel, kernel_in_place, late
 from liedyn.constraints.elimination import (
     cluster_count, dependent_dofs, eliminate, elimination_size, put_row_order, solved_cluster,
 )
+from liedyn.constraints.families.cut import cut_bias_kernel, cut_velocity_kernel
 from liedyn.constraints.left_open import LEFT, TANGENT, is_left, put_left, put_tangent
 from liedyn.constraints.reduced import constrained_motion
 from liedyn.constraints.rows import holonomic_rows, reader_rows
@@ -41,10 +42,7 @@ from liedyn.dynamics.nullspace import OK, SINGULAR_INERTIA, WRONG_COUNT
 from liedyn.dynamics.picked import picked_condition, picks
 from liedyn.dynamics.state import STATE, State
 from liedyn.dynamics.terms import state_terms, terms_size
-from liedyn.exchange import clear, padded, padded_for
-from liedyn.jit import MATRIX, VECTOR, inline, inline_array, kernel, kernel_in_place, late
-from liedyn.lie.lanes import SCALAR, WIDTH, load, store, take_matrix, take_vector
-from liedyn.lie.registers import first_place
+from liedyn.linalg.gauss_jordan import clear, padded, padded_for
 from liedyn.linearization.choice import (
     GIVEN, PICKED, SPANNED, copy_columns, given_motions, given_rates, picked_motions, picked_rates, position_null_space,
     reads_cuts, same_choice, spanned_motions, spanned_rates,
@@ -54,12 +52,14 @@ from liedyn.linearization.lower_rows import complete_derivatives, put_lower_rows
 from liedyn.linearization.open_tree import linearize_unconstrained, picks_all_in_order
 from liedyn.linearization.space import COORDINATES, SPACE, Coordinates, LocalSpace
 from liedyn.linearization.upper_rows import put_upper_rows
-from liedyn.model.packed import N_ROWS, N_VIRTUAL, NV
+from liedyn.model.packed import NV, N_ROWS, N_VIRTUAL
+from liedyn.simd.lanes import SCALAR, WIDTH, load, store, take_matrix, take_vector
+from liedyn.simd.registers import first_place
 from liedyn.tree.aba_derivatives import aba_derivatives_size
 from liedyn.tree.records import MODEL
 
 STATUS = types.Tuple((types.int64, types.int64, types.float64) * 2)
-"""Type of what says whether there is a local state space, for `liedyn.jit.late`."""
+"""Type of what says whether there is a local state space, for `liedyn.compiled.jit.late`."""
 
 
 @inline

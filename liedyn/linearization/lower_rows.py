@@ -2,16 +2,16 @@
 
 K is that of the elimination's own coordinates (symbols: `liedyn.linearization.local`).
 """
+from liedyn.compiled.jit import inline, kernel_in_place
 from liedyn.constraints.elimination import (
     DEPENDENT, INDEPENDENT, cluster_count, dependence, dependent_dofs, independent_dofs, kept,
 )
-from liedyn.exchange import (
+from liedyn.linalg.gauss_jordan import (
     add_product, add_row, at, clear, columns_of, element, padded_for, put_element, solve_rows_for,
 )
-from liedyn.jit import inline, kernel_in_place
-from liedyn.lie.lanes import LANES, SCALAR, WIDTH, integer, load, splat, store, take_matrix
-from liedyn.lie.registers import at_once, copy_row, is_zero, load_at_once, put_row, store_at_once
 from liedyn.linearization.choice import PICKED, SPANNED, into_choice, into_picked, into_span
+from liedyn.simd.lanes import LANES, SCALAR, WIDTH, integer, load, splat, store, take_matrix
+from liedyn.simd.registers import at_once, copy_row, is_zero, load_at_once, put_row, store_at_once
 
 
 @inline

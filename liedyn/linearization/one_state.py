@@ -2,32 +2,30 @@
 
 What Python would do at each call besides, choose, make room and look at the types of thirty arrays, takes four times as
 long as the linearization of a five-bar: it is done once for each choice of coordinates and outputs (`Single`), and the
-kernel of `linearize_states` is called at its address by a direct kernel (`liedyn.direct`).
+kernel of `linearize_states` is called at its address by a direct kernel (`liedyn.compiled.direct`).
 """
 from dataclasses import dataclass
 
 import numpy as np
 
 from liedyn import arguments
-from liedyn.boundary import is_usable
+from liedyn.compiled.batches import call_rows
+from liedyn.compiled.boundary import is_usable
+from liedyn.compiled.direct import configuration, direct, packed, unusual, usual, velocity
+from liedyn.compiled.functions import raise_errors
+from liedyn.compiled.jit import address_of, inline
+from liedyn.compiled.objects import integer, integers_or_zeros, is_none, item, new_arrays, no_numbers, numbers, shaped
 from liedyn.constraints.independent import Independent, all_holonomic, by_name, choose
 from liedyn.constraints.left_open import LEFT, TANGENT, is_left
 from liedyn.dynamics.singular import is_suspect, require_regular_one
-from liedyn.direct import configuration, direct, packed, unusual, usual, velocity
 from liedyn.dynamics.state import State
 from liedyn.errors import LiedynError
-from liedyn.functions import raise_errors
-from liedyn.jit import address_of, inline
-from liedyn.lie.lanes import integers_in, vector_in
 from liedyn.linearization.outputs import output_plan
-from liedyn.linearization.state_space import LocalStateSpace
 from liedyn.linearization.space import Coordinates
+from liedyn.linearization.state_space import LocalStateSpace
 from liedyn.linearization.states import Found, Tolerances, linearize_states
-from liedyn.model.packed import N_ROWS, NQ, NV
-from liedyn.objects import (
-    integer, integers_or_zeros, is_none, item, new_arrays, no_numbers, numbers, shaped,
-)
-from liedyn.tree.batches import call_rows
+from liedyn.model.packed import NQ, NV, N_ROWS
+from liedyn.simd.lanes import integers_in, vector_in
 
 
 SIZES = 5  # integers of a `Single` before those of the coordinates

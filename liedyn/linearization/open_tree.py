@@ -10,14 +10,14 @@ in one body for a state and for W of them in lanes.
 """
 from numba import types
 
+from liedyn.compiled.jit import MATRIX, VECTOR, inline, kernel_in_place, late
 from liedyn.dynamics.nullspace import OK, SINGULAR_INERTIA
 from liedyn.dynamics.state import STATE
-from liedyn.exchange import at, clear, element, put_element
-from liedyn.jit import MATRIX, VECTOR, inline, kernel_in_place, late
-from liedyn.lie.comparisons import is_positive, larger, largest_lane, magnitude
-from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, splat, store, take_vector, width_of
-from liedyn.lie.registers import copy_row, first_place, load_at_once
+from liedyn.linalg.gauss_jordan import at, clear, element, put_element
 from liedyn.linearization.space import COORDINATES, SPACE
+from liedyn.simd.comparisons import is_positive, larger, largest_lane, magnitude
+from liedyn.simd.lanes import LANES, SCALAR, WIDTH, load, splat, store, take_vector, width_of
+from liedyn.simd.registers import copy_row, first_place, load_at_once
 from liedyn.tree.aba_derivatives import aba_derivatives_kernel, aba_derivatives_size
 from liedyn.tree.records import MODEL, dof_count, dof_total, first_dof, get3, link_count, put_zeros
 

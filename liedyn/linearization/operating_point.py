@@ -3,9 +3,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from liedyn.compiled.functions import raise_errors
 from liedyn.constraints.independent import (
-    Independent, choose_positions, choose_speeds, holonomic, singular_choice,
-    tangent_conditions, wrong_count,
+    Independent, choose_positions, choose_speeds, holonomic, singular_choice, tangent_conditions, wrong_count,
 )
 from liedyn.constraints.left_open import TANGENT
 from liedyn.constraints.undefined import require_rows
@@ -14,7 +14,6 @@ from liedyn.dynamics.nullspace import OK, WRONG_COUNT, nullspace_kernel
 from liedyn.dynamics.singular import LINEARIZATION, require_regular, warn_if_digits_are_lost
 from liedyn.dynamics.state import State
 from liedyn.errors import ClosureError, InputError
-from liedyn.functions import raise_errors
 from liedyn.linearization.local import linearize_kernel
 
 CLOSURE_TOLERANCE = 1e-8

@@ -13,27 +13,23 @@ depend on others,
 
     mu = W^T balance        (1 + T T^T) dlambda_rest = T mu + d        dlambda_1 = mu - T^T dlambda_rest
 """
+from liedyn.compiled.jit import inline, kernel_in_place
 from liedyn.constraints.cut_joints import FORBIDDEN
-from liedyn.constraints.families.cut import CUT as CUT_SIZE, put_cuts, vary_cut_accelerations, vary_cut_velocities
 from liedyn.constraints.elimination import (
     DEPENDENT, ROW, cluster_count, dependent_dofs, kept, numbering, solved_cluster,
 )
+from liedyn.constraints.families.cut import CUT as CUT_SIZE, put_cuts, vary_cut_accelerations, vary_cut_velocities
 from liedyn.constraints.records import (
     CUSTOM, family_of, get_rotation, has_target, loop_at, loop_count, loop_kind, loop_pitch, loop_rows,
 )
 from liedyn.constraints.relative import last_dof
 from liedyn.constraints.rows import reader_rows, vary_velocity_rows
-from liedyn.exchange import (
-    add_row, clear, columns_of, element, padded_for, put_element, solve_rows_for,
-)
-from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.algebra import Ad_inverse, ad, add6, rotate, scale6, sub6
-from liedyn.lie.lanes import (
-    LANES, WIDTH, integer, integers_in, load, splat, store, take_matrix, take_vector, width_of,
-)
-from liedyn.lie.registers import is_zero
+from liedyn.linalg.gauss_jordan import add_row, clear, columns_of, element, padded_for, put_element, solve_rows_for
 from liedyn.model.kinds import HELICAL
-from liedyn.model.packed import LOOP_FOLDING, N_ROWS, N_VIRTUAL, NV
+from liedyn.model.packed import LOOP_FOLDING, NV, N_ROWS, N_VIRTUAL
+from liedyn.simd.lanes import LANES, WIDTH, integer, integers_in, load, splat, store, take_matrix, take_vector, width_of
+from liedyn.simd.registers import is_zero
 from liedyn.tree.kinematics import (
     S, body_pose, of_dof, world_accelerations, world_positions, world_size, world_velocities,
 )

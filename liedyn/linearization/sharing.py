@@ -9,15 +9,15 @@ velocity v, by the angular velocity omega of the base:
 """
 from numba import types
 
+from liedyn.compiled.jit import INTEGERS, MATRIX, VECTOR, inline, kernel_in_place, late
 from liedyn.constraints.elimination import cluster_count, cluster_lists, cluster_size
 from liedyn.constraints.records import all_cut
-from liedyn.exchange import clear, clear_columns, element, padded_for, put_element
-from liedyn.jit import INTEGERS, MATRIX, VECTOR, inline, kernel_in_place, late
 from liedyn.lie.algebra import cross, dot, unrotate
-from liedyn.lie.lanes import LANES, SCALAR, integer
-from liedyn.lie.registers import at_once
+from liedyn.linalg.gauss_jordan import clear, clear_columns, element, padded_for, put_element
 from liedyn.linearization.space import COLUMNS
 from liedyn.model.packed import FREE
+from liedyn.simd.lanes import LANES, SCALAR, integer
+from liedyn.simd.registers import at_once
 from liedyn.tree.kinematics import world_pose
 from liedyn.tree.records import (
     MODEL, armature, damping, dof_count, dof_link, first_dof, get3, kind, link_count, parent, splat3, stiffness, upward,

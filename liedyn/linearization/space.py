@@ -2,7 +2,7 @@
 from collections import namedtuple
 
 
-from liedyn.jit import INTEGERS, MATRIX, VECTOR, group
+from liedyn.compiled.jit import INTEGERS, MATRIX, VECTOR, group
 
 Coordinates = namedtuple("Coordinates", "R_y virtual_y R_w virtual_w")
 """Rows R that read the independent coordinates y and velocities w: ydot = R_y v, w = R_w v.
@@ -24,4 +24,4 @@ Directions = namedtuple("Directions", "N X D balance")
 COORDINATES = group(Coordinates, MATRIX, INTEGERS, MATRIX, INTEGERS)
 SPACE = group(LocalSpace, *[MATRIX] * 2, *[VECTOR] * 6, *[MATRIX] * 6)
 COLUMNS = group(Directions, *[MATRIX] * 4)
-"""Their types at one state, for `liedyn.jit.late`."""
+"""Their types at one state, for `liedyn.compiled.jit.late`."""

@@ -4,13 +4,12 @@ from collections import namedtuple
 import numpy as np
 from numba import types
 
-from liedyn.dense import largest_size
+from liedyn.compiled.batches import aligned, batch, lines_for, scatter, scatter_matrix
+from liedyn.compiled.jit import MATRIX, VECTOR, group, inline, inline_array, kernel_in_place, late
 from liedyn.dynamics.nullspace import OK
 from liedyn.dynamics.state import STATE, State, gather_state, state_in_lanes
-from liedyn.exchange import element, padded
-from liedyn.jit import MATRIX, VECTOR, group, inline, inline_array, kernel_in_place, late
-from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, store, take_vector
-from liedyn.lie.registers import first_place
+from liedyn.linalg.dense import largest_size
+from liedyn.linalg.gauss_jordan import element, padded
 from liedyn.linearization.alike import (
     largest, linearize_alike, linearize_alike_size, matrix_of, space_in_lanes, spaces_fit_lanes,
 )
@@ -19,9 +18,10 @@ from liedyn.linearization.lower_rows import complete_derivatives
 from liedyn.linearization.open_tree import linearize_tree, picks_all_in_order, put_tree_directions
 from liedyn.linearization.output_rows import output_size, put_outputs, read_accelerations
 from liedyn.linearization.space import SPACE, Coordinates, LocalSpace
-from liedyn.model.packed import N_ROWS, NV, PackedModel
+from liedyn.model.packed import NV, N_ROWS, PackedModel
+from liedyn.simd.lanes import LANES, SCALAR, WIDTH, load, store, take_vector
+from liedyn.simd.registers import first_place
 from liedyn.tree.aba_derivatives import aba_derivatives_size
-from liedyn.tree.batches import aligned, batch, lines_for, scatter, scatter_matrix
 from liedyn.tree.records import MODEL
 
 Found = namedtuple("Found", "A B C D f0 K S drift a lam rank condition condition_y closure")

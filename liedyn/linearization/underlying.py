@@ -3,10 +3,8 @@
 import numpy as np
 
 from liedyn.arguments import non_negative, positive
-from liedyn.boundary import states, wrenches
-from liedyn.constraints.independent import (
-    given_coordinates,
-)
+from liedyn.compiled.boundary import states, wrenches
+from liedyn.constraints.independent import given_coordinates
 from liedyn.constraints.loops import reader_kernel
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.errors import InputError

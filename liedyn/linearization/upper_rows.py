@@ -3,14 +3,14 @@
 ad_v acts joint by joint, and is zero unless a ball or free joint is among the coordinates: its tangent turns with it.
 Where y and w are the same coordinates, what remains is -R ad_v N, and 1 (symbols: `liedyn.linearization.local`).
 """
+from liedyn.compiled.jit import inline, kernel_in_place
 from liedyn.constraints.records import is_cut, loop_count, loop_kind, loop_virtuals
-from liedyn.exchange import add_product, add_row, at, clear, columns_of, element, put_element
-from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.algebra import cross
-from liedyn.lie.lanes import LANES, SCALAR, load, splat, store, take_matrix
-from liedyn.lie.registers import at_once, copy_row, load_at_once, put_row, store_at_once
+from liedyn.linalg.gauss_jordan import add_product, add_row, at, clear, columns_of, element, put_element
 from liedyn.linearization.choice import reads_cuts
 from liedyn.model.kinds import SPHERICAL
+from liedyn.simd.lanes import LANES, SCALAR, load, splat, store, take_matrix
+from liedyn.simd.registers import at_once, copy_row, load_at_once, put_row, store_at_once
 from liedyn.tree.records import dof_count, dof_total, first_dof, get3, link_count, q_total
 
 

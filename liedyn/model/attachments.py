@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from liedyn.compiled.functions import POSES, Function
 from liedyn.errors import shown
-from liedyn.functions import POSES, Function
 from liedyn.model import validation
 from liedyn.model.kinds import CONSTRAINT_KINDS
 from liedyn.model.packed import (

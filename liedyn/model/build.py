@@ -9,7 +9,7 @@ from liedyn.model.frames import joint_basis
 from liedyn.model.kinds import JOINT_KINDS, LOOP_KINDS, neutral
 from liedyn.model.links import link_tree
 from liedyn.model.numbers import numbers
-from liedyn.model.packed import LINK_MASS, LOOP_I, LOOPS_AT, links_of, pack, rows_of
+from liedyn.model.packed import LINK_MASS, LOOPS_AT, LOOP_I, links_of, pack, rows_of
 from liedyn.model.regularity import singular_bodies
 from liedyn.model.robot import Robot
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from liedyn.model.description import GROUND
 from liedyn.model.frames import COLUMN_TO_Z, facing, is_along_z, joint_basis, rotation_pose, skew
-from liedyn.model.kinds import JOINT_KINDS, JOINTS, REVOLUTE
+from liedyn.model.kinds import JOINTS, JOINT_KINDS, REVOLUTE
 
 
 @dataclass

@@ -11,7 +11,7 @@ import numpy as np
 from liedyn.errors import ModelError, listed
 from liedyn.model.description import GROUND
 from liedyn.model.frames import skew
-from liedyn.model.kinds import JOINT_KINDS, JOINTS
+from liedyn.model.kinds import JOINTS, JOINT_KINDS
 
 DEPENDENT = 1e-7  # singular value of W, columns scaled to length one: a motion below it has no inertia
 ROUNDING = 1e-12  # columns of W relative to the longest, principal moments relative to the largest, are zero below it

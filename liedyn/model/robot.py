@@ -5,12 +5,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from liedyn.arguments import number
+from liedyn.compiled.functions import raise_errors
 from liedyn.errors import InputError, shown, suggestion
-from liedyn.functions import raise_errors
 from liedyn.model.attachments import attach_target, target_of
 from liedyn.model.description import Model
 from liedyn.model.packed import (
-    LOOP_ACTIVE, LOOP_I, LOOP_SIDE, LOOPS_AT, OFF, OPEN, STATUS, TIME, PackedModel, status_code,
+    LOOPS_AT, LOOP_ACTIVE, LOOP_I, LOOP_SIDE, OFF, OPEN, STATUS, TIME, PackedModel, status_code,
 )
 
 
@@ -67,7 +67,7 @@ class Robot:
     holonomic : ndarray of bool, shape (m,)
         Which rows have a residual behind them; the others constrain velocities only.
     functions : dict
-        Users' functions behind targets and custom rows (`liedyn.functions.Function`), by what they are.
+        Users' functions behind targets and custom rows (`liedyn.compiled.functions.Function`), by what they are.
     body_numbers : dict
         Numbers of the bodies by name.
     memo : dict

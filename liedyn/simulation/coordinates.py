@@ -4,10 +4,10 @@ One-dof joints have qdot = udot = v. A quaternion obeys Qdot = Q (w, 0) / 2, a l
 free joint moves by pdot = R(Q) v. Local coordinates obey udot = dexp^-1_{-u} v = J_r^-1(u) v (right-hand form: v is
 body-fixed and u is multiplied from the right; Munthe-Kaas 1998, Hairer, Lubich and Wanner 2006, IV.7).
 """
-from liedyn.jit import inline, kernel_in_place
+from liedyn.compiled.jit import inline, kernel_in_place
 from liedyn.lie.algebra import add, dot, neg6, rotate
 from liedyn.lie.exponential import left_jacobian, left_jacobian_inverse
-from liedyn.lie.lanes import SCALAR
+from liedyn.simd.lanes import SCALAR
 from liedyn.tree.joints import joint_twist, put_coordinate_rates, put_force_of_kind
 from liedyn.tree.records import dof_count, first_dof, first_q, kind, link_count, q_count
 

@@ -5,13 +5,13 @@ What is compiled is what a run needs: these kernels are `late`, and the loops of
 import numpy as np
 from numba import types
 
+from liedyn.compiled.jit import VECTOR, address_for, apart, inline, kernel, late
 from liedyn.constraints.rows import residual_rows, velocity_rows
-from liedyn.dense import largest_size
 from liedyn.dynamics.multiplier import multiplier_kernel
 from liedyn.dynamics.nullspace import solve_accelerations, solve_multipliers
 from liedyn.dynamics.svd import svd_kernel
 from liedyn.dynamics.terms import terms_in_place
-from liedyn.jit import VECTOR, address_for, apart, inline, kernel, late
+from liedyn.linalg.dense import largest_size
 from liedyn.simulation.friction import begin_trials, next_trial, put_friction
 from liedyn.simulation.inputs import input_forces
 from liedyn.simulation.workspace import MULTIPLIER, NOT_FINITE, NULLSPACE, OK, SETTINGS, SINGULAR, SVD, WORK

@@ -15,13 +15,13 @@ from collections import namedtuple
 import numpy as np
 from numba import types
 
+from liedyn.compiled.jit import MATRIX, VECTOR, kernel_in_place, late
 from liedyn.constraints.families.contact import contact, velocity_jets
 from liedyn.constraints.jets import constant
 from liedyn.constraints.records import holonomic_count, loop_at, loop_count, loop_integer, loop_kind, loop_rows
 from liedyn.constraints.relative import path_ends, relative_screw, relative_twist, toward_ground
-from liedyn.jit import MATRIX, VECTOR, kernel_in_place, late
-from liedyn.lie.lanes import SCALAR
 from liedyn.model.packed import LOOP_ACTIVE, LOOP_FRICTION, LOOP_SIDE, SLIDING
+from liedyn.simd.lanes import SCALAR
 from liedyn.tree.records import MODEL
 
 Friction = namedtuple("Friction", "direction used drags influence trials solution force")

@@ -1,12 +1,12 @@
 """Gaps, their rates and slip velocities of all one-sided constraints along a run."""
 import numpy as np
 
+from liedyn.compiled.jit import kernel
 from liedyn.constraints.records import refresh, switch
 from liedyn.constraints.rows import residual_rows, velocity_rows
 from liedyn.contact.state import statuses
-from liedyn.jit import kernel
-from liedyn.lie.lanes import SCALAR
 from liedyn.model.packed import N_ROWS, OFF, ON, OPEN, SLIDING
+from liedyn.simd.lanes import SCALAR
 from liedyn.simulation.trajectory import EventRecord
 from liedyn.tree.kinematics import world_positions, world_size, world_velocities
 

@@ -2,13 +2,13 @@
 import numpy as np
 
 from liedyn import feedback
-from liedyn.boundary import as_floats, require_usable
-from liedyn.dense import largest_size
+from liedyn.compiled.boundary import as_floats, require_usable
+from liedyn.compiled.functions import Function, call
+from liedyn.compiled.jit import inline, kernel_in_place
 from liedyn.errors import InputError
-from liedyn.functions import Function, call
-from liedyn.jit import inline, kernel_in_place
-from liedyn.lie.registers import LARGEST
-from liedyn.model.packed import LOOP_I, LOOP_ROW, LOOPS_AT
+from liedyn.linalg.dense import largest_size
+from liedyn.model.packed import LOOPS_AT, LOOP_I, LOOP_ROW
+from liedyn.simd.registers import LARGEST
 from liedyn.simulation.workspace import FUNCTION, TABLE
 
 
@@ -25,7 +25,7 @@ class Inputs:
     actuators : ndarray, shape (nv, nu)
         tau = actuators u.
     functions : dict
-        The user's functions (`liedyn.functions.Function`), by what they are.
+        The user's functions (`liedyn.compiled.functions.Function`), by what they are.
     first_row : dict
         Number of the first row of every constraint.
     """

@@ -6,7 +6,7 @@ together with all equations (`liedyn.contact.impact`), then the accelerations, w
 """
 import numpy as np
 
-from liedyn.boundary import states
+from liedyn.compiled.boundary import states
 from liedyn.constraints.records import refresh
 from liedyn.constraints.undefined import undefined_rows
 from liedyn.contact.impact import collide, jam

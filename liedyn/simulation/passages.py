@@ -25,7 +25,7 @@ import math
 
 import numpy as np
 
-from liedyn.jit import inline, kernel_in_place
+from liedyn.compiled.jit import inline, kernel_in_place
 from liedyn.simulation.trajectory import EventRecord
 from liedyn.simulation.workspace import CONDITION
 from liedyn.tree.configuration import difference_kernel, integrate_kernel

@@ -4,13 +4,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from liedyn.arguments import names, number
-from liedyn.boundary import states
+from liedyn.compiled.boundary import states
+from liedyn.compiled.functions import raise_errors
 from liedyn.constraints.records import refresh
 from liedyn.constraints.undefined import require_rows
 from liedyn.contact.state import contacts_of
 from liedyn.dynamics.unified import unified_velocity
 from liedyn.errors import ClosureError, InputError, shown
-from liedyn.functions import raise_errors
 from liedyn.model.kinds import CONSTRAINT_KINDS, LOOP_KINDS
 from liedyn.model.packed import (
     LOOPS_AT, LOOP_ACTIVE, LOOP_F, LOOP_FLOATS_AT, LOOP_FRICTION, LOOP_I, LOOP_RESTITUTION, LOOP_SIDE, OFF, OPEN,

@@ -21,10 +21,10 @@ section 4: singularities of the choice are avoided, not met).
 import numpy as np
 from numba import types
 
+from liedyn.compiled.jit import VECTOR, inline, kernel_in_place, late
 from liedyn.constraints.rows import jacobian_rows, residual_rows, velocity_rows
-from liedyn.jit import VECTOR, inline, kernel_in_place, late
-from liedyn.lie.lanes import SCALAR
-from liedyn.nearest import backward, factor, forward, nearest_in_columns, nearest_in_metric, orthonormal_rows
+from liedyn.linalg.nearest import backward, factor, forward, nearest_in_columns, nearest_in_metric, orthonormal_rows
+from liedyn.simd.lanes import SCALAR
 from liedyn.simulation.workspace import (
     BOUNDED_ENERGY, FREE_ENERGY, MINIMAL, NOT_CLOSED, NOT_CONSISTENT, OK, PROJECTION, SETTINGS, WANTED_ENERGY, WORK,
 )

@@ -5,20 +5,20 @@ first crossing is located by repeating its step with a part of its length, and w
 """
 import numpy as np
 
-from liedyn.boundary import is_usable
+from liedyn.compiled.boundary import is_usable
+from liedyn.compiled.functions import forget_errors, raise_errors
 from liedyn.constraints.records import refresh
 from liedyn.constraints.undefined import undefined_rows
 from liedyn.contact.state import DEEPEST, TOUCHING, equations, statuses
 from liedyn.errors import LiedynError, SimulationError
-from liedyn.functions import forget_errors, raise_errors
 from liedyn.model.packed import SLIDING
 from liedyn.simulation.crossings import PULL, Table, first_crossing, useful
 from liedyn.simulation.energy_check import EnergyCheck
 from liedyn.simulation.events import crosses, guard_value
-from liedyn.simulation.integrators.explicit import advance
 from liedyn.simulation.friction import set_directions
 from liedyn.simulation.gaps import steps_of_contacts
 from liedyn.simulation.instant import Contradiction, happen
+from liedyn.simulation.integrators.explicit import advance
 from liedyn.simulation.passages import Passages
 from liedyn.simulation.preparation import have_gaps
 from liedyn.simulation.projection import energy_of

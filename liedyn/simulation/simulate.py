@@ -1,6 +1,6 @@
 """Simulation of any mechanism: the public function."""
 from liedyn.arguments import flag, number, one_of, positive, whole
-from liedyn.boundary import wrenches
+from liedyn.compiled.boundary import wrenches
 from liedyn.errors import InputError
 from liedyn.model.packed import LOOP_TARGET, constraints_of
 from liedyn.model.size import velocity_sizes

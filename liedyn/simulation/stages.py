@@ -4,9 +4,9 @@
 """
 import numpy as np
 
+from liedyn.compiled.jit import inline, kernel_in_place
 from liedyn.constraints.records import refresh
-from liedyn.jit import inline, kernel_in_place
-from liedyn.lie.lanes import SCALAR
+from liedyn.simd.lanes import SCALAR
 from liedyn.simulation.formulations import accelerations
 from liedyn.simulation.friction import keep_directions
 from liedyn.simulation.projection import stabilise

@@ -1,11 +1,11 @@
 """What a run knows of its contacts: their status, what they carry, whether they are settled or accumulate."""
 import numpy as np
 
+from liedyn.compiled.functions import raise_errors
 from liedyn.constraints.records import refresh
 from liedyn.contact.state import AT_REST, DEEPEST, TOUCHING, accelerations, put_statuses, statuses
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.errors import AccumulationError
-from liedyn.functions import raise_errors
 from liedyn.model.packed import ON, OPEN, SLIDING
 from liedyn.simulation.crossings import PULL
 from liedyn.simulation.friction import set_directions

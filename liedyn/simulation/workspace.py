@@ -4,10 +4,10 @@ from typing import NamedTuple
 import numpy as np
 from numba import types
 
+from liedyn.compiled.jit import INTEGERS, MATRIX, VECTOR
 from liedyn.constraints.rows import holonomic_rows
 from liedyn.dynamics.nullspace import solve_size
 from liedyn.dynamics.terms import terms_size
-from liedyn.jit import INTEGERS, MATRIX, VECTOR
 from liedyn.model.packed import DOF_DAMPING, N_LINKS, N_ROWS, dofs_of
 from liedyn.model.size import row_sizes
 from liedyn.simulation.friction import FRICTION, room_for_friction
@@ -122,7 +122,7 @@ def _numba_type(group):
 
 
 SETTINGS, WORK = _numba_type(Settings), _numba_type(Work)
-"""Their Numba types, for `liedyn.jit.late`."""
+"""Their Numba types, for `liedyn.compiled.jit.late`."""
 
 
 class Rows(NamedTuple):

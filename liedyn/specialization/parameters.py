@@ -8,8 +8,8 @@ its rotational inertia on.
 import numpy as np
 
 from liedyn.model.packed import (
-    LINK_END, LINK_INERTIA, LINK_MASS, LINK_MOMENT, LINK_PARENT, LINK_PITCH,
-    LINK_PRIMITIVE, LINK_SPREAD, PRISMATIC, REVOLUTE, links_of, spread,
+    LINK_END, LINK_INERTIA, LINK_MASS, LINK_MOMENT, LINK_PARENT, LINK_PITCH, LINK_PRIMITIVE, LINK_SPREAD, PRISMATIC,
+    REVOLUTE, links_of, spread,
 )
 
 _TRIANGLE = np.triu_indices(3)

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from numba.core.registry import CPUDispatcher
 
 from liedyn.compiled.recursion import RECURSIONS as DECLARED
-from liedyn.lie.lanes import SCALAR
-from liedyn.lie.sines import put_sines, sincos, sines_size
-from liedyn.model.packed import N_LINKS, NQ, NV
+from liedyn.model.packed import NQ, NV, N_LINKS
+from liedyn.simd.lanes import SCALAR
+from liedyn.simd.sines import put_sines, sincos, sines_size
 from liedyn.specialization.expressions import ARITHMETIC, CALL, PART, Program
 from liedyn.specialization.parameters import base_parameters
 from liedyn.specialization.tracing import Memory, Tracer, inputs

@@ -13,9 +13,9 @@ Written by liedyn.specialize: straight lines traced from the recursions of liedy
 import numpy as np
 
 from liedyn.compiled import sides as _side
-from liedyn.jit import kernel_in_place
-from liedyn.lie.lanes import load, store
-from liedyn.lie.registers import at_once, load_at_once, store_at_once
+from liedyn.compiled.jit import kernel_in_place
+from liedyn.simd.lanes import load, store
+from liedyn.simd.registers import at_once, load_at_once, store_at_once
 from liedyn.model.packed import PackedModel
 {imports}
 

@@ -1,14 +1,14 @@
 """Running a kernel's own body on expressions: what it computes, without its loops, branches and reads of the model.
 
 A kernel is an ordinary Python function before it is compiled. Here its body and those of all helpers run as such, with
-the accesses of `liedyn.lie.lanes` replaced: the model is read as numbers, the state as expressions.
+the accesses of `liedyn.simd.lanes` replaced: the model is read as numbers, the state as expressions.
 """
 import types
 
 from numba.core.extending import _Intrinsic
 from numba.core.registry import CPUDispatcher
 
-from liedyn.lie import lanes, registers, strided
+from liedyn.simd import lanes, registers, strided
 from liedyn.specialization.expressions import CALL, INPUT, Expression
 
 

@@ -5,14 +5,14 @@ eliminating them in turn is the block elimination of table 7.1 without ever inve
 """
 import numpy as np
 
+from liedyn.compiled.jit import inline, kernel_in_place
 from liedyn.compiled.recursion import recursion
 from liedyn.errors import SingularConfigurationError
-from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.algebra import ad, add6, dot6, inertia_times, minus_ad_dual, scale6, sub6
 from liedyn.lie.articulated import add_articulated, articulated, articulated_times, without_direction
-from liedyn.lie.lanes import load, splat, store
-from liedyn.lie.sines import put_sines_from, sines_size
 from liedyn.model.packed import REVOLUTE
+from liedyn.simd.lanes import load, splat, store
+from liedyn.simd.sines import put_sines_from, sines_size
 from liedyn.tree.hinges import add_gamma, first_angle, inertia_to_parent, twist_to_child, wrench_to_parent
 from liedyn.tree.joints import accumulate_springs_of_kind, dofs_of_kind, screw_of_kind, twist_of_kind
 from liedyn.tree.records import (

@@ -12,11 +12,11 @@ The factor comes in two forms. Twelve numbers a row and sweeps along the tree (`
 column, and for one state whole registers of columns. In lanes, and in what `specialize` writes down, a small tree's
 entries (`liedyn.tree.ltdl`) are less work; those of a humanoid more.
 """
+from liedyn.compiled.jit import inline, kernel_in_place
 from liedyn.compiled.recursion import recursion
-from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.algebra import add6, dot6, inertia_times, scale6
-from liedyn.lie.lanes import WIDTH, load, store
-from liedyn.lie.registers import at_once
+from liedyn.simd.lanes import WIDTH, load, store
+from liedyn.simd.registers import at_once
 from liedyn.tree.aba import require_regular_tree
 from liedyn.tree.crba import carried_momenta, inertia_entries
 from liedyn.tree.joints import accumulate_springs

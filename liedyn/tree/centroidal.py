@@ -9,11 +9,11 @@ Goswami and Lee 2013). Its rate needs
 where the rate of an inertia (m, h, J) at a point that stands still is (0, P, 2 tr(D) 1 - D - D^T), with
 D = sum m rdot r^T and P the linear momentum: ten numbers like the inertia itself, and those of several bodies add up.
 """
+from liedyn.compiled.jit import inline, kernel_in_place
 from liedyn.compiled.recursion import recursion
-from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.algebra import add, add6, cross, inertia_in_parent, inertia_times, scale, sub
 from liedyn.lie.coriolis import coriolis_moments
-from liedyn.lie.lanes import splat
+from liedyn.simd.lanes import splat
 from liedyn.tree.crba import INERTIA, RECORD, add_up_inward, composite_at, composite_inertias, crba_size
 from liedyn.tree.energy import mass_of_links, refuse_massless
 from liedyn.tree.kinematics import S, S_DOT, of_dof, twist_of, world_pose, world_velocities

@@ -6,9 +6,9 @@ A free joint moves by the full exponential of SE(3), so that its dv is a body-fi
 import numpy as np
 
 from liedyn.arguments import lead_of, require_robot
+from liedyn.compiled.jit import kernel_in_place
 from liedyn.compiled.recursion import recursion
 from liedyn.errors import InputError, shown
-from liedyn.jit import kernel_in_place
 from liedyn.model.kinds import JOINTS
 from liedyn.model.packed import LINK_IQ, LINK_PRIMITIVE, links_of
 from liedyn.tree.joints import joint_difference, move_joint

@@ -4,27 +4,25 @@ Composite inertias add up without a transform where all are seen from one place;
 that one unit of joint speed gives to all it carries, felt at every joint on the way to the ground.
 
 In lanes that place is the world, an inertia is (m, h, J), and M is written pair by pair. One state fills registers with
-columns of matrices (`liedyn.lie.columns`): an inertia is the moments of mass, the place is the first link of each tree
+columns of matrices (`liedyn.simd.columns`): an inertia is the moments of mass, the place is the first link of each tree
 (how that stands does not matter to M), and M is written in squares. The screws of a free base are the axes there, so
 that the momenta themselves are its rows of M.
 """
+from liedyn.compiled.jit import inline, kernel_in_place
 from liedyn.compiled.recursion import recursion
-from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.algebra import dot6, inertia_in_parent, inertia_times, neg
-from liedyn.lie.columns import (
+from liedyn.model.packed import DOF_I, FREE, REVOLUTE
+from liedyn.simd.columns import (
     add_columns, at_place, cross_columns, moments_in_parent, moments_of_speed, momentum_of_moments, turned_about_z,
 )
-from liedyn.lie.lanes import NARROW, SCALAR, load, narrow, store
-from liedyn.lie.registers import at_once, load_at_once, side_by_side, store_at_once
-from liedyn.lie.sines import put_sines_from, sines_size
-from liedyn.lie.strided import chosen_records_at_once, records_at_once, where_before
-from liedyn.lie.transposition import turned
-from liedyn.model.packed import DOF_I, FREE, REVOLUTE
+from liedyn.simd.lanes import NARROW, SCALAR, load, narrow, store
+from liedyn.simd.registers import at_once, load_at_once, side_by_side, store_at_once
+from liedyn.simd.sines import put_sines_from, sines_size
+from liedyn.simd.strided import chosen_records_at_once, records_at_once, where_before
+from liedyn.simd.transposition import turned
 from liedyn.tree.hinges import first_angle
 from liedyn.tree.joints import dofs_of_kind, pose_by_sines, screw_of_kind_at
-from liedyn.tree.kinematics import (
-    DOF, POSE, S, of_dof, of_link, sines_at, world_pose, world_positions, world_size,
-)
+from liedyn.tree.kinematics import DOF, POSE, S, of_dof, of_link, sines_at, world_pose, world_positions, world_size
 from liedyn.tree.poses import COLUMN, columns_beyond, get_columns, get_world_pose, put_columns, slid
 from liedyn.tree.records import (
     armature, as_inertia, as_twist, behind_dof, dof_count, dof_link_at, dof_total, first_dof, first_q, get3, get6,

@@ -9,22 +9,22 @@ first, and go to memory while the walk goes on.
 """
 import numpy as np
 
-from liedyn.jit import inline, kernel, kernel_in_place
+from liedyn.compiled.batches import aligned, find_lines, gather, in_lanes, lines_for, put_complete, see
+from liedyn.compiled.jit import inline, kernel, kernel_in_place
 from liedyn.lie.algebra import (
     Ad_dual_inverse, ad, add, add6, add_ad, add_power, add_symmetric, compose, dot, inertia_in_parent, inertia_times,
     scale6, sub6, sub_ad_dual,
 )
 from liedyn.lie.coriolis import add_coriolis, contribution, coriolis_moments
-from liedyn.lie.lanes import LANES, WIDTH, load, splat, store
-from liedyn.lie.sines import put_sines, sines_size
 from liedyn.model.packed import REVOLUTE
-from liedyn.tree.batches import aligned, find_lines, gather, in_lanes, lines_for, put_complete, see
+from liedyn.simd.lanes import LANES, WIDTH, load, splat, store
+from liedyn.simd.sines import put_sines, sines_size
 from liedyn.tree.joints import accumulate_spring_derivatives, dofs_of_kind, screw_of_kind_at
 from liedyn.tree.poses import origin_of, pose_in_parent
 from liedyn.tree.records import (
-    armature, behind_dof, damping, dof_count, dof_link, dof_total, first_dof, fork_of, get3, get6, get9,
-    get_inertia, get_pose, inertia, kind, link_count, parent, previous_dof, put3, put6, put9, put_inertia, put_pose,
-    q_total, stretch_of, upward, zero6,
+    armature, behind_dof, damping, dof_count, dof_link, dof_total, first_dof, fork_of, get3, get6, get9, get_inertia,
+    get_pose, inertia, kind, link_count, parent, previous_dof, put3, put6, put9, put_inertia, put_pose, q_total,
+    stretch_of, upward, zero6,
 )
 
 # numbers per link on the way to the ground: pose, twist and acceleration in the world

@@ -6,14 +6,14 @@ that carries it is neglected, as it is in M.
 """
 
 from liedyn.arguments import require_robot
+from liedyn.compiled.jit import kernel_in_place
 from liedyn.compiled.recursion import recursion
 from liedyn.errors import InputError
-from liedyn.jit import kernel_in_place
 from liedyn.lie.algebra import (
     Ad_dual_inverse, Ad_inverse, add, add6, compose, dot, dot6, inertia_times, rotate, scale, sub,
 )
-from liedyn.lie.lanes import load, splat, store
 from liedyn.model.packed import LINK_MASS, links_of
+from liedyn.simd.lanes import load, splat, store
 from liedyn.tree.joints import joint_pose, joint_twist, spring_energy
 from liedyn.tree.poses import origin_of, seen_from
 from liedyn.tree.records import (

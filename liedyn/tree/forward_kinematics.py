@@ -1,12 +1,12 @@
 """Poses of bodies in the world: the product of exponentials, joint by joint."""
+from liedyn.compiled.jit import inline, kernel_in_place
 from liedyn.compiled.recursion import recursion
-from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.algebra import compose
-from liedyn.lie.lanes import NARROW, SCALAR, store
-from liedyn.lie.registers import at_once, store_at_once
-from liedyn.lie.sines import put_sines, sines_size
-from liedyn.lie.transposition import turned
 from liedyn.model.packed import REVOLUTE
+from liedyn.simd.lanes import NARROW, SCALAR, store
+from liedyn.simd.registers import at_once, store_at_once
+from liedyn.simd.sines import put_sines, sines_size
+from liedyn.simd.transposition import turned
 from liedyn.tree.joints import joint_pose
 from liedyn.tree.poses import (
     PLACES, columns_beyond, columns_of, get_columns, get_world_pose, link_in_world, place_one_state, put_world_pose,

@@ -4,15 +4,15 @@ A link that turns about its z axis has the pose f = Rz(beta) (Rx(alpha) Rz(gamma
 coordinate axes, of which beta is zero for the first link that another one carries (`liedyn.model.links`). One after
 another they take half the operations of the rotation f. Other joints have f as it is.
 """
-from liedyn.jit import inline
+from liedyn.compiled.jit import inline
 from liedyn.lie.algebra import Ad_dual_inverse, Ad_inverse, add_cross
 from liedyn.lie.articulated import articulated_in_parent, articulated_shifted
-from liedyn.lie.lanes import integer, load, store
-from liedyn.lie.sines import sines_size
 from liedyn.lie.turns import (
     about_x, about_z, articulated_about_x, articulated_about_z, back_about_x, back_about_z, turned,
 )
-from liedyn.model.packed import LINK_F, LINK_FLOATS_AT, LINK_SHIFT, LINK_TURNS, FREE, REVOLUTE
+from liedyn.model.packed import FREE, LINK_F, LINK_FLOATS_AT, LINK_SHIFT, LINK_TURNS, REVOLUTE
+from liedyn.simd.lanes import integer, load, store
+from liedyn.simd.sines import sines_size
 from liedyn.tree.joints import pose_by_sines
 from liedyn.tree.records import constant3, dof_count, first_q, kind, number, q_total
 

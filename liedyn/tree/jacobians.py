@@ -10,12 +10,12 @@ i, and W_i the twist of the body relative to link i, the sum of J_k v_k over the
 for the degrees of freedom j of joint i. So the columns of a joint depend on the joints between it and the body and on
 nothing else: not on its own position, nor on where the robot is in the world.
 """
+from liedyn.compiled.jit import inline, kernel_in_place
 from liedyn.compiled.recursion import recursion
-from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.algebra import Ad_inverse, ad, add6, compose, scale6
-from liedyn.lie.lanes import load
-from liedyn.lie.sines import sincos
 from liedyn.model.packed import REVOLUTE
+from liedyn.simd.lanes import load
+from liedyn.simd.sines import sincos
 from liedyn.tree.joints import dofs_of_kind, joint_pose, pose_of_kind, screw_of_kind
 from liedyn.tree.records import (
     body_link, body_placement, dof_count, dof_link, dof_total, first_dof, first_q, get6, kind, parent, previous_dof,

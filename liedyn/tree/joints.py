@@ -7,7 +7,7 @@ This is all that compiled code knows about kinds of joints, apart from short cut
 Python knows about them is in `liedyn.model.kinds`. A primitive of one degree of freedom has a coordinate that adds up,
 and a spring that is linear in it; those of several are groups with a quaternion.
 """
-from liedyn.jit import inline
+from liedyn.compiled.jit import inline
 from liedyn.lie.algebra import (
     about_z, add, cross, dot, quaternion_rotation, rotate, rotate_rotation, scale, sub, unrotate,
 )
@@ -15,9 +15,9 @@ from liedyn.lie.exponential import (
     coefficient_d, exp, log_rotated, quaternion_exp, quaternion_inverse_product, quaternion_log, quaternion_product,
     quaternion_unit,
 )
-from liedyn.lie.lanes import SCALAR, load, splat, store
-from liedyn.lie.sines import sincos, sines_size
 from liedyn.model.kinds import FREE, HELICAL, PRISMATIC, REVOLUTE, SPHERICAL
+from liedyn.simd.lanes import SCALAR, load, splat, store
+from liedyn.simd.sines import sincos, sines_size
 from liedyn.tree.records import (
     accumulate3, damping, dof_count, dof_total, first_dof, first_q, get3, kind, link_count, pitch, placement, put3,
     q_total, rest, stiffness, zero3,

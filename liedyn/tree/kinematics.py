@@ -12,12 +12,12 @@ stays behind. Accelerations contain gravity (the ground accelerates upward).
 That point is where the first link is at the state in question (`liedyn.tree.poses.origin_of`), not the world's origin.
 No result depends on it but by rounding, which grows with the square of the distance to it.
 """
-from liedyn.jit import inline, kernel_in_place
+from liedyn.compiled.jit import inline, kernel_in_place
 from liedyn.lie.algebra import ad, add6, compose, scale6
-from liedyn.lie.lanes import SCALAR, WIDTH, load
-from liedyn.lie.registers import at_once
-from liedyn.lie.sines import put_sines, sines_size
 from liedyn.model.packed import REVOLUTE
+from liedyn.simd.lanes import SCALAR, WIDTH, load
+from liedyn.simd.registers import at_once
+from liedyn.simd.sines import put_sines, sines_size
 from liedyn.tree.joints import dofs_of_kind, screw_of_kind_at
 from liedyn.tree.poses import get_world_pose, link_in_world, origin_of, place_one_state, put_world_pose, seen_from
 from liedyn.tree.records import (

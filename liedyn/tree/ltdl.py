@@ -4,9 +4,9 @@ Row k of L has entries only at the ancestors of degree of freedom k: those that 
 tree's zeros in M stay zeros in L, so that all work is on ancestors. M is positive definite: nothing is ever pivoted.
 Matrices are nv * nv numbers, row by row; L is unit, D takes the place of its diagonal.
 """
-from liedyn.jit import inline, kernel_in_place
-from liedyn.lie.lanes import LANES, load, splat, store
-from liedyn.lie.registers import at_once, is_zero, load_at_once, store_at_once
+from liedyn.compiled.jit import inline, kernel_in_place
+from liedyn.simd.lanes import LANES, load, splat, store
+from liedyn.simd.registers import at_once, is_zero, load_at_once, store_at_once
 from liedyn.tree.records import dof_total, previous_dof
 
 

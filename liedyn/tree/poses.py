@@ -8,11 +8,11 @@ Positions are counted from an origin that the caller chooses. What a spatial vec
 origin, and an inertia with the square of it: the dynamics of a robot that is 100 km away from the world's origin would
 lose ten digits there, and lose none at an `origin_of` its own.
 """
-from liedyn.jit import inline
+from liedyn.compiled.jit import inline
 from liedyn.lie.algebra import add, compose, rotate, sub
-from liedyn.lie.lanes import NARROW, SCALAR, load, splat
-from liedyn.lie.registers import load_at_once, side_by_side, store_at_once
 from liedyn.model.packed import PRISMATIC, REVOLUTE
+from liedyn.simd.lanes import NARROW, SCALAR, load, splat
+from liedyn.simd.registers import load_at_once, side_by_side, store_at_once
 from liedyn.tree.joints import moved_by_sines, pose_of_kind
 from liedyn.tree.records import kind, link_count, parent, placement, put3, zero3
 

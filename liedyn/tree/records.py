@@ -1,16 +1,15 @@
 """Reading the packed model and the workspace inside kernels (layout: `liedyn.model.packed`)."""
-from liedyn.jit import INTEGERS, VECTOR, group, inline
-from liedyn.lie.lanes import SCALAR, integer, load, splat, store
+from liedyn.compiled.jit import INTEGERS, VECTOR, group, inline
 from liedyn.model.packed import (
-    BODIES_AT, BODY_F, BODY_FLOATS_AT, BODY_I, BODY_LINK, DOF_ARMATURE, DOF_DAMPING, DOF_END, DOF_F,
-    DOF_FLOATS_AT, DOF_FORK, DOF_I, DOF_LINK, DOF_PREVIOUS, DOF_ROOT, DOF_STIFFNESS, DOF_STRETCH, DOFS_AT,
-    HEADER, LINK_F, LINK_FLOATS_AT, LINK_I, LINK_IQ, LINK_IV, LINK_MASS, LINK_NQ, LINK_NV, LINK_PARENT, LINK_PITCH,
-    LINK_PRIMITIVE, LINK_SPREAD, N_BODIES, N_LINKS, NQ, NV, REST_AT,
-    PackedModel,
+    BODIES_AT, BODY_F, BODY_FLOATS_AT, BODY_I, BODY_LINK, DOFS_AT, DOF_ARMATURE, DOF_DAMPING, DOF_END, DOF_F,
+    DOF_FLOATS_AT, DOF_FORK, DOF_I, DOF_LINK, DOF_PREVIOUS, DOF_ROOT, DOF_STIFFNESS, DOF_STRETCH, HEADER, LINK_F,
+    LINK_FLOATS_AT, LINK_I, LINK_IQ, LINK_IV, LINK_MASS, LINK_NQ, LINK_NV, LINK_PARENT, LINK_PITCH, LINK_PRIMITIVE,
+    LINK_SPREAD, NQ, NV, N_BODIES, N_LINKS, REST_AT, PackedModel,
 )
+from liedyn.simd.lanes import SCALAR, integer, load, splat, store
 
 MODEL = group(PackedModel, INTEGERS, VECTOR)
-"""Type of the packed model, for `liedyn.jit.late`."""
+"""Type of the packed model, for `liedyn.compiled.jit.late`."""
 
 # ---- vectors, twists and poses stored as consecutive numbers
 

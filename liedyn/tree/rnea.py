@@ -5,20 +5,17 @@ rate of that, `acc` the acceleration of its origin with gravity (the ground acce
 joint passes on. Its linear velocity is never needed.
 """
 
+from liedyn.compiled.jit import inline, inline_algebra, kernel_in_place
 from liedyn.compiled.recursion import recursion
-from liedyn.jit import inline, inline_algebra, kernel_in_place
 from liedyn.lie.algebra import add, add_cross, cross, scale, sub6, symmetric_times, unrotate
-from liedyn.lie.lanes import load, store
-from liedyn.lie.sines import put_sines_from, sines_size
 from liedyn.lie.turns import back_about_z
 from liedyn.model.packed import REVOLUTE
+from liedyn.simd.lanes import load, store
+from liedyn.simd.sines import put_sines_from, sines_size
 from liedyn.tree.hinges import BETA, add_gamma, constant_turn, first_angle, origin, vector_to_child, wrench_to_parent
-from liedyn.tree.joints import (
-    accumulate_springs_of_kind, dofs_of_kind, pose_by_sines, put_force_of_kind, twist_of_kind,
-)
+from liedyn.tree.joints import accumulate_springs_of_kind, dofs_of_kind, pose_by_sines, put_force_of_kind, twist_of_kind
 from liedyn.tree.records import (
-    accumulate6, armature, first_dof, get3, get6, inertia, kind, link_count, parent, put3, put6,
-    q_total, upward, zero3,
+    accumulate6, armature, first_dof, get3, get6, inertia, kind, link_count, parent, put3, put6, q_total, upward, zero3,
 )
 
 WORK = 15  # numbers per link on the way to the ground: w, dw, acc (3 each), wrench F (6)

@@ -10,27 +10,25 @@ Coriolis matrix and wrench of all that joint j carries, for every degree of free
 Within one joint the term in F is absent: its own screws turn with the wrench. B needs only 12 numbers, not 36: with
 D = sum m rdot r^T over all particles and P the linear momentum, B (w, v) = (tr(D) w - D w, w x P).
 """
+from liedyn.compiled.jit import inline, kernel_in_place
 from liedyn.compiled.recursion import recursion
-from liedyn.jit import inline, kernel_in_place
-from liedyn.lie.algebra import (
-    Ad_dual_inverse, add6, dot, dot6, inertia_in_parent, inertia_times, minus_ad_dual, sub6,
-)
+from liedyn.lie.algebra import Ad_dual_inverse, add6, dot, dot6, inertia_in_parent, inertia_times, minus_ad_dual, sub6
 from liedyn.lie.coriolis import add_coriolis, contribution, coriolis_moments
-from liedyn.lie.lanes import store
-from liedyn.lie.registers import at_once, load_at_once, store_at_once
-from liedyn.lie.strided import chosen_records_at_once, constants_at_once, put_records_at_once, records_at_once
 from liedyn.model.packed import DOF_I, LINK_F
+from liedyn.simd.lanes import store
+from liedyn.simd.registers import at_once, load_at_once, store_at_once
+from liedyn.simd.strided import chosen_records_at_once, constants_at_once, put_records_at_once, records_at_once
 from liedyn.tree.crba import CARRIED, SCREW, add_armatures, inertia_rows
 from liedyn.tree.derivatives_walk import walk_states
 from liedyn.tree.joints import accumulate_joint_derivatives
 from liedyn.tree.kinematics import (
-    ACCELERATION, DOF, LINK, POSE, PSI_DDOT, PSI_DOT, S_DOT, TWIST, S, of_dof, of_link, world_accelerations,
+    ACCELERATION, DOF, LINK, POSE, PSI_DDOT, PSI_DOT, S, S_DOT, TWIST, of_dof, of_link, world_accelerations,
     world_positions, world_size, world_velocities,
 )
 from liedyn.tree.poses import as_world_pose
 from liedyn.tree.records import (
-    as_inertia, as_twist, dof_count, dof_link_at, dof_total, first_dof, get3, get6, get9,
-    get_inertia, inertia_at, last_of_joint, link_count, parent, previous_dof,
+    as_inertia, as_twist, dof_count, dof_link_at, dof_total, first_dof, get3, get6, get9, get_inertia, inertia_at,
+    last_of_joint, link_count, parent, previous_dof,
 )
 from liedyn.tree.rows import (
     clear, clear_in_trees, clear_lanes, clear_squares, leave, leave_squares, of_next3, of_next6, of_one3, of_one6,

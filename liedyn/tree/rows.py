@@ -8,12 +8,12 @@ Numbers are depth first: what i carries follows it without a gap, and j < i carr
 Of a symmetric matrix one state computes squares of four by four above the diagonal; those below are the same squares
 turned over. Registers of 256 bits do: wider ones would cross a line of the cache with nearly every store.
 """
-from liedyn.jit import inline, kernel_in_place
+from liedyn.compiled.jit import inline, kernel_in_place
 from liedyn.lie.algebra import dot6
-from liedyn.lie.lanes import LANES, NARROW, SCALAR, WIDTH, load, splat, store
-from liedyn.lie.registers import at_once, before_line, expect, load_at_once, side_by_side, store_at_once
-from liedyn.lie.strided import first_then, where_before, where_larger
-from liedyn.lie.transposition import turned
+from liedyn.simd.lanes import LANES, NARROW, SCALAR, WIDTH, load, splat, store
+from liedyn.simd.registers import at_once, before_line, expect, load_at_once, side_by_side, store_at_once
+from liedyn.simd.strided import first_then, where_before, where_larger
+from liedyn.simd.transposition import turned
 from liedyn.tree.records import behind_dof, dof_total, previous_dof, root_of, stretch_of
 
 FOUR = 4  # rows and columns of a square

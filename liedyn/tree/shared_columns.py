@@ -14,8 +14,8 @@ Integers: the size of a record, how many directions there are of each part, how 
 record for each link; but for its leader, only that of the leader counts. A direction is of coordinates, part 0, or of
 velocities, part 1.
 """
-from liedyn.jit import inline
-from liedyn.lie.lanes import integer
+from liedyn.compiled.jit import inline
+from liedyn.simd.lanes import integer
 
 RECORDS = 3
 # of a record: leader; is it a floating base; columns that are the group's own, of each part from FIRST to before END,

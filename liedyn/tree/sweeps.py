@@ -9,16 +9,15 @@ the same factor down entry by entry, which is less work for a degree of freedom 
 A table holds S_k, the momenta of the composite inertias, U_k / D_k and 1 / D_k (`liedyn.tree.rows`). What more than one
 branch adds to or reads waits at a fork, a degree of freedom that carries several others directly.
 """
-from liedyn.jit import inline, kernel_in_place
+from liedyn.compiled.jit import inline, kernel_in_place
 from liedyn.lie.algebra import add6, dot, dot6, scale6, sub6
 from liedyn.lie.articulated import add_articulated, articulated_times, without_direction
-from liedyn.lie.lanes import LANES, WIDTH, load, splat, store
-from liedyn.lie.registers import at_once, load_at_once, store_at_once
+from liedyn.simd.lanes import LANES, WIDTH, load, splat, store
+from liedyn.simd.registers import at_once, load_at_once, store_at_once
 from liedyn.tree.aba import get_articulated, put_articulated
 from liedyn.tree.crba import CARRIED, SCREW
 from liedyn.tree.records import (
-    accumulate6, armature, behind_dof, dof_total, fork_of, get6, previous_dof, put6, root_of,
-    stretch_of, zero6,
+    accumulate6, armature, behind_dof, dof_total, fork_of, get6, previous_dof, put6, root_of, stretch_of, zero6,
 )
 from liedyn.tree.rows import of_one6, pitch
 

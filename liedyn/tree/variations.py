@@ -18,13 +18,13 @@ and on the way to the ground, with F_i all that joint i carries,
 A direction costs O(n), where dtau/dq and dtau/dv cost O(n d) and their products with N and X as much again. In body
 coordinates this is the differentiated recursion of Park, Bobrow and Ploen 1995; forward mode, exact to rounding.
 """
-from liedyn.exchange import element, put_element
-from liedyn.jit import inline, kernel_in_place
+from liedyn.compiled.jit import inline, kernel_in_place
 from liedyn.lie.algebra import (
     Ad_dual_inverse, ad, add6, dot6, inertia_in_parent, inertia_times, minus_ad_dual, scale6, sub6,
 )
-from liedyn.lie.lanes import LANES, WIDTH, integer, load, splat, store
-from liedyn.lie.registers import at_once
+from liedyn.linalg.gauss_jordan import element, put_element
+from liedyn.simd.lanes import LANES, WIDTH, integer, load, splat, store
+from liedyn.simd.registers import at_once
 from liedyn.tree.joints import has_rotation_spring, spring_variation
 from liedyn.tree.kinematics import ACCELERATION, S, acceleration_of, of_dof, of_link, twist_of, world_pose
 from liedyn.tree.records import (

@@ -22,6 +22,7 @@ A velocity is linear in (w, v), so on jets the same lines give G, the bias and e
 """
 import math
 
+from liedyn.compiled.jit import inline
 from liedyn.constraints.families.cut import carry_wrench
 from liedyn.constraints.jets import (
     ZERO3, constant, jet_add, jet_component, jet_cross, jet_dot, jet_multiple, jet_scale, jet_sub, jet_unit,
@@ -31,13 +32,12 @@ from liedyn.constraints.relative import (
     path_ends, push_sides, relative_derivatives, relative_rate, relative_screw, relative_twist, relative_variation,
     side_accelerations, side_states, side_twists, side_variations, toward_ground, vary_sides,
 )
-from liedyn.jit import inline
 from liedyn.lie.algebra import Ad_dual_inverse, Ad_inverse, add, cross, dot, rotate, scale, sub6, unrotate
-from liedyn.lie.lanes import LANES, SCALAR, WIDTH, store
 from liedyn.model.kinds import (
     DISK_ON_PLANE, DISTANCE, KNIFE_EDGE, ON_CIRCLE, ON_CYLINDER, ON_PLANE, SPHERE_ON_PLANE, SPHERE_ON_SPHERE,
 )
 from liedyn.model.packed import LOOP_DIRECTION, LOOP_LENGTH, LOOP_RADIUS
+from liedyn.simd.lanes import LANES, SCALAR, WIDTH, store
 from liedyn.tree.records import get3
 
 _E = (0.0, 0.0, 1.0)

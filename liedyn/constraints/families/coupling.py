@@ -2,8 +2,8 @@
 
 With one coordinate and a target x(t) it drives that coordinate. All derivatives are zero.
 """
+from liedyn.compiled.jit import inline
 from liedyn.constraints.records import loop_at, loop_integer, loop_rows
-from liedyn.jit import inline
 from liedyn.model.packed import LOOP_COEFFICIENTS, LOOP_LENGTH, LOOP_MOTION, LOOP_RATE, LOOP_TWIST
 from liedyn.tree.records import dof_count, dof_total, first_dof, first_q, link_count
 

@@ -1,14 +1,15 @@
 """Rows that a user's own functions define: G(q, t) v + drift(q, t) = 0, with or without a residual behind them.
 
-The functions sit in the model as addresses (`liedyn.functions`); what they return is written straight into the rows.
+The functions sit in the model as addresses (`liedyn.compiled.functions`); what they return is written straight into the
+rows.
 """
+from liedyn.compiled.functions import call
+from liedyn.compiled.jit import inline
 from liedyn.constraints.records import holonomic_count, loop_integer, loop_rows
-from liedyn.functions import call
-from liedyn.jit import inline
-from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, store
 from liedyn.model.packed import (
     LOOP_BIAS, LOOP_COEFFICIENTS, LOOP_DERIVATIVES, LOOP_DRIFT, LOOP_FORCE, LOOP_JACOBIAN, LOOP_RESIDUAL, TIME,
 )
+from liedyn.simd.lanes import LANES, SCALAR, WIDTH, load, store
 from liedyn.tree.records import dof_total
 
 

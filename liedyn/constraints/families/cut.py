@@ -7,21 +7,19 @@ readers of virtual velocities. With x the components in C of the relative twist 
 
 and a helical row combines two of them. Constraint wrenches are constant in C too.
 """
+from liedyn.compiled.jit import inline, kernel_in_place
 from liedyn.constraints.cut_joints import FORBIDDEN, VIRTUAL, cut_frames, put_residual
 from liedyn.constraints.records import (
-    is_active, is_cut, loop_count, loop_frames, loop_kind, loop_links, loop_pitch, loop_rows,
-    loop_virtuals,
+    is_active, is_cut, loop_count, loop_frames, loop_kind, loop_links, loop_pitch, loop_rows, loop_virtuals,
 )
 from liedyn.constraints.relative import (
     frame_turn, path_ends, push_sides, relative_derivatives, relative_rate, relative_screw, relative_twist,
-    relative_variation, side_accelerations, side_states, side_twists, side_variations, toward_ground,
-    wrench_variations,
+    relative_variation, side_accelerations, side_states, side_twists, side_variations, toward_ground, wrench_variations,
 )
-from liedyn.exchange import put_element
-from liedyn.jit import inline, kernel_in_place
 from liedyn.lie.algebra import Ad_dual_inverse, dot6, minus_ad_dual, sub6
-from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, splat, store
+from liedyn.linalg.gauss_jordan import put_element
 from liedyn.model.kinds import HELICAL
+from liedyn.simd.lanes import LANES, SCALAR, WIDTH, load, splat, store
 from liedyn.tree.kinematics import S, of_dof
 from liedyn.tree.records import dof_link, get6, get_pose, put6, put_pose, zero6
 from liedyn.tree.variations import hand_over, vary_push

@@ -16,9 +16,9 @@ import numpy as np
 from scipy.integrate import BDF, DOP853, LSODA, RK23, RK45, Radau
 
 from liedyn.arguments import one_of, positive
+from liedyn.compiled.jit import kernel_in_place
 from liedyn.constraints.records import refresh
 from liedyn.errors import InputError
-from liedyn.jit import kernel_in_place
 from liedyn.simulation.coordinates import largest_turn, local_rates
 from liedyn.simulation.grid import MOST_STEPS
 from liedyn.simulation.integrators.derivatives import right_side_jacobian

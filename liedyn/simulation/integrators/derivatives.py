@@ -28,12 +28,12 @@ from collections import namedtuple
 import numpy as np
 from scipy.special import zeta
 
+from liedyn.compiled.jit import inline, kernel, kernel_in_place
 from liedyn.constraints.rows import derivative_rows, force_derivative_rows, jacobian_rows
-from liedyn.jit import inline, kernel, kernel_in_place
 from liedyn.lie.algebra import ad, add6, scale6
-from liedyn.lie.lanes import SCALAR
+from liedyn.linalg.nearest import orthonormal_rows
 from liedyn.model.packed import FREE
-from liedyn.nearest import orthonormal_rows
+from liedyn.simd.lanes import SCALAR
 from liedyn.simulation.coordinates import body_rates
 from liedyn.simulation.inputs import add_feedback
 from liedyn.simulation.workspace import MINIMAL, PROJECTION

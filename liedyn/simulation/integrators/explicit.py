@@ -12,8 +12,8 @@ For one-dof joints both are the same.
 """
 import numpy as np
 
-from liedyn.jit import inline, kernel_in_place
-from liedyn.lie.lanes import SCALAR
+from liedyn.compiled.jit import inline, kernel_in_place
+from liedyn.simd.lanes import SCALAR
 from liedyn.simulation.coordinates import coordinate_rates, local_rates, unit_quaternions
 from liedyn.simulation.integrators.method import Method, tableau
 from liedyn.simulation.passages import BALANCED, NEAR, PARTS, part_end, passing

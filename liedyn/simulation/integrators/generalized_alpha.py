@@ -21,15 +21,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from liedyn.arguments import between
+from liedyn.compiled.jit import kernel
 from liedyn.constraints.records import refresh
 from liedyn.constraints.rows import residual_rows, velocity_rows
-from liedyn.jit import kernel
-from liedyn.lie.lanes import SCALAR
-from liedyn.nearest import orthonormal_rows
+from liedyn.linalg.nearest import orthonormal_rows
+from liedyn.simd.lanes import SCALAR
 from liedyn.simulation.inputs import input_forces
-from liedyn.simulation.integrators.derivatives import (
-    columns_by_exponent, eliminate, make_derivatives, put_derivatives,
-)
+from liedyn.simulation.integrators.derivatives import columns_by_exponent, eliminate, make_derivatives, put_derivatives
 from liedyn.simulation.integrators.method import Method
 from liedyn.simulation.stages import end_step, energy_due, finish_row, put_power
 from liedyn.simulation.workspace import INPUT_WORK, NOT_CONVERGED, NOT_FINITE, OK, SINGULAR

@@ -16,9 +16,9 @@ from collections import namedtuple
 import numpy as np
 from numba import types
 
+from liedyn.compiled.functions import call
+from liedyn.compiled.jit import INTEGERS, MATRIX, VECTOR, address_for, apart, inline, kernel, kernel_in_place
 from liedyn.constraints.records import refresh
-from liedyn.functions import call
-from liedyn.jit import INTEGERS, MATRIX, VECTOR, address_for, apart, inline, kernel, kernel_in_place
 from liedyn.linearization.local import linearize_kernel
 from liedyn.simulation.coordinates import local_rates
 from liedyn.simulation.inputs import input_forces

@@ -17,22 +17,20 @@ import math
 import numpy as np
 from numba import types
 
+from liedyn.compiled.jit import kernel, kernel_in_place
 from liedyn.constraints.records import loop_at, loop_count, loop_integer, loop_rows, refresh, switch
 from liedyn.constraints.rows import jacobian_rows, residual_rows, velocity_rows
 from liedyn.contact.complementarity import SOLVED
 from liedyn.contact.problem import Touching, solve_contacts
-from liedyn.dense import largest_size
 from liedyn.dynamics.terms import terms_in_place
-from liedyn.jit import kernel, kernel_in_place
-from liedyn.lie.lanes import SCALAR
+from liedyn.linalg.dense import largest_size
 from liedyn.model.packed import LOOP_ACTIVE, LOOP_FRICTION, LOOP_RESTITUTION, LOOP_SIDE, OFF, ON, OPEN
+from liedyn.simd.lanes import SCALAR
 from liedyn.simulation.inputs import input_forces
 from liedyn.simulation.integrators.method import Method, TimeStepping
 from liedyn.simulation.projection import correction, energy_of, metric
 from liedyn.simulation.stages import check, finish_row
-from liedyn.simulation.workspace import (
-    CONDITION, INPUT_WORK, NOT_CLOSED, NOT_CONVERGED, NOT_FINITE, OK, OTHER_WORK,
-)
+from liedyn.simulation.workspace import CONDITION, INPUT_WORK, NOT_CLOSED, NOT_CONVERGED, NOT_FINITE, OK, OTHER_WORK
 from liedyn.tree.configuration import integrate_kernel
 from liedyn.tree.kinematics import world_positions, world_velocities
 

@@ -8,8 +8,8 @@ from numba import types
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
-from liedyn.lie.lanes import VectorType
-from liedyn.lie.registers import mask_of, masked_load, masked_store
+from liedyn.simd.lanes import VectorType
+from liedyn.simd.registers import mask_of, masked_load, masked_store
 
 _INT = ir.IntType(64)
 

@@ -13,8 +13,8 @@ import math
 
 import numpy as np
 
-from liedyn.dense import SMALL_ROW
-from liedyn.jit import kernel
+from liedyn.compiled.jit import kernel
+from liedyn.linalg.dense import SMALL_ROW
 
 ROUNDING = 4.0 * np.finfo(np.float64).eps
 """Columns whose cosine is below this count as orthogonal, and columns of this part of G's norm as zero."""

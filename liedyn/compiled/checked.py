@@ -13,11 +13,11 @@ from numba.extending import overload
 
 from liedyn.compiled.recursion import RECURSIONS
 from liedyn.errors import InputError
-from liedyn.lie.lanes import SCALAR
 from liedyn.model.packed import (
-    CLUSTER_I, CLUSTERS_AT, HEADER, LOOP_F, LOOP_FLOATS_AT, N_BODIES, N_CLUSTERS, N_LINKS, N_LOOPS, N_ROWS, N_VIRTUAL,
-    NQ, NV, PackedModel,
+    CLUSTERS_AT, CLUSTER_I, HEADER, LOOP_F, LOOP_FLOATS_AT, NQ, NV, N_BODIES, N_CLUSTERS, N_LINKS, N_LOOPS, N_ROWS,
+    N_VIRTUAL, PackedModel,
 )
+from liedyn.simd.lanes import SCALAR
 
 SHAPES = {
     x: " ".join(shape) or "1" for each in RECURSIONS.values() for x, shape in (each.scratch | each.results).items()

@@ -4,7 +4,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from liedyn.lie.lanes import VectorType, broadcast
+from liedyn.simd.lanes import VectorType, broadcast
 
 
 def _call(builder, name, kind, result, args, **flags):

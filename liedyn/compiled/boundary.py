@@ -4,14 +4,12 @@ import math
 import numpy as np
 
 from liedyn.arguments import floats, require_robot
-from liedyn.checks import bad_quaternion, is_bounded
-from liedyn.direct import bounded, direct, unusual
+from liedyn.compiled.checks import bad_quaternion, is_bounded
+from liedyn.compiled.direct import bounded, direct, unusual
+from liedyn.compiled.objects import WRITEABLE, counted, flags_of, integer
 from liedyn.errors import InputError, shown
-from liedyn.lie.registers import LARGEST
-from liedyn.model.packed import (
-    BODIES_AT, BODY_F, BODY_FLOATS_AT, BODY_I, BODY_LINK, HEADER, LINK_I, LINK_IQ, N_LINKS,
-)
-from liedyn.objects import WRITEABLE, counted, flags_of, integer
+from liedyn.model.packed import BODIES_AT, BODY_F, BODY_FLOATS_AT, BODY_I, BODY_LINK, HEADER, LINK_I, LINK_IQ, N_LINKS
+from liedyn.simd.registers import LARGEST
 
 
 def as_floats(name, x, size):

@@ -16,11 +16,11 @@ A matrix here is *padded*: its rows are whole SIMD registers, so that an operati
 numbers; what stands in the padding does not matter as long as it is no rubbish. In lanes each element is a register,
 one number for each of W states, and a row has as many registers as columns: the operations on rows are the same.
 """
-from liedyn.dense import SMALL_ROW
-from liedyn.jit import inline, kernel_in_place
-from liedyn.lie.comparisons import is_positive, larger, largest_lane, magnitude
-from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load, splat, store, width_of
-from liedyn.lie.registers import at_once, is_zero
+from liedyn.compiled.jit import inline, kernel_in_place
+from liedyn.linalg.dense import SMALL_ROW
+from liedyn.simd.comparisons import is_positive, larger, largest_lane, magnitude
+from liedyn.simd.lanes import LANES, SCALAR, WIDTH, load, splat, store, width_of
+from liedyn.simd.registers import at_once, is_zero
 
 
 AS_LARGE = 1.0 - 1e-9

@@ -9,8 +9,8 @@ Slotine 2018, IEEE RA-L 3(1): pseudo-inertia) and its rotational inertia are
 Seen where the body is at pose X they are X (Q h; h' m) X^T: no crosses, no parallel axes, and moments of bodies that
 move together add up. All products are of columns by numbers. A column's fourth number is 0, that of a place 1.
 """
-from liedyn.jit import inline, inline_algebra
-from liedyn.lie.registers import side_by_side, yzx
+from liedyn.compiled.jit import inline, inline_algebra
+from liedyn.simd.registers import side_by_side, yzx
 
 
 @inline

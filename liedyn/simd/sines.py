@@ -10,9 +10,9 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from liedyn.jit import inline
-from liedyn.lie.lanes import WIDTH, VectorType, emit_scalar, narrow
-from liedyn.lie.registers import at_once, load_at_once, store_at_once
+from liedyn.compiled.jit import inline
+from liedyn.simd.lanes import WIDTH, VectorType, emit_scalar, narrow
+from liedyn.simd.registers import at_once, load_at_once, store_at_once
 
 # Cody-Waite reduction by three parts of pi/2, then the minimax polynomials of Cephes (Moshier) on [-pi/4, pi/4]:
 # at most 2 ulp for |x| <= 1e6, about 1 ns a pair; beyond that libm's full reduction takes over.

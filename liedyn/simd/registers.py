@@ -13,8 +13,8 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
-from liedyn.jit import inline
-from liedyn.lie.lanes import WIDTH, VectorType, address, lane_index, of_type
+from liedyn.compiled.jit import inline
+from liedyn.simd.lanes import WIDTH, VectorType, address, lane_index, of_type
 
 _INT = ir.IntType(64)
 _VECTOR = ir.VectorType(ir.DoubleType(), WIDTH)

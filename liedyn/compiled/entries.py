@@ -1,4 +1,4 @@
-"""C functions of one signature made of users' functions, compiled ones or plain Python (`liedyn.functions`).
+"""C functions of one signature made of users' functions, compiled ones or plain Python (`liedyn.compiled.functions`).
 
 An exception cannot pass through C. Where a function fails, or what it returns is no answer, the C function returns NaN
 and keeps the arguments, those of the first failure, whatever thread it is in.
@@ -10,7 +10,7 @@ from llvmlite import ir
 from numba import carray, cfunc, jit, types
 from numba.extending import intrinsic, overload
 
-from liedyn.jit import address_for, c_address, inline, kernel_in_place
+from liedyn.compiled.jit import address_for, c_address, inline, kernel_in_place
 from liedyn.model.numbers import ORTHOGONALITY
 
 ARGUMENTS = ("t", "q", "v", "a", "lam")

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from liedyn.jit import kernel, kernel_in_place
+from liedyn.compiled.jit import kernel, kernel_in_place
 
 SMALL_ROW = 1e-4
 """Rows of machines measured in mm and rad are larger than this. Pivots are compared with the largest one, but at least

@@ -23,7 +23,7 @@ from numba.core.registry import CPUDispatcher
 from numba.extending import intrinsic
 
 from liedyn.arguments import floats
-from liedyn.entries import ARGUMENTS, Failure, compiled_entry, is_pose, python_entry
+from liedyn.compiled.entries import ARGUMENTS, Failure, compiled_entry, is_pose, python_entry
 from liedyn.errors import InputError, said, shown
 
 

@@ -10,8 +10,8 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from liedyn.jit import c_address, kernel
-from liedyn.objects import OBJECT, integers_or_zeros
+from liedyn.compiled.jit import c_address, kernel
+from liedyn.compiled.objects import OBJECT, integers_or_zeros
 
 MOST = 10
 """Arguments that a function may have."""

@@ -21,7 +21,7 @@ from liedyn.compiled.levels import WIDTH
 class Lanes:
     """Number of states a kernel call works on at once: `SCALAR` (one, plain floats) or `LANES` (one SIMD register).
 
-    Where one state fills registers with several of its own numbers (`liedyn.lie.registers`), `register` is how many.
+    Where one state fills registers with several of its own numbers (`liedyn.simd.registers`), `register` is how many.
     """
 
     def __init__(self, width, register):

@@ -13,7 +13,7 @@ from numba.core import cgutils
 from numba.extending import NativeValue, box, intrinsic, models, register_model, unbox
 from numba.np.arrayobj import make_array, populate_array
 
-from liedyn.jit import inline
+from liedyn.compiled.jit import inline
 from liedyn.model.packed import PackedModel
 
 # bytes from the start of an object: CPython's header, then PyArrayObject; and of PyArray_Descr

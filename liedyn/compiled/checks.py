@@ -5,9 +5,9 @@ all threads.
 """
 import numpy as np
 
-from liedyn.direct import UNIT_TOLERANCE
+from liedyn.compiled.batches import batch, bounded
+from liedyn.compiled.direct import UNIT_TOLERANCE
 from liedyn.model.packed import HEADER, LINK_I, LINK_IQ, LINK_NQ, N_LINKS
-from liedyn.tree.batches import batch, bounded
 
 SHARED = 50_000
 """Numbers from which on threads are worth waking."""

@@ -6,7 +6,7 @@ M = L L^T, is the same for L^T x and the rows G L^-T. A row that is left with le
 """
 import math
 
-from liedyn.jit import kernel_in_place
+from liedyn.compiled.jit import kernel_in_place
 
 
 @kernel_in_place

@@ -12,9 +12,9 @@ from numba import types
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
-from liedyn.lie.lanes import VectorType, as_vector, address, broadcast, of_type
-from liedyn.lie.registers import mask_of, masked_load, zeros
-from liedyn.lie.transposition import transposed
+from liedyn.simd.lanes import VectorType, address, as_vector, broadcast, of_type
+from liedyn.simd.registers import mask_of, masked_load, zeros
+from liedyn.simd.transposition import transposed
 
 _INT = ir.IntType(64)
 

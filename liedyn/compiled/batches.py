@@ -21,16 +21,14 @@ import numpy as np
 from numba import prange, types
 from numba.extending import intrinsic
 
-from liedyn.jit import address_of, call_at, inline, inline_array, kernel
-from liedyn.lie.lanes import LANES, SCALAR, WIDTH, load
-from liedyn.lie.lines import (
+from liedyn.compiled.jit import address_of, call_at, inline, inline_array, kernel
+from liedyn.model.packed import N_LINKS
+from liedyn.simd.lanes import LANES, SCALAR, WIDTH, load
+from liedyn.simd.lines import (
     LINES, leave_registers, registers_left, turned, write_beginnings, write_endings, write_lines,
 )
-from liedyn.lie.registers import (
-    LARGEST, before_line, bounded_at_once, expect, finish_stores,
-)
-from liedyn.lie.transposition import lanes_to_rows, rows_to_lanes
-from liedyn.model.packed import N_LINKS
+from liedyn.simd.registers import LARGEST, before_line, bounded_at_once, expect, finish_stores
+from liedyn.simd.transposition import lanes_to_rows, rows_to_lanes
 
 SHARED = 5000
 """Links times states from which on threads are worth waking: 50 us of inverse dynamics, more of all else."""
@@ -192,7 +190,7 @@ def lines_for(rows):
 
 @inline
 def find_lines(rows, b, end, lines):
-    """Where the lines of W rows from b on are, as `liedyn.lie.lines` has it; past the end: of row end - 1."""
+    """Where the lines of W rows from b on are, as `liedyn.simd.lines` has it; past the end: of row end - 1."""
     last = min(WIDTH, end - b) - 1
     for s in range(WIDTH):
         at = (b + min(s, last)) * rows.shape[1]

@@ -15,9 +15,9 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
-from liedyn.lie.lanes import WIDTH, VectorType, lane_index
-from liedyn.lie.registers import mask_of, masked_store
-from liedyn.lie.transposition import transposed_in_memory
+from liedyn.simd.lanes import WIDTH, VectorType, lane_index
+from liedyn.simd.registers import mask_of, masked_store
+from liedyn.simd.transposition import transposed_in_memory
 
 _INT = ir.IntType(64)
 _VECTOR = ir.VectorType(ir.DoubleType(), WIDTH)

@@ -6,7 +6,7 @@ are, borrowed for the time of the call (its caller holds them, and the interpret
 type, number type, shape, flags and numbers, before anything else is read through a pointer. Where all is as usual it
 computes and returns the result, a new array or the caller's `out`. Where anything is not (a list, float32, strided,
 a batch, a wrong shape, not finite or too large, `out` in the same place as an input) it returns None, and the general
-way of `liedyn.boundary` follows: conversions, batches, typed errors.
+way of `liedyn.compiled.boundary` follows: conversions, batches, typed errors.
 
     @direct
     def rnea_direct(model, q, v, a, out):
@@ -19,17 +19,17 @@ way of `liedyn.boundary` follows: conversions, batches, typed errors.
         return tau
 
 An argument that is not as usual becomes an array of size -1, and `result` takes none of these. Where arrays do not look
-as `liedyn.objects` knows them, in some other interpreter, every call goes the general way.
+as `liedyn.compiled.objects` knows them, in some other interpreter, every call goes the general way.
 """
-from liedyn.builtin import builtin
-from liedyn.jit import inline, inline_array, kernel
-from liedyn.lie.registers import LARGEST
-from liedyn.model.packed import HEADER, LINK_I, LINK_IQ, LINK_NQ, N_LINKS, NQ, NV, PackedModel
-from liedyn.objects import (
-    FLOAT64, INT64, READABLE, WRITEABLE, borrowed_none, counted, extent_of, has_shape, integers_or_zeros,
-    is_array, is_none, item, layout_is_known, new_array, new_arrays, no_numbers, numbers, packed_model_type, place_of,
-    tuple_size, tuple_type, type_of,
+from liedyn.compiled.builtin import builtin
+from liedyn.compiled.jit import inline, inline_array, kernel
+from liedyn.compiled.objects import (
+    FLOAT64, INT64, READABLE, WRITEABLE, borrowed_none, counted, extent_of, has_shape, integers_or_zeros, is_array,
+    is_none, item, layout_is_known, new_array, new_arrays, no_numbers, numbers, packed_model_type, place_of, tuple_size,
+    tuple_type, type_of,
 )
+from liedyn.model.packed import HEADER, LINK_I, LINK_IQ, LINK_NQ, NQ, NV, N_LINKS, PackedModel
+from liedyn.simd.registers import LARGEST
 
 UNIT_TOLERANCE = 1e-6
 """How far the squared length of a quaternion may be from one. Kernels divide it out; one further off is a mistake
