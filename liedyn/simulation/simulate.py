@@ -147,7 +147,7 @@ def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", fo
         one_of(what, name, known)
     energy, record = flag("energy", energy), whole("record", record, 1)
     require_sense(method, stabilisation, energy)
-    integrator = method.integrator(grid, dt is not None)
+    integrator = method._integrator(grid, dt is not None)
     inputs = Inputs(robot, tau, u, (grid.start, q, v), grid.steps, method.uses_derivatives)
     if len(inputs.table) > 1 and dt is None and not method.loop:
         raise InputError("inputs over the time grid need the grid: give dt")
@@ -176,6 +176,6 @@ def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", fo
     elif start != "check" or stabilisation != "baumgarte":
         prepare_start(robot, model, o, x, q, v, start)
     labels = dict(method=method.name, formulation=formulation, stabilisation=stabilisation)
-    settler = METHODS["moreau"].integrator(grid, True) if accumulation == "moreau" else None
+    settler = METHODS["moreau"]._integrator(grid, True) if accumulation == "moreau" else None
     return Run(robot, model, o, x, (q, v), (integrator, settler), events, contacts, inputs, Recorder(record, labels),
                Progress(progress, grid.start, grid.end)).go()

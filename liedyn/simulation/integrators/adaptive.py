@@ -261,7 +261,7 @@ class Adaptive(Method):
         """Is it implicit?"""
         return issubclass(SOLVERS[self.name], IMPLICIT)
 
-    def integrator(self, grid, on_grid):
+    def _integrator(self, grid, on_grid):
         """What makes the steps of one run; `on_grid`: has the user chosen the grid?"""
         if not (grid.end - grid.start) / self.max_step < MOST_STEPS:
             raise InputError(f"max_step must make no more than {MOST_STEPS:g} steps to t_final, got {self.max_step:g}")

@@ -35,7 +35,7 @@ class Method:
     uses_derivatives = keeps_constraints = False
     tableau, on_group, rho, linearization = tableau(*CLASSICAL), True, 0.0, 0
 
-    def integrator(self, grid, on_grid):
+    def _integrator(self, grid, on_grid):
         """What makes the steps of one run; `on_grid`: has the user chosen the grid?"""
         return FixedStep(self.loop, grid)
 

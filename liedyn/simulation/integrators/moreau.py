@@ -218,7 +218,7 @@ class Moreau(Method):
     summary = "time-stepping for contacts, first order: impacts are not located, however many there are"
     loop = staticmethod(advance_moreau)
 
-    def integrator(self, grid, on_grid):
+    def _integrator(self, grid, on_grid):
         """What makes the steps of one run."""
         return TimeStepping(self.loop, grid)
 
