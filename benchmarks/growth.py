@@ -81,10 +81,10 @@ def _ladder(count, effort):
     robot = robots.named(f"ladder{count}")
     q, v, tau = robots.moving_states(robot, 4, np.random.default_rng(5))
     chosen = choose(robot, q[0], None, RANK_TOLERANCE)
-    f_ext, packed = wrenches(robot, None, ())[0], (robot.packed)
-    given = (*packed, q, v, tau, f_ext, chosen.rows, chosen.virtual, robot.actuator_matrix.copy(), RANK_TOLERANCE)
+    f_ext, packed = wrenches(robot, None, ())[0], robot.packed
+    given = (packed, q, v, tau, f_ext, chosen.rows, chosen.virtual, robot.actuator_matrix.copy(), RANK_TOLERANCE)
     timings = race({
-        "f": Contender(lambda: loops.accelerations_loop(*packed, q, v, tau, f_ext, RANK_TOLERANCE), len(q)),
+        "f": Contender(lambda: loops.accelerations_loop(packed, q, v, tau, f_ext, RANK_TOLERANCE), len(q)),
         "exact": Contender(lambda: loops.linearize_loop(*given), len(q))}, effort)
     return {"size": count, "nv": robot.nv, "timings": timings}
 

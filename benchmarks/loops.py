@@ -124,9 +124,9 @@ def row(name, effort, native=True):
     """One mechanism."""
     robot = robots.named(name)
     q, v, tau = robots.moving_states(robot, 4 if effort.quick else STATES, np.random.default_rng(1))
-    packed, chosen = (robot.packed), choice_of(robot, q[0])
+    packed, chosen = robot.packed, choice_of(robot, q[0])
     arguments, actuators, p = given(robot, q, v, tau)
-    choice = f_ext, *_ = arguments[5:]
+    choice = f_ext, *_ = arguments[4:]
     exact = [ld.linearize(robot, *state, independent=chosen) for state in zip(q[:8], v, tau)]
     nu = actuators.shape[1]
     force = 1.0 / (max(np.abs(ss.B).max() for ss in exact) or 1.0)
@@ -136,7 +136,7 @@ def row(name, effort, native=True):
     for step in STEPS[1:5] if effort.quick else STEPS:
         errors[step] = 0.0
         for ss in exact:
-            evaluations = differences(*packed, ss.q, ss.v, ss.tau, *choice, actuators, RANK_TOLERANCE, step, force, out)
+            evaluations = differences(packed, ss.q, ss.v, ss.tau, *choice, actuators, RANK_TOLERANCE, step, force, out)
             errors[step] = max(errors[step], relative_difference(out[:, :2 * p], ss.A[p:]),
                                relative_difference(out[:, 2 * p:], ss.B[p:]))
     best = min(errors, key=errors.get)
@@ -153,7 +153,7 @@ def row(name, effort, native=True):
 
     native, its_error, missing = _native(name, q, v, tau, effort) if native else ({}, None, None)
     timings = race({
-        "f": Contender(lambda: accelerations_loop(*packed, q, v, tau, f_ext, RANK_TOLERANCE), len(q)),
+        "f": Contender(lambda: accelerations_loop(packed, q, v, tau, f_ext, RANK_TOLERANCE), len(q)),
         "exact": Contender(lambda: linearize_loop(*arguments, actuators, RANK_TOLERANCE), len(q)),
         "differences": Contender(
             lambda: differences_loop(*arguments, actuators, RANK_TOLERANCE, TIMED_STEP, force, out), len(q)),

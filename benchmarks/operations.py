@@ -90,10 +90,10 @@ def _main(names):
         robot = robots.named(name)
         q, v, tau = robots.moving_states(robot, 1, np.random.default_rng(1))
         given, actuators, p = loops.given(robot, q, v, tau)
-        packed, f_ext = given[:2], given[5]
+        packed, f_ext = given[0], given[4]
         result = np.empty((p, 2 * p + actuators.shape[1]))
         out[name] = {
-            "f": operations(loops.accelerations_loop, *packed, q, v, tau, f_ext, loops.RANK_TOLERANCE),
+            "f": operations(loops.accelerations_loop, packed, q, v, tau, f_ext, loops.RANK_TOLERANCE),
             "exact": operations(loops.linearize_loop, *given, actuators, loops.RANK_TOLERANCE),
             "differences": operations(loops.differences_loop, *given, actuators, loops.RANK_TOLERANCE,
                                       loops.TIMED_STEP, 1.0, result)}

@@ -82,7 +82,7 @@ def forward_kinematics(model, q, v, x, b, work, out):
 LOOPS = {loop.py_func.__name__: loop for loop in (
     rnea, crba, aba, rnea_derivatives, aba_derivatives, body_jacobian, body_jacobian_dot, body_jacobian_dq,
     forward_kinematics)}
-"""By the name of the algorithm; arguments ints, floats, q, v, x (accelerations, or forces for `aba`), number of a body,
+"""By the name of the algorithm; arguments model, q, v, x (accelerations, or forces for `aba`), number of a body,
 workspace, and five rows for the results."""
 NONZEROS = {loop.py_func.__name__: loop for loop in (rnea_derivatives_nonzeros, aba_derivatives_nonzeros)}
 """The same, without the zeros of the matrices: the rows for the results are zero before."""

@@ -16,7 +16,7 @@ import liedyn as ld
 
 IFTOMM, BICYCLE = numbers("iftomm"), numbers("bicycle")
 published = functools.partial(pytest.mark.validation, oracle="Published benchmarks, exact solutions")
-ADAPTIVE = {"method": "DOP853", "rtol": 1e-12, "atol": 1e-13, "dt": 1.0}
+ADAPTIVE = {"method": ld.Adaptive("DOP853", rtol=1e-12, atol=1e-13), "dt": 1.0}
 
 
 def at(tr, times):

@@ -75,6 +75,7 @@ CALLS = {
     "body_jacobian_dot": dict(robot=PANDA, q=ARM, v=ARM, body="panda_hand"),
     "body_jacobian_ddot": dict(robot=PANDA, q=ARM, v=ARM, a=ARM, body="panda_hand"),
     "body_jacobian_dq": dict(robot=PANDA, q=ARM, body="panda_hand"),
+    "centroidal_momentum_matrix": dict(robot=FIVE_BAR, q=HOME), "centroidal_momentum_matrix_dot": STATE,
     "bundled": {}, "center_of_mass": dict(robot=FIVE_BAR, q=HOME), "crba": dict(robot=FIVE_BAR, q=HOME),
     "difference": dict(robot=FIVE_BAR, q0=HOME, q1=HOME), "forward_kinematics": dict(robot=FIVE_BAR, q=HOME),
     "integrate": dict(robot=FIVE_BAR, q=HOME, dv=REST), "kinetic_energy": STATE, "momentum": STATE,

@@ -151,6 +151,8 @@ def calls():
     yield kernel("rnea", x.copy())
     yield kernel("rnea_derivatives_nonzeros", x.copy(), *matrices[:3])
     yield kernel("aba_derivatives_nonzeros", x.copy(), *matrices)
+    yield "kernels.forward_kinematics", lambda: kernels.forward_kinematics(
+        kernels.SCALAR, arm.packed, q.copy(), work, np.empty((arm.nbodies, 12)))
     yield "kernels.forward_dynamics", lambda: kernels.forward_dynamics(
         arm.packed, q.copy(), x, x, none, RANK_TOLERANCE, work, x.copy(), none)
 

@@ -139,7 +139,7 @@ def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", fo
     if not isinstance(method, Method):
         method = METHODS[one_of("method", method, METHODS)]
     pull = Baumgarte(0.0, 0.0)
-    if isinstance(stabilisation, Baumgarte) or stabilisation == "baumgarte":
+    if isinstance(stabilisation, Baumgarte) or isinstance(stabilisation, str) and stabilisation == "baumgarte":
         stabilisation, pull = "baumgarte", stabilisation if isinstance(stabilisation, Baumgarte) else Baumgarte()
     for what, name, known in (("formulation", formulation, FORMULATIONS), ("start", start, STARTS),
                               ("stabilisation", stabilisation, STABILISATIONS),
