@@ -83,7 +83,7 @@ def _errors(name):
                               (ss.A[p:], ss.B[p:]), (truth[:, :2 * p], truth[:, 2 * p:]), TOLERANCE)
     force, out, errors = 1.0 / (np.abs(ss.B).max(initial=0.0) or 1.0), np.empty_like(truth), []
     for step in STEPS:
-        differences(*given[:2], q[0], v[0], tau[0], *given[5:], actuators, loops.RANK_TOLERANCE, step, force, out)
+        differences(given[0], q[0], v[0], tau[0], *given[4:], actuators, loops.RANK_TOLERANCE, step, force, out)
         errors.append(relative_difference((out[:, :2 * p], out[:, 2 * p:]), (truth[:, :2 * p], truth[:, 2 * p:])))
     return max(exact, ROUNDING), errors
 
