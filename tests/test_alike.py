@@ -9,6 +9,7 @@ from tree_cases import TREES, bundled
 
 import liedyn as ld
 from liedyn.constraints.independent import choose
+from liedyn.constraints.left_open import TANGENT
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.dynamics.state import State
 from liedyn.dynamics.states import GIVEN, Choice, Found as Accelerations, nullspace_registers
@@ -56,6 +57,7 @@ def done_in_lanes(robot, state, names):
     (count, n), m, chosen = state[1].shape, len(robot.row_names), choose(robot, state[0][0], names, RANK_TOLERANCE)
     assert (chosen.virtual < 0).all()
     p, S_u = len(chosen.names), robot.actuator_matrix.copy()
+    virtual = np.full(p, TANGENT) if names == "tangent" else chosen.virtual
     x, nu, forces = 2 * p, S_u.shape[1], np.empty((count, 0))
     rank, a, lam = np.full(count, -1), np.empty((count, n)), np.empty((count, m))
     nullspace_registers(
@@ -63,7 +65,7 @@ def done_in_lanes(robot, state, names):
         Accelerations(a, lam, np.empty((count, n)), rank, np.empty(count)), np.empty(1 + m + n))
     shapes = ((x, x), (x, nu), (0, x), (0, nu), (x,), (n, p), (n, p), (n,), (n,), (m,), (), (), (), ())
     found = Found(*(np.empty((count, *shape)) for shape in shapes))._replace(rank=np.full(count, -1))
-    choice = (chosen.rows[None], chosen.virtual)
+    choice = (chosen.rows[None], virtual)
     linearize = linearize_registers if m > 0 else linearize_trees
     linearize(robot.packed, State(*state, forces), Coordinates(*choice, *choice), S_u, NO_OUTPUTS,
               Tolerances(CLOSURE_TOLERANCE, RANK_TOLERANCE), found)
@@ -108,6 +110,31 @@ def test_every_cut_joint(kind):
                "wrench:cut", *robot.virtual_names[:1]]
     assert np.all(done_in_lanes(robot, state, names))
     assert_as_one_by_one(robot, state, names, outputs=outputs)
+
+
+@pytest.mark.parametrize("kind", LOOP_KINDS)
+def test_tangent_spaces(kind):
+    """The basis is that of each state alone."""
+    robot, q = closed_mechanism(kind)
+    state, body = near(robot, q, COUNT), robot.body_names[-1]
+    outputs = [f"acceleration:{robot.velocity_names[0]}", f"pose:{body}", f"twist_rate:{body}", "wrench:cut",
+               *robot.virtual_names[:1]]
+    assert np.all(done_in_lanes(robot, state, "tangent")[1])
+    assert_as_one_by_one(robot, state, "tangent", outputs=outputs)
+
+
+def test_tangent_spaces_of_other_pivots():
+    """And of many clusters, and of a machine whose states are faster one by one."""
+    robot = bundled("five_bar")
+    assert_as_one_by_one(robot, around(robot), "tangent")
+    robot = small_loops(6)
+    state = tuple(np.array(x) for x in zip(*(closed_state(robot, k) for k in range(COUNT))))
+    assert np.all(done_in_lanes(robot, state, "tangent")[1])
+    assert_as_one_by_one(robot, state, "tangent")
+    robot = small_loops(30)
+    state = tuple(np.array(x) for x in zip(*(closed_state(robot, k) for k in range(COUNT))))
+    assert not np.any(done_in_lanes(robot, state, "tangent")[1])
+    assert_as_one_by_one(robot, state, "tangent", 1e-12)  # thirty loops on one another magnify rounding in lanes of f
 
 
 @pytest.mark.parametrize("name", ["panda", "solo12", "mixed", "floating, springs"])

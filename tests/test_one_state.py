@@ -1,6 +1,6 @@
 """One state called from Python, directly into compiled code: what the general way says, and its errors."""
 import pickle
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -124,6 +124,28 @@ def test_what_is_found_is_kept():
         np.testing.assert_array_equal(r.constraint_wrenches[name], F)
         np.testing.assert_array_equal(again.constraint_wrenches[name], F)
     assert again.multipliers.keys() == r.multipliers.keys() == set(robot.constraint_names)
+
+
+@pytest.mark.parametrize("independent", [None, "auto", "tangent"])
+def test_what_is_read_later_is_that_of_the_call(independent):
+    """Most of a linearization is looked at when it is read: arguments that change meanwhile do not matter."""
+    robot = ld.load("loader")
+    q, v, tau = (x[0] for x in moving(robot, 1))
+    expected = {field.name: getattr(found, field.name) for found in [ld.linearize(robot, q, v, tau, independent)]
+                for field in fields(found)}
+    for travel in (lambda found: found, lambda found: pickle.loads(pickle.dumps(found)), replace):
+        for first in expected:
+            x = [a.copy() for a in (q, v, tau)]
+            found = ld.linearize(robot, *x, independent)
+            for a in x:
+                a += 1.0
+            again = travel(found)
+            getattr(again, first)
+            for name, value in expected.items():
+                np.testing.assert_array_equal(getattr(again, name), value)
+    assert "_later" not in vars(pickle.loads(pickle.dumps(found)))
+    with pytest.raises(AttributeError, match="no attribute 'E'"):
+        _ = found.E
 
 
 def test_accelerations_that_there_are_not():

@@ -1,29 +1,39 @@
-"""Local state spaces of W states in lanes, of mechanisms of cut joints in coordinates of the tree.
+"""Local state spaces of W states in lanes, of mechanisms of cut joints in coordinates of the tree or tangent spaces.
 
 What `liedyn.linearization.local` does at one state, with one decision for all on which velocities depend on which
 (`liedyn.dynamics.alike`). All constraints are holonomic, and y and w the same coordinates: N = S = K, and Delta = Kdot.
-A register holds one direction of W states.
+A register holds one direction of W states. The basis of a tangent space is that of each state alone.
 """
 from liedyn.compiled.batches import aligned
 from liedyn.compiled.jit import inline, inline_array, kernel_in_place
-from liedyn.constraints.elimination import elimination_size
-from liedyn.dynamics.alike import eliminate_alike, fits_lanes, state_alike
+from liedyn.constraints.elimination import INDEPENDENT, cluster_count, eliminate, elimination_size, kept
+from liedyn.constraints.left_open import TANGENT, is_left, put_tangent
+from liedyn.dynamics.alike import all_cut_joints, eliminate_alike, fits_lanes, state_alike
 from liedyn.dynamics.picked import picked_condition
 from liedyn.dynamics.terms import terms_size
-from liedyn.linalg.gauss_jordan import clear, padded
-from liedyn.linearization.choice import PICKED, picked_motions
+from liedyn.linalg.gauss_jordan import clear, columns_of, padded
+from liedyn.linearization.choice import PICKED, SPANNED, picked_motions, spanned_motions
 from liedyn.linearization.directions import Known
 from liedyn.linearization.local import local_size, put_local_space
 from liedyn.linearization.space import LocalSpace
 from liedyn.model.packed import NV, N_ROWS
 from liedyn.simd.comparisons import is_positive, larger, magnitude
-from liedyn.simd.lanes import LANES, WIDTH, load, splat, store, take_matrix, take_vector
+from liedyn.simd.lanes import LANES, SCALAR, WIDTH, load, splat, store, take_matrix, take_vector
+
+
+MOST_IN_LANES = 300_000
+"""Numbers in the workspace from which on lanes are slower than one state after another (by a quarter at 700,000): it no
+longer fits in the second cache, of 1.25 MB for each of the cores where this was measured."""
 
 
 @inline
 def spaces_fit_lanes(model, coordinates, choosable):
-    """Are all constraints cut joints, and y and w the same coordinates of the tree at all states (`fits_lanes`)?"""
+    """Are all constraints cut joints, and y and w the same coordinates of the tree at all states (`fits_lanes`), or
+    tangent spaces?"""
     R_y, virtual_y, R_w, virtual_w = coordinates
+    if is_left(virtual_w, TANGENT):
+        choosable[:] = 1.0
+        return all_cut_joints(model)
     if R_y.shape[0] != 1 or R_w.shape[0] != 1 or virtual_y.size != virtual_w.size:
         return False
     for k in range(virtual_y.size):
@@ -56,7 +66,8 @@ def matrix_of(m, n):
 def linearize_alike_size(model, p, nu):
     """Numbers in the workspace of `linearize_alike`."""
     n, m = model.ints[NV], model.ints[N_ROWS]
-    return (WIDTH * (8 + terms_size(model) + n + m) + elimination_size(LANES, model)
+    tangents = WIDTH * 5 + elimination_size(SCALAR, model) + m * n + p * n + m + n
+    return (WIDTH * (8 + terms_size(model) + n + m) + elimination_size(LANES, model) + tangents
             + local_size(LANES, model, p, p, nu))
 
 
@@ -67,6 +78,28 @@ def largest(x, count):
     for k in range(count):
         found = larger(found, magnitude(load(LANES, x, k)))
     return found
+
+
+@kernel_in_place
+def put_tangents(model, e, G, tolerance, work, R):
+    """The rows of `put_tangent` in all lanes; False if the elimination of any state leaves others than e does."""
+    m, p, n = G.shape[0], R.shape[0], columns_of(LANES, R)
+    own, gamma, choosable = (
+        take_vector(work, elimination_size(SCALAR, model)), take_vector(work, m), take_vector(work, n))
+    G_own, R_own = take_matrix(work, m, n), take_matrix(work, p, n)
+    gamma[:], choosable[:] = 0.0, 1.0
+    for lane in range(WIDTH):
+        for k in range(m * n):
+            store(SCALAR, G_own, k, load(SCALAR, G, WIDTH * k + lane))
+        _, _, complete = eliminate(model, G_own, gamma, choosable, tolerance, own)
+        for c in range(cluster_count(model) + 1):
+            complete = complete and kept(own, c, INDEPENDENT) == kept(e, c, INDEPENDENT)
+        if not complete:
+            return False
+        put_tangent(model, own, R_own)
+        for k in range(p * n):
+            store(SCALAR, R, WIDTH * k + lane, load(SCALAR, R_own, k))
+    return True
 
 
 @kernel_in_place
@@ -89,5 +122,11 @@ def linearize_alike(model, state, coordinates, choosable, actuators, tolerances,
         return False
     store(LANES, condition, 0, picked_condition(LANES, model, e, space.G, p))
     clear(space.X)
-    picked_motions(LANES, model, e, coordinates.R_w, p, space.X)
-    return put_local_space(LANES, model, state, coordinates, PICKED, True, known, actuators, work, space)
+    way = SPANNED if is_left(coordinates.virtual_w, TANGENT) else PICKED
+    if way == PICKED:
+        picked_motions(LANES, model, e, coordinates.R_w, p, space.X)
+    else:
+        if not put_tangents(model, e, space.G, tolerances.rank, work, coordinates.R_w):
+            return False
+        spanned_motions(LANES, coordinates.R_w, p, space.X)
+    return put_local_space(LANES, model, state, coordinates, way, True, known, actuators, work, space)

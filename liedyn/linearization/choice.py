@@ -18,7 +18,7 @@ from liedyn.linalg.gauss_jordan import add_row, at, clear, columns_of, element, 
 from liedyn.model.packed import NV, N_ROWS
 from liedyn.simd.comparisons import larger, largest_lane, magnitude
 from liedyn.simd.lanes import LANES, SCALAR, WIDTH, integer, load, splat, store, take_integers, take_matrix
-from liedyn.simd.registers import copy_row, load_at_once
+from liedyn.simd.registers import copy_row, is_zero, load_at_once
 from liedyn.tree.records import MODEL
 
 PICKED, SPANNED, GIVEN = range(3)
@@ -114,25 +114,26 @@ def given_motions(model, G, E, R, virtual, tolerance, work, p_y, X):
 
 
 @inline
-def spanned_motions(R, p_y, X):
+def spanned_motions(lane, R, p_y, X):
     """S = R^T in X."""
     for s in range(R.shape[0]):
-        for j in range(R.shape[1]):
-            put_element(SCALAR, X, j, p_y + s, at(R, s, j))
+        for j in range(columns_of(lane, R)):
+            put_element(lane, X, j, p_y + s, element(lane, R, s, j))
 
 
 @inline
-def spanned_rates(model, e, R, v, p_y, space):
+def spanned_rates(lane, model, e, R, v, p_y, space):
     """w = R v, and its rates R a in f0, for rows that span the tangent space."""
     for c in range(cluster_count(model)):
         n, dofs = cluster_size(model, c)[1], cluster_lists(model, c)[1]
         for s in range(kept(e, c, INDEPENDENT), kept(e, c + 1, INDEPENDENT)):
-            x = y = 0.0
+            w = rate = splat(lane, 0.0)
             for k in range(n):
                 j = integer(model.ints, dofs + k)
-                x, y = x + at(R, s, j) * load(SCALAR, v, j), y + at(R, s, j) * load(SCALAR, space.a, j)
-            store(SCALAR, space.w, s, x)
-            store(SCALAR, space.f0, p_y + s, y)
+                x = element(lane, R, s, j)
+                w, rate = w + x * load(lane, v, j), rate + x * load(lane, space.a, j)
+            store(lane, space.w, s, w)
+            store(lane, space.f0, p_y + s, rate)
 
 
 @inline
@@ -195,7 +196,7 @@ def hold_choice(R, virtual, E, virtual_rates, S, p_y, scale, b, out):
 
 
 @inline
-def hold_span(model, e, R, scale, b, out):
+def hold_span(lane, model, e, R, scale, b, out):
     """out[:, block b] -= R^T R out, times a row: `hold_choice` for rows that span the tangent space."""
     to = out.shape[1] // WIDTH
     for c in range(cluster_count(model)):
@@ -204,26 +205,27 @@ def hold_span(model, e, R, scale, b, out):
             total = splat(LANES, 0.0)
             for k in range(n):
                 j = integer(model.ints, dofs + k)
-                total = total + at(R, s, j) * load(LANES, out, to * j + b)
+                total = total + element(lane, R, s, j) * load(LANES, out, to * j + b)
             for k in range(n):
                 j = integer(model.ints, dofs + k)
-                store(LANES, out, to * j + b, load(LANES, out, to * j + b) - at(R, s, j) * (scale * total))
+                x = element(lane, R, s, j) * (scale * total)
+                store(LANES, out, to * j + b, load(LANES, out, to * j + b) - x)
 
 
 @inline
-def into_span(model, e, R, own, out):
+def into_span(lane, model, e, R, own, out):
     """out = R K own, for rows that span the tangent space."""
     dependent, independent = dependent_dofs(model, e)[0], independent_dofs(model, e)[0]
-    slopes, _ = dependence(SCALAR, model, e, R.shape[0])
+    slopes, _ = dependence(lane, model, e, R.shape[0])
     clear(out)
     for c in range(cluster_count(model)):
         first, end = kept(e, c, INDEPENDENT), kept(e, c + 1, INDEPENDENT)
         for u in range(first, end):
             for s in range(first, end):
-                x = at(R, u, integer(independent, s))
+                x = element(lane, R, u, integer(independent, s))
                 for k in range(kept(e, c, DEPENDENT), kept(e, c + 1, DEPENDENT)):
-                    x += at(R, u, integer(dependent, k)) * at(slopes, k, s)
-                if x != 0.0:
+                    x = x + element(lane, R, u, integer(dependent, k)) * element(lane, slopes, k, s)
+                if not is_zero(x):
                     add_row(out, u, x, own, s)
 
 

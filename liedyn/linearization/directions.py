@@ -58,10 +58,10 @@ def forced(lane, model, e, rates, scale, b, out):
 
 
 @inline
-def held(model, coordinates, way, known, virtual_rates, S, scale, b, out):
+def held(lane, model, coordinates, way, known, virtual_rates, S, scale, b, out):
     """out[:, block b] less what moves the coordinates themselves, where the elimination chose others; times a row."""
     if way == SPANNED:
-        hold_span(model, known.e, coordinates.R_w, scale, b, out)
+        hold_span(lane, model, known.e, coordinates.R_w, scale, b, out)
     elif way == GIVEN:
         hold_choice(coordinates.R_w, coordinates.virtual_w, known.E, virtual_rates, S, coordinates.virtual_y.size,
                     scale, b, out)
@@ -85,7 +85,7 @@ def vary_state(lane, model, state, coordinates, way, known, columns_y, shares, a
         forced(lane, model, known.e, rates, of_y, b, X)
         if reads_w:
             vary_cut_velocities(lane, model, world, cuts, variations, True, b, virtual_rates)
-        held(model, coordinates, way, known, virtual_rates, X, of_y, b, X)
+        held(lane, model, coordinates, way, known, virtual_rates, X, of_y, b, X)
     vary_accelerations(lane, model, world, displaced, X, b, variations)
     if reads_cuts(coordinates.virtual_y):
         vary_cut_velocities(lane, model, world, cuts, variations, True, b, along.virtual_upper)
@@ -94,7 +94,7 @@ def vary_state(lane, model, state, coordinates, way, known, columns_y, shares, a
     forced(lane, model, known.e, rates, every, b, D)
     if reads_w:
         vary_cut_accelerations(lane, model, world, cuts, variations, True, b, virtual_rates)
-    held(model, coordinates, way, known, virtual_rates, X, every, b, D)
+    held(lane, model, coordinates, way, known, virtual_rates, X, every, b, D)
     vary_wrenches(lane, model, world, along.bodies, D, b, variations)
     if displaced:
         vary_constraint_wrenches(lane, model, world, cuts, lam, b, shares, variations, space.balance)

@@ -19,7 +19,7 @@ from liedyn.dynamics.states import FEW
 from liedyn.errors import InputError, of_the_batch
 from liedyn.linearization.closed_loop import operating_points
 from liedyn.linearization.contacts import Friction
-from liedyn.linearization.one_state import linearize_one_state, room
+from liedyn.linearization.one_state import linearize_one_state, own_coordinates, room, tangent_condition
 from liedyn.linearization.operating_point import (
     CLOSURE_TOLERANCE, actuators_of, judge, least, left_as_tangent, linearize_at,
 )
@@ -111,7 +111,8 @@ def linearize(robot, q, v, tau=None, independent=None, outputs=None, f_ext=None,
     (`liedyn.linearization.contacts`). The model holds as long as they stay so.
 
     The states of a batch are shared among threads (``NUMBA_NUM_THREADS``), and the first bad one is named. If all loops
-    are closed by cut joints, or there are none, and the coordinates are the tree's, they are worked on in SIMD lanes.
+    are closed by cut joints, or there are none, and the coordinates are the tree's or tangent spaces, they are worked
+    on in SIMD lanes, unless the mechanism is so large that this is slower.
 
     Examples
     --------
@@ -123,13 +124,13 @@ def linearize(robot, q, v, tau=None, independent=None, outputs=None, f_ext=None,
     """
     if not hasattr(robot, "packed"):
         require_robot(robot)
-    closure_tolerance = positive("closure_tolerance", closure_tolerance)
-    rank_tolerance = non_negative("rank_tolerance", rank_tolerance)
-    in_contact = watches(robot)
-    if f_ext is None and u is None and not in_contact:
+    if f_ext is None and u is None:
         found = linearize_one_state(robot, q, v, tau, independent, outputs, speeds, closure_tolerance, rank_tolerance)
         if found is not None:
             return found
+    closure_tolerance = positive("closure_tolerance", closure_tolerance)
+    rank_tolerance = non_negative("rank_tolerance", rank_tolerance)
+    in_contact = watches(robot)
     independent, speeds = given_coordinates("independent", independent), given_coordinates("speeds", speeds)
     asked = robot.outputs if outputs is None else names("outputs", outputs)
     lead, q, v, tau, loop = operating_points(robot, q, v, tau, u)
@@ -188,11 +189,7 @@ def settled_without_friction(robot, q, v, tau, forces, tolerance, what):
 
 def _own_coordinates(robot, count, found):
     """C and D of the coordinates themselves: the same at all states, and not copied for each."""
-    (p, x, nu) = found.K.shape[2], found.A.shape[2], found.B.shape[2]
-    key = ("C, D", p, x, nu)
-    if key not in robot.memo:
-        robot.memo[key] = np.eye(p, x), np.zeros((p, nu))
-    C, D = robot.memo[key]
+    C, D = own_coordinates(robot, found.K.shape[2], *found.B.shape[1:])
     if count == 1:
         return C.copy()[None], D.copy()[None]
     return np.broadcast_to(C, (count, *C.shape)), np.broadcast_to(D, (count, *D.shape))
@@ -266,7 +263,8 @@ def _state_space(robot, lead, y, w, labels, C, D, state, found, tolerance):
         shaped = [x.reshape(lead + x.shape[1:]) for x in arrays]
     else:
         shaped = [x[0] for x in arrays[:-3]] + [int(found.rank[0]), float(found.condition[0]), float(found.closure[0])]
-    values = (*shaped[:8], y.names + w.rates, robot.actuator_names, labels, *shaped[8:])
-    if left_as_tangent(y):
-        return LocalStateSpace.in_tangent_spaces(values, robot, tolerance)
-    return LocalStateSpace.of(values)
+    found = LocalStateSpace(*shaped[:8], y.names + w.rates, robot.actuator_names, labels, *shaped[8:])
+    if not left_as_tangent(y):
+        return found
+    known = {name: value for name, value in vars(found).items() if name != "condition"}
+    return LocalStateSpace.of(known | {"_later": (tangent_condition, robot, tolerance)})

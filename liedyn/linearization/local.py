@@ -93,7 +93,7 @@ def put_local_space(lane, model, state, coordinates, way, same, known, actuators
     if way == PICKED:
         picked_rates(lane, model, known.e, coordinates.R_w, state.v, p_y, space)
     elif way == SPANNED:
-        spanned_rates(model, known.e, coordinates.R_w, state.v, p_y, space)
+        spanned_rates(lane, model, known.e, coordinates.R_w, state.v, p_y, space)
     else:
         given_rates(coordinates, known, state.v, space)
     if same:
@@ -145,7 +145,7 @@ def linearize_constrained(model, state, coordinates, actuators, tolerance, work,
     if tangent:
         way = SPANNED
         put_tangent(model, e, R_w)
-        spanned_motions(R_w, p_y, X)
+        spanned_motions(SCALAR, R_w, p_y, X)
     for k in range(R_w.size if leave or tangent else 0):
         store(SCALAR, R_y, k, load(SCALAR, R_w, k))
     if way != GIVEN:  # a tangent space is better than the coordinates that are left

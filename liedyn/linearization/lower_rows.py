@@ -60,7 +60,7 @@ def put_lower_rows(lane, model, coordinates, way, known, inertia, actuators, wor
     if way == PICKED:
         into_picked(model, known.e, coordinates.R_w, own, lower)
     elif way == SPANNED:
-        into_span(model, known.e, coordinates.R_w, own, lower)
+        into_span(lane, model, known.e, coordinates.R_w, own, lower)
     else:
         into_choice(model, known.e, coordinates.R_w, coordinates.virtual_w, known.E, own, lower)
     for k in range(p_y):

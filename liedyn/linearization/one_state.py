@@ -15,8 +15,9 @@ from liedyn.compiled.direct import configuration, direct, packed, unusual, usual
 from liedyn.compiled.functions import raise_errors
 from liedyn.compiled.jit import address_of, inline
 from liedyn.compiled.objects import integer, integers_or_zeros, is_none, item, new_arrays, no_numbers, numbers, shaped
-from liedyn.constraints.independent import Independent, all_holonomic, by_name, choose
+from liedyn.constraints.independent import Independent, all_holonomic, by_name, choose, tangent_conditions
 from liedyn.constraints.left_open import LEFT, TANGENT, is_left
+from liedyn.contact.watching import watches
 from liedyn.dynamics.singular import is_suspect, require_regular_one
 from liedyn.dynamics.state import State
 from liedyn.errors import LiedynError
@@ -28,7 +29,13 @@ from liedyn.model.packed import NQ, NV, N_ROWS
 from liedyn.simd.lanes import integers_in, vector_in
 
 
-SIZES = 5  # integers of a `Single` before those of the coordinates
+PARTS = "about", "K", "S", "drift", "q", "v", "tau", "a", "lam", "R", "C", "D"
+"""Of the array that the direct kernel returns besides A, B and f0; `about` holds the rank, the larger one of the
+condition numbers of velocities and coordinates, that of the velocities, and the closure error. R has the rows of
+coordinates that the elimination chooses; C and D are there unless they are the coordinates."""
+SIZES = 6 + len(PARTS)
+"""Integers of a `Single` before those of the coordinates: numbers of y, w, u, outputs and their parts, size of the
+array, where its parts begin."""
 
 
 def room(robot, count, p_y, p_w, nu, outputs):
@@ -51,19 +58,21 @@ class Single:
     left : int
         LEFT, TANGENT, or 0 for coordinates that do not depend on the state.
     known : dict
-        By what the elimination chose (the bytes of its numbers) the names.
+        By what the elimination chose (the bytes of R) the names.
+    places : list
+        Of the PARTS that there are: name, where it begins and ends, and its shape, None for vectors.
     address : int
         Of the kernel of `linearize_states`.
     integers : ndarray of int64
-        Sizes p_y, p_w, nu, of C and of the output plan; then virtual_y, virtual_w and the parts of
-        the plan.
+        As `linearize_direct` reads them.
     numbers : ndarray
-        Tolerances of closure and rank; then R_y, R_w and the actuators.
+        The same: tolerances, rows of the coordinates, matrix of the actuators.
     """
 
     names: tuple
     left: int
     known: dict
+    places: list
     address: int
     integers: np.ndarray
     numbers: np.ndarray
@@ -75,8 +84,10 @@ def single(robot, q, independent, outputs, speeds, tolerances):
         independent = robot.independent or "auto"
     if independent == "auto" and not robot.row_names:
         independent = robot.velocity_names
-    if not independent or not all_holonomic(robot):
+    if not independent or not all_holonomic(robot) or watches(robot):
         return None
+    # the kernel at the address is compiled for these very types
+    tolerances = arguments.positive("", tolerances[0]), arguments.non_negative("", tolerances[1])
     left = {"auto": LEFT, "tangent": TANGENT}.get(independent, 0)
     if left:
         if speeds is not None:
@@ -90,17 +101,23 @@ def single(robot, q, independent, outputs, speeds, tolerances):
     plan, actuators = output_plan(robot, asked, y), robot.actuator_matrix.copy()
     if plan.contacts:
         return None
-    tolerances = [float(x) for x in tolerances]  # the kernel at the address is compiled for these very types
-    sizes = len(y.rows), len(w.rows), actuators.shape[1]
-    rows = len(plan.labels) if len(plan.parts) else sizes[0]
-    row, none = np.empty((1, robot.nv)), np.empty((1, 0))
+    (p_y, p_w, nu), n = (len(y.rows), len(w.rows), actuators.shape[1]), robot.nv
+    rows, row = len(plan.labels) if len(plan.parts) else 0, np.empty((1, n))
     address = address_of(
-        linearize_states.kernel, 0, 1, robot.packed, State(robot.neutral[None].copy(), row, row, none),
+        linearize_states.kernel, 0, 1, robot.packed, State(robot.neutral[None].copy(), row, row, np.empty((1, 0))),
         Coordinates(y.rows[None].copy(), y.virtual, w.rows[None].copy(), w.virtual), actuators, plan.parts,
-        Tolerances(*tolerances), room(robot, 1, *sizes, rows))
-    names = y.names + w.rates, robot.actuator_names, plan.labels
-    integers = np.concatenate([[*sizes, rows, len(plan.parts)], y.virtual, w.virtual, plan.parts.ravel()])
-    return Single(names, left, {}, address, integers.astype(np.int64),
+        Tolerances(*tolerances), room(robot, 1, p_y, p_w, nu, rows))
+    shapes = ((4,), (n, p_y), (n, p_w), (n,), (robot.nq,), (n,), (n,), (n,), (len(robot.row_names),),
+              (p_y if left else 0, n), (rows, p_y + p_w), (rows, nu))
+    ends = np.cumsum([np.prod(shape, dtype=int) for shape in shapes]).tolist()
+    begins = [0, *ends[:-1]]
+    integers = np.concatenate([[p_y, p_w, nu, rows, len(plan.parts), ends[-1], *begins], y.virtual, w.virtual,
+                               plan.parts.ravel()])
+    places = [(part, begin, end, shape if len(shape) > 1 else None)
+              for part, begin, end, shape in zip(PARTS, begins, ends, shapes)
+              if part not in ("R", "C", "D") or (left == LEFT if part == "R" else rows)]
+    return Single((y.names + w.rates, robot.actuator_names, plan.labels), left, {}, places, address,
+                  integers.astype(np.int64),
                   np.concatenate([tolerances, y.rows.ravel(), w.rows.ravel(), actuators.ravel()]))
 
 
@@ -112,8 +129,7 @@ def keep(x, copy):
 
 @direct
 def linearize_direct(address, model, q, v, tau, integers, given):
-    """New arrays A, B, C, D, f0, K, S, drift, q, v, tau, a, lam; then rank, both condition numbers, closure error; the
-    coordinates that the elimination left, and their rows."""
+    """New arrays A, B, f0, and one of all PARTS."""
     model = packed(model)
     q, v, tau = configuration(model, q), velocity(model, v), velocity(model, tau)
     if not usual((model.floats, q, v, tau)):
@@ -121,41 +137,31 @@ def linearize_direct(address, model, q, v, tau, integers, given):
     places = integers_or_zeros(integers, True, SIZES)
     p_y, p_w, nu, rows, parts = places[0], places[1], places[2], places[3], places[4]
     n, m, nq, x = model.ints[NV], model.ints[N_ROWS], model.ints[NQ], p_y + p_w
-    found = new_arrays(((x, x), (x, nu), (rows, x), (rows, nu), (x,), (n, p_y), (n, p_w), (n,), (nq,), (n,), (n,),
-                        (n,), (m,), (4,), (p_y,), (p_y, n)))
+    found = new_arrays(((x, x), (x, nu), (x,), (places[5],)))
     if is_none(found):
         return found
-    of_rows = 2 + n * x
+    rest, of_rows = numbers(item(found, 3), places[5]), 2 + n * x
     chosen, virtual = numbers(given, of_rows + n * nu), integers_in(places, SIZES, p_y)
-    left, R_y, R_w = numbers(item(found, 14), p_y), vector_in(chosen, 2, n * p_y), vector_in(
-        chosen, 2 + n * p_y, n * p_w)
+    R_y, R_w = vector_in(chosen, 2, n * p_y), vector_in(chosen, 2 + n * p_y, n * p_w)
     if is_left(virtual, LEFT) or is_left(virtual, TANGENT):
-        R_y = R_w = numbers(item(found, 15), n * p_y)
-    C, D, about = numbers(item(found, 2), rows * x), numbers(item(found, 3), rows * nu), numbers(item(found, 13), 4)
-    rank = np.full(1, -1)
+        R_y = R_w = vector_in(rest, places[15], n * p_y)
+    about, rank, condition_y = vector_in(rest, places[6], 4), np.full(1, -1), np.empty(1)
     call_rows(integer(address), 0, 1, (
         model, State(shaped(q, (1, nq)), shaped(v, (1, n)), shaped(tau, (1, n)), shaped(no_numbers(0), (1, 0))),
         Coordinates(shaped(R_y, (1, p_y, n)), virtual, shaped(R_w, (1, p_w, n)), integers_in(places, SIZES + p_y, p_w)),
         shaped(vector_in(chosen, of_rows, n * nu), (n, nu)),
         shaped(integers_in(places, SIZES + x, 4 * parts), (parts, 4)), Tolerances(chosen[0], chosen[1]), Found(
             shaped(numbers(item(found, 0), x * x), (1, x, x)), shaped(numbers(item(found, 1), x * nu), (1, x, nu)),
-            shaped(C, (1, rows, x)), shaped(D, (1, rows, nu)), shaped(numbers(item(found, 4), x), (1, x)),
-            shaped(numbers(item(found, 5), n * p_y), (1, n, p_y)),
-            shaped(numbers(item(found, 6), n * p_w), (1, n, p_w)), shaped(numbers(item(found, 7), n), (1, n)),
-            shaped(numbers(item(found, 11), n), (1, n)), shaped(numbers(item(found, 12), m), (1, m)), rank,
-            vector_in(about, 1, 1), vector_in(about, 2, 1), vector_in(about, 3, 1))))
-    about[0] = rank[0]
-    if parts == 0:  # the coordinates themselves
-        C[:], D[:] = 0.0, 0.0
-        for k in range(rows):
-            C[k * x + k] = 1.0
-    for s in range(p_y if is_left(virtual, LEFT) else 0):
-        for j in range(n):
-            if R_y[n * s + j] == 1.0:
-                left[s] = j
-    keep(q, numbers(item(found, 8), nq))
-    keep(v, numbers(item(found, 9), n))
-    keep(tau, numbers(item(found, 10), n))
+            shaped(vector_in(rest, places[16], rows * x), (1, rows, x)),
+            shaped(vector_in(rest, places[17], rows * nu), (1, rows, nu)), shaped(numbers(item(found, 2), x), (1, x)),
+            shaped(vector_in(rest, places[7], n * p_y), (1, n, p_y)),
+            shaped(vector_in(rest, places[8], n * p_w), (1, n, p_w)), shaped(vector_in(rest, places[9], n), (1, n)),
+            shaped(vector_in(rest, places[13], n), (1, n)), shaped(vector_in(rest, places[14], m), (1, m)), rank,
+            vector_in(about, 2, 1), condition_y, vector_in(about, 3, 1))))
+    about[0], about[1] = rank[0], max(about[2], condition_y[0])
+    keep(q, vector_in(rest, places[10], nq))
+    keep(v, vector_in(rest, places[11], n))
+    keep(tau, vector_in(rest, places[12], n))
     return found
 
 
@@ -184,19 +190,13 @@ def linearize_one_state(robot, q, v, tau, independent, outputs, speeds, closure_
         raise_errors(robot.functions)
     if found is None:
         return None
-    rank, condition, condition_y, closure = found[13].tolist()
-    if rank < 0.0 or is_suspect(robot, condition if condition > condition_y else condition_y):
+    A, B, f0, rest = found
+    rank = int(rest.item(0))
+    if rank < 0 or is_suspect(robot, rest.item(1)):
         return None  # the general way says what is wrong
-    rank = int(rank)
-    require_regular_one(robot, found[8], rank, rank_tolerance)
-    names = one.names
-    if one.left == LEFT:
-        left = found[14].tobytes()
-        names = one.known.get(left) or one.known.setdefault(left, names_left(robot, names, found[14]))
-    values = *found[:8], *names, *found[8:13], rank, condition, closure
-    if one.left == TANGENT:
-        return LocalStateSpace.in_tangent_spaces(values, robot, rank_tolerance)
-    return LocalStateSpace.of(values)
+    require_regular_one(robot, q, rank, rank_tolerance)
+    return LocalStateSpace.of({"A": A, "B": B, "f0": f0, "rank": rank,
+                               "_later": (read_later, one, rest, robot)})
 
 
 def is_configuration(robot, q):
@@ -205,7 +205,40 @@ def is_configuration(robot, q):
             and is_usable(q).all())
 
 
-def names_left(robot, names, left):
-    """Names of the states, the inputs and the outputs, where the elimination left these coordinates."""
-    y = by_name(robot, [robot.velocity_names[int(k)] for k in left])
-    return y.names + y.rates, names[1], names[2] or y.names
+def read_later(name, found, one, rest, robot):
+    """What the `LocalStateSpace` of one state has besides A, B, f0 and the rank, by name."""
+    if name == "condition" and one.left == TANGENT:
+        return tangent_condition(name, found, robot, one.numbers[1])
+    known = {part: rest[begin:end] if shape is None else rest[begin:end].reshape(shape)
+             for part, begin, end, shape in one.places}
+    names = names_left(robot, one, known.pop("R")) if one.left == LEFT else one.names
+    known["states"], known["inputs"], known["outputs"] = names
+    _, _, condition, known["closure_residual"] = known.pop("about").tolist()
+    if one.left != TANGENT:
+        known["condition"] = condition
+    if "C" not in known:
+        known["C"], known["D"] = (x.copy() for x in own_coordinates(robot, *known["K"].shape[1:], *found.B.shape))
+    return known
+
+
+def tangent_condition(_, found, robot, tolerance):
+    """The condition number of tangent spaces, of one state or many."""
+    condition = tangent_conditions(robot, found.q.reshape(-1, robot.nq), tolerance).reshape(found.q.shape[:-1])
+    return {"condition": condition if condition.ndim else float(condition)}
+
+
+def own_coordinates(robot, p, x, nu):
+    """C and D of p coordinates themselves."""
+    key = "C, D", p, x, nu
+    if key not in robot.memo:
+        robot.memo[key] = np.eye(p, x), np.zeros((p, nu))
+    return robot.memo[key]
+
+
+def names_left(robot, one, R):
+    """Names of the states, the inputs and the outputs, where the elimination left the coordinates of R."""
+    key = R.tobytes()
+    if key not in one.known:
+        y = by_name(robot, [robot.velocity_names[k] for k in R.argmax(axis=1)])
+        one.known[key] = y.names + y.rates, one.names[1], one.names[2] or y.names
+    return one.known[key]

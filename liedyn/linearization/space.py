@@ -8,7 +8,8 @@ Coordinates = namedtuple("Coordinates", "R_y virtual_y R_w virtual_w")
 """Rows R that read the independent coordinates y and velocities w: ydot = R_y v, w = R_w v.
 
 Where an entry of `virtual` is not negative, it is the number of a velocity of a cut joint, which stands for the
-row; LEFT and TANGENT (`liedyn.constraints.left_open`) leave the choice to the kernel.
+row; LEFT and TANGENT (`liedyn.constraints.left_open`) leave the choice to the kernel. In lanes R_y has a register for
+each number, and so has R_w for tangent spaces, of which each state has its own.
 """
 
 LocalSpace = namedtuple("LocalSpace", "A B f0 w a lam residual psi G M N X da balance")

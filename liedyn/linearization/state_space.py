@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 
 from liedyn.arguments import positive
-from liedyn.constraints.independent import tangent_conditions
 from liedyn.errors import InputError, LiedynError
 
 
@@ -61,32 +60,25 @@ class LocalStateSpace:
     closure_residual: float
 
     @classmethod
-    def of(cls, values):
-        """The same from a tuple of all attributes in their order, at a quarter of the constructor's time."""
-        made = object.__new__(cls)
-        made.__dict__.update(zip(_NAMES, values))
-        return made
+    def of(cls, known):
+        """The same from a dict of attributes, at a quarter of the constructor's time.
 
-    @classmethod
-    def in_tangent_spaces(cls, values, robot, tolerance):
-        """`of` without the condition number, which is worked out when it is read."""
-        made = cls.of(values)
-        del made.__dict__["condition"]
-        made.__dict__["_later"] = robot, tolerance
+        What is not in it is worked out when it is read, by its entry "_later": a function of the name, this object, and
+        what else it is given, which returns that attribute and maybe others, by name.
+        """
+        made = object.__new__(cls)
+        object.__setattr__(made, "__dict__", known)
         return made
 
     def __getattr__(self, name):
-        if name != "condition" or "_later" not in self.__dict__:
+        if name not in _NAMES or "_later" not in self.__dict__:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        robot, tolerance = self.__dict__.pop("_later")
-        q = self.q.reshape(-1, robot.nq)
-        condition = tangent_conditions(robot, q, float(tolerance)).reshape(self.q.shape[:-1])
-        self.__dict__["condition"] = condition if condition.ndim else float(condition)
-        return self.__dict__["condition"]
+        read, *given = self.__dict__["_later"]
+        self.__dict__.update(read(name, self, *given))
+        return self.__dict__[name]
 
     def __getstate__(self):  # without the robot
-        _ = self.condition
-        return dict(vars(self))
+        return {name: getattr(self, name) for name in _NAMES}
 
     def eigenvalues(self):
         """Eigenvalues of A [1/s].

@@ -6,20 +6,21 @@ from numba import types
 
 from liedyn.compiled.batches import aligned, batch, lines_for, scatter, scatter_matrix
 from liedyn.compiled.jit import MATRIX, VECTOR, group, inline, inline_array, kernel_in_place, late
+from liedyn.constraints.left_open import TANGENT, is_left
 from liedyn.dynamics.nullspace import OK
 from liedyn.dynamics.state import STATE, State, gather_state, state_in_lanes
 from liedyn.linalg.dense import largest_size
 from liedyn.linalg.gauss_jordan import element, padded
 from liedyn.linearization.alike import (
-    largest, linearize_alike, linearize_alike_size, matrix_of, space_in_lanes, spaces_fit_lanes,
+    MOST_IN_LANES, largest, linearize_alike, linearize_alike_size, matrix_of, space_in_lanes, spaces_fit_lanes,
 )
-from liedyn.linearization.local import linearize_in_place, linearize_size, new_space
+from liedyn.linearization.local import linearize_in_place, linearize_size
 from liedyn.linearization.lower_rows import complete_derivatives
 from liedyn.linearization.open_tree import linearize_tree, picks_all_in_order, put_tree_directions
 from liedyn.linearization.output_rows import output_size, put_outputs, read_accelerations
 from liedyn.linearization.space import SPACE, Coordinates, LocalSpace
 from liedyn.model.packed import NV, N_ROWS, PackedModel
-from liedyn.simd.lanes import LANES, SCALAR, WIDTH, load, store, take_vector
+from liedyn.simd.lanes import LANES, SCALAR, WIDTH, load, splat, store, take_matrix, take_vector
 from liedyn.simd.registers import first_place
 from liedyn.tree.aba_derivatives import aba_derivatives_size
 from liedyn.tree.records import MODEL
@@ -72,11 +73,16 @@ def linearize_registers(begin, end, model, state, coordinates, actuators, output
     """`linearize_states` for those that depend alike (`liedyn.linearization.alike`): the rank of all others stays."""
     count, n, p, nu = state.q.shape[0], model.ints[NV], coordinates.virtual_w.size, actuators.shape[1]
     m, x, r, choosable = model.ints[N_ROWS], 2 * p, found.C.shape[1], np.empty(n)
-    if not spaces_fit_lanes(model, coordinates, choosable):
+    size, virtual, R = linearize_alike_size(model, p, nu), coordinates.virtual_w, matrix_of(p, n)
+    if size > MOST_IN_LANES or not spaces_fit_lanes(model, coordinates, choosable):
         return
-    chosen = Coordinates(coordinates.R_y[0], coordinates.virtual_y, coordinates.R_w[0], coordinates.virtual_w)
+    chosen = Coordinates(R, virtual, R, virtual)
+    if not is_left(virtual, TANGENT):
+        chosen = Coordinates(R, virtual, coordinates.R_w[0], virtual)
+        for k in range(p * n):
+            store(LANES, R, k, splat(LANES, load(SCALAR, chosen.R_w, k)))
     lanes, space = state_in_lanes(state), space_in_lanes(n, m, p, nu, True)
-    scratch = scratch_in_lanes(model, linearize_alike_size(model, p, nu), n, p, nu, outputs, found.C)
+    scratch = scratch_in_lanes(model, size, n, p, nu, outputs, found.C)
     K, drift, condition, C, D = matrix_of(n, p), matrix_of(1, n), matrix_of(1, 1), matrix_of(r, x), matrix_of(r, nu)
     A_rows, B_rows = found.A.reshape(count, x * x), found.B.reshape(count, x * nu)
     K_rows, S_rows = found.K.reshape(count, n * p), found.S.reshape(count, n * p)
@@ -209,14 +215,23 @@ def linearize_states(begin, end, model, states, coordinates, actuators, outputs,
     an `OutputPlan`. The first state that has no state space keeps its rank, and none behind it in its block is worked
     on.
     """
-    n, nu = model.ints[NV], actuators.shape[1]
-    p_y, p_w = coordinates.virtual_y.size, coordinates.virtual_w.size
-    x = p_y + p_w
-    model = PackedModel(model.ints, model.floats.copy())  # where moving targets and custom rows leave what they return
-    space = new_space(model, p_y, p_w, nu)
-    scratch = Scratch(
-        np.empty(linearize_size(model, p_y, p_w, nu)), np.empty((p_w, padded(x + nu))), np.empty((n, padded(x + nu))),
-        np.empty(output_size(SCALAR, model, found.C.shape[1], x, nu) if outputs.shape[0] > 0 else 0))
+    n, m, nu, given = model.ints[NV], model.ints[N_ROWS], actuators.shape[1], model.floats
+    p_y, p_w, read = coordinates.virtual_y.size, coordinates.virtual_w.size, int(outputs.shape[0] > 0)
+    x, u, size = padded(p_y + p_w), padded(p_y + p_w + nu), linearize_size(model, p_y, p_w, nu)
+    of_outputs = read * output_size(SCALAR, model, found.C.shape[1], p_y + p_w, nu)
+    room = np.empty(size + given.size + p_w + 2 * m + m * n + n * (padded(n) + 2 * x + 2 * u) + of_outputs
+                    + read * (p_w + n) * u + 16 * WIDTH)  # as many arrays fill whole registers
+    room[0] = first_place(room)
+    model = PackedModel(model.ints, take_vector(room, given.size))
+    model.floats[:] = given  # where moving targets and custom rows leave what they return
+    none, empty = take_vector(room, 0), take_matrix(room, 0, 0)
+    space = LocalSpace(
+        empty, empty, none, take_vector(room, p_w), none, none, take_vector(room, m), take_vector(room, m),
+        take_matrix(room, m, n), take_matrix(room, n, padded(n)), take_matrix(room, n, x), take_matrix(room, n, x),
+        take_matrix(room, n, u), take_matrix(room, n, u))
+    lower, moved = take_matrix(room, read * p_w, u), take_matrix(room, read * n, u)
+    outputs_room = take_vector(room, of_outputs)
+    scratch = Scratch(room[int(room[0]):], lower, moved, outputs_room)  # a slice, which keeps `room` alive
     for b in range(begin, end):
         if found.rank[b] < 0 and not linearize_row(
                 b, model, states, coordinates, actuators, outputs, tolerances, scratch, space, found):

@@ -6,11 +6,11 @@ Where y and w are the same coordinates, what remains is -R ad_v N, and 1 (symbol
 from liedyn.compiled.jit import inline, kernel_in_place
 from liedyn.constraints.records import is_cut, loop_count, loop_kind, loop_virtuals
 from liedyn.lie.algebra import cross
-from liedyn.linalg.gauss_jordan import add_product, add_row, at, clear, columns_of, element, put_element
+from liedyn.linalg.gauss_jordan import add_product, add_row, clear, columns_of, element, put_element
 from liedyn.linearization.choice import reads_cuts
 from liedyn.model.kinds import SPHERICAL
 from liedyn.simd.lanes import LANES, SCALAR, load, splat, store, take_matrix
-from liedyn.simd.registers import at_once, copy_row, load_at_once, put_row, store_at_once
+from liedyn.simd.registers import at_once, copy_row, is_zero, load_at_once, put_row, store_at_once
 from liedyn.tree.records import dof_count, dof_total, first_dof, get3, link_count, q_total
 
 
@@ -67,7 +67,7 @@ def put_upper_rows(lane, model, v, coordinates, same, known, virtual_upper, work
     same as w.
     """
     R_y, virtual_y, A, N = coordinates.R_y, coordinates.virtual_y, space.A, space.N
-    (p, n), begin = R_y.shape, work[0]
+    p, n, begin = virtual_y.size, columns_of(lane, R_y), work[0]
     reads, moves = reads_cuts(virtual_y), not same or tangents_turn(model)
     upper = take_matrix(work, n if moves else 0, N.shape[1])
     if moves:
@@ -90,8 +90,8 @@ def put_upper_rows(lane, model, v, coordinates, same, known, virtual_upper, work
             rate = load(lane, known.z, virtual_y[k])
             copy_row(lane, virtual_upper, columns_of(lane, virtual_upper) * virtual_y[k], columns, A, row)
         for i in range(n):
-            x = at(R_y, k, i)
-            if x != 0.0:
+            x = element(lane, R_y, k, i)
+            if not is_zero(x):
                 rate = rate + x * load(lane, v, i)
                 for c in range(0, columns if moves else 0, at_once(lane)):
                     more = x * load_at_once(lane, upper, columns_of(lane, upper) * i + c, columns - c)
