@@ -14,7 +14,7 @@ import liedyn as ld
 from liedyn import kernels, lie
 from liedyn.cache import cache_directory
 from liedyn.compiled import jit
-from liedyn.compiled.levels import LEVEL
+from liedyn.compiled.levels import LEVEL, WIDTH
 from liedyn.compiled.notice import notice
 from liedyn.compiled.recursion import RECURSIONS
 from liedyn.constraints.independent import choose
@@ -123,6 +123,10 @@ def calls():
     for formulation in ("svd", "multiplier", "unified"):
         yield call("simulate", loop, home, rest, 0.01, formulation=formulation, progress=False)
     yield call("simulate", loop, home, rest, 0.01, stabilisation="minimal", progress=False)
+    walker = _walker()
+    state = walker.home, np.zeros(walker.nv), np.zeros(walker.nv)
+    yield call("linearize", walker, *state)
+    yield call("linearize", walker, *(np.tile(x, (WIDTH, 1)) for x in state))
     ball, slides = _ball(), [0.0, 0.0, 0.0, 1.0, 0.0, 0.0]
     for options in ({}, {"accumulation": "moreau", "method": "moreau"}):
         yield call("simulate", ball, ball.neutral, slides, 0.01, progress=False, **options)
@@ -164,6 +168,20 @@ def calls():
         function = getattr(lie, name)
         given = [_LIE_ARGUMENTS[argument] for argument in inspect.signature(function).parameters]
         yield f"lie.{name}", lambda function=function, given=given: function(*given)
+
+
+def _walker():
+    """A floating trunk on four legs, each a parallelogram: directions of different legs share columns."""
+    builder, down, along = ld.Builder("walker"), (0.0, 0.0, -1.0), (0.3, 0.0, 0.0)
+    builder.body("trunk", 5.0, inertia=(1.0, 1.0, 1.0))
+    builder.joint("free", "free", "ground", "trunk")
+    for leg in "abcd":
+        for part, parent, place in (("front", "trunk", (0.0, 0.0, 0.0)), ("shank", f"front {leg}", down),
+                                    ("back", "trunk", along)):
+            builder.body(f"{part} {leg}", 1.0, inertia=(0.1, 0.1, 0.1))
+            builder.joint(f"{part} {leg}", "revolute", parent, f"{part} {leg}", place, axis=(0.0, 1.0, 0.0))
+        builder.loop(f"pin {leg}", "revolute", f"shank {leg}", f"back {leg}", along, down, axis=(0.0, 1.0, 0.0))
+    return builder.build()
 
 
 def _ball():
