@@ -8,6 +8,7 @@ import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 
+import numba
 import numpy as np
 
 import liedyn as ld
@@ -107,6 +108,7 @@ def calls():
     home, rest = loop.home, np.zeros(loop.nv)
     for name in ("closure_error", "virtual_coordinates", "constraint_jacobian", "virtual_jacobian", "close"):
         yield call(name, loop, home)
+    yield call("close", loop, loop.neutral)  # from a singular guess
     yield call("constraint_bias", loop, home, rest)
     for method in ld.dynamics.forward.METHODS:
         yield call("forward_dynamics", loop, home, rest, rest, method=method)
@@ -120,9 +122,11 @@ def calls():
     yield call("underlying", loop, home, rest, rest)
     for method in METHODS:
         yield call("simulate", loop, home, rest, 0.01, method=method, progress=False)
+    yield call("simulate", loop, home, rest, 0.002, tau=numba.njit(lambda t, q, v: 0.0 * v), progress=False)
     for formulation in ("svd", "multiplier", "unified"):
         yield call("simulate", loop, home, rest, 0.01, formulation=formulation, progress=False)
     yield call("simulate", loop, home, rest, 0.01, stabilisation="minimal", progress=False)
+    yield call("forward_dynamics", loop, home, rest, rest, independent=("q1", *loop.virtual_names))
     walker = _walker()
     state = walker.home, np.zeros(walker.nv), np.zeros(walker.nv)
     yield call("linearize", walker, *state)
@@ -143,6 +147,7 @@ def calls():
     rolling = ld.load("rolling_disk")
     zero = np.zeros(len(rolling.row_names))
     yield call("constraint_wrenches", rolling, rolling.home, zero)
+    yield call("linearize", rolling, rolling.home, *np.zeros((2, rolling.nv)))
     yield call("linearize", solo, solo.neutral, np.zeros(solo.nv), np.zeros(solo.nv))
     yield call("linearize", arm, *(np.tile(part, (1000, 1)) for part in (q, x, x)))
 
