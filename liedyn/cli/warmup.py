@@ -8,13 +8,14 @@ import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 
+import numba
 import numpy as np
 
 import liedyn as ld
 from liedyn import kernels, lie
 from liedyn.cache import cache_directory
 from liedyn.compiled import jit
-from liedyn.compiled.levels import LEVEL
+from liedyn.compiled.levels import LEVEL, WIDTH
 from liedyn.compiled.notice import notice
 from liedyn.compiled.recursion import RECURSIONS
 from liedyn.constraints.independent import choose
@@ -107,6 +108,7 @@ def calls():
     home, rest = loop.home, np.zeros(loop.nv)
     for name in ("closure_error", "virtual_coordinates", "constraint_jacobian", "virtual_jacobian", "close"):
         yield call(name, loop, home)
+    yield call("close", loop, loop.neutral)  # from a singular guess
     yield call("constraint_bias", loop, home, rest)
     for method in ld.dynamics.forward.METHODS:
         yield call("forward_dynamics", loop, home, rest, rest, method=method)
@@ -120,9 +122,15 @@ def calls():
     yield call("underlying", loop, home, rest, rest)
     for method in METHODS:
         yield call("simulate", loop, home, rest, 0.01, method=method, progress=False)
+    yield call("simulate", loop, home, rest, 0.002, tau=numba.njit(lambda t, q, v: 0.0 * v), progress=False)
     for formulation in ("svd", "multiplier", "unified"):
         yield call("simulate", loop, home, rest, 0.01, formulation=formulation, progress=False)
     yield call("simulate", loop, home, rest, 0.01, stabilisation="minimal", progress=False)
+    yield call("forward_dynamics", loop, home, rest, rest, independent=("q1", *loop.virtual_names))
+    walker = _walker()
+    state = walker.home, np.zeros(walker.nv), np.zeros(walker.nv)
+    yield call("linearize", walker, *state)
+    yield call("linearize", walker, *(np.tile(x, (WIDTH, 1)) for x in state))
     ball, slides = _ball(), [0.0, 0.0, 0.0, 1.0, 0.0, 0.0]
     for options in ({}, {"accumulation": "moreau", "method": "moreau"}):
         yield call("simulate", ball, ball.neutral, slides, 0.01, progress=False, **options)
@@ -139,6 +147,7 @@ def calls():
     rolling = ld.load("rolling_disk")
     zero = np.zeros(len(rolling.row_names))
     yield call("constraint_wrenches", rolling, rolling.home, zero)
+    yield call("linearize", rolling, rolling.home, *np.zeros((2, rolling.nv)))
     yield call("linearize", solo, solo.neutral, np.zeros(solo.nv), np.zeros(solo.nv))
     yield call("linearize", arm, *(np.tile(part, (1000, 1)) for part in (q, x, x)))
 
@@ -164,6 +173,20 @@ def calls():
         function = getattr(lie, name)
         given = [_LIE_ARGUMENTS[argument] for argument in inspect.signature(function).parameters]
         yield f"lie.{name}", lambda function=function, given=given: function(*given)
+
+
+def _walker():
+    """A floating trunk on four legs, each a parallelogram: directions of different legs share columns."""
+    builder, down, along = ld.Builder("walker"), (0.0, 0.0, -1.0), (0.3, 0.0, 0.0)
+    builder.body("trunk", 5.0, inertia=(1.0, 1.0, 1.0))
+    builder.joint("free", "free", "ground", "trunk")
+    for leg in "abcd":
+        for part, parent, place in (("front", "trunk", (0.0, 0.0, 0.0)), ("shank", f"front {leg}", down),
+                                    ("back", "trunk", along)):
+            builder.body(f"{part} {leg}", 1.0, inertia=(0.1, 0.1, 0.1))
+            builder.joint(f"{part} {leg}", "revolute", parent, f"{part} {leg}", place, axis=(0.0, 1.0, 0.0))
+        builder.loop(f"pin {leg}", "revolute", f"shank {leg}", f"back {leg}", along, down, axis=(0.0, 1.0, 0.0))
+    return builder.build()
 
 
 def _ball():

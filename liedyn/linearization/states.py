@@ -83,7 +83,8 @@ def linearize_registers(begin, end, model, state, coordinates, actuators, output
             store(LANES, R, k, splat(LANES, load(SCALAR, chosen.R_w, k)))
     lanes, space = state_in_lanes(state), space_in_lanes(n, m, p, nu, True)
     scratch = scratch_in_lanes(model, size, n, p, nu, outputs, found.C)
-    K, drift, condition, C, D = matrix_of(n, p), matrix_of(1, n), matrix_of(1, 1), matrix_of(r, x), matrix_of(r, nu)
+    K, drift, C, D = matrix_of(n, p), matrix_of(1, n), matrix_of(r, x), matrix_of(r, nu)
+    condition, closure = matrix_of(1, 1), matrix_of(1, 1)
     A_rows, B_rows = found.A.reshape(count, x * x), found.B.reshape(count, x * nu)
     K_rows, S_rows = found.K.reshape(count, n * p), found.S.reshape(count, n * p)
     C_rows, D_rows = found.C.reshape(count, r * x), found.D.reshape(count, r * nu)
@@ -103,9 +104,9 @@ def linearize_registers(begin, end, model, state, coordinates, actuators, output
         scatter(drift, b, end, found.drift)
         scatter(space.a, b, end, found.a)
         scatter(space.lam, b, end, found.lam)
-        store(LANES, drift, 0, largest(space.residual, m))
+        store(LANES, closure, 0, largest(space.residual, m))
         for k in range(b, min(b + WIDTH, end)):
-            found.rank[k], found.closure[k] = n - p, drift[0, k - b]
+            found.rank[k], found.closure[k] = n - p, closure[0, k - b]
             found.condition[k] = found.condition_y[k] = condition[0, k - b]
         if r > 0:
             put_outputs_of(LANES, model, lanes, actuators, outputs, space, scratch, C, D)
