@@ -11,6 +11,7 @@ from liedyn.io.files import path_of
 READERS = {
     ".toml": "liedyn.io.toml:load_toml",
     ".urdf": "liedyn.io.urdf:load_urdf",
+    ".xml": "liedyn.io.mjcf:load_mjcf",
 }
 """By the end of a file's name its reader, module and function: it takes the path, and options by name."""
 
