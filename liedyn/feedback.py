@@ -147,6 +147,5 @@ def check_feedback(robot, feedback, q, v, t=0.0, tolerance=1e-7):
     along_q = [central_difference(lambda s, e=e: value("feedback", f, t, integrate(robot, q, s * e), v, size))
                for e in directions]
     along_v = [central_difference(lambda s, e=e: value("feedback", f, t, q, v + s * e, size)) for e in directions]
-    deviations = {"by q": relative_deviation(by_q, np.stack(along_q, -1)),
-                  "by v": relative_deviation(by_v, np.stack(along_v, -1))}
-    return FeedbackCheck(deviations, tolerance)
+    return FeedbackCheck({"by q": relative_deviation(by_q, np.stack(along_q, -1)),
+                          "by v": relative_deviation(by_v, np.stack(along_v, -1))}, tolerance)

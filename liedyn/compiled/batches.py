@@ -184,8 +184,7 @@ def scatter(lanes, b, end, rows):
 @inline_array
 def lines_for(rows):
     """Scratch of `scatter_matrix`: empty where the rows are better written through the cache."""
-    past = rows.size > PAST_CACHE and rows.shape[1] >= WIDTH
-    return aligned(LINES if past else 0).view(np.int64)
+    return aligned(LINES if rows.size > PAST_CACHE and rows.shape[1] >= WIDTH else 0).view(np.int64)
 
 
 @inline

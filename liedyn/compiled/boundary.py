@@ -98,28 +98,20 @@ def _rows(robot, arrays, make):
     """The leading shape, and rows made by `make` where they are not those of one state already."""
     require_robot(robot)
     sizes = {name: robot.nq if name in _CONFIGURATIONS else robot.nv for name in arrays}
-    rows, lead = [_as_row(x, sizes[name]) for name, x in arrays.items()], ()
+    rows = [usual_vector(x, sizes[name]) for name, x in arrays.items()]
     if any(row is None for row in rows):
-        rows, lead = _converted(arrays, sizes, make)
-    return lead, rows
+        return _converted(arrays, sizes, make)
+    return (), [row[None] for row in rows]
 
 
 @direct
 def usual_vector(x, size):
     """x itself if it is an array of `size` usable numbers that kernels take as it is, else None."""
-    if bounded(x, integer(size)).size >= 0 and flags_of(x) & WRITEABLE:
-        return counted(x)
-    return unusual()
-
-
-def _as_row(x, size):
-    """One usable state as a row, without the general conversions; None where those are needed."""
-    x = usual_vector(x, size)
-    return None if x is None else x.reshape(1, size)
+    return counted(x) if bounded(x, integer(size)).size >= 0 and flags_of(x) & WRITEABLE else unusual()
 
 
 def _converted(arrays, sizes, make):
-    """Any arrays as rows, and the leading shape they share."""
+    """The leading shape that any arrays share, and rows."""
     arrays = {name: as_floats(name, x, sizes[name]) for name, x in arrays.items()}
     leads = {x.shape[:-1] for x in arrays.values()}
     if len(leads) == 1:
@@ -130,7 +122,7 @@ def _converted(arrays, sizes, make):
         except ValueError:
             shapes = ", ".join(f"{name} {x.shape}" for name, x in arrays.items())
             raise InputError(f"leading axes do not broadcast: {shapes}") from None
-    return [make(name, x, lead, sizes[name]) for name, x in arrays.items()], lead
+    return lead, [make(name, x, lead, sizes[name]) for name, x in arrays.items()]
 
 
 def _require_unit_quaternions(robot, q):
@@ -210,9 +202,7 @@ def rows_for(out, lead, shape, *inputs, name="out"):
         order = "C-contiguous" if out.flags.c_contiguous else "strided"
         raise InputError(f"{name} must be a writeable C-contiguous float64 array of shape {lead + shape}, "
                          f"got a {what} {order} {out.dtype} array of shape {out.shape}")
-    if any(np.may_share_memory(out, x) for x in inputs):
-        return np.empty(rows)
-    return np.asarray(out).reshape(rows)
+    return np.empty(rows) if any(np.may_share_memory(out, x) for x in inputs) else np.asarray(out).reshape(rows)
 
 
 def delivered(rows, lead, shape, out):

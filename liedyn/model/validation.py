@@ -144,10 +144,8 @@ def axes(owner, kind_name, kind, given):
     for key, value in list(zip(("axis", "axis2"), given))[len(kind.axes):]:
         if value is not None:
             raise ModelError(f"{owner}, {key}: a {kind_name} joint has none, got {shown(value)}")
-    units = tuple(
-        unit(owner, key, default if value is None else value)
-        for key, value, default in zip(("axis", "axis2"), given, kind.axes)
-    )
+    units = tuple(unit(owner, key, default if value is None else value)
+                  for key, value, default in zip(("axis", "axis2"), given, kind.axes))
     if len(units) < 2:
         return units
     first, second = units
@@ -247,9 +245,8 @@ def coefficients(owner, form, value):
     if not isinstance(value, dict) or not value:
         raise ModelError(f"{owner}, coefficients: expected numbers by coordinate name, got {shown(value)}")
     shape = () if form.coefficients == 1 else (form.coefficients,)
-    return {
-        text(owner, "coefficients", name): numbers(owner, f"coefficients, {shown(name)}", each, shape).tolist()
-        for name, each in value.items()}
+    return {text(owner, "coefficients", name): numbers(owner, f"coefficients, {shown(name)}", each, shape).tolist()
+            for name, each in value.items()}
 
 
 def limits(owner, value, size):
@@ -324,11 +321,8 @@ def _one_parent_each(joints):
         if joint.child == GROUND:
             raise ModelError(f"joint {shown(joint.name)}, child: the ground is no joint's child; swap parent and child")
         if joint.child in holder:
-            raise ModelError(
-                f"body {shown(joint.child)}: child of two joints, {shown(holder[joint.child])} and "
-                f"{shown(joint.name)}; "
-                "declare one of them as a loop"
-            )
+            raise ModelError(f"body {shown(joint.child)}: child of two joints, {shown(holder[joint.child])} and "
+                             f"{shown(joint.name)}; declare one of them as a loop")
         holder[joint.child] = joint.name
 
 
