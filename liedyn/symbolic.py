@@ -55,8 +55,7 @@ def coordinates(*names):
     >>> symbolic.coordinates("base.x", "base.y")
     (base.x, base.y)
     """
-    sympy = _sympy()
-    return tuple(sympy.Symbol(name, real=True) for name in names)
+    return tuple(_sympy().Symbol(name, real=True) for name in names)
 
 
 def velocities(*names):
@@ -83,8 +82,7 @@ def velocities(*names):
     >>> symbolic.velocities("base.x")
     (d base.x,)
     """
-    sympy = _sympy()
-    return tuple(sympy.Symbol(f"d {name}", real=True) for name in names)
+    return coordinates(*(f"d {name}" for name in names))
 
 
 def time():
