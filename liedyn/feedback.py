@@ -14,11 +14,6 @@ from liedyn.errors import InputError, said, shown
 from liedyn.tree.configuration import integrate
 
 
-def is_pair(given):
-    """Is this meant as (f, df), not as numbers?"""
-    return isinstance(given, (tuple, list)) and any(callable(x) for x in given)
-
-
 def split(name, given):
     """(f, df) of a pair; df is None of all that is none.
 
@@ -27,7 +22,7 @@ def split(name, given):
     InputError
         It is a pair of something else.
     """
-    if not is_pair(given):
+    if not (isinstance(given, (tuple, list)) and any(map(callable, given))):  # numbers, or a function alone
         return given, None
     if len(given) != 2 or not all(callable(x) for x in given):
         raise InputError(f"{name} as feedback must be (f, df), the function and its derivative, got {shown(given)}")

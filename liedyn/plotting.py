@@ -298,10 +298,8 @@ class _View:
             for axis, ticks in zip("xyz", 2 + np.round(5 * half / half.max())):
                 self.ax.locator_params(axis, nbins=int(ticks))
             self.ax.view_init(elev=18, azim=-55)
-        if legend_outside:
-            self.ax.legend(loc="center right", bbox_to_anchor=(-0.12, 0.5), frameon=False)
-        else:
-            self.ax.legend(loc="upper left", frameon=False)
+        place = {"loc": "center right", "bbox_to_anchor": (-0.12, 0.5)} if legend_outside else {"loc": "upper left"}
+        self.ax.legend(frameon=False, **place)
 
     @staticmethod
     def _name(direction):

@@ -87,20 +87,16 @@ def _per_joint(tree, name, empty):
 def _home(model, joints, coordinates, zero):
     """The home configuration from values by coordinate name or lists by joint name."""
     home, places = zero.copy(), {name: k for k, name in enumerate(coordinates)}
-    starts, start = {}, 0
-    for joint, kind in joints:
-        starts[joint.name] = start, kind.nq
-        start += kind.nq
+    parts = np.split(home, np.cumsum([kind.nq for _, kind in joints])[:-1])  # views
+    own = {joint.name: part for (joint, _), part in zip(joints, parts)}
     for name, value in model.home.items():
         if name in places:
             home[places[name]] = numbers("home", shown(name), value, ())
         else:
-            start, size = starts[validation.choice("home", "name", name, places | starts)]
-            home[start : start + size] = numbers("home", shown(name), value, (size,))
+            part = own[validation.choice("home", "name", name, places | own)]
+            part[:] = numbers("home", shown(name), value, part.shape)
     for joint, kind in joints:
-        start, size = starts[joint.name]
-        own = home[start : start + size]
-        own[:] = validation.unit_quaternion(f"home, {shown(joint.name)}", kind, own)
+        own[joint.name][:] = validation.unit_quaternion(f"home, {shown(joint.name)}", kind, own[joint.name])
     return home
 
 

@@ -77,12 +77,17 @@ def per_dof(owner, key, value, size, bounds=False):
     return numbers(owner, key, value, (size,), bounds)
 
 
+def one_number(owner, key, value, is_fine, what, bounds=False):
+    """A float that is fine; else it must be `what`, the message says."""
+    found = float(numbers(owner, key, value, (), bounds))
+    if not is_fine(found):
+        raise ModelError(f"{owner}, {key}: must {what}, got {shown(value)}")
+    return found
+
+
 def mass(owner, value):
     """A mass, zero for a massless body."""
-    number = float(numbers(owner, "mass", value, ()))
-    if number < 0.0:
-        raise ModelError(f"{owner}, mass: must not be negative, got {shown(value)}")
-    return number
+    return one_number(owner, "mass", value, lambda x: x >= 0.0, "not be negative")
 
 
 def not_negative(owner, key, value, size, bounds=False):
@@ -194,12 +199,7 @@ def given(owner, key, value):
 
 def positive(owner, key, value):
     """A length that must be positive; None stands for one that the kind does not have, zero."""
-    if value is None:
-        return 0.0
-    number = float(numbers(owner, key, value, ()))
-    if not number > 0.0:
-        raise ModelError(f"{owner}, {key}: must be positive, got {shown(value)}")
-    return number
+    return 0.0 if value is None else one_number(owner, key, value, lambda x: x > 0.0, "be positive")
 
 
 def parameters(owner, kind, form, values):
@@ -216,23 +216,19 @@ def contact(owner, kind, form, unilateral, restitution, friction, rolling):
     one_way = isinstance(unilateral, str) and unilateral in ("above", "below")
     if not isinstance(unilateral, bool | np.bool_) and not one_way:
         raise ModelError(f"{owner}, unilateral: expected true, false, 'above' or 'below', got {shown(unilateral)}")
-    given = {"restitution": restitution, "friction": friction}
     if not unilateral:
-        for key, value in given.items():
+        for key, value in (("restitution", restitution), ("friction", friction)):
             if value is not None:
                 raise ModelError(f"{owner}, {key}: only a unilateral constraint has one, got {shown(value)}")
         return 0, 0.0, 0.0
     if not form.one_sided:
         raise ModelError(f"{owner}, unilateral: a {kind} constraint has no gap that could stay on one side of zero")
-    bounce = 0.0 if restitution is None else float(numbers(owner, "restitution", restitution, ()))
-    if not 0.0 <= bounce <= 1.0:
-        raise ModelError(f"{owner}, restitution: must be between 0 and 1, got {shown(restitution)}")
+    bounce = 0.0 if restitution is None else one_number(
+        owner, "restitution", restitution, lambda x: 0.0 <= x <= 1.0, "be between 0 and 1")
     if friction is None:
         grip = np.inf if rolling else 0.0
     else:
-        grip = float(numbers(owner, "friction", friction, (), bounds=True))
-        if grip < 0.0:
-            raise ModelError(f"{owner}, friction: must not be negative, got {shown(friction)}")
+        grip = one_number(owner, "friction", friction, lambda x: x >= 0.0, "not be negative", bounds=True)
         if grip > 0.0 and form.coefficients:
             raise ModelError(f"{owner}, friction: a {kind} has no surface that could rub, got {shown(friction)}")
         if rolling and grip == 0.0:

@@ -15,8 +15,8 @@ class Progress:
     """
 
     def __init__(self, wanted, start, end):
-        self.start, self.end, self.bar, self.due = start, end, None, None
-        self.tqdm = None
+        self.start, self.end, self.bar, self.tqdm = start, end, None, None
+        self.due = 0.0 if wanted else None
         if wanted is not None and not flag("progress", wanted):
             return
         try:
@@ -26,8 +26,6 @@ class Progress:
                 raise InputError("progress=True needs tqdm: pip install 'liedyn[progress]'") from None
             return
         self.tqdm = tqdm
-        if wanted:
-            self.due = 0.0
 
     def show(self, t):
         """The run has reached time t."""
