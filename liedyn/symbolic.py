@@ -15,6 +15,7 @@ import math
 
 import numpy as np
 
+from liedyn.compiled.translation import compiled
 from liedyn.errors import InputError, LiedynError, suggestion
 from liedyn.model import validation
 from liedyn.model.kinds import JOINT_KINDS
@@ -203,8 +204,6 @@ def _single(builder):
 
 def _function(key, arguments, matrices, places):
     """A compiled function that fills arrays with expressions; columns of other coordinates are zero."""
-    from numba import njit
-
     sympy = _sympy()
     in_q, in_v, nv = places
     letters = ("t", "q", "lam") if key == "force_derivative" else ("t", "q", "v", "a")[:len(arguments)]
@@ -214,7 +213,7 @@ def _function(key, arguments, matrices, places):
         for k, symbol in zip(where, argument):
             plain[symbol] = sympy.Symbol(f"{letter}_{k}")
             lines.append((plain[symbol], f"{letter}[{k}]"))
-    shared, reduced = sympy.cse([matrix.subs(plain) for matrix in matrices], symbols=sympy.numbered_symbols("x_"))
+    shared, reduced = sympy.cse([matrix.xreplace(plain) for matrix in matrices], symbols=sympy.numbered_symbols("x_"))
     used = set().union(*(e.free_symbols for _, e in shared), *(m.free_symbols for m in reduced))
     body = [f"{symbol} = {source}" for symbol, source in lines if symbol in used]
     printed = sympy.printing.pycode
@@ -233,4 +232,4 @@ def _function(key, arguments, matrices, places):
     source = f"def {key}({', '.join(letters)}):\n    " + "\n    ".join(body) + f"\n    return {result}\n"
     scope = {"np": np, "math": math}
     exec(source, scope)
-    return njit(error_model="numpy")(scope[key])
+    return compiled(scope[key], error_model="numpy")
