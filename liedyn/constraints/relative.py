@@ -31,7 +31,7 @@ from liedyn.model.packed import LOOP_RATE, LOOP_TWIST
 from liedyn.simd.lanes import SCALAR
 from liedyn.tree.kinematics import PSI_DDOT, PSI_DOT, S, S_DOT, acceleration_of, of_dof, twist_of
 from liedyn.tree.records import dof_count, first_dof, get6, previous_dof
-from liedyn.tree.variations import DA, DV, ETA, push_link, variation_of, vary_push
+from liedyn.tree.variations import DA, DV, ETA, push_link, variation_of
 
 ZERO6 = ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
 
@@ -226,11 +226,3 @@ def wrench_variations(model, l, kind, C, F, dF, variations):
     moved = followed(kind, False, C, sub6(eta_b, eta_a))
     left = sub6(sub6(eta_b, eta_a), moved)
     return neg6(add6(dF, minus_ad_dual(moved, F))), sub6(dF, minus_ad_dual(left, F))
-
-
-@inline
-def vary_sides(model, l, kind, C, F, dF, variations):
-    """Let these variations act."""
-    (a, b), (dF_a, dF_b) = loop_links(model, l), wrench_variations(model, l, kind, C, F, dF, variations)
-    vary_push(variations, b, dF_b)
-    vary_push(variations, a, dF_a)

@@ -16,7 +16,7 @@ from liedyn.compiled.jit import kernel
 from liedyn.contact.complementarity import NOT_SOLVED, SOLVED, Coulomb, solve_coulomb
 from liedyn.dynamics.svd import tangent_accelerations
 from liedyn.linalg.nearest import backward, factor, forward
-from liedyn.linalg.row_space import minimum_norm_multipliers, row_space, unbalanced_force
+from liedyn.linalg.row_space import row_space, shortest_solution, unbalanced_force
 from liedyn.linalg.vectors import add_multiple, inner
 
 SINGULAR_INERTIA, CONTRADICTION = 2, 3
@@ -102,7 +102,7 @@ def solve_contacts(M, f, G, c, equal, touching, tolerance, z, lam):
     for r in range(k):
         lam[rows[r]] = -signs[r] * P[r]
     unbalanced_force(M, none, G, f, z, lam, force)
-    minimum_norm_multipliers(B, V, s, rank, force, more)
+    shortest_solution(V, B, s, rank, force, more)
     for i in range(m):
         if equal[i]:
             lam[i] += more[i]

@@ -29,7 +29,7 @@ from liedyn.linalg.gauss_jordan import add_row, clear, columns_of, element, padd
 from liedyn.model.kinds import HELICAL
 from liedyn.model.packed import LOOP_FOLDING, NV, N_ROWS, N_VIRTUAL
 from liedyn.simd.lanes import LANES, WIDTH, integer, integers_in, load, splat, store, take_matrix, take_vector, width_of
-from liedyn.simd.registers import is_zero
+from liedyn.simd.registers import copy_row, is_zero
 from liedyn.tree.kinematics import (
     S, body_pose, of_dof, world_accelerations, world_positions, world_size, world_velocities,
 )
@@ -126,27 +126,15 @@ def put_outputs(lane, model, state, outputs, space, e, work, C, D):
     for r in range(outputs.shape[0]):
         what, rate, k, row = outputs[r, 0], outputs[r, 1], outputs[r, 2], outputs[r, 3]
         if what == TREE:
-            put_coordinate(rate, k, N, X, da, rows, row)
+            add_row(rows, row, 1.0, N if rate == POSITION else (X if rate == VELOCITY else da), k)
         elif what == CUT:
             put_reading(lane, rate, k, E, N, z_dot, z_ddot, da, rows, row)
         elif what == WRENCH:
             put_wrench_rows(model, k, dlam, rows, row)
     for row in range(C.shape[0]):
-        for c in range(x):
-            put_element(lane, C, row, c, element(lane, rows, row, c))
-        for c in range(columns_of(lane, D)):
-            put_element(lane, D, row, c, element(lane, rows, row, x + c))
-
-
-@inline
-def put_coordinate(rate, k, N, X, da, rows, row):
-    """A coordinate of the tree, or its rate, along every column."""
-    if rate == POSITION:
-        add_row(rows, row, 1.0, N, k)
-    elif rate == VELOCITY:
-        add_row(rows, row, 1.0, X, k)
-    else:
-        add_row(rows, row, 1.0, da, k)
+        at, nu = columns_of(lane, rows) * row, columns_of(lane, D)
+        copy_row(lane, rows, at, x, C, x * row)
+        copy_row(lane, rows, at + x, nu, D, nu * row)
 
 
 @inline

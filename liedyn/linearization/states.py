@@ -165,12 +165,6 @@ def linearize_trees(begin, end, model, state, coordinates, actuators, outputs, t
 # ---- one state at a time
 
 
-@inline
-def is_consistent(v, residual, psi, tolerance):
-    """Is the state on the constraint manifold, and does its velocity stay there?"""
-    return largest_size(residual) <= tolerance and largest_size(psi) <= tolerance * max(1.0, largest_size(v))
-
-
 @late(MODEL, STATE, MATRIX, types.int64[:, ::1], SPACE, group(Scratch, VECTOR, MATRIX, MATRIX, VECTOR),
       MATRIX, MATRIX)
 def put_outputs_at_one_state(model, state, actuators, outputs, space, scratch, C, D):
@@ -190,8 +184,10 @@ def linearize_row(b, model, states, coordinates, actuators, outputs, tolerances,
     status = linearize_in_place(model, state, chosen, actuators, tolerances.rank, scratch.work, space)
     status_w, found.rank[b], found.condition[b], status_y, _, found.condition_y[b] = status
     found.closure[b] = largest_size(space.residual)
-    if status_w != OK or status_y != OK or not is_consistent(
-            state.v, space.residual, space.psi, tolerances.closure):
+    # is the state on the constraint manifold, and does its velocity stay there?
+    consistent = (found.closure[b] <= tolerances.closure
+                  and largest_size(space.psi) <= tolerances.closure * max(1.0, largest_size(state.v)))
+    if status_w != OK or status_y != OK or not consistent:
         found.rank[b] = -1
         return False
     p_y = virtual_y.size

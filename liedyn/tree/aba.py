@@ -14,9 +14,9 @@ from liedyn.model.packed import REVOLUTE
 from liedyn.simd.lanes import load, splat, store
 from liedyn.simd.sines import put_sines_from, sines_size
 from liedyn.tree.hinges import add_gamma, first_angle, inertia_to_parent, twist_to_child, wrench_to_parent
-from liedyn.tree.joints import accumulate_springs_of_kind, dofs_of_kind, screw_of_kind, twist_of_kind
+from liedyn.tree.joints import accumulate_springs_of_kind, by_kind, dofs_of_kind, screw_of_kind, twist_of_kind
 from liedyn.tree.records import (
-    armature, dof_total, first_dof, get6, get9, get_symmetric, inertia, kind, link_count, parent, put6, put9,
+    armature, dof_total, first_dof, get6, get9, get_symmetric, inertia, link_count, parent, put6, put9,
     put_symmetric, q_total, upward,
 )
 
@@ -178,26 +178,17 @@ def aba_kernel(lane, model, q, v, tau, f_ext, work, a):
     put_sines_from(lane, q, first_angle(model), q_total(model), work, sines_at(model))
     waiting = -1
     for i in range(n):
-        if kind(model, i) == REVOLUTE:  # the common joint compiled apart: its zeros cost nothing
-            outward(lane, REVOLUTE, model, i, q, v, tau, work, a)
-        else:
-            outward(lane, kind(model, i), model, i, q, v, tau, work, a)
+        by_kind(outward, lane, model, i, q, v, tau, work, a)
         if not carries(model, i):
             waiting += 1
         fork = parent(model, i + 1) if i + 1 < n else -1
         k = i
         while k != fork:  # back to where the next link begins
             given = waiting if k == parent(model, k) + 1 else waiting - 1
-            if kind(model, k) == REVOLUTE:
-                inward(lane, REVOLUTE, model, k, waiting, given, q, v, f_ext, work, a)
-            else:
-                inward(lane, kind(model, k), model, k, waiting, given, q, v, f_ext, work, a)
+            by_kind(inward, lane, model, k, waiting, given, q, v, f_ext, work, a)
             k, waiting = parent(model, k), given
     for i in range(n):
-        if kind(model, i) == REVOLUTE:
-            accelerated(lane, REVOLUTE, model, i, q, v, work, a)
-        else:
-            accelerated(lane, kind(model, i), model, i, q, v, work, a)
+        by_kind(accelerated, lane, model, i, q, v, work, a)
 
 
 def require_regular_tree(robot):

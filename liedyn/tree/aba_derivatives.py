@@ -47,12 +47,6 @@ def aba_derivatives_size(model):
     return world_size(model) + composites + table_size(model, TABLE + ROWS) + forks_size(model) + WIDTH
 
 
-@inline
-def sweeps_pay(lane, model):
-    """Are the sweeps faster than the entries of L?"""
-    return at_once(lane) > 1 or dof_total(model) > ENTRIES_PAY
-
-
 @kernel_in_place
 def bias_accelerations(lane, model, v, work):
     """The links' accelerations with a = 0; needs `world_velocities`."""
@@ -108,7 +102,8 @@ def put_derivatives(lane, model, q, v, tau, f_ext, work, rows, put_one, a, L, da
     bias_accelerations(lane, model, v, work)
     composites(lane, model, f_ext, work)
     table = derivatives_table(lane, model, work)
-    forks, sweeps = table_in(lane, work, table + (TABLE + ROWS) * pitch(model)), sweeps_pay(lane, model)
+    forks = table_in(lane, work, table + (TABLE + ROWS) * pitch(model))
+    sweeps = at_once(lane) > 1 or dof_total(model) > ENTRIES_PAY
     if sweeps:
         carried_momenta(lane, model, world_size(model), COMPOSITE, work, table)
         sweep_factor(lane, model, work, table, TABLE, forks, L)

@@ -12,18 +12,17 @@ import numpy as np
 from liedyn.compiled.batches import aligned, find_lines, gather, in_lanes, lines_for, put_complete, see
 from liedyn.compiled.jit import inline, kernel, kernel_in_place
 from liedyn.lie.algebra import (
-    Ad_dual_inverse, ad, add, add6, add_ad, add_power, add_symmetric, compose, dot, inertia_in_parent, inertia_times,
-    scale6, sub6, sub_ad_dual,
+    Ad_dual_inverse, ad, add, add6, add9, add_ad, add_power, add_symmetric, compose, dot, inertia_in_parent,
+    inertia_times, scale6, sub6, sub_ad_dual,
 )
 from liedyn.lie.coriolis import add_coriolis, contribution, coriolis_moments
-from liedyn.model.packed import REVOLUTE
 from liedyn.simd.lanes import LANES, WIDTH, load, splat, store
 from liedyn.simd.sines import put_sines, sines_size
-from liedyn.tree.joints import accumulate_spring_derivatives, dofs_of_kind, screw_of_kind_at
+from liedyn.tree.joints import accumulate_spring_derivatives, by_kind, dofs_of_kind, screw_of_kind_at
 from liedyn.tree.poses import origin_of, pose_in_parent
 from liedyn.tree.records import (
     armature, behind_dof, damping, dof_count, dof_link, dof_total, first_dof, fork_of, get3, get6, get9, get_inertia,
-    get_pose, inertia, kind, link_count, parent, previous_dof, put3, put6, put9, put_inertia, put_pose, q_total,
+    get_pose, inertia, link_count, parent, previous_dof, put3, put6, put9, put_inertia, put_pose, q_total,
     stretch_of, upward, zero6,
 )
 
@@ -120,11 +119,9 @@ def own_dynamics(lane, model, i, depth, f_ext, work):
 def with_those(lane, work, k, dynamics):
     """Inertia, Coriolis matrix and wrench of some links together with those at work[k:]."""
     (m, h, J), (d, p), wrench = dynamics
-    (m0, h0, J0), d0 = get_inertia(lane, work, k + I), get9(lane, work, k + D)
+    m0, h0, J0 = get_inertia(lane, work, k + I)
     return ((m + m0, add(h, h0), add_symmetric(J, J0)),
-            ((d[0] + d0[0], d[1] + d0[1], d[2] + d0[2], d[3] + d0[3], d[4] + d0[4], d[5] + d0[5], d[6] + d0[6],
-              d[7] + d0[7], d[8] + d0[8]), add(p, get3(lane, work, k + P))),
-            add6(wrench, get6(lane, work, k + F)))
+            (add9(d, get9(lane, work, k + D)), add(p, get3(lane, work, k + P))), add6(wrench, get6(lane, work, k + F)))
 
 
 @inline
@@ -253,14 +250,8 @@ def derivatives_walk(lane, model, q, v, a, f_ext, path, work, lanes, rows, lines
                 fork += 1
             if is_fork(model, k):
                 clear(lane, work, beyond_at(model, fork), BEYOND)
-            if kind(model, k) == REVOLUTE:  # the common joint compiled apart: its zeros cost nothing
-                outward(lane, REVOLUTE, model, k, depth, origin, q, v, a, work)
-            else:
-                outward(lane, kind(model, k), model, k, depth, origin, q, v, a, work)
-        if kind(model, i) == REVOLUTE:
-            wrench = inward(lane, REVOLUTE, model, i, depth, fork, f_ext, work)
-        else:
-            wrench = inward(lane, kind(model, i), model, i, depth, fork, f_ext, work)
+            by_kind(outward, lane, model, k, depth, origin, q, v, a, work)
+        wrench = by_kind(inward, lane, model, i, depth, fork, f_ext, work)
         clear(lane, work, springs_at(model), dof_count(model, i) * dof_count(model, i))
         accumulate_spring_derivatives(lane, model, i, q, work, springs_at(model), dof_count(model, i))
         for j in range(first_dof(model, i) + dof_count(model, i) - 1, first_dof(model, i) - 1, -1):

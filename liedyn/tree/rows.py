@@ -103,12 +103,6 @@ def clear_lanes(lane, model, X):
             store(lane, X, k, 0.0)
 
 
-@inline
-def itself(model, i):
-    """i."""
-    return i
-
-
 @kernel_in_place
 def clear_block(model, X, first, behind, begin, end):
     """Rows `first` to behind - 1 of X (nv, nv) in columns `begin` to end - 1 become zero."""

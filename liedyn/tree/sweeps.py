@@ -143,12 +143,6 @@ def get_three(lane, work, at):
 
 
 @inline
-def meets(model, first, c, end, behind):
-    """Does what `first` carries, or what carries it, meet the columns c to end - 1, all they carry before `behind`?"""
-    return c < behind_dof(model, first) and (end > first or behind > first)
-
-
-@inline
 def less_power(x, F, V):
     """x - F . V, in a short chain of fused operations."""
     return x - F[0][0] * V[0][0] - F[0][1] * V[0][1] - F[0][2] * V[0][2] - dot(F[1], V[1])
@@ -172,7 +166,9 @@ def sweep_matrices(lane, model, work, table, give, forks, B, C, E):
         while first > begin:
             last = first - 1
             first = stretch_of(model, last)
-            met, at = meets(model, first, c, columns_end, behind), forks + FORK * fork_of(model, last)
+            # does what `first` carries, or what carries it, meet these columns, which carry nothing from `behind` on?
+            met = c < behind_dof(model, first) and (columns_end > first or behind > first)
+            at = forks + FORK * fork_of(model, last)
             p, q, r = zero, zero, zero
             if met:
                 if not is_leaf(model, last):

@@ -16,7 +16,7 @@ from liedyn.constraints.relative import (
     frame_turn, path_ends, push_sides, relative_derivatives, relative_rate, relative_screw, relative_twist,
     relative_variation, side_accelerations, side_states, side_twists, side_variations, toward_ground, wrench_variations,
 )
-from liedyn.lie.algebra import Ad_dual_inverse, dot6, minus_ad_dual, sub6
+from liedyn.lie.algebra import Ad_dual_inverse, add, dot6, minus_ad_dual, sub6
 from liedyn.linalg.gauss_jordan import put_element
 from liedyn.model.kinds import HELICAL
 from liedyn.simd.lanes import LANES, SCALAR, WIDTH, load, splat, store
@@ -173,18 +173,14 @@ def cut_derivatives_kernel(model, work, virtual, psi_q, phi_q, phi_v):
 def cut_wrench(lane, kind, pitch, first, count, lam):
     """W lambda in C: what side a receives from the cut, and b gives."""
     zero = splat(lane, 0.0)
-    w0, w1, w2, v0, v1, v2 = zero, zero, zero, zero, zero, zero
+    w, v = (zero, zero, zero), (zero, zero, zero)
     for r in range(count):
         k, x = FORBIDDEN[kind, r], load(lane, lam, first + r)
-        w0 = w0 + (x if k == 0 else zero)
-        w1 = w1 + (x if k == 1 else zero)
-        w2 = w2 + (x if k == 2 else zero)
-        v0 = v0 + (x if k == 3 else zero)
-        v1 = v1 + (x if k == 4 else zero)
-        v2 = v2 + (x if k == 5 else zero)
+        w = add(w, (x if k == 0 else zero, x if k == 1 else zero, x if k == 2 else zero))
+        v = add(v, (x if k == 3 else zero, x if k == 4 else zero, x if k == 5 else zero))
         if kind == HELICAL and k == 5:
-            w2 = w2 - pitch * x
-    return (w0, w1, w2), (v0, v1, v2)
+            w = w[0], w[1], w[2] - pitch * x
+    return w, v
 
 
 @inline
