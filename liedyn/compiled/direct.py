@@ -117,7 +117,7 @@ def configuration(model, q):
 
 
 @inline
-def unusual():
+def general_path():
     """None, returned."""
     return counted(borrowed_none())
 
@@ -154,7 +154,7 @@ def result(out, shape, inputs):
             return new_array(shape)
         if fits(out, shape, inputs):
             return counted(out)
-    return unusual()
+    return general_path()
 
 
 @inline
@@ -165,7 +165,7 @@ def results(out, shapes, inputs):
             return new_arrays(shapes)
         if are_fit(out, shapes, inputs):
             return counted(out)
-    return unusual()
+    return general_path()
 
 
 @inline

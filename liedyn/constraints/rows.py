@@ -239,7 +239,7 @@ def reader_rows(lane, model, work, E):
     cut_jacobian_kernel(lane, model, work, True, E)
 
 
-# ---- in many directions at once: columns of N displace q, those of X change v (`liedyn.tree.variations`)
+# ---- in many directions at once: columns of N displace q, those of X change v (`liedyn.tree.tangent_recursion`)
 
 
 @inline

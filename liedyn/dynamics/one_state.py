@@ -9,7 +9,7 @@ import numpy as np
 
 from liedyn.arguments import non_negative
 from liedyn.compiled.batches import call_rows
-from liedyn.compiled.direct import configuration, direct, packed, unusual, usual, velocity
+from liedyn.compiled.direct import configuration, direct, general_path, packed, usual, velocity
 from liedyn.compiled.jit import address_of
 from liedyn.compiled.objects import integer, integers_or_zeros, is_none, item, new_arrays, no_numbers, numbers, shaped
 from liedyn.constraints.independent import by_name
@@ -69,7 +69,7 @@ def nullspace_direct(address, model, q, v, tau, integers, given):
     model = packed(model)
     q, v, tau = configuration(model, q), velocity(model, v), velocity(model, tau)
     if not usual((model.floats, q, v, tau)):
-        return unusual()
+        return general_path()
     n, m, nq, places = model.ints[NV], model.ints[N_ROWS], model.ints[NQ], integers_or_zeros(integers, True, 2)
     p, found = places[0], new_arrays(((n,), (m,), (n,), (3 + m + n,), (1, nq)))
     if is_none(found):

@@ -26,8 +26,8 @@ from liedyn.tree.kinematics import (
 )
 from liedyn.tree.poses import pose_in_parent, put_world_pose
 from liedyn.tree.records import (
-    accumulate6, armature, dof_count, first_dof, get6, get_inertia, inertia, link_count, parent, previous_dof,
-    put6, put_inertia, q_total,
+    accumulate6, armature, dof_count, first_dof, get6, get_inertia, inertia, link_count, parent, parent_dof, put6,
+    put_inertia, q_total,
 )
 
 # numbers per link behind the shared part of the workspace: composite inertia, then the wrench that its joint passes on
@@ -83,12 +83,12 @@ def tree_terms(lane, model, q, v, f_ext, work, M, h):
             carried = inertia_times(I, Sj)
             store(lane, h, j, dot6(F, Sj))
             put_element(lane, M, j, j, dot6(carried, Sj) + armature(model, j))
-            k = previous_dof(model, j)
+            k = parent_dof(model, j)
             while k >= 0:
                 inertia_kj = dot6(carried, get6(lane, work, of_dof(model, k, S)))
                 put_element(lane, M, k, j, inertia_kj)
                 put_element(lane, M, j, k, inertia_kj)
-                k = previous_dof(model, k)
+                k = parent_dof(model, k)
         accumulate_springs(lane, model, i, q, v, 1.0, h)
         if parent(model, i) >= 0:
             up = world_size(model) + COMPOSITE * parent(model, i)

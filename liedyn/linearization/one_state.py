@@ -11,7 +11,7 @@ import numpy as np
 from liedyn import arguments
 from liedyn.compiled.batches import call_rows
 from liedyn.compiled.boundary import is_usable
-from liedyn.compiled.direct import configuration, direct, packed, unusual, usual, velocity
+from liedyn.compiled.direct import configuration, direct, general_path, packed, usual, velocity
 from liedyn.compiled.functions import raise_errors
 from liedyn.compiled.jit import address_of, inline
 from liedyn.compiled.objects import integer, integers_or_zeros, is_none, item, new_arrays, no_numbers, numbers, shaped
@@ -134,7 +134,7 @@ def linearize_direct(address, model, q, v, tau, integers, given):
     model = packed(model)
     q, v, tau = configuration(model, q), velocity(model, v), velocity(model, tau)
     if not usual((model.floats, q, v, tau)):
-        return unusual()
+        return general_path()
     places = integers_or_zeros(integers, True, SIZES)
     p_y, p_w, nu, rows, parts = places[0], places[1], places[2], places[3], places[4]
     n, m, nq, x = model.ints[NV], model.ints[N_ROWS], model.ints[NQ], p_y + p_w

@@ -188,7 +188,7 @@ def first_place(work):
 
 
 @intrinsic
-def expect(typing, x, k):
+def prefetch_line(typing, x, k):
     """x[k] will soon be written: its line of the cache is fetched meanwhile; k may lie behind the end."""
 
     def codegen(context, builder, sig, args):

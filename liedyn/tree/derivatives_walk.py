@@ -9,7 +9,7 @@ first, and go to memory while the walk goes on.
 """
 import numpy as np
 
-from liedyn.compiled.batches import aligned, find_lines, gather, in_lanes, lines_for, put_complete, see
+from liedyn.compiled.batches import aligned, check_rows, find_lines, gather, in_lanes, lines_for, put_complete
 from liedyn.compiled.jit import inline, kernel, kernel_in_place
 from liedyn.lie.algebra import (
     Ad_dual_inverse, ad, add, add6, add9, add_ad, add_power, add_symmetric, compose, dot, inertia_in_parent,
@@ -21,9 +21,9 @@ from liedyn.simd.sines import put_sines, sines_size
 from liedyn.tree.joints import accumulate_spring_derivatives, by_kind, dofs_of_kind, screw_of_kind_at
 from liedyn.tree.poses import origin_of, pose_in_parent
 from liedyn.tree.records import (
-    armature, behind_dof, damping, dof_count, dof_link, dof_total, first_dof, fork_of, get3, get6, get9, get_inertia,
-    get_pose, inertia, link_count, parent, previous_dof, put3, put6, put9, put_inertia, put_pose, q_total,
-    stretch_of, upward, zero6,
+    armature, damping, dof_count, dof_link, dof_total, first_dof, fork_of, get3, get6, get9, get_inertia, get_pose,
+    inertia, link_count, minus_gravity, parent, parent_dof, put3, put6, put9, put_inertia, put_pose, q_total,
+    stretch_of, subtree_end, zero6,
 )
 
 # numbers per link on the way to the ground: pose, twist and acceleration in the world
@@ -78,7 +78,7 @@ def outward(lane, joint, model, i, depth, origin, q, v, a, work):
     X = pose_in_parent(lane, joint, model, i, q, work, sines_at(model), origin)
     k, j = LINK * depth, first_dof(model, i)
     if parent(model, i) < 0:
-        Vp, Ap = zero6(lane), upward(lane, model)
+        Vp, Ap = zero6(lane), minus_gravity(lane, model)
     else:
         X = compose(get_pose(lane, work, k - LINK + POSE), X)
         Vp, Ap = get6(lane, work, k - LINK + TWIST), get6(lane, work, k - LINK + ACCELERATION)
@@ -190,7 +190,7 @@ def row_of_dof(lane, model, j, at, work, dtau_dq, dtau_dv, M):
     """Row j, from number `at` of the matrices on."""
     k, first = dof_at(model, j), first_dof(model, dof_link(model, j))
     Sj, carried, below = get6(lane, work, k + S), get6(lane, work, k + CARRIED), get3(lane, work, k + BELOW)
-    behind, last = first, previous_dof(model, first)
+    behind, last = first, parent_dof(model, first)
     while behind > 0:  # those that carry j, a stretch between two forks at a time, and the zeros behind it
         put_zeros(lane, at + last + 1, at + behind, dtau_dq, dtau_dv, M)
         behind = stretch_of(model, last) if last >= 0 else 0
@@ -201,14 +201,14 @@ def row_of_dof(lane, model, j, at, work, dtau_dq, dtau_dv, M):
             put_entries(
                 lane, at + c, add_power(dot(below, get3(lane, work, k + PSI_TURN)), carried, psi_ddot),
                 add_power(dot(below, Sc[0]), carried, S_rate), add_power(0.0, carried, Sc), dtau_dq, dtau_dv, M)
-        last = previous_dof(model, behind)
+        last = parent_dof(model, behind)
     # within the joint both formulas agree but for the term in F, which is not there yet
-    for c in range(first, behind_dof(model, j)):
+    for c in range(first, subtree_end(model, j)):
         k = dof_at(model, c)
         by_q, by_v = get6(lane, work, k + BY_Q), get6(lane, work, k + BY_V)
         put_entries(lane, at + c, add_power(0.0, by_q, Sj), add_power(0.0, by_v, Sj),
                     add_power(0.0, get6(lane, work, k + CARRIED), Sj), dtau_dq, dtau_dv, M)
-    put_zeros(lane, at + behind_dof(model, j), at + dof_total(model), dtau_dq, dtau_dv, M)
+    put_zeros(lane, at + subtree_end(model, j), at + dof_total(model), dtau_dq, dtau_dv, M)
 
 
 @inline
@@ -281,9 +281,9 @@ def walk_states(begin, end, model, q, v, a, f_ext, dtau_dq, dtau_dv, M, verdict)
     lanes, rows = (aligned(kept), aligned(kept), aligned(kept)), (dtau_dq, dtau_dv, M)
     lines = lines_for(dtau_dq), lines_for(dtau_dv), lines_for(M)
     for b in range(begin, end, WIDTH):
-        see(verdict, q, b, end)
-        see(verdict, v, b, end)
-        see(verdict, a, b, end)
+        check_rows(verdict, q, b, end)
+        check_rows(verdict, v, b, end)
+        check_rows(verdict, a, b, end)
         for x in range(3):
             find_lines(rows[x], b, end, lines[x])
         gather(q, b, end, q_w)

@@ -17,8 +17,8 @@ from liedyn.simd.lanes import load
 from liedyn.simd.sines import sincos
 from liedyn.tree.joints import by_kind, dofs_of_kind, joint_pose, pose_of_kind, screw_of_kind
 from liedyn.tree.records import (
-    body_link, body_placement, dof_count, dof_link, dof_total, first_dof, first_q, get6, kind, parent, previous_dof,
-    put6, put_column, put_zeros, zero6,
+    body_link, body_placement, dof_count, dof_link, dof_total, first_dof, first_q, get6, kind, parent, parent_dof, put6,
+    put_column, put_zeros, zero6,
 )
 
 
@@ -107,7 +107,7 @@ def body_jacobian_dq_kernel(lane, model, q, b, work, dJ_dq):
             k = last
             while dof_link(model, k) != i:
                 put_column(lane, dJ_dq, nv * nv, j * nv + k, ad(Jj, get6(lane, work, 6 * k)))
-                k = previous_dof(model, k)
+                k = parent_dof(model, k)
         X = compose(joint_pose(lane, model, i, q), X)
         i = parent(model, i)
 

@@ -20,8 +20,8 @@ from liedyn.simd.sines import put_sines, sines_size
 from liedyn.tree.joints import by_kind, dofs_of_kind, screw_of_kind_at
 from liedyn.tree.poses import get_world_pose, link_in_world, origin_of, place_one_state, put_world_pose, seen_from
 from liedyn.tree.records import (
-    body_link, body_placement, dof_count, dof_total, first_dof, get3, get6, link_count, parent, put3, put6,
-    q_total, upward, zero6,
+    body_link, body_placement, dof_count, dof_total, first_dof, get3, get6, link_count, minus_gravity, parent, put3,
+    put6, q_total, zero6,
 )
 
 # the shared part of a workspace: LINK numbers per link, then DOF numbers per degree of freedom
@@ -86,7 +86,7 @@ def twist_of(lane, work, i):
 def acceleration_of(lane, model, work, i):
     """Acceleration of link i with gravity, -1 for the ground."""
     if i < 0:
-        return upward(lane, model)
+        return minus_gravity(lane, model)
     return get6(lane, work, of_link(i, ACCELERATION))
 
 

@@ -160,7 +160,7 @@ def constant_pose(lane, model, k):
 
 
 @inline
-def upward(lane, model):
+def minus_gravity(lane, model):
     """The spatial acceleration (0, -g) of the ground that stands for gravity (Featherstone 2008, section 5.3)."""
     return (zero3(lane), splat3(lane, (-number(model, 0), -number(model, 1), -number(model, 2))))
 
@@ -266,7 +266,7 @@ def dof_link(model, j):
 
 
 @inline
-def previous_dof(model, j):
+def parent_dof(model, j):
     """The next degree of freedom towards the ground, -1 at its end."""
     return dof_integer(model, j, DOF_PREVIOUS)
 
@@ -278,7 +278,7 @@ def root_of(model, j):
 
 
 @inline
-def behind_dof(model, j):
+def subtree_end(model, j):
     """The first degree of freedom behind j that j does not carry; all between are carried."""
     return dof_integer(model, j, DOF_END)
 

@@ -12,12 +12,15 @@ from liedyn.lie.turns import back_about_z
 from liedyn.model.packed import REVOLUTE
 from liedyn.simd.lanes import load, store
 from liedyn.simd.sines import put_sines_from, sines_size
-from liedyn.tree.hinges import BETA, add_gamma, constant_turn, first_angle, origin, vector_to_child, wrench_to_parent
+from liedyn.tree.joint_transforms import (
+    BETA, add_gamma, constant_turn, first_angle, origin, vector_to_child, wrench_to_parent,
+)
 from liedyn.tree.joints import (
     accumulate_springs_of_kind, by_kind, dofs_of_kind, pose_by_sines, put_force_of_kind, twist_of_kind,
 )
 from liedyn.tree.records import (
-    accumulate6, armature, first_dof, get3, get6, inertia, link_count, parent, put3, put6, q_total, upward, zero3,
+    accumulate6, armature, first_dof, get3, get6, inertia, link_count, minus_gravity, parent, put3, put6, q_total,
+    zero3,
 )
 
 WORK = 15  # numbers per link on the way to the ground: w, dw, acc (3 each), wrench F (6)
@@ -63,7 +66,7 @@ def outward(lane, joint, model, i, depth, q, v, a, f_ext, work):
     turn, slide = twist_of_kind(lane, joint, model, i, v)
     turn_rate, slide_rate = twist_of_kind(lane, joint, model, i, a)
     if parent(model, i) < 0:
-        wp, dwp, accp = zero3(lane), zero3(lane), upward(lane, model)[1]
+        wp, dwp, accp = zero3(lane), zero3(lane), minus_gravity(lane, model)[1]
     else:
         k = WORK * (depth - 1) + RATES
         wp, dwp, accp = get3(lane, work, k), get3(lane, work, k + 3), get3(lane, work, k + 6)

@@ -28,7 +28,7 @@ from liedyn.tree.kinematics import (
 from liedyn.tree.poses import as_world_pose
 from liedyn.tree.records import (
     as_inertia, as_twist, dof_count, dof_link_at, dof_total, first_dof, get3, get6, get9, get_inertia, inertia_at,
-    last_of_joint, link_count, parent, previous_dof,
+    last_of_joint, link_count, parent, parent_dof,
 )
 from liedyn.tree.rows import (
     clear, clear_in_trees, clear_lanes, clear_squares, leave, leave_squares, of_next3, of_next6, of_one3, of_one6,
@@ -106,7 +106,7 @@ def derivative_pairs(lane, model, work, tau, dtau_dq, dtau_dv, M):
                 store(lane, dtau_dv, k * nv + j, dot6(by_v, Sk))
                 store(lane, M, k * nv + j, dot6(carried, Sk))
             by_q = add6(by_q, minus_ad_dual(Sj, wrench))
-            k = previous_dof(model, first)
+            k = parent_dof(model, first)
             while k >= 0:
                 Sk, Sk_dot = get6(lane, work, of_dof(model, k, S)), get6(lane, work, of_dof(model, k, S_DOT))
                 psk_dot = get6(lane, work, of_dof(model, k, PSI_DOT))
@@ -118,7 +118,7 @@ def derivative_pairs(lane, model, work, tau, dtau_dq, dtau_dv, M):
                 store(lane, dtau_dv, j * nv + k, dot(below, Sk[0]) + dot6(carried, add6(psk_dot, Sk_dot)))
                 store(lane, M, k * nv + j, inertia_kj)
                 store(lane, M, j * nv + k, inertia_kj)
-                k = previous_dof(model, k)
+                k = parent_dof(model, k)
 
 
 @kernel_in_place

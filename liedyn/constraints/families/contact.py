@@ -39,7 +39,7 @@ from liedyn.model.kinds import (
 from liedyn.model.packed import LOOP_DIRECTION, LOOP_LENGTH, LOOP_RADIUS
 from liedyn.simd.lanes import LANES, SCALAR, WIDTH, store
 from liedyn.tree.records import get3
-from liedyn.tree.variations import vary_push
+from liedyn.tree.tangent_recursion import vary_push
 
 _E = (0.0, 0.0, 1.0)
 
@@ -260,7 +260,7 @@ def force_derivative(model, l, q, work, lam, D):
         ja, jb = toward_ground(model, ja, jb)
 
 
-# ---- in many directions at once (`liedyn.tree.variations`)
+# ---- in many directions at once (`liedyn.tree.tangent_recursion`)
 
 
 @inline

@@ -22,7 +22,7 @@ from liedyn.model.kinds import HELICAL
 from liedyn.simd.lanes import LANES, SCALAR, WIDTH, load, splat, store
 from liedyn.tree.kinematics import S, of_dof
 from liedyn.tree.records import dof_link, get6, get_pose, put6, put_pose, zero6
-from liedyn.tree.variations import hand_over, vary_push
+from liedyn.tree.tangent_recursion import hand_over, vary_push
 
 
 @inline
@@ -214,7 +214,7 @@ def cut_force_derivative_kernel(model, work, lam, D):
             carry_wrench(model, work, l, kind, C, F, D)
 
 
-# ---- in many directions at once (`liedyn.tree.variations`)
+# ---- in many directions at once (`liedyn.tree.tangent_recursion`)
 
 # kept of each record for all blocks of directions: frame C, twists and accelerations of the sides, wrench
 CUT, TWISTS, RATES, PULL = 42, 12, 24, 36
