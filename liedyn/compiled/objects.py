@@ -206,10 +206,13 @@ def integer(typing, x):
 def number_of(typing, names, name):
     """The integer, at least zero, that a dict holds for a name; -1 if it has none."""
     def codegen(context, builder, sig, args):
-        found = _call(builder, "PyDict_GetItem", _POINTER, *args)  # borrowed; of what is not hashable NULL
+        found = _call(builder, "PyDict_GetItemWithError", _POINTER, *args)  # borrowed
         known, place = cgutils.is_not_null(builder, found), cgutils.alloca_once_value(builder, ir.Constant(_I64, -1))
-        with builder.if_then(known, likely=True):
-            builder.store(_call(builder, "PyLong_AsLongLong", _I64, found), place)
+        with builder.if_else(known, likely=True) as (if_known, if_not):
+            with if_known:
+                builder.store(_call(builder, "PyLong_AsLongLong", _I64, found), place)
+            with if_not:  # what is not hashable is an error
+                _call(builder, "PyErr_Clear", ir.VoidType())
         return builder.load(place)
 
     return types.intp(OBJECT, OBJECT), codegen
