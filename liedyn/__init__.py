@@ -32,35 +32,16 @@ from liedyn.tree.rnea_derivatives import rnea_derivatives
 __version__ = "0.1.0"
 
 # What the loops need is imported when it is first asked for: open trees start without it.
-_LAZY = {
-    "check_constraint": "liedyn.constraints",
-    "close": "liedyn.constraints",
-    "closure_error": "liedyn.constraints",
-    "complete_velocity": "liedyn.constraints",
-    "constraint_bias": "liedyn.constraints",
-    "constraint_jacobian": "liedyn.constraints",
-    "constraint_wrenches": "liedyn.constraints",
-    "velocity_error": "liedyn.constraints",
-    "virtual_coordinates": "liedyn.constraints",
-    "virtual_jacobian": "liedyn.constraints",
-    "HybridController": "liedyn.control",
-    "PIDC": "liedyn.control",
-    "controllability": "liedyn.control",
-    "inverse_dynamics": "liedyn.control",
-    "forward_dynamics": "liedyn.dynamics",
-    "check_feedback": "liedyn.feedback",
-    "discretize": "liedyn.linearization",
-    "linearize": "liedyn.linearization",
-    "underlying": "liedyn.linearization",
-    "Adaptive": "liedyn.simulation",
-    "Baumgarte": "liedyn.simulation",
-    "Event": "liedyn.simulation",
-    "EventRecord": "liedyn.simulation",
-    "GeneralizedAlpha": "liedyn.simulation",
-    "Trajectory": "liedyn.simulation",
-    "simulate": "liedyn.simulation",
-    "specialize": "liedyn.specialization",
-}
+_LAZY = {name: f"liedyn.{module}" for module, names in {
+    "constraints": "check_constraint close closure_error complete_velocity constraint_bias constraint_jacobian "
+                   "constraint_wrenches velocity_error virtual_coordinates virtual_jacobian",
+    "control": "HybridController PIDC controllability inverse_dynamics",
+    "dynamics": "forward_dynamics",
+    "feedback": "check_feedback",
+    "linearization": "discretize linearize underlying",
+    "simulation": "Adaptive Baumgarte Event EventRecord GeneralizedAlpha Trajectory simulate",
+    "specialization": "specialize",
+}.items() for name in names.split()}
 _MODULES = ("constraints", "control", "dynamics", "io", "kernels", "lie", "linearization", "plotting", "simulation",
             "specialization", "symbolic")
 

@@ -38,10 +38,9 @@ def floats(name, x, wanted="numbers"):
             x = np.asarray(x)
         except Exception:  # ragged lists, and whatever a user's __array__ raises
             raise InputError(f"{name} must be {wanted}, got {shown(given)}") from None
-    if x.dtype.kind not in "fiu":
-        if x.dtype.kind != "O" or not all(map(_is_number, x.flat)):
-            got = f"an array of {x.dtype}" if isinstance(given, np.ndarray) else shown(given)
-            raise InputError(f"{name} must be {wanted}{', and real' if x.dtype.kind == 'c' else ''}, got {got}")
+    if x.dtype.kind not in "fiu" and (x.dtype.kind != "O" or not all(map(_is_number, x.flat))):
+        got = f"an array of {x.dtype}" if isinstance(given, np.ndarray) else shown(given)
+        raise InputError(f"{name} must be {wanted}{', and real' if x.dtype.kind == 'c' else ''}, got {got}")
     try:
         return np.asarray(x, dtype=np.float64)
     except OverflowError as error:  # integers beyond the largest float
@@ -66,36 +65,31 @@ def _float(name, x):
     return float(found)
 
 
+def _such(name, x, is_fine, what):
+    x = _float(name, x)
+    if not is_fine(x):
+        raise InputError(f"{name} must be {what}, got {x}")
+    return x
+
+
 def number(name, x):
     """A finite float."""
-    x = _float(name, x)
-    if not math.isfinite(x):
-        raise InputError(f"{name} must be finite, got {x}")
-    return x
+    return _such(name, x, math.isfinite, "finite")
 
 
 def positive(name, x):
     """A finite float above zero."""
-    x = _float(name, x)
-    if not 0.0 < x < math.inf:
-        raise InputError(f"{name} must be positive and finite, got {x}")
-    return x
+    return _such(name, x, lambda x: 0.0 < x < math.inf, "positive and finite")
 
 
 def non_negative(name, x):
     """A finite float that is not below zero."""
-    x = _float(name, x)
-    if not 0.0 <= x < math.inf:
-        raise InputError(f"{name} must be finite and not negative, got {x}")
-    return x
+    return _such(name, x, lambda x: 0.0 <= x < math.inf, "finite and not negative")
 
 
 def between(name, x, low, high):
     """A finite float in an interval, ends included."""
-    x = _float(name, x)
-    if not low <= x <= high:
-        raise InputError(f"{name} must be between {low:g} and {high:g}, got {x}")
-    return x
+    return _such(name, x, lambda x: low <= x <= high, f"between {low:g} and {high:g}")
 
 
 def whole(name, x, least=0):

@@ -173,8 +173,7 @@ def listed(names, most=12):
     "'0', '1', ... (100 in all)"
     """
     names = list(names)
-    more = f", ... ({len(names)} in all)" if len(names) > most else ""
-    return ", ".join(map(shown, names[:most])) + more
+    return ", ".join(map(shown, names[:most])) + (f", ... ({len(names)} in all)" if len(names) > most else "")
 
 
 _LONGEST_NAME = 200  # the search for near matches takes time with the square of the length

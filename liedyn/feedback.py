@@ -14,11 +14,6 @@ from liedyn.errors import InputError, said, shown
 from liedyn.tree.configuration import integrate
 
 
-def is_pair(given):
-    """Is this meant as (f, df), not as numbers?"""
-    return isinstance(given, (tuple, list)) and any(callable(x) for x in given)
-
-
 def split(name, given):
     """(f, df) of a pair; df is None of all that is none.
 
@@ -27,7 +22,7 @@ def split(name, given):
     InputError
         It is a pair of something else.
     """
-    if not is_pair(given):
+    if not (isinstance(given, (tuple, list)) and any(map(callable, given))):  # numbers, or a function alone
         return given, None
     if len(given) != 2 or not all(callable(x) for x in given):
         raise InputError(f"{name} as feedback must be (f, df), the function and its derivative, got {shown(given)}")
@@ -147,6 +142,5 @@ def check_feedback(robot, feedback, q, v, t=0.0, tolerance=1e-7):
     along_q = [central_difference(lambda s, e=e: value("feedback", f, t, integrate(robot, q, s * e), v, size))
                for e in directions]
     along_v = [central_difference(lambda s, e=e: value("feedback", f, t, q, v + s * e, size)) for e in directions]
-    deviations = {"by q": relative_deviation(by_q, np.stack(along_q, -1)),
-                  "by v": relative_deviation(by_v, np.stack(along_v, -1))}
-    return FeedbackCheck(deviations, tolerance)
+    return FeedbackCheck({"by q": relative_deviation(by_q, np.stack(along_q, -1)),
+                          "by v": relative_deviation(by_v, np.stack(along_v, -1))}, tolerance)

@@ -66,10 +66,9 @@ import os
 import numpy as np
 
 from liedyn.compiled.recursion import RECURSIONS
-from liedyn.dynamics.nullspace import (
-    OK, RANK_TOLERANCE, acceleration_kernel as forward_dynamics, acceleration_size,
-    nullspace_kernel as nullspace_dynamics,
-)
+from liedyn.dynamics.nullspace import OK, RANK_TOLERANCE, acceleration_size
+from liedyn.dynamics.nullspace import acceleration_kernel as forward_dynamics
+from liedyn.dynamics.nullspace import nullspace_kernel as nullspace_dynamics
 from liedyn.linearization.local import linearize_kernel as linearize
 from liedyn.simd.lanes import SCALAR, WIDTH
 from liedyn.tree.aba_derivatives import aba_derivatives_nonzeros_kernel as aba_derivatives_nonzeros

@@ -10,9 +10,8 @@ from liedyn.model import GROUND
 from liedyn.tree.forward_kinematics import forward_kinematics
 
 # Okabe and Ito's colours, told apart by every eye and in print; black is for the ground
-_COLOURS = (
-    "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#8C6D1F", "#6A51A3", "#7F7F7F", "#B8B000",
-)
+_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#8C6D1F", "#6A51A3", "#7F7F7F",
+            "#B8B000")
 _SLIDING = ("prismatic", "cylindrical")
 _PARALLEL = 1e-9
 
@@ -263,9 +262,8 @@ class _View:
 
     def body(self, points_and_thickness, colour, label):
         points, thickness = points_and_thickness
-        width = 4.0 * thickness if self.flat else 2.5 * thickness
         xs = self.project(points)
-        style = {"color": colour, "lw": width, "solid_capstyle": "round"}
+        style = {"color": colour, "lw": (4.0 if self.flat else 2.5) * thickness, "solid_capstyle": "round"}
         if self.flat:
             corners = _hull(xs)
             closed = np.vstack([corners, corners[:1]])
@@ -274,8 +272,7 @@ class _View:
                 style["lw"] = 2.0
             self.ax.plot(*closed.T, label=label, zorder=2 + 1 / thickness, **style)
         else:  # a star from the body's origin
-            spokes = np.vstack([np.stack([xs[0], x]) for x in xs[1:]])
-            self.ax.plot(*spokes.T, label=label, **style)
+            self.ax.plot(*np.vstack([np.stack([xs[0], x]) for x in xs[1:]]).T, label=label, **style)
 
     def marks(self, points, marker, colour, size, label, order=5):
         if points:
@@ -301,14 +298,10 @@ class _View:
             for axis, ticks in zip("xyz", 2 + np.round(5 * half / half.max())):
                 self.ax.locator_params(axis, nbins=int(ticks))
             self.ax.view_init(elev=18, azim=-55)
-        if legend_outside:
-            self.ax.legend(loc="center right", bbox_to_anchor=(-0.12, 0.5), frameon=False)
-        else:
-            self.ax.legend(loc="upper left", frameon=False)
+        place = {"loc": "center right", "bbox_to_anchor": (-0.12, 0.5)} if legend_outside else {"loc": "upper left"}
+        self.ax.legend(frameon=False, **place)
 
     @staticmethod
     def _name(direction):
         k = np.abs(direction).argmax()
-        if abs(direction[k]) < 1.0 - 1e-9:
-            return "in plane"
-        return ("-" if direction[k] < 0 else "") + "xyz"[k]
+        return "in plane" if abs(direction[k]) < 1.0 - 1e-9 else ("-" if direction[k] < 0 else "") + "xyz"[k]

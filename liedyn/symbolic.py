@@ -56,8 +56,7 @@ def coordinates(*names):
     >>> symbolic.coordinates("base.x", "base.y")
     (base.x, base.y)
     """
-    sympy = _sympy()
-    return tuple(sympy.Symbol(name, real=True) for name in names)
+    return tuple(_sympy().Symbol(name, real=True) for name in names)
 
 
 def velocities(*names):
@@ -84,8 +83,7 @@ def velocities(*names):
     >>> symbolic.velocities("base.x")
     (d base.x,)
     """
-    sympy = _sympy()
-    return tuple(sympy.Symbol(f"d {name}", real=True) for name in names)
+    return coordinates(*(f"d {name}" for name in names))
 
 
 def time():
@@ -159,12 +157,11 @@ def constraint(builder, name, *expressions, velocity=False, active=True):
     q, v = sympy.Matrix(coordinates(*names)), sympy.Matrix(velocities(*names))
     a = sympy.Matrix([sympy.Symbol(f"dd {each}", real=True) for each in names])
     known = {t, *q, *(v if velocity else ())}
-    for expression in map(sympy.sympify, expressions):
-        for symbol in expression.free_symbols - known:
-            what = sorted(map(str, known))
-            raise InputError(f"constraint {name!r}: unknown symbol {str(symbol)!r}, {suggestion(str(symbol), what)} "
-                             "(take symbols from liedyn.symbolic)")
     given = sympy.Matrix([sympy.sympify(expression) for expression in expressions])
+    for symbol in given.free_symbols - known:
+        what = sorted(map(str, known))
+        raise InputError(f"constraint {name!r}: unknown symbol {str(symbol)!r}, {suggestion(str(symbol), what)} "
+                         "(take symbols from liedyn.symbolic)")
     psi = given if velocity else given.jacobian(q) * v + given.diff(t)
     G = psi.jacobian(v)
     if any(symbol in G.free_symbols for symbol in v):

@@ -274,6 +274,7 @@ def test_a_model_of_the_wrong_kind_is_never_read(tree, model):
     assert sys.modules["liedyn.tree.rnea"].rnea_direct(other.packed, *args.values(), None) is None
 
 
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("body", ["limb", ["post"], 3, None, {}], ids=repr)
 def test_a_body_that_is_none(tree, body):
     with pytest.raises(InputError, match="unknown body"):

@@ -80,18 +80,13 @@ def _module(file):
     name = f"{hashlib.sha256(source).hexdigest()[:32]}.{sys.implementation.cache_tag}.module"
     kept = read(name)
     if kept is None:
-        digest, names = _code_and_imports(source)
+        code, imported = hashlib.sha256(), set()
+        _add_code(code, imported, compile(source, "", "exec", dont_inherit=True, optimize=2))  # 2: without docstrings
+        digest, names = code.hexdigest(), sorted(filter(_file_of, imported))
         write(name, " ".join([digest, *names]).encode())
     else:
         digest, *names = bytes(kept.data).decode().split()
     return bytes.fromhex(digest), [_file_of(name) for name in names]
-
-
-def _code_and_imports(source):
-    code = compile(source, "", "exec", dont_inherit=True, optimize=2)  # 2: without docstrings
-    digest, imported = hashlib.sha256(), set()
-    _add_code(digest, imported, code)
-    return digest.hexdigest(), sorted(filter(_file_of, imported))
 
 
 @functools.cache

@@ -92,12 +92,9 @@ def _forget_output():
 
 def _run(arguments):
     # imported here: `liedyn --help` needs no compiler
-    if arguments.command == "list":
-        from liedyn.cli.info import print_list
-        return print_list()
-    if arguments.command == "info":
-        from liedyn.cli.info import print_info
-        return print_info(arguments.robot)
+    if arguments.command in ("list", "info"):
+        from liedyn.cli.info import print_info, print_list
+        return print_list() if arguments.command == "list" else print_info(arguments.robot)
     if arguments.command == "warmup":
         from liedyn.cli.warmup import warmup
         return warmup(arguments.jobs)

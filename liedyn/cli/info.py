@@ -75,8 +75,7 @@ def _rows(robot, each):
 
 
 def _print_mobility(robot):
-    rows = len(robot.row_names)
-    print(f"constraint rows:              {rows}")
+    print(f"constraint rows:              {len(robot.row_names)}")
     try:
         q = ld.close(robot, robot.home)
         rank, redundant = rank_of(robot, q, RANK_TOLERANCE)

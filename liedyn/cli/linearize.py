@@ -1,5 +1,5 @@
 """``liedyn linearize``: the state-space model of a robot about a state, printed, checked, saved and drawn."""
-import time
+import timeit
 
 import numpy as np
 
@@ -16,8 +16,7 @@ def linearize(arguments):
     independent = _independent(arguments.independent)
     q = ld.close(robot, _guess(robot, dict(arguments.guess)), dict(arguments.at))
     v = _velocity(robot, q, independent, dict(arguments.velocity))
-    tau = np.zeros(robot.nv)
-    ss = ld.linearize(robot, q, v, tau, independent=independent)
+    ss = ld.linearize(robot, q, v, np.zeros(robot.nv), independent=independent)
 
     on_positions, freedom = ss.K.shape[1], ss.S.shape[1]
     print(f"{robot.name}: {robot.nv} coordinates, {len(robot.row_names)} constraint rows of rank {ss.rank}, "
@@ -96,12 +95,7 @@ def _print_rows(rows):
 
 def _seconds(action, repeats):
     """Median time of an action that has run before."""
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        action()
-        times.append(time.perf_counter() - start)
-    return float(np.median(times))
+    return float(np.median(timeit.repeat(action, number=1, repeat=repeats)))
 
 
 def _check(robot, ss, independent):

@@ -49,8 +49,7 @@ def central_differences(robot, ss, independent):
     n_y, p, nu = len(reduced.y.names), len(ss.states), robot.actuator_matrix.shape[1]
     force = 1.0 / (np.abs(ss.B).max(initial=0.0) or 1.0)  # in forces the rate is affine: a large step loses nothing
     scale = np.repeat([1.0, force], [p, nu])
-    directions = np.diag(scale)
-    columns = [_derivative(lambda h, e=e: reduced.rate(h * e[:n_y], h * e[n_y:p], h * e[p:])) for e in directions]
+    columns = [_derivative(lambda h, e=e: reduced.rate(h * e[:n_y], h * e[n_y:p], h * e[p:])) for e in np.diag(scale)]
     derivatives = (np.reshape(columns, (p + nu, p)) / scale[:, None]).T
     return derivatives[:, :p], derivatives[:, p:]
 
@@ -105,15 +104,11 @@ class _Reduced:
         robot, m = self.robot, len(self.robot.row_names)
         q = self.configuration(y)
         v = self.solve(q, slice(m), self.w, np.concatenate([np.zeros(m), self.w0 + w]))
-        tau = self.tau + robot.actuator_matrix @ u
-        a = ld.forward_dynamics(robot, q, v, tau, independent=self.w).a
+        a = ld.forward_dynamics(robot, q, v, self.tau + robot.actuator_matrix @ u, independent=self.w).a
         y_dot, w_dot = self.rows(self.y, q) @ v, self.rows(self.w, q) @ a
         if robot.nq != robot.nv:  # the tangent of balls turns with the body: seen from the moving operating point
-            y_dot = _derivative(lambda t: self.moved(q, v, t))
+            y_dot = _derivative(lambda t: self.deviation(
+                ld.integrate(robot, self.q, t * self.v), ld.integrate(robot, q, t * v)))
         if (self.w.virtual >= 0).any():
             w_dot = w_dot + _derivative(lambda t: self.rows(self.w, ld.integrate(robot, q, t * v)) @ v)
         return np.concatenate([y_dot, w_dot])
-
-    def moved(self, q, v, t):
-        origin = ld.integrate(self.robot, self.q, t * self.v)
-        return self.deviation(origin, ld.integrate(self.robot, q, t * v))

@@ -59,7 +59,7 @@ def warmup(jobs=None):
                 for process in multiprocessing.active_children():
                     process.terminate()
                 raise
-    compiled, loaded, carried = (sum(column) for column in zip(*done))
+    compiled, loaded, carried = np.sum(done, axis=0)
     found = f"{loaded - carried} found in the cache {directory}"
     if carried:
         found = f"{carried} found in the package, which carries them for {LEVEL}, {found}"
@@ -78,13 +78,12 @@ def _call(k):
     before = _statistics()
     name, action = list(calls())[k]
     action()
-    return tuple(after - earlier for after, earlier in zip(_statistics(), before))
+    return _statistics() - before
 
 
 def _statistics():
-    return (sum(sum(kernel.stats.cache_misses.values()) for kernel in jit.KERNELS),
-            sum(sum(kernel.stats.cache_hits.values()) for kernel in jit.KERNELS),
-            sum(kernel._cache.carried for kernel in jit.KERNELS))
+    return np.sum([(sum(kernel.stats.cache_misses.values()), sum(kernel.stats.cache_hits.values()),
+                    kernel._cache.carried) for kernel in jit.KERNELS], axis=0)
 
 
 def calls():

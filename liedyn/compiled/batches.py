@@ -27,7 +27,7 @@ from liedyn.simd.lanes import LANES, SCALAR, WIDTH, load
 from liedyn.simd.lines import (
     LINES, leave_registers, registers_left, turned, write_beginnings, write_endings, write_lines,
 )
-from liedyn.simd.registers import LARGEST, before_line, bounded_at_once, expect, finish_stores
+from liedyn.simd.registers import LARGEST, before_line, bounded_at_once, finish_stores, prefetch_line
 from liedyn.simd.transposition import lanes_to_rows, rows_to_lanes
 
 SHARED = 5000
@@ -145,7 +145,7 @@ def bounded(rows, begin, end):
 
 
 @inline
-def see(verdict, rows, b, end):
+def check_rows(verdict, rows, b, end):
     """verdict[0] becomes 0 if one of the W rows from b on is not `bounded`; what is seen is in the first cache then."""
     if not bounded(rows, b, min(b + WIDTH, end)):
         verdict[0] = 0
@@ -163,11 +163,11 @@ def gather(rows, b, end, lanes):
 
 
 @inline
-def expect_rows(rows, b):
+def prefetch_rows(rows, b):
     """W rows from b on will be written: memory is on its way meanwhile."""
     columns = rows.shape[1]
     for k in range(b * columns, (b + WIDTH) * columns, WIDTH):
-        expect(rows, k)
+        prefetch_line(rows, k)
 
 
 @inline
@@ -184,8 +184,7 @@ def scatter(lanes, b, end, rows):
 @inline_array
 def lines_for(rows):
     """Scratch of `scatter_matrix`: empty where the rows are better written through the cache."""
-    past = rows.size > PAST_CACHE and rows.shape[1] >= WIDTH
-    return aligned(LINES if past else 0).view(np.int64)
+    return aligned(LINES if rows.size > PAST_CACHE and rows.shape[1] >= WIDTH else 0).view(np.int64)
 
 
 @inline
@@ -198,8 +197,8 @@ def find_lines(rows, b, end, lines):
         lines[s] = at - lines[WIDTH + s]
     lines[2 * WIDTH] = last
     # of the lines at both ends only a part is written: the cache may read them meanwhile
-    expect(rows, b * rows.shape[1])
-    expect(rows, (b + last + 1) * rows.shape[1])
+    prefetch_line(rows, b * rows.shape[1])
+    prefetch_line(rows, (b + last + 1) * rows.shape[1])
 
 
 @inline

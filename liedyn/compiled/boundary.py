@@ -5,7 +5,7 @@ import numpy as np
 
 from liedyn.arguments import floats, require_robot
 from liedyn.compiled.checks import bad_quaternion, is_bounded
-from liedyn.compiled.direct import bounded, direct, unusual
+from liedyn.compiled.direct import bounded, direct, general_path
 from liedyn.compiled.objects import WRITEABLE, counted, flags_of, integer
 from liedyn.errors import InputError, shown
 from liedyn.model.packed import BODIES_AT, BODY_F, BODY_FLOATS_AT, BODY_I, BODY_LINK, HEADER, LINK_I, LINK_IQ, N_LINKS
@@ -28,7 +28,7 @@ def as_floats(name, x, size):
 
 def rows_of(name, x, lead, size):
     """`x` as (count, size) contiguous rows of usable numbers, its leading axes broadcast to `lead`."""
-    x = rows_unseen(name, x, lead, size)
+    x = rows_unchecked(name, x, lead, size)
     if not is_bounded(x):
         require_usable(name, x)
     return x
@@ -51,7 +51,7 @@ def require_usable(name, x, axes=1):
         raise InputError(f"{name} is {why}: {name}[{', '.join(map(str, where[-axes:]))}] = {x[where]}")
 
 
-def rows_unseen(name, x, lead, size):
+def rows_unchecked(name, x, lead, size):
     """`rows_of`, usable or not."""
     if x.shape[:-1] != lead:
         try:
@@ -82,12 +82,12 @@ def states(robot, **arrays):
     return lead, *rows
 
 
-def states_unseen(robot, **arrays):
+def states_unchecked(robot, **arrays):
     """`states` for a kernel that says itself whether it was given usable numbers, which it has to read anyway.
 
     Returns what `states` does and a verdict for the kernel; if that is 0 afterwards, `states` raises the error.
     """
-    lead, rows = _rows(robot, arrays, rows_unseen)
+    lead, rows = _rows(robot, arrays, rows_unchecked)
     configurations = [q for name, q in zip(arrays, rows) if name in _CONFIGURATIONS] if robot.nq != robot.nv else []
     if any(bad_quaternion(robot.packed, q) >= 0 for q in configurations):
         states(robot, **arrays)
@@ -98,28 +98,20 @@ def _rows(robot, arrays, make):
     """The leading shape, and rows made by `make` where they are not those of one state already."""
     require_robot(robot)
     sizes = {name: robot.nq if name in _CONFIGURATIONS else robot.nv for name in arrays}
-    rows, lead = [_as_row(x, sizes[name]) for name, x in arrays.items()], ()
+    rows = [usual_vector(x, sizes[name]) for name, x in arrays.items()]
     if any(row is None for row in rows):
-        rows, lead = _converted(arrays, sizes, make)
-    return lead, rows
+        return _converted(arrays, sizes, make)
+    return (), [row[None] for row in rows]
 
 
 @direct
 def usual_vector(x, size):
     """x itself if it is an array of `size` usable numbers that kernels take as it is, else None."""
-    if bounded(x, integer(size)).size >= 0 and flags_of(x) & WRITEABLE:
-        return counted(x)
-    return unusual()
-
-
-def _as_row(x, size):
-    """One usable state as a row, without the general conversions; None where those are needed."""
-    x = usual_vector(x, size)
-    return None if x is None else x.reshape(1, size)
+    return counted(x) if bounded(x, integer(size)).size >= 0 and flags_of(x) & WRITEABLE else general_path()
 
 
 def _converted(arrays, sizes, make):
-    """Any arrays as rows, and the leading shape they share."""
+    """The leading shape that any arrays share, and rows."""
     arrays = {name: as_floats(name, x, sizes[name]) for name, x in arrays.items()}
     leads = {x.shape[:-1] for x in arrays.values()}
     if len(leads) == 1:
@@ -130,7 +122,7 @@ def _converted(arrays, sizes, make):
         except ValueError:
             shapes = ", ".join(f"{name} {x.shape}" for name, x in arrays.items())
             raise InputError(f"leading axes do not broadcast: {shapes}") from None
-    return [make(name, x, lead, sizes[name]) for name, x in arrays.items()], lead
+    return lead, [make(name, x, lead, sizes[name]) for name, x in arrays.items()]
 
 
 def _require_unit_quaternions(robot, q):
@@ -210,12 +202,10 @@ def rows_for(out, lead, shape, *inputs, name="out"):
         order = "C-contiguous" if out.flags.c_contiguous else "strided"
         raise InputError(f"{name} must be a writeable C-contiguous float64 array of shape {lead + shape}, "
                          f"got a {what} {order} {out.dtype} array of shape {out.shape}")
-    if any(np.may_share_memory(out, x) for x in inputs):
-        return np.empty(rows)
-    return np.asarray(out).reshape(rows)
+    return np.empty(rows) if any(np.may_share_memory(out, x) for x in inputs) else np.asarray(out).reshape(rows)
 
 
-def delivered(rows, lead, shape, out):
+def in_users_shape(rows, lead, shape, out):
     """Results in the user's shape: in `out` where that was given."""
     if out is None:
         return rows.reshape(lead + shape)
@@ -238,5 +228,5 @@ def rows_for_all(out, lead, shapes, *inputs):
 
 
 def delivered_all(rows, lead, shapes, out):
-    """`delivered`, for a tuple of results."""
-    return tuple(map(delivered, rows, [lead] * len(shapes), shapes, out or [None] * len(shapes)))
+    """`in_users_shape`, for a tuple of results."""
+    return tuple(map(in_users_shape, rows, [lead] * len(shapes), shapes, out or [None] * len(shapes)))

@@ -47,9 +47,7 @@ class direct:
         self.dispatcher, self._names, self._name = kernel(function), function.__globals__, function.__name__
 
     def __call__(self, *objects):
-        function = _unusual
-        if layout_is_known():
-            function = builtin(self.dispatcher, len(objects))
+        function = builtin(self.dispatcher, len(objects)) if layout_is_known() else _unusual
         self._names[self._name] = function
         return function(*objects)
 
@@ -74,9 +72,8 @@ def packed(model):
         return PackedModel(integers_or_zeros(model, False, HEADER), no_numbers(-1))
     ints, floats = item(model, 0), item(model, 1)
     usual = is_array(ints, INT64, 1, READABLE) and is_array(floats, FLOAT64, 1, READABLE)
-    if not usual:
-        return PackedModel(integers_or_zeros(ints, usual, HEADER), no_numbers(-1))
-    return PackedModel(integers_or_zeros(ints, usual, HEADER), numbers(floats, extent_of(floats, 0)))
+    return PackedModel(integers_or_zeros(ints, usual, HEADER),
+                       numbers(floats, extent_of(floats, 0)) if usual else no_numbers(-1))
 
 
 @inline_array
@@ -113,16 +110,14 @@ def bad_quaternion(model, q):
 def configuration(model, q):
     """A configuration, its quaternions of unit length."""
     found = bounded(q, model.ints[NQ])
-    if found.size > model.ints[NV] and bad_quaternion(model, found) >= 0:
-        return no_numbers(-1)
-    return found
+    return no_numbers(-1) if found.size > model.ints[NV] and bad_quaternion(model, found) >= 0 else found
 
 
 # ---- results
 
 
 @inline
-def unusual():
+def general_path():
     """None, returned."""
     return counted(borrowed_none())
 
@@ -159,7 +154,7 @@ def result(out, shape, inputs):
             return new_array(shape)
         if fits(out, shape, inputs):
             return counted(out)
-    return unusual()
+    return general_path()
 
 
 @inline
@@ -170,7 +165,7 @@ def results(out, shapes, inputs):
             return new_arrays(shapes)
         if are_fit(out, shapes, inputs):
             return counted(out)
-    return unusual()
+    return general_path()
 
 
 @inline

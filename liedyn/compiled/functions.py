@@ -152,7 +152,7 @@ def _flat(found, returns):
         parts = (found,) if len(shapes) == 1 else found
         if _length(parts) == len(shapes):
             arrays = [floats("what it returns", part) for part in parts]
-            if all(map(_fits, arrays, shapes)):
+            if [_longer(x.shape) for x in arrays] == list(map(_longer, shapes)):
                 return np.concatenate([x.ravel() for x in arrays])
     arrays = [floats("what it returns", part) for part in (found if isinstance(found, tuple | list) else (found,))]
     counts, size = [_count(shapes) for shapes in returns], sum(x.size for x in arrays)
@@ -164,10 +164,6 @@ def _flat(found, returns):
 
 def _length(parts):
     return len(parts) if isinstance(parts, tuple | list) or isinstance(parts, np.ndarray) and parts.ndim else 0
-
-
-def _fits(x, shape):
-    return x.shape == shape or _longer(x.shape) == _longer(shape)
 
 
 def _longer(shape):

@@ -10,11 +10,10 @@ import functools
 
 from llvmlite import ir
 from numba import typeof, types
-from numba.core.errors import TypingError
-from numba.extending import intrinsic
+from numba.core.registry import CPUDispatcher
 
 from liedyn.cache import cache_directory, cached  # noqa: F401  where kernels are kept is asked for here
-from liedyn.compiled.late import late_call
+from liedyn.compiled.late import compiled_for, late_call
 from liedyn.compiled.translation import IS_KNOWN, compiled
 
 _OPTIONS = {"fastmath": {"contract"}, "error_model": "numpy"}
@@ -57,12 +56,13 @@ def group(made, *kinds):
 
 
 def late(*kinds, returns=types.none):
-    """Decorator: a kernel in place for arguments of these types that is compiled when it is first called.
+    """Decorator: a kernel, in place by default, for arguments of these types that is compiled when it is first called.
 
-    For what is large or rare, see `liedyn.compiled.late`; called from compiled code only.
+    For what is large or rare, see `liedyn.compiled.late`; called from compiled code only. Where `returns` is None, the
+    type of what comes back is found when a caller is compiled.
     """
     def decorate(function):
-        dispatcher = kernel_in_place(function)
+        dispatcher = function if isinstance(function, CPUDispatcher) else kernel_in_place(function)
         return late_call(dispatcher, kinds, returns) if IS_KNOWN else dispatcher
 
     return decorate
@@ -75,13 +75,13 @@ def address_of(dispatcher, *arguments):
 
 def address_for(dispatcher, kinds):
     """The same, for arguments of these Numba types."""
-    result = _compiled(dispatcher, kinds)
+    result = compiled_for(dispatcher, kinds)
     return result.library.get_pointer_to_function(result.fndesc.llvm_func_name)
 
 
 def c_address(dispatcher, kinds):
     """Address of a kernel for arguments of these Numba types as a function of C, compiled or found in the cache."""
-    result = _compiled(dispatcher, kinds)
+    result = compiled_for(dispatcher, kinds)
     return result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name)
 
 
@@ -90,31 +90,3 @@ def call_at(context, builder, address, result, kinds, values):
     convention = context.call_conv
     callee = builder.inttoptr(address, ir.PointerType(convention.get_function_type(result, kinds)))
     return convention.call_function(builder, callee, result, kinds, values)[1]
-
-
-def apart(kinds, result):
-    """What calls kernels of one signature at their addresses, in compiled code: ``call(address, arguments)``.
-
-    Numba compiles all that a kernel calls once more with it. Of the largest ones once is enough, and only of those that
-    a robot needs. `kinds` are the Numba types of the arguments, which come as a tuple; `result` is the type of what
-    comes back, or the kernel that returns it.
-    """
-    @intrinsic
-    def call(typing, address, arguments):
-        if tuple(arguments) != kinds:
-            raise TypingError(f"arguments {tuple(arguments)} where {kinds} are taken")
-        returned = result if isinstance(result, types.Type) else _compiled(result, kinds).signature.return_type
-
-        def codegen(context, builder, signature, values):
-            address, given = values
-            taken = [builder.extract_value(given, k) for k in range(len(kinds))]
-            return call_at(context, builder, address, returned, kinds, taken)
-
-        return returned(address, arguments), codegen
-
-    return call
-
-
-def _compiled(dispatcher, kinds):
-    dispatcher.compile(kinds)
-    return dispatcher.overloads[kinds]

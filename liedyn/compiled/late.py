@@ -29,13 +29,18 @@ _LATE = {}
 """All late kernels, by the name of the variable."""
 
 
+def compiled_for(kernel, kinds):
+    """What Numba knows of a kernel for arguments of these types, compiled or found in the cache."""
+    kernel.compile(kinds)
+    return kernel.overloads[kinds]
+
+
 @dataclass(frozen=True, eq=False)
 class Late:
-    """A kernel, the types of its arguments and results, and where its address is kept."""
+    """A kernel, the types of its arguments, and where its address is kept."""
 
     kernel: object
     kinds: tuple
-    returned: object
     address: ctypes.c_int64
 
     def bind(self):
@@ -43,8 +48,7 @@ class Late:
         interrupted = False
         while not self.address.value:
             try:
-                self.kernel.compile(self.kinds)
-                found = self.kernel.overloads[self.kinds]
+                found = compiled_for(self.kernel, self.kinds)
                 self.address.value = found.library.get_pointer_to_function(found.fndesc.llvm_func_name)
             except KeyboardInterrupt:
                 interrupted = True
@@ -83,13 +87,13 @@ def bind_called(library):
 
 
 def late_call(kernel, kinds, returned):
-    """An intrinsic that calls a kernel of one signature at its address."""
+    """An intrinsic that calls a kernel of one signature at its address; what it returns may be None, not known yet."""
     name = f"liedyn_late_{kernel.__module__}_{kernel.__name__}".replace(".", "_")
-    entry = _LATE[name] = Late(kernel, kinds, returned, ctypes.c_int64(0))
+    entry = _LATE[name] = Late(kernel, kinds, ctypes.c_int64(0))
     binding.add_symbol(name, ctypes.addressof(entry.address))
 
     def codegen(context, builder, signature, arguments):
-        module, convention = builder.module, context.call_conv
+        module, convention, returned = builder.module, context.call_conv, signature.return_type
         kept = module.globals.get(name) or ir.GlobalVariable(module, _I64, name)
         with builder.if_then(cgutils.is_null(builder, builder.load(kept)), likely=False):
             bind = cgutils.get_or_insert_function(
@@ -111,7 +115,8 @@ def late_call(kernel, kinds, returned):
             if not as_it_is and (is_array or typing.can_convert(found, kind) is None):
                 raise TypingError(f"argument {k} of the late kernel {kernel.__name__} is {found}, not {kind}")
             taken.append(found if as_it_is else kind)
-        return returned(types.StarArgTuple(taken)), codegen
+        result = compiled_for(kernel, kinds).signature.return_type if returned is None else returned
+        return result(types.StarArgTuple(taken)), codegen
 
     call.__doc__ = kernel.__doc__
     return call

@@ -6,6 +6,8 @@ level: code for x86-64-v3 that works on eight would split each register in two.
 
 ``NUMBA_CPU_NAME=x86-64-v3 NUMBA_CPU_FEATURES=`` in the environment chooses a level below that of the processor.
 """
+import itertools
+
 from llvmlite import binding
 from numba.core import config
 
@@ -29,12 +31,8 @@ def _level(name, features):
     """The highest level that a processor with this name in LLVM and these features has; None if it has none."""
     if name in LEVELS:  # features that it has by its name are not listed
         features = features.union(*[LEVELS[each] for each in list(LEVELS)[list(LEVELS).index(name):]])
-    found = None
-    for level, needed in reversed(LEVELS.items()):
-        if not features.issuperset(needed):
-            break
-        found = level
-    return found
+    passed = list(itertools.takewhile(lambda level: features.issuperset(LEVELS[level]), reversed(LEVELS)))
+    return passed[-1] if passed else None
 
 
 LEVEL = _level(config.CPU_NAME, _features())

@@ -47,14 +47,8 @@ class _ObjectModel(models.PrimitiveModel):
         super().__init__(dmm, fe_type, _POINTER)
 
 
-@unbox(ObjectType)
-def _unbox_object(typ, obj, c):
-    return NativeValue(obj)
-
-
-@box(ObjectType)
-def _box_object(typ, value, c):
-    return value
+unbox(ObjectType)(lambda typ, obj, c: NativeValue(obj))
+box(ObjectType)(lambda typ, value, c: value)
 
 
 def layout_is_known():
@@ -124,15 +118,17 @@ def _address_of(name):
     return address
 
 
-def _reader(offset, typ):
+def _reader(offset, typ, returns=types.intp):
     @intrinsic
     def read(typing, x):
         """One field of an object."""
         def codegen(context, builder, sig, args):
             value = _field(builder, args[0], offset, typ)
+            if returns == OBJECT:
+                return value
             return builder.ptrtoint(value, _I64) if typ == _POINTER else builder.zext(value, _I64)
 
-        return types.intp(OBJECT), codegen
+        return returns(OBJECT), codegen
 
     return read
 
@@ -140,13 +136,7 @@ def _reader(offset, typ):
 ndarray_type, tuple_type = _address_of("liedyn_ndarray"), _address_of("liedyn_tuple")
 packed_model_type = _address_of("liedyn_packed_model")
 type_of, ndim_of, flags_of = _reader(TYPE, _POINTER), _reader(NDIM, _I32), _reader(FLAGS, _I32)
-
-
-@intrinsic
-def descr_of(typing, x):
-    return OBJECT(OBJECT), lambda context, builder, sig, args: _field(builder, args[0], DESCR, _POINTER)
-
-
+descr_of = _reader(DESCR, _POINTER, OBJECT)
 byte_order, type_number = _reader(BYTE_ORDER, ir.IntType(8)), _reader(TYPE_NUMBER, _I32)
 
 
@@ -188,13 +178,9 @@ def borrowed_none(typing):
 
 
 @intrinsic
-def same_object(typing, x, y):
-    return types.boolean(OBJECT, OBJECT), lambda context, builder, sig, args: builder.icmp_unsigned("==", *args)
-
-
-@inline
-def is_none(x):
-    return same_object(x, borrowed_none())
+def is_none(typing, x):
+    return types.boolean(OBJECT), lambda context, builder, sig, args: builder.icmp_unsigned(
+        "==", args[0], context.get_python_api(builder).borrow_none())
 
 
 @intrinsic
@@ -206,10 +192,8 @@ def tuple_size(typing, x):
 @intrinsic
 def item(typing, x, k):
     """Object k of a tuple, borrowed."""
-    def codegen(context, builder, sig, args):
-        return _call(builder, "PyTuple_GetItem", _POINTER, *args)
-
-    return OBJECT(OBJECT, types.intp), codegen
+    return OBJECT(OBJECT, types.intp), lambda context, builder, sig, args: _call(
+        builder, "PyTuple_GetItem", _POINTER, *args)
 
 
 @intrinsic
@@ -222,10 +206,13 @@ def integer(typing, x):
 def number_of(typing, names, name):
     """The integer, at least zero, that a dict holds for a name; -1 if it has none."""
     def codegen(context, builder, sig, args):
-        found = _call(builder, "PyDict_GetItem", _POINTER, *args)  # borrowed; of what is not hashable NULL
+        found = _call(builder, "PyDict_GetItemWithError", _POINTER, *args)  # borrowed
         known, place = cgutils.is_not_null(builder, found), cgutils.alloca_once_value(builder, ir.Constant(_I64, -1))
-        with builder.if_then(known, likely=True):
-            builder.store(_call(builder, "PyLong_AsLongLong", _I64, found), place)
+        with builder.if_else(known, likely=True) as (if_known, if_not):
+            with if_known:
+                builder.store(_call(builder, "PyLong_AsLongLong", _I64, found), place)
+            with if_not:  # what is not hashable is an error
+                _call(builder, "PyErr_Clear", ir.VoidType())
         return builder.load(place)
 
     return types.intp(OBJECT, OBJECT), codegen

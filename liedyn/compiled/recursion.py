@@ -39,9 +39,9 @@ def {name}_states(begin, end, model, {rows}, verdict):
     {lanes} = {in_lanes}
     {zeros}
     for r in range(begin, end, _side.WIDTH):
-        {see}
+        {check}
         {gather}
-        {expect}
+        {prefetch}
         {call_lanes}
         {scatter}
 '''
@@ -246,15 +246,16 @@ def written(name, kernel, arguments, inputs, rooms, results, nonzeros=None, past
     return _without_gaps(text.format(
         name=name, kernel=kernel, rows=", ".join(parameters),
         rooms=_lines("{x} = _side.aligned({size} * _side.WIDTH)", rooms, 4),
-        see_one=_lines("_side.see(verdict, {x}, r, r + 1)", state), call_one=call(kernel, "SCALAR", "{x}[r]"),
+        see_one=_lines("_side.check_rows(verdict, {x}, r, r + 1)", state), call_one=call(kernel, "SCALAR", "{x}[r]"),
         before="\n    ".join(before), lanes=_each("{x}_w", rows), in_lanes=_each("_side.in_lanes({x})", rows),
         zeros=_lines("{x}_w[:] = 0.0  # once: zeros stay where they are", results, 4) if nonzeros else "",
-        see=_lines("_side.see(verdict, {x}, r, end)", state), gather=_lines("_side.gather({x}, r, end, {x}_w)", arrays),
-        expect="" if matrices else _lines("_side.expect_rows({x}, r)", results),
+        check=_lines("_side.check_rows(verdict, {x}, r, end)", state),
+        gather=_lines("_side.gather({x}, r, end, {x}_w)", arrays),
+        prefetch="" if matrices else _lines("_side.prefetch_rows({x}, r)", results),
         call_lanes=call(nonzeros or kernel, "LANES", "{x}_w"), scatter=_lines(leave, results),
         objects=", ".join((*state, *["names", "body"] * body)), state=", ".join(state),
         checked=", ".join(f"_side.{'configuration' if x[0] == 'q' else 'velocity'}(model, {x})" for x in state),
-        number="b = _side.number_of(names, body)" * body, if_known=" if b >= 0 else _side.unusual()" * body,
+        number="b = _side.number_of(names, body)" * body, if_known=" if b >= 0 else _side.general_path()" * body,
         rooms_of_one=_lines("{x} = _side.scratch({size})", rooms, 4), make="results" if many else "result",
         shapes=_tuple(shapes) if many else shapes[0], apart=_each("{x}", (*state, *rooms)) + ",",
         call_direct=call(kernel, "SCALAR", "{x}", f_ext="_side.nothing()", **made)))

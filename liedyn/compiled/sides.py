@@ -1,11 +1,13 @@
 """What is called by the text that `liedyn.compiled.recursion` writes for a declaration."""
 from liedyn.arguments import require_robot  # noqa: F401
 from liedyn.compiled.batches import (  # noqa: F401
-    aligned, batch, expect_rows, gather, in_lanes, lines_for, scatter, scatter_matrix, see,
+    aligned, batch, prefetch_rows, gather, in_lanes, lines_for, scatter, scatter_matrix, check_rows,
 )
-from liedyn.compiled.boundary import delivered, delivered_all, rows_for, rows_for_all, states, states_unseen, wrenches
+from liedyn.compiled.boundary import (
+    delivered_all, in_users_shape, rows_for, rows_for_all, states, states_unchecked, wrenches,
+)
 from liedyn.compiled.direct import (  # noqa: F401
-    configuration, direct, nothing, packed, result, results, unusual, velocity,
+    configuration, direct, nothing, packed, result, results, general_path, velocity,
 )
 from liedyn.compiled.objects import is_none, item, number_of, numbers, scratch  # noqa: F401
 from liedyn.simd.lanes import LANES, SCALAR, WIDTH  # noqa: F401
@@ -28,12 +30,12 @@ def of_all_states(robot, kernel, shape, out, state, **others):
     **others
         What it takes besides: `f_ext` as the user gave it, or the number `b` of a body.
     """
-    lead, *rows, verdict = states_unseen(robot, **state)
+    lead, *rows, verdict = states_unchecked(robot, **state)
     many = shape != () and isinstance(shape[0], tuple)
     made = (rows_for_all if many else rows_for)(out, lead, shape, *rows)
     rows += [wrenches(robot, x, lead) if name == "f_ext" else x for name, x in others.items()]
     kernel(robot.packed, *rows, *(made if many else (made,)), verdict)
     if not verdict[0]:
         states(robot, **state)
-    made = (delivered_all if many else delivered)(made, lead, shape, out)
+    made = (delivered_all if many else in_users_shape)(made, lead, shape, out)
     return float(made) if out is None and shape == lead == () else made

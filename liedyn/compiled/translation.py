@@ -76,9 +76,8 @@ class Library(JITCodeLibrary):
         for each in helpers:
             self._inherit(each)
             self._final_module.link_in(each._final_module, preserve=True)
-        called = [each for each in self._linking_libraries if each not in helpers]
-        self._linking_libraries = list(dict.fromkeys(
-            called + [each for helper in helpers for each in helper._linking_libraries]))
+        called = [self._linking_libraries, *(helper._linking_libraries for helper in helpers)]
+        self._linking_libraries = list(dict.fromkeys(each for some in called for each in some if each not in helpers))
         _allow_copies(self._final_module, own)
         self._codegen.simplify(self._final_module)
 

@@ -135,10 +135,8 @@ def _relative_places():
 
 def _write(wheel, plain, tag, files):
     """The plain wheel with files of the cache, for one kind of machine."""
-    entries = {}
     with zipfile.ZipFile(plain) as archive:
-        for name in archive.namelist():
-            entries[name] = archive.read(name)
+        entries = {name: archive.read(name) for name in archive.namelist()}
     about = next(name for name in entries if name.endswith(".dist-info/WHEEL"))
     entries[about] = entries[about].replace(b"Root-Is-Purelib: true", b"Root-Is-Purelib: false").replace(
         b"Tag: py3-none-any", f"Tag: {tag}".encode())

@@ -46,18 +46,6 @@ def _turn_z(angle):
 
 
 @inline
-def _turn_x(angle):
-    s, c = sincos(angle)
-    return (1.0, 0.0, 0.0, 0.0, c, -s, 0.0, s, c)
-
-
-@inline
-def _turn_y(angle):
-    s, c = sincos(angle)
-    return (c, 0.0, s, 0.0, 1.0, 0.0, -s, 0.0, c)
-
-
-@inline
 def joint_motion(kind, pitch, T):
     """Virtual coordinates z (three, unused ones zero; a ball's are not here) and the motions f1, f2 of the chain."""
     R, p = T
@@ -76,7 +64,9 @@ def joint_motion(kind, pitch, T):
         z, f2 = (turn, p[2], 0.0), (_turn_z(turn), (0.0, 0.0, p[2]))
     elif kind == UNIVERSAL:
         z = (math.atan2(R[7], R[4]), math.atan2(R[2], R[0]), 0.0)
-        f1, f2 = (_turn_x(z[0]), zero), (_turn_y(z[1]), zero)
+        (sx, cx), (sy, cy) = sincos(z[0]), sincos(z[1])
+        f1 = (1.0, 0.0, 0.0, 0.0, cx, -sx, 0.0, sx, cx), zero
+        f2 = (cy, 0.0, sy, 0.0, 1.0, 0.0, -sy, 0.0, cy), zero
     elif kind == PLANAR:
         z, f1, f2 = (p[0], p[1], turn), (_IDENTITY[0], (p[0], p[1], 0.0)), (_turn_z(turn), zero)
     elif kind == SPHERICAL:

@@ -12,7 +12,7 @@ of the clusters: sum of m_c^2 n_c instead of m^2 n. The workspace keeps all of i
 says where. Accelerations and multipliers follow from it (`liedyn.constraints.reduced`).
 
 A `lane` argument says whether numbers are those of one state or of W states in lanes, which then depend alike
-(`liedyn.dynamics.alike`).
+(`liedyn.dynamics.in_lanes`).
 """
 from liedyn.compiled.jit import inline, kernel_in_place
 from liedyn.linalg.dense import SMALL_ROW

@@ -9,6 +9,7 @@ from liedyn.constraints.loops import constraint_jacobian, virtual_jacobian
 from liedyn.constraints.rows import holonomic_rows
 from liedyn.errors import InputError, SingularConfigurationError, shown, suggestion
 from liedyn.linalg.dense import independent_rows
+from liedyn.model.remembered import remembered
 
 
 @dataclass(frozen=True)
@@ -55,12 +56,10 @@ def _expand(robot, name):
 
 def by_name(robot, names):
     """Independent coordinates of the tree or of cut joints; a joint's or loop's name stands for all it has."""
-    key = ("independent", tuple(names))
-    if key not in robot.memo:
-        robot.memo[key] = _by_name(robot, names)
-    return robot.memo[key]
+    return _by_name(robot, (names,) if isinstance(names, str) else tuple(names))
 
 
+@remembered
 def _by_name(robot, names):
     names = [member for name in names for member in _expand(robot, name)]
     if len(set(names)) < len(names):
@@ -74,15 +73,11 @@ def _by_name(robot, names):
     return Independent(tuple(names), rows, virtual)
 
 
-def by_pivoting(robot, G, tolerance):
-    """The tree coordinates left over when pivoting has solved G v = 0 for the others."""
-    rows = choose_open(robot.packed, G, tolerance, LEFT)[2]
-    return by_name(robot, [robot.velocity_names[k] for k in rows.argmax(axis=1)])
-
-
-def by_tangent(robot, G, tolerance):
-    """An orthonormal basis of the tangent space."""
-    rows = choose_open(robot.packed, G, tolerance, TANGENT)[2]
+def by_elimination(robot, G, way, tolerance):
+    """Tree coordinates that are left when G v = 0 is solved ("auto"), or an orthonormal basis of the tangent space."""
+    rows = choose_open(robot.packed, G, tolerance, LEFT if way == "auto" else TANGENT)[2]
+    if way == "auto":
+        return by_name(robot, [robot.velocity_names[k] for k in rows.argmax(axis=1)])
     return Independent(tangent_names(len(rows)), rows, np.full(len(rows), -1))
 
 
@@ -99,19 +94,17 @@ def tangent_names(count):
     return tuple(f"tangent{k + 1}" for k in range(count))
 
 
+@remembered
 def holonomic(robot):
     """Which rows of the constraints restrict positions, a mask."""
-    if "holonomic" not in robot.memo:
-        mask = np.ones(len(robot.row_names))
-        holonomic_rows(robot.packed, mask)
-        robot.memo["holonomic"] = mask > 0.0
-    return robot.memo["holonomic"]
+    mask = np.ones(len(robot.row_names))
+    holonomic_rows(robot.packed, mask)
+    return mask > 0.0
 
 
+@remembered
 def all_holonomic(robot):
-    if "all holonomic" not in robot.memo:
-        robot.memo["all holonomic"] = bool(holonomic(robot).all())
-    return robot.memo["all holonomic"]
+    return bool(holonomic(robot).all())
 
 
 def given_coordinates(name, x):
@@ -134,10 +127,7 @@ def choose(robot, q, independent, tolerance):
     if independent is None:
         independent = robot.independent or "auto"
     if independent == "auto" or independent == "tangent":
-        G = constraint_jacobian(robot, q)
-        return (by_pivoting if independent == "auto" else by_tangent)(robot, G, tolerance)
-    if isinstance(independent, str):
-        independent = (independent,)
+        return by_elimination(robot, constraint_jacobian(robot, q), independent, tolerance)
     return by_name(robot, independent)
 
 
@@ -150,12 +140,12 @@ def choose_positions(robot, q, independent, tolerance):
         return choose(robot, q, independent, tolerance)
     G = np.where(holonomic(robot)[:, None], constraint_jacobian(robot, q), 0.0)
     if independent is None:
-        declared, order, pivots = by_name(robot, robot.independent), np.empty(len(G), np.int64), np.empty(len(G))
-        if len(declared.names) == robot.nv - independent_rows(G, tolerance, order, pivots):
+        declared = by_name(robot, robot.independent)
+        if len(declared.names) == robot.nv - independent_rows(G, tolerance)[0]:
             return declared
         independent = "auto"
     if independent == "auto" or independent == "tangent":
-        return (by_pivoting if independent == "auto" else by_tangent)(robot, G, tolerance)
+        return by_elimination(robot, G, independent, tolerance)
     return choose(robot, q, independent, tolerance)
 
 
@@ -169,18 +159,17 @@ def choose_speeds(robot, q, chosen, speeds, tolerance):
     if isinstance(speeds, Independent):
         return speeds
     if speeds is not None:
-        return by_name(robot, (speeds,) if isinstance(speeds, str) else speeds)
+        return by_name(robot, speeds)
     if all_holonomic(robot):
         return chosen
     G, R = constraint_jacobian(robot, q), chosen.matrix(virtual_jacobian(robot, q))
-    declared, order, pivots = by_name(robot, robot.independent), np.empty(len(G), np.int64), np.empty(len(G))
-    if declared.names and len(declared.names) == robot.nv - independent_rows(G, tolerance, order, pivots):
+    declared = by_name(robot, robot.independent)
+    if declared.names and len(declared.names) == robot.nv - independent_rows(G, tolerance)[0]:
         return declared
     G_h = G[holonomic(robot)]
     N = np.linalg.pinv(np.vstack([G_h, R]), rcond=tolerance)[:, len(G_h):]
-    columns = np.ascontiguousarray((G @ N).T)
-    order, pivots = np.empty(len(columns), np.int64), np.empty(len(columns))
-    keep = np.sort(order[independent_rows(columns, tolerance, order, pivots):])
+    rank, order, _ = independent_rows(np.ascontiguousarray((G @ N).T), tolerance)
+    keep = np.sort(order[rank:])
     return Independent(tuple(chosen.names[k] for k in keep), chosen.rows[keep], chosen.virtual[keep])
 
 

@@ -5,15 +5,15 @@ from liedyn.compiled.boundary import states
 from liedyn.compiled.functions import raise_errors
 from liedyn.compiled.jit import kernel
 from liedyn.constraints.cut_joints import virtual_kernel
+from liedyn.constraints.families.cut import cut_derivatives_kernel
 from liedyn.constraints.rows import (
-    bias_rows, derivative_rows, force_derivative_rows, jacobian_rows, reader_derivatives, reader_rows, residual_rows,
-    velocity_rows,
+    bias_rows, derivative_rows, force_derivative_rows, jacobian_rows, reader_rows, residual_rows, velocity_rows,
 )
 from liedyn.constraints.undefined import require_rows
 from liedyn.linalg.dense import independent_rows
-from liedyn.model.packed import N_ROWS, N_VIRTUAL
+from liedyn.model.packed import N_VIRTUAL
 from liedyn.simd.lanes import SCALAR
-from liedyn.tree.kinematics import world_accelerations, world_positions, world_size, world_velocities
+from liedyn.tree.kinematics import world_motion, world_positions, world_size, world_velocities
 
 
 @kernel
@@ -41,9 +41,7 @@ def bias_states(model, q, v, gamma):
     """-Gdot v of each row."""
     work, zero = np.empty(world_size(model)), np.zeros(v.shape[1])
     for b in range(q.shape[0]):
-        world_positions(SCALAR, model, q[b], work)
-        world_velocities(SCALAR, model, v[b], work)
-        world_accelerations(SCALAR, model, v[b], zero, work)
+        world_motion(SCALAR, model, q[b], v[b], zero, work)
         bias_rows(model, q[b], v[b], work, gamma[b])
         for k in range(gamma.shape[1]):
             gamma[b, k] = -gamma[b, k]
@@ -65,9 +63,7 @@ def all_derivatives(model, q, v, a, lam):
     m, n = lam.size, v.size
     work = np.empty(world_size(model))
     psi_q, phi_q, phi_v, force_q = np.empty((m, n)), np.empty((m, n)), np.empty((m, n)), np.zeros((n, n))
-    world_positions(SCALAR, model, q, work)
-    world_velocities(SCALAR, model, v, work)
-    world_accelerations(SCALAR, model, v, a, work)
+    world_motion(SCALAR, model, q, v, a, work)
     derivative_rows(model, q, v, a, work, psi_q, phi_q, phi_v)
     force_derivative_rows(model, q, work, lam, force_q)
     return psi_q, phi_q, phi_v, force_q
@@ -77,30 +73,23 @@ def all_derivatives(model, q, v, a, lam):
 def reader_kernel(model, q, v, a):
     """E, and the derivatives of virtual velocities by q and of virtual accelerations by q and v: four (nz, nv)."""
     work, E = np.empty(world_size(model)), np.empty((model.ints[N_VIRTUAL], v.size))
-    rho_q, rho_dot_q, rho_dot_v = np.empty_like(E), np.empty_like(E), np.empty_like(E)
-    world_positions(SCALAR, model, q, work)
-    world_velocities(SCALAR, model, v, work)
-    world_accelerations(SCALAR, model, v, a, work)
+    rho_q, rho_dot_q, rho_dot_v = np.zeros_like(E), np.zeros_like(E), np.zeros_like(E)
+    world_motion(SCALAR, model, q, v, a, work)
     reader_rows(SCALAR, model, work, E)
-    reader_derivatives(model, work, rho_q, rho_dot_q, rho_dot_v)
+    cut_derivatives_kernel(model, work, True, rho_q, rho_dot_q, rho_dot_v)
     return E, rho_q, rho_dot_q, rho_dot_v
 
 
-def _closure(robot, q):
-    lead, q = states(robot, q=q)
-    residual, virtual = np.empty((len(q), int(robot.ints[N_ROWS]))), np.empty((len(q), int(robot.ints[N_VIRTUAL])))
-    closure_states(robot.packed, q, residual, virtual)
+def _of_states(robot, kernel, *shapes, defined=False, **given):
+    """Results of a kernel on the states that are given; rows that have to be `defined` by `require_rows`."""
+    lead, *given = states(robot, **given)
+    sizes = {"m": len(robot.row_names), "nz": len(robot.virtual_names), "nv": robot.nv}
+    found = [np.empty((len(given[0]), *(sizes[size] for size in shape.split()))) for shape in shapes]
+    kernel(robot.packed, *given, *found)
     raise_errors(robot.functions)
-    return residual.reshape(lead + residual.shape[1:]), virtual.reshape(lead + virtual.shape[1:])
-
-
-def _jacobians(robot, q):
-    lead, q = states(robot, q=q)
-    G = np.empty((len(q), int(robot.ints[N_ROWS]), robot.nv))
-    E = np.empty((len(q), int(robot.ints[N_VIRTUAL]), robot.nv))
-    jacobian_states(robot.packed, q, G, E)
-    raise_errors(robot.functions)
-    return lead, G, E
+    if defined:
+        require_rows(robot, lead, found[0])
+    return [x.reshape(lead + x.shape[1:]) for x in found]
 
 
 def closure_error(robot, q):
@@ -136,7 +125,7 @@ def closure_error(robot, q):
     >>> bool(abs(ld.closure_error(loader, loader.home)).max() < 1e-12)
     True
     """
-    return _closure(robot, q)[0]
+    return _of_states(robot, closure_states, "m", "nz", q=q)[0]
 
 
 def virtual_coordinates(robot, q):
@@ -169,7 +158,7 @@ def virtual_coordinates(robot, q):
     >>> dict(zip(five_bar.virtual_names, ld.virtual_coordinates(five_bar, five_bar.home).round(6).tolist()))
     {'pin': -2.094395}
     """
-    return _closure(robot, q)[1]
+    return _of_states(robot, closure_states, "m", "nz", q=q)[1]
 
 
 def velocity_error(robot, q, v):
@@ -208,12 +197,7 @@ def velocity_error(robot, q, v):
     >>> ld.constraints.velocity_error(five_bar, five_bar.home, [0.0] * 4).shape
     (5,)
     """
-    lead, q, v = states(robot, q=q, v=v)
-    psi = np.empty((len(q), int(robot.ints[N_ROWS])))
-    velocity_states(robot.packed, q, v, psi)
-    raise_errors(robot.functions)
-    require_rows(robot, lead, psi)
-    return psi.reshape(lead + psi.shape[1:])
+    return _of_states(robot, velocity_states, "m", defined=True, q=q, v=v)[0]
 
 
 def constraint_jacobian(robot, q):
@@ -249,9 +233,7 @@ def constraint_jacobian(robot, q):
     >>> ld.constraint_jacobian(loader, loader.home).shape
     (15, 8)
     """
-    lead, G, _ = _jacobians(robot, q)
-    require_rows(robot, lead, G)
-    return G.reshape(lead + G.shape[1:])
+    return _of_states(robot, jacobian_states, "m nv", "nz nv", defined=True, q=q)[0]
 
 
 def virtual_jacobian(robot, q):
@@ -284,8 +266,7 @@ def virtual_jacobian(robot, q):
     >>> ld.virtual_jacobian(five_bar, five_bar.home).round(12).tolist()
     [[1.0, 1.0, 1.0, 1.0]]
     """
-    lead, _, E = _jacobians(robot, q)
-    return E.reshape(lead + E.shape[1:])
+    return _of_states(robot, jacobian_states, "m nv", "nz nv", q=q)[1]
 
 
 def constraint_bias(robot, q, v):
@@ -322,12 +303,7 @@ def constraint_bias(robot, q, v):
     >>> float(abs(ld.constraint_bias(loader, loader.home, [0.0] * 8)).max())
     0.0
     """
-    lead, q, v = states(robot, q=q, v=v)
-    gamma = np.empty((len(q), int(robot.ints[N_ROWS])))
-    bias_states(robot.packed, q, v, gamma)
-    raise_errors(robot.functions)
-    require_rows(robot, lead, gamma)
-    return gamma.reshape(lead + gamma.shape[1:])
+    return _of_states(robot, bias_states, "m", defined=True, q=q, v=v)[0]
 
 
 def require_defined(robot, q, v):
@@ -341,7 +317,5 @@ def rank_of(robot, q, tolerance, rows=None):
     G = constraint_jacobian(robot, q)
     if rows is not None:
         G[~rows] = 0.0
-    order, pivots = np.empty(len(G), np.int64), np.empty(len(G))
-    rank = independent_rows(G, tolerance, order, pivots)
-    active = robot.active_rows
-    return int(rank), tuple(robot.row_names[k] for k in sorted(order[rank:]) if active[k])
+    rank, order, _ = independent_rows(G, tolerance)
+    return int(rank), tuple(robot.row_names[k] for k in sorted(order[rank:]) if robot.active_rows[k])

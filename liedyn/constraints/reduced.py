@@ -24,13 +24,6 @@ from liedyn.simd.registers import at_once
 
 
 @inline
-def cluster_blocks(lane, work, c):
-    """The first block of columns that belongs to independent velocities of cluster c, and the one behind the last."""
-    columns = at_once(lane)
-    return kept(work, c, INDEPENDENT) // columns, (kept(work, c + 1, INDEPENDENT) + columns - 1) // columns
-
-
-@inline
 def reduce_inertia(lane, model, work, M, p, KM, reduced):
     """KM = K^T M (p, n) and the first p columns of `reduced`, K^T M K (p, p + 1); all padded, M too."""
     dependent, independent = dependent_dofs(model, work)[0], independent_dofs(model, work)[0]
@@ -41,13 +34,14 @@ def reduce_inertia(lane, model, work, M, p, KM, reduced):
                 store(LANES, KM, w * s + b, load(LANES, M, w * integer(independent, s) + b))
             for k in range(kept(work, c, DEPENDENT), kept(work, c + 1, DEPENDENT)):
                 add_row(KM, s, element(lane, slopes, k, s), M, integer(dependent, k))
-    to, from_ = reduced.shape[1] // WIDTH, slopes.shape[1] // WIDTH
+    to, from_, columns = reduced.shape[1] // WIDTH, slopes.shape[1] // WIDTH, at_once(lane)
     clear(reduced)
     for i in range(p):
         for s in range(p):
             put_element(lane, reduced, i, s, element(lane, KM, i, integer(independent, s)))
     for c in range(cluster_count(model)):
-        begin, end = cluster_blocks(lane, work, c)
+        # blocks of columns that belong to independent velocities of the cluster
+        begin, end = kept(work, c, INDEPENDENT) // columns, (kept(work, c + 1, INDEPENDENT) + columns - 1) // columns
         for k in range(kept(work, c, DEPENDENT), kept(work, c + 1, DEPENDENT)):
             for i in range(p):
                 x = element(lane, KM, i, integer(dependent, k))

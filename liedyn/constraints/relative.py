@@ -7,7 +7,7 @@ v_r that C follows), the components of v_r in C have the rates of
     a_r - ad(v_C, v_r)
 
 Let the sides be displaced by eta_a, eta_b: then C is displaced by zeta = eta_a + Pi (eta_b - eta_a), and seen from C
-the variations of twists and accelerations are those seen from the sides (`liedyn.tree.variations`) and a turn:
+the variations of twists and accelerations are those seen from the sides (`liedyn.tree.tangent_recursion`) and a turn:
 
     dv_a - ad(zeta - eta_a, v_a)        dv_b + ad(eta_b - zeta, v_b)        likewise for a_a, a_b
 
@@ -30,8 +30,8 @@ from liedyn.model.kinds import INLINE, N_JOINTS, PLANAR, SPHERICAL, UNIVERSAL
 from liedyn.model.packed import LOOP_RATE, LOOP_TWIST
 from liedyn.simd.lanes import SCALAR
 from liedyn.tree.kinematics import PSI_DDOT, PSI_DOT, S, S_DOT, acceleration_of, of_dof, twist_of
-from liedyn.tree.records import dof_count, first_dof, get6, previous_dof
-from liedyn.tree.variations import DA, DV, ETA, push_link, variation_of, vary_push
+from liedyn.tree.records import dof_count, first_dof, get6, parent_dof
+from liedyn.tree.tangent_recursion import DA, DV, ETA, push_link, variation_of
 
 ZERO6 = ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
 
@@ -58,8 +58,8 @@ def toward_ground(model, ja, jb):
     Parents have smaller numbers than children, so the larger of the two ends is never shared.
     """
     if jb > ja:
-        return ja, previous_dof(model, jb)
-    return previous_dof(model, ja), jb
+        return ja, parent_dof(model, jb)
+    return parent_dof(model, ja), jb
 
 
 @inline
@@ -189,7 +189,7 @@ def on_side(on_b, V):
     return scale6(0.0 if on_b else 1.0, V), scale6(1.0 if on_b else 0.0, V)
 
 
-# ---- in many directions at once (`liedyn.tree.variations`)
+# ---- in many directions at once (`liedyn.tree.tangent_recursion`)
 
 
 @inline
@@ -226,11 +226,3 @@ def wrench_variations(model, l, kind, C, F, dF, variations):
     moved = followed(kind, False, C, sub6(eta_b, eta_a))
     left = sub6(sub6(eta_b, eta_a), moved)
     return neg6(add6(dF, minus_ad_dual(moved, F))), sub6(dF, minus_ad_dual(left, F))
-
-
-@inline
-def vary_sides(model, l, kind, C, F, dF, variations):
-    """Let these variations act."""
-    (a, b), (dF_a, dF_b) = loop_links(model, l), wrench_variations(model, l, kind, C, F, dF, variations)
-    vary_push(variations, b, dF_b)
-    vary_push(variations, a, dF_a)

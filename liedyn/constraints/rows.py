@@ -239,16 +239,7 @@ def reader_rows(lane, model, work, E):
     cut_jacobian_kernel(lane, model, work, True, E)
 
 
-@kernel_in_place
-def reader_derivatives(model, work, rho_q, rho_dot_q, rho_dot_v):
-    """Derivatives of virtual velocities by q, and of virtual accelerations by q and v, each (nz, nv)."""
-    rho_q[:] = 0.0
-    rho_dot_q[:] = 0.0
-    rho_dot_v[:] = 0.0
-    cut_derivatives_kernel(model, work, True, rho_q, rho_dot_q, rho_dot_v)
-
-
-# ---- in many directions at once: columns of N displace q, those of X change v (`liedyn.tree.variations`)
+# ---- in many directions at once: columns of N displace q, those of X change v (`liedyn.tree.tangent_recursion`)
 
 
 @inline

@@ -18,9 +18,10 @@ from liedyn.model.kinds import HELICAL
 from liedyn.model.packed import (
     LOOPS_AT, LOOP_F, LOOP_FLOATS_AT, LOOP_FOLDING, LOOP_I, LOOP_KIND, LOOP_NROWS, LOOP_PITCH, LOOP_ROW,
 )
+from liedyn.model.remembered import remembered
 from liedyn.simd.lanes import SCALAR
 from liedyn.tree.kinematics import world_positions, world_size
-from liedyn.tree.records import put3
+from liedyn.tree.records import put6
 
 
 @kernel
@@ -39,8 +40,7 @@ def contact_wrench_states(model, t, q, lam, out):
             L, r, p, d, _ = contact(model, work, l)
             M, F = contact_wrench(loop_kind(model, l), L, r, p, d, count, lam[b], first)
             fold = get_rotation(model, loop_at(model, l, LOOP_FOLDING))
-            put3(SCALAR, out[b, l], 0, rotate(fold, neg(M)))
-            put3(SCALAR, out[b, l], 3, rotate(fold, neg(F)))
+            put6(SCALAR, out[b, l], 0, (rotate(fold, neg(M)), rotate(fold, neg(F))))
 
 
 @kernel
@@ -56,8 +56,7 @@ def contact_wrench_derivatives(model, q, lam, l, by_lam, by_q):
         unit[first + k] = 1.0
         M, F = contact_wrench(kind, L, r, p, d, count, unit, first)
         unit[first + k] = 0.0
-        put3(SCALAR, column, 0, rotate(fold, neg(M)))
-        put3(SCALAR, column, 3, rotate(fold, neg(F)))
+        put6(SCALAR, column, 0, (rotate(fold, neg(M)), rotate(fold, neg(F))))
         by_lam[:, k] = column
     by_q[:] = 0.0
     ja, jb = path_ends(model, l)
@@ -65,12 +64,12 @@ def contact_wrench_derivatives(model, q, lam, l, by_lam, by_q):
         j = max(ja, jb)
         y = relative_screw(SCALAR, model, work, j, jb > ja, C)
         M, F = contact_wrench_variation(kind, L, r, p, d, y, count, lam, first)
-        put3(SCALAR, column, 0, rotate(fold, neg(M)))
-        put3(SCALAR, column, 3, rotate(fold, neg(F)))
+        put6(SCALAR, column, 0, (rotate(fold, neg(M)), rotate(fold, neg(F))))
         by_q[:, j] = column
         ja, jb = toward_ground(model, ja, jb)
 
 
+@remembered
 def loop_wrench_matrix(robot, l):
     """The (6, rows) map from a loop's multipliers to the wrench on its child side, in the user's cut axes."""
     at = int(robot.ints[LOOPS_AT]) + LOOP_I * l
@@ -89,9 +88,8 @@ def wrenches_at(robot, t, q, lam):
 
     Those of cut joints are a constant map of the multipliers; those of contacts turn with the bodies.
     """
-    if "wrench matrices" not in robot.memo:
-        robot.memo["wrench matrices"] = [loop_wrench_matrix(robot, l) for l in range(len(robot.loop_names))]
-    out = {name: lam[:, rows] @ W.T for name, (W, rows) in zip(robot.loop_names, robot.memo["wrench matrices"])}
+    matrices = [loop_wrench_matrix(robot, l) for l in range(len(robot.loop_names))]
+    out = {name: lam[:, rows] @ W.T for name, (W, rows) in zip(robot.loop_names, matrices)}
     pairs = {each.name for each in robot.model.constraints if each.parent is not None}
     if pairs:
         t = np.broadcast_to(t, len(q)).copy()

@@ -25,6 +25,7 @@ import numpy as np
 from liedyn.compiled.jit import kernel, kernel_in_place
 from liedyn.linalg.dense import largest_size
 from liedyn.linalg.row_space import row_space, shortest_solution
+from liedyn.linalg.vectors import add_multiple, inner
 
 SOLVED, NOT_SOLVED = 0, 1
 CONVERGED = 1e-13
@@ -55,10 +56,7 @@ Room = namedtuple("Room", "F J B V s step")
 @kernel_in_place
 def motion_along(D, b, P, i):
     """u_i = (D P + b)_i."""
-    u = b[i]
-    for j in range(P.size):
-        u += D[i, j] * P[j]
-    return u
+    return b[i] + inner(D[i], P)
 
 
 @kernel_in_place
@@ -121,8 +119,7 @@ def linearize_conditions(problem, P, F, J):
         closed = P[i] - r_n * u > 0.0
         if closed:
             F[i] = r_n * u
-            for j in range(P.size):
-                J[i, j] = r_n * D[i, j]
+            add_multiple(r_n, D[i], J[i])
         else:
             F[i] = P[i]
             J[i, i] = 1.0
@@ -143,8 +140,7 @@ def linearize_conditions(problem, P, F, J):
                 J[row, row] = 1.0
             elif size <= radius:
                 F[row] = P[row] - w[k]
-                for j in range(P.size):
-                    J[row, j] = r_t * D[row, j]
+                add_multiple(r_t, D[row], J[row])
             else:
                 F[row] = P[row] - radius * w[k] / size
                 J[row, row] = 1.0
@@ -153,8 +149,7 @@ def linearize_conditions(problem, P, F, J):
                 for l in range(n - 1):  # the projection's derivative times that of P_t - r u_t
                     across = ((1.0 if k == l else 0.0) - w[k] * w[l] / (size * size)) * radius / size
                     J[row, i + 1 + l] -= across
-                    for j in range(P.size):
-                        J[row, j] += across * r_t * D[i + 1 + l, j]
+                    add_multiple(across * r_t, D[i + 1 + l], J[row])
     return largest_size(F)
 
 
@@ -178,8 +173,7 @@ def leap(problem, more, P, rate):
         if not inside < -AT_LIMIT * disk(mu[c], P[i]) ** 2 or not h * h - a * inside >= 0.0:
             continue
         root = math.sqrt(h * h - a * inside)
-        n = -inside / (h + root) if h + root > 0.0 else np.inf  # the smallest positive one
-        sweeps = min(sweeps, n)
+        sweeps = min(sweeps, -inside / (h + root) if h + root > 0.0 else np.inf)  # the smallest positive one
     for i in range(P.size):
         rate[i] = P[i] - rate[i]
         if np.isfinite(sweeps):
@@ -199,8 +193,7 @@ def newton(problem, smallest, P, room):
             break
         rank = row_space(room.J, 1e-11, room.B, room.V, room.s)
         shortest_solution(room.B, room.V, room.s, rank, room.F, room.step)
-        for i in range(P.size):
-            P[i] -= room.step[i]
+        add_multiple(-1.0, room.step, P)
     return left, size
 
 

@@ -26,11 +26,10 @@ other, where stopping takes as much more than the disk has."""
 
 
 class Impact(NamedTuple):
-    """Velocities after an impact, its impulses (as multipliers), and the restitution that it had."""
+    """Velocities after an impact, and its impulses (as multipliers)."""
 
     v: np.ndarray
     impulse: np.ndarray
-    restitution: float
 
 
 def collide(robot, model, contacts, touching, q, v, f_ext, restitution, bounce, names, tolerance):
@@ -77,8 +76,7 @@ def collide(robot, model, contacts, touching, q, v, f_ext, restitution, bounce, 
     found, asked, why = after(e), e, ""
     moving = np.abs(c[equal]).max(initial=0.0) > 0.0 and not bounce  # targets that do work
     if found is None and e > 0.0:
-        e, why = 0.0, "would have to pull, or to slip against its friction (a sprag)"
-        found = after(e)
+        e, found, why = 0.0, after(0.0), "would have to pull, or to slip against its friction (a sprag)"
     elif found is not None and e > 0.0 and not moving and found[2] > before * (1.0 + GAIN):
         why = (f"would gain {found[2] - before:.3g} J of kinetic energy (Newton's law with friction or several "
                "contacts)")
@@ -87,8 +85,7 @@ def collide(robot, model, contacts, touching, q, v, f_ext, restitution, bounce, 
             e = 0.5 * (low + high)
             tried = after(e)
             low, high = (low, e) if tried is None or tried[2] > before else (e, high)
-        e = low
-        found = after(e)
+        e, found = low, after(low)
     if found is None:
         raise SingularConfigurationError(
             f"the impact of {', '.join(names)} has no solution that could be found: impulses that push and obey "
@@ -96,8 +93,7 @@ def collide(robot, model, contacts, touching, q, v, f_ext, restitution, bounce, 
     if why:
         warnings.warn(f"impact of {', '.join(names)}: restitution {asked:g} {why}; it is lowered to {e:.4g}",
                       ContactWarning, stacklevel=2)
-    z, lam, _ = found
-    return Impact(z, lam, e)
+    return Impact(*found[:2])
 
 
 def jam(model, contacts, touching, sliding, q, v, f_ext, tolerance):
@@ -112,8 +108,7 @@ def jam(model, contacts, touching, sliding, q, v, f_ext, tolerance):
         for c in stopped:
             equal[contacts.rows(c)] = True
         status, z, lam, *_ = solve(M, M @ v, G, G @ v - psi, equal, touching_of(contacts, others), tolerance)
-        loads = [contacts.loads(c, lam) for c in stopped]
-        if status == SOLVED and all(normal >= 0.0 and friction <= (1.0 + MARGIN) * contacts.friction[c] * normal
-                                    for c, (normal, friction) in zip(stopped, loads)):
-            return Impact(z, lam, 0.0)
+        loads = [(*contacts.loads(c, lam), contacts.friction[c]) for c in stopped]
+        if status == SOLVED and all(N >= 0.0 and friction <= (1.0 + MARGIN) * mu * N for N, friction, mu in loads):
+            return Impact(z, lam)
     return None

@@ -16,7 +16,8 @@ from liedyn.compiled.jit import kernel
 from liedyn.contact.complementarity import NOT_SOLVED, SOLVED, Coulomb, solve_coulomb
 from liedyn.dynamics.svd import tangent_accelerations
 from liedyn.linalg.nearest import backward, factor, forward
-from liedyn.linalg.row_space import minimum_norm_multipliers, row_space, unbalanced_force
+from liedyn.linalg.row_space import row_space, shortest_solution, unbalanced_force
+from liedyn.linalg.vectors import add_multiple, inner
 
 SINGULAR_INERTIA, CONTRADICTION = 2, 3
 CONSISTENT = 1e-7
@@ -64,9 +65,7 @@ def solve_contacts(M, f, G, c, equal, touching, tolerance, z, lam):
     reduced, L, Y = np.zeros((p, p)), np.empty((p, p)), np.zeros((k, p))
     for i in range(p):
         for j in range(n):
-            moved = 0.0
-            for l in range(n):
-                moved += M[j, l] * V[rank + i, l]
+            moved = inner(M[j], V[rank + i])
             for l in range(p):
                 reduced[l, i] += V[rank + l, j] * moved
     if not factor(reduced, L):
@@ -77,8 +76,7 @@ def solve_contacts(M, f, G, c, equal, touching, tolerance, z, lam):
         for j in range(n):
             size += abs(G[rows[r], j])
         for i in range(p):
-            for j in range(n):
-                Y[r, i] += signs[r] * G[rows[r], j] * V[rank + i, j]
+            Y[r, i] = signs[r] * inner(G[rows[r]], V[rank + i])
             if abs(Y[r, i]) <= BLOCKED * size:
                 Y[r, i] = 0.0
         forward(L, Y[r])
@@ -90,24 +88,21 @@ def solve_contacts(M, f, G, c, equal, touching, tolerance, z, lam):
         b[first[e]] += touching.shift[e]
     for r in range(k):
         for l in range(k):
-            for i in range(p):
-                D[r, l] += Y[r, i] * Y[l, i]
+            D[r, l] = inner(Y[r], Y[l])
     problem = Coulomb(D, b, first, touching.count, touching.mu, touching.given, touching.direction)
     if solve_coulomb(problem, noise, P)[0] != SOLVED:
         return NOT_SOLVED, D, P
     y = np.zeros(p)
     for r in range(k):
-        for i in range(p):
-            y[i] += Y[r, i] * P[r]
+        add_multiple(P[r], Y[r], y)
     backward(L, y)
     for i in range(p):
-        for j in range(n):
-            z[j] += V[rank + i, j] * y[i]
+        add_multiple(y[i], V[rank + i], z)
     force, more = np.empty(n), np.zeros(m)
     for r in range(k):
         lam[rows[r]] = -signs[r] * P[r]
     unbalanced_force(M, none, G, f, z, lam, force)
-    minimum_norm_multipliers(B, V, s, rank, force, more)
+    shortest_solution(V, B, s, rank, force, more)
     for i in range(m):
         if equal[i]:
             lam[i] += more[i]

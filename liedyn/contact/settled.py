@@ -96,8 +96,7 @@ def settle(robot, q, v, tau, f_ext, tolerance):
     """
     contacts = watched(robot)
     names = contacts.names
-    _, _, G, residual, psi, _ = terms_kernel(
-        with_rows_of(robot.packed, contacts, np.arange(len(names))), q, v, f_ext)
+    _, _, G, residual, psi, _ = terms_kernel(with_rows_of(robot.packed, contacts, slice(None)), q, v, f_ext)
     raise_errors(robot.functions)
     gap, rate = contacts.side * residual[contacts.first], contacts.side * psi[contacts.first]
     limit = AT_REST * max(1.0, float(np.abs(v).max(initial=0.0)))
@@ -129,8 +128,8 @@ def settle(robot, q, v, tau, f_ext, tolerance):
     raise_errors(robot.functions)
     if found is None:
         raise SingularConfigurationError(
-            f"accelerations of contacts {', '.join(repr(names[c]) for c in resting)} contradict each other (sliding "
-            "friction that holds what it should let slide, Painleve), or no inertia resists some motion",
+            f"accelerations of contacts {', '.join(map(repr, names[resting]))} contradict each other (sliding friction "
+            "that holds what it should let slide, Painleve), or no inertia resists some motion",
             np.linalg.svd(G, compute_uv=False))
     closed = {names[c]: {OPEN: "leaving", ON: "sticking", SLIDING: "sliding"}[int(status)]
               for c, status in zip(resting, found.status)}

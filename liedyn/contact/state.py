@@ -137,7 +137,6 @@ class Accelerations(NamedTuple):
     lam: np.ndarray  # (m)
     status: np.ndarray  # of the contacts that touch: OPEN, ON (sticking) or SLIDING
     direction: np.ndarray  # (contacts, 3) of their sliding, unit vectors in the tangential rows
-    margin: np.ndarray  # how far each is from its next change, relative to its largest force or acceleration
 
 
 def accelerations(model, contacts, touching, q, v, tau, f_ext, slip_limit, tolerance):
@@ -157,33 +156,26 @@ def accelerations(model, contacts, touching, q, v, tau, f_ext, slip_limit, toler
         if found == CONTRADICTION:
             raise ValueError("the constraints contradict each other")
         return None
-    status, margin = np.full(size, OPEN), np.full(size, np.inf)
+    status = np.full(size, OPEN)
     jams = given & (normal_stiffness(closed, D, P) <= PAINLEVE)
     if jams.any():  # pulled tight by its own friction: if it may as well let go, it does
         rest = accelerations(model, contacts, touching[~jams], q, v, tau, f_ext, slip_limit, tolerance)
         if rest is None or (side * (G @ rest.a - gamma)[contacts.first[touching]] < 0.0)[jams].any():
             return None
-        margin[jams], direction[jams] = 0.0, 0.0
-        status[~jams], margin[~jams], direction[~jams] = rest.status, rest.margin, rest.direction
-        return Accelerations(rest.a, rest.lam, status, direction, margin)
+        direction[jams] = 0.0
+        status[~jams], direction[~jams] = rest.status, rest.direction
+        return Accelerations(rest.a, rest.lam, status, direction)
     u = G @ a - gamma
     force = max(float(np.abs(P).max(initial=0.0)), NOTHING * float(np.abs(h).max(initial=0.0)))
     motion = max(1.0, float(np.abs(u).max(initial=0.0)))
     for e, c in enumerate(touching):
-        normal, friction = (load / force if force > 0.0 else 0.0 for load in contacts.loads(c, lam))
-        away = side[e] * u[contacts.first[c]] / motion
-        if normal <= NOTHING and away > NOTHING:
-            margin[e] = away
+        if contacts.loads(c, lam)[0] <= NOTHING * force and side[e] * u[contacts.first[c]] > NOTHING * motion:
             continue
-        status[e], margin[e] = SLIDING, normal
+        status[e], slides = SLIDING, u[contacts.tangential(c)]
         if contacts.count[c] == 1 or given[e]:
             continue
-        slides = u[contacts.tangential(c)]
-        if np.linalg.norm(slides) / motion <= NOTHING:
+        if np.linalg.norm(slides) <= NOTHING * motion:
             status[e] = ON
-            if np.isfinite(mu[e]):
-                margin[e] = min(normal, normal * mu[e] - friction)
-        else:
+        else:  # it has just begun to slide
             direction[e, :len(slides)] = slides / np.linalg.norm(slides)
-            margin[e] = 0.0  # it has just begun to slide
-    return Accelerations(a, lam, status, direction, margin)
+    return Accelerations(a, lam, status, direction)

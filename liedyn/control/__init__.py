@@ -5,6 +5,4 @@ from liedyn.control.hybrid import HybridController
 from liedyn.control.inverse_dynamics import InverseDynamics, inverse_dynamics
 from liedyn.control.pidc import PIDC
 
-__all__ = [
-    "PIDC", "Controllability", "HybridController", "InverseDynamics", "controllability", "inverse_dynamics",
-]
+__all__ = ["PIDC", "Controllability", "HybridController", "InverseDynamics", "controllability", "inverse_dynamics"]

@@ -110,8 +110,7 @@ def controllability(robot, q, active=None, metric=None, rank_tolerance=RANK_TOLE
         raise InputError(f"controllability takes one configuration, got {len(q)}")
     actuators, B = actuation(robot, active)
     G = constraint_jacobian(robot, q[0])
-    parts = Decomposition(*decompose(G, B, *metric_root(metric, robot.nv), rank_tolerance))
-    return judged(robot, parts, actuators)
+    return judged(robot, Decomposition(*decompose(G, B, *metric_root(metric, robot.nv), rank_tolerance)), actuators)
 
 
 def actuation(robot, active):

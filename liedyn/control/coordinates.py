@@ -62,8 +62,7 @@ class Coordinates:
         target = q.copy()
         for place, j in self._q:
             target[j] = wanted[place]
-        apart = difference(robot, q, target) if robot.nq != robot.nv else target - q
-        e[self._rows] = apart[self._columns]
+        e[self._rows] = (difference(robot, q, target) if robot.nq != robot.nv else target - q)[self._columns]
         if self._virtual:
             z = virtual_coordinates(robot, q)
             for place, j, k in self._virtual:

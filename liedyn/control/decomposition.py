@@ -90,8 +90,7 @@ def decompose(G, B, C, C_inverse, tolerance):
     Singular values of G below `tolerance` times the largest one, or times SMALL_ROW, count as zero.
     """
     US, V, s = singular_values(G @ transposed(C_inverse))
-    largest = max(s[0], SMALL_ROW * np.max(np.abs(C_inverse)))
-    rank = count_above(s, tolerance * largest)
+    rank = count_above(s, tolerance * max(s[0], SMALL_ROW * np.max(np.abs(C_inverse))))
     for i in range(rank):
         US[i] /= s[i]
     U, readers = transposed(US[:rank]), V @ C_inverse  # rows of `readers`: v_i^T C^-1
@@ -126,8 +125,7 @@ def internal_forces(multipliers, U, internal):
     _, basis, s = singular_values(transposed(U))
     basis = basis[:count_above(s, NOT_DRIVEN)].copy()
     Pi = transposed(basis) @ basis
-    E = multipliers @ internal
-    US, V, s = singular_values(E)
+    US, V, s = singular_values(multipliers @ internal)
     inverse = np.zeros((internal.shape[1], count))
     for i in range(count_above(s, NOT_DRIVEN * np.max(np.abs(multipliers)) if s.size else 0.0)):
         inverse += np.outer(V[i], US[i]) / s[i] ** 2
@@ -142,6 +140,5 @@ def metric_root(metric, n):
     InputError
         It is none of those, or not symmetric and positive definite.
     """
-    W = np.eye(n) if metric is None else metric_matrix(metric, n)
-    C = np.linalg.cholesky(W)
+    C = np.linalg.cholesky(np.eye(n) if metric is None else metric_matrix(metric, n))
     return C, np.linalg.inv(C)

@@ -86,8 +86,8 @@ class HybridController:
             raise InputError(f"forces name a row twice: {', '.join(forces)}")
         if plant is not None:
             require_robot(plant)
-        if plant is not None and (plant.velocity_names, plant.row_names) != (robot.velocity_names, robot.row_names):
-            raise InputError(f"plant {plant.name!r} must have the coordinates and the rows of {robot.name!r}")
+            if (plant.velocity_names, plant.row_names) != (robot.velocity_names, robot.row_names):
+                raise InputError(f"plant {plant.name!r} must have the coordinates and the rows of {robot.name!r}")
         self.motion, self.plant = motion, plant
         self.rows = tuple(robot.row_names[k] for k in self._places)
         self._wanted = [signal(f"forces[{name!r}]", forces[name], (len(rows),)) for name, rows in found.items()]
@@ -124,12 +124,9 @@ class HybridController:
         """
         motion = self.motion._motion(t, q, v)
         wanted = np.concatenate([at(t) for at in self._wanted])
-        if lam is None:
-            e = self._error_of_plant(t, q, v, motion, wanted)
-        else:
-            e = wanted - signal("lam", lam, (len(self.rows),))(t)
-        on = self.motion.robot.active
-        e = np.where([self.motion.robot.row_owners[k] in on for k in self._places], e, 0.0)
+        e = (self._error_of_plant(t, q, v, motion, wanted) if lam is None else
+             wanted - signal("lam", lam, (len(self.rows),))(t))
+        e = np.where(np.isin(self.motion.robot.row_owners, self.motion.robot.active)[self._places], e, 0.0)
         return motion.with_multipliers(self._places, wanted + self._G_F @ e + self._G_I @ self._integral.add(t, e))
 
     def reset(self):

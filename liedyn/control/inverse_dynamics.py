@@ -138,8 +138,7 @@ def inverse_dynamics(robot, q, v, accelerations, independent=None, active=None, 
     actuators, B = actuation(robot, active)
     root = metric_root(metric, robot.nv)
     rows, wanted = wanted_rows(robot, multipliers, lead)
-    spread = np.linalg.pinv(B)
-    results = []
+    spread, results = np.linalg.pinv(B), []
     for b in range(len(q)):
         with of_the_batch(lead, b):
             motion = Motion(robot, q[b], v[b], w_dot[b], chosen, forces[b], actuators, B, root, rank_tolerance)

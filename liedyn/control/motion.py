@@ -99,11 +99,10 @@ class Motion:
         self.parts = parts = Decomposition(*parts)
         if not (np.isfinite(self.condition) and np.isfinite(self.a).all()):
             require_defined(robot, q, v)
-        if np.isnan(self.condition):
-            if len(chosen.names) == robot.nv - rank_of(robot, robot.home, tolerance)[0]:
-                raise singular_choice(robot, q, chosen)  # they fit the robot: this configuration has gained a motion
+        # coordinates of the wrong number may fit the robot elsewhere: this configuration has gained a motion then
+        if np.isnan(self.condition) and len(chosen.names) != robot.nv - rank_of(robot, robot.home, tolerance)[0]:
             raise wrong_count(robot, chosen, parts.rank)
-        if np.isinf(self.condition):
+        if not np.isfinite(self.condition):
             raise singular_choice(robot, q, chosen)
         if parts.driven < len(parts.cosines):
             lost = np.abs(self.force @ parts.undriven)
@@ -128,15 +127,13 @@ class Motion:
             No force of the actuators gives them.
         """
         T, Pi = self.internal_forces(rows)
-        now = self.multipliers(self.tau)[rows]
-        tau = self.tau + T @ (lam - now)
+        tau = self.tau + T @ (lam - self.multipliers(self.tau)[rows])
         missed = np.abs(Pi @ (lam - self.multipliers(tau)[rows]))
         size = np.abs(self.parts.multipliers[rows]) @ (np.abs(tau) + np.abs(self.force)) + np.abs(lam)
         if (missed > NOTHING * size.max()).any():
             judgement = judged(self.robot, self.parts, self.actuators)
-            names = ", ".join(self.robot.row_names[k] for k in rows)
             raise ControllabilityError(
-                f"{self.robot.name!r}: multipliers of {names} cannot be had besides the motion: "
-                f"{', '.join(self.actuators) or 'no actuators'} can load the constraints in {judgement.internal} "
-                "independent ways without moving anything", judgement)
+                f"{self.robot.name!r}: multipliers of {', '.join(self.robot.row_names[k] for k in rows)} cannot be had "
+                f"besides the motion: {', '.join(self.actuators) or 'no actuators'} can load the constraints in "
+                f"{judgement.internal} independent ways without moving anything", judgement)
         return tau

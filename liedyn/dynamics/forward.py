@@ -13,14 +13,14 @@ from liedyn.dynamics.nullspace import (
     RANK_TOLERANCE, SINGULAR_CHOICE, SINGULAR_INERTIA, WRONG_COUNT, nullspace_kernel, solve_accelerations,
     solve_multipliers, solve_size,
 )
-from liedyn.dynamics.one_state import nullspace_one_state
+from liedyn.dynamics.one_state import nullspace_one_state, way_of
 from liedyn.dynamics.problem import no_inertia, problem, stabilized
 from liedyn.dynamics.result import ForwardDynamics, names_of_rows
 from liedyn.dynamics.singular import (
     ACCELERATIONS, is_suspect, require_regular, require_regular_one, singular_states, warn, warn_if_digits_are_lost,
 )
 from liedyn.dynamics.state import State
-from liedyn.dynamics.states import EITHER, FEW, GIVEN, PIVOTED, Choice, Found, nullspace_registers, nullspace_states
+from liedyn.dynamics.states import FEW, PIVOTED, Choice, Found, nullspace_registers, nullspace_states
 from liedyn.errors import InputError, SingularConfigurationError, of_the_batch
 
 POOR_CONDITION = 1e8
@@ -68,13 +68,9 @@ def warn_if_poor(chosen, condition):
 
 def _nullspace(robot, q, v, tau, forces, tolerance, lead, independent=None, baumgarte=None):
     """What is known of `ForwardDynamics` in independent coordinates, state by state."""
-    given = (q, v, tau, forces)
-    tangent = isinstance(independent, str) and independent == "tangent"
-    declared = robot.independent if independent is None else independent
-    pivots = tangent or (independent is None and not declared) or (isinstance(declared, str) and declared == "auto")
+    given, (way, names, tangent) = (q, v, tau, forces), way_of(robot, independent)
     with of_the_batch(lead, 0):
-        chosen = choose(robot, q[0], () if pivots else declared, tolerance)
-    way = PIVOTED if pivots else (EITHER if independent is None else GIVEN)
+        chosen = choose(robot, q[0], names, tolerance)
     a, lam, force, rank, condition, last = _in_coordinates(robot, given, chosen, way, tolerance)
     first_bad = np.flatnonzero(rank < 0) if rank[0] < 0 or len(rank) > 1 else ()
     if len(first_bad):

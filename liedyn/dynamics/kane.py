@@ -33,7 +33,7 @@ def speeds(robot, names):
             return None  # declared for other formulations: a cut's coordinate is no speed of the tree
     if isinstance(names, str) and names == "auto":
         return None
-    chosen = by_name(robot, [names] if isinstance(names, str) else names)
+    chosen = by_name(robot, names)
     if (chosen.virtual >= 0).any():
         raise InputError("Kane's generalised speeds are those of the tree, not of cut joints: "
                          f"{', '.join(name for name in chosen.names if name in robot.virtual_names)}")
@@ -48,8 +48,7 @@ def split(G_1, wanted, limit):
         condition = np.linalg.cond(G_1[:, dependent]) if rank else 1.0
         if condition <= limit:
             return np.asarray(wanted), dependent, condition
-    order, pivots = np.empty(n, np.int64), np.empty(n)
-    independent_rows(np.ascontiguousarray(G_1.T), 0.0, order, pivots)
+    order = independent_rows(np.ascontiguousarray(G_1.T), 0.0)[1]
     dependent = np.sort(order[:rank])
     return np.sort(order[rank:]), dependent, (np.linalg.cond(G_1[:, dependent]) if rank else 1.0)
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from liedyn.compiled.jit import kernel
 from liedyn.dynamics.nullspace import OK, SINGULAR_INERTIA
-from liedyn.dynamics.problem import Solution, gains, no_inertia, require_regular_tree, terms_of
+from liedyn.dynamics.problem import Solution, gains, of_each_state, require_regular_tree
 from liedyn.dynamics.stabilization import baumgarte_rows
-from liedyn.linalg.dense import independent_rows, product, solve_positive
-from liedyn.linalg.row_space import minimum_norm_multipliers, row_space
+from liedyn.linalg.dense import independent_rows, solve_positive, transposed_product
+from liedyn.linalg.row_space import row_space, shortest_solution
 
 SINGULAR_MASS = 4
 """M itself is singular: some motion of the open tree moves no inertia."""
@@ -26,22 +26,19 @@ def multiplier_kernel(M, h, G, residual, psi, gamma, tau, alpha, beta, tolerance
     stabilisation.
     """
     m, n = G.shape
-    wanted, order, pivots = np.empty(m), np.empty(m, np.int64), np.empty(m)
+    wanted, (rank, order, _) = np.empty(m), independent_rows(G, tolerance)
     baumgarte_rows(residual, psi, gamma, alpha, beta, wanted)
-    rank = independent_rows(G, tolerance, order, pivots)
     # columns of M^-1 [G_1^T, tau - h]
     free, factor = np.empty((n, rank + 1)), M.copy()
     for i in range(n):
         for k in range(rank):
             free[i, k] = G[order[k], i]
         free[i, rank] = tau[i] - h[i]
+    columns, driven = free.copy(), np.empty((rank + 1, rank + 1))
     if not solve_positive(factor, free):
         return SINGULAR_MASS, rank
-    G_1, driven = np.empty((rank, n)), np.empty((rank, rank + 1))
-    for k in range(rank):
-        G_1[k, :] = G[order[k], :]
-    product(G_1, free, driven)
-    normal, lam_1 = np.ascontiguousarray(driven[:, :rank]), np.empty((rank, 1))
+    transposed_product(columns, free, driven)
+    normal, lam_1 = np.ascontiguousarray(driven[:rank, :rank]), np.empty((rank, 1))
     for k in range(rank):
         lam_1[k, 0] = driven[k, rank] - wanted[order[k]]
     if not solve_positive(normal, lam_1):
@@ -57,23 +54,17 @@ def multiplier_kernel(M, h, G, residual, psi, gamma, tau, alpha, beta, tolerance
         force, B, V, s = np.zeros(n), np.empty((n, m)), np.empty((n, n)), np.empty(n)
         for k in range(rank):
             for i in range(n):
-                force[i] += G_1[k, i] * lam_1[k, 0]
-        minimum_norm_multipliers(B, V, s, row_space(G, tolerance, B, V, s), force, lam)
+                force[i] += columns[i, k] * lam_1[k, 0]
+        shortest_solution(V, B, s, row_space(G, tolerance, B, V, s), force, lam)
     return OK, rank
 
 
 def solve(problem, baumgarte=None):
     """`multiplier_kernel` on every state; `condition` is that of G_1 M^-1 G_1^T."""
     require_regular_tree(problem.robot, "'multiplier'")
-    alpha, beta = gains(baumgarte)
-    count, m, n = problem.G.shape
-    a, lam, condition = np.empty((count, n)), np.empty((count, m)), np.ones(count)
-    for b in range(count):
-        status, rank = multiplier_kernel(
-            *terms_of(problem, b), problem.tau[b], alpha, beta, problem.tolerance, a[b], lam[b])
-        if status != OK:
-            raise no_inertia(problem, b)
-        if rank:
-            G_1 = problem.G[b][problem.order[b][:rank]]
-            condition[b] = np.linalg.cond(G_1 @ np.linalg.solve(problem.M[b], G_1.T))
+    a, lam, rank = of_each_state(problem, multiplier_kernel, *gains(baumgarte))
+    condition = np.ones(len(a))
+    for b in np.flatnonzero(rank):
+        G_1 = problem.G[b][problem.order[b][:rank[b]]]
+        condition[b] = np.linalg.cond(G_1 @ np.linalg.solve(problem.M[b], G_1.T))
     return Solution(a, lam, problem.rank, condition, problem.dependent)

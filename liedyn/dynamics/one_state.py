@@ -9,7 +9,7 @@ import numpy as np
 
 from liedyn.arguments import non_negative
 from liedyn.compiled.batches import call_rows
-from liedyn.compiled.direct import configuration, direct, packed, unusual, usual, velocity
+from liedyn.compiled.direct import configuration, direct, general_path, packed, usual, velocity
 from liedyn.compiled.jit import address_of
 from liedyn.compiled.objects import integer, integers_or_zeros, is_none, item, new_arrays, no_numbers, numbers, shaped
 from liedyn.constraints.independent import by_name
@@ -42,14 +42,18 @@ class Single:
     numbers: np.ndarray
 
 
+def way_of(robot, independent):
+    """How the coordinates that a user asks for are found, their names if given, and are they a tangent space?"""
+    names = robot.independent if independent is None else independent
+    if not names and independent is None or isinstance(names, str) and names in ("auto", "tangent"):
+        return PIVOTED, (), names == "tangent"
+    return EITHER if independent is None else GIVEN, names, False
+
+
 def single(robot, independent, tolerance):
     """The `Single` for what `forward_dynamics` is given."""
-    declared, tolerance = robot.independent if independent is None else independent, non_negative(
-        "rank_tolerance", tolerance)
-    tangent, auto = (isinstance(declared, str) and declared == name for name in ("tangent", "auto"))
-    pivots = tangent or auto or (independent is None and not declared)
-    way = PIVOTED if pivots else (EITHER if independent is None else GIVEN)
-    chosen = by_name(robot, () if pivots else ((declared,) if isinstance(declared, str) else declared))
+    tolerance, (way, names, tangent) = non_negative("rank_tolerance", tolerance), way_of(robot, independent)
+    chosen = by_name(robot, names)
     row, last = np.empty((1, robot.nv)), np.empty(1 + len(robot.row_names) + robot.nv)
     address = address_of(
         nullspace_states.kernel, 0, 1, robot.packed, State(robot.neutral[None].copy(), row, row, np.empty((1, 0))),
@@ -65,7 +69,7 @@ def nullspace_direct(address, model, q, v, tau, integers, given):
     model = packed(model)
     q, v, tau = configuration(model, q), velocity(model, v), velocity(model, tau)
     if not usual((model.floats, q, v, tau)):
-        return unusual()
+        return general_path()
     n, m, nq, places = model.ints[NV], model.ints[N_ROWS], model.ints[NQ], integers_or_zeros(integers, True, 2)
     p, found = places[0], new_arrays(((n,), (m,), (n,), (3 + m + n,), (1, nq)))
     if is_none(found):

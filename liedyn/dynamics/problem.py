@@ -13,6 +13,7 @@ from liedyn.arguments import floats, non_negative
 from liedyn.compiled.boundary import require_usable
 from liedyn.compiled.functions import raise_errors
 from liedyn.constraints.undefined import require_rows
+from liedyn.dynamics.nullspace import OK
 from liedyn.dynamics.terms import terms_kernel
 from liedyn.errors import InputError, SingularConfigurationError, shown
 from liedyn.linalg.dense import independent_rows
@@ -97,9 +98,17 @@ def problem(robot, lead, q, v, tau, f_ext, tolerance):
     return Problem(robot, q, v, tau, f_ext, tolerance, *terms, *ranks(terms[2], tolerance))
 
 
-def terms_of(problem, b):
-    """M, h, G, residual, psi, gamma of state b."""
-    return tuple(x[b] for x in (problem.M, problem.h, problem.G, problem.residual, problem.psi, problem.gamma))
+def of_each_state(problem, kernel, *options, more=()):
+    """Accelerations, multipliers and ranks by a kernel of dense terms; a row of each array in `more` is filled, too."""
+    count, m, n = problem.G.shape
+    a, lam, rank = np.empty((count, n)), np.empty((count, m)), np.empty(count, int)
+    given = problem.M, problem.h, problem.G, problem.residual, problem.psi, problem.gamma, problem.tau
+    for b in range(count):
+        status, rank[b] = kernel(*(x[b] for x in given), *options, problem.tolerance, a[b], lam[b],
+                                 *(x[b] for x in more))
+        if status != OK:
+            raise no_inertia(problem, b)
+    return a, lam, rank
 
 
 def spread(values, rank):
@@ -110,10 +119,9 @@ def spread(values, rank):
 
 def ranks(G, tolerance):
     """Rank of each G, the order of its rows with independent ones first, and the ratio of its pivots."""
-    rank, order, pivots = np.empty(len(G), int), np.empty(G.shape[:2], np.int64), np.empty(G.shape[1])
-    ratio = np.ones(len(G))
+    rank, order, ratio = np.empty(len(G), int), np.empty(G.shape[:2], np.int64), np.ones(len(G))
     for b in range(len(G)):
-        rank[b] = independent_rows(G[b], tolerance, order[b], pivots)
+        rank[b], order[b], pivots = independent_rows(G[b], tolerance)
         if rank[b] > 0:
             ratio[b] = max(pivots[0], 1.0) / pivots[rank[b] - 1]
     return rank, order, ratio

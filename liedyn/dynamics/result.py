@@ -6,6 +6,7 @@ import numpy as np
 
 from liedyn.constraints.independent import tangent_conditions, tangent_names
 from liedyn.constraints.wrenches import wrenches_at
+from liedyn.model.remembered import remembered
 
 
 @dataclass(frozen=True)
@@ -132,16 +133,13 @@ def _condition(result):
 _LATER = {"redundant_rows": _redundant_rows, "independent": _independent, "condition": _condition}
 
 
+@remembered
 def _rows_by_constraint(robot):
     """Names of the rows that are switched on, by number; numbers of the rows of each constraint."""
-    if "rows by constraint" not in robot.memo:
-        active = set(robot.active)
-        owned = {name: [k for k, owner in enumerate(robot.row_owners) if owner == name]
-                 for name in robot.constraint_names}
-        robot.memo["rows by constraint"] = (
-            {k: name for k, (name, owner) in enumerate(zip(robot.row_names, robot.row_owners)) if owner in active},
+    active = set(robot.active)
+    owned = {name: [k for k, owner in enumerate(robot.row_owners) if owner == name] for name in robot.constraint_names}
+    return ({k: name for k, (name, owner) in enumerate(zip(robot.row_names, robot.row_owners)) if owner in active},
             {name: slice(k[0], k[-1] + 1) if k else slice(0, 0) for name, k in owned.items()})
-    return robot.memo["rows by constraint"]
 
 
 def names_of_rows(robot, numbers):

@@ -27,6 +27,7 @@ from liedyn.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.errors import (
     ClosureError, ConditionWarning, InputError, LiedynError, SingularConfigurationError, of_the_batch,
 )
+from liedyn.model.remembered import remembered
 from liedyn.tree.configuration import integrate
 
 EPS = np.finfo(np.float64).eps
@@ -119,17 +120,16 @@ def require_regular_one(robot, q, rank, tolerance):
 # ---- next to one
 
 
+@remembered
 def _row_scales(robot):
     """Lengths of the rows at home, and how many times smaller they make the condition number there."""
-    if "row scales" not in robot.memo:
-        G = constraint_jacobian(robot, robot.home)[None]
-        scales = np.linalg.norm(G[0], axis=1)
-        longest = scales.max(initial=0.0) or 1.0
-        scales = np.where(scales > 1e-6 * longest, scales, longest)
-        rank = np.array([rank_of(robot, robot.home, RANK_TOLERANCE)[0]])
-        smaller = _spread(G, rank) / _spread(G / scales[:, None], rank)
-        robot.memo["row scales"] = scales, float(smaller[0])
-    return robot.memo["row scales"]
+    G = constraint_jacobian(robot, robot.home)[None]
+    scales = np.linalg.norm(G[0], axis=1)
+    longest = scales.max(initial=0.0) or 1.0
+    scales = np.where(scales > 1e-6 * longest, scales, longest)
+    rank = np.array([rank_of(robot, robot.home, RANK_TOLERANCE)[0]])
+    smaller = _spread(G, rank) / _spread(G / scales[:, None], rank)
+    return scales, float(smaller[0])
 
 
 def _spread(G, rank, largest=0.0):

@@ -10,7 +10,7 @@ from liedyn.constraints.elimination import independent_dofs, put_row_order
 from liedyn.constraints.families.cut import cut_bias_kernel
 from liedyn.constraints.reduced import constraint_force, shortest_multipliers
 from liedyn.constraints.rows import reader_rows
-from liedyn.dynamics.alike import all_cut_joints, nullspace_alike, nullspace_alike_size
+from liedyn.dynamics.in_lanes import all_cut_joints, nullspace_in_lanes, nullspace_in_lanes_size
 from liedyn.dynamics.nullspace import (
     OK, SINGULAR_CHOICE, SINGULAR_INERTIA, WRONG_COUNT, elimination_in, given_accelerations, invert_rows, solve_chosen,
     solve_multipliers, solve_padded, solve_size,
@@ -113,7 +113,7 @@ def nullspace_in_place(model, state, choice, tolerance, work, rows, left, a, lam
 
 @batch
 def nullspace_registers(begin, end, model, states, choice, tolerance, found, last):
-    """`nullspace_states` W rows at a time, for those that depend alike on given coordinates (`liedyn.dynamics.alike`).
+    """`nullspace_states` for W rows at a time that depend alike on given coordinates (`liedyn.dynamics.in_lanes`).
 
     The rank of all others, and `last`, stay what they are: `nullspace_states` has to follow. It is a kernel of its
     own, as a single state should not wait for it to be compiled. Where pivoting chooses, `virtual` says how many
@@ -122,11 +122,11 @@ def nullspace_registers(begin, end, model, states, choice, tolerance, found, las
     p, choosable = choice.virtual.size, np.ones(model.ints[NV])
     if not all_cut_joints(model) or choice.way != PIVOTED and not picks(model, choice.R, choice.virtual, choosable):
         return
-    state, work = state_in_lanes(states), aligned(nullspace_alike_size(model, p))
+    state, work = state_in_lanes(states), aligned(nullspace_in_lanes_size(model, p))
     lanes = Found(in_lanes(found.a), in_lanes(found.lam), in_lanes(found.force), found.rank, aligned(WIDTH))
     for b in range(begin, end, WIDTH):
         gather_state(states, b, end, state)
-        if nullspace_alike(model, state, choosable, p, tolerance, work, lanes):
+        if nullspace_in_lanes(model, state, choosable, p, tolerance, work, lanes):
             scatter(lanes.a, b, end, found.a)
             scatter(lanes.lam, b, end, found.lam)
             scatter(lanes.force, b, end, found.force)

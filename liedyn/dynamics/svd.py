@@ -16,10 +16,10 @@ import numpy as np
 
 from liedyn.compiled.jit import kernel
 from liedyn.dynamics.nullspace import OK, SINGULAR_INERTIA
-from liedyn.dynamics.problem import Solution, gains, no_inertia, spread, terms_of
+from liedyn.dynamics.problem import Solution, gains, of_each_state, spread
 from liedyn.dynamics.stabilization import baumgarte_rows
-from liedyn.linalg.dense import product, solve_positive, transposed_product
-from liedyn.linalg.row_space import minimum_norm_multipliers, row_space, shortest_solution, unbalanced_force
+from liedyn.linalg.dense import solve_positive, transposed_product
+from liedyn.linalg.row_space import row_space, shortest_solution, unbalanced_force
 
 
 @kernel
@@ -37,7 +37,7 @@ def tangent_accelerations(M, h, G, wanted, tau, B, V, s, rank, a, lam):
     for i in range(n):
         for k in range(p):
             K[i, k] = V[rank + k, i]
-    product(M, K, MK)
+    transposed_product(M, K, MK)  # M is symmetric
     a[:] = 0.0
     lam[:] = 0.0
     for _ in range(2):
@@ -57,7 +57,7 @@ def tangent_accelerations(M, h, G, wanted, tau, B, V, s, rank, a, lam):
             for k in range(p):
                 a[i] += K[i, k] * eta_dot[k, 0]
         unbalanced_force(M, h, G, tau, a, lam, force)
-        minimum_norm_multipliers(B, V, s, rank, force, more)
+        shortest_solution(V, B, s, rank, force, more)
         for k in range(lam.size):
             lam[k] += more[k]
     return True
@@ -106,13 +106,6 @@ def svd_kernel(M, h, G, residual, psi, gamma, tau, alpha, beta, tolerance, a, la
 
 def solve(problem, baumgarte=None):
     """`svd_kernel` on every state."""
-    alpha, beta = gains(baumgarte)
-    count, m, n = problem.G.shape
-    a, lam = np.empty((count, n)), np.empty((count, m))
-    values, indicator, rank = np.empty((count, m)), np.empty((count, m)), np.empty(count, int)
-    for b in range(count):
-        status, rank[b] = svd_kernel(*terms_of(problem, b), problem.tau[b], alpha, beta, problem.tolerance,
-                                     a[b], lam[b], values[b], indicator[b])
-        if status != OK:
-            raise no_inertia(problem, b)
+    values, indicator = np.empty_like(problem.gamma), np.empty_like(problem.gamma)
+    a, lam, rank = of_each_state(problem, svd_kernel, *gains(baumgarte), more=(values, indicator))
     return Solution(a, lam, rank, spread(values, rank), problem.dependent, singular_values=values, indicator=indicator)

@@ -15,19 +15,19 @@ from liedyn.lie.algebra import (
     Ad_dual_inverse, ad, add6, compose, dot6, inertia_in_parent, inertia_times, minus_ad_dual, scale6, sub6,
 )
 from liedyn.linalg.gauss_jordan import put_element
-from liedyn.model.packed import NV, N_ROWS, REVOLUTE
+from liedyn.model.packed import NV, N_ROWS
 from liedyn.simd.lanes import SCALAR, load, store
 from liedyn.simd.sines import put_sines
 from liedyn.tree.crba import INERTIA
-from liedyn.tree.joints import accumulate_springs, dofs_of_kind, screw_of_kind_at
+from liedyn.tree.joints import accumulate_springs, by_kind, dofs_of_kind, screw_of_kind_at
 from liedyn.tree.kinematics import (
     ACCELERATION, POSE, S, TWIST, acceleration_of, of_dof, of_link, origin, put_origin, sines_at, twist_of, world_pose,
     world_size,
 )
 from liedyn.tree.poses import pose_in_parent, put_world_pose
 from liedyn.tree.records import (
-    accumulate6, armature, dof_count, first_dof, get6, get_inertia, inertia, kind, link_count, parent, previous_dof,
-    put6, put_inertia, q_total,
+    accumulate6, armature, dof_count, first_dof, get6, get_inertia, inertia, link_count, parent, parent_dof, put6,
+    put_inertia, q_total,
 )
 
 # numbers per link behind the shared part of the workspace: composite inertia, then the wrench that its joint passes on
@@ -41,7 +41,7 @@ def terms_size(model):
 
 
 @inline
-def put_link(lane, joint, model, q, v, f_ext, i, work):
+def put_link(lane, joint, model, i, q, v, f_ext, work):
     """Pose, screws, twist, acceleration, inertia and wrench of link i, those of its parent given; all with a = 0."""
     X = pose_in_parent(lane, joint, model, i, q, work, sines_at(model), origin(lane, model, work))
     if parent(model, i) >= 0:
@@ -74,10 +74,7 @@ def tree_terms(lane, model, q, v, f_ext, work, M, h):
     put_sines(lane, q, q_total(model), work, sines_at(model))
     put_origin(lane, model, q, work)
     for i in range(n):
-        if kind(model, i) == REVOLUTE:  # the common joint compiled apart: its zeros cost nothing
-            put_link(lane, REVOLUTE, model, q, v, f_ext, i, work)
-        else:
-            put_link(lane, kind(model, i), model, q, v, f_ext, i, work)
+        by_kind(put_link, lane, model, i, q, v, f_ext, work)
     for i in range(n - 1, -1, -1):
         c = world_size(model) + COMPOSITE * i
         I, F = get_inertia(lane, work, c), get6(lane, work, c + WRENCH)
@@ -86,12 +83,12 @@ def tree_terms(lane, model, q, v, f_ext, work, M, h):
             carried = inertia_times(I, Sj)
             store(lane, h, j, dot6(F, Sj))
             put_element(lane, M, j, j, dot6(carried, Sj) + armature(model, j))
-            k = previous_dof(model, j)
+            k = parent_dof(model, j)
             while k >= 0:
                 inertia_kj = dot6(carried, get6(lane, work, of_dof(model, k, S)))
                 put_element(lane, M, k, j, inertia_kj)
                 put_element(lane, M, j, k, inertia_kj)
-                k = previous_dof(model, k)
+                k = parent_dof(model, k)
         accumulate_springs(lane, model, i, q, v, 1.0, h)
         if parent(model, i) >= 0:
             up = world_size(model) + COMPOSITE * parent(model, i)

@@ -20,7 +20,7 @@ from liedyn.compiled.functions import raise_errors
 from liedyn.compiled.jit import kernel
 from liedyn.constraints.undefined import require_rows
 from liedyn.dynamics.nullspace import OK, RANK_TOLERANCE, SINGULAR_INERTIA
-from liedyn.dynamics.problem import Solution, no_inertia, spread, terms_of
+from liedyn.dynamics.problem import Solution, of_each_state, spread
 from liedyn.dynamics.stabilization import velocity_level_rows
 from liedyn.dynamics.svd import tangent_accelerations
 from liedyn.dynamics.terms import terms_kernel
@@ -62,14 +62,7 @@ def unified_velocity_kernel(G, residual, psi, sigma, tolerance, v):
 
 def solve(problem, sigma=0.0):
     """`unified_kernel` on every state."""
-    sigma = non_negative("sigma", sigma)
-    count, m, n = problem.G.shape
-    a, lam, rank = np.empty((count, n)), np.empty((count, m)), np.empty(count, int)
-    for b in range(count):
-        status, rank[b] = unified_kernel(
-            *terms_of(problem, b), problem.tau[b], sigma, problem.tolerance, a[b], lam[b])
-        if status != OK:
-            raise no_inertia(problem, b)
+    a, lam, rank = of_each_state(problem, unified_kernel, non_negative("sigma", sigma))
     values = np.linalg.svd(problem.G, compute_uv=False)
     return Solution(a, lam, rank, spread(values, rank), problem.dependent)
 

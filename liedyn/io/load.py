@@ -43,7 +43,8 @@ def load(source, **options):
     ('lift_pin', 'link_pin', 'tilt_pin')
     """
     kind = path_of(source).suffix.lower()
-    reader = _reader(kind if kind in READERS else ".toml")
+    module, function = READERS[kind if kind in READERS else ".toml"].split(":")
+    reader = getattr(importlib.import_module(module), function)
     known = list(inspect.signature(reader).parameters)[1:]
     for option in options:
         if option not in known:
@@ -53,17 +54,10 @@ def load(source, **options):
         return reader(source, **options)
     name, names = str(source), bundled()
     if name not in names:
-        raise ModelError(
-            f"no robot {shown(name)}: give the path of a {' or '.join(READERS)} file, or a bundled name; "
-            f"{suggestion(name, names)}"
-        )
+        raise ModelError(f"no robot {shown(name)}: give the path of a {' or '.join(READERS)} file, or a bundled name; "
+                         f"{suggestion(name, names)}")
     with importlib.resources.as_file(_folder() / f"{name}.toml") as path:
         return reader(path)
-
-
-def _reader(kind):
-    module, name = READERS[kind].split(":")
-    return getattr(importlib.import_module(module), name)
 
 
 def bundled():

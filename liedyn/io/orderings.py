@@ -14,7 +14,7 @@ continuous, q angle                       cos, sin                   angle
 Joints are matched by name. Pinocchio's planar joint moves in the xy plane of its placement.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,15 +24,20 @@ from liedyn.model.kinds import JOINT_KINDS
 
 
 class _Same:
-    """A joint whose coordinates are the same in both libraries."""
+    """A joint whose coordinates are the same in both libraries, perhaps in another order."""
 
-    @staticmethod
-    def to_theirs(q):
-        return q
+    order = slice(None)
+    """Places in our q of theirs."""
 
-    @staticmethod
-    def to_ours(q):
-        return q
+    @classmethod
+    def to_theirs(cls, q):
+        return q[..., cls.order]
+
+    @classmethod
+    def to_ours(cls, q):
+        ours = np.empty_like(q)
+        ours[..., cls.order] = q
+        return ours
 
     @staticmethod
     def velocity(q, size):
@@ -57,13 +62,7 @@ class _Circle(_Same):
 
 
 class _PinocchioFree(_Same):
-    @staticmethod
-    def to_theirs(q):
-        return q[..., [4, 5, 6, 0, 1, 2, 3]]
-
-    @staticmethod
-    def to_ours(q):
-        return q[..., [3, 4, 5, 6, 0, 1, 2]]
+    order = [4, 5, 6, 0, 1, 2, 3]
 
     @staticmethod
     def velocity(q, size):
@@ -94,23 +93,11 @@ class _PinocchioPlanar(_Same):
 
 
 class _MujocoBall(_Same):
-    @staticmethod
-    def to_theirs(q):
-        return q[..., [3, 0, 1, 2]]
-
-    @staticmethod
-    def to_ours(q):
-        return q[..., [1, 2, 3, 0]]
+    order = [3, 0, 1, 2]
 
 
 class _MujocoFree(_Same):
-    @staticmethod
-    def to_theirs(q):
-        return q[..., [4, 5, 6, 3, 0, 1, 2]]
-
-    @staticmethod
-    def to_ours(q):
-        return q[..., [4, 5, 6, 3, 0, 1, 2]]
+    order = [4, 5, 6, 3, 0, 1, 2]
 
     @staticmethod
     def velocity(q, size):
@@ -122,8 +109,7 @@ class _MujocoFree(_Same):
     @staticmethod
     def velocity_rate(q, v):
         rate = np.zeros((*v.shape[:-1], 6, 6))
-        omega = v[..., np.newaxis, :3]
-        rate[..., :3, 3:] = _rotation(q) @ np.cross(omega, np.eye(3)).swapaxes(-1, -2)  # R [omega]
+        rate[..., :3, 3:] = _rotation(q) @ np.cross(v[..., np.newaxis, :3], np.eye(3)).swapaxes(-1, -2)  # R [omega]
         return rate
 
 
@@ -133,8 +119,7 @@ def _rotation(q):
     return Rotation.from_quat(q[..., :4].reshape(-1, 4)).as_matrix().reshape(*q.shape[:-1], 3, 3)
 
 
-@dataclass(frozen=True)
-class _Match:
+class _Match(NamedTuple):
     """One joint, or one of its coordinates, in both libraries."""
 
     form: type
@@ -259,8 +244,7 @@ def pinocchio(robot, model, names=None):
     >>> np.allclose(pin.crba(model, data, order.to_theirs(q)), T @ ld.crba(robot, q) @ T.T)  # doctest: +SKIP
     True
     """
-    their_names = list(model.names)[1:]
-    matches = []
+    their_names, matches = list(model.names)[1:], []
     for joint, q, v in _joint_slices(robot):
         theirs = model.joints[model.getJointId(_their_name(joint.name, names, their_names))]
         form = _pinocchio_form(joint, theirs)
@@ -269,24 +253,22 @@ def pinocchio(robot, model, names=None):
     return _complete(robot, matches, model.nv)
 
 
+_PINOCCHIO_FORMS = {("free", "JointModelFreeFlyer"): _PinocchioFree, ("planar", "JointModelPlanar"): _PinocchioPlanar,
+                    ("spherical", "JointModelSpherical"): _Same}
+
+
 def _pinocchio_form(joint, theirs):
-    kind = JOINT_KINDS[joint.kind]
-    special = {
-        ("free", "JointModelFreeFlyer"): _PinocchioFree,
-        ("planar", "JointModelPlanar"): _PinocchioPlanar,
-        ("spherical", "JointModelSpherical"): _Same,
-    }
-    form = special.get((joint.kind, theirs.shortname()))
-    if form is None and joint.kind == "revolute" and theirs.nq == 2:
-        form = _Circle
-    if form is None and kind.nq == kind.nv and (theirs.nq, theirs.nv) == (kind.nq, kind.nv):
-        form = _Same
-    if form is None:
-        raise InputError(f"joint {shown(joint.name)}: {joint.kind} here, {theirs.shortname()} there")
-    return form
+    kind, both = JOINT_KINDS[joint.kind], (joint.kind, theirs.shortname())
+    if both in _PINOCCHIO_FORMS:
+        return _PINOCCHIO_FORMS[both]
+    if joint.kind == "revolute" and theirs.nq == 2:
+        return _Circle
+    if kind.nq == kind.nv and (theirs.nq, theirs.nv) == (kind.nq, kind.nv):
+        return _Same
+    raise InputError(f"joint {shown(joint.name)}: {joint.kind} here, {theirs.shortname()} there")
 
 
-_MUJOCO_FREE, _MUJOCO_BALL = 0, 1  # mjtJoint
+_MUJOCO_TYPES = {_MujocoFree: (0,), _MujocoBall: (1,), _Same: (2, 3)}  # mjtJoint; slides and hinges
 
 
 def mujoco(robot, model, names=None):
@@ -315,21 +297,14 @@ def mujoco(robot, model, names=None):
     >>> order = mujoco(robot, model)  # doctest: +SKIP
     >>> data.qpos[:], data.qvel[:] = order.to_theirs(q), order.velocity_matrix(q) @ v  # doctest: +SKIP
     """
-    their_names = [model.joint(k).name for k in range(model.njnt)]
-    matches = []
+    their_names, matches = [model.joint(k).name for k in range(model.njnt)], []
     for name, form, q, v in _mujoco_parts(robot):
         theirs = model.joint(_their_name(name, names, their_names))
-        if {_MujocoFree: _MUJOCO_FREE, _MujocoBall: _MUJOCO_BALL}.get(form) != _quaternion_type(theirs):
+        if int(theirs.type[0]) not in _MUJOCO_TYPES[form]:
             raise InputError(f"joint {shown(name)}: another kind than MuJoCo's joint of type {int(theirs.type[0])}")
         iq, iv = int(theirs.qposadr[0]), int(theirs.dofadr[0])
         matches.append(_Match(form, q, v, _moved(q, iq), _moved(v, iv)))
     return _complete(robot, matches, model.nv)
-
-
-def _quaternion_type(theirs):
-    """MuJoCo's type of a joint with a quaternion; None for slides and hinges."""
-    kind = int(theirs.type[0])
-    return kind if kind in (_MUJOCO_FREE, _MUJOCO_BALL) else None
 
 
 def _mujoco_parts(robot):

@@ -73,8 +73,7 @@ def load_toml(path):
     with errors_at(path):
         document = read_document(path_of(path))
         sections = {section: take_section(document, section) for section in _SECTIONS}
-        home = dict(_flat(take_section(document, "home")))
-        builder = _call(Builder, document | {"home": home})
+        builder = _call(Builder, document | {"home": dict(_flat(take_section(document, "home")))})
         for section, tables in sections.items():
             for name, table in tables.items():
                 declare(builder, section, name, table)
@@ -131,7 +130,8 @@ def declare(builder, section, name, table):
     method = _SECTIONS[section]
     with errors_at(f"[{section}.{cut(str(name))}]", owner=f"{method.__name__} {shown(name)}"):
         table = as_table(table)
-        _call(method, {key: _READERS.get(key, _as_it_is)(key, value) for key, value in table.items()}, builder, name)
+        given = {key: _READERS[key](key, value) if key in _READERS else value for key, value in table.items()}
+        _call(method, given, builder, name)
 
 
 def _call(function, table, *positional):
@@ -161,10 +161,6 @@ def _flat(table, prefix=""):
             yield prefix + key, value
 
 
-def _as_it_is(key, value):
-    return value
-
-
 def _read_placement(key, value):
     """A placement as a table, or as the builder takes it."""
     with errors_at(key, owner="placement"):
@@ -187,13 +183,8 @@ def _read_coefficients(key, value):
         return dict(_flat(as_table(value)))
 
 
-_READERS = {
-    "coefficients": _read_coefficients,
-    "placement": _read_placement,
-    "parent_placement": _read_placement,
-    "child_placement": _read_placement,
-    "inertia": _read_inertia,
-}
+_READERS = {"coefficients": _read_coefficients, "inertia": _read_inertia, **dict.fromkeys(
+    ("placement", "parent_placement", "child_placement"), _read_placement)}
 
 
 def save_toml(robot, path):
@@ -229,23 +220,11 @@ def save_toml(robot, path):
 
 
 def _document(model):
-    header = {
-        "name": model.name,
-        "description": model.description,
-        "source": model.source,
-        "gravity": model.gravity.tolist(),
-        "independent": list(model.independent),
-        "outputs": list(model.outputs),
-    }
+    header = {"name": model.name, "description": model.description, "source": model.source,
+              "gravity": model.gravity.tolist(), "independent": list(model.independent), "outputs": list(model.outputs)}
     parts = [_lines({key: value for key, value in header.items() if value})]
-    for section, things, entries in (
-        ("bodies", model.bodies, _body),
-        ("joints", model.joints, _joint),
-        ("loops", model.loops, _loop),
-        ("constraints", model.constraints, _constraint),
-        ("actuators", model.actuators, _actuator),
-    ):
-        parts += [f"[{section}.{_key(thing.name)}]\n{_lines(entries(thing))}" for thing in things]
+    for section, entries in zip(_SECTIONS, (_body, _joint, _loop, _constraint, _actuator)):
+        parts += [f"[{section}.{_key(thing.name)}]\n{_lines(entries(thing))}" for thing in getattr(model, section)]
     if model.home:
         parts.append(f"[home]\n{_lines({name: np.array(value).tolist() for name, value in model.home.items()})}")
     return "\n".join(parts)
@@ -277,10 +256,14 @@ def _joint(joint):
 
 
 def _loop(loop):
-    entries = {"kind": loop.kind, "parent": loop.parent, "child": loop.child}
-    entries |= _placement("parent_placement", loop.parent_placement)
-    entries |= _placement("child_placement", loop.child_placement)
-    return entries | _axes(LOOP_KINDS[loop.kind], loop) | _state(loop)
+    return _frames(loop) | _axes(LOOP_KINDS[loop.kind], loop) | _state(loop)
+
+
+def _frames(each):
+    """What loops and constraints between bodies have in common."""
+    entries = {"kind": each.kind, "parent": each.parent, "child": each.child}
+    return entries | _placement("parent_placement", each.parent_placement) | _placement(
+        "child_placement", each.child_placement)
 
 
 def _state(each):
@@ -299,23 +282,17 @@ def _constraint(constraint):
         offset = {"offset": constraint.offset} if constraint.offset else {}
         sum_of = {"kind": kind, "coefficients": constraint.coefficients}
         return sum_of | offset | _contact(constraint) | _state(constraint)
-    entries = {"kind": kind, "parent": constraint.parent, "child": constraint.child}
-    entries |= _placement("parent_placement", constraint.parent_placement)
-    entries |= _placement("child_placement", constraint.child_placement)
+    entries = _frames(constraint)
     if "axis" in form.takes and not np.array_equal(constraint.axis, [0.0, 0.0, 1.0]):
         entries["axis"] = constraint.axis.tolist()
-    if "child_axis" in form.needs:
-        entries["child_axis"] = constraint.child_axis.tolist()
-    if "length" in form.needs:
-        entries["length"] = constraint.length
-    if "radius" in form.needs:
-        entries["radius"] = abs(constraint.radius) or constraint.length
-    if "parent_radius" in form.needs:
-        entries["parent_radius"] = constraint.length
+    needed = {"child_axis": constraint.child_axis.tolist(), "length": constraint.length,
+              "radius": abs(constraint.radius) or constraint.length, "parent_radius": constraint.length}
+    entries |= {key: value for key, value in needed.items() if key in form.needs}
     if "rolling" in form.takes and not constraint.side and constraint.rows != form.rows:
         entries["rolling"] = False
-    inside = {"inside": True} if constraint.radius < 0.0 else {}
-    return entries | inside | _contact(constraint) | _state(constraint)
+    if constraint.radius < 0.0:
+        entries["inside"] = True
+    return entries | _contact(constraint) | _state(constraint)
 
 
 def _contact(constraint):
@@ -337,18 +314,13 @@ def _placement(key, pose):
 
 
 def _axes(kind, thing):
-    entries = {
-        key: axis.tolist()
-        for key, axis, default in zip(("axis", "axis2"), thing.axes, kind.axes)
-        if not np.array_equal(axis, default)
-    }
+    entries = {key: axis.tolist() for key, axis, default in zip(("axis", "axis2"), thing.axes, kind.axes)
+               if not np.array_equal(axis, default)}
     return entries | ({"pitch": thing.pitch} if kind.has_pitch else {})
 
 
 def _per_dof(key, values, default):
-    if np.all(values == default):
-        return {}
-    return {key: values.tolist() if len(values) > 1 else float(values[0])}
+    return {} if np.all(values == default) else {key: values.tolist() if len(values) > 1 else float(values[0])}
 
 
 def _lines(entries):

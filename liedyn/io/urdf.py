@@ -18,14 +18,8 @@ from liedyn.model import GROUND, Builder, placement
 from liedyn.model.kinds import JOINT_KINDS
 from liedyn.model.numbers import numbers
 
-_KINDS = {
-    "fixed": "fixed",
-    "revolute": "revolute",
-    "continuous": "revolute",
-    "prismatic": "prismatic",
-    "planar": "planar",
-    "floating": "free",
-}
+_KINDS = {"fixed": "fixed", "revolute": "revolute", "continuous": "revolute", "prismatic": "prismatic",
+          "planar": "planar", "floating": "free"}
 _ELEMENTS = {"link", "joint", "material", "transmission", "gazebo", "sensor"}  # of a robot, in URDF
 _BOUNDS = ("lower", "upper", "velocity", "effort")  # of one coordinate
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?|[-+]?inf(inity)?|nan", re.ASCII | re.IGNORECASE)
@@ -201,12 +195,9 @@ def _add_joint(builder, joint):
     axis, dynamics = joint.part("axis"), _dynamics(joint)
     direction = axis.numbers("xyz") if axis and "xyz" in axis.xml.attrib else (1.0, 0.0, 0.0)
     builder.joint(
-        joint.name, _KINDS[kind], _end(joint, "parent"), _end(joint, "child"),
-        placement=joint.pose(),
+        joint.name, _KINDS[kind], _end(joint, "parent"), _end(joint, "child"), placement=joint.pose(),
         axis=direction if JOINT_KINDS[_KINDS[kind]].axes else None,
-        damping=dynamics.number("damping", 0.0) if dynamics and kind != "fixed" else 0.0,
-        **_limits(joint, kind),
-    )
+        damping=dynamics.number("damping", 0.0) if dynamics and kind != "fixed" else 0.0, **_limits(joint, kind))
 
 
 def _dynamics(joint):
@@ -247,9 +238,8 @@ def _add_sidecar_loops(builder, frames, sidecar):
     with errors_at(sidecar.name):
         document = read_document(sidecar)
         loops = take_section(document, "loops")
-        if document:
-            key = shown(next(iter(document)))
-            raise ModelError(f"unknown key {key}: only [loops.x] tables stand in a sidecar file")
+        for key in document:
+            raise ModelError(f"unknown key {shown(key)}: only [loops.x] tables stand in a sidecar file")
         _add_loops(builder, frames, loops)
 
 

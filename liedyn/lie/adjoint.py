@@ -37,8 +37,7 @@ def Ad(T):
     >>> Ad(exp([0.0, 0.0, 0.0, 0.0, 0.0, 1.0])) @ [1.0, 0.0, 0.0, 0.0, 0.0, 0.0]
     array([1., 0., 0., 0., 1., 0.])
     """
-    A, Q = exponential.Ad_blocks(pose(T))
-    return matrix6(A, Q)
+    return matrix6(*exponential.Ad_blocks(pose(T)))
 
 
 @lie_function(POSE, returns=(6, 6))
@@ -69,8 +68,7 @@ def Ad_dual(T):
     >>> Ad_dual(exp([0.0, 0.0, 0.0, 0.0, 0.0, 1.0])) @ [0.0, 0.0, 0.0, 1.0, 0.0, 0.0]
     array([ 0., -1.,  0.,  1.,  0.,  0.])
     """
-    A, Q = exponential.Ad_blocks(pose(T))
-    return wrench_matrix6(A, Q)
+    return wrench_matrix6(*exponential.Ad_blocks(pose(T)))
 
 
 @lie_function(TWIST, returns=(6, 6))

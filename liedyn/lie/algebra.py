@@ -223,13 +223,15 @@ def inertia_in_parent(X, I):
     """Ad*_{X^-1} I Ad_{X^-1}: a body's inertia in the frame that sees it at pose X (parallel axes, first moments)."""
     R, p = X
     m, h, J = I
-    h = rotate(R, h)
-    Jr = rotate_symmetric(R, J)
+    h, Jr = rotate(R, h), rotate_symmetric(R, J)
     # J' = R J R^T - [p][Rh] - [Rh][p] - m [p][p], with [p][p] etc. written out by minus_square
     shift = minus_square(p, add(add(h, h), scale(m, p)))
-    return (m, add(h, scale(m, p)),
-            (Jr[0] + shift[0], Jr[1] + shift[1], Jr[2] + shift[2],
-             Jr[3] + shift[3], Jr[4] + shift[4], Jr[5] + shift[5]))
+    return (m, add(h, scale(m, p)), add_symmetric(Jr, shift))
+
+
+@inline_algebra
+def add9(A, B):
+    return add(A[:3], B[:3]) + add(A[3:6], B[3:6]) + add(A[6:], B[6:])
 
 
 @inline_algebra

@@ -292,7 +292,7 @@ def matrix3(A):
 
 
 @inline_array
-def matrix4(A, p, corner):
+def matrix4(corner, A, p):
     """[[A, p], [0, corner]]."""
     x = np.zeros((4, 4))
     _put_block(x, 0, 0, A)

@@ -4,7 +4,7 @@
 """
 from liedyn.compiled.jit import inline_algebra
 from liedyn.lie.algebra import (
-    add, add_cross, add_symmetric, rotate, rotate_rotation, rotate_symmetric, symmetric_times, unrotate,
+    add, add9, add_cross, add_symmetric, rotate, rotate_rotation, rotate_symmetric, symmetric_times, unrotate,
 )
 
 
@@ -26,11 +26,7 @@ def articulated_times(I, V):
 
 @inline_algebra
 def add_articulated(I, K):
-    B, D = I[1], K[1]
-    return (add_symmetric(I[0], K[0]),
-            (B[0] + D[0], B[1] + D[1], B[2] + D[2], B[3] + D[3], B[4] + D[4], B[5] + D[5],
-             B[6] + D[6], B[7] + D[7], B[8] + D[8]),
-            add_symmetric(I[2], K[2]))
+    return add_symmetric(I[0], K[0]), add9(I[1], K[1]), add_symmetric(I[2], K[2])
 
 
 @inline_algebra

@@ -218,8 +218,7 @@ def rotation_quaternion(R):
 @inline
 def so3_log(R):
     """The rotation vector w of R = exp [w], |w| <= pi; floats only."""
-    x, y, z, w = rotation_quaternion(R)
-    return quaternion_log(x, y, z, w)
+    return quaternion_log(*rotation_quaternion(R))
 
 
 @inline

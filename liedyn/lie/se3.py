@@ -40,7 +40,7 @@ def hat(V):
            [ 0.,  0.,  0.,  0.]])
     """
     w, v = twist(V)
-    return matrix4(exponential.hat(w), v, 0.0)
+    return matrix4(0.0, exponential.hat(w), v)
 
 
 @lie_function(TWIST_MATRIX, returns=(6,))
@@ -103,8 +103,7 @@ def exp(V):
     >>> exp([0.0, 0.0, np.pi, 0.0, 1.0, 0.0]).round(3)[:, 3] + 0.0
     array([-0.637,  0.   ,  0.   ,  1.   ])
     """
-    R, p = exponential.exp(twist(V))
-    return matrix4(R, p, 1.0)
+    return matrix4(1.0, *exponential.exp(twist(V)))
 
 
 @lie_function(POSE, returns=(6,))
@@ -164,8 +163,7 @@ def inverse(T):
     >>> inverse(exp([0.0, 0.0, 0.0, 1.0, 2.0, 3.0]))[:, 3]
     array([-1., -2., -3.,  1.])
     """
-    R, p = exponential.inverse(pose(T))
-    return matrix4(R, p, 1.0)
+    return matrix4(1.0, *exponential.inverse(pose(T)))
 
 
 @lie_function(POSE, POSE, returns=(4, 4))
@@ -197,8 +195,7 @@ def compose(T1, T2):
     >>> bool(abs(compose(T, inverse(T)) - np.eye(4)).max() < 1e-15)
     True
     """
-    R, p = algebra.compose(pose(T1), pose(T2))
-    return matrix4(R, p, 1.0)
+    return matrix4(1.0, *algebra.compose(pose(T1), pose(T2)))
 
 
 @lie_function(POSE, VECTOR, returns=(3,))
@@ -264,8 +261,7 @@ def left_jacobian(V):
     >>> left_jacobian([0.0, 0.0, 0.0, 2.0, 0.0, 0.0]) @ [0.0, 1.0, 0.0, 0.0, 0.0, 0.0]
     array([0., 1., 0., 0., 0., 1.])
     """
-    A, Q = exponential.left_jacobian(twist(V))
-    return matrix6(A, Q)
+    return matrix6(*exponential.left_jacobian(twist(V)))
 
 
 @lie_function(TWIST, returns=(6, 6))
@@ -298,8 +294,7 @@ def right_jacobian(V):
     >>> bool(abs(Ad(exp(V)) @ right_jacobian(V) - left_jacobian(V)).max() < 1e-14)
     True
     """
-    A, Q = exponential.left_jacobian(algebra.neg6(twist(V)))
-    return matrix6(A, Q)
+    return matrix6(*exponential.left_jacobian(algebra.neg6(twist(V))))
 
 
 @lie_function(TWIST, returns=(6, 6))
@@ -332,8 +327,7 @@ def left_jacobian_inverse(V):
     >>> bool(abs(left_jacobian_inverse(V) @ left_jacobian(V) - np.eye(6)).max() < 1e-14)
     True
     """
-    A, Q = exponential.left_jacobian_inverse(twist(V))
-    return matrix6(A, Q)
+    return matrix6(*exponential.left_jacobian_inverse(twist(V)))
 
 
 @lie_function(TWIST, returns=(6, 6))
@@ -366,5 +360,4 @@ def right_jacobian_inverse(V):
     >>> bool(abs(right_jacobian_inverse(V) @ right_jacobian(V) - np.eye(6)).max() < 1e-14)
     True
     """
-    A, Q = exponential.left_jacobian_inverse(algebra.neg6(twist(V)))
-    return matrix6(A, Q)
+    return matrix6(*exponential.left_jacobian_inverse(algebra.neg6(twist(V))))

@@ -286,8 +286,7 @@ def rotation_from_quaternion(quat):
     >>> rotation_from_quaternion([1.0, 0.0, 0.0, 0.0]).diagonal()
     array([ 1., -1., -1.])
     """
-    x, y, z, w = quaternion(quat)
-    return matrix3(quaternion_rotation(x, y, z, w))
+    return matrix3(quaternion_rotation(*quaternion(quat)))
 
 
 @lie_function(ROTATION, returns=(4,))

@@ -24,18 +24,6 @@ def largest_size(x):
 
 
 @kernel
-def product(A, B, out):
-    """out = A B."""
-    for i in range(A.shape[0]):
-        out[i, :] = 0.0
-        for k in range(A.shape[1]):
-            x = A[i, k]
-            if x != 0.0:
-                for j in range(B.shape[1]):
-                    out[i, j] += x * B[k, j]
-
-
-@kernel
 def transposed_product(A, B, out):
     """out = A^T B."""
     out[:] = 0.0
@@ -48,24 +36,17 @@ def transposed_product(A, B, out):
 
 
 @kernel
-def independent_rows(G, tolerance, order, diagonal):
-    """Rank of G by Householder QR of G^T with pivoting (Golub and Van Loan 2013, 5.4.2).
+def independent_rows(G, tolerance):
+    """Rank of G by Householder QR of G^T with pivoting (Golub and Van Loan 2013, 5.4.2), order of its rows, pivots.
 
-    The first `rank` entries of `order` are independent rows of G, the rest depend on them; `diagonal` receives the
-    size of each pivot, which falls to rounding behind the rank. A pivot below `tolerance` times the first one
-    (and `tolerance` times SMALL_ROW) counts as zero.
+    The first `rank` entries of the order are independent rows of G, the rest depend on them; the size of the pivots
+    falls to rounding behind the rank. A pivot below `tolerance` times the first one (and `tolerance` times SMALL_ROW)
+    counts as zero.
     """
-    return independent_rows_in_place(G.copy(), tolerance, order, diagonal)
-
-
-@kernel_in_place
-def independent_rows_in_place(A, tolerance, order, diagonal):
-    """`independent_rows` of A, which is overwritten."""
-    m, n = A.shape
+    m, n = G.shape
+    A, order, diagonal, rank = G.copy(), np.empty(m, np.int64), np.zeros(m), 0
     for i in range(m):
         order[i] = i
-        diagonal[i] = 0.0
-    rank = 0
     for k in range(min(m, n)):
         best, largest = k, -1.0
         for i in range(k, m):
@@ -93,7 +74,7 @@ def independent_rows_in_place(A, tolerance, order, diagonal):
             s /= h
             for j in range(k, n):
                 A[i, j] -= s * A[k, j]
-    return rank
+    return rank, order, diagonal
 
 
 @kernel

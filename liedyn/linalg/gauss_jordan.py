@@ -19,7 +19,7 @@ one number for each of W states, and a row has as many registers as columns: the
 from liedyn.compiled.jit import inline, kernel_in_place
 from liedyn.linalg.dense import SMALL_ROW
 from liedyn.simd.comparisons import is_positive, larger, largest_lane, magnitude
-from liedyn.simd.lanes import LANES, SCALAR, WIDTH, load, splat, store, width_of
+from liedyn.simd.lanes import LANES, SCALAR, WIDTH, load, matrix_in, splat, store, width_of
 from liedyn.simd.registers import at_once, is_zero
 
 
@@ -196,17 +196,7 @@ def solve_rows(lane, A):
 
     One padded matrix: as many of its columns as it has rows are A, and all behind them are B.
     """
-    n = A.shape[0]
-    for k in range(n):
-        pivot = element(lane, A, k, k)
-        if not is_positive(pivot):
-            return False
-        scale_row(A, k, 1.0 / pivot)
-        for i in range(n):
-            x = element(lane, A, i, k)
-            if i != k and not is_zero(x):
-                add_row(A, i, -x, A, k)
-    return True
+    return solve_rows_for(lane, A, matrix_in(A, 0, 0, 0))
 
 
 @kernel_in_place

@@ -86,7 +86,7 @@ def row_space(G, tolerance, B, V, s):
 
 @kernel
 def shortest_solution(B, V, s, rank, y, x):
-    """x = G^+ y: of all x that come nearest to G x = y the shortest one."""
+    """x = G^+ y: of all x that come nearest to G x = y the shortest one; of G^T x = y with V and B for B and V."""
     x[:] = 0.0
     for i in range(rank):
         along = 0.0
@@ -95,19 +95,6 @@ def shortest_solution(B, V, s, rank, y, x):
         along /= s[i] * s[i]
         for k in range(x.size):
             x[k] += V[i, k] * along
-
-
-@kernel
-def minimum_norm_multipliers(B, V, s, rank, force, lam):
-    """The shortest lambda with G^T lambda = force, for a force in the range of G^T."""
-    lam[:] = 0.0
-    for i in range(rank):
-        along = 0.0
-        for k in range(force.size):
-            along += V[i, k] * force[k]
-        along /= s[i] * s[i]
-        for k in range(lam.size):
-            lam[k] += B[i, k] * along
 
 
 @kernel

@@ -15,7 +15,7 @@ from liedyn.constraints.rows import (
 )
 from liedyn.linalg.gauss_jordan import element, padded_for
 from liedyn.linearization.choice import GIVEN, PICKED, SPANNED, hold_choice, hold_span, put_picked, reads_cuts
-from liedyn.linearization.sharing import (
+from liedyn.linearization.column_sharing import (
     gather_directions, may_share, share_directions, share_nothing, shares_size, spread_directions,
 )
 from liedyn.linearization.space import Directions
@@ -26,7 +26,7 @@ from liedyn.simd.lanes import (
 )
 from liedyn.simd.registers import at_once
 from liedyn.tree.records import link_count
-from liedyn.tree.variations import (
+from liedyn.tree.tangent_recursion import (
     BODY, VARIATION, gather_wrenches, put_bodies, vary_accelerations, vary_forces, vary_velocities, vary_wrenches,
 )
 
@@ -72,7 +72,7 @@ def vary_state(lane, model, state, coordinates, way, known, columns_y, shares, a
     """Block b of Delta in X, of D, and of balance = -(M D + d(ID + G^T lambda)/dq [N 0] + dID/dv X).
 
     The first `columns_y` columns are those of y; where directions share columns, `space.balance` receives what is
-    handed over (`liedyn.tree.shared_columns`).
+    handed over (`liedyn.tree.column_coloring`).
     """
     q, v, a, lam, world = state.q, state.v, space.a, space.lam, known.world
     cuts, variations, rates, virtual_rates = along.cuts, along.variations, along.rates, along.virtual_rates

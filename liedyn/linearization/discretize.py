@@ -27,6 +27,7 @@ from liedyn.constraints.loops import (
 )
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.errors import ClosureError, InputError
+from liedyn.lie import Ad, ad, exp, left_jacobian, so3_exp, so3_hat, so3_left_jacobian
 from liedyn.linearization.closed_loop import operating_points
 from liedyn.linearization.linearize import settled_without_friction
 from liedyn.linearization.operating_point import CLOSURE_TOLERANCE, linearize_at
@@ -226,11 +227,7 @@ def _groups(robot, y):
 
 def _ad(V):
     """ad_V of so(3) or se(3), by the length of V."""
-    def cross(a):
-        return np.array([[0.0, -a[2], a[1]], [a[2], 0.0, -a[0]], [-a[1], a[0], 0.0]])
-    if len(V) == 3:
-        return cross(V)
-    return np.block([[cross(V[:3]), np.zeros((3, 3))], [cross(V[3:]), cross(V[:3])]])
+    return so3_hat(V) if len(V) == 3 else ad(V)
 
 
 def _local_rate(u, r):
@@ -252,11 +249,8 @@ def _carried(groups, u, eta, du):
     """Ad_{exp -u} eta + dexp_{-u} du, joint by joint: eta + du where coordinates add up."""
     out = eta + du
     for j in groups:
-        ad_u, one = _ad(u[j]), np.eye(len(j))
-        moved, turned, power = one, one, one
-        for n in range(1, 20):  # |u|^20 / 20! is below rounding for any u of one step
-            power = -ad_u @ power / n
-            moved, turned = moved + power, turned + power / (n + 1)
+        moved, turned = ((so3_exp(-u[j]), so3_left_jacobian(-u[j])) if len(j) == 3 else
+                         (Ad(exp(-u[j])), left_jacobian(-u[j])))
         out[j] = moved @ eta[j] + turned @ du[j]
     return out
 

@@ -197,27 +197,23 @@ def _own_coordinates(robot, count, found):
 
 def _choices(robot, lead, q, independent, speeds, tolerance):
     """Coordinates and velocities, and the rows of both: one choice for all states, but a tangent space for each."""
-    if isinstance(independent, str) and independent == "tangent" and speeds is None and all_holonomic(robot):
+    tangent = isinstance(independent, str) and independent == "tangent"
+    if tangent and speeds is None and all_holonomic(robot):
         with of_the_batch(lead, 0):
             names = choose_positions(robot, q[0], independent, tolerance).names
         rows = np.empty((len(q), len(names), robot.nv))  # the kernel writes them
         y = Independent(names, rows[0], np.full(len(names), TANGENT))
         return y, y, rows, rows
-    if len(q) > 1 and isinstance(independent, str) and independent == "tangent":
-        ys, ws = [], []
-        for b, each in enumerate(q):
-            with of_the_batch(lead, b):
-                ys.append(choose_positions(robot, each, independent, tolerance))
-                ws.append(choose_speeds(robot, each, ys[b], speeds, tolerance))
-        changed = [b for b, w in enumerate(ws) if len(w.names) != len(ws[0].names)]
-        if changed:
-            raise InputError(f"state {changed[0]} has {len(ws[changed[0]].names)} degrees of freedom, "
-                             f"state 0 has {len(ws[0].names)}: linearize them apart")
-        return ys[0], ws[0], np.array([y.rows for y in ys]), np.array([w.rows for w in ws])
-    with of_the_batch(lead, 0):
-        y = choose_positions(robot, q[0], independent, tolerance)
-        w = choose_speeds(robot, q[0], y, speeds, tolerance)
-    return y, w, y.rows[None], w.rows[None]
+    ys, ws = [], []
+    for b, each in enumerate(q if tangent else q[:1]):
+        with of_the_batch(lead, b):
+            ys.append(choose_positions(robot, each, independent, tolerance))
+            ws.append(choose_speeds(robot, each, ys[b], speeds, tolerance))
+    changed = [b for b, w in enumerate(ws) if len(w.names) != len(ws[0].names)]
+    if changed:
+        raise InputError(f"state {changed[0]} has {len(ws[changed[0]].names)} degrees of freedom, "
+                         f"state 0 has {len(ws[0].names)}: linearize them apart")
+    return ys[0], ws[0], np.array([y.rows for y in ys]), np.array([w.rows for w in ws])
 
 
 def _solve(robot, lead, y, w, given, parts, outputs, tolerances):

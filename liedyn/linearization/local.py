@@ -16,9 +16,9 @@ that the constraints force on their own and X = [Delta S],
 
 The multipliers' own derivative never appears: S^T G^T = 0. No matrix of derivatives is formed either: what stands in
 parentheses is the variation of inverse dynamics and of the constraints along the columns of ([N 0], X, D), one pass out
-and one pass in for as many columns as a register holds (`liedyn.tree.variations`), with the constraints' wrenches as
-wrenches on the links. Directions of different legs share columns, and some of a floating base need none
-(`liedyn.linearization.sharing`). The upper rows are those of ydot = R_y v,
+and one pass in for as many columns as a register holds (`liedyn.tree.tangent_recursion`), with the constraints'
+wrenches as wrenches on the links. Directions of different legs share columns, and some of a floating base need none
+(`liedyn.linearization.column_sharing`). The upper rows are those of ydot = R_y v,
 
     A_yy = R_y (Delta - ad_v N) + d(R_y v)/dq N        A_yw = R_y S        B_y = 0
 

@@ -82,10 +82,8 @@ def complete_derivatives(lane, p_y, actuators, space, lower, moved):
     clear(lower)
     clear(moved)
     for s in range(p_w):
-        for c in range(x):
-            put_element(lane, lower, s, c, element(lane, A, p_y + s, c))
-        for c in range(nu):
-            put_element(lane, lower, s, x + c, element(lane, B, p_y + s, c))
+        copy_row(lane, A, x * (p_y + s), x, lower, columns_of(lane, lower) * s)
+        copy_row(lane, B, nu * (p_y + s), nu, lower, columns_of(lane, lower) * s + x)
     for j in range(n):
         for s in range(p_w):
             if not is_zero(element(lane, X, j, p_y + s)):

@@ -11,7 +11,7 @@ import numpy as np
 from liedyn import arguments
 from liedyn.compiled.batches import call_rows
 from liedyn.compiled.boundary import is_usable
-from liedyn.compiled.direct import configuration, direct, packed, unusual, usual, velocity
+from liedyn.compiled.direct import configuration, direct, general_path, packed, usual, velocity
 from liedyn.compiled.functions import raise_errors
 from liedyn.compiled.jit import address_of, inline
 from liedyn.compiled.objects import integer, integers_or_zeros, is_none, item, new_arrays, no_numbers, numbers, shaped
@@ -26,6 +26,7 @@ from liedyn.linearization.space import Coordinates
 from liedyn.linearization.state_space import LocalStateSpace
 from liedyn.linearization.states import Found, Tolerances, linearize_states
 from liedyn.model.packed import NQ, NV, N_ROWS
+from liedyn.model.remembered import remembered
 from liedyn.simd.lanes import integers_in, vector_in
 
 
@@ -95,8 +96,8 @@ def single(robot, q, independent, outputs, speeds, tolerances):
         chosen = choose(robot, q, independent, tolerances[1])  # how many there are
         y = Independent(chosen.names if left == TANGENT else (), chosen.rows, np.full(len(chosen.rows), left))
     else:
-        y = by_name(robot, (independent,) if isinstance(independent, str) else independent)
-    w = y if speeds is None else by_name(robot, (speeds,) if isinstance(speeds, str) else speeds)
+        y = by_name(robot, independent)
+    w = y if speeds is None else by_name(robot, speeds)
     asked = robot.outputs if outputs is None else arguments.names("outputs", outputs)
     plan, actuators = output_plan(robot, asked, y), robot.actuator_matrix.copy()
     if plan.contacts:
@@ -133,7 +134,7 @@ def linearize_direct(address, model, q, v, tau, integers, given):
     model = packed(model)
     q, v, tau = configuration(model, q), velocity(model, v), velocity(model, tau)
     if not usual((model.floats, q, v, tau)):
-        return unusual()
+        return general_path()
     places = integers_or_zeros(integers, True, SIZES)
     p_y, p_w, nu, rows, parts = places[0], places[1], places[2], places[3], places[4]
     n, m, nq, x = model.ints[NV], model.ints[N_ROWS], model.ints[NQ], p_y + p_w
@@ -177,7 +178,8 @@ def linearize_one_state(robot, q, v, tau, independent, outputs, speeds, closure_
         except TypeError:
             return None
     if one is choice:
-        if not all(x is None or isinstance(x, (str, tuple)) for x in choice[1:4]) or not is_configuration(robot, q):
+        usual = all(x is None or isinstance(x, (str, tuple)) for x in choice[1:4]) and type(q) is np.ndarray
+        if not usual or q.shape != (robot.nq,) or q.dtype != np.float64 or not is_usable(q).all():
             return None
         try:
             one = robot.memo[choice] = single(robot, q, *choice[1:4], choice[4:])
@@ -197,12 +199,6 @@ def linearize_one_state(robot, q, v, tau, independent, outputs, speeds, closure_
     require_regular_one(robot, q, rank, rank_tolerance)
     return LocalStateSpace.of({"A": A, "B": B, "f0": f0, "rank": rank,
                                "_later": (read_later, one, rest, robot)})
-
-
-def is_configuration(robot, q):
-    """Is q as a direct kernel takes it?"""
-    return (type(q) is np.ndarray and q.shape == (robot.nq,) and q.dtype == np.float64
-            and is_usable(q).all())
 
 
 def read_later(name, found, one, rest, robot):
@@ -227,12 +223,10 @@ def tangent_condition(_, found, robot, tolerance):
     return {"condition": condition if condition.ndim else float(condition)}
 
 
+@remembered
 def own_coordinates(robot, p, x, nu):
     """C and D of p coordinates themselves."""
-    key = "C, D", p, x, nu
-    if key not in robot.memo:
-        robot.memo[key] = np.eye(p, x), np.zeros((p, nu))
-    return robot.memo[key]
+    return np.eye(p, x), np.zeros((p, nu))
 
 
 def names_left(robot, one, R):

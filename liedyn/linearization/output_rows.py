@@ -1,8 +1,8 @@
 """Rows of C and D for every kind of output, in compiled code (names: `liedyn.linearization.outputs`).
 
 The columns of [N 0], [Delta S] and da say how a direction of (y, w, u) changes q, v and a. What links and cut joints do
-then are the variations that A and B are made of (`liedyn.tree.variations`), in world coordinates and seen from the
-link, so that a body has them in its own frame. Their accelerations contain gravity A_g, those of a body do not:
+then are the variations that A and B are made of (`liedyn.tree.tangent_recursion`), in world coordinates and seen from
+the link, so that a body has them in its own frame. Their accelerations contain gravity A_g, those of a body do not:
 
     dA_r = dA + sum S_j da_j - ad(A_g, eta)
 
@@ -29,12 +29,12 @@ from liedyn.linalg.gauss_jordan import add_row, clear, columns_of, element, padd
 from liedyn.model.kinds import HELICAL
 from liedyn.model.packed import LOOP_FOLDING, NV, N_ROWS, N_VIRTUAL
 from liedyn.simd.lanes import LANES, WIDTH, integer, integers_in, load, splat, store, take_matrix, take_vector, width_of
-from liedyn.simd.registers import is_zero
+from liedyn.simd.registers import copy_row, is_zero
 from liedyn.tree.kinematics import (
     S, body_pose, of_dof, world_accelerations, world_positions, world_size, world_velocities,
 )
-from liedyn.tree.records import body_link, dof_total, get6, link_count, previous_dof, upward, zero6
-from liedyn.tree.variations import (
+from liedyn.tree.records import body_link, dof_total, get6, link_count, minus_gravity, parent_dof, zero6
+from liedyn.tree.tangent_recursion import (
     BODY as BODY_SIZE, DA, DV, ETA, VARIATION, variation_of, vary_accelerations, vary_velocities,
 )
 
@@ -126,27 +126,15 @@ def put_outputs(lane, model, state, outputs, space, e, work, C, D):
     for r in range(outputs.shape[0]):
         what, rate, k, row = outputs[r, 0], outputs[r, 1], outputs[r, 2], outputs[r, 3]
         if what == TREE:
-            put_coordinate(rate, k, N, X, da, rows, row)
+            add_row(rows, row, 1.0, N if rate == POSITION else (X if rate == VELOCITY else da), k)
         elif what == CUT:
             put_reading(lane, rate, k, E, N, z_dot, z_ddot, da, rows, row)
         elif what == WRENCH:
             put_wrench_rows(model, k, dlam, rows, row)
     for row in range(C.shape[0]):
-        for c in range(x):
-            put_element(lane, C, row, c, element(lane, rows, row, c))
-        for c in range(columns_of(lane, D)):
-            put_element(lane, D, row, c, element(lane, rows, row, x + c))
-
-
-@inline
-def put_coordinate(rate, k, N, X, da, rows, row):
-    """A coordinate of the tree, or its rate, along every column."""
-    if rate == POSITION:
-        add_row(rows, row, 1.0, N, k)
-    elif rate == VELOCITY:
-        add_row(rows, row, 1.0, X, k)
-    else:
-        add_row(rows, row, 1.0, da, k)
+        at, nu = columns_of(lane, rows) * row, columns_of(lane, D)
+        copy_row(lane, rows, at, x, C, x * row)
+        copy_row(lane, rows, at + x, nu, D, nu * row)
 
 
 @inline
@@ -170,7 +158,7 @@ def along_path(lane, model, world, link, A, b):
     total, width, j = zero6(LANES), A.shape[1] // WIDTH, last_dof(model, link)
     while j >= 0:
         total = add6(total, scale6(load(LANES, A, width * j + b), get6(lane, world, of_dof(model, j, S))))
-        j = previous_dof(model, j)
+        j = parent_dof(model, j)
     return total
 
 
@@ -186,7 +174,7 @@ def put_body_rows(lane, model, world, variations, body, rate, N, da, b, rows, ro
     elif rate == ACCELERATION:
         x = along_path(lane, model, world, link, da, b)
         if moves:
-            turned = ad(upward(lane, model), variation_of(variations, link, ETA))
+            turned = ad(minus_gravity(lane, model), variation_of(variations, link, ETA))
             x = add6(x, sub6(variation_of(variations, link, DA), turned))
     angular, linear = Ad_inverse(pose, x)
     for k in range(3):

@@ -18,6 +18,7 @@ import numpy as np
 from liedyn.constraints.independent import by_name
 from liedyn.errors import InputError, suggestion
 from liedyn.linearization.output_rows import ACCELERATION, BODY, CUT, POSITION, TREE, VELOCITY, WRENCH
+from liedyn.model.remembered import remembered
 
 NO_OUTPUTS = np.zeros((0, 4), dtype=np.int64)
 _COORDINATES = {"position": POSITION, "velocity": VELOCITY, "acceleration": ACCELERATION}
@@ -58,14 +59,12 @@ def output_plan(robot, names, chosen):
     """
     if not names:
         return OutputPlan(chosen.names, NO_OUTPUTS)
-    key = ("outputs", names, chosen.names)
-    if key not in robot.memo:
-        robot.memo[key] = _plan(robot, names, chosen)
-    return robot.memo[key]
+    return _plan(robot, names, chosen.names)
 
 
+@remembered
 def _plan(robot, names, chosen):
-    if names == chosen.names and set(names) <= set(robot.velocity_names):
+    if names == chosen and set(names) <= set(robot.velocity_names):
         return OutputPlan(names, NO_OUTPUTS)
     labels, parts, contacts = [], [], []
     between_bodies = {each.name for each in robot.model.constraints if each.parent is not None}
@@ -74,7 +73,7 @@ def _plan(robot, names, chosen):
         if kind not in KINDS:
             raise InputError(f"unknown kind of output {kind!r} in {name!r}, {suggestion(kind, KINDS)}")
         if kind in _COORDINATES:
-            for member in by_name(robot, [what]).names:
+            for member in by_name(robot, what).names:
                 parts.append((*_coordinate(robot, member, _COORDINATES[kind]), len(labels)))
                 labels.append(member if kind == "position" else f"{kind}:{member}")
         elif kind == "wrench":

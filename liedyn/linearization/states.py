@@ -11,8 +11,8 @@ from liedyn.dynamics.nullspace import OK
 from liedyn.dynamics.state import STATE, State, gather_state, state_in_lanes
 from liedyn.linalg.dense import largest_size
 from liedyn.linalg.gauss_jordan import element, padded
-from liedyn.linearization.alike import (
-    MOST_IN_LANES, largest, linearize_alike, linearize_alike_size, matrix_of, space_in_lanes, spaces_fit_lanes,
+from liedyn.linearization.in_lanes import (
+    MOST_IN_LANES, largest, linearize_in_lanes, linearize_in_lanes_size, matrix_of, space_in_lanes, spaces_fit_lanes,
 )
 from liedyn.linearization.local import linearize_in_place, linearize_size
 from liedyn.linearization.lower_rows import complete_derivatives
@@ -70,10 +70,10 @@ def put_drift(v, K, w, drift):
 
 @batch
 def linearize_registers(begin, end, model, state, coordinates, actuators, outputs, tolerances, found):
-    """`linearize_states` for those that depend alike (`liedyn.linearization.alike`): the rank of all others stays."""
+    """`linearize_states` of rows that depend alike (`liedyn.linearization.in_lanes`): the rank of all others stays."""
     count, n, p, nu = state.q.shape[0], model.ints[NV], coordinates.virtual_w.size, actuators.shape[1]
     m, x, r, choosable = model.ints[N_ROWS], 2 * p, found.C.shape[1], np.empty(n)
-    size, virtual, R = linearize_alike_size(model, p, nu), coordinates.virtual_w, matrix_of(p, n)
+    size, virtual, R = linearize_in_lanes_size(model, p, nu), coordinates.virtual_w, matrix_of(p, n)
     if size > MOST_IN_LANES or not spaces_fit_lanes(model, coordinates, choosable):
         return
     chosen = Coordinates(R, virtual, R, virtual)
@@ -91,7 +91,7 @@ def linearize_registers(begin, end, model, state, coordinates, actuators, output
     lines_A, lines_B, lines_K = lines_for(A_rows), lines_for(B_rows), lines_for(K_rows)
     for b in range(begin, end, WIDTH):
         gather_state(state, b, end, lanes)
-        if not linearize_alike(
+        if not linearize_in_lanes(
                 model, lanes, chosen, choosable, actuators, tolerances, scratch.work, space, condition):
             continue
         put_motions(space.X, K)
@@ -165,12 +165,6 @@ def linearize_trees(begin, end, model, state, coordinates, actuators, outputs, t
 # ---- one state at a time
 
 
-@inline
-def is_consistent(v, residual, psi, tolerance):
-    """Is the state on the constraint manifold, and does its velocity stay there?"""
-    return largest_size(residual) <= tolerance and largest_size(psi) <= tolerance * max(1.0, largest_size(v))
-
-
 @late(MODEL, STATE, MATRIX, types.int64[:, ::1], SPACE, group(Scratch, VECTOR, MATRIX, MATRIX, VECTOR),
       MATRIX, MATRIX)
 def put_outputs_at_one_state(model, state, actuators, outputs, space, scratch, C, D):
@@ -190,8 +184,10 @@ def linearize_row(b, model, states, coordinates, actuators, outputs, tolerances,
     status = linearize_in_place(model, state, chosen, actuators, tolerances.rank, scratch.work, space)
     status_w, found.rank[b], found.condition[b], status_y, _, found.condition_y[b] = status
     found.closure[b] = largest_size(space.residual)
-    if status_w != OK or status_y != OK or not is_consistent(
-            state.v, space.residual, space.psi, tolerances.closure):
+    # is the state on the constraint manifold, and does its velocity stay there?
+    consistent = (found.closure[b] <= tolerances.closure
+                  and largest_size(space.psi) <= tolerances.closure * max(1.0, largest_size(state.v)))
+    if status_w != OK or status_y != OK or not consistent:
         found.rank[b] = -1
         return False
     p_y = virtual_y.size

@@ -54,12 +54,6 @@ def subtract_virtual_bracket(lane, model, z, EN, p, out):
 
 
 @inline
-def tangents_turn(model):
-    """Is there a ball or free joint?"""
-    return q_total(model) != dof_total(model)
-
-
-@inline
 def put_upper_rows(lane, model, v, coordinates, same, known, virtual_upper, work, space):
     """The rows of ydot in A and f0.
 
@@ -68,7 +62,8 @@ def put_upper_rows(lane, model, v, coordinates, same, known, virtual_upper, work
     """
     R_y, virtual_y, A, N = coordinates.R_y, coordinates.virtual_y, space.A, space.N
     p, n, begin = virtual_y.size, columns_of(lane, R_y), work[0]
-    reads, moves = reads_cuts(virtual_y), not same or tangents_turn(model)
+    # tangent spaces turn with ball and free joints, which have more coordinates than velocities
+    reads, moves = reads_cuts(virtual_y), not same or q_total(model) != dof_total(model)
     upper = take_matrix(work, n if moves else 0, N.shape[1])
     if moves:
         clear(upper)

@@ -49,32 +49,19 @@ def build(model):
         if each.kind == "custom":
             attach_functions(ints, record, functions, each, _generic(joints, home), len(velocities))
     robot = Robot(
-        model, packed,
-        nq=len(coordinates),
-        nv=len(velocities),
-        body_names=tuple(body.name for body in model.bodies),
-        joint_names=tuple(joint.name for joint in tree.joints),
-        loop_names=tuple(loop.name for loop in model.loops),
-        coordinate_names=coordinates,
-        velocity_names=velocities,
-        virtual_names=virtuals,
-        constraint_names=tuple(each.name for each in everything),
-        row_names=tuple(name + suffix for name, suffix, _ in rows),
+        model, packed, nq=len(coordinates), nv=len(velocities), functions=functions, neutral=zero, home=home,
+        body_names=_names(model.bodies), joint_names=_names(tree.joints), loop_names=_names(model.loops),
+        coordinate_names=coordinates, velocity_names=velocities, virtual_names=virtuals,
+        constraint_names=_names(everything), row_names=tuple(name + suffix for name, suffix, _ in rows),
         row_owners=tuple(name for name, _, _ in rows),
         holonomic=_frozen(np.array([holonomic for _, _, holonomic in rows], dtype=bool)),
-        functions=functions,
-        lower=_frozen(limits[:, 0]),
-        upper=_frozen(limits[:, 1]),
-        velocity_limit=_per_joint(tree, "velocity_limit", (0,)),
-        effort_limit=_per_joint(tree, "effort_limit", (0,)),
-        neutral=zero,
-        home=home,
-        actuator_names=tuple(actuator.name for actuator in model.actuators) or velocities,
+        lower=_frozen(limits[:, 0]), upper=_frozen(limits[:, 1]),
+        velocity_limit=_per_joint(tree, "velocity_limit", (0,)), effort_limit=_per_joint(tree, "effort_limit", (0,)),
+        actuator_names=_names(model.actuators) or velocities,
         actuator_matrix=_frozen(_actuator_matrix(model, places)),
         loop_folding=_frozen(np.array([joint_basis(loop.axes) for loop in model.loops]).reshape(-1, 3, 3)),
         singular_tree=singular_bodies(model, tree),
-        massless=not links_of(packed)[1][:, LINK_MASS].sum() > 0.0,
-    )
+        massless=not links_of(packed)[1][:, LINK_MASS].sum() > 0.0)
     return robot.at(0.0) if any(each.target is not None for each in everything) else robot
 
 
@@ -82,6 +69,10 @@ def _generic(joints, home):
     """A configuration near home but at no special place, where angles are zero or lengths vanish."""
     single = np.array([kind.nq == kind.nv for _, kind in joints for _ in kind.coordinates], dtype=bool)
     return np.where(single, home + 0.1 * np.cos(np.arange(len(home))), home)
+
+
+def _names(things):
+    return tuple(each.name for each in things)
 
 
 def _frozen(array):
@@ -96,20 +87,16 @@ def _per_joint(tree, name, empty):
 def _home(model, joints, coordinates, zero):
     """The home configuration from values by coordinate name or lists by joint name."""
     home, places = zero.copy(), {name: k for k, name in enumerate(coordinates)}
-    starts, start = {}, 0
-    for joint, kind in joints:
-        starts[joint.name] = start, kind.nq
-        start += kind.nq
+    parts = np.split(home, np.cumsum([kind.nq for _, kind in joints])[:-1])  # views
+    own = {joint.name: part for (joint, _), part in zip(joints, parts)}
     for name, value in model.home.items():
         if name in places:
             home[places[name]] = numbers("home", shown(name), value, ())
         else:
-            start, size = starts[validation.choice("home", "name", name, places | starts)]
-            home[start : start + size] = numbers("home", shown(name), value, (size,))
+            part = own[validation.choice("home", "name", name, places | own)]
+            part[:] = numbers("home", shown(name), value, part.shape)
     for joint, kind in joints:
-        start, size = starts[joint.name]
-        own = home[start : start + size]
-        own[:] = validation.unit_quaternion(f"home, {shown(joint.name)}", kind, own)
+        own[joint.name][:] = validation.unit_quaternion(f"home, {shown(joint.name)}", kind, own[joint.name])
     return home
 
 

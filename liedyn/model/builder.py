@@ -41,9 +41,8 @@ class Builder(ConstraintBuilder):
     (1, ('pivot',))
     """
 
-    def __init__(
-        self, name, gravity=(0.0, 0.0, -9.81), home=None, independent=(), outputs=(), description="", source=""
-    ):
+    def __init__(self, name, gravity=(0.0, 0.0, -9.81), home=None, independent=(), outputs=(), description="",
+                 source=""):
         owner, self._name = validation.owner_of("robot", name), name
         self._gravity = numbers(owner, "gravity", gravity, (3,))
         self._home = validation.table(owner, "home", {} if home is None else home)
@@ -77,17 +76,11 @@ class Builder(ConstraintBuilder):
             An inertia that no real body has: its largest principal moment exceeds the sum of the other two.
         """
         owner = validation.owner_of("body", name)
-        self._bodies.append(Body(
-            name,
-            validation.mass(owner, mass),
-            numbers(owner, "com", com, (3,)),
-            validation.inertia(owner, inertia),
-        ))
+        self._bodies.append(Body(name, validation.mass(owner, mass), numbers(owner, "com", com, (3,)),
+                                 validation.inertia(owner, inertia)))
 
-    def joint(
-        self, name, kind, parent, child, placement=None, axis=None, axis2=None, pitch=None, limits=None,
-        velocity_limit=None, effort_limit=None, armature=0.0, damping=0.0, stiffness=0.0, rest=None,
-    ):
+    def joint(self, name, kind, parent, child, placement=None, axis=None, axis2=None, pitch=None, limits=None,
+              velocity_limit=None, effort_limit=None, armature=0.0, damping=0.0, stiffness=0.0, rest=None):
         """Declare a joint of the tree.
 
         Quantities per degree of freedom take one number for all or a list in the order of the coordinates' names.
@@ -134,8 +127,7 @@ class Builder(ConstraintBuilder):
             armature=validation.not_negative(owner, "armature", armature, nv),
             damping=validation.not_negative(owner, "damping", damping, nv),
             stiffness=validation.stiffness(owner, form, stiffness),
-            rest=validation.rest(owner, form, rest, neutral(form)),
-        ))
+            rest=validation.rest(owner, form, rest, neutral(form))))
 
     @classmethod
     def of(cls, robot):
@@ -214,5 +206,4 @@ class Builder(ConstraintBuilder):
         return Model(
             self._name, self._gravity, tuple(self._bodies), tuple(self._joints), tuple(self._loops),
             tuple(self._actuators), dict(self._home), self._independent, self._outputs, tuple(self._constraints),
-            self._description, self._source,
-        )
+            self._description, self._source)

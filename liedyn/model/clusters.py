@@ -47,9 +47,8 @@ def clusters(model, tree, dof_links):
         together = [other for other in found if other[1] & dofs]
         found = [other for other in found if not other[1] & dofs]
         found.append(({number}.union(*(other[0] for other in together)), dofs.union(*(other[1] for other in together))))
-    free = everything.difference(*(dofs for _, dofs in found))
-    return [(sorted(numbers), sorted(dofs)) for numbers, dofs in sorted(found, key=lambda other: min(other[0]))] + [
-        ([], sorted(free))]
+    found = sorted(found, key=lambda other: min(other[0])) + [((), everything.difference(*(dofs for _, dofs in found)))]
+    return [(sorted(numbers), sorted(dofs)) for numbers, dofs in found]
 
 
 def pack_clusters(groups, rows_of, start):

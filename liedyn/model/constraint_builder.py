@@ -12,10 +12,8 @@ from liedyn.model.numbers import numbers
 class ConstraintBuilder:
     """Loops, constraints, end stops and rows of a user's own; see :class:`Builder`."""
 
-    def loop(
-        self, name, kind, parent, child, parent_placement=None, child_placement=None, axis=None, axis2=None, pitch=None,
-        active=True, target=None,
-    ):
+    def loop(self, name, kind, parent, child, parent_placement=None, child_placement=None, axis=None, axis2=None,
+             pitch=None, active=True, target=None):
         """Declare a cut joint, which closes a loop between two bodies.
 
         Parameters
@@ -55,14 +53,12 @@ class ConstraintBuilder:
             axes=validation.axes(owner, kind, form, (axis, axis2)),
             pitch=validation.pitch(owner, kind, form, pitch),
             active=validation.flag(owner, "active", active),
-            target=validation.function(owner, "target", target),
-        ))
+            target=validation.function(owner, "target", target)))
 
-    def constraint(
-        self, name, kind, parent=None, child=None, parent_placement=None, child_placement=None, axis=None,
-        child_axis=None, length=None, radius=None, parent_radius=None, rolling=None, inside=None, coefficients=None,
-        offset=0.0, active=True, target=None, unilateral=False, restitution=None, friction=None,
-    ):
+    def constraint(self, name, kind, parent=None, child=None, parent_placement=None, child_placement=None, axis=None,
+                   child_axis=None, length=None, radius=None, parent_radius=None, rolling=None, inside=None,
+                   coefficients=None, offset=0.0, active=True, target=None, unilateral=False, restitution=None,
+                   friction=None):
         """Declare a constraint that is no cut joint: between a frame A on the parent and a frame B on the child.
 
         Parameters
@@ -150,11 +146,7 @@ class ConstraintBuilder:
             axis=validation.unit(owner, "axis", z if axis is None else axis),
             child_axis=validation.unit(owner, "child_axis", z if child_axis is None else child_axis),
             length=sizes["radius"] if on_curve else sizes["length"] + sizes["parent_radius"],
-            radius=0.0 if on_curve else sign * sizes["radius"],
-            rows=rows,
-            holonomic=form.holonomic,
-            **common,
-        ))
+            radius=0.0 if on_curve else sign * sizes["radius"], rows=rows, holonomic=form.holonomic, **common))
 
     def stops(self, joints=None, restitution=0.0):
         """Make the limits of joints end stops: one-sided couplings ``<coordinate>.lower`` and ``<coordinate>.upper``.

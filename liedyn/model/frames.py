@@ -53,8 +53,7 @@ def rotation_from_rpy(rpy):
     return np.array([
         [cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr],
         [sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr],
-        [-sp, cp * sr, cp * cr],
-    ])
+        [-sp, cp * sr, cp * cr]])
 
 
 def rpy_from_rotation(R):
@@ -75,8 +74,7 @@ def rotation_from_quaternion(quaternion):
     return np.array([
         [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
         [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
-        [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
-    ])
+        [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)]])
 
 
 def skew(a):
@@ -109,9 +107,7 @@ def joint_basis(axes):
     """
     if len(axes) == 0:
         return np.eye(3)
-    if len(axes) == 1:
-        return z_to(axes[0])
-    return np.column_stack([axes[0], axes[1], np.cross(axes[0], axes[1])])
+    return z_to(axes[0]) if len(axes) == 1 else np.column_stack([*axes, np.cross(*axes)])
 
 
 # Rotations from a basis to a link frame whose z axis is column 0, 1 or 2 of the basis.

@@ -89,9 +89,7 @@ class JointKind:
 
     def screws_of(self, pitch):
         """Motion subspace (6, nv) of a primitive in its link's frame."""
-        if self.screws is None:
-            return np.eye(6)[:, components(self.motions)]
-        return np.array(self.screws(pitch)).T
+        return np.eye(6)[:, components(self.motions)] if self.screws is None else np.array(self.screws(pitch)).T
 
     def moves_along_z(self, pitch):
         """Does a primitive move about and along the z axis of its link only?"""

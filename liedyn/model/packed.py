@@ -133,19 +133,15 @@ def pack(model, tree):
     groups, clusters_at = clusters(model, tree, dof_ints[:, DOF_LINK]), HEADER + sum(part.size for part in int_parts)
     header = counts + _offsets(HEADER, int_parts) + _offsets(GRAVITY_SIZE, float_parts) + [len(groups), clusters_at]
     int_parts.append(pack_clusters(groups, loop_ints[:, [LOOP_ROW, LOOP_NROWS]].tolist(), clusters_at))
-    return PackedModel(
-        np.concatenate([np.array(header, dtype=np.int64)] + [part.ravel() for part in int_parts]),
-        np.concatenate([gravity] + [part.ravel() for part in float_parts] + [extra]),
-    )
+    return PackedModel(np.concatenate([np.array(header, dtype=np.int64), *(part.ravel() for part in int_parts)]),
+                       np.concatenate([gravity, *(part.ravel() for part in float_parts), extra]))
 
 
 def status_code(on, one_sided):
     """The status of a constraint switched to True or False or, if it is one-sided, a word; None for anything else."""
     if isinstance(on, bool | np.bool_):
         return (OPEN if one_sided else ON) if on else OFF
-    if one_sided and isinstance(on, str):
-        return {word: code for code, word in STATUS.items()}.get(on)
-    return None
+    return {word: code for code, word in STATUS.items()}.get(on) if one_sided and isinstance(on, str) else None
 
 
 def _offsets(start, parts):
@@ -224,16 +220,14 @@ def _constraints(model, tree):
         is_loop = each.kind in LOOP_KINDS
         n_rows, n_virtual = len(rows_of(each)), LOOP_KINDS[each.kind].nv if is_loop else 0
         links = (-1, -1) if each.parent is None else (tree.body_links[each.parent], tree.body_links[each.child])
-        status = status_code(each.active, one_sided=not is_loop and each.side)
         numbers[: LOOP_HOLONOMIC + 1] = (
-            *links, KINDS.index(each.kind), row, n_rows, virtual, n_virtual, status,
-            n_rows if is_loop else each.holonomic)
+            *links, KINDS.index(each.kind), row, n_rows, virtual, n_virtual,
+            status_code(each.active, one_sided=not is_loop and each.side), n_rows if is_loop else each.holonomic)
         if not is_loop and each.side:
             numbers[LOOP_SIDE] = each.side
             record[LOOP_RESTITUTION], record[LOOP_FRICTION] = each.restitution, each.friction
         if each.parent is not None:
-            axes = each.axes if is_loop else (each.axis,)
-            _frames(each, joint_basis(axes), is_loop, tree, record)
+            _frames(each, joint_basis(each.axes if is_loop else (each.axis,)), is_loop, tree, record)
         if is_loop:
             record[LOOP_PITCH] = each.pitch
         else:

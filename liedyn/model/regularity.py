@@ -39,10 +39,8 @@ def singular_bodies(model, tree):
     culprits = tuple(dict.fromkeys(joint.child for joint, moves in zip(owners, moved) if moves))
     loose = [name for name in culprits if name not in _held_by_loops(model)]
     if loose:
-        raise ModelError(
-            f"the motion of body {listed(loose)} moves no inertia, so the mass matrix is singular; "
-            "give it mass and inertia, give its joint armature, or fix it"
-        )
+        raise ModelError(f"the motion of body {listed(loose)} moves no inertia, so the mass matrix is singular; "
+                         "give it mass and inertia, give its joint armature, or fix it")
     return culprits
 
 
@@ -106,8 +104,7 @@ def _null_space(W):
     lengths = np.linalg.norm(W, axis=0)
     scale = np.where(lengths > ROUNDING * lengths.max(), lengths, np.inf)
     _, values, Vt = np.linalg.svd(W / scale, full_matrices=False)  # W is never wide: it has a row for each armature
-    rank = np.count_nonzero(values > DEPENDENT * np.sqrt(len(lengths)))
-    return Vt[rank:].T
+    return Vt[np.count_nonzero(values > DEPENDENT * np.sqrt(len(lengths))):].T
 
 
 def _energy_root(model, tree, rng):

@@ -125,23 +125,19 @@ class Robot:
         name: STATUS[int(self.ints[self._record(k) + LOOP_ACTIVE])] for k, name in enumerate(self.constraint_names)
         if self.ints[self._record(k) + LOOP_SIDE]},
         doc="One-sided constraints by name: 'off', 'open', 'sliding' (without friction too) or 'sticking'.")
-    active_rows = property(
-        lambda self: self._present_rows(),
-        doc="Which rows are there, shape (m,): those of constraints that are switched on; of contacts that slide the "
-            "first one.")
 
     def __repr__(self):
         more = len(self.constraint_names) - len(self.loop_names)
-        return (
-            f"Robot({self.name!r}, nq={self.nq}, nv={self.nv}, {self.nbodies} bodies, "
-            f"{len(self.joint_names)} joints, {len(self.loop_names)} loops"
-            + (f", {more} other constraints)" if more else ")")
-        )
+        others = f", {more} other constraints" if more else ""
+        return (f"Robot({self.name!r}, nq={self.nq}, nv={self.nv}, {self.nbodies} bodies, "
+                f"{len(self.joint_names)} joints, {len(self.loop_names)} loops{others})")
 
-    def _present_rows(self):
-        present = np.isin(self.row_owners, self.active)
+    @property
+    def active_rows(self):
+        """Which rows are there, shape (m,): those of constraints that are switched on; of contacts that slide the first
+        one."""
         sliding = [name for name, status in self.contacts.items() if status == "sliding"]
-        return present & ~(np.isin(self.row_owners, sliding) & ~self.holonomic)
+        return np.isin(self.row_owners, self.active) & ~(np.isin(self.row_owners, sliding) & ~self.holonomic)
 
     def _record(self, k):
         return int(self.ints[LOOPS_AT]) + LOOP_I * k

@@ -77,12 +77,17 @@ def per_dof(owner, key, value, size, bounds=False):
     return numbers(owner, key, value, (size,), bounds)
 
 
+def one_number(owner, key, value, is_fine, what, bounds=False):
+    """A float that is fine; else it must be `what`, the message says."""
+    found = float(numbers(owner, key, value, (), bounds))
+    if not is_fine(found):
+        raise ModelError(f"{owner}, {key}: must {what}, got {shown(value)}")
+    return found
+
+
 def mass(owner, value):
     """A mass, zero for a massless body."""
-    number = float(numbers(owner, "mass", value, ()))
-    if number < 0.0:
-        raise ModelError(f"{owner}, mass: must not be negative, got {shown(value)}")
-    return number
+    return one_number(owner, "mass", value, lambda x: x >= 0.0, "not be negative")
 
 
 def not_negative(owner, key, value, size, bounds=False):
@@ -144,10 +149,8 @@ def axes(owner, kind_name, kind, given):
     for key, value in list(zip(("axis", "axis2"), given))[len(kind.axes):]:
         if value is not None:
             raise ModelError(f"{owner}, {key}: a {kind_name} joint has none, got {shown(value)}")
-    units = tuple(
-        unit(owner, key, default if value is None else value)
-        for key, value, default in zip(("axis", "axis2"), given, kind.axes)
-    )
+    units = tuple(unit(owner, key, default if value is None else value)
+                  for key, value, default in zip(("axis", "axis2"), given, kind.axes))
     if len(units) < 2:
         return units
     first, second = units
@@ -196,12 +199,7 @@ def given(owner, key, value):
 
 def positive(owner, key, value):
     """A length that must be positive; None stands for one that the kind does not have, zero."""
-    if value is None:
-        return 0.0
-    number = float(numbers(owner, key, value, ()))
-    if not number > 0.0:
-        raise ModelError(f"{owner}, {key}: must be positive, got {shown(value)}")
-    return number
+    return 0.0 if value is None else one_number(owner, key, value, lambda x: x > 0.0, "be positive")
 
 
 def parameters(owner, kind, form, values):
@@ -218,23 +216,19 @@ def contact(owner, kind, form, unilateral, restitution, friction, rolling):
     one_way = isinstance(unilateral, str) and unilateral in ("above", "below")
     if not isinstance(unilateral, bool | np.bool_) and not one_way:
         raise ModelError(f"{owner}, unilateral: expected true, false, 'above' or 'below', got {shown(unilateral)}")
-    given = {"restitution": restitution, "friction": friction}
     if not unilateral:
-        for key, value in given.items():
+        for key, value in (("restitution", restitution), ("friction", friction)):
             if value is not None:
                 raise ModelError(f"{owner}, {key}: only a unilateral constraint has one, got {shown(value)}")
         return 0, 0.0, 0.0
     if not form.one_sided:
         raise ModelError(f"{owner}, unilateral: a {kind} constraint has no gap that could stay on one side of zero")
-    bounce = 0.0 if restitution is None else float(numbers(owner, "restitution", restitution, ()))
-    if not 0.0 <= bounce <= 1.0:
-        raise ModelError(f"{owner}, restitution: must be between 0 and 1, got {shown(restitution)}")
+    bounce = 0.0 if restitution is None else one_number(
+        owner, "restitution", restitution, lambda x: 0.0 <= x <= 1.0, "be between 0 and 1")
     if friction is None:
         grip = np.inf if rolling else 0.0
     else:
-        grip = float(numbers(owner, "friction", friction, (), bounds=True))
-        if grip < 0.0:
-            raise ModelError(f"{owner}, friction: must not be negative, got {shown(friction)}")
+        grip = one_number(owner, "friction", friction, lambda x: x >= 0.0, "not be negative", bounds=True)
         if grip > 0.0 and form.coefficients:
             raise ModelError(f"{owner}, friction: a {kind} has no surface that could rub, got {shown(friction)}")
         if rolling and grip == 0.0:
@@ -247,9 +241,8 @@ def coefficients(owner, form, value):
     if not isinstance(value, dict) or not value:
         raise ModelError(f"{owner}, coefficients: expected numbers by coordinate name, got {shown(value)}")
     shape = () if form.coefficients == 1 else (form.coefficients,)
-    return {
-        text(owner, "coefficients", name): numbers(owner, f"coefficients, {shown(name)}", each, shape).tolist()
-        for name, each in value.items()}
+    return {text(owner, "coefficients", name): numbers(owner, f"coefficients, {shown(name)}", each, shape).tolist()
+            for name, each in value.items()}
 
 
 def limits(owner, value, size):
@@ -324,11 +317,8 @@ def _one_parent_each(joints):
         if joint.child == GROUND:
             raise ModelError(f"joint {shown(joint.name)}, child: the ground is no joint's child; swap parent and child")
         if joint.child in holder:
-            raise ModelError(
-                f"body {shown(joint.child)}: child of two joints, {shown(holder[joint.child])} and "
-                f"{shown(joint.name)}; "
-                "declare one of them as a loop"
-            )
+            raise ModelError(f"body {shown(joint.child)}: child of two joints, {shown(holder[joint.child])} and "
+                             f"{shown(joint.name)}; declare one of them as a loop")
         holder[joint.child] = joint.name
 
 

@@ -1,29 +1,9 @@
 """Comparisons in one body for floats and lanes: what they decide holds for every lane, or is chosen lane by lane."""
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 from numba.extending import intrinsic
 
-from liedyn.simd.lanes import VectorType, broadcast
-
-
-def _call(builder, name, kind, result, args, **flags):
-    """A call of an LLVM intrinsic for numbers of a kind, floats or lanes."""
-    name = f"llvm.{name}.v{kind.width}f64" if isinstance(kind, VectorType) else f"llvm.{name}.f64"
-    function = ir.FunctionType(result, [x.type for x in args])
-    return builder.call(cgutils.get_or_insert_function(builder.module, function, name), args, **flags)
-
-
-def _zero(kind, x):
-    return ir.Constant(x.type, [0.0] * kind.width if isinstance(kind, VectorType) else 0.0)
-
-
-def _everywhere(builder, kind, yes):
-    """Does a comparison hold in every lane?"""
-    if not isinstance(kind, VectorType):
-        return yes
-    bits = ir.IntType(kind.width)
-    return builder.icmp_signed("==", builder.bitcast(yes, bits), ir.Constant(bits, -1))
+from liedyn.simd.lanes import VectorType, broadcast, call_intrinsic, everywhere, like
 
 
 @intrinsic
@@ -31,7 +11,7 @@ def magnitude(typing, x):
     """|x|."""
 
     def codegen(context, builder, sig, args):
-        return _call(builder, "fabs", x, args[0].type, args)
+        return call_intrinsic(builder, "fabs", args[0].type, args)
 
     return x(x), codegen
 
@@ -52,7 +32,7 @@ def where_positive(typing, x, a, b):
 
     def codegen(context, builder, sig, args):
         other = broadcast(builder, args[2], x.width) if isinstance(x, VectorType) else args[2]
-        return builder.select(builder.fcmp_ordered(">", args[0], _zero(x, args[0])), args[1], other)
+        return builder.select(builder.fcmp_ordered(">", args[0], like(args[0], 0.0)), args[1], other)
 
     return a(x, a, types.float64), codegen
 
@@ -62,7 +42,7 @@ def is_positive(typing, x):
     """Is x > 0, in every lane?"""
 
     def codegen(context, builder, sig, args):
-        return _everywhere(builder, x, builder.fcmp_ordered(">", args[0], _zero(x, args[0])))
+        return everywhere(builder, builder.fcmp_ordered(">", args[0], like(args[0], 0.0)))
 
     return types.boolean(x), codegen
 
@@ -72,7 +52,7 @@ def largest_lane(typing, x):
     """The largest number of a register."""
 
     def codegen(context, builder, sig, args):
-        return _call(builder, "vector.reduce.fmax", x, ir.DoubleType(), args, fastmath=("nnan", "nsz"))
+        return call_intrinsic(builder, "vector.reduce.fmax", ir.DoubleType(), args, fastmath=("nnan", "nsz"))
 
     return types.float64(x), codegen
 
@@ -82,6 +62,6 @@ def smallest_lane(typing, x):
     """The smallest number of a register."""
 
     def codegen(context, builder, sig, args):
-        return _call(builder, "vector.reduce.fmin", x, ir.DoubleType(), args, fastmath=("nnan", "nsz"))
+        return call_intrinsic(builder, "vector.reduce.fmin", ir.DoubleType(), args, fastmath=("nnan", "nsz"))
 
     return types.float64(x), codegen

@@ -10,6 +10,7 @@ import operator
 
 from llvmlite import ir
 from numba import typeof, types
+from numba.core import cgutils
 from numba.core.imputils import lower_constant
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import NativeValue, intrinsic, lower_builtin, models, register_model, typeof_impl, unbox
@@ -90,6 +91,27 @@ def broadcast(builder, x, width):
     first = builder.insert_element(ir.Constant(vector, ir.Undefined), x, lane_index(0))
     zeros = ir.Constant(ir.VectorType(ir.IntType(32), width), [0] * width)
     return builder.shuffle_vector(first, ir.Constant(vector, ir.Undefined), zeros)
+
+
+def call_intrinsic(builder, name, result, args, **flags):
+    """A call of LLVM's intrinsic of this name for numbers like the first of `args`, floats or lanes."""
+    kind = args[0].type
+    name = f"llvm.{name}.v{kind.count}f64" if isinstance(kind, ir.VectorType) else f"llvm.{name}.f64"
+    function = ir.FunctionType(result, [x.type for x in args])
+    return builder.call(cgutils.get_or_insert_function(builder.module, function, name), args, **flags)
+
+
+def everywhere(builder, yes):
+    """Does a comparison hold in every lane?"""
+    if not isinstance(yes.type, ir.VectorType):
+        return yes
+    bits = ir.IntType(yes.type.count)
+    return builder.icmp_signed("==", builder.bitcast(yes, bits), ir.Constant(bits, -1))
+
+
+def like(x, number):
+    """A constant, in every lane if x is lanes."""
+    return ir.Constant(x.type, [number] * x.type.count if isinstance(x.type, ir.VectorType) else number)
 
 
 def as_vector(context, builder, typ, x, width):
@@ -236,8 +258,9 @@ def width_of(typing, lane):
     return types.intp(lane), codegen
 
 
-def _part(context, builder, sig, args, shape):
-    """An array of the given shape, C order, over the numbers of args[0] from args[1] on; it owns nothing."""
+def _part(context, builder, sig, args):
+    """An array of the shape args[2:], C order, over the numbers of args[0] from args[1] on; it owns nothing."""
+    shape = args[2:]
     whole, out = make_array(sig.args[0])(context, builder, args[0]), make_array(sig.return_type)(context, builder)
     item = ir.Constant(args[1].type, 8)
     strides = [builder.mul(shape[1], item), item] if len(shape) == 2 else [item]
@@ -249,41 +272,29 @@ def _part(context, builder, sig, args, shape):
 @intrinsic
 def vector_in(typing, work, k, n):
     """vector_in(work, k, n): work[k : k + n], without the price of a slice; for kernels that return no arrays."""
-
-    def codegen(context, builder, sig, args):
-        return _part(context, builder, sig, args, [args[2]])
-
-    return types.Array(types.float64, 1, "C")(work, types.intp, types.intp), codegen
+    return types.Array(types.float64, 1, "C")(work, types.intp, types.intp), _part
 
 
 @intrinsic
 def integers_in(typing, work, k, n):
     """integers_in(work, k, n): room for n integers in the place of work[k : k + n]; for kernels that return none."""
-
-    def codegen(context, builder, sig, args):
-        return _part(context, builder, sig, args, [args[2]])
-
-    return types.Array(types.int64, 1, "C")(work, types.intp, types.intp), codegen
+    return types.Array(types.int64, 1, "C")(work, types.intp, types.intp), _part
 
 
 @intrinsic
 def matrix_in(typing, work, k, m, n):
     """matrix_in(work, k, m, n): work[k : k + m n] as m rows of n; for kernels that return no arrays."""
-
-    def codegen(context, builder, sig, args):
-        return _part(context, builder, sig, args, [args[2], args[3]])
-
-    return types.Array(types.float64, 2, "C")(work, types.intp, types.intp, types.intp), codegen
+    return types.Array(types.float64, 2, "C")(work, types.intp, types.intp, types.intp), _part
 
 
-def _take(context, builder, sig, args, shape):
+def _take(context, builder, sig, args):
     """The next numbers of a workspace whose first number counts those that are taken, in whole registers."""
     data = make_array(sig.args[0])(context, builder, args[0]).data
-    k = builder.fptosi(builder.load(data), shape[0].type)
-    size = builder.add(functools.reduce(builder.mul, shape), ir.Constant(k.type, WIDTH - 1))
+    k = builder.fptosi(builder.load(data), args[1].type)
+    size = builder.add(functools.reduce(builder.mul, args[1:]), ir.Constant(k.type, WIDTH - 1))
     size = builder.and_(size, ir.Constant(k.type, -WIDTH))
     builder.store(builder.sitofp(builder.add(k, size), ir.DoubleType()), data)
-    return _part(context, builder, sig, [args[0], k], shape)
+    return _part(context, builder, sig, [args[0], k, *args[1:]])
 
 
 @intrinsic
@@ -292,31 +303,19 @@ def take_vector(typing, work, n):
 
     Whole registers are taken, up to WIDTH - 1 numbers more: if the first one lies within a line of the cache, all do.
     """
-
-    def codegen(context, builder, sig, args):
-        return _take(context, builder, sig, args, [args[1]])
-
-    return types.Array(types.float64, 1, "C")(work, types.intp), codegen
+    return types.Array(types.float64, 1, "C")(work, types.intp), _take
 
 
 @intrinsic
 def take_integers(typing, work, n):
     """take_integers(work, n): room for n integers in the place of the next n numbers, like `take_vector`."""
-
-    def codegen(context, builder, sig, args):
-        return _take(context, builder, sig, args, [args[1]])
-
-    return types.Array(types.int64, 1, "C")(work, types.intp), codegen
+    return types.Array(types.int64, 1, "C")(work, types.intp), _take
 
 
 @intrinsic
 def take_matrix(typing, work, m, n):
     """take_matrix(work, m, n): the next m n numbers of a workspace as m rows of n, like `take_vector`."""
-
-    def codegen(context, builder, sig, args):
-        return _take(context, builder, sig, args, [args[1], args[2]])
-
-    return types.Array(types.float64, 2, "C")(work, types.intp, types.intp), codegen
+    return types.Array(types.float64, 2, "C")(work, types.intp, types.intp), _take
 
 
 def emit_scalar(context, builder, function, args, width):

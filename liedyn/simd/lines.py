@@ -15,7 +15,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
-from liedyn.simd.lanes import WIDTH, VectorType, lane_index
+from liedyn.simd.lanes import WIDTH, VectorType, broadcast, lane_index
 from liedyn.simd.registers import mask_of, masked_store
 from liedyn.simd.transposition import transposed_in_memory
 
@@ -32,9 +32,7 @@ def _constant(x):
 
 def _places(builder, shift):
     """Where number k of a line is in the registers m - 1 and m side by side."""
-    one = builder.insert_element(ir.Constant(_INTS, ir.Undefined), shift, lane_index(0))
-    everywhere = builder.shuffle_vector(one, one, ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), [0] * WIDTH))
-    return builder.sub(ir.Constant(_INTS, list(range(WIDTH, 2 * WIDTH))), everywhere)
+    return builder.sub(ir.Constant(_INTS, list(range(WIDTH, 2 * WIDTH))), broadcast(builder, shift, WIDTH))
 
 
 def _chosen(builder, x, y, places):

@@ -14,7 +14,9 @@ from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
 from liedyn.compiled.jit import inline
-from liedyn.simd.lanes import WIDTH, VectorType, address, lane_index, of_type
+from liedyn.simd.lanes import (
+    WIDTH, VectorType, address, broadcast, call_intrinsic, everywhere, lane_index, like, of_type,
+)
 
 _INT = ir.IntType(64)
 _VECTOR = ir.VectorType(ir.DoubleType(), WIDTH)
@@ -28,10 +30,7 @@ mechanism in SI units comes near it."""
 def mask_of(builder, count, width=WIDTH):
     """Which of `width` numbers are among the first `count`."""
     numbers = ir.Constant(ir.VectorType(_INT, width), list(range(width)))
-    single = ir.Constant(ir.VectorType(_INT, width), ir.Undefined)
-    single = builder.insert_element(single, count, ir.Constant(ir.IntType(32), 0))
-    everywhere = ir.Constant(ir.VectorType(ir.IntType(32), width), [0] * width)
-    return builder.icmp_signed("<", numbers, builder.shuffle_vector(single, single, everywhere))
+    return builder.icmp_signed("<", numbers, broadcast(builder, count, width))
 
 
 def _masked(builder, name, vector, result, arguments):
@@ -152,10 +151,7 @@ def is_zero(typing, x):
     """Is a number, or every number of a register, zero?"""
 
     def codegen(context, builder, sig, args):
-        if not isinstance(x, VectorType):
-            return builder.fcmp_ordered("==", args[0], ir.Constant(ir.DoubleType(), 0.0))
-        other, bits = builder.fcmp_unordered("!=", args[0], zeros(x.width)), ir.IntType(x.width)
-        return builder.icmp_unsigned("==", builder.bitcast(other, bits), ir.Constant(bits, 0))
+        return everywhere(builder, builder.fcmp_ordered("==", args[0], like(args[0], 0.0)))
 
     return types.boolean(x), codegen
 
@@ -167,12 +163,8 @@ def bounded_at_once(typing, x, k):
     def codegen(context, builder, sig, args):
         data = make_array(sig.args[0])(context, builder, args[0]).data
         start = builder.bitcast(builder.gep(data, [args[1]]), _VECTOR.as_pointer())
-        sizes = ir.FunctionType(_VECTOR, [_VECTOR])
-        sizes = cgutils.get_or_insert_function(builder.module, sizes, f"llvm.fabs.v{WIDTH}f64")
-        largest = ir.Constant(_VECTOR, [LARGEST] * WIDTH)
-        other = builder.fcmp_unordered(">", builder.call(sizes, [builder.load(start, align=8)]), largest)
-        return builder.icmp_unsigned("==", builder.bitcast(other, ir.IntType(WIDTH)),
-                                     ir.Constant(ir.IntType(WIDTH), 0))
+        size = call_intrinsic(builder, "fabs", _VECTOR, [builder.load(start, align=8)])
+        return everywhere(builder, builder.fcmp_ordered("<=", size, like(size, LARGEST)))
 
     return types.boolean(x, types.intp), codegen
 
@@ -196,7 +188,7 @@ def first_place(work):
 
 
 @intrinsic
-def expect(typing, x, k):
+def prefetch_line(typing, x, k):
     """x[k] will soon be written: its line of the cache is fetched meanwhile; k may lie behind the end."""
 
     def codegen(context, builder, sig, args):

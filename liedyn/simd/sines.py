@@ -11,7 +11,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from liedyn.compiled.jit import inline
-from liedyn.simd.lanes import WIDTH, VectorType, emit_scalar, narrow
+from liedyn.simd.lanes import WIDTH, VectorType, call_intrinsic, emit_scalar, everywhere, like, narrow
 from liedyn.simd.registers import at_once, load_at_once, store_at_once
 
 # Cody-Waite reduction by three parts of pi/2, then the minimax polynomials of Cephes (Moshier) on [-pi/4, pi/4]:
@@ -24,51 +24,33 @@ _COS = (-1.13585365213876817300e-11, 2.08757008419747316778e-9, -2.7557314179296
         -1.38888888888730564116e-3, 4.16666666666665929218e-2)
 
 
-def _emit_polynomial_sincos(builder, x, width):
-    real = ir.DoubleType() if width == 1 else ir.VectorType(ir.DoubleType(), width)
-    integer = ir.IntType(64) if width == 1 else ir.VectorType(ir.IntType(64), width)
-
-    def const(typ, c):
-        return ir.Constant(typ, c if width == 1 else [c] * width)
-
+def _emit_polynomial_sincos(builder, x):
     def fma(a, b, c):
-        name = "llvm.fma.f64" if width == 1 else f"llvm.fma.v{width}f64"
-        intrinsic_type = ir.FunctionType(real, [real] * 3)
-        return builder.call(cgutils.get_or_insert_function(builder.module, intrinsic_type, name), [a, b, c])
+        return call_intrinsic(builder, "fma", x.type, [a, b, c])
 
     def horner(coefficients, z):
-        p = const(real, coefficients[0])
+        p = like(x, coefficients[0])
         for c in coefficients[1:]:
-            p = fma(p, z, const(real, c))
+            p = fma(p, z, like(x, c))
         return p
 
-    shift = const(real, 6755399441055744.0)  # 1.5 * 2**52: adding it rounds to the nearest integer
-    t = fma(x, const(real, 2.0 / math.pi), shift)
+    shift = like(x, 6755399441055744.0)  # 1.5 * 2**52: adding it rounds to the nearest integer
+    t = fma(x, like(x, 2.0 / math.pi), shift)
+    integer = ir.VectorType(ir.IntType(64), x.type.count) if isinstance(x.type, ir.VectorType) else ir.IntType(64)
     n, quadrant = builder.fsub(t, shift), builder.bitcast(t, integer)
-    r = fma(n, const(real, -_HALF_PI[1]), fma(n, const(real, -_HALF_PI[0]), x))
+    r = fma(n, like(x, -_HALF_PI[1]), fma(n, like(x, -_HALF_PI[0]), x))
     z = builder.fmul(r, r)
     s = fma(builder.fmul(r, z), horner(_SIN, z), r)
-    c = fma(builder.fmul(z, z), horner(_COS, z), fma(z, const(real, -0.5), const(real, 1.0)))
-    odd = builder.icmp_unsigned("!=", builder.and_(quadrant, const(integer, 1)), const(integer, 0))
+    c = fma(builder.fmul(z, z), horner(_COS, z), fma(z, like(x, -0.5), like(x, 1.0)))
+    odd = builder.icmp_unsigned("!=", builder.and_(quadrant, like(quadrant, 1)), like(quadrant, 0))
 
     def signed(value, q):
-        sign = builder.shl(builder.and_(q, const(integer, 2)), const(integer, 62))
-        return builder.bitcast(builder.xor(builder.bitcast(value, integer), sign), real)
+        sign = builder.shl(builder.and_(q, like(q, 2)), like(q, 62))
+        return builder.bitcast(builder.xor(builder.bitcast(value, integer), sign), x.type)
 
     sin = signed(builder.select(odd, c, s), quadrant)
-    cos = signed(builder.select(odd, s, c), builder.add(quadrant, const(integer, 1)))
+    cos = signed(builder.select(odd, s, c), builder.add(quadrant, like(quadrant, 1)))
     return sin, cos
-
-
-def _emit_any_large(builder, x, width):
-    """Is |x| > 1e6, or NaN, in any lane?"""
-    largest = ir.Constant(ir.DoubleType(), _LARGEST_REDUCED)
-    if width == 1:
-        fabs = cgutils.get_or_insert_function(builder.module, ir.FunctionType(x.type, [x.type]), "llvm.fabs.f64")
-        return builder.fcmp_unordered(">", builder.call(fabs, [x]), largest)
-    fabs = cgutils.get_or_insert_function(builder.module, ir.FunctionType(x.type, [x.type]), f"llvm.fabs.v{width}f64")
-    large = builder.fcmp_unordered(">", builder.call(fabs, [x]), ir.Constant(x.type, [largest] * width))
-    return builder.icmp_unsigned("!=", builder.bitcast(large, ir.IntType(width)), ir.Constant(ir.IntType(width), 0))
 
 
 @intrinsic
@@ -79,9 +61,10 @@ def sincos(typing, x):
 
     def codegen(context, builder, sig, args):
         (x,) = args
-        sin, cos = _emit_polynomial_sincos(builder, x, width)
+        sin, cos = _emit_polynomial_sincos(builder, x)
         slots = [cgutils.alloca_once_value(builder, y) for y in (sin, cos)]
-        with builder.if_then(_emit_any_large(builder, x, width), likely=False):
+        small = builder.fcmp_ordered("<=", call_intrinsic(builder, "fabs", x.type, [x]), like(x, _LARGEST_REDUCED))
+        with builder.if_then(builder.not_(everywhere(builder, small)), likely=False):
             for slot, function in zip(slots, (math.sin, math.cos)):
                 builder.store(emit_scalar(context, builder, function, [x], width), slot)
         return context.make_tuple(builder, sig.return_type, [builder.load(slot) for slot in slots])

@@ -12,7 +12,7 @@ from numba import types
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
-from liedyn.simd.lanes import VectorType, address, as_vector, broadcast, of_type
+from liedyn.simd.lanes import VectorType, address, as_vector, of_type
 from liedyn.simd.registers import mask_of, masked_load, zeros
 from liedyn.simd.transposition import transposed
 
@@ -100,10 +100,7 @@ def chosen_records_at_once(typing, lane, x, base, stride, ints, at, step, last, 
 @intrinsic(prefer_literal=True)
 def constants_at_once(typing, lane, x, base, stride, last, size):
     """`records_at_once` of an array that is the same for all states: in lanes, plain numbers of one record."""
-    if lane.width == 1:
-        number = VectorType(lane.register)
-    else:
-        number = types.float64
+    number = VectorType(lane.register) if lane.width == 1 else types.float64
 
     def codegen(context, builder, sig, args):
         _, x, base, stride, last, _ = args
@@ -177,8 +174,6 @@ def where_before(typing, j, end, x):
     def codegen(context, builder, sig, args):
         j, end, x = args
         width = sig.args[2].width
-        numbers = ir.Constant(ir.VectorType(_INT, width), list(range(width)))
-        numbers = builder.add(broadcast(builder, j, width), numbers)
-        return builder.select(builder.icmp_signed("<", numbers, broadcast(builder, end, width)), x, zeros(width))
+        return builder.select(mask_of(builder, builder.sub(end, j), width), x, zeros(width))
 
     return x(types.intp, types.intp, x), codegen

@@ -116,28 +116,26 @@ def _watches(run):
 
 def _first_of_event(event, run, table, last):
     """Where the guard of an event crosses zero in its direction."""
-    def value(rows, p):
-        return guard_value(event, float(rows.t[p]), rows.q[p], rows.v[p])
+    def at(t):
+        return guard_value(event, run.at(k, t), 0)
 
-    def at(k):
-        return lambda t: value(run.at(k, t), 0)
-
-    start, before = run.held.get(event) or (float(table.t[0]), value(table.rows, 0))
+    start, before = run.held.get(event) or (float(table.t[0]), guard_value(event, table.rows, 0))
     for p in range(last):
         if table.t[p + 1] <= start:
             continue
-        after, k, begin, end = value(table.rows, p + 1), int(table.step[p]), max(start, float(table.t[p])), float(
-            table.t[p + 1])
+        k, begin, end = int(table.step[p]), max(start, float(table.t[p])), float(table.t[p + 1])
+        after = guard_value(event, table.rows, p + 1)
         if crosses(before, after, event.direction):
-            return Crossing(k, locate(at(k), begin, end, before, after), event)
+            return Crossing(k, locate(at, begin, end, before, after), event)
         if table.slopes and begin == table.t[p] and before * after > 0.0:
-            up, down = value(table.near, 2 * p) - before, after - value(table.near, 2 * p + 1)
+            up = guard_value(event, table.near, 2 * p) - before
+            down = after - guard_value(event, table.near, 2 * p + 1)
             if before * up < 0.0 < before * down:  # towards zero at the beginning, and away from it at the end
-                t, extreme = turning_point(at(k), begin, end, before)
+                t, extreme = turning_point(at, begin, end, before)
                 if crosses(before, extreme, event.direction):
-                    return Crossing(k, locate(at(k), begin, t, before, extreme), event)
+                    return Crossing(k, locate(at, begin, t, before, extreme), event)
                 if crosses(extreme, after, event.direction):
-                    return Crossing(k, locate(at(k), t, end, extreme, after), event)
+                    return Crossing(k, locate(at, t, end, extreme, after), event)
         before = after
     return None
 
@@ -149,12 +147,7 @@ def _first_touch(c, run, table, last):
     for p in _candidates(gap, rate, np.diff(t[:last + 1]), flies):
         k, begin, end, before = int(table.step[p]), float(t[p]), float(t[p + 1]), max(gap[p], 1e-300)
 
-        def at(moment, k=k):
-            return float(run.gaps_at(k, moment)[0][c])
-
-        def rate_at(moment, k=k):
-            return float(run.gaps_at(k, moment)[1][c])
-
+        at, rate_at = (lambda t, k=k, part=part: float(run.gaps_at(k, t)[part][c]) for part in (0, 1))
         if not flies[p]:
             return Crossing(k, locate(lambda moment, at=at: at(moment) + TOUCHING, begin, end, before + TOUCHING,
                                       gap[p + 1] + TOUCHING), ("touch", c))
@@ -168,8 +161,7 @@ def _first_touch(c, run, table, last):
         else:  # it has just left, and comes back within the step
             flight = _flight(at, begin, end, gap[p + 1])
             if flight is None:  # too low to be seen: it comes back after twice the time in which its rate turns
-                turn = _turn(rate_at, begin, end, rate[p])
-                return Crossing(k, min(end, 2.0 * turn - begin), ("touch", c))
+                return Crossing(k, min(end, 2.0 * _turn(rate_at, begin, end, rate[p]) - begin), ("touch", c))
             begin, before, end, after = flight
         return Crossing(k, locate(at, begin, end, before, after), ("touch", c))
     return None
@@ -220,27 +212,25 @@ def _first_release(c, run, table, last):
     lam = table.rows.lam[:last + 1]
     normal, grip = run.loads(c, lam)
     size = np.maximum(np.abs(lam).max(axis=1, initial=0.0), 1e-300)
-    found = [_first_overload(run, c, table, kind, values, limit * size)
-             for kind, values, limit in (("release", normal, PULL), ("slip", grip, run.grip_limit[c]))]
-    return min((crossing for crossing in found if crossing is not None), key=lambda crossing: crossing.t, default=None)
+    found = (_first_overload(run, c, table, "release", normal, PULL * size),
+             _first_overload(run, c, table, "slip", grip, run.grip_limit[c] * size))
+    return min(filter(None, found), key=lambda crossing: crossing.t, default=None)
 
 
 def _first_overload(run, c, table, kind, values, limits):
     """Where what a contact has left (`values` at every state) falls below zero by more than the limits."""
     for p in np.flatnonzero(values < -limits):
         if run.redundant:
-            crossing = _lost_balance(run, c, table, p, kind)
-            if crossing is None:
-                continue
-            return crossing
+            if crossing := _lost_balance(run, c, table, p, kind):
+                return crossing
+            continue
         k = int(table.step[max(p - 1, 0)])
         if p == 0:
             return Crossing(0, float(table.t[0]), (kind, c))
         below = 0.0 if values[p - 1] > 0.0 else float(limits[p])  # at zero, or where it is beyond rounding
 
         def at(moment, k=k, kind=kind, below=below):
-            row = run.at(k, moment).lam[:1]
-            return run.loads(c, row)[0 if kind == "release" else 1][0] + below
+            return run.loads(c, run.at(k, moment).lam[:1])[0 if kind == "release" else 1][0] + below
 
         first, after = max(values[p - 1] + below, 1e-300), values[p] + below
         # early: with forces that still push
@@ -252,11 +242,10 @@ def _lost_balance(run, c, table, p, kind):
     """With redundant contacts: forces of minimum norm need not be admissible ones; are there others?"""
     if run.holds(table.rows, p):
         return None
-    if p == 0:
-        return Crossing(0, float(table.t[0]), (kind, c))
-    k = int(table.step[p - 1])
-    if not run.holds(table.rows, p - 1):
-        return Crossing(k, float(table.t[p - 1]), (kind, c))
+    before = max(p - 1, 0)
+    k = int(table.step[before])
+    if p == 0 or not run.holds(table.rows, before):
+        return Crossing(k, float(table.t[before]), (kind, c))
     return Crossing(k, locate(lambda moment: 1.0 if run.holds(run.at(k, moment), 0) else -1.0, float(table.t[p - 1]),
                               float(table.t[p]), 1.0, -1.0), ("balance", c))
 

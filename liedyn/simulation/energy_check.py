@@ -27,8 +27,7 @@ def is_conservative(run):
     if o.input_kind != TABLE or x.table.any() or x.damping.any() or o.all_power:
         return False
     constraint_state(run.packed, x, run.rows.q[0], run.rows.v[0])
-    return o.rate == o.stiffness == 0.0 or bool(
-        (np.abs([x.residual, x.psi]) / x.row_sizes < CONSISTENT).all())
+    return o.rate == o.stiffness == 0.0 or bool((np.abs([x.residual, x.psi]) / x.row_sizes < CONSISTENT).all())
 
 
 class EnergyCheck:

@@ -119,11 +119,11 @@ def turning_point(value_at, start, end, first):
     return float(found.x), sign * float(found.fun)
 
 
-def guard_value(event, t, q, v):
-    """The guard as a finite float."""
-    what = f"guard of event {event.name!r}"
+def guard_value(event, rows, k):
+    """The guard at row k as a finite float."""
+    what, t = f"guard of event {event.name!r}", float(rows.t[k])
     try:
-        value = event.guard(t, q, v)
+        value = event.guard(t, rows.q[k], rows.v[k])
     except Exception as error:
         raise InputError(f"{what}: fails with {said(error)} at t = {t:.6g}") from error
     value = floats(f"what {what} returns", value)

@@ -5,7 +5,7 @@ What is compiled is what a run needs: these kernels are `late`, and the loops of
 import numpy as np
 from numba import types
 
-from liedyn.compiled.jit import VECTOR, address_for, apart, inline, kernel, late
+from liedyn.compiled.jit import VECTOR, inline, kernel, late
 from liedyn.constraints.rows import residual_rows, velocity_rows
 from liedyn.dynamics.multiplier import multiplier_kernel
 from liedyn.dynamics.nullspace import solve_accelerations, solve_multipliers
@@ -45,9 +45,11 @@ def solve_nullspace(model, o, x, force, a):
     return status
 
 
+@late(SETTINGS, WORK, *[VECTOR] * 3, returns=types.int64)
 @kernel
 def solve_dense(o, x, force, a, lam):
-    """Accelerations and multipliers by the formulations that do not know the tree; returns a status."""
+    """Accelerations and multipliers by the formulations that do not know the tree; returns a status. It makes arrays.
+    """
     terms = x.M, x.h, x.G, x.residual, x.psi, x.gamma, force, 0.0, 0.0, o.rank_tolerance, a, lam
     x.number[0] = np.nan
     if o.formulation == MULTIPLIER:
@@ -56,16 +58,6 @@ def solve_dense(o, x, force, a, lam):
     if o.formulation == SVD:
         x.number[0] = x.sizes[0, 0] / x.sizes[0, rank - 1] if rank > 0 else 1.0
     return status
-
-
-_DENSE = SETTINGS, WORK, *[VECTOR] * 3
-call_dense = apart(_DENSE, types.int64)
-"""Calls `solve_dense`, which makes arrays, at its address: those who call it make none."""
-
-
-def address_of_dense():
-    """Address of `solve_dense`."""
-    return address_for(solve_dense, _DENSE)
 
 
 @late(*_SIGNATURE, returns=types.int64)
@@ -88,7 +80,7 @@ def by_trials(model, o, x, t, row, q, v, a, lam):
     trials, force = begin_trials(model, o, x)
     for k in range(trials):
         if o.formulation != NULLSPACE:
-            status = call_dense(o.dense, (o, x, force, a, found))
+            status = solve_dense(o, x, force, a, found)
         else:
             status = solve_nullspace(model, o, x, force, a)
             if trials > 1 or lam.size > 0:

@@ -20,6 +20,7 @@ from liedyn.constraints.families.contact import contact, velocity_jets
 from liedyn.constraints.jets import constant
 from liedyn.constraints.records import holonomic_count, loop_at, loop_count, loop_integer, loop_kind, loop_rows
 from liedyn.constraints.relative import path_ends, relative_screw, relative_twist, toward_ground
+from liedyn.linalg.vectors import add_multiple, copy_to
 from liedyn.model.packed import LOOP_ACTIVE, LOOP_FRICTION, LOOP_SIDE, SLIDING
 from liedyn.simd.lanes import SCALAR
 from liedyn.tree.records import MODEL
@@ -80,8 +81,7 @@ def put_drags(model, world, f):
 @kernel_in_place
 def begin_trials(model, o, x):
     """How often a formulation has to solve, once, or for each contact that slides and twice more; and with what."""
-    for j in range(x.tau.size):
-        x.friction.force[j] = x.tau[j]
+    copy_to(x.tau, x.friction.force)
     count = put_drags(model, x.world, x.friction) if o.friction else 0
     return (1 if count == 0 else count + 2), x.friction.force
 
@@ -103,13 +103,11 @@ def next_trial(model, x, k, trials, lam):
             f.trials[i, 0] = N
         else:
             f.influence[i, k - 1] = (1.0 if i == k - 1 else 0.0) - (N - f.trials[i, 0]) / f.trials[k - 1, 1]
-    for j in range(x.tau.size):
-        f.force[j] = x.tau[j]
+    copy_to(x.tau, f.force)
     if k < count:
         # about as large a force as there will be: differences keep their digits
         f.trials[k, 1] = max(abs(f.trials[k, 0]), 1e-6)
-        for j in range(x.tau.size):
-            f.force[j] += f.trials[k, 1] * f.drags[k, j]
+        add_multiple(f.trials[k, 1], f.drags[k], f.force)
         return True
     for i in range(count):
         f.solution[i] = f.trials[i, 0]
@@ -125,8 +123,7 @@ def next_trial(model, x, k, trials, lam):
         for j in range(k + 1, count):
             f.solution[k] -= f.influence[k, j] * f.solution[j]
         f.solution[k] /= f.influence[k, k]
-        for j in range(x.tau.size):
-            f.force[j] += f.solution[k] * f.drags[k, j]
+        add_multiple(f.solution[k], f.drags[k], f.force)
     return True
 
 
@@ -134,8 +131,7 @@ def next_trial(model, x, k, trials, lam):
 def keep_directions(x):
     """The directions of slip at this state are those kept for the next ones."""
     for l in range(x.friction.used.shape[0]):
-        for k in range(3):
-            x.friction.direction[l, k] = x.friction.used[l, k]
+        copy_to(x.friction.used[l], x.friction.direction[l])
 
 
 @kernel_in_place

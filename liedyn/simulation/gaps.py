@@ -52,17 +52,16 @@ def steps_of_contacts(run, k):
     status = np.tile(statuses(run.packed), (k + 1, 1))
     for c, (index, count) in enumerate(zip(contacts.index, contacts.count)):
         normal, rub = map(np.abs, contacts.loads(c, rows.lam[:k + 1]))
-        sticks = (rub < contacts.friction[c] * normal * (1.0 - 1e-9)) & (count > 1)
-        closed = np.where(sticks, ON, SLIDING)
+        closed = np.where((rub < contacts.friction[c] * normal * (1.0 - 1e-9)) & (count > 1), ON, SLIDING)
         status[:, index] = np.where(status[:, index] == OFF, OFF, np.where(normal > 0.0, closed, OPEN))
     for p in np.flatnonzero(((status[1:] > OFF) != (status[:-1] > OFF)).any(axis=1)) + 1:
         before, after = (rows.q[p - 1], rows.v[p - 1]), (rows.q[p], rows.v[p])
         h, loss = rows.t[p] - rows.t[p - 1], float(rows.memory[p, 0])
         for index in np.flatnonzero((status[p] > OFF) != (status[p - 1] > OFF)):
             name, closes = robot.constraint_names[index], status[p, index] > OFF
-            own = np.array(robot.row_owners) == name
             run.recorder.events.append(EventRecord(
                 float(rows.t[p]), f"{'contact' if closes else 'release'} {name}", *(x.copy() for x in before + after),
-                np.where(own, h * rows.lam[p], 0.0), loss, (name,) if closes else (), () if closes else (name,)))
+                np.where(np.isin(robot.row_owners, name), h * rows.lam[p], 0.0), loss,
+                (name,) if closes else (), () if closes else (name,)))
             loss = 0.0
     return status[1:]

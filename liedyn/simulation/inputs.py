@@ -7,7 +7,7 @@ from liedyn.compiled.functions import Function, call
 from liedyn.compiled.jit import inline, kernel_in_place
 from liedyn.errors import InputError
 from liedyn.linalg.dense import largest_size
-from liedyn.model.packed import LOOPS_AT, LOOP_I, LOOP_ROW
+from liedyn.linalg.vectors import add_multiple, copy_to, inner
 from liedyn.simd.registers import LARGEST
 from liedyn.simulation.workspace import FUNCTION, TABLE
 
@@ -26,8 +26,6 @@ class Inputs:
         tau = actuators u.
     functions : dict
         The user's functions (`liedyn.compiled.functions.Function`), by what they are.
-    first_row : dict
-        Number of the first row of every constraint.
     """
 
     def __init__(self, robot, tau, u, start, steps, implicit):
@@ -37,12 +35,9 @@ class Inputs:
         given, df = feedback.split(name, given)
         size = len(robot.actuator_names) if u is not None else robot.nv
         self.actuators = robot.actuator_matrix.copy() if u is not None else np.eye(robot.nv)
-        self.table, self.kind, self.address, self.derivative = np.zeros((1, size)), TABLE, 0, 0
-        self.functions = {}
-        of = robot.actuator_names if u is not None else robot.velocity_names
-        self.names = [f"{name} of {each!r}" for each in of]
-        self.first_row = {each: int(robot.ints[int(robot.ints[LOOPS_AT]) + LOOP_I * k + LOOP_ROW])
-                          for k, each in enumerate(robot.constraint_names)}
+        self.table, self.kind, self.address, self.derivative, self.functions = np.zeros((1, size)), TABLE, 0, 0, {}
+        self.names = [f"{name} of {each!r}" for each in (
+            robot.actuator_names if u is not None else robot.velocity_names)]
         if callable(given):
             t0, q0, v0 = start
             sample = {"t": t0, "q": q0.copy(), "v": v0.copy()}
@@ -71,23 +66,17 @@ def _table(name, given, size, steps):
 @inline
 def input_forces(o, x, t, row, q, v):
     """x.tau = B u, u a row of the table or what the user's function says; False if that is no force to compute with."""
-    nu = x.actuators.shape[1]
     if o.input_kind == FUNCTION:
         call(o.input_address, t, q, v, v, v, x.u, 0)
     else:
-        for k in range(nu):
-            x.u[k] = x.table[row, k]
+        copy_to(x.table[row], x.u)
     for j in range(x.tau.size):
-        x.tau[j] = 0.0
-        for k in range(nu):
-            x.tau[j] += x.actuators[j, k] * x.u[k]
+        x.tau[j] = inner(x.actuators[j], x.u)
     return largest_size(x.u) <= LARGEST
 
 
-@kernel_in_place
-def put_input_forces(o, x, t, row, q, v):
-    """`input_forces` for Python."""
-    return input_forces(o, x, t, row, q, v)
+put_input_forces = kernel_in_place(input_forces.py_func)
+"""`input_forces` for Python."""
 
 
 @kernel_in_place
@@ -98,8 +87,6 @@ def add_feedback(o, x, t, q, v, by_q, by_v):
     call(o.feedback_address, t, q, v, v, v, x.feedback, 0)
     for i in range(by_q.shape[0]):
         for k in range(x.actuators.shape[1]):
-            s = x.actuators[i, k]
-            if s != 0.0:
-                for j in range(by_q.shape[1]):
-                    by_q[i, j] += s * x.feedback[0, k, j]
-                    by_v[i, j] += s * x.feedback[1, k, j]
+            if x.actuators[i, k] != 0.0:
+                add_multiple(x.actuators[i, k], x.feedback[0, k], by_q[i])
+                add_multiple(x.actuators[i, k], x.feedback[1, k], by_v[i])

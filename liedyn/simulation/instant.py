@@ -13,7 +13,7 @@ from liedyn.contact.impact import collide, jam
 from liedyn.contact.state import AT_REST, DEEPEST, TOUCHING, accelerations, put_statuses, statuses, with_rows_of
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.errors import InputError, said, shown
-from liedyn.model.packed import OFF, ON, OPEN, SLIDING
+from liedyn.model.packed import LOOP_ROW, OFF, ON, OPEN, SLIDING, constraints_of
 from liedyn.simulation.gaps import gaps
 from liedyn.simulation.projection import constraint_state, project_positions, project_velocities
 from liedyn.simulation.trajectory import EventRecord
@@ -55,7 +55,7 @@ def happen(run, events=(), causes=(), beginning=False):
     for event in events:
         q, v = _changed(run, event, t, q, v)
     q, v = q.copy(), v.copy()
-    restitution, bounce_back = _switch(run, events, q, v)
+    restitution, bounce_back = _switch(run, events)
     touching = _touching(run, t, q, v, causes)
     if len(run.x.psi):
         _close(run, events, touching, q)
@@ -121,7 +121,7 @@ def _changed(run, event, t, q, v):
     return q[0], v[0]
 
 
-def _switch(run, events, q, v):
+def _switch(run, events):
     """Switch what the events want; restitution of the contacts, and by row of the equations that may bounce."""
     status, contacts = statuses(run.packed), run.contacts
     places = {int(index): c for c, index in enumerate(contacts.index)}
@@ -137,7 +137,7 @@ def _switch(run, events, q, v):
                 restitution[places[k]] = event.restitution
             elif status[k] == OFF:
                 status[k] = ON
-                bounce[run.inputs.first_row[name]] = name, event
+                bounce[int(constraints_of(run.packed)[0][k, LOOP_ROW])] = name, event
     return restitution, bounce
 
 
@@ -184,13 +184,11 @@ def _impact(run, events, touching, restitution, bounce, q, v):
     named = {name for event in events for name in event.on}
     slow = [c for c in collided if contacts.names[c] in named
             and abs(psi[contacts.first[c]]) <= max(event.resting for event in events if event.on)]
-    restitution = restitution.copy()
     restitution[slow] = 0.0
     if not len(collided) and np.abs(psi[run.equations]).max(initial=0.0) <= CONSISTENT * speed and not back:
         return v, np.zeros(len(psi)), collided, ()
-    names = [contacts.names[c] for c in collided] or [event.name for event in events]
-    found = collide(run.robot, run.packed, contacts, touching, q, v, run.x.f_ext, restitution[touching],
-                    back, names, RANK_TOLERANCE)
+    found = collide(run.robot, run.packed, contacts, touching, q, v, run.x.f_ext, restitution[touching], back,
+                    [contacts.names[c] for c in collided] or [event.name for event in events], RANK_TOLERANCE)
     return found.v, found.impulse, collided, tuple(bounce[row][0] for row in back)
 
 
@@ -213,19 +211,18 @@ def _go_on_from(run, t, q, v, impulse, touching, causes):
             break
         stopped = None if jammed else jam(run.packed, contacts, resting, sliding, q, v, run.x.f_ext, RANK_TOLERANCE)
         if stopped is None:
-            names = ", ".join(repr(contacts.names[c]) for c in resting)
+            names = ", ".join(map(repr, contacts.names[resting]))
             raise Contradiction(f"the accelerations of contacts {names} contradict each other (sliding friction that "
-                              "holds what it should let slide, Painleve), and no impulse settles it")
+                                "holds what it should let slide, Painleve), and no impulse settles it")
         v, impulse, stuck = stopped.v, impulse + stopped.impulse, tuple(
             c for c in sliding if np.abs(stopped.impulse[contacts.first[c]]) > 0.0)
     run.flies[:] = True
     run.flies[resting] = False
     put_statuses(status, contacts, resting, found.status)
-    let_go = status[contacts.index] == OPEN
-    status[contacts.index[let_go & ~run.have_gaps]] = OFF
+    status[contacts.index[(status[contacts.index] == OPEN) & ~run.have_gaps]] = OFF
     for e, c in enumerate(resting):
-        if run.rubs(c) and run.grips(
-                c, t, found.status[e] == SLIDING and c not in sliding and ("rest", c) in causes):
+        turns = found.status[e] == SLIDING and c not in sliding and ("rest", c) in causes
+        if run.rubs(c) and run.grips(c, t, turns):
             status[contacts.index[c]] = ON
         elif found.status[e] == SLIDING:
             run.direction[c] = found.direction[e]
@@ -242,8 +239,7 @@ def _go_on_from(run, t, q, v, impulse, touching, causes):
 def _at_rest(run, resting, slip_limit, q, v):
     """The nearest velocity in which contacts that slip less than the limit do not slip at all."""
     status, v = np.where(run.contacts.slips(run.x.psi, resting) <= slip_limit, ON, SLIDING), v.copy()
-    model = with_rows_of(run.packed, run.contacts, resting, status)
-    project_velocities(model, run.o, run.x, q, v)
+    project_velocities(with_rows_of(run.packed, run.contacts, resting, status), run.o, run.x, q, v)
     return v
 
 
@@ -266,14 +262,9 @@ def _records(run, events, left, changed, collided, stuck, before):
             out.append((event.name, own, on, off))
     for c in changed:
         name, was, now = names[contacts.index[c]], before[contacts.index[c]], status[contacts.index[c]]
-        if name in told:
-            continue
-        if c in stuck:
-            out.append((f"jam {name}", [name], *switched([name])))
-        elif c in collided or was == OPEN and now > OFF:
-            out.append((f"contact {name}", [name], *switched([name])))
-        elif was > OFF and now <= OFF:
-            out.append((f"release {name}", [name], *switched([name])))
-        elif was != now and run.rubs(c):
-            out.append((f"stick {name}" if now == ON else f"slip {name}", [name], (), ()))
+        what = ("jam" if c in stuck else "contact" if c in collided or was == OPEN and now > OFF else
+                "release" if was > OFF and now <= OFF else
+                None if was == now or not run.rubs(c) else "stick" if now == ON else "slip")
+        if what and name not in told:
+            out.append((f"{what} {name}", [name], *switched([name])))
     return out

@@ -12,10 +12,7 @@ from liedyn.contact.state import contacts_of
 from liedyn.dynamics.unified import unified_velocity
 from liedyn.errors import ClosureError, InputError, shown
 from liedyn.model.kinds import CONSTRAINT_KINDS, LOOP_KINDS
-from liedyn.model.packed import (
-    LOOPS_AT, LOOP_ACTIVE, LOOP_F, LOOP_FLOATS_AT, LOOP_FRICTION, LOOP_I, LOOP_RESTITUTION, LOOP_SIDE, OFF, OPEN,
-    PackedModel,
-)
+from liedyn.model.packed import LOOP_ACTIVE, LOOP_FRICTION, LOOP_RESTITUTION, LOOP_SIDE, OFF, OPEN, constraints_of
 from liedyn.model.size import velocity_sizes
 from liedyn.simulation.events import Event
 from liedyn.simulation.projection import constraint_state, project_positions, project_velocities
@@ -66,7 +63,7 @@ def one_state(robot, q0, v0):
 
 def private_model(robot, t):
     """The packed model as the run's own, at a time."""
-    model = PackedModel(robot.packed.ints.copy(), robot.packed.floats.copy())
+    model = robot.packed._replace(ints=robot.ints.copy(), floats=robot.floats.copy())
     refresh(model, t)
     raise_errors(robot.functions)
     return model
@@ -100,24 +97,21 @@ def one_sided(robot, model, unilateral, events):
     row is no gap let go like the others, but are not caught again (`have_gaps`).
     """
     signs = unilateral if isinstance(unilateral, dict) else dict.fromkeys(names("unilateral", unilateral), 1)
-    every = robot.model.loops + robot.model.constraints
+    every, (records, numbers) = robot.model.loops + robot.model.constraints, constraints_of(model)
     for name, sign in signs.items():
         k = robot.constraint_index(name)
-        record = int(model.ints[LOOPS_AT]) + LOOP_I * k
         if number(f"sign of unilateral constraint {name!r}", sign) not in (-1, 1):
             raise InputError(f"unilateral constraint {name!r}: the sign must be 1 or -1, got {shown(sign)}")
         if not (every[k].kind in LOOP_KINDS or every[k].holonomic):
             raise InputError(f"unilateral constraint {name!r}: {every[k].kind} has no residual that could stay on one "
                              "side of zero")
-        if model.ints[record + LOOP_SIDE]:
+        if records[k, LOOP_SIDE]:
             continue  # declared so, with a side of its own
-        model.ints[record + LOOP_SIDE] = sign
-        if model.ints[record + LOOP_ACTIVE] == OFF and have_gaps(robot)[k]:
-            model.ints[record + LOOP_ACTIVE] = OPEN
-        place = int(model.ints[LOOP_FLOATS_AT]) + LOOP_F * k
-        model.floats[place + LOOP_FRICTION] = np.inf  # rows beyond the first hold while it is closed
-        model.floats[place + LOOP_RESTITUTION] = max(
-            (event.restitution for event in events if name in event.on), default=0.0)
+        records[k, LOOP_SIDE] = sign
+        if records[k, LOOP_ACTIVE] == OFF and have_gaps(robot)[k]:
+            records[k, LOOP_ACTIVE] = OPEN
+        numbers[k, LOOP_FRICTION] = np.inf  # rows beyond the first hold while it is closed
+        numbers[k, LOOP_RESTITUTION] = max((event.restitution for event in events if name in event.on), default=0.0)
     return contacts_of(robot, model)
 
 
@@ -184,8 +178,8 @@ def prepare_start(robot, model, o, x, q, v, start):
     size = abs(float(x.residual[worst]))
     if not (closed and size <= CONSISTENT * x.row_sizes[worst]):
         name = robot.row_names[worst].rsplit(".", 1)[0]
-        remedy = "it cannot be closed from here" if start == "project" else \
-            "assemble it with close(), or let start='project' do it"
+        remedy = ("it cannot be closed from here" if start == "project" else
+                  "assemble it with close(), or let start='project' do it")
         raise ClosureError(f"inconsistent start: constraint {name!r} of {robot.name!r} is open by {size:.3g} "
                            f"({robot.row_names[worst]}); {remedy}", size, name, q)
     relative = np.abs(x.psi) / x.row_sizes

@@ -15,8 +15,7 @@ class Progress:
     """
 
     def __init__(self, wanted, start, end):
-        self.start, self.end, self.bar, self.due = start, end, None, None
-        self.tqdm = None
+        self.start, self.end, self.bar, self.due, self.tqdm = start, end, None, None, None
         if wanted is not None and not flag("progress", wanted):
             return
         try:
@@ -25,9 +24,7 @@ class Progress:
             if wanted:
                 raise InputError("progress=True needs tqdm: pip install 'liedyn[progress]'") from None
             return
-        self.tqdm = tqdm
-        if wanted:
-            self.due = 0.0
+        self.tqdm, self.due = tqdm, 0.0 if wanted else None
 
     def show(self, t):
         """The run has reached time t."""

@@ -24,6 +24,7 @@ from numba import types
 from liedyn.compiled.jit import VECTOR, inline, kernel_in_place, late
 from liedyn.constraints.rows import jacobian_rows, residual_rows, velocity_rows
 from liedyn.linalg.nearest import backward, factor, forward, nearest_in_columns, nearest_in_metric, orthonormal_rows
+from liedyn.linalg.vectors import add_multiple, inner
 from liedyn.simd.lanes import SCALAR
 from liedyn.simulation.workspace import (
     BOUNDED_ENERGY, FREE_ENERGY, MINIMAL, NOT_CLOSED, NOT_CONSISTENT, OK, PROJECTION, SETTINGS, WANTED_ENERGY, WORK,
@@ -129,8 +130,7 @@ def consistent_velocities(model, o, x, q, v, dependent):
     world_velocities(SCALAR, model, v, x.world)
     velocity_rows(model, q, v, x.world, x.psi)
     found = correction(o, x, x.psi, x.every, dependent)
-    for j in range(v.size):
-        v[j] += x.vector[0, j]
+    add_multiple(1.0, x.vector[0], v)
     return found
 
 
@@ -171,22 +171,15 @@ def correct_energy(model, x, excess, rank, h, q, v):
         for k in range(j + 1, n):
             speed[j] += x.L[k, j] * v[k]
     for r in range(rank):
-        along_speed, along_fall = 0.0, 0.0
-        for j in range(n):
-            along_speed += x.Y[r, j] * speed[j]
-            along_fall += x.Y[r, j] * fall[j]
-        for j in range(n):
-            speed[j] -= along_speed * x.Y[r, j]
-            fall[j] -= along_fall * x.Y[r, j]
-    slope = 0.0
-    for j in range(n):
-        slope += speed[j] * speed[j] + h * h * fall[j] * fall[j]
+        add_multiple(-inner(x.Y[r], speed), x.Y[r], speed)
+        add_multiple(-inner(x.Y[r], fall), x.Y[r], fall)
+    slope = inner(speed, speed) + h * h * inner(fall, fall)
     if not slope > abs(excess) * 1e-3:
         return False  # at rest in equilibrium nothing changes the energy
     backward(x.L, speed)
     backward(x.L, fall)
+    add_multiple(-excess / slope, speed, v)
     for j in range(n):
-        v[j] -= excess / slope * speed[j]
         fall[j] *= -excess / slope * h * h
     integrate_kernel(model, q, fall, q)
     return True

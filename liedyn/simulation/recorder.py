@@ -57,11 +57,8 @@ class Recorder:
         if len(t):
             residual = row_states(PackedModel(robot.ints.copy(), robot.floats.copy()), active, t, q, v)
         position, velocity = (np.abs(rows).max(axis=1, initial=0.0) for rows in residual)
+        condition, input_work, other_work = (scalars[:, k].copy() for k in (CONDITION, INPUT_WORK, OTHER_WORK))
         return Trajectory(
-            t=t, q=q, v=v, a=a, tau=tau, lam=lam, active=active > OFF, status=active, kinetic=kinetic,
-            potential=potential, input_work=scalars[:, INPUT_WORK].copy(),
-            other_work=scalars[:, OTHER_WORK].copy(), position_residual=position, velocity_residual=velocity,
-            condition=scalars[:, CONDITION].copy(),
-            constraint_wrenches=wrenches_at(robot, t, q, lam), events=tuple(self.events), robot=robot.name,
-            coordinate_names=robot.coordinate_names, velocity_names=robot.velocity_names, row_names=robot.row_names,
-            constraint_names=robot.constraint_names, **self.labels)
+            t, q, v, a, tau, lam, active > OFF, active, kinetic, potential, input_work, other_work, position, velocity,
+            condition, wrenches_at(robot, t, q, lam), tuple(self.events), robot.name, robot.coordinate_names,
+            robot.velocity_names, robot.row_names, robot.constraint_names, **self.labels)

@@ -177,7 +177,7 @@ class Run(Surfaces):
         self.recorder.add(self.rows, 0, 0, statuses(self.packed))
         at_once = []
         for event in self.events:
-            if useful(self, event) and guard_value(event, float(self.rows.t[0]), self.rows.q[0], self.rows.v[0]) == 0.0:
+            if useful(self, event) and guard_value(event, self.rows, 0) == 0.0:
                 later = self._a_little_later(event)
                 if later is not None and later[1] != 0.0 and event.direction in (0, np.sign(later[1])):
                     at_once.append(event)
@@ -228,8 +228,7 @@ class Run(Surfaces):
                 self.known = True
                 self.chunk = SMALLEST if self.integrator is self.settler else min(2 * self.chunk, LARGEST)
             return
-        self.at(crossing.step, crossing.t)
-        copy_row(self.single, 0, here := make_rows(self.robot, 1), 0)
+        self.within(crossing.step, crossing.t, here := make_rows(self.robot, 1), 0)
         together = self._together(crossing, here)
         self.keep(crossing.step)
         copy_row(here, 0, self.rows, 0)
@@ -273,8 +272,11 @@ class Run(Surfaces):
     def _keep_on_surfaces(self, k):
         """Keep the rows up to k, of which none may be too deep; directions of slip go on from there."""
         if len(self.contacts.index) and not self.integrator.stepping:
-            self._check_depth(self.table, k)
-            self.flies |= self.table.gap[self.table.step <= k][-1] > TOUCHING
+            table, kept = self.table, self.table.step <= k
+            for p, c in np.argwhere((table.gap < -DEEPEST) & kept[:, None]):
+                raise self.failure(f"contact {self.contacts.names[c]!r} got {-table.gap[p, c]:.3g} deep at "
+                                   f"t = {table.t[p]:.6g} s without being caught: try a smaller dt")
+            self.flies |= table.gap[kept][-1] > TOUCHING
             self.direction = self.row_directions[k].copy()
             self.put_directions()
         self.keep(k)
@@ -303,23 +305,17 @@ class Run(Surfaces):
         for event in self.events:
             if event is crossing.what or not useful(self, event):
                 continue
-            start, before = self.held.get(event) or (float(self.rows.t[k]), guard_value(
-                event, float(self.rows.t[k]), self.rows.q[k], self.rows.v[k]))
-            value = guard_value(event, crossing.t, here.q[0], here.v[0])
-            touches = abs(value) <= DEEPEST and self._touches(event, crossing.what)
+            start, before = self.held.get(event) or (float(self.rows.t[k]), guard_value(event, self.rows, k))
+            value = guard_value(event, here, 0)
+            touches = (abs(value) <= DEEPEST and isinstance(crossing.what, tuple) and crossing.what[0] == "touch"
+                       and self.contacts.names[crossing.what[1]] in event.on)  # its guard is the gap that has closed
             if start < crossing.t and crosses(before, value, event.direction) or touches:
                 together.append(event)
         for c, status in enumerate(self.contact_statuses()):
-            if status > 0 and not self.redundant:
-                normal = self.loads(c, here.lam[:1])[0][0]
-                if normal < 0.0 and ("release", c) not in together:
-                    together.append(("release", c))
+            pulls = status > 0 and not self.redundant and self.loads(c, here.lam[:1])[0][0] < 0.0
+            if pulls and ("release", c) not in together:
+                together.append(("release", c))
         return together
-
-    def _touches(self, event, what):
-        """Is the event's guard the gap of the contact that has just closed?"""
-        return isinstance(what, tuple) and what[0] == "touch" and (
-            self.contacts.names[what[1]] in event.on)
 
     def _instant(self, events, causes):
         """One instant, and what is to be watched behind it."""
@@ -337,13 +333,9 @@ class Run(Surfaces):
                 later = self._a_little_later(event)
                 if later is not None and event.direction * later[1] < 0.0:
                     self.held[event] = later
-                elif event.restitution > 0.0 and useful(self, event) and not self._watches_all(event):
+                elif event.restitution > 0.0 and useful(self, event) and not set(event.on) <= set(self.contacts.names):
                     raise self.failure(f"chattering: event {event.name!r} bounces faster than it can be followed; a "
                                        f"larger resting speed than {event.resting:g} would end it")
-
-    def _watches_all(self, event):
-        """Are all constraints that an event switches on contacts, whose gaps are watched anyway?"""
-        return set(self.contacts.names).issuperset(event.on)
 
     def _a_little_later(self, event):
         """Time and guard a thousandth of a step behind row 0."""
@@ -352,23 +344,21 @@ class Run(Surfaces):
         status, _ = advance(self.packed, self.o, self.x, self.single, 1, True, self.energy_at_no_work)
         refresh(self.packed, self.rows.t[0])
         self.put_directions()
-        if status != OK:
-            return None
-        later = float(self.single.t[1])
-        return later, guard_value(event, later, self.single.q[1], self.single.v[1])
+        return (float(self.single.t[1]), guard_value(event, self.single, 1)) if status == OK else None
 
     def keep(self, k):
         """Record the rows up to k, and go on from there."""
-        if k > 0 and self.integrator.stepping:
+        if k == 0:
+            return
+        if self.integrator.stepping:
             status = steps_of_contacts(self, k)
             self.recorder.add(self.rows, 1, k, status)
             self.last_status = status[-1].copy()
-        elif k > 0:
+        else:
             self.recorder.add(self.rows, 1, k, statuses(self.packed))
             self.passages.look(k)
             self.energy_check.look(k)
-        if k > 0:
-            copy_row(self.rows, k, self.rows, 0)
+        copy_row(self.rows, k, self.rows, 0)
 
     def count_event(self, names):
         """Stop when too many events happen within one step."""

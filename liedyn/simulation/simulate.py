@@ -4,7 +4,6 @@ from liedyn.compiled.boundary import wrenches
 from liedyn.errors import InputError
 from liedyn.model.packed import LOOP_TARGET, constraints_of
 from liedyn.model.size import velocity_sizes
-from liedyn.simulation.formulations import address_of_dense
 from liedyn.simulation.grid import Grid
 from liedyn.simulation.inputs import Inputs
 from liedyn.simulation.integrators import METHODS, described
@@ -17,7 +16,7 @@ from liedyn.simulation.progress import Progress
 from liedyn.simulation.recorder import Recorder
 from liedyn.simulation.run import Run
 from liedyn.simulation.workspace import (
-    BOUNDED_ENERGY, FORMULATIONS, FREE_ENERGY, MINIMAL, NULLSPACE, STABILISATIONS, WANTED_ENERGY, Settings, make_work,
+    BOUNDED_ENERGY, FORMULATIONS, FREE_ENERGY, MINIMAL, STABILISATIONS, WANTED_ENERGY, Settings, make_work,
 )
 
 STARTS = ("check", "project", "as given")
@@ -163,10 +162,9 @@ def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", fo
     sigma = number("sigma", sigma) if formulation == "unified" else 0.0
     o = Settings(
         tableau=method.tableau, on_group=method.on_group or stabilisation == STABILISATIONS[MINIMAL], rho=method.rho,
-        linearization=method.linearization, formulation=FORMULATIONS.index(formulation),
-        dense=address_of_dense() if formulation != FORMULATIONS[NULLSPACE] else 0,
-        stabilisation=STABILISATIONS.index(stabilisation), rate=sigma + 2.0 * pull.alpha, stiffness=pull.beta ** 2,
-        tolerance=positive("tolerance", tolerance), rank_tolerance=positive("rank_tolerance", rank_tolerance),
+        formulation=FORMULATIONS.index(formulation), stabilisation=STABILISATIONS.index(stabilisation),
+        rate=sigma + 2.0 * pull.alpha, stiffness=pull.beta ** 2, tolerance=positive("tolerance", tolerance),
+        rank_tolerance=positive("rank_tolerance", rank_tolerance),
         energy=WANTED_ENERGY if energy else BOUNDED_ENERGY if len(contacts.index) and not moved else FREE_ENERGY,
         all_power=bool(len(forces) or robot.functions or rubs), friction=rubs, input_kind=inputs.kind,
         input_address=inputs.address, feedback_address=inputs.derivative,

@@ -6,6 +6,7 @@ import numpy as np
 
 from liedyn.compiled.jit import inline, kernel_in_place
 from liedyn.constraints.records import refresh
+from liedyn.linalg.vectors import copy_to, inner
 from liedyn.simd.lanes import SCALAR
 from liedyn.simulation.formulations import accelerations
 from liedyn.simulation.friction import keep_directions
@@ -19,16 +20,13 @@ from liedyn.tree.rnea import rnea_kernel
 @inline
 def put_power(model, o, x, q, v, a, power):
     """Power of the inputs, and of all else that changes the energy: dampers, external wrenches, moving targets."""
-    by_inputs, lost = 0.0, 0.0
+    by_inputs, lost = inner(x.tau, v), 0.0
     for j in range(v.size):
-        by_inputs += x.tau[j] * v[j]
         lost += x.damping[j] * v[j] * v[j]
     power[0], power[1] = by_inputs, -lost
     if o.all_power:  # dE/dt = v . (M a + h) without the external wrenches
         rnea_kernel(SCALAR, model, q, v, a, x.none, x.local, x.vector[3])
-        power[1] = -by_inputs - lost
-        for j in range(v.size):
-            power[1] += x.vector[3, j] * v[j]
+        power[1] = inner(x.vector[3], v) - by_inputs - lost
 
 
 @inline
@@ -73,8 +71,7 @@ def finish_row(model, o, x, rows, k):
     refresh(model, rows.t[k])
     status = accelerations(model, o, x, rows.t[k], rows.held[k], rows.q[k], rows.v[k], rows.a[k], rows.lam[k])
     rows.scalars[k, CONDITION] = x.number[0]
-    for j in range(x.tau.size):
-        rows.tau[k, j] = x.tau[j]
+    copy_to(x.tau, rows.tau[k])
     if o.friction:
         keep_directions(x)
     return status

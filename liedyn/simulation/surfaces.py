@@ -3,7 +3,7 @@ import numpy as np
 
 from liedyn.compiled.functions import raise_errors
 from liedyn.constraints.records import refresh
-from liedyn.contact.state import AT_REST, DEEPEST, TOUCHING, accelerations, put_statuses, statuses
+from liedyn.contact.state import AT_REST, TOUCHING, accelerations, put_statuses, statuses
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.errors import AccumulationError
 from liedyn.model.packed import ON, OPEN, SLIDING
@@ -90,7 +90,7 @@ class Surfaces:
         t, now = float(rows.t[p]), np.array(self.contact_statuses())
         closed = np.flatnonzero(now > 0)
         refresh(self.packed, t)
-        slides = np.isin(closed, np.flatnonzero(now == SLIDING))
+        slides = now[closed] == SLIDING
         found = accelerations(self.packed, self.contacts, closed, rows.q[p], rows.v[p], rows.tau[p],
                               self.x.f_ext, 1e-9, RANK_TOLERANCE)
         if found is None or (found.status == OPEN).any() or ((found.status == SLIDING) & ~slides & np.array(
@@ -119,12 +119,6 @@ class Surfaces:
         gap, rate, _ = gaps(self.packed, self.contacts, self.rows.t[:1], self.rows.q[:1], self.rows.v[:1])
         speed = max(1.0, float(np.abs(self.rows.v[0]).max(initial=0.0)))
         return not (np.abs(rate[gap <= TOUCHING]) > AT_REST * speed).any()
-
-    def _check_depth(self, table, k):
-        """No contact may be deeper than the limit anywhere up to row k."""
-        for p, c in np.argwhere((table.gap < -DEEPEST) & (table.step <= k)[:, None]):
-            raise self.failure(f"contact {self.contacts.names[c]!r} got {-table.gap[p, c]:.3g} deep at "
-                               f"t = {table.t[p]:.6g} s without being caught: try a smaller dt")
 
     def collided(self, t, names):
         """Keep the times of impacts; stop where they accumulate."""

@@ -140,8 +140,7 @@ class Trajectory:
         drift = self.energy - self.energy[0] - self.input_work - self.other_work
         for event in self.events:
             # of the two rows of an event the second comes after the loss
-            after = np.searchsorted(self.t, event.t, side="right") - 1
-            drift[after:] += event.energy_loss
+            drift[np.searchsorted(self.t, event.t, side="right") - 1:] += event.energy_loss
         return drift
 
     def __len__(self):

@@ -55,9 +55,7 @@ class Settings(NamedTuple):
     tableau: MATRIX  # of the explicit method, see `liedyn.simulation.integrators.explicit`
     on_group: bool  # is it made in local coordinates of the configuration group?
     rho: float  # spectral radius at infinity of the generalised-alpha method
-    linearization: int  # address of `linearize_kernel`, if the method needs it
     formulation: int
-    dense: int  # address of `solve_dense`, if the formulation needs it
     stabilisation: int
     rate: float  # constraints are pulled back to phi + rate psi + stiffness g = 0
     stiffness: float

@@ -96,9 +96,7 @@ def _add(program, a, b):
         return _multiply(program, 2.0, a)
     if _negated(b):
         return _subtract(program, a, b.arguments[0])
-    if _negated(a):
-        return _subtract(program, b, a.arguments[0])
-    return program.node(ADD, *_ordered(a, b))
+    return _subtract(program, b, a.arguments[0]) if _negated(a) else program.node(ADD, *_ordered(a, b))
 
 
 def _subtract(program, a, b):
@@ -110,9 +108,7 @@ def _subtract(program, a, b):
         return 0.0
     if _negated(b):
         return _add(program, a, b.arguments[0])
-    if _negated(a):
-        return -_add(program, a.arguments[0], b)
-    return program.node(SUBTRACT, *_numbers(a, b))
+    return -_add(program, a.arguments[0], b) if _negated(a) else program.node(SUBTRACT, *_numbers(a, b))
 
 
 def _multiply(program, a, b):

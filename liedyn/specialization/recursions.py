@@ -1,5 +1,5 @@
 """The recursions that `specialize` writes down, and what of them is still left to a loop."""
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from numba.core.registry import CPUDispatcher
 
@@ -18,8 +18,7 @@ from liedyn.tree.rnea import rnea
 from liedyn.tree.rnea_derivatives import rnea_derivatives
 
 
-@dataclass(frozen=True)
-class Recursion:
+class Recursion(NamedTuple):
     """A kernel of `liedyn.tree` and its arrays.
 
     Attributes
@@ -60,8 +59,7 @@ RECURSIONS = {each.__name__: Recursion.of(DECLARED[each.__name__], each in (rnea
 COLUMNS, FACTOR = "columns", "L"
 
 
-@dataclass(frozen=True)
-class Solution:
+class Solution(NamedTuple):
     """Straight lines for registers of columns: what becomes of the rows of some matrices.
 
     Attributes
@@ -77,8 +75,7 @@ class Solution:
     matrices: tuple
 
 
-@dataclass(frozen=True)
-class Trace:
+class Trace(NamedTuple):
     """A recursion written down: what goes to which array, what is solved, and which kernels are called in the end."""
 
     program: Program
@@ -112,8 +109,7 @@ def shortest_trace(recursion, model):
     """
     model = base_parameters(model)
     links = range(model.ints[N_LINKS]) if recursion.in_world else [None]
-    traces = [_trace(recursion, model, link) for link in links]
-    return min(traces, key=lambda trace: sum(trace.operations().values()))
+    return min((_trace(recursion, model, link) for link in links), key=lambda trace: sum(trace.operations().values()))
 
 
 def _trace(recursion, model, seen_from):

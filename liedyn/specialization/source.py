@@ -76,23 +76,16 @@ def column_statements(solution):
     -------
     list of str
     """
-    used = solution.program.used_by(solution.rows.values())
-    used = [x for x in solution.program if x.number in used]
-    columns = _depending(used, COLUMNS)
+    numbers, columns = solution.program.used_by(solution.rows.values()), set()
+    used = [x for x in solution.program if x.number in numbers]
+    for x in used:  # which of them depend on the columns
+        if COLUMNS in x.arguments[:1] or any(isinstance(y, Expression) and y.number in columns for y in x.arguments):
+            columns.add(x.number)
     lines = [f"{_factor_text(x)} = {_formula(x, _factor_text)}" for x in used if x.number not in columns]
     lines.append("for c in range(0, NV, at_once(lane)):")
     for matrix in solution.matrices:
         lines += [f"    {line}" for line in _rows(solution, matrix, [x for x in used if x.number in columns], columns)]
     return lines
-
-
-def _depending(expressions, name):
-    """Numbers of the expressions that depend on an input array."""
-    found = set()
-    for x in expressions:
-        if name in x.arguments[:1] or any(isinstance(y, Expression) and y.number in found for y in x.arguments):
-            found.add(x.number)
-    return found
 
 
 def _rows(solution, matrix, expressions, columns):
@@ -156,7 +149,6 @@ def module_source(title, ints, traces):
             body += column_statements(solution)
         body += [f"{kernel.__name__}({', '.join(arguments)})" for kernel, *arguments in trace.calls]
         arguments, rooms = ("lane", *recursion.inputs, *trace.arrays), dict.fromkeys(recursion.scratch, "NV * NV")
-        text += KERNEL.format(
-            name=name, arguments=", ".join(arguments), body="\n".join(f"    {line}" for line in body))
+        text += KERNEL.format(name=name, arguments=", ".join(arguments), body="\n".join(f"    {x}" for x in body))
         text += "\n\n" + written(name, name, arguments, recursion.inputs, rooms, recursion.results)
     return text

@@ -217,8 +217,13 @@ def _module(robot):
     key = hashlib.sha256(str(stamp).encode() + b"".join(x.tobytes() for x in _tree(robot))).hexdigest()[:16]
     name = f"liedyn_straight_{key}"
     if name not in sys.modules:
-        found = _program(robot, key) if stamp else (_source(robot).encode(), None)
-        sys.modules[name] = _loaded(name, *found)
+        program, path = _program(robot, key) if stamp else (_source(robot).encode(), None)
+        module = ModuleType(name)
+        if path is not None:
+            module.__file__ = str(path)
+        # a line in front of it, as in the file
+        exec(compile(b"\n" + program, f"<{name}>" if path is None else str(path), "exec"), module.__dict__)
+        sys.modules[name] = module
     return sys.modules[name]
 
 
@@ -230,12 +235,3 @@ def _program(robot, key):
         return kept.data, kept.path
     program = _source(robot).encode()
     return program, files.write(name, program)
-
-
-def _loaded(name, program, path):
-    module = ModuleType(name)
-    if path is not None:
-        module.__file__ = str(path)
-    # a line in front of it, as in the file
-    exec(compile(b"\n" + program, f"<{name}>" if path is None else str(path), "exec"), module.__dict__)
-    return module

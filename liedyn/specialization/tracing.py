@@ -27,10 +27,6 @@ def _load(lane, x, k):
     return x[k] if isinstance(x[k], Expression) else float(x[k])
 
 
-def _store(lane, x, k, value):
-    x[k] = value
-
-
 def _record(x, base, size):
     """Numbers of a record; a place that has not been written to is read along and never used."""
     return tuple(_load(None, x, base + k) if base + k in x else None for k in range(size))
@@ -38,18 +34,17 @@ def _record(x, base, size):
 
 _ACCESS = {
     lanes.load: _load,
-    lanes.store: _store,
+    lanes.store: lambda lane, x, k, value: x.__setitem__(k, value),
     lanes.splat: lambda lane, x: x,
     lanes.narrow: lambda lane: lane,
     lanes.integer: lambda ints, k: int(ints[k]),
     registers.at_once: lambda lane: 1,
     registers.load_at_once: lambda lane, x, k, count: _load(lane, x, k),
-    registers.store_at_once: lambda lane, x, k, count, value: _store(lane, x, k, value),
+    registers.store_at_once: lambda lane, x, k, count, value: x.__setitem__(k, value),
     strided.records_at_once: lambda lane, x, base, stride, last, size: _record(x, base, size),
     strided.chosen_records_at_once: lambda lane, x, base, stride, ints, at, step, last, size: tuple(
         _load(lane, x, base + stride * int(ints[at]) + k) for k in range(size)),
-    strided.constants_at_once: lambda lane, x, base, stride, last, size: tuple(float(x[base + k])
-                                                                             for k in range(size)),
+    strided.constants_at_once: lambda lane, x, base, stride, last, size: tuple(map(float, x[base:base + size])),
     strided.put_records_at_once: lambda lane, x, base, stride, last, values: x.update(
         (base + k, value) for k, value in enumerate(values)),
     registers.is_zero: lambda x: not isinstance(x, Expression) and x == 0.0,
@@ -59,8 +54,7 @@ _ACCESS = {
 def _call(function):
     """An elementary function, as a node of the program."""
     def node(*arguments):
-        program = next(x.program for x in arguments if isinstance(x, Expression))
-        return program.node(CALL, function, *arguments)
+        return next(x.program for x in arguments if isinstance(x, Expression)).node(CALL, function, *arguments)
     return node
 
 

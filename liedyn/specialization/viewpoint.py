@@ -9,14 +9,14 @@ from liedyn.model.packed import N_LINKS
 from liedyn.tree.joints import joint_pose, screw_of_kind_at
 from liedyn.tree.kinematics import POSE, S, of_dof, of_link, world_positions
 from liedyn.tree.poses import put_world_pose
-from liedyn.tree.records import dof_count, first_dof, kind, parent, put6, upward, zero3
+from liedyn.tree.records import dof_count, first_dof, kind, minus_gravity, parent, put6, zero3
 
 _HERE = ((1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0), (0.0, 0.0, 0.0))
 GROUND = -1
 
 
 class Viewpoint:
-    """What a tracer takes in place of `world_positions` and `upward`.
+    """What a tracer takes in place of `world_positions` and `minus_gravity`.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class Viewpoint:
 
     def instead(self):
         """The replacements, for a `Tracer`."""
-        return {world_positions: self._positions, upward: self._upward}
+        return {world_positions: self._positions, minus_gravity: self._minus_gravity}
 
     def _positions(self, lane, model, q, work):
         """Poses of all links and the screws S_j, as `world_positions`."""
@@ -51,7 +51,7 @@ class Viewpoint:
                 screw = plain(screw_of_kind_at)(lane, plain(kind)(model, i), model, i, poses[i], d)
                 plain(put6)(lane, work, plain(of_dof)(model, plain(first_dof)(model, i) + d, S), screw)
 
-    def _upward(self, lane, model):
+    def _minus_gravity(self, lane, model):
         """The acceleration (0, -g) of the ground: gravity is given in the ground's own axes."""
         up = tuple(-float(model.floats[k]) for k in range(3))
         return self._plain(zero3)(lane), self._plain(rotate)(self._poses[GROUND][0], up)

@@ -13,11 +13,11 @@ from liedyn.lie.articulated import add_articulated, articulated, articulated_tim
 from liedyn.model.packed import REVOLUTE
 from liedyn.simd.lanes import load, splat, store
 from liedyn.simd.sines import put_sines_from, sines_size
-from liedyn.tree.hinges import add_gamma, first_angle, inertia_to_parent, twist_to_child, wrench_to_parent
-from liedyn.tree.joints import accumulate_springs_of_kind, dofs_of_kind, screw_of_kind, twist_of_kind
+from liedyn.tree.joint_transforms import add_gamma, first_angle, inertia_to_parent, twist_to_child, wrench_to_parent
+from liedyn.tree.joints import accumulate_springs_of_kind, by_kind, dofs_of_kind, screw_of_kind, twist_of_kind
 from liedyn.tree.records import (
-    armature, dof_total, first_dof, get6, get9, get_symmetric, inertia, kind, link_count, parent, put6, put9,
-    put_symmetric, q_total, upward,
+    armature, dof_total, first_dof, get6, get9, get_symmetric, inertia, link_count, minus_gravity, parent, put6, put9,
+    put_symmetric, q_total,
 )
 
 # numbers per link: twist V, and in its place acceleration A in the end; then per dof: U/D and u/D; then of the branch
@@ -89,7 +89,7 @@ def velocity_product(lane, joint, model, i, v, work):
 
 
 @inline
-def giving_way(lane, joint, model, i, d, work, a, Ia, p):
+def eliminate_dof(lane, joint, model, i, d, work, a, Ia, p):
     """Inertia and wrench of link i once it gives way along screw d of its joint."""
     j, S = first_dof(model, i) + d, screw_of_kind(lane, joint, model, i, d)
     U = articulated_times(Ia, S)
@@ -102,11 +102,11 @@ def giving_way(lane, joint, model, i, d, work, a, Ia, p):
 
 
 @inline
-def giving_way_thrice(lane, joint, model, i, d, work, a, Ia, p):
+def eliminate_three_dofs(lane, joint, model, i, d, work, a, Ia, p):
     """The same for screws d + 2, d + 1 and d, not in a loop: of screws known when compiling zeros cost nothing."""
-    Ia, p = giving_way(lane, joint, model, i, d + 2, work, a, Ia, p)
-    Ia, p = giving_way(lane, joint, model, i, d + 1, work, a, Ia, p)
-    return giving_way(lane, joint, model, i, d, work, a, Ia, p)
+    Ia, p = eliminate_dof(lane, joint, model, i, d + 2, work, a, Ia, p)
+    Ia, p = eliminate_dof(lane, joint, model, i, d + 1, work, a, Ia, p)
+    return eliminate_dof(lane, joint, model, i, d, work, a, Ia, p)
 
 
 @inline
@@ -123,11 +123,11 @@ def inward(lane, joint, model, i, taken, given, q, v, f_ext, work, a):
         k = carried_at(model) + CARRIED * taken
         Ia, p = add_articulated(Ia, get_articulated(lane, work, k + I)), add6(p, get6(lane, work, k + P))
     if dofs_of_kind(joint) == 1:
-        Ia, p = giving_way(lane, joint, model, i, 0, work, a, Ia, p)
+        Ia, p = eliminate_dof(lane, joint, model, i, 0, work, a, Ia, p)
     else:
         if dofs_of_kind(joint) == 6:
-            Ia, p = giving_way_thrice(lane, joint, model, i, 3, work, a, Ia, p)
-        Ia, p = giving_way_thrice(lane, joint, model, i, 0, work, a, Ia, p)
+            Ia, p = eliminate_three_dofs(lane, joint, model, i, 3, work, a, Ia, p)
+        Ia, p = eliminate_three_dofs(lane, joint, model, i, 0, work, a, Ia, p)
     if parent(model, i) >= 0:
         if joint == REVOLUTE and armature(model, first_dof(model, i)) == 0.0:
             # turning meets no resistance: what rounding leaves in its row and column is nothing
@@ -155,7 +155,7 @@ def pass_on(lane, joint, model, i, taken, given, q, v, Ia, p, work):
 @inline
 def accelerated(lane, joint, model, i, q, v, work, a):
     """Accelerations of joint and link i, from that of the parent."""
-    Ap = upward(lane, model) if parent(model, i) < 0 else get6(lane, work, LINK * parent(model, i))
+    Ap = minus_gravity(lane, model) if parent(model, i) < 0 else get6(lane, work, LINK * parent(model, i))
     Ai = twist_to_child(lane, joint, model, i, q, work, sines_at(model), Ap)
     Ai = add6(Ai, velocity_product(lane, joint, model, i, v, work))
     for d in range(dofs_of_kind(joint)):
@@ -178,26 +178,17 @@ def aba_kernel(lane, model, q, v, tau, f_ext, work, a):
     put_sines_from(lane, q, first_angle(model), q_total(model), work, sines_at(model))
     waiting = -1
     for i in range(n):
-        if kind(model, i) == REVOLUTE:  # the common joint compiled apart: its zeros cost nothing
-            outward(lane, REVOLUTE, model, i, q, v, tau, work, a)
-        else:
-            outward(lane, kind(model, i), model, i, q, v, tau, work, a)
+        by_kind(outward, lane, model, i, q, v, tau, work, a)
         if not carries(model, i):
             waiting += 1
         fork = parent(model, i + 1) if i + 1 < n else -1
         k = i
         while k != fork:  # back to where the next link begins
             given = waiting if k == parent(model, k) + 1 else waiting - 1
-            if kind(model, k) == REVOLUTE:
-                inward(lane, REVOLUTE, model, k, waiting, given, q, v, f_ext, work, a)
-            else:
-                inward(lane, kind(model, k), model, k, waiting, given, q, v, f_ext, work, a)
+            by_kind(inward, lane, model, k, waiting, given, q, v, f_ext, work, a)
             k, waiting = parent(model, k), given
     for i in range(n):
-        if kind(model, i) == REVOLUTE:
-            accelerated(lane, REVOLUTE, model, i, q, v, work, a)
-        else:
-            accelerated(lane, kind(model, i), model, i, q, v, work, a)
+        by_kind(accelerated, lane, model, i, q, v, work, a)
 
 
 def require_regular_tree(robot):

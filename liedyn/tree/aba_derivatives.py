@@ -8,9 +8,9 @@ with dtau/dq and dtau/dv taken at the acceleration a = M^-1 (tau + tau_joint - c
 composites that the derivatives need give M and, taken with a = 0, c: so a comes from the factor, the wrenches of the
 composites are completed by what a adds to them, and nothing is computed twice.
 
-The factor comes in two forms. Twelve numbers a row and sweeps along the tree (`liedyn.tree.sweeps`) take O(n) for each
-column, and for one state whole registers of columns. In lanes, and in what `specialize` writes down, a small tree's
-entries (`liedyn.tree.ltdl`) are less work; those of a humanoid more.
+The factor comes in two forms. Twelve numbers a row and sweeps along the tree (`liedyn.tree.articulated_factor`) take
+O(n) for each column, and for one state whole registers of columns. In lanes, and in what `specialize` writes down, a
+small tree's entries (`liedyn.tree.ltdl`) are less work; those of a humanoid more.
 """
 from liedyn.compiled.jit import inline, kernel_in_place
 from liedyn.compiled.recursion import recursion
@@ -32,7 +32,7 @@ from liedyn.tree.rnea_derivatives import (
     COMPOSITE, F, TABLE, composites, derivative_rows, derivative_rows_of_trees, derivatives_alone, derivatives_table,
 )
 from liedyn.tree.rows import clear_lanes, pitch, table_in, table_size
-from liedyn.tree.sweeps import (
+from liedyn.tree.articulated_factor import (
     ROWS, forks_size, make_symmetric, put_identity, put_identity_of_trees, sweep_factor, sweep_matrices, sweep_vector,
 )
 
@@ -45,12 +45,6 @@ def aba_derivatives_size(model):
     """Numbers in the workspace of `aba_derivatives_kernel`: what the derivatives of RNEA take, and the sweeps."""
     composites = COMPOSITE * link_count(model)
     return world_size(model) + composites + table_size(model, TABLE + ROWS) + forks_size(model) + WIDTH
-
-
-@inline
-def sweeps_pay(lane, model):
-    """Are the sweeps faster than the entries of L?"""
-    return at_once(lane) > 1 or dof_total(model) > ENTRIES_PAY
 
 
 @kernel_in_place
@@ -108,7 +102,8 @@ def put_derivatives(lane, model, q, v, tau, f_ext, work, rows, put_one, a, L, da
     bias_accelerations(lane, model, v, work)
     composites(lane, model, f_ext, work)
     table = derivatives_table(lane, model, work)
-    forks, sweeps = table_in(lane, work, table + (TABLE + ROWS) * pitch(model)), sweeps_pay(lane, model)
+    forks = table_in(lane, work, table + (TABLE + ROWS) * pitch(model))
+    sweeps = at_once(lane) > 1 or dof_total(model) > ENTRIES_PAY
     if sweeps:
         carried_momenta(lane, model, world_size(model), COMPOSITE, work, table)
         sweep_factor(lane, model, work, table, TABLE, forks, L)

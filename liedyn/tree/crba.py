@@ -20,13 +20,13 @@ from liedyn.simd.registers import at_once, load_at_once, side_by_side, store_at_
 from liedyn.simd.sines import put_sines_from, sines_size
 from liedyn.simd.strided import chosen_records_at_once, records_at_once, where_before
 from liedyn.simd.transposition import turned
-from liedyn.tree.hinges import first_angle
+from liedyn.tree.joint_transforms import first_angle
 from liedyn.tree.joints import dofs_of_kind, pose_by_sines, screw_of_kind_at
 from liedyn.tree.kinematics import DOF, POSE, S, of_dof, of_link, sines_at, world_pose, world_positions, world_size
 from liedyn.tree.poses import COLUMN, columns_beyond, get_columns, get_world_pose, put_columns, slid
 from liedyn.tree.records import (
-    armature, as_inertia, as_twist, behind_dof, dof_count, dof_link_at, dof_total, first_dof, first_q, get3, get6,
-    get_inertia, inertia, kind, link_count, moments, parent, placement, previous_dof, put6, put_inertia, q_total,
+    armature, as_inertia, as_twist, dof_count, dof_link_at, dof_total, first_dof, first_q, get3, get6, get_inertia,
+    inertia, kind, link_count, moments, parent, parent_dof, placement, put6, put_inertia, q_total, subtree_end,
 )
 from liedyn.tree.rows import (
     BAND, FOUR, clear_lanes, clear_squares, filled, four_from, of_next6, of_one6, put_next6, put_square, put_squares,
@@ -92,12 +92,12 @@ def inertia_entries(lane, model, base, size, work, M):
             Sj = get6(lane, work, of_dof(model, j, S))
             carried = inertia_times(I, Sj)
             store(lane, M, j * nv + j, dot6(carried, Sj))
-            k = previous_dof(model, j)
+            k = parent_dof(model, j)
             while k >= 0:
                 inertia_kj = dot6(carried, get6(lane, work, of_dof(model, k, S)))
                 store(lane, M, k * nv + j, inertia_kj)
                 store(lane, M, j * nv + k, inertia_kj)
-                k = previous_dof(model, k)
+                k = parent_dof(model, k)
     add_armatures(lane, model, M)
 
 
@@ -229,7 +229,7 @@ def put_base_square(model, work, M):
 @inline
 def put_base_rows(model, momenta, j, M):
     """Four columns of the rows of a free base, and their images: the momenta themselves."""
-    nv, end, below = dof_total(model), behind_dof(model, 0), four_from(model, j)
+    nv, end, below = dof_total(model), subtree_end(model, 0), four_from(model, j)
     (a, b, c), (d, e, f) = momenta
     a, b, c = where_before(j, end, a), where_before(j, end, b), where_before(j, end, c)
     d, e, f = where_before(j, end, d), where_before(j, end, e), where_before(j, end, f)

@@ -9,22 +9,21 @@ first, and go to memory while the walk goes on.
 """
 import numpy as np
 
-from liedyn.compiled.batches import aligned, find_lines, gather, in_lanes, lines_for, put_complete, see
+from liedyn.compiled.batches import aligned, check_rows, find_lines, gather, in_lanes, lines_for, put_complete
 from liedyn.compiled.jit import inline, kernel, kernel_in_place
 from liedyn.lie.algebra import (
-    Ad_dual_inverse, ad, add, add6, add_ad, add_power, add_symmetric, compose, dot, inertia_in_parent, inertia_times,
-    scale6, sub6, sub_ad_dual,
+    Ad_dual_inverse, ad, add, add6, add9, add_ad, add_power, add_symmetric, compose, dot, inertia_in_parent,
+    inertia_times, scale6, sub6, sub_ad_dual,
 )
 from liedyn.lie.coriolis import add_coriolis, contribution, coriolis_moments
-from liedyn.model.packed import REVOLUTE
 from liedyn.simd.lanes import LANES, WIDTH, load, splat, store
 from liedyn.simd.sines import put_sines, sines_size
-from liedyn.tree.joints import accumulate_spring_derivatives, dofs_of_kind, screw_of_kind_at
+from liedyn.tree.joints import accumulate_spring_derivatives, by_kind, dofs_of_kind, screw_of_kind_at
 from liedyn.tree.poses import origin_of, pose_in_parent
 from liedyn.tree.records import (
-    armature, behind_dof, damping, dof_count, dof_link, dof_total, first_dof, fork_of, get3, get6, get9, get_inertia,
-    get_pose, inertia, kind, link_count, parent, previous_dof, put3, put6, put9, put_inertia, put_pose, q_total,
-    stretch_of, upward, zero6,
+    armature, damping, dof_count, dof_link, dof_total, first_dof, fork_of, get3, get6, get9, get_inertia, get_pose,
+    inertia, link_count, minus_gravity, parent, parent_dof, put3, put6, put9, put_inertia, put_pose, q_total,
+    stretch_of, subtree_end, zero6,
 )
 
 # numbers per link on the way to the ground: pose, twist and acceleration in the world
@@ -79,7 +78,7 @@ def outward(lane, joint, model, i, depth, origin, q, v, a, work):
     X = pose_in_parent(lane, joint, model, i, q, work, sines_at(model), origin)
     k, j = LINK * depth, first_dof(model, i)
     if parent(model, i) < 0:
-        Vp, Ap = zero6(lane), upward(lane, model)
+        Vp, Ap = zero6(lane), minus_gravity(lane, model)
     else:
         X = compose(get_pose(lane, work, k - LINK + POSE), X)
         Vp, Ap = get6(lane, work, k - LINK + TWIST), get6(lane, work, k - LINK + ACCELERATION)
@@ -120,11 +119,9 @@ def own_dynamics(lane, model, i, depth, f_ext, work):
 def with_those(lane, work, k, dynamics):
     """Inertia, Coriolis matrix and wrench of some links together with those at work[k:]."""
     (m, h, J), (d, p), wrench = dynamics
-    (m0, h0, J0), d0 = get_inertia(lane, work, k + I), get9(lane, work, k + D)
+    m0, h0, J0 = get_inertia(lane, work, k + I)
     return ((m + m0, add(h, h0), add_symmetric(J, J0)),
-            ((d[0] + d0[0], d[1] + d0[1], d[2] + d0[2], d[3] + d0[3], d[4] + d0[4], d[5] + d0[5], d[6] + d0[6],
-              d[7] + d0[7], d[8] + d0[8]), add(p, get3(lane, work, k + P))),
-            add6(wrench, get6(lane, work, k + F)))
+            (add9(d, get9(lane, work, k + D)), add(p, get3(lane, work, k + P))), add6(wrench, get6(lane, work, k + F)))
 
 
 @inline
@@ -193,7 +190,7 @@ def row_of_dof(lane, model, j, at, work, dtau_dq, dtau_dv, M):
     """Row j, from number `at` of the matrices on."""
     k, first = dof_at(model, j), first_dof(model, dof_link(model, j))
     Sj, carried, below = get6(lane, work, k + S), get6(lane, work, k + CARRIED), get3(lane, work, k + BELOW)
-    behind, last = first, previous_dof(model, first)
+    behind, last = first, parent_dof(model, first)
     while behind > 0:  # those that carry j, a stretch between two forks at a time, and the zeros behind it
         put_zeros(lane, at + last + 1, at + behind, dtau_dq, dtau_dv, M)
         behind = stretch_of(model, last) if last >= 0 else 0
@@ -204,14 +201,14 @@ def row_of_dof(lane, model, j, at, work, dtau_dq, dtau_dv, M):
             put_entries(
                 lane, at + c, add_power(dot(below, get3(lane, work, k + PSI_TURN)), carried, psi_ddot),
                 add_power(dot(below, Sc[0]), carried, S_rate), add_power(0.0, carried, Sc), dtau_dq, dtau_dv, M)
-        last = previous_dof(model, behind)
+        last = parent_dof(model, behind)
     # within the joint both formulas agree but for the term in F, which is not there yet
-    for c in range(first, behind_dof(model, j)):
+    for c in range(first, subtree_end(model, j)):
         k = dof_at(model, c)
         by_q, by_v = get6(lane, work, k + BY_Q), get6(lane, work, k + BY_V)
         put_entries(lane, at + c, add_power(0.0, by_q, Sj), add_power(0.0, by_v, Sj),
                     add_power(0.0, get6(lane, work, k + CARRIED), Sj), dtau_dq, dtau_dv, M)
-    put_zeros(lane, at + behind_dof(model, j), at + dof_total(model), dtau_dq, dtau_dv, M)
+    put_zeros(lane, at + subtree_end(model, j), at + dof_total(model), dtau_dq, dtau_dv, M)
 
 
 @inline
@@ -253,14 +250,8 @@ def derivatives_walk(lane, model, q, v, a, f_ext, path, work, lanes, rows, lines
                 fork += 1
             if is_fork(model, k):
                 clear(lane, work, beyond_at(model, fork), BEYOND)
-            if kind(model, k) == REVOLUTE:  # the common joint compiled apart: its zeros cost nothing
-                outward(lane, REVOLUTE, model, k, depth, origin, q, v, a, work)
-            else:
-                outward(lane, kind(model, k), model, k, depth, origin, q, v, a, work)
-        if kind(model, i) == REVOLUTE:
-            wrench = inward(lane, REVOLUTE, model, i, depth, fork, f_ext, work)
-        else:
-            wrench = inward(lane, kind(model, i), model, i, depth, fork, f_ext, work)
+            by_kind(outward, lane, model, k, depth, origin, q, v, a, work)
+        wrench = by_kind(inward, lane, model, i, depth, fork, f_ext, work)
         clear(lane, work, springs_at(model), dof_count(model, i) * dof_count(model, i))
         accumulate_spring_derivatives(lane, model, i, q, work, springs_at(model), dof_count(model, i))
         for j in range(first_dof(model, i) + dof_count(model, i) - 1, first_dof(model, i) - 1, -1):
@@ -290,9 +281,9 @@ def walk_states(begin, end, model, q, v, a, f_ext, dtau_dq, dtau_dv, M, verdict)
     lanes, rows = (aligned(kept), aligned(kept), aligned(kept)), (dtau_dq, dtau_dv, M)
     lines = lines_for(dtau_dq), lines_for(dtau_dv), lines_for(M)
     for b in range(begin, end, WIDTH):
-        see(verdict, q, b, end)
-        see(verdict, v, b, end)
-        see(verdict, a, b, end)
+        check_rows(verdict, q, b, end)
+        check_rows(verdict, v, b, end)
+        check_rows(verdict, a, b, end)
         for x in range(3):
             find_lines(rows[x], b, end, lines[x])
         gather(q, b, end, q_w)

@@ -2,17 +2,16 @@
 from liedyn.compiled.jit import inline, kernel_in_place
 from liedyn.compiled.recursion import recursion
 from liedyn.lie.algebra import compose
-from liedyn.model.packed import REVOLUTE
 from liedyn.simd.lanes import NARROW, SCALAR, store
 from liedyn.simd.registers import at_once, store_at_once
 from liedyn.simd.sines import put_sines, sines_size
 from liedyn.simd.transposition import turned
-from liedyn.tree.joints import joint_pose
+from liedyn.tree.joints import by_kind, joint_pose
 from liedyn.tree.poses import (
     PLACES, columns_beyond, columns_of, get_columns, get_world_pose, link_in_world, place_one_state, put_world_pose,
 )
 from liedyn.tree.records import (
-    body_count, body_link, body_placement, kind, link_count, parent, put3, put_pose, q_total, zero3,
+    body_count, body_link, body_placement, link_count, parent, put3, put_pose, q_total, zero3,
 )
 
 
@@ -31,10 +30,7 @@ def place_links(lane, model, q, work):
         place_one_state(model, q, work, PLACES, sines, zero3(SCALAR))
     else:
         for i in range(link_count(model)):
-            if kind(model, i) == REVOLUTE:
-                X = link_in_world(lane, REVOLUTE, model, i, q, work, PLACES, sines, world)
-            else:
-                X = link_in_world(lane, kind(model, i), model, i, q, work, PLACES, sines, world)
+            X = by_kind(link_in_world, lane, model, i, q, work, PLACES, sines, world)
             put_world_pose(lane, work, PLACES * i, X)
 
 

@@ -13,13 +13,12 @@ nothing else: not on its own position, nor on where the robot is in the world.
 from liedyn.compiled.jit import inline, kernel_in_place
 from liedyn.compiled.recursion import recursion
 from liedyn.lie.algebra import Ad_inverse, ad, add6, compose, scale6
-from liedyn.model.packed import REVOLUTE
 from liedyn.simd.lanes import load
 from liedyn.simd.sines import sincos
-from liedyn.tree.joints import dofs_of_kind, joint_pose, pose_of_kind, screw_of_kind
+from liedyn.tree.joints import by_kind, dofs_of_kind, joint_pose, pose_of_kind, screw_of_kind
 from liedyn.tree.records import (
-    body_link, body_placement, dof_count, dof_link, dof_total, first_dof, first_q, get6, kind, parent, previous_dof,
-    put6, put_column, put_zeros, zero6,
+    body_link, body_placement, dof_count, dof_link, dof_total, first_dof, first_q, get6, kind, parent, parent_dof, put6,
+    put_column, put_zeros, zero6,
 )
 
 
@@ -41,10 +40,7 @@ def body_jacobian_kernel(lane, model, q, b, J):
     put_zeros(lane, J, 6 * dof_total(model))
     X, i = body_placement(lane, model, b), body_link(model, b)
     while i >= 0:
-        if kind(model, i) == REVOLUTE:  # the common joint compiled apart: its zeros cost nothing
-            X = put_columns(lane, REVOLUTE, model, i, q, X, J)
-        else:
-            X = put_columns(lane, kind(model, i), model, i, q, X, J)
+        X = by_kind(put_columns, lane, model, i, q, X, J)
         i = parent(model, i)
 
 
@@ -111,7 +107,7 @@ def body_jacobian_dq_kernel(lane, model, q, b, work, dJ_dq):
             k = last
             while dof_link(model, k) != i:
                 put_column(lane, dJ_dq, nv * nv, j * nv + k, ad(Jj, get6(lane, work, 6 * k)))
-                k = previous_dof(model, k)
+                k = parent_dof(model, k)
         X = compose(joint_pose(lane, model, i, q), X)
         i = parent(model, i)
 

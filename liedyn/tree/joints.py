@@ -12,8 +12,8 @@ from liedyn.lie.algebra import (
     about_z, add, cross, dot, quaternion_rotation, rotate, rotate_rotation, scale, sub, unrotate,
 )
 from liedyn.lie.exponential import (
-    coefficient_d, exp, log_rotated, quaternion_exp, quaternion_inverse_product, quaternion_log, quaternion_product,
-    quaternion_unit,
+    coefficient_d, exp, hat, log_rotated, polynomial, quaternion_exp, quaternion_inverse_product, quaternion_log,
+    quaternion_product, quaternion_unit,
 )
 from liedyn.model.kinds import FREE, HELICAL, PRISMATIC, REVOLUTE, SPHERICAL
 from liedyn.simd.lanes import SCALAR, load, splat, store
@@ -26,6 +26,14 @@ from liedyn.tree.records import (
 
 # Where a function takes the kind of a joint besides its number, the kind may be known when compiling: what is zero for
 # that kind then costs nothing. `joint_pose(lane, model, i, q)` looks it up.
+
+
+@inline
+def by_kind(function, lane, model, i, *arguments):
+    """function(lane, joint, model, i, ...), for the common kind of joint compiled apart: its zeros cost nothing."""
+    if kind(model, i) == REVOLUTE:
+        return function(lane, REVOLUTE, model, i, *arguments)
+    return function(lane, kind(model, i), model, i, *arguments)
 
 
 @inline
@@ -278,26 +286,19 @@ def accumulate_spring_derivatives(lane, model, i, q, X, at, columns):
         store(lane, X, at, load(lane, X, at) + k)
     elif k != 0.0:
         phi = spring_rotation(lane, model, i, q)
-        c = k * coefficient_d(dot(phi, phi))
-        x, y, z = phi
-        # k J_r^-1(phi) = k (1 + [phi]/2 + d [phi]^2), row by row
-        accumulate3(lane, X, at,
-                    (k - c * (y * y + z * z), c * x * y - 0.5 * k * z, c * x * z + 0.5 * k * y))
-        accumulate3(lane, X, at + columns,
-                    (c * x * y + 0.5 * k * z, k - c * (x * x + z * z), c * y * z - 0.5 * k * x))
-        accumulate3(lane, X, at + 2 * columns,
-                    (c * x * z - 0.5 * k * y, c * y * z + 0.5 * k * x, k - c * (x * x + y * y)))
+        J = polynomial(phi, 0.5, coefficient_d(dot(phi, phi)))  # J_r^-1(phi) = 1 + [phi]/2 + d [phi]^2, row by row
+        accumulate3(lane, X, at, scale(k, J[:3]))
+        accumulate3(lane, X, at + columns, scale(k, J[3:6]))
+        accumulate3(lane, X, at + 2 * columns, scale(k, J[6:]))
     if kind(model, i) == FREE and stiffness(model, j + 3) != 0.0:
         # the shift s = R^T (p - p_rest) changes by s x w + v
         k = stiffness(model, j + 3)
-        x, y, z = scale(k, spring_shift(lane, model, i, q))
-        zero, one = splat(lane, 0.0), splat(lane, k)
-        accumulate3(lane, X, at + 3 * columns, (zero, -z, y))
-        accumulate3(lane, X, at + 4 * columns, (z, zero, -x))
-        accumulate3(lane, X, at + 5 * columns, (-y, x, zero))
-        accumulate3(lane, X, at + 3 * columns + 3, (one, zero, zero))
-        accumulate3(lane, X, at + 4 * columns + 3, (zero, one, zero))
-        accumulate3(lane, X, at + 5 * columns + 3, (zero, zero, one))
+        S = hat(scale(k, spring_shift(lane, model, i, q)))
+        accumulate3(lane, X, at + 3 * columns, S[:3])
+        accumulate3(lane, X, at + 4 * columns, S[3:6])
+        accumulate3(lane, X, at + 5 * columns, S[6:])
+        for d in range(at + 3 * columns + 3, at + 6 * columns + 3, columns + 1):
+            store(lane, X, d, load(lane, X, d) + k)
 
 
 @inline

@@ -14,15 +14,14 @@ No result depends on it but by rounding, which grows with the square of the dist
 """
 from liedyn.compiled.jit import inline, kernel_in_place
 from liedyn.lie.algebra import ad, add6, compose, scale6
-from liedyn.model.packed import REVOLUTE
 from liedyn.simd.lanes import SCALAR, WIDTH, load
 from liedyn.simd.registers import at_once
 from liedyn.simd.sines import put_sines, sines_size
-from liedyn.tree.joints import dofs_of_kind, screw_of_kind_at
+from liedyn.tree.joints import by_kind, dofs_of_kind, screw_of_kind_at
 from liedyn.tree.poses import get_world_pose, link_in_world, origin_of, place_one_state, put_world_pose, seen_from
 from liedyn.tree.records import (
-    body_link, body_placement, dof_count, dof_total, first_dof, get3, get6, kind, link_count, parent, put3, put6,
-    q_total, upward, zero6,
+    body_link, body_placement, dof_count, dof_total, first_dof, get3, get6, link_count, minus_gravity, parent, put3,
+    put6, q_total, zero6,
 )
 
 # the shared part of a workspace: LINK numbers per link, then DOF numbers per degree of freedom
@@ -87,7 +86,7 @@ def twist_of(lane, work, i):
 def acceleration_of(lane, model, work, i):
     """Acceleration of link i with gravity, -1 for the ground."""
     if i < 0:
-        return upward(lane, model)
+        return minus_gravity(lane, model)
     return get6(lane, work, of_link(i, ACCELERATION))
 
 
@@ -111,10 +110,7 @@ def world_positions(lane, model, q, work):
     if at_once(lane) > 1:
         place_one_state(model, q, work, LINK, sines_at(model), origin(SCALAR, model, work))
     for i in range(link_count(model)):
-        if kind(model, i) == REVOLUTE:  # the common joint compiled apart: its zeros cost nothing
-            put_link_in_place(lane, REVOLUTE, model, i, q, work)
-        else:
-            put_link_in_place(lane, kind(model, i), model, i, q, work)
+        by_kind(put_link_in_place, lane, model, i, q, work)
 
 
 @kernel_in_place
@@ -154,6 +150,14 @@ def world_accelerations(lane, model, v, a, work):
             psi_dot = get6(lane, work, of_dof(model, j, PSI_DOT))
             put6(lane, work, of_dof(model, j, PSI_DDOT), add6(ad(Ap, Sj), ad(Vp, psi_dot)))
         put6(lane, work, of_link(i, ACCELERATION), A)
+
+
+@kernel_in_place
+def world_motion(lane, model, q, v, a, work):
+    """Poses, twists and accelerations of all links, and what goes with them."""
+    world_positions(lane, model, q, work)
+    world_velocities(lane, model, v, work)
+    world_accelerations(lane, model, v, a, work)
 
 
 @inline

@@ -7,7 +7,7 @@ Matrices are nv * nv numbers, row by row; L is unit, D takes the place of its di
 from liedyn.compiled.jit import inline, kernel_in_place
 from liedyn.simd.lanes import LANES, load, splat, store
 from liedyn.simd.registers import at_once, is_zero, load_at_once, store_at_once
-from liedyn.tree.records import dof_total, previous_dof
+from liedyn.tree.records import dof_total, parent_dof
 
 
 @kernel_in_place
@@ -16,27 +16,27 @@ def ltdl_factor(lane, model, M):
     nv = dof_total(model)
     for k in range(nv - 1, -1, -1):
         d = load(lane, M, k * nv + k)
-        i = previous_dof(model, k)
+        i = parent_dof(model, k)
         while i >= 0:
             l = load(lane, M, k * nv + i) / d
             j = i
             while j >= 0:
                 store(lane, M, i * nv + j, load(lane, M, i * nv + j) - l * load(lane, M, k * nv + j))
-                j = previous_dof(model, j)
+                j = parent_dof(model, j)
             store(lane, M, k * nv + i, l)
-            i = previous_dof(model, i)
+            i = parent_dof(model, i)
 
 
 @inline
 def subtract_above(lane, model, L, k, B, at, stride, count, x):
     """x - sum of l_ki B_i over the ancestors i of k, a register of its rows; the nearest, known last, comes last."""
-    nearest = previous_dof(model, k)
+    nearest = parent_dof(model, k)
     if nearest < 0:
         return x
-    i = previous_dof(model, nearest)
+    i = parent_dof(model, nearest)
     while i >= 0:
         x = x - load(lane, L, k * dof_total(model) + i) * load_at_once(lane, B, i * stride + at, count)
-        i = previous_dof(model, i)
+        i = parent_dof(model, i)
     return x - load(lane, L, k * dof_total(model) + nearest) * load_at_once(lane, B, nearest * stride + at, count)
 
 
@@ -48,11 +48,11 @@ def ltdl_solve(lane, model, L, factor, B, columns):
         count = columns - c
         for k in range(nv - 1, -1, -1):
             y = load_at_once(lane, B, k * columns + c, count)
-            i = -1 if is_zero(y) else previous_dof(model, k)  # many are, where branches do not meet
+            i = -1 if is_zero(y) else parent_dof(model, k)  # many are, where branches do not meet
             while i >= 0:
                 x = load_at_once(lane, B, i * columns + c, count)
                 store_at_once(lane, B, i * columns + c, count, x - load(lane, L, k * nv + i) * y)
-                i = previous_dof(model, i)
+                i = parent_dof(model, i)
         for k in range(nv):
             x = (factor / load(lane, L, k * nv + k)) * load_at_once(lane, B, k * columns + c, count)
             x = subtract_above(lane, model, L, k, B, c, columns, count, x)
@@ -67,21 +67,21 @@ def ltdl_solve_both(lane, model, L, factor, B, C, columns):
         count = columns - c
         for k in range(nv - 1, -1, -1):
             y, z = load_at_once(lane, B, k * columns + c, count), load_at_once(lane, C, k * columns + c, count)
-            i = previous_dof(model, k)
+            i = parent_dof(model, k)
             while i >= 0:
                 l, at = load(lane, L, k * nv + i), i * columns + c
                 store_at_once(lane, B, at, count, load_at_once(lane, B, at, count) - l * y)
                 store_at_once(lane, C, at, count, load_at_once(lane, C, at, count) - l * z)
-                i = previous_dof(model, i)
+                i = parent_dof(model, i)
         for k in range(nv):
             d, at = factor / load(lane, L, k * nv + k), k * columns + c
             y, z = d * load_at_once(lane, B, at, count), d * load_at_once(lane, C, at, count)
-            i = previous_dof(model, k)
+            i = parent_dof(model, k)
             while i >= 0:
                 l = load(lane, L, k * nv + i)
                 y = y - l * load_at_once(lane, B, i * columns + c, count)
                 z = z - l * load_at_once(lane, C, i * columns + c, count)
-                i = previous_dof(model, i)
+                i = parent_dof(model, i)
             store_at_once(lane, B, at, count, y)
             store_at_once(lane, C, at, count, z)
 
@@ -100,8 +100,8 @@ def ltdl_inverse(lane, model, L, Minv):
         for c in range(k):
             store(lane, Minv, c * nv + k, load(lane, Minv, k * nv + c))
         diagonal = 1.0 / load(lane, L, k * nv + k)
-        i = previous_dof(model, k)
+        i = parent_dof(model, k)
         while i >= 0:
             diagonal = diagonal - load(lane, L, k * nv + i) * load(lane, Minv, k * nv + i)
-            i = previous_dof(model, i)
+            i = parent_dof(model, i)
         store(lane, Minv, k * nv + k, diagonal)

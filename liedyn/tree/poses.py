@@ -10,10 +10,10 @@ lose ten digits there, and lose none at an `origin_of` its own.
 """
 from liedyn.compiled.jit import inline
 from liedyn.lie.algebra import add, compose, rotate, sub
-from liedyn.model.packed import PRISMATIC, REVOLUTE
+from liedyn.model.packed import PRISMATIC
 from liedyn.simd.lanes import NARROW, SCALAR, load, splat
 from liedyn.simd.registers import load_at_once, side_by_side, store_at_once
-from liedyn.tree.joints import moved_by_sines, pose_of_kind
+from liedyn.tree.joints import by_kind, moved_by_sines, pose_of_kind
 from liedyn.tree.records import kind, link_count, parent, placement, put3, zero3
 
 COLUMN, PLACES = 4, 16  # places for a column, and for a pose
@@ -129,9 +129,9 @@ def columns_beyond(X, f):
 
 
 @inline
-def columns_of_link(joint, model, i, q, work, stride, sines, origin, previous):
+def columns_of_link(lane, joint, model, i, q, work, stride, sines, origin, previous):
     """Columns of the pose of link i; `previous` are those of link i - 1, mostly its parent."""
-    f = pose_in_parent(SCALAR, joint, model, i, q, work, sines, origin)
+    f = pose_in_parent(lane, joint, model, i, q, work, sines, origin)
     if parent(model, i) < 0:
         return columns_of(f)
     if parent(model, i) != i - 1:
@@ -145,10 +145,7 @@ def place_one_state(model, q, work, stride, sines, origin):
     nothing = side_by_side(0.0, 0.0, 0.0, 0.0)
     X = (nothing, nothing, nothing, nothing)
     for i in range(link_count(model)):
-        if kind(model, i) == REVOLUTE:  # the common joint compiled apart: its zeros cost nothing
-            X = columns_of_link(REVOLUTE, model, i, q, work, stride, sines, origin, X)
-        else:
-            X = columns_of_link(kind(model, i), model, i, q, work, stride, sines, origin, X)
+        X = by_kind(columns_of_link, SCALAR, model, i, q, work, stride, sines, origin, X)
         put_columns(work, stride * i, X)
 
 

@@ -26,15 +26,12 @@ def get6(lane, x, k):
 
 @inline
 def get_symmetric(lane, x, k):
-    return (load(lane, x, k), load(lane, x, k + 1), load(lane, x, k + 2),
-            load(lane, x, k + 3), load(lane, x, k + 4), load(lane, x, k + 5))
+    return get3(lane, x, k) + get3(lane, x, k + 3)
 
 
 @inline
 def get9(lane, x, k):
-    return (load(lane, x, k), load(lane, x, k + 1), load(lane, x, k + 2),
-            load(lane, x, k + 3), load(lane, x, k + 4), load(lane, x, k + 5),
-            load(lane, x, k + 6), load(lane, x, k + 7), load(lane, x, k + 8))
+    return get3(lane, x, k) + get3(lane, x, k + 3) + get3(lane, x, k + 6)
 
 
 @inline
@@ -72,8 +69,7 @@ def put_zeros(lane, x, count):
 
 @inline
 def put_symmetric(lane, x, k, S):
-    put3(lane, x, k, (S[0], S[1], S[2]))
-    put3(lane, x, k + 3, (S[3], S[4], S[5]))
+    put6(lane, x, k, (S[:3], S[3:]))
 
 
 @inline
@@ -159,12 +155,12 @@ def constant3(lane, model, k):
 @inline
 def constant_pose(lane, model, k):
     """A pose of the model: R row by row, then p."""
-    x, y, z = constant3(lane, model, k), constant3(lane, model, k + 3), constant3(lane, model, k + 6)
-    return (x[0], x[1], x[2], y[0], y[1], y[2], z[0], z[1], z[2]), constant3(lane, model, k + 9)
+    R = constant3(lane, model, k) + constant3(lane, model, k + 3) + constant3(lane, model, k + 6)
+    return R, constant3(lane, model, k + 9)
 
 
 @inline
-def upward(lane, model):
+def minus_gravity(lane, model):
     """The spatial acceleration (0, -g) of the ground that stands for gravity (Featherstone 2008, section 5.3)."""
     return (zero3(lane), splat3(lane, (-number(model, 0), -number(model, 1), -number(model, 2))))
 
@@ -270,7 +266,7 @@ def dof_link(model, j):
 
 
 @inline
-def previous_dof(model, j):
+def parent_dof(model, j):
     """The next degree of freedom towards the ground, -1 at its end."""
     return dof_integer(model, j, DOF_PREVIOUS)
 
@@ -282,7 +278,7 @@ def root_of(model, j):
 
 
 @inline
-def behind_dof(model, j):
+def subtree_end(model, j):
     """The first degree of freedom behind j that j does not carry; all between are carried."""
     return dof_integer(model, j, DOF_END)
 

@@ -12,10 +12,15 @@ from liedyn.lie.turns import back_about_z
 from liedyn.model.packed import REVOLUTE
 from liedyn.simd.lanes import load, store
 from liedyn.simd.sines import put_sines_from, sines_size
-from liedyn.tree.hinges import BETA, add_gamma, constant_turn, first_angle, origin, vector_to_child, wrench_to_parent
-from liedyn.tree.joints import accumulate_springs_of_kind, dofs_of_kind, pose_by_sines, put_force_of_kind, twist_of_kind
+from liedyn.tree.joint_transforms import (
+    BETA, add_gamma, constant_turn, first_angle, origin, vector_to_child, wrench_to_parent,
+)
+from liedyn.tree.joints import (
+    accumulate_springs_of_kind, by_kind, dofs_of_kind, pose_by_sines, put_force_of_kind, twist_of_kind,
+)
 from liedyn.tree.records import (
-    accumulate6, armature, first_dof, get3, get6, inertia, kind, link_count, parent, put3, put6, q_total, upward, zero3,
+    accumulate6, armature, first_dof, get3, get6, inertia, link_count, minus_gravity, parent, put3, put6, q_total,
+    zero3,
 )
 
 WORK = 15  # numbers per link on the way to the ground: w, dw, acc (3 each), wrench F (6)
@@ -61,7 +66,7 @@ def outward(lane, joint, model, i, depth, q, v, a, f_ext, work):
     turn, slide = twist_of_kind(lane, joint, model, i, v)
     turn_rate, slide_rate = twist_of_kind(lane, joint, model, i, a)
     if parent(model, i) < 0:
-        wp, dwp, accp = zero3(lane), zero3(lane), upward(lane, model)[1]
+        wp, dwp, accp = zero3(lane), zero3(lane), minus_gravity(lane, model)[1]
     else:
         k = WORK * (depth - 1) + RATES
         wp, dwp, accp = get3(lane, work, k), get3(lane, work, k + 3), get3(lane, work, k + 6)
@@ -107,17 +112,11 @@ def rnea_kernel(lane, model, q, v, a, f_ext, work, tau):
     depth = -1
     for i in range(n):
         depth += 1
-        if kind(model, i) == REVOLUTE:  # the common joint compiled apart: its zeros cost nothing
-            outward(lane, REVOLUTE, model, i, depth, q, v, a, f_ext, work)
-        else:
-            outward(lane, kind(model, i), model, i, depth, q, v, a, f_ext, work)
+        by_kind(outward, lane, model, i, depth, q, v, a, f_ext, work)
         fork = parent(model, i + 1) if i + 1 < n else -1
         k = i
         while k != fork:  # back to where the next link begins
-            if kind(model, k) == REVOLUTE:
-                inward(lane, REVOLUTE, model, k, depth, q, v, a, work, tau)
-            else:
-                inward(lane, kind(model, k), model, k, depth, q, v, a, work, tau)
+            by_kind(inward, lane, model, k, depth, q, v, a, work, tau)
             k = parent(model, k)
             depth -= 1
 

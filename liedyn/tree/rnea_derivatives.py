@@ -22,13 +22,13 @@ from liedyn.tree.crba import CARRIED, SCREW, add_armatures, inertia_rows
 from liedyn.tree.derivatives_walk import walk_states
 from liedyn.tree.joints import accumulate_joint_derivatives
 from liedyn.tree.kinematics import (
-    ACCELERATION, DOF, LINK, POSE, PSI_DDOT, PSI_DOT, S, S_DOT, TWIST, of_dof, of_link, world_accelerations,
-    world_positions, world_size, world_velocities,
+    ACCELERATION, DOF, LINK, POSE, PSI_DDOT, PSI_DOT, S, S_DOT, TWIST, of_dof, of_link, world_motion,
+    world_size,
 )
 from liedyn.tree.poses import as_world_pose
 from liedyn.tree.records import (
     as_inertia, as_twist, dof_count, dof_link_at, dof_total, first_dof, get3, get6, get9, get_inertia, inertia_at,
-    last_of_joint, link_count, parent, previous_dof,
+    last_of_joint, link_count, parent, parent_dof,
 )
 from liedyn.tree.rows import (
     clear, clear_in_trees, clear_lanes, clear_squares, leave, leave_squares, of_next3, of_next6, of_one3, of_one6,
@@ -67,9 +67,7 @@ def put_body_dynamics(lane, model, f_ext, i, k, work):
     if f_ext.size > 0:
         wrench = sub6(wrench, Ad_dual_inverse(X, as_twist(records_at_once(lane, f_ext, 6 * i, 6, last, 6), 0)))
     (d, p), (n, f) = B, wrench
-    put_records_at_once(lane, work, k, COMPOSITE, last, (
-        m, h[0], h[1], h[2], J[0], J[1], J[2], J[3], J[4], J[5], d[0], d[1], d[2], d[3], d[4], d[5], d[6], d[7], d[8],
-        p[0], p[1], p[2], n[0], n[1], n[2], f[0], f[1], f[2]))
+    put_records_at_once(lane, work, k, COMPOSITE, last, (m,) + h + J + d + p + n + f)
 
 
 @kernel_in_place
@@ -108,7 +106,7 @@ def derivative_pairs(lane, model, work, tau, dtau_dq, dtau_dv, M):
                 store(lane, dtau_dv, k * nv + j, dot6(by_v, Sk))
                 store(lane, M, k * nv + j, dot6(carried, Sk))
             by_q = add6(by_q, minus_ad_dual(Sj, wrench))
-            k = previous_dof(model, first)
+            k = parent_dof(model, first)
             while k >= 0:
                 Sk, Sk_dot = get6(lane, work, of_dof(model, k, S)), get6(lane, work, of_dof(model, k, S_DOT))
                 psk_dot = get6(lane, work, of_dof(model, k, PSI_DOT))
@@ -120,7 +118,7 @@ def derivative_pairs(lane, model, work, tau, dtau_dq, dtau_dv, M):
                 store(lane, dtau_dv, j * nv + k, dot(below, Sk[0]) + dot6(carried, add6(psk_dot, Sk_dot)))
                 store(lane, M, k * nv + j, inertia_kj)
                 store(lane, M, j * nv + k, inertia_kj)
-                k = previous_dof(model, k)
+                k = parent_dof(model, k)
 
 
 @kernel_in_place
@@ -132,8 +130,7 @@ def contributions(lane, model, work, tau):
         beyond = chosen_records_at_once(
             lane, work, world_size(model), COMPOSITE, model.ints, dof_link_at(model, j), DOF_I, last, NUMBERS)
         I, wrench = as_inertia(beyond), as_twist(beyond, F)
-        B = ((beyond[D], beyond[D + 1], beyond[D + 2], beyond[D + 3], beyond[D + 4], beyond[D + 5], beyond[D + 6],
-              beyond[D + 7], beyond[D + 8]), (beyond[P], beyond[P + 1], beyond[P + 2]))
+        B = beyond[D:P], beyond[P:F]
         moved = records_at_once(lane, work, of_dof(model, j, S), DOF, last, DOF)
         Sj, psi_dot = as_twist(moved, S), as_twist(moved, PSI_DOT)
         psi_ddot, S_rate = as_twist(moved, PSI_DDOT), add6(psi_dot, as_twist(moved, S_DOT))
@@ -229,12 +226,6 @@ def put_derivatives(lane, model, q, work, rows, squares, tau, dtau_dq, dtau_dv, 
     accumulate_joint_derivatives(lane, model, q, dtau_dq, dtau_dv)
 
 
-@kernel_in_place
-def derivative_entries(lane, model, q, work, tau, dtau_dq, dtau_dv, M):
-    """dtau/dq, dtau/dv, M and tau, from the `composites` of the workspace; in lanes without their zeros."""
-    put_derivatives(lane, model, q, work, derivative_rows, clear_squares, tau, dtau_dq, dtau_dv, M)
-
-
 @inline
 def derivatives_alone(lane, model, q, work, rows, dtau_dq, dtau_dv, spare):
     """dtau/dq and dtau/dv as `rows` writes them, from the `composites`; tau, and in lanes M, go to `spare`."""
@@ -255,15 +246,7 @@ def composite_derivatives(lane, model, q, f_ext, work, tau, dtau_dq, dtau_dv, M)
     clear_lanes(lane, model, dtau_dq)
     clear_lanes(lane, model, dtau_dv)
     clear_lanes(lane, model, M)
-    derivative_entries(lane, model, q, work, tau, dtau_dq, dtau_dv, M)
-
-
-@kernel_in_place
-def world_motion(lane, model, q, v, a, work):
-    """Poses, twists and accelerations of all links, and what goes with them."""
-    world_positions(lane, model, q, work)
-    world_velocities(lane, model, v, work)
-    world_accelerations(lane, model, v, a, work)
+    put_derivatives(lane, model, q, work, derivative_rows, clear_squares, tau, dtau_dq, dtau_dv, M)
 
 
 @kernel_in_place

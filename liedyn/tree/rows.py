@@ -11,10 +11,10 @@ turned over. Registers of 256 bits do: wider ones would cross a line of the cach
 from liedyn.compiled.jit import inline, kernel_in_place
 from liedyn.lie.algebra import dot6
 from liedyn.simd.lanes import LANES, NARROW, SCALAR, WIDTH, load, splat, store
-from liedyn.simd.registers import at_once, before_line, expect, load_at_once, side_by_side, store_at_once
+from liedyn.simd.registers import at_once, before_line, load_at_once, prefetch_line, side_by_side, store_at_once
 from liedyn.simd.strided import first_then, where_before, where_larger
 from liedyn.simd.transposition import turned
-from liedyn.tree.records import behind_dof, dof_total, previous_dof, root_of, stretch_of
+from liedyn.tree.records import dof_total, parent_dof, root_of, stretch_of, subtree_end
 
 FOUR = 4  # rows and columns of a square
 BAND = 64  # rows whose squares are computed together: what they read and write stays in the first cache
@@ -92,7 +92,7 @@ def put_ends(lane, model, work, table, row):
     """Into one row of the table, for one state: behind which number ends what a degree of freedom carries."""
     if at_once(lane) > 1:
         for j in range(dof_total(model)):
-            store(SCALAR, work, table + row * pitch(model) + j, float(behind_dof(model, j)))
+            store(SCALAR, work, table + row * pitch(model) + j, float(subtree_end(model, j)))
 
 
 @inline
@@ -103,19 +103,13 @@ def clear_lanes(lane, model, X):
             store(lane, X, k, 0.0)
 
 
-@inline
-def itself(model, i):
-    """i."""
-    return i
-
-
 @kernel_in_place
 def clear_block(model, X, first, behind, begin, end):
     """Rows `first` to behind - 1 of X (nv, nv) in columns `begin` to end - 1 become zero."""
     nv, w = dof_total(model), at_once(SCALAR)
     for j in range(begin, end, w):
         for i in range(first, behind):
-            expect(X, i * nv + j + 2 * WIDTH)  # rows far apart: no prefetcher of the processor follows
+            prefetch_line(X, i * nv + j + 2 * WIDTH)  # rows far apart: no prefetcher of the processor follows
             store_at_once(SCALAR, X, i * nv + j, end - j, splat(LANES, 0.0))
 
 
@@ -129,7 +123,7 @@ def clear(model, X, first, behind, begin, end):
 @inline
 def clear_in_trees(model, X, first, behind, begin, end):
     """`clear`, but only where rows and columns may belong to one tree."""
-    begin, end = max(begin, root_of(model, first)), min(end, behind_dof(model, root_of(model, behind - 1)))
+    begin, end = max(begin, root_of(model, first)), min(end, subtree_end(model, root_of(model, behind - 1)))
     clear(model, X, first, behind, begin, end)
 
 
@@ -143,7 +137,7 @@ def carrier_before(model, k, j):
     """The last in front of j of those that carry k, k itself if it lies there, -1 if there is none."""
     while k >= j:
         begin = stretch_of(model, k)
-        k = j - 1 if begin < j else previous_dof(model, begin)
+        k = j - 1 if begin < j else parent_dof(model, begin)
     return k
 
 
@@ -152,7 +146,7 @@ def reach(model, first, behind):
     """Behind which degree of freedom ends what `first` to behind - 1 carry: it follows them without a gap."""
     k, end = behind - 1, behind
     while k >= first:  # what reaches further carries the last of them
-        end, k = behind_dof(model, k), previous_dof(model, stretch_of(model, k))
+        end, k = subtree_end(model, k), parent_dof(model, stretch_of(model, k))
     return end
 
 
@@ -162,7 +156,7 @@ def put_left(lane, model, work, table, ends, of_row, of_columns, left, first, be
     nv, columns = dof_total(model), of_columns(lane, model, work, table, j)
     column_ends = load_at_once(lane, work, table + ends * pitch(model) + j, WIDTH)
     for i in range(first, behind):
-        expect(X, i * nv + j + 2 * WIDTH)
+        prefetch_line(X, i * nv + j + 2 * WIDTH)
         x = left(of_row(lane, model, work, table, i), columns)
         store_at_once(lane, X, i * nv + j, WIDTH, where_larger(column_ends, float(i), x))
 
@@ -175,7 +169,7 @@ def put_both(lane, model, work, table, ends, last_left, of_row, of_columns, left
     for i in range(first, behind):
         own, last = of_row(lane, model, work, table, i), last_left(model, i)
         x = where_larger(column_ends, float(i), left(own, columns))
-        y = first_then(behind_dof(model, last) - j, right(own, columns), splat(LANES, 0.0))
+        y = first_then(subtree_end(model, last) - j, right(own, columns), splat(LANES, 0.0))
         store_at_once(lane, X, i * nv + j, nv - j, first_then(last + 1 - j, x, y))
 
 
@@ -184,9 +178,9 @@ def put_right(lane, model, work, table, of_row, of_columns, right, first, behind
     """The same where some columns are carried and none carries a row."""
     nv, columns = dof_total(model), of_columns(lane, model, work, table, j)
     for i in range(first, behind):
-        expect(X, i * nv + j + 2 * WIDTH)
+        prefetch_line(X, i * nv + j + 2 * WIDTH)
         y = right(of_row(lane, model, work, table, i), columns)
-        store_at_once(lane, X, i * nv + j, nv - j, first_then(behind_dof(model, i) - j, y, splat(LANES, 0.0)))
+        store_at_once(lane, X, i * nv + j, nv - j, first_then(subtree_end(model, i) - j, y, splat(LANES, 0.0)))
 
 
 @inline
@@ -199,7 +193,7 @@ def put_rows(lane, model, work, table, ends, last_left, of_row, of_columns, left
     """
     nv, w = dof_total(model), at_once(lane)
     for first in range(0, nv, w):
-        behind, k, done = min(first + w, nv), previous_dof(model, first), first
+        behind, k, done = min(first + w, nv), parent_dof(model, first), first
         while k >= 0:  # what carries one of these rows, and is none of them, carries the first
             j = k - k % w
             elsewhere(model, X, first, behind, j + w, done)
@@ -229,7 +223,7 @@ def four_from(model, j):
 @inline
 def row_of_square(model, work, at, of_row, columns, i, j):
     """X_ij and the three behind it; zero where i does not carry j."""
-    return where_before(j, behind_dof(model, i), dot6(columns, of_row(model, work, at, i)))
+    return where_before(j, subtree_end(model, i), dot6(columns, of_row(model, work, at, i)))
 
 
 @inline
@@ -244,7 +238,7 @@ def square(model, work, at, of_row, columns, rows, j):
 def expect_square(X, columns, rows, j):
     """Four rows from column j on will soon be written: rows far apart, no prefetcher of the processor follows."""
     for r in range(FOUR):
-        expect(X, rows[r] * columns + j)
+        prefetch_line(X, rows[r] * columns + j)
 
 
 @inline
@@ -262,8 +256,8 @@ def put_square(X, columns, rows, j, count, x):
 @inline
 def furthest(model, i):
     """Behind which degree of freedom ends what any of four from i on carries."""
-    return max(max(behind_dof(model, i), behind_dof(model, i + 1)),
-               max(behind_dof(model, i + 2), behind_dof(model, i + 3)))
+    return max(max(subtree_end(model, i), subtree_end(model, i + 1)),
+               max(subtree_end(model, i + 2), subtree_end(model, i + 3)))
 
 
 @inline

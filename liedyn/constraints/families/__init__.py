@@ -15,6 +15,6 @@ A family is a module that the table in `liedyn.constraints.rows` lists. For cons
     vary_forces(model, l, q, lam, N, b, balance)                 balance[:, block b] -= d(G^T lambda) along N
 
 and leaves out what is zero: rows are zero before. Kinematics in `work` are those of `liedyn.tree.kinematics`, of
-`variations` those of `liedyn.tree.variations`. Cut joints have the same functions as loops over all of them: they come
-in lanes, and some share work.
+`variations` those of `liedyn.tree.tangent_recursion`. Cut joints have the same functions as loops over all of them:
+they come in lanes, and some share work.
 """

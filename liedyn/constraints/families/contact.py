@@ -27,10 +27,10 @@ from liedyn.constraints.families.cut import carry_wrench
 from liedyn.constraints.jets import (
     ZERO3, constant, jet_add, jet_component, jet_cross, jet_dot, jet_multiple, jet_scale, jet_sub, jet_unit,
 )
-from liedyn.constraints.records import loop_at, loop_frames, loop_kind, present_rows
+from liedyn.constraints.records import loop_at, loop_frames, loop_kind, loop_links, present_rows
 from liedyn.constraints.relative import (
     path_ends, push_sides, relative_derivatives, relative_rate, relative_screw, relative_twist, relative_variation,
-    side_accelerations, side_states, side_twists, side_variations, toward_ground, vary_sides,
+    side_accelerations, side_states, side_twists, side_variations, toward_ground, wrench_variations,
 )
 from liedyn.lie.algebra import Ad_dual_inverse, Ad_inverse, add, cross, dot, rotate, scale, sub6, unrotate
 from liedyn.model.kinds import (
@@ -39,6 +39,7 @@ from liedyn.model.kinds import (
 from liedyn.model.packed import LOOP_DIRECTION, LOOP_LENGTH, LOOP_RADIUS
 from liedyn.simd.lanes import LANES, SCALAR, WIDTH, store
 from liedyn.tree.records import get3
+from liedyn.tree.tangent_recursion import vary_push
 
 _E = (0.0, 0.0, 1.0)
 
@@ -259,7 +260,7 @@ def force_derivative(model, l, q, work, lam, D):
         ja, jb = toward_ground(model, ja, jb)
 
 
-# ---- in many directions at once (`liedyn.tree.variations`)
+# ---- in many directions at once (`liedyn.tree.tangent_recursion`)
 
 
 @inline
@@ -321,4 +322,6 @@ def vary_wrench(model, l, work, lam, variations):
     y = Ad_inverse(C, sub6(eta[1], eta[0]))
     F = Ad_dual_inverse(C, contact_wrench(kind, L, r, p, d, count, lam, first))
     dF = Ad_dual_inverse(C, contact_wrench_variation(kind, L, r, p, d, y, count, lam, first))
-    vary_sides(model, l, kind, C, F, dF, variations)
+    (a, b), (dF_a, dF_b) = loop_links(model, l), wrench_variations(model, l, kind, C, F, dF, variations)
+    vary_push(variations, b, dF_b)
+    vary_push(variations, a, dF_a)

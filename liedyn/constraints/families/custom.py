@@ -82,7 +82,7 @@ def force_derivative(model, l, q, work, lam, D):
             D[i, j] += model.floats[scratch + n * i + j]
 
 
-# ---- in many directions at once (`liedyn.tree.variations`)
+# ---- in many directions at once (`liedyn.tree.tangent_recursion`)
 
 
 @inline

@@ -16,13 +16,13 @@ from liedyn.constraints.relative import (
     frame_turn, path_ends, push_sides, relative_derivatives, relative_rate, relative_screw, relative_twist,
     relative_variation, side_accelerations, side_states, side_twists, side_variations, toward_ground, wrench_variations,
 )
-from liedyn.lie.algebra import Ad_dual_inverse, dot6, minus_ad_dual, sub6
+from liedyn.lie.algebra import Ad_dual_inverse, add, dot6, minus_ad_dual, sub6
 from liedyn.linalg.gauss_jordan import put_element
 from liedyn.model.kinds import HELICAL
 from liedyn.simd.lanes import LANES, SCALAR, WIDTH, load, splat, store
 from liedyn.tree.kinematics import S, of_dof
 from liedyn.tree.records import dof_link, get6, get_pose, put6, put_pose, zero6
-from liedyn.tree.variations import hand_over, vary_push
+from liedyn.tree.tangent_recursion import hand_over, vary_push
 
 
 @inline
@@ -173,18 +173,14 @@ def cut_derivatives_kernel(model, work, virtual, psi_q, phi_q, phi_v):
 def cut_wrench(lane, kind, pitch, first, count, lam):
     """W lambda in C: what side a receives from the cut, and b gives."""
     zero = splat(lane, 0.0)
-    w0, w1, w2, v0, v1, v2 = zero, zero, zero, zero, zero, zero
+    w, v = (zero, zero, zero), (zero, zero, zero)
     for r in range(count):
         k, x = FORBIDDEN[kind, r], load(lane, lam, first + r)
-        w0 = w0 + (x if k == 0 else zero)
-        w1 = w1 + (x if k == 1 else zero)
-        w2 = w2 + (x if k == 2 else zero)
-        v0 = v0 + (x if k == 3 else zero)
-        v1 = v1 + (x if k == 4 else zero)
-        v2 = v2 + (x if k == 5 else zero)
+        w = add(w, (x if k == 0 else zero, x if k == 1 else zero, x if k == 2 else zero))
+        v = add(v, (x if k == 3 else zero, x if k == 4 else zero, x if k == 5 else zero))
         if kind == HELICAL and k == 5:
-            w2 = w2 - pitch * x
-    return (w0, w1, w2), (v0, v1, v2)
+            w = w[0], w[1], w[2] - pitch * x
+    return w, v
 
 
 @inline
@@ -218,7 +214,7 @@ def cut_force_derivative_kernel(model, work, lam, D):
             carry_wrench(model, work, l, kind, C, F, D)
 
 
-# ---- in many directions at once (`liedyn.tree.variations`)
+# ---- in many directions at once (`liedyn.tree.tangent_recursion`)
 
 # kept of each record for all blocks of directions: frame C, twists and accelerations of the sides, wrench
 CUT, TWISTS, RATES, PULL = 42, 12, 24, 36

@@ -9,6 +9,7 @@ recorded is the projection too. So every solver can be used as it is, the errors
 do not feed back, and dense output stays consistent. The implicit solvers get its exact Jacobian
 (`derivatives`).
 """
+import contextlib
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -19,6 +20,7 @@ from liedyn.arguments import one_of, positive
 from liedyn.compiled.jit import kernel_in_place
 from liedyn.constraints.records import refresh
 from liedyn.errors import InputError
+from liedyn.linalg.vectors import copy_to
 from liedyn.simulation.coordinates import largest_turn, local_rates
 from liedyn.simulation.grid import MOST_STEPS
 from liedyn.simulation.integrators.derivatives import right_side_jacobian
@@ -44,15 +46,13 @@ def evaluate(model, o, x, h, energy, center, y, rows, k, y_dot):
     n = v.size
     rows.scalars[k, INPUT_WORK], rows.scalars[k, OTHER_WORK] = y[2 * n], y[2 * n + 1]
     integrate_kernel(model, center, y[:n], q)
-    for j in range(n):
-        v[j] = y[n + j]
+    copy_to(y[n:], v)
     refresh(model, rows.t[k])
     status = end_step(model, o, x, rows, k, h, energy_due(o, rows, k, energy))
     if status == OK:
         difference_kernel(model, center, q, x.vector[1])
         local_rates(model, x.vector[1], v, y_dot[:n])
-        for j in range(n):
-            y_dot[n + j] = rows.a[k, j]
+        copy_to(rows.a[k], y_dot[n:2 * n])
         put_power(model, o, x, q, v, rows.a[k], y_dot[2 * n:])
     return status
 
@@ -103,7 +103,7 @@ class SciPySolver:
         """Rows until there are `count` of them, or the end."""
         done, self.pieces = 0, self.pieces[-1:]
         while done < count and run.rows.t[done] < run.end:
-            wanted = self._next_time(run, run.rows.t[done])
+            wanted = self._next_time(run.rows.t[done])
             if wanted is not None:
                 status = self._put(run, wanted, run.rows, done + 1)
                 done += status == OK
@@ -125,7 +125,7 @@ class SciPySolver:
         t = run.rows.t[:done + 1]
         return [tenths[(tenths > begin) & (tenths < end)].tolist() for begin, end in zip(t[:-1], t[1:])]
 
-    def _next_time(self, run, t):
+    def _next_time(self, t):
         """Time of the row behind one at t, None if the solver is not there yet."""
         if not self.pieces or self.pieces[-1].end <= t:
             return None
@@ -150,10 +150,8 @@ class SciPySolver:
     def _begin(self, run, t, center, y):
         """A new solver from (t, y) to the next change of the inputs, or the end."""
         last = len(run.x.table) - 1
-        self.row, bound = min(self.grid.number(t), last), run.end
-        if self.row < last:
-            bound = self.grid.next_time(t)
-        self.center, row = center, self.row
+        self.center, row = center, min(self.grid.number(t), last)
+        self.row, bound = row, self.grid.next_time(t) if row < last else run.end
 
         # the energy of a stage may be above the bound of the motion's
         o = run.o._replace(energy=FREE_ENERGY) if run.o.energy == BOUNDED_ENERGY else run.o
@@ -181,10 +179,8 @@ class SciPySolver:
         exact = {"jac": jacobian} if known and issubclass(self.kind, IMPLICIT) else {}
         first = None if self.size is None else min(self.size, bound - t)
         self.solver = None
-        try:
+        with contextlib.suppress(_Stop):  # the first step reports it
             self.solver = self.kind(rates, t, y, bound, first_step=first, **exact, **self.options)
-        except _Stop:
-            pass  # the first step reports it
 
     def _step(self, run):
         """One step of the solver, from a new centre or with new inputs if it is time; returns a status."""
@@ -251,10 +247,9 @@ class Adaptive(Method):
     @property
     def summary(self):
         """For the docstring of `simulate`."""
-        return ("SciPy's adaptive solvers in local coordinates of the group, implicit, with the exact Jacobian unless "
-                "the inputs are a function without its derivative; `Adaptive` has their tolerances"
-                if self.uses_derivatives else
-                "SciPy's adaptive solvers in local coordinates of the group; `Adaptive` has their tolerances")
+        implicit = ", implicit, with the exact Jacobian unless the inputs are a function without its derivative"
+        return (f"SciPy's adaptive solvers in local coordinates of the group{implicit * self.uses_derivatives}; "
+                "`Adaptive` has their tolerances")
 
     @property
     def uses_derivatives(self):

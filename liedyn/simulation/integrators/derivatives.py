@@ -32,6 +32,7 @@ from liedyn.compiled.jit import inline, kernel, kernel_in_place
 from liedyn.constraints.rows import derivative_rows, force_derivative_rows, jacobian_rows
 from liedyn.lie.algebra import ad, add6, scale6
 from liedyn.linalg.nearest import orthonormal_rows
+from liedyn.linalg.vectors import inner
 from liedyn.model.packed import FREE
 from liedyn.simd.lanes import SCALAR
 from liedyn.simulation.coordinates import body_rates
@@ -74,14 +75,11 @@ def columns_by_exponent(model, u, D, column, out):
     """out = D J_r(u): columns by u, of q exp(u), from columns by the tangent there; `column` is scratch (2, n)."""
     n = u.size
     for c in range(n):
-        for j in range(n):
-            column[0, j] = 1.0 if j == c else 0.0
+        column[0, :] = 0.0
+        column[0, c] = 1.0
         body_rates(model, u, column[0], column[1])
         for i in range(D.shape[0]):
-            s = 0.0
-            for j in range(n):
-                s += D[i, j] * column[1, j]
-            out[i, c] = s
+            out[i, c] = inner(D[i], column[1])
 
 
 @kernel_in_place
@@ -118,8 +116,7 @@ BERNOULLI = np.array([2.0 * (-1) ** (k + 1) * zeta(2.0 * k) / (2.0 * math.pi) **
 @inline
 def twist_of(free, x, j):
     """The part of a ball or free joint in a vector, as a twist; a ball joint moves no point."""
-    zero = (0.0, 0.0, 0.0)
-    return (get3(SCALAR, x, j), get3(SCALAR, x, j + 3)) if free else (get3(SCALAR, x, j), zero)
+    return get3(SCALAR, x, j), get3(SCALAR, x, j + 3) if free else (0.0, 0.0, 0.0)
 
 
 @inline

@@ -13,6 +13,7 @@ For one-dof joints both are the same.
 import numpy as np
 
 from liedyn.compiled.jit import inline, kernel_in_place
+from liedyn.linalg.vectors import add_multiple, copy_to
 from liedyn.simd.lanes import SCALAR
 from liedyn.simulation.coordinates import coordinate_rates, local_rates, unit_quaternions
 from liedyn.simulation.integrators.method import Method, tableau
@@ -30,15 +31,14 @@ def runge_kutta_step(model, o, x, rows, k, l, t, row):
     h, stages, n = rows.t[l] - t, o.tableau.shape[1], x.zero.size
     q, v, u = rows.q[k], rows.v[k], x.step
     put_power(model, o, x, q, v, rows.a[k], x.power[0])
-    for c in range(n):
-        x.q_rate[0, c], x.a_stage[0, c] = v[c], rows.a[k, c]
+    copy_to(v, x.q_rate[0, :n])
+    copy_to(rows.a[k], x.a_stage[0])
     if not o.on_group:
         coordinate_rates(model, q, v, x.q_rate[0])
     for i in range(1, stages + 1):
         q_i, v_i = (x.q_stage, x.v_stage) if i < stages else (rows.q[l], rows.v[l])
         u[:] = 0.0
-        for c in range(n):
-            v_i[c] = v[c]
+        copy_to(v, v_i)
         part = 0.0
         for j in range(min(i, stages)):
             weight = h * o.tableau[i, j]
@@ -47,8 +47,7 @@ def runge_kutta_step(model, o, x, rows, k, l, t, row):
                 continue
             for c in range(n if o.on_group else u.size):
                 u[c] += weight * x.q_rate[j, c]
-            for c in range(n):
-                v_i[c] += weight * x.a_stage[j, c]
+            add_multiple(weight, x.a_stage[j], v_i)
         if o.on_group:
             integrate_kernel(model, q, u, q_i)
         else:

@@ -17,7 +17,7 @@ import numpy as np
 from numba import types
 
 from liedyn.compiled.functions import call
-from liedyn.compiled.jit import INTEGERS, MATRIX, VECTOR, address_for, apart, inline, kernel, kernel_in_place
+from liedyn.compiled.jit import INTEGERS, MATRIX, VECTOR, inline, kernel, kernel_in_place, late
 from liedyn.constraints.records import refresh
 from liedyn.linearization.local import linearize_kernel
 from liedyn.simulation.coordinates import local_rates
@@ -34,21 +34,19 @@ from liedyn.tree.records import MODEL
 
 STAGES, GAMMA = 5, 0.25
 NODES = np.array([1 / 4, 3 / 4, 11 / 20, 1 / 2, 1.0])
-TABLEAU = np.array([
-    [1 / 4, 0, 0, 0, 0],
-    [1 / 2, 1 / 4, 0, 0, 0],
-    [17 / 50, -1 / 25, 1 / 4, 0, 0],
-    [371 / 1360, -137 / 2720, 15 / 544, 1 / 4, 0],
-    [25 / 24, -49 / 48, 125 / 16, -85 / 12, 1 / 4],
-])
+TABLEAU = np.array([[1 / 4, 0, 0, 0, 0],
+                    [1 / 2, 1 / 4, 0, 0, 0],
+                    [17 / 50, -1 / 25, 1 / 4, 0, 0],
+                    [371 / 1360, -137 / 2720, 15 / 544, 1 / 4, 0],
+                    [25 / 24, -49 / 48, 125 / 16, -85 / 12, 1 / 4]])
 ITERATIONS = 30
 CONVERGED = 1e-11
 """Size of a Newton step, relative to the state, that ends the iteration: quadratic, so the next would be rounding."""
 
 
-_ARGUMENTS = MODEL, *[VECTOR] * 4, MATRIX, INTEGERS, MATRIX, INTEGERS, MATRIX, types.float64
-linearization = apart(_ARGUMENTS, linearize_kernel)
-"""Calls `linearize_kernel` at its address with a tuple of its arguments: the loop does not contain it once more."""
+linearization = late(MODEL, *[VECTOR] * 4, MATRIX, INTEGERS, MATRIX, INTEGERS, MATRIX, types.float64, returns=None)(
+    linearize_kernel)
+"""Calls `linearize_kernel` at its address: the loop does not contain it once more."""
 
 
 Coordinates = namedtuple("Coordinates", "R_y virtual_y R_w virtual_w y w")
@@ -113,8 +111,8 @@ def newton_stage(model, o, x, rows, k, t, c, s):
             return status
         if not input_forces(o, x, t, rows.held[k], s.q, s.v):
             return NOT_FINITE
-        found, found_y, local = linearization(o.linearization, (
-            model, s.q, s.v, x.tau, x.f_ext, c.R_y, c.virtual_y, c.R_w, c.virtual_w, x.actuators, o.rank_tolerance))
+        found, found_y, local = linearization(model, s.q, s.v, x.tau, x.f_ext, c.R_y, c.virtual_y, c.R_w, c.virtual_w,
+                                              x.actuators, o.rank_tolerance)
         note_distance(x, local.A, p_y)
         if found[0] != 0 or found_y[0] != 0:
             return SINGULAR
@@ -216,11 +214,6 @@ class Implicit(Method):
                "iteration matrix 1 - h gamma A_hat of the local state space")
     loop = staticmethod(advance_implicit)
     uses_derivatives = keeps_constraints = True
-
-    @property
-    def linearization(self):
-        """Address of `linearize_kernel`."""
-        return address_for(linearize_kernel, _ARGUMENTS)
 
 
 METHODS = [Implicit()]

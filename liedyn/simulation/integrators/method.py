@@ -26,14 +26,14 @@ class Method:
         Does it use the derivative of a feedback?
     keeps_constraints : bool
         Are the constraints part of its equations, so that nothing pulls the state back, and nothing slides?
-    tableau, on_group, rho, linearization : ndarray, bool, float, int
+    tableau, on_group, rho : ndarray, bool, float
         As in `Settings`. Where a method leaves a step to an explicit one, it is the classical one on the group.
     """
 
     name = summary = ""
     loop = None
     uses_derivatives = keeps_constraints = False
-    tableau, on_group, rho, linearization = tableau(*CLASSICAL), True, 0.0, 0
+    tableau, on_group, rho = tableau(*CLASSICAL), True, 0.0
 
     def _integrator(self, grid, on_grid):
         """What makes the steps of one run; `on_grid`: has the user chosen the grid?"""

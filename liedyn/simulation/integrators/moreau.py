@@ -24,6 +24,7 @@ from liedyn.contact.complementarity import SOLVED
 from liedyn.contact.problem import Touching, solve_contacts
 from liedyn.dynamics.terms import terms_in_place
 from liedyn.linalg.dense import largest_size
+from liedyn.linalg.vectors import inner
 from liedyn.model.packed import LOOP_ACTIVE, LOOP_FRICTION, LOOP_RESTITUTION, LOOP_SIDE, OFF, ON, OPEN
 from liedyn.simd.lanes import SCALAR
 from liedyn.simulation.inputs import input_forces
@@ -103,9 +104,8 @@ def closed_contacts(model, x, h, index, side, bounce, friction, c, free):
     taken = rows_taken = 0
     for k in range(size):
         begin, many = loop_rows(model, index[k])
-        gap, closing, freely = side[k] * x.residual[begin], side[k] * x.psi[begin], -side[k] * c[begin]
-        for j in range(free.size):
-            freely += side[k] * x.G[begin, j] * free[j]
+        gap, closing = side[k] * x.residual[begin], side[k] * x.psi[begin]
+        freely = side[k] * (inner(x.G[begin], free) - c[begin])
         slow = freely < 0.0 and -freely <= SLOW * abs(freely - closing)
         if gap > TOUCHING and not (slow and gap + 0.5 * h * freely <= 0.0):
             continue
@@ -150,15 +150,11 @@ def advance_moreau(model, o, x, rows, count, known, energy):
             return NOT_FINITE, k
         moving = 0.0
         for r in range(m):
-            c[r] = -x.psi[r]
-            for j in range(n):
-                c[r] += x.G[r, j] * v[j]
+            c[r] = inner(x.G[r], v) - x.psi[r]
             if equal[r]:
                 moving = max(moving, abs(c[r]))
         for j in range(n):
-            f[j] = h * (x.tau[j] - x.h[j])
-            for i in range(n):
-                f[j] += x.M[j, i] * v[i]
+            f[j] = h * (x.tau[j] - x.h[j]) + inner(x.M[j], v)
         if solve_contacts(x.M, f, x.G, c, equal, nothing, o.rank_tolerance, free, lam)[0] != SOLVED:
             return NOT_CONVERGED, k
         closed = closed_contacts(model, x, h, index, side, bounce, friction, c, free)
@@ -173,8 +169,7 @@ def advance_moreau(model, o, x, rows, count, known, energy):
         for r in closed.rows[closed.first]:
             new = new or (lam[r] != 0.0 and rows.lam[k, r] == 0.0)
         for r in closed.rows:
-            for j in range(n):
-                by_contacts -= 0.5 * lam[r] * x.G[r, j] * (v[j] + after[j])
+            by_contacts -= 0.5 * lam[r] * (inner(x.G[r], v) + inner(x.G[r], after))
         integrate_kernel(model, q_m, half, q_new)
         refresh(model, t + h)
         for r in range(m):

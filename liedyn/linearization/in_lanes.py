@@ -1,14 +1,14 @@
 """Local state spaces of W states in lanes, of mechanisms of cut joints in coordinates of the tree or tangent spaces.
 
 What `liedyn.linearization.local` does at one state, with one decision for all on which velocities depend on which
-(`liedyn.dynamics.alike`). All constraints are holonomic, and y and w the same coordinates: N = S = K, and Delta = Kdot.
-A register holds one direction of W states. The basis of a tangent space is that of each state alone.
+(`liedyn.dynamics.in_lanes`). All constraints are holonomic, and y and w the same coordinates: N = S = K, and
+Delta = Kdot. A register holds one direction of W states. The basis of a tangent space is that of each state alone.
 """
 from liedyn.compiled.batches import aligned
 from liedyn.compiled.jit import inline, inline_array, kernel_in_place
 from liedyn.constraints.elimination import INDEPENDENT, cluster_count, eliminate, elimination_size, kept
 from liedyn.constraints.left_open import TANGENT, is_left, put_tangent
-from liedyn.dynamics.alike import all_cut_joints, eliminate_alike, fits_lanes, state_alike
+from liedyn.dynamics.in_lanes import all_cut_joints, eliminate_in_lanes, fits_lanes, state_terms_in_lanes
 from liedyn.dynamics.picked import picked_condition
 from liedyn.dynamics.terms import terms_size
 from liedyn.linalg.gauss_jordan import clear, columns_of, padded
@@ -63,8 +63,8 @@ def matrix_of(m, n):
 
 
 @kernel_in_place
-def linearize_alike_size(model, p, nu):
-    """Numbers in the workspace of `linearize_alike`."""
+def linearize_in_lanes_size(model, p, nu):
+    """Numbers in the workspace of `linearize_in_lanes`."""
     n, m = model.ints[NV], model.ints[N_ROWS]
     tangents = WIDTH * 5 + elimination_size(SCALAR, model) + m * n + p * n + m + n
     return (WIDTH * (8 + terms_size(model) + n + m) + elimination_size(LANES, model) + tangents
@@ -103,7 +103,7 @@ def put_tangents(model, e, G, tolerance, work, R):
 
 
 @kernel_in_place
-def linearize_alike(model, state, coordinates, choosable, actuators, tolerances, work, space, condition):
+def linearize_in_lanes(model, state, coordinates, choosable, actuators, tolerances, work, space, condition):
     """`linearize_in_place` of W states, their condition numbers; False if they are to be worked on one by one.
 
     That is also where any state is off the manifold, or leaves it.
@@ -113,12 +113,13 @@ def linearize_alike(model, state, coordinates, choosable, actuators, tolerances,
     e, world = take_vector(work, elimination_size(LANES, model)), take_vector(work, WIDTH * terms_size(model))
     none, h, gamma = take_vector(work, 0), take_vector(work, WIDTH * n), take_vector(work, WIDTH * m)
     known = Known(world, e, take_matrix(work, 0, WIDTH * n), none, none, h)
-    state_alike(model, state.q, state.v, state.f_ext, world, space.M, h, space.G, gamma, space.residual, space.psi)
+    state_terms_in_lanes(model, state.q, state.v, state.f_ext, world, space.M, h, space.G, gamma, space.residual,
+                         space.psi)
     closed = splat(LANES, tolerances.closure) - largest(space.residual, m)
     slip = larger(splat(LANES, 1.0), largest(state.v, n)) * tolerances.closure - largest(space.psi, m)
     if not is_positive(closed) or not is_positive(slip):
         return False
-    if not eliminate_alike(model, space.G, gamma, choosable, p, tolerances.rank, e):
+    if not eliminate_in_lanes(model, space.G, gamma, choosable, p, tolerances.rank, e):
         return False
     store(LANES, condition, 0, picked_condition(LANES, model, e, space.G, p))
     clear(space.X)

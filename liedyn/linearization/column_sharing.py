@@ -1,4 +1,4 @@
-"""Which directions of a local state space share columns (`liedyn.tree.shared_columns`), and which need none.
+"""Which directions of a local state space share columns (`liedyn.tree.column_coloring`), and which need none.
 
 A floating base that no constraint ties to the ground, with neither springs nor dampers, can be turned, shifted and set
 in motion at constant velocity without a change of the forces within the robot. What a variation of its position or of
@@ -20,9 +20,10 @@ from liedyn.simd.lanes import LANES, SCALAR, integer
 from liedyn.simd.registers import at_once
 from liedyn.tree.kinematics import world_pose
 from liedyn.tree.records import (
-    MODEL, armature, damping, dof_count, dof_link, first_dof, get3, kind, link_count, parent, splat3, stiffness, upward,
+    MODEL, armature, damping, dof_count, dof_link, first_dof, get3, kind, link_count, minus_gravity, parent, splat3,
+    stiffness,
 )
-from liedyn.tree.shared_columns import (
+from liedyn.tree.column_coloring import (
     COUNT, DIRECTIONS, END, FIRST, FLOATS, LEADER, RECORDS, directions_of, leader, record_of,
 )
 
@@ -200,7 +201,7 @@ def put_known_columns(lane, model, v, world, picked, shares, M, balance):
             k, linear = integer(picked, u) - first_dof(model, i), first_dof(model, i) + 3
             axis = splat3(lane, (1.0 if k % 3 == 0 else 0.0, 1.0 if k % 3 == 1 else 0.0, 1.0 if k % 3 == 2 else 0.0))
             if k < 3:
-                column, rate = u, cross(axis, unrotate(world_pose(lane, world, i)[0], upward(lane, model)[1]))
+                column, rate = u, cross(axis, unrotate(world_pose(lane, world, i)[0], minus_gravity(lane, model)[1]))
             else:
                 column, rate = picked.size + u, cross(axis, get3(lane, v, first_dof(model, i)))
             for j in range(M.shape[0]):

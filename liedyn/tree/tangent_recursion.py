@@ -28,10 +28,10 @@ from liedyn.simd.registers import at_once
 from liedyn.tree.joints import has_rotation_spring, spring_variation
 from liedyn.tree.kinematics import ACCELERATION, S, acceleration_of, of_dof, of_link, twist_of, world_pose
 from liedyn.tree.records import (
-    accumulate6, armature, damping, dof_count, first_dof, get6, get_inertia, inertia, link_count, parent, previous_dof,
+    accumulate6, armature, damping, dof_count, first_dof, get6, get_inertia, inertia, link_count, parent, parent_dof,
     put6, put_inertia, stiffness, zero6,
 )
-from liedyn.tree.shared_columns import directions_of, leader
+from liedyn.tree.column_coloring import directions_of, leader
 
 # numbers per link: inertia, momentum I V, wrench that the joint passes on
 BODY, MOMENTUM, WRENCH = 22, 10, 16
@@ -157,7 +157,7 @@ def vary_push(variations, i, dF):
 
 @inline
 def hand_over(lane, model, work, shares, i, p, dF, b, variations, balance):
-    """What link p carries on of dF, block b of columns, by which link i acts on it (`liedyn.tree.shared_columns`).
+    """What link p carries on of dF, block b of columns, by which link i acts on it (`liedyn.tree.column_coloring`).
 
     The rest belongs to directions of i's group alone: their columns of `balance` receive it, as what the joints from p
     on to the ground have to balance. What was kept of i as ADDED is lost.
@@ -174,7 +174,7 @@ def hand_over(lane, model, work, shares, i, p, dF, b, variations, balance):
                 u = integer(shares, listed + c - begin)
                 force = load(lane, variations, registers * k + c - registers * b)
                 put_element(lane, balance, j, u, element(lane, balance, j, u) - force)
-        j = previous_dof(model, j)
+        j = parent_dof(model, j)
     put6(LANES, variations, k, dF)
     for part in range(2):
         _, first, end, begin = directions_of(shares, i, part)
@@ -201,7 +201,7 @@ def get_block6(A, j, count, b):
 def vary_forces(lane, model, q, work, bodies, displaced, columns, b, shares, variations, balance):
     """Block b of the last of `columns` (N, X, D, out): out = -dtau of all joints, with springs, dampers and armatures.
 
-    Where columns are shared (`liedyn.tree.shared_columns`), out is for those and `balance` for single directions.
+    Where columns are shared (`liedyn.tree.column_coloring`), out is for those and `balance` for single directions.
     """
     N, X, D, out = columns
     from_, to = N.shape[1] // WIDTH, out.shape[1] // WIDTH

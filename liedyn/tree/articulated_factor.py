@@ -17,7 +17,7 @@ from liedyn.simd.registers import at_once, load_at_once, store_at_once
 from liedyn.tree.aba import get_articulated, put_articulated
 from liedyn.tree.crba import CARRIED, SCREW
 from liedyn.tree.records import (
-    accumulate6, armature, behind_dof, dof_total, fork_of, get6, previous_dof, put6, root_of, stretch_of, zero6,
+    accumulate6, armature, dof_total, fork_of, get6, parent_dof, put6, root_of, stretch_of, subtree_end, zero6,
 )
 from liedyn.tree.rows import of_one6, pitch
 
@@ -36,13 +36,13 @@ def forks_size(model):
 
 @inline
 def is_leaf(model, k):
-    return behind_dof(model, k) == k + 1
+    return subtree_end(model, k) == k + 1
 
 
 @inline
 def is_last_branch(model, k):
     """Is k the last of those that its predecessor carries directly, the first one met on the way to the ground?"""
-    return behind_dof(model, k) == behind_dof(model, previous_dof(model, k))
+    return subtree_end(model, k) == subtree_end(model, parent_dof(model, k))
 
 
 @kernel_in_place
@@ -69,7 +69,7 @@ def sweep_factor(lane, model, work, table, give, forks, L):
             store(lane, work, at + (r + 3) * pitch(model), f[r])
         store(lane, work, at + D_INVERSE * pitch(model), 1.0 / d)
         G = without_direction(G, U, -1.0 / d)
-        previous = previous_dof(model, k)
+        previous = parent_dof(model, k)
         if 0 <= previous != k - 1:
             at, waiting = forks + FORK * fork_of(model, previous), G
             if not is_last_branch(model, k):
@@ -89,14 +89,14 @@ def sweep_vector(lane, model, work, table, give, forks, b):
         y = load(lane, b, k) - dot6(p, of_one6(lane, model, work, table, SCREW, k))
         store(lane, b, k, y)
         p = add6(p, scale6(y, of_one6(lane, model, work, table, give, k)))
-        previous = previous_dof(model, k)
+        previous = parent_dof(model, k)
         if 0 <= previous != k - 1:
             if is_last_branch(model, k):
                 put6(lane, work, forks + FORK * fork_of(model, previous), p)
             else:
                 accumulate6(lane, work, forks + FORK * fork_of(model, previous), p)
     for k in range(nv):
-        previous = previous_dof(model, k)
+        previous = parent_dof(model, k)
         if previous < 0:
             A = zero6(lane)
         elif previous != k - 1:
@@ -143,12 +143,6 @@ def get_three(lane, work, at):
 
 
 @inline
-def meets(model, first, c, end, behind):
-    """Does what `first` carries, or what carries it, meet the columns c to end - 1, all they carry before `behind`?"""
-    return c < behind_dof(model, first) and (end > first or behind > first)
-
-
-@inline
 def less_power(x, F, V):
     """x - F . V, in a short chain of fused operations."""
     return x - F[0][0] * V[0][0] - F[0][1] * V[0][1] - F[0][2] * V[0][2] - dot(F[1], V[1])
@@ -166,13 +160,15 @@ def sweep_matrices(lane, model, work, table, give, forks, B, C, E):
     for c in range(0, nv, at_once(lane)):
         count, columns_end, behind = nv - c, min(c + at_once(lane), nv), 0
         for j in range(c, columns_end):
-            behind = max(behind, behind_dof(model, j))
-        begin, end = root_of(model, c), behind_dof(model, root_of(model, columns_end - 1))
+            behind = max(behind, subtree_end(model, j))
+        begin, end = root_of(model, c), subtree_end(model, root_of(model, columns_end - 1))
         first = end
         while first > begin:
             last = first - 1
             first = stretch_of(model, last)
-            met, at = meets(model, first, c, columns_end, behind), forks + FORK * fork_of(model, last)
+            # does what `first` carries, or what carries it, meet these columns, which carry nothing from `behind` on?
+            met = c < subtree_end(model, first) and (columns_end > first or behind > first)
+            at = forks + FORK * fork_of(model, last)
             p, q, r = zero, zero, zero
             if met:
                 if not is_leaf(model, last):
@@ -186,8 +182,8 @@ def sweep_matrices(lane, model, work, table, give, forks, B, C, E):
                     store_at_once(lane, C, k * nv + c, count, y)
                     store_at_once(lane, E, k * nv + c, count, z)
                     p, q, r = add6(p, scale6(x, g)), add6(q, scale6(y, g)), add6(r, scale6(z, g))
-            if previous_dof(model, first) >= 0:
-                at, newest = forks + FORK * fork_of(model, previous_dof(model, first)), is_last_branch(model, first)
+            if parent_dof(model, first) >= 0:
+                at, newest = forks + FORK * fork_of(model, parent_dof(model, first)), is_last_branch(model, first)
                 if met and not newest:
                     p_others, q_others, r_others = get_three(lane, work, at)
                     p, q, r = add6(p, p_others), add6(q, q_others), add6(r, r_others)
@@ -196,8 +192,8 @@ def sweep_matrices(lane, model, work, table, give, forks, B, C, E):
         k = begin
         while k < end:
             p, q, r = zero, zero, zero
-            if previous_dof(model, k) >= 0:
-                p, q, r = get_three(lane, work, forks + FORK * fork_of(model, previous_dof(model, k)))
+            if parent_dof(model, k) >= 0:
+                p, q, r = get_three(lane, work, forks + FORK * fork_of(model, parent_dof(model, k)))
             first = k
             while k < end and stretch_of(model, k) == first:
                 S, g = of_one6(lane, model, work, table, SCREW, k), of_one6(lane, model, work, table, give, k)
@@ -231,7 +227,7 @@ def put_identity_of_trees(lane, model, X):
     for c in range(0, nv, at_once(lane)):
         store_at_once(lane, X, c, nv - c, splat(LANES, 0.0))
     for k in range(nv):
-        end = behind_dof(model, root_of(model, k))
+        end = subtree_end(model, root_of(model, k))
         for c in range(root_of(model, k), end, at_once(lane)):
             store_at_once(lane, X, k * nv + c, end - c, splat(LANES, 0.0))
         store(lane, X, (nv + 1) * k, 1.0)

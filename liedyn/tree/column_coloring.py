@@ -8,7 +8,7 @@ the group it hangs on.
 
 A direction of a group moves nothing nearer to the ground. There its wrench only passes, and acts on all joints on the
 way; columns that were told apart by the links would now be added up, so it is taken out where the group hangs on
-another one (`hand_over` in `liedyn.tree.variations`).
+another one (`hand_over` in `liedyn.tree.tangent_recursion`).
 
 Integers: the size of a record, how many directions there are of each part, how many columns the first part has. Then a
 record for each link; but for its leader, only that of the leader counts. A direction is of coordinates, part 0, or of

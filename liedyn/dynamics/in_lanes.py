@@ -109,7 +109,7 @@ def shared_pivot(T, begin, m, n, free, every):
 
 
 @kernel_in_place
-def exchange_alike(T, m, n, tolerance, rows, columns, free):
+def exchange_in_lanes(T, m, n, tolerance, rows, columns, free):
     """`exchange_rows` of the first m rows of W tables, on pivots that they share; returns how many, -1 if they differ.
 
     They differ where no pivot suits all, where a rank is in doubt, or where the rows that are left depend on columns
@@ -149,7 +149,7 @@ def exchange_alike(T, m, n, tolerance, rows, columns, free):
 
 
 @kernel_in_place
-def eliminate_alike(model, G, gamma, choosable, p, tolerance, work):
+def eliminate_in_lanes(model, G, gamma, choosable, p, tolerance, work):
     """`eliminate` for W states; False if they do not depend alike on p independent velocities (see above)."""
     _, scratch, _, at_table = layout(LANES, model)
     k = s = row = 0
@@ -166,7 +166,7 @@ def eliminate_alike(model, G, gamma, choosable, p, tolerance, work):
             for j in range(n):
                 put_element(LANES, free, 0, j, load(SCALAR, choosable, integer(model.ints, dofs + j)))
             order, own = integers_in(work, numbering(model)[2] + row, m), integers_in(work, numbering(model)[1] + k, n)
-            rank = exchange_alike(table, m, n, tolerance, order, own, free)
+            rank = exchange_in_lanes(table, m, n, tolerance, order, own, free)
             if rank < 0:
                 return False
         s = keep_choice(model, work, c, k, s, row, rank, free)
@@ -179,7 +179,7 @@ def eliminate_alike(model, G, gamma, choosable, p, tolerance, work):
 
 
 @kernel_in_place
-def terms_alike(model, q, v, f_ext, work, M, h, G, gamma):
+def terms_in_lanes(model, q, v, f_ext, work, M, h, G, gamma):
     """`terms_in_place` in lanes, for constraints that are cut joints."""
     tree_terms(LANES, model, q, v, f_ext, work, M, h)
     clear_rows(G)
@@ -189,7 +189,7 @@ def terms_alike(model, q, v, f_ext, work, M, h, G, gamma):
 
 
 @kernel_in_place
-def state_alike(model, q, v, f_ext, work, M, h, G, gamma, residual, psi):
+def state_terms_in_lanes(model, q, v, f_ext, work, M, h, G, gamma, residual, psi):
     """`state_terms` in lanes, for constraints that are cut joints."""
     tree_terms(LANES, model, q, v, f_ext, work, M, h)
     clear_rows(G)
@@ -204,15 +204,15 @@ def state_alike(model, q, v, f_ext, work, M, h, G, gamma, residual, psi):
 
 
 @kernel_in_place
-def nullspace_alike_size(model, p):
-    """Numbers in the workspace of `nullspace_alike`."""
+def nullspace_in_lanes_size(model, p):
+    """Numbers in the workspace of `nullspace_in_lanes`."""
     n, m = model.ints[NV], model.ints[N_ROWS]
     state = terms_size(model) + n * n + 2 * n + m + m * n
     return WIDTH * (1 + state + p * n + 2 * p * (p + 1) + m * (m + 1)) + elimination_size(LANES, model)
 
 
 @kernel_in_place
-def nullspace_alike(model, state, choosable, p, tolerance, work, found):
+def nullspace_in_lanes(model, state, choosable, p, tolerance, work, found):
     """a, lam, force = G^T lam and the condition number of W states; False if they are to be worked on one by one."""
     n, m = model.ints[NV], model.ints[N_ROWS]
     work[0] = WIDTH
@@ -220,8 +220,8 @@ def nullspace_alike(model, state, choosable, p, tolerance, work, found):
     M, G = take_matrix(work, n, WIDTH * n), take_matrix(work, m, WIDTH * n)
     h, gamma = take_vector(work, WIDTH * n), take_vector(work, WIDTH * m)
     inertia = take_matrix(work, p, WIDTH * (p + 1))
-    terms_alike(model, state.q, state.v, state.f_ext, world, M, h, G, gamma)
-    if not eliminate_alike(model, G, gamma, choosable, p, tolerance, e):
+    terms_in_lanes(model, state.q, state.v, state.f_ext, world, M, h, G, gamma)
+    if not eliminate_in_lanes(model, G, gamma, choosable, p, tolerance, e):
         return False
     if not constrained_motion(LANES, model, e, M, h, state.tau, work, inertia, found.a, found.lam):
         return False
