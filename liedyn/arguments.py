@@ -65,7 +65,8 @@ def _float(name, x):
     return float(found)
 
 
-def _such(name, x, is_fine, what):
+def _float_that_is(name, x, is_fine, what):
+    """A float that passes a test; `what` says in words which."""
     x = _float(name, x)
     if not is_fine(x):
         raise InputError(f"{name} must be {what}, got {x}")
@@ -74,22 +75,22 @@ def _such(name, x, is_fine, what):
 
 def number(name, x):
     """A finite float."""
-    return _such(name, x, math.isfinite, "finite")
+    return _float_that_is(name, x, math.isfinite, "finite")
 
 
 def positive(name, x):
     """A finite float above zero."""
-    return _such(name, x, lambda x: 0.0 < x < math.inf, "positive and finite")
+    return _float_that_is(name, x, lambda x: 0.0 < x < math.inf, "positive and finite")
 
 
 def non_negative(name, x):
     """A finite float that is not below zero."""
-    return _such(name, x, lambda x: 0.0 <= x < math.inf, "finite and not negative")
+    return _float_that_is(name, x, lambda x: 0.0 <= x < math.inf, "finite and not negative")
 
 
 def between(name, x, low, high):
     """A finite float in an interval, ends included."""
-    return _such(name, x, lambda x: low <= x <= high, f"between {low:g} and {high:g}")
+    return _float_that_is(name, x, lambda x: low <= x <= high, f"between {low:g} and {high:g}")
 
 
 def whole(name, x, least=0):

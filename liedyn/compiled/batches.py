@@ -62,7 +62,7 @@ class batch:  # noqa: N801  a decorator
     def __call__(self, model, *arguments):
         first = arguments[0]
         count = len(first[0] if isinstance(first, tuple) else first)
-        self.on(count, count * model.ints[N_LINKS] >= SHARED, model, *arguments)
+        self.on(count, count * model.ints.item(N_LINKS) >= SHARED, model, *arguments)
 
     def on(self, count, many, *arguments):
         """Work on `count` rows, in all threads if they are many."""

@@ -6,7 +6,7 @@ import numpy as np
 from liedyn.arguments import floats, require_robot
 from liedyn.compiled.checks import bad_quaternion, is_bounded
 from liedyn.compiled.direct import bounded, direct, general_path
-from liedyn.compiled.objects import WRITEABLE, counted, flags_of, integer
+from liedyn.compiled.objects import FLOAT64, READABLE, WRITEABLE, counted, extent_of, flags_of, integer, is_array
 from liedyn.errors import InputError, shown
 from liedyn.model.packed import BODIES_AT, BODY_F, BODY_FLOATS_AT, BODY_I, BODY_LINK, HEADER, LINK_I, LINK_IQ, N_LINKS
 from liedyn.simd.registers import LARGEST
@@ -58,10 +58,9 @@ def rows_unchecked(name, x, lead, size):
             x = np.broadcast_to(x, lead + (size,))
         except ValueError:
             raise InputError(f"{name} {x.shape} does not broadcast to the leading axes {lead} of the state") from None
-    x = x.reshape(math.prod(lead), size)
-    if not x.flags.carray:
-        x = x.copy()
-    return x
+    if x.ndim != 2:
+        x = x.reshape(math.prod(lead), size)
+    return x if x.flags.carray else x.copy()
 
 
 _CONFIGURATIONS = ("q", "q0", "q1")
@@ -91,22 +90,27 @@ def states_unchecked(robot, **arrays):
     configurations = [q for name, q in zip(arrays, rows) if name in _CONFIGURATIONS] if robot.nq != robot.nv else []
     if any(bad_quaternion(robot.packed, q) >= 0 for q in configurations):
         states(robot, **arrays)
-    return lead, *rows, np.ones(1, dtype=np.int64)
+    return lead, *rows, np.array([1], np.int64)
 
 
 def _rows(robot, arrays, make):
-    """The leading shape, and rows made by `make` where they are not those of one state already."""
+    """The leading shape, and rows made by `make` where they are not what kernels take already."""
     require_robot(robot)
     sizes = {name: robot.nq if name in _CONFIGURATIONS else robot.nv for name in arrays}
-    rows = [usual_vector(x, sizes[name]) for name, x in arrays.items()]
-    if any(row is None for row in rows):
+    rows = [usual_rows(x, sizes[name]) for name, x in arrays.items()]
+    lead = () if rows[0] is None else rows[0].shape[:-1]
+    if any(x is None or x.shape[:-1] != lead for x in rows):
         return _converted(arrays, sizes, make)
-    return (), [row[None] for row in rows]
+    if not lead:
+        return (), [x[None] for x in rows]
+    return lead, rows if make is rows_unchecked else [make(name, x, lead, sizes[name]) for name, x in zip(arrays, rows)]
 
 
 @direct
-def usual_vector(x, size):
-    """x itself if it is an array of `size` usable numbers that kernels take as it is, else None."""
+def usual_rows(x, size):
+    """x itself if it is a vector of `size` usable numbers, or an array of such rows, usable or not; else None."""
+    if is_array(x, FLOAT64, 2, READABLE | WRITEABLE) and extent_of(x, 1) == integer(size):
+        return counted(x)
     return counted(x) if bounded(x, integer(size)).size >= 0 and flags_of(x) & WRITEABLE else general_path()
 
 

@@ -6,7 +6,8 @@ all threads.
 import numpy as np
 
 from liedyn.compiled.batches import batch, bounded
-from liedyn.compiled.direct import UNIT_TOLERANCE
+from liedyn.compiled.direct import UNIT_TOLERANCE, direct, general_path
+from liedyn.compiled.objects import counted, extent_of, numbers, shaped
 from liedyn.model.packed import HEADER, LINK_I, LINK_IQ, LINK_NQ, N_LINKS
 
 SHARED = 50_000
@@ -33,10 +34,20 @@ def unit_states(begin, end, model, q, verdict):
                     verdict[0] = i
 
 
+@direct
+def bounded_at_sight(rows):
+    """`bounded_states` of contiguous rows, without threads: None if they are not."""
+    count, columns = extent_of(rows, 0), extent_of(rows, 1)
+    fine = bounded(shaped(numbers(rows, count * columns), (count, columns)), 0, count)
+    return counted(rows) if fine else general_path()
+
+
 def is_bounded(rows):
     """Are all numbers of contiguous rows finite, and of a size that kernels can compute with?"""
+    if rows.size < SHARED:
+        return bounded_at_sight(rows) is not None
     verdict = np.ones(1, dtype=np.int64)
-    bounded_states.on(len(rows), rows.size >= SHARED, rows, verdict)
+    bounded_states.on(len(rows), True, rows, verdict)
     return bool(verdict[0])
 
 

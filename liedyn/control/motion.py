@@ -99,7 +99,7 @@ class Motion:
         self.parts = parts = Decomposition(*parts)
         if not (np.isfinite(self.condition) and np.isfinite(self.a).all()):
             require_defined(robot, q, v)
-        # coordinates of the wrong number may fit the robot elsewhere: this configuration has gained a motion then
+        # if their number is right at home, this configuration has gained a motion: it is singular
         if np.isnan(self.condition) and len(chosen.names) != robot.nv - rank_of(robot, robot.home, tolerance)[0]:
             raise wrong_count(robot, chosen, parts.rank)
         if not np.isfinite(self.condition):

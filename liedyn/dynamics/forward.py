@@ -1,4 +1,6 @@
 """Forward dynamics of any mechanism: one signature, one result, several formulations."""
+import functools
+
 import numpy as np
 
 from liedyn.arguments import non_negative, one_of, require_robot
@@ -94,25 +96,33 @@ def _nullspace(robot, q, v, tau, forces, tolerance, lead, independent=None, baum
 
 
 def _in_coordinates(robot, given, chosen, way, tolerance):
-    """Of `nullspace_states`: a, lam, G^T lam, rank, condition, and what it tells of the last state."""
+    """Of `nullspace_states`: a, lam, G^T lam, rank, condition, and what it tells of the last state, or what asks it."""
     count, n, m = len(given[0]), robot.nv, len(robot.row_names)
     choice, last = Choice(chosen.rows, chosen.virtual, way), np.zeros(1 + m + n)
     found = Found(np.empty((count, n)), np.empty((count, m)), np.empty((count, n)), np.full(count, -1), np.empty(count))
 
-    def run(kernel, choice, some=slice(None)):
-        kernel(robot.packed, State(*(x[some] for x in given)), choice, tolerance,
-               Found(*(x[some] for x in found)), last)
-
+    state, lanes = State(*given), choice
     if m > 0 and count >= FEW:
-        lanes = choice
-        if way == PIVOTED:
-            run(nullspace_states, choice, slice(1))  # how many coordinates there are
+        if way == PIVOTED:  # how many coordinates there are
+            first, found_first = (each._make(x[:1] for x in each) for each in (state, found))
+            nullspace_states(robot.packed, first, choice, tolerance, found_first, last)
             lanes = choice._replace(virtual=np.full(max(0, n - found.rank[0]), -1))
         if way != PIVOTED or found.rank[0] >= 0:
-            run(nullspace_registers, lanes)
-    run(nullspace_states, choice)
+            nullspace_registers(robot.packed, state, lanes, tolerance, found, last)
+    if np.minimum.reduce(found.rank) >= 0:  # in lanes, which tell nothing of the last state
+        return *found, functools.partial(_told, robot, state.q[-1:].copy(), choice, tolerance)
+    nullspace_states(robot.packed, state, choice, tolerance, found, last)
     raise_errors(robot.functions)
     return *found, last
+
+
+def _told(robot, q, choice, tolerance):
+    """What `nullspace_states` tells of a configuration (1, nq), where coordinates and rows do not depend on more."""
+    n, m = robot.nv, len(robot.row_names)
+    row, last = np.zeros((1, n)), np.zeros(1 + m + n)
+    found = Found(row, np.empty((1, m)), row.copy(), np.full(1, -1), np.empty(1))
+    nullspace_states(robot.packed, State(q, row, row, np.empty((1, 0))), choice, tolerance, found, last)
+    return last
 
 
 def _solved_at(robot, b, given, independent, tolerance):

@@ -73,8 +73,8 @@ class ForwardDynamics:
     indicator: np.ndarray | None = None
     singular: bool | np.ndarray = False
     _at: tuple = field(default=None, repr=False)  # the robot, configurations (count, nq), contacts if the state decides
-    # what ends with what `nullspace_states` tells of the last state, its rank, the names of the coordinates that were
-    # given (None for the tangent space), and the tolerance
+    # what ends with what `nullspace_states` tells of the last state, or a function that asks it; its rank, the names of
+    # the coordinates that were given (None for the tangent space), and the tolerance
     _found: tuple = field(default=None, repr=False)
 
     @classmethod
@@ -109,14 +109,19 @@ class ForwardDynamics:
         return {name: value for name, value in vars(self).items() if name not in ("_at", "_found")}
 
 
+def _found(result):
+    told, *others = result._found
+    return told() if callable(told) else told, *others
+
+
 def _redundant_rows(result):
-    told, rank, _, _ = result._found
+    told, rank, _, _ = _found(result)
     n, m = result.a.shape[-1], result.lam.shape[-1]
     return names_of_rows(result._at[0], sorted(map(int, told[len(told) - m - n + rank:len(told) - n])))
 
 
 def _independent(result):
-    told, rank, names, _ = result._found
+    told, rank, names, _ = _found(result)
     n, m = result.a.shape[-1], result.lam.shape[-1]
     if names is None:
         return tangent_names(n - rank)

@@ -61,7 +61,7 @@ def singular_states(robot, q, rank, tolerance):
     if "regular rank" not in robot.memo:
         robot.memo["regular rank"] = _always_regular(robot, q[int(np.argmax(rank))], tolerance)
     singular = np.zeros(len(q), bool)
-    if rank.min() >= robot.memo["regular rank"]:
+    if np.minimum.reduce(rank) >= robot.memo["regular rank"]:
         return singular
     for b in range(len(q)):
         if rank[b] < robot.memo["regular rank"]:

@@ -76,12 +76,15 @@ def operating_points(robot, q, v, tau, u):
     """
     if (tau is None) == (u is None):
         raise InputError("give tau, the forces of all coordinates, or u, those of the actuators")
-    name, S = ("tau", np.eye(robot.nv)) if u is None else ("u", robot.actuator_matrix)
-    given, df = split(name, tau if u is None else u)
+    name, given = ("tau", tau) if u is None else ("u", u)
+    given, df = split(name, given)
     if df is not None:
         lead, q, v = states(robot, q=q, v=v)
-        loop = Loop(name, given, df, S).at(robot.t, q, v)
+        loop = Loop(name, given, df, np.eye(robot.nv) if u is None else robot.actuator_matrix).at(robot.t, q, v)
         return lead, q, v, loop.tau, loop
     if callable(given):
         raise InputError(f"{name} is a function without its derivative: give a pair {name} = (f, df)")
-    return *states(robot, q=q, v=v, tau=given if u is None else as_floats("u", given, S.shape[1]) @ S.T), None
+    if u is not None:
+        S = robot.actuator_matrix
+        given = as_floats("u", given, S.shape[1]) @ S.T
+    return *states(robot, q=q, v=v, tau=given), None

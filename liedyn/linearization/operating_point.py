@@ -92,7 +92,7 @@ def linearize_at(robot, q, v, tau, f_ext, independent, speeds, closure_tolerance
 
 
 def least(x):
-    return x[0] if len(x) == 1 else x.min()
+    return x[0] if len(x) == 1 else np.minimum.reduce(x)  # a method of arrays asks more first
 
 
 def left_as_tangent(chosen):
