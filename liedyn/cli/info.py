@@ -47,7 +47,8 @@ def print_info(source):
                      for each in model.constraints])
     if model.actuators:
         print(f"\nactuators ({len(model.actuators)})")
-        print_table([(actuator.name, f"on {actuator.coordinate}", f"gear {actuator.gear:g}")
+        print_table([(actuator.name, f"on {', '.join(actuator.gears)}",
+                      f"gear {', '.join(f'{gear:g}' for gear in actuator.gears.values())}")
                      for actuator in model.actuators])
 
     print(f"\ncoordinates of the tree:      {robot.nv}" + (f" (nq = {robot.nq})" if robot.nq != robot.nv else ""))

@@ -4,6 +4,7 @@ What MuJoCo compiles is what is taken over: defaults, frames, units and inertias
 Its constraints are soft; here they are hard, and the rest of the dynamics is the same.
 """
 
+import contextlib
 import warnings
 from collections import defaultdict
 
@@ -11,8 +12,10 @@ import numpy as np
 
 from liedyn.errors import LiedynError, ModelError, ModelWarning, cut, errors_at, listed, shown, suggestion
 from liedyn.io.files import path_of, read_bytes
+from liedyn.io.polynomials import polynomial_rows
 from liedyn.model import GROUND, Builder
 from liedyn.model.frames import placement
+from liedyn.model.kinds import JOINT_KINDS
 
 _KINDS = ("free", "spherical", "prismatic", "revolute")  # in the order of mjtJoint
 _SIZES = (6, 3, 1, 1)
@@ -58,12 +61,11 @@ def load_mjcf(path, keyframe=None):
     path = path_of(path)
     with errors_at(path):
         source = path.name.encode(errors="replace").decode()  # file names may be any bytes
-        reader = _Reader(*_compiled(path), source)
+        reader = _Reader(*_compiled(path), source, keyframe)
         reader.add_bodies()
         reader.add_equalities()
         reader.add_actuators()
-        reader.set_home(keyframe)
-        robot = reader.builder.build()
+        robot = reader.robot()
     for what, names in reader.left_out().items():
         warnings.warn(f"{cut(path.name)}: left out {what}: {listed(names)}", ModelWarning, stacklevel=2)
     return robot
@@ -76,11 +78,19 @@ def _compiled(path):
     except ImportError:
         raise LiedynError("MJCF files need MuJoCo: pip install 'liedyn[mjcf]'") from None
     read_bytes(path)  # MuJoCo's own message does not say what is wrong
-    try:
+    with _parsing():
         spec = mujoco.MjSpec.from_file(str(path))
-        spec.compiler.fusestatic = False
-        _leave_shapes(mujoco, spec, path.parent)
+    spec.compiler.fusestatic = False
+    _leave_shapes(mujoco, spec, path.parent)
+    with _parsing():
         return mujoco, spec.compile()
+
+
+@contextlib.contextmanager
+def _parsing():
+    """What MuJoCo says of a file, as a ModelError on one line."""
+    try:
+        yield
     except ValueError as error:
         raise ModelError(f"MuJoCo cannot read it: {' '.join(str(error).split())}") from None
 
@@ -113,14 +123,14 @@ def _leave_shapes(mujoco, spec, folder):
 class _Reader:
     """Goes through a model of MuJoCo and declares its parts to a builder."""
 
-    def __init__(self, mujoco, model, source):
+    def __init__(self, mujoco, model, source, keyframe):
         self.mujoco, self.model = mujoco, model
         name = model.names[:model.names.index(b"\0")].decode() or source.partition(".")[0]
-        self.builder = Builder(name, gravity=model.opt.gravity, source=source)
-        self.bodies = ["ground", *(self.name("body", b) for b in range(1, model.nbody))]
+        self.bodies = [GROUND, *(self.name("body", b) for b in range(1, model.nbody))]
         self.joints = [self.joint_name(j) for j in range(model.njnt)]
+        self.builder = Builder(name, gravity=model.opt.gravity, home=self.home(keyframe), source=source)
         self.servos = self.linear_servos()
-        self.missing = defaultdict(list)
+        self.missing, self.polynomials = defaultdict(list), []
 
     # ---- names
 
@@ -131,7 +141,8 @@ class _Reader:
 
     def joint_name(self, j):
         """The joint's own name, else its body's, with a number where that has several."""
-        body, found = self.model.jnt_bodyid[j], self.mujoco.mj_id2name(self.model, int(self.mujoco.mjtObj.mjOBJ_JOINT), j)
+        body, kind = self.model.jnt_bodyid[j], int(self.mujoco.mjtObj.mjOBJ_JOINT)
+        found = self.mujoco.mj_id2name(self.model, kind, j)
         number = f".{j - self.model.body_jntadr[body] + 1}" if self.model.body_jntnum[body] > 1 else ""
         return found or self.bodies[body] + number
 
@@ -249,11 +260,15 @@ class _Reader:
         """The same of the lengths of two tendons."""
         m, terms = self.model, []
         for t in (int(m.eq_obj1id[e]), int(m.eq_obj2id[e])):
-            if t >= 0 and m.wrap_type[m.tendon_adr[t]] != int(self.mujoco.mjtWrap.mjWRAP_JOINT):
+            if t >= 0 and not self.is_fixed(t):
                 self.missing["equalities of spatial tendons"].append(name)
                 return
             terms.append(({}, 0.0) if t < 0 else (self.fixed_tendon(t), m.tendon_length0[t]))
         self.add_polynomial(e, name, active, *terms)
+
+    def is_fixed(self, t):
+        """Is the length of a tendon a sum of coordinates?"""
+        return self.model.wrap_type[self.model.tendon_adr[t]] == int(self.mujoco.mjtWrap.mjWRAP_JOINT)
 
     def fixed_tendon(self, t):
         """Its coefficients by coordinate."""
@@ -263,10 +278,10 @@ class _Reader:
         return dict(found)
 
     def add_polynomial(self, e, name, active, of_y, of_x):
-        (y, y0), (x, x0) = of_y, of_x
-        a = self.model.eq_data[e][:5]
+        """y - y0 = a0 + a1 (x - x0) + ... of sums of coordinates; those of higher degree wait for `robot`."""
+        (y, y0), (x, x0), a = of_y, of_x, self.model.eq_data[e][:5]
         if a[2:].any() and x:
-            self.missing["polynomials of equalities"].append(name)  # TODO
+            self.polynomials.append((name, active, y, x, x0, [a[0] + y0, *a[1:]]))
             return
         slope = a[1] if x else 0.0
         coefficients = defaultdict(float, y)
@@ -275,6 +290,16 @@ class _Reader:
         self.builder.constraint(name, "coupling", coefficients=dict(coefficients),
                                 offset=y0 + a[0] - slope * x0, active=active)
 
+    def robot(self):
+        """What has been declared, with polynomials, which need to know where its coordinates are."""
+        robot = self.builder.build()
+        if self.polynomials:
+            builder = Builder.of(robot)
+            for name, active, *polynomial in self.polynomials:
+                builder.custom(name, **polynomial_rows(robot, *polynomial), active=active)
+            robot = builder.build()
+        return robot
+
     # ---- actuators
 
     def linear_servos(self):
@@ -282,39 +307,63 @@ class _Reader:
         m = self.model
         found = np.zeros((m.njnt, 3))
         for k in range(m.nu):
-            if self.is_servo(k):
+            if self.is_servo(k) and m.actuator_biasprm[k, :3].any():
                 gear, (constant, k_p, k_v) = m.actuator_gear[k, 0], m.actuator_biasprm[k, :3]
                 found[m.actuator_trnid[k, 0]] += -gear * gear * k_p, gear * constant, -gear * gear * k_v
         return found
 
     def is_servo(self, k):
-        """Is the force of an actuator on one joint gain u + constant + k_p length + k_v velocity?"""
+        """Is the force of an actuator gain u + constant + k_p length + k_v velocity, and can a robot have it?
+
+        Springs and dampers of several coordinates, and constant forces without a spring, cannot be had.
+        """
         m, mj = self.model, self.mujoco
-        return (m.actuator_trntype[k] in (int(mj.mjtTrn.mjTRN_JOINT), int(mj.mjtTrn.mjTRN_JOINTINPARENT))
-                and m.jnt_type[m.actuator_trnid[k, 0]] in (_HINGE, _SLIDE)
-                and m.actuator_dyntype[k] == int(mj.mjtDyn.mjDYN_NONE)
+        constant, k_p, k_v = m.actuator_biasprm[k, :3]
+        return (m.actuator_dyntype[k] == int(mj.mjtDyn.mjDYN_NONE)
                 and m.actuator_gaintype[k] == int(mj.mjtGain.mjGAIN_FIXED)
-                and m.actuator_biastype[k] in (int(mj.mjtBias.mjBIAS_NONE), int(mj.mjtBias.mjBIAS_AFFINE)))
+                and (m.actuator_biastype[k] == int(mj.mjtBias.mjBIAS_NONE)
+                     or m.actuator_biastype[k] == int(mj.mjtBias.mjBIAS_AFFINE))
+                and (not (constant or k_p or k_v)
+                     or self.drives_one_coordinate(k) and k_p <= 0.0 and k_v <= 0.0 and (k_p or not constant)))
+
+    def drives_one_coordinate(self, k):
+        m, kinds = self.model, self.mujoco.mjtTrn
+        return (m.actuator_trntype[k] in (int(kinds.mjTRN_JOINT), int(kinds.mjTRN_JOINTINPARENT))
+                and m.jnt_type[m.actuator_trnid[k, 0]] in (_HINGE, _SLIDE))
+
+    def gears(self, k):
+        """Those of an actuator by velocity coordinate; None where it acts on no coordinates, or changes with them."""
+        m, kinds = self.model, self.mujoco.mjtTrn
+        gear, target = m.actuator_gear[k], int(m.actuator_trnid[k, 0])
+        if self.drives_one_coordinate(k):
+            return {self.joints[target]: gear[0]}
+        if m.actuator_trntype[k] == int(kinds.mjTRN_JOINT) and m.jnt_type[target] == _BALL:
+            names = [self.joints[target] + suffix for suffix in JOINT_KINDS["spherical"].velocities]
+            return {name: ratio for name, ratio in zip(names, gear) if ratio}
+        if m.actuator_trntype[k] == int(kinds.mjTRN_TENDON) and self.is_fixed(target):
+            return {name: gear[0] * ratio for name, ratio in self.fixed_tendon(target).items()}
+        return None
 
     def add_actuators(self):
         m = self.model
         for k in range(m.nu):
-            if self.is_servo(k):
-                self.builder.actuator(self.name("actuator", k), self.joints[m.actuator_trnid[k, 0]],
-                                      gear=m.actuator_gear[k, 0] * m.actuator_gainprm[k, 0])
+            gears = self.gears(k) if self.is_servo(k) else None
+            if gears:
+                self.builder.actuator(self.name("actuator", k), gears, gear=m.actuator_gainprm[k, 0])
             else:
-                self.missing["actuators with a state, of a muscle, or that do not drive one hinge or slide"].append(
+                self.missing["actuators with a state, of a muscle, or that act on other than coordinates"].append(
                     self.name("actuator", k))
 
     # ---- home, and what is left out
 
-    def set_home(self, keyframe):
-        m = self.model
+    def home(self, keyframe):
+        """Values by joint name."""
+        m, home = self.model, {}
         names = [self.name("key", k) for k in range(m.nkey)]
         if keyframe is not None and keyframe not in names:
             raise ModelError(f"no keyframe {shown(keyframe)}, {suggestion(keyframe, names)}")
         chosen = keyframe or ("home" if "home" in names else names[0] if names else None)
-        q, home = m.key_qpos[names.index(chosen)] if chosen else m.qpos0, {}
+        q = m.key_qpos[names.index(chosen)] if chosen else m.qpos0
         for j, name in enumerate(self.joints):
             k = m.jnt_qposadr[j]
             if m.jnt_type[j] in (_HINGE, _SLIDE):
@@ -323,7 +372,7 @@ class _Reader:
                 home[name] = _quaternion(q[k:k + 4])
             else:
                 home[name] = [*_quaternion(q[k + 3:k + 7]), *q[k:k + 3]]
-        self.builder._home = home  # TODO
+        return home
 
     def left_out(self):
         """What the robot does not have: names by what it is."""

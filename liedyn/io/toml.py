@@ -304,7 +304,10 @@ def _contact(constraint):
 
 
 def _actuator(actuator):
-    return {"coordinate": actuator.coordinate, "gear": actuator.gear}
+    if len(actuator.gears) > 1:
+        return {"coordinate": actuator.gears}
+    [(coordinate, gear)] = actuator.gears.items()
+    return {"coordinate": coordinate, "gear": gear}
 
 
 def _placement(key, pose):

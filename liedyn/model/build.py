@@ -105,6 +105,7 @@ def _actuator_matrix(model, places):
         return np.eye(len(places))
     matrix = np.zeros((len(places), len(model.actuators)))
     for column, actuator in enumerate(model.actuators):
-        validation.choice(f"actuator {shown(actuator.name)}", "coordinate", actuator.coordinate, places)
-        matrix[places[actuator.coordinate], column] = actuator.gear
+        for coordinate, gear in actuator.gears.items():
+            validation.choice(f"actuator {shown(actuator.name)}", "coordinate", coordinate, places)
+            matrix[places[coordinate], column] = gear
     return matrix

@@ -169,19 +169,22 @@ class Builder(ConstraintBuilder):
         Parameters
         ----------
         name : str
-        coordinate : str
-            Velocity coordinate that is driven.
+        coordinate : str or dict
+            Velocity coordinate that is driven; or several with a gear for each, as of a tendon or a differential:
+            ``{"left": 1.0, "right": -1.0}``.
         gear : float
-            Generalised force for one unit of the input.
+            Generalised force for one unit of the input; multiplies the gears of several.
 
         Raises
         ------
         ModelError
-            A gear that is not a finite number.
+            A gear that is not a finite number, or no coordinate.
         """
         owner = validation.owner_of("actuator", name)
         gear = float(numbers(owner, "gear", gear, ()))
-        self._actuators.append(Actuator(name, validation.text(owner, "coordinate", coordinate), gear))
+        gears = validation.by_coordinate(owner, "coordinate", coordinate if isinstance(coordinate, dict) else
+                                         {validation.text(owner, "coordinate", coordinate): 1.0})
+        self._actuators.append(Actuator(name, {each: gear * ratio for each, ratio in gears.items()}))
 
     def build(self):
         """Check the whole and return the robot.

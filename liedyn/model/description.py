@@ -173,13 +173,12 @@ class Constraint(_Record):
     friction: float = 0.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Actuator:
-    """An input u that acts on one velocity coordinate: tau[coordinate] += gear * u."""
+    """An input u that acts on velocity coordinates: tau[coordinate] += gear * u for each in `gears`."""
 
     name: str
-    coordinate: str
-    gear: float
+    gears: dict
 
 
 @dataclass(frozen=True, eq=False)

@@ -237,11 +237,15 @@ def contact(owner, kind, form, unilateral, restitution, friction, rolling):
 
 
 def coefficients(owner, form, value):
-    """Coefficients by coordinate name, at least one of them: a number, or as many as the kind has for each."""
+    """Coefficients by coordinate name: a number, or as many as the kind has for each."""
+    return by_coordinate(owner, "coefficients", value, () if form.coefficients == 1 else (form.coefficients,))
+
+
+def by_coordinate(owner, key, value, shape=()):
+    """Numbers of one shape by coordinate name, at least one of them."""
     if not isinstance(value, dict) or not value:
-        raise ModelError(f"{owner}, coefficients: expected numbers by coordinate name, got {shown(value)}")
-    shape = () if form.coefficients == 1 else (form.coefficients,)
-    return {text(owner, "coefficients", name): numbers(owner, f"coefficients, {shown(name)}", each, shape).tolist()
+        raise ModelError(f"{owner}, {key}: expected numbers by coordinate name, got {shown(value)}")
+    return {text(owner, key, name): numbers(owner, f"{key}, {shown(name)}", each, shape).tolist()
             for name, each in value.items()}
 
 

@@ -1,0 +1,292 @@
+"""Robots from MJCF files against MuJoCo itself: its inertia matrix, bias forces and constraint rows."""
+import warnings
+
+import numpy as np
+import pytest
+
+import liedyn as ld
+from liedyn.errors import LiedynError, ModelError, ModelWarning
+
+mujoco = pytest.importorskip("mujoco", reason="MJCF files are read by MuJoCo")
+
+EXACT = 1e-9
+"""Relative. MuJoCo rounds poses of the file to 1e-16, and factors of 1e3 to 1e5 are between the terms of the sums."""
+
+
+def write(folder, body, name="robot", before=""):
+    """An MJCF file of one world body."""
+    path = folder / f"{name}.xml"
+    path.write_text(f"<mujoco model='{name}'><compiler angle='radian' autolimits='true'/>{before}"
+                    f"<worldbody>{body}</worldbody></mujoco>")
+    return path
+
+
+def inertial(mass=1.0, pos="0.1 0.02 -0.03", diag="0.02 0.03 0.04", quat="0.9 0.1 -0.3 0.2"):
+    return f"<inertial mass='{mass}' pos='{pos}' diaginertia='{diag}' quat='{quat}'/>"
+
+
+class Oracle:
+    """MuJoCo's own numbers at a state of a robot, in the robot's coordinates.
+
+    Coordinates differ in two ways: quaternions have w first, and the velocity of a free joint is that of its origin in
+    world axes. With v_mujoco = T v, M = T^T M_mujoco T.
+    """
+
+    def __init__(self, path, robot):
+        self.model = mujoco.MjModel.from_xml_path(str(path))
+        self.data, self.robot = mujoco.MjData(self.model), robot
+        self.q_places, self.v_places = [], []
+        m = self.model
+        for j in range(m.njnt):
+            name = m.joint(j).name
+            nq, nv = {0: (7, 6), 1: (4, 3)}.get(int(m.jnt_type[j]), (1, 1))
+            first_q = next(k for k, c in enumerate(robot.coordinate_names) if c.split(".")[0] == name)
+            first_v = next(k for k, c in enumerate(robot.velocity_names) if c.split(".")[0] == name)
+            self.q_places.append((int(m.jnt_type[j]), int(m.jnt_qposadr[j]), first_q, nq))
+            self.v_places.append((int(m.jnt_type[j]), int(m.jnt_dofadr[j]), first_v, nv))
+
+    def set(self, q, v):
+        """Put MuJoCo into a state; returns T and the part of its accelerations that does not depend on ours."""
+        d, T, rest = self.data, np.zeros((self.model.nv, self.robot.nv)), np.zeros(self.model.nv)
+        for (kind, to, at, nq), (_, dof, own, nv) in zip(self.q_places, self.v_places):
+            x = q[at:at + nq]
+            if kind == 0:
+                d.qpos[to:to + 7] = [*x[4:], x[3], *x[:3]]
+                R = np.zeros(9)
+                mujoco.mju_quat2Mat(R, d.qpos[to + 3:to + 7])
+                R = R.reshape(3, 3)
+                T[dof:dof + 3, own + 3:own + 6], T[dof + 3:dof + 6, own:own + 3] = R, np.eye(3)
+                rest[dof:dof + 3] = R @ np.cross(v[own:own + 3], v[own + 3:own + 6])
+            elif kind == 1:
+                d.qpos[to:to + 4] = [x[3], *x[:3]]
+                T[dof:dof + 3, own:own + 3] = np.eye(3)
+            else:
+                d.qpos[to], T[dof, own] = x[0], 1.0
+        d.qvel[:] = T @ v
+        mujoco.mj_forward(self.model, d)
+        return T, rest
+
+    def dynamics(self, q, v, u=None):
+        """M and h of M a + h = 0 without constraints; u moves the actuators."""
+        self.data.ctrl[:] = 0.0 if u is None else u
+        T, rest = self.set(q, v)
+        m, d = self.model, self.data
+        M = np.zeros((m.nv, m.nv))
+        mujoco.mj_fullM(m, d, M)
+        h = d.qfrc_bias - d.qfrc_passive - d.qfrc_actuator
+        return T.T @ M @ T, T.T @ (h + M @ rest)
+
+    def accelerations(self, q, v, G, gamma):
+        """With hard constraints G a = gamma."""
+        M, h = self.dynamics(q, v)
+        m = len(G)
+        K = np.block([[M, G.T], [G, np.zeros((m, m))]])
+        return np.linalg.lstsq(K, np.concatenate([-h, gamma]), rcond=1e-11)[0][:len(M)]
+
+
+def mass_matrix_and_bias(robot, q, v):
+    return ld.crba(robot, q), ld.rnea(robot, q, v, 0 * v)
+
+
+def close_to(a, b, tolerance=EXACT):
+    return np.abs(np.asarray(a) - b).max() <= tolerance * max(1.0, np.abs(b).max())
+
+
+JOINTS = {
+    "hinge": "<joint name='a' type='hinge' axis='0.2 0.3 1' pos='0.1 0.2 -0.1' ref='0.4' damping='0.3' "
+             "stiffness='2' springref='0.7' armature='0.05'/>",
+    "slide": "<joint name='a' type='slide' axis='1 0.3 0' ref='-0.2' stiffness='3' springref='0.1'/>",
+    "ball": "<joint name='a' type='ball' pos='0.05 0.1 0.2' damping='0.1' stiffness='1.5'/>",
+    "free": "<freejoint name='a'/>",
+    "several": "<joint name='a' type='slide' axis='1 0 0'/><joint name='b' axis='0 1 0' pos='0 0 0.1'/>"
+               "<joint name='c' axis='0 0 1' pos='0.2 0 0' ref='0.3'/>",
+}
+
+
+@pytest.mark.parametrize("kind", JOINTS)
+def test_joints_are_those_of_mujoco(tmp_path, kind, rng=np.random.default_rng(3)):
+    """Every kind of joint, its springs, dampers and rotors, with a second body behind it."""
+    second = ("<body name='tip' pos='0.3 0.1 0.2' euler='0.3 -0.2 0.9'><joint name='z' axis='0 1 0.4' pos='0 0 0.1'/>"
+              f"{inertial(0.5)}</body>")
+    path = write(tmp_path, f"<body name='arm' pos='0.1 0.2 0.3' euler='0.5 0.1 -0.7'>{JOINTS[kind]}{inertial()}"
+                           f"{second}</body>")
+    robot = ld.load(path)
+    oracle = Oracle(path, robot)
+    for _ in range(5):
+        q, v = ld.random_configuration(robot, rng=rng), rng.normal(size=robot.nv)
+        M, h = oracle.dynamics(q, v)
+        found = mass_matrix_and_bias(robot, q, v)
+        assert close_to(found[0], M) and close_to(found[1], h)
+
+
+def test_several_joints_make_massless_bodies(tmp_path):
+    path = write(tmp_path, f"<body name='arm'>{JOINTS['several']}{inertial()}</body>")
+    robot = ld.load(path)
+    assert robot.coordinate_names == ("a", "b", "c")
+    assert robot.body_names[-1] == "arm"
+
+
+def test_the_home_is_a_keyframe(tmp_path):
+    body = f"<body name='arm'><joint name='a' axis='0 0 1'/>{inertial()}</body>"
+    keys = "<keyframe><key name='up' qpos='0.7'/><key name='home' qpos='0.2'/></keyframe>"
+    path = write(tmp_path, body, before=keys)
+    assert ld.load(path).home == 0.2
+    assert ld.load(path, keyframe="up").home == 0.7
+    with pytest.raises(ModelError, match="no keyframe 'upp'.*did you mean 'up'"):
+        ld.load(path, keyframe="upp")
+
+
+FOUR_BAR = f"""
+<body name='crank' pos='0 0 0'><joint name='crank' axis='0 1 0'/>{inertial(1.0, '0 0 0.1')}
+ <body name='rod' pos='0 0 0.2'><joint name='rod' axis='0 1 0'/>{inertial(2.0, '0.2 0 0')}
+  <site name='rod_end' pos='0.4 0 0'/></body></body>
+<body name='rocker' pos='0.4 0 0'><joint name='rocker' axis='0 1 0'/>{inertial(1.5, '0 0 0.1')}
+  <site name='rocker_end' pos='0 0 0.2'/></body>"""
+CLOSINGS = {
+    "connect by bodies": "<connect name='pin' body1='rod' body2='rocker' anchor='0.4 0 0'/>",
+    "connect by sites": "<connect name='pin' site1='rod_end' site2='rocker_end'/>",
+}
+
+
+@pytest.mark.parametrize("how", CLOSINGS)
+def test_a_four_bar_closed_by_connect(tmp_path, how):
+    path = write(tmp_path, FOUR_BAR, before=f"<equality>{CLOSINGS[how]}</equality>")
+    robot = ld.load(path)
+    assert robot.loop_names == ("pin",)
+    q = ld.close(robot, robot.home + [0.3, 0.0, 0.0], fixed=["crank"])
+    K = np.linalg.svd(ld.constraint_jacobian(robot, q))[2][2:]
+    v = K[0] / np.abs(K[0]).max()
+    found = ld.forward_dynamics(robot, q, v, np.zeros(3))
+    assert found.rank == 2
+    oracle = Oracle(path, robot)
+    oracle.set(q, v)
+    G, gamma = rows_of_mujoco(oracle, q, v)
+    assert close_to(found.a, oracle.accelerations(q, v, G, gamma))
+
+
+def rows_of_mujoco(oracle, q, v, rows=None):
+    """MuJoCo's rows of equalities G, in the robot's coordinates, and gamma = -dG/dt v by differences of its rows.
+
+    The fourth-order difference of a row along the motion is exact to 1e-10 or so of its size.
+    """
+    robot = oracle.robot
+
+    def G_at(s):
+        T, _ = oracle.set(ld.integrate(robot, q, s * v), v)
+        d, m = oracle.data, oracle.model
+        J = np.zeros((d.nefc, m.nv)) if d.efc_J.size else np.zeros((0, m.nv))
+        if mujoco.mj_isSparse(m):
+            mujoco.mju_sparse2dense(J, d.efc_J.ravel(), d.efc_J_rownnz, d.efc_J_rowadr, d.efc_J_colind)
+        else:
+            J[:] = d.efc_J.reshape(d.nefc, m.nv)
+        return (J @ T)[d.efc_type == int(mujoco.mjtConstraint.mjCNSTR_EQUALITY)]
+
+    h = 1e-3
+    rate = (8.0 * (G_at(h) - G_at(-h)) - (G_at(2 * h) - G_at(-2 * h))) / (12.0 * h)
+    return G_at(0.0), -rate @ v
+
+
+def test_welds_are_fixed_loops(tmp_path):
+    """Two halves of an arch, welded at the top: no degree of freedom is left of two, and six rows depend on others."""
+    body = (f"<body name='a' pos='0 0 0'><joint name='a' axis='0 1 0'/>{inertial()}</body>"
+            f"<body name='b' pos='1 0 0'><joint name='b' axis='0 1 0'/>{inertial()}</body>")
+    path = write(tmp_path, body, before="<equality><weld name='top' body1='a' body2='b'/></equality>")
+    robot = ld.load(path)
+    found = ld.forward_dynamics(robot, robot.home, [0.0, 0.0], [0.0, 0.0])
+    assert found.rank == 2 and np.abs(found.a).max() < 1e-12
+    assert np.abs(ld.closure_error(robot, robot.home)).max() < 1e-12
+
+
+TWO_HINGES = (f"<body name='a'><joint name='a' axis='0 1 0' ref='0.1'/>{inertial()}</body>"
+              f"<body name='b' pos='1 0 0'><joint name='b' axis='0 1 0'/>{inertial()}</body>")
+
+
+@pytest.mark.parametrize("polynomial", ["0.2 0.5 0 0 0", "0.2 0.5 0.3 -0.2 0.1"])
+def test_polynomials_of_joints(tmp_path, polynomial):
+    path = write(tmp_path, TWO_HINGES,
+                 before=f"<equality><joint name='gear' joint1='b' joint2='a' polycoef='{polynomial}'/></equality>")
+    robot = ld.load(path)
+    assert robot.constraint_names == ("gear",)
+    coefficients = list(map(float, polynomial.split()))
+    p = np.polynomial.Polynomial(coefficients)
+    x = 0.9  # of joint a, which is 0.1 where the file draws it
+    q = np.array([x, p(x - 0.1)])
+    v = np.array([2.0, 2.0 * p.deriv()(x - 0.1)])
+    found = ld.forward_dynamics(robot, q, v, [0.0, 0.0])
+    oracle = Oracle(path, robot)
+    G = np.array([[-p.deriv()(x - 0.1), 1.0]])
+    assert close_to(found.a, oracle.accelerations(q, v, G, np.array([p.deriv(2)(x - 0.1) * 4.0])))
+    if any(coefficients[2:]):
+        assert ld.constraints.check_constraint(robot, "gear", q, v).ok
+
+
+def test_fixed_tendons_couple_and_drive(tmp_path):
+    tendons = ("<tendon><fixed name='sum'><joint joint='a' coef='2'/><joint joint='b' coef='-1'/></fixed></tendon>"
+               "<actuator><motor name='winch' tendon='sum' gear='3'/></actuator>")
+    path = write(tmp_path, TWO_HINGES, before=tendons)
+    robot = ld.load(path)
+    assert np.array_equal(robot.actuator_matrix[:, 0], [6.0, -3.0])
+    path = write(tmp_path, TWO_HINGES, "held", tendons + "<equality><tendon name='hold' tendon1='sum'/></equality>")
+    robot = ld.load(path)
+    assert ld.forward_dynamics(robot, robot.home, [0.0, 0.0], [0.0, 0.0]).rank == 1
+    assert np.allclose(ld.constraint_jacobian(robot, robot.home), [[2.0, -1.0]])
+
+
+@pytest.mark.parametrize("actuator", [
+    "<motor name='u' joint='a' gear='5'/>", "<position name='u' joint='a' kp='20' gear='2'/>",
+    "<velocity name='u' joint='a' kv='3'/>",
+    "<general name='u' joint='a' gainprm='4' biastype='affine' biasprm='0.5 -6 -0.7' gear='1.5'/>",
+])
+def test_actuators_are_those_of_mujoco(tmp_path, actuator, rng=np.random.default_rng(4)):
+    path = write(tmp_path, TWO_HINGES, before=f"<actuator>{actuator}</actuator>")
+    robot = ld.load(path)
+    oracle = Oracle(path, robot)
+    q, v, u = rng.normal(size=2), rng.normal(size=2), rng.normal(size=1)
+    M, h = oracle.dynamics(q, v, u)
+    found = mass_matrix_and_bias(robot, q, v)
+    assert close_to(found[0], M) and close_to(found[1] - robot.actuator_matrix @ u, h)
+
+
+def test_what_is_left_out_is_named(tmp_path):
+    body = TWO_HINGES.replace("ref='0.1'", "frictionloss='0.1'")
+    with pytest.warns(ModelWarning, match="left out the dry friction of joints: 'a'"):
+        ld.load(write(tmp_path, body))
+    muscle = "<actuator><muscle name='m' joint='a'/></actuator>"
+    with pytest.warns(ModelWarning, match="left out actuators with a state.*'m'"):
+        ld.load(write(tmp_path, TWO_HINGES, before=muscle))
+
+
+def test_meshes_may_be_missing(tmp_path):
+    """Where inertias are given; else the error says which mesh is missing, and what to do."""
+    asset = "<asset><mesh name='skin' file='skin.stl'/></asset>"
+    geom = "<geom type='mesh' mesh='skin'/>"
+    body = f"<body name='a'><joint name='a' axis='0 1 0'/>{geom}{inertial()}</body>"
+    assert ld.load(write(tmp_path, body, before=asset)).nv == 1
+    with pytest.raises(ModelError, match="mesh 'skin': no file 'skin.stl'.*<inertial>"):
+        ld.load(write(tmp_path, body.replace(inertial(), ""), before=asset))
+
+
+def test_inertias_come_from_shapes(tmp_path):
+    path = write(tmp_path, "<body name='a'><joint name='a' axis='0 1 0'/>"
+                           "<geom type='capsule' fromto='0 0 0 0 0 0.5' size='0.05'/></body>")
+    robot = ld.load(path)
+    M, _ = Oracle(path, robot).dynamics(robot.home, np.zeros(1))
+    assert M[0, 0] > 0.1 and close_to(ld.crba(robot, robot.home), M)
+
+
+@pytest.mark.parametrize("text, said", [
+    ("<mujoco><worldbody><body>", "MuJoCo cannot read it"),
+    ("<robot name='x'/>", "MuJoCo cannot read it"),
+    ("<mujoco><worldbody><body><joint type='hinj'/></body></worldbody></mujoco>", "MuJoCo cannot read it"),
+])
+def test_files_that_are_no_mjcf(tmp_path, text, said):
+    path = tmp_path / "bad.xml"
+    path.write_text(text)
+    with pytest.raises(ModelError, match=f"bad.xml.*{said}"):
+        ld.load(path)
+
+
+def test_without_mujoco(tmp_path, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "mujoco", None)
+    with pytest.raises(LiedynError, match=r"pip install 'liedyn\[mjcf\]'"):
+        ld.load(write(tmp_path, TWO_HINGES))
