@@ -37,6 +37,7 @@ _LAZY = {name: f"liedyn.{module}" for module, names in {
                    "constraint_wrenches velocity_error virtual_coordinates virtual_jacobian",
     "control": "HybridController PIDC controllability inverse_dynamics",
     "dynamics": "forward_dynamics",
+    "elements": "element_forces element_states",
     "feedback": "check_feedback",
     "linearization": "discretize linearize underlying",
     "simulation": "Adaptive Baumgarte Event EventRecord GeneralizedAlpha Trajectory simulate",

@@ -1,6 +1,4 @@
 """Robots from MJCF files against MuJoCo itself: its inertia matrix, bias forces and constraint rows."""
-import warnings
-
 import numpy as np
 import pytest
 
@@ -48,7 +46,7 @@ class Oracle:
     def set(self, q, v):
         """Put MuJoCo into a state; returns T and the part of its accelerations that does not depend on ours."""
         d, T, rest = self.data, np.zeros((self.model.nv, self.robot.nv)), np.zeros(self.model.nv)
-        for (kind, to, at, nq), (_, dof, own, nv) in zip(self.q_places, self.v_places):
+        for (kind, to, at, nq), (_, dof, own, _) in zip(self.q_places, self.v_places):
             x = q[at:at + nq]
             if kind == 0:
                 d.qpos[to:to + 7] = [*x[4:], x[3], *x[:3]]
@@ -104,13 +102,13 @@ JOINTS = {
 
 
 @pytest.mark.parametrize("kind", JOINTS)
-def test_joints_are_those_of_mujoco(tmp_path, kind, rng=np.random.default_rng(3)):
+def test_joints_are_those_of_mujoco(tmp_path, kind):
     """Every kind of joint, its springs, dampers and rotors, with a second body behind it."""
     second = ("<body name='tip' pos='0.3 0.1 0.2' euler='0.3 -0.2 0.9'><joint name='z' axis='0 1 0.4' pos='0 0 0.1'/>"
               f"{inertial(0.5)}</body>")
     path = write(tmp_path, f"<body name='arm' pos='0.1 0.2 0.3' euler='0.5 0.1 -0.7'>{JOINTS[kind]}{inertial()}"
                            f"{second}</body>")
-    robot = ld.load(path)
+    robot, rng = ld.load(path), np.random.default_rng(3)
     oracle = Oracle(path, robot)
     for _ in range(5):
         q, v = ld.random_configuration(robot, rng=rng), rng.normal(size=robot.nv)
@@ -237,10 +235,10 @@ def test_fixed_tendons_couple_and_drive(tmp_path):
     "<velocity name='u' joint='a' kv='3'/>",
     "<general name='u' joint='a' gainprm='4' biastype='affine' biasprm='0.5 -6 -0.7' gear='1.5'/>",
 ])
-def test_actuators_are_those_of_mujoco(tmp_path, actuator, rng=np.random.default_rng(4)):
+def test_actuators_are_those_of_mujoco(tmp_path, actuator):
     path = write(tmp_path, TWO_HINGES, before=f"<actuator>{actuator}</actuator>")
     robot = ld.load(path)
-    oracle = Oracle(path, robot)
+    oracle, rng = Oracle(path, robot), np.random.default_rng(4)
     q, v, u = rng.normal(size=2), rng.normal(size=2), rng.normal(size=1)
     M, h = oracle.dynamics(q, v, u)
     found = mass_matrix_and_bias(robot, q, v)

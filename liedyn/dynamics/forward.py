@@ -23,6 +23,7 @@ from liedyn.dynamics.singular import (
 )
 from liedyn.dynamics.state import State
 from liedyn.dynamics.states import FEW, PIVOTED, Choice, Found, nullspace_registers, nullspace_states
+from liedyn.elements.generalized import with_element_forces, without_elements
 from liedyn.errors import InputError, SingularConfigurationError, of_the_batch
 
 POOR_CONDITION = 1e8
@@ -282,6 +283,8 @@ def forward_dynamics(robot, q, v, tau, method="nullspace", independent=None, f_e
     """
     if not hasattr(robot, "packed"):
         require_robot(robot)
+    if robot.elements is not None:
+        robot, tau = without_elements(robot), with_element_forces(robot, q, v, tau)
     plain = f_ext is baumgarte is sigma is inertia is metric is scale is condition_limit is None
     if plain and type(method) is str and method == "nullspace" and not watches(robot):
         found = _one_state(robot, q, v, tau, independent, rank_tolerance)

@@ -8,11 +8,12 @@ columns of these inputs,
 
 and B and D remain those of forces that are added to the feedback.
 """
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from liedyn.compiled.boundary import as_floats, states
+from liedyn.elements.generalized import forces_and_derivatives
 from liedyn.errors import InputError
 from liedyn.feedback import derivatives, split, value
 from liedyn.linearization.output_rows import TREE, VELOCITY
@@ -66,8 +67,34 @@ class Loop:
         return found._replace(A=A, B=found.B[:, :, :nu].copy(), C=C, D=found.D[:, :rows, :nu].copy())
 
 
+@dataclass(frozen=True)
+class ElementLoop(Loop):
+    """The forces of a robot's force elements as a feedback, besides what is given.
+
+    Attributes
+    ----------
+    robot : Robot
+    inner : Loop or None
+        The user's own feedback.
+    given : ndarray, shape (count, nv)
+        Generalised forces at these states without those of the elements.
+    """
+
+    robot: object = None
+    inner: Loop = None
+    given: np.ndarray = None
+
+    def at(self, t, q, v):
+        """The same at other states."""
+        (tau, by_q, by_v), inner, given = forces_and_derivatives(self.robot, q, v), self.inner, self.given
+        if inner is not None:
+            inner = inner.at(t, q, v)
+            given, by_q, by_v = inner.tau, by_q + inner.S @ inner.by_q, by_v + inner.S @ inner.by_v
+        return replace(self, tau=tau + given, by_q=by_q, by_v=by_v, inner=inner, given=given)
+
+
 def operating_points(robot, q, v, tau, u):
-    """Leading shape, rows of q, v and tau, and the `Loop` if tau or u is a feedback, else None.
+    """Leading shape, rows of q, v and tau, and the `Loop` if tau or u is a feedback, or there are force elements.
 
     Raises
     ------
@@ -80,11 +107,21 @@ def operating_points(robot, q, v, tau, u):
     given, df = split(name, given)
     if df is not None:
         lead, q, v = states(robot, q=q, v=v)
-        loop = Loop(name, given, df, np.eye(robot.nv) if u is None else robot.actuator_matrix).at(robot.t, q, v)
-        return lead, q, v, loop.tau, loop
+        loop = Loop(name, given, df, np.eye(robot.nv) if u is None else robot.actuator_matrix)
+        return lead, q, v, *_with_elements(robot, q, v, None, loop)
     if callable(given):
         raise InputError(f"{name} is a function without its derivative: give a pair {name} = (f, df)")
     if u is not None:
         S = robot.actuator_matrix
         given = as_floats("u", given, S.shape[1]) @ S.T
-    return *states(robot, q=q, v=v, tau=given), None
+    lead, q, v, tau = states(robot, q=q, v=v, tau=given)
+    return lead, q, v, *_with_elements(robot, q, v, tau, None)
+
+
+def _with_elements(robot, q, v, tau, loop):
+    """Generalised forces at rows of states, and the loop that they come from, None where there is none."""
+    if robot.elements is not None:
+        loop = ElementLoop("force elements", None, None, np.eye(robot.nv), robot=robot, inner=loop, given=tau)
+    if loop is not None:
+        loop = loop.at(robot.t, q, v)
+    return (tau if loop is None else loop.tau), loop

@@ -26,6 +26,7 @@ from liedyn.constraints.loops import (
     closure_error, constraint_jacobian, velocity_error, virtual_coordinates, virtual_jacobian,
 )
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
+from liedyn.elements.generalized import without_elements
 from liedyn.errors import ClosureError, InputError
 from liedyn.lie import Ad, ad, exp, left_jacobian, so3_exp, so3_hat, so3_left_jacobian
 from liedyn.linearization.closed_loop import operating_points
@@ -156,6 +157,8 @@ def discretize(robot, q, v, tau=None, h=None, independent=None, speeds=None, f_e
     lead, q, v, tau, loop = operating_points(robot, q, v, tau, u)
     if lead:
         raise InputError(f"discretize takes one state, got leading axes {lead}")
+    if robot.elements is not None:
+        robot = without_elements(robot)  # they are part of the loop
     q, v, tau, f_ext = q[0], v[0], tau[0], wrenches(robot, f_ext, lead)[0]
     robot = settled_without_friction(robot, q, v, tau, f_ext, rank_tolerance, "the derivative of a step")
     found = linearize_at(robot, q, v, tau, f_ext, independent, speeds, closure_tolerance, rank_tolerance, loop)

@@ -16,6 +16,7 @@ from liedyn.contact.watching import watches
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.dynamics.state import State
 from liedyn.dynamics.states import FEW
+from liedyn.elements.generalized import without_elements
 from liedyn.errors import InputError, of_the_batch
 from liedyn.linearization.closed_loop import operating_points
 from liedyn.linearization.contacts import Friction
@@ -124,7 +125,7 @@ def linearize(robot, q, v, tau=None, independent=None, outputs=None, f_ext=None,
     """
     if not hasattr(robot, "packed"):
         require_robot(robot)
-    if f_ext is None and u is None:
+    if f_ext is None and u is None and robot.elements is None:
         found = linearize_one_state(robot, q, v, tau, independent, outputs, speeds, closure_tolerance, rank_tolerance)
         if found is not None:
             return found
@@ -136,6 +137,8 @@ def linearize(robot, q, v, tau=None, independent=None, outputs=None, f_ext=None,
     lead, q, v, tau, loop = operating_points(robot, q, v, tau, u)
     if not len(q):
         raise InputError("linearize needs at least one state")
+    if robot.elements is not None:
+        robot = without_elements(robot)  # their forces are in tau, their derivatives in the loop
     forces, solve = wrenches(robot, f_ext, lead), _solve
     friction = Friction(robot, [])
     if in_contact:

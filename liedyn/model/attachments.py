@@ -1,6 +1,8 @@
 """What users' functions and coefficients put into the packed records of constraints."""
 
 import numpy as np
+from numba import njit
+from numba.core.registry import CPUDispatcher
 
 from liedyn.compiled.functions import POSES, Function
 from liedyn.errors import shown
@@ -65,3 +67,15 @@ def fill_coefficients(ints, floats, record, each, joints, places):
         validation.choice(f"constraint {shown(each.name)}", "coefficients", name, single)
         start = ints[record + LOOP_COEFFICIENTS] + places[name]
         floats[start:start + np.size(value) * len(places):len(places)] = value
+
+
+def law_function(element):
+    """A user's law f(x, w) as a C function of one length and one rate."""
+    law = element.function
+    if isinstance(law, CPUDispatcher):
+        entry = njit(lambda t, x, w: law(x[0], w[0]))
+    else:
+        def entry(t, x, w):
+            return law(float(x[0]), float(w[0]))
+    sample = {"t": 0.0, "q": np.full(1, 0.01), "v": np.full(1, 0.01)}
+    return Function(f"law of force element {element.name!r}", entry, sample, ((), (), ()))

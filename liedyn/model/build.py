@@ -1,10 +1,13 @@
 """From a declaration to a robot: check it as a whole, pack it, name its coordinates and rows."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from liedyn.errors import shown
 from liedyn.model import validation
-from liedyn.model.attachments import attach_functions, attach_target, fill_coefficients, is_coupling
+from liedyn.model.attachments import attach_functions, attach_target, fill_coefficients, is_coupling, law_function
+from liedyn.model.force_elements import LAW_KINDS, LAW_NUMBERS, Elements, Laws
 from liedyn.model.frames import joint_basis
 from liedyn.model.kinds import JOINT_KINDS, LOOP_KINDS, neutral
 from liedyn.model.links import link_tree
@@ -61,8 +64,24 @@ def build(model):
         actuator_matrix=_frozen(_actuator_matrix(model, places)),
         loop_folding=_frozen(np.array([joint_basis(loop.axes) for loop in model.loops]).reshape(-1, 3, 3)),
         singular_tree=singular_bodies(model, tree),
-        massless=not links_of(packed)[1][:, LINK_MASS].sum() > 0.0)
+        massless=not links_of(packed)[1][:, LINK_MASS].sum() > 0.0, elements=_elements(model))
     return robot.at(0.0) if any(each.target is not None for each in everything) else robot
+
+
+def _elements(model):
+    """The force elements as a model of their own with what they measure as its constraints; None if there are none."""
+    if not model.elements:
+        return None
+    measures = tuple(element.measure for element in model.elements)
+    robot = build(replace(model, loops=(), constraints=measures, actuators=(), independent=(), outputs=(), elements=()))
+    numbers, addresses, functions = np.zeros((len(measures), LAW_NUMBERS)), np.zeros(len(measures), np.int64), {}
+    for k, element in enumerate(model.elements):
+        numbers[k, :len(element.numbers)] = element.numbers
+        if element.function is not None:
+            functions[element.name] = law_function(element)
+            addresses[k] = functions[element.name].address
+    kinds = np.array([LAW_KINDS.index(element.law) for element in model.elements])
+    return Elements(robot.packed, Laws(kinds, addresses, numbers), functions)
 
 
 def _generic(joints, home):

@@ -7,11 +7,12 @@ from liedyn.model import validation
 from liedyn.model.build import build
 from liedyn.model.constraint_builder import ConstraintBuilder
 from liedyn.model.description import Actuator, Body, Joint, Model
+from liedyn.model.element_builder import ElementBuilder
 from liedyn.model.kinds import JOINT_KINDS, neutral
 from liedyn.model.numbers import numbers
 
 
-class Builder(ConstraintBuilder):
+class Builder(ConstraintBuilder, ElementBuilder):
     """Collects the parts of a robot; :meth:`build` checks the whole and returns the robot.
 
     Numbers are checked when they are declared: they must be finite and at most 1e30, which leaves room for their
@@ -51,6 +52,7 @@ class Builder(ConstraintBuilder):
         self._description = validation.prose(owner, "description", description)
         self._source = validation.prose(owner, "source", source)
         self._bodies, self._joints, self._loops, self._constraints, self._actuators = [], [], [], [], []
+        self._elements = []
 
     def body(self, name, mass=0.0, com=(0.0, 0.0, 0.0), inertia=(0.0, 0.0, 0.0)):
         """Declare a body; without numbers it is massless.
@@ -160,7 +162,7 @@ class Builder(ConstraintBuilder):
                       model.source)
         builder._bodies, builder._joints = list(model.bodies), list(model.joints)
         builder._loops, builder._constraints = list(model.loops), list(model.constraints)
-        builder._actuators = list(model.actuators)
+        builder._actuators, builder._elements = list(model.actuators), list(model.elements)
         return builder
 
     def actuator(self, name, coordinate, gear=1.0):
@@ -209,4 +211,4 @@ class Builder(ConstraintBuilder):
         return Model(
             self._name, self._gravity, tuple(self._bodies), tuple(self._joints), tuple(self._loops),
             tuple(self._actuators), dict(self._home), self._independent, self._outputs, tuple(self._constraints),
-            self._description, self._source)
+            self._description, self._source, tuple(self._elements))

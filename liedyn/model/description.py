@@ -174,6 +174,28 @@ class Constraint(_Record):
 
 
 @dataclass(frozen=True, eq=False)
+class Element(_Record):
+    """A force element: a force that a law gives by a length, or a sum of coordinates, and its rate.
+
+    Attributes
+    ----------
+    measure : Constraint
+        Of kind distance or coupling; its residual is the length, or the sum, less that at rest.
+    law : str
+        "linear", "friction" or "function" (`liedyn.elements.laws`).
+    numbers : tuple of float
+        Of a law that is no function.
+    function : callable or None
+    """
+
+    measure: Constraint
+    law: str
+    numbers: tuple = ()
+    function: object = None
+    name = property(lambda self: self.measure.name)
+
+
+@dataclass(frozen=True, eq=False)
 class Actuator:
     """An input u that acts on velocity coordinates: tau[coordinate] += gear * u for each in `gears`."""
 
@@ -203,6 +225,7 @@ class Model(_Record):
         All but the cut joints, which are the loops.
     description, source : str
         What it is, and where the numbers come from.
+    elements : tuple of Element
     """
 
     name: str
@@ -217,3 +240,4 @@ class Model(_Record):
     constraints: tuple = ()
     description: str = ""
     source: str = ""
+    elements: tuple = ()

@@ -9,6 +9,7 @@ from liedyn.compiled.functions import raise_errors
 from liedyn.errors import InputError, shown, suggestion
 from liedyn.model.attachments import attach_target, target_of
 from liedyn.model.description import Model
+from liedyn.model.force_elements import Elements
 from liedyn.model.packed import (
     LOOPS_AT, LOOP_ACTIVE, LOOP_I, LOOP_SIDE, OFF, OPEN, STATUS, TIME, PackedModel, status_code,
 )
@@ -68,6 +69,8 @@ class Robot:
         Which rows have a residual behind them; the others constrain velocities only.
     functions : dict
         Users' functions behind targets and custom rows (`liedyn.compiled.functions.Function`), by what they are.
+    elements : Elements or None
+        The force elements as kernels see them; None if there are none.
     body_numbers : dict
         Numbers of the bodies by name.
     memo : dict
@@ -100,6 +103,7 @@ class Robot:
     row_owners: tuple = ()
     holonomic: np.ndarray = None
     functions: dict = field(default_factory=dict)
+    elements: Elements = None
 
     body_numbers: dict = field(init=False)
     memo: dict = field(init=False)
@@ -117,6 +121,8 @@ class Robot:
     ints = property(lambda self: self.packed.ints)
     floats = property(lambda self: self.packed.floats)
     nbodies = property(lambda self: len(self.body_names))
+    element_names = property(lambda self: tuple(each.name for each in self.model.elements),
+                             doc="Names of the force elements.")
     t = property(lambda self: float(self.floats[TIME]), doc="Time of the moving targets and custom rows [s].")
     active = property(lambda self: tuple(
         name for k, name in enumerate(self.constraint_names) if self.ints[self._record(k) + LOOP_ACTIVE] > OFF),

@@ -295,8 +295,11 @@ def tree(model):
     unique("joint, loop or constraint", [each.name for each in model.joints + model.loops + model.constraints])
     unique("actuator", [actuator.name for actuator in model.actuators])
     known = dict.fromkeys([GROUND] + bodies)
+    unique("force element", [element.name for element in model.elements])
     pairs = [constraint for constraint in model.constraints if constraint.parent is not None]
-    for kind, things in (("joint", model.joints), ("loop", model.loops), ("constraint", pairs)):
+    springs = [element.measure for element in model.elements if element.measure.parent is not None]
+    for kind, things in (("joint", model.joints), ("loop", model.loops), ("constraint", pairs),
+                         ("force element", springs)):
         for thing in things:
             choice(f"{kind} {shown(thing.name)}", "parent", thing.parent, known)
             choice(f"{kind} {shown(thing.name)}", "child", thing.child, known)

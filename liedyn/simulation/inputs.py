@@ -5,9 +5,11 @@ from liedyn import feedback
 from liedyn.compiled.boundary import as_floats, require_usable
 from liedyn.compiled.functions import Function, call
 from liedyn.compiled.jit import inline, kernel_in_place
+from liedyn.elements.forces import add_derivatives, add_forces
 from liedyn.errors import InputError
 from liedyn.linalg.dense import largest_size
 from liedyn.linalg.vectors import add_multiple, copy_to, inner
+from liedyn.model.packed import N_ROWS
 from liedyn.simd.registers import LARGEST
 from liedyn.simulation.workspace import FUNCTION, TABLE
 
@@ -35,7 +37,8 @@ class Inputs:
         given, df = feedback.split(name, given)
         size = len(robot.actuator_names) if u is not None else robot.nv
         self.actuators = robot.actuator_matrix.copy() if u is not None else np.eye(robot.nv)
-        self.table, self.kind, self.address, self.derivative, self.functions = np.zeros((1, size)), TABLE, 0, 0, {}
+        self.table, self.kind, self.address, self.derivative = np.zeros((1, size)), TABLE, 0, 0
+        self.functions = {} if robot.elements is None else dict(robot.elements.functions)
         self.names = [f"{name} of {each!r}" for each in (
             robot.actuator_names if u is not None else robot.velocity_names)]
         if callable(given):
@@ -65,13 +68,18 @@ def _table(name, given, size, steps):
 
 @inline
 def input_forces(o, x, t, row, q, v):
-    """x.tau = B u, u a row of the table or what the user's function says; False if that is no force to compute with."""
+    """x.tau = B u and the forces of elements; u is a row of the table, or what the user's function says.
+
+    False if u is no force to compute with.
+    """
     if o.input_kind == FUNCTION:
         call(o.input_address, t, q, v, v, v, x.u, 0)
     else:
         copy_to(x.table[row], x.u)
     for j in range(x.tau.size):
         x.tau[j] = inner(x.actuators[j], x.u)
+    if x.elements.ints[N_ROWS] > 0:
+        add_forces(x.elements, x.laws, x.element_room, q, v, x.tau)
     return largest_size(x.u) <= LARGEST
 
 
@@ -81,7 +89,9 @@ put_input_forces = kernel_in_place(input_forces.py_func)
 
 @kernel_in_place
 def add_feedback(o, x, t, q, v, by_q, by_v):
-    """Add dtau/dq and dtau/dv (n, n), of inputs that are a feedback with a derivative."""
+    """Add dtau/dq and dtau/dv (n, n), of force elements, and of inputs that are a feedback with a derivative."""
+    if x.elements.ints[N_ROWS] > 0:
+        add_derivatives(x.elements, x.laws, x.element_room, q, v, by_q, by_v)
     if o.feedback_address == 0:
         return
     call(o.feedback_address, t, q, v, v, v, x.feedback, 0)

@@ -8,11 +8,15 @@ from liedyn.compiled.jit import INTEGERS, MATRIX, VECTOR
 from liedyn.constraints.rows import holonomic_rows
 from liedyn.dynamics.nullspace import solve_size
 from liedyn.dynamics.terms import terms_size
+from liedyn.elements.forces import ROOM, room_for
+from liedyn.elements.laws import LAWS
+from liedyn.model.force_elements import NO_ELEMENTS
 from liedyn.model.packed import DOF_DAMPING, N_LINKS, N_ROWS, dofs_of
 from liedyn.model.size import row_sizes
 from liedyn.simulation.friction import FRICTION, room_for_friction
 from liedyn.tree.crba import crba_size
 from liedyn.tree.energy import WORK as ENERGY_WORK
+from liedyn.tree.records import MODEL
 from liedyn.tree.rnea import rnea_size
 
 # what projection does with the energy
@@ -111,6 +115,9 @@ class Work(NamedTuple):
     power: MATRIX  # (stages, 2) of the inputs, and of everything else that is not in the energy
     number: VECTOR  # (1)
     friction: FRICTION  # what `liedyn.simulation.friction` keeps of contacts
+    elements: MODEL  # force elements: what they measure,
+    laws: LAWS
+    element_room: ROOM
     nearest: VECTOR  # (2) largest condition number of a step's stages; fastest rate in the last regular one [1/s]
 
 
@@ -141,6 +148,7 @@ def make_work(robot, f_ext, inputs, contacts, stages):
     """Scratch arrays of a run by a method of so many stages."""
     n, m, nq, nu, links = robot.nv, int(robot.ints[N_ROWS]), robot.nq, len(inputs.names), int(robot.ints[N_LINKS])
     every, holonomic = np.ones((2, m), np.int64)
+    elements = robot.elements or NO_ELEMENTS
     holonomic_rows(robot.packed, holonomic)
     shapes = dict(
         none=0, columns=(n, m + 1), world=max(terms_size(robot.packed), crba_size(robot.packed)),
@@ -152,7 +160,8 @@ def make_work(robot, f_ext, inputs, contacts, stages):
         f_ext=f_ext.copy(), table=inputs.table, actuators=inputs.actuators, every=every, holonomic=holonomic,
         damping=dofs_of(robot.packed)[1][:, DOF_DAMPING].copy(), dependent=np.zeros((2, n), np.int64),
         pivots=np.ones(2), order=np.empty(max(m, n), np.int64), row_sizes=row_sizes(robot),
-        friction=room_for_friction(robot, contacts), nearest=np.array([0.0, np.inf]),
+        friction=room_for_friction(robot, contacts), laws=elements.laws, element_room=room_for(elements.packed),
+        elements=elements.packed._replace(floats=elements.packed.floats.copy()), nearest=np.array([0.0, np.inf]),
         **{name: np.zeros(shape) for name, shape in shapes.items()})
 
 

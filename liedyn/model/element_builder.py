@@ -1,0 +1,163 @@
+"""The part of `Builder` that declares force elements: springs, dampers, friction, forces by a law of the user's own."""
+
+from liedyn.errors import ModelError, shown
+from liedyn.model import validation
+from liedyn.model.description import Constraint, Element
+from liedyn.model.kinds import CONSTRAINT_KINDS
+from liedyn.model.numbers import numbers
+
+
+class ElementBuilder:
+    """Force elements; see :class:`Builder`."""
+
+    def spring(self, name, parent, child, parent_placement=None, child_placement=None, length=0.0, stiffness=0.0,
+               damping=0.0, preload=0.0, law=None):
+        """Declare a spring and damper between two points: the force along the line between them.
+
+        With x the distance of the points less `length`, they pull each other with
+        ``stiffness x + damping dx/dt + preload``, or with what the law says; a negative force pushes.
+
+        Parameters
+        ----------
+        name : str
+        parent, child : str
+            Names of bodies; either may be ``"ground"``.
+        parent_placement, child_placement : array_like, shape (4, 4) or (3,), optional
+            The points: origins of frames in the two bodies.
+        length : float
+            At rest [m].
+        stiffness, damping, preload : float
+            [N/m, N s/m, N]
+        law : callable, optional
+            Instead of these: ``law(x, w)`` of x [m] and its rate w [m/s] returns the force and its derivatives by x and
+            by w, three numbers. Compiled (``@njit``) it is fast; a Python function works and is slow.
+
+        Raises
+        ------
+        ModelError
+            A number that is not finite, a negative length, or a law besides numbers; a law that fails at x = w = 0.01,
+            or does not return three numbers.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> b = ld.Builder.of(ld.load("five_bar"))
+        >>> b.spring("return", "ground", "link1", parent_placement=(0.3, 0.5, 0.0), length=0.2, stiffness=50.0)
+        >>> b.build().element_names
+        ('return',)
+        """
+        owner = validation.owner_of("force element", name)
+        length = float(numbers(owner, "length", length, ()))
+        if length < 0.0:
+            raise ModelError(f"{owner}, length: must not be negative, got {length}")
+        form = CONSTRAINT_KINDS["distance"]
+        self._add_element(owner, Constraint(
+            name, "distance", validation.text(owner, "parent", parent), validation.text(owner, "child", child),
+            parent_placement=validation.pose(owner, "parent_placement", parent_placement),
+            child_placement=validation.pose(owner, "child_placement", child_placement),
+            length=length, rows=form.rows[:1], holonomic=1), stiffness, damping, preload, law)
+
+    def coordinate_force(self, name, coefficients, rest=0.0, stiffness=0.0, damping=0.0, preload=0.0, law=None):
+        """Declare a spring and damper on a sum of coordinates, as of a torsion bar, a tendon over pulleys or a motor.
+
+        With x the sum of `coefficients` times coordinates less `rest`, the force on each of them is its coefficient
+        times ``-(stiffness x + damping dx/dt + preload)``, or times minus what the law says.
+
+        Parameters
+        ----------
+        name : str
+        coefficients : dict
+            Coefficient by name of a coordinate with one degree of freedom: ``{"knee": 1.0}``.
+        rest : float
+            Value of the sum at rest.
+        stiffness, damping, preload : float
+            Of forces [N, N m] by the sum of coordinates [m, rad] and its rate.
+        law : callable, optional
+            As for :meth:`spring`.
+
+        Raises
+        ------
+        ModelError
+            A number that is not finite, a coordinate that is unknown or part of a ball or free joint, or a law besides
+            numbers; a law that fails at x = w = 0.01, or does not return three numbers.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> b = ld.Builder.of(ld.load("five_bar"))
+        >>> b.coordinate_force("torsion_bar", {"q1": 1.0, "q2": -1.0}, stiffness=3.0, damping=0.1)
+        >>> b.build().element_names
+        ('torsion_bar',)
+        """
+        owner = validation.owner_of("force element", name)
+        self._add_element(owner, _sum(owner, name, coefficients, rest), stiffness, damping, preload, law)
+
+    def friction(self, name, coordinate, coulomb, static=None, stribeck=0.1, viscous=0.0, width=1e-3):
+        """Declare dry friction of a joint: Coulomb's, with Stribeck's fall from static to sliding friction.
+
+        The force against the motion at the rate w is
+        ``(coulomb + (static - coulomb) exp(-(w / stribeck)^2)) tanh(w / width) + viscous w``. So it is smooth: below
+        `width` it creeps where it should stick, at the rate where the force is that of the load. A small `width` makes
+        the equations stiff: for steps h it should not be much below ``h coulomb / inertia``, or take an implicit
+        method.
+
+        Parameters
+        ----------
+        name : str
+        coordinate : str or dict
+            With one degree of freedom; or coefficients by coordinate, as for :meth:`coordinate_force`.
+        coulomb : float
+            Sliding friction [N m, N].
+        static : float, optional
+            Friction where motion begins [N m, N]; by default `coulomb`.
+        stribeck : float
+            Rate at which it has fallen from `static` to `coulomb` by all but 1/e [rad/s, m/s].
+        viscous : float
+            [N m s/rad, N s/m]
+        width : float
+            Rate at which friction is at 76 % of its value [rad/s, m/s].
+
+        Raises
+        ------
+        ModelError
+            A negative number, a `static` below `coulomb`, a rate that is not positive, or a coordinate that is unknown
+            or part of a ball or free joint.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> b = ld.Builder.of(ld.load("panda"))
+        >>> b.friction("gearbox1", "panda_joint1", coulomb=2.0, static=2.5)
+        >>> b.build().element_names
+        ('gearbox1',)
+        """
+        owner = validation.owner_of("force element", name)
+        given = {"coulomb": coulomb, "static": coulomb if static is None else static, "stribeck": stribeck,
+                 "width": width, "viscous": viscous}
+        values = {key: float(numbers(owner, key, value, ())) for key, value in given.items()}
+        for key, value in values.items():
+            if value < 0.0 or value == 0.0 and key in ("stribeck", "width"):
+                raise ModelError(f"{owner}, {key}: must be positive, got {value}")
+        if values["static"] < values["coulomb"]:
+            raise ModelError(f"{owner}, static: must not be below coulomb, {values['coulomb']}, got {values['static']}")
+        coefficients = coordinate if isinstance(coordinate, dict) else {coordinate: 1.0}
+        self._elements.append(Element(_sum(owner, name, coefficients, 0.0), "friction", tuple(values.values())))
+
+    def _add_element(self, owner, measure, stiffness, damping, preload, law):
+        """With a linear law, or one of the user's own."""
+        given = {"stiffness": stiffness, "damping": damping, "preload": preload}
+        values = {key: float(numbers(owner, key, value, ())) for key, value in given.items()}
+        if law is None:
+            self._elements.append(Element(measure, "linear", tuple(values.values())))
+            return
+        for key, value in values.items():
+            if value:
+                raise ModelError(f"{owner}: give {key} or a law, not both, got {key} = {value} and {shown(law)}")
+        self._elements.append(Element(measure, "function", function=validation.function(owner, "law", law)))
+
+
+def _sum(owner, name, coefficients, rest):
+    """What measures a sum of coordinates."""
+    form = CONSTRAINT_KINDS["coupling"]
+    return Constraint(name, "coupling", rows=form.rows, holonomic=form.holonomic, offset=float(
+        numbers(owner, "rest", rest, ())), coefficients=validation.coefficients(owner, form, coefficients))
