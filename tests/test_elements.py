@@ -25,7 +25,7 @@ def arm_with_springs(name="ur5"):
 
 def point(robot, body, q, p):
     """Where a point of a body is in the world."""
-    return np.array(p) if body == "ground" else (ld.pose(robot, body, q) @ [*p, 1.0])[:3]
+    return np.array(p) if body == "ground" else (ld.pose(robot, q, body) @ [*p, 1.0])[:3]
 
 
 def stored(robot, q):
@@ -93,7 +93,7 @@ def machines():
         yield builder.build(), base, (q, v, np.random.default_rng(4).normal(size=base.nv))
 
 
-@pytest.mark.parametrize("robot, bare, state", machines(), ids=lambda x: x.name if isinstance(x, ld.Robot) else "")
+@pytest.mark.parametrize("robot, bare, state", list(machines()), ids=["five_bar", "solo12"])
 class TestSameAsFeedback:
     def test_forward_dynamics(self, robot, bare, state):
         q, v, tau = state

@@ -5,6 +5,7 @@ Its constraints are soft; here they are hard, and the rest of the dynamics is th
 """
 
 import contextlib
+import re
 import warnings
 from collections import defaultdict
 
@@ -77,10 +78,13 @@ def _compiled(path):
         import mujoco
     except ImportError:
         raise LiedynError("MJCF files need MuJoCo: pip install 'liedyn[mjcf]'") from None
-    read_bytes(path)  # MuJoCo's own message does not say what is wrong
+    head = re.sub(rb"<!--.*?-->|<[?!][^>]*>", b"", read_bytes(path), flags=re.DOTALL).lstrip()
+    if head.startswith(b"<robot"):  # which MuJoCo reads, without its loops and friction
+        raise ModelError("this is a URDF: give it a name that ends with .urdf, or take load_urdf")
     with _parsing():
         spec = mujoco.MjSpec.from_file(str(path))
     spec.compiler.fusestatic = False
+    spec.compiler.LRopt.mode = mujoco.mjtLRMode.mjLRMODE_NONE  # ranges of muscles, which take a simulation
     _leave_shapes(mujoco, spec, path.parent)
     with _parsing():
         return mujoco, spec.compile()
