@@ -6,7 +6,7 @@ import pytest
 
 import liedyn as ld
 from liedyn.errors import LiedynError, ModelError, ModelWarning
-from liedyn.io.mjcf import _compiled
+from liedyn.io.mjcf import compiled
 
 mujoco = pytest.importorskip("mujoco", reason="MJCF files are read by MuJoCo")
 
@@ -34,12 +34,15 @@ class Oracle:
     """
 
     def __init__(self, path, robot):
-        self.model = _compiled(path)[1]  # what is in the file but meshes for the eye
+        self.model = compiled(path)[1]  # what is in the file but meshes for the eye
+        # bounds of inputs and forces are no part of the dynamics
+        self.model.actuator_forcelimited[:] = self.model.jnt_actfrclimited[:] = 0
+        self.model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CLAMPCTRL)
         self.data, self.robot = mujoco.MjData(self.model), robot
         self.q_places, self.v_places = [], []
         m = self.model
         for j in range(m.njnt):
-            name = m.joint(j).name
+            name = m.joint(j).name or m.body(m.jnt_bodyid[j]).name
             nq, nv = {0: (7, 6), 1: (4, 3)}.get(int(m.jnt_type[j]), (1, 1))
             first_q = next(k for k, c in enumerate(robot.coordinate_names) if c.split(".")[0] == name)
             first_v = next(k for k, c in enumerate(robot.velocity_names) if c.split(".")[0] == name)
@@ -86,7 +89,7 @@ class Oracle:
 
 
 def mass_matrix_and_bias(robot, q, v):
-    return ld.crba(robot, q), ld.rnea(robot, q, v, 0 * v)
+    return ld.crba(robot, q), ld.rnea(robot, q, v, 0 * v) - ld.element_forces(robot, q, v)
 
 
 def close_to(a, b, tolerance=EXACT):
@@ -233,6 +236,45 @@ def test_fixed_tendons_couple_and_drive(tmp_path):
     assert np.allclose(ld.constraint_jacobian(robot, robot.home), [[2.0, -1.0]])
 
 
+TENDONS = {
+    "fixed": "<fixed name='t' stiffness='3' damping='0.4' springlength='0.2'><joint joint='a' coef='2'/>"
+             "<joint joint='b' coef='-1'/></fixed>",
+    "spatial": "<spatial name='t' stiffness='30' damping='2' springlength='0.5'><site site='p'/><site site='r'/>"
+               "</spatial>",
+    "slack": "<spatial name='t' stiffness='30' springlength='0 0.6'><site site='p'/><site site='r'/></spatial>",
+    "stretched": "<spatial name='t' stiffness='30' springlength='0 2.5'><site site='p'/><site site='r'/></spatial>",
+}
+
+
+@pytest.mark.parametrize("kind", TENDONS)
+def test_tendons_are_springs(tmp_path, kind):
+    sites = "<site name='{}' pos='{}'/>"
+    body = TWO_HINGES.replace("<inertial", sites.format("p", "0.1 0.2 0.3") + "<inertial", 1)
+    body = sites.format("r", "0.6 -0.7 0.2") + body
+    path = write(tmp_path, body, before=f"<tendon>{TENDONS[kind]}</tendon>")
+    robot = ld.load(path)
+    oracle, rng = Oracle(path, robot), np.random.default_rng(4)
+    for _ in range(3):
+        q, v = rng.normal(size=2), rng.normal(size=2)
+        M, h = oracle.dynamics(q, v)
+        found = mass_matrix_and_bias(robot, q, v)
+        assert close_to(found[0], M) and close_to(found[1], h)
+    assert ld.element_forces(robot, q, v).any() == (kind != "stretched")
+
+
+def test_a_servo_on_a_tendon(tmp_path):
+    """Its spring couples two joints: a force element."""
+    before = ("<tendon><fixed name='t'><joint joint='a' coef='2'/><joint joint='b' coef='-1'/></fixed></tendon>"
+              "<actuator><general name='u' tendon='t' gainprm='4' biastype='affine' biasprm='0.5 -6 -0.7' gear='1.5'/>"
+              "</actuator>")
+    path = write(tmp_path, TWO_HINGES, before=before)
+    robot = ld.load(path)
+    oracle, rng = Oracle(path, robot), np.random.default_rng(5)
+    q, v, u = rng.normal(size=2), rng.normal(size=2), rng.normal(size=1)
+    assert close_to(mass_matrix_and_bias(robot, q, v)[1] - robot.actuator_matrix @ u, oracle.dynamics(q, v, u)[1])
+    assert robot.element_names == ("u servo",)
+
+
 @pytest.mark.parametrize("actuator", [
     "<motor name='u' joint='a' gear='5'/>", "<position name='u' joint='a' kp='20' gear='2'/>",
     "<velocity name='u' joint='a' kv='3'/>",
@@ -298,7 +340,7 @@ def test_without_mujoco(tmp_path, monkeypatch):
 FILES = Path(__file__).parent / "reference" / "mjcf"
 
 
-@pytest.mark.parametrize("name", ["cassie", "2f85", "panda_with_hand"])
+@pytest.mark.parametrize("name", ["cassie", "xarm_hand", "shadow_hand", "panda_with_hand"])
 @pytest.mark.filterwarnings("ignore::liedyn.errors.ModelWarning")
 def test_trees_of_menagerie(name):
     """M, and all forces without constraints, at random states."""
@@ -327,3 +369,16 @@ def test_cassie():
     assert close_to(found, expected)
     model = ld.linearize(robot, q, v, np.zeros(32))
     assert model.A.shape == (44, 44) and model.B.shape == (44, 10)
+
+
+@pytest.mark.filterwarnings("ignore::liedyn.errors.ModelWarning")
+def test_a_hand_with_loops():
+    """Two parallelograms, and both halves coupled: one degree of freedom, driven by a tendon's servo."""
+    robot = ld.load(FILES / "xarm_hand.xml")
+    q = ld.close(robot, robot.home)
+    v = np.linalg.svd(ld.constraint_jacobian(robot, q))[2][-1]
+    oracle = Oracle(FILES / "xarm_hand.xml", robot)
+    G, gamma = rows_of_mujoco(oracle, q, v)
+    found = ld.forward_dynamics(robot, q, v, np.zeros(robot.nv))
+    assert found.rank == robot.nv - 1 == 5
+    assert close_to(found.a, oracle.accelerations(q, v, G, gamma))

@@ -1,0 +1,115 @@
+"""Robots from MJCF files, read by MuJoCo's own parser: the extra ``mjcf``.
+
+What MuJoCo compiles is what is taken over: defaults, frames, units and inertias of shapes have been worked out by then.
+Its constraints are soft; here they are hard, and the rest of the dynamics is the same.
+"""
+
+import contextlib
+import re
+import warnings
+
+import numpy as np
+
+from liedyn.errors import LiedynError, ModelError, ModelWarning, cut, errors_at, listed
+from liedyn.io.files import path_of, read_bytes
+from liedyn.io.mjcf import actuators, equalities, tendons
+from liedyn.io.mjcf.reader import Reader
+from liedyn.io.mjcf.shapes import leave_shapes
+
+
+def load_mjcf(path, keyframe=None):
+    """Read a robot from an MJCF file of MuJoCo.
+
+    Bodies keep their names and frames, joints their names and coordinates (`ref` included). A body with several joints
+    becomes a chain of massless bodies. Equalities between bodies or sites become cut joints, those between joints or
+    fixed tendons couplings; springs and dampers of tendons become force elements. Motors, and position and velocity
+    servos become actuators, the latter with what they do as springs and dampers. Shapes are taken for inertias only.
+
+    Parameters
+    ----------
+    path : str or Path
+    keyframe : str, optional
+        The keyframe that is the home configuration. Default: the one named ``"home"``, else the first one, else the
+        configuration in which the file draws the model.
+
+    Returns
+    -------
+    Robot
+
+    Raises
+    ------
+    ModelError
+        MuJoCo cannot read the file, a mesh is missing that an inertia depends on, or the file does not describe a
+        robot.
+    LiedynError
+        MuJoCo is not installed.
+
+    Warns
+    -----
+    ModelWarning
+        The file says what the robot will not have, by name.
+
+    Examples
+    --------
+    >>> robot = load_mjcf("cassie.xml")  # doctest: +SKIP
+    """
+    path = path_of(path)
+    with errors_at(path):
+        source = path.name.encode(errors="replace").decode()  # file names may be any bytes
+        reader = Reader(*compiled(path), source, keyframe)
+        servos = actuators.linear_servos(reader)
+        reader.add_bodies(servos)
+        polynomials = equalities.declare(reader)
+        tendons.declare(reader)
+        actuators.declare(reader)
+        robot = equalities.with_polynomials(reader.builder, polynomials)
+    for what, names in left_out(reader).items():
+        warnings.warn(f"{cut(path.name)}: left out {what}: {listed(names)}", ModelWarning, stacklevel=2)
+    return robot
+
+
+def compiled(path):
+    """MuJoCo's module, and the model it makes of a file, without shapes that only show."""
+    try:
+        import mujoco
+    except ImportError:
+        raise LiedynError("MJCF files need MuJoCo: pip install 'liedyn[mjcf]'") from None
+    head = re.sub(rb"<!--.*?-->|<[?!][^>]*>", b"", read_bytes(path), flags=re.DOTALL).lstrip()
+    if head.startswith(b"<robot"):  # which MuJoCo reads, without its loops and friction
+        raise ModelError("this is a URDF: give it a name that ends with .urdf, or take load_urdf")
+    with _parsing():
+        spec = mujoco.MjSpec.from_file(str(path))
+    spec.compiler.fusestatic = False
+    spec.compiler.LRopt.mode = mujoco.mjtLRMode.mjLRMODE_NONE  # ranges of muscles, which take a simulation
+    leave_shapes(mujoco, spec, path.parent)
+    with _parsing():
+        return mujoco, spec.compile()
+
+
+@contextlib.contextmanager
+def _parsing():
+    """What MuJoCo says of a file, as a ModelError on one line."""
+    try:
+        yield
+    except ValueError as error:
+        raise ModelError(f"MuJoCo cannot read it: {' '.join(str(error).split())}") from None
+
+
+def left_out(reader):
+    """What the robot does not have: names by what it is."""
+    m, found = reader.model, reader.missing
+    for v in np.flatnonzero(m.dof_frictionloss):
+        found["the dry friction of joints"].append(reader.joints[m.dof_jntid[v]])
+    for t in np.flatnonzero(m.tendon_limited):
+        found["the limits of tendons"].append(reader.name("tendon", int(t)))
+    for t in np.flatnonzero(m.tendon_frictionloss):
+        found["the dry friction of tendons"].append(reader.name("tendon", int(t)))
+    for k in np.flatnonzero(m.actuator_forcelimited):
+        found["the force limits of actuators"].append(reader.name("actuator", int(k)))
+    for b in np.flatnonzero(m.body_gravcomp):
+        found["compensation of gravity"].append(reader.bodies[b])
+    if m.opt.density or m.opt.viscosity:
+        found["the medium"].append("density and viscosity")
+    if m.nflex:
+        found["flexible parts"] += [reader.name("flex", k) for k in range(m.nflex)]
+    return {what: list(dict.fromkeys(names)) for what, names in found.items()}
