@@ -270,3 +270,29 @@ def test_elements_stay_with_a_robot():
     q, v = ld.random_configuration(robot, rng=STATE), STATE.normal(size=robot.nv)
     assert np.array_equal(ld.element_forces(again, q, v), ld.element_forces(robot, q, v))
     assert not ld.element_forces(ld.load("ur5"), q, v).any()
+
+
+def test_inverse_dynamics_knows_the_elements():
+    """Its forces, with those of the springs, give back the motion that was asked for."""
+    robot, bare, (q, v, _) = next(machines())
+    independent = ("q1", "q2")
+    found = ld.inverse_dynamics(robot, q, v, [1.0, -2.0], independent=independent)
+    again = ld.forward_dynamics(robot, q, v, found.tau)
+    assert np.allclose(again.a, found.a, rtol=0.0, atol=1e-9 * np.abs(found.a).max())
+    plain = ld.inverse_dynamics(bare, q, v, [1.0, -2.0], independent=independent)
+    assert not np.allclose(plain.tau, found.tau, rtol=1e-3)
+
+
+def test_elements_in_files(tmp_path):
+    robot = arm_with_springs()
+    b = ld.Builder.of(robot)
+    b.friction("rub", robot.velocity_names[1], coulomb=1.5, static=2.0, viscous=0.1)
+    robot = b.build()
+    ld.save_toml(robot, tmp_path / "arm.toml")
+    again = ld.load(tmp_path / "arm.toml")
+    q, v = ld.random_configuration(robot, rng=STATE), STATE.normal(size=robot.nv)
+    assert again.element_names == robot.element_names
+    assert np.allclose(ld.element_forces(again, q, v), ld.element_forces(robot, q, v), rtol=1e-13, atol=0.0)
+    b.coordinate_force("own", {robot.velocity_names[0]: 1.0}, law=lambda x, w: (x, 1.0, 0.0))
+    with pytest.raises(ModelError, match="force element 'own', law: a function cannot be written"):
+        ld.save_toml(b.build(), tmp_path / "own.toml")

@@ -50,6 +50,10 @@ def print_info(source):
         print_table([(actuator.name, f"on {', '.join(actuator.gears)}",
                       f"gear {', '.join(f'{gear:g}' for gear in actuator.gears.values())}")
                      for actuator in model.actuators])
+    if model.elements:
+        print(f"\nforce elements ({len(model.elements)})")
+        print_table([(each.name, each.law, f"{each.measure.parent} - {each.measure.child}" if each.measure.parent else
+                      f"on {', '.join(each.measure.coefficients)}") for each in model.elements])
 
     print(f"\ncoordinates of the tree:      {robot.nv}" + (f" (nq = {robot.nq})" if robot.nq != robot.nv else ""))
     if robot.constraint_names:

@@ -12,6 +12,7 @@ from liedyn.control.inverse_dynamics import rows_named
 from liedyn.control.pidc import PIDC
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.dynamics.terms import terms_kernel
+from liedyn.elements.generalized import element_forces
 from liedyn.errors import InputError, shown
 
 
@@ -162,7 +163,7 @@ def felt(robot, q, v, f_ext):
     """lam = resting + response tau: how the multipliers of a mechanism follow from the forces on it."""
     M, h, G, _, _, gamma = terms_kernel(robot.packed, q, v, f_ext)
     raise_errors(robot.functions)
-    one = np.eye(robot.nv)
+    h, one = h - element_forces(robot, q, v), np.eye(robot.nv)
     parts = Decomposition(*decompose(G, one, one, one, RANK_TOLERANCE))
     K = parts.K
     response = parts.multipliers @ (one - M @ K @ np.linalg.solve(K.T @ M @ K, K.T))

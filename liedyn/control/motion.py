@@ -15,7 +15,9 @@ from liedyn.constraints.loops import rank_of, require_defined
 from liedyn.constraints.rows import reader_rows
 from liedyn.control.controllability import judged
 from liedyn.control.decomposition import Decomposition, decompose, internal_forces
+from liedyn.dynamics.state import State
 from liedyn.dynamics.terms import terms_kernel
+from liedyn.elements.generalized import element_forces
 from liedyn.errors import ControllabilityError
 from liedyn.linalg.dense import inverse
 from liedyn.model.packed import N_VIRTUAL
@@ -41,14 +43,17 @@ def readers_kernel(model, q, v):
 
 
 @kernel
-def motion_kernel(model, q, v, f_ext, w_dot, R_constant, virtual, B, C, C_inverse, tolerance):
+def motion_kernel(model, state, w_dot, R_constant, virtual, B, C, C_inverse, tolerance):
     """(condition of R K, a, force = M a + h, size of its terms, tau, fields of the `Decomposition`).
+
+    `state` has the forces that act already, h is what is left of the bias.
 
     The condition is infinite where the independent coordinates do not determine the motion, and nan where there are too
     many or too few of them; a, force and tau are zero then.
     """
-    n = v.size
-    M, h, G, _, _, gamma = terms_kernel(model, q, v, f_ext)
+    q, v, n = state.q, state.v, state.v.size
+    M, h, G, _, _, gamma = terms_kernel(model, q, v, state.f_ext)
+    h = h - state.tau
     parts = decompose(G, B, C, C_inverse, tolerance)
     K, multipliers, acting = parts[1], parts[2], parts[8]
     p, zero = K.shape[1], np.zeros(n)
@@ -94,7 +99,8 @@ class Motion:
     def __init__(self, robot, q, v, w_dot, chosen, f_ext, actuators, B, root, tolerance):
         self.robot, self.actuators, self.f_ext = robot, actuators, f_ext
         self.condition, self.a, self.force, size, self.tau, parts = motion_kernel(
-            robot.packed, q, v, f_ext, w_dot, chosen.rows, chosen.virtual, B, *root, tolerance)
+            robot.packed, State(q, v, element_forces(robot, q, v), f_ext), w_dot, chosen.rows, chosen.virtual, B, *root,
+            tolerance)
         raise_errors(robot.functions)
         self.parts = parts = Decomposition(*parts)
         if not (np.isfinite(self.condition) and np.isfinite(self.a).all()):

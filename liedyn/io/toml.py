@@ -40,7 +40,8 @@ from liedyn.model.frames import rpy_from_rotation
 from liedyn.model.kinds import CONSTRAINT_KINDS, JOINT_KINDS, LOOP_KINDS, neutral
 
 _SECTIONS = {"bodies": Builder.body, "joints": Builder.joint, "loops": Builder.loop, "constraints": Builder.constraint,
-             "actuators": Builder.actuator}
+             "actuators": Builder.actuator, "springs": Builder.spring, "coordinate_forces": Builder.coordinate_force,
+             "frictions": Builder.friction}
 _DEEPEST = 50  # tables and lists within one another: what reads them is recursive
 _DEEP_KEY = re.compile(rb"^[ \t]*\[*[ \t]*(?:[\w-]+[ \t]*\.[ \t]*){%d}" % _DEEPEST, re.MULTILINE)
 
@@ -223,8 +224,11 @@ def _document(model):
     header = {"name": model.name, "description": model.description, "source": model.source,
               "gravity": model.gravity.tolist(), "independent": list(model.independent), "outputs": list(model.outputs)}
     parts = [_lines({key: value for key, value in header.items() if value})]
-    for section, entries in zip(_SECTIONS, (_body, _joint, _loop, _constraint, _actuator)):
+    for section, entries in zip(_SECTIONS, (_body, _joint, _loop, _constraint, _actuator), strict=False):
         parts += [f"[{section}.{_key(thing.name)}]\n{_lines(entries(thing))}" for thing in getattr(model, section)]
+    for element in model.elements:
+        section, entries = _element(element)
+        parts.append(f"[{section}.{_key(element.name)}]\n{_lines(entries)}")
     if model.home:
         parts.append(f"[home]\n{_lines({name: np.array(value).tolist() for name, value in model.home.items()})}")
     return "\n".join(parts)
@@ -308,6 +312,22 @@ def _actuator(actuator):
         return {"coordinate": actuator.gears}
     [(coordinate, gear)] = actuator.gears.items()
     return {"coordinate": coordinate, "gear": gear}
+
+
+def _element(element):
+    """Section and entries of a force element."""
+    measure = element.measure
+    if element.function is not None:
+        raise ModelError(f"force element {shown(element.name)}, law: a function cannot be written to a file")
+    if element.law == "friction":
+        numbers = dict(zip(("coulomb", "static", "stribeck", "width", "viscous"), element.numbers))
+        return "frictions", {"coordinate": measure.coefficients} | numbers
+    numbers = {key: x for key, x in zip(("stiffness", "damping", "preload"), element.numbers) if x}
+    if measure.parent is None:
+        return "coordinate_forces", {"coefficients": measure.coefficients, "rest": measure.offset} | numbers
+    entries = _frames(measure) | {"length": measure.length} | numbers
+    del entries["kind"]
+    return "springs", entries
 
 
 def _placement(key, pose):
