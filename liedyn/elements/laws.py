@@ -16,7 +16,7 @@ from liedyn.model.force_elements import FRICTION, LINEAR, Laws
 STIFFNESS, DAMPING, PRELOAD = range(3)
 COULOMB, STATIC, STRIBECK, WIDTH, VISCOUS = range(5)
 
-LAWS = group(Laws, INTEGERS, INTEGERS, MATRIX)
+LAWS = group(Laws, INTEGERS, MATRIX)
 """Its Numba type."""
 
 
@@ -38,5 +38,5 @@ def force(laws, r, x, w, out):
     if laws.kinds[r] == FRICTION:
         f, f_w = friction(c, w[r])
         return f, 0.0, f_w
-    call(laws.addresses[r], 0.0, x[r:], w[r:], w, w, out, 0)
+    call(laws.kinds[x.size + r], 0.0, x[r:], w[r:], w, w, out, 0)
     return out[0], out[1], out[2]

@@ -81,7 +81,7 @@ def _elements(model):
             functions[element.name] = law_function(element)
             addresses[k] = functions[element.name].address
     kinds = np.array([LAW_KINDS.index(element.law) for element in model.elements])
-    return Elements(robot.packed, Laws(kinds, addresses, numbers), functions)
+    return Elements(robot.packed, Laws(np.concatenate([kinds, addresses]), numbers), functions)
 
 
 def _generic(joints, home):

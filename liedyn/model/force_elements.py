@@ -15,8 +15,7 @@ LAW_NUMBERS = 5
 class Laws(NamedTuple):
     """Of all elements of a robot."""
 
-    kinds: np.ndarray  # place in LAW_KINDS
-    addresses: np.ndarray  # of users' functions, else 0
+    kinds: np.ndarray  # (2 elements): places in LAW_KINDS, then addresses of users' functions, else 0
     numbers: np.ndarray  # (elements, LAW_NUMBERS), as the law of `liedyn.elements.laws` reads them
 
 
@@ -30,5 +29,5 @@ class Elements(NamedTuple):
 
 NO_ELEMENTS = Elements(
     PackedModel(np.zeros(HEADER, np.int64), np.zeros(GRAVITY_SIZE)),
-    Laws(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros((0, LAW_NUMBERS))), {})
+    Laws(np.zeros(0, np.int64), np.zeros((0, LAW_NUMBERS))), {})
 """Those of a robot that has none, where kernels want some."""

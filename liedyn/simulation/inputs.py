@@ -79,7 +79,7 @@ def input_forces(o, x, t, row, q, v):
     for j in range(x.tau.size):
         x.tau[j] = inner(x.actuators[j], x.u)
     if x.elements.ints[N_ROWS] > 0:
-        add_forces(x.elements, x.laws, x.element_room, q, v, x.tau)
+        add_forces(x.elements, x.laws, x.element_work, q, v, x.tau)
     return largest_size(x.u) <= LARGEST
 
 
@@ -91,7 +91,7 @@ put_input_forces = kernel_in_place(input_forces.py_func)
 def add_feedback(o, x, t, q, v, by_q, by_v):
     """Add dtau/dq and dtau/dv (n, n), of force elements, and of inputs that are a feedback with a derivative."""
     if x.elements.ints[N_ROWS] > 0:
-        add_derivatives(x.elements, x.laws, x.element_room, q, v, by_q, by_v)
+        add_derivatives(x.elements, x.laws, x.element_work, q, v, by_q, by_v)
     if o.feedback_address == 0:
         return
     call(o.feedback_address, t, q, v, v, v, x.feedback, 0)

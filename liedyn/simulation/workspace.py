@@ -8,7 +8,7 @@ from liedyn.compiled.jit import INTEGERS, MATRIX, VECTOR
 from liedyn.constraints.rows import holonomic_rows
 from liedyn.dynamics.nullspace import solve_size
 from liedyn.dynamics.terms import terms_size
-from liedyn.elements.forces import ROOM, room_for
+from liedyn.elements.forces import room_for
 from liedyn.elements.laws import LAWS
 from liedyn.model.force_elements import NO_ELEMENTS
 from liedyn.model.packed import DOF_DAMPING, N_LINKS, N_ROWS, dofs_of
@@ -117,7 +117,7 @@ class Work(NamedTuple):
     friction: FRICTION  # what `liedyn.simulation.friction` keeps of contacts
     elements: MODEL  # force elements: what they measure,
     laws: LAWS
-    element_room: ROOM
+    element_work: VECTOR
     nearest: VECTOR  # (2) largest condition number of a step's stages; fastest rate in the last regular one [1/s]
 
 
@@ -160,7 +160,7 @@ def make_work(robot, f_ext, inputs, contacts, stages):
         f_ext=f_ext.copy(), table=inputs.table, actuators=inputs.actuators, every=every, holonomic=holonomic,
         damping=dofs_of(robot.packed)[1][:, DOF_DAMPING].copy(), dependent=np.zeros((2, n), np.int64),
         pivots=np.ones(2), order=np.empty(max(m, n), np.int64), row_sizes=row_sizes(robot),
-        friction=room_for_friction(robot, contacts), laws=elements.laws, element_room=room_for(elements.packed),
+        friction=room_for_friction(robot, contacts), laws=elements.laws, element_work=room_for(elements.packed),
         elements=elements.packed._replace(floats=elements.packed.floats.copy()), nearest=np.array([0.0, np.inf]),
         **{name: np.zeros(shape) for name, shape in shapes.items()})
 
