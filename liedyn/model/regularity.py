@@ -84,7 +84,7 @@ def _spatial_inertia(link):
 
 def _held_by_loops(model):
     """Bodies that are an end of a loop or constraint, and all their ancestors; what custom rows hold is not known."""
-    parents = {joint.child: joint.parent for joint in model.joints}
+    parents = {joint.child: joint.parent for joint in model.tree_joints}
     held = set()
     if any(constraint.kind == "custom" for constraint in model.constraints):
         return set(parents)
