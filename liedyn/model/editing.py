@@ -152,22 +152,23 @@ class Editor:
         prefix, base = validation.text("attach", "prefix", prefix), f"{prefix}{GROUND}"
         model = robot.model_as_is()
         require_no_custom_rows("attach", robot)
-        if bool(self._actuators) != bool(model.actuators):
-            self._actuators += _actuators_of(self._joints)
-            model = replace(model, actuators=model.actuators or tuple(_actuators_of(model.joints)))
-        mine, theirs = _choice(self._model()), _choice(model)
-        declared = bool(self._independent or model.independent)
+        before = self._model()
         if joint == "fixed":
             _require_known("attach", more, ())
             self.frame(base, to, placement)
+            moves = ()
         else:
-            self.body(base)
             self.joint(base, joint, to, base, placement, **more)
-            mine = None if mine is None else mine + _velocities_of(self._joints[-1:])
+            self.body(base)
+            moves = _velocities_of(self._joints[-1:])
+        if bool(before.actuators) != bool(model.actuators):
+            self._actuators = list(before.actuators or _actuators_of(before.joints))
+            model = replace(model, actuators=model.actuators or _actuators_of(model.joints))
+        mine, theirs, declared = _choice(before), _choice(model), before.independent or model.independent
         self._declare_again(_prefixed(model, prefix))
         self._home |= {prefix + name: value for name, value in model.home.items()}
         known = declared and mine is not None and theirs is not None
-        self._independent = mine + tuple(prefix + name for name in theirs) if known else ()
+        self._independent = mine + moves + tuple(prefix + name for name in theirs) if known else ()
         self._outputs += tuple(f"{kind}{colon}{prefix}{name}" for kind, colon, name in map(_parts, model.outputs))
 
     def _lists(self):
@@ -262,7 +263,7 @@ def _choice(model):
 
 def _actuators_of(joints):
     """One for each velocity coordinate, as a robot has that declares none."""
-    return [Actuator(name, name, 1.0) for name in _velocities_of(joints)]
+    return tuple(Actuator(name, name, 1.0) for name in _velocities_of(joints))
 
 
 def _prefixed(model, prefix):
