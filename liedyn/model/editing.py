@@ -51,15 +51,15 @@ class Editor:
         >>> b.build().model.bodies[0].mass
         2.0
         """
-        if what == "robot" and name is None:
+        if validation.text("change", "what", what) == "robot" and name is None:
             self._change_robot(values)
             return
         things, k = self._find(what, name)
         given = arguments_of(things[k])
         declare = self.custom if "jacobian" in given else getattr(self, what)
         _require_known(f"{what} {shown(name)}", values, list(inspect.signature(declare).parameters)[1:])
-        if "kind" in values and values["kind"] != given["kind"]:
-            form = {**JOINT_KINDS, **LOOP_KINDS}.get(values["kind"]) if isinstance(values["kind"], str) else None
+        if "kind" in values and validation.text(f"{what} {shown(name)}", "kind", values["kind"]) != given["kind"]:
+            form = {**JOINT_KINDS, **LOOP_KINDS}.get(values["kind"])
             as_many = form is not None and len(getattr(things[k], "axes", ())) == len(form.axes)
             kept = _KEPT + ("axis", "axis2") * as_many
             given = {key: value for key, value in given.items() if key in kept}
@@ -153,7 +153,7 @@ class Editor:
         model = robot.model_as_is()
         require_no_custom_rows("attach", robot)
         before = self._model()
-        if joint == "fixed":
+        if validation.text("attach", "joint", joint) == "fixed":
             _require_known("attach", more, ())
             self.frame(base, to, placement)
             moves = ()
