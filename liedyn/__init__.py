@@ -17,7 +17,7 @@ from liedyn.errors import (
     LiedynError, ModelError, ModelWarning, SimulationError, SingularConfigurationError,
 )
 from liedyn.io import bundled, load, load_toml, load_urdf, save_toml
-from liedyn.model import Builder, Robot, placement
+from liedyn.model import Builder, Robot, placement, reduced, subtree
 from liedyn.tree.aba import aba
 from liedyn.tree.aba_derivatives import aba_derivatives
 from liedyn.tree.centroidal import centroidal_momentum_matrix, centroidal_momentum_matrix_dot
@@ -28,13 +28,14 @@ from liedyn.tree.forward_kinematics import forward_kinematics, pose
 from liedyn.tree.jacobians import body_jacobian, body_jacobian_ddot, body_jacobian_dot, body_jacobian_dq
 from liedyn.tree.rnea import rnea
 from liedyn.tree.rnea_derivatives import rnea_derivatives
+from liedyn.tree.world_axes import world_acceleration, world_jacobian, world_jacobian_dot
 
 __version__ = "0.1.0"
 
 # What the loops need is imported when it is first asked for: open trees start without it.
 _LAZY = {name: f"liedyn.{module}" for module, names in {
     "constraints": "check_constraint close closure_error complete_velocity constraint_bias constraint_jacobian "
-                   "constraint_wrenches velocity_error virtual_coordinates virtual_jacobian",
+                   "constraint_wrenches velocity_error virtual_coordinates virtual_jacobian world_constraint_wrenches",
     "control": "HybridController PIDC controllability inverse_dynamics",
     "dynamics": "forward_dynamics",
     "elements": "element_forces element_states",
@@ -50,7 +51,7 @@ __all__ = [
     "AccumulationError", "Builder", "CacheWarning", "ClosureError", "ConditionWarning", "ContactWarning",
     "ControllabilityError", "InputError", "LiedynError", "ModelError", "ModelWarning", "Robot", "SimulationError",
     "SingularConfigurationError", "bundled", "load", "load_toml", "load_urdf", "neutral", "placement",
-    "random_configuration", "save_toml", "total_mass", *RECURSIONS, *_LAZY,
+    "random_configuration", "reduced", "save_toml", "subtree", "total_mass", *RECURSIONS, *_LAZY,
 ]
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from liedyn.errors import InputError, LiedynError
 from liedyn.model import GROUND
-from liedyn.tree.forward_kinematics import forward_kinematics
+from liedyn.tree.forward_kinematics import forward_kinematics, pose
 
 # Okabe and Ito's colours, told apart by every eye and in print; black is for the ground
 _COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#8C6D1F", "#6A51A3", "#7F7F7F",
@@ -175,7 +175,8 @@ def save_picture(path, robot, q, eigenvalues):
 
 
 def _poses(robot, q):
-    return dict(zip(robot.body_names, forward_kinematics(robot, q))) | {GROUND: np.eye(4)}
+    frames = {name: pose(robot, q, name) for name in robot.frame_names}
+    return dict(zip(robot.body_names, forward_kinematics(robot, q))) | frames | {GROUND: np.eye(4)}
 
 
 def _plane(robot, poses):
@@ -226,6 +227,12 @@ def _points(robot, poses):
     for loop in robot.model.loops:
         points[loop.parent].append((poses[loop.parent] @ loop.parent_placement)[:3, 3])
         points[loop.child].append((poses[loop.child] @ loop.child_placement)[:3, 3])
+    holder = {frame.name: frame.body for frame in robot.model.frames}
+    for frame in holder:
+        body = frame
+        while body in holder:
+            body = holder[body]
+        points[body] += points[frame]
     for body in robot.model.bodies:
         if np.ptp(points[body.name], axis=0).max() < 1e-9:  # held at one point only: show where its mass is
             points[body.name].append((poses[body.name] @ np.append(body.com, 1.0))[:3])

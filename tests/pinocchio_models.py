@@ -70,6 +70,7 @@ class PinModel:
             pose = pose * pin.SE3(joint.placement)
             for k, part in enumerate(_parts(joint)):
                 parent, pose = self.model.addJoint(parent, part, pose, f"{joint.name}/{k}"), pin.SE3.Identity()
+                self.model.addJointFrame(parent)
             kind = JOINT_KINDS[joint.kind]
             q_names += [joint.name + suffix for suffix in _PIN_COORDINATES.get(joint.kind, kind.coordinates)]
             v_names += [joint.name + suffix for suffix in _PIN_VELOCITIES.get(joint.kind, kind.velocities)]

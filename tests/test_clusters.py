@@ -86,3 +86,17 @@ def test_small_loops(count, branching):
     assert off(ss.a, a) < 1e-11  # solved in other coordinates
     left = ld.crba(robot, q) @ a + ld.rnea(robot, q, v, 0 * v) - tau + ld.constraint_jacobian(robot, q).T @ lam
     assert np.abs(left).max() < 1e-11 * np.abs(tau).max()
+
+
+def test_couplings_of_joints_with_dots_in_their_names():
+    """A coupling takes its coordinates by their whole names; of a joint of several, those that it names."""
+    builder = Builder("dots")
+    for name in "abc":
+        builder.body(name, 1.0, inertia=(1.0, 1.0, 1.0))
+        builder.joint(f"leg.{name}", "cylindrical" if name == "c" else "revolute", "ground", name)
+    builder.constraint("gear", "coupling", coefficients={"leg.a": 1.0, "leg.b": -2.0})
+    builder.constraint("screw", "coupling", coefficients={"leg.c.angle": 1.0, "leg.c.slide": -1.0})
+    robot = builder.build()
+    assert [tuple(record[:2]) for record in Unpacked(robot).clusters] == [(1, 2), (1, 2), (0, 0)]
+    a = ld.forward_dynamics(robot, np.zeros(4), np.zeros(4), [1.0, 0.0, 3.0, 9.81]).a
+    np.testing.assert_allclose(a, [0.8, 0.4, 1.5, 1.5], rtol=1e-14)

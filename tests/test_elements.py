@@ -296,3 +296,37 @@ def test_elements_in_files(tmp_path):
     b.coordinate_force("own", {robot.velocity_names[0]: 1.0}, law=lambda x, w: (x, 1.0, 0.0))
     with pytest.raises(ModelError, match="force element 'own', law: a function cannot be written"):
         ld.save_toml(b.build(), tmp_path / "own.toml")
+
+
+def test_editing_keeps_elements_right():
+    """They change, go with what they are on, take constants of locked joints, and come along under a prefix."""
+    robot = arm_with_springs()
+    joints, q = robot.velocity_names, ld.random_configuration(robot, rng=np.random.default_rng(9))
+    rest = np.zeros(robot.nv)
+    b = ld.Builder.of(robot)
+    b.change("element", "held", stiffness=24.0)
+    stiffer = ld.element_states(b.build(), q, rest)["held"]
+    assert stiffer[2] == pytest.approx(2.0 * ld.element_states(robot, q, rest)["held"][2], rel=1e-14)
+    b.remove("element", "across")
+    b.remove("body", robot.body_names[-1])
+    assert b.build().element_names == ("tendon",)
+    locked = ld.reduced(robot, {joints[2]: q[2], joints[0]: q[0]})
+    left = [k for k in range(robot.nv) if k not in (0, 2)]
+    assert np.allclose(ld.element_forces(locked, q[left], rest[left]), ld.element_forces(robot, q, rest)[left],
+                       rtol=0.0, atol=1e-12 * 100.0)
+    both = ld.Builder.of(ld.load("five_bar"))
+    both.attach(robot, "ground", "arm_")
+    whole = both.build()
+    assert whole.element_names == ("arm_across", "arm_held", "arm_tendon")
+    assert np.allclose(ld.element_forces(whole, [*rest[:4], *q], [*rest[:4], *rest])[4:],
+                       ld.element_forces(robot, q, rest), rtol=0.0, atol=1e-12 * 100.0)
+
+
+def test_springs_between_frames():
+    b = ld.Builder.of(ld.load("five_bar"))
+    b.frame("hook", "link1", (0.1, 0.0, 0.0))
+    b.spring("band", "ground", "hook", (0.0, 1.0, 0.0), length=0.5, stiffness=10.0)
+    c = ld.Builder.of(ld.load("five_bar"))
+    c.spring("band", "ground", "link1", (0.0, 1.0, 0.0), (0.1, 0.0, 0.0), length=0.5, stiffness=10.0)
+    forces = [ld.element_forces(each.build(), [0.3, 0.2, 0.1, 0.4], [0.0] * 4) for each in (b, c)]
+    assert np.allclose(*forces, rtol=0.0, atol=1e-14)

@@ -156,7 +156,7 @@ CLOSINGS = {
 def test_a_four_bar_closed_by_connect(tmp_path, how):
     path = write(tmp_path, FOUR_BAR, before=f"<equality>{CLOSINGS[how]}</equality>")
     robot = ld.load(path)
-    assert robot.loop_names == ("pin",)
+    assert robot.loop_names == ("pin",) and robot.frame_names == ("rod_end", "rocker_end")
     q = ld.close(robot, robot.home, {"crank": 0.3})
     K = np.linalg.svd(ld.constraint_jacobian(robot, q))[2][2:]
     v = K[0] / np.abs(K[0]).max()

@@ -18,10 +18,11 @@ from liedyn.tree.forward_kinematics import forward_kinematics, pose
 from liedyn.tree.jacobians import body_jacobian, body_jacobian_ddot, body_jacobian_dot, body_jacobian_dq
 from liedyn.tree.rnea import rnea
 from liedyn.tree.rnea_derivatives import rnea_derivatives
+from liedyn.tree.world_axes import world_acceleration, world_jacobian, world_jacobian_dot
 
 FUNCTIONS = [
     aba, aba_derivatives, body_jacobian, body_jacobian_ddot, body_jacobian_dot, body_jacobian_dq, crba,
-    forward_kinematics, pose, rnea, rnea_derivatives,
+    forward_kinematics, pose, rnea, rnea_derivatives, world_acceleration, world_jacobian, world_jacobian_dot,
 ]
 ARGUMENTS = {f: [name for name in inspect.signature(f).parameters if name not in ("robot", "f_ext", "out")]
              for f in FUNCTIONS}

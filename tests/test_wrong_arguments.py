@@ -62,6 +62,11 @@ def of_builder(method):
     return call
 
 
+def change(what, name, mass):
+    """`Builder.change`, whose first two arguments have no names."""
+    builder().change(what, name, mass=mass)
+
+
 STATE = dict(robot=FIVE_BAR, q=HOME, v=REST)
 ROWS = dict(jacobian=lambda t, q: np.ones((1, 1)), bias=lambda t, q, v: np.zeros(1),
             derivatives=lambda t, q, v, a: (np.zeros((1, 1)),) * 3, force_derivative=lambda t, q, lam: np.zeros((1, 1)))
@@ -83,7 +88,12 @@ CALLS = {
     "potential_energy": dict(robot=FIVE_BAR, q=HOME), "random_configuration": dict(robot=FIVE_BAR, rng=0, size=2),
     "rnea": dict(**STATE, a=REST), "rnea_derivatives": dict(**STATE, a=REST), "total_mass": dict(robot=FIVE_BAR),
     "load": dict(source="five_bar"), "load_toml": None, "load_urdf": None,
-    "save_toml": dict(robot=PANDA, path="a.toml"),
+    "save_toml": dict(robot=PANDA, path="a.toml"), "subtree": dict(robot=PANDA, body="panda_link5", joint="free"),
+    "reduced": dict(robot=PANDA, locked={"panda_joint1": 0.5}),
+    "world_jacobian": dict(robot=PANDA, q=ARM, body="panda_hand"),
+    "world_jacobian_dot": dict(robot=PANDA, q=ARM, v=ARM, body="panda_hand"),
+    "world_acceleration": dict(robot=PANDA, q=ARM, v=ARM, a=ARM, body="panda_hand"),
+    "world_constraint_wrenches": dict(robot=FIVE_BAR, q=HOME, lam=np.zeros(5)),
     "Builder": dict(name="b"), "placement": dict(xyz=(1.0, 0.0, 0.0)),
     "check_constraint": dict(robot=FIVE_BAR, name="pin", q=HOME, v=REST, a=REST, lam=np.zeros(5), tolerance=1e-6),
     "close": dict(robot=FIVE_BAR, q=HOME, held={"q1": HOME[0]}, tolerance=1e-12),
@@ -114,7 +124,10 @@ METHODS = {
     "Builder.constraint": (of_builder("constraint"), dict(name="c", kind="on_plane", parent="ground", child="a")),
     "Builder.stops": (of_builder("stops"), {}), "Builder.custom": (of_builder("custom"), dict(name="r", **ROWS)),
     "Builder.actuator": (of_builder("actuator"), dict(name="m", coordinate="j", gear=2.0)),
-    "Builder.of": (ld.Builder.of, dict(robot=PANDA)),
+    "Builder.of": (ld.Builder.of, dict(robot=PANDA)), "Builder.frame": (of_builder("frame"), dict(name="f", body="a")),
+    "Builder.change": (change, dict(what="body", name="a", mass=2.0)),
+    "Builder.remove": (of_builder("remove"), dict(what="body", name="a")),
+    "Builder.attach": (of_builder("attach"), dict(robot=PANDA, to="a", prefix="p_", joint="revolute")),
     "Robot.at": (FIVE_BAR.at, dict(t=0.1)), "Robot.switched": (FIVE_BAR.switched, dict(states={"pin": True})),
     "Robot.with_target": (FIVE_BAR.with_target, dict(name="pin", target=still)),
     "Robot.body_index": (FIVE_BAR.body_index, dict(name=FIVE_BAR.body_names[0])),

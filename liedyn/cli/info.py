@@ -33,6 +33,9 @@ def print_info(source):
 
     print(f"\nbodies ({robot.nbodies})")
     print_table([(body.name, f"{body.mass:g} kg") for body in model.bodies])
+    if model.frames:
+        print(f"\nframes ({len(model.frames)})")
+        print_table([(frame.name, f"in {frame.body}") for frame in model.frames])
     print(f"\njoints ({len(model.joints)})")
     print_table([(joint.name, joint.kind, f"{joint.parent} -> {joint.child}", _coordinates(robot, joint))
                  for joint in model.joints])

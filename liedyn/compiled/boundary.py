@@ -169,17 +169,18 @@ def wrenches(robot, f_ext, lead):
         return _NO_WRENCH if count == 1 else np.empty((count, 0))
     out = np.zeros((count, int(robot.ints[N_LINKS]), 6))
     if isinstance(f_ext, dict):
-        named = {robot.body_index(name): as_floats(f"f_ext[{shown(name)}]", F, 6) for name, F in f_ext.items()}
+        named = {name: as_floats(f"f_ext[{shown(name)}]", F, 6) for name, F in f_ext.items()}
     else:
         f_ext = as_floats("f_ext", f_ext, 6)
         if f_ext.shape[-2:] != (robot.nbodies, 6):
             raise InputError(f"f_ext must have shape (..., {robot.nbodies}, 6), got {f_ext.shape}")
-        named = {b: f_ext[..., b, :] for b in range(robot.nbodies)}
-    for b, F in named.items():
+        named = {name: f_ext[..., b, :] for b, name in enumerate(robot.body_names)}
+    for name, F in named.items():
+        b = robot.body_index(name)
         link = robot.ints[robot.ints[BODIES_AT] + BODY_I * b + BODY_LINK]
         at = robot.ints[BODY_FLOATS_AT] + BODY_F * b
         R, p = robot.floats[at:at + 9].reshape(3, 3), robot.floats[at + 9:at + 12]
-        F = rows_of(f"f_ext[{robot.body_names[b]!r}]", F, lead, 6)
+        F = rows_of(f"f_ext[{name!r}]", F, lead, 6)
         if link < 0:
             continue  # a body fixed to the ground: the ground takes it
         force = F[:, 3:] @ R.T

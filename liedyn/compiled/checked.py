@@ -14,8 +14,8 @@ from numba.extending import overload
 from liedyn.compiled.recursion import RECURSIONS
 from liedyn.errors import InputError
 from liedyn.model.packed import (
-    CLUSTERS_AT, CLUSTER_I, HEADER, LOOP_F, LOOP_FLOATS_AT, NQ, NV, N_BODIES, N_CLUSTERS, N_LINKS, N_LOOPS, N_ROWS,
-    N_VIRTUAL, PackedModel,
+    BODIES_AT, BODY_I, CLUSTERS_AT, CLUSTER_I, HEADER, LOOPS_AT, LOOP_F, LOOP_FLOATS_AT, NQ, NV, N_BODIES, N_CLUSTERS,
+    N_LINKS, N_LOOPS, N_ROWS, N_VIRTUAL, PackedModel,
 )
 from liedyn.simd.lanes import SCALAR
 
@@ -54,8 +54,9 @@ def check(kernel, workspace_size, **given):
             if x is not SCALAR:
                 raise InputError(f"{kernel}: the first argument must be SCALAR, got {x!r}")
         elif name == "b":
-            if not 0 <= x < counts["nbodies"]:
-                raise InputError(f"{kernel}: b must be the number of a body, 0 to {counts['nbodies'] - 1}, got {x!r}")
+            count = int(ints[LOOPS_AT] - ints[BODIES_AT]) // BODY_I
+            if not 0 <= x < count:
+                raise InputError(f"{kernel}: b must be the number of a body or frame, 0 to {count - 1}, got {x!r}")
         elif name == "work":
             _require_array(kernel, name, x, np.float64)
             if x.size < workspace_size(model):

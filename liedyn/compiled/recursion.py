@@ -94,10 +94,10 @@ def _arguments():
     tau : array_like, shape (..., nv)
         Generalised forces [N m, N].
     f_ext : dict or array_like, optional
-        Wrenches (moment, force) [N m, N] applied to bodies, each in its body's own frame: ``{"name": (..., 6)}`` or an
-        array of shape (..., nbodies, 6).
+        Wrenches (moment, force) [N m, N] applied to bodies, each in its body's own frame: ``{"name": (..., 6)}``, where
+        names of frames may stand too, or an array of shape (..., nbodies, 6).
     body : str
-        Name of the body.
+        Name of the body or frame.
 
     Raises
     ------

@@ -5,9 +5,9 @@ from liedyn.constraints.checking import check_constraint
 from liedyn.constraints.loops import (
     closure_error, constraint_bias, constraint_jacobian, velocity_error, virtual_coordinates, virtual_jacobian,
 )
-from liedyn.constraints.wrenches import constraint_wrenches
+from liedyn.constraints.wrenches import constraint_wrenches, world_constraint_wrenches
 
 __all__ = [
     "check_constraint", "close", "closure_error", "complete_velocity", "constraint_bias", "constraint_jacobian",
-    "constraint_wrenches", "velocity_error", "virtual_coordinates", "virtual_jacobian",
+    "constraint_wrenches", "velocity_error", "virtual_coordinates", "virtual_jacobian", "world_constraint_wrenches",
 ]

@@ -7,13 +7,14 @@ from liedyn.compiled.functions import raise_errors
 from liedyn.compiled.jit import kernel
 from liedyn.constraints.cut_joints import FORBIDDEN
 from liedyn.constraints.families.contact import contact, contact_wrench, contact_wrench_variation
+from liedyn.constraints.families.cut import rows_between
 from liedyn.constraints.records import (
-    CONTACT, family_of, get_rotation, loop_at, loop_count, loop_kind, loop_rows, refresh,
+    CONTACT, family_of, get_rotation, is_cut, loop_at, loop_count, loop_frames, loop_kind, loop_rows, refresh,
 )
 from liedyn.constraints.relative import path_ends, relative_screw, toward_ground
 from liedyn.constraints.undefined import require_rows
 from liedyn.errors import InputError
-from liedyn.lie.algebra import neg, rotate
+from liedyn.lie.algebra import add, cross, neg, rotate, sub, unrotate
 from liedyn.model.kinds import HELICAL
 from liedyn.model.packed import (
     LOOPS_AT, LOOP_F, LOOP_FLOATS_AT, LOOP_FOLDING, LOOP_I, LOOP_KIND, LOOP_NROWS, LOOP_PITCH, LOOP_ROW,
@@ -21,7 +22,7 @@ from liedyn.model.packed import (
 from liedyn.model.remembered import remembered
 from liedyn.simd.lanes import SCALAR
 from liedyn.tree.kinematics import world_positions, world_size
-from liedyn.tree.records import put6
+from liedyn.tree.records import get6, put6
 
 
 @kernel
@@ -41,6 +42,25 @@ def contact_wrench_states(model, t, q, lam, out):
             M, F = contact_wrench(loop_kind(model, l), L, r, p, d, count, lam[b], first)
             fold = get_rotation(model, loop_at(model, l, LOOP_FOLDING))
             put6(SCALAR, out[b, l], 0, (rotate(fold, neg(M)), rotate(fold, neg(F))))
+
+
+@kernel
+def turn_wrenches(model, t, q, wrenches):
+    """Wrenches (count, constraints, 6) as users get them, into world axes and about the origins of frames B."""
+    work = np.empty(world_size(model))
+    for b in range(q.shape[0]):
+        refresh(model, t[b])
+        world_positions(SCALAR, model, q[b], work)
+        for l in range(loop_count(model)):
+            if not is_cut(model, l) and family_of(model, l) != CONTACT:
+                continue
+            A, B = loop_frames(SCALAR, model, work, l)
+            C = A[0], B[1]
+            if is_cut(model, l):
+                C = rows_between(model, l, False, A, B)[1]
+            fold, F = get_rotation(model, loop_at(model, l, LOOP_FOLDING)), get6(SCALAR, wrenches[b, l], 0)
+            moment, force = rotate(C[0], unrotate(fold, F[0])), rotate(C[0], unrotate(fold, F[1]))
+            put6(SCALAR, wrenches[b, l], 0, (add(moment, cross(sub(C[1], B[1]), force)), force))
 
 
 @kernel
@@ -140,6 +160,50 @@ def constraint_wrenches(robot, q, lam):
     >>> sorted(ld.constraints.constraint_wrenches(loader, loader.home, r.lam))
     ['lift_pin', 'link_pin', 'tilt_pin']
     """
+    return _wrenches(robot, q, lam, in_world=False)
+
+
+def world_constraint_wrenches(robot, q, lam):
+    """The wrench of every constraint on the body at its child side, in world axes.
+
+    Parameters
+    ----------
+    robot : Robot
+        At the time of ``robot.at(t)``, where constraints move.
+    q : array_like, shape (..., nq)
+        Configuration [rad, m; quaternions (x, y, z, w)].
+    lam : array_like, shape (..., m)
+        Multipliers, rows as in ``robot.row_names``.
+
+    Returns
+    -------
+    wrenches : dict
+        By constraint name (moment, force) [N m, N], shape (..., 6), in world axes, the moment about the origin of the
+        constraint's frame B, which is fixed in the child. Couplings and custom rows have no frames and are left out.
+
+    Raises
+    ------
+    InputError
+        A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
+    SingularConfigurationError
+        A constraint has no direction at q.
+
+    Notes
+    -----
+    Those of `constraint_wrenches`, turned; those of cut joints are moved from the cut frame to frame B.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> loader = ld.load("loader")
+    >>> r = ld.forward_dynamics(loader, loader.home, [0.0] * 8, [0.0] * 8)
+    >>> ld.constraints.world_constraint_wrenches(loader, loader.home, r.lam)["lift_pin"].shape
+    (6,)
+    """
+    return _wrenches(robot, q, lam, in_world=True)
+
+
+def _wrenches(robot, q, lam, in_world):
     lead, q = states(robot, q=q)
     lam = floats("lam", lam)
     if lam.shape != lead + (len(robot.row_names),):
@@ -152,4 +216,10 @@ def constraint_wrenches(robot, q, lam):
         if not np.isfinite(F).all():
             rows[:, np.array(robot.row_owners) == name] = F.sum(axis=1, keepdims=True)
     require_rows(robot, lead, rows)
+    if in_world:
+        found = np.zeros((len(q), len(robot.constraint_names), 6))
+        for name, F in wrenches.items():
+            found[:, robot.constraint_index(name)] = F
+        turn_wrenches(robot.packed._replace(floats=robot.floats.copy()), np.full(len(q), robot.t), q, found)
+        wrenches = {name: found[:, robot.constraint_index(name)] for name in wrenches}
     return {name: F.reshape(lead + (6,)) for name, F in wrenches.items()}

@@ -20,6 +20,10 @@ that declares such a thing. Units are SI and radians.
     placement = { xyz = [0, 0, 1], rpy = [0, 0, 0] }     # or quaternion = [x, y, z, w]
     axis = [0, 0, 1]
 
+    [frames.tip]                                         # a named place in a body
+    body = "rod"
+    placement = { xyz = [0, -1, 0] }
+
     [home]
     pivot = 0.3
 """
@@ -36,12 +40,12 @@ from liedyn.arguments import require_robot
 from liedyn.errors import ModelError, cut, errors_at, shown, suggestion
 from liedyn.io.files import path_of, read_bytes, write_text
 from liedyn.model import Builder, placement
+from liedyn.model.declared import arguments_of, method_of
 from liedyn.model.frames import rpy_from_rotation
-from liedyn.model.kinds import CONSTRAINT_KINDS, JOINT_KINDS, LOOP_KINDS, neutral
 
-_SECTIONS = {"bodies": Builder.body, "joints": Builder.joint, "loops": Builder.loop, "constraints": Builder.constraint,
-             "actuators": Builder.actuator, "springs": Builder.spring, "coordinate_forces": Builder.coordinate_force,
-             "frictions": Builder.friction}
+_SECTIONS = {"bodies": Builder.body, "frames": Builder.frame, "joints": Builder.joint, "loops": Builder.loop,
+             "constraints": Builder.constraint, "actuators": Builder.actuator, "springs": Builder.spring,
+             "coordinate_forces": Builder.coordinate_force, "frictions": Builder.friction}
 _DEEPEST = 50  # tables and lists within one another: what reads them is recursive
 _DEEP_KEY = re.compile(rb"^[ \t]*\[*[ \t]*(?:[\w-]+[ \t]*\.[ \t]*){%d}" % _DEEPEST, re.MULTILINE)
 
@@ -224,126 +228,37 @@ def _document(model):
     header = {"name": model.name, "description": model.description, "source": model.source,
               "gravity": model.gravity.tolist(), "independent": list(model.independent), "outputs": list(model.outputs)}
     parts = [_lines({key: value for key, value in header.items() if value})]
-    for section, entries in zip(_SECTIONS, (_body, _joint, _loop, _constraint, _actuator), strict=False):
-        parts += [f"[{section}.{_key(thing.name)}]\n{_lines(entries(thing))}" for thing in getattr(model, section)]
-    for element in model.elements:
-        section, entries = _element(element)
-        parts.append(f"[{section}.{_key(element.name)}]\n{_lines(entries)}")
+    for section, declare in _SECTIONS.items():
+        things = getattr(model, section, None)
+        if things is None:  # force elements, by what declares them
+            things = [each for each in model.elements if method_of(each) == declare.__name__]
+        parts += [f"[{section}.{_key(thing.name)}]\n{_lines(_entries(thing))}" for thing in things]
     if model.home:
         parts.append(f"[home]\n{_lines({name: np.array(value).tolist() for name, value in model.home.items()})}")
     return "\n".join(parts)
 
 
-def _body(body):
+def _entries(thing):
+    """Keys and values of the table of a thing."""
     entries = {}
-    if body.mass:
-        entries["mass"] = body.mass
-    if body.com.any():
-        entries["com"] = body.com.tolist()
-    if body.inertia.any():
-        (xx, xy, xz), (_, yy, yz), (_, _, zz) = body.inertia.tolist()
-        diagonal = not (xy or xz or yz)
-        entries["inertia"] = [xx, yy, zz] if diagonal else {"xx": xx, "yy": yy, "zz": zz, "xy": xy, "xz": xz, "yz": yz}
+    for key, value in arguments_of(thing).items():
+        if callable(value):
+            what = "force element" if key == "law" else "constraint"
+            raise ModelError(f"{what} {shown(thing.name)}, {key}: a function cannot be written to a file")
+        value = _inertia(value) if key == "inertia" else _placement(value) if isinstance(value, np.ndarray) else value
+        entries |= {key: value} if value != {} else {}
     return entries
 
 
-def _joint(joint):
-    kind = JOINT_KINDS[joint.kind]
-    entries = {"kind": joint.kind, "parent": joint.parent, "child": joint.child}
-    entries |= _placement("placement", joint.placement) | _axes(kind, joint)
-    if np.isfinite(joint.limits).any():
-        entries["limits"] = joint.limits.tolist() if kind.nq > 1 else joint.limits[0].tolist()
-    defaults = {"velocity_limit": np.inf, "effort_limit": np.inf, "armature": 0.0, "damping": 0.0, "stiffness": 0.0}
-    for key, default in defaults.items():
-        entries |= _per_dof(key, getattr(joint, key), default)
-    return entries | _per_dof("rest", joint.rest, neutral(kind))
+def _inertia(rows):
+    (xx, xy, xz), (_, yy, yz), (_, _, zz) = rows
+    diagonal = not (xy or xz or yz)
+    return [xx, yy, zz] if diagonal else {"xx": xx, "yy": yy, "zz": zz, "xy": xy, "xz": xz, "yz": yz}
 
 
-def _loop(loop):
-    return _frames(loop) | _axes(LOOP_KINDS[loop.kind], loop) | _state(loop)
-
-
-def _frames(each):
-    """What loops and constraints between bodies have in common."""
-    entries = {"kind": each.kind, "parent": each.parent, "child": each.child}
-    return entries | _placement("parent_placement", each.parent_placement) | _placement(
-        "child_placement", each.child_placement)
-
-
-def _state(each):
-    """What loops and constraints have in common; functions of time have no place in a file."""
-    if each.target is not None:
-        raise ModelError(f"constraint {shown(each.name)}, target: a function cannot be written to a file")
-    return {} if each.active is True else {"active": each.active}
-
-
-def _constraint(constraint):
-    kind = constraint.kind
-    if kind == "custom":
-        raise ModelError(f"constraint {shown(constraint.name)}: functions cannot be written to a file")
-    form = CONSTRAINT_KINDS[kind]
-    if form.coefficients:
-        offset = {"offset": constraint.offset} if constraint.offset else {}
-        sum_of = {"kind": kind, "coefficients": constraint.coefficients}
-        return sum_of | offset | _contact(constraint) | _state(constraint)
-    entries = _frames(constraint)
-    if "axis" in form.takes and not np.array_equal(constraint.axis, [0.0, 0.0, 1.0]):
-        entries["axis"] = constraint.axis.tolist()
-    needed = {"child_axis": constraint.child_axis.tolist(), "length": constraint.length,
-              "radius": abs(constraint.radius) or constraint.length, "parent_radius": constraint.length}
-    entries |= {key: value for key, value in needed.items() if key in form.needs}
-    if "rolling" in form.takes and not constraint.side and constraint.rows != form.rows:
-        entries["rolling"] = False
-    if constraint.radius < 0.0:
-        entries["inside"] = True
-    return entries | _contact(constraint) | _state(constraint)
-
-
-def _contact(constraint):
-    """What a one-sided constraint has besides."""
-    if not constraint.side:
-        return {}
-    numbers = {"restitution": constraint.restitution, "friction": constraint.friction}
-    return {"unilateral": "above" if constraint.side > 0 else "below"} | {k: x for k, x in numbers.items() if x}
-
-
-def _actuator(actuator):
-    if len(actuator.gears) > 1:
-        return {"coordinate": actuator.gears}
-    [(coordinate, gear)] = actuator.gears.items()
-    return {"coordinate": coordinate, "gear": gear}
-
-
-def _element(element):
-    """Section and entries of a force element."""
-    measure = element.measure
-    if element.function is not None:
-        raise ModelError(f"force element {shown(element.name)}, law: a function cannot be written to a file")
-    if element.law == "friction":
-        numbers = dict(zip(("coulomb", "static", "stribeck", "width", "viscous"), element.numbers))
-        return "frictions", {"coordinate": measure.coefficients} | numbers
-    numbers = {key: x for key, x in zip(("stiffness", "damping", "preload"), element.numbers) if x}
-    if measure.parent is None:
-        return "coordinate_forces", {"coefficients": measure.coefficients, "rest": measure.offset} | numbers
-    entries = _frames(measure) | {"length": measure.length} | numbers
-    del entries["kind"]
-    return "springs", entries
-
-
-def _placement(key, pose):
+def _placement(pose):
     parts = {"xyz": pose[:3, 3], "rpy": rpy_from_rotation(pose[:3, :3])}
-    table = {name: value.tolist() for name, value in parts.items() if value.any()}
-    return {key: table} if table else {}
-
-
-def _axes(kind, thing):
-    entries = {key: axis.tolist() for key, axis, default in zip(("axis", "axis2"), thing.axes, kind.axes)
-               if not np.array_equal(axis, default)}
-    return entries | ({"pitch": thing.pitch} if kind.has_pitch else {})
-
-
-def _per_dof(key, values, default):
-    return {} if np.all(values == default) else {key: values.tolist() if len(values) > 1 else float(values[0])}
+    return {name: value.tolist() for name, value in parts.items() if value.any()}
 
 
 def _lines(entries):

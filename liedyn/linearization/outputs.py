@@ -4,7 +4,7 @@
 |---|---|---|
 | ``name`` or ``position:name`` | 1 | a coordinate of the tree or of a cut joint |
 | ``velocity:name``, ``acceleration:name`` | 1 | its first and second rate |
-| ``pose:body`` | 6 | body-fixed displacement (rotation, translation) of a body |
+| ``pose:body`` | 6 | body-fixed displacement (rotation, translation) of a body or frame |
 | ``twist:body``, ``twist_rate:body`` | 6 | its body-fixed twist (omega, v) and the rate of that |
 | ``wrench:loop`` | 6 | wrench of the cut joint on its child side, in the cut frame |
 | ``wrench:contact`` | 6 | of a constraint between two bodies, about the origin of frame B in the axes of frame A |

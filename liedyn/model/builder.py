@@ -1,18 +1,18 @@
-"""Build a robot in Python: bodies, joints, loops and actuators by name, in any order."""
-
+"""Build a robot in Python: bodies, frames, joints, loops and actuators by name, in any order."""
 
 from liedyn.arguments import require_robot
 from liedyn.errors import ModelError, shown
 from liedyn.model import validation
 from liedyn.model.build import build
 from liedyn.model.constraint_builder import ConstraintBuilder
-from liedyn.model.description import Actuator, Body, Joint, Model
+from liedyn.model.description import Actuator, Body, Frame, Joint, Model
+from liedyn.model.editing import Editor
 from liedyn.model.element_builder import ElementBuilder
 from liedyn.model.kinds import JOINT_KINDS, neutral
 from liedyn.model.numbers import numbers
 
 
-class Builder(ConstraintBuilder, ElementBuilder):
+class Builder(ConstraintBuilder, ElementBuilder, Editor):
     """Collects the parts of a robot; :meth:`build` checks the whole and returns the robot.
 
     Numbers are checked when they are declared: they must be finite and at most 1e30, which leaves room for their
@@ -51,7 +51,8 @@ class Builder(ConstraintBuilder, ElementBuilder):
         self._outputs = validation.names(owner, "outputs", outputs)
         self._description = validation.prose(owner, "description", description)
         self._source = validation.prose(owner, "source", source)
-        self._bodies, self._joints, self._loops, self._constraints, self._actuators = [], [], [], [], []
+        self._bodies, self._frames, self._joints = [], [], []
+        self._loops, self._constraints, self._actuators = [], [], []
         self._elements = []
 
     def body(self, name, mass=0.0, com=(0.0, 0.0, 0.0), inertia=(0.0, 0.0, 0.0)):
@@ -81,6 +82,38 @@ class Builder(ConstraintBuilder, ElementBuilder):
         self._bodies.append(Body(name, validation.mass(owner, mass), numbers(owner, "com", com, (3,)),
                                  validation.inertia(owner, inertia)))
 
+    def frame(self, name, body, placement=None):
+        """Declare a named frame, fixed in a body.
+
+        Its name may stand wherever a body's may: for poses and Jacobians, as the parent of joints, as an end of loops
+        and constraints (placements are in the frame then), for external wrenches, in outputs. It is no child of joints.
+
+        Parameters
+        ----------
+        name : str
+        body : str
+            Name of the body or frame that holds it; may be ``"ground"``.
+        placement : array_like, shape (4, 4) or (3,), optional
+            The frame in what holds it (three numbers: its origin).
+
+        Raises
+        ------
+        ModelError
+            A placement that is none.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> b = ld.Builder.of(ld.load("panda"))
+        >>> b.frame("tool", "panda_hand", placement=(0.0, 0.0, 0.1))
+        >>> panda = b.build()
+        >>> panda.frame_names, ld.pose(panda, panda.home, "tool").shape
+        (('tool',), (4, 4))
+        """
+        owner = validation.owner_of("frame", name)
+        self._frames.append(Frame(
+            name, validation.text(owner, "body", body), validation.pose(owner, "placement", placement)))
+
     def joint(self, name, kind, parent, child, placement=None, axis=None, axis2=None, pitch=None, limits=None,
               velocity_limit=None, effort_limit=None, armature=0.0, damping=0.0, stiffness=0.0, rest=None):
         """Declare a joint of the tree.
@@ -93,9 +126,9 @@ class Builder(ConstraintBuilder, ElementBuilder):
         kind : str
             fixed, revolute, prismatic, helical, cylindrical, universal, planar, translational, spherical or free.
         parent, child : str
-            Names of bodies; the parent may be ``"ground"``.
+            Names of bodies; the parent may be ``"ground"`` or a frame.
         placement : array_like, shape (4, 4) or (3,), optional
-            Joint frame in the parent body (three numbers: its origin); the child frame when the joint is at zero.
+            Joint frame in the parent (three numbers: its origin); the child frame when the joint is at zero.
         axis, axis2 : array_like, shape (3,), optional
             In the joint frame, of any length. Default: z; x and y for a universal joint, which alone has two. The plane
             of a planar joint has the x and y axes of the joint frame, turned by the smallest rotation from z to `axis`.
@@ -133,7 +166,9 @@ class Builder(ConstraintBuilder, ElementBuilder):
 
     @classmethod
     def of(cls, robot):
-        """A builder that has declared all of an existing robot as it is, with its switches and targets, to add to it.
+        """A builder that has declared all of an existing robot as it is, with its switches and targets.
+
+        To add to it, and to :meth:`change`, :meth:`remove` and :meth:`attach`.
 
         Parameters
         ----------
@@ -160,9 +195,7 @@ class Builder(ConstraintBuilder, ElementBuilder):
         model = robot.model_as_is()
         builder = cls(model.name, model.gravity, model.home, model.independent, model.outputs, model.description,
                       model.source)
-        builder._bodies, builder._joints = list(model.bodies), list(model.joints)
-        builder._loops, builder._constraints = list(model.loops), list(model.constraints)
-        builder._actuators, builder._elements = list(model.actuators), list(model.elements)
+        builder._declare_again(model)
         return builder
 
     def actuator(self, name, coordinate, gear=1.0):
@@ -211,4 +244,4 @@ class Builder(ConstraintBuilder, ElementBuilder):
         return Model(
             self._name, self._gravity, tuple(self._bodies), tuple(self._joints), tuple(self._loops),
             tuple(self._actuators), dict(self._home), self._independent, self._outputs, tuple(self._constraints),
-            self._description, self._source, tuple(self._elements))
+            self._description, self._source, tuple(self._elements), tuple(self._frames))

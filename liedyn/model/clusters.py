@@ -6,6 +6,8 @@ What belongs to no constraint is the last cluster, which has no rows.
 """
 import numpy as np
 
+from liedyn.model.kinds import JOINT_KINDS
+
 
 def _path(links, dofs_of, link):
     """Degrees of freedom between a link and the ground."""
@@ -34,14 +36,15 @@ def clusters(model, tree, dof_links):
     dofs_of = [set() for _ in links]
     for j, link in enumerate(dof_links):
         dofs_of[link].add(j)
+    names = [joint.name + suffix for joint in tree.joints for suffix in JOINT_KINDS[joint.kind].velocities]
+    places = {name: j for j, name in enumerate(names)}
     found = []  # pairs of sets, disjoint
     for number, each in enumerate(model.loops + model.constraints):
         if each.parent is not None:
             dofs = _path(links, dofs_of, tree.body_links[each.parent]) ^ _path(
                 links, dofs_of, tree.body_links[each.child])
         elif each.coefficients:
-            coupled = {name.partition(".")[0] for name in each.coefficients}
-            dofs = {j for j in everything if tree.joints[links[dof_links[j]].joint].name in coupled}
+            dofs = {places[name] for name in each.coefficients if name in places}  # others are refused later
         else:
             dofs = everything  # custom rows may contain them all
         together = [other for other in found if other[1] & dofs]

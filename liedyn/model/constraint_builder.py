@@ -24,7 +24,7 @@ class ConstraintBuilder:
             line along `axis` through the origin of frame A, which is how a pin closes a loop of a planar mechanism with
             two rows.
         parent, child : str
-            Names of bodies; either may be ``"ground"``.
+            Names of bodies or frames; either may be ``"ground"``.
         parent_placement, child_placement : array_like, shape (4, 4) or (3,), optional
             Frame A in the parent, frame B in the child; the motion A^-1 B is that of the joint kind.
         axis, axis2, pitch
@@ -71,7 +71,7 @@ class ConstraintBuilder:
             `radius`), sphere_on_sphere (of `radius` on one of `parent_radius`, or inside it), coupling (gear, rack: the
             sum of `coefficients` times coordinates is `offset`).
         parent, child : str, optional
-            Names of bodies; either may be ``"ground"``. A coupling has none.
+            Names of bodies or frames; either may be ``"ground"``. A coupling has none.
         parent_placement, child_placement : array_like, shape (4, 4) or (3,), optional
             Frame A in the parent, frame B in the child.
         axis : array_like, shape (3,), optional

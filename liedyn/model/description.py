@@ -1,4 +1,4 @@
-"""What a user declares about a robot: bodies, joints, cut joints (loops), other constraints, actuators.
+"""What a user declares about a robot: bodies, frames, joints, cut joints (loops), other constraints, actuators.
 
 Plain frozen records, all numbers already checked and brought to their shapes by :class:`liedyn.model.Builder`.
 Poses are (4, 4) arrays, lengths in metres, angles in radians. The ground is the reserved body name ``"ground"``.
@@ -78,6 +78,30 @@ class Joint(_Record):
     damping: np.ndarray
     stiffness: np.ndarray
     rest: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Frame(_Record):
+    """A named frame, fixed in a body: to all that asks for a body by its name it is one, without mass.
+
+    Attributes
+    ----------
+    name, body : str
+        What holds it is a body, the ground or another frame.
+    placement : ndarray, shape (4, 4)
+        In the frame of what holds it.
+    """
+
+    name: str
+    body: str
+    placement: np.ndarray
+
+    @property
+    def joint(self):
+        """What holds it, as a joint."""
+        nothing = np.empty(0)
+        return Joint(self.name, "fixed", self.body, self.name, self.placement, (), 0.0, np.empty((0, 2)),
+                     *(nothing,) * 6)
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,6 +250,7 @@ class Model(_Record):
     description, source : str
         What it is, and where the numbers come from.
     elements : tuple of Element
+    frames : tuple of Frame
     """
 
     name: str
@@ -241,3 +266,9 @@ class Model(_Record):
     description: str = ""
     source: str = ""
     elements: tuple = ()
+    frames: tuple = ()
+
+    @property
+    def tree_joints(self):
+        """The joints, and what holds the frames."""
+        return self.joints + tuple(frame.joint for frame in self.frames)

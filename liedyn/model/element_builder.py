@@ -3,6 +3,7 @@
 from liedyn.errors import ModelError, shown
 from liedyn.model import validation
 from liedyn.model.description import Constraint, Element
+from liedyn.model.force_elements import FRICTION_NUMBERS, LINEAR_NUMBERS
 from liedyn.model.kinds import CONSTRAINT_KINDS
 from liedyn.model.numbers import numbers
 
@@ -132,9 +133,8 @@ class ElementBuilder:
         ('gearbox1',)
         """
         owner = validation.owner_of("force element", name)
-        given = {"coulomb": coulomb, "static": coulomb if static is None else static, "stribeck": stribeck,
-                 "width": width, "viscous": viscous}
-        values = {key: float(numbers(owner, key, value, ())) for key, value in given.items()}
+        given = coulomb, coulomb if static is None else static, stribeck, width, viscous
+        values = {key: float(numbers(owner, key, value, ())) for key, value in zip(FRICTION_NUMBERS, given)}
         for key, value in values.items():
             if value < 0.0 or value == 0.0 and key in ("stribeck", "width"):
                 raise ModelError(f"{owner}, {key}: must be positive, got {value}")
@@ -145,8 +145,8 @@ class ElementBuilder:
 
     def _add_element(self, owner, measure, stiffness, damping, preload, law):
         """With a linear law, or one of the user's own."""
-        given = {"stiffness": stiffness, "damping": damping, "preload": preload}
-        values = {key: float(numbers(owner, key, value, ())) for key, value in given.items()}
+        given = zip(LINEAR_NUMBERS, (stiffness, damping, preload))
+        values = {key: float(numbers(owner, key, value, ())) for key, value in given}
         if law is None:
             self._elements.append(Element(measure, "linear", tuple(values.values())))
             return

@@ -8,8 +8,11 @@ from liedyn.model.packed import GRAVITY_SIZE, HEADER, PackedModel
 
 LAW_KINDS = ("linear", "friction", "function")
 LINEAR, FRICTION, FUNCTION = range(len(LAW_KINDS))
+LINEAR_NUMBERS, FRICTION_NUMBERS = ("stiffness", "damping", "preload"), (
+    "coulomb", "static", "stribeck", "width", "viscous")
+"""Numbers of a law, in the order in which `liedyn.elements.laws` reads them."""
 LAW_NUMBERS = 5
-"""Room for the numbers of each law."""
+"""Room for those of each element."""
 
 
 class Laws(NamedTuple):

@@ -52,9 +52,9 @@ class Tree:
         The joints that move, in the order of their links.
     links : list of Link
     body_links : dict
-        Link number by body name, -1 for the ground and all that is fixed to it.
+        Link number by name of a body or frame, -1 for the ground and all that is fixed to it.
     body_poses : dict
-        Pose in its link, (4, 4), by body name.
+        Pose in its link, (4, 4), by these names.
     """
 
     joints: list
@@ -80,10 +80,10 @@ def link_tree(model):
     """The links of a valid model."""
     bodies = {body.name: body for body in model.bodies}
     tree = Tree([], [], {GROUND: -1}, {GROUND: np.eye(4)})
-    for joint in depth_first(model.joints):
+    for joint in depth_first(model.tree_joints):
         _attach(tree, joint)
         carrier = tree.body_links[joint.child]
-        if carrier >= 0:
+        if carrier >= 0 and joint.child in bodies:
             tree.links[carrier].carry(bodies[joint.child], tree.body_poses[joint.child])
     _face_children(tree)
     return tree

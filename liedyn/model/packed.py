@@ -45,7 +45,7 @@ DOF_FORK, DOF_STRETCH = 4, 5  # number among those that carry several dofs direc
 DOF_F = 4
 DOF_ARMATURE, DOF_DAMPING, DOF_STIFFNESS = range(3)
 
-BODY_I = 2
+BODY_I = 2  # bodies first, N_BODIES of them, then all frames, in one list of records
 BODY_LINK = 0
 BODY_F = 12
 BODY_POSE = 0  # of the body in its link; in the world if the link is -1
@@ -204,9 +204,9 @@ def _dofs(tree):
 
 
 def _bodies(model, tree):
-    ints = np.zeros((len(model.bodies), BODY_I), dtype=np.int64)
-    floats = np.zeros((len(model.bodies), BODY_F))
-    for body, numbers, record in zip(model.bodies, ints, floats):
+    named = model.bodies + model.frames
+    ints, floats = np.zeros((len(named), BODY_I), dtype=np.int64), np.zeros((len(named), BODY_F))
+    for body, numbers, record in zip(named, ints, floats):
         numbers[BODY_LINK] = tree.body_links[body.name]
         record[BODY_POSE:BODY_F] = _pose_numbers(tree.body_poses[body.name])
     return ints, floats

@@ -84,13 +84,15 @@ def _spatial_inertia(link):
 
 def _held_by_loops(model):
     """Bodies that are an end of a loop or constraint, and all their ancestors; what custom rows hold is not known."""
-    parents = {joint.child: joint.parent for joint in model.joints}
+    parents = {joint.child: joint.parent for joint in model.tree_joints}
     held = set()
     if any(constraint.kind == "custom" for constraint in model.constraints):
         return set(parents)
     pairs = [(each.parent, each.child) for each in model.loops + model.constraints if each.parent is not None]
-    pairs += [(joint.child, GROUND) for constraint in model.constraints for joint in model.joints
-              if any(name.partition(".")[0] == joint.name for name in constraint.coefficients)]
+    moved = {joint.name + suffix: joint.child
+             for joint in model.joints for suffix in JOINT_KINDS[joint.kind].velocities}
+    pairs += [(moved[name], GROUND) for constraint in model.constraints for name in constraint.coefficients
+              if name in moved]
     for pair in pairs:
         for body in pair:
             while body != GROUND and body not in held:

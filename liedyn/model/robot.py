@@ -72,7 +72,7 @@ class Robot:
     elements : Elements or None
         The force elements as kernels see them; None if there are none.
     body_numbers : dict
-        Numbers of the bodies by name.
+        Numbers of the bodies by name; those of the frames follow.
     memo : dict
         What has been worked out for this robot and will not change, by what it is.
     """
@@ -110,7 +110,8 @@ class Robot:
 
     def __post_init__(self):
         object.__setattr__(self, "memo", {})
-        object.__setattr__(self, "body_numbers", {name: k for k, name in enumerate(self.body_names)})
+        object.__setattr__(self, "body_numbers", {
+            name: k for k, name in enumerate((*self.body_names, *self.frame_names))})
 
     name = property(lambda self: self.model.name)
     gravity = property(lambda self: self.model.gravity)
@@ -123,6 +124,8 @@ class Robot:
     nbodies = property(lambda self: len(self.body_names))
     element_names = property(lambda self: tuple(each.name for each in self.model.elements),
                              doc="Names of the force elements.")
+    frame_names = property(lambda self: tuple(frame.name for frame in self.model.frames),
+                           doc="Names of the frames, which may stand wherever a body's name may.")
     t = property(lambda self: float(self.floats[TIME]), doc="Time of the moving targets and custom rows [s].")
     active = property(lambda self: tuple(
         name for k, name in enumerate(self.constraint_names) if self.ints[self._record(k) + LOOP_ACTIVE] > OFF),
@@ -286,9 +289,9 @@ class Robot:
         return _index("constraint", name, self.constraint_names)
 
     def body_index(self, name):
-        """Number of a body; InputError with near names if there is none."""
+        """Number of a body or frame; InputError with near names if there is none."""
         return self.body_numbers[name] if type(name) is str and name in self.body_numbers else _index(
-            "body", name, self.body_names)
+            "body", name, tuple(self.body_numbers))
 
     def joint_index(self, name):
         """Number of a joint; InputError with near names if there is none."""

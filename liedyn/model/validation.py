@@ -290,23 +290,26 @@ def stiffness(owner, kind, value):
 
 def tree(model):
     """Names are unique and known, and the joints make a tree that reaches every body from the ground."""
-    bodies = [body.name for body in model.bodies]
-    unique("body", [GROUND] + bodies)
+    bodies, frames = [body.name for body in model.bodies], [frame.name for frame in model.frames]
+    unique("body or frame", [GROUND] + bodies + frames)
     unique("joint, loop or constraint", [each.name for each in model.joints + model.loops + model.constraints])
     unique("actuator", [actuator.name for actuator in model.actuators])
-    known = dict.fromkeys([GROUND] + bodies)
     unique("force element", [element.name for element in model.elements])
+    known = dict.fromkeys([GROUND] + bodies + frames)
+    for frame in model.frames:
+        choice(f"frame {shown(frame.name)}", "body", frame.body, known)
+    children = dict.fromkeys([GROUND] + bodies)
     pairs = [constraint for constraint in model.constraints if constraint.parent is not None]
     springs = [element.measure for element in model.elements if element.measure.parent is not None]
     for kind, things in (("joint", model.joints), ("loop", model.loops), ("constraint", pairs),
                          ("force element", springs)):
         for thing in things:
             choice(f"{kind} {shown(thing.name)}", "parent", thing.parent, known)
-            choice(f"{kind} {shown(thing.name)}", "child", thing.child, known)
+            choice(f"{kind} {shown(thing.name)}", "child", thing.child, children if kind == "joint" else known)
             if thing.parent == thing.child:
                 raise ModelError(f"{kind} {shown(thing.name)}: joins {shown(thing.child)} to itself")
     _one_parent_each(model.joints)
-    _reached(bodies, model.joints)
+    _reached(bodies + frames, model.tree_joints)
 
 
 def unique(what, names):

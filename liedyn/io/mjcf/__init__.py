@@ -21,9 +21,10 @@ def load_mjcf(path, keyframe=None):
     """Read a robot from an MJCF file of MuJoCo.
 
     Bodies keep their names and frames, joints their names and coordinates (`ref` included). A body with several joints
-    becomes a chain of massless bodies. Equalities between bodies or sites become cut joints, those between joints or
-    fixed tendons couplings; springs and dampers of tendons become force elements. Motors, and position and velocity
-    servos become actuators, the latter with what they do as springs and dampers. Shapes are taken for inertias only.
+    becomes a chain of massless bodies, sites become frames. Equalities between bodies or sites become cut joints, those
+    between joints or fixed tendons couplings; springs and dampers of tendons become force elements. Motors, and
+    position and velocity servos become actuators, the latter with what they do as springs and dampers. Shapes are taken
+    for inertias only.
 
     Parameters
     ----------
@@ -59,6 +60,7 @@ def load_mjcf(path, keyframe=None):
         reader = Reader(*compiled(path), source, keyframe)
         servos = actuators.linear_servos(reader)
         reader.add_bodies(servos)
+        reader.add_sites()
         polynomials = equalities.declare(reader)
         tendons.declare(reader)
         actuators.declare(reader)

@@ -68,6 +68,13 @@ class Reader:
                               inertia=R @ np.diag(m.body_inertia[b]) @ R.T)
             self.add_joints(b, range(m.body_jntadr[b], m.body_jntadr[b] + m.body_jntnum[b]))
 
+    def add_sites(self):
+        """As frames, those with names of their own."""
+        for k in range(self.model.nsite):
+            name = self.mujoco.mj_id2name(self.model, int(self.mujoco.mjtObj.mjOBJ_SITE), k)
+            if name and name not in self.bodies:
+                self.builder.frame(name, *self.site(k))
+
     def add_joints(self, b, joints):
         """A chain from the parent to body b: a joint moves about its anchor, which is not the body's origin."""
         m, name, parent = self.model, self.bodies[b], self.bodies[self.model.body_parentid[b]]

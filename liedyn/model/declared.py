@@ -1,0 +1,129 @@
+"""What has been declared as the arguments that declare it: what files hold, and what editing changes."""
+
+import numpy as np
+
+from liedyn.model.description import Actuator, Body, Constraint, Element, Frame, Joint, Loop
+from liedyn.model.force_elements import FRICTION_NUMBERS, LINEAR_NUMBERS
+from liedyn.model.kinds import CONSTRAINT_KINDS, JOINT_KINDS, LOOP_KINDS, neutral
+
+
+def arguments_of(thing):
+    """Arguments of the method of :class:`liedyn.model.Builder` that declares a thing, besides its name.
+
+    What has its default value is left out. Placements are (4, 4) arrays, all other arrays are lists.
+    """
+    return _ARGUMENTS[type(thing)](thing)
+
+
+def _body(body):
+    entries = {"mass": body.mass} if body.mass else {}
+    return entries | {key: x.tolist() for key, x in (("com", body.com), ("inertia", body.inertia)) if x.any()}
+
+
+def _frame(frame):
+    return {"body": frame.body} | _placement("placement", frame.placement)
+
+
+def _joint(joint):
+    kind = JOINT_KINDS[joint.kind]
+    entries = {"kind": joint.kind, "parent": joint.parent, "child": joint.child}
+    entries |= _placement("placement", joint.placement) | _axes(kind, joint)
+    if np.isfinite(joint.limits).any():
+        entries["limits"] = joint.limits.tolist() if kind.nq > 1 else joint.limits[0].tolist()
+    defaults = {"velocity_limit": np.inf, "effort_limit": np.inf, "armature": 0.0, "damping": 0.0, "stiffness": 0.0}
+    for key, default in defaults.items():
+        entries |= _per_dof(key, getattr(joint, key), default)
+    return entries | _per_dof("rest", joint.rest, neutral(kind))
+
+
+def _loop(loop):
+    return _ends(loop) | _axes(LOOP_KINDS[loop.kind], loop) | _state(loop)
+
+
+def _ends(each):
+    """What loops and constraints between bodies have in common."""
+    entries = {"kind": each.kind, "parent": each.parent, "child": each.child}
+    return entries | _placement("parent_placement", each.parent_placement) | _placement(
+        "child_placement", each.child_placement)
+
+
+def _state(each):
+    """What loops and constraints have in common."""
+    entries = {} if each.active is True else {"active": each.active}
+    return entries if each.target is None else entries | {"target": each.target}
+
+
+def _constraint(constraint):
+    kind = constraint.kind
+    form = CONSTRAINT_KINDS[kind]
+    if kind == "custom":
+        return constraint.functions | {"rows": len(constraint.rows)} | _state(constraint)
+    if form.coefficients:
+        offset = {"offset": constraint.offset} if constraint.offset else {}
+        sum_of = {"kind": kind, "coefficients": constraint.coefficients}
+        return sum_of | offset | _contact(constraint) | _state(constraint)
+    entries = _ends(constraint)
+    if "axis" in form.takes and not np.array_equal(constraint.axis, [0.0, 0.0, 1.0]):
+        entries["axis"] = constraint.axis.tolist()
+    needed = {"child_axis": constraint.child_axis.tolist(), "length": constraint.length,
+              "radius": abs(constraint.radius) or constraint.length, "parent_radius": constraint.length}
+    entries |= {key: value for key, value in needed.items() if key in form.needs}
+    if "rolling" in form.takes and not constraint.side and constraint.rows != form.rows:
+        entries["rolling"] = False
+    if constraint.radius < 0.0:
+        entries["inside"] = True
+    return entries | _contact(constraint) | _state(constraint)
+
+
+def _contact(constraint):
+    """What a one-sided constraint has besides."""
+    if not constraint.side:
+        return {}
+    numbers = {"restitution": constraint.restitution, "friction": constraint.friction}
+    return {"unilateral": "above" if constraint.side > 0 else "below"} | {k: x for k, x in numbers.items() if x}
+
+
+def _actuator(actuator):
+    if len(actuator.gears) > 1:
+        return {"coordinate": actuator.gears}
+    [(coordinate, gear)] = actuator.gears.items()
+    return {"coordinate": coordinate, "gear": gear}
+
+
+def method_of(thing):
+    """Name of the method of the builder that declares a thing."""
+    if isinstance(thing, Element):
+        return "friction" if thing.law == "friction" else "spring" if thing.measure.parent else "coordinate_force"
+    if isinstance(thing, Constraint) and thing.kind == "custom":
+        return "custom"
+    return type(thing).__name__.lower()
+
+
+def _element(element):
+    measure, law = element.measure, {} if element.function is None else {"law": element.function}
+    if element.law == "friction":
+        return {"coordinate": measure.coefficients} | dict(zip(FRICTION_NUMBERS, element.numbers))
+    law |= {key: x for key, x in zip(LINEAR_NUMBERS, element.numbers) if x}
+    if measure.parent is None:
+        return {"coefficients": measure.coefficients, "rest": measure.offset} | law
+    entries = _ends(measure) | {"length": measure.length} | law
+    del entries["kind"]
+    return entries
+
+
+_ARGUMENTS = {Body: _body, Frame: _frame, Joint: _joint, Loop: _loop, Constraint: _constraint, Actuator: _actuator,
+              Element: _element}
+
+
+def _placement(key, pose):
+    return {} if np.array_equal(pose, np.eye(4)) else {key: pose}
+
+
+def _axes(kind, thing):
+    entries = {key: axis.tolist() for key, axis, default in zip(("axis", "axis2"), thing.axes, kind.axes)
+               if not np.array_equal(axis, default)}
+    return entries | ({"pitch": thing.pitch} if kind.has_pitch else {})
+
+
+def _per_dof(key, values, default):
+    return {} if np.all(values == default) else {key: values.tolist() if len(values) > 1 else float(values[0])}

@@ -1,0 +1,284 @@
+"""The part of `Builder` that edits: changes what has been declared, drops some of it, attaches another robot."""
+
+import inspect
+from dataclasses import replace
+
+from liedyn.arguments import require_robot
+from liedyn.errors import ModelError, shown, suggestion
+from liedyn.model import validation
+from liedyn.model.declared import arguments_of, method_of
+from liedyn.model.description import GROUND, Actuator
+from liedyn.model.kinds import JOINT_KINDS, LOOP_KINDS
+from liedyn.model.links import depth_first
+
+_OF_BODIES = ("pose", "twist", "twist_rate")  # outputs that name a body; of others, wrenches name a loop or constraint
+_ROBOT = ("gravity", "home", "independent", "outputs", "description", "source")
+_KEPT = ("parent", "child", "placement", "parent_placement", "child_placement", "active", "target")
+"""What stays when the kind of a joint, loop or constraint changes."""
+
+
+class Editor:
+    """Changes of what has been declared; see :class:`Builder`."""
+
+    def change(self, what, name=None, /, **values):
+        """Change what has been declared, under the same name.
+
+        Parameters
+        ----------
+        what : str
+            "body", "frame", "joint", "loop", "constraint", "actuator", "element" (a force element) or "robot".
+        name : str
+            Its name; none for the robot.
+        **values
+            Arguments of the method that declares such a thing, :meth:`body`, :meth:`joint` and so on: those given
+            replace what was declared, and None restores a default. Another `kind` of a joint, loop or constraint keeps
+            the two ends, placements, switch and target, and axes if it has as many; all else is what is given here or
+            default. Of the robot: gravity, home, independent, outputs, description, source.
+
+        Raises
+        ------
+        ModelError
+            An unknown name or argument, or a value that does not fit. What names a coordinate that is gone with the old
+            kind of a joint is refused when the robot is built.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> b = ld.Builder.of(ld.load("five_bar"))
+        >>> b.change("body", "link1", mass=2.0)
+        >>> b.change("joint", "q2", stiffness=3.0, rest=0.5)
+        >>> b.change("robot", gravity=(0.0, 0.0, -1.62))
+        >>> b.build().model.bodies[0].mass
+        2.0
+        """
+        if validation.text("change", "what", what) == "robot" and name is None:
+            self._change_robot(values)
+            return
+        things, k = self._find(what, name)
+        given = arguments_of(things[k])
+        declare = getattr(self, method_of(things[k]))
+        _require_known(f"{what} {shown(name)}", values, list(inspect.signature(declare).parameters)[1:])
+        if "kind" in values and validation.text(f"{what} {shown(name)}", "kind", values["kind"]) != given["kind"]:
+            form = {**JOINT_KINDS, **LOOP_KINDS}.get(values["kind"])
+            as_many = form is not None and len(getattr(things[k], "axes", ())) == len(form.axes)
+            kept = _KEPT + ("axis", "axis2") * as_many
+            given = {key: value for key, value in given.items() if key in kept}
+        declare(name, **_without_none(given | values))
+        things[k] = things.pop()  # declared last, it takes the place of the old one
+
+    def _change_robot(self, values):
+        _require_known("robot", values, _ROBOT)
+        given = {key: getattr(self, f"_{key}") for key in _ROBOT}
+        changed = type(self)(self._name, **_without_none(given | values))
+        vars(self).update({f"_{key}": getattr(changed, f"_{key}") for key in _ROBOT})
+
+    def remove(self, what, name):
+        """Drop a thing, and all that names it.
+
+        A body or frame goes with all that it carries, and with the joints, loops, constraints, couplings, actuators,
+        home values, independent coordinates and outputs that name any of that or its coordinates. Rows of a user's own
+        (:meth:`custom`) stay; they must fit the robot that is left.
+
+        Parameters
+        ----------
+        what : str
+            "body", "frame", "loop", "constraint", "actuator" or "element" (a force element). A joint goes with its
+            body; for one that is stiff, change its kind to fixed, or see `liedyn.reduced`.
+        name : str
+
+        Raises
+        ------
+        ModelError
+            An unknown name, or a joint.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> b = ld.Builder.of(ld.load("panda"))
+        >>> b.remove("body", "panda_link6")
+        >>> b.build().velocity_names[-1]
+        'panda_joint5'
+        """
+        things, k = self._find(what, name)
+        if what == "joint":
+            raise ModelError(f"joint {shown(name)}: goes with body {shown(things[k].child)}; remove that, or change "
+                             "the kind of the joint to fixed")
+        if what in ("body", "frame"):
+            self._drop(bodies=self._carried({name}))
+        elif what in ("actuator", "element"):
+            del things[k]
+        else:
+            self._drop(others={name})
+
+    def attach(self, robot, to, prefix, placement=None, joint="fixed", **more):
+        """Attach another robot: what was the ground to it is held by a body or frame here.
+
+        Everything of it comes under its own name with the prefix; what was its ground is the frame, or if `joint`
+        moves the body, ``<prefix>ground``. So it keeps the joints that hold it to its ground: one that floats, floats.
+        Its gravity is given up. If one of the two robots has actuators and the other has none, the coordinates of the
+        other get one each, as they had before. Independent coordinates are those of both, if both have declared them or
+        are trees; else they are chosen automatically.
+
+        Parameters
+        ----------
+        robot : Robot
+        to : str
+            Name of a body or frame that holds it, or ``"ground"``.
+        prefix : str
+            Goes before all its names.
+        placement : array_like, shape (4, 4) or (3,), optional
+            Of its ground in what holds it.
+        joint : str
+            Kind of the joint between the two, ``<prefix>ground`` too.
+        **more
+            Further arguments of that joint, as for :meth:`joint`.
+
+        Raises
+        ------
+        InputError
+            It is no robot.
+        ModelError
+            Rows of a user's own, which know the coordinates of their own robot only; or a value that does not fit.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> b = ld.Builder.of(ld.load("panda"))
+        >>> b.attach(ld.load("five_bar"), to="panda_hand", prefix="tool_", placement=(0.0, 0.0, 0.2))
+        >>> b.build().velocity_names[-2:]
+        ('tool_q2', 'tool_q4')
+        """
+        require_robot(robot)
+        prefix, base = validation.text("attach", "prefix", prefix), f"{prefix}{GROUND}"
+        model = robot.model_as_is()
+        require_no_custom_rows("attach", robot)
+        before = self._model()
+        if validation.text("attach", "joint", joint) == "fixed":
+            _require_known("attach", more, ())
+            self.frame(base, to, placement)
+            moves = ()
+        else:
+            self.joint(base, joint, to, base, placement, **more)
+            self.body(base)
+            moves = _velocities_of(self._joints[-1:])
+        if bool(before.actuators) != bool(model.actuators):
+            self._actuators = list(before.actuators or _actuators_of(before.joints))
+            model = replace(model, actuators=model.actuators or _actuators_of(model.joints))
+        mine, theirs, declared = _choice(before), _choice(model), before.independent or model.independent
+        self._declare_again(_prefixed(model, prefix))
+        self._home |= {prefix + name: value for name, value in model.home.items()}
+        known = declared and mine is not None and theirs is not None
+        self._independent = mine + moves + tuple(prefix + name for name in theirs) if known else ()
+        self._outputs += tuple(f"{kind}{colon}{prefix}{name}" for kind, colon, name in map(_parts, model.outputs))
+
+    def _lists(self):
+        """What has been declared, by what it is."""
+        return {"body": self._bodies, "frame": self._frames, "joint": self._joints, "loop": self._loops,
+                "constraint": self._constraints, "actuator": self._actuators, "element": self._elements}
+
+    def _declare_again(self, model):
+        for things, more in zip(self._lists().values(), (
+                model.bodies, model.frames, model.joints, model.loops, model.constraints, model.actuators,
+                model.elements)):
+            things += more
+
+    def _find(self, what, name):
+        """The list that holds a thing, and its place there."""
+        lists = self._lists()
+        if not isinstance(what, str) or what not in lists:
+            raise ModelError(f"unknown kind of thing {shown(what)}, {suggestion(what, list(lists))}")
+        names = [each.name for each in lists[what]]
+        if not isinstance(name, str) or name not in names:
+            raise ModelError(f"unknown {what} {shown(name)}, {suggestion(name, names)}")
+        return lists[what], names.index(name)
+
+    def _carried(self, bodies):
+        """Bodies and frames that some carry, these included."""
+        carried = set(bodies)
+        for joint in depth_first([*self._joints, *(frame.joint for frame in self._frames)]):
+            if joint.parent in carried:
+                carried.add(joint.child)
+        return carried
+
+    def _drop(self, bodies=frozenset(), joints=frozenset(), others=frozenset()):
+        """Drop bodies and frames, coordinates of joints, loops and constraints, and all that names one of them.
+
+        Of `joints` only the coordinates go: they do not move any more.
+        """
+        still = {joint.name for joint in self._joints if joint.child in bodies} | joints
+        gone = {x for joint in self._joints if joint.name in still for x in coordinates_of(joint)}
+        others = others | {each.name for each in self._loops + self._constraints
+                           if {each.parent, each.child} & bodies or gone & getattr(each, "coefficients", {}).keys()}
+        virtual = {loop.name + suffix for loop in self._loops if loop.name in others
+                   for suffix in LOOP_KINDS[loop.kind].velocities}
+        self._actuators[:] = [each for each in self._actuators if not gone & each.gears.keys()]
+        self._elements[:] = [each for each in self._elements if not (
+            {each.measure.parent, each.measure.child} & bodies or gone & each.measure.coefficients.keys())]
+        for things in (self._loops, self._constraints):
+            things[:] = [each for each in things if each.name not in others]
+        self._home = {name: value for name, value in self._home.items() if name not in gone | still}
+        self._independent = tuple(name for name in self._independent if name not in gone | virtual)
+        self._outputs = tuple(each for each in self._outputs if _parts(each)[2] not in (
+            bodies if _parts(each)[0] in _OF_BODIES else gone | still | virtual | others))
+        for things, key in ((self._bodies, "name"), (self._frames, "name"), (self._joints, "child")):
+            things[:] = [each for each in things if getattr(each, key) not in bodies]
+
+
+def coordinates_of(joint):
+    """Names of the coordinates of a joint in q, then of those in v that are called otherwise."""
+    kind = JOINT_KINDS[joint.kind]
+    return tuple(dict.fromkeys(joint.name + suffix for suffix in kind.coordinates + kind.velocities))
+
+
+def require_no_custom_rows(what, robot):
+    """Raise if a constraint has functions of the user's own."""
+    for each in robot.model.constraints:
+        if each.kind == "custom":
+            raise ModelError(f"{what}, constraint {shown(each.name)}: its functions take the coordinates of "
+                             f"{shown(robot.name)}, and no others")
+
+
+def _without_none(values):
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def _require_known(owner, values, known):
+    for key in values:
+        if key not in known:
+            raise ModelError(f"{owner}: unknown key {shown(key)}, {suggestion(key, known)}")
+
+
+def _parts(output):
+    """The kind of an output, the colon behind it, and what it names."""
+    return output.partition(":") if ":" in output else ("", "", output)
+
+
+def _velocities_of(joints):
+    return tuple(joint.name + suffix for joint in joints for suffix in JOINT_KINDS[joint.kind].velocities)
+
+
+def _choice(model):
+    """The independent coordinates of a model, all of a tree; None where they are chosen automatically."""
+    if model.independent:
+        return model.independent
+    return None if model.loops or model.constraints else _velocities_of(model.joints)
+
+
+def _actuators_of(joints):
+    """One for each velocity coordinate, as a robot has that declares none."""
+    return tuple(Actuator(name, {name: 1.0}) for name in _velocities_of(joints))
+
+
+def _prefixed(model, prefix):
+    """A model with a prefix before all names, that of the ground too."""
+    def named(each):
+        names = {key: prefix + getattr(each, key) for key in ("name", "body", "parent", "child")
+                 if getattr(each, key, None) is not None}
+        for key in ("coefficients", "gears"):
+            if getattr(each, key, None):
+                names[key] = {prefix + name: value for name, value in getattr(each, key).items()}
+        return replace(each, **names)
+
+    elements = tuple(replace(each, measure=named(each.measure)) for each in model.elements)
+    return replace(model, elements=elements, **{key: tuple(map(named, getattr(model, key))) for key in (
+        "bodies", "frames", "joints", "loops", "constraints", "actuators")})
