@@ -160,6 +160,8 @@ def _read(world, scope, scopes, left, floating_base, base_name, gravity, source)
     poses, elements, static = {GROUND: np.eye(4)}, {}, []
     for each in scopes:
         _refuse(each, left)
+        for name in each.things:
+            each.pose(name)  # all must have a place, asked for or not
         for link in each.links():
             name = each.prefix + link.name
             elements[name], poses[name] = link, each.world_pose(link.name)

@@ -116,7 +116,7 @@ class Scope:
                 each = SdfElement(xml, kind)
                 name = each.text("name")
                 each.owner = f"{kind} {shown(self.prefix + name)}"
-                if name in own or name in (MODEL, WORLD):
+                if name in own or name in (MODEL, WORLD) or (kind, prefix + name) == ("link", GROUND):
                     raise ModelError(f"{each.owner}: {'declared twice' if name in own else 'the name is reserved'}")
                 own.add(name)
                 self.things.setdefault(name, (kind, each))
