@@ -12,6 +12,8 @@ READERS = {
     ".toml": "liedyn.io.toml:load_toml",
     ".urdf": "liedyn.io.urdf:load_urdf",
     ".xml": "liedyn.io.mjcf:load_mjcf",
+    ".sdf": "liedyn.io.sdf:load_sdf",
+    ".world": "liedyn.io.sdf:load_sdf",
 }
 """By the end of a file's name its reader, module and function: it takes the path, and options by name."""
 
@@ -24,7 +26,7 @@ def load(source, **options):
     source : str or Path
         Name of a bundled robot (:func:`bundled`), or path of a file of one of the kinds in `READERS`.
     **options
-        Those of the reader: for URDF files :func:`load_urdf`.
+        Those of the reader: for URDF files :func:`load_urdf`, for SDFormat files :func:`load_sdf`.
 
     Returns
     -------
