@@ -147,8 +147,9 @@ def _kind(joint):
 def _base(links, joints, name, floats):
     """The joint between the ground and the root link: kind and child by name; nothing if that link is the ground."""
     children = {joint.end("child") for joint in joints}
-    roots = [link.name for link in links if link.name not in children]
-    if len(roots) > 1:
+    names = [link.name for link in links]
+    roots = [name for name in names if name not in children]
+    if len(roots) > 1 and children.issubset(names):
         raise ModelError(f"no joint holds {listed(roots)}: a URDF has one root link, join the others to it")
     if GROUND in children:
         raise ModelError(f"link {shown(GROUND)}: only a root link can be the ground; call it otherwise")
@@ -156,7 +157,7 @@ def _base(links, joints, name, floats):
         if floats:
             raise ModelError(f"link {shown(GROUND)}: the ground cannot float; call the root link otherwise")
         return {}
-    return {name: ("free" if floats else "fixed", roots[0])} if roots else {}  # a cycle, which the builder names
+    return {name: ("free" if floats else "fixed", roots[0])} if len(roots) == 1 else {}  # the builder knows why
 
 
 def _independent(joints, kinds, base):
