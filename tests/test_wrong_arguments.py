@@ -83,7 +83,7 @@ CALLS = {
     "potential_energy": dict(robot=FIVE_BAR, q=HOME), "random_configuration": dict(robot=FIVE_BAR, rng=0, size=2),
     "rnea": dict(**STATE, a=REST), "rnea_derivatives": dict(**STATE, a=REST), "total_mass": dict(robot=FIVE_BAR),
     "load": dict(source="five_bar"), "load_toml": None, "load_urdf": None,
-    "save_toml": dict(robot=PANDA, path="a.toml"),
+    "save": dict(robot=PANDA, path="a.toml"), "save_toml": dict(robot=PANDA, path="a.toml"),
     "Builder": dict(name="b"), "placement": dict(xyz=(1.0, 0.0, 0.0)),
     "check_constraint": dict(robot=FIVE_BAR, name="pin", q=HOME, v=REST, a=REST, lam=np.zeros(5), tolerance=1e-6),
     "close": dict(robot=FIVE_BAR, q=HOME, held={"q1": HOME[0]}, tolerance=1e-12),
