@@ -54,7 +54,7 @@ def save(robot, path):
     >>> import tempfile
     >>> import liedyn as ld
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     save(ld.load("ur5"), f"{folder}/ur5.xml")
+    ...     save(ld.load("solo12"), f"{folder}/solo12.xml")
     """
     require_robot(robot)
     kind = path_of(path).suffix.lower()
