@@ -16,7 +16,7 @@ from liedyn.errors import (
     AccumulationError, CacheWarning, ClosureError, ConditionWarning, ContactWarning, ControllabilityError, InputError,
     LiedynError, ModelError, ModelWarning, SimulationError, SingularConfigurationError,
 )
-from liedyn.io import bundled, load, load_mjcf, load_sdf, load_toml, load_urdf, save_toml
+from liedyn.io import bundled, load, load_mjcf, load_sdf, load_toml, load_urdf, save, save_toml
 from liedyn.model import Builder, Robot, placement, reduced, subtree
 from liedyn.tree.aba import aba
 from liedyn.tree.aba_derivatives import aba_derivatives
@@ -51,7 +51,7 @@ __all__ = [
     "AccumulationError", "Builder", "CacheWarning", "ClosureError", "ConditionWarning", "ContactWarning",
     "ControllabilityError", "InputError", "LiedynError", "ModelError", "ModelWarning", "Robot", "SimulationError",
     "SingularConfigurationError", "bundled", "load", "load_mjcf", "load_sdf", "load_toml", "load_urdf", "neutral",
-    "placement", "random_configuration", "reduced", "save_toml", "subtree", "total_mass", *RECURSIONS, *_LAZY,
+    "placement", "random_configuration", "reduced", "save", "save_toml", "subtree", "total_mass", *RECURSIONS, *_LAZY,
 ]
 
 

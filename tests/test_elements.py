@@ -330,3 +330,26 @@ def test_springs_between_frames():
     c.spring("band", "ground", "link1", (0.0, 1.0, 0.0), (0.1, 0.0, 0.0), length=0.5, stiffness=10.0)
     forces = [ld.element_forces(each.build(), [0.3, 0.2, 0.1, 0.4], [0.0] * 4) for each in (b, c)]
     assert np.allclose(*forces, rtol=0.0, atol=1e-14)
+
+
+@pytest.mark.filterwarnings("ignore::liedyn.errors.ModelWarning")
+def test_elements_and_frames_in_other_files(tmp_path):
+    """MJCF has linear springs as tendons, and motors on several joints; URDF leaves them out, and says so."""
+    pytest.importorskip("mujoco", reason="MJCF files are read by MuJoCo")
+    robot = arm_with_springs()
+    b, joints = ld.Builder.of(robot), robot.velocity_names
+    b.frame("tool", robot.body_names[-1], (0.0, 0.0, 0.1))
+    b.spring("band", "ground", "tool", (0.0, 1.0, 0.3), length=0.4, stiffness=5.0)
+    b.actuator("winch", {joints[0]: 2.0, joints[1]: -1.0})
+    robot = b.build()
+    ld.save(robot, tmp_path / "arm.xml")
+    again = ld.load(tmp_path / "arm.xml")
+    q, v = ld.random_configuration(robot, rng=STATE), STATE.normal(size=robot.nv)
+    assert again.velocity_names == joints and np.array_equal(again.actuator_matrix, robot.actuator_matrix)
+    for name in robot.element_names:
+        found, expected = (ld.element_states(each, q, v)[name][2] for each in (again, robot))
+        assert found == pytest.approx(expected, rel=1e-12), name
+    assert np.allclose(ld.element_forces(again, q, v), ld.element_forces(robot, q, v), rtol=0.0, atol=1e-11)
+    with pytest.warns(ld.ModelWarning, match="left out force elements: 'across', 'held', 'tendon', 'band'"):
+        ld.save(robot, tmp_path / "arm.urdf")
+    assert np.allclose(ld.pose(ld.load(tmp_path / "arm.urdf"), q, "tool"), ld.pose(robot, q, "tool"), atol=1e-14)

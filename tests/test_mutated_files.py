@@ -193,16 +193,25 @@ ARM = f"""<robot name="arm"><link name="base"/>{"".join(map(LINK.format, ["upper
   {JOINT.format("wrist", "fixed", "lower", "hand")} {JOINT.format("spin", "continuous", "upper", "wheel")}</robot>"""
 PUCK = f"""<robot name="puck">{"".join(map(LINK.format, ["table", "puck", "kite"]))}
   {JOINT.format("slide", "planar", "table", "puck")} {JOINT.format("string", "floating", "puck", "kite")}</robot>"""
+LOOPED = f"""<robot name="looped"><link name="ground"/>{"".join(map(LINK.format, ["a", "b", "c"]))}
+  {JOINT.format("ja", "revolute", "ground", "a")} {JOINT.format("jb", "continuous", "a", "b")}
+  {JOINT.format("jc", "prismatic", "ground", "c").replace("</joint>", '<mimic joint="ja" multiplier="2"/></joint>')}
+  <loop name="pin" type="revolute"><predecessor link="b"><origin xyz="1 0 0"/></predecessor><successor link="ground"/>
+  <axis xyz="0 0 1"/></loop>
+  <coupling name="gear"><predecessor link="b"/><successor link="c"/><ratio value="6"/></coupling>
+  <constraint name="ball" type="spherical"><parent link="a"/><parent_origin xyz="1 0 0"/><child link="c"/></constraint>
+  </robot>"""
 ATTRIBUTES = ["nan", "inf", "-inf", "-1", "0", "1e308", "1e400", "1e-320", "1e30", "", "x", "1 2", "1,2,3", "0x10", "٣",
               "1_0", "1e", " 1 ", "nan nan nan", "1 2 3 4", "inf 0 0", "0 0 0", "1e200 0 0", "ground", "base", "upper",
               "a b", "é", "x" * 2000, "floating", "planar", "continuous", "fixed", "prismatic", "revolute", "spherical"]
 TAGS = ["joint", "link", "origin", "axis", "mimic", "limit", "dynamics", "inertial", "mass", "inertia", "parent",
-        "child", "gazebo", "visual", "safety_controller", "robot", "joint_properties", "loop"]
+        "child", "gazebo", "visual", "safety_controller", "robot", "joint_properties", "loop", "coupling",
+        "constraint", "predecessor", "successor", "ratio", "parent_axis"]
 
 
 @st.composite
 def urdf_files(draw):
-    root = ElementTree.fromstring(draw(st.sampled_from([ARM, PUCK])))
+    root = ElementTree.fromstring(draw(st.sampled_from([ARM, PUCK, LOOPED])))
     for _ in range(draw(st.integers(1, 4))):
         elements = list(root.iter())
         element, other = draw(st.sampled_from(elements)), draw(st.sampled_from(elements))
@@ -230,6 +239,6 @@ def test_mutated_urdf(folder, data, floating_base):
 
 
 @mutated
-@given(data=damaged([ARM, PUCK], ["<", ">", "/", '"', "&", "é", "\0", "<!--", "]]>", "<a/>", "<?a?>", "&lt;"]))
+@given(data=damaged([ARM, PUCK, LOOPED], ["<", ">", "/", '"', "&", "é", "\0", "<!--", "]]>", "<a/>", "<?a?>", "&lt;"]))
 def test_damaged_urdf(folder, data):
     assert_sound_or_refused(folder / "robot.urdf", data)

@@ -88,6 +88,7 @@ CALLS = {
     "potential_energy": dict(robot=FIVE_BAR, q=HOME), "random_configuration": dict(robot=FIVE_BAR, rng=0, size=2),
     "rnea": dict(**STATE, a=REST), "rnea_derivatives": dict(**STATE, a=REST), "total_mass": dict(robot=FIVE_BAR),
     "load": dict(source="five_bar"), "load_toml": None, "load_urdf": None,
+    "save": dict(robot=PANDA, path="a.toml"),
     "save_toml": dict(robot=PANDA, path="a.toml"), "subtree": dict(robot=PANDA, body="panda_link5", joint="free"),
     "reduced": dict(robot=PANDA, locked={"panda_joint1": 0.5}),
     "world_jacobian": dict(robot=PANDA, q=ARM, body="panda_hand"),

@@ -57,9 +57,18 @@ class Element:
             raise ModelError(f"{self.owner}, {self.xml.tag}, {key}: expected one number, got {shown(self.text(key))}")
         return numbers[0]
 
-    def pose(self):
-        """The pose in the element's <origin>."""
-        origin = self.part("origin")
+    def pose(self, tag="origin"):
+        """The pose in the element's <origin>, or in a part that is called otherwise."""
+        origin = self.part(tag)
         given = {key: origin.numbers(key) for key in ("xyz", "rpy") if origin and key in origin.xml.attrib}
-        with errors_at(f"{self.owner}, origin", owner="placement"):
+        with errors_at(f"{self.owner}, {tag}", owner="placement"):
             return placement(**given)
+
+    def axis(self, tag="axis"):
+        """The direction in the element's <axis>; x where there is none."""
+        axis = self.part(tag)
+        return axis.numbers("xyz") if axis and "xyz" in axis.xml.attrib else (1.0, 0.0, 0.0)
+
+    def end(self, tag):
+        """The name of the link in a part like <parent> or <child>, which must be there."""
+        return self.part(tag, needed=True).text("link")

@@ -1,35 +1,42 @@
 """Robots from URDF files.
 
-Loops, which URDF cannot express, come as an argument or in a sidecar file. Meshes are never opened.
+Loops, which URDF cannot express, come from elements that dialects of it have (`liedyn.io.urdf_loops`), from a sidecar
+file or as an argument. Meshes are never opened.
 """
 
-import os
-import re
 import warnings
 from collections import defaultdict
 from xml.etree import ElementTree
 
 import numpy as np
 
-from liedyn.errors import InputError, ModelError, ModelWarning, cut, errors_at, listed, shown, suggestion
+from liedyn.errors import InputError, ModelError, ModelWarning, cut, listed, errors_at, shown, suggestion
+from liedyn.io.elements import Element
 from liedyn.io.files import path_of, read_bytes
-from liedyn.io.toml import as_table, declare, read_document, take_section
-from liedyn.model import GROUND, Builder, placement
+from liedyn.io.urdf_loops import add_elements, add_loops, add_mimic, sidecar
+from liedyn.model import GROUND, Builder
 from liedyn.model.kinds import JOINT_KINDS
-from liedyn.model.numbers import numbers
+from liedyn.model.numbers import LARGEST, numbers
 
+_XACRO = "a xacro template, not a URDF: expand it first (`xacro robot.xacro > robot.urdf`)"
 _KINDS = {"fixed": "fixed", "revolute": "revolute", "continuous": "revolute", "prismatic": "prismatic",
           "planar": "planar", "floating": "free"}
-_ELEMENTS = {"link", "joint", "material", "transmission", "gazebo", "sensor"}  # of a robot, in URDF
+_ELEMENTS = {"link", "joint", "material", "transmission", "gazebo", "sensor",  # of a robot, in URDF
+             "loop", "coupling", "constraint"}  # in dialects
 _BOUNDS = ("lower", "upper", "velocity", "effort")  # of one coordinate
-_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?|[-+]?inf(inity)?|nan", re.ASCII | re.IGNORECASE)
 
 
 def load_urdf(path, floating_base=False, base_name="base", loops=None, gravity=(0.0, 0.0, -9.81)):
     """Read a robot from a URDF file.
 
-    Links become bodies; a link without <inertial> is massless. Joints keep their names, limits and damping; a `planar`
-    joint moves in the plane orthogonal to its axis. Shapes, materials, sensors and transmissions are passed over.
+    Links become bodies; a link without <inertial> is massless; a root link that is called ground is the ground. Joints
+    keep their names, limits and damping; a `planar` joint moves in the plane orthogonal to its axis. A joint that
+    mimics another one is coupled to it by a constraint, ``<joint> mimic``. Shapes, materials, sensors and transmissions
+    are passed over.
+
+    Loops are read from the elements <loop> and <coupling> of URDF+ (Chignoli et al., 2024; ``independent="false"`` of
+    its joints makes the others the default choice of independent coordinates), from the element <constraint> proposed
+    to URDF (ros/urdfdom_headers, pull request 108, as of 2026) and from a sidecar file or `loops`.
 
     Parameters
     ----------
@@ -38,10 +45,13 @@ def load_urdf(path, floating_base=False, base_name="base", loops=None, gravity=(
         Join the root link to the ground by a free joint; else it is fixed.
     base_name : str
         Name of the joint between the ground and the root link.
-    loops : dict, optional
+    loops : dict or list of tuple, optional
         Tables as in ``[loops.x]`` of a robot's TOML file, by name. Instead of `parent` a table may have `parent_frame`,
-        the name of a link, or of a joint, whose frame is that of its child link; likewise `child_frame`. Default: those
-        of the file ``robot.loops.toml`` beside ``robot.urdf``, if there is one.
+        the name of a link, or of a joint, whose frame is that of its child link; likewise `child_frame`. Or pairs of
+        such frames that coincide, ``("tip", "hook")``, or are joined, ``("tip", "hook", "spherical")``; the loop is
+        called ``tip hook``. Default: those of the file ``robot.loops.toml`` beside ``robot.urdf``, if there is one;
+        else of ``robot.yaml`` with `closed_loop`, as example-parallel-robots has them (the extra `yaml` reads it), with
+        its types of joints, and its motors as actuators.
     gravity : array_like, shape (3,)
         [m/s^2]
 
@@ -52,9 +62,9 @@ def load_urdf(path, floating_base=False, base_name="base", loops=None, gravity=(
     Raises
     ------
     ModelError
-        The file is not a URDF, has mimic joints, or does not describe a robot; the message names the element.
+        The file is not a URDF, is a template (xacro), or does not describe a robot; the message names the element.
     InputError
-        `floating_base` is not True or False, or `loops` no dictionary.
+        `floating_base` is not True or False, or `loops` is neither a dictionary nor a list of pairs.
 
     Warns
     -----
@@ -69,80 +79,38 @@ def load_urdf(path, floating_base=False, base_name="base", loops=None, gravity=(
     """
     path = path_of(path)
     for name, value, kind in (("floating_base", floating_base, bool | np.bool_), ("base_name", base_name, str),
-                              ("loops", loops, dict | None)):
+                              ("loops", loops, dict | list | tuple | None)):
         if not isinstance(value, kind):
             raise InputError(f"load_urdf, {name}: cannot be {shown(value)}")
     with errors_at(path):
         root = _parse(path)
         source = path.name.encode(errors="replace").decode()  # file names may be any bytes
-        builder = Builder(root.text("name"), gravity=gravity, source=source)
         links, joints = root.named("link"), root.named("joint")
+        beside = sidecar(path) if loops is None else None
+        kinds = {joint.name: _kind(joint) for joint in joints}
+        if beside:
+            beside.change(kinds)
+        base = _base(links, joints, base_name, floating_base)
+        builder = Builder(root.text("name"), gravity=gravity, source=source,
+                          independent=_independent(joints, kinds, base))
         for link in links:
             _add_body(builder, link)
-        _add_base(builder, links, joints, base_name, "free" if floating_base else "fixed")
+        for name, (kind, child) in base.items():
+            builder.joint(name, kind, GROUND, child)
         for joint in joints:
-            _add_joint(builder, joint)
-        frames = {joint.name: _end(joint, "child") for joint in joints} | {link.name: link.name for link in links}
-        if loops is None:
-            _add_sidecar_loops(builder, frames, path.with_suffix(".loops.toml"))
-        else:
-            _add_loops(builder, frames, loops)
+            _add_joint(builder, joint, kinds[joint.name])
+        for joint in joints:
+            add_mimic(builder, joint, kinds)
+        add_elements(builder, root, joints, kinds)
+        frames = {GROUND: GROUND} | {joint.name: joint.end("child") for joint in joints}
+        frames |= {link.name: link.name for link in links}
+        if beside:
+            beside.add_to(builder, frames)
+        add_loops(builder, frames, loops or {})
         robot, left_out = builder.build(), _left_out(root, joints)
     for what, names in left_out.items():
         warnings.warn(f"{cut(path.name)}: left out {what}: {listed(names)}", ModelWarning, stacklevel=2)
     return robot
-
-
-class _Element:
-    """An XML element, and the link or joint it belongs to, which errors name."""
-
-    def __init__(self, xml, owner):
-        self.xml, self.owner = xml, owner
-
-    name = property(lambda self: self.xml.get("name"))
-
-    def named(self, tag):
-        """The child elements of this tag, which must have names and own their parts."""
-        found = [_Element(xml, tag) for xml in self.xml.findall(tag)]
-        for each in found:
-            each.owner = f"{tag} {shown(each.text('name'))}"
-        return found
-
-    def part(self, tag, needed=False):
-        """The one child element of this tag, or None."""
-        found = self.xml.findall(tag)
-        if len(found) > 1 or (needed and not found):
-            raise ModelError(f"{self.owner}: {len(found) or 'no'} <{tag}> in <{self.xml.tag}>, which has one")
-        return _Element(found[0], self.owner) if found else None
-
-    def text(self, key):
-        """An attribute that must be there."""
-        if key not in self.xml.attrib:
-            raise ModelError(f"{self.owner}: missing {key!r} of <{self.xml.tag}>")
-        return self.xml.get(key)
-
-    def numbers(self, key):
-        """The numbers in an attribute that must be there."""
-        words = self.text(key).split()
-        if not all(map(_NUMBER.fullmatch, words)):
-            raise ModelError(f"{self.owner}, {self.xml.tag}, {key}: expected numbers, got {shown(self.text(key))}")
-        return [float(word) for word in words]
-
-    def number(self, key, default=None):
-        """The number in an attribute; where there is none the default value, if that is given."""
-        if default is not None and key not in self.xml.attrib:
-            return default
-        numbers = self.numbers(key)
-        if len(numbers) != 1:
-            raise ModelError(f"{self.owner}, {self.xml.tag}, {key}: expected one number, got {shown(self.text(key))}")
-        return numbers[0]
-
-    def pose(self):
-        """The pose in the element's <origin>."""
-        origin = self.part("origin")
-        given = {key: origin.numbers(key) for key in ("xyz", "rpy") if origin and key in origin.xml.attrib}
-        with errors_at(f"{self.owner}, origin", owner="placement"):
-            return placement(**given)
 
 
 def _parse(path):
@@ -151,17 +119,60 @@ def _parse(path):
     try:
         xml = ElementTree.fromstring(data)
     except (SyntaxError, ValueError, LookupError) as error:  # the last two: of encodings
+        if b"<xacro:" in data and "unbound prefix" in str(error):
+            raise ModelError(_XACRO) from None
         raise ModelError(f"not a URDF: {error}") from None
     namespace = xml.tag[: xml.tag.find("}") + 1]  # which some files put everything into
     for each in xml.iter():
         each.tag = each.tag.removeprefix(namespace)
+        if any("/xacro}" in name for name in (each.tag, *each.attrib)) or any("${" in text for text in _texts(each)):
+            raise ModelError(_XACRO)
     if xml.tag != "robot":
         raise ModelError(f"not a URDF: expected <robot>, got <{cut(xml.tag)}>")
-    return _Element(xml, "robot")
+    return Element(xml, "robot")
+
+
+def _texts(xml):
+    return [*xml.attrib.values(), xml.text or "", xml.tail or ""]
+
+
+def _kind(joint):
+    """The kind of a joint to liedyn."""
+    kind = joint.text("type")
+    if kind not in _KINDS:
+        raise ModelError(f"{joint.owner}, type: unknown {shown(kind)}, {suggestion(kind, _KINDS)}")
+    return _KINDS[kind]
+
+
+def _base(links, joints, name, floats):
+    """The joint between the ground and the root link: kind and child by name; nothing if that link is the ground."""
+    children = {joint.end("child") for joint in joints}
+    names = [link.name for link in links]
+    roots = [name for name in names if name not in children]
+    if len(roots) > 1 and children.issubset(names):
+        raise ModelError(f"no joint holds {listed(roots)}: a URDF has one root link, join the others to it")
+    if GROUND in children:
+        raise ModelError(f"link {shown(GROUND)}: only a root link can be the ground; call it otherwise")
+    if roots == [GROUND]:
+        if floats:
+            raise ModelError(f"link {shown(GROUND)}: the ground cannot float; call the root link otherwise")
+        return {}
+    return {name: ("free" if floats else "fixed", roots[0])} if len(roots) == 1 else {}  # the builder knows why
+
+
+def _independent(joints, kinds, base):
+    """In URDF+, joints may say that they depend on the others."""
+    if all(joint.xml.get("independent") != "false" for joint in joints):
+        return ()
+    named = [(name, kind) for name, (kind, _) in base.items()]
+    named += [(joint.name, kinds[joint.name]) for joint in joints if joint.xml.get("independent") != "false"]
+    return [name + suffix for name, kind in named for suffix in JOINT_KINDS[kind].velocities]
 
 
 def _add_body(builder, link):
     inertial = link.part("inertial")
+    if link.name == GROUND:
+        return
     if inertial is None:
         builder.body(link.name)
         return
@@ -173,30 +184,11 @@ def _add_body(builder, link):
     builder.body(link.name, mass=mass, com=pose[:3, 3], inertia=R @ J @ R.T)
 
 
-def _add_base(builder, links, joints, name, kind):
-    children = {_end(joint, "child") for joint in joints}
-    roots = [link.name for link in links if link.name not in children]
-    if len(roots) == 1:  # else there is no tree, and the builder knows why
-        builder.joint(name, kind, parent=GROUND, child=roots[0])
-
-
-def _end(joint, tag):
-    """The name of a joint's parent or child link."""
-    return joint.part(tag, needed=True).text("link")
-
-
-def _add_joint(builder, joint):
-    if mimic := joint.part("mimic"):
-        other = shown(mimic.xml.get("joint"))
-        raise ModelError(f"{joint.owner}: mimics {other}, which a tree joint of liedyn cannot do")
-    kind = joint.text("type")
-    if kind not in _KINDS:
-        raise ModelError(f"{joint.owner}, type: unknown {shown(kind)}, {suggestion(kind, _KINDS)}")
-    axis, dynamics = joint.part("axis"), _dynamics(joint)
-    direction = axis.numbers("xyz") if axis and "xyz" in axis.xml.attrib else (1.0, 0.0, 0.0)
+def _add_joint(builder, joint, kind):
+    dynamics = _dynamics(joint)
     builder.joint(
-        joint.name, _KINDS[kind], _end(joint, "parent"), _end(joint, "child"), placement=joint.pose(),
-        axis=direction if JOINT_KINDS[_KINDS[kind]].axes else None,
+        joint.name, kind, joint.end("parent"), joint.end("child"), placement=joint.pose(),
+        axis=joint.axis() if len(JOINT_KINDS[kind].axes) == 1 else None,
         damping=dynamics.number("damping", 0.0) if dynamics and kind != "fixed" else 0.0, **_limits(joint, kind))
 
 
@@ -206,14 +198,18 @@ def _dynamics(joint):
 
 
 def _limits(joint, kind):
-    """Limits of the joints that have one coordinate; missing ones are infinite."""
+    """Limits of the joints that have one coordinate; missing ones are infinite, and those beyond all numbers."""
     limit = joint.part("limit")
-    if limit is None or kind not in ("revolute", "continuous", "prismatic"):
+    if limit is None or kind not in ("revolute", "prismatic"):
         return {}
-    limits = {f"{key}_limit": limit.number(key, np.inf) for key in ("velocity", "effort")}
-    if kind != "continuous":
-        limits["limits"] = limit.number("lower", -np.inf), limit.number("upper", np.inf)
+    limits = {f"{key}_limit": _bound(limit.number(key, np.inf)) for key in ("velocity", "effort")}
+    if joint.text("type") != "continuous":
+        limits["limits"] = _bound(limit.number("lower", -np.inf)), _bound(limit.number("upper", np.inf))
     return limits
+
+
+def _bound(value):
+    return np.copysign(np.inf, value) if abs(value) >= LARGEST else value
 
 
 def _left_out(root, joints):
@@ -228,38 +224,7 @@ def _left_out(root, joints):
             found[f"limits of {kind} joints"].append(joint.name)
         if joint.part("safety_controller"):
             found["the safety controllers of joints"].append(joint.name)
+    if any(link.name == GROUND and link.part("inertial") for link in root.named("link")):
+        found["the inertia of the root link"].append(GROUND)
     others = dict.fromkeys(each.tag for each in root.xml if each.tag not in _ELEMENTS)
     return found | ({"elements that URDF does not have": list(others)} if others else {})
-
-
-def _add_sidecar_loops(builder, frames, sidecar):
-    if not os.path.lexists(sidecar):
-        return
-    with errors_at(sidecar.name):
-        document = read_document(sidecar)
-        loops = take_section(document, "loops")
-        for key in document:
-            raise ModelError(f"unknown key {shown(key)}: only [loops.x] tables stand in a sidecar file")
-        _add_loops(builder, frames, loops)
-
-
-def _add_loops(builder, frames, loops):
-    for name, table in loops.items():
-        with errors_at(f"[loops.{cut(str(name))}]"):
-            table = _with_bodies(as_table(table), frames)
-        declare(builder, "loops", name, table)
-
-
-def _with_bodies(table, frames):
-    """The table with `parent_frame` and `child_frame` replaced by the bodies whose frames they are."""
-    table = dict(table)
-    for body in ("parent", "child"):
-        frame = table.pop(f"{body}_frame", None)
-        if frame is None:
-            continue
-        if body in table:
-            raise ModelError(f"give {body} or {body}_frame, not both")
-        if not isinstance(frame, str) or frame not in frames:
-            raise ModelError(f"{body}_frame: unknown {shown(frame)}, {suggestion(frame, frames)}")
-        table[body] = frames[frame]
-    return table
