@@ -235,7 +235,7 @@ def test_yaml_sidecar(tmp_path):
     robot = with_extra(tmp_path)
     assert robot.velocity_names == ("a", "b.angle1", "b.angle2", "c")
     assert robot.loop_names == ("hooked eyed",) and robot.model.loops[0].kind == "spherical"
-    assert [actuator.coordinate for actuator in robot.model.actuators] == ["a"]
+    assert [actuator.gears for actuator in robot.model.actuators] == [{"a": 1.0}]
     assert_same(with_extra(tmp_path, loops={}), plain)
     write(tmp_path, "closed_loop: [[hook, eye]]\n", "robot.yaml")
     assert with_extra(tmp_path).model.loops[0].kind == "fixed"
