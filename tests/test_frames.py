@@ -10,9 +10,11 @@ from random_mechanisms import between
 from tree_cases import TREES, mixed_tree, rate
 
 import liedyn as ld
+from liedyn.cli.info import print_info
 from liedyn.compiled.checked import check
 from liedyn.errors import InputError, ModelError
 from liedyn.model.kinds import CONSTRAINT_KINDS, LOOP_KINDS
+from liedyn.plotting import _points, _poses
 from liedyn.simd.lanes import SCALAR
 
 STATES = 10
@@ -152,6 +154,23 @@ def test_a_loop_holds_bodies_without_inertia_by_frames():
         b.build()
     b.loop("guide", "inline", "ground", "end", axis=(1, 0, 0))
     assert b.build().singular_tree == ("rod",)
+
+
+def test_frames_in_words_and_pictures(tmp_path, capsys):
+    """A body that hangs on a frame is drawn from the body that holds it."""
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    b = ld.Builder.of(ld.load("five_bar"))
+    b.frame("tip", "link1", (0.0, 3.0, 0.0))
+    b.body("bob", 1.0, (0.0, 0.1, 0.0), (1, 1, 1))
+    b.joint("swing", "revolute", "tip", "bob")
+    robot = b.build()
+    ld.save_toml(robot, tmp_path / "a.toml")
+    print_info(tmp_path / "a.toml")
+    assert "frames (1)\n  tip  in link1" in capsys.readouterr().out
+    place = ld.pose(robot, robot.home, "tip")[:3, 3]
+    drawn, _ = _points(robot, _poses(robot, robot.home))["link1"]
+    assert abs(drawn - place).max(axis=1).min() < 1e-15
 
 
 # ---- world axes
