@@ -112,6 +112,15 @@ def test_nothing_is_left_out_of_files_that_say_no_more(tmp_path):
         load(tmp_path, GOOD, "<self_collide>true</self_collide><plugin name='p' filename='p.so'/>")
 
 
+def test_frames_of_two_models_in_a_circle(tmp_path):
+    inner = '<model name="{}">' + link("x", "0 0 1 0 0 0") + "</model>"
+    frames = "".join(f'<frame name="{one}"><pose relative_to="{two}::x"/></frame>' for one, two in ("fm", "gn"))
+    models = "".join(inner.format(name).replace("<link", f'<pose relative_to="{frame}"/><link', 1)
+                     for name, frame in (("m", "g"), ("n", "f")))
+    with pytest.raises(ModelError, match="in a circle"):
+        load(tmp_path, frames, models)
+
+
 @pytest.mark.parametrize("options", [{"model": 3}, {"floating_base": "yes"}, {"base_name": None}])
 def test_bad_options(tmp_path, options):
     with pytest.raises(InputError, match="load_sdf, "):

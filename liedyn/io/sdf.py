@@ -82,13 +82,11 @@ def load_sdf(path, model=None, floating_base=True, base_name="base", gravity=Non
         left = defaultdict(list)
         try:
             world, scope = _choose(root, model, left)
-            scopes = scope.scopes()
+            robot = _read(world, scope, left, floating_base, base_name,
+                          _gravity(world.element) if gravity is None else gravity,
+                          path.name.encode(errors="replace").decode())
         except RecursionError:
-            raise ModelError("its models lie too deep within one another") from None
-        if gravity is None:
-            gravity = _gravity(world.element)
-        robot = _read(world, scope, scopes, left, floating_base, base_name, gravity,
-                      path.name.encode(errors="replace").decode())
+            raise ModelError("its models lie too deep within one another, or frames of them in a circle") from None
     for what, names in left.items():
         warnings.warn(f"{cut(path.name)}: {what}: {listed(names)}", ModelWarning, stacklevel=2)
     return robot
@@ -156,8 +154,8 @@ class _Held:
     last: bool = False
 
 
-def _read(world, scope, scopes, left, floating_base, base_name, gravity, source):
-    poses, elements, static = {GROUND: np.eye(4)}, {}, []
+def _read(world, scope, left, floating_base, base_name, gravity, source):
+    scopes, poses, elements, static = scope.scopes(), {GROUND: np.eye(4)}, {}, []
     for each in scopes:
         _refuse(each, left)
         for name in each.things:

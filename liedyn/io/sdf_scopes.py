@@ -81,11 +81,11 @@ def own_pose(element):
 
 def relative(A, B):
     """The pose of B in A; what rounding leaves of zero is zero."""
-    R = A[:3, :3].T
-    pose = np.eye(4)
-    pose[:3, :3], pose[:3, 3] = R @ B[:3, :3], R @ (B[:3, 3] - A[:3, 3])
+    R, pose = A[:3, :3].T, np.eye(4)
+    turn, shift = R @ B[:3, :3], R @ (B[:3, 3] - A[:3, 3])
     size = max(1.0, np.abs(A[:3, 3]).max(), np.abs(B[:3, 3]).max())
-    pose[np.abs(pose) < ROUNDING * size] = 0.0
+    pose[:3, :3] = np.where(np.abs(turn) < ROUNDING, 0.0, turn)
+    pose[:3, 3] = np.where(np.abs(shift) < ROUNDING * size, 0.0, shift)
     return pose
 
 
