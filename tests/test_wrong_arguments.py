@@ -67,6 +67,14 @@ def change(what, name, mass):
     builder().change(what, name, mass=mass)
 
 
+def sprung():
+    """A five-bar with a torsion bar."""
+    b = ld.Builder.of(FIVE_BAR)
+    b.coordinate_force("bar", {"q1": 1.0}, stiffness=2.0)
+    return b.build()
+
+
+SPRUNG = sprung()
 STATE = dict(robot=FIVE_BAR, q=HOME, v=REST)
 ROWS = dict(jacobian=lambda t, q: np.ones((1, 1)), bias=lambda t, q, v: np.zeros(1),
             derivatives=lambda t, q, v, a: (np.zeros((1, 1)),) * 3, force_derivative=lambda t, q, lam: np.zeros((1, 1)))
@@ -87,7 +95,8 @@ CALLS = {
     "neutral": dict(robot=FIVE_BAR), "pose": dict(robot=PANDA, q=ARM, body="panda_hand"),
     "potential_energy": dict(robot=FIVE_BAR, q=HOME), "random_configuration": dict(robot=FIVE_BAR, rng=0, size=2),
     "rnea": dict(**STATE, a=REST), "rnea_derivatives": dict(**STATE, a=REST), "total_mass": dict(robot=FIVE_BAR),
-    "load": dict(source="five_bar"), "load_toml": None, "load_urdf": None,
+    "load": dict(source="five_bar"), "load_toml": None, "load_urdf": None, "load_sdf": None, "load_mjcf": None,
+    "element_forces": dict(robot=SPRUNG, q=HOME, v=REST), "element_states": dict(robot=SPRUNG, q=HOME, v=REST),
     "save": dict(robot=PANDA, path="a.toml"),
     "save_toml": dict(robot=PANDA, path="a.toml"), "subtree": dict(robot=PANDA, body="panda_link5", joint="free"),
     "reduced": dict(robot=PANDA, locked={"panda_joint1": 0.5}),
@@ -125,6 +134,9 @@ METHODS = {
     "Builder.constraint": (of_builder("constraint"), dict(name="c", kind="on_plane", parent="ground", child="a")),
     "Builder.stops": (of_builder("stops"), {}), "Builder.custom": (of_builder("custom"), dict(name="r", **ROWS)),
     "Builder.actuator": (of_builder("actuator"), dict(name="m", coordinate="j", gear=2.0)),
+    "Builder.spring": (of_builder("spring"), dict(name="s", parent="ground", child="a", stiffness=2.0)),
+    "Builder.coordinate_force": (of_builder("coordinate_force"), dict(name="s", coefficients={"j": 1.0}, damping=2.0)),
+    "Builder.friction": (of_builder("friction"), dict(name="s", coordinate="j", coulomb=1.0)),
     "Builder.of": (ld.Builder.of, dict(robot=PANDA)), "Builder.frame": (of_builder("frame"), dict(name="f", body="a")),
     "Builder.change": (change, dict(what="body", name="a", mass=2.0)),
     "Builder.remove": (of_builder("remove"), dict(what="body", name="a")),
