@@ -140,7 +140,8 @@ class ElementBuilder:
                 raise ModelError(f"{owner}, {key}: must be positive, got {value}")
         if values["static"] < values["coulomb"]:
             raise ModelError(f"{owner}, static: must not be below coulomb, {values['coulomb']}, got {values['static']}")
-        coefficients = coordinate if isinstance(coordinate, dict) else {coordinate: 1.0}
+        coefficients = coordinate if isinstance(coordinate, dict) else {
+            validation.text(owner, "coordinate", coordinate): 1.0}
         self._elements.append(Element(_sum(owner, name, coefficients, 0.0), "friction", tuple(values.values())))
 
     def _add_element(self, owner, measure, stiffness, damping, preload, law):
