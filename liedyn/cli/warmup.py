@@ -146,6 +146,11 @@ def calls():
     rolling = ld.load("rolling_disk")
     zero = np.zeros(len(rolling.row_names))
     yield call("constraint_wrenches", rolling, rolling.home, zero)
+    yield call("world_constraint_wrenches", rolling, rolling.home, zero)
+    sprung = _sprung(loop)
+    yield call("element_forces", sprung, home, rest)
+    yield call("linearize", sprung, home, rest, rest)
+    yield call("simulate", sprung, home, rest, 0.002, method="implicit", progress=False)
     yield call("linearize", rolling, rolling.home, *np.zeros((2, rolling.nv)))
     yield call("linearize", solo, solo.neutral, np.zeros(solo.nv), np.zeros(solo.nv))
     yield call("linearize", arm, *(np.tile(part, (1000, 1)) for part in (q, x, x)))
@@ -185,6 +190,13 @@ def _walker():
             builder.body(f"{part} {leg}", 1.0, inertia=(0.1, 0.1, 0.1))
             builder.joint(f"{part} {leg}", "revolute", parent, f"{part} {leg}", place, axis=(0.0, 1.0, 0.0))
         builder.loop(f"pin {leg}", "revolute", f"shank {leg}", f"back {leg}", along, down, axis=(0.0, 1.0, 0.0))
+    return builder.build()
+
+
+def _sprung(robot):
+    """The same robot with a spring on its first coordinate."""
+    builder = ld.Builder.of(robot)
+    builder.coordinate_force("spring", {robot.velocity_names[0]: 1.0}, stiffness=1.0)
     return builder.build()
 
 
