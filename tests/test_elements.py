@@ -115,6 +115,8 @@ class TestSameAsFeedback:
             x, y = getattr(found, name), getattr(expected, name)
             assert np.allclose(x, y, rtol=0.0, atol=1e-7 * max(1.0, np.abs(y).max())), name
         assert np.array_equal(found.inputs, expected.inputs)
+        assert np.array_equal(found.tau, tau)  # what was given, which gives the same model again
+        assert np.array_equal(ld.linearize(robot, found.q, found.v, found.tau).A, found.A)
         batch = ld.linearize(robot, *(np.tile(x, (3, 1)) for x in state))
         assert np.allclose(batch.A, found.A, rtol=0.0, atol=1e-9 * np.abs(found.A).max())
 
@@ -143,6 +145,7 @@ class TestSameAsFeedback:
         found = ld.discretize(robot, q, v, tau, 1e-3)
         assert np.allclose(found.A, expected.A, rtol=0.0, atol=1e-8 * np.abs(expected.A).max())
         assert np.allclose(found.B, expected.B, rtol=0.0, atol=1e-8 * np.abs(expected.B).max())
+        assert np.array_equal(found.tau, tau)
 
     @pytest.mark.parametrize("method", ["rk4", "implicit", "Radau", "generalized_alpha"])
     def test_motion(self, robot, bare, state, method):
@@ -247,6 +250,13 @@ def test_bad_declarations(declare, said):
     with pytest.raises((ModelError, InputError), match=said):
         declare(b)
         b.build()
+
+
+def test_shapes_that_do_not_fit_are_named():
+    robot = arm_with_springs()
+    q, tau = np.zeros((2, robot.nv)), np.zeros((3, robot.nv))
+    with pytest.raises(InputError, match="leading axes do not broadcast: q .2, 6., v .2, 6., tau .3, 6."):
+        ld.forward_dynamics(robot, q, q, tau)
 
 
 def test_a_law_that_fails_is_named():

@@ -4,7 +4,7 @@ from dataclasses import replace
 import numpy as np
 
 from liedyn.arguments import require_robot
-from liedyn.compiled.boundary import as_floats, states
+from liedyn.compiled.boundary import states
 from liedyn.compiled.functions import raise_errors
 from liedyn.elements.forces import derivative_states, force_states, room_for
 from liedyn.errors import SingularConfigurationError, of_the_batch, shown
@@ -121,7 +121,8 @@ def without_elements(robot):
 
 def with_element_forces(robot, q, v, tau):
     """tau as the user gave it, and the forces of the elements."""
-    return as_floats("tau", tau, robot.nv) + element_forces(robot, q, v)
+    lead, q, v, tau = states(robot, q=q, v=v, tau=tau)
+    return (tau + element_forces(robot, q, v)).reshape(lead + (robot.nv,))
 
 
 def forces_and_derivatives(robot, q, v):

@@ -157,8 +157,9 @@ def discretize(robot, q, v, tau=None, h=None, independent=None, speeds=None, f_e
     lead, q, v, tau, loop = operating_points(robot, q, v, tau, u)
     if lead:
         raise InputError(f"discretize takes one state, got leading axes {lead}")
-    if robot.elements is not None:
-        robot = without_elements(robot)  # they are part of the loop
+    given_tau = tau[0]
+    if robot.elements is not None:  # they are part of the loop
+        robot, given_tau = without_elements(robot), loop.given[0]
     q, v, tau, f_ext = q[0], v[0], tau[0], wrenches(robot, f_ext, lead)[0]
     robot = settled_without_friction(robot, q, v, tau, f_ext, rank_tolerance, "the derivative of a step")
     found = linearize_at(robot, q, v, tau, f_ext, independent, speeds, closure_tolerance, rank_tolerance, loop)
@@ -195,7 +196,7 @@ def discretize(robot, q, v, tau=None, h=None, independent=None, speeds=None, f_e
     q_next, v_next = _state(now, q, U, w_0 + change[p:], y, w, rank_tolerance)
     step = np.vstack([_carried(groups, U, start[:p], dU), start[p:] + d_change[p:]])
     return DiscreteStateSpace(step[:, :x].copy(), step[:, x:].copy(), h, y.names + w.rates, robot.actuator_names,
-                              q.copy(), v.copy(), tau.copy(), q_next, v_next)
+                              q.copy(), v.copy(), given_tau.copy(), q_next, v_next)
 
 
 def _groups(robot, y):

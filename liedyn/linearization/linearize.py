@@ -137,8 +137,9 @@ def linearize(robot, q, v, tau=None, independent=None, outputs=None, f_ext=None,
     lead, q, v, tau, loop = operating_points(robot, q, v, tau, u)
     if not len(q):
         raise InputError("linearize needs at least one state")
-    if robot.elements is not None:
-        robot = without_elements(robot)  # their forces are in tau, their derivatives in the loop
+    given_tau = tau
+    if robot.elements is not None:  # their forces are in tau, their derivatives in the loop
+        robot, given_tau = without_elements(robot), loop.given
     forces, solve = wrenches(robot, f_ext, lead), _solve
     friction = Friction(robot, [])
     if in_contact:
@@ -157,7 +158,7 @@ def linearize(robot, q, v, tau=None, independent=None, outputs=None, f_ext=None,
         found = loop.closed(solve(robot, lead, y, w, given, parts, rows + robot.nv, tolerances), rows,
                             len(robot.actuator_names))
     C, D = (found.C, found.D) if rows else _own_coordinates(robot, len(q), found)
-    return _state_space(robot, lead, y, w, plan.labels, C, D, (q, v, tau), found, rank_tolerance)
+    return _state_space(robot, lead, y, w, plan.labels, C, D, (q, v, given_tau), found, rank_tolerance)
 
 
 def _settled(robot, lead, q, v, tau, forces, tolerance):

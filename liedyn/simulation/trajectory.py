@@ -69,7 +69,7 @@ class Trajectory:
     q, v, a : ndarray, shape (nt, nq), (nt, nv), (nt, nv)
         Configurations, velocities, accelerations.
     tau : ndarray, shape (nt, nv)
-        Generalised forces of the inputs.
+        Generalised forces of the inputs and of force elements together.
     lam : ndarray, shape (nt, m)
         Multipliers of ``M a + h = tau - G^T lam``; zero in the rows of constraints that are off.
     constraint_wrenches : dict
@@ -81,7 +81,7 @@ class Trajectory:
     kinetic, potential : ndarray, shape (nt,)
         Energies [J].
     input_work, other_work : ndarray, shape (nt,)
-        Work since the start [J]: of the inputs; of dampers, external wrenches and moving targets.
+        Work since the start [J]: of the inputs and force elements; of dampers, external wrenches and moving targets.
     position_residual, velocity_residual : ndarray, shape (nt,)
         Largest closure error [rad, m] and largest violation of ``G v = b`` [rad/s, m/s].
     condition : ndarray, shape (nt,)
