@@ -259,6 +259,12 @@ def test_shapes_that_do_not_fit_are_named():
         ld.forward_dynamics(robot, q, q, tau)
 
 
+def test_what_does_not_know_of_elements_says_so():
+    robot, _, (q, v, tau) = next(machines())
+    with pytest.raises(InputError, match="underlying takes no force elements, as 'spring' is one"):
+        ld.underlying(robot, q, v, tau)
+
+
 def test_a_law_that_fails_is_named():
     def law(x, w):
         if x > 1.0:

@@ -46,7 +46,7 @@ def underlying(robot, q, v, tau, independent=None, f_ext=None, closure_tolerance
         A loop is open at q.
     InputError
         v opens a loop, a shape does not fit, an entry is not finite, an unknown name, or too many or few coordinates; a
-        contact slides with friction, or is at a transition.
+        contact slides with friction, or is at a transition; the robot has force elements.
     SingularConfigurationError
         A constraint has no direction here, the configuration is singular, the independent coordinates do not determine
         the motion, or some motion moves no inertia.
@@ -73,6 +73,8 @@ def underlying(robot, q, v, tau, independent=None, f_ext=None, closure_tolerance
     lead, q, v, tau = states(robot, q=q, v=v, tau=tau)
     if lead:
         raise InputError(f"underlying takes one state, got leading axes {lead}")
+    if robot.elements is not None:
+        raise InputError(f"underlying takes no force elements, as {robot.element_names[0]!r} is one; linearize() does")
     forces = wrenches(robot, f_ext, lead)[0]
     robot = settled_without_friction(robot, q[0], v[0], tau[0], forces, rank_tolerance, "the underlying ODE")
     found = linearize_at(robot, q[0], v[0], tau[0], forces, independent, None, closure_tolerance, rank_tolerance)
