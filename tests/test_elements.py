@@ -252,6 +252,21 @@ def test_bad_declarations(declare, said):
         b.build()
 
 
+def test_a_law_without_rate_needs_a_direction_too():
+    b = ld.Builder.of(spring_to_itself())
+    b.remove("element", "band")
+    b.spring("band", "ground", "ball", law=lambda x, w: (1.0, 0.0, 0.0))
+    with pytest.raises(SingularConfigurationError, match="force element 'band' has no direction"):
+        ld.element_forces(b.build(), [0.0], [0.0])
+
+
+def test_forces_that_overflow_are_named():
+    b = ld.Builder.of(ld.load("five_bar"))
+    b.coordinate_force("other", {"q1": 1.0}, law=njit(lambda x, w: (1e308 * (1.0 + x * x), 0.0, 0.0)))
+    with pytest.raises(InputError, match="overflow|not finite"):
+        ld.element_forces(b.build(), [20.0, 0.0, 0.0, 0.0], [0.0] * 4)
+
+
 def test_shapes_that_do_not_fit_are_named():
     robot = arm_with_springs()
     q, tau = np.zeros((2, robot.nv)), np.zeros((3, robot.nv))

@@ -7,7 +7,7 @@ from liedyn.arguments import require_robot
 from liedyn.compiled.boundary import states
 from liedyn.compiled.functions import raise_errors
 from liedyn.elements.forces import derivative_states, force_states, room_for
-from liedyn.errors import SingularConfigurationError, of_the_batch, shown
+from liedyn.errors import InputError, SingularConfigurationError, of_the_batch, shown
 from liedyn.model.remembered import remembered
 
 
@@ -94,20 +94,21 @@ def _forces(robot, q, v):
     if elements is not None:
         force_states(elements.packed, elements.laws, room_for(elements.packed), q, v, *found)
         raise_errors(elements.functions)
-        _require_directions(robot, lead, found[0], found[3])
+        _require_finite(robot, lead, found[0], found[2])
     return [x.reshape(lead + x.shape[1:]) for x in found]
 
 
-def _require_directions(robot, lead, tau, f):
-    """SingularConfigurationError where a force has no direction."""
+def _require_finite(robot, lead, tau, w):
+    """SingularConfigurationError where a force has no direction, and so no rate; InputError where one overflows."""
     bad = ~np.isfinite(tau).all(axis=1)
     if bad.any():
         b = int(np.argmax(bad))
-        names = [name for name, each in zip(robot.element_names, f[b]) if not np.isfinite(each)]
+        undefined = [name for name, each in zip(robot.element_names, w[b]) if np.isnan(each)]
         with of_the_batch(lead, b):
-            raise SingularConfigurationError(
-                f"force element {', '.join(map(shown, names or robot.element_names))} has no direction here: its "
-                "points coincide", np.zeros(0))
+            if undefined:
+                raise SingularConfigurationError(f"force element {', '.join(map(shown, undefined))} has no direction "
+                                                 "here: its points coincide", np.zeros(0))
+            raise InputError(f"numbers overflow: generalised forces of force elements are {shown(tau[b].tolist())}")
 
 
 # ---- as part of the given forces

@@ -5,7 +5,7 @@ import contextlib
 import numpy as np
 
 from liedyn.errors import ModelError, cut, errors_at, shown, suggestion
-from liedyn.io.elements import Element, numbers_in
+from liedyn.io.xml_elements import Element, numbers_in
 from liedyn.model import GROUND, placement
 from liedyn.model.frames import ROUNDING
 

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import numpy as np
 
 from liedyn.errors import InputError, ModelError, ModelWarning, cut, listed, errors_at, shown, suggestion
-from liedyn.io.elements import Element
+from liedyn.io.xml_elements import Element
 from liedyn.io.files import path_of, read_bytes
 from liedyn.io.urdf_loops import add_elements, add_loops, add_mimic, sidecar
 from liedyn.model import GROUND, Builder
