@@ -82,6 +82,9 @@ def machines():
     b.friction("rub", "q2", coulomb=0.4, static=0.6, stribeck=0.5, viscous=0.2, width=0.2)
     b.coordinate_force("hard", {"q1": 1.0, "q3": -1.0},
                        law=njit(lambda x, w: (x ** 3 + 0.1 * w * abs(w), 3.0 * x * x, 0.2 * abs(w))))
+    b.bushing("mount", ends[0], ends[-1], (0.1, 0.0, 0.0), (0.0, 0.1, 0.0), [3.0, 4.0, 5.0, 30.0, 40.0, 50.0], 0.2)
+    b.applied_force("wind", ends[1], (0.1, 0.0, 0.0), force=(1.0, -2.0, 0.5), torque=(0.0, 0.1, 0.2))
+    b.applied_force("jet", ends[2], (0.1, 0.0, 0.0), force=(1.0, 2.0, 0.0), axes="body")
     solo = ld.load("solo12")
     c = ld.Builder.of(solo)
     c.spring("leash", "ground", solo.body_names[-1], (2.0, 0.0, 1.0), (0.0, 0.0, 0.1), 0.5, 20.0, 3.0)
