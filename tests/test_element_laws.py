@@ -1,4 +1,6 @@
 """Bushings, applied forces and laws by name: closed forms, the energy that they hold, files and editing."""
+import warnings
+
 import numpy as np
 import pytest
 
@@ -113,6 +115,17 @@ def test_energy_and_work_balance(options):
     tr = ld.simulate(b.build(), b.build().home, np.zeros(6), 0.5, dt=2e-3, **options)
     assert np.ptp(tr.energy) > 0.1 and abs(tr.input_work[-1]) > 0.1
     assert np.abs(tr.energy_drift).max() < (1e-10 if "energy" in options else 1e-6)
+
+
+def test_steps_that_are_too_long_for_a_spring_are_warned_of():
+    """The watch on the energy is on where all elements give back what they take, and off where one does not."""
+    for damping, warned in ((0.0, True), (1e-9, False)):
+        b = block(joint="prismatic")
+        b.spring("stiff", "ground", "block", (0.0, 0.0, -1.0), length=1.0, stiffness=2e5, damping=damping)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            ld.simulate(b.build(), [0.1], [0.0], 0.1, dt=1e-2)
+        assert [each.category for each in caught] == [ld.ConditionWarning] * warned
 
 
 def test_a_ball_bounces_on_the_ground_under_a_spring():
