@@ -18,6 +18,7 @@ from liedyn.errors import (
 )
 from liedyn.io import bundled, load, load_mjcf, load_sdf, load_toml, load_urdf, save, save_toml
 from liedyn.model import Builder, Robot, placement, reduced, subtree
+from liedyn.model.laws import GasSpring, Motor
 from liedyn.tree.aba import aba
 from liedyn.tree.aba_derivatives import aba_derivatives
 from liedyn.tree.centroidal import centroidal_momentum_matrix, centroidal_momentum_matrix_dot
@@ -49,9 +50,10 @@ _MODULES = ("constraints", "control", "dynamics", "io", "kernels", "lie", "linea
 
 __all__ = [
     "AccumulationError", "Builder", "CacheWarning", "ClosureError", "ConditionWarning", "ContactWarning",
-    "ControllabilityError", "InputError", "LiedynError", "ModelError", "ModelWarning", "Robot", "SimulationError",
-    "SingularConfigurationError", "bundled", "load", "load_mjcf", "load_sdf", "load_toml", "load_urdf", "neutral",
-    "placement", "random_configuration", "reduced", "save", "save_toml", "subtree", "total_mass", *RECURSIONS, *_LAZY,
+    "ControllabilityError", "GasSpring", "InputError", "LiedynError", "ModelError", "ModelWarning", "Motor", "Robot",
+    "SimulationError", "SingularConfigurationError", "bundled", "load", "load_mjcf", "load_sdf", "load_toml",
+    "load_urdf", "neutral", "placement", "random_configuration", "reduced", "save", "save_toml", "subtree",
+    "total_mass", *RECURSIONS, *_LAZY,
 ]
 
 

@@ -1,4 +1,4 @@
-"""Constraints from SymPy expressions: residual, rows, bias and every derivative are generated and compiled.
+"""Constraints, and laws of force elements, from SymPy expressions: rows and all derivatives are generated and compiled.
 
     >>> import liedyn as ld, sympy as sp
     >>> from liedyn import symbolic
@@ -28,7 +28,7 @@ def _sympy():
     try:
         import sympy
     except ImportError:
-        raise LiedynError("symbolic constraints need SymPy: pip install 'liedyn[symbolic]'") from None
+        raise LiedynError("symbolic constraints and laws need SymPy: pip install 'liedyn[symbolic]'") from None
     return sympy
 
 
@@ -184,6 +184,32 @@ def constraint(builder, name, *expressions, velocity=False, active=True):
         reason = str(error).splitlines()[0]
         raise InputError(f"constraint {name!r}: a derivative of {list(expressions)} has no code: {reason}") from None
     builder.custom(name, rows=len(given), active=active, **functions)
+
+
+def law_of(owner, expression):
+    """The law of a force element that an expression in x and w is, as a compiled function.
+
+    Raises
+    ------
+    InputError
+        Another symbol, or an expression without smooth derivatives.
+    """
+    sympy = _sympy()
+    symbols = {str(each): each for each in expression.free_symbols}
+    for name in symbols.keys() - {"x", "w"}:
+        raise InputError(f"{owner}, law: unknown symbol {name!r}, expected x, the length, and w, its rate")
+    x, w = (symbols.get(name, sympy.Symbol(name, real=True)) for name in "xw")
+    parts, printed = [expression, expression.diff(x), expression.diff(w)], sympy.printing.pycode
+    shared, found = sympy.cse(parts, symbols=sympy.numbered_symbols("x_"))
+    try:
+        body = [f"{symbol} = {printed(each)}" for symbol, each in shared]
+        result = ", ".join(f"1.0 * ({printed(each)})" for each in found)
+    except NotImplementedError as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(f"{owner}, law: a derivative of {expression} has no code: {reason}") from None
+    scope = {"math": math}
+    exec("def law(x, w):\n    " + "\n    ".join([*body, f"return {result}\n"]), scope)
+    return compiled(scope["law"], error_model="numpy")
 
 
 def _single(builder):

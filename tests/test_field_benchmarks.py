@@ -122,16 +122,15 @@ def test_bricard(options):
 
 
 @published("IFToMM A05: motion for 10 s, steps of 10 and 2 ms", robots="governor")
-@pytest.mark.parametrize("dt, bound", [(1e-2, 1e-6), (2e-3, 2e-9)])
+@pytest.mark.parametrize("dt, bound", [(1e-2, 1e-6), (2e-3, 5e-8)])
 def test_governor(dt, bound):
-    """A05: very stiff springs and dampers, here between massless carriers; adaptive methods are in test_stiff.py."""
+    """A05: very stiff springs and dampers; adaptive methods are in test_stiff.py."""
     robot, exact = bundled("governor"), IFTOMM["A05"]
-    at_rest = {"s": 0.0, "left": 0.0, "right": 0.0}
-    start = ld.complete_velocity(robot, robot.home, {"spin": 2.0 * np.pi} | at_rest)
-    tr = ld.simulate(robot, robot.home, start, 10.0, method="implicit", dt=dt)
+    tr = ld.simulate(robot, robot.home, [2.0 * np.pi, 0.0, 0.0, 0.0], 10.0, method="implicit", dt=dt)
     assert off(tr["s"][at(tr, np.arange(11.0))], exact["s"]) < bound
     assert max(off(tr[rod][-1], exact["alpha_10"]) for rod in ("left", "right")) < bound
-    assert np.abs(tr.energy_drift).max() < 1e-5  # of 32 J, with the work of the dampers
+    # of 32 J, with the work of the dampers: its quadrature sees time constants of 1e-4 s through steps of 10 ms
+    assert np.abs(tr.energy_drift).max() < 5e-4
 
 
 # ---- IFToMM, linearization

@@ -123,7 +123,8 @@ CALLS = {
     "underlying": dict(**STATE, tau=REST), "specialize": dict(robot=ld.load("particle_on_circle")),
     "simulate": dict(robot=FIVE_BAR, q0=HOME, v0=REST, t_final=0.002, progress=False),
     "Event": dict(name="e", guard=lambda t, q, v: 1.0), "Adaptive": dict(name="RK45"), "Baumgarte": {},
-    "GeneralizedAlpha": {},
+    "GeneralizedAlpha": {}, "GasSpring": dict(force=1.0, column=1.0),
+    "Motor": dict(stall_torque=1.0, no_load_speed=1.0),
 }
 FORMULATIONS = {"baumgarte": "svd", "sigma": "unified", "inertia": "projection", "metric": "projection",
                 "scale": "projection", "condition_limit": "kane"}
@@ -136,6 +137,8 @@ METHODS = {
     "Builder.actuator": (of_builder("actuator"), dict(name="m", coordinate="j", gear=2.0)),
     "Builder.spring": (of_builder("spring"), dict(name="s", parent="ground", child="a", stiffness=2.0)),
     "Builder.coordinate_force": (of_builder("coordinate_force"), dict(name="s", coefficients={"j": 1.0}, damping=2.0)),
+    "Builder.bushing": (of_builder("bushing"), dict(name="s", parent="ground", child="a", stiffness=[1.0] * 6)),
+    "Builder.applied_force": (of_builder("applied_force"), dict(name="s", body="a", force=[1.0, 2.0, 3.0])),
     "Builder.friction": (of_builder("friction"), dict(name="s", coordinate="j", coulomb=1.0)),
     "Builder.of": (ld.Builder.of, dict(robot=PANDA)), "Builder.frame": (of_builder("frame"), dict(name="f", body="a")),
     "Builder.change": (change, dict(what="body", name="a", mass=2.0)),

@@ -72,6 +72,7 @@ def {signature}:
     if not hasattr(robot, "packed"):
         _side.require_robot(robot)
     {refuse}
+    {otherwise}
     {if_free}made = {name}_direct(robot.packed, {given}, out)
     {indent}if made is not None:
     {indent}    return {made}
@@ -138,7 +139,7 @@ class Recursion:
         return f"{taken} | {', '.join(results)}" + "; takes no ``SCALAR``" * ("lane" not in arguments_of(self.kernel))
 
 
-def recursion(kernel, *, work=None, scratch=(), nonzeros=None, past_cache=None, refuse=(), **results):
+def recursion(kernel, *, work=None, scratch=(), nonzeros=None, past_cache=None, refuse=(), otherwise=(), **results):
     """The decorator.
 
     Parameters
@@ -155,6 +156,8 @@ def recursion(kernel, *, work=None, scratch=(), nonzeros=None, past_cache=None, 
         In place of `NAME_states` where results are so many that they are written past the cache.
     refuse : dict
         By name of an attribute of robots what raises an error where it is true.
+    otherwise : dict
+        By name of an attribute of robots what is called instead, with the same arguments, where it is true.
     **results : str
         The shape of each.
     """
@@ -172,7 +175,7 @@ def recursion(kernel, *, work=None, scratch=(), nonzeros=None, past_cache=None, 
             _run(written(name, kernel.__name__, arguments_of(kernel), inputs, rooms, results, *more), place, names)
 
         names |= {side: _Unwritten(names, side, write) for side in (f"{name}_states", f"{name}_direct")}
-        _run(_public(name, inputs, stub.__defaults__, refuse, results), f"{place}()", names)
+        _run(_public(name, inputs, stub.__defaults__, refuse, otherwise, results), f"{place}()", names)
         made = names[name]
         made.__defaults__ = stub.__defaults__
         made.__doc__ = document(stub.__doc__, ("robot", *inputs), results)
@@ -261,7 +264,7 @@ def written(name, kernel, arguments, inputs, rooms, results, nonzeros=None, past
         call_direct=call(kernel, "SCALAR", "{x}", f_ext="_side.nothing()", **made)))
 
 
-def _public(name, inputs, defaults, refuse, results):
+def _public(name, inputs, defaults, refuse, otherwise, results):
     """Text of `NAME`."""
     state, free = [x for x in inputs if x not in ("f_ext", "body")], "f_ext" in inputs
     required = len(inputs) + 2 - len(defaults)
@@ -270,6 +273,8 @@ def _public(name, inputs, defaults, refuse, results):
     return _without_gaps(_PUBLIC.format(
         name=name, signature=f"{name}({', '.join(signature)})",
         refuse="\n    ".join(f"if robot.{x}:\n        {raises.__name__}(robot)" for x, raises in dict(refuse).items()),
+        otherwise="\n    ".join(f"if robot.{x}:\n        return {other.__name__}(robot, {_each('{x}', inputs)}, out)"
+                               for x, other in dict(otherwise).items()),
         if_free="if f_ext is None:\n        " * free, indent="    " * free,
         given=", ".join("robot.body_numbers, body" if x == "body" else x for x in inputs if x != "f_ext"),
         made="float(made) if out is None else made" if [] in results.values() else "made",

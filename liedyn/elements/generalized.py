@@ -5,10 +5,12 @@ import numpy as np
 
 from liedyn.arguments import require_robot
 from liedyn.compiled.boundary import states
-from liedyn.compiled.functions import raise_errors
-from liedyn.elements.forces import derivative_states, force_states, room_for
+from liedyn.compiled.functions import forget_errors, raise_errors
+from liedyn.elements.forces import derivative_states, energy_states, force_states, room_for
 from liedyn.errors import InputError, SingularConfigurationError, of_the_batch, shown
+from liedyn.model.packed import N_ROWS
 from liedyn.model.remembered import remembered
+from liedyn.tree.energy import potential_energy as tree_energy
 
 
 def element_forces(robot, q, v):
@@ -63,7 +65,10 @@ def element_states(robot, q, v):
     -------
     states : dict
         By name ``(length, rate, force)``, each of shape (...): the length less that at rest [m], or the sum of
-        coordinates less that at rest [rad, m], its rate, and the force or moment [N, N m], positive where it pulls.
+        coordinates less that at rest [rad, m], its rate, and the force or moment [N, N m], positive where it pulls. Of
+        bushings and applied forces, each of shape (..., 6) and in the axes of the parent's frame, of the world for an
+        applied force: rotation vector and displacement, angular velocity and rate of the displacement, and the wrench
+        (moment, force) at the child's frame, as it pulls the child back, or as it is applied.
 
     Raises
     ------
@@ -82,17 +87,20 @@ def element_states(robot, q, v):
     (0.5, 1.0)
     """
     found = _forces(robot, q, v)[1:]
-    return {name: tuple(x[..., k] for x in found) for k, name in enumerate(robot.element_names)}
+    rows = () if robot.elements is None else robot.elements.rows
+    return {name: tuple(x[..., k] for x in found) for k, name in zip(rows, robot.element_names)}
 
 
-def _forces(robot, q, v):
+def _forces(robot, q, v, t=None):
     """tau, lengths, rates and forces, with the leading axes of the states."""
     require_robot(robot)
     lead, q, v = states(robot, q=q, v=v)
-    count, m, elements = len(q), len(robot.element_names), robot.elements
+    count, elements = len(q), robot.elements
+    m = 0 if elements is None else int(elements.packed.ints[N_ROWS])
     found = [np.zeros((count, size)) for size in (robot.nv, m, m, m)]
     if elements is not None:
-        force_states(elements.packed, elements.laws, room_for(elements.packed), q, v, *found)
+        force_states(elements.packed, elements.laws, room_for(elements.packed), robot.t if t is None else t, q, v,
+                     *found)
         raise_errors(elements.functions)
         _require_finite(robot, lead, found[0], found[2])
     return [x.reshape(lead + x.shape[1:]) for x in found]
@@ -103,12 +111,33 @@ def _require_finite(robot, lead, tau, w):
     bad = ~np.isfinite(tau).all(axis=1)
     if bad.any():
         b = int(np.argmax(bad))
-        undefined = [name for name, each in zip(robot.element_names, w[b]) if np.isnan(each)]
+        undefined = [name for name, k in zip(robot.element_names, robot.elements.rows) if np.isnan(w[b, k]).any()]
         with of_the_batch(lead, b):
             if undefined:
                 raise SingularConfigurationError(f"force element {', '.join(map(shown, undefined))} has no direction "
                                                  "here: its points coincide", np.zeros(0))
             raise InputError(f"numbers overflow: generalised forces of force elements are {shown(tau[b].tolist())}")
+
+
+def energies(robot, q):
+    """What the force elements hold [J], at rows of configurations: zero for dampers, friction and users' laws."""
+    return _energies_and_slopes(robot, q)[0]
+
+
+def _energies_and_slopes(robot, q):
+    elements, energy, slope = robot.elements, np.empty(len(q)), np.empty((len(q), robot.nv))
+    energy_states(elements.packed, elements.laws, room_for(elements.packed), robot.t, q, energy, slope)
+    forget_errors(elements.functions)  # users' laws hold nothing
+    return energy, slope
+
+
+def energy_slope(robot, q):
+    """Slope (nv) of the energy held at one configuration, tangent at q, and the derivative (nv, nv) of that slope."""
+    elements, n, q = robot.elements, robot.nv, q[None]
+    by_q, by_v = np.empty((2, 1, n, n))
+    derivative_states(elements.packed, elements.laws, room_for(elements.packed), robot.t, q, np.zeros((1, n)), True,
+                      by_q, by_v)
+    return _energies_and_slopes(robot, q)[1][0], -by_q[0]
 
 
 # ---- as part of the given forces
@@ -126,10 +155,21 @@ def with_element_forces(robot, q, v, tau):
     return (tau + element_forces(robot, q, v)).reshape(lead + (robot.nv,))
 
 
-def forces_and_derivatives(robot, q, v):
-    """tau (count, nv), dtau/dq and dtau/dv (count, nv, nv) of rows of states."""
-    tau, elements = element_forces(robot, q, v), robot.elements
+def forces_and_derivatives(robot, t, q, v):
+    """tau (count, nv), dtau/dq and dtau/dv (count, nv, nv) of rows of states at time t."""
+    tau, elements = _forces(robot, q, v, t)[0], robot.elements
     by_q, by_v = np.empty((2, len(q), robot.nv, robot.nv))
-    derivative_states(elements.packed, elements.laws, room_for(elements.packed), q, v, by_q, by_v)
+    derivative_states(elements.packed, elements.laws, room_for(elements.packed), t, q, v, False, by_q, by_v)
     raise_errors(elements.functions)
     return tau, by_q, by_v
+
+
+def potential_energy(robot, q, out=None):
+    """As `liedyn.potential_energy`, of a robot that has force elements."""
+    lead, rows = states(robot, q=q)
+    found = tree_energy(without_elements(robot), q, out)
+    held = energies(robot, rows).reshape(lead)
+    if out is None:
+        return float(found + held) if held.ndim == 0 else found + held
+    out += held
+    return out

@@ -1,42 +1,38 @@
-"""Laws of force elements: the force f by the length x and its rate w, with both slopes.
-
-    linear      f = k x + c w + p                          stiffness k, damping c, preload p
-    friction    f = s(w) tanh(w / w_0) + c w               s(w) = F_c + (F_s - F_c) exp(-(w / w_s)^2)
-    function    f(x, w) of a user's own
-
-Friction is Stribeck's curve (Armstrong-Helouvry, Dupont and Canudas de Wit 1994), Coulomb's where F_s = F_c, with the
-jump at rest drawn out over the width w_0: it creeps where it should stick.
-"""
-import math
+"""The laws of `liedyn.model.laws`, by their codes, for kernels."""
+from numba import types
+from numba.np.unsafe.ndarray import to_fixed_tuple
 
 from liedyn.compiled.functions import call
-from liedyn.compiled.jit import INTEGERS, MATRIX, group, inline
-from liedyn.model.force_elements import FRICTION, LINEAR, Laws
+from liedyn.compiled.jit import VECTOR, group, inline
+from liedyn.model.force_elements import FUNCTION_AT, LAW, LAW_KINDS, NUMBERS, ROW, Laws
+from liedyn.model.laws import LAWS
 
-STIFFNESS, DAMPING, PRELOAD = range(3)
-COULOMB, STATIC, STRIBECK, WIDTH, VISCOUS = range(5)
-
-LAWS = group(Laws, INTEGERS, MATRIX)
-"""Its Numba type."""
+LAWS_TYPE = group(Laws, types.int64[:, ::1], VECTOR)
+"""Numba's type of `Laws`."""
 
 
 @inline
-def friction(c, w):
-    """f and df/dw of a row of numbers c."""
-    grip = c[COULOMB] + (c[STATIC] - c[COULOMB]) * math.exp(-(w / c[STRIBECK]) ** 2)
-    grip_w = -2.0 * w / c[STRIBECK] ** 2 * (grip - c[COULOMB])
-    sense = math.tanh(w / c[WIDTH])
-    return grip * sense + c[VISCOUS] * w, grip_w * sense + grip * (1.0 - sense * sense) / c[WIDTH] + c[VISCOUS]
+def _users(laws, e, t, x, w, out):
+    """The function of the user's own: it has no energy that is known."""
+    r = laws.records[e, ROW]
+    call(laws.records[e, FUNCTION_AT], t, x[r:], w[r:], w, w, out, 0)
+    return out[0], out[1], out[2], 0.0, 0.0
 
 
-@inline
-def force(laws, r, x, w, out):
-    """f, df/dx and df/dw of element r at lengths x and rates w; `out` is scratch (3)."""
-    c = laws.numbers[r]
-    if laws.kinds[r] == LINEAR:
-        return c[STIFFNESS] * x[r] + c[DAMPING] * w[r] + c[PRELOAD], c[STIFFNESS], c[DAMPING]
-    if laws.kinds[r] == FRICTION:
-        f, f_w = friction(c, w[r])
-        return f, 0.0, f_w
-    call(laws.kinds[x.size + r], 0.0, x[r:], w[r:], w, w, out, 0)
-    return out[0], out[1], out[2]
+def _either(name, otherwise):
+    code, formula, count = LAW_KINDS.index(name), LAWS[name].formula, len(LAWS[name].numbers)
+
+    def either(laws, e, t, x, w, out):
+        if laws.records[e, LAW] == code:
+            r, given = laws.records[e, ROW], to_fixed_tuple(laws.numbers[laws.records[e, NUMBERS]:], count)
+            return formula(x[r], w[r], *given)
+        return otherwise(laws, e, t, x, w, out)
+
+    either.__name__ = either.__qualname__ = f"{name}_or_another"
+    return inline(either)
+
+
+force = _users
+"""f, df/dx, df/dw, held and energy of element e, at lengths x and rates w of all rows; `out` is scratch."""
+for _name in LAWS:
+    force = _either(_name, force)

@@ -41,11 +41,14 @@ from liedyn.errors import ModelError, cut, errors_at, shown, suggestion
 from liedyn.io.files import path_of, read_bytes, write_text
 from liedyn.model import Builder, placement
 from liedyn.model.declared import arguments_of, method_of
+from liedyn.model.description import Element
 from liedyn.model.frames import rpy_from_rotation
+from liedyn.model.laws import NamedLaw, named
 
 _SECTIONS = {"bodies": Builder.body, "frames": Builder.frame, "joints": Builder.joint, "loops": Builder.loop,
              "constraints": Builder.constraint, "actuators": Builder.actuator, "springs": Builder.spring,
-             "coordinate_forces": Builder.coordinate_force, "frictions": Builder.friction}
+             "coordinate_forces": Builder.coordinate_force, "frictions": Builder.friction, "bushings": Builder.bushing,
+             "applied_forces": Builder.applied_force}
 _DEEPEST = 50  # tables and lists within one another: what reads them is recursive
 _DEEP_KEY = re.compile(rb"^[ \t]*\[*[ \t]*(?:[\w-]+[ \t]*\.[ \t]*){%d}" % _DEEPEST, re.MULTILINE)
 
@@ -188,7 +191,15 @@ def _read_coefficients(key, value):
         return dict(_flat(as_table(value)))
 
 
-_READERS = {"coefficients": _read_coefficients, "inertia": _read_inertia, **dict.fromkeys(
+def _read_law(key, value):
+    """A law as a table of its kind and numbers."""
+    with errors_at(key):
+        table = dict(as_table(value))
+        law = named(table.pop("kind", None))
+        return _call(law, table)
+
+
+_READERS = {"coefficients": _read_coefficients, "inertia": _read_inertia, "law": _read_law, **dict.fromkeys(
     ("placement", "parent_placement", "child_placement"), _read_placement)}
 
 
@@ -243,8 +254,9 @@ def _entries(thing):
     entries = {}
     for key, value in arguments_of(thing).items():
         if callable(value):
-            what = "force element" if key == "law" else "constraint"
+            what = "force element" if isinstance(thing, Element) else "constraint"
             raise ModelError(f"{what} {shown(thing.name)}, {key}: a function cannot be written to a file")
+        value = value.table() if isinstance(value, NamedLaw) else value
         value = _inertia(value) if key == "inertia" else _placement(value) if isinstance(value, np.ndarray) else value
         entries |= {key: value} if value != {} else {}
     return entries

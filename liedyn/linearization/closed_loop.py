@@ -86,7 +86,7 @@ class ElementLoop(Loop):
 
     def at(self, t, q, v):
         """The same at other states."""
-        (tau, by_q, by_v), inner, given = forces_and_derivatives(self.robot, q, v), self.inner, self.given
+        (tau, by_q, by_v), inner, given = forces_and_derivatives(self.robot, t, q, v), self.inner, self.given
         if inner is not None:
             inner = inner.at(t, q, v)
             given, by_q, by_v = inner.tau, by_q + inner.S @ inner.by_q, by_v + inner.S @ inner.by_v

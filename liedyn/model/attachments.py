@@ -69,13 +69,19 @@ def fill_coefficients(ints, floats, record, each, joints, places):
         floats[start:start + np.size(value) * len(places):len(places)] = value
 
 
-def law_function(element):
-    """A user's law f(x, w) as a C function of one length and one rate."""
-    law = element.function
+def element_functions(element):
+    """A user's functions of a force element as C functions, by the arguments that they were given as."""
+    return {key: _law_function(element.name, function) if key == "law" else Function(
+        f"{key} of force element {element.name!r}", function, {"t": 0.0}, ((3,),))
+        for key, function in element.functions.items()}
+
+
+def _law_function(name, law):
+    """A law f(x, w) as a C function of one length and one rate."""
     if isinstance(law, CPUDispatcher):
         entry = njit(lambda t, x, w: law(x[0], w[0]))
     else:
         def entry(t, x, w):
             return law(float(x[0]), float(w[0]))
     sample = {"t": 0.0, "q": np.full(1, 0.01), "v": np.full(1, 0.01)}
-    return Function(f"law of force element {element.name!r}", entry, sample, ((), (), ()))
+    return Function(f"law of force element {name!r}", entry, sample, ((), (), ()))

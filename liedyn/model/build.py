@@ -6,8 +6,9 @@ import numpy as np
 
 from liedyn.errors import shown
 from liedyn.model import validation
-from liedyn.model.attachments import attach_functions, attach_target, fill_coefficients, is_coupling, law_function
-from liedyn.model.force_elements import LAW_KINDS, LAW_NUMBERS, Elements, Laws
+from liedyn.model.attachments import attach_functions, attach_target, element_functions, fill_coefficients, is_coupling
+from liedyn.model.description import Loop
+from liedyn.model.force_elements import HOLDING, LAW_KINDS, Elements, Laws, is_conservative
 from liedyn.model.frames import joint_basis
 from liedyn.model.kinds import JOINT_KINDS, LOOP_KINDS, neutral
 from liedyn.model.links import link_tree
@@ -72,16 +73,23 @@ def _elements(model):
     """The force elements as a model of their own with what they measure as its constraints; None if there are none."""
     if not model.elements:
         return None
-    measures = tuple(element.measure for element in model.elements)
-    robot = build(replace(model, loops=(), constraints=measures, actuators=(), independent=(), outputs=(), elements=()))
-    numbers, addresses, functions = np.zeros((len(measures), LAW_NUMBERS)), np.zeros(len(measures), np.int64), {}
-    for k, element in enumerate(model.elements):
-        numbers[k, :len(element.numbers)] = element.numbers
-        if element.function is not None:
-            functions[element.name] = law_function(element)
-            addresses[k] = functions[element.name].address
-    kinds = np.array([LAW_KINDS.index(element.law) for element in model.elements])
-    return Elements(robot.packed, Laws(np.concatenate([kinds, addresses]), numbers), functions)
+    measures = [element.measure for element in model.elements]
+    loops = tuple(each for each in measures if isinstance(each, Loop))
+    others = tuple(each for each in measures if not isinstance(each, Loop))
+    robot = build(replace(
+        model, loops=loops, constraints=others, actuators=(), independent=(), outputs=(), elements=()))
+    row_numbers = {name: [k for k, owner in enumerate(robot.row_owners) if owner == name] for name in robot.row_owners}
+    records, numbers, functions, rows = [], [], {}, []
+    for element in model.elements:
+        own, (first, *_, last) = element_functions(element), row_numbers[element.name] * 2
+        addresses = {key: each.address for key, each in own.items()}
+        records.append((LAW_KINDS.index(element.law), first, element.law in HOLDING, len(numbers),
+                        addresses.get("law", addresses.get("force", 0)), addresses.get("torque", 0)))
+        numbers += element.numbers
+        rows.append(first if first == last else slice(first, last + 1))
+        functions |= {f"{key} of {element.name}": each for key, each in own.items()}
+    laws = Laws(np.array(records, dtype=np.int64), np.array([*numbers, 0.0]))
+    return Elements(robot.packed, laws, functions, tuple(rows), all(map(is_conservative, model.elements)))
 
 
 def _generic(joints, home):

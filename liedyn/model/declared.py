@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from liedyn.model.description import Actuator, Body, Constraint, Element, Frame, Joint, Loop
-from liedyn.model.force_elements import FRICTION_NUMBERS, LINEAR_NUMBERS
+from liedyn.model.description import APPLIED, Actuator, Body, Constraint, Element, Frame, Joint, Loop
+from liedyn.model.force_elements import BUSHING_NUMBERS
 from liedyn.model.kinds import CONSTRAINT_KINDS, JOINT_KINDS, LOOP_KINDS, neutral
+from liedyn.model.laws import LAWS, NAMED
 
 
 def arguments_of(thing):
@@ -93,21 +94,45 @@ def _actuator(actuator):
 def method_of(thing):
     """Name of the method of the builder that declares a thing."""
     if isinstance(thing, Element):
-        return "friction" if thing.law == "friction" else "spring" if thing.measure.parent else "coordinate_force"
+        if thing.law in APPLIED:
+            return "applied_force"
+        if thing.law in ("friction", "bushing"):
+            return thing.law
+        return "spring" if thing.measure.parent else "coordinate_force"
     if isinstance(thing, Constraint) and thing.kind == "custom":
         return "custom"
     return type(thing).__name__.lower()
 
 
 def _element(element):
-    measure, law = element.measure, {} if element.function is None else {"law": element.function}
+    measure = element.measure
+    values = dict(zip(LAWS[element.law].numbers, element.numbers)) if element.law in LAWS else {}
     if element.law == "friction":
-        return {"coordinate": measure.coefficients} | dict(zip(FRICTION_NUMBERS, element.numbers))
-    law |= {key: x for key, x in zip(LINEAR_NUMBERS, element.numbers) if x}
+        return {"coordinate": measure.coefficients} | values
+    if element.law in APPLIED:
+        given = {"torque": list(element.numbers[:3]), "force": list(element.numbers[3:])}
+        axes = {"axes": "body"} if element.law == "follower" else {}
+        return ({"body": measure.child} | _placement("placement", measure.child_placement)
+                | {key: x for key, x in given.items() if any(x)} | element.functions | axes)
+    law = {"law": NAMED[element.law](**values)} if element.law in NAMED else {k: x for k, x in values.items() if x}
     if measure.parent is None:
-        return {"coefficients": measure.coefficients, "rest": measure.offset} | law
-    entries = _ends(measure) | {"length": measure.length} | law
+        return {"coefficients": measure.coefficients, "rest": measure.offset} | law | element.functions
+    entries = _ends(measure)
     del entries["kind"]
+    if element.law == "bushing":
+        return entries | _six(element.numbers)
+    return entries | {"length": measure.length} | law | element.functions
+
+
+def _six(numbers):
+    """Matrices of a bushing, those that are diagonal as six numbers, and its preload."""
+    entries, at = {}, 0
+    for key, count in BUSHING_NUMBERS.items():
+        x, at = np.array(numbers[at:at + count]), at + count
+        if count == 36:
+            x = x.reshape(6, 6)
+            x = np.diag(x) if np.array_equal(x, np.diag(np.diag(x))) else x
+        entries |= {key: x.tolist()} if x.any() else {}
     return entries
 
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 GROUND = "ground"
+APPLIED = "wrench", "follower"
+"""Laws of wrenches that are given, in the axes of the world or of the body."""
 
 
 class _Record:
@@ -199,24 +201,34 @@ class Constraint(_Record):
 
 @dataclass(frozen=True, eq=False)
 class Element(_Record):
-    """A force element: a force that a law gives by a length, or a sum of coordinates, and its rate.
+    """A force element: a force that a law gives by a displacement and its rate.
 
     Attributes
     ----------
-    measure : Constraint
-        Of kind distance or coupling; its residual is the length, or the sum, less that at rest.
+    measure : Constraint or Loop
+        Of kind distance or coupling: its residual is the length, or the sum, less that at rest. Or a fixed cut joint:
+        the displacement of two frames, for an applied force of one from the ground.
     law : str
-        "linear", "friction" or "function" (`liedyn.elements.laws`).
+        One of :data:`liedyn.model.force_elements.LAW_KINDS`.
     numbers : tuple of float
-        Of a law that is no function.
-    function : callable or None
+    functions : dict
+        Functions of the user's own, by the arguments that they were given as.
     """
 
-    measure: Constraint
+    measure: object
     law: str
     numbers: tuple = ()
-    function: object = None
+    functions: dict = field(default_factory=dict)
     name = property(lambda self: self.measure.name)
+
+    @property
+    def bodies(self):
+        """What it is between, None for what has no bodies; an applied force has one."""
+        return {self.measure.child} | (set() if self.law in APPLIED else {self.measure.parent})
+
+    @property
+    def coefficients(self):
+        return getattr(self.measure, "coefficients", {})
 
 
 @dataclass(frozen=True, eq=False)

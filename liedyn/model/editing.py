@@ -7,7 +7,7 @@ from liedyn.arguments import require_robot
 from liedyn.errors import ModelError, shown, suggestion
 from liedyn.model import validation
 from liedyn.model.declared import arguments_of, method_of
-from liedyn.model.description import GROUND, Actuator
+from liedyn.model.description import APPLIED, GROUND, Actuator
 from liedyn.model.kinds import JOINT_KINDS, LOOP_KINDS
 from liedyn.model.links import depth_first
 
@@ -212,8 +212,8 @@ class Editor:
         virtual = {loop.name + suffix for loop in self._loops if loop.name in others
                    for suffix in LOOP_KINDS[loop.kind].velocities}
         self._actuators[:] = [each for each in self._actuators if not gone & each.gears.keys()]
-        self._elements[:] = [each for each in self._elements if not (
-            {each.measure.parent, each.measure.child} & bodies or gone & each.measure.coefficients.keys())]
+        self._elements[:] = [each for each in self._elements
+                             if not (each.bodies & bodies or gone & each.coefficients.keys())]
         for things in (self._loops, self._constraints):
             things[:] = [each for each in things if each.name not in others]
         self._home = {name: value for name, value in self._home.items() if name not in gone | still}
@@ -279,6 +279,7 @@ def _prefixed(model, prefix):
                 names[key] = {prefix + name: value for name, value in getattr(each, key).items()}
         return replace(each, **names)
 
-    elements = tuple(replace(each, measure=named(each.measure)) for each in model.elements)
+    elements = tuple(replace(each, measure=replace(named(each.measure), **(
+        {"parent": GROUND} if each.law in APPLIED else {}))) for each in model.elements)
     return replace(model, elements=elements, **{key: tuple(map(named, getattr(model, key))) for key in (
         "bodies", "frames", "joints", "loops", "constraints", "actuators")})

@@ -1,11 +1,14 @@
-"""The part of `Builder` that declares force elements: springs, dampers, friction, forces by a law of the user's own."""
+"""The part of `Builder` that declares force elements: springs, bushings, friction, applied forces, any other law."""
+
+import numpy as np
 
 from liedyn.errors import ModelError, shown
 from liedyn.model import validation
-from liedyn.model.description import Constraint, Element
-from liedyn.model.force_elements import FRICTION_NUMBERS, LINEAR_NUMBERS
+from liedyn.model.description import GROUND, Constraint, Element, Loop
+from liedyn.model.force_elements import BUSHING_NUMBERS
 from liedyn.model.kinds import CONSTRAINT_KINDS
-from liedyn.model.numbers import numbers
+from liedyn.model.laws import LAWS, NamedLaw
+from liedyn.model.numbers import any_numbers, numbers
 
 
 class ElementBuilder:
@@ -29,9 +32,11 @@ class ElementBuilder:
             At rest [m].
         stiffness, damping, preload : float
             [N/m, N s/m, N]
-        law : callable, optional
-            Instead of these: ``law(x, w)`` of x [m] and its rate w [m/s] returns the force and its derivatives by x and
-            by w, three numbers. Compiled (``@njit``) it is fast; a Python function works and is slow.
+        law : GasSpring, Motor, sympy.Expr or callable, optional
+            Instead of these: a law by name, :class:`liedyn.GasSpring` or :class:`liedyn.Motor`; an expression in the
+            SymPy symbols x [m] and w [m/s], its rate (extra ``symbolic``); or a function ``law(x, w)`` that returns the
+            force and its derivatives by x and by w, three numbers: compiled (``@njit``) it is fast, a Python function
+            works and is slow.
 
         Raises
         ------
@@ -73,7 +78,7 @@ class ElementBuilder:
             Value of the sum at rest.
         stiffness, damping, preload : float
             Of forces [N, N m] by the sum of coordinates [m, rad] and its rate.
-        law : callable, optional
+        law : GasSpring, Motor, sympy.Expr or callable, optional
             As for :meth:`spring`.
 
         Raises
@@ -133,8 +138,9 @@ class ElementBuilder:
         ('gearbox1',)
         """
         owner = validation.owner_of("force element", name)
-        given = coulomb, coulomb if static is None else static, stribeck, width, viscous
-        values = {key: float(numbers(owner, key, value, ())) for key, value in zip(FRICTION_NUMBERS, given)}
+        static = coulomb if static is None else static
+        values = {key: float(numbers(owner, key, value, ())) for key, value in zip(
+            LAWS["friction"].numbers, (coulomb, static, stribeck, width, viscous))}
         for key, value in values.items():
             if value < 0.0 or value == 0.0 and key in ("stribeck", "width"):
                 raise ModelError(f"{owner}, {key}: must be positive, got {value}")
@@ -144,9 +150,99 @@ class ElementBuilder:
             validation.text(owner, "coordinate", coordinate): 1.0}
         self._elements.append(Element(_sum(owner, name, coefficients, 0.0), "friction", tuple(values.values())))
 
+    def bushing(self, name, parent, child, parent_placement=None, child_placement=None, stiffness=0.0, damping=0.0,
+                preload=0.0):
+        """Declare a bushing: springs and dampers between two frames in all six directions.
+
+        With phi the rotation vector and p the displacement of the child's frame against the parent's, in the axes of
+        the parent's frame, it holds the energy ``s^T stiffness s / 2 + preload^T s``, s = (phi, p), whose slope is the
+        wrench that pulls the child back; the dampers add ``damping (omega, dp/dt)`` with omega the relative angular
+        velocity. So a bushing without damping conserves energy at any displacement, up to half a turn.
+
+        Parameters
+        ----------
+        name : str
+        parent, child : str
+            Names of bodies; either may be ``"ground"``.
+        parent_placement, child_placement : array_like, shape (4, 4) or (3,), optional
+            The frames, which coincide where the bushing is at rest.
+        stiffness, damping : array_like, shape (6, 6) or (6,)
+            Angular part first [N m/rad, N/m; N m s/rad, N s/m]; six numbers are a diagonal, one number is all of them.
+        preload : array_like, shape (6,)
+            (moment, force) [N m, N] at rest.
+
+        Raises
+        ------
+        ModelError
+            A number that is not finite, or a stiffness that is not symmetric, hence no slope of an energy.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> b = ld.Builder("engine", gravity=(0.0, 0.0, 0.0))
+        >>> b.body("engine", mass=100.0, inertia=(5.0, 6.0, 7.0))
+        >>> b.joint("float", "free", "ground", "engine")
+        >>> b.bushing("mount", "ground", "engine", stiffness=[50, 50, 50, 1e5, 1e5, 2e5], damping=3.0)
+        >>> b.build().element_names
+        ('mount',)
+        """
+        owner = validation.owner_of("force element", name)
+        values = []
+        for (key, count), value in zip(BUSHING_NUMBERS.items(), (stiffness, damping, preload)):
+            x = any_numbers(owner, key, value)
+            x = np.full(6, x) if x.ndim == 0 else x
+            x = numbers(owner, key, x, (6, 6) if x.ndim == 2 and count == 36 else (6,))
+            values.append(np.diag(x) if x.size < count else x)
+        if not np.array_equal(values[0], values[0].T):
+            raise ModelError(f"{owner}, stiffness: must be symmetric, got {shown(stiffness)}")
+        self._elements.append(Element(_displacement(owner, name, parent, child, parent_placement, child_placement),
+                                      "bushing", tuple(float(x) for part in values for x in part.flat)))
+
+    def applied_force(self, name, body, placement=None, force=(0.0, 0.0, 0.0), torque=(0.0, 0.0, 0.0), axes="world"):
+        """Declare a force and a torque on a body, constant or a function of time.
+
+        In world axes they keep their directions while the body turns; in those of the body they turn with it.
+
+        Parameters
+        ----------
+        name : str
+        body : str
+        placement : array_like, shape (4, 4) or (3,), optional
+            The point of application: origin of a frame in the body.
+        force, torque : array_like, shape (3,), or callable
+            [N, N m]; or functions ``force(t)`` that return three numbers, best compiled (``@njit``).
+        axes : str
+            "world", or "body" for those of the frame at `placement`.
+
+        Raises
+        ------
+        ModelError
+            A number that is not finite, axes that are neither, or the ground for a body.
+        InputError
+            A function that fails at t = 0, or does not return three numbers.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import liedyn as ld
+        >>> b = ld.Builder.of(ld.load("five_bar"))
+        >>> b.applied_force("wind", "link1", (0.1, 0.0, 0.0), force=lambda t: np.array([np.sin(t), 0.0, 0.0]))
+        >>> b.build().element_names
+        ('wind',)
+        """
+        owner = validation.owner_of("force element", name)
+        if validation.text(owner, "body", body) == GROUND:
+            raise ModelError(f"{owner}, body: nothing moves the ground")
+        law = {"world": "wrench", "body": "follower"}[validation.choice(owner, "axes", axes, {"world": 0, "body": 0})]
+        functions = {key: x for key, x in (("force", force), ("torque", torque)) if callable(x)}
+        constants = [np.zeros(3) if callable(x) else numbers(owner, key, x, (3,))
+                     for key, x in (("torque", torque), ("force", force))]
+        measure = _displacement(owner, name, GROUND, body, None, placement, key="placement")
+        self._elements.append(Element(measure, law, tuple(np.concatenate(constants).tolist()), functions))
+
     def _add_element(self, owner, measure, stiffness, damping, preload, law):
         """With a linear law, or one of the user's own."""
-        given = zip(LINEAR_NUMBERS, (stiffness, damping, preload))
+        given = zip(LAWS["linear"].numbers, (stiffness, damping, preload))
         values = {key: float(numbers(owner, key, value, ())) for key, value in given}
         if law is None:
             self._elements.append(Element(measure, "linear", tuple(values.values())))
@@ -154,7 +250,21 @@ class ElementBuilder:
         for key, value in values.items():
             if value:
                 raise ModelError(f"{owner}: give {key} or a law, not both, got {key} = {value} and {shown(law)}")
-        self._elements.append(Element(measure, "function", function=validation.function(owner, "law", law)))
+        if isinstance(law, NamedLaw):
+            self._elements.append(Element(measure, law.kind, law.checked(owner)))
+            return
+        if hasattr(law, "free_symbols"):
+            from liedyn.symbolic import law_of  # SymPy is not needed for robots, and slow to import
+
+            law = law_of(owner, law)
+        self._elements.append(Element(measure, "function", functions={"law": validation.function(owner, "law", law)}))
+
+
+def _displacement(owner, name, parent, child, parent_placement, child_placement, key="child_placement"):
+    """What measures the displacement of two frames."""
+    return Loop(name, "fixed", validation.text(owner, "parent", parent), validation.text(owner, "child", child),
+                validation.pose(owner, "parent_placement", parent_placement),
+                validation.pose(owner, key, child_placement), (), 0.0)
 
 
 def _sum(owner, name, coefficients, rest):

@@ -4,22 +4,27 @@ from typing import NamedTuple
 
 import numpy as np
 
+from liedyn.model.laws import LAWS
 from liedyn.model.packed import GRAVITY_SIZE, HEADER, PackedModel
 
-LAW_KINDS = ("linear", "friction", "function")
-LINEAR, FRICTION, FUNCTION = range(len(LAW_KINDS))
-LINEAR_NUMBERS, FRICTION_NUMBERS = ("stiffness", "damping", "preload"), (
-    "coulomb", "static", "stribeck", "width", "viscous")
-"""Numbers of a law, in the order in which `liedyn.elements.laws` reads them."""
-LAW_NUMBERS = 5
-"""Room for those of each element."""
+LAW_KINDS = (*LAWS, "function", "bushing", "wrench", "follower")
+"""All laws, in the order of their codes: of one length each, then of the six numbers of a displacement."""
+FUNCTION, BUSHING, WRENCH, FOLLOWER = range(len(LAWS), len(LAW_KINDS))
+BUSHING_NUMBERS = {"stiffness": 36, "damping": 36, "preload": 6}
+"""How many numbers each argument of a bushing has, in the order in which its law reads them."""
+
+LAW_I = 6  # what `Laws.records` hold of each element
+LAW, ROW, HOLDS, NUMBERS, FUNCTION_AT, TORQUE_AT = range(LAW_I)
+HOLDING = "linear", "gas_spring", "bushing"
+"""Laws whose force, but for damping, is the slope of an energy."""
 
 
 class Laws(NamedTuple):
     """Of all elements of a robot."""
 
-    kinds: np.ndarray  # (2 elements): places in LAW_KINDS, then addresses of users' functions, else 0
-    numbers: np.ndarray  # (elements, LAW_NUMBERS), as the law of `liedyn.elements.laws` reads them
+    records: np.ndarray  # (elements, LAW_I): code, first row, is it one of HOLDING, place of
+    # the numbers, addresses of users' functions or 0
+    numbers: np.ndarray
 
 
 class Elements(NamedTuple):
@@ -27,10 +32,19 @@ class Elements(NamedTuple):
 
     packed: PackedModel  # the tree, and as its constraints what the elements measure
     laws: Laws
-    functions: dict  # users' laws by name (`liedyn.compiled.functions.Function`)
+    functions: dict  # users' functions by name (`liedyn.compiled.functions.Function`)
+    rows: tuple  # of each element: its row, or a slice of its six
+    conservative: bool  # do all of them give back what they take, and nothing else?
 
 
 NO_ELEMENTS = Elements(
     PackedModel(np.zeros(HEADER, np.int64), np.zeros(GRAVITY_SIZE)),
-    Laws(np.zeros(0, np.int64), np.zeros((0, LAW_NUMBERS))), {})
+    Laws(np.zeros((0, LAW_I), np.int64), np.zeros(0)), {}, (), True)
 """Those of a robot that has none, where kernels want some."""
+
+
+def is_conservative(element):
+    """Does an element give back what it takes, and nothing else?"""
+    if element.law == "bushing":
+        return not any(element.numbers[36:72])
+    return element.law in HOLDING and not element.numbers[LAWS[element.law].numbers.index("damping")]

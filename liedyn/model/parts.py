@@ -132,7 +132,7 @@ def _with_constants(coupling, values):
 
 def _element_with_constants(element, values):
     """A force element in whose sum some coordinates have become constants; None if it moves nothing any more."""
-    coefficients = element.measure.coefficients
+    coefficients = element.coefficients
     if not values.keys() & coefficients.keys():
         return element
     offset = element.measure.offset - sum(c * values[name] for name, c in coefficients.items() if name in values)

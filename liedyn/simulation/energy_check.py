@@ -24,7 +24,9 @@ def is_conservative(run):
     x, o = run.x, run.o
     if run.integrator.stepping or run.settler is not None:  # impacts are inside their steps
         return False
-    if run.robot.elements is not None or o.input_kind != TABLE or x.table.any() or x.damping.any() or o.all_power:
+    if o.input_kind != TABLE or x.table.any() or x.damping.any() or o.all_power:
+        return False
+    if run.robot.elements is not None and not run.robot.elements.conservative:
         return False
     constraint_state(run.packed, x, run.rows.q[0], run.rows.v[0])
     return o.rate == o.stiffness == 0.0 or bool((np.abs([x.residual, x.psi]) / x.row_sizes < CONSISTENT).all())

@@ -5,7 +5,7 @@ from liedyn import feedback
 from liedyn.compiled.boundary import as_floats, require_usable
 from liedyn.compiled.functions import Function, call
 from liedyn.compiled.jit import inline, kernel_in_place
-from liedyn.elements.forces import add_derivatives, add_forces
+from liedyn.elements.forces import add_derivatives, add_energy_slope, add_forces
 from liedyn.errors import InputError
 from liedyn.linalg.dense import largest_size
 from liedyn.linalg.vectors import add_multiple, copy_to, inner
@@ -79,19 +79,43 @@ def input_forces(o, x, t, row, q, v):
     for j in range(x.tau.size):
         x.tau[j] = inner(x.actuators[j], x.u)
     if x.elements.ints[N_ROWS] > 0:
-        add_forces(x.elements, x.laws, x.element_work, q, v, x.tau)
+        add_forces(x.elements, x.laws, x.element_work, t, q, v, x.tau)
     return largest_size(x.u) <= LARGEST
+
+
+@inline
+def add_held(x, q, slope):
+    """The energy that force elements hold; slope += its derivative."""
+    if x.elements.ints[N_ROWS] == 0:
+        return 0.0
+    return add_energy_slope(x.elements, x.laws, x.element_work, 0.0, q, slope)
+
+
+@inline
+def held_power(x, q, v):
+    """Power that goes into the energy of force elements at a motion v; x.vector[3] is lost."""
+    if x.elements.ints[N_ROWS] == 0:
+        return 0.0
+    x.vector[3, :] = 0.0
+    add_held(x, q, x.vector[3])
+    return inner(x.vector[3], v)
 
 
 put_input_forces = kernel_in_place(input_forces.py_func)
 """`input_forces` for Python."""
 
 
+@inline
+def add_element_slopes(x, t, q, v, by_q, by_v):
+    """Add dtau/dq and dtau/dv (n, n) of force elements."""
+    if x.elements.ints[N_ROWS] > 0:
+        add_derivatives(x.elements, x.laws, x.element_work, t, q, v, False, by_q, by_v)
+
+
 @kernel_in_place
 def add_feedback(o, x, t, q, v, by_q, by_v):
     """Add dtau/dq and dtau/dv (n, n), of force elements, and of inputs that are a feedback with a derivative."""
-    if x.elements.ints[N_ROWS] > 0:
-        add_derivatives(x.elements, x.laws, x.element_work, q, v, by_q, by_v)
+    add_element_slopes(x, t, q, v, by_q, by_v)
     if o.feedback_address == 0:
         return
     call(o.feedback_address, t, q, v, v, v, x.feedback, 0)

@@ -26,6 +26,7 @@ from liedyn.constraints.rows import jacobian_rows, residual_rows, velocity_rows
 from liedyn.linalg.nearest import backward, factor, forward, nearest_in_columns, nearest_in_metric, orthonormal_rows
 from liedyn.linalg.vectors import add_multiple, inner
 from liedyn.simd.lanes import SCALAR
+from liedyn.simulation.inputs import add_held
 from liedyn.simulation.workspace import (
     BOUNDED_ENERGY, FREE_ENERGY, MINIMAL, NOT_CLOSED, NOT_CONSISTENT, OK, PROJECTION, SETTINGS, WANTED_ENERGY, WORK,
 )
@@ -152,11 +153,11 @@ def project_velocities(model, o, x, q, v):
 
 @kernel_in_place
 def energy_of(model, x, q, v):
-    """T + V."""
+    """T + V, with what force elements hold; x.vector[3] is lost."""
     kinetic_energy_kernel(SCALAR, model, q, v, x.local, x.number)
     T = x.number[0]
     potential_energy_kernel(SCALAR, model, q, x.local, x.number)
-    return T + x.number[0]
+    return T + x.number[0] + add_held(x, q, x.vector[3])
 
 
 @kernel_in_place
@@ -165,6 +166,7 @@ def correct_energy(model, x, excess, rank, h, q, v):
     n = v.size
     speed, fall = x.vector[1], x.vector[2]
     rnea_kernel(SCALAR, model, q, x.zero, x.zero, x.none, x.local, fall)
+    add_held(x, q, fall)
     forward(x.L, fall)
     for j in range(n):  # L^T v
         speed[j] = v[j] / x.L[j, j]

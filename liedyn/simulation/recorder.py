@@ -2,6 +2,7 @@
 import numpy as np
 
 from liedyn.constraints.wrenches import wrenches_at
+from liedyn.elements.generalized import energies as held_energies
 from liedyn.model.packed import N_ROWS, OFF, PackedModel
 from liedyn.simulation.gaps import row_states
 from liedyn.simulation.trajectory import Trajectory
@@ -15,6 +16,8 @@ def energies_at(robot, q, v):
     if len(q):
         kinetic_energy_states(robot.packed, q, v, energies[0], verdict)
         potential_energy_states(robot.packed, q, energies[1], verdict)
+        if robot.elements is not None:
+            energies[1, :, 0] += held_energies(robot, q)
     return energies[:, :, 0]
 
 

@@ -10,6 +10,7 @@ from liedyn.linalg.vectors import copy_to, inner
 from liedyn.simd.lanes import SCALAR
 from liedyn.simulation.formulations import accelerations
 from liedyn.simulation.friction import keep_directions
+from liedyn.simulation.inputs import held_power
 from liedyn.simulation.projection import stabilise
 from liedyn.simulation.workspace import (
     BOUNDED_ENERGY, CONDITION, DIVERGED, INPUT_WORK, MINIMAL, NOT_FINITE, OK, OTHER_WORK,
@@ -19,14 +20,17 @@ from liedyn.tree.rnea import rnea_kernel
 
 @inline
 def put_power(model, o, x, q, v, a, power):
-    """Power of the inputs, and of all else that changes the energy: dampers, external wrenches, moving targets."""
-    by_inputs, lost = inner(x.tau, v), 0.0
+    """Power of the inputs, and of all else that changes the energy: dampers, external wrenches, moving targets.
+
+    Of force elements only what is not held in their energy counts, with the inputs.
+    """
+    by_inputs, lost = inner(x.tau, v) + held_power(x, q, v), 0.0
     for j in range(v.size):
         lost += x.damping[j] * v[j] * v[j]
     power[0], power[1] = by_inputs, -lost
     if o.all_power:  # dE/dt = v . (M a + h) without the external wrenches
         rnea_kernel(SCALAR, model, q, v, a, x.none, x.local, x.vector[3])
-        power[1] = inner(x.vector[3], v) - by_inputs - lost
+        power[1] = inner(x.vector[3], v) - inner(x.tau, v) - lost
 
 
 @inline

@@ -79,9 +79,10 @@ class Trajectory:
     status : ndarray of int, shape (nt, nc)
         The same in detail: 0 off, 1 on or sticking, 2 closed without tangential rows (sliding), -1 open.
     kinetic, potential : ndarray, shape (nt,)
-        Energies [J].
+        Energies [J]; `potential` with what springs, gas springs and bushings hold.
     input_work, other_work : ndarray, shape (nt,)
-        Work since the start [J]: of the inputs and force elements; of dampers, external wrenches and moving targets.
+        Work since the start [J]: of the inputs and of what force elements do not hold (their damping, friction, motors,
+        applied forces, laws that are functions); of dampers of joints, external wrenches and moving targets.
     position_residual, velocity_residual : ndarray, shape (nt,)
         Largest closure error [rad, m] and largest violation of ``G v = b`` [rad/s, m/s].
     condition : ndarray, shape (nt,)

@@ -9,7 +9,7 @@ from liedyn.constraints.rows import holonomic_rows
 from liedyn.dynamics.nullspace import solve_size
 from liedyn.dynamics.terms import terms_size
 from liedyn.elements.forces import room_for
-from liedyn.elements.laws import LAWS
+from liedyn.elements.laws import LAWS_TYPE
 from liedyn.model.force_elements import NO_ELEMENTS
 from liedyn.model.packed import DOF_DAMPING, N_LINKS, N_ROWS, dofs_of
 from liedyn.model.size import row_sizes
@@ -81,6 +81,7 @@ class Work(NamedTuple):
     none: VECTOR  # empty
     table: MATRIX  # inputs (rows, nu)
     actuators: MATRIX  # (n, nu)
+    drives: MATRIX  # the same, and behind it the identity if there are force elements
     damping: VECTOR  # (n)
     holonomic: INTEGERS  # (m) 1 for rows with a residual
     every: INTEGERS  # (m) 1
@@ -91,6 +92,7 @@ class Work(NamedTuple):
     world: VECTOR  # recursions in world coordinates
     solve: VECTOR  # of the null-space formulation
     local: VECTOR  # recursions in link coordinates
+    slopes: types.float64[:, :, ::1]  # (2, n, n) those of the forces of force elements, or empty
     u: VECTOR  # (nu)
     feedback: types.float64[:, :, ::1]  # (2, nu, n) its derivatives by q and v
     tau: VECTOR  # (n)
@@ -116,7 +118,7 @@ class Work(NamedTuple):
     number: VECTOR  # (1)
     friction: FRICTION  # what `liedyn.simulation.friction` keeps of contacts
     elements: MODEL  # force elements: what they measure,
-    laws: LAWS
+    laws: LAWS_TYPE
     element_work: VECTOR
     nearest: VECTOR  # (2) largest condition number of a step's stages; fastest rate in the last regular one [1/s]
 
@@ -148,7 +150,7 @@ def make_work(robot, f_ext, inputs, contacts, stages):
     """Scratch arrays of a run by a method of so many stages."""
     n, m, nq, nu, links = robot.nv, int(robot.ints[N_ROWS]), robot.nq, len(inputs.names), int(robot.ints[N_LINKS])
     every, holonomic = np.ones((2, m), np.int64)
-    elements = robot.elements or NO_ELEMENTS
+    elements, of_elements = robot.elements or NO_ELEMENTS, n if robot.elements else 0
     holonomic_rows(robot.packed, holonomic)
     shapes = dict(
         none=0, columns=(n, m + 1), world=max(terms_size(robot.packed), crba_size(robot.packed)),
@@ -158,6 +160,7 @@ def make_work(robot, f_ext, inputs, contacts, stages):
         lam_stage=m, power=(stages, 2), number=1)
     return Work(
         f_ext=f_ext.copy(), table=inputs.table, actuators=inputs.actuators, every=every, holonomic=holonomic,
+        drives=np.hstack([inputs.actuators, np.eye(n, of_elements)]), slopes=np.empty((2, of_elements, of_elements)),
         damping=dofs_of(robot.packed)[1][:, DOF_DAMPING].copy(), dependent=np.zeros((2, n), np.int64),
         pivots=np.ones(2), order=np.empty(max(m, n), np.int64), row_sizes=row_sizes(robot),
         friction=room_for_friction(robot, contacts), laws=elements.laws, element_work=room_for(elements.packed),

@@ -132,18 +132,28 @@ def kinetic_energy(robot, q, v, out=None):
     """
 
 
-@recursion(potential_energy_kernel, work=energy_size, energy="")
+def with_elements(robot, q, out=None):
+    """The potential energy of a robot with force elements."""
+    from liedyn.elements import generalized  # they measure what constraints do, which know the tree
+
+    return generalized.potential_energy(robot, q, out)
+
+
+@recursion(potential_energy_kernel, work=energy_size, otherwise={"elements": with_elements}, energy="")
 def potential_energy(robot, q, out=None):
-    """Potential energy of the open tree: gravity and joint springs.
+    """Potential energy: gravity, joint springs, and force elements that hold energy.
 
     Returns
     -------
     energy : float or ndarray, shape (...)
-        [J], zero for masses at the world's origin and springs at rest. Bodies fixed to the ground do not count.
+        [J], zero for masses at the world's origin and springs at rest. Bodies fixed to the ground do not count, nor do
+        force elements whose energy is not known, or that have none: laws that are functions, friction, motors, applied
+        forces.
 
     Notes
     -----
-    ``-g . sum m r + sum k |log(rest^-1 q)|^2 / 2``. Its derivative, tangent at q, is ``rnea`` at rest.
+    ``-g . sum m r + sum k |log(rest^-1 q)|^2 / 2``, and what springs, gas springs and bushings hold. Its derivative,
+    tangent at q, is ``rnea`` at rest less ``element_forces`` at rest of these.
 
     Examples
     --------

@@ -30,6 +30,7 @@ from scipy.special import zeta
 
 from liedyn.compiled.jit import inline, kernel, kernel_in_place
 from liedyn.constraints.rows import derivative_rows, force_derivative_rows, jacobian_rows
+from liedyn.elements.generalized import energy_slope
 from liedyn.lie.algebra import ad, add6, scale6
 from liedyn.linalg.nearest import orthonormal_rows
 from liedyn.linalg.vectors import inner
@@ -195,6 +196,8 @@ def at_energy(robot, q, v, h, M, inverse, dq, dv):
     """
     rest = np.zeros(len(v))
     fall = rnea(robot, q, rest, rest)
+    if robot.elements is not None:
+        fall += energy_slope(robot, q)[0]
     # the kinetic energy varies by v . d(M v)/dq / 2, which is what accelerations v add to the forces
     E_q = fall + 0.5 * v @ (rnea_derivatives(robot, q, rest, v)[0] - rnea_derivatives(robot, q, rest, rest)[0])
     e_q = h * h * np.linalg.solve(M, fall)
@@ -240,12 +243,16 @@ def right_side_jacobian(run, o, t, h, center, y):
     x.Y[:, :n], x.Y[:, n] = x.G, 0.0
     rows = x.order[:orthonormal_rows(x.Y, o.rank_tolerance, x.order)[0]]  # redundant ones may have drifted apart
     J[n:2 * n] = da = accelerations(x.G[rows], x.M, dID + d.force_q @ dq - dtau, dphi[rows])
-    # the rows of `put_power`: tau . v, and v . (ID without the external wrenches) - tau . v - damping v . v
+    # the rows of `put_power`: tau . v, to which what is held comes at the end, and v . (ID without the external
+    # wrenches) - tau . v - damping v . v
     J[2 * n] = x.tau @ dv + v @ dtau
     J[2 * n + 1] = -2.0 * (x.damping * v) @ dv
     if o.all_power:
         by_q, by_v, _ = rnea_derivatives(run.robot, q, v, a)
         J[2 * n + 1] += rnea(run.robot, q, v, a) @ dv + v @ (by_q @ dq + by_v @ dv + x.M @ da) - J[2 * n]
+    if run.robot.elements is not None:
+        slope, by_q = energy_slope(run.robot, q)
+        J[2 * n] += slope @ dv + v @ by_q @ dq
     u, rates = np.empty(n), np.empty((n, n))
     difference_kernel(run.packed, center, q, u)
     local_rate_derivatives(run.packed, u, v, rates)

@@ -21,7 +21,7 @@ from liedyn.compiled.jit import INTEGERS, MATRIX, VECTOR, inline, kernel, kernel
 from liedyn.constraints.records import refresh
 from liedyn.linearization.local import linearize_kernel
 from liedyn.simulation.coordinates import local_rates
-from liedyn.simulation.inputs import input_forces
+from liedyn.simulation.inputs import add_element_slopes, input_forces
 from liedyn.simulation.integrators.derivatives import eliminate
 from liedyn.simulation.integrators.explicit import next_row
 from liedyn.simulation.integrators.method import Method
@@ -82,20 +82,31 @@ def read(c, of_q, of_v, k):
 
 @kernel_in_place
 def close_loop(o, x, t, q, v, local):
-    """Add the feedback to local.A, the local state space by (y, w): A + B (F_q N dy + F_v X (dy, dw))."""
-    if o.feedback_address == 0:
-        return
-    call(o.feedback_address, t, q, v, v, v, x.feedback, 0)
-    p_y = local.A.shape[0] - local.w.size
-    for k in range(x.actuators.shape[1]):
-        for c in range(local.A.shape[0]):
+    """Add the feedback, and force elements, to local.A, the local state space by (y, w): A + B (F_q N dy +
+    F_v X (dy, dw))."""
+    nu = x.actuators.shape[1]
+    if o.feedback_address != 0:
+        call(o.feedback_address, t, q, v, v, v, x.feedback, 0)
+        close(x.feedback, local, 0)
+    if x.drives.shape[1] > nu:
+        x.slopes[:] = 0.0
+        add_element_slopes(x, t, q, v, x.slopes[0], x.slopes[1])
+        close(x.slopes, local, nu)
+
+
+@inline
+def close(F, local, first):
+    """Close the loop of forces with the slopes F = (F_q, F_v), whose columns of B begin with the first."""
+    p, p_y = local.A.shape[0], local.A.shape[0] - local.w.size
+    for k in range(F.shape[1]):
+        for c in range(p):
             s = 0.0
-            for j in range(v.size):
-                s += x.feedback[1, k, j] * local.X[j, c]
+            for j in range(F.shape[2]):
+                s += F[1, k, j] * local.X[j, c]
                 if c < p_y:
-                    s += x.feedback[0, k, j] * local.N[j, c]
-            for i in range(local.A.shape[0]):
-                local.A[i, c] += local.B[i, k] * s
+                    s += F[0, k, j] * local.N[j, c]
+            for i in range(p):
+                local.A[i, c] += local.B[i, first + k] * s
 
 
 @kernel
@@ -112,7 +123,7 @@ def newton_stage(model, o, x, rows, k, t, c, s):
         if not input_forces(o, x, t, rows.held[k], s.q, s.v):
             return NOT_FINITE
         found, found_y, local = linearization(model, s.q, s.v, x.tau, x.f_ext, c.R_y, c.virtual_y, c.R_w, c.virtual_w,
-                                              x.actuators, o.rank_tolerance)
+                                              x.drives, o.rank_tolerance)
         note_distance(x, local.A, p_y)
         if found[0] != 0 or found_y[0] != 0:
             return SINGULAR

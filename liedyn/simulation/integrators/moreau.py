@@ -27,7 +27,7 @@ from liedyn.linalg.dense import largest_size
 from liedyn.linalg.vectors import inner
 from liedyn.model.packed import LOOP_ACTIVE, LOOP_FRICTION, LOOP_RESTITUTION, LOOP_SIDE, OFF, ON, OPEN
 from liedyn.simd.lanes import SCALAR
-from liedyn.simulation.inputs import input_forces
+from liedyn.simulation.inputs import held_power, input_forces
 from liedyn.simulation.integrators.method import Method, TimeStepping
 from liedyn.simulation.projection import correction, energy_of, metric
 from liedyn.simulation.stages import check, finish_row
@@ -166,6 +166,7 @@ def advance_moreau(model, o, x, rows, count, known, energy):
             by_inputs += h * x.tau[j] * mean
             damped += h * x.damping[j] * mean * mean
             half[j] = 0.5 * h * after[j]
+        by_inputs += 0.5 * h * (held_power(x, q_m, v) + held_power(x, q_m, after))
         for r in closed.rows[closed.first]:
             new = new or (lam[r] != 0.0 and rows.lam[k, r] == 0.0)
         for r in closed.rows:

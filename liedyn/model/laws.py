@@ -1,0 +1,166 @@
+"""Laws of force elements that measure one length, or one sum of coordinates, x with the rate w.
+
+Each is registered here with its numbers: a function of x, w and these returns
+
+    f          the force, positive where it pulls
+    f_x, f_w   its slopes
+    held       the part of f that is the slope of an energy, which the element stores and gives back
+    energy     that energy
+
+To add a law is to write it here, and a class with the same numbers if users are to name it.
+"""
+import inspect
+import math
+from dataclasses import asdict, dataclass, fields
+from typing import ClassVar, NamedTuple
+
+from liedyn.compiled.jit import inline
+from liedyn.errors import ModelError, shown, suggestion
+from liedyn.model.numbers import numbers
+
+
+class Law(NamedTuple):
+    """A law of one length: names of its numbers in their order, and the formula."""
+
+    numbers: tuple
+    formula: object
+
+
+LAWS = {}
+"""By name; the codes of laws are their places."""
+
+
+def _law(formula):
+    LAWS[formula.__name__] = Law(tuple(inspect.signature(formula).parameters)[2:], inline(formula))
+
+
+@_law
+def linear(x, w, stiffness, damping, preload):
+    held = stiffness * x + preload
+    return held + damping * w, stiffness, damping, held, (0.5 * stiffness * x + preload) * x
+
+
+@_law
+def friction(x, w, coulomb, static, stribeck, width, viscous):
+    """Stribeck's curve (Armstrong-Helouvry, Dupont and Canudas de Wit 1994), Coulomb's where static = coulomb, with the
+    jump at rest drawn out over a width: it creeps where it should stick."""
+    grip = coulomb + (static - coulomb) * math.exp(-(w / stribeck) ** 2)
+    grip_w = -2.0 * w / stribeck ** 2 * (grip - coulomb)
+    sense = math.tanh(w / width)
+    return (grip * sense + viscous * w, 0.0,
+            grip_w * sense + grip * (1.0 - sense * sense) / width + viscous, 0.0, 0.0)
+
+
+@_law
+def gas_spring(x, w, force, column, exponent, damping):
+    left = 1.0 + x / column  # of the column of gas; none is left where this is zero, and no number comes out below
+    size = math.log(left)
+    held = -force * math.exp(-exponent * size)
+    work = -size if exponent == 1.0 else math.expm1((1.0 - exponent) * size) / (exponent - 1.0)
+    return held + damping * w, -exponent * held / (column * left), damping, held, force * column * work
+
+
+@_law
+def motor(x, w, stall_torque, no_load_speed, supply):
+    slope = stall_torque / no_load_speed
+    return slope * w - stall_torque * supply, 0.0, slope, 0.0, 0.0
+
+
+class NamedLaw:
+    """What classes of laws have in common: a file writes them as tables with their `kind`."""
+
+    kind: ClassVar[str]
+    positive: ClassVar[tuple]
+
+    def checked(self, owner):
+        """The numbers, in the order of the law.
+
+        Raises
+        ------
+        ModelError
+            One is not finite, negative, or zero where it must be positive.
+        """
+        values = {key: float(numbers(owner, f"law, {key}", value, ())) for key, value in asdict(self).items()}
+        for key in self.positive:
+            if not values[key] > 0.0:
+                raise ModelError(f"{owner}, law, {key}: must be positive, got {values[key]}")
+        return tuple(values[key] for key in LAWS[self.kind].numbers)
+
+    def table(self):
+        """As files have it."""
+        given = {each.name: getattr(self, each.name) for each in fields(self)
+                 if getattr(self, each.name) != each.default}
+        return {"kind": self.kind} | given
+
+
+@dataclass(frozen=True)
+class GasSpring(NamedLaw):
+    """A gas spring: it pushes with ``force (column / (column + x))^exponent`` less ``damping dx/dt``.
+
+    Parameters
+    ----------
+    force : float
+        At x = 0, extended [N].
+    column : float
+        Length of its column of gas there, the volume divided by the area of the rod [m]: where x has come down to
+        -column no gas would be left, and there is no force to compute with.
+    exponent : float
+        1 where heat has time to pass, as in most; 1.4 in fast motion.
+    damping : float
+        [N s/m]
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> b = ld.Builder.of(ld.load("five_bar"))
+    >>> b.spring("strut", "ground", "link1", (0.3, 0.5, 0.0), length=0.4, law=ld.GasSpring(force=200.0, column=0.6))
+    >>> b.build().element_names
+    ('strut',)
+    """
+
+    force: float
+    column: float
+    exponent: float = 1.0
+    damping: float = 0.0
+    kind = "gas_spring"
+    positive = "column", "exponent"
+
+
+@dataclass(frozen=True)
+class Motor(NamedLaw):
+    """A motor with its line of torque by speed: it drives with ``stall_torque (supply - w / no_load_speed)``.
+
+    Parameters
+    ----------
+    stall_torque : float
+        At rest [N m, N].
+    no_load_speed : float
+        Rate at which nothing of it is left [rad/s, m/s].
+    supply : float
+        Part of the full voltage: 0 for a motor that brakes as a shorted one does, to which an actuator of gear
+        `stall_torque` adds what is driven by a signal.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> b = ld.Builder.of(ld.load("five_bar"))
+    >>> b.coordinate_force("motor", {"q1": 1.0}, law=ld.Motor(stall_torque=3.0, no_load_speed=50.0))
+    >>> ld.element_forces(b.build(), [0.0] * 4, [25.0, 0.0, 0.0, 0.0]).tolist()
+    [1.5, 0.0, 0.0, 0.0]
+    """
+
+    stall_torque: float
+    no_load_speed: float
+    supply: float = 1.0
+    kind = "motor"
+    positive = "no_load_speed",
+
+
+NAMED = {each.kind: each for each in (GasSpring, Motor)}
+
+
+def named(kind):
+    """The class of a law that a file names."""
+    if not isinstance(kind, str) or kind not in NAMED:
+        raise ModelError(f"unknown kind of law {shown(kind)}, {suggestion(kind, list(NAMED))}")
+    return NAMED[kind]
