@@ -41,7 +41,8 @@ _LAZY = {name: f"liedyn.{module}" for module, names in {
     "elements": "element_forces element_states",
     "feedback": "check_feedback",
     "linearization": "discretize linearize underlying",
-    "simulation": "Adaptive Baumgarte Event EventRecord GeneralizedAlpha Trajectory simulate",
+    "simulation": "Adaptive Baumgarte Event EventRecord GeneralizedAlpha RealTimeLoop Stepper Trajectory "
+                  "VirtualCoupler simulate step",
     "specialization": "specialize",
 }.items() for name in names.split()}
 _MODULES = ("constraints", "control", "dynamics", "io", "kernels", "lie", "linearization", "plotting", "simulation",
