@@ -14,8 +14,8 @@ from liedyn.model.numbers import ORTHOGONALITY
 from liedyn.model.packed import PackedModel
 from liedyn.simulation.coupling import (
     BODY, DAMPING, DEVICE, HOLDS, LARGEST, NUMBERS, PLACEMENT, STIFFNESS, TWIST, WRENCH, add_coupling, coupling_size,
-    one_state,
 )
+from liedyn.simulation.given import state_and_forces
 from liedyn.tree.crba import crba
 from liedyn.tree.forward_kinematics import pose
 from liedyn.tree.jacobians import body_jacobian
@@ -234,7 +234,7 @@ class VirtualCoupler:
         >>> coupler.force(panda.home, [0.0] * 7).shape
         (7,)
         """
-        q, v, _ = one_state("a coupler", self.robot, q, v, self._room.values.tau)
+        q, v, _ = state_and_forces("a coupler", self.robot, q, v, self._room.values.tau)
         if not _FUNCTIONS:
             _FUNCTIONS.extend(functions_of(force_at, 1))
         room = self._room.values
@@ -275,8 +275,7 @@ class VirtualCoupler:
         >>> coupler.check(robot.home, 1e-3)
         Traceback (most recent call last):
             ...
-        liedyn.errors.InputError: coupler on 'link2': stiffness 1e+06 is too large for its damping of 60 and dt = \
-0.001 s: the largest is 1.2e+05 = 2 damping / dt
+        liedyn.errors.InputError: coupler on 'link2': stiffness 1e+06 is above 2 damping / dt = 120000, dt = 0.001 s
         """
         dt = positive("dt", dt)
         _, q = states(self.robot, q=q)
@@ -286,8 +285,8 @@ class VirtualCoupler:
         for k, name in enumerate((TURNING, MOVING)):
             stiffness, damping = c[STIFFNESS + k], c[DAMPING + k]
             if stiffness > 0.0 and not damping > 0.5 * stiffness * dt:
-                raise InputError(f"{what}: {name} {stiffness:g} is too large for its damping of {damping:g} and dt = "
-                                 f"{dt:g} s: the largest is {2.0 * damping / dt:g} = 2 damping / dt")
+                raise InputError(f"{what}: {name} {stiffness:g} is above 2 damping / dt = {2.0 * damping / dt:g}, dt = "
+                                 f"{dt:g} s")
         B = np.repeat(np.sqrt(c[DAMPING:DAMPING + 2]), 3)
         W = self._mobility(q[0], self.robot if robot is None else robot)
         fastest = float(np.linalg.eigvalsh(B[:, None] * W * B)[-1])  # rate of the damper [1/s]

@@ -9,12 +9,8 @@ in world axes at the place held. Only the springs are limited: dampers take ener
 """
 import math
 
-from liedyn.compiled.boundary import states
-from liedyn.compiled.direct import configuration, direct, general_path, packed, usual, velocity
 from liedyn.compiled.jit import VECTOR, inline, kernel_in_place, late
-from liedyn.compiled.objects import counted
 from liedyn.constraints.records import transposed
-from liedyn.errors import InputError
 from liedyn.lie.algebra import (
     Ad_dual_inverse, Ad_inverse, add6, compose, rotate, rotate_rotation, scale6, sub, unrotate,
 )
@@ -29,30 +25,6 @@ BODY, HOLDS, STIFFNESS, DAMPING, LARGEST, PLACEMENT, DEVICE, TWIST, WRENCH = 0, 
 """Places of its numbers: body; does it hold it; of turning and of moving: stiffness, damping, largest spring moment and
 force; placement in the body, pose of the device, its twist in world axes; the last wrench, likewise."""
 NUMBERS = 44
-
-
-@direct
-def usual_state(model, q, v, tau):
-    """q if it, v and tau are vectors as kernels take them, else None."""
-    model = packed(model)
-    given = configuration(model, q), velocity(model, v), velocity(model, tau)
-    return counted(q) if usual(given) else general_path()
-
-
-def one_state(owner, robot, q, v, tau):
-    """Vectors that kernels take, of a state and forces as users give them.
-
-    Raises
-    ------
-    InputError
-        A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
-    """
-    if usual_state(robot.packed, q, v, tau) is not None:
-        return q, v, tau
-    lead, *rows = states(robot, q=q, v=v, tau=tau)
-    if lead:
-        raise InputError(f"{owner} takes one state, got leading axes {lead}")
-    return [x[0] for x in rows]
 
 
 @kernel_in_place

@@ -12,10 +12,10 @@ from liedyn.constraints.records import refresh
 from liedyn.contact.state import equations, statuses
 from liedyn.errors import ConditionWarning, InputError, SimulationError, shown
 from liedyn.model.packed import OFF
-from liedyn.simulation import coupling
 from liedyn.simulation.coupler import VirtualCoupler
 from liedyn.simulation.coupling import MOST_COUPLERS, WRENCH
 from liedyn.simulation.events import Event
+from liedyn.simulation.given import state_and_forces
 from liedyn.simulation.instant import close_constraints, impact, switch_constraints
 from liedyn.simulation.integrators import described
 from liedyn.simulation.preparation import one_state, prepare_decay, prepare_start
@@ -91,7 +91,7 @@ def step(robot, q, v, tau, dt, method="rk4", formulation="nullspace", stabilisat
         pool = robot.memo.setdefault(key, [])
     except TypeError:  # what cannot be looked up is no method or no stabilisation
         pool = []
-    q, v, tau = coupling.one_state("step", robot, q, v, tau)
+    q, v, tau = state_and_forces("step", robot, q, v, tau)
     dt, t = positive("dt", dt), robot.t if t is None else number("t", t)
     # taken out of the pool, so that other threads, and users' functions that step the same robot, take others
     p = pool.pop() if pool else Prepared(robot, method, formulation, stabilisation, f_ext)
@@ -108,7 +108,7 @@ def step(robot, q, v, tau, dt, method="rk4", formulation="nullspace", stabilisat
             _check_start(p, rows.q[0], rows.v[0], t, "check")
         status = go(p.address, 1)
         if status != OK:
-            raise _failure(p, "a step", t, status)
+            _fail(p, "a step", t, status)
         return rows.q[0].copy(), rows.v[0].copy()
     finally:
         pool.append(p)
@@ -122,12 +122,12 @@ def _check_start(p, q, v, t, start):
         prepare_start(p.robot, p.s.model, p.s.settings, p.s.work, q, v, start)
 
 
-def _failure(p, what, t, status):
-    """The error that says why a step from row 0 could not be made; errors of users' functions are raised at once."""
+def _fail(p, what, t, status):
+    """Raise why a step from row 0 could not be made."""
     raise_errors(p.functions)
     text = reason(status, p.robot, p.s.settings, p.s.work, p.inputs, p.stepping)
-    return SimulationError(f"{what} of {p.robot.name!r} stopped at t = {t:.9g} s: {text}",
-                           state=(t, p.s.rows.q[0].copy(), p.s.rows.v[0].copy()))
+    raise SimulationError(f"{what} of {p.robot.name!r} stopped at t = {t:.9g} s: {text}",
+                          state=(t, p.s.rows.q[0].copy(), p.s.rows.v[0].copy()))
 
 
 def _never(t, q, v):
@@ -310,7 +310,7 @@ class Stepper:
             coupler.numbers[WRENCH:] = self._p.s.couplers[k, WRENCH:]
         if status != OK:
             self._about[KNOWN] = 0
-            raise _failure(self._p, "the stepper", self.t, status)
+            _fail(self._p, "the stepper", self.t, status)
 
     # ---- changes
 
@@ -367,7 +367,7 @@ class Stepper:
         if status == OK and not np.isfinite(p.s.rows.a[0]).all():
             raise self._failed("no accelerations: the state or an input is not finite")
         if status != OK:
-            raise _failure(p, "the stepper", self.t, status)
+            _fail(p, "the stepper", self.t, status)
 
     def _failed(self, text):
         """The error of a change that cannot be made."""
