@@ -9,6 +9,7 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
+from numba.np.arrayobj import make_array
 
 from liedyn.compiled.jit import c_address, kernel
 
@@ -22,10 +23,23 @@ def _size_of(typing, values):
         _I64, context.get_abi_sizeof(args[0].type))
 
 
+def _unowned(context, builder, kind, value):
+    """A value whose arrays belong to nobody: what Numba counts of a Python array ends with the call that it was for."""
+    if isinstance(kind, types.BaseTuple):
+        parts = [_unowned(context, builder, each, builder.extract_value(value, k)) for k, each in enumerate(kind)]
+        return context.make_tuple(builder, kind, parts)
+    if isinstance(kind, types.Array):
+        array = make_array(kind)(context, builder, value)
+        array.meminfo, array.parent = (ir.Constant(x.type, None) for x in (array.meminfo, array.parent))
+        return array._getvalue()
+    return value
+
+
 @intrinsic
 def _put_at(typing, address, values):
     def codegen(context, builder, sig, args):
-        builder.store(args[1], builder.inttoptr(args[0], args[1].type.as_pointer()))
+        value = _unowned(context, builder, sig.args[1], args[1])
+        builder.store(value, builder.inttoptr(args[0], value.type.as_pointer()))
         return context.get_dummy_value()
 
     return types.void(types.int64, values), codegen

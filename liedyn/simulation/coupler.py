@@ -243,7 +243,7 @@ class VirtualCoupler:
         return room.tau.copy()
 
     def check(self, q, dt, robot=None):
-        """Is it stable at a configuration, with its force held over steps of this length?
+        """Refuse what would be unstable at a configuration, with the force held over steps of this length.
 
         Parameters
         ----------

@@ -128,8 +128,10 @@ def steps(address, count):
 def complete(address, count):
     """Accelerations and forces of row 0, with the inputs that hold; returns a status. `count` is not used."""
     s = stepping_at(address)
+    s.rows.t[0] = s.times[0] + s.about[DONE] * s.times[1]
     put_inputs(s, s.tau.size)
     status, _ = _loop_at(s.loop, s.model, s.settings, s.work, s.rows, 0, False, 0.0)
+    s.rows.memory[0, :] = np.nan  # methods begin with the first step, whose inputs may be others
     s.about[KNOWN] = 1 if status == OK else 0
     return status
 
