@@ -140,7 +140,7 @@ METHODS = {
     "VirtualCoupler.move": (COUPLER.move, dict(pose=np.eye(4), twist=np.zeros(6))),
     "VirtualCoupler.force": (COUPLER.force, dict(q=ARM, v=ARM)),
     "VirtualCoupler.check": (COUPLER.check, dict(q=ARM, dt=1e-3)),
-    "RealTimeLoop.run": (ld.RealTimeLoop(lambda: None, 1e-4).run, dict(duration=1e-3)),
+    "RealTimeLoop.run": (ld.RealTimeLoop(lambda: False, 1e-4).run, dict(duration=1e-3)),
     "Builder.body": (of_builder("body"), dict(name="b", **BOX)),
     "Builder.joint": (of_builder("joint"), dict(name="k", kind="revolute", parent="a", child="c")),
     "Builder.loop": (of_builder("loop"), dict(name="l", kind="revolute", parent="ground", child="a")),

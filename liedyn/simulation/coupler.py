@@ -4,7 +4,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import types
 
-from liedyn.arguments import floats, non_negative, positive, require_robot
+from liedyn.arguments import flag, floats, non_negative, positive, require_robot
 from liedyn.compiled.boundary import require_usable, states
 from liedyn.compiled.jit import VECTOR, kernel_in_place
 from liedyn.compiled.kept import Kept, functions_of, kept
@@ -133,7 +133,40 @@ class VirtualCoupler:
 
     @classmethod
     def tuned(cls, robot, body, placement, q, frequency, damping_ratio=1.0, turning=False, **more):
-        """A coupler of this natural frequency [Hz] and damping ratio, on the body's smallest effective mass at q."""
+        """A coupler by its natural frequency, on the smallest effective mass that the body has at a configuration.
+
+        Parameters
+        ----------
+        robot, body, placement
+            As for the class.
+        q : array_like, shape (nq,)
+            Configuration.
+        frequency : float
+            Of the body on the spring [Hz].
+        damping_ratio : float
+            1 for the fastest return without overshoot, in the direction of the smallest mass.
+        turning : bool
+            Is the body to be turned as the device is?
+        **more
+            `largest_force`, `largest_moment`, `device_damping`.
+
+        Returns
+        -------
+        VirtualCoupler
+
+        Raises
+        ------
+        InputError
+            An argument does not fit, or nothing moves there.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> robot = ld.load("five_bar")
+        >>> ld.VirtualCoupler.tuned(robot, "link2", [1.5, 0.0, 0.0], robot.home, frequency=2.0)
+        VirtualCoupler('five_bar', 'link2', stiffness=952.46)
+        """
+        turning = flag("turning", turning)
         frequency, damping_ratio = positive("frequency", frequency), positive("damping_ratio", damping_ratio)
         probe = cls(robot, body, placement, 0.0, 0.0)
         W = probe._mobility(states(robot, q=q)[1][0], robot)
@@ -142,8 +175,8 @@ class VirtualCoupler:
             raise InputError(f"a coupler on {body!r} of {robot.name!r} has nothing to move there")
         m = [1.0 / each if each > 0.0 else 0.0 for each in fastest]
         omega = 2.0 * np.pi * frequency
-        turns = dict(turning_stiffness=m[0] * omega ** 2, turning_damping=2.0 * damping_ratio * m[0] * omega)
-        return cls(robot, body, placement, m[1] * omega ** 2, 2.0 * damping_ratio * m[1] * omega,
+        turns = dict(turning_stiffness=m[0] * omega * omega, turning_damping=2.0 * damping_ratio * m[0] * omega)
+        return cls(robot, body, placement, m[1] * omega * omega, 2.0 * damping_ratio * m[1] * omega,
                    **(turns if turning else {}), **more)
 
     @property
