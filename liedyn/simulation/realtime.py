@@ -142,22 +142,16 @@ class RealTimeLoop:
             self.error = error
 
     def _run(self, count):
-        done, begin = 0, time.perf_counter()
-        before, due = self._elapsed, begin
-        try:
-            while not self._ends.is_set() and (count is None or done < count):
-                go_on = self._function()
-                done, self.calls, due = done + 1, self.calls + 1, due + self.dt
-                now = time.perf_counter()
-                behind = now - due
-                if behind > 0.0:
-                    self.late, self.worst = self.late + 1, max(self.worst, behind)
-                    if behind > self.patience:
-                        due = now
-                elif not self._ends.is_set():
-                    time.sleep(-behind)
-                self._elapsed = before + max(time.perf_counter(), due) - begin
-                if go_on is False:
-                    break
-        finally:
-            self._elapsed = before + max(time.perf_counter() - begin, 1e-9)
+        done, before, begin = 0, self._elapsed, time.perf_counter()
+        due = begin
+        while not self._ends.is_set() and (count is None or done < count):
+            go_on = self._function()
+            done, due, now = done + 1, due + self.dt, time.perf_counter()
+            self.calls, self._elapsed = self.calls + 1, before + max(now, due) - begin
+            if now > due:
+                self.late, self.worst = self.late + 1, max(self.worst, now - due)
+                if now - due > self.patience:
+                    due = now
+            if go_on is False:
+                break
+            time.sleep(max(0.0, due - time.perf_counter()))

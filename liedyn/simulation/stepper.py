@@ -180,6 +180,8 @@ class Stepper:
         Generalised forces [N m, N] that hold until others are given.
     active : tuple of str
         Constraints that are switched on; one-sided ones too while they are open.
+    now : Robot
+        The same robot with the switches, and at the time, of the stepper.
     couplers : tuple of VirtualCoupler
         What pulls at it.
 
@@ -226,6 +228,12 @@ class Stepper:
     couplers = property(lambda self: self._couplers)
     active = property(lambda self: tuple(
         name for name, status in zip(self.robot.constraint_names, statuses(self._p.s.model)) if status != OFF))
+
+    @property
+    def now(self):
+        states = dict.fromkeys(self.robot.constraint_names, False) | dict.fromkeys(self.active, True)
+        now = self.robot.switched(states)
+        return now.at(self.t) if self.robot.functions else now
 
     def __repr__(self):
         return f"Stepper({self.robot.name!r}, dt={self.dt:g}, method={self._p.method.name!r}, t={self.t:g})"
@@ -435,16 +443,10 @@ class Stepper:
             self._put(q, v)
         for coupler in self._couplers:
             try:
-                coupler.check(self.q, self.dt, self._as_it_is())
+                coupler.check(self.q, self.dt, self.now)
             except InputError as error:
                 warnings.warn(str(error), ConditionWarning, stacklevel=2)
         return impulse
-
-    def _as_it_is(self):
-        """The robot with the switches and at the time of the stepper."""
-        states = dict.fromkeys(self.robot.constraint_names, False) | dict.fromkeys(self.active, True)
-        now = self.robot.switched(states)
-        return now.at(self.t) if self.robot.functions else now
 
     def couple(self, *couplers):
         """Let couplers pull at the robot: their forces are computed at the beginning of each step, and held over it.
@@ -478,7 +480,7 @@ class Stepper:
                 raise InputError(f"expected a VirtualCoupler, got {shown(coupler)}")
             if coupler.robot.model is not self.robot.model:
                 raise InputError(f"the coupler on {coupler.body!r} is one of another robot, {coupler.robot.name!r}")
-            coupler.check(self.q, self.dt, self._as_it_is())
+            coupler.check(self.q, self.dt, self.now)
         self._couplers, self._about[COUPLED] = couplers, len(couplers)
 
 
