@@ -40,7 +40,7 @@ _LAZY = {name: f"liedyn.{module}" for module, names in {
     "dynamics": "forward_dynamics",
     "elements": "element_forces element_states",
     "feedback": "check_feedback",
-    "linearization": "discretize linearize underlying",
+    "linearization": "discretize linearize modes underlying",
     "simulation": "Adaptive Baumgarte Event EventRecord GeneralizedAlpha Trajectory simulate",
     "specialization": "specialize",
 }.items() for name in names.split()}
