@@ -10,7 +10,7 @@ from liedyn.model import GROUND
 from liedyn.tree.forward_kinematics import forward_kinematics, pose
 
 # Okabe and Ito's colours, told apart by every eye and in print; black is for the ground
-_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#8C6D1F", "#6A51A3", "#7F7F7F",
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#8C6D1F", "#6A51A3", "#7F7F7F",
             "#B8B000")
 _SLIDING = ("prismatic", "cylindrical")
 _PARALLEL = 1e-9
@@ -57,14 +57,14 @@ def mechanism(robot, q, ax=None):
     """
     if np.ndim(q) != 1:
         raise InputError(f"a picture shows one configuration, q must have shape ({robot.nq},), got {np.shape(q)}")
-    poses = _poses(robot, q)
-    normal = _plane(robot, poses)
+    poses = poses_of(robot, q)
+    normal = plane_of(robot, poses)
     if ax is None:
         ax = _figure((7, 6)).add_subplot(projection=None if normal is not None else "3d")
-    view = _View(ax, _axes_of_view(robot, normal))
+    view = _View(ax, axes_of_view(robot, normal))
     points = _points(robot, poses)
     for k, name in enumerate(robot.body_names):
-        view.body(points[name], _COLOURS[k % len(_COLOURS)], name if len(robot.body_names) <= 10 else None)
+        view.body(points[name], COLOURS[k % len(COLOURS)], name if len(robot.body_names) <= 10 else None)
     joints = [(poses[j.parent] @ j.placement)[:3, 3] for j in robot.model.joints if j.kind not in ("fixed", "free")]
     grounds = [j.placement[:3, 3] for j in robot.model.joints if j.parent == GROUND and j.kind != "free"]
     cuts = [(poses[loop.parent] @ loop.parent_placement)[:3, 3] for loop in robot.model.loops]
@@ -163,7 +163,7 @@ def save_picture(path, robot, q, eigenvalues):
     True
     """
     figure = _figure((13, 6))
-    flat = _plane(robot, _poses(robot, q)) is not None
+    flat = plane_of(robot, poses_of(robot, q)) is not None
     left, right = figure.add_gridspec(1, 2, width_ratios=(1.3, 1.0))
     mechanism(robot, q, figure.add_subplot(left, projection=None if flat else "3d"))
     poles(eigenvalues, figure.add_subplot(right))
@@ -174,12 +174,13 @@ def save_picture(path, robot, q, eigenvalues):
     return path
 
 
-def _poses(robot, q):
+def poses_of(robot, q):
+    """Poses of bodies, frames and the ground by name."""
     frames = {name: pose(robot, q, name) for name in robot.frame_names}
     return dict(zip(robot.body_names, forward_kinematics(robot, q))) | frames | {GROUND: np.eye(4)}
 
 
-def _plane(robot, poses):
+def plane_of(robot, poses):
     """The unit normal of the plane in which every joint moves its child; None if there is no such plane."""
     turning, sliding = [], []
     for joint in robot.model.joints:
@@ -199,7 +200,7 @@ def _plane(robot, poses):
     return normal * np.sign(normal[np.abs(normal).argmax()])
 
 
-def _axes_of_view(robot, normal):
+def axes_of_view(robot, normal):
     """Unit vectors to the right and upward of a flat picture (up is against gravity), or the axes of space."""
     if normal is None:
         return np.eye(3)
