@@ -43,9 +43,10 @@ _LAZY = {name: f"liedyn.{module}" for module, names in {
     "linearization": "discretize linearize modes underlying",
     "simulation": "Adaptive Baumgarte Event EventRecord GeneralizedAlpha Trajectory simulate",
     "specialization": "specialize",
+    "view": "export_html view",
 }.items() for name in names.split()}
-_MODULES = ("constraints", "control", "dynamics", "io", "kernels", "lie", "linearization", "plotting", "simulation",
-            "specialization", "symbolic")
+_MODULES = ("animation", "constraints", "control", "dynamics", "io", "kernels", "lie", "linearization", "plotting",
+            "simulation", "specialization", "symbolic")
 
 __all__ = [
     "AccumulationError", "Builder", "CacheWarning", "ClosureError", "ConditionWarning", "ContactWarning",

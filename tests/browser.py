@@ -41,7 +41,8 @@ class Browser:
         self.socket = connect(page["webSocketDebuggerUrl"], max_size=None, compression=None)
         for domain in ("Page", "Runtime", "Network"):
             self.command(f"{domain}.enable")
-        self.command("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+        self.command("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1,
+                     mobile=False)
         return self.socket
 
     def _port(self):

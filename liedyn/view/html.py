@@ -89,7 +89,7 @@ def _played(server, stage, run, speed, forces, progress):
     """The recorded scene, picture by picture."""
     span = run.end - run.begin
     count = max(2, min(MOST_FRAMES, int(np.ceil(span / speed * FRAMES)) + 1))
-    times, bar = np.linspace(run.begin, run.end, count), Progress(progress, run.begin, run.end)
+    times, bar = np.linspace(run.begin, run.end, count), Progress(progress, run.begin, run.end, "export")
     clock = server.scene.add_label("/time", "", position=tuple(stage.floor.position))
     recorded = server.get_scene_serializer()
     for t in times:

@@ -1,4 +1,4 @@
-"""The page: sliders, switches, what is shown, playing; each control changes a posture or a clock, and then the stage."""
+"""The page: sliders, switches, what is shown, playing; each control changes a posture or a clock, then the stage."""
 import functools
 import threading
 
@@ -72,7 +72,7 @@ def view(robot, q=None, trajectory=None, linear=None, host="127.0.0.1", port=808
     if q is not None:
         lead, rows = states(robot, q=q)
         if lead:
-            raise InputError(f"a page begins with one configuration, q must have shape ({robot.nq},), got {np.shape(q)}")
+            raise InputError(f"a page begins with one q, of shape ({robot.nq},), got {np.shape(q)}")
         q = rows[0]
     elif run is not None:
         q = run.q(run.begin)
@@ -237,7 +237,7 @@ class Page:
             box = gui.add_checkbox("forces", self.run is not None)
             box.on_update(lambda _: self._show_forces(box.value))
             self._forces = box.value
-            gui.add_markdown("Arrows: forces of constraints (orange) and contacts (blue) on the second of their bodies.")
+            gui.add_markdown("Arrows: forces of constraints (orange) and contacts (blue) on their second bodies.")
 
     @one_at_a_time
     def _show_forces(self, on):

@@ -10,7 +10,7 @@ import numpy as np
 from liedyn.constraints.wrenches import world_constraint_wrenches
 from liedyn.model import GROUND
 from liedyn.model.remembered import remembered
-from liedyn.plotting import COLOURS, axes_of_view, plane_of, poses_of
+from liedyn.plotting import COLOURS, SLIDING, axes_of_view, plane_of, poses_of
 from liedyn.tree.energy import center_of_mass, total_mass
 
 JOINT, CUT, DARK, CENTRE, FORCE, CONTACT = "#E8E8E8", "#FFD400", "#3C3C3C", "#111111", "#D55E00", "#0072B2"
@@ -57,7 +57,8 @@ def colour(text, alpha=1.0):
 def held_at(robot):
     """Points by body, in its own frame, where joints, cut joints, constraints and frames hold it."""
     points = {name: [np.zeros(3)] for name in (GROUND, *robot.body_names)}
-    places = [(joint.parent, joint.placement) for joint in robot.model.tree_joints]
+    places = [(joint.parent, joint.placement) for joint in robot.model.tree_joints
+              if joint.kind not in SLIDING or joint.parent == GROUND]
     for each in robot.model.loops + robot.model.constraints:
         if each.parent is not None:
             places += [(each.parent, each.parent_placement), (each.child, each.child_placement)]
@@ -66,8 +67,9 @@ def held_at(robot):
         while body in frames:
             body, placement = frames[body].body, frames[body].placement @ placement
         points[body].append(placement[:3, 3])
+    rods = {joint.child for joint in robot.model.joints if joint.kind in SLIDING}
     for body in robot.model.bodies:
-        if np.ptp(points[body.name], axis=0).max() < 1e-9:
+        if body.name not in rods and np.ptp(points[body.name], axis=0).max() < 1e-9:
             points[body.name].append(body.com)
     return {name: np.unique(np.round(found, 12), axis=0) for name, found in points.items()}
 
@@ -140,9 +142,12 @@ def _from_model(robot, colours, drawn):
             found += [bar(name, start, end, radius, colours[name]) for start, end in _bars(points[name])]
     for joint in robot.model.joints:
         if joint.kind not in ("fixed", "free"):
-            found += _joint(joint.parent, joint.kind, joint.placement, joint.axes, radius, colour(JOINT))
-            if joint.kind in ("prismatic", "cylindrical") and joint.child not in drawn:
-                found.append(_rod(robot, joint, radius, colours[joint.child]))
+            if joint.kind in SLIDING and joint.parent != GROUND and not {joint.parent, joint.child} & drawn:
+                found += _cylinder(robot, joint, radius, colours)
+            else:
+                found += _joint(joint.parent, joint.kind, joint.placement, joint.axes, radius, colour(JOINT))
+                if joint.kind in SLIDING and joint.child not in drawn:
+                    found.append(_rod(joint, radius, colours[joint.child]))
         if joint.parent == GROUND and joint.kind != "free":
             found.append(Solid(GROUND, "box", joint.placement, (3.6 * radius,) * 3, colours[GROUND]))
     for loop in robot.model.loops:
@@ -195,15 +200,24 @@ def _joint(body, kind, placement, axes, radius, color):
     return [Solid(body, "cylinder", placement @ along(axis), (1.5 * radius, 3.4 * radius), color) for axis in axes]
 
 
-def _rod(robot, joint, radius, color):
-    """What slides in a sleeve: a thinner bar of the child, back to where the joint is at home, or through it."""
+def _rod(joint, radius, color):
+    """What slides in a sleeve: a thinner bar of the child through it."""
+    return bar(joint.child, -6.0 * radius * joint.axes[0], 6.0 * radius * joint.axes[0], 0.7 * radius, color)
+
+
+def _cylinder(robot, joint, radius, colours):
+    """Barrel and rod of a sliding joint between two bodies; they overlap in the middle at home."""
     poses = poses_of(robot, robot.home)
-    inverse = np.linalg.inv(poses[joint.child])
-    back = (inverse @ poses[joint.parent] @ joint.placement)[:3, 3]
-    if np.linalg.norm(back) < 6.0 * radius:
-        axis = joint.axes[0]
-        return bar(joint.child, -6.0 * radius * axis, 6.0 * radius * axis, 0.7 * radius, color)
-    return bar(joint.child, np.zeros(3), back, 0.7 * radius, color)
+    end = (np.linalg.inv(poses[joint.parent]) @ poses[joint.child])[:3, 3]
+    if np.linalg.norm(end) < 8.0 * radius:
+        return [*_joint(joint.parent, joint.kind, joint.placement, joint.axes, radius, colour(JOINT)),
+                _rod(joint, radius, colours[joint.child])]
+    back = (np.linalg.inv(poses[joint.child]) @ poses[joint.parent])[:3, 3]
+    mouth = joint.placement.copy()
+    mouth[:3, 3] = 0.6 * end
+    return [bar(joint.parent, np.zeros(3), 0.6 * end, 1.5 * radius, colours.get(joint.parent, colours[GROUND])),
+            bar(joint.child, np.zeros(3), 0.65 * back, 0.8 * radius, colours[joint.child]),
+            *_joint(joint.parent, "revolute", mouth, joint.axes, 1.2 * radius, colour(JOINT))]
 
 
 def arrows(robot, q, lam, unit=None):

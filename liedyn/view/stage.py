@@ -40,10 +40,10 @@ class Stage:
 
     def _light(self, look):
         self.scene.configure_default_lights(False)
-        self.scene.add_light_ambient("/light/all around", intensity=1.6)
+        self.scene.add_light_ambient("/light/all around", intensity=0.9)
         aside = np.cross(look.up, look.position - look.target)
-        for name, place, power in (("front", look.position - 0.4 * aside + self.size * look.up, 2.2),
-                                   ("behind", 2.0 * look.target - look.position + self.size * look.up, 0.7)):
+        for name, place, power in (("front", look.position - 0.4 * aside + self.size * look.up, 1.7),
+                                   ("behind", 2.0 * look.target - look.position + self.size * look.up, 0.5)):
             self.scene.add_light_directional(f"/light/{name}", intensity=power, position=tuple(place - look.target))
 
     def _grid(self, look):
@@ -91,11 +91,14 @@ class Stage:
         """Arrows of constraint forces; `robot` has the time and the switches. None takes them away."""
         found = None if lam is None else arrows(robot, q, lam, unit)
         if self._arrows is not None:
+            if found is not None and found.points.shape == self._arrows.points.shape:
+                self._arrows.points, self._arrows.colors = found.points.astype(np.float32), found.colors
+                return
             self._arrows.remove()
             self._arrows = None
         if found is not None and len(found.points):
             self._arrows = self.scene.add_arrows(
-                "/forces", found.points, np.repeat(found.colors[:, None], 2, axis=1), shaft_radius=0.006 * self.size,
+                "/forces", found.points, found.colors, shaft_radius=0.006 * self.size,
                 head_radius=0.015 * self.size, head_length=0.04 * self.size)
 
     def show(self, what, on):
