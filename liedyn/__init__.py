@@ -43,7 +43,7 @@ _LAZY = {name: f"liedyn.{module}" for module, names in {
     "linearization": "discretize linearize modes underlying",
     "simulation": "Adaptive Baumgarte Event EventRecord GeneralizedAlpha Trajectory simulate",
     "specialization": "specialize",
-    "view": "export_html view",
+    "viewer": "export_html view",
 }.items() for name in names.split()}
 _MODULES = ("animation", "constraints", "control", "dynamics", "io", "kernels", "lie", "linearization", "plotting",
             "simulation", "specialization", "symbolic")

@@ -7,8 +7,8 @@ from scipy.spatial.transform import Rotation
 
 from liedyn.model import GROUND
 from liedyn.plotting import poses_of
-from liedyn.view.meshes import required, triangles
-from liedyn.view.scene import CENTRE, arrows, camera, centre, colour, extent, size_of, solids
+from liedyn.viewer.meshes import required, triangles
+from liedyn.viewer.scene import CENTRE, along, arrows, camera, centre, colour, extent, size_of, solids
 
 LEAST_MOVE = 1e-9
 
@@ -22,7 +22,7 @@ class Stage:
     def __init__(self, server, robot):
         self.server, self.robot, self.size = server, robot, size_of(robot)
         self.scene, self.bodies, self.labels, self.axes, self.parts = server.scene, {}, [], [], {}
-        self._arrows, self._at = None, {}
+        self.arrows, self._at = {}, {}
         self.scene.configure_environment_map(None)  # no network
         self.scene.world_axes.visible = False
         look = camera(robot)
@@ -88,18 +88,28 @@ class Stage:
                 self.centre.position = tuple(point)
 
     def forces(self, robot, q, lam, unit=None):
-        """Arrows of constraint forces; `robot` has the time and the switches. None takes them away."""
-        found = None if lam is None else arrows(robot, q, lam, unit)
-        if self._arrows is not None:
-            if found is not None and found.points.shape == self._arrows.points.shape:
-                self._arrows.points, self._arrows.colors = found.points.astype(np.float32), found.colors
-                return
-            self._arrows.remove()
-            self._arrows = None
-        if found is not None and len(found.points):
-            self._arrows = self.scene.add_arrows(
-                "/forces", found.points, found.colors, shaft_radius=0.006 * self.size,
-                head_radius=0.015 * self.size, head_length=0.04 * self.size)
+        """Arrows of constraint forces; `robot` has the time and the switches. lam = None takes them away."""
+        found = () if lam is None else arrows(robot, q, lam, unit)
+        with self.server.atomic():
+            for each in found:
+                node = self.arrows.get(each.name) or self._arrow(each)
+                size = float(np.linalg.norm(each.vector))
+                node.position, node.wxyz, node.scale = tuple(each.start), _upright(each.vector / size), size
+                node.visible = True
+            for name in self.arrows.keys() - {each.name for each in found}:
+                self.arrows[name].visible = False
+
+    def _arrow(self, each):
+        """An arrow of length one along z: it moves, turns and grows as bodies move."""
+        made = required("trimesh").creation
+        shaft, head = made.cylinder(radius=0.02, height=0.8, sections=12), made.cone(radius=0.06, height=0.25)
+        shaft.apply_translation([0.0, 0.0, 0.4])
+        head.apply_translation([0.0, 0.0, 0.75])
+        mesh = required("trimesh").util.concatenate([shaft, head])
+        self.arrows[each.name] = self.scene.add_mesh_simple(
+            f"/forces/{each.name}", np.float32(mesh.vertices), np.uint32(mesh.faces), color=_rgb(each.color),
+            cast_shadow=False, receive_shadow=False)
+        return self.arrows[each.name]
 
     def show(self, what, on):
         """Show or hide "names", "axes", "centre of mass", "floor" or "collision" shapes."""
@@ -129,6 +139,11 @@ def close_server(server):
 
 def _rgb(color):
     return tuple(int(round(255 * x)) for x in color[:3])
+
+
+def _upright(direction):
+    """The quaternion that turns z to a direction."""
+    return _wxyz(Rotation.from_matrix(along(direction)[:3, :3]))
 
 
 def _wxyz(rotation):

@@ -7,8 +7,8 @@ from liedyn.arguments import positive, require_robot
 from liedyn.compiled.boundary import states
 from liedyn.errors import InputError, LiedynError, shown
 from liedyn.simulation.progress import Progress
-from liedyn.view.player import FRAMES, Run
-from liedyn.view.stage import Stage, close_server, open_server
+from liedyn.viewer.player import FRAMES, Run
+from liedyn.viewer.stage import Stage, close_server, open_server
 
 MOST_FRAMES = 3000
 """Pictures of a page at most: a longer run has fewer in a second."""

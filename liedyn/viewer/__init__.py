@@ -4,7 +4,7 @@
 `meshes` makes triangles, `stage` puts them and arrows on a viser server, `page` has the controls, `player` moves them
 through a trajectory or a mode, `html` writes pages that need no server.
 """
-from liedyn.view.html import export_html
-from liedyn.view.page import view
+from liedyn.viewer.html import export_html
+from liedyn.viewer.page import view
 
 __all__ = ["export_html", "view"]

@@ -8,10 +8,10 @@ from liedyn.arguments import require_robot, whole
 from liedyn.compiled.boundary import states
 from liedyn.errors import InputError, shown
 from liedyn.linearization.modes import modes as modes_of
-from liedyn.view.player import ANGLE, Clock, Run, Swing
-from liedyn.view.posture import Posture
-from liedyn.view.scene import solids
-from liedyn.view.stage import Stage, close_server, open_server
+from liedyn.viewer.player import ANGLE, Clock, Run, Swing
+from liedyn.viewer.posture import Posture
+from liedyn.viewer.scene import solids
+from liedyn.viewer.stage import Stage, close_server, open_server
 
 BLUE = (0, 114, 178)
 RATES = ("0.1 x", "0.25 x", "0.5 x", "1 x", "2 x", "5 x")
@@ -109,8 +109,9 @@ class Page:
         self.sliders, self.switches, self._clock, self._swing = {}, {}, None, None
         self._busy, self._forces = False, False
         gui = server.gui
-        gui.configure_theme(control_layout="collapsible", control_width="medium", brand_color=BLUE, show_logo=False,
+        gui.configure_theme(control_width="medium", brand_color=BLUE, show_logo=False,
                             show_share_button=False)
+        gui.main_panel.dock_right()
         gui.set_panel_label(posture.robot.name)
         self.text = gui.add_markdown("")
         tabs = gui.add_tab_group()

@@ -41,12 +41,13 @@ class Camera(NamedTuple):
     up: np.ndarray
 
 
-class Arrows(NamedTuple):
-    """Forces: names of the constraints, and ends of the arrows (k, 2, 3) [m]; colours (k, 3) from 0 to 255."""
+class Arrow(NamedTuple):
+    """The force of a constraint: where it acts, and the vector to be drawn, both in space [m]."""
 
-    names: tuple
-    points: np.ndarray
-    colors: np.ndarray
+    name: str
+    start: np.ndarray
+    vector: np.ndarray
+    color: tuple
 
 
 def colour(text, alpha=1.0):
@@ -111,7 +112,7 @@ def camera(robot):
     else:
         direction = normal + 0.2 * up + 0.25 * right
     target = corners.mean(axis=0)
-    return Camera(target + 1.35 * size_of(robot) * direction / np.linalg.norm(direction), target, up)
+    return Camera(target + 1.65 * size_of(robot) * direction / np.linalg.norm(direction), target, up)
 
 
 def _declared(robot):
@@ -139,7 +140,8 @@ def _from_model(robot, colours, drawn):
     points = held_at(robot)
     for name in robot.body_names:
         if name not in drawn:
-            found += [bar(name, start, end, radius, colours[name]) for start, end in _bars(points[name])]
+            found += ([bar(name, start, end, radius, colours[name]) for start, end in _bars(points[name])]
+                      or [Solid(name, "sphere", np.eye(4), (2.2 * radius,), colours[name])])
     for joint in robot.model.joints:
         if joint.kind not in ("fixed", "free"):
             if joint.kind in SLIDING and joint.parent != GROUND and not {joint.parent, joint.child} & drawn:
@@ -162,8 +164,10 @@ def _from_model(robot, colours, drawn):
         if each.kind.startswith("sphere"):
             found.append(Solid(each.child, "sphere", each.child_placement, (each.radius,), color))
         elif each.kind.startswith("disk"):
-            found.append(Solid(each.child, "cylinder", each.child_placement @ along(each.child_axis),
-                               (each.radius, 0.6 * radius), color))
+            disk = each.child_placement @ along(each.child_axis)
+            found.append(Solid(each.child, "cylinder", disk, (each.radius, 0.6 * radius), color))
+            across = disk @ along((1.0, 0.0, 0.0))  # a spoke: who sees it sees the disk turn
+            found.append(Solid(each.child, "capsule", across, (0.5 * radius, 1.7 * each.radius), colour(JOINT)))
     return found
 
 
@@ -228,17 +232,16 @@ def arrows(robot, q, lam, unit=None):
     wrenches = world_constraint_wrenches(robot, q, lam)
     poses = poses_of(robot, q)
     unit = unit or weight(robot) or max((np.linalg.norm(F[3:]) for F in wrenches.values()), default=0.0)
-    names, points, colors = [], [], []
+    found = []
     for each in robot.model.loops + robot.model.constraints:
         if each.name in wrenches and unit > 0.0:
             force = wrenches[each.name][3:] / unit
             size = np.linalg.norm(force)
-            if size > 1e-6:
-                start = (poses[each.child] @ each.child_placement)[:3, 3]
-                names.append(each.name)
-                points.append([start, start + LONGEST * size_of(robot) * force * min(1.0, 1.5 / size)])
-                colors.append(np.multiply(255, colour(CONTACT if getattr(each, "side", 0) else FORCE)[:3]))
-    return Arrows(tuple(names), np.reshape(points, (-1, 2, 3)), np.reshape(colors, (-1, 3)).astype(np.uint8))
+            if size > 1e-3:
+                found.append(Arrow(each.name, (poses[each.child] @ each.child_placement)[:3, 3],
+                                   LONGEST * size_of(robot) * force * min(1.0, 1.5 / size),
+                                   colour(CONTACT if getattr(each, "side", 0) else FORCE)))
+    return tuple(found)
 
 
 @remembered

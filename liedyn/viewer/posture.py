@@ -9,7 +9,7 @@ from liedyn.control import inverse_dynamics
 from liedyn.dynamics import forward_dynamics
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.errors import LiedynError
-from liedyn.view.scene import size_of
+from liedyn.viewer.scene import size_of
 
 TURNING = ("spherical", "free")
 """Joints with a quaternion: sliders turn them by a rotation vector from where they are at home."""

@@ -54,6 +54,8 @@ def _read(solid):
         return None
     try:
         mesh = trimesh.load(solid.mesh, force="mesh")
+        if not len(mesh.faces):
+            raise ValueError("it has no faces")
         mesh.apply_scale(solid.scale)
         return mesh
     except Exception as error:  # readers of meshes raise all kinds
