@@ -27,13 +27,13 @@ is an `InputError` that names kernel and argument (`liedyn.compiled.checked`), i
 of a ``prange`` loop it comes as the cause of a `SystemError`. That is for debugging: each call from compiled code takes
 a few microseconds more, and functions of yours that Numba has cached go on unchecked.
 
-======================  ==============================================================================================
-kernel                  arguments after ``SCALAR, model``; results after the bar
-======================  ==============================================================================================
+================================  ======================================================================================
+kernel                            arguments after ``SCALAR, model``; results after the bar
+================================  ======================================================================================
 {table}
-`forward_kinematics`    q, work | poses (nbodies, 12): R row by row, then p
-`forward_dynamics`      q, v, tau, f_ext, tolerance, work | a (nv), lam (rows of G); takes no ``SCALAR``
-======================  ==============================================================================================
+`forward_kinematics`              q, work | poses (nbodies, 12): R row by row, then p
+`forward_dynamics`                q, v, tau, f_ext, tolerance, work | a (nv), lam (rows of G); takes no ``SCALAR``
+================================  ======================================================================================
 
 b is the number of a body. The `tau` that `rnea_derivatives` writes lacks the joints' own forces, and `L` of
 `aba_derivatives` receives D of M = L^T D L.
@@ -79,7 +79,7 @@ _ROWS = []
 for _name, _each in RECURSIONS.items():
     if _name not in globals():  # the public `forward_kinematics` has a kernel of its own
         globals()[_name] = _each.kernel
-        _ROWS.append(f"{f'`{_name}`':22}  {_each.row()}")
+        _ROWS.append(f"{f'`{_name}`':32}  {_each.row()}")
 __doc__ = __doc__ and __doc__.replace("{table}", "\n".join(_ROWS))
 
 __all__ = [

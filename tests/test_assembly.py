@@ -247,3 +247,22 @@ def test_what_cannot_be_closed_is_named():
     five = bundled("five_bar")
     with pytest.raises(SingularConfigurationError, match="do not determine"):
         complete_velocity(five, five.home, {"q1": 1.0})
+
+
+def test_velocities_of_a_batch():
+    """Leading axes of configurations and of velocities meet; a joint with several coordinates goes by its own name."""
+    loader = bundled("loader")
+    q = close(loader, loader.home, boom=np.linspace(0.1, 0.3, 3)[:, None], bucket=np.linspace(-0.2, 0.0, 2))
+    v = complete_velocity(loader, q, {"boom": np.array([0.4, 0.5]), "bucket": -0.3})
+    assert v.shape == (3, 2, loader.nv)
+    for i in np.ndindex(3, 2):
+        assert v[i].tolist() == complete_velocity(loader, q[i], {"boom": 0.4 + 0.1 * i[1], "bucket": -0.3}).tolist()
+    assert complete_velocity(loader, q[:0], {"boom": 0.4, "bucket": -0.3}).shape == (0, 2, loader.nv)
+    with pytest.raises(InputError, match=r"do not broadcast: \(3, 2\), \(3,\), \(\)"):
+        complete_velocity(loader, q, {"boom": np.ones(3), "bucket": -0.3})
+    with pytest.raises(SingularConfigurationError, match=r"do not determine.*state \(0, 0\) of the batch"):
+        complete_velocity(loader, q, {"boom": 0.4})
+    solo = bundled("solo12")
+    v = complete_velocity(solo, solo.home, {solo.joint_names[0]: np.arange(6.0), **dict.fromkeys(
+        solo.velocity_names[6:], 1.0)})
+    assert v.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0] + [1.0] * 12

@@ -33,6 +33,11 @@ def run(capsys, command):
     return status, captured.out, captured.err
 
 
+def test_python_m_liedyn_is_the_command():
+    run = subprocess.run([sys.executable, "-m", "liedyn", "list"], capture_output=True, text=True, timeout=300)
+    assert run.returncode == 0 and "five_bar" in run.stdout
+
+
 def test_list_names_every_bundled_robot(capsys):
     status, out, err = run(capsys, "list")
     assert (status, err) == (0, "")

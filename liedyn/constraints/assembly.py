@@ -155,16 +155,17 @@ def complete_velocity(robot, q, velocities, tolerance=1e-8):
     ----------
     robot : Robot
         At the time of ``robot.at(t)``, where constraints move.
-    q : array_like, shape (nq,)
+    q : array_like, shape (..., nq)
         Closed configuration [rad, m; quaternions (x, y, z, w)].
     velocities : dict
-        Velocity of each independent coordinate by name, of the tree or virtual [rad/s, m/s].
+        Velocity of each independent coordinate by name, of the tree or virtual [rad/s, m/s], shape (...); of a joint
+        with several coordinates by the joint's name, shape (..., size). Leading axes are broadcast against those of q.
     tolerance : float
         Singular values of [G; R] below this part of the largest one count as zero.
 
     Returns
     -------
-    v : ndarray, shape (nv,)
+    v : ndarray, shape (..., nv)
         Velocity [rad/s, m/s] with ``G v = b``.
 
     Raises
@@ -190,13 +191,39 @@ def complete_velocity(robot, q, velocities, tolerance=1e-8):
     if not isinstance(velocities, dict):
         raise InputError(f"velocities must be a dict by name of a coordinate, got {shown(velocities)}")
     chosen, tolerance = by_name(robot, names("velocities", velocities)), non_negative("tolerance", tolerance)
-    w = as_floats("velocities", list(velocities.values()), len(chosen.names))
-    if w.ndim > 1:
-        raise InputError(f"velocities must be one number each, got {shown(velocities)}")
-    require_usable("velocities", w)
-    G, drift = constraint_jacobian(robot, q), velocity_error(robot, q, np.zeros(robot.nv))
-    Z = np.vstack([G, chosen.matrix(virtual_jacobian(robot, q))])
-    known = np.concatenate([-drift, w])
+    lead, q, w = _rates(robot, q, velocities)
+    G, drift = constraint_jacobian(robot, q), velocity_error(robot, q, np.zeros((len(q), robot.nv)))
+    Z = np.concatenate([G, chosen.matrix(virtual_jacobian(robot, q))], axis=1)
+    known = np.concatenate([-drift, w], axis=1)
+    v = np.empty((len(q), robot.nv))
+    for b in range(len(q)):
+        with of_the_batch(lead, b):
+            v[b] = _determined(robot, chosen, Z[b], known[b], tolerance)
+    return v.reshape(*lead, robot.nv)
+
+
+def _rates(robot, q, velocities):
+    """The leading axes that q and the velocities share, and rows of both."""
+    parts = []
+    for name, value in velocities.items():
+        value = floats(f"velocities of {shown(name)}", value)
+        size = len(by_name(robot, name).names)
+        parts.append(value[..., None] if size == 1 else as_floats(f"velocities of {shown(name)}", value, size))
+        require_usable(f"velocities of {shown(name)}", parts[-1])
+    q = as_floats("q", q, robot.nq)
+    leads = [x.shape[:-1] for x in (q, *parts)]
+    try:
+        lead = np.broadcast_shapes(*leads)
+    except ValueError:
+        raise InputError(f"leading axes of q and of velocities do not broadcast: {', '.join(map(str, leads))}"
+                         ) from None
+    w = np.concatenate([np.broadcast_to(x, lead + x.shape[-1:]) for x in parts] or [np.empty((*lead, 0))], axis=-1)
+    q = np.broadcast_to(q, (*lead, robot.nq)).reshape(-1, robot.nq)
+    return lead, q, w.reshape(len(q), -1) if len(q) else np.empty((0, w.shape[-1]))
+
+
+def _determined(robot, chosen, Z, known, tolerance):
+    """The one v with Z v = known."""
     v, _, rank, singular_values = np.linalg.lstsq(Z, known, rcond=tolerance)
     if rank < robot.nv:
         raise SingularConfigurationError(

@@ -37,9 +37,9 @@ class Independent:
         object.__setattr__(self, "rates", tuple(f"velocity:{name}" for name in self.names))
 
     def matrix(self, E):
-        """R itself, given the rows E that read the virtual velocities."""
-        R = self.rows.copy()
-        R[self.virtual >= 0] = E[self.virtual[self.virtual >= 0]]
+        """R itself, given the rows E (..., virtual velocities, nv) that read the virtual velocities."""
+        R = np.broadcast_to(self.rows, E.shape[:-2] + self.rows.shape).copy()
+        R[..., self.virtual >= 0, :] = E[..., self.virtual[self.virtual >= 0], :]
         return R
 
 

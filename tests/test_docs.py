@@ -1,0 +1,38 @@
+"""The site is made without a warning: pages run, links lead somewhere, and all public names are in it."""
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import liedyn as ld
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+
+
+def test_every_public_name_has_a_page():
+    named = re.findall(r"^   (\w+)$", (DOCS / "api" / "index.md").read_text(encoding="utf-8"), re.M)
+    assert not set(ld.__all__) - set(named)
+    assert not set(ld.lie.__all__) - set(named)
+
+
+def test_the_site_is_made(tmp_path):
+    """With warnings as errors: a page whose code fails, a link that leads nowhere, a page that none leads to."""
+    for module in ("sphinx", "myst_nb", "numpydoc", "pydata_sphinx_theme", "sphinx_design", "latex2mathml", "mujoco"):
+        pytest.importorskip(module)
+    made = shutil.ignore_patterns("_build", "notebooks", "generated", "__pycache__")
+    for folder in ("docs", "benchmarks", "notebooks"):
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=made if folder == "docs" else None)
+    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "docs", "docs/_build/html"]
+    paths = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    environment = {**os.environ, "PYTHONPATH": paths}
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr[-5000:]
+    page = (tmp_path / "docs" / "_build" / "html" / "tutorials" / "press.html").read_text(encoding="utf-8")
+    assert "data:image/png" in page or "_images/" in page  # its cells were run
+    # the site needs no network: what pages load is beside them
+    assert not re.findall(r"""<(?:script|link|img)[^>]*(?:src|href)=["'](?:https?:)?//[^"']*""", page)
