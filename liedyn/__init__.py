@@ -41,12 +41,14 @@ _LAZY = {name: f"liedyn.{module}" for module, names in {
     "dynamics": "forward_dynamics",
     "elements": "element_forces element_states",
     "feedback": "check_feedback",
-    "linearization": "discretize linearize underlying",
-    "simulation": "Adaptive Baumgarte Event EventRecord GeneralizedAlpha Trajectory simulate",
+    "linearization": "discretize linearize modes underlying",
+    "simulation": "Adaptive Baumgarte Event EventRecord GeneralizedAlpha RealTimeLoop Stepper Trajectory "
+                  "VirtualCoupler simulate step",
     "specialization": "specialize",
+    "viewer": "export_html view",
 }.items() for name in names.split()}
-_MODULES = ("constraints", "control", "dynamics", "io", "kernels", "lie", "linearization", "plotting", "simulation",
-            "specialization", "symbolic")
+_MODULES = ("animation", "constraints", "control", "dynamics", "io", "kernels", "lie", "linearization", "plotting",
+            "simulation", "specialization", "symbolic")
 
 __all__ = [
     "AccumulationError", "Builder", "CacheWarning", "ClosureError", "ConditionWarning", "ContactWarning",

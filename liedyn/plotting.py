@@ -10,13 +10,14 @@ from liedyn.model import GROUND
 from liedyn.tree.forward_kinematics import forward_kinematics, pose
 
 # Okabe and Ito's colours, told apart by every eye and in print; black is for the ground
-_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#8C6D1F", "#6A51A3", "#7F7F7F",
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#8C6D1F", "#6A51A3", "#7F7F7F",
             "#B8B000")
-_SLIDING = ("prismatic", "cylindrical")
+SLIDING = ("prismatic", "cylindrical")
 _PARALLEL = 1e-9
 
 
-def _figure(size):
+def figure(size):
+    """An empty figure, without pyplot's windows."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -57,15 +58,15 @@ def mechanism(robot, q, ax=None):
     """
     if np.ndim(q) != 1:
         raise InputError(f"a picture shows one configuration, q must have shape ({robot.nq},), got {np.shape(q)}")
-    poses = _poses(robot, q)
-    normal = _plane(robot, poses)
+    poses = poses_of(robot, q)
+    normal = plane_of(robot, poses)
     if ax is None:
-        ax = _figure((7, 6)).add_subplot(projection=None if normal is not None else "3d")
-    view = _View(ax, _axes_of_view(robot, normal))
-    points = _points(robot, poses)
+        ax = figure((7, 6)).add_subplot(projection=None if normal is not None else "3d")
+    view = _View(ax, axes_of_view(robot, normal))
+    points = points_of(robot, poses)
     for k, name in enumerate(robot.body_names):
-        view.body(points[name], _COLOURS[k % len(_COLOURS)], name if len(robot.body_names) <= 10 else None)
-    joints = [(poses[j.parent] @ j.placement)[:3, 3] for j in robot.model.joints if j.kind not in ("fixed", "free")]
+        view.body(points[name], COLOURS[k % len(COLOURS)], name if len(robot.body_names) <= 10 else None)
+    joints = [_place_of(joint, poses) for joint in robot.model.joints if joint.kind not in ("fixed", "free")]
     grounds = [j.placement[:3, 3] for j in robot.model.joints if j.parent == GROUND and j.kind != "free"]
     cuts = [(poses[loop.parent] @ loop.parent_placement)[:3, 3] for loop in robot.model.loops]
     cuts += [(poses[loop.child] @ loop.child_placement)[:3, 3] for loop in robot.model.loops]
@@ -109,7 +110,7 @@ def poles(eigenvalues, ax=None):
     if not np.isfinite(values).all():
         raise InputError(f"eigenvalues are not finite: {values}")
     if ax is None:
-        ax = _figure((6, 6)).add_subplot()
+        ax = figure((6, 6)).add_subplot()
     span = np.abs(values).max(initial=0.0) or 1.0
     growing = values.real > 1e-9 * span
     ax.axvspan(0.0, 2.0 * span, color="#D55E00", alpha=0.06, lw=0)
@@ -123,7 +124,7 @@ def poles(eigenvalues, ax=None):
     ax.set_aspect("equal")
     ax.grid(alpha=0.3)
     if len(values):
-        ax.legend(loc="upper left", framealpha=0.9)
+        ax.legend(loc="best", framealpha=0.9)
     return ax
 
 
@@ -162,24 +163,25 @@ def save_picture(path, robot, q, eigenvalues):
     ...     file.stat().st_size > 1000
     True
     """
-    figure = _figure((13, 6))
-    flat = _plane(robot, _poses(robot, q)) is not None
-    left, right = figure.add_gridspec(1, 2, width_ratios=(1.3, 1.0))
-    mechanism(robot, q, figure.add_subplot(left, projection=None if flat else "3d"))
-    poles(eigenvalues, figure.add_subplot(right))
+    both = figure((13, 6))
+    flat = plane_of(robot, poses_of(robot, q)) is not None
+    left, right = both.add_gridspec(1, 2, width_ratios=(1.3, 1.0))
+    mechanism(robot, q, both.add_subplot(left, projection=None if flat else "3d"))
+    poles(eigenvalues, both.add_subplot(right))
     try:
-        figure.savefig(path, dpi=130)
+        both.savefig(path, dpi=130)
     except (OSError, ValueError) as error:
         raise LiedynError(f"cannot write {path}: {error}") from None
     return path
 
 
-def _poses(robot, q):
+def poses_of(robot, q):
+    """Poses of bodies, frames and the ground by name."""
     frames = {name: pose(robot, q, name) for name in robot.frame_names}
     return dict(zip(robot.body_names, forward_kinematics(robot, q))) | frames | {GROUND: np.eye(4)}
 
 
-def _plane(robot, poses):
+def plane_of(robot, poses):
     """The unit normal of the plane in which every joint moves its child; None if there is no such plane."""
     turning, sliding = [], []
     for joint in robot.model.joints:
@@ -199,7 +201,7 @@ def _plane(robot, poses):
     return normal * np.sign(normal[np.abs(normal).argmax()])
 
 
-def _axes_of_view(robot, normal):
+def axes_of_view(robot, normal):
     """Unit vectors to the right and upward of a flat picture (up is against gravity), or the axes of space."""
     if normal is None:
         return np.eye(3)
@@ -211,13 +213,21 @@ def _axes_of_view(robot, normal):
     return np.array([np.cross(up, normal), up])
 
 
-def _points(robot, poses):
+def _place_of(joint, poses):
+    """Where a joint is drawn: a sliding one where rod and barrel meet (`points_of`)."""
+    start, end = poses[joint.parent][:3, 3], poses[joint.child][:3, 3]
+    if joint.kind in SLIDING and joint.parent != GROUND:
+        return start + 0.475 * (end - start)
+    return (poses[joint.parent] @ joint.placement)[:3, 3]
+
+
+def points_of(robot, poses):
     """World points through which each body is drawn, and how thick."""
     points = {name: [poses[name][:3, 3]] for name in poses}
     thick = dict.fromkeys(poses, 1.0)
     for joint in robot.model.joints:
         start, end = poses[joint.parent][:3, 3], poses[joint.child][:3, 3]
-        if joint.kind in _SLIDING and joint.parent != GROUND and np.linalg.norm(end - start) > 1e-9:
+        if joint.kind in SLIDING and joint.parent != GROUND and np.linalg.norm(end - start) > 1e-9:
             # a cylinder: barrel and rod overlap in the middle
             points[joint.parent].append(start + 0.6 * (end - start))
             points[joint.child].append(start + 0.35 * (end - start))

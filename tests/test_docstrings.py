@@ -17,7 +17,7 @@ ERRORS = (ld.LiedynError,)
 
 def _public():
     modules = [(module, module.__all__) for module in (ld, lie, constraints, dynamics, specialization, symbolic)]
-    for module, names in modules + [(kernels, ["workspace"])]:
+    for module, names in modules + [(kernels, ["workspace", "stepping"])]:
         for name in names:
             thing = getattr(module, name)
             if inspect.isclass(thing):

@@ -15,7 +15,7 @@ from liedyn.cli.info import print_info
 from liedyn.compiled.checked import check
 from liedyn.errors import InputError, ModelError
 from liedyn.model.kinds import CONSTRAINT_KINDS, LOOP_KINDS
-from liedyn.plotting import _points, _poses
+from liedyn.plotting import points_of, poses_of
 from liedyn.simd.lanes import SCALAR
 
 STATES = 10
@@ -170,7 +170,7 @@ def test_frames_in_words_and_pictures(tmp_path, capsys):
     print_info(tmp_path / "a.toml")
     assert "frames (1)\n  tip  in link1" in capsys.readouterr().out
     place = ld.pose(robot, robot.home, "tip")[:3, 3]
-    drawn, _ = _points(robot, _poses(robot, robot.home))["link1"]
+    drawn, _ = points_of(robot, poses_of(robot, robot.home))["link1"]
     assert abs(drawn - place).max(axis=1).min() < 1e-15
 
 

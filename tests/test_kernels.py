@@ -98,7 +98,7 @@ def test_every_kernel_as_its_docstring_says(tree, state):
         assert (work[size:] == np.pi).all(), name
         seen.add(name)
     # those that return tuples instead have tests of their own
-    others = {"OK", "RANK_TOLERANCE", "SCALAR", "workspace"}
+    others = {"OK", "RANK_TOLERANCE", "SCALAR", "step", "stepping", "workspace"}
     assert seen | others == set(kernels.__all__) - {"linearize", "nullspace_dynamics"}
 
 
@@ -203,7 +203,7 @@ def test_checked_kernels_refuse_what_does_not_fit(tree, state):
                 with pytest.raises(ld.InputError, match=f"^{name}: .*{'SCALAR' if argument == 'lane' else argument}"):
                     check(name, kernels.workspace_size, **given | {argument: other})
         checked.add(name)
-    assert checked == set(kernels.__all__) - {"OK", "RANK_TOLERANCE", "SCALAR", "workspace"}
+    assert checked == set(kernels.__all__) - {"OK", "RANK_TOLERANCE", "SCALAR", "step", "stepping", "workspace"}
 
 
 def test_the_docstring_and_the_check_agree():

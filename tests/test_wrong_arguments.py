@@ -125,10 +125,24 @@ CALLS = {
     "Event": dict(name="e", guard=lambda t, q, v: 1.0), "Adaptive": dict(name="RK45"), "Baumgarte": {},
     "GeneralizedAlpha": {}, "GasSpring": dict(force=1.0, column=1.0),
     "Motor": dict(stall_torque=1.0, no_load_speed=1.0),
+    "step": dict(**STATE, tau=REST, dt=1e-3), "Stepper": STATE,
+    "VirtualCoupler": dict(robot=PANDA, body="panda_hand", placement=(0.0, 0.0, 0.1), stiffness=9.0, damping=1.0),
+    "RealTimeLoop": dict(function=lambda: None, dt=1e-3),
 }
 FORMULATIONS = {"baumgarte": "svd", "sigma": "unified", "inertia": "projection", "metric": "projection",
                 "scale": "projection", "condition_limit": "kane"}
+COUPLER = ld.VirtualCoupler(PANDA, "panda_hand", None, 9.0, 1.0)
 METHODS = {
+    "Stepper.step": (ld.Stepper(**STATE).step, dict(tau=REST)),
+    "Stepper.advance": (ld.Stepper(**STATE).advance, dict(steps=2, tau=REST)),
+    "Stepper.reset": (ld.Stepper(**STATE).reset, dict(q=HOME, v=REST, t=0.5, start="check")),
+    "Stepper.switch": (ld.Stepper(**STATE).switch, dict(name="pin", on=True)),
+    "VirtualCoupler.tuned": (ld.VirtualCoupler.tuned, dict(
+        robot=PANDA, body="panda_hand", placement=None, q=ARM, frequency=1.0, damping_ratio=0.7, turning=True)),
+    "VirtualCoupler.move": (COUPLER.move, dict(pose=np.eye(4), twist=np.zeros(6))),
+    "VirtualCoupler.force": (COUPLER.force, dict(q=ARM, v=ARM)),
+    "VirtualCoupler.check": (COUPLER.check, dict(q=ARM, dt=1e-3)),
+    "RealTimeLoop.run": (ld.RealTimeLoop(lambda: False, 1e-4).run, dict(duration=1e-3)),
     "Builder.body": (of_builder("body"), dict(name="b", **BOX)),
     "Builder.joint": (of_builder("joint"), dict(name="k", kind="revolute", parent="a", child="c")),
     "Builder.loop": (of_builder("loop"), dict(name="l", kind="revolute", parent="ground", child="a")),

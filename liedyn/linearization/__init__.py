@@ -2,7 +2,8 @@
 
 from liedyn.linearization.discretize import DiscreteStateSpace, discretize
 from liedyn.linearization.linearize import linearize
+from liedyn.linearization.modes import Modes, modes
 from liedyn.linearization.state_space import LocalStateSpace
 from liedyn.linearization.underlying import underlying
 
-__all__ = ["DiscreteStateSpace", "LocalStateSpace", "discretize", "linearize", "underlying"]
+__all__ = ["DiscreteStateSpace", "LocalStateSpace", "Modes", "discretize", "linearize", "modes", "underlying"]

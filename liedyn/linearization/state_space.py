@@ -5,12 +5,15 @@ from pathlib import Path
 import numpy as np
 
 from liedyn.arguments import positive
-from liedyn.errors import InputError, LiedynError
+from liedyn.errors import InputError, LiedynError, shown
+from liedyn.tables import html_table, text_table
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LocalStateSpace:
     """Exact first-order model dx/dt = f0 + A (x - x0) + B (u - u0), y - y0 = C (x - x0) + D (u - u0) about one state.
+
+    Models of a batch are indexed as its states are, `models[3]`, `models[2, :5]`; a batch has a length and is iterable.
 
     Attributes
     ----------
@@ -79,6 +82,51 @@ class LocalStateSpace:
 
     def __getstate__(self):  # without the robot
         return {name: getattr(self, name) for name in _NAMES}
+
+    lead = property(lambda self: self.A.shape[:-2], doc="Leading axes of a batch; () for one model.")
+
+    def __bool__(self):  # a model is there, whatever the length of its batch
+        return True
+
+    def __len__(self):
+        if not self.lead:
+            raise TypeError("this is one model, which has no len()")
+        return self.lead[0]
+
+    def __iter__(self):
+        return (self[k] for k in range(len(self)))
+
+    def __getitem__(self, index):
+        """The model, or the smaller batch of models, of the states `index`."""
+        if not self.lead:
+            raise InputError(f"this is one model and no batch: nothing is at {shown(index)}")
+        try:
+            chosen = np.arange(np.prod(self.lead)).reshape(self.lead)[index]
+        except (IndexError, TypeError, ValueError) as error:
+            raise InputError(f"models of a batch {self.lead} have no index {shown(index)}") from error
+        return type(self).of({"_later": (_at_index, self, chosen)})
+
+    def __repr__(self):
+        of = f"{' x '.join(map(str, self.lead))} models, " if self.lead else ""
+        return (f"LocalStateSpace({of}{len(self.states)} states: {_few(self.states)}; "
+                f"{len(self.inputs)} inputs: {_few(self.inputs)}; {len(self.outputs)} outputs: {_few(self.outputs)})")
+
+    def _tables(self):
+        """A beside B and C beside D, as rows of texts."""
+        head = ["", *self.states, *self.inputs]
+        rows = [[f"d/dt {name}", *map(_number, row)] for name, row in zip(self.states, np.hstack([self.A, self.B]))]
+        return [head, *rows, *([name, *map(_number, row)]
+                               for name, row in zip(self.outputs, np.hstack([self.C, self.D])))]
+
+    def __str__(self):
+        if self.lead or max(len(self.states), len(self.inputs)) > _SHOWN:
+            return repr(self)
+        return f"{self!r}\n" + text_table(self._tables())
+
+    def _repr_html_(self):
+        if self.lead or max(len(self.states), len(self.inputs)) > _SHOWN:
+            return html_table(repr(self), [])
+        return html_table(repr(self), self._tables())
 
     def eigenvalues(self):
         """Eigenvalues of A [1/s].
@@ -218,3 +266,21 @@ class LocalStateSpace:
 
 
 _NAMES = tuple(LocalStateSpace.__dataclass_fields__)
+_SHOWN = 8
+"""States or inputs up to which the matrices are shown."""
+
+
+def _at_index(name, found, models, chosen):
+    """What `models` have by this name, at those of these numbers."""
+    value = getattr(models, name)
+    if not isinstance(value, tuple):
+        value = np.reshape(value, (-1, *np.shape(value)[len(models.lead):]))[chosen]
+    return {name: value}
+
+
+def _few(names):
+    return ", ".join(names[:4]) + (", ..." if len(names) > 4 else "")
+
+
+def _number(x):
+    return f"{x:.4g}"

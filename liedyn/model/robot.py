@@ -6,13 +6,14 @@ import numpy as np
 
 from liedyn.arguments import number
 from liedyn.compiled.functions import raise_errors
-from liedyn.errors import InputError, shown, suggestion
+from liedyn.errors import InputError, cut, shown, suggestion
 from liedyn.model.attachments import attach_target, target_of
 from liedyn.model.description import Model
 from liedyn.model.force_elements import Elements
 from liedyn.model.packed import (
     LOOPS_AT, LOOP_ACTIVE, LOOP_I, LOOP_SIDE, OFF, OPEN, STATUS, TIME, PackedModel, status_code,
 )
+from liedyn.tables import html_table
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -140,6 +141,17 @@ class Robot:
         others = f", {more} other constraints" if more else ""
         return (f"Robot({self.name!r}, nq={self.nq}, nv={self.nv}, {self.nbodies} bodies, "
                 f"{len(self.joint_names)} joints, {len(self.loop_names)} loops{others})")
+
+    def _repr_html_(self):
+        """For notebooks: what there is of each kind, by name."""
+        model = self.model
+        kinds = (("bodies", self.body_names), ("frames", self.frame_names), ("joints", self.joint_names),
+                 ("coordinates", self.velocity_names), ("loops", self.loop_names),
+                 ("constraints", self.constraint_names[len(self.loop_names):]),
+                 ("force elements", self.element_names), ("actuators", [each.name for each in model.actuators]),
+                 ("independent", self.independent))
+        rows = [[what, str(len(names)), cut(", ".join(names), 120)] for what, names in kinds if names]
+        return html_table(f"{self!r}" + (f": {self.description}" if self.description else ""), [["", "", ""], *rows])
 
     @property
     def active_rows(self):

@@ -55,11 +55,11 @@ def happen(run, events=(), causes=(), beginning=False):
     for event in events:
         q, v = _changed(run, event, t, q, v)
     q, v = q.copy(), v.copy()
-    restitution, bounce_back = _switch(run, events)
+    restitution, bounce_back = switch_constraints(run, events)
     touching = _touching(run, t, q, v, causes)
     if len(run.x.psi):
-        _close(run, events, touching, q)
-    v_after, impulse, collided, left = _impact(run, events, touching, restitution, bounce_back, q, v)
+        close_constraints(run, events, touching, q)
+    v_after, impulse, collided, left = impact(run, events, touching, restitution, bounce_back, q, v)
     for name in left:
         statuses(run.packed)[run.robot.constraint_index(name)] = OFF
     stuck = ()
@@ -121,7 +121,7 @@ def _changed(run, event, t, q, v):
     return q[0], v[0]
 
 
-def _switch(run, events):
+def switch_constraints(run, events):
     """Switch what the events want; restitution of the contacts, and by row of the equations that may bounce."""
     status, contacts = statuses(run.packed), run.contacts
     places = {int(index): c for c, index in enumerate(contacts.index)}
@@ -155,7 +155,7 @@ def _touching(run, t, q, v, causes):
     return np.flatnonzero(touch)
 
 
-def _close(run, events, touching, q):
+def close_constraints(run, events, touching, q):
     """Project q on all that is closed, in place."""
     model = with_rows_of(run.packed, run.contacts, touching)
     constraint_state(model, run.x, q, np.zeros(run.robot.nv))
@@ -171,7 +171,7 @@ def _close(run, events, touching, q):
     project_positions(model, run.o, run.x, q)
 
 
-def _impact(run, events, touching, restitution, bounce, q, v):
+def impact(run, events, touching, restitution, bounce, q, v):
     """(v after, impulse, contacts that have collided, equations that bounce and so are off)."""
     contacts = run.contacts
     constraint_state(with_rows_of(run.packed, contacts, touching), run.x, q, v)

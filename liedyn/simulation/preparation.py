@@ -3,7 +3,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from liedyn.arguments import names, number
+from liedyn.arguments import names, number, one_of, positive
 from liedyn.compiled.boundary import states
 from liedyn.compiled.functions import raise_errors
 from liedyn.constraints.records import refresh
@@ -15,7 +15,10 @@ from liedyn.model.kinds import CONSTRAINT_KINDS, LOOP_KINDS
 from liedyn.model.packed import LOOP_ACTIVE, LOOP_FRICTION, LOOP_RESTITUTION, LOOP_SIDE, OFF, OPEN, constraints_of
 from liedyn.model.size import velocity_sizes
 from liedyn.simulation.events import Event
+from liedyn.simulation.integrators import METHODS
+from liedyn.simulation.integrators.method import Method
 from liedyn.simulation.projection import constraint_state, project_positions, project_velocities
+from liedyn.simulation.workspace import FORMULATIONS, MINIMAL, STABILISATIONS, Settings
 
 CONSISTENT = 1e-6
 """Largest residual [rad, sizes of the mechanism] of a start taken to be on the manifold, and velocity residual relative
@@ -53,12 +56,37 @@ class Baumgarte:
             object.__setattr__(self, key, number(key, getattr(self, key)))
 
 
-def one_state(robot, q0, v0):
+def one_state(owner, robot, q0, v0):
     """Copies of the initial state."""
     _, q, v = states(robot, q0=q0, v0=v0)
     if len(q) != 1:
-        raise InputError(f"simulate takes one state, got {len(q)}")
+        raise InputError(f"{owner} takes one state, got {len(q)}")
     return q[0].copy(), v[0].copy()
+
+
+def options(method, formulation, stabilisation):
+    """The method, the name of the stabilisation, and the constants of Baumgarte's, of names that are known."""
+    if not isinstance(method, Method):
+        method = METHODS[one_of("method", method, METHODS)]
+    pull = Baumgarte(0.0, 0.0)
+    if isinstance(stabilisation, Baumgarte) or isinstance(stabilisation, str) and stabilisation == "baumgarte":
+        stabilisation, pull = "baumgarte", stabilisation if isinstance(stabilisation, Baumgarte) else Baumgarte()
+    one_of("formulation", formulation, FORMULATIONS)
+    return method, one_of("stabilisation", stabilisation, STABILISATIONS), pull
+
+
+def settings_of(robot, method, formulation, stabilisation, pull, sigma, contacts, inputs, pushed, energy,
+                tolerance=1e-8, rank_tolerance=1e-8, largest_speed=1e9):
+    """Settings of what has been checked; `pushed`: are there external wrenches?"""
+    rubs = bool(((contacts.count > 1) & (contacts.friction > 0.0)).any())
+    return Settings(
+        tableau=method.tableau, on_group=method.on_group or stabilisation == STABILISATIONS[MINIMAL], rho=method.rho,
+        formulation=FORMULATIONS.index(formulation), stabilisation=STABILISATIONS.index(stabilisation),
+        rate=sigma + 2.0 * pull.alpha, stiffness=pull.beta ** 2, tolerance=positive("tolerance", tolerance),
+        rank_tolerance=positive("rank_tolerance", rank_tolerance), energy=energy,
+        all_power=bool(pushed or robot.functions or rubs), friction=rubs, input_kind=inputs.kind,
+        input_address=inputs.address, feedback_address=inputs.derivative,
+        largest=positive("largest_speed", largest_speed) * velocity_sizes(robot))
 
 
 def private_model(robot, t):

@@ -64,4 +64,4 @@ class Recorder:
         return Trajectory(
             t, q, v, a, tau, lam, active > OFF, active, kinetic, potential, input_work, other_work, position, velocity,
             condition, wrenches_at(robot, t, q, lam), tuple(self.events), robot.name, robot.coordinate_names,
-            robot.velocity_names, robot.row_names, robot.constraint_names, **self.labels)
+            robot.velocity_names, robot.row_names, robot.constraint_names, **self.labels, _robot=robot)

@@ -5,10 +5,8 @@ first crossing is located by repeating its step with a part of its length, and w
 """
 import numpy as np
 
-from liedyn.compiled.boundary import is_usable
 from liedyn.compiled.functions import forget_errors, raise_errors
 from liedyn.constraints.records import refresh
-from liedyn.constraints.undefined import undefined_rows
 from liedyn.contact.state import DEEPEST, TOUCHING, equations, statuses
 from liedyn.errors import LiedynError, SimulationError
 from liedyn.model.packed import SLIDING
@@ -22,9 +20,10 @@ from liedyn.simulation.integrators.explicit import advance
 from liedyn.simulation.passages import Passages
 from liedyn.simulation.preparation import have_gaps
 from liedyn.simulation.projection import energy_of
+from liedyn.simulation.reasons import reason
 from liedyn.simulation.surfaces import SHORTEST, SMALLEST, Surfaces
 from liedyn.simulation.workspace import (
-    DIVERGED, FAILED, INPUT_WORK, MESSAGES, NOT_CLOSED, NOT_CONSISTENT, NOT_CONVERGED, NOT_FINITE, OK, OTHER_WORK,
+    DIVERGED, FAILED, INPUT_WORK, MESSAGES, NOT_CLOSED, NOT_CONSISTENT, NOT_FINITE, OK, OTHER_WORK,
     SINGULAR, copy_row, make_rows,
 )
 
@@ -141,24 +140,7 @@ class Run(Surfaces):
     def raise_status(self, status):
         """A status other than OK as a typed error."""
         raise_errors(self.functions)
-        text = MESSAGES[status].format(largest=self.o.largest.min())
-        if self.integrator.stepping and status == NOT_CONVERGED:
-            text = "no impulses that push and obey Coulomb's law could be found for a step: try a smaller dt"
-        if status in (NOT_FINITE, NOT_CONVERGED):
-            text = self._not_finite() or text
-        g = np.abs(self.x.residual) / self.x.row_sizes
-        if status == NOT_CLOSED and (g > self.o.tolerance).any():
-            worst = int(np.nanargmax(g))
-            text += f" ({self.robot.row_names[worst]} is left at {abs(self.x.residual[worst]):.3g})"
-        raise self.failure(text)
-
-    def _not_finite(self):
-        """The input or the constraint that is not a number where accelerations were looked for last, in words."""
-        bad = np.flatnonzero(~is_usable(self.x.u))
-        if len(bad):
-            return f"the input {self.inputs.names[bad[0]]} is {self.x.u[bad[0]]}"
-        bad = ~np.isfinite(self.x.gamma)
-        return str(undefined_rows(self.robot, bad)) if bad.any() else ""
+        raise self.failure(reason(status, self.robot, self.o, self.x, self.inputs, self.integrator.stepping))
 
     # ---- parts
 

@@ -1,23 +1,19 @@
 """Simulation of any mechanism: the public function."""
-from liedyn.arguments import flag, number, one_of, positive, whole
+from liedyn.arguments import flag, number, one_of, whole
 from liedyn.compiled.boundary import wrenches
 from liedyn.errors import InputError
 from liedyn.model.packed import LOOP_TARGET, constraints_of
-from liedyn.model.size import velocity_sizes
 from liedyn.simulation.grid import Grid
 from liedyn.simulation.inputs import Inputs
 from liedyn.simulation.integrators import METHODS, described
-from liedyn.simulation.integrators.method import Method
 from liedyn.simulation.preparation import (
-    Baumgarte, known_events, one_sided, one_state, prepare_decay, prepare_start, private_model,
-    require_contacts_can_be_kept, require_sense,
+    known_events, one_sided, one_state, options, prepare_decay, prepare_start, private_model,
+    require_contacts_can_be_kept, require_sense, settings_of,
 )
 from liedyn.simulation.progress import Progress
 from liedyn.simulation.recorder import Recorder
 from liedyn.simulation.run import Run
-from liedyn.simulation.workspace import (
-    BOUNDED_ENERGY, FORMULATIONS, FREE_ENERGY, MINIMAL, STABILISATIONS, WANTED_ENERGY, Settings, make_work,
-)
+from liedyn.simulation.workspace import BOUNDED_ENERGY, FREE_ENERGY, WANTED_ENERGY, make_work
 
 STARTS = ("check", "project", "as given")
 ACCUMULATIONS = ("error", "moreau")
@@ -133,17 +129,11 @@ def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", fo
     >>> tr.t[-1].item(), bool(abs(tr.energy_drift).max() < 1e-9)
     (0.2, True)
     """
-    q, v = one_state(robot, q0, v0)
+    q, v = one_state("simulate", robot, q0, v0)
     grid = Grid(number("t0", t0), number("t_final", t_final), 1e-3 if dt is None else number("dt", dt))
-    if not isinstance(method, Method):
-        method = METHODS[one_of("method", method, METHODS)]
-    pull = Baumgarte(0.0, 0.0)
-    if isinstance(stabilisation, Baumgarte) or isinstance(stabilisation, str) and stabilisation == "baumgarte":
-        stabilisation, pull = "baumgarte", stabilisation if isinstance(stabilisation, Baumgarte) else Baumgarte()
-    for what, name, known in (("formulation", formulation, FORMULATIONS), ("start", start, STARTS),
-                              ("stabilisation", stabilisation, STABILISATIONS),
-                              ("accumulation", accumulation, ACCUMULATIONS)):
-        one_of(what, name, known)
+    method, stabilisation, pull = options(method, formulation, stabilisation)
+    one_of("start", start, STARTS)
+    one_of("accumulation", accumulation, ACCUMULATIONS)
     energy, record = flag("energy", energy), whole("record", record, 1)
     require_sense(method, stabilisation, energy)
     integrator = method._integrator(grid, dt is not None)
@@ -155,20 +145,14 @@ def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", fo
     events = known_events(robot, events)
     contacts = one_sided(robot, model, unilateral, events)
     require_contacts_can_be_kept(contacts, method, stabilisation)
-    rubs = bool(((contacts.count > 1) & (contacts.friction > 0.0)).any())
     x = make_work(robot, forces, inputs, contacts, method.tableau.shape[1])
     # targets do work, which is known to the accuracy of its integral only: no bound of the energy follows from it
     moved = bool(constraints_of(model)[0][:, LOOP_TARGET].any())
     sigma = number("sigma", sigma) if formulation == "unified" else 0.0
-    o = Settings(
-        tableau=method.tableau, on_group=method.on_group or stabilisation == STABILISATIONS[MINIMAL], rho=method.rho,
-        formulation=FORMULATIONS.index(formulation), stabilisation=STABILISATIONS.index(stabilisation),
-        rate=sigma + 2.0 * pull.alpha, stiffness=pull.beta ** 2, tolerance=positive("tolerance", tolerance),
-        rank_tolerance=positive("rank_tolerance", rank_tolerance),
-        energy=WANTED_ENERGY if energy else BOUNDED_ENERGY if len(contacts.index) and not moved else FREE_ENERGY,
-        all_power=bool(len(forces) or robot.functions or rubs), friction=rubs, input_kind=inputs.kind,
-        input_address=inputs.address, feedback_address=inputs.derivative,
-        largest=positive("largest_speed", largest_speed) * velocity_sizes(robot))
+    o = settings_of(
+        robot, method, formulation, stabilisation, pull, sigma, contacts, inputs, len(forces) > 0,
+        WANTED_ENERGY if energy else BOUNDED_ENERGY if len(contacts.index) and not moved else FREE_ENERGY,
+        tolerance, rank_tolerance, largest_speed)
     if formulation == "unified" and stabilisation in ("none", "baumgarte"):
         prepare_decay(robot, sigma, grid.start, q, v, start)
     elif start != "check" or stabilisation != "baumgarte":

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from liedyn.errors import InputError, said, shown, suggestion
+from liedyn.errors import InputError, LiedynError, said, shown, suggestion
 
 
 @dataclass(frozen=True)
@@ -129,6 +129,11 @@ class Trajectory:
     method: str = ""
     formulation: str = ""
     stabilisation: str = ""
+    # the robot itself, for pictures; neither saved nor pickled
+    _robot: object = field(default=None, compare=False)
+
+    def __getstate__(self):
+        return vars(self) | {"_robot": None}
 
     @property
     def energy(self):
@@ -163,6 +168,113 @@ class Trajectory:
         if name in self.row_names:
             return self.lam[:, self.row_names.index(name)]
         return self.q[:, _place(name, self.coordinate_names + self.row_names)]
+
+    def plot(self, names=None, ax=None):
+        """Draw columns over time, and events as lines across.
+
+        Parameters
+        ----------
+        names : str or sequence of str, optional
+            Columns, as ``trajectory[name]`` takes them, or ``"energy"``; by default the coordinates, ten at most.
+        ax : matplotlib axes, optional
+            Where to draw. Default: a new figure.
+
+        Returns
+        -------
+        ax : matplotlib axes
+            ``ax.figure.savefig(path)`` writes the picture.
+
+        Raises
+        ------
+        LiedynError
+            Matplotlib is not installed.
+        InputError
+            There is no such column.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> robot = ld.load("five_bar")
+        >>> ld.simulate(robot, robot.home, [0.0] * 4, 0.01).plot("velocity:q1").get_xlabel()
+        't [s]'
+        """
+        from liedyn.animation import plot
+
+        return plot(self, names, ax)
+
+    def animate(self, path, robot=None, speed=1.0, rate=25.0, progress=None):
+        """Write a moving picture of the run.
+
+        Parameters
+        ----------
+        path : str or Path
+            ``.gif``, or ``.mp4`` where FFmpeg is installed.
+        robot : Robot, optional
+            Whose run it is: needed for trajectories that were loaded from a file.
+        speed : float
+            Seconds of the run in a second of the picture.
+        rate : float
+            Pictures in a second.
+        progress : bool, optional
+            Shows how far it is, as in `simulate`.
+
+        Returns
+        -------
+        path : Path
+            The file written.
+
+        Raises
+        ------
+        LiedynError
+            Matplotlib, or FFmpeg for ``.mp4``, is not installed, or the file cannot be written.
+        InputError
+            Another ending, no robot, or another one; the trajectory is empty.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile
+        >>> import liedyn as ld
+        >>> robot = ld.load("five_bar")
+        >>> tr = ld.simulate(robot, robot.home, [0.0] * 4, 0.1)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     tr.animate(f"{folder}/fall.gif").stat().st_size > 1000
+        True
+        """
+        from liedyn.animation import animate
+
+        return animate(self, path, robot if robot is not None else self._robot, speed, rate, progress)
+
+    def to_dataframe(self):
+        """All columns as a table of pandas, one row for each state.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Its index is the time, "t"; columns are named as ``trajectory[name]`` takes them, then the energies and
+            residuals. At an event there are two rows of the same time.
+
+        Raises
+        ------
+        LiedynError
+            pandas is not installed.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> robot = ld.load("five_bar")
+        >>> ld.simulate(robot, robot.home, [0.0] * 4, 0.01).to_dataframe().loc[0.01, "velocity:q1"] != 0.0
+        True
+        """
+        try:
+            import pandas
+        except ImportError:
+            raise LiedynError("to_dataframe needs pandas: pip install 'liedyn[pandas]'") from None
+        names = [*self.coordinate_names, *(f"{kind}:{name}" for kind in ("velocity", "acceleration", "force")
+                                           for name in self.velocity_names), *self.row_names]
+        numbers = ("kinetic", "potential", "input_work", "other_work", "position_residual", "velocity_residual",
+                   "condition")
+        return pandas.DataFrame({name: self[name] for name in names} | {name: getattr(self, name) for name in numbers},
+                                index=pandas.Index(self.t, name="t"))
 
     def save(self, path):
         """Write everything to one ``.npz`` file.
@@ -260,7 +372,7 @@ class Trajectory:
 
 def _split(record):
     """Fields of a dataclass by name: those that are arrays, and the others."""
-    values = {f.name: getattr(record, f.name) for f in fields(record)}
+    values = {f.name: getattr(record, f.name) for f in fields(record) if not f.name.startswith("_")}
     arrays = {name: x for name, x in values.items() if isinstance(x, np.ndarray)}
     return arrays, {name: x for name, x in values.items() if name not in arrays}
 

@@ -1,0 +1,106 @@
+"""Trajectories as curves and as moving pictures, with matplotlib (``pip install 'liedyn[plot]'``)."""
+import shutil
+from pathlib import Path
+
+import numpy as np
+
+from liedyn.arguments import names as names_of
+from liedyn.arguments import positive, require_robot
+from liedyn.errors import InputError, LiedynError, shown
+from liedyn.plotting import COLOURS, axes_of_view, figure, mechanism, plane_of, points_of, poses_of
+from liedyn.simulation.progress import Progress
+
+STYLES = ("-", "--", "-.", ":")
+MOST = 10
+"""Curves that are drawn where nobody says which."""
+
+
+def plot(trajectory, names, ax):
+    """`Trajectory.plot`."""
+    names = trajectory.coordinate_names[:MOST] if names is None else names_of("names", names)
+    columns = {name: trajectory.energy if name == "energy" else trajectory[name] for name in names}
+    if ax is None:
+        ax = figure((8, 4.5)).add_subplot()
+    for k, (name, column) in enumerate(columns.items()):
+        # beyond so many colours lines are told apart by their dashes
+        ax.plot(trajectory.t, column, color=COLOURS[k % len(COLOURS)], ls=STYLES[k // len(COLOURS) % len(STYLES)],
+                lw=1.8, label=name)
+    for k, event in enumerate(trajectory.events):
+        ax.axvline(event.t, color="#7F7F7F", lw=0.9, ls=":", label="events" if k == 0 else None)
+    ax.set(xlabel="t [s]", title=trajectory.robot)
+    ax.grid(alpha=0.3)
+    if columns:
+        ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
+    return ax
+
+
+def animate(trajectory, path, robot, speed, rate, progress):
+    """`Trajectory.animate`."""
+    speed, rate = positive("speed", speed), positive("rate", rate)
+    try:
+        path = Path(path)
+    except TypeError:
+        raise InputError(f"path must be a name of a file, got {shown(path)}") from None
+    if path.suffix.lower() not in (".gif", ".mp4"):
+        raise InputError(f"moving pictures are .gif or .mp4, not {shown(path.name)}")
+    if robot is None:
+        raise InputError(f"a trajectory from a file does not know its robot: give animate(path, robot=...), "
+                         f"{trajectory.robot!r}")
+    require_robot(robot)
+    if trajectory.coordinate_names != robot.coordinate_names:
+        raise InputError(f"the trajectory is of {trajectory.robot!r}, with other coordinates than {robot.name!r}")
+    if not len(trajectory):
+        raise InputError("the trajectory is empty: there is nothing to be seen")
+    picture = figure((7.2, 5.4))
+    from matplotlib.animation import FFMpegWriter, PillowWriter
+
+    if path.suffix.lower() == ".mp4" and shutil.which("ffmpeg") is None:
+        raise LiedynError("pictures of .mp4 are made by FFmpeg, which is not installed: take .gif, or install ffmpeg")
+    writer = (FFMpegWriter if path.suffix.lower() == ".mp4" else PillowWriter)(fps=rate)
+    t = trajectory.t
+    count = max(2, int(np.ceil((t[-1] - t[0]) / speed * rate)) + 1)
+    times = np.linspace(t[0], t[-1], count)
+    rows = np.maximum(np.searchsorted(t, times + 1e-12, side="right") - 1, 0)
+    normal, limits = plane_of(robot, poses_of(robot, trajectory.q[0])), _limits(robot, trajectory.q[rows])
+    ax = picture.add_subplot(projection=None if normal is not None else "3d")
+    bar = Progress(progress, float(t[0]), float(t[-1]), "animate")
+    try:
+        with writer.saving(picture, str(path), dpi=100):
+            for time, k in zip(times, rows):
+                ax.clear()
+                mechanism(robot, trajectory.q[k], ax)
+                _frame(ax, limits, f"{trajectory.robot}, t = {time:.2f} s")
+                if picture.get_layout_engine() is not None:  # once: it is most of the time of a picture
+                    picture.draw_without_rendering()
+                    picture.set_layout_engine("none")
+                writer.grab_frame()
+                bar.show(float(time))
+    except (OSError, ValueError) as error:
+        raise LiedynError(f"cannot write {path}: {error}") from None
+    finally:
+        bar.close()
+    return path
+
+
+def _limits(robot, q):
+    """Lower and upper corner of all that is seen of a run, in the axes of the picture."""
+    normal = plane_of(robot, poses_of(robot, q[0]))
+    directions = axes_of_view(robot, normal)
+    seen = [np.vstack([points for points, _ in points_of(robot, poses_of(robot, each)).values()]) @ directions.T
+            for each in q]
+    low, high = np.min([x.min(axis=0) for x in seen], axis=0), np.max([x.max(axis=0) for x in seen], axis=0)
+    margin = 0.06 * max(float((high - low).max()), 1e-3)
+    return low - margin, high + margin
+
+
+def _frame(ax, limits, title):
+    low, high = limits
+    ax.set_title(title)
+    if len(low) == 2:
+        ax.set_aspect("equal", adjustable="box")
+        ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
+    else:
+        half = np.maximum(high - low, 0.3 * (high - low).max()) / 2
+        middle = (low + high) / 2
+        ax.set(**{f"{axis}lim": (middle[k] - half[k], middle[k] + half[k]) for k, axis in enumerate("xyz")})
+        ax.set_box_aspect(half)

@@ -1,0 +1,29 @@
+"""Why a step could not be made, in words."""
+import numpy as np
+
+from liedyn.compiled.boundary import is_usable
+from liedyn.constraints.undefined import undefined_rows
+from liedyn.simulation.workspace import MESSAGES, NOT_CLOSED, NOT_CONVERGED, NOT_FINITE
+
+
+def reason(status, robot, o, x, inputs, stepping):
+    """What a status other than OK means, where the step has left its scratch arrays; `stepping`: by time-stepping?"""
+    text = MESSAGES[status].format(largest=o.largest.min())
+    if stepping and status == NOT_CONVERGED:
+        text = "no impulses that push and obey Coulomb's law could be found for a step: try a smaller dt"
+    if status in (NOT_FINITE, NOT_CONVERGED):
+        text = _not_finite(robot, x, inputs) or text
+    g = np.abs(x.residual) / x.row_sizes
+    if status == NOT_CLOSED and (g > o.tolerance).any():
+        worst = int(np.nanargmax(g))
+        text += f" ({robot.row_names[worst]} is left at {abs(x.residual[worst]):.3g})"
+    return text
+
+
+def _not_finite(robot, x, inputs):
+    """The input or the constraint that is not a number where accelerations were looked for last, in words."""
+    bad = np.flatnonzero(~is_usable(x.u))
+    if len(bad):
+        return f"the input {inputs.names[bad[0]]} is {x.u[bad[0]]}"
+    bad = ~np.isfinite(x.gamma)
+    return str(undefined_rows(robot, bad)) if bad.any() else ""
