@@ -1,4 +1,4 @@
-"""Bodies that are dragged on the page while the mechanism moves: without a browser, and with the mouse of a real one."""
+"""Bodies dragged on the page while the mechanism moves: without a browser, and with the mouse of a real one."""
 import time
 import types
 
@@ -61,7 +61,7 @@ def test_what_has_no_weight_stays_and_what_has_falls(play):
     assert np.abs(ld.closure_error(loader, found.q)).max() < 1e-10
 
 
-def test_a_start_that_cannot_be_says_so(play):
+def test_a_start_that_cannot_be_says_so():
     found = Play(ld.load("stewart"), np.zeros(ld.load("stewart").nq))
     found.start()
     until(lambda: not found.running)
@@ -80,9 +80,11 @@ def test_the_tab_of_a_page(page):
     """Dragging starts it; switches of the page act on what moves; where it stops the page goes on."""
     import asyncio
 
+    eye = types.SimpleNamespace(camera=types.SimpleNamespace(position=(0.9, 0.0, 5.0)))
+
     def dragged(phase, cursor):
         asyncio.run(page.touch._dragged("basket", types.SimpleNamespace(
-            phase=phase, start_position=(0.9, 0.0, 0.0), end_position=cursor)))
+            phase=phase, start_position=(0.9, 0.0, 0.0), end_position=cursor, client=eye)))
 
     def by_hand(box, value):
         box.value = value

@@ -6,6 +6,7 @@ import time
 import numpy as np
 
 from liedyn.model import GROUND
+from liedyn.plotting import plane_of, poses_of
 from liedyn.viewer.play import Play
 from liedyn.viewer.scene import solids
 
@@ -34,7 +35,9 @@ class Touch:
         self.slowing = gui.add_slider("slowing down [1/s]", 0.0, 10.0, 0.1, 0.5)
         for control in (self.weightless, self.frequency, self.slowing):
             control.on_update(lambda _: self._set())
-        for k, solid in enumerate(solids(page.posture.robot)):
+        robot = page.posture.robot
+        self._normal = plane_of(robot, poses_of(robot, robot.home))
+        for k, solid in enumerate(solids(robot)):
             if solid.body != GROUND and k in page.stage.parts:
                 page.stage.parts[k].on_drag(functools.partial(self._dragged, solid.body))
 
@@ -82,7 +85,17 @@ class Touch:
             self.start()
             self.play.grab(body, event.start_position)
         if self.running:
-            self.play.let_go() if event.phase == "end" else self.play.pull(event.end_position)
+            self.play.let_go() if event.phase == "end" else self.play.pull(self._below(event))
+
+    def _below(self, event):
+        """The place of the cursor: in the plane of a planar mechanism, else as far from the eye as what is held."""
+        cursor = np.array(event.end_position)
+        if self._normal is None:
+            return cursor
+        eye = np.array(event.client.camera.position)
+        sinks, depth = self._normal @ (cursor - eye), self._normal @ (np.array(event.start_position) - eye)
+        # where the plane is seen from the side, the cursor says too little
+        return eye + depth / sinks * (cursor - eye) if 0.1 < depth / sinks < 10.0 else cursor
 
     def _draw(self, play):
         while play.running:
@@ -108,5 +121,5 @@ class Touch:
         points = np.array([ends], dtype=np.float32)
         if self._line is None:
             self._line = self.page.server.scene.add_line_segments(
-                "/hand", points=points, colors=np.array(SPRING, dtype=np.uint8), line_width=3.0)
+                "/hand", points, np.array(SPRING, dtype=np.uint8), thickness=3.0, thickness_units="screen")
         self._line.points, self._line.visible = points, True
