@@ -153,6 +153,10 @@ class Page:
             self._clock.pause()
         close_server(self.server)
 
+    def wait(self):
+        """Serve it until Ctrl-C."""
+        threading.Event().wait()
+
     def __repr__(self):
         return f"Page({self.posture.robot.name!r}, {self.url})"
 
