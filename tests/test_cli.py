@@ -255,3 +255,24 @@ def test_a_guess_chooses_the_branch(capsys):
     np.testing.assert_allclose(found, expected, rtol=1e-7)
     status, out, err = run(capsys, "linearize five_bar --guess q33=2")
     assert status == 1 and "--guess q33" in err and "did you mean" in err and err.count("\n") == 1
+
+
+def test_view_writes_a_page(capsys, tmp_path):
+    pytest.importorskip("viser")
+    robot = ld.load("five_bar")
+    run_file = ld.simulate(robot, robot.home, [0.0] * 4, 0.05).save(tmp_path / "run.npz")
+    for more in ("", f" --run {run_file}"):
+        page = tmp_path / "a.html"
+        status, out, err = run(capsys, f"view five_bar --html {page}{more}")
+        assert (status, err) == (0, "") and out == f"written: {page}\n" and page.exists()
+        page.unlink()
+
+
+def test_view_serves_until_it_is_interrupted(capsys, monkeypatch):
+    pytest.importorskip("viser")
+
+    def interrupted(page):
+        raise KeyboardInterrupt
+    monkeypatch.setattr("liedyn.viewer.page.Page.wait", interrupted)
+    status, out, err = run(capsys, "view five_bar --modes --port 18070")
+    assert (status, err) == (0, "") and "http://127.0.0.1:180" in out and "Modes(4 of 4 states" in out

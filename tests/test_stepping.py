@@ -1,4 +1,6 @@
 """One step, the stepper, and steps in users' compiled loops: the steps of `simulate`, and what happens between them."""
+import copy
+import pickle
 import threading
 import warnings
 
@@ -104,6 +106,23 @@ def test_steps_in_several_threads():
         thread.join()
     for k in range(2):
         np.testing.assert_array_equal(found[k], alone[k])
+
+
+def test_copies_of_robots_and_couplers():
+    """What steps is made anew for a copy; a coupler's copy pulls for itself."""
+    robot = ld.load("five_bar")
+    first = ld.step(robot, robot.home, REST, TAU, DT)
+    coupler = ld.VirtualCoupler(robot, "link2", None, 100.0, 10.0)
+    coupler.move([1.0, 1.0, 0.0])
+    force = coupler.force(robot.home, REST)
+    for copied in (copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))):
+        np.testing.assert_array_equal(ld.step(copied(robot), robot.home, REST, TAU, DT), first)
+        other = copied(coupler)
+        other.move([-1.0, 1.0, 0.0])
+        assert not np.allclose(other.force(robot.home, REST), force)
+        np.testing.assert_array_equal(coupler.force(robot.home, REST), force)
+    with pytest.raises(ld.InputError, match="cannot be copied"):
+        copy.deepcopy(ld.Stepper(robot, robot.home, REST))
 
 
 def test_a_target_that_moves():

@@ -84,6 +84,7 @@ def test_a_slider_moves_bodies_to_where_the_model_says(browser):
         browser.until(lambda: "boom" in browser.text() and "rank of the rows" in browser.text(), 60)
         client = browser.until(lambda: next(iter(page.server.get_clients().values()), None))
         page.stage.show("floor", False)
+        browser.evaluate("document.querySelectorAll('[class*=Notification-closeButton]').forEach(each => each.click())")
         browser.settled(60)
         before = page.posture.q.copy()
         slide(browser, "boom", "0.35")

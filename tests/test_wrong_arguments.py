@@ -80,6 +80,7 @@ ROWS = dict(jacobian=lambda t, q: np.ones((1, 1)), bias=lambda t, q, v: np.zeros
             derivatives=lambda t, q, v, a: (np.zeros((1, 1)),) * 3, force_derivative=lambda t, q, lam: np.zeros((1, 1)))
 CONTROLLER = ld.PIDC(FIVE_BAR, HOME[:2], G_P=25.0, G_D=10.0, independent=("q1", "q2"))
 MODEL = ld.linearize(FIVE_BAR, HOME, REST, REST)
+MODELS = ld.linearize(FIVE_BAR, np.tile(HOME, (2, 1)), np.zeros((2, 4)), np.zeros((2, 4)))
 RUN = ld.simulate(FIVE_BAR, HOME, REST, 0.002)
 
 CALLS = {
@@ -96,6 +97,7 @@ CALLS = {
     "potential_energy": dict(robot=FIVE_BAR, q=HOME), "random_configuration": dict(robot=FIVE_BAR, rng=0, size=2),
     "rnea": dict(**STATE, a=REST), "rnea_derivatives": dict(**STATE, a=REST), "total_mass": dict(robot=FIVE_BAR),
     "load": dict(source="five_bar"), "load_toml": None, "load_urdf": None, "load_sdf": None, "load_mjcf": None,
+    "view": None, "export_html": None, "modes": dict(ss=MODEL),
     "element_forces": dict(robot=SPRUNG, q=HOME, v=REST), "element_states": dict(robot=SPRUNG, q=HOME, v=REST),
     "save": dict(robot=PANDA, path="a.toml"),
     "save_toml": dict(robot=PANDA, path="a.toml"), "subtree": dict(robot=PANDA, body="panda_link5", joint="free"),
@@ -169,6 +171,9 @@ METHODS = {
                                   dict(t=0.0, q=HOME, v=REST, lam=np.zeros(1))),
     "LocalStateSpace.discretize": (MODEL.discretize, dict(h=1e-3)),
     "Trajectory.__getitem__": (RUN.__getitem__, dict(name="q1")),
+    "Trajectory.plot": (RUN.plot, dict(names="q1")),
+    "Trajectory.animate": (RUN.animate, dict(path="a.gif", robot=FIVE_BAR, rate=500.0, progress=False)),
+    "LocalStateSpace.__getitem__": (MODELS.__getitem__, dict(index=1)),
 }
 RESULTS = {"Robot", "Trajectory", "EventRecord"}
 """What is not made by hand."""
@@ -177,7 +182,7 @@ RESULTS = {"Robot", "Trajectory", "EventRecord"}
 def functions():
     """(name, function, arguments of a valid call) of all that is public."""
     for name, given in CALLS.items():
-        if given is not None:  # files have their own tests (test_io_toml, test_io_urdf)
+        if given is not None:  # files and pages have their own tests (test_io_toml, test_view)
             yield name, getattr(ld, name), given
     for name, (function, given) in METHODS.items():
         yield name, function, given

@@ -1,4 +1,4 @@
-"""The command line: ``liedyn list``, ``info``, ``linearize`` and ``warmup``.
+"""The command line: ``liedyn list``, ``info``, ``linearize``, ``view`` and ``warmup``.
 
 Bad input ends with a status other than zero and one line on stderr, never with a traceback; so does Ctrl-C. Whoever
 closes the standard output (head, for instance) has seen enough: that is no error.
@@ -41,6 +41,13 @@ def _parser():
     linear.add_argument("--check", action="store_true", help="compare with central differences")
     linear.add_argument("--save", metavar="FILE.npz", help="write the system")
     linear.add_argument("--plot", metavar="FILE.png", help="write a picture of the mechanism and its poles")
+
+    view = commands.add_parser("view", help="the robot on a page in the browser, to be moved and switched")
+    view.add_argument("robot", **robot)
+    view.add_argument("--run", metavar="FILE.npz", help="a trajectory to play, as Trajectory.save writes it")
+    view.add_argument("--modes", action="store_true", help="animate the modes of the linear model about home")
+    view.add_argument("--html", metavar="FILE.html", help="write a page that needs no server, and end")
+    view.add_argument("--port", type=_count, default=8080, metavar="N", help="default: 8080, or the next free one")
 
     warmup = commands.add_parser("warmup", help="compile all kernels into the cache")
     warmup.add_argument("--jobs", type=_count, metavar="N", help="processes; default: one for each core")
@@ -98,6 +105,9 @@ def _run(arguments):
     if arguments.command == "warmup":
         from liedyn.cli.warmup import warmup
         return warmup(arguments.jobs)
+    if arguments.command == "view":
+        from liedyn.cli.view import view
+        return view(arguments)
     from liedyn.cli.linearize import linearize
     from liedyn.compiled.notice import notice
     notice.counts = True

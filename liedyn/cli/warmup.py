@@ -125,6 +125,9 @@ def calls():
     for formulation in ("svd", "multiplier", "unified"):
         yield call("simulate", loop, home, rest, 0.01, formulation=formulation, progress=False)
     yield call("simulate", loop, home, rest, 0.01, stabilisation="minimal", progress=False)
+    yield call("step", loop, home, rest, rest, 1e-3)
+    yield "Stepper", lambda: _held(loop)
+    yield "kernels.step", lambda: kernels.step(kernels.stepping(loop), 0.0, 1e-3, home.copy(), rest.copy(), rest)
     yield call("forward_dynamics", loop, home, rest, rest, independent=("q1", *loop.virtual_names))
     walker = _walker()
     state = walker.home, np.zeros(walker.nv), np.zeros(walker.nv)
@@ -208,6 +211,16 @@ def _ball():
     builder.constraint("floor", "sphere_on_plane", "ground", "ball", parent_placement=(0.0, 0.0, -1.0), radius=1.0,
                        unilateral=True, friction=0.5)
     return builder.build()
+
+
+def _held(robot):
+    """A robot that is held by a coupler, for a step, and what the coupler does from outside."""
+    stepper = ld.Stepper(robot, robot.home, np.zeros(robot.nv))
+    coupler = ld.VirtualCoupler(robot, robot.body_names[-1], None, 1.0, 0.1)
+    coupler.move([0.0, 0.0, 0.0])
+    stepper.couple(coupler)
+    stepper.step()
+    coupler.force(stepper.q, stepper.v)
 
 
 def _progress(names, done):

@@ -70,6 +70,9 @@ class Kept:
         self.address = self._block.ctypes.data
         _put(self.address, values)
 
+    def __reduce__(self):
+        return Kept, (self.values,)  # a copy has an address of its own
+
 
 def kept(kind):
     """What reads the values of a Numba type at an address, in compiled code."""

@@ -1,4 +1,5 @@
 """Virtual couplers: a spring and a damper between a device, or a cursor, and a body."""
+import functools
 from typing import NamedTuple
 
 import numpy as np
@@ -39,7 +40,6 @@ class Coupling(NamedTuple):
 
 COUPLING = types.NamedTuple([MODEL, *[VECTOR] * 5], Coupling)
 coupling_at = kept(COUPLING)
-_FUNCTIONS = []
 
 
 @kernel_in_place
@@ -50,6 +50,11 @@ def force_at(address):
         c.tau[j] = 0.0
     add_coupling(c.model, c.q, c.v, c.numbers, c.work, c.tau)
     return 0
+
+
+@functools.cache
+def _force_function():
+    return functions_of(force_at, 1)[0]
 
 
 class VirtualCoupler:
@@ -268,11 +273,9 @@ class VirtualCoupler:
         (7,)
         """
         q, v, _ = state_and_forces("a coupler", self.robot, q, v, self._room.values.tau)
-        if not _FUNCTIONS:
-            _FUNCTIONS.extend(functions_of(force_at, 1))
         room = self._room.values
         room.q[:], room.v[:] = q, v
-        _FUNCTIONS[0](self._room.address)
+        _force_function()(self._room.address)
         return room.tau.copy()
 
     def check(self, q, dt, robot=None):

@@ -87,14 +87,16 @@ def step(robot, q, v, tau, dt, method="rk4", formulation="nullspace", stabilisat
     """
     require_robot(robot)
     try:
-        key = step, method, formulation, stabilisation, f_ext is None
-        pool = robot.memo.setdefault(key, [])
+        pool = robot.memo.setdefault(("step", method, formulation, stabilisation, f_ext is None), _Pool())
     except TypeError:  # what cannot be looked up is no method or no stabilisation
-        pool = []
+        pool = _Pool()
     q, v, tau = state_and_forces("step", robot, q, v, tau)
     dt, t = positive("dt", dt), robot.t if t is None else number("t", t)
     # taken out of the pool, so that other threads, and users' functions that step the same robot, take others
-    p = pool.pop() if pool else Prepared(robot, method, formulation, stabilisation, f_ext)
+    try:
+        p = pool.pop()
+    except IndexError:
+        p = Prepared(robot, method, formulation, stabilisation, f_ext)
     try:
         rows, times, (go, _, _, begin) = p.s.rows, p.s.times, functions()
         rows.q[0], rows.v[0], p.s.tau[:] = q, v, tau
@@ -112,6 +114,13 @@ def step(robot, q, v, tau, dt, method="rk4", formulation="nullspace", stabilisat
         return rows.q[0].copy(), rows.v[0].copy()
     finally:
         pool.append(p)
+
+
+class _Pool(list):
+    """What is prepared for a robot, and not copied with it."""
+
+    def __reduce__(self):
+        return _Pool, ()
 
 
 def _check_start(p, q, v, t, start):

@@ -4,6 +4,7 @@ The steps are those of `simulate`, by the loop of the method, called at its addr
 along with it is prepared once and kept (`liedyn.compiled.kept`). Inputs are held over a step. A row is complete when
 its accelerations are known, which takes the input of the step that follows; where that changes they are computed anew.
 """
+import functools
 from typing import NamedTuple
 
 import numpy as np
@@ -226,6 +227,9 @@ class Prepared:
         self.checks = not self.decays and stabilisation != "baumgarte" and len(x.psi) > 0
         self.functions = self.inputs.functions | robot.functions
 
+    def __reduce__(self):
+        raise InputError("what makes steps belongs to its process, and cannot be copied")
+
     def refuse_contacts(self, there):
         """One-sided constraints open and close within steps, of which methods other than Moreau's know nothing."""
         if there.any() and not self.stepping:
@@ -235,11 +239,7 @@ class Prepared:
                 "or simulate()")
 
 
+@functools.cache
 def functions():
     """(steps, steps beside other threads, complete, begin), each a function of an address and a number."""
-    if not _FUNCTIONS:
-        _FUNCTIONS.extend((*functions_of(steps, 2), functions_of(complete, 2)[0], functions_of(begin_at, 2)[0]))
-    return _FUNCTIONS
-
-
-_FUNCTIONS = []
+    return *functions_of(steps, 2), functions_of(complete, 2)[0], functions_of(begin_at, 2)[0]

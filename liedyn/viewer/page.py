@@ -12,6 +12,7 @@ from liedyn.viewer.player import ANGLE, Clock, Run, Swing
 from liedyn.viewer.posture import Posture
 from liedyn.viewer.scene import solids
 from liedyn.viewer.stage import Stage, close_server, open_server
+from liedyn.viewer.touch import Touch
 
 BLUE = (0, 114, 178)
 RATES = ("0.1 x", "0.25 x", "0.5 x", "1 x", "2 x", "5 x")
@@ -101,6 +102,8 @@ class Page:
     stage : Stage
     sliders, switches : dict
         Controls by name of coordinate or constraint.
+    touch : Touch
+        What moves in real time.
     """
 
     def __init__(self, server, posture, run=None, linear=None):
@@ -129,6 +132,8 @@ class Page:
                                            and posture.robot.contacts[name] != "off")
                     box.on_update(functools.partial(self._switched, name))
                     self.switches[name] = box
+        with tabs.add_tab("Touch"):
+            self.touch = Touch(self)
         if linear is not None:
             with tabs.add_tab("Modes"):
                 self._add_modes(gui, *linear)
@@ -143,9 +148,14 @@ class Page:
 
     def close(self):
         """Serve it no more."""
+        self.touch.stop()
         if self._clock is not None:
             self._clock.pause()
         close_server(self.server)
+
+    def wait(self):
+        """Serve it until Ctrl-C."""
+        threading.Event().wait()
 
     def __repr__(self):
         return f"Page({self.posture.robot.name!r}, {self.url})"
@@ -215,6 +225,9 @@ class Page:
     def _switched(self, name, event):
         if self._busy or event is not None and event.client is None:
             return
+        if self.touch.running:
+            self.touch.switch(name, self.switches[name].value)
+            return
         self._halt()
         if not self.posture.switch(name, self.switches[name].value):
             self._busy = True
@@ -222,6 +235,30 @@ class Page:
             self._busy = False
         self._add_sliders()
         self._draw()
+
+    # ---- in real time
+
+    @one_at_a_time
+    def halt(self):
+        """Nothing moves by itself any more."""
+        self._halt()
+
+    @one_at_a_time
+    def stay(self, q):
+        """What has moved stays at q."""
+        self.posture.stay(q)
+        self._add_sliders()
+        self._draw()
+
+    def show(self, q, lam, says, message=""):
+        """What moves is at q, with multipliers or None; from a thread that waits for nobody."""
+        if self._lock.acquire(blocking=False):
+            try:
+                self.posture.message = message
+                self.stage.forces(self.posture.robot, q, lam if self._forces else None)
+                self._draw(q, says)
+            finally:
+                self._lock.release()
 
     # ---- showing
 
@@ -271,6 +308,7 @@ class Page:
 
     def _halt(self):
         """What is moved by hand is played no more."""
+        self.touch.stop()
         for clock in (self._clock, self._swing):
             if clock is not None and clock.running:
                 clock.pause()

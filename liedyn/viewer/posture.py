@@ -148,6 +148,14 @@ class Posture:
         self.message = message or self.message
         return fine
 
+    def stay(self, q):
+        """Go on from q, where the motion of the robot has come to."""
+        self.q = np.array(q)
+        self._close({})
+        message = self.message
+        self._choose()
+        self.message = message or self.message
+
     def home(self):
         """Back to the home configuration, as near as the constraints allow."""
         before, self.q = self.q, self.robot.home.copy()
