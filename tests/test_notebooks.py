@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 ONCE = "for _ in range(3):  # timed", "for _ in range(1):"
 """What a notebook does several times for the sake of its time, here it does once."""
-LARGEST = 150_000  # bytes; figures are small on purpose
+LARGEST = 300_000  # bytes
 
 
 RESET = """%reset -f
