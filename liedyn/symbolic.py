@@ -16,7 +16,7 @@ import math
 import numpy as np
 
 from liedyn.compiled.translation import compiled
-from liedyn.errors import InputError, LiedynError, suggestion
+from liedyn.errors import InputError, LiedynError, shown, suggestion
 from liedyn.model import validation
 from liedyn.model.kinds import JOINT_KINDS
 from liedyn.model.links import link_tree
@@ -192,13 +192,16 @@ def law_of(owner, expression):
     Raises
     ------
     InputError
-        Another symbol, or an expression without smooth derivatives.
+        Another symbol, or no expression, or one without derivatives.
     """
     sympy = _sympy()
-    symbols = {str(each): each for each in expression.free_symbols}
-    for name in symbols.keys() - {"x", "w"}:
-        raise InputError(f"{owner}, law: unknown symbol {name!r}, expected x, the length, and w, its rate")
-    x, w = (symbols.get(name, sympy.Symbol(name, real=True)) for name in "xw")
+    if not isinstance(expression, sympy.Expr):
+        raise InputError(f"{owner}, law: expected an expression, got {shown(expression)}")
+    for name in sorted(map(str, expression.free_symbols)):
+        if name not in ("x", "w"):
+            raise InputError(f"{owner}, law: unknown symbol {name!r}, expected x, the length, and w, its rate")
+    x, w = sympy.symbols("x w", real=True)
+    expression = expression.xreplace({each: {"x": x, "w": w}[str(each)] for each in expression.free_symbols})
     parts, printed = [expression, expression.diff(x), expression.diff(w)], sympy.printing.pycode
     shared, found = sympy.cse(parts, symbols=sympy.numbered_symbols("x_"))
     try:

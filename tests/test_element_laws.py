@@ -182,8 +182,8 @@ def test_laws_in_sympy():
     sp = pytest.importorskip("sympy")
     x, w = sp.symbols("x w")
     found = []
-    for law in (40.0 * sp.sinh(x) + x * w ** 2, lambda x, w: (
-            40.0 * np.sinh(x) + x * w * w, 40.0 * np.cosh(x) + w * w, 2.0 * x * w)):
+    for law in (40.0 * sp.sinh(x) + (1 + x) * w + 0.3 * sp.Abs(x), lambda x, w: (
+            40.0 * np.sinh(x) + (1.0 + x) * w + 0.3 * abs(x), 40.0 * np.cosh(x) + w + 0.3 * np.sign(x), 1.0 + x)):
         b = ld.Builder.of(ld.load("five_bar"))
         b.coordinate_force("soft", {"q1": 1.0}, law=law)
         robot = b.build()
@@ -192,6 +192,8 @@ def test_laws_in_sympy():
     b = ld.Builder.of(ld.load("five_bar"))
     with pytest.raises(InputError, match="force element 's', law: unknown symbol 'y', expected x"):
         b.coordinate_force("s", {"q1": 1.0}, law=sp.Symbol("y") + x)
+    with pytest.raises(InputError, match="law: expected an expression, got Matrix"):
+        b.coordinate_force("s", {"q1": 1.0}, law=sp.Matrix([x, w]))
 
 
 def test_in_files(tmp_path):

@@ -357,6 +357,13 @@ def test_editing_keeps_elements_right():
                        ld.element_forces(robot, q, rest), rtol=0.0, atol=1e-12 * 100.0)
 
 
+def test_an_element_may_be_called_as_a_joint_is():
+    b = ld.Builder.of(ld.load("five_bar"))
+    b.coordinate_force("q1", {"q1": 1.0}, stiffness=2.0)
+    b.bushing("pin", "ground", "link1", stiffness=1.0)
+    assert ld.element_states(b.build(), [0.5, 0.0, 0.0, 0.0], [0.0] * 4)["q1"][2] == 1.0
+
+
 def test_springs_between_frames():
     b = ld.Builder.of(ld.load("five_bar"))
     b.frame("hook", "link1", (0.1, 0.0, 0.0))

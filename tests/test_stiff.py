@@ -175,6 +175,21 @@ def test_jacobian_of_forces(options):
     assert deviation(J, expected) < 1e-8
 
 
+@pytest.mark.parametrize("options", [{}, dict(energy=True, dt=0.1, f_ext=WRENCH)], ids=("plain", "energy"))
+def test_jacobian_of_force_elements(options):
+    """Those that hold energy, whose power is none of the inputs', and those that do not."""
+    robot, q, v = led()
+    b = ld.Builder.of(robot)
+    b.bushing("mount", "a", "c", (0.3, 0.0, 0.0), (0.1, 0.0, 0.0), [3.0, 4.0, 5.0, 30.0, 40.0, 50.0], 0.2)
+    b.spring("strut", "ground", "b", (0.0, 0.0, 1.0), length=1.5, law=ld.GasSpring(5.0, 2.0, 1.4, 0.3))
+    b.friction("rub", "c", coulomb=0.3, width=0.5)
+    b.applied_force("wind", "b", (0.1, 0.0, 0.0), lambda t: np.array([t, 0.0, 1.0]), axes="body")
+    b.coordinate_force("cubic", {"a": 1.0}, law=lambda x, w: (x ** 3, 3.0 * x * x, 0.0))
+    J, expected = jacobian_of_run(b.build(), q, v, **options)
+    assert np.abs(expected[-2:]).max() > 0.1
+    assert deviation(J, expected) < 1e-8
+
+
 def closed_governor():
     """That with carriers, at its start."""
     robot = governor("carriers")[0]

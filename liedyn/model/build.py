@@ -73,15 +73,16 @@ def _elements(model):
     """The force elements as a model of their own with what they measure as its constraints; None if there are none."""
     if not model.elements:
         return None
-    measures = [element.measure for element in model.elements]
+    # under names that no joint has
+    measures = [replace(each.measure, name=f"{each.name} (force element)") for each in model.elements]
     loops = tuple(each for each in measures if isinstance(each, Loop))
     others = tuple(each for each in measures if not isinstance(each, Loop))
     robot = build(replace(
         model, loops=loops, constraints=others, actuators=(), independent=(), outputs=(), elements=()))
-    row_numbers = {name: [k for k, owner in enumerate(robot.row_owners) if owner == name] for name in robot.row_owners}
+    owned = {name: [k for k, owner in enumerate(robot.row_owners) if owner == name] for name in robot.row_owners}
     records, numbers, functions, rows = [], [], {}, []
-    for element in model.elements:
-        own, (first, *_, last) = element_functions(element), row_numbers[element.name] * 2
+    for element, measure in zip(model.elements, measures):
+        own, (first, *_, last) = element_functions(element), owned[measure.name] * 2
         addresses = {key: each.address for key, each in own.items()}
         records.append((LAW_KINDS.index(element.law), first, element.law in HOLDING, len(numbers),
                         addresses.get("law", addresses.get("force", 0)), addresses.get("torque", 0)))

@@ -97,6 +97,8 @@ class NamedLaw:
 class GasSpring(NamedLaw):
     """A gas spring: it pushes with ``force (column / (column + x))^exponent`` less ``damping dx/dt``.
 
+    In files ``law = { kind = "gas_spring", force = 200.0, column = 0.6 }``.
+
     Parameters
     ----------
     force : float
@@ -129,6 +131,8 @@ class GasSpring(NamedLaw):
 @dataclass(frozen=True)
 class Motor(NamedLaw):
     """A motor with its line of torque by speed: it drives with ``stall_torque (supply - w / no_load_speed)``.
+
+    In files ``law = { kind = "motor", stall_torque = 3.0, no_load_speed = 50.0 }``.
 
     Parameters
     ----------
