@@ -16,7 +16,9 @@ from liedyn.errors import (
     AccumulationError, CacheWarning, ClosureError, ConditionWarning, ContactWarning, ControllabilityError, InputError,
     LiedynError, ModelError, ModelWarning, SimulationError, SingularConfigurationError,
 )
-from liedyn.io import bundled, load, load_mjcf, load_sdf, load_toml, load_urdf, save, save_toml
+from liedyn.io import (
+    bundled, from_pinocchio, load, load_mjcf, load_sdf, load_toml, load_urdf, save, save_toml, to_pinocchio,
+)
 from liedyn.model import Builder, Robot, placement, reduced, subtree
 from liedyn.tree.aba import aba
 from liedyn.tree.aba_derivatives import aba_derivatives
@@ -50,8 +52,9 @@ _MODULES = ("constraints", "control", "dynamics", "io", "kernels", "lie", "linea
 __all__ = [
     "AccumulationError", "Builder", "CacheWarning", "ClosureError", "ConditionWarning", "ContactWarning",
     "ControllabilityError", "InputError", "LiedynError", "ModelError", "ModelWarning", "Robot", "SimulationError",
-    "SingularConfigurationError", "bundled", "load", "load_mjcf", "load_sdf", "load_toml", "load_urdf", "neutral",
-    "placement", "random_configuration", "reduced", "save", "save_toml", "subtree", "total_mass", *RECURSIONS, *_LAZY,
+    "SingularConfigurationError", "bundled", "from_pinocchio", "load", "load_mjcf", "load_sdf", "load_toml",
+    "load_urdf", "neutral", "placement", "random_configuration", "reduced", "save", "save_toml", "subtree",
+    "to_pinocchio", "total_mass", *RECURSIONS, *_LAZY,
 ]
 
 
