@@ -66,8 +66,14 @@ def leaders_of(model):
 
 
 def require_round(name, values):
-    """In Pinocchio, the velocity of a planar joint is in the axes of the body, which turn."""
-    for key in ("armature", "damping"):
-        if values[key][0] != values[key][1]:
-            raise ModelError(f"joint {shown(name)}, {key}: must be the same in both directions of the plane, which "
-                             f"turn with the body in Pinocchio, got {shown(values[key].tolist())}")
+    """In Pinocchio, velocity and acceleration of a planar joint are in the axes of the body, which turn.
+
+    Damping that is the same in both directions is not changed by that; armature lacks the force that turning takes.
+    """
+    (x, y), along = values["damping"][:2], values["armature"][:2]
+    if x != y:
+        raise ModelError(f"joint {shown(name)}, damping: must be the same in both directions of the plane, which turn "
+                         f"with the body in Pinocchio, got {shown([float(x), float(y)])}")
+    if along.any():
+        raise ModelError(f"joint {shown(name)}, armature: a planar joint can only have it about its axis, since "
+                         f"Pinocchio's slides turn with the body, got {shown(along.tolist())}")
