@@ -4,6 +4,7 @@ import datetime
 import inspect
 import numbers
 import warnings
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -97,6 +98,8 @@ CALLS = {
     "rnea": dict(**STATE, a=REST), "rnea_derivatives": dict(**STATE, a=REST), "total_mass": dict(robot=FIVE_BAR),
     "load": dict(source="five_bar"), "load_toml": None, "load_urdf": None, "load_sdf": None, "load_mjcf": None,
     "element_forces": dict(robot=SPRUNG, q=HOME, v=REST), "element_states": dict(robot=SPRUNG, q=HOME, v=REST),
+    "from_pinocchio": dict(model=ld.to_pinocchio(PANDA)[0], reference="home") if find_spec("pinocchio") else None,
+    "to_pinocchio": dict(robot=PANDA) if find_spec("pinocchio") else None,
     "save": dict(robot=PANDA, path="a.toml"),
     "save_toml": dict(robot=PANDA, path="a.toml"), "subtree": dict(robot=PANDA, body="panda_link5", joint="free"),
     "reduced": dict(robot=PANDA, locked={"panda_joint1": 0.5}),

@@ -43,7 +43,7 @@ def from_pinocchio(model, constraints=(), reference=None):
     LiedynError
         Pinocchio is not installed.
     InputError
-        It is no model of Pinocchio, or something is no constraint of the kinds above.
+        It is no model of Pinocchio, something is no constraint of the kinds above, or `reference` is no text.
     ModelError
         A joint that robots do not have, an unknown reference configuration, or a constraint with a velocity,
         acceleration or compliance of its own; the message names it.
@@ -64,6 +64,8 @@ def from_pinocchio(model, constraints=(), reference=None):
         raise InputError(f"from_pinocchio, model: expected a pinocchio.Model, got {shown(model)}")
     if model.gravity.angular.any():
         raise ModelError(f"gravity: has an angular part, {shown(model.gravity.angular.tolist())}")
+    if not isinstance(reference, str | None):
+        raise InputError(f"from_pinocchio, reference: cannot be {shown(reference)}")
     home, left_out = _reference(pin, model, reference), LeftOut()
     builder = Builder(model.name or "robot", gravity=model.gravity.linear)
     bodies = _body_names(pin, model)
@@ -87,7 +89,7 @@ def _reference(pin, model, chosen):
     """The configuration that becomes the home."""
     names = [each.key() for each in model.referenceConfigurations]
     if chosen is not None and chosen not in names:
-        raise ModelError(f"no reference configuration {shown(chosen)}, {suggestion(str(chosen), names)}")
+        raise ModelError(f"no reference configuration {shown(chosen)}, {suggestion(chosen, names)}")
     chosen = chosen or ("home" if "home" in names else names[0] if names else None)
     return model.referenceConfigurations[chosen] if chosen else pin.neutral(model)
 
