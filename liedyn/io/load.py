@@ -48,8 +48,8 @@ def load(source, **options):
     """
     kind = path_of(source).suffix.lower()
     if kind in _USD:
-        raise ModelError(f"{shown(str(source))}: USD is not read; convert it to URDF or MJCF first, as Isaac Sim's URDF "
-                         "exporter does, or a MuJoCo that is built with USD")
+        raise ModelError(f"{shown(str(source))}: USD is not read; convert it to URDF or MJCF first, as Isaac Sim's "
+                         "URDF exporter does, or a MuJoCo that is built with USD")
     module, function = READERS[kind if kind in READERS else ".toml"].split(":")
     reader = getattr(importlib.import_module(module), function)
     known = list(inspect.signature(reader).parameters)[1:]

@@ -300,7 +300,8 @@ _MUJOCO_TYPES = {_MujocoFree: (0,), _MujocoBall: (1,), _Same: (2, 3)}  # mjtJoin
 def mujoco(robot, model, names=None):
     """The ordering of a MuJoCo model.
 
-    What is several slides and hinges there is matched by the names of its coordinates (``"joint.x"``).
+    What is several slides and hinges there is matched by the names of its coordinates (``"joint.x"``), joints without
+    names as `liedyn.load_mjcf` calls them.
 
     Parameters
     ----------
@@ -323,14 +324,23 @@ def mujoco(robot, model, names=None):
     >>> order = mujoco(robot, model)  # doctest: +SKIP
     >>> data.qpos[:], data.qvel[:] = order.to_theirs(q), order.velocity_matrix(q) @ v  # doctest: +SKIP
     """
-    their_names, matches = [model.joint(k).name for k in range(model.njnt)], []
+    joints, matches = {_mujoco_name(model, k): model.joint(k) for k in range(model.njnt)}, []
     for name, form, q, v in _mujoco_parts(robot):
-        theirs = model.joint(_their_name(name, names, their_names))
+        theirs = joints[_their_name(name, names, list(joints))]
         if int(theirs.type[0]) not in _MUJOCO_TYPES[form]:
             raise InputError(f"joint {shown(name)}: another kind than MuJoCo's joint of type {int(theirs.type[0])}")
         iq, iv = int(theirs.qposadr[0]), int(theirs.dofadr[0])
         matches.append(_Match(form, q, v, _moved(q, iq), _moved(v, iv)))
     return _complete(robot, matches, model.nv)
+
+
+def _mujoco_name(model, j):
+    """A joint's own name, else its body's, with a number where that has several."""
+    name = model.joint(j).name
+    if name:
+        return name
+    body = model.body(int(model.jnt_bodyid[j]))
+    return body.name + (f".{j - int(body.jntadr[0]) + 1}" if int(body.jntnum[0]) > 1 else "")
 
 
 def _mujoco_parts(robot):
