@@ -16,7 +16,9 @@ from liedyn.errors import (
     AccumulationError, CacheWarning, ClosureError, ConditionWarning, ContactWarning, ControllabilityError, InputError,
     LiedynError, ModelError, ModelWarning, SimulationError, SingularConfigurationError,
 )
-from liedyn.io import bundled, load, load_mjcf, load_sdf, load_toml, load_urdf, save, save_toml
+from liedyn.io import (
+    bundled, from_pinocchio, load, load_mjcf, load_sdf, load_toml, load_urdf, save, save_toml, to_pinocchio,
+)
 from liedyn.model import Builder, Robot, placement, reduced, subtree
 from liedyn.model.laws import GasSpring, Motor
 from liedyn.tree.aba import aba
@@ -53,9 +55,9 @@ _MODULES = ("animation", "constraints", "control", "dynamics", "io", "kernels", 
 __all__ = [
     "AccumulationError", "Builder", "CacheWarning", "ClosureError", "ConditionWarning", "ContactWarning",
     "ControllabilityError", "GasSpring", "InputError", "LiedynError", "ModelError", "ModelWarning", "Motor", "Robot",
-    "SimulationError", "SingularConfigurationError", "bundled", "load", "load_mjcf", "load_sdf", "load_toml",
-    "load_urdf", "neutral", "placement", "random_configuration", "reduced", "save", "save_toml", "subtree",
-    "total_mass", *RECURSIONS, *_LAZY,
+    "SimulationError", "SingularConfigurationError", "bundled", "from_pinocchio", "load", "load_mjcf", "load_sdf",
+    "load_toml", "load_urdf", "neutral", "placement", "random_configuration", "reduced", "save", "save_toml", "subtree",
+    "to_pinocchio", "total_mass", *RECURSIONS, *_LAZY,
 ]
 
 

@@ -74,3 +74,9 @@ def test_what_is_no_path_is_refused(source):
 def test_options_that_a_kind_of_file_does_not_have(robots, source, option, words):
     with pytest.raises(InputError, match=words):
         load(robots / source if "." in source else source, **option)
+
+
+@pytest.mark.parametrize("kind", ["usd", "usda", "usdz"])
+def test_usd_is_refused_with_a_way_around(kind):
+    with pytest.raises(ModelError, match=f"'a.{kind}': USD is not read; convert it to URDF or MJCF"):
+        load(f"a.{kind}")

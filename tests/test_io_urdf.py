@@ -206,6 +206,7 @@ def test_elements_may_be_in_a_namespace(tmp_path):
     ('<axis xyz="1 2 2"/>', '<axis xyz="1 2 2"/><safety_controller/>', "safety controllers of joints: 'pan'"),
     ('<axis xyz="0 0 1"/>', '<axis xyz="0 0 1"/><limit effort="1" velocity="0"/>', "limits of planar joints: 'table'"),
     ('<axis xyz="1 0 0"/>', '<axis xyz="1 0 0"/><limit upper="1"/>', "limits of continuous joints: 'spin'"),
+    ('<dynamics damping="0.1"/>', '<mimic joint="pan"/>', "what fixed joints mimic: 'bolt'"),
     ("</robot>", "<robots/><robots/></robot>", "elements that URDF does not have: 'robots'$"),
 ])
 def test_what_is_left_out_is_a_warning(tmp_path, old, new, words):

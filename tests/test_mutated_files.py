@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from mechanisms import assert_declared_alike
 
 from liedyn.errors import ModelError, ModelWarning
-from liedyn.io import load, load_toml, load_urdf, save_toml
+from liedyn.io import load, load_sdf, load_toml, load_urdf, save_toml
 from liedyn.tree.crba import crba
 from liedyn.tree.rnea import rnea
 
@@ -210,30 +210,68 @@ TAGS = ["joint", "link", "origin", "axis", "mimic", "limit", "dynamics", "inerti
 
 
 @st.composite
-def urdf_files(draw):
-    root = ElementTree.fromstring(draw(st.sampled_from([ARM, PUCK, LOOPED])))
+def xml_files(draw, texts, tags, keys):
+    root = ElementTree.fromstring(draw(st.sampled_from(texts)))
     for _ in range(draw(st.integers(1, 4))):
         elements = list(root.iter())
         element, other = draw(st.sampled_from(elements)), draw(st.sampled_from(elements))
-        action = draw(st.sampled_from(["attribute", "delete attribute", "delete", "tag", "copy", "new"]))
+        action = draw(st.sampled_from(["attribute", "text", "delete attribute", "delete", "tag", "copy", "new"]))
         if action == "attribute":
-            key = draw(st.sampled_from([*element.attrib, "type", "name", "link", "xyz", "value", "friction"]))
+            key = draw(st.sampled_from([*element.attrib, *keys]))
             element.set(key, draw(st.sampled_from(ATTRIBUTES)))
+        elif action == "text" and element.text and element.text.strip():
+            element.text = draw(st.sampled_from(ATTRIBUTES))
         elif action == "delete attribute" and element.attrib:
             del element.attrib[draw(st.sampled_from(list(element.attrib)))]
         elif action == "delete" and len(element):
             element.remove(draw(st.sampled_from(list(element))))
         elif action == "tag":
-            element.tag = draw(st.sampled_from(TAGS))
+            element.tag = draw(st.sampled_from(tags))
         elif action == "copy":
             element.append(copy.deepcopy(other))
         else:
-            ElementTree.SubElement(element, draw(st.sampled_from(TAGS)))
+            ElementTree.SubElement(element, draw(st.sampled_from(tags)))
     return ElementTree.tostring(root)
 
 
+SDF_LINK = """<link name="{}"><pose>0.1 0 0.5 0.3 0 0</pose><inertial><mass>2</mass><pose>0 0.1 0 0 0 0</pose><inertia>
+  <ixx>1.2</ixx><ixy>0.1</ixy><ixz>-0.2</ixz><iyy>1.5</iyy><iyz>0.3</iyz><izz>1.9</izz></inertia></inertial></link>"""
+SDF_JOINT = """<joint name="{}" type="{}"><parent>{}</parent><child>{}</child>
+  <pose relative_to="{}">0 0.1 0 0 0 0</pose><axis><xyz expressed_in="__model__">0 0.6 0.8</xyz>
+  <limit><lower>-1</lower><upper>2</upper><effort>3</effort></limit>
+  <dynamics><damping>0.7</damping><spring_stiffness>1</spring_stiffness></dynamics></axis>{}</joint>"""
+AXIS2 = '<axis2><xyz expressed_in="__model__">0 0.8 -0.6</xyz></axis2>'
+RING = f"""<sdf version="1.9"><model name="ring">{"".join(map(SDF_LINK.format, ["a", "b", "c", "d", "e"]))}
+  <frame name="f" attached_to="b"><pose>1 0 0 0 0 0</pose></frame>
+  {SDF_JOINT.format("ja", "prismatic", "world", "a", "f", "")} {SDF_JOINT.format("jb", "revolute", "a", "b", "a", "")}
+  {SDF_JOINT.format("jc", "universal", "b", "c", "b", AXIS2)} {SDF_JOINT.format("close", "ball", "c", "a", "c", "")}
+  {SDF_JOINT.format("jd", "revolute", "b", "d", "b", "")}
+  {SDF_JOINT.format("je", "screw", "b", "e", "b", "<screw_thread_pitch>0.2</screw_thread_pitch>")}
+  <joint name="gear" type="gearbox"><parent>a</parent><child>d</child><gearbox_ratio>2</gearbox_ratio>
+  <gearbox_reference_body>b</gearbox_reference_body><axis><xyz expressed_in="__model__">0 0.6 0.8</xyz></axis>
+  {AXIS2.replace("0 0.8 -0.6", "0 0.6 0.8")}</joint></model></sdf>"""
+SDF_TAGS = ["link", "joint", "model", "frame", "pose", "inertial", "mass", "inertia", "axis", "axis2", "xyz", "limit",
+            "lower", "dynamics", "damping", "parent", "child", "include", "static", "mimic", "gearbox_ratio", "world"]
+MACHINE = """<mujoco><compiler angle="radian" autolimits="true"/><option gravity="0 0 -9.81"/><worldbody>
+  <body name="trunk" pos="0 0 1"><freejoint name="trunk"/><geom type="sphere" size="0.1"/><site name="eye" pos="1 0 0"/>
+    <body name="arm" pos="0.3 0 0"><joint name="one" axis="0 1 0" ref="0.2" damping="1" stiffness="2" range="-1 1"/>
+      <joint name="two" type="slide" axis="0 0 1"/><inertial mass="2" pos="0.1 0 0" diaginertia="0.1 0.1 0.1"/>
+      <site name="tip" pos="0 0 1"/></body>
+    <body name="hand" pos="0 0.3 0" quat="1 1 0 0"><joint name="ball" type="ball"/><geom size="0.1 0.2" type="capsule"/>
+    </body></body></worldbody>
+  <tendon><fixed name="cord"><joint joint="one" coef="2"/><joint joint="two" coef="-1"/></fixed>
+    <spatial name="spring" stiffness="3"><site site="eye"/><site site="tip"/></spatial></tendon>
+  <equality><connect name="pin" body1="arm" body2="hand" anchor="0 0 0.2"/><weld name="glue" site1="eye" site2="tip"/>
+    <joint name="gear" joint1="one" joint2="two" polycoef="0 1 0 0 0"/><tendon tendon1="cord"/></equality>
+  <actuator><motor joint="one" gear="3"/><position joint="two" kp="10"/></actuator>
+  <keyframe><key name="home" qpos="0 0 1 1 0 0 0 0.1 0.2 1 0 0 0"/></keyframe></mujoco>"""
+MJCF_TAGS = ["body", "joint", "freejoint", "geom", "inertial", "site", "option", "compiler", "connect", "weld",
+             "tendon", "fixed", "spatial", "motor", "position", "general", "key", "default", "worldbody", "equality"]
+
+
 @mutated
-@given(data=urdf_files(), floating_base=st.booleans())
+@given(data=xml_files([ARM, PUCK, LOOPED], TAGS, ["type", "name", "link", "xyz", "value", "friction"]),
+       floating_base=st.booleans())
 def test_mutated_urdf(folder, data, floating_base):
     assert_sound_or_refused(folder / "robot.urdf", data, lambda path: load_urdf(path, floating_base))
 
@@ -242,3 +280,26 @@ def test_mutated_urdf(folder, data, floating_base):
 @given(data=damaged([ARM, PUCK, LOOPED], ["<", ">", "/", '"', "&", "é", "\0", "<!--", "]]>", "<a/>", "<?a?>", "&lt;"]))
 def test_damaged_urdf(folder, data):
     assert_sound_or_refused(folder / "robot.urdf", data)
+
+
+@mutated
+@given(data=xml_files([RING], SDF_TAGS, ["name", "type", "version", "relative_to", "expressed_in", "attached_to"]),
+       floating_base=st.booleans())
+def test_mutated_sdf(folder, data, floating_base):
+    assert_sound_or_refused(folder / "robot.sdf", data, lambda path: load_sdf(path, floating_base=floating_base))
+
+
+@mutated
+@given(data=xml_files([MACHINE], MJCF_TAGS, ["name", "type", "pos", "quat", "axis", "joint", "ref", "mass", "gear"]))
+def test_mutated_mjcf(folder, data):
+    pytest.importorskip("mujoco")
+    assert_sound_or_refused(folder / "robot.xml", data)
+
+
+@pytest.mark.parametrize(("name", "text", "loops"), [("ring.sdf", RING, 1), ("machine.xml", MACHINE, 2)])
+def test_the_files_that_are_mutated_are_sound(folder, name, text, loops):
+    """Else every mutant would be refused for the same reason."""
+    if name.endswith(".xml"):
+        pytest.importorskip("mujoco")
+    (folder / name).write_text(text)
+    assert len(load(folder / name).loop_names) == loops

@@ -4,6 +4,7 @@ import datetime
 import inspect
 import numbers
 import warnings
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -99,6 +100,8 @@ CALLS = {
     "load": dict(source="five_bar"), "load_toml": None, "load_urdf": None, "load_sdf": None, "load_mjcf": None,
     "view": None, "export_html": None, "modes": dict(ss=MODEL),
     "element_forces": dict(robot=SPRUNG, q=HOME, v=REST), "element_states": dict(robot=SPRUNG, q=HOME, v=REST),
+    "from_pinocchio": dict(model=ld.to_pinocchio(PANDA)[0], reference="home") if find_spec("pinocchio") else None,
+    "to_pinocchio": dict(robot=PANDA) if find_spec("pinocchio") else None,
     "save": dict(robot=PANDA, path="a.toml"),
     "save_toml": dict(robot=PANDA, path="a.toml"), "subtree": dict(robot=PANDA, body="panda_link5", joint="free"),
     "reduced": dict(robot=PANDA, locked={"panda_joint1": 0.5}),

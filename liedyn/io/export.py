@@ -49,20 +49,20 @@ def document(xml):
     return text
 
 
-def require_plain(each):
+def require_plain(each, target="the file"):
     """Refuse a loop or constraint that is switched off, moves with time or is one-sided."""
     what = "constraint" if each.kind in CONSTRAINT_KINDS else "loop"
     for trouble, is_so in (("is moved by a function", each.target is not None),
                            ("is switched off", each.active is not True),
                            ("is one-sided", getattr(each, "side", 0) != 0)):
         if is_so:
-            raise ModelError(f"{what} {shown(each.name)}: {trouble}, which the file cannot hold")
+            raise ModelError(f"{what} {shown(each.name)}: {trouble}, which {target} cannot hold")
 
 
-def refused(each):
+def refused(each, target="the file"):
     """The error for a kind of loop or constraint that the format lacks."""
     what = "constraint" if each.kind in CONSTRAINT_KINDS else "loop"
-    return ModelError(f"{what} {shown(each.name)}: the file cannot hold the kind {shown(each.kind)}")
+    return ModelError(f"{what} {shown(each.name)}: {target} cannot hold the kind {shown(each.kind)}")
 
 
 class LeftOut:
@@ -75,6 +75,7 @@ class LeftOut:
         if is_so:
             self._found[what].append(name)
 
-    def warn(self, path):
+    def warn(self, path, depth=3):
+        """One warning for each sort, at the call that is `depth` above this one; what is written has a name."""
         for what, names in self._found.items():
-            warnings.warn(f"{path.name}: left out {what}: {listed(names)}", ModelWarning, stacklevel=4)
+            warnings.warn(f"{path.name}: left out {what}: {listed(names)}", ModelWarning, stacklevel=depth + 1)

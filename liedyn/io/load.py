@@ -17,6 +17,8 @@ READERS = {
 }
 """By the end of a file's name its reader, module and function: it takes the path, and options by name."""
 
+_USD = (".usd", ".usda", ".usdc", ".usdz")  # MjSpec.from_file of MuJoCo 4.0's wheel has no decoder for them
+
 
 def load(source, **options):
     """Load a robot.
@@ -45,6 +47,9 @@ def load(source, **options):
     ('lift_pin', 'link_pin', 'tilt_pin')
     """
     kind = path_of(source).suffix.lower()
+    if kind in _USD:
+        raise ModelError(f"{shown(str(source))}: USD is not read; convert it to URDF or MJCF first, as Isaac Sim's "
+                         "URDF exporter does, or a MuJoCo that is built with USD")
     module, function = READERS[kind if kind in READERS else ".toml"].split(":")
     reader = getattr(importlib.import_module(module), function)
     known = list(inspect.signature(reader).parameters)[1:]

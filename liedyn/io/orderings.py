@@ -9,9 +9,11 @@ spherical, q  quaternion xyzw             quaternion xyzw            quaternion 
 planar, q     x, y, angle                 x, y, cos, sin             three joints
 planar, v     velocity in the joint frame velocity in the body       three joints
 continuous, q angle                       cos, sin                   angle
+mimic, q      angle or slide, coupled     none
 ============= =========================== ========================== =================================
 
-Joints are matched by name. Pinocchio's planar joint moves in the xy plane of its placement.
+Joints are matched by name. Pinocchio's planar joint moves in the xy plane of its placement. What is one joint there and
+several here (composite; of three Euler angles) is matched by the names `liedyn.io.pinocchio_joints.parts_of` gives.
 """
 
 from typing import NamedTuple
@@ -20,6 +22,7 @@ import numpy as np
 
 from liedyn.compiled.boundary import as_floats
 from liedyn.errors import InputError, shown, suggestion
+from liedyn.io.pinocchio_joints import leaders_of, parts_of
 from liedyn.model.kinds import JOINT_KINDS
 
 
@@ -129,11 +132,20 @@ class _Match(NamedTuple):
     their_v: slice
 
 
+class _Mimic(NamedTuple):
+    """A coordinate that is none to Pinocchio, whose joint mimics another one."""
+
+    place: int
+    leader: slice
+    scaling: float
+    offset: float
+
+
 class Ordering:
     """The coordinates of a robot in another library's ordering. Batch axes come first in every method.
 
     With T = `velocity_matrix` (q), which is orthogonal: their v = T v, tau = T tau, M = T M T^T, Jacobian J T^T,
-    a = T a + Tdot v.
+    a = T a + Tdot v. (Where joints mimic others in Pinocchio, T is not square: it passes over their velocities.)
 
     Attributes
     ----------
@@ -141,9 +153,10 @@ class Ordering:
         Sizes of their configuration and velocity.
     """
 
-    def __init__(self, robot, matches):
+    def __init__(self, robot, matches, mimics=()):
         self._robot = robot
         self._matches = matches
+        self._mimics = mimics
         self.nq = sum(match.their_q.stop - match.their_q.start for match in matches)
         self.nv = sum(match.their_v.stop - match.their_v.start for match in matches)
 
@@ -179,6 +192,8 @@ class Ordering:
         ours = np.empty((*q.shape[:-1], self._robot.nq))
         for match in self._matches:
             ours[..., match.q] = match.form.to_ours(q[..., match.their_q])
+        for mimic in self._mimics:
+            ours[..., mimic.place] = mimic.scaling * ours[..., mimic.leader][..., 0] + mimic.offset
         return ours
 
     def velocity_matrix(self, q):
@@ -244,13 +259,24 @@ def pinocchio(robot, model, names=None):
     >>> np.allclose(pin.crba(model, data, order.to_theirs(q)), T @ ld.crba(robot, q) @ T.T)  # doctest: +SKIP
     True
     """
-    their_names, matches = list(model.names)[1:], []
-    for joint, q, v in _joint_slices(robot):
-        theirs = model.joints[model.getJointId(_their_name(joint.name, names, their_names))]
+    their_joints, matches, mimics = {}, [], []
+    for number, (name, joint) in enumerate(zip(model.names, model.joints)):
+        if number:
+            their_joints[name] = joint
+            their_joints |= {called: part for called, part, _ in parts_of(name, joint)}
+    slices = list(_joint_slices(robot))
+    called = [_their_name(joint.name, names, list(their_joints)) for joint, _, _ in slices]
+    leaders = {name: q for name, (_, q, _) in zip(called, slices)}
+    for name, (joint, q, v) in zip(called, slices):
+        theirs = their_joints[name]
+        if theirs.shortname() == "JointModelMimic":
+            leader, theirs = model.names[leaders_of(model)[theirs.id]], theirs.extract()
+            mimics.append(_Mimic(q.start, leaders[leader], theirs.scaling, theirs.offset))
+            continue
         form = _pinocchio_form(joint, theirs)
         their_q, their_v = slice(theirs.idx_q, theirs.idx_q + theirs.nq), slice(theirs.idx_v, theirs.idx_v + theirs.nv)
         matches.append(_Match(form, q, v, their_q, their_v))
-    return _complete(robot, matches, model.nv)
+    return _complete(robot, matches, model.nv, mimics)
 
 
 _PINOCCHIO_FORMS = {("free", "JointModelFreeFlyer"): _PinocchioFree, ("planar", "JointModelPlanar"): _PinocchioPlanar,
@@ -274,7 +300,8 @@ _MUJOCO_TYPES = {_MujocoFree: (0,), _MujocoBall: (1,), _Same: (2, 3)}  # mjtJoin
 def mujoco(robot, model, names=None):
     """The ordering of a MuJoCo model.
 
-    What is several slides and hinges there is matched by the names of its coordinates (``"joint.x"``).
+    What is several slides and hinges there is matched by the names of its coordinates (``"joint.x"``), joints without
+    names as `liedyn.load_mjcf` calls them.
 
     Parameters
     ----------
@@ -297,14 +324,23 @@ def mujoco(robot, model, names=None):
     >>> order = mujoco(robot, model)  # doctest: +SKIP
     >>> data.qpos[:], data.qvel[:] = order.to_theirs(q), order.velocity_matrix(q) @ v  # doctest: +SKIP
     """
-    their_names, matches = [model.joint(k).name for k in range(model.njnt)], []
+    joints, matches = {_mujoco_name(model, k): model.joint(k) for k in range(model.njnt)}, []
     for name, form, q, v in _mujoco_parts(robot):
-        theirs = model.joint(_their_name(name, names, their_names))
+        theirs = joints[_their_name(name, names, list(joints))]
         if int(theirs.type[0]) not in _MUJOCO_TYPES[form]:
             raise InputError(f"joint {shown(name)}: another kind than MuJoCo's joint of type {int(theirs.type[0])}")
         iq, iv = int(theirs.qposadr[0]), int(theirs.dofadr[0])
         matches.append(_Match(form, q, v, _moved(q, iq), _moved(v, iv)))
     return _complete(robot, matches, model.nv)
+
+
+def _mujoco_name(model, j):
+    """A joint's own name, else its body's, with a number where that has several."""
+    name = model.joint(j).name
+    if name:
+        return name
+    body = model.body(int(model.jnt_bodyid[j]))
+    return body.name + (f".{j - int(body.jntadr[0]) + 1}" if int(body.jntnum[0]) > 1 else "")
 
 
 def _mujoco_parts(robot):
@@ -342,7 +378,7 @@ def _their_name(name, names, their_names):
     return theirs
 
 
-def _complete(robot, matches, their_nv):
-    if their_nv != robot.nv:
+def _complete(robot, matches, their_nv, mimics=()):
+    if their_nv != robot.nv - len(mimics):
         raise InputError(f"the other model has {their_nv} degrees of freedom, robot {shown(robot.name)} has {robot.nv}")
-    return Ordering(robot, matches)
+    return Ordering(robot, matches, mimics)

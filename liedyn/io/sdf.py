@@ -16,6 +16,7 @@ from liedyn.io.files import path_of, read_bytes
 from liedyn.io.sdf_joints import SdfJoint, cut_joint, gearbox, mimics, tree_joint
 from liedyn.io.sdf_scopes import Scope, SdfElement, own_pose, truth
 from liedyn.io.spanning import spanning_tree
+from liedyn.io.xml_elements import parse
 from liedyn.model import GROUND, Builder
 from liedyn.model.numbers import numbers
 
@@ -94,16 +95,7 @@ def load_sdf(path, model=None, floating_base=True, base_name="base", gravity=Non
 
 def _parse(path):
     """The element <sdf>, of a version that is known; elements in its own namespace lose it."""
-    data = read_bytes(path)
-    try:
-        xml = ElementTree.fromstring(data)
-    except (SyntaxError, ValueError, LookupError) as error:  # the last two: of encodings
-        raise ModelError(f"not SDFormat: {error}") from None
-    namespace = xml.tag[: xml.tag.find("}") + 1]
-    for each in xml.iter():
-        each.tag = each.tag.removeprefix(namespace)
-    if xml.tag != "sdf":
-        raise ModelError(f"not SDFormat: expected <sdf>, got <{cut(xml.tag)}>")
+    xml = parse(read_bytes(path), "sdf", "SDFormat")
     root = SdfElement(xml, "sdf")
     version = root.text("version")
     first, last = ((".".join(map(str, each))) for each in (_VERSIONS[0], _VERSIONS[-1]))

@@ -6,12 +6,11 @@ file or as an argument. Meshes are never opened.
 
 import warnings
 from collections import defaultdict
-from xml.etree import ElementTree
 
 import numpy as np
 
 from liedyn.errors import InputError, ModelError, ModelWarning, cut, listed, errors_at, shown, suggestion
-from liedyn.io.xml_elements import Element
+from liedyn.io.xml_elements import Element, parse
 from liedyn.io.files import path_of, read_bytes
 from liedyn.io.urdf_loops import add_elements, add_loops, add_mimic, sidecar
 from liedyn.model import GROUND, Builder
@@ -117,18 +116,14 @@ def _parse(path):
     """The element <robot>."""
     data = read_bytes(path)
     try:
-        xml = ElementTree.fromstring(data)
-    except (SyntaxError, ValueError, LookupError) as error:  # the last two: of encodings
+        xml = parse(data, "robot", "a URDF")
+    except ModelError as error:
         if b"<xacro:" in data and "unbound prefix" in str(error):
             raise ModelError(_XACRO) from None
-        raise ModelError(f"not a URDF: {error}") from None
-    namespace = xml.tag[: xml.tag.find("}") + 1]  # which some files put everything into
+        raise
     for each in xml.iter():
-        each.tag = each.tag.removeprefix(namespace)
         if any("/xacro}" in name for name in (each.tag, *each.attrib)) or any("${" in text for text in _texts(each)):
             raise ModelError(_XACRO)
-    if xml.tag != "robot":
-        raise ModelError(f"not a URDF: expected <robot>, got <{cut(xml.tag)}>")
     return Element(xml, "robot")
 
 
@@ -218,6 +213,8 @@ def _left_out(root, joints):
     for joint in joints:
         kind, dynamics, limit = joint.text("type"), _dynamics(joint), joint.part("limit")
         bounds = {"continuous": ("lower", "upper"), "planar": _BOUNDS, "floating": _BOUNDS}.get(kind, ())
+        if kind == "fixed" and joint.part("mimic"):
+            found["what fixed joints mimic"].append(joint.name)
         if kind != "fixed" and dynamics and dynamics.number("friction", 0.0):
             found["the dry friction of joints"].append(joint.name)
         if limit and any(limit.number(key, 0.0) for key in bounds):

@@ -20,7 +20,7 @@ _YAML_JOINTS = {"SPHERICAL": "spherical", "FIXED": "fixed", "CARDAN": "universal
 def add_mimic(builder, joint, kinds):
     """What <mimic> says: coordinate = multiplier * other + offset."""
     mimic = joint.part("mimic")
-    if mimic is None:
+    if mimic is None or kinds[joint.name] == "fixed":  # those are left out with a warning
         return
     other = mimic.text("joint")
     if other not in kinds:

@@ -1,8 +1,9 @@
 """XML elements that know what they belong to, so that errors name it."""
 
 import re
+from xml.etree import ElementTree
 
-from liedyn.errors import ModelError, errors_at, shown
+from liedyn.errors import ModelError, cut, errors_at, shown
 from liedyn.model import placement
 
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?|[-+]?inf(inity)?|nan", re.ASCII | re.IGNORECASE)
@@ -14,6 +15,20 @@ def numbers_in(text, what):
     if not all(map(_NUMBER.fullmatch, words)):
         raise ModelError(f"{what}: expected numbers, got {shown(text)}")
     return [float(word) for word in words]
+
+
+def parse(data, tag, form):
+    """The root element of a file, which has this tag; elements in its own namespace, as some have, lose it."""
+    try:
+        xml = ElementTree.fromstring(data)
+    except (SyntaxError, ValueError, LookupError) as error:  # the last two: of encodings
+        raise ModelError(f"not {form}: {error}") from None
+    namespace = xml.tag[: xml.tag.find("}") + 1]
+    for each in xml.iter():
+        each.tag = each.tag.removeprefix(namespace)
+    if xml.tag != tag:
+        raise ModelError(f"not {form}: expected <{tag}>, got <{cut(xml.tag)}>")
+    return xml
 
 
 class Element:
