@@ -1,9 +1,8 @@
-"""What the README shows works, in its order, and every name in its table exists."""
+"""What the README shows works, and its links lead somewhere; the pages that it leads to are run in test_docs.py."""
 import re
 import tomllib
 from pathlib import Path
 
-import liedyn as ld
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -12,21 +11,17 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 def test_python_blocks_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"^```python\n(.*?)^```$", README, re.M | re.S)
-    assert len(blocks) >= 4
+    assert blocks
     names = {}
     for block in blocks:
         exec(compile(block, "README.md", "exec"), names)
-    assert (tmp_path / "run.npz").exists() and names["tr"].robot == names["robot"].name == "slider_crank"
+    assert names["tr"].robot == names["robot"].name == "loader"
 
 
-def test_names_exist():
-    table = re.search(r"^\| what \| functions \|\n(.*?)\n\n", README, re.M | re.S).group(1)
-    for line in table.splitlines()[1:]:
-        text = line.split("|")[2]
-        module = re.match(r" `(liedyn\.\w+)`:", text)
-        home = getattr(ld, module.group(1).split(".")[1]) if module else ld
-        for name in re.findall(r"`(\w+)`", text.removeprefix(module.group(0) if module else "")):
-            assert hasattr(home, name), f"{name} is not in {home.__name__}"
+def test_links_lead_somewhere():
+    links = re.findall(r"\]\(([^)#]+)\)", README)
+    assert len(links) > 10
+    assert not [link for link in links if not (ROOT / link).exists()]
 
 
 def test_every_package_is_installed():
