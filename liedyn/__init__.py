@@ -16,9 +16,7 @@ from liedyn.errors import (
     AccumulationError, CacheWarning, ClosureError, ConditionWarning, ContactWarning, ControllabilityError, InputError,
     LiedynError, ModelError, ModelWarning, SimulationError, SingularConfigurationError,
 )
-from liedyn.io import (
-    bundled, from_pinocchio, load, load_mjcf, load_sdf, load_toml, load_urdf, save, save_toml, to_pinocchio,
-)
+from liedyn.io import bundled, load, load_mjcf, load_sdf, load_toml, load_urdf, save, save_toml
 from liedyn.model import Builder, Robot, placement, reduced, subtree
 from liedyn.tree.aba import aba
 from liedyn.tree.aba_derivatives import aba_derivatives
@@ -34,7 +32,7 @@ from liedyn.tree.world_axes import world_acceleration, world_jacobian, world_jac
 
 __version__ = "0.1.0"
 
-# What the loops need is imported when it is first asked for: open trees start without it.
+# What the loops and other libraries need is imported when it is first asked for: open trees start without it.
 _LAZY = {name: f"liedyn.{module}" for module, names in {
     "constraints": "check_constraint close closure_error complete_velocity constraint_bias constraint_jacobian "
                    "constraint_wrenches velocity_error virtual_coordinates virtual_jacobian world_constraint_wrenches",
@@ -42,6 +40,8 @@ _LAZY = {name: f"liedyn.{module}" for module, names in {
     "dynamics": "forward_dynamics",
     "elements": "element_forces element_states",
     "feedback": "check_feedback",
+    "io.pinocchio_reader": "from_pinocchio",
+    "io.pinocchio_writer": "to_pinocchio",
     "linearization": "discretize linearize underlying",
     "simulation": "Adaptive Baumgarte Event EventRecord GeneralizedAlpha Trajectory simulate",
     "specialization": "specialize",
@@ -52,9 +52,8 @@ _MODULES = ("constraints", "control", "dynamics", "io", "kernels", "lie", "linea
 __all__ = [
     "AccumulationError", "Builder", "CacheWarning", "ClosureError", "ConditionWarning", "ContactWarning",
     "ControllabilityError", "InputError", "LiedynError", "ModelError", "ModelWarning", "Robot", "SimulationError",
-    "SingularConfigurationError", "bundled", "from_pinocchio", "load", "load_mjcf", "load_sdf", "load_toml",
-    "load_urdf", "neutral", "placement", "random_configuration", "reduced", "save", "save_toml", "subtree",
-    "to_pinocchio", "total_mass", *RECURSIONS, *_LAZY,
+    "SingularConfigurationError", "bundled", "load", "load_mjcf", "load_sdf", "load_toml", "load_urdf", "neutral",
+    "placement", "random_configuration", "reduced", "save", "save_toml", "subtree", "total_mass", *RECURSIONS, *_LAZY,
 ]
 
 
