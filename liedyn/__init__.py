@@ -16,9 +16,7 @@ from liedyn.errors import (
     AccumulationError, CacheWarning, ClosureError, ConditionWarning, ContactWarning, ControllabilityError, InputError,
     LiedynError, ModelError, ModelWarning, SimulationError, SingularConfigurationError,
 )
-from liedyn.io import (
-    bundled, from_pinocchio, load, load_mjcf, load_sdf, load_toml, load_urdf, save, save_toml, to_pinocchio,
-)
+from liedyn.io import bundled, load, load_mjcf, load_sdf, load_toml, load_urdf, save, save_toml
 from liedyn.model import Builder, Robot, placement, reduced, subtree
 from liedyn.model.laws import GasSpring, Motor
 from liedyn.tree.aba import aba
@@ -35,7 +33,7 @@ from liedyn.tree.world_axes import world_acceleration, world_jacobian, world_jac
 
 __version__ = "0.1.0"
 
-# What the loops need is imported when it is first asked for: open trees start without it.
+# What the loops and other libraries need is imported when it is first asked for: open trees start without it.
 _LAZY = {name: f"liedyn.{module}" for module, names in {
     "constraints": "check_constraint close closure_error complete_velocity constraint_bias constraint_jacobian "
                    "constraint_wrenches velocity_error virtual_coordinates virtual_jacobian world_constraint_wrenches",

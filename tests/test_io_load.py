@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from liedyn.errors import InputError, ModelError
+from liedyn.errors import InputError, ModelError, ModelWarning
 from liedyn.io import bundled, load
 
 SLIDER = """
@@ -80,3 +80,10 @@ def test_options_that_a_kind_of_file_does_not_have(robots, source, option, words
 def test_usd_is_refused_with_a_way_around(kind):
     with pytest.raises(ModelError, match=f"'a.{kind}': USD is not read; convert it to URDF or MJCF"):
         load(f"a.{kind}")
+
+
+def test_warnings_point_at_the_line_that_loads(tmp_path):
+    (tmp_path / "a.urdf").write_text('<robot name="a"><link name="b"/><stray/></robot>')
+    with pytest.warns(ModelWarning, match="a.urdf: left out elements that URDF does not have: 'stray'") as caught:
+        load(tmp_path / "a.urdf")
+    assert caught[0].filename == __file__

@@ -1,13 +1,13 @@
 """What writers of XML formats share: joints taken apart, numbers as text, and what is left out."""
 
-import warnings
 from collections import defaultdict
 from typing import NamedTuple
 from xml.etree import ElementTree
 
 import numpy as np
 
-from liedyn.errors import ModelError, ModelWarning, listed, shown
+from liedyn.errors import ModelError, listed, shown
+from liedyn.io.files import warn
 from liedyn.model.frames import joint_basis
 from liedyn.model.kinds import CONSTRAINT_KINDS, JOINT_KINDS, components
 
@@ -75,7 +75,7 @@ class LeftOut:
         if is_so:
             self._found[what].append(name)
 
-    def warn(self, path, depth=3):
-        """One warning for each sort, at the call that is `depth` above this one; what is written has a name."""
+    def warn(self, path):
+        """One warning for each sort; `path` is what has a name, a file or a model."""
         for what, names in self._found.items():
-            warnings.warn(f"{path.name}: left out {what}: {listed(names)}", ModelWarning, stacklevel=depth + 1)
+            warn(f"{path.name}: left out {what}: {listed(names)}")

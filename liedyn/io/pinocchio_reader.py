@@ -81,7 +81,7 @@ def from_pinocchio(model, constraints=(), reference=None):
     if (home != robot.home).any():
         builder.change("robot", home=dict(zip(robot.coordinate_names, home)))
         robot = builder.build()
-    left_out.warn(robot, depth=2)
+    left_out.warn(robot)
     return robot
 
 

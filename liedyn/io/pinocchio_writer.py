@@ -89,7 +89,7 @@ def to_pinocchio(robot):
         for each in things:
             left_out.add(what, each.name)
     left_out.add("the choice of independent coordinates", ", ".join(declared.independent), declared.independent)
-    left_out.warn(robot, depth=2)
+    left_out.warn(robot)
     return model, loops
 
 

@@ -4,15 +4,14 @@ The file's joints are a graph: those that make no tree become cut joints of the 
 files that a file includes are not looked for.
 """
 
-import warnings
 from collections import defaultdict
 from dataclasses import dataclass
 from xml.etree import ElementTree
 
 import numpy as np
 
-from liedyn.errors import InputError, ModelError, ModelWarning, cut, errors_at, listed, shown, suggestion
-from liedyn.io.files import path_of, read_bytes
+from liedyn.errors import InputError, ModelError, cut, errors_at, listed, shown, suggestion
+from liedyn.io.files import path_of, read_bytes, warn
 from liedyn.io.sdf_joints import SdfJoint, cut_joint, gearbox, mimics, tree_joint
 from liedyn.io.sdf_scopes import Scope, SdfElement, own_pose, truth
 from liedyn.io.spanning import spanning_tree
@@ -89,7 +88,7 @@ def load_sdf(path, model=None, floating_base=True, base_name="base", gravity=Non
         except RecursionError:
             raise ModelError("its models lie too deep within one another, or frames of them in a circle") from None
     for what, names in left.items():
-        warnings.warn(f"{cut(path.name)}: {what}: {listed(names)}", ModelWarning, stacklevel=2)
+        warn(f"{cut(path.name)}: {what}: {listed(names)}")
     return robot
 
 

@@ -4,14 +4,13 @@ Loops, which URDF cannot express, come from elements that dialects of it have (`
 file or as an argument. Meshes are never opened.
 """
 
-import warnings
 from collections import defaultdict
 
 import numpy as np
 
-from liedyn.errors import InputError, ModelError, ModelWarning, cut, listed, errors_at, shown, suggestion
+from liedyn.errors import InputError, ModelError, cut, listed, errors_at, shown, suggestion
 from liedyn.io.xml_elements import Element, parse
-from liedyn.io.files import path_of, read_bytes
+from liedyn.io.files import path_of, read_bytes, warn
 from liedyn.io.urdf_loops import add_elements, add_loops, add_mimic, sidecar
 from liedyn.model import GROUND, Builder
 from liedyn.model.kinds import JOINT_KINDS
@@ -108,7 +107,7 @@ def load_urdf(path, floating_base=False, base_name="base", loops=None, gravity=(
         add_loops(builder, frames, loops or {})
         robot, left_out = builder.build(), _left_out(root, joints)
     for what, names in left_out.items():
-        warnings.warn(f"{cut(path.name)}: left out {what}: {listed(names)}", ModelWarning, stacklevel=2)
+        warn(f"{cut(path.name)}: left out {what}: {listed(names)}")
     return robot
 
 

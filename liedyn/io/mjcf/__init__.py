@@ -6,12 +6,11 @@ Its constraints are soft; here they are hard, and the rest of the dynamics is th
 
 import contextlib
 import re
-import warnings
 
 import numpy as np
 
-from liedyn.errors import LiedynError, ModelError, ModelWarning, cut, errors_at, listed
-from liedyn.io.files import path_of, read_bytes
+from liedyn.errors import LiedynError, ModelError, cut, errors_at, listed
+from liedyn.io.files import path_of, read_bytes, warn
 from liedyn.io.mjcf import actuators, equalities, tendons
 from liedyn.io.mjcf.reader import Reader
 from liedyn.io.mjcf.shapes import leave_shapes
@@ -66,7 +65,7 @@ def load_mjcf(path, keyframe=None):
         actuators.declare(reader)
         robot = equalities.with_polynomials(reader.builder, polynomials)
     for what, names in left_out(reader).items():
-        warnings.warn(f"{cut(path.name)}: left out {what}: {listed(names)}", ModelWarning, stacklevel=2)
+        warn(f"{cut(path.name)}: left out {what}: {listed(names)}")
     return robot
 
 
