@@ -41,6 +41,8 @@ _LAZY = {name: f"liedyn.{module}" for module, names in {
     "dynamics": "forward_dynamics",
     "elements": "element_forces element_states",
     "feedback": "check_feedback",
+    "io.pinocchio_reader": "from_pinocchio",
+    "io.pinocchio_writer": "to_pinocchio",
     "linearization": "discretize linearize modes underlying",
     "simulation": "Adaptive Baumgarte Event EventRecord GeneralizedAlpha RealTimeLoop Stepper Trajectory "
                   "VirtualCoupler simulate step",
@@ -53,9 +55,9 @@ _MODULES = ("animation", "constraints", "control", "dynamics", "io", "kernels", 
 __all__ = [
     "AccumulationError", "Builder", "CacheWarning", "ClosureError", "ConditionWarning", "ContactWarning",
     "ControllabilityError", "GasSpring", "InputError", "LiedynError", "ModelError", "ModelWarning", "Motor", "Robot",
-    "SimulationError", "SingularConfigurationError", "bundled", "from_pinocchio", "load", "load_mjcf", "load_sdf",
+    "SimulationError", "SingularConfigurationError", "bundled", "load", "load_mjcf", "load_sdf",
     "load_toml", "load_urdf", "neutral", "placement", "random_configuration", "reduced", "save", "save_toml", "subtree",
-    "to_pinocchio", "total_mass", *RECURSIONS, *_LAZY,
+    "total_mass", *RECURSIONS, *_LAZY,
 ]
 
 

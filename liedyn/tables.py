@@ -1,5 +1,4 @@
 """Tables of short texts, for terminals and for notebooks."""
-from html import escape
 
 
 def text_table(rows, indent="  "):
@@ -24,6 +23,8 @@ def html_table(title, rows):
     >>> html_table("x < y", [])
     '<p>x &lt; y</p>'
     """
+    from html import escape  # with all names of characters: not for each start
+
     if not rows:
         return f"<p>{escape(title)}</p>"
 
