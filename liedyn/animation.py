@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from liedyn.arguments import names as names_of
-from liedyn.arguments import positive, require_robot
+from liedyn.arguments import between, positive, require_robot
 from liedyn.errors import InputError, LiedynError, shown
 from liedyn.plotting import COLOURS, axes_of_view, figure, mechanism, plane_of, points_of, poses_of
 from liedyn.simulation.progress import Progress
@@ -13,6 +13,8 @@ from liedyn.simulation.progress import Progress
 STYLES = ("-", "--", "-.", ":")
 MOST = 10
 """Curves that are drawn where nobody says which."""
+MOST_FRAMES = 10_000
+"""Of a moving picture: more is a mistake of units."""
 
 
 def plot(trajectory, names, ax):
@@ -36,7 +38,7 @@ def plot(trajectory, names, ax):
 
 def animate(trajectory, path, robot, speed, rate, progress):
     """`Trajectory.animate`."""
-    speed, rate = positive("speed", speed), positive("rate", rate)
+    speed, rate = positive("speed", speed), between("rate", rate, 0.1, 1000.0)
     try:
         path = Path(path)
     except TypeError:
@@ -58,7 +60,11 @@ def animate(trajectory, path, robot, speed, rate, progress):
         raise LiedynError("pictures of .mp4 are made by FFmpeg, which is not installed: take .gif, or install ffmpeg")
     writer = (FFMpegWriter if path.suffix.lower() == ".mp4" else PillowWriter)(fps=rate)
     t = trajectory.t
-    count = max(2, int(np.ceil((t[-1] - t[0]) / speed * rate)) + 1)
+    length = float(t[-1] - t[0]) / speed
+    if not length * rate < MOST_FRAMES:
+        raise InputError(f"{length:g} s at {rate:g} pictures in a second are more than {MOST_FRAMES}: "
+                         "take a higher speed or a lower rate")
+    count = max(2, int(np.ceil(length * rate)) + 1)
     times = np.linspace(t[0], t[-1], count)
     rows = np.maximum(np.searchsorted(t, times + 1e-12, side="right") - 1, 0)
     normal, limits = plane_of(robot, poses_of(robot, trajectory.q[0])), _limits(robot, trajectory.q[rows])

@@ -167,7 +167,7 @@ METHODS = {
                                   dict(t=0.0, q=HOME, v=REST, lam=np.zeros(1))),
     "LocalStateSpace.discretize": (MODEL.discretize, dict(h=1e-3)),
     "Trajectory.__getitem__": (RUN.__getitem__, dict(name="q1")),
-    "Trajectory.plot": (RUN.plot, dict(names="q1")),
+    "Trajectory.plot": (lambda names: RUN.plot(names), dict(names="q1")),
     "Trajectory.animate": (RUN.animate, dict(path="a.gif", robot=FIVE_BAR, rate=500.0, progress=False)),
     "LocalStateSpace.__getitem__": (MODELS.__getitem__, dict(index=1)),
 }

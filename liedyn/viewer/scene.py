@@ -138,10 +138,11 @@ def _from_model(robot, colours, drawn):
     """Bars for the bodies that are not drawn otherwise, joints, cut joints, and what rolls."""
     radius, found = THICKNESS * size_of(robot), []
     points = held_at(robot)
+    rods = {joint.child for joint in robot.model.joints if joint.kind in SLIDING}
     for name in robot.body_names:
         if name not in drawn:
             found += ([bar(name, start, end, radius, colours[name]) for start, end in _bars(points[name])]
-                      or [Solid(name, "sphere", np.eye(4), (2.2 * radius,), colours[name])])
+                      or [Solid(name, "sphere", np.eye(4), (2.2 * radius,), colours[name])] * (name not in rods))
     for joint in robot.model.joints:
         if joint.kind not in ("fixed", "free"):
             if joint.kind in SLIDING and joint.parent != GROUND and not {joint.parent, joint.child} & drawn:
@@ -227,11 +228,11 @@ def _cylinder(robot, joint, radius, colours):
 def arrows(robot, q, lam, unit=None):
     """Forces of constraints and contacts on their child sides, where they act.
 
-    `unit` is the force that is as long as an arrow may be; by default the robot's weight, or the largest one.
+    `unit` is the force that has the longest arrow; by default the largest one, if it is some part of the weight.
     """
     wrenches = world_constraint_wrenches(robot, q, lam)
     poses = poses_of(robot, q)
-    unit = unit or weight(robot) or max((np.linalg.norm(F[3:]) for F in wrenches.values()), default=0.0)
+    unit = unit or max([0.02 * weight(robot), *(np.linalg.norm(F[3:]) for F in wrenches.values())])
     found = []
     for each in robot.model.loops + robot.model.constraints:
         if each.name in wrenches and unit > 0.0:
