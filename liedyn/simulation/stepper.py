@@ -1,4 +1,4 @@
-"""One step of a mechanism, and steps one after the other for loops in real time."""
+"""Steps of a mechanism one after the other, for loops in real time."""
 import warnings
 from types import SimpleNamespace
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from liedyn.arguments import flag, number, one_of, positive, require_robot, whole
 from liedyn.compiled import boundary
-from liedyn.compiled.boundary import as_floats, require_usable, wrenches
+from liedyn.compiled.boundary import as_floats, require_usable
 from liedyn.compiled.functions import forget_errors, raise_errors
 from liedyn.constraints.records import refresh
 from liedyn.contact.state import equations, statuses
@@ -15,128 +15,12 @@ from liedyn.model.packed import OFF
 from liedyn.simulation.coupler import VirtualCoupler
 from liedyn.simulation.coupling import MOST_COUPLERS, WRENCH
 from liedyn.simulation.events import Event
-from liedyn.simulation.given import state_and_forces
 from liedyn.simulation.instant import close_constraints, impact, switch_constraints
-from liedyn.simulation.integrators import described
-from liedyn.simulation.preparation import one_state, prepare_decay, prepare_start
-from liedyn.simulation.reasons import reason
+from liedyn.simulation.one_step import check_start, fail
+from liedyn.simulation.preparation import one_state
 from liedyn.simulation.simulate import STARTS
-from liedyn.simulation.stepping import COUPLED, DECAY, DONE, KNOWN, Prepared, functions
+from liedyn.simulation.stepping import COUPLED, DONE, KNOWN, Prepared, functions
 from liedyn.simulation.workspace import OK
-
-
-@described
-def step(robot, q, v, tau, dt, method="rk4", formulation="nullspace", stabilisation="projection", f_ext=None, t=None):
-    """One step of a mechanism, as `simulate` makes them.
-
-    For loops of your own with one robot: what a step needs is prepared at the first call and kept with the robot.
-    `Stepper` is faster still, `liedyn.kernels.step` is for compiled loops.
-
-    Parameters
-    ----------
-    robot : Robot
-        Constraints are in force as it has them switched. One-sided ones open and close with ``method="moreau"`` only.
-    q : array_like, shape (nq,)
-        Configuration [rad, m; quaternions (x, y, z, w)].
-    v : array_like, shape (nv,)
-        Velocity [rad/s, m/s], body-fixed for spherical and free joints.
-    tau : array_like, shape (nv,)
-        Generalised forces [N m, N], held over the step.
-    dt : float
-        Its length [s].
-    method : str or GeneralizedAlpha
-        One of the methods with fixed steps, as for `simulate`; the generalised-alpha method begins anew with each call.
-    formulation : {"nullspace", "svd", "multiplier", "unified"}
-        How accelerations are computed.
-    stabilisation : {"projection", "none", "baumgarte", "minimal"} or Baumgarte
-        What is done about the constraints at the end of the step.
-    f_ext : dict or array_like, optional
-        Wrenches on bodies, each in its body's own frame, as for `rnea`.
-    t : float, optional
-        When it begins [s], for moving targets; by default the robot's time.
-
-    Returns
-    -------
-    q : ndarray, shape (nq,)
-    v : ndarray, shape (nv,)
-        The state after the step.
-
-    Raises
-    ------
-    InputError
-        A shape does not fit, an entry is not finite, an unknown name, a velocity that violates the constraints,
-        one-sided constraints with a method that does not see them, or a method that chooses its own steps.
-    ClosureError
-        A loop is open at q.
-    SingularConfigurationError
-        A constraint has no direction at q.
-    SimulationError
-        The step could not be made; its `state` is the one before, and it has no trajectory.
-
-    Notes
-    -----
-    There are no events in a step: `simulate` locates them, `Stepper.switch` is for those that come from outside.
-
-    Examples
-    --------
-    >>> import liedyn as ld
-    >>> robot = ld.load("five_bar")
-    >>> q, v = ld.step(robot, robot.home, [0.0] * 4, [0.0] * 4, 1e-3)
-    >>> bool(abs(ld.closure_error(robot, q)).max() < 1e-12)
-    True
-    """
-    require_robot(robot)
-    try:
-        pool = robot.memo.setdefault(("step", method, formulation, stabilisation, f_ext is None), _Pool())
-    except TypeError:  # what cannot be looked up is no method or no stabilisation
-        pool = _Pool()
-    q, v, tau = state_and_forces("step", robot, q, v, tau)
-    dt, t = positive("dt", dt), robot.t if t is None else number("t", t)
-    # taken out of the pool, so that other threads, and users' functions that step the same robot, take others
-    try:
-        p = pool.pop()
-    except IndexError:
-        p = Prepared(robot, method, formulation, stabilisation, f_ext)
-    try:
-        rows, times, (go, _, _, begin) = p.s.rows, p.s.times, functions()
-        rows.q[0], rows.v[0], p.s.tau[:] = q, v, tau
-        times[0], times[1], p.s.about[DONE] = t, dt, 0
-        if f_ext is not None:
-            p.s.work.f_ext[:] = wrenches(robot, f_ext, ())[0]
-        if p.functions:
-            forget_errors(p.functions)
-            refresh(p.s.model, t)
-        if begin(p.address, p.checks) or p.decays:
-            _check_start(p, rows.q[0], rows.v[0], t, "check")
-        status = go(p.address, 1)
-        if status != OK:
-            _fail(p, "a step", t, status)
-        return rows.q[0].copy(), rows.v[0].copy()
-    finally:
-        pool.append(p)
-
-
-class _Pool(list):
-    """What is prepared for a robot, and not copied with it."""
-
-    def __reduce__(self):
-        return _Pool, ()
-
-
-def _check_start(p, q, v, t, start):
-    """Raise what is wrong with a state in row 0, or move it to the constraints."""
-    if p.decays:
-        prepare_decay(p.robot, DECAY, t, q, v, start)
-    elif p.checks or start == "project":
-        prepare_start(p.robot, p.s.model, p.s.settings, p.s.work, q, v, start)
-
-
-def _fail(p, what, t, status):
-    """Raise why a step from row 0 could not be made."""
-    raise_errors(p.functions)
-    text = reason(status, p.robot, p.s.settings, p.s.work, p.inputs, p.stepping)
-    raise SimulationError(f"{what} of {p.robot.name!r} stopped at t = {t:.9g} s: {text}",
-                          state=(t, p.s.rows.q[0].copy(), p.s.rows.v[0].copy()))
 
 
 def _never(t, q, v):
@@ -144,7 +28,6 @@ def _never(t, q, v):
     return 1.0
 
 
-@described
 class Stepper:
     """A mechanism that goes on step by step, for loops in real time.
 
@@ -327,7 +210,7 @@ class Stepper:
             coupler.numbers[WRENCH:] = self._p.s.couplers[k, WRENCH:]
         if status != OK:
             self._about[KNOWN] = 0
-            _fail(self._p, "the stepper", self.t, status)
+            fail(self._p, "the stepper", self.t, status)
 
     # ---- changes
 
@@ -368,7 +251,7 @@ class Stepper:
         with _Undone(self):
             refresh(self._p.s.model, t)
             raise_errors(self._p.functions)
-            _check_start(self._p, q, v, t, start)
+            check_start(self._p, q, v, t, start)
             self._about[DONE], self._p.s.times[0], self._table[:] = 0, t, 0.0
             self._put(q, v)
         self._start = q, v, t
@@ -384,7 +267,7 @@ class Stepper:
         if status == OK and not np.isfinite(p.s.rows.a[0]).all():
             raise self._failed("no accelerations: the state or an input is not finite")
         if status != OK:
-            _fail(p, "the stepper", self.t, status)
+            fail(p, "the stepper", self.t, status)
 
     def _failed(self, text):
         """The error of a change that cannot be made."""

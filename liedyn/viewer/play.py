@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from liedyn.contact.watching import watches
-from liedyn.errors import LiedynError, SimulationError
+from liedyn.errors import LiedynError
 from liedyn.model.packed import GRAVITY
 from liedyn.simulation import RealTimeLoop, Stepper, VirtualCoupler
 from liedyn.tree.crba import crba
@@ -134,10 +134,13 @@ class Play:
             self.message = str(error)
         try:
             stepper.advance(STEPS, self._forces(stepper.q, stepper.v))
-        except SimulationError as error:
+        except LiedynError as error:
             self.message = str(error)
             self._let_go()
-            stepper.reset(stepper.q, np.zeros(self.robot.nv), stepper.t, start="project")
+            try:
+                stepper.reset(stepper.q, np.zeros(self.robot.nv), stepper.t, start="project")
+            except LiedynError:
+                self._wanted.clear()
         self.q, self.lam = stepper.q, stepper.lam
         if self._coupler is not None:
             self.hand = (pose(self.robot, self.q, self._coupler.body) @ self._place)[:3], self._coupler.device[:3, 3]
