@@ -77,12 +77,14 @@ class Stage:
 
     def pose(self, q):
         """Put every body where it is at q; those that do not move send nothing."""
+        moved = {name: pose for name, pose in poses_of(self.robot, q).items()
+                 if name not in self._at or np.abs(self._at[name] - pose).max() >= LEAST_MOVE * self.size}
+        self._at |= moved
         with self.server.atomic():
-            for name, pose in poses_of(self.robot, q).items():
-                if name in self._at and np.abs(self._at[name] - pose).max() < LEAST_MOVE * self.size:
-                    continue
-                node, self._at[name] = self.bodies[name], pose
-                node.position, node.wxyz = tuple(pose[:3, 3]), _wxyz(Rotation.from_matrix(pose[:3, :3]))
+            if moved:
+                turned = Rotation.from_matrix([pose[:3, :3] for pose in moved.values()]).as_quat()
+                for (name, pose), wxyz in zip(moved.items(), np.roll(turned, 1, axis=1)):
+                    self.bodies[name].position, self.bodies[name].wxyz = pose[:3, 3], wxyz
             point = centre(self.robot, q)
             if point is not None:
                 self.centre.position = tuple(point)
