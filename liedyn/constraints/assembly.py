@@ -206,10 +206,10 @@ def _rates(robot, q, velocities):
     """The leading axes that q and the velocities share, and rows of both."""
     parts = []
     for name, value in velocities.items():
-        value = floats(f"velocities of {shown(name)}", value)
+        value = floats(f"velocity of {shown(name)}", value)
         size = len(by_name(robot, name).names)
-        parts.append(value[..., None] if size == 1 else as_floats(f"velocities of {shown(name)}", value, size))
-        require_usable(f"velocities of {shown(name)}", parts[-1])
+        parts.append(value[..., None] if size == 1 else as_floats(f"velocity of {shown(name)}", value, size))
+        require_usable(f"velocity of {shown(name)}", parts[-1])
     q = as_floats("q", q, robot.nq)
     leads = [x.shape[:-1] for x in (q, *parts)]
     try:
