@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from liedyn.errors import shown
+from liedyn.errors import ModelError, shown
 from liedyn.model import validation
 from liedyn.model.attachments import attach_functions, attach_target, element_functions, fill_coefficients, is_coupling
 from liedyn.model.description import Loop
@@ -35,6 +35,7 @@ def build(model):
     velocities = tuple(joint.name + suffix for joint, kind in joints for suffix in kind.velocities)
     virtuals = tuple(loop.name + suffix for loop in model.loops for suffix in LOOP_KINDS[loop.kind].velocities)
     validation.unique("coordinate", velocities + virtuals)
+    _refuse_cut_coordinates(model, velocities, virtuals)
     for name in model.independent:
         validation.choice(f"robot {shown(model.name)}", "independent", name, velocities + virtuals)
     places = {name: k for k, name in enumerate(velocities)}
@@ -67,6 +68,20 @@ def build(model):
         singular_tree=singular_bodies(model, tree),
         massless=not links_of(packed)[1][:, LINK_MASS].sum() > 0.0, elements=_elements(model))
     return robot.at(0.0) if any(each.target is not None for each in everything) else robot
+
+
+def _refuse_cut_coordinates(model, velocities, virtuals):
+    """Actuators and force elements act on coordinates of the tree."""
+    used = [(f"actuator {shown(each.name)}", each.gears) for each in model.actuators]
+    used += [(f"force element {shown(each.name)}", getattr(each.measure, "coefficients", {}))
+             for each in model.elements]
+    cuts = set(virtuals + _names(model.loops)) - set(velocities)
+    for owner, names in used:
+        for name in names:
+            if name in cuts:
+                raise ModelError(f"{owner}, coordinate: {shown(name)} belongs to a cut joint, and forces act on "
+                                 "coordinates of the tree only: make it a joint of the tree, and cut another joint of "
+                                 "the loop")
 
 
 def _elements(model):
