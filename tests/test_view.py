@@ -1,5 +1,4 @@
 """What is drawn where, postures, playing and the page's controls, without a browser."""
-import dataclasses
 import sys
 import types
 
@@ -7,7 +6,6 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from liedyn.model.description import Model
 from liedyn.plotting import poses_of
 from liedyn.viewer import scene
 from liedyn.viewer.meshes import triangles
@@ -100,23 +98,18 @@ def test_meshes_are_scaled_and_missing_ones_named(tmp_path):
         assert triangles(solid._replace(mesh=str(tmp_path / "bad.stl"))) == (None, None)
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Shaped(Model):
-    """A declaration with shapes."""
-
-    shapes: tuple = ()
-
-
 def test_shapes_of_files_are_drawn_as_they_are():
-    robot = ld.load("five_bar")
-    box = types.SimpleNamespace(body="link1", kind="box", placement=ld.placement((0.1, 0.0, 0.0)), size=(0.1, 0.2, 0.3),
-                                mesh=None, scale=(1.0, 1.0, 1.0), color=None, role="collision")
-    ball = types.SimpleNamespace(**vars(box) | {"kind": "sphere", "size": (0.1,), "color": (0.0, 1.0, 0.0, 0.5),
-                                                "role": "visual", "body": "link2"})
-
     def drawn(*shapes):
-        return scene.solids(dataclasses.replace(robot, model=Shaped(**vars(robot.model), shapes=shapes)))
-    first, second = drawn(box, ball)
+        b = ld.Builder.of(ld.load("five_bar"))
+        b.frame("handle", "link1", (0.0, 0.2, 0.0))
+        for name, body, kind, more in shapes:
+            b.shape(name, body, kind, (0.1, 0.0, 0.0), **more)
+        return scene.solids(b.build())
+
+    robot = ld.load("five_bar")
+    box = "box", "handle", "box", dict(size=(0.1, 0.2, 0.3), role="collision")
+    first, second = drawn(box, ("ball", "link2", "sphere", dict(size=0.1, color=(0.0, 1.0, 0.0, 0.5))))
+    assert first.placement[:3, 3].tolist() == [0.1, 0.2, 0.0]  # of the frame, in the body that holds it
     assert (first.role, first.kind, second.color) == ("collision", "box", (0.0, 1.0, 0.0, 0.5))
     assert first.color == scene.colour(scene.COLOURS[robot.body_index("link1")])
     with_bars = drawn(box)  # for collisions only: better than a bar, and the others have bars

@@ -14,6 +14,7 @@ from liedyn.errors import InputError, ModelError, cut, errors_at, listed, shown,
 from liedyn.io.files import path_of, read_bytes, warn
 from liedyn.io.sdf_joints import SdfJoint, cut_joint, gearbox, mimics, tree_joint
 from liedyn.io.sdf_scopes import Scope, SdfElement, own_pose, truth
+from liedyn.io.sdf_shapes import add_shapes
 from liedyn.io.spanning import spanning_tree
 from liedyn.io.xml_elements import parse
 from liedyn.model import GROUND, Builder
@@ -34,7 +35,8 @@ def load_sdf(path, model=None, floating_base=True, base_name="base", gravity=Non
     the other way round are turned, which leaves their coordinates as they are (but inverts the quaternion of a ball).
     All others close loops: cut joints of the same kinds, closed when all coordinates are zero, as the file's poses are.
     A joint that turns about a point away from the origin of its link has a massless body ``joint frame`` there.
-    Gearboxes, and axes that mimic others (``x mimic``), become couplings. Shapes, sensors and plugins are passed over.
+    Gearboxes, and axes that mimic others (``x mimic``), become couplings. Visual and collision shapes are kept
+    to be drawn; sensors and plugins are passed over.
 
     Parameters
     ----------
@@ -84,7 +86,7 @@ def load_sdf(path, model=None, floating_base=True, base_name="base", gravity=Non
             world, scope = _choose(root, model, left)
             robot = _read(world, scope, left, floating_base, base_name,
                           _gravity(world.element) if gravity is None else gravity,
-                          path.name.encode(errors="replace").decode())
+                          path)
         except RecursionError:
             raise ModelError("its models lie too deep within one another, or frames of them in a circle") from None
     for what, names in left.items():
@@ -145,7 +147,7 @@ class _Held:
     last: bool = False
 
 
-def _read(world, scope, left, floating_base, base_name, gravity, source):
+def _read(world, scope, left, floating_base, base_name, gravity, path):
     scopes, poses, elements, static = scope.scopes(), {GROUND: np.eye(4)}, {}, []
     for each in scopes:
         _refuse(each, left)
@@ -175,6 +177,7 @@ def _read(world, scope, left, floating_base, base_name, gravity, source):
     home = {bases[root]: _coordinates(poses[root]) for root in roots} if floating_base else {}
     for joint in joints:
         home |= joint.home() if joint.name in turned else {}
+    source = path.name.encode(errors="replace").decode()  # file names may be any bytes
     builder = Builder(scope.element.name, gravity=gravity, home=home, source=source)
     for name, link in elements.items():
         _add_body(builder, name, link, left)
@@ -194,6 +197,9 @@ def _read(world, scope, left, floating_base, base_name, gravity, source):
     for gear in gears:
         gearbox(builder, gear, joints, turned)
     mimics(builder, joints, turned)
+    not_drawn = add_shapes(builder, elements, path)
+    if not_drawn:
+        left["left out shapes of links"] = list(not_drawn)
     return builder.build()
 
 

@@ -33,7 +33,9 @@ def save_mjcf(robot, path):
             _add_inertia(body, bodies[joint.child], compiler)
         _add_joints(body, joint, hinges, left_out)
         key += [home[name] for name in _their_coordinates(joint)]
-    equality = Element("equality")
+    assets, equality = Element("asset"), Element("equality")
+    for shape in model.shapes:
+        _add_geom(elements[shape.body], shape, assets, left_out)
     for loop in model.loops:
         _add_loop(equality, loop, elements)
     tendons = Element("tendon")
@@ -51,11 +53,34 @@ def save_mjcf(robot, path):
     keys = Element("keyframe")
     if model.home:
         SubElement(keys, "key", name="home", qpos=words(key))
-    xml.extend(part for part in (tendons, equality, actuators, keys) if len(part))
+    xml.extend(part for part in (assets, tendons, equality, actuators, keys) if len(part))
     if model.independent:
         left_out.add("the choice of independent coordinates", ", ".join(model.independent))
     write_text(path, document(xml))
     left_out.warn(path)
+
+
+def _add_geom(body, shape, assets, left_out):
+    """What is to be seen touches nothing, and is in the group that MuJoCo shows; what touches is in a hidden one."""
+    if shape.kind == "plane" and shape.body != GROUND:
+        left_out.add("planes of bodies that move", shape.name)
+        return
+    geom = SubElement(body, "geom", name=shape.name, type=shape.kind, mass="0")
+    _place(geom, shape.placement)
+    if shape.kind == "mesh":
+        SubElement(assets, "mesh", name=shape.name, file=shape.mesh, scale=words(shape.scale))
+        geom.set("mesh", shape.name)
+    elif shape.kind == "plane":
+        geom.set("size", "0 0 1")
+    else:
+        halves = {"box": (0.5, 0.5, 0.5), "cylinder": (1.0, 0.5), "capsule": (1.0, 0.5)}
+        geom.set("size", words(np.multiply(shape.size, halves.get(shape.kind, 1.0))))
+    if shape.color is not None:
+        geom.set("rgba", words(shape.color))
+    if shape.role == "visual":
+        geom.set("contype", "0")
+        geom.set("conaffinity", "0")
+    geom.set("group", "2" if shape.role == "visual" else "3")
 
 
 def _quaternion(R):

@@ -21,6 +21,9 @@ def save_urdf(robot, path):
         _add_link(xml, body)
     for frame in model.frames:
         SubElement(xml, "link", name=frame.name)
+    links = {link.get("name"): link for link in xml}
+    for shape in model.shapes:
+        _add_shape(links[shape.body], shape, left_out)
     joints = {}  # the elements, by coordinate
     for joint in model.tree_joints:
         _add_joint(xml, joint, joints, left_out)
@@ -46,6 +49,22 @@ def _add_link(xml, body):
         SubElement(inertial, "mass", value=words(body.mass))
         entries = {f"i{'xyz'[i]}{'xyz'[k]}": words(body.inertia[i, k]) for i in range(3) for k in range(i, 3)}
         SubElement(inertial, "inertia", entries)
+
+
+def _add_shape(link, shape, left_out):
+    """Ellipsoids and planes are unknown to URDF."""
+    geometries = {"box": {"size": words(shape.size)}, "sphere": {"radius": words(shape.size)},
+                  "mesh": {"filename": shape.mesh, "scale": words(shape.scale)}}
+    if shape.kind in ("cylinder", "capsule"):
+        geometries[shape.kind] = dict(zip(("radius", "length"), map(words, shape.size)))
+    if shape.kind not in geometries:
+        left_out.add(f"shapes that are {shape.kind}s", shape.name)
+        return
+    element = SubElement(link, shape.role, name=shape.name)
+    _add_origin(element, shape.placement)
+    SubElement(SubElement(element, "geometry"), shape.kind, geometries[shape.kind])
+    if shape.color is not None and shape.role == "visual":
+        SubElement(SubElement(element, "material", name=f"{shape.name} color"), "color", rgba=words(shape.color))
 
 
 def _add_joint(xml, joint, joints, left_out):

@@ -48,7 +48,7 @@ from liedyn.model.laws import NamedLaw, named
 _SECTIONS = {"bodies": Builder.body, "frames": Builder.frame, "joints": Builder.joint, "loops": Builder.loop,
              "constraints": Builder.constraint, "actuators": Builder.actuator, "springs": Builder.spring,
              "coordinate_forces": Builder.coordinate_force, "frictions": Builder.friction, "bushings": Builder.bushing,
-             "applied_forces": Builder.applied_force}
+             "applied_forces": Builder.applied_force, "shapes": Builder.shape}
 _DEEPEST = 50  # tables and lists within one another: what reads them is recursive
 _DEEP_KEY = re.compile(rb"^[ \t]*\[*[ \t]*(?:[\w-]+[ \t]*\.[ \t]*){%d}" % _DEEPEST, re.MULTILINE)
 

@@ -12,6 +12,7 @@ from liedyn.errors import InputError, ModelError, cut, listed, errors_at, shown,
 from liedyn.io.xml_elements import Element, parse
 from liedyn.io.files import path_of, read_bytes, warn
 from liedyn.io.urdf_loops import add_elements, add_loops, add_mimic, sidecar
+from liedyn.io.urdf_shapes import add_shapes
 from liedyn.model import GROUND, Builder
 from liedyn.model.kinds import JOINT_KINDS
 from liedyn.model.numbers import LARGEST, numbers
@@ -29,8 +30,8 @@ def load_urdf(path, floating_base=False, base_name="base", loops=None, gravity=(
 
     Links become bodies; a link without <inertial> is massless; a root link that is called ground is the ground. Joints
     keep their names, limits and damping; a `planar` joint moves in the plane orthogonal to its axis. A joint that
-    mimics another one is coupled to it by a constraint, ``<joint> mimic``. Shapes, materials, sensors and transmissions
-    are passed over.
+    mimics another one is coupled to it by a constraint, ``<joint> mimic``. Visual and collision shapes, with
+    their colors and the files of their meshes, are kept to be drawn; sensors and transmissions are passed over.
 
     Loops are read from the elements <loop> and <coupling> of URDF+ (Chignoli et al., 2024; ``independent="false"`` of
     its joints makes the others the default choice of independent coordinates), from the element <constraint> proposed
@@ -105,7 +106,10 @@ def load_urdf(path, floating_base=False, base_name="base", loops=None, gravity=(
         if beside:
             beside.add_to(builder, frames)
         add_loops(builder, frames, loops or {})
+        not_drawn = add_shapes(builder, root, links, path)
         robot, left_out = builder.build(), _left_out(root, joints)
+        if not_drawn:
+            left_out["shapes of links"] = list(not_drawn)
     for what, names in left_out.items():
         warn(f"{cut(path.name)}: left out {what}: {listed(names)}")
     return robot

@@ -10,9 +10,10 @@ from liedyn.model.editing import Editor
 from liedyn.model.element_builder import ElementBuilder
 from liedyn.model.kinds import JOINT_KINDS, neutral
 from liedyn.model.numbers import numbers
+from liedyn.model.shape_builder import ShapeBuilder
 
 
-class Builder(ConstraintBuilder, ElementBuilder, Editor):
+class Builder(ConstraintBuilder, ElementBuilder, ShapeBuilder, Editor):
     """Collects the parts of a robot; :meth:`build` checks the whole and returns the robot.
 
     Numbers are checked when they are declared: they must be finite and at most 1e30, which leaves room for their
@@ -51,7 +52,7 @@ class Builder(ConstraintBuilder, ElementBuilder, Editor):
         self._outputs = validation.names(owner, "outputs", outputs)
         self._description = validation.prose(owner, "description", description)
         self._source = validation.prose(owner, "source", source)
-        self._bodies, self._frames, self._joints = [], [], []
+        self._bodies, self._frames, self._joints, self._shapes = [], [], [], []
         self._loops, self._constraints, self._actuators = [], [], []
         self._elements = []
 
@@ -244,4 +245,4 @@ class Builder(ConstraintBuilder, ElementBuilder, Editor):
         return Model(
             self._name, self._gravity, tuple(self._bodies), tuple(self._joints), tuple(self._loops),
             tuple(self._actuators), dict(self._home), self._independent, self._outputs, tuple(self._constraints),
-            self._description, self._source, tuple(self._elements), tuple(self._frames))
+            self._description, self._source, tuple(self._elements), tuple(self._frames), tuple(self._shapes))

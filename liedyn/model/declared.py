@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from liedyn.model.description import APPLIED, Actuator, Body, Constraint, Element, Frame, Joint, Loop
+from liedyn.model.description import APPLIED, Actuator, Body, Constraint, Element, Frame, Joint, Loop, Shape
 from liedyn.model.force_elements import BUSHING_NUMBERS
 from liedyn.model.kinds import CONSTRAINT_KINDS, JOINT_KINDS, LOOP_KINDS, neutral
 from liedyn.model.laws import LAWS, NAMED
@@ -23,6 +23,15 @@ def _body(body):
 
 def _frame(frame):
     return {"body": frame.body} | _placement("placement", frame.placement)
+
+
+def _shape(shape):
+    entries = {"body": shape.body, "kind": shape.kind} | _placement("placement", shape.placement)
+    for key, default in (("size", ()), ("mesh", ""), ("scale", (1.0, 1.0, 1.0)), ("color", None), ("role", "visual")):
+        value = getattr(shape, key)
+        if value != default:
+            entries[key] = list(value) if isinstance(value, tuple) else value
+    return entries
 
 
 def _joint(joint):
@@ -137,7 +146,7 @@ def _six(numbers):
 
 
 _ARGUMENTS = {Body: _body, Frame: _frame, Joint: _joint, Loop: _loop, Constraint: _constraint, Actuator: _actuator,
-              Element: _element}
+              Element: _element, Shape: _shape}
 
 
 def _placement(key, pose):

@@ -232,6 +232,47 @@ class Element(_Record):
 
 
 @dataclass(frozen=True, eq=False)
+class Shape(_Record):
+    """A shape fixed in a body, to be seen or to touch others; dynamics do not know of it.
+
+    Attributes
+    ----------
+    name, body : str
+        What holds it is a body, the ground or a frame.
+    kind : str
+        One of :data:`SHAPE_SIZES`.
+    placement : ndarray, shape (4, 4)
+        In the frame of what holds it.
+    size : tuple of float
+        [m] Box: edges along x, y, z; sphere: radius; cylinder and capsule, along z: radius, and length without the
+        caps; ellipsoid: half axes; plane, with the normal z, and mesh: nothing.
+    mesh : str
+        File of a mesh.
+    scale : tuple of float
+        By which the coordinates of the mesh are multiplied.
+    color : tuple of float or None
+        Red, green, blue, opacity, from 0 to 1.
+    role : str
+        "visual" or "collision".
+    """
+
+    name: str
+    body: str
+    kind: str
+    placement: np.ndarray = field(default_factory=lambda: np.eye(4))
+    size: tuple = ()
+    mesh: str = ""
+    scale: tuple = (1.0, 1.0, 1.0)
+    color: tuple | None = None
+    role: str = "visual"
+
+
+SHAPE_SIZES = {"box": 3, "sphere": 1, "cylinder": 2, "capsule": 2, "ellipsoid": 3, "plane": 0, "mesh": 0}
+"""Kinds of shapes, and how many numbers their sizes have."""
+SHAPE_ROLES = "visual", "collision"
+
+
+@dataclass(frozen=True, eq=False)
 class Actuator:
     """An input u that acts on velocity coordinates: tau[coordinate] += gear * u for each in `gears`."""
 
@@ -263,6 +304,7 @@ class Model(_Record):
         What it is, and where the numbers come from.
     elements : tuple of Element
     frames : tuple of Frame
+    shapes : tuple of Shape
     """
 
     name: str
@@ -279,6 +321,7 @@ class Model(_Record):
     source: str = ""
     elements: tuple = ()
     frames: tuple = ()
+    shapes: tuple = ()
 
     @property
     def tree_joints(self):

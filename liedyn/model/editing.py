@@ -82,8 +82,8 @@ class Editor:
         Parameters
         ----------
         what : str
-            "body", "frame", "loop", "constraint", "actuator" or "element" (a force element). A joint goes with its
-            body; for one that is stiff, change its kind to fixed, or see `liedyn.reduced`.
+            "body", "frame", "loop", "constraint", "actuator", "shape" or "element" (a force element). A joint goes
+            with its body; for one that is stiff, change its kind to fixed, or see `liedyn.reduced`.
         name : str
 
         Raises
@@ -105,7 +105,7 @@ class Editor:
                              "the kind of the joint to fixed")
         if what in ("body", "frame"):
             self._drop(bodies=self._carried({name}))
-        elif what in ("actuator", "element"):
+        elif what in ("actuator", "element", "shape"):
             del things[k]
         else:
             self._drop(others={name})
@@ -174,12 +174,13 @@ class Editor:
     def _lists(self):
         """What has been declared, by what it is."""
         return {"body": self._bodies, "frame": self._frames, "joint": self._joints, "loop": self._loops,
-                "constraint": self._constraints, "actuator": self._actuators, "element": self._elements}
+                "constraint": self._constraints, "actuator": self._actuators, "element": self._elements,
+                "shape": self._shapes}
 
     def _declare_again(self, model):
         for things, more in zip(self._lists().values(), (
                 model.bodies, model.frames, model.joints, model.loops, model.constraints, model.actuators,
-                model.elements)):
+                model.elements, model.shapes)):
             things += more
 
     def _find(self, what, name):
@@ -220,7 +221,8 @@ class Editor:
         self._independent = tuple(name for name in self._independent if name not in gone | virtual)
         self._outputs = tuple(each for each in self._outputs if _parts(each)[2] not in (
             bodies if _parts(each)[0] in _OF_BODIES else gone | still | virtual | others))
-        for things, key in ((self._bodies, "name"), (self._frames, "name"), (self._joints, "child")):
+        for things, key in ((self._bodies, "name"), (self._frames, "name"), (self._joints, "child"),
+                            (self._shapes, "body")):
             things[:] = [each for each in things if getattr(each, key) not in bodies]
 
 
@@ -282,4 +284,4 @@ def _prefixed(model, prefix):
     elements = tuple(replace(each, measure=replace(named(each.measure), **(
         {"parent": GROUND} if each.law in APPLIED else {}))) for each in model.elements)
     return replace(model, elements=elements, **{key: tuple(map(named, getattr(model, key))) for key in (
-        "bodies", "frames", "joints", "loops", "constraints", "actuators")})
+        "bodies", "frames", "joints", "loops", "constraints", "actuators", "shapes")})

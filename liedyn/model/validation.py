@@ -298,6 +298,9 @@ def tree(model):
     known = dict.fromkeys([GROUND] + bodies + frames)
     for frame in model.frames:
         choice(f"frame {shown(frame.name)}", "body", frame.body, known)
+    unique("shape", [shape.name for shape in model.shapes])
+    for shape in model.shapes:
+        choice(f"shape {shown(shape.name)}", "body", shape.body, known)
     children = dict.fromkeys([GROUND] + bodies)
     pairs = [constraint for constraint in model.constraints if constraint.parent is not None]
     springs = [element.measure for element in model.elements if element.measure.parent is not None]

@@ -3,6 +3,7 @@
 Solids are those of the robot's file. A robot without any is drawn from its model: each body by bars between the points
 where joints hold it, each joint by what it lets turn or slide.
 """
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -115,8 +116,16 @@ def camera(robot):
     return Camera(target + 1.65 * size_of(robot) * direction / np.linalg.norm(direction), target, up)
 
 
+@remembered
 def _declared(robot):
-    return getattr(robot.model, "shapes", ())
+    """The shapes of the robot, those of frames as shapes of the bodies that hold them."""
+    frames, found = {frame.name: frame for frame in robot.model.frames}, []
+    for shape in robot.model.shapes:
+        while shape.body in frames:
+            frame = frames[shape.body]
+            shape = replace(shape, body=frame.body, placement=frame.placement @ shape.placement)
+        found.append(shape)
+    return found
 
 
 @remembered

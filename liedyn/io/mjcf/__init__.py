@@ -11,9 +11,8 @@ import numpy as np
 
 from liedyn.errors import LiedynError, ModelError, cut, errors_at, listed
 from liedyn.io.files import path_of, read_bytes, warn
-from liedyn.io.mjcf import actuators, equalities, tendons
+from liedyn.io.mjcf import actuators, equalities, shapes, tendons
 from liedyn.io.mjcf.reader import Reader
-from liedyn.io.mjcf.shapes import leave_shapes
 
 
 def load_mjcf(path, keyframe=None):
@@ -22,8 +21,8 @@ def load_mjcf(path, keyframe=None):
     Bodies keep their names and frames, joints their names and coordinates (`ref` included). A body with several joints
     becomes a chain of massless bodies, sites become frames. Equalities between bodies or sites become cut joints, those
     between joints or fixed tendons couplings; springs and dampers of tendons become force elements. Motors, and
-    position and velocity servos become actuators, the latter with what they do as springs and dampers. Shapes are taken
-    for inertias only.
+    position and velocity servos become actuators, the latter with what they do as springs and dampers. Shapes are
+    taken for inertias, and to be drawn.
 
     Parameters
     ----------
@@ -56,13 +55,15 @@ def load_mjcf(path, keyframe=None):
     path = path_of(path)
     with errors_at(path):
         source = path.name.encode(errors="replace").decode()  # file names may be any bytes
-        reader = Reader(*compiled(path), source, keyframe)
+        mujoco, model, looks = compiled(path)
+        reader = Reader(mujoco, model, source, keyframe)
         servos = actuators.linear_servos(reader)
         reader.add_bodies(servos)
         reader.add_sites()
         polynomials = equalities.declare(reader)
         tendons.declare(reader)
         actuators.declare(reader)
+        shapes.declare(reader, looks)
         robot = equalities.with_polynomials(reader.builder, polynomials)
     for what, names in left_out(reader).items():
         warn(f"{cut(path.name)}: left out {what}: {listed(names)}")
@@ -70,7 +71,7 @@ def load_mjcf(path, keyframe=None):
 
 
 def compiled(path):
-    """MuJoCo's module, and the model it makes of a file, without shapes that only show."""
+    """MuJoCo's module, the model it makes of a file, without meshes that only show, and what shapes look like."""
     try:
         import mujoco
     except ImportError:
@@ -82,9 +83,9 @@ def compiled(path):
         spec = mujoco.MjSpec.from_file(str(path))
     spec.compiler.fusestatic = False
     spec.compiler.LRopt.mode = mujoco.mjtLRMode.mjLRMODE_NONE  # ranges of muscles, which take a simulation
-    leave_shapes(mujoco, spec, path.parent)
+    looks = shapes.leave_shapes(mujoco, spec, path.parent)
     with _parsing():
-        return mujoco, spec.compile()
+        return mujoco, spec.compile(), looks
 
 
 @contextlib.contextmanager

@@ -1,0 +1,140 @@
+"""The part of `Builder` that declares shapes, and makes contacts with the ground of them."""
+import itertools
+
+from liedyn.errors import ModelError, listed, shown
+from liedyn.model import validation
+from liedyn.model.description import GROUND, SHAPE_ROLES, SHAPE_SIZES, Shape
+from liedyn.model.frames import placement as make_pose
+from liedyn.model.numbers import numbers
+
+
+class ShapeBuilder:
+    """Shapes; see :class:`Builder`."""
+
+    def shape(self, name, body, kind, placement=None, size=(), mesh="", scale=1.0, color=None, role="visual"):
+        """Declare a shape fixed in a body, to be seen (`liedyn.view`) or to touch the ground.
+
+        Dynamics do not know of shapes: they add no mass.
+
+        Parameters
+        ----------
+        name : str
+        body : str
+            Name of a body or frame; or ``"ground"``.
+        kind : str
+            box, sphere, cylinder, capsule, ellipsoid, plane or mesh.
+        placement : array_like, shape (4, 4) or (3,), optional
+            In the frame of the body (three numbers: its origin).
+        size : float or array_like
+            [m] Box: edges along x, y, z; sphere: radius; cylinder and capsule, along z: radius, and length without the
+            caps; ellipsoid: half axes; none of a plane, whose normal is z, and of a mesh.
+        mesh : str
+            File of a mesh. It is read when it is drawn.
+        scale : float or array_like, shape (3,)
+            By which the coordinates of the mesh are multiplied.
+        color : array_like, shape (3,) or (4,), optional
+            Red, green, blue and opacity, from 0 to 1; by default one for each body.
+        role : {"visual", "collision"}
+            Is it to be seen, or to touch?
+
+        Raises
+        ------
+        ModelError
+            An unknown kind or role, a size that does not fit the kind, or a color that is none.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> b = ld.Builder.of(ld.load("four_bar"))
+        >>> b.shape("knob", "crank", "sphere", (0.2, 0.0, 0.0), size=0.05, color=(0.8, 0.4, 0.0))
+        >>> b.build().model.shapes[0].size
+        (0.05,)
+        """
+        owner = validation.owner_of("shape", name)
+        validation.choice(owner, "kind", kind, SHAPE_SIZES)
+        validation.choice(owner, "role", role, SHAPE_ROLES)
+        size = numbers(owner, "size", [size] if isinstance(size, float | int) else size, (SHAPE_SIZES[kind],))
+        if (size < 0.0).any():
+            raise ModelError(f"{owner}, size: must not be negative, got {shown(size.tolist())}")
+        if bool(mesh) != (kind == "mesh"):
+            raise ModelError(f"{owner}, mesh: a mesh has a file, other shapes have none, got {shown(mesh)}")
+        scale = numbers(owner, "scale", [scale] * 3 if isinstance(scale, float | int) else scale, (3,))
+        if color is not None:
+            opaque = isinstance(color, list | tuple) and len(color) == 3
+            color = numbers(owner, "color", [*color, 1.0] if opaque else color, (4,))
+            if (color < 0.0).any() or (color > 1.0).any():
+                raise ModelError(f"{owner}, color: numbers from 0 to 1, got {shown(color.tolist())}")
+            color = tuple(color.tolist())
+        self._shapes.append(Shape(
+            name, validation.text(owner, "body", body), kind, validation.pose(owner, "placement", placement),
+            tuple(size.tolist()), validation.prose(owner, "mesh", mesh), tuple(scale.tolist()), color, role))
+
+    def ground_contacts(self, bodies=None, friction=0.0, restitution=0.0, height=0.0):
+        """Let shapes touch the ground: one-sided constraints with the plane z = `height`, which carries from below.
+
+        Of spheres one contact each, of capsules one for each cap, of boxes one for each corner; they are named after
+        the shape, ``foot``, ``leg cap 1``, ``box corner 3``. The shapes are those whose role is collision, or all of a
+        body that has none such.
+
+        Parameters
+        ----------
+        bodies : sequence of str, optional
+            Those whose shapes are taken; by default all.
+        friction, restitution : float
+            As for :meth:`constraint`.
+        height : float
+            Of the ground [m].
+
+        Raises
+        ------
+        ModelError
+            A body that is unknown or has no shapes; or a shape of another kind, whose contacts are no points of it.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> b = ld.Builder("ball")
+        >>> b.body("ball", mass=1.0, inertia=(0.004, 0.004, 0.004))
+        >>> b.joint("free", "free", "ground", "ball")
+        >>> b.shape("skin", "ball", "sphere", size=0.1, role="collision")
+        >>> b.ground_contacts(friction=0.4)
+        >>> b.build().constraint_names
+        ('skin',)
+        """
+        height = float(numbers("ground_contacts", "height", height, ()))
+        having = dict.fromkeys(each.body for each in self._shapes if each.body != GROUND)
+        chosen = having if bodies is None else validation.names("ground_contacts", "bodies", bodies)
+        for body in chosen:
+            validation.choice("ground_contacts", "bodies", body, having)
+        options = {"parent_placement": (0.0, 0.0, height), "unilateral": True, "friction": friction,
+                   "restitution": restitution}
+        for body in chosen:
+            mine = [each for each in self._shapes if each.body == body]
+            touching = [each for each in mine if each.role == "collision"] or mine
+            others = [f"{each.name} ({each.kind})" for each in touching if each.kind not in _POINTS]
+            if others:
+                raise ModelError(f"ground_contacts, body {shown(body)}: {listed(others)}: contacts are made of "
+                                 f"{listed(list(_POINTS))}; name the other bodies, or declare shapes of these kinds")
+            for shape in touching:
+                for suffix, place, radius in _POINTS[shape.kind](shape.size):
+                    at = shape.placement @ make_pose(place)
+                    kind = {"kind": "sphere_on_plane", "radius": radius} if radius > 0.0 else {"kind": "on_plane"}
+                    self.constraint(shape.name + suffix, parent=GROUND, child=body, child_placement=at[:3, 3], **kind,
+                                    **options)
+
+
+def _of_sphere(size):
+    return [("", (0.0, 0.0, 0.0), size[0])]
+
+
+def _of_capsule(size):
+    return [(f" cap {k + 1}", (0.0, 0.0, z), size[0]) for k, z in enumerate((-0.5 * size[1], 0.5 * size[1]))]
+
+
+def _of_box(size):
+    corners = itertools.product(*((-0.5 * x, 0.5 * x) for x in size))
+    return [(f" corner {k + 1}", corner, 0.0) for k, corner in enumerate(corners)]
+
+
+_POINTS = {"sphere": _of_sphere, "capsule": _of_capsule, "box": _of_box}
+"""Suffixes of names, centres and radii of the points of a shape that may touch a plane."""
