@@ -118,6 +118,20 @@ def test_shapes_of_files_are_drawn_as_they_are():
     assert {each.body for each in with_bars} >= set(robot.body_names)
 
 
+def test_bodies_whose_meshes_are_missing_are_drawn_otherwise(tmp_path):
+    (tmp_path / "there.stl").write_text("solid")
+    b = ld.Builder.of(ld.load("five_bar"))
+    for body in ("link1", "link2", "link3"):
+        b.shape(body, body, "mesh", mesh=str(tmp_path / ("there.stl" if body == "link1" else "none.stl")))
+    b.shape("ball", "link2", "sphere", size=0.1, role="collision")
+    with pytest.warns(ld.ModelWarning, match="2 meshes are not there, of 'link2', 'link3'; the first is .*none.stl"):
+        found = scene.solids(b.build())
+    kinds = {body: {each.kind for each in found if each.body == body and each.role == "visual"} for body in (
+        "link1", "link2", "link3")}
+    assert "mesh" in kinds["link1"] and "sphere" in kinds["link2"] and "capsule" in kinds["link3"]
+    assert not any(each.kind == "mesh" and each.body != "link1" for each in found)
+
+
 def test_arrows_are_the_forces_of_pins():
     r = ld.forward_dynamics(LOADER, LOADER.home, REST, REST)
     found = scene.arrows(LOADER, LOADER.home, r.lam, unit=scene.weight(LOADER))

@@ -3,12 +3,15 @@
 Solids are those of the robot's file. A robot without any is drawn from its model: each body by bars between the points
 where joints hold it, each joint by what it lets turn or slide.
 """
+import warnings
 from dataclasses import replace
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from liedyn.constraints.wrenches import world_constraint_wrenches
+from liedyn.errors import ModelWarning, cut, listed, shown
 from liedyn.model import GROUND
 from liedyn.model.remembered import remembered
 from liedyn.plotting import COLOURS, SLIDING, axes_of_view, plane_of, poses_of
@@ -136,11 +139,20 @@ def solids(robot):
     found = [Solid(shape.body, shape.kind, shape.placement, tuple(shape.size),
                    tuple(shape.color) if shape.color is not None else colours[shape.body],
                    shape.mesh, tuple(np.broadcast_to(shape.scale, 3)), shape.role) for shape in _declared(robot)]
-    if any(each.role == "visual" and each.body != GROUND for each in found):
+    gone = [each for each in found if each.kind == "mesh" and not Path(each.mesh).is_file()]
+    found = [each for each in found if each.kind != "mesh" or Path(each.mesh).is_file()]
+    seen = {each.body for each in found if each.role == "visual"} - {GROUND}
+    lost = {each.body for each in gone if each.role == "visual"} - seen if seen else set(robot.body_names)
+    if gone:
+        bodies = listed(dict.fromkeys(each.body for each in gone))
+        warnings.warn(f"{cut(robot.name)}: {len(gone)} meshes are not there, of {bodies}; the first is "
+                      f"{shown(gone[0].mesh)}", ModelWarning, stacklevel=2)
+    if not lost:
         return tuple(found)
-    found = [each._replace(role="visual") for each in found]  # those for collisions are better than none
-    drawn = {each.body for each in found} - {GROUND}
-    return tuple(found + _from_model(robot, colours, drawn))
+    # those for collisions are better than none, and bars than nothing
+    found = [each._replace(role="visual") if each.body in lost else each for each in found]
+    drawn = {each.body for each in found if each.role == "visual"} | set(robot.body_names) - lost
+    return tuple(found + _from_model(robot, colours, drawn - {GROUND}))
 
 
 def _from_model(robot, colours, drawn):
