@@ -1,6 +1,7 @@
 """Loading by bundled name or by path."""
 
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -87,3 +88,32 @@ def test_warnings_point_at_the_line_that_loads(tmp_path):
     with pytest.warns(ModelWarning, match="a.urdf: left out elements that URDF does not have: 'stray'") as caught:
         load(tmp_path / "a.urdf")
     assert caught[0].filename == __file__
+
+
+INERTIA = '<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/>'
+RUBBING = {
+    "r.urdf": '<robot name="r"><link name="base"/><link name="arm"><inertial><mass value="1"/>' + INERTIA + """
+      </inertial></link><joint name="j" type="revolute"><parent link="base"/><child link="arm"/>
+      <dynamics friction="0.4"/><limit lower="-1" upper="1" effort="1" velocity="1"/></joint></robot>""",
+    "r.sdf": """<sdf version="1.9"><model name="r"><link name="arm"><inertial><mass>1</mass><inertia><ixx>1</ixx>
+      <iyy>1</iyy><izz>1</izz></inertia></inertial></link><joint name="j" type="revolute"><parent>world</parent>
+      <child>arm</child><axis><xyz>0 0 1</xyz><dynamics><friction>0.4</friction></dynamics></axis></joint></model>
+      </sdf>""",
+    "r.xml": """<mujoco><worldbody><body name="arm"><joint name="j" frictionloss="0.4"/><inertial pos="0 0 0" mass="1"
+      diaginertia="1 1 1"/></body></worldbody></mujoco>"""}
+
+
+@pytest.mark.parametrize("name", RUBBING)
+def test_dry_friction_is_kept_on_request(tmp_path, name):
+    if name == "r.xml":
+        pytest.importorskip("mujoco")
+    (tmp_path / name).write_text(RUBBING[name])
+    with pytest.warns(ModelWarning, match="the dry friction of joints: 'j'"):
+        assert not load(tmp_path / name).element_names
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        [element] = load(tmp_path / name, friction=0.02).model.elements
+    assert element.name == "j friction" and element.law == "friction" and element.measure.coefficients == {"j": 1.0}
+    assert element.numbers == (0.4, 0.4, 0.1, 0.02, 0.0)  # as `Builder.friction(coulomb=0.4, width=0.02)` has them
+    with pytest.raises(InputError, match="load_.*, friction must be positive and finite, got -1"):
+        load(tmp_path / name, friction=-1)

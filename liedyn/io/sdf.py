@@ -12,6 +12,7 @@ import numpy as np
 
 from liedyn.errors import InputError, ModelError, cut, errors_at, listed, shown, suggestion
 from liedyn.io.files import path_of, read_bytes, warn
+from liedyn.io.frictions import add_friction, require_width
 from liedyn.io.sdf_joints import SdfJoint, cut_joint, gearbox, mimics, tree_joint
 from liedyn.io.sdf_scopes import Scope, SdfElement, own_pose, truth
 from liedyn.io.sdf_shapes import add_shapes
@@ -26,7 +27,7 @@ _ELEMENTS = {"link", "joint", "model", "frame", "include", "pose", "static", "se
 _MOMENTS = ("ixx", "iyy", "izz")
 
 
-def load_sdf(path, model=None, floating_base=True, base_name="base", gravity=None):
+def load_sdf(path, model=None, floating_base=True, base_name="base", gravity=None, friction=None):
     """Read a robot from an SDFormat file.
 
     Links become bodies; those of models within the model are named ``model::link``, their joints likewise. Joints keep
@@ -50,6 +51,10 @@ def load_sdf(path, model=None, floating_base=True, base_name="base", gravity=Non
         Name of that joint; where several parts are loose, those behind the first are called ``base link``.
     gravity : array_like, shape (3,), optional
         [m/s^2] Default: that of the world the model is in, else (0, 0, -9.81).
+    friction : float, optional
+        Keep the dry friction of joints, as force elements ``<coordinate> friction`` that are smooth below this rate
+        [rad/s, m/s] (:meth:`Builder.friction`). Default: it is left out, with a
+        warning; so is that of cut joints.
 
     Returns
     -------
@@ -79,6 +84,7 @@ def load_sdf(path, model=None, floating_base=True, base_name="base", gravity=Non
                               ("base_name", base_name, str)):
         if not isinstance(value, kind):
             raise InputError(f"load_sdf, {name}: cannot be {shown(value)}")
+    require_width("load_sdf", friction)
     with errors_at(path):
         root = _parse(path)
         left = defaultdict(list)
@@ -86,7 +92,7 @@ def load_sdf(path, model=None, floating_base=True, base_name="base", gravity=Non
             world, scope = _choose(root, model, left)
             robot = _read(world, scope, left, floating_base, base_name,
                           _gravity(world.element) if gravity is None else gravity,
-                          path)
+                          path, friction)
         except RecursionError:
             raise ModelError("its models lie too deep within one another, or frames of them in a circle") from None
     for what, names in left.items():
@@ -147,7 +153,7 @@ class _Held:
     last: bool = False
 
 
-def _read(world, scope, left, floating_base, base_name, gravity, path):
+def _read(world, scope, left, floating_base, base_name, gravity, path, friction):
     scopes, poses, elements, static = scope.scopes(), {GROUND: np.eye(4)}, {}, []
     for each in scopes:
         _refuse(each, left)
@@ -193,7 +199,9 @@ def _read(world, scope, left, floating_base, base_name, gravity, path):
             tree_joint(builder, poses, joint, turned[joint.name])
         else:
             cut_joint(builder, poses, joint)
-        joint.left_out(left, joint.name in turned)
+        joint.left_out(left, joint.name in turned, friction is not None)
+        if friction is not None and joint.name in turned:
+            add_friction(builder, joint.frictions(), friction)
     for gear in gears:
         gearbox(builder, gear, joints, turned)
     mimics(builder, joints, turned)

@@ -107,14 +107,18 @@ class SdfJoint:
         return {name: axis.number_of("initial_position") for name, (axis, _, _) in zip(self.coordinates, self.parts())
                 if axis.part("initial_position")}
 
-    def left_out(self, left, is_in_tree):
+    def frictions(self):
+        """Dry friction by coordinate."""
+        return {name: friction for name, (_, _, friction) in zip(self.coordinates, self.parts()) if friction}
+
+    def left_out(self, left, is_in_tree, keeps_friction):
         """Note what the file says of this joint and the robot does not have."""
         if self.kind == "fixed":
             return  # exporters write limits and damping there too
         for k, (_, given, friction) in enumerate(self.parts()):
             what = "cut joints" if not is_in_tree else f"{self.type} joints"
             is_idle = not is_in_tree or k >= len(self.axes)
-            if friction:
+            if friction and not (keeps_friction and is_in_tree and k < len(self.axes)):
                 _note(left, "left out the dry friction of joints", self.name)
             if np.isfinite(given["limits"]).any() and (is_idle or self.type == "continuous"):
                 _note(left, f"left out limits of {what}", self.name)

@@ -11,6 +11,7 @@ import numpy as np
 from liedyn.errors import InputError, ModelError, cut, listed, errors_at, shown, suggestion
 from liedyn.io.xml_elements import Element, parse
 from liedyn.io.files import path_of, read_bytes, warn
+from liedyn.io.frictions import add_friction, require_width
 from liedyn.io.urdf_loops import add_elements, add_loops, add_mimic, sidecar
 from liedyn.io.urdf_shapes import add_shapes
 from liedyn.model import GROUND, Builder
@@ -25,7 +26,7 @@ _ELEMENTS = {"link", "joint", "material", "transmission", "gazebo", "sensor",  #
 _BOUNDS = ("lower", "upper", "velocity", "effort")  # of one coordinate
 
 
-def load_urdf(path, floating_base=False, base_name="base", loops=None, gravity=(0.0, 0.0, -9.81)):
+def load_urdf(path, floating_base=False, base_name="base", loops=None, gravity=(0.0, 0.0, -9.81), friction=None):
     """Read a robot from a URDF file.
 
     Links become bodies; a link without <inertial> is massless; a root link that is called ground is the ground. Joints
@@ -53,6 +54,9 @@ def load_urdf(path, floating_base=False, base_name="base", loops=None, gravity=(
         its types of joints, and its motors as actuators.
     gravity : array_like, shape (3,)
         [m/s^2]
+    friction : float, optional
+        Keep the dry friction of joints, as force elements ``<coordinate> friction`` that are smooth below this rate
+        [rad/s, m/s] (:meth:`Builder.friction`). Default: it is left out, with a warning.
 
     Returns
     -------
@@ -81,6 +85,7 @@ def load_urdf(path, floating_base=False, base_name="base", loops=None, gravity=(
                               ("loops", loops, dict | list | tuple | None)):
         if not isinstance(value, kind):
             raise InputError(f"load_urdf, {name}: cannot be {shown(value)}")
+    require_width("load_urdf", friction)
     with errors_at(path):
         root = _parse(path)
         source = path.name.encode(errors="replace").decode()  # file names may be any bytes
@@ -100,6 +105,9 @@ def load_urdf(path, floating_base=False, base_name="base", loops=None, gravity=(
             _add_joint(builder, joint, kinds[joint.name])
         for joint in joints:
             add_mimic(builder, joint, kinds)
+        rubbing = _rubbing(joints, kinds)
+        kept = {} if friction is None else {name: x for name, x in rubbing.items() if JOINT_KINDS[kinds[name]].nv == 1}
+        add_friction(builder, kept, friction)
         add_elements(builder, root, joints, kinds)
         frames = {GROUND: GROUND} | {joint.name: joint.end("child") for joint in joints}
         frames |= {link.name: link.name for link in links}
@@ -108,6 +116,8 @@ def load_urdf(path, floating_base=False, base_name="base", loops=None, gravity=(
         add_loops(builder, frames, loops or {})
         not_drawn = add_shapes(builder, root, links, path)
         robot, left_out = builder.build(), _left_out(root, joints)
+        if rubbing.keys() - kept:
+            left_out["the dry friction of joints"] = [name for name in rubbing if name not in kept]
         if not_drawn:
             left_out["shapes of links"] = list(not_drawn)
     for what, names in left_out.items():
@@ -195,6 +205,13 @@ def _dynamics(joint):
     return joint.part("dynamics") or joint.part("joint_properties")
 
 
+def _rubbing(joints, kinds):
+    """Dry friction of joints by name."""
+    given = {joint.name: _dynamics(joint) for joint in joints if kinds[joint.name] != "fixed"}
+    found = {name: dynamics.number("friction", 0.0) for name, dynamics in given.items() if dynamics}
+    return {name: x for name, x in found.items() if x}
+
+
 def _limits(joint, kind):
     """Limits of the joints that have one coordinate; missing ones are infinite, and those beyond all numbers."""
     limit = joint.part("limit")
@@ -214,12 +231,10 @@ def _left_out(root, joints):
     """What the file says and the robot does not have, with the names of what it says it about."""
     found = defaultdict(list)
     for joint in joints:
-        kind, dynamics, limit = joint.text("type"), _dynamics(joint), joint.part("limit")
+        kind, limit = joint.text("type"), joint.part("limit")
         bounds = {"continuous": ("lower", "upper"), "planar": _BOUNDS, "floating": _BOUNDS}.get(kind, ())
         if kind == "fixed" and joint.part("mimic"):
             found["what fixed joints mimic"].append(joint.name)
-        if kind != "fixed" and dynamics and dynamics.number("friction", 0.0):
-            found["the dry friction of joints"].append(joint.name)
         if limit and any(limit.number(key, 0.0) for key in bounds):
             found[f"limits of {kind} joints"].append(joint.name)
         if joint.part("safety_controller"):

@@ -11,11 +11,12 @@ import numpy as np
 
 from liedyn.errors import LiedynError, ModelError, cut, errors_at, listed
 from liedyn.io.files import path_of, read_bytes, warn
+from liedyn.io.frictions import add_friction, require_width
 from liedyn.io.mjcf import actuators, equalities, shapes, tendons
 from liedyn.io.mjcf.reader import Reader
 
 
-def load_mjcf(path, keyframe=None):
+def load_mjcf(path, keyframe=None, friction=None):
     """Read a robot from an MJCF file of MuJoCo.
 
     Bodies keep their names and frames, joints their names and coordinates (`ref` included). A body with several joints
@@ -30,6 +31,9 @@ def load_mjcf(path, keyframe=None):
     keyframe : str, optional
         The keyframe that is the home configuration. Default: the one named ``"home"``, else the first one, else the
         configuration in which the file draws the model.
+    friction : float, optional
+        Keep the dry friction of joints, as force elements ``<coordinate> friction`` that are smooth below this rate
+        [rad/s, m/s] (:meth:`Builder.friction`). Default: it is left out, with a warning.
 
     Returns
     -------
@@ -53,6 +57,7 @@ def load_mjcf(path, keyframe=None):
     >>> robot = load_mjcf("cassie.xml")  # doctest: +SKIP
     """
     path = path_of(path)
+    require_width("load_mjcf", friction)
     with errors_at(path):
         source = path.name.encode(errors="replace").decode()  # file names may be any bytes
         mujoco, model, looks = compiled(path)
@@ -64,8 +69,9 @@ def load_mjcf(path, keyframe=None):
         tendons.declare(reader)
         actuators.declare(reader)
         shapes.declare(reader, looks)
+        add_friction(reader.builder, reader.frictions() if friction is not None else {}, friction)
         robot = equalities.with_polynomials(reader.builder, polynomials)
-    for what, names in left_out(reader).items():
+    for what, names in left_out(reader, friction is not None).items():
         warn(f"{cut(path.name)}: left out {what}: {listed(names)}")
     return robot
 
@@ -97,11 +103,12 @@ def _parsing():
         raise ModelError(f"MuJoCo cannot read it: {' '.join(str(error).split())}") from None
 
 
-def left_out(reader):
+def left_out(reader, keeps_friction):
     """What the robot does not have: names by what it is."""
     m, found = reader.model, reader.missing
-    for v in np.flatnonzero(m.dof_frictionloss):
-        found["the dry friction of joints"].append(reader.joints[m.dof_jntid[v]])
+    for j in m.dof_jntid[np.flatnonzero(m.dof_frictionloss)]:
+        if not (keeps_friction and reader.is_single(j)):
+            found["the dry friction of joints"].append(reader.joints[j])
     for t in np.flatnonzero(m.tendon_limited):
         found["the limits of tendons"].append(reader.name("tendon", int(t)))
     for t in np.flatnonzero(m.tendon_frictionloss):

@@ -124,6 +124,12 @@ class Reader:
             found |= {"stiffness": m.jnt_stiffness[j], "rest": _quaternion(m.qpos_spring[q:q + 4])}
         return found
 
+    def frictions(self):
+        """Dry friction by coordinate, of joints that have one."""
+        m = self.model
+        return {self.joints[j]: m.dof_frictionloss[m.jnt_dofadr[j]] for j in range(m.njnt)
+                if self.is_single(j) and m.dof_frictionloss[m.jnt_dofadr[j]]}
+
     def site(self, k):
         """The body of a site, and its pose there."""
         m = self.model
