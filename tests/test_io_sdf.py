@@ -96,6 +96,22 @@ def test_a_model_may_be_placed_by_any_of_its_frames(tmp_path):
     np.testing.assert_allclose(at_home(robot, "b"), pose(1, 2, 3, 0, 0, 0.4), atol=1e-14)
 
 
+def test_frames_are_frames_of_the_robot(tmp_path):
+    """They lie where the file says when all coordinates are zero, and move with the link that they are attached to."""
+    inner = f'<model name="m"><pose>0 0 2 0 0 0</pose>{link("x", "0 1 0 0.2 0 0")}<frame name="grip"/></model>'
+    robot = load(tmp_path, link("a", "1 0 0 0 0 0.3"), inner, joint("j", "revolute", "world", "a"),
+                 joint("k", "fixed", "a", "m::x"),
+                 '<frame name="tip" attached_to="a"><pose>0 0 1 0.1 0 0</pose></frame>',
+                 '<frame name="far" attached_to="tip"><pose relative_to="a">0 0 3 0 0 0</pose></frame>')
+    assert robot.frame_names == ("tip", "far", "m::grip")
+    at, q = pose(1, 0, 0, 0, 0, 0.3), robot.neutral
+    np.testing.assert_allclose(ld.pose(robot, q, "tip"), at @ pose(0, 0, 1, 0.1, 0, 0), atol=1e-14)
+    np.testing.assert_allclose(ld.pose(robot, q, "far"), at @ pose(0, 0, 3), atol=1e-14)
+    np.testing.assert_allclose(ld.pose(robot, q, "m::grip"), pose(0, 0, 2), atol=1e-14)
+    held = {frame.name: frame.body for frame in robot.model.frames}
+    assert held == {"tip": "a", "far": "a", "m::grip": "m::x"}
+
+
 def test_long_chains_of_frames(tmp_path):
     frame = '<frame name="f{}"><pose relative_to="f{}">0.001 0 0 0 0 0</pose></frame>'
     chain = "".join(frame.format(k, k + 1) for k in range(2000))

@@ -14,7 +14,7 @@ from liedyn.errors import InputError, ModelError, cut, errors_at, listed, shown,
 from liedyn.io.files import path_of, read_bytes, warn
 from liedyn.io.frictions import add_friction, require_width
 from liedyn.io.sdf_joints import SdfJoint, cut_joint, gearbox, mimics, tree_joint
-from liedyn.io.sdf_scopes import Scope, SdfElement, own_pose, truth
+from liedyn.io.sdf_scopes import Scope, SdfElement, own_pose, relative, truth
 from liedyn.io.sdf_shapes import add_shapes
 from liedyn.io.spanning import spanning_tree
 from liedyn.io.xml_elements import parse
@@ -36,6 +36,7 @@ def load_sdf(path, model=None, floating_base=True, base_name="base", gravity=Non
     the other way round are turned, which leaves their coordinates as they are (but inverts the quaternion of a ball).
     All others close loops: cut joints of the same kinds, closed when all coordinates are zero, as the file's poses are.
     A joint that turns about a point away from the origin of its link has a massless body ``joint frame`` there.
+    Frames keep their names; in models within the model they are named as links are.
     Gearboxes, and axes that mimic others (``x mimic``), become couplings. Visual and collision shapes are kept
     to be drawn; sensors and plugins are passed over.
 
@@ -205,6 +206,11 @@ def _read(world, scope, left, floating_base, base_name, gravity, path, friction)
     for gear in gears:
         gearbox(builder, gear, joints, turned)
     mimics(builder, joints, turned)
+    for each in scopes:
+        for name, (kind, _) in each.things.items():
+            if kind == "frame" and each.prefix + name not in poses:
+                body = each.body(name)
+                builder.frame(each.prefix + name, body, relative(poses[body], each.world_pose(name)))
     not_drawn = add_shapes(builder, elements, path)
     if not_drawn:
         left["left out shapes of links"] = list(not_drawn)
