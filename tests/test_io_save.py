@@ -257,7 +257,7 @@ def test_refused(tmp_path, suffix, builder, words):
     (".urdf", lone("revolute", gravity=(0, 0, 0)), "gravity"), (".urdf", with_motor(), "actuators: 'motor'"),
     (".urdf", lone("free", effort_limit=1.0), "limits of free joints: 'move'"),
     (".urdf", lone("free", damping=[1, 1, 2, 0, 0, 0]), "damping that differs from axis to axis: 'move'"),
-    (".xml", with_motor(), "actuators of balls and free joints: 'motor'"),
+    (".xml", with_motor(), "actuators of balls, free joints and cut joints: 'motor'"),
     (".xml", lone("revolute", velocity_limit=1.0), "limits of velocities: 'move'"),
     (".xml", lone("spherical", effort_limit=1.0), "limits of balls and free joints: 'move'"),
 ])

@@ -1,4 +1,4 @@
-"""A warning of runs in which a spring on the angle of a cut joint passes half a turn from rest: its force jumps there."""
+"""A warning of runs in which a spring on the angle of a cut joint passes half a turn from rest: it jumps there."""
 import warnings
 
 import numpy as np
