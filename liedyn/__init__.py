@@ -39,7 +39,7 @@ _LAZY = {name: f"liedyn.{module}" for module, names in {
                    "constraint_wrenches velocity_error virtual_coordinates virtual_jacobian world_constraint_wrenches",
     "control": "HybridController PIDC controllability inverse_dynamics",
     "dynamics": "forward_dynamics",
-    "elements": "element_forces element_states",
+    "elements": "actuator_matrix element_forces element_states",
     "feedback": "check_feedback",
     "io.pinocchio_reader": "from_pinocchio",
     "io.pinocchio_writer": "to_pinocchio",

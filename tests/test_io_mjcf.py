@@ -275,6 +275,24 @@ def test_a_servo_on_a_tendon(tmp_path):
     assert robot.element_names == ("u servo",)
 
 
+def test_cylinders_are_tendons_between_two_sites(tmp_path):
+    """An actuator with a servo between two points: read as MuJoCo has it, written, and read again."""
+    sites = "<site name='{}' pos='{}'/>"
+    body = TWO_HINGES.replace("<inertial", sites.format("p", "0.1 0.2 0.3") + "<inertial", 1)
+    path = write(tmp_path, sites.format("r", "0.6 -0.7 0.2") + body, before=(
+        "<tendon><spatial name='t'><site site='p'/><site site='r'/></spatial></tendon><actuator>"
+        "<general name='u' tendon='t' gainprm='4' biastype='affine' biasprm='0.5 -6 -0.7' gear='1.5'/></actuator>"))
+    robot = ld.load(path)
+    oracle, rng = Oracle(path, robot), np.random.default_rng(5)
+    q, v, u = rng.normal(size=2), rng.normal(size=2), rng.normal(size=1)
+    driven = ld.actuator_matrix(robot, q) @ u
+    assert close_to(mass_matrix_and_bias(robot, q, v)[1] - driven, oracle.dynamics(q, v, u)[1])
+    b = ld.Builder.of(robot)
+    b.remove("element", "u servo")  # it pushes at no length: MuJoCo's tendons have no spring of that kind
+    ld.save(b.build(), tmp_path / "again.xml")
+    assert close_to(ld.actuator_matrix(ld.load(tmp_path / "again.xml"), q) @ u, driven)
+
+
 @pytest.mark.parametrize("actuator", [
     "<motor name='u' joint='a' gear='5'/>", "<position name='u' joint='a' kp='20' gear='2'/>",
     "<velocity name='u' joint='a' kv='3'/>",

@@ -424,13 +424,3 @@ def test_every_kind_has_its_coordinates():
         assert (robot.nq, robot.nv) == (form.nq, form.nv)
         assert len(robot.velocity_names) == len(set(robot.velocity_names)) == robot.nv
         assert len(robot.coordinate_names) == len(set(robot.coordinate_names)) == robot.nq
-
-
-@pytest.mark.parametrize("declare", [
-    lambda b: b.coordinate_force("it", {"q1": 1.0, "pin": 1.0}, stiffness=1.0), lambda b: b.friction("it", "pin", 1.0),
-    lambda b: b.actuator("it", "pin")])
-def test_forces_on_cut_joints_are_refused_with_the_way_around(declare):
-    b = ld.Builder.of(ld.load("five_bar"))
-    declare(b)
-    with pytest.raises(ModelError, match="'it', coordinate: 'pin' belongs to a cut joint.* cut another joint"):
-        b.build()

@@ -99,6 +99,7 @@ CALLS = {
     "rnea": dict(**STATE, a=REST), "rnea_derivatives": dict(**STATE, a=REST), "total_mass": dict(robot=FIVE_BAR),
     "load": dict(source="five_bar"), "load_toml": None, "load_urdf": None, "load_sdf": None, "load_mjcf": None,
     "view": None, "export_html": None, "modes": dict(ss=MODEL),
+    "actuator_matrix": dict(robot=SPRUNG, q=HOME),
     "element_forces": dict(robot=SPRUNG, q=HOME, v=REST), "element_states": dict(robot=SPRUNG, q=HOME, v=REST),
     "from_pinocchio": dict(model=ld.to_pinocchio(PANDA)[0], reference="home") if find_spec("pinocchio") else None,
     "to_pinocchio": dict(robot=PANDA) if find_spec("pinocchio") else None,

@@ -46,16 +46,16 @@ def print_info(source):
                      for loop in model.loops])
     if model.constraints:
         print(f"\nother constraints ({len(model.constraints)})")
-        print_table([(each.name, each.kind, f"{each.parent} - {each.child}" if each.parent else "", _rows(robot, each))
+        print_table([(each.name, each.kind, _between(each) if each.parent else "", _rows(robot, each))
                      for each in model.constraints])
     if model.actuators:
         print(f"\nactuators ({len(model.actuators)})")
-        print_table([(actuator.name, f"on {', '.join(actuator.gears)}",
-                      f"gear {', '.join(f'{gear:g}' for gear in actuator.gears.values())}")
-                     for actuator in model.actuators])
+        print_table([(each.name, f"on {', '.join(each.gears)}" if each.gears else _between(each.measure),
+                      f"gear {', '.join(f'{gear:g}' for gear in each.gears.values() or [each.gear])}")
+                     for each in model.actuators])
     if model.elements:
         print(f"\nforce elements ({len(model.elements)})")
-        print_table([(each.name, each.law, f"{each.measure.parent} - {each.measure.child}" if each.measure.parent else
+        print_table([(each.name, each.law, _between(each.measure) if each.measure.parent else
                       f"on {', '.join(each.measure.coefficients)}") for each in model.elements])
 
     print(f"\ncoordinates of the tree:      {robot.nv}" + (f" (nq = {robot.nq})" if robot.nq != robot.nv else ""))
@@ -96,3 +96,7 @@ def _print_mobility(robot):
     of_positions = f" ({robot.nv - on_positions} of positions)" if on_positions != rank else ""
     print(f"degrees of freedom:           {robot.nv - rank}{of_positions}")
     print(f"redundant rows:               {f'{len(redundant)}: ' + ', '.join(redundant) if redundant else 'none'}")
+
+
+def _between(each):
+    return f"{each.parent} - {each.child}"

@@ -46,7 +46,7 @@ def central_differences(robot, ss, independent):
     True
     """
     reduced = _Reduced(robot, ss, independent)
-    n_y, p, nu = len(reduced.y.names), len(ss.states), robot.actuator_matrix.shape[1]
+    n_y, p, nu = len(reduced.y.names), len(ss.states), len(robot.actuator_names)
     force = 1.0 / (np.abs(ss.B).max(initial=0.0) or 1.0)  # in forces the rate is affine: a large step loses nothing
     scale = np.repeat([1.0, force], [p, nu])
     columns = [_derivative(lambda h, e=e: reduced.rate(h * e[:n_y], h * e[n_y:p], h * e[p:])) for e in np.diag(scale)]
@@ -104,7 +104,7 @@ class _Reduced:
         robot, m = self.robot, len(self.robot.row_names)
         q = self.configuration(y)
         v = self.solve(q, slice(m), self.w, np.concatenate([np.zeros(m), self.w0 + w]))
-        a = ld.forward_dynamics(robot, q, v, self.tau + robot.actuator_matrix @ u, independent=self.w).a
+        a = ld.forward_dynamics(robot, q, v, self.tau + ld.actuator_matrix(robot, q) @ u, independent=self.w).a
         y_dot, w_dot = self.rows(self.y, q) @ v, self.rows(self.w, q) @ a
         if robot.nq != robot.nv:  # the tangent of balls turns with the body: seen from the moving operating point
             y_dot = _derivative(lambda t: self.deviation(

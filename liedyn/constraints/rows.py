@@ -228,7 +228,7 @@ def derivative_rows(model, q, v, a, work, psi_q, phi_q, phi_v):
 @kernel_in_place
 def force_derivative_rows(model, q, work, lam, D):
     """D += d(G^T lambda)/dq (nv, nv); needs `world_positions`."""
-    cut_force_derivative_kernel(model, work, lam, D)
+    cut_force_derivative_kernel(model, work, False, lam, D)
     other_force_derivatives(model, q, work, lam, D)
 
 

@@ -8,6 +8,7 @@ from liedyn.compiled.boundary import states
 from liedyn.constraints.loops import constraint_jacobian
 from liedyn.control.decomposition import Decomposition, decompose, metric_root
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
+from liedyn.elements.generalized import actuator_matrix
 from liedyn.errors import InputError, shown, suggestion
 
 SHOWN = 1e-6
@@ -108,13 +109,13 @@ def controllability(robot, q, active=None, metric=None, rank_tolerance=RANK_TOLE
     rank_tolerance, (_, q) = non_negative("rank_tolerance", rank_tolerance), states(robot, q=q)
     if len(q) != 1:
         raise InputError(f"controllability takes one configuration, got {len(q)}")
-    actuators, B = actuation(robot, active)
+    actuators, B = actuation(robot, active, q[0])
     G = constraint_jacobian(robot, q[0])
     return judged(robot, Decomposition(*decompose(G, B, *metric_root(metric, robot.nv), rank_tolerance)), actuators)
 
 
-def actuation(robot, active):
-    """Names of the actuators, and columns (nv, nu) that span their forces.
+def actuation(robot, active, q):
+    """Names of the actuators, and columns (nv, nu) that span their forces at a configuration.
 
     Raises
     ------
@@ -122,7 +123,7 @@ def actuation(robot, active):
         An unknown joint or coordinate.
     """
     if active is None:
-        return robot.actuator_names, robot.actuator_matrix
+        return robot.actuator_names, actuator_matrix(robot, q)
     driven = []
     for name in names("active", active):
         family = [k for k, each in enumerate(robot.velocity_names) if each == name or each.startswith(f"{name}.")]
@@ -132,6 +133,11 @@ def actuation(robot, active):
         driven += family
     driven = list(dict.fromkeys(driven))
     return tuple(robot.velocity_names[k] for k in driven), np.eye(robot.nv)[:, driven]
+
+
+def is_constant(robot, active):
+    """Are the columns of `actuation` the same at all configurations?"""
+    return active is not None or robot.elements is None or not robot.elements.driven
 
 
 def judged(robot, parts, actuators):

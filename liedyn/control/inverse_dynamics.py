@@ -135,16 +135,16 @@ def inverse_dynamics(robot, q, v, accelerations, independent=None, active=None, 
         raise InputError(f"accelerations must have shape (..., {size}), one for each of "
                          f"{', '.join(chosen.names)}; got {accelerations.shape}")
     w_dot = rows_of("accelerations", accelerations, lead, size)
-    actuators, B = actuation(robot, active)
     root = metric_root(metric, robot.nv)
     rows, wanted = wanted_rows(robot, multipliers, lead)
-    spread, results = np.linalg.pinv(B), []
+    results = []
     for b in range(len(q)):
         with of_the_batch(lead, b):
+            actuators, B = actuation(robot, active, q[b])
             motion = Motion(robot, q[b], v[b], w_dot[b], chosen, forces[b], actuators, B, root, rank_tolerance)
             warn_if_poor(chosen, motion.condition)
             tau = motion.with_multipliers(rows, wanted[b]) if rows else motion.tau
-        results.append((tau, spread @ tau, motion.a, motion.multipliers(tau)))
+        results.append((tau, np.linalg.pinv(B) @ tau, motion.a, motion.multipliers(tau)))
     tau, u, a, lam = (np.reshape(x, lead + np.shape(x[0])) for x in zip(*results))
     return InverseDynamics(tau, u, a, lam, constraint_wrenches(robot, q.reshape(lead + (-1,)), lam), chosen.names,
                            judged(robot, motion.parts, actuators))

@@ -5,7 +5,7 @@ import numpy as np
 from liedyn.arguments import non_negative, number
 from liedyn.compiled.boundary import states, wrenches
 from liedyn.constraints.loops import virtual_jacobian
-from liedyn.control.controllability import actuation
+from liedyn.control.controllability import actuation, is_constant
 from liedyn.control.coordinates import Coordinates
 from liedyn.control.decomposition import metric_root
 from liedyn.control.gains import gain, require_stable, signal
@@ -89,7 +89,7 @@ class PIDC:
         require_stable(gains, "e'' + G_D e' + G_P e" + (" = 0" if G_I is None else " + G_I integral of e = 0"))
         self._gains, self._integral = gains, Integral(size)
         self._wanted = signal("trajectory", trajectory, (self._coordinates.size, size, size))
-        self._actuators, self._B = actuation(robot, active)
+        self._active, (self._actuators, self._B) = active, actuation(robot, active, robot.home)
         self._root = metric_root(metric, robot.nv)
         self._forces = wrenches(robot, f_ext, ())[0]
         self._tolerance = non_negative("rank_tolerance", rank_tolerance)
@@ -175,7 +175,8 @@ class PIDC:
         u = wanted[2] + self._gains["G_D"] @ e_dot + self._gains["G_P"] @ e
         if "G_I" in self._gains:
             u = u + self._gains["G_I"] @ self._integral.add(t, e)
-        return Motion(robot, q, v, u, self._coordinates.chosen, self._forces, self._actuators, self._B, self._root,
+        B = self._B if is_constant(robot, self._active) else actuation(robot, self._active, q)[1]
+        return Motion(robot, q, v, u, self._coordinates.chosen, self._forces, self._actuators, B, self._root,
                       self._tolerance)
 
     def _state(self, t, q, v):

@@ -9,6 +9,6 @@ motion, an element lets it change and has a law for the force (`liedyn.model.law
 f > 0 pulls: it acts against x. So elements are made of what constraints are made of, a packed model with the elements
 as its constraints, and their derivatives are exact. Nothing of it is compiled for robots without elements.
 """
-from liedyn.elements.generalized import element_forces, element_states
+from liedyn.elements.generalized import actuator_matrix, element_forces, element_states
 
-__all__ = ["element_forces", "element_states"]
+__all__ = ["actuator_matrix", "element_forces", "element_states"]

@@ -18,31 +18,32 @@ from liedyn.compiled.jit import MATRIX, VECTOR, inline, inline_array, kernel, ke
 from liedyn.constraints.rows import (
     derivative_rows, force_derivative_rows, jacobian_rows, residual_rows, velocity_rows,
 )
+from liedyn.elements.cut_coordinates import add_cut_coordinates, add_cut_derivatives
 from liedyn.elements.laws import LAWS_TYPE, force
 from liedyn.elements.wrenches import change, given, pull, rate, seen_at_b
 from liedyn.lie.algebra import neg6
 from liedyn.lie.exponential import exp
 from liedyn.linalg.vectors import add_multiple, copy_to
 from liedyn.model.force_elements import BUSHING, HOLDS, LAW, ROW
-from liedyn.model.packed import NV, N_ROWS
+from liedyn.model.packed import NV, N_ROWS, N_VIRTUAL
 from liedyn.simd.lanes import SCALAR, WIDTH, take_matrix, take_vector
 from liedyn.simd.registers import first_place
 from liedyn.tree.kinematics import world_motion, world_positions, world_size, world_velocities
 from liedyn.tree.records import MODEL, get6, put3, put6
 
 FLOAT = types.float64
-Measured = namedtuple("Measured", "world x w f held f_x f_w G out")
+Measured = namedtuple("Measured", "world x w f held f_x f_w G z E out")
 """Kinematics; displacements, rates, forces and what of them is held (m); slopes by the rows of the same element (m, 6);
-the rows (m, n); scratch (6)."""
-ARRAYS = 17
+the rows (m, n); coordinates of cut joints (nz) and the rows that read their rates (nz, n); scratch (6)."""
+ARRAYS = 22
 """Of a workspace, each of which may begin with a new register."""
 
 
 @kernel_in_place
 def room_size(model):
     """Numbers in the workspace of all kernels here."""
-    m, n = model.ints[N_ROWS], model.ints[NV]
-    return world_size(model) + 6 + 16 * m + 4 * n + 4 * m * n + n * n + WIDTH * ARRAYS
+    m, n, nz = model.ints[N_ROWS], model.ints[NV], model.ints[N_VIRTUAL]
+    return world_size(model) + 6 + 16 * m + 4 * n + 4 * m * n + n * n + nz + 4 * nz * n + WIDTH * ARRAYS
 
 
 def room_for(model):
@@ -53,12 +54,12 @@ def room_for(model):
 @inline_array
 def taken(model, work):
     """The arrays of `Measured`, from the beginning of a workspace."""
-    m, n = model.ints[N_ROWS], model.ints[NV]
+    m, n, nz = model.ints[N_ROWS], model.ints[NV], model.ints[N_VIRTUAL]
     work[0] = first_place(work)
     return Measured(
         take_vector(work, world_size(model)), take_vector(work, m), take_vector(work, m), take_vector(work, m),
         take_vector(work, m), take_matrix(work, m, 6), take_matrix(work, m, 6), take_matrix(work, m, n),
-        take_vector(work, 6))
+        take_vector(work, nz), take_matrix(work, nz, n), take_vector(work, 6))
 
 
 @inline
@@ -70,9 +71,13 @@ def row_count(laws, e):
 def measure(model, laws, at, t, q, v):
     """Fill `Measured` but for the slopes of six rows, and return the energy held; needs `world_velocities`."""
     energy = 0.0
+    at.f[:] = 0.0  # cut joints that are only read have rows too
+    at.held[:] = 0.0
     residual_rows(model, q, at.world, at.x)
     velocity_rows(model, q, v, at.world, at.w)
     jacobian_rows(model, q, at.world, at.G)
+    if at.z.size > 0:
+        add_cut_coordinates(model, laws, at.world, at.z, at.E, at.x, at.w, at.G)
     for e in range(laws.records.shape[0]):
         r = laws.records[e, ROW]
         if row_count(laws, e) == 1:
@@ -160,6 +165,9 @@ def add_derivatives(model, laws, work, t, q, v, held, by_q, by_v):
         leave_held(laws, at)
     derivative_rows(model, q, v, zero, at.world, w_q, ignored_q, ignored_v)
     force_derivative_rows(model, q, at.world, at.f, D)
+    if at.z.size > 0:
+        of_cuts = (take_matrix(work, at.z.size, n), take_matrix(work, at.z.size, n), take_matrix(work, at.z.size, n))
+        add_cut_derivatives(model, laws, at.world, at.f, at.z, *of_cuts, w_q, D)
     for i in range(n):
         add_multiple(-1.0, D[i], by_q[i])
     for e in range(laws.records.shape[0]):
@@ -174,6 +182,24 @@ def add_derivatives(model, laws, work, t, q, v, held, by_q, by_v):
             for i in range(n):
                 add_multiple(-at.G[r, i], f_q, by_q[i])
                 add_multiple(-at.G[r, i], f_v, by_v[i])
+
+
+@kernel_in_place
+def give_inputs(laws, u):
+    """Let actuators that are elements know their inputs."""
+    for k in range(laws.inputs.shape[0]):
+        laws.numbers[laws.inputs[k, 2] + 1] = u[laws.inputs[k, 0]]
+
+
+@late(MODEL, LAWS_TYPE, VECTOR, MATRIX, MATRIX)
+def add_driven(model, laws, work, by_u, out):
+    """out (n, columns) += S by_u, with S what unit inputs of such actuators do: after `add_derivatives` or others."""
+    at = taken(model, work)
+    for k in range(laws.inputs.shape[0]):
+        G, gear = at.G[laws.inputs[k, 1]], laws.numbers[laws.inputs[k, 2]]
+        for i in range(out.shape[0]):
+            if G[i] != 0.0:
+                add_multiple(gear * G[i], by_u[laws.inputs[k, 0]], out[i])
 
 
 @inline
@@ -199,6 +225,19 @@ def force_states(model, laws, work, t, q, v, tau, x, w, f):
     for b in range(q.shape[0]):
         add_forces(model, laws, work, t, q[b], v[b], tau[b])
         show(laws, taken(model, work), x[b], w[b], f[b])
+
+
+@kernel
+def driven_states(model, laws, work, q, tree, S):
+    """Of each row of q what unit inputs do, S (count, n, nu), with those of actuators on the tree."""
+    zero, every = np.zeros(model.ints[NV]), np.eye(tree.shape[1])
+    for b in range(q.shape[0]):
+        at = taken(model, work)
+        world_positions(SCALAR, model, q[b], at.world)
+        world_velocities(SCALAR, model, zero, at.world)
+        measure(model, laws, at, 0.0, q[b], zero)
+        S[b] = tree
+        add_driven(model, laws, work, every, S[b])
 
 
 @kernel

@@ -6,7 +6,9 @@ import numpy as np
 from liedyn.arguments import require_robot
 from liedyn.compiled.boundary import states
 from liedyn.compiled.functions import forget_errors, raise_errors
-from liedyn.elements.forces import derivative_states, energy_states, force_states, room_for
+from liedyn.elements.forces import (
+    derivative_states, driven_states, energy_states, force_states, give_inputs, room_for,
+)
 from liedyn.errors import InputError, SingularConfigurationError, of_the_batch, shown
 from liedyn.model.packed import N_ROWS
 from liedyn.model.remembered import remembered
@@ -111,7 +113,8 @@ def _require_finite(robot, lead, tau, w):
     bad = ~np.isfinite(tau).all(axis=1)
     if bad.any():
         b = int(np.argmax(bad))
-        undefined = [name for name, k in zip(robot.element_names, robot.elements.rows) if np.isnan(w[b, k]).any()]
+        names = robot.element_names + robot.elements.driven
+        undefined = [name for name, k in zip(names, robot.elements.rows) if np.isnan(w[b, k]).any()]
         with of_the_batch(lead, b):
             if undefined:
                 raise SingularConfigurationError(f"force element {', '.join(map(shown, undefined))} has no direction "
@@ -155,13 +158,73 @@ def with_element_forces(robot, q, v, tau):
     return (tau + element_forces(robot, q, v)).reshape(lead + (robot.nv,))
 
 
-def forces_and_derivatives(robot, t, q, v):
-    """tau (count, nv), dtau/dq and dtau/dv (count, nv, nv) of rows of states at time t."""
+def forces_and_derivatives(robot, t, q, v, u=None):
+    """tau (count, nv), dtau/dq and dtau/dv (count, nv, nv) of rows of states at time t, with inputs u (count, nu)."""
+    if u is not None:  # laws know one input at a time
+        rows = [forces_and_derivatives(_with_inputs(robot, u[b]), t, q[b:b + 1], v[b:b + 1]) for b in range(len(q))]
+        return [np.concatenate(x) for x in zip(*rows)]
     tau, elements = _forces(robot, q, v, t)[0], robot.elements
     by_q, by_v = np.empty((2, len(q), robot.nv, robot.nv))
     derivative_states(elements.packed, elements.laws, room_for(elements.packed), t, q, v, False, by_q, by_v)
     raise_errors(elements.functions)
     return tau, by_q, by_v
+
+
+def _with_inputs(robot, u):
+    """The same robot, its actuators that are elements with the inputs u (nu)."""
+    laws = robot.elements.laws._replace(numbers=robot.elements.laws.numbers.copy())
+    give_inputs(laws, u)
+    return replace(robot, elements=robot.elements._replace(laws=laws))
+
+
+def actuator_matrix(robot, q):
+    """Generalised forces of unit inputs: tau = S(q) u.
+
+    Constant for actuators on coordinates of the tree; those on cut joints and between two points turn with the
+    mechanism. `linearize` and `simulate` take ``u`` and see to that themselves; elsewhere tau is given, as
+    ``actuator_matrix(robot, q) @ u``.
+
+    Parameters
+    ----------
+    robot : Robot
+    q : array_like, shape (..., nq)
+        Configuration [rad, m; quaternions (x, y, z, w)].
+
+    Returns
+    -------
+    S : ndarray, shape (..., nv, nu)
+        Columns in the order of ``robot.actuator_names``.
+
+    Raises
+    ------
+    InputError
+        A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
+    SingularConfigurationError
+        The points that an actuator drives apart coincide: it has no direction.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> b = ld.Builder.of(ld.load("five_bar"))
+    >>> b.actuator("second_motor", "pin")
+    >>> robot = b.build()
+    >>> ld.actuator_matrix(robot, robot.home).round(12).tolist()
+    [[1.0], [1.0], [1.0], [1.0]]
+    """
+    require_robot(robot)
+    lead, q = states(robot, q=q)
+    S, elements = np.empty((len(q), *robot.tree_actuators.shape)), robot.elements
+    S[:] = robot.tree_actuators
+    if elements is not None and elements.driven:
+        driven_states(elements.packed, elements.laws, room_for(elements.packed), q, robot.tree_actuators.copy(), S)
+        raise_errors(elements.functions)
+        bad = ~np.isfinite(S).all(axis=1)
+        if bad.any():
+            b, k = np.argwhere(bad)[0]
+            with of_the_batch(lead, b):
+                raise SingularConfigurationError(f"actuator {shown(robot.actuator_names[k])} has no direction here: "
+                                                 "its points coincide", np.zeros(0))
+    return S.reshape(lead + S.shape[1:])
 
 
 def potential_energy(robot, q, out=None):

@@ -3,11 +3,11 @@ from numba import types
 from numba.np.unsafe.ndarray import to_fixed_tuple
 
 from liedyn.compiled.functions import call
-from liedyn.compiled.jit import VECTOR, group, inline
+from liedyn.compiled.jit import MATRIX, VECTOR, group, inline
 from liedyn.model.force_elements import FUNCTION_AT, LAW, LAW_KINDS, NUMBERS, ROW, Laws
 from liedyn.model.laws import LAWS
 
-LAWS_TYPE = group(Laws, types.int64[:, ::1], VECTOR)
+LAWS_TYPE = group(Laws, types.int64[:, ::1], VECTOR, MATRIX, VECTOR, types.int64[:, ::1])
 """Numba's type of `Laws`."""
 
 

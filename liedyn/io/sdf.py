@@ -73,7 +73,7 @@ def load_sdf(path, model=None, floating_base=True, base_name="base", gravity=Non
     Warns
     -----
     ModelWarning
-        The file says what the robot will not have: dry friction in joints, limits, springs and damping of cut joints,
+        The file says what the robot will not have: dry friction in joints, limits of cut joints,
         links without gravity, elements that SDFormat does not have. Or it leaves masses to SDFormat's defaults. Or a
         link has an inertia that no real body has.
 
@@ -201,7 +201,7 @@ def _read(world, scope, left, floating_base, base_name, gravity, path, friction)
         else:
             cut_joint(builder, poses, joint)
         joint.left_out(left, joint.name in turned, friction is not None)
-        if friction is not None and joint.name in turned:
+        if friction is not None:
             add_friction(builder, joint.frictions(), friction)
     for gear in gears:
         gearbox(builder, gear, joints, turned)

@@ -117,14 +117,15 @@ class SdfJoint:
             return  # exporters write limits and damping there too
         for k, (_, given, friction) in enumerate(self.parts()):
             what = "cut joints" if not is_in_tree else f"{self.type} joints"
-            is_idle = not is_in_tree or k >= len(self.axes)
-            if friction and not (keeps_friction and is_in_tree and k < len(self.axes)):
+            is_surplus = k >= len(self.axes)
+            is_idle = not is_in_tree or is_surplus
+            if friction and not (keeps_friction and not is_surplus):
                 _note(left, "left out the dry friction of joints", self.name)
             if np.isfinite(given["limits"]).any() and (is_idle or self.type == "continuous"):
                 _note(left, f"left out limits of {what}", self.name)
             elif is_idle and np.isfinite([given["velocity_limit"], given["effort_limit"]]).any():
                 _note(left, f"left out limits of {what}", self.name)
-            if is_idle and (given["damping"] or given["stiffness"]):
+            if is_surplus and (given["damping"] or given["stiffness"]):
                 _note(left, f"left out damping and springs of {what}", self.name)
 
 
@@ -181,10 +182,12 @@ def tree_joint(builder, poses, joint, is_turned):
 
 
 def cut_joint(builder, poses, joint):
-    """Declare a joint that closes a loop."""
+    """Declare a joint that closes a loop; a screw has its springs about its axis."""
+    given = joint.properties(range(len(joint.axes))) if joint.kind != "fixed" else {}
+    springs = {key: given[key] for key in ("damping", "stiffness", "rest") if key in given}
     A, B = (relative(poses[end], joint.pose) for end in (joint.parent, joint.child))
     builder.loop(joint.name, joint.kind, joint.parent, joint.child, parent_placement=A, child_placement=B,
-                 pitch=joint.pitch, **_in_frame(joint.axes, joint.pose))
+                 pitch=joint.pitch, **_in_frame(joint.axes, joint.pose), **springs)
 
 
 def _in_frame(axes, frame):

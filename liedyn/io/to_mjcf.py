@@ -42,14 +42,14 @@ def save_mjcf(robot, path):
     for constraint in model.constraints:
         _add_coupling(equality, tendons, constraint)
     for element in model.elements:
-        if not _add_spring(tendons, element, elements):
+        if not (element.coefficients.keys() <= hinges.keys() and _add_spring(tendons, element, elements)):
             left_out.add("force elements", element.name)
     actuators = Element("actuator")
     for each in model.actuators:
         if each.gears.keys() <= hinges.keys():
-            _add_motor(actuators, tendons, each)
+            _add_motor(actuators, tendons, each, elements)
         else:
-            left_out.add("actuators of balls and free joints", each.name)
+            left_out.add("actuators of balls, free joints and cut joints", each.name)
     keys = Element("keyframe")
     if model.home:
         SubElement(keys, "key", name="home", qpos=words(key))
@@ -224,19 +224,29 @@ def _add_spring(tendons, element, elements):
     if measure.parent is None:
         tendon = _add_sum(tendons, element.name, measure.coefficients)
     else:
-        names = [f"{element.name} {end}" for end in ("A", "B")]
-        _add_sites(names, measure, elements, np.eye(4))
-        tendon = SubElement(tendons, "spatial", name=element.name)
-        for name in names:
-            SubElement(tendon, "site", site=name)
+        tendon = _add_line(tendons, element.name, measure, elements)
     for key, value in (("stiffness", stiffness), ("damping", damping), ("springlength", length)):
         tendon.set(key, words(value))
     return True
 
 
-def _add_motor(actuators, tendons, actuator):
-    """A motor of a joint, or of a tendon over several."""
-    if len(actuator.gears) == 1:
+def _add_line(tendons, name, measure, elements):
+    """A tendon from a site to a site."""
+    names = [f"{name} {end}" for end in ("A", "B")]
+    _add_sites(names, measure, elements, np.eye(4))
+    tendon = SubElement(tendons, "spatial", name=name)
+    for each in names:
+        SubElement(tendon, "site", site=each)
+    return tendon
+
+
+def _add_motor(actuators, tendons, actuator, elements):
+    """A motor of a joint, of a tendon over several, or of one between two points."""
+    if not actuator.gears:
+        name = f"{actuator.name} tendon"
+        _add_line(tendons, name, actuator.measure, elements)
+        SubElement(actuators, "motor", name=actuator.name, tendon=name, gear=words(actuator.gear))
+    elif len(actuator.gears) == 1:
         [(joint, gear)] = actuator.gears.items()
         SubElement(actuators, "motor", name=actuator.name, joint=joint, gear=words(gear))
     else:

@@ -46,9 +46,9 @@ from liedyn.model.frames import rpy_from_rotation
 from liedyn.model.laws import NamedLaw, named
 
 _SECTIONS = {"bodies": Builder.body, "frames": Builder.frame, "joints": Builder.joint, "loops": Builder.loop,
-             "constraints": Builder.constraint, "actuators": Builder.actuator, "springs": Builder.spring,
-             "coordinate_forces": Builder.coordinate_force, "frictions": Builder.friction, "bushings": Builder.bushing,
-             "applied_forces": Builder.applied_force, "shapes": Builder.shape}
+             "constraints": Builder.constraint, "actuators": Builder.actuator, "cylinders": Builder.cylinder,
+             "springs": Builder.spring, "coordinate_forces": Builder.coordinate_force, "frictions": Builder.friction,
+             "bushings": Builder.bushing, "applied_forces": Builder.applied_force, "shapes": Builder.shape}
 _DEEPEST = 50  # tables and lists within one another: what reads them is recursive
 _DEEP_KEY = re.compile(rb"^[ \t]*\[*[ \t]*(?:[\w-]+[ \t]*\.[ \t]*){%d}" % _DEEPEST, re.MULTILINE)
 
@@ -240,9 +240,8 @@ def _document(model):
               "gravity": model.gravity.tolist(), "independent": list(model.independent), "outputs": list(model.outputs)}
     parts = [_lines({key: value for key, value in header.items() if value})]
     for section, declare in _SECTIONS.items():
-        things = getattr(model, section, None)
-        if things is None:  # force elements, by what declares them
-            things = [each for each in model.elements if method_of(each) == declare.__name__]
+        things = getattr(model, section, model.actuators + model.elements)
+        things = [each for each in things if method_of(each) == declare.__name__]
         parts += [f"[{section}.{_key(thing.name)}]\n{_lines(_entries(thing))}" for thing in things]
     if model.home:
         parts.append(f"[home]\n{_lines({name: np.array(value).tolist() for name, value in model.home.items()})}")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from liedyn.compiled.boundary import as_floats, states
-from liedyn.elements.generalized import forces_and_derivatives
+from liedyn.elements.generalized import actuator_matrix, forces_and_derivatives
 from liedyn.errors import InputError
 from liedyn.feedback import derivatives, split, value
 from liedyn.linearization.output_rows import TREE, VELOCITY
@@ -32,6 +32,10 @@ class Loop:
         tau = S f.
     tau : ndarray, shape (count, nv)
     by_q, by_v : ndarray, shape (count, k, nv)
+    u : ndarray, shape (count, k)
+        The values of f.
+    driven : ndarray, shape (count, nv, nu), or None
+        What unit inputs of the robot do besides a constant matrix (`liedyn.actuator_matrix`).
     """
 
     name: str
@@ -41,6 +45,8 @@ class Loop:
     tau: np.ndarray = None
     by_q: np.ndarray = None
     by_v: np.ndarray = None
+    u: np.ndarray = None
+    driven: np.ndarray = None
 
     def at(self, t, q, v):
         """The same at other states, one in each row of q and v."""
@@ -48,7 +54,7 @@ class Loop:
         f = np.array([value(self.name, self.f, t, *each, size) for each in pairs]).reshape(-1, size)
         by = [derivatives(self.name, self.df, t, *each, size) for each in pairs]
         by_q, by_v = np.array(by).reshape(-1, 2, *self.S.shape[::-1]).swapaxes(0, 1)
-        return Loop(self.name, self.f, self.df, self.S, f @ self.S.T, by_q, by_v)
+        return Loop(self.name, self.f, self.df, self.S, f @ self.S.T, by_q, by_v, f)
 
     def of_state(self, N, X):
         """F, for the states of `at`: the change of f by (y, w)."""
@@ -63,8 +69,11 @@ class Loop:
     def closed(self, found, rows, nu):
         """Results of `linearize_states` with the loop closed; C has `rows` rows before `velocities`, B nu columns."""
         F = self.of_state(found.K, found.C[:, rows:])
-        A, C = found.A + found.B[:, :, nu:] @ F, found.C[:, :rows] + found.D[:, :rows, nu:] @ F
-        return found._replace(A=A, B=found.B[:, :, :nu].copy(), C=C, D=found.D[:, :rows, :nu].copy())
+        B_f, D_f = found.B[:, :, nu:], found.D[:, :rows, nu:]
+        B, D = found.B[:, :, :nu].copy(), found.D[:, :rows, :nu].copy()
+        if self.driven is not None:
+            B, D = B + B_f @ self.driven, D + D_f @ self.driven
+        return found._replace(A=found.A + B_f @ F, B=B, C=found.C[:, :rows] + D_f @ F, D=D)
 
 
 @dataclass(frozen=True)
@@ -76,21 +85,33 @@ class ElementLoop(Loop):
     robot : Robot
     inner : Loop or None
         The user's own feedback.
+    of_tree : ndarray, shape (count, nv)
+        Generalised forces that are given, but for those of `driven`.
     given : ndarray, shape (count, nv)
-        Generalised forces at these states without those of the elements.
+        All that are given at these states: without those of springs and the like.
     """
 
     robot: object = None
     inner: Loop = None
+    of_tree: np.ndarray = None
     given: np.ndarray = None
 
     def at(self, t, q, v):
         """The same at other states."""
-        (tau, by_q, by_v), inner, given = forces_and_derivatives(self.robot, t, q, v), self.inner, self.given
+        inner, of_tree, u, driven = self.inner, self.of_tree, self.u, None
         if inner is not None:
             inner = inner.at(t, q, v)
-            given, by_q, by_v = inner.tau, by_q + inner.S @ inner.by_q, by_v + inner.S @ inner.by_v
-        return replace(self, tau=tau + given, by_q=by_q, by_v=by_v, inner=inner, given=given)
+            of_tree, u = inner.tau, inner.u if inner.name == "u" else None
+        is_driven = bool(self.robot.elements.driven)
+        tau, by_q, by_v = forces_and_derivatives(self.robot, t, q, v, u if is_driven else None)
+        given = of_tree
+        if is_driven:
+            driven = actuator_matrix(self.robot, q) - self.robot.tree_actuators
+            given = of_tree if u is None else of_tree + np.einsum("bij,bj->bi", driven, u)
+        if inner is not None:
+            S = inner.S if driven is None or u is None else inner.S + driven
+            by_q, by_v = by_q + S @ inner.by_q, by_v + S @ inner.by_v
+        return replace(self, tau=tau + of_tree, by_q=by_q, by_v=by_v, inner=inner, given=given, driven=driven)
 
 
 def operating_points(robot, q, v, tau, u):
@@ -107,21 +128,24 @@ def operating_points(robot, q, v, tau, u):
     given, df = split(name, given)
     if df is not None:
         lead, q, v = states(robot, q=q, v=v)
-        loop = Loop(name, given, df, np.eye(robot.nv) if u is None else robot.actuator_matrix)
+        loop = Loop(name, given, df, np.eye(robot.nv) if u is None else robot.tree_actuators)
         return lead, q, v, *_with_elements(robot, q, v, None, loop)
     if callable(given):
         raise InputError(f"{name} is a function without its derivative: give a pair {name} = (f, df)")
     if u is not None:
-        S = robot.actuator_matrix
-        given = as_floats("u", given, S.shape[1]) @ S.T
+        S = robot.tree_actuators
+        u = as_floats("u", given, S.shape[1])
+        given = u @ S.T
     lead, q, v, tau = states(robot, q=q, v=v, tau=given)
-    return lead, q, v, *_with_elements(robot, q, v, tau, None)
+    if u is not None:
+        u = np.broadcast_to(u, lead + u.shape[-1:]).reshape(len(q), -1)
+    return lead, q, v, *_with_elements(robot, q, v, tau, None, u)
 
 
-def _with_elements(robot, q, v, tau, loop):
+def _with_elements(robot, q, v, tau, loop, u=None):
     """Generalised forces at rows of states, and the loop that they come from, None where there is none."""
     if robot.elements is not None:
-        loop = ElementLoop("force elements", None, None, np.eye(robot.nv), robot=robot, inner=loop, given=tau)
+        loop = ElementLoop("force elements", None, None, np.eye(robot.nv), robot=robot, inner=loop, of_tree=tau, u=u)
     if loop is not None:
         loop = loop.at(robot.t, q, v)
     return (tau if loop is None else loop.tau), loop

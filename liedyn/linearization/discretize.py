@@ -181,6 +181,8 @@ def discretize(robot, q, v, tau=None, h=None, independent=None, speeds=None, f_e
                 forces = loop.tau[0]
             found = linearize_at(now, q_i, v_i, forces, f_ext, y, w, closure_tolerance, rank_tolerance, loop)
         A, B, rate = found.local.A, found.local.B[:, :nu], found.local.f0
+        if loop is not None and loop.driven is not None:
+            B = B + found.local.B[:, nu:] @ loop.driven[0]
         if loop is not None:
             A = A + found.local.B[:, nu:] @ loop.of_state(found.local.N[:, :p], found.local.X[:, :x])[0]
         eta = _carried(groups, u, start[:p], du)

@@ -53,8 +53,8 @@ def require_consistent(robot, q, v, residual, psi, tolerance):
 def actuators_of(robot, loop=None):
     """tau = S_u u, with the inputs of a feedback behind those of the actuators."""
     if "actuators" not in robot.memo:  # the robot's own is read-only: Numba would compile all kernels once more for it
-        robot.memo["actuators"] = robot.actuator_matrix.copy()
-    return robot.memo["actuators"] if loop is None else np.hstack([robot.actuator_matrix, loop.S])
+        robot.memo["actuators"] = robot.tree_actuators.copy()
+    return robot.memo["actuators"] if loop is None else np.hstack([robot.tree_actuators, loop.S])
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,11 @@
 """From a declaration to a robot: check it as a whole, pack it, name its coordinates and rows."""
 
-from dataclasses import replace
-
 import numpy as np
 
-from liedyn.errors import ModelError, shown
+from liedyn.errors import shown
 from liedyn.model import validation
-from liedyn.model.attachments import attach_functions, attach_target, element_functions, fill_coefficients, is_coupling
-from liedyn.model.description import Loop
-from liedyn.model.force_elements import HOLDING, LAW_KINDS, Elements, Laws, is_conservative
+from liedyn.model.attachments import attach_functions, attach_target, fill_coefficients, is_coupling
+from liedyn.model.element_packing import pack_elements
 from liedyn.model.frames import joint_basis
 from liedyn.model.kinds import JOINT_KINDS, LOOP_KINDS, neutral
 from liedyn.model.links import link_tree
@@ -35,7 +32,6 @@ def build(model):
     velocities = tuple(joint.name + suffix for joint, kind in joints for suffix in kind.velocities)
     virtuals = tuple(loop.name + suffix for loop in model.loops for suffix in LOOP_KINDS[loop.kind].velocities)
     validation.unique("coordinate", velocities + virtuals)
-    _refuse_cut_coordinates(model, velocities, virtuals)
     for name in model.independent:
         validation.choice(f"robot {shown(model.name)}", "independent", name, velocities + virtuals)
     places = {name: k for k, name in enumerate(velocities)}
@@ -63,49 +59,11 @@ def build(model):
         lower=_frozen(limits[:, 0]), upper=_frozen(limits[:, 1]),
         velocity_limit=_per_joint(tree, "velocity_limit", (0,)), effort_limit=_per_joint(tree, "effort_limit", (0,)),
         actuator_names=_names(model.actuators) or velocities,
-        actuator_matrix=_frozen(_actuator_matrix(model, places)),
+        tree_actuators=_frozen(_tree_actuators(model, places, virtuals)),
         loop_folding=_frozen(np.array([joint_basis(loop.axes) for loop in model.loops]).reshape(-1, 3, 3)),
         singular_tree=singular_bodies(model, tree),
-        massless=not links_of(packed)[1][:, LINK_MASS].sum() > 0.0, elements=_elements(model))
+        massless=not links_of(packed)[1][:, LINK_MASS].sum() > 0.0, elements=pack_elements(model, velocities, build))
     return robot.at(0.0) if any(each.target is not None for each in everything) else robot
-
-
-def _refuse_cut_coordinates(model, velocities, virtuals):
-    """Actuators and force elements act on coordinates of the tree."""
-    used = [(f"actuator {shown(each.name)}", each.gears) for each in model.actuators]
-    used += [(f"force element {shown(each.name)}", getattr(each.measure, "coefficients", {}))
-             for each in model.elements]
-    cuts = set(virtuals + _names(model.loops)) - set(velocities)
-    for owner, names in used:
-        for name in names:
-            if name in cuts:
-                raise ModelError(f"{owner}, coordinate: {shown(name)} belongs to a cut joint, and forces act on "
-                                 "coordinates of the tree only: make it a joint of the tree, and cut another joint of "
-                                 "the loop")
-
-
-def _elements(model):
-    """The force elements as a model of their own with what they measure as its constraints; None if there are none."""
-    if not model.elements:
-        return None
-    # under names that no joint has
-    measures = [replace(each.measure, name=f"{each.name} (force element)") for each in model.elements]
-    loops = tuple(each for each in measures if isinstance(each, Loop))
-    others = tuple(each for each in measures if not isinstance(each, Loop))
-    robot = build(replace(
-        model, loops=loops, constraints=others, actuators=(), independent=(), outputs=(), elements=()))
-    owned = {name: [k for k, owner in enumerate(robot.row_owners) if owner == name] for name in robot.row_owners}
-    records, numbers, functions, rows = [], [], {}, []
-    for element, measure in zip(model.elements, measures):
-        own, (first, *_, last) = element_functions(element), owned[measure.name] * 2
-        addresses = {key: each.address for key, each in own.items()}
-        records.append((LAW_KINDS.index(element.law), first, element.law in HOLDING, len(numbers),
-                        addresses.get("law", addresses.get("force", 0)), addresses.get("torque", 0)))
-        numbers += element.numbers
-        rows.append(first if first == last else slice(first, last + 1))
-        functions |= {f"{key} of {element.name}": each for key, each in own.items()}
-    laws = Laws(np.array(records, dtype=np.int64), np.array([*numbers, 0.0]))
-    return Elements(robot.packed, laws, functions, tuple(rows), all(map(is_conservative, model.elements)))
 
 
 def _generic(joints, home):
@@ -143,12 +101,15 @@ def _home(model, joints, coordinates, zero):
     return home
 
 
-def _actuator_matrix(model, places):
+def _tree_actuators(model, places, virtuals):
+    """Columns of the actuators that act on coordinates of the tree; those of the others are zero here."""
     if not model.actuators:
         return np.eye(len(places))
     matrix = np.zeros((len(places), len(model.actuators)))
     for column, actuator in enumerate(model.actuators):
-        for coordinate, gear in actuator.gears.items():
-            validation.choice(f"actuator {shown(actuator.name)}", "coordinate", coordinate, places)
-            matrix[places[coordinate], column] = gear
+        for coordinate in actuator.gears:
+            validation.choice(f"actuator {shown(actuator.name)}", "coordinate", coordinate, (*places, *virtuals))
+        if actuator.gears.keys() <= places.keys():
+            for coordinate, gear in actuator.gears.items():
+                matrix[places[coordinate], column] = gear
     return matrix

@@ -5,10 +5,10 @@ from liedyn.errors import ModelError, shown
 from liedyn.model import validation
 from liedyn.model.build import build
 from liedyn.model.constraint_builder import ConstraintBuilder
-from liedyn.model.description import Actuator, Body, Frame, Joint, Model
+from liedyn.model.description import Actuator, Body, Constraint, Cylinder, Frame, Joint, Model
 from liedyn.model.editing import Editor
 from liedyn.model.element_builder import ElementBuilder
-from liedyn.model.kinds import JOINT_KINDS, neutral
+from liedyn.model.kinds import CONSTRAINT_KINDS, JOINT_KINDS, neutral
 from liedyn.model.numbers import numbers
 from liedyn.model.shape_builder import ShapeBuilder
 
@@ -206,8 +206,8 @@ class Builder(ConstraintBuilder, ElementBuilder, ShapeBuilder, Editor):
         ----------
         name : str
         coordinate : str or dict
-            Velocity coordinate that is driven; or several with a gear for each, as of a tendon or a differential:
-            ``{"left": 1.0, "right": -1.0}``.
+            Velocity coordinate that is driven, of the tree or of a cut joint (``robot.virtual_names``); or several with
+            a gear for each, as of a tendon or a differential: ``{"left": 1.0, "right": -1.0}``.
         gear : float
             Generalised force for one unit of the input; multiplies the gears of several.
 
@@ -221,6 +221,40 @@ class Builder(ConstraintBuilder, ElementBuilder, ShapeBuilder, Editor):
         gears = validation.by_coordinate(owner, "coordinate", coordinate if isinstance(coordinate, dict) else
                                          {validation.text(owner, "coordinate", coordinate): 1.0})
         self._actuators.append(Actuator(name, {each: gear * ratio for each, ratio in gears.items()}))
+
+    def cylinder(self, name, parent, child, parent_placement=None, child_placement=None, gear=1.0):
+        """Declare an input u between two points, as of a hydraulic cylinder: it drives them apart with gear * u.
+
+        Parameters
+        ----------
+        name : str
+        parent, child : str
+            Names of bodies or frames; either may be ``"ground"``.
+        parent_placement, child_placement : array_like, shape (4, 4) or (3,), optional
+            The points: origins of frames in the two bodies.
+        gear : float
+            Force for one unit of the input [N]: of a cylinder that is driven by pressure its area.
+
+        Raises
+        ------
+        ModelError
+            A gear that is not a finite number, or a placement that is none.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> b = ld.Builder.of(ld.load("five_bar"))
+        >>> b.cylinder("ram", "ground", "link2", (0.0, 0.4, 0.0), (0.1, 0.0, 0.0))
+        >>> b.build().actuator_names
+        ('ram',)
+        """
+        owner = validation.owner_of("actuator", name)
+        form = CONSTRAINT_KINDS["distance"]
+        self._actuators.append(Cylinder(Constraint(
+            name, "distance", validation.text(owner, "parent", parent), validation.text(owner, "child", child),
+            parent_placement=validation.pose(owner, "parent_placement", parent_placement),
+            child_placement=validation.pose(owner, "child_placement", child_placement),
+            rows=form.rows[:1], holonomic=1), float(numbers(owner, "gear", gear, ()))))
 
     def build(self):
         """Check the whole and return the robot.

@@ -5,7 +5,8 @@ import numpy as np
 from liedyn.errors import ModelError, shown
 from liedyn.model import validation
 from liedyn.model.description import Constraint, Loop
-from liedyn.model.kinds import CONSTRAINT_KINDS, JOINT_KINDS, LOOP_KINDS
+from liedyn.model.frames import placement
+from liedyn.model.kinds import CONSTRAINT_KINDS, JOINT_KINDS, LOOP_KINDS, neutral
 from liedyn.model.numbers import numbers
 
 
@@ -13,8 +14,12 @@ class ConstraintBuilder:
     """Loops, constraints, end stops and rows of a user's own; see :class:`Builder`."""
 
     def loop(self, name, kind, parent, child, parent_placement=None, child_placement=None, axis=None, axis2=None,
-             pitch=None, active=True, target=None):
+             pitch=None, active=True, target=None, armature=0.0, damping=0.0, stiffness=0.0, rest=None):
         """Declare a cut joint, which closes a loop between two bodies.
+
+        With `damping` or `stiffness` its coordinates get force elements ``<coordinate> spring``, a ball a bushing. With
+        `armature` it is no cut joint any more, but a joint of the tree from the parent to a massless rotor, the body
+        ``<name> rotor``; the loop is closed behind that by the cut joint ``<name> weld``.
 
         Parameters
         ----------
@@ -35,17 +40,34 @@ class ConstraintBuilder:
             Moves frame A relative to `parent_placement`, a function of time (Python, or compiled by Numba): returns
             position, velocity and acceleration (x, xd, xdd), 3 numbers each in the axes of `parent_placement` [m], or
             a pose (4, 4), a twist (6,) and its rate (6,), body-fixed in the moving frame.
+        armature, damping, stiffness, rest
+            As for :meth:`joint`. Angles of cut joints count from rest to half a turn either way: a spring that is wound
+            up further belongs on a joint of the tree.
 
         Raises
         ------
         ModelError
-            An unknown kind, or a value that does not fit it.
+            An unknown kind, or a value that does not fit it; armature of an inline joint, which is none of the tree, or
+            of one that moves by a target.
         """
         owner = validation.owner_of("loop", name)
         if validation.text(owner, "kind", kind) == "free":
             raise ModelError(f"{owner}, kind: a free loop constrains nothing")
         kind = validation.choice(owner, "kind", "fixed" if kind == "weld" else kind, LOOP_KINDS)
         form = LOOP_KINDS[kind]
+        armature = validation.not_negative(owner, "armature", armature, form.nv)
+        if armature.any():
+            for key, is_so in (("kind", not form.is_of_tree), ("target", target is not None)):
+                if is_so:
+                    raise ModelError(f"{owner}, {key}: what has armature must be a joint of the tree, which "
+                                     f"{'inline joints are' if key == 'kind' else 'moves by no target and is'} not")
+            self.body(f"{name} rotor")
+            self.joint(name, kind, parent, f"{name} rotor", parent_placement, axis, axis2, pitch, armature=armature,
+                       damping=damping, stiffness=stiffness, rest=rest)
+            self.loop(f"{name} weld", "fixed", f"{name} rotor", child, child_placement=child_placement, active=active)
+            return
+        self._spring_at_cut(owner, name, form, parent, child, parent_placement, child_placement, damping, stiffness,
+                            rest)
         self._loops.append(Loop(
             name, kind, validation.text(owner, "parent", parent), validation.text(owner, "child", child),
             parent_placement=validation.pose(owner, "parent_placement", parent_placement),
@@ -54,6 +76,30 @@ class ConstraintBuilder:
             pitch=validation.pitch(owner, kind, form, pitch),
             active=validation.flag(owner, "active", active),
             target=validation.function(owner, "target", target)))
+
+    def _spring_at_cut(self, owner, name, form, parent, child, parent_placement, child_placement, damping, stiffness,
+                       rest):
+        """Force elements for the springs and dampers of a cut joint, in place of those that it had."""
+        damping = validation.not_negative(owner, "damping", damping, form.nv)
+        stiffness = validation.stiffness(owner, form, stiffness)
+        rest = validation.rest(owner, form, rest, neutral(form))
+        names = [name + suffix for suffix in form.velocities]
+        if form.has_quaternion and (damping.any() or stiffness.any()):
+            if np.ptp(damping):
+                raise ModelError(f"{owner}, damping: must be the same in all three directions, got "
+                                 f"{shown(damping.tolist())}")
+            frame = validation.pose(owner, "parent_placement", parent_placement) @ placement(quaternion=rest)
+            self._replace_element(f"{name} spring", lambda x: self.bushing(
+                x, parent, child, frame, child_placement, [*stiffness, 0.0, 0.0, 0.0], [*damping, 0.0, 0.0, 0.0]))
+            return
+        for each, d, k, at in zip(names, damping, stiffness, rest):
+            if d or k:
+                self._replace_element(f"{each} spring", lambda x, each=each, d=d, k=k, at=at: self.coordinate_force(
+                    x, {each: 1.0}, rest=at, stiffness=k, damping=d))
+
+    def _replace_element(self, name, declare):
+        self._elements[:] = [each for each in self._elements if each.name != name]
+        declare(name)
 
     def constraint(self, name, kind, parent=None, child=None, parent_placement=None, child_placement=None, axis=None,
                    child_axis=None, length=None, radius=None, parent_radius=None, rolling=None, inside=None,

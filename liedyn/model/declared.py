@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from liedyn.model.description import APPLIED, Actuator, Body, Constraint, Element, Frame, Joint, Loop, Shape
+from liedyn.model.description import APPLIED, Actuator, Body, Constraint, Cylinder, Element, Frame, Joint, Loop, Shape
 from liedyn.model.force_elements import BUSHING_NUMBERS
 from liedyn.model.kinds import CONSTRAINT_KINDS, JOINT_KINDS, LOOP_KINDS, neutral
 from liedyn.model.laws import LAWS, NAMED
@@ -100,6 +100,12 @@ def _actuator(actuator):
     return {"coordinate": coordinate, "gear": gear}
 
 
+def _cylinder(cylinder):
+    entries = _ends(cylinder.measure)
+    del entries["kind"]
+    return entries | {"gear": cylinder.gear}
+
+
 def method_of(thing):
     """Name of the method of the builder that declares a thing."""
     if isinstance(thing, Element):
@@ -146,7 +152,7 @@ def _six(numbers):
 
 
 _ARGUMENTS = {Body: _body, Frame: _frame, Joint: _joint, Loop: _loop, Constraint: _constraint, Actuator: _actuator,
-              Element: _element, Shape: _shape}
+              Cylinder: _cylinder,              Element: _element, Shape: _shape}
 
 
 def _placement(key, pose):

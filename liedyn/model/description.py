@@ -274,10 +274,37 @@ SHAPE_ROLES = "visual", "collision"
 
 @dataclass(frozen=True, eq=False)
 class Actuator:
-    """An input u that acts on velocity coordinates: tau[coordinate] += gear * u for each in `gears`."""
+    """An input u that acts on velocity coordinates, of the tree or of cut joints: tau[coordinate] += gear * u for each
+    in `gears`."""
 
     name: str
     gears: dict
+
+    @property
+    def measure(self):
+        """What it drives, as a constraint would hold it."""
+        return Constraint(self.name, "coupling", rows=(".sum",), holonomic=1, coefficients=self.gears)
+
+    gear = property(lambda self: 1.0)
+    bodies = property(lambda self: set())
+
+
+@dataclass(frozen=True, eq=False)
+class Cylinder:
+    """An input u that drives two points apart with a force gear * u.
+
+    Attributes
+    ----------
+    measure : Constraint
+        Of kind distance, of no length.
+    gear : float
+    """
+
+    measure: Constraint
+    gear: float
+    name = property(lambda self: self.measure.name)
+    gears = property(lambda self: {})
+    bodies = property(lambda self: {self.measure.parent, self.measure.child})
 
 
 @dataclass(frozen=True, eq=False)
@@ -292,7 +319,7 @@ class Model(_Record):
     bodies : tuple of Body
     joints : tuple of Joint
     loops : tuple of Loop
-    actuators : tuple of Actuator
+    actuators : tuple of Actuator or Cylinder
     home : dict
         Value or list of values by coordinate name or joint name.
     independent : tuple of str

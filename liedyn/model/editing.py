@@ -7,7 +7,7 @@ from liedyn.arguments import require_robot
 from liedyn.errors import ModelError, shown, suggestion
 from liedyn.model import validation
 from liedyn.model.declared import arguments_of, method_of
-from liedyn.model.description import APPLIED, GROUND, Actuator
+from liedyn.model.description import APPLIED, GROUND, Actuator, Cylinder
 from liedyn.model.kinds import JOINT_KINDS, LOOP_KINDS
 from liedyn.model.links import depth_first
 
@@ -220,9 +220,11 @@ class Editor:
                            if {each.parent, each.child} & bodies or gone & getattr(each, "coefficients", {}).keys()}
         virtual = {loop.name + suffix for loop in self._loops if loop.name in others
                    for suffix in LOOP_KINDS[loop.kind].velocities}
-        self._actuators[:] = [each for each in self._actuators if not gone & each.gears.keys()]
+        lost = gone | virtual  # coordinates
+        self._actuators[:] = [each for each in self._actuators
+                              if not (each.bodies & bodies or lost & each.gears.keys())]
         self._elements[:] = [each for each in self._elements
-                             if not (each.bodies & bodies or gone & each.coefficients.keys())]
+                             if not (each.bodies & bodies or lost & each.coefficients.keys())]
         for things in (self._loops, self._constraints):
             things[:] = [each for each in things if each.name not in others]
         self._home = {name: value for name, value in self._home.items() if name not in gone | still}
@@ -291,5 +293,7 @@ def _prefixed(model, prefix):
 
     elements = tuple(replace(each, measure=replace(named(each.measure), **(
         {"parent": GROUND} if each.law in APPLIED else {}))) for each in model.elements)
-    return replace(model, elements=elements, **{key: tuple(map(named, getattr(model, key))) for key in (
-        "bodies", "frames", "joints", "loops", "constraints", "actuators", "shapes")})
+    actuators = tuple(replace(each, measure=named(each.measure)) if isinstance(each, Cylinder) else named(each)
+                      for each in model.actuators)
+    return replace(model, elements=elements, actuators=actuators, **{key: tuple(map(named, getattr(model, key)))
+                   for key in ("bodies", "frames", "joints", "loops", "constraints", "shapes")})

@@ -25,6 +25,9 @@ class Laws(NamedTuple):
     records: np.ndarray  # (elements, LAW_I): code, first row, is it one of HOLDING, place of
     # the numbers, addresses of users' functions or 0
     numbers: np.ndarray
+    cuts: np.ndarray  # (rows, nz): coefficients of the coordinates of cut joints in the displacements
+    turns: np.ndarray  # (rows): a displacement is counted up to half of that from rest to either side, 0 without end
+    inputs: np.ndarray  # (inputs, 3): number of an actuator, its row, place of its gear in `numbers`; u is behind it
 
 
 class Elements(NamedTuple):
@@ -35,16 +38,21 @@ class Elements(NamedTuple):
     functions: dict  # users' functions by name (`liedyn.compiled.functions.Function`)
     rows: tuple  # of each element: its row, or a slice of its six
     conservative: bool  # do all of them give back what they take, and nothing else?
+    loops: tuple = ()  # the cut joints whose coordinates they act on
+    driven: tuple = ()  # the actuators among them
 
 
 NO_ELEMENTS = Elements(
     PackedModel(np.zeros(HEADER, np.int64), np.zeros(GRAVITY_SIZE)),
-    Laws(np.zeros((0, LAW_I), np.int64), np.zeros(0)), {}, (), True)
+    Laws(np.zeros((0, LAW_I), np.int64), np.zeros(0), np.zeros((0, 0)), np.zeros(0), np.zeros((0, 3), np.int64)),
+    {}, (), True)
 """Those of a robot that has none, where kernels want some."""
 
 
 def is_conservative(element):
-    """Does an element give back what it takes, and nothing else?"""
+    """Does an element give back what it takes, and nothing else? What an input does is seen from the input."""
+    if element.law == "driven":
+        return True
     if element.law == "bushing":
         return not any(element.numbers[36:72])
     return element.law in HOLDING and not element.numbers[LAWS[element.law].numbers.index("damping")]

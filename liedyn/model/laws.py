@@ -66,6 +66,12 @@ def motor(x, w, stall_torque, no_load_speed, supply):
     return slope * w - stall_torque * supply, 0.0, slope, 0.0, 0.0
 
 
+@_law
+def driven(x, w, gear, u):
+    """An actuator: it drives x onwards with what the input says, which is written here before the law is asked."""
+    return -gear * u, 0.0, 0.0, 0.0, 0.0
+
+
 class NamedLaw:
     """What classes of laws have in common: a file writes them as tables with their `kind`."""
 

@@ -57,8 +57,9 @@ class Robot:
         The declared home configuration; neutral where nothing was declared.
     actuator_names : tuple of str
         Names of the inputs u: the velocity coordinates themselves if no actuator was declared.
-    actuator_matrix : ndarray, shape (nv, nu)
-        tau = actuator_matrix @ u.
+    tree_actuators : ndarray, shape (nv, nu)
+        Generalised forces of unit inputs; zero for actuators on cut joints and between points, whose forces depend on
+        the configuration (`liedyn.actuator_matrix`).
     loop_folding : ndarray, shape (nloops, 3, 3)
         Rotation from the user's cut frames to the frames of the packed model, in which the axis is z.
     singular_tree : tuple of str
@@ -96,7 +97,7 @@ class Robot:
     neutral: np.ndarray
     home: np.ndarray
     actuator_names: tuple
-    actuator_matrix: np.ndarray
+    tree_actuators: np.ndarray
     loop_folding: np.ndarray
     singular_tree: tuple
     massless: bool
@@ -135,6 +136,20 @@ class Robot:
         name: STATUS[int(self.ints[self._record(k) + LOOP_ACTIVE])] for k, name in enumerate(self.constraint_names)
         if self.ints[self._record(k) + LOOP_SIDE]},
         doc="One-sided constraints by name: 'off', 'open', 'sliding' (without friction too) or 'sticking'.")
+
+    @property
+    def actuator_matrix(self):
+        """tau = actuator_matrix @ u, shape (nv, nu).
+
+        Raises
+        ------
+        InputError
+            An actuator acts on a cut joint, or between two points: `liedyn.actuator_matrix` takes the configuration.
+        """
+        if self.elements is not None and self.elements.driven:
+            raise InputError(f"what actuator {shown(self.elements.driven[0])} of {self.name!r} does to the coordinates "
+                             "depends on the configuration: take liedyn.actuator_matrix(robot, q)")
+        return self.tree_actuators
 
     def __repr__(self):
         more = len(self.constraint_names) - len(self.loop_names)
@@ -204,6 +219,9 @@ class Robot:
             if code is None:
                 more = ", " + ", ".join(map(repr, STATUS.values())) if one_sided else ""
                 raise InputError(f"constraint {shown(name)} can be switched to True, False{more}, not {shown(on)}")
+            if code == OFF and self.elements is not None and name in self.elements.loops:
+                raise InputError(f"cut joint {shown(name)} cannot be switched off: force elements or actuators act on "
+                                 "it; make it a joint of the tree, and cut another joint of the loop")
             ints[record + LOOP_ACTIVE] = code
         return replace(self, packed=self.packed._replace(ints=ints))
 

@@ -5,10 +5,11 @@ from liedyn import feedback
 from liedyn.compiled.boundary import as_floats, require_usable
 from liedyn.compiled.functions import Function, call
 from liedyn.compiled.jit import inline, kernel_in_place
-from liedyn.elements.forces import add_derivatives, add_energy_slope, add_forces
+from liedyn.elements.forces import add_derivatives, add_driven, add_energy_slope, add_forces, give_inputs
 from liedyn.errors import InputError
 from liedyn.linalg.dense import largest_size
 from liedyn.linalg.vectors import add_multiple, copy_to, inner
+from liedyn.model.force_elements import NO_ELEMENTS
 from liedyn.model.packed import N_ROWS
 from liedyn.simd.registers import LARGEST
 from liedyn.simulation.workspace import FUNCTION, TABLE
@@ -25,7 +26,9 @@ class Inputs:
         In messages.
     table : ndarray, shape (rows, nu)
     actuators : ndarray, shape (nv, nu)
-        tau = actuators u.
+        tau = actuators u, and what those of `driven` do.
+    driven : ndarray of int64, shape (count, 3)
+        Actuators that are force elements, as `liedyn.model.force_elements.Laws` have them.
     functions : dict
         The user's functions (`liedyn.compiled.functions.Function`), by what they are.
     """
@@ -36,7 +39,9 @@ class Inputs:
         name, given = ("u", u) if u is not None else ("tau", tau)
         given, df = feedback.split(name, given)
         size = len(robot.actuator_names) if u is not None else robot.nv
-        self.actuators = robot.actuator_matrix.copy() if u is not None else np.eye(robot.nv)
+        self.actuators = robot.tree_actuators.copy() if u is not None else np.eye(robot.nv)
+        elements = robot.elements or NO_ELEMENTS
+        self.driven = elements.laws.inputs if u is not None else NO_ELEMENTS.laws.inputs
         self.table, self.kind, self.address, self.derivative = np.zeros((1, size)), TABLE, 0, 0
         self.functions = {} if robot.elements is None else dict(robot.elements.functions)
         self.names = [f"{name} of {each!r}" for each in (
@@ -79,6 +84,7 @@ def input_forces(o, x, t, row, q, v):
     for j in range(x.tau.size):
         x.tau[j] = inner(x.actuators[j], x.u)
     if x.elements.ints[N_ROWS] > 0:
+        give_inputs(x.laws, x.u)
         add_forces(x.elements, x.laws, x.element_work, t, q, v, x.tau)
     return largest_size(x.u) <= LARGEST
 
@@ -124,3 +130,12 @@ def add_feedback(o, x, t, q, v, by_q, by_v):
             if x.actuators[i, k] != 0.0:
                 add_multiple(x.actuators[i, k], x.feedback[0, k], by_q[i])
                 add_multiple(x.actuators[i, k], x.feedback[1, k], by_v[i])
+    add_driven_slopes(x, by_q, by_v)
+
+
+@inline
+def add_driven_slopes(x, by_q, by_v):
+    """Add what the feedback does by actuators that are force elements; after `add_element_slopes`."""
+    if x.laws.inputs.shape[0] > 0:
+        add_driven(x.elements, x.laws, x.element_work, x.feedback[0], by_q)
+        add_driven(x.elements, x.laws, x.element_work, x.feedback[1], by_v)

@@ -22,6 +22,7 @@ from liedyn.simulation.preparation import have_gaps
 from liedyn.simulation.projection import energy_of
 from liedyn.simulation.reasons import reason
 from liedyn.simulation.surfaces import SHORTEST, SMALLEST, Surfaces
+from liedyn.simulation.winding import warn_if_wound
 from liedyn.simulation.workspace import (
     DIVERGED, FAILED, INPUT_WORK, MESSAGES, NOT_CLOSED, NOT_CONSISTENT, NOT_FINITE, OK, OTHER_WORK,
     SINGULAR, copy_row, make_rows,
@@ -123,6 +124,7 @@ class Run(Surfaces):
             self.progress.close()
         trajectory = self.trajectory()
         self.energy_check.warn(trajectory)
+        warn_if_wound(self.robot, trajectory)
         return trajectory
 
     def trajectory(self):

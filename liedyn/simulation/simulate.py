@@ -104,6 +104,8 @@ def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", fo
         The energy of a run without inputs and dissipation changes in a step, near a singular configuration or because
         `dt` is too large: by 100 times the median change and 1e-6 of the largest kinetic energy, or grows by 1e-3 of
         that over the run.
+    ModelWarning
+        A spring on the angle of a cut joint passes half a turn from rest, where its force jumps.
 
     Raises
     ------

@@ -163,7 +163,8 @@ def make_work(robot, f_ext, inputs, contacts, stages):
         drives=np.hstack([inputs.actuators, np.eye(n, of_elements)]), slopes=np.empty((2, of_elements, of_elements)),
         damping=dofs_of(robot.packed)[1][:, DOF_DAMPING].copy(), dependent=np.zeros((2, n), np.int64),
         pivots=np.ones(2), order=np.empty(max(m, n), np.int64), row_sizes=row_sizes(robot),
-        friction=room_for_friction(robot, contacts), laws=elements.laws, element_work=room_for(elements.packed),
+        friction=room_for_friction(robot, contacts), element_work=room_for(elements.packed),
+        laws=elements.laws._replace(numbers=elements.laws.numbers.copy(), inputs=inputs.driven),
         elements=elements.packed._replace(floats=elements.packed.floats.copy()), nearest=np.array([0.0, np.inf]),
         **{name: np.zeros(shape) for name, shape in shapes.items()})
 

@@ -244,7 +244,7 @@ def force_derivative(model, l, q, work, lam, D):
     L, r, p, d, C = contact(model, work, l)
     first, count = present_rows(model, l)
     F = contact_wrench(kind, L, r, p, d, count, lam, first)
-    carry_wrench(model, work, l, kind, C, Ad_dual_inverse(C, F), D)
+    carry_wrench(model, work, l, kind, False, C, Ad_dual_inverse(C, F), D)
     ja, jb = path_ends(model, l)
     while ja != jb:
         j = max(ja, jb)

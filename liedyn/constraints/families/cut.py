@@ -170,27 +170,27 @@ def cut_derivatives_kernel(model, work, virtual, psi_q, phi_q, phi_v):
 
 
 @inline
-def cut_wrench(lane, kind, pitch, first, count, lam):
-    """W lambda in C: what side a receives from the cut, and b gives."""
+def cut_wrench(lane, kind, pitch, virtual, first, count, lam):
+    """W lambda in C: what side a receives from the cut, and b gives; or forces lambda along virtual velocities."""
     zero = splat(lane, 0.0)
     w, v = (zero, zero, zero), (zero, zero, zero)
     for r in range(count):
-        k, x = FORBIDDEN[kind, r], load(lane, lam, first + r)
+        k, x = VIRTUAL[kind, r] if virtual else FORBIDDEN[kind, r], load(lane, lam, first + r)
         w = add(w, (x if k == 0 else zero, x if k == 1 else zero, x if k == 2 else zero))
         v = add(v, (x if k == 3 else zero, x if k == 4 else zero, x if k == 5 else zero))
-        if kind == HELICAL and k == 5:
+        if kind == HELICAL and k == 5 and not virtual:
             w = w[0], w[1], w[2] - pitch * x
     return w, v
 
 
 @inline
-def carry_wrench(model, work, l, kind, C, F, D):
+def carry_wrench(model, work, l, kind, virtual, C, F, D):
     """D += d(J^T F)/dq for a wrench F, in world coordinates, that is constant in C."""
     ja, jb = path_ends(model, l)
     while ja != jb:
         j, j_on_b = max(ja, jb), jb > ja
         Sj = get6(SCALAR, work, of_dof(model, j, S))
-        zeta = frame_turn(model, work, j, j_on_b, kind, False, C)
+        zeta = frame_turn(model, work, j, j_on_b, kind, virtual, C)
         turned, carried = minus_ad_dual(zeta, F), minus_ad_dual(sub6(zeta, Sj), F)
         ia, ib = path_ends(model, l)
         while ia != ib:
@@ -205,13 +205,14 @@ def carry_wrench(model, work, l, kind, C, F, D):
 
 
 @kernel_in_place
-def cut_force_derivative_kernel(model, work, lam, D):
-    """D += d(G^T lambda)/dq (nv, nv) of the cut joints: their wrenches turn with the cut frames."""
+def cut_force_derivative_kernel(model, work, virtual, lam, D):
+    """D += d(G^T lambda)/dq (nv, nv) of the cut joints, or of the readers of virtual velocities: their wrenches turn
+    with the cut frames."""
     for l in range(loop_count(model)):
-        if counts(model, l, False):
-            kind, C, first, count = rows_in(SCALAR, model, work, l, False)
-            F = Ad_dual_inverse(C, cut_wrench(SCALAR, kind, loop_pitch(model, l), first, count, lam))
-            carry_wrench(model, work, l, kind, C, F, D)
+        if counts(model, l, virtual):
+            kind, C, first, count = rows_in(SCALAR, model, work, l, virtual)
+            F = Ad_dual_inverse(C, cut_wrench(SCALAR, kind, loop_pitch(model, l), virtual, first, count, lam))
+            carry_wrench(model, work, l, kind, virtual, C, F, D)
 
 
 # ---- in many directions at once (`liedyn.tree.tangent_recursion`)
@@ -227,7 +228,7 @@ def put_cuts(lane, model, work, lam, bodies, cuts):
         if counts(model, l, False):
             kind, C, first, count = rows_in(lane, model, work, l, False)
             v, a = side_states(lane, model, work, l)
-            F = Ad_dual_inverse(C, cut_wrench(lane, kind, loop_pitch(model, l), first, count, lam))
+            F = Ad_dual_inverse(C, cut_wrench(lane, kind, loop_pitch(model, l), False, first, count, lam))
             push_sides(lane, model, l, F, bodies)
             put_pose(lane, cuts, CUT * l, C)
             put6(lane, cuts, CUT * l + TWISTS, v[0])

@@ -2,7 +2,7 @@
 import numpy as np
 
 from liedyn.io.mjcf.reader import BALL
-from liedyn.io.mjcf.tendons import fixed_tendon, is_fixed
+from liedyn.io.mjcf.tendons import fixed_tendon, is_fixed, line
 from liedyn.model.kinds import JOINT_KINDS
 
 
@@ -17,12 +17,17 @@ def linear_servos(reader):
 
 
 def declare(reader):
-    """All that are linear, and act on coordinates; springs of servos that no joint can have become force elements."""
+    """All that are linear, and act on coordinates or between two points.
+
+    Springs of servos that no joint can have become force elements.
+    """
     m = reader.model
     for k in range(m.nu):
         name, ratios = reader.name("actuator", k), _ratios(reader, k) if _is_linear(reader, k) else None
         if not ratios:
-            reader.missing["actuators with a state, of a muscle, or that act on other than coordinates"].append(name)
+            if not (_is_linear(reader, k) and _add_cylinder(reader, k, name)):
+                reader.missing["actuators with a state, of a muscle, or that act on other than coordinates and "
+                               "tendons between two sites"].append(name)
             continue
         gear, (constant, k_p, k_v) = 1.0 if _is_ball(reader, k) else m.actuator_gear[k, 0], _bias(reader, k)
         reader.builder.actuator(name, ratios, gear=gear * m.actuator_gainprm[k, 0])
@@ -30,6 +35,24 @@ def declare(reader):
             # the force gear (constant + k_p gear x + k_v gear dx/dt) on the sum x, which pulls where it is negative
             reader.builder.coordinate_force(f"{name} servo", ratios, stiffness=-gear * gear * k_p,
                                             damping=-gear * gear * k_v, preload=-gear * constant)
+
+
+def _add_cylinder(reader, k, name):
+    """An actuator of a tendon from site to site, and its servo as a spring; False if it acts on anything else."""
+    m, target = reader.model, int(reader.model.actuator_trnid[k, 0])
+    ends = line(reader, target) if _is_tendon(reader, k) else None
+    if not ends:
+        return False
+    gear, (constant, k_p, k_v) = m.actuator_gear[k, 0], _bias(reader, k)
+    reader.builder.cylinder(name, *ends, gear=gear * m.actuator_gainprm[k, 0])
+    if constant or k_p or k_v:
+        reader.builder.spring(f"{name} servo", *ends, stiffness=-gear * gear * k_p, damping=-gear * gear * k_v,
+                              preload=-gear * constant)
+    return True
+
+
+def _is_tendon(reader, k):
+    return reader.model.actuator_trntype[k] == int(reader.mujoco.mjtTrn.mjTRN_TENDON)
 
 
 def _bias(reader, k):
@@ -75,6 +98,6 @@ def _ratios(reader, k):
     if _is_ball(reader, k):
         names = [reader.joints[target] + suffix for suffix in JOINT_KINDS["spherical"].velocities]
         return {name: float(ratio) for name, ratio in zip(names, m.actuator_gear[k]) if ratio}
-    if m.actuator_trntype[k] == int(reader.mujoco.mjtTrn.mjTRN_TENDON) and is_fixed(reader, target):
+    if _is_tendon(reader, k) and is_fixed(reader, target):
         return fixed_tendon(reader, target)
     return None

@@ -21,6 +21,16 @@ def fixed_tendon(reader, t):
     return dict(found)
 
 
+def line(reader, t):
+    """Bodies and placements of the two sites of a tendon; None if it goes over more, or pulleys and bodies."""
+    m = reader.model
+    first, is_site = m.tendon_adr[t], int(reader.mujoco.mjtWrap.mjWRAP_SITE)
+    if m.tendon_num[t] != 2 or (m.wrap_type[first:first + 2] != is_site).any():
+        return None
+    (parent, A), (child, B) = (reader.site(int(m.wrap_objid[first + k])) for k in range(2))
+    return parent, child, A, B
+
+
 def declare(reader):
     """Springs and dampers of tendons, as force elements."""
     m = reader.model
@@ -36,9 +46,8 @@ def declare(reader):
             "law": _with_slack(stiffness, damping, high - low)}
         if is_fixed(reader, t):
             reader.builder.coordinate_force(name, fixed_tendon(reader, t), rest=low, **law)
-        elif m.tendon_num[t] == 2:
-            (parent, A), (child, B) = (reader.site(int(m.wrap_objid[m.tendon_adr[t] + k])) for k in range(2))
-            reader.builder.spring(name, parent, child, A, B, length=low, **law)
+        elif line(reader, t):
+            reader.builder.spring(name, *line(reader, t), length=low, **law)
         else:
             reader.missing["springs of tendons over more than two sites"].append(name)
 

@@ -21,7 +21,7 @@ from liedyn.compiled.jit import INTEGERS, MATRIX, VECTOR, inline, kernel, kernel
 from liedyn.constraints.records import refresh
 from liedyn.linearization.local import linearize_kernel
 from liedyn.simulation.coordinates import local_rates
-from liedyn.simulation.inputs import add_element_slopes, input_forces
+from liedyn.simulation.inputs import add_driven_slopes, add_element_slopes, input_forces
 from liedyn.simulation.integrators.derivatives import eliminate
 from liedyn.simulation.integrators.explicit import next_row
 from liedyn.simulation.integrators.method import Method
@@ -91,6 +91,8 @@ def close_loop(o, x, t, q, v, local):
     if x.drives.shape[1] > nu:
         x.slopes[:] = 0.0
         add_element_slopes(x, t, q, v, x.slopes[0], x.slopes[1])
+        if o.feedback_address != 0:
+            add_driven_slopes(x, x.slopes[0], x.slopes[1])
         close(x.slopes, local, nu)
 
 
