@@ -57,6 +57,14 @@ def machine():
 # ---- change
 
 
+def test_what_is_set_would_change_nothing():
+    b = machine()
+    with refuse("builder: cannot set 'gravity'; .*change"):
+        b.gravity = (0, 0, 0)
+    with refuse("unknown kind of thing 'gravity', known: 'body', .*'robot'"):
+        b.change("gravity", (0, 0, 0))
+
+
 def test_a_change_that_changes_nothing():
     """What is declared again is what was declared, of everything."""
     robot, again = machine().build(), machine()
@@ -179,7 +187,7 @@ def test_a_target_and_rows_of_ones_own_stay():
     (lambda b: b.change("constraint", "rod", radius=0.1), "constraint 'rod', radius: a distance constraint has none"),
     (lambda b: b.change("robot", gravty=(0, 0, 0)), "robot: unknown key 'gravty', did you mean 'gravity'"),
     (lambda b: b.change("robot", gravity=(0, 0)), "gravity: expected 3 numbers"),
-    (lambda b: b.change("robot", "machine", gravity=(0, 0, 0)), "unknown kind of thing 'robot'"),
+    (lambda b: b.change("robot", "machine", gravity=(0, 0, 0)), "robot: there is one only, it takes no name"),
     (lambda b: b.change("body", ["hand"], mass=1.0), "unknown body"),
     (lambda b: b.remove("body", "hnad"), "unknown body 'hnad', did you mean 'hand'"),
     (lambda b: b.remove("joint", "arm"), "joint 'arm': goes with body 'upper'"),

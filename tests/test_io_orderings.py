@@ -93,13 +93,15 @@ def test_joints_without_names_in_mujoco():
     """They are called as `load_mjcf` calls them."""
     mujoco = pytest.importorskip("mujoco")
     model = mujoco.MjModel.from_xml_string("""<mujoco><worldbody><body name="trunk"><freejoint/><geom size="1"/>
-      <body name="arm"><joint/><joint type="slide"/><geom size="1"/></body></body></worldbody></mujoco>""")
+      <body name="arm"><joint/><joint type="slide"/><geom size="1"/><body><joint/><geom size="1"/></body></body></body>
+      </worldbody></mujoco>""")
     builder = Builder("robot")
-    for name in ("trunk", "arm", "part"):
+    for name in ("trunk", "arm", "part", "body3"):
         builder.body(name, 1.0, inertia=(1.0, 1.0, 1.0))
     builder.joint("arm.1", "revolute", "trunk", "part")
     builder.joint("arm.2", "prismatic", "part", "arm")
     builder.joint("trunk", "free", "ground", "trunk")
+    builder.joint("body3", "revolute", "arm", "body3")
     q = random_q(np.random.default_rng(0), robot := builder.build())
     assert orderings.mujoco(robot, model).to_theirs(q)[7:].tolist() == q[7:].tolist()
 

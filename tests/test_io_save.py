@@ -276,7 +276,7 @@ def test_nothing_is_left_out_of_what_a_file_can_hold(tmp_path, suffix):
 
 @pytest.mark.parametrize("path", ["robot", "robot.docx", Path("robot.json")])
 def test_unknown_kinds_of_files(path):
-    with pytest.raises(InputError, match="no known kind of file, .*'.toml', '.urdf', '.xml'"):
+    with pytest.raises(InputError, match="no kind of file that is written, .*'.toml', '.urdf', '.xml'"):
         ld.save(lone("revolute").build(), path)
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from mechanisms import Unpacked, random_q
 
+import liedyn as ld
 from liedyn.errors import ModelError, ModelWarning
 from liedyn.io import load_urdf
 from liedyn.io.orderings import pinocchio
@@ -59,7 +60,7 @@ def test_against_pinocchio(tmp_path, floating_base):
     robot = load_urdf(path, floating_base=floating_base)
     root = (pin.JointModelFreeFlyer(),) if floating_base else ()
     model = pin.buildModelFromUrdf(str(path), *root)
-    order = pinocchio(robot, model, names={"base": "root_joint"})
+    order = pinocchio(robot, model)
     data, packed, rng = model.createData(), Unpacked(robot), np.random.default_rng(0)
     for _ in range(5):
         q = random_q(rng, robot)
@@ -231,3 +232,20 @@ def test_nothing_is_left_out_of_files_that_say_no_more(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         load_urdf(write(tmp_path, TREE.replace('damping="0.7"', 'damping="0.7" friction="0.0"')))
+
+
+def test_negative_moments_that_are_next_to_nothing(tmp_path):
+    """As of TIAGo's antennas, 1e-6 kg: the robot moves as Pinocchio says, which takes them as they are."""
+    bad = ('<link name="tool0"><inertial><mass value="1e-6"/><inertia ixx="2.4e-8" ixy="6.1e-8" ixz="0" iyy="2.8e-8" '
+           'iyz="0" izz="3.8e-8"/></inertial></link>')
+    path = write(tmp_path, TREE.replace('<link name="tool0"/>', bad))
+    with pytest.warns(ModelWarning, match="'tool0', inertia: .* negative .* -3.5.*e-08, taken as zero") as caught:
+        robot = load_urdf(path)
+    assert len(caught) == 1 and caught[0].filename == __file__
+    model, rng = pin.buildModelFromUrdf(str(path)), np.random.default_rng(2)
+    order, q, a = pinocchio(robot, model), random_q(rng, robot), rng.normal(size=robot.nv)
+    T = order.velocity_matrix(q)
+    theirs = T.T @ pin.rnea(model, model.createData(), order.to_theirs(q), np.zeros(model.nv), T @ a)
+    np.testing.assert_allclose(ld.rnea(robot, q, np.zeros(robot.nv), a), theirs, atol=1e-7)  # by the size of the moment
+    with pytest.raises(ModelError, match="'tool0', inertia: has the negative principal moment"):
+        load_urdf(write(tmp_path, TREE.replace('<link name="tool0"/>', bad.replace("e-8", "e-4"))))

@@ -61,3 +61,9 @@ def test_a_robot_in_a_notebook():
     text = ld.load("loader")._repr_html_()
     for part in ("wheel loader", "bodies", "lift_pin", "independent", "boom, bucket"):
         assert part in text
+
+
+def test_events_print_without_their_states():
+    opens = ld.Event("open", lambda t, q, v: t - 0.01, off="pin")
+    event, = ld.simulate(FIVE_BAR, FIVE_BAR.home, REST, 0.02, events=opens).events
+    assert repr(event) == "EventRecord('open', t=0.01, energy_loss=0, off=('pin',))"

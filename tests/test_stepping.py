@@ -322,3 +322,24 @@ def test_switches_do_not_warn_without_couplers():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         ld.Stepper(robot, q, np.zeros(4)).switch("stick", True)
+
+
+def test_forces_of_actuators_instead_of_all():
+    robot = ld.load("loader")
+    assert robot.actuator_matrix.shape == (robot.nv, 2)
+    u, rest = np.array([900.0, -300.0]), np.zeros(robot.nv)
+    tau = robot.actuator_matrix @ u
+    one, other = (ld.Stepper(robot, robot.home, rest) for _ in range(2))
+    one.step(u=u)
+    one.advance(3, u=list(2 * u))
+    other.step(tau)
+    other.advance(3, 2 * tau)
+    np.testing.assert_array_equal(one.q, other.q)
+    np.testing.assert_array_equal(ld.step(robot, robot.home, rest, u=u)[1], ld.step(robot, robot.home, rest, tau)[1])
+    for bad, message in ((dict(tau=tau, u=u), "give tau or u"), (dict(u=tau), r"u must have shape \(\.\.\., 2\)"),
+                         (dict(u=[u]), r"u must have shape \(2,\)"), (dict(u=[np.nan, 0.0]), "u")):
+        for function in (one.step, lambda **given: ld.step(robot, robot.home, rest, **given)):
+            with pytest.raises(ld.InputError, match=message):
+                function(**bad)
+    with pytest.raises(ld.InputError, match="give tau or u"):
+        ld.step(robot, robot.home, rest)

@@ -7,9 +7,9 @@ from xml.etree import ElementTree
 import numpy as np
 
 from liedyn.errors import ModelError, listed, shown
-from liedyn.io.files import warn
 from liedyn.model.frames import joint_basis
 from liedyn.model.kinds import CONSTRAINT_KINDS, JOINT_KINDS, components
+from liedyn.model.validation import warn
 
 
 class Motion(NamedTuple):

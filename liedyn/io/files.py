@@ -1,10 +1,8 @@
-"""Paths that users give, the bytes behind them, and warnings about these."""
+"""Paths that users give, and the bytes behind them."""
 
-import sys
-import warnings
 from pathlib import Path
 
-from liedyn.errors import InputError, ModelError, ModelWarning, cut, shown
+from liedyn.errors import InputError, ModelError, cut, shown
 
 
 def path_of(source):
@@ -29,14 +27,6 @@ def write_text(path, text):
         path.write_text(text, encoding="utf-8")
     except (OSError, ValueError) as error:
         raise InputError(f"{cut(str(path), 300)}: cannot be written: {_reason(error)}") from None
-
-
-def warn(text):
-    """A ModelWarning at the line that called the library, by whatever function of it."""
-    frame, level = sys._getframe(1), 2
-    while frame.f_back and frame.f_globals.get("__name__", "").startswith("liedyn."):
-        frame, level = frame.f_back, level + 1
-    warnings.warn(text, ModelWarning, stacklevel=level)
 
 
 def _reason(error):

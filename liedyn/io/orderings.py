@@ -240,7 +240,7 @@ def pinocchio(robot, model, names=None):
     robot : Robot
     model : pinocchio.Model
     names : dict, optional
-        Their joint name by ours, where they differ (``{"base": "root_joint"}``).
+        Their joint name by ours, where they differ. ``"base"`` is their ``"root_joint"`` if there is no other.
 
     Returns
     -------
@@ -254,7 +254,7 @@ def pinocchio(robot, model, names=None):
     Examples
     --------
     >>> import pinocchio as pin  # doctest: +SKIP
-    >>> order = pinocchio(robot, model, names={"base": "root_joint"})  # doctest: +SKIP
+    >>> order = pinocchio(robot, model)  # doctest: +SKIP
     >>> T = order.velocity_matrix(q)  # doctest: +SKIP
     >>> np.allclose(pin.crba(model, data, order.to_theirs(q)), T @ ld.crba(robot, q) @ T.T)  # doctest: +SKIP
     True
@@ -264,6 +264,8 @@ def pinocchio(robot, model, names=None):
         if number:
             their_joints[name] = joint
             their_joints |= {called: part for called, part, _ in parts_of(name, joint)}
+    if "root_joint" in their_joints and "base" not in their_joints:  # what both call a floating base by default
+        names = {"base": "root_joint"} | (names or {})
     slices = list(_joint_slices(robot))
     called = [_their_name(joint.name, names, list(their_joints)) for joint, _, _ in slices]
     leaders = {name: q for name, (_, q, _) in zip(called, slices)}
@@ -340,7 +342,7 @@ def _mujoco_name(model, j):
     if name:
         return name
     body = model.body(int(model.jnt_bodyid[j]))
-    return body.name + (f".{j - int(body.jntadr[0]) + 1}" if int(body.jntnum[0]) > 1 else "")
+    return (body.name or f"body{body.id}") + (f".{j - int(body.jntadr[0]) + 1}" if int(body.jntnum[0]) > 1 else "")
 
 
 def _mujoco_parts(robot):

@@ -60,6 +60,6 @@ def save(robot, path):
     require_robot(robot)
     kind = path_of(path).suffix.lower()
     if kind not in WRITERS:
-        raise InputError(f"{shown(str(path))}: no known kind of file, {suggestion(kind, WRITERS)}")
+        raise InputError(f"{shown(str(path))}: no kind of file that is written, {suggestion(kind, WRITERS)}")
     module, function = WRITERS[kind].split(":")
     getattr(importlib.import_module(module), function)(robot, path)

@@ -11,7 +11,8 @@ from xml.etree import ElementTree
 import numpy as np
 
 from liedyn.errors import InputError, ModelError, cut, errors_at, listed, shown, suggestion
-from liedyn.io.files import path_of, read_bytes, warn
+from liedyn.io.bodies import declare_bodies, inertial_of
+from liedyn.io.files import path_of, read_bytes
 from liedyn.io.frictions import add_friction, require_width
 from liedyn.io.sdf_joints import SdfJoint, cut_joint, gearbox, mimics, tree_joint
 from liedyn.io.sdf_scopes import Scope, SdfElement, own_pose, relative, truth
@@ -19,7 +20,7 @@ from liedyn.io.sdf_shapes import add_shapes
 from liedyn.io.spanning import spanning_tree
 from liedyn.io.xml_elements import parse
 from liedyn.model import GROUND, Builder
-from liedyn.model.numbers import numbers
+from liedyn.model.validation import warn
 
 _VERSIONS = [(1, minor) for minor in range(4, 12)]
 _ELEMENTS = {"link", "joint", "model", "frame", "include", "pose", "static", "self_collide", "allow_auto_disable",
@@ -186,8 +187,7 @@ def _read(world, scope, left, floating_base, base_name, gravity, path, friction)
         home |= joint.home() if joint.name in turned else {}
     source = path.name.encode(errors="replace").decode()  # file names may be any bytes
     builder = Builder(scope.element.name, gravity=gravity, home=home, source=source)
-    for name, link in elements.items():
-        _add_body(builder, name, link, left)
+    declare_bodies(builder, {name: _inertial(name, link, left) for name, link in elements.items()})
     for name in static:
         builder.joint(f"{name} static", "fixed", GROUND, name, placement=poses[name])
     for root, name in bases.items():
@@ -241,8 +241,8 @@ def _coordinates(pose):
     return [*Rotation.from_matrix(pose[:3, :3]).as_quat(), *pose[:3, 3]]
 
 
-def _add_body(builder, name, link, left):
-    """Declare a body; SDFormat has links without <inertial> weigh 1 kg."""
+def _inertial(name, link, left):
+    """Of a body; SDFormat has links without <inertial> weigh 1 kg."""
     for tag, is_plain in (("gravity", True), ("kinematic", False)):
         given = link.part(tag)
         if given and link.is_set(tag) != is_plain:
@@ -261,8 +261,5 @@ def _add_body(builder, name, link, left):
     if inertial.part("mass") is None or inertia is None or any(inertia.part(key) is None for key in _MOMENTS):
         left["took SDFormat's defaults, 1 kg or 1 kg m^2, for links without mass or inertia"].append(name)
     inertia = inertia or SdfElement(ElementTree.Element("inertia"), link.owner)
-    xx, yy, zz = (inertia.number_of(key, 1.0) for key in _MOMENTS)
-    xy, xz, yz = (inertia.number_of(key, 0.0) for key in ("ixy", "ixz", "iyz"))
-    J = numbers(link.owner, "inertia", [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]], (3, 3))
-    R = pose[:3, :3]
-    builder.body(name, mass=inertial.number_of("mass", 1.0), com=pose[:3, 3], inertia=R @ J @ R.T)
+    return inertial_of(link.owner, inertial.number_of("mass", 1.0), pose, [
+        inertia.number_of(key, 1.0 if key in _MOMENTS else 0.0) for key in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")])

@@ -10,13 +10,15 @@ import numpy as np
 
 from liedyn.errors import InputError, ModelError, cut, listed, errors_at, shown, suggestion
 from liedyn.io.xml_elements import Element, parse
-from liedyn.io.files import path_of, read_bytes, warn
+from liedyn.io.bodies import declare_bodies, inertial_of
+from liedyn.io.files import path_of, read_bytes
 from liedyn.io.frictions import add_friction, require_width
 from liedyn.io.urdf_loops import add_elements, add_loops, add_mimic, sidecar
 from liedyn.io.urdf_shapes import add_shapes
 from liedyn.model import GROUND, Builder
 from liedyn.model.kinds import JOINT_KINDS
-from liedyn.model.numbers import LARGEST, numbers
+from liedyn.model.numbers import LARGEST
+from liedyn.model.validation import warn
 
 _XACRO = "a xacro template, not a URDF: expand it first (`xacro robot.xacro > robot.urdf`)"
 _KINDS = {"fixed": "fixed", "revolute": "revolute", "continuous": "revolute", "prismatic": "prismatic",
@@ -97,8 +99,7 @@ def load_urdf(path, floating_base=False, base_name="base", loops=None, gravity=(
         base = _base(links, joints, base_name, floating_base)
         builder = Builder(root.text("name"), gravity=gravity, source=source,
                           independent=_independent(joints, kinds, base))
-        for link in links:
-            _add_body(builder, link)
+        declare_bodies(builder, {link.name: _inertial(link) for link in links if link.name != GROUND})
         for name, (kind, child) in base.items():
             builder.joint(name, kind, GROUND, child)
         for joint in joints:
@@ -177,19 +178,14 @@ def _independent(joints, kinds, base):
     return [name + suffix for name, kind in named for suffix in JOINT_KINDS[kind].velocities]
 
 
-def _add_body(builder, link):
+def _inertial(link):
     inertial = link.part("inertial")
-    if link.name == GROUND:
-        return
     if inertial is None:
-        builder.body(link.name)
-        return
+        return None
     mass, pose = inertial.part("mass", needed=True).number("value"), inertial.pose()
     inertia = inertial.part("inertia", needed=True)
-    xx, xy, xz, yy, yz, zz = (inertia.number(key) for key in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz"))
-    J = numbers(link.owner, "inertia", [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]], (3, 3))
-    R = pose[:3, :3]
-    builder.body(link.name, mass=mass, com=pose[:3, 3], inertia=R @ J @ R.T)
+    return inertial_of(link.owner, mass, pose, [
+        inertia.number(key) for key in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")])
 
 
 def _add_joint(builder, joint, kind):

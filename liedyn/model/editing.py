@@ -20,6 +20,12 @@ _KEPT = ("parent", "child", "placement", "parent_placement", "child_placement", 
 class Editor:
     """Changes of what has been declared; see :class:`Builder`."""
 
+    def __setattr__(self, name, value):
+        if not name.startswith("_"):  # as in b.gravity = ..., which would change nothing
+            raise ModelError(f"builder: cannot set {shown(name)}; see change: b.change('robot', gravity=...), "
+                             "b.change('body', name, mass=...)")
+        super().__setattr__(name, value)
+
     def change(self, what, name=None, /, **values):
         """Change what has been declared, under the same name.
 
@@ -51,10 +57,12 @@ class Editor:
         >>> b.build().model.bodies[0].mass
         2.0
         """
-        if validation.text("change", "what", what) == "robot" and name is None:
+        if validation.text("change", "what", what) == "robot":
+            if name is not None:
+                raise ModelError(f"change, robot: there is one only, it takes no name, got {shown(name)}")
             self._change_robot(values)
             return
-        things, k = self._find(what, name)
+        things, k = self._find(what, name, ["robot"])
         given = arguments_of(things[k])
         declare = getattr(self, method_of(things[k]))
         _require_known(f"{what} {shown(name)}", values, list(inspect.signature(declare).parameters)[1:])
@@ -183,11 +191,11 @@ class Editor:
                 model.elements, model.shapes)):
             things += more
 
-    def _find(self, what, name):
+    def _find(self, what, name, more=()):
         """The list that holds a thing, and its place there."""
         lists = self._lists()
         if not isinstance(what, str) or what not in lists:
-            raise ModelError(f"unknown kind of thing {shown(what)}, {suggestion(what, list(lists))}")
+            raise ModelError(f"unknown kind of thing {shown(what)}, {suggestion(what, [*lists, *more])}")
         names = [each.name for each in lists[what]]
         if not isinstance(name, str) or name not in names:
             raise ModelError(f"unknown {what} {shown(name)}, {suggestion(name, names)}")

@@ -2,6 +2,7 @@
 
 First the numbers of one thing at a time, brought to their shapes on the way; then names and the shape of the tree.
 """
+import sys
 import warnings
 
 import numpy as np
@@ -15,6 +16,14 @@ from liedyn.model.packed import status_code
 SYMMETRY = 1e-6  # of inertias, relative; so much may a principal moment be negative too
 NOTHING = 1e-18  # a principal moment this little below zero [kg m^2] is what rounding left of zero
 TRIANGLE = 1e-3  # relative slack of the triangle inequality: inertias in files are rounded to three or four digits
+
+
+def warn(text):
+    """A ModelWarning at the line that called the library, by whatever function of it."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back and frame.f_globals.get("__name__", "").startswith("liedyn."):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, ModelWarning, stacklevel=level)
 
 
 def owner_of(kind, name):
@@ -120,9 +129,8 @@ def inertia(owner, value):
     if moments[0] < -max(SYMMETRY * size, NOTHING):
         raise ModelError(f"{owner}, inertia: has the negative principal moment {moments[0]:.6g}")
     if moments[2] > moments[0] + moments[1] + max(TRIANGLE * size, NOTHING):
-        warnings.warn(
-            f"{owner}, inertia: the largest principal moment exceeds the sum of the other two, got "
-            f"{moments[0]:.6g}, {moments[1]:.6g}, {moments[2]:.6g}", ModelWarning, stacklevel=3)
+        warn(f"{owner}, inertia: the largest principal moment exceeds the sum of the other two, got "
+             f"{moments[0]:.6g}, {moments[1]:.6g}, {moments[2]:.6g}")
     return (matrix + matrix.T) / 2
 
 

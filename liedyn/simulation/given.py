@@ -1,5 +1,5 @@
 """A state and forces as users pass them at every step: checked in a tenth of a microsecond where all is as usual."""
-from liedyn.compiled.boundary import states
+from liedyn.compiled.boundary import as_floats, require_usable, states
 from liedyn.compiled.direct import configuration, direct, general_path, packed, usual, velocity
 from liedyn.compiled.objects import counted
 from liedyn.errors import InputError
@@ -27,3 +27,22 @@ def state_and_forces(owner, robot, q, v, tau):
     if lead:
         raise InputError(f"{owner} takes one state, got leading axes {lead}")
     return [x[0] for x in rows]
+
+
+def held_forces(robot, tau, u):
+    """tau of one step, which actuators may be given for instead: tau = B u.
+
+    Raises
+    ------
+    InputError
+        Both or neither, or u does not fit.
+    """
+    if (tau is None) == (u is None):
+        raise InputError("give tau or u: u are the forces of the actuators, tau those of all coordinates")
+    if u is None:
+        return tau
+    u = as_floats("u", u, len(robot.actuator_names))
+    if u.ndim != 1:
+        raise InputError(f"u must have shape ({len(robot.actuator_names)},), got {u.shape}")
+    require_usable("u", u)
+    return robot.actuator_matrix @ u

@@ -4,14 +4,15 @@ from liedyn.compiled.boundary import wrenches
 from liedyn.compiled.functions import forget_errors, raise_errors
 from liedyn.constraints.records import refresh
 from liedyn.errors import SimulationError
-from liedyn.simulation.given import state_and_forces
+from liedyn.simulation.given import held_forces, state_and_forces
 from liedyn.simulation.preparation import prepare_decay, prepare_start
 from liedyn.simulation.reasons import reason
 from liedyn.simulation.stepping import DECAY, DONE, Prepared, functions
 from liedyn.simulation.workspace import OK
 
 
-def step(robot, q, v, tau, dt, method="rk4", formulation="nullspace", stabilisation="projection", f_ext=None, t=None):
+def step(robot, q, v, tau=None, dt=1e-3, method="rk4", formulation="nullspace", stabilisation="projection", f_ext=None,
+         t=None, u=None):
     """One step of a mechanism, as `simulate` makes them.
 
     For loops of your own with one robot: what a step needs is prepared at the first call and kept with the robot.
@@ -25,8 +26,8 @@ def step(robot, q, v, tau, dt, method="rk4", formulation="nullspace", stabilisat
         Configuration [rad, m; quaternions (x, y, z, w)].
     v : array_like, shape (nv,)
         Velocity [rad/s, m/s], body-fixed for spherical and free joints.
-    tau : array_like, shape (nv,)
-        Generalised forces [N m, N], held over the step.
+    tau : array_like, shape (nv,), optional
+        Generalised forces [N m, N], held over the step; or give `u`.
     dt : float
         Its length [s].
     method : str or GeneralizedAlpha
@@ -39,6 +40,8 @@ def step(robot, q, v, tau, dt, method="rk4", formulation="nullspace", stabilisat
         Wrenches on bodies, each in its body's own frame, as for `rnea`.
     t : float, optional
         When it begins [s], for moving targets; by default the robot's time.
+    u : array_like, shape (nu,), optional
+        Instead of `tau`: forces of the robot's actuators.
 
     Returns
     -------
@@ -75,6 +78,8 @@ def step(robot, q, v, tau, dt, method="rk4", formulation="nullspace", stabilisat
         pool = robot.memo.setdefault(("step", method, formulation, stabilisation, f_ext is None), _Pool())
     except TypeError:  # what cannot be looked up is no method or no stabilisation
         pool = _Pool()
+    if u is not None or tau is None:
+        tau = held_forces(robot, tau, u)
     q, v, tau = state_and_forces("step", robot, q, v, tau)
     dt, t = positive("dt", dt), robot.t if t is None else number("t", t)
     # taken out of the pool, so that other threads, and users' functions that step the same robot, take others

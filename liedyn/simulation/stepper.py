@@ -16,6 +16,7 @@ from liedyn.simulation.coupler import VirtualCoupler
 from liedyn.simulation.coupling import MOST_COUPLERS, WRENCH
 from liedyn.simulation.events import Event
 from liedyn.simulation.instant import close_constraints, impact, switch_constraints
+from liedyn.simulation.given import held_forces
 from liedyn.simulation.one_step import check_start, fail
 from liedyn.simulation.preparation import one_state
 from liedyn.simulation.simulate import STARTS
@@ -98,11 +99,10 @@ class Stepper:
     def __init__(self, robot, q, v, dt=1e-3, method="rk4", formulation="nullspace", stabilisation="projection",
                  f_ext=None, start="check", t=None):
         require_robot(robot)
-        dt = positive("dt", dt)
         self._p = p = Prepared(robot, method, formulation, stabilisation, f_ext)
         self._address, self._table, self._about = p.address, p.s.tau, p.s.about
         self._steps, self._steps_beside, self._complete, self._begin = functions()
-        p.s.times[1] = dt
+        p.s.times[1] = positive("dt", dt)
         self._couplers, self._start = (), None
         contacts = p.contacts
         self._at = SimpleNamespace(robot=robot, packed=p.s.model, o=p.s.settings, x=p.s.work, contacts=contacts,
@@ -132,18 +132,20 @@ class Stepper:
 
     # ---- time
 
-    def step(self, tau=None):
+    def step(self, tau=None, u=None):
         """One step.
 
         Parameters
         ----------
         tau : array_like, shape (nv,), optional
             Generalised forces [N m, N], held over this step and those that follow, until others are given.
+        u : array_like, shape (nu,), optional
+            Instead of `tau`: forces of the actuators.
 
         Raises
         ------
         InputError
-            `tau` does not fit or is not finite.
+            What is given does not fit or is not finite, or both are given.
         SimulationError
             The step could not be made: divergence, a singular or unreachable configuration.
 
@@ -156,18 +158,18 @@ class Stepper:
         >>> stepper.t
         0.001
         """
-        if tau is not None:
-            self._hold(tau)
+        if tau is not None or u is not None:
+            self._hold(tau, u)
         self._go(self._steps, 1)
 
-    def advance(self, steps, tau=None):
+    def advance(self, steps, tau=None, u=None):
         """Several steps in one call, beside which other threads run.
 
         Parameters
         ----------
         steps : int
             How many.
-        tau : array_like, shape (nv,), optional
+        tau, u : array_like, optional
             As for `step`.
 
         Raises
@@ -187,12 +189,13 @@ class Stepper:
         0.016
         """
         steps = whole("steps", steps)
-        if tau is not None:
-            self._hold(tau)
+        if tau is not None or u is not None:
+            self._hold(tau, u)
         self._go(self._steps_beside, steps)
 
-    def _hold(self, tau):
+    def _hold(self, tau, u):
         """Take forces that fit."""
+        tau = tau if u is None else held_forces(self.robot, tau, u)
         if boundary.usual_rows(tau, len(self._table)) is None or tau.ndim != 1:
             tau = as_floats("tau", tau, len(self._table))
             if tau.ndim != 1:

@@ -8,7 +8,7 @@ import numpy as np
 from liedyn.errors import InputError, LiedynError, said, shown, suggestion
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class EventRecord:
     """One event of a run.
 
@@ -56,6 +56,10 @@ class EventRecord:
     on: tuple = ()
     off: tuple = ()
     condition: float = float("nan")
+
+    def __repr__(self):
+        switched = "".join(f", {key}={names!r}" for key, names in (("on", self.on), ("off", self.off)) if names)
+        return f"EventRecord({self.name!r}, t={self.t:.6g}, energy_loss={self.energy_loss:.3g}{switched})"
 
 
 @dataclass(frozen=True, repr=False)

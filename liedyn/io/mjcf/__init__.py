@@ -10,10 +10,11 @@ import re
 import numpy as np
 
 from liedyn.errors import LiedynError, ModelError, cut, errors_at, listed
-from liedyn.io.files import path_of, read_bytes, warn
+from liedyn.io.files import path_of, read_bytes
 from liedyn.io.frictions import add_friction, require_width
 from liedyn.io.mjcf import actuators, equalities, shapes, tendons
 from liedyn.io.mjcf.reader import Reader
+from liedyn.model.validation import warn
 
 
 def load_mjcf(path, keyframe=None, friction=None):

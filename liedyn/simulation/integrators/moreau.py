@@ -2,10 +2,11 @@
 
 A step knows no instants of impact, only impulses: with the midpoint q_m = q exp(h v / 2), and all of M, h, G there,
 
-    M (v+ - v) = h (tau - h(q_m, v)) - G^T Lambda        G v+ = b        0 <= P_n,  0 <= u_n^+ + e u_n^-,  complementary
+    (M + h D) (v+ - v) = h (tau - h(q_m, v)) - G^T Lambda    G v+ = b    0 <= P_n,  0 <= u_n^+ + e u_n^-,  complementary
 
-for the contacts that are closed at q_m, friction opposing u_t^+ (`liedyn.contact.problem`). Then q+ = q_m exp(h v+ / 2)
-is projected on the equations and out of what it penetrates, in the metric of the kinetic energy. Any number of impacts
+for the contacts that are closed at q_m, friction opposing u_t^+ (`liedyn.contact.problem`). D is the damping of joints:
+stiff where it turns next to no inertia, as a rod between two balls about itself. Then q+ = q_m exp(h v+ / 2) is
+projected on the equations and out of what it penetrates, in the metric of the kinetic energy. Any number of impacts
 within a step is one impulse, so accumulation points and rest are nothing special; the price is first order.
 
 A contact that would close within the step, slowly, is let down to its surface: u_n^+ >= -2 gap / h instead of Newton's
@@ -154,6 +155,7 @@ def advance_moreau(model, o, x, rows, count, known, energy):
             if equal[r]:
                 moving = max(moving, abs(c[r]))
         for j in range(n):
+            x.M[j, j] += h * x.damping[j]
             f[j] = h * (x.tau[j] - x.h[j]) + inner(x.M[j], v)
         if solve_contacts(x.M, f, x.G, c, equal, nothing, o.rank_tolerance, free, lam)[0] != SOLVED:
             return NOT_CONVERGED, k
@@ -164,7 +166,7 @@ def advance_moreau(model, o, x, rows, count, known, energy):
         for j in range(n):
             mean = 0.5 * (v[j] + after[j])
             by_inputs += h * x.tau[j] * mean
-            damped += h * x.damping[j] * mean * mean
+            damped += h * x.damping[j] * after[j] * mean
             half[j] = 0.5 * h * after[j]
         by_inputs += 0.5 * h * (held_power(x, q_m, v) + held_power(x, q_m, after))
         for r in closed.rows[closed.first]:
