@@ -45,7 +45,7 @@ _LAZY = {name: f"liedyn.{module}" for module, names in {
     "io.pinocchio_reader": "from_pinocchio",
     "io.pinocchio_writer": "to_pinocchio",
     "linearization": "discretize linearize modes underlying",
-    "simulation": "Adaptive Baumgarte Event EventRecord GeneralizedAlpha RealTimeLoop Stepper Trajectory "
+    "simulation": "Adaptive Baumgarte Event EventRecord GeneralizedAlpha RealTimeLoop Sampled Stepper Trajectory "
                   "VirtualCoupler simulate step",
     "specialization": "specialize",
     "viewer": "export_html view",

@@ -168,3 +168,72 @@ def test_what_cannot_be_regulated_is_said():
         ld.lqr(robot, [0.0, 0.0], 1.0, -1.0)
     with pytest.raises(InputError, match="no equilibrium under u: velocity:boom"):
         ld.lqr(LOADER, LOADER.home, 1.0, 1e-9, u=[0.0, 0.0])
+
+
+# ---- controllers that sample
+
+
+def test_a_sampled_controller_holds_what_it_says():
+    """The same as one run after the other with constant inputs; each sample asked once, at its instant."""
+    arm, asked = ld.load("five_bar"), []
+    regulator = ld.dlqr(arm, arm.home, 0.01, Q=1.0, R=0.1)
+
+    def controller(t, q, v):
+        asked.append(t)
+        return regulator(t, q, v)
+
+    start = ld.close(arm, arm.home, q1=arm.home[0] + 0.05)
+    tr = ld.simulate(arm, start, np.zeros(4), 0.1, dt=1e-3, u=ld.Sampled(controller, 0.01))
+    assert np.allclose(asked, 0.01 * np.arange(11), rtol=0.0, atol=1e-12)
+    q, v = start, np.zeros(4)
+    for k in range(10):
+        assert np.allclose(tr.tau[10 * k:10 * k + 10], regulator(0.0, q, v), rtol=0.0, atol=1e-12)
+        part = ld.simulate(arm, q, v, 0.01, dt=1e-3, u=regulator(0.0, q, v))
+        q, v = part.q[-1], part.v[-1]
+    assert np.allclose(tr.q[-1], q, rtol=0.0, atol=1e-12) and np.allclose(tr.v[-1], v, rtol=0.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("method", ["rk4", "rkmk", "implicit", "generalized_alpha"])
+def test_late_and_bounded(method):
+    """A mass that a counter pushes: what is pushed when is known."""
+    b = ld.Builder("mass", gravity=(0.0, 0.0, 0.0))
+    b.body("mass", 1.0)
+    b.joint("x", "prismatic", "ground", "mass")
+    said = iter(range(1, 100))
+    controller = ld.Sampled(lambda t, q, v: [float(next(said))], 0.02, delay=0.03, lower=-1.0, upper=3.0, initial=-0.5)
+    tr = ld.simulate(b.build(), [0.0], [0.0], 0.2, dt=0.01, method=method, u=controller)
+    # 1 is said at 0, arrives at 0.03; the next ones 0.02 s later each; bounded at 3
+    expected = np.repeat([-0.5, 1.0, 2.0, 3.0], [3, 2, 2, 14])
+    assert np.allclose(tr.tau[:, 0], expected, rtol=0.0, atol=1e-12)
+    if method == "rk4":
+        assert np.allclose(tr.v[1:, 0], 0.01 * np.cumsum(expected[:-1]), rtol=0.0, atol=1e-12)
+
+
+def test_samples_between_events_and_contacts():
+    b = ld.Builder("ball")
+    b.body("ball", 1.0)
+    b.joint("z", "prismatic", "ground", "ball")
+    b.constraint("floor", "coupling", coefficients={"z": 1.0}, unilateral=True, restitution=0.5)
+    asked = []
+
+    def controller(t, q, v):
+        asked.append(t)
+        return [2.0 if v[0] < 0.0 else 0.0]
+
+    tr = ld.simulate(b.build(), [1.0], [0.0], 1.0, dt=1e-3, u=ld.Sampled(controller, 0.005))
+    assert np.allclose(asked, 0.005 * np.arange(201), rtol=0.0, atol=1e-12)
+    # the push begins with the second sample
+    assert tr.events[0].t == pytest.approx(np.sqrt(2.0 / (9.81 - 2.0)), abs=5e-3)
+
+
+def test_what_a_sampled_controller_cannot_be():
+    arm = ld.load("five_bar")
+    with pytest.raises(InputError, match="period: must be a multiple of dt = 0.001 s, got 0.0015"):
+        ld.simulate(arm, arm.home, np.zeros(4), 0.1, u=ld.Sampled(lambda t, q, v: np.zeros(4), 0.0015))
+    with pytest.raises(InputError, match="need fixed steps"):
+        ld.simulate(arm, arm.home, np.zeros(4), 0.1, method="DOP853", u=ld.Sampled(lambda t, q, v: np.zeros(4), 0.01))
+    with pytest.raises(ld.SimulationError, match="controller, fails with KeyError.* at t = 0.05") as info:
+        ld.simulate(arm, arm.home, np.zeros(4), 0.1, u=ld.Sampled(lambda t, q, v: {t < 0.045: q}[True], 0.01))
+    assert info.value.trajectory.t[-1] == pytest.approx(0.05)
+    with pytest.raises(InputError, match="lower: must not exceed upper"):
+        ld.Sampled(lambda t, q, v: q, 0.01, lower=1.0, upper=0.0)

@@ -83,6 +83,8 @@ CONTROLLER = ld.PIDC(FIVE_BAR, HOME[:2], G_P=25.0, G_D=10.0, independent=("q1", 
 MODEL = ld.linearize(FIVE_BAR, HOME, REST, REST)
 MODELS = ld.linearize(FIVE_BAR, np.tile(HOME, (2, 1)), np.zeros((2, 4)), np.zeros((2, 4)))
 RUN = ld.simulate(FIVE_BAR, HOME, REST, 0.002)
+REGULATOR = ld.lqr(FIVE_BAR, HOME, 1.0, 1.0)
+TRACKING = ld.tvlqr(FIVE_BAR, RUN.t, RUN.q, RUN.v, 1.0, 1.0, a=RUN.a)
 
 CALLS = {
     "aba": dict(**STATE, tau=REST), "aba_derivatives": dict(**STATE, tau=REST),
@@ -134,7 +136,7 @@ CALLS = {
     "Event": dict(name="e", guard=lambda t, q, v: 1.0), "Adaptive": dict(name="RK45"), "Baumgarte": {},
     "GeneralizedAlpha": {}, "GasSpring": dict(force=1.0, column=1.0),
     "Motor": dict(stall_torque=1.0, no_load_speed=1.0),
-    "step": dict(**STATE, tau=REST, dt=1e-3), "Stepper": STATE,
+    "step": dict(**STATE, tau=REST, dt=1e-3), "Stepper": STATE, "Sampled": dict(controller=REGULATOR, period=0.01),
     "VirtualCoupler": dict(robot=PANDA, body="panda_hand", placement=(0.0, 0.0, 0.1), stiffness=9.0, damping=1.0),
     "RealTimeLoop": dict(function=lambda: None, dt=1e-3),
 }
@@ -158,6 +160,7 @@ METHODS = {
     "Builder.constraint": (of_builder("constraint"), dict(name="c", kind="on_plane", parent="ground", child="a")),
     "Builder.stops": (of_builder("stops"), {}), "Builder.custom": (of_builder("custom"), dict(name="r", **ROWS)),
     "Builder.actuator": (of_builder("actuator"), dict(name="m", coordinate="j", gear=2.0)),
+    "Builder.cylinder": (of_builder("cylinder"), dict(name="m", parent="ground", child="a")),
     "Builder.spring": (of_builder("spring"), dict(name="s", parent="ground", child="a", stiffness=2.0)),
     "Builder.coordinate_force": (of_builder("coordinate_force"), dict(name="s", coefficients={"j": 1.0}, damping=2.0)),
     "Builder.bushing": (of_builder("bushing"), dict(name="s", parent="ground", child="a", stiffness=[1.0] * 6)),
@@ -176,6 +179,12 @@ METHODS = {
     "PIDC.errors": (CONTROLLER.errors, dict(t=0.0, q=HOME, v=REST)),
     "HybridController.__call__": (ld.HybridController(CONTROLLER, {"pin.vx": 0.0}).__call__,
                                   dict(t=0.0, q=HOME, v=REST, lam=np.zeros(1))),
+    "Regulator.__call__": (REGULATOR.__call__, dict(t=0.0, q=HOME, v=REST)),
+    "Regulator.deviation": (REGULATOR.deviation, dict(q=HOME, v=REST)),
+    "Regulator.derivative": (REGULATOR.derivative, dict(t=0.0, q=HOME, v=REST)),
+    "TrackingRegulator.__call__": (TRACKING.__call__, dict(t=0.0, q=HOME, v=REST)),
+    "TrackingRegulator.reference": (TRACKING.reference, dict(t=0.0)),
+    "TrackingRegulator.gain": (TRACKING.gain, dict(t=0.0)),
     "LocalStateSpace.discretize": (MODEL.discretize, dict(h=1e-3)),
     "Trajectory.__getitem__": (RUN.__getitem__, dict(name="q1")),
     "Trajectory.plot": (lambda names: RUN.plot(names), dict(names="q1")),

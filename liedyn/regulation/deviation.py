@@ -5,6 +5,7 @@ Jacobian joint by joint; those of a cut joint are differences of what is read th
 """
 import numpy as np
 
+from liedyn.compiled.boundary import states
 from liedyn.compiled.jit import kernel
 from liedyn.constraints.families.cut import cut_derivatives_kernel
 from liedyn.constraints.independent import choose_positions, choose_speeds, given_coordinates
@@ -71,6 +72,19 @@ class Deviation:
     def speeds(self, q, v):
         """w."""
         return self._rows(self.w, q) @ v
+
+    def state(self, q, v):
+        """One state as users give it.
+
+        Raises
+        ------
+        InputError
+            A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
+        """
+        lead, q, v = states(self.robot, q=q, v=v)
+        if lead:
+            raise InputError(f"a regulator takes one state at a time, got leading axes {lead}")
+        return q[0], v[0]
 
     def __call__(self, q, v):
         """x = (y, w)."""

@@ -1,7 +1,7 @@
 """Linear quadratic regulators at an operating point: u = u_0 - K x, with x the deviation on the manifold."""
 import numpy as np
 
-from liedyn.arguments import floats, positive, require_robot
+from liedyn.arguments import floats, number, positive, require_robot
 from liedyn.compiled.boundary import states
 from liedyn.control.inverse_dynamics import inverse_dynamics
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
@@ -69,6 +69,11 @@ class Regulator:
             In the order of ``model.states``: zero at the operating point, on the configuration group where joints are
             balls or free.
 
+        Raises
+        ------
+        InputError
+            A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
+
         Examples
         --------
         >>> import liedyn as ld
@@ -76,7 +81,7 @@ class Regulator:
         >>> ld.lqr(arm, arm.home, Q=1.0, R=0.1).deviation(arm.home, [0.0] * 4).tolist()
         [0.0, 0.0, 0.0, 0.0]
         """
-        return self._deviation(np.asarray(q, dtype=float), np.asarray(v, dtype=float))
+        return self._deviation(*self._deviation.state(q, v))
 
     def __call__(self, t, q, v):
         """Inputs of the actuators.
@@ -91,8 +96,14 @@ class Regulator:
         Returns
         -------
         u : ndarray, shape (nu,)
+
+        Raises
+        ------
+        InputError
+            A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
         """
-        return self.u - self.K @ self._deviation(q, v)
+        number("t", t)
+        return self.u - self.K @ self.deviation(q, v)
 
     def derivative(self, t, q, v):
         """Its derivatives by a displacement in the tangent space at q, and by v.
@@ -108,6 +119,11 @@ class Regulator:
         -------
         by_q, by_v : ndarray, shape (nu, nv)
 
+        Raises
+        ------
+        InputError
+            A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
+
         Examples
         --------
         >>> import liedyn as ld
@@ -115,7 +131,8 @@ class Regulator:
         >>> ld.lqr(arm, arm.home, Q=1.0, R=0.1).derivative(0.0, arm.home, [0.0] * 4)[0].shape
         (4, 4)
         """
-        by_q, by_v = self._deviation.derivative(q, v)
+        number("t", t)
+        by_q, by_v = self._deviation.derivative(*self._deviation.state(q, v))
         return -self.K @ by_q, -self.K @ by_v
 
     @property

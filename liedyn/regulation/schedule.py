@@ -3,7 +3,7 @@ import contextlib
 
 import numpy as np
 
-from liedyn.arguments import floats, require_robot
+from liedyn.arguments import floats, number, require_robot
 from liedyn.constraints.assembly import close
 from liedyn.control.inverse_dynamics import inverse_dynamics
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
@@ -75,7 +75,7 @@ class GainSchedule:
         """
         if set(place) != set(self.names):
             raise InputError(f"the schedule is over {', '.join(self.names)}, got {shown(sorted(place))}")
-        corners = _corners(self.grid, [float(floats(name, place[name])) for name in self.names], self.names)
+        corners = _corners(self.grid, [number(name, place[name]) for name in self.names], self.names)
         node, u, K = max(corners, key=lambda each: each[1])[0], 0.0, 0.0
         for index, share in corners:
             u, K = u + share * self.u[index], K + share * self.K[index]

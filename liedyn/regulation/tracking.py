@@ -6,7 +6,7 @@ system's exponential, whatever its stiffness: of second order in the interval (K
 """
 import numpy as np
 
-from liedyn.arguments import floats, require_robot
+from liedyn.arguments import floats, number, require_robot
 from liedyn.compiled.boundary import states
 from liedyn.control.inverse_dynamics import inverse_dynamics
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
@@ -62,6 +62,11 @@ class TrackingRegulator:
         -------
         q, v, u : ndarray
 
+        Raises
+        ------
+        InputError
+            The time is no number.
+
         Examples
         --------
         >>> import liedyn as ld
@@ -92,8 +97,14 @@ class TrackingRegulator:
         Returns
         -------
         u : ndarray, shape (nu,)
+
+        Raises
+        ------
+        InputError
+            A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
         """
-        return self._at(t)[1] - self.gain(t) @ self._at(t)[0](q, v)
+        deviation, u = self._at(t)
+        return u - self.gain(t) @ deviation(*deviation.state(q, v))
 
     def derivative(self, t, q, v):
         """Its derivatives by a displacement in the tangent space at q, and by v.
@@ -109,6 +120,11 @@ class TrackingRegulator:
         -------
         by_q, by_v : ndarray, shape (nu, nv)
 
+        Raises
+        ------
+        InputError
+            A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
+
         Examples
         --------
         >>> import liedyn as ld
@@ -118,8 +134,8 @@ class TrackingRegulator:
         >>> [x.shape for x in regulator.derivative(0.0035, arm.home, tr.v[0])]
         [(4, 4), (4, 4)]
         """
-        by_q, by_v = self._at(t)[0].derivative(q, v)
-        K = self.gain(t)
+        deviation, K = self._at(t)[0], self.gain(t)
+        by_q, by_v = deviation.derivative(*deviation.state(q, v))
         return -K @ by_q, -K @ by_v
 
     @property
@@ -139,6 +155,11 @@ class TrackingRegulator:
         -------
         K : ndarray, shape (nu, x)
 
+        Raises
+        ------
+        InputError
+            The time is no number.
+
         Examples
         --------
         >>> import liedyn as ld
@@ -153,6 +174,7 @@ class TrackingRegulator:
 
     def _place(self, t):
         """The sample before a time, and how far it is on the way to the next, whose distance is h."""
+        t = number("t", t)
         k = int(np.clip(np.searchsorted(self.t, t, side="right") - 1, 0, len(self.t) - 2))
         h = self.t[k + 1] - self.t[k]
         return k, float(np.clip((t - self.t[k]) / h, 0.0, 1.0)), h

@@ -7,9 +7,12 @@ from liedyn.simulation.integrators.generalized_alpha import GeneralizedAlpha
 from liedyn.simulation.one_step import step
 from liedyn.simulation.preparation import Baumgarte
 from liedyn.simulation.realtime import RealTimeLoop
+from liedyn.simulation.sampled import Sampled
 from liedyn.simulation.simulate import simulate
 from liedyn.simulation.stepper import Stepper
 from liedyn.simulation.trajectory import EventRecord, Trajectory
 
-__all__ = ["Adaptive", "Baumgarte", "Event", "EventRecord", "GeneralizedAlpha", "RealTimeLoop", "Stepper", "Trajectory",
-           "VirtualCoupler", "simulate", "step"]
+__all__ = [
+    "Adaptive", "Baumgarte", "Event", "EventRecord", "GeneralizedAlpha", "RealTimeLoop", "Sampled", "Stepper",
+    "Trajectory", "VirtualCoupler", "simulate", "step",
+]

@@ -12,6 +12,7 @@ from liedyn.linalg.vectors import add_multiple, copy_to, inner
 from liedyn.model.force_elements import NO_ELEMENTS
 from liedyn.model.packed import N_ROWS
 from liedyn.simd.registers import LARGEST
+from liedyn.simulation.sampled import Sampled, Sampling
 from liedyn.simulation.workspace import FUNCTION, TABLE
 
 
@@ -29,15 +30,17 @@ class Inputs:
         tau = actuators u, and what those of `driven` do.
     driven : ndarray of int64, shape (count, 3)
         Actuators that are force elements, as `liedyn.model.force_elements.Laws` have them.
+    sampling : Sampling or None
     functions : dict
         The user's functions (`liedyn.compiled.functions.Function`), by what they are.
     """
 
-    def __init__(self, robot, tau, u, start, steps, implicit):
+    def __init__(self, robot, tau, u, start, grid, implicit):
         if tau is not None and u is not None:
             raise InputError("give tau or u, not both: u are the forces of the actuators, tau those of all coordinates")
         name, given = ("u", u) if u is not None else ("tau", tau)
         given, df = feedback.split(name, given)
+        self.sampling = None
         size = len(robot.actuator_names) if u is not None else robot.nv
         self.actuators = robot.tree_actuators.copy() if u is not None else np.eye(robot.nv)
         elements = robot.elements or NO_ELEMENTS
@@ -46,7 +49,10 @@ class Inputs:
         self.functions = {} if robot.elements is None else dict(robot.elements.functions)
         self.names = [f"{name} of {each!r}" for each in (
             robot.actuator_names if u is not None else robot.velocity_names)]
-        if callable(given):
+        if isinstance(given, Sampled):
+            self.sampling = Sampling(name, given, size, grid)
+            self.table[0] = self.sampling.initial
+        elif callable(given):
             t0, q0, v0 = start
             sample = {"t": t0, "q": q0.copy(), "v": v0.copy()}
             self.functions[name] = Function(name, given, sample, ((size,),))
@@ -58,7 +64,7 @@ class Inputs:
                 self.functions[what] = Function(what, df, sample, (shape, shape))
                 self.derivative = self.functions[what].address
         elif given is not None:
-            self.table = _table(name, given, size, steps)
+            self.table = _table(name, given, size, grid.steps)
 
 
 def _table(name, given, size, steps):

@@ -148,6 +148,8 @@ class Run(Surfaces):
 
     def _begin(self):
         """The first row; contacts that touch at the start, and guards that are zero there and move on."""
+        if self.inputs.sampling is not None:
+            self.inputs.sampling.act(self.rows.t[0], self.rows.q[0], self.rows.v[0], self.x.table[0])
         if len(self.contacts.index) and not self.integrator.stepping:
             try:
                 happen(self, beginning=True)
@@ -198,6 +200,12 @@ class Run(Surfaces):
             status, done, crossing = self._search_as_far(status, done)
         self.held = {}
         if crossing is None:
+            if status == OK:
+                try:
+                    self._sample(done)
+                except LiedynError:
+                    self._keep_on_surfaces(done)  # what has been computed must not be lost
+                    raise
             self._keep_on_surfaces(done)
             if status in TIGHT and self._rubbing():
                 if done == 0:
@@ -225,12 +233,26 @@ class Run(Surfaces):
     def _advance(self, count):
         """Rows by the integrator: (status, last complete row), none from where a user's function has failed on."""
         forget_errors(self.functions)
+        if self.inputs.sampling is not None:
+            count = min(count, self.inputs.sampling.steps_left(self.rows.t[0]))
         status, done = self.integrator.advance(self, count, self.known)
         done = max(done, 0)
         failed = [function.failure.t for function in self.functions.values() if function.failure]
         if failed:
             status, done = FAILED, max(0, int(np.searchsorted(self.rows.t[:done + 1], min(failed))) - 1)
         return status, done
+
+    def _sample(self, k):
+        """Let a controller sample at row k, and the row have the accelerations under its new input."""
+        sampling, rows = self.inputs.sampling, self.rows
+        if sampling is None or not sampling.act(rows.t[k], rows.q[k].copy(), rows.v[k].copy(), self.x.table[0]):
+            return
+        copy_row(rows, k, self.single, 0)
+        refresh(self.packed, rows.t[k])
+        status = advance(self.packed, self.o, self.x, self.single, 0, False, 0.0)[0]
+        if status != OK:
+            self.raise_status(status)
+        copy_row(self.single, 0, rows, k)
 
     def _search(self, done):
         """The first crossing in rows 0 to done, if any."""

@@ -42,7 +42,8 @@ def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", fo
         and is not compiled into anything: a new function costs its own compilation only. It must depend on its
         arguments alone: steps are repeated where events are located. A pair ``(f, df)`` adds its derivative,
         ``df(t, q, v) -> (by_q, by_v)``, each of shape (nv, nv), by a displacement in the tangent space at q and by v
-        (`check_feedback` checks it). Implicit methods use it: with stiff feedback they need it.
+        (`check_feedback` checks it). Implicit methods use it: with stiff feedback they need it. `Sampled` makes a
+        controller of it that samples, holds, is late and saturates.
     u : array_like or callable, optional
         Instead of `tau`: forces of the robot's actuators, in the same forms; derivatives of shape (nu, nv).
     dt : float, optional
@@ -139,9 +140,11 @@ def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", fo
     energy, record = flag("energy", energy), whole("record", record, 1)
     require_sense(method, stabilisation, energy)
     integrator = method._integrator(grid, dt is not None)
-    inputs = Inputs(robot, tau, u, (grid.start, q, v), grid.steps, method.uses_derivatives)
+    inputs = Inputs(robot, tau, u, (grid.start, q, v), grid, method.uses_derivatives)
     if len(inputs.table) > 1 and dt is None and not method.loop:
         raise InputError("inputs over the time grid need the grid: give dt")
+    if inputs.sampling is not None and not method.loop:
+        raise InputError(f"Sampled controllers need fixed steps: method {method.name!r} chooses its own")
     forces = wrenches(robot, f_ext, ())[0]
     model = private_model(robot, grid.start)
     events = known_events(robot, events)

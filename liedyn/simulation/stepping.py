@@ -210,7 +210,7 @@ class Prepared:
         self.robot, self.contacts, self.method = robot, contacts, method
         self.stepping = isinstance(method, Moreau)
         self.refuse_contacts(statuses(model)[contacts.index] != OFF)
-        self.inputs = Inputs(robot, None, None, start, 1, False)
+        self.inputs = Inputs(robot, None, None, start, None, False)
         forces = wrenches(robot, f_ext, ())[0]
         x = make_work(robot, forces, self.inputs, contacts, method.tableau.shape[1])
         sigma = DECAY if formulation == "unified" else 0.0
