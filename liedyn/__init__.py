@@ -44,7 +44,7 @@ _LAZY = {name: f"liedyn.{module}" for module, names in {
     "feedback": "check_feedback",
     "io.pinocchio_reader": "from_pinocchio",
     "io.pinocchio_writer": "to_pinocchio",
-    "linearization": "discretize linearize modes underlying",
+    "linearization": "discretize frequency_response linearize modes underlying",
     "simulation": "Adaptive Baumgarte Event EventRecord GeneralizedAlpha RealTimeLoop Sampled Stepper Trajectory "
                   "VirtualCoupler simulate step",
     "specialization": "specialize",

@@ -103,7 +103,7 @@ CALLS = {
     "lqr": dict(robot=FIVE_BAR, q=HOME, Q=1.0, R=1.0), "dlqr": dict(robot=FIVE_BAR, q=HOME, h=0.01, Q=1.0, R=1.0),
     "tvlqr": dict(robot=FIVE_BAR, t=RUN.t, q=RUN.q, v=RUN.v, Q=1.0, R=1.0, a=RUN.a),
     "gain_schedule": dict(robot=FIVE_BAR, grid={"q1": [0.0, 0.1], "q2": [0.0, 0.1]}, Q=1.0, R=1.0, q=HOME),
-    "view": None, "export_html": None, "modes": dict(ss=MODEL),
+    "view": None, "export_html": None, "modes": dict(ss=MODEL), "frequency_response": dict(ss=MODEL, omega=[1.0, 2.0]),
     "actuator_matrix": dict(robot=SPRUNG, q=HOME),
     "element_forces": dict(robot=SPRUNG, q=HOME, v=REST), "element_states": dict(robot=SPRUNG, q=HOME, v=REST),
     "from_pinocchio": dict(model=ld.to_pinocchio(PANDA)[0], reference="home") if find_spec("pinocchio") else None,
