@@ -1,0 +1,5 @@
+"""Operating points: equilibria and steady motions."""
+
+from liedyn.operating_points.trim import Trim, TrimError, trim
+
+__all__ = ["Trim", "TrimError", "trim"]
