@@ -247,6 +247,7 @@ def test_the_clock_goes_round_and_stops():
 def test_the_page_has_a_slider_for_each_coordinate_and_keeps_loops_closed(page):
     p = page(LOADER)
     assert set(p.sliders) == {"boom", "bucket"} and set(p.switches) == set(LOADER.loop_names)
+    assert (p.sliders["boom"].min, p.sliders["bucket"].max) == (-3.141, 3.141)
     by_hand(p.sliders["boom"], 0.2)
     assert p.posture.value("boom") == pytest.approx(0.2) and closed(LOADER, p.posture.q)
     expected = poses_of(LOADER, p.posture.q)

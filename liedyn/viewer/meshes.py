@@ -1,10 +1,10 @@
 """Triangles of solids, with trimesh."""
-import warnings
 from pathlib import Path
 
 import numpy as np
 
-from liedyn.errors import LiedynError, ModelWarning, said
+from liedyn.errors import LiedynError, said
+from liedyn.model.validation import warn
 
 
 def required(name):
@@ -49,8 +49,7 @@ def _read(solid):
     """The mesh of a file; warns and returns None where there is none."""
     trimesh = required("trimesh")
     if not Path(solid.mesh).is_file():
-        warnings.warn(f"body {solid.body!r}: its mesh {solid.mesh} is not there, and not drawn", ModelWarning,
-                      stacklevel=2)
+        warn(f"body {solid.body!r}: its mesh {solid.mesh} is not there, and not drawn")
         return None
     try:
         mesh = trimesh.load(solid.mesh, force="mesh")
@@ -59,6 +58,5 @@ def _read(solid):
         mesh.apply_scale(solid.scale)
         return mesh
     except Exception as error:  # readers of meshes raise all kinds
-        warnings.warn(f"body {solid.body!r}: its mesh {solid.mesh} cannot be read, and is not drawn: {said(error)}",
-                      ModelWarning, stacklevel=2)
+        warn(f"body {solid.body!r}: its mesh {solid.mesh} cannot be read, and is not drawn: {said(error)}")
         return None

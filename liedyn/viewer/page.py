@@ -1,5 +1,6 @@
 """The page: sliders, switches, what is shown, playing; each control changes a posture or a clock, then the stage."""
 import functools
+import math
 import threading
 
 import numpy as np
@@ -189,7 +190,8 @@ class Page:
         with self._folder:
             for name in self.posture.names:
                 (low, high), value = self.posture.bounds(name), self.posture.value(name)
-                low, high = min(low, value), max(high, value)
+                # three decimals are enough to read, inside the limits
+                low, high = min(math.ceil(1e3 * low) / 1e3, value), max(math.floor(1e3 * high) / 1e3, value)
                 slider = self.server.gui.add_slider(name, low, max(high, low + 1e-6), 1e-3, value)
                 slider.on_update(functools.partial(self._moved, name))
                 self.sliders[name] = slider
