@@ -101,6 +101,8 @@ CALLS = {
     "rnea": dict(**STATE, a=REST), "rnea_derivatives": dict(**STATE, a=REST), "total_mass": dict(robot=FIVE_BAR),
     "load": dict(source="five_bar"), "load_toml": None, "load_urdf": None, "load_sdf": None, "load_mjcf": None,
     "trim": dict(robot=FIVE_BAR, q=HOME, free=["force:q1", "force:q4"]),
+    "continuation": dict(robot=FIVE_BAR, start=ld.trim(FIVE_BAR, HOME, free=["force:q1", "force:q4"]), parameter="q1",
+                         span=(2.0, 2.2), free=["force:q1", "force:q4"], hold=["q2"], points=3),
     "lqr": dict(robot=FIVE_BAR, q=HOME, Q=1.0, R=1.0), "dlqr": dict(robot=FIVE_BAR, q=HOME, h=0.01, Q=1.0, R=1.0),
     "tvlqr": dict(robot=FIVE_BAR, t=RUN.t, q=RUN.q, v=RUN.v, Q=1.0, R=1.0, a=RUN.a),
     "gain_schedule": dict(robot=FIVE_BAR, grid={"q1": [0.0, 0.1], "q2": [0.0, 0.1]}, Q=1.0, R=1.0, q=HOME),
@@ -192,7 +194,8 @@ METHODS = {
     "Trajectory.animate": (RUN.animate, dict(path="a.gif", robot=FIVE_BAR, rate=500.0, progress=False)),
     "LocalStateSpace.__getitem__": (MODELS.__getitem__, dict(index=1)),
 }
-RESULTS = {"GainSchedule", "Trim", "Regulator", "TrackingRegulator", "Robot", "Trajectory", "EventRecord"}
+RESULTS = {"Branch", "EventRecord", "GainSchedule", "Regulator", "Robot", "SpecialPoint", "TrackingRegulator",
+           "Trajectory", "Trim"}
 """What is not made by hand."""
 
 

@@ -154,6 +154,9 @@ def calls():
     yield call("element_forces", sprung, home, rest)
     yield call("linearize", sprung, home, rest, rest)
     yield call("simulate", sprung, home, rest, 0.002, method="implicit", progress=False)
+    yield call("actuator_matrix", sprung, home)
+    regulator = ld.lqr(loop, home, 1.0, 1.0, independent=("q1", *loop.virtual_names))
+    yield "Regulator.derivative", lambda: regulator.derivative(0.0, home, rest)
     yield call("linearize", rolling, rolling.home, *np.zeros((2, rolling.nv)))
     yield call("linearize", solo, solo.neutral, np.zeros(solo.nv), np.zeros(solo.nv))
     yield call("linearize", arm, *(np.tile(part, (1000, 1)) for part in (q, x, x)))
@@ -197,9 +200,10 @@ def _walker():
 
 
 def _sprung(robot):
-    """The same robot with a spring on its first coordinate."""
+    """The same robot with a spring on its first coordinate and one of a cut joint, and a motor there."""
     builder = ld.Builder.of(robot)
-    builder.coordinate_force("spring", {robot.velocity_names[0]: 1.0}, stiffness=1.0)
+    builder.coordinate_force("spring", {robot.velocity_names[0]: 1.0, robot.virtual_names[0]: 1.0}, stiffness=1.0)
+    builder.actuator("motor", robot.virtual_names[0])
     return builder.build()
 
 

@@ -176,7 +176,7 @@ def trim(robot, q, v=None, u=None, hold=None, free=None, bounds=None, tolerance=
     if u.shape[-1:] != (nu,) or not np.isfinite(u).all():
         raise InputError(f"u must be finite and have shape (..., {nu}), got {u.shape}")
     u = np.broadcast_to(u, lead + (nu,)).reshape(-1, nu)
-    problem, results = _Problem(robot, hold, free, bounds, rank_tolerance), []
+    problem, results = Problem(robot, hold, free, bounds, rank_tolerance), []
     for b, state in enumerate(zip(q, v, u)):
         with of_the_batch(lead, b):
             results.append(_solve(problem, *state, tolerance, iterations))
@@ -247,9 +247,10 @@ def _is_rounding(here, step):
 
 
 @dataclass(frozen=True)
-class _Point:
+class Point:
     """A state: its independent speeds w and their names; residual r, its derivatives J by what is free, and the room
-    (count, 2) that this has, and its size; K moves all coordinates along the independent ones."""
+    (count, 2) that this has, and its size; K moves all coordinates along the independent ones, y; values of what is
+    held and of what is free, by name."""
 
     q: np.ndarray
     v: np.ndarray
@@ -263,12 +264,13 @@ class _Point:
     K: np.ndarray
     y: tuple
     values: dict
+    free: dict
 
 
-class _Problem:
+class Problem:
     """What is free and what is held; `coordinates`, `speeds` and `inputs` are what is free, by name."""
 
-    def __init__(self, robot, hold, free, bounds, rank_tolerance):
+    def __init__(self, robot, hold, free, bounds, rank_tolerance, parameter=None):
         self.robot, self.rank_tolerance = robot, rank_tolerance
         every = (*robot.velocity_names, *robot.virtual_names)
         self.actuators = robot.actuator_names if robot.model.actuators else tuple(
@@ -278,12 +280,14 @@ class _Problem:
             names("hold", () if hold is None else hold))
         self.held = {_known("hold", name, every): None if x is None else float(floats(f"hold of {shown(name)}", x))
                      for name, x in given.items()}
-        free = None if free is None else [_known("free", name, known) for name in names("free", free)]
+        more = [] if parameter is None else [_known("parameter", parameter, known)]
+        some = [*(() if free is None else (_known("free", name, known) for name in names("free", free))), *more]
         # a name that an actuator has too is that of the actuator
-        self.inputs = [k for k, name in enumerate(self.actuators) if name in (free or ())]
-        self.speeds = [name.removeprefix("velocity:") for name in free or () if name.startswith("velocity:")]
+        self.inputs = [k for k, name in enumerate(self.actuators) if name in some]
+        self.speeds = list(dict.fromkeys(name.removeprefix("velocity:") for name in some
+                                         if name.startswith("velocity:")))
         self.coordinates = None if free is None else [
-            name for name in free if name in every and name not in self.actuators]
+            name for name in dict.fromkeys(some) if name in every and name not in self.actuators]
         if not isinstance(bounds, dict | None):
             raise InputError(f"bounds must be a dict of (lowest, highest) by name, got {shown(bounds)}")
         self.bounds = {_known("bounds", name, known): _pair(name, x) for name, x in (bounds or {}).items()}
@@ -305,8 +309,10 @@ class _Problem:
         p, rows = found.K.shape[1], self._rows(q, wanted) @ found.K
         if np.linalg.svd(rows, compute_uv=False)[:len(wanted)].min(initial=1.0) < APART or len(wanted) > p:
             raise InputError(f"coordinates {', '.join(wanted)} are not independent of each other here")
-        for k, name in enumerate(found.states[:p]):
-            more = np.vstack([rows, np.eye(p)[k]])
+        # what is held is best among them: then the others are free of it
+        others = [*(name for name in self.held if name not in wanted), *found.states[:p]]
+        for name in others:
+            more = np.vstack([rows, self._rows(q, [name]) @ found.K])
             if len(more) <= p and np.linalg.svd(more, compute_uv=False).min() > APART:
                 rows, wanted = more, [*wanted, name]
         return tuple(wanted)
@@ -315,6 +321,9 @@ class _Problem:
         """The rows that read the velocities of these coordinates."""
         chosen = by_name(self.robot, wanted)
         return chosen.matrix(virtual_jacobian(self.robot, q)) if (chosen.virtual >= 0).any() else chosen.rows
+
+    def _is_coordinate(self, name):
+        return name in self.robot.coordinate_names or name in self.robot.virtual_names
 
     def _coordinate(self, q, name):
         robot = self.robot
@@ -331,31 +340,27 @@ class _Problem:
         speeds = tuple(name.removeprefix("velocity:") for name in ss.states[p:])
         w = self._rows(q, speeds) @ v
         of_held = self._rows(q, list(values)) @ ss.K
-        columns, room = [], []
+        free, columns, room = {}, [], []  # free: values by name
         for k, name in enumerate(y):
             if self.coordinates is None or name in self.coordinates:
+                free[name] = self._coordinate(q, name) if self._is_coordinate(name) else 0.0
                 columns.append(np.concatenate([ss.A[p:, k], of_held[:, k]]))
-                room.append(self._room(name, q, LONGEST))
+                room.append(np.clip(self._left(name, free[name]), -LONGEST, LONGEST))
         for name in self.speeds:
             k = speeds.index(_known("free, velocity", name, speeds))
+            free[f"velocity:{name}"] = w[k]
             columns.append(np.concatenate([ss.A[p:, p + k], np.zeros(len(values))]))
             room.append(self._left(f"velocity:{name}", w[k]))
         for k in self.inputs:
+            free[self.actuators[k]] = u[k]
             columns.append(np.concatenate([ss.B[p:, k], np.zeros(len(values))]))
             room.append(self._left(self.actuators[k], u[k]))
         r = np.array([*ss.f0[p:], *(self._coordinate(q, name) - x for name, x in values.items())])
         if len(r) and not columns:
             raise InputError("nothing is free: name coordinates, speeds or actuators")
         J = np.stack(columns, -1) if columns else np.zeros((len(r), 0))
-        of_speeds = [w[speeds.index(name)] for name in self.speeds]
-        sizes = np.concatenate([np.zeros(len(columns) - len(of_speeds) - len(self.inputs)), of_speeds, u[self.inputs]])
-        return _Point(q, v, u, w, speeds, r, J, np.reshape(room, (-1, 2)), 1.0 + np.abs(sizes), ss.K, y, values)
-
-    def _room(self, name, q, longest):
-        if name not in self.bounds:
-            return -longest, longest
-        low, high = self._left(name, self._coordinate(q, name))
-        return max(low, -longest), min(high, longest)
+        sizes = [0.0 if name in y else abs(x) for name, x in free.items()]
+        return Point(q, v, u, w, speeds, r, J, np.reshape(room, (-1, 2)), 1.0 + np.array(sizes), ss.K, y, values, free)
 
     def _left(self, name, x):
         """How far something at x may go down and up."""
@@ -374,9 +379,8 @@ class _Problem:
         u[self.inputs] += step[len(free) + len(self.speeds):]
         q, v = here.q, here.v
         if free:  # closing the loops must not move what is held
-            known = robot.coordinate_names + robot.virtual_names
-            still = {name: self._coordinate(q, name) for name in set(here.y) & set(known)
-                     if here.y.index(name) not in free}
+            still = {name: self._coordinate(q, name) for k, name in enumerate(here.y)
+                     if k not in free and self._is_coordinate(name)}
             q = close(robot, integrate(robot, q, here.K @ dy), held=still | here.values)
         if w.any():
             v = complete_velocity(robot, q, dict(zip(here.speeds, w)))
@@ -390,7 +394,7 @@ class _Problem:
 
 
 def _known(what, name, among):
-    if name not in among:
+    if not isinstance(name, str) or name not in among:
         raise InputError(f"{what}: unknown {shown(name)}, {suggestion(shown(name), among)}")
     return name
 
