@@ -159,6 +159,13 @@ def test_ground_contacts():
     b.shape("wheel", "pill", "cylinder", size=(0.1, 0.1))
     with pytest.raises(ModelError, match=r"body 'pill': 'wheel .cylinder.': contacts are made of 'sphere'"):
         ld.Builder.of(b.build()).ground_contacts()
+    some = ld.Builder.of(b.build())
+    some.ground_contacts(shapes=["crate"])
+    assert some.build().constraint_names == tuple(f"crate corner {k}" for k in range(1, 9))
+    with pytest.raises(ModelError, match="shapes: unknown 'creat', did you mean 'crate'"):
+        some.ground_contacts(shapes=["creat"])
+    with pytest.raises(ModelError, match="give bodies or shapes, not both"):
+        some.ground_contacts(bodies=["box"], shapes=["crate"])
     b.remove("shape", "wheel")
     b.ground_contacts(friction=0.5)
     robot = b.build()

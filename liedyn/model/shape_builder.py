@@ -69,7 +69,7 @@ class ShapeBuilder:
             name, validation.text(owner, "body", body), kind, validation.pose(owner, "placement", placement),
             tuple(size.tolist()), validation.prose(owner, "mesh", mesh), tuple(scale.tolist()), color, role))
 
-    def ground_contacts(self, bodies=None, friction=0.0, restitution=0.0, height=0.0):
+    def ground_contacts(self, bodies=None, friction=0.0, restitution=0.0, height=0.0, shapes=None):
         """Let shapes touch the ground: one-sided constraints with the plane z = `height`, which carries from below.
 
         Of spheres one contact each, of capsules one for each cap, of boxes one for each corner; they are named after
@@ -84,11 +84,14 @@ class ShapeBuilder:
             As for :meth:`constraint`.
         height : float
             Of the ground [m].
+        shapes : sequence of str, optional
+            Those that touch, by their own names, instead of `bodies`.
 
         Raises
         ------
         ModelError
-            A body that is unknown or has no shapes; or a shape of another kind, whose contacts are no points of it.
+            A shape or body that is unknown, a body that has no shapes, bodies and shapes both; or a shape of another
+            kind, whose contacts are no points of it.
 
         Examples
         --------
@@ -102,25 +105,40 @@ class ShapeBuilder:
         ('skin',)
         """
         height = float(numbers("ground_contacts", "height", height, ()))
-        having = dict.fromkeys(each.body for each in self._shapes if each.body != GROUND)
-        chosen = having if bodies is None else validation.names("ground_contacts", "bodies", bodies)
-        for body in chosen:
-            validation.choice("ground_contacts", "bodies", body, having)
         options = {"parent_placement": (0.0, 0.0, height), "unilateral": True, "friction": friction,
                    "restitution": restitution}
-        for body in chosen:
-            mine = [each for each in self._shapes if each.body == body]
-            touching = [each for each in mine if each.role == "collision"] or mine
-            others = [f"{each.name} ({each.kind})" for each in touching if each.kind not in _POINTS]
-            if others:
-                raise ModelError(f"ground_contacts, body {shown(body)}: {listed(others)}: contacts are made of "
-                                 f"{listed(list(_POINTS))}; name the other bodies, or declare shapes of these kinds")
-            for shape in touching:
-                for suffix, place, radius in _POINTS[shape.kind](shape.size):
-                    at = shape.placement @ make_pose(place)
-                    kind = {"kind": "sphere_on_plane", "radius": radius} if radius > 0.0 else {"kind": "on_plane"}
-                    self.constraint(shape.name + suffix, parent=GROUND, child=body, child_placement=at[:3, 3], **kind,
-                                    **options)
+        for shape in self._touching(bodies, shapes):
+            for suffix, place, radius in _POINTS[shape.kind](shape.size):
+                at = shape.placement @ make_pose(place)
+                kind = {"kind": "sphere_on_plane", "radius": radius} if radius > 0.0 else {"kind": "on_plane"}
+                self.constraint(shape.name + suffix, parent=GROUND, child=shape.body, child_placement=at[:3, 3],
+                                **kind, **options)
+
+    def _touching(self, bodies, shapes):
+        """The shapes of these names, or those of bodies that are there to touch something."""
+        own = [each for each in self._shapes if each.body != GROUND]
+        key, known = ("bodies", dict.fromkeys(each.body for each in own)) if shapes is None else (
+            "shapes", {each.name: each for each in own})
+        if bodies is not None and shapes is not None:
+            raise ModelError("ground_contacts: give bodies or shapes, not both")
+        given = bodies if shapes is None else shapes
+        chosen = known if given is None else validation.names("ground_contacts", key, given)
+        for name in chosen:
+            validation.choice("ground_contacts", key, name, known)
+        if shapes is not None:
+            found = [known[name] for name in chosen]
+        else:
+            found = []
+            for body in chosen:
+                mine = [each for each in own if each.body == body]
+                found += [each for each in mine if each.role == "collision"] or mine
+        others = [each for each in found if each.kind not in _POINTS]
+        if others:
+            body = others[0].body
+            what = listed([f"{each.name} ({each.kind})" for each in others if each.body == body])
+            raise ModelError(f"ground_contacts, body {shown(body)}: {what}: contacts are made of "
+                             f"{listed(list(_POINTS))}; name other bodies or shapes, or declare shapes of these kinds")
+        return found
 
 
 def _of_sphere(size):
