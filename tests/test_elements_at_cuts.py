@@ -187,6 +187,21 @@ def test_inverse_dynamics_and_control():
     assert np.allclose(left, -0.1 * 11.0 * np.exp(-10.0), rtol=0.0, atol=1e-7)  # two poles at -10
 
 
+def test_where_tau_is_given_actuators_do_nothing():
+    """Functions that take tau know nothing of actuators, wherever these are."""
+    bare = ld.load("five_bar")
+    b = ld.Builder.of(bare)
+    b.actuator("pin motor", "pin")
+    robot, q, v, tau = b.build(), bare.home, np.zeros(4), np.array([0.1, 0.0, 0.2, 0.0])
+    assert np.array_equal(ld.underlying(robot, q, v, tau), ld.underlying(bare, q, v, tau))
+    assert np.allclose(ld.forward_dynamics(robot, q, v, tau).a, ld.forward_dynamics(bare, q, v, tau).a, rtol=1e-13)
+    assert np.allclose(ld.linearize(robot, q, v, tau).A, ld.linearize(bare, q, v, tau).A, rtol=0.0, atol=1e-11)
+    runs = [ld.simulate(each, q, v, 0.05, tau=tau).q[-1] for each in (robot, bare)]
+    assert np.allclose(*runs, rtol=0.0, atol=1e-13)
+    assert ld.potential_energy(robot, q) == ld.potential_energy(bare, q)
+    assert not ld.element_states(robot, q, v)
+
+
 def test_files_and_editing(tmp_path):
     robot = five_bars()
     ld.save(robot, tmp_path / "five.toml")
@@ -240,6 +255,8 @@ def test_what_cannot_be_is_said():
         robot.actuator_matrix  # noqa: B018
     with pytest.raises(InputError, match="cut joint 'pin' cannot be switched off"):
         robot.switched(pin=False)
+    with pytest.raises(InputError, match="cut joint 'pin' cannot be moved"):
+        robot.with_target("pin", lambda t: (np.zeros(3), np.zeros(3), np.zeros(3)))
     b = ld.Builder.of(robot)
     b.change("loop", "pin", active=False)
     with pytest.raises(ModelError, match="'pin' is switched off"):

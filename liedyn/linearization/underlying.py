@@ -73,7 +73,7 @@ def underlying(robot, q, v, tau, independent=None, f_ext=None, closure_tolerance
     lead, q, v, tau = states(robot, q=q, v=v, tau=tau)
     if lead:
         raise InputError(f"underlying takes one state, got leading axes {lead}")
-    if robot.elements is not None:
+    if robot.element_names:
         raise InputError(f"underlying takes no force elements, as {robot.element_names[0]!r} is one; linearize() does")
     forces = wrenches(robot, f_ext, lead)[0]
     robot = settled_without_friction(robot, q[0], v[0], tau[0], forces, rank_tolerance, "the underlying ODE")

@@ -287,6 +287,9 @@ class Robot:
         each = (self.model.loops + self.model.constraints)[k]
         if each.kind == "custom":
             raise InputError(f"constraint {shown(name)} has functions of its own, and nothing else that could move")
+        if target is not None and self.elements is not None and name in self.elements.loops:
+            raise InputError(f"cut joint {shown(name)} cannot be moved: force elements or actuators act on it; make it "
+                             "a joint of the tree, and cut another joint of the loop")
         ints, functions = self.ints.copy(), dict(self.functions)
         attach_target(ints, self._record(k), functions, each, target)
         return replace(self, packed=self.packed._replace(ints=ints), functions=functions).at(0.0)
