@@ -122,6 +122,7 @@ def calls():
     yield call("underlying", loop, home, rest, rest)
     for method in METHODS:
         yield call("simulate", loop, home, rest, 0.01, method=method, progress=False)
+    yield call("simulate", loop, np.tile(home, (9, 1)), rest, 0.002, progress=False)  # side by side
     yield call("simulate", loop, home, rest, 0.002, tau=numba.njit(lambda t, q, v: 0.0 * v), progress=False)
     for formulation in ("svd", "multiplier", "unified"):
         yield call("simulate", loop, home, rest, 0.01, formulation=formulation, progress=False)

@@ -26,7 +26,7 @@ from liedyn.linalg.gauss_jordan import clear, element, exchange, padded_for, put
 from liedyn.model.packed import NV, N_ROWS
 from liedyn.simd.comparisons import is_positive, larger, magnitude, smallest_lane
 from liedyn.simd.lanes import (
-    LANES, SCALAR, WIDTH, integer, integers_in, load, matrix_in, splat, store, take_matrix, take_vector,
+    LANES, SCALAR, WIDTH, integer, integers_in, load, matrix_in, splat, store, take_matrix, take_vector, vector_in,
 )
 
 PIVOT = 0.1
@@ -121,15 +121,17 @@ def exchange_in_lanes(T, m, n, tolerance, rows, columns, free):
     """
     for i in range(m):
         rows[i] = i
-    zero, k = splat(LANES, 0.0), 0
+    zero, k, first, spread = splat(LANES, 0.0), 0, splat(LANES, 0.0), splat(LANES, 1.0)
     while k < m:
         every = largest_elements(T, k, m, n, free)
         if k == 0:
+            first = every
             zero = tolerance * larger(every, splat(LANES, SMALL_ROW))
         if is_positive(zero - DOUBT * every):
             break
         if not is_positive(every - DOUBT * zero):
             return -1
+        spread = larger(spread, first / every)
         i, c, part = shared_pivot(T, k, m, n, free, every)
         if not part >= PIVOT:
             return -1
@@ -149,6 +151,7 @@ def exchange_in_lanes(T, m, n, tolerance, rows, columns, free):
             left = magnitude(element(LANES, T, i, j))
             if load(SCALAR, free, j) == 0.0 and not is_positive(zero - DOUBT * left):
                 return -1
+    put_element(LANES, free, 1, 0, spread)
     return k
 
 
@@ -157,6 +160,7 @@ def eliminate_in_lanes(model, G, gamma, choosable, p, tolerance, work):
     """`eliminate` for W states; False if they do not depend alike on p independent velocities (see above)."""
     _, scratch, _, at_table = layout(LANES, model)
     k = s = row = 0
+    spread = splat(LANES, 1.0)
     for c in range(cluster_count(model)):
         keep_places(work, c, at_table, k, s, row)
         m, n = cluster_size(model, c)
@@ -173,13 +177,21 @@ def eliminate_in_lanes(model, G, gamma, choosable, p, tolerance, work):
             rank = exchange_in_lanes(table, m, n, tolerance, order, own, free)
             if rank < 0:
                 return False
+            spread = larger(spread, element(LANES, free, 1, 0))
         s = keep_choice(model, work, c, k, s, row, rank, free)
         k, row, at_table = k + rank, row + m, at_table + m * padded_for(LANES, n + 1)
     keep_places(work, cluster_count(model), at_table, k, s, row)
     if s != p:
         return False
     put_slopes(LANES, model, work, s)
+    store(LANES, vector_in(work, scratch, WIDTH), 0, spread)
     return True
+
+
+@inline
+def spread_in_lanes(model, work):
+    """How far a singular configuration is: the largest pivot by the smallest one, of any cluster, in each lane."""
+    return load(LANES, vector_in(work, layout(LANES, model)[1], WIDTH), 0)
 
 
 @kernel_in_place

@@ -121,7 +121,7 @@ def closed_contacts(model, x, h, index, side, bounce, friction, c, free):
                     closed.given[:taken], closed.direction[:taken], closed.side[:taken], closed.shift[:taken])
 
 
-@kernel
+@kernel(nogil=True)
 def advance_moreau(model, o, x, rows, count, known, energy):
     """As `advance`. rows.memory[:, 0] is the energy that contacts which have just closed have taken in the step."""
     n, m = x.v_stage.size, x.psi.size
