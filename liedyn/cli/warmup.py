@@ -150,6 +150,7 @@ def calls():
     yield call("inverse_dynamics", loop, home, rest, [0.0, 0.0], loop.virtual_names + ("q1",), multipliers=forces)
     yield call("controllability", loop, home)
     yield call("discretize", loop, home, rest, rest, 1e-3, independent=("q1", *loop.virtual_names))
+    yield call("discretize", loop, np.tile(home, (2, 1)), rest, rest, 1e-3)
     yield call("velocity_error", loop, home, rest)
     yield call("check_constraint", loop, loop.loop_names[0], home, rest)
     none_of_it = (lambda t, q, v: 0.0 * v), (lambda t, q, v: (np.zeros((loop.nv, loop.nv)),) * 2)

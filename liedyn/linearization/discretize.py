@@ -13,7 +13,8 @@ variation eta = Ad_{exp -u} eta_0 + dexp_{-u} du; hence, stage by stage,
 
 (A_yy holds -ad_r, because the tangent at q turns with the body; Hairer, Lubich and Wanner 2006, IV.8.2.)
 """
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,40 +22,46 @@ from liedyn.arguments import non_negative, positive, require_robot
 from liedyn.compiled.boundary import wrenches
 from liedyn.compiled.jit import kernel
 from liedyn.constraints.families.cut import cut_velocity_kernel
-from liedyn.constraints.independent import given_coordinates, holonomic
+from liedyn.constraints.independent import all_holonomic, by_name, given_coordinates, holonomic
 from liedyn.constraints.loops import (
     closure_error, constraint_jacobian, velocity_error, virtual_coordinates, virtual_jacobian,
 )
+from liedyn.contact.watching import watches
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
+from liedyn.dynamics.state import State
 from liedyn.elements.generalized import without_elements
-from liedyn.errors import ClosureError, InputError
+from liedyn.errors import ClosureError, InputError, of_the_batch, shown
 from liedyn.lie import Ad, ad, exp, left_jacobian, so3_exp, so3_hat, so3_left_jacobian
 from liedyn.linearization.closed_loop import operating_points
-from liedyn.linearization.linearize import settled_without_friction
-from liedyn.linearization.operating_point import CLOSURE_TOLERANCE, linearize_at
+from liedyn.linearization.linearize import Given, all_states, settled_without_friction
+from liedyn.linearization.operating_point import CLOSURE_TOLERANCE, actuators_of, linearize_at
+from liedyn.linearization.outputs import NO_OUTPUTS
+from liedyn.linearization.space import Coordinates
+from liedyn.linearization.states import Tolerances
+from liedyn.linearization.steps import CONVERGED, NEWTON_STEPS, STAGES, WEIGHTS, Steps, discretize_states
 from liedyn.model.kinds import LOOP_KINDS
 from liedyn.model.packed import LINK_IV, LINK_NV, N_VIRTUAL, links_of
 from liedyn.simd.lanes import SCALAR
 from liedyn.tree.configuration import difference, integrate
 from liedyn.tree.kinematics import world_positions, world_size, world_velocities
 
-STAGES, WEIGHTS = (0.0, 0.5, 0.5, 1.0), (1 / 6, 1 / 3, 1 / 3, 1 / 6)
-NEWTON_STEPS, CONVERGED = 20, 1e-13
-"""Newton doubles the digits of a stage that the last one predicts to a few of them; a step of CONVERGED changes nothing
-that double precision could show in the next one."""
 BERNOULLI = (1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160, -691 / 1307674368000, 1 / 74724249600)
 """B_2k / (2k)!: the terms fall by |u|^2 / 4 pi^2, so that what is left out is below rounding for turns up to half a
 radian in one step."""
 LARGEST_TURN = 0.5
+ARRAYS = "A", "B", "q", "v", "tau", "q_next", "v_next"
+"""What a `DiscreteStateSpace` has for each state."""
 
 
 @dataclass(frozen=True)
 class DiscreteStateSpace:
     """x[k+1] - x1 = A (x[k] - x0) + B (u[k] - u0) about one step of an integrator, inputs held during the step.
 
+    Of a batch arrays have its leading axes, and ``models[i]`` is one of the models.
+
     Attributes
     ----------
-    A, B : ndarray, shapes (x, x) and (x, nu)
+    A, B : ndarray, shapes (..., x, x) and (..., x, nu)
     h : float
         The step [s].
     states, inputs : tuple of str
@@ -81,7 +88,7 @@ class DiscreteStateSpace:
 
         Returns
         -------
-        eigenvalues : ndarray of complex, shape (x,)
+        eigenvalues : ndarray of complex, shape (..., x)
             Sorted by real part, then imaginary part.
 
         Examples
@@ -93,6 +100,18 @@ class DiscreteStateSpace:
         """
         return np.sort_complex(np.linalg.eigvals(self.A))
 
+    def __getitem__(self, index):
+        """One model of a batch, or some, by their leading axes."""
+        lead = self.A.shape[:-2]
+        if not lead:
+            raise InputError("this is one model, not a batch")
+        try:
+            chosen = np.arange(math.prod(lead)).reshape(lead)[index]
+        except (IndexError, TypeError, ValueError) as error:
+            raise InputError(f"no model {shown(index)}: there are models of shape {lead}") from error
+        return replace(self, **{name: getattr(self, name).reshape(-1, *getattr(self, name).shape[len(lead):])[chosen]
+                                for name in ARRAYS})
+
 
 def discretize(robot, q, v, tau=None, h=None, independent=None, speeds=None, f_ext=None,
                closure_tolerance=CLOSURE_TOLERANCE, rank_tolerance=RANK_TOLERANCE, u=None):
@@ -101,11 +120,12 @@ def discretize(robot, q, v, tau=None, h=None, independent=None, speeds=None, f_e
     Parameters
     ----------
     robot : Robot
-    q : array_like, shape (nq,)
-        Configuration [rad, m; quaternions (x, y, z, w)] that satisfies the constraints.
-    v : array_like, shape (nv,)
+    q : array_like, shape (..., nq)
+        Configuration [rad, m; quaternions (x, y, z, w)] that satisfies the constraints. Batches whose independent
+        coordinates are revolute or prismatic joints are compiled; others go state by state.
+    v : array_like, shape (..., nv)
         Velocity [rad/s, m/s] that keeps them satisfied.
-    tau : array_like, shape (nv,), or tuple
+    tau : array_like, shape (..., nv), or tuple
         Generalised forces [N m, N], held during the step; or feedback with its derivative (f, df), as for `linearize`,
         which acts at every stage of the step. The model is then that of the closed loop, and B that of forces which are
         added to the feedback and held.
@@ -117,7 +137,7 @@ def discretize(robot, q, v, tau=None, h=None, independent=None, speeds=None, f_e
         Wrenches (moment, force) [N m, N] on bodies, held in each body's own frame, as for `rnea`.
     closure_tolerance, rank_tolerance : float
         As for `linearize`.
-    u : array_like, shape (nu,), or tuple
+    u : array_like, shape (..., nu), or tuple
         Instead of tau: forces of the robot's actuators, or feedback (f, df) that gives them.
 
     Returns
@@ -154,13 +174,77 @@ def discretize(robot, q, v, tau=None, h=None, independent=None, speeds=None, f_e
     h, closure_tolerance = positive("h", h), positive("closure_tolerance", closure_tolerance)
     rank_tolerance = non_negative("rank_tolerance", rank_tolerance)
     independent, speeds = given_coordinates("independent", independent), given_coordinates("speeds", speeds)
-    lead, q, v, tau, loop = operating_points(robot, q, v, tau, u)
-    if lead:
-        raise InputError(f"discretize takes one state, got leading axes {lead}")
+    options = h, independent, speeds, closure_tolerance, rank_tolerance
+    lead, *rows = operating_points(robot, q, v, tau, u)
+    forces = wrenches(robot, f_ext, lead)
+    return _all_states(robot, lead, rows, forces, ("tau", tau) if u is None else ("u", u), options)
+
+
+def _all_states(robot, lead, given, forces, named, options):
+    """The models (rows of q, v, tau, and the loop): in compiled code where coordinates add up, else one by one."""
+    (q, v, tau, loop), (h, independent, speeds, *tolerances) = given, options
+    if not len(q):
+        raise InputError("discretize needs at least one state")
+    names = robot.independent if independent is None else independent
+    if not names and not robot.row_names:
+        names = robot.velocity_names
+    if _adds_up(robot, loop, names, speeds):
+        y = by_name(robot, names)
+        coordinates = Coordinates(y.rows[None].copy(), y.virtual, y.rows[None].copy(), y.virtual)
+        start = Given(State(q, v, tau, forces), coordinates, actuators_of(robot))
+        all_states(robot, lead, y, y, start, NO_OUTPUTS, 0, Tolerances(*tolerances))  # raises what is wrong there
+        p, nu, count = len(y.names), len(robot.actuator_names), len(q)
+        found = Steps(np.empty((count, 2 * p, 2 * p)), np.empty((count, 2 * p, nu)), np.empty_like(q), np.empty_like(v),
+                      np.zeros(count, np.int64))
+        discretize_states(robot.packed, start.state, Coordinates(y.rows, y.virtual, y.rows, y.virtual), start.actuators,
+                          h, tolerances[1], found)
+        for b in np.flatnonzero(found.done == 0):  # where it is harder to close, or cannot be done
+            with of_the_batch(lead, b):
+                one = _one_state(robot, q[b:b + 1], v[b:b + 1], tau[b:b + 1], None, forces[b], *options)
+            found.A[b], found.B[b], found.q[b], found.v[b] = one.A, one.B, one.q_next, one.v_next
+        return _together((found.A, found.B, q, v, tau, found.q, found.v), lead, h, y.names + y.rates, robot)
+    if not lead:
+        return _one_state(robot, q, v, tau, loop, forces[0], *options)
+    models = []
+    for b in range(len(q)):
+        with of_the_batch(lead, b):
+            _, *row = operating_points(robot, q[b], v[b], *_given_at(named, lead, b))
+            models.append(_one_state(robot, *row, forces[b], *options))
+    if len({model.states for model in models}) > 1:
+        raise InputError("the coordinates that are left differ from state to state: name independent ones")
+    return _together([np.array([getattr(model, name) for model in models]) for name in ARRAYS], lead, h,
+                     models[0].states, robot)
+
+
+def _adds_up(robot, loop, names, speeds):
+    """Are coordinates and velocities the same revolute and prismatic joints, and nothing acts but given forces?"""
+    plain = {*robot.coordinate_names} & {*robot.velocity_names}
+    simple = loop is None and robot.elements is None and not robot.functions and not watches(robot)
+    return (simple and speeds is None and bool(names) and isinstance(names, tuple) and all_holonomic(robot)
+            and plain.issuperset(by_name(robot, names).names))
+
+
+def _given_at(named, lead, b):
+    """tau and u at state b of a batch, one of them None."""
+    name, given = named
+    if not isinstance(given, tuple):
+        given = np.asarray(given, dtype=np.float64)
+        given = np.broadcast_to(given, lead + given.shape[-1:]).reshape(-1, given.shape[-1])[b]
+    return (given, None) if name == "tau" else (None, given)
+
+
+def _together(rows, lead, h, states, robot):
+    """A `DiscreteStateSpace` of rows A, B, q, v, tau, q_next, v_next."""
+    A, B, q, v, tau, q_next, v_next = (x.reshape(lead + x.shape[1:]).copy() for x in rows)
+    return DiscreteStateSpace(A, B, h, states, robot.actuator_names, q, v, tau, q_next, v_next)
+
+
+def _one_state(robot, q, v, tau, loop, f_ext, h, independent, speeds, closure_tolerance, rank_tolerance):
+    """The model of one state, in rows of which there is one."""
     given_tau = tau[0]
     if robot.elements is not None:  # they are part of the loop
         robot, given_tau = without_elements(robot), loop.given[0]
-    q, v, tau, f_ext = q[0], v[0], tau[0], wrenches(robot, f_ext, lead)[0]
+    q, v, tau = q[0], v[0], tau[0]
     robot = settled_without_friction(robot, q, v, tau, f_ext, rank_tolerance, "the derivative of a step")
     found = linearize_at(robot, q, v, tau, f_ext, independent, speeds, closure_tolerance, rank_tolerance, loop)
     y, w = found.coordinates, found.velocities

@@ -140,14 +140,14 @@ def linearize(robot, q, v, tau=None, independent=None, outputs=None, f_ext=None,
     given_tau = tau
     if robot.elements is not None:  # their forces are in tau, their derivatives in the loop
         robot, given_tau = without_elements(robot), loop.given
-    forces, solve = wrenches(robot, f_ext, lead), _solve
+    forces, solve = wrenches(robot, f_ext, lead), all_states
     friction = Friction(robot, [])
     if in_contact:
         robot, friction = _settled(robot, lead, q, v, tau, forces, rank_tolerance)
     y, w, R_y, R_w = _choices(robot, lead, q, independent, speeds, rank_tolerance)
     plan = output_plan(robot, asked, y)
     if friction.rubs or plan.contacts or not friction.least_norm:
-        solve = functools.partial(friction.solve, _solve, plan.contacts)
+        solve = functools.partial(friction.solve, all_states, plan.contacts)
     given = Given(State(q, v, tau, forces), Coordinates(R_y, y.virtual, R_w, w.virtual), actuators_of(robot, loop))
     tolerances = Tolerances(closure_tolerance, rank_tolerance)
     rows = len(plan.labels) if len(plan.parts) or plan.contacts else 0
@@ -229,7 +229,7 @@ def _choices(robot, lead, q, independent, speeds, tolerance):
     return ys[0], ws[0], np.array([y.rows for y in ys]), np.array([w.rows for w in ws])
 
 
-def _solve(robot, lead, y, w, given, parts, outputs, tolerances):
+def all_states(robot, lead, y, w, given, parts, outputs, tolerances):
     """All states at once; the first one that has no state space is an error that says which."""
     found = room(robot, len(given.state.q), len(y.names), len(w.names), given.actuators.shape[1], outputs)
     arguments = robot.packed, *given, parts, tolerances, found
