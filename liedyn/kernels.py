@@ -77,6 +77,18 @@ the one before has ended is a fourth faster if tau is the same too.
     >>> bool(abs(ld.closure_error(five_bar, q)).max() < 1e-12)
     True
 
+`inverse_dynamics` (model, q, v, w_dot, f_ext, R, T, tolerance, work | tau, a, lam; no ``SCALAR``) gives the shortest
+forces of the actuators for accelerations w_dot of coordinates of the tree, and returns (status, condition number):
+`OK`, or not where the coordinates do not fit or are not driven. ``driving(robot)`` makes R, T and its workspace.
+
+    >>> @njit
+    ... def hold(model, driving, q, v, tau, a, lam):
+    ...     R, T, work = driving
+    ...     return kernels.inverse_dynamics(model, q, v, -2.0 * v[:2], np.empty(0), R, T, 1e-8, work, tau, a, lam)[0]
+    >>> tau, a, lam = np.empty(4), np.empty(4), np.empty(5)
+    >>> hold(five_bar.packed, kernels.driving(five_bar), five_bar.home, np.zeros(4), tau, a, lam) == kernels.OK
+    True
+
 `f_ext` is an empty array, or one wrench per *link* of the packed model in the frame of that link, 6 n numbers. `work`
 is scratch space, one for each thread: `workspace` makes one that serves them all. `aba` needs a tree whose inertia
 matrix is regular (``robot.singular_tree`` is empty). Numba's cache of your own functions does not notice a new version
@@ -90,6 +102,7 @@ from liedyn.compiled.recursion import RECURSIONS
 from liedyn.dynamics.nullspace import OK, RANK_TOLERANCE, acceleration_size
 from liedyn.dynamics.nullspace import acceleration_kernel as forward_dynamics
 from liedyn.dynamics.nullspace import nullspace_kernel as nullspace_dynamics
+from liedyn.errors import InputError
 from liedyn.linearization.local import linearize_kernel as linearize
 from liedyn.simd.lanes import SCALAR, WIDTH
 from liedyn.tree.aba_derivatives import aba_derivatives_nonzeros_kernel as aba_derivatives_nonzeros
@@ -104,18 +117,22 @@ for _name, _each in RECURSIONS.items():
 __doc__ = __doc__ and __doc__.replace("{table}", "\n".join(_ROWS))
 
 __all__ = [
-    "OK", "RANK_TOLERANCE", "SCALAR", "aba_derivatives_nonzeros", "forward_dynamics", "linearize", "nullspace_dynamics",
-    "rnea_derivatives_nonzeros", "step", "stepping", "workspace", *RECURSIONS,  # noqa: F822  `step` comes when asked for
+    "OK", "RANK_TOLERANCE", "SCALAR", "aba_derivatives_nonzeros", "driving", "forward_dynamics",
+    "inverse_dynamics", "linearize", "nullspace_dynamics", "rnea_derivatives_nonzeros",  # noqa: F822  two come later,
+    "step", "stepping", "workspace", *RECURSIONS,  # noqa: F822  when they are asked for
 ]
 
 
 def __getattr__(name):
-    if name != "step":
+    # trees that do not step need not import simulation
+    if name == "step":
+        from liedyn.simulation.stepping import step as found
+    elif name == "inverse_dynamics":
+        from liedyn.control.driven_motion import driven_motion_kernel as found
+    else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from liedyn.simulation.stepping import step  # trees that do not step need not import simulation
-
-    globals()[name] = step
-    return step
+    globals()[name] = found
+    return found
 
 
 def stepping(robot, method="rk4", formulation="nullspace", stabilisation="projection", f_ext=None):
@@ -155,6 +172,55 @@ def stepping(robot, method="rk4", formulation="nullspace", stabilisation="projec
     return Prepared(robot, method, formulation, stabilisation, f_ext).s
 
 
+def driving(robot, independent=None, active=None, metric=None):
+    """What `inverse_dynamics` takes besides the state: which coordinates are moved, and by what.
+
+    Parameters
+    ----------
+    robot : Robot
+    independent : sequence of str, optional
+        Coordinates of the tree whose accelerations are given; by default the robot's declaration, or all of a tree.
+    active : sequence of str, optional
+        Joints or coordinates that are driven, as for `liedyn.inverse_dynamics`.
+    metric : array_like, optional
+        Of the forces, as for `liedyn.inverse_dynamics`.
+
+    Returns
+    -------
+    R : ndarray, shape (p, nv)
+        Rows that pick the coordinates.
+    T : ndarray, shape (nv, r)
+        Columns that span the forces of the actuators, orthonormal in the metric.
+    work : ndarray
+        Scratch space, not to be shared between threads.
+
+    Raises
+    ------
+    InputError
+        An unknown name, coordinates of cut joints, none at all, a metric that is none; or a robot with force elements,
+        contacts or constraints in Python, whose terms these kernels do not have.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> R, T, work = driving(ld.load("five_bar"))
+    >>> R.shape, T.shape
+    ((2, 4), (4, 4))
+    """
+    from liedyn.arguments import names
+    from liedyn.control.decomposition import metric_root
+    from liedyn.control.inverse_dynamics import driven
+
+    independent = None if independent is None else names("independent", independent)
+    active = None if active is None else names("active", active)
+    found = driven(robot, independent, active, metric_root(metric, robot.nv))
+    if found is None:
+        raise InputError(f"the inverse dynamics of {robot.name!r} is not compiled: it takes named coordinates of the "
+                         "tree, and robots without force elements, contacts and functions; use "
+                         "liedyn.inverse_dynamics")
+    return found.chosen.rows.copy(), found.T, found.work
+
+
 def workspace_size(model):
     """Numbers in the workspace that serves every kernel, the largest of all."""
     return max(size(model) for size in {acceleration_size, *(each.size for each in RECURSIONS.values())} - {None})
@@ -186,5 +252,6 @@ def workspace(robot):
 
 if os.environ.get("LIEDYN_CHECK", "0") != "0":
     from liedyn.compiled.checked import checked
-    for _name in set(__all__) - {"OK", "RANK_TOLERANCE", "SCALAR", "step", "stepping", "workspace"}:
+    _OTHERS = {"OK", "RANK_TOLERANCE", "SCALAR", "driving", "inverse_dynamics", "step", "stepping", "workspace"}
+    for _name in set(__all__) - _OTHERS:
         globals()[_name] = checked(_name, globals()[_name], workspace_size)

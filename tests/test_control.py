@@ -7,6 +7,9 @@ from scipy.linalg import null_space
 from test_constraint_rows import PARAMETERS, constrained, drive, swing
 from tree_cases import bundled, wrenches
 
+import liedyn as ld
+from benchmarks.robots import moving_states
+from liedyn import kernels
 from liedyn.constraints import constraint_jacobian, velocity_error, virtual_jacobian
 from liedyn.constraints.independent import choose
 from liedyn.control import controllability, inverse_dynamics
@@ -203,8 +206,8 @@ def test_names_numbers_and_batches():
     by_name = inverse_dynamics(robot, q, v, {"q2": 2.0, "q1": 1.0})
     assert by_name.independent == ("q2", "q1")
     np.testing.assert_allclose(by_name.tau, r.tau, rtol=1e-12)
-    np.testing.assert_array_equal(
-        inverse_dynamics(robot, q, v, {"q2": 2.0, "q1": 1.0}, independent=["q1", "q2"]).tau, r.tau)
+    np.testing.assert_allclose(
+        inverse_dynamics(robot, q, v, {"q2": 2.0, "q1": 1.0}, independent=["q1", "q2"]).tau, r.tau, rtol=1e-13)
     speeds = np.stack([0.0 * v, v, 2.0 * v])
     batch = inverse_dynamics(robot, q, speeds, [1.0, 2.0], multipliers={"pin.vx": [1.0, 2.0, 3.0]})
     assert batch.tau.shape == (3, 4) and batch.lam.shape == (3, 5) and batch.constraint_wrenches["pin"].shape == (3, 6)
@@ -241,3 +244,48 @@ def test_a_constraint_that_is_off_carries_no_force():
         inverse_dynamics(opened, q, v, np.ones(4), independent="auto", multipliers={"pin.vx": 1.0})
     r = inverse_dynamics(opened, q, v, np.ones(4), independent="auto", multipliers={"pin.vx": 0.0})
     np.testing.assert_allclose(r.a, np.ones(4), atol=1e-12)
+
+
+# ---- one state in compiled code
+
+
+@pytest.mark.parametrize("name", ("five_bar", "loader", "slider_crank", "stewart", "panda", "four_bar"))
+def test_compiled_is_general(name):
+    """What `inverse_dynamics` of one state finds in independent coordinates is what projections find."""
+    robot = ld.load(name)
+    q, v, _ = moving_states(robot, 3, np.random.default_rng(3))
+    for k in range(3):
+        w_dot = np.random.default_rng(k).normal(size=len(robot.independent or robot.velocity_names))
+        names = robot.independent or robot.velocity_names
+        found = inverse_dynamics(robot, q[k], v[k], w_dot, independent=names)
+        wanted = inverse_dynamics(robot, q[k][None], v[k][None], w_dot[None], independent=names)
+        for each in ("tau", "u", "a", "lam"):
+            x, y = getattr(found, each), getattr(wanted, each)[0]
+            assert abs(x - y).max(initial=0.0) < 1e-9 * max(1.0, abs(y).max(initial=0.0)), each
+        assert bool(found.controllability) == bool(wanted.controllability)
+        for loop, wrench in found.constraint_wrenches.items():
+            np.testing.assert_allclose(wrench, wanted.constraint_wrenches[loop][0], atol=1e-8 * abs(found.lam).max())
+        back = ld.forward_dynamics(robot, q[k], v[k], found.tau)
+        assert abs(back.a - found.a).max() < 1e-8 * max(1.0, abs(found.a).max())
+
+
+def test_what_cannot_be_driven_is_said_as_before():
+    robot = ld.load("parallel_five_bar")
+    with pytest.raises(ld.ControllabilityError, match="cannot make this motion"):
+        inverse_dynamics(robot, robot.home, np.zeros(robot.nv), np.ones(3),
+                         independent=ld.forward_dynamics(robot, robot.home, *np.zeros((2, robot.nv))).independent)
+
+
+def test_kernel_in_compiled_code():
+    robot = ld.load("loader")
+    q, v, _ = moving_states(robot, 1, np.random.default_rng(3))
+    R, T, work = kernels.driving(robot)
+    tau, a, lam = np.empty(robot.nv), np.empty(robot.nv), np.empty(len(robot.row_names))
+    status, condition = kernels.inverse_dynamics(
+        robot.packed, q[0], v[0], np.array([0.3, -0.2]), np.empty(0), R, T, 1e-8, work, tau, a, lam)
+    wanted = inverse_dynamics(robot, q, v, [[0.3, -0.2]])
+    assert status == kernels.OK and 1.0 <= condition < 1e3
+    for x, y in ((tau, wanted.tau[0]), (a, wanted.a[0]), (lam, wanted.lam[0])):
+        assert abs(x - y).max() < 1e-10 * abs(y).max()
+    with pytest.raises(InputError, match="is not compiled"):
+        kernels.driving(robot, independent=robot.virtual_names[:2])

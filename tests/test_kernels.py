@@ -35,6 +35,9 @@ def trajectory(model, q, v, x, work, tau, a, M):
         kernels.aba(SCALAR, model, q[t], v[t], x[t], none, work, a[t])
         kernels.crba(SCALAR, model, q[t], work, M[t])
 
+NO_KERNELS = {"OK", "RANK_TOLERANCE", "SCALAR", "driving", "inverse_dynamics", "step", "stepping", "workspace"}
+"""What is no kernel whose arguments are checked (`inverse_dynamics` is tested with the public function)."""
+
 
 def test_a_loop_of_ones_own(tree, state):
     q, v, x = state
@@ -98,8 +101,7 @@ def test_every_kernel_as_its_docstring_says(tree, state):
         assert (work[size:] == np.pi).all(), name
         seen.add(name)
     # those that return tuples instead have tests of their own
-    others = {"OK", "RANK_TOLERANCE", "SCALAR", "step", "stepping", "workspace"}
-    assert seen | others == set(kernels.__all__) - {"linearize", "nullspace_dynamics"}
+    assert seen | NO_KERNELS == set(kernels.__all__) - {"linearize", "nullspace_dynamics"}
 
 
 def trees_and_branches():
@@ -203,7 +205,7 @@ def test_checked_kernels_refuse_what_does_not_fit(tree, state):
                 with pytest.raises(ld.InputError, match=f"^{name}: .*{'SCALAR' if argument == 'lane' else argument}"):
                     check(name, kernels.workspace_size, **given | {argument: other})
         checked.add(name)
-    assert checked == set(kernels.__all__) - {"OK", "RANK_TOLERANCE", "SCALAR", "step", "stepping", "workspace"}
+    assert checked == set(kernels.__all__) - NO_KERNELS
 
 
 def test_the_docstring_and_the_check_agree():

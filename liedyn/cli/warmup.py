@@ -146,6 +146,7 @@ def calls():
         yield call("simulate", ball, ball.neutral, slides, 0.01, progress=False, **options)
     yield call("forward_dynamics", ball, ball.neutral, slides, [0.0] * 6)
     yield call("linearize", ball, ball.neutral, slides, [0.0] * 6, outputs=["wrench:floor"])
+    yield call("inverse_dynamics", loop, home, rest, [0.0, 0.0])
     forces = {name: 0.0 for name in loop.row_names}
     yield call("inverse_dynamics", loop, home, rest, [0.0, 0.0], loop.virtual_names + ("q1",), multipliers=forces)
     yield call("controllability", loop, home)

@@ -55,9 +55,13 @@ class Coordinates:
                 self._q.append((self.size, robot.coordinate_index(name)))
                 found = 1
             self.size, k = self.size + found, k + 1
+        # in their order, where all are revolute or prismatic joints of the tree
+        self._plain = None if self._virtual or self.on_group else np.array([j for _, j in self._q], dtype=np.int64)
 
     def error(self, robot, q, wanted):
         """Wanted minus actual position, as a tangent vector."""
+        if self._plain is not None:
+            return wanted - q[self._plain]
         e = np.empty(len(self.chosen.names))
         target = q.copy()
         for place, j in self._q:

@@ -1,4 +1,5 @@
 """Inverse dynamics of a constrained mechanism: forces of its actuators for wanted motions and constraint forces."""
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -7,12 +8,18 @@ from liedyn.arguments import floats, non_negative
 from liedyn.compiled.boundary import rows_of, states, wrenches
 from liedyn.constraints.independent import by_name, choose, given_coordinates
 from liedyn.constraints.wrenches import constraint_wrenches
-from liedyn.control.controllability import Controllability, actuation, judged
+from liedyn.contact.watching import watches
+from liedyn.control.controllability import Controllability, actuation, controllability, judged
 from liedyn.control.decomposition import metric_root
+from liedyn.control.driven_motion import driven_motion_kernel, driven_motion_size
 from liedyn.control.motion import Motion
-from liedyn.dynamics.forward import warn_if_poor
-from liedyn.dynamics.nullspace import RANK_TOLERANCE
+from liedyn.dynamics.forward import POOR_CONDITION, warn_if_poor
+from liedyn.dynamics.nullspace import OK, RANK_TOLERANCE
+from liedyn.dynamics.singular import is_suspect
 from liedyn.errors import InputError, of_the_batch, shown, suggestion
+from liedyn.model.robot import Robot
+
+NO_WRENCH = np.empty(0)
 
 
 @dataclass(frozen=True)
@@ -47,6 +54,105 @@ class InverseDynamics:
     constraint_wrenches: dict
     independent: tuple
     controllability: Controllability
+
+    @classmethod
+    def of(cls, known):
+        """A result of which the rest is worked out when it is read, by the functions in its entry "_later"."""
+        made = object.__new__(cls)
+        made.__dict__.update(known)
+        return made
+
+    def __getattr__(self, name):
+        later = self.__dict__.get("_later", {})
+        if name not in later:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        self.__dict__[name] = value = later[name]()
+        return value
+
+    def __getstate__(self):
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+
+@dataclass(frozen=True)
+class Driven:
+    """What is the same for all states in which the same coordinates are moved by the same actuators.
+
+    Attributes
+    ----------
+    chosen : Independent
+    actuators : tuple of str
+    T : ndarray, shape (nv, r)
+        Columns that span what the actuators can do, orthonormal in the metric.
+    inputs : ndarray, shape (nu, nv)
+        u = inputs tau.
+    work : ndarray
+    """
+
+    chosen: object
+    actuators: tuple
+    T: np.ndarray
+    inputs: np.ndarray
+    work: np.ndarray
+
+    def motion(self, robot, q, v, w_dot, f_ext, tolerance):
+        """tau, a and lam of one state; None where they have to be found in another way, or do not exist."""
+        tau, a, lam = np.empty(robot.nv), np.empty(robot.nv), np.empty(len(robot.row_names))
+        status, condition = driven_motion_kernel(
+            robot.packed, q, v, w_dot, f_ext, self.chosen.rows, self.T, tolerance, self.work, tau, a, lam)
+        usual = status == OK and condition < POOR_CONDITION and not is_suspect(robot, condition)
+        return (tau, a, lam) if usual and math.isfinite(tau.sum() + a.sum() + lam.sum()) else None
+
+
+def driven(robot, independent, active, root):
+    """The `Driven` of coordinates of the tree and constant actuators, None of others."""
+    names = independent or robot.independent or (() if robot.row_names else robot.velocity_names)
+    if not names or isinstance(names, str) or robot.elements is not None or robot.functions or watches(robot):
+        return None
+    chosen = by_name(robot, names)
+    if (chosen.virtual >= 0).any():
+        return None
+    actuators, B = actuation(robot, active, robot.home)
+    C, C_inverse = root
+    U, s, _ = np.linalg.svd(C_inverse @ B, full_matrices=False)
+    T = C @ U[:, s > 1e-12 * s.max(initial=0.0)]
+    return Driven(chosen, actuators, T, np.linalg.pinv(B), np.empty(driven_motion_size(robot.packed, T.shape[1])))
+
+
+def _one_state(robot, q, v, accelerations, independent, active, tolerance):
+    """The `InverseDynamics` of one usual state, else None."""
+    if type(accelerations) is dict:
+        if independent is not None:
+            return None
+        independent, accelerations = tuple(accelerations), list(accelerations.values())
+    key = "inverse dynamics", independent, active
+    try:
+        found = robot.memo.get(key, key)
+    except TypeError:  # lists
+        key = tuple(tuple(x) if type(x) is list else x for x in key)
+        try:
+            found = robot.memo.get(key, key)
+        except TypeError:
+            return None
+    if found is key:
+        usual = all(x is None or type(x) is tuple and all(type(name) is str for name in x) for x in key[1:])
+        found = robot.memo[key] = driven(robot, *key[1:], metric_root(None, robot.nv)) if usual else None
+    if found is None:
+        return None
+    try:
+        w_dot, q, v = (np.array(x, dtype=np.float64) for x in (accelerations, q, v))
+    except (TypeError, ValueError):
+        return None
+    shapes = (len(found.chosen.names),), (robot.nq,), (robot.nv,)
+    if (w_dot.shape, q.shape, v.shape) != shapes:
+        return None
+    motion = found.motion(robot, q, v, w_dot, NO_WRENCH, tolerance)
+    if motion is None:
+        return None
+    tau, a, lam = motion
+    return InverseDynamics.of(dict(
+        tau=tau, u=found.inputs @ tau, a=a, lam=lam, independent=found.chosen.names, _later={
+            "constraint_wrenches": lambda: constraint_wrenches(robot, q, lam),
+            "controllability": lambda: controllability(robot, q, active, rank_tolerance=tolerance)}))
 
 
 def inverse_dynamics(robot, q, v, accelerations, independent=None, active=None, metric=None, multipliers=None,
@@ -119,8 +225,12 @@ def inverse_dynamics(robot, q, v, accelerations, independent=None, active=None, 
     >>> float(abs(hybrid.lam).max().round(12))
     0.0
     """
-    independent = given_coordinates("independent", independent)
     rank_tolerance = non_negative("rank_tolerance", rank_tolerance)
+    if metric is None and multipliers is None and f_ext is None and isinstance(robot, Robot):
+        found = _one_state(robot, q, v, accelerations, independent, active, rank_tolerance)
+        if found is not None:
+            return found
+    independent = given_coordinates("independent", independent)
     lead, q, v = states(robot, q=q, v=v)
     if not len(q):
         raise InputError("inverse_dynamics needs at least one state")

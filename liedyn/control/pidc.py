@@ -1,6 +1,5 @@
 """Projected inverse dynamics control: constrained motions by the smallest forces (Aghili 2005, VII-A and D)."""
 
-import numpy as np
 
 from liedyn.arguments import non_negative, number
 from liedyn.compiled.boundary import states, wrenches
@@ -8,6 +7,7 @@ from liedyn.constraints.loops import virtual_jacobian
 from liedyn.control.controllability import actuation, is_constant
 from liedyn.control.coordinates import Coordinates
 from liedyn.control.decomposition import metric_root
+from liedyn.control.inverse_dynamics import driven
 from liedyn.control.gains import gain, require_stable, signal
 from liedyn.control.integral import Integral
 from liedyn.control.motion import Motion
@@ -91,7 +91,9 @@ class PIDC:
         self._wanted = signal("trajectory", trajectory, (self._coordinates.size, size, size))
         self._active, (self._actuators, self._B) = active, actuation(robot, active, robot.home)
         self._root = metric_root(metric, robot.nv)
+        self._reads_cuts = bool((self._coordinates.chosen.virtual >= 0).any())
         self._forces = wrenches(robot, f_ext, ())[0]
+        self._driven = driven(robot, self.independent, active, self._root)
         self._tolerance = non_negative("rank_tolerance", rank_tolerance)
 
     def __call__(self, t, q, v):
@@ -121,7 +123,12 @@ class PIDC:
         ControllabilityError
             The actuators cannot give this motion.
         """
-        return self._motion(t, q, v).tau
+        robot, q, v, w_dot = self._asked(t, q, v)
+        if self._driven is not None:
+            found = self._driven.motion(robot, q, v, w_dot, self._forces, self._tolerance)
+            if found is not None:
+                return found[0]
+        return self._motion_of(robot, q, v, w_dot).tau
 
     def errors(self, t, q, v):
         """Errors of position and velocity.
@@ -169,12 +176,20 @@ class PIDC:
 
     def _motion(self, t, q, v):
         """What the law asks for: the `Motion` with its forces, for the hybrid controller to add to."""
+        return self._motion_of(*self._asked(t, q, v))
+
+    def _asked(self, t, q, v):
+        """The robot at a time, its state, and the accelerations that the law asks for."""
         robot, q, v = self._state(t, q, v)
         wanted = self._wanted(t)
         e, e_dot = self._errors(robot, q, v, wanted)
         u = wanted[2] + self._gains["G_D"] @ e_dot + self._gains["G_P"] @ e
         if "G_I" in self._gains:
             u = u + self._gains["G_I"] @ self._integral.add(t, e)
+        return robot, q, v, u
+
+    def _motion_of(self, robot, q, v, u):
+        """The `Motion` with these accelerations."""
         B = self._B if is_constant(robot, self._active) else actuation(robot, self._active, q)[1]
         return Motion(robot, q, v, u, self._coordinates.chosen, self._forces, self._actuators, B, self._root,
                       self._tolerance)
@@ -189,5 +204,5 @@ class PIDC:
 
     def _errors(self, robot, q, v, wanted):
         chosen = self._coordinates.chosen
-        E = virtual_jacobian(robot, q) if (chosen.virtual >= 0).any() else np.empty((0, robot.nv))
-        return self._coordinates.error(robot, q, wanted[0]), wanted[1] - chosen.matrix(E) @ v
+        R = chosen.matrix(virtual_jacobian(robot, q)) if self._reads_cuts else chosen.rows
+        return self._coordinates.error(robot, q, wanted[0]), wanted[1] - R @ v
