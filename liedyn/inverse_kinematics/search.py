@@ -1,0 +1,95 @@
+"""From one start, and then from others: descents until all targets are reached, in compiled rows of a batch.
+
+Where a descent ends at a minimum that is not what was wanted, mostly at limits, the search goes on from the
+configuration reflected in the middle of the limits, half as far from it: joints at their limits come off them, to the
+other side. That takes few more steps and no chance. Then come the other starts, the same for all rows of a batch.
+"""
+import numpy as np
+
+from liedyn.compiled.batches import batch
+from liedyn.compiled.jit import inline, kernel, kernel_in_place
+from liedyn.inverse_kinematics.descent import Problem, close_within, descend, gain, room_for, within
+from liedyn.linalg.vectors import copy_to
+from liedyn.model.packed import PackedModel
+
+REFLECTIONS = 4
+"""How often a stalled descent goes on from its reflection."""
+ENOUGH, NO_MORE = 1e-3, 1e-9
+"""Part of the squared error that a step has to gain: while there are other ways, and at the end."""
+WALK = 20
+"""Steps from a closed configuration towards another start."""
+
+
+@kernel_in_place
+def reflect(problem, q, out):
+    """out = q reflected in the middle of its limits, half as far; is it another configuration?"""
+    copy_to(q, out)
+    moved = False
+    for j in range(problem.places.size):
+        low, up = problem.lower[j], problem.upper[j]
+        if problem.places[j] >= 0 and problem.fixed[j] == 0 and up - low < np.inf:
+            k = problem.places[j]
+            out[k] = 0.5 * (low + up) - 0.5 * (q[k] - 0.5 * (low + up))
+            moved = moved or out[k] != q[k]
+    return moved
+
+
+@inline
+def without_targets(problem):
+    return Problem(problem.records[:0], problem.constants[:0], problem.weights[:0], problem.tolerances[:0],
+                   problem.ends[:0], problem.floors[:0], problem.places, problem.fixed, problem.lower, problem.upper)
+
+
+@kernel_in_place
+def go_to(model, problem, start, room, q):
+    """Move a closed q to `start`, or on closed configurations as near to it as it comes."""
+    if room.g.size == 0:
+        copy_to(start, q)
+        within(problem, q)
+    else:
+        descend(model, without_targets(problem), start, start, WALK, ENOUGH, room, q)
+
+
+@kernel
+def search(model, problem, goal, posture, starts, iterations, room, q):
+    """Moves a closed q to the best of all descents; (are all targets reached?, iterations, other starts used)."""
+    first, best, merit, other = q.copy(), q.copy(), np.full_like(room.merit, np.inf), np.empty_like(q)
+    reached, total, used = False, 0, 0
+    while True:
+        for tries in range(1 + REFLECTIONS):
+            reached, count = descend(model, problem, goal, posture, iterations, ENOUGH, room, q)
+            total += count
+            if total == count or gain(problem, merit, room.merit) > 0.0:
+                best[:] = q
+                merit[:] = room.merit
+            if reached or not reflect(problem, q, other) or tries == REFLECTIONS:
+                break
+            go_to(model, problem, other, room, q)
+        if reached or used == starts.shape[0]:
+            break
+        q[:] = first
+        go_to(model, problem, starts[used], room, q)
+        used += 1
+    if not reached or posture.size > 0:  # to the very minimum
+        q[:] = best
+        reached, count = descend(model, problem, goal, posture, iterations, NO_MORE, room, q)
+        total += count
+    return reached, total, used
+
+
+@batch
+def search_states(begin, end, model, q, goals, posture, problem, starts, iterations, errors, status, counts, restarts):
+    """`search` on each row: q (count, nq) in and out, goals, posture (count, nq, or no columns), errors (count, r).
+
+    `status` becomes 1 where all targets are reached, 0 where not, -1 where the start could not be closed.
+    """
+    model = PackedModel(model.ints, model.floats.copy())  # where users' functions leave what they return
+    room = room_for(model, problem.weights.size, problem.ends.size)
+    for b in range(begin, end):
+        within(problem, q[b])
+        if not close_within(model, problem, room, q[b]):
+            status[b] = -1
+            continue
+        reached, counts[b], restarts[b] = search(model, problem, goals[b], posture[b], starts, iterations, room, q[b])
+        status[b] = 1 if reached else 0
+        errors[b] = room.error
