@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.compiled.jit import kernel, kernel_in_place
-from liedyn.linalg.nearest import backward, factor, forward, orthonormal_rows, shortest
+from liedyn.linalg.nearest import backward, factor, forward, orthonormal_rows
 
 RANK_TOLERANCE = 1e-8
 """Rows that are left with less than this part of their length have no direction of their own."""
