@@ -1,9 +1,11 @@
 """Inverse kinematics: targets, configurations that reach them, and velocities that lead there."""
 
+from liedyn.posture.differential import InfeasibleError, differential_inverse_kinematics
 from liedyn.posture.solve import InverseKinematics, ReachError, ReachWarning, inverse_kinematics
 from liedyn.posture.targets import (
     CenterOfMassTarget, DirectionTarget, OrientationTarget, PointTarget, PoseTarget, Target,
 )
 
-__all__ = ["CenterOfMassTarget", "DirectionTarget", "InverseKinematics", "OrientationTarget", "PointTarget",
-           "PoseTarget", "ReachError", "ReachWarning", "Target", "inverse_kinematics"]
+__all__ = ["CenterOfMassTarget", "DirectionTarget", "InfeasibleError", "InverseKinematics", "OrientationTarget",
+           "PointTarget", "PoseTarget", "ReachError", "ReachWarning", "Target", "differential_inverse_kinematics",
+           "inverse_kinematics"]

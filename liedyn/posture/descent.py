@@ -11,7 +11,7 @@ import numpy as np
 from liedyn.compiled.jit import inline, kernel, kernel_in_place
 from liedyn.constraints.rows import holonomic_rows, jacobian_rows, residual_rows
 from liedyn.posture.rows import LEVEL, ROW, ROWS, target_errors, target_rows
-from liedyn.posture.steps import StepRoom, bounded_step, close_step, step_room
+from liedyn.posture.steps import StepRoom, Task, bounded_step, close_step, step_room
 from liedyn.linalg.dense import largest_size
 from liedyn.linalg.vectors import copy_to
 from liedyn.model.packed import N_LINKS, N_ROWS, NQ, NV
@@ -29,6 +29,8 @@ FINE = 1e-2
 """Squared errors below this part of the squared tolerances are not compared any more."""
 ROUNDING = 1e-10
 """Relative changes of a squared error that are too small to decide."""
+SLOW = 0.1
+"""Gain below which the next step weighs carefully which coordinates to hold at their limits."""
 SMALLEST_STEP = 1e-13
 CLOSED, CLOSING = 1e-13, 12
 """Closure error at which closing stops, as rounding allows no better; and its largest number of steps."""
@@ -198,27 +200,39 @@ def gain(problem, merit, trial):
 
 
 @kernel_in_place
-def propose(model, problem, posture, damping, room, goal, q):
-    """The next step, room.d; needs pose and errors of q. Returns the part to which it was cut."""
-    n, levels = room.d.size, problem.ends.size
+def put_targets(model, problem, room, goal, q):
+    """Rows and errors with their weights; needs pose and errors of q."""
     target_rows(model, q, room.world, room.masses, problem.records, problem.constants, goal, room.error, room.J)
-    if room.g.size > 0:
-        put_loops(model, q, room)
     for i in range(room.e.size):
         room.e[i] = problem.weights[i] * room.error[i]
-        for j in range(n):
+        for j in range(room.d.size):
             room.J[i, j] *= problem.weights[i]
-    for j in range(n):
+
+
+@kernel_in_place
+def put_bounds(problem, room, q):
+    """How far each coordinate is from its limits."""
+    for j in range(room.d.size):
         k = problem.places[j]
         room.low[j] = problem.lower[j] - q[k] if k >= 0 else -np.inf
         room.up[j] = problem.upper[j] - q[k] if k >= 0 else np.inf
+
+
+@kernel_in_place
+def propose(model, problem, posture, damping, careful, room, goal, q):
+    """The next step, room.d; needs pose and errors of q. Returns the part to which it was cut."""
+    n, levels = room.d.size, problem.ends.size
+    put_targets(model, problem, room, goal, q)
+    put_bounds(problem, room, q)
+    if room.g.size > 0:
+        put_loops(model, q, room)
     toward = room.toward if posture.size > 0 else room.toward[:0]
     if posture.size > 0:
         difference_kernel(model, q, posture, toward)
         for j in range(n):
             toward[j] /= 1.0 + damping
-    bounded_step(room.J, room.e, problem.ends, room.G, room.g, toward, room.low, room.up, problem.fixed, damping,
-                 room.merit[:levels], room.steps, room.d)
+    task = Task(room.J, room.e, problem.ends, room.merit[:levels], room.G, room.g, toward, room.low, room.up)
+    bounded_step(task, problem.fixed, damping, careful, room.steps, room.d)
     part = min(1.0, LARGEST_STEP / max(largest_size(room.d), 1e-300))
     for j in range(n):
         room.d[j] *= part
@@ -235,12 +249,12 @@ def descend(model, problem, goal, posture, iterations, enough, room, q):
     damping, levels = DAMPING, problem.ends.size
     world_positions(SCALAR, model, q, room.world)
     evaluate(model, problem, goal, posture, room, q, room.error, room.merit)
-    count = 0
+    count, careful = 0, False
     while count < iterations:
         if posture.size == 0 and reached_level(problem, room.error, levels):
             break
         count += 1
-        part = propose(model, problem, posture, damping, room, goal, q)
+        part = propose(model, problem, posture, damping, careful, room, goal, q)
         if not largest_size(room.d) > SMALLEST_STEP:
             break
         integrate_kernel(model, q, room.d, room.trial)
@@ -254,6 +268,7 @@ def descend(model, problem, goal, posture, iterations, enough, room, q):
             copy_to(room.trial_error, room.error)
             copy_to(room.trial_merit, room.merit)
             damping = max(BETTER * damping, LEAST)
+            careful = gained < SLOW
             if gained < enough and part == 1.0 and damping < DAMPING:
                 break
         else:

@@ -15,7 +15,7 @@ from liedyn.posture.search import search_states
 from liedyn.posture.targets import checked
 from liedyn.tree.configuration import random_configuration
 
-SHARED = 8
+SHARED = 64
 """Rows from which on threads are worth waking."""
 UNREACHED = ("raise", "warn", "ignore")
 
@@ -149,7 +149,7 @@ def inverse_kinematics(robot, targets, q0=None, posture=None, hold=(), limits=Tr
         one_of("unreached", unreached, UNREACHED)
     packed = pack(robot, checked(targets), positive("tolerance", tolerance),
                   positive("angle_tolerance", angle_tolerance), flag("limits", limits), held(robot, hold))
-    lead, q, posture, goals = _rows(robot, packed, q0, posture)
+    lead, q, posture, goals = rows_for_targets(robot, packed, robot.home if q0 is None else q0, posture, "q0")
     starts = random_configuration(robot, whole("seed", seed), whole("restarts", restarts))
     start, count = q.copy(), len(q)
     errors, numbers = np.empty((count, packed.problem.weights.size)), np.zeros((3, count), np.int64)
@@ -187,10 +187,9 @@ def held(robot, hold):
     return found
 
 
-def _rows(robot, packed, q0, posture):
-    """The leading shape of all that is given, and rows of starts, postures (without columns if none) and goals."""
-    q0 = robot.home if q0 is None else q0
-    given = {"q": as_floats("q0", q0, robot.nq)}
+def rows_for_targets(robot, packed, q, posture, name):
+    """The leading shape of all that is given, and rows of q, postures (without columns if none) and goals."""
+    given = {"q": as_floats(name, q, robot.nq)}
     if posture is not None:
         given["q1"] = as_floats("posture", posture, robot.nq)
     own, *rows = states(robot, **given)
@@ -198,7 +197,7 @@ def _rows(robot, packed, q0, posture):
     try:
         lead = np.broadcast_shapes(own, wanted)
     except ValueError:
-        raise InputError(f"leading axes of targets {wanted} and of q0 and posture {own} do not broadcast") from None
+        raise InputError(f"leading axes of targets {wanted} and of {name} and posture {own} do not broadcast") from None
     count = math.prod(lead)
 
     def spread(x, lead_of_x):
