@@ -27,7 +27,7 @@ BETTER, WORSE = 0.3, 4.0
 """What the damping is multiplied by after a step that is kept, and after one that is not."""
 FINE = 1e-2
 """Squared errors below this part of the squared tolerances are not compared any more."""
-ROUNDING = 1e-10
+ROUNDING = 1e-14
 """Relative changes of a squared error that are too small to decide."""
 SLOW = 0.1
 """Gain below which the next step weighs carefully which coordinates to hold at their limits."""

@@ -14,7 +14,7 @@ from liedyn.model.packed import PackedModel
 
 REFLECTIONS = 4
 """How often a stalled descent goes on from its reflection."""
-ENOUGH, NO_MORE = 1e-3, 1e-9
+ENOUGH, NO_MORE = 1e-3, 1e-12
 """Part of the squared error that a step has to gain: while there are other ways, and at the end."""
 WALK = 20
 """Steps from a closed configuration towards another start."""

@@ -87,6 +87,9 @@ class Target:
         """Their rates, shape (..., k, nv)."""
         return self._evaluate(robot, q)[1]
 
+    def __post_init__(self):
+        check(self)
+
     def _evaluate(self, robot, q):
         from liedyn.posture.packing import evaluate  # which knows the targets
 
@@ -354,16 +357,24 @@ def _pose(name, x):
     return found
 
 
+def check(target):
+    """InputError where an attribute of a target is not what it should be."""
+    if isinstance(target.priority, bool) or not isinstance(target.priority, int | np.integer):
+        raise InputError(f"priority of a target must be a whole number, got {shown(target.priority)}")
+    if target.tolerance is not None:
+        positive("tolerance of a target", target.tolerance)
+    for what in ("name", "body", "relative_to"):
+        text = getattr(target, what, None)
+        if not isinstance(text, str | None):
+            raise InputError(f"{what} of a target must be text, got {shown(text)}")
+    target.parts()
+
+
 def checked(targets):
     """One target or several, as a tuple."""
     found = (targets,) if isinstance(targets, Target) else targets
     if not isinstance(found, (tuple, list)) or not all(isinstance(each, Target) for each in found) or not found:
         raise InputError(f"targets must be one or several, such as ld.PoseTarget(body, pose), got {shown(targets)}")
     for each in found:
-        if isinstance(each.priority, bool) or not isinstance(each.priority, int | np.integer):
-            raise InputError(f"priority of a target must be a whole number, got {shown(each.priority)}")
-        if each.tolerance is not None:
-            positive("tolerance of a target", each.tolerance)
-        if each.name is not None and not isinstance(each.name, str):
-            raise InputError(f"name of a target must be text, got {shown(each.name)}")
+        check(each)
     return tuple(found)
