@@ -16,6 +16,7 @@ from liedyn.posture.rows import (
 from liedyn.posture.targets import GROUND, Target, _weight
 from liedyn.model.kinds import JOINTS
 from liedyn.model.packed import LINK_IQ, LINK_IV, LINK_PRIMITIVE, PackedModel, links_of
+from liedyn.model.remembered import remembered
 from liedyn.simd.lanes import SCALAR
 from liedyn.tree.kinematics import world_positions
 
@@ -49,7 +50,7 @@ def pack(robot, targets, tolerance=1e-6, angle_tolerance=1e-6, limits=True, fixe
     levels = sorted({each.priority for each in targets})
     row = 0
     for target in targets:
-        parts, first, level = target.parts(), row, levels.index(target.priority)
+        parts, first, level = target.parts, row, levels.index(target.priority)
         name = _name(target, parts, rows)
         for part in parts:
             if part.kind == CENTER_OF_MASS and robot.massless:
@@ -132,17 +133,22 @@ def _goals(goals):
 
 def limits_of(robot, limits=True, fixed=()):
     """`places`, `fixed`, `lower` and `upper` of a `Problem`, by velocity coordinate."""
-    places, held = np.full(robot.nv, -1), np.zeros(robot.nv, np.int64)
-    lower, upper = np.full(robot.nv, -np.inf), np.full(robot.nv, np.inf)
+    places, lower, upper = _limits(robot)
+    held = np.zeros(robot.nv, np.int64)
+    held[list(fixed)] = 1
+    return places if limits else np.full(robot.nv, -1), held, lower, upper
+
+
+@remembered
+def _limits(robot):
+    places, lower, upper = np.full(robot.nv, -1), np.full(robot.nv, -np.inf), np.full(robot.nv, np.inf)
     for link in links_of(robot.packed)[0]:
         kind = JOINTS[link[LINK_PRIMITIVE]]
         for k in range(0 if kind.has_quaternion else kind.nv):
             j, place = link[LINK_IV] + k, link[LINK_IQ] + k
-            low, up = (robot.lower[place], robot.upper[place]) if limits else (-np.inf, np.inf)
-            if low > -np.inf or up < np.inf:
-                places[j], lower[j], upper[j] = place, low, up
-    held[list(fixed)] = 1
-    return places, held, lower, upper
+            if robot.lower[place] > -np.inf or robot.upper[place] < np.inf:
+                places[j], lower[j], upper[j] = place, robot.lower[place], robot.upper[place]
+    return places, lower, upper
 
 
 @batch

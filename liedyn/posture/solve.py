@@ -150,7 +150,7 @@ def inverse_kinematics(robot, targets, q0=None, posture=None, hold=(), limits=Tr
     packed = pack(robot, checked(targets), positive("tolerance", tolerance),
                   positive("angle_tolerance", angle_tolerance), flag("limits", limits), held(robot, hold))
     lead, q, posture, goals = rows_for_targets(robot, packed, robot.home if q0 is None else q0, posture, "q0")
-    starts = random_configuration(robot, whole("seed", seed), whole("restarts", restarts))
+    starts = _starts(robot, whole("seed", seed), whole("restarts", restarts))
     start, count = q.copy(), len(q)
     errors, numbers = np.empty((count, packed.problem.weights.size)), np.zeros((3, count), np.int64)
     status, counts, used = numbers
@@ -173,6 +173,14 @@ def inverse_kinematics(robot, targets, q0=None, posture=None, hold=(), limits=Tr
     if unreached != "ignore" and not np.all(found.reached):
         _tell(robot, packed, found, unreached or ("warn" if lead else "raise"))
     return found
+
+
+def _starts(robot, seed, count):
+    """Random configurations, the same for the same seed, and kept, as they take longer than a search."""
+    known = robot.memo.get("starts", (None,))
+    if known[0] != (seed, count):
+        known = robot.memo["starts"] = (seed, count), random_configuration(robot, seed, count)
+    return known[1]
 
 
 def held(robot, hold):

@@ -89,15 +89,15 @@ class Target:
 
     def __post_init__(self):
         check(self)
+        object.__setattr__(self, "parts", self._parts())  # once, as targets do not change
 
     def _evaluate(self, robot, q):
         from liedyn.posture.packing import evaluate  # which knows the targets
 
         return evaluate(robot, self, q)
 
-    def parts(self):
-        """What kernels know it by; of targets with methods of their own none."""
-        return ()
+    parts = ()
+    """What kernels know it by; of targets with methods of their own nothing."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +139,7 @@ class PoseTarget(Target):
     tolerance: float = None
     name: str = None
 
-    def parts(self):
+    def _parts(self):
         pose = _pose(f"pose of {shown(self.body)}", self.pose)
         rotation = pose[..., :3, :3].reshape(pose.shape[:-2] + (9,))
         return (_part(ORIENTATION, self, rotation, weight=_weight(self, "orientation_weight"), is_angle=True),
@@ -177,7 +177,7 @@ class OrientationTarget(Target):
     tolerance: float = None
     name: str = None
 
-    def parts(self):
+    def _parts(self):
         rotation = _rotation(f"rotation of {shown(self.body)}", self.rotation)
         return (_part(ORIENTATION, self, rotation.reshape(rotation.shape[:-2] + (9,)), is_angle=True),)
 
@@ -216,7 +216,7 @@ class PointTarget(Target):
     tolerance: float = None
     name: str = None
 
-    def parts(self):
+    def _parts(self):
         return (_part(POINT, self, _vectors("position", self.position), vector=_vector("point", self.point)),)
 
 
@@ -258,7 +258,7 @@ class DirectionTarget(Target):
     tolerance: float = None
     name: str = None
 
-    def parts(self):
+    def _parts(self):
         goal = _units("direction", _vectors("direction", self.direction))
         return (_part(DIRECTION, self, goal, vector=_units("axis", _vector("axis", self.axis)), is_angle=True),)
 
@@ -294,7 +294,7 @@ class CenterOfMassTarget(Target):
 
     body = None
 
-    def parts(self):
+    def _parts(self):
         return (_part(CENTER_OF_MASS, self, _vectors("position", self.position)),)
 
 
@@ -367,7 +367,6 @@ def check(target):
         text = getattr(target, what, None)
         if not isinstance(text, str | None):
             raise InputError(f"{what} of a target must be text, got {shown(text)}")
-    target.parts()
 
 
 def checked(targets):
