@@ -20,7 +20,7 @@ def solve(J, goal, damping, equations, low, up, inequalities, solver):
     LiedynError
         The solver is not installed.
     """
-    from liedyn.posture.differential import InfeasibleError  # which calls this
+    from liedyn.reaching.differential import InfeasibleError  # which calls this
 
     A, b = independent(equations)
     P, c = J.T @ J + damping * np.eye(J.shape[1]), -J.T @ goal
@@ -33,7 +33,7 @@ def solve(J, goal, damping, equations, low, up, inequalities, solver):
 
 def independent(equations):
     """Independent equations A x = b that say the same as [A | b] with redundant rows."""
-    from liedyn.posture.differential import InfeasibleError
+    from liedyn.reaching.differential import InfeasibleError
 
     A, b = equations[:, :-1], equations[:, -1]
     if not len(A):
@@ -65,7 +65,7 @@ def _qpsolvers(P, c, A, b, C, c_low, c_up, low, up, solver):
     except ImportError:
         raise LiedynError(f"solver {shown(solver)} needs qpsolvers: pip install 'liedyn[ik]'") from None
     known = qpsolvers.available_solvers
-    if not isinstance(solver, str) or solver not in known:
+    if solver not in known:
         raise InputError(f"unknown or missing solver {shown(solver)}, {suggestion(solver, known)}")
     sides = None
     if C is not None:

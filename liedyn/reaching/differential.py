@@ -3,11 +3,11 @@
     min |W (J v + rate e)|^2 + damping |v|^2    G v = b - residual / dt    low <= v <= up    within low_i <= A v <= up_i
 
 level of priority after level, each within what those before leave free. Without inequalities of the user's that is one
-step of inverse kinematics (`liedyn.posture.steps`), compiled; with them, or by name, a solver of quadratic programs.
+step of inverse kinematics (`liedyn.reaching.steps`), compiled; with them, or by name, a solver of quadratic programs.
 """
 import numpy as np
 
-from liedyn.arguments import floats, non_negative, positive, require_robot
+from liedyn.arguments import flag, floats, non_negative, positive, require_robot
 from liedyn.compiled.batches import batch
 from liedyn.compiled.boundary import require_usable
 from liedyn.compiled.functions import raise_errors
@@ -16,13 +16,13 @@ from liedyn.constraints.rows import jacobian_rows, residual_rows, velocity_rows
 from liedyn.errors import InputError, LiedynError, of_the_batch, shown
 from liedyn.linalg.dense import largest_size
 from liedyn.model.packed import NV, PackedModel
-from liedyn.posture.descent import put_bounds, put_targets, room_for
-from liedyn.posture.packing import pack
-from liedyn.posture.quadratic import solve
-from liedyn.posture.rows import target_errors
-from liedyn.posture.solve import SHARED, held, rows_for_targets
-from liedyn.posture.steps import Task, bounded_step
-from liedyn.posture.targets import checked
+from liedyn.reaching.descent import put_bounds, put_targets, room_for
+from liedyn.reaching.packing import pack
+from liedyn.reaching.quadratic import solve
+from liedyn.reaching.rows import target_errors
+from liedyn.reaching.solve import SHARED, held, rows_for_targets
+from liedyn.reaching.steps import Task, bounded_step
+from liedyn.reaching.targets import checked
 from liedyn.simd.lanes import SCALAR
 from liedyn.tree.configuration import difference_kernel
 from liedyn.tree.kinematics import world_positions, world_velocities
@@ -167,10 +167,12 @@ def differential_inverse_kinematics(robot, q, targets, dt, rate=None, posture=No
     rate = 1.0 / dt if rate is None else positive("rate", rate)
     if not rate * dt <= 1.0 + 1e-12:
         raise InputError(f"rate must be at most 1 / dt = {1.0 / dt:g}, beyond which errors are overshot, got {rate:g}")
-    packed = pack(robot, checked(targets), limits=limits, fixed=held(robot, hold))
+    packed = pack(robot, checked(targets), limits=flag("limits", limits), fixed=held(robot, hold))
     speeds = _speeds(robot, velocity_limit)
     lead, q, posture, goals = rows_for_targets(robot, packed, q, posture, "q")
     inequalities = _inequalities(robot, inequalities, lead)
+    if not isinstance(solver, str | None):
+        raise InputError(f"solver must be the name of one, got {shown(solver)}")
     count, n = len(q), robot.nv
     r, m = packed.problem.weights.size, len(robot.row_names)
     if inequalities is not None and solver is None:

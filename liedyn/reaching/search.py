@@ -8,7 +8,7 @@ import numpy as np
 
 from liedyn.compiled.batches import batch
 from liedyn.compiled.jit import inline, kernel, kernel_in_place
-from liedyn.posture.descent import Problem, close_within, descend, gain, room_for, within
+from liedyn.reaching.descent import Problem, close_within, descend, gain, room_for, within
 from liedyn.linalg.vectors import copy_to
 from liedyn.model.packed import PackedModel
 

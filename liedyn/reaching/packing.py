@@ -9,11 +9,11 @@ from liedyn.compiled.boundary import states
 from liedyn.compiled.functions import Function, raise_errors
 from liedyn.compiled.batches import batch
 from liedyn.errors import InputError, said, shown
-from liedyn.posture.descent import FINE, Problem, room_for
-from liedyn.posture.rows import (
+from liedyn.reaching.descent import FINE, Problem, room_for
+from liedyn.reaching.rows import (
     CENTER_OF_MASS, CUSTOM, DIRECTION, GOAL, ORIENTATION, POINT, RECORD, target_errors, target_rows,
 )
-from liedyn.posture.targets import GROUND, Target, _weight
+from liedyn.reaching.targets import GROUND, Target, _weight
 from liedyn.model.kinds import JOINTS
 from liedyn.model.packed import LINK_IQ, LINK_IV, LINK_PRIMITIVE, PackedModel, links_of
 from liedyn.model.remembered import remembered

@@ -1,6 +1,6 @@
 """What inverse kinematics is to reach: targets by the names of bodies and frames, and targets of one's own.
 
-A target is its error and the Jacobian of that. The kernels know those here by number (`liedyn.posture.rows`)
+A target is its error and the Jacobian of that. The kernels know those here by number (`liedyn.reaching.rows`)
 and call the methods of any other.
 """
 from dataclasses import KW_ONLY, dataclass
@@ -10,7 +10,7 @@ import numpy as np
 from liedyn.arguments import floats, positive
 from liedyn.compiled.boundary import require_usable
 from liedyn.errors import InputError, shown
-from liedyn.posture.rows import CENTER_OF_MASS, DIRECTION, ORIENTATION, POINT
+from liedyn.reaching.rows import CENTER_OF_MASS, DIRECTION, ORIENTATION, POINT
 
 GROUND = -1
 """Number of the frame of those that are relative to the ground."""
@@ -80,11 +80,49 @@ class Target:
     name = None
 
     def error(self, robot, q):
-        """Rows that should be zero, shape (..., k)."""
+        """What should become zero.
+
+        Parameters
+        ----------
+        robot : Robot
+        q : array_like, shape (..., nq)
+            Configuration [rad, m; quaternions (x, y, z, w)]; targets of your own get one, of shape (nq,).
+
+        Returns
+        -------
+        error : ndarray, shape (..., k)
+            Without weights [rad, m].
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> panda = ld.load("panda")
+        >>> ld.PointTarget("panda_hand", (0.0, 0.0, 0.0)).error(panda, panda.home).shape
+        (3,)
+        """
         return self._evaluate(robot, q)[0]
 
     def jacobian(self, robot, q):
-        """Their rates, shape (..., k, nv)."""
+        """The derivatives of the error along the velocity coordinates.
+
+        Parameters
+        ----------
+        robot : Robot
+        q : array_like, shape (..., nq)
+            Configuration [rad, m; quaternions (x, y, z, w)]; targets of your own get one, of shape (nq,).
+
+        Returns
+        -------
+        J : ndarray, shape (..., k, nv)
+            The error changes by ``J v`` [rad/s, m/s].
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> panda = ld.load("panda")
+        >>> ld.CenterOfMassTarget((0.1, 0.0, 0.4)).jacobian(panda, panda.home).shape
+        (3, 7)
+        """
         return self._evaluate(robot, q)[1]
 
     def __post_init__(self):
@@ -92,7 +130,7 @@ class Target:
         object.__setattr__(self, "parts", self._parts())  # once, as targets do not change
 
     def _evaluate(self, robot, q):
-        from liedyn.posture.packing import evaluate  # which knows the targets
+        from liedyn.reaching.packing import evaluate  # which knows the targets
 
         return evaluate(robot, self, q)
 

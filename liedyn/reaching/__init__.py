@@ -1,8 +1,8 @@
 """Inverse kinematics: targets, configurations that reach them, and velocities that lead there."""
 
-from liedyn.posture.differential import InfeasibleError, differential_inverse_kinematics
-from liedyn.posture.solve import InverseKinematics, ReachError, ReachWarning, inverse_kinematics
-from liedyn.posture.targets import (
+from liedyn.reaching.differential import InfeasibleError, differential_inverse_kinematics
+from liedyn.reaching.solve import InverseKinematics, ReachError, ReachWarning, inverse_kinematics
+from liedyn.reaching.targets import (
     CenterOfMassTarget, DirectionTarget, OrientationTarget, PointTarget, PoseTarget, Target,
 )
 

@@ -1,6 +1,6 @@
 """One descent: damped Gauss-Newton on the closed configurations within the limits (Levenberg-Marquardt on a manifold).
 
-A step (`liedyn.posture.steps`) is tried: the configuration moves by it, is closed again, and is kept if the
+A step (`liedyn.reaching.steps`) is tried: the configuration moves by it, is closed again, and is kept if the
 first level of targets whose error changes has got better; else the damping grows. Damping is a part of the squared
 error itself, as Sugihara has it (IEEE Transactions on Robotics 27, 2011), and so dies out where targets can be reached.
 """
@@ -10,8 +10,8 @@ import numpy as np
 
 from liedyn.compiled.jit import inline, kernel, kernel_in_place
 from liedyn.constraints.rows import holonomic_rows, jacobian_rows, residual_rows
-from liedyn.posture.rows import LEVEL, ROW, ROWS, target_errors, target_rows
-from liedyn.posture.steps import StepRoom, Task, bounded_step, close_step, step_room
+from liedyn.reaching.rows import LEVEL, ROW, ROWS, target_errors, target_rows
+from liedyn.reaching.steps import StepRoom, Task, bounded_step, close_step, step_room
 from liedyn.linalg.dense import largest_size
 from liedyn.linalg.vectors import copy_to
 from liedyn.model.packed import N_LINKS, N_ROWS, NQ, NV
@@ -42,7 +42,7 @@ class Problem(NamedTuple):
     Attributes
     ----------
     records : ndarray of int64, shape (t, RECORD)
-        As in `liedyn.posture.rows`.
+        As in `liedyn.reaching.rows`.
     constants, weights, tolerances : ndarray, shapes (3 t), (r) and (t)
     ends : ndarray of int64, shape (levels)
         Behind the last row of each level.

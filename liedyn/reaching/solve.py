@@ -10,9 +10,9 @@ from liedyn.compiled.boundary import as_floats, states
 from liedyn.compiled.functions import forget_errors, raise_errors
 from liedyn.constraints.assembly import close
 from liedyn.errors import InputError, LiedynError, of_the_batch, shown, suggestion
-from liedyn.posture.packing import pack
-from liedyn.posture.search import search_states
-from liedyn.posture.targets import checked
+from liedyn.reaching.packing import pack
+from liedyn.reaching.search import search_states
+from liedyn.reaching.targets import checked
 from liedyn.tree.configuration import random_configuration
 
 SHARED = 64
