@@ -10,10 +10,11 @@ from liedyn.compiled.functions import Function, raise_errors
 from liedyn.compiled.batches import batch
 from liedyn.errors import InputError, said, shown
 from liedyn.reaching.descent import FINE, Problem, room_for
+from liedyn.reaching.goals import weight_of
 from liedyn.reaching.rows import (
     CENTER_OF_MASS, CUSTOM, DIRECTION, GOAL, ORIENTATION, POINT, RECORD, target_errors, target_rows,
 )
-from liedyn.reaching.targets import GROUND, Target, _weight
+from liedyn.reaching.targets import GROUND, Target
 from liedyn.model.kinds import JOINTS
 from liedyn.model.packed import LINK_IQ, LINK_IV, LINK_PRIMITIVE, PackedModel, links_of
 from liedyn.model.remembered import remembered
@@ -69,7 +70,7 @@ def pack(robot, targets, tolerance=1e-6, angle_tolerance=1e-6, limits=True, fixe
             records.append([CUSTOM, GROUND, GROUND, row, size, level, error.address, jacobian.address])
             vectors.append(np.zeros(3))
             goals.append(np.zeros(3))
-            weights.append(_weight(target, "weight", size))
+            weights.append(weight_of(target, "weight", size))
             tolerances.append(target.tolerance or tolerance)
             row += size
         rows[name], ends[level] = slice(first, row), row

@@ -2,27 +2,34 @@
 
 Where a descent ends at a minimum that is not what was wanted, mostly at limits, the search goes on from the
 configuration reflected in the middle of the limits, half as far from it: joints at their limits come off them, to the
-other side. That takes few more steps and no chance. Then come the other starts, the same for all rows of a batch.
+other side. That takes few more steps and no chance. Where there are no limits, or it stands in the middle of them, as a
+stretched arm does that should become shorter, it goes on from a little beside. Then come the other starts, the same for
+all rows of a batch, until the targets of the first priority are reached: those of lower ones take no other start.
 """
+import math
+
 import numpy as np
 
 from liedyn.compiled.batches import batch
 from liedyn.compiled.jit import inline, kernel, kernel_in_place
-from liedyn.reaching.descent import Problem, close_within, descend, gain, room_for, within
+from liedyn.reaching.descent import Problem, close_within, descend, gain, reached_level, room_for, within
 from liedyn.linalg.vectors import copy_to
 from liedyn.model.packed import PackedModel
+from liedyn.tree.configuration import integrate_kernel
 
 REFLECTIONS = 4
 """How often a stalled descent goes on from its reflection."""
 ENOUGH, NO_MORE = 1e-3, 1e-12
 """Part of the squared error that a step has to gain: while there are other ways, and at the end."""
+ASIDE = 0.1
+"""What counts as another place [rad, m], and how far beside to go on."""
 WALK = 20
 """Steps from a closed configuration towards another start."""
 
 
 @kernel_in_place
-def reflect(problem, q, out):
-    """out = q reflected in the middle of its limits, half as far; is it another configuration?"""
+def reflect(model, problem, tries, room, q, out):
+    """out = q reflected in the middle of its limits, half as far; where that is nothing else, a little beside it."""
     copy_to(q, out)
     moved = False
     for j in range(problem.places.size):
@@ -30,8 +37,11 @@ def reflect(problem, q, out):
         if problem.places[j] >= 0 and problem.fixed[j] == 0 and up - low < np.inf:
             k = problem.places[j]
             out[k] = 0.5 * (low + up) - 0.5 * (q[k] - 0.5 * (low + up))
-            moved = moved or out[k] != q[k]
-    return moved
+            moved = moved or abs(out[k] - q[k]) > ASIDE
+    if not moved:
+        for j in range(room.d.size):
+            room.d[j] = ASIDE * (1 + tries) * math.cos(j) if problem.fixed[j] == 0 else 0.0
+        integrate_kernel(model, q, room.d, out)
 
 
 @inline
@@ -54,18 +64,20 @@ def go_to(model, problem, start, room, q):
 def search(model, problem, goal, posture, starts, iterations, room, q):
     """Moves a closed q to the best of all descents; (are all targets reached?, iterations, other starts used)."""
     first, best, merit, other = q.copy(), q.copy(), np.full_like(room.merit, np.inf), np.empty_like(q)
-    reached, total, used = False, 0, 0
+    total, used = 0, 0
     while True:
         for tries in range(1 + REFLECTIONS):
             reached, count = descend(model, problem, goal, posture, iterations, ENOUGH, room, q)
+            enough = reached_level(problem, room.error, 0)
             total += count
             if total == count or gain(problem, merit, room.merit) > 0.0:
                 best[:] = q
                 merit[:] = room.merit
-            if reached or not reflect(problem, q, other) or tries == REFLECTIONS:
+            if enough or tries == REFLECTIONS:
                 break
+            reflect(model, problem, tries, room, q, other)
             go_to(model, problem, other, room, q)
-        if reached or used == starts.shape[0]:
+        if enough or used == starts.shape[0]:
             break
         q[:] = first
         go_to(model, problem, starts[used], room, q)

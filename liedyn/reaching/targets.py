@@ -7,15 +7,13 @@ from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 
-from liedyn.arguments import floats, positive
-from liedyn.compiled.boundary import require_usable
+from liedyn.arguments import positive
 from liedyn.errors import InputError, shown
+from liedyn.reaching.goals import pose_of, rotation_of, units, vector, vectors, weight_of
 from liedyn.reaching.rows import CENTER_OF_MASS, DIRECTION, ORIENTATION, POINT
 
 GROUND = -1
 """Number of the frame of those that are relative to the ground."""
-ROTATION_TOLERANCE = 1e-9
-"""Largest difference of R^T R from the identity."""
 
 
 @dataclass(frozen=True)
@@ -178,9 +176,9 @@ class PoseTarget(Target):
     name: str = None
 
     def _parts(self):
-        pose = _pose(f"pose of {shown(self.body)}", self.pose)
+        pose = pose_of(f"pose of {shown(self.body)}", self.pose)
         rotation = pose[..., :3, :3].reshape(pose.shape[:-2] + (9,))
-        return (_part(ORIENTATION, self, rotation, weight=_weight(self, "orientation_weight"), is_angle=True),
+        return (_part(ORIENTATION, self, rotation, weight=weight_of(self, "orientation_weight"), is_angle=True),
                 _part(POINT, self, pose[..., :3, 3]))
 
 
@@ -216,7 +214,7 @@ class OrientationTarget(Target):
     name: str = None
 
     def _parts(self):
-        rotation = _rotation(f"rotation of {shown(self.body)}", self.rotation)
+        rotation = rotation_of(f"rotation of {shown(self.body)}", self.rotation)
         return (_part(ORIENTATION, self, rotation.reshape(rotation.shape[:-2] + (9,)), is_angle=True),)
 
 
@@ -255,7 +253,7 @@ class PointTarget(Target):
     name: str = None
 
     def _parts(self):
-        return (_part(POINT, self, _vectors("position", self.position), vector=_vector("point", self.point)),)
+        return (_part(POINT, self, vectors("position", self.position), vector=vector("point", self.point)),)
 
 
 @dataclass(frozen=True, eq=False)
@@ -297,8 +295,8 @@ class DirectionTarget(Target):
     name: str = None
 
     def _parts(self):
-        goal = _units("direction", _vectors("direction", self.direction))
-        return (_part(DIRECTION, self, goal, vector=_units("axis", _vector("axis", self.axis)), is_angle=True),)
+        goal = units("direction", vectors("direction", self.direction))
+        return (_part(DIRECTION, self, goal, vector=units("axis", vector("axis", self.axis)), is_angle=True),)
 
 
 @dataclass(frozen=True, eq=False)
@@ -333,66 +331,12 @@ class CenterOfMassTarget(Target):
     body = None
 
     def _parts(self):
-        return (_part(CENTER_OF_MASS, self, _vectors("position", self.position)),)
+        return (_part(CENTER_OF_MASS, self, vectors("position", self.position)),)
 
 
 def _part(kind, target, goal, vector=(0.0, 0.0, 0.0), weight=None, is_angle=False):
-    weight = _weight(target, "weight") if weight is None else weight
+    weight = weight_of(target, "weight") if weight is None else weight
     return Part(kind, target.body, target.relative_to, np.array(vector), goal, weight, is_angle)
-
-
-def _weight(target, name, rows=3):
-    """One factor for each of so many rows."""
-    found = floats(name, getattr(target, name))
-    if found.shape not in ((), (rows,)) or not np.isfinite(found).all() or (found < 0.0).any():
-        raise InputError(f"{name} of a target must be a number or {rows}, finite and not negative, got "
-                         f"{shown(getattr(target, name))}")
-    return np.broadcast_to(found, (rows,)).copy()
-
-
-def _vectors(name, x):
-    """x as (..., 3)."""
-    found = floats(name, x)
-    if found.shape[-1:] != (3,):
-        raise InputError(f"{name} of a target must have shape (..., 3), got {found.shape}")
-    require_usable(name, found)
-    return found
-
-
-def _vector(name, x):
-    found = _vectors(name, x)
-    if found.ndim > 1:
-        raise InputError(f"{name} of a target must have shape (3,), got {found.shape}")
-    return found
-
-
-def _units(name, x):
-    size = np.linalg.norm(x, axis=-1, keepdims=True)
-    if not (size > 0.0).all():
-        raise InputError(f"{name} of a target must not be zero, got {shown(x.tolist())}")
-    return x / size
-
-
-def _rotation(name, x):
-    found = floats(name, x)
-    if found.shape[-2:] != (3, 3):
-        raise InputError(f"{name} must have shape (..., 3, 3), got {found.shape}")
-    require_usable(name, found, 2)
-    apart = np.abs(np.swapaxes(found, -1, -2) @ found - np.eye(3)).max(initial=0.0)
-    if apart > ROTATION_TOLERANCE or not (np.linalg.det(found) > 0.0).all():
-        raise InputError(f"{name} is no rotation: R^T R differs from the identity by {apart:.3g}, or it mirrors")
-    return found
-
-
-def _pose(name, x):
-    found = floats(name, x)
-    if found.shape[-2:] != (4, 4):
-        raise InputError(f"{name} must have shape (..., 4, 4), got {found.shape}")
-    require_usable(name, found, 2)
-    _rotation(name, found[..., :3, :3])
-    if np.abs(found[..., 3, :] - (0.0, 0.0, 0.0, 1.0)).max(initial=0.0) > ROTATION_TOLERANCE:
-        raise InputError(f"the last row of {name} must be 0, 0, 0, 1")
-    return found
 
 
 def check(target):
