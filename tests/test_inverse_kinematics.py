@@ -234,6 +234,22 @@ def test_a_lower_priority_stays_within_limits_too():
     assert ((found.q == arm.lower) | (found.q == arm.upper)).any()
 
 
+def test_the_whole_body_by_priorities():
+    """Talos reaches with its hand behind feet that stand, and stays near its posture behind both."""
+    talos, hand, feet = ld.load("talos"), "gripper_left_base_link", ("left_sole_link", "right_sole_link")
+    q = talos.home
+    goals = ld.pose(talos, q, hand)[:3, 3] + np.random.default_rng(0).uniform(-0.25, 0.25, size=(50, 3))
+    targets = [*(ld.PoseTarget(foot, ld.pose(talos, q, foot)) for foot in feet),
+               ld.CenterOfMassTarget(ld.center_of_mass(talos, q), weight=(1.0, 1.0, 0.0)),
+               ld.PointTarget(hand, goals, priority=1)]
+    free, near = (ld.inverse_kinematics(talos, targets, posture=posture) for posture in (None, q))
+    for found in (free, near):
+        assert found.reached.all() and within(talos, found.q) and not found.restarts.any()
+        assert np.linalg.norm(found.errors[f"point:{hand}"], axis=1).max() < 1e-6
+    way = [np.linalg.norm(ld.difference(talos, found.q, np.tile(q, (50, 1))), axis=1) for found in (free, near)]
+    assert (way[1] < way[0] + 1e-6).all() and free.iterations.mean() < 10
+
+
 def test_posture_is_as_near_as_targets_allow():
     hand, target = PANDA.home + 0.3, ld.PoseTarget(HAND, ld.pose(PANDA, PANDA.home + 0.2, HAND))
     found = ld.inverse_kinematics(PANDA, target, posture=hand)

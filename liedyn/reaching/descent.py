@@ -11,9 +11,9 @@ import numpy as np
 from liedyn.compiled.jit import inline, kernel, kernel_in_place
 from liedyn.constraints.rows import holonomic_rows, jacobian_rows, residual_rows
 from liedyn.reaching.rows import LEVEL, ROW, ROWS, target_errors, target_rows
-from liedyn.reaching.steps import StepRoom, Task, bounded_step, close_step, step_room
+from liedyn.reaching.steps import StepRoom, Task, bounded_step, close_step, hold_levels, step_room
 from liedyn.linalg.dense import largest_size
-from liedyn.linalg.vectors import copy_to
+from liedyn.linalg.vectors import copy_to, inner
 from liedyn.model.packed import N_LINKS, N_ROWS, NQ, NV
 from liedyn.simd.lanes import SCALAR
 from liedyn.tree.configuration import difference_kernel, integrate_kernel
@@ -31,6 +31,8 @@ ROUNDING = 1e-14
 """Relative changes of a squared error that are too small to decide."""
 SLOW = 0.1
 """Gain below which the next step weighs carefully which coordinates to hold at their limits."""
+STRAIGHTENING, EXACT = 4, 0.1
+"""Largest number of steps that take back what a step has bent, and what they leave, by the floors of the levels."""
 SMALLEST_STEP = 1e-13
 CLOSED, CLOSING = 1e-13, 12
 """Closure error at which closing stops, as rounding allows no better; and its largest number of steps."""
@@ -67,6 +69,17 @@ class Problem(NamedTuple):
     upper: np.ndarray
 
 
+@inline
+def first_levels(problem, levels):
+    """The same problem with so many levels only, none or one."""
+    rows, count = problem.ends[0] if levels > 0 else 0, 0
+    while levels > 0 and count < problem.records.shape[0] and problem.records[count, LEVEL] == 0:
+        count += 1
+    return Problem(problem.records[:count], problem.constants[:3 * count], problem.weights[:rows],
+                   problem.tolerances[:count], problem.ends[:levels], problem.floors[:levels], problem.places,
+                   problem.fixed, problem.lower, problem.upper)
+
+
 class Room(NamedTuple):
     """Arrays to work in: m rows of loops, r rows of targets, n degrees of freedom."""
 
@@ -80,6 +93,8 @@ class Room(NamedTuple):
     e: np.ndarray
     error: np.ndarray  # (r) without weights, here and at the trial
     trial_error: np.ndarray
+    kept_error: np.ndarray
+    expected: np.ndarray  # (r) what the step makes of the errors to first order, with weights
     merit: np.ndarray  # (levels + 1) squared errors of levels, then of the posture
     trial_merit: np.ndarray
     d: np.ndarray  # (n)
@@ -98,8 +113,9 @@ def room_for(model, r, levels):
     holonomic_rows(model, holonomic)
     return Room(step_room(m, max(r, 1), n), np.empty(world_size(model)), np.empty(4 * model.ints[N_LINKS]), holonomic,
                 np.empty((m, n)), np.empty(m), np.empty((r, n)), np.empty(r), np.empty(r), np.empty(r),
-                np.empty(levels + 1), np.empty(levels + 1), np.empty(n), np.empty(n), np.empty(n), np.empty(n),
-                np.empty(n), np.empty(nq))
+                np.empty(r), np.empty(r),
+                np.empty(levels + 1), np.empty(levels + 1), np.empty(n), np.empty(n), np.empty(n),
+                np.empty(n), np.empty(n), np.empty(nq))
 
 
 @kernel_in_place
@@ -187,10 +203,13 @@ def evaluate(model, problem, goal, posture, room, q, error, merit):
 
 
 @inline
-def gain(problem, merit, trial):
-    """The part by which the first level that changes has got better, 0 if none does."""
+def gain(floors, merit, trial):
+    """The part by which the first level that changes has got better, 0 if none does.
+
+    Squared errors below the floor of their level are all the same.
+    """
     for level in range(merit.size):
-        floor = problem.floors[level] if level < problem.floors.size else 0.0
+        floor = floors[level] if level < floors.size else 0.0
         if merit[level] <= floor and trial[level] <= floor:
             continue
         change = merit[level] - trial[level]
@@ -203,7 +222,7 @@ def gain(problem, merit, trial):
 def put_targets(model, problem, room, goal, q):
     """Rows and errors with their weights; needs pose and errors of q."""
     target_rows(model, q, room.world, room.masses, problem.records, problem.constants, goal, room.error, room.J)
-    for i in range(room.e.size):
+    for i in range(problem.weights.size):
         room.e[i] = problem.weights[i] * room.error[i]
         for j in range(room.d.size):
             room.J[i, j] *= problem.weights[i]
@@ -216,6 +235,63 @@ def put_bounds(problem, room, q):
         k = problem.places[j]
         room.low[j] = problem.lower[j] - q[k] if k >= 0 else -np.inf
         room.up[j] = problem.upper[j] - q[k] if k >= 0 else np.inf
+
+
+@inline
+def followed_rows(problem, has_posture):
+    """How many rows of targets are in levels that others follow."""
+    levels = problem.ends.size
+    if has_posture:
+        return problem.ends[levels - 1] if levels > 0 else 0
+    return problem.ends[levels - 2] if levels > 1 else 0
+
+
+@kernel_in_place
+def bent(problem, count, room):
+    """Squared distance of the trial's errors from what the step was to make of them, in the first `count` rows."""
+    s = 0.0
+    for i in range(count):
+        s += (problem.weights[i] * room.trial_error[i] - room.expected[i]) ** 2
+    return s
+
+
+@kernel_in_place
+def straighten(model, problem, goal, posture, room):
+    """Give the trial's levels that others follow what the linear step was to make of them; leaves its errors.
+
+    A step along the levels behind changes those before to second order. Held against it, that would let the levels
+    behind only creep (the effect of Maratos; Nocedal and Wright 2006, 15.5, with this second-order correction).
+    """
+    n, count, q = room.d.size, followed_rows(problem, posture.size > 0), room.trial
+    way, size, floor = largest_size(room.d), 0.0, np.inf
+    for level in range(problem.floors.size):
+        floor = min(floor, EXACT * problem.floors[level])
+    for i in range(count):
+        size += inner(room.J[i], room.J[i])
+    for _ in range(STRAIGHTENING):
+        off = bent(problem, count, room)
+        # no larger than second order can be, else it is another thing, and the levels decide for themselves
+        if off <= floor or not off <= size * way * way:
+            return
+        copy_to(room.trial_error, room.error)
+        put_targets(model, problem, room, goal, q)
+        if room.g.size > 0:
+            put_loops(model, q, room)
+        for j in range(n):
+            k = problem.places[j]
+            at_limit = k >= 0 and (q[k] <= problem.lower[j] or q[k] >= problem.upper[j])
+            room.steps.held[j] = 1 if at_limit or problem.fixed[j] != 0 else 0
+            room.closing[j] = 0.0
+        for i in range(count):
+            room.steps.done[i] = room.expected[i] - room.e[i]
+        hold_levels(room.G, room.g, room.J[:count], room.steps, room.closing)
+        if not largest_size(room.closing) <= way:
+            return
+        integrate_kernel(model, q, room.closing, q)
+        within(problem, q)
+        if not close_within(model, problem, room, q):
+            return
+        evaluate(model, problem, goal, posture, room, q, room.trial_error, room.trial_merit)
 
 
 @kernel_in_place
@@ -236,7 +312,25 @@ def propose(model, problem, posture, damping, careful, room, goal, q):
     part = min(1.0, LARGEST_STEP / max(largest_size(room.d), 1e-300))
     for j in range(n):
         room.d[j] *= part
+    for i in range(problem.weights.size):
+        room.expected[i] = room.e[i] + inner(room.J[i], room.d)
     return part
+
+
+@kernel_in_place
+def attempt(model, problem, goal, posture, room, q):
+    """Try the step room.d from q: the part by which it makes the first level that changes better."""
+    levels = problem.ends.size
+    integrate_kernel(model, q, room.d, room.trial)
+    within(problem, room.trial)
+    if not close_within(model, problem, room, room.trial):
+        return -1.0
+    evaluate(model, problem, goal, posture, room, room.trial, room.trial_error, room.trial_merit)
+    if followed_rows(problem, posture.size > 0) > 0:
+        copy_to(room.error, room.kept_error)
+        straighten(model, problem, goal, posture, room)
+        copy_to(room.kept_error, room.error)
+    return gain(problem.floors, room.merit[:levels + 1], room.trial_merit[:levels + 1])
 
 
 @kernel_in_place
@@ -257,12 +351,7 @@ def descend(model, problem, goal, posture, iterations, enough, room, q):
         part = propose(model, problem, posture, damping, careful, room, goal, q)
         if not largest_size(room.d) > SMALLEST_STEP:
             break
-        integrate_kernel(model, q, room.d, room.trial)
-        within(problem, room.trial)
-        gained = -1.0
-        if close_within(model, problem, room, room.trial):
-            evaluate(model, problem, goal, posture, room, room.trial, room.trial_error, room.trial_merit)
-            gained = gain(problem, room.merit, room.trial_merit)
+        gained = attempt(model, problem, goal, posture, room, q)
         if gained > 0.0:
             copy_to(room.trial, q)
             copy_to(room.trial_error, room.error)

@@ -11,8 +11,10 @@ import math
 import numpy as np
 
 from liedyn.compiled.batches import batch
-from liedyn.compiled.jit import inline, kernel, kernel_in_place
-from liedyn.reaching.descent import Problem, close_within, descend, gain, reached_level, room_for, within
+from liedyn.compiled.jit import kernel, kernel_in_place
+from liedyn.reaching.descent import (
+    close_within, descend, evaluate, first_levels, gain, reached_level, room_for, within,
+)
 from liedyn.linalg.vectors import copy_to
 from liedyn.model.packed import PackedModel
 from liedyn.tree.configuration import integrate_kernel
@@ -44,12 +46,6 @@ def reflect(model, problem, tries, room, q, out):
         integrate_kernel(model, q, room.d, out)
 
 
-@inline
-def without_targets(problem):
-    return Problem(problem.records[:0], problem.constants[:0], problem.weights[:0], problem.tolerances[:0],
-                   problem.ends[:0], problem.floors[:0], problem.places, problem.fixed, problem.lower, problem.upper)
-
-
 @kernel_in_place
 def go_to(model, problem, start, room, q):
     """Move a closed q to `start`, or on closed configurations as near to it as it comes."""
@@ -57,22 +53,37 @@ def go_to(model, problem, start, room, q):
         copy_to(start, q)
         within(problem, q)
     else:
-        descend(model, without_targets(problem), start, start, WALK, ENOUGH, room, q)
+        descend(model, first_levels(problem, 0), start, start, WALK, ENOUGH, room, q)
+
+
+@kernel_in_place
+def settle(model, problem, goal, posture, iterations, room, q):
+    """From where the search has ended to the very minimum, lower priorities and posture included; its iterations.
+
+    What these have bent of the first priority is taken back.
+    """
+    was_reached = reached_level(problem, room.error, 0)
+    reached, total = descend(model, problem, goal, posture, iterations, NO_MORE, room, q)
+    if was_reached and not reached_level(problem, room.error, 0):
+        total += descend(model, first_levels(problem, 1), goal, posture[:0], iterations, NO_MORE, room, q)[1]
+        evaluate(model, problem, goal, posture, room, q, room.error, room.merit)
+    return total
 
 
 @kernel
 def search(model, problem, goal, posture, starts, iterations, room, q):
     """Moves a closed q to the best of all descents; (are all targets reached?, iterations, other starts used)."""
     first, best, merit, other = q.copy(), q.copy(), np.full_like(room.merit, np.inf), np.empty_like(q)
-    total, used = 0, 0
+    error, total, used = room.error.copy(), 0, 0
     while True:
         for tries in range(1 + REFLECTIONS):
-            reached, count = descend(model, problem, goal, posture, iterations, ENOUGH, room, q)
+            reached, count = descend(model, problem, goal, posture[:0], iterations, ENOUGH, room, q)
             enough = reached_level(problem, room.error, 0)
             total += count
-            if total == count or gain(problem, merit, room.merit) > 0.0:
+            if total == count or gain(problem.floors, merit, room.merit) > 0.0:
                 best[:] = q
                 merit[:] = room.merit
+                error[:] = room.error
             if enough or tries == REFLECTIONS:
                 break
             reflect(model, problem, tries, room, q, other)
@@ -82,11 +93,11 @@ def search(model, problem, goal, posture, starts, iterations, room, q):
         q[:] = first
         go_to(model, problem, starts[used], room, q)
         used += 1
-    if not reached or posture.size > 0:  # to the very minimum
+    if not reached or posture.size > 0:
         q[:] = best
-        reached, count = descend(model, problem, goal, posture, iterations, NO_MORE, room, q)
-        total += count
-    return reached, total, used
+        room.error[:] = error
+        total += settle(model, problem, goal, posture, iterations, room, q)
+    return reached_level(problem, room.error, problem.ends.size), total, used
 
 
 @batch

@@ -109,14 +109,22 @@ def shorten(Y, held, d):
 
 
 @kernel_in_place
-def close_step(G, g, room, d):
-    """Solve G d = -g by the shortest step of the coordinates that are not held; returns the rank."""
-    m = g.size
+def hold_levels(G, g, J, room, d):
+    """Solve G d = -g and J d = `room.done` by the shortest step of the coordinates that are not held; the rank."""
+    m, count = g.size, J.shape[0]
     for i in range(m):
         put_equation(G[i], -g[i], room.held, d, room.Y[i])
-    rank, _ = orthonormal_rows(room.Y[:m], RANK_TOLERANCE, room.order)
+    for i in range(count):
+        put_equation(J[i], room.done[i], room.held, d, room.Y[m + i])
+    rank, _ = orthonormal_rows(room.Y[:m + count], RANK_TOLERANCE, room.order)
     shorten(room.Y[:rank], room.held, d)
     return rank
+
+
+@kernel_in_place
+def close_step(G, g, room, d):
+    """Solve G d = -g by the shortest step of the coordinates that are not held; the rank."""
+    return hold_levels(G, g, G[:0], room, d)
 
 
 @kernel_in_place
@@ -141,15 +149,8 @@ def level_step(J, e, damping, Q, room, d):
 @kernel_in_place
 def free_step(task, level, damping, room, d):
     """The step of a level with the coordinates that are held as d has them."""
-    m, n = task.G.shape
-    begin = task.ends[level - 1] if level > 0 else 0
-    for i in range(m):
-        put_equation(task.G[i], -task.g[i], room.held, d, room.Y[i])
-    for i in range(begin):
-        put_equation(task.J[i], room.done[i], room.held, d, room.Y[m + i])
-    rank, _ = orthonormal_rows(room.Y[:m + begin], RANK_TOLERANCE, room.order)
-    Q = room.Y[:rank]
-    shorten(Q, room.held, d)
+    n, begin = d.size, task.ends[level - 1] if level > 0 else 0
+    Q = room.Y[:hold_levels(task.G, task.g, task.J[:begin], room, d)]
     if level < task.ends.size:
         end = task.ends[level]
         level_step(task.J[begin:end], task.e[begin:end], damping * task.squares[level] + LEAST_DAMPING, Q, room, d)
