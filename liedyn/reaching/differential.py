@@ -16,8 +16,9 @@ from liedyn.constraints.rows import jacobian_rows, residual_rows, velocity_rows
 from liedyn.errors import InputError, LiedynError, of_the_batch, shown
 from liedyn.linalg.dense import largest_size
 from liedyn.model.packed import NV, PackedModel
-from liedyn.reaching.descent import put_bounds, put_targets, room_for
+from liedyn.reaching.descent import put_bounds, put_targets
 from liedyn.reaching.packing import pack
+from liedyn.reaching.problem import room_for
 from liedyn.reaching.quadratic import solve
 from liedyn.reaching.rows import target_errors
 from liedyn.reaching.solve import SHARED, held, rows_for_targets

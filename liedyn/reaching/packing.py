@@ -5,19 +5,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from liedyn.arguments import floats
+from liedyn.compiled.batches import batch
 from liedyn.compiled.boundary import states
 from liedyn.compiled.functions import Function, raise_errors
-from liedyn.compiled.batches import batch
 from liedyn.errors import InputError, said, shown
-from liedyn.reaching.descent import FINE, Problem, room_for
+from liedyn.model.kinds import JOINTS
+from liedyn.model.packed import LINK_IQ, LINK_IV, LINK_PRIMITIVE, PackedModel, links_of
+from liedyn.model.remembered import remembered
 from liedyn.reaching.goals import weight_of
+from liedyn.reaching.problem import FINE, Problem, room_for
 from liedyn.reaching.rows import (
     CENTER_OF_MASS, CUSTOM, DIRECTION, GOAL, ORIENTATION, POINT, RECORD, target_errors, target_rows,
 )
 from liedyn.reaching.targets import GROUND, Target
-from liedyn.model.kinds import JOINTS
-from liedyn.model.packed import LINK_IQ, LINK_IV, LINK_PRIMITIVE, PackedModel, links_of
-from liedyn.model.remembered import remembered
 from liedyn.simd.lanes import SCALAR
 from liedyn.tree.kinematics import world_positions
 

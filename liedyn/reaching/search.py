@@ -12,11 +12,10 @@ import numpy as np
 
 from liedyn.compiled.batches import batch
 from liedyn.compiled.jit import kernel, kernel_in_place
-from liedyn.reaching.descent import (
-    close_within, descend, evaluate, first_levels, gain, reached_level, room_for, within,
-)
 from liedyn.linalg.vectors import copy_to
 from liedyn.model.packed import PackedModel
+from liedyn.reaching.descent import descend, gain
+from liedyn.reaching.problem import close_within, evaluate, first_levels, reached_level, room_for, within
 from liedyn.tree.configuration import integrate_kernel
 
 REFLECTIONS = 4
@@ -80,7 +79,7 @@ def search(model, problem, goal, posture, starts, iterations, room, q):
             reached, count = descend(model, problem, goal, posture[:0], iterations, ENOUGH, room, q)
             enough = reached_level(problem, room.error, 0)
             total += count
-            if total == count or gain(problem.floors, merit, room.merit) > 0.0:
+            if used == 0 and tries == 0 or gain(problem.floors, merit, room.merit) > 0.0:
                 best[:] = q
                 merit[:] = room.merit
                 error[:] = room.error
