@@ -1,4 +1,4 @@
-"""What a search of inverse kinematics has to do, room to work in, and configurations on the way, closed and evaluated."""
+"""What a search of inverse kinematics has to do, room to work in, and closed configurations on the way, evaluated."""
 from typing import NamedTuple
 
 import numpy as np
