@@ -278,6 +278,9 @@ def test_held_coordinates_stay():
     target = ld.PointTarget(HAND, (0.3, 0.3, 0.5))
     found = ld.inverse_kinematics(PANDA, target, q0=start, hold=["panda_joint1", "panda_joint4"])
     assert found.q[0] == start[0] and found.q[3] == start[3] and found.reached
+    hard = ld.PoseTarget(HAND, ld.pose(PANDA, ld.random_configuration(PANDA, rng=0, size=200), HAND))
+    found = ld.inverse_kinematics(PANDA, hard, q0=start, hold=["panda_joint1"], unreached="ignore")
+    assert found.restarts.any() and (found.q[:, 0] == start[0]).all()
     solo = ld.load("solo12")
     free = solo.joint_names[0]
     feet = ld.PointTarget("HR_FOOT", ld.pose(solo, solo.home, "HR_FOOT")[:3, 3] + (0.0, 0.0, 0.02))

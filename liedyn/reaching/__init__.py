@@ -1,6 +1,7 @@
 """Inverse kinematics: targets, configurations that reach them, and velocities that lead there."""
 
-from liedyn.reaching.differential import InfeasibleError, differential_inverse_kinematics
+from liedyn.reaching.differential import differential_inverse_kinematics
+from liedyn.reaching.quadratic import InfeasibleError
 from liedyn.reaching.solve import InverseKinematics, ReachError, ReachWarning, inverse_kinematics
 from liedyn.reaching.targets import (
     CenterOfMassTarget, DirectionTarget, OrientationTarget, PointTarget, PoseTarget, Target,

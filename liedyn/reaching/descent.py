@@ -1,7 +1,7 @@
 """One descent: damped Gauss-Newton on the closed configurations within the limits (Levenberg-Marquardt on a manifold).
 
-A step (`liedyn.reaching.steps`) is tried: the configuration moves by it, is closed again, and is kept if the
-first level of targets whose error changes has got better; else the damping grows. Damping is a part of the squared
+A step (`liedyn.reaching.steps`) is tried: the configuration moves by it, is closed again, and is kept if the first
+level of targets whose error changes has got better; else the damping grows. Damping is a part of the squared
 error itself, as Sugihara has it (IEEE Transactions on Robotics 27, 2011), and so dies out where targets can be reached.
 """
 import numpy as np
@@ -84,7 +84,7 @@ def bent(problem, count, room):
 
 @kernel_in_place
 def straighten(model, problem, goal, posture, room):
-    """Give the trial's levels that others follow what the linear step was to make of them; leaves its errors.
+    """Give the trial's levels that others follow what the linear step was to make of them; is it closed after that?
 
     A step along the levels behind changes those before to second order. Held against it, that would let the levels
     behind only creep (the effect of Maratos; Nocedal and Wright 2006, 15.5, with this second-order correction).
@@ -99,7 +99,7 @@ def straighten(model, problem, goal, posture, room):
         off = bent(problem, count, room)
         # no larger than second order can be, else it is another thing, and the levels decide for themselves
         if off <= floor or not off <= size * way * way:
-            return
+            break
         copy_to(room.trial_error, room.error)
         put_targets(model, problem, room, goal, q)
         if room.g.size > 0:
@@ -113,12 +113,13 @@ def straighten(model, problem, goal, posture, room):
             room.steps.done[i] = room.expected[i] - room.e[i]
         hold_levels(room.G, room.g, room.J[:count], room.steps, room.closing)
         if not largest_size(room.closing) <= way:
-            return
+            break
         integrate_kernel(model, q, room.closing, q)
         within(problem, q)
         if not close_within(model, problem, room, q):
-            return
+            return False
         evaluate(model, problem, goal, posture, room, q, room.trial_error, room.trial_merit)
+    return True
 
 
 @kernel_in_place
@@ -155,8 +156,10 @@ def attempt(model, problem, goal, posture, room, q):
     evaluate(model, problem, goal, posture, room, room.trial, room.trial_error, room.trial_merit)
     if followed_rows(problem, posture.size > 0) > 0:
         copy_to(room.error, room.kept_error)
-        straighten(model, problem, goal, posture, room)
+        closed = straighten(model, problem, goal, posture, room)
         copy_to(room.kept_error, room.error)
+        if not closed:
+            return -1.0
     return gain(problem.floors, room.merit[:levels + 1], room.trial_merit[:levels + 1])
 
 

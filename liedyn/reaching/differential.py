@@ -11,15 +11,17 @@ from liedyn.arguments import flag, floats, non_negative, positive, require_robot
 from liedyn.compiled.batches import batch
 from liedyn.compiled.boundary import require_usable
 from liedyn.compiled.functions import raise_errors
+from liedyn.compiled.jit import kernel_in_place
 from liedyn.constraints.loops import constraint_jacobian
 from liedyn.constraints.rows import jacobian_rows, residual_rows, velocity_rows
-from liedyn.errors import InputError, LiedynError, of_the_batch, shown
+from liedyn.errors import InputError, of_the_batch, shown
 from liedyn.linalg.dense import largest_size
-from liedyn.model.packed import NV, PackedModel
+from liedyn.linalg.vectors import inner
+from liedyn.model.packed import PackedModel
 from liedyn.reaching.descent import put_bounds, put_targets
 from liedyn.reaching.packing import pack
 from liedyn.reaching.problem import room_for
-from liedyn.reaching.quadratic import solve
+from liedyn.reaching.quadratic import InfeasibleError, solve
 from liedyn.reaching.rows import target_errors
 from liedyn.reaching.solve import SHARED, held, rows_for_targets
 from liedyn.reaching.steps import Task, bounded_step
@@ -32,72 +34,76 @@ CONTRADICTION = 1e-8
 """What is left of the loops' equations by a velocity that satisfies them, as a part of their largest number or of 1."""
 
 
-class InfeasibleError(LiedynError):
-    """No velocity satisfies loops, limits and inequalities at once.
+@kernel_in_place
+def put_motion(model, problem, goal, still, rate, dt, room, drift, q):
+    """Rows of targets with rate times their errors, and rows of loops with G v = -g; `drift` (m) is scratch."""
+    world_positions(SCALAR, model, q, room.world)
+    target_errors(model, q, room.world, room.masses, problem.records, problem.constants, goal, room.error)
+    put_targets(model, problem, room, goal, q)
+    world_velocities(SCALAR, model, still, room.world)
+    residual_rows(model, q, room.world, room.g)
+    velocity_rows(model, q, still, room.world, drift)
+    jacobian_rows(model, q, room.world, room.G)
+    for i in range(room.g.size):
+        room.g[i] = drift[i] + room.g[i] / dt
+    for i in range(room.e.size):
+        room.e[i] *= rate
 
-    Attributes
-    ----------
-    left : float
-        By how much the nearest one misses them, where that is known, else NaN.
-    """
 
-    def __init__(self, text, left=np.nan):
-        super().__init__(text)
-        self.left = left
+@kernel_in_place
+def put_speeds(problem, speeds, dt, room, q):
+    """Bounds of the velocities; what is beyond its limits goes back as fast as it may."""
+    put_bounds(problem, room, q)
+    for j in range(room.d.size):
+        room.low[j] = min(max(room.low[j] / dt, -speeds[j]), speeds[j])
+        room.up[j] = max(min(room.up[j] / dt, speeds[j]), -speeds[j])
+        if problem.fixed[j] != 0:
+            room.low[j] = room.up[j] = 0.0
+
+
+@kernel_in_place
+def put_terms(room, toward, rows):
+    """[W J | W e], [G | -g], bounds and where to go, as rows for a solver."""
+    n, r, m = room.d.size, room.e.size, room.g.size
+    for j in range(n):
+        for i in range(r):
+            rows[i, j] = room.J[i, j]
+        for i in range(m):
+            rows[r + i, j] = room.G[i, j]
+        rows[r + m, j], rows[r + m + 1, j] = room.low[j], room.up[j]
+        rows[r + m + 2, j] = toward[j] if toward.size > 0 else 0.0
+    for i in range(r + m + 3):
+        rows[i, n] = room.e[i] if i < r else (-room.g[i - r] if i < r + m else 0.0)
 
 
 @batch
 def velocity_states(begin, end, model, q, goals, posture, problem, speeds, rate, dt, damping, terms, v, left):
     """v (count, nv) for each q; `left`: what it leaves of the loops' equations, relative.
 
-    `speeds` (nv) are the largest ones. `terms` (count, r + m, nv + 1), or no rows, receives the rows [W J | W e] of the
-    targets and [G | b] of the loops, and (count, 3, nv + 1) behind them bounds and where the posture draws to.
+    `speeds` (nv) are the largest ones. For a solver `terms` (count, r + m + 3, nv + 1), which has no rows otherwise,
+    receives `put_terms`, and v stays as it is.
     """
     model = PackedModel(model.ints, model.floats.copy())
-    room, n, levels = room_for(model, problem.weights.size, problem.ends.size), model.ints[NV], problem.ends.size
-    still, r = np.zeros(n), problem.weights.size
-    for k in range(levels):
-        room.merit[k] = 1.0
+    room, levels = room_for(model, problem.weights.size, problem.ends.size), problem.ends.size
+    still, drift, toward = np.zeros(room.d.size), np.empty(room.g.size), room.toward
+    if posture.shape[1] == 0:
+        toward = toward[:0]
+    room.merit[:] = 1.0  # damping is absolute
     for b in range(begin, end):
-        world_positions(SCALAR, model, q[b], room.world)
-        target_errors(model, q[b], room.world, room.masses, problem.records, problem.constants, goals[b], room.error)
-        put_targets(model, problem, room, goals[b], q[b])
-        world_velocities(SCALAR, model, still, room.world)
-        residual_rows(model, q[b], room.world, room.g)
-        m = room.g.size
-        drift = np.empty(m)
-        velocity_rows(model, q[b], still, room.world, drift)
-        jacobian_rows(model, q[b], room.world, room.G)
-        for i in range(m):
-            room.g[i] = drift[i] + room.g[i] / dt
-        for i in range(r):
-            room.e[i] *= rate
-        put_bounds(problem, room, q[b])
-        for j in range(n):
-            room.low[j] = min(max(room.low[j] / dt, -speeds[j]), speeds[j])
-            room.up[j] = max(min(room.up[j] / dt, speeds[j]), -speeds[j])
-            if problem.fixed[j] != 0:
-                room.low[j] = room.up[j] = 0.0
-        toward = room.toward[:posture.shape[1]]
+        put_motion(model, problem, goals[b], still, rate, dt, room, drift, q[b])
+        put_speeds(problem, speeds, dt, room, q[b])
         if toward.size > 0:
             difference_kernel(model, q[b], posture[b], toward)
-            for j in range(n):
+            for j in range(toward.size):
                 toward[j] *= rate
         if terms.shape[1] > 0:
-            rows = terms[b]
-            rows[:] = 0.0
-            for j in range(n):
-                rows[:r, j], rows[r:r + m, j] = room.J[:, j], room.G[:, j]
-                rows[r + m, j], rows[r + m + 1, j] = room.low[j], room.up[j]
-                rows[r + m + 2, j] = toward[j] if toward.size > 0 else 0.0
-            rows[:r, n], rows[r:r + m, n] = room.e, -room.g
+            put_terms(room, toward, terms[b])
             continue
         task = Task(room.J, room.e, problem.ends, room.merit[:levels], room.G, room.g, toward, room.low, room.up)
         bounded_step(task, problem.fixed, damping, True, room.steps, v[b])
         size = max(1.0, largest_size(room.g))
-        for i in range(m):
-            for j in range(n):
-                room.g[i] += room.G[i, j] * v[b, j]
+        for i in range(room.g.size):
+            room.g[i] += inner(room.G[i], v[b])
         left[b] = largest_size(room.g) / size
 
 

@@ -10,6 +10,20 @@ CONTRADICTION = 1e-7
 ACCURACY = 1e-10
 
 
+class InfeasibleError(LiedynError):
+    """No velocity satisfies loops, limits and inequalities at once.
+
+    Attributes
+    ----------
+    left : float
+        By how much the nearest one misses them, where that is known, else NaN.
+    """
+
+    def __init__(self, text, left=np.nan):
+        super().__init__(text)
+        self.left = left
+
+
 def solve(J, goal, damping, equations, low, up, inequalities, solver):
     """The x that makes |J x - goal|^2 + damping |x|^2 smallest with [A | b] = `equations` and low <= x <= up.
 
@@ -20,8 +34,6 @@ def solve(J, goal, damping, equations, low, up, inequalities, solver):
     LiedynError
         The solver is not installed.
     """
-    from liedyn.reaching.differential import InfeasibleError  # which calls this
-
     A, b = independent(equations)
     P, c = J.T @ J + damping * np.eye(J.shape[1]), -J.T @ goal
     C, c_low, c_up = inequalities if inequalities is not None else (None, None, None)
@@ -33,8 +45,6 @@ def solve(J, goal, damping, equations, low, up, inequalities, solver):
 
 def independent(equations):
     """Independent equations A x = b that say the same as [A | b] with redundant rows."""
-    from liedyn.reaching.differential import InfeasibleError
-
     A, b = equations[:, :-1], equations[:, -1]
     if not len(A):
         return None, None

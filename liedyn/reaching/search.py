@@ -16,7 +16,7 @@ from liedyn.linalg.vectors import copy_to
 from liedyn.model.packed import PackedModel
 from liedyn.reaching.descent import descend, gain
 from liedyn.reaching.problem import close_within, evaluate, first_levels, reached_level, room_for, within
-from liedyn.tree.configuration import integrate_kernel
+from liedyn.tree.configuration import difference_kernel, integrate_kernel
 
 REFLECTIONS = 4
 """How often a stalled descent goes on from its reflection."""
@@ -47,9 +47,12 @@ def reflect(model, problem, tries, room, q, out):
 
 @kernel_in_place
 def go_to(model, problem, start, room, q):
-    """Move a closed q to `start`, or on closed configurations as near to it as it comes."""
+    """Move a closed q to `start`, or on closed configurations as near to it as it comes; what is held stays."""
     if room.g.size == 0:
-        copy_to(start, q)
+        difference_kernel(model, q, start, room.d)
+        for j in range(room.d.size):
+            room.d[j] = 0.0 if problem.fixed[j] != 0 else room.d[j]
+        integrate_kernel(model, q, room.d, q)
         within(problem, q)
     else:
         descend(model, first_levels(problem, 0), start, start, WALK, ENOUGH, room, q)
@@ -62,7 +65,7 @@ def settle(model, problem, goal, posture, iterations, room, q):
     What these have bent of the first priority is taken back.
     """
     was_reached = reached_level(problem, room.error, 0)
-    reached, total = descend(model, problem, goal, posture, iterations, NO_MORE, room, q)
+    _, total = descend(model, problem, goal, posture, iterations, NO_MORE, room, q)
     if was_reached and not reached_level(problem, room.error, 0):
         total += descend(model, first_levels(problem, 1), goal, posture[:0], iterations, NO_MORE, room, q)[1]
         evaluate(model, problem, goal, posture, room, q, room.error, room.merit)

@@ -21,11 +21,8 @@ from liedyn.linalg.vectors import add_multiple, copy_to, inner
 
 RANK_TOLERANCE = 1e-8
 """Rows that are left with less than this part of their length have no direction of their own."""
-
 LEAST_DAMPING = 1e-14
 """Keeps what is factorised positive definite: singular values of 1e-7 and less take no part in a step."""
-
-
 BEYOND = 1e-10
 """How far beyond its bound a coordinate is beyond it: above rounding, by which it cannot move at all may seem to."""
 CHANGES = 4
