@@ -236,5 +236,5 @@ def _by_solver(terms, problem, has_posture, damping, inequalities, solver):
         fixed.append(np.column_stack([J, J @ v]))
         begin = end
     if has_posture:
-        v = solve(np.eye(n), toward, damping, np.vstack(fixed), low, up, inequalities, solver)
+        v = solve(np.eye(n), toward, 0.0, np.vstack(fixed), low, up, inequalities, solver)
     return v
