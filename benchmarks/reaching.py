@@ -12,10 +12,11 @@ from scipy.linalg import null_space
 
 import liedyn as ld
 from benchmarks.errors import MissingPeer
-from benchmarks.tables import MISSING, markdown
+from benchmarks.tables import MISSING, markdown, microseconds
 
 TITLE = "Inverse kinematics"
 COUNT, QUICK_COUNT, BATCH = 1000, 20, 10_000
+ROUNDS = 5
 LIMIT = 0.05
 """Seconds that each solver has for a pose."""
 DISTANCE, ANGLE = 1e-4, 1e-3
@@ -27,9 +28,10 @@ CLOSED = {"cassie_like": "foot", "stewart": "platform", "loader": "bucket", "del
 
 TEXT = """{count} reachable poses of the panda's hand (`ld.random_configuration(panda, rng=0)`), each from the home
 configuration alone: reached within {distance:g} m and {angle:g} rad, limits respected, at most {limit:.0f} ms for each;
-time on the wall of all of them, reached or not. mink and pink take steps of their quadratic programs (daqp) with joint
-limits until they are there, or their time is over; the best of three dampings each. liedyn: calls one by one, without
-random restarts (its own reflections begin where the one start has led) and with the 20 of the default.
+time on the wall, reached or not: median (lower and upper quartile), mean. mink and pink take steps of their quadratic
+programs (daqp) with joint limits until they are there, or their time is over; the best of three dampings each. liedyn:
+calls one by one, without random restarts (its own reflections begin where the one start has led) and with the 20 of
+the default.
 """
 
 
@@ -44,36 +46,37 @@ def measure(effort, progress):
     Returns
     -------
     dict
-        "rows": solver, number reached, median and mean time; "closed": robot, numbers; "batches"; "missing".
+        "rows": solver, number reached, mean time, timings; "closed": robot, poses, number reached, closure error,
+        timings; "batch" the same; "missing".
     """
     count, missing, rows = QUICK_COUNT if effort.quick else COUNT, {}, []
     panda, there = poses(count)
     for name, restarts in (("liedyn, one start", 0), ("liedyn", 20)):
         progress(name)
-        rows.append((name, *_timed(there, _own(panda, restarts))))
+        rows.append({"solver": name} | _timed(there, _own(panda, restarts)))
     for name, make in (("mink", _mink), ("pink", _pink)):
         progress(name)
         try:
             tries = [_timed(there, make(panda, damping)) for damping in DAMPINGS]
-            rows.append((name, *max(tries, key=lambda each: (each[0], -each[2]))))
+            rows.append({"solver": name} | max(tries, key=lambda each: (each["reached"], -each["mean"])))
         except MissingPeer as error:
             missing[name] = str(error)
-            rows.append((name, None, None, None))
-    progress("batches")
-    many = np.resize(there, (QUICK_COUNT if effort.quick else BATCH, 4, 4))
-    return {"count": count, "rows": rows, "missing": missing, "batches": [len(many), *_batch(panda, many)],
-            "closed": [(name, *_closed(name, body, count // 10, progress)) for name, body in CLOSED.items()]}
+            rows.append({"solver": name, "reached": None, "mean": None, "timings": {"each": None}})
+    progress("batch")
+    many = np.resize(there, (count if effort.quick else BATCH, 4, 4))
+    return {"count": count, "rows": rows, "missing": missing, "batch": _batch(panda, HAND, many),
+            "closed": [_closed(name, body, max(count // 10, 5), progress) for name, body in CLOSED.items()]}
 
 
 def _timed(there, reach):
-    """How many are reached, median and mean time."""
+    """How many are reached, and times."""
     reach(there[0])
     times, reached = [], 0
     for goal in there:
         start = time.perf_counter()
         reached += bool(reach(goal))
         times.append(time.perf_counter() - start)
-    return reached, float(np.median(times)), float(np.mean(times))
+    return {"reached": reached, "mean": np.mean(times), "timings": {"each": list(np.percentile(times, (50, 25, 75)))}}
 
 
 def _own(panda, restarts):
@@ -158,16 +161,20 @@ def _pink(panda, damping):
     return _stepped(lambda: now[0], task, lambda task, q: task.compute_error(q), step, start)
 
 
-def _batch(panda, there):
-    """How many are reached, and time for each."""
+def _batch(robot, body, goals):
+    """How many of all at once are reached, the largest closure error, and time for each."""
     def reach():
-        return ld.inverse_kinematics(panda, ld.PoseTarget(HAND, there), tolerance=DISTANCE, angle_tolerance=ANGLE,
+        return ld.inverse_kinematics(robot, ld.PoseTarget(body, goals), tolerance=DISTANCE, angle_tolerance=ANGLE,
                                      unreached="ignore")
 
-    reach()
-    start = time.perf_counter()
-    found = reach()
-    return int(np.count_nonzero(found.reached)), (time.perf_counter() - start) / len(there)
+    found, times = reach(), []
+    for _ in range(ROUNDS):
+        start = time.perf_counter()
+        reach()
+        times.append((time.perf_counter() - start) / len(goals))
+    error = np.abs(ld.closure_error(robot, found.q)).max() if robot.row_names else 0.0
+    return {"poses": len(goals), "reached": int(np.count_nonzero(found.reached)), "error": float(error),
+            "timings": {"each": list(np.percentile(times, (50, 25, 75)))}}
 
 
 def closed_walk(robot, rng, steps=20, size=0.25):
@@ -186,37 +193,25 @@ def closed_walk(robot, rng, steps=20, size=0.25):
 
 
 def _closed(name, body, count, progress):
-    """Poses, how many are reached, largest closure error, time for each."""
+    """`_batch` of poses of closed configurations."""
     progress(name)
     robot, rng = ld.load(name), np.random.default_rng(0)
-    goals = ld.pose(robot, np.array([closed_walk(robot, rng) for _ in range(max(count, 5))]), body)
-
-    def reach():
-        return ld.inverse_kinematics(robot, ld.PoseTarget(body, goals), tolerance=DISTANCE, angle_tolerance=ANGLE,
-                                     unreached="ignore")
-
-    reach()
-    start = time.perf_counter()
-    found = reach()
-    seconds = (time.perf_counter() - start) / len(goals)
-    return (len(goals), int(np.count_nonzero(found.reached)),
-            float(np.abs(ld.closure_error(robot, found.q)).max()), seconds)
+    goals = ld.pose(robot, np.array([closed_walk(robot, rng) for _ in range(count)]), body)
+    return {"robot": name} | _batch(robot, body, goals)
 
 
 def report(results):
     """The section in Markdown."""
-    lines = [(name, MISSING if reached is None else f"{reached} of {results['count']}", _milliseconds(median),
-              _milliseconds(mean)) for name, reached, median, mean in results["rows"]]
-    count, reached, seconds = results["batches"]
-    closed = [(name, f"{found} of {poses}", f"{error:.1e}", _milliseconds(seconds))
-              for name, poses, found, error, seconds in results["closed"]]
+    lines = [(row["solver"], MISSING if row["reached"] is None else f"{row['reached']} of {results['count']}",
+              microseconds(row["timings"]["each"]), MISSING if row["mean"] is None else f"{1e6 * row['mean']:.0f}")
+             for row in results["rows"]]
+    closed = [(row["robot"], f"{row['reached']} of {row['poses']}", f"{row['error']:.1e}",
+               microseconds(row["timings"]["each"])) for row in results["closed"]]
     notes = "".join(f"\nMissing: {peer} ({why}).\n" for peer, why in results["missing"].items())
     text = TEXT.format(count=f"{results['count']:,}", distance=DISTANCE, angle=ANGLE, limit=1e3 * LIMIT)
-    return (f"{text}\n{markdown(('solver', 'reached', 'median ms', 'mean ms'), lines)}\n"
-            f"\nA batch of {count:,} in one thread: {reached:,} reached, {1e6 * seconds:.0f} us each.\n{notes}\n"
-            "Closed chains, poses of closed configurations; no other library takes them.\n\n"
-            f"{markdown(('robot', 'reached', 'largest closure error', 'ms each'), closed)}\n")
-
-
-def _milliseconds(seconds):
-    return MISSING if seconds is None else f"{1e3 * seconds:.3g}"
+    batch = results["batch"]
+    return (f"{text}\n{markdown(('solver', 'reached', 'us each', 'mean'), lines)}\n{notes}"
+            f"\nA batch of {batch['poses']:,} poses in one thread: {batch['reached']:,} reached, "
+            f"{microseconds(batch['timings']['each'])} us each.\n\n"
+            "Closed chains, batches of poses that closed configurations have; mink and pink do not close loops.\n\n"
+            f"{markdown(('robot', 'reached', 'largest closure error', 'us each'), closed)}\n")

@@ -132,7 +132,8 @@ def inverse_kinematics(robot, targets, q0=None, posture=None, hold=(), limits=Tr
     Damped Gauss-Newton on the manifold of closed configurations (Levenberg-Marquardt; damping by Sugihara 2011), exact
     Jacobians, loops as equations, limits as an active set within each step, priorities by projection on what levels
     before leave free. A descent that ends at limits goes on from its reflection in the middle of them. Of targets out
-    of reach the nearest configuration is a local one.
+    of reach the nearest configuration is a local one. Rolling and other rows on velocities do not restrict
+    configurations.
 
     Examples
     --------
