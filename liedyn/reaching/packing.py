@@ -15,7 +15,7 @@ from liedyn.model.remembered import remembered
 from liedyn.reaching.goals import weight_of
 from liedyn.reaching.problem import FINE, Problem, room_for
 from liedyn.reaching.rows import (
-    CENTER_OF_MASS, CUSTOM, DIRECTION, GOAL, ORIENTATION, POINT, RECORD, target_errors, target_rows,
+    CENTER_OF_MASS, CUSTOM, DIRECTION, GOAL, LEVEL, ORIENTATION, POINT, RECORD, ROW, ROWS, target_errors, target_rows,
 )
 from liedyn.reaching.targets import GROUND, Target
 from liedyn.simd.lanes import SCALAR
@@ -57,7 +57,7 @@ def pack(robot, targets, tolerance=1e-6, angle_tolerance=1e-6, limits=True, fixe
             if part.kind == CENTER_OF_MASS and robot.massless:
                 raise InputError(f"{robot.name!r} has no centre of mass: nothing that moves has a mass")
             body = GROUND if part.body is None else robot.body_index(part.body)
-            reference = GROUND if part.reference is None else robot.body_index(part.reference)
+            reference = GROUND if part.reference in (None, "ground") else robot.body_index(part.reference)
             records.append([part.kind, body, reference, row, 3, level, 0, 0])
             vectors.append(part.vector)
             goals.append(part.goal)
@@ -112,10 +112,9 @@ def _own_functions(robot, target, name):
 def _floors(records, weights, tolerances, levels):
     """Squared weighted errors that are small enough, by level: a part of those at the tolerances."""
     floors = np.zeros(levels)
-    for record, tolerance in zip(records, tolerances):
-        _, _, _, row, count, level, _, _ = record
-        floors[level] += FINE * (weights[row:row + count].min(initial=np.inf, where=weights[row:row + count] > 0.0)
-                                 * tolerance) ** 2 if weights[row:row + count].any() else 0.0
+    for record, tolerance in zip(records.tolist(), tolerances):
+        used = [w for w in weights[record[ROW]:record[ROW] + record[ROWS]].tolist() if w > 0.0]
+        floors[record[LEVEL]] += FINE * (min(used, default=0.0) * tolerance) ** 2
     return floors
 
 

@@ -11,6 +11,7 @@ from liedyn.compiled.functions import forget_errors, raise_errors
 from liedyn.constraints.assembly import close
 from liedyn.errors import InputError, LiedynError, of_the_batch, shown, suggestion
 from liedyn.reaching.packing import pack
+from liedyn.reaching.rows import LEVEL, ROW, ROWS
 from liedyn.reaching.search import search_states
 from liedyn.reaching.targets import checked
 from liedyn.tree.configuration import random_configuration
@@ -210,7 +211,8 @@ def rows_for_targets(robot, packed, q, posture, name):
     count = math.prod(lead)
 
     def spread(x, lead_of_x):
-        x = np.broadcast_to(x.reshape((*lead_of_x, x.shape[-1])), (*lead, x.shape[-1]))
+        if lead_of_x != lead:
+            x = np.broadcast_to(x.reshape((*lead_of_x, x.shape[-1])), (*lead, x.shape[-1]))
         return np.array(x.reshape(count, x.shape[-1]))
 
     q = spread(rows[0], own)
@@ -234,10 +236,11 @@ def _close_starts(robot, lead, start, q, status, search):
 def _first_reached(problem, errors):
     """Whether all targets of the first level are within their tolerances."""
     reached = np.ones(len(errors), bool)
-    for record, tolerance in zip(problem.records, problem.tolerances):
-        rows = slice(record[3], record[3] + record[4])
-        if record[5] == 0:
-            reached &= np.linalg.norm(errors[:, rows][:, problem.weights[rows] > 0.0], axis=1) <= tolerance
+    for record, tolerance in zip(problem.records.tolist(), problem.tolerances):
+        if record[LEVEL] == 0:
+            rows = slice(record[ROW], record[ROW] + record[ROWS])
+            counted = errors[:, rows] * (problem.weights[rows] > 0.0)
+            reached &= np.einsum("ij,ij->i", counted, counted) <= tolerance * tolerance
     return reached
 
 
