@@ -1,10 +1,10 @@
 """From one start, and then from others: descents until all targets are reached, in compiled rows of a batch.
 
 Where a descent ends at a minimum that is not what was wanted, mostly at limits, the search goes on from the
-configuration reflected in the middle of the limits, half as far from it: joints at their limits come off them, to the
-other side. That takes few more steps and no chance. Where there are no limits, or it stands in the middle of them, as a
-stretched arm does that should become shorter, it goes on from a little beside. Then come the other starts, the same for
-all rows of a batch, until the targets of the first priority are reached: those of lower ones take no other start.
+configuration reflected in the middle of the limits, each time less far from it: joints at their limits come off them,
+to the other side. That takes few more steps and no chance. Where there are no limits, or it stands in the middle of
+them, as a stretched arm does that should become shorter, it goes on from a little beside. Then come the other starts,
+the same for all rows of a batch, until the targets of the first priority are reached: those of lower ones take none.
 """
 import math
 
@@ -18,7 +18,7 @@ from liedyn.reaching.descent import descend, gain
 from liedyn.reaching.problem import close_within, evaluate, first_levels, reached_level, room_for, within
 from liedyn.tree.configuration import difference_kernel, integrate_kernel
 
-REFLECTIONS = 4
+REFLECTIONS = 5
 """How often a stalled descent goes on from its reflection."""
 ENOUGH, NO_MORE = 1e-3, 1e-12
 """Part of the squared error that a step has to gain: while there are other ways, and at the end."""
@@ -30,14 +30,14 @@ WALK = 20
 
 @kernel_in_place
 def reflect(model, problem, tries, room, q, out):
-    """out = q reflected in the middle of its limits, half as far; where that is nothing else, a little beside it."""
+    """out = q reflected in the middle of its limits, less far each time; where that is no other place, beside q."""
     copy_to(q, out)
-    moved = False
+    moved, part = False, 1.0 - (tries + 1) / REFLECTIONS
     for j in range(problem.places.size):
         low, up = problem.lower[j], problem.upper[j]
         if problem.places[j] >= 0 and problem.fixed[j] == 0 and up - low < np.inf:
-            k = problem.places[j]
-            out[k] = 0.5 * (low + up) - 0.5 * (q[k] - 0.5 * (low + up))
+            k, middle = problem.places[j], 0.5 * (low + up)
+            out[k] = middle - part * (q[k] - middle)
             moved = moved or abs(out[k] - q[k]) > ASIDE
     if not moved:
         for j in range(room.d.size):
