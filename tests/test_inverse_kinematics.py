@@ -304,6 +304,24 @@ def test_one_crank_comes_round_to_the_other_side():
     assert found.reached.all() and np.abs(ld.closure_error(squeezer, found.q)).max() < 1e-12
 
 
+def test_a_path_stays_on_its_branch():
+    """A circle of the hand, twice round, and two paths at once: no jump."""
+    angle = np.linspace(0.0, 4.0 * np.pi, 400)
+    there = np.tile(ld.pose(PANDA, PANDA.home, HAND), (400, 1, 1))
+    there[:, :3, 3] += 0.15 * np.column_stack([np.cos(angle) - 1.0, np.sin(angle), 0.0 * angle])
+    found = ld.inverse_kinematics(PANDA, ld.PoseTarget(HAND, there), path=True)
+    assert found.reached.all() and np.abs(np.diff(found.q, axis=0)).max() < 0.05
+    both = ld.inverse_kinematics(PANDA, ld.PoseTarget(HAND, np.stack([there, there[::-1]])), path=True)
+    assert np.array_equal(both.q[0], found.q) and both.reached.all()
+    assert np.abs(np.diff(both.q, axis=1)).max() < 0.05
+    robot = ld.load("five_bar")  # from a start that is not closed
+    q = ld.close(robot, robot.home, q1=robot.home[0] + 0.2 * np.sin(angle), q2=robot.home[1] + 0.2 * np.cos(angle))
+    around = ld.inverse_kinematics(robot, ld.PoseTarget("link4", ld.pose(robot, q, "link4")), q0=q[0] + 0.2, path=True)
+    assert around.reached.all() and np.abs(np.diff(around.q, axis=0)).max() < 0.1
+    with pytest.raises(InputError, match="a path needs targets with a leading axis"):
+        ld.inverse_kinematics(PANDA, ld.PoseTarget(HAND, there[0]), path=True)
+
+
 # ---- floating bases, closed chains, redundant rows
 
 

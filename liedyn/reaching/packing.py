@@ -114,7 +114,8 @@ def _floors(records, weights, tolerances, levels):
     floors = np.zeros(levels)
     for record, tolerance in zip(records.tolist(), tolerances):
         used = [w for w in weights[record[ROW]:record[ROW] + record[ROWS]].tolist() if w > 0.0]
-        floors[record[LEVEL]] += FINE * (min(used, default=0.0) * tolerance) ** 2
+        size = min(used, default=0.0) * tolerance
+        floors[record[LEVEL]] += FINE * size * size  # no power of it, which would raise on what overflows
     return floors
 
 

@@ -103,14 +103,19 @@ def search(model, problem, goal, posture, starts, iterations, room, q):
 
 
 @batch
-def search_states(begin, end, model, q, goals, posture, problem, starts, iterations, errors, status, counts, restarts):
+def search_states(begin, end, model, q, goals, posture, problem, starts, iterations, path, errors, status, counts,
+                  restarts):
     """`search` on each row: q (count, nq) in and out, goals, posture (count, nq, or no columns), errors (count, r).
 
-    `status` becomes 1 where all targets are reached, 0 where not, -1 where the start could not be closed.
+    With a `path` of so many rows, which are worked on all at once then, each begins where the one before has ended,
+    unless it is the first of its path. `status` becomes 1 where all targets are reached, 0 where not, -1 where the
+    start could not be closed.
     """
     model = PackedModel(model.ints, model.floats.copy())  # where users' functions leave what they return
     room = room_for(model, problem.weights.size, problem.ends.size)
     for b in range(begin, end):
+        if path > 0 and b % path > 0 and status[b - 1] >= 0:
+            q[b] = q[b - 1]
         within(problem, q[b])
         if not close_within(model, problem, room, q[b]):
             status[b] = -1

@@ -85,7 +85,7 @@ class InverseKinematics:
 
 
 def inverse_kinematics(robot, targets, q0=None, posture=None, hold=(), limits=True, tolerance=1e-6,
-                       angle_tolerance=1e-6, restarts=20, iterations=100, seed=0, unreached=None):
+                       angle_tolerance=1e-6, restarts=20, iterations=100, seed=0, path=False, unreached=None):
     """Configurations in which bodies are where they should be: on closed loops, within limits, one or thousands.
 
     Parameters
@@ -111,6 +111,9 @@ def inverse_kinematics(robot, targets, q0=None, posture=None, hold=(), limits=Tr
         Largest number of steps of each descent.
     seed : int
         Seed of the random configurations; they are the same for all rows of a batch.
+    path : bool
+        The last leading axis is a path: each configuration is searched from the one before, and so stays on its branch
+        as long as that goes on; only the first one begins at q0.
     unreached : {"raise", "warn", "ignore"}, optional
         What to do where targets of the first priority are not reached: by default a single one raises, and a batch
         warns once.
@@ -152,6 +155,9 @@ def inverse_kinematics(robot, targets, q0=None, posture=None, hold=(), limits=Tr
     packed = pack(robot, checked(targets), positive("tolerance", tolerance),
                   positive("angle_tolerance", angle_tolerance), flag("limits", limits), held(robot, hold))
     lead, q, posture, goals = rows_for_targets(robot, packed, robot.home if q0 is None else q0, posture, "q0")
+    if flag("path", path) and not lead:
+        raise InputError("a path needs targets with a leading axis, got a single one")
+    length = lead[-1] if path else 0
     starts = _starts(robot, whole("seed", seed), whole("restarts", restarts))
     start, count = q.copy(), len(q)
     errors, numbers = np.empty((count, packed.problem.weights.size)), np.zeros((3, count), np.int64)
@@ -159,13 +165,13 @@ def inverse_kinematics(robot, targets, q0=None, posture=None, hold=(), limits=Tr
 
     def search(rows):
         part = [np.ascontiguousarray(x[rows]) for x in (q, goals, posture, errors, status, counts, used)]
-        search_states.on(len(part[0]), len(part[0]) >= SHARED, robot.packed, *part[:3], packed.problem, starts,
-                         iterations, *part[3:])
+        search_states.on(len(part[0]), not path and len(part[0]) >= SHARED, robot.packed, *part[:3], packed.problem,
+                         starts, iterations, length, *part[3:])
         q[rows], errors[rows], status[rows], counts[rows], used[rows] = part[0], *part[3:]
 
     search(slice(None))
     if (status < 0).any():
-        _close_starts(robot, lead, start, q, status, search)
+        _close_starts(robot, lead, start, q, status, search, path)
     functions = robot.functions | packed.functions
     (forget_errors if (status == 1).all() else raise_errors)(functions)
     found = InverseKinematics(
@@ -219,13 +225,13 @@ def rows_for_targets(robot, packed, q, posture, name):
     return lead, q, spread(rows[1], own) if len(rows) > 1 else np.empty((count, 0)), spread(packed.goals, wanted)
 
 
-def _close_starts(robot, lead, start, q, status, search):
+def _close_starts(robot, lead, start, q, status, search, path):
     """Search again from starts that the library's assembly has closed."""
     rows = np.flatnonzero(status < 0)
     for b in rows:
         with of_the_batch(lead, b):
             q[b] = close(robot, start[b])
-    search(rows)
+    search(slice(None) if path else rows)
     if (status < 0).any():
         b = int(np.flatnonzero(status < 0)[0])
         with of_the_batch(lead, b):
