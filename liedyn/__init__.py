@@ -48,8 +48,8 @@ _LAZY = {name: f"liedyn.{module}" for module, names in {
     "io.pinocchio_reader": "from_pinocchio",
     "io.pinocchio_writer": "to_pinocchio",
     "linearization": "discretize frequency_response linearize modes underlying",
-    "simulation": "Adaptive Baumgarte Event EventRecord GeneralizedAlpha RealTimeLoop Sampled Stepper Trajectory "
-                  "VirtualCoupler simulate step",
+    "simulation": "Adaptive Baumgarte Event EventRecord GeneralizedAlpha RealTimeLoop Sampled Stepper "
+                  "Trajectories Trajectory VirtualCoupler simulate step",
     "specialization": "specialize",
     "viewer": "export_html view",
 }.items() for name in names.split()}

@@ -201,12 +201,13 @@ METHODS = {
     "TrackingRegulator.gain": (TRACKING.gain, dict(t=0.0)),
     "LocalStateSpace.discretize": (MODEL.discretize, dict(h=1e-3)),
     "Trajectory.__getitem__": (RUN.__getitem__, dict(name="q1")),
+    "Trajectories.__getitem__": (ld.simulate(FIVE_BAR, [HOME] * 2, REST, 0.002).__getitem__, dict(index=1)),
     "Trajectory.plot": (lambda names: RUN.plot(names), dict(names="q1")),
     "Trajectory.animate": (RUN.animate, dict(path="a.gif", robot=FIVE_BAR, rate=500.0, progress=False)),
     "LocalStateSpace.__getitem__": (MODELS.__getitem__, dict(index=1)),
 }
 RESULTS = {"Branch", "EventRecord", "GainSchedule", "InverseKinematics", "Regulator", "Robot", "SpecialPoint",
-           "TrackingRegulator", "Trajectory", "Trim"}
+           "TrackingRegulator", "Trajectories", "Trajectory", "Trim"}
 """What is not made by hand."""
 
 

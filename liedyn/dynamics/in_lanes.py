@@ -16,8 +16,8 @@ from liedyn.constraints.elimination import (
     numbering, put_slopes,
 )
 from liedyn.constraints.families.cut import cut_state_kernel, cut_terms_kernel
-from liedyn.constraints.records import is_active, is_cut, loop_count
-from liedyn.constraints.reduced import constrained_motion, constraint_force
+from liedyn.constraints.records import is_active, is_cut, is_long, loop_count
+from liedyn.constraints.reduced import constrained_motion, constraint_force, multipliers_size
 from liedyn.constraints.rows import clear_rows
 from liedyn.dynamics.picked import picked_condition, picks
 from liedyn.dynamics.terms import negate, terms_size, tree_terms
@@ -26,7 +26,7 @@ from liedyn.linalg.gauss_jordan import clear, element, exchange, padded_for, put
 from liedyn.model.packed import NV, N_ROWS
 from liedyn.simd.comparisons import is_positive, larger, magnitude, smallest_lane
 from liedyn.simd.lanes import (
-    LANES, SCALAR, WIDTH, integer, integers_in, load, matrix_in, splat, store, take_matrix, take_vector,
+    LANES, SCALAR, WIDTH, integer, integers_in, load, matrix_in, splat, store, take_matrix, take_vector, vector_in,
 )
 
 PIVOT = 0.1
@@ -37,11 +37,15 @@ DOUBT = 1000.0
 """Other pivots leave other elements behind: a rank is in doubt where the largest that is left is within this factor of
 the tolerance. What redundant rows leave is far below, and that of real ones far above (`RANK_TOLERANCE`)."""
 
+LONG_IN_LANES = 30
+"""Degrees of freedom up to which W states of a long chain of loops in lanes, whose elimination is dense, are faster
+than one after the other by a sparse one: measured on rows of four-bars."""
+
 
 @inline
 def all_cut_joints(model):
-    """Are there active constraints, all of them cut joints?"""
-    if model.ints[N_ROWS] == 0:
+    """Are there active constraints, all of them cut joints, and do they make no long chains?"""
+    if model.ints[N_ROWS] == 0 or is_long(model) and model.ints[NV] > LONG_IN_LANES:
         return False
     for l in range(loop_count(model)):
         if is_active(model, l) and not is_cut(model, l):
@@ -117,15 +121,17 @@ def exchange_in_lanes(T, m, n, tolerance, rows, columns, free):
     """
     for i in range(m):
         rows[i] = i
-    zero, k = splat(LANES, 0.0), 0
+    zero, k, first, spread = splat(LANES, 0.0), 0, splat(LANES, 0.0), splat(LANES, 1.0)
     while k < m:
         every = largest_elements(T, k, m, n, free)
         if k == 0:
+            first = every
             zero = tolerance * larger(every, splat(LANES, SMALL_ROW))
         if is_positive(zero - DOUBT * every):
             break
         if not is_positive(every - DOUBT * zero):
             return -1
+        spread = larger(spread, first / every)
         i, c, part = shared_pivot(T, k, m, n, free, every)
         if not part >= PIVOT:
             return -1
@@ -145,6 +151,7 @@ def exchange_in_lanes(T, m, n, tolerance, rows, columns, free):
             left = magnitude(element(LANES, T, i, j))
             if load(SCALAR, free, j) == 0.0 and not is_positive(zero - DOUBT * left):
                 return -1
+    put_element(LANES, free, 1, 0, spread)
     return k
 
 
@@ -153,6 +160,7 @@ def eliminate_in_lanes(model, G, gamma, choosable, p, tolerance, work):
     """`eliminate` for W states; False if they do not depend alike on p independent velocities (see above)."""
     _, scratch, _, at_table = layout(LANES, model)
     k = s = row = 0
+    spread = splat(LANES, 1.0)
     for c in range(cluster_count(model)):
         keep_places(work, c, at_table, k, s, row)
         m, n = cluster_size(model, c)
@@ -169,18 +177,27 @@ def eliminate_in_lanes(model, G, gamma, choosable, p, tolerance, work):
             rank = exchange_in_lanes(table, m, n, tolerance, order, own, free)
             if rank < 0:
                 return False
+            spread = larger(spread, element(LANES, free, 1, 0))
         s = keep_choice(model, work, c, k, s, row, rank, free)
         k, row, at_table = k + rank, row + m, at_table + m * padded_for(LANES, n + 1)
     keep_places(work, cluster_count(model), at_table, k, s, row)
     if s != p:
         return False
     put_slopes(LANES, model, work, s)
+    store(LANES, vector_in(work, scratch, WIDTH), 0, spread)
     return True
+
+
+@inline
+def spread_in_lanes(model, work):
+    """How far a singular configuration is: the largest pivot by the smallest one, of any cluster, in each lane."""
+    return load(LANES, vector_in(work, layout(LANES, model)[1], WIDTH), 0)
 
 
 @kernel_in_place
 def terms_in_lanes(model, q, v, f_ext, work, M, h, G, gamma):
     """`terms_in_place` in lanes, for constraints that are cut joints."""
+    clear(M)
     tree_terms(LANES, model, q, v, f_ext, work, M, h)
     clear_rows(G)
     clear_rows(gamma)
@@ -191,6 +208,7 @@ def terms_in_lanes(model, q, v, f_ext, work, M, h, G, gamma):
 @kernel_in_place
 def state_terms_in_lanes(model, q, v, f_ext, work, M, h, G, gamma, residual, psi):
     """`state_terms` in lanes, for constraints that are cut joints."""
+    clear(M)
     tree_terms(LANES, model, q, v, f_ext, work, M, h)
     clear_rows(G)
     clear_rows(gamma)
@@ -208,7 +226,8 @@ def nullspace_in_lanes_size(model, p):
     """Numbers in the workspace of `nullspace_in_lanes`."""
     n, m = model.ints[NV], model.ints[N_ROWS]
     state = terms_size(model) + n * n + 2 * n + m + m * n
-    return WIDTH * (1 + state + p * n + 2 * p * (p + 1) + m * (m + 1)) + elimination_size(LANES, model)
+    return (WIDTH * (1 + state + p * n + 2 * p * (p + 1) + m) + multipliers_size(LANES, model)
+            + elimination_size(LANES, model))
 
 
 @kernel_in_place

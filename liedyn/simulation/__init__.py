@@ -10,9 +10,10 @@ from liedyn.simulation.realtime import RealTimeLoop
 from liedyn.simulation.sampled import Sampled
 from liedyn.simulation.simulate import simulate
 from liedyn.simulation.stepper import Stepper
+from liedyn.simulation.trajectories import Trajectories
 from liedyn.simulation.trajectory import EventRecord, Trajectory
 
 __all__ = [
     "Adaptive", "Baumgarte", "Event", "EventRecord", "GeneralizedAlpha", "RealTimeLoop", "Sampled", "Stepper",
-    "Trajectory", "VirtualCoupler", "simulate", "step",
+    "Trajectories", "Trajectory", "VirtualCoupler", "simulate", "step",
 ]

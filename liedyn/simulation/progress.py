@@ -14,8 +14,8 @@ class Progress:
     `wanted` is True (from the start; tqdm must be installed), False (never), or None (on long runs, if possible).
     """
 
-    def __init__(self, wanted, start, end, doing="simulate"):
-        self.start, self.end, self.doing = start, end, doing
+    def __init__(self, wanted, start, end, doing="simulate", unit="s"):
+        self.start, self.end, self.doing, self.unit = start, end, doing, unit
         self.bar, self.due, self.tqdm = None, None, None
         if wanted is not None and not flag("progress", wanted):
             return
@@ -34,8 +34,9 @@ class Progress:
         if self.tqdm is None or time.monotonic() < self.due:
             return
         if self.bar is None:
-            self.bar = self.tqdm(total=round(self.end - self.start, 9), unit="s", desc=self.doing,
-                                 bar_format="{l_bar}{bar}| {n:.4g}/{total:.4g} s [{elapsed}<{remaining}]")
+            self.bar = self.tqdm(total=round(self.end - self.start, 9), desc=self.doing,
+                                 bar_format="{l_bar}{bar}| {n:.4g}/{total:.4g} " + self.unit
+                                            + " [{elapsed}<{remaining}]")
         self.bar.update(t - self.start - self.bar.n)
 
     def close(self):

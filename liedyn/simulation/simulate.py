@@ -1,13 +1,14 @@
 """Simulation of any mechanism: the public function."""
 from liedyn.arguments import flag, number, one_of, whole
-from liedyn.compiled.boundary import wrenches
+from liedyn.compiled.boundary import states, wrenches
 from liedyn.errors import InputError
 from liedyn.model.packed import LOOP_TARGET, constraints_of
 from liedyn.simulation.grid import Grid
 from liedyn.simulation.inputs import Inputs
 from liedyn.simulation.integrators import METHODS, described
+from liedyn.simulation.many import Batch, run_many
 from liedyn.simulation.preparation import (
-    known_events, one_sided, one_state, options, prepare_decay, prepare_start, private_model,
+    known_events, one_sided, options, prepare_decay, prepare_start, private_model,
     require_contacts_can_be_kept, require_sense, settings_of,
 )
 from liedyn.simulation.progress import Progress
@@ -24,16 +25,19 @@ def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", fo
              stabilisation="projection", sigma=10.0, energy=False, events=(), unilateral=(), accumulation="error",
              f_ext=None, start="check", t0=0.0, record=1, progress=None, tolerance=1e-8, rank_tolerance=1e-8,
              largest_speed=1e9):
-    """Motion of a mechanism in time, from a state, with its constraints kept.
+    """Motion of a mechanism in time, from a state or many, with its constraints kept.
 
     Parameters
     ----------
     robot : Robot
         Its switches and targets are where the run starts; the robot itself is not changed.
-    q0 : array_like, shape (nq,)
-        Configuration [rad, m; quaternions (x, y, z, w)].
-    v0 : array_like, shape (nv,)
-        Velocity [rad/s, m/s], body-fixed for spherical and free joints.
+    q0 : array_like, shape (..., nq)
+        Configuration [rad, m; quaternions (x, y, z, w)]. With leading axes it is a batch of runs, which share
+        the cores: side by side in SIMD lanes where they are plain (revolute, prismatic and cut joints, fixed steps,
+        inputs that are arrays, nothing on the way), else one after the other, in threads unless functions in Python are
+        called.
+    v0 : array_like, shape (..., nv)
+        Velocity [rad/s, m/s], body-fixed for spherical and free joints. Leading axes are broadcast against those of q0.
     t_final : float
         End [s].
     tau : array_like or callable, optional
@@ -43,7 +47,8 @@ def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", fo
         arguments alone: steps are repeated where events are located. A pair ``(f, df)`` adds its derivative,
         ``df(t, q, v) -> (by_q, by_v)``, each of shape (nv, nv), by a displacement in the tangent space at q and by v
         (`check_feedback` checks it). Implicit methods use it: with stiff feedback they need it. `Sampled` makes a
-        controller of it that samples, holds, is late and saturates.
+        controller of it that samples, holds, is late and saturates. In a batch also for each run, (..., nv) or
+        (..., steps, nv).
     u : array_like or callable, optional
         Instead of `tau`: forces of the robot's actuators, in the same forms; derivatives of shape (nu, nv).
     dt : float, optional
@@ -94,7 +99,7 @@ def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", fo
 
     Returns
     -------
-    Trajectory
+    Trajectory, or Trajectories of a batch
         Times, states, accelerations, forces, energies, works, residuals, condition numbers and events, singular
         passages among them: peaks of the condition number to 30 times its smallest value before, on the rows of the
         run (with adaptive methods give `dt`, as their own steps may be too long to show them).
@@ -118,7 +123,8 @@ def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", fo
         A constraint has no direction at q0 (unless ``start="as given"``, where the run stops at once).
     SimulationError
         The run had to stop: divergence, a singular or unreachable configuration, inputs that are not numbers, an event
-        that cannot happen, chattering, an error in a user's function. It carries the trajectory up to there.
+        that cannot happen, chattering, an error in a user's function. It carries the trajectory up to there. Of a batch
+        one warning says how many runs failed, and ``errors`` of the result has them.
 
     Notes
     -----
@@ -131,8 +137,11 @@ def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", fo
     >>> tr = ld.simulate(robot, robot.home, [0.0] * 4, 0.2)
     >>> tr.t[-1].item(), bool(abs(tr.energy_drift).max() < 1e-9)
     (0.2, True)
+    >>> speeds = ld.complete_velocity(robot, robot.home, {"q1": [0.0, 0.1, 0.2], "q2": 0.0})
+    >>> ld.simulate(robot, robot.home, speeds, 0.2).q.shape
+    (3, 201, 4)
     """
-    q, v = one_state("simulate", robot, q0, v0)
+    lead, q, v = states(robot, q0=q0, v0=v0)
     grid = Grid(number("t0", t0), number("t_final", t_final), 1e-3 if dt is None else number("dt", dt))
     method, stabilisation, pull = options(method, formulation, stabilisation)
     one_of("start", start, STARTS)
@@ -140,29 +149,42 @@ def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", fo
     energy, record = flag("energy", energy), whole("record", record, 1)
     require_sense(method, stabilisation, energy)
     integrator = method._integrator(grid, dt is not None)
-    inputs = Inputs(robot, tau, u, (grid.start, q, v), grid, method.uses_derivatives)
-    if len(inputs.table) > 1 and dt is None and not method.loop:
-        raise InputError("inputs over the time grid need the grid: give dt")
-    if inputs.sampling is not None and not method.loop:
-        raise InputError(f"Sampled controllers need fixed steps: method {method.name!r} chooses its own")
-    forces = wrenches(robot, f_ext, ())[0]
-    model = private_model(robot, grid.start)
-    events = known_events(robot, events)
-    contacts = one_sided(robot, model, unilateral, events)
-    require_contacts_can_be_kept(contacts, method, stabilisation)
-    x = make_work(robot, forces, inputs, contacts, method.tableau.shape[1])
-    # targets do work, which is known to the accuracy of its integral only: no bound of the energy follows from it
-    moved = bool(constraints_of(model)[0][:, LOOP_TARGET].any())
+    forces, events = wrenches(robot, f_ext, ())[0], known_events(robot, events)
     sigma = number("sigma", sigma) if formulation == "unified" else 0.0
-    o = settings_of(
-        robot, method, formulation, stabilisation, pull, sigma, contacts, inputs, len(forces) > 0,
-        WANTED_ENERGY if energy else BOUNDED_ENERGY if len(contacts.index) and not moved else FREE_ENERGY,
-        tolerance, rank_tolerance, largest_speed)
-    if formulation == "unified" and stabilisation in ("none", "baumgarte"):
-        prepare_decay(robot, sigma, grid.start, q, v, start)
-    elif start != "check" or stabilisation != "baumgarte":
-        prepare_start(robot, model, o, x, q, v, start)
     labels = dict(method=method.name, formulation=formulation, stabilisation=stabilisation)
-    settler = METHODS["moreau"]._integrator(grid, True) if accumulation == "moreau" else None
-    return Run(robot, model, o, x, (q, v), (integrator, settler), events, contacts, inputs, Recorder(record, labels),
-               Progress(progress, grid.start, grid.end)).go()
+
+    def prepared(q, v, tau, u):
+        """The run's own model, settings, workspace, contacts and inputs."""
+        inputs = Inputs(robot, tau, u, (grid.start, q, v), grid, method.uses_derivatives)
+        if len(inputs.table) > 1 and dt is None and not method.loop:
+            raise InputError("inputs over the time grid need the grid: give dt")
+        if inputs.sampling is not None and not method.loop:
+            raise InputError(f"Sampled controllers need fixed steps: method {method.name!r} chooses its own")
+        model = private_model(robot, grid.start)
+        contacts = one_sided(robot, model, unilateral, events)
+        require_contacts_can_be_kept(contacts, method, stabilisation)
+        x = make_work(robot, forces, inputs, contacts, method.tableau.shape[1])
+        # targets do work, which is known to the accuracy of its integral only: no bound of the energy follows from it
+        moved = bool(constraints_of(model)[0][:, LOOP_TARGET].any())
+        o = settings_of(
+            robot, method, formulation, stabilisation, pull, sigma, contacts, inputs, len(forces) > 0,
+            WANTED_ENERGY if energy else BOUNDED_ENERGY if len(contacts.index) and not moved else FREE_ENERGY,
+            tolerance, rank_tolerance, largest_speed)
+        return model, o, x, contacts, inputs
+
+    def run(q, v, tau, u, progress):
+        """One run, from a state of its own."""
+        model, o, x, contacts, inputs = prepared(q, v, tau, u)
+        if formulation == "unified" and stabilisation in ("none", "baumgarte"):
+            prepare_decay(robot, sigma, grid.start, q, v, start)
+        elif start != "check" or stabilisation != "baumgarte":
+            prepare_start(robot, model, o, x, q, v, start)
+        settler = METHODS["moreau"]._integrator(grid, True) if accumulation == "moreau" else None
+        steps = method._integrator(grid, dt is not None) if lead else integrator
+        return Run(robot, model, o, x, (q, v), (steps, settler), events, contacts, inputs, Recorder(record, labels),
+                   Progress(progress, grid.start, grid.end)).go()
+
+    if not lead:
+        return run(q[0].copy(), v[0].copy(), tau, u, progress)
+    return run_many(Batch(robot, lead, q.copy(), v.copy(), tau, u, grid), prepared, run, method, start, record, labels,
+                    events, progress)

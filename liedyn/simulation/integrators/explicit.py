@@ -144,7 +144,7 @@ def next_row(model, o, x, rows, base, k, energy):
     return status, base if stay else k + 1
 
 
-@kernel_in_place
+@kernel_in_place(nogil=True)
 def advance(model, o, x, rows, count, known, energy):
     """At most `count` steps from row 0, which is complete already if `known`; `energy` is that at zero work.
 

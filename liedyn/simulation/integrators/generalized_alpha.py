@@ -39,7 +39,7 @@ CONVERGED = 1e-11
 """Size of a Newton step, relative to the state, that ends the iteration: quadratic, so the next would be rounding."""
 
 
-@kernel
+@kernel(nogil=True)
 def advance_alpha(model, o, x, rows, count, known, energy):
     """As `advance`. rows.memory holds a_n, vdot_n and lambda_n, not a number at the start."""
     status = OK if known else finish_row(model, o, x, rows, 0)

@@ -187,7 +187,7 @@ def implicit_step(model, o, x, rows, k, c):
     return OK
 
 
-@kernel
+@kernel(nogil=True)
 def advance_implicit(model, o, x, rows, count, known, energy):
     """As `advance`."""
     status = OK if known else finish_row(model, o, x, rows, 0)
