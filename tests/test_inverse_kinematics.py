@@ -341,6 +341,14 @@ def test_feet_stand_and_the_centre_of_mass_moves(name, feet):
         assert np.abs(ld.pose(robot, found.q, foot)[:, :3, 3] - ld.pose(robot, q, foot)[:3, 3]).max() < 1e-9
 
 
+def test_a_base_may_be_far_away():
+    solo = ld.load("solo12")
+    place = ld.pose(solo, solo.home, "HR_FOOT")[:3, 3] + (1000.0, -500.0, 20.0)
+    found = ld.inverse_kinematics(solo, ld.PointTarget("HR_FOOT", place), restarts=0)
+    assert found.reached and found.iterations < 20
+    assert ld.inverse_kinematics(gantry((-1e3, 1e3)), ld.PointTarget("z", (900.0, 0.0, -900.0))).iterations < 10
+
+
 @pytest.mark.parametrize("name, body", CLOSED.items())
 def test_closed_chains_are_reached_and_closed(name, body):
     robot, rng = ld.load(name), np.random.default_rng(8)

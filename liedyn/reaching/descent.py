@@ -26,6 +26,8 @@ SLOW = 0.1
 """Gain below which the next step weighs carefully which coordinates to hold at their limits."""
 STRAIGHTENING, EXACT = 4, 0.1
 """Largest number of steps that take back what a step has bent, and what they leave, by the floors of the levels."""
+FAR = 0.1
+"""Part of a step to which it is not cut: rather its angles are bounded, one by one."""
 SMALLEST_STEP = 1e-13
 
 
@@ -123,6 +125,40 @@ def straighten(model, problem, goal, posture, room):
 
 
 @kernel_in_place
+def put_squares(problem, room):
+    """What the damping of each level is relative to: its squared error, but no more than the mean square of its rows.
+
+    However far away a target is, a step that is damped by the square of its rows goes half of the way.
+    """
+    begin = 0
+    for level in range(problem.ends.size):
+        size = 0.0
+        for i in range(begin, problem.ends[level]):
+            size += inner(room.J[i], room.J[i])
+        room.squares[level] = min(room.merit[level], size / max(problem.ends[level] - begin, 1))
+        begin = problem.ends[level]
+
+
+@inline
+def is_curved(problem, room, j):
+    """Does what coordinate j does to the targets change with it? It does not for lengths that no loop holds."""
+    curved = problem.are_lengths[j] == 0
+    for i in range(room.g.size):
+        curved = curved or room.G[i, j] != 0.0
+    return curved
+
+
+@kernel_in_place
+def farthest(problem, room):
+    """The largest move in the step room.d, but for lengths that no loop holds."""
+    size = 0.0
+    for j in range(room.d.size):
+        if abs(room.d[j]) > size and is_curved(problem, room, j):
+            size = abs(room.d[j])
+    return size
+
+
+@kernel_in_place
 def propose(model, problem, posture, damping, careful, room, goal, q):
     """The next step, room.d; needs pose and errors of q. Returns the part to which it was cut."""
     n, levels = room.d.size, problem.ends.size
@@ -135,9 +171,16 @@ def propose(model, problem, posture, damping, careful, room, goal, q):
         difference_kernel(model, q, posture, toward)
         for j in range(n):
             toward[j] /= 1.0 + damping
-    task = Task(room.J, room.e, problem.ends, room.merit[:levels], room.G, room.g, toward, room.low, room.up)
+    put_squares(problem, room)
+    task = Task(room.J, room.e, problem.ends, room.squares[:levels], room.G, room.g, toward, room.low, room.up)
     bounded_step(task, problem.fixed, damping, careful, room.steps, room.d)
-    part = min(1.0, LARGEST_STEP / max(largest_size(room.d), 1e-300))
+    part = min(1.0, LARGEST_STEP / max(farthest(problem, room), 1e-300))
+    if part < FAR:  # lengths should not have to wait for angles
+        for j in range(n):
+            if is_curved(problem, room, j):
+                room.low[j], room.up[j] = max(room.low[j], -LARGEST_STEP), min(room.up[j], LARGEST_STEP)
+        bounded_step(task, problem.fixed, damping, careful, room.steps, room.d)
+        part = 1.0
     for j in range(n):
         room.d[j] *= part
     for i in range(problem.weights.size):

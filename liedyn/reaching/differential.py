@@ -84,11 +84,11 @@ def velocity_states(begin, end, model, q, goals, posture, problem, speeds, rate,
     receives `put_terms`, and v stays as it is.
     """
     model = PackedModel(model.ints, model.floats.copy())
-    room, levels = room_for(model, problem.weights.size, problem.ends.size), problem.ends.size
+    room = room_for(model, problem.weights.size, problem.ends.size)
     still, drift, toward = np.zeros(room.d.size), np.empty(room.g.size), room.toward
     if posture.shape[1] == 0:
         toward = toward[:0]
-    room.merit[:] = 1.0  # damping is absolute
+    room.squares[:] = 1.0  # damping is absolute
     for b in range(begin, end):
         put_motion(model, problem, goals[b], still, rate, dt, room, drift, q[b])
         put_speeds(problem, speeds, dt, room, q[b])
@@ -99,7 +99,7 @@ def velocity_states(begin, end, model, q, goals, posture, problem, speeds, rate,
         if terms.shape[1] > 0:
             put_terms(room, toward, terms[b])
             continue
-        task = Task(room.J, room.e, problem.ends, room.merit[:levels], room.G, room.g, toward, room.low, room.up)
+        task = Task(room.J, room.e, problem.ends, room.squares, room.G, room.g, toward, room.low, room.up)
         bounded_step(task, problem.fixed, damping, True, room.steps, v[b])
         size = max(1.0, largest_size(room.g))
         for i in range(room.g.size):

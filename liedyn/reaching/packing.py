@@ -133,23 +133,25 @@ def _goals(goals):
 
 
 def limits_of(robot, limits=True, fixed=()):
-    """`places`, `fixed`, `lower` and `upper` of a `Problem`, by velocity coordinate."""
-    places, lower, upper = _limits(robot)
+    """`places`, `fixed`, `lower`, `upper` and `are_lengths` of a `Problem`, by velocity coordinate."""
+    places, lower, upper, are_lengths = _limits(robot)
     held = np.zeros(robot.nv, np.int64)
     held[list(fixed)] = 1
-    return places if limits else np.full(robot.nv, -1), held, lower, upper
+    return places if limits else np.full(robot.nv, -1), held, lower, upper, are_lengths
 
 
 @remembered
 def _limits(robot):
     places, lower, upper = np.full(robot.nv, -1), np.full(robot.nv, -np.inf), np.full(robot.nv, np.inf)
+    are_lengths = np.zeros(robot.nv, np.int64)
     for link in links_of(robot.packed)[0]:
         kind = JOINTS[link[LINK_PRIMITIVE]]
+        are_lengths[link[LINK_IV]:link[LINK_IV] + kind.nv] = [motion[0] == "v" for motion in kind.motions]
         for k in range(0 if kind.has_quaternion else kind.nv):
             j, place = link[LINK_IV] + k, link[LINK_IQ] + k
             if robot.lower[place] > -np.inf or robot.upper[place] < np.inf:
                 places[j], lower[j], upper[j] = place, robot.lower[place], robot.upper[place]
-    return places, lower, upper
+    return places, lower, upper, are_lengths
 
 
 @batch

@@ -14,7 +14,7 @@ from liedyn.tree.configuration import difference_kernel, integrate_kernel
 from liedyn.tree.kinematics import world_positions, world_size
 
 LARGEST_STEP = 0.5
-"""Largest move of a coordinate in one step [rad or m]."""
+"""Largest move of a coordinate in one step [rad or m]; of lengths that no loop holds any, as all is linear in them."""
 FINE = 1e-2
 """Squared errors below this part of the squared tolerances are not compared any more."""
 CLOSED, CLOSING = 1e-13, 12
@@ -38,6 +38,8 @@ class Problem(NamedTuple):
     fixed : ndarray of int64, shape (nv)
         1 for velocity coordinates that are held.
     lower, upper : ndarray, shape (nv)
+    are_lengths : ndarray of int64, shape (nv)
+        1 for coordinates that are lengths, 0 for angles.
     """
 
     records: np.ndarray
@@ -50,6 +52,7 @@ class Problem(NamedTuple):
     fixed: np.ndarray
     lower: np.ndarray
     upper: np.ndarray
+    are_lengths: np.ndarray
 
 
 @inline
@@ -60,7 +63,7 @@ def first_levels(problem, levels):
         count += 1
     return Problem(problem.records[:count], problem.constants[:3 * count], problem.weights[:rows],
                    problem.tolerances[:count], problem.ends[:levels], problem.floors[:levels], problem.places,
-                   problem.fixed, problem.lower, problem.upper)
+                   problem.fixed, problem.lower, problem.upper, problem.are_lengths)
 
 
 class Room(NamedTuple):
@@ -80,6 +83,7 @@ class Room(NamedTuple):
     expected: np.ndarray  # (r) what the step makes of the errors to first order, with weights
     merit: np.ndarray  # (levels + 1) squared errors of levels, then of the posture
     trial_merit: np.ndarray
+    squares: np.ndarray  # (levels) what the damping of each level is relative to
     d: np.ndarray  # (n)
     low: np.ndarray
     up: np.ndarray
@@ -97,7 +101,7 @@ def room_for(model, r, levels):
     return Room(step_room(m, max(r, 1), n), np.empty(world_size(model)), np.empty(4 * model.ints[N_LINKS]), holonomic,
                 np.empty((m, n)), np.empty(m), np.empty((r, n)), np.empty(r), np.empty(r), np.empty(r),
                 np.empty(r), np.empty(r),
-                np.empty(levels + 1), np.empty(levels + 1), np.empty(n), np.empty(n), np.empty(n),
+                np.empty(levels + 1), np.empty(levels + 1), np.empty(levels), np.empty(n), np.empty(n), np.empty(n),
                 np.empty(n), np.empty(n), np.empty(nq))
 
 
