@@ -40,6 +40,8 @@ _LAZY = {name: f"liedyn.{module}" for module, names in {
     "control": "HybridController PIDC controllability inverse_dynamics",
     "dynamics": "forward_dynamics",
     "operating_points": "Branch SpecialPoint Trim TrimError continuation trim",
+    "reaching": "CenterOfMassTarget DirectionTarget InfeasibleError InverseKinematics OrientationTarget PointTarget "
+                "PoseTarget ReachError ReachWarning Target differential_inverse_kinematics inverse_kinematics",
     "regulation": "GainSchedule Regulator TrackingRegulator dlqr gain_schedule lqr tvlqr",
     "elements": "actuator_matrix element_forces element_states",
     "feedback": "check_feedback",

@@ -86,6 +86,8 @@ RUN = ld.simulate(FIVE_BAR, HOME, REST, 0.002)
 REGULATOR = ld.lqr(FIVE_BAR, HOME, 1.0, 1.0)
 TRACKING = ld.tvlqr(FIVE_BAR, RUN.t, RUN.q, RUN.v, 1.0, 1.0, a=RUN.a)
 
+REACHED = ld.PointTarget("panda_hand", (0.3, 0.3, 0.5))
+
 CALLS = {
     "aba": dict(**STATE, tau=REST), "aba_derivatives": dict(**STATE, tau=REST),
     "body_jacobian": dict(robot=PANDA, q=ARM, body="panda_hand"),
@@ -103,6 +105,15 @@ CALLS = {
     "trim": dict(robot=FIVE_BAR, q=HOME, free=["force:q1", "force:q4"]),
     "continuation": dict(robot=FIVE_BAR, start=ld.trim(FIVE_BAR, HOME, free=["force:q1", "force:q4"]), parameter="q1",
                          span=(2.0, 2.2), free=["force:q1", "force:q4"], hold=["q2"], points=3),
+    "inverse_kinematics": dict(robot=PANDA, targets=REACHED, q0=ARM, hold=["panda_joint7"], posture=ARM, seed=0,
+                               restarts=1, tolerance=1e-6, angle_tolerance=1e-6, unreached="ignore"),
+    "differential_inverse_kinematics": dict(robot=PANDA, q=ARM, targets=REACHED, dt=0.01, rate=1.0, posture=ARM,
+                                            velocity_limit=1.0, damping=1e-3),
+    "PoseTarget": dict(body="panda_hand", pose=np.eye(4)), "Target": {},
+    "PointTarget": dict(body="panda_hand", position=(0.3, 0.3, 0.3), point=(0.0, 0.0, 0.1)),
+    "DirectionTarget": dict(body="panda_hand", axis=(0.0, 0.0, 1.0), direction=(0.0, 0.0, -1.0)),
+    "OrientationTarget": dict(body="panda_hand", rotation=np.eye(3)),
+    "CenterOfMassTarget": dict(position=(0.1, 0.0, 0.4)),
     "lqr": dict(robot=FIVE_BAR, q=HOME, Q=1.0, R=1.0), "dlqr": dict(robot=FIVE_BAR, q=HOME, h=0.01, Q=1.0, R=1.0),
     "tvlqr": dict(robot=FIVE_BAR, t=RUN.t, q=RUN.q, v=RUN.v, Q=1.0, R=1.0, a=RUN.a),
     "gain_schedule": dict(robot=FIVE_BAR, grid={"q1": [0.0, 0.1], "q2": [0.0, 0.1]}, Q=1.0, R=1.0, q=HOME),
@@ -195,8 +206,8 @@ METHODS = {
     "Trajectory.animate": (RUN.animate, dict(path="a.gif", robot=FIVE_BAR, rate=500.0, progress=False)),
     "LocalStateSpace.__getitem__": (MODELS.__getitem__, dict(index=1)),
 }
-RESULTS = {"Branch", "EventRecord", "GainSchedule", "Regulator", "Robot", "SpecialPoint", "TrackingRegulator",
-           "Trajectories", "Trajectory", "Trim"}
+RESULTS = {"Branch", "EventRecord", "GainSchedule", "InverseKinematics", "Regulator", "Robot", "SpecialPoint",
+           "TrackingRegulator", "Trajectories", "Trajectory", "Trim"}
 """What is not made by hand."""
 
 

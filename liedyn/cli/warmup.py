@@ -165,6 +165,11 @@ def calls():
     yield call("linearize", sprung, home, rest, rest)
     yield call("simulate", sprung, home, rest, 0.002, method="implicit", progress=False)
     yield call("actuator_matrix", sprung, home)
+    hand = ld.PointTarget(arm.body_names[-1], [0.3, 0.3, 0.3])
+    yield call("inverse_kinematics", arm, hand, unreached="ignore")
+    yield call("inverse_kinematics", arm, hand, q0=np.tile(q, (100, 1)), unreached="ignore")  # shared among threads
+    yield call("differential_inverse_kinematics", arm, np.tile(q, (100, 1)), hand, 0.01)
+    yield "target.jacobian", lambda: hand.jacobian(arm, q)
     regulator = ld.lqr(loop, home, 1.0, 1.0, independent=("q1", *loop.virtual_names))
     yield "Regulator.derivative", lambda: regulator.derivative(0.0, home, rest)
     yield call("linearize", rolling, rolling.home, *np.zeros((2, rolling.nv)))
