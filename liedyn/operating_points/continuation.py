@@ -18,7 +18,8 @@ from liedyn.arguments import floats, positive, require_robot, whole
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.errors import ClosureError, InputError, SingularConfigurationError, shown
 from liedyn.linearization.linearize import linearize
-from liedyn.operating_points.trim import RANK, Problem, Trim, TrimError
+from liedyn.operating_points.problem import RANK, Problem
+from liedyn.operating_points.trim import Trim, TrimError
 
 CORRECTIONS, EASY, QUICK = 12, 3, 1e-9
 """Newton steps of a correction; with so few of them the next step is longer; and what they leave, scaled."""
@@ -171,9 +172,9 @@ class _Curve:
 
     def __init__(self, robot, start, parameter, span, free, hold, rank_tolerance):
         self.robot, self.span, self.rank_tolerance = robot, span, rank_tolerance
-        self.problem = Problem(robot, hold, free, None, rank_tolerance, parameter)
+        self.problem = Problem(robot, () if hold is None else hold, free, None, rank_tolerance, parameter)
         self.name = parameter
-        here = self.problem.start(start.q, start.v, start.u)
+        here = self.problem.start(start.q, start.v, start.u, dict.fromkeys(() if hold is None else hold))
         if not start.reached or np.abs(here.r).max(initial=0.0) > 1e-6 * max(1.0, np.abs(here.J).max()):
             raise InputError("start is no equilibrium of this robot")
         if parameter not in here.free:

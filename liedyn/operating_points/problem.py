@@ -1,0 +1,268 @@
+"""What is given and what is free of an operating point, and how the accelerations vary with what is free.
+
+The residual is wdot(y, w, u, p), the accelerations of the independent velocities, and how far coordinates are from
+where they are held. Its derivatives J are exact: columns of A by coordinates and velocities, columns of B by inputs,
+and what `liedyn.operating_points.parameters` knows of gravity and springs.
+"""
+from dataclasses import dataclass
+
+import numpy as np
+
+from liedyn.arguments import floats, names
+from liedyn.constraints.assembly import close, complete_velocity
+from liedyn.constraints.independent import by_name
+from liedyn.constraints.loops import velocity_error, virtual_coordinates, virtual_jacobian
+from liedyn.errors import InputError, shown, suggestion
+from liedyn.linearization.linearize import linearize
+from liedyn.operating_points import parameters
+from liedyn.tree.configuration import integrate
+
+LONGEST = 0.5
+"""Largest change of a coordinate in one step [rad, m]: beyond, what the linear model says has little to do with it."""
+APART = 1e-6
+"""Smallest singular value of the rows of independent coordinates that can be told apart."""
+RANK = 1e-10
+"""Singular values of the scaled derivatives below this part of the largest one count as zero."""
+OF_SPEED = "velocity:"
+
+
+@dataclass(frozen=True)
+class Point:
+    """A state of a robot with the parameters that it has there.
+
+    Attributes
+    ----------
+    robot : Robot
+    q, v, u : ndarray
+    y, speeds : tuple of str
+        Independent coordinates and velocities.
+    w : ndarray
+        The independent velocities.
+    ss : LocalStateSpace
+    r, J : ndarray, shapes (m,), (m, count)
+        Residual, and its derivatives by what is free.
+    room : ndarray, shape (count, 2)
+        How far down and up each of these may go in a step.
+    scale : ndarray, shape (count,)
+        Its size, at least 1.
+    values, free : dict
+        Held coordinates, and all that is free, by name.
+    """
+
+    robot: object
+    q: np.ndarray
+    v: np.ndarray
+    u: np.ndarray
+    y: tuple
+    speeds: tuple
+    w: np.ndarray
+    ss: object
+    r: np.ndarray
+    J: np.ndarray
+    room: np.ndarray
+    scale: np.ndarray
+    values: dict
+    free: dict
+
+    @property
+    def A(self):
+        return self.ss.A
+
+    @property
+    def K(self):
+        return self.ss.K
+
+
+class Problem:
+    """What is free and what is held of a robot's operating points, by name."""
+
+    def __init__(self, robot, hold, free, bounds, rank_tolerance, parameter=None):
+        self.robot, self.rank_tolerance = robot, rank_tolerance
+        self.places = (*robot.velocity_names, *robot.virtual_names)
+        rates = tuple(OF_SPEED + name for name in self.places)
+        self.actuators = robot.actuator_names if robot.model.actuators else tuple(
+            f"force:{name}" for name in robot.velocity_names)
+        self.numbers = numbers = parameters.parameter_names(robot)
+        known = (*self.places, *rates, *self.actuators, *numbers)
+        self.held = dict.fromkeys(_known("hold", name, (*self.places, *rates, *numbers)) for name in hold)
+        some = [] if free is None else [_known("free", name, known) for name in names("free", free)]
+        some = list(dict.fromkeys([*some, *([] if parameter is None else [_known("parameter", parameter, known)])]))
+        # a name that an actuator has too is that of the actuator
+        self.inputs = [k for k, name in enumerate(self.actuators) if name in some]
+        self.speeds = [name.removeprefix(OF_SPEED) for name in some if name in rates]
+        self.parameters = [name for name in some if name in numbers and name not in self.actuators]
+        self.coordinates = None if free is None else [
+            name for name in some if name in self.places and name not in self.actuators]
+        both = [name for name in some if name in self.held and name not in self.places]
+        if both:
+            raise InputError(f"free: {shown(both[0])} is held as well")
+        if not isinstance(bounds, dict | None):
+            raise InputError(f"bounds must be a dict of (lowest, highest) by name, got {shown(bounds)}")
+        self.bounds = {_known("bounds", name, known): _pair(name, x) for name, x in (bounds or {}).items()}
+
+    # ---- a first point
+
+    def start(self, q, v, u, given):
+        """The guess with what is held at the values `given` by name, None where the guess has it, closed."""
+        robot, rates = self.robot, {}
+        for name, x in given.items():
+            if x is not None and name.startswith(OF_SPEED):
+                rates[name.removeprefix(OF_SPEED)] = x
+            elif x is not None and name not in self.places:
+                robot = parameters.changed(robot, name, x)
+        places = {name: x for name, x in given.items() if name in self.places}
+        q = close(robot, q, held={name: x for name, x in places.items() if x is not None})
+        values = {name: coordinate(robot, q, name) if x is None else x for name, x in places.items()}
+        y = self.independent(robot, q, list(values))
+        speeds = self._independent_speeds(robot, q, y)
+        w = read_rows(robot, q, speeds) @ v
+        for name, x in rates.items():
+            w[speeds.index(name)] = x
+        return self.point(robot, q, _velocity(robot, q, v, speeds, w), u, y, speeds, values)
+
+    def independent(self, robot, q, held):
+        """Independent coordinates: those that are free by name or have bounds, and others that complete them.
+
+        What is held is best among these: then what is free moves none of it.
+        """
+        ss = linearize(robot, q, np.zeros(robot.nv), np.zeros(robot.nv), independent="auto",
+                       rank_tolerance=self.rank_tolerance)
+        p = ss.K.shape[1]
+        wanted = [*(self.coordinates or ()), *(name for name in self.bounds if self._is_place(name))]
+        return _completed(robot, q, ss.K, wanted, [*held, *ss.states[:p]], "coordinates")
+
+    def _independent_speeds(self, robot, q, y):
+        """Independent velocities, those that are held or free by name among them."""
+        ss = linearize(robot, q, np.zeros(robot.nv), np.zeros(robot.nv), independent=y,
+                       rank_tolerance=self.rank_tolerance)
+        own = [name.removeprefix(OF_SPEED) for name in ss.states[len(y):]]
+        named = [*self.speeds, *(name.removeprefix(OF_SPEED) for name in self.held if name.startswith(OF_SPEED))]
+        if set(named) <= set(own):
+            return tuple(own)
+        return _completed(robot, q, ss.S, named, own, "velocities")
+
+    def _is_place(self, name):
+        return name in self.places and name not in self.actuators
+
+    def is_parameter(self, name):
+        """Is it gravity, or a number of a spring?"""
+        return name in self.numbers and name not in self.actuators
+
+    number = staticmethod(parameters.value)
+
+    # ---- all that is known there
+
+    def point(self, robot, q, v, u, y, speeds, values):
+        """The `Point` at a state that is closed, with the held `values`."""
+        by_speeds = None if speeds == y else speeds
+        ss = linearize(robot, q, v, u=u, independent=y, speeds=by_speeds, rank_tolerance=self.rank_tolerance)
+        p, w = len(y), read_rows(robot, q, speeds) @ v
+        of_held, still = read_rows(robot, q, list(values)) @ ss.K, np.zeros(len(values))
+        free, columns, room = {}, [], []
+        for k in self._moving(y):
+            free[y[k]] = coordinate(robot, q, y[k]) if is_coordinate(robot, y[k]) else 0.0
+            columns.append([*ss.A[p:, k], *of_held[:, k]])
+            room.append(np.clip(self._left(y[k], free[y[k]]), -LONGEST, LONGEST))
+        for name in self.speeds:
+            k = speeds.index(name)
+            free[OF_SPEED + name] = w[k]
+            columns.append([*ss.A[p:, p + k], *still])
+        for k in self.inputs:
+            free[self.actuators[k]] = u[k]
+            columns.append([*ss.B[p:, k], *still])
+        for name in self.parameters:
+            free[name] = parameters.value(robot, name)
+            columns.append([*parameters.acceleration_slope(robot, ss.S, name, q, v), *still])
+        room += [self._left(name, x) for name, x in list(free.items())[len(room):]]
+        r = np.array([*ss.f0[p:], *(coordinate(robot, q, name) - x for name, x in values.items())])
+        if len(r) and not columns:
+            raise InputError("nothing is free: name coordinates, speeds, actuators, gravity or numbers of springs")
+        J = np.transpose(columns).reshape(len(r), len(columns))
+        sizes = [0.0 if name in y else abs(x) for name, x in free.items()]
+        return Point(robot, q, v, u, y, speeds, w, ss, r, J, np.reshape(room, (-1, 2)), 1.0 + np.array(sizes), values,
+                     free)
+
+    def _moving(self, y):
+        """Numbers of the independent coordinates that are free."""
+        return [k for k, name in enumerate(y) if self.coordinates is None or name in self.coordinates]
+
+    def _left(self, name, x):
+        """How far something at x may go down and up."""
+        low, high = self.bounds.get(name, (-np.inf, np.inf))
+        slack = 1e-9 * (1.0 + abs(x))
+        if not low - slack <= x <= high + slack:
+            raise InputError(f"bounds of {shown(name)}: the guess {x:.6g} is outside ({low:g}, {high:g})")
+        return min(low - x, 0.0), max(high - x, 0.0)
+
+    # ---- further points
+
+    def moved(self, here, step):
+        """The point along a step of what is free."""
+        robot, q, u, w, dy = here.robot, here.q, here.u.copy(), here.w.copy(), np.zeros(len(here.y))
+        moving = self._moving(here.y)
+        of_y, of_w, of_u, of_p = np.split(step, np.cumsum([len(moving), len(self.speeds), len(self.inputs)]))
+        dy[moving] = of_y
+        w[[here.speeds.index(name) for name in self.speeds]] += of_w
+        u[self.inputs] += of_u
+        for name, d in zip(self.parameters, of_p):
+            robot = parameters.changed(robot, name, here.free[name] + d)
+        if moving:  # closing the loops must not move what is held
+            still = {name: coordinate(robot, q, name) for k, name in enumerate(here.y)
+                     if k not in moving and is_coordinate(robot, name)}
+            q = close(robot, integrate(robot, q, here.K @ dy), held=still | here.values)
+        return self.point(robot, q, _velocity(robot, q, here.v, here.speeds, w), u, here.y, here.speeds, here.values)
+
+
+def _velocity(robot, q, v, speeds, w):
+    """The velocity with the independent ones w; v itself where all rests and nothing is driven."""
+    if w.any() or velocity_error(robot, q, np.zeros(robot.nv)).any():
+        return complete_velocity(robot, q, dict(zip(speeds, w)))
+    return np.zeros_like(v)
+
+
+def read_rows(robot, q, wanted):
+    """The rows that read the velocities of these coordinates."""
+    chosen = by_name(robot, wanted)
+    return chosen.matrix(virtual_jacobian(robot, q)) if (chosen.virtual >= 0).any() else chosen.rows
+
+
+def is_coordinate(robot, name):
+    """Is there a number of this name in q, or of a cut joint?"""
+    return name in robot.coordinate_names or name in robot.virtual_names
+
+
+def coordinate(robot, q, name):
+    """The value of a coordinate, of the tree or of a cut joint."""
+    if name in robot.virtual_names:
+        return virtual_coordinates(robot, q)[robot.virtual_index(name)]
+    if name not in robot.coordinate_names:
+        raise InputError(f"{shown(name)} is the rate of a ball or free joint, not a coordinate")
+    return q[robot.coordinate_index(name)]
+
+
+def _completed(robot, q, N, wanted, others, what):
+    """Names whose rows determine the motions N: `wanted`, and what is needed of the others, the first ones first."""
+    wanted, p = list(dict.fromkeys(wanted)), N.shape[1]
+    rows = read_rows(robot, q, wanted) @ N
+    if np.linalg.svd(rows, compute_uv=False)[:len(wanted)].min(initial=1.0) < APART or len(wanted) > p:
+        raise InputError(f"{what} {', '.join(wanted)} are not independent of each other here")
+    for name in others:
+        if len(rows) == p:
+            break
+        more = np.vstack([rows, read_rows(robot, q, [name]) @ N])
+        if name not in wanted and np.linalg.svd(more, compute_uv=False).min() > APART:
+            rows, wanted = more, [*wanted, name]
+    return tuple(wanted)
+
+
+def _known(what, name, among):
+    if not isinstance(name, str) or name not in among:
+        raise InputError(f"{what}: unknown {shown(name)}, {suggestion(shown(name), among)}")
+    return name
+
+
+def _pair(name, x):
+    pair = floats(f"bounds of {shown(name)}", x)
+    if pair.shape != (2,) or not pair[0] < pair[1]:
+        raise InputError(f"bounds of {shown(name)}: expected (lowest, highest), got {shown(x)}")
+    return float(pair[0]), float(pair[1])
