@@ -87,6 +87,7 @@ class Problem:
         self.held = dict.fromkeys(_known("hold", name, (*self.places, *rates, *numbers)) for name in hold)
         some = [] if free is None else [_known("free", name, known) for name in names("free", free)]
         some = list(dict.fromkeys([*some, *([] if parameter is None else [_known("parameter", parameter, known)])]))
+        self.parameter = parameter
         # a name that an actuator has too is that of the actuator
         self.inputs = [k for k, name in enumerate(self.actuators) if name in some]
         self.speeds = [name.removeprefix(OF_SPEED) for name in some if name in rates]
@@ -128,7 +129,7 @@ class Problem:
         ss = linearize(robot, q, np.zeros(robot.nv), np.zeros(robot.nv), independent="auto",
                        rank_tolerance=self.rank_tolerance)
         p = ss.K.shape[1]
-        wanted = [*(self.coordinates or ()), *(name for name in self.bounds if self._is_place(name))]
+        wanted = [*(self.coordinates or ()), *(name for name in (*self.bounds, self.parameter) if self._is_place(name))]
         return _completed(robot, q, ss.K, wanted, [*held, *ss.states[:p]], "coordinates")
 
     def _independent_speeds(self, robot, q, y):

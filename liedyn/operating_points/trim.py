@@ -8,101 +8,17 @@ the exact A and B of `linearize`, and so Newton's method on the manifold,
 has no differences in it (`liedyn.operating_points.problem`, `liedyn.operating_points.newton`). Closing the loops at
 each step keeps the state on the manifold (`liedyn.close`).
 """
-from dataclasses import dataclass, field, fields
-
 import numpy as np
 
 from liedyn.arguments import floats, names, positive, require_robot, whole
 from liedyn.compiled.boundary import states
 from liedyn.contact.watching import watches
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
-from liedyn.elements.generalized import actuator_matrix
 from liedyn.errors import InputError, LiedynError, listed, of_the_batch, shown, suggestion
 from liedyn.operating_points import resting
-from liedyn.operating_points.newton import freedom, search, unmet
+from liedyn.operating_points.newton import search, unmet
 from liedyn.operating_points.problem import Problem
-
-
-class TrimError(LiedynError):
-    """There is no equilibrium near the guess; `trim` says which balance is left, and the error has the last try.
-
-    Attributes
-    ----------
-    nearest : Trim
-        Where the search ended, ``reached`` False; of a batch all states, those that were reached too. States that have
-        no place (loops that do not close) are NaN.
-
-    Examples
-    --------
-    >>> import liedyn as ld
-    >>> try:
-    ...     ld.trim(ld.load("loader"), ld.load("loader").home, free=["lift_cylinder"])
-    ... except ld.TrimError as error:
-    ...     error.nearest.reached
-    False
-    """
-
-    def __init__(self, text, nearest):
-        super().__init__(text)
-        self.nearest = nearest
-
-
-@dataclass(frozen=True, repr=False)
-class Trim:
-    """An equilibrium or steady motion.
-
-    Attributes
-    ----------
-    q, v, u : ndarray, shapes (..., nq), (..., nv), (..., nu)
-        The state and the inputs of the actuators.
-    tau : ndarray, shape (..., nv)
-        The generalised forces of these inputs.
-    residual : dict
-        Acceleration that is left, by name of an independent coordinate [rad/s^2, m/s^2], shape (...).
-    drift : dict
-        Rate of that acceleration along the motion [rad/s^3, m/s^3], shape (...): the motion goes on steadily where this
-        is zero too; else nothing accelerates at this instant only.
-    freedom : int or ndarray of int
-        How many directions of what is free change nothing: the equilibrium is one of so many dimensions, and the
-        nearest one was taken.
-    iterations : int or ndarray of int
-    reached : bool or ndarray of bool
-    parameters : dict
-        Values of gravity and of numbers of springs that were free or held, by name, shape (...).
-    contacts : dict
-        What each one-sided constraint does, by name, as in `ForwardDynamics`.
-    contact_wrenches : dict
-        By name of a one-sided constraint the wrench (moment, force) [N m, N], shape (..., 6), that it exerts on the
-        body at its child side.
-    robot : Robot or ndarray of Robot
-        With these parameters.
-
-    Examples
-    --------
-    >>> import liedyn as ld
-    >>> loader = ld.load("loader")
-    >>> ld.trim(loader, loader.home, free=loader.actuator_names).freedom
-    0
-    """
-
-    q: np.ndarray
-    v: np.ndarray
-    u: np.ndarray
-    tau: np.ndarray
-    residual: dict
-    drift: dict
-    freedom: int
-    iterations: int
-    reached: bool
-    parameters: dict = field(default_factory=dict)
-    contacts: dict = field(default_factory=dict)
-    contact_wrenches: dict = field(default_factory=dict)
-    robot: object = None
-
-    def __repr__(self):
-        left = max((np.abs(x).max(initial=0.0) for x in self.residual.values()), default=0.0)
-        how = "reached" if np.all(self.reached) else "not reached"
-        return f"Trim({how}, residual {left:.3g}, freedom {self.freedom})"
+from liedyn.operating_points.result import TrimError, outcome, stacked
 
 
 def trim(robot, q, v=None, u=None, hold=None, free=None, bounds=None, tolerance=1e-10, iterations=100,
@@ -199,12 +115,12 @@ def trim(robot, q, v=None, u=None, hold=None, free=None, bounds=None, tolerance=
             results.append(getattr(error, "nearest", None))
             first = first or error
     if first is None:
-        return _stacked(results, lead)
+        return stacked(results, lead)
     count = sum(each is None or not each.reached for each in results)
     if all(each is None for each in results):
         raise first
     raise TrimError(f"{first}; {len(results) - count} of {len(results)} states were reached, the error has them",
-                    _stacked(results, lead)) from first
+                    stacked(results, lead)) from first
 
 
 def _inputs(robot, u):
@@ -248,7 +164,7 @@ def _solve(robot, q, v, u, given, ways, tolerance, iterations):
     """The `Trim` near one guess."""
     if not watches(robot):
         problem, here, count = _search(robot, q, v, u, given, ways, tolerance, iterations)
-        return _result(problem, here, count, True)
+        return outcome(problem, here, count, True)
     closed, tried = resting.touching(robot, q, v), set()
     while True:
         tried.add(frozenset(closed))
@@ -257,13 +173,13 @@ def _solve(robot, q, v, u, given, ways, tolerance, iterations):
         now, slip, found = resting.held_up(robot, here, closed)
         if slip:
             raise TrimError(f"no equilibrium of {robot.name!r} near this guess: contact {shown(slip[0])} slips, its "
-                            "friction does not hold it", _result(problem, here, count, False))
+                            "friction does not hold it", outcome(problem, here, count, False))
         if found is not None:
-            return _result(problem, here, count, True, found)
+            return outcome(problem, here, count, True, found)
         if frozenset(now) in tried:
             raise TrimError(f"no equilibrium of {robot.name!r} near this guess: contacts {listed(closed)} should be "
                             f"{listed(now) or 'open'}, and then they again",
-                            _result(problem, here, count, False))
+                            outcome(problem, here, count, False))
         closed, q, v, u = now, here.q, here.v, here.u
 
 
@@ -272,42 +188,5 @@ def _search(robot, q, v, u, given, ways, tolerance, iterations):
     here, count, reached = search(problem, problem.start(q, v, u, given), tolerance, iterations)
     if not reached:
         raise TrimError(f"no equilibrium of {robot.name!r} near this guess: {unmet(problem, here)}",
-                        _result(problem, here, count, False))
+                        outcome(problem, here, count, False))
     return problem, here, count
-
-
-def _result(problem, here, count, reached, found=None):
-    p, A, f0 = len(here.y), here.A, here.ss.f0
-    numbers = [name for name in (*here.free, *problem.held) if problem.is_parameter(name)]
-    contacts = {} if found is None else found.contacts
-    return Trim(here.q, here.v, here.u, actuator_matrix(here.robot, here.q) @ here.u,
-                dict(zip(here.speeds, f0[p:].tolist())), dict(zip(here.speeds, (A[p:] @ f0).tolist())),
-                freedom(here), count, reached, {name: problem.number(here.robot, name) for name in numbers}, contacts,
-                {name: found.constraint_wrenches[name] for name in contacts if name in found.constraint_wrenches},
-                here.robot if found is None else here.robot.switched(dict.fromkeys(
-                    (name for name, how in contacts.items() if how != "off"), True)))
-
-
-def _stacked(results, lead):
-    """One `Trim` of a batch; None among the results stands for a state of which nothing is known."""
-    known = next(each for each in results if each is not None)
-
-    def together(parts, like):
-        if isinstance(like, dict):
-            keys = dict.fromkeys(name for part in parts if part is not None for name in part)
-            return {name: together([None if part is None else part.get(name) for part in parts],
-                                   next(part[name] for part in parts if part is not None and name in part))
-                    for name in keys}
-        if isinstance(like, bool | int):
-            return np.reshape([type(like)(0) if part is None else part for part in parts], lead)
-        if isinstance(like, str):
-            return np.reshape(["" if part is None else part for part in parts], lead)
-        if isinstance(like, float | np.ndarray):
-            return np.reshape([np.full(np.shape(like), np.nan) if part is None else part for part in parts],
-                              lead + np.shape(like))
-        every = np.empty(len(parts), dtype=object)
-        every[:] = parts
-        return every.reshape(lead)
-
-    return Trim(*(together([None if each is None else getattr(each, key.name) for each in results],
-                           getattr(known, key.name)) for key in fields(Trim)))

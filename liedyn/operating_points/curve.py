@@ -1,0 +1,151 @@
+"""Curves of operating points: their tangent, and steps along them.
+
+What is free, the parameter included, is one more than the balances there are. The tangent t spans the null space of the
+exact derivatives J of the balances, scaled by S; a step goes along it, and Newton's method comes back to the curve at
+right angles to it,
+
+    J S d = -r        t^T d = 0
+
+Where balances are redundant (rolling, inputs that act on several coordinates at once) J has more rows than rank, and
+U^T J S stands for them, with U the left singular vectors of J S somewhere before, chosen again where they do not tell
+the balances apart any more.
+"""
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.interpolate import BarycentricInterpolator
+
+from liedyn.errors import InputError, LiedynError
+from liedyn.operating_points.problem import RANK, Point, read_rows
+
+CORRECTIONS, QUICK = 12, 1e-9
+"""Newton steps of a correction, and what they leave, scaled."""
+MET, LOST = 1e-13, 1e-4
+"""Residual, scaled, that is rounding, and that of a balance which the others do not imply any more."""
+CROSSED = 1e-7
+"""Part of the largest singular value of J S below which another branch crosses: the tangent is that from before."""
+APART = 0.3
+"""What balances of before must have of the smallest singular value of all, or they are chosen again."""
+AROUND, NODES = 0.2, np.array([-1.0, -0.75, -0.5, -0.25, 0.25, 0.5, 0.75, 1.0])
+"""Part of a step on both sides of a branch point from which it is interpolated, and where. Steps turn by less than half
+a radian (`continuation.TURNS`): (0.1)^8 of it is left as an error."""
+STEEP = 10.0
+"""Largest displacement of a coordinate by the independent ones, beyond which these are chosen again."""
+
+
+class OffTheCurve(LiedynError):
+    """A step has not come back to the curve."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A point of a curve with its unit tangent t, scaled, and the balances U (m, rank) that count there."""
+
+    point: Point
+    t: np.ndarray
+    U: np.ndarray
+
+
+class Curve:
+    """The curve of a `Problem` with a parameter, by its name, over a span."""
+
+    def __init__(self, problem, name, span, here):
+        self.problem, self.name, self.span = problem, name, span
+        self.sizes = {each: x for each, x in zip(here.free, here.scale)} | {name: span[1] - span[0]}
+        s = np.linalg.svd(here.J * self.scale(here), compute_uv=False)
+        rank, count = int((s > RANK * s.max(initial=0.0)).sum()), here.J.shape[1]
+        if rank != count - 1:
+            raise InputError(f"what is free makes no curve but {count - rank} directions: free are "
+                             f"{', '.join(here.free)}")
+
+    def first(self, here, direction):
+        """The `Place` of the first point, from where the parameter grows or falls."""
+        ahead = direction * np.eye(len(here.free))[list(here.free).index(self.name)]
+        t = self.tangent(here, ahead)
+        return Place(here, t, self.balances(here, None))
+
+    def value(self, point):
+        """The parameter."""
+        return float(point.free[self.name])
+
+    def along(self, place):
+        """How fast the parameter changes, scaled."""
+        return place.t[list(place.point.free).index(self.name)]
+
+    def scale(self, point):
+        """Sizes of what is free; coordinates that are chosen later count as they are."""
+        return np.array([self.sizes.get(name, 1.0) for name in point.free])
+
+    def tangent(self, point, before):
+        """The unit tangent, in the sense of the one before."""
+        _, s, Vt = np.linalg.svd(point.J * self.scale(point))
+        rank = len(Vt) - 1
+        if rank and s[rank - 1] > CROSSED * s[0]:
+            t = Vt[-1]
+            return t if t @ before >= 0.0 else -t
+        null = Vt[int((s[:rank] > CROSSED * s[0]).sum()):] if rank else Vt
+        t = null.T @ (null @ before)
+        return t / np.linalg.norm(t)
+
+    def balances(self, point, before):
+        """The U to go on with."""
+        U, s, _ = np.linalg.svd(point.J * self.scale(point))
+        rank = point.J.shape[1] - 1
+        if before is None:
+            return np.eye(len(U)) if len(U) == rank else U[:, :rank]
+        if len(U) == rank or not rank or s[rank - 1] < CROSSED * s[0]:
+            return before
+        left = np.linalg.svd(before.T @ point.J * self.scale(point), compute_uv=False)
+        return before if left[-1] > APART * s[rank - 1] else U[:, :rank]
+
+    def matrix(self, place):
+        """[U^T J S; t^T]: singular where another branch crosses."""
+        return np.vstack([place.U.T @ place.point.J * self.scale(place.point), place.t])
+
+    def step(self, place, h):
+        """The point at a distance h along the tangent and at right angles to it, how many corrections that took, and
+        the whole displacement, scaled."""
+        scale, count, whole = self.scale(place.point), 0, h * place.t
+        there = self.problem.moved(place.point, whole * scale)
+        while count < CORRECTIONS:
+            left = np.abs(there.r) / np.maximum(np.linalg.norm(there.J, axis=1), 1.0)
+            if left.max(initial=0.0) <= MET:  # where branches cross the equations below are singular
+                break
+            J = np.vstack([there.J * scale, place.t])
+            d = np.linalg.lstsq(J, np.append(-there.r, 0.0), rcond=RANK)[0]
+            there, count, whole = self.problem.moved(there, d * scale), count + 1, whole + d
+            if np.abs(d).max() < QUICK:
+                break
+        else:
+            raise OffTheCurve("the correction does not converge")
+        if left.max(initial=0.0) > LOST:
+            raise OffTheCurve("a balance that was met by itself is so no more")
+        return there, count, whole
+
+    def through(self, place, s, h):
+        """The place at a distance s where another branch crosses, and balances say nothing of that direction: between
+        places of a step h on both sides, by interpolation of the displacement."""
+        nodes = s + AROUND * h * NODES
+        whole = np.array([self.step(place, x)[2] for x in nodes])
+        whole = BarycentricInterpolator(nodes, whole)(s)
+        there = self.problem.moved(place.point, whole * self.scale(place.point))
+        return Place(there, self.tangent(there, place.t), place.U)
+
+    def at(self, place, s):
+        """The place at a distance s from another one, with its balances."""
+        if s == 0.0:
+            return place
+        there, *_ = self.step(place, s)
+        return Place(there, self.tangent(there, place.t), place.U)
+
+    def onwards(self, place):
+        """The same place with balances, and where they are poor coordinates, to go on with."""
+        point, problem = place.point, self.problem
+        if problem.coordinates is None and point.speeds == point.y and np.abs(point.K).max(initial=0.0) > STEEP:
+            y = problem.independent(point.robot, point.q, list(point.values))
+            if set(y) != set(point.y):
+                d, p = place.t * self.scale(point), len(y)
+                d = np.concatenate([read_rows(point.robot, point.q, y) @ point.K @ d[:p], d[p:]])
+                point = problem.point(point.robot, point.q, point.v, point.u, y, y, point.values)
+                return Place(point, self.tangent(point, d / self.scale(point)), self.balances(point, None))
+        return Place(point, place.t, self.balances(point, place.U))

@@ -1,0 +1,243 @@
+"""Special points between two points of a curve: where it turns, where others cross it, where stability changes.
+
+    turning point    the rate of the parameter along the curve changes its sign
+    branch point     a real eigenvalue of N = [J S; t^T] [J S; t^T]_0^-1 goes through zero: the null space of J grows
+    hopf             a pair of eigenvalues of A crosses the imaginary axis
+    flutter          two pairs on the axis meet and leave it: what is conservative or circulatory, without damping
+    divergence       a real eigenvalue of A goes through zero, and the curve neither turns nor is crossed
+
+Of N the eigenvalues in the left half-plane are counted, of A those in the right one: where a count differs, the step is
+halved until one difference is left in each part, so that two within a step do not cancel. What other branch crosses is
+found by going along the second null vector: its parameter says whether this is a pitchfork.
+"""
+from dataclasses import dataclass
+
+import numpy as np
+
+from liedyn.errors import LiedynError
+from liedyn.operating_points.curve import Place
+from liedyn.operating_points.result import outcome
+
+AXIS, GREY = 1e-6, 30.0
+"""Real part, as a part of the largest eigenvalue, up to which one is on the imaginary axis; within this factor of it
+that cannot be told from rounding."""
+CYCLIC = 1e-12
+"""Part of A below which a row or a column of it is zero."""
+TINY = 1e-11
+"""Part of a step in which changes are not told apart any more."""
+TOGETHER = 1e-6
+"""Part of a step within which a change of stability is that of a turning or branch point."""
+SINGULAR = 1e-6
+"""Singular values of rows of length 1 that are zero at a branch point which is known to `TINY`."""
+ASIDE, FAR = 1e-3, 100.0
+"""How far along the second null vector the other branch is looked for, scaled, and how many times as far that may be
+along the first one."""
+
+
+@dataclass(frozen=True)
+class SpecialPoint:
+    """Where a branch turns, another one crosses it, or stability changes.
+
+    Attributes
+    ----------
+    kind : str
+        "turning point"; "branch point"; "hopf", where a pair of eigenvalues crosses the imaginary axis; "flutter",
+        where two pairs on the axis meet and leave it; "divergence", where a real eigenvalue goes through zero and the
+        branch neither turns nor is crossed.
+    parameter : float
+    q, v, u : ndarray
+    frequency : float
+        Of the oscillation [rad/s]; zero for the others.
+    form : str
+        Of a branch point: "pitchfork", where the parameter of one of the two branches has an extremum;
+        "transcritical", where neither has; "vertical", where it is constant on the other one; "multiple", where more
+        than two branches may cross; "" where the other branch was not found, and for other kinds.
+    unstable : tuple of int
+        How many eigenvalues there are in the right half-plane before and behind it.
+    crossing : Trim or None
+        A point of the other branch next to a branch point, from which `continuation` follows that.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> ld.SpecialPoint("turning point", 1.0, None, None, None).frequency
+    0.0
+    """
+
+    kind: str
+    parameter: float
+    q: np.ndarray
+    v: np.ndarray
+    u: np.ndarray
+    frequency: float = 0.0
+    form: str = ""
+    unstable: tuple = (0, 0)
+    crossing: object = None
+
+
+# ---- stability
+
+
+def eigenvalues(A):
+    """Of A, sorted; those of cyclic coordinates and of what is conserved exactly zero."""
+    found = np.zeros(len(A), dtype=complex)
+    others = _others(A)
+    found[:len(others)] = others
+    return np.sort_complex(found)
+
+
+def _others(A):
+    """The eigenvalues of A but for those of rows and columns of zeros."""
+    left, least = np.arange(len(A)), CYCLIC * np.abs(A).max(initial=0.0)
+    while True:
+        B = np.abs(A[np.ix_(left, left)])
+        keep = (B.max(axis=0, initial=0.0) > least) & (B.max(axis=1, initial=0.0) > least)
+        if keep.all():
+            break
+        left = left[keep]
+    return np.linalg.eigvals(A[np.ix_(left, left)])
+
+
+def _size(*places):
+    """The largest eigenvalue of some places."""
+    return max(*(np.abs(eigenvalues(each.point.A)).max(initial=0.0) for each in places), np.finfo(float).tiny)
+
+
+def _unstable(place, size):
+    """How many eigenvalues are in the right half-plane."""
+    return int((eigenvalues(place.point.A).real > AXIS * size).sum())
+
+
+def is_undecided(place, before):
+    """Is some eigenvalue so near to the axis that its side may be rounding?"""
+    near = np.abs(eigenvalues(place.point.A).real) / _size(place, before)
+    return bool(((near > AXIS / GREY) & (near < AXIS * GREY)).any())
+
+
+# ---- between two places
+
+
+def special_points(curve, a, h, b):
+    """Those between place a and place b, a step h further on, in their order, as pairs of a distance and a point."""
+    return _Step(curve, a, h, b).special_points()
+
+
+class _Step:
+    """A step of a curve; distances s go from 0 to h."""
+
+    def __init__(self, curve, a, h, b):
+        self.curve, self.a, self.h, self.b, self.size = curve, a, h, b, _size(a, b)
+        self.base = max((curve.matrix(each) for each in (a, b)), key=lambda M: np.linalg.svd(M, compute_uv=False)[-1])
+
+    def special_points(self):
+        h, along = self.h, self.curve.along
+        found = [self.branch_point(s) for s in self.crossings(0.0, h, self.left(0.0), self.left(h))]
+        if along(self.a) * along(self.b) < 0.0:
+            s = _root(lambda s: along(self.at(s)), 0.0, h)
+            if all(abs(s - other) > TOGETHER * h for other, _ in found):
+                found.append((s, self.special(s, "turning point")))
+        for s in self.changes(0.0, h, self.unstable(0.0), self.unstable(h)):
+            s, frequency, crosses = self.to_the_axis(s)
+            if frequency:
+                found.append((s, self.special(s, "hopf" if crosses else "flutter", frequency)))
+            elif all(abs(s - other) > TOGETHER * h for other, _ in found):
+                found.append((s, self.special(s, "divergence")))
+        return sorted(found, key=lambda pair: pair[0])
+
+    def at(self, s):
+        return self.b if s == self.h else self.curve.at(self.a, s)
+
+    def special(self, s, kind, frequency=0.0, form="", crossing=None):
+        at = self.at(s) if kind != "branch point" else self.curve.through(self.a, s, self.h)
+        at, aside = at.point, TOGETHER ** 0.5 * self.h
+        sides = self.unstable(max(s - aside, 0.0)), self.unstable(min(s + aside, self.h))
+        return SpecialPoint(kind, self.curve.value(at), at.q, at.v, at.u, frequency, form, sides, crossing)
+
+    # ---- branch points
+
+    def relative(self, s):
+        """N."""
+        return np.linalg.solve(self.base.T, self.curve.matrix(self.at(s)).T).T
+
+    def left(self, s):
+        """How many eigenvalues of N are in the left half-plane."""
+        return int((np.linalg.eigvals(self.relative(s)).real < 0.0).sum())
+
+    def crossings(self, low, high, at_low, at_high):
+        """Distances of branch points."""
+        if at_low == at_high:
+            return []
+        if abs(at_low - at_high) == 1:
+            return [_root(lambda s: np.linalg.det(self.relative(s)), low, high)]
+        middle = 0.5 * (low + high)
+        if high - low <= TINY * self.h:  # several at once, or a pair of complex eigenvalues, which is nothing
+            return [middle] if np.linalg.svd(self.relative(middle), compute_uv=False)[-1] < SINGULAR else []
+        at = self.left(middle)
+        return self.crossings(low, middle, at_low, at) + self.crossings(middle, high, at, at_high)
+
+    def branch_point(self, s):
+        """The distance and the branch point there."""
+        at = self.curve.through(self.a, s, self.h)
+        _, sizes, Vt = np.linalg.svd(self.curve.matrix(at))
+        if (sizes < SINGULAR * sizes[0]).sum() > 1:
+            return s, self.special(s, "branch point", form="multiple")
+        form, crossing = self.fork(at, Vt[-1])
+        return s, self.special(s, "branch point", form=form, crossing=crossing)
+
+    def fork(self, at, aside):
+        """The form of a branch point, and a point of the branch that crosses there: along the second null vector."""
+        curve, other = self.curve, Place(at.point, aside, at.U)
+        try:
+            there, back = (curve.step(other, side * ASIDE) for side in (1.0, -1.0))
+        except (LiedynError, np.linalg.LinAlgError):
+            return "", None
+        if max(abs(there[2] @ at.t), abs(back[2] @ at.t)) > FAR * ASIDE:
+            return "", None
+        width = curve.span[1] - curve.span[0]
+        up, down = ((curve.value(each[0]) - curve.value(at.point)) / width for each in (there, back))
+        crossing = outcome(curve.problem, there[0], 0, True)
+        if max(abs(up), abs(down)) < ASIDE ** 3:
+            return "vertical", crossing
+        is_even = abs(up + down) > abs(up - down)
+        return "pitchfork" if is_even or abs(curve.along(at)) < ASIDE else "transcritical", crossing
+
+    # ---- stability
+
+    def unstable(self, s):
+        return _unstable(self.at(s), self.size)
+
+    def changes(self, low, high, at_low, at_high):
+        """Distances where the number of unstable eigenvalues changes."""
+        if at_low == at_high:
+            return []
+        middle = 0.5 * (low + high)
+        if high - low <= TINY * self.h:
+            return [low if at_low > at_high else high]  # the side with more of them
+        at = self.unstable(middle)
+        return self.changes(low, middle, at_low, at) + self.changes(middle, high, at, at_high)
+
+    def to_the_axis(self, s):
+        """Where an eigenvalue that is just right of the axis at s is on it, its frequency, and whether it crosses the
+        axis instead of leaving it."""
+        values = _others(self.at(s).point.A)
+        near = values[np.abs(values.real / self.size - AXIS).argmin()]
+        frequency = abs(float(near.imag)) if abs(near.imag) > AXIS * self.size else 0.0
+
+        def real(x):
+            values = _others(self.at(x).point.A)
+            return values[np.abs(values - near).argmin()].real / self.size
+
+        aside = TINY * self.h
+        while aside < self.h:
+            low, high = max(s - aside, 0.0), min(s + aside, self.h)
+            ends = real(low), real(high)
+            if min(ends) < -AXIS / GREY and max(ends) > AXIS / GREY:
+                return _root(real, low, high), frequency, True
+            aside *= 4.0
+        return s, frequency, False
+
+
+def _root(f, low, high):
+    from scipy.optimize import brentq
+
+    return brentq(f, low, high, xtol=1e-15, rtol=1e-14)
