@@ -224,8 +224,9 @@ class _Step:
         frequency = abs(float(near.imag)) if abs(near.imag) > AXIS * self.size else 0.0
 
         def real(x):
-            values = _others(self.at(x).point.A)
-            return values[np.abs(values - near).argmin()].real / self.size
+            values = np.append(_others(self.at(x).point.A), np.inf)  # there may be none
+            nearest = values[np.abs(values - near).argmin()].real
+            return nearest / self.size if np.isfinite(nearest) else 0.0
 
         aside = TINY * self.h
         while aside < self.h:
