@@ -18,9 +18,12 @@ def search(problem, here, tolerance, iterations):
     """The point where Newton's method ends, the number of its steps, and whether nothing accelerates there."""
     for count in range(iterations + 1):
         size = sizes(here)
-        if (np.abs(here.r) * size).max(initial=0.0) <= tolerance:
+        left = (np.abs(here.r) * size).max(initial=0.0)
+        if not left:
             return here, count, True
         step = _step(here.J * size[:, None], -here.r * size, here.room, bool(problem.bounds))
+        if left <= tolerance:
+            return _polished(problem, here, step, size), count, True
         there = _shortened(problem, here, step, size)
         if there is None:
             return here, count, _is_rounding(here, step)
@@ -78,6 +81,16 @@ def _shortened(problem, here, step, size):
             pass  # the step leaves the workspace, or a spring would have a negative length
         part *= 0.5
     return None
+
+
+def _polished(problem, here, step, size):
+    """The point a last step further on, if the residual falls: soft directions are still to be balanced where the
+    residual of the stiff ones, which scale it, is met."""
+    try:
+        there = problem.moved(here, step)
+    except (ClosureError, SingularConfigurationError, ModelError):
+        return here
+    return there if np.linalg.norm(there.r * size) < np.linalg.norm(here.r * size) else here
 
 
 def _is_rounding(here, step):
