@@ -5,7 +5,7 @@ import pytest
 
 import liedyn as ld
 from liedyn.errors import InputError
-from liedyn.operating_points.parameters import acceleration_slope, changed, parameter_names, value
+from liedyn.operating_points.parameters import Parameters
 
 G = 9.81
 
@@ -36,10 +36,10 @@ def moment(x, stiffness=4.0, rest=0.3, k=30.0, length=1.2, preload=0.0, coil=1.5
     ("preload:coil", "coil_preload"), ("gravity", "gravity")])
 def test_which_number_holds_a_pose(name, key):
     robot, x = arm(stiffness=4.0, rest=0.3), 0.4
-    wanted = value(robot, name) * 0.9 + 0.05
+    wanted = Parameters(robot).value(robot, name) * 0.9 + 0.05
     found = ld.trim(robot, [x], u={"motor": moment(x, **{key: wanted})}, free=[name])
     assert found.parameters[name] == pytest.approx(wanted, rel=1e-9) and found.q[0] == x
-    assert value(found.robot, name) == found.parameters[name]
+    assert Parameters(robot).value(found.robot, name) == found.parameters[name]
     assert np.abs(ld.forward_dynamics(found.robot, found.q, found.v, found.tau).a).max() < 1e-9
 
 
@@ -47,7 +47,7 @@ def test_numbers_that_are_held_and_batches_of_them():
     robot, k = arm(stiffness=4.0, rest=0.3), np.array([1.0, 4.0, 9.0])
     found = ld.trim(robot, [0.4], hold={"stiffness:pivot": k, "pivot": 0.5}, free=["motor", "pivot"])
     assert found.u[:, 0] == pytest.approx([moment(0.5, stiffness=each) for each in k], rel=1e-9)
-    assert [value(each, "stiffness:pivot") for each in found.robot] == k.tolist()
+    assert [Parameters(robot).value(each, "stiffness:pivot") for each in found.robot] == k.tolist()
     settled = ld.trim(robot, [0.4], hold={"gravity": 1.62})
     assert moment(settled.q[0], gravity=1.62) == pytest.approx(0.0, abs=1e-9)
 
@@ -67,9 +67,10 @@ def test_the_rhombus_on_its_diagonal_spring():
     assert found.q[0] == pytest.approx(phi, rel=1e-12)
     ss = ld.linearize(robot, found.q, found.v, found.tau)
     assert ss.eigenvalues()[1] == pytest.approx(-0.2423858093105051 + 2.1339550283483804j, rel=1e-9)
-    length = ld.trim(changed(robot, "length:spring", 1.0), robot.home, free=["length:spring"])
+    other = Parameters(robot).changed
+    length = ld.trim(other(robot, "length:spring", 1.0), robot.home, free=["length:spring"])
     assert length.parameters["length:spring"] == pytest.approx(np.sqrt(2.0), rel=1e-12)
-    stiffness = ld.trim(changed(robot, "stiffness:spring", 10.0), robot.home, free=["stiffness:spring"])
+    stiffness = ld.trim(other(robot, "stiffness:spring", 10.0), robot.home, free=["stiffness:spring"])
     assert stiffness.parameters["stiffness:spring"] == pytest.approx(25.0, rel=1e-10)
 
 
@@ -83,17 +84,18 @@ def test_derivatives_by_all_numbers():
     q = ld.close(robot, robot.home, crank=2.0)
     v = ld.complete_velocity(robot, q, {"crank": 0.7})
 
+    numbers = Parameters(robot)
+
     def at(x):
-        ss = ld.linearize(changed(robot, name, x), q, v, u=np.zeros(3))
+        ss = ld.linearize(numbers.changed(robot, name, x), q, v, u=np.zeros(3))
         return ss.f0[1:], ss.S
 
-    assert len(parameter_names(robot)) == 21
-    for name in parameter_names(robot):
-        x = value(robot, name) + 0.1
-        here, h = changed(robot, name, x), 1e-4
-        differences = (at(x + h)[0] - at(x - h)[0]) / (2.0 * h)
+    assert len(numbers.names) == 21
+    for name in numbers.names:
+        x, h = numbers.value(robot, name) + 0.1, 1e-4
+        found = numbers.acceleration_slope(numbers.changed(robot, name, x), at(x)[1], name, q, v)
         # accelerations are linear in most of them, and 20 /s^2: rounding of 4e-15 / 1e-4
-        assert np.allclose(acceleration_slope(here, at(x)[1], name, q, v), differences, rtol=1e-8, atol=1e-8), name
+        assert np.allclose(found, (at(x + h)[0] - at(x - h)[0]) / (2.0 * h), rtol=1e-8, atol=1e-8), name
 
 
 def test_what_is_no_number_is_said():

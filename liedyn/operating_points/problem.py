@@ -14,7 +14,7 @@ from liedyn.constraints.independent import by_name
 from liedyn.constraints.loops import velocity_error, virtual_coordinates, virtual_jacobian
 from liedyn.errors import InputError, shown, suggestion
 from liedyn.linearization.linearize import linearize
-from liedyn.operating_points import parameters
+from liedyn.operating_points.parameters import Parameters
 from liedyn.tree.configuration import integrate
 
 LONGEST = 0.5
@@ -82,7 +82,8 @@ class Problem:
         rates = tuple(OF_SPEED + name for name in self.places)
         self.actuators = robot.actuator_names if robot.model.actuators else tuple(
             f"force:{name}" for name in robot.velocity_names)
-        self.numbers = numbers = parameters.parameter_names(robot)
+        self.numbers = Parameters(robot)
+        numbers = self.numbers.names
         known = (*self.places, *rates, *self.actuators, *numbers)
         self.held = dict.fromkeys(_known("hold", name, (*self.places, *rates, *numbers)) for name in hold)
         some = [] if free is None else [_known("free", name, known) for name in names("free", free)]
@@ -110,7 +111,7 @@ class Problem:
             if x is not None and name.startswith(OF_SPEED):
                 rates[name.removeprefix(OF_SPEED)] = x
             elif x is not None and name not in self.places:
-                robot = parameters.changed(robot, name, x)
+                robot = self.numbers.changed(robot, name, x)
         places = {name: x for name, x in given.items() if name in self.places}
         q = close(robot, q, held={name: x for name, x in places.items() if x is not None})
         values = {name: coordinate(robot, q, name) if x is None else x for name, x in places.items()}
@@ -147,9 +148,7 @@ class Problem:
 
     def is_parameter(self, name):
         """Is it gravity, or a number of a spring?"""
-        return name in self.numbers and name not in self.actuators
-
-    number = staticmethod(parameters.value)
+        return name in self.numbers.names and name not in self.actuators
 
     # ---- all that is known there
 
@@ -172,8 +171,8 @@ class Problem:
             free[self.actuators[k]] = u[k]
             columns.append([*ss.B[p:, k], *still])
         for name in self.parameters:
-            free[name] = parameters.value(robot, name)
-            columns.append([*parameters.acceleration_slope(robot, ss.S, name, q, v), *still])
+            free[name] = self.numbers.value(robot, name)
+            columns.append([*self.numbers.acceleration_slope(robot, ss.S, name, q, v), *still])
         room += [self._left(name, x) for name, x in list(free.items())[len(room):]]
         r = np.array([*ss.f0[p:], *(coordinate(robot, q, name) - x for name, x in values.items())])
         if len(r) and not columns:
@@ -206,7 +205,7 @@ class Problem:
         w[[here.speeds.index(name) for name in self.speeds]] += of_w
         u[self.inputs] += of_u
         for name, d in zip(self.parameters, of_p):
-            robot = parameters.changed(robot, name, here.free[name] + d)
+            robot = self.numbers.changed(robot, name, here.free[name] + d)
         if moving:  # closing the loops must not move what is held
             still = {name: coordinate(robot, q, name) for k, name in enumerate(here.y)
                      if k not in moving and is_coordinate(robot, name)}

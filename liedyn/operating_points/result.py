@@ -92,15 +92,17 @@ class Trim:
 
 def outcome(problem, here, count, reached, found=None):
     """The `Trim` of a point; `found` is the forward dynamics of the robot with its contacts."""
-    p, A, f0 = len(here.y), here.A, here.ss.f0
+    robot, p, A, f0 = here.robot, len(here.y), here.A, here.ss.f0
     numbers = [name for name in (*here.free, *problem.held) if problem.is_parameter(name)]
     contacts = {} if found is None else found.contacts
-    return Trim(here.q, here.v, here.u, actuator_matrix(here.robot, here.q) @ here.u,
-                dict(zip(here.speeds, f0[p:].tolist())), dict(zip(here.speeds, (A[p:] @ f0).tolist())),
-                freedom(here), count, reached, {name: problem.number(here.robot, name) for name in numbers}, contacts,
-                {name: found.constraint_wrenches[name] for name in contacts if name in found.constraint_wrenches},
-                here.robot if found is None else here.robot.switched(dict.fromkeys(
-                    (name for name, how in contacts.items() if how != "off"), True)))
+    wrenches = {} if found is None else {
+        name: F for name, F in found.constraint_wrenches.items() if name in contacts}
+    watched = dict.fromkeys((name for name, how in contacts.items() if how != "off"), True)
+    return Trim(here.q, here.v, here.u, actuator_matrix(robot, here.q) @ here.u,
+                residual=dict(zip(here.speeds, f0[p:].tolist())), drift=dict(zip(here.speeds, (A[p:] @ f0).tolist())),
+                freedom=freedom(here), iterations=count, reached=reached,
+                parameters={name: problem.numbers.value(robot, name) for name in numbers}, contacts=contacts,
+                contact_wrenches=wrenches, robot=robot.switched(watched) if watched else robot)
 
 
 def stacked(results, lead):

@@ -1,0 +1,97 @@
+"""Branches over gravity, numbers of springs and coordinates; and coordinates that are chosen again on the way."""
+import numpy as np
+import pytest
+from scipy.linalg import eigh
+from scipy.optimize import brentq
+
+import liedyn as ld
+from liedyn.errors import InputError
+
+
+def test_a_column_buckles_under_its_own_weight():
+    """Two rods with point masses of 1 and 2 kg at their ends: K - g W, in angles from upright."""
+    b = ld.Builder("column", gravity=(-0.5, 0.0, 0.0))
+    b.body("lower", 1.0, (1.0, 0.0, 0.0))
+    b.body("upper", 2.0, (1.0, 0.0, 0.0))
+    b.joint("foot", "revolute", "ground", "lower", stiffness=5.0)
+    b.joint("knee", "revolute", "lower", "upper", placement=(1.0, 0.0, 0.0), stiffness=7.0)
+    robot = b.build()
+    branch = ld.continuation(robot, ld.trim(robot, [0.0, 0.0]), "gravity", (0.0, 20.0))
+    loads = eigh([[12.0, -7.0], [-7.0, 7.0]], np.diag([3.0, 2.0]), eigvals_only=True)
+    assert [each.parameter for each in branch.special] == pytest.approx(loads, rel=1e-9)
+    assert np.array_equal(branch.parameters["gravity"], branch.parameter)
+    hanging = ld.continuation(robot, ld.trim(robot, [0.0, 0.0]), "gravity", (-5.0, 1.0), direction=-1)
+    assert hanging.parameter[-1] == pytest.approx(-5.0, rel=1e-12) and not hanging.special
+
+
+def toggle(**foot):
+    """Two bars of length 1, a slide at their foot with a spring, a moment at the first one."""
+    b = ld.Builder("toggle", gravity=(0.0, 0.0, 0.0))
+    b.body("bar", 0.1, (0.5, 0.0, 0.0), (0.0, 0.01, 0.01))
+    b.body("slide", 1.0)
+    b.joint("knee", "revolute", "ground", "bar")
+    b.joint("foot", "prismatic", "ground", "slide", axis=(1.0, 0.0, 0.0), **foot)
+    b.constraint("link", "distance", "bar", "slide", parent_placement=(1.0, 0.0, 0.0), length=1.0)
+    b.actuator("press", "knee")
+    return b.build()
+
+
+def test_a_toggle_turns_over_the_length_of_its_spring():
+    """Under a moment of -5 the spring is at rest at 2 cos x - 5 / (40 sin x), which is largest at a turning point."""
+    robot = toggle(stiffness=20.0, rest=0.9)
+    q = ld.close(robot, [0.5, 1.75], knee=0.5)
+    start = ld.trim(robot, q, u=[-5.0], free=["rest:foot"])
+    x = start.q[0]
+    assert start.parameters["rest:foot"] == pytest.approx(2.0 * np.cos(x) - 5.0 / (40.0 * np.sin(x)), rel=1e-9)
+    found = []
+    for direction in (1, -1):
+        branch = ld.continuation(robot, start, "rest:foot", (0.5, 2.5), direction=direction)
+        y = branch.q[:, 0]
+        assert np.allclose(branch.parameter, 2.0 * np.cos(y) - 5.0 / (40.0 * np.sin(y)), rtol=1e-9)
+        found += [each.parameter for each in branch.special if each.kind == "turning point"]
+    y = brentq(lambda y: -2.0 * np.sin(y) + 5.0 * np.cos(y) / (40.0 * np.sin(y) ** 2), 0.1, 1.0, xtol=1e-15)
+    assert found == pytest.approx([2.0 * np.cos(y) - 5.0 / (40.0 * np.sin(y))], rel=1e-9)
+
+
+def test_stiffness_and_preload_of_the_diagonal_spring():
+    """The rhombus on its diagonal d = 2 cos(phi / 2): 3 g cos phi, the moment of its rods in all, and the spring's."""
+    robot = ld.load("diagonal_spring")
+    start = ld.trim(robot, robot.home)
+    branch = ld.continuation(robot, start, "preload:spring", (-3.0, 5.0))
+    phi = branch.q[:, 0]
+    pull = 25.0 * (2.0 * np.cos(0.5 * phi) - np.sqrt(2.0)) + branch.parameter
+    # potential m g (1/2 + 1 + 1/2) sin phi and the spring's, d' = -sin(phi / 2)
+    assert np.allclose(2.0 * 9.81 * np.cos(phi), pull * np.sin(0.5 * phi), rtol=0.0, atol=1e-8)
+
+
+def test_coordinates_are_chosen_again():
+    """A slider-crank through both dead points, where its slider is no coordinate: the moment that holds a spring."""
+    b = ld.Builder("crank", gravity=(0.0, 0.0, 0.0), independent=("slide",))
+    b.body("slide", 1.0)
+    b.body("crank", 0.1, (0.25, 0.0, 0.0), (0.0, 0.01, 0.01))
+    b.joint("slide", "prismatic", "ground", "slide", axis=(1.0, 0.0, 0.0), stiffness=10.0, rest=1.0)
+    b.joint("crank", "revolute", "ground", "crank")
+    b.constraint("rod", "distance", "crank", "slide", parent_placement=(0.5, 0.0, 0.0), length=1.0)
+    b.actuator("motor", "crank")
+    robot = b.build()
+    q = ld.close(robot, [1.3, 0.9], crank=0.9)
+    start = ld.trim(robot, q, free=["motor"])
+    branch = ld.continuation(robot, start, "motor", (-10.0, 10.0), points=150)
+    y = branch.q[:, 1]
+    slide = 0.5 * np.cos(y) + np.sqrt(1.0 - 0.25 * np.sin(y) ** 2)
+    slope = -0.5 * np.sin(y) - 0.25 * np.sin(y) * np.cos(y) / np.sqrt(1.0 - 0.25 * np.sin(y) ** 2)
+    assert np.allclose(branch.q[:, 0], slide, rtol=1e-9)
+    assert np.allclose(branch.u[:, 0], 10.0 * (slide - 1.0) * slope, rtol=0.0, atol=1e-8)
+    assert branch.ended == "points" and np.ptp(y) > 2.0 * np.pi
+    assert {each.kind for each in branch.special} == {"turning point"}
+
+
+def test_contacts_must_be_decided():
+    b = ld.Builder("stone")
+    b.body("stone", 1.0)
+    b.joint("z", "prismatic", "ground", "stone", axis=(0, 0, 1), stiffness=10.0)
+    b.constraint("floor", "on_plane", "ground", "stone", unilateral=True)
+    robot = b.build()
+    start = ld.trim(robot, [0.0])
+    with pytest.raises(InputError, match="wants contacts decided"):
+        ld.continuation(robot, start, "stiffness:z", (1.0, 20.0))
