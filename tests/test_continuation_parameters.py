@@ -2,7 +2,7 @@
 import numpy as np
 import pytest
 from scipy.linalg import eigh
-from scipy.optimize import brentq
+from scipy.optimize import brentq, fsolve
 
 import liedyn as ld
 from liedyn.errors import InputError
@@ -84,6 +84,74 @@ def test_coordinates_are_chosen_again():
     assert np.allclose(branch.u[:, 0], 10.0 * (slide - 1.0) * slope, rtol=0.0, atol=1e-8)
     assert branch.ended == "points" and np.ptp(y) > 2.0 * np.pi
     assert {each.kind for each in branch.special} == {"turning point"}
+
+
+def linked(length):
+    """The toggle with a second bar of this length, under a spring at rest at 1.2."""
+    b = ld.Builder.of(toggle(stiffness=20.0, rest=1.2))
+    b.change("constraint", "link", length=length)
+    return b.build()
+
+
+def test_any_function_of_a_parameter():
+    """The length l of the second bar: the slide is at cos x + sqrt(l^2 - sin^2 x), with a moment of its spring."""
+    def of(x, l):
+        root = np.sqrt(l ** 2 - np.sin(x) ** 2)
+        return np.cos(x) + root, -np.sin(x) - np.sin(x) * np.cos(x) / root
+
+    def balance(x, l, u):
+        s, slope = of(x, l)
+        return 20.0 * (s - 1.2) * slope - u
+
+    def slope(x, l):  # of the balance by x
+        s, first = of(x, l)
+        root = np.sqrt(l ** 2 - np.sin(x) ** 2)
+        second = -np.cos(x) - np.cos(2.0 * x) / root - (np.sin(x) * np.cos(x)) ** 2 / root ** 3
+        return 20.0 * (first ** 2 + (s - 1.2) * second)
+
+    robot = linked(1.0)
+    start = ld.trim(robot, ld.close(robot, [0.3, 1.9], knee=0.3), free=["press"])
+    u = start.u[0]
+    found = []
+    for direction in (1, -1):
+        branch = ld.continuation(linked, start, 1.0, (0.6, 1.4), direction=direction)
+        assert np.allclose([balance(*each, u) for each in zip(branch.q[:, 0], branch.parameter)], 0.0, atol=1e-9)
+        found += [each for each in branch.special]
+    x, l = fsolve(lambda z: [balance(*z, u), slope(*z)], [0.5, 0.9], xtol=1e-13)
+    assert [each.kind for each in found] == ["turning point"]
+    assert found[0].parameter == pytest.approx(l, rel=1e-9) and found[0].q[0] == pytest.approx(x, rel=1e-6)
+
+
+def standing(length):
+    """A rod with a point mass that a torsion spring lets stand up to a length of k / (m g)."""
+    b = ld.Builder("rod", gravity=(-9.81, 0.0, 0.0))
+    b.body("rod", 1.0, (length, 0.0, 0.0))
+    b.joint("hinge", "revolute", "ground", "rod", stiffness=12.0)
+    return b.build()
+
+
+def test_a_fork_over_any_function():
+    start = ld.trim(standing(1.0), [0.0])
+    [fork] = ld.continuation(standing, start, 1.0, (0.5, 2.0)).special
+    assert (fork.kind, fork.form, fork.unstable) == ("branch point", "pitchfork", (0, 1))
+    assert fork.parameter == pytest.approx(12.0 / 9.81, rel=1e-9)
+    other = ld.continuation(standing, fork.crossing, fork.crossing.parameters["parameter"], (0.5, 2.0))
+    assert np.allclose(9.81 * other.parameter * np.sin(other.q[:, 0]), 12.0 * other.q[:, 0], rtol=0.0, atol=1e-9)
+    assert other.ended == "span" and abs(other.q[-1, 0]) > 1.0
+    bent = ld.trim(standing(1.5), [1.0])
+    branch = ld.continuation(standing, bent, 1.5, (0.5, 2.0), direction=-1)
+    x = branch.q[:, 0]
+    assert np.allclose(9.81 * branch.parameter * np.sin(x), 12.0 * x, rtol=0.0, atol=1e-9)
+    assert [(each.kind, each.form) for each in branch.special] == [("branch point", "pitchfork")]
+    assert branch.special[0].parameter == pytest.approx(12.0 / 9.81, rel=1e-9) and np.ptp(x) > 1.5
+
+
+def test_families_that_do_not_fit_are_said():
+    start = ld.trim(standing(1.0), [0.0])
+    with pytest.raises(InputError, match="other velocity names at|other coordinate names at"):
+        ld.continuation(lambda x: standing(x) if x == 1.0 else toggle(), start, 1.0, (0.5, 2.0))
+    with pytest.raises(InputError, match="parameter must be"):
+        ld.continuation(standing, start, "length", (0.5, 2.0))
 
 
 def test_contacts_must_be_decided():

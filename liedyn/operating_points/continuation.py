@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from liedyn.arguments import floats, names, positive, require_robot, whole
+from liedyn.arguments import floats, names, number, positive, require_robot, whole
 from liedyn.contact.watching import watches
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.errors import ClosureError, InputError, ModelError, SingularConfigurationError, shown
 from liedyn.operating_points.curve import Curve, OffTheCurve
-from liedyn.operating_points.problem import Problem
+from liedyn.operating_points.problem import FAMILY, Problem
 from liedyn.operating_points.result import Trim
 from liedyn.operating_points.special_points import eigenvalues, is_undecided, special_points
 
@@ -80,10 +80,12 @@ def continuation(robot, start, parameter, span, free=None, hold=None, step=0.02,
 
     Parameters
     ----------
-    robot : Robot
+    robot : Robot or callable
+        A robot; or any function of the parameter that returns one, also for values a little outside the span.
     start : Trim
         Where the branch begins.
-    parameter : str
+    parameter : str or float
+        Where robots are a function of it: its value at the start. Else by its name
         An actuator (``force:`` and a coordinate where none is declared); ``velocity:`` and an independent coordinate;
         a coordinate; gravity, or a number of a spring, as for `trim`.
     span : array_like, shape (2,)
@@ -111,8 +113,14 @@ def continuation(robot, start, parameter, span, free=None, hold=None, step=0.02,
     Raises
     ------
     InputError
-        An unknown name, a start that is no equilibrium or outside the span, or what is free makes no curve: says how
-        many directions there are.
+        An unknown name, a start that is no equilibrium or outside the span, contacts that are not decided, or what is
+        free makes no curve: says how many directions there are.
+
+    Notes
+    -----
+    Derivatives are exact but for those by the parameter of which robots are any function: these are secants along the
+    steps (Broyden 1965), which set how fast Newton's method is, not where it ends. Special points are roots, to 1e-9
+    and better, of exact quantities.
 
     Examples
     --------
@@ -128,6 +136,10 @@ def continuation(robot, start, parameter, span, free=None, hold=None, step=0.02,
     >>> [(each.kind, round(each.parameter, 2)) for each in branch.special]
     [('branch point', 3.0)]
     """
+    family = robot if callable(robot) and not hasattr(robot, "packed") else None
+    if family is not None:
+        parameter = number("parameter", parameter)
+        robot = family(parameter)
     require_robot(robot)
     if not isinstance(start, Trim) or np.ndim(start.reached):
         raise InputError(f"start must be what trim returns for one state, got {shown(start)}")
@@ -142,45 +154,47 @@ def continuation(robot, start, parameter, span, free=None, hold=None, step=0.02,
         raise InputError("continuation wants contacts decided: switch one-sided constraints off, or to 'sliding' or "
                          "'sticking', as start.contacts has them")
     held = names("hold", () if hold is None else hold)
-    problem = Problem(robot, held, free, None, rank_tolerance, parameter)
-    here = problem.start(start.q, start.v, start.u, dict.fromkeys(held) | start.parameters)
+    given = dict.fromkeys(held) | start.parameters
+    if family is None:
+        problem, name = Problem(robot, held, free, None, rank_tolerance, parameter), parameter
+        here = problem.start(start.q, start.v, start.u, given)
+    else:
+        problem, name = Problem(robot, held, free, None, rank_tolerance, None, family), FAMILY
+        here = problem.start(start.q, start.v, start.u, given | {FAMILY: parameter})
+        here = problem.probed(here, span)
     if not start.reached or np.abs(here.r).max(initial=0.0) > 1e-6 * max(1.0, np.abs(here.J).max()):
         raise InputError("start is no equilibrium of this robot")
-    if parameter not in here.free:
-        raise InputError(f"parameter {shown(parameter)} is not independent here; independent are {', '.join(here.y)}")
-    if not span[0] <= here.free[parameter] <= span[1]:
-        raise InputError(f"span: {parameter} = {here.free[parameter]:.6g} is outside")
-    curve = Curve(problem, parameter, span, here)
+    if name not in here.free:
+        raise InputError(f"parameter {shown(name)} is not independent here; independent are {', '.join(here.y)}")
+    if not span[0] <= here.free[name] <= span[1]:
+        raise InputError(f"span: {name} = {here.free[name]:.6g} is outside")
+    curve = Curve(problem, name, span, here)
     return _follow(curve, curve.first(here, direction), min(step, longest), longest, points)
 
 
 def _follow(curve, here, h, longest, points):
     """The `Branch` from a place on."""
     shortest, special, branch, ended = LEAST * h, [], [here.point], "points"
-    while len(branch) < points:
+    easy = EASY if curve.problem.family is None else 2 * EASY  # secants want more corrections
+    while len(branch) < points and ended == "points":
         try:
             h, there, count = _next(curve, here, h, shortest)
+            limit = float(np.clip(curve.value(there.point), *curve.span))
+            beyond = limit != curve.value(there.point)
+            h = _reaching(curve, here, h, limit) if beyond else h
+            there = curve.at(here, h) if beyond else there
+            special += [point for _, point in special_points(curve, here, h, there)] if h else []
         except FAILURES:
             h *= SHORTER
-            if h < shortest:
-                ended = "lost"
-                break
+            ended = "lost" if h < shortest else ended
             continue
-        limit = float(np.clip(curve.value(there.point), *curve.span))
-        if limit != curve.value(there.point):
-            ended = "span"
-            h = _reaching(curve, here, h, limit)
-            if not h:
-                break
-            there = curve.at(here, h)
-        special += [point for _, point in special_points(curve, here, h, there)]
-        branch.append(there.point)
-        if ended == "span":
-            break
-        here = curve.onwards(there)
-        if count <= EASY:
+        ended = "span" if beyond else ended
+        if h:
+            branch.append(there.point)
+            here = curve.onwards(there)
+        if count <= easy:
             h = min(h * LONGER, longest)
-    numbers = curve.problem.parameters
+    numbers = [name for name in curve.problem.parameters if name != FAMILY]
     return Branch(curve.name, np.array([curve.value(each) for each in branch]),
                   *(np.array([getattr(each, key) for each in branch]) for key in ("q", "v", "u")),
                   np.array([eigenvalues(each.A) for each in branch]), special,

@@ -16,12 +16,14 @@ import numpy as np
 from scipy.interpolate import BarycentricInterpolator
 
 from liedyn.errors import InputError, LiedynError
-from liedyn.operating_points.problem import RANK, Point, read_rows
+from liedyn.operating_points.problem import FAMILY, RANK, Point, read_rows
+from liedyn.tree.configuration import difference, integrate
 
 CORRECTIONS, QUICK = 12, 1e-9
 """Newton steps of a correction, and what they leave, scaled."""
-MET, LOST = 1e-13, 1e-4
-"""Residual, scaled, that is rounding, and that of a balance which the others do not imply any more."""
+MET, FAIR, LOST = 1e-13, 1e-11, 1e-8
+"""Residual, scaled, that is rounding; that a correction by secants may leave; and that of a balance which the others
+do not imply any more."""
 CROSSED = 1e-7
 """Part of the largest singular value of J S below which another branch crosses: the tangent is that from before."""
 APART = 0.3
@@ -29,6 +31,9 @@ APART = 0.3
 AROUND, NODES = 0.2, np.array([-1.0, -0.75, -0.5, -0.25, 0.25, 0.5, 0.75, 1.0])
 """Part of a step on both sides of a branch point from which it is interpolated, and where. Steps turn by less than half
 a radian (`continuation.TURNS`): (0.1)^8 of it is left as an error."""
+ROUGH = 0.003
+"""What the derivative by the parameter of a family must have along the left null vector, where the curve turns: where
+branches cross it has none, but for errors of the secant."""
 STEEP = 10.0
 """Largest displacement of a coordinate by the independent ones, beyond which these are chosen again."""
 
@@ -99,37 +104,60 @@ class Curve:
         return before if left[-1] > APART * s[rank - 1] else U[:, :rank]
 
     def matrix(self, place):
-        """[U^T J S; t^T]: singular where another branch crosses."""
-        return np.vstack([place.U.T @ place.point.J * self.scale(place.point), place.t])
+        """[U^T J S; t^T]: singular where another branch crosses. Of a family, whose last column is known roughly,
+        without that, U^T J_y S_y: singular where the curve turns, too."""
+        M = place.U.T @ place.point.J * self.scale(place.point)
+        return np.vstack([M, place.t]) if self.problem.family is None else M[:, :-1]
+
+    def turns(self, place, before):
+        """Is it the curve that turns, where `matrix` is singular? With a place before it, that is not."""
+        if self.problem.family is None:
+            return False
+        M = place.U.T @ place.point.J * self.scale(place.point)
+        left = np.linalg.svd(M[:, :-1])[0][:, -1]
+        return abs(left @ M[:, -1]) > ROUGH * np.linalg.norm(before.point.J * self.scale(before.point))
+
+    def aside(self, place, null):
+        """The direction across the curve of a null vector of `matrix`, of length 1."""
+        if self.problem.family is None:
+            return null
+        null, ahead = np.append(null, 0.0), np.eye(len(null) + 1)[-1]
+        either = [each - each @ place.t * place.t for each in (null, ahead)]  # the null vector may be the tangent
+        whole = max(either, key=np.linalg.norm)
+        return whole / np.linalg.norm(whole)
 
     def step(self, place, h):
         """The point at a distance h along the tangent and at right angles to it, how many corrections that took, and
         the whole displacement, scaled."""
-        scale, count, whole = self.scale(place.point), 0, h * place.t
+        scale, count, whole, exact = self.scale(place.point), 0, h * place.t, self.problem.family is None
         there = self.problem.moved(place.point, whole * scale)
         while count < CORRECTIONS:
-            left = np.abs(there.r) / np.maximum(np.linalg.norm(there.J, axis=1), 1.0)
-            if left.max(initial=0.0) <= MET:  # where branches cross the equations below are singular
+            if _left(there) <= MET and (count or exact):  # where branches cross what follows is singular
                 break
             J = np.vstack([there.J * scale, place.t])
             d = np.linalg.lstsq(J, np.append(-there.r, 0.0), rcond=RANK)[0]
             there, count, whole = self.problem.moved(there, d * scale), count + 1, whole + d
-            if np.abs(d).max() < QUICK:
-                break
+            if np.abs(d).max() < (QUICK if exact else MET):
+                if exact or _left(there) <= FAIR:
+                    break
+                there = self.problem.probed(there, self.span)  # no secant so far says what the parameter does here
         else:
             raise OffTheCurve("the correction does not converge")
-        if left.max(initial=0.0) > LOST:
+        if _left(there) > LOST:
             raise OffTheCurve("a balance that was met by itself is so no more")
         return there, count, whole
 
     def through(self, place, s, h):
         """The place at a distance s where another branch crosses, and balances say nothing of that direction: between
-        places of a step h on both sides, by interpolation of the displacement."""
-        nodes = s + AROUND * h * NODES
-        whole = np.array([self.step(place, x)[2] for x in nodes])
-        whole = BarycentricInterpolator(nodes, whole)(s)
-        there = self.problem.moved(place.point, whole * self.scale(place.point))
-        return Place(there, self.tangent(there, place.t), place.U)
+        places of a step h on both sides, by interpolation of the state."""
+        nodes, problem, here = s + AROUND * h * NODES, self.problem, place.point
+        points = [self.step(place, x)[0] for x in nodes]
+        states = [(difference(here.robot, here.q, each.q), each.w, each.u, problem.numbers_of(each),
+                   self.tangent(each, place.t)) for each in points]
+        dq, w, u, numbers, t = (BarycentricInterpolator(nodes, x)(s) for x in map(np.array, zip(*states)))
+        there = problem.placed(here, integrate(here.robot, here.q, dq), w, u, numbers)
+        there = there if problem.family is None else problem.probed(there, self.span)
+        return Place(there, t / np.linalg.norm(t), place.U)
 
     def at(self, place, s):
         """The place at a distance s from another one, with its balances."""
@@ -146,6 +174,13 @@ class Curve:
             if set(y) != set(point.y):
                 d, p = place.t * self.scale(point), len(y)
                 d = np.concatenate([read_rows(point.robot, point.q, y) @ point.K @ d[:p], d[p:]])
-                point = problem.point(point.robot, point.q, point.v, point.u, y, y, point.values)
+                rows, x = read_rows(point.robot, point.q, y) @ point.K, point.free.get(FAMILY)
+                slope = np.concatenate([rows @ point.J[:p, -1], point.J[p:, -1]])
+                point = problem.point(point.robot, point.q, point.v, point.u, y, y, point.values, x, slope)
                 return Place(point, self.tangent(point, d / self.scale(point)), self.balances(point, None))
         return Place(point, place.t, self.balances(point, place.U))
+
+
+def _left(point):
+    """The largest residual, scaled."""
+    return (np.abs(point.r) / np.maximum(np.linalg.norm(point.J, axis=1), 1.0)).max(initial=0.0)

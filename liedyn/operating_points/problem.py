@@ -3,12 +3,16 @@
 The residual is wdot(y, w, u, p), the accelerations of the independent velocities, and how far coordinates are from
 where they are held. Its derivatives J are exact: columns of A by coordinates and velocities, columns of B by inputs,
 and what `liedyn.operating_points.parameters` knows of gravity and springs.
+
+Of robots that are any function of a parameter, a family, the derivative by that is not known. It is the secant of the
+last step along which the parameter changed (Broyden 1965, of this column alone). Newton's method with it takes more
+steps; where it ends depends on the residual only.
 """
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from liedyn.arguments import floats, names
+from liedyn.arguments import floats, names, require_robot
 from liedyn.constraints.assembly import close, complete_velocity
 from liedyn.constraints.independent import by_name
 from liedyn.constraints.loops import velocity_error, virtual_coordinates, virtual_jacobian
@@ -24,6 +28,12 @@ APART = 1e-6
 RANK = 1e-10
 """Singular values of the scaled derivatives below this part of the largest one count as zero."""
 OF_SPEED = "velocity:"
+FAMILY = "parameter"
+"""The name of what robots are a function of."""
+PROBE = 1e-3
+"""Part of the span along which the first secant by the parameter of a family goes."""
+SECANT = 1e-10
+"""Least part of such a parameter by which a step tells its derivative."""
 
 
 @dataclass(frozen=True)
@@ -76,8 +86,8 @@ class Point:
 class Problem:
     """What is free and what is held of a robot's operating points, by name."""
 
-    def __init__(self, robot, hold, free, bounds, rank_tolerance, parameter=None):
-        self.robot, self.rank_tolerance = robot, rank_tolerance
+    def __init__(self, robot, hold, free, bounds, rank_tolerance, parameter=None, family=None):
+        self.robot, self.rank_tolerance, self.family = robot, rank_tolerance, family
         self.places = (*robot.velocity_names, *robot.virtual_names)
         rates = tuple(OF_SPEED + name for name in self.places)
         self.actuators = robot.actuator_names if robot.model.actuators else tuple(
@@ -95,6 +105,8 @@ class Problem:
         self.parameters = [name for name in some if name in numbers and name not in self.actuators]
         self.coordinates = None if free is None else [
             name for name in some if name in self.places and name not in self.actuators]
+        if family is not None:
+            self.parameters.append(FAMILY)  # the last column
         both = [name for name in some if name in self.held and name not in self.places]
         if both:
             raise InputError(f"free: {shown(both[0])} is held as well")
@@ -110,7 +122,7 @@ class Problem:
         for name, x in given.items():
             if x is not None and name.startswith(OF_SPEED):
                 rates[name.removeprefix(OF_SPEED)] = x
-            elif x is not None and name not in self.places:
+            elif x is not None and name not in self.places and name != FAMILY:
                 robot = self.numbers.changed(robot, name, x)
         places = {name: x for name, x in given.items() if name in self.places}
         q = close(robot, q, held={name: x for name, x in places.items() if x is not None})
@@ -120,7 +132,9 @@ class Problem:
         w = read_rows(robot, q, speeds) @ v
         for name, x in rates.items():
             w[speeds.index(name)] = x
-        return self.point(robot, q, _velocity(robot, q, v, speeds, w), u, y, speeds, values)
+        v, x = _velocity(robot, q, speeds, w), given.get(FAMILY)
+        slope = None if x is None else np.zeros(len(w) + len(values))
+        return self.point(robot, q, v, u, y, speeds, values, x, slope)
 
     def independent(self, robot, q, held):
         """Independent coordinates: those that are free by name or have bounds, and others that complete them.
@@ -152,8 +166,9 @@ class Problem:
 
     # ---- all that is known there
 
-    def point(self, robot, q, v, u, y, speeds, values):
-        """The `Point` at a state that is closed, with the held `values`."""
+    def point(self, robot, q, v, u, y, speeds, values, x=None, slope=None):
+        """The `Point` at a state that is closed, with the held `values`; of a family that of x, with the derivative of
+        the residual by x."""
         by_speeds = None if speeds == y else speeds
         ss = linearize(robot, q, v, u=u, independent=y, speeds=by_speeds, rank_tolerance=self.rank_tolerance)
         p, w = len(y), read_rows(robot, q, speeds) @ v
@@ -171,6 +186,10 @@ class Problem:
             free[self.actuators[k]] = u[k]
             columns.append([*ss.B[p:, k], *still])
         for name in self.parameters:
+            if name == FAMILY:
+                free[name] = x
+                columns.append(slope)
+                continue
             free[name] = self.numbers.value(robot, name)
             columns.append([*self.numbers.acceleration_slope(robot, ss.S, name, q, v), *still])
         room += [self._left(name, x) for name, x in list(free.items())[len(room):]]
@@ -198,26 +217,58 @@ class Problem:
 
     def moved(self, here, step):
         """The point along a step of what is free."""
-        robot, q, u, w, dy = here.robot, here.q, here.u.copy(), here.w.copy(), np.zeros(len(here.y))
-        moving = self._moving(here.y)
+        u, w, dy, moving = here.u.copy(), here.w.copy(), np.zeros(len(here.y)), self._moving(here.y)
         of_y, of_w, of_u, of_p = np.split(step, np.cumsum([len(moving), len(self.speeds), len(self.inputs)]))
         dy[moving] = of_y
         w[[here.speeds.index(name) for name in self.speeds]] += of_w
         u[self.inputs] += of_u
-        for name, d in zip(self.parameters, of_p):
-            robot = self.numbers.changed(robot, name, here.free[name] + d)
-        if moving:  # closing the loops must not move what is held
-            still = {name: coordinate(robot, q, name) for k, name in enumerate(here.y)
+        q = integrate(here.robot, here.q, here.K @ dy) if moving else here.q
+        there = self.placed(here, q, w, u, self.numbers_of(here) + of_p)
+        if self.family is None or abs(step[-1]) < SECANT * (1.0 + abs(there.free[FAMILY])):
+            return there
+        others = 0.5 * (here.J + there.J)[:, :-1] @ step[:-1]
+        return replace(there, J=np.column_stack([there.J[:, :-1], (there.r - here.r - others) / step[-1]]))
+
+    def probed(self, here, span):
+        """The same point of a family with a new secant by the parameter, along a small part of its span."""
+        aside = self.moved(here, PROBE * (span[1] - span[0]) * np.eye(len(here.free))[-1])
+        return replace(here, J=np.column_stack([here.J[:, :-1], aside.J[:, -1]]))
+
+    def numbers_of(self, point):
+        """Values of the parameters that are free."""
+        return np.array([point.free[name] for name in self.parameters])
+
+    def placed(self, here, q, w, u, numbers):
+        """The point near q, which is closed first, with independent velocities w, inputs u and parameters."""
+        robot = here.robot
+        for name, x, before in zip(self.parameters, numbers, self.numbers_of(here)):
+            if x != before:
+                robot = self.made(x) if name == FAMILY else self.numbers.changed(robot, name, x)
+        moving = self._moving(here.y)
+        if moving or self.family is not None:  # closing the loops must not move what is held
+            still = {name: coordinate(here.robot, here.q, name) for k, name in enumerate(here.y)
                      if k not in moving and is_coordinate(robot, name)}
-            q = close(robot, integrate(robot, q, here.K @ dy), held=still | here.values)
-        return self.point(robot, q, _velocity(robot, q, here.v, here.speeds, w), u, here.y, here.speeds, here.values)
+            q = close(robot, q, held=still | here.values)
+        v = _velocity(robot, q, here.speeds, w)
+        x = numbers[-1] if self.family is not None else None
+        return self.point(robot, q, v, u, here.y, here.speeds, here.values, x, here.J[:, -1])
+
+    def made(self, x):
+        """The robot that the family has at x."""
+        robot = self.family(float(x))
+        require_robot(robot)
+        for what in ("coordinate_names", "velocity_names", "virtual_names", "actuator_names"):
+            if getattr(robot, what) != getattr(self.robot, what):
+                raise InputError(f"robot, a function of the parameter, has other {what.replace('_', ' ')} at {x:.6g}: "
+                                 f"{shown(getattr(robot, what))}, not {shown(getattr(self.robot, what))}")
+        return robot
 
 
-def _velocity(robot, q, v, speeds, w):
-    """The velocity with the independent ones w; v itself where all rests and nothing is driven."""
+def _velocity(robot, q, speeds, w):
+    """The velocity with the independent ones w."""
     if w.any() or velocity_error(robot, q, np.zeros(robot.nv)).any():
         return complete_velocity(robot, q, dict(zip(speeds, w)))
-    return np.zeros_like(v)
+    return np.zeros(robot.nv)
 
 
 def read_rows(robot, q, wanted):

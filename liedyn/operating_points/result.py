@@ -6,6 +6,7 @@ import numpy as np
 from liedyn.elements.generalized import actuator_matrix
 from liedyn.errors import LiedynError
 from liedyn.operating_points.newton import freedom
+from liedyn.operating_points.problem import FAMILY
 
 
 class TrimError(LiedynError):
@@ -53,7 +54,8 @@ class Trim:
     iterations : int or ndarray of int
     reached : bool or ndarray of bool
     parameters : dict
-        Values of gravity and of numbers of springs that were free or held, by name, shape (...).
+        Values of gravity and of numbers of springs that were free or held, by name, shape (...); "parameter" where
+        robots are a function of one.
     contacts : dict
         What each one-sided constraint does, by name, as in `ForwardDynamics`.
     contact_wrenches : dict
@@ -94,6 +96,7 @@ def outcome(problem, here, count, reached, found=None):
     """The `Trim` of a point; `found` is the forward dynamics of the robot with its contacts."""
     robot, p, A, f0 = here.robot, len(here.y), here.A, here.ss.f0
     numbers = [name for name in (*here.free, *problem.held) if problem.is_parameter(name)]
+    family = {} if problem.family is None else {FAMILY: here.free[FAMILY]}
     contacts = {} if found is None else found.contacts
     wrenches = {} if found is None else {
         name: F for name, F in found.constraint_wrenches.items() if name in contacts}
@@ -101,7 +104,7 @@ def outcome(problem, here, count, reached, found=None):
     return Trim(here.q, here.v, here.u, actuator_matrix(robot, here.q) @ here.u,
                 residual=dict(zip(here.speeds, f0[p:].tolist())), drift=dict(zip(here.speeds, (A[p:] @ f0).tolist())),
                 freedom=freedom(here), iterations=count, reached=reached,
-                parameters={name: problem.numbers.value(robot, name) for name in numbers}, contacts=contacts,
+                parameters={name: problem.numbers.value(robot, name) for name in numbers} | family, contacts=contacts,
                 contact_wrenches=wrenches, robot=robot.switched(watched) if watched else robot)
 
 

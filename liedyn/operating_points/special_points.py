@@ -13,6 +13,7 @@ found by going along the second null vector: its parameter says whether this is 
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.polynomial import Chebyshev
 
 from liedyn.errors import LiedynError
 from liedyn.operating_points.curve import Place
@@ -29,6 +30,8 @@ TOGETHER = 1e-6
 """Part of a step within which a change of stability is that of a turning or branch point."""
 SINGULAR = 1e-6
 """Singular values of rows of length 1 that are zero at a branch point which is known to `TINY`."""
+DEGREE = 12
+"""Of the polynomial that the parameter is within a step, as in `curve.AROUND`."""
 ASIDE, FAR = 1e-3, 100.0
 """How far along the second null vector the other branch is looked for, scaled, and how many times as far that may be
 along the first one."""
@@ -132,7 +135,9 @@ class _Step:
     def special_points(self):
         h, along = self.h, self.curve.along
         found = [self.branch_point(s) for s in self.crossings(0.0, h, self.left(0.0), self.left(h))]
-        if along(self.a) * along(self.b) < 0.0:
+        if self.curve.problem.family is not None:
+            found += [self.branch_point(s) for s in self.extrema() if not found]
+        elif along(self.a) * along(self.b) < 0.0:
             s = _root(lambda s: along(self.at(s)), 0.0, h)
             if all(abs(s - other) > TOGETHER * h for other, _ in found):
                 found.append((s, self.special(s, "turning point")))
@@ -175,13 +180,24 @@ class _Step:
         at = self.left(middle)
         return self.crossings(low, middle, at_low, at) + self.crossings(middle, high, at, at_high)
 
+    def extrema(self):
+        """Distances where the parameter of a family has an extremum, though `left` is the same on both sides: there
+        another branch crosses in a pitchfork, and the null vector is the tangent."""
+        if self.curve.along(self.a) * self.curve.along(self.b) >= 0.0:
+            return []
+        value = np.vectorize(lambda s: self.curve.value(self.at(s).point))
+        roots = Chebyshev.interpolate(value, DEGREE, (0.0, self.h)).deriv().roots()
+        return [float(s.real) for s in roots if abs(s.imag) < TOGETHER * self.h and 0.0 < s.real < self.h]
+
     def branch_point(self, s):
-        """The distance and the branch point there."""
+        """The distance and the branch point there; of a family it may be a turning point."""
         at = self.curve.through(self.a, s, self.h)
+        if self.curve.turns(at, self.a):
+            return s, self.special(s, "turning point")
         _, sizes, Vt = np.linalg.svd(self.curve.matrix(at))
         if (sizes < SINGULAR * sizes[0]).sum() > 1:
             return s, self.special(s, "branch point", form="multiple")
-        form, crossing = self.fork(at, Vt[-1])
+        form, crossing = self.fork(at, self.curve.aside(at, Vt[-1]))
         return s, self.special(s, "branch point", form=form, crossing=crossing)
 
     def fork(self, at, aside):
