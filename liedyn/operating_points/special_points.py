@@ -28,6 +28,11 @@ TINY = 1e-11
 """Part of a step in which changes are not told apart any more."""
 TOGETHER = 1e-6
 """Part of a step within which a change of stability is that of a turning or branch point."""
+AT_A_FORK = 1e-2
+"""The same at a branch point, of the turning point of one of its branches."""
+NEARBY, VANISHES = 1e-2, 1e-3
+"""Part of a step on both sides of a zero eigenvalue, and the part of the product of all eigenvalues there below which
+it is zero."""
 SINGULAR = 1e-6
 """Singular values of rows of length 1 that are zero at a branch point which is known to `TINY`."""
 DEGREE = 12
@@ -129,33 +134,38 @@ class _Step:
     """A step of a curve; distances s go from 0 to h."""
 
     def __init__(self, curve, a, h, b):
-        self.curve, self.a, self.h, self.b, self.size = curve, a, h, b, _size(a, b)
+        self.curve, self.a, self.h, self.places, self.size = curve, a, h, {0.0: a, h: b}, _size(a, b)
         self.base = max((curve.matrix(each) for each in (a, b)), key=lambda M: np.linalg.svd(M, compute_uv=False)[-1])
 
-    def special_points(self):
-        h, along = self.h, self.curve.along
-        found = [self.branch_point(s) for s in self.crossings(0.0, h, self.left(0.0), self.left(h))]
-        if self.curve.problem.family is not None:
-            found += [self.branch_point(s) for s in self.extrema() if not found]
-        elif along(self.a) * along(self.b) < 0.0:
-            s = _root(lambda s: along(self.at(s)), 0.0, h)
-            if all(abs(s - other) > TOGETHER * h for other, _ in found):
-                found.append((s, self.special(s, "turning point")))
-        for s in self.changes(0.0, h, self.unstable(0.0), self.unstable(h)):
-            s, frequency, crosses = self.to_the_axis(s)
-            if frequency:
-                found.append((s, self.special(s, "hopf" if crosses else "flutter", frequency)))
-            elif all(abs(s - other) > TOGETHER * h for other, _ in found):
-                found.append((s, self.special(s, "divergence")))
-        return sorted(found, key=lambda pair: pair[0])
-
     def at(self, s):
-        return self.b if s == self.h else self.curve.at(self.a, s)
+        if s not in self.places:
+            self.places[s] = self.curve.at(self.a, s)
+        return self.places[s]
 
-    def special(self, s, kind, frequency=0.0, form="", crossing=None):
+    def special_points(self):
+        """Pairs of a distance and a point, in their order."""
+        h = self.h
+        found = [self.branch_point(s) for s in self.crossings(0.0, h, self.left(0.0), self.left(h))]
+        ends = [self.curve.along(self.at(s)) for s in (0.0, h)]
+        if ends[0] * ends[1] < 0.0 and self.curve.problem.family is None:
+            s = _root(lambda s: self.curve.along(self.at(s)), 0.0, h)
+            # where the curve turns at a fork, its tangent has lost digits
+            if all(abs(s - other) > (AT_A_FORK if more else TOGETHER) * h for other, _, *more in found):
+                found.append((s, "turning point"))
+        elif ends[0] * ends[1] < 0.0 and not found:
+            found = [self.branch_point(s) for s in self.extrema()]
+        for s in self.changes(0.0, h, self.unstable(0.0), self.unstable(h)):
+            s, kind, *frequency = self.to_the_axis(s)
+            if kind and (frequency or all(abs(s - each[0]) > TOGETHER * h for each in found)):
+                found.append((s, kind, "", None, *frequency))
+        found = sorted(found, key=lambda each: each[0])
+        between = [0.5 * (one[0] + other[0]) for one, other in zip(found, found[1:])]
+        sides = [self.unstable(s) for s in (0.0, *between, h)] if found else []
+        return [(each[0], self.special(*each, sides=pair)) for each, pair in zip(found, zip(sides, sides[1:]))]
+
+    def special(self, s, kind, form="", crossing=None, frequency=0.0, sides=(0, 0)):
         at = self.at(s) if kind != "branch point" else self.curve.through(self.a, s, self.h)
-        at, aside = at.point, TOGETHER ** 0.5 * self.h
-        sides = self.unstable(max(s - aside, 0.0)), self.unstable(min(s + aside, self.h))
+        at = at.point
         return SpecialPoint(kind, self.curve.value(at), at.q, at.v, at.u, frequency, form, sides, crossing)
 
     # ---- branch points
@@ -181,10 +191,8 @@ class _Step:
         return self.crossings(low, middle, at_low, at) + self.crossings(middle, high, at, at_high)
 
     def extrema(self):
-        """Distances where the parameter of a family has an extremum, though `left` is the same on both sides: there
-        another branch crosses in a pitchfork, and the null vector is the tangent."""
-        if self.curve.along(self.a) * self.curve.along(self.b) >= 0.0:
-            return []
+        """Distances where the parameter of a family has an extremum. Where `left` is the same on both sides, another
+        branch crosses there in a pitchfork, and the null vector is the tangent."""
         value = np.vectorize(lambda s: self.curve.value(self.at(s).point))
         roots = Chebyshev.interpolate(value, DEGREE, (0.0, self.h)).deriv().roots()
         return [float(s.real) for s in roots if abs(s.imag) < TOGETHER * self.h and 0.0 < s.real < self.h]
@@ -193,12 +201,11 @@ class _Step:
         """The distance and the branch point there; of a family it may be a turning point."""
         at = self.curve.through(self.a, s, self.h)
         if self.curve.turns(at, self.a):
-            return s, self.special(s, "turning point")
+            return s, "turning point"
         _, sizes, Vt = np.linalg.svd(self.curve.matrix(at))
         if (sizes < SINGULAR * sizes[0]).sum() > 1:
-            return s, self.special(s, "branch point", form="multiple")
-        form, crossing = self.fork(at, self.curve.aside(at, Vt[-1]))
-        return s, self.special(s, "branch point", form=form, crossing=crossing)
+            return s, "branch point", "multiple", None
+        return s, "branch point", *self.fork(at, self.curve.aside(at, Vt[-1]))
 
     def fork(self, at, aside):
         """The form of a branch point, and a point of the branch that crosses there: along the second null vector."""
@@ -233,11 +240,10 @@ class _Step:
         return self.changes(low, middle, at_low, at) + self.changes(middle, high, at, at_high)
 
     def to_the_axis(self, s):
-        """Where an eigenvalue that is just right of the axis at s is on it, its frequency, and whether it crosses the
-        axis instead of leaving it."""
+        """Where an eigenvalue that is just right of the axis at s is on it, the kind of that, and the frequency."""
         values = _others(self.at(s).point.A)
         near = values[np.abs(values.real / self.size - AXIS).argmin()]
-        frequency = abs(float(near.imag)) if abs(near.imag) > AXIS * self.size else 0.0
+        frequency = [abs(float(near.imag))] if abs(near.imag) > AXIS * self.size else []
 
         def real(x):
             values = np.append(_others(self.at(x).point.A), np.inf)  # there may be none
@@ -249,9 +255,14 @@ class _Step:
             low, high = max(s - aside, 0.0), min(s + aside, self.h)
             ends = real(low), real(high)
             if min(ends) < -AXIS / GREY and max(ends) > AXIS / GREY:
-                return _root(real, low, high), frequency, True
+                return _root(real, low, high), "hopf" if frequency else "divergence", *frequency
             aside *= 4.0
-        return s, frequency, False
+        if frequency:
+            return s, "flutter", *frequency
+        # a pair that comes to zero along the axis, or an eigenvalue that has been right of it, and hardly so
+        nearby = [abs(np.prod(_others(self.at(x).point.A))) for x in (max(s - NEARBY * self.h, 0.0), s,
+                                                                     min(s + NEARBY * self.h, self.h))]
+        return s, "divergence" if nearby[1] < VANISHES * max(nearby) else ""
 
 
 def _root(f, low, high):
