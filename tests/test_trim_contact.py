@@ -121,3 +121,22 @@ def test_states_that_have_no_place_are_nan():
     assert isinstance(info.value.__cause__, ClosureError)
     assert np.isnan(info.value.nearest.q[1]).all() and info.value.nearest.reached.tolist() == [True, False, True]
     assert np.isfinite(info.value.nearest.tau[[0, 2]]).all()
+
+
+def test_a_crate_on_a_slope():
+    """Contacts of its shape: all four corners below carry up to tan(slope) = 0.5, and it slips on a steeper one."""
+    b = ld.Builder("crate")
+    b.body("box", 2.0, inertia=(0.1, 0.1, 0.1))
+    b.joint("free", "free", "ground", "box")
+    b.shape("hull", "box", "box", size=(0.4, 0.4, 0.2), role="collision")
+    b.ground_contacts(friction=0.5)
+    for slope in (0.4, 0.5):
+        g = np.array([G * np.sin(slope), 0.0, -G * np.cos(slope)])
+        b.change("robot", gravity=g)
+        if np.tan(slope) > 0.5:
+            with pytest.raises(ld.TrimError, match="contact 'hull corner .' slips"):
+                ld.trim(b.build(), [0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.1])
+            continue
+        found = ld.trim(b.build(), [0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.1003])  # 0.3 mm above
+        assert found.q[6] == pytest.approx(0.1, abs=1e-12) and list(found.contacts.values()).count("sticking") == 4
+        assert sum(F[3:] for F in found.contact_wrenches.values()) == pytest.approx(-2.0 * g, rel=1e-9, abs=1e-9)

@@ -1,12 +1,17 @@
 """Steady motions: turning governors, disks, carts and bicycles against formulas of their own; what is not steady."""
+import functools
+
 import numpy as np
 import pytest
+from comparison import off
+from papers import numbers
 from scipy.optimize import fsolve
 
 import liedyn as ld
 from liedyn.errors import InputError
 
-G = 9.81
+G, BICYCLE = 9.81, numbers("bicycle")
+published = functools.partial(pytest.mark.validation, oracle="Published benchmarks, exact solutions")
 
 
 def conical():
@@ -100,11 +105,11 @@ def test_a_shopping_cart_is_held_in_a_turn():
     assert abs(found.tau[2]) < 1e-9 and steadiness(found) < 1e-9
 
 
+@published("torque and angle of the steering in a turn", robots="whipple_bicycle")
 def test_a_bicycle_turns_steadily():
     """Small angles as in Meijaard et al. 2007, (g K0 + v^2 K2) (lean, steer) = (0, torque); large ones for 1 s."""
     bicycle, speed = ld.load("whipple_bicycle"), 5.0
-    K0, K2 = np.array([[-80.95, -2.599517], [-2.599517, -0.803295]]), np.array([[0.0, 76.5973], [0.0, 2.65431524]])
-    stiffness = 9.81 * K0 + speed ** 2 * K2
+    stiffness = 9.81 * np.array(BICYCLE["K0"]) + speed ** 2 * np.array(BICYCLE["K2"])
 
     def turn(lean):
         return ld.trim(bicycle, bicycle.home, hold={"lean": lean, "velocity:rear_wheel": -speed / 0.3,
@@ -113,10 +118,10 @@ def test_a_bicycle_turns_steadily():
 
     small, large = turn(1e-4), turn(0.2)
     steer = small.q[bicycle.coordinate_index("steer")]
-    # coefficients with 6 digits; in nonlinear terms the next power of the lean is 1e-8 of it
-    assert steer / 1e-4 == pytest.approx(-stiffness[0, 0] / stiffness[0, 1], rel=1e-5)
+    # in nonlinear terms the next power of the lean is 1e-8 of it
+    assert off([steer / 1e-4], [-stiffness[0, 0] / stiffness[0, 1]]) < 1e-7
     torque = small.tau[bicycle.velocity_index("steer")]
-    assert torque == pytest.approx(stiffness[1] @ [1e-4, steer], rel=1e-4)
+    assert off([torque / 1e-4], [stiffness[1] @ [1.0, steer / 1e-4]]) < 1e-7
     assert steadiness(large) < 1e-9
     tr = ld.simulate(bicycle, large.q, large.v, 1.0, tau=large.tau)
     assert np.ptp(tr["lean"]) < 1e-8 and np.ptp(tr["yaw"]) > 0.4

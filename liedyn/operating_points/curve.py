@@ -13,7 +13,6 @@ the balances apart any more.
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.interpolate import BarycentricInterpolator
 
 from liedyn.errors import InputError, LiedynError
 from liedyn.operating_points.problem import FAMILY, RANK, Point, read_rows
@@ -150,6 +149,8 @@ class Curve:
     def through(self, place, s, h):
         """The place at a distance s where another branch crosses, and balances say nothing of that direction: between
         places of a step h on both sides, by interpolation of the state."""
+        from scipy.interpolate import BarycentricInterpolator
+
         nodes, problem, here = s + AROUND * h * NODES, self.problem, place.point
         points = [self.step(place, x)[0] for x in nodes]
         states = [(difference(here.robot, here.q, each.q), each.w, each.u, problem.numbers_of(each),

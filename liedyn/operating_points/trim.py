@@ -46,11 +46,11 @@ def trim(robot, q, v=None, u=None, hold=None, free=None, bounds=None, tolerance=
         each one number; ``velocity:`` and the name of a coordinate; and numbers as in `free`.
     free : sequence of str, optional
         What may change: coordinates; ``velocity:`` and the name of a coordinate; actuators, and where the robot
-        declares none ``force:`` and the name of a coordinate; ``gravity`` (its size), ``gravity.x``, ``gravity.y``,
-        ``gravity.z``; ``stiffness:``, ``damping:``, ``rest:`` and the name of a joint with one coordinate;
-        ``stiffness:``, ``damping:``, ``preload:``, ``length:`` or ``rest:`` and the name of a force element. Default:
-        all coordinates that are not held. Without a coordinate among them, the pose is given; with some, the other
-        independent coordinates are held.
+        declares none ``force:`` and the name of a coordinate; ``gravity`` (its size, along its direction),
+        ``gravity.x``, ``gravity.y``, ``gravity.z``; ``stiffness:``, ``damping:``, ``rest:`` and the name of a joint
+        with one coordinate; ``stiffness:``, ``damping:``, ``preload:``, ``length:`` or ``rest:`` and the name of a
+        force element. Default: all coordinates that are not held. Without a coordinate among them, the pose is given;
+        with some, the other independent coordinates are held.
     bounds : dict, optional
         (lowest, highest) by name of what is free.
     tolerance : float
@@ -96,12 +96,11 @@ def trim(robot, q, v=None, u=None, hold=None, free=None, bounds=None, tolerance=
     given = {name: None if x is None else floats(f"hold of {shown(name)}", x) for name, x in given.items()}
     u = _inputs(robot, u)
     lead, q, v, u, given = _broadcast(robot, q, v, u, given)
-    ways = hold, free, bounds, rank_tolerance
 
     def solved(b):
+        held = {name: x if x is None else float(x[b]) for name, x in given.items()}
         with of_the_batch(lead, b):
-            return _solve(robot, q[b], v[b], u[b], {name: x if x is None else float(x[b]) for name, x in given.items()},
-                          ways[1:], tolerance, iterations)
+            return _solve(robot, q[b], v[b], u[b], held, (free, bounds, rank_tolerance), (tolerance, iterations))
 
     if not lead:
         return solved(0)
@@ -160,16 +159,15 @@ def _broadcast(robot, q, v, u, given):
     return every, q, v, u, rows
 
 
-def _solve(robot, q, v, u, given, ways, tolerance, iterations):
-    """The `Trim` near one guess."""
+def _solve(robot, q, v, u, given, ways, limits):
+    """The `Trim` near one guess; `ways` are what `Problem` takes besides, `limits` what `search` does."""
     if not watches(robot):
-        problem, here, count = _search(robot, q, v, u, given, ways, tolerance, iterations)
+        problem, here, count = _search(robot, q, v, u, given, ways, limits)
         return outcome(problem, here, count, True)
     closed, tried = resting.touching(robot, q, v), set()
     while True:
         tried.add(frozenset(closed))
-        with_closed = resting.with_closed(robot, closed)
-        problem, here, count = _search(with_closed, q, v, u, given, ways, tolerance, iterations)
+        problem, here, count = _search(resting.with_closed(robot, closed), q, v, u, given, ways, limits)
         now, slip, found = resting.held_up(robot, here, closed)
         if slip:
             raise TrimError(f"no equilibrium of {robot.name!r} near this guess: contact {shown(slip[0])} slips, its "
@@ -183,9 +181,9 @@ def _solve(robot, q, v, u, given, ways, tolerance, iterations):
         closed, q, v, u = now, here.q, here.v, here.u
 
 
-def _search(robot, q, v, u, given, ways, tolerance, iterations):
+def _search(robot, q, v, u, given, ways, limits):
     problem = Problem(robot, given, *ways)
-    here, count, reached = search(problem, problem.start(q, v, u, given), tolerance, iterations)
+    here, count, reached = search(problem, problem.start(q, v, u, given), *limits)
     if not reached:
         raise TrimError(f"no equilibrium of {robot.name!r} near this guess: {unmet(problem, here)}",
                         outcome(problem, here, count, False))
