@@ -88,6 +88,28 @@ def test_robots_without_actuators():
     assert more.freedom == 1  # one more than it takes: the smallest change
 
 
+def test_what_hardly_any_inertia_resists():
+    """The delta robot has rods between balls of 6 mg that spin freely: rounding accelerates them by 1e-8 /s^2."""
+    delta = ld.load("delta")
+    found = ld.trim(delta, delta.home, free=delta.actuator_names)
+    rest = np.zeros(delta.nv)
+    S = ld.linearize(delta, delta.home, rest, rest).S
+    weight, drive = S.T @ ld.rnea(delta, delta.home, rest, rest), S.T @ ld.actuator_matrix(delta, delta.home)
+    assert found.reached and np.allclose(found.u, np.linalg.lstsq(drive, weight, rcond=None)[0], rtol=1e-9)
+
+
+def test_constraints_that_move():
+    """At an instant, the pin moves: the speeds are those of nothing but the pin."""
+    five_bar = ld.load("five_bar")
+    moving = five_bar.with_target("pin", lambda t: ([0.1 * t, 0, 0], [0.1, 0, 0], [0, 0, 0])).at(0.5)
+    q = ld.close(moving, moving.home)
+    found = ld.trim(moving, q, free=["force:q1", "force:q4"])
+    assert np.allclose(found.v, ld.complete_velocity(moving, q, {"q1": 0.0, "q4": 0.0}), atol=1e-12)
+    assert np.abs(ld.velocity_error(moving, found.q, found.v)).max() < 1e-12
+    w = [five_bar.velocity_names.index(name) for name in found.residual]
+    assert np.abs(accelerations(moving, found)[w]).max() < 1e-9
+
+
 def test_bounds():
     robot = pendulum(stiffness=30.0)
     held = ld.trim(robot, [0.1], hold=["pivot"], free=["pivot", "motor"], bounds={"motor": (0.0, 50.0)})

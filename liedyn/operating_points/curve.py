@@ -156,7 +156,7 @@ class Curve:
         states = [(difference(here.robot, here.q, each.q), each.w, each.u, problem.numbers_of(each),
                    self.tangent(each, place.t)) for each in points]
         dq, w, u, numbers, t = (BarycentricInterpolator(nodes, x)(s) for x in map(np.array, zip(*states)))
-        there = problem.placed(here, integrate(here.robot, here.q, dq), w, u, numbers)
+        there = problem.placed(here, integrate(here.robot, here.q, dq), w, u, numbers, {})
         there = there if problem.family is None else problem.probed(there, self.span)
         return Place(there, t / np.linalg.norm(t), place.U)
 

@@ -3,13 +3,18 @@ shortened until the residual falls.
 """
 import numpy as np
 
+from liedyn.elements.generalized import actuator_matrix, element_forces
 from liedyn.errors import ClosureError, ModelError, SingularConfigurationError
 from liedyn.operating_points.problem import RANK
+from liedyn.tree.crba import crba
+from liedyn.tree.rnea import rnea
 
 SHORTEST = 1e-6
 """Part of Newton's step below which shortening it further is given up."""
 FALLS = 1e-4
 """The residual must fall by this part of the step's own share."""
+BALANCED = 1e-13
+"""Part of the largest generalised force that is rounding."""
 ROUNDING, SOLVED = 1e-9, 1e-6
 """Newton's step, as a part of what is free, and what it leaves of the residual, where that is rounding."""
 
@@ -26,7 +31,8 @@ def search(problem, here, tolerance, iterations):
             return _polished(problem, here, step, size), count, True
         there = _shortened(problem, here, step, size)
         if there is None:
-            return here, count, _is_rounding(here, step)
+            there = here if _is_rounding(here, step) else _balanced(problem, here)
+            return there or here, count, there is not None
         here = there
     return here, iterations, False
 
@@ -91,6 +97,26 @@ def _polished(problem, here, step, size):
     except (ClosureError, SingularConfigurationError, ModelError):
         return here
     return there if np.linalg.norm(there.r * size) < np.linalg.norm(here.r * size) else here
+
+
+def _balanced(problem, here):
+    """The point a step further on, by forces instead of accelerations, if they are balanced there to rounding: what
+    hardly any inertia resists is accelerated by that. None if they are not."""
+    robot, q, S, count = here.robot, here.q, here.ss.S, len(here.w)
+    if not np.abs(here.r[count:]).max(initial=0.0) <= ROUNDING:
+        return None
+    M = S.T @ crba(robot, q) @ S
+    step = -np.linalg.lstsq(M @ here.J[:count], M @ here.r[:count], rcond=RANK)[0]
+    if (step < here.room[:, 0]).any() or (step > here.room[:, 1]).any():
+        return None
+    try:
+        there = problem.moved(here, step)
+    except (ClosureError, SingularConfigurationError, ModelError):
+        return None
+    forces = (rnea(robot, q, here.v, np.zeros(robot.nv)), element_forces(robot, q, here.v),
+              actuator_matrix(robot, q) @ here.u)
+    largest = (np.abs(S).T @ np.sum(np.abs(forces), axis=0)).max(initial=0.0)
+    return there if np.abs(M @ there.r[:count]).max(initial=0.0) <= BALANCED * largest else None
 
 
 def _is_rounding(here, step):

@@ -15,7 +15,7 @@ import numpy as np
 from liedyn.arguments import floats, names, require_robot
 from liedyn.constraints.assembly import close, complete_velocity
 from liedyn.constraints.independent import by_name
-from liedyn.constraints.loops import velocity_error, virtual_coordinates, virtual_jacobian
+from liedyn.constraints.loops import constraint_jacobian, velocity_error, virtual_coordinates, virtual_jacobian
 from liedyn.errors import InputError, shown, suggestion
 from liedyn.linearization.linearize import linearize
 from liedyn.operating_points.parameters import Parameters
@@ -88,6 +88,7 @@ class Problem:
 
     def __init__(self, robot, hold, free, bounds, rank_tolerance, parameter=None, family=None):
         self.robot, self.rank_tolerance, self.family = robot, rank_tolerance, family
+        self.strict = parameter is not None or family is not None  # closing the loops moves no independent coordinate
         self.places = (*robot.velocity_names, *robot.virtual_names)
         rates = tuple(OF_SPEED + name for name in self.places)
         self.actuators = robot.actuator_names if robot.model.actuators else tuple(
@@ -141,21 +142,24 @@ class Problem:
 
         What is held is best among these: then what is free moves none of it.
         """
-        ss = linearize(robot, q, np.zeros(robot.nv), np.zeros(robot.nv), independent="auto",
-                       rank_tolerance=self.rank_tolerance)
+        ss = self._at_rest(robot, q, "auto")
         p = ss.K.shape[1]
         wanted = [*(self.coordinates or ()), *(name for name in (*self.bounds, self.parameter) if self._is_place(name))]
         return _completed(robot, q, ss.K, wanted, [*held, *ss.states[:p]], "coordinates")
 
     def _independent_speeds(self, robot, q, y):
         """Independent velocities, those that are held or free by name among them."""
-        ss = linearize(robot, q, np.zeros(robot.nv), np.zeros(robot.nv), independent=y,
-                       rank_tolerance=self.rank_tolerance)
+        ss = self._at_rest(robot, q, y)
         own = [name.removeprefix(OF_SPEED) for name in ss.states[len(y):]]
         named = [*self.speeds, *(name.removeprefix(OF_SPEED) for name in self.held if name.startswith(OF_SPEED))]
         if set(named) <= set(own):
             return tuple(own)
         return _completed(robot, q, ss.S, named, own, "velocities")
+
+    def _at_rest(self, robot, q, independent):
+        """The linear model without forces, at rest but for what moving constraints demand."""
+        v = np.linalg.lstsq(constraint_jacobian(robot, q), -velocity_error(robot, q, np.zeros(robot.nv)), rcond=None)[0]
+        return linearize(robot, q, v, np.zeros(robot.nv), independent=independent, rank_tolerance=self.rank_tolerance)
 
     def _is_place(self, name):
         return name in self.places and name not in self.actuators
@@ -223,7 +227,12 @@ class Problem:
         w[[here.speeds.index(name) for name in self.speeds]] += of_w
         u[self.inputs] += of_u
         q = integrate(here.robot, here.q, here.K @ dy) if moving else here.q
-        there = self.placed(here, q, w, u, self.numbers_of(here) + of_p)
+        still = {name: coordinate(here.robot, here.q, name) for k, name in enumerate(here.y)
+                 if (k not in moving or self.strict) and is_coordinate(here.robot, name)}
+        for k in moving if self.strict else ():
+            if here.y[k] in still:
+                still[here.y[k]] += dy[k]
+        there = self.placed(here, q, w, u, self.numbers_of(here) + of_p, still)
         if self.family is None or abs(step[-1]) < SECANT * (1.0 + abs(there.free[FAMILY])):
             return there
         others = 0.5 * (here.J + there.J)[:, :-1] @ step[:-1]
@@ -238,16 +247,14 @@ class Problem:
         """Values of the parameters that are free."""
         return np.array([point.free[name] for name in self.parameters])
 
-    def placed(self, here, q, w, u, numbers):
-        """The point near q, which is closed first, with independent velocities w, inputs u and parameters."""
+    def placed(self, here, q, w, u, numbers, still):
+        """The point near q, which is closed first with what is held and coordinates that are `still`, by name, with
+        independent velocities w, inputs u and parameters."""
         robot = here.robot
         for name, x, before in zip(self.parameters, numbers, self.numbers_of(here)):
             if x != before:
                 robot = self.made(x) if name == FAMILY else self.numbers.changed(robot, name, x)
-        moving = self._moving(here.y)
-        if moving or self.family is not None:  # closing the loops must not move what is held
-            still = {name: coordinate(here.robot, here.q, name) for k, name in enumerate(here.y)
-                     if k not in moving and is_coordinate(robot, name)}
+        if q is not here.q or self.family is not None:
             q = close(robot, q, held=still | here.values)
         v = _velocity(robot, q, here.speeds, w)
         x = numbers[-1] if self.family is not None else None
