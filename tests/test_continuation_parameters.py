@@ -146,6 +146,35 @@ def test_a_fork_over_any_function():
     assert branch.special[0].parameter == pytest.approx(12.0 / 9.81, rel=1e-9) and np.ptp(x) > 1.5
 
 
+def ring(p):
+    """A slide whose spring leaves it at rest where x^2 + p^2 = 1."""
+    b = ld.Builder("ring", gravity=(0.0, 0.0, 0.0))
+    b.body("slide", 1.0)
+    b.joint("x", "prismatic", "ground", "slide")
+    b.coordinate_force("spring", {"x": 1.0}, law=lambda x, w: (x * x + p * p - 1.0, 2.0 * x, 0.0))
+    return b.build()
+
+
+def test_a_branch_that_closes():
+    branch = ld.continuation(ring, ld.trim(ring(0.3), [0.9]), 0.3, (-2.0, 2.0))
+    assert branch.ended == "closed"
+    assert np.allclose(branch.q[:, 0] ** 2 + branch.parameter ** 2, 1.0, rtol=0.0, atol=1e-10)
+    assert np.allclose([branch.q[-1, 0], branch.parameter[-1]], [branch.q[0, 0], 0.3], rtol=0.0, atol=1e-6)
+    assert [each.kind for each in branch.special] == ["turning point"] * 2
+    assert [each.parameter for each in branch.special] == pytest.approx([1.0, -1.0], rel=1e-9)
+    assert [each.unstable for each in branch.special] == [(0, 1), (1, 0)]
+
+
+def test_nothing_is_jumped_over():
+    """A coordinate of a cut joint that is hard to follow at the end: steps that closing the loop bends are not taken."""
+    arm = ld.load("five_bar")
+    free = ["force:q1", "force:q4"]
+    branch = ld.continuation(arm, ld.trim(arm, arm.home, free=free), "pin", (-3.0, 3.0), free=free, hold=["q1"])
+    assert branch.ended == "span" and (np.diff(branch.parameter) > 0.0).all()
+    assert np.allclose(ld.virtual_coordinates(arm, branch.q)[:, 0], branch.parameter, rtol=0.0, atol=1e-10)
+    assert np.allclose(branch.q[:, 0], arm.home[0], rtol=0.0, atol=1e-10)
+
+
 def test_families_that_do_not_fit_are_said():
     start = ld.trim(standing(1.0), [0.0])
     with pytest.raises(InputError, match="other velocity names at|other coordinate names at"):

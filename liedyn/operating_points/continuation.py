@@ -45,7 +45,9 @@ class Branch:
     parameters : dict
         Gravity and numbers of springs that are free, by name, shape (count,).
     ended : str
-        Why it ends: "span", "points" or "lost" (no equilibrium could be found a shortest step further on).
+        Why it ends: "span", "closed" (it is back where it began), "points", or "lost" (no equilibrium could be found a
+        shortest step further on: independent coordinates that were named are singular there, or a spring has no
+        direction).
 
     Examples
     --------
@@ -178,21 +180,19 @@ def _follow(curve, here, h, longest, points):
     easy = EASY if curve.problem.family is None else 2 * EASY  # secants want more corrections
     while len(branch) < points and ended == "points":
         try:
-            h, there, count = _next(curve, here, h, shortest)
-            limit = float(np.clip(curve.value(there.point), *curve.span))
-            beyond = limit != curve.value(there.point)
-            h = _reaching(curve, here, h, limit) if beyond else h
-            there = curve.at(here, h) if beyond else there
+            h, there = _next(curve, here, h, shortest)
+            why, h = _ends(curve, here, h, there, branch)
+            there = curve.at(here, h) if why else there
             special += [point for _, point in special_points(curve, here, h, there)] if h else []
         except FAILURES:
             h *= SHORTER
             ended = "lost" if h < shortest else ended
             continue
-        ended = "span" if beyond else ended
+        ended = why or ended
         if h:
             branch.append(there.point)
             here = curve.onwards(there)
-        if count <= easy:
+        if there.count <= easy:
             h = min(h * LONGER, longest)
     numbers = [name for name in curve.problem.parameters if name != FAMILY]
     return Branch(curve.name, np.array([curve.value(each) for each in branch]),
@@ -202,16 +202,24 @@ def _follow(curve, here, h, longest, points):
 
 
 def _next(curve, here, h, shortest):
-    """The length of a step, the place there, and the corrections that took; shorter where that place is special."""
+    """The length of a step, and the place there; shorter where that place is special."""
     for _ in range(TRIES):
-        count = curve.step(here, h)[1]
         there = curve.at(here, h)
         if there.t @ here.t < TURNS and h > shortest:
             raise OffTheCurve("the curve turns within the step")
         if not is_undecided(there, here):
             break
         h *= ELSEWHERE
-    return h, there, count
+    return h, there
+
+
+def _ends(curve, here, h, there, branch):
+    """Why the branch ends within a step, None if it does not, and the part of the step up to there."""
+    limit = float(np.clip(curve.value(there.point), *curve.span))
+    back = curve.returns(here, h, branch[0]) if len(branch) > 2 else None
+    if back is not None:
+        return "closed", back
+    return ("span", _reaching(curve, here, h, limit)) if limit != curve.value(there.point) else (None, h)
 
 
 def _reaching(curve, here, h, limit):

@@ -33,6 +33,10 @@ a radian (`continuation.TURNS`): (0.1)^8 of it is left as an error."""
 ROUGH = 0.003
 """What the derivative by the parameter of a family must have along the left null vector, where the curve turns: where
 branches cross it has none, but for errors of the secant."""
+AWAY, NOISE = 0.5, 1e-4
+"""Corrections, as a part of the step, from which on they lead to another branch, and how large they may be anyway."""
+SAME = 1e-6
+"""Points that are no further apart, scaled, are one."""
 STEEP = 10.0
 """Largest displacement of a coordinate by the independent ones, beyond which these are chosen again."""
 
@@ -43,11 +47,13 @@ class OffTheCurve(LiedynError):
 
 @dataclass(frozen=True)
 class Place:
-    """A point of a curve with its unit tangent t, scaled, and the balances U (m, rank) that count there."""
+    """A point of a curve with its unit tangent t, scaled, the balances U (m, rank) that count there, and how many
+    corrections it took."""
 
     point: Point
     t: np.ndarray
     U: np.ndarray
+    count: int = 0
 
 
 class Curve:
@@ -164,8 +170,27 @@ class Curve:
         """The place at a distance s from another one, with its balances."""
         if s == 0.0:
             return place
-        there, *_ = self.step(place, s)
-        return Place(there, self.tangent(there, place.t), place.U)
+        there, count, whole = self.step(place, s)
+        if np.linalg.norm(whole - s * place.t) > AWAY * abs(s) + NOISE:
+            raise OffTheCurve("the correction ends somewhere else")
+        return Place(there, self.tangent(there, place.t), place.U, count)
+
+    def returns(self, place, h, first):
+        """Where a point lies on a step h from a place on, as a distance; None if it does not."""
+        here = place.point
+        s = self._between(here, first) @ place.t
+        if not 0.0 < s <= h or np.linalg.norm(self._between(here, first) - s * place.t) > AWAY * s:
+            return None
+        return s if np.abs(self._between(self.at(place, s).point, first)).max() < SAME else None
+
+    def _between(self, here, there):
+        """The displacement from one point to another one, scaled."""
+        problem, robot = self.problem, here.robot
+        names = [name for name in here.free if name in here.y]
+        dy = read_rows(robot, here.q, names) @ difference(robot, here.q, there.q)
+        w = read_rows(robot, there.q, problem.speeds) @ there.v - read_rows(robot, here.q, problem.speeds) @ here.v
+        du, dp = (there.u - here.u)[problem.inputs], problem.numbers_of(there) - problem.numbers_of(here)
+        return np.concatenate([dy, w, du, dp]) / self.scale(here)
 
     def onwards(self, place):
         """The same place with balances, and where they are poor coordinates, to go on with."""
