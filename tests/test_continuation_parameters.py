@@ -166,7 +166,7 @@ def test_a_branch_that_closes():
 
 
 def test_nothing_is_jumped_over():
-    """A coordinate of a cut joint that is hard to follow at the end: steps that closing the loop bends are not taken."""
+    """A coordinate of a cut joint, hard to follow at the end: steps that closing the loop bends are not taken."""
     arm = ld.load("five_bar")
     free = ["force:q1", "force:q4"]
     branch = ld.continuation(arm, ld.trim(arm, arm.home, free=free), "pin", (-3.0, 3.0), free=free, hold=["q1"])
