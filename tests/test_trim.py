@@ -39,6 +39,29 @@ def test_where_it_comes_to_rest():
     assert above.q[0] == pytest.approx(0.5 * np.pi, abs=1e-10)
 
 
+def test_springs_that_are_far_from_rest():
+    """Where Newton's method comes to a halt between equilibria: chains come to rest in a minimum of their energy."""
+    rng = np.random.default_rng(5)
+    relaxed = 0
+    for _ in range(12):
+        b, below = ld.Builder("chain", gravity=(0.3 * rng.normal(), -1.0, 0.0)), "ground"
+        for k in range(3):
+            b.body(f"rod{k}", rng.uniform(0.5, 2.0), (0.5, 0.05, 0.0), (0.0, 0.05, 0.05))
+            b.joint(f"joint{k}", "revolute", below, f"rod{k}", placement=(float(k > 0), 0.0, 0.0),
+                    stiffness=rng.uniform(0.5, 6.0), rest=rng.uniform(-2.5, 2.5))
+            below = f"rod{k}"
+        b.spring("spring", "ground", below, (*rng.uniform(-1.0, 2.0, 2), 0.0), (0.8, 0.0, 0.0), length=0.5,
+                 stiffness=rng.uniform(0.0, 20.0))
+        robot = b.build()
+        found = ld.trim(robot, rng.uniform(-2.0, 2.0, 3))
+        assert np.abs(accelerations(robot, found)).max() < 1e-8
+        if found.iterations > 30:
+            relaxed += 1
+            values = ld.linearize(robot, found.q, found.v, found.tau).eigenvalues()
+            assert np.abs(values.real).max() < 1e-6 * np.abs(values).max()
+    assert relaxed > 3
+
+
 def test_a_mix_of_coordinates_and_inputs():
     """The boom is let go under a given cylinder force; the tilt cylinder holds the bucket where it is."""
     held = ld.trim(LOADER, LOADER.home, free=LOADER.actuator_names)

@@ -18,6 +18,7 @@ from liedyn.errors import InputError, LiedynError, listed, of_the_batch, shown, 
 from liedyn.operating_points import resting
 from liedyn.operating_points.newton import search, unmet
 from liedyn.operating_points.problem import Problem
+from liedyn.operating_points.relaxation import relaxed
 from liedyn.operating_points.result import TrimError, outcome, stacked
 
 
@@ -78,6 +79,10 @@ def trim(robot, q, v=None, u=None, hold=None, free=None, bounds=None, tolerance=
 
     Notes
     -----
+    Newton's method on the manifold, with exact derivatives: it finds equilibria that are unstable, too. Where it comes
+    to a halt, and all coordinates and nothing else are free, the mechanism goes on as if in honey to where it rests
+    (`liedyn.operating_points.relaxation`), which is stable.
+
     With velocities the condition is that they stay: steady turning, rolling at constant speed. `Trim.drift` says
     whether the motion goes on like that.
 
@@ -183,7 +188,13 @@ def _solve(robot, q, v, u, given, ways, limits):
 
 def _search(robot, q, v, u, given, ways, limits):
     problem = Problem(robot, given, *ways)
-    here, count, reached = search(problem, problem.start(q, v, u, given), *limits)
+    start = problem.start(q, v, u, given)
+    here, count, reached = search(problem, start, *limits)
+    if not reached:
+        there, steps = relaxed(problem, start)
+        if there is not None:
+            here, more, reached = search(problem, there, *limits)
+            count += steps + more
     if not reached:
         raise TrimError(f"no equilibrium of {robot.name!r} near this guess: {unmet(problem, here)}",
                         outcome(problem, here, count, False))
