@@ -179,6 +179,8 @@ def test_families_that_do_not_fit_are_said():
     start = ld.trim(standing(1.0), [0.0])
     with pytest.raises(InputError, match="other velocity names at|other coordinate names at"):
         ld.continuation(lambda x: standing(x) if x == 1.0 else toggle(), start, 1.0, (0.5, 2.0))
+    with pytest.raises(InputError, match="free: 'stiffness:hinge' is what robots make of the parameter"):
+        ld.continuation(standing, start, 1.0, (0.5, 2.0), free=["hinge", "stiffness:hinge"])
     with pytest.raises(InputError, match="parameter must be"):
         ld.continuation(standing, start, "length", (0.5, 2.0))
 

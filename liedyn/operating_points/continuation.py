@@ -156,10 +156,10 @@ def continuation(robot, start, parameter, span, free=None, hold=None, step=0.02,
         raise InputError("continuation wants contacts decided: switch one-sided constraints off, or to 'sliding' or "
                          "'sticking', as start.contacts has them")
     held = names("hold", () if hold is None else hold)
-    given = dict.fromkeys(held) | start.parameters
+    given = dict.fromkeys(held)
     if family is None:
         problem, name = Problem(robot, held, free, None, rank_tolerance, parameter), parameter
-        here = problem.start(start.q, start.v, start.u, given)
+        here = problem.start(start.q, start.v, start.u, given | start.parameters)
     else:
         problem, name = Problem(robot, held, free, None, rank_tolerance, None, family), FAMILY
         here = problem.start(start.q, start.v, start.u, given | {FAMILY: parameter})

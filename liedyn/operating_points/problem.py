@@ -107,6 +107,9 @@ class Problem:
         self.coordinates = None if free is None else [
             name for name in some if name in self.places and name not in self.actuators]
         if family is not None:
+            if self.parameters:
+                raise InputError(f"free: {shown(self.parameters[0])} is what robots make of the parameter, which they are "
+                                 "a function of")
             self.parameters.append(FAMILY)  # the last column
         both = [name for name in some if name in self.held and name not in self.places]
         if both:
