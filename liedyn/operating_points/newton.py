@@ -13,6 +13,8 @@ SHORTEST = 1e-6
 """Part of Newton's step below which shortening it further is given up."""
 FALLS = 1e-4
 """The residual must fall by this part of the step's own share."""
+ROUNDED = 1e-14
+"""Largest residual, scaled, of which no further step takes anything away."""
 BALANCED = 1e-13
 """Part of the largest generalised force that is rounding."""
 ROUNDING, SOLVED = 1e-9, 1e-6
@@ -24,7 +26,7 @@ def search(problem, here, tolerance, iterations):
     for count in range(iterations + 1):
         size = sizes(here)
         left = (np.abs(here.r) * size).max(initial=0.0)
-        if not left:
+        if left <= ROUNDED:
             return here, count, True
         step = _step(here.J * size[:, None], -here.r * size, here.room, bool(problem.bounds))
         if left <= tolerance:

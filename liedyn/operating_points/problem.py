@@ -14,7 +14,7 @@ import numpy as np
 
 from liedyn.arguments import floats, names, require_robot
 from liedyn.constraints.assembly import close, complete_velocity
-from liedyn.constraints.independent import by_name
+from liedyn.constraints.independent import all_holonomic, by_name
 from liedyn.constraints.loops import constraint_jacobian, velocity_error, virtual_coordinates, virtual_jacobian
 from liedyn.errors import InputError, shown, suggestion
 from liedyn.linearization.linearize import linearize
@@ -108,8 +108,8 @@ class Problem:
             name for name in some if name in self.places and name not in self.actuators]
         if family is not None:
             if self.parameters:
-                raise InputError(f"free: {shown(self.parameters[0])} is what robots make of the parameter, which they are "
-                                 "a function of")
+                raise InputError(f"free: {shown(self.parameters[0])} is what robots make of the parameter that they "
+                                 "are a function of")
             self.parameters.append(FAMILY)  # the last column
         both = [name for name in some if name in self.held and name not in self.places]
         if both:
@@ -152,17 +152,22 @@ class Problem:
 
     def _independent_speeds(self, robot, q, y):
         """Independent velocities, those that are held or free by name among them."""
+        named = [*self.speeds, *(name.removeprefix(OF_SPEED) for name in self.held if name.startswith(OF_SPEED))]
+        if all_holonomic(robot) and set(named) <= set(y):
+            return y
         ss = self._at_rest(robot, q, y)
         own = [name.removeprefix(OF_SPEED) for name in ss.states[len(y):]]
-        named = [*self.speeds, *(name.removeprefix(OF_SPEED) for name in self.held if name.startswith(OF_SPEED))]
         if set(named) <= set(own):
             return tuple(own)
         return _completed(robot, q, ss.S, named, own, "velocities")
 
     def _at_rest(self, robot, q, independent):
         """The linear model without forces, at rest but for what moving constraints demand."""
-        v = np.linalg.lstsq(constraint_jacobian(robot, q), -velocity_error(robot, q, np.zeros(robot.nv)), rcond=None)[0]
-        return linearize(robot, q, v, np.zeros(robot.nv), independent=independent, rank_tolerance=self.rank_tolerance)
+        rest = np.zeros(robot.nv)
+        drift, v = velocity_error(robot, q, rest), rest
+        if drift.any():
+            v = np.linalg.lstsq(constraint_jacobian(robot, q), -drift, rcond=None)[0]
+        return linearize(robot, q, v, rest, independent=independent, rank_tolerance=self.rank_tolerance)
 
     def _is_place(self, name):
         return name in self.places and name not in self.actuators
