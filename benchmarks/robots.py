@@ -72,6 +72,30 @@ def ladder(loops):
     return builder.build()
 
 
+def four_bars(count):
+    """Four-bar linkages side by side (IFToMM benchmark A02): one degree of freedom, all loops coupled.
+
+    Examples
+    --------
+    >>> robot = four_bars(3)
+    >>> robot.nv, len(robot.loop_names), robot.independent
+    (7, 3, ('V0',))
+    """
+    upright, level = 0.5 * np.pi, -0.5 * np.pi
+    home = {f"V{k}": upright for k in range(count + 1)} | {f"H{k}": level for k in range(count)}
+    builder, tip = ld.Builder(f"four_bars{count}", gravity=(0.0, -9.81, 0.0), home=home, independent=["V0"]), np.eye(4)
+    tip[0, 3] = 1.0
+    for name in home:
+        builder.body(name, 1.0, (0.5, 0.0, 0.0), (0.0, 1.0 / 12.0, 1.0 / 12.0))
+    for k in range(count + 1):
+        builder.joint(f"V{k}", "revolute", "ground", f"V{k}", placement=(float(k), 0.0, 0.0))
+    for k in range(count):
+        builder.joint(f"H{k}", "revolute", f"V{k}", f"H{k}", placement=(1.0, 0.0, 0.0))
+    for k in range(count):
+        builder.loop(f"tip{k}", "revolute", f"V{k + 1}", f"H{k}", parent_placement=tip, child_placement=tip)
+    return builder.build()
+
+
 def _parallelogram(builder, base, k, origin):
     """Crank, coupler, rocker and their loop; the name of the coupler."""
     crank, coupler, rocker = (f"{part}{k}" for part in ("crank", "coupler", "rocker"))
@@ -115,11 +139,12 @@ def carrier(name):
 
 @functools.cache
 def named(name):
-    """A bundled robot, or ``chainN``, ``brushN``, ``ladderN``, ``carrierN+L``."""
+    """A bundled robot, or ``chainN``, ``brushN``, ``ladderN``, ``four_barsN``, ``carrierN+L``."""
     if name.startswith("carrier"):
         return carrier(name)
-    for start, build in (("chain", chain), ("brush", brush), ("ladder", ladder)):
-        if name.startswith(start):
+    for start, build in (("chain", chain), ("brush", brush), ("ladder", ladder),
+                         ("four_bars", four_bars)):
+        if name.startswith(start) and name != start:
             return build(int(name.removeprefix(start)))
     return ld.load(name)
 

@@ -100,7 +100,8 @@ def test_passages_are_events():
             # the potential energy is the same wherever all rods are in line, and so is the speed
             assert abs(event.v_before[0] - trajectory.events[0].v_before[0]) < 1e-3
         assert (np.diff(trajectory.t) > 0.0).all()  # no double rows
-        assert np.abs(trajectory.energy_drift).max() < 1e-5
+        # where it is passed within rounding, the adaptive method's own error, 1e-5, depends on the processor
+        assert np.abs(trajectory.energy_drift).max() < (3e-5 if "method" in options else 1e-5)
 
 
 def test_passages_survive_a_file(tmp_path):

@@ -21,6 +21,7 @@ from liedyn.compiled.recursion import RECURSIONS
 from liedyn.constraints.independent import choose
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.errors import LiedynError
+from liedyn.model.clusters import LONG
 from liedyn.simulation.integrators import METHODS
 
 _LIE_ARGUMENTS = {
@@ -133,6 +134,12 @@ def calls():
     state = walker.home, np.zeros(walker.nv), np.zeros(walker.nv)
     yield call("linearize", walker, *state)
     yield call("linearize", walker, *(np.tile(x, (WIDTH, 1)) for x in state))
+    chain = _chain()
+    rates, wrench = np.zeros(chain.nv), f"wrench:{chain.loop_names[0]}"
+    yield call("linearize", chain, chain.home, rates, rates, outputs=[wrench])
+    yield call("forward_dynamics", chain, chain.home, rates, rates, method="multiplier")
+    for method in "rk4", "implicit":
+        yield call("simulate", chain, chain.home, rates, 0.002, method=method, progress=False)
     ball, slides = _ball(), [0.0, 0.0, 0.0, 1.0, 0.0, 0.0]
     for options in ({}, {"accumulation": "moreau", "method": "moreau"}):
         yield call("simulate", ball, ball.neutral, slides, 0.01, progress=False, **options)
@@ -196,6 +203,21 @@ def _walker():
             builder.body(f"{part} {leg}", 1.0, inertia=(0.1, 0.1, 0.1))
             builder.joint(f"{part} {leg}", "revolute", parent, f"{part} {leg}", place, axis=(0.0, 1.0, 0.0))
         builder.loop(f"pin {leg}", "revolute", f"shank {leg}", f"back {leg}", along, down, axis=(0.0, 1.0, 0.0))
+    return builder.build()
+
+
+def _chain():
+    """Parallelograms side by side, so many that they are eliminated as sparse rows."""
+    names, tip = [f"rod {k}" for k in range(LONG // 2 + 1)], (1.0, 0.0, 0.0)
+    home = dict.fromkeys(names, 0.5) | {f"bar {k}": -0.5 for k in range(LONG // 2)}
+    builder = ld.Builder("chain", home=home, independent=names[:1])
+    for k, name in enumerate(names):
+        builder.body(name, 1.0, inertia=(0.1, 0.1, 0.1))
+        builder.joint(name, "revolute", "ground", name, (0.0, 0.0, float(k)), axis=(0.0, 1.0, 0.0))
+    for k, (name, beside) in enumerate(zip(names, names[1:])):
+        builder.body(f"bar {k}", 1.0, inertia=(0.1, 0.1, 0.1))
+        builder.joint(f"bar {k}", "revolute", name, f"bar {k}", tip, axis=(0.0, 1.0, 0.0))
+        builder.loop(f"pin {k}", "revolute", f"bar {k}", beside, (0.0, 0.0, 1.0), tip, axis=(0.0, 1.0, 0.0))
     return builder.build()
 
 

@@ -15,10 +15,12 @@ A `lane` argument says whether numbers are those of one state or of W states in 
 (`liedyn.dynamics.in_lanes`).
 """
 from liedyn.compiled.jit import inline, kernel_in_place
+from liedyn.constraints.records import is_long
+from liedyn.constraints.sparse_factor import factor_in, factor_size
 from liedyn.linalg.dense import SMALL_ROW
 from liedyn.linalg.gauss_jordan import at, clear, element, exchange_rows, padded, padded_for, put_element
 from liedyn.model.packed import (
-    CLUSTERS_AT, CLUSTER_DOFS, CLUSTER_I, CLUSTER_NDOFS, CLUSTER_NROWS, CLUSTER_ROWS, NV, N_CLUSTERS, N_ROWS,
+    CLUSTERS_AT, CLUSTER_DOFS, CLUSTER_I, CLUSTER_NDOFS, CLUSTER_NROWS, CLUSTER_ROWS, NV, N_CLUSTERS, N_ROWS, SPARSE,
 )
 from liedyn.simd.lanes import (
     LANES, SCALAR, WIDTH, integer, integers_in, load, matrix_in, splat, store, vector_in, width_of,
@@ -74,11 +76,21 @@ def layout(lane, model):
 @kernel_in_place
 def elimination_size(lane, model):
     """Numbers in the workspace of `eliminate`."""
-    size = layout(lane, model)[3]
+    begin = size = layout(lane, model)[3]
     for c in range(cluster_count(model)):
         m, n = cluster_size(model, c)
         size += m * padded_for(lane, n + 1)
+    if is_long(model):
+        size = max(size, begin + factor_size(
+            integer(model.ints, NV), integer(model.ints, N_ROWS), integer(model.ints, SPARSE)))
     return size
+
+
+@inline
+def factor_of(model, work):
+    """L and U of a long chain of loops, in the place of the tables (`liedyn.constraints.sparse_elimination`)."""
+    return factor_in(work, layout(SCALAR, model)[3], integer(model.ints, NV), integer(model.ints, N_ROWS),
+                     integer(model.ints, SPARSE))
 
 
 @inline

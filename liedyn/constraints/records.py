@@ -8,7 +8,7 @@ from liedyn.model.kinds import CONSTRAINT_KINDS, FAMILIES, N_JOINTS
 from liedyn.model.packed import (
     LOOPS_AT, LOOP_ACTIVE, LOOP_F, LOOP_FLOATS_AT, LOOP_FOLDING, LOOP_HOLONOMIC, LOOP_I, LOOP_KIND, LOOP_LINK_A,
     LOOP_LINK_B, LOOP_MOTION, LOOP_NROWS, LOOP_NVIRTUAL, LOOP_PITCH, LOOP_POSE_A, LOOP_POSE_B, LOOP_RATE, LOOP_ROW,
-    LOOP_TARGET, LOOP_TARGET_SIZE, LOOP_TOLD, LOOP_TWIST, LOOP_VIRTUAL, N_LOOPS, OFF, SLIDING, TIME,
+    LOOP_TARGET, LOOP_TARGET_SIZE, LOOP_TOLD, LOOP_TWIST, LOOP_VIRTUAL, N_LOOPS, OFF, SLIDING, SPARSE, TIME,
 )
 from liedyn.simd.lanes import SCALAR, integer, load
 from liedyn.tree.kinematics import origin, world_pose
@@ -54,6 +54,12 @@ def all_cut(model):
     for l in range(loop_count(model)):
         all_are = all_are and is_cut(model, l)
     return all_are
+
+
+@inline
+def is_long(model):
+    """Has the robot long chains of loops (`liedyn.model.clusters.is_long`)?"""
+    return integer(model.ints, SPARSE) != 0
 
 
 @inline

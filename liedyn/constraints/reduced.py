@@ -12,10 +12,15 @@ from liedyn.constraints.elimination import (
     DEPENDENT, INDEPENDENT, ROW, cluster_count, cluster_lists, cluster_size, dependence, dependent_dofs,
     independent_dofs, kept, numbering, solved_cluster,
 )
+from liedyn.constraints.records import is_long
+from liedyn.constraints.sparse_elimination import is_sparse
+from liedyn.constraints.sparse_reduced import (
+    balancing_multipliers, constraint_force_of_cuts, reduce_inertia_of_tree, unbalanced_of_tree,
+)
 from liedyn.linalg.gauss_jordan import add_row, clear, element, padded_for, put_element, solve_rows
 from liedyn.model.packed import NV, N_ROWS
 from liedyn.simd.lanes import (
-    LANES, WIDTH, integer, integers_in, load, matrix_in, splat, store, take_matrix, take_vector,
+    LANES, WIDTH, integer, integers_in, load, matrix_in, splat, store, take_matrix, take_vector, vector_in, width_of,
 )
 from liedyn.simd.registers import at_once
 
@@ -26,6 +31,9 @@ from liedyn.simd.registers import at_once
 @inline
 def reduce_inertia(lane, model, work, M, p, KM, reduced):
     """KM = K^T M (p, n) and the first p columns of `reduced`, K^T M K (p, p + 1); all padded, M too."""
+    if width_of(lane) == 1 and is_sparse(model, work):
+        reduce_inertia_of_tree(model, work, M, KM, reduced)
+        return
     dependent, independent = dependent_dofs(model, work)[0], independent_dofs(model, work)[0]
     slopes, w = dependence(lane, model, work, p)[0], M.shape[1] // WIDTH
     for c in range(cluster_count(model)):
@@ -103,8 +111,13 @@ def reduced_motion(lane, model, work, M, h, tau, KM, reduced, inertia, a):
 
 
 @inline
-def unbalanced(lane, M, h, tau, a, left):
+def unbalanced(lane, model, M, h, tau, a, left):
     """left = tau - h - M a, padded: what the constraints have to balance."""
+    if width_of(lane) == 1 and is_long(model):
+        n = integer(model.ints, NV)
+        unbalanced_of_tree(
+            model, M, vector_in(h, 0, n), vector_in(tau, 0, n), vector_in(a, 0, n), vector_in(left, 0, n))
+        return
     n, w = M.shape[0], M.shape[1] // WIDTH
     for b in range(w):
         total = splat(LANES, 0.0)
@@ -113,6 +126,13 @@ def unbalanced(lane, M, h, tau, a, left):
         store(LANES, left, b, total)
     for j in range(n):
         store(lane, left, j, load(lane, tau, j) - load(lane, h, j) - load(lane, left, j))
+
+
+@inline
+def multipliers_size(lane, model):
+    """Numbers of scratch that the multipliers of minimum norm take at most: a matrix for the independent rows."""
+    rank = min(integer(model.ints, NV), integer(model.ints, N_ROWS))
+    return rank * padded_for(lane, rank + 1)
 
 
 @kernel_in_place
@@ -139,7 +159,11 @@ def shortest_multipliers(lane, table, rank, m, rows, columns, normal, lam):
 
 @kernel_in_place
 def minimum_norm_multipliers(lane, model, work, left, scratch, lam):
-    """lambda (m) of minimum norm with G^T lambda = left; `scratch` has room for a padded matrix of m rows."""
+    """lambda (m) of minimum norm with G^T lambda = left; `scratch` has `multipliers_size` numbers."""
+    if width_of(lane) == 1 and is_sparse(model, work):
+        n, m = integer(model.ints, NV), integer(model.ints, N_ROWS)
+        balancing_multipliers(model, work, vector_in(left, 0, n), vector_in(lam, 0, m))
+        return
     dependent, columns = dependent_dofs(model, work)
     _, places, order, _ = numbering(model)
     for c in range(cluster_count(model)):
@@ -161,6 +185,10 @@ def minimum_norm_multipliers(lane, model, work, left, scratch, lam):
 @inline
 def constraint_force(lane, model, G, lam, force):
     """force = G^T lambda: a constraint acts on the degrees of freedom of its cluster."""
+    if width_of(lane) == 1 and is_long(model):
+        n, m = integer(model.ints, NV), integer(model.ints, N_ROWS)
+        constraint_force_of_cuts(model, G, vector_in(lam, 0, m), vector_in(force, 0, n))
+        return
     for j in range(integer(model.ints, NV)):
         store(lane, force, j, splat(lane, 0.0))
     for c in range(cluster_count(model)):
@@ -177,11 +205,11 @@ def constraint_force(lane, model, G, lam, force):
 @inline
 def constrained_motion(lane, model, e, M, h, tau, work, inertia, a, lam):
     """a and the lambda of minimum norm; K^T M K stays in `inertia`. False if that is not positive definite."""
-    m, p = integer(model.ints, N_ROWS), inertia.shape[0]
+    p = inertia.shape[0]
     KM = take_matrix(work, p, M.shape[1])
     reduced, left = take_matrix(work, p, inertia.shape[1]), take_vector(work, M.shape[1])
     if not reduced_motion(lane, model, e, M, h, tau, KM, reduced, inertia, a):
         return False
-    unbalanced(lane, M, h, tau, a, left)
-    minimum_norm_multipliers(lane, model, e, left, take_vector(work, m * padded_for(lane, m + 1)), lam)
+    unbalanced(lane, model, M, h, tau, a, left)
+    minimum_norm_multipliers(lane, model, e, left, take_vector(work, multipliers_size(lane, model)), lam)
     return True

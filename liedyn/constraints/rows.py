@@ -193,8 +193,7 @@ def bias_rows(model, q, v, work, phi):
 
 @kernel_in_place
 def constraint_terms(model, q, v, work, G, phi):
-    """`jacobian_rows` and `bias_rows`; needs `world_accelerations` with a = 0."""
-    clear_rows(G)
+    """`jacobian_rows` and `bias_rows`, into zeros G; needs `world_accelerations` with a = 0."""
     clear_rows(phi)
     cut_terms_kernel(SCALAR, model, work, G, phi)
     other_jacobians(model, q, work, G)
@@ -203,10 +202,9 @@ def constraint_terms(model, q, v, work, G, phi):
 
 @kernel_in_place
 def constraint_state(model, q, v, work, residual, psi, G, phi):
-    """`residual_rows`, `velocity_rows` and `constraint_terms`."""
+    """`residual_rows`, `velocity_rows` and `constraint_terms`, G as there."""
     clear_rows(residual)
     clear_rows(psi)
-    clear_rows(G)
     clear_rows(phi)
     cut_state_kernel(SCALAR, model, work, residual, psi, G, phi)
     other_residuals(model, q, work, residual)

@@ -16,8 +16,8 @@ from liedyn.constraints.elimination import (
     numbering, put_slopes,
 )
 from liedyn.constraints.families.cut import cut_state_kernel, cut_terms_kernel
-from liedyn.constraints.records import is_active, is_cut, loop_count
-from liedyn.constraints.reduced import constrained_motion, constraint_force
+from liedyn.constraints.records import is_active, is_cut, is_long, loop_count
+from liedyn.constraints.reduced import constrained_motion, constraint_force, multipliers_size
 from liedyn.constraints.rows import clear_rows
 from liedyn.dynamics.picked import picked_condition, picks
 from liedyn.dynamics.terms import negate, terms_size, tree_terms
@@ -37,11 +37,15 @@ DOUBT = 1000.0
 """Other pivots leave other elements behind: a rank is in doubt where the largest that is left is within this factor of
 the tolerance. What redundant rows leave is far below, and that of real ones far above (`RANK_TOLERANCE`)."""
 
+LONG_IN_LANES = 30
+"""Degrees of freedom up to which W states of a long chain of loops in lanes, whose elimination is dense, are faster
+than one after the other by a sparse one: measured on rows of four-bars."""
+
 
 @inline
 def all_cut_joints(model):
-    """Are there active constraints, all of them cut joints?"""
-    if model.ints[N_ROWS] == 0:
+    """Are there active constraints, all of them cut joints, and do they make no long chains?"""
+    if model.ints[N_ROWS] == 0 or is_long(model) and model.ints[NV] > LONG_IN_LANES:
         return False
     for l in range(loop_count(model)):
         if is_active(model, l) and not is_cut(model, l):
@@ -181,6 +185,7 @@ def eliminate_in_lanes(model, G, gamma, choosable, p, tolerance, work):
 @kernel_in_place
 def terms_in_lanes(model, q, v, f_ext, work, M, h, G, gamma):
     """`terms_in_place` in lanes, for constraints that are cut joints."""
+    clear(M)
     tree_terms(LANES, model, q, v, f_ext, work, M, h)
     clear_rows(G)
     clear_rows(gamma)
@@ -191,6 +196,7 @@ def terms_in_lanes(model, q, v, f_ext, work, M, h, G, gamma):
 @kernel_in_place
 def state_terms_in_lanes(model, q, v, f_ext, work, M, h, G, gamma, residual, psi):
     """`state_terms` in lanes, for constraints that are cut joints."""
+    clear(M)
     tree_terms(LANES, model, q, v, f_ext, work, M, h)
     clear_rows(G)
     clear_rows(gamma)
@@ -208,7 +214,8 @@ def nullspace_in_lanes_size(model, p):
     """Numbers in the workspace of `nullspace_in_lanes`."""
     n, m = model.ints[NV], model.ints[N_ROWS]
     state = terms_size(model) + n * n + 2 * n + m + m * n
-    return WIDTH * (1 + state + p * n + 2 * p * (p + 1) + m * (m + 1)) + elimination_size(LANES, model)
+    return (WIDTH * (1 + state + p * n + 2 * p * (p + 1) + m) + multipliers_size(LANES, model)
+            + elimination_size(LANES, model))
 
 
 @kernel_in_place

@@ -19,12 +19,15 @@ of constraints (`liedyn.constraints.elimination`).
 import numpy as np
 
 from liedyn.compiled.jit import inline, kernel, kernel_in_place
-from liedyn.constraints.elimination import eliminate, elimination_size
+from liedyn.constraints.elimination import elimination_size
 from liedyn.constraints.families.cut import cut_bias_kernel
-from liedyn.constraints.reduced import minimum_norm_multipliers, reduced_motion, shortest_multipliers, unbalanced
+from liedyn.constraints.reduced import (
+    minimum_norm_multipliers, multipliers_size, reduced_motion, shortest_multipliers, unbalanced,
+)
 from liedyn.constraints.rows import reader_rows
+from liedyn.constraints.sparse_elimination import eliminate_rows
 from liedyn.dynamics.state import Terms
-from liedyn.dynamics.terms import terms_in_place, terms_size
+from liedyn.dynamics.terms import copy_inertia, put_terms, terms_in_place, terms_size
 from liedyn.linalg.gauss_jordan import add_product, add_transposed_product, at, clear, exchange_rows, padded, solve_rows
 from liedyn.model.packed import NV, N_ROWS, N_VIRTUAL
 from liedyn.simd.lanes import SCALAR, WIDTH, integer, matrix_in, store, vector_in
@@ -84,11 +87,11 @@ def solve_layout(model):
 
     M, K^T M and its reduction, which the multipliers overwrite; what has to be balanced, and one for each dof
     """
-    n, m = integer(model.ints, NV), integer(model.ints, N_ROWS)
-    w, one, rest = padded(n), padded(n + 1), padded(m + 1)
+    n = integer(model.ints, NV)
+    w, one = padded(n), padded(n + 1)
     KM = w * n
     reduced = KM + w * n
-    inertia = reduced + max(one * n, rest * m)
+    inertia = reduced + max(one * n, multipliers_size(SCALAR, model))
     left = inertia + one * n
     choosable = left + w
     return 0, KM, reduced, inertia, left, choosable, choosable + w
@@ -145,7 +148,7 @@ def solve_chosen(model, M, h, G, gamma, tau, tolerance, work, a):
     n = h.size
     _, KM_at, reduced_at, inertia_at, left_at, _, _ = solve_layout(model)
     choosable, e = elimination_in(model, work)
-    rank, ratio, complete = eliminate(model, G, gamma, choosable, tolerance, e)
+    rank, ratio, complete = eliminate_rows(model, M, G, gamma, choosable, tolerance, e)
     p = n - rank
     if rank == 0:
         regular = solve_tree(model, M, h, tau, matrix_in(work, reduced_at, n, n), a)
@@ -154,7 +157,7 @@ def solve_chosen(model, M, h, G, gamma, tau, tolerance, work, a):
             SCALAR, model, e, M, h, tau, matrix_in(work, KM_at, p, padded(n)),
             matrix_in(work, reduced_at, p, padded(p + 1)), matrix_in(work, inertia_at, p, padded(p + 1)), a)
     if gamma.size > 0:
-        unbalanced(SCALAR, M, h, tau, a, vector_in(work, left_at, padded(n)))
+        unbalanced(SCALAR, model, M, h, tau, a, vector_in(work, left_at, padded(n)))
     return (OK if regular and complete else SINGULAR_INERTIA), rank, ratio
 
 
@@ -166,10 +169,7 @@ def solve_accelerations(model, M, h, G, gamma, tau, tolerance, work, a):
     """
     n = h.size
     M_padded = matrix_in(work, solve_layout(model)[0], n, padded(n))
-    clear(M_padded)
-    for i in range(n):
-        for j in range(n):
-            store(SCALAR, M_padded, padded(n) * i + j, at(M, i, j))
+    copy_inertia(model, M, M_padded)
     return solve_padded(model, M_padded, h, G, gamma, tau, tolerance, work, a)
 
 
@@ -196,7 +196,7 @@ def acceleration_kernel(model, q, v, tau, f_ext, tolerance, work, a, lam):
     k = k + padded(size + n + m)
     G, k = matrix_in(work, k, m, n), k + padded(m * n)
     solution, M = vector_in(work, k, work.size - k), matrix_in(work, k, n, padded(n))
-    terms_in_place(model, q, v, f_ext, world, M, h, G, gamma)
+    put_terms(model, q, v, f_ext, world, M, h, G, gamma)
     status, rank, ratio = solve_padded(model, M, h, G, gamma, tau, tolerance, solution, a)
     solve_multipliers(model, solution, lam)
     return status, rank, ratio

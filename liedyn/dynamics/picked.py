@@ -3,9 +3,10 @@ from liedyn.compiled.jit import inline
 from liedyn.constraints.elimination import (
     INDEPENDENT, ROW, cluster_count, dependence, dependent_dofs, independent_dofs, kept, numbering, solved_cluster,
 )
+from liedyn.constraints.sparse_elimination import condition_of_rows, is_sparse
 from liedyn.linalg.gauss_jordan import at, element
 from liedyn.simd.comparisons import larger, magnitude
-from liedyn.simd.lanes import SCALAR, integer, integers_in, load, splat, store
+from liedyn.simd.lanes import SCALAR, integer, integers_in, load, splat, store, width_of
 
 
 @inline
@@ -33,6 +34,8 @@ def picks(model, R, virtual, choosable):
 @inline
 def picked_condition(lane, model, e, G, p):
     """Condition number (1-norm) of [G_1; R] for rows R that pick coordinates: its inverse is [W slopes; 0 1]."""
+    if width_of(lane) == 1 and is_sparse(model, e):
+        return splat(lane, condition_of_rows(model, e, G, p))
     slopes, _ = dependence(lane, model, e, p)
     dependent, columns = dependent_dofs(model, e)
     rows, independent = integers_in(e, numbering(model)[2], G.shape[0]), independent_dofs(model, e)[0]

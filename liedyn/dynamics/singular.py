@@ -27,6 +27,7 @@ from liedyn.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.errors import (
     ClosureError, ConditionWarning, InputError, LiedynError, SingularConfigurationError, of_the_batch,
 )
+from liedyn.model.packed import SPARSE
 from liedyn.model.remembered import remembered
 from liedyn.tree.configuration import integrate
 
@@ -122,14 +123,16 @@ def require_regular_one(robot, q, rank, tolerance):
 
 @remembered
 def _row_scales(robot):
-    """Lengths of the rows at home, and how many times smaller they make the condition number there."""
+    """Lengths of the rows at home, how many times smaller they make the condition number there, and the part of it
+    that comes from length: that of a long chain of loops grows with their number, also far from singular places."""
     G = constraint_jacobian(robot, robot.home)[None]
     scales = np.linalg.norm(G[0], axis=1)
     longest = scales.max(initial=0.0) or 1.0
     scales = np.where(scales > 1e-6 * longest, scales, longest)
     rank = np.array([rank_of(robot, robot.home, RANK_TOLERANCE)[0]])
-    smaller = _spread(G, rank) / _spread(G / scales[:, None], rank)
-    return scales, float(smaller[0])
+    scaled = _spread(G / scales[:, None], rank)
+    smaller, long = _spread(G, rank) / scaled, scaled if robot.ints[SPARSE] else np.ones(1)
+    return scales, float(smaller[0]), float(long[0])
 
 
 def _spread(G, rank, largest=0.0):
@@ -140,7 +143,10 @@ def _spread(G, rank, largest=0.0):
 
 def is_suspect(robot, condition):
     """Is a condition number that grows with kappa larger than usual for this robot?"""
-    return condition > SUSPECT and condition > SUSPECT * _row_scales(robot)[1]
+    if not condition > SUSPECT:
+        return False
+    _, smaller, long = _row_scales(robot)
+    return condition > SUSPECT * long * max(1.0, smaller)
 
 
 def warn_if_digits_are_lost(robot, q, v, a, rank, condition, power):
@@ -150,9 +156,9 @@ def warn_if_digits_are_lost(robot, q, v, a, rank, condition, power):
     """
     if not is_suspect(robot, condition.max()):
         return False
-    suspects, scales = np.flatnonzero(condition > SUSPECT), _row_scales(robot)[0]
+    suspects, (scales, _, long) = np.flatnonzero(condition > SUSPECT), _row_scales(robot)
     q, v, a, rank = (x[suspects] for x in (q, v, a, rank))
-    kappa = _spread(constraint_jacobian(robot, q) / scales[:, None], rank, 1.0)  # rows may vanish all together
+    kappa = _spread(constraint_jacobian(robot, q) / scales[:, None], rank, 1.0) / long  # rows may vanish all together
     speed = np.abs(v).max(axis=1) ** 2
     speed = np.minimum(speed / np.maximum(np.abs(a).max(axis=1), 1e-300), FASTEST)
     digits = -np.log10(EPS * kappa ** power * (1.0 + kappa * speed))

@@ -8,7 +8,7 @@ from liedyn.compiled.batches import aligned, batch, in_lanes, scatter
 from liedyn.compiled.jit import INTEGERS, MATRIX, VECTOR, group, inline, kernel_in_place, late
 from liedyn.constraints.elimination import independent_dofs, put_row_order
 from liedyn.constraints.families.cut import cut_bias_kernel
-from liedyn.constraints.reduced import constraint_force, shortest_multipliers
+from liedyn.constraints.reduced import constraint_force, multipliers_size, shortest_multipliers
 from liedyn.constraints.rows import reader_rows
 from liedyn.dynamics.in_lanes import all_cut_joints, nullspace_in_lanes, nullspace_in_lanes_size
 from liedyn.dynamics.nullspace import (
@@ -17,7 +17,7 @@ from liedyn.dynamics.nullspace import (
 )
 from liedyn.dynamics.picked import picked_condition, picks
 from liedyn.dynamics.state import TERMS, State, Terms, gather_state, state_in_lanes
-from liedyn.dynamics.terms import terms_in_place, terms_size
+from liedyn.dynamics.terms import put_terms, terms_size
 from liedyn.linalg.gauss_jordan import padded
 from liedyn.model.packed import NV, N_ROWS, N_VIRTUAL, PackedModel
 from liedyn.simd.lanes import SCALAR, WIDTH, integer, matrix_in, take_integers, take_matrix, take_vector
@@ -70,7 +70,7 @@ def nullspace_size(model):
     n, m, nz = model.ints[NV], model.ints[N_ROWS], model.ints[N_VIRTUAL]
     state = terms_size(model) + solve_size(model) + n + m * n + m
     given = (m + n) * (padded(n) + 2) + nz * n + nz + n * padded(n) + 2 * padded(n) + 3 * n * padded(n + 1)
-    return 1 + state + given + m * padded(m + 1) + WIDTH * 20  # as many arrays fill whole registers
+    return 1 + state + given + multipliers_size(SCALAR, model) + WIDTH * 20  # as many arrays fill whole registers
 
 
 @kernel_in_place
@@ -85,7 +85,7 @@ def nullspace_in_place(model, state, choice, tolerance, work, rows, left, a, lam
     world, solution = take_vector(work, terms_size(model)), take_vector(work, solve_size(model))
     h, G, gamma = take_vector(work, n), take_matrix(work, m, n), take_vector(work, m)
     M, (choosable, e) = matrix_in(solution, 0, n, padded(n)), elimination_in(model, solution)
-    terms_in_place(model, state.q, state.v, state.f_ext, world, M, h, G, gamma)
+    put_terms(model, state.q, state.v, state.f_ext, world, M, h, G, gamma)
     pivoted, eliminated = choice.way == PIVOTED, False
     status, rank, condition = WRONG_COUNT, 0, np.inf
     if not pivoted and picks(model, choice.R, virtual, choosable):

@@ -10,11 +10,13 @@ constraints need nothing else.
 import numpy as np
 
 from liedyn.compiled.jit import inline, kernel, kernel_in_place
-from liedyn.constraints.rows import constraint_state, constraint_terms
+from liedyn.constraints.records import is_long
+from liedyn.constraints.rows import clear_rows, constraint_state, constraint_terms
+from liedyn.constraints.sparse_elimination import complete_terms
 from liedyn.lie.algebra import (
     Ad_dual_inverse, ad, add6, compose, dot6, inertia_in_parent, inertia_times, minus_ad_dual, scale6, sub6,
 )
-from liedyn.linalg.gauss_jordan import put_element
+from liedyn.linalg.gauss_jordan import at, clear, put_element
 from liedyn.model.packed import NV, N_ROWS
 from liedyn.simd.lanes import SCALAR, load, store
 from liedyn.simd.sines import put_sines
@@ -67,10 +69,9 @@ def put_link(lane, joint, model, i, q, v, f_ext, work):
 
 @kernel_in_place
 def tree_terms(lane, model, q, v, f_ext, work, M, h):
-    """M (nv, nv, or padded) and h (nv) of the open tree; the workspace is then that of the row kernels, with a = 0."""
+    """h (nv) of the open tree, and M (nv, nv, or padded) into zeros; the workspace is then that of the row kernels,
+    with a = 0."""
     n = link_count(model)
-    for k in range(M.size):
-        store(SCALAR, M, k, 0.0)
     put_sines(lane, q, q_total(model), work, sines_at(model))
     put_origin(lane, model, q, work)
     for i in range(n):
@@ -104,6 +105,45 @@ def negate(x):
         store(SCALAR, x, k, -load(SCALAR, x, k))
 
 
+@inline
+def clear_terms(model, M, G):
+    """Zeros in M and G; not off the patterns of long chains of loops, which would take longer than the rest.
+
+    Only dense algorithms read what stands there, after `liedyn.constraints.sparse_elimination.complete_terms`.
+    """
+    if not is_long(model):
+        clear_rows(G)
+        for k in range(M.size):
+            store(SCALAR, M, k, 0.0)
+
+
+@inline
+def copy_inertia(model, M, padded):
+    """M (nv, nv) into rows of whole registers."""
+    n, columns = M.shape[0], padded.shape[1]
+    if is_long(model):
+        for j in range(n):
+            k = j
+            while k >= 0:
+                store(SCALAR, padded, columns * k + j, at(M, k, j))
+                store(SCALAR, padded, columns * j + k, at(M, j, k))
+                k = parent_dof(model, k)
+        return
+    clear(padded)
+    for i in range(n):
+        for j in range(n):
+            store(SCALAR, padded, columns * i + j, at(M, i, j))
+
+
+@kernel_in_place
+def put_terms(model, q, v, f_ext, work, M, h, G, gamma):
+    """`terms_in_place`, M and G as `clear_terms` leaves them."""
+    clear_terms(model, M, G)
+    tree_terms(SCALAR, model, q, v, f_ext, work, M, h)
+    constraint_terms(model, q, v, work, G, gamma)
+    negate(gamma)
+
+
 @kernel_in_place
 def terms_in_place(model, q, v, f_ext, work, M, h, G, gamma):
     """M (nv, nv, or padded), h (nv), G (m, nv), gamma (m), with `terms_size` numbers of workspace.
@@ -111,14 +151,15 @@ def terms_in_place(model, q, v, f_ext, work, M, h, G, gamma):
     Poses, twists and accelerations for a = 0 stay in `work`: `residual_rows` and `velocity_rows` can follow, for
     formulations that correct gamma by them.
     """
-    tree_terms(SCALAR, model, q, v, f_ext, work, M, h)
-    constraint_terms(model, q, v, work, G, gamma)
-    negate(gamma)
+    put_terms(model, q, v, f_ext, work, M, h, G, gamma)
+    if is_long(model):
+        complete_terms(model, M, G)
 
 
 @kernel_in_place
-def state_terms(model, q, v, f_ext, work, M, h, G, gamma, residual, psi):
-    """`terms_in_place`, and residual and psi (m)."""
+def put_state_terms(model, q, v, f_ext, work, M, h, G, gamma, residual, psi):
+    """`put_terms`, and residual and psi (m)."""
+    clear_terms(model, M, G)
     tree_terms(SCALAR, model, q, v, f_ext, work, M, h)
     constraint_state(model, q, v, work, residual, psi, G, gamma)
     negate(gamma)
@@ -130,5 +171,7 @@ def terms_kernel(model, q, v, f_ext):
     n, m = model.ints[NV], model.ints[N_ROWS]
     work, M, h, G = np.empty(terms_size(model)), np.empty((n, n)), np.empty(n), np.empty((m, n))
     residual, psi, gamma = np.empty(m), np.empty(m), np.empty(m)
-    state_terms(model, q, v, f_ext, work, M, h, G, gamma, residual, psi)
+    put_state_terms(model, q, v, f_ext, work, M, h, G, gamma, residual, psi)
+    if is_long(model):
+        complete_terms(model, M, G)
     return M, h, G, residual, psi, gamma

@@ -13,6 +13,7 @@ from liedyn.constraints.rows import (
     clear_block, push_constraints, vary_acceleration_rows, vary_constraint_wrenches, vary_other_forces,
     vary_velocity_rows,
 )
+from liedyn.constraints.sparse_elimination import forced_by_factor, is_sparse
 from liedyn.linalg.gauss_jordan import element, padded_for
 from liedyn.linearization.choice import GIVEN, PICKED, SPANNED, hold_choice, hold_span, put_picked, reads_cuts
 from liedyn.linearization.column_sharing import (
@@ -34,17 +35,24 @@ Known = namedtuple("Known", "world e E z rho h")
 """What is known of a state: kinematics in world axes, the elimination, the rows E that read the virtual velocities,
 these and what they change by at a = 0, and the forces h at a = 0."""
 
-Pass = namedtuple("Pass", "of_y bodies cuts variations rates virtual_rates virtual_upper")
-"""Workspace of a pass: 1 in the columns of y; what is kept of bodies and cut joints; the variations of all links; those
-of the constraint rows, of the virtual velocities that w reads, and (kept) of those that y reads."""
+Pass = namedtuple("Pass", "masks bodies cuts variations rates virtual_rates virtual_upper")
+"""Workspace of a pass: a register of ones, and 1 in the columns of y, 0 in others; what is kept of bodies and cut
+joints; the variations of all links; those of the constraint rows, of the virtual velocities that w reads, and (kept) of
+those that y reads."""
 
 
 @inline
-def forced(lane, model, e, rates, scale, b, out):
-    """out[:, block b] -= what gives the independent rows these rates, in the dependent velocities; times a row."""
+def forced(lane, model, e, rates, masks, mask, b, out):
+    """out[:, block b] -= what gives the independent rows these rates, in the dependent velocities.
+
+    Times block `mask` of `masks`, a number for each column.
+    """
+    if width_of(lane) == 1 and is_sparse(model, e):
+        forced_by_factor(model, e, rates, masks, mask, b, out)
+        return
     dependent, columns = dependent_dofs(model, e)
     rows = integers_in(e, numbering(model)[2], rates.shape[0])
-    width, to = rates.shape[1] // WIDTH, out.shape[1] // WIDTH
+    width, to, scale = rates.shape[1] // WIDTH, out.shape[1] // WIDTH, load(LANES, masks, mask)
     for c in range(cluster_count(model)):
         table, first, rank = solved_cluster(lane, model, e, c)
         row = kept(e, c, ROW)
@@ -79,10 +87,10 @@ def vary_state(lane, model, state, coordinates, way, known, columns_y, shares, a
     N, X, D = columns.N, columns.X, columns.D
     every, displaced, reads_w = splat(LANES, 1.0), b * at_once(lane) < columns_y, reads_cuts(coordinates.virtual_w)
     if displaced:  # Delta
-        of_y = load(LANES, along.of_y, b)
+        of_y = load(LANES, along.masks, 1 + b)
         vary_velocities(lane, model, world, N, X, b, variations)
         vary_velocity_rows(lane, model, q, v, a, world, cuts, variations, N, b, rates)
-        forced(lane, model, known.e, rates, of_y, b, X)
+        forced(lane, model, known.e, rates, along.masks, 1 + b, b, X)
         if reads_w:
             vary_cut_velocities(lane, model, world, cuts, variations, True, b, virtual_rates)
         held(lane, model, coordinates, way, known, virtual_rates, X, of_y, b, X)
@@ -91,7 +99,7 @@ def vary_state(lane, model, state, coordinates, way, known, columns_y, shares, a
         vary_cut_velocities(lane, model, world, cuts, variations, True, b, along.virtual_upper)
     vary_acceleration_rows(lane, model, q, v, a, world, cuts, variations, N, X, b, rates)
     clear_block(D, b)
-    forced(lane, model, known.e, rates, every, b, D)
+    forced(lane, model, known.e, rates, along.masks, 0, b, D)
     if reads_w:
         vary_cut_accelerations(lane, model, world, cuts, variations, True, b, virtual_rates)
     held(lane, model, coordinates, way, known, virtual_rates, X, every, b, D)
@@ -108,7 +116,7 @@ def directions_size(lane, model, p_y, p_w):
     n, m, nz, x = model.ints[NV], model.ints[N_ROWS], model.ints[N_VIRTUAL], padded_for(lane, p_y + p_w)
     links, cuts = link_count(model), CUT * loop_count(model)
     kept_of_state = width_of(lane) * (BODY * links + cuts) + WIDTH * VARIATION * links
-    return WIDTH * 16 + shares_size(model, p_w) + p_w + x * (1 + m + 2 * nz + 4 * n) + kept_of_state
+    return WIDTH * 17 + shares_size(model, p_w) + p_w + x * (1 + m + 2 * nz + 4 * n) + kept_of_state
 
 
 @inline
@@ -132,11 +140,12 @@ def vary_directions(lane, model, state, coordinates, way, same, known, virtual_u
                            take_matrix(work, n, s))
         gather_directions(lane, model, state.v, known.world, of_dofs, shares, space.M, own, moved)
     along = Pass(
-        take_vector(work, x), take_vector(work, width_of(lane) * BODY * links),
+        take_vector(work, WIDTH + x), take_vector(work, width_of(lane) * BODY * links),
         take_vector(work, width_of(lane) * CUT * loop_count(model)), take_vector(work, WIDTH * VARIATION * links),
         take_matrix(work, m, x), take_matrix(work, nz, x), virtual_upper)
+    store(LANES, along.masks, 0, splat(LANES, 1.0))
     for c in range(x):
-        along.of_y[c] = 1.0 if c * at_once(lane) < columns_y * WIDTH else 0.0
+        along.masks[WIDTH + c] = 1.0 if c * at_once(lane) < columns_y * WIDTH else 0.0
     put_bodies(lane, model, state.v, space.a, state.f_ext, known.world, along.bodies)
     push_constraints(lane, model, known.world, space.lam, along.bodies, along.cuts)
     gather_wrenches(lane, model, along.bodies)

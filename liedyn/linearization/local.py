@@ -36,12 +36,16 @@ from liedyn.constraints.elimination import (
 )
 from liedyn.constraints.families.cut import cut_bias_kernel, cut_velocity_kernel
 from liedyn.constraints.left_open import LEFT, TANGENT, is_left, put_left, put_tangent
-from liedyn.constraints.reduced import constrained_motion
+from liedyn.constraints.records import is_long
+from liedyn.constraints.reduced import constrained_motion, multipliers_size
 from liedyn.constraints.rows import holonomic_rows, reader_rows
+from liedyn.constraints.sparse_elimination import (
+    complete_terms, eliminate_rows, is_sparse, right_inverse_of_rows,
+)
 from liedyn.dynamics.nullspace import OK, SINGULAR_INERTIA, WRONG_COUNT
 from liedyn.dynamics.picked import picked_condition, picks
 from liedyn.dynamics.state import STATE, State
-from liedyn.dynamics.terms import state_terms, terms_size
+from liedyn.dynamics.terms import put_state_terms, terms_size
 from liedyn.linalg.gauss_jordan import clear, padded, padded_for
 from liedyn.linearization.choice import (
     GIVEN, PICKED, SPANNED, copy_columns, given_motions, given_rates, picked_motions, picked_rates, position_null_space,
@@ -65,9 +69,9 @@ STATUS = types.Tuple((types.int64, types.int64, types.float64) * 2)
 @inline
 def local_size(lane, model, p_y, p_w, nu):
     """Numbers in the workspace of `put_local_space`."""
-    n, m, one = model.ints[NV], model.ints[N_ROWS], padded_for(lane, p_w + 1)
+    n, one = model.ints[NV], padded_for(lane, p_w + 1)
     columns = padded_for(lane, p_y + p_w + nu)
-    solved = (p_w + 1) * padded_for(lane, n) + 2 * p_w * one + m * padded_for(lane, m + 1) + 2 * p_w * columns
+    solved = (p_w + 1) * padded_for(lane, n) + 2 * p_w * one + multipliers_size(lane, model) + 2 * p_w * columns
     upper = (n + model.ints[N_VIRTUAL]) * padded_for(lane, p_y + p_w)
     return WIDTH * 16 + solved + upper + directions_size(lane, model, p_y, p_w)
 
@@ -122,7 +126,7 @@ def linearize_constrained(model, state, coordinates, actuators, tolerance, work,
     known = Known(
         world, e, take_matrix(work, nz, n), take_vector(work, nz), take_vector(work, nz), take_vector(work, n))
     gamma, mask, choosable = take_vector(work, m), take_vector(work, m), take_vector(work, padded(n))
-    state_terms(model, state.q, state.v, state.f_ext, world, space.M, known.h, G, gamma, space.residual, space.psi)
+    put_state_terms(model, state.q, state.v, state.f_ext, world, space.M, known.h, G, gamma, space.residual, space.psi)
     if reads_cuts(virtual_y) or reads_cuts(virtual_w):
         reader_rows(SCALAR, model, world, known.E)
         cut_bias_kernel(model, world, True, known.rho)
@@ -135,7 +139,7 @@ def linearize_constrained(model, state, coordinates, actuators, tolerance, work,
         choosable[j] = 1.0
     way = PICKED if leave or tangent or picks(model, R_w, virtual_w, choosable) else GIVEN
     if way == PICKED:
-        rank, _, complete = eliminate(model, G, gamma, choosable, tolerance, e)
+        rank, _, complete = eliminate_rows(model, space.M, G, gamma, choosable, tolerance, e)
         if not complete or rank + p_w != n:
             way = GIVEN
     if way == GIVEN and (leave or tangent):
@@ -153,6 +157,8 @@ def linearize_constrained(model, state, coordinates, actuators, tolerance, work,
     if way == PICKED:
         picked_motions(SCALAR, model, e, R_w, p_y, X)
     elif way == GIVEN:
+        if is_long(model):
+            complete_terms(model, space.M, G)
         status, rank, condition = given_motions(model, G, known.E, R_w, virtual_w, tolerance, work, p_y, X)
         if status != OK:
             return status, rank, condition, OK, rank, condition
@@ -165,6 +171,8 @@ def linearize_constrained(model, state, coordinates, actuators, tolerance, work,
     same = same_choice(G, mask, R_y, virtual_y, R_w, virtual_w)
     status_y, rank_y, condition_y = OK, rank, condition
     if not same:
+        if is_long(model):
+            complete_terms(model, space.M, G)
         status_y, rank_y, condition_y = position_null_space(
             model, G, mask, known.E, R_y, virtual_y, tolerance, work, space.N)
     if status_y == OK and not put_local_space(
@@ -187,6 +195,9 @@ def put_right_inverse(model, e, G_sharp):
     """G_1^# in as many columns of G_sharp as there are independent rows, in their order (`put_row_order`)."""
     (dependent, columns), k = dependent_dofs(model, e), 0
     G_sharp[:] = 0.0
+    if is_sparse(model, e):
+        right_inverse_of_rows(model, e, G_sharp)
+        return
     for c in range(cluster_count(model)):
         table, first, rank = solved_cluster(SCALAR, model, e, c)
         for l in range(rank):
@@ -201,7 +212,7 @@ def new_space(model, p_y, p_w, nu):
     n, m, x = model.ints[NV], model.ints[N_ROWS], p_y + p_w
     return LocalSpace(
         np.zeros((x, x)), np.zeros((x, nu)), np.zeros(x), np.zeros(p_w), np.zeros(n), np.zeros(m), np.zeros(m),
-        np.zeros(m), np.empty((m, n)), np.empty((n, padded(n))), np.empty((n, padded(x))), np.empty((n, padded(x))),
+        np.zeros(m), np.zeros((m, n)), np.zeros((n, padded(n))), np.empty((n, padded(x))), np.empty((n, padded(x))),
         np.empty((n, padded(x + nu))), np.empty((n, padded(x + nu))))
 
 

@@ -25,6 +25,7 @@ from liedyn.constraints.records import (
 from liedyn.constraints.relative import last_dof
 from liedyn.constraints.rows import reader_rows, vary_velocity_rows
 from liedyn.lie.algebra import Ad_inverse, ad, add6, rotate, scale6, sub6
+from liedyn.constraints.sparse_elimination import eliminate_again, is_sparse
 from liedyn.linalg.gauss_jordan import add_row, clear, columns_of, element, padded_for, put_element, solve_rows_for
 from liedyn.model.kinds import HELICAL
 from liedyn.model.packed import LOOP_FOLDING, NV, N_ROWS, N_VIRTUAL
@@ -262,6 +263,10 @@ def turn_rows(lane, model, q, x, space, world, variations, cuts, bodies, still, 
 def put_multiplier_derivatives(lane, model, q, space, e, world, variations, cuts, work, dlam):
     """dlambda (m, columns), as at the top; needs `world_positions`."""
     n, m, columns, lam, N, balance = model.ints[NV], dlam.shape[0], dlam.shape[1], space.lam, space.N, space.balance
+    begin = work[0]
+    if width_of(lane) == 1 and is_sparse(model, e):
+        eliminate_again(model, space.M, space.G, take_vector(work, m), take_vector(work, n), e)
+        work[0] = begin
     turned, begin = take_matrix(work, m, columns), work[0]
     if kept(e, cluster_count(model), DEPENDENT) < m:
         x, bodies, still = (

@@ -7,6 +7,8 @@ from numba import types
 from liedyn.compiled.batches import aligned, batch, lines_for, scatter, scatter_matrix
 from liedyn.compiled.jit import MATRIX, VECTOR, group, inline, inline_array, kernel_in_place, late
 from liedyn.constraints.left_open import TANGENT, is_left
+from liedyn.constraints.records import is_long
+from liedyn.constraints.sparse_elimination import complete_terms
 from liedyn.dynamics.nullspace import OK
 from liedyn.dynamics.state import STATE, State, gather_state, state_in_lanes
 from liedyn.linalg.dense import largest_size
@@ -20,7 +22,7 @@ from liedyn.linearization.open_tree import linearize_tree, picks_all_in_order, p
 from liedyn.linearization.output_rows import output_size, put_outputs, read_accelerations
 from liedyn.linearization.space import SPACE, Coordinates, LocalSpace
 from liedyn.model.packed import NV, N_ROWS, PackedModel
-from liedyn.simd.lanes import LANES, SCALAR, WIDTH, load, splat, store, take_matrix, take_vector
+from liedyn.simd.lanes import LANES, SCALAR, WIDTH, load, splat, store, take_matrix, take_vector, width_of
 from liedyn.simd.registers import first_place
 from liedyn.tree.aba_derivatives import aba_derivatives_size
 from liedyn.tree.records import MODEL
@@ -52,6 +54,8 @@ def scratch_in_lanes(model, size, n, p, nu, outputs, C):
 @inline
 def put_outputs_of(lane, model, state, actuators, outputs, space, scratch, C, D):
     """C and D, from what a linearization leaves in `space` and in its workspace."""
+    if width_of(lane) == 1 and is_long(model):
+        complete_terms(model, space.M, space.G)
     if read_accelerations(outputs):
         p_y = space.A.shape[0] - scratch.lower.shape[0]
         complete_derivatives(lane, p_y, actuators, space, scratch.lower, scratch.moved)

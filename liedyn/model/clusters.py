@@ -6,7 +6,13 @@ What belongs to no constraint is the last cluster, which has no rows.
 """
 import numpy as np
 
-from liedyn.model.kinds import JOINT_KINDS
+from liedyn.model.kinds import JOINT_KINDS, LOOP_KINDS
+
+FILLED = 6
+"""How many times the entries of G there is room for in L and U: rows of four-bars fill less than two."""
+LONG, SPARSE_PART = 20, 0.25
+"""Degrees of freedom of a cluster, and part of the entries of G that are not zero, from which on sparse elimination is
+faster: measured on rows of four-bar linkages."""
 
 
 def _path(links, dofs_of, link):
@@ -19,7 +25,7 @@ def _path(links, dofs_of, link):
 
 
 def clusters(model, tree, dof_links):
-    """Numbers of constraints and of degrees of freedom, cluster by cluster, each ascending.
+    """Numbers of constraints and of degrees of freedom, cluster by cluster, ascending.
 
     Parameters
     ----------
@@ -31,6 +37,10 @@ def clusters(model, tree, dof_links):
     Returns
     -------
     list of tuple (constraints, dofs)
+    int
+        Zero, or where there are long chains of loops, which are eliminated as sparse rows
+        (`liedyn.constraints.sparse_elimination`), the entries that there is room for in L and U. The constraints then
+        come in the order of elimination.
     """
     links, everything = tree.links, set(range(len(dof_links)))
     dofs_of = [set() for _ in links]
@@ -38,7 +48,7 @@ def clusters(model, tree, dof_links):
         dofs_of[link].add(j)
     names = [joint.name + suffix for joint in tree.joints for suffix in JOINT_KINDS[joint.kind].velocities]
     places = {name: j for j, name in enumerate(names)}
-    found = []  # pairs of sets, disjoint
+    found, between = [], []  # pairs of sets, disjoint; the degrees of freedom of each constraint
     for number, each in enumerate(model.loops + model.constraints):
         if each.parent is not None:
             dofs = _path(links, dofs_of, tree.body_links[each.parent]) ^ _path(
@@ -47,11 +57,38 @@ def clusters(model, tree, dof_links):
             dofs = {places[name] for name in each.coefficients if name in places}  # others are refused later
         else:
             dofs = everything  # custom rows may contain them all
+        between.append(dofs)
         together = [other for other in found if other[1] & dofs]
         found = [other for other in found if not other[1] & dofs]
         found.append(({number}.union(*(other[0] for other in together)), dofs.union(*(other[1] for other in together))))
     found = sorted(found, key=lambda other: min(other[0])) + [((), everything.difference(*(dofs for _, dofs in found)))]
-    return [(sorted(numbers), sorted(dofs)) for numbers, dofs in found]
+    is_long = not model.constraints and any(_is_long(numbers, dofs, between) for numbers, dofs in found)
+    groups = [(_in_line(numbers, between) if is_long else sorted(numbers), sorted(dofs)) for numbers, dofs in found]
+    return groups, is_long * FILLED * sum(
+        len(LOOP_KINDS[each.kind].rows) * len(dofs) for each, dofs in zip(model.loops, between))
+
+
+def _is_long(numbers, dofs, between):
+    """Are so many loops coupled, each with so few degrees of freedom, that a sparse elimination is faster?"""
+    entries = sum(len(between[number]) for number in numbers)
+    return len(dofs) >= LONG and entries <= SPARSE_PART * len(numbers) * len(dofs)
+
+
+def _in_line(numbers, between):
+    """The numbers of constraints of a cluster in an order in which those that share degrees of freedom are neighbours.
+
+    A sparse elimination in this order fills in few entries (Cuthill and McKee 1969).
+    """
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import reverse_cuthill_mckee
+
+    numbers = sorted(numbers)
+    at = [(row, dof) for row, number in enumerate(numbers) for dof in between[number]]
+    if not at:
+        return numbers
+    rows, dofs = zip(*at)
+    entries = csr_array((np.ones(len(at)), (rows, dofs)))
+    return [numbers[row] for row in reverse_cuthill_mckee((entries @ entries.T).tocsr(), symmetric_mode=True)]
 
 
 def pack_clusters(groups, rows_of, start):

@@ -3,7 +3,7 @@
 Layout. The header holds counts and offsets; records of fixed size follow. Numba treats these constants as literals.
 
 ====== ====================================================================================================
-ints   header (18) | links (LINK_I each) | dofs (DOF_I) | bodies (BODY_I) | loops (LOOP_I) | clusters (CLUSTER_I)
+ints   header (19) | links (LINK_I each) | dofs (DOF_I) | bodies (BODY_I) | loops (LOOP_I) | clusters (CLUSTER_I)
 floats gravity (3), 0 | links (LINK_F) | dofs (DOF_F) | rest (nq) | bodies (BODY_F) | loops (LOOP_F)
 ====== ====================================================================================================
 
@@ -26,7 +26,8 @@ N_LINKS, NQ, NV, N_BODIES, N_LOOPS, N_ROWS, N_VIRTUAL = range(7)
 LINKS_AT, DOFS_AT, BODIES_AT, LOOPS_AT = range(7, 11)
 LINK_FLOATS_AT, DOF_FLOATS_AT, REST_AT, BODY_FLOATS_AT, LOOP_FLOATS_AT = range(11, 16)
 N_CLUSTERS, CLUSTERS_AT = 16, 17
-HEADER = 18
+SPARSE = 18  # of long chains of loops: room for the entries of L and U (`liedyn.constraints.sparse_factor`); else 0
+HEADER = 19
 GRAVITY, TIME = 0, 3  # in floats
 GRAVITY_SIZE = 4
 
@@ -130,8 +131,10 @@ def pack(model, tree):
     int_parts = [link_ints, dof_ints, body_ints, loop_ints]
     float_parts = [link_floats, dof_floats, rest, body_floats, loop_floats]
     extra = _room(model, len(dof_ints), loop_ints, GRAVITY_SIZE + sum(part.size for part in float_parts))
-    groups, clusters_at = clusters(model, tree, dof_ints[:, DOF_LINK]), HEADER + sum(part.size for part in int_parts)
-    header = counts + _offsets(HEADER, int_parts) + _offsets(GRAVITY_SIZE, float_parts) + [len(groups), clusters_at]
+    groups, entries = clusters(model, tree, dof_ints[:, DOF_LINK])
+    clusters_at = HEADER + sum(part.size for part in int_parts)
+    header = counts + _offsets(HEADER, int_parts) + _offsets(GRAVITY_SIZE, float_parts)
+    header += [len(groups), clusters_at, entries]
     int_parts.append(pack_clusters(groups, loop_ints[:, [LOOP_ROW, LOOP_NROWS]].tolist(), clusters_at))
     return PackedModel(np.concatenate([np.array(header, dtype=np.int64), *(part.ravel() for part in int_parts)]),
                        np.concatenate([gravity, *(part.ravel() for part in float_parts), extra]))

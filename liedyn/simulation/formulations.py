@@ -6,11 +6,13 @@ import numpy as np
 from numba import types
 
 from liedyn.compiled.jit import VECTOR, inline, kernel, late
+from liedyn.constraints.records import is_long
 from liedyn.constraints.rows import residual_rows, velocity_rows
+from liedyn.constraints.sparse_elimination import complete_terms
 from liedyn.dynamics.multiplier import multiplier_kernel
 from liedyn.dynamics.nullspace import solve_accelerations, solve_multipliers
 from liedyn.dynamics.svd import svd_kernel
-from liedyn.dynamics.terms import terms_in_place
+from liedyn.dynamics.terms import put_terms
 from liedyn.linalg.dense import largest_size
 from liedyn.simulation.friction import begin_trials, next_trial, put_friction
 from liedyn.simulation.inputs import input_forces
@@ -28,7 +30,9 @@ def prepare(model, o, x, t, row, q, v):
     False if an input is no force to compute with, or a constraint has no direction here.
     """
     usable = input_forces(o, x, t, row, q, v)
-    terms_in_place(model, q, v, x.f_ext, x.world, x.M, x.h, x.G, x.gamma)
+    put_terms(model, q, v, x.f_ext, x.world, x.M, x.h, x.G, x.gamma)
+    if o.formulation != NULLSPACE and is_long(model):
+        complete_terms(model, x.M, x.G)
     if o.rate != 0.0 or o.stiffness != 0.0:
         residual_rows(model, q, x.world, x.residual)
         velocity_rows(model, q, v, x.world, x.psi)

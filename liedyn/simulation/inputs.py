@@ -21,6 +21,8 @@ class Inputs:
 
     Attributes
     ----------
+    direct : bool
+        Are they tau, and `actuators` the identity?
     kind, address, derivative : int
         Where they come from; addresses of the function, and of its derivative where that is known and wanted, else 0.
     names : list of str, of length nu
@@ -41,6 +43,7 @@ class Inputs:
         name, given = ("u", u) if u is not None else ("tau", tau)
         given, df = feedback.split(name, given)
         self.sampling = None
+        self.direct = u is None
         size = len(robot.actuator_names) if u is not None else robot.nv
         self.actuators = robot.tree_actuators.copy() if u is not None else np.eye(robot.nv)
         elements = robot.elements or NO_ELEMENTS
@@ -87,8 +90,11 @@ def input_forces(o, x, t, row, q, v):
         call(o.input_address, t, q, v, v, v, x.u, 0)
     else:
         copy_to(x.table[row], x.u)
-    for j in range(x.tau.size):
-        x.tau[j] = inner(x.actuators[j], x.u)
+    if o.direct:
+        copy_to(x.u, x.tau)
+    else:
+        for j in range(x.tau.size):
+            x.tau[j] = inner(x.actuators[j], x.u)
     if x.elements.ints[N_ROWS] > 0:
         give_inputs(x.laws, x.u)
         add_forces(x.elements, x.laws, x.element_work, t, q, v, x.tau)

@@ -85,7 +85,7 @@ def settings_of(robot, method, formulation, stabilisation, pull, sigma, contacts
         rate=sigma + 2.0 * pull.alpha, stiffness=pull.beta ** 2, tolerance=positive("tolerance", tolerance),
         rank_tolerance=positive("rank_tolerance", rank_tolerance), energy=energy,
         all_power=bool(pushed or robot.functions or rubs), friction=rubs, input_kind=inputs.kind,
-        input_address=inputs.address, feedback_address=inputs.derivative,
+        direct=inputs.direct, input_address=inputs.address, feedback_address=inputs.derivative,
         largest=positive("largest_speed", largest_speed) * velocity_sizes(robot))
 
 

@@ -22,10 +22,13 @@ import numpy as np
 from numba import types
 
 from liedyn.compiled.jit import VECTOR, inline, kernel_in_place, late
+from liedyn.constraints.families.cut import cut_jacobian_kernel
+from liedyn.constraints.records import is_long
 from liedyn.constraints.rows import jacobian_rows, residual_rows, velocity_rows
 from liedyn.linalg.nearest import backward, factor, forward, nearest_in_columns, nearest_in_metric, orthonormal_rows
 from liedyn.linalg.vectors import add_multiple, inner
 from liedyn.simd.lanes import SCALAR
+from liedyn.simulation.chain_projection import inertia_along_tree, nearest_of_chain
 from liedyn.simulation.inputs import add_held
 from liedyn.simulation.workspace import (
     BOUNDED_ENERGY, FREE_ENERGY, MINIMAL, NOT_CLOSED, NOT_CONSISTENT, OK, PROJECTION, SETTINGS, WANTED_ENERGY, WORK,
@@ -59,6 +62,15 @@ def constraint_state(model, x, q, v):
 
 
 @inline
+def put_jacobian(model, q, x):
+    """x.G at q, whose pose is in x.world; of long chains only what is not always zero, as x.G is made of zeros."""
+    if is_long(model):
+        cut_jacobian_kernel(SCALAR, model, x.world, False, x.G)
+    else:
+        jacobian_rows(model, q, x.world, x.G)
+
+
+@inline
 def relative_size(x):
     """The largest residual, lengths by the mechanism's size; NaN if one is."""
     largest = 0.0
@@ -81,8 +93,17 @@ def is_closed(o, size, before):
 
 
 @inline
-def metric(model, x, q):
-    """x.L: factor of M(q), or of the identity where M is singular."""
+def is_reduced(model, o):
+    """Is the nearest change found in independent velocities, as for long chains of loops, and not by x.L and x.Y?"""
+    return is_long(model) and o.energy == FREE_ENERGY
+
+
+@inline
+def metric(model, o, x, q):
+    """x.L: factor of M(q), or of the identity where M is singular; or M(q) itself, in x.M."""
+    if is_reduced(model, o):
+        inertia_along_tree(model, x, q)
+        return
     crba_kernel(SCALAR, model, q, x.world, x.M)
     if not factor(x.M, x.L):
         x.L[:, :] = 0.0
@@ -91,13 +112,15 @@ def metric(model, x, q):
 
 
 @inline
-def correction(o, x, left, rows, dependent):
+def correction(model, o, x, left, rows, dependent):
     """x.vector[0]: minus the nearest change that takes what is left from the marked rows.
 
     In the metric `x.L`, or where `dependent` marks any coordinates, in these alone. Returns the rank in the first case,
     and how well these coordinates determine the rows in the second.
     """
-    if dependent.size > 0:
+    if is_reduced(model, o) and dependent.size == 0:
+        found = 1.0 * nearest_of_chain(model, o, x, left)
+    elif dependent.size > 0:
         found = nearest_in_columns(x.G, left, rows, dependent, o.rank_tolerance, x.Y, x.order, x.vector[0])
     else:
         found = 1.0 * nearest_in_metric(x.G, left, rows, x.L, o.rank_tolerance, x.Y, x.order, x.vector[0])
@@ -113,14 +136,14 @@ def close_positions(model, o, x, q, dependent):
     for _ in range(ITERATIONS):
         world_positions(SCALAR, model, q, x.world)
         residual_rows(model, q, x.world, x.residual)
-        jacobian_rows(model, q, x.world, x.G)
+        put_jacobian(model, q, x)
         size = relative_size(x)
         if is_closed(o, size, before):
             return True
         if not size < 1e100:
             return False
         before = size
-        correction(o, x, x.residual, x.holonomic, dependent)
+        correction(model, o, x, x.residual, x.holonomic, dependent)
         integrate_kernel(model, q, x.vector[0], q)
     return before <= o.tolerance
 
@@ -130,7 +153,7 @@ def consistent_velocities(model, o, x, q, v, dependent):
     """The nearest v with G v = b; needs the pose of q in x.world, and G. Returns what `correction` does."""
     world_velocities(SCALAR, model, v, x.world)
     velocity_rows(model, q, v, x.world, x.psi)
-    found = correction(o, x, x.psi, x.every, dependent)
+    found = correction(model, o, x, x.psi, x.every, dependent)
     add_multiple(1.0, x.vector[0], v)
     return found
 
@@ -138,14 +161,14 @@ def consistent_velocities(model, o, x, q, v, dependent):
 @kernel_in_place
 def project_positions(model, o, x, q):
     """q moved to the closed positions, shortest in the metric of the kinetic energy; False if they are not reached."""
-    metric(model, x, q)
+    metric(model, o, x, q)
     return close_positions(model, o, x, q, x.order[:0])
 
 
 @kernel_in_place
 def project_velocities(model, o, x, q, v):
     """v moved to those that the constraints allow at q, likewise."""
-    metric(model, x, q)
+    metric(model, o, x, q)
     world_positions(SCALAR, model, q, x.world)
     jacobian_rows(model, q, x.world, x.G)
     consistent_velocities(model, o, x, q, v, x.order[:0])
@@ -190,7 +213,7 @@ def correct_energy(model, x, excess, rank, h, q, v):
 @inline
 def project(model, o, x, h, wanted_energy, q, v):
     """The nearest state on the manifold, with the wanted energy if `o.energy` is set; returns a status."""
-    metric(model, x, q)
+    metric(model, o, x, q)
     for _ in range(ITERATIONS):
         if not close_positions(model, o, x, q, x.order[:0]):
             return NOT_CLOSED

@@ -69,6 +69,7 @@ class Settings(NamedTuple):
     all_power: bool  # is there power of moving targets or external wrenches?
     friction: bool  # does anything rub?
     input_kind: int
+    direct: bool  # are the inputs the generalised forces themselves?
     input_address: int  # of a C function u(t, q, v)
     feedback_address: int  # of one that gives its derivatives by q and v, 0 if they are unknown or not used
     largest: VECTOR  # (n) speeds above which a run has diverged

@@ -72,7 +72,7 @@ def push_out(model, o, x, index, side, use, q):
 
     `use` (m) marks rows: those of the equations at first, and those of the contacts that have been met.
     """
-    metric(model, x, q)
+    metric(model, o, x, q)
     for _ in range(ITERATIONS):
         world_positions(SCALAR, model, q, x.world)
         residual_rows(model, q, x.world, x.residual)
@@ -88,7 +88,7 @@ def push_out(model, o, x, index, side, use, q):
         if size <= 1e-14:
             break
         jacobian_rows(model, q, x.world, x.G)
-        correction(o, x, x.residual, use, x.order[:0])
+        correction(model, o, x, x.residual, use, x.order[:0])
         integrate_kernel(model, q, x.vector[0], q)
     return deepest
 
@@ -186,7 +186,7 @@ def advance_moreau(model, o, x, rows, count, known, energy):
         jacobian_rows(model, q_new, x.world, x.G)
         world_velocities(SCALAR, model, after, x.world)
         velocity_rows(model, q_new, after, x.world, x.psi)
-        correction(o, x, x.psi, use, x.order[:0])
+        correction(model, o, x, x.psi, use, x.order[:0])
         v_new[:] = after + x.vector[0]
         status = check(o, q_new, v_new)
         if status != OK:
