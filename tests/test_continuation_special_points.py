@@ -114,6 +114,19 @@ def test_divergence(damping):
     assert point.parameter == pytest.approx(9.81, rel=1e-9)
 
 
+@pytest.mark.parametrize("span", [(0.0, 4.0), (0.0, 16.0)])
+def test_a_step_that_ends_at_a_branch_point(span):
+    """From 1 on in steps of 1 m/s^2 the rod buckles at 3, exactly at the end of a step."""
+    b = ld.Builder("rod", gravity=(-1.0, 0.0, 0.0))
+    b.body("rod", 1.0, (1.0, 0.0, 0.0))
+    b.joint("hinge", "revolute", "ground", "rod", stiffness=3.0)
+    robot = b.build()
+    step = 1.0 / (span[1] - span[0])
+    branch = ld.continuation(robot, ld.trim(robot, [0.0]), "gravity", span, step=step, longest=step)
+    assert [each.form for each in branch.special] == ["pitchfork"] and branch.special[0].unstable == (0, 1)
+    assert branch.special[0].parameter == pytest.approx(3.0, rel=1e-9)
+
+
 def test_two_branches_cross_at_the_same_point():
     b = ld.Builder("pair", gravity=(-1.0, 0.0, 0.0))
     for k in range(2):

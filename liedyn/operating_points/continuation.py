@@ -207,7 +207,7 @@ def _next(curve, here, h, shortest):
         there = curve.at(here, h)
         if there.t @ here.t < TURNS and h > shortest:
             raise OffTheCurve("the curve turns within the step")
-        if not is_undecided(there, here):
+        if not is_undecided(curve, there, here):
             break
         h *= ELSEWHERE
     return h, there

@@ -34,7 +34,8 @@ NEARBY, VANISHES = 1e-2, 1e-3
 """Part of a step on both sides of a zero eigenvalue, and the part of the product of all eigenvalues there below which
 it is zero."""
 SINGULAR = 1e-6
-"""Singular values of rows of length 1 that are zero at a branch point which is known to `TINY`."""
+"""Singular values, relative to others or to those at the ends of a step, that are zero at a branch point which is known
+to `TINY`; and the scaled rate of a parameter that turns."""
 DEGREE = 12
 """Of the polynomial that the parameter is within a step, as in `curve.AROUND`."""
 ASIDE, FAR = 1e-3, 100.0
@@ -116,10 +117,13 @@ def _unstable(place, size):
     return int((eigenvalues(place.point.A).real > AXIS * size).sum())
 
 
-def is_undecided(place, before):
-    """Is some eigenvalue so near to the axis that its side may be rounding?"""
+def is_undecided(curve, place, before):
+    """Is the place itself special, or some eigenvalue so near to the axis that its side may be rounding?"""
     near = np.abs(eigenvalues(place.point.A).real) / _size(place, before)
-    return bool(((near > AXIS / GREY) & (near < AXIS * GREY)).any())
+    if ((near > AXIS / GREY) & (near < AXIS * GREY)).any() or abs(curve.along(place)) < SINGULAR:
+        return True
+    here, there = (np.linalg.svd(curve.matrix(each), compute_uv=False)[-1] for each in (before, place))
+    return bool(there < SINGULAR * here)
 
 
 # ---- between two places
