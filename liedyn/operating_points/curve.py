@@ -66,7 +66,7 @@ class Curve:
         rank, count = int((s > RANK * s.max(initial=0.0)).sum()), here.J.shape[1]
         if rank != count - 1:
             raise InputError(f"what is free makes no curve but {count - rank} directions: free are "
-                             f"{', '.join(here.free)}")
+                             f"{', '.join(here.free)}; if branches cross here, start next to this point")
 
     def first(self, here, direction):
         """The `Place` of the first point, from where the parameter grows or falls."""
