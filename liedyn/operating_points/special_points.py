@@ -245,8 +245,8 @@ class _Step:
 
     def to_the_axis(self, s):
         """Where an eigenvalue that is just right of the axis at s is on it, the kind of that, and the frequency."""
-        values = _others(self.at(s).point.A)
-        near = values[np.abs(values.real / self.size - AXIS).argmin()]
+        right = [x for x in _others(self.at(s).point.A) if x.real > AXIS * self.size]
+        near = min(right, key=lambda x: x.real)
         frequency = [abs(float(near.imag))] if abs(near.imag) > AXIS * self.size else []
 
         def real(x):
