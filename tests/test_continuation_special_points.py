@@ -179,3 +179,29 @@ def test_hopf_points_by_routh_and_hurwitz():
     [point] = found
     assert point.unstable == (0, 2)
     assert point.parameter == pytest.approx(brentq(hurwitz, 1.0, 3.0, xtol=1e-14), rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_laws_of_branches(seed):
+    """Chains of rods with springs at random: what is conservative has neither flutter nor Hopf points, static special
+    points have a singular stiffness, and the eigenvalues that cross the axis at special points are all that do."""
+    rng = np.random.default_rng(seed)
+    b, below = ld.Builder("chain", gravity=(0.3 * rng.normal(), -1.0, 0.0)), "ground"
+    for k in range(2):
+        b.body(f"rod{k}", rng.uniform(0.5, 2.0), (0.5, 0.05, 0.0), (0.0, 0.05, 0.05))
+        b.joint(f"joint{k}", "revolute", below, f"rod{k}", placement=(float(k > 0), 0.0, 0.0),
+                stiffness=rng.uniform(0.2, 1.0), rest=rng.uniform(-2.5, 2.5))
+        below = f"rod{k}"
+    b.spring("spring", "ground", below, (*rng.uniform(-1.0, 2.0, 2), 0.0), (0.8, 0.0, 0.0), length=0.5,
+             stiffness=rng.uniform(2.0, 20.0))
+    robot = b.build()
+    start = ld.trim(robot, rng.uniform(-2.0, 2.0, 2))
+    branch = ld.continuation(robot, start, "rest:joint0", (-9.0, 9.0), points=80)
+    assert len(branch) == 80 or branch.ended in ("span", "closed", "lost")
+    unstable = (branch.eigenvalues.real > 1e-6 * np.abs(branch.eigenvalues).max()).sum(axis=1)
+    assert unstable[-1] - unstable[0] == sum(each.unstable[1] - each.unstable[0] for each in branch.special)
+    for each in branch.special:
+        assert each.kind == "turning point"  # nothing is symmetric
+        b.change("joint", "joint0", rest=each.parameter)
+        stiffness = ld.linearize(b.build(), each.q, each.v, [0.0, 0.0]).A[2:, :2]
+        assert np.linalg.svd(stiffness, compute_uv=False)[-1] < 1e-8 * np.linalg.norm(stiffness)
