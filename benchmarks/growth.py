@@ -2,6 +2,7 @@
 
 Chains: n bodies in a row, so the depth d is n. Brushes: chains of five side by side, so d stays five; what is O(n d)
 for chains is O(n) for them. Ladders: parallelograms on top of each other, one loop and one degree of freedom each.
+Rows: four-bars side by side, all loops coupled, one degree of freedom (IFToMM benchmark A02).
 """
 import numpy as np
 
@@ -19,6 +20,7 @@ from liedyn.dynamics.nullspace import RANK_TOLERANCE
 TITLE = "Growth"
 SIZES, QUICK_SIZES = (5, 10, 20, 50, 100, 200), (5, 10)
 LOOPS, QUICK_LOOPS = (1, 2, 4, 8, 12, 16, 24), (1, 4)
+FOUR_BARS, QUICK_FOUR_BARS = (5, 10, 20, 40, 80, 200), (5, 12)
 ALGORITHMS = ("forward_kinematics", "rnea", "aba", "crba", "rnea_derivatives", "aba_derivatives")
 FAMILIES = {"chain": ALGORITHMS, "brush": (*ALGORITHMS, *recursions.NONZEROS)}
 TOLERATED = 0.15
@@ -28,7 +30,7 @@ FITTED = 20
 
 TEXT = """Microseconds of processor time per state in compiled code, medians, against the number of bodies n of chains
 (depth d = n) and of brushes (chains of five side by side, d = 5), and against the number of parallelograms of ladders.
-Slope: exponent of n fitted in log-log coordinates from n = 20 on (ladders: from 4 loops on). RNEA, ABA and kinematics
+Slope: exponent of n fitted in log-log coordinates from n = 20 on (loops: from 4 on). RNEA, ABA and kinematics
 should have slope 1; derivatives are O(n d): slope 2 for chains, 1 for brushes. But the matrices of a brush are n x n
 numbers, almost all of them zeros, and writing those takes O(n^2) whatever the algorithm.
 Kernels with the ending `_nonzeros` leave them as they are, zeroed once before all calls, as native
@@ -45,7 +47,7 @@ def measure(effort, progress):
     -------
     dict
         "trees": rows of family, algorithm, sizes, timings by size of liedyn and native; "ladders": rows of loops, nv,
-        timings of f and exact.
+        timings of f and exact; "rows": the same of rows of four-bars.
     """
     trees = []
     for family, algorithms in FAMILIES.items():
@@ -56,8 +58,12 @@ def measure(effort, progress):
     ladders = []
     for count in QUICK_LOOPS if effort.quick else LOOPS:
         progress(f"ladder of {count} loops")
-        ladders.append(_ladder(count, effort))
-    return {"trees": trees, "ladders": ladders}
+        ladders.append(_loops(f"ladder{count}", count, effort))
+    rows = []
+    for count in QUICK_FOUR_BARS if effort.quick else FOUR_BARS:
+        progress(f"row of {count} four-bars")
+        rows.append(_loops(f"four_bars{count}", count, effort))
+    return {"trees": trees, "ladders": ladders, "rows": rows}
 
 
 def _tree(name, algorithm, effort):
@@ -77,8 +83,8 @@ def _tree(name, algorithm, effort):
     return {"size": robot.nv, "timings": {key: timings.get(key) for key in ("liedyn", "native")}}
 
 
-def _ladder(count, effort):
-    robot = robots.named(f"ladder{count}")
+def _loops(name, count, effort):
+    robot = robots.named(name)
     q, v, tau = robots.moving_states(robot, 4, np.random.default_rng(5))
     chosen = choose(robot, q[0], None, RANK_TOLERANCE)
     f_ext, packed = wrenches(robot, None, ())[0], robot.packed
@@ -117,13 +123,17 @@ def report(results):
         lines.append((f"{series['family']}, {series['algorithm']}", *(median(row["timings"]["liedyn"]) for row in rows),
                       _slope_text(rows, "liedyn", FITTED), _slope_text(rows, "native", FITTED)))
     sizes = [f"n = {row['size']}" for row in results["trees"][0]["rows"]]
-    ladders = [(name, *(median(row["timings"][key]) for row in results["ladders"]),
-                _slope_text(results["ladders"], key, 4)) for key, name in (("f", "f"), ("exact", "A, B and f"))]
-    ladders.append(("A, B and f, per loop", *(f"{1e6 * row['timings']['exact'][0] / row['size']:.2f}"
-                                              for row in results["ladders"]), ""))
-    counts = [f"{row['size']} loops" for row in results["ladders"]]
     return (f"{TEXT}\n{markdown(('', *sizes, 'slope', 'slope of native'), lines)}\n\n"
-            f"{markdown(('ladders', *counts, 'slope'), ladders)}\n")
+            f"{_table_of_loops('ladders', results['ladders'])}\n\n"
+            f"{_table_of_loops('rows of four-bars', results['rows'])}\n")
+
+
+def _table_of_loops(title, rows):
+    lines = [(name, *(median(row["timings"][key]) for row in rows), _slope_text(rows, key, 4))
+             for key, name in (("f", "f"), ("exact", "A, B and f"))]
+    lines.append(("A, B and f, per loop", *(f"{1e6 * row['timings']['exact'][0] / row['size']:.2f}" for row in rows),
+                  ""))
+    return markdown((title, *(f"{row['size']} loops" for row in rows), "slope"), lines)
 
 
 def plot(results, folder):
@@ -139,11 +149,11 @@ def plot(results, folder):
                         if chain or name in recursions.NONZEROS else None)
         left.set(xlabel="bodies n (dashed: chains of five side by side)", ylabel="time per state [us]", title="Trees")
         left.legend(fontsize=7)
-        for key, name in (("f", "f"), ("exact", "A, B and f")):
-            rows = results["ladders"]
-            right.loglog([row["size"] for row in rows], [1e6 * row["timings"][key][0] for row in rows], "o-", ms=3,
-                         label=f"{name}: slope {_slope_text(rows, key, 4)}")
-        right.set(xlabel="parallelogram loops", ylabel="time per state [us]", title="Loops")
+        for kind, rows, line in (("ladders", results["ladders"], "o-"), ("rows", results["rows"], "s--")):
+            for key, name in (("f", "f"), ("exact", "A, B and f")):
+                right.loglog([row["size"] for row in rows], [1e6 * row["timings"][key][0] for row in rows], line, ms=3,
+                             label=f"{kind}, {name}: slope {_slope_text(rows, key, 4)}")
+        right.set(xlabel="loops", ylabel="time per state [us]", title="Loops")
         right.legend(fontsize=7)
         for axes in (left, right):
             axes.grid(True, which="both", alpha=0.2)
