@@ -16,7 +16,7 @@ class Trajectories:
         Leading axes of the starts.
     t : ndarray, shape (nt,)
         Times [s] of all runs. Like the arrays below it is there if all runs have the same times: events add rows.
-    q, v, a, tau, lam : ndarray, shape (*shape, nt, nq), ..., (*shape, nt, m)
+    q, v, a, tau, lam : ndarray, shape (..., nt, nq), (..., nt, nv), ..., (..., nt, m)
         As those of a `Trajectory`. Not-a-numbers behind the end of a run that failed.
     failed : ndarray of bool, shape `shape`
         Which runs stopped with an error; what they had computed is there.
