@@ -145,8 +145,10 @@ def map_parameters(function, parameters, keep=None, chunk=100, save=None, client
     --------
     >>> import liedyn as ld
     >>> def slowest(mass):
-    ...     robot = ld.Builder.of(ld.load("five_bar")).change("body", "link2", mass=mass).build()
-    ...     return ld.linearize(robot, robot.home, [0.0] * 4).eigenvalues().real.max()
+    ...     b = ld.Builder.of(ld.load("five_bar"))
+    ...     b.change("body", "link2", mass=mass)
+    ...     robot = b.build()
+    ...     return ld.linearize(robot, robot.home, [0.0] * 4, [0.0] * 4).eigenvalues().real.max()
     >>> ld.map_parameters(slowest, [0.5, 1.0, 1.5])["result"].shape  # doctest: +SKIP
     (3,)
     """
