@@ -4,7 +4,6 @@ import functools
 import hashlib
 import importlib
 import io
-import json
 
 import numpy as np
 
@@ -102,11 +101,6 @@ def _add(found, x):
         found.update(f"{type(x).__name__} {x!r}".encode())
     else:  # an object of the user: by its class alone, for its repr may hold an address
         found.update(f"a {type(x).__module__}.{type(x).__qualname__}".encode())
-
-
-def described(**what):
-    """A job's description as it is kept with its results."""
-    return json.loads(json.dumps(what))
 
 
 def require_same_job(path, kept, wanted):
