@@ -6,6 +6,7 @@ import threading
 
 import numpy as np
 import pytest
+from processes import KEPT, process
 
 import liedyn as ld
 from benchmarks.robots import moving_states
@@ -16,7 +17,7 @@ dask = pytest.importorskip("dask", reason="jobs on a cluster need the extra dask
 distributed = pytest.importorskip("distributed", reason="jobs on a cluster need the extra dask")
 zarr = pytest.importorskip("zarr", reason="results in Zarr need the extra dask")
 
-COUNT = 60
+COUNT, SCALE = 60, 2.0
 # rows of a batch share the choice of independent coordinates and of pivots with others of their register, which are
 # others where chunks begin: rounding differs
 ROUNDING = dict(rtol=1e-9, atol=1e-9)
@@ -217,6 +218,29 @@ def test_robots_travel():
         assert digest(robot) == digest(again) == digest(robot.at(robot.t))
     with pytest.raises(ld.InputError, match="function 'f'.* cannot be sent to other processes: TypeError.*lock"):
         packed("function 'f'", threading.Lock())
+
+
+def test_jobs_are_told_apart():
+    """By what a function does and uses, wherever it stands; the same in each process."""
+    def made(factor, robot, more=1.0):
+        return lambda x: x * factor * robot.nq * more * SCALE * len({"a", "b"})
+
+    five_bar = ld.load("five_bar")
+    b = ld.Builder.of(five_bar)
+    b.change("body", "link2", mass=1.7)
+    heavier = b.build()
+    same = digest(made(2.0, five_bar))
+    assert same == digest(made(2.0, ld.load("five_bar")))
+    assert same not in map(digest, (made(3.0, five_bar), made(2.0, heavier), made(2.0, five_bar.at(1.0)), made))
+    assert digest(five_bar.switched(pin=False)) != digest(five_bar) != digest(heavier)
+    code = """
+import liedyn as ld, numpy as np
+from liedyn.large.transport import digest
+SCALE = 2.0
+def double(x): return SCALE * x
+def used(x, y=np.arange(3)): return double(x) + y.sum() if x in {1.0, 2.0, "c"} else double
+print(digest(used, ld.load("loader"), {"a": [1, None, 0.1]}))"""
+    assert process(code, **KEPT).stdout == process(code, **KEPT).stdout
 
 
 def test_halves_find_the_rows():

@@ -4,6 +4,7 @@ import functools
 import hashlib
 import importlib
 import io
+import types
 
 import numpy as np
 
@@ -74,33 +75,53 @@ def has_functions(robot):
 def digest(*things):
     """A short text that is the same for the same things, whichever process asks."""
     found = hashlib.sha256()
-    for each in things:
-        _add(found, each)
+    _add(found, things, set())
     return found.hexdigest()[:16]
 
 
-def _add(found, x):
+def _add(found, x, seen):
+    """Add what makes a thing what it is; `seen` are the functions that have been added."""
+    x = getattr(x, "py_func", x)  # of a compiled function
+    found.update(f"{type(x).__module__}.{type(x).__qualname__} ".encode())
     if isinstance(x, np.ndarray) and x.dtype.kind != "O":
-        found.update(f"array {x.dtype} {x.shape}".encode())
+        found.update(f"{x.dtype} {x.shape}".encode())
         found.update(memoryview(np.ascontiguousarray(x)).cast("B") if x.size else b"")
     elif isinstance(x, Robot):
-        _add(found, (x.name, x.coordinate_names, x.row_names, x.actuator_names, x.independent, x.outputs))
-        if not has_functions(x):  # else there are addresses among the numbers
-            _add(found, x.packed)
-            _add(found, x.elements)
-    elif isinstance(x, dict):
-        _add(found, tuple(x.items()))
-    elif isinstance(x, list | tuple):
-        found.update(f"{len(x)} in turn".encode())
-        for each in x:
-            _add(found, each)
-    elif hasattr(x, "__code__"):
-        found.update(x.__qualname__.encode() + x.__code__.co_code)
-        _add(found, [each for each in x.__code__.co_consts if isinstance(each, str | int | float)])
+        _add(found, (x.model_as_is(), x.t), seen)
     elif x is None or isinstance(x, str | int | float | complex | bytes | np.generic):
-        found.update(f"{type(x).__name__} {x!r}".encode())
-    else:  # an object of the user: by its class alone, for its repr may hold an address
-        found.update(f"a {type(x).__module__}.{type(x).__qualname__}".encode())
+        found.update(repr(x).encode())
+    elif isinstance(x, dict | list | tuple | set | frozenset):
+        found.update(f"{len(x)} ".encode())
+        for each in x.items() if isinstance(x, dict) else sorted(x, key=repr) if isinstance(x, set | frozenset) else x:
+            _add(found, each, seen)
+    elif dataclasses.is_dataclass(x) and not isinstance(x, type):
+        _add(found, {each.name: getattr(x, each.name) for each in dataclasses.fields(x)}, seen)
+    elif isinstance(x, types.FunctionType):
+        _add_function(found, x, seen)
+    elif isinstance(x, type | types.ModuleType | types.BuiltinFunctionType):
+        found.update(getattr(x, "__qualname__", x.__name__).encode())
+    else:  # not the same text in each process, perhaps: then a job starts anew rather than mix what is different
+        found.update(packed(shown(x), x))
+
+
+def _add_function(found, function, seen):
+    """Add a function of the user: its code, and the values that it uses besides its arguments."""
+    if function in seen:
+        return
+    seen.add(function)
+    found.update(function.__qualname__.encode())
+    codes = [function.__code__]
+    for code in codes:
+        codes += [each for each in code.co_consts if isinstance(each, types.CodeType)]
+        found.update(code.co_code)
+        _add(found, [each for each in code.co_consts if not isinstance(each, types.CodeType)], seen)
+    cells = [cell.cell_contents for cell in function.__closure__ or () if cell != types.CellType()]
+    used = dict.fromkeys(name for code in codes for name in code.co_names if name in function.__globals__)
+    for value in (function.__defaults__, function.__kwdefaults__, *cells, *map(function.__globals__.get, used)):
+        if isinstance(value, types.FunctionType) and value.__module__ != function.__module__:
+            found.update(f"{value.__module__}.{value.__qualname__}".encode())  # of a library
+        else:
+            _add(found, value, seen)
 
 
 def require_same_job(path, kept, wanted):
