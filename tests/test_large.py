@@ -29,7 +29,7 @@ def cluster(tmp_path_factory):
     environment = {}
     if os.environ.get("LIEDYN_CACHE_DIR"):
         environment["LIEDYN_CACHE_DIR"] = str(tmp_path_factory.mktemp("cache"))
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None,
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0",
                                   env=environment) as cluster:
         yield cluster
 

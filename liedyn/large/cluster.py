@@ -27,8 +27,12 @@ def connected(client):
         return
     with contextlib.ExitStack() as stack:
         if client is None:
-            client = stack.enter_context(distributed.LocalCluster(
-                n_workers=os.cpu_count(), threads_per_worker=1, processes=True, dashboard_address=None))
+            try:
+                client = stack.enter_context(distributed.LocalCluster(
+                    n_workers=os.cpu_count(), threads_per_worker=1, processes=True, dashboard_address=":0"))
+            except (RuntimeError, OSError) as error:
+                raise LiedynError("worker processes do not start; a script that starts some needs the line if __name__ "
+                                  f"== '__main__': {said(error)}") from error
         elif not isinstance(client, str | distributed.deploy.Cluster) or not client:
             raise InputError("client must be a Client or cluster of Dask, the address of a scheduler, or None, got "
                              f"{shown(client)}")
