@@ -47,6 +47,7 @@ _LAZY = {name: f"liedyn.{module}" for module, names in {
     "feedback": "check_feedback",
     "io.pinocchio_reader": "from_pinocchio",
     "io.pinocchio_writer": "to_pinocchio",
+    "large": "LargeResult map_parameters map_states open_results",
     "linearization": "discretize frequency_response linearize modes underlying",
     "simulation": "Adaptive Baumgarte Event EventRecord GeneralizedAlpha RealTimeLoop Sampled Stepper "
                   "Trajectories Trajectory VirtualCoupler simulate step",

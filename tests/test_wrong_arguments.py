@@ -119,7 +119,8 @@ CALLS = {
     "lqr": dict(robot=FIVE_BAR, q=HOME, Q=1.0, R=1.0), "dlqr": dict(robot=FIVE_BAR, q=HOME, h=0.01, Q=1.0, R=1.0),
     "tvlqr": dict(robot=FIVE_BAR, t=RUN.t, q=RUN.q, v=RUN.v, Q=1.0, R=1.0, a=RUN.a),
     "gain_schedule": dict(robot=FIVE_BAR, grid={"q1": [0.0, 0.1], "q2": [0.0, 0.1]}, Q=1.0, R=1.0, q=HOME),
-    "view": None, "export_html": None, "modes": dict(ss=MODEL), "frequency_response": dict(ss=MODEL, omega=[1.0, 2.0]),
+    "view": None, "export_html": None, "map_states": None, "map_parameters": None, "open_results": None,
+    "modes": dict(ss=MODEL), "frequency_response": dict(ss=MODEL, omega=[1.0, 2.0]),
     "actuator_matrix": dict(robot=SPRUNG, q=HOME),
     "element_forces": dict(robot=SPRUNG, q=HOME, v=REST), "element_states": dict(robot=SPRUNG, q=HOME, v=REST),
     "from_pinocchio": dict(model=ld.to_pinocchio(PANDA)[0], reference="home") if find_spec("pinocchio") else None,
@@ -208,7 +209,8 @@ METHODS = {
     "Trajectory.animate": (RUN.animate, dict(path="a.gif", robot=FIVE_BAR, rate=500.0, progress=False)),
     "LocalStateSpace.__getitem__": (MODELS.__getitem__, dict(index=1)),
 }
-RESULTS = {"Branch", "EventRecord", "GainSchedule", "InverseKinematics", "Regulator", "Robot", "SpecialPoint",
+RESULTS = {"Branch", "EventRecord", "GainSchedule", "InverseKinematics", "LargeResult", "Regulator", "Robot",
+           "SpecialPoint",
            "TrackingRegulator", "Trajectories", "Trajectory", "Trim"}
 """What is not made by hand."""
 
@@ -216,7 +218,7 @@ RESULTS = {"Branch", "EventRecord", "GainSchedule", "InverseKinematics", "Regula
 def functions():
     """(name, function, arguments of a valid call) of all that is public."""
     for name, given in CALLS.items():
-        if given is not None:  # files and pages have their own tests (test_io_toml, test_view)
+        if given is not None:  # files, pages and clusters have their own tests (test_io_toml, test_view, test_large)
             yield name, getattr(ld, name), given
     for name, (function, given) in METHODS.items():
         yield name, function, given
