@@ -42,6 +42,7 @@ _LAZY = {name: f"liedyn.{module}" for module, names in {
     "operating_points": "Branch SpecialPoint Trim TrimError continuation trim",
     "regulation": "GainSchedule Regulator TrackingRegulator dlqr gain_schedule lqr tvlqr",
     "elements": "actuator_matrix element_forces element_states",
+    "estimation": "ExtendedKalmanFilter KalmanBucyFilter KalmanFilter OutputFeedback dkalman kalman",
     "feedback": "check_feedback",
     "io.pinocchio_reader": "from_pinocchio",
     "io.pinocchio_writer": "to_pinocchio",
