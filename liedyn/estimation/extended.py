@@ -25,9 +25,10 @@ from liedyn.linearization.linearize import linearize
 from liedyn.regulation.deviation import Deviation
 from liedyn.regulation.weights import weight
 
-POOR = 1e3
-"""Condition number of the coordinates from which on others are looked for, in which so many fewer digits are lost."""
-BETTER = 0.1
+POOR = 10.0
+"""Condition number of the coordinates from which on others are looked for: where a coordinate hardly moves, the motion
+is no linear function of it any more, long before digits are lost."""
+BETTER = 0.3
 """Part of it that others must have."""
 
 
