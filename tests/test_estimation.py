@@ -148,8 +148,8 @@ def consistency(robot, q, P, Q, R, outputs, u, h, samples, runs):
 def test_errors_are_what_the_covariance_says(make, outputs, runs, samples):
     """Mean normalised squares within what chi-square leaves in 999 of 1000 draws (Bar-Shalom et al. 2001, 5.4)."""
     robot = make()
-    hold = ld.inverse_dynamics(robot, robot.home, np.zeros(robot.nv),
-                               np.zeros(len(Deviation(robot, robot.home, np.zeros(robot.nv), None, None, 1e-9).w.names))).u
+    p = len(Deviation(robot, robot.home, np.zeros(robot.nv), None, None, 1e-9).w.names)
+    hold = ld.inverse_dynamics(robot, robot.home, np.zeros(robot.nv), np.zeros(p)).u
     phase = np.arange(len(hold))
 
     def u(t):
@@ -208,9 +208,10 @@ def test_separation():
 def test_late_and_bounded_inputs_are_predicted():
     """With a filter that knows of delay and bounds nothing is left to correct."""
     arm, h = five_bar(), 0.01
-    ekf = ld.ExtendedKalmanFilter(arm, ld.close(arm, arm.home, q1=arm.home[0] + 0.1), np.zeros(4), h, 1e-4, 0.1, 1e-8, SEEN)
+    start = ld.close(arm, arm.home, q1=arm.home[0] + 0.1)
+    ekf = ld.ExtendedKalmanFilter(arm, start, np.zeros(4), h, 1e-4, 0.1, 1e-8, SEEN)
     feedback = ld.OutputFeedback(ld.dlqr(arm, arm.home, h, 1.0, 0.1), ekf, delay=2, lower=-0.2, upper=0.2)
-    tr = ld.simulate(arm, ekf.q, np.zeros(4), 0.5, u=feedback.sampled)
+    tr = ld.simulate(arm, start, np.zeros(4), 0.5, u=feedback.sampled)
     assert np.abs(feedback.u).max() == 0.2
     # the integrator's step of 10 ms against ten of 1 ms
     assert np.abs([ld.difference(arm, *each) for each in zip(feedback.q, tr.q[::10])]).max() < 1e-6
@@ -220,7 +221,7 @@ def test_a_floating_robot_is_held_by_its_pose():
     robot, h, rng = flier(), 0.01, np.random.default_rng(3)
     regulator = ld.dlqr(robot, robot.home, h, Q=10.0, R=0.1)
     start = ld.integrate(robot, robot.home, 0.6 * rng.normal(size=7))
-    ekf = ld.ExtendedKalmanFilter(robot, robot.home, np.zeros(7), h, P=1.0, Q=1e-3, R=1e-6, outputs=["pose:hull", "elbow"])
+    ekf = ld.ExtendedKalmanFilter(robot, robot.home, np.zeros(7), h, 1.0, 1e-3, 1e-6, ["pose:hull", "elbow"])
     feedback = ld.OutputFeedback(regulator, ekf, noise=1e-6)
     tr = ld.simulate(robot, start, np.zeros(7), 6.0, u=feedback.sampled)
     assert np.linalg.norm(regulator.deviation(start, np.zeros(7))) > 1.0
