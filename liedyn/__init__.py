@@ -50,6 +50,7 @@ _LAZY = {name: f"liedyn.{module}" for module, names in {
     "simulation": "Adaptive Baumgarte Event EventRecord GeneralizedAlpha RealTimeLoop Sampled Stepper Trajectory "
                   "VirtualCoupler simulate step",
     "specialization": "specialize",
+    "systems": "SystemFeedback from_control to_control",
     "viewer": "export_html view",
 }.items() for name in names.split()}
 _MODULES = ("animation", "constraints", "control", "dynamics", "io", "kernels", "lie", "linearization", "plotting",

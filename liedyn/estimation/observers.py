@@ -1,9 +1,10 @@
 """Observers at an operating point, with constant gains: what `kalman` and `dkalman` return."""
 import numpy as np
 
-from liedyn.arguments import floats
+from liedyn.arguments import flag, floats
 from liedyn.errors import InputError
 from liedyn.linearization.discretize import state_at
+from liedyn.python_control import forces, plain, python_control
 
 
 class Observer:
@@ -117,6 +118,49 @@ class Observer:
         [0.75]
         """
         return self._measurement.disturbed(vector("y", y, len(self.C)), vector("noise", noise, len(self.C)))
+
+    def to_control(self, absolute=False):
+        """The filter for python-control.
+
+        Parameters
+        ----------
+        absolute : bool
+            Inputs as sensors read them and actuators have them, instead of their deviations from the operating point.
+
+        Returns
+        -------
+        control.StateSpace, or control.NonlinearIOSystem if absolute
+            Inputs: what is measured, then ``force_`` and the names of the actuators; outputs: the estimate,
+            ``estimate_`` and the name of a state. In discrete time its states are the prediction, its outputs the
+            estimate after the update.
+
+        Raises
+        ------
+        LiedynError
+            python-control is not installed.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> arm = ld.load("five_bar")
+        >>> ld.kalman(arm, arm.home, Q=1.0, R=1e-4, outputs=["velocity:q1"]).to_control().input_labels
+        ['velocity_q1', 'force_q1', 'force_q2', 'force_q3', 'force_q4']
+        """
+        control, x, ny = python_control("to_control"), len(self.C[0]), len(self.C)
+        A, B, one, M = self.model.A, self.model.B, np.eye(x), getattr(self, "M", np.zeros((x, ny)))
+        known = {"inputs": plain(self.outputs) + forces(self.model.inputs), "states": plain(self.model.states),
+                 "outputs": plain(self.model.states, "estimate_"), "name": "filter", "dt": getattr(self.model, "h", 0)}
+        if not flag("absolute", absolute):
+            return control.ss(A - self.L @ self.C, np.hstack([self.L, B - self.L @ self.D]), one - M @ self.C,
+                              np.hstack([M, -M @ self.D]), **known)
+
+        def update(t, x, given, params):
+            return A @ x + B @ (given[ny:] - self.u) + self.L @ self.innovation(given[:ny], x, given[ny:])
+
+        def estimate(t, x, given, params):
+            return x + M @ self.innovation(given[:ny], x, given[ny:])
+
+        return control.nlsys(update, estimate, **known)
 
     def _state(self, name, x):
         return vector(name, x, len(self.C[0]))

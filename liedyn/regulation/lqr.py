@@ -1,13 +1,14 @@
 """Linear quadratic regulators at an operating point: u = u_0 - K x, with x the deviation on the manifold."""
 import numpy as np
 
-from liedyn.arguments import floats, number, positive, require_robot
+from liedyn.arguments import flag, floats, number, positive, require_robot
 from liedyn.compiled.boundary import states
 from liedyn.control.inverse_dynamics import inverse_dynamics
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.errors import InputError
 from liedyn.linearization.discretize import discretize
 from liedyn.linearization.linearize import linearize
+from liedyn.python_control import forces, plain, python_control
 from liedyn.regulation.deviation import Deviation
 from liedyn.regulation.riccati import Unsolved, grows, is_unstable, solved
 from liedyn.regulation.weights import weight
@@ -134,6 +135,39 @@ class Regulator:
         number("t", t)
         by_q, by_v = self._deviation.derivative(*self._deviation.state(q, v))
         return -self.K @ by_q, -self.K @ by_v
+
+    def to_control(self, absolute=False):
+        """The regulator for python-control, of what :meth:`deviation` or a filter gives it.
+
+        Parameters
+        ----------
+        absolute : bool
+            Forces of the actuators, of which u_0 is a part, instead of their deviations from u_0.
+
+        Returns
+        -------
+        control.StateSpace, or control.NonlinearIOSystem if absolute
+            Without states. Inputs: the deviations x, ``estimate_`` and the name of a state, as filters of
+            :func:`liedyn.kalman` give them; outputs: ``force_`` and the name of an actuator.
+
+        Raises
+        ------
+        LiedynError
+            python-control is not installed.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> arm = ld.load("five_bar")
+        >>> ld.lqr(arm, arm.home, Q=1.0, R=0.1).to_control().output_labels
+        ['force_q1', 'force_q2', 'force_q3', 'force_q4']
+        """
+        control, x, nu = python_control("to_control"), len(self.model.states), len(self.u)
+        known = {"inputs": plain(self.model.states, "estimate_"), "outputs": forces(self.model.inputs),
+                 "name": "regulator", "dt": getattr(self.model, "h", 0)}
+        if flag("absolute", absolute):
+            return control.nlsys(None, lambda t, _, x, params: self.u - self.K @ x, **known)
+        return control.ss(np.zeros((0, 0)), np.zeros((0, x)), np.zeros((nu, 0)), -self.K, **known)
 
     @property
     def feedback(self):
