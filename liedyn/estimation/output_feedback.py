@@ -79,7 +79,7 @@ class OutputFeedback:
             self._root = axes * np.sqrt(np.maximum(values, 0.0))
         try:
             np.random.default_rng(rng)
-        except (TypeError, ValueError):
+        except Exception:  # whatever NumPy and what is given raise
             raise InputError(f"OutputFeedback, rng: must be a seed or a generator, got {shown(rng)}") from None
         self._rng, self._size = rng, size
         self.reset()

@@ -1,7 +1,7 @@
 """Controllers of python-control as inputs of `simulate`: their states are kept beside those of the mechanism."""
 import numpy as np
 
-from liedyn.arguments import floats, number, positive, require_robot, whole
+from liedyn.arguments import floats, names as names_of, number, positive, require_robot, whole
 from liedyn.compiled.boundary import states
 from liedyn.errors import InputError, said, shown, suggestion
 from liedyn.estimation.measurement import measured
@@ -155,7 +155,7 @@ def from_control(system, robot, outputs=None, reference=None, actuators=None, u=
         raise InputError(f"system: expected a StateSpace, TransferFunction or NonlinearIOSystem, got {shown(system)}")
     measurement = measured(robot, outputs)
     known = robot.actuator_names
-    names = known if actuators is None else tuple([actuators] if isinstance(actuators, str) else actuators)
+    names = known if actuators is None else names_of("actuators", actuators)
     for name in names:
         if name not in known or names.count(name) > 1:
             raise InputError(f"actuators: unknown or named twice: {shown(name)}, {suggestion(shown(name), known)}")
