@@ -233,7 +233,6 @@ def test_passive_joint_map():
     close((np.eye(2) + H) @ P, (np.eye(2) + [[0.0, -2.0], [0.0, -1.0]]) @ P)
 
 
-@against_papers("Aghili 2005: three controllers of an arm on a slider", robots="arm_on_slider")
 def test_the_arm_on_a_slider():
     """Section IX: PIDC is the shortest, hybrid control has no force; feedback divides what friction does by 1 + G_F.
 

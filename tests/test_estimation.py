@@ -275,6 +275,43 @@ def test_other_coordinates_are_chosen_on_the_way():
     assert filters[1].q[0] > 2.0 * np.pi and len(names) > 4
 
 
+@pytest.mark.parametrize("name, seen", [
+    ("arm_on_slider", ("shoulder", "end.angle")),  # states are coordinates of a cut joint
+    ("rolling_disk", ("disk.x", "disk.angle")), ("shopping_cart", ("cart.x", "cart.y", "caster")),  # fewer speeds
+    ("loader", ("boom", "lift_rod")), ("stewart", ("pose:LAST",)),
+])
+def test_estimates_satisfy_the_constraints(name, seen):
+    robot, rng = ld.load(name), np.random.default_rng(4)
+    seen = [each.replace("LAST", robot.body_names[-1]) for each in seen]
+    ekf = ld.ExtendedKalmanFilter(robot, robot.home, np.zeros(robot.nv), 0.002, 1e-4, 0.1, 1e-6, seen)
+    for _ in range(20):
+        ekf.predict(rng.normal(size=len(robot.actuator_names)))
+        ekf.update(ekf.disturbed(ekf.measure(), 1e-3 * rng.normal(size=len(ekf.outputs))))
+        assert np.linalg.eigvalsh(ekf.P).min() > 0.0
+    assert np.abs(ld.closure_error(robot, ekf.q)).max() < 1e-12
+    assert np.abs(ld.velocity_error(robot, ekf.q, ekf.v)).max() < 1e-12
+
+
+def test_a_moving_constraint_is_predicted():
+    """A pendulum on a cart that is driven to and fro: a filter that sees what it expects follows the simulation."""
+    b = ld.Builder("driven", gravity=(0.0, -9.81, 0.0))
+    b.body("cart", 1.0)
+    b.body("bob", 1.0, com=(0.0, -1.0, 0.0))
+    b.joint("x", "prismatic", "ground", "cart", axis=(1, 0, 0))
+    b.joint("angle", "revolute", "cart", "bob")
+    b.constraint("drive", "coupling", coefficients={"x": 1.0},
+                 target=lambda t: (np.sin(3.0 * t), 3.0 * np.cos(3.0 * t), -9.0 * np.sin(3.0 * t)))
+    robot, v = b.build(), [3.0, 0.0]
+    ekf = ld.ExtendedKalmanFilter(robot, robot.home, v, 0.01, 1e-4, 0.1, 1e-6, ["angle"], independent=["angle"])
+    for _ in range(50):
+        ekf.predict(np.zeros(2))
+        ekf.update(ekf.measure())
+    tr = ld.simulate(robot, robot.home, v, 0.5, dt=1e-3)
+    assert ekf.t == 0.5
+    # fourth order in steps of 10 ms
+    assert np.allclose(ekf.q, tr.q[-1], rtol=0.0, atol=1e-6) and np.allclose(ekf.v, tr.v[-1], rtol=0.0, atol=1e-6)
+
+
 def test_what_cannot_be_estimated_is_said():
     arm = five_bar()
     b = ld.Builder("cart", gravity=(0.0, 0.0, 0.0))

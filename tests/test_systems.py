@@ -29,6 +29,23 @@ def test_the_rates_of_a_mechanism_are_linearized_to_A_and_B():
     assert np.allclose(found.C[5:8], R @ exact.C[5:8], rtol=0.0, atol=1e-5)
 
 
+def test_springs_and_motors_on_cut_joints():
+    """About a moving state, with a spring and an actuator at the loop's joint: f0, A and readings of forces."""
+    b = ld.Builder.of(ARM)
+    b.coordinate_force("bar", {"q1": 1.0}, stiffness=20.0, damping=1.0)
+    b.actuator("second", "pin")
+    robot = b.build()
+    v, u, eps = ld.complete_velocity(robot, ARM.home, {"q1": 1.0, "q2": -0.5}), np.array([0.7]), 1e-6
+    system = ld.to_control(robot, ARM.home, v, outputs=["acceleration:q2", "wrench:pin", "twist_rate:link2"])
+    ss = ld.linearize(robot, ARM.home, v, u=u, outputs=["acceleration:q2", "wrench:pin", "twist_rate:link2"])
+    assert np.allclose(system.dynamics(0.0, np.zeros(4), u), ss.f0, rtol=0.0, atol=1e-12)
+    A = np.transpose([(system.dynamics(0.0, dx, u) - system.dynamics(0.0, -dx, u)) / (2.0 * eps)
+                      for dx in eps * np.eye(4)])
+    assert np.allclose(A, ss.A, rtol=0.0, atol=1e-7 * np.abs(ss.A).max())  # rounding over eps
+    D = system.output(0.0, np.zeros(4), u + 1.0) - system.output(0.0, np.zeros(4), u)
+    assert np.allclose(D, ss.D[:, 0], rtol=0.0, atol=1e-12 * max(1.0, np.abs(ss.D).max()))
+
+
 def test_a_moving_ball_and_its_rates():
     """At any state, not at zero alone: along a motion of a floating body the rates are the slopes of its states."""
     b = ld.Builder("flier", gravity=(0.0, 0.0, 0.0))
