@@ -7,7 +7,7 @@ from scipy.linalg import solve_continuous_are, solve_discrete_are
 from scipy.stats import chi2
 
 import liedyn as ld
-from liedyn.errors import InputError
+from liedyn.errors import ClosureError, InputError
 from liedyn.estimation.measurement import Measurement
 from liedyn.linearization.discretize import state_at
 from liedyn.regulation.deviation import Deviation
@@ -205,6 +205,26 @@ def test_separation():
     assert np.allclose(found, (np.linalg.matrix_power(loop, 30) @ z)[:4], rtol=0.0, atol=1e-3 * scale)
 
 
+def test_along_a_motion():
+    """A time-varying regulator on the estimates of a filter that follows the motion."""
+    arm, h = five_bar(), 0.01
+
+    def tau(t, q, v):
+        return hold + np.array([np.sin(3.0 * t), 0.0, np.cos(2.0 * t), 0.0])
+
+    hold = ld.inverse_dynamics(arm, arm.home, np.zeros(4), [0.0, 0.0]).tau
+    plan = ld.simulate(arm, arm.home, np.zeros(4), 1.0, dt=5e-3, tau=tau)
+    regulator = ld.tvlqr(arm, plan.t, plan.q, plan.v, Q=[100.0, 100.0, 1.0, 1.0], R=0.01, a=plan.a)
+    start = ld.close(arm, arm.home, q1=arm.home[0] + 0.03)
+    ekf = ld.ExtendedKalmanFilter(arm, arm.home, np.zeros(4), h, 1e-3, 1e-2, 1e-8, SEEN)
+    feedback = ld.OutputFeedback(regulator, ekf, noise=1e-8)
+    tr = ld.simulate(arm, start, np.zeros(4), 1.0, u=feedback.sampled)
+    assert np.abs(ld.difference(arm, plan.q[-1], arm.home)).max() > 0.05  # it has moved
+    # inputs that are held are half a sample late
+    assert np.abs(ld.difference(arm, plan.q[-1], tr.q[-1])).max() < 3e-3
+    assert np.abs(ld.difference(arm, feedback.q[-1], tr.q[-1])).max() < 5e-4
+
+
 def test_late_and_bounded_inputs_are_predicted():
     """With a filter that knows of delay and bounds nothing is left to correct."""
     arm, h = five_bar(), 0.01
@@ -333,6 +353,9 @@ def test_what_cannot_be_estimated_is_said():
         ld.kalman(arm, arm.home, 1.0, 1.0, outputs=SEEN, noise="forces")
     with pytest.raises(InputError, match="R must be positive definite"):
         ld.ExtendedKalmanFilter(arm, arm.home, np.zeros(4), 0.01, 1.0, 1.0, 0.0, SEEN)
+    ekf = ld.ExtendedKalmanFilter(arm, arm.home, np.zeros(4), 0.01, 1.0, 1.0, 1e-6, ["q1", "q2"])
+    with pytest.raises(ClosureError, match="the update moves the estimate by .*, to where the loops do not close"):
+        ekf.update([2.0, 0.0])
     with pytest.raises(InputError, match="expected a filter that samples"):
         ld.OutputFeedback(lambda t, q, v: np.zeros(4), ld.kalman(arm, arm.home, 1.0, 1.0, outputs=SEEN))
     feedback = ld.OutputFeedback(lambda t, q, v: np.zeros(4), ld.dkalman(arm, arm.home, 0.01, 1.0, 1.0, SEEN))

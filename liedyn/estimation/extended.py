@@ -16,7 +16,7 @@ import numpy as np
 from liedyn.arguments import non_negative, number, positive, require_robot, whole
 from liedyn.compiled.boundary import states
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
-from liedyn.errors import InputError
+from liedyn.errors import ClosureError, InputError
 from liedyn.estimation.measurement import measured
 from liedyn.estimation.noise import state_noise
 from liedyn.estimation.observers import vector
@@ -315,7 +315,11 @@ class ExtendedKalmanFilter:
         self.e, self.S = e[seen], C @ self.P @ C.T + R
         K = np.linalg.solve(self.S, C @ self.P).T
         dx, p = K @ self.e, len(d.y.names)
-        q, v = state_at(d.robot, d.q, dx[:p], d.speeds(d.q, d.v) + dx[p:], d.y, d.w, self._tolerance)
+        try:
+            q, v = state_at(d.robot, d.q, dx[:p], d.speeds(d.q, d.v) + dx[p:], d.y, d.w, self._tolerance)
+        except ClosureError as error:
+            error.args = (f"the update moves the estimate by {np.abs(dx).max():.3g}, to where the loops do not close",)
+            raise
         self._deviation = self._moved(d, q, v, self.t)
         left = np.eye(len(dx)) - K @ C
         P = left @ self.P @ left.T + K @ R @ K.T
