@@ -168,6 +168,22 @@ def test_continuous_controllers():
     assert np.allclose(tr.q, other.q, rtol=0.0, atol=1e-11)
 
 
+def test_late_and_bounded_systems_feel_the_forces_that_act():
+    """A controller that says back what accelerometer and bounds make of it: a = u / m with the u that arrived."""
+    b = ld.Builder("mass", gravity=(0.0, 0.0, 0.0))
+    b.body("mass", 2.0)
+    b.joint("x", "prismatic", "ground", "mass")
+    counter = control.nlsys(lambda t, x, e, params: x + 1.0, lambda t, x, e, params: x, inputs=1, outputs=1, states=1,
+                            dt=0.02)
+    feedback = ld.from_control(counter, b.build(), ["acceleration:x"], delay=0.03, upper=3.0)
+    heard, original = [], counter.output
+    counter.output = lambda t, x, e: (heard.append(2.0 * e[0]), original(t, x, e))[1]
+    tr = ld.simulate(b.build(), [0.0], [0.0], 0.2, dt=0.01, u=feedback.sampled)
+    # k is said at 0.02 k, arrives at 0.02 k + 0.03, and is heard from the next sample on
+    assert np.allclose(heard, [0, 0, 0, 1, 2, 3, 3, 3, 3, 3, 3][:len(heard)], rtol=0.0, atol=1e-12)
+    assert np.allclose(tr.tau[:, 0], np.minimum(np.repeat([0.0, 0.0, 1.0, 2.0, 3.0], [3, 2, 2, 2, 12]), 3.0))
+
+
 def test_what_is_no_controller_is_said(monkeypatch):
     gain = control.ss([], [], [], [[1.0]])
     with pytest.raises(InputError, match="system: expected a StateSpace, TransferFunction or NonlinearIOSystem, got 3"):

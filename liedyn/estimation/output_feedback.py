@@ -97,7 +97,7 @@ class OutputFeedback:
         return np.array([each[k] for each in self._records]).reshape(-1, size)
 
     def reset(self):
-        """Begin again: the filter at its start, the same noise, no records.
+        """Begin again: the filter at its start, with a seed the same noise, no records.
 
         Examples
         --------

@@ -31,10 +31,11 @@ class SystemFeedback:
     SystemFeedback(1 readings, 0 states, 1 actuators, every 0.01 s)
     """
 
-    def __init__(self, system, robot, measurement, places, period, advance, reference, u, x):
-        self.system, self.outputs, self.sampled = system, measurement.labels, None
+    def __init__(self, system, robot, measurement, places, period, advance, reference, u, x, bounds):
+        self.system, self.outputs = system, measurement.labels
         self._robot, self._measurement, self._places, self._period = robot, measurement, places, period
         self._advance, self._reference, self._u, self._start = advance, reference, u, x
+        self.sampled = Sampled(self, period, *bounds, u)
         self.reset()
 
     def __repr__(self):
@@ -55,7 +56,7 @@ class SystemFeedback:
         >>> feedback.x.tolist()
         [0.0]
         """
-        self.x, self._held = self._start.copy(), self._u
+        self.x, self._held, self._coming = self._start.copy(), self._u, []
 
     def __call__(self, t, q, v):
         """Inputs of the actuators at a sample; the states go on to the next one.
@@ -79,6 +80,10 @@ class SystemFeedback:
         t = number("t", t)
         _, (q,), (v,) = states(self._robot, q=q, v=v)
         robot = self._robot.at(t) if self._robot.functions else self._robot
+        for arrival, coming in self._coming:  # forces that act just before the sample
+            if arrival < t - 1e-6 * self._period:
+                self._held = coming
+        self._coming = [each for each in self._coming if each[0] >= t - 1e-6 * self._period]
         e = self._measurement(robot, q, v, self._held)
         if self._reference is not None:
             e = self._measurement.difference(_said("reference", self._reference, len(e), t), e)
@@ -88,7 +93,9 @@ class SystemFeedback:
             raise InputError(f"from_control, the system fails with {said(error)} at t = {t:g}") from error
         u = self._u.copy()
         u[self._places] += _fitting("the system's output", np.atleast_1d(said_now), len(self._places), t)
-        self.x, self._held = _fitting("the system's state", np.atleast_1d(x), len(self.x), t), u
+        self.x = _fitting("the system's state", np.atleast_1d(x), len(self.x), t)
+        u = np.clip(u, self.sampled.lower, self.sampled.upper)
+        self._coming.append((t + self.sampled.delay, u))
         return u.copy()
 
 
@@ -173,10 +180,8 @@ def from_control(system, robot, outputs=None, reference=None, actuators=None, u=
     x = np.zeros(system.nstates) if x is None else _fitting("x", x, system.nstates)
     if reference is not None and not callable(reference):
         reference = _fitting("reference", reference, len(measurement.labels))
-    feedback = SystemFeedback(system, robot, measurement, [known.index(name) for name in names], period,
-                              _advance(control, system, period, steps), reference, u, x)
-    feedback.sampled = Sampled(feedback, period, delay, lower, upper, u)
-    return feedback
+    return SystemFeedback(system, robot, measurement, [known.index(name) for name in names], period,
+                          _advance(control, system, period, steps), reference, u, x, (delay, lower, upper))
 
 
 def _advance(control, system, period, steps):
