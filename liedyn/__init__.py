@@ -44,6 +44,7 @@ _LAZY = {name: f"liedyn.{module}" for module, names in {
                 "PoseTarget ReachError ReachWarning Target differential_inverse_kinematics inverse_kinematics",
     "regulation": "GainSchedule Regulator TrackingRegulator dlqr gain_schedule lqr tvlqr",
     "elements": "actuator_matrix element_forces element_states",
+    "estimation": "ExtendedKalmanFilter KalmanBucyFilter KalmanFilter OutputFeedback dkalman kalman",
     "feedback": "check_feedback",
     "io.pinocchio_reader": "from_pinocchio",
     "io.pinocchio_writer": "to_pinocchio",
@@ -52,6 +53,7 @@ _LAZY = {name: f"liedyn.{module}" for module, names in {
     "simulation": "Adaptive Baumgarte Event EventRecord GeneralizedAlpha RealTimeLoop Sampled Stepper "
                   "Trajectories Trajectory VirtualCoupler simulate step",
     "specialization": "specialize",
+    "systems": "SystemFeedback from_control to_control",
     "viewer": "export_html view",
 }.items() for name in names.split()}
 _MODULES = ("animation", "constraints", "control", "dynamics", "io", "kernels", "lie", "linearization", "plotting",

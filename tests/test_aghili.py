@@ -9,6 +9,7 @@ import pytest
 from papers import against_papers, off
 from tree_cases import bundled
 
+import liedyn as ld
 from liedyn.control import PIDC, HybridController, controllability, inverse_dynamics
 from liedyn.dynamics import forward_dynamics, passive_joint_map, projector
 from liedyn.dynamics.terms import terms_kernel
@@ -230,3 +231,39 @@ def test_passive_joint_map():
     assert controllable
     P = projector(robot, robot.home)
     close((np.eye(2) + H) @ P, (np.eye(2) + [[0.0, -2.0], [0.0, -1.0]]) @ P)
+
+
+def test_the_arm_on_a_slider():
+    """Section IX: PIDC is the shortest, hybrid control has no force; feedback divides what friction does by 1 + G_F.
+
+    The motion's own error is that of holding torques for a sample: h / 2 of jerk times G_P^-1, a few micrometres.
+    """
+    arm = bundled("arm_on_slider")
+
+    def wanted(t):
+        phase = np.pi * t + np.pi / 9
+        return [-0.075 + 0.225 * np.sin(phase), 0.0], [0.225 * np.pi * np.cos(phase), 0.0], [
+            -0.225 * np.pi**2 * np.sin(phase), 0.0]
+
+    pidc = ld.PIDC(arm, wanted, G_P=480.0, G_D=45.0)
+    hybrid = ld.HybridController(pidc, {"slider": 0.0}, G_F=3.0, G_I=0.1)
+    x = wanted(0.0)
+    v = ld.complete_velocity(arm, arm.home, {"end.x": x[1][0], "end.angle": 0.0})
+    assert abs(ld.virtual_coordinates(arm, arm.home)[[0, 2]] - x[0]).max() < 1e-12
+    tr = ld.simulate(arm, arm.home, v, 0.5, dt=1e-3, tau=ld.Sampled(pidc, 1e-3))
+    end = ld.virtual_coordinates(arm, tr.q)
+    assert np.abs(end[:, [0, 2]] - [wanted(t)[0] for t in tr.t]).max() < 2e-5
+    G = ld.constraint_jacobian(arm, tr.q)
+    for k in range(0, 500, 50):
+        short, long = pidc(tr.t[k], tr.q[k], tr.v[k]), hybrid(tr.t[k], tr.q[k], tr.v[k])
+        # what is added moves nothing: it is a force of the rail, at right angles to the shortest torques
+        assert abs((long - short) @ short) < 1e-10 and np.linalg.norm(long - short) > 1e-3
+        assert np.linalg.matrix_rank(np.vstack([G[k, -1], long - short]), tol=1e-10) == 1
+        lam = ld.forward_dynamics(arm, tr.q[k], tr.v[k], long).lam
+        assert abs(lam[arm.row_names.index("slider.gap")]) < 1e-10
+    b = ld.Builder.of(arm)
+    b.friction("gear", "elbow", coulomb=0.25)
+    plant = b.build()
+    felt = [ld.HybridController(pidc, {"slider": 0.0}, G_F=G_F, plant=plant)(0.0, arm.home, v) for G_F in (0.0, 3.0)]
+    lam = [ld.forward_dynamics(plant, arm.home, v, tau).lam[-1] for tau in felt]
+    assert abs(lam[0]) > 0.01 and lam[1] == pytest.approx(lam[0] / 4.0, rel=1e-9)

@@ -84,6 +84,11 @@ MODEL = ld.linearize(FIVE_BAR, HOME, REST, REST)
 MODELS = ld.linearize(FIVE_BAR, np.tile(HOME, (2, 1)), np.zeros((2, 4)), np.zeros((2, 4)))
 RUN = ld.simulate(FIVE_BAR, HOME, REST, 0.002)
 REGULATOR = ld.lqr(FIVE_BAR, HOME, 1.0, 1.0)
+FILTER = ld.dkalman(FIVE_BAR, HOME, 0.01, 1.0, 1.0, outputs=["q1", "q4"])
+BUCY = ld.kalman(FIVE_BAR, HOME, 1.0, 1.0, outputs=["q1", "q4"])
+KALMAN = dict(**STATE, h=0.01, P=1.0, Q=1.0, R=1.0, outputs=["q1", "q4"])
+EKF, OUTPUT_FEEDBACK = ld.ExtendedKalmanFilter(**KALMAN), dict(controller=REGULATOR, estimator=FILTER, noise=1.0)
+CONTROL = find_spec("control") is not None
 TRACKING = ld.tvlqr(FIVE_BAR, RUN.t, RUN.q, RUN.v, 1.0, 1.0, a=RUN.a)
 
 REACHED = ld.PointTarget("panda_hand", (0.3, 0.3, 0.5))
@@ -117,6 +122,12 @@ CALLS = {
     "OrientationTarget": dict(body="panda_hand", rotation=np.eye(3)),
     "CenterOfMassTarget": dict(position=(0.1, 0.0, 0.4)),
     "lqr": dict(robot=FIVE_BAR, q=HOME, Q=1.0, R=1.0), "dlqr": dict(robot=FIVE_BAR, q=HOME, h=0.01, Q=1.0, R=1.0),
+    "kalman": dict(robot=FIVE_BAR, q=HOME, Q=1.0, R=1.0, outputs=["q1", "q4"]),
+    "dkalman": dict(robot=FIVE_BAR, q=HOME, h=0.01, Q=1.0, R=1.0, outputs=["q1", "q4"]),
+    "ExtendedKalmanFilter": KALMAN, "OutputFeedback": OUTPUT_FEEDBACK,
+    "to_control": dict(robot=FIVE_BAR, q=HOME, v=REST) if CONTROL else None,
+    "from_control": dict(system=MODEL.to_control(), robot=FIVE_BAR, outputs=["q1", "q2", "q3", "q4"], period=0.01,
+                         actuators=["q1", "q2"]) if CONTROL else None,
     "tvlqr": dict(robot=FIVE_BAR, t=RUN.t, q=RUN.q, v=RUN.v, Q=1.0, R=1.0, a=RUN.a),
     "gain_schedule": dict(robot=FIVE_BAR, grid={"q1": [0.0, 0.1], "q2": [0.0, 0.1]}, Q=1.0, R=1.0, q=HOME),
     "view": None, "export_html": None, "map_states": None, "map_parameters": None, "open_results": None,
@@ -199,6 +210,17 @@ METHODS = {
     "Regulator.__call__": (REGULATOR.__call__, dict(t=0.0, q=HOME, v=REST)),
     "Regulator.deviation": (REGULATOR.deviation, dict(q=HOME, v=REST)),
     "Regulator.derivative": (REGULATOR.derivative, dict(t=0.0, q=HOME, v=REST)),
+    "KalmanBucyFilter.rate": (BUCY.rate, dict(x=REST, y=HOME[:2], u=REST)),
+    "KalmanFilter.measure": (FILTER.measure, dict(q=HOME, v=REST, u=REST)),
+    "KalmanFilter.innovation": (FILTER.innovation, dict(y=HOME[:2], x=REST, u=REST)),
+    "KalmanFilter.disturbed": (FILTER.disturbed, dict(y=HOME[:2], noise=HOME[:2])),
+    "KalmanFilter.reset": (FILTER.reset, dict(x=REST)), "KalmanFilter.predict": (FILTER.predict, dict(u=REST)),
+    "KalmanFilter.update": (FILTER.update, dict(y=HOME[:2], u=REST)),
+    "ExtendedKalmanFilter.measure": (EKF.measure, dict(q=HOME, v=REST, u=REST)),
+    "ExtendedKalmanFilter.deviation": (EKF.deviation, dict(q=HOME, v=REST)),
+    "ExtendedKalmanFilter.disturbed": (EKF.disturbed, dict(y=HOME[:2], noise=HOME[:2])),
+    "ExtendedKalmanFilter.update": (EKF.update, dict(y=HOME[[0, 3]], u=REST)),
+    "OutputFeedback.answer": (ld.OutputFeedback(**OUTPUT_FEEDBACK).answer, dict(t=0.0, y=HOME[:2])),
     "TrackingRegulator.__call__": (TRACKING.__call__, dict(t=0.0, q=HOME, v=REST)),
     "TrackingRegulator.reference": (TRACKING.reference, dict(t=0.0)),
     "TrackingRegulator.gain": (TRACKING.gain, dict(t=0.0)),
@@ -209,9 +231,9 @@ METHODS = {
     "Trajectory.animate": (RUN.animate, dict(path="a.gif", robot=FIVE_BAR, rate=500.0, progress=False)),
     "LocalStateSpace.__getitem__": (MODELS.__getitem__, dict(index=1)),
 }
-RESULTS = {"Branch", "EventRecord", "GainSchedule", "InverseKinematics", "LargeResult", "Regulator", "Robot",
-           "SpecialPoint",
-           "TrackingRegulator", "Trajectories", "Trajectory", "Trim"}
+RESULTS = {"Branch", "EventRecord", "GainSchedule", "InverseKinematics", "KalmanBucyFilter", "KalmanFilter",
+           "LargeResult", "Regulator", "Robot", "SpecialPoint", "SystemFeedback", "TrackingRegulator", "Trajectories",
+           "Trajectory", "Trim"}
 """What is not made by hand."""
 
 

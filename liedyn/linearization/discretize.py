@@ -259,7 +259,7 @@ def _one_state(robot, q, v, tau, loop, f_ext, h, independent, speeds, closure_to
         u, du = c * h * k[:p], c * h * dk[:p]
         if c > 0.0:
             now = robot.at(robot.t + c * h) if robot.functions else robot
-            q_i, v_i = _state(now, q, u, w_0 + c * h * k[p:], y, w, rank_tolerance)
+            q_i, v_i = state_at(now, q, u, w_0 + c * h * k[p:], y, w, rank_tolerance)
             if loop is not None:
                 loop = loop.at(robot.t + c * h, q_i[None], v_i[None])
                 forces = loop.tau[0]
@@ -279,7 +279,7 @@ def _one_state(robot, q, v, tau, loop, f_ext, h, independent, speeds, closure_to
             dk[j] = J @ (d_rate[j] + _ad(r) @ eta[j]) + by_u @ du[j]
         change, d_change = change + h * b * k, d_change + h * b * dk
     U, dU = change[:p], d_change[:p]
-    q_next, v_next = _state(now, q, U, w_0 + change[p:], y, w, rank_tolerance)
+    q_next, v_next = state_at(now, q, U, w_0 + change[p:], y, w, rank_tolerance)
     step = np.vstack([_carried(groups, U, start[:p], dU), start[p:] + d_change[p:]])
     return DiscreteStateSpace(step[:, :x].copy(), step[:, x:].copy(), h, y.names + w.rates, robot.actuator_names,
                               q.copy(), v.copy(), given_tau.copy(), q_next, v_next)
@@ -345,7 +345,7 @@ def _carried(groups, u, eta, du):
     return out
 
 
-def _state(robot, q_0, u, w, y, speeds, tolerance):
+def state_at(robot, q_0, u, w, y, speeds, tolerance):
     """The state on the manifold with coordinates u away from q_0 and velocities w.
 
     Raises

@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 
 from liedyn.arguments import positive
-from liedyn.errors import InputError, LiedynError, shown
+from liedyn.errors import InputError, shown
+from liedyn.python_control import plain, python_control
 from liedyn.tables import html_table, text_table
 
 
@@ -208,14 +209,7 @@ class LocalStateSpace:
         >>> ld.linearize(arm, arm.home, [0.0] * 4, [0.0] * 4).to_control().nstates
         4
         """
-        try:
-            import control
-        except ImportError:
-            raise LiedynError("to_control needs python-control: pip install 'liedyn[control]'") from None
-        # python-control refuses dots and colons in signal names
-        def plain(names):
-            return [name.replace(":", "_").replace(".", "_") for name in names]
-
+        control = python_control("to_control")
         return control.ss(self.A, self.B, self.C, self.D, states=plain(self.states), inputs=plain(self.inputs),
                           outputs=plain(self.outputs), name="liedyn")
 

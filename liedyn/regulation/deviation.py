@@ -55,7 +55,7 @@ class Deviation:
         for name, is_read in zip(y.names, self._reads):
             if is_read and LOOP_KINDS[loops[name].kind].has_quaternion:
                 raise InputError(f"{name!r} of a ball cut has no position that could be regulated")
-        self._is_angle = np.array([is_read and _is_angle(loops[name], name)
+        self._is_angle = np.array([is_read and is_angle(loops[name], name)
                                    for name, is_read in zip(y.names, self._reads)], dtype=bool)
         self._z = virtual_coordinates(robot, q) if self._reads.any() else np.empty(0)
         links, _ = links_of(robot.packed)
@@ -118,7 +118,7 @@ class Deviation:
         return chosen.matrix(virtual_jacobian(self.robot, q)) if (chosen.virtual >= 0).any() else chosen.rows
 
 
-def _is_angle(loop, name):
+def is_angle(loop, name):
     """Is a coordinate of a cut joint an angle that counts no turns?"""
     form = LOOP_KINDS[loop.kind]
     return form.motions[form.velocities.index(name[len(loop.name):])][0] == "w" and not loop.pitch

@@ -1,20 +1,21 @@
 """Linear quadratic regulators at an operating point: u = u_0 - K x, with x the deviation on the manifold."""
 import numpy as np
 
-from liedyn.arguments import floats, number, positive, require_robot
+from liedyn.arguments import flag, floats, number, positive, require_robot
 from liedyn.compiled.boundary import states
 from liedyn.control.inverse_dynamics import inverse_dynamics
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.errors import InputError
 from liedyn.linearization.discretize import discretize
 from liedyn.linearization.linearize import linearize
+from liedyn.python_control import forces, plain, python_control
 from liedyn.regulation.deviation import Deviation
+from liedyn.regulation.riccati import Unsolved, grows, is_unstable, solved
 from liedyn.regulation.weights import weight
 
 ACCELERATES = 1e-6
 """Acceleration at an operating point, as a part of the largest rate that inputs and states have there, that is none."""
-UNREACHED = 1e-9
-"""Smallest singular value of [A - s B], as a part of the largest one, of a mode that inputs move."""
+REGULATOR = Unsolved("regulator", "no actuator drives it", "Q gives it no weight")
 
 
 class Regulator:
@@ -135,6 +136,39 @@ class Regulator:
         by_q, by_v = self._deviation.derivative(*self._deviation.state(q, v))
         return -self.K @ by_q, -self.K @ by_v
 
+    def to_control(self, absolute=False):
+        """The regulator for python-control, of what :meth:`deviation` or a filter gives it.
+
+        Parameters
+        ----------
+        absolute : bool
+            Forces of the actuators, of which u_0 is a part, instead of their deviations from u_0.
+
+        Returns
+        -------
+        control.StateSpace, or control.NonlinearIOSystem if absolute
+            Without states. Inputs: the deviations x, ``estimate_`` and the name of a state, as filters of
+            :func:`liedyn.kalman` give them; outputs: ``force_`` and the name of an actuator.
+
+        Raises
+        ------
+        LiedynError
+            python-control is not installed.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> arm = ld.load("five_bar")
+        >>> ld.lqr(arm, arm.home, Q=1.0, R=0.1).to_control().output_labels
+        ['force_q1', 'force_q2', 'force_q3', 'force_q4']
+        """
+        control, x, nu = python_control("to_control"), len(self.model.states), len(self.u)
+        known = {"inputs": plain(self.model.states, "estimate_"), "outputs": forces(self.model.inputs),
+                 "name": "regulator", "dt": getattr(self.model, "h", 0)}
+        if flag("absolute", absolute):
+            return control.nlsys(None, lambda t, _, x, params: self.u - self.K @ x, **known)
+        return control.ss(np.zeros((0, 0)), np.zeros((0, x)), np.zeros((nu, 0)), -self.K, **known)
+
     @property
     def feedback(self):
         """The pair (f, df)."""
@@ -193,9 +227,9 @@ def lqr(robot, q, Q, R, v=None, u=None, N=None, independent=None, speeds=None, r
     True
     >>> tr = ld.simulate(loader, loader.home, [0.0] * 8, 0.1, u=regulator)
     """
-    deviation, q, v, u = _operating_point(robot, q, v, u, independent, speeds, rank_tolerance)
+    deviation, q, v, u = operating_point(robot, q, v, u, independent, speeds, rank_tolerance)
     model = linearize(robot, q, v, u=u, independent=deviation.y, speeds=deviation.w, rank_tolerance=rank_tolerance)
-    _require_steady(model, len(deviation.y.names))
+    require_steady(model, len(deviation.y.names))
     return Regulator(model, deviation, u, *riccati(model, *_weights(model, Q, R, N)))
 
 
@@ -204,7 +238,7 @@ def riccati(model, Q, R, N=None):
     from scipy.linalg import solve_continuous_are
 
     N = np.zeros(model.B.shape) if N is None else N
-    P = _solved(solve_continuous_are, model, Q, R, N, _is_unstable)
+    P = solved(solve_continuous_are, model.A, model.B, Q, R, N, model.states, is_unstable, REGULATOR)
     return np.linalg.solve(R, model.B.T @ P + N.T), P
 
 
@@ -246,22 +280,23 @@ def dlqr(robot, q, h, Q, R, v=None, u=None, N=None, independent=None, speeds=Non
     from scipy.linalg import solve_discrete_are
 
     h = positive("h", h)
-    deviation, q, v, u = _operating_point(robot, q, v, u, independent, speeds, rank_tolerance)
+    deviation, q, v, u = operating_point(robot, q, v, u, independent, speeds, rank_tolerance)
     now = linearize(robot, q, v, u=u, independent=deviation.y, speeds=deviation.w, rank_tolerance=rank_tolerance)
-    _require_steady(now, len(deviation.y.names))
+    require_steady(now, len(deviation.y.names))
     model = discretize(robot, q, v, None, h, u=u, independent=deviation.y, speeds=deviation.w,
                        rank_tolerance=rank_tolerance)
     Q, R, N = _weights(model, Q, R, N)
-    P = _solved(solve_discrete_are, model, Q, R, N, _grows)
+    P = solved(solve_discrete_are, model.A, model.B, Q, R, N, model.states, grows, REGULATOR)
     K = np.linalg.solve(R + model.B.T @ P @ model.B, model.B.T @ P @ model.A + N.T)
     return Regulator(model, deviation, u, K, P)
 
 
-def _operating_point(robot, q, v, u, independent, speeds, tolerance):
+def operating_point(robot, q, v, u, independent, speeds, tolerance):
+    """The deviation from a state, the state, and inputs: those given, or the smallest that hold the robot."""
     require_robot(robot)
     lead, q, v = states(robot, q=q, v=np.zeros(robot.nv) if v is None else v)
     if lead:
-        raise InputError(f"a regulator is for one state, got leading axes {lead}; see gain_schedule")
+        raise InputError(f"a regulator or filter is for one state, got leading axes {lead}; see gain_schedule")
     q, v = q[0], v[0]
     deviation = Deviation(robot, q, v, independent, speeds, tolerance)
     if u is None:
@@ -274,7 +309,7 @@ def _operating_point(robot, q, v, u, independent, speeds, tolerance):
     return deviation, q, v, u.copy()
 
 
-def _require_steady(model, p_y):
+def require_steady(model, p_y):
     """InputError where the robot accelerates at the operating point."""
     accelerations = np.abs(model.f0[p_y:])
     scale = max(1.0, np.abs(model.A).max(initial=0.0))
@@ -290,37 +325,3 @@ def _weights(model, Q, R, N):
     if N.shape != (x, nu) or not np.isfinite(N).all():
         raise InputError(f"N must be finite and have shape {(x, nu)}, got {N.shape}")
     return weight("Q", Q, model.states, False), weight("R", R, model.inputs, True), N
-
-
-def _is_unstable(s):
-    return s.real >= -UNREACHED * max(1.0, abs(s))
-
-
-def _grows(s):
-    return abs(s) >= 1.0 - UNREACHED
-
-
-def _solved(solve, model, Q, R, N, grows):
-    """The solution of a Riccati equation, that of a stable loop."""
-    try:
-        P = solve(model.A, model.B, Q, R, s=N)
-    except (np.linalg.LinAlgError, ValueError) as error:
-        raise InputError(f"no regulator: {_reason(model, Q, grows) or error}") from None
-    if not np.isfinite(P).all():
-        raise InputError(f"no regulator: {_reason(model, Q, grows) or 'the cost is not finite'}")
-    return P
-
-
-def _reason(model, Q, grows):
-    """What keeps a motion that does not decay from being stabilised, None if all is well (Popov, Belevitch, Hautus)."""
-    for s in np.linalg.eigvals(model.A):
-        if not grows(s):
-            continue
-        one, largest = s * np.eye(len(model.A)) - model.A, np.linalg.norm(model.A) + abs(s) + 1.0
-        for rows, trouble in ((np.hstack([one, model.B]).conj().T, "no actuator drives it"),
-                              (np.vstack([one, Q]), "Q gives it no weight")):
-            _, sizes, motions = np.linalg.svd(rows)
-            if sizes.min() < UNREACHED * largest:
-                name = model.states[int(np.abs(motions[-1]).argmax())].removeprefix("velocity:")
-                return f"the motion of {name} with the eigenvalue {s:.4g} does not decay, and {trouble}"
-    return None
