@@ -150,7 +150,7 @@ def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", fo
     events = known_events(robot, events)
     contacts = one_sided(robot, model, unilateral, events)
     require_contacts_can_be_kept(contacts, method, stabilisation)
-    x = make_work(robot, forces, inputs, contacts, method.tableau.shape[1])
+    x = make_work(robot, forces, inputs, contacts, method.tableau.shape[1], formulation == "momenta")
     # targets do work, which is known to the accuracy of its integral only: no bound of the energy follows from it
     moved = bool(constraints_of(model)[0][:, LOOP_TARGET].any())
     sigma = number("sigma", sigma) if formulation == "unified" else 0.0
