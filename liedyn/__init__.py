@@ -39,7 +39,7 @@ _LAZY = {name: f"liedyn.{module}" for module, names in {
     "constraints": "check_constraint close closure_error complete_velocity constraint_bias constraint_jacobian "
                    "constraint_wrenches velocity_error virtual_coordinates virtual_jacobian world_constraint_wrenches",
     "control": "HybridController PIDC controllability inverse_dynamics",
-    "dynamics": "forward_dynamics",
+    "dynamics": "canonical_equations canonical_momenta forward_dynamics velocity_from_momenta",
     "operating_points": "Branch SpecialPoint Trim TrimError continuation trim",
     "regulation": "GainSchedule Regulator TrackingRegulator dlqr gain_schedule lqr tvlqr",
     "elements": "actuator_matrix element_forces element_states",
