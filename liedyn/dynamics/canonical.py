@@ -6,7 +6,7 @@ import numpy as np
 
 from liedyn.arguments import non_negative, require_robot
 from liedyn.compiled.boundary import as_floats, rows_of, states, wrenches
-from liedyn.constraints.independent import choose, given_coordinates
+from liedyn.constraints.independent import given_coordinates
 from liedyn.constraints.loops import velocity_error
 from liedyn.dynamics.momenta import basis, momenta_of_state, turning
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
@@ -25,8 +25,7 @@ class _Momenta:
         self.robot, self.lead, self.q, self.at = robot, lead, q, []
         for b in range(len(q)):
             with of_the_batch(lead, b):
-                chosen = self.at[0].chosen if b else choose(robot, q[0], independent, tolerance)
-                self.at.append(basis(robot, q[b], chosen, tolerance))
+                self.at.append(basis(robot, q[b], self.at[0].chosen if b else independent, tolerance))
 
     def velocities(self, p):
         """v (count, nv) of momenta (count, p)."""

@@ -27,7 +27,7 @@ from liedyn.compiled.jit import kernel
 from liedyn.constraints.families.cut import cut_derivatives_kernel
 from liedyn.constraints.independent import choose
 from liedyn.constraints.rows import derivative_rows
-from liedyn.dynamics.nullspace import nullspace_kernel
+from liedyn.dynamics.nullspace import SINGULAR_CHOICE, WRONG_COUNT, nullspace_kernel
 from liedyn.dynamics.problem import Solution, stabilized
 from liedyn.dynamics.terms import terms_size
 from liedyn.model.packed import NV, N_ROWS, N_VIRTUAL
@@ -42,12 +42,24 @@ Basis = namedtuple("Basis", "K G_sharp rows M chosen condition")
 """[G_1; R]^-1 = [G_sharp K], the numbers of the rows G_1, M, and the coordinates with the condition of [G_1; R]."""
 
 
-def basis(robot, q, chosen, tolerance):
-    """`Basis` at one configuration; typed errors where the coordinates do not determine the motion."""
+def basis(robot, q, independent, tolerance):
+    """`Basis` at one configuration, for coordinates as users give them, or an `Independent`.
+
+    Those that the robot declares are a default: where they do not determine the motion, pivoting chooses others. Those
+    that are given are a demand, and a typed error says where they do not.
+    """
     from liedyn.dynamics.forward import raise_for_status  # which knows this formulation
 
     rest = np.zeros(robot.nv)
-    solved = nullspace_kernel(robot.packed, q, rest, rest, NO_WRENCHES, chosen.rows, chosen.virtual, tolerance)
+
+    def solved_in(choice):
+        chosen = choose(robot, q, choice, tolerance)
+        return chosen, nullspace_kernel(
+            robot.packed, q, rest, rest, NO_WRENCHES, chosen.rows, chosen.virtual, tolerance)
+
+    chosen, solved = solved_in(independent)
+    if independent is None and solved[0] in (WRONG_COUNT, SINGULAR_CHOICE):
+        chosen, solved = solved_in("auto")
     raise_errors(robot.functions)
     raise_for_status(robot, q, chosen, solved)
     rank, order, inverse = solved[1], solved[5], solved[9]
@@ -98,10 +110,9 @@ def solve(problem, independent=None, baumgarte=None):
     """Accelerations from the rate of the momenta; `condition` is that of [G_1; R]."""
     robot, wanted = problem.robot, stabilized(problem, baumgarte)
     a, force, condition = np.empty_like(problem.h), np.empty_like(problem.h), np.empty(len(problem.h))
-    chosen = choose(robot, problem.q[0], independent, problem.tolerance)
     for b, M in enumerate(problem.M):
         q, v = problem.q[b], problem.v[b]
-        at = basis(robot, q, chosen, problem.tolerance)
+        at = basis(robot, q, independent, problem.tolerance)
         K_dot = turning(robot, q, v, at)
         momenta, forces, inertial = momenta_of_state(robot.packed, q, v, problem.f_ext[b])
         p_dot = at.K.T @ (problem.tau[b] + forces) + K_dot.T @ momenta
@@ -112,4 +123,4 @@ def solve(problem, independent=None, baumgarte=None):
             found = found + a_p + at.K @ np.linalg.solve(inertia, left - at.K.T @ (M @ (found + a_p)))
         a[b], condition[b] = found, at.condition
         force[b] = G_1.T @ (at.G_sharp.T @ (problem.tau[b] - problem.h[b] - M @ found))
-    return Solution(a, problem.minimum_norm(force), problem.rank, condition, problem.dependent, chosen.names)
+    return Solution(a, problem.minimum_norm(force), problem.rank, condition, problem.dependent, at.chosen.names)
