@@ -37,6 +37,7 @@ from liedyn.simulation.projection import project_positions, stabilise
 from liedyn.simulation.stages import put_power
 from liedyn.simulation.workspace import MINIMAL, NOT_CLOSED, NOT_FINITE, OK, PROJECTION, SETTINGS, SINGULAR, WORK
 from liedyn.tree.configuration import difference_kernel, integrate_kernel
+from liedyn.tree.crba import crba_kernel
 from liedyn.tree.joints import get_quaternion, joint_twist, put_force_of_kind
 from liedyn.tree.kinematics import world_motion
 from liedyn.tree.momenta import momentum_terms_kernel
@@ -103,10 +104,13 @@ def rates_in_parents(model, q_start, q, v, pi, rate):
 @inline
 def put_velocities(model, o, x, q, pi, v):
     """v with K^T M v = K^T pi and G v = b, and mu in x.lam_stage; returns a status."""
-    put_terms(model, q, x.zero, x.none, x.world, x.M, x.h, x.G, x.gamma)
-    velocity_rows(model, q, x.zero, x.world, x.psi)
-    for k in range(x.gamma.size):
-        x.gamma[k] = -x.psi[k]
+    if x.gamma.size == 0:
+        crba_kernel(SCALAR, model, q, x.world, x.M)
+    else:
+        put_terms(model, q, x.zero, x.none, x.world, x.M, x.h, x.G, x.gamma)
+        velocity_rows(model, q, x.zero, x.world, x.psi)
+        for k in range(x.gamma.size):
+            x.gamma[k] = -x.psi[k]
     x.h[:] = 0.0
     status = solve_nullspace(model, o, x, pi, v)
     if x.gamma.size > 0:
