@@ -308,7 +308,7 @@ def test_step_and_stepper():
 
 
 @pytest.mark.parametrize("options, text", [
-    ({"method": "implicit"}, "explicit methods with fixed steps, 'rk4' or 'rkmk', not by 'implicit'"),
+    ({"method": "implicit"}, "Runge-Kutta methods with fixed steps, 'rk4', 'rkmk' or 'gauss4', not by 'implicit'"),
     ({"method": "RK45"}, "not by 'RK45'"),
     ({"stabilisation": "baumgarte"}, "no stabilisation 'baumgarte'"),
 ])

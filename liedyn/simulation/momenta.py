@@ -190,36 +190,65 @@ def close_stage(model, o, x, q, u, last):
     return OK
 
 
+@inline
+def put_increments(o, x, h, i, u, carried):
+    """u, zero at first, and `carried` by the rates of all stages, as row i of the tableau weighs them; returns c_i."""
+    u[:] = 0.0
+    part = 0.0
+    for j in range(o.tableau.shape[1]):
+        weight = h * o.tableau[i, j]
+        part += o.tableau[i, j]
+        if weight != 0.0:
+            add_multiple(weight, x.q_rate[j], u)
+            add_multiple(weight, x.a_stage[j], carried)
+    return part
+
+
+@inline
+def move_stage(model, o, x, t, h, q, i, last):
+    """x.q_stage and x.momenta[PI] of number i of a step, at the time that is returned with a status."""
+    u, carried = x.step[:x.zero.size], x.momenta[MOMENTA]
+    copy_to(x.momenta[START], carried)
+    part = put_increments(o, x, h, i, u, carried)
+    time = t + (h if last else part * h)
+    refresh(model, time)
+    integrate_kernel(model, q, u, x.q_stage)
+    status = close_stage(model, o, x, q, u, last)
+    momenta_in_links(model, q, x.q_stage, carried, x.momenta[PI])
+    return time, status
+
+
+@inline
+def stage_in_momenta(model, o, x, t, h, row, q, i):
+    """Rates of number i of a step from q at time t; returns a status."""
+    time, status = move_stage(model, o, x, t, h, q, i, False)
+    if status == OK:
+        status = momentum_stage(model, o, x, time, row, q, i)
+        local_rates(model, x.step[:x.zero.size], x.v_stage, x.q_rate[i])
+    return status
+
+
+@inline
+def end_in_momenta(model, o, x, t, h, q, q_new, v_new):
+    """The state at the end of a step from q, whose rates are known; returns a status."""
+    _, status = move_stage(model, o, x, t, h, q, o.tableau.shape[1], True)
+    if status == OK:
+        status = put_velocities(model, o, x, x.q_stage, x.momenta[PI], x.v_stage)
+        copy_to(x.q_stage, q_new)
+        copy_to(x.v_stage, v_new)
+    return status
+
+
 @late(MODEL, SETTINGS, WORK, types.float64, types.float64, types.int64, *[VECTOR] * 5, returns=types.int64)
 def step_in_momenta(model, o, x, t, h, row, q, v, a, q_new, v_new):
     """A step of length h from (q, v) at time t with inputs `row`, by the explicit method o.tableau; returns a status.
 
     Powers of the stages are left in x.power.
     """
-    stages, u, carried = o.tableau.shape[1], x.step[:v.size], x.momenta[MOMENTA]
+    x.q_rate[:] = 0.0
+    x.a_stage[:] = 0.0
     status = first_stage(model, o, x, t, row, q, v, a)
-    for i in range(1, stages + 1):
-        if status != OK:
-            return status
-        u[:] = 0.0
-        copy_to(x.momenta[START], carried)
-        part = 0.0
-        for j in range(min(i, stages)):
-            weight = h * o.tableau[i, j]
-            part += o.tableau[i, j]
-            if weight != 0.0:
-                add_multiple(weight, x.q_rate[j], u)
-                add_multiple(weight, x.a_stage[j], carried)
-        time = t + (part * h if i < stages else h)
-        refresh(model, time)
-        integrate_kernel(model, q, u, x.q_stage)
-        status = close_stage(model, o, x, q, u, i == stages)
-        momenta_in_links(model, q, x.q_stage, carried, x.momenta[PI])
-        if status == OK and i < stages:
-            status = momentum_stage(model, o, x, time, row, q, i)
-            local_rates(model, u, x.v_stage, x.q_rate[i])
-    if status == OK:
-        status = put_velocities(model, o, x, x.q_stage, x.momenta[PI], x.v_stage)
-        copy_to(x.q_stage, q_new)
-        copy_to(x.v_stage, v_new)
-    return status
+    for i in range(1, o.tableau.shape[1]):
+        if status == OK:
+            status = stage_in_momenta(model, o, x, t, h, row, q, i)
+    return end_in_momenta(model, o, x, t, h, q, q_new, v_new) if status == OK else status

@@ -74,8 +74,8 @@ def options(method, formulation, stabilisation):
     one_of("formulation", formulation, FORMULATIONS)
     if formulation == "momenta":
         if not method.takes_momenta:
-            raise InputError(f"formulation 'momenta' is integrated by explicit methods with fixed steps, 'rk4' or "
-                             f"'rkmk', not by {method.name!r}")
+            raise InputError(f"formulation 'momenta' is integrated by Runge-Kutta methods with fixed steps, 'rk4', "
+                             f"'rkmk' or 'gauss4', not by {method.name!r}")
         if stabilisation == "baumgarte":
             raise InputError("formulation 'momenta' has no accelerations to feed back to: no stabilisation 'baumgarte'")
     return method, one_of("stabilisation", stabilisation, STABILISATIONS), pull

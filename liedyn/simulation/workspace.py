@@ -45,7 +45,7 @@ MESSAGES = {
     NOT_CONSISTENT: "no state that satisfies the constraints has the energy that is due near this one",
     NOT_FINITE: "the state is not finite any more: the motion has diverged, or an input is not a number",
     DIVERGED: "a speed has passed {largest:g}: the motion has diverged",
-    NOT_CONVERGED: "the Newton iteration of the implicit step does not converge: try a smaller dt",
+    NOT_CONVERGED: "the iteration of the implicit step does not converge: try a smaller dt",
     FAILED: "a function has failed",
     TOO_SMALL: "the adaptive step has become too small: a discontinuity, or a singular configuration",
 }

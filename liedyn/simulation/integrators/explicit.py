@@ -15,6 +15,7 @@ import numpy as np
 from liedyn.compiled.jit import inline, kernel_in_place
 from liedyn.linalg.vectors import add_multiple, copy_to
 from liedyn.simd.lanes import SCALAR
+from liedyn.simulation.collocation import collocation_step, is_collocation
 from liedyn.simulation.coordinates import coordinate_rates, local_rates, unit_quaternions
 from liedyn.simulation.integrators.method import Method, tableau
 from liedyn.simulation.momenta import step_in_momenta
@@ -40,8 +41,11 @@ def runge_kutta_step(model, o, x, rows, k, l, t, row):
     """State and works of row l from row k, which is complete, at time t with inputs `row`; returns a status."""
     h, stages, n = rows.t[l] - t, o.tableau.shape[1], x.zero.size
     q, v, u = rows.q[k], rows.v[k], x.step
-    if o.formulation == MOMENTA:
-        status = step_in_momenta(model, o, x, t, h, row, q, v, rows.a[k], rows.q[l], rows.v[l])
+    if is_collocation(o) or o.formulation == MOMENTA:
+        if is_collocation(o):
+            status = collocation_step(model, o, x, t, h, row, q, v, rows.a[k], rows.q[l], rows.v[l])
+        else:
+            status = step_in_momenta(model, o, x, t, h, row, q, v, rows.a[k], rows.q[l], rows.v[l])
         add_works(o, x, rows, l, h)
         return status
     put_power(model, o, x, q, v, rows.a[k], x.power[0])

@@ -8,7 +8,10 @@ CLASSICAL = ([1 / 2], [0, 1 / 2], [0, 0, 1]), [1 / 6, 1 / 3, 1 / 3, 1 / 6]
 
 
 def tableau(A, b):
-    """One array (stages + 1, stages): the first row, which is empty, the rows of A, and the weights b."""
+    """One array (stages + 1, stages): the first row, which is empty, the rows of A, and the weights b.
+
+    Of implicit methods no row is empty.
+    """
     return np.array([[*row, *[0.0] * (len(b) - len(row))] for row in ([], *A, b)], dtype=np.float64)
 
 
