@@ -21,9 +21,10 @@ from liedyn.simulation.workspace import MINIMAL, MOMENTA, NOT_CONVERGED, OK, SET
 from liedyn.tree.configuration import difference_kernel, integrate_kernel
 from liedyn.tree.records import MODEL
 
-ITERATIONS = 100
-CONVERGED, ROUNDING = 1e-15, 1e-11
-"""Changes in an iteration, relative to the state, that end it at once, and where they have ceased to fall."""
+ITERATIONS, STALLED = 100, 3
+CONVERGED, ROUNDING = 1e-15, 1e-8
+"""Changes in an iteration, relative to the state, that end it at once, and where they have ceased to fall STALLED
+times: rounding keeps them from falling further, that of bodies at the ends of long arms more than of others."""
 
 
 @inline
@@ -87,7 +88,7 @@ def collocation_step(model, o, x, t, h, row, q, v, a, q_new, v_new):
 
     Powers of the stages are left in x.power.
     """
-    status, before = OK, 1e300
+    status, least, stalled = OK, 1e300, 0
     if o.formulation == MOMENTA:
         status = first_stage(model, o, x, t, row, q, v, a)
     else:
@@ -100,11 +101,12 @@ def collocation_step(model, o, x, t, h, row, q, v, a, q_new, v_new):
         if status != OK:
             return status
         status, moved = sweep(model, o, x, t, h, row, q, v)
-        if moved < CONVERGED or before <= moved < ROUNDING:
+        stalled += moved >= least
+        least = min(least, moved)
+        if moved < CONVERGED or stalled >= STALLED and least < ROUNDING:
             if o.formulation == MOMENTA:
                 return end_in_momenta(model, o, x, t, h, q, q_new, v_new)
             return end_in_velocities(model, o, x, h, q, v, q_new, v_new)
         if not moved < 1e100:
             break
-        before = moved
     return NOT_CONVERGED

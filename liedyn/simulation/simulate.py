@@ -55,8 +55,8 @@ def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", fo
         How accelerations are computed, as in `forward_dynamics`. ``"svd"`` passes singular configurations.
         Or ``"momenta"``: canonical momenta are integrated in place of velocities, which follow from them at every stage
         and satisfy the constraints to rounding; momenta of cyclic coordinates, and of floating robots, are conserved
-        to rounding, too. For ``"rk4"`` and ``"rkmk"`` (both on the group then), without friction and Baumgarte's
-        feedback.
+        to rounding, too. For ``"rk4"``, ``"rkmk"`` (both on the group then) and ``"gauss4"``, without friction and
+        Baumgarte's feedback.
     stabilisation : {"projection", "none", "baumgarte", "minimal"} or Baumgarte
         Projection on closed positions and consistent velocities after each step; nothing; Baumgarte's feedback; or
         minimal coordinates, with the others from the constraints at every stage and a new choice when it is due.
