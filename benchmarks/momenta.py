@@ -15,8 +15,8 @@ BLOCK, DT, SHORT, LONG = 100, 1e-2, 1.0, 100.0
 
 TEXT = f"""From a moving start under gravity, projected on constraints. Microseconds of processor time per step of 1 ms
 (`Stepper.advance` of {BLOCK}); largest error of q after {SHORT:g} s at {DT:g} s, against DOP853 to 1e-13; and how far
-the energy [J] is off on the way, and at the end, over {LONG:g} s at {DT:g} s (dampers and their work included). "stops":
-the iteration does not converge on the way.
+the energy [J] is off on the way, and at the end, over {LONG:g} s at {DT:g} s (dampers and their work included). It
+stops where the iteration does not converge.
 """
 
 
