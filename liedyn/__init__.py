@@ -27,6 +27,7 @@ from liedyn.tree.crba import crba
 from liedyn.tree.energy import center_of_mass, kinetic_energy, momentum, potential_energy, total_mass
 from liedyn.tree.forward_kinematics import forward_kinematics, pose
 from liedyn.tree.jacobians import body_jacobian, body_jacobian_ddot, body_jacobian_dot, body_jacobian_dq
+from liedyn.tree.momenta import momentum_terms
 from liedyn.tree.rnea import rnea
 from liedyn.tree.rnea_derivatives import rnea_derivatives
 from liedyn.tree.world_axes import world_acceleration, world_jacobian, world_jacobian_dot
@@ -38,7 +39,7 @@ _LAZY = {name: f"liedyn.{module}" for module, names in {
     "constraints": "check_constraint close closure_error complete_velocity constraint_bias constraint_jacobian "
                    "constraint_wrenches velocity_error virtual_coordinates virtual_jacobian world_constraint_wrenches",
     "control": "HybridController PIDC controllability inverse_dynamics",
-    "dynamics": "forward_dynamics",
+    "dynamics": "canonical_equations canonical_momenta forward_dynamics velocity_from_momenta",
     "operating_points": "Branch SpecialPoint Trim TrimError continuation trim",
     "reaching": "CenterOfMassTarget DirectionTarget InfeasibleError InverseKinematics OrientationTarget PointTarget "
                 "PoseTarget ReachError ReachWarning Target differential_inverse_kinematics inverse_kinematics",

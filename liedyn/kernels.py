@@ -144,8 +144,8 @@ def stepping(robot, method="rk4", formulation="nullspace", stabilisation="projec
         As its constraints are switched.
     method : str or GeneralizedAlpha
         One of the methods with fixed steps, as for `simulate`; one-sided constraints need ``"moreau"``.
-    formulation : {"nullspace", "svd", "multiplier", "unified"}
-        How accelerations are computed.
+    formulation : {"nullspace", "svd", "multiplier", "unified", "momenta"}
+        How accelerations are computed, or what is integrated, as in `simulate`.
     stabilisation : {"projection", "none", "baumgarte", "minimal"} or Baumgarte
         What is done about the constraints at the end of each step.
     f_ext : dict or array_like, optional

@@ -18,7 +18,7 @@ KINDS = {"revolute": {"axis": (1.0, 2.0, -0.5)}, "prismatic": {"axis": (0.3, -1.
          "helical": {"pitch": 0.2, "axis": (0.0, 1.0, 1.0)}, "universal": {"axis": (1.0, 0.0, 0.2), "axis2": (0, 1, 0)},
          "planar": {"axis": (0.2, 0.1, 1.0)}, "translational": {}}
 FRAMES = ld.placement((0.2, -0.1, 0.1), (0.3, -0.2, 0.5)), ld.placement((0.0, 0.1, -0.2), (0.1, 0.4, -0.3))
-FORMULATIONS = "nullspace", "multiplier", "svd", "projection", "udwadia_kalaba", "kane", "unified"
+FORMULATIONS = "nullspace", "multiplier", "svd", "projection", "udwadia_kalaba", "kane", "unified", "momenta"
 
 
 def pair(kind, in_tree, add=lambda b, names: None):

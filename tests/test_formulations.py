@@ -1,4 +1,4 @@
-"""Seven formulations, one answer: against 40-digit solutions, on every mechanism, and by the laws of mechanics."""
+"""Eight formulations, one answer: against 40-digit solutions, on every mechanism, and by the laws of mechanics."""
 import numpy as np
 import pytest
 from closed_chains import closed_mechanism, moving_state, off, two_branches
@@ -28,6 +28,8 @@ VARIANTS = [
     ("kane", {"independent": "auto"}),
     ("kane", {"condition_limit": 0.0}),
     ("unified", {}),
+    ("momenta", {"independent": "auto"}),
+    ("momenta", {"independent": "tangent"}),
 ]
 NAMES = [" ".join([method, *map(str, options.values())]) for method, options in VARIANTS]
 each_variant = pytest.mark.parametrize("method, options", VARIANTS, ids=NAMES)
@@ -213,7 +215,7 @@ def test_declared_coordinates_are_a_default_and_no_demand(method):
     for here, q, p in ((robot.switched(pin=False), robot.home, 4), (robot, in_line, 2)):
         r = ld.forward_dynamics(here, q, np.zeros(4), tau, method=method)
         assert off(r.a, exact(here, q, np.zeros(4), tau)[0]) < 1e-11
-        assert len(r.independent) == (p if method in ("nullspace", "kane") else 0)
+        assert len(r.independent) == (p if method in ("nullspace", "kane", "momenta") else 0)
 
 
 def test_kane_chooses_again():

@@ -113,6 +113,7 @@ def calls():
     for method in ld.dynamics.forward.METHODS:
         yield call("forward_dynamics", loop, home, rest, rest, method=method)
     yield call("forward_dynamics", loop, home, rest, rest, baumgarte=(1.0, 1.0))
+    yield call("canonical_equations", loop, home, np.zeros(2), rest)
     yield "unified_velocity", lambda: ld.dynamics.unified_velocity(loop, home, rest, 1.0)
     bodies = [f"{kind}:{loop.body_names[0]}" for kind in ("pose", "twist", "twist_rate")]
     yield call("linearize", loop, home, rest, rest, outputs=[*bodies, f"wrench:{loop.loop_names[0]}"])
@@ -124,7 +125,7 @@ def calls():
         yield call("simulate", loop, home, rest, 0.01, method=method, progress=False)
     yield call("simulate", loop, np.tile(home, (9, 1)), rest, 0.002, progress=False)  # side by side
     yield call("simulate", loop, home, rest, 0.002, tau=numba.njit(lambda t, q, v: 0.0 * v), progress=False)
-    for formulation in ("svd", "multiplier", "unified"):
+    for formulation in ("svd", "multiplier", "unified", "momenta"):
         yield call("simulate", loop, home, rest, 0.01, formulation=formulation, progress=False)
     yield call("simulate", loop, home, rest, 0.01, stabilisation="minimal", progress=False)
     yield call("step", loop, home, rest, rest, 1e-3)

@@ -10,7 +10,7 @@ from liedyn.constraints.independent import choose, given_coordinates, singular_c
 from liedyn.constraints.loops import rank_of, require_defined
 from liedyn.constraints.undefined import require_rows
 from liedyn.contact.watching import watches
-from liedyn.dynamics import kane, multiplier, projection, svd, udwadia_kalaba, unified
+from liedyn.dynamics import kane, momenta, multiplier, projection, svd, udwadia_kalaba, unified
 from liedyn.dynamics.nullspace import (
     RANK_TOLERANCE, SINGULAR_CHOICE, SINGULAR_INERTIA, WRONG_COUNT, nullspace_kernel, solve_accelerations,
     solve_multipliers, solve_size,
@@ -37,11 +37,13 @@ METHODS = {
     "udwadia_kalaba": ("baumgarte",),
     "kane": ("independent", "condition_limit", "baumgarte"),
     "unified": ("sigma",),
+    "momenta": ("independent", "baumgarte"),
 }
 """The formulations, and the options that each one takes."""
 
 _SOLVERS = {"multiplier": multiplier.solve, "svd": svd.solve, "projection": projection.solve,
-            "udwadia_kalaba": udwadia_kalaba.solve, "kane": kane.solve, "unified": unified.solve}
+            "udwadia_kalaba": udwadia_kalaba.solve, "kane": kane.solve, "unified": unified.solve,
+            "momenta": momenta.solve}
 
 
 def raise_for_status(robot, q, chosen, solved):
@@ -185,7 +187,7 @@ def _checked_options(method, options):
 
 def forward_dynamics(robot, q, v, tau, method="nullspace", independent=None, f_ext=None, rank_tolerance=RANK_TOLERANCE,
                      *, baumgarte=None, sigma=None, inertia=None, metric=None, scale=None, condition_limit=None):
-    """Accelerations and constraint forces of a mechanism with its constraints, by any of seven formulations.
+    """Accelerations and constraint forces of a mechanism with its constraints, by any of eight formulations.
 
     All of them give the same accelerations and minimum-norm multipliers wherever they are defined.
 
@@ -207,7 +209,8 @@ def forward_dynamics(robot, q, v, tau, method="nullspace", independent=None, f_e
         - "projection": constraint inertia matrices M_c, M_c', M_c'' (Aghili 2005);
         - "udwadia_kalaba": the explicit equation (Xu and Liu 2017, eq. 5-9);
         - "kane": embedded constraints, with speeds chosen again where they fail (Gillespie 2003, section 4);
-        - "unified": all constraints on the level of velocities, inconsistent states too (Yun and Sarkar 1998).
+        - "unified": all constraints on the level of velocities, inconsistent states too (Yun and Sarkar 1998);
+        - "momenta": the rate of the canonical momenta of independent coordinates (Spencer, 5.1; `canonical_equations`).
     independent : sequence of str, "auto", "tangent" or None
         Coordinates in which the motion is solved; the accelerations do not depend on the choice. None: the robot's own
         declaration where it fits the constraints that are on, else "auto" (pivoting). For "nullspace"; for "kane" names

@@ -16,10 +16,19 @@ from liedyn.dynamics.terms import put_terms
 from liedyn.linalg.dense import largest_size
 from liedyn.simulation.friction import begin_trials, next_trial, put_friction
 from liedyn.simulation.inputs import input_forces
-from liedyn.simulation.workspace import MULTIPLIER, NOT_FINITE, NULLSPACE, OK, SETTINGS, SINGULAR, SVD, WORK
+from liedyn.simulation.workspace import (
+    MOMENTA, MULTIPLIER, NOT_FINITE, NULLSPACE, OK, SETTINGS, SINGULAR, SVD, WORK,
+)
 from liedyn.tree.records import MODEL
 
 _SIGNATURE = MODEL, SETTINGS, WORK, types.float64, types.int64, *[VECTOR] * 4
+
+
+@inline
+def is_dense(o):
+    """Do accelerations come from a formulation that does not know the tree? Those of "momenta" are of the null space.
+    """
+    return o.formulation != NULLSPACE and o.formulation != MOMENTA
 
 
 @inline
@@ -31,7 +40,7 @@ def prepare(model, o, x, t, row, q, v):
     """
     usable = input_forces(o, x, t, row, q, v)
     put_terms(model, q, v, x.f_ext, x.world, x.M, x.h, x.G, x.gamma)
-    if o.formulation != NULLSPACE and is_long(model):
+    if is_dense(o) and is_long(model):
         complete_terms(model, x.M, x.G)
     if o.rate != 0.0 or o.stiffness != 0.0:
         residual_rows(model, q, x.world, x.residual)
@@ -83,7 +92,7 @@ def by_trials(model, o, x, t, row, q, v, a, lam):
     found = lam if lam.size == x.lam_stage.size else x.lam_stage
     trials, force = begin_trials(model, o, x)
     for k in range(trials):
-        if o.formulation != NULLSPACE:
+        if is_dense(o):
             status = solve_dense(o, x, force, a, found)
         else:
             status = solve_nullspace(model, o, x, force, a)
@@ -98,6 +107,6 @@ def by_trials(model, o, x, t, row, q, v, a, lam):
 @inline
 def accelerations(model, o, x, t, row, q, v, a, lam):
     """Accelerations, and multipliers if `lam` has room for them; returns a status."""
-    if o.friction or o.formulation != NULLSPACE:
+    if o.friction or is_dense(o):
         return by_trials(model, o, x, t, row, q, v, a, lam)
     return by_nullspace(model, o, x, t, row, q, v, a, lam)

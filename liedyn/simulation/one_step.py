@@ -32,8 +32,8 @@ def step(robot, q, v, tau=None, dt=1e-3, method="rk4", formulation="nullspace", 
         Its length [s].
     method : str or GeneralizedAlpha
         One of the methods with fixed steps, as for `simulate`; the generalised-alpha method begins anew with each call.
-    formulation : {"nullspace", "svd", "multiplier", "unified"}
-        How accelerations are computed.
+    formulation : {"nullspace", "svd", "multiplier", "unified", "momenta"}
+        How accelerations are computed, or what is integrated, as in `simulate`.
     stabilisation : {"projection", "none", "baumgarte", "minimal"} or Baumgarte
         What is done about the constraints at the end of the step.
     f_ext : dict or array_like, optional

@@ -72,6 +72,12 @@ def options(method, formulation, stabilisation):
     if isinstance(stabilisation, Baumgarte) or isinstance(stabilisation, str) and stabilisation == "baumgarte":
         stabilisation, pull = "baumgarte", stabilisation if isinstance(stabilisation, Baumgarte) else Baumgarte()
     one_of("formulation", formulation, FORMULATIONS)
+    if formulation == "momenta":
+        if not method.takes_momenta:
+            raise InputError(f"formulation 'momenta' is integrated by Runge-Kutta methods with fixed steps, 'rk4', "
+                             f"'rkmk' or 'gauss4', not by {method.name!r}")
+        if stabilisation == "baumgarte":
+            raise InputError("formulation 'momenta' has no accelerations to feed back to: no stabilisation 'baumgarte'")
     return method, one_of("stabilisation", stabilisation, STABILISATIONS), pull
 
 
@@ -79,6 +85,9 @@ def settings_of(robot, method, formulation, stabilisation, pull, sigma, contacts
                 tolerance=1e-8, rank_tolerance=1e-8, largest_speed=1e9):
     """Settings of what has been checked; `pushed`: are there external wrenches?"""
     rubs = bool(((contacts.count > 1) & (contacts.friction > 0.0)).any())
+    if rubs and formulation == "momenta":
+        raise InputError(f"friction needs the normal forces, which formulation 'momenta' does not compute: constraint "
+                         f"{contacts.names[int(np.argmax((contacts.count > 1) & (contacts.friction > 0.0)))]!r}")
     return Settings(
         tableau=method.tableau, on_group=method.on_group or stabilisation == STABILISATIONS[MINIMAL], rho=method.rho,
         formulation=FORMULATIONS.index(formulation), stabilisation=STABILISATIONS.index(stabilisation),

@@ -56,8 +56,12 @@ def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", fo
         steps.
     method : str, GeneralizedAlpha or Adaptive
         METHODS
-    formulation : {"nullspace", "svd", "multiplier", "unified"}
+    formulation : {"nullspace", "svd", "multiplier", "unified", "momenta"}
         How accelerations are computed, as in `forward_dynamics`. ``"svd"`` passes singular configurations.
+        Or ``"momenta"``: canonical momenta are integrated in place of velocities, which follow from them at every stage
+        and satisfy the constraints to rounding; momenta of cyclic coordinates, and of floating robots, are conserved
+        to rounding, too. For ``"rk4"``, ``"rkmk"`` (both on the group then) and ``"gauss4"``, without friction and
+        Baumgarte's feedback.
     stabilisation : {"projection", "none", "baumgarte", "minimal"} or Baumgarte
         Projection on closed positions and consistent velocities after each step; nothing; Baumgarte's feedback; or
         minimal coordinates, with the others from the constraints at every stage and a new choice when it is due.
@@ -163,7 +167,7 @@ def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", fo
         model = private_model(robot, grid.start)
         contacts = one_sided(robot, model, unilateral, events)
         require_contacts_can_be_kept(contacts, method, stabilisation)
-        x = make_work(robot, forces, inputs, contacts, method.tableau.shape[1])
+        x = make_work(robot, forces, inputs, contacts, method.tableau.shape[1], formulation == "momenta")
         # targets do work, which is known to the accuracy of its integral only: no bound of the energy follows from it
         moved = bool(constraints_of(model)[0][:, LOOP_TARGET].any())
         o = settings_of(

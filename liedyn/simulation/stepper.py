@@ -48,8 +48,8 @@ class Stepper:
         Step [s].
     method : str or GeneralizedAlpha
         One of the methods with fixed steps, as for `simulate`; one-sided constraints need ``"moreau"``.
-    formulation : {"nullspace", "svd", "multiplier", "unified"}
-        How accelerations are computed. ``"svd"`` passes singular configurations.
+    formulation : {"nullspace", "svd", "multiplier", "unified", "momenta"}
+        How accelerations are computed, or what is integrated. ``"svd"`` passes singular configurations.
     stabilisation : {"projection", "none", "baumgarte", "minimal"} or Baumgarte
         What is done about the constraints at the end of each step.
     f_ext : dict or array_like, optional

@@ -212,7 +212,7 @@ class Prepared:
         self.refuse_contacts(statuses(model)[contacts.index] != OFF)
         self.inputs = Inputs(robot, None, None, start, None, False)
         forces = wrenches(robot, f_ext, ())[0]
-        x = make_work(robot, forces, self.inputs, contacts, method.tableau.shape[1])
+        x = make_work(robot, forces, self.inputs, contacts, method.tableau.shape[1], formulation == "momenta")
         sigma = DECAY if formulation == "unified" else 0.0
         o = settings_of(robot, method, formulation, stabilisation, pull, sigma, contacts, self.inputs, len(forces) > 0,
                         FREE_ENERGY)

@@ -16,6 +16,7 @@ from liedyn.model.size import row_sizes
 from liedyn.simulation.friction import FRICTION, room_for_friction
 from liedyn.tree.crba import crba_size
 from liedyn.tree.energy import WORK as ENERGY_WORK
+from liedyn.tree.momenta import momentum_size
 from liedyn.tree.records import MODEL
 from liedyn.tree.rnea import rnea_size
 
@@ -25,8 +26,8 @@ FREE_ENERGY, WANTED_ENERGY, BOUNDED_ENERGY = range(3)
 STABILISATIONS = ("none", "baumgarte", "projection", "minimal")
 NONE, BAUMGARTE, PROJECTION, MINIMAL = range(4)
 
-FORMULATIONS = ("nullspace", "svd", "multiplier", "unified")
-NULLSPACE, SVD, MULTIPLIER, UNIFIED = range(4)
+FORMULATIONS = ("nullspace", "svd", "multiplier", "unified", "momenta")
+NULLSPACE, SVD, MULTIPLIER, UNIFIED, MOMENTA = range(5)
 
 # where the inputs come from
 TABLE, FUNCTION = range(2)
@@ -44,7 +45,7 @@ MESSAGES = {
     NOT_CONSISTENT: "no state that satisfies the constraints has the energy that is due near this one",
     NOT_FINITE: "the state is not finite any more: the motion has diverged, or an input is not a number",
     DIVERGED: "a speed has passed {largest:g}: the motion has diverged",
-    NOT_CONVERGED: "the Newton iteration of the implicit step does not converge: try a smaller dt",
+    NOT_CONVERGED: "the iteration of the implicit step does not converge: try a smaller dt",
     FAILED: "a function has failed",
     TOO_SMALL: "the adaptive step has become too small: a discontinuity, or a singular configuration",
 }
@@ -121,6 +122,7 @@ class Work(NamedTuple):
     elements: MODEL  # force elements: what they measure,
     laws: LAWS_TYPE
     element_work: VECTOR
+    momenta: MATRIX  # (4 + 3 m, n) of the formulation in momenta, or empty (`liedyn.simulation.momenta`)
     nearest: VECTOR  # (2) largest condition number of a step's stages; fastest rate in the last regular one [1/s]
 
 
@@ -147,18 +149,20 @@ class Rows(NamedTuple):
     memory: np.ndarray  # (rows, 2 n + m) what a method carries from step to step, not a number where it begins
 
 
-def make_work(robot, f_ext, inputs, contacts, stages):
-    """Scratch arrays of a run by a method of so many stages."""
+def make_work(robot, f_ext, inputs, contacts, stages, in_momenta=False):
+    """Scratch arrays of a run by a method of so many stages, in momenta or not."""
     n, m, nq, nu, links = robot.nv, int(robot.ints[N_ROWS]), robot.nq, len(inputs.names), int(robot.ints[N_LINKS])
     every, holonomic = np.ones((2, m), np.int64)
     elements, of_elements = robot.elements or NO_ELEMENTS, n if robot.elements else 0
     holonomic_rows(robot.packed, holonomic)
     shapes = dict(
         none=0, columns=(n, m + 1), world=max(terms_size(robot.packed), crba_size(robot.packed)),
-        solve=solve_size(robot.packed), local=max(rnea_size(robot.packed), ENERGY_WORK * links), u=nu,
+        solve=solve_size(robot.packed), u=nu,
+        local=max(rnea_size(robot.packed), ENERGY_WORK * links, momentum_size(robot.packed)),
         feedback=(2, nu, n), tau=n, zero=n, vector=(4, n), M=(n, n), h=n, gamma=m, L=(n, n), G=(m, n), Y=(m, n + 1),
         sizes=(2, m), residual=m, psi=m, q_stage=nq, step=nq, q_rate=(stages, nq), v_stage=n, a_stage=(stages, n),
-        lam_stage=m, power=(stages, 2), number=1)
+        lam_stage=m, power=(stages, 2), number=1,
+        momenta=(4 + 3 * m if in_momenta else 0, n))
     return Work(
         f_ext=f_ext.copy(), table=inputs.table, actuators=inputs.actuators, every=every, holonomic=holonomic,
         drives=np.hstack([inputs.actuators, np.eye(n, of_elements)]), slopes=np.empty((2, of_elements, of_elements)),

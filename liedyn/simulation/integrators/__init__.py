@@ -5,6 +5,7 @@ from itertools import groupby
 
 FILES = (
     "classical",
+    "gauss",
     "implicit",
     "generalized_alpha",
     "moreau",

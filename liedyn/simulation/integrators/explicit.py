@@ -15,14 +15,25 @@ import numpy as np
 from liedyn.compiled.jit import inline, kernel_in_place
 from liedyn.linalg.vectors import add_multiple, copy_to
 from liedyn.simd.lanes import SCALAR
+from liedyn.simulation.collocation import collocation_step, is_collocation
 from liedyn.simulation.coordinates import coordinate_rates, local_rates, unit_quaternions
 from liedyn.simulation.integrators.method import Method, tableau
+from liedyn.simulation.momenta import step_in_momenta
 from liedyn.simulation.passages import BALANCED, NEAR, PARTS, part_end, passing
 from liedyn.simulation.projection import energy_of
 from liedyn.simulation.stages import end_step, energy_due, finish_row, put_power, stage
-from liedyn.simulation.workspace import BOUNDED_ENERGY, CONDITION, INPUT_WORK, MINIMAL, OK, OTHER_WORK
+from liedyn.simulation.workspace import BOUNDED_ENERGY, CONDITION, INPUT_WORK, MINIMAL, MOMENTA, OK, OTHER_WORK
 from liedyn.tree.configuration import difference_kernel, integrate_kernel
 from liedyn.tree.energy import kinetic_energy_kernel
+
+
+@inline
+def add_works(o, x, rows, l, h):
+    """Works of a step of length h into row l, from the power of its stages."""
+    stages = o.tableau.shape[1]
+    for c in range(2):
+        for j in range(stages):
+            rows.scalars[l, INPUT_WORK + c] += h * o.tableau[stages, j] * x.power[j, c]
 
 
 @inline
@@ -30,6 +41,13 @@ def runge_kutta_step(model, o, x, rows, k, l, t, row):
     """State and works of row l from row k, which is complete, at time t with inputs `row`; returns a status."""
     h, stages, n = rows.t[l] - t, o.tableau.shape[1], x.zero.size
     q, v, u = rows.q[k], rows.v[k], x.step
+    if is_collocation(o) or o.formulation == MOMENTA:
+        if is_collocation(o):
+            status = collocation_step(model, o, x, t, h, row, q, v, rows.a[k], rows.q[l], rows.v[l])
+        else:
+            status = step_in_momenta(model, o, x, t, h, row, q, v, rows.a[k], rows.q[l], rows.v[l])
+        add_works(o, x, rows, l, h)
+        return status
     put_power(model, o, x, q, v, rows.a[k], x.power[0])
     copy_to(v, x.q_rate[0, :n])
     copy_to(rows.a[k], x.a_stage[0])
@@ -66,9 +84,7 @@ def runge_kutta_step(model, o, x, rows, k, l, t, row):
                 local_rates(model, u, v_i, x.q_rate[i])
     if not o.on_group:
         unit_quaternions(model, rows.q[l])
-    for c in range(2):
-        for j in range(stages):
-            rows.scalars[l, INPUT_WORK + c] += h * o.tableau[stages, j] * x.power[j, c]
+    add_works(o, x, rows, l, h)
     return OK
 
 
@@ -167,6 +183,7 @@ class ExplicitRungeKutta(Method):
     """An explicit method by its tableau: the rows of A behind the first one, which is empty, and the weights b."""
 
     loop = staticmethod(advance)
+    takes_momenta = True
 
     def __init__(self, name, summary, A, b, on_group=False):
         self.name, self.summary, self.tableau, self.on_group = name, summary, tableau(A, b), on_group

@@ -8,7 +8,10 @@ CLASSICAL = ([1 / 2], [0, 1 / 2], [0, 0, 1]), [1 / 6, 1 / 3, 1 / 3, 1 / 6]
 
 
 def tableau(A, b):
-    """One array (stages + 1, stages): the first row, which is empty, the rows of A, and the weights b."""
+    """One array (stages + 1, stages): the first row, which is empty, the rows of A, and the weights b.
+
+    Of implicit methods no row is empty.
+    """
     return np.array([[*row, *[0.0] * (len(b) - len(row))] for row in ([], *A, b)], dtype=np.float64)
 
 
@@ -26,13 +29,15 @@ class Method:
         Does it use the derivative of a feedback?
     keeps_constraints : bool
         Are the constraints part of its equations, so that nothing pulls the state back, and nothing slides?
+    takes_momenta : bool
+        Can it integrate momenta in place of velocities (`liedyn.simulation.momenta`)?
     tableau, on_group, rho : ndarray, bool, float
         As in `Settings`. Where a method leaves a step to an explicit one, it is the classical one on the group.
     """
 
     name = summary = ""
     loop = None
-    uses_derivatives = keeps_constraints = False
+    uses_derivatives = keeps_constraints = takes_momenta = False
     tableau, on_group, rho = tableau(*CLASSICAL), True, 0.0
 
     def _integrator(self, grid, on_grid):
