@@ -226,6 +226,13 @@ def test_samples_between_events_and_contacts():
     assert tr.events[0].t == pytest.approx(np.sqrt(2.0 / (9.81 - 2.0)), abs=5e-3)
 
 
+def test_sampled_inputs_do_work(recwarn):
+    """The energy of a run with a controller changes: that is no wrong step."""
+    arm = ld.load("five_bar")
+    ld.simulate(arm, arm.home, np.zeros(4), 0.1, tau=ld.Sampled(lambda t, q, v: 5.0 * np.ones(4) * (t > 0.05), 0.01))
+    assert not [each for each in recwarn if issubclass(each.category, ld.ConditionWarning)]
+
+
 def test_what_a_sampled_controller_cannot_be():
     arm = ld.load("five_bar")
     with pytest.raises(InputError, match="period: must be a multiple of dt = 0.001 s, got 0.0015"):

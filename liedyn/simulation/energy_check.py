@@ -24,7 +24,7 @@ def is_conservative(run):
     x, o = run.x, run.o
     if run.integrator.stepping or run.settler is not None:  # impacts are inside their steps
         return False
-    if o.input_kind != TABLE or x.table.any() or x.damping.any() or o.all_power:
+    if o.input_kind != TABLE or run.inputs.sampling is not None or x.table.any() or x.damping.any() or o.all_power:
         return False
     if run.robot.elements is not None and not run.robot.elements.conservative:
         return False
