@@ -23,6 +23,8 @@ LOOPS, QUICK_LOOPS = (1, 2, 4, 8, 12, 16, 24), (1, 4)
 FOUR_BARS, QUICK_FOUR_BARS = (5, 10, 20, 40, 80, 200), (5, 12)
 ALGORITHMS = ("forward_kinematics", "rnea", "aba", "crba", "rnea_derivatives", "aba_derivatives")
 FAMILIES = {"chain": ALGORITHMS, "brush": (*ALGORITHMS, *recursions.NONZEROS)}
+LOOPED = {"ladders": "ladders", "rows": "rows of four-bars"}
+"""Series of loops, and their titles; results that were stored earlier may lack the second."""
 TOLERATED = 0.15
 """How far above the expected one a fitted exponent may be: memory outgrows the first cache on the way."""
 FITTED = 20
@@ -124,8 +126,8 @@ def report(results):
                       _slope_text(rows, "liedyn", FITTED), _slope_text(rows, "native", FITTED)))
     sizes = [f"n = {row['size']}" for row in results["trees"][0]["rows"]]
     return (f"{TEXT}\n{markdown(('', *sizes, 'slope', 'slope of native'), lines)}\n\n"
-            f"{_table_of_loops('ladders', results['ladders'])}\n\n"
-            f"{_table_of_loops('rows of four-bars', results['rows'])}\n")
+            + "\n\n".join(_table_of_loops(title, results[kind]) for kind, title in LOOPED.items() if kind in results)
+            + "\n")
 
 
 def _table_of_loops(title, rows):
@@ -149,7 +151,7 @@ def plot(results, folder):
                         if chain or name in recursions.NONZEROS else None)
         left.set(xlabel="bodies n (dashed: chains of five side by side)", ylabel="time per state [us]", title="Trees")
         left.legend(fontsize=7)
-        for kind, rows, line in (("ladders", results["ladders"], "o-"), ("rows", results["rows"], "s--")):
+        for (kind, rows), line in zip(((kind, results[kind]) for kind in LOOPED if kind in results), ("o-", "s--")):
             for key, name in (("f", "f"), ("exact", "A, B and f")):
                 right.loglog([row["size"] for row in rows], [1e6 * row["timings"][key][0] for row in rows], line, ms=3,
                              label=f"{kind}, {name}: slope {_slope_text(rows, key, 4)}")

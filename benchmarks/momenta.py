@@ -38,7 +38,7 @@ def measure(effort, progress):
         exact = ld.simulate(robot, q, v, SHORT, method=ld.Adaptive("DOP853", 1e-13, 1e-13), progress=False)
         for formulation, method in steppers:
             rows.append({"robot": name, "formulation": formulation, "method": method,
-                         "timing": times[formulation, method],
+                         "timings": {"liedyn": times[formulation, method]},
                          **_accuracy(robot, q, v, exact.q[-1], formulation, method, 0.1 if effort.quick else 1.0)})
     return rows
 
@@ -78,6 +78,6 @@ def _accuracy(robot, q, v, exact, formulation, method, part):
 
 def report(rows):
     """The section in Markdown."""
-    lines = [(row["robot"], row["formulation"], row["method"], median(row["timing"]),
+    lines = [(row["robot"], row["formulation"], row["method"], median(row["timings"]["liedyn"]),
               *("stops" if row[key] is None else f"{row[key]:.1e}" for key in ("error", "way", "end"))) for row in rows]
     return f"{TEXT}\n" + markdown(("robot", "formulation", "method", "step", "error", "energy", "at the end"), lines)
