@@ -100,6 +100,22 @@ def test_some_runs_fail():
     assert isinstance(runs.errors[3,], ld.ClosureError) and isinstance(runs.errors[5,], ld.SimulationError)
     require_same(runs, 4, ld.simulate(robot, q[4], v[4], 0.02))
     assert np.isnan(runs.q[5, -1]).all() and np.isfinite(runs.q[[0, 4, 10]]).all()
+    # one that could not start has no states, least of all those of another
+    assert all(np.isnan(getattr(runs, name)[3]).all() for name in COLUMNS)
+    with pytest.raises(ld.ClosureError, match="inconsistent start"):
+        runs[3]
+
+
+@pytest.mark.parametrize("options", ({}, {"energy": True}))
+def test_no_run_can_start(options):
+    robot, q, v, _ = starts("five_bar", 9)
+    with pytest.warns(ld.ConditionWarning, match="9 of 9 runs"):
+        runs = ld.simulate(robot, q + 0.3, v, 0.02, **options)
+    assert runs.failed.all() and len(runs.errors) == 9
+    with pytest.raises(ld.InputError, match="none of the runs could start"):
+        _ = runs.q
+    with pytest.raises(ld.ClosureError):
+        runs[0]
 
 
 def test_contacts_in_threads():

@@ -163,7 +163,7 @@ def _side_by_side(batch, prepared, method, start, record, labels, events, runs):
             prepare_start(robot, model, o, x, q[number], v[number], start)
         except LiedynError:  # is raised again when the run is made by itself
             alone.append(number)
-    together = [number for number in everyone if number not in set(alone)]
+    together = sorted(set(everyone) - set(alone))
     if len(together) < FEWEST:
         return everyone
     q[alone], v[alone] = q[together[0]], v[together[0]]

@@ -17,9 +17,11 @@ class Trajectories:
     t : ndarray, shape (nt,)
         Times [s] of all runs. Like the arrays below it is there if all runs have the same times: events add rows.
     q, v, a, tau, lam : ndarray, shape (..., nt, nq), (..., nt, nv), ..., (..., nt, m)
-        As those of a `Trajectory`. Not-a-numbers behind the end of a run that failed.
+        As those of a `Trajectory`. Not-a-numbers behind the end of a run that failed, and all along where it could not
+        even start.
     failed : ndarray of bool, shape `shape`
-        Which runs stopped with an error; what they had computed is there.
+        Which runs stopped with an error; what they had computed is there. Of those that could not start nothing is:
+        taking their trajectory raises the error.
     errors : dict
         By index, a tuple of int, the error of each run that stopped.
 
@@ -42,7 +44,11 @@ class Trajectories:
         """The trajectory of a run that was made by itself, with the error that stopped it."""
         self._runs[number] = trajectory
         if error is not None:
-            self.errors[tuple(int(k) for k in np.unravel_index(number, self.shape))] = error
+            self.errors[self._index(number)] = error
+
+    def _index(self, number):
+        """The index of a run along each axis of the starts."""
+        return tuple(int(k) for k in np.unravel_index(number, self.shape))
 
     def _keep_together(self, times, found, labels):
         """What runs side by side have left (`liedyn.simulation.in_lanes.Runs`)."""
@@ -70,6 +76,8 @@ class Trajectories:
         return self._run(int(np.ravel_multi_index([k % n for k, n in zip(index, self.shape)], self.shape)))
 
     def _run(self, number):
+        if self._runs[number] is None and self._index(number) in self.errors:
+            raise self.errors[self._index(number)]
         if self._runs[number] is None:
             status = np.broadcast_to(self._labels["status"], (len(self._times), len(self._labels["status"])))
             recorder = Recorder(1, {name: self._labels[name] for name in ("method", "formulation", "stabilisation")})
@@ -83,6 +91,8 @@ class Trajectories:
         if self._stacked is None:
             alone = {number: run for number, run in enumerate(self._runs) if run is not None}
             times = self._times
+            if times is None and not alone:
+                raise InputError("there are no arrays: none of the runs could start")
             if times is None:
                 times = max((run.t for run in alone.values()), key=len)
             for number, run in alone.items():
@@ -98,6 +108,10 @@ class Trajectories:
                 for name, array in arrays.items():
                     array[number, :len(run.t)] = getattr(run, name)
                     array[number, len(run.t):] = np.nan
+            for number, run in enumerate(self._runs):
+                if run is None and self._index(number) in self.errors:  # in lanes another run was in its place
+                    for array in arrays.values():
+                        array[number] = np.nan
             self._stacked = {name: array.reshape(self.shape + array.shape[1:]) for name, array in arrays.items()}
             self._stacked["t"] = times
         return self._stacked
