@@ -6,8 +6,8 @@ import numpy as np
 
 from liedyn.arguments import non_negative, number, positive, whole
 from liedyn.compiled.boundary import as_floats, require_usable, states
-from liedyn.ddp.search import CONVERGED, ITERATIONS, STALLED, VIOLATED
-from liedyn.ddp.solver import Solver
+from liedyn.planning.search import CONVERGED, ITERATIONS, STALLED, VIOLATED
+from liedyn.planning.solver import Solver
 from liedyn.errors import InputError, shown
 from liedyn.tree.configuration import difference
 

@@ -1,7 +1,7 @@
 """The search for a plan: iterations of differential dynamic programming, and multipliers of the limits around them.
 
 Each iteration expands costs and steps to first order (iterative LQR: Li and Todorov 2004), finds changes of the inputs
-backward (`liedyn.ddp.backward`), and tries them forward on the real steps, halved until the merit
+backward (`liedyn.planning.backward`), and tries them forward on the real steps, halved until the merit
 
     cost + what limits add + nu sum |gaps|
 
@@ -17,10 +17,10 @@ import numpy as np
 from numba import types
 
 from liedyn.compiled.jit import INTEGERS, VECTOR, group, inline, kernel
-from liedyn.ddp.backward import BACKWARD_ROOM, backward_knot
-from liedyn.ddp.forward import EXPANSION, FORWARD_ROOM, PATH, expand, predict, roll_out
-from liedyn.ddp.objective import COST_ROOM, OBJECTIVE, update_multipliers
-from liedyn.ddp.step import DISCRETISATION, STEP_ROOM, copy_vector
+from liedyn.planning.backward import BACKWARD_ROOM, backward_knot
+from liedyn.planning.forward import EXPANSION, FORWARD_ROOM, PATH, expand, predict, roll_out
+from liedyn.planning.objective import COST_ROOM, OBJECTIVE, update_multipliers
+from liedyn.planning.step import DISCRETISATION, STEP_ROOM, copy_vector
 
 CONVERGED, ITERATIONS, STALLED, VIOLATED, SINGULAR = range(5)
 """What ends a search: it has converged; no iteration is left; no step helps; limits cannot be held; a step or the
@@ -35,15 +35,16 @@ FIRST_TOLERANCE = 1e-3
 ROUNDING = 1e-13
 """A slope below this part of the merit is rounding: its sum has thousands of terms."""
 
-Options = namedtuple("Options", "iterations tolerance limit_tolerance largest_penalty roll")
-"""`roll` is 1 where the plan's inputs are to be rolled out first, with its feedback, from its first state."""
+Options = namedtuple("Options", "iterations tolerance limit_tolerance largest_penalty roll floor")
+"""`roll` is 1 where the plan's inputs are to be rolled out first, with its feedback, from its first state; `floor` is a
+cost that is rounding."""
 
 Log = namedtuple("Log", "cost gaps violation slope step count")
 """By iteration; `count` has iterations made, updates of multipliers, and the knot where it failed."""
 
 Rooms = namedtuple("Rooms", "step cost backward forward")
 
-OPTIONS = group(Options, types.int64, types.float64, types.float64, types.float64, types.int64)
+OPTIONS = group(Options, types.int64, types.float64, types.float64, types.float64, types.int64, types.float64)
 LOG = group(Log, *[VECTOR] * 5, INTEGERS)
 ROOMS = group(Rooms, STEP_ROOM, COST_ROOM, BACKWARD_ROOM, FORWARD_ROOM)
 ARGUMENTS = DISCRETISATION, OBJECTIVE, PATH, PATH, EXPANSION, ROOMS
@@ -136,7 +137,7 @@ def search(model, d, o, path, trial, x, r, options, log):
         log.count[0] = iteration
         size = abs(cost) + abs(added)
         closed = gaps <= CLOSED_GAPS
-        if closed and (stuck or -slope <= max(tolerance, ROUNDING) * size):
+        if closed and (stuck or -slope <= max(tolerance, ROUNDING) * size or -slope <= options.floor):
             stuck = False
             finished = tolerance <= options.tolerance
             if not limited or finished and worst <= options.limit_tolerance:
@@ -168,7 +169,7 @@ def search(model, d, o, path, trial, x, r, options, log):
             damping = 0.0 if damping <= FIRST_DAMPING else damping * (0.1 if alpha == 1.0 else 1.0)
             continue
         stuck = closed and -slope <= math.sqrt(ROUNDING) * size  # the merit cannot tell any more
-        damping = max(FIRST_DAMPING, 10.0 * damping)
+        damping = 0.0 if stuck else max(FIRST_DAMPING, 10.0 * damping)
         if damping > LARGEST_DAMPING:
             return STALLED
 

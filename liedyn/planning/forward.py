@@ -10,8 +10,8 @@ import numpy as np
 from numba import types
 
 from liedyn.compiled.jit import MATRIX, VECTOR, group, inline, kernel_in_place
-from liedyn.ddp.objective import input_cost, put_input_gradient, put_state_derivatives, state_cost
-from liedyn.ddp.step import copy_vector, make_step, put_motions
+from liedyn.planning.objective import input_cost, put_input_gradient, put_state_derivatives, state_cost
+from liedyn.planning.step import copy_vector, make_step, put_motions
 from liedyn.linearization.steps import put_stage
 from liedyn.tree.configuration import difference_kernel
 

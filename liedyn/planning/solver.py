@@ -7,12 +7,12 @@ from liedyn.compiled.functions import forget_errors, raise_errors
 from liedyn.constraints.independent import all_holonomic, by_name, choose, given_coordinates
 from liedyn.constraints.loops import closure_error
 from liedyn.contact.watching import watches
-from liedyn.ddp.backward import BackwardRoom
-from liedyn.ddp.forward import Expansion, ForwardRoom, Path
-from liedyn.ddp.objective import cost_room
-from liedyn.ddp.problem import objective_of
-from liedyn.ddp.search import SINGULAR, Log, Options, Rooms, search
-from liedyn.ddp.step import EULER, MIDPOINT, RK4, Discretisation, coordinates_of, step_room
+from liedyn.planning.backward import BackwardRoom
+from liedyn.planning.forward import Expansion, ForwardRoom, Path
+from liedyn.planning.objective import cost_room
+from liedyn.planning.problem import cost_floor, objective_of
+from liedyn.planning.search import SINGULAR, Log, Options, Rooms, search
+from liedyn.planning.step import EULER, MIDPOINT, RK4, Discretisation, coordinates_of, step_room
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.errors import ClosureError, InputError, LiedynError
 from liedyn.linearization.linearize import linearize
@@ -170,7 +170,8 @@ class Solver:
         """
         self.log = Log(*(np.zeros(iterations + 2) for _ in range(5)), np.zeros(3, np.int64))
         largest = PENALTY_GROWTH * penalty
-        options = Options(iterations, tolerance, limit_tolerance, largest, 1 if roll else 0)
+        options = Options(iterations, tolerance, limit_tolerance, largest, 1 if roll else 0,
+                          cost_floor(self.objective, self.steps))
         forget_errors(self.functions)
         status = search(self.model, self.discretisation, self.objective, self.path, self.trial, self.expansion,
                         self.rooms, options, self.log)

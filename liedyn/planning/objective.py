@@ -15,7 +15,7 @@ A limit low <= c <= high with multiplier lambda and penalty mu adds the augmente
     mu/2 (z - Pi z)^2 - lambda^2 / (2 mu)        z = c + lambda / mu, Pi the nearest point of the interval
 
 whose gradient is mu (z - Pi z) dc, which is also the next lambda. Limits of inputs are no part of it
-(`liedyn.ddp.backward`).
+(`liedyn.planning.backward`).
 """
 from collections import namedtuple
 

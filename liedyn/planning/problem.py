@@ -5,13 +5,16 @@ import numpy as np
 
 from liedyn.arguments import floats
 from liedyn.compiled.boundary import as_floats, require_usable, states
-from liedyn.ddp.objective import COORDINATE, SPEED, TARGET, Objective, TargetRows
+from liedyn.planning.objective import COORDINATE, SPEED, TARGET, Objective, TargetRows
 from liedyn.errors import InputError, shown, suggestion
 from liedyn.model.packed import LINK_IV, LINK_NV, links_of
 from liedyn.reaching.packing import pack
 from liedyn.reaching.rows import GOAL, RECORD
 from liedyn.reaching.targets import Target, checked
 from liedyn.regulation.weights import weight
+
+FINE = 1e-12
+"""Closed states are known to about this."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,3 +214,10 @@ def _limits(robot, limits, steps, functions):
                     high.append(above[i])
                     names.append(f"{name}[{i}]")
     return (np.array(records, np.int64).reshape(-1, 3), np.array(low), np.array(high)), bounded, tuple(names)
+
+
+def cost_floor(o, steps):
+    """The cost of deviations that are rounding: FINE of a unit at all states and targets, FINE of all inputs."""
+    running = np.trace(o.Q[0]) + (o.running.weights ** 2).sum()
+    running += (np.diag(o.R) * np.maximum(1.0, np.abs(o.u).max(axis=0)) ** 2).sum()
+    return FINE ** 2 * (steps * running + np.trace(o.Q[1]) + (o.final.weights ** 2).sum())
