@@ -155,7 +155,7 @@ def state_cost(model, o, c, k, last, q, v, lam, mu):
     if o.bounded.weights.size > 0:
         put_errors(model, o.bounded, k, q, c)
     added = worst = 0.0
-    for l in range(o.low.size):
+    for l in range(o.low.size if k > 0 else 0):  # the first state is given
         x = limited(o, l, q, v, c)
         force = beyond(o, l, x, lam[l], mu[l])
         added += 0.5 * (force * force - lam[l] * lam[l]) / mu[l]
@@ -242,7 +242,7 @@ def put_state_derivatives(model, o, c, k, last, q, v, lam, mu, N, X, lx, lxx):
     if o.bounded.weights.size > 0:
         put_errors(model, o.bounded, k, q, c)
         put_error_columns(model, o.bounded, k, q, p, c, N)
-    for l in range(o.low.size):
+    for l in range(o.low.size if k > 0 else 0):  # the first state is given
         force = beyond(o, l, limited(o, l, q, v, c), lam[l], mu[l])
         if force == 0.0:
             continue
@@ -268,12 +268,9 @@ def put_input_gradient(o, k, u, lu):
 
 
 @kernel_in_place
-def update_multipliers(model, o, c, k, q, v, grows, largest, lam, mu):
-    """lambda = mu (z - Pi z); where `grows`, and the limit is still violated, mu ten times as large."""
+def update_multipliers(model, o, c, k, q, v, lam, mu):
+    """lambda = mu (z - Pi z)."""
     if o.bounded.weights.size > 0:
         put_errors(model, o.bounded, k, q, c)
-    for l in range(o.low.size):
-        x = limited(o, l, q, v, c)
-        lam[l] = beyond(o, l, x, lam[l], mu[l])
-        if grows and violation_of(o, l, x) > 0.0:
-            mu[l] = min(10.0 * mu[l], largest)
+    for l in range(o.low.size if k > 0 else 0):  # the first state is given
+        lam[l] = beyond(o, l, limited(o, l, q, v, c), lam[l], mu[l])

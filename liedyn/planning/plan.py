@@ -129,7 +129,7 @@ def put_start(solver, start):
     """The plan where the search begins; True if its inputs are to be rolled out."""
     robot, path, steps = solver.robot, solver.path, solver.steps
     nu = len(robot.actuator_names)
-    path.u[:] = np.clip(0.0, solver.objective.u_low, solver.objective.u_high)
+    path.u[:] = np.clip(solver.objective.u, solver.objective.u_low, solver.objective.u_high)
     if start is None:
         return True
     if isinstance(start, tuple) and len(start) == 2:
@@ -181,7 +181,7 @@ def ddp(robot, q0, v0, cost, steps, h, limits=None, method="midpoint", independe
         pivoting at q0 leaves.
     start : Plan, array_like or tuple, optional
         Where the search begins: a plan or inputs (steps, nu), which are rolled out; or a tuple (q, v) of states at all
-        knots, closed, which need not follow from one another (multiple shooting). Default: zero inputs.
+        knots, closed, which need not follow from one another (multiple shooting). Default: the inputs u of the cost.
     iterations : int
         Largest number of iterations.
     tolerance : float

@@ -61,7 +61,7 @@ class Cost:
 
 @dataclass(frozen=True, eq=False)
 class Limits:
-    """Limits of a plan.
+    """Limits of a plan: of all inputs, and of all states but the first, which is given.
 
     Attributes
     ----------
