@@ -29,7 +29,8 @@ import numpy as np
 from liedyn.compiled.jit import inline, kernel, kernel_in_place
 from liedyn.constraints.records import has_target, loop_at, loop_count, refresh
 from liedyn.constraints.rows import derivative_rows, force_derivative_rows
-from liedyn.lie.algebra import ad, quaternion_rotation, scale6, unrotate
+from liedyn.elements.forces import add_driven
+from liedyn.lie.algebra import ad, add, cross, quaternion_rotation, rotate, scale6, unrotate
 from liedyn.linalg.dense import largest_size
 from liedyn.linalg.nearest import forward, orthonormal_rows
 from liedyn.linalg.saddle import factor_saddle, solve_saddle
@@ -41,6 +42,8 @@ from liedyn.simd.lanes import SCALAR
 from liedyn.simulation.coordinates import coordinate_rates, unit_quaternions
 from liedyn.simulation.formulations import accelerations
 from liedyn.simulation.integrators.derivatives import eliminate, put_derivatives, put_mechanism_derivatives, twist_of
+from liedyn.simulation.integrators.explicit import explicit_step
+from liedyn.simulation.passages import part_end
 from liedyn.simulation.workspace import NOT_CLOSED, OK, PROJECTION, SINGULAR
 from liedyn.tree.configuration import difference_kernel
 from liedyn.tree.joints import put_coordinate_rates
@@ -52,9 +55,10 @@ MISSED = 1e-3
 ROUNDING = 1e-11
 """Corrections of coordinates and speeds that are rounding."""
 
-Room = namedtuple("Room", "at_rest q_start v_start q_rate a q theta v forces rates Y out L gram order shift mu number")
-"""Scratch arrays of a step with C columns: a model at rest; variations of the start (nq, C), (n, C); of the rates of the
-stages (stages, nq, C), (stages, n, C); of one stage; right sides; vectors."""
+Room = namedtuple("Room", "at_rest unit inputs q_start v_start q_rate a q theta v forces rates Y out L gram order shift mu number")
+"""Scratch arrays of a step with C columns: numbers of a model at rest; the identity (nu, nu), and what inputs do; variations
+of the start (nq, C), (n, C), of the rates of the stages (stages, nq, C), (stages, n, C), of one stage; right sides; and
+vectors."""
 
 StepDerivatives = namedtuple("StepDerivatives", "by_state by_inputs by_parameters by_length")
 """Of (theta, v) at the end of each step: (steps, 2 n, 2 n), (steps, 2 n, nu), (steps, 2 n, np), (steps, 2 n)."""
@@ -67,7 +71,7 @@ def make_room(model, x, parameters):
     nq, stages, nu = x.q_stage.size, x.a_stage.shape[0], x.actuators.shape[1]
     C = 2 * n + nu + parameters + 1
     return Room(
-        model.floats.copy(), np.zeros((nq, C)), np.zeros((n, C)), np.zeros((stages, nq, C)), np.zeros((stages, n, C)),
+        model.floats.copy(), np.eye(nu), np.zeros((n, nu)), np.zeros((nq, C)), np.zeros((n, C)), np.zeros((stages, nq, C)), np.zeros((stages, n, C)),
         np.zeros((nq, C)), np.zeros((n, C)), np.zeros((n, C)), np.zeros((n, C)), np.zeros((m, C)),
         np.zeros((m, n + C)), np.zeros((n, C)), np.zeros((n, n)), np.zeros((m, m)), np.zeros(max(m, 1), np.int64),
         np.zeros(n), np.zeros(m), np.zeros((4, max(nq, n, m))))
@@ -128,39 +132,40 @@ def put_tangent(model, q, dq, theta):
             theta[j + 1, c] = 2.0 * (s * b - f * y - z * a + x * e) / square
             theta[j + 2, c] = 2.0 * (s * e - f * z - x * b + y * a) / square
         if kind(model, i) == FREE:
-            R = quaternion_rotation(x / square ** 0.5, y / square ** 0.5, z / square ** 0.5, s / square ** 0.5)
+            R = quaternion_rotation(x, y, z, s)
             for c in range(dq.shape[1]):
                 p = unrotate(R, (dq[k + 4, c], dq[k + 5, c], dq[k + 6, c]))
                 theta[j + 3, c], theta[j + 4, c], theta[j + 5, c] = p
 
 
 @kernel_in_place
-def vary_rates(model, q, v, dq, dv, number, out):
-    """Variations (nq, C) of the rates of the numbers of q: bilinear in them and v, but quadratic in a quaternion where
-    a free joint's position moves, for which (f(q + dq) - f(q - dq)) / 2 is the variation, too."""
+def vary_rates(model, q, v, dq, theta, dv, number, out):
+    """Variations (nq, C) of the rates of the numbers of q: of a quaternion Q (w, 0) / 2, of a position R(Q) u."""
     if is_plain(model, q):
         copy_rows(dv, out)
         return
-    plus, minus, rate, along = number[0, :q.size], number[1, :q.size], number[2, :q.size], number[3, :v.size]
+    turned, rate, along = number[0, :q.size], number[1, :q.size], number[2, :v.size]
     for i in range(link_count(model)):
         k, j = first_q(model, i), first_dof(model, i)
         if dof_count(model, i) == 1:
             copy_to(dv[j], out[k])
             continue
+        R = quaternion_rotation(q[k], q[k + 1], q[k + 2], q[k + 3])
         for c in range(dq.shape[1]):
             for r in range(k, k + q_count(model, i)):
-                plus[r], minus[r] = q[r] + dq[r, c], q[r] - dq[r, c]
+                turned[r] = dq[r, c]
             for r in range(j, j + dof_count(model, i)):
                 along[r] = dv[r, c]
-            put_coordinate_rates(model, i, plus, v, rate)
-            for r in range(k, k + q_count(model, i)):
-                out[r, c] = 0.5 * rate[r]
-            put_coordinate_rates(model, i, minus, v, rate)
-            for r in range(k, k + q_count(model, i)):
-                out[r, c] -= 0.5 * rate[r]
+            put_coordinate_rates(model, i, turned, v, rate)
+            for r in range(k, k + 4):
+                out[r, c] = rate[r]
             put_coordinate_rates(model, i, q, along, rate)
-            for r in range(k, k + q_count(model, i)):
+            for r in range(k, k + 4):
                 out[r, c] += rate[r]
+            if kind(model, i) == FREE:
+                w, u = (theta[j, c], theta[j + 1, c], theta[j + 2, c]), (v[j + 3], v[j + 4], v[j + 5])
+                x = rotate(R, add(cross(w, u), (dv[j + 3, c], dv[j + 4, c], dv[j + 5, c])))
+                out[k + 4, c], out[k + 5, c], out[k + 6, c] = x
 
 
 @kernel_in_place
@@ -213,8 +218,12 @@ def vary_accelerations(model, o, x, t, q, v, a, lam, d, room, out):
         for j in range(v.size):
             d.tau_q[i, j] -= d.ID_q[i, j] + d.force_q[i, j]
             d.tau_v[i, j] -= d.ID_v[i, j]
+        copy_to(x.actuators[i], room.inputs[i])
+    if x.laws.inputs.shape[0] > 0:  # actuators that are force elements
+        add_driven(x.elements, x.laws, x.element_work, room.unit, room.inputs)
+    for i in range(v.size):
         for c in range(x.actuators.shape[1]):
-            room.forces[i, 2 * v.size + c] = x.actuators[i, c]
+            room.forces[i, 2 * v.size + c] = room.inputs[i, c]
     add_times(1.0, d.tau_q, room.theta, room.forces)
     add_times(1.0, d.tau_v, room.v, room.forces)
     add_times(-1.0, d.phi_q, room.theta, room.rates)
@@ -371,7 +380,7 @@ def vary_step(model, o, x, rows, k, d, room):
         if i == stages:
             break
         coordinate_rates(model, x.q_stage, x.v_stage, x.q_rate[i])
-        vary_rates(model, x.q_stage, x.v_stage, room.q, room.v, room.number, room.q_rate[i])
+        vary_rates(model, x.q_stage, x.v_stage, room.q, room.theta, room.v, room.number, room.q_rate[i])
         unit_quaternions(model, x.q_stage)
         refresh(model, t + part * h)
         if i == 0:
@@ -411,3 +420,16 @@ def differentiate_steps(model, o, x, rows, first, last, d, room, found):
                 found.by_parameters[k, i, c] = varied[2 * n + nu + c]
             found.by_length[k, i] = varied[varied.size - 1]
     return OK, last
+
+
+@kernel_in_place
+def make_parts(model, o, x, rows):
+    """A step from row 0 to the time of the last row once more, a part to each row; returns a status."""
+    parts = rows.t.size - 1
+    for k in range(parts):
+        if k + 1 < parts:
+            rows.t[k + 1] = part_end(rows.t[0], rows.t[parts], k, parts)
+        status = explicit_step(model, o, x, rows, k, k + 1, rows.t[k], rows.held[k], 0.0)
+        if status != OK:
+            return status
+    return OK
