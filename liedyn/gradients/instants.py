@@ -27,6 +27,8 @@ from liedyn.simulation.projection import constraint_state
 
 RANK = 1e-11
 """Singular values below this part of the largest one count as zero."""
+JUMPS = 1e-6
+"""Force of a contact that lets go, by the largest one of the run, that has not come down to zero by itself."""
 SLIPS = 1.0 - 1e-9
 """Part of the largest friction from which on a contact slips in its impact."""
 
@@ -161,6 +163,9 @@ def _normal_force(run, trajectory, row, name):
     """Derivatives of the force with which a contact pushes, just before it lets go."""
     c = list(run.contacts.names).index(name)
     t, d, x = float(trajectory.t[row]), run.d, run.x
+    force, largest = abs(trajectory.lam[row, run.contacts.first[c]]), np.abs(trajectory.lam).max()
+    if force > JUMPS * largest:  # the next input does it, at a time of the grid
+        return np.zeros(2 * run.n), 1.0, np.zeros(run.parameters)
     run.put(trajectory.status[row], t)
     put_derivatives(run.model, run.o, x, t, trajectory.q[row], trajectory.v[row], trajectory.a[row],
                     trajectory.lam[row], d)

@@ -56,7 +56,7 @@ class RunGradient:
         By a displacement in the tangent space at the start, and by the initial velocity. Only their products with
         variations that the constraints allow mean anything.
     inputs : ndarray
-        By the inputs, in the shape in which they were given; empty for a feedback.
+        By the inputs, in the shape in which they were given; of a feedback by a constant added to it.
     parameters : ndarray, shape (np,)
         By the parameters, in the order of their names.
     """
@@ -110,7 +110,7 @@ class RunDerivatives:
         v0 : array_like, shape (nv,), optional
             Change of the initial velocity.
         inputs : array_like, optional
-            Change of the inputs, in the shape in which they were given.
+            Change of the inputs, in the shape in which they were given; of a feedback a constant added to it.
         parameters : array_like, shape (np,), optional
             Changes of the parameters, in the order of their names.
 
@@ -438,6 +438,6 @@ def differentiate_run(robot, q0, v0, t_final, tau=None, u=None, dt=None, method=
     found, start, origin = tape.steps(trajectory, held, parts)
     for instant in instants:
         found.by_state[instant.row] = instant.jump
-    given = tau if u is None else u
-    shape = (0,) if tape.inputs.kind == FUNCTION else tape.x.table.shape if np.ndim(given) == 2 else tape.x.table.shape[1:]
+    given = tau if u is None else u  # of a feedback a pair, to which a constant may be added
+    shape = tape.x.table.shape if np.ndim(given) == 2 else tape.x.table.shape[1:]
     return RunDerivatives(trajectory, *found, parameters, start, origin, held, instants, shape)
