@@ -1,17 +1,13 @@
 """Derivatives of constrained accelerations and multipliers in all coordinates, also off the constraints."""
 import numpy as np
 import pytest
+from closed_chains import difference
 from complex_five_bar import ComplexFiveBar
 
 import liedyn as ld
 
 ARM = ld.load("five_bar")
 STEP = 1e-30
-
-
-def differences(f, h):
-    """Sixth-order central differences."""
-    return 1.5 * (f(h) - f(-h)) / (2 * h) - 0.6 * (f(2 * h) - f(-2 * h)) / (4 * h) + 0.1 * (f(3 * h) - f(-3 * h)) / (6 * h)
 
 
 @pytest.mark.validation(what="derivatives of accelerations by all coordinates", robots="five_bar",
@@ -69,12 +65,12 @@ def test_multipliers(name):
         q = ld.close(robot, ld.integrate(robot, robot.home, e * ss.K[:, 0]))
         return q, ld.forward_dynamics(robot, q, v, tau).lam
 
-    dq = differences(lambda e: ld.difference(robot, robot.home, at(e)[0]), 1e-3)
-    wanted = differences(lambda e: at(e)[1], 1e-3)
+    dq = difference(lambda e: ld.difference(robot, robot.home, at(e)[0]), 1e-3)
+    wanted = difference(lambda e: at(e)[1], 1e-3)
     np.testing.assert_allclose(found.lam_q @ dq, wanted, rtol=0, atol=1e-7 * np.abs(wanted).max())
     for x, f in ((found.lam_v @ v, lambda e: ld.forward_dynamics(robot, robot.home, (1 + e) * v, tau).lam),
                  (found.lam_tau @ tau, lambda e: ld.forward_dynamics(robot, robot.home, v, (1 + e) * tau).lam)):
-        wanted = differences(f, 1e-2)
+        wanted = difference(f, 1e-2)
         np.testing.assert_allclose(x, wanted, rtol=0, atol=1e-9 * np.abs(wanted).max())
 
 

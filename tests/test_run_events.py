@@ -1,15 +1,11 @@
 """Derivatives of runs across events: closed forms, and differences of runs."""
 import numpy as np
 import pytest
+from closed_chains import difference
 
 import liedyn as ld
 
 G, ARM = 9.81, ld.load("five_bar")
-
-
-def differences(f, h):
-    """Sixth-order central differences."""
-    return 1.5 * (f(h) - f(-h)) / (2 * h) - 0.6 * (f(2 * h) - f(-2 * h)) / (4 * h) + 0.1 * (f(3 * h) - f(-3 * h)) / (6 * h)
 
 
 def ball(**contact):
@@ -61,7 +57,8 @@ def test_loop_that_opens(dt):
     run = ld.differentiate_run(ARM, ARM.home, np.zeros(4), 0.4, tau=tau, **given, parameters=["mass:link2"])
     assert [each.name for each in run.trajectory.events] == ["passed"]
     moved = run.forward(inputs=along)
-    wanted = differences(lambda e: ld.simulate(ARM, ARM.home, np.zeros(4), 0.4, tau=tau + e * along, **given).q[-1], 1e-3)
+    wanted = difference(
+        lambda e: ld.simulate(ARM, ARM.home, np.zeros(4), 0.4, tau=tau + e * along, **given).q[-1], 1e-3)
     # events are located to 1e-12 s, which differences over 1e-3 enlarge
     np.testing.assert_allclose(moved.q[-1], wanted, rtol=0, atol=1e-8 * np.abs(wanted).max())
     weights = np.array([1.0, -2.0, 0.5, 3.0])
@@ -72,7 +69,7 @@ def test_loop_that_opens(dt):
         b.change("body", "link2", mass=3.0 + e)
         return ld.simulate(b.build(), ARM.home, np.zeros(4), 0.4, tau=tau, **given).q[-1]
 
-    wanted = differences(heavier, 1e-2)
+    wanted = difference(heavier, 1e-2)
     np.testing.assert_allclose(run.forward(parameters=[1.0]).q[-1], wanted, rtol=0, atol=1e-8 * np.abs(wanted).max())
 
 
@@ -93,7 +90,7 @@ def test_loop_that_closes():
     assert [each.name for each in run.trajectory.events] == ["catch"]
     assert np.abs(run.trajectory.events[0].v_after - run.trajectory.events[0].v_before).max() > 0.1
     found = run.forward(q0=along)
-    wanted = differences(lambda e: np.r_[(tr := ld.simulate(robot, q + e * along, [0.0, 0.0], 1.0, **given)).q[-1],
+    wanted = difference(lambda e: np.r_[(tr := ld.simulate(robot, q + e * along, [0.0, 0.0], 1.0, **given)).q[-1],
                                          tr.v[-1]], 1e-2)
     np.testing.assert_allclose(np.r_[found.q[-1], found.v[-1]], wanted, rtol=0, atol=2e-9 * np.abs(wanted).max())
 
@@ -104,7 +101,7 @@ def test_contact_that_lets_go():
     pull = np.linspace(0.0, 60.0, steps)[:, None]
     run = ld.differentiate_run(robot, [0.0], [0.0], 0.4, tau=pull, dt=2e-3)
     assert [each.name for each in run.trajectory.events] == ["release floor"]
-    wanted = differences(lambda e: ld.simulate(robot, [0.0], [0.0], 0.4, tau=pull * (1 + e), dt=2e-3).q[-1], 1e-4)
+    wanted = difference(lambda e: ld.simulate(robot, [0.0], [0.0], 0.4, tau=pull * (1 + e), dt=2e-3).q[-1], 1e-4)
     # inputs are held: the force jumps over the weight at the beginning of a step, whose time does not vary
     np.testing.assert_allclose(run.forward(inputs=pull).q[-1], wanted, rtol=0, atol=1e-9 * abs(wanted[0]))
 
@@ -128,7 +125,7 @@ def test_jump_on_a_spring():
     moved = run.forward(q0=[0.0, 1.0])
     row = np.flatnonzero(np.diff(run.trajectory.t) == 0.0)[0]
     found = np.r_[moved.q[-1], moved.v[-1], moved.t[row]]
-    wanted = differences(last, 1e-3)
+    wanted = difference(last, 1e-3)
     np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-8 * np.abs(wanted).max())
 
     def changed(e, k):
@@ -140,7 +137,7 @@ def test_jump_on_a_spring():
         return ld.simulate(other.build(), [0.0, 0.2], [0.0, 0.0], 0.25, dt=2e-3).q[-1]
 
     for k, h in ((0, 1e-3), (1, 1e-1)):
-        found, wanted = run.forward(parameters=np.eye(2)[k]).q[-1], differences(lambda e: changed(e, k), h)
+        found, wanted = run.forward(parameters=np.eye(2)[k]).q[-1], difference(lambda e, k=k: changed(e, k), h)
         np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-8 * np.abs(wanted).max())
 
 

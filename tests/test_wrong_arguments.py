@@ -83,6 +83,7 @@ CONTROLLER = ld.PIDC(FIVE_BAR, HOME[:2], G_P=25.0, G_D=10.0, independent=("q1", 
 MODEL = ld.linearize(FIVE_BAR, HOME, REST, REST)
 MODELS = ld.linearize(FIVE_BAR, np.tile(HOME, (2, 1)), np.zeros((2, 4)), np.zeros((2, 4)))
 RUN = ld.simulate(FIVE_BAR, HOME, REST, 0.002)
+VARIED = ld.differentiate_run(FIVE_BAR, HOME, REST, 0.002, tau=REST, parameters=["mass:link1"])
 REGULATOR = ld.lqr(FIVE_BAR, HOME, 1.0, 1.0)
 FILTER = ld.dkalman(FIVE_BAR, HOME, 0.01, 1.0, 1.0, outputs=["q1", "q4"])
 BUCY = ld.kalman(FIVE_BAR, HOME, 1.0, 1.0, outputs=["q1", "q4"])
@@ -164,6 +165,8 @@ CALLS = {
     "discretize": dict(**STATE, tau=REST, h=1e-3), "linearize": dict(**STATE, tau=REST),
     "underlying": dict(**STATE, tau=REST), "specialize": dict(robot=ld.load("particle_on_circle")),
     "simulate": dict(robot=FIVE_BAR, q0=HOME, v0=REST, t_final=0.002, progress=False),
+    "differentiate_run": dict(robot=FIVE_BAR, q0=HOME, v0=REST, t_final=0.002, parameters=["mass:link1"]),
+    "forward_dynamics_derivatives": dict(**STATE, tau=REST),
     "Event": dict(name="e", guard=lambda t, q, v: 1.0), "Adaptive": dict(name="RK45"), "Baumgarte": {},
     "GeneralizedAlpha": {}, "GasSpring": dict(force=1.0, column=1.0),
     "Motor": dict(stall_torque=1.0, no_load_speed=1.0),
@@ -228,15 +231,18 @@ METHODS = {
     "TrackingRegulator.reference": (TRACKING.reference, dict(t=0.0)),
     "TrackingRegulator.gain": (TRACKING.gain, dict(t=0.0)),
     "LocalStateSpace.discretize": (MODEL.discretize, dict(h=1e-3)),
+    "RunDerivatives.forward": (VARIED.forward, dict(q0=REST, v0=REST, inputs=REST, parameters=[1.0])),
+    "RunDerivatives.adjoint": (VARIED.adjoint, dict(q=REST, v=REST, t=np.zeros(3))),
     "Trajectory.__getitem__": (RUN.__getitem__, dict(name="q1")),
     "Trajectories.__getitem__": (ld.simulate(FIVE_BAR, [HOME] * 2, REST, 0.002).__getitem__, dict(index=1)),
     "Trajectory.plot": (lambda names: RUN.plot(names), dict(names="q1")),
     "Trajectory.animate": (RUN.animate, dict(path="a.gif", robot=FIVE_BAR, rate=500.0, progress=False)),
     "LocalStateSpace.__getitem__": (MODELS.__getitem__, dict(index=1)),
 }
-RESULTS = {"Branch", "EventRecord", "GainSchedule", "InverseKinematics", "KalmanBucyFilter", "KalmanFilter",
-           "LargeResult", "Regulator", "Robot", "SpecialPoint", "SystemFeedback", "TrackingRegulator", "Trajectories",
-           "Trajectory", "Trim"}
+RESULTS = {"Branch", "EventRecord", "ForwardDynamicsDerivatives", "GainSchedule", "InverseKinematics",
+           "KalmanBucyFilter", "KalmanFilter", "LargeResult", "Regulator", "Robot", "RunDerivatives", "RunGradient",
+           "RunVariation", "SpecialPoint", "SystemFeedback", "TrackingRegulator", "Trajectories", "Trajectory",
+           "Trim"}
 """What is not made by hand."""
 
 

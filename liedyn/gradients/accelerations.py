@@ -28,6 +28,7 @@ from liedyn.elements.generalized import forces_and_derivatives, without_elements
 from liedyn.errors import InputError
 from liedyn.linalg.nearest import orthonormal_rows, shortest
 from liedyn.linalg.saddle import factor_saddle, solve_saddle
+from liedyn.linalg.vectors import copy_to
 from liedyn.model.packed import NV, N_ROWS, PackedModel
 from liedyn.simd.lanes import SCALAR
 from liedyn.simulation.integrators.derivatives import Derivatives, put_mechanism_derivatives
@@ -105,7 +106,7 @@ def derivative_states(begin, end, model, state, tolerance, a, lam, found):
             for j in range(n):
                 forces[i, j], forces[i, n + j] = -(d.ID_q[i, j] + d.force_q[i, j]), -d.ID_v[i, j]
                 forces[i, 2 * n + j] = 1.0 if i == j else 0.0
-                solved[i, j], solved[i, n + j], solved[i, 2 * n + j] = forces[i, j], forces[i, n + j], forces[i, 2 * n + j]
+            copy_to(forces[i], solved[i])
         for i in range(m):
             for j in range(n):
                 rates[i, j], rates[i, n + j], rates[i, 2 * n + j] = -d.phi_q[i, j], -d.phi_v[i, j], 0.0
@@ -139,6 +140,13 @@ class ForwardDynamicsDerivatives:
         Derivatives of the accelerations by displacements in the tangent space at q, by v and by tau.
     lam_q, lam_v, lam_tau : ndarray, shape (..., m, nv)
         Those of the multipliers.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> panda = ld.load("panda")
+    >>> ld.forward_dynamics_derivatives(panda, panda.home, [0.0] * 7, [0.0] * 7).a_v.shape
+    (7, 7)
     """
 
     a: np.ndarray
@@ -210,7 +218,8 @@ def forward_dynamics_derivatives(robot, q, v, tau, f_ext=None, rank_tolerance=RA
     if robot.elements is not None:
         plain = without_elements(robot)
     found = Found(np.zeros((len(q), n, 3 * n)), np.zeros((len(q), m, 3 * n)))
-    derivative_states(plain.packed, State(q, v, tau, wrenches(robot, f_ext, lead)), float(rank_tolerance), a, lam, found)
+    state = State(q, v, tau, wrenches(robot, f_ext, lead))
+    derivative_states(plain.packed, state, float(rank_tolerance), a, lam, found)
     raise_errors(robot.functions)
     if robot.elements is not None:
         _, by_q, by_v = forces_and_derivatives(robot, robot.t, q, v)

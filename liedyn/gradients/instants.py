@@ -64,12 +64,12 @@ def require_differentiable(run, trajectory):
     for index, name, mu, count in zip(*(getattr(run.contacts, x) for x in ("index", "names", "friction", "count"))):
         slides = (trajectory.status[:, index] == SLIDING) & (mu > 0.0) & (count > 1)
         if slides.any():
-            raise SimulationError(f"the run has no derivative from t = {trajectory.t[slides.argmax()]:.9g} s on: contact "
-                                  f"{name!r} slides with friction", trajectory)
+            raise SimulationError(f"the run has no derivative from t = {trajectory.t[slides.argmax()]:.9g} s on: "
+                                  f"contact {name!r} slides with friction", trajectory)
     happened = [event.t for event in trajectory.events if event.name != "singular passage"]
     if happened and (run.inputs.functions or run.robot.functions):
-        raise SimulationError(f"the run has no derivative at t = {happened[0]:.9g} s: an event moves with the state, and "
-                              "how users' functions change in time is not known", trajectory)
+        raise SimulationError(f"the run has no derivative at t = {happened[0]:.9g} s: an event moves with the state, "
+                              "and how users' functions change in time is not known", trajectory)
 
 
 def instants_of(run, trajectory, events):
@@ -124,15 +124,15 @@ def _guard(run, trajectory, events, row, record):
         return _gap(run, name, t, q, v)
     if kind == "release":
         return _normal_force(run, trajectory, row, name)
-    raise SimulationError(f"the run has no derivative at t = {t:.9g} s: {record.name!r}, where friction begins or ceases "
-                          "to hold, is not differentiated", trajectory)
+    raise SimulationError(f"the run has no derivative at t = {t:.9g} s: {record.name!r}, where friction begins or "
+                          "ceases to hold, is not differentiated", trajectory)
 
 
 def _users_guard(event, t, q, v):
     what = f"derivative of event {event.name!r}"
     if event.derivative is None:
-        raise InputError(f"event {event.name!r} has no derivative: give Event(..., derivative=f), where f(t, q, v) returns "
-                         "those of the guard by t, by the tangent at q and by v")
+        raise InputError(f"event {event.name!r} has no derivative: give Event(..., derivative=f), where f(t, q, v) "
+                         "returns those of the guard by t, by the tangent at q and by v")
     try:
         found = event.derivative(t, q.copy(), v.copy())
     except Exception as error:
@@ -172,8 +172,8 @@ def _normal_force(run, trajectory, row, name):
     on = np.abs(x.G).max(axis=1) > 0.0
     G = x.G[on]
     if np.linalg.matrix_rank(G, RANK) < len(G):
-        raise SimulationError(f"the run has no derivative at t = {t:.9g} s, where {name!r} lets go: forces of redundant "
-                              "constraints are not unique", trajectory)
+        raise SimulationError(f"the run has no derivative at t = {t:.9g} s, where {name!r} lets go: forces of "
+                              "redundant constraints are not unique", trajectory)
     force, phi, *_ = run.partials(trajectory.q[row], trajectory.v[row], trajectory.a[row], trajectory.lam[row])
     right = np.block([[d.tau_q - d.ID_q - d.force_q, d.tau_v - d.ID_v, -force], [-d.phi_q[on], -d.phi_v[on], -phi[on]]])
     varied = np.linalg.solve(np.block([[x.M, G.T], [G, np.zeros((len(G), len(G)))]]), right)[run.n:]
