@@ -19,9 +19,7 @@ import numpy as np
 
 from liedyn.errors import ClosureError, listed, of_the_batch
 from liedyn.linearization.upper_rows import turning
-from liedyn.model.packed import N_VIRTUAL
 from liedyn.sensitivity.columns import Columns, Variations
-from liedyn.sensitivity.variations import Motion
 
 Derivatives = namedtuple("Derivatives", "q v a lam A B f0")
 """By parameters, which are numbered by the last axis."""
@@ -45,13 +43,16 @@ class LinearModels:
     M, G_rank : ndarray
         Inertia matrices, and the rank of G.
     inputs : ndarray, shape (states, nv, nu)
+    slopes : Slopes, optional
+        Of the laws of force elements.
     first : int
         Number of the first of these states in a batch.
     """
 
-    def __init__(self, robot, lead, coordinates, velocities, R_y, R_w, motion, M, rank, inputs, first=0):
+    def __init__(self, robot, lead, coordinates, velocities, R_y, R_w, motion, M, rank, inputs, slopes=None,
+                 first=0):
         self.robot, self.lead, self.motion, self.M, self.inputs = robot, lead, motion, M, inputs
-        self.first = first
+        self.first, self.slopes = first, slopes
         self.y, self.w, self.R_y, self.R_w = coordinates, velocities, R_y, R_w
         self.reads = bool((self.y.virtual >= 0).any() or (self.w.virtual >= 0).any())
         states, n = len(motion.q), robot.nv
@@ -68,7 +69,7 @@ class LinearModels:
         self._linearize()
 
     def _columns(self, count):
-        return Variations(self.robot, self.motion, [[]] * count, self.reads)
+        return Variations(self.robot, self.motion, [([], [])] * count, self.reads, self.slopes)
 
     @staticmethod
     def _rows(chosen, R, E):
@@ -116,6 +117,16 @@ class LinearModels:
         L = -self.G_inverse.swapaxes(1, 2) @ (force + self.M @ A)
         self.columns, self.x, self.upper = Columns(N, X, A, L), x, found.readers.psi[:, 0]
 
+    def _pushed(self):
+        """What the inputs do to the forces of force elements, column by column: actuators may be such elements."""
+        if self.slopes is None:
+            return None
+        laws = self.robot.elements.laws
+        pushed = np.zeros((len(self.M), self.columns.N.shape[2], self.slopes.rows.shape[1]))
+        for actuator, row, at in laws.inputs:
+            pushed[:, self.x + actuator, row] = -laws.numbers[at]
+        return pushed
+
     def model(self):
         """A (states, x, x) and B (states, x, nu), as `linearize` has them."""
         p, x = len(self.y.names), self.x
@@ -133,7 +144,7 @@ class LinearModels:
 
     def derivatives(self, names, changes):
         """`Derivatives` by parameters."""
-        along = Variations(self.robot, self.motion, [each for each, _ in changes], self.reads)
+        along = Variations(self.robot, self.motion, changes, self.reads, self.slopes)
         still, p = Columns(*[None] * 4), len(self.y.names)
         found = along.along(still, still)
         q_p = v_p = None
@@ -151,7 +162,7 @@ class LinearModels:
         f0_p = np.concatenate([self.R_y @ v_p + self._held(self.y, found.readers.psi[:, 0]), w_dot_p], axis=1)
         two = Columns(q_p, v_p, a_p, lam_p)
         N_p, X_p = self._motions(along, names, two)
-        found = along.along(self.columns, two, N_p, X_p)
+        found = along.along(self.columns, two, N_p, X_p, self._pushed())
         free = self._followed(False, names, found.rows.phi_mixed, found.readers.phi_mixed)
         _, lower = self.accelerate(found.mixed, free)
         upper = self.R_y[:, None] @ X_p + self._held(self.y, found.readers.psi_mixed)

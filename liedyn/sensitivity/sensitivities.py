@@ -2,12 +2,18 @@
 import numpy as np
 
 from liedyn.arguments import require_robot
+from liedyn.compiled.boundary import as_floats
 from liedyn.constraints.independent import Independent, by_name
+from liedyn.dynamics.nullspace import RANK_TOLERANCE
+from liedyn.elements.forces import force_states, room_for
 from liedyn.elements.generalized import actuator_matrix
 from liedyn.errors import InputError, shown
 from liedyn.linearization.linearize import linearize
 from liedyn.linearization.operating_point import CLOSURE_TOLERANCE
-from liedyn.dynamics.nullspace import RANK_TOLERANCE
+from liedyn.model.kinds import LOOP_KINDS
+from liedyn.model.laws import LAWS
+from liedyn.model.packed import DOF_LINK, DOF_STIFFNESS, LINK_NV, N_ROWS, dofs_of, links_of
+from liedyn.sensitivity.laws import slopes as law_slopes
 from liedyn.sensitivity.linear_model import Derivatives, LinearModels
 from liedyn.sensitivity.parameters import all_changes, chosen
 from liedyn.sensitivity.result import Sensitivity
@@ -107,13 +113,13 @@ def sensitivities(robot, q, v, tau=None, parameters=("mass:*", "com.*:*", "inert
         model.q, model.v, model.a, model.lam, model.K, model.S, model.rank))
     y, w, R_y, R_w = _choices(robot, model, K, S)
     inputs = np.broadcast_to(actuator_matrix(robot, q), (count, robot.nv, len(model.inputs)))
-    M = crba(robot, q)
+    M, slopes = crba(robot, q), _element_slopes(robot, q, v, u, count)
     changes = [all_changes(robot)[name] for name in names]
     found, size = [], _chunk(robot, K.shape[2] + S.shape[2] + inputs.shape[2], len(names))
     for b in range(0, count, size):
         part = slice(b, b + size)
         models = LinearModels(robot, lead, y, w, R_y[part], R_w[part], Motion(q[part], v[part], a[part], lam[part]),
-                              M[part], rank[part], inputs[part], first=b)
+                              M[part], rank[part], inputs[part], _part(slopes, part), b)
         found.append(models.derivatives(names, changes))
     arrays = {key: np.concatenate(x).reshape(lead + x[0].shape[1:]) for key, *x in zip(Derivatives._fields, *found)}
     return Sensitivity(parameters=names, model=model, **arrays)
@@ -123,8 +129,43 @@ def _chunk(robot, columns, parameters):
     return max(1, AT_ONCE // max(1, columns * (parameters + 8) * (2 * robot.nv + 5 * len(robot.row_names))))
 
 
+def _element_slopes(robot, q, v, u, count):
+    """`Slopes` of the laws of force elements, None where there are none."""
+    if robot.elements is None:
+        return None
+    packed, laws = robot.elements.packed, robot.elements.laws
+    tau, x, w, f = (np.zeros((count, size)) for size in (robot.nv, *[int(packed.ints[N_ROWS])] * 3))
+    force_states(packed, laws, room_for(packed), robot.t, q, v, tau, x, w, f)
+    nu = len(robot.actuator_names)
+    u = np.zeros((count, nu)) if u is None else np.broadcast_to(as_floats("u", u, nu), (count, nu))
+    return law_slopes(laws, x, w, u)
+
+
+def _part(slopes, part):
+    return None if slopes is None else slopes._replace(rows=slopes.rows[part], by_numbers=slopes.by_numbers[part])
+
+
 def _require_known(robot):
     """InputError where second derivatives are not known."""
+    for each in robot.model.constraints:
+        if each.kind == "custom" and each.name in robot.active:
+            raise _unknown(f"custom constraint {shown(each.name)}: its functions give first derivatives only")
+    links, dofs = links_of(robot.packed)[0], dofs_of(robot.packed)
+    for j, name in enumerate(robot.velocity_names):
+        if dofs[1][j, DOF_STIFFNESS] and links[dofs[0][j, DOF_LINK], LINK_NV] > 1:
+            raise _unknown(f"the spring of {shown(name)}, of a ball or free joint")
+    for each in robot.model.elements:
+        if each.law not in LAWS:
+            raise _unknown(f"force element {shown(each.name)}, a {each.law}")
+        if each.coefficients.keys() & set(robot.virtual_names):
+            raise _unknown(f"force element {shown(each.name)}, which acts on a cut joint")
+    for each in robot.model.actuators:
+        if each.gears.keys() & set(robot.virtual_names):
+            raise _unknown(f"actuator {shown(each.name)}, which acts on a cut joint")
+
+
+def _unknown(what):
+    return InputError(f"sensitivities has no second derivatives of {what}")
 
 
 def _choices(robot, model, K, S):
@@ -136,4 +177,11 @@ def _choices(robot, model, K, S):
         y = Independent(y_names, R[0], np.full(p, -1))
         return y, y, R, R
     y, w = by_name(robot, y_names), by_name(robot, w_names)
+    for name in y_names:
+        if name in robot.virtual_names and _is_of_cut_ball(robot, name):
+            raise _unknown(f"independent coordinate {shown(name)} of a ball that is cut")
     return (y, w, *(np.broadcast_to(x.rows, (len(K), *x.rows.shape)) for x in (y, w)))
+
+
+def _is_of_cut_ball(robot, name):
+    return any(name.startswith(f"{loop.name}.") for loop in robot.model.loops if LOOP_KINDS[loop.kind].has_quaternion)

@@ -17,7 +17,7 @@ from liedyn.constraints.rows import clear_block
 from liedyn.linalg.gauss_jordan import clear, padded
 from liedyn.model.packed import NV, N_ROWS
 from liedyn.sensitivity.changes import CHANGES, put_changes, spread_size
-from liedyn.sensitivity.links import FLOATS, LANED, Directions, Passes, gather_forces, vary_links
+from liedyn.sensitivity.links import FLOATS, LANED, Directions, Passes, add_joint_forces, gather_forces, vary_links
 from liedyn.sensitivity.rows import ROWS, VARIED, put_multipliers, vary_cuts, vary_others, vary_readers
 from liedyn.sensitivity.sides import Rows
 from liedyn.simd.lanes import SCALAR, WIDTH, take_matrix, take_vector
@@ -57,7 +57,7 @@ def vary_both(model, changes, motion, one, two, N_12, X_12, work, out):
     world_positions(SCALAR, model, q, world)
     for b in range(N_12.shape[1] // WIDTH):
         put_changes(model, changes, b, world, passes.spread)
-        vary_links(model, v, a, world, one, two, N_12, X_12, b, passes)
+        vary_links(model, v, a, world, one, two, N_12, X_12, b, True, passes)
         clear_block(out.force, b)
         clear_block(out.mixed, b)
         for each in out.rows:  # rows that are switched off stay zero
@@ -68,7 +68,8 @@ def vary_both(model, changes, motion, one, two, N_12, X_12, work, out):
         vary_cuts(model, world, lam, one, lam_2, b, passes, out.rows)
         if not all_cut(model):
             vary_others(model, world, lam, one, two, N_12, X_12, b, lam_2, passes, out.rows, out.force)
-        gather_forces(model, q, v, a, world, one, two, N_12, X_12, b, passes, out.force, out.mixed)
+        gather_forces(model, world, one, two, N_12, b, passes, out.force, out.mixed)
+        add_joint_forces(model, q, v, a, one, two, N_12, X_12, b, passes, out.force, out.mixed)
 
 
 @inline
