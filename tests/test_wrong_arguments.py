@@ -163,6 +163,7 @@ CALLS = {
     "forward_dynamics": dict(**STATE, tau=REST), "check_feedback": dict(**STATE, feedback=(feedback, derivative)),
     "discretize": dict(**STATE, tau=REST, h=1e-3), "linearize": dict(**STATE, tau=REST),
     "underlying": dict(**STATE, tau=REST), "specialize": dict(robot=ld.load("particle_on_circle")),
+    "sensitivities": dict(**STATE, tau=REST, parameters=["mass:*"]),
     "simulate": dict(robot=FIVE_BAR, q0=HOME, v0=REST, t_final=0.002, progress=False),
     "Event": dict(name="e", guard=lambda t, q, v: 1.0), "Adaptive": dict(name="RK45"), "Baumgarte": {},
     "GeneralizedAlpha": {}, "GasSpring": dict(force=1.0, column=1.0),
@@ -227,6 +228,7 @@ METHODS = {
     "TrackingRegulator.__call__": (TRACKING.__call__, dict(t=0.0, q=HOME, v=REST)),
     "TrackingRegulator.reference": (TRACKING.reference, dict(t=0.0)),
     "TrackingRegulator.gain": (TRACKING.gain, dict(t=0.0)),
+    "Sensitivity.index": (ld.sensitivities(FIVE_BAR, HOME, REST, REST).index, dict(parameter="mass:link1")),
     "LocalStateSpace.discretize": (MODEL.discretize, dict(h=1e-3)),
     "Trajectory.__getitem__": (RUN.__getitem__, dict(name="q1")),
     "Trajectories.__getitem__": (ld.simulate(FIVE_BAR, [HOME] * 2, REST, 0.002).__getitem__, dict(index=1)),
@@ -235,8 +237,8 @@ METHODS = {
     "LocalStateSpace.__getitem__": (MODELS.__getitem__, dict(index=1)),
 }
 RESULTS = {"Branch", "EventRecord", "GainSchedule", "InverseKinematics", "KalmanBucyFilter", "KalmanFilter",
-           "LargeResult", "Regulator", "Robot", "SpecialPoint", "SystemFeedback", "TrackingRegulator", "Trajectories",
-           "Trajectory", "Trim"}
+           "LargeResult", "Regulator", "Robot", "Sensitivity", "SpecialPoint", "SystemFeedback", "TrackingRegulator",
+           "Trajectories", "Trajectory", "Trim"}
 """What is not made by hand."""
 
 

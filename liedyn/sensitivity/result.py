@@ -57,7 +57,7 @@ class Sensitivity:
         >>> ld.sensitivities(arm, arm.home, [0.0] * 4, [0.0] * 4, parameters="mass:*").index("mass:link2")
         1
         """
-        if parameter not in self.parameters:
+        if not isinstance(parameter, str) or parameter not in self.parameters:
             raise InputError(f"derivatives by {shown(parameter)} were not asked for, "
                              f"{suggestion(parameter, self.parameters)}")
         return self.parameters.index(parameter)
