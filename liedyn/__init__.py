@@ -53,6 +53,7 @@ _LAZY = {name: f"liedyn.{module}" for module, names in {
     "io.pinocchio_writer": "to_pinocchio",
     "large": "LargeResult map_parameters map_states open_results",
     "linearization": "discretize frequency_response linearize modes underlying",
+    "sensitivity": "Sensitivity sensitivities",
     "simulation": "Adaptive Baumgarte Event EventRecord GeneralizedAlpha RealTimeLoop Sampled Stepper "
                   "Trajectories Trajectory VirtualCoupler simulate step",
     "specialization": "specialize",

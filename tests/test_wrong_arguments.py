@@ -164,6 +164,7 @@ CALLS = {
     "forward_dynamics": dict(**STATE, tau=REST), "check_feedback": dict(**STATE, feedback=(feedback, derivative)),
     "discretize": dict(**STATE, tau=REST, h=1e-3), "linearize": dict(**STATE, tau=REST),
     "underlying": dict(**STATE, tau=REST), "specialize": dict(robot=ld.load("particle_on_circle")),
+    "sensitivities": dict(**STATE, tau=REST, parameters=["mass:*"]),
     "simulate": dict(robot=FIVE_BAR, q0=HOME, v0=REST, t_final=0.002, progress=False),
     "differentiate_run": dict(robot=FIVE_BAR, q0=HOME, v0=REST, t_final=0.002, parameters=["mass:link1"]),
     "forward_dynamics_derivatives": dict(**STATE, tau=REST),
@@ -230,6 +231,7 @@ METHODS = {
     "TrackingRegulator.__call__": (TRACKING.__call__, dict(t=0.0, q=HOME, v=REST)),
     "TrackingRegulator.reference": (TRACKING.reference, dict(t=0.0)),
     "TrackingRegulator.gain": (TRACKING.gain, dict(t=0.0)),
+    "Sensitivity.index": (ld.sensitivities(FIVE_BAR, HOME, REST, REST).index, dict(parameter="mass:link1")),
     "LocalStateSpace.discretize": (MODEL.discretize, dict(h=1e-3)),
     "RunDerivatives.forward": (VARIED.forward, dict(q0=REST, v0=REST, inputs=REST, parameters=[1.0])),
     "RunDerivatives.adjoint": (VARIED.adjoint, dict(q=REST, v=REST, t=np.zeros(3))),
@@ -241,8 +243,8 @@ METHODS = {
 }
 RESULTS = {"Branch", "EventRecord", "ForwardDynamicsDerivatives", "GainSchedule", "InverseKinematics",
            "KalmanBucyFilter", "KalmanFilter", "LargeResult", "Regulator", "Robot", "RunDerivatives", "RunGradient",
-           "RunVariation", "SpecialPoint", "SystemFeedback", "TrackingRegulator", "Trajectories", "Trajectory",
-           "Trim"}
+           "RunVariation", "Sensitivity", "SpecialPoint", "SystemFeedback", "TrackingRegulator", "Trajectories",
+           "Trajectory", "Trim"}
 """What is not made by hand."""
 
 

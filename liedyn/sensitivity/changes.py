@@ -61,7 +61,7 @@ def make_changes(parameters):
 
 @inline
 def spread_size(model):
-    """Numbers in what `put_changes` fills."""
+    """Numbers in what `put_changes` fills, of a model without force elements."""
     links, loops = OF_LINK * link_count(model), OF_LOOP * loop_count(model)
     return WIDTH * (links + loops + OF_DOF * dof_total(model) + 3)
 
@@ -79,6 +79,12 @@ def of_dof(model, j, what):
 @inline
 def of_gravity(model):
     return of_dof(model, dof_total(model), ARMATURE)
+
+
+@inline
+def of_number(model, k):
+    """That of number k of the laws of force elements."""
+    return of_gravity(model) + 3 + k
 
 
 @inline
@@ -148,7 +154,9 @@ def _put_change(model, work, kind, what, numbers, at, spread, slot):
         _place(spread, of_loop(model, what, size), load(SCALAR, numbers, at), slot)
     elif kind == GRAVITY:
         _place3(spread, of_gravity(model), get3(SCALAR, numbers, at), slot)
-    elif kind != NUMBER:
+    elif kind == NUMBER:
+        _place(spread, of_number(model, what), load(SCALAR, numbers, at), slot)
+    else:
         _place(spread, of_dof(model, what, kind), load(SCALAR, numbers, at), slot)
 
 

@@ -27,10 +27,17 @@ UNIT = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 
 
 @inline
-def axle_variations(d, L):
+def place_variations(p, C, M):
+    """p as a quadruple."""
+    return p, Ad_inverse(C, M[0])[1], Ad_inverse(C, M[1])[1], Ad_inverse(C, M[2])[1]
+
+
+@inline
+def axle_variations(d, C, L):
     """d as a quadruple, constant in b."""
-    d_1 = cross(L[0][0], d)
-    return d, d_1, cross(L[1][0], d), add(cross(L[2][0], d), cross(L[1][0], d_1))
+    turn_1, turn_2, turn_12 = Ad_inverse(C, L[0])[0], Ad_inverse(C, L[1])[0], Ad_inverse(C, L[2])[0]
+    d_1 = cross(turn_1, d)
+    return d, d_1, cross(turn_2, d), add(cross(turn_12, d), cross(turn_2, d_1))
 
 
 @inline
@@ -82,16 +89,28 @@ def size_in_residual(kind, row, d):
 
 
 @inline
-def force_along(kind, L, r, p, d, count, lam, w, v):
-    """The power of the rows' forces lambda, three vectors of them, on a constant twist, as a quadruple."""
+def force_along(kind, L, r, p, d, sizes, w, v):
+    """The power of the rows' forces, four quadruples of them, on a constant twist, as a quadruple."""
     still, zero = zero3(LANES), splat(LANES, 0.0)
     rows = velocity_jets(kind, L, r, p, d, (w, ZERO3, still, still), (v, ZERO3, still, still))
-    lam_0, lam_1, lam_2, first = lam
     total = 0.0, 0.0, zero, zero
-    for k in range(count):
-        size = load(SCALAR, lam_0, first + k), load(SCALAR, lam_1, first + k), load(LANES, lam_2, first + k), zero
-        total = sum_of(total, times(size, rows[k]))
+    for k in range(4):
+        total = sum_of(total, times(sizes[k], rows[k]))
     return total
+
+
+@inline
+def no_force():
+    """Of a row that is not there."""
+    return 0.0, 0.0, splat(LANES, 0.0), splat(LANES, 0.0)
+
+
+@inline
+def force_of(lam, one, lam_2, first, count, k):
+    """The multiplier of row k of a contact, as a quadruple."""
+    if k >= count:
+        return no_force()
+    return load(SCALAR, lam, first + k), load(SCALAR, one, first + k), load(LANES, lam_2, first + k), splat(LANES, 0.0)
 
 
 @inline
@@ -101,30 +120,28 @@ def transposed(x, y, z):
 
 
 @inline
-def pull(kind, L, r, p, d, count, lam):
+def pull(kind, L, r, p, d, sizes):
     """The wrench of a contact in C, as a quadruple."""
     e = UNIT
-    moment = transposed(force_along(kind, L, r, p, d, count, lam, e[0], ZERO3),
-                        force_along(kind, L, r, p, d, count, lam, e[1], ZERO3),
-                        force_along(kind, L, r, p, d, count, lam, e[2], ZERO3))
-    force = transposed(force_along(kind, L, r, p, d, count, lam, ZERO3, e[0]),
-                       force_along(kind, L, r, p, d, count, lam, ZERO3, e[1]),
-                       force_along(kind, L, r, p, d, count, lam, ZERO3, e[2]))
+    moment = transposed(force_along(kind, L, r, p, d, sizes, e[0], ZERO3),
+                        force_along(kind, L, r, p, d, sizes, e[1], ZERO3),
+                        force_along(kind, L, r, p, d, sizes, e[2], ZERO3))
+    force = transposed(force_along(kind, L, r, p, d, sizes, ZERO3, e[0]),
+                       force_along(kind, L, r, p, d, sizes, ZERO3, e[1]),
+                       force_along(kind, L, r, p, d, sizes, ZERO3, e[2]))
     return (moment[0], force[0]), (moment[1], force[1]), (moment[2], force[2]), (moment[3], force[3])
 
 
 @inline
-def vary_contact(model, l, work, lam, b, passes, rows):
-    """Rows of contact l, and its wrench on the links, for multipliers as `force_along` has them."""
+def vary_contact(model, l, work, multipliers, b, passes, rows):
+    """Rows of contact l, and its wrench on the links, for multipliers, their variations along 1 and along 2."""
     kind, (first, count) = loop_kind(model, l), present_rows(model, l)
     L, r, p, d, C = contact(model, work, l)
     longer = number_change(passes.spread, of_loop(model, l, LENGTH_AT))
     thicker = number_change(passes.spread, of_loop(model, l, RADIUS_AT))
     side_a, side_b = sides(model, work, passes, l)
     M, left, x, x_dot = relative_motion(kind, False, C, side_a, side_b)
-    M_C = Ad_inverse(C, M[0])[1], Ad_inverse(C, M[1])[1], Ad_inverse(C, M[2])[1]
-    L_C = Ad_inverse(C, left[0]), Ad_inverse(C, left[1]), Ad_inverse(C, left[2])
-    p, d = (p, *M_C), axle_variations(d, L_C)
+    p, d = place_variations(p, C, M), axle_variations(d, C, left)
     g = residual_variations(kind, L, r, p[0], d[0], Ad_inverse(C, add6(M[1], left[1])))
     here, more = varied_rows(kind, L, r, p, d, x, x_dot), varied_rows(kind, L, r + 1.0, p, d, x, x_dot)
     for k in range(count):
@@ -138,7 +155,9 @@ def vary_contact(model, l, work, lam, b, passes, rows):
         phi_12 = phi_12 + (by_r_1[1] - phi_1) * thicker
         put_row(rows, first + k, b, moved if k < holonomic_count(model, l) else 0.0 * moved, (psi_2, psi_12),
                 (phi_2, phi_12))
-    F, grown = pull(kind, L, r, p, d, count, (*lam, first)), pull(kind, L, r + 1.0, p, d, count, (*lam, first))
+    lam = (force_of(*multipliers, first, count, 0), force_of(*multipliers, first, count, 1),
+           force_of(*multipliers, first, count, 2), force_of(*multipliers, first, count, 3))
+    F, grown = pull(kind, L, r, p, d, lam), pull(kind, L, r + 1.0, p, d, lam)
     by_radius, by_radius_1 = sub6(grown[0], F[0]), sub6(grown[1], F[1])
     F = F[0], F[1], add6(F[2], scale6(thicker, by_radius)), add6(F[3], scale6(thicker, by_radius_1))
     push_sides(model, passes, l, M, left, out_of(C, F))

@@ -119,8 +119,11 @@ def turn_of(model, work, passes, one, two, N_12, i, b):
 
 
 @kernel_in_place
-def vary_links(model, v, a, work, one, two, N_12, X_12, b, passes):
-    """Displacements, twists, accelerations and wrenches of single links; needs `world_positions`, `put_changes`."""
+def vary_links(model, v, a, work, one, two, N_12, X_12, b, massive, passes):
+    """Displacements, twists, accelerations and wrenches of single links; needs `world_positions`, `put_changes`.
+
+    Of a model of force elements links have no mass of their own: it is not `massive`.
+    """
     for i in range(link_count(model)):
         p, I = parent(model, i), inertia_in_parent(world_pose(SCALAR, work, i), inertia(model, i))
         t = turn_of(model, work, passes, one, two, N_12, i, b)
@@ -137,7 +140,10 @@ def vary_links(model, v, a, work, one, two, N_12, X_12, b, passes):
         put6(LANES, passes.lanes, LANED * i + 6, e[2])
         put_quadruple(passes, i, MOTION, V)
         put_quadruple(passes, i, ACCELERATION, A)
-        put_quadruple(passes, i, WRENCH, plus(momentum(I, dI, A), dual_bracket(V, momentum(I, dI, V))))
+        if massive:
+            put_quadruple(passes, i, WRENCH, plus(momentum(I, dI, A), dual_bracket(V, momentum(I, dI, V))))
+        else:
+            put_quadruple(passes, i, WRENCH, still())
 
 
 @inline
@@ -171,29 +177,41 @@ def add_to(out, k, x):
 
 
 @kernel_in_place
-def gather_forces(model, q, v, a, work, one, two, N_12, X_12, b, passes, force, mixed):
-    """Add to block b of `force` and `mixed` (nv) the parts of the joints' forces that direction 2 changes.
+def gather_forces(model, work, one, two, N_12, b, passes, force, mixed):
+    """Add to block b of `force` and `mixed` (nv) what joints carry of the links' wrenches, as far as direction 2
+    changes it."""
+    width = force.shape[1] // WIDTH
+    for i in range(link_count(model) - 1, -1, -1):
+        F, first = quadruple(passes, i, WRENCH), first_dof(model, i)
+        for j in range(first, first + dof_count(model, i)):
+            tau_2, tau_12 = power(get6(SCALAR, work, screw_at(model, j, S)), F)
+            add_to(force, width * j + b, tau_2)
+            add_to(mixed, width * j + b, tau_12)
+        if parent(model, i) >= 0:
+            t = turn_of(model, work, passes, one, two, N_12, i, b)
+            push(passes, parent(model, i), wrench_carried(F, t))
+
+
+@kernel_in_place
+def add_joint_forces(model, q, v, a, one, two, N_12, X_12, b, passes, force, mixed):
+    """Add those of dampers, armatures and springs.
 
     Springs of ball and free joints have no mixed part here: whoever asks for it must know that there are none.
     """
     width = force.shape[1] // WIDTH
-    for i in range(link_count(model) - 1, -1, -1):
-        F, first, count = quadruple(passes, i, WRENCH), first_dof(model, i), dof_count(model, i)
+    for i in range(link_count(model)):
+        first, count = first_dof(model, i), dof_count(model, i)
         for j in range(first, first + count):
-            tau_2, tau_12 = power(get6(SCALAR, work, screw_at(model, j, S)), F)
-            more_2, more_12 = joint_forces(model, v, a, one, two, X_12, passes, j, b)
-            add_to(force, width * j + b, tau_2 + more_2)
-            add_to(mixed, width * j + b, tau_12 + more_12)
+            tau_2, tau_12 = joint_forces(model, v, a, one, two, X_12, passes, j, b)
+            add_to(force, width * j + b, tau_2)
+            add_to(mixed, width * j + b, tau_12)
         if count == 1:
-            more_2, more_12 = spring_forces(model, q, one, two, N_12, passes, i, b)
-            add_to(force, width * first + b, more_2)
-            add_to(mixed, width * first + b, more_12)
+            tau_2, tau_12 = spring_forces(model, q, one, two, N_12, passes, i, b)
+            add_to(force, width * first + b, tau_2)
+            add_to(mixed, width * first + b, tau_12)
         elif has_rotation_spring(model, i):
             moment, pull = spring_variation(SCALAR, model, i, q, get_block6(two.N, first, count, b))
             for k in range(3):
                 add_to(force, width * (first + k) + b, moment[k])
                 if count == 6:
                     add_to(force, width * (first + k + 3) + b, pull[k])
-        if parent(model, i) >= 0:
-            t = turn_of(model, work, passes, one, two, N_12, i, b)
-            push(passes, parent(model, i), wrench_carried(F, t))

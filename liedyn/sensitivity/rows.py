@@ -34,17 +34,22 @@ def put_multipliers(two, b, lam_2):
 
 
 @inline
+def put_parts(kind, pitch, virtual, first, count, b, moved, x, x_dot, rows):
+    """Rows of a cut joint, for the displacement, the relative twist and its rate in C."""
+    for r in range(count):
+        put_row(rows, first + r, b, read(kind, pitch, virtual, r, moved),
+                (read(kind, pitch, virtual, r, x[2]), read(kind, pitch, virtual, r, x[3])),
+                (read(kind, pitch, virtual, r, x_dot[2]), read(kind, pitch, virtual, r, x_dot[3])))
+
+
+@inline
 def vary_cut(model, l, work, lam, one, lam_2, b, passes, rows):
     """Rows of cut joint l, and its wrench on the links."""
     kind, C, first, count = rows_in(SCALAR, model, work, l, False)
     pitch = loop_pitch(model, l)
     side_a, side_b = sides(model, work, passes, l)
     M, L, x, x_dot = relative_motion(kind, False, C, side_a, side_b)
-    moved = Ad_inverse(C, add6(M[1], L[1]))
-    for r in range(count):
-        put_row(rows, first + r, b, read(kind, pitch, False, r, moved),
-            (read(kind, pitch, False, r, x[2]), read(kind, pitch, False, r, x[3])),
-            (read(kind, pitch, False, r, x_dot[2]), read(kind, pitch, False, r, x_dot[3])))
+    put_parts(kind, pitch, False, first, count, b, Ad_inverse(C, add6(M[1], L[1])), x, x_dot, rows)
     F = (cut_wrench(SCALAR, kind, pitch, False, first, count, lam),
          cut_wrench(SCALAR, kind, pitch, False, first, count, one.L),
          cut_wrench(LANES, kind, pitch, False, first, count, lam_2), zero6(LANES))
@@ -53,9 +58,22 @@ def vary_cut(model, l, work, lam, one, lam_2, b, passes, rows):
 
 @kernel_in_place
 def vary_cuts(model, work, lam, one, lam_2, b, passes, rows):
+    """Of all active cut joints."""
     for l in range(loop_count(model)):
         if is_cut(model, l) and is_active(model, l):
             vary_cut(model, l, work, lam, one, lam_2, b, passes, rows)
+
+
+@kernel_in_place
+def vary_readers(model, work, b, passes, readers):
+    """The virtual velocities of cut joints, as `vary_cut` does their rows; as residuals their coordinates."""
+    for l in range(loop_count(model)):
+        if is_cut(model, l):
+            kind, C, first, count = rows_in(SCALAR, model, work, l, True)
+            side_a, side_b = sides(model, work, passes, l)
+            M, L, x, x_dot = relative_motion(kind, True, C, side_a, side_b)
+            put_parts(kind, loop_pitch(model, l), True, first, count, b, Ad_inverse(C, add6(M[1], L[1])), x, x_dot,
+                      readers)
 
 
 @inline

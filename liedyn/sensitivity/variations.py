@@ -17,8 +17,8 @@ from liedyn.constraints.rows import clear_block
 from liedyn.linalg.gauss_jordan import clear, padded
 from liedyn.model.packed import NV, N_ROWS
 from liedyn.sensitivity.changes import CHANGES, put_changes, spread_size
-from liedyn.sensitivity.links import FLOATS, LANED, Directions, Passes, gather_forces, vary_links
-from liedyn.sensitivity.rows import ROWS, VARIED, put_multipliers, vary_cuts, vary_others
+from liedyn.sensitivity.links import FLOATS, LANED, Directions, Passes, add_joint_forces, gather_forces, vary_links
+from liedyn.sensitivity.rows import ROWS, VARIED, put_multipliers, vary_cuts, vary_others, vary_readers
 from liedyn.sensitivity.sides import Rows
 from liedyn.simd.lanes import SCALAR, WIDTH, take_matrix, take_vector
 from liedyn.simd.registers import first_place
@@ -28,11 +28,12 @@ from liedyn.tree.records import MODEL, link_count
 Motion = namedtuple("Motion", "q v a lam")
 """A state, its accelerations and multipliers."""
 
-Varied = namedtuple("Varied", "force mixed rows")
-"""Variations of F along direction 2 and the mixed ones (nv, padded), and those of the constraints."""
+Varied = namedtuple("Varied", "force mixed rows readers")
+"""Variations of F along direction 2 and the mixed ones (nv, padded), those of the constraints, and those of the virtual
+velocities, or no rows."""
 
 MOTION = group(Motion, *[VECTOR] * 4)
-VARIATIONS = types.BaseTuple.from_types((MATRIX, MATRIX, ROWS), Varied)
+VARIATIONS = types.BaseTuple.from_types((MATRIX, MATRIX, ROWS, ROWS), Varied)
 """Types, for `liedyn.compiled.jit.late`."""
 
 
@@ -56,16 +57,19 @@ def vary_both(model, changes, motion, one, two, N_12, X_12, work, out):
     world_positions(SCALAR, model, q, world)
     for b in range(N_12.shape[1] // WIDTH):
         put_changes(model, changes, b, world, passes.spread)
-        vary_links(model, v, a, world, one, two, N_12, X_12, b, passes)
+        vary_links(model, v, a, world, one, two, N_12, X_12, b, True, passes)
         clear_block(out.force, b)
         clear_block(out.mixed, b)
         for each in out.rows:  # rows that are switched off stay zero
             clear_block(each, b)
         put_multipliers(two, b, lam_2)
+        if out.readers.g.shape[0] > 0:
+            vary_readers(model, world, b, passes, out.readers)
         vary_cuts(model, world, lam, one, lam_2, b, passes, out.rows)
         if not all_cut(model):
             vary_others(model, world, lam, one, two, N_12, X_12, b, lam_2, passes, out.rows, out.force)
-        gather_forces(model, q, v, a, world, one, two, N_12, X_12, b, passes, out.force, out.mixed)
+        gather_forces(model, world, one, two, N_12, b, passes, out.force, out.mixed)
+        add_joint_forces(model, q, v, a, one, two, N_12, X_12, b, passes, out.force, out.mixed)
 
 
 @inline
@@ -87,9 +91,10 @@ def put_partials(model, changes, motion, work, force, phi, psi, g):
     none, no_rows = take_matrix(work, n, x), take_matrix(work, m, x)
     clear(none)
     clear(no_rows)
+    unread = take_matrix(work, 0, x)
     out = Varied(take_matrix(work, n, x), take_matrix(work, n, x), Rows(
         take_matrix(work, m, x), take_matrix(work, m, x), take_matrix(work, m, x), take_matrix(work, m, x),
-        take_matrix(work, m, x)))
+        take_matrix(work, m, x)), Rows(unread, unread, unread, unread, unread))
     vary_both(model, changes, motion, still, Directions(none, none, none, no_rows), none, none,
               take_vector(work, variations_size(model)), out)
     for k in range(count):
