@@ -23,7 +23,8 @@ def tree():
 
 ROBOTS = {"panda": lambda: ld.load("panda"), "all joints": tree}
 OPERATIONS = {"rnea": operations.inverse_dynamics, "forward_dynamics": operations.forward_dynamics,
-              "forward_kinematics": operations.poses, "pose": lambda robot: operations.poses(robot, robot.body_names[-1])}
+              "forward_kinematics": operations.poses,
+              "pose": lambda robot: operations.poses(robot, robot.body_names[-1])}
 
 
 def arguments(operation, rng, count=3):
@@ -41,10 +42,9 @@ def differences(operation, x, i):
     for c in range(operations.size(x[i].shape[1:])):
         unit = np.zeros(x[i][0].size)
         unit[c] = STEP
-        moved = ([*x[:i], x[i] + k * unit.reshape(x[i].shape[1:]), *x[i + 1:]] for k in (*STENCIL, *(-k for k in STENCIL)))
-        weights = [*STENCIL.values(), *(-w for w in STENCIL.values())]
-        results = [operation.evaluate(*each) for each in moved]
-        columns.append([sum(w * y for w, y in zip(weights, each)) / STEP for each in zip(*results)])
+        unit, sides = unit.reshape(x[i].shape[1:]), {**STENCIL, **{-k: -w for k, w in STENCIL.items()}}
+        results = [operation.evaluate(*x[:i], x[i] + k * unit, *x[i + 1:]) for k in sides]
+        columns.append([sum(w * y for w, y in zip(sides.values(), each)) / STEP for each in zip(*results)])
     return [np.stack([np.reshape(y, (len(y), -1)) for y in each], axis=-1) for each in zip(*columns)]
 
 
