@@ -132,7 +132,7 @@ def test_what_is_wrong_is_said():
 
 
 @pytest.mark.parametrize("program, said", [
-    ("import liedyn.jax as j, liedyn as ld; j.forward_kinematics(ld.load('panda'), [0] * 7)", "set to single precision"),
+    ("import liedyn.jax as j, liedyn as ld; j.rnea(ld.load('panda'), *[[0] * 7] * 3)", "set to single precision"),
     ("import sys; sys.modules['jax'] = None; import liedyn.jax", "pip install 'liedyn[jax]'")])
 def test_what_has_to_be_set_up(program, said):
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
