@@ -1,0 +1,211 @@
+"""Derivatives at the events of a run: when one happens, and what it does to variations of the state (saltation).
+
+An event ends a part of a step where its guard g(t, x) crosses zero. With dx what the part of the step, its length held,
+has made of a variation, and x' the derivative of its end by its length,
+
+    dt = -g_x dx / (g_x x' + g_t)        dx_before = dx + x' dt        (Aizerman and Gantmacher 1958; Leine and
+                                                                        Nijmeijer 2004, 7.2)
+
+and the step behind it is shorter by dt. An impact with active rows G, impulses L and restitutions e obeys
+
+    M (v+ - v-) = -G^T L        psi(q, v+) = -e psi(q, v-)
+
+whose variation is solved like that of accelerations. Positions vary as before the event: rows that it closes were zero
+in dx_before already, as their gap is the guard.
+"""
+from typing import NamedTuple
+
+import numpy as np
+
+from liedyn.arguments import floats
+from liedyn.contact.state import AT_REST
+from liedyn.errors import InputError, SimulationError, said, shown
+from liedyn.model.packed import OFF, ON, SLIDING
+from liedyn.simulation.integrators.derivatives import put_derivatives, put_mechanism_derivatives
+from liedyn.simulation.projection import constraint_state
+
+
+RANK = 1e-11
+"""Singular values below this part of the largest one count as zero."""
+SLIPS = 1.0 - 1e-9
+"""Part of the largest friction from which on a contact slips in its impact."""
+
+
+class Instant(NamedTuple):
+    """One event, between rows `row` and `row` + 1.
+
+    Attributes
+    ----------
+    row : int
+    by_state, by_time : ndarray (2 n), float
+        Derivatives of the guard.
+    jump : ndarray, shape (2 n, 2 n)
+        What the event does to a variation of the state.
+    """
+
+    row: int
+    by_state: np.ndarray
+    by_time: float
+    jump: np.ndarray
+
+
+def require_differentiable(run, trajectory):
+    """A run whose contacts do not slide with friction, and whose events are not moved by what is explicit in time.
+
+    Raises
+    ------
+    SimulationError
+        A contact slides, or an event happens while inputs or targets change in time.
+    """
+    for index, name, mu, count in zip(*(getattr(run.contacts, x) for x in ("index", "names", "friction", "count"))):
+        slides = (trajectory.status[:, index] == SLIDING) & (mu > 0.0) & (count > 1)
+        if slides.any():
+            raise SimulationError(f"the run has no derivative from t = {trajectory.t[slides.argmax()]:.9g} s on: contact "
+                                  f"{name!r} slides with friction", trajectory)
+    happened = [event.t for event in trajectory.events if event.name != "singular passage"]
+    if happened and (run.inputs.functions or run.robot.functions):
+        raise SimulationError(f"the run has no derivative at t = {happened[0]:.9g} s: an event moves with the state, and "
+                              "how users' functions change in time is not known", trajectory)
+
+
+def instants_of(run, trajectory, events):
+    """The instants of a trajectory, in order.
+
+    Parameters
+    ----------
+    run : Tape
+    trajectory : Trajectory
+    events : sequence of Event
+
+    Raises
+    ------
+    InputError
+        A guard without a derivative, or an event with an action.
+    SimulationError
+        Where the run has no derivative: friction begins or ceases to hold, several guards are zero at once.
+    """
+    found = []
+    for t in dict.fromkeys(event.t for event in trajectory.events if event.name != "singular passage"):
+        rows = np.flatnonzero(trajectory.t == t)
+        records = [event for event in trajectory.events if event.t == t]
+        if len(rows) > 1:
+            found.append(_instant(run, trajectory, events, int(rows[-2]), records))
+    return found
+
+
+def _instant(run, trajectory, events, row, records):
+    guards = [_guard(run, trajectory, events, row, record) for record in records]
+    first = row == 0
+    if len(guards) > 1 and not first:
+        raise SimulationError(
+            f"the run has no derivative at t = {trajectory.t[row]:.9g} s: {', '.join(repr(r.name) for r in records)} "
+            "happen at one instant, and which comes first changes with the start", trajectory)
+    by_state, by_time = (np.zeros(2 * run.n), 1.0) if first else guards[0]
+    return Instant(row, by_state, by_time, _jump(run, trajectory, row, records))
+
+
+# ---- when it happens
+
+
+def _guard(run, trajectory, events, row, record):
+    """(by state, by time) of what crosses zero."""
+    t, q, v = float(trajectory.t[row]), trajectory.q[row].copy(), trajectory.v[row].copy()
+    for event in events:
+        if event.name == record.name:
+            if event.action is not None:
+                raise InputError(f"event {event.name!r} has an action, whose derivative is not known")
+            return _users_guard(event, t, q, v)
+    kind, _, name = record.name.partition(" ")
+    if kind == "contact":
+        return _gap(run, name, t, q, v)
+    if kind == "release":
+        return _normal_force(run, trajectory, row, name)
+    raise SimulationError(f"the run has no derivative at t = {t:.9g} s: {record.name!r}, where friction begins or ceases "
+                          "to hold, is not differentiated", trajectory)
+
+
+def _users_guard(event, t, q, v):
+    what = f"derivative of event {event.name!r}"
+    if event.derivative is None:
+        raise InputError(f"event {event.name!r} has no derivative: give Event(..., derivative=f), where f(t, q, v) returns "
+                         "those of the guard by t, by the tangent at q and by v")
+    try:
+        found = event.derivative(t, q.copy(), v.copy())
+    except Exception as error:
+        raise InputError(f"{what} fails with {said(error)} at t = {t:.6g}") from error
+    if not isinstance(found, tuple | list) or len(found) != 3:
+        raise InputError(f"{what} must return (by_t, by_q, by_v), got {shown(found)}")
+    by_t, by_q, by_v = (floats(what, x) for x in found)
+    if by_t.ndim or by_q.shape != v.shape or by_v.shape != v.shape:
+        raise InputError(f"{what} must return a number and two arrays of shape {v.shape}, got shapes {by_t.shape}, "
+                         f"{by_q.shape} and {by_v.shape}")
+    if not all(np.isfinite(x).all() for x in (by_t, by_q, by_v)):
+        raise InputError(f"{what} is not finite at t = {t:.6g}")
+    return np.concatenate([by_q, by_v]), float(by_t)
+
+
+def _gap(run, name, t, q, v):
+    """Derivatives of the gap of a contact: its row of G, and what is left of its rate."""
+    c = list(run.contacts.names).index(name)
+    run.put(np.where(np.arange(len(run.robot.constraint_names)) == run.contacts.index[c], ON, OFF), t)
+    constraint_state(run.model, run.x, q, v)
+    row, side = run.contacts.first[c], float(run.contacts.side[c])
+    by_q = side * run.x.G[row].copy()
+    return np.concatenate([by_q, np.zeros(run.n)]), side * float(run.x.psi[row]) - float(by_q @ v)
+
+
+def _normal_force(run, trajectory, row, name):
+    """Derivatives of the force with which a contact pushes, just before it lets go."""
+    c = list(run.contacts.names).index(name)
+    t, d, x = float(trajectory.t[row]), run.d, run.x
+    run.put(trajectory.status[row], t)
+    put_derivatives(run.model, run.o, x, t, trajectory.q[row], trajectory.v[row], trajectory.a[row],
+                    trajectory.lam[row], d)
+    on = np.abs(x.G).max(axis=1) > 0.0
+    G = x.G[on]
+    if np.linalg.matrix_rank(G, RANK) < len(G):
+        raise SimulationError(f"the run has no derivative at t = {t:.9g} s, where {name!r} lets go: forces of redundant "
+                              "constraints are not unique", trajectory)
+    right = np.block([[d.tau_q - d.ID_q - d.force_q, d.tau_v - d.ID_v], [-d.phi_q[on], -d.phi_v[on]]])
+    varied = np.linalg.solve(np.block([[x.M, G.T], [G, np.zeros((len(G), len(G)))]]), right)[run.n:]
+    place = int(np.flatnonzero(np.flatnonzero(on) == run.contacts.first[c])[0])
+    return -float(run.contacts.side[c]) * varied[place], 0.0
+
+
+# ---- what it does
+
+
+def _jump(run, trajectory, row, records):
+    """The derivative of the state behind an event by that before it."""
+    n, jump, t = run.n, np.eye(2 * run.n), float(trajectory.t[row])
+    q, v, v_after = trajectory.q[row + 1], trajectory.v[row].copy(), trajectory.v[row + 1].copy()
+    if not (v_after != v).any():
+        return jump
+    impulse, contacts = sum(record.impulse for record in records), run.contacts
+    status, active = trajectory.status[row + 1].copy(), np.abs(impulse) > 0.0
+    for c, (index, first, count) in enumerate(zip(contacts.index, contacts.first, contacts.count)):
+        hit, rub = active[first:first + count].any(), np.linalg.norm(impulse[first + 1:first + count])
+        if rub > 0.0 and rub >= SLIPS * contacts.friction[c] * abs(impulse[first]):
+            raise SimulationError(f"the run has no derivative at t = {t:.9g} s: contact {contacts.names[c]!r} slips in "
+                                  "its impact", trajectory)
+        status[index] = ON if hit else status[index]
+    run.put(status, t)
+    is_contact = np.isin(run.robot.row_owners, list(contacts.names))
+    on = np.array([status[run.robot.constraint_index(owner)] == ON for owner in run.robot.row_owners], dtype=bool)
+    active |= on & ~is_contact
+    d, G, M = run.d, run.x.G, run.x.M
+    put_mechanism_derivatives(run.at_rest(), run.x.none, q, run.x.zero, v_after - v, impulse, G, M, d)
+    forces, G, M, rates = -(d.ID_q + d.force_q), G[active].copy(), M.copy(), []
+    for speed in (v, v_after):
+        constraint_state(run.model, run.x, q, speed)
+        psi = run.x.psi[active].copy()
+        put_mechanism_derivatives(run.model, run.x.none, q, speed, run.x.zero, impulse, run.x.G, run.x.M, d)
+        rates.append((psi, d.psi_q[active].copy()))
+    (psi, psi_q), (psi_after, psi_q_after) = rates
+    fast, e = np.abs(psi) > AT_REST * max(1.0, float(np.abs(v).max())), np.zeros(len(psi))
+    e[fast] = np.maximum(0.0, -psi_after[fast] / psi[fast])
+    # psi_q+ dtheta + G dv+ = -e (psi_q- dtheta + G dv-), and dv+ - dv- is looked for
+    right = np.block([[forces, np.zeros((n, n))],
+                      [-(psi_q_after + e[:, None] * psi_q), -(1.0 + e)[:, None] * G]])
+    jump[n:] += np.linalg.lstsq(np.block([[M, G.T], [G, np.zeros((len(G), len(G)))]]), right, rcond=RANK)[0][:n]
+    return jump
