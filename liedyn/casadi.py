@@ -118,8 +118,7 @@ class _Jacobian(_Callback):
                           "{'ipopt.hessian_approximation': 'limited-memory'}")
 
     def eval_buffer(self, given, wanted):
-        slopes = self.operation.differentiate(*self.states(given))[1]
-        for block, place in zip((block for row in slopes for block in row), wanted):
+        for block, place in zip(self.operation.differentiate(*self.states(given))[1], wanted):
             if place is not None:
                 np.frombuffer(place)[:] = np.swapaxes(block, -1, -2).ravel()  # column by column
         return 0

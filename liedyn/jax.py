@@ -59,22 +59,18 @@ def _differentiable(operation):
 
     @jax.custom_jvp
     def matrices(*x):
-        sizes = [operations.size(shape) for shape in operation.arguments.values()]
         lead = _lead(operation, x)
-        blocks = tuple(tuple(jax.ShapeDtypeStruct((*lead, operations.size(own), size), float) for size in sizes)
-                       for own in operation.results.values())
-        return _host(operation.differentiate, (_results(operation, x), blocks), x)
+        wanted = tuple(jax.ShapeDtypeStruct((*lead, *shape), float) for shape in operation.map.shapes())
+        return _host(operation.differentiate, (_results(operation, x), wanted), x)
 
     @matrices.defjvp
     def no_second_derivatives(x, dx):
         raise LiedynError(f"liedyn.jax has no second derivatives: {type(operation).__name__} was differentiated twice")
 
     def tangents(x, dx):
-        found, blocks = matrices(*x)
-        lead = _lead(operation, x)
-        moved = [(k, d.reshape(*lead, -1)) for k, d in enumerate(dx) if type(d) is not SymbolicZero]
-        changes = (sum((jnp.einsum("...ij,...j->...i", row[k], d) for k, d in moved), jnp.zeros(row[0].shape[:-1]))
-                   for row in blocks)
+        (found, slopes), lead = matrices(*x), _lead(operation, x)
+        moved = [None if type(d) is SymbolicZero else d.reshape(*lead, -1) for d in dx]
+        changes = operation.map.forward(jnp, jax.lax.scan, slopes, moved)
         return found, tuple(change.reshape(each.shape) for change, each in zip(changes, found))
 
     function.defjvp(tangents, symbolic_zeros=True)

@@ -80,18 +80,15 @@ class _Function(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, *gradients):
-        blocks = _matrices(ctx)
-        flat = [g.reshape(*ctx.lead, -1) for g in gradients]
-        return None, *[
-            sum((g.unsqueeze(-2) @ row[k]).squeeze(-2) for row, g in zip(blocks, flat)).reshape(ctx.lead + shape)
-            if ctx.needs_input_grad[k + 1] else None for k, shape in enumerate(ctx.operation.arguments.values())]
+        found = ctx.operation.map.reverse(torch, _scan, _Matrices.apply(ctx.operation, *ctx.saved_tensors),
+                                          [y.reshape(*ctx.lead, -1) for y in gradients])
+        return None, *(x.reshape(ctx.lead + shape) for x, shape in zip(found, ctx.operation.arguments.values()))
 
     @staticmethod
     def jvp(ctx, _, *changes):
-        flat = [d if d is None else d.reshape(*ctx.lead, -1) for d in changes]
-        return tuple(
-            sum((block @ d.unsqueeze(-1)).squeeze(-1) for block, d in zip(row, flat) if d is not None)
-            .reshape(ctx.lead + shape) for row, shape in zip(_matrices(ctx), ctx.operation.results.values()))
+        found = ctx.operation.map.forward(torch, _scan, _Matrices.apply(ctx.operation, *ctx.saved_tensors),
+                                          [d if d is None else d.reshape(*ctx.lead, -1) for d in changes])
+        return tuple(y.reshape(ctx.lead + shape) for y, shape in zip(found, ctx.operation.results.values()))
 
     @staticmethod
     def vmap(info, places, operation, *x):
@@ -99,11 +96,11 @@ class _Function(torch.autograd.Function):
 
 
 class _Matrices(torch.autograd.Function):
-    """The partial derivatives of an operation, block by block, which have no derivatives themselves."""
+    """The matrices of an operation's derivative, which have no derivatives themselves."""
 
     @staticmethod
     def forward(operation, *x):
-        return _tensors(block for row in operation.differentiate(*(each.detach() for each in x))[1] for block in row)
+        return _tensors(operation.differentiate(*(each.detach() for each in x))[1])
 
     @staticmethod
     def setup_context(ctx, inputs, output):
@@ -122,10 +119,13 @@ class _Matrices(torch.autograd.Function):
         return _batched(_Matrices, info, places, operation, x)
 
 
-def _matrices(ctx):
-    """For each result the matrices of partial derivatives by the arguments."""
-    blocks, count = _Matrices.apply(ctx.operation, *ctx.saved_tensors), len(ctx.operation.arguments)
-    return [blocks[k:k + count] for k in range(0, len(blocks), count)]
+def _scan(function, carried, sequences):
+    """A loop over the first axis of tensors, as `liedyn.differentiable.maps` wants it."""
+    rows = []
+    for at in zip(*sequences):
+        carried, row = function(carried, at)
+        rows.append(row)
+    return carried, torch.stack(rows)
 
 
 @documented("torch.Tensor")

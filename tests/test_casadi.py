@@ -70,8 +70,8 @@ def test_quaternions():
     T = casadi.vertcat(*(casadi.vec(each) for each in bridge.forward_kinematics(TREE, given[0])))
     slopes = casadi.Function("f", given, [casadi.jacobian(y, given[0]), casadi.jacobian(T, given[0])])
     by_q, poses_by_q = slopes(q.T, v.T, x.T)
-    assert off(by_q.full(), block_diag(*operations.forward_dynamics(TREE).differentiate(q, v, x)[1][0][0])) < 1e-14
-    expected = operations.poses(TREE).differentiate(q)[1][0][0].reshape(2, TREE.nbodies, 4, 4, TREE.nq)
+    assert off(by_q.full(), block_diag(*operations.forward_dynamics(TREE).differentiate(q, v, x)[1][0])) < 1e-14
+    expected = operations.poses(TREE).differentiate(q)[1][0].reshape(2, TREE.nbodies, 4, 4, TREE.nq)
     found = poses_by_q.full().reshape(TREE.nbodies, 2, 4, 4, 2, TREE.nq)  # column by column
     for b in range(2):
         assert off(found[:, b, :, :, b].swapaxes(1, 2), expected[b]) < 1e-14

@@ -57,7 +57,7 @@ def test_quaternions_in_both_directions():
     """Derivatives by the numbers of q are those that the operation has, which tests of its own check by differences."""
     q, v, x = (each[0] for each in states(TREE))
     q = 1.3 * q  # joints move on, quaternions stay what they are
-    expected = operations.forward_dynamics(TREE).differentiate(q, v, x)[1][0][0]
+    expected = operations.forward_dynamics(TREE).differentiate(q, v, x)[1][0]
     for direction in (jax.jacfwd, jax.jacrev):
         assert off(direction(lambda q: bridge.forward_dynamics(TREE, q, v, x).a)(q), expected) < 1e-14
     check_grads(lambda q: bridge.forward_kinematics(TREE, q), (q,), order=1)

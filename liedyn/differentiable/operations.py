@@ -1,15 +1,16 @@
 """Functions of a robot as the bridges see them: arrays of numbers in, arrays of numbers out, and their Jacobians.
 
 An `Operation` knows nothing of any framework. Its arguments and results are vectors, with leading axes that all of them
-share. `evaluate` gives the results, `differentiate` the results and, for each of them and each argument, the matrix of
-partial derivatives by its numbers, which come from the library's own exact functions
-(`liedyn.differentiable.quaternions` says what that means for quaternions).
+share. `evaluate` gives the results, `differentiate` the results and the matrices of the derivative by the numbers of the
+arguments, which come from the library's own exact functions; `map` says what kind of matrices (`liedyn.differentiable.maps`),
+`liedyn.differentiable.quaternions` what derivatives by the numbers of a quaternion are.
 """
 import math
 from collections import namedtuple
 
 import numpy as np
 
+from liedyn.differentiable.maps import Blocks
 from liedyn.differentiable.quaternions import rates, tangent, with_unit_quaternions
 from liedyn.errors import InputError
 from liedyn.model.remembered import remembered
@@ -36,19 +37,20 @@ class Operation:
         Shapes by name, without leading axes. Those named q are configurations.
     bundle : callable
         Makes what users get of the results.
+    map : Blocks or Chain
+        What its derivative is.
     memo : dict
         What frameworks keep with it.
     """
 
-    arguments, results = {}, {}
+    bundle = staticmethod(lambda only: only)
 
-    def __init__(self, robot):
-        self.robot, self.memo = robot, {}
+    def __init__(self, robot, arguments, results):
+        self.robot, self.arguments, self.results, self.memo = robot, arguments, results, {}
+        self.map = Blocks([size(shape) for shape in arguments.values()], [size(shape) for shape in results.values()])
 
     def __getstate__(self):  # what frameworks keep does not travel with the robot
-        return {name: value for name, value in vars(self).items() if name != "memo"} | {"memo": {}}
-
-    bundle = staticmethod(lambda only: only)
+        return vars(self) | {"memo": {}}
 
     def lead(self, *shapes):
         """The leading axes that arguments of these shapes share.
@@ -71,38 +73,33 @@ class Operation:
 
     def evaluate(self, *x):
         """The results, a tuple, of arguments with the same leading axes (arrays that NumPy understands)."""
-        return self._evaluate(*self._rotations(x)[0])
+        return self._evaluate(*self._with_rotations(x)[0])
 
     def differentiate(self, *x):
-        """The results, and for each a tuple with the matrices (..., its size, size of the argument)."""
-        x, W = self._rotations(x)
+        """The results, a tuple, and the matrices of the derivative, another."""
+        x, lengths = self._with_rotations(x)
         found, slopes = self._differentiate(*x)
-        slopes = [[block if W[name] is None else block @ W[name] for name, block in zip(self.arguments, row)]
-                  for row in slopes]
-        for k, name in enumerate(self.results):
-            if name == "q" and self.robot.nq != self.robot.nv:
-                Q = rates(self.robot, found[k])
-                slopes[k] = [Q @ block for block in slopes[k]]
-        return found, tuple(map(tuple, slopes))
+        W = self.robot.nq != self.robot.nv and tangent(self.robot, x[0], lengths)
+        matrices = []
+        for (name, y), row in zip(zip(self.results, found), slopes):
+            Q = self.robot.nq != self.robot.nv and name == "q" and rates(self.robot, y)
+            for argument, block in zip(self.arguments, row):
+                block = block if W is False or argument != "q" else block @ W
+                matrices.append(block if Q is False else Q @ block)
+        return found, tuple(matrices)
 
-    def _rotations(self, x):
-        """The arguments with unit quaternions, and for each what maps its numbers to the tangent space, if anything."""
-        robot, W, x = self.robot, dict.fromkeys(self.arguments), tuple(map(np.asarray, x))
-        if robot.nq == robot.nv or "q" not in W:
-            return x, W
-        x, k = list(x), list(W).index("q")
-        x[k], lengths = with_unit_quaternions(robot, x[k])
-        W["q"] = tangent(robot, x[k], lengths)
-        return x, W
+    def _with_rotations(self, x):
+        """The arguments, of which q is the first, with unit quaternions, and the lengths that they had."""
+        q, *others = map(np.asarray, x)
+        q, lengths = with_unit_quaternions(self.robot, q)
+        return (q, *others), lengths
 
 
 class Rnea(Operation):
     """Forces tau of the open tree that go with accelerations a."""
 
     def __init__(self, robot):
-        super().__init__(robot)
-        self.arguments = {"q": (robot.nq,), "v": (robot.nv,), "a": (robot.nv,)}
-        self.results = {"tau": (robot.nv,)}
+        super().__init__(robot, state(robot) | {"a": (robot.nv,)}, {"tau": (robot.nv,)})
 
     def _evaluate(self, q, v, a):
         return (rnea(self.robot, q, v, a),)
@@ -117,9 +114,7 @@ class TreeDynamics(Operation):
     bundle = Acceleration
 
     def __init__(self, robot):
-        super().__init__(robot)
-        self.arguments = {"q": (robot.nq,), "v": (robot.nv,), "tau": (robot.nv,)}
-        self.results = {"a": (robot.nv,), "lam": (0,)}
+        super().__init__(robot, state(robot) | {"tau": (robot.nv,)}, {"a": (robot.nv,), "lam": (0,)})
 
     def _evaluate(self, q, v, tau):
         a = aba(self.robot, q, v, tau)
@@ -134,10 +129,8 @@ class Poses(Operation):
     """Homogeneous matrices of all bodies, or of one."""
 
     def __init__(self, robot, body=None):
-        super().__init__(robot)
+        super().__init__(robot, {"q": (robot.nq,)}, {"poses": (robot.nbodies, 4, 4) if body is None else (4, 4)})
         self.body = body
-        self.arguments = {"q": (robot.nq,)}
-        self.results = {"poses": (robot.nbodies, 4, 4) if body is None else (4, 4)}
 
     def _evaluate(self, q):
         return (forward_kinematics(self.robot, q) if self.body is None else pose(self.robot, q, self.body),)
@@ -180,6 +173,11 @@ def moved(T, J):
         change[..., :3, k, :] = R @ np.cross(w, np.eye(3)[k][:, None], axis=-2)
     change[..., :3, 3, :] = R @ v
     return change.reshape(T.shape[:-2] + (16, J.shape[-1]))
+
+
+def state(robot):
+    """Shapes of q and v."""
+    return {"q": (robot.nq,), "v": (robot.nv,)}
 
 
 def size(shape):

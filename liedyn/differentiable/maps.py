@@ -1,0 +1,84 @@
+"""The derivative of an operation as a linear map, in the arrays of any framework: applied forwards and in reverse.
+
+`tools` is the framework's module with NumPy's names (`jax.numpy`, `torch`, `numpy`); `scan(f, start, sequences)` its
+loop over the first axis of sequences: f(carried, elements) gives what is carried on and a row, and it returns what is
+carried out and all rows. All arrays have the same leading axes, and arguments and results one axis behind them.
+"""
+
+
+def times(A, x):
+    """A x, with leading axes."""
+    return (A @ x[..., None])[..., 0]
+
+
+def times_transposed(A, y):
+    """A^T y, with leading axes."""
+    return (y[..., None, :] @ A)[..., 0, :]
+
+
+class Blocks:
+    """A matrix for every result and argument, result by result."""
+
+    def __init__(self, arguments, results):
+        self.arguments, self.results = arguments, results
+
+    def shapes(self):
+        """Shapes of the matrices without leading axes."""
+        return [(y, x) for y in self.results for x in self.arguments]
+
+    def forward(self, tools, scan, matrices, changes):
+        """Changes of the results; None stands for an argument that does not change."""
+        count = len(self.arguments)
+        rows = [matrices[k:k + count] for k in range(0, len(matrices), count)]
+        return [sum((times(A, x) for A, x in zip(row, changes) if x is not None), tools.zeros_like(row[0][..., 0]))
+                for row in rows]
+
+    def reverse(self, tools, scan, matrices, gradients):
+        """Gradients by the arguments, from those by the results."""
+        count = len(self.arguments)
+        return [sum(times_transposed(A, y) for A, y in zip(matrices[k::count], gradients)) for k in range(count)]
+
+
+class Chain:
+    """x_{k+1} = A_k x_k + B_k u_k: of arguments (q, v, u) and results (all q, all v), in rows one behind the other."""
+
+    def __init__(self, steps, nq, nv, nu):
+        self.steps, self.nq, self.nv, self.nu = steps, nq, nv, nu
+
+    def shapes(self):
+        """Of all A and all B."""
+        n = self.nq + self.nv
+        return [(self.steps, n, n), (self.steps, n, self.nu)]
+
+    def forward(self, tools, scan, matrices, changes):
+        """Changes of all q and v, in one row each."""
+        A, B = (tools.moveaxis(x, -3, 0) for x in matrices)
+        dq, dv, du = changes
+        lead = A.shape[1:-2]
+        x = tools.concatenate([tools.zeros_like(A[0, ..., :self.nq, 0]) if dq is None else dq,
+                               tools.zeros_like(A[0, ..., self.nq:, 0]) if dv is None else dv], -1)
+        du = tools.zeros_like(B[..., 0, :]) if du is None else tools.moveaxis(
+            du.reshape(*lead, self.steps, self.nu), -2, 0)
+
+        def step(x, at):
+            A, B, u = at
+            x = times(A, x) + times(B, u)
+            return x, x
+
+        rows = tools.moveaxis(tools.concatenate([x[None], scan(step, x, (A, B, du))[1]]), 0, -2)
+        return [rows[..., :self.nq].reshape(*lead, -1), rows[..., self.nq:].reshape(*lead, -1)]
+
+    def reverse(self, tools, scan, matrices, gradients):
+        """Gradients by q, v and u, from those by all q and v."""
+        lead = matrices[0].shape[:-3]
+        rows = tools.concatenate([y.reshape(*lead, self.steps + 1, -1) for y in gradients], -1)
+        A, B, y = (tools.moveaxis(tools.flip(x, (axis,)), axis, 0)
+                   for x, axis in ((matrices[0], -3), (matrices[1], -3), (rows, -2)))
+
+        def step(gradient, at):
+            A, B, y = at
+            return times_transposed(A, gradient) + y, times_transposed(B, gradient)
+
+        carried, du = scan(step, y[0], (A, B, y[1:]))
+        du = tools.moveaxis(tools.flip(du, (0,)), 0, -2).reshape(*lead, -1)
+        return [carried[..., :self.nq], carried[..., self.nq:], du]
