@@ -47,7 +47,8 @@ _LAZY = {name: f"liedyn.{module}" for module, names in {
     "elements": "actuator_matrix element_forces element_states",
     "estimation": "ExtendedKalmanFilter KalmanBucyFilter KalmanFilter OutputFeedback dkalman kalman",
     "feedback": "check_feedback",
-    "gradients": "RunDerivatives RunGradient RunVariation differentiate_run",
+    "gradients": "ForwardDynamicsDerivatives RunDerivatives RunGradient RunVariation differentiate_run "
+                 "forward_dynamics_derivatives",
     "io.pinocchio_reader": "from_pinocchio",
     "io.pinocchio_writer": "to_pinocchio",
     "large": "LargeResult map_parameters map_states open_results",
