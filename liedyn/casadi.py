@@ -17,8 +17,8 @@ Needs CasADi: the extra ``casadi``.
 import numpy as np
 
 from liedyn.arguments import floats, require_robot
-from liedyn.differentiable import operations
-from liedyn.differentiable.documentation import documented
+from liedyn.differentiable import operations, runs
+from liedyn.differentiable.documentation import COLUMNS, documented
 from liedyn.errors import InputError, LiedynError
 from liedyn.model.remembered import remembered
 
@@ -27,7 +27,7 @@ try:
 except ImportError:
     raise LiedynError("liedyn.casadi needs CasADi: pip install 'liedyn[casadi]'") from None
 
-__all__ = ["forward_dynamics", "forward_kinematics", "pose", "rnea"]
+__all__ = ["forward_dynamics", "forward_kinematics", "pose", "rnea", "rollout", "step"]
 _ALIVE = []
 """All callbacks: CasADi does not hold the Python objects that its expressions call."""
 
@@ -83,7 +83,7 @@ class _Function(_Callback):
         return True
 
     def get_jac_sparsity(self, o, i, symmetric):
-        return _blocks(self.count, self.sizes[1][o], self.sizes[0][i])
+        return _blocks(self.operation, self.count)[o * len(self.sizes[0]) + i]
 
     def eval_buffer(self, given, wanted):
         for found, place in zip(self.operation.evaluate(*self.states(given)), wanted):
@@ -107,8 +107,7 @@ class _Jacobian(_Callback):
             sizes[i], self.count)
 
     def get_sparsity_out(self, i):
-        o, i = divmod(i, len(self.sizes[0]))
-        return _blocks(self.count, self.sizes[1][o], self.sizes[0][i])
+        return _blocks(self.operation, self.count)[i]
 
     def has_jacobian(self):
         return True  # so that CasADi asks for it, and gets the reason
@@ -118,15 +117,19 @@ class _Jacobian(_Callback):
                           "{'ipopt.hessian_approximation': 'limited-memory'}")
 
     def eval_buffer(self, given, wanted):
-        for block, place in zip(self.operation.differentiate(*self.states(given))[1], wanted):
-            if place is not None:
-                np.frombuffer(place)[:] = np.swapaxes(block, -1, -2).ravel()  # column by column
+        matrices = self.operation.map.dense(self.operation.differentiate(*self.states(given))[1])
+        for block, pattern, place in zip(matrices, self.operation.map.patterns(), wanted):
+            if place is not None:  # column by column
+                np.frombuffer(place)[:] = np.swapaxes(block, -1, -2)[:, pattern.T].ravel()
         return 0
 
 
-def _blocks(count, rows, columns):
-    """Sparsity of so many dense blocks along the diagonal."""
-    return casadi.diagcat(*[casadi.Sparsity.dense(rows, columns)] * count)
+@remembered
+def _blocks(operation, count):
+    """Sparsities of the matrices: for each state a block on the diagonal."""
+    patterns = ((pattern.shape, *np.nonzero(pattern)) for pattern in operation.map.patterns())
+    return [casadi.diagcat(*[casadi.Sparsity.triplet(*shape, *(x.tolist() for x in places))] * count)
+            for shape, *places in patterns]
 
 
 @remembered
@@ -134,7 +137,7 @@ def _function(operation, count):
     return _Function(f"liedyn_{type(operation).__name__}", operation, count, {})
 
 
-def _column(name, x, size):
+def _columns(name, x, size):
     """x as MX or DM, of so many rows."""
     if isinstance(x, casadi.SX):
         raise InputError(f"{name} is SX, which cannot call back: liedyn.casadi takes MX expressions and numbers")
@@ -152,7 +155,7 @@ def _call(operation_of, robot, *given, options=()):
     """What an operation gives for columns; one column goes with any number of others."""
     require_robot(robot)
     operation = operation_of(robot, *options)
-    x = [_column(name, each, operations.size(shape))
+    x = [_columns(name, each, operations.size(shape))
          for (name, shape), each in zip(operation.arguments.items(), given)]
     count = max(each.shape[1] for each in x)
     if any(each.shape[1] not in (1, count) for each in x):
@@ -173,7 +176,7 @@ def _matrices(numbers):
     return casadi.reshape(numbers[by_columns, :], 4, 4 * numbers.shape[1])
 
 
-@documented("casadi.MX or casadi.DM", columns=True)
+@documented("casadi.MX or casadi.DM", COLUMNS)
 def rnea(robot, q, v, a):
     """
     Examples
@@ -182,13 +185,13 @@ def rnea(robot, q, v, a):
     >>> from liedyn.casadi import rnea
     >>> panda, a = ld.load("panda"), casadi.MX.sym("a", 7)
     >>> M = casadi.Function("M", [a], [casadi.jacobian(rnea(panda, panda.home, [0.0] * 7, a), a)])
-    >>> abs(M([0.0] * 7).full() - ld.crba(panda, panda.home)).max() < 1e-12
+    >>> bool(abs(M([0.0] * 7).full() - ld.crba(panda, panda.home)).max() < 1e-12)
     True
     """
     return _call(operations.inverse_dynamics, robot, q, v, a)
 
 
-@documented("casadi.MX or casadi.DM", columns=True)
+@documented("casadi.MX or casadi.DM", COLUMNS)
 def forward_dynamics(robot, q, v, tau):
     """
     Examples
@@ -202,7 +205,7 @@ def forward_dynamics(robot, q, v, tau):
     return _call(operations.forward_dynamics, robot, q, v, tau)
 
 
-@documented("casadi.MX or casadi.DM", columns=True)
+@documented("casadi.MX or casadi.DM", COLUMNS)
 def forward_kinematics(robot, q):
     """
     Examples
@@ -217,7 +220,7 @@ def forward_kinematics(robot, q):
     return tuple(_matrices(numbers[16 * b:16 * b + 16, :]) for b in range(robot.nbodies))
 
 
-@documented("casadi.MX or casadi.DM", columns=True)
+@documented("casadi.MX or casadi.DM", COLUMNS)
 def pose(robot, q, body):
     """
     Examples
@@ -229,3 +232,40 @@ def pose(robot, q, body):
     (7, 1)
     """
     return _matrices(_call(operations.poses, robot, q, options=(body,)))
+
+
+@documented("casadi.MX or casadi.DM", COLUMNS)
+def step(robot, q, v, tau, dt=1e-3):
+    """
+    Examples
+    --------
+    >>> import casadi, liedyn as ld
+    >>> from liedyn.casadi import step
+    >>> panda = ld.load("panda")
+    >>> q, v, tau = (casadi.MX.sym(name, 7, 20) for name in ("q", "v", "tau"))
+    >>> gaps = q[:, 1:] - step(panda, q, v, tau, 0.01).q[:, :-1]  # multiple shooting
+    >>> casadi.jacobian(casadi.vec(gaps), q).nnz()
+    1064
+    """
+    return _call(runs.step, robot, q, v, tau, options=(dt,))
+
+
+@documented("casadi.MX or casadi.DM", COLUMNS)
+def rollout(robot, q, v, tau, dt=1e-3):
+    """
+    Examples
+    --------
+    >>> import casadi, liedyn as ld
+    >>> from liedyn.casadi import rollout
+    >>> arm, tau = ld.load("five_bar"), casadi.MX.sym("tau", 4, 10)
+    >>> run = rollout(arm, arm.home, [0.0] * 4, tau, 0.01)
+    >>> run.q.shape, casadi.jacobian(run.q[0, -1], tau).shape
+    ((4, 11), (1, 40))
+    """
+    require_robot(robot)
+    tau = _columns("tau", tau, robot.nv)
+    for name, x, size in (("q", q, robot.nq), ("v", v, robot.nv)):
+        if _columns(name, x, size).shape[1] != 1:
+            raise InputError(f"rollout takes one run: {name} must have one column, got {x.shape[1]}")
+    found = _call(runs.rollout, robot, q, v, casadi.vec(tau), options=(dt, (tau.shape[1], robot.nv)))
+    return found._make(casadi.reshape(x, -1, tau.shape[1] + 1) for x in found)

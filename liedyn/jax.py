@@ -13,7 +13,7 @@ batch (`jax.pure_callback`); its tangents are products with matrices that come b
 the reverse direction. There are no second derivatives. Needs JAX: the extra ``jax``.
 """
 from liedyn.arguments import floats, require_robot
-from liedyn.differentiable import operations
+from liedyn.differentiable import operations, runs
 from liedyn.differentiable.documentation import documented
 from liedyn.errors import InputError, LiedynError, shown
 from liedyn.model.remembered import remembered
@@ -25,7 +25,7 @@ try:
 except ImportError:
     raise LiedynError("liedyn.jax needs JAX: pip install 'liedyn[jax]'") from None
 
-__all__ = ["forward_dynamics", "forward_kinematics", "pose", "rnea"]
+__all__ = ["forward_dynamics", "forward_kinematics", "pose", "rnea", "rollout", "step"]
 
 
 def _array(name, x):
@@ -155,3 +155,38 @@ def pose(robot, q, body):
     (7,)
     """
     return _call(operations.poses, robot, q, options=(body,))
+
+
+@documented("jax.Array")
+def step(robot, q, v, tau, dt=1e-3):
+    """
+    Examples
+    --------
+    >>> import jax, liedyn as ld
+    >>> from liedyn.jax import step
+    >>> jax.config.update("jax_enable_x64", True)
+    >>> arm, still = ld.load("five_bar"), jax.numpy.zeros(4)
+    >>> jax.jacfwd(lambda tau: step(arm, arm.home, still, tau).v)(still).shape
+    (4, 4)
+    """
+    return _call(runs.step, robot, q, v, tau, options=(dt,))
+
+
+@documented("jax.Array")
+def rollout(robot, q, v, tau, dt=1e-3):
+    """
+    Examples
+    --------
+    >>> import jax, liedyn as ld
+    >>> from liedyn.jax import rollout
+    >>> jax.config.update("jax_enable_x64", True)
+    >>> arm, still = ld.load("five_bar"), [0.0] * 4
+    >>> end = lambda tau: rollout(arm, arm.home, still, tau, 0.01).q[-1, 0]
+    >>> jax.grad(end)(jax.numpy.zeros((10, 4))).shape
+    (10, 4)
+    """
+    return _call(runs.rollout, robot, q, v, tau, options=(dt, _shape(tau)))
+
+
+def _shape(x):
+    return x.shape if isinstance(x, jax.Array) else floats("tau", x).shape

@@ -17,7 +17,7 @@ import functools
 import numpy as np
 
 from liedyn.arguments import floats, require_robot
-from liedyn.differentiable import operations
+from liedyn.differentiable import operations, runs
 from liedyn.differentiable.documentation import documented
 from liedyn.errors import InputError, LiedynError, shown
 
@@ -26,7 +26,7 @@ try:
 except ImportError:
     raise LiedynError("liedyn.torch needs PyTorch: pip install 'liedyn[torch]'") from None
 
-__all__ = ["forward_dynamics", "forward_kinematics", "pose", "rnea"]
+__all__ = ["forward_dynamics", "forward_kinematics", "pose", "rnea", "rollout", "step"]
 
 
 def _tensor(name, x):
@@ -184,3 +184,37 @@ def pose(robot, q, body):
     torch.Size([7])
     """
     return _call(operations.poses, robot, q, options=(body,))
+
+
+@documented("torch.Tensor")
+def step(robot, q, v, tau, dt=1e-3):
+    """
+    Examples
+    --------
+    >>> import torch, liedyn as ld
+    >>> from liedyn.torch import step
+    >>> arm, tau = ld.load("five_bar"), torch.zeros(4, requires_grad=True)
+    >>> step(arm, arm.home, [0.0] * 4, tau).v[0].backward()
+    >>> tau.grad.shape
+    torch.Size([4])
+    """
+    return _call(runs.step, robot, q, v, tau, options=(dt,))
+
+
+@documented("torch.Tensor")
+def rollout(robot, q, v, tau, dt=1e-3):
+    """
+    Examples
+    --------
+    >>> import torch, liedyn as ld
+    >>> from liedyn.torch import rollout
+    >>> arm, tau = ld.load("five_bar"), torch.zeros(10, 4, requires_grad=True)
+    >>> rollout(arm, arm.home, [0.0] * 4, tau, 0.01).q[-1, 0].backward()
+    >>> tau.grad.shape
+    torch.Size([10, 4])
+    """
+    return _call(runs.rollout, robot, q, v, tau, options=(dt, _shape(tau)))
+
+
+def _shape(x):
+    return tuple(x.shape) if isinstance(x, torch.Tensor) else floats("tau", x).shape

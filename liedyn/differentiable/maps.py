@@ -4,6 +4,8 @@
 loop over the first axis of sequences: f(carried, elements) gives what is carried on and a row, and it returns what is
 carried out and all rows. All arrays have the same leading axes, and arguments and results one axis behind them.
 """
+import numpy as np
+
 
 
 def times(A, x):
@@ -25,6 +27,14 @@ class Blocks:
     def shapes(self):
         """Shapes of the matrices without leading axes."""
         return [(y, x) for y in self.results for x in self.arguments]
+
+    def patterns(self):
+        """Which entries of `dense` can be other than zero."""
+        return [np.ones(shape, bool) for shape in self.shapes()]
+
+    def dense(self, matrices):
+        """For every result and argument, result by result, the matrix of all partial derivatives, in NumPy's arrays."""
+        return matrices
 
     def forward(self, tools, scan, matrices, changes):
         """Changes of the results; None stands for an argument that does not change."""
@@ -49,6 +59,28 @@ class Chain:
         """Of all A and all B."""
         n = self.nq + self.nv
         return [(self.steps, n, n), (self.steps, n, self.nu)]
+
+    def patterns(self):
+        """Which entries of `dense` can be other than zero: forces act on what comes later."""
+        later = np.tri(self.steps + 1, self.steps, -1, bool)
+        sizes = [size * (self.steps + 1) for size in (self.nq, self.nv)]
+        return [pattern for size, rows in zip((self.nq, self.nv), sizes) for pattern in (
+            np.ones((rows, self.nq), bool), np.ones((rows, self.nv), bool),
+            np.kron(later, np.ones((size, self.nu), bool)))]
+
+    def dense(self, matrices):
+        """For every result and argument, result by result, the matrix of all partial derivatives, in NumPy's arrays."""
+        A, B = matrices
+        lead, n = A.shape[:-3], self.nq + self.nv
+        J = np.zeros((*lead, self.steps + 1, n, n + self.steps * self.nu))
+        J[..., 0, :, :n] = np.eye(n)
+        for k in range(self.steps):
+            at = n + k * self.nu
+            J[..., k + 1, :, :at] = A[..., k, :, :] @ J[..., k, :, :at]
+            J[..., k + 1, :, at:at + self.nu] = B[..., k, :, :]
+        of_q, of_v, of_u = slice(self.nq), slice(self.nq, n), slice(n, None)
+        blocks = [J[..., rows, columns] for rows in (of_q, of_v) for columns in (of_q, of_v, of_u)]
+        return [block.reshape(*lead, -1, block.shape[-1]) for block in blocks]
 
     def forward(self, tools, scan, matrices, changes):
         """Changes of all q and v, in one row each."""

@@ -1,9 +1,9 @@
 """Functions of a robot as the bridges see them: arrays of numbers in, arrays of numbers out, and their Jacobians.
 
-An `Operation` knows nothing of any framework. Its arguments and results are vectors, with leading axes that all of them
-share. `evaluate` gives the results, `differentiate` the results and the matrices of the derivative by the numbers of the
-arguments, which come from the library's own exact functions; `map` says what kind of matrices (`liedyn.differentiable.maps`),
-`liedyn.differentiable.quaternions` what derivatives by the numbers of a quaternion are.
+An `Operation` knows nothing of any framework. Its arguments and results are arrays with leading axes that all of them
+share. `evaluate` gives the results, `differentiate` the results and the matrices of the derivative by the numbers of
+the arguments, which come from the library's own exact functions. `map` says what kind of matrices they are
+(`liedyn.differentiable.maps`); `liedyn.differentiable.quaternions` explains derivatives by the numbers of a quaternion.
 """
 import math
 from collections import namedtuple
@@ -12,7 +12,9 @@ import numpy as np
 
 from liedyn.differentiable.maps import Blocks
 from liedyn.differentiable.quaternions import rates, tangent, with_unit_quaternions
+from liedyn.dynamics.forward import forward_dynamics as constrained_dynamics
 from liedyn.errors import InputError
+from liedyn.gradients import forward_dynamics_derivatives
 from liedyn.model.remembered import remembered
 from liedyn.tree.aba import aba
 from liedyn.tree.aba_derivatives import aba_derivatives
@@ -108,21 +110,28 @@ class Rnea(Operation):
         return self._evaluate(q, v, a), (rnea_derivatives(self.robot, q, v, a),)
 
 
-class TreeDynamics(Operation):
-    """Accelerations of a tree, and no multipliers."""
+class Dynamics(Operation):
+    """Accelerations and multipliers."""
 
     bundle = Acceleration
 
     def __init__(self, robot):
-        super().__init__(robot, state(robot) | {"tau": (robot.nv,)}, {"a": (robot.nv,), "lam": (0,)})
+        super().__init__(robot, state(robot) | {"tau": (robot.nv,)}, {"a": (robot.nv,), "lam": (len(robot.row_names),)})
+        self.is_tree = not robot.row_names and robot.elements is None
 
     def _evaluate(self, q, v, tau):
-        a = aba(self.robot, q, v, tau)
-        return a, a[..., :0]
+        if self.is_tree:
+            a = aba(self.robot, q, v, tau)
+            return a, a[..., :0]
+        found = constrained_dynamics(self.robot, q, v, tau)
+        return found.a, found.lam
 
     def _differentiate(self, q, v, tau):
-        by_state = aba_derivatives(self.robot, q, v, tau)
-        return self._evaluate(q, v, tau), (by_state, [block[..., :0, :] for block in by_state])
+        if self.is_tree:
+            slopes = aba_derivatives(self.robot, q, v, tau)
+            return self._evaluate(q, v, tau), (slopes, [block[..., :0, :] for block in slopes])
+        found = forward_dynamics_derivatives(self.robot, q, v, tau)
+        return (found.a, found.lam), ((found.a_q, found.a_v, found.a_tau), (found.lam_q, found.lam_v, found.lam_tau))
 
 
 class Poses(Operation):
@@ -154,7 +163,7 @@ def inverse_dynamics(robot):
 @remembered
 def forward_dynamics(robot):
     """The operation of `forward_dynamics`."""
-    return TreeDynamics(robot)
+    return Dynamics(robot)
 
 
 @remembered
