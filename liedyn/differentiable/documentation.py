@@ -12,8 +12,8 @@ class Text(NamedTuple):
     errors: str = ""
 
 
-RUN = ("The derivative is that of the steps themselves, stages and projection included, by all coordinates: also by such "
-       "that\n    leave the constraints, to which the projection returns (`liedyn.gradients.steps`).")
+RUN = ("The derivative is that of the steps themselves, stages and projection included, by all coordinates: also by\n"
+       "    such that leave the constraints, to which the projection returns (`liedyn.gradients.steps`).")
 RUN_ERRORS = """
     ClosureError
         A loop is open at the start.
@@ -50,8 +50,8 @@ ARGUMENTS = {
 }
 RESULTS = {
     "tau": "tau : {array}, shape {v}\n        Generalised forces [N m, N].",
-    "acceleration": "Acceleration\n        Accelerations ``a``, shape {v} [rad/s^2, m/s^2], and multipliers ``lam``, shape "
-                    "{lam}, of no length for a tree.",
+    "acceleration": "Acceleration\n        Accelerations ``a``, shape {v} [rad/s^2, m/s^2], and multipliers ``lam``, "
+                    "shape\n        {lam}, of no length for a tree.",
     "state": "State\n        ``q``, shape {q}, and ``v``, shape {v}, at the end of the step.",
     "states": "State\n        ``q``, shape {all_q}, and ``v``, shape {all_v}, the start first.",
     "poses": "poses : {poses}\n        Homogeneous transforms from body to world coordinates [m], in the order of "
@@ -77,13 +77,14 @@ DOCUMENTATION = """{summary}
     Raises
     ------
     InputError
-        An argument does not fit, as `liedyn` has it, or a quaternion is zero. While a program of the framework runs, its
-        own error has the text of this.{errors}
+        An argument does not fit, as `liedyn` has it, or a quaternion is zero. While a program of the framework runs,
+        its own error has the text of this.{errors}
 
     Notes
     -----
-    {source} Derivatives are by the numbers of q;
-    those along a quaternion are zero, as functions of q are functions of the rotation (`liedyn.differentiable`).
+    {source}
+    Derivatives are by the numbers of q; those along a quaternion are zero, as functions of q are functions of the
+    rotation (`liedyn.differentiable.quaternions`).
 
     """
 
@@ -96,8 +97,8 @@ def documented(array, shapes=ROWS):
             arguments = "\n    ".join(ARGUMENTS[each] for each in text.arguments.split())
             full = DOCUMENTATION.format(summary=text.summary, arguments=arguments, result=RESULTS[text.result],
                                         source=text.source, errors=text.errors)
-            function.__doc__ = full.format(array=array, **{name: shape.format(array=array)
-                                                           for name, shape in shapes.items()}) + function.__doc__.lstrip()
+            named = {name: shape.format(array=array) for name, shape in shapes.items()}
+            function.__doc__ = full.format(array=array, **named) + function.__doc__.lstrip()
         return function
 
     return add

@@ -13,11 +13,13 @@ from liedyn.contact.watching import watches
 from liedyn.differentiable.maps import Chain
 from liedyn.differentiable.operations import Operation, state
 from liedyn.differentiable.quaternions import rates, tangent
+from liedyn.dynamics.forward import forward_dynamics
 from liedyn.errors import InputError, SimulationError
 from liedyn.gradients.run import Tape
 from liedyn.model.remembered import remembered
 from liedyn.simulation.grid import Grid
 from liedyn.simulation.integrators import METHODS
+from liedyn.simulation.one_step import step as one_step
 from liedyn.simulation.simulate import simulate
 
 State = namedtuple("State", "q v")
@@ -26,26 +28,20 @@ Rows = namedtuple("Rows", "t q v a tau lam status")
 """Of runs one behind the other: what a `Tape` reads of a trajectory."""
 
 
-class Run(Operation):
-    """The states of a run, from that at its start and the forces that are held in each step."""
+class Runs(Operation):
+    """What steps and runs have in common: the matrices of steps."""
 
     bundle = State
 
-    def __init__(self, robot, steps, dt):
+    def __init__(self, robot, dt, arguments, results):
         if watches(robot):
             raise InputError(f"{robot.name!r} has one-sided constraints, whose events have times of their own: take "
                              "differentiate_run, or switch them to what they are with robot.switched")
-        super().__init__(robot, state(robot) | {"tau": (steps, robot.nv)},
-                         {"q": (steps + 1, robot.nq), "v": (steps + 1, robot.nv)})
-        self.steps, self.dt = steps, dt
-        self.map = Chain(steps, robot.nq, robot.nv, robot.nv)
-
-    def _evaluate(self, q, v, tau):
-        rows, lead = self._rows(q, v, tau), q.shape[:-1]
-        return tuple(x.reshape(*lead, *x.shape[1:]) for x in (rows.q, rows.v))
+        super().__init__(robot, arguments, results)
+        self.dt = dt
 
     def differentiate(self, *x):
-        """The results, a tuple, and A and B of all steps."""
+        """The results, a tuple, and A and B of all steps, (..., steps, n, n) and (..., steps, n, nv)."""
         (q, v, tau), lengths = self._with_rotations(x)
         robot, lead = self.robot, q.shape[:-1]
         rows = self._rows(q, v, tau)
@@ -58,6 +54,48 @@ class Run(Operation):
         return tuple(x.reshape(*lead, *x.shape[1:]) for x in (rows.q, rows.v)), tuple(
             x.reshape(*lead, *x.shape[1:]) for x in (A, B))
 
+    def _steps(self, rows, tau):
+        """A (count, steps, 2 nv, 2 nv) and B (count, steps, 2 nv, nv) in tangent spaces, from rows tau of all steps."""
+        robot, (count, height) = self.robot, rows.q.shape[:2]
+        grid = Grid(robot.t, robot.t + len(tau) * self.dt, self.dt)
+        tape = Tape(robot, rows.q[0, 0], rows.v[0, 0], grid, METHODS["rk4"], "projection", tau, None, None, (), ())
+        flat = Rows(np.tile(rows.t, count), *(x.reshape(count * height, x.shape[-1]).copy() for x in rows[1:6]),
+                    np.tile(statuses(tape.model), (count * height, 1)))
+        held = np.minimum(np.arange(height), height - 2) + (height - 1) * np.arange(count)[:, None]
+        found, origin = tape.steps(flat, held.ravel(), [(k, k + height - 1) for k in range(0, len(flat.t), height)])
+        if (origin != np.arange(len(origin))).any():
+            k = int(np.argmax(origin != np.arange(len(origin)))) % height
+            raise SimulationError(f"the step from t = {rows.t[k]:.9g} s passes a singular configuration together with "
+                                  "the one before: take differentiate_run")
+        return tuple(np.concatenate([x, x[:1]]).reshape(count, height, *x.shape[1:])[:, :-1]
+                     for x in (found.by_state, found.by_inputs))
+
+
+class Run(Runs):
+    """The states of a run, from that at its start and the forces that are held in each step."""
+
+    def __init__(self, robot, steps, dt):
+        super().__init__(robot, dt, state(robot) | {"tau": (steps, robot.nv)},
+                         {"q": (steps + 1, robot.nq), "v": (steps + 1, robot.nv)})
+        self.steps = steps
+        self.map = Chain(steps, robot.nq, robot.nv, robot.nv)
+
+    def evaluate(self, *x):
+        """All q and v; the first ones are those that are given, with quaternions of whatever length."""
+        q, v = super().evaluate(*x)
+        q[..., 0, :] = x[0]
+        return q, v
+
+    def differentiate(self, *x):
+        """All q and v, and A and B of all steps."""
+        (q, v), matrices = super().differentiate(*x)
+        q[..., 0, :] = x[0]
+        return (q, v), matrices
+
+    def _evaluate(self, q, v, tau):
+        rows, lead = self._rows(q, v, tau), q.shape[:-1]
+        return tuple(x.reshape(*lead, *x.shape[1:]) for x in (rows.q, rows.v))
+
     def _rows(self, q, v, tau):
         """The runs (count, steps + 1, ...) from starts with any leading axes."""
         robot, steps = self.robot, self.steps
@@ -69,44 +107,35 @@ class Run(Operation):
             raise SimulationError(f"a run of {steps} steps has {len(run.t)} rows", run[0])
         return Rows(run.t, run.q, run.v, run.a, run.tau, run.lam, None)
 
-    def _steps(self, rows, tau):
-        """A (count, steps, 2 nv, 2 nv) and B (count, steps, 2 nv, nv) in tangent spaces, from rows tau of all steps."""
-        robot, steps, count = self.robot, self.steps, len(rows.q)
-        grid = Grid(robot.t, robot.t + len(tau) * self.dt, self.dt)
-        tape = Tape(robot, rows.q[0, 0], rows.v[0, 0], grid, METHODS["rk4"], "projection", tau, None, None, (), ())
-        flat = Rows(np.tile(rows.t, count), *(x.reshape(count * (steps + 1), x.shape[-1]).copy() for x in rows[1:6]),
-                    np.tile(statuses(tape.model), (count * (steps + 1), 1)))
-        held = np.minimum(np.arange(steps + 1), steps - 1) + steps * np.arange(count)[:, None]
-        parts = [(first, first + steps) for first in range(0, len(flat.t), steps + 1)]
-        found, origin = tape.steps(flat, held.ravel(), parts)
-        if (origin != np.arange(len(origin))).any():
-            k = int(np.argmax(origin != np.arange(len(origin)))) % (steps + 1)
-            raise SimulationError(f"the step from t = {rows.t[k]:.9g} s passes a singular configuration together with "
-                                  "the one before: take differentiate_run")
-        return tuple(np.concatenate([x, x[:1]]).reshape(count, steps + 1, *x.shape[1:])[:, :-1]
-                     for x in (found.by_state, found.by_inputs))
 
-
-class Step(Operation):
+class Step(Runs):
     """The state one step later."""
 
-    bundle = State
-
     def __init__(self, robot, dt):
-        super().__init__(robot, state(robot) | {"tau": (robot.nv,)}, state(robot))
-        self.run = Run(robot, 1, dt)
+        super().__init__(robot, dt, state(robot) | {"tau": (robot.nv,)}, state(robot))
 
     def _evaluate(self, q, v, tau):
-        q, v = self.run._evaluate(q, v, tau[..., None, :])
-        return q[..., 1, :], v[..., 1, :]
+        if q.ndim == 1:
+            return one_step(self.robot, q, v, tau, self.dt)
+        found = self._rows(q, v, tau)
+        return tuple(x[:, 1].reshape(*q.shape[:-1], -1) for x in (found.q, found.v))
 
-    def differentiate(self, q, v, tau):
+    def differentiate(self, *x):
         """The results, a tuple, and the matrices of the derivative, another."""
-        (q_rows, v_rows), (A, B) = self.run.differentiate(q, v, np.asarray(tau)[..., None, :])
-        n = self.robot.nq
-        A, B = A[..., 0, :, :], B[..., 0, :, :]
-        return (q_rows[..., 1, :], v_rows[..., 1, :]), (
-            A[..., :n, :n], A[..., :n, n:], B[..., :n, :], A[..., n:, :n], A[..., n:, n:], B[..., n:, :])
+        (q, v), (A, B) = super().differentiate(*x)
+        n, A, B = self.robot.nq, A[..., 0, :, :], B[..., 0, :, :]
+        return (q[..., 1, :], v[..., 1, :]), (A[..., :n, :n], A[..., :n, n:], B[..., :n, :],
+                                              A[..., n:, :n], A[..., n:, n:], B[..., n:, :])
+
+    def _rows(self, q, v, tau):
+        """Start and end of each step, with what is known of the start."""
+        robot = self.robot
+        q, v, tau = q.reshape(-1, robot.nq), v.reshape(-1, robot.nv), tau.reshape(-1, robot.nv)
+        ends = [one_step(robot, *each, self.dt) for each in zip(q, v, tau)]
+        found = forward_dynamics(robot, q, v, tau)
+        both = [np.stack([x, np.reshape([end[k] for end in ends], x.shape)], axis=1) for k, x in enumerate((q, v))]
+        return Rows(np.array([robot.t, robot.t + self.dt]), *both,
+                    *(np.repeat(x[:, None], 2, axis=1) for x in (found.a, tau, found.lam)), None)
 
 
 def with_speeds(X):
