@@ -13,6 +13,7 @@ in double precision: tensors of other precisions are converted, and results are 
 operations on all the arguments, so that of float32 alone they are float32. Needs PyTorch: the extra ``torch``.
 """
 import functools
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -27,6 +28,8 @@ except ImportError:
     raise LiedynError("liedyn.torch needs PyTorch: pip install 'liedyn[torch]'") from None
 
 __all__ = ["forward_dynamics", "forward_kinematics", "pose", "rnea", "rollout", "step"]
+_TOOLS = SimpleNamespace(concatenate=torch.cat, flip=torch.flip, moveaxis=torch.movedim, zeros_like=torch.zeros_like)
+"""What `liedyn.differentiable.maps` needs: `torch.moveaxis` itself has no rule for `torch.func.vmap`."""
 
 
 def _tensor(name, x):
@@ -80,13 +83,13 @@ class _Function(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, *gradients):
-        found = ctx.operation.map.reverse(torch, _scan, _Matrices.apply(ctx.operation, *ctx.saved_tensors),
+        found = ctx.operation.map.reverse(_TOOLS, _scan, _Matrices.apply(ctx.operation, *ctx.saved_tensors),
                                           [y.reshape(*ctx.lead, -1) for y in gradients])
         return None, *(x.reshape(ctx.lead + shape) for x, shape in zip(found, ctx.operation.arguments.values()))
 
     @staticmethod
     def jvp(ctx, _, *changes):
-        found = ctx.operation.map.forward(torch, _scan, _Matrices.apply(ctx.operation, *ctx.saved_tensors),
+        found = ctx.operation.map.forward(_TOOLS, _scan, _Matrices.apply(ctx.operation, *ctx.saved_tensors),
                                           [d if d is None else d.reshape(*ctx.lead, -1) for d in changes])
         return tuple(y.reshape(ctx.lead + shape) for y, shape in zip(found, ctx.operation.results.values()))
 

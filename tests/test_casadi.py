@@ -17,6 +17,7 @@ import liedyn.casadi as bridge  # noqa: E402
 from liedyn.differentiable import operations  # noqa: E402
 
 PANDA = ld.load("panda")
+FIVE_BAR = ld.load("five_bar")
 TREE = random_tree(np.random.default_rng(3), MOVING_KINDS).build()
 LIMITED_MEMORY = {"ipopt.hessian_approximation": "limited-memory", "ipopt.print_level": 0, "print_time": False,
                   "ipopt.sb": "yes"}
@@ -76,6 +77,64 @@ def test_quaternions():
     for b in range(2):
         assert off(found[:, b, :, :, b].swapaxes(1, 2), expected[b]) < 1e-14
         assert not found[:, b, :, :, 1 - b].any()
+
+
+def five_bars(count):
+    """States on the constraints, and forces."""
+    rng = np.random.default_rng(7)
+    q = ld.close(FIVE_BAR, FIVE_BAR.home, q1=FIVE_BAR.home[0] + rng.uniform(-0.2, 0.2, count))
+    return q, ld.complete_velocity(FIVE_BAR, q, {"q1": rng.normal(size=count), "q2": 0.3}), rng.normal(size=(count, 4))
+
+
+def test_closed_loops():
+    """Accelerations and multipliers of several states."""
+    q, v, tau = five_bars(4)
+    given = symbols(q, v, tau)
+    found = bridge.forward_dynamics(FIVE_BAR, *given)
+    expected = ld.forward_dynamics_derivatives(FIVE_BAR, q, v, tau)
+    jacobians = [casadi.jacobian(y, x) for y in found for x in given]
+    for actual, name in zip(casadi.Function("f", given, jacobians)(q.T, v.T, tau.T),
+                            ("a_q", "a_v", "a_tau", "lam_q", "lam_v", "lam_tau")):
+        assert off(actual.full(), block_diag(*getattr(expected, name))) < 1e-12
+
+
+def test_the_gradient_of_a_run():
+    """By its start and its forces: against the adjoint of the library's own run."""
+    q, v, _ = (x[0] for x in five_bars(1))
+    tau = np.random.default_rng(1).normal(size=(20, 4))
+    given = casadi.MX.sym("q", 4), casadi.MX.sym("v", 4), casadi.MX.sym("tau", 4, 20)
+    run = bridge.rollout(FIVE_BAR, *given, 0.01)
+    total = casadi.sumsqr(run.q[:, -1] - 1.0) + casadi.sumsqr(run.v) / 10
+    function = casadi.Function("f", given, [run.q, run.v, *(casadi.gradient(total, x) for x in given)])
+    of_q, of_v, *gradient = (x.full().T for x in function(q, v, tau.T))
+    own = ld.differentiate_run(FIVE_BAR, q, v, 0.2, tau=tau, dt=0.01)
+    assert off(of_q, own.trajectory.q) < 1e-13 and off(of_v, own.trajectory.v) < 1e-13
+    weights = np.zeros((21, 4))
+    weights[-1] = 2 * (own.trajectory.q[-1] - 1.0)
+    expected = own.adjoint(weights, own.trajectory.v / 5)
+    for actual, each in zip(gradient, (expected.q0[None], expected.v0[None], expected.inputs)):
+        assert off(actual, each) < 1e-12
+    pattern = casadi.jacobian(casadi.vec(run.q), casadi.vec(given[2])).sparsity()
+    assert pattern.nnz() == 16 * 20 * 21 // 2  # forces act on what comes later
+
+
+def test_multiple_shooting():
+    """Swing-up of a pendulum from knot to knot; the states of the result are those of a run with its forces."""
+    builder = ld.Builder("pendulum")
+    builder.body("rod", 1.0, (0.0, 0.0, -0.5), (0.1, 0.1, 0.01))
+    builder.joint("hinge", "revolute", "ground", "rod", axis=(0.0, 1.0, 0.0))
+    pendulum, steps, h = builder.build(), 40, 0.05
+    q, v, tau = casadi.MX.sym("q", 1, steps + 1), casadi.MX.sym("v", 1, steps + 1), casadi.MX.sym("tau", 1, steps)
+    end = bridge.step(pendulum, q[:, :-1], v[:, :-1], tau, h)
+    gaps = casadi.vertcat(*(casadi.vec(x) for x in (
+        q[:, 1:] - end.q, v[:, 1:] - end.v, q[:, 0], v[:, 0], q[:, -1] - np.pi, v[:, -1])))
+    problem = {"x": casadi.vertcat(*(casadi.vec(x) for x in (q, v, tau))), "f": h * casadi.sumsqr(tau), "g": gaps}
+    solver = casadi.nlpsol("solver", "ipopt", problem, LIMITED_MEMORY | {"ipopt.max_iter": 500, "ipopt.tol": 1e-8})
+    guess = np.concatenate([np.linspace(0.0, np.pi, steps + 1), np.full(steps + 1, np.pi / 2), np.zeros(steps)])
+    found = solver(x0=guess, lbg=0.0, ubg=0.0)["x"].full()[:, 0]
+    assert solver.stats()["success"]
+    run = ld.simulate(pendulum, [0.0], [0.0], steps * h, tau=found[2 * steps + 2:, None], dt=h)
+    assert abs(run.q[-1, 0] - np.pi) < 1e-5 and off(run.q[:, 0], found[:steps + 1]) < 1e-5
 
 
 def test_one_column_goes_with_many():

@@ -127,7 +127,7 @@ def test_steps_on_constraints(name):
 
 
 def test_runs_are_chains_of_steps():
-    """The states are those of `simulate`, the matrices those of `differentiate_run`; forwards, in reverse, and dense."""
+    """States are those of `simulate`, matrices those of `differentiate_run`; forwards, in reverse, and dense."""
     robot, rng, steps = ld.load("five_bar"), np.random.default_rng(3), 12
     q, v = consistent(robot, rng, 2)
     tau = rng.normal(size=(2, steps, robot.nv))
@@ -162,7 +162,7 @@ def scan(function, carried, sequences):
 
 
 def test_runs_with_quaternions():
-    """The matrices of a floating robot's run by plain numbers, multiplied along it, against differences of all of it."""
+    """The matrices of a floating robot by plain numbers, multiplied along a run, against differences of all of it."""
     robot = random_tree(np.random.default_rng(5), ["free", "spherical", "revolute"]).build()
     operation = runs.rollout(robot, H, (5, robot.nv))
     x = arguments(operation, np.random.default_rng(6), 2)

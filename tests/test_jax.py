@@ -19,6 +19,7 @@ import liedyn.jax as bridge  # noqa: E402
 from liedyn.differentiable import operations  # noqa: E402
 
 PANDA = ld.load("panda")
+FIVE_BAR = ld.load("five_bar")
 TREE = random_tree(np.random.default_rng(3), MOVING_KINDS).build()
 WAYS = {"eager": lambda f: f, "jit": jax.jit, "vmap": jax.vmap, "jit, vmap": lambda f: jax.jit(jax.vmap(f))}
 
@@ -26,6 +27,13 @@ WAYS = {"eager": lambda f: f, "jit": jax.jit, "vmap": jax.vmap, "jit, vmap": lam
 def states(robot, count=5, seed=0):
     rng = np.random.default_rng(seed)
     return ld.random_configuration(robot, rng, count), *rng.normal(size=(2, count, robot.nv))
+
+
+def five_bars(count):
+    """States on the constraints, and forces."""
+    rng = np.random.default_rng(7)
+    q = ld.close(FIVE_BAR, FIVE_BAR.home, q1=FIVE_BAR.home[0] + rng.uniform(-0.2, 0.2, count))
+    return q, ld.complete_velocity(FIVE_BAR, q, {"q1": rng.normal(size=count), "q2": 0.3}), rng.normal(size=(count, 4))
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -103,6 +111,87 @@ def test_under_scan_and_checkpoint():
     found = jax.jit(jax.jacrev(end, argnums=(0, 1, 2)))(q, v, tau)
     assert off(np.hstack(found), sensitivity[:n]) < 1e-12
     assert off(end(q, v, tau), at[0]) < 1e-13
+
+
+def test_closed_loops():
+    """Accelerations and multipliers, one state and a batch, in both directions."""
+    q, v, tau = five_bars(4)
+    expected = ld.forward_dynamics_derivatives(FIVE_BAR, q, v, tau)
+    found = jax.jit(lambda *x: bridge.forward_dynamics(FIVE_BAR, *x))(q, v, tau)
+    assert off(found.a, expected.a) < 1e-14 and off(found.lam, expected.lam) < 1e-14
+    for direction in (jax.jacfwd, jax.jacrev):
+        for way in (lambda f: [f(*x) for x in zip(q, v, tau)], lambda f: jax.jit(jax.vmap(f))(q, v, tau)):
+            of = way(direction(lambda *x: bridge.forward_dynamics(FIVE_BAR, *x), argnums=(0, 1, 2)))
+            of = jax.tree.map(lambda *rows: np.stack(rows), *of) if isinstance(of, list) else of
+            for actual, name in zip((*of.a, *of.lam), ("a_q", "a_v", "a_tau", "lam_q", "lam_v", "lam_tau")):
+                assert off(actual, getattr(expected, name)) < 1e-12
+
+
+def cost(q, v, tau):
+    return jnp.sum((q[-1] - 1.0) ** 2) + jnp.sum(v ** 2) / 10 + jnp.sum(tau ** 2) / 100
+
+
+def test_the_gradient_of_a_run():
+    """By its start and its forces: against the adjoint of the library's own run."""
+    q, v, _ = (x[0] for x in five_bars(1))
+    tau = np.random.default_rng(1).normal(size=(20, 4))
+
+    def total(q, v, tau):
+        run = bridge.rollout(FIVE_BAR, q, v, tau, 0.01)
+        return cost(run.q, run.v, tau)
+
+    value, gradient = jax.jit(jax.value_and_grad(total, argnums=(0, 1, 2)))(q, v, tau)
+    run = ld.differentiate_run(FIVE_BAR, q, v, 0.2, tau=tau, dt=0.01)
+    path = run.trajectory
+    assert off(value, float(cost(path.q, path.v, tau))) < 1e-14
+    weights = np.zeros_like(path.q)
+    weights[-1] = 2 * (path.q[-1] - 1.0)
+    expected = run.adjoint(weights, path.v / 5)
+    for actual, each in zip(gradient, (expected.q0, expected.v0, expected.inputs + tau / 50)):
+        assert off(actual, each) < 1e-12
+    along = jax.jvp(total, (q, v, tau), (q, v, tau))[1]
+    assert off(along, sum(np.sum(x * dx) for x, dx in zip(gradient, (q, v, tau)))) < 1e-12
+
+
+def test_steps_in_a_scan_are_a_run():
+    q, v, tau = five_bars(3)
+    tau = np.random.default_rng(2).normal(size=(3, 8, 4))
+
+    def end(q, v, tau):
+        return jax.lax.scan(lambda x, u: (tuple(bridge.step(FIVE_BAR, *x, u, 0.01)), None), (q, v), tau)[0][0]
+
+    def same(q, v, tau):
+        return bridge.rollout(FIVE_BAR, q, v, tau, 0.01).q[-1]
+
+    for way in (lambda f: f, lambda f: jax.jacrev(f, argnums=(0, 1, 2)), lambda f: jax.jacfwd(f, argnums=2)):
+        actual, expected = (jax.jit(jax.vmap(way(f)))(q, v, tau) for f in (end, same))
+        for x, y in zip(jax.tree.leaves(actual), jax.tree.leaves(expected)):
+            assert off(x, y) < 1e-12
+
+
+def test_floating_robots_step():
+    """In numbers of quaternions: forwards and in reverse are transposes of one matrix, which differences confirm."""
+    robot = random_tree(np.random.default_rng(5), ["free", "revolute", "spherical"]).build()
+    q, v, x = (each[0] for each in states(robot))
+    check_grads(lambda *x: tuple(bridge.step(robot, *x, 0.01)), (q, v, x), order=1)
+    check_grads(lambda *x: tuple(bridge.rollout(robot, *x, 0.01)), (q, v, np.tile(x, (3, 1))), order=1)
+
+
+def test_forces_of_least_cost():
+    """Gradient descent on the forces of a closed loop's run: every step lowers the cost, gradients go to zero."""
+    q, v, _ = (x[0] for x in five_bars(1))
+
+    @jax.jit
+    @jax.value_and_grad
+    def total(tau):
+        return cost(*bridge.rollout(FIVE_BAR, q, v, tau, 0.02), tau)
+
+    tau, values = jnp.zeros((10, 4)), []
+    for _ in range(40):
+        value, gradient = total(tau)
+        values.append(float(value))
+        tau = tau - 5.0 * gradient
+    assert (np.diff(values) < 0.0).all() and np.abs(gradient).max() < 0.1 * np.abs(total(jnp.zeros((10, 4)))[1]).max()
 
 
 def test_single_precision_arguments_are_converted():

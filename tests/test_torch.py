@@ -15,6 +15,7 @@ import comparison  # noqa: E402
 import liedyn.torch as bridge  # noqa: E402
 
 PANDA = ld.load("panda")
+FIVE_BAR = ld.load("five_bar")
 TREE = random_tree(np.random.default_rng(3), MOVING_KINDS).build()
 REST = torch.zeros(7, dtype=torch.float64)
 
@@ -63,6 +64,58 @@ def test_gradcheck():
                                     check_forward_ad=True)
     assert torch.autograd.gradcheck(lambda q: bridge.forward_kinematics(TREE, q), (q,))
     assert torch.autograd.gradcheck(lambda q: bridge.pose(TREE, q, TREE.body_names[-1]), (q,))
+
+
+def five_bars(count):
+    """States on the constraints, and forces."""
+    rng = np.random.default_rng(7)
+    q = ld.close(FIVE_BAR, FIVE_BAR.home, q1=FIVE_BAR.home[0] + rng.uniform(-0.2, 0.2, count))
+    v = ld.complete_velocity(FIVE_BAR, q, {"q1": rng.normal(size=count), "q2": 0.3})
+    return [torch.from_numpy(x) for x in (q, v, rng.normal(size=(count, 4)))]
+
+
+@pytest.mark.parametrize("direction", [torch.func.jacfwd, torch.func.jacrev], ids=["forward", "reverse"])
+def test_closed_loops(direction):
+    """Accelerations and multipliers of a batch."""
+    q, v, tau = five_bars(4)
+    expected = ld.forward_dynamics_derivatives(FIVE_BAR, q, v, tau)
+    found = bridge.forward_dynamics(FIVE_BAR, q, v, tau)
+    assert off(found.a, expected.a) < 1e-14 and off(found.lam, expected.lam) < 1e-14
+    of = torch.func.vmap(direction(lambda *x: bridge.forward_dynamics(FIVE_BAR, *x)[:], argnums=(0, 1, 2)))(q, v, tau)
+    for actual, name in zip((*of[0], *of[1]), ("a_q", "a_v", "a_tau", "lam_q", "lam_v", "lam_tau")):
+        assert off(actual, getattr(expected, name)) < 1e-12
+
+
+def test_the_gradient_of_a_run():
+    """By its start and its forces: against the adjoint of the library's own run; of a batch of runs, too."""
+    q, v, _ = five_bars(2)
+    given = q, v, torch.from_numpy(np.random.default_rng(1).normal(size=(2, 20, 4)))
+    for x in given:
+        x.requires_grad_()
+    run = bridge.rollout(FIVE_BAR, *given, 0.01)
+    ((run.q[:, -1] - 1.0) ** 2).sum().add((run.v ** 2).sum() / 10).add((given[2] ** 2).sum() / 100).backward()
+    for b in range(2):
+        at = [x[b].detach().numpy() for x in given]
+        own = ld.differentiate_run(FIVE_BAR, *at[:2], 0.2, tau=at[2], dt=0.01)
+        assert off(run.q[b], own.trajectory.q) < 1e-13
+        weights = np.zeros((21, 4))
+        weights[-1] = 2 * (own.trajectory.q[-1] - 1.0)
+        expected = own.adjoint(weights, own.trajectory.v / 5)
+        for x, each in zip(given, (expected.q0, expected.v0, expected.inputs + at[2] / 50)):
+            assert off(x.grad[b], each) < 1e-12
+
+
+def test_floating_robots_step():
+    """In numbers of quaternions: PyTorch's differences, forwards and in reverse, and batches of seeds."""
+    robot = random_tree(np.random.default_rng(5), ["free", "revolute", "spherical"]).build()
+    q, v, x = (each[0].requires_grad_() for each in states(robot))
+    for function, forces in ((bridge.step, x), (bridge.rollout, x.detach().expand(3, -1).clone().requires_grad_())):
+        assert torch.autograd.gradcheck(lambda *x, f=function: tuple(f(robot, *x, 0.01)), (q, v, forces),
+                                        check_forward_ad=True)
+        reverse, forward = (direction(lambda *x, f=function: f(robot, *x, 0.01).q, argnums=(0, 1, 2))(q, v, forces)
+                            for direction in (torch.func.jacrev, torch.func.jacfwd))
+        for a, b in zip(reverse, forward):
+            assert off(a, b.detach()) < 1e-13
 
 
 def test_vmap_over_some_arguments_only():

@@ -1,6 +1,6 @@
 """The derivative of an operation as a linear map, in the arrays of any framework: applied forwards and in reverse.
 
-`tools` is the framework's module with NumPy's names (`jax.numpy`, `torch`, `numpy`); `scan(f, start, sequences)` its
+`tools` has NumPy's names of functions on the framework's arrays (`jax.numpy`, `numpy`); `scan(f, start, sequences)` its
 loop over the first axis of sequences: f(carried, elements) gives what is carried on and a row, and it returns what is
 carried out and all rows. All arrays have the same leading axes, and arguments and results one axis behind them.
 """
