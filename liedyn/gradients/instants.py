@@ -27,6 +27,8 @@ from liedyn.simulation.projection import constraint_state
 
 RANK = 1e-11
 """Singular values below this part of the largest one count as zero."""
+JUMPS = 1e-6
+"""Force of a contact that lets go, by the largest one of the run, that has not come down to zero by itself."""
 SLIPS = 1.0 - 1e-9
 """Part of the largest friction from which on a contact slips in its impact."""
 
@@ -37,16 +39,18 @@ class Instant(NamedTuple):
     Attributes
     ----------
     row : int
-    by_state, by_time : ndarray (2 n), float
+    by_state, by_time, by_parameters : ndarray (2 n), float, ndarray (np)
         Derivatives of the guard.
-    jump : ndarray, shape (2 n, 2 n)
-        What the event does to a variation of the state.
+    jump, jump_by_parameters : ndarray, shape (2 n, 2 n), (2 n, np)
+        What the event does to a variation of the state, and how it changes with the parameters.
     """
 
     row: int
     by_state: np.ndarray
     by_time: float
+    by_parameters: np.ndarray
     jump: np.ndarray
+    jump_by_parameters: np.ndarray
 
 
 def require_differentiable(run, trajectory):
@@ -100,21 +104,21 @@ def _instant(run, trajectory, events, row, records):
         raise SimulationError(
             f"the run has no derivative at t = {trajectory.t[row]:.9g} s: {', '.join(repr(r.name) for r in records)} "
             "happen at one instant, and which comes first changes with the start", trajectory)
-    by_state, by_time = (np.zeros(2 * run.n), 1.0) if first else guards[0]
-    return Instant(row, by_state, by_time, _jump(run, trajectory, row, records))
+    guard = (np.zeros(2 * run.n), 1.0, np.zeros(run.parameters)) if first else guards[0]
+    return Instant(row, *guard, *_jump(run, trajectory, row, records))
 
 
 # ---- when it happens
 
 
 def _guard(run, trajectory, events, row, record):
-    """(by state, by time) of what crosses zero."""
+    """(by state, by time, by parameters) of what crosses zero."""
     t, q, v = float(trajectory.t[row]), trajectory.q[row].copy(), trajectory.v[row].copy()
     for event in events:
         if event.name == record.name:
             if event.action is not None:
                 raise InputError(f"event {event.name!r} has an action, whose derivative is not known")
-            return _users_guard(event, t, q, v)
+            return *_users_guard(event, t, q, v), np.zeros(run.parameters)
     kind, _, name = record.name.partition(" ")
     if kind == "contact":
         return _gap(run, name, t, q, v)
@@ -151,13 +155,17 @@ def _gap(run, name, t, q, v):
     constraint_state(run.model, run.x, q, v)
     row, side = run.contacts.first[c], float(run.contacts.side[c])
     by_q = side * run.x.G[row].copy()
-    return np.concatenate([by_q, np.zeros(run.n)]), side * float(run.x.psi[row]) - float(by_q @ v)
+    g = run.partials(q, v, run.x.zero, np.zeros(len(run.x.psi)))[3]
+    return np.concatenate([by_q, np.zeros(run.n)]), side * float(run.x.psi[row]) - float(by_q @ v), side * g[row]
 
 
 def _normal_force(run, trajectory, row, name):
     """Derivatives of the force with which a contact pushes, just before it lets go."""
     c = list(run.contacts.names).index(name)
     t, d, x = float(trajectory.t[row]), run.d, run.x
+    force, largest = abs(trajectory.lam[row, run.contacts.first[c]]), np.abs(trajectory.lam).max()
+    if force > JUMPS * largest:  # the next input does it, at a time of the grid
+        return np.zeros(2 * run.n), 1.0, np.zeros(run.parameters)
     run.put(trajectory.status[row], t)
     put_derivatives(run.model, run.o, x, t, trajectory.q[row], trajectory.v[row], trajectory.a[row],
                     trajectory.lam[row], d)
@@ -166,21 +174,24 @@ def _normal_force(run, trajectory, row, name):
     if np.linalg.matrix_rank(G, RANK) < len(G):
         raise SimulationError(f"the run has no derivative at t = {t:.9g} s, where {name!r} lets go: forces of redundant "
                               "constraints are not unique", trajectory)
-    right = np.block([[d.tau_q - d.ID_q - d.force_q, d.tau_v - d.ID_v], [-d.phi_q[on], -d.phi_v[on]]])
+    force, phi, *_ = run.partials(trajectory.q[row], trajectory.v[row], trajectory.a[row], trajectory.lam[row])
+    right = np.block([[d.tau_q - d.ID_q - d.force_q, d.tau_v - d.ID_v, -force], [-d.phi_q[on], -d.phi_v[on], -phi[on]]])
     varied = np.linalg.solve(np.block([[x.M, G.T], [G, np.zeros((len(G), len(G)))]]), right)[run.n:]
     place = int(np.flatnonzero(np.flatnonzero(on) == run.contacts.first[c])[0])
-    return -float(run.contacts.side[c]) * varied[place], 0.0
+    slope = -float(run.contacts.side[c]) * varied[place]
+    return slope[:2 * run.n], 0.0, slope[2 * run.n:]
 
 
 # ---- what it does
 
 
 def _jump(run, trajectory, row, records):
-    """The derivative of the state behind an event by that before it."""
+    """Derivatives of the state behind an event by that before it, and by the parameters."""
     n, jump, t = run.n, np.eye(2 * run.n), float(trajectory.t[row])
+    by_parameters = np.zeros((2 * n, run.parameters))
     q, v, v_after = trajectory.q[row + 1], trajectory.v[row].copy(), trajectory.v[row + 1].copy()
     if not (v_after != v).any():
-        return jump
+        return jump, by_parameters
     impulse, contacts = sum(record.impulse for record in records), run.contacts
     status, active = trajectory.status[row + 1].copy(), np.abs(impulse) > 0.0
     for c, (index, first, count) in enumerate(zip(contacts.index, contacts.first, contacts.count)):
@@ -196,16 +207,21 @@ def _jump(run, trajectory, row, records):
     d, G, M = run.d, run.x.G, run.x.M
     put_mechanism_derivatives(run.at_rest(), run.x.none, q, run.x.zero, v_after - v, impulse, G, M, d)
     forces, G, M, rates = -(d.ID_q + d.force_q), G[active].copy(), M.copy(), []
+    zero, zero_rows = run.x.zero, np.zeros(len(impulse))
+    force = run.partials(q, zero, v_after - v, impulse)[0] - run.partials(q, zero, zero, zero_rows)[0]
     for speed in (v, v_after):
         constraint_state(run.model, run.x, q, speed)
         psi = run.x.psi[active].copy()
         put_mechanism_derivatives(run.model, run.x.none, q, speed, run.x.zero, impulse, run.x.G, run.x.M, d)
-        rates.append((psi, d.psi_q[active].copy()))
-    (psi, psi_q), (psi_after, psi_q_after) = rates
+        rates.append((psi, d.psi_q[active].copy(), run.partials(q, speed, zero, zero_rows)[2][active]))
+    (psi, psi_q, psi_p), (psi_after, psi_q_after, psi_p_after) = rates
     fast, e = np.abs(psi) > AT_REST * max(1.0, float(np.abs(v).max())), np.zeros(len(psi))
     e[fast] = np.maximum(0.0, -psi_after[fast] / psi[fast])
     # psi_q+ dtheta + G dv+ = -e (psi_q- dtheta + G dv-), and dv+ - dv- is looked for
-    right = np.block([[forces, np.zeros((n, n))],
-                      [-(psi_q_after + e[:, None] * psi_q), -(1.0 + e)[:, None] * G]])
-    jump[n:] += np.linalg.lstsq(np.block([[M, G.T], [G, np.zeros((len(G), len(G)))]]), right, rcond=RANK)[0][:n]
-    return jump
+    e = e[:, None]
+    right = np.block([[forces, np.zeros((n, n)), -force],
+                      [-(psi_q_after + e * psi_q), -(1.0 + e) * G, -(psi_p_after + e * psi_p)]])
+    found = np.linalg.lstsq(np.block([[M, G.T], [G, np.zeros((len(G), len(G)))]]), right, rcond=RANK)[0][:n]
+    jump[n:] += found[:, :2 * n]
+    by_parameters[n:] = found[:, 2 * n:]
+    return jump, by_parameters

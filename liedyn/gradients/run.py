@@ -10,9 +10,13 @@ from liedyn.constraints.records import refresh
 from liedyn.contact.state import statuses
 from liedyn.errors import InputError, SimulationError, shown
 from liedyn.gradients.instants import instants_of, require_differentiable
-from liedyn.gradients.steps import StepDerivatives, differentiate_steps, make_parts, make_room, put_at_rest
+from liedyn.gradients.steps import StepDerivatives, differentiate_steps, make_parts, make_room, put_at_rest, vary_start
 from liedyn.gradients.sweeps import carry_back, carry_forward
 from liedyn.model.packed import PackedModel
+from liedyn.sensitivity.changes import GRAVITY, make_changes
+from liedyn.sensitivity.parameters import all_changes, chosen
+from liedyn.sensitivity.partials import partial_states
+from liedyn.sensitivity.variations import Motion
 from liedyn.simulation.grid import Grid
 from liedyn.simulation.inputs import Inputs
 from liedyn.simulation.integrators.derivatives import make_derivatives
@@ -52,7 +56,7 @@ class RunGradient:
         By a displacement in the tangent space at the start, and by the initial velocity. Only their products with
         variations that the constraints allow mean anything.
     inputs : ndarray
-        By the inputs, in the shape in which they were given; empty for a feedback.
+        By the inputs, in the shape in which they were given; of a feedback by a constant added to it.
     parameters : ndarray, shape (np,)
         By the parameters, in the order of their names.
     """
@@ -80,6 +84,8 @@ class RunDerivatives:
     by_length : ndarray, shape (nt - 1, 2 nv)
         By the length of the step.
     parameters : tuple of str
+    start_by_parameters : ndarray, shape (2 nv, np)
+        How the start moves with parameters that would open the constraints there, as ``start="project"`` does.
     """
 
     trajectory: Trajectory
@@ -88,6 +94,7 @@ class RunDerivatives:
     by_parameters: np.ndarray
     by_length: np.ndarray
     parameters: tuple
+    start_by_parameters: np.ndarray
     _origin: np.ndarray = field(repr=False)
     _held: np.ndarray = field(repr=False)
     _instants: list = field(repr=False)
@@ -103,7 +110,7 @@ class RunDerivatives:
         v0 : array_like, shape (nv,), optional
             Change of the initial velocity.
         inputs : array_like, optional
-            Change of the inputs, in the shape in which they were given.
+            Change of the inputs, in the shape in which they were given; of a feedback a constant added to it.
         parameters : array_like, shape (np,), optional
             Changes of the parameters, in the order of their names.
 
@@ -129,14 +136,15 @@ class RunDerivatives:
         dx[0] = np.concatenate([self._given("q0", q0, (n,)), self._given("v0", v0, (n,))])
         du = self._given("inputs", inputs, self._table).reshape(-1, self.by_inputs.shape[2])
         dp = self._given("parameters", parameters, (len(self.parameters),))
+        dx[0] += self.start_by_parameters @ dp
         for first, last, instant in self._parts():
             carry_forward(self._steps(), self._origin, self._held, first, last, dt[first], du, dp, dx)
             if instant is not None:
                 if last > 0:  # at the start nothing decides when it happens
                     rate = instant.by_state @ self.by_length[last - 1] + instant.by_time
-                    dt[last] = -(instant.by_state @ dx[last]) / rate
+                    dt[last] = -(instant.by_state @ dx[last] + instant.by_parameters @ dp) / rate
                     dx[last] += self.by_length[last - 1] * dt[last]
-                dt[last + 1], dx[last + 1] = dt[last], instant.jump @ dx[last]
+                dt[last + 1], dx[last + 1] = dt[last], instant.jump @ dx[last] + instant.jump_by_parameters @ dp
         return RunVariation(dx[:, :n].copy(), dx[:, n:].copy(), dt)
 
     def adjoint(self, q=None, v=None, t=None):
@@ -176,11 +184,15 @@ class RunDerivatives:
         for first, last, instant in reversed(self._parts()):
             if instant is not None:
                 y[last] += instant.jump.T @ y[last + 1]
+                dp += instant.jump_by_parameters.T @ y[last + 1]
                 y_t[last] += y_t[last + 1]
                 if last > 0:
                     rate = instant.by_state @ self.by_length[last - 1] + instant.by_time
-                    y[last] -= instant.by_state * ((self.by_length[last - 1] @ y[last] + y_t[last]) / rate)
+                    of_time = (self.by_length[last - 1] @ y[last] + y_t[last]) / rate
+                    y[last] -= instant.by_state * of_time
+                    dp -= instant.by_parameters * of_time
             y_t[first] += carry_back(self._steps(), self._origin, self._held, first, last, y, du, dp)
+        dp += self.start_by_parameters.T @ y[0]
         return RunGradient(y[0, :n].copy(), y[0, n:].copy(), du.reshape(self._table), dp)
 
     def _steps(self):
@@ -230,7 +242,9 @@ class Tape:
         _, stabilisation, pull = options(method, "nullspace", stabilisation)
         self.o = settings_of(robot, method, "nullspace", stabilisation, pull, 0.0, self.contacts, self.inputs,
                              len(forces) > 0, FREE_ENERGY)
-        self.d, self.room = make_derivatives(self.model, self.x), make_room(self.model, self.x, len(parameters))
+        changes = make_changes([all_changes(robot)[name][0] for name in parameters])
+        self.d, self.room = make_derivatives(self.model, self.x), make_room(self.model, self.x, changes)
+        self.parameters = len(parameters)
 
     def put(self, status, t):
         """Constraints as they were at a time."""
@@ -242,15 +256,34 @@ class Tape:
         put_at_rest(self.model, self.room.at_rest)
         return PackedModel(self.model.ints, self.room.at_rest)
 
+    def partials(self, q, v, a, lam):
+        """Partial derivatives by the parameters of ID + G^T lam, phi, psi and g, with the constraints as they are put."""
+        n, m, count = self.n, len(self.x.psi), self.parameters
+        found = [np.zeros((1, size, count)) for size in (n, m, m, m)]
+        if count:
+            at = Motion(*(np.ascontiguousarray(x[None]) for x in (q, v, a, lam)))
+            partial_states(self.model, at, self.room.changes, *found)
+        return [x[0] for x in found]
+
+    def start(self, rows):
+        """How the start moves with the parameters, (2 n, np)."""
+        first = 2 * self.n + self.x.actuators.shape[1]
+        if not self.parameters:
+            return np.zeros((2 * self.n, 0))
+        vary_start(self.model, self.o, self.x, rows, self.d, self.room)
+        return np.vstack([self.room.theta, self.room.v])[:, first:first + self.parameters].copy()
+
     def steps(self, trajectory, held, parts):
         """Derivatives of all steps in the parts between events."""
         rows, n = len(trajectory.t), self.n
         known = Rows(trajectory.t, held, trajectory.q, trajectory.v, trajectory.a, trajectory.tau, trajectory.lam,
                      np.empty((rows, N_SCALARS)), np.empty((rows, 0)))
-        nu, parameters = self.x.actuators.shape[1], self.room.v.shape[1] - 2 * n - self.x.actuators.shape[1] - 1
+        nu, parameters = self.x.actuators.shape[1], self.parameters
         found = StepDerivatives(np.zeros((rows - 1, 2 * n, 2 * n)), np.zeros((rows - 1, 2 * n, nu)),
                                 np.zeros((rows - 1, 2 * n, parameters)), np.zeros((rows - 1, 2 * n)))
         origin = np.arange(rows - 1)
+        statuses(self.model)[:] = trajectory.status[0]
+        start = self.start(known)
         for first, last in parts:
             statuses(self.model)[:] = trajectory.status[first]
             k = first
@@ -263,7 +296,7 @@ class Tape:
                     text = MADE_IN_PARTS if status == NOT_CLOSED else MESSAGES[status].format(
                         largest=self.o.largest.min())
                     raise SimulationError(f"the run has no derivative at t = {trajectory.t[k]:.9g} s: {text}", trajectory)
-        return found, origin
+        return found, start, origin
 
     def _differentiate(self, rows, first, last, found):
         functions = self.inputs.functions | self.robot.functions
@@ -304,6 +337,15 @@ def put_product(parts, lengths, k, found):
         state, of_inputs, of_parameters, of_length)
 
 
+def _own(robot, names):
+    """Names of parameters of the robot itself."""
+    for name in names:
+        of_robot, of_elements = all_changes(robot)[name]
+        if of_elements and (not of_robot or robot.elements is not None) and of_elements[0][0] != GRAVITY:
+            raise InputError(f"{name!r} changes what force elements do: runs are not differentiated by such parameters")
+    return names
+
+
 MADE_IN_PARTS = "next to a singular configuration its step could not be found again"
 
 
@@ -341,7 +383,7 @@ def differentiate_run(robot, q0, v0, t_final, tau=None, u=None, dt=None, method=
     t0 : float
         Start [s].
     parameters : sequence of str
-        Names of parameters of the robot.
+        Names of parameters of the robot, or patterns of them, as `sensitivities` takes them; not those of force elements.
 
     Returns
     -------
@@ -384,6 +426,7 @@ def differentiate_run(robot, q0, v0, t_final, tau=None, u=None, dt=None, method=
         raise InputError(f"stabilisation {shown(stabilisation)} is not differentiated: take 'projection' or 'none'")
     grid = Grid(number("t0", t0), number("t_final", t_final), 1e-3 if dt is None else number("dt", dt))
     events = known_events(robot, events)
+    parameters = _own(robot, chosen(robot, parameters))
     tape = Tape(robot, q[0], v[0], grid, method, stabilisation, tau, u, f_ext, events, parameters)
     trajectory = simulate(robot, q0, v0, t_final, tau=tau, u=u, dt=dt, method=method, stabilisation=stabilisation,
                           events=events, f_ext=f_ext, start=start, t0=t0, progress=False)
@@ -392,9 +435,9 @@ def differentiate_run(robot, q0, v0, t_final, tau=None, u=None, dt=None, method=
     instants = instants_of(tape, trajectory, events)
     ends = [instant.row for instant in instants]
     parts = list(zip([0, *(row + 1 for row in ends)], [*ends, len(trajectory.t) - 1]))
-    found, origin = tape.steps(trajectory, held, parts)
+    found, start, origin = tape.steps(trajectory, held, parts)
     for instant in instants:
         found.by_state[instant.row] = instant.jump
-    given = tau if u is None else u
-    shape = (0,) if tape.inputs.kind == FUNCTION else tape.x.table.shape if np.ndim(given) == 2 else tape.x.table.shape[1:]
-    return RunDerivatives(trajectory, *found, tuple(parameters), origin, held, instants, shape)
+    given = tau if u is None else u  # of a feedback a pair, to which a constant may be added
+    shape = tape.x.table.shape if np.ndim(given) == 2 else tape.x.table.shape[1:]
+    return RunDerivatives(trajectory, *found, parameters, start, origin, held, instants, shape)

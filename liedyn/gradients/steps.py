@@ -38,6 +38,7 @@ from liedyn.linalg.vectors import add_multiple, copy_to, inner
 from liedyn.model.packed import (
     DOF_F, DOF_FLOATS_AT, DOF_STIFFNESS, FREE, GRAVITY, LOOP_RATE, LOOP_TWIST, NV, PackedModel,
 )
+from liedyn.sensitivity.variations import Motion, partials_size, put_partials
 from liedyn.simd.lanes import SCALAR
 from liedyn.simulation.coordinates import coordinate_rates, unit_quaternions
 from liedyn.simulation.formulations import accelerations
@@ -55,23 +56,31 @@ MISSED = 1e-3
 ROUNDING = 1e-11
 """Corrections of coordinates and speeds that are rounding."""
 
-Room = namedtuple("Room", "at_rest unit inputs q_start v_start q_rate a q theta v forces rates Y out L gram order shift mu number")
-"""Scratch arrays of a step with C columns: numbers of a model at rest; the identity (nu, nu), and what inputs do; variations
-of the start (nq, C), (n, C), of the rates of the stages (stages, nq, C), (stages, n, C), of one stage; right sides; and
+Room = namedtuple("Room", "at_rest unit inputs changes partials q_start v_start q_rate a q theta v forces rates Y out L gram order shift mu number")
+"""Scratch arrays of a step with C columns: numbers of a model at rest; the identity (nu, nu), and what inputs do;
+parameters, and their partial derivatives; variations of the start (nq, C), (n, C), of the rates of the stages (stages, nq, C), (stages, n, C), of one stage; right sides; and
 vectors."""
+
+Partials = namedtuple("Partials", "force phi psi g force_0 phi_0 psi_0 g_0 work")
+"""By parameters: of ID + G^T lambda (n, np), of phi, psi and g (m, np); the same at a = 0 and lambda = 0; and scratch."""
 
 StepDerivatives = namedtuple("StepDerivatives", "by_state by_inputs by_parameters by_length")
 """Of (theta, v) at the end of each step: (steps, 2 n, 2 n), (steps, 2 n, nu), (steps, 2 n, np), (steps, 2 n)."""
 
 
 @kernel
-def make_room(model, x, parameters):
-    """Room for steps with the workspace x of a run, and so many parameters."""
+def make_room(model, x, changes):
+    """Room for steps with the workspace x of a run, and parameters (`liedyn.sensitivity.changes`)."""
     m, n = x.G.shape
+    parameters = changes.first.size - 1
+    partials = Partials(
+        np.zeros((n, parameters)), np.zeros((m, parameters)), np.zeros((m, parameters)), np.zeros((m, parameters)),
+        np.zeros((n, parameters)), np.zeros((m, parameters)), np.zeros((m, parameters)), np.zeros((m, parameters)),
+        np.empty(partials_size(model, parameters)))
     nq, stages, nu = x.q_stage.size, x.a_stage.shape[0], x.actuators.shape[1]
     C = 2 * n + nu + parameters + 1
     return Room(
-        model.floats.copy(), np.eye(nu), np.zeros((n, nu)), np.zeros((nq, C)), np.zeros((n, C)), np.zeros((stages, nq, C)), np.zeros((stages, n, C)),
+        model.floats.copy(), np.eye(nu), np.zeros((n, nu)), changes, partials, np.zeros((nq, C)), np.zeros((n, C)), np.zeros((stages, nq, C)), np.zeros((stages, n, C)),
         np.zeros((nq, C)), np.zeros((n, C)), np.zeros((n, C)), np.zeros((n, C)), np.zeros((m, C)),
         np.zeros((m, n + C)), np.zeros((n, C)), np.zeros((n, n)), np.zeros((m, m)), np.zeros(max(m, 1), np.int64),
         np.zeros(n), np.zeros(m), np.zeros((4, max(nq, n, m))))
@@ -228,6 +237,11 @@ def vary_accelerations(model, o, x, t, q, v, a, lam, d, room, out):
     add_times(1.0, d.tau_v, room.v, room.forces)
     add_times(-1.0, d.phi_q, room.theta, room.rates)
     add_times(-1.0, d.phi_v, room.v, room.rates)
+    if room.partials.g.shape[1] > 0:
+        p = room.partials
+        put_partials(model, room.changes, Motion(q, v, a, lam), p.work, p.force, p.phi, p.psi, p.g)
+        add_partials(p.force, room, room.forces)
+        add_partials(p.phi, room, room.rates)
     added = factor_saddle(x.M, x.G, room.L)
     if added < 0:
         return False
@@ -246,6 +260,33 @@ def put_at_rest(model, at_rest):
         if has_target(model, l):
             k = loop_at(model, l, LOOP_TWIST)
             at_rest[k:k + LOOP_RATE - LOOP_TWIST + 6] = 0.0
+
+
+@inline
+def add_partials(partial, room, out):
+    """out -= partial derivatives, in the columns of the parameters, which are the last ones but that of the length."""
+    first = out.shape[1] - 1 - partial.shape[1]
+    for i in range(out.shape[0]):
+        for c in range(partial.shape[1]):
+            out[i, first + c] -= partial[i, c]
+
+
+@inline
+def put_correction_partials(rest, x, room, q, moved):
+    """Those of M c + G^T mu, of G c and of g at a correction c: what is linear in it, not gravity and springs."""
+    p = room.partials
+    put_partials(rest, room.changes, Motion(q, x.zero, moved, room.mu), p.work, p.force, p.phi, p.psi, p.g)
+    copy_to(room.mu, x.lam_stage)
+    room.mu[:] = 0.0
+    put_partials(rest, room.changes, Motion(q, x.zero, x.zero, room.mu), p.work, p.force_0, p.phi_0, p.psi_0, p.g_0)
+    copy_to(x.lam_stage, room.mu)
+    for c in range(p.g.shape[1]):
+        for i in range(p.force.shape[0]):
+            p.force[i, c] -= p.force_0[i, c]
+        for r in range(p.g.shape[0]):
+            p.phi[r, c] -= p.phi_0[r, c]
+            if x.holonomic[r] == 0:
+                p.g[r, c] = 0.0
 
 
 @kernel_in_place
@@ -315,6 +356,15 @@ def vary_projection(model, o, x, q_star, v_star, q, v, d, room):
     add_times(-1.0, d.force_q, room.theta, room.forces)
     add_times(-1.0, d.phi_q, room.theta, room.rates)
     add_times(-1.0, x.G, room.theta, room.rates)
+    varies = room.partials.g.shape[1] > 0
+    if varies:
+        put_correction_partials(rest, x, room, q_star, room.shift)
+        for r in range(m):
+            if x.holonomic[r] == 0:
+                room.partials.phi[r, :] = 0.0
+        add_partials(room.partials.force, room, room.forces)
+        add_partials(room.partials.phi, room, room.rates)
+        add_partials(room.partials.g, room, room.rates)
     solve_saddle(room.L, 0, x.G, o.rank_tolerance, room.forces, room.rates, room.Y, room.order, room.out)
     if not is_plain(model, q):  # theta at q* is exp(-ad c) theta at q, and the tangent of exp is taken to first order
         turn_along(model, room.shift, -1.0, room.theta, room.theta)
@@ -326,6 +376,9 @@ def vary_projection(model, o, x, q_star, v_star, q, v, d, room):
     room.mu[:] = 0.0
     put_mechanism_derivatives(rest, x.none, q, x.zero, room.shift, room.mu, x.G, x.M, d)
     put_metric(x, d, room)
+    put_impulses(x, room, room.shift, o.rank_tolerance)
+    if varies:
+        put_correction_partials(rest, x, room, q, room.shift)
     for r in range(m):
         if x.holonomic[r] == 0:
             d.phi_q[r, :] = 0.0
@@ -333,10 +386,11 @@ def vary_projection(model, o, x, q_star, v_star, q, v, d, room):
             copy_to(x.G[r], d.phi_q[r])
     room.forces[:, :], room.rates[:, :] = 0.0, 0.0
     add_times(-1.0, d.phi_q, room.theta, room.rates)
+    if varies:
+        add_partials(room.partials.g, room, room.rates)
     solve_saddle(room.L, 0, d.phi_q, o.rank_tolerance, room.forces, room.rates, room.Y, room.order, room.out)
     add_rows(1.0, room.out, room.theta)
 
-    put_impulses(x, room, room.shift, o.rank_tolerance)
     force_derivative_rows(model, q, d.work, room.mu, d.force_q)
     world_motion(SCALAR, model, q, v, x.zero, d.work)
     derivative_rows(model, q, v, x.zero, d.work, d.psi_q, d.phi_q, d.phi_v)
@@ -345,6 +399,12 @@ def vary_projection(model, o, x, q_star, v_star, q, v, d, room):
     add_times(-1.0, d.force_q, room.theta, room.forces)
     add_times(-1.0, d.psi_q, room.theta, room.rates)
     add_times(-1.0, x.G, room.v, room.rates)
+    if varies:
+        p = room.partials
+        add_partials(p.force, room, room.forces)
+        room.mu[:] = 0.0
+        put_partials(model, room.changes, Motion(q, v, x.zero, room.mu), p.work, p.force_0, p.phi_0, p.psi, p.g_0)
+        add_partials(p.psi, room, room.rates)
     solve_saddle(room.L, 0, x.G, o.rank_tolerance, room.forces, room.rates, room.Y, room.order, room.out)
     add_rows(1.0, room.out, room.v)
     return OK
@@ -399,6 +459,16 @@ def vary_step(model, o, x, rows, k, d, room):
     if o.stabilisation == PROJECTION and x.G.shape[0] > 0:
         return vary_projection(model, o, x, x.q_stage, x.v_stage, rows.q[k + 1], rows.v[k + 1], d, room)
     return OK
+
+
+@kernel_in_place
+def vary_start(model, o, x, rows, d, room):
+    """room.theta and room.v: how the projection of the start moves with the parameters; returns a status."""
+    room.theta[:, :], room.v[:, :] = 0.0, 0.0
+    refresh(model, rows.t[0])
+    if x.G.shape[0] == 0:
+        return OK
+    return vary_projection(model, o, x, rows.q[0], rows.v[0], rows.q[0], rows.v[0], d, room)
 
 
 @kernel_in_place(nogil=True)
