@@ -62,7 +62,7 @@ class Runs(Operation):
         flat = Rows(np.tile(rows.t, count), *(x.reshape(count * height, x.shape[-1]).copy() for x in rows[1:6]),
                     np.tile(statuses(tape.model), (count * height, 1)))
         held = np.minimum(np.arange(height), height - 2) + (height - 1) * np.arange(count)[:, None]
-        found, origin = tape.steps(flat, held.ravel(), [(k, k + height - 1) for k in range(0, len(flat.t), height)])
+        found, *_, origin = tape.steps(flat, held.ravel(), [(k, k + height - 1) for k in range(0, len(flat.t), height)])
         if (origin != np.arange(len(origin))).any():
             k = int(np.argmax(origin != np.arange(len(origin)))) % height
             raise SimulationError(f"the step from t = {rows.t[k]:.9g} s passes a singular configuration together with "
