@@ -28,7 +28,8 @@ except ImportError:
     raise LiedynError("liedyn.torch needs PyTorch: pip install 'liedyn[torch]'") from None
 
 __all__ = ["forward_dynamics", "forward_kinematics", "pose", "rnea", "rollout", "step"]
-_TOOLS = SimpleNamespace(concatenate=torch.cat, flip=torch.flip, moveaxis=torch.movedim, zeros_like=torch.zeros_like)
+_TOOLS = SimpleNamespace(concatenate=torch.cat, flip=torch.flip, moveaxis=torch.movedim, swapaxes=torch.transpose,
+                         zeros_like=torch.zeros_like)
 """What `liedyn.differentiable.maps` needs: `torch.moveaxis` itself has no rule for `torch.func.vmap`."""
 
 

@@ -87,30 +87,32 @@ class Chain:
         A, B = (tools.moveaxis(x, -3, 0) for x in matrices)
         dq, dv, du = changes
         lead = A.shape[1:-2]
-        x = tools.concatenate([tools.zeros_like(A[0, ..., :self.nq, 0]) if dq is None else dq,
-                               tools.zeros_like(A[0, ..., self.nq:, 0]) if dv is None else dv], -1)
-        du = tools.zeros_like(B[..., 0, :]) if du is None else tools.moveaxis(
-            du.reshape(*lead, self.steps, self.nu), -2, 0)
+        start = tools.concatenate([tools.zeros_like(A[0, ..., :self.nq, 0]) if dq is None else dq,
+                                   tools.zeros_like(A[0, ..., self.nq:, 0]) if dv is None else dv], -1)[..., None]
+        if du is None:
+            pushed = tools.zeros_like(A[..., :1])
+        else:
+            pushed = B @ tools.moveaxis(du.reshape(*lead, self.steps, self.nu), -2, 0)[..., None]
 
         def step(x, at):
-            A, B, u = at
-            x = times(A, x) + times(B, u)
+            A, pushed = at
+            x = A @ x + pushed
             return x, x
 
-        rows = tools.moveaxis(tools.concatenate([x[None], scan(step, x, (A, B, du))[1]]), 0, -2)
+        rows = tools.concatenate([start[None], scan(step, start, (A, pushed))[1]])[..., 0]
+        rows = tools.moveaxis(rows, 0, -2)
         return [rows[..., :self.nq].reshape(*lead, -1), rows[..., self.nq:].reshape(*lead, -1)]
 
     def reverse(self, tools, scan, matrices, gradients):
         """Gradients by q, v and u, from those by all q and v."""
         lead = matrices[0].shape[:-3]
-        rows = tools.concatenate([y.reshape(*lead, self.steps + 1, -1) for y in gradients], -1)
-        A, B, y = (tools.moveaxis(tools.flip(x, (axis,)), axis, 0)
-                   for x, axis in ((matrices[0], -3), (matrices[1], -3), (rows, -2)))
+        rows = tools.concatenate([y.reshape(*lead, self.steps + 1, -1) for y in gradients], -1)[..., None]
+        A, B, y = (tools.flip(tools.moveaxis(x, -3, 0), (0,)) for x in (*matrices, rows))
 
         def step(gradient, at):
-            A, B, y = at
-            return times_transposed(A, gradient) + y, times_transposed(B, gradient)
+            transposed, y = at
+            return transposed @ gradient + y, gradient
 
-        carried, du = scan(step, y[0], (A, B, y[1:]))
-        du = tools.moveaxis(tools.flip(du, (0,)), 0, -2).reshape(*lead, -1)
-        return [carried[..., :self.nq], carried[..., self.nq:], du]
+        start, later = scan(step, y[0], (tools.swapaxes(A, -1, -2), y[1:]))
+        du = tools.moveaxis(tools.flip((tools.swapaxes(B, -1, -2) @ later)[..., 0], (0,)), 0, -2)
+        return [start[..., :self.nq, 0], start[..., self.nq:, 0], du.reshape(*lead, -1)]
