@@ -80,8 +80,6 @@ def test_derivatives_by_numbers_are_those_of_differences(robot, name):
             assert off(actual, expected) < 1e-9
 
 
-@pytest.mark.validation("derivatives of constrained accelerations by plain numbers", robots=", ".join(LOOPS),
-                        oracle="differences of order 8, off the constraints too")
 @pytest.mark.parametrize("name", LOOPS)
 def test_constrained_dynamics(name):
     """By every coordinate alone, also where that opens the loops."""
