@@ -102,6 +102,8 @@ CALLS = {
     "centroidal_momentum_matrix": dict(robot=FIVE_BAR, q=HOME), "centroidal_momentum_matrix_dot": STATE,
     "bundled": {}, "center_of_mass": dict(robot=FIVE_BAR, q=HOME), "crba": dict(robot=FIVE_BAR, q=HOME),
     "difference": dict(robot=FIVE_BAR, q0=HOME, q1=HOME), "forward_kinematics": dict(robot=FIVE_BAR, q=HOME),
+    "inertial_parameters": dict(robot=FIVE_BAR), "inertial_regressor": dict(**STATE, a=REST),
+    "with_inertial_parameters": dict(robot=FIVE_BAR, pi=ld.inertial_parameters(FIVE_BAR)),
     "integrate": dict(robot=FIVE_BAR, q=HOME, dv=REST), "kinetic_energy": STATE, "momentum": STATE,
     "momentum_terms": STATE, "canonical_momenta": STATE,
     "velocity_from_momenta": dict(robot=FIVE_BAR, q=HOME, p=np.zeros(2)),
