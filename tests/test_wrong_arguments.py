@@ -91,6 +91,11 @@ EKF, OUTPUT_FEEDBACK = ld.ExtendedKalmanFilter(**KALMAN), dict(controller=REGULA
 CONTROL = find_spec("control") is not None
 TRACKING = ld.tvlqr(FIVE_BAR, RUN.t, RUN.q, RUN.v, 1.0, 1.0, a=RUN.a)
 
+SWUNG = ld.random_configuration(PANDA, 0, 20)
+MEASURED = dict(robot=PANDA, q=SWUNG, v=0.5 * SWUNG, a=0.3 * SWUNG, tau=ld.rnea(PANDA, SWUNG, 0.5 * SWUNG, 0.3 * SWUNG),
+                include=["damping"], bodies=["panda_hand"], noise=0.1, consistent=False)
+IDENTIFIED = ld.identify(**MEASURED)
+
 REACHED = ld.PointTarget("panda_hand", (0.3, 0.3, 0.5))
 
 CALLS = {
@@ -104,7 +109,11 @@ CALLS = {
     "difference": dict(robot=FIVE_BAR, q0=HOME, q1=HOME), "forward_kinematics": dict(robot=FIVE_BAR, q=HOME),
     "regressor": dict(**STATE, a=REST, include=["damping"], independent=["q1", "q2"], friction_width=1e-3),
     "base_parameters": dict(**STATE, a=REST, include=["damping"], tolerance=1e-6, seed=0),
-    "dynamic_parameters": dict(robot=FIVE_BAR, include=["damping"]), "inertial_parameters": dict(robot=FIVE_BAR), "inertial_regressor": dict(**STATE, a=REST),
+    "identify": MEASURED, "low_pass": dict(x=np.sin(np.arange(40.0)), period=0.1, cutoff=1.0, order=4),
+    "measured_motion": dict(robot=FIVE_BAR, coordinates={"q1": np.full(30, HOME[0]), "q2": np.full(30, HOME[1])},
+                            period=0.1, cutoff=1.0, guess=HOME),
+    "dynamic_parameters": dict(robot=FIVE_BAR, include=["damping"]),
+    "inertial_parameters": dict(robot=FIVE_BAR), "inertial_regressor": dict(**STATE, a=REST),
     "with_inertial_parameters": dict(robot=FIVE_BAR, pi=ld.inertial_parameters(FIVE_BAR)),
     "integrate": dict(robot=FIVE_BAR, q=HOME, dv=REST), "kinetic_energy": STATE, "momentum": STATE,
     "momentum_terms": STATE, "canonical_momenta": STATE,
@@ -231,6 +240,8 @@ METHODS = {
     "TrackingRegulator.__call__": (TRACKING.__call__, dict(t=0.0, q=HOME, v=REST)),
     "TrackingRegulator.reference": (TRACKING.reference, dict(t=0.0)),
     "TrackingRegulator.gain": (TRACKING.gain, dict(t=0.0)),
+    "Identification.interval": (IDENTIFIED.interval, dict(level=0.9)),
+    "Identification.predict": (IDENTIFIED.predict, dict(q=ARM, v=ARM, a=ARM)),
     "LocalStateSpace.discretize": (MODEL.discretize, dict(h=1e-3)),
     "Trajectory.__getitem__": (RUN.__getitem__, dict(name="q1")),
     "Trajectories.__getitem__": (ld.simulate(FIVE_BAR, [HOME] * 2, REST, 0.002).__getitem__, dict(index=1)),
@@ -238,9 +249,9 @@ METHODS = {
     "Trajectory.animate": (RUN.animate, dict(path="a.gif", robot=FIVE_BAR, rate=500.0, progress=False)),
     "LocalStateSpace.__getitem__": (MODELS.__getitem__, dict(index=1)),
 }
-RESULTS = {"BaseParameters", "Branch", "EventRecord", "GainSchedule", "InverseKinematics", "KalmanBucyFilter", "KalmanFilter",
-           "LargeResult", "Regulator", "Robot", "SpecialPoint", "SystemFeedback", "TrackingRegulator", "Trajectories",
-           "Trajectory", "Trim"}
+RESULTS = {"BaseParameters", "Branch", "EventRecord", "GainSchedule", "Identification", "InverseKinematics",
+           "KalmanBucyFilter", "KalmanFilter", "LargeResult", "Regulator", "Robot", "SpecialPoint", "SystemFeedback",
+           "TrackingRegulator", "Trajectories", "Trajectory", "Trim"}
 """What is not made by hand."""
 
 

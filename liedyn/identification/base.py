@@ -49,6 +49,14 @@ class BaseParameters:
     gap : tuple of float
         The smallest part of a kept column that those before it do not have, and the largest one of a dropped column:
         the rank is clear where these are many powers of ten apart.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> base = ld.base_parameters(ld.load("panda"))
+    >>> base, base.expressions[0]
+    (BaseParameters(43 combinations of 130 parameters, 14 of them alone; 21 without influence), \
+'panda_link1.Jzz + panda_link2.Jyy')
     """
 
     names: tuple
@@ -115,20 +123,38 @@ def base_parameters(robot, include=(), q=None, v=None, a=None, tolerance=1e-6, s
     rod.my
     """
     tolerance, seed = non_negative("tolerance", tolerance), whole("seed", seed)
-    parameters = tuple(dynamic_parameters(robot, include))
     given = [x for x in (q, v, a) if x is not None]
     if len(given) not in (0, 3):
         raise InputError("a motion needs q, v and a; without all three states are random")
-    if given:
-        _, q, v, a = states(robot, q=q, v=v, a=a)
-    else:
+    motion = states(robot, q=q, v=v, a=a)[1:] if given else None
+    return structure(robot, include, motion=motion, tolerance=tolerance, seed=seed)
+
+
+def structure(robot, include=(), free=slice(None), motion=None, tolerance=1e-6, seed=0):
+    """`base_parameters` of those parameters that are free; others are taken to be without influence."""
+    parameters = tuple(dynamic_parameters(robot, include))
+    key = "base parameters", parameters, np.arange(len(parameters))[free].tobytes(), tolerance, seed
+    if motion is None and key in robot.memo:
+        return robot.memo[key]
+    found = structure_of(robot, include, free, motion, tolerance, seed)
+    if motion is None:
+        robot.memo[key] = found
+    return found
+
+
+def structure_of(robot, include, free, motion, tolerance, seed):
+    """`structure`, worked out."""
+    parameters = tuple(dynamic_parameters(robot, include))
+    if motion is None:
         freedom = max(robot.nv - len(robot.row_names), 1)
-        q, v, a = random_states(robot, 4 * len(parameters) // freedom + 20, np.random.default_rng(seed))
-    Y = tree_regressor(robot, q, v, a, joint_columns(robot, include), FRICTION_WIDTH)
+        motion = random_states(robot, 4 * len(parameters) // freedom + 20, np.random.default_rng(seed))
+    Y = tree_regressor(robot, *motion, joint_columns(robot, include), FRICTION_WIDTH)
     if robot.row_names:
-        Y = np.swapaxes(allowed_motions(robot, q, None), 1, 2) @ Y
+        Y = np.swapaxes(allowed_motions(robot, motion[0], None), 1, 2) @ Y
     Y /= np.maximum(abs(Y).max(axis=(1, 2), keepdims=True), NOTHING)  # no state counts more than another one
-    return grouped(robot, parameters, Y.reshape(-1, Y.shape[-1]), tolerance)
+    W = np.zeros((Y.shape[0] * Y.shape[1], len(parameters)))
+    W[:, free] = Y.reshape(len(W), -1)[:, free]
+    return grouped(robot, parameters, W, tolerance)
 
 
 def grouped(robot, parameters, W, tolerance):
