@@ -163,7 +163,7 @@ def _improve(program, z, setting, tolerance, began):
         found |= {"errors": errors, "iterations": iterations, "time": time.monotonic() - began}
         ok = found.pop("ok")
         if not ok:
-            raise _failure(program, z, found, f"the solver {setting.solver!r} stopped ({found['outcome']})")
+            raise _failure(program, z, found, f"{setting.solver!r} stopped ({found['outcome']})")
         motion = optimal_motion(program, z, z[-1], found)
         if tolerance is None or errors.max() <= tolerance:
             return motion

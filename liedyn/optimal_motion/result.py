@@ -206,10 +206,7 @@ def optimal_motion(program, z, duration, known):
     if robot.elements is not None:
         tau = tau + forces_and_derivatives(robot, robot.t, q, v, u if robot.elements.driven else None)[0]
     kinetic, potential = energies_at(robot, q, v)
-    power = np.einsum("bi,bi->b", tau, v)
-    if robot.elements is not None:  # what they hold is in the potential
-        power = power + np.einsum("bi,bi->b", [energy_slope(robot, each)[0] for each in q], v)
-    input_work, other_work = integral(t, power), integral(t, -(v * v) @ dofs_of(robot.packed)[1][:, DOF_DAMPING])
+    input_work, other_work = works(robot, transcription, z, t, q, v)
     count, active = len(t), np.ones((len(t), len(robot.constraint_names)), np.int64)
     position, velocity = (np.abs(x).max(axis=1, initial=0.0) for x in (
         (closure_error(robot, q), velocity_error(robot, q, v)) if robot.row_names else np.zeros((2, count, 0))))
@@ -221,12 +218,22 @@ def optimal_motion(program, z, duration, known):
         knots=mesh * duration, actuator_names=robot.actuator_names, _plan=plan, **known)
 
 
-def integral(t, power):
-    """Work since the start of powers at the rows of the trajectory: Simpson's rule by pairs of rows, thirds between."""
-    found = np.zeros(len(t))
-    h = np.diff(t)
-    for k in range(0, len(t) - 1, 2):  # ROWS is even: pairs are within one interval, and equally long
-        a, b, c = power[k:k + 3]
-        found[k + 1] = found[k] + h[k] * (5.0 * a + 8.0 * b - c) / 12.0
-        found[k + 2] = found[k] + h[k] * (a + 4.0 * b + c) / 3.0
-    return found
+def works(robot, transcription, z, t, q, v):
+    """Work since the start at the rows: of inputs with what elements do not hold, and of dampers of joints."""
+    count = len(transcription.mesh) - 1
+    rows = np.arange(count)[:, None] * ROWS + np.arange(ROWS + 1)  # an interval's last row has its own inputs
+    k, part = np.repeat(np.arange(count), ROWS + 1), np.tile(np.arange(ROWS + 1) / ROWS, count)
+    q, v, u = q[rows.ravel()], v[rows.ravel()], transcription.inputs(z, k, part)
+    tau = u @ robot.tree_actuators.T
+    if robot.elements is not None:
+        tau = tau + forces_and_derivatives(robot, robot.t, q, v, u if robot.elements.driven else None)[0]
+        tau = tau + [energy_slope(robot, each)[0] for each in q]  # what they hold is in the potential
+    powers = np.einsum("bi,bi->b", tau, v), -(v * v) @ dofs_of(robot.packed)[1][:, DOF_DAMPING]
+    return [integral(np.diff(t[::ROWS]) / ROWS, power.reshape(count, ROWS + 1)) for power in powers]
+
+
+def integral(h, power):
+    """Integrals to all rows of powers (intervals, ROWS + 1), steps h: Simpson's rule by pairs, a parabola between."""
+    a, b, c = power[:, :-1:2], power[:, 1::2], power[:, 2::2]
+    steps = np.stack([(5.0 * a + 8.0 * b - c) / 12.0, (8.0 * b + 5.0 * c - a) / 12.0], axis=2) * h[:, None, None]
+    return np.concatenate([[0.0], np.cumsum(steps.ravel())])
