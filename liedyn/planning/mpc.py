@@ -17,10 +17,10 @@ HALVINGS = 8
 class MPC:
     """A controller that plans anew at each sample; a function of (t, q, v) for :class:`liedyn.Sampled`.
 
-    Each call shifts the plan before to the present, rolls it out with its feedback from the state given, and improves it
-    by a few iterations. Where the rollout leads nowhere, the plan begins with a gap, which they close;
-    where its last step does, too, the call plans as the first one. Inputs are within their limits at every call, also
-    where the search has not converged. The first call plans to convergence, and takes longer.
+    Each call shifts the plan before to the present, rolls it out with its feedback from the state given, and improves
+    it by a few iterations. Where the rollout leads nowhere, the plan begins with a gap, which they close; where its
+    last step does, too, the call plans as the first one. Inputs are within their limits at every call, also where the
+    search has not converged. The first call plans to convergence, and takes longer.
 
     Parameters
     ----------

@@ -75,15 +75,15 @@ def row_at(references, k):
 def put_errors(model, targets, k, q, c):
     """Errors of targets at knot k; leaves the poses."""
     world_positions(SCALAR, model, q, c.world)
-    target_errors(model, q, c.world, c.masses, targets.records, targets.constants, targets.goals[row_at(targets.goals, k)],
-                  c.error)
+    goal = targets.goals[row_at(targets.goals, k)]
+    target_errors(model, q, c.world, c.masses, targets.records, targets.constants, goal, c.error)
 
 
 @inline
 def put_error_columns(model, targets, k, q, p, c, N):
     """Derivatives of the errors by y, after `put_errors`."""
-    target_rows(model, q, c.world, c.masses, targets.records, targets.constants, targets.goals[row_at(targets.goals, k)],
-                c.error, c.J)
+    goal = targets.goals[row_at(targets.goals, k)]
+    target_rows(model, q, c.world, c.masses, targets.records, targets.constants, goal, c.error, c.J)
     for i in range(targets.weights.size):
         for j in range(p):
             c.JN[i, j] = 0.0

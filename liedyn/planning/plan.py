@@ -77,8 +77,8 @@ class Plan:
     _bounds: tuple = field(repr=False)
 
     def __repr__(self):
-        return (f"Plan({len(self.u)} steps of {self.h:g} s, cost {self.cost:.6g}, {self.status} after {self.iterations} "
-                "iterations)")
+        return (f"Plan({len(self.u)} steps of {self.h:g} s, cost {self.cost:.6g}, {self.status} after "
+                f"{self.iterations} iterations)")
 
     def __call__(self, t, q, v):
         """Inputs of the actuators: those of the plan with its feedback, within their limits.
@@ -135,14 +135,16 @@ def put_start(solver, start):
     if isinstance(start, tuple) and len(start) == 2:
         lead, q, v = states(robot, q=start[0], v=start[1])
         if lead != (steps + 1,):
-            raise InputError(f"start: states must have shape ({steps + 1}, ...), one for each knot, got leading axes {lead}")
+            raise InputError(f"start: states must have shape ({steps + 1}, ...), one for each knot, got "
+                             f"leading axes {lead}")
         path.q[1:], path.v[1:] = q[1:], v[1:]
         for each in q[1:]:
             solver.state(each, v[0])
         return False
     u = start.u if isinstance(start, Plan) else as_floats("start", start, nu)
     if u.shape != (steps, nu):
-        raise InputError(f"start must be a plan or inputs of shape ({steps}, {nu}), or states (q, v), got {shown(u.shape)}")
+        raise InputError(f"start must be a plan or inputs of shape ({steps}, {nu}), or states (q, v), got "
+                         f"{shown(u.shape)}")
     require_usable("start", u)
     path.u[:] = np.clip(u, solver.objective.u_low, solver.objective.u_high)
     return True
@@ -241,6 +243,7 @@ def ddp(robot, q0, v0, cost, steps, h, limits=None, method="midpoint", independe
     plan = plan_of(solver, status)
     if status != CONVERGED:
         worst = f"; limits are violated by {plan.violation:.3g}" if plan.violation > limit_tolerance else ""
-        warnings.warn(f"{plan.status} after {plan.iterations} iterations: the linear model predicts a fall of the cost by "
-                      f"{-solver.log.slope[plan.iterations]:.3g} of {plan.cost:.6g}{worst}", PlanWarning, stacklevel=2)
+        fall = -solver.log.slope[plan.iterations]
+        warnings.warn(f"{plan.status} after {plan.iterations} iterations: the linear model predicts a fall of the cost "
+                      f"by {fall:.3g} of {plan.cost:.6g}{worst}", PlanWarning, stacklevel=2)
     return plan

@@ -35,20 +35,22 @@ CLOSED_GAPS = 1e-9
 """Sum of |gaps| of a plan whose steps lead from knot to knot: a whole step closes them to rounding."""
 FIRST_DAMPING, LARGEST_DAMPING = 1e-6, 1e8
 FIRST_TOLERANCE = 1e-3
-"""Of the search before the first update of multipliers, which need not be exact; each next one is a hundred times finer."""
+"""Of the search before the first update of multipliers, which need not be exact; each next one is a hundred times
+finer."""
 ROUNDING = 1e-13
 """A slope below this part of the merit is rounding: its sum has thousands of terms."""
 
 Options = namedtuple("Options", "iterations halvings tolerance limit_tolerance largest_penalty roll finish floor")
-"""`roll` says where to begin: FROM_STATES of the plan; FROM_INPUTS, rolled out with its feedback from the first state of
-`trial`; FROM_FEEDBACK, the same, but with a gap behind that state where the rollout leads nowhere. `finish` is 1 where derivatives and feedback of the last iteration's plan are wanted; `floor` is a cost that is rounding."""
+"""`roll` says where to begin: FROM_STATES of the plan; FROM_INPUTS, rolled out with its feedback from the first state
+of `trial`; FROM_FEEDBACK, the same, but with a gap behind that state where the rollout leads nowhere. `finish` is 1
+where derivatives and feedback of the last iteration's plan are wanted; `floor` is a cost that is rounding."""
 
 Log = namedtuple("Log", "cost gaps violation slope step count")
 """By iteration; `count` has iterations made, updates of multipliers, and the knot where it failed."""
 
 Rooms = namedtuple("Rooms", "step cost backward forward")
 
-OPTIONS = group(Options, types.int64, types.int64, types.float64, types.float64, types.float64, types.int64, types.int64, types.float64)
+OPTIONS = group(Options, *[types.int64] * 2, *[types.float64] * 3, *[types.int64] * 2, types.float64)
 LOG = group(Log, *[VECTOR] * 5, INTEGERS)
 ROOMS = group(Rooms, STEP_ROOM, COST_ROOM, BACKWARD_ROOM, FORWARD_ROOM)
 ARGUMENTS = DISCRETISATION, OBJECTIVE, PATH, PATH, EXPANSION, ROOMS

@@ -166,8 +166,8 @@ class Solver:
     def search(self, iterations, tolerance, limit_tolerance, penalty, roll, finish=True, halvings=HALVINGS):
         """Improve the plan; returns what ended the search.
 
-        `roll` says where to begin (`liedyn.planning.search.Options`; False and True: states, inputs); without `finish` the
-        feedback afterwards is that of one iteration before.
+        `roll` says where to begin (`liedyn.planning.search.Options`; False and True: states, inputs); without `finish`
+        the feedback afterwards is that of one iteration before.
 
         Raises
         ------
@@ -196,5 +196,5 @@ class Solver:
         except LiedynError as error:
             error.args = (f"{error} ({where} of the plan)", *error.args[1:])
             raise
-        raise PlanError(f"the step {where} leads nowhere: the mechanism of {self.robot.name!r} does not close after it, or "
-                        f"its numbers overflow; begin with other inputs, a shorter step or limits", at, q, v)
+        raise PlanError(f"the step {where} leads nowhere: {self.robot.name!r} does not close after it, or its numbers "
+                        "overflow; begin with other inputs, a shorter step or limits", at, q, v)
