@@ -6,7 +6,7 @@ import pytest
 from scipy.optimize import minimize
 
 import liedyn as ld
-from liedyn.planning.backward import BackwardRoom, solve_box
+from liedyn.planning.backward import backward_room, solve_box
 from liedyn.planning.solver import Solver
 from liedyn.compiled.jit import kernel
 
@@ -25,9 +25,7 @@ def test_quadratic_programmes_of_a_knot():
     """The conditions of Karush, Kuhn and Tucker, which the solution alone meets."""
     rng = np.random.default_rng(0)
     for n in (1, 2, 5, 8):
-        zero = [np.zeros(k) for k in (2 * n, n, n)]
-        r = BackwardRoom(zero[0], *(np.zeros((n, n)),) * 3, zero[0], zero[1], *(np.zeros((n, n)) for _ in range(5)),
-                         np.zeros(n), np.zeros(n), np.zeros(n, np.int64))
+        r = backward_room(n, n)
         for _ in range(50):
             A = rng.normal(size=(n, n))
             H, g, u = A @ A.T + 1e-3 * np.eye(n), 3.0 * rng.normal(size=n), 0.2 * rng.normal(size=n)

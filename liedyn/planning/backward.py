@@ -15,40 +15,29 @@ diagonal (Marquardt), which is the same in all units.
 import math
 from collections import namedtuple
 
-from liedyn.compiled.jit import INTEGERS, MATRIX, VECTOR, group, inline, kernel_in_place
+import numpy as np
+
+from liedyn.compiled.jit import INTEGERS, MATRIX, VECTOR, group, inline, kernel, kernel_in_place
+from liedyn.linalg.gauss_jordan import add_row, clear, padded, scale_row
 
 BOX_STEPS, BOX_TOLERANCE = 50, 1e-12
 """Newton's method on the box ends after a few steps, each of which frees or holds inputs; it ends where the gradient of
 those that are free is rounding."""
 
-BackwardRoom = namedtuple("BackwardRoom", "Vx Vxx VA VB Qx Qu Qxx Qux Quu H L g step free")
-"""V' and Q of one knot; H, L, g, step and free are those of the box."""
+BackwardRoom = namedtuple("BackwardRoom", "Vx Vxx F VF Q Qz K Y H L g step free")
+"""V' and, by z = (x, u), F = [A B], V' F and Q of one knot; K and Y = Q_uu K + Q_ux; H, L, g, step and free are those
+of the box. F, VF, Q, K and Y are padded."""
 
-BACKWARD_ROOM = group(BackwardRoom, VECTOR, *[MATRIX] * 3, VECTOR, VECTOR, *[MATRIX] * 5, VECTOR, VECTOR, INTEGERS)
-
-
-@inline
-def put_product(A, B, out):
-    """out = A B."""
-    for i in range(A.shape[0]):
-        for j in range(B.shape[1]):
-            out[i, j] = 0.0
-        for l in range(A.shape[1]):
-            x = A[i, l]
-            if x != 0.0:
-                for j in range(B.shape[1]):
-                    out[i, j] += x * B[l, j]
+BACKWARD_ROOM = group(BackwardRoom, VECTOR, *[MATRIX] * 4, VECTOR, *[MATRIX] * 4, VECTOR, VECTOR, INTEGERS)
 
 
-@inline
-def add_transposed(A, B, out):
-    """out += A^T B."""
-    for l in range(A.shape[0]):
-        for i in range(A.shape[1]):
-            x = A[l, i]
-            if x != 0.0:
-                for j in range(B.shape[1]):
-                    out[i, j] += x * B[l, j]
+@kernel
+def backward_room(x, nu):
+    """`BackwardRoom` for x states and nu inputs."""
+    z = padded(x + nu)
+    return BackwardRoom(np.zeros(x), np.zeros((x, x)), np.zeros((x, z)), np.zeros((x, z)), np.zeros((x + nu, z)),
+                        np.zeros(x + nu), np.zeros((nu, padded(x))), np.zeros((nu, padded(x))), np.zeros((nu, nu)),
+                        np.zeros((nu, nu)), np.zeros(nu), np.zeros(nu), np.zeros(nu, np.int64))
 
 
 @inline
@@ -139,72 +128,92 @@ def solve_box(H, g, u, low, high, r, x):
 
 
 @inline
-def put_gains(r, free, u_count, x_count, K):
-    """K = -H^-1 Q_ux of the inputs that are free, zero for the others."""
-    for i in range(u_count):
+def put_gains(r, free, x_count, K):
+    """K = -H^-1 Q_ux of the inputs that are free, zero for the others; all columns at once."""
+    clear(r.K)
+    for a in range(free):
+        i = r.free[a]
         for j in range(x_count):
-            K[i, j] = 0.0
-    for j in range(x_count):
-        for a in range(free):
-            r.step[a] = -r.Qux[r.free[a], j]
-        solve_free(r.L, free, r.step)
-        for a in range(free):
-            K[r.free[a], j] = r.step[a]
+            r.K[i, j] = -r.Q[x_count + i, j]
+        for b in range(a):
+            add_row(r.K, i, -r.L[a, b], r.K, r.free[b])
+        scale_row(r.K, i, 1.0 / r.L[a, a])
+    for a in range(free - 1, -1, -1):
+        i = r.free[a]
+        for b in range(a + 1, free):
+            add_row(r.K, i, -r.L[b, a], r.K, r.free[b])
+        scale_row(r.K, i, 1.0 / r.L[a, a])
+    for i in range(K.shape[0]):
+        for j in range(x_count):
+            K[i, j] = r.K[i, j]
+
+
+@inline
+def put_quadratic_model(A, B, gap, lx, lxx, lu, R, r):
+    """Q and its gradient by z = (x, u), from V' of the next knot."""
+    x_count, u_count = A.shape[0], B.shape[1]
+    for i in range(x_count):  # V'_x at the end of the step
+        for j in range(x_count):
+            r.Vx[i] += r.Vxx[i, j] * gap[j]
+    for i in range(x_count):
+        r.Qz[i] = lx[i]
+        for j in range(x_count):
+            r.F[i, j], r.Q[i, j] = A[i, j], lxx[i, j]
+        for j in range(u_count):
+            r.F[i, x_count + j], r.Q[i, x_count + j] = B[i, j], 0.0
+    for i in range(u_count):
+        r.Qz[x_count + i] = lu[i]
+        for j in range(x_count):
+            r.Q[x_count + i, j] = 0.0
+        for j in range(u_count):
+            r.Q[x_count + i, x_count + j] = 2.0 * R[i, j]
+    clear(r.VF)
+    for l in range(x_count):
+        v = r.Vx[l]
+        for j in range(x_count + u_count):
+            r.Qz[j] += v * r.F[l, j]
+        for j in range(x_count):
+            add_row(r.VF, l, r.Vxx[l, j], r.F, j)
+    for l in range(x_count):
+        for i in range(x_count + u_count):
+            f = r.F[l, i]
+            if f != 0.0:
+                add_row(r.Q, i, f, r.VF, l)
 
 
 @kernel_in_place
 def backward_knot(A, B, gap, lx, lxx, lu, R, u, low, high, damping, r, k, K):
     """From V' of the next knot in r to V of this one, with the inputs' change k and feedback K; False if it fails."""
     x_count, u_count = A.shape[0], B.shape[1]
-    for i in range(x_count):  # V'_x at the end of the step
-        for j in range(x_count):
-            r.Vx[i] += r.Vxx[i, j] * gap[j]
-    for i in range(x_count):
-        r.Qx[i] = lx[i]
-        for j in range(x_count):
-            r.Qxx[i, j] = lxx[i, j]
-    for i in range(u_count):
-        r.Qu[i] = lu[i]
-        for j in range(u_count):
-            r.Quu[i, j] = 2.0 * R[i, j]
-        for j in range(x_count):
-            r.Qux[i, j] = 0.0
-    for l in range(x_count):
-        x = r.Vx[l]
-        for j in range(x_count):
-            r.Qx[j] += x * A[l, j]
-        for j in range(u_count):
-            r.Qu[j] += x * B[l, j]
-    put_product(r.Vxx, A, r.VA)
-    put_product(r.Vxx, B, r.VB)
-    add_transposed(A, r.VA, r.Qxx)
-    add_transposed(B, r.VA, r.Qux)
-    add_transposed(B, r.VB, r.Quu)
+    put_quadratic_model(A, B, gap, lx, lxx, lu, R, r)
     for i in range(u_count):
         for j in range(u_count):
-            r.H[i, j] = 0.5 * (r.Quu[i, j] + r.Quu[j, i]) * (1.0 + damping if i == j else 1.0)
-    free = solve_box(r.H, r.Qu, u, low, high, r, k)
+            a, b = x_count + i, x_count + j
+            r.H[i, j] = 0.5 * (r.Q[a, b] + r.Q[b, a]) * (1.0 + damping if i == j else 1.0)
+    free = solve_box(r.H, r.Qz[x_count:], u, low, high, r, k)
     if free < 0:
         return False
-    put_gains(r, free, u_count, x_count, K)
+    put_gains(r, free, x_count, K)
     # V_x = Q_x + K^T (Q_uu k + Q_u) + Q_ux^T k, V_xx = Q_xx + K^T (Q_uu K + Q_ux) + Q_ux^T K
     for j in range(x_count):
-        r.Vx[j] = r.Qx[j]
+        r.Vx[j] = r.Qz[j]
     for i in range(u_count):
-        s = r.Qu[i]
-        for l in range(u_count):
-            s += r.Quu[i, l] * k[l]
+        row = x_count + i
         for j in range(x_count):
-            r.Vx[j] += K[i, j] * s + r.Qux[i, j] * k[i]
-            r.VB[j, i] = r.Qux[i, j]  # Q_ux^T, then (Q_uu K + Q_ux)^T
-            for l in range(u_count):
-                r.VB[j, i] += r.Quu[i, l] * K[l, j]
-    for i in range(u_count):
+            r.Vx[j] += r.Q[row, j] * k[i]
         for a in range(x_count):
-            x, y = K[i, a], r.Qux[i, a]
-            for b in range(x_count):
-                r.Qxx[a, b] += x * r.VB[b, i] + y * K[i, b]
+            add_row(r.Q, a, r.Q[row, a], r.K, i)
+    for i in range(u_count if damping > 0.0 else 0):  # else K is zero where the parentheses are not
+        s = r.Qz[x_count + i]
+        for j in range(x_count):
+            r.Y[i, j] = r.Q[x_count + i, j]
+        for l in range(u_count):
+            s += r.Q[x_count + i, x_count + l] * k[l]
+            add_row(r.Y, i, r.Q[x_count + i, x_count + l], r.K, l)
+        for a in range(x_count):
+            r.Vx[a] += r.K[i, a] * s
+            add_row(r.Q, a, r.K[i, a], r.Y, i)
     for a in range(x_count):
         for b in range(x_count):
-            r.Vxx[a, b] = 0.5 * (r.Qxx[a, b] + r.Qxx[b, a])
+            r.Vxx[a, b] = 0.5 * (r.Q[a, b] + r.Q[b, a])
     return True

@@ -7,7 +7,7 @@ from liedyn.compiled.functions import forget_errors, raise_errors
 from liedyn.constraints.independent import all_holonomic, by_name, choose, given_coordinates
 from liedyn.constraints.loops import closure_error
 from liedyn.contact.watching import watches
-from liedyn.planning.backward import BackwardRoom
+from liedyn.planning.backward import backward_room
 from liedyn.planning.forward import Expansion, ForwardRoom, Path
 from liedyn.planning.objective import cost_room
 from liedyn.planning.problem import cost_floor, objective_of
@@ -129,9 +129,7 @@ class Solver:
             zeros((N, x, x)), zeros((N, x, nu)), zeros((N + 1, n, width)), zeros((N + 1, n, width)), zeros((N, x)),
             zeros((N + 1, x)), zeros((N + 1, x, x)), zeros((N, nu)), zeros((N, nu)), zeros((N, nu, x)),
             zeros((N + 1, c)), np.ones((N + 1, c)))
-        self.rooms = Rooms(step, cost_room(self.model, p, rows), BackwardRoom(
-            zeros(x), zeros((x, x)), zeros((x, x)), zeros((x, nu)), zeros(x), zeros(nu), zeros((x, x)), zeros((nu, x)),
-            zeros((nu, nu)), zeros((nu, nu)), zeros((nu, nu)), zeros(nu), zeros(nu), zeros(nu, np.int64)), ForwardRoom(
+        self.rooms = Rooms(step, cost_room(self.model, p, rows), backward_room(x, nu), ForwardRoom(
             zeros(n), zeros(x), zeros(x), zeros(nu), zeros(nq), zeros(n)))
         self.log = None
 
