@@ -2,6 +2,8 @@
 
 `python -m benchmarks --sections planning`; the peer comes with the extra `bench`.
 """
+import subprocess
+import sys
 import time
 import warnings
 
@@ -15,10 +17,26 @@ TITLE = "Optimal motion by differential dynamic programming"
 STEPS, QUICK_STEPS, H = 100, 20, 0.01
 ROUNDS, QUICK_ROUNDS = 20, 2
 HAND = "panda_hand_tcp"
-RUNNING, FINAL, STATE, INPUT = 1.0, 1e3, 1e-2, 1e-3
+RUNNING, FINAL, STATE, INPUT = 1.0, 1e3, 1e-2, 1e-5
 """Weights as crocoddyl has them: of (1/2 |residual|^2), times the step but at the end."""
 TORQUE = 25.0
 """Limit of the second problem [N m]."""
+
+PROBE = """
+import crocoddyl, numpy, pinocchio
+state = crocoddyl.StateMultibody(pinocchio.buildSampleModelManipulator())
+cost, last, M = crocoddyl.CostModelSum(state), state.pinocchio.nframes - 1, pinocchio.SE3(numpy.eye(4))
+for name, residual in (("place", crocoddyl.ResidualModelFrameTranslation(state, last, M.translation)),
+                       ("turn", crocoddyl.ResidualModelFrameRotation(state, last, M.rotation))):
+    cost.addCost(name, crocoddyl.CostModelResidual(state, residual), 1.0)
+model = crocoddyl.DifferentialActionModelFreeFwdDynamics(state, crocoddyl.ActuationModelFull(state), cost)
+steps = [crocoddyl.IntegratedActionModelEuler(model, h) for h in (0.01, 0.0)]
+problem = crocoddyl.ShootingProblem(state.zero(), [steps[0]] * 5, steps[1])
+u = [numpy.zeros(state.nv)] * 5
+x = problem.rollout(u)
+assert numpy.isfinite([problem.calc(x, u), problem.calcDiff(x, u)]).all()
+"""
+"""Wheels of crocoddyl do not say which Pinocchio they were built with; with another one they end the process."""
 
 TEXT = """A panda reaches for a pose: {steps} semi-implicit Euler steps of {h:g} s, running and terminal costs of the
 hand's place and orientation, of the state and of the torques, the same for both; from rest, with the torques that hold
@@ -94,6 +112,8 @@ def _crocoddyl(steps, limit):
         import pinocchio
     except ImportError as error:
         raise MissingPeer(f"not installed ({error.name})") from None
+    if subprocess.run([sys.executable, "-c", PROBE], capture_output=True, check=False).returncode:
+        raise MissingPeer(f"crashes with Pinocchio {pinocchio.__version__}, for which its wheel was not built")
     panda, q, goal, hold = problem()
     model = ld.to_pinocchio(panda)[0]
     state = crocoddyl.StateMultibody(model)
@@ -166,7 +186,7 @@ def report(results):
             rows.append([row["solver"], "", results["missing"][row["solver"]], "", "", "", ""])
             continue
         rows.append([row["solver"], "none" if row["limit"] is None else f"{row['limit']:g} N m", f"{row['cost']:.8g}",
-                     f"{row['torque']:.2f}", row["iterations"], microseconds(times["search"]),
+                     f"{row['torque']:.2f}", str(row["iterations"]), microseconds(times["search"]),
                      microseconds(times["iteration"])])
     lines.append(markdown(["solver", "limits", "cost", "largest torque [N m]", "iterations", "search [us]",
                            "iteration [us]"], rows))
