@@ -19,11 +19,10 @@ FINE = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Cost:
-    """Cost of a plan: the sum over all steps of
+    """Cost of a plan: a sum over its steps, and a term at its end.
 
-        x^T Q x + du^T R du + sum of (weight error)^2 of targets
-
-    as for `dlqr`, without a factor 1/2 or the step, and x^T terminal_Q x with the terminal targets at the end.
+    Each step costs ``x^T Q x + du^T R du`` and the sum of (weight error)^2 of targets, as for `dlqr` without a factor
+    1/2 or the time of the step; the end costs ``x^T terminal_Q x`` and the same sum of its own targets.
 
     Attributes
     ----------
