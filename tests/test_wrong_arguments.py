@@ -83,6 +83,7 @@ CONTROLLER = ld.PIDC(FIVE_BAR, HOME[:2], G_P=25.0, G_D=10.0, independent=("q1", 
 MODEL = ld.linearize(FIVE_BAR, HOME, REST, REST)
 MODELS = ld.linearize(FIVE_BAR, np.tile(HOME, (2, 1)), np.zeros((2, 4)), np.zeros((2, 4)))
 RUN = ld.simulate(FIVE_BAR, HOME, REST, 0.002)
+VARIED = ld.differentiate_run(FIVE_BAR, HOME, REST, 0.002, tau=REST, parameters=["mass:link1"])
 REGULATOR = ld.lqr(FIVE_BAR, HOME, 1.0, 1.0)
 FILTER = ld.dkalman(FIVE_BAR, HOME, 0.01, 1.0, 1.0, outputs=["q1", "q4"])
 BUCY = ld.kalman(FIVE_BAR, HOME, 1.0, 1.0, outputs=["q1", "q4"])
@@ -90,6 +91,11 @@ KALMAN = dict(**STATE, h=0.01, P=1.0, Q=1.0, R=1.0, outputs=["q1", "q4"])
 EKF, OUTPUT_FEEDBACK = ld.ExtendedKalmanFilter(**KALMAN), dict(controller=REGULATOR, estimator=FILTER, noise=1.0)
 CONTROL = find_spec("control") is not None
 TRACKING = ld.tvlqr(FIVE_BAR, RUN.t, RUN.q, RUN.v, 1.0, 1.0, a=RUN.a)
+
+SWUNG = ld.random_configuration(PANDA, 0, 20)
+MEASURED = dict(robot=PANDA, q=SWUNG, v=0.5 * SWUNG, a=0.3 * SWUNG, tau=ld.rnea(PANDA, SWUNG, 0.5 * SWUNG, 0.3 * SWUNG),
+                include=["damping"], bodies=["panda_hand"], noise=0.1, consistent=False)
+IDENTIFIED = ld.identify(**MEASURED)
 
 REACHED = ld.PointTarget("panda_hand", (0.3, 0.3, 0.5))
 
@@ -102,6 +108,14 @@ CALLS = {
     "centroidal_momentum_matrix": dict(robot=FIVE_BAR, q=HOME), "centroidal_momentum_matrix_dot": STATE,
     "bundled": {}, "center_of_mass": dict(robot=FIVE_BAR, q=HOME), "crba": dict(robot=FIVE_BAR, q=HOME),
     "difference": dict(robot=FIVE_BAR, q0=HOME, q1=HOME), "forward_kinematics": dict(robot=FIVE_BAR, q=HOME),
+    "regressor": dict(**STATE, a=REST, include=["damping"], independent=["q1", "q2"], friction_width=1e-3),
+    "base_parameters": dict(**STATE, a=REST, include=["damping"], tolerance=1e-6, seed=0),
+    "identify": MEASURED, "low_pass": dict(x=np.sin(np.arange(40.0)), period=0.1, cutoff=1.0, order=4),
+    "measured_motion": dict(robot=FIVE_BAR, coordinates={"q1": np.full(30, HOME[0]), "q2": np.full(30, HOME[1])},
+                            period=0.1, cutoff=1.0, guess=HOME),
+    "dynamic_parameters": dict(robot=FIVE_BAR, include=["damping"]),
+    "inertial_parameters": dict(robot=FIVE_BAR), "inertial_regressor": dict(**STATE, a=REST),
+    "with_inertial_parameters": dict(robot=FIVE_BAR, pi=ld.inertial_parameters(FIVE_BAR)),
     "integrate": dict(robot=FIVE_BAR, q=HOME, dv=REST), "kinetic_energy": STATE, "momentum": STATE,
     "momentum_terms": STATE, "canonical_momenta": STATE,
     "velocity_from_momenta": dict(robot=FIVE_BAR, q=HOME, p=np.zeros(2)),
@@ -165,6 +179,8 @@ CALLS = {
     "underlying": dict(**STATE, tau=REST), "specialize": dict(robot=ld.load("particle_on_circle")),
     "sensitivities": dict(**STATE, tau=REST, parameters=["mass:*"]),
     "simulate": dict(robot=FIVE_BAR, q0=HOME, v0=REST, t_final=0.002, progress=False),
+    "differentiate_run": dict(robot=FIVE_BAR, q0=HOME, v0=REST, t_final=0.002, parameters=["mass:link1"]),
+    "forward_dynamics_derivatives": dict(**STATE, tau=REST),
     "Event": dict(name="e", guard=lambda t, q, v: 1.0), "Adaptive": dict(name="RK45"), "Baumgarte": {},
     "GeneralizedAlpha": {}, "GasSpring": dict(force=1.0, column=1.0),
     "Motor": dict(stall_torque=1.0, no_load_speed=1.0),
@@ -229,16 +245,21 @@ METHODS = {
     "TrackingRegulator.reference": (TRACKING.reference, dict(t=0.0)),
     "TrackingRegulator.gain": (TRACKING.gain, dict(t=0.0)),
     "Sensitivity.index": (ld.sensitivities(FIVE_BAR, HOME, REST, REST).index, dict(parameter="mass:link1")),
+    "Identification.interval": (IDENTIFIED.interval, dict(level=0.9)),
+    "Identification.predict": (IDENTIFIED.predict, dict(q=ARM, v=ARM, a=ARM)),
     "LocalStateSpace.discretize": (MODEL.discretize, dict(h=1e-3)),
+    "RunDerivatives.forward": (VARIED.forward, dict(q0=REST, v0=REST, inputs=REST, parameters=[1.0])),
+    "RunDerivatives.adjoint": (VARIED.adjoint, dict(q=REST, v=REST, t=np.zeros(3))),
     "Trajectory.__getitem__": (RUN.__getitem__, dict(name="q1")),
     "Trajectories.__getitem__": (ld.simulate(FIVE_BAR, [HOME] * 2, REST, 0.002).__getitem__, dict(index=1)),
     "Trajectory.plot": (lambda names: RUN.plot(names), dict(names="q1")),
     "Trajectory.animate": (RUN.animate, dict(path="a.gif", robot=FIVE_BAR, rate=500.0, progress=False)),
     "LocalStateSpace.__getitem__": (MODELS.__getitem__, dict(index=1)),
 }
-RESULTS = {"Branch", "EventRecord", "GainSchedule", "InverseKinematics", "KalmanBucyFilter", "KalmanFilter",
-           "LargeResult", "Regulator", "Robot", "Sensitivity", "SpecialPoint", "SystemFeedback", "TrackingRegulator",
-           "Trajectories", "Trajectory", "Trim"}
+RESULTS = {"BaseParameters", "Branch", "EventRecord", "ForwardDynamicsDerivatives", "GainSchedule", "Identification",
+           "InverseKinematics", "KalmanBucyFilter", "KalmanFilter", "LargeResult", "Regulator", "Robot",
+           "RunDerivatives", "RunGradient", "RunVariation", "Sensitivity", "SpecialPoint", "SystemFeedback",
+           "TrackingRegulator", "Trajectories", "Trajectory", "Trim"}
 """What is not made by hand."""
 
 

@@ -1,0 +1,7 @@
+"""Differential dynamic programming on the manifold of the constraints: plans, and model-predictive control."""
+
+from liedyn.planning.plan import Plan, PlanWarning, ddp
+from liedyn.planning.problem import Cost, Limits
+from liedyn.planning.solver import PlanError
+
+__all__ = ["Cost", "Limits", "Plan", "PlanError", "PlanWarning", "ddp"]
