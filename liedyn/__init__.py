@@ -49,8 +49,8 @@ _LAZY = {name: f"liedyn.{module}" for module, names in {
     "elements": "actuator_matrix element_forces element_states",
     "estimation": "ExtendedKalmanFilter KalmanBucyFilter KalmanFilter OutputFeedback dkalman kalman",
     "feedback": "check_feedback",
-    "identification": "BaseParameters Identification IdentificationError IdentificationWarning base_parameters "
-                      "dynamic_parameters identify low_pass measured_motion regressor",
+    "identification": "BaseParameters Excitation Identification IdentificationError IdentificationWarning "
+                      "base_parameters dynamic_parameters excitation identify low_pass measured_motion regressor",
     "io.pinocchio_reader": "from_pinocchio",
     "io.pinocchio_writer": "to_pinocchio",
     "large": "LargeResult map_parameters map_states open_results",

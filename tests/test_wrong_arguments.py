@@ -109,6 +109,8 @@ CALLS = {
     "difference": dict(robot=FIVE_BAR, q0=HOME, q1=HOME), "forward_kinematics": dict(robot=FIVE_BAR, q=HOME),
     "regressor": dict(**STATE, a=REST, include=["damping"], independent=["q1", "q2"], friction_width=1e-3),
     "base_parameters": dict(**STATE, a=REST, include=["damping"], tolerance=1e-6, seed=0),
+    "excitation": dict(robot=PANDA, duration=5.0, harmonics=2, include=["damping"], samples=10, iterations=1, seed=0,
+                       limits={"panda_joint1": (-1.0, 1.0)}, speed=1.0),
     "identify": MEASURED, "low_pass": dict(x=np.sin(np.arange(40.0)), period=0.1, cutoff=1.0, order=4),
     "measured_motion": dict(robot=FIVE_BAR, coordinates={"q1": np.full(30, HOME[0]), "q2": np.full(30, HOME[1])},
                             period=0.1, cutoff=1.0, guess=HOME),
@@ -240,6 +242,7 @@ METHODS = {
     "TrackingRegulator.__call__": (TRACKING.__call__, dict(t=0.0, q=HOME, v=REST)),
     "TrackingRegulator.reference": (TRACKING.reference, dict(t=0.0)),
     "TrackingRegulator.gain": (TRACKING.gain, dict(t=0.0)),
+    "Excitation.at": (ld.excitation(PANDA, 5.0, 2, samples=10, iterations=0).at, dict(t=[0.1, 0.2])),
     "Identification.interval": (IDENTIFIED.interval, dict(level=0.9)),
     "Identification.predict": (IDENTIFIED.predict, dict(q=ARM, v=ARM, a=ARM)),
     "LocalStateSpace.discretize": (MODEL.discretize, dict(h=1e-3)),
@@ -249,9 +252,9 @@ METHODS = {
     "Trajectory.animate": (RUN.animate, dict(path="a.gif", robot=FIVE_BAR, rate=500.0, progress=False)),
     "LocalStateSpace.__getitem__": (MODELS.__getitem__, dict(index=1)),
 }
-RESULTS = {"BaseParameters", "Branch", "EventRecord", "GainSchedule", "Identification", "InverseKinematics",
-           "KalmanBucyFilter", "KalmanFilter", "LargeResult", "Regulator", "Robot", "SpecialPoint", "SystemFeedback",
-           "TrackingRegulator", "Trajectories", "Trajectory", "Trim"}
+RESULTS = {"BaseParameters", "Branch", "EventRecord", "Excitation", "GainSchedule", "Identification",
+           "InverseKinematics", "KalmanBucyFilter", "KalmanFilter", "LargeResult", "Regulator", "Robot",
+           "SpecialPoint", "SystemFeedback", "TrackingRegulator", "Trajectories", "Trajectory", "Trim"}
 """What is not made by hand."""
 
 

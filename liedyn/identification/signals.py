@@ -122,8 +122,12 @@ def measured_motion(robot, coordinates, period, cutoff=None, guess=None):
     if not robot.row_names:
         order = [names.index(name) for name in robot.velocity_names]
         return x[:, order], w[:, order], w_dot[:, order]
-    q = np.empty((len(x), robot.nq))
-    here = robot.home if guess is None else guess
+    return completed(robot, names, x, w, w_dot, robot.home if guess is None else guess)
+
+
+def completed(robot, names, x, w, w_dot, guess):
+    """q, v and a of a closed mechanism from its independent coordinates, each row near the one before."""
+    q, here = np.empty((len(x), robot.nq)), guess
     for k, values in enumerate(x):
         with of_the_batch((len(x),), k):
             here = q[k] = close(robot, here, dict(zip(names, values)))
