@@ -93,7 +93,8 @@ TRACKING = ld.tvlqr(FIVE_BAR, RUN.t, RUN.q, RUN.v, 1.0, 1.0, a=RUN.a)
 
 SWUNG = ld.random_configuration(PANDA, 0, 20)
 MEASURED = dict(robot=PANDA, q=SWUNG, v=0.5 * SWUNG, a=0.3 * SWUNG, tau=ld.rnea(PANDA, SWUNG, 0.5 * SWUNG, 0.3 * SWUNG),
-                include=["damping"], bodies=["panda_hand"], noise=0.1, consistent=False)
+                include=["damping"], bodies=["panda_hand"], noise=0.1, consistent=False, distance="quadratic",
+                prior_deviation=2.0)
 IDENTIFIED = ld.identify(**MEASURED)
 
 REACHED = ld.PointTarget("panda_hand", (0.3, 0.3, 0.5))
