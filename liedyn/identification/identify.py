@@ -12,6 +12,7 @@ import numpy as np
 from liedyn.arguments import between, flag, floats, names, one_of, positive
 from liedyn.compiled.boundary import rows_of, states
 from liedyn.constraints.independent import given_coordinates
+from liedyn.control.controllability import separated
 from liedyn.elements.generalized import actuator_matrix
 from liedyn.errors import InputError, shown, suggestion
 from liedyn.identification.base import expression, structure
@@ -288,7 +289,7 @@ def least_squares(W, y, before):
     left = y - W @ estimate
     variance = left @ left / max(len(y) - known.sum(), 1)
     half = Vt[known].T / s[known] / scale[:, None]
-    hidden = Vt[~known]
+    hidden = separated(Vt[~known])
     large = abs(hidden) >= NAMED * abs(hidden).max(axis=1, keepdims=True, initial=0.0)
     hidden = np.where(large, hidden / scale, 0.0)  # a step along it, in the units of the parameters
     condition = s.max(initial=1.0) / s.min(initial=np.inf) if s.min(initial=1.0) > 0.0 else np.inf
