@@ -94,7 +94,8 @@ TRACKING = ld.tvlqr(FIVE_BAR, RUN.t, RUN.q, RUN.v, 1.0, 1.0, a=RUN.a)
 
 SWUNG = ld.random_configuration(PANDA, 0, 20)
 MEASURED = dict(robot=PANDA, q=SWUNG, v=0.5 * SWUNG, a=0.3 * SWUNG, tau=ld.rnea(PANDA, SWUNG, 0.5 * SWUNG, 0.3 * SWUNG),
-                include=["damping"], bodies=["panda_hand"], noise=0.1, consistent=False)
+                include=["damping"], bodies=["panda_hand"], noise=0.1, consistent=False, distance="quadratic",
+                prior_deviation=2.0)
 IDENTIFIED = ld.identify(**MEASURED)
 
 REACHED = ld.PointTarget("panda_hand", (0.3, 0.3, 0.5))
@@ -110,6 +111,8 @@ CALLS = {
     "difference": dict(robot=FIVE_BAR, q0=HOME, q1=HOME), "forward_kinematics": dict(robot=FIVE_BAR, q=HOME),
     "regressor": dict(**STATE, a=REST, include=["damping"], independent=["q1", "q2"], friction_width=1e-3),
     "base_parameters": dict(**STATE, a=REST, include=["damping"], tolerance=1e-6, seed=0),
+    "excitation": dict(robot=PANDA, duration=5.0, harmonics=2, include=["damping"], samples=10, iterations=1, seed=0,
+                       limits={"panda_joint1": (-1.0, 1.0)}, speed=1.0),
     "identify": MEASURED, "low_pass": dict(x=np.sin(np.arange(40.0)), period=0.1, cutoff=1.0, order=4),
     "measured_motion": dict(robot=FIVE_BAR, coordinates={"q1": np.full(30, HOME[0]), "q2": np.full(30, HOME[1])},
                             period=0.1, cutoff=1.0, guess=HOME),
@@ -245,6 +248,7 @@ METHODS = {
     "TrackingRegulator.reference": (TRACKING.reference, dict(t=0.0)),
     "TrackingRegulator.gain": (TRACKING.gain, dict(t=0.0)),
     "Sensitivity.index": (ld.sensitivities(FIVE_BAR, HOME, REST, REST).index, dict(parameter="mass:link1")),
+    "Excitation.at": (ld.excitation(PANDA, 5.0, 2, samples=10, iterations=0).at, dict(t=[0.1, 0.2])),
     "Identification.interval": (IDENTIFIED.interval, dict(level=0.9)),
     "Identification.predict": (IDENTIFIED.predict, dict(q=ARM, v=ARM, a=ARM)),
     "LocalStateSpace.discretize": (MODEL.discretize, dict(h=1e-3)),
@@ -256,9 +260,9 @@ METHODS = {
     "Trajectory.animate": (RUN.animate, dict(path="a.gif", robot=FIVE_BAR, rate=500.0, progress=False)),
     "LocalStateSpace.__getitem__": (MODELS.__getitem__, dict(index=1)),
 }
-RESULTS = {"BaseParameters", "Branch", "EventRecord", "ForwardDynamicsDerivatives", "GainSchedule", "Identification",
-           "InverseKinematics", "KalmanBucyFilter", "KalmanFilter", "LargeResult", "Regulator", "Robot",
-           "RunDerivatives", "RunGradient", "RunVariation", "Sensitivity", "SpecialPoint", "SystemFeedback",
+RESULTS = {"BaseParameters", "Branch", "EventRecord", "Excitation", "ForwardDynamicsDerivatives", "GainSchedule",
+           "Identification", "InverseKinematics", "KalmanBucyFilter", "KalmanFilter", "LargeResult", "Regulator",
+           "Robot", "RunDerivatives", "RunGradient", "RunVariation", "Sensitivity", "SpecialPoint", "SystemFeedback",
            "TrackingRegulator", "Trajectories", "Trajectory", "Trim"}
 """What is not made by hand."""
 
