@@ -195,7 +195,7 @@ def test_forces_of_least_cost():
 
 
 def test_a_mass_is_identified():
-    """From a run of a five-bar, whose second link is heavier than thought, by Gauss and Newton; in reverse as forwards."""
+    """From a run of a five-bar, whose second link is heavier than thought: by Gauss and Newton, both ways."""
     q, v, _ = (x[0] for x in five_bars(1))
     tau, nominal = np.random.default_rng(3).normal(size=(20, 4)), ld.inertial_parameters(FIVE_BAR)
     true = nominal.copy()
