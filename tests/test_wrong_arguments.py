@@ -98,6 +98,7 @@ MEASURED = dict(robot=PANDA, q=SWUNG, v=0.5 * SWUNG, a=0.3 * SWUNG, tau=ld.rnea(
                 prior_deviation=2.0)
 IDENTIFIED = ld.identify(**MEASURED)
 
+PLAN = ld.ddp(FIVE_BAR, HOME, REST, ld.Cost(), 2, 0.01)
 REACHED = ld.PointTarget("panda_hand", (0.3, 0.3, 0.5))
 
 CALLS = {
@@ -136,6 +137,11 @@ CALLS = {
                                restarts=1, tolerance=1e-6, angle_tolerance=1e-6, unreached="ignore"),
     "differential_inverse_kinematics": dict(robot=PANDA, q=ARM, targets=REACHED, dt=0.01, rate=1.0, posture=ARM,
                                             velocity_limit=1.0, damping=1e-3),
+    "Cost": dict(Q=1.0, R=1.0, q=HOME, v=REST, u=REST), "Limits": dict(inputs=(-1.0, 1.0), speeds={"q1": (-1.0, 1.0)}),
+    "ddp": dict(robot=FIVE_BAR, q0=HOME, v0=REST, cost=ld.Cost(), steps=2, h=0.01, limits=ld.Limits(), method="euler",
+                independent=("q1", "q2"), iterations=2, tolerance=1e-9, limit_tolerance=1e-6, penalty=1.0),
+    "MPC": dict(robot=FIVE_BAR, q=HOME, v=REST, cost=ld.Cost(), steps=2, h=0.01, limits=ld.Limits(), method="euler",
+                independent=("q1", "q2"), iterations=1, tolerance=1e-9, limit_tolerance=1e-6, penalty=1.0),
     "PoseTarget": dict(body="panda_hand", pose=np.eye(4)), "Target": {},
     "PointTarget": dict(body="panda_hand", position=(0.3, 0.3, 0.3), point=(0.0, 0.0, 0.1)),
     "DirectionTarget": dict(body="panda_hand", axis=(0.0, 0.0, 1.0), direction=(0.0, 0.0, -1.0)),
@@ -233,6 +239,8 @@ METHODS = {
     "Regulator.__call__": (REGULATOR.__call__, dict(t=0.0, q=HOME, v=REST)),
     "Regulator.deviation": (REGULATOR.deviation, dict(q=HOME, v=REST)),
     "Regulator.derivative": (REGULATOR.derivative, dict(t=0.0, q=HOME, v=REST)),
+    "Plan.__call__": (PLAN.__call__, dict(t=0.0, q=HOME, v=REST)),
+    "MPC.__call__": (ld.MPC(FIVE_BAR, HOME, REST, ld.Cost(), 2, 0.01).__call__, dict(t=0.0, q=HOME, v=REST)),
     "KalmanBucyFilter.rate": (BUCY.rate, dict(x=REST, y=HOME[:2], u=REST)),
     "KalmanFilter.measure": (FILTER.measure, dict(q=HOME, v=REST, u=REST)),
     "KalmanFilter.innovation": (FILTER.innovation, dict(y=HOME[:2], x=REST, u=REST)),
@@ -261,8 +269,9 @@ METHODS = {
     "LocalStateSpace.__getitem__": (MODELS.__getitem__, dict(index=1)),
 }
 RESULTS = {"BaseParameters", "Branch", "EventRecord", "Excitation", "ForwardDynamicsDerivatives", "GainSchedule",
-           "Identification", "InverseKinematics", "KalmanBucyFilter", "KalmanFilter", "LargeResult", "Regulator",
-           "Robot", "RunDerivatives", "RunGradient", "RunVariation", "Sensitivity", "SpecialPoint", "SystemFeedback",
+           "Identification", "InverseKinematics", "KalmanBucyFilter", "KalmanFilter", "LargeResult", "Plan",
+           "Regulator", "Robot", "RunDerivatives", "RunGradient", "RunVariation", "Sensitivity", "SpecialPoint",
+           "SystemFeedback"}
            "TrackingRegulator", "Trajectories", "Trajectory", "Trim"}
 """What is not made by hand."""
 
