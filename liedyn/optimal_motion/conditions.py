@@ -65,7 +65,7 @@ def condition(robot, name, given, at_rest):
         what, v = given[0], FREE if given[1] is None else given[1]
     targets = (what,) if isinstance(what, Target) else tuple(what) if _are_targets(what) else ()
     if targets:
-        q = inverse_kinematics(robot, list(targets), warn=False).q
+        q = inverse_kinematics(robot, list(targets), unreached="ignore").q
         return Condition(None, _velocity(robot, name, None, v), tuple(Reaching(robot, t, q) for t in targets),
                          None, targets)
     if isinstance(what, dict):

@@ -193,9 +193,11 @@ def _solve(program, z, setting):
             break
         program, z = _again(program, z, program.transcription.mesh)
     violation = problem.violation(problem.values(x)[1])
-    slope = problem.gradient(x) + problem.jacobian(x).T @ of_c + of_x
-    found = {"outcome": status, "iterations": iterations, "ok": ok and violation <= options.feasibility,
-             "violation": violation, "optimality": float(np.abs(slope).max(initial=0.0)), "solver": setting.solver,
+    of_c, slope, slack = problem.refined(x, of_c, of_x)
+    optimal = max(slope, slack) <= options.optimality
+    found = {"outcome": "converged" if optimal else status, "iterations": iterations,
+             "ok": (ok or optimal) and violation <= options.feasibility, "violation": violation,
+             "optimality": max(slope, slack), "solver": setting.solver,
              "cost": float(program.evaluate(z).cost), "multipliers": of_c * problem.cost_scale,
              "row_labels": tuple(f"{name} at {part * z[-1]:.6g} s" for name, part in program.labels)}
     return program, z, found

@@ -12,6 +12,8 @@ BARRIER = 1e-8
 """The barrier parameter of a solution: what the logarithms at the limits may cost, each by the scale of the cost. SciPy
 itself stops at a small gradient, whatever the barrier."""
 NEVER = 1e-300
+STARTS = 6
+"""How often it begins anew where its trust region has shrunk to nothing before the solution."""
 
 
 def solve(problem, x, options):
@@ -20,13 +22,10 @@ def solve(problem, x, options):
                                jac=lambda x: problem.jacobian(x).tocsr(),
                                hess=lambda x, multipliers: problem.hessian(x, multipliers, of_cost=0.0))
     bounded = np.isfinite(problem.low) | np.isfinite(problem.high)
-    mu = 1e-4 if options.warm else 0.1
-    settings = {"maxiter": options.iterations, "gtol": NEVER, "xtol": 1e-11, "initial_barrier_parameter": mu,
-                "initial_barrier_tolerance": mu} | options.settings
-    solved = []
+    solved, made, mu = [], 0, 1e-4 if options.warm else 0.1
 
     def after(_, state):
-        problem.iterated(state.nit)
+        problem.iterated(made + state.nit)
         if max(state.optimality, state.constr_violation) < options.optimality and (
                 getattr(state, "barrier_parameter", 0.0) <= BARRIER):
             solved.append(state.nit)
@@ -34,13 +33,20 @@ def solve(problem, x, options):
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of matrices that are singular on the way: it regularises
-        found = minimize(
-            lambda x: problem.values(x)[0], x, jac=problem.gradient, hess=problem.cost_hessian, method="trust-constr",
-            bounds=Bounds(problem.low, problem.high) if bounded.any() else None,
-            constraints=[rows] if len(problem.c_low) else [], options=settings, callback=after)
-    converged = bool(solved) or found.status == 2
-    status = "converged" if converged else "its limit of iterations" if found.status == 0 else found.message
-    return found.x, *_multipliers(found.v, problem), found.nit, status, converged
+        for _ in range(STARTS):
+            settings = {"maxiter": options.iterations - made, "gtol": NEVER, "xtol": 1e-11,
+                        "initial_barrier_parameter": mu, "initial_barrier_tolerance": mu} | options.settings
+            found = minimize(
+                lambda x: problem.values(x)[0], x, jac=problem.gradient, hess=problem.cost_hessian,
+                method="trust-constr", bounds=Bounds(problem.low, problem.high) if bounded.any() else None,
+                constraints=[rows] if len(problem.c_low) else [], options=settings, callback=after)
+            made += found.nit
+            if solved or made >= options.iterations or problem.failures or np.array_equal(x, found.x):
+                break
+            x, mu = np.clip(found.x, problem.low, problem.high), 1e-4
+    status = "converged" if solved else ("its limit of iterations" if made >= options.iterations else
+                                         "its steps have become too short")
+    return found.x, *_multipliers(found.v, problem), made, status, bool(solved)
 
 
 def _multipliers(v, problem):
