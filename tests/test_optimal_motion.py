@@ -84,7 +84,7 @@ def test_slope_of_the_rate_of_ball_and_free_joints():
     for size, J in ((3, so3_right_jacobian_inverse), (6, right_jacobian_inverse)):
         d, r = rng.normal(size=size), rng.normal(size=size)
         d *= 1.5 / np.linalg.norm(d[:3])  # nearly a quarter turn, where charts end
-        along = [central_difference(lambda s, e=e: J(d + s * e) @ r) for e in np.eye(size)]
+        along = [central_difference(lambda s, e=e, J=J, d=d, r=r: J(d + s * e) @ r) for e in np.eye(size)]
         np.testing.assert_allclose(rate_slope(d[None], r[None])[0], np.stack(along, -1), atol=1e-9)
 
 
@@ -140,8 +140,8 @@ def test_swing_up_of_the_cart_pole():
     swing = ld.optimize_motion(cart_pole(), [0.0, 0.0], [1.0, np.pi], duration=2.0, bounds=bounds)
     assert 58.80 < swing.cost < 58.83924863
     assert swing.errors.max() <= 1e-6
-    coarse = ld.optimize_motion(cart_pole(), [0.0, 0.0], [1.0, np.pi], duration=2.0, bounds=bounds, intervals=50, points=3,
-                                tolerance=None)
+    coarse = ld.optimize_motion(cart_pole(), [0.0, 0.0], [1.0, np.pi], duration=2.0, bounds=bounds, intervals=50,
+                                points=3, tolerance=None)
     assert coarse.cost == pytest.approx(swing.cost, rel=1e-4)
     again = ld.optimize_motion(cart_pole(), [0.0, 0.0], [1.0, np.pi], duration=2.0, bounds=bounds, guess=swing,
                                intervals=50, tolerance=None)

@@ -1,4 +1,4 @@
-"""Optimal motions of closed, rolling and floating mechanisms: closed at all times, and what `simulate` does with them."""
+"""Optimal motions of closed, rolling and floating mechanisms: closed at all times, and what `simulate` makes of them."""
 import numpy as np
 import pytest
 

@@ -102,8 +102,8 @@ def _velocity(robot, name, q, v):
     if not v.any():
         return v[0].copy()
     if q is None:
-        raise InputError(f"a velocity at the {name} needs the whole configuration; otherwise name its coordinates, such "
-                         "as {'velocity:boom': 0.1}")
+        raise InputError(f"a velocity at the {name} needs the whole configuration; otherwise name its coordinates, "
+                         "such as {'velocity:boom': 0.1}")
     error = np.abs(velocity_error(robot, one[0], v[0])).max(initial=0.0)
     if error > CLOSED * max(1.0, np.abs(v).max()):
         raise InputError(f"the velocity at the {name} opens a loop: {error:.3g}; ld.complete_velocity() completes it")

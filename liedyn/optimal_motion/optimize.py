@@ -12,7 +12,7 @@ from liedyn.optimal_motion import guess as guessing
 from liedyn.optimal_motion import ipopt_solver, scipy_solver
 from liedyn.optimal_motion.charts import charts_about
 from liedyn.optimal_motion.collocation import Collocation
-from liedyn.optimal_motion.conditions import Condition, condition
+from liedyn.optimal_motion.conditions import condition
 from liedyn.optimal_motion.cost import Cost
 from liedyn.optimal_motion.functions import PathFunction
 from liedyn.optimal_motion.limits import Own, limits, places_of
@@ -48,7 +48,8 @@ def optimize_motion(robot, start, goal=None, duration=1.0, cost=None, bounds=Non
     Parameters
     ----------
     robot : Robot
-        Its actuators drive it. Constraints are in force as it has them switched; none may move with time or be one-sided.
+        Its actuators drive it. Constraints are in force as it has them switched; none may move with time or be
+        one-sided.
     start, goal : array_like, dict, Target, tuple
         Where the motion begins and ends: a configuration (nq,) [rad, m; quaternions (x, y, z, w)], at rest; coordinates
         by name, of the tree or of cut joints, ``{"boom": 0.3}``, and rates, ``{"velocity:boom": 0.1}``, at rest if no
@@ -284,16 +285,18 @@ def _mesh(intervals, parts):
 
 
 def _setting(method, points, solver, feasibility, optimality, iterations, settings, progress):
-    if method not in METHODS:
+    if not isinstance(method, str) or method not in METHODS:
         raise InputError(f"unknown method {shown(method)}, {suggestion(method, METHODS)}")
-    if solver not in SOLVERS:
+    if not isinstance(solver, str) or solver not in SOLVERS:
         raise InputError(f"unknown solver {shown(solver)}, {suggestion(solver, SOLVERS)}")
     points = whole("points", points, 1)
     if method == "collocation" and not 3 <= points <= 10:
         raise InputError(f"collocation takes 3 to 10 points in an interval, got {points}")
-    if settings is not None and not isinstance(settings, dict):
-        raise InputError(f"settings must be a dict of the solver's options, got {shown(settings)}")
-    if solver == "ipopt":
+    if settings is not None and not (isinstance(settings, dict) and all(isinstance(key, str) for key in settings)):
+        raise InputError(f"settings must be a dict of the solver's options by name, got {shown(settings)}")
+    if solver == "scipy":
+        scipy_solver.check_settings(settings or {})
+    else:
         ipopt_solver.require_casadi()
     options = Options(whole("iterations", iterations, 1), positive("optimality", optimality),
                       positive("feasibility", feasibility), dict(settings or {}), False)
@@ -309,7 +312,7 @@ def _demands(robot, start, goal, duration, bounds, declared, path, via, periodic
     if not robot.actuator_names:
         raise InputError(f"{robot.name!r} has no actuators: nothing can be optimized")
     conditions = [(0.0, condition(robot, "start", start, True))]
-    for each in via:
+    for each in _sequence("via", via):
         if not isinstance(each, (tuple, list)) or len(each) != 2:
             raise InputError(f"via has pairs (part of the duration, what), got {shown(each)}")
         part = non_negative("the part of a via", each[0])
@@ -322,11 +325,17 @@ def _demands(robot, start, goal, duration, bounds, declared, path, via, periodic
         raise InputError(f"bounds must be a dict by name, got {shown(bounds)}")
     rows, of_inputs = limits(robot, bounds or {}, flag("limits", declared))
     nu = len(robot.actuator_names)
-    for each in (path,) if isinstance(path, PathFunction) else path:
+    for each in (path,) if isinstance(path, PathFunction) else _sequence("path", path):
         if not isinstance(each, PathFunction):
             raise InputError(f"path has PathFunctions, got {shown(each)}")
         rows.append(Own(each, (0.0, robot.home, np.zeros(robot.nv), np.zeros(nu))))
     return Demands(rows, of_inputs, _duration(duration), conditions, _shift(robot, periodic))
+
+
+def _sequence(name, x):
+    if not isinstance(x, (list, tuple)):
+        raise InputError(f"{name} must be a list, got {shown(x)}")
+    return x
 
 
 def _duration(given):
