@@ -1,4 +1,4 @@
-"""Optimal motions of closed, rolling and floating mechanisms: closed at all times, and what `simulate` makes of them."""
+"""Optimal motions of closed, rolling and floating mechanisms: closed at all times, and as `simulate` makes them."""
 import numpy as np
 import pytest
 

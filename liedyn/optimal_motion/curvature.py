@@ -8,7 +8,7 @@ of each is known exactly at every iterate, so each Hessian block can be learnt o
 with s the change of the node's unknowns and y that of its gradient under the newest multipliers (partitioned secant
 updates: Griewank and Toint 1982; rank one, since the curvature may have any sign: Conn, Gould and Toint 1991). As the
 blocks are small, a few iterations teach them, whatever the number of nodes. Jacobians of the last iterates are kept, so
-that all updates are made with the newest multipliers. The cost's own Hessian is not learnt but that of Gauss and Newton.
+all updates are made with the newest multipliers. The cost's own Hessian is not learnt but that of Gauss and Newton.
 """
 from collections import deque
 

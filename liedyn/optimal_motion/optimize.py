@@ -28,6 +28,8 @@ METHODS = "collocation", "shooting"
 NEW_CHARTS, NEW_MESHES = 20, 8
 """How often charts may move to where the iterates are, and meshes get finer."""
 MOST_INTERVALS = 2000
+RESCALED = 0.1
+"""A cost below this part of the first one is scaled anew, so that tolerances mean the same."""
 
 
 class Setting(NamedTuple):
@@ -175,7 +177,8 @@ def _improve(program, z, setting, tolerance, began):
         warm = True
     raise OptimizationError(
         f"the motion of {motion.robot!r} is optimal on {len(errors)} intervals, but its error {errors.max():.2g} "
-        f"there is above tolerance={tolerance:g} after {NEW_MESHES} meshes: begin with more intervals or points", motion)
+        f"there is above tolerance={tolerance:g} after {NEW_MESHES} meshes: begin with more intervals or points",
+        motion)
 
 
 def _solve(program, z, setting):
@@ -183,16 +186,18 @@ def _solve(program, z, setting):
     iterations, options = 0, setting.options
     for _ in range(NEW_CHARTS):
         problem = Problem(program, z, options.feasibility, setting.progress.show)
-        x, of_c, of_x, count, status, ok = SOLVERS[setting.solver](problem, problem.start(z), options)
+        left = options._replace(iterations=max(options.iterations - iterations, 1))
+        x, of_c, of_x, count, status, ok = SOLVERS[setting.solver](problem, problem.start(z), left)
         iterations += count
         x = problem.polished(x)
         if problem.violation(problem.values(x)[1]) > max(options.feasibility, problem.violation(
                 problem.values(problem.best)[1])):
             x = problem.best
         z = problem.whole(x)
-        if ok or not problem.failures or count >= options.iterations:
+        small = program.evaluate(z).cost < RESCALED * problem.cost_scale
+        if (ok or not problem.failures) and not small or iterations >= options.iterations:
             break
-        program, z = _again(program, z, program.transcription.mesh)
+        program, z = _recentred(program, z)
     violation = problem.violation(problem.values(x)[1])
     of_c, slope, slack = problem.refined(x, of_c, of_x)
     optimal = max(slope, slack) <= options.optimality
@@ -254,6 +259,22 @@ def _again(program, z, mesh):
     points = t.points if t.name == "collocation" else t.steps
     return _resampled(t.charts.robot, Setting(t.name, points, "", None, None), mesh, setting.demands, setting.cost,
                       plan, z[-1])
+
+
+def _recentred(program, z):
+    """The program with charts about the knots of z, on the same mesh, and the same nodes there."""
+    t = program.transcription
+    x, u, seconds = t.layout.split(z)
+    q, v = t.charts.states(t.chart, x)
+    knots = q[t.knots]
+    for part, each in program.demands.conditions:
+        if each.q is not None:
+            knots[np.argmin(np.abs(t.mesh - part))] = each.q
+    points = t.points if t.name == "collocation" else t.steps
+    transcription = _transcription(t.charts.robot, t.name, points, t.mesh, knots)
+    again = Program(transcription, program.demands, program.cost, _scale_of(u, program.demands), seconds)
+    z = t.layout.joined(transcription.charts.read(t.chart, q, v), u, seconds)
+    return again, np.clip(z, again.low, again.high)
 
 
 def _resampled(robot, setting, mesh, demands, cost, plan, seconds):
