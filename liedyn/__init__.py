@@ -53,8 +53,8 @@ _LAZY = {name: f"liedyn.{module}" for module, names in {
     "feedback": "check_feedback",
     "gradients": "ForwardDynamicsDerivatives RunDerivatives RunGradient RunVariation differentiate_run "
                  "forward_dynamics_derivatives",
-    "identification": "BaseParameters Identification IdentificationError IdentificationWarning base_parameters "
-                      "dynamic_parameters identify low_pass measured_motion regressor",
+    "identification": "BaseParameters Excitation Identification IdentificationError IdentificationWarning "
+                      "base_parameters dynamic_parameters excitation identify low_pass measured_motion regressor",
     "io.pinocchio_reader": "from_pinocchio",
     "io.pinocchio_writer": "to_pinocchio",
     "large": "LargeResult map_parameters map_states open_results",
