@@ -47,8 +47,9 @@ class LinearModels:
     R_y, R_w : ndarray, shape (states, p_y, nv), (states, p_w, nv)
     motion : Motion
         Rows of q, v, a and lambda.
-    M, G_rank : ndarray
-        Inertia matrices, and the rank of G.
+    M : ndarray, shape (states, nv, nv)
+    rank : ndarray of int, shape (states,)
+        That of G.
     inputs : ndarray, shape (states, nv, nu)
     slopes : Slopes, optional
         Of the laws of force elements.
