@@ -19,6 +19,7 @@ import numpy as np
 from liedyn.arguments import floats, require_robot
 from liedyn.differentiable import operations, runs
 from liedyn.differentiable.documentation import COLUMNS, documented
+from liedyn.differentiable.inertia import operation as of_inertia
 from liedyn.errors import InputError, LiedynError
 from liedyn.model.remembered import remembered
 
@@ -151,10 +152,11 @@ def _columns(name, x, size):
     return x
 
 
-def _call(operation_of, robot, *given, options=()):
+def _call(make, robot, *given, options=(), inertia=None):
     """What an operation gives for columns; one column goes with any number of others."""
     require_robot(robot)
-    operation = operation_of(robot, *options)
+    operation = of_inertia(make, robot, options, inertia)
+    given = given if inertia is None else (*given, inertia)
     x = [_columns(name, each, operations.size(shape))
          for (name, shape), each in zip(operation.arguments.items(), given)]
     count = max(each.shape[1] for each in x)
@@ -177,7 +179,7 @@ def _matrices(numbers):
 
 
 @documented("casadi.MX or casadi.DM", COLUMNS)
-def rnea(robot, q, v, a):
+def rnea(robot, q, v, a, inertia=None):
     """
     Examples
     --------
@@ -188,11 +190,11 @@ def rnea(robot, q, v, a):
     >>> bool(abs(M([0.0] * 7).full() - ld.crba(panda, panda.home)).max() < 1e-12)
     True
     """
-    return _call(operations.inverse_dynamics, robot, q, v, a)
+    return _call(operations.inverse_dynamics, robot, q, v, a, inertia=inertia)
 
 
 @documented("casadi.MX or casadi.DM", COLUMNS)
-def forward_dynamics(robot, q, v, tau):
+def forward_dynamics(robot, q, v, tau, inertia=None):
     """
     Examples
     --------
@@ -202,7 +204,7 @@ def forward_dynamics(robot, q, v, tau):
     >>> casadi.jacobian(forward_dynamics(arm, arm.home, [0.0] * 4, tau).a, tau).nnz()
     320
     """
-    return _call(operations.forward_dynamics, robot, q, v, tau)
+    return _call(operations.forward_dynamics, robot, q, v, tau, inertia=inertia)
 
 
 @documented("casadi.MX or casadi.DM", COLUMNS)
@@ -235,7 +237,7 @@ def pose(robot, q, body):
 
 
 @documented("casadi.MX or casadi.DM", COLUMNS)
-def step(robot, q, v, tau, dt=1e-3):
+def step(robot, q, v, tau, dt=1e-3, inertia=None):
     """
     Examples
     --------
@@ -247,11 +249,11 @@ def step(robot, q, v, tau, dt=1e-3):
     >>> casadi.jacobian(casadi.vec(gaps), q).nnz()
     1064
     """
-    return _call(runs.step, robot, q, v, tau, options=(dt,))
+    return _call(runs.step, robot, q, v, tau, options=(dt,), inertia=inertia)
 
 
 @documented("casadi.MX or casadi.DM", COLUMNS)
-def rollout(robot, q, v, tau, dt=1e-3):
+def rollout(robot, q, v, tau, dt=1e-3, inertia=None):
     """
     Examples
     --------
@@ -267,5 +269,6 @@ def rollout(robot, q, v, tau, dt=1e-3):
     for name, x, size in (("q", q, robot.nq), ("v", v, robot.nv)):
         if _columns(name, x, size).shape[1] != 1:
             raise InputError(f"rollout takes one run: {name} must have one column, got {x.shape[1]}")
-    found = _call(runs.rollout, robot, q, v, casadi.vec(tau), options=(dt, (tau.shape[1], robot.nv)))
+    found = _call(runs.rollout, robot, q, v, casadi.vec(tau), options=(dt, (tau.shape[1], robot.nv)),
+                  inertia=inertia)
     return found._make(casadi.reshape(x, -1, tau.shape[1] + 1) for x in found)

@@ -15,6 +15,7 @@ the reverse direction. There are no second derivatives. Needs JAX: the extra ``j
 from liedyn.arguments import floats, require_robot
 from liedyn.differentiable import operations, runs
 from liedyn.differentiable.documentation import documented
+from liedyn.differentiable.inertia import operation as of_inertia
 from liedyn.errors import InputError, LiedynError, shown
 from liedyn.model.remembered import remembered
 
@@ -37,13 +38,14 @@ def _array(name, x):
     return x.astype(jnp.float64)
 
 
-def _call(operation_of, robot, *given, options=()):
+def _call(make, robot, *given, options=(), inertia=None):
     """What an operation gives for arguments of any leading axes that go together."""
     require_robot(robot)
     if not jax.config.jax_enable_x64:
         raise LiedynError("liedyn computes in double precision, and JAX is set to single precision: call "
                           "jax.config.update('jax_enable_x64', True) before")
-    operation = operation_of(robot, *options)
+    operation = of_inertia(make, robot, options, inertia)
+    given = given if inertia is None else (*given, inertia)
     x = [_array(name, each) for name, each in zip(operation.arguments, given)]
     lead = operation.lead(*(each.shape for each in x))
     x = [jnp.broadcast_to(each, lead + own) for each, own in zip(x, operation.arguments.values())]
@@ -97,7 +99,7 @@ def _host(function, results, x):
 
 
 @documented("jax.Array")
-def rnea(robot, q, v, a):
+def rnea(robot, q, v, a, inertia=None):
     """
     Examples
     --------
@@ -108,11 +110,11 @@ def rnea(robot, q, v, a):
     >>> jax.jacrev(lambda a: rnea(panda, panda.home, still, a))(jax.numpy.zeros(7)).shape
     (7, 7)
     """
-    return _call(operations.inverse_dynamics, robot, q, v, a)
+    return _call(operations.inverse_dynamics, robot, q, v, a, inertia=inertia)
 
 
 @documented("jax.Array")
-def forward_dynamics(robot, q, v, tau):
+def forward_dynamics(robot, q, v, tau, inertia=None):
     """
     Examples
     --------
@@ -123,7 +125,7 @@ def forward_dynamics(robot, q, v, tau):
     >>> jax.jacfwd(lambda tau: forward_dynamics(arm, arm.home, still, tau).a)(jax.numpy.zeros(4)).shape
     (4, 4)
     """
-    return _call(operations.forward_dynamics, robot, q, v, tau)
+    return _call(operations.forward_dynamics, robot, q, v, tau, inertia=inertia)
 
 
 @documented("jax.Array")
@@ -158,7 +160,7 @@ def pose(robot, q, body):
 
 
 @documented("jax.Array")
-def step(robot, q, v, tau, dt=1e-3):
+def step(robot, q, v, tau, dt=1e-3, inertia=None):
     """
     Examples
     --------
@@ -169,11 +171,11 @@ def step(robot, q, v, tau, dt=1e-3):
     >>> jax.jacfwd(lambda tau: step(arm, arm.home, still, tau).v)(still).shape
     (4, 4)
     """
-    return _call(runs.step, robot, q, v, tau, options=(dt,))
+    return _call(runs.step, robot, q, v, tau, options=(dt,), inertia=inertia)
 
 
 @documented("jax.Array")
-def rollout(robot, q, v, tau, dt=1e-3):
+def rollout(robot, q, v, tau, dt=1e-3, inertia=None):
     """
     Examples
     --------
@@ -185,7 +187,7 @@ def rollout(robot, q, v, tau, dt=1e-3):
     >>> jax.grad(end)(jax.numpy.zeros((10, 4))).shape
     (10, 4)
     """
-    return _call(runs.rollout, robot, q, v, tau, options=(dt, _shape(tau)))
+    return _call(runs.rollout, robot, q, v, tau, options=(dt, _shape(tau)), inertia=inertia)
 
 
 def _shape(x):

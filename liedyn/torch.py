@@ -20,6 +20,7 @@ import numpy as np
 from liedyn.arguments import floats, require_robot
 from liedyn.differentiable import operations, runs
 from liedyn.differentiable.documentation import documented
+from liedyn.differentiable.inertia import operation as of_inertia
 from liedyn.errors import InputError, LiedynError, shown
 
 try:
@@ -44,10 +45,11 @@ def _tensor(name, x):
     return x
 
 
-def _call(operation_of, robot, *given, options=()):
+def _call(make, robot, *given, options=(), inertia=None):
     """What an operation gives for arguments of any leading axes that go together."""
     require_robot(robot)
-    operation = operation_of(robot, *options)
+    operation = of_inertia(make, robot, options, inertia)
+    given = given if inertia is None else (*given, inertia)
     x = [_tensor(name, each) for name, each in zip(operation.arguments, given)]
     lead = operation.lead(*(tuple(each.shape) for each in x))
     x64 = [each.to(torch.float64).expand(lead + own) for each, own in zip(x, operation.arguments.values())]
@@ -133,7 +135,7 @@ def _scan(function, carried, sequences):
 
 
 @documented("torch.Tensor")
-def rnea(robot, q, v, a):
+def rnea(robot, q, v, a, inertia=None):
     """
     Examples
     --------
@@ -143,11 +145,11 @@ def rnea(robot, q, v, a):
     >>> torch.func.jacrev(lambda a: rnea(panda, panda.home, still, a))(still).shape
     torch.Size([7, 7])
     """
-    return _call(operations.inverse_dynamics, robot, q, v, a)
+    return _call(operations.inverse_dynamics, robot, q, v, a, inertia=inertia)
 
 
 @documented("torch.Tensor")
-def forward_dynamics(robot, q, v, tau):
+def forward_dynamics(robot, q, v, tau, inertia=None):
     """
     Examples
     --------
@@ -158,7 +160,7 @@ def forward_dynamics(robot, q, v, tau):
     >>> tau.grad.shape
     torch.Size([4])
     """
-    return _call(operations.forward_dynamics, robot, q, v, tau)
+    return _call(operations.forward_dynamics, robot, q, v, tau, inertia=inertia)
 
 
 @documented("torch.Tensor")
@@ -191,7 +193,7 @@ def pose(robot, q, body):
 
 
 @documented("torch.Tensor")
-def step(robot, q, v, tau, dt=1e-3):
+def step(robot, q, v, tau, dt=1e-3, inertia=None):
     """
     Examples
     --------
@@ -202,11 +204,11 @@ def step(robot, q, v, tau, dt=1e-3):
     >>> tau.grad.shape
     torch.Size([4])
     """
-    return _call(runs.step, robot, q, v, tau, options=(dt,))
+    return _call(runs.step, robot, q, v, tau, options=(dt,), inertia=inertia)
 
 
 @documented("torch.Tensor")
-def rollout(robot, q, v, tau, dt=1e-3):
+def rollout(robot, q, v, tau, dt=1e-3, inertia=None):
     """
     Examples
     --------
@@ -217,7 +219,7 @@ def rollout(robot, q, v, tau, dt=1e-3):
     >>> tau.grad.shape
     torch.Size([10, 4])
     """
-    return _call(runs.rollout, robot, q, v, tau, options=(dt, _shape(tau)))
+    return _call(runs.rollout, robot, q, v, tau, options=(dt, _shape(tau)), inertia=inertia)
 
 
 def _shape(x):

@@ -118,6 +118,21 @@ def test_the_gradient_of_a_run():
     assert pattern.nnz() == 16 * 20 * 21 // 2  # forces act on what comes later
 
 
+def test_inertial_parameters():
+    """Inverse dynamics is linear in them: their Jacobian is the regressor; that of a run is what JAX has, too."""
+    q, v, a = (x[0] for x in five_bars(1))
+    pi = casadi.MX.sym("pi", 10 * FIVE_BAR.nbodies)
+    given = ld.inertial_parameters(FIVE_BAR).ravel()
+    tau = casadi.Function("f", [pi], [casadi.jacobian(bridge.rnea(FIVE_BAR, q, v, a, pi), pi)])
+    assert off(tau(given).full(), ld.inertial_regressor(FIVE_BAR, q, v, a).reshape(4, -1)) < 1e-14
+    end = bridge.rollout(FIVE_BAR, q, v, np.tile(a, (5, 1)).T, 0.01, pi).q[:, -1]
+    by_mass = casadi.Function("f", [pi], [casadi.jacobian(end, pi)])(given).full() @ given  # all of them heavier
+    expected = ld.differentiate_run(FIVE_BAR, q, v, 0.05, tau=a, dt=0.01, parameters=["mass:*", "inertia.*"])
+    values = np.concatenate([ld.inertial_parameters(FIVE_BAR)[:, 0], [
+        body.inertia[np.triu_indices(3)] for body in FIVE_BAR.model.bodies]], axis=None)
+    assert off(by_mass, expected.forward(parameters=values).q[-1]) < 1e-12
+
+
 def test_multiple_shooting():
     """Swing-up of a pendulum from knot to knot; the states of the result are those of a run with its forces."""
     builder = ld.Builder("pendulum")

@@ -9,7 +9,8 @@ from mechanisms import MOVING_KINDS, random_tree
 from test_energy import STENCIL
 
 import liedyn as ld
-from liedyn.differentiable import operations, runs
+from liedyn.differentiable import inertia, operations, runs
+from liedyn.differentiable.maps import Chain
 from liedyn.differentiable.quaternions import rates, rotations, tangent, with_unit_quaternions
 
 STEP = 0.01  # differences of order 8: truncation 1e-16 f^(9), rounding 1e-14 f
@@ -168,6 +169,44 @@ def test_runs_with_quaternions():
     for i in range(3):
         for actual, expected in zip(dense[i::3], differences(operation, x, i)):
             assert off(actual, expected) < 1e-9
+
+
+@pytest.mark.parametrize("robot", ["panda", "all joints", "five_bar"])
+@pytest.mark.parametrize("make, options", [(operations.inverse_dynamics, ()), (operations.forward_dynamics, ()),
+                                           (runs.step, (H,)), (runs.rollout, (H, (4, 0)))],
+                         ids=["rnea", "forward_dynamics", "step", "rollout"])
+def test_inertial_parameters(make, options, robot):
+    """Others for each state; derivatives along a direction in which all bodies stay bodies that can exist."""
+    robot, rng = ROBOTS[robot]() if robot in ROBOTS else ld.load(robot), np.random.default_rng(8)
+    options = (H, (4, robot.nv)) if make is runs.rollout else options
+    operation = inertia.operation(make, robot, options, "given")
+    if robot.row_names:
+        q, v = consistent(robot, rng, 2)
+    else:
+        q, v = arguments(operations.inverse_dynamics(robot), rng, 2)[:2]
+    x = q, v, rng.normal(size=(2, *list(operation.arguments.values())[2]))
+    pi = np.multiply.outer([1.0, 1.2], ld.inertial_parameters(robot))
+    found, matrices = operation.differentiate(*x, pi)
+    plain = make(ld.with_inertial_parameters(robot, pi[1]), *options)
+    for actual, expected in zip(found, plain.evaluate(*(each[1:] for each in x))):
+        assert off(actual[1:], expected) < 1e-14
+    along, dense = 0.1 * rng.uniform(size=pi.shape[:2] + (1,)) * pi, operation.map.dense(matrices)
+    changes = [sum(w * (a - b) for w, a, b in zip(STENCIL.values(), up, down)) / STEP for up, down in zip(
+        *(zip(*(operation.evaluate(*x, pi + sign * k * STEP * along) for k in STENCIL)) for sign in (1.0, -1.0)))]
+    for block, expected in zip(dense[3::4], changes):
+        actual = (block @ along.reshape(2, -1, 1)).reshape(expected.shape)
+        assert np.abs(actual - expected).max(initial=0.0) < 1e-10 * max(1.0, np.abs(expected).max(initial=0.0))
+    for k, block in enumerate(plain.map.dense(plain.differentiate(*(each[1:] for each in x))[1])):
+        assert off(dense[k + k // 3][1:], block) < 1e-13
+    if isinstance(operation.map, Chain):  # in reverse the transposed of forwards
+        changes = [*(rng.normal(size=(2, each[0].size)) for each in x), rng.normal(size=(2, pi[0].size))]
+        weights = [rng.normal(size=(2, each[0].size)) for each in found]
+        for b in range(2):
+            at = [X[b] for X in matrices]
+            forwards = operation.map.forward(np, scan, at, [dx[b] for dx in changes])
+            backwards = operation.map.reverse(np, scan, at, [w[b] for w in weights])
+            assert np.isclose(sum(w[b] @ dy for w, dy in zip(weights, forwards)),
+                              sum(dx[b] @ g for dx, g in zip(changes, backwards)), rtol=1e-11)
 
 
 def test_what_runs_refuse():

@@ -194,6 +194,29 @@ def test_forces_of_least_cost():
     assert (np.diff(values) < 0.0).all() and np.abs(gradient).max() < 0.1 * np.abs(total(jnp.zeros((10, 4)))[1]).max()
 
 
+def test_a_mass_is_identified():
+    """From a run of a five-bar, whose second link is heavier than thought: by Gauss and Newton, both ways."""
+    q, v, _ = (x[0] for x in five_bars(1))
+    tau, nominal = np.random.default_rng(3).normal(size=(20, 4)), ld.inertial_parameters(FIVE_BAR)
+    true = nominal.copy()
+    true[1] *= 1.3
+    measured = ld.simulate(ld.with_inertial_parameters(FIVE_BAR, true), q, v, 0.2, tau=tau, dt=0.01).q
+
+    @jax.jit
+    def residual(factor):
+        pi = jnp.asarray(nominal).at[1].multiply(factor)
+        return (bridge.rollout(FIVE_BAR, q, v, tau, 0.01, pi).q - measured).ravel()
+
+    factor = 1.0
+    for _ in range(6):
+        slope, r = jax.jacfwd(residual)(factor), residual(factor)
+        assert off(jax.grad(lambda x: residual(x) @ residual(x))(factor), 2 * slope @ r) < 1e-12
+        factor -= slope @ r / (slope @ slope)
+    assert abs(factor - 1.3) < 1e-10
+    with pytest.raises(ld.ModelError, match="mass"):
+        bridge.rnea(FIVE_BAR, q, v, tau[0], -nominal)
+
+
 def test_single_precision_arguments_are_converted():
     q = jnp.asarray(PANDA.home, jnp.float32)
     found = bridge.rnea(PANDA, q, [0] * 7, jnp.zeros(7, int))

@@ -118,6 +118,17 @@ def test_floating_robots_step():
             assert off(a, b.detach()) < 1e-13
 
 
+def test_inertial_parameters():
+    """Those of all bodies as arguments: PyTorch's differences, where all bodies stay such that can exist."""
+    q, v, tau = (each[0] for each in five_bars(1))
+    scale = torch.ones(4, 1, dtype=torch.float64, requires_grad=True)[:FIVE_BAR.nbodies]
+    pi = torch.from_numpy(ld.inertial_parameters(FIVE_BAR))
+    for function in (lambda s: bridge.rnea(FIVE_BAR, q, v, tau, s * pi),
+                     lambda s: bridge.forward_dynamics(FIVE_BAR, q, v, tau, s * pi)[:],
+                     lambda s: bridge.rollout(FIVE_BAR, q, v, tau.expand(3, 4), 0.01, s * pi)[:]):
+        assert torch.autograd.gradcheck(function, (scale.detach().requires_grad_(),), check_forward_ad=True)
+
+
 def test_vmap_over_some_arguments_only():
     q, v, x = states(PANDA)
     found = torch.func.vmap(lambda q, x: bridge.rnea(PANDA, q, v[0], x), in_dims=(0, 1))(q, x.T)

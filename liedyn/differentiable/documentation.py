@@ -20,18 +20,19 @@ RUN_ERRORS = """
     SimulationError
         The run has to stop."""
 TEXTS = {
-    "rnea": Text("Inverse dynamics of the open tree, as `liedyn.rnea`.", "q v a", "tau",
+    "rnea": Text("Inverse dynamics of the open tree, as `liedyn.rnea`.", "q v a inertia", "tau",
                  "Singh, Russell and Wensing 2022, eq. 25-28 (`liedyn.rnea_derivatives`)."),
     "forward_dynamics": Text(
-        "Accelerations and multipliers of a mechanism, as `liedyn.forward_dynamics`.", "q v tau", "acceleration",
+        "Accelerations and multipliers of a mechanism, as `liedyn.forward_dynamics`.", "q v tau inertia",
+        "acceleration",
         "Spencer 2004, 2.3 and 2.4; derivatives by all coordinates, also by such that open loops\n"
         "    (`liedyn.forward_dynamics_derivatives`).", """
     SingularConfigurationError
         As `liedyn.forward_dynamics`."""),
     "step": Text("One step of a mechanism, as `liedyn.step`: Runge-Kutta of order four, and projection on the "
-                 "constraints.", "start v tau dt", "state", RUN, RUN_ERRORS),
+                 "constraints.", "start v tau dt inertia", "state", RUN, RUN_ERRORS),
     "rollout": Text("The states of a run, as `liedyn.simulate` makes them, with forces that are held in each step.",
-                    "start v forces dt", "states", RUN, RUN_ERRORS),
+                    "start v forces dt inertia", "states", RUN, RUN_ERRORS),
     "forward_kinematics": Text("Poses of all bodies in the world, as `liedyn.forward_kinematics`.", "q", "poses",
                                "Spencer 2004, A.2; dT = T [J dtheta]."),
     "pose": Text("Pose of one body in the world, as `liedyn.pose`.", "q body", "T",
@@ -46,6 +47,9 @@ ARGUMENTS = {
     "tau": "tau : {array}, shape {v}\n        Generalised forces [N m, N].",
     "forces": "tau : {array}, shape {forces}\n        Generalised forces [N m, N] in each step.",
     "dt": "dt : float\n        Length of a step [s].",
+    "inertia": "inertia : {array}, shape {inertia}, optional\n        Inertial parameters of all bodies, as "
+               "`liedyn.inertial_parameters` has them, instead of\n        the robot's own; others for each state cost "
+               "milliseconds for each.",
     "body": "body : str\n        A body or frame.",
 }
 RESULTS = {
@@ -58,11 +62,12 @@ RESULTS = {
              "``robot.body_names``.",
     "T": "T : {array}, shape {pose}\n        Homogeneous transform from body to world coordinates [m].",
 }
-ROWS = {"q": "(..., nq)", "v": "(..., nv)", "lam": "(..., m)", "forces": "(..., steps, nv)",
-        "all_q": "(..., steps + 1, nq)", "all_v": "(..., steps + 1, nv)", "pose": "(..., 4, 4)",
-        "poses": "{array}, shape (..., nbodies, 4, 4)"}
-COLUMNS = {"q": "(nq, n)", "v": "(nv, n)", "lam": "(m, n)", "forces": "(nv, steps)", "all_q": "(nq, steps + 1)",
-           "all_v": "(nv, steps + 1)", "pose": "(4, 4 n)", "poses": "tuple of {array}, each of shape (4, 4 n)"}
+ROWS = {"q": "(..., nq)", "inertia": "(..., nbodies, 10)", "v": "(..., nv)", "lam": "(..., m)",
+        "forces": "(..., steps, nv)", "all_q": "(..., steps + 1, nq)", "all_v": "(..., steps + 1, nv)",
+        "pose": "(..., 4, 4)", "poses": "{array}, shape (..., nbodies, 4, 4)"}
+COLUMNS = {"q": "(nq, n)", "inertia": "(10 nbodies, n)", "v": "(nv, n)", "lam": "(m, n)",
+           "forces": "(nv, steps)", "all_q": "(nq, steps + 1)", "all_v": "(nv, steps + 1)", "pose": "(4, 4 n)",
+           "poses": "tuple of {array}, each of shape (4, 4 n)"}
 DOCUMENTATION = """{summary}
 
     Parameters
@@ -76,7 +81,7 @@ DOCUMENTATION = """{summary}
 
     Raises
     ------
-    InputError
+    InputError, ModelError
         An argument does not fit, as `liedyn` has it, or a quaternion is zero. While a program of the framework runs,
         its own error has the text of this.{errors}
 

@@ -24,6 +24,10 @@ class Blocks:
     def __init__(self, arguments, results):
         self.arguments, self.results = arguments, results
 
+    def with_argument(self, size):
+        """The same with one more argument."""
+        return Blocks([*self.arguments, size], self.results)
+
     def shapes(self):
         """Shapes of the matrices without leading axes."""
         return [(y, x) for y in self.results for x in self.arguments]
@@ -50,42 +54,52 @@ class Blocks:
 
 
 class Chain:
-    """x_{k+1} = A_k x_k + B_k u_k: of arguments (q, v, u) and results (all q, all v), in rows one behind the other."""
+    """x_{k+1} = A_k x_k + B_k u_k + C_k p: of arguments q, v, u and, if there are any, parameters p; results are all q
+    and all v, in rows one behind the other."""
 
-    def __init__(self, steps, nq, nv, nu):
-        self.steps, self.nq, self.nv, self.nu = steps, nq, nv, nu
+    def __init__(self, steps, nq, nv, nu, parameters=None):
+        self.steps, self.nq, self.nv, self.nu, self.parameters = steps, nq, nv, nu, parameters
+
+    def with_argument(self, size):
+        """The same with so many parameters."""
+        return Chain(self.steps, self.nq, self.nv, self.nu, size)
 
     def shapes(self):
-        """Of all A and all B."""
+        """Of all A, all B, and all C if there are parameters."""
         n = self.nq + self.nv
-        return [(self.steps, n, n), (self.steps, n, self.nu)]
+        columns = [n, self.nu] if self.parameters is None else [n, self.nu, self.parameters]
+        return [(self.steps, n, count) for count in columns]
 
     def patterns(self):
         """Which entries of `dense` can be other than zero: forces act on what comes later."""
         later = np.tri(self.steps + 1, self.steps, -1, bool)
         sizes = [size * (self.steps + 1) for size in (self.nq, self.nv)]
+        last = [] if self.parameters is None else [self.parameters]
         return [pattern for size, rows in zip((self.nq, self.nv), sizes) for pattern in (
             np.ones((rows, self.nq), bool), np.ones((rows, self.nv), bool),
-            np.kron(later, np.ones((size, self.nu), bool)))]
+            np.kron(later, np.ones((size, self.nu), bool)), *(np.ones((rows, count), bool) for count in last))]
 
     def dense(self, matrices):
         """For every result and argument, result by result, the matrix of all partial derivatives, in NumPy's arrays."""
-        A, B = matrices
-        lead, n = A.shape[:-3], self.nq + self.nv
-        J = np.zeros((*lead, self.steps + 1, n, n + self.steps * self.nu))
+        A, B, *C = matrices
+        lead, n, p = A.shape[:-3], self.nq + self.nv, self.parameters or 0
+        J = np.zeros((*lead, self.steps + 1, n, n + self.steps * self.nu + p))
         J[..., 0, :, :n] = np.eye(n)
         for k in range(self.steps):
             at = n + k * self.nu
             J[..., k + 1, :, :at] = A[..., k, :, :] @ J[..., k, :, :at]
             J[..., k + 1, :, at:at + self.nu] = B[..., k, :, :]
-        of_q, of_v, of_u = slice(self.nq), slice(self.nq, n), slice(n, None)
-        blocks = [J[..., rows, columns] for rows in (of_q, of_v) for columns in (of_q, of_v, of_u)]
+            if C:
+                J[..., k + 1, :, -p:] = A[..., k, :, :] @ J[..., k, :, -p:] + C[0][..., k, :, :]
+        ends = [0, self.nq, n, n + self.steps * self.nu, *([] if self.parameters is None else [J.shape[-1]])]
+        arguments = [slice(*each) for each in zip(ends, ends[1:])]
+        blocks = [J[..., rows, columns] for rows in arguments[:2] for columns in arguments]
         return [block.reshape(*lead, -1, block.shape[-1]) for block in blocks]
 
     def forward(self, tools, scan, matrices, changes):
         """Changes of all q and v, in one row each."""
-        A, B = (tools.moveaxis(x, -3, 0) for x in matrices)
-        dq, dv, du = changes
+        A, B, *C = (tools.moveaxis(x, -3, 0) for x in matrices)
+        dq, dv, du, *dp = changes
         lead = A.shape[1:-2]
         start = tools.concatenate([tools.zeros_like(A[0, ..., :self.nq, 0]) if dq is None else dq,
                                    tools.zeros_like(A[0, ..., self.nq:, 0]) if dv is None else dv], -1)[..., None]
@@ -93,6 +107,9 @@ class Chain:
             pushed = tools.zeros_like(A[..., :1])
         else:
             pushed = B @ tools.moveaxis(du.reshape(*lead, self.steps, self.nu), -2, 0)[..., None]
+
+        if C and dp[0] is not None:
+            pushed = pushed + C[0] @ dp[0][..., None]
 
         def step(x, at):
             A, pushed = at
@@ -107,7 +124,7 @@ class Chain:
         """Gradients by q, v and u, from those by all q and v."""
         lead = matrices[0].shape[:-3]
         rows = tools.concatenate([y.reshape(*lead, self.steps + 1, -1) for y in gradients], -1)[..., None]
-        A, B, y = (tools.flip(tools.moveaxis(x, -3, 0), (0,)) for x in (*matrices, rows))
+        A, B, *C, y = (tools.flip(tools.moveaxis(x, -3, 0), (0,)) for x in (*matrices, rows))
 
         def step(gradient, at):
             transposed, y = at
@@ -115,4 +132,5 @@ class Chain:
 
         start, later = scan(step, y[0], (tools.swapaxes(A, -1, -2), y[1:]))
         du = tools.moveaxis(tools.flip((tools.swapaxes(B, -1, -2) @ later)[..., 0], (0,)), 0, -2)
-        return [start[..., :self.nq, 0], start[..., self.nq:, 0], du.reshape(*lead, -1)]
+        dp = [(tools.swapaxes(x, -1, -2) @ later)[..., 0].sum(0) for x in C]
+        return [start[..., :self.nq, 0], start[..., self.nq:, 0], du.reshape(*lead, -1), *dp]

@@ -20,6 +20,7 @@ from liedyn.tree.aba import aba
 from liedyn.tree.aba_derivatives import aba_derivatives
 from liedyn.tree.forward_kinematics import forward_kinematics, pose
 from liedyn.tree.jacobians import body_jacobian
+from liedyn.tree.regressor import inertial_regressor
 from liedyn.tree.rnea import rnea
 from liedyn.tree.rnea_derivatives import rnea_derivatives
 
@@ -77,15 +78,18 @@ class Operation:
         """The results, a tuple, of arguments with the same leading axes (arrays that NumPy understands)."""
         return self._evaluate(*self._with_rotations(x)[0])
 
-    def differentiate(self, *x):
-        """The results, a tuple, and the matrices of the derivative, another."""
+    def differentiate(self, *x, inertia=False):
+        """The results, a tuple, and the matrices of the derivative, another; by the inertial parameters too, if asked.
+        """
         x, lengths = self._with_rotations(x)
         found, slopes = self._differentiate(*x)
+        if inertia:
+            slopes = [(*row, block) for row, block in zip(slopes, self._by_inertia(x, found, slopes))]
         W = self.robot.nq != self.robot.nv and tangent(self.robot, x[0], lengths)
         matrices = []
         for (name, y), row in zip(zip(self.results, found), slopes):
             Q = self.robot.nq != self.robot.nv and name == "q" and rates(self.robot, y)
-            for argument, block in zip(self.arguments, row):
+            for argument, block in zip((*self.arguments, "inertia"), row):
                 block = block if W is False or argument != "q" else block @ W
                 matrices.append(block if Q is False else Q @ block)
         return found, tuple(matrices)
@@ -108,6 +112,9 @@ class Rnea(Operation):
 
     def _differentiate(self, q, v, a):
         return self._evaluate(q, v, a), (rnea_derivatives(self.robot, q, v, a),)
+
+    def _by_inertia(self, x, found, slopes):
+        return (regressor(self.robot, *x),)
 
 
 class Dynamics(Operation):
@@ -132,6 +139,10 @@ class Dynamics(Operation):
             return self._evaluate(q, v, tau), (slopes, [block[..., :0, :] for block in slopes])
         found = forward_dynamics_derivatives(self.robot, q, v, tau)
         return (found.a, found.lam), ((found.a_q, found.a_v, found.a_tau), (found.lam_q, found.lam_v, found.lam_tau))
+
+    def _by_inertia(self, x, found, slopes):
+        Y = regressor(self.robot, *x[:2], found[0])
+        return [-by_tau @ Y for *_, by_tau in slopes]
 
 
 class Poses(Operation):
@@ -172,6 +183,12 @@ def poses(robot, body=None):
     if body is not None:
         robot.body_index(body)  # unknown ones are refused
     return Poses(robot, body)
+
+
+def regressor(robot, q, v, a):
+    """dID/dpi, of all bodies side by side, (..., nv, 10 nbodies)."""
+    Y = inertial_regressor(robot, q, v, a)
+    return Y.reshape(*Y.shape[:-2], -1)
 
 
 def moved(T, J):

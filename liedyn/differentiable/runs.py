@@ -15,8 +15,9 @@ from liedyn.differentiable.operations import Operation, state
 from liedyn.differentiable.quaternions import rates, tangent
 from liedyn.dynamics.forward import forward_dynamics
 from liedyn.errors import InputError, SimulationError
-from liedyn.gradients.run import Tape
+from liedyn.gradients.tape import Tape
 from liedyn.model.remembered import remembered
+from liedyn.sensitivity.parameters import inertial_changes
 from liedyn.simulation.grid import Grid
 from liedyn.simulation.integrators import METHODS
 from liedyn.simulation.one_step import step as one_step
@@ -40,25 +41,27 @@ class Runs(Operation):
         super().__init__(robot, arguments, results)
         self.dt = dt
 
-    def differentiate(self, *x):
-        """The results, a tuple, and A and B of all steps, (..., steps, n, n) and (..., steps, n, nv)."""
+    def differentiate(self, *x, inertia=False):
+        """The results, a tuple, and for all steps A, B and, if asked, the derivative by the inertial parameters."""
         (q, v, tau), lengths = self._with_rotations(x)
         robot, lead = self.robot, q.shape[:-1]
         rows = self._rows(q, v, tau)
-        A, B = self._steps(rows, tau.reshape(-1, robot.nv))
+        A, B, C = self._steps(rows, tau.reshape(-1, robot.nv), inertial_changes(robot) if inertia else ())
+        matrices = [A, B, C] if inertia else [A, B]
         if robot.nq != robot.nv:
             every = np.ones((*rows.q.shape[:2], lengths.shape[-1]))
             every[:, 0] = lengths.reshape(-1, lengths.shape[-1])
             Q = with_speeds(rates(robot, rows.q[:, 1:]))
-            A, B = Q @ A @ with_speeds(tangent(robot, rows.q[:, :-1], every[:, :-1])), Q @ B
+            matrices = [Q @ X for X in matrices]
+            matrices[0] = matrices[0] @ with_speeds(tangent(robot, rows.q[:, :-1], every[:, :-1]))
         return tuple(x.reshape(*lead, *x.shape[1:]) for x in (rows.q, rows.v)), tuple(
-            x.reshape(*lead, *x.shape[1:]) for x in (A, B))
+            x.reshape(*lead, *x.shape[1:]) for x in matrices)
 
-    def _steps(self, rows, tau):
-        """A (count, steps, 2 nv, 2 nv) and B (count, steps, 2 nv, nv) in tangent spaces, from rows tau of all steps."""
+    def _steps(self, rows, tau, changes):
+        """Derivatives (count, steps, 2 nv, ...) in tangent spaces by the state, tau, and changes of the model."""
         robot, (count, height) = self.robot, rows.q.shape[:2]
-        grid = Grid(robot.t, robot.t + len(tau) * self.dt, self.dt)
-        tape = Tape(robot, rows.q[0, 0], rows.v[0, 0], grid, METHODS["rk4"], "projection", tau, None, None, (), ())
+        grid, method = Grid(robot.t, robot.t + len(tau) * self.dt, self.dt), METHODS["rk4"]
+        tape = Tape(robot, rows.q[0, 0], rows.v[0, 0], grid, method, "projection", tau, None, None, (), changes)
         flat = Rows(np.tile(rows.t, count), *(x.reshape(count * height, x.shape[-1]).copy() for x in rows[1:6]),
                     np.tile(statuses(tape.model), (count * height, 1)))
         held = np.minimum(np.arange(height), height - 2) + (height - 1) * np.arange(count)[:, None]
@@ -68,7 +71,7 @@ class Runs(Operation):
             raise SimulationError(f"the step from t = {rows.t[k]:.9g} s passes a singular configuration together with "
                                   "the one before: take differentiate_run")
         return tuple(np.concatenate([x, x[:1]]).reshape(count, height, *x.shape[1:])[:, :-1]
-                     for x in (found.by_state, found.by_inputs))
+                     for x in (found.by_state, found.by_inputs, found.by_parameters))
 
 
 class Run(Runs):
@@ -86,9 +89,9 @@ class Run(Runs):
         q[..., 0, :] = x[0]
         return q, v
 
-    def differentiate(self, *x):
-        """All q and v, and A and B of all steps."""
-        (q, v), matrices = super().differentiate(*x)
+    def differentiate(self, *x, inertia=False):
+        """All q and v, and the derivatives of all steps."""
+        (q, v), matrices = super().differentiate(*x, inertia=inertia)
         q[..., 0, :] = x[0]
         return (q, v), matrices
 
@@ -120,12 +123,12 @@ class Step(Runs):
         found = self._rows(q, v, tau)
         return tuple(x[:, 1].reshape(*q.shape[:-1], -1) for x in (found.q, found.v))
 
-    def differentiate(self, *x):
+    def differentiate(self, *x, inertia=False):
         """The results, a tuple, and the matrices of the derivative, another."""
-        (q, v), (A, B) = super().differentiate(*x)
-        n, A, B = self.robot.nq, A[..., 0, :, :], B[..., 0, :, :]
-        return (q[..., 1, :], v[..., 1, :]), (A[..., :n, :n], A[..., :n, n:], B[..., :n, :],
-                                              A[..., n:, :n], A[..., n:, n:], B[..., n:, :])
+        (q, v), matrices = super().differentiate(*x, inertia=inertia)
+        n, (A, *others) = self.robot.nq, (X[..., 0, :, :] for X in matrices)
+        return (q[..., 1, :], v[..., 1, :]), tuple(
+            X[..., rows, :] for rows in (slice(n), slice(n, None)) for X in (A[..., :n], A[..., n:], *others))
 
     def _rows(self, q, v, tau):
         """Start and end of each step, with what is known of the start."""

@@ -76,9 +76,9 @@ def differentiate_run(robot, q0, v0, t_final, tau=None, u=None, dt=None, method=
     Notes
     -----
     Stages, projection and events are differentiated as they are computed (`liedyn.gradients.steps`,
-    `liedyn.gradients.instants`); no step size, exact to rounding. Contacts that slide with friction are not
-    differentiated. Where contacts bound the energy (`simulate`), their correction of a step, a rounding of 1e-12 of the
-    energy, counts as constant.
+    `liedyn.gradients.instants`), sliding friction too (`liedyn.gradients.sliding`); no step size, exact to rounding.
+    Impacts in which contacts slip are not differentiated. Where contacts bound the energy (`simulate`), their
+    correction of a step, a rounding of 1e-12 of the energy, counts as constant.
 
     Examples
     --------
@@ -102,7 +102,8 @@ def differentiate_run(robot, q0, v0, t_final, tau=None, u=None, dt=None, method=
     grid = Grid(number("t0", t0), number("t_final", t_final), 1e-3 if dt is None else number("dt", dt))
     events = known_events(robot, events)
     parameters = _own(robot, chosen(robot, parameters))
-    tape = Tape(robot, q[0], v[0], grid, method, stabilisation, tau, u, f_ext, events, parameters)
+    tape = Tape(robot, q[0], v[0], grid, method, stabilisation, tau, u, f_ext, events,
+                [all_changes(robot)[name][0] for name in parameters])
     trajectory = simulate(robot, q0, v0, t_final, tau=tau, u=u, dt=dt, method=method, stabilisation=stabilisation,
                           events=events, f_ext=f_ext, start=start, t0=t0, progress=False)
     require_differentiable(tape, trajectory)

@@ -11,7 +11,6 @@ from liedyn.gradients.room import StepDerivatives, make_room
 from liedyn.gradients.steps import differentiate_steps, make_parts, vary_start
 from liedyn.model.packed import PackedModel
 from liedyn.sensitivity.changes import make_changes
-from liedyn.sensitivity.parameters import all_changes
 from liedyn.sensitivity.partials import partial_states
 from liedyn.sensitivity.variations import Motion
 from liedyn.simulation.inputs import Inputs
@@ -27,7 +26,7 @@ MADE_IN_PARTS = "next to a singular configuration its step could not be found ag
 class Tape:
     """A run's model, settings and workspace once more, for the derivatives of its steps."""
 
-    def __init__(self, robot, q0, v0, grid, method, stabilisation, tau, u, f_ext, events, parameters):
+    def __init__(self, robot, q0, v0, grid, method, stabilisation, tau, u, f_ext, events, changes):
         forces = wrenches(robot, f_ext, ())[0]
         self.robot, self.n = robot, robot.nv
         self.inputs = Inputs(robot, tau, u, (grid.start, q0, v0), grid, True)
@@ -42,9 +41,8 @@ class Tape:
         _, stabilisation, pull = options(method, "nullspace", stabilisation)
         self.o = settings_of(robot, method, "nullspace", stabilisation, pull, 0.0, self.contacts, self.inputs,
                              len(forces) > 0, FREE_ENERGY)
-        changes = make_changes([all_changes(robot)[name][0] for name in parameters])
-        self.d, self.room = make_derivatives(self.model, self.x), make_room(self.model, self.x, changes)
-        self.parameters = len(parameters)
+        self.d, self.room = make_derivatives(self.model, self.x), make_room(self.model, self.x, make_changes(changes))
+        self.parameters = len(changes)
 
     def put(self, status, t):
         """Constraints as they were at a time."""

@@ -120,6 +120,19 @@ def _in_link(X, m, h, J):
     return np.concatenate([[m], h + m * p, J[_TRIANGLE]])
 
 
+def inertial_changes(robot):
+    """Changes of the model by each of the `inertial_parameters`, ten for each body, in their order."""
+    found = []
+    for body in robot.body_names:
+        link, X = _carrier(robot, body)
+        for numbers in np.eye(10):
+            J = np.zeros((3, 3))
+            J[_TRIANGLE] = numbers[4:]
+            change = numbers[0], numbers[1:4], np.maximum(J, J.T)
+            found.append([(INERTIA, link, _in_link(X, *change))] if link >= 0 else [])
+    return found
+
+
 def _of_body(robot, body):
     link, X = _carrier(robot, body.name)
     c, zero = body.com, np.zeros((3, 3))
