@@ -104,6 +104,8 @@ def sensitivities(robot, q, v, tau=None, parameters=("mass:*", "com.*:*", "inert
     """
     require_robot(robot)
     names = chosen(robot, parameters)
+    if not names:
+        raise InputError("parameters is empty: name one at least")
     _require_known(robot)
     if any(callable(x) or isinstance(x, tuple) and any(map(callable, x)) for x in (tau, u)):
         raise InputError("sensitivities takes forces tau or u as numbers, not a feedback: close the loop on A and B")
