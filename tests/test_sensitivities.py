@@ -34,7 +34,7 @@ def springy_five_bar():
 
 
 def hanging_chain():
-    """A free body on a ball, a rod and a cut universal joint, driven by a cylinder between points."""
+    """A free body on a cut universal joint that carries one on a ball, held by a rod."""
     b = ld.Builder("chain")
     b.body("hull", mass=2.0, com=(0.1, -0.2, 0.05), inertia=np.diag([0.3, 0.4, 0.5]))
     b.body("fin", mass=0.7, com=(0.0, 0.1, 0.2), inertia=np.diag([0.02, 0.03, 0.04]))
@@ -85,9 +85,9 @@ def choices(s, robot, independent):
     return by_name(robot, s.model.states[:p]), by_name(robot, [x.removeprefix("velocity:") for x in s.model.states[p:]])
 
 
-def rebuilt(robot, state, s, name, h, independent):
+def rebuilt(robot, state, s, name, h, independent, by="tau"):
     """All results for the robot with parameter `name` larger by h, assembled again with y and w held."""
-    (q, v, tau), r, k = state, perturbed(robot, name, h), s.index(name)
+    (q, v, forces), r, k = state, perturbed(robot, name, h), s.index(name)
     y, w = choices(s, robot, independent)
     z = ld.virtual_coordinates(robot, q) if (y.virtual >= 0).any() else np.zeros(0)
     E, moved = virtual_jacobian(robot, q), ld.integrate(r, q, h * s.q[:, k])
@@ -104,18 +104,19 @@ def rebuilt(robot, state, s, name, h, independent):
     u = np.linalg.lstsq(Z, speeds, rcond=1e-12)[0]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = ld.linearize(r, moved, u, tau, independent=y, speeds=w)
+        model = ld.linearize(r, moved, u, **{by: forces}, independent=y, speeds=w)
     found = {key: getattr(model, key) for key in ("a", "lam", "A", "B", "f0")}
     return {"q": ld.difference(r, q, moved), "v": u} | found
 
 
-def compare(robot, parameters, independent=None, speeds=None, state=None):
+def compare(robot, parameters, independent=None, speeds=None, state=None, by="tau"):
     state = moving_state(robot) if state is None else state
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        s = ld.sensitivities(robot, *state, parameters=parameters, independent=independent, speeds=speeds)
+        s = ld.sensitivities(robot, *state[:2], **{by: state[2]}, parameters=parameters, independent=independent,
+                             speeds=speeds)
     for k, name in enumerate(s.parameters):
-        sides = [rebuilt(robot, state, s, name, i * STEP, independent) for i in (-2, -1, 1, 2)]
+        sides = [rebuilt(robot, state, s, name, i * STEP, independent, by) for i in (-2, -1, 1, 2)]
         for key in sides[0]:
             a, b, c, d = (side[key] for side in sides)
             reference = (a - 8 * b + 8 * c - d) / (12 * STEP)
@@ -150,6 +151,19 @@ def test_sensitivities_are_those_of_robots_built_anew(name, parameters):
 ])
 def test_any_coordinates_are_held(name, independent, parameters):
     compare(ROBOTS[name]() if name in ROBOTS else ld.load(name), parameters, independent)
+
+
+def test_cylinders_between_points_turn_with_them():
+    b = ld.Builder.of(springy_five_bar())
+    b.cylinder("jack", "ground", "link2", (0.1, 0.6, 0.0), (0.1, -0.02, 0.0), gear=2.0)
+    b.actuator("drive", "q2")
+    robot = b.build()
+    q, v, _ = moving_state(robot)
+    s = compare(robot, ["mass:link2", "placement.x:q2", "child_placement.x:pin", "strut"],
+                state=(q, v, np.array([3.0, -1.0])), by="u")
+    batch = ld.sensitivities(robot, np.tile(q, (2, 3, 1)), v, u=(3.0, -1.0), parameters=["strut"])
+    assert np.allclose(batch.A[1, 2], s.A[..., [s.index(name) for name in batch.parameters]], rtol=1e-9, atol=1e-9)
+    assert s.B.shape[1] == 2 and np.abs(s.B[2:, :, s.index("placement.x:q2")]).min() > 1e-3
 
 
 def test_a_contact_that_carries_is_a_constraint():
@@ -206,6 +220,8 @@ def test_redundant_rows_that_cannot_follow_are_named():
     assert error.value.loop == "pin" and "mass" not in str(error.value)
     with pytest.raises(InputError, match="mass:link9"):
         ld.sensitivities(robot, q, v, tau, parameters="mass:link9")
+    with pytest.raises(InputError, match="not a feedback"):
+        ld.sensitivities(robot, q, v, (lambda t, q, v: tau, lambda t, q, v: None))
     with pytest.raises(InputError, match="were not asked for"):
         ld.sensitivities(robot, q, v, tau, parameters="mass:*").index("gravity")
 

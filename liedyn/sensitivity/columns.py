@@ -10,8 +10,10 @@ from liedyn.compiled.batches import batch
 from liedyn.compiled.jit import inline_array
 from liedyn.model.packed import N_LINKS, N_VIRTUAL
 from liedyn.sensitivity.changes import make_changes
+from liedyn.sensitivity.columns_at_rest import columns_at_rest_size, vary_at_rest
 from liedyn.sensitivity.elements import element_variations_size, vary_elements
 from liedyn.sensitivity.links import Directions
+from liedyn.sensitivity.partials import partial_states
 from liedyn.sensitivity.sides import Rows
 from liedyn.sensitivity.variations import Motion, Varied, variations_size, vary_both
 from liedyn.simd.lanes import WIDTH
@@ -52,6 +54,44 @@ def vary_element_states(begin, end, model, laws, owners, pushed, motion, changes
             vary_elements(model, changes, (laws[0][b], laws[1][b], owners), pushed[b, c], at,
                           Directions(one.N[b, c], one.X[b, c], one.A[b, c], one.L[b, c]), along, N_12[b, c], X_12[b, c],
                           work, force[0][b, c], force[1][b, c])
+
+
+@batch
+def at_rest_states(begin, end, model, motion, changes, columns, out):
+    """`vary_at_rest` at rows of states."""
+    work = np.empty(columns_at_rest_size(model))
+    for b in range(begin, end):
+        at = Motion(motion.q[b], motion.v[b], motion.a[b], motion.lam[b])
+        along = Directions(columns.N[b], columns.X[b], columns.A[b], columns.L[b])
+        vary_at_rest(model, changes, at, along, work, out[b])
+
+
+def forces_at_rest(robot, motion, changes, columns):
+    """Of parameters that displace nothing the forces (states, nv, parameters), and how they vary along columns.
+
+    Parameters
+    ----------
+    robot : Robot
+    motion : Motion
+    changes : list
+        One list of changes for each parameter.
+    columns : Columns
+        Each array (states, rows, columns).
+
+    Returns
+    -------
+    force : ndarray, shape (states, nv, parameters)
+    varied : ndarray, shape (states, columns, nv, parameters)
+    """
+    states, n, count, m = len(motion.q), robot.nv, columns.N.shape[2], len(robot.row_names)
+    changes, width = make_changes(changes), WIDTH * -(-count // WIDTH)
+    parameters = len(changes.first) - 1
+    padded = Directions(*(np.concatenate([x, np.zeros((*x.shape[:2], width - count))], axis=2) for x in columns))
+    out, force = np.empty((states, parameters * n, width)), np.empty((states, n, parameters))
+    at_rest_states.on(states, states * parameters >= SHARED, robot.packed, motion, changes, padded, out)
+    partial_states(robot.packed, motion, changes, force, *np.empty((3, states, m, parameters)))
+    varied = out[..., :count].reshape(states, parameters, n, count)
+    return force, varied.transpose(0, 3, 2, 1)
 
 
 class Variations:

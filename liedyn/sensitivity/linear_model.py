@@ -19,14 +19,18 @@ import numpy as np
 
 from liedyn.errors import ClosureError, listed, of_the_batch
 from liedyn.model.packed import LINK_IV, LINK_NV, links_of
-from liedyn.sensitivity.changes import LENGTH, RADIUS, SHIFT, SIDE_A, SIDE_B
-from liedyn.sensitivity.columns import Columns, Variations
+from liedyn.sensitivity.changes import (
+    ARMATURE, DAMPING, GRAVITY, INERTIA, LENGTH, RADIUS, REST, SHIFT, SIDE_A, SIDE_B, STIFFNESS,
+)
+from liedyn.sensitivity.columns import Columns, Variations, forces_at_rest
 
 Derivatives = namedtuple("Derivatives", "q v a lam A B f0")
 """By parameters, which are numbered by the last axis."""
 
 GEOMETRIC = SHIFT, SIDE_A, SIDE_B, LENGTH, RADIUS
 """Changes by which coordinates have to follow."""
+AT_REST = INERTIA, GRAVITY, ARMATURE, DAMPING, STIFFNESS, REST
+"""Changes of which `liedyn.sensitivity.columns_at_rest` knows the forces."""
 FOLLOWS = 1e-8
 """Constraints follow a parameter if what is left of their rates is this part of them: rounding leaves 1e-12 or so."""
 
@@ -43,8 +47,9 @@ class LinearModels:
     R_y, R_w : ndarray, shape (states, p_y, nv), (states, p_w, nv)
     motion : Motion
         Rows of q, v, a and lambda.
-    M, G_rank : ndarray
-        Inertia matrices, and the rank of G.
+    M : ndarray, shape (states, nv, nv)
+    rank : ndarray of int, shape (states,)
+        That of G.
     inputs : ndarray, shape (states, nv, nu)
     slopes : Slopes, optional
         Of the laws of force elements.
@@ -98,12 +103,18 @@ class LinearModels:
         inverse = inverse.reshape(inverse.shape[0], *(1,) * (rates.ndim - 3), *inverse.shape[1:])
         return -inverse @ rates, rates
 
+    def balance(self, force, free):
+        """wdot, for which accelerations `free` + S wdot balance M a + force along S."""
+        S = self.S.swapaxes(1, 2)
+        S, SM = (x.reshape(len(x), *(1,) * (force.ndim - 3), *x.shape[1:]) for x in (S, S @ self.M))
+        rest = np.moveaxis(S @ force + SM @ free, -2, 1)  # one factor for all columns of a state
+        found = -np.linalg.solve(self.inertia, rest.reshape(*rest.shape[:2], -1))
+        return np.moveaxis(found.reshape(rest.shape), 1, -2)
+
     def accelerate(self, force, free):
-        """Accelerations `free` + S wdot that balance M a + force along S, and wdot."""
-        S = self.S.reshape(len(self.S), *(1,) * (force.ndim - 3), *self.S.shape[1:])
-        M, inertia = (x.reshape(*S.shape[:-2], *x.shape[1:]) for x in (self.M, self.inertia))
-        w_dot = -np.linalg.solve(inertia, S.swapaxes(-1, -2) @ (force + M @ free))
-        return free + S @ w_dot, w_dot
+        """These accelerations, and wdot."""
+        w_dot = self.balance(force, free)
+        return free + self.S @ w_dot, w_dot
 
     def _linearize(self):
         """The columns of the linear model: y, w, then the inputs."""
@@ -154,20 +165,46 @@ class LinearModels:
         return found
 
     def derivatives(self, names, changes):
-        """`Derivatives` by parameters: those that displace something apart, as the others move no coordinate."""
-        found, moves = None, np.array([any(kind in GEOMETRIC for kind, *_ in own) for own, _ in changes])
-        if not self.robot.row_names:  # nothing follows
-            moves[:] = False
-        for chosen in (moves, ~moves):
+        """`Derivatives` by parameters, of three kinds apart.
+
+        Some displace something, so that coordinates follow. Of others, all that displaces nothing, inverse dynamics is
+        closed form. What is left, numbers of force elements, displaces nothing either.
+        """
+        found = None
+        moves = np.array([bool(self.robot.row_names) and any(kind in GEOMETRIC for kind, *_ in own)
+                          for own, _ in changes])
+        rests = np.array([bool(own) and all(kind in AT_REST for kind, *_ in (*own, *of_elements))
+                          for own, of_elements in changes])
+        ways = (moves, lambda *some: self._derivatives(*some, True)), (rests, self._derivatives_at_rest), (
+            ~moves & ~rests, lambda *some: self._derivatives(*some, False))
+        for chosen, way in ways:
             k = np.flatnonzero(chosen)
             if not len(k):
                 continue
-            part = self._derivatives([names[i] for i in k], [changes[i] for i in k], bool(chosen is moves))
+            part = way([names[i] for i in k], [changes[i] for i in k])
             if found is None:
                 found = Derivatives(*(np.empty((*x.shape[:-1], len(names))) for x in part))
             for x, y in zip(found, part):
                 x[..., k] = y
         return found
+
+    def _derivatives_at_rest(self, names, changes):
+        """The mixed variation is what that of the parameter's own forces is, and M' a_p + G'^T lambda_p, G' a_p."""
+        n, m, states = self.robot.nv, len(self.robot.row_names), len(self.M)
+        force, mixed = forces_at_rest(self.robot, self.motion, [own for own, _ in changes], self.columns)
+        a_p, w_dot_p = self.accelerate(force, np.zeros(force.shape))
+        lam_p = -self.G_inverse.swapaxes(1, 2) @ (force + self.M @ a_p)
+        one = np.broadcast_to(np.eye(n + m), (states, n + m, n + m))
+        along = Variations(self.robot, self.motion, [([], [])] * (n + m), self.reads)
+        found = along.along(self.columns, Columns(None, None, one[:, :n], one[:, n:]))
+        both = np.concatenate([a_p, lam_p], axis=1)[:, None]
+        free, _ = self.follow(False, found.rows.phi_mixed @ both, found.readers.phi_mixed @ both)
+        lower = self.balance(mixed + found.mixed @ both, free)
+        none = np.zeros((*a_p.shape,))
+        upper = np.zeros((*lower.shape[:2], len(self.y.names), len(names)))
+        model = np.concatenate([upper, lower], axis=2).swapaxes(1, 2)
+        f0_p = np.concatenate([upper[:, 0], w_dot_p], axis=1)
+        return Derivatives(none, none, a_p, lam_p, model[:, :, :self.x], model[:, :, self.x:], f0_p)
 
     def _derivatives(self, names, changes, moves):
         along = Variations(self.robot, self.motion, changes, self.reads, self.slopes)
@@ -191,7 +228,7 @@ class LinearModels:
         N_p, X_p = self._motions(along, names, two, moves)
         found = along.along(self.columns, two, N_p, X_p, self._pushed())
         free = self._followed(False, names, found.rows.phi_mixed, found.readers.phi_mixed)
-        _, lower = self.accelerate(found.mixed, free)
+        lower = self.balance(found.mixed, free)
         upper = self.R_y[:, None] @ X_p + self._held(self.y, found.readers.psi_mixed)
         if self.groups:
             upper[:, :p] -= self.R_y[:, None] @ self._bracket_by(v_p, N_p[:, :p])

@@ -104,8 +104,10 @@ def sensitivities(robot, q, v, tau=None, parameters=("mass:*", "com.*:*", "inert
     """
     require_robot(robot)
     names = chosen(robot, parameters)
+    if not names:
+        raise InputError("parameters is empty: name one at least")
     _require_known(robot)
-    if any(isinstance(x, tuple) or callable(x) for x in (tau, u)):
+    if any(callable(x) or isinstance(x, tuple) and any(map(callable, x)) for x in (tau, u)):
         raise InputError("sensitivities takes forces tau or u as numbers, not a feedback: close the loop on A and B")
     model = linearize(robot, q, v, tau, independent=independent, outputs=(), closure_tolerance=closure_tolerance,
                       rank_tolerance=rank_tolerance, speeds=speeds, u=u)
@@ -117,7 +119,7 @@ def sensitivities(robot, q, v, tau=None, parameters=("mass:*", "com.*:*", "inert
         model.q, model.v, model.a, model.lam, model.K, model.S, model.rank))
     y, w, R_y, R_w = _choices(robot, model, K, S)
     inputs = np.broadcast_to(actuator_matrix(robot, q), (count, robot.nv, len(model.inputs)))
-    M, slopes = crba(robot, q), _element_slopes(robot, q, v, u, count)
+    M, slopes = crba(robot, q), _element_slopes(robot, q, v, u, lead)
     changes = [all_changes(robot)[name] for name in names]
     found, size = [], _chunk(robot, K.shape[2] + S.shape[2] + inputs.shape[2], len(names))
     for b in range(0, count, size):
@@ -133,15 +135,15 @@ def _chunk(robot, columns, parameters):
     return max(1, AT_ONCE // max(1, columns * (parameters + 8) * (2 * robot.nv + 5 * len(robot.row_names))))
 
 
-def _element_slopes(robot, q, v, u, count):
+def _element_slopes(robot, q, v, u, lead):
     """`Slopes` of the laws of force elements, None where there are none."""
     if robot.elements is None:
         return None
-    packed, laws = robot.elements.packed, robot.elements.laws
+    packed, laws, count = robot.elements.packed, robot.elements.laws, len(q)
     tau, x, w, f = (np.zeros((count, size)) for size in (robot.nv, *[int(packed.ints[N_ROWS])] * 3))
     force_states(packed, laws, room_for(packed), robot.t, q, v, tau, x, w, f)
     nu = len(robot.actuator_names)
-    u = np.zeros((count, nu)) if u is None else np.broadcast_to(as_floats("u", u, nu), (count, nu))
+    u = np.zeros((count, nu)) if u is None else np.broadcast_to(as_floats("u", u, nu), (*lead, nu)).reshape(count, nu)
     return law_slopes(laws, x, w, u)
 
 
