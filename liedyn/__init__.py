@@ -42,19 +42,24 @@ _LAZY = {name: f"liedyn.{module}" for module, names in {
                    "constraint_wrenches velocity_error virtual_coordinates virtual_jacobian world_constraint_wrenches",
     "control": "HybridController PIDC controllability inverse_dynamics",
     "dynamics": "canonical_equations canonical_momenta forward_dynamics velocity_from_momenta",
+    "planning": "Cost Limits MPC Plan PlanError PlanWarning ddp",
     "operating_points": "Branch SpecialPoint Trim TrimError continuation trim",
+    "optimal_motion": "OptimalMotion OptimizationError PathFunction clearance optimize_motion",
     "reaching": "CenterOfMassTarget DirectionTarget InfeasibleError InverseKinematics OrientationTarget PointTarget "
                 "PoseTarget ReachError ReachWarning Target differential_inverse_kinematics inverse_kinematics",
     "regulation": "GainSchedule Regulator TrackingRegulator dlqr gain_schedule lqr tvlqr",
     "elements": "actuator_matrix element_forces element_states",
     "estimation": "ExtendedKalmanFilter KalmanBucyFilter KalmanFilter OutputFeedback dkalman kalman",
     "feedback": "check_feedback",
+    "gradients": "ForwardDynamicsDerivatives RunDerivatives RunGradient RunVariation differentiate_run "
+                 "forward_dynamics_derivatives",
     "identification": "BaseParameters Excitation Identification IdentificationError IdentificationWarning "
                       "base_parameters dynamic_parameters excitation identify low_pass measured_motion regressor",
     "io.pinocchio_reader": "from_pinocchio",
     "io.pinocchio_writer": "to_pinocchio",
     "large": "LargeResult map_parameters map_states open_results",
     "linearization": "discretize frequency_response linearize modes underlying",
+    "sensitivity": "Sensitivity sensitivities",
     "simulation": "Adaptive Baumgarte Event EventRecord GeneralizedAlpha RealTimeLoop Sampled Stepper "
                   "Trajectories Trajectory VirtualCoupler simulate step",
     "specialization": "specialize",

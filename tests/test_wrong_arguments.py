@@ -83,6 +83,7 @@ CONTROLLER = ld.PIDC(FIVE_BAR, HOME[:2], G_P=25.0, G_D=10.0, independent=("q1", 
 MODEL = ld.linearize(FIVE_BAR, HOME, REST, REST)
 MODELS = ld.linearize(FIVE_BAR, np.tile(HOME, (2, 1)), np.zeros((2, 4)), np.zeros((2, 4)))
 RUN = ld.simulate(FIVE_BAR, HOME, REST, 0.002)
+VARIED = ld.differentiate_run(FIVE_BAR, HOME, REST, 0.002, tau=REST, parameters=["mass:link1"])
 REGULATOR = ld.lqr(FIVE_BAR, HOME, 1.0, 1.0)
 FILTER = ld.dkalman(FIVE_BAR, HOME, 0.01, 1.0, 1.0, outputs=["q1", "q4"])
 BUCY = ld.kalman(FIVE_BAR, HOME, 1.0, 1.0, outputs=["q1", "q4"])
@@ -90,6 +91,8 @@ KALMAN = dict(**STATE, h=0.01, P=1.0, Q=1.0, R=1.0, outputs=["q1", "q4"])
 EKF, OUTPUT_FEEDBACK = ld.ExtendedKalmanFilter(**KALMAN), dict(controller=REGULATOR, estimator=FILTER, noise=1.0)
 CONTROL = find_spec("control") is not None
 TRACKING = ld.tvlqr(FIVE_BAR, RUN.t, RUN.q, RUN.v, 1.0, 1.0, a=RUN.a)
+PATH = ld.PathFunction(lambda t, q, v, u: v @ v, lambda t, q, v, u: (0.0 * v, 2.0 * v, 0.0 * u))
+MOTION = ld.optimize_motion(FIVE_BAR, HOME, HOME, duration=0.2, intervals=1, points=3, tolerance=None)
 
 SWUNG = ld.random_configuration(PANDA, 0, 20)
 MEASURED = dict(robot=PANDA, q=SWUNG, v=0.5 * SWUNG, a=0.3 * SWUNG, tau=ld.rnea(PANDA, SWUNG, 0.5 * SWUNG, 0.3 * SWUNG),
@@ -97,6 +100,7 @@ MEASURED = dict(robot=PANDA, q=SWUNG, v=0.5 * SWUNG, a=0.3 * SWUNG, tau=ld.rnea(
                 prior_deviation=2.0)
 IDENTIFIED = ld.identify(**MEASURED)
 
+PLAN = ld.ddp(FIVE_BAR, HOME, REST, ld.Cost(), 2, 0.01)
 REACHED = ld.PointTarget("panda_hand", (0.3, 0.3, 0.5))
 
 CALLS = {
@@ -131,10 +135,21 @@ CALLS = {
     "continuation": dict(robot=FIVE_BAR, start=ld.trim(FIVE_BAR, HOME, free=["force:q1", "force:q4"]), parameter="q1",
                          span=(2.0, 2.2), free=["force:q1", "force:q4"], hold=["q2"], step=0.02, longest=0.1,
                          points=3, direction=1, rank_tolerance=1e-8),
+    "optimize_motion": dict(
+        robot=FIVE_BAR, start=HOME, goal=ld.close(FIVE_BAR, HOME, q1=HOME[0] + 0.1, q2=HOME[1]), duration=0.5,
+        cost={"effort": 1.0}, bounds={"q1": (0.0, 3.0)}, path=[], via=[], intervals=2, points=3, tolerance=None,
+        iterations=20, guess=None, settings={}, progress=False),
+    "PathFunction": dict(f=lambda t, q, v, u: v @ v, df=lambda t, q, v, u: (0.0 * v, 2.0 * v, 0.0 * u), high=1.0),
+    "clearance": dict(robot=PANDA, body="panda_hand", center=(0.5, 0.0, 0.5), radius=0.1),
     "inverse_kinematics": dict(robot=PANDA, targets=REACHED, q0=ARM, hold=["panda_joint7"], posture=ARM, seed=0,
                                restarts=1, tolerance=1e-6, angle_tolerance=1e-6, unreached="ignore"),
     "differential_inverse_kinematics": dict(robot=PANDA, q=ARM, targets=REACHED, dt=0.01, rate=1.0, posture=ARM,
                                             velocity_limit=1.0, damping=1e-3),
+    "Cost": dict(Q=1.0, R=1.0, q=HOME, v=REST, u=REST), "Limits": dict(inputs=(-1.0, 1.0), speeds={"q1": (-1.0, 1.0)}),
+    "ddp": dict(robot=FIVE_BAR, q0=HOME, v0=REST, cost=ld.Cost(), steps=2, h=0.01, limits=ld.Limits(), method="euler",
+                independent=("q1", "q2"), iterations=2, tolerance=1e-9, limit_tolerance=1e-6, penalty=1.0),
+    "MPC": dict(robot=FIVE_BAR, q=HOME, v=REST, cost=ld.Cost(), steps=2, h=0.01, limits=ld.Limits(), method="euler",
+                independent=("q1", "q2"), iterations=1, tolerance=1e-9, limit_tolerance=1e-6, penalty=1.0),
     "PoseTarget": dict(body="panda_hand", pose=np.eye(4)), "Target": {},
     "PointTarget": dict(body="panda_hand", position=(0.3, 0.3, 0.3), point=(0.0, 0.0, 0.1)),
     "DirectionTarget": dict(body="panda_hand", axis=(0.0, 0.0, 1.0), direction=(0.0, 0.0, -1.0)),
@@ -179,7 +194,10 @@ CALLS = {
     "forward_dynamics": dict(**STATE, tau=REST), "check_feedback": dict(**STATE, feedback=(feedback, derivative)),
     "discretize": dict(**STATE, tau=REST, h=1e-3), "linearize": dict(**STATE, tau=REST),
     "underlying": dict(**STATE, tau=REST), "specialize": dict(robot=ld.load("particle_on_circle")),
+    "sensitivities": dict(**STATE, tau=REST, parameters=["mass:*"]),
     "simulate": dict(robot=FIVE_BAR, q0=HOME, v0=REST, t_final=0.002, progress=False),
+    "differentiate_run": dict(robot=FIVE_BAR, q0=HOME, v0=REST, t_final=0.002, parameters=["mass:link1"]),
+    "forward_dynamics_derivatives": dict(**STATE, tau=REST),
     "Event": dict(name="e", guard=lambda t, q, v: 1.0), "Adaptive": dict(name="RK45"), "Baumgarte": {},
     "GeneralizedAlpha": {}, "GasSpring": dict(force=1.0, column=1.0),
     "Motor": dict(stall_torque=1.0, no_load_speed=1.0),
@@ -229,6 +247,8 @@ METHODS = {
     "Regulator.__call__": (REGULATOR.__call__, dict(t=0.0, q=HOME, v=REST)),
     "Regulator.deviation": (REGULATOR.deviation, dict(q=HOME, v=REST)),
     "Regulator.derivative": (REGULATOR.derivative, dict(t=0.0, q=HOME, v=REST)),
+    "Plan.__call__": (PLAN.__call__, dict(t=0.0, q=HOME, v=REST)),
+    "MPC.__call__": (ld.MPC(FIVE_BAR, HOME, REST, ld.Cost(), 2, 0.01).__call__, dict(t=0.0, q=HOME, v=REST)),
     "KalmanBucyFilter.rate": (BUCY.rate, dict(x=REST, y=HOME[:2], u=REST)),
     "KalmanFilter.measure": (FILTER.measure, dict(q=HOME, v=REST, u=REST)),
     "KalmanFilter.innovation": (FILTER.innovation, dict(y=HOME[:2], x=REST, u=REST)),
@@ -243,18 +263,24 @@ METHODS = {
     "TrackingRegulator.__call__": (TRACKING.__call__, dict(t=0.0, q=HOME, v=REST)),
     "TrackingRegulator.reference": (TRACKING.reference, dict(t=0.0)),
     "TrackingRegulator.gain": (TRACKING.gain, dict(t=0.0)),
+    "Sensitivity.index": (ld.sensitivities(FIVE_BAR, HOME, REST, REST).index, dict(parameter="mass:link1")),
     "Excitation.at": (ld.excitation(PANDA, 5.0, 2, samples=10, iterations=0).at, dict(t=[0.1, 0.2])),
     "Identification.interval": (IDENTIFIED.interval, dict(level=0.9)),
     "Identification.predict": (IDENTIFIED.predict, dict(q=ARM, v=ARM, a=ARM)),
     "LocalStateSpace.discretize": (MODEL.discretize, dict(h=1e-3)),
+    "RunDerivatives.forward": (VARIED.forward, dict(q0=REST, v0=REST, inputs=REST, parameters=[1.0])),
+    "RunDerivatives.adjoint": (VARIED.adjoint, dict(q=REST, v=REST, t=np.zeros(3))),
+    "OptimalMotion.at": (MOTION.at, dict(t=0.1)),
+    "PathFunction.check": (PATH.check, dict(robot=FIVE_BAR, q=HOME, v=REST, u=np.zeros(4))),
     "Trajectory.__getitem__": (RUN.__getitem__, dict(name="q1")),
     "Trajectories.__getitem__": (ld.simulate(FIVE_BAR, [HOME] * 2, REST, 0.002).__getitem__, dict(index=1)),
     "Trajectory.plot": (lambda names: RUN.plot(names), dict(names="q1")),
     "Trajectory.animate": (RUN.animate, dict(path="a.gif", robot=FIVE_BAR, rate=500.0, progress=False)),
     "LocalStateSpace.__getitem__": (MODELS.__getitem__, dict(index=1)),
 }
-RESULTS = {"BaseParameters", "Branch", "EventRecord", "Excitation", "GainSchedule", "Identification",
-           "InverseKinematics", "KalmanBucyFilter", "KalmanFilter", "LargeResult", "Regulator", "Robot",
+RESULTS = {"BaseParameters", "Branch", "EventRecord", "Excitation", "ForwardDynamicsDerivatives", "GainSchedule",
+           "Identification", "InverseKinematics", "KalmanBucyFilter", "KalmanFilter", "LargeResult", "OptimalMotion",
+           "Plan", "Regulator", "Robot", "RunDerivatives", "RunGradient", "RunVariation", "Sensitivity",
            "SpecialPoint", "SystemFeedback", "TrackingRegulator", "Trajectories", "Trajectory", "Trim"}
 """What is not made by hand."""
 

@@ -1,0 +1,21 @@
+"""Optimal motions of trees and closed mechanisms: direct collocation and multiple shooting in charts of the manifold.
+
+| file | what it has |
+|---|---|
+| `charts` | tangent-space charts of the constraint manifold, many states at once |
+| `dynamics` | accelerations there with exact derivatives, rates in charts |
+| `samples` | the unknowns; states and inputs with their derivatives by them |
+| `collocation`, `shooting` | two transcriptions |
+| `cost`, `limits`, `conditions`, `functions` | what is wanted |
+| `program` | all of it as a nonlinear program |
+| `curvature` | the Hessian of the constraints, learnt node by node |
+| `solving` | the program as solvers see it |
+| `scipy_solver`, `ipopt_solver` | solvers |
+| `guess`, `flow`, `refinement` | first guesses; integration for comparison; finer meshes |
+| `result`, `optimize` | the result; the public function |
+"""
+from liedyn.optimal_motion.functions import PathFunction, clearance
+from liedyn.optimal_motion.optimize import optimize_motion
+from liedyn.optimal_motion.result import OptimalMotion, OptimizationError
+
+__all__ = ["OptimalMotion", "OptimizationError", "PathFunction", "clearance", "optimize_motion"]

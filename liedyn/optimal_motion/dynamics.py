@@ -1,0 +1,102 @@
+"""Motion of a robot at many states of charts, with exact derivatives by their coordinates and by the inputs.
+
+One call of the compiled batches of `linearize`: its coordinates are those of the charts, R_y J(d) and R_w, its outputs
+all velocities and accelerations, whose rows of C and D are the derivatives.
+"""
+from typing import NamedTuple
+
+import numpy as np
+
+from liedyn.compiled.boundary import wrenches
+from liedyn.constraints.independent import Independent, tangent_names
+from liedyn.dynamics.nullspace import RANK_TOLERANCE
+from liedyn.dynamics.state import State
+from liedyn.elements.generalized import without_elements
+from liedyn.linearization.closed_loop import operating_points
+from liedyn.linearization.linearize import Given, all_states
+from liedyn.linearization.operating_point import actuators_of
+from liedyn.linearization.output_rows import ACCELERATION, TREE, VELOCITY
+from liedyn.linearization.space import Coordinates
+from liedyn.linearization.states import Tolerances
+
+CLOSURE_TOLERANCE = 1e-8
+"""States of charts are closed to rounding: this is never reached."""
+
+
+class Motion(NamedTuple):
+    """States with their accelerations, and derivatives by the coordinates x = (y, w) of their charts and by inputs u.
+
+    q (count, nq), v and a (count, nv), multipliers lam (count, m); dq = N dy, dv = X dx, da = da_dx dx + da_du du.
+    """
+
+    q: np.ndarray
+    v: np.ndarray
+    u: np.ndarray
+    a: np.ndarray
+    lam: np.ndarray
+    N: np.ndarray
+    X: np.ndarray
+    da_dx: np.ndarray
+    da_du: np.ndarray
+
+
+def motion_at(charts, k, q, v, u):
+    """The motion at states (q[i], v[i]) in charts k[i] with inputs u[i]."""
+    robot, (p, x), n = charts.robot, charts.sizes, charts.robot.nv
+    lead, rows_q, rows_v, tau, loop = operating_points(robot, q, v, None, u)
+    plain = robot if robot.elements is None else without_elements(robot)
+    names = tangent_names(p), tangent_names(x - p)
+    R_y = np.ascontiguousarray(charts.turned_rows(k, charts.displacement(k, q)))
+    R_w = np.ascontiguousarray(charts.R_w[k])
+    y, w = (Independent(each, R[0], np.full(len(each), -1)) for each, R in zip(names, (R_y, R_w)))
+    parts = np.array([(TREE, rate, j, row * n + j) for row, rate in enumerate((VELOCITY, ACCELERATION))
+                      for j in range(n)], dtype=np.int64)
+    given = Given(State(rows_q, rows_v, tau, wrenches(plain, None, lead)),
+                  Coordinates(R_y, y.virtual, R_w, w.virtual), actuators_of(plain, loop))
+    tolerances = Tolerances(CLOSURE_TOLERANCE, RANK_TOLERANCE)
+    if loop is None:
+        found = all_states(plain, lead, y, w, given, parts, 2 * n, tolerances)
+    else:
+        parts = np.vstack([parts, loop.velocities(2 * n)])
+        found = all_states(plain, lead, y, w, given, parts, 3 * n, tolerances)
+        found = loop.closed(found, 2 * n, len(robot.actuator_names))
+    return Motion(q, v, u, found.a, found.lam, found.K, found.C[:, :n], found.C[:, n:], found.D[:, n:])
+
+
+class Rates(NamedTuple):
+    """Coordinates x of states in charts, their rates f, and derivatives by the coordinates in their own charts."""
+
+    x: np.ndarray
+    f: np.ndarray
+    dx: np.ndarray
+    df: np.ndarray
+    df_du: np.ndarray
+
+
+def rates_in(charts, k, motion):
+    """What a motion is in charts k[i], which may be others than those that its derivatives are by."""
+    p, size = charts.sizes
+    d = charts.displacement(k, motion.q)
+    R_y, R_w = charts.turned_rows(k, d), charts.R_w[k]
+    x = np.concatenate([_times(charts.R_y[k], d), _times(R_w, motion.v)], axis=1)
+    f = np.concatenate([_times(R_y, motion.v), _times(R_w, motion.a)], axis=1)
+    dx, df = np.zeros((2, len(d), size, motion.X.shape[2]))
+    dx[:, :p, :motion.N.shape[2]] = R_y @ motion.N
+    dx[:, p:] = R_w @ motion.X
+    df[:, :p], df[:, p:] = R_y @ motion.X, R_w @ motion.da_dx
+    slopes = charts.rate_slopes(k, d, motion.v)
+    if slopes is not None:
+        df[:, :p, :motion.N.shape[2]] += slopes @ _turned(charts, d, motion.N)
+    df_du = np.zeros((len(d), size, motion.u.shape[1]))
+    df_du[:, p:] = R_w @ motion.da_du
+    return Rates(x, f, dx, df, df_du)
+
+
+def _times(R, x):
+    return np.einsum("bij,bj->bi", R, x)
+
+
+def _turned(charts, d, N):
+    """J(d) N."""
+    identity = charts._replace(R_y=np.broadcast_to(np.eye(d.shape[1]), (len(d), d.shape[1], d.shape[1])))
+    return identity.turned_rows(slice(None), d) @ N

@@ -1,0 +1,94 @@
+"""First guesses: from condition to condition along the manifold, or what a trajectory or an earlier result did."""
+import numpy as np
+
+from liedyn.compiled.boundary import states
+from liedyn.errors import InputError, shown
+from liedyn.optimal_motion.charts import LeftChartError, charts_about
+from liedyn.optimal_motion.dynamics import motion_at
+from liedyn.tree.configuration import difference
+
+PEAK = 5.0
+"""Largest inputs of a guess as a multiple of their median."""
+
+
+def way_points(robot, conditions, given, part):
+    """Configurations at parts of the duration (count,), through those of conditions or, with `given`, of a user.
+
+    Raises
+    ------
+    InputError
+        `given` is no trajectory and no configurations.
+    """
+    if given is not None and hasattr(given, "t") and hasattr(given, "q"):
+        t = (np.asarray(given.t) - given.t[0]) / (given.t[-1] - given.t[0])
+        return between(robot, t, given.q, part)
+    if given is not None:
+        _, q = states(robot, q=given)
+        if len(q) < 2:
+            raise InputError(f"a guess is a Trajectory or at least two configurations, got {shown(given)}")
+        return between(robot, np.linspace(0.0, 1.0, len(q)), q, part)
+    known, q = {}, robot.home if conditions[0][1].q is None else conditions[0][1].q
+    for at, condition in sorted(conditions, key=lambda each: each[0]):
+        q = condition.near(robot, q)
+        known[at] = q
+    known.setdefault(0.0, next(iter(known.values())))
+    known.setdefault(1.0, q)
+    t = np.array(sorted(known))
+    return smooth(robot, t, [known[each] for each in t], part)
+
+
+def smooth(robot, t, q, part):
+    """From rest to rest between the configurations at times t."""
+    k = np.clip(np.searchsorted(t, part, side="right") - 1, 0, len(t) - 2)
+    s = (part - t[k]) / (t[k + 1] - t[k])
+    return between(robot, t, q, t[k] + s * s * (3.0 - 2.0 * s) * (t[k + 1] - t[k]))
+
+
+def between(robot, t, q, at):
+    """Configurations at increasing times, on the manifold between those given: each step leads towards the next one of
+    them in the tangent space of where it starts."""
+    found, (here, t_here), last = [], (np.asarray(q[0]), t[0]), len(t) - 1
+    for each in at:
+        k = min(int(np.searchsorted(t, each, side="right")), last)
+        while t_here < t[k - 1]:  # a configuration on the way
+            here, t_here = np.asarray(q[k - 1]), t[k - 1]
+        share = (each - t_here) / (t[k] - t_here) if t[k] > t_here else 1.0
+        if share >= 1.0:
+            here, t_here = np.asarray(q[k]), each
+        elif share > 0.0:
+            here, t_here = step_towards(robot, here, np.asarray(q[k]), share), each
+        found.append(here)
+    return np.array(found)
+
+
+def step_towards(robot, here, there, share):
+    """A configuration on the manifold at a share of the way, or as far as it leads."""
+    charts, zero = charts_about(robot, here[None]), np.zeros(1, np.int64)
+    y = share * charts.R_y[0] @ difference(robot, here, there)
+    for _ in range(4):
+        try:
+            return charts.configurations(zero, y[None])[0]
+        except LeftChartError:
+            y = 0.5 * y
+    return here
+
+
+def coordinates(charts, chart, part, q, duration):
+    """Coordinates x of the nodes of a guess: y of its configurations, w of the chords from node to node."""
+    d = difference(charts.robot, q[:-1], q[1:]) / (np.diff(part)[:, None] * duration)
+    v = np.zeros((len(q), d.shape[1]))
+    v[1:-1] = 0.5 * (d[1:] + d[:-1])
+    return charts.read(chart, q, v)
+
+
+def first_inputs(charts, chart, part, x, duration):
+    """Inputs (nodes, nu) that come nearest to the accelerations of the nodes of a guess, least ones."""
+    nu = len(charts.robot.actuator_names)
+    q, v = charts.states(chart, x)
+    motion = motion_at(charts, chart, q, v, np.zeros((len(q), nu)))
+    R = charts.R_w[chart]
+    wanted = np.gradient(v, part * duration, axis=0) - motion.a
+    u = np.einsum("bij,bj->bi", np.linalg.pinv(R @ motion.da_du, rcond=1e-6), np.einsum("bij,bj->bi", R, wanted))
+    # next to where the inputs lose a direction they would be as large as they like
+    most = PEAK * np.median(np.abs(u), axis=0)
+    return np.clip(u, -most, most)
