@@ -89,6 +89,21 @@ class Excitation:
         Returns
         -------
         q, v, a : ndarray, shapes (samples, nq), (samples, nv), (samples, nv)
+
+        Raises
+        ------
+        InputError
+            Times that are not finite.
+        ClosureError
+            Loops do not close from one time to the next.
+
+        Examples
+        --------
+        >>> import numpy as np, liedyn as ld
+        >>> found = ld.excitation(ld.load("ur5"), duration=8.0, iterations=0)
+        >>> q, v, a = found.at(np.linspace(0.0, 8.0, 801))
+        >>> bool(abs(q[0] - q[-1]).max() < 1e-12)
+        True
         """
         t = floats("t", t)
         if t.ndim != 1 or not np.isfinite(t).all() or not len(t):

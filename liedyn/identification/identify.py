@@ -40,7 +40,7 @@ class Equations(NamedTuple):
     W : ndarray, shape (count, p, c)
     y : ndarray, shape (count, p)
     F : ndarray, shape (count, p, m)
-        What a unit of each measured force is in them.
+        What each measured force of usual size is in them.
     names : tuple of str
         The coordinates that the p equations belong to.
     """
@@ -190,15 +190,16 @@ def identify(robot, q, v, a, tau=None, u=None, include=(), bodies=None, independ
 
 
 def forces(robot, q, lead, tau, u):
-    """Measured generalised forces (count, nv), and what a unit of each that is measured is in them (..., nv, m)."""
+    """Measured generalised forces (count, nv), and what each that is measured is in them in its usual size (..., m)."""
     if (tau is None) == (u is None):
         raise InputError("identify needs either tau, generalised forces, or u, inputs of the actuators")
     if tau is not None:
         tau = rows_of("tau", floats("tau", tau), lead, robot.nv)
-        return tau, np.broadcast_to(np.eye(robot.nv)[:, tau.any(axis=0)], (len(q), robot.nv, tau.any(axis=0).sum()))
+        size = np.sqrt((tau ** 2).mean(axis=0))
+        return tau, np.broadcast_to(np.diag(size)[:, size > 0.0], (len(q), robot.nv, (size > 0.0).sum()))
     u = rows_of("u", floats("u", u), lead, len(robot.actuator_names))
     B = np.array([actuator_matrix(robot, at) for at in q])
-    return (B @ u[..., None])[..., 0], B
+    return (B @ u[..., None])[..., 0], B * np.sqrt((u ** 2).mean(axis=0))
 
 
 def bounds_by_number(bounds, prior):

@@ -12,8 +12,10 @@ from scipy.optimize import nnls
 
 FINEST = 1e-6
 """No equation is taken to be better than this part of the root mean square of its forces."""
-ROUNDS = 3
-"""Least squares and noise in turns; after the second round little changes."""
+BEFORE = 0.1
+"""In the first round all measured forces are as inaccurate as they are large, and of the equations this part of it."""
+ROUNDS = 5
+"""Least squares and noise in turns; after the third round little changes."""
 NUMERICAL = 1e-10
 
 
@@ -23,13 +25,13 @@ def covariances(F, W, y):
     Parameters
     ----------
     F : ndarray, shape (count, p, m)
-        What a unit of each measured force is in the equations.
+        What each measured force of usual size is in the equations.
     W : ndarray, shape (count, p, b)
     y : ndarray, shape (count, p)
     """
     size = np.sqrt((y ** 2).mean(axis=0))
     floor = FINEST * np.where(size > 0.0, size, max(size.max(), 1e-300))
-    C = np.broadcast_to(np.eye(y.shape[1]), y.shape + y.shape[1:])
+    C = F @ np.swapaxes(F, 1, 2) + np.diag(BEFORE ** 2 * np.maximum(size, floor) ** 2)
     for _ in range(ROUNDS):
         left = y - W @ fit(*whitened(C, W, y))
         left *= np.sqrt(y.size / max(y.size - W.shape[-1], 1))

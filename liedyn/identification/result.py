@@ -86,17 +86,31 @@ class Identification:
         return with_parameters(robot, columns, np.array(list(self.parameters.values())), width)
 
     def interval(self, level=0.95):
-        """Half widths of confidence intervals of `estimate`, shape (b,), by Student's distribution.
+        """Half widths of confidence intervals of `estimate`, by Student's distribution.
 
         Parameters
         ----------
         level : float
             Confidence.
 
+        Returns
+        -------
+        ndarray, shape (b,)
+            Infinite where nothing is known.
+
         Raises
         ------
         InputError
             It is not between 0 and 1.
+
+        Examples
+        --------
+        >>> import numpy as np, liedyn as ld
+        >>> arm, rng = ld.load("ur5"), np.random.default_rng(0)
+        >>> q, (v, a) = ld.random_configuration(arm, rng, 50), rng.normal(size=(2, 50, arm.nv))
+        >>> found = ld.identify(arm, q, v, a, ld.rnea(arm, q, v, a) + rng.normal(size=v.shape), consistent=False)
+        >>> bool((found.interval(0.99) > found.interval(0.95)).all())
+        True
         """
         level = between("level", level, 0.0, 1.0)
         return student.ppf((1.0 + level) / 2.0, self.degrees) * self.deviation
@@ -115,6 +129,22 @@ class Identification:
         -------
         forces : ndarray, shape (..., p)
             In the order of `equations` [N m, N].
+
+        Raises
+        ------
+        InputError
+            A shape does not fit, or an entry is not finite.
+        SingularConfigurationError
+            The independent coordinates do not determine the motion at a state.
+
+        Examples
+        --------
+        >>> import numpy as np, liedyn as ld
+        >>> arm, rng = ld.load("ur5"), np.random.default_rng(0)
+        >>> q, (v, a) = ld.random_configuration(arm, rng, 50), rng.normal(size=(2, 50, arm.nv))
+        >>> found = ld.identify(arm, q, v, a, ld.rnea(arm, q, v, a), consistent=False)
+        >>> bool(abs(found.predict(q[0], v[0], a[0]) - ld.rnea(arm, q[0], v[0], a[0])).max() < 1e-8)
+        True
         """
         robot, _, include, width, known = self._model
         Y = regressor(robot, q, v, a, include, self.equations if robot.row_names else None, width)
