@@ -42,7 +42,7 @@ _LAZY = {name: f"liedyn.{module}" for module, names in {
                    "constraint_wrenches velocity_error virtual_coordinates virtual_jacobian world_constraint_wrenches",
     "control": "HybridController PIDC controllability inverse_dynamics",
     "dynamics": "canonical_equations canonical_momenta forward_dynamics velocity_from_momenta",
-    "planning": "Cost Limits Plan PlanError PlanWarning ddp",
+    "planning": "Cost Limits MPC Plan PlanError PlanWarning ddp",
     "operating_points": "Branch SpecialPoint Trim TrimError continuation trim",
     "optimal_motion": "OptimalMotion OptimizationError PathFunction clearance optimize_motion",
     "reaching": "CenterOfMassTarget DirectionTarget InfeasibleError InverseKinematics OrientationTarget PointTarget "
@@ -53,8 +53,8 @@ _LAZY = {name: f"liedyn.{module}" for module, names in {
     "feedback": "check_feedback",
     "gradients": "ForwardDynamicsDerivatives RunDerivatives RunGradient RunVariation differentiate_run "
                  "forward_dynamics_derivatives",
-    "identification": "BaseParameters Identification IdentificationError IdentificationWarning base_parameters "
-                      "dynamic_parameters identify low_pass measured_motion regressor",
+    "identification": "BaseParameters Excitation Identification IdentificationError IdentificationWarning "
+                      "base_parameters dynamic_parameters excitation identify low_pass measured_motion regressor",
     "io.pinocchio_reader": "from_pinocchio",
     "io.pinocchio_writer": "to_pinocchio",
     "large": "LargeResult map_parameters map_states open_results",

@@ -17,7 +17,7 @@ def perturbed(robot, name, h):
 
 
 def _changed(robot, what, entry, owner, h):
-    model = robot.model
+    model = robot.model_as_is()
     if what == "gravity":
         e = np.eye(3)["xyz".index(entry)] if entry else model.gravity / np.linalg.norm(model.gravity)
         return replace(model, gravity=model.gravity + h * e)

@@ -136,8 +136,12 @@ def test_where_nothing_is_measured_the_prior_stays():
     for name in found.base.unidentifiable:
         # noise of what is measured goes where it costs least; a body twice as large would cost one sample
         assert abs(found.parameters[name] - found.prior[name]) < 0.05 * max(abs(found.prior[name]), 1.0)
+    robot = ld.load("ur5")
+    q, v, a, tau = driven(robot, 100, noise=1e-3)
     held = ld.identify(drawn(robot), q, v, a, tau, prior_deviation=1e-6)
-    assert np.allclose(list(held.parameters.values()), list(held.prior.values()), rtol=1e-3, atol=1e-3)
+    # the solver's gap of 1e-7 is the square of a relative change of 3e-4, and a few of these
+    assert np.allclose(list(held.parameters.values()), list(held.prior.values()), rtol=5e-3, atol=2e-3)
+    assert held.parameters["base_link.m"] == held.prior["base_link.m"]
 
 
 def test_a_load_in_the_hand():
@@ -234,6 +238,25 @@ def test_motions_from_encoders():
         ld.measured_motion(robot, {"q9": t}, period)
     with pytest.raises(ld.InputError, match="half the sampling rate"):
         ld.low_pass(t, period, 600.0)
+
+
+def test_both_sides_through_one_filter():
+    """Samples of encoders and torque sensors: friction that changes its sign is not smeared into other parameters."""
+    robot, period, rng = arm(), 2e-3, np.random.default_rng(0)
+    motion = ld.excitation(robot, 8.0, harmonics=4, limits={"q_one": (-1.5, 1.5), "q_two": (-1.5, 1.5)}, speed=3.0)
+    t = np.arange(0.0, 8.0, period)
+    q, v, a = motion.at(t)
+    tau = ld.rnea(robot, q, v, a) - ld.element_forces(robot, q, v) + 0.1 * rng.normal(size=v.shape)
+    encoders = {name: q[:, k] + 1e-5 * rng.normal(size=len(t)) for k, name in enumerate(robot.velocity_names)}
+    q, v, a = ld.measured_motion(robot, encoders, period, cutoff=25.0)
+    include = ["armature", "damping", "coulomb"]
+    found = ld.identify(robot, q, v, a, tau, include=include, consistent=False, parallel=(period, 10.0))
+    assert found.degrees + len(found.base) == 2 * 156  # 8 s less two tenths, 20 samples a second
+    assert (abs(found.estimate - right(found, robot, include)) < 4.0 * found.deviation).all()
+    assert found.deviation[found.base.names.index("q_two.coulomb")] < 0.02
+    for parallel, what in ((3.0, "a period and a cutoff"), ((period, 0.2), "three periods"), ((period, 400.0), "half")):
+        with pytest.raises(ld.InputError, match=what):
+            ld.identify(robot, q, v, a, tau, include=include, parallel=parallel)
 
 
 def test_results_print():

@@ -50,6 +50,17 @@ def hanging_chain():
     return b.build()
 
 
+def resting_bar():
+    """A bar with one end on the floor, from which it may lift off, and a pendulum at the other."""
+    b = ld.Builder("bar", gravity=(0.0, 0.0, -9.81))
+    b.body("bar", mass=2.0, com=(0.5, 0.0, 0.0), inertia=(0.1, 0.2, 0.2))
+    b.body("bob", mass=1.0, com=(0.0, 0.0, -0.3), inertia=(0.01, 0.02, 0.01))
+    b.joint("plane", "planar", "ground", "bar", placement=ld.placement(rpy=(np.pi / 2, 0.0, 0.0)))
+    b.joint("pin", "revolute", "bar", "bob", axis=(0.0, 1.0, 0.0), placement=(1.0, 0.0, 0.0), damping=0.1)
+    b.constraint("foot", "on_plane", "ground", "bar", axis=(0.0, 0.0, 1.0), unilateral=True)
+    return b.build()
+
+
 ROBOTS = {"springy_five_bar": springy_five_bar, "hanging_chain": hanging_chain}
 
 
@@ -139,6 +150,14 @@ def test_sensitivities_are_those_of_robots_built_anew(name, parameters):
 ])
 def test_any_coordinates_are_held(name, independent, parameters):
     compare(ROBOTS[name]() if name in ROBOTS else ld.load(name), parameters, independent)
+
+
+def test_a_contact_that_carries_is_a_constraint():
+    robot, state = resting_bar(), (np.array([0.1, 0.0, 0.0, 0.5]), np.array([0.3, 0.0, 0.2, -0.4]), np.zeros(4))
+    names = ["mass:*", "placement.x:pin", "child_placement.z:foot", "gravity"]
+    closed = compare(robot.switched(foot="sliding"), names, state=state)
+    found = ld.sensitivities(robot, *state, parameters=names)
+    assert np.array_equal(found.A, closed.A) and np.array_equal(found.lam, closed.lam) and found.lam.any()
 
 
 def test_a_batch_is_its_states():

@@ -91,12 +91,16 @@ KALMAN = dict(**STATE, h=0.01, P=1.0, Q=1.0, R=1.0, outputs=["q1", "q4"])
 EKF, OUTPUT_FEEDBACK = ld.ExtendedKalmanFilter(**KALMAN), dict(controller=REGULATOR, estimator=FILTER, noise=1.0)
 CONTROL = find_spec("control") is not None
 TRACKING = ld.tvlqr(FIVE_BAR, RUN.t, RUN.q, RUN.v, 1.0, 1.0, a=RUN.a)
+PATH = ld.PathFunction(lambda t, q, v, u: v @ v, lambda t, q, v, u: (0.0 * v, 2.0 * v, 0.0 * u))
+MOTION = ld.optimize_motion(FIVE_BAR, HOME, HOME, duration=0.2, intervals=1, points=3, tolerance=None)
 
 SWUNG = ld.random_configuration(PANDA, 0, 20)
 MEASURED = dict(robot=PANDA, q=SWUNG, v=0.5 * SWUNG, a=0.3 * SWUNG, tau=ld.rnea(PANDA, SWUNG, 0.5 * SWUNG, 0.3 * SWUNG),
-                include=["damping"], bodies=["panda_hand"], noise=0.1, consistent=False)
+                include=["damping"], bodies=["panda_hand"], noise=0.1, consistent=False, distance="quadratic",
+                prior_deviation=2.0)
 IDENTIFIED = ld.identify(**MEASURED)
 
+PLAN = ld.ddp(FIVE_BAR, HOME, REST, ld.Cost(), 2, 0.01)
 REACHED = ld.PointTarget("panda_hand", (0.3, 0.3, 0.5))
 
 CALLS = {
@@ -110,6 +114,8 @@ CALLS = {
     "difference": dict(robot=FIVE_BAR, q0=HOME, q1=HOME), "forward_kinematics": dict(robot=FIVE_BAR, q=HOME),
     "regressor": dict(**STATE, a=REST, include=["damping"], independent=["q1", "q2"], friction_width=1e-3),
     "base_parameters": dict(**STATE, a=REST, include=["damping"], tolerance=1e-6, seed=0),
+    "excitation": dict(robot=PANDA, duration=5.0, harmonics=2, include=["damping"], samples=10, iterations=1, seed=0,
+                       limits={"panda_joint1": (-1.0, 1.0)}, speed=1.0),
     "identify": MEASURED, "low_pass": dict(x=np.sin(np.arange(40.0)), period=0.1, cutoff=1.0, order=4),
     "measured_motion": dict(robot=FIVE_BAR, coordinates={"q1": np.full(30, HOME[0]), "q2": np.full(30, HOME[1])},
                             period=0.1, cutoff=1.0, guess=HOME),
@@ -129,10 +135,21 @@ CALLS = {
     "continuation": dict(robot=FIVE_BAR, start=ld.trim(FIVE_BAR, HOME, free=["force:q1", "force:q4"]), parameter="q1",
                          span=(2.0, 2.2), free=["force:q1", "force:q4"], hold=["q2"], step=0.02, longest=0.1,
                          points=3, direction=1, rank_tolerance=1e-8),
+    "optimize_motion": dict(
+        robot=FIVE_BAR, start=HOME, goal=ld.close(FIVE_BAR, HOME, q1=HOME[0] + 0.1, q2=HOME[1]), duration=0.5,
+        cost={"effort": 1.0}, bounds={"q1": (0.0, 3.0)}, path=[], via=[], intervals=2, points=3, tolerance=None,
+        iterations=20, guess=None, settings={}, progress=False),
+    "PathFunction": dict(f=lambda t, q, v, u: v @ v, df=lambda t, q, v, u: (0.0 * v, 2.0 * v, 0.0 * u), high=1.0),
+    "clearance": dict(robot=PANDA, body="panda_hand", center=(0.5, 0.0, 0.5), radius=0.1),
     "inverse_kinematics": dict(robot=PANDA, targets=REACHED, q0=ARM, hold=["panda_joint7"], posture=ARM, seed=0,
                                restarts=1, tolerance=1e-6, angle_tolerance=1e-6, unreached="ignore"),
     "differential_inverse_kinematics": dict(robot=PANDA, q=ARM, targets=REACHED, dt=0.01, rate=1.0, posture=ARM,
                                             velocity_limit=1.0, damping=1e-3),
+    "Cost": dict(Q=1.0, R=1.0, q=HOME, v=REST, u=REST), "Limits": dict(inputs=(-1.0, 1.0), speeds={"q1": (-1.0, 1.0)}),
+    "ddp": dict(robot=FIVE_BAR, q0=HOME, v0=REST, cost=ld.Cost(), steps=2, h=0.01, limits=ld.Limits(), method="euler",
+                independent=("q1", "q2"), iterations=2, tolerance=1e-9, limit_tolerance=1e-6, penalty=1.0),
+    "MPC": dict(robot=FIVE_BAR, q=HOME, v=REST, cost=ld.Cost(), steps=2, h=0.01, limits=ld.Limits(), method="euler",
+                independent=("q1", "q2"), iterations=1, tolerance=1e-9, limit_tolerance=1e-6, penalty=1.0),
     "PoseTarget": dict(body="panda_hand", pose=np.eye(4)), "Target": {},
     "PointTarget": dict(body="panda_hand", position=(0.3, 0.3, 0.3), point=(0.0, 0.0, 0.1)),
     "DirectionTarget": dict(body="panda_hand", axis=(0.0, 0.0, 1.0), direction=(0.0, 0.0, -1.0)),
@@ -230,6 +247,8 @@ METHODS = {
     "Regulator.__call__": (REGULATOR.__call__, dict(t=0.0, q=HOME, v=REST)),
     "Regulator.deviation": (REGULATOR.deviation, dict(q=HOME, v=REST)),
     "Regulator.derivative": (REGULATOR.derivative, dict(t=0.0, q=HOME, v=REST)),
+    "Plan.__call__": (PLAN.__call__, dict(t=0.0, q=HOME, v=REST)),
+    "MPC.__call__": (ld.MPC(FIVE_BAR, HOME, REST, ld.Cost(), 2, 0.01).__call__, dict(t=0.0, q=HOME, v=REST)),
     "KalmanBucyFilter.rate": (BUCY.rate, dict(x=REST, y=HOME[:2], u=REST)),
     "KalmanFilter.measure": (FILTER.measure, dict(q=HOME, v=REST, u=REST)),
     "KalmanFilter.innovation": (FILTER.innovation, dict(y=HOME[:2], x=REST, u=REST)),
@@ -245,21 +264,24 @@ METHODS = {
     "TrackingRegulator.reference": (TRACKING.reference, dict(t=0.0)),
     "TrackingRegulator.gain": (TRACKING.gain, dict(t=0.0)),
     "Sensitivity.index": (ld.sensitivities(FIVE_BAR, HOME, REST, REST).index, dict(parameter="mass:link1")),
+    "Excitation.at": (ld.excitation(PANDA, 5.0, 2, samples=10, iterations=0).at, dict(t=[0.1, 0.2])),
     "Identification.interval": (IDENTIFIED.interval, dict(level=0.9)),
     "Identification.predict": (IDENTIFIED.predict, dict(q=ARM, v=ARM, a=ARM)),
     "LocalStateSpace.discretize": (MODEL.discretize, dict(h=1e-3)),
     "RunDerivatives.forward": (VARIED.forward, dict(q0=REST, v0=REST, inputs=REST, parameters=[1.0])),
     "RunDerivatives.adjoint": (VARIED.adjoint, dict(q=REST, v=REST, t=np.zeros(3))),
+    "OptimalMotion.at": (MOTION.at, dict(t=0.1)),
+    "PathFunction.check": (PATH.check, dict(robot=FIVE_BAR, q=HOME, v=REST, u=np.zeros(4))),
     "Trajectory.__getitem__": (RUN.__getitem__, dict(name="q1")),
     "Trajectories.__getitem__": (ld.simulate(FIVE_BAR, [HOME] * 2, REST, 0.002).__getitem__, dict(index=1)),
     "Trajectory.plot": (lambda names: RUN.plot(names), dict(names="q1")),
     "Trajectory.animate": (RUN.animate, dict(path="a.gif", robot=FIVE_BAR, rate=500.0, progress=False)),
     "LocalStateSpace.__getitem__": (MODELS.__getitem__, dict(index=1)),
 }
-RESULTS = {"BaseParameters", "Branch", "EventRecord", "ForwardDynamicsDerivatives", "GainSchedule", "Identification",
-           "InverseKinematics", "KalmanBucyFilter", "KalmanFilter", "LargeResult", "Regulator", "Robot",
-           "RunDerivatives", "RunGradient", "RunVariation", "Sensitivity", "SpecialPoint", "SystemFeedback",
-           "TrackingRegulator", "Trajectories", "Trajectory", "Trim"}
+RESULTS = {"BaseParameters", "Branch", "EventRecord", "Excitation", "ForwardDynamicsDerivatives", "GainSchedule",
+           "Identification", "InverseKinematics", "KalmanBucyFilter", "KalmanFilter", "LargeResult", "OptimalMotion",
+           "Plan", "Regulator", "Robot", "RunDerivatives", "RunGradient", "RunVariation", "Sensitivity",
+           "SpecialPoint", "SystemFeedback", "TrackingRegulator", "Trajectories", "Trajectory", "Trim"}
 """What is not made by hand."""
 
 

@@ -4,6 +4,7 @@ import numpy as np
 from liedyn.compiled.jit import inline, kernel_in_place
 from liedyn.constraints.records import has_target, loop_at, loop_count
 from liedyn.elements.forces import add_driven
+from liedyn.gradients.sliding import add_sliding, hold_sliding, let_slide, put_sliding
 from liedyn.linalg.nearest import forward, orthonormal_rows
 from liedyn.linalg.saddle import factor_saddle, solve_saddle
 from liedyn.linalg.vectors import add_multiple, copy_to, inner
@@ -14,9 +15,9 @@ from liedyn.simulation.integrators.derivatives import eliminate, put_derivatives
 
 @inline
 def add_rows(factor, A, out):
-    """out += factor A."""
-    for i in range(A.shape[0]):
-        for c in range(A.shape[1]):
+    """out += factor A, as far as `out` goes."""
+    for i in range(out.shape[0]):
+        for c in range(out.shape[1]):
             out[i, c] += factor * A[i, c]
 
 
@@ -34,6 +35,7 @@ def add_times(factor, A, X, out):
 @kernel_in_place
 def vary_accelerations(model, o, x, t, q, v, a, lam, d, room, out):
     """Variations of the accelerations a at (q, v) along room.theta and room.v; False if they are not determined."""
+    sliding = hold_sliding(model, x.friction) if o.friction else 0
     put_derivatives(model, o, x, t, q, v, a, lam, d)
     room.forces[:, :], room.rates[:, :] = 0.0, 0.0
     for i in range(v.size):
@@ -55,10 +57,18 @@ def vary_accelerations(model, o, x, t, q, v, a, lam, d, room, out):
         put_partials(model, room.changes, Motion(q, v, a, lam), p.work, p.force, p.phi, p.psi, p.g)
         add_partials(p.force, room, room.forces)
         add_partials(p.phi, room, room.rates)
+    if sliding > 0:
+        let_slide(model, x.friction, sliding)
+        put_sliding(model, x, v, lam, d.psi_q, room, sliding)
     added = factor_saddle(x.M, x.G, room.L)
     if added < 0:
         return False
-    solve_saddle(room.L, added, x.G, o.rank_tolerance, room.forces, room.rates, room.Y, room.order, out)
+    rank = solve_saddle(
+        room.L, added, x.G, o.rank_tolerance, room.forces, room.rates, room.Y, room.order, room.out)
+    if sliding > 0 and not add_sliding(model, x, room, rank, room.out, sliding):
+        return False
+    for i in range(v.size):
+        copy_to(room.out[i], out[i])
     return True
 
 
@@ -78,7 +88,7 @@ def put_at_rest(model, at_rest):
 @inline
 def add_partials(partial, room, out):
     """out -= partial derivatives, in the columns of the parameters, which are the last ones but that of the length."""
-    first = out.shape[1] - 1 - partial.shape[1]
+    first = room.theta.shape[1] - 1 - partial.shape[1]
     for i in range(out.shape[0]):
         for c in range(partial.shape[1]):
             out[i, first + c] -= partial[i, c]

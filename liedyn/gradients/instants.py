@@ -54,18 +54,13 @@ class Instant(NamedTuple):
 
 
 def require_differentiable(run, trajectory):
-    """A run whose contacts do not slide with friction, and whose events are not moved by what is explicit in time.
+    """A run whose events are not moved by what is explicit in time.
 
     Raises
     ------
     SimulationError
-        A contact slides, or an event happens while inputs or targets change in time.
+        An event happens while inputs or targets are functions of time.
     """
-    for index, name, mu, count in zip(*(getattr(run.contacts, x) for x in ("index", "names", "friction", "count"))):
-        slides = (trajectory.status[:, index] == SLIDING) & (mu > 0.0) & (count > 1)
-        if slides.any():
-            raise SimulationError(f"the run has no derivative from t = {trajectory.t[slides.argmax()]:.9g} s on: "
-                                  f"contact {name!r} slides with friction", trajectory)
     happened = [event.t for event in trajectory.events if event.name != "singular passage"]
     if happened and (run.inputs.functions or run.robot.functions):
         raise SimulationError(f"the run has no derivative at t = {happened[0]:.9g} s: an event moves with the state, "
@@ -122,10 +117,12 @@ def _guard(run, trajectory, events, row, record):
     kind, _, name = record.name.partition(" ")
     if kind == "contact":
         return _gap(run, name, t, q, v)
-    if kind == "release":
-        return _normal_force(run, trajectory, row, name)
-    raise SimulationError(f"the run has no derivative at t = {t:.9g} s: {record.name!r}, where friction begins or "
-                          "ceases to hold, is not differentiated", trajectory)
+    if kind in ("release", "slip"):
+        return _force(run, trajectory, row, name, kind == "slip")
+    if kind == "stick":
+        return _slip(run, trajectory, row, name)
+    raise SimulationError(f"the run has no derivative at t = {t:.9g} s: {record.name!r}, where friction stops a "
+                          "contact at once, is not differentiated", trajectory)
 
 
 def _users_guard(event, t, q, v):
@@ -159,26 +156,46 @@ def _gap(run, name, t, q, v):
     return np.concatenate([by_q, np.zeros(run.n)]), side * float(run.x.psi[row]) - float(by_q @ v), side * g[row]
 
 
-def _normal_force(run, trajectory, row, name):
-    """Derivatives of the force with which a contact pushes, just before it lets go."""
+def _slip(run, trajectory, row, name):
+    """Derivatives of the slip of a contact, along its direction, where it ends."""
     c = list(run.contacts.names).index(name)
-    t, d, x = float(trajectory.t[row]), run.d, run.x
-    force, largest = abs(trajectory.lam[row, run.contacts.first[c]]), np.abs(trajectory.lam).max()
-    if force > JUMPS * largest:  # the next input does it, at a time of the grid
+    rows, t, d, x = run.contacts.tangential(c), float(trajectory.t[row]), run.d, run.x
+    q, v, friction = trajectory.q[row], trajectory.v[row], trajectory.lam[row, rows]
+    s = friction / np.linalg.norm(friction)
+    run.put(np.where(np.arange(len(run.robot.constraint_names)) == run.contacts.index[c], ON, OFF), t)
+    zero = np.zeros(len(x.psi))
+    put_mechanism_derivatives(run.model, x.none, q, v, x.zero, zero, x.G, x.M, d)
+    psi = run.partials(q, v, x.zero, zero)[2]
+    return np.concatenate([s @ d.psi_q[rows], s @ x.G[rows]]), 0.0, s @ psi[rows]
+
+
+def _force(run, trajectory, row, name, friction):
+    """Derivatives of the force with which a contact pushes, just before it lets go; or of what friction has left."""
+    c = list(run.contacts.names).index(name)
+    t, d, x, lam = float(trajectory.t[row]), run.d, run.x, trajectory.lam[row]
+    first, side, mu = run.contacts.first[c], float(run.contacts.side[c]), run.contacts.friction[c]
+    readers = np.zeros((1, len(lam)))
+    readers[0, first] = -side
+    if friction:
+        rub = lam[run.contacts.tangential(c)]
+        readers[0, first] *= mu
+        readers[0, run.contacts.tangential(c)] = -rub / np.linalg.norm(rub)
+    if abs(readers[0] @ lam) > JUMPS * np.abs(trajectory.lam).max():  # the next input does it, at a time of the grid
         return np.zeros(2 * run.n), 1.0, np.zeros(run.parameters)
     run.put(trajectory.status[row], t)
-    put_derivatives(run.model, run.o, x, t, trajectory.q[row], trajectory.v[row], trajectory.a[row],
-                    trajectory.lam[row], d)
+    if (trajectory.status[row, run.contacts.index] == SLIDING).any() and run.o.friction:
+        raise SimulationError(f"the run has no derivative at t = {t:.9g} s, where {name!r} lets go or begins to slip "
+                              "while contacts slide", trajectory)
+    put_derivatives(run.model, run.o, x, t, trajectory.q[row], trajectory.v[row], trajectory.a[row], lam, d)
     on = np.abs(x.G).max(axis=1) > 0.0
     G = x.G[on]
     if np.linalg.matrix_rank(G, RANK) < len(G):
         raise SimulationError(f"the run has no derivative at t = {t:.9g} s, where {name!r} lets go: forces of "
                               "redundant constraints are not unique", trajectory)
-    force, phi, *_ = run.partials(trajectory.q[row], trajectory.v[row], trajectory.a[row], trajectory.lam[row])
+    force, phi, *_ = run.partials(trajectory.q[row], trajectory.v[row], trajectory.a[row], lam)
     right = np.block([[d.tau_q - d.ID_q - d.force_q, d.tau_v - d.ID_v, -force], [-d.phi_q[on], -d.phi_v[on], -phi[on]]])
     varied = np.linalg.solve(np.block([[x.M, G.T], [G, np.zeros((len(G), len(G)))]]), right)[run.n:]
-    place = int(np.flatnonzero(np.flatnonzero(on) == run.contacts.first[c])[0])
-    slope = -float(run.contacts.side[c]) * varied[place]
+    slope = (readers[:, on] @ varied)[0]
     return slope[:2 * run.n], 0.0, slope[2 * run.n:]
 
 
@@ -201,9 +218,9 @@ def _jump(run, trajectory, row, records):
                                   "its impact", trajectory)
         status[index] = ON if hit else status[index]
     run.put(status, t)
-    is_contact = np.isin(run.robot.row_owners, list(contacts.names))
-    on = np.array([status[run.robot.constraint_index(owner)] == ON for owner in run.robot.row_owners], dtype=bool)
-    active |= on & ~is_contact
+    # what is closed behind the event has no velocity there, but for the slip of contacts that slide
+    active |= np.array([status[run.robot.constraint_index(owner)] == ON for owner in run.robot.row_owners], dtype=bool)
+    active[contacts.first[status[contacts.index] == SLIDING]] = True
     d, G, M = run.d, run.x.G, run.x.M
     put_mechanism_derivatives(run.at_rest(), run.x.none, q, run.x.zero, v_after - v, impulse, G, M, d)
     forces, G, M, rates = -(d.ID_q + d.force_q), G[active].copy(), M.copy(), []

@@ -76,9 +76,9 @@ def differentiate_run(robot, q0, v0, t_final, tau=None, u=None, dt=None, method=
     Notes
     -----
     Stages, projection and events are differentiated as they are computed (`liedyn.gradients.steps`,
-    `liedyn.gradients.instants`); no step size, exact to rounding. Contacts that slide with friction are not
-    differentiated. Where contacts bound the energy (`simulate`), their correction of a step, a rounding of 1e-12 of the
-    energy, counts as constant.
+    `liedyn.gradients.instants`), sliding friction too (`liedyn.gradients.sliding`); no step size, exact to rounding.
+    Impacts in which contacts slip are not differentiated. Where contacts bound the energy (`simulate`), their
+    correction of a step, a rounding of 1e-12 of the energy, counts as constant.
 
     Examples
     --------

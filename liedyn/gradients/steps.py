@@ -30,6 +30,7 @@ from liedyn.gradients.equations import (
     add_partials, add_rows, add_times, put_at_rest, put_correction_partials, put_impulses, put_metric,
     vary_accelerations,
 )
+from liedyn.gradients.sliding import keep_direction
 from liedyn.linalg.dense import largest_size
 from liedyn.linalg.saddle import solve_saddle
 from liedyn.linalg.vectors import add_multiple, copy_to
@@ -133,7 +134,8 @@ def vary_step(model, o, x, rows, k, d, room):
     t, row, q, v = rows.t[k], rows.held[k], rows.q[k], rows.v[k]
     h, stages, last = rows.t[k + 1] - t, o.tableau.shape[1], room.v.shape[1] - 1
     put_start(model, q, room)
-    part = 0.0
+    if o.friction:
+        keep_direction(model, x, rows.lam[k])
     for i in range(stages + 1):
         copy_to(q, x.q_stage)
         copy_to(v, x.v_stage)
@@ -160,7 +162,7 @@ def vary_step(model, o, x, rows, k, d, room):
         vary_rates(model, x.q_stage, x.v_stage, room.q, room.theta, room.v, room.number, room.q_rate[i])
         unit_quaternions(model, x.q_stage)
         refresh(model, t + part * h)
-        if i == 0:
+        if i == 0 and not o.friction:
             copy_to(rows.a[k], x.a_stage[0])
             copy_to(rows.lam[k], x.lam_stage)
         else:

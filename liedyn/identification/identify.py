@@ -12,6 +12,7 @@ import numpy as np
 from liedyn.arguments import between, flag, floats, names, one_of, positive
 from liedyn.compiled.boundary import rows_of, states
 from liedyn.constraints.independent import given_coordinates
+from liedyn.control.controllability import separated
 from liedyn.elements.generalized import actuator_matrix
 from liedyn.errors import InputError, shown, suggestion
 from liedyn.identification.base import expression, structure
@@ -21,6 +22,7 @@ from liedyn.identification.physical import nearest_consistent, reference
 from liedyn.identification.projection import allowed_motions, chosen_coordinates
 from liedyn.identification.regression import known_forces, tree_regressor
 from liedyn.identification.result import Identification
+from liedyn.identification.signals import low_pass
 
 NAMED = 0.1
 """In combinations that are not excited, parameters with less than this part of the largest share are left out."""
@@ -50,7 +52,7 @@ class Equations(NamedTuple):
 
 
 def identify(robot, q, v, a, tau=None, u=None, include=(), bodies=None, independent=None, noise=None, consistent=True,
-             distance="entropic", prior_deviation=1.0, bounds=None, friction_width=FRICTION_WIDTH):
+             distance="entropic", prior_deviation=1.0, bounds=None, parallel=None, friction_width=FRICTION_WIDTH):
     """Masses, first moments, inertias, friction and armatures from measured motions and forces.
 
     Parameters
@@ -63,7 +65,7 @@ def identify(robot, q, v, a, tau=None, u=None, include=(), bodies=None, independ
     v, a : array_like, shape (..., nv)
         Velocities and accelerations [rad/s, m/s; rad/s^2, m/s^2].
     tau : array_like, shape (..., nv), optional
-        Measured generalised forces [N m, N], zero where nothing drives; filtered as the motion was (`low_pass`).
+        Measured generalised forces [N m, N], zero where nothing drives.
     u : array_like, shape (..., nu), optional
         Inputs of the actuators instead.
     include : sequence of str, or dict
@@ -80,12 +82,17 @@ def identify(robot, q, v, a, tau=None, u=None, include=(), bodies=None, independ
         Whether bodies must be able to exist. If not, `parameters` are those nearest to the prior that have the base
         parameters of least squares, and cvxpy is not needed.
     distance : str
-        "entropic" or "quadratic", from the prior.
+        "entropic" or "quadratic", from the prior. Bodies that cannot be (rods without thickness, particles) are as
+        thick there as a tenth of their size.
     prior_deviation : float
         How sure the prior is: relative standard deviation of the moments of its bodies. Small numbers hold to it where
         the measurements are weak, large ones follow noise.
     bounds : dict, optional
         Lowest and highest value by name of a parameter, ``{"hand.m": (0.5, 0.8)}``, either may be infinite.
+    parallel : tuple of float, optional
+        (period, cutoff) of samples of one motion [s, Hz]: both sides of the equations go through the same `low_pass`,
+        and as many samples are kept as it leaves independent of one another (Gautier's parallel filter). Default: all
+        states as they are.
     friction_width : float
         Of Coulomb friction [rad/s, m/s], as for `regressor`.
 
@@ -112,7 +119,8 @@ def identify(robot, q, v, a, tau=None, u=None, include=(), bodies=None, independ
     Notes
     -----
     Wensing, Kim and Slotine 2018, IEEE RA-L 3(1); Lee, Wensing and Park 2020, IEEE T-RO 36(2); weights: Gautier 1997.
-    Standard deviations hold for noise of forces that is independent from sample to sample, and motions without noise.
+    Standard deviations hold for noise of forces that is independent from sample to sample; what noise of the motion
+    does is in them as far as it is left in the forces, but it also draws estimates towards zero a little.
 
     Examples
     --------
@@ -142,6 +150,9 @@ def identify(robot, q, v, a, tau=None, u=None, include=(), bodies=None, independ
     pi = np.array(list(prior.values()))
     W, y, F, equations = linear_equations(robot, (q, v, a), tau, B, include, chosen, width, lead)
     y = y - W[..., ~free] @ pi[~free]
+    if parallel is not None:
+        W, y, F = filtered(parallel, lead, W, y, F)
+        lead = y.shape[:1]
     base = structure(robot, include, free)
     if y.size <= len(base):
         raise InputError(f"{y.size} equations do not determine {len(base)} base parameters: more states are needed")
@@ -156,8 +167,8 @@ def identify(robot, q, v, a, tau=None, u=None, include=(), bodies=None, independ
         warnings.warn(f"the motion of {robot.name!r} does not excite {text}: changed together these change no force "
                       "beyond the noise; along it parameters stay what they were", IdentificationWarning, stacklevel=2)
     if consistent:
-        found = nearest_consistent(data, yb, shapes(robot, pi, free), pi, trust,
-                                   joints(wanted, robot, free, data, pi, yb), distance, limits)
+        found = nearest_consistent(data, yb, shapes(wanted, pi, free, data), pi, trust,
+                                   joints(wanted, data, pi, yb), distance, limits)
     else:
         if limits:
             raise InputError("bounds are met by consistent=True only")
@@ -235,6 +246,23 @@ def linear_equations(robot, motion, tau, B, include, chosen, width, lead):
     return Equations(Kt @ Y, (Kt @ y[..., None])[..., 0], Kt @ B, chosen.names)
 
 
+def filtered(parallel, lead, W, y, F):
+    """W and y through one low pass; of their samples those between one period of the cutoff from either end.
+
+    What is kept comes as fast as twice the cutoff, so that the noise of one sample tells nothing of the next one's.
+    """
+    if not isinstance(parallel, tuple | list) or len(parallel) != 2:
+        raise InputError(f"parallel must be a period and a cutoff, got {shown(parallel)}")
+    if len(lead) != 1:
+        raise InputError(f"parallel takes samples of one motion, of shape (samples, ...), got leading axes {lead}")
+    W, y = low_pass(W, *parallel), low_pass(y, *parallel)
+    period = 1.0 / (parallel[0] * parallel[1])
+    keep = slice(int(np.ceil(period)), len(y) - int(np.ceil(period)), max(int(period / 2.0), 1))
+    if not len(y[keep]):
+        raise InputError(f"parallel: {len(y)} samples are less than the three periods of the cutoff that are needed")
+    return W[keep], y[keep], F[keep]
+
+
 def covariance_of(noise, F, W, y):
     """Covariances of the equations of each state: by given standard deviations, or of what least squares leaves."""
     if noise is None:
@@ -261,26 +289,23 @@ def least_squares(W, y, before):
     left = y - W @ estimate
     variance = left @ left / max(len(y) - known.sum(), 1)
     half = Vt[known].T / s[known] / scale[:, None]
-    hidden = Vt[~known]
+    hidden = separated(Vt[~known])
     large = abs(hidden) >= NAMED * abs(hidden).max(axis=1, keepdims=True, initial=0.0)
     hidden = np.where(large, hidden / scale, 0.0)  # a step along it, in the units of the parameters
     condition = s.max(initial=1.0) / s.min(initial=np.inf) if s.min(initial=1.0) > 0.0 else np.inf
     return estimate, variance * half @ half.T, float(condition), hidden
 
 
-def shapes(robot, pi, free):
-    """By number of its first parameter the reference of each body that is free."""
-    found = {}
-    for k in range(0, INERTIA * robot.nbodies, INERTIA):
-        if free[k]:
-            found[k] = reference(pi[k:k + INERTIA])[0]
-    return found
+def shapes(wanted, pi, free, data):
+    """By number of its first parameter the reference of each body that is free and has any influence."""
+    bodies = range(0, len(pi) - len(wanted), INERTIA)
+    return {k: reference(pi[k:k + INERTIA])[0] for k in bodies if free[k] and data[:, k:k + INERTIA].any()}
 
 
-def joints(wanted, robot, free, data, pi, y):
+def joints(wanted, data, pi, y):
     """By number of a parameter of joints what change of it is as large as all forces, and its lowest value."""
     found = {}
-    for k, (word, _) in enumerate(wanted, INERTIA * robot.nbodies):
+    for k, (word, _) in enumerate(wanted, len(pi) - len(wanted)):
         size = np.linalg.norm(data[:, k])
         found[k] = (max(abs(pi[k]), np.linalg.norm(y) / size if size > 0.0 else 1.0),
                     -np.inf if word == "offset" else 0.0)

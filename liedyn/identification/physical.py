@@ -12,9 +12,11 @@ import numpy as np
 
 from liedyn.errors import LiedynError
 
+ACCURACY = 1e-7
+"""Of the solver, for the objective and for constraints; its own 1e-8 is at times beyond rounding."""
 SMALLEST = 1e-6
-"""No eigenvalue of S may fall below this: solvers are exact to 1e-8, and bodies of an eigenvalue 0 are none."""
-THICKNESS = 1e-2
+"""No eigenvalue of S may fall below this, which is above what solvers leave: bodies of an eigenvalue 0 are none."""
+THICKNESS = 0.1
 """Thin bodies (rods, particles) have no inverse P_0: for distances they are as thick as this part of their size."""
 _TRIANGLE = np.triu_indices(3)
 
@@ -113,7 +115,7 @@ def nearest_consistent(A, y, shapes, prior, trust, joints, distance, bounds):
         The solver found none.
     """
     cp = solver()
-    left, size = y - A @ prior, 1.0 / max(len(y), 1)
+    left = y - A @ prior
     blocks, variables, terms, limits, values = [], [], [], [], {}
     for first, C in shapes.items():
         S, T = cp.Variable((4, 4), PSD=True), parameters_by_shape(C)
@@ -139,11 +141,13 @@ def nearest_consistent(A, y, shapes, prior, trust, joints, distance, bounds):
         limits += [values[k] / unit >= low / unit] * bool(np.isfinite(low))
         limits += [values[k] / unit <= up / unit] * bool(np.isfinite(up))
     everything = np.hstack([*blocks, left[:, None]])
-    R = np.linalg.qr(everything, mode="r")  # as many rows as unknowns say the same as all measurements
+    # as many rows as unknowns say the same as all measurements, but for a constant
+    R = np.linalg.qr(everything, mode="r")[:everything.shape[1] - 1]
     fit = cp.sum_squares(R[:, :-1] @ cp.hstack(variables) - R[:, -1])
-    problem = cp.Problem(cp.Minimize(0.5 * size * fit + trust * size * sum(terms)), limits)
+    largest = max(trust, 1.0)
+    problem = cp.Problem(cp.Minimize(0.5 / largest * fit + trust / largest * sum(terms)), limits)
     try:
-        problem.solve(solver=cp.CLARABEL)
+        problem.solve(solver=cp.CLARABEL, tol_gap_abs=ACCURACY, tol_gap_rel=ACCURACY, tol_feas=ACCURACY)
     except cp.error.SolverError as error:
         raise IdentificationError(f"the solver failed: {error}", "failed") from None
     if problem.status != cp.OPTIMAL:
@@ -153,5 +157,5 @@ def nearest_consistent(A, y, shapes, prior, trust, joints, distance, bounds):
     for k, value in values.items():
         pi[k] = np.squeeze(value.value)
     for k, (_, lowest) in joints.items():
-        pi[k] = max(pi[k], lowest)  # beyond it by what the solver leaves, 1e-8
+        pi[k] = max(pi[k], lowest)  # beyond it by what the solver leaves
     return pi

@@ -2,8 +2,8 @@
 
 As the field does (Gautier and Khalil; Swevers, Verdonck and De Schutter 2007): a Butterworth low pass that runs forward
 and backward takes noise away and shifts nothing in time, and derivatives are taken of what is left; here of the spline
-of fifth degree through it. Measured forces go through the same filter, so that both sides of the equations lose the
-same. The filter's beginning and end are not to be trusted: leave a period of the cutoff away on both sides.
+of fifth degree through it. The filter's beginning and end are not to be trusted, for a period of the cutoff. Forces are
+not to be filtered like that: friction that changes its sign is as fast as anything (`identify`, parallel).
 """
 import numpy as np
 from scipy.interpolate import make_interp_spline
@@ -122,8 +122,12 @@ def measured_motion(robot, coordinates, period, cutoff=None, guess=None):
     if not robot.row_names:
         order = [names.index(name) for name in robot.velocity_names]
         return x[:, order], w[:, order], w_dot[:, order]
-    q = np.empty((len(x), robot.nq))
-    here = robot.home if guess is None else guess
+    return completed(robot, names, x, w, w_dot, robot.home if guess is None else guess)
+
+
+def completed(robot, names, x, w, w_dot, guess):
+    """q, v and a of a closed mechanism from its independent coordinates, each row near the one before."""
+    q, here = np.empty((len(x), robot.nq)), guess
     for k, values in enumerate(x):
         with of_the_batch((len(x),), k):
             here = q[k] = close(robot, here, dict(zip(names, values)))

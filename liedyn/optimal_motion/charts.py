@@ -144,8 +144,8 @@ class Charts(NamedTuple):
         G = constraint_jacobian(self.robot, q)
         v = np.zeros((len(q), self.robot.nv))
         for _ in range(2):  # the second time takes away what normal equations leave
-            right = np.concatenate([-np.einsum("bij,bj->bi", G, v), w - np.einsum("bij,bj->bi", self.R_w[k], v)], axis=1)
-            v = v + _solve(np.concatenate([G, self.R_w[k]], axis=1), right)
+            given, read = np.einsum("bij,bj->bi", G, v), np.einsum("bij,bj->bi", self.R_w[k], v)
+            v = v + _solve(np.concatenate([G, self.R_w[k]], axis=1), np.concatenate([-given, w - read], axis=1))
         return v
 
 
@@ -177,8 +177,8 @@ def _null_spaces(robot, G):
     if ranks.min() < ranks.max():
         b = int(np.argmin(ranks))
         raise SingularConfigurationError(
-            f"the constraints of {robot.name!r} have rank {ranks.max()}, but {ranks[b]} at reference {b} of the motion: "
-            "motions cannot be told apart there; move the guess away from this configuration", s[b])
+            f"the constraints of {robot.name!r} have rank {ranks.max()}, but {ranks[b]} at knot {b} of the motion: the "
+            "manifold branches there; move the guess away from this configuration", s[b])
     return np.ascontiguousarray(Vt[:, ranks[0]:])
 
 

@@ -6,8 +6,8 @@ points c_i (0 and 1 among them) are those of the motion,
     x_i = x_0 + h sum_j a_ij f(x_j, u_j)        i = 2 .. s
 
 the method Lobatto IIIA of order 2 s - 2 (Hairer and Wanner 1996, IV.5): s = 3 is Hermite-Simpson's. The points inside
-are unknowns of their own ("separated"): equations stay sparse and explicit in them, whatever s is. The last point is the
-first one of the next interval, read in the chart of this one. Inputs are unknowns at all points, continuous from
+are unknowns of their own ("separated"): equations stay sparse and explicit in them, whatever s is. The last point is
+the first one of the next interval, read in the chart of this one. Inputs are unknowns at all points, continuous from
 interval to interval, a polynomial of degree s - 1 in between. Ends are points: what is asked for of knots is met there
 and not extrapolated to, as with Gauss's or Radau's points.
 """

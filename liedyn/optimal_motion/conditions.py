@@ -65,7 +65,7 @@ def condition(robot, name, given, at_rest):
         what, v = given[0], FREE if given[1] is None else given[1]
     targets = (what,) if isinstance(what, Target) else tuple(what) if _are_targets(what) else ()
     if targets:
-        q = inverse_kinematics(robot, list(targets), warn=False).q
+        q = inverse_kinematics(robot, list(targets), unreached="ignore").q
         return Condition(None, _velocity(robot, name, None, v), tuple(Reaching(robot, t, q) for t in targets),
                          None, targets)
     if isinstance(what, dict):
@@ -102,8 +102,8 @@ def _velocity(robot, name, q, v):
     if not v.any():
         return v[0].copy()
     if q is None:
-        raise InputError(f"a velocity at the {name} needs the whole configuration; otherwise name its coordinates, such "
-                         "as {'velocity:boom': 0.1}")
+        raise InputError(f"a velocity at the {name} needs the whole configuration; otherwise name its coordinates, "
+                         "such as {'velocity:boom': 0.1}")
     error = np.abs(velocity_error(robot, one[0], v[0])).max(initial=0.0)
     if error > CLOSED * max(1.0, np.abs(v).max()):
         raise InputError(f"the velocity at the {name} opens a loop: {error:.3g}; ld.complete_velocity() completes it")

@@ -1,4 +1,4 @@
-"""What a motion costs: integrals of effort, time, speed, deviation from a posture and users' functions, and an end cost.
+"""What a motion costs: integrals of effort, time, speed, distance from a posture and users' functions; an end cost.
 
     J = T sum_i w_i L(t_i, q_i, v_i, u_i) + E(T, q, v, u at the end)
 

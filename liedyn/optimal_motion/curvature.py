@@ -1,14 +1,14 @@
 """Curvature of the constraints in the Lagrangian, learnt from exact gradients, node by node.
 
-The Lagrangian is a sum of functions of one node each, of its coordinates and inputs, but for the duration. The gradient of
-each is known exactly at every iterate, so each Hessian block can be learnt on its own, by symmetric rank-one updates
+The Lagrangian is a sum of functions of one node each, of its coordinates and inputs, but for the duration. The gradient
+of each is known exactly at every iterate, so each Hessian block can be learnt on its own, by symmetric rank-one updates
 
     B+ = B + r r^T / (r^T s)        r = y - B s
 
 with s the change of the node's unknowns and y that of its gradient under the newest multipliers (partitioned secant
 updates: Griewank and Toint 1982; rank one, since the curvature may have any sign: Conn, Gould and Toint 1991). As the
-blocks are small, a few iterations teach them, whatever the number of nodes. The cost's own Hessian is not learnt but that
-of Gauss and Newton.
+blocks are small, a few iterations teach them, whatever the number of nodes. Jacobians of the last iterates are kept, so
+all updates are made with the newest multipliers. The cost's own Hessian is not learnt but that of Gauss and Newton.
 """
 from collections import deque
 

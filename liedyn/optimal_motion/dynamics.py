@@ -78,9 +78,8 @@ def rates_in(charts, k, motion):
     p, size = charts.sizes
     d = charts.displacement(k, motion.q)
     R_y, R_w = charts.turned_rows(k, d), charts.R_w[k]
-    times = lambda R, z: np.einsum("bij,bj->bi", R, z)
-    x = np.concatenate([times(charts.R_y[k], d), times(R_w, motion.v)], axis=1)
-    f = np.concatenate([times(R_y, motion.v), times(R_w, motion.a)], axis=1)
+    x = np.concatenate([_times(charts.R_y[k], d), _times(R_w, motion.v)], axis=1)
+    f = np.concatenate([_times(R_y, motion.v), _times(R_w, motion.a)], axis=1)
     dx, df = np.zeros((2, len(d), size, motion.X.shape[2]))
     dx[:, :p, :motion.N.shape[2]] = R_y @ motion.N
     dx[:, p:] = R_w @ motion.X
@@ -91,6 +90,10 @@ def rates_in(charts, k, motion):
     df_du = np.zeros((len(d), size, motion.u.shape[1]))
     df_du[:, p:] = R_w @ motion.da_du
     return Rates(x, f, dx, df, df_du)
+
+
+def _times(R, x):
+    return np.einsum("bij,bj->bi", R, x)
 
 
 def _turned(charts, d, N):

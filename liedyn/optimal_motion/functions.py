@@ -131,7 +131,8 @@ class PathFunction:
                  lambda s, e: (q, v, u + s * e))
         deviations = {}
         for name, exact, move in zip(("by q", "by v", "by u"), by, moved):
-            along = [central_difference(lambda s, e=e: self.value(t, *move(s, e))) for e in np.eye(exact.shape[1])]
+            along = [central_difference(lambda s, e=e, move=move: self.value(t, *move(s, e)))
+                     for e in np.eye(exact.shape[1])]
             deviations[name] = relative_deviation(exact, np.stack(along, -1)) if along else 0.0
         return FeedbackCheck(deviations, tolerance)
 

@@ -7,6 +7,9 @@ from liedyn.optimal_motion.charts import LeftChartError, charts_about
 from liedyn.optimal_motion.dynamics import motion_at
 from liedyn.tree.configuration import difference
 
+PEAK = 5.0
+"""Largest inputs of a guess as a multiple of their median."""
+
 
 def way_points(robot, conditions, given, part):
     """Configurations at parts of the duration (count,), through those of conditions or, with `given`, of a user.
@@ -85,5 +88,7 @@ def first_inputs(charts, chart, part, x, duration):
     motion = motion_at(charts, chart, q, v, np.zeros((len(q), nu)))
     R = charts.R_w[chart]
     wanted = np.gradient(v, part * duration, axis=0) - motion.a
-    return np.einsum("bij,bj->bi", np.linalg.pinv(R @ motion.da_du, rcond=1e-6),
-                     np.einsum("bij,bj->bi", R, wanted))
+    u = np.einsum("bij,bj->bi", np.linalg.pinv(R @ motion.da_du, rcond=1e-6), np.einsum("bij,bj->bi", R, wanted))
+    # next to where the inputs lose a direction they would be as large as they like
+    most = PEAK * np.median(np.abs(u), axis=0)
+    return np.clip(u, -most, most)

@@ -5,7 +5,7 @@ values are those of the program.
 """
 import numpy as np
 
-from liedyn.errors import LiedynError
+from liedyn.errors import InputError, LiedynError, said, shown
 
 
 def solve(problem, x, options):
@@ -43,7 +43,10 @@ def solve(problem, x, options):
     settings |= {f"ipopt.{name}": each for name, each in options.settings.items()}
     z = casadi.MX.sym("z", n)
     cost, c = function(z)
-    solver = casadi.nlpsol("motion", "ipopt", {"x": z, "f": cost, "g": c}, settings)
+    try:
+        solver = casadi.nlpsol("motion", "ipopt", {"x": z, "f": cost, "g": c}, settings)
+    except Exception as error:  # CasADi raises RuntimeError and others for options that there are not
+        raise InputError(f"Ipopt does not take settings={shown(options.settings)}: {said(error)}") from error
     found = solver(x0=x, lbx=problem.low, ubx=problem.high, lbg=problem.c_low, ubg=problem.c_high)
     stats = solver.stats()
     x, of_c, of_x = (np.asarray(found[name]).ravel() for name in ("x", "lam_g", "lam_x"))

@@ -12,7 +12,7 @@ from liedyn.optimal_motion import guess as guessing
 from liedyn.optimal_motion import ipopt_solver, scipy_solver
 from liedyn.optimal_motion.charts import charts_about
 from liedyn.optimal_motion.collocation import Collocation
-from liedyn.optimal_motion.conditions import Condition, condition
+from liedyn.optimal_motion.conditions import condition
 from liedyn.optimal_motion.cost import Cost
 from liedyn.optimal_motion.functions import PathFunction
 from liedyn.optimal_motion.limits import Own, limits, places_of
@@ -28,6 +28,8 @@ METHODS = "collocation", "shooting"
 NEW_CHARTS, NEW_MESHES = 20, 8
 """How often charts may move to where the iterates are, and meshes get finer."""
 MOST_INTERVALS = 2000
+RESCALED = 0.1
+"""A cost below this part of the first one is scaled anew, so that tolerances mean the same."""
 
 
 class Setting(NamedTuple):
@@ -48,7 +50,8 @@ def optimize_motion(robot, start, goal=None, duration=1.0, cost=None, bounds=Non
     Parameters
     ----------
     robot : Robot
-        Its actuators drive it. Constraints are in force as it has them switched; none may move with time or be one-sided.
+        Its actuators drive it. Constraints are in force as it has them switched; none may move with time or be
+        one-sided.
     start, goal : array_like, dict, Target, tuple
         Where the motion begins and ends: a configuration (nq,) [rad, m; quaternions (x, y, z, w)], at rest; coordinates
         by name, of the tree or of cut joints, ``{"boom": 0.3}``, and rates, ``{"velocity:boom": 0.1}``, at rest if no
@@ -174,7 +177,8 @@ def _improve(program, z, setting, tolerance, began):
         warm = True
     raise OptimizationError(
         f"the motion of {motion.robot!r} is optimal on {len(errors)} intervals, but its error {errors.max():.2g} "
-        f"there is above tolerance={tolerance:g} after {NEW_MESHES} meshes: begin with more intervals or points", motion)
+        f"there is above tolerance={tolerance:g} after {NEW_MESHES} meshes: begin with more intervals or points",
+        motion)
 
 
 def _solve(program, z, setting):
@@ -182,20 +186,24 @@ def _solve(program, z, setting):
     iterations, options = 0, setting.options
     for _ in range(NEW_CHARTS):
         problem = Problem(program, z, options.feasibility, setting.progress.show)
-        x, of_c, of_x, count, status, ok = SOLVERS[setting.solver](problem, problem.start(z), options)
+        left = options._replace(iterations=max(options.iterations - iterations, 1))
+        x, of_c, of_x, count, status, ok = SOLVERS[setting.solver](problem, problem.start(z), left)
         iterations += count
         x = problem.polished(x)
         if problem.violation(problem.values(x)[1]) > max(options.feasibility, problem.violation(
                 problem.values(problem.best)[1])):
             x = problem.best
         z = problem.whole(x)
-        if ok or not problem.failures or count >= options.iterations:
+        small = program.evaluate(z).cost < RESCALED * problem.cost_scale
+        if (ok or not problem.failures) and not small or iterations >= options.iterations:
             break
-        program, z = _again(program, z, program.transcription.mesh)
+        program, z = _recentred(program, z)
     violation = problem.violation(problem.values(x)[1])
-    slope = problem.gradient(x) + problem.jacobian(x).T @ of_c + of_x
-    found = {"outcome": status, "iterations": iterations, "ok": ok and violation <= options.feasibility,
-             "violation": violation, "optimality": float(np.abs(slope).max(initial=0.0)), "solver": setting.solver,
+    of_c, slope, slack = problem.refined(x, of_c, of_x)
+    optimal = max(slope, slack) <= options.optimality
+    found = {"outcome": "converged" if optimal else status, "iterations": iterations,
+             "ok": (ok or optimal) and violation <= options.feasibility, "violation": violation,
+             "optimality": max(slope, slack), "solver": setting.solver,
              "cost": float(program.evaluate(z).cost), "multipliers": of_c * problem.cost_scale,
              "row_labels": tuple(f"{name} at {part * z[-1]:.6g} s" for name, part in program.labels)}
     return program, z, found
@@ -253,6 +261,22 @@ def _again(program, z, mesh):
                       plan, z[-1])
 
 
+def _recentred(program, z):
+    """The program with charts about the knots of z, on the same mesh, and the same nodes there."""
+    t = program.transcription
+    x, u, seconds = t.layout.split(z)
+    q, v = t.charts.states(t.chart, x)
+    knots = q[t.knots]
+    for part, each in program.demands.conditions:
+        if each.q is not None:
+            knots[np.argmin(np.abs(t.mesh - part))] = each.q
+    points = t.points if t.name == "collocation" else t.steps
+    transcription = _transcription(t.charts.robot, t.name, points, t.mesh, knots)
+    again = Program(transcription, program.demands, program.cost, _scale_of(u, program.demands), seconds)
+    z = t.layout.joined(transcription.charts.read(t.chart, q, v), u, seconds)
+    return again, np.clip(z, again.low, again.high)
+
+
 def _resampled(robot, setting, mesh, demands, cost, plan, seconds):
     q = inside(plan, mesh)[0]
     for part, each in demands.conditions:
@@ -282,16 +306,18 @@ def _mesh(intervals, parts):
 
 
 def _setting(method, points, solver, feasibility, optimality, iterations, settings, progress):
-    if method not in METHODS:
+    if not isinstance(method, str) or method not in METHODS:
         raise InputError(f"unknown method {shown(method)}, {suggestion(method, METHODS)}")
-    if solver not in SOLVERS:
+    if not isinstance(solver, str) or solver not in SOLVERS:
         raise InputError(f"unknown solver {shown(solver)}, {suggestion(solver, SOLVERS)}")
     points = whole("points", points, 1)
     if method == "collocation" and not 3 <= points <= 10:
         raise InputError(f"collocation takes 3 to 10 points in an interval, got {points}")
-    if settings is not None and not isinstance(settings, dict):
-        raise InputError(f"settings must be a dict of the solver's options, got {shown(settings)}")
-    if solver == "ipopt":
+    if settings is not None and not (isinstance(settings, dict) and all(isinstance(key, str) for key in settings)):
+        raise InputError(f"settings must be a dict of the solver's options by name, got {shown(settings)}")
+    if solver == "scipy":
+        scipy_solver.check_settings(settings or {})
+    else:
         ipopt_solver.require_casadi()
     options = Options(whole("iterations", iterations, 1), positive("optimality", optimality),
                       positive("feasibility", feasibility), dict(settings or {}), False)
@@ -307,7 +333,7 @@ def _demands(robot, start, goal, duration, bounds, declared, path, via, periodic
     if not robot.actuator_names:
         raise InputError(f"{robot.name!r} has no actuators: nothing can be optimized")
     conditions = [(0.0, condition(robot, "start", start, True))]
-    for each in via:
+    for each in _sequence("via", via):
         if not isinstance(each, (tuple, list)) or len(each) != 2:
             raise InputError(f"via has pairs (part of the duration, what), got {shown(each)}")
         part = non_negative("the part of a via", each[0])
@@ -320,11 +346,17 @@ def _demands(robot, start, goal, duration, bounds, declared, path, via, periodic
         raise InputError(f"bounds must be a dict by name, got {shown(bounds)}")
     rows, of_inputs = limits(robot, bounds or {}, flag("limits", declared))
     nu = len(robot.actuator_names)
-    for each in (path,) if isinstance(path, PathFunction) else path:
+    for each in (path,) if isinstance(path, PathFunction) else _sequence("path", path):
         if not isinstance(each, PathFunction):
             raise InputError(f"path has PathFunctions, got {shown(each)}")
         rows.append(Own(each, (0.0, robot.home, np.zeros(robot.nv), np.zeros(nu))))
     return Demands(rows, of_inputs, _duration(duration), conditions, _shift(robot, periodic))
+
+
+def _sequence(name, x):
+    if not isinstance(x, (list, tuple)):
+        raise InputError(f"{name} must be a list, got {shown(x)}")
+    return x
 
 
 def _duration(given):

@@ -164,7 +164,8 @@ class Program:
         if self.transcription.name == "collocation":
             c.append(u[-1] - u[0])
             rows, one = first + layout.x + np.arange(layout.nu)[None], np.eye(layout.nu)[None]
-            blocks += [Blocks(rows, layout.of_input([layout.inputs - 1]), one), Blocks(rows, layout.of_input([0]), -one)]
+            blocks += [Blocks(rows, layout.of_input([layout.inputs - 1]), one),
+                       Blocks(rows, layout.of_input([0]), -one)]
         return np.concatenate(c), blocks
 
     def violations(self, z):
@@ -184,10 +185,9 @@ class _Pattern:
         entries = np.concatenate([np.broadcast_to(b.entries, (*b.rows.shape, b.columns.shape[1])).ravel()
                                   for b in blocks])
         if self._to is None:
-            rows = np.concatenate([np.broadcast_to(b.rows[:, :, None], (*b.rows.shape, b.columns.shape[1])).ravel()
-                                   for b in blocks])
-            columns = np.concatenate([np.broadcast_to(b.columns[:, None, :], (*b.rows.shape, b.columns.shape[1])).ravel()
-                                      for b in blocks])
+            shapes = [(*b.rows.shape, b.columns.shape[1]) for b in blocks]
+            rows, columns = (np.concatenate([np.broadcast_to(x, shape).ravel() for x, shape in zip(each, shapes)])
+                             for each in ([b.rows[:, :, None] for b in blocks], [b.columns[:, None] for b in blocks]))
             places, self._to = np.unique(columns * shape[0] + rows, return_inverse=True)
             self._indices = places % shape[0]
             self._indptr = np.searchsorted(places, np.arange(shape[1] + 1) * shape[0])

@@ -3,11 +3,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from liedyn.arguments import number
+from liedyn.arguments import floats
 from liedyn.constraints.loops import closure_error, velocity_error
 from liedyn.constraints.wrenches import wrenches_at
 from liedyn.elements.generalized import energy_slope, forces_and_derivatives
-from liedyn.errors import InputError, LiedynError
+from liedyn.errors import InputError, LiedynError, shown
 from liedyn.model.packed import DOF_DAMPING, dofs_of
 from liedyn.optimal_motion.dynamics import motion_at
 from liedyn.simulation.recorder import energies_at
@@ -128,14 +128,15 @@ class OptimalMotion(Trajectory):
         >>> ld.optimize_motion(arm, arm.home, goal, duration=0.5, intervals=4).at([0.1, 0.2])[2].shape
         (2, 4)
         """
-        times = np.asarray([number("t", t)] if np.ndim(t) == 0 else t, dtype=np.float64)
+        given = floats("t", t)
+        times = given[None] if given.ndim == 0 else given
         slack = 1e-9 * self.duration
         if times.ndim != 1 or not ((times >= -slack) & (times <= self.duration + slack)).all():
-            raise InputError(f"t must be times from 0 to {self.duration:g} s, got {t}")
+            raise InputError(f"t must be times from 0 to {self.duration:g} s, got {shown(t)}")
         if self._plan is None:
             raise InputError("a motion from a file has its rows only: motion.t, motion.q, motion.v, motion.u")
         found = inside(self._plan, times / self.duration)
-        return tuple(x[0] for x in found) if np.ndim(t) == 0 else found
+        return tuple(x[0] for x in found) if given.ndim == 0 else found
 
     def feedforward(self, t, q, v):
         """The inputs at time t, as ``u=motion.feedforward`` of `simulate` and feedback laws take them.

@@ -4,14 +4,34 @@ It takes sparse Jacobians and a Hessian that need not be positive, and so can be
 fewer iterations than SciPy's SLSQP, whose matrices are dense and whose Hessian is learnt from nothing.
 """
 import warnings
+from collections import deque
 
 import numpy as np
 from scipy.optimize import Bounds, NonlinearConstraint, minimize
+
+from liedyn.arguments import positive
+from liedyn.errors import InputError, shown, suggestion
 
 BARRIER = 1e-8
 """The barrier parameter of a solution: what the logarithms at the limits may cost, each by the scale of the cost. SciPy
 itself stops at a small gradient, whatever the barrier."""
 NEVER = 1e-300
+FLAT = 30
+"""Iterations over which the cost does not change by 1e-9 of it: enough, if the gradient is small as well."""
+STARTS = 6
+"""How often it begins anew where its trust region has shrunk to nothing before the solution."""
+SETTINGS = ("initial_tr_radius", "initial_constr_penalty", "initial_barrier_parameter", "initial_barrier_tolerance",
+            "xtol")
+"""Options of SciPy's that users may set, all of them positive numbers."""
+
+
+def check_settings(settings):
+    """InputError for an option that there is not, or that is no positive number."""
+    for name, x in settings.items():
+        if name not in SETTINGS:
+            raise InputError(f"unknown option {shown(name)} in settings of the solver 'scipy', "
+                             f"{suggestion(name, SETTINGS)}")
+        positive(f"settings[{name!r}]", x)
 
 
 def solve(problem, x, options):
@@ -20,27 +40,35 @@ def solve(problem, x, options):
                                jac=lambda x: problem.jacobian(x).tocsr(),
                                hess=lambda x, multipliers: problem.hessian(x, multipliers, of_cost=0.0))
     bounded = np.isfinite(problem.low) | np.isfinite(problem.high)
-    mu = 1e-4 if options.warm else 0.1
-    settings = {"maxiter": options.iterations, "gtol": NEVER, "xtol": 1e-11, "initial_barrier_parameter": mu,
-                "initial_barrier_tolerance": mu} | options.settings
-    solved = []
+    solved, made, costs, mu = [], 0, deque(maxlen=FLAT + 1), 1e-4 if options.warm else 0.1
 
     def after(_, state):
-        problem.iterated(state.nit)
-        if max(state.optimality, state.constr_violation) < options.optimality and (
-                getattr(state, "barrier_parameter", 0.0) <= BARRIER):
-            solved.append(state.nit)
+        problem.iterated(made + state.nit)
+        costs.append(state.fun)
+        if getattr(state, "barrier_parameter", 0.0) <= BARRIER and state.constr_violation < options.feasibility:
+            if state.optimality < options.optimality:
+                solved.append("converged")
+            elif state.optimality < 100.0 * options.optimality and len(costs) > FLAT and (
+                    max(costs) - min(costs) < 1e-9 * abs(costs[-1])):
+                solved.append("converged, as the cost ceased to change")
         return bool(solved)
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of matrices that are singular on the way: it regularises
-        found = minimize(
-            lambda x: problem.values(x)[0], x, jac=problem.gradient, hess=problem.cost_hessian, method="trust-constr",
-            bounds=Bounds(problem.low, problem.high) if bounded.any() else None,
-            constraints=[rows] if len(problem.c_low) else [], options=settings, callback=after)
-    converged = bool(solved) or found.status == 2
-    status = "converged" if converged else "its limit of iterations" if found.status == 0 else found.message
-    return found.x, *_multipliers(found.v, problem), found.nit, status, converged
+        for _ in range(STARTS):
+            settings = {"maxiter": options.iterations - made, "gtol": NEVER, "xtol": 1e-11,
+                        "initial_barrier_parameter": mu, "initial_barrier_tolerance": mu} | options.settings
+            found = minimize(
+                lambda x: problem.values(x)[0], x, jac=problem.gradient, hess=problem.cost_hessian,
+                method="trust-constr", bounds=Bounds(problem.low, problem.high) if bounded.any() else None,
+                constraints=[rows] if len(problem.c_low) else [], options=settings, callback=after)
+            made += found.nit
+            if solved or made >= options.iterations or problem.failures or np.array_equal(x, found.x):
+                break
+            x, mu = np.clip(found.x, problem.low, problem.high), 1e-4
+    status = solved[0] if solved else ("its limit of iterations" if made >= options.iterations else
+                                         "its steps have become too short")
+    return found.x, *_multipliers(found.v, problem), made, status, bool(solved)
 
 
 def _multipliers(v, problem):

@@ -2,8 +2,8 @@
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import coo_matrix, csc_matrix
-from scipy.sparse.linalg import spsolve
+from scipy.sparse import block_array, coo_matrix, csc_matrix, diags_array, eye_array
+from scipy.sparse.linalg import splu, spsolve
 
 from liedyn.errors import LiedynError
 from liedyn.optimal_motion.curvature import Curvature
@@ -20,10 +20,6 @@ class Options(NamedTuple):
     feasibility: float
     settings: dict
     warm: bool
-
-
-class Stopped(Exception):
-    """The iteration was stopped from inside."""
 
 
 class Problem:
@@ -148,10 +144,9 @@ class Problem:
             active = np.flatnonzero((self.c_low == self.c_high) | (np.abs(beyond) > 0.0))
             if np.abs(beyond).max(initial=0.0) <= 1e-3 * self.feasibility:
                 break
-            J, inside = self.jacobian(x).tocsr()[active], (x > self.low) & (x < self.high)
-            J = J @ coo_matrix((inside * 1.0, (np.arange(len(x)),) * 2), shape=(len(x),) * 2).tocsr()
+            J = self.jacobian(x).tocsr()[active] @ diags_array(1.0 * ((x > self.low) & (x < self.high)))
             K = J @ J.T
-            K = K + 1e-13 * K.diagonal().max() * coo_matrix((np.ones(len(active)), (np.arange(len(active)),) * 2)).tocsr()
+            K = K + 1e-13 * K.diagonal().max() * eye_array(len(active))
             step = J.T @ spsolve(K.tocsc(), -beyond[active])
             trial = np.clip(x + step, self.low, self.high)
             after = self._at(trial)
@@ -159,3 +154,37 @@ class Problem:
                 break
             x = trial
         return x
+
+    def refined(self, x, of_c, of_x):
+        """Multipliers of c, those of equations as good as rounding allows, the largest component of the gradient of the
+        Lagrangian, and that of multipliers times distances from limits.
+
+        Solvers get multipliers from normal equations, which lose digits where the Jacobian is poorly conditioned.
+        """
+        J, g, equations = self.jacobian(x), self.gradient(x), self.c_low == self.c_high
+        A, of_c = J.tocsr()[np.flatnonzero(equations)], of_c.copy()
+        if equations.any():
+            count = A.shape[0]
+            K = block_array([[eye_array(len(x)), A.T], [A, -1e-14 * eye_array(count)]]).tocsc()
+            try:
+                factor = splu(K)
+            except RuntimeError:  # equations contradict or repeat each other: as the solver has them
+                factor = None
+            for _ in range(4 if factor is not None else 0):
+                slope = g + J.T @ of_c + of_x
+                trial = of_c.copy()
+                trial[equations] -= factor.solve(np.concatenate([slope, np.zeros(count)]))[len(x):]
+                if not np.abs(g + J.T @ trial + of_x).max() < np.abs(slope).max():
+                    break
+                of_c = trial
+        c, slope = self.values(x)[1], g + J.T @ of_c + of_x
+        slack = max(_products(of_x, x, self.low, self.high),
+                    _products(*(each[~equations] for each in (of_c, c, self.c_low, self.c_high))))
+        return of_c, float(np.abs(slope).max(initial=0.0)), slack
+
+
+def _products(multipliers, x, low, high):
+    """The largest product of a multiplier and the distance from the nearer limit, where there is one."""
+    distance = np.minimum(np.abs(x - low), np.abs(high - x))
+    limited = np.isfinite(distance)
+    return float(np.abs(multipliers[limited] * distance[limited]).max(initial=0.0))

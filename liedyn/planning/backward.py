@@ -2,7 +2,8 @@
 
 With the derivatives of knot k and V' the cost to go of the next knot, moved by the gap f between them,
 
-    Q_x = l_x + A^T (V'_x + V'_xx f)      Q_xx = l_xx + A^T V'_xx A      Q_ux = B^T V'_xx A      Q_uu = 2 R + B^T V'_xx B
+    Q_x = l_x + A^T (V'_x + V'_xx f)      Q_xx = l_xx + A^T V'_xx A
+    Q_u = l_u + B^T (V'_x + V'_xx f)      Q_ux = B^T V'_xx A              Q_uu = 2 R + B^T V'_xx B
 
 Inputs have the box limits that actuators have. They are held exactly, by the quadratic programme of each knot (Tassa,
 Mansard and Todorov 2014; box-FDDP: Mastalli et al. 2022) and not by multipliers: a plan that is stopped early, as in

@@ -75,15 +75,15 @@ def row_at(references, k):
 def put_errors(model, targets, k, q, c):
     """Errors of targets at knot k; leaves the poses."""
     world_positions(SCALAR, model, q, c.world)
-    target_errors(model, q, c.world, c.masses, targets.records, targets.constants, targets.goals[row_at(targets.goals, k)],
-                  c.error)
+    goal = targets.goals[row_at(targets.goals, k)]
+    target_errors(model, q, c.world, c.masses, targets.records, targets.constants, goal, c.error)
 
 
 @inline
 def put_error_columns(model, targets, k, q, p, c, N):
     """Derivatives of the errors by y, after `put_errors`."""
-    target_rows(model, q, c.world, c.masses, targets.records, targets.constants, targets.goals[row_at(targets.goals, k)],
-                c.error, c.J)
+    goal = targets.goals[row_at(targets.goals, k)]
+    target_rows(model, q, c.world, c.masses, targets.records, targets.constants, goal, c.error, c.J)
     for i in range(targets.weights.size):
         for j in range(p):
             c.JN[i, j] = 0.0
@@ -155,7 +155,7 @@ def state_cost(model, o, c, k, last, q, v, lam, mu):
     if o.bounded.weights.size > 0:
         put_errors(model, o.bounded, k, q, c)
     added = worst = 0.0
-    for l in range(o.low.size):
+    for l in range(o.low.size if k > 0 else 0):  # the first state is given
         x = limited(o, l, q, v, c)
         force = beyond(o, l, x, lam[l], mu[l])
         added += 0.5 * (force * force - lam[l] * lam[l]) / mu[l]
@@ -242,7 +242,7 @@ def put_state_derivatives(model, o, c, k, last, q, v, lam, mu, N, X, lx, lxx):
     if o.bounded.weights.size > 0:
         put_errors(model, o.bounded, k, q, c)
         put_error_columns(model, o.bounded, k, q, p, c, N)
-    for l in range(o.low.size):
+    for l in range(o.low.size if k > 0 else 0):  # the first state is given
         force = beyond(o, l, limited(o, l, q, v, c), lam[l], mu[l])
         if force == 0.0:
             continue
@@ -268,12 +268,9 @@ def put_input_gradient(o, k, u, lu):
 
 
 @kernel_in_place
-def update_multipliers(model, o, c, k, q, v, grows, largest, lam, mu):
-    """lambda = mu (z - Pi z); where `grows`, and the limit is still violated, mu ten times as large."""
+def update_multipliers(model, o, c, k, q, v, lam, mu):
+    """lambda = mu (z - Pi z)."""
     if o.bounded.weights.size > 0:
         put_errors(model, o.bounded, k, q, c)
-    for l in range(o.low.size):
-        x = limited(o, l, q, v, c)
-        lam[l] = beyond(o, l, x, lam[l], mu[l])
-        if grows and violation_of(o, l, x) > 0.0:
-            mu[l] = min(10.0 * mu[l], largest)
+    for l in range(o.low.size if k > 0 else 0):  # the first state is given
+        lam[l] = beyond(o, l, limited(o, l, q, v, c), lam[l], mu[l])

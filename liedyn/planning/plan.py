@@ -77,8 +77,8 @@ class Plan:
     _bounds: tuple = field(repr=False)
 
     def __repr__(self):
-        return (f"Plan({len(self.u)} steps of {self.h:g} s, cost {self.cost:.6g}, {self.status} after {self.iterations} "
-                "iterations)")
+        return (f"Plan({len(self.u)} steps of {self.h:g} s, cost {self.cost:.6g}, {self.status} after "
+                f"{self.iterations} iterations)")
 
     def __call__(self, t, q, v):
         """Inputs of the actuators: those of the plan with its feedback, within their limits.
@@ -129,20 +129,22 @@ def put_start(solver, start):
     """The plan where the search begins; True if its inputs are to be rolled out."""
     robot, path, steps = solver.robot, solver.path, solver.steps
     nu = len(robot.actuator_names)
-    path.u[:] = np.clip(0.0, solver.objective.u_low, solver.objective.u_high)
+    path.u[:] = np.clip(solver.objective.u, solver.objective.u_low, solver.objective.u_high)
     if start is None:
         return True
     if isinstance(start, tuple) and len(start) == 2:
         lead, q, v = states(robot, q=start[0], v=start[1])
         if lead != (steps + 1,):
-            raise InputError(f"start: states must have shape ({steps + 1}, ...), one for each knot, got leading axes {lead}")
+            raise InputError(f"start: states must have shape ({steps + 1}, ...), one for each knot, got "
+                             f"leading axes {lead}")
         path.q[1:], path.v[1:] = q[1:], v[1:]
         for each in q[1:]:
             solver.state(each, v[0])
         return False
     u = start.u if isinstance(start, Plan) else as_floats("start", start, nu)
     if u.shape != (steps, nu):
-        raise InputError(f"start must be a plan or inputs of shape ({steps}, {nu}), or states (q, v), got {shown(u.shape)}")
+        raise InputError(f"start must be a plan or inputs of shape ({steps}, {nu}), or states (q, v), got "
+                         f"{shown(u.shape)}")
     require_usable("start", u)
     path.u[:] = np.clip(u, solver.objective.u_low, solver.objective.u_high)
     return True
@@ -181,7 +183,7 @@ def ddp(robot, q0, v0, cost, steps, h, limits=None, method="midpoint", independe
         pivoting at q0 leaves.
     start : Plan, array_like or tuple, optional
         Where the search begins: a plan or inputs (steps, nu), which are rolled out; or a tuple (q, v) of states at all
-        knots, closed, which need not follow from one another (multiple shooting). Default: zero inputs.
+        knots, closed, which need not follow from one another (multiple shooting). Default: the inputs u of the cost.
     iterations : int
         Largest number of iterations.
     tolerance : float
@@ -241,6 +243,7 @@ def ddp(robot, q0, v0, cost, steps, h, limits=None, method="midpoint", independe
     plan = plan_of(solver, status)
     if status != CONVERGED:
         worst = f"; limits are violated by {plan.violation:.3g}" if plan.violation > limit_tolerance else ""
-        warnings.warn(f"{plan.status} after {plan.iterations} iterations: the linear model predicts a fall of the cost by "
-                      f"{-solver.log.slope[plan.iterations]:.3g} of {plan.cost:.6g}{worst}", PlanWarning, stacklevel=2)
+        fall = -solver.log.slope[plan.iterations]
+        warnings.warn(f"{plan.status} after {plan.iterations} iterations: the linear model predicts a fall of the cost "
+                      f"by {fall:.3g} of {plan.cost:.6g}{worst}", PlanWarning, stacklevel=2)
     return plan

@@ -61,7 +61,7 @@ class Cost:
 
 @dataclass(frozen=True, eq=False)
 class Limits:
-    """Limits of a plan.
+    """Limits of a plan: of all inputs, and of all states but the first, which is given.
 
     Attributes
     ----------
@@ -117,7 +117,8 @@ def _deviation_weight(robot, y, name, value):
     """Q by all coordinates and velocities of the tree (2 nv, 2 nv)."""
     n, full = robot.nv, np.zeros((2 * robot.nv, 2 * robot.nv))
     if isinstance(value, dict):
-        return weight(name, value, (*robot.velocity_names, *(f"velocity:{each}" for each in robot.velocity_names)), False)
+        labels = robot.velocity_names
+        return weight(name, value, (*labels, *(f"velocity:{each}" for each in labels)), False)
     places = y.rows.argmax(axis=1)
     places = np.concatenate([places, n + places])
     full[np.ix_(places, places)] = weight(name, value, y.names + y.rates, False)
@@ -152,7 +153,8 @@ def _pair(what, x, size=None):
         raise InputError(f"limits of {what} must be a pair (lowest, highest), got {shown(x)}")
     low, high = (floats(f"limits of {what}", each) for each in x)
     if any(each.shape not in ((), (size,)) for each in (low, high)):
-        raise InputError(f"limits of {what} must be numbers{'' if size is None else f' or {size} numbers'}, got {shown(x)}")
+        several = "" if size is None else f" or {size} numbers"
+        raise InputError(f"limits of {what} must be numbers{several}, got {shown(x)}")
     low, high = (np.broadcast_to(each, () if size is None else (size,)).astype(float) for each in (low, high))
     if np.isnan(low).any() or np.isnan(high).any() or not (low <= high).all() or (low == np.inf).any() or (
             high == -np.inf).any():
@@ -196,7 +198,8 @@ def _limits(robot, limits, steps, functions):
             high.append(float(above))
             names.append(name if kind == COORDINATE else f"velocity:{name}")
     if not isinstance(limits.targets, (tuple, list)):
-        raise InputError(f"limits of targets must be a sequence of (target, lowest, highest), got {shown(limits.targets)}")
+        raise InputError("limits of targets must be a sequence of (target, lowest, highest), got "
+                         f"{shown(limits.targets)}")
     for each in limits.targets:
         if not isinstance(each, (tuple, list)) or len(each) != 3 or not isinstance(each[0], Target):
             raise InputError(f"limits of targets must be (target, lowest, highest), got {shown(each)}")

@@ -20,6 +20,8 @@ from liedyn.linearization.operating_point import CLOSURE_TOLERANCE, actuators_of
 from liedyn.model.packed import LINK_IV, LINK_NV, PackedModel, links_of
 
 METHODS = {"euler": EULER, "midpoint": MIDPOINT, "rk4": RK4}
+HALVINGS = 12
+"""Parts of a change that are tried, each half of the one before."""
 PENALTY_GROWTH = 1e8
 """Largest penalty of a violated limit, by the first one."""
 
@@ -157,11 +159,15 @@ class Solver:
 
     def begin(self, q, v):
         """Put the first state, at all knots: feedback of none of them means anything yet."""
-        self.path.q[:], self.path.v[:] = q, v
+        for path in self.path, self.trial:
+            path.q[:], path.v[:] = q, v
         self.expansion.K[:] = self.expansion.k[:] = 0.0
 
-    def search(self, iterations, tolerance, limit_tolerance, penalty, roll):
+    def search(self, iterations, tolerance, limit_tolerance, penalty, roll, finish=True, halvings=HALVINGS):
         """Improve the plan; returns what ended the search.
+
+        `roll` says where to begin (`liedyn.planning.search.Options`; False and True: states, inputs); without `finish`
+        the feedback afterwards is that of one iteration before.
 
         Raises
         ------
@@ -170,7 +176,7 @@ class Solver:
         """
         self.log = Log(*(np.zeros(iterations + 2) for _ in range(5)), np.zeros(3, np.int64))
         largest = PENALTY_GROWTH * penalty
-        options = Options(iterations, tolerance, limit_tolerance, largest, 1 if roll else 0,
+        options = Options(iterations, halvings, tolerance, limit_tolerance, largest, int(roll), 1 if finish else 0,
                           cost_floor(self.objective, self.steps))
         forget_errors(self.functions)
         status = search(self.model, self.discretisation, self.objective, self.path, self.trial, self.expansion,
@@ -190,5 +196,5 @@ class Solver:
         except LiedynError as error:
             error.args = (f"{error} ({where} of the plan)", *error.args[1:])
             raise
-        raise PlanError(f"the step {where} leads nowhere: the mechanism of {self.robot.name!r} does not close after it, or "
-                        f"its numbers overflow; begin with other inputs, a shorter step or limits", at, q, v)
+        raise PlanError(f"the step {where} leads nowhere: {self.robot.name!r} does not close after it, or its numbers "
+                        "overflow; begin with other inputs, a shorter step or limits", at, q, v)

@@ -1,8 +1,8 @@
 """One step of the discretised motion, with its exact derivatives, in independent coordinates of the tree.
 
-The state is x = (y, w): coordinates y that all constraints leave, and their rates w, both picked from those of the tree.
-A step starts at (q, w), moves along the manifold q(u) of configurations whose picked coordinates are u away from q, and
-holds the input. With wdot = f(q, w, input) from the null space (`liedyn.linearization.local`),
+The state is x = (y, w): coordinates y that all constraints leave, and their rates w, both picked from those of the
+tree. A step starts at (q, w), moves along the manifold q(u) of configurations whose picked coordinates are u away from
+q, and holds the input. With wdot = f(q, w, input) from the null space (`liedyn.linearization.local`),
 
     EULER (semi-implicit)   w' = w + h f(q, w)                            q' = q(h w')
     MIDPOINT                w_m = w + h/2 f(q, w), q_m = q(h/2 w)         w' = w + h f(q_m, w_m), q' = q(h w_m)

@@ -5,15 +5,15 @@ the origin of frame B: with L the displacement of b against C, and M that of C a
 
     p_1 = M_1      p_2 = M_2      p_12 = M_12      d_1 = L_1 x d      d_2 = L_2 x d      d_12 = L_12 x d + L_2 x d_1
 
-Rows and wrenches are affine in the radius: their derivative by it is what a unit more of it makes.
+Residuals are affine in length and radius, rows and wrenches in the radius: their derivatives by these are what a unit
+more of them makes.
 """
 from liedyn.compiled.jit import inline
 from liedyn.constraints import jets as of_time
-from liedyn.constraints.families.contact import contact, velocity_jets, velocity_rows
+from liedyn.constraints.families.contact import contact, gaps, velocity_jets, velocity_rows
 from liedyn.constraints.jets import ZERO3
 from liedyn.constraints.records import holonomic_count, loop_kind, present_rows
 from liedyn.lie.algebra import Ad_inverse, add, add6, cross, scale, scale6, sub6
-from liedyn.model.kinds import DISK_ON_PLANE, DISTANCE, ON_CIRCLE, ON_CYLINDER, SPHERE_ON_PLANE, SPHERE_ON_SPHERE
 from liedyn.sensitivity import jets
 from liedyn.sensitivity.jets import paired, sum_of, times
 from liedyn.sensitivity.changes import LENGTH_AT, RADIUS_AT, number_change, of_loop
@@ -68,24 +68,6 @@ def residual_variations(kind, L, r, p, d, moved):
     zero = scale(0.0, v)
     still = of_time.constant(p), of_time.constant(d)
     return velocity_jets(kind, L, r, *still, (ZERO3, ZERO3, w, zero), (ZERO3, ZERO3, v, zero))
-
-
-@inline
-def size_in_residual(kind, row, d):
-    """Derivatives of a residual by length and radius."""
-    if kind == DISTANCE or kind == ON_CYLINDER:
-        return (-1.0, 0.0) if row == 0 else (0.0, 0.0)
-    if kind == ON_CIRCLE:
-        return (-1.0, 0.0) if row == 1 else (0.0, 0.0)
-    if row > 0:
-        return 0.0, 0.0
-    if kind == SPHERE_ON_SPHERE:
-        return -1.0, -1.0
-    if kind == SPHERE_ON_PLANE:
-        return 0.0, -1.0
-    if kind == DISK_ON_PLANE:
-        return 0.0, -(d[0] * d[0] + d[1] * d[1]) ** 0.5
-    return 0.0, 0.0
 
 
 @inline
@@ -144,9 +126,13 @@ def vary_contact(model, l, work, multipliers, b, passes, rows):
     p, d = place_variations(p, C, M), axle_variations(d, C, left)
     g = residual_variations(kind, L, r, p[0], d[0], Ad_inverse(C, add6(M[1], left[1])))
     here, more = varied_rows(kind, L, r, p, d, x, x_dot), varied_rows(kind, L, r + 1.0, p, d, x, x_dot)
+    gap, gap_by_length, gap_by_radius = (
+        gaps(kind, L, r, p[0], d[0]), gaps(kind, L + 1.0, r, p[0], d[0]), gaps(kind, L, r + 1.0, p[0], d[0]))
     for k in range(count):
-        by_length, by_radius = size_in_residual(kind, k, d[0])
-        moved = g[k][2] + by_length * longer + by_radius * thicker
+        moved = g[k][2]
+        if k < holonomic_count(model, l):
+            e = min(k, 1)
+            moved = moved + (gap_by_length[e] - gap[e]) * longer + (gap_by_radius[e] - gap[e]) * thicker
         (psi, phi, psi_2, phi_2), (psi_1, phi_1, psi_12, phi_12) = here[k]
         by_r, by_r_1 = more[k]
         psi_2 = psi_2 + (by_r[0] - psi) * thicker

@@ -18,12 +18,15 @@ from collections import namedtuple
 import numpy as np
 
 from liedyn.errors import ClosureError, listed, of_the_batch
-from liedyn.linearization.upper_rows import turning
+from liedyn.model.packed import LINK_IV, LINK_NV, links_of
+from liedyn.sensitivity.changes import LENGTH, RADIUS, SHIFT, SIDE_A, SIDE_B
 from liedyn.sensitivity.columns import Columns, Variations
 
 Derivatives = namedtuple("Derivatives", "q v a lam A B f0")
 """By parameters, which are numbered by the last axis."""
 
+GEOMETRIC = SHIFT, SIDE_A, SIDE_B, LENGTH, RADIUS
+"""Changes by which coordinates have to follow."""
 FOLLOWS = 1e-8
 """Constraints follow a parameter if what is left of their rates is this part of them: rounding leaves 1e-12 or so."""
 
@@ -53,6 +56,8 @@ class LinearModels:
                  first=0):
         self.robot, self.lead, self.motion, self.M, self.inputs = robot, lead, motion, M, inputs
         self.first, self.slopes = first, slopes
+        self.groups = [(int(link[LINK_NV]), int(link[LINK_IV])) for link in links_of(robot.packed)[0]
+                       if link[LINK_NV] > 1]
         self.y, self.w, self.R_y, self.R_w = coordinates, velocities, R_y, R_w
         self.reads = bool((self.y.virtual >= 0).any() or (self.w.virtual >= 0).any())
         states, n = len(motion.q), robot.nv
@@ -131,24 +136,45 @@ class LinearModels:
         """A (states, x, x) and B (states, x, nu), as `linearize` has them."""
         p, x = len(self.y.names), self.x
         upper = self.R_y @ self.columns.X + self._held(self.y, self.upper)
-        upper[:, :, :p] -= self.R_y @ self._bracket(self.motion.v, self.N)
+        turned = self._bracket(self.motion.v[:, None], self.N.swapaxes(1, 2))
+        upper[:, :, :p] -= self.R_y @ turned.swapaxes(1, 2)
         found = np.concatenate([upper, self.w_dot], axis=1)
         return found[:, :, :x], found[:, :, x:]
 
     def _bracket(self, v, N):
-        """ad_v N, joint by joint."""
+        """ad_v N, joint by joint, for v (..., nv) and N (..., nv): zero but for ball and free joints."""
+        v, N = np.broadcast_arrays(v, N)
         found = np.zeros(N.shape)
-        for b in range(len(N)):
-            turning(self.robot.packed, np.ascontiguousarray(v[b]), np.ascontiguousarray(N[b]), N.shape[2], found[b])
-        return -found
+        for i, j in self.groups:
+            w, turn = slice(j, j + 3), slice(j, j + 3)
+            found[..., turn] = np.cross(v[..., w], N[..., turn])
+            if i == 6:  # the linear part: w x linear + v x angular
+                slide = slice(j + 3, j + 6)
+                found[..., slide] = np.cross(v[..., w], N[..., slide]) + np.cross(v[..., slide], N[..., turn])
+        return found
 
     def derivatives(self, names, changes):
-        """`Derivatives` by parameters."""
+        """`Derivatives` by parameters: those that displace something apart, as the others move no coordinate."""
+        found, moves = None, np.array([any(kind in GEOMETRIC for kind, *_ in own) for own, _ in changes])
+        if not self.robot.row_names:  # nothing follows
+            moves[:] = False
+        for chosen in (moves, ~moves):
+            k = np.flatnonzero(chosen)
+            if not len(k):
+                continue
+            part = self._derivatives([names[i] for i in k], [changes[i] for i in k], bool(chosen is moves))
+            if found is None:
+                found = Derivatives(*(np.empty((*x.shape[:-1], len(names))) for x in part))
+            for x, y in zip(found, part):
+                x[..., k] = y
+        return found
+
+    def _derivatives(self, names, changes, moves):
         along = Variations(self.robot, self.motion, changes, self.reads, self.slopes)
         still, p = Columns(*[None] * 4), len(self.y.names)
         found = along.along(still, still)
         q_p = v_p = None
-        if self.robot.row_names:
+        if moves:
             q_p = self._followed(True, names, found.rows.g[:, 0], found.readers.g[:, 0])
             found = along.along(still, Columns(q_p, None, None, None))
             v_p = self._followed(False, names, found.rows.psi[:, 0], found.readers.psi[:, 0])
@@ -156,34 +182,34 @@ class LinearModels:
         free = self._followed(False, names, found.rows.phi[:, 0], found.readers.phi[:, 0])
         a_p, w_dot_p = self.accelerate(found.force[:, 0], free)
         lam_p = -self.G_inverse.swapaxes(1, 2) @ (found.force[:, 0] + self.M @ a_p)
-        lam_p += self._turned_multipliers(along, q_p)
+        if moves:
+            lam_p += self._turned_multipliers(along, q_p)
         if q_p is None:
             q_p = v_p = along.zeros(self.robot.nv)
         f0_p = np.concatenate([self.R_y @ v_p + self._held(self.y, found.readers.psi[:, 0]), w_dot_p], axis=1)
         two = Columns(q_p, v_p, a_p, lam_p)
-        N_p, X_p = self._motions(along, names, two)
+        N_p, X_p = self._motions(along, names, two, moves)
         found = along.along(self.columns, two, N_p, X_p, self._pushed())
         free = self._followed(False, names, found.rows.phi_mixed, found.readers.phi_mixed)
         _, lower = self.accelerate(found.mixed, free)
         upper = self.R_y[:, None] @ X_p + self._held(self.y, found.readers.psi_mixed)
-        for c in range(p):
-            upper[:, c] -= self.R_y @ self._bracket_by(q_p, v_p, N_p[:, c], c)
+        if self.groups:
+            upper[:, :p] -= self.R_y[:, None] @ self._bracket_by(v_p, N_p[:, :p])
         both = np.concatenate([upper, lower], axis=2).swapaxes(1, 2)  # (states, rows, columns, parameters)
         return Derivatives(q_p, v_p, a_p, lam_p, both[:, :, :self.x], both[:, :, self.x:], f0_p)
 
-    def _bracket_by(self, q_p, v_p, N_p, c):
-        """The derivative of column c of ad_v N by the parameters: ad_(v_p) N + ad_v N_p."""
-        found = self._bracket(self.motion.v, N_p)
-        for k in range(v_p.shape[2]):
-            found[:, :, k:k + 1] += self._bracket(v_p[:, :, k], self.N[:, :, c:c + 1])
-        return found
+    def _bracket_by(self, v_p, N_p):
+        """The derivatives of ad_v N by the parameters, ad_(v_p) N + ad_v N_p: (states, columns, nv, parameters)."""
+        v, N = self.motion.v[:, None, None], self.N.swapaxes(1, 2)[:, :, None]
+        found = self._bracket(v_p.swapaxes(1, 2)[:, None], N) + self._bracket(v, N_p.swapaxes(2, 3))
+        return found.swapaxes(2, 3)
 
-    def _motions(self, along, names, two):
+    def _motions(self, along, names, two, moves):
         """N_p and X_p, (states, columns, nv, parameters)."""
         states, columns = len(self.M), self.columns.N.shape[2]
         N_p = np.zeros((states, columns, self.robot.nv, along.count))
         X_p = N_p.copy()
-        if self.robot.row_names:
+        if moves:
             p = len(self.y.names)
             found = along.along(Columns(None, self.N, None, None), two)
             N_p[:, :p] = self._followed(True, names, found.rows.psi_mixed, found.readers.psi_mixed)
@@ -194,8 +220,6 @@ class LinearModels:
 
     def _turned_multipliers(self, along, q_p):
         """What the smallest multipliers gain among those that have no force, as the redundant rows turn."""
-        if not self.robot.row_names:
-            return 0.0
         y = self.G_inverse @ self.motion.lam[:, :, None]
         found = along.along(Columns(None, y, None, None), Columns(q_p, None, None, None)).rows.psi_mixed[:, 0]
         return found - self.G @ (self.G_inverse @ found)

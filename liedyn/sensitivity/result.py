@@ -26,6 +26,14 @@ class Sensitivity:
         How the dependent coordinates, tangent at q, and the dependent velocities follow.
     model : LocalStateSpace
         The linear model at the parameters that the robot has.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> arm = ld.load("five_bar")
+    >>> s = ld.sensitivities(arm, arm.home, [0.0] * 4, [0.0] * 4, parameters=["mass:link1", "mass:link2"])
+    >>> s.A[..., s.index("mass:link2")].shape
+    (4, 4)
     """
 
     parameters: tuple
@@ -44,6 +52,15 @@ class Sensitivity:
 
     def index(self, parameter):
         """Number of a parameter.
+
+        Parameters
+        ----------
+        parameter : str
+
+        Returns
+        -------
+        k : int
+            Its place along the last axis.
 
         Raises
         ------

@@ -4,11 +4,12 @@ import numpy as np
 from liedyn.arguments import require_robot
 from liedyn.compiled.boundary import as_floats
 from liedyn.constraints.independent import Independent, by_name
+from liedyn.contact.watching import watches
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.elements.forces import force_states, room_for
 from liedyn.elements.generalized import actuator_matrix
 from liedyn.errors import InputError, shown
-from liedyn.linearization.linearize import linearize
+from liedyn.linearization.linearize import linearize, settled_without_friction
 from liedyn.linearization.operating_point import CLOSURE_TOLERANCE
 from liedyn.model.kinds import LOOP_KINDS
 from liedyn.model.laws import LAWS
@@ -109,6 +110,9 @@ def sensitivities(robot, q, v, tau=None, parameters=("mass:*", "com.*:*", "inert
     model = linearize(robot, q, v, tau, independent=independent, outputs=(), closure_tolerance=closure_tolerance,
                       rank_tolerance=rank_tolerance, speeds=speeds, u=u)
     lead, count = model.lead, int(np.prod(model.lead))
+    if watches(robot):  # contacts as these states have them; linearize has seen that all have the same
+        state = (x.reshape(count, -1)[0] for x in (model.q, model.v, model.tau))
+        robot = settled_without_friction(robot, *state, np.empty(0), rank_tolerance, "sensitivities()")
     q, v, a, lam, K, S, rank = (np.reshape(x, (count, *np.shape(x)[len(lead):])) for x in (
         model.q, model.v, model.a, model.lam, model.K, model.S, model.rank))
     y, w, R_y, R_w = _choices(robot, model, K, S)
