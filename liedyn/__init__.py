@@ -18,6 +18,7 @@ from liedyn.errors import (
 )
 from liedyn.io import bundled, load, load_mjcf, load_sdf, load_toml, load_urdf, save, save_toml
 from liedyn.model import Builder, Robot, placement, reduced, subtree
+from liedyn.model.inertial_parameters import inertial_parameters, with_inertial_parameters
 from liedyn.model.laws import GasSpring, Motor
 from liedyn.tree.aba import aba
 from liedyn.tree.aba_derivatives import aba_derivatives
@@ -28,6 +29,7 @@ from liedyn.tree.energy import center_of_mass, kinetic_energy, momentum, potenti
 from liedyn.tree.forward_kinematics import forward_kinematics, pose
 from liedyn.tree.jacobians import body_jacobian, body_jacobian_ddot, body_jacobian_dot, body_jacobian_dq
 from liedyn.tree.momenta import momentum_terms
+from liedyn.tree.regressor import inertial_regressor
 from liedyn.tree.rnea import rnea
 from liedyn.tree.rnea_derivatives import rnea_derivatives
 from liedyn.tree.world_axes import world_acceleration, world_jacobian, world_jacobian_dot
@@ -40,6 +42,7 @@ _LAZY = {name: f"liedyn.{module}" for module, names in {
                    "constraint_wrenches velocity_error virtual_coordinates virtual_jacobian world_constraint_wrenches",
     "control": "HybridController PIDC controllability inverse_dynamics",
     "dynamics": "canonical_equations canonical_momenta forward_dynamics velocity_from_momenta",
+    "planning": "Cost Limits MPC Plan PlanError PlanWarning ddp",
     "operating_points": "Branch SpecialPoint Trim TrimError continuation trim",
     "optimal_motion": "OptimalMotion OptimizationError PathFunction clearance optimize_motion",
     "reaching": "CenterOfMassTarget DirectionTarget InfeasibleError InverseKinematics OrientationTarget PointTarget "
@@ -48,10 +51,15 @@ _LAZY = {name: f"liedyn.{module}" for module, names in {
     "elements": "actuator_matrix element_forces element_states",
     "estimation": "ExtendedKalmanFilter KalmanBucyFilter KalmanFilter OutputFeedback dkalman kalman",
     "feedback": "check_feedback",
+    "gradients": "ForwardDynamicsDerivatives RunDerivatives RunGradient RunVariation differentiate_run "
+                 "forward_dynamics_derivatives",
+    "identification": "BaseParameters Excitation Identification IdentificationError IdentificationWarning "
+                      "base_parameters dynamic_parameters excitation identify low_pass measured_motion regressor",
     "io.pinocchio_reader": "from_pinocchio",
     "io.pinocchio_writer": "to_pinocchio",
     "large": "LargeResult map_parameters map_states open_results",
     "linearization": "discretize frequency_response linearize modes underlying",
+    "sensitivity": "Sensitivity sensitivities",
     "simulation": "Adaptive Baumgarte Event EventRecord GeneralizedAlpha RealTimeLoop Sampled Stepper "
                   "Trajectories Trajectory VirtualCoupler simulate step",
     "specialization": "specialize",
@@ -64,9 +72,9 @@ _MODULES = ("animation", "constraints", "control", "dynamics", "io", "kernels", 
 __all__ = [
     "AccumulationError", "Builder", "CacheWarning", "ClosureError", "ConditionWarning", "ContactWarning",
     "ControllabilityError", "GasSpring", "InputError", "LiedynError", "ModelError", "ModelWarning", "Motor", "Robot",
-    "SimulationError", "SingularConfigurationError", "bundled", "load", "load_mjcf", "load_sdf",
+    "SimulationError", "SingularConfigurationError", "bundled", "inertial_parameters", "load", "load_mjcf", "load_sdf",
     "load_toml", "load_urdf", "neutral", "placement", "random_configuration", "reduced", "save", "save_toml", "subtree",
-    "total_mass", *RECURSIONS, *_LAZY,
+    "total_mass", "with_inertial_parameters", *RECURSIONS, *_LAZY,
 ]
 
 

@@ -23,7 +23,7 @@ def test_every_public_name_has_a_page():
 def test_the_site_is_made(tmp_path):
     """With warnings as errors: a page whose code fails, a link that leads nowhere, a page that none leads to."""
     for module in ("sphinx", "myst_nb", "numpydoc", "pydata_sphinx_theme", "sphinx_design", "latex2mathml", "mujoco",
-                   "control"):
+                   "control", "jax", "casadi"):
         pytest.importorskip(module)
     made = shutil.ignore_patterns("_build", "notebooks", "generated", "__pycache__")
     for folder in ("docs", "benchmarks", "notebooks"):

@@ -2,21 +2,25 @@
 
 import ast
 import doctest
+import importlib
 import inspect
 import re
 import textwrap
+from importlib.util import find_spec
 
 import pytest
 
 import liedyn as ld
 from liedyn import constraints, dynamics, kernels, lie, specialization, symbolic
 
+FRAMEWORKS = [importlib.import_module(f"liedyn.{name}") for name in ("jax", "torch", "casadi") if find_spec(name)]
 HEADING = re.compile(r"^(Parameters|Attributes|Returns|Raises|Warns|Notes|Examples)\n-+\n", re.M)
 ERRORS = (ld.LiedynError,)
 
 
 def _public():
-    modules = [(module, module.__all__) for module in (ld, lie, constraints, dynamics, specialization, symbolic)]
+    modules = [(module, module.__all__) for module in (
+        ld, lie, constraints, dynamics, specialization, symbolic, *FRAMEWORKS)]
     for module, names in modules + [(kernels, ["workspace", "stepping"])]:
         for name in names:
             thing = getattr(module, name)
@@ -101,7 +105,7 @@ def test_examples(thing):
     _run(thing.__name__, inspect.getdoc(thing), dict(vars(inspect.getmodule(inspect.unwrap(thing)))))
 
 
-@pytest.mark.parametrize("module", [ld, lie, kernels], ids=lambda module: module.__name__)
+@pytest.mark.parametrize("module", [ld, lie, kernels, *FRAMEWORKS], ids=lambda module: module.__name__)
 def test_examples_of_modules(module):
     _run(module.__name__, module.__doc__, {})
 

@@ -77,12 +77,15 @@ def test_the_rhombus_on_its_diagonal_spring():
     assert stiffness.parameters["stiffness:spring"] == pytest.approx(25.0, rel=1e-10)
 
 
+@pytest.mark.filterwarnings("ignore:.*inertia:liedyn.errors.ModelWarning")  # of one moment alone larger than others
 def test_derivatives_by_all_numbers():
     """Against central differences, on a moving closed loop with springs at its joints, a cut joint and a diagonal."""
     b = ld.Builder.of(ld.load("diagonal_spring"))
     b.change("joint", "crank", stiffness=3.0, rest=0.4, damping=0.2)
     b.coordinate_force("coil", {"coupler": 1.0, "pin": 0.5}, stiffness=2.0, rest=0.1, preload=0.3, damping=0.1)
     b.change("robot", gravity=(1.0, -9.0, 0.2))
+    for name in ld.load("diagonal_spring").body_names:
+        b.change("body", name, inertia=(0.3, 0.2, 0.4))
     robot = b.build()
     q = ld.close(robot, robot.home, crank=2.0)
     v = ld.complete_velocity(robot, q, {"crank": 0.7})
@@ -91,12 +94,13 @@ def test_derivatives_by_all_numbers():
 
     def at(x):
         ss = ld.linearize(numbers.changed(robot, name, x), q, v, u=np.zeros(3))
-        return ss.f0[1:], ss.S
+        return ss.f0[1:], ss.S, ss.a
 
-    assert len(numbers.names) == 21
+    # 21 of springs, dampers and gravity, three armatures, ten of each body
+    assert len(numbers.names) == 24 + 10 * len(robot.body_names)
     for name in numbers.names:
-        x, h = numbers.value(robot, name) + 0.1, 1e-4
-        found = numbers.acceleration_slope(numbers.changed(robot, name, x), at(x)[1], name, q, v)
+        x, h = numbers.value(robot, name) + (0.0 if name.startswith("inertia") else 0.1), 1e-4
+        found = numbers.acceleration_slope(numbers.changed(robot, name, x), at(x)[1], name, q, v, at(x)[2])
         # accelerations are linear in most of them, and 20 /s^2: rounding of 4e-15 / 1e-4
         assert np.allclose(found, (at(x + h)[0] - at(x - h)[0]) / (2.0 * h), rtol=1e-8, atol=1e-8), name
 
@@ -112,3 +116,15 @@ def test_what_is_no_number_is_said():
     assert found.parameters["gravity.y"] == pytest.approx(-G, rel=1e-9)
     with pytest.raises(InputError, match="u: unknown 'mtor', did you mean 'motor'"):
         ld.trim(arm(), [0.0], u={"mtor": 1.0})
+
+
+def test_which_mass_balances():
+    """A counterweight on the far side of a beam: masses and centres are parameters as numbers of springs are."""
+    b = ld.Builder("balance", gravity=(0.0, -G, 0.0))
+    b.body("beam", mass=2.0, com=(0.3, 0.0, 0.0), inertia=(0.1, 0.1, 0.1))
+    b.body("weight", mass=1.0, com=(-0.4, 0.0, 0.0))
+    b.joint("pivot", "revolute", "ground", "beam", axis=(0.0, 0.0, 1.0))
+    b.joint("weld", "fixed", "beam", "weight")
+    robot = b.build()
+    assert ld.trim(robot, [0.2], free=["mass:weight"]).parameters["mass:weight"] == pytest.approx(1.5, rel=1e-12)
+    assert ld.trim(robot, [0.2], free=["com.x:weight"]).parameters["com.x:weight"] == pytest.approx(-0.6, rel=1e-12)

@@ -83,6 +83,7 @@ CONTROLLER = ld.PIDC(FIVE_BAR, HOME[:2], G_P=25.0, G_D=10.0, independent=("q1", 
 MODEL = ld.linearize(FIVE_BAR, HOME, REST, REST)
 MODELS = ld.linearize(FIVE_BAR, np.tile(HOME, (2, 1)), np.zeros((2, 4)), np.zeros((2, 4)))
 RUN = ld.simulate(FIVE_BAR, HOME, REST, 0.002)
+VARIED = ld.differentiate_run(FIVE_BAR, HOME, REST, 0.002, tau=REST, parameters=["mass:link1"])
 REGULATOR = ld.lqr(FIVE_BAR, HOME, 1.0, 1.0)
 FILTER = ld.dkalman(FIVE_BAR, HOME, 0.01, 1.0, 1.0, outputs=["q1", "q4"])
 BUCY = ld.kalman(FIVE_BAR, HOME, 1.0, 1.0, outputs=["q1", "q4"])
@@ -93,6 +94,13 @@ TRACKING = ld.tvlqr(FIVE_BAR, RUN.t, RUN.q, RUN.v, 1.0, 1.0, a=RUN.a)
 PATH = ld.PathFunction(lambda t, q, v, u: v @ v, lambda t, q, v, u: (0.0 * v, 2.0 * v, 0.0 * u))
 MOTION = ld.optimize_motion(FIVE_BAR, HOME, HOME, duration=0.2, intervals=1, points=3, tolerance=None)
 
+SWUNG = ld.random_configuration(PANDA, 0, 20)
+MEASURED = dict(robot=PANDA, q=SWUNG, v=0.5 * SWUNG, a=0.3 * SWUNG, tau=ld.rnea(PANDA, SWUNG, 0.5 * SWUNG, 0.3 * SWUNG),
+                include=["damping"], bodies=["panda_hand"], noise=0.1, consistent=False, distance="quadratic",
+                prior_deviation=2.0)
+IDENTIFIED = ld.identify(**MEASURED)
+
+PLAN = ld.ddp(FIVE_BAR, HOME, REST, ld.Cost(), 2, 0.01)
 REACHED = ld.PointTarget("panda_hand", (0.3, 0.3, 0.5))
 
 CALLS = {
@@ -104,6 +112,16 @@ CALLS = {
     "centroidal_momentum_matrix": dict(robot=FIVE_BAR, q=HOME), "centroidal_momentum_matrix_dot": STATE,
     "bundled": {}, "center_of_mass": dict(robot=FIVE_BAR, q=HOME), "crba": dict(robot=FIVE_BAR, q=HOME),
     "difference": dict(robot=FIVE_BAR, q0=HOME, q1=HOME), "forward_kinematics": dict(robot=FIVE_BAR, q=HOME),
+    "regressor": dict(**STATE, a=REST, include=["damping"], independent=["q1", "q2"], friction_width=1e-3),
+    "base_parameters": dict(**STATE, a=REST, include=["damping"], tolerance=1e-6, seed=0),
+    "excitation": dict(robot=PANDA, duration=5.0, harmonics=2, include=["damping"], samples=10, iterations=1, seed=0,
+                       limits={"panda_joint1": (-1.0, 1.0)}, speed=1.0),
+    "identify": MEASURED, "low_pass": dict(x=np.sin(np.arange(40.0)), period=0.1, cutoff=1.0, order=4),
+    "measured_motion": dict(robot=FIVE_BAR, coordinates={"q1": np.full(30, HOME[0]), "q2": np.full(30, HOME[1])},
+                            period=0.1, cutoff=1.0, guess=HOME),
+    "dynamic_parameters": dict(robot=FIVE_BAR, include=["damping"]),
+    "inertial_parameters": dict(robot=FIVE_BAR), "inertial_regressor": dict(**STATE, a=REST),
+    "with_inertial_parameters": dict(robot=FIVE_BAR, pi=ld.inertial_parameters(FIVE_BAR)),
     "integrate": dict(robot=FIVE_BAR, q=HOME, dv=REST), "kinetic_energy": STATE, "momentum": STATE,
     "momentum_terms": STATE, "canonical_momenta": STATE,
     "velocity_from_momenta": dict(robot=FIVE_BAR, q=HOME, p=np.zeros(2)),
@@ -127,6 +145,11 @@ CALLS = {
                                restarts=1, tolerance=1e-6, angle_tolerance=1e-6, unreached="ignore"),
     "differential_inverse_kinematics": dict(robot=PANDA, q=ARM, targets=REACHED, dt=0.01, rate=1.0, posture=ARM,
                                             velocity_limit=1.0, damping=1e-3),
+    "Cost": dict(Q=1.0, R=1.0, q=HOME, v=REST, u=REST), "Limits": dict(inputs=(-1.0, 1.0), speeds={"q1": (-1.0, 1.0)}),
+    "ddp": dict(robot=FIVE_BAR, q0=HOME, v0=REST, cost=ld.Cost(), steps=2, h=0.01, limits=ld.Limits(), method="euler",
+                independent=("q1", "q2"), iterations=2, tolerance=1e-9, limit_tolerance=1e-6, penalty=1.0),
+    "MPC": dict(robot=FIVE_BAR, q=HOME, v=REST, cost=ld.Cost(), steps=2, h=0.01, limits=ld.Limits(), method="euler",
+                independent=("q1", "q2"), iterations=1, tolerance=1e-9, limit_tolerance=1e-6, penalty=1.0),
     "PoseTarget": dict(body="panda_hand", pose=np.eye(4)), "Target": {},
     "PointTarget": dict(body="panda_hand", position=(0.3, 0.3, 0.3), point=(0.0, 0.0, 0.1)),
     "DirectionTarget": dict(body="panda_hand", axis=(0.0, 0.0, 1.0), direction=(0.0, 0.0, -1.0)),
@@ -171,7 +194,10 @@ CALLS = {
     "forward_dynamics": dict(**STATE, tau=REST), "check_feedback": dict(**STATE, feedback=(feedback, derivative)),
     "discretize": dict(**STATE, tau=REST, h=1e-3), "linearize": dict(**STATE, tau=REST),
     "underlying": dict(**STATE, tau=REST), "specialize": dict(robot=ld.load("particle_on_circle")),
+    "sensitivities": dict(**STATE, tau=REST, parameters=["mass:*"]),
     "simulate": dict(robot=FIVE_BAR, q0=HOME, v0=REST, t_final=0.002, progress=False),
+    "differentiate_run": dict(robot=FIVE_BAR, q0=HOME, v0=REST, t_final=0.002, parameters=["mass:link1"]),
+    "forward_dynamics_derivatives": dict(**STATE, tau=REST),
     "Event": dict(name="e", guard=lambda t, q, v: 1.0), "Adaptive": dict(name="RK45"), "Baumgarte": {},
     "GeneralizedAlpha": {}, "GasSpring": dict(force=1.0, column=1.0),
     "Motor": dict(stall_torque=1.0, no_load_speed=1.0),
@@ -221,6 +247,8 @@ METHODS = {
     "Regulator.__call__": (REGULATOR.__call__, dict(t=0.0, q=HOME, v=REST)),
     "Regulator.deviation": (REGULATOR.deviation, dict(q=HOME, v=REST)),
     "Regulator.derivative": (REGULATOR.derivative, dict(t=0.0, q=HOME, v=REST)),
+    "Plan.__call__": (PLAN.__call__, dict(t=0.0, q=HOME, v=REST)),
+    "MPC.__call__": (ld.MPC(FIVE_BAR, HOME, REST, ld.Cost(), 2, 0.01).__call__, dict(t=0.0, q=HOME, v=REST)),
     "KalmanBucyFilter.rate": (BUCY.rate, dict(x=REST, y=HOME[:2], u=REST)),
     "KalmanFilter.measure": (FILTER.measure, dict(q=HOME, v=REST, u=REST)),
     "KalmanFilter.innovation": (FILTER.innovation, dict(y=HOME[:2], x=REST, u=REST)),
@@ -235,7 +263,13 @@ METHODS = {
     "TrackingRegulator.__call__": (TRACKING.__call__, dict(t=0.0, q=HOME, v=REST)),
     "TrackingRegulator.reference": (TRACKING.reference, dict(t=0.0)),
     "TrackingRegulator.gain": (TRACKING.gain, dict(t=0.0)),
+    "Sensitivity.index": (ld.sensitivities(FIVE_BAR, HOME, REST, REST).index, dict(parameter="mass:link1")),
+    "Excitation.at": (ld.excitation(PANDA, 5.0, 2, samples=10, iterations=0).at, dict(t=[0.1, 0.2])),
+    "Identification.interval": (IDENTIFIED.interval, dict(level=0.9)),
+    "Identification.predict": (IDENTIFIED.predict, dict(q=ARM, v=ARM, a=ARM)),
     "LocalStateSpace.discretize": (MODEL.discretize, dict(h=1e-3)),
+    "RunDerivatives.forward": (VARIED.forward, dict(q0=REST, v0=REST, inputs=REST, parameters=[1.0])),
+    "RunDerivatives.adjoint": (VARIED.adjoint, dict(q=REST, v=REST, t=np.zeros(3))),
     "OptimalMotion.at": (MOTION.at, dict(t=0.1)),
     "PathFunction.check": (PATH.check, dict(robot=FIVE_BAR, q=HOME, v=REST, u=np.zeros(4))),
     "Trajectory.__getitem__": (RUN.__getitem__, dict(name="q1")),
@@ -244,9 +278,10 @@ METHODS = {
     "Trajectory.animate": (RUN.animate, dict(path="a.gif", robot=FIVE_BAR, rate=500.0, progress=False)),
     "LocalStateSpace.__getitem__": (MODELS.__getitem__, dict(index=1)),
 }
-RESULTS = {"Branch", "EventRecord", "GainSchedule", "InverseKinematics", "KalmanBucyFilter", "KalmanFilter",
-           "LargeResult", "OptimalMotion", "Regulator", "Robot", "SpecialPoint", "SystemFeedback", "TrackingRegulator",
-           "Trajectories", "Trajectory", "Trim"}
+RESULTS = {"BaseParameters", "Branch", "EventRecord", "Excitation", "ForwardDynamicsDerivatives", "GainSchedule",
+           "Identification", "InverseKinematics", "KalmanBucyFilter", "KalmanFilter", "LargeResult", "OptimalMotion",
+           "Plan", "Regulator", "Robot", "RunDerivatives", "RunGradient", "RunVariation", "Sensitivity",
+           "SpecialPoint", "SystemFeedback", "TrackingRegulator", "Trajectories", "Trajectory", "Trim"}
 """What is not made by hand."""
 
 

@@ -166,6 +166,8 @@ def calls():
     yield call("linearize", sprung, home, rest, rest)
     yield call("simulate", sprung, home, rest, 0.002, method="implicit", progress=False)
     yield call("actuator_matrix", sprung, home)
+    yield call("forward_dynamics_derivatives", loop, home, rest, rest)
+    yield "differentiate_run", lambda: _differentiated(loop)
     hand = ld.PointTarget(arm.body_names[-1], [0.3, 0.3, 0.3])
     yield call("inverse_kinematics", arm, hand, unreached="ignore")
     yield call("inverse_kinematics", arm, hand, q0=np.tile(q, (100, 1)), unreached="ignore")  # shared among threads
@@ -256,6 +258,14 @@ def _held(robot):
     stepper.couple(coupler)
     stepper.step()
     coupler.force(stepper.q, stepper.v)
+
+
+def _differentiated(robot):
+    """A run past a singular configuration, differentiated by a length too, a gradient and a variation."""
+    length = f"child_placement.x:{robot.loop_names[0]}"
+    run = ld.differentiate_run(robot, robot.home, np.zeros(robot.nv), 0.66, parameters=[length])
+    run.forward(parameters=[1.0])
+    run.adjoint(v=np.ones(robot.nv))
 
 
 def _progress(names, done):

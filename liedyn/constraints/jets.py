@@ -60,10 +60,27 @@ def jet_component(a, k):
 
 
 @inline
-def jet_unit(a):
-    """A vector divided by its length."""
-    s = jet_dot(a, a)
+def jet_across(a):
+    """The part of a vector across z."""
+    return ((a[0][0], a[0][1], 0.0), (a[1][0], a[1][1], 0.0), (a[2][0], a[2][1], 0.0), (a[3][0], a[3][1], 0.0))
+
+
+@inline
+def jet_zero(a):
+    """The number zero, a jet whose parts are floats or lanes as those of a vector are."""
+    return 0.0, 0.0, 0.0 * a[2][0], 0.0 * a[3][0]
+
+
+@inline
+def jet_inverse_root(s):
+    """1 / sqrt(s) of a number."""
     f = 1.0 / math.sqrt(s[0])  # f(s) = s^-1/2
     first = -0.5 * f / s[0]
     second = -1.5 * first / s[0]
-    return jet_scale((f, first * s[1], first * s[2], first * s[3] + second * s[1] * s[2]), a)
+    return f, first * s[1], first * s[2], first * s[3] + second * s[1] * s[2]
+
+
+@inline
+def jet_unit(a):
+    """A vector divided by its length."""
+    return jet_scale(jet_inverse_root(jet_dot(a, a)), a)

@@ -1,12 +1,13 @@
-"""Numbers of a robot that may be unknown or vary: gravity, and what springs have.
+"""Numbers of a robot that may be unknown or vary, their values, and how accelerations change with them.
 
-A parameter is named by what it is and of what: ``stiffness:hinge``, ``rest:hinge`` of a joint; ``length:strut``,
-``preload:strut`` of a force element; ``gravity``, ``gravity.x``. Of each, the derivative F of the generalised forces is
-known in closed form. With f = stiffness x + preload + damping w the force of an element along its row G, tau = -G^T f,
+Names are those of `liedyn.sensitivity.parameters`, of all that displaces nothing: gravity, masses, centres of mass and
+inertias, what springs, dampers and rotors of joints have, ``stiffness:hinge``, and linear force elements,
+``length:strut``. The derivative of the generalised forces is -dID/dp at the actual accelerations, and of a force
+element with f = stiffness x + preload + damping w the force along its row G, tau = -G^T f,
 
     by stiffness   -G^T x        by damping   -G^T w        by preload   -G^T        by length or rest   G^T stiffness
 
-and by gravity the momentum matrix, tau = (m J_com)^T g. Independent accelerations change by (S^T M S)^-1 S^T F.
+Independent accelerations change by (S^T M S)^-1 S^T of that.
 """
 from dataclasses import replace
 
@@ -16,13 +17,15 @@ from liedyn.elements.generalized import element_forces, element_states
 from liedyn.errors import InputError, shown
 from liedyn.model.builder import Builder
 from liedyn.model.force_elements import NUMBERS
-from liedyn.tree.centroidal import centroidal_momentum_matrix
+from liedyn.sensitivity.changes import ARMATURE, DAMPING, GRAVITY, INERTIA, REST, STIFFNESS
+from liedyn.sensitivity.parameters import AXES, ENTRIES, OF_DOFS, all_changes
+from liedyn.sensitivity.partials import partial_derivatives
 from liedyn.tree.crba import crba
 
-AXES = "xyz"
-OF_JOINTS = "stiffness", "rest", "damping"
 OF_ELEMENTS = "stiffness", "damping", "preload"
 """Numbers of a linear law, in its order."""
+STILL = {INERTIA, GRAVITY, ARMATURE, DAMPING, STIFFNESS, REST}
+"""Kinds of changes that displace nothing."""
 
 
 class Parameters:
@@ -36,75 +39,103 @@ class Parameters:
     """
 
     def __init__(self, robot):
-        model, size = robot.model, np.linalg.norm(robot.gravity)
-        joints = [f"{what}:{each.name}" for each in model.joints if each.stiffness.shape == (1,) for what in OF_JOINTS]
-        elements = [f"{what}:{each.name}" for each in model.elements if each.law == "linear"
-                    for what in (*OF_ELEMENTS, _rest(each))]
-        self.names = tuple(dict.fromkeys([*joints, *elements, "gravity", *(f"gravity.{axis}" for axis in AXES)]))
+        size, linear = np.linalg.norm(robot.gravity), {e.name for e in robot.model.elements if e.law == "linear"}
+        of_elements = {each.name for each in robot.model.elements}
+        names = [name for name, (own, _) in all_changes(robot).items()
+                 if {kind for kind, *_ in own} <= STILL and "placement" not in name
+                 and (name.partition(":")[2] not in of_elements or name.partition(":")[2] in linear)]
+        self.names = tuple(dict.fromkeys([*names, "gravity"]))
         self.robot_name, self.down = robot.name, robot.gravity / size if size else None
 
     def value(self, robot, name):
         """The value of a parameter."""
-        what, owner = _owner(robot, name)
+        (what, entry), owner = _split(name), _owner(robot, name)
         if owner is None:
-            return float(self._direction(what) @ robot.gravity)
-        if not hasattr(owner, "law"):
-            return float(getattr(owner, what)[0])
-        if what in OF_ELEMENTS:
-            return float(owner.numbers[OF_ELEMENTS.index(what)])
-        return float(owner.measure.length if what == "length" else owner.measure.offset)
+            return float(self._direction(entry) @ robot.gravity)
+        if hasattr(owner, "law"):
+            if what in OF_ELEMENTS:
+                return float(owner.numbers[OF_ELEMENTS.index(what)])
+            return float(owner.measure.length if what == "length" else owner.measure.offset)
+        return float(np.asarray(getattr(owner, what))[_place(robot, owner, name)])
 
     def changed(self, robot, name, x):
         """The robot with another value of a parameter, at the same time and with the same switches."""
-        what, owner = _owner(robot, name)
+        (what, entry), owner = _split(name), _owner(robot, name)
         b = Builder.of(robot)
-        if owner is not None:
-            b.change("element" if hasattr(owner, "law") else "joint", owner.name, **{what: x})
-        else:
-            e = self._direction(what)
+        if owner is None:
+            e = self._direction(entry)
             b.change("robot", gravity=robot.gravity + (x - e @ robot.gravity) * e)
+        elif hasattr(owner, "law"):
+            b.change("element", owner.name, **{what: x})
+        else:
+            numbers, place = np.array(getattr(owner, what), dtype=float), _place(robot, owner, name)
+            numbers[place] = x
+            if what == "inertia":
+                numbers[place[::-1]] = x
+            b.change("joint" if what in OF_DOFS else "body", owner.name, **{what: numbers.tolist()})
         made = b.build()
         return made.at(robot.t) if robot.t else made
 
-    def _direction(self, what):
+    def _direction(self, axis):
         """That along which a parameter of gravity is its size."""
-        if "." in what:
-            return np.eye(3)[AXES.index(what[-1])]
+        if axis:
+            return np.eye(3)[AXES.index(axis)]
         if self.down is None:
             raise InputError(f"gravity of {shown(self.robot_name)} is zero and has no direction: name gravity.x, "
                              "gravity.y or gravity.z")
         return self.down
 
-    def force_slope(self, robot, name, q, v):
-        """The derivative (nv) of the generalised forces by a parameter."""
-        what, owner = _owner(robot, name)
-        if owner is None:
-            return centroidal_momentum_matrix(robot, q)[3:].T @ self._direction(what)
-        if not hasattr(owner, "law"):
-            k, j = robot.coordinate_index(owner.name), robot.velocity_index(owner.name)
-            slope = {"stiffness": owner.rest[0] - q[k], "rest": owner.stiffness[0], "damping": -v[j]}[what]
-            return slope * np.eye(robot.nv)[j]
-        x, w, _ = element_states(robot, q, v)[owner.name]
-        slope = {"stiffness": x, "damping": w, "preload": 1.0}.get(what, -owner.numbers[0])
-        return slope * _unit_pull(robot, owner.name, q)
+    def force_slope(self, robot, name, q, v, a):
+        """The derivative (nv) of the generalised forces by a parameter, at given accelerations."""
+        owner = _owner(robot, name)
+        if owner is not None and hasattr(owner, "law"):
+            what = _split(name)[0]
+            x, w, _ = element_states(robot, q, v)[owner.name]
+            slope = {"stiffness": x, "damping": w, "preload": 1.0}.get(what, -owner.numbers[0])
+            return slope * _unit_pull(robot, owner.name, q)
+        lam = np.zeros(len(robot.row_names))
+        if name == "gravity":
+            return sum(e * self.force_slope(robot, f"gravity.{axis}", q, v, a)
+                       for axis, e in zip(AXES, self._direction("")) if e)
+        return -partial_derivatives(robot, [name], q, v, a, lam)[0][:, 0]
 
-    def acceleration_slope(self, robot, S, name, q, v):
+    def acceleration_slope(self, robot, S, name, q, v, a):
         """The derivative of the accelerations of the independent velocities w, v = S w + drift, by a parameter."""
-        return np.linalg.solve(S.T @ crba(robot, q) @ S, S.T @ self.force_slope(robot, name, q, v))
+        return np.linalg.solve(S.T @ crba(robot, q) @ S, S.T @ self.force_slope(robot, name, q, v, a))
 
 
-def _rest(element):
-    """What the builder calls the displacement at rest."""
-    return "length" if element.measure.kind == "distance" else "rest"
+def _split(name):
+    """What a parameter is, and which entry of it: com and x of com.x:hull."""
+    what, _, entry = name.partition(":")[0].partition(".")
+    return what, entry
 
 
 def _owner(robot, name):
-    """What a parameter is, and the joint or force element that has it; None for gravity."""
-    what, _, owner = name.partition(":")
+    """The body, joint or force element that has a parameter; None for gravity."""
+    owner = name.partition(":")[2]
     if not owner:
-        return what, None
-    found = [each for each in robot.model.elements if each.name == owner and each.law == "linear"]
-    return what, found[0] if found else next(each for each in robot.model.joints if each.name == owner)
+        return None
+    of_elements = [each for each in robot.model.elements if each.name == owner and each.law == "linear"]
+    if of_elements:
+        return of_elements[0]
+    if _split(name)[0] in OF_DOFS:
+        return next(each for each in robot.model.joints if owner in _velocities(robot, each))
+    return next(each for each in robot.model.bodies if each.name == owner)
+
+
+def _velocities(robot, joint):
+    """Names of a joint's velocity coordinates."""
+    return [name for name in robot.velocity_names if name == joint.name or name.startswith(f"{joint.name}.")]
+
+
+def _place(robot, owner, name):
+    """Where among the numbers of a body or joint a parameter stands."""
+    what, entry = _split(name)
+    if what in OF_DOFS:
+        return _velocities(robot, owner).index(name.partition(":")[2])
+    if what == "com":
+        return AXES.index(entry)
+    return () if what == "mass" else tuple(int(k[ENTRIES.index(entry)]) for k in np.triu_indices(3))
 
 
 def _unit_pull(robot, name, q):

@@ -173,7 +173,7 @@ class Problem:
         return name in self.places and name not in self.actuators
 
     def is_parameter(self, name):
-        """Is it gravity, or a number of a spring?"""
+        """Is it gravity, of a body, or a number of a spring?"""
         return name in self.numbers.names and name not in self.actuators
 
     # ---- all that is known there
@@ -203,11 +203,11 @@ class Problem:
                 columns.append(slope)
                 continue
             free[name] = self.numbers.value(robot, name)
-            columns.append([*self.numbers.acceleration_slope(robot, ss.S, name, q, v), *still])
+            columns.append([*self.numbers.acceleration_slope(robot, ss.S, name, q, v, ss.a), *still])
         room += [self._left(name, x) for name, x in list(free.items())[len(room):]]
         r = np.array([*ss.f0[p:], *(coordinate(robot, q, name) - x for name, x in values.items())])
         if len(r) and not columns:
-            raise InputError("nothing is free: name coordinates, speeds, actuators, gravity or numbers of springs")
+            raise InputError("nothing is free: name coordinates, speeds, actuators, gravity or other parameters")
         J = np.transpose(columns).reshape(len(r), len(columns))
         sizes = [0.0 if name in y else abs(x) for name, x in free.items()]
         return Point(robot, q, v, u, y, speeds, w, ss, r, J, np.reshape(room, (-1, 2)), 1.0 + np.array(sizes), values,

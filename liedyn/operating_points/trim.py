@@ -50,8 +50,9 @@ def trim(robot, q, v=None, u=None, hold=None, free=None, bounds=None, tolerance=
         declares none ``force:`` and the name of a coordinate; ``gravity`` (its size, along its direction),
         ``gravity.x``, ``gravity.y``, ``gravity.z``; ``stiffness:``, ``damping:``, ``rest:`` and the name of a joint
         with one coordinate; ``stiffness:``, ``damping:``, ``preload:``, ``length:`` or ``rest:`` and the name of a
-        force element. Default: all coordinates that are not held. Without a coordinate among them, the pose is given;
-        with some, the other independent coordinates are held.
+        force element; ``mass:``, ``com.x:``, ``inertia.xx:`` and the name of a body (`sensitivities` says which).
+        Default: all coordinates that are not held. Without a coordinate among them, the pose is given; with some, the
+        other independent coordinates are held.
     bounds : dict, optional
         (lowest, highest) by name of what is free.
     tolerance : float

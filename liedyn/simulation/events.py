@@ -43,6 +43,9 @@ class Event:
         ``action(t, q, v)``, returning the new ``(q, v)``, or None to leave the state as it is.
     terminal : bool
         Does the run end here?
+    derivative : callable, optional
+        That of the guard, for `differentiate_run`: ``derivative(t, q, v)`` returns its derivatives ``(by_t, by_q,
+        by_v)`` by t, by a displacement in the tangent space at q, shape (nv,), and by v, shape (nv,).
 
     Examples
     --------
@@ -60,6 +63,7 @@ class Event:
     resting: float = 1e-3
     action: Callable | None = None
     terminal: bool = False
+    derivative: Callable | None = None
 
     def __post_init__(self):
         if not isinstance(self.name, str):
@@ -71,6 +75,8 @@ class Event:
             raise InputError(f"{what}: guard must be a function of (t, q, v), got {shown(self.guard)}")
         if not (self.action is None or callable(self.action)):
             raise InputError(f"{what}: action must be a function of (t, q, v), or None, got {shown(self.action)}")
+        if not (self.derivative is None or callable(self.derivative)):
+            raise InputError(f"{what}: derivative must be a function of (t, q, v), got {shown(self.derivative)}")
         if number(f"{what}: direction", self.direction) not in (-1, 0, 1):
             raise InputError(f"{what}: direction must be -1, 0 or 1, got {shown(self.direction)}")
         object.__setattr__(self, "restitution", between(f"{what}: restitution", self.restitution, 0.0, 1.0))

@@ -23,10 +23,9 @@ A velocity is linear in (w, v), so on jets the same lines give G, the bias and e
 import math
 
 from liedyn.compiled.jit import inline
+from liedyn.constraints import jets
 from liedyn.constraints.families.cut import carry_wrench
-from liedyn.constraints.jets import (
-    ZERO3, constant, jet_add, jet_component, jet_cross, jet_dot, jet_multiple, jet_scale, jet_sub, jet_unit,
-)
+from liedyn.constraints.jets import ZERO3, constant
 from liedyn.constraints.records import loop_at, loop_frames, loop_kind, loop_links, present_rows
 from liedyn.constraints.relative import (
     path_ends, push_sides, relative_derivatives, relative_rate, relative_screw, relative_twist, relative_variation,
@@ -44,40 +43,45 @@ from liedyn.tree.tangent_recursion import vary_push
 _E = (0.0, 0.0, 1.0)
 
 
-@inline
-def velocity_jets(kind, L, r, p, d, w, v):
-    """The rows of a contact as four jets, unused ones zero; derivatives in floats or in lanes, as those of v are."""
-    none = (0.0, 0.0, 0.0 * v[2][0], 0.0 * v[3][0])
-    if kind == DISTANCE:
-        n = jet_unit(p)
-        t = jet_sub(v, jet_scale(jet_dot(n, v), n))
-        return jet_dot(n, v), jet_component(t, 0), jet_component(t, 1), jet_component(t, 2)
-    if kind == KNIFE_EDGE:
-        return jet_dot(d, v), none, none, none
-    if kind == ON_PLANE:
-        return jet_component(v, 2), jet_component(v, 0), jet_component(v, 1), none
-    if kind == ON_CYLINDER:
-        n = jet_unit(across(p))
-        return jet_dot(n, v), jet_component(jet_cross(n, v), 2), jet_component(v, 2), none
-    if kind == ON_CIRCLE:
-        return jet_component(v, 2), jet_dot(jet_unit(across(p)), v), none, none
-    if kind == SPHERE_ON_SPHERE:
-        n = jet_unit(p)
-        s = jet_sub(v, jet_multiple(r, jet_cross(w, n)))
-        t = jet_sub(s, jet_scale(jet_dot(n, s), n))
-        return jet_dot(n, v), jet_component(t, 0), jet_component(t, 1), jet_component(t, 2)
-    e = constant(_E)
-    c = jet_add(v, jet_multiple(-r, jet_cross(w, e)))
-    if kind == DISK_ON_PLANE:
-        u = jet_unit(jet_sub(e, jet_scale(jet_component(d, 2), d)))
-        c = jet_add(v, jet_multiple(-r, jet_cross(w, u)))
-    return jet_component(c, 2), jet_component(c, 0), jet_component(c, 1), none
+def velocity_rows(on):
+    """The rows of a contact on jets of some order: `on` is the module of their algebra (`liedyn.constraints.jets`)."""
+    add, sub, scale, multiple, dot, cross = (
+        on.jet_add, on.jet_sub, on.jet_scale, on.jet_multiple, on.jet_dot, on.jet_cross)
+    component, unit, across, constant, zero = on.jet_component, on.jet_unit, on.jet_across, on.constant, on.jet_zero
+
+    @inline
+    def rows(kind, L, r, p, d, w, v):
+        none = zero(v)
+        if kind == DISTANCE:
+            n = unit(p)
+            t = sub(v, scale(dot(n, v), n))
+            return dot(n, v), component(t, 0), component(t, 1), component(t, 2)
+        if kind == KNIFE_EDGE:
+            return dot(d, v), none, none, none
+        if kind == ON_PLANE:
+            return component(v, 2), component(v, 0), component(v, 1), none
+        if kind == ON_CYLINDER:
+            n = unit(across(p))
+            return dot(n, v), component(cross(n, v), 2), component(v, 2), none
+        if kind == ON_CIRCLE:
+            return component(v, 2), dot(unit(across(p)), v), none, none
+        if kind == SPHERE_ON_SPHERE:
+            n = unit(p)
+            s = sub(v, multiple(r, cross(w, n)))
+            t = sub(s, scale(dot(n, s), n))
+            return dot(n, v), component(t, 0), component(t, 1), component(t, 2)
+        e = constant(_E)
+        c = add(v, multiple(-r, cross(w, e)))
+        if kind == DISK_ON_PLANE:
+            u = unit(sub(e, scale(component(d, 2), d)))
+            c = add(v, multiple(-r, cross(w, u)))
+        return component(c, 2), component(c, 0), component(c, 1), none
+
+    return rows
 
 
-@inline
-def across(p):
-    """The part of a vector jet across the axis."""
-    return ((p[0][0], p[0][1], 0.0), (p[1][0], p[1][1], 0.0), (p[2][0], p[2][1], 0.0), (p[3][0], p[3][1], 0.0))
+velocity_jets = velocity_rows(jets)
+"""The rows as four jets, unused ones zero; derivatives in floats or in lanes, as those of v are."""
 
 
 @inline

@@ -59,15 +59,21 @@ def make_derivatives(model, x):
 
 
 @kernel_in_place
-def put_derivatives(model, o, x, t, q, v, a, lam, d):
-    """The derivatives at a state whose moving constraints are at time t already, x.M and x.G as well."""
+def put_mechanism_derivatives(model, f_ext, q, v, a, lam, G, M, d):
+    """G, M and all derivatives but those of inputs and force elements, which are zero."""
     world_motion(SCALAR, model, q, v, a, d.work)
-    jacobian_rows(model, q, d.work, x.G)
+    jacobian_rows(model, q, d.work, G)
     derivative_rows(model, q, v, a, d.work, d.psi_q, d.phi_q, d.phi_v)
-    composite_derivatives(SCALAR, model, q, x.f_ext, d.work, d.ignored, d.ID_q, d.ID_v, x.M)
+    composite_derivatives(SCALAR, model, q, f_ext, d.work, d.ignored, d.ID_q, d.ID_v, M)
     for zero in (d.force_q, d.tau_q, d.tau_v):
         zero[:] = 0.0
     force_derivative_rows(model, q, d.work, lam, d.force_q)
+
+
+@kernel_in_place
+def put_derivatives(model, o, x, t, q, v, a, lam, d):
+    """The derivatives at a state whose moving constraints are at time t already, x.M and x.G as well."""
+    put_mechanism_derivatives(model, x.f_ext, q, v, a, lam, x.G, x.M, d)
     add_feedback(o, x, t, q, v, d.tau_q, d.tau_v)
 
 

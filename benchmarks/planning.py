@@ -1,0 +1,181 @@
+"""Plans by differential dynamic programming: a panda beside crocoddyl, and model-predictive control of the loader.
+
+`python -m benchmarks --sections planning`; the peer comes with the extra `bench`.
+"""
+import time
+import warnings
+
+import numpy as np
+
+import liedyn as ld
+from benchmarks.errors import MissingPeer
+from benchmarks.tables import markdown, microseconds
+
+TITLE = "Optimal motion by differential dynamic programming"
+STEPS, QUICK_STEPS, H = 100, 20, 0.01
+ROUNDS, QUICK_ROUNDS = 20, 2
+HAND = "panda_hand_tcp"
+RUNNING, FINAL, STATE, INPUT = 1.0, 1e3, 1e-2, 1e-3
+"""Weights as crocoddyl has them: of (1/2 |residual|^2), times the step but at the end."""
+TORQUE = 25.0
+"""Limit of the second problem [N m]."""
+
+TEXT = """A panda reaches for a pose: {steps} semi-implicit Euler steps of {h:g} s, running and terminal costs of the
+hand's place and orientation, of the state and of the torques, the same for both; from rest, with the torques that hold
+the start. Time on the wall of a whole search, and by iteration, median (lower and upper quartile) of {rounds}, each in
+one thread. crocoddyl is its wheel's C++: FDDP without limits, BoxFDDP with those of torques, to its default tolerance
+(1e-9 on the gradient); liedyn to 1e-9 of the cost. The lower cost is the better plan.
+"""
+
+
+def problem():
+    """Robot, start, goal of the hand, and the torques that hold the start."""
+    panda = ld.load("panda")
+    q = panda.home.copy()
+    goal = ld.pose(panda, q + np.array([0.6, 0.3, -0.2, 0.4, 0.3, -0.2, 0.5]), HAND)
+    return panda, q, goal, ld.rnea(panda, q, np.zeros(7), np.zeros(7))
+
+
+def measure(effort, progress):
+    """Plan with each solver.
+
+    Returns
+    -------
+    dict
+        "rows": solver, limits, iterations, cost, largest torque, timings; "control": of the loader; "missing".
+    """
+    steps, rounds = (QUICK_STEPS, QUICK_ROUNDS) if effort.quick else (STEPS, ROUNDS)
+    rows, missing = [], {}
+    for limit in (None, TORQUE):
+        for name, make in (("liedyn", _own), ("crocoddyl", _crocoddyl)):
+            progress(f"{name}, {'no limits' if limit is None else f'{limit:g} N m'}")
+            try:
+                rows.append({"solver": name, "limit": limit} | _timed(make(steps, limit), rounds))
+            except MissingPeer as error:
+                missing[name] = str(error)
+                rows.append({"solver": name, "limit": limit, "iterations": None, "cost": None, "torque": None,
+                             "timings": {"search": None, "iteration": None}})
+    progress("loader")
+    return {"steps": steps, "rounds": rounds, "rows": rows, "missing": missing,
+            "control": _control(1.0 if effort.quick else 3.0)}
+
+
+def _timed(solve, rounds):
+    """What a solver finds, and how long it takes."""
+    found, times = solve(), []
+    for _ in range(rounds):
+        start = time.perf_counter()
+        solve()
+        times.append(time.perf_counter() - start)
+    quartiles = np.percentile(times, (50, 25, 75))
+    return found | {"timings": {"search": list(quartiles), "iteration": list(quartiles / max(found["iterations"], 1))}}
+
+
+def _own(steps, limit):
+    panda, q, goal, hold = problem()
+    # half of the step and of the weights, as there is neither a factor 1/2 nor a step in ours
+    run, end = np.sqrt(0.5 * H * RUNNING), np.sqrt(0.5 * FINAL)
+    cost = ld.Cost(Q=0.5 * H * STATE, R=0.5 * H * INPUT, q=q, u=hold, terminal_Q=0.5 * STATE,
+                   targets=ld.PoseTarget(HAND, goal, weight=run, orientation_weight=run),
+                   terminal_targets=ld.PoseTarget(HAND, goal, weight=end, orientation_weight=end))
+    limits = None if limit is None else ld.Limits(inputs=(-limit, limit))
+    start = np.tile(hold, (steps, 1))
+
+    def solve():
+        plan = ld.ddp(panda, q, np.zeros(7), cost, steps, H, limits=limits, method="euler", start=start)
+        return {"iterations": plan.iterations, "cost": plan.cost, "torque": float(np.abs(plan.u).max())}
+
+    return solve
+
+
+def _crocoddyl(steps, limit):
+    try:
+        import crocoddyl
+        import pinocchio
+    except ImportError as error:
+        raise MissingPeer(f"not installed ({error.name})") from None
+    panda, q, goal, hold = problem()
+    model = ld.to_pinocchio(panda)[0]
+    state = crocoddyl.StateMultibody(model)
+    actuation = crocoddyl.ActuationModelFull(state)
+    frame, M = model.getFrameId(HAND), pinocchio.SE3(goal)
+    x = np.concatenate([q, np.zeros(7)])
+
+    def costs(reach):
+        total = crocoddyl.CostModelSum(state)
+        for name, residual, weight in (
+                ("place", crocoddyl.ResidualModelFrameTranslation(state, frame, M.translation), reach),
+                ("turn", crocoddyl.ResidualModelFrameRotation(state, frame, M.rotation), reach),
+                ("state", crocoddyl.ResidualModelState(state, x), STATE),
+                ("input", crocoddyl.ResidualModelControl(state, hold), INPUT)):
+            total.addCost(name, crocoddyl.CostModelResidual(state, residual), weight)
+        return total
+
+    run, end = (crocoddyl.IntegratedActionModelEuler(crocoddyl.DifferentialActionModelFreeFwdDynamics(
+        state, actuation, costs(reach)), h) for reach, h in ((RUNNING, H), (FINAL, 0.0)))
+    if limit is not None:
+        run.u_lb, run.u_ub = np.full(7, -limit), np.full(7, limit)
+    shooting = crocoddyl.ShootingProblem(x, [run] * steps, end)
+    shooting.nthreads = 1
+    solver = (crocoddyl.SolverFDDP if limit is None else crocoddyl.SolverBoxFDDP)(shooting)
+    inputs = [hold if limit is None else np.clip(hold, -limit, limit)] * steps
+
+    kept = model, state, actuation, run, end  # the wheel's solvers do not keep what they are made of
+
+    def solve():
+        assert kept
+        solver.solve(shooting.rollout(inputs), inputs, 500, True)
+        return {"iterations": solver.iter + 1, "cost": solver.cost, "torque": float(np.abs(solver.us).max())}
+
+    return solve
+
+
+def _control(duration):
+    """Model-predictive control of the loader at 100 Hz: times of the calls, and where it comes to."""
+    loader = ld.load("loader")
+    goal, rest = ld.close(loader, loader.home, boom=0.35, bucket=-0.3), np.zeros(8)
+    weights = {"boom": 100.0, "bucket": 100.0, "velocity:boom": 1.0, "velocity:bucket": 1.0}
+    cost = ld.Cost(Q=weights, R=1e-11, q=goal, u=ld.inverse_dynamics(loader, goal, rest, [0.0, 0.0]).u,
+                   terminal_Q={name: 10.0 * x for name, x in weights.items()})
+    limits = ld.Limits(inputs=(-2e5, 2e5), speeds={"lift_rod": (-0.25, 0.25)})
+    mpc, times, given = ld.MPC(loader, loader.home, rest, cost, 50, 0.02, limits=limits), [], []
+
+    def controller(t, q, v):
+        start = time.perf_counter()
+        given.append(mpc(t, q, v))
+        times.append(time.perf_counter() - start)
+        return given[-1]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tr = ld.simulate(loader, loader.home, rest, duration, dt=2e-3, u=ld.Sampled(controller, 0.01), progress=False)
+    return {"calls": len(times), "force": float(np.abs(given).max()),
+            "speed": float(np.abs(tr["velocity:lift_rod"]).max()),
+            "error": float(max(abs(tr["boom"][-1] - 0.35), abs(tr["bucket"][-1] + 0.3))),
+            "timings": {"first": [times[0]] * 3, "later": list(np.percentile(times[1:], (50, 25, 75))),
+                        "worst": [max(times[1:])] * 3}}
+
+
+def report(results):
+    """The section in Markdown."""
+    lines = [TEXT.format(steps=results["steps"], h=H, rounds=results["rounds"])]
+    rows = []
+    for row in results["rows"]:
+        times = row["timings"]
+        if row["cost"] is None:
+            rows.append([row["solver"], "", results["missing"][row["solver"]], "", "", "", ""])
+            continue
+        rows.append([row["solver"], "none" if row["limit"] is None else f"{row['limit']:g} N m", f"{row['cost']:.8g}",
+                     f"{row['torque']:.2f}", row["iterations"], microseconds(times["search"]),
+                     microseconds(times["iteration"])])
+    lines.append(markdown(["solver", "limits", "cost", "largest torque [N m]", "iterations", "search [us]",
+                           "iteration [us]"], rows))
+    control = results["control"]
+    later, worst = control["timings"]["later"], control["timings"]["worst"]
+    lines.append(
+        f"Model-predictive control of the loader, 50 steps of 20 ms ahead, {control['calls']} calls at 100 Hz, "
+        f"one iteration each: a call takes {1e3 * later[0]:.2f} ms, the slowest {1e3 * worst[0]:.2f} ms on the wall. "
+        f"Forces of the cylinders stay within {control['force']:.6g} N; the lift cylinder, limited to 0.25 m/s, moves "
+        f"at {control['speed']:.3f} m/s at most; at the end boom and bucket are {control['error']:.1e} rad from where "
+        "they should be.")
+    return "\n\n".join(lines) + "\n"

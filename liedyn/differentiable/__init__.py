@@ -1,0 +1,1 @@
+"""What the bridges to JAX, PyTorch and CasADi have in common: functions of a robot on plain numbers."""

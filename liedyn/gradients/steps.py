@@ -1,0 +1,224 @@
+"""Derivatives of the steps of a simulation: of the Runge-Kutta step on the numbers of q, and of the projection behind.
+
+A step of `liedyn.simulation.integrators.explicit` is a function of the state, the inputs held, parameters of the robot
+and its own length. Differentiated stage by stage, for all columns D = [dtheta_0, dv_0, du, dp, dh] at once,
+
+    Dq_i = Dq_0 + h sum a_ij Dqdot_j        Dv_i = Dv_0 + h sum a_ij Da_j        (and sum a_ij qdot_j, a_j in column dh)
+
+where stages leave the constraints a little, and so do their variations. The accelerations at any (q, v) are those of
+M a + h + G^T lambda = tau, G a = gamma; hence, with ID and phi = G a - gamma at constant a,
+
+    M Da + G^T Dlambda = Dtau - dID - dG^T lambda        G Da = -dphi        (`liedyn.linalg.saddle`)
+
+Theta is the displacement in the tangent space, perturbed on the right; of a quaternion, whose numbers the stages add
+up, it is 2 Im(Q^-1 dQ).
+
+The projection moves q* by c to q, and v* by e to v: M c = -G^T mu, M e = -G^T nu with g(q) = 0 and psi(q, v) = 0. Both
+corrections obey equations like those of accelerations of a robot at rest without gravity and springs,
+
+    M Dc + G^T Dmu = -(dM c + dG^T mu)        G Dc = -(dg + dG c)
+
+and likewise e with D(psi). Newton's second correction is of the order of c^2; of its derivative
+that part is taken which brings Dtheta into the tangent space where the projection ends. Where steps leave loops open
+by 1e-7 before the projection, this neglects 1e-14.
+"""
+from liedyn.compiled.jit import kernel_in_place
+from liedyn.constraints.records import refresh
+from liedyn.constraints.rows import derivative_rows, force_derivative_rows
+from liedyn.gradients.coordinates import copy_rows, is_plain, put_start, put_tangent, turn_along, vary_rates
+from liedyn.gradients.equations import (
+    add_partials, add_rows, add_times, put_at_rest, put_correction_partials, put_impulses, put_metric,
+    vary_accelerations,
+)
+from liedyn.gradients.sliding import keep_direction
+from liedyn.linalg.dense import largest_size
+from liedyn.linalg.saddle import solve_saddle
+from liedyn.linalg.vectors import add_multiple, copy_to
+from liedyn.model.packed import PackedModel
+from liedyn.sensitivity.variations import Motion, put_partials
+from liedyn.simd.lanes import SCALAR
+from liedyn.simulation.coordinates import coordinate_rates, unit_quaternions
+from liedyn.simulation.formulations import accelerations
+from liedyn.simulation.integrators.derivatives import put_mechanism_derivatives
+from liedyn.simulation.integrators.explicit import explicit_step
+from liedyn.simulation.passages import part_end
+from liedyn.simulation.workspace import NOT_CLOSED, OK, PROJECTION, SINGULAR
+from liedyn.tree.configuration import difference_kernel
+from liedyn.tree.kinematics import world_motion
+
+MISSED = 1e-3
+"""Part of its last correction by which a projection may end elsewhere, before it is not the projection of this step."""
+ROUNDING = 1e-11
+"""Corrections of coordinates and speeds that are rounding."""
+
+
+@kernel_in_place
+def vary_projection(model, o, x, q_star, v_star, q, v, d, room):
+    """Room.theta and room.v, the variations of (q*, v*), become those of its projection (q, v); returns a status."""
+    n, m = v.size, x.G.shape[0]
+    rest = PackedModel(model.ints, room.at_rest)
+    put_at_rest(model, room.at_rest)
+    difference_kernel(model, q_star, q, room.shift)
+    room.mu[:] = 0.0
+    put_mechanism_derivatives(rest, x.none, q_star, x.zero, room.shift, room.mu, x.G, x.M, d)
+    put_metric(x, d, room)
+    for r in range(m):
+        if x.holonomic[r] == 0:
+            x.G[r, :], d.phi_q[r, :] = 0.0, 0.0
+    left, whole = put_impulses(x, room, room.shift, o.rank_tolerance)
+    if not left <= MISSED * whole + ROUNDING * (1.0 + largest_size(q)):
+        return NOT_CLOSED
+    force_derivative_rows(model, q_star, d.work, room.mu, d.force_q)
+    room.forces[:, :], room.rates[:, :] = 0.0, 0.0
+    add_times(-1.0, d.ID_q, room.theta, room.forces)
+    add_times(-1.0, d.force_q, room.theta, room.forces)
+    add_times(-1.0, d.phi_q, room.theta, room.rates)
+    add_times(-1.0, x.G, room.theta, room.rates)
+    varies = room.partials.g.shape[1] > 0
+    if varies:
+        put_correction_partials(rest, x, room, q_star, room.shift)
+        for r in range(m):
+            if x.holonomic[r] == 0:
+                room.partials.phi[r, :] = 0.0
+        add_partials(room.partials.force, room, room.forces)
+        add_partials(room.partials.phi, room, room.rates)
+        add_partials(room.partials.g, room, room.rates)
+    solve_saddle(room.L, 0, x.G, o.rank_tolerance, room.forces, room.rates, room.Y, room.order, room.out)
+    if not is_plain(model, q):  # theta at q* is exp(-ad c) theta at q, and the tangent of exp is taken to first order
+        turn_along(model, room.shift, -1.0, room.theta, room.theta)
+        turn_along(model, room.shift, -0.5, room.out, room.out)
+    add_rows(1.0, room.out, room.theta)
+
+    for j in range(n):
+        room.shift[j] = v[j] - v_star[j]
+    room.mu[:] = 0.0
+    put_mechanism_derivatives(rest, x.none, q, x.zero, room.shift, room.mu, x.G, x.M, d)
+    put_metric(x, d, room)
+    put_impulses(x, room, room.shift, o.rank_tolerance)
+    if varies:
+        put_correction_partials(rest, x, room, q, room.shift)
+    for r in range(m):
+        if x.holonomic[r] == 0:
+            d.phi_q[r, :] = 0.0
+        else:
+            copy_to(x.G[r], d.phi_q[r])
+    room.forces[:, :], room.rates[:, :] = 0.0, 0.0
+    add_times(-1.0, d.phi_q, room.theta, room.rates)
+    if varies:
+        add_partials(room.partials.g, room, room.rates)
+    solve_saddle(room.L, 0, d.phi_q, o.rank_tolerance, room.forces, room.rates, room.Y, room.order, room.out)
+    add_rows(1.0, room.out, room.theta)
+
+    force_derivative_rows(model, q, d.work, room.mu, d.force_q)
+    world_motion(SCALAR, model, q, v, x.zero, d.work)
+    derivative_rows(model, q, v, x.zero, d.work, d.psi_q, d.phi_q, d.phi_v)
+    room.forces[:, :], room.rates[:, :] = 0.0, 0.0
+    add_times(-1.0, d.ID_q, room.theta, room.forces)
+    add_times(-1.0, d.force_q, room.theta, room.forces)
+    add_times(-1.0, d.psi_q, room.theta, room.rates)
+    add_times(-1.0, x.G, room.v, room.rates)
+    if varies:
+        p = room.partials
+        add_partials(p.force, room, room.forces)
+        room.mu[:] = 0.0
+        put_partials(model, room.changes, Motion(q, v, x.zero, room.mu), p.work, p.force_0, p.phi_0, p.psi, p.g_0)
+        add_partials(p.psi, room, room.rates)
+    solve_saddle(room.L, 0, x.G, o.rank_tolerance, room.forces, room.rates, room.Y, room.order, room.out)
+    add_rows(1.0, room.out, room.v)
+    return OK
+
+
+@kernel_in_place
+def vary_step(model, o, x, rows, k, d, room):
+    """room.theta and room.v at the end of the step from row k to row k + 1; returns a status."""
+    t, row, q, v = rows.t[k], rows.held[k], rows.q[k], rows.v[k]
+    h, stages, last = rows.t[k + 1] - t, o.tableau.shape[1], room.v.shape[1] - 1
+    put_start(model, q, room)
+    if o.friction:
+        keep_direction(model, x, rows.lam[k])
+    for i in range(stages + 1):
+        copy_to(q, x.q_stage)
+        copy_to(v, x.v_stage)
+        copy_rows(room.q_start, room.q)
+        copy_rows(room.v_start, room.v)
+        part = 0.0
+        for j in range(min(i, stages)):
+            weight = o.tableau[i, j]
+            part += weight
+            if weight == 0.0:
+                continue
+            add_multiple(h * weight, x.q_rate[j], x.q_stage)
+            add_multiple(h * weight, x.a_stage[j], x.v_stage)
+            add_rows(h * weight, room.q_rate[j], room.q)
+            add_rows(h * weight, room.a[j], room.v)
+            for r in range(q.size):
+                room.q[r, last] += weight * x.q_rate[j, r]
+            for r in range(v.size):
+                room.v[r, last] += weight * x.a_stage[j, r]
+        put_tangent(model, x.q_stage, room.q, room.theta)
+        if i == stages:
+            break
+        coordinate_rates(model, x.q_stage, x.v_stage, x.q_rate[i])
+        vary_rates(model, x.q_stage, x.v_stage, room.q, room.theta, room.v, room.number, room.q_rate[i])
+        unit_quaternions(model, x.q_stage)
+        refresh(model, t + part * h)
+        if i == 0 and not o.friction:
+            copy_to(rows.a[k], x.a_stage[0])
+            copy_to(rows.lam[k], x.lam_stage)
+        else:
+            status = accelerations(
+                model, o, x, t + part * h, row, x.q_stage, x.v_stage, x.a_stage[i], x.lam_stage)
+            if status != OK:
+                return status
+        if not vary_accelerations(
+                model, o, x, t + part * h, x.q_stage, x.v_stage, x.a_stage[i], x.lam_stage, d, room, room.a[i]):
+            return SINGULAR
+    unit_quaternions(model, x.q_stage)
+    refresh(model, rows.t[k + 1])
+    if o.stabilisation == PROJECTION and x.G.shape[0] > 0:
+        return vary_projection(model, o, x, x.q_stage, x.v_stage, rows.q[k + 1], rows.v[k + 1], d, room)
+    return OK
+
+
+@kernel_in_place
+def vary_start(model, o, x, rows, d, room):
+    """room.theta and room.v: how the projection of the start moves with the parameters; returns a status."""
+    room.theta[:, :], room.v[:, :] = 0.0, 0.0
+    refresh(model, rows.t[0])
+    if x.G.shape[0] == 0:
+        return OK
+    return vary_projection(model, o, x, rows.q[0], rows.v[0], rows.q[0], rows.v[0], d, room)
+
+
+@kernel_in_place(nogil=True)
+def differentiate_steps(model, o, x, rows, first, last, d, room, found):
+    """Derivatives of the steps between rows `first` and `last` into `found`; (OK, last), or what went wrong and where.
+    """
+    n, nu = x.zero.size, x.actuators.shape[1]
+    for k in range(first, last):
+        status = vary_step(model, o, x, rows, k, d, room)
+        if status != OK:
+            return status, k
+        for i in range(2 * n):
+            varied = room.theta[i] if i < n else room.v[i - n]
+            for c in range(2 * n):
+                found.by_state[k, i, c] = varied[c]
+            for c in range(nu):
+                found.by_inputs[k, i, c] = varied[2 * n + c]
+            for c in range(found.by_parameters.shape[2]):
+                found.by_parameters[k, i, c] = varied[2 * n + nu + c]
+            found.by_length[k, i] = varied[varied.size - 1]
+    return OK, last
+
+
+@kernel_in_place
+def make_parts(model, o, x, rows):
+    """A step from row 0 to the time of the last row once more, a part to each row; returns a status."""
+    parts = rows.t.size - 1
+    for k in range(parts):
+        if k + 1 < parts:
+            rows.t[k + 1] = part_end(rows.t[0], rows.t[parts], k, parts)
+        status = explicit_step(model, o, x, rows, k, k + 1, rows.t[k], rows.held[k], 0.0)
+        if status != OK:
+            return status
+    return OK

@@ -1,0 +1,56 @@
+"""Motions that constraints allow: v = K w with the velocities w of independent coordinates.
+
+Multipliers do no work on such motions, K^T G^T = 0: what is left of the equations of a closed mechanism when they are
+multiplied by K^T is known without measuring forces in its loops (Ghorbel, Chetelat, Gunawardana and Longchamp 2000;
+Khalil and Dombre 2002, chapter 9).
+"""
+import numpy as np
+
+from liedyn.constraints.independent import choose, singular_choice, wrong_count
+from liedyn.constraints.loops import constraint_jacobian, virtual_jacobian
+from liedyn.dynamics.nullspace import RANK_TOLERANCE
+from liedyn.errors import of_the_batch
+
+
+def chosen_coordinates(robot, q, independent):
+    """The independent coordinates, chosen at the first of some states; None where all velocities are independent."""
+    if independent is None and not robot.row_names:
+        return None
+    return choose(robot, q[0], independent, RANK_TOLERANCE)
+
+
+def allowed_motions(robot, q, chosen, lead=None):
+    """K, shape (count, nv, p), at configurations (count, nq).
+
+    Where nothing is `chosen` its columns are orthonormal, others at each configuration.
+
+    Raises
+    ------
+    InputError
+        Too many or too few independent coordinates.
+    SingularConfigurationError
+        They do not determine the motion at one of the configurations.
+    """
+    G = constraint_jacobian(robot, q)
+    if chosen is None:
+        ranks, bases = zip(*map(null_space, G))
+        return np.array([N[:, :robot.nv - max(ranks)] for N in bases])
+    R = chosen.matrix(virtual_jacobian(robot, q))
+    K = np.empty((len(q), robot.nv, len(chosen.names)))
+    for b in range(len(q)):
+        with of_the_batch(lead if lead is not None else (len(q),), b):
+            rank, N = null_space(G[b])
+            if N.shape[1] != len(chosen.names):
+                raise wrong_count(robot, chosen, rank)
+            along = R[b] @ N
+            if np.linalg.matrix_rank(along, tol=RANK_TOLERANCE) < len(along):
+                raise singular_choice(robot, q[b], chosen)
+            K[b] = np.linalg.solve(along.T, N.T).T
+    return K
+
+
+def null_space(G):
+    """The rank of G, and an orthonormal basis of the velocities that it leaves free, as columns."""
+    _, s, Vt = np.linalg.svd(G)
+    rank = int((s > RANK_TOLERANCE * s.max(initial=0.0)).sum())
+    return rank, Vt[rank:].T

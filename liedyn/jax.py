@@ -1,0 +1,194 @@
+"""Functions of a robot for JAX, with derivatives in both directions: under jit, vmap, grad, jvp, jacfwd, jacrev.
+
+    >>> import jax, jax.numpy as jnp, liedyn as ld
+    >>> from liedyn.jax import forward_dynamics
+    >>> jax.config.update("jax_enable_x64", True)
+    >>> robot = ld.load("panda")
+    >>> rest = jnp.zeros(robot.nv)
+    >>> jax.jacfwd(lambda q: forward_dynamics(robot, q, rest, rest).a)(jnp.array(robot.home)).shape
+    (7, 7)
+
+Derivatives are the library's own, exact to rounding. A function calls back to liedyn on the host, once for a whole
+batch (`jax.pure_callback`); its tangents are products with matrices that come back with it, so JAX transposes them for
+the reverse direction. There are no second derivatives. Needs JAX: the extra ``jax``.
+"""
+from liedyn.arguments import floats, require_robot
+from liedyn.differentiable import operations, runs
+from liedyn.differentiable.documentation import documented
+from liedyn.differentiable.inertia import operation as of_inertia
+from liedyn.errors import InputError, LiedynError, shown
+from liedyn.model.remembered import remembered
+
+try:
+    import jax
+    import jax.numpy as jnp
+    from jax.custom_derivatives import SymbolicZero
+except ImportError:
+    raise LiedynError("liedyn.jax needs JAX: pip install 'liedyn[jax]'") from None
+
+__all__ = ["forward_dynamics", "forward_kinematics", "pose", "rnea", "rollout", "step"]
+
+
+def _array(name, x):
+    """x as JAX's array of float64, traced or not."""
+    if not isinstance(x, jax.Array):
+        return jnp.asarray(floats(name, x))
+    if not jnp.issubdtype(x.dtype, jnp.floating) and not jnp.issubdtype(x.dtype, jnp.integer):
+        raise InputError(f"{name} must be numbers, and real, got {shown(x)}")
+    return x.astype(jnp.float64)
+
+
+def _call(make, robot, *given, options=(), inertia=None):
+    """What an operation gives for arguments of any leading axes that go together."""
+    require_robot(robot)
+    if not jax.config.jax_enable_x64:
+        raise LiedynError("liedyn computes in double precision, and JAX is set to single precision: call "
+                          "jax.config.update('jax_enable_x64', True) before")
+    operation = of_inertia(make, robot, options, inertia)
+    given = given if inertia is None else (*given, inertia)
+    x = [_array(name, each) for name, each in zip(operation.arguments, given)]
+    lead = operation.lead(*(each.shape for each in x))
+    x = [jnp.broadcast_to(each, lead + own) for each, own in zip(x, operation.arguments.values())]
+    return operation.bundle(*_differentiable(operation)(*x))
+
+
+@remembered
+def _differentiable(operation):
+    """The operation as a function of JAX arrays with the same leading axes."""
+    @jax.custom_jvp
+    def function(*x):
+        return _host(operation.evaluate, _results(operation, x), x)
+
+    @jax.custom_jvp
+    def matrices(*x):
+        lead = _lead(operation, x)
+        wanted = tuple(jax.ShapeDtypeStruct((*lead, *shape), float) for shape in operation.map.shapes())
+        return _host(operation.differentiate, (_results(operation, x), wanted), x)
+
+    @matrices.defjvp
+    def no_second_derivatives(x, dx):
+        raise LiedynError(f"liedyn.jax has no second derivatives: {type(operation).__name__} was differentiated twice")
+
+    def tangents(x, dx):
+        (found, slopes), lead = matrices(*x), _lead(operation, x)
+        moved = [None if type(d) is SymbolicZero else d.reshape(*lead, -1) for d in dx]
+        changes = operation.map.forward(jnp, jax.lax.scan, slopes, moved)
+        return found, tuple(change.reshape(each.shape) for change, each in zip(changes, found))
+
+    function.defjvp(tangents, symbolic_zeros=True)
+    return function
+
+
+def _lead(operation, x):
+    """The leading axes of arguments that share them."""
+    first = next(iter(operation.arguments.values()))
+    return x[0].shape[:x[0].ndim - len(first)]
+
+
+def _results(operation, x):
+    """Shapes of the results."""
+    lead = _lead(operation, x)
+    return tuple(jax.ShapeDtypeStruct(lead + shape, float) for shape in operation.results.values())
+
+
+def _host(function, results, x):
+    """A function of NumPy's arrays: called at once where there are numbers, else when JAX's program runs."""
+    if any(isinstance(each, jax.core.Tracer) for each in x):
+        return jax.pure_callback(function, results, *x, vmap_method="broadcast_all")
+    return jax.tree.map(jnp.asarray, function(*x))
+
+
+@documented("jax.Array")
+def rnea(robot, q, v, a, inertia=None):
+    """
+    Examples
+    --------
+    >>> import jax, liedyn as ld
+    >>> from liedyn.jax import rnea
+    >>> jax.config.update("jax_enable_x64", True)
+    >>> panda, still = ld.load("panda"), [0.0] * 7
+    >>> jax.jacrev(lambda a: rnea(panda, panda.home, still, a))(jax.numpy.zeros(7)).shape
+    (7, 7)
+    """
+    return _call(operations.inverse_dynamics, robot, q, v, a, inertia=inertia)
+
+
+@documented("jax.Array")
+def forward_dynamics(robot, q, v, tau, inertia=None):
+    """
+    Examples
+    --------
+    >>> import jax, liedyn as ld
+    >>> from liedyn.jax import forward_dynamics
+    >>> jax.config.update("jax_enable_x64", True)
+    >>> arm, still = ld.load("five_bar"), [0.0] * 4
+    >>> jax.jacfwd(lambda tau: forward_dynamics(arm, arm.home, still, tau).a)(jax.numpy.zeros(4)).shape
+    (4, 4)
+    """
+    return _call(operations.forward_dynamics, robot, q, v, tau, inertia=inertia)
+
+
+@documented("jax.Array")
+def forward_kinematics(robot, q):
+    """
+    Examples
+    --------
+    >>> import jax, liedyn as ld
+    >>> from liedyn.jax import forward_kinematics
+    >>> jax.config.update("jax_enable_x64", True)
+    >>> panda = ld.load("panda")
+    >>> jax.jacfwd(lambda q: forward_kinematics(panda, q))(jax.numpy.array(panda.home)).shape[1:]
+    (4, 4, 7)
+    """
+    return _call(operations.poses, robot, q)
+
+
+@documented("jax.Array")
+def pose(robot, q, body):
+    """
+    Examples
+    --------
+    >>> import jax, liedyn as ld
+    >>> from liedyn.jax import pose
+    >>> jax.config.update("jax_enable_x64", True)
+    >>> panda = ld.load("panda")
+    >>> height = lambda q: pose(panda, q, "panda_hand")[2, 3]
+    >>> jax.grad(height)(jax.numpy.array(panda.home)).shape
+    (7,)
+    """
+    return _call(operations.poses, robot, q, options=(body,))
+
+
+@documented("jax.Array")
+def step(robot, q, v, tau, dt=1e-3, inertia=None):
+    """
+    Examples
+    --------
+    >>> import jax, liedyn as ld
+    >>> from liedyn.jax import step
+    >>> jax.config.update("jax_enable_x64", True)
+    >>> arm, still = ld.load("five_bar"), jax.numpy.zeros(4)
+    >>> jax.jacfwd(lambda tau: step(arm, arm.home, still, tau).v)(still).shape
+    (4, 4)
+    """
+    return _call(runs.step, robot, q, v, tau, options=(dt,), inertia=inertia)
+
+
+@documented("jax.Array")
+def rollout(robot, q, v, tau, dt=1e-3, inertia=None):
+    """
+    Examples
+    --------
+    >>> import jax, liedyn as ld
+    >>> from liedyn.jax import rollout
+    >>> jax.config.update("jax_enable_x64", True)
+    >>> arm, still = ld.load("five_bar"), [0.0] * 4
+    >>> end = lambda tau: rollout(arm, arm.home, still, tau, 0.01).q[-1, 0]
+    >>> jax.grad(end)(jax.numpy.zeros((10, 4))).shape
+    (10, 4)
+    """
+    return _call(runs.rollout, robot, q, v, tau, options=(dt, _shape(tau)), inertia=inertia)
+
+
+def _shape(x):
+    return x.shape if isinstance(x, jax.Array) else floats("tau", x).shape

@@ -1,0 +1,191 @@
+"""Model-predictive control: at each sample a plan from the state as it is, of which the first input is applied."""
+import numpy as np
+
+from liedyn.arguments import non_negative, number, positive, whole
+from liedyn.errors import InputError
+from liedyn.planning.plan import STATUS, cost_of_start, plan_of, put_start
+from liedyn.planning.search import CONVERGED, FROM_FEEDBACK
+from liedyn.planning.solver import PlanError, Solver
+
+FIRST_ITERATIONS, FIRST_TOLERANCE = 500, 1e-9
+"""Of the plan that the first call begins with."""
+
+HALVINGS = 8
+"""Parts of a change that are tried at most: the time of a call has a bound."""
+
+
+class MPC:
+    """A controller that plans anew at each sample; a function of (t, q, v) for :class:`liedyn.Sampled`.
+
+    Each call shifts the plan before to the present, rolls it out with its feedback from the state given, and improves
+    it by a few iterations. Where the rollout leads nowhere, the plan begins with a gap, which they close; where its
+    last step does, too, the call plans as the first one. Inputs are within their limits at every call, also where the
+    search has not converged. The first call plans to convergence, and takes longer.
+
+    Parameters
+    ----------
+    robot : Robot
+        As for `ddp`.
+    q, v : array_like, shapes (nq,) and (nv,)
+        A state that the robot starts from or near to, closed [rad, m; rad/s, m/s]: it chooses coordinates, and kernels
+        are compiled with it.
+    cost : Cost or callable
+        Or a function ``t -> Cost``, with references and goals that move; costs of all times have the same targets.
+    steps : int
+        Steps that are planned ahead.
+    h : float
+        Time of a step [s]; it need not be the period of the samples.
+    limits, method, independent
+        As for `ddp`.
+    iterations : int
+        Largest number of iterations of a call.
+    tolerance, limit_tolerance, penalty
+        As for `ddp`.
+
+    Attributes
+    ----------
+    status : str
+        How the search of the last call has ended, as for :class:`liedyn.Plan`.
+
+    Raises
+    ------
+    InputError, ClosureError
+        As for `ddp`.
+
+    Notes
+    -----
+    Real-time iterations (Diehl, Bock and Schloeder 2005) of `ddp`. All but the shift is compiled.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> loader = ld.load("loader")
+    >>> goal = ld.close(loader, loader.home, boom=0.2, bucket=-0.1)
+    >>> hold = ld.inverse_dynamics(loader, goal, [0.0] * 8, [0.0, 0.0]).u
+    >>> cost = ld.Cost(Q={"boom": 100.0, "bucket": 100.0}, R=1e-9, q=goal, u=hold)
+    >>> mpc = ld.MPC(loader, loader.home, [0.0] * 8, cost, steps=30, h=0.02, limits=ld.Limits(inputs=(-4e5, 4e5)))
+    >>> tr = ld.simulate(loader, loader.home, [0.0] * 8, 0.1, dt=2e-3, u=ld.Sampled(mpc, 0.01))
+    """
+
+    def __init__(self, robot, q, v, cost, steps, h, limits=None, method="euler", independent=None, iterations=1,
+                 tolerance=1e-6, limit_tolerance=1e-4, penalty=None):
+        self._cost, self._limits = cost, limits
+        self._solver = Solver(robot, q, v, self._cost_at(0.0), steps, h, limits, method, independent)
+        self._iterations = whole("iterations", iterations, 1)
+        self._tolerance = non_negative("tolerance", tolerance)
+        self._limit_tolerance = non_negative("limit_tolerance", limit_tolerance)
+        self._penalty = self._given = None if penalty is None else positive("penalty", penalty)
+        self._t, self._status, self.status = None, CONVERGED, "no call yet"
+        self._solver.begin(*self._solver.state(q, v))
+        self._solver.search(0, 0.0, np.inf, 1.0, put_start(self._solver, None))  # compiles
+
+    def __repr__(self):
+        return f"MPC({self._solver.robot.name!r}, {self._solver.steps} steps of {self._solver.h:g} s, {self.status})"
+
+    def _cost_at(self, t):
+        return self._cost(t) if callable(self._cost) else self._cost
+
+    def reset(self):
+        """Forget the plan: the next call is a first one.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> arm = ld.load("five_bar")
+        >>> mpc = ld.MPC(arm, arm.home, [0.0] * 4, ld.Cost(Q=1.0, R=1e-2), steps=10, h=0.02)
+        >>> u = mpc(0.0, arm.home, [0.0] * 4)
+        >>> mpc.reset()
+        >>> bool((mpc(0.0, arm.home, [0.0] * 4) == u).all())
+        True
+        """
+        self._t, self._penalty = None, self._given
+
+    @property
+    def plan(self):
+        """The `Plan` of the last call, its times from there on.
+
+        Raises
+        ------
+        InputError
+            There has been no call.
+        """
+        if self._t is None:
+            raise InputError("there is no plan yet: call mpc(t, q, v) first")
+        return plan_of(self._solver, self._status)
+
+    def __call__(self, t, q, v):
+        """Inputs for the state as it is.
+
+        Parameters
+        ----------
+        t : float
+            Time [s]; later than that of the call before.
+        q : array_like, shape (nq,)
+            [rad, m; quaternions (x, y, z, w)], closed.
+        v : array_like, shape (nv,)
+            [rad/s, m/s]
+
+        Returns
+        -------
+        u : ndarray, shape (nu,)
+            Within their limits [N m, N].
+
+        Raises
+        ------
+        InputError
+            A shape does not fit, an entry is not finite, or time goes back: `reset` first.
+        ClosureError
+            A loop is open.
+        PlanError, SingularConfigurationError
+            The plan leads nowhere from there: the message names the knot.
+        """
+        solver, t = self._solver, number("t", t)
+        state = solver.state(q, v)
+        if self._t is not None and t < self._t - 0.5 * solver.h:
+            raise InputError(f"mpc, t: time goes back, from {self._t:g} to {t:g}; call reset() before another run")
+        if callable(self._cost):
+            self._set_cost(t)
+        if self._t is None:
+            self._first(state)
+            self._t = t
+        else:
+            self._shift(round((t - self._t) / solver.h))
+            solver.trial.q[0], solver.trial.v[0] = state
+            try:
+                self._status = solver.search(self._iterations, self._tolerance, self._limit_tolerance, self._penalty,
+                                             FROM_FEEDBACK, False, HALVINGS)
+            except PlanError:  # the step that the shift has added leads nowhere
+                self._first(state)
+        self.status = STATUS[self._status]
+        return solver.path.u[0].copy()
+
+    def _set_cost(self, t):
+        """The cost of this time, of the same shape."""
+        solver, before = self._solver, self._solver.objective
+        solver.set_objective(self._cost_at(t), self._limits)
+        for name in "running", "final":
+            if getattr(solver.objective, name).records.tolist() != getattr(before, name).records.tolist():
+                raise InputError(f"mpc, cost: the cost at t = {t:g} has other targets than before")
+
+    def _first(self, state):
+        """A plan to convergence, from the inputs of the cost."""
+        solver = self._solver
+        solver.begin(*state)
+        solver.expansion.lam[:] = 0.0
+        roll = put_start(solver, None)
+        if self._penalty is None:
+            self._penalty = cost_of_start(solver, roll) if solver.limit_names else 1.0
+        solver.expansion.mu[:] = self._penalty
+        self._status = solver.search(FIRST_ITERATIONS, FIRST_TOLERANCE, self._limit_tolerance, self._penalty, roll)
+
+    def _shift(self, count):
+        """Let the plan begin `count` steps later; behind it are its last knot and the reference of inputs."""
+        count = min(count, self._solver.steps)
+        if count > 0:
+            self._t += count * self._solver.h
+            x = self._solver.expansion
+            for each in (*self._solver.path, x.K, x.lam, x.mu):
+                each[:-count] = each[count:].copy()
+                each[-count:] = each[-count - 1 if count < len(each) else -1]
+            o = self._solver.objective
+            self._solver.path.u[-count:] = np.clip(o.u[-1], o.u_low, o.u_high)

@@ -1,0 +1,276 @@
+"""Cost of a discretised motion and its limits at one knot, with derivatives in the state space there.
+
+The cost of a knot is
+
+    e^T Q e + (u - u_0)^T R (u - u_0) + sum (weight error)^2
+
+with e the deviation of (q, v) from a reference on the configuration group, and errors of targets
+(`liedyn.reaching.rows`). Every term depends on all coordinates of the tree; its gradient in x = (y, w) follows through
+the motions N and X = [Delta S] of the constraint manifold (`liedyn.linearization.local`), so that no choice of
+coordinates changes the cost. Gradients are exact; second derivatives are those of Gauss and Newton.
+
+A limit low <= c <= high with multiplier lambda and penalty mu adds the augmented Lagrangian of an interval (Bertsekas
+1996, 3.2; Howell, Jackson and Manchester 2019),
+
+    mu/2 (z - Pi z)^2 - lambda^2 / (2 mu)        z = c + lambda / mu, Pi the nearest point of the interval
+
+whose gradient is mu (z - Pi z) dc, which is also the next lambda. Limits of inputs are no part of it
+(`liedyn.planning.backward`).
+"""
+from collections import namedtuple
+
+import numpy as np
+from numba import types
+
+from liedyn.compiled.jit import INTEGERS, MATRIX, VECTOR, group, inline, kernel, kernel_in_place, late
+from liedyn.lie.algebra import neg, neg6, rotate
+from liedyn.lie.exponential import left_jacobian_inverse, so3_left_jacobian_inverse
+from liedyn.model.packed import N_LINKS, NV
+from liedyn.reaching.rows import target_errors, target_rows
+from liedyn.simd.lanes import SCALAR
+from liedyn.tree.configuration import difference_kernel
+from liedyn.tree.kinematics import world_positions, world_size
+from liedyn.tree.records import MODEL
+
+COORDINATE, SPEED, TARGET = range(3)
+"""Kinds of limits: what they bound."""
+
+TargetRows = namedtuple("TargetRows", "records constants weights goals")
+"""Targets as in `liedyn.reaching.rows`: weights (rows), goals (1 or knots, 9 targets)."""
+
+Objective = namedtuple("Objective", "rows Q R q v u balls running final limits low high bounded u_low u_high")
+"""What is to be made small, and what must hold.
+
+`rows` (r) are the entries of the deviation (dq, dv) that `Q` (2, r, r) weighs, before and at the end; references q, v
+and u have one row or one for each knot; `balls` (count, 2) are the first degree of freedom and the number of those of
+balls and free joints; `limits` (c, 3) are kind, place and degree of freedom, within `low` and `high`; places of kind
+TARGET are rows of the targets `bounded`.
+"""
+
+CostRoom = namedtuple("CostRoom", "world masses d D QD error J JN g")
+"""Room to work in: deviations (2 n), their derivatives (2 n, 2 p), targets' errors, rows (.., n) and (.., p)."""
+
+TARGET_ROWS = group(TargetRows, types.int64[:, ::1], VECTOR, VECTOR, MATRIX)
+OBJECTIVE = group(Objective, INTEGERS, types.float64[:, :, ::1], *[MATRIX] * 4, types.int64[:, ::1],
+                  TARGET_ROWS, TARGET_ROWS, types.int64[:, ::1], VECTOR, VECTOR, TARGET_ROWS, VECTOR, VECTOR)
+COST_ROOM = group(CostRoom, *[VECTOR] * 3, MATRIX, MATRIX, VECTOR, MATRIX, MATRIX, VECTOR)
+
+
+@kernel
+def cost_room(model, p, rows):
+    """`CostRoom` for p coordinates and at most so many rows of targets."""
+    n = model.ints[NV]
+    return CostRoom(np.empty(world_size(model)), np.empty(4 * model.ints[N_LINKS]), np.zeros(2 * n),
+                    np.zeros((2 * n, 2 * p)), np.zeros((2 * n, 2 * p)), np.zeros(rows), np.zeros((rows, n)),
+                    np.zeros((rows, p)), np.zeros(2 * p))
+
+
+@inline
+def row_at(references, k):
+    """The number of the row that counts at knot k."""
+    return min(k, references.shape[0] - 1)
+
+
+@inline
+def put_errors(model, targets, k, q, c):
+    """Errors of targets at knot k; leaves the poses."""
+    world_positions(SCALAR, model, q, c.world)
+    goal = targets.goals[row_at(targets.goals, k)]
+    target_errors(model, q, c.world, c.masses, targets.records, targets.constants, goal, c.error)
+
+
+@inline
+def put_error_columns(model, targets, k, q, p, c, N):
+    """Derivatives of the errors by y, after `put_errors`."""
+    goal = targets.goals[row_at(targets.goals, k)]
+    target_rows(model, q, c.world, c.masses, targets.records, targets.constants, goal, c.error, c.J)
+    for i in range(targets.weights.size):
+        for j in range(p):
+            c.JN[i, j] = 0.0
+        for l in range(N.shape[0]):
+            x = c.J[i, l]
+            if x != 0.0:
+                for j in range(p):
+                    c.JN[i, j] += x * N[l, j]
+
+
+@inline
+def put_deviation(model, o, k, q, v, c):
+    """c.d = (q - q_0, v - v_0) at knot k."""
+    n, kq, kv = v.size, row_at(o.q, k), row_at(o.v, k)
+    difference_kernel(model, o.q[kq], q, c.d)
+    for j in range(n):
+        c.d[n + j] = v[j] - o.v[kv, j]
+
+
+@inline
+def limited(o, l, q, v, c):
+    """What limit l bounds; errors of the targets `bounded` are known."""
+    kind, place = o.limits[l, 0], o.limits[l, 1]
+    return q[place] if kind == COORDINATE else v[place] if kind == SPEED else c.error[place]
+
+
+@inline
+def beyond(o, l, x, lam, mu):
+    """mu (z - Pi z) of limit l: zero where neither limit nor multiplier pushes."""
+    z = x + lam / mu
+    return mu * (z - min(max(z, o.low[l]), o.high[l]))
+
+
+@inline
+def violation_of(o, l, x):
+    return max(o.low[l] - x, x - o.high[l], 0.0)
+
+
+@kernel_in_place
+def input_cost(o, k, u):
+    """(u - u_0)^T R (u - u_0)."""
+    total, row = 0.0, row_at(o.u, k)
+    for i in range(u.size):
+        x = u[i] - o.u[row, i]
+        for j in range(u.size):
+            total += x * o.R[i, j] * (u[j] - o.u[row, j])
+    return total
+
+
+@late(MODEL, OBJECTIVE, COST_ROOM, types.int64, types.boolean, VECTOR, VECTOR, VECTOR, VECTOR,
+      returns=types.Tuple((types.float64, types.float64, types.float64)))
+@kernel_in_place
+def state_cost(model, o, c, k, last, q, v, lam, mu):
+    """Cost of the state at knot k; what its limits add; their largest violation."""
+    total, which = 0.0, 1 if last else 0
+    if o.rows.size > 0:
+        put_deviation(model, o, k, q, v, c)
+        for i in range(o.rows.size):
+            x = 0.0
+            for j in range(o.rows.size):
+                x += o.Q[which, i, j] * c.d[o.rows[j]]
+            total += x * c.d[o.rows[i]]
+    targets = o.final if last else o.running
+    if targets.weights.size > 0:
+        put_errors(model, targets, k, q, c)
+        for i in range(targets.weights.size):
+            x = targets.weights[i] * c.error[i]
+            total += x * x
+    if o.bounded.weights.size > 0:
+        put_errors(model, o.bounded, k, q, c)
+    added = worst = 0.0
+    for l in range(o.low.size if k > 0 else 0):  # the first state is given
+        x = limited(o, l, q, v, c)
+        force = beyond(o, l, x, lam[l], mu[l])
+        added += 0.5 * (force * force - lam[l] * lam[l]) / mu[l]
+        worst = max(worst, violation_of(o, l, x))
+    return total, added, worst
+
+
+@inline
+def put_deviation_columns(model, o, c, p, N, X):
+    """c.D = derivatives of the deviation by (y, w), after `put_deviation`."""
+    n = N.shape[0]
+    for i in range(n):
+        for j in range(p):
+            c.D[i, j] = N[i, j]
+            c.D[i, p + j] = 0.0
+        for j in range(2 * p):
+            c.D[n + i, j] = X[i, j]
+    for g in range(o.balls.shape[0]):
+        i = o.balls[g, 0]
+        w = (c.d[i], c.d[i + 1], c.d[i + 2])
+        if o.balls[g, 1] == 3:
+            A = so3_left_jacobian_inverse(neg(w))
+            for j in range(p):
+                x = rotate(A, (N[i, j], N[i + 1, j], N[i + 2, j]))
+                for s in range(3):
+                    c.D[i + s, j] = x[s]
+            continue
+        A, B = left_jacobian_inverse(neg6((w, (c.d[i + 3], c.d[i + 4], c.d[i + 5]))))
+        for j in range(p):
+            a, b = (N[i, j], N[i + 1, j], N[i + 2, j]), (N[i + 3, j], N[i + 4, j], N[i + 5, j])
+            x, y, z = rotate(A, a), rotate(B, a), rotate(A, b)
+            for s in range(3):
+                c.D[i + s, j], c.D[i + 3 + s, j] = x[s], y[s] + z[s]
+
+
+@inline
+def add_square(g, count, factor, lxx):
+    """lxx += factor g g^T, for as many entries of g."""
+    for i in range(count):
+        x = factor * g[i]
+        if x != 0.0:
+            for j in range(count):
+                lxx[i, j] += x * g[j]
+
+
+@late(MODEL, OBJECTIVE, COST_ROOM, types.int64, types.boolean, VECTOR, VECTOR, VECTOR, VECTOR, MATRIX, MATRIX,
+      VECTOR, MATRIX)
+@kernel_in_place
+def put_state_derivatives(model, o, c, k, last, q, v, lam, mu, N, X, lx, lxx):
+    """Gradient and Gauss-Newton matrix of `state_cost` in x = (y, w), limits included."""
+    p, r, which = lx.size // 2, o.rows.size, 1 if last else 0
+    for i in range(2 * p):
+        lx[i] = 0.0
+        for j in range(2 * p):
+            lxx[i, j] = 0.0
+    if r > 0:
+        put_deviation(model, o, k, q, v, c)
+        put_deviation_columns(model, o, c, p, N, X)
+        for i in range(r):
+            for j in range(2 * p):
+                c.QD[i, j] = 0.0
+            for l in range(r):
+                x = 2.0 * o.Q[which, i, l]
+                if x != 0.0:
+                    for j in range(2 * p):
+                        c.QD[i, j] += x * c.D[o.rows[l], j]
+            e = c.d[o.rows[i]]
+            for j in range(2 * p):
+                lx[j] += e * c.QD[i, j]
+            for l in range(2 * p):
+                x = c.D[o.rows[i], l]
+                if x != 0.0:
+                    for j in range(2 * p):
+                        lxx[l, j] += x * c.QD[i, j]
+    targets = o.final if last else o.running
+    if targets.weights.size > 0:
+        put_errors(model, targets, k, q, c)
+        put_error_columns(model, targets, k, q, p, c, N)
+        for i in range(targets.weights.size):
+            factor = 2.0 * targets.weights[i] * targets.weights[i]
+            for j in range(p):
+                lx[j] += factor * c.error[i] * c.JN[i, j]
+            add_square(c.JN[i], p, factor, lxx)
+    if o.bounded.weights.size > 0:
+        put_errors(model, o.bounded, k, q, c)
+        put_error_columns(model, o.bounded, k, q, p, c, N)
+    for l in range(o.low.size if k > 0 else 0):  # the first state is given
+        force = beyond(o, l, limited(o, l, q, v, c), lam[l], mu[l])
+        if force == 0.0:
+            continue
+        kind, j = o.limits[l, 0], o.limits[l, 2]
+        for i in range(2 * p):
+            c.g[i] = X[j, i] if kind == SPEED else 0.0
+        for i in range(p if kind != SPEED else 0):
+            c.g[i] = N[j, i] if kind == COORDINATE else c.JN[o.limits[l, 1], i]
+        for i in range(2 * p):
+            lx[i] += force * c.g[i]
+        add_square(c.g, 2 * p, mu[l], lxx)
+
+
+@kernel_in_place
+def put_input_gradient(o, k, u, lu):
+    """2 R (u - u_0)."""
+    row = row_at(o.u, k)
+    for i in range(u.size):
+        x = 0.0
+        for j in range(u.size):
+            x += o.R[i, j] * (u[j] - o.u[row, j])
+        lu[i] = 2.0 * x
+
+
+@kernel_in_place
+def update_multipliers(model, o, c, k, q, v, lam, mu):
+    """lambda = mu (z - Pi z)."""
+    if o.bounded.weights.size > 0:
+        put_errors(model, o.bounded, k, q, c)
+    for l in range(o.low.size if k > 0 else 0):  # the first state is given
+        lam[l] = beyond(o, l, limited(o, l, q, v, c), lam[l], mu[l])

@@ -1,0 +1,192 @@
+"""The search for a plan: iterations of differential dynamic programming, and multipliers of the limits around them.
+
+Each iteration expands costs and steps to first order (iterative LQR: Li and Todorov 2004), finds changes of the inputs
+backward (`liedyn.planning.backward`), and tries them forward on the real steps, halved until the merit
+
+    cost + what limits add + nu sum |gaps|
+
+falls by a part of what the linear model predicts (Armijo), with nu so large that a step which closes gaps is a descent
+(Nocedal and Wright 2006, eq. 18.36). Where no part of a change helps, the next one is damped. When the search for given
+multipliers has converged, multipliers and penalties are updated (ALTRO: Howell, Jackson and Manchester 2019) until the
+limits are held. Nothing is allocated here.
+"""
+import math
+from collections import namedtuple
+
+import numpy as np
+from numba import types
+
+from liedyn.compiled.jit import INTEGERS, VECTOR, group, inline, kernel
+from liedyn.planning.backward import BACKWARD_ROOM, backward_knot
+from liedyn.planning.forward import EXPANSION, FORWARD_ROOM, PATH, expand, predict, roll_out
+from liedyn.planning.objective import COST_ROOM, OBJECTIVE, update_multipliers
+from liedyn.planning.step import DISCRETISATION, STEP_ROOM, copy_vector
+
+CONVERGED, ITERATIONS, STALLED, VIOLATED, SINGULAR = range(5)
+"""What ends a search: it has converged; no iteration is left; no step helps; limits cannot be held; a step or the
+derivatives at a knot lead nowhere."""
+
+FROM_STATES, FROM_INPUTS, FROM_FEEDBACK = range(3)
+
+ARMIJO, GAP_SHARE = 1e-4, 0.5
+PROGRESS, GROWTH = 0.25, 10.0
+"""Penalties grow where multipliers alone have not reduced the largest violation to this part of it."""
+CLOSED_GAPS = 1e-9
+"""Sum of |gaps| of a plan whose steps lead from knot to knot: a whole step closes them to rounding."""
+FIRST_DAMPING, LARGEST_DAMPING = 1e-6, 1e8
+FIRST_TOLERANCE = 1e-3
+"""Of the search before the first update of multipliers, which need not be exact; each next one is a hundred times
+finer."""
+ROUNDING = 1e-13
+"""A slope below this part of the merit is rounding: its sum has thousands of terms."""
+
+Options = namedtuple("Options", "iterations halvings tolerance limit_tolerance largest_penalty roll finish floor")
+"""`roll` says where to begin: FROM_STATES of the plan; FROM_INPUTS, rolled out with its feedback from the first state
+of `trial`; FROM_FEEDBACK, the same, but with a gap behind that state where the rollout leads nowhere. `finish` is 1
+where derivatives and feedback of the last iteration's plan are wanted; `floor` is a cost that is rounding."""
+
+Log = namedtuple("Log", "cost gaps violation slope step count")
+"""By iteration; `count` has iterations made, updates of multipliers, and the knot where it failed."""
+
+Rooms = namedtuple("Rooms", "step cost backward forward")
+
+OPTIONS = group(Options, *[types.int64] * 2, *[types.float64] * 3, *[types.int64] * 2, types.float64)
+LOG = group(Log, *[VECTOR] * 5, INTEGERS)
+ROOMS = group(Rooms, STEP_ROOM, COST_ROOM, BACKWARD_ROOM, FORWARD_ROOM)
+ARGUMENTS = DISCRETISATION, OBJECTIVE, PATH, PATH, EXPANSION, ROOMS
+
+
+@inline
+def copy_path(path, to):
+    for k in range(path.q.shape[0]):
+        copy_vector(path.q[k], to.q[k])
+        copy_vector(path.v[k], to.v[k])
+    for k in range(path.u.shape[0]):
+        copy_vector(path.u[k], to.u[k])
+
+
+@inline
+def backward(o, b, path, x, damping):
+    """Changes and feedback of all knots; False if a knot has no best inputs."""
+    last = path.u.shape[0]
+    for i in range(b.Vx.size):
+        b.Vx[i] = x.lx[last, i]
+        for j in range(b.Vx.size):
+            b.Vxx[i, j] = x.lxx[last, i, j]
+    for k in range(last - 1, -1, -1):
+        if not backward_knot(x.A[k], x.B[k], x.gap[k], x.lx[k], x.lxx[k], x.lu[k], o.R, path.u[k], o.u_low, o.u_high,
+                             damping, b, x.k[k], x.K[k]):
+            return False
+    return True
+
+
+@inline
+def start(model, d, o, path, trial, x, r):
+    """Roll the plan out with its feedback from the first state of `trial`; returns the knots that were reached."""
+    for k in range(x.gap.shape[0]):
+        for i in range(x.gap.shape[1]):
+            x.gap[k, i] = 0.0
+    made = roll_out(model, d, o, r.step, r.cost, r.forward, path, x, 0.0, trial)[0]
+    if made == path.q.shape[0]:
+        copy_path(trial, path)
+    return made
+
+
+@inline
+def next_multipliers(model, o, c, path, x, grows, largest):
+    for k in range(path.q.shape[0]):
+        update_multipliers(model, o, c, k, path.q[k], path.v[k], x.lam[k], x.mu[k])
+        for l in range(o.low.size if grows else 0):
+            x.mu[k, l] = min(GROWTH * x.mu[k, l], largest)
+
+
+@inline
+def line_search(model, d, o, path, trial, x, r, merit, slope, weight, gaps, halvings):
+    """(part of the change that is taken, cost and violation after it), 0 if none helps. `trial` is the new plan."""
+    alpha = 1.0
+    copy_vector(path.q[0], trial.q[0])
+    copy_vector(path.v[0], trial.v[0])
+    for _ in range(halvings):
+        made, cost, added, worst = roll_out(model, d, o, r.step, r.cost, r.forward, path, x, alpha, trial)
+        if made == path.q.shape[0]:
+            after = cost + added + weight * (1.0 - alpha) * gaps
+            if after - merit <= ARMIJO * alpha * (slope - weight * gaps):
+                return alpha, cost, worst
+        alpha *= 0.5
+    return 0.0, np.inf, np.inf
+
+
+@kernel(nogil=True)
+def search(model, d, o, path, trial, x, r, options, log):
+    """Improve a plan in place; returns what ended the search."""
+    iteration, updates, damping, gap_weight, stuck = 0, 0, 0.0, 0.0, False
+    log.count[0], log.count[1], log.count[2] = 0, 0, -1
+    if options.roll != FROM_STATES:
+        first = trial.q[0], trial.v[0]
+        made = start(model, d, o, path, trial, x, r)
+        if made < path.q.shape[0]:
+            log.count[2] = made
+            if options.roll == FROM_INPUTS:
+                return SINGULAR
+            copy_vector(first[0], path.q[0])
+            copy_vector(first[1], path.v[0])
+    limited = o.low.size > 0
+    tolerance = max(options.tolerance, FIRST_TOLERANCE) if limited else options.tolerance
+    worst_before = np.inf
+    while True:
+        made, cost, added, worst, gaps = expand(model, d, o, r.step, r.cost, r.forward, path, x)
+        if made < path.q.shape[0] or not cost + added < np.inf:
+            log.count[2] = made
+            return SINGULAR
+        if not backward(o, r.backward, path, x, damping):
+            log.count[2] = path.q.shape[0]
+            return SINGULAR
+        slope, curvature = predict(o, r.forward, x)
+        log.cost[iteration], log.gaps[iteration], log.violation[iteration] = cost, gaps, worst
+        log.slope[iteration], log.step[iteration] = slope, 0.0
+        log.count[0] = iteration
+        size = abs(cost) + abs(added)
+        closed = gaps <= CLOSED_GAPS
+        wanted = tolerance if added != 0.0 else options.tolerance  # exact where no limit pushes
+        if closed and (stuck or -slope <= max(wanted, ROUNDING) * size or -slope <= options.floor):
+            stuck = False
+            finished = wanted <= options.tolerance
+            if not limited or finished and worst <= options.limit_tolerance:
+                return CONVERGED
+            if finished and worst > 0.5 * worst_before and not x.mu[1, 0] < options.largest_penalty:
+                return VIOLATED
+            grows = worst > options.limit_tolerance and worst > PROGRESS * worst_before
+            worst_before = worst
+            next_multipliers(model, o, r.cost, path, x, grows, options.largest_penalty)
+            updates += 1
+            log.count[1] = updates
+            tolerance = max(options.tolerance, 0.01 * tolerance)
+            iteration += 1
+            if iteration > options.iterations:
+                return ITERATIONS
+            continue
+        if iteration == options.iterations:
+            if limited:
+                next_multipliers(model, o, r.cost, path, x, False, options.largest_penalty)
+            return ITERATIONS
+        if gaps > 0.0:
+            gap_weight = max(gap_weight, (slope + 0.5 * max(curvature, 0.0)) / (GAP_SHARE * gaps))
+        merit = cost + added + gap_weight * gaps
+        alpha, cost, worst = line_search(model, d, o, path, trial, x, r, merit, slope, gap_weight, gaps,
+                                         options.halvings)
+        log.step[iteration] = alpha
+        iteration += 1
+        if alpha > 0.0:
+            copy_path(trial, path)
+            stuck = False
+            if iteration == options.iterations and not options.finish:
+                log.cost[iteration], log.violation[iteration], log.count[0] = cost, worst, iteration
+                if limited:
+                    next_multipliers(model, o, r.cost, path, x, False, options.largest_penalty)
+                return ITERATIONS
+            damping = 0.0 if damping <= FIRST_DAMPING else damping * (0.1 if alpha == 1.0 else 1.0)
+            continue
+        stuck = closed and -slope <= math.sqrt(ROUNDING) * size  # the merit cannot tell any more
+        damping = 0.0 if stuck else max(FIRST_DAMPING, 10.0 * damping)
+        if damping > LARGEST_DAMPING:
+            return STALLED

@@ -1,0 +1,200 @@
+"""A search for plans of one robot, with all arrays that it needs: made once, used again for each plan."""
+import numpy as np
+
+from liedyn.arguments import one_of, positive, require_robot, whole
+from liedyn.compiled.boundary import states
+from liedyn.compiled.functions import forget_errors, raise_errors
+from liedyn.constraints.independent import all_holonomic, by_name, choose, given_coordinates
+from liedyn.constraints.loops import closure_error
+from liedyn.contact.watching import watches
+from liedyn.planning.backward import BackwardRoom
+from liedyn.planning.forward import Expansion, ForwardRoom, Path
+from liedyn.planning.objective import cost_room
+from liedyn.planning.problem import cost_floor, objective_of
+from liedyn.planning.search import SINGULAR, Log, Options, Rooms, search
+from liedyn.planning.step import EULER, MIDPOINT, RK4, Discretisation, coordinates_of, step_room
+from liedyn.dynamics.nullspace import RANK_TOLERANCE
+from liedyn.errors import ClosureError, InputError, LiedynError
+from liedyn.linearization.linearize import linearize
+from liedyn.linearization.operating_point import CLOSURE_TOLERANCE, actuators_of
+from liedyn.model.packed import LINK_IV, LINK_NV, PackedModel, links_of
+
+METHODS = {"euler": EULER, "midpoint": MIDPOINT, "rk4": RK4}
+HALVINGS = 12
+"""Parts of a change that are tried, each half of the one before."""
+PENALTY_GROWTH = 1e8
+"""Largest penalty of a violated limit, by the first one."""
+
+
+class PlanError(LiedynError):
+    """A motion that cannot be planned: a step from some knot leads nowhere.
+
+    Attributes
+    ----------
+    knot : int
+        Where.
+    q, v : ndarray
+        The state there.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> issubclass(ld.PlanError, ld.LiedynError)
+    True
+    """
+
+    def __init__(self, message, knot, q, v):
+        super().__init__(message)
+        self.knot, self.q, self.v = knot, q, v
+
+
+def coordinates_for(robot, q, independent):
+    """Independent coordinates that steps can be made in, in the order of the tree.
+
+    Raises
+    ------
+    InputError
+        The robot has something that plans do not know, or coordinates are no coordinates of the tree.
+    """
+    unknown = [(robot.elements is not None, "force elements"), (bool(robot.functions), "users' functions in its model"),
+               (watches(robot), "one-sided contacts that open and close: switch each, `robot.switched(...)`"),
+               (not all_holonomic(robot), "constraints on velocities alone")]
+    for has, what in unknown:
+        if has:
+            raise InputError(f"{robot.name!r} has {what}; plans by `ddp` do not know them")
+    if not robot.actuator_names:
+        raise InputError(f"{robot.name!r} has no actuators, there is nothing to plan")
+    independent = given_coordinates("independent", independent)
+    if isinstance(independent, str) and independent == "tangent":
+        raise InputError("independent: plans need coordinates of the tree, got 'tangent'")
+    y = choose(robot, q, independent, RANK_TOLERANCE)
+    strange = [name for name in y.names if name not in robot.velocity_names]
+    if strange:
+        raise InputError(f"independent: {strange[0]!r} belongs to a cut joint; plans need coordinates of the tree")
+    return by_name(robot, sorted(y.names, key=robot.velocity_index))
+
+
+def groups_of(robot, places):
+    """(first, count) among the places of each ball or free joint."""
+    groups = []
+    for link in links_of(robot.packed)[0]:
+        first, count = int(link[LINK_IV]), int(link[LINK_NV])
+        at = np.flatnonzero((places >= first) & (places < first + count))
+        if count > 1 and 0 < len(at) < count:
+            raise InputError(f"only part of the ball or free joint of {robot.velocity_names[first]} is independent: "
+                             "its coordinates can be integrated together only")
+        if count > 1 and len(at):
+            groups.append((at[0], count))
+    return np.array(groups, np.int64).reshape(-1, 2)
+
+
+class Solver:
+    """Arrays of a search, and the search.
+
+    Attributes
+    ----------
+    y : Independent
+    objective : Objective
+    limit_names : tuple of str
+    path : Path
+        The plan: states and inputs.
+    expansion : Expansion
+        Among them the feedback K, multipliers and penalties.
+    """
+
+    def __init__(self, robot, q, v, cost, steps, h, limits, method, independent):
+        require_robot(robot)
+        self.robot, self.steps, self.h = robot, whole("steps", steps, 1), positive("h", h)
+        self.method = one_of("method", method, METHODS)
+        q, v = self.state(q, v)
+        self.y = y = coordinates_for(robot, q, independent)
+        self.places = places = y.rows.argmax(axis=1).astype(np.int64)
+        groups = groups_of(robot, places)
+        if len(groups) and method == "rk4":
+            raise InputError(f"method='rk4' needs coordinates that add up, and {robot.name!r} has ball or free joints; "
+                             "use 'midpoint'")
+        self.set_objective(cost, limits)
+        n, nq, nu, p, c = robot.nv, robot.nq, len(robot.actuator_names), len(places), len(self.limit_names)
+        self.model = PackedModel(robot.packed.ints, robot.packed.floats.copy())
+        self.discretisation = Discretisation(METHODS[method], self.h, places, groups, coordinates_of(y),
+                                             actuators_of(robot), RANK_TOLERANCE)
+        step, x, N = step_room(self.model, p, nu), 2 * p, self.steps
+        step.stage.choosable[:n] = 1.0
+        step.stage.choosable[places] = 0.0
+        o, width = self.objective, step.space.N.shape[1]
+        rows = max(o.running.weights.size, o.final.weights.size, o.bounded.weights.size)
+        zeros = np.zeros
+        self.path, self.trial = (Path(zeros((N + 1, nq)), zeros((N + 1, n)), zeros((N, nu))) for _ in range(2))
+        self.expansion = Expansion(
+            zeros((N, x, x)), zeros((N, x, nu)), zeros((N + 1, n, width)), zeros((N + 1, n, width)), zeros((N, x)),
+            zeros((N + 1, x)), zeros((N + 1, x, x)), zeros((N, nu)), zeros((N, nu)), zeros((N, nu, x)),
+            zeros((N + 1, c)), np.ones((N + 1, c)))
+        self.rooms = Rooms(step, cost_room(self.model, p, rows), BackwardRoom(
+            zeros(x), zeros((x, x)), zeros((x, x)), zeros((x, nu)), zeros(x), zeros(nu), zeros((x, x)), zeros((nu, x)),
+            zeros((nu, nu)), zeros((nu, nu)), zeros((nu, nu)), zeros(nu), zeros(nu), zeros(nu, np.int64)), ForwardRoom(
+            zeros(n), zeros(x), zeros(x), zeros(nu), zeros(nq), zeros(n)))
+        self.log = None
+
+    def state(self, q, v):
+        """A closed state as rows.
+
+        Raises
+        ------
+        InputError, ClosureError
+            As for `linearize`.
+        """
+        lead, q, v = states(self.robot, q0=q, v0=v)
+        if lead:
+            raise InputError(f"a plan begins at one state, got leading axes {lead}")
+        if self.robot.row_names:
+            error = float(np.abs(closure_error(self.robot, q[0])).max())
+            if error > CLOSURE_TOLERANCE:
+                raise ClosureError(f"{self.robot.name!r} is open by {error:.3g} at q0; assemble it first with close()",
+                                   error, None, q[0])
+        return q[0], v[0]
+
+    def set_objective(self, cost, limits):
+        """Another cost and other limits, with as many rows of each."""
+        self.objective, self.limit_names, self.functions = objective_of(self.robot, self.y, cost, limits, self.steps)
+
+    def begin(self, q, v):
+        """Put the first state, at all knots: feedback of none of them means anything yet."""
+        for path in self.path, self.trial:
+            path.q[:], path.v[:] = q, v
+        self.expansion.K[:] = self.expansion.k[:] = 0.0
+
+    def search(self, iterations, tolerance, limit_tolerance, penalty, roll, finish=True, halvings=HALVINGS):
+        """Improve the plan; returns what ended the search.
+
+        `roll` says where to begin (`liedyn.planning.search.Options`; False and True: states, inputs); without `finish`
+        the feedback afterwards is that of one iteration before.
+
+        Raises
+        ------
+        PlanError
+            A step of the plan as it is given leads nowhere.
+        """
+        self.log = Log(*(np.zeros(iterations + 2) for _ in range(5)), np.zeros(3, np.int64))
+        largest = PENALTY_GROWTH * penalty
+        options = Options(iterations, halvings, tolerance, limit_tolerance, largest, int(roll), 1 if finish else 0,
+                          cost_floor(self.objective, self.steps))
+        forget_errors(self.functions)
+        status = search(self.model, self.discretisation, self.objective, self.path, self.trial, self.expansion,
+                        self.rooms, options, self.log)
+        raise_errors(self.functions)
+        if status == SINGULAR:
+            self._raise(int(self.log.count[2]), self.trial if roll and self.log.count[0] == 0 else self.path)
+        return status
+
+    def _raise(self, knot, path):
+        """Why a step from a knot leads nowhere."""
+        at = min(knot, self.steps)
+        q, v = path.q[at].copy(), path.v[at].copy()
+        where = f"at knot {at} of {self.steps}, t = {at * self.h:g} s"
+        try:
+            linearize(self.robot, q, v, tau=np.zeros(self.robot.nv), independent=self.y.names)
+        except LiedynError as error:
+            error.args = (f"{error} ({where} of the plan)", *error.args[1:])
+            raise
+        raise PlanError(f"the step {where} leads nowhere: {self.robot.name!r} does not close after it, or its numbers "
+                        "overflow; begin with other inputs, a shorter step or limits", at, q, v)

@@ -1,0 +1,124 @@
+"""Variations of states in many directions at once, from Python: rows of states, columns of directions.
+
+Direction 1 is one column of a linearization after the other, direction 2 one parameter, or one column, for each lane.
+"""
+from collections import namedtuple
+
+import numpy as np
+
+from liedyn.compiled.batches import batch
+from liedyn.compiled.jit import inline_array
+from liedyn.model.packed import N_LINKS, N_VIRTUAL
+from liedyn.sensitivity.changes import make_changes
+from liedyn.sensitivity.elements import element_variations_size, vary_elements
+from liedyn.sensitivity.links import Directions
+from liedyn.sensitivity.sides import Rows
+from liedyn.sensitivity.variations import Motion, Varied, variations_size, vary_both
+from liedyn.simd.lanes import WIDTH
+
+SHARED = 50_000
+"""Links times columns times states from which on threads are worth waking."""
+
+Columns = namedtuple("Columns", "N X A L")
+"""Directions of states: displacements of q, variations of v, a and lambda, the last axis numbers the columns."""
+
+
+@inline_array
+def _rows_at(rows, b, c):
+    return Rows(rows.g[b, c], rows.psi[b, c], rows.phi[b, c], rows.psi_mixed[b, c], rows.phi_mixed[b, c])
+
+
+@batch
+def vary_states(begin, end, model, motion, changes, one, two, N_12, X_12, force, rows, readers):
+    """`vary_both` at rows of states, for all columns of direction 1: each array has the axes (state, column, ...)."""
+    work = np.empty(variations_size(model))
+    for b in range(begin, end):
+        at = Motion(motion.q[b], motion.v[b], motion.a[b], motion.lam[b])
+        along = Directions(two.N[b], two.X[b], two.A[b], two.L[b])
+        for c in range(one.N.shape[1]):
+            out = Varied(force[0][b, c], force[1][b, c], _rows_at(rows, b, c), _rows_at(readers, b, c))
+            vary_both(model, changes, at, Directions(one.N[b, c], one.X[b, c], one.A[b, c], one.L[b, c]), along,
+                      N_12[b, c], X_12[b, c], work, out)
+
+
+@batch
+def vary_element_states(begin, end, model, laws, owners, pushed, motion, changes, one, two, N_12, X_12, force):
+    """`vary_elements` likewise, added to the forces."""
+    work = np.empty(element_variations_size(model, owners.size))
+    for b in range(begin, end):
+        at = Motion(motion.q[b], motion.v[b], motion.a[b], motion.lam[b])
+        along = Directions(two.N[b], two.X[b], two.A[b], two.L[b])
+        for c in range(one.N.shape[1]):
+            vary_elements(model, changes, (laws[0][b], laws[1][b], owners), pushed[b, c], at,
+                          Directions(one.N[b, c], one.X[b, c], one.A[b, c], one.L[b, c]), along, N_12[b, c], X_12[b, c],
+                          work, force[0][b, c], force[1][b, c])
+
+
+class Variations:
+    """Variations of a robot's equations at rows of states.
+
+    Parameters
+    ----------
+    robot : Robot
+    motion : Motion
+        Rows of q, v, a and lambda.
+    changes : list
+        Of the parameters along direction 2: two lists of changes each (`liedyn.sensitivity.parameters.all_changes`).
+    reads : bool
+        Are virtual velocities asked for?
+    slopes : Slopes, optional
+        Of the laws of the force elements at these states, if the robot has some.
+    """
+
+    def __init__(self, robot, motion, changes, reads=False, slopes=None):
+        self.robot, self.motion, self.count, self.reads = robot, motion, len(changes), reads
+        self.changes, self.of_elements = (make_changes([each[k] for each in changes]) for k in range(2))
+        self.slopes, self.width = slopes, WIDTH * -(-len(changes) // WIDTH)
+
+    def zeros(self, rows):
+        """No variation of so many numbers along direction 2."""
+        return np.zeros((len(self.motion.q), rows, self.count))
+
+    def along(self, one, two, N_12=None, X_12=None, pushed=None):
+        """Variations (states, columns of direction 1, rows, columns of direction 2).
+
+        Parameters
+        ----------
+        one, two : Columns
+            Each array (states, rows, columns), or None for zeros.
+        N_12, X_12 : ndarray, shape (states, columns 1, nv, columns 2), optional
+        pushed : ndarray, shape (states, columns 1, rows), optional
+            What direction 1 adds to the forces of force elements.
+
+        Returns
+        -------
+        Varied
+            Of arrays; `readers` is empty unless they are asked for.
+        """
+        robot, states = self.robot, len(self.motion.q)
+        n, m = robot.nv, len(robot.row_names)
+        sizes = n, n, n, m
+        count = next((x.shape[2] for x in one if x is not None), 1)
+        one = Directions(*(np.zeros((states, count, size)) if x is None else np.ascontiguousarray(x.swapaxes(1, 2))
+                           for x, size in zip(one, sizes)))
+        two = Directions(*(self._padded(x, (states, size)) for x, size in zip(two, sizes)))
+        N_12, X_12 = (self._padded(x, (states, count, n)) for x in (N_12, X_12))
+        nz = int(robot.ints[N_VIRTUAL]) if self.reads else 0
+        force = np.empty((2, states, count, n, self.width))
+        rows, readers = (Rows(*np.empty((5, states, count, size, self.width))) for size in (m, nz))
+        vary_states.on(states, states * count * self.width * robot.ints.item(N_LINKS) >= SHARED, robot.packed,
+                       self.motion, self.changes, one, two, N_12, X_12, (force[0], force[1]), rows, readers)
+        if self.slopes is not None:
+            laws = self.slopes
+            if pushed is None:
+                pushed = np.zeros((states, count, laws.rows.shape[1]))
+            vary_element_states.on(states, False, robot.elements.packed, (laws.rows, laws.by_numbers), laws.owners,
+                                   pushed, self.motion, self.of_elements, one, two, N_12, X_12, (force[0], force[1]))
+        return Varied(*force[..., :self.count], *(Rows(*(x[..., :self.count] for x in each)) for each in (
+            rows, readers)))
+
+    def _padded(self, x, shape):
+        found = np.zeros((*shape, self.width))
+        if x is not None:
+            found[..., :self.count] = x
+        return found

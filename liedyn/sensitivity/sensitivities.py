@@ -1,0 +1,191 @@
+"""Derivatives of accelerations, multipliers and linear models by a robot's parameters: the public function."""
+import numpy as np
+
+from liedyn.arguments import require_robot
+from liedyn.compiled.boundary import as_floats
+from liedyn.constraints.independent import Independent, by_name
+from liedyn.contact.watching import watches
+from liedyn.dynamics.nullspace import RANK_TOLERANCE
+from liedyn.elements.forces import force_states, room_for
+from liedyn.elements.generalized import actuator_matrix
+from liedyn.errors import InputError, shown
+from liedyn.linearization.linearize import linearize, settled_without_friction
+from liedyn.linearization.operating_point import CLOSURE_TOLERANCE
+from liedyn.model.kinds import LOOP_KINDS
+from liedyn.model.laws import LAWS
+from liedyn.model.packed import DOF_LINK, DOF_STIFFNESS, LINK_NV, N_ROWS, dofs_of, links_of
+from liedyn.sensitivity.laws import slopes as law_slopes
+from liedyn.sensitivity.linear_model import Derivatives, LinearModels
+from liedyn.sensitivity.parameters import all_changes, chosen
+from liedyn.sensitivity.result import Sensitivity
+from liedyn.sensitivity.variations import Motion
+from liedyn.tree.crba import crba
+
+AT_ONCE = 4_000_000
+"""Numbers of the largest array: so many states are worked on together as it takes."""
+
+
+def sensitivities(robot, q, v, tau=None, parameters=("mass:*", "com.*:*", "inertia.*:*"), independent=None,
+                  speeds=None, u=None, closure_tolerance=CLOSURE_TOLERANCE, rank_tolerance=RANK_TOLERANCE):
+    """Exact derivatives of accelerations, multipliers and of the linear model by parameters of the robot.
+
+    Along a parameter p the independent coordinates y and velocities w, time, and tau or u are held; the dependent
+    coordinates and velocities follow, so that all constraints stay met. So the derivatives are total ones, of what
+    `forward_dynamics` and `linearize` give for a robot with another value of the parameter, assembled again at the same
+    y and w.
+
+    Parameters
+    ----------
+    robot : Robot
+    q : array_like, shape (..., nq)
+        Configuration [rad, m; quaternions (x, y, z, w)] that closes the loops.
+    v : array_like, shape (..., nv)
+        Velocity [rad/s, m/s] that keeps them closed.
+    tau : array_like, shape (..., nv)
+        Generalised forces [N m, N].
+    parameters : sequence of str
+        Names, patterns of names such as ``"mass:*"``, or the name of a body, joint, constraint or force element, which
+        stands for all that it has. Names, all in SI units and radians:
+
+        - ``mass:BODY``; ``com.x:BODY`` (x, y, z), the centre of mass in the body's frame; ``inertia.xx:BODY`` (xx, xy,
+          xz, yy, yz, zz), about the centre of mass, which stays with it, in the body's axes
+        - ``placement.x:JOINT`` (x, y, z, rx, ry, rz): the place of a joint or frame in its parent, and turns about the
+          parent's axes through that place; of fixed joints too
+        - ``parent_placement.x:LOOP`` and ``child_placement.x:LOOP``, likewise of the two frames that a cut joint,
+          another constraint or a force element joins
+        - ``length:NAME``, ``radius:NAME``, ``parent_radius:NAME``, ``offset:NAME`` of constraints
+        - ``armature:NAME``, ``damping:NAME``, ``stiffness:NAME``, ``rest:NAME`` of velocity coordinates; the last two
+          where the coordinate is one of one degree of freedom
+        - ``stiffness:NAME``, ``damping:NAME``, ``preload:NAME``, ``length:NAME``, ``rest:NAME`` of linear force
+          elements, and the numbers of laws by their names: ``coulomb:NAME`` of friction
+        - ``gravity`` along its direction, ``gravity.x``, ``gravity.y``, ``gravity.z``
+    independent, speeds : sequence of str, "auto", "tangent" or None
+        As for `linearize`. In tangent spaces the basis R, with y = R q, is held.
+    u : array_like, shape (..., nu)
+        Instead of tau: forces of the robot's actuators.
+    closure_tolerance, rank_tolerance : float
+        As for `linearize`.
+
+    Returns
+    -------
+    Sensitivity
+        ``a, lam, A, B, f0, q, v`` with the parameters along the last axis, and the linear ``model`` itself.
+
+    Raises
+    ------
+    ClosureError
+        A loop is open at q; or the constraints cannot follow a parameter, as a planar linkage with redundant rows that
+        leaves its plane: leave it out.
+    InputError
+        What `linearize` raises; an unknown parameter; a feedback for tau or u; sliding friction of contacts, custom
+        rows, bushings, springs of ball and free joints, or forces and actuators on cut joints, whose second derivatives
+        are not known here.
+    SingularConfigurationError
+        As `linearize`.
+
+    Notes
+    -----
+    With D the total derivative by p, Z = [G; R] and F = ID(q, v, a) + G^T lambda - tau,
+
+        Z q_p = -(dg/dp, 0),  Z v_p = -(D psi, 0),  M a_p + G^T lambda_p = -D F,  G a_p = -D phi
+
+    and A and B change by the mixed second variation of F and of the constraints along (N, X, a', lambda') of the linear
+    model and along (q_p, v_p, a_p, lambda_p, p), and one more solve with the same matrices
+    (`liedyn.sensitivity.linear_model`). Variations are carried through one recursion as hyper-dual numbers (Fike and
+    Alonso, AIAA 2011-886): exact to rounding, no step size. Time is held.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> arm = ld.load("five_bar")
+    >>> s = ld.sensitivities(arm, arm.home, [0.0] * 4, [0.0] * 4, parameters=["mass:*", "placement.x:q2"])
+    >>> s.a.shape, s.A.shape, s.parameters[-1]
+    ((4, 5), (4, 4, 5), 'placement.x:q2')
+    """
+    require_robot(robot)
+    names = chosen(robot, parameters)
+    _require_known(robot)
+    if any(isinstance(x, tuple) or callable(x) for x in (tau, u)):
+        raise InputError("sensitivities takes forces tau or u as numbers, not a feedback: close the loop on A and B")
+    model = linearize(robot, q, v, tau, independent=independent, outputs=(), closure_tolerance=closure_tolerance,
+                      rank_tolerance=rank_tolerance, speeds=speeds, u=u)
+    lead, count = model.lead, int(np.prod(model.lead))
+    if watches(robot):  # contacts as these states have them; linearize has seen that all have the same
+        state = (x.reshape(count, -1)[0] for x in (model.q, model.v, model.tau))
+        robot = settled_without_friction(robot, *state, np.empty(0), rank_tolerance, "sensitivities()")
+    q, v, a, lam, K, S, rank = (np.reshape(x, (count, *np.shape(x)[len(lead):])) for x in (
+        model.q, model.v, model.a, model.lam, model.K, model.S, model.rank))
+    y, w, R_y, R_w = _choices(robot, model, K, S)
+    inputs = np.broadcast_to(actuator_matrix(robot, q), (count, robot.nv, len(model.inputs)))
+    M, slopes = crba(robot, q), _element_slopes(robot, q, v, u, count)
+    changes = [all_changes(robot)[name] for name in names]
+    found, size = [], _chunk(robot, K.shape[2] + S.shape[2] + inputs.shape[2], len(names))
+    for b in range(0, count, size):
+        part = slice(b, b + size)
+        models = LinearModels(robot, lead, y, w, R_y[part], R_w[part], Motion(q[part], v[part], a[part], lam[part]),
+                              M[part], rank[part], inputs[part], _part(slopes, part), b)
+        found.append(models.derivatives(names, changes))
+    arrays = {key: np.concatenate(x).reshape(lead + x[0].shape[1:]) for key, *x in zip(Derivatives._fields, *found)}
+    return Sensitivity(parameters=names, model=model, **arrays)
+
+
+def _chunk(robot, columns, parameters):
+    return max(1, AT_ONCE // max(1, columns * (parameters + 8) * (2 * robot.nv + 5 * len(robot.row_names))))
+
+
+def _element_slopes(robot, q, v, u, count):
+    """`Slopes` of the laws of force elements, None where there are none."""
+    if robot.elements is None:
+        return None
+    packed, laws = robot.elements.packed, robot.elements.laws
+    tau, x, w, f = (np.zeros((count, size)) for size in (robot.nv, *[int(packed.ints[N_ROWS])] * 3))
+    force_states(packed, laws, room_for(packed), robot.t, q, v, tau, x, w, f)
+    nu = len(robot.actuator_names)
+    u = np.zeros((count, nu)) if u is None else np.broadcast_to(as_floats("u", u, nu), (count, nu))
+    return law_slopes(laws, x, w, u)
+
+
+def _part(slopes, part):
+    return None if slopes is None else slopes._replace(rows=slopes.rows[part], by_numbers=slopes.by_numbers[part])
+
+
+def _require_known(robot):
+    """InputError where second derivatives are not known."""
+    for each in robot.model.constraints:
+        if each.kind == "custom" and each.name in robot.active:
+            raise _unknown(f"custom constraint {shown(each.name)}: its functions give first derivatives only")
+    links, dofs = links_of(robot.packed)[0], dofs_of(robot.packed)
+    for j, name in enumerate(robot.velocity_names):
+        if dofs[1][j, DOF_STIFFNESS] and links[dofs[0][j, DOF_LINK], LINK_NV] > 1:
+            raise _unknown(f"the spring of {shown(name)}, of a ball or free joint")
+    for each in robot.model.elements:
+        if each.law not in LAWS:
+            raise _unknown(f"force element {shown(each.name)}, a {each.law}")
+        if each.coefficients.keys() & set(robot.virtual_names):
+            raise _unknown(f"force element {shown(each.name)}, which acts on a cut joint")
+    for each in robot.model.actuators:
+        if each.gears.keys() & set(robot.virtual_names):
+            raise _unknown(f"actuator {shown(each.name)}, which acts on a cut joint")
+
+
+def _unknown(what):
+    return InputError(f"sensitivities has no second derivatives of {what}")
+
+
+def _choices(robot, model, K, S):
+    """Coordinates and velocities, and their rows at each state."""
+    p = K.shape[2]
+    y_names, w_names = model.states[:p], tuple(name.removeprefix("velocity:") for name in model.states[p:])
+    if y_names[0].startswith("tangent"):
+        R = K.swapaxes(1, 2)  # orthonormal: R N = 1
+        y = Independent(y_names, R[0], np.full(p, -1))
+        return y, y, R, R
+    y, w = by_name(robot, y_names), by_name(robot, w_names)
+    for name in y_names:
+        if name in robot.virtual_names and _is_of_cut_ball(robot, name):
+            raise _unknown(f"independent coordinate {shown(name)} of a ball that is cut")
+    return (y, w, *(np.broadcast_to(x.rows, (len(K), *x.rows.shape)) for x in (y, w)))
+
+
+def _is_of_cut_ball(robot, name):
+    return any(name.startswith(f"{loop.name}.") for loop in robot.model.loops if LOOP_KINDS[loop.kind].has_quaternion)

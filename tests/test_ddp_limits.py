@@ -1,0 +1,205 @@
+"""Limits of plans, plans that begin with gaps, model-predictive control, and what is refused."""
+import warnings
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+import liedyn as ld
+from liedyn.planning.backward import BackwardRoom, solve_box
+from liedyn.planning.solver import Solver
+from liedyn.compiled.jit import kernel
+
+FIVE_BAR, LOADER, PANDA = (ld.load(name) for name in ("five_bar", "loader", "panda"))
+REST = np.zeros(4)
+GOAL = ld.close(FIVE_BAR, FIVE_BAR.home, q1=1.7, q2=-0.9)
+COST = ld.Cost(Q=1.0, R=1e-3, q=GOAL, terminal_Q=20.0)
+
+
+@kernel
+def box(H, g, u, low, high, r, x):
+    return solve_box(H, g, u, low, high, r, x)
+
+
+def test_quadratic_programmes_of_a_knot():
+    """The conditions of Karush, Kuhn and Tucker, which the solution alone meets."""
+    rng = np.random.default_rng(0)
+    for n in (1, 2, 5, 8):
+        zero = [np.zeros(k) for k in (2 * n, n, n)]
+        r = BackwardRoom(zero[0], *(np.zeros((n, n)),) * 3, zero[0], zero[1], *(np.zeros((n, n)) for _ in range(5)),
+                         np.zeros(n), np.zeros(n), np.zeros(n, np.int64))
+        for _ in range(50):
+            A = rng.normal(size=(n, n))
+            H, g, u = A @ A.T + 1e-3 * np.eye(n), 3.0 * rng.normal(size=n), 0.2 * rng.normal(size=n)
+            low, high, x = np.full(n, -0.5), np.where(rng.random(n) < 0.3, np.inf, 0.5), np.empty(n)
+            free = box(H, g, u, low, high, r, x)
+            slope = H @ x + g
+            assert (u + x >= low - 1e-15).all() and (u + x <= high + 1e-15).all()
+            inside = np.zeros(n, bool)
+            inside[r.free[:free]] = True
+            assert np.abs(slope[inside]).max(initial=0.0) < 1e-10 * np.abs(g).max()
+            assert (slope[~inside & (u + x <= low)] > 0.0).all() and (slope[~inside & (u + x >= high)] < 0.0).all()
+
+
+@pytest.mark.parametrize("limits, of", [
+    (ld.Limits(speeds={"q3": (-0.2, 0.6)}), lambda plan: plan.v[:, 2]),
+    (ld.Limits(coordinates={"q4": (-1.42, -1.2)}), lambda plan: plan.q[:, 3]),
+    (ld.Limits(inputs=(-14.0, 14.0), targets=[(ld.PointTarget("link3", (0.0, 0.0, 0.0)), (-9.0, -9.0, -9.0),
+                                              (9.0, 2.02, 9.0))]),
+     lambda plan: np.array([ld.pose(FIVE_BAR, q, "link3")[1, 3] for q in plan.q])),
+])
+def test_limits_of_states_are_held_and_the_plan_is_the_best_one(limits, of):
+    """Against SciPy's SLSQP on the same rollouts; the limits count for coordinates that depend on others, too."""
+    free = ld.ddp(FIVE_BAR, FIVE_BAR.home, REST, COST, 12, 0.04)
+    plan = ld.ddp(FIVE_BAR, FIVE_BAR.home, REST, COST, 12, 0.04, limits=limits)
+    assert plan.status == "converged" and plan.violation <= 1e-6 and plan.cost > 1.0005 * free.cost
+    low, high = limits_of(limits)
+    x = of(plan)
+    margin = min(x[1:].min() - low, high - x[1:].max())
+    assert -1e-6 <= margin < 1e-6
+    assert max(np.abs(ld.closure_error(FIVE_BAR, q)).max() for q in plan.q) < 1e-12
+    solver = Solver(FIVE_BAR, FIVE_BAR.home, REST, COST, 12, 0.04, None, "midpoint", None)
+    solver.begin(FIVE_BAR.home, REST)
+
+    def rolled(z):
+        solver.path.u[:], solver.expansion.K[:], solver.expansion.k[:] = z.reshape(12, 4), 0.0, 0.0
+        solver.search(0, 0.0, np.inf, 1.0, True)
+        return solver.log.cost[0]
+
+    def gradient(z):
+        rolled(z)
+        e, found = solver.expansion, np.zeros((12, 4))
+        p = e.lx[-1].copy()
+        for k in range(11, -1, -1):
+            found[k] = e.lu[k] + e.B[k].T @ p
+            p = e.lx[k] + e.A[k].T @ p
+        return found.ravel()
+
+    def margins(z):
+        rolled(z)
+        x = of(solver.path)[1:]
+        return np.concatenate([x - low, high - x])
+
+    bounds = [(-14.0, 14.0) if limits.inputs else (None, None)] * 48
+    other = minimize(rolled, 0.98 * plan.u.ravel(), jac=gradient, bounds=bounds, method="SLSQP",
+                     constraints=[dict(type="ineq", fun=margins)], options=dict(maxiter=300, ftol=1e-12))
+    # both hold limits to 1e-6, and SciPy differentiates them by differences
+    assert other.success and plan.cost == pytest.approx(other.fun, rel=2e-5)
+
+
+def limits_of(limits):
+    """The interval of the one limit that counts."""
+    if limits.targets:
+        return -9.0, 2.02
+    return next(iter((limits.speeds or limits.coordinates).values()))
+
+
+def test_multipliers_are_the_price_of_limits():
+    """The derivative of the cost by a lower limit is minus the sum of its multipliers, which are negative."""
+    costs = [ld.ddp(FIVE_BAR, FIVE_BAR.home, REST, COST, 12, 0.04, tolerance=1e-13, limit_tolerance=1e-9,
+                    limits=ld.Limits(speeds={"q3": (-0.2 + d, 9.0)})) for d in (-1e-3, 0.0, 1e-3)]
+    price = costs[1].multipliers["velocity:q3"]
+    assert (price <= 0.0).all() and price.min() < 0.0
+    slope = (costs[2].cost - costs[0].cost) / 2e-3
+    assert slope == pytest.approx(-price.sum(), rel=1e-3)  # differences of 1e-3, where active knots may change
+
+
+@pytest.mark.parametrize("robot", [FIVE_BAR, LOADER, PANDA])
+def test_plans_from_states_that_do_not_follow_from_one_another(robot):
+    """Multiple shooting closes the gaps, and finds the plan that rollouts find."""
+    n, nu = robot.nv, len(robot.actuator_names)
+    hold = ld.inverse_dynamics(robot, robot.home, np.zeros(n), np.zeros(len(robot.independent or range(n)))).u
+    cost = ld.Cost(Q=1.0, R=1e-9 if robot is LOADER else 1e-3, q=robot.home, u=hold, terminal_Q=10.0)
+    rng, names = np.random.default_rng(4), robot.independent or robot.coordinate_names
+    q = [robot.home]
+    for dx in 0.03 * rng.normal(size=(20, len(names))):
+        aims = {name: robot.home[robot.coordinate_index(name)] + d for name, d in zip(names, dx)}
+        q.append(ld.close(robot, robot.home, **aims) if robot.row_names else robot.home + dx)
+    q[0] = q[-1]
+    v = np.zeros((21, n))
+    plan = ld.ddp(robot, q[0], v[0], cost, 20, 0.02, start=(np.array(q), v))
+    rolled = ld.ddp(robot, q[0], v[0], cost, 20, 0.02, start=np.tile(hold, (20, 1)))
+    assert plan.status == "converged" and plan.cost == pytest.approx(rolled.cost, rel=1e-8)
+    again = ld.ddp(robot, q[0], v[0], cost, 20, 0.02, start=plan, iterations=3)
+    assert again.cost == pytest.approx(plan.cost, rel=1e-9) and again.u.shape == (20, nu)
+
+
+def test_a_plan_is_the_same_each_time():
+    plans = [ld.ddp(LOADER, LOADER.home, np.zeros(8), ld.Cost(Q=1.0, R=1e-9), 15, 0.02) for _ in range(2)]
+    assert np.array_equal(plans[0].u, plans[1].u) and np.array_equal(plans[0].K, plans[1].K)
+
+
+def loader_control(**more):
+    goal = ld.close(LOADER, LOADER.home, boom=0.35, bucket=-0.3)
+    hold = ld.inverse_dynamics(LOADER, goal, np.zeros(8), np.zeros(2)).u
+    weights = {"boom": 100.0, "bucket": 100.0, "velocity:boom": 1.0, "velocity:bucket": 1.0}
+    cost = ld.Cost(Q=weights, R=1e-11, q=goal, u=hold, terminal_Q={name: 10.0 * x for name, x in weights.items()})
+    limits = ld.Limits(inputs=(-2e5, 2e5), speeds={"lift_rod": (-0.25, 0.25)})
+    return ld.MPC(LOADER, LOADER.home, np.zeros(8), cost, 50, 0.02, limits=limits, **more)
+
+
+@pytest.mark.parametrize("method", ["euler", "midpoint"])
+def test_a_loader_is_controlled_within_its_limits(method):
+    mpc, given = loader_control(method=method), []
+
+    def controller(t, q, v):
+        given.append(mpc(t, q, v))
+        return given[-1]
+
+    tr = ld.simulate(LOADER, LOADER.home, np.zeros(8), 2.5, dt=2e-3, u=ld.Sampled(controller, 0.01))
+    assert abs(tr["boom"][-1] - 0.35) < 1e-4 and abs(tr["bucket"][-1] + 0.3) < 1e-4
+    # the plan's steps are of another method and length than the run's, so that speeds are held but for their errors
+    assert np.abs(given).max() == 2e5 and np.abs(tr["velocity:lift_rod"]).max() < 0.33
+    assert mpc.plan.u.shape == (50, 2) and "loader" in repr(mpc)
+    mpc.reset()
+    assert np.array_equal(mpc(0.0, LOADER.home, np.zeros(8)), given[0])
+
+
+def test_control_of_a_moving_goal():
+    """A cost as a function of time."""
+    def cost(t):
+        times = t + 0.02 * np.arange(31)
+        q = np.tile(PANDA.home, (31, 1))
+        q[:, 0] = 0.3 * np.sin(2.0 * times)
+        v = np.zeros((31, 7))
+        v[:, 0] = 0.6 * np.cos(2.0 * times)
+        return ld.Cost(Q=np.r_[np.full(7, 100.0), np.ones(7)], R=1e-5, q=q, v=v, terminal_Q=100.0)
+
+    start, v = PANDA.home.copy(), np.zeros(7)
+    v[0] = 0.6
+    mpc = ld.MPC(PANDA, start, v, cost, 30, 0.02)
+    tr = ld.simulate(PANDA, start, v, 1.0, dt=2e-3, u=ld.Sampled(mpc, 0.02))
+    wanted = 0.3 * np.sin(2.0 * tr.t)
+    assert np.abs(tr.q[:, 0] - wanted)[len(wanted) // 2:].max() < 0.01
+
+
+def test_what_is_refused():
+    cost = ld.Cost(Q=1.0, R=0.1)
+    with pytest.raises(ld.InputError, match="unknown 'q9'"):
+        ld.ddp(FIVE_BAR, FIVE_BAR.home, REST, ld.Cost(Q={"q9": 1.0}), 5, 0.01)
+    with pytest.raises(ld.InputError, match="rolling_disk.*velocities alone"):
+        disk = ld.load("rolling_disk")
+        ld.ddp(disk, disk.home, np.zeros(disk.nv), cost, 5, 0.01)
+    with pytest.raises(ld.ClosureError, match="open by"):
+        ld.ddp(FIVE_BAR, FIVE_BAR.home + 0.1, REST, cost, 5, 0.01)
+    with pytest.raises(ld.InputError, match="cut joint"):
+        ld.ddp(FIVE_BAR, FIVE_BAR.home, REST, cost, 5, 0.01, independent=("pin", "q1"))
+    with pytest.raises(ld.InputError, match="lowest not above the highest"):
+        ld.ddp(FIVE_BAR, FIVE_BAR.home, REST, cost, 5, 0.01, limits=ld.Limits(inputs=(1.0, -1.0)))
+    with pytest.raises(ld.LiedynError, match="knot"):  # thrown through the ends of its workspace
+        ld.ddp(FIVE_BAR, FIVE_BAR.home, REST, cost, 50, 0.05, start=np.full((50, 4), 300.0))
+    b = ld.Builder.of(FIVE_BAR)
+    b.coordinate_force("bar", {"q1": 1.0}, stiffness=2.0)
+    with pytest.raises(ld.InputError, match="force elements"):
+        ld.ddp(b.build(), FIVE_BAR.home, REST, cost, 5, 0.01)
+    with pytest.warns(ld.PlanWarning, match="no iteration is left after 1 "):
+        ld.ddp(FIVE_BAR, FIVE_BAR.home, REST, COST, 10, 0.02, iterations=1)
+    with pytest.warns(ld.PlanWarning, match="limits are violated by"):
+        ld.ddp(FIVE_BAR, FIVE_BAR.home, REST, COST, 3, 0.01, limits=ld.Limits(coordinates={"q1": (0.0, 1.0)}))
+    mpc = ld.MPC(FIVE_BAR, FIVE_BAR.home, REST, cost, 5, 0.01)
+    mpc(1.0, FIVE_BAR.home, REST)
+    with pytest.raises(ld.InputError, match="time goes back"):
+        mpc(0.5, FIVE_BAR.home, REST)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert ld.ddp(FIVE_BAR, FIVE_BAR.home, REST, cost, 5, 0.01).status == "converged"

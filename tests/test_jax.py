@@ -1,0 +1,251 @@
+"""Functions for JAX against the library's own numbers, under all transformations."""
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from comparison import off
+from mechanisms import MOVING_KINDS, random_tree
+
+import liedyn as ld
+
+jax = pytest.importorskip("jax", reason="JAX is not installed")
+jnp = jax.numpy
+jax.config.update("jax_enable_x64", True)
+
+from jax.test_util import check_grads  # noqa: E402
+
+import liedyn.jax as bridge  # noqa: E402
+from liedyn.differentiable import operations  # noqa: E402
+
+PANDA = ld.load("panda")
+FIVE_BAR = ld.load("five_bar")
+TREE = random_tree(np.random.default_rng(3), MOVING_KINDS).build()
+WAYS = {"eager": lambda f: f, "jit": jax.jit, "vmap": jax.vmap, "jit, vmap": lambda f: jax.jit(jax.vmap(f))}
+
+
+def states(robot, count=5, seed=0):
+    rng = np.random.default_rng(seed)
+    return ld.random_configuration(robot, rng, count), *rng.normal(size=(2, count, robot.nv))
+
+
+def five_bars(count):
+    """States on the constraints, and forces."""
+    rng = np.random.default_rng(7)
+    q = ld.close(FIVE_BAR, FIVE_BAR.home, q1=FIVE_BAR.home[0] + rng.uniform(-0.2, 0.2, count))
+    return q, ld.complete_velocity(FIVE_BAR, q, {"q1": rng.normal(size=count), "q2": 0.3}), rng.normal(size=(count, 4))
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_values(way):
+    q, v, x = states(PANDA)
+    for function, expected in (
+            (lambda q, v, x: bridge.rnea(PANDA, q, v, x), ld.rnea(PANDA, q, v, x)),
+            (lambda q, v, x: bridge.forward_dynamics(PANDA, q, v, x).a, ld.aba(PANDA, q, v, x)),
+            (lambda q, v, x: bridge.forward_kinematics(PANDA, q), ld.forward_kinematics(PANDA, q)),
+            (lambda q, v, x: bridge.pose(PANDA, q, "panda_hand"), ld.pose(PANDA, q, "panda_hand"))):
+        assert off(WAYS[way](function)(q, v, x), expected) < 1e-14
+
+
+@pytest.mark.parametrize("way", ["eager", "jit", "jit, vmap"])
+@pytest.mark.parametrize("direction", [jax.jacfwd, jax.jacrev], ids=["forward", "reverse"])
+def test_jacobians_are_the_librarys(direction, way):
+    q, v, x = states(PANDA)
+    if "vmap" not in way:
+        q, v, x = q[0], v[0], x[0]
+    for function, expected in (
+            (lambda *x: bridge.rnea(PANDA, *x), ld.rnea_derivatives(PANDA, q, v, x)),
+            (lambda *x: bridge.forward_dynamics(PANDA, *x).a, ld.aba_derivatives(PANDA, q, v, x))):
+        found = WAYS[way](direction(function, argnums=(0, 1, 2)))(q, v, x)
+        for actual, each in zip(found, expected):
+            assert off(actual, each) < 1e-12
+
+
+def test_quaternions_in_both_directions():
+    """Derivatives by the numbers of q are those that the operation has, which tests of its own check by differences."""
+    q, v, x = (each[0] for each in states(TREE))
+    q = 1.3 * q  # joints move on, quaternions stay what they are
+    expected = operations.forward_dynamics(TREE).differentiate(q, v, x)[1][0]
+    for direction in (jax.jacfwd, jax.jacrev):
+        assert off(direction(lambda q: bridge.forward_dynamics(TREE, q, v, x).a)(q), expected) < 1e-14
+    check_grads(lambda q: bridge.forward_kinematics(TREE, q), (q,), order=1)
+    check_grads(lambda q: bridge.pose(TREE, q, TREE.body_names[-1]), (q,), order=1)
+
+
+def test_vmap_over_some_arguments_only():
+    q, v, x = states(PANDA)
+    found = jax.jit(jax.vmap(lambda q, x: bridge.rnea(PANDA, q, v[0], x), in_axes=(0, 1)))(q, x.T)
+    assert off(found, ld.rnea(PANDA, q, v[0], x)) < 1e-14
+    gradient = jax.vmap(jax.grad(lambda q, x: bridge.rnea(PANDA, q, v[0], x).sum()), in_axes=(0, None))(q, x[0])
+    assert off(gradient, ld.rnea_derivatives(PANDA, q, v[0], x[0])[0].sum(axis=1)) < 1e-12
+
+
+def test_a_batch_is_one_call(monkeypatch):
+    q, v, x = states(PANDA, 100)
+    calls, original = [], operations.Rnea.evaluate
+    monkeypatch.setattr(operations.Rnea, "evaluate", lambda *given: calls.append(1) or original(*given))
+    robot = PANDA.at(0.0)  # with operations of its own
+    jax.jit(jax.vmap(lambda q, v, x: bridge.rnea(robot, q, v, x)))(q, v, x).block_until_ready()
+    assert len(calls) == 1
+
+
+def test_under_scan_and_checkpoint():
+    """Explicit Euler in a loop, and its gradient: against the same loop in NumPy with the library's matrices."""
+    h, steps, n = 0.01, 20, 7
+    q, v, tau = (each[0] for each in states(PANDA))
+
+    def end(q, v, tau):
+        def step(state, _):
+            q, v = state
+            return (q + h * v, v + h * bridge.forward_dynamics(PANDA, q, v, tau).a), None
+        return jax.lax.scan(jax.checkpoint(step), (q, v), None, steps)[0][0]
+
+    sensitivity, at = np.zeros((2 * n, 3 * n)), (q, v)
+    sensitivity[:, :2 * n] = np.eye(2 * n)
+    for _ in range(steps):
+        by_q, by_v, by_tau = ld.aba_derivatives(PANDA, *at, tau)
+        A = np.block([[np.eye(n), h * np.eye(n)], [h * by_q, np.eye(n) + h * by_v]])
+        sensitivity = A @ sensitivity
+        sensitivity[n:, 2 * n:] += h * by_tau
+        at = at[0] + h * at[1], at[1] + h * ld.aba(PANDA, *at, tau)
+    found = jax.jit(jax.jacrev(end, argnums=(0, 1, 2)))(q, v, tau)
+    assert off(np.hstack(found), sensitivity[:n]) < 1e-12
+    assert off(end(q, v, tau), at[0]) < 1e-13
+
+
+def test_closed_loops():
+    """Accelerations and multipliers, one state and a batch, in both directions."""
+    q, v, tau = five_bars(4)
+    expected = ld.forward_dynamics_derivatives(FIVE_BAR, q, v, tau)
+    found = jax.jit(lambda *x: bridge.forward_dynamics(FIVE_BAR, *x))(q, v, tau)
+    assert off(found.a, expected.a) < 1e-14 and off(found.lam, expected.lam) < 1e-14
+    for direction in (jax.jacfwd, jax.jacrev):
+        for way in (lambda f: [f(*x) for x in zip(q, v, tau)], lambda f: jax.jit(jax.vmap(f))(q, v, tau)):
+            of = way(direction(lambda *x: bridge.forward_dynamics(FIVE_BAR, *x), argnums=(0, 1, 2)))
+            of = jax.tree.map(lambda *rows: np.stack(rows), *of) if isinstance(of, list) else of
+            for actual, name in zip((*of.a, *of.lam), ("a_q", "a_v", "a_tau", "lam_q", "lam_v", "lam_tau")):
+                assert off(actual, getattr(expected, name)) < 1e-12
+
+
+def cost(q, v, tau):
+    return jnp.sum((q[-1] - 1.0) ** 2) + jnp.sum(v ** 2) / 10 + jnp.sum(tau ** 2) / 100
+
+
+def test_the_gradient_of_a_run():
+    """By its start and its forces: against the adjoint of the library's own run."""
+    q, v, _ = (x[0] for x in five_bars(1))
+    tau = np.random.default_rng(1).normal(size=(20, 4))
+
+    def total(q, v, tau):
+        run = bridge.rollout(FIVE_BAR, q, v, tau, 0.01)
+        return cost(run.q, run.v, tau)
+
+    value, gradient = jax.jit(jax.value_and_grad(total, argnums=(0, 1, 2)))(q, v, tau)
+    run = ld.differentiate_run(FIVE_BAR, q, v, 0.2, tau=tau, dt=0.01)
+    path = run.trajectory
+    assert off(value, float(cost(path.q, path.v, tau))) < 1e-14
+    weights = np.zeros_like(path.q)
+    weights[-1] = 2 * (path.q[-1] - 1.0)
+    expected = run.adjoint(weights, path.v / 5)
+    for actual, each in zip(gradient, (expected.q0, expected.v0, expected.inputs + tau / 50)):
+        assert off(actual, each) < 1e-12
+    along = jax.jvp(total, (q, v, tau), (q, v, tau))[1]
+    assert off(along, sum(np.sum(x * dx) for x, dx in zip(gradient, (q, v, tau)))) < 1e-12
+
+
+def test_steps_in_a_scan_are_a_run():
+    q, v, tau = five_bars(3)
+    tau = np.random.default_rng(2).normal(size=(3, 8, 4))
+
+    def end(q, v, tau):
+        return jax.lax.scan(lambda x, u: (tuple(bridge.step(FIVE_BAR, *x, u, 0.01)), None), (q, v), tau)[0][0]
+
+    def same(q, v, tau):
+        return bridge.rollout(FIVE_BAR, q, v, tau, 0.01).q[-1]
+
+    for way in (lambda f: f, lambda f: jax.jacrev(f, argnums=(0, 1, 2)), lambda f: jax.jacfwd(f, argnums=2)):
+        actual, expected = (jax.jit(jax.vmap(way(f)))(q, v, tau) for f in (end, same))
+        for x, y in zip(jax.tree.leaves(actual), jax.tree.leaves(expected)):
+            assert off(x, y) < 1e-12
+
+
+def test_floating_robots_step():
+    """In numbers of quaternions: forwards and in reverse are transposes of one matrix, which differences confirm."""
+    robot = random_tree(np.random.default_rng(5), ["free", "revolute", "spherical"]).build()
+    q, v, x = (each[0] for each in states(robot))
+    check_grads(lambda *x: tuple(bridge.step(robot, *x, 0.01)), (q, v, x), order=1)
+    check_grads(lambda *x: tuple(bridge.rollout(robot, *x, 0.01)), (q, v, np.tile(x, (3, 1))), order=1)
+
+
+def test_forces_of_least_cost():
+    """Gradient descent on the forces of a closed loop's run: every step lowers the cost, gradients go to zero."""
+    q, v, _ = (x[0] for x in five_bars(1))
+
+    @jax.jit
+    @jax.value_and_grad
+    def total(tau):
+        return cost(*bridge.rollout(FIVE_BAR, q, v, tau, 0.02), tau)
+
+    tau, values = jnp.zeros((10, 4)), []
+    for _ in range(40):
+        value, gradient = total(tau)
+        values.append(float(value))
+        tau = tau - 5.0 * gradient
+    assert (np.diff(values) < 0.0).all() and np.abs(gradient).max() < 0.1 * np.abs(total(jnp.zeros((10, 4)))[1]).max()
+
+
+def test_a_mass_is_identified():
+    """From a run of a five-bar, whose second link is heavier than thought: by Gauss and Newton, both ways."""
+    q, v, _ = (x[0] for x in five_bars(1))
+    tau, nominal = np.random.default_rng(3).normal(size=(20, 4)), ld.inertial_parameters(FIVE_BAR)
+    true = nominal.copy()
+    true[1] *= 1.3
+    measured = ld.simulate(ld.with_inertial_parameters(FIVE_BAR, true), q, v, 0.2, tau=tau, dt=0.01).q
+
+    @jax.jit
+    def residual(factor):
+        pi = jnp.asarray(nominal).at[1].multiply(factor)
+        return (bridge.rollout(FIVE_BAR, q, v, tau, 0.01, pi).q - measured).ravel()
+
+    factor = 1.0
+    for _ in range(6):
+        slope, r = jax.jacfwd(residual)(factor), residual(factor)
+        assert off(jax.grad(lambda x: residual(x) @ residual(x))(factor), 2 * slope @ r) < 1e-12
+        factor -= slope @ r / (slope @ slope)
+    assert abs(factor - 1.3) < 1e-10
+    with pytest.raises(ld.ModelError, match="mass"):
+        bridge.rnea(FIVE_BAR, q, v, tau[0], -nominal)
+
+
+def test_single_precision_arguments_are_converted():
+    q = jnp.asarray(PANDA.home, jnp.float32)
+    found = bridge.rnea(PANDA, q, [0] * 7, jnp.zeros(7, int))
+    assert found.dtype == np.float64
+    assert off(found, ld.rnea(PANDA, np.asarray(q, float), np.zeros(7), np.zeros(7))) < 1e-14
+    assert jax.grad(lambda q: bridge.rnea(PANDA, q, [0] * 7, [0] * 7).sum())(q).dtype == np.float32
+
+
+def test_what_is_wrong_is_said():
+    q, rest = PANDA.home, np.zeros(7)
+    for given, said in (((q[:6], rest, rest), r"q must have shape \(..., 7\), got \(6,\)"),
+                        ((q, "rest", rest), "v must be numbers"), ((q, rest, 1j * jnp.ones(7)), "a must be numbers"),
+                        ((np.tile(q, (3, 1)), np.zeros((2, 7)), rest), "do not broadcast"),
+                        ((np.nan * q, rest, rest), "q is not finite")):
+        with pytest.raises(ld.InputError, match=said):
+            bridge.rnea(PANDA, *given)
+    with pytest.raises(ld.InputError, match="expected a Robot"):
+        bridge.rnea("panda", q, rest, rest)
+    with pytest.raises(ld.InputError, match="unknown body"):
+        bridge.pose(PANDA, q, "hnd")
+    with pytest.raises(jax.errors.JaxRuntimeError, match="q is not finite"):
+        jax.block_until_ready(jax.jit(lambda q: bridge.rnea(PANDA, q, rest, rest))(np.nan * q))
+    with pytest.raises(ld.LiedynError, match="no second derivatives: Rnea"):
+        jax.hessian(lambda q: bridge.rnea(PANDA, q, rest, rest)[0])(q)
+
+
+@pytest.mark.parametrize("program, said", [
+    ("import liedyn.jax as j, liedyn as ld; j.rnea(ld.load('panda'), *[[0] * 7] * 3)", "set to single precision"),
+    ("import sys; sys.modules['jax'] = None; import liedyn.jax", "pip install 'liedyn[jax]'")])
+def test_what_has_to_be_set_up(program, said):
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode and "LiedynError" in done.stderr and said in done.stderr

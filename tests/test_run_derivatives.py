@@ -1,0 +1,156 @@
+"""Derivatives of runs against complex-step derivatives of an independent program, and against differences of runs."""
+import numpy as np
+import pytest
+from closed_chains import difference
+from complex_five_bar import ComplexFiveBar
+
+import liedyn as ld
+
+H, STEPS, STEP = 5e-3, 60, 1e-30
+ARM, REST = ld.load("five_bar"), np.zeros(4)
+
+
+def allowed(robot, q, seed=0, size=0.1):
+    """A velocity and a direction that the constraints allow at q."""
+    S, rng = ld.linearize(robot, q, np.zeros(robot.nv), np.zeros(robot.nv)).S, np.random.default_rng(seed)
+    return size * S @ rng.normal(size=S.shape[1]), S @ rng.normal(size=S.shape[1])
+
+
+@pytest.mark.validation(what="derivatives of 60 steps by start, inputs, masses, lengths", robots="five_bar",
+                        oracle="complex-step derivatives of an independent program")
+def test_complex_step():
+    rng = np.random.default_rng(0)
+    v0, along = allowed(ARM, ARM.home)
+    tau, d_tau = rng.normal(size=(STEPS, 4)), rng.normal(size=(STEPS, 4))
+    names = ["mass:link1", "mass:link3", "com.x:link2", "placement.x:q2", "child_placement.x:pin",
+             "parent_placement.x:pin"]
+    run = ld.differentiate_run(ARM, ARM.home, v0, H * STEPS, tau=tau, dt=H, parameters=names)
+    q0, plain = ARM.home.astype(complex), ComplexFiveBar()
+    end = plain.run(q0, v0.astype(complex), tau, H, STEPS)
+    np.testing.assert_allclose(np.r_[run.trajectory.q[-1], run.trajectory.v[-1]], end.real, rtol=0, atol=1e-11)
+
+    def last(**varied):
+        found = run.forward(**varied)
+        return np.r_[found.q[-1], found.v[-1]]
+
+    def compare(found, moved):
+        wanted = moved.imag / STEP
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-11 * max(1.0, np.abs(wanted).max()))
+
+    compare(last(v0=along), plain.run(q0, v0 + 1j * STEP * along, tau, H, STEPS))
+    compare(last(inputs=d_tau), plain.run(q0, v0.astype(complex), tau + 1j * STEP * d_tau, H, STEPS))
+    # a displacement of the start takes its velocity along
+    ss = ld.linearize(ARM, ARM.home, v0, REST)
+    d_q = ss.K @ [0.3, -0.2]
+    d_v = difference(lambda e: ld.complete_velocity(
+        ARM, ld.close(ARM, ld.integrate(ARM, ARM.home, e * d_q)), {"q1": v0[0], "q2": v0[1]}), 1e-3)
+    found = last(q0=d_q, v0=d_v)
+    moved = plain.run(q0 + 1j * STEP * d_q, v0 + 1j * STEP * d_v, tau, H, STEPS)
+    np.testing.assert_allclose(found, moved.imag / STEP, rtol=0, atol=1e-9)  # d_v is known to that only
+
+    # parameters: the start is projected, as start="project" does
+    changed = [dict(masses=(2.0 + 1j * STEP, 3, 3, 2)), dict(masses=(2, 3, 3.0 + 1j * STEP, 2)),
+               dict(centres=(0.5, 0.75 + 1j * STEP, 0.75, 0.5)), dict(lengths=(1.0 + 1j * STEP, 1.5, 1.5, 1.0)),
+               dict(lengths=(1.0, 1.5, 1.5, 1.0 + 1j * STEP)), dict(support=1.0 + 1j * STEP)]
+    for k, given in enumerate(changed):
+        other = ComplexFiveBar(**given)
+        compare(last(parameters=np.eye(len(names))[k]),
+                other.run(*other.project(q0, v0.astype(complex)), tau, H, STEPS))
+
+
+def test_adjoint_is_the_transpose():
+    rng = np.random.default_rng(1)
+    tau, names = rng.normal(size=(40, 4)), ["mass:link2", "placement.y:q3", "gravity"]
+    run = ld.differentiate_run(ARM, ARM.home, REST, 0.1, tau=tau, dt=2.5e-3, parameters=names)
+    q, v = rng.normal(size=(2, 41, 4))
+    gradient = run.adjoint(q=q, v=v)
+    varied = dict(q0=rng.normal(size=4), v0=rng.normal(size=4), inputs=rng.normal(size=tau.shape),
+                  parameters=rng.normal(size=3))
+    moved = run.forward(**varied)
+    wanted = (q * moved.q).sum() + (v * moved.v).sum()
+    found = sum((getattr(gradient, name) * x).sum() for name, x in varied.items())
+    assert found == pytest.approx(wanted, rel=1e-12)
+
+
+ROBOTS = ["loader", "panda", "stewart", "solo12", "whipple_bicycle", "arm_on_circle", "diagonal_spring", "slider_crank"]
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+@pytest.mark.parametrize("stabilisation", ["projection", "none"])
+def test_differences_of_runs(name, stabilisation):
+    robot = ld.load(name)
+    q = ld.neutral(robot) if robot.home is None else robot.home
+    v, along = allowed(robot, q)
+    force = 0.01 * np.random.default_rng(2).normal(size=robot.nv)
+    given = dict(dt=5e-3, stabilisation=stabilisation)
+    run = ld.differentiate_run(robot, q, v, 0.1, tau=force, **given)
+    end = run.trajectory.q[-1]
+
+    def last(v0, tau):
+        tr = ld.simulate(robot, q, v0, 0.1, tau=tau, **given)
+        return np.r_[ld.difference(robot, end, tr.q[-1]), tr.v[-1]]
+
+    size = 1e-2 / max(1.0, np.abs(along).max())
+    for varied, f, h in ((dict(v0=along), lambda e: last(v + e * along, force), size),
+                         (dict(inputs=force), lambda e: last(v, (1.0 + e) * force), 1e-2)):
+        moved = run.forward(**varied)
+        found = np.r_[moved.q[-1], moved.v[-1]]
+        # sixth-order differences of runs leave their rounding, 1e-13 by h
+        np.testing.assert_allclose(found, difference(f, h), rtol=0, atol=2e-9 * max(1.0, np.abs(found).max()))
+
+
+def test_feedback():
+    spring = (lambda t, q, v: -3.0 * (q - ARM.home) ** 3 - v,
+              lambda t, q, v: (-9.0 * np.diag((q - ARM.home) ** 2), -np.eye(4)))
+    v, along = allowed(ARM, ARM.home, size=1.0)
+    run = ld.differentiate_run(ARM, ARM.home, v, 0.1, tau=spring, dt=5e-3)
+    found = run.forward(v0=along)
+    wanted = difference(lambda e: ld.simulate(ARM, ARM.home, v + e * along, 0.1, tau=spring, dt=5e-3).v[-1], 1e-2)
+    np.testing.assert_allclose(found.v[-1], wanted, rtol=0, atol=1e-9)
+    # a constant added to the feedback
+    assert run.adjoint(v=along).inputs.sum() == pytest.approx(difference(lambda e: along @ ld.simulate(
+        ARM, ARM.home, v, 0.1, tau=(lambda t, q, v: spring[0](t, q, v) + e, spring[1]), dt=5e-3).v[-1], 1e-2), rel=1e-9)
+
+
+def test_driven_cylinder():
+    b = ld.Builder.of(ARM)
+    b.actuator("second_motor", "pin")
+    robot = b.build()
+    run = ld.differentiate_run(robot, robot.home, REST, 0.1, u=[0.7], dt=5e-3)
+    wanted = difference(lambda e: ld.simulate(robot, robot.home, REST, 0.1, u=[0.7 + e], dt=5e-3).q[-1], 1e-1)
+    np.testing.assert_allclose(run.forward(inputs=[1.0]).q[-1], wanted, rtol=0, atol=1e-9)
+
+
+def test_singular_passage():
+    """Links in line: steps next to it are made in parts, or passed over."""
+    run = ld.differentiate_run(ARM, ARM.home, REST, 0.8)
+    tr = run.trajectory
+    assert [event.name for event in tr.events] == ["singular passage"]
+    energy = [ld.rnea(ARM, tr.q[k], REST, REST) for k in (0, -1)]  # slope of the potential energy
+    _, along = allowed(ARM, ARM.home)
+    moved = run.forward(v0=along)
+    # the variation of the energy stays what it was: zero, as the run starts at rest
+    change = energy[1] @ moved.q[-1] + tr.v[-1] @ ld.crba(ARM, tr.q[-1]) @ moved.v[-1]
+    kinetic = 0.5 * tr.v[-1] @ (ld.rnea_derivatives(ARM, tr.q[-1], REST, tr.v[-1])[0]
+                                - ld.rnea_derivatives(ARM, tr.q[-1], REST, REST)[0]) @ moved.q[-1]
+    size = abs(energy[1] @ moved.q[-1])
+    assert size > 0.1 and abs(change + kinetic) < 1e-5 * size
+
+
+def test_wrong():
+    with pytest.raises(ld.InputError, match="method 'gauss4' is not differentiated: take 'rk4'"):
+        ld.differentiate_run(ARM, ARM.home, REST, 0.1, method="gauss4")
+    with pytest.raises(ld.InputError, match="unknown stabilisation 'minimal', known: 'projection', 'none'"):
+        ld.differentiate_run(ARM, ARM.home, REST, 0.1, stabilisation="minimal")
+    with pytest.raises(ld.InputError, match="tau is a function without its derivative"):
+        ld.differentiate_run(ARM, ARM.home, REST, 0.1, tau=lambda t, q, v: -v)
+    with pytest.raises(ld.InputError, match="no parameter 'mass:link9'"):
+        ld.differentiate_run(ARM, ARM.home, REST, 0.1, parameters=["mass:link9"])
+    with pytest.raises(ld.InputError, match="'rkmk' is not differentiated"):
+        solo = ld.load("solo12")
+        ld.differentiate_run(solo, ld.neutral(solo), np.zeros(18), 0.1, method="rkmk")
+    run = ld.differentiate_run(ARM, ARM.home, REST, 0.01)
+    with pytest.raises(ld.InputError, match=r"v must have shape \(11, 4\), got \(3, 4\)"):
+        run.adjoint(v=np.zeros((3, 4)))
+    with pytest.raises(ld.InputError, match="q0 is not finite"):
+        run.forward(q0=[np.nan, 0.0, 0.0, 0.0])

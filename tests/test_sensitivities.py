@@ -1,0 +1,222 @@
+"""Derivatives of accelerations, multipliers and linear models by parameters, against robots that were built anew.
+
+Differences are of fourth order with steps of 1e-4: their error is of the order of 1e-16 times fifth derivatives and of
+rounding, 1e-12 times the size of what is differentiated. `test_sensitivities_exact` has the digits.
+"""
+import warnings
+
+import numpy as np
+import pytest
+
+import liedyn as ld
+from liedyn.constraints.independent import Independent, by_name
+from liedyn.constraints.loops import virtual_jacobian
+from liedyn.errors import ClosureError, InputError
+from tests.perturbed_models import perturbed
+
+STEP = 1e-4
+MOST = 2e-7
+"""Error accepted, of the largest entry or of 1."""
+
+
+def springy_five_bar():
+    """A five-bar with every law of force elements, and springs and dampers in its joints."""
+    b = ld.Builder.of(ld.load("five_bar"))
+    b.spring("strut", "ground", "link2", (0.3, 0.5, 0.02), (0.1, 0.02, 0.03), length=0.3, stiffness=40.0, damping=2.0,
+             preload=1.5)
+    gas = ld.GasSpring(force=20.0, column=0.9, exponent=1.3, damping=0.4)
+    b.spring("gas", "link1", "link4", (0.1, 0.0, 0.0), (0.1, 0.2, 0.01), law=gas)
+    b.coordinate_force("bar", {"q1": 1.0, "q2": -1.0}, rest=0.2, stiffness=3.0, damping=0.1)
+    b.coordinate_force("motor", {"q1": 1.0}, law=ld.Motor(stall_torque=3.0, no_load_speed=20.0, supply=0.3))
+    b.friction("rub", "q2", coulomb=1.2, static=1.9, stribeck=0.9, viscous=0.3, width=0.7)
+    b.change("joint", "q1", stiffness=0.7, rest=0.1, damping=0.2)
+    return b.build()
+
+
+def hanging_chain():
+    """A free body on a ball, a rod and a cut universal joint, driven by a cylinder between points."""
+    b = ld.Builder("chain")
+    b.body("hull", mass=2.0, com=(0.1, -0.2, 0.05), inertia=np.diag([0.3, 0.4, 0.5]))
+    b.body("fin", mass=0.7, com=(0.0, 0.1, 0.2), inertia=np.diag([0.02, 0.03, 0.04]))
+    b.body("bob", mass=0.5, com=(0.05, 0.0, -0.3), inertia=np.diag([0.01, 0.02, 0.02]))
+    b.joint("floating", "free", "ground", "hull")
+    b.joint("weld", "fixed", "hull", "fin", placement=ld.placement((0.3, 0.1, 0.0), rpy=(0.2, 0.1, -0.3)))
+    b.joint("ball", "spherical", "fin", "bob", placement=ld.placement((0.0, 0.2, 0.1), rpy=(0.1, 0.0, 0.4)),
+            damping=0.3)
+    b.constraint("rod", "distance", "ground", "bob", parent_placement=(0.5, 1.0, 0.4), child_placement=(0.1, 0.0, 0.2),
+                 length=0.9)
+    b.loop("hook", "universal", "ground", "hull", axis=(1.0, 0.0, 0.0), axis2=(0.0, 1.0, 0.0),
+           parent_placement=(0.2, 0.0, 0.0))
+    return b.build()
+
+
+def resting_bar():
+    """A bar with one end on the floor, from which it may lift off, and a pendulum at the other."""
+    b = ld.Builder("bar", gravity=(0.0, 0.0, -9.81))
+    b.body("bar", mass=2.0, com=(0.5, 0.0, 0.0), inertia=(0.1, 0.2, 0.2))
+    b.body("bob", mass=1.0, com=(0.0, 0.0, -0.3), inertia=(0.01, 0.02, 0.01))
+    b.joint("plane", "planar", "ground", "bar", placement=ld.placement(rpy=(np.pi / 2, 0.0, 0.0)))
+    b.joint("pin", "revolute", "bar", "bob", axis=(0.0, 1.0, 0.0), placement=(1.0, 0.0, 0.0), damping=0.1)
+    b.constraint("foot", "on_plane", "ground", "bar", axis=(0.0, 0.0, 1.0), unilateral=True)
+    return b.build()
+
+
+ROBOTS = {"springy_five_bar": springy_five_bar, "hanging_chain": hanging_chain}
+
+
+def moving_state(robot, seed=2):
+    """A state off home that closes the loops, and forces."""
+    rng = np.random.default_rng(seed)
+    q = ld.integrate(robot, robot.home, 0.05 * rng.normal(size=robot.nv))
+    q = ld.close(robot, q) if robot.row_names else q
+    v = rng.normal(size=robot.nv)
+    if robot.row_names:
+        G = ld.constraint_jacobian(robot, q)
+        v = v - np.linalg.pinv(G, rcond=1e-9) @ (G @ v)
+    return q, v, rng.normal(size=robot.nv)
+
+
+def choices(s, robot, independent):
+    """The coordinates and velocities of a result, tangent bases as rows."""
+    p = s.model.K.shape[1]
+    if independent == "tangent":
+        y = Independent(s.model.states[:p], s.model.K.T.copy(), np.full(p, -1))
+        return y, y
+    return by_name(robot, s.model.states[:p]), by_name(robot, [x.removeprefix("velocity:") for x in s.model.states[p:]])
+
+
+def rebuilt(robot, state, s, name, h, independent):
+    """All results for the robot with parameter `name` larger by h, assembled again with y and w held."""
+    (q, v, tau), r, k = state, perturbed(robot, name, h), s.index(name)
+    y, w = choices(s, robot, independent)
+    z = ld.virtual_coordinates(robot, q) if (y.virtual >= 0).any() else np.zeros(0)
+    E, moved = virtual_jacobian(robot, q), ld.integrate(r, q, h * s.q[:, k])
+    for _ in range(8):
+        R = y.matrix(virtual_jacobian(r, moved))
+        held = y.rows @ ld.difference(r, moved, q)
+        if z.size:
+            held = np.where(y.virtual >= 0, (z - ld.virtual_coordinates(r, moved))[y.virtual], held)
+        Z = np.vstack([ld.constraint_jacobian(r, moved)[r.holonomic], R])
+        left = np.concatenate([-ld.closure_error(r, moved)[r.holonomic], held])
+        moved = ld.integrate(r, moved, np.linalg.lstsq(Z, left, rcond=1e-12)[0])
+    Z = np.vstack([ld.constraint_jacobian(r, moved), w.matrix(virtual_jacobian(r, moved))])
+    speeds = np.concatenate([np.zeros(len(r.row_names)), w.matrix(E) @ v])
+    u = np.linalg.lstsq(Z, speeds, rcond=1e-12)[0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = ld.linearize(r, moved, u, tau, independent=y, speeds=w)
+    found = {key: getattr(model, key) for key in ("a", "lam", "A", "B", "f0")}
+    return {"q": ld.difference(r, q, moved), "v": u} | found
+
+
+def compare(robot, parameters, independent=None, speeds=None, state=None):
+    state = moving_state(robot) if state is None else state
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        s = ld.sensitivities(robot, *state, parameters=parameters, independent=independent, speeds=speeds)
+    for k, name in enumerate(s.parameters):
+        sides = [rebuilt(robot, state, s, name, i * STEP, independent) for i in (-2, -1, 1, 2)]
+        for key in sides[0]:
+            a, b, c, d = (side[key] for side in sides)
+            reference = (a - 8 * b + 8 * c - d) / (12 * STEP)
+            error = np.abs(getattr(s, key)[..., k] - reference).max(initial=0.0)
+            assert error < MOST * max(1.0, np.abs(reference).max(initial=0.0)), (name, key, error)
+    return s
+
+
+@pytest.mark.parametrize("name, parameters", [
+    ("panda", ["mass:panda_link3", "com.x:panda_link5", "inertia.xy:panda_link4", "placement.*:panda_joint4",
+               "gravity.x", "damping:panda_joint2", "rest:panda_joint2", "stiffness:panda_joint2",
+               "armature:panda_joint2"]),
+    ("five_bar", ["mass:*", "com.y:*", "placement.x:*", "placement.rz:*", "child_placement.x:pin", "armature:q1"]),
+    ("loader", ["mass:bucket", "com.y:boom", "placement.x:boom", "placement.y:bucket", "child_placement.y:*"]),
+    ("stewart", ["mass:platform", "placement.rx:gimbal2", "placement.x:leg3", "child_placement.rz:ball1"]),
+    ("whipple_bicycle", ["mass:frame", "com.x:frame", "radius:*", "placement.x:steer", "placement.ry:steer",
+                         "gravity"]),
+    ("rolling_spheres", ["mass:*", "placement.*:alpha", "radius:*", "parent_radius:*"]),
+    ("shopping_cart", ["mass:*", "placement.x:caster", "child_placement.rz:*"]),
+    ("springy_five_bar", ["strut", "gas", "bar", "motor", "rub", "placement.x:q2", "stiffness:q1", "rest:q1"]),
+    ("hanging_chain", ["mass:*", "placement.*:weld", "placement.x:ball", "rod", "parent_placement.*:hook"]),
+])
+def test_sensitivities_are_those_of_robots_built_anew(name, parameters):
+    compare(ROBOTS[name]() if name in ROBOTS else ld.load(name), parameters)
+
+
+@pytest.mark.parametrize("name, independent, parameters", [
+    ("five_bar", "tangent", ["mass:link2", "placement.x:q3"]),
+    ("hanging_chain", "tangent", ["mass:bob", "placement.ry:weld", "length:rod"]),
+    ("hanging_chain", ("hook", "ball.rx", "ball.ry"), ["mass:bob", "placement.ry:weld", "parent_placement.x:hook"]),
+    ("loader", ("lift_pin", "bucket"), ["mass:boom", "placement.y:bucket"]),
+])
+def test_any_coordinates_are_held(name, independent, parameters):
+    compare(ROBOTS[name]() if name in ROBOTS else ld.load(name), parameters, independent)
+
+
+def test_a_contact_that_carries_is_a_constraint():
+    robot, state = resting_bar(), (np.array([0.1, 0.0, 0.0, 0.5]), np.array([0.3, 0.0, 0.2, -0.4]), np.zeros(4))
+    names = ["mass:*", "placement.x:pin", "child_placement.z:foot", "gravity"]
+    closed = compare(robot.switched(foot="sliding"), names, state=state)
+    found = ld.sensitivities(robot, *state, parameters=names)
+    assert np.array_equal(found.A, closed.A) and np.array_equal(found.lam, closed.lam) and found.lam.any()
+
+
+def test_a_batch_is_its_states():
+    robot = ld.load("five_bar")
+    states = [np.stack(x) for x in zip(*(moving_state(robot, seed) for seed in range(6)))]
+    states = [x.reshape(2, 3, -1) for x in states]
+    together = ld.sensitivities(robot, *states, parameters=["mass:*", "placement.x:q2"], independent=("q1", "q2"))
+    assert together.A.shape == (2, 3, 4, 4, 5) and together.lam.shape == (2, 3, len(robot.row_names), 5)
+    one = ld.sensitivities(robot, *(x[1, 2] for x in states), parameters=["mass:*", "placement.x:q2"],
+                           independent=("q1", "q2"))
+    for key in ("a", "lam", "A", "B", "f0", "q", "v"):
+        assert np.allclose(getattr(together, key)[1, 2], getattr(one, key), rtol=1e-9, atol=1e-9)
+
+
+def test_what_direction_2_adds_up_to_is_the_linear_model_itself():
+    """The columns that are differentiated are those of `linearize`, found in another way."""
+    from liedyn.sensitivity.linear_model import LinearModels
+    from liedyn.sensitivity.variations import Motion
+
+    robot = ld.load("loader")
+    state = moving_state(robot)
+    ss = ld.linearize(robot, *state)
+    y = by_name(robot, ss.states[:2])
+    one = [x[None] for x in (ss.q, ss.v, ss.a, ss.lam)]
+    found = LinearModels(robot, (), y, y, y.rows[None], y.rows[None], Motion(*one), ld.crba(robot, ss.q)[None],
+                         np.array([ss.rank]), robot.tree_actuators[None]).model()
+    for mine, other in zip(found, (ss.A, ss.B)):
+        assert np.abs(mine[0] - other).max() < 1e-10 * np.abs(other).max()
+
+
+def test_eigenvalues_move_as_those_of_robots_built_anew():
+    robot = springy_five_bar()
+    state = moving_state(robot)
+    s = ld.sensitivities(robot, *state, parameters=["mass:link2", "stiffness:strut"])
+    for k, name in enumerate(s.parameters):
+        low, high = (np.sort_complex(np.linalg.eigvals(rebuilt(robot, state, s, name, h, None)["A"]))
+                     for h in (-STEP, STEP))
+        assert np.allclose(s.eigenvalues()[:, k], (high - low) / (2 * STEP), rtol=1e-5, atol=1e-5)
+
+
+def test_redundant_rows_that_cannot_follow_are_named():
+    robot = ld.load("five_bar")
+    q, v, tau = moving_state(robot)
+    with pytest.raises(ClosureError, match="placement.z:q2") as error:
+        ld.sensitivities(robot, q, v, tau, parameters=["placement.z:q2", "mass:*"])
+    assert error.value.loop == "pin" and "mass" not in str(error.value)
+    with pytest.raises(InputError, match="mass:link9"):
+        ld.sensitivities(robot, q, v, tau, parameters="mass:link9")
+    with pytest.raises(InputError, match="were not asked for"):
+        ld.sensitivities(robot, q, v, tau, parameters="mass:*").index("gravity")
+
+
+def test_what_has_no_second_derivatives_is_named():
+    b = ld.Builder.of(ld.load("five_bar"))
+    b.bushing("rubber", "ground", "link2", stiffness=np.eye(6))
+    q = ld.load("five_bar").home
+    with pytest.raises(InputError, match="rubber"):
+        ld.sensitivities(b.build(), q, [0.0] * 4, [0.0] * 4)
+    chain = ld.Builder.of(hanging_chain())
+    chain.change("joint", "ball", stiffness=1.0)
+    with pytest.raises(InputError, match="ball"):
+        ld.sensitivities(chain.build(), chain.build().home, [0.0] * 9, [0.0] * 9)

@@ -1,0 +1,72 @@
+"""Sensitivities against fifty digits: mixed differences that lose none of them, of Newton and Euler."""
+import warnings
+
+import numpy as np
+import pytest
+from comparison import off
+
+import liedyn as ld
+from tests.exact_robots import exact_sensitivity
+from tests.test_sensitivities import moving_state
+
+
+
+INDEPENDENT = {"sprung_chain": ("swing", "slide")}
+
+
+def sprung_chain():
+    """A free body held by a cut ball and a rod, with a body on a ball joint and a spring to the ground."""
+    b = ld.Builder("chain")
+    b.body("hull", mass=2.0, com=(0.1, -0.2, 0.05), inertia=np.diag([0.3, 0.4, 0.5]))
+    b.body("bob", mass=0.5, com=(0.05, 0.0, -0.3), inertia=np.diag([0.01, 0.02, 0.02]))
+    b.body("arm", mass=0.3, com=(0.0, 0.1, 0.0), inertia=np.diag([0.02, 0.01, 0.02]))
+    b.body("tip", mass=0.2, com=(0.1, 0.0, 0.0), inertia=np.diag([0.01, 0.01, 0.02]))
+    b.joint("floating", "free", "ground", "hull")
+    b.joint("ball", "spherical", "hull", "bob", placement=ld.placement((0.0, 0.2, 0.1), rpy=(0.1, 0.0, 0.4)))
+    b.joint("swing", "revolute", "bob", "arm", axis=(0.6, 0.0, 0.8), placement=(0.0, 0.0, -0.4), stiffness=2.0,
+            rest=0.1)
+    b.joint("slide", "prismatic", "arm", "tip", axis=(0.0, 1.0, 0.0), damping=0.3)
+    tree = b.build()  # closed as it stands: what holds it is where its points are
+    places = {name: ld.pose(tree, tree.home, name) for name in ("hull", "bob", "arm", "tip")}
+    for name, body, point in (("pivot", "hull", (0.2, 0.0, 0.0)), ("second", "arm", (0.1, 0.0, 0.0))):
+        b.loop(name, "spherical", "ground", body, places[body][:3] @ [*point, 1.0], point)
+    for name, body, anchor in (("stay", "hull", (0.3, 0.9, 0.4)), ("guy", "bob", (-0.9, 0.0, 0.4)),
+                               ("rod", "tip", (0.5, 1.0, 0.4))):
+        b.constraint(name, "distance", "ground", body, anchor, length=np.linalg.norm(places[body][:3, 3] - anchor))
+    b.spring("spring", "ground", "bob", (0.0, 0.5, 0.5), (0.1, 0.0, 0.0), length=0.3, stiffness=40.0, damping=2.0)
+    return b.build()
+
+
+SAME_ROWS = "stewart", "sprung_chain"
+"""Where the rows in fifty digits are those of the robot, and none is redundant: multipliers are the same numbers."""
+MOST = 1e-10
+"""Relative to the largest entry, or to 1: rounding of the double numbers, times condition numbers of up to 1e4."""
+CASES = {
+    "five_bar": ["inertia.zz:link4", "placement.x:q2", "child_placement.y:pin"],
+    "loader": ["placement.x:bucket"],
+    "panda": ["com.y:panda_link4", "placement.ry:panda_joint4"],
+    "whipple_bicycle": ["placement.ry:steer", "radius:front_contact"],
+    "stewart": ["placement.rx:gimbal2"],
+    "sprung_chain": ["mass:bob", "placement.rz:ball", "length:rod", "child_placement.y:spring"],
+}
+
+
+@pytest.mark.validation("sensitivities of f0, a, lambda, A and B", oracle="Newton and Euler in 50 digits",
+                        robots=", ".join(CASES))
+@pytest.mark.parametrize("name", CASES)
+def test_sensitivities(name):
+    robot = sprung_chain() if name == "sprung_chain" else ld.load(name)
+    state = moving_state(robot)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the chain is next to a singular configuration
+        s = ld.sensitivities(robot, *state, parameters=CASES[name], independent=INDEPENDENT.get(name))
+    p = s.model.K.shape[1]
+    y, w = s.model.states[:p], [x.removeprefix("velocity:") for x in s.model.states[p:]]
+    direction = np.random.default_rng(7).normal(size=p + len(w) + len(s.model.inputs))
+    both = np.concatenate([s.A, s.B], axis=1)
+    for k, parameter in enumerate(s.parameters):
+        f0, a, lam, along = exact_sensitivity(robot, state, y, w, parameter, direction)
+        assert off(s.f0[:, k], f0) < MOST and off(s.a[:, k], a) < MOST, parameter
+        assert off(both[:, :, k] @ direction, along) < MOST, parameter
+        if name in SAME_ROWS:
+            assert off(s.lam[:, k], lam) < MOST, parameter
