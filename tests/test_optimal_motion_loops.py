@@ -133,6 +133,13 @@ def test_charts_move_with_the_iterates():
     assert found.cost == pytest.approx(direct.cost, rel=1e-5)
 
 
+def test_charts_that_are_too_far_apart_are_named():
+    robot, angle = rock(spherical=True), 3.0
+    goal = np.array([0.0, np.sin(0.5 * angle), 0.0, np.cos(0.5 * angle)])
+    with pytest.raises(ld.OptimizationError, match="more intervals"):
+        ld.optimize_motion(robot, robot.home, goal, duration=1.5, intervals=1)
+
+
 def test_warm_start_takes_fewer_iterations():
     robot, start, goal, duration = CASES["loader"]
     options = dict(duration=duration, tolerance=None, intervals=10)

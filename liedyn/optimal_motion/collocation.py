@@ -45,6 +45,7 @@ class Collocation:
     """
 
     name = "collocation"
+    motion_at = staticmethod(motion_at)
 
     def __init__(self, charts, mesh, points):
         N, s = len(mesh) - 1, points
@@ -67,7 +68,7 @@ class Collocation:
         x, u, duration = layout.split(z)
         q, v = charts.states(self.chart, x, self._last)
         self._last = q
-        motion = motion_at(charts, self.chart, q, v, u)
+        motion = self.motion_at(charts, self.chart, q, v, u)
         nodes = node_samples(layout, motion, self.part, duration, self.row, self._weights)
 
         which = self._nodes.ravel()

@@ -11,7 +11,7 @@ from liedyn.arguments import floats, non_negative
 from liedyn.compiled.boundary import states
 from liedyn.errors import InputError, shown, suggestion
 from liedyn.optimal_motion.charts import Charts, charts_about
-from liedyn.optimal_motion.functions import PathFunction
+from liedyn.optimal_motion.functions import PathFunction, derivatives_of, value_of
 
 KINDS = "effort", "time", "velocity", "posture", "function", "terminal"
 
@@ -76,10 +76,10 @@ def own(function, s):
     """Values (count,) of a user's scalar function at samples, and their derivatives by the local columns."""
     values, slopes = np.empty(len(s.t)), np.empty((len(s.t), s.dq.shape[2]))
     for b, point in enumerate(zip(s.t, s.q, s.v, s.u)):
-        value = function.value(*point)
+        value = value_of(function, *point)
         if len(value) != 1:
             raise InputError(f"the cost {function.name!r} must be one number, got {len(value)}")
-        by_q, by_v, by_u, by_t = function.derivatives(*point, 1)
+        by_q, by_v, by_u, by_t = derivatives_of(function, *point, 1)
         values[b] = value[0]
         slopes[b] = by_q[0] @ s.dq[b] + by_v[0] @ s.dv[b] + by_u[0] @ s.du[b] + by_t[0] * s.dt[b]
     return values, slopes

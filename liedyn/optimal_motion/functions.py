@@ -56,45 +56,6 @@ class PathFunction:
         if (low > high).any():
             raise InputError(f"low of {self.name!r} is above high: {shown(self.low)}, {shown(self.high)}")
 
-    def value(self, t, q, v, u):
-        """f as an array of shape (m,).
-
-        Raises
-        ------
-        InputError
-            It fails, or returns something else than finite numbers.
-        """
-        found = np.atleast_1d(floats(f"f of {self.name!r}", self._call("f", t, q, v, u)))
-        if found.ndim > 1 or not np.isfinite(found).all():
-            raise InputError(f"f of {self.name!r} must return finite numbers, got {shown(found)} at t = {t:g}")
-        return found
-
-    def derivatives(self, t, q, v, u, size):
-        """(by_q, by_v, by_u, by_t) of df for `size` values.
-
-        Raises
-        ------
-        InputError
-            It fails, or returns something of other shapes.
-        """
-        found = self._call("df", t, q, v, u)
-        if not isinstance(found, (tuple, list)) or len(found) not in (3, 4):
-            raise InputError(f"df of {self.name!r} must return (by_q, by_v, by_u), got {shown(found)}")
-        found, out = (*found, np.zeros(size))[:4], []
-        for part, x, columns in zip(("by_q", "by_v", "by_u", "by_t"), found, (len(v), len(v), len(u), 1)):
-            x = floats(f"{part} of {self.name!r}", x)
-            if x.size != size * columns or not np.isfinite(x).all():
-                raise InputError(f"{part} of df of {self.name!r} must be finite and of shape {(size, columns)}, "
-                                 f"got shape {x.shape} at t = {t:g}")
-            out.append(x.reshape(size, columns))
-        return (*out[:3], out[3][:, 0])
-
-    def _call(self, part, t, q, v, u):
-        try:
-            return getattr(self, part)(t, q.copy(), v.copy(), u.copy())
-        except Exception as error:
-            raise InputError(f"{part} of {self.name!r} fails with {said(error)} at t = {t:g}") from error
-
     def check(self, robot, q, v, u, t=0.0, tolerance=1e-7):
         """Compare the derivatives with differences of high order, at one state.
 
@@ -121,20 +82,72 @@ class PathFunction:
         ------
         InputError
             A shape does not fit, an entry is not finite, or a function that fails.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import liedyn as ld
+        >>> arm = ld.load("five_bar")
+        >>> speed = ld.PathFunction(lambda t, q, v, u: v @ v, lambda t, q, v, u: (0.0 * v, v, 0.0 * u))
+        >>> found = speed.check(arm, arm.home, np.ones(4), np.zeros(4))
+        >>> found.ok, round(found.deviations["by v"], 3)  # the factor two is missing
+        (False, 0.5)
         """
         require_robot(robot)
         t, tolerance = number("t", t), positive("tolerance", tolerance)
         _, q, v = states(robot, q=q, v=v)
         q, v, u = q[0], v[0], as_floats("u", u, len(robot.actuator_names)).copy()
-        by = self.derivatives(t, q, v, u, len(self.value(t, q, v, u)))
+        by = derivatives_of(self, t, q, v, u, len(value_of(self, t, q, v, u)))
         moved = (lambda s, e: (integrate(robot, q, s * e), v, u), lambda s, e: (q, v + s * e, u),
                  lambda s, e: (q, v, u + s * e))
         deviations = {}
         for name, exact, move in zip(("by q", "by v", "by u"), by, moved):
-            along = [central_difference(lambda s, e=e, move=move: self.value(t, *move(s, e)))
+            along = [central_difference(lambda s, e=e, move=move: value_of(self, t, *move(s, e)))
                      for e in np.eye(exact.shape[1])]
             deviations[name] = relative_deviation(exact, np.stack(along, -1)) if along else 0.0
         return FeedbackCheck(deviations, tolerance)
+
+
+def value_of(function, t, q, v, u):
+    """f of a `PathFunction` as an array of shape (m,).
+
+    Raises
+    ------
+    InputError
+        It fails, or returns something else than finite numbers.
+    """
+    found = np.atleast_1d(floats(f"f of {function.name!r}", _call(function, "f", t, q, v, u)))
+    if found.ndim > 1 or not np.isfinite(found).all():
+        raise InputError(f"f of {function.name!r} must return finite numbers, got {shown(found)} at t = {t:g}")
+    return found
+
+
+def derivatives_of(function, t, q, v, u, size):
+    """(by_q, by_v, by_u, by_t) of df of a `PathFunction` with `size` values.
+
+    Raises
+    ------
+    InputError
+        It fails, or returns something of other shapes.
+    """
+    found = _call(function, "df", t, q, v, u)
+    if not isinstance(found, (tuple, list)) or len(found) not in (3, 4):
+        raise InputError(f"df of {function.name!r} must return (by_q, by_v, by_u), got {shown(found)}")
+    found, out = (*found, np.zeros(size))[:4], []
+    for part, x, columns in zip(("by_q", "by_v", "by_u", "by_t"), found, (len(v), len(v), len(u), 1)):
+        x = floats(f"{part} of {function.name!r}", x)
+        if x.size != size * columns or not np.isfinite(x).all():
+            raise InputError(f"{part} of df of {function.name!r} must be finite and of shape {(size, columns)}, "
+                             f"got shape {x.shape} at t = {t:g}")
+        out.append(x.reshape(size, columns))
+    return (*out[:3], out[3][:, 0])
+
+
+def _call(function, part, t, q, v, u):
+    try:
+        return getattr(function, part)(t, q.copy(), v.copy(), u.copy())
+    except Exception as error:
+        raise InputError(f"{part} of {function.name!r} fails with {said(error)} at t = {t:g}") from error
 
 
 def clearance(robot, body, center, radius, point=(0.0, 0.0, 0.0)):
@@ -167,7 +180,7 @@ def clearance(robot, body, center, radius, point=(0.0, 0.0, 0.0)):
     --------
     >>> import liedyn as ld
     >>> panda = ld.load("panda")
-    >>> ball = ld.clearance(panda, "hand", [0.4, 0.0, 0.4], 0.1)
+    >>> ball = ld.clearance(panda, "panda_hand", [0.4, 0.0, 0.4], 0.1)
     >>> ball.check(panda, panda.home, [0.0] * 7, [0.0] * 7).ok
     True
     """

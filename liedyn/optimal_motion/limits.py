@@ -10,6 +10,7 @@ from liedyn.errors import InputError, shown, suggestion
 from liedyn.model.kinds import JOINTS
 from liedyn.model.packed import LINK_IQ, LINK_IV, LINK_PRIMITIVE, links_of
 from liedyn.model.remembered import remembered
+from liedyn.optimal_motion.functions import derivatives_of, value_of
 from liedyn.reaching.packing import evaluate
 from liedyn.regulation.deviation import virtual_rate_derivatives
 
@@ -79,20 +80,20 @@ class Own(Rows):
     with_inputs = True
 
     def __init__(self, function, sample):
-        size = len(function.value(*sample))
+        size = len(value_of(function, *sample))
         self._function, self._size = function, size
         try:
             low, high = (np.broadcast_to(np.asarray(x, float), size) for x in (function.low, function.high))
         except ValueError:
             raise InputError(f"limits of {function.name!r} must be numbers or of shape ({size},), got "
                              f"{shown(function.low)}, {shown(function.high)}") from None
-        function.derivatives(*sample, size)
+        derivatives_of(function, *sample, size)
         super().__init__([function.name if size == 1 else f"{function.name}[{k}]" for k in range(size)], low, high)
 
     def evaluate(self, s):
         points = list(zip(s.t, s.q, s.v, s.u))
-        values = np.array([self._function.value(*point) for point in points])
-        return values, *map(np.array, zip(*(self._function.derivatives(*point, self._size) for point in points)))
+        values = np.array([value_of(self._function, *point) for point in points])
+        return values, *map(np.array, zip(*(derivatives_of(self._function, *point, self._size) for point in points)))
 
 
 class Reaching(Rows):

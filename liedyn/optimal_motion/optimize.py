@@ -10,7 +10,7 @@ from liedyn.contact.watching import watches
 from liedyn.errors import ConditionWarning, InputError, LiedynError, shown, suggestion
 from liedyn.optimal_motion import guess as guessing
 from liedyn.optimal_motion import ipopt_solver, scipy_solver
-from liedyn.optimal_motion.charts import charts_about
+from liedyn.optimal_motion.charts import LeftChartError, charts_about
 from liedyn.optimal_motion.collocation import Collocation
 from liedyn.optimal_motion.conditions import condition
 from liedyn.optimal_motion.cost import Cost
@@ -149,9 +149,14 @@ def optimize_motion(robot, start, goal=None, duration=1.0, cost=None, bounds=Non
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConditionWarning)  # of iterates; the result is looked at again
         seconds = _first_duration(demands.duration, guess)
-        program, z = _first(robot, setting, mesh, demands, cost, seconds, guess)
         try:
+            program, z = _first(robot, setting, mesh, demands, cost, seconds, guess)
             return _improve(program, z, setting, tolerance, began)
+        except LeftChartError as error:
+            raise OptimizationError(
+                f"the guess for {robot.name!r} moves so far within an interval that its states are in no chart about "
+                "the knots (a dead centre between them, or a ball that turns by more than a quarter): begin with more "
+                "intervals, or with a guess") from error
         finally:
             setting.progress.close()
 
@@ -162,9 +167,9 @@ def _improve(program, z, setting, tolerance, began):
     for _ in range(NEW_MESHES):
         program, z, found = _solve(program, z, setting._replace(options=setting.options._replace(warm=warm)))
         iterations += found["iterations"]
-        errors = interval_errors(program, z)
-        found |= {"errors": errors, "iterations": iterations, "time": time.monotonic() - began}
         ok = found.pop("ok")
+        errors = interval_errors(program, z) if ok else np.full(len(program.transcription.mesh) - 1, np.nan)
+        found |= {"errors": errors, "iterations": iterations, "time": time.monotonic() - began}
         if not ok:
             raise _failure(program, z, found, f"{setting.solver!r} stopped ({found['outcome']})")
         motion = optimal_motion(program, z, z[-1], found)

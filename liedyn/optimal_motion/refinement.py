@@ -1,6 +1,7 @@
 """Errors of the intervals of a motion, and finer meshes where they are too large."""
 import numpy as np
 
+from liedyn.optimal_motion.charts import LeftChartError
 from liedyn.optimal_motion.flow import flow
 
 STEPS, CHECKS = 16, 4
@@ -12,9 +13,13 @@ def interval_errors(program, z):
     t = program.transcription
     x, _, duration = t.layout.split(z)
     k, motion = np.arange(len(t.mesh) - 1), program.evaluate(z).motion
-    there = flow(t.charts, k, x[t.knots[:-1]], lambda part: t.inputs(z, k, np.full(len(k), part)),
-                 duration * np.diff(t.mesh), STEPS)
     errors = np.zeros(len(k))
+    try:
+        there = flow(t.charts, k, x[t.knots[:-1]], lambda part: t.inputs(z, k, np.full(len(k), part)),
+                     duration * np.diff(t.mesh), STEPS)
+    except LeftChartError as error:  # the inputs lead far away from what the motion says
+        errors[error.rows] = np.inf
+        return errors
     for check in range(1, CHECKS + 1):
         part = check / CHECKS
         if check < CHECKS:
@@ -29,7 +34,7 @@ def interval_errors(program, z):
 def finer(transcription, errors, tolerance):
     """A mesh whose intervals should be accurate: each is divided by what its order says, into four at most."""
     order = transcription.points if transcription.name == "collocation" else 4
-    parts = np.where(errors > tolerance, np.ceil((2.0 * errors / tolerance) ** (1.0 / (order + 1))), 1.0)
+    parts = np.ceil(np.minimum(2.0 * errors / tolerance, 1e9) ** (1.0 / (order + 1)))
     parts = np.where(errors > tolerance, np.clip(parts, 2, 4), 1).astype(int)
     mesh = transcription.mesh
     return np.concatenate([*(np.linspace(a, b, n, endpoint=False) for a, b, n in zip(mesh, mesh[1:], parts)), [1.0]])
