@@ -168,6 +168,13 @@ def calls():
     yield call("actuator_matrix", sprung, home)
     yield call("forward_dynamics_derivatives", loop, home, rest, rest)
     yield "differentiate_run", lambda: _differentiated(loop)
+    for robot in loop, rolling, ld.load("diagonal_spring"):  # cut joints, another constraint, a force element
+        still = np.zeros((2, robot.nv))
+        yield call("sensitivities", robot, robot.home, *still, parameters=["mass:*", "placement.x:*", "stiffness:*"][
+            :3 if robot.elements else 2])
+    for method in "euler", "midpoint", "rk4":
+        yield call("ddp", loop, home, rest, ld.Cost(Q=1.0, R=1.0), 2, 0.01, limits=ld.Limits(inputs=(-9.0, 9.0)),
+                   method=method)
     hand = ld.PointTarget(arm.body_names[-1], [0.3, 0.3, 0.3])
     yield call("inverse_kinematics", arm, hand, unreached="ignore")
     yield call("inverse_kinematics", arm, hand, q0=np.tile(q, (100, 1)), unreached="ignore")  # shared among threads
