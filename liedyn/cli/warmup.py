@@ -139,6 +139,7 @@ def calls():
     chain = _chain()
     rates, wrench = np.zeros(chain.nv), f"wrench:{chain.loop_names[0]}"
     yield call("linearize", chain, chain.home, rates, rates, outputs=[wrench])
+    yield call("forward_dynamics", chain, chain.home, rates, rates)
     yield call("forward_dynamics", chain, chain.home, rates, rates, method="multiplier")
     for method in "rk4", "implicit":
         yield call("simulate", chain, chain.home, rates, 0.002, method=method, progress=False)
@@ -270,7 +271,7 @@ def _held(robot):
 def _differentiated(robot):
     """A run past a singular configuration, differentiated by a length too, a gradient and a variation."""
     length = f"child_placement.x:{robot.loop_names[0]}"
-    run = ld.differentiate_run(robot, robot.home, np.zeros(robot.nv), 0.66, parameters=[length])
+    run = ld.differentiate_run(robot, robot.home, np.zeros(robot.nv), 0.66, dt=0.01, parameters=[length])
     run.forward(parameters=[1.0])
     run.adjoint(v=np.ones(robot.nv))
 
