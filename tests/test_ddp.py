@@ -1,6 +1,7 @@
 """Plans by differential dynamic programming: laws of their steps and costs, and other solvers of the same problem."""
 import numpy as np
 import pytest
+from comparison import off, relative
 from scipy.optimize import minimize
 
 import liedyn as ld
@@ -139,8 +140,8 @@ COSTS = {
 }
 
 
-@pytest.mark.validation("gradients of a plan's cost by its inputs", "five_bar, loader, panda, ball and free joints",
-                        "6th-order differences of the rolled out cost")
+@pytest.mark.validation("gradients of a plan's cost by its inputs", robots="five_bar, loader, panda, top",
+                        oracle="Differences of sixth order")
 @pytest.mark.parametrize("make", [lambda: FIVE_BAR, lambda: LOADER, lambda: PANDA, top])
 def test_gradient_of_the_total_cost(make):
     robot, rng = make(), np.random.default_rng(3)
@@ -153,7 +154,8 @@ def test_gradient_of_the_total_cost(make):
     for z in rng.normal(size=(3, *u.shape)):
         found = sixth_order(lambda dz: total_cost(solver, u + scale * dz), z, 3e-3)
         expected = scale * (gradient * z).sum()
-        assert found == pytest.approx(expected, rel=1e-7, abs=1e-7 * scale * np.abs(gradient).max())
+        size = max(abs(expected), scale * np.abs(gradient).max())  # products of many terms may nearly cancel
+        assert off(found / size, expected / size) < 1e-7
 
 
 def held(robot):
@@ -194,7 +196,7 @@ def by_scipy(robot, plan, cost, q, v, bounds):
                     method="L-BFGS-B", options=dict(maxiter=5000, maxfun=20000, ftol=1e-15, gtol=1e-10))
 
 
-@pytest.mark.validation("optimal plans within limits of inputs", "five_bar", "SciPy's L-BFGS-B")
+@pytest.mark.validation("costs of plans within limits of inputs", robots="five_bar", oracle="Optima of SciPy")
 def test_the_optimum_is_that_of_another_solver():
     goal = ld.close(FIVE_BAR, FIVE_BAR.home, q1=1.7, q2=-0.9)
     cost = ld.Cost(Q=1.0, R=1e-3, q=goal, terminal_Q=20.0)
@@ -202,7 +204,7 @@ def test_the_optimum_is_that_of_another_solver():
     assert plan.status == "converged" and np.abs(plan.u).max() == 12.0 and (np.abs(plan.u) == 12.0).sum() > 3
     other = by_scipy(FIVE_BAR, plan, cost, FIVE_BAR.home, np.zeros(4), [(-12.0, 12.0)])
     # at a minimum the cost is flat: 1e-7 of it is what a gradient of 1e-4 of its first size leaves
-    assert plan.cost == pytest.approx(other.fun, rel=1e-7) and plan.cost <= other.fun * (1 + 1e-9)
+    assert relative(plan.cost, other.fun) < 1e-7 and plan.cost <= other.fun * (1 + 1e-9)
     assert np.allclose(plan.u, other.x.reshape(plan.u.shape), atol=0.05)
     # inputs at their limits have no feedback, the others have some
     at_limit = np.abs(plan.u) == 12.0
