@@ -58,6 +58,23 @@ def test_complex_step():
                 other.run(*other.project(q0, v0.astype(complex)), tau, H, STEPS))
 
 
+@pytest.mark.filterwarnings("ignore:the step of 'five_bar'")  # the loop is closed at once, which moves energy
+def test_start_as_given():
+    """It stays where it is, open by what a length has changed, and the first step closes it."""
+    name = "child_placement.x:pin"
+    run = ld.differentiate_run(ARM, ARM.home, REST, 0.05, dt=5e-3, start="as given", parameters=[name])
+    placement = ARM.model.loops[0].child_placement.copy()
+
+    def longer(e):
+        b, moved = ld.Builder.of(ARM), placement.copy()
+        moved[0, 3] += e
+        b.change("loop", "pin", child_placement=moved)
+        return ld.simulate(b.build(), ARM.home, REST, 0.05, dt=5e-3, start="as given").q[-1]
+
+    assert not run.start_by_parameters.any()
+    np.testing.assert_allclose(run.forward(parameters=[1.0]).q[-1], difference(longer, 1e-4), rtol=0, atol=1e-8)
+
+
 def test_adjoint_is_the_transpose():
     rng = np.random.default_rng(1)
     tau, names = rng.normal(size=(40, 4)), ["mass:link2", "placement.y:q3", "gravity"]

@@ -84,7 +84,8 @@ class RunDerivatives:
         By the length of the step.
     parameters : tuple of str
     start_by_parameters : ndarray, shape (2 nv, np)
-        How the start moves with parameters that would open the constraints there, as ``start="project"`` does.
+        How the start moves with parameters that would open the constraints there, as ``start="project"`` does; zero
+        for ``start="as given"``.
 
     Examples
     --------

@@ -111,9 +111,9 @@ def differentiate_run(robot, q0, v0, t_final, tau=None, u=None, dt=None, method=
     instants = instants_of(tape, trajectory, events)
     ends = [instant.row for instant in instants]
     parts = list(zip([0, *(row + 1 for row in ends)], [*ends, len(trajectory.t) - 1]))
-    found, start, origin = tape.steps(trajectory, held, parts)
+    found, moved, origin = tape.steps(trajectory, held, parts, start == "as given")
     for instant in instants:
         found.by_state[instant.row] = instant.jump
     given = tau if u is None else u  # of a feedback a pair, to which a constant may be added
     shape = tape.x.table.shape if np.ndim(given) == 2 else tape.x.table.shape[1:]
-    return RunDerivatives(trajectory, *found, parameters, start, origin, held, instants, shape)
+    return RunDerivatives(trajectory, *found, parameters, moved, origin, held, instants, shape)

@@ -63,15 +63,17 @@ class Tape:
             partial_states(self.model, at, self.room.changes, *found)
         return [x[0] for x in found]
 
-    def start(self, rows):
-        """How the start moves with the parameters, (2 n, np)."""
+    def start(self, rows, as_given):
+        """How the start moves with the parameters, (2 n, np): not at all if it is taken as given."""
         first = 2 * self.n + self.x.actuators.shape[1]
-        if not self.parameters:
-            return np.zeros((2 * self.n, 0))
-        vary_start(self.model, self.o, self.x, rows, self.d, self.room)
+        if as_given or not self.parameters:
+            return np.zeros((2 * self.n, self.parameters))
+        if vary_start(self.model, self.o, self.x, rows, self.d, self.room) != OK:
+            raise SimulationError("how the start moves with the parameters is not determined: its constraints are "
+                                  "singular there")
         return np.vstack([self.room.theta, self.room.v])[:, first:first + self.parameters].copy()
 
-    def steps(self, trajectory, held, parts):
+    def steps(self, trajectory, held, parts, as_given=False):
         """Derivatives of all steps in the parts between events."""
         rows, n = len(trajectory.t), self.n
         known = Rows(trajectory.t, held, trajectory.q, trajectory.v, trajectory.a, trajectory.tau, trajectory.lam,
@@ -81,7 +83,7 @@ class Tape:
                                 np.zeros((rows - 1, 2 * n, parameters)), np.zeros((rows - 1, 2 * n)))
         origin = np.arange(rows - 1)
         statuses(self.model)[:] = trajectory.status[0]
-        start = self.start(known)
+        start = self.start(known, as_given)
         for first, last in parts:
             statuses(self.model)[:] = trajectory.status[first]
             k = first
