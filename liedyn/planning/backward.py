@@ -18,7 +18,7 @@ from collections import namedtuple
 import numpy as np
 
 from liedyn.compiled.jit import INTEGERS, MATRIX, VECTOR, group, inline, kernel, kernel_in_place
-from liedyn.linalg.gauss_jordan import add_row, clear, padded, scale_row
+from liedyn.linalg.gauss_jordan import add_products_in_registers, add_row, clear, padded, scale_row
 
 BOX_STEPS, BOX_TOLERANCE = 50, 1e-12
 """Newton's method on the box ends after a few steps, each of which frees or holds inputs; it ends where the gradient of
@@ -167,18 +167,13 @@ def put_quadratic_model(A, B, gap, lx, lxx, lu, R, r):
             r.Q[x_count + i, j] = 0.0
         for j in range(u_count):
             r.Q[x_count + i, x_count + j] = 2.0 * R[i, j]
-    clear(r.VF)
     for l in range(x_count):
         v = r.Vx[l]
         for j in range(x_count + u_count):
             r.Qz[j] += v * r.F[l, j]
-        for j in range(x_count):
-            add_row(r.VF, l, r.Vxx[l, j], r.F, j)
-    for l in range(x_count):
-        for i in range(x_count + u_count):
-            f = r.F[l, i]
-            if f != 0.0:
-                add_row(r.Q, i, f, r.VF, l)
+    clear(r.VF)
+    add_products_in_registers(r.Vxx, 0, x_count, 1, x_count, x_count, r.F, r.VF)
+    add_products_in_registers(r.F, 0, 1, r.F.shape[1], x_count + u_count, x_count, r.VF, r.Q)
 
 
 @kernel_in_place
@@ -201,8 +196,7 @@ def backward_knot(A, B, gap, lx, lxx, lu, R, u, low, high, damping, r, k, K):
         row = x_count + i
         for j in range(x_count):
             r.Vx[j] += r.Q[row, j] * k[i]
-        for a in range(x_count):
-            add_row(r.Q, a, r.Q[row, a], r.K, i)
+    add_products_in_registers(r.Q, x_count * r.Q.shape[1], 1, r.Q.shape[1], x_count, u_count, r.K, r.Q)
     for i in range(u_count if damping > 0.0 else 0):  # else K is zero where the parentheses are not
         s = r.Qz[x_count + i]
         for j in range(x_count):

@@ -202,11 +202,12 @@ def add_square(g, count, factor, lxx):
 
 
 @late(MODEL, OBJECTIVE, COST_ROOM, types.int64, types.boolean, VECTOR, VECTOR, VECTOR, VECTOR, MATRIX, MATRIX,
-      VECTOR, MATRIX)
+      VECTOR, MATRIX, returns=types.Tuple((types.float64, types.float64, types.float64)))
 @kernel_in_place
 def put_state_derivatives(model, o, c, k, last, q, v, lam, mu, N, X, lx, lxx):
-    """Gradient and Gauss-Newton matrix of `state_cost` in x = (y, w), limits included."""
+    """What `state_cost` returns, with its gradient and Gauss-Newton matrix in x = (y, w), limits included."""
     p, r, which = lx.size // 2, o.rows.size, 1 if last else 0
+    total = added = worst = 0.0
     for i in range(2 * p):
         lx[i] = 0.0
         for j in range(2 * p):
@@ -220,6 +221,7 @@ def put_state_derivatives(model, o, c, k, last, q, v, lam, mu, N, X, lx, lxx):
             for l in range(r):
                 x = 2.0 * o.Q[which, i, l]
                 if x != 0.0:
+                    total += 0.5 * x * c.d[o.rows[i]] * c.d[o.rows[l]]
                     for j in range(2 * p):
                         c.QD[i, j] += x * c.D[o.rows[l], j]
             e = c.d[o.rows[i]]
@@ -236,6 +238,7 @@ def put_state_derivatives(model, o, c, k, last, q, v, lam, mu, N, X, lx, lxx):
         put_error_columns(model, targets, k, q, p, c, N)
         for i in range(targets.weights.size):
             factor = 2.0 * targets.weights[i] * targets.weights[i]
+            total += 0.5 * factor * c.error[i] * c.error[i]
             for j in range(p):
                 lx[j] += factor * c.error[i] * c.JN[i, j]
             add_square(c.JN[i], p, factor, lxx)
@@ -243,7 +246,10 @@ def put_state_derivatives(model, o, c, k, last, q, v, lam, mu, N, X, lx, lxx):
         put_errors(model, o.bounded, k, q, c)
         put_error_columns(model, o.bounded, k, q, p, c, N)
     for l in range(o.low.size if k > 0 else 0):  # the first state is given
-        force = beyond(o, l, limited(o, l, q, v, c), lam[l], mu[l])
+        x = limited(o, l, q, v, c)
+        force = beyond(o, l, x, lam[l], mu[l])
+        added += 0.5 * (force * force - lam[l] * lam[l]) / mu[l]
+        worst = max(worst, violation_of(o, l, x))
         if force == 0.0:
             continue
         kind, j = o.limits[l, 0], o.limits[l, 2]
@@ -254,6 +260,7 @@ def put_state_derivatives(model, o, c, k, last, q, v, lam, mu, N, X, lx, lxx):
         for i in range(2 * p):
             lx[i] += force * c.g[i]
         add_square(c.g, 2 * p, mu[l], lxx)
+    return total, added, worst
 
 
 @kernel_in_place

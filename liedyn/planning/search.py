@@ -18,7 +18,8 @@ from numba import types
 
 from liedyn.compiled.jit import INTEGERS, VECTOR, group, inline, kernel
 from liedyn.planning.backward import BACKWARD_ROOM, backward_knot
-from liedyn.planning.forward import EXPANSION, FORWARD_ROOM, PATH, expand, predict, roll_out
+from liedyn.planning.expansion import STAGE_ROOM, expand_steps
+from liedyn.planning.forward import EXPANSION, FORWARD_ROOM, PATH, expand_costs, predict, roll_out
 from liedyn.planning.objective import COST_ROOM, OBJECTIVE, update_multipliers
 from liedyn.planning.step import DISCRETISATION, STEP_ROOM, copy_vector
 
@@ -48,11 +49,11 @@ where derivatives and feedback of the last iteration's plan are wanted; `floor` 
 Log = namedtuple("Log", "cost gaps violation slope step count")
 """By iteration; `count` has iterations made, updates of multipliers, and the knot where it failed."""
 
-Rooms = namedtuple("Rooms", "step cost backward forward")
+Rooms = namedtuple("Rooms", "step stages cost backward forward")
 
 OPTIONS = group(Options, *[types.int64] * 2, *[types.float64] * 3, *[types.int64] * 2, types.float64)
 LOG = group(Log, *[VECTOR] * 5, INTEGERS)
-ROOMS = group(Rooms, STEP_ROOM, COST_ROOM, BACKWARD_ROOM, FORWARD_ROOM)
+ROOMS = group(Rooms, STEP_ROOM, STAGE_ROOM, COST_ROOM, BACKWARD_ROOM, FORWARD_ROOM)
 ARGUMENTS = DISCRETISATION, OBJECTIVE, PATH, PATH, EXPANSION, ROOMS
 
 
@@ -130,14 +131,17 @@ def search(model, d, o, path, trial, x, r, options, log):
                 return SINGULAR
             copy_vector(first[0], path.q[0])
             copy_vector(first[1], path.v[0])
-    limited = o.low.size > 0
+    closed, moved, limited = options.roll != FROM_STATES, True, o.low.size > 0
     tolerance = max(options.tolerance, FIRST_TOLERANCE) if limited else options.tolerance
     worst_before = np.inf
     while True:
-        made, cost, added, worst, gaps = expand(model, d, o, r.step, r.cost, r.forward, path, x)
+        if moved:
+            made, gaps = expand_steps(model, d, r.stages, r.step, r.forward.dq, path, closed, x)
+        cost, added, worst = expand_costs(model, o, r.cost, r.stages.found, path, x)
         if made < path.q.shape[0] or not cost + added < np.inf:
             log.count[2] = made
             return SINGULAR
+        moved = False
         if not backward(o, r.backward, path, x, damping):
             log.count[2] = path.q.shape[0]
             return SINGULAR
@@ -178,7 +182,7 @@ def search(model, d, o, path, trial, x, r, options, log):
         iteration += 1
         if alpha > 0.0:
             copy_path(trial, path)
-            stuck = False
+            stuck, moved, closed = False, True, closed or alpha == 1.0
             if iteration == options.iterations and not options.finish:
                 log.cost[iteration], log.violation[iteration], log.count[0] = cost, worst, iteration
                 if limited:

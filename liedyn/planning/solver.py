@@ -8,6 +8,7 @@ from liedyn.constraints.independent import all_holonomic, by_name, choose, given
 from liedyn.constraints.loops import closure_error
 from liedyn.contact.watching import watches
 from liedyn.planning.backward import backward_room
+from liedyn.planning.expansion import stage_room
 from liedyn.planning.forward import Expansion, ForwardRoom, Path
 from liedyn.planning.objective import cost_room
 from liedyn.planning.problem import cost_floor, objective_of
@@ -118,19 +119,19 @@ class Solver:
         self.model = PackedModel(robot.packed.ints, robot.packed.floats.copy())
         self.discretisation = Discretisation(METHODS[method], self.h, places, groups, coordinates_of(y),
                                              actuators_of(robot), RANK_TOLERANCE)
-        step, x, N = step_room(self.model, p, nu), 2 * p, self.steps
+        step, x, N = step_room(self.model, p), 2 * p, self.steps
         step.stage.choosable[:n] = 1.0
         step.stage.choosable[places] = 0.0
-        o, width = self.objective, step.space.N.shape[1]
+        o = self.objective
         rows = max(o.running.weights.size, o.final.weights.size, o.bounded.weights.size)
         zeros = np.zeros
         self.path, self.trial = (Path(zeros((N + 1, nq)), zeros((N + 1, n)), zeros((N, nu))) for _ in range(2))
         self.expansion = Expansion(
-            zeros((N, x, x)), zeros((N, x, nu)), zeros((N + 1, n, width)), zeros((N + 1, n, width)), zeros((N, x)),
-            zeros((N + 1, x)), zeros((N + 1, x, x)), zeros((N, nu)), zeros((N, nu)), zeros((N, nu, x)),
-            zeros((N + 1, c)), np.ones((N + 1, c)))
-        self.rooms = Rooms(step, cost_room(self.model, p, rows), backward_room(x, nu), ForwardRoom(
-            zeros(n), zeros(x), zeros(x), zeros(nu), zeros(nq), zeros(n)))
+            zeros((N, x, x)), zeros((N, x, nu)), zeros((N, x)), zeros((N + 1, x)), zeros((N + 1, x, x)),
+            zeros((N, nu)), zeros((N, nu)), zeros((N, nu, x)), zeros((N + 1, c)), np.ones((N + 1, c)))
+        self.rooms = Rooms(
+            step, stage_room(robot, self.discretisation, N + 1), cost_room(self.model, p, rows), backward_room(x, nu),
+            ForwardRoom(zeros(n), zeros(x), zeros(x), zeros(nu)))
         self.log = None
 
     def state(self, q, v):

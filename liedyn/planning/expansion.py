@@ -1,0 +1,228 @@
+"""Derivatives of the steps along a plan, of all knots in one batch (methods and symbols: `liedyn.planning.step`).
+
+The knots of a plan are known, so the local state spaces at all of them, and after them those at the next stages of all
+steps, are batches of `liedyn.linearization.states`: W states at a time in lanes where the robot allows. The chain rule
+along the stages follows, knot by knot. With f_i = (w, wdot) the rates at stage i and [A_i B_i] their derivatives,
+
+    df_i = A_i (eta_i, dw_i) + B_i du
+
+where dw_i = dw + c h dwdot_(i-1), and eta_i is the variation of the coordinates c h w_(i-1) away from the start: a
+variation eta of y, body-fixed, is after a displacement u the variation Ad_{exp -u} eta + dexp_{-u} du, joint by joint.
+"""
+from collections import namedtuple
+
+import numpy as np
+from numba import types
+
+from liedyn.compiled.jit import CUBE, INTEGERS, MATRIX, VECTOR, group, inline, kernel_in_place, late
+from liedyn.dynamics.state import State
+from liedyn.lie.algebra import Ad, neg, neg6, rotate
+from liedyn.lie.exponential import exp, left_jacobian, so3_exp, so3_left_jacobian
+from liedyn.linearization.one_state import room
+from liedyn.linearization.output_rows import TREE, VELOCITY
+from liedyn.linearization.states import Found, Tolerances, linearize_registers, linearize_states, linearize_trees
+from liedyn.model.packed import N_ROWS
+from liedyn.planning.step import (
+    COORDINATES, copy_vector, put_displacement, put_forces, put_state, stage_time, stage_weight,
+)
+from liedyn.tree.configuration import difference_kernel
+from liedyn.tree.records import MODEL
+
+StageRoom = namedtuple("StageRoom", "states found velocities tolerances u x dk d_sum eta d_w")
+"""States and local state spaces at all stages, stage by stage, each of all knots, whose outputs are `velocities`; and
+room for one knot: a displacement u and the sum x of rates, derivatives of the rates of a stage, of their sum, and of
+the state of a stage by z = (y, w, input)."""
+
+_BATCH = (types.int64, types.int64, MODEL, group(State, *[MATRIX] * 4), COORDINATES, MATRIX, types.int64[:, ::1],
+          group(Tolerances, *[types.float64] * 2),
+          group(Found, *[CUBE] * 4, MATRIX, *[CUBE] * 2, *[MATRIX] * 3, INTEGERS, *[VECTOR] * 3))
+STAGE_ROOM = group(StageRoom, *_BATCH[3:4], _BATCH[8], *_BATCH[6:8], *[VECTOR] * 2, *[MATRIX] * 4)
+in_registers, of_trees, one_by_one = (
+    late(*_BATCH)(each.kernel) for each in (linearize_registers, linearize_trees, linearize_states))
+
+
+def stage_room(robot, d, knots):
+    """`StageRoom` for steps between so many knots."""
+    n, p, nu, rows = robot.nv, d.places.size, d.actuators.shape[1], d.method * knots
+    states = State(np.empty((rows, robot.nq)), np.empty((rows, n)), np.empty((rows, n)), np.empty((rows, 0)))
+    velocities = np.array([(TREE, VELOCITY, j, j) for j in range(n)], np.int64)
+    return StageRoom(states, room(robot, rows, p, p, nu, n), velocities, Tolerances(np.inf, d.rank_tolerance),
+                     np.zeros(p), np.zeros(2 * p), *np.zeros((2, 2 * p, 2 * p + nu)), *np.zeros((2, p, 2 * p + nu)))
+
+
+@inline
+def carry_columns(group_size, u, k, Z, D):
+    """Rows of one ball or free joint, from row k on: Ad_{exp -u} Z + dexp_{-u} D, into Z."""
+    if group_size == 3:
+        w = neg((u[k], u[k + 1], u[k + 2]))
+        R, J = so3_exp(w), so3_left_jacobian(w)
+        for j in range(Z.shape[1]):
+            a = rotate(R, (Z[k, j], Z[k + 1, j], Z[k + 2, j]))
+            b = rotate(J, (D[k, j], D[k + 1, j], D[k + 2, j]))
+            for i in range(3):
+                Z[k + i, j] = a[i] + b[i]
+        return
+    V = neg6(((u[k], u[k + 1], u[k + 2]), (u[k + 3], u[k + 4], u[k + 5])))
+    X, (J, C) = exp(V), left_jacobian(V)
+    for j in range(Z.shape[1]):
+        a = Ad(X, ((Z[k, j], Z[k + 1, j], Z[k + 2, j]), (Z[k + 3, j], Z[k + 4, j], Z[k + 5, j])))
+        w, v = (D[k, j], D[k + 1, j], D[k + 2, j]), (D[k + 3, j], D[k + 4, j], D[k + 5, j])
+        Jw, Jv, Cw = rotate(J, w), rotate(J, v), rotate(C, w)
+        for i in range(3):
+            Z[k + i, j] = a[0][i] + Jw[i]
+            Z[k + 3 + i, j] = a[1][i] + Jv[i] + Cw[i]
+
+
+@inline
+def put_variation(d, u, D, Z):
+    """Z (p, z) = the variation of y after a displacement u that varies by D."""
+    p = Z.shape[0]
+    for i in range(p):
+        for j in range(Z.shape[1]):
+            Z[i, j] = 1.0 if i == j else 0.0
+    for g in range(d.groups.shape[0]):
+        carry_columns(d.groups[g, 1], u, d.groups[g, 0], Z, D)
+    g, end = 0, -1
+    for i in range(p):
+        if g < d.groups.shape[0] and i == d.groups[g, 0]:
+            end = i + d.groups[g, 1]
+            g += 1
+        if i >= end:
+            for j in range(Z.shape[1]):
+                Z[i, j] += D[i, j]
+
+
+@inline
+def put_stage_variations(d, r, c_h, first):
+    """eta and d_w of a stage that lies c_h rates of the last one away from the start."""
+    p, z = r.eta.shape
+    for i in range(p):
+        for j in range(z):
+            r.d_w[i, j] = (1.0 if j == p + i else 0.0) + (0.0 if first else c_h * r.dk[p + i, j])
+    if first:
+        return
+    for i in range(p):
+        for j in range(z):
+            r.dk[i, j] *= c_h
+    put_variation(d, r.u, r.dk, r.eta)
+
+
+@inline
+def vary_rates(r, A, B, first):
+    """dk = (variation of w, that of f) at a stage; eta and d_w are variations of its y and w."""
+    p, z = r.eta.shape
+    for i in range(p):
+        for j in range(z):
+            r.dk[i, j] = r.d_w[i, j]
+            r.dk[p + i, j] = B[p + i, j - 2 * p] if j >= 2 * p else A[p + i, j] if first else 0.0
+        for l in range(0 if first else p):  # eta and d_w of the first stage are rows of the identity
+            x, y = A[p + i, l], A[p + i, p + l]
+            for j in range(z):
+                r.dk[p + i, j] += x * r.eta[l, j] + y * r.d_w[l, j]
+
+
+@kernel_in_place
+def put_step_derivatives(d, r, k, knots, v, A, B):
+    """A (2p, 2p) and B (2p, nu) of the step from knot k with velocities v; leaves its displacement in r.u and r.x."""
+    p, z = r.eta.shape
+    for i in range(2 * p):
+        r.x[i] = 0.0
+        for j in range(z):
+            r.d_sum[i, j] = 0.0
+    for stage in range(d.method):
+        row, weight, c_h = stage * knots + k, stage_weight(d.method, stage, d.h), stage_time(stage, d.h)
+        for i in range(p if stage > 0 else 0):
+            r.u[i] = c_h * r.found.f0[row - knots, i]
+        put_stage_variations(d, r, c_h, stage == 0)
+        vary_rates(r, r.found.A[row], r.found.B[row], stage == 0)
+        for i in range(2 * p if weight != 0.0 else 0):
+            r.x[i] += weight * r.found.f0[row, i]
+            for j in range(z):
+                r.d_sum[i, j] += weight * r.dk[i, j]
+    put_displacement(d, v, r.x)
+    for i in range(p):
+        r.u[i] = r.x[i]
+        for j in range(z if d.method == 1 else 0):
+            r.d_sum[i, j] = d.h * ((1.0 if j == p + i else 0.0) + r.d_sum[p + i, j])
+    put_variation(d, r.u, r.d_sum, r.eta)
+    for i in range(p):
+        for j in range(2 * p):
+            A[i, j] = r.eta[i, j]
+            A[p + i, j] = r.d_sum[p + i, j] + (1.0 if j == p + i else 0.0)
+        for j in range(B.shape[1]):
+            B[i, j] = r.eta[i, 2 * p + j]
+            B[p + i, j] = r.d_sum[p + i, 2 * p + j]
+
+
+@inline
+def put_stage_states(model, d, r, step, stage, path):
+    """States of all knots at a stage; the first knot whose stage there is none of, or their number."""
+    knots, s = path.q.shape[0], r.states
+    for k in range(knots if stage == 0 else knots - 1):
+        row, q, v = stage * knots + k, path.q[k], path.v[k]
+        if stage == 0:
+            copy_vector(q, s.q[row])
+            copy_vector(v, s.v[row])
+        else:
+            if not put_state(model, d, step, q, v, r.found.f0[row - knots], stage_time(stage, d.h)):
+                return k
+            copy_vector(step.stage.q, s.q[row])
+            copy_vector(step.stage.v, s.v[row])
+        put_forces(d.actuators, path.u[min(k, knots - 2)], s.tau[row])
+    return knots
+
+
+@inline
+def linearize_stage(model, d, r, begin, end):
+    """Local state spaces of the rows from `begin` to `end`; the first row that has none, or `end`."""
+    for k in range(begin, end):
+        r.found.rank[k] = -1
+    if model.ints[N_ROWS] > 0:
+        in_registers(begin, end, model, r.states, d.coordinates, d.actuators, r.velocities, r.tolerances, r.found)
+    else:
+        of_trees(begin, end, model, r.states, d.coordinates, d.actuators, r.velocities, r.tolerances, r.found)
+    known = begin
+    while known < end and r.found.rank[known] >= 0:
+        known += 1
+    if known < end:
+        one_by_one(begin, end, model, r.states, d.coordinates, d.actuators, r.velocities, r.tolerances, r.found)
+    while known < end and r.found.rank[known] >= 0:
+        known += 1
+    return known
+
+
+@kernel_in_place
+def expand_steps(model, d, r, step, dq, path, closed, x):
+    """Derivatives of all steps in x, motions of the manifold in r.found, and gaps between steps and knots.
+
+    Where the plan is `closed`, each step leads to the next knot, there are no gaps, and no step has to be made. Returns
+    (knots done, sum of |gaps|); dq (nv) is room.
+    """
+    knots, gaps, p = path.q.shape[0], 0.0, d.places.size
+    for stage in range(d.method):
+        begin, count = stage * knots, knots if stage == 0 else knots - 1
+        made = put_stage_states(model, d, r, step, stage, path)
+        made = linearize_stage(model, d, r, begin, begin + min(made, count)) - begin
+        if made < count:
+            return made, np.inf
+    for k in range(knots - 1):
+        put_step_derivatives(d, r, k, knots, path.v[k], x.A[k], x.B[k])
+        for i in range(2 * p):
+            x.gap[k, i] = 0.0
+        if closed:
+            continue
+        if not put_state(model, d, step, path.q[k], path.v[k], r.x, 1.0):
+            return k, np.inf
+        put_difference(model, d, dq, path.q[k + 1], path.v[k + 1], step.stage.q, step.stage.v, x.gap[k])
+        for i in range(2 * p):
+            gaps += abs(x.gap[k, i])
+    return knots, gaps
+
+
+@inline
+def put_difference(model, d, dq, q_0, v_0, q, v, dx):
+    """dx = (y, w) of (q, v) seen from (q_0, v_0); dq (nv) is room."""
+    p = d.places.size
+    difference_kernel(model, q_0, q, dq)
+    for i in range(p):
+        dx[i], dx[p + i] = dq[d.places[i]], v[d.places[i]] - v_0[d.places[i]]
