@@ -172,7 +172,7 @@ def test_a_call_ends_when_its_time_is_over(monkeypatch):
 
 
 def test_parts_of_a_search_are_the_search():
-    """An iteration at a time, as with a budget that never ends, and all at once, from a push that limits cannot hold."""
+    """An iteration at a time, as with a budget that never ends, and all at once; limits cannot hold the push."""
     given = []
     for budget in (None, 1e9):
         mpc = loader_control(budget=budget, iterations=15)
@@ -188,14 +188,29 @@ def test_a_state_without_a_plan():
     limits = ld.Limits(inputs=(-5.0, 5.0))
     mpc = ld.MPC(FIVE_BAR, FIVE_BAR.home, REST, ld.Cost(Q=1.0, R=1e-3, q=FIVE_BAR.home + 0.1), 20, 0.02, limits=limits)
     mpc(0.0, FIVE_BAR.home, REST)
-    planned, bad = mpc.plan, ld.complete_velocity(FIVE_BAR, FIVE_BAR.home, {"q1": 300.0, "q2": 300.0})
-    for k in (1, 2):
+    planned, bad = mpc.plan, ld.complete_velocity(FIVE_BAR, FIVE_BAR.home, {"q1": 50.0, "q2": 50.0})
+    for t in (0.02, 0.021, 0.04):
         with pytest.warns(ld.PlanWarning, match="plan before goes on.*knot"):
-            u = mpc(0.02 * k, FIVE_BAR.home, bad)
+            u = mpc(t, FIVE_BAR.home, bad)
         assert mpc.status == "as planned before" and np.abs(u).max() <= 5.0
-        assert np.array_equal(u, planned(0.02 * k, FIVE_BAR.home, bad))
+        assert np.allclose(u, planned(t, FIVE_BAR.home, bad), rtol=1e-12)  # the same sum
     mpc(0.06, FIVE_BAR.home, REST)
     assert mpc.status != "as planned before"
+
+
+def test_gaps_of_a_plan_that_cannot_be_rolled_out_are_closed():
+    """Where the rollout from a state leads nowhere, the plan begins with a gap, which counts: its steps are real ones
+    once the search has converged."""
+    mpc = ld.MPC(FIVE_BAR, FIVE_BAR.home, REST, ld.Cost(Q=1.0, R=1e-3, q=FIVE_BAR.home + 0.1), 20, 0.02,
+                 limits=ld.Limits(inputs=(-5.0, 5.0)), iterations=50)
+    mpc(0.0, FIVE_BAR.home, REST)
+    v = ld.complete_velocity(FIVE_BAR, FIVE_BAR.home, {"q1": 10.0, "q2": -10.0})
+    mpc(0.02, FIVE_BAR.home, v)
+    plan = mpc.plan
+    assert mpc.status == "converged" and np.array_equal(plan.v[0], v)
+    again = ld.ddp(FIVE_BAR, FIVE_BAR.home, v, ld.Cost(Q=1.0, R=1e-3, q=FIVE_BAR.home + 0.1), 20, 0.02, method="euler",
+                   limits=ld.Limits(inputs=(-5.0, 5.0)), start=plan, iterations=0, tolerance=1.0)
+    assert np.allclose(again.q, plan.q, atol=1e-8)  # gaps that count as closed, 1e-9, and what becomes of them
 
 
 def test_control_of_a_moving_goal():

@@ -178,12 +178,12 @@ class MPC:
 
     def _again(self, t, state, deadline):
         """Inputs by the plan before, improved; by that plan as it is where nothing better is found."""
-        solver = self._solver
+        solver, shifted = self._solver, [each.copy() for each in self._shifting()]
         solver.trial.q[0], solver.trial.v[0] = state
         try:
             self._improve(FROM_FEEDBACK, self._most, self._tolerance, deadline)
         except UNPLANNABLE:  # the step that the shift has added leads nowhere
-            u, shifted = solver.trial.u[0].copy(), [each.copy() for each in self._shifting()]
+            u = solver.trial.u[0].copy()
             try:
                 self._first(state, self._most if np.isfinite(deadline) else FIRST_ITERATIONS, deadline)
             except UNPLANNABLE as error:
@@ -197,15 +197,20 @@ class MPC:
         return solver.path.u[0].copy()
 
     def _improve(self, roll, most, tolerance, deadline, growth=1.0):
-        """Search until it has converged, `most` iterations are made, or the next one would end after the deadline."""
+        """Search until it has converged, `most` iterations are made, or the next one would end after the deadline.
+
+        Penalties stay as a rule (growth 1): multipliers that are carried from call to call hold the limits, while
+        penalties that grew in one call would make all later ones converge more slowly.
+        """
         solver, self.iterations, longest = self._solver, 0, 0.0
         several = 1 if np.isfinite(deadline) else most
         while True:
             begun = time.perf_counter()
-            self._status = solver.search(several, tolerance, self._limit_tolerance, self._penalty, roll, False, HALVINGS,
-                                         growth)
-            now = time.perf_counter()
-            self.iterations, longest, roll = self.iterations + int(solver.log.count[0]), max(longest, now - begun), GO_ON
+            self._status = solver.search(
+                several, tolerance, self._limit_tolerance, self._penalty, roll, False, HALVINGS, growth)
+            now, roll = time.perf_counter(), GO_ON
+            self.iterations += int(solver.log.count[0])
+            longest = max(longest, now - begun)
             if self._status != ITERATIONS or self.iterations >= most or now + longest > deadline:
                 break
         if self._status == ITERATIONS:
@@ -229,7 +234,7 @@ class MPC:
             self._penalty = cost_of_start(solver, roll) if solver.limit_names else 1.0
         solver.expansion.mu[:] = self._penalty
         self._improve(FROM_INPUTS, most, FIRST_TOLERANCE, deadline, GROWTH)
-        solver.expansion.mu[:] = self._penalty  # larger ones would make each later iteration shorter
+        solver.expansion.mu[:] = self._penalty
 
     def _shifting(self):
         """Arrays with a row for each knot or step that belong to the plan."""

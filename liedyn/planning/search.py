@@ -41,7 +41,8 @@ finer."""
 ROUNDING = 1e-13
 """A slope below this part of the merit is rounding: its sum has thousands of terms."""
 
-Options = namedtuple("Options", "iterations halvings tolerance limit_tolerance growth largest_penalty roll finish floor")
+Options = namedtuple(
+    "Options", "iterations halvings tolerance limit_tolerance growth largest_penalty roll finish floor")
 """`roll` says where to begin: FROM_STATES of the plan; FROM_INPUTS, rolled out with its feedback from the first state
 of `trial`; FROM_FEEDBACK, the same, but with a gap behind that state where the rollout leads nowhere; GO_ON, where the
 search before has run out of iterations. `finish` is 1 where derivatives and feedback of the last iteration's plan are
@@ -139,16 +140,18 @@ def search(model, d, o, path, trial, x, r, options, log):
     """Improve a plan in place; returns what ended the search."""
     iteration, updates, damping, gap_weight, stuck = 0, 0, 0.0, 0.0, False
     log.count[0], log.count[1], log.count[2] = 0, 0, -1
+    closed = False
     if options.roll == FROM_INPUTS or options.roll == FROM_FEEDBACK:
         first = trial.q[0], trial.v[0]
         made = start(model, d, o, path, trial, x, r)
-        if made < path.q.shape[0]:
+        closed = made == path.q.shape[0]
+        if not closed:
             log.count[2] = made
             if options.roll == FROM_INPUTS:
                 return SINGULAR
             copy_vector(first[0], path.q[0])
             copy_vector(first[1], path.v[0])
-    closed, moved, limited = options.roll != FROM_STATES, True, o.low.size > 0
+    moved, limited = True, o.low.size > 0
     tolerance = max(options.tolerance, FIRST_TOLERANCE) if limited else options.tolerance
     worst_before = np.inf
     if options.roll == GO_ON:

@@ -168,9 +168,9 @@ class Solver:
                growth=GROWTH):
         """Improve the plan; returns what ended the search.
 
-        `roll` says where to begin (`liedyn.planning.search.Options`; False and True: states, inputs). Without `finish` the
-        feedback afterwards is that of one iteration before, and multipliers wait for `raise_multipliers`.
-        `growth` is that of penalties, 1 where they stay.
+        `roll` says where to begin (`liedyn.planning.search.Options`; False and True: states, inputs). Without `finish`
+        the feedback afterwards is that of one iteration before, and multipliers wait for `raise_multipliers`. `growth`
+        is that of penalties, 1 where they stay.
 
         Raises
         ------
@@ -179,8 +179,8 @@ class Solver:
         """
         memory = np.zeros(5) if self.log is None else self.log.memory
         self.log = Log(*(np.zeros(iterations + 2) for _ in range(5)), np.zeros(3, np.int64), memory)
-        options = Options(iterations, halvings, tolerance, limit_tolerance, growth, LARGEST_PENALTY * penalty, int(roll),
-                          1 if finish else 0, cost_floor(self.objective, self.steps))
+        options = Options(iterations, halvings, tolerance, limit_tolerance, growth, LARGEST_PENALTY * penalty,
+                          int(roll), 1 if finish else 0, cost_floor(self.objective, self.steps))
         forget_errors(self.functions)
         status = search(self.model, self.discretisation, self.objective, self.path, self.trial, self.expansion,
                         self.rooms, options, self.log)
