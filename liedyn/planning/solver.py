@@ -12,7 +12,9 @@ from liedyn.planning.expansion import Expansion, Path, stage_room
 from liedyn.planning.forward import ForwardRoom
 from liedyn.planning.objective import cost_room
 from liedyn.planning.problem import cost_floor, objective_of
-from liedyn.planning.search import SINGULAR, Log, Options, Rooms, search
+from liedyn.planning.search import (
+    FROM_FEEDBACK, FROM_INPUTS, ITERATIONS, SINGULAR, Log, Options, Rooms, raise_multipliers, search,
+)
 from liedyn.planning.step import EULER, MIDPOINT, RK4, Discretisation, coordinates_of, step_room
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.errors import ClosureError, InputError, LiedynError
@@ -23,8 +25,8 @@ from liedyn.model.packed import LINK_IV, LINK_NV, PackedModel, links_of
 METHODS = {"euler": EULER, "midpoint": MIDPOINT, "rk4": RK4}
 HALVINGS = 12
 """Parts of a change that are tried, each half of the one before."""
-PENALTY_GROWTH = 1e8
-"""Largest penalty of a violated limit, by the first one."""
+GROWTH, LARGEST_PENALTY = 10.0, 1e8
+"""Growth of the penalty of a violated limit, and the largest one by the first one."""
 
 
 class PlanError(LiedynError):
@@ -162,28 +164,37 @@ class Solver:
             path.q[:], path.v[:] = q, v
         self.expansion.K[:] = self.expansion.k[:] = 0.0
 
-    def search(self, iterations, tolerance, limit_tolerance, penalty, roll, finish=True, halvings=HALVINGS):
+    def search(self, iterations, tolerance, limit_tolerance, penalty, roll, finish=True, halvings=HALVINGS,
+               growth=GROWTH):
         """Improve the plan; returns what ended the search.
 
-        `roll` says where to begin (`liedyn.planning.search.Options`; False and True: states, inputs); without `finish`
-        the feedback afterwards is that of one iteration before.
+        `roll` says where to begin (`liedyn.planning.search.Options`; False and True: states, inputs). Without `finish`
+        the feedback afterwards is that of one iteration before, and multipliers wait for `raise_multipliers`. `growth`
+        is that of penalties, 1 where they stay.
 
         Raises
         ------
         PlanError
             A step of the plan as it is given leads nowhere.
         """
-        self.log = Log(*(np.zeros(iterations + 2) for _ in range(5)), np.zeros(3, np.int64))
-        largest = PENALTY_GROWTH * penalty
-        options = Options(iterations, halvings, tolerance, limit_tolerance, largest, int(roll), 1 if finish else 0,
-                          cost_floor(self.objective, self.steps))
+        memory = np.zeros(5) if self.log is None else self.log.memory
+        self.log = Log(*(np.zeros(iterations + 2) for _ in range(5)), np.zeros(3, np.int64), memory)
+        options = Options(iterations, halvings, tolerance, limit_tolerance, growth, LARGEST_PENALTY * penalty,
+                          int(roll), 1 if finish else 0, cost_floor(self.objective, self.steps))
         forget_errors(self.functions)
         status = search(self.model, self.discretisation, self.objective, self.path, self.trial, self.expansion,
                         self.rooms, options, self.log)
         raise_errors(self.functions)
         if status == SINGULAR:
-            self._raise(int(self.log.count[2]), self.trial if roll and self.log.count[0] == 0 else self.path)
+            rolled = roll in (FROM_INPUTS, FROM_FEEDBACK) and self.log.count[0] == 0
+            self._raise(int(self.log.count[2]), self.trial if rolled else self.path)
+        if status == ITERATIONS and finish:
+            self.raise_multipliers()
         return status
+
+    def raise_multipliers(self):
+        """Multipliers of the limits for the plan as it is."""
+        raise_multipliers(self.model, self.objective, self.rooms.cost, self.path, self.expansion)
 
     def _raise(self, knot, path):
         """Why a step from a knot leads nowhere."""
