@@ -120,8 +120,8 @@ def identify(robot, q, v, a, tau=None, u=None, include=(), bodies=None, independ
     -----
     Wensing, Kim and Slotine 2018, IEEE RA-L 3(1); Lee, Wensing and Park 2020, IEEE T-RO 36(2); weights: Patterson and
     Thompson 1971, Biometrika 58(3); that these are estimated is in the standard deviations as in Kenward and Roger
-    1997, Biometrics 53(3). Standard deviations hold for noise of forces that is independent from sample to sample; what noise of the motion
-    does is in them as far as it is left in the forces, but it also draws estimates towards zero a little.
+    1997, Biometrics 53(3). They hold for noise of forces that is independent from sample to sample; what noise of the
+    motion does is in them as far as it is left in the forces, but it also draws estimates towards zero a little.
 
     Examples
     --------

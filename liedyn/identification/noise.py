@@ -8,13 +8,14 @@ states. So the covariance of a state is linear in all variances,
     C(theta) = sum over k of theta_k g_k g_k^T
 
 Parameters that are fitted take a part of the noise away, most of it where few states tell them; the likelihood of what
-is left knows that (Patterson and Thompson 1971; Harville 1977, J. Am. Stat. Assoc. 72). With V_k = dC/dtheta_k over all
-states and P = C^-1 - C^-1 W (W^T C^-1 W)^-1 W^T C^-1 its derivatives vanish where
+is left allows for that (Patterson and Thompson 1971; Harville 1977, J. Am. Stat. Assoc. 72). With V_k = dC/dtheta_k over
+all states and P = C^-1 - C^-1 W (W^T C^-1 W)^-1 W^T C^-1 its derivatives vanish where
 
     S theta = r,    S_kl = tr(P V_k P V_l),    r_k = y^T P V_k P y
 
 A variance of zero would trust what is next to singular without bounds. So the square root of each has the prior of
-Chung, Rabe-Hesketh et al. 2013 (Psychometrika 78), which keeps it from zero by about its own deviation: r_k + 1/theta_k.
+Chung, Rabe-Hesketh et al. 2013 (Psychometrika 78), which keeps it from zero by about its own deviation and adds
+1/theta_k to r_k.
 """
 from typing import NamedTuple
 
@@ -52,8 +53,8 @@ class Noise(NamedTuple):
     def spread(self, U):
         """The covariance of U^T y for equations of unit variance, by an orthonormal basis U of the columns of W.
 
-        It is 1 where variances are known. Those that were estimated say too little, as the weights fit the noise: what
-        is missing is twice that of Kenward and Roger 1997, Biometrics 53, equation 3, for variances that C is linear in.
+        It is 1 where variances are known. Where they were estimated the weights fit the noise, which makes estimates
+        scatter more: twice the term of Kenward and Roger 1997, Biometrics 53(3), for a C that is linear in variances.
         """
         _, u, A, UU = information(self.columns, U)
         added = np.tensordot(u @ (A * self.uncertainty), u, axes=((0, 2), (0, 2)))
