@@ -8,7 +8,7 @@ states. So the covariance of a state is linear in all variances,
     C(theta) = sum over k of theta_k g_k g_k^T
 
 Parameters that are fitted take a part of the noise away, most of it where few states tell them; the likelihood of what
-is left allows for that (Patterson and Thompson 1971; Harville 1977, J. Am. Stat. Assoc. 72). With V_k = dC/dtheta_k over
+is left allows for that (Patterson and Thompson 1971; Harville 1977, J. Am. Stat. Assoc. 72). With V_k = dC/dtheta_k of
 all states and P = C^-1 - C^-1 W (W^T C^-1 W)^-1 W^T C^-1 its derivatives vanish where
 
     S theta = r,    S_kl = tr(P V_k P V_l),    r_k = y^T P V_k P y
