@@ -124,8 +124,9 @@ def test_counts_of_floating_bases(name, joints):
     oracle = pin_model(robot)
     moving = sorted({oracle.model.frames[frame].parentJoint for frame in oracle.frames.values()} - {0})
     columns = (10 * (np.array(moving)[:, None] - 1) + np.arange(10)).ravel()
-    theirs = np.concatenate([pin.computeJointTorqueRegressor(oracle.model, oracle.data, *oracle.to_pin(*state))[:, columns]
-                             for state in zip(q, v, a)])
+    theirs = np.concatenate([
+        pin.computeJointTorqueRegressor(oracle.model, oracle.data, *oracle.to_pin(*state))[:, columns]
+        for state in zip(q, v, a)])
     s = np.linalg.svd(theirs / np.linalg.norm(theirs, axis=0).clip(1e-300), compute_uv=False)
     rank = (s > 1e-9 * s[0]).sum()
     assert s[rank:].max() < 1e-13 * s[0]

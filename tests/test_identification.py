@@ -242,6 +242,27 @@ def test_bounds_hold_and_are_checked():
         ld.identify(robot, q[:3], v[:3], a[:3], tau[:3])
 
 
+def test_states_that_the_loops_do_not_allow_are_refused():
+    """Of the regressor, base parameters of a motion, identification and prediction alike; and forces of wrong shapes."""
+    robot = ld.load("loader")
+    q, v, a = random_states(robot, 30, np.random.default_rng(0))
+    u = np.ones((30, 2))
+    found = ld.identify(robot, q, v, a, u=u, consistent=False)
+    bad = {name: (x + (np.arange(30) == 7)[:, None] * 1e-3 * np.arange(8)) for name, x in zip("qva", (q, v, a))}
+    for name, error, what in (("q", ld.ClosureError, r"'loader' is open by .*close\(\) \(state 7 of the batch"),
+                              ("v", ld.InputError, r"v opens the loops .*complete_velocity\(\) \(state 7"),
+                              ("a", ld.InputError, r"a opens constraint .*measured_motion\(\).* \(state 7")):
+        motion = {"q": q, "v": v, "a": a, name: bad[name]}
+        for call in (lambda **x: ld.regressor(robot, **x), lambda **x: ld.base_parameters(robot, **x),
+                     lambda **x: ld.identify(robot, **x, u=u), found.predict):
+            with pytest.raises(error, match=what):
+                call(**motion)
+    for forces, what in (({"u": u[:, :1]}, r"u must have shape \(..., 2\), got \(30, 1\)"),
+                         ({"tau": u}, r"tau must have shape \(..., 8\), got \(30, 2\)")):
+        with pytest.raises(ld.InputError, match=what):
+            ld.identify(robot, q, v, a, **forces)
+
+
 def test_without_the_solver_it_says_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "cvxpy", None)
     q, v, a, tau = driven(arm(), 20)

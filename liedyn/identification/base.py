@@ -14,7 +14,7 @@ from liedyn.arguments import non_negative, whole
 from liedyn.compiled.boundary import states
 from liedyn.errors import InputError
 from liedyn.identification.parameters import FRICTION_WIDTH, INERTIA, dynamic_parameters, joint_columns
-from liedyn.identification.projection import allowed_motions
+from liedyn.identification.projection import allowed_motions, require_allowed
 from liedyn.identification.regression import tree_regressor
 from liedyn.identification.sampling import random_states
 from liedyn.model.packed import BODIES_AT, BODY_I, BODY_LINK
@@ -102,9 +102,9 @@ def base_parameters(robot, include=(), q=None, v=None, a=None, tolerance=1e-6, s
     Raises
     ------
     InputError
-        An unknown name, a shape that does not fit, or a motion of which q, v or a is missing.
+        An unknown name, a shape that does not fit, a motion of which q, v or a is missing, or one that opens loops.
     ClosureError
-        Loops that do not close at home.
+        Loops that do not close at home, or at a configuration that is given.
 
     Notes
     -----
@@ -126,7 +126,10 @@ def base_parameters(robot, include=(), q=None, v=None, a=None, tolerance=1e-6, s
     given = [x for x in (q, v, a) if x is not None]
     if len(given) not in (0, 3):
         raise InputError("a motion needs q, v and a; without all three states are random")
-    motion = states(robot, q=q, v=v, a=a)[1:] if given else None
+    motion = None
+    if given:
+        lead, *motion = states(robot, q=q, v=v, a=a)
+        require_allowed(robot, lead, *motion)
     return structure(robot, include, motion=motion, tolerance=tolerance, seed=seed)
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.arguments import between, flag, floats, names, one_of, positive
-from liedyn.compiled.boundary import rows_of, states
+from liedyn.compiled.boundary import as_floats, rows_of, states
 from liedyn.constraints.independent import given_coordinates
 from liedyn.control.controllability import separated
 from liedyn.elements.generalized import actuator_matrix
@@ -19,7 +19,7 @@ from liedyn.identification.base import expression, structure
 from liedyn.identification.noise import FINEST, NUMERICAL, estimated_noise, known_noise, whitened
 from liedyn.identification.parameters import FRICTION_WIDTH, INERTIA, dynamic_parameters, joint_columns
 from liedyn.identification.physical import nearest_consistent, reference
-from liedyn.identification.projection import allowed_motions, chosen_coordinates
+from liedyn.identification.projection import allowed_motions, chosen_coordinates, require_allowed
 from liedyn.identification.regression import known_forces, tree_regressor
 from liedyn.identification.result import Identification
 from liedyn.identification.signals import low_pass
@@ -104,8 +104,10 @@ def identify(robot, q, v, a, tau=None, u=None, include=(), bodies=None, independ
     Raises
     ------
     InputError
-        A shape does not fit, an entry is not finite, an unknown name, neither or both of `tau` and `u`, or fewer
-        equations than parameters.
+        A shape does not fit, an entry is not finite, an unknown name, neither or both of `tau` and `u`, fewer
+        equations than parameters, or velocities or accelerations that open loops.
+    ClosureError
+        A configuration does not close the loops.
     IdentificationError
         Bounds that nothing meets, or a solver that fails.
     LiedynError
@@ -146,6 +148,7 @@ def identify(robot, q, v, a, tau=None, u=None, include=(), bodies=None, independ
     lead, q, v, a = states(robot, q=q, v=v, a=a)
     if not len(q):
         raise InputError("identify needs at least one state")
+    require_allowed(robot, lead, q, v, a)
     chosen = chosen_coordinates(robot, q, independent)
     tau, B = forces(robot, q, lead, tau, u, chosen)
     pi = np.array(list(prior.values()))
@@ -198,11 +201,12 @@ def forces(robot, q, lead, tau, u, chosen):
     if (tau is None) == (u is None):
         raise InputError("identify needs either tau, generalised forces, or u, inputs of the actuators")
     if tau is not None:
-        tau = rows_of("tau", floats("tau", tau), lead, robot.nv)
+        tau = rows_of("tau", as_floats("tau", tau, robot.nv), lead, robot.nv)
         size = np.sqrt((tau ** 2).mean(axis=0))
         measured = (size > 0.0) & (chosen is not None)
         return tau, np.broadcast_to(np.diag(size)[:, measured], (len(q), robot.nv, measured.sum()))
-    u = rows_of("u", floats("u", u), lead, len(robot.actuator_names))
+    nu = len(robot.actuator_names)
+    u = rows_of("u", as_floats("u", u, nu), lead, nu)
     B = np.array([actuator_matrix(robot, at) for at in q])
     return (B @ u[..., None])[..., 0], B * np.sqrt((u ** 2).mean(axis=0))
 
