@@ -1,4 +1,6 @@
 """Base parameters: published counts, an exact rank, groupings by hand; the regressor of loops and of joints."""
+import warnings
+
 import numpy as np
 import pinocchio as pin
 import pytest
@@ -251,6 +253,17 @@ def test_a_motion_that_excites_less():
     assert len(base) < len(whole) == 6
     with pytest.raises(ld.InputError, match="q, v and a"):
         ld.base_parameters(arm, q=q, v=v)
+
+
+def test_a_rank_that_is_not_clear_is_told():
+    """The dimensions of stewart have six digits: two combinations are independent by 4.0e-7 and 2.6e-7 of a column."""
+    robot = ld.load("stewart")
+    with pytest.warns(ld.IdentificationWarning, match="of 'stewart', 82, is not clear: .* 2.6e-07") as told:
+        base = ld.base_parameters(robot, tolerance=3e-7)
+    assert told[0].filename == __file__ and base.gap[0] < 2.0 * base.gap[1]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert [len(ld.base_parameters(robot, tolerance=limit)) for limit in (1e-6, 1e-7)] == [82, 83]
 
 
 def test_results_are_the_same_again():

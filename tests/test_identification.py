@@ -243,7 +243,7 @@ def test_bounds_hold_and_are_checked():
 
 
 def test_states_that_the_loops_do_not_allow_are_refused():
-    """Of the regressor, base parameters of a motion, identification and prediction alike; and forces of wrong shapes."""
+    """By the regressor, base parameters of a motion, identification and prediction; and forces of wrong shapes."""
     robot = ld.load("loader")
     q, v, a = random_states(robot, 30, np.random.default_rng(0))
     u = np.ones((30, 2))

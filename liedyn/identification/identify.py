@@ -15,7 +15,7 @@ from liedyn.constraints.independent import given_coordinates
 from liedyn.control.controllability import separated
 from liedyn.elements.generalized import actuator_matrix
 from liedyn.errors import InputError, shown, suggestion
-from liedyn.identification.base import expression, structure
+from liedyn.identification.base import IdentificationWarning, expression, structure, warn_if_unclear
 from liedyn.identification.noise import FINEST, NUMERICAL, estimated_noise, known_noise, whitened
 from liedyn.identification.parameters import FRICTION_WIDTH, INERTIA, dynamic_parameters, joint_columns
 from liedyn.identification.physical import nearest_consistent, reference
@@ -26,10 +26,6 @@ from liedyn.identification.signals import low_pass
 
 NAMED = 0.1
 """In combinations that are not excited, parameters with less than this part of the largest share are left out."""
-
-
-class IdentificationWarning(UserWarning):
-    """The motion does not tell combinations of parameters: they stay what they were before."""
 
 
 class Equations(NamedTuple):
@@ -116,7 +112,8 @@ def identify(robot, q, v, a, tau=None, u=None, include=(), bodies=None, independ
     Warns
     -----
     IdentificationWarning
-        The motion does not excite a combination of parameters; says which.
+        The motion does not excite a combination of parameters; says which. Or the number of base parameters is not
+        clear, see `base_parameters`.
 
     Notes
     -----
@@ -158,6 +155,7 @@ def identify(robot, q, v, a, tau=None, u=None, include=(), bodies=None, independ
         W, y, F = filtered(parallel, lead, W, y, F)
         lead = y.shape[:1]
     base = structure(robot, include, free)
+    warn_if_unclear(robot, base)
     if y.size <= len(base):
         raise InputError(f"{y.size} equations do not determine {len(base)} base parameters: more states are needed")
     noise = noise_of(noise, F, W[..., base.columns], y)

@@ -46,7 +46,7 @@ def require_allowed(robot, lead, q, v, a):
             row = abs(left[b]).argmax()
             if abs(left[b, row]) > ALMOST * max(1.0, abs(a[b]).max(), abs(v[b]).max() ** 2):
                 raise InputError(f"a opens constraint {robot.row_owners[row]!r} of {robot.name!r}: |G a - gamma| = "
-                                 f"{abs(left[b, row]):.3g} in {robot.row_names[row]}; measured_motion() makes an a that "
+                                 f"{abs(left[b, row]):.3g} in {robot.row_names[row]}; measured_motion() makes one that "
                                  "does not")
 
 
