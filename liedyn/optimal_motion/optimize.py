@@ -5,20 +5,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.arguments import flag, floats, non_negative, positive, require_robot, whole
-from liedyn.contact.watching import watches
+from liedyn.arguments import positive, require_robot, whole
 from liedyn.errors import ConditionWarning, InputError, LiedynError, shown, suggestion
 from liedyn.optimal_motion import guess as guessing
 from liedyn.optimal_motion import ipopt_solver, scipy_solver
+from liedyn.optimal_motion.between import LOOSE, intervals_beyond
 from liedyn.optimal_motion.charts import LeftChartError, charts_about
 from liedyn.optimal_motion.collocation import Collocation
-from liedyn.optimal_motion.conditions import condition
 from liedyn.optimal_motion.cost import Cost
-from liedyn.optimal_motion.functions import PathFunction
-from liedyn.optimal_motion.limits import Own, limits, places_of
-from liedyn.optimal_motion.program import Demands, Program
+from liedyn.optimal_motion.demands import demands_of
+from liedyn.optimal_motion.program import Program
 from liedyn.optimal_motion.refinement import finer, interval_errors
-from liedyn.optimal_motion.result import OptimizationError, inside, optimal_motion
+from liedyn.optimal_motion.result import ROWS, MotionWarning, OptimizationError, inside, optimal_motion
 from liedyn.optimal_motion.shooting import Shooting
 from liedyn.optimal_motion.solving import Options, Problem
 from liedyn.simulation.progress import Progress
@@ -92,7 +90,8 @@ def optimize_motion(robot, start, goal=None, duration=1.0, cost=None, bounds=Non
         SciPy's trust-region interior-point method, or Ipopt as CasADi's wheel brings it (``liedyn[optimize]``).
     tolerance : float or None
         Largest error of an interval, see ``errors`` of `OptimalMotion`: those that are worse are divided, and the
-        program is solved again from there. None: the mesh stays as it is.
+        program is solved again from there. So are those where a coordinate, a speed or a path function exceeds its
+        limits between nodes by more than 0.1 % of them, as long as that helps. None: the mesh stays as it is.
     feasibility : float
         Largest violation of a row of the program.
     optimality : float
@@ -115,6 +114,8 @@ def optimize_motion(robot, start, goal=None, duration=1.0, cost=None, bounds=Non
         An argument that does not fit, an unknown name, or a robot that moves with time or has one-sided constraints.
     ClosureError
         A loop is open at start or goal.
+    MotionWarning
+        Limits are exceeded between the nodes by more than 0.1 % of them, see ``excess`` of `OptimalMotion`.
     OptimizationError
         The solver stopped elsewhere: at its limit of iterations, or where constraints contradict each other. It names
         the rows that are violated most, where and by how much, and has the best motion so far.
@@ -143,7 +144,7 @@ def optimize_motion(robot, start, goal=None, duration=1.0, cost=None, bounds=Non
     setting = _setting(method, points, solver, feasibility, optimality, iterations, settings, progress)
     tolerance = None if tolerance is None else positive("tolerance", tolerance)
     intervals = whole("intervals", intervals, 1)
-    demands = _demands(robot, start, goal, duration, bounds, limits, path, via, periodic)
+    demands = demands_of(robot, start, goal, duration, bounds, limits, path, via, periodic)
     cost = Cost(robot, cost)
     mesh = _mesh(intervals, [part for part, _ in demands.conditions])
     with warnings.catch_warnings():
@@ -163,7 +164,7 @@ def optimize_motion(robot, start, goal=None, duration=1.0, cost=None, bounds=Non
 
 def _improve(program, z, setting, tolerance, began):
     """Solve, and solve again on finer meshes, until all intervals are accurate."""
-    iterations, warm = 0, False
+    iterations, warm, before = 0, False, np.inf
     for _ in range(NEW_MESHES):
         program, z, found = _solve(program, z, setting._replace(options=setting.options._replace(warm=warm)))
         iterations += found["iterations"]
@@ -172,10 +173,12 @@ def _improve(program, z, setting, tolerance, began):
         found |= {"errors": errors, "iterations": iterations, "time": time.monotonic() - began}
         if not ok:
             raise _failure(program, z, found, f"{setting.solver!r} stopped ({found['outcome']})")
-        motion = optimal_motion(program, z, z[-1], found)
-        if tolerance is None or errors.max() <= tolerance:
-            return motion
-        mesh = finer(program.transcription, errors, tolerance)
+        motion, beyond = optimal_motion(program, z, z[-1], found)
+        coarse, part = intervals_beyond(beyond, ROWS)
+        if tolerance is None or errors.max() <= tolerance and (not coarse.any() or part > 0.5 * before):
+            return _told(motion, beyond)
+        before = part  # a mesh that is finer for the sake of limits has to help
+        mesh = finer(program.transcription, np.where(coarse, np.maximum(errors, 2.0 * tolerance), errors), tolerance)
         if len(mesh) > MOST_INTERVALS:
             break
         program, z = _again(program, z, mesh)
@@ -184,6 +187,17 @@ def _improve(program, z, setting, tolerance, began):
         f"the motion of {motion.robot!r} is optimal on {len(errors)} intervals, but its error {errors.max():.2g} "
         f"there is above tolerance={tolerance:g} after {NEW_MESHES} meshes: begin with more intervals or points",
         motion)
+
+
+def _told(motion, beyond):
+    """The motion, with a warning if it exceeds limits between the nodes."""
+    far = beyond.largest(LOOSE)
+    if far:
+        text = ", ".join(f"{name} by {x:.3g}" for name, x in list(far.items())[:3])
+        warnings.warn(f"limits hold at the nodes of the mesh, but between them this motion of {motion.robot!r} exceeds "
+                      f"{text}: begin with more intervals, or take inputs that are held, method='shooting'",
+                      MotionWarning, stacklevel=4)
+    return motion
 
 
 def _solve(program, z, setting):
@@ -221,7 +235,7 @@ def _failure(program, z, found, what):
     rows = {found["row_labels"][k]: float(beyond[k]) for k in worst if beyond[k] > 0.0}
     text = ", ".join(f"{name} by {x:.3g}" for name, x in list(rows.items())[:3])
     try:
-        motion = optimal_motion(program, z, z[-1], found)
+        motion, _ = optimal_motion(program, z, z[-1], found)
     except LiedynError:  # its accelerations do not exist
         motion = None
     told = f"; violated: {text}" if found["violation"] > 1e-8 else (
@@ -329,63 +343,7 @@ def _setting(method, points, solver, feasibility, optimality, iterations, settin
     return Setting(method, points, solver, options, Progress(progress, 0, options.iterations, "optimize motion", "it"))
 
 
-def _demands(robot, start, goal, duration, bounds, declared, path, via, periodic):
-    if robot.functions or robot.t != 0.0:
-        raise InputError(f"{robot.name!r} has constraints that are functions or move with time: motions are optimized "
-                         "for fixed constraints of the library's own kinds")
-    if watches(robot):
-        raise InputError(f"{robot.name!r} has one-sided constraints: switch them to 'sliding' or 'sticking' or off")
-    if not robot.actuator_names:
-        raise InputError(f"{robot.name!r} has no actuators: nothing can be optimized")
-    conditions = [(0.0, condition(robot, "start", start, True))]
-    for each in _sequence("via", via):
-        if not isinstance(each, (tuple, list)) or len(each) != 2:
-            raise InputError(f"via has pairs (part of the duration, what), got {shown(each)}")
-        part = non_negative("the part of a via", each[0])
-        if not 0.0 < part < 1.0:
-            raise InputError(f"the part of a via is between 0 and 1, got {part:g}")
-        conditions.append((part, condition(robot, "via", each[1], False)))
-    if goal is not None:
-        conditions.append((1.0, condition(robot, "goal", goal, True)))
-    if bounds is not None and not isinstance(bounds, dict):
-        raise InputError(f"bounds must be a dict by name, got {shown(bounds)}")
-    rows, of_inputs = limits(robot, bounds or {}, flag("limits", declared))
-    nu = len(robot.actuator_names)
-    for each in (path,) if isinstance(path, PathFunction) else _sequence("path", path):
-        if not isinstance(each, PathFunction):
-            raise InputError(f"path has PathFunctions, got {shown(each)}")
-        rows.append(Own(each, (0.0, robot.home, np.zeros(robot.nv), np.zeros(nu))))
-    return Demands(rows, of_inputs, _duration(duration), conditions, _shift(robot, periodic))
-
-
-def _sequence(name, x):
-    if not isinstance(x, (list, tuple)):
-        raise InputError(f"{name} must be a list, got {shown(x)}")
-    return x
-
-
-def _duration(given):
-    x = floats("duration", given)
-    if x.shape == ():
-        x = np.array([x, x])
-    if x.shape != (2,) or not np.isfinite(x).all() or not 0.0 < x[0] <= x[1]:
-        raise InputError(f"duration must be positive, or (low, high), got {shown(given)}")
-    return float(x[0]), float(x[1])
-
-
 def _first_duration(limits, guess):
     if getattr(guess, "duration", None) is not None and not limits[0] == limits[1]:
         return float(np.clip(guess.duration, *limits))
     return float(np.sqrt(limits[0] * limits[1]))
-
-
-def _shift(robot, periodic):
-    if isinstance(periodic, dict):
-        shift = np.zeros(robot.nv)
-        for name, x in periodic.items():
-            if name not in robot.velocity_names or places_of(robot)[robot.velocity_index(name)] < 0:
-                raise InputError(f"unknown coordinate {shown(name)} of periodic, "
-                                 f"{suggestion(name, robot.coordinate_names)}")
-            shift[robot.velocity_index(name)] = floats(f"periodic {name!r}", x)
-        return shift
-    return np.zeros(robot.nv) if flag("periodic", periodic) else None
