@@ -22,7 +22,7 @@ def test_meshes_get_finer_where_limits_of_states_are_exceeded_between_nodes():
         coarse = ld.optimize_motion(slider(), [0.0], [1.0], tolerance=None, **options)
     most = beyond(coarse, "v", -2.0, 1.2)
     assert most > 1e-3 * 1.2 and len(coarse.knots) == 4
-    # its peak may lie between two of the ten rows of an interval: a parabola's, which misses 1/4 of 1/10^2 of its height
+    # its peak may lie between two of the ten rows of an interval: a parabola's then misses 1/4 of 1/10^2 of its height
     # from knot to knot, 0.003 here
     assert most - 4e-3 < coarse.excess["velocity:x"] <= most
     with warnings.catch_warnings():

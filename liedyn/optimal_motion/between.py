@@ -1,14 +1,17 @@
-"""Limits between the nodes, where the program does not look: by how much a motion exceeds them there."""
+"""What happens between the nodes, where the program does not look: exceeded limits, and leaps to another branch."""
 from typing import NamedTuple
 
 import numpy as np
 
 from liedyn.optimal_motion.limits import Power
 from liedyn.optimal_motion.samples import Samples
+from liedyn.tree.configuration import difference
 
 LOOSE = 1e-3
 """What limits may be exceeded by between nodes, as a part of the limit (of one, if it is zero), before the mesh gets
 finer there, or the user is told: less than limits of machines are known by."""
+LEAP = 1e-6
+"""Configurations that differ by more [rad, m] are two: Newton's method finds one to 1e-13."""
 SEEN = 1e-6
 """Smaller parts are the tolerance of the solver."""
 
@@ -48,3 +51,20 @@ def intervals_beyond(found, rows):
     parts = np.where(found.shrinks, found.parts, 0.0).max(axis=1, initial=0.0)
     of_interval = parts[:-1].reshape(-1, rows).max(axis=1)
     return of_interval > LOOSE, parts.max()
+
+
+def leaps(program, z):
+    """Intervals whose end is not the next knot but another configuration with the same coordinates in their chart.
+
+    Tangent coordinates name a configuration next to their reference. Far from it a mechanism may have another one that
+    has the same, beyond a dead centre or in another assembly mode: no motion leads there.
+
+    Raises
+    ------
+    LeftChartError
+        An interval's chart does not reach to its end.
+    """
+    t = program.transcription
+    q, k = program.evaluate(z).nodes.q[t.knots], np.arange(len(t.mesh) - 1)
+    y = np.einsum("bij,bj->bi", t.charts.R_y[k], t.charts.displacement(k, q[1:]))
+    return np.abs(difference(t.charts.robot, t.charts.configurations(k, y), q[1:])).max(axis=1) > LEAP

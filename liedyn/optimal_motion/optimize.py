@@ -9,9 +9,10 @@ from liedyn.arguments import positive, require_robot, whole
 from liedyn.errors import ConditionWarning, InputError, LiedynError, shown, suggestion
 from liedyn.optimal_motion import guess as guessing
 from liedyn.optimal_motion import ipopt_solver, scipy_solver
-from liedyn.optimal_motion.between import LOOSE, intervals_beyond
+from liedyn.optimal_motion.between import LOOSE, intervals_beyond, leaps
 from liedyn.optimal_motion.charts import LeftChartError, charts_about
 from liedyn.optimal_motion.collocation import Collocation
+from liedyn.optimal_motion.contradictions import at_rest, require_possible
 from liedyn.optimal_motion.cost import Cost
 from liedyn.optimal_motion.demands import demands_of
 from liedyn.optimal_motion.program import Program
@@ -25,6 +26,8 @@ SOLVERS = {"scipy": scipy_solver.solve, "ipopt": ipopt_solver.solve}
 METHODS = "collocation", "shooting"
 NEW_CHARTS, NEW_MESHES = 20, 8
 """How often charts may move to where the iterates are, and meshes get finer."""
+FINER_STARTS = 3
+"""How often the first mesh is halved if the guess is in no charts about its knots."""
 MOST_INTERVALS = 2000
 RESCALED = 0.1
 """A cost below this part of the first one is scaled anew, so that tolerances mean the same."""
@@ -145,19 +148,21 @@ def optimize_motion(robot, start, goal=None, duration=1.0, cost=None, bounds=Non
     tolerance = None if tolerance is None else positive("tolerance", tolerance)
     intervals = whole("intervals", intervals, 1)
     demands = demands_of(robot, start, goal, duration, bounds, limits, path, via, periodic)
+    require_possible(robot, demands)
     cost = Cost(robot, cost)
     mesh = _mesh(intervals, [part for part, _ in demands.conditions])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConditionWarning)  # of iterates; the result is looked at again
         seconds = _first_duration(demands.duration, guess)
         try:
-            program, z = _first(robot, setting, mesh, demands, cost, seconds, guess)
+            program, z = _first_within_charts(robot, setting, mesh, demands, cost, seconds, guess)
             return _improve(program, z, setting, tolerance, began)
         except LeftChartError as error:
             raise OptimizationError(
                 f"the guess for {robot.name!r} moves so far within an interval that its states are in no chart about "
-                "the knots (a dead centre between them, or a ball that turns by more than a quarter): begin with more "
-                "intervals, or with a guess") from error
+                "the knots: a dead centre or a stop between them, a goal in another assembly mode, or a ball that "
+                "turns by more than a quarter. Begin with more intervals, or with guess= configurations on the way"
+            ) from error
         finally:
             setting.progress.close()
 
@@ -170,11 +175,15 @@ def _improve(program, z, setting, tolerance, began):
         iterations += found["iterations"]
         ok = found.pop("ok")
         errors = interval_errors(program, z) if ok else np.full(len(program.transcription.mesh) - 1, np.nan)
+        if ok:
+            errors[leaps(program, z)] = np.inf
         found |= {"errors": errors, "iterations": iterations, "time": time.monotonic() - began}
         if not ok:
             raise _failure(program, z, found, f"{setting.solver!r} stopped ({found['outcome']})")
         motion, beyond = optimal_motion(program, z, z[-1], found)
         coarse, part = intervals_beyond(beyond, ROWS)
+        if tolerance is None and errors.max() == np.inf:
+            break
         if tolerance is None or errors.max() <= tolerance and (not coarse.any() or part > 0.5 * before):
             return _told(motion, beyond)
         before = part  # a mesh that is finer for the sake of limits has to help
@@ -183,10 +192,10 @@ def _improve(program, z, setting, tolerance, began):
             break
         program, z = _again(program, z, mesh)
         warm = True
-    raise OptimizationError(
-        f"the motion of {motion.robot!r} is optimal on {len(errors)} intervals, but its error {errors.max():.2g} "
-        f"there is above tolerance={tolerance:g} after {NEW_MESHES} meshes: begin with more intervals or points",
-        motion)
+    what = f"its error {errors.max():.2g} there is above tolerance={tolerance:g}" if errors.max() < np.inf else (
+        f"leaps at {motion.knots[errors.argmax() + 1]:.4g} s to another branch of the mechanism's configurations")
+    raise OptimizationError(f"the motion of {motion.robot!r} is optimal on {len(errors)} intervals, but {what}: begin "
+                            "with more intervals or points, or with another guess", motion)
 
 
 def _told(motion, beyond):
@@ -216,7 +225,10 @@ def _solve(program, z, setting):
         small = program.evaluate(z).cost < RESCALED * problem.cost_scale
         if (ok or not problem.failures) and not small or iterations >= options.iterations:
             break
-        program, z = _recentred(program, z)
+        try:
+            program, z = _recentred(program, z)
+        except LeftChartError:  # the iterates are too far apart: no charts about the knots have them all
+            break
     violation = problem.violation(problem.values(x)[1])
     of_c, slope, slack = problem.refined(x, of_c, of_x)
     optimal = max(slope, slack) <= options.optimality
@@ -238,11 +250,21 @@ def _failure(program, z, found, what):
         motion, _ = optimal_motion(program, z, z[-1], found)
     except LiedynError:  # its accelerations do not exist
         motion = None
-    told = f"; violated: {text}" if found["violation"] > 1e-8 else (
+    told = f"; violated: {text}{_at_ends(program, z)}" if found["violation"] > 1e-8 else (
         f"; all constraints hold, but the gradient of the Lagrangian is {found['optimality']:.2g}")
     return OptimizationError(f"no optimal motion of {program.transcription.charts.robot.name!r}: {what} after "
                              f"{found['iterations']} iterations{told}. The best motion so far is in the error's "
                              "`motion`; guess= goes on from there", motion, rows)
+
+
+def _at_ends(program, z):
+    """What the actuators cannot do where the motion should be at rest, in words."""
+    nodes, found = program.evaluate(z).nodes, ""
+    for part, each in program.demands.conditions:
+        if each.v is not None and not each.v.any():
+            told = at_rest(program.transcription.charts.robot, nodes.q[program.node(part)], program.demands.of_inputs)
+            found += f". At {part * z[-1]:.4g} s, {told}" if told else ""
+    return found
 
 
 def _transcription(robot, method, points, mesh, q):
@@ -250,13 +272,32 @@ def _transcription(robot, method, points, mesh, q):
     return Collocation(charts, mesh, points) if method == "collocation" else Shooting(charts, mesh, points)
 
 
+def _first_within_charts(robot, setting, mesh, demands, cost, seconds, guess):
+    """As `_first`, on finer meshes if the guess goes too far within an interval."""
+    for left in range(FINER_STARTS, -1, -1):
+        try:
+            program, z = _first(robot, setting, mesh, demands, cost, seconds, guess)
+            leaping = leaps(program, z)
+            if not leaping.any():
+                return program, z
+        except LeftChartError:
+            if not left:
+                raise
+        mesh = np.sort(np.append(mesh, 0.5 * (mesh[1:] + mesh[:-1])))
+    raise LeftChartError(np.flatnonzero(leaping))
+
+
 def _first(robot, setting, mesh, demands, cost, seconds, guess):
     """The program, and the unknowns of a first guess."""
     if hasattr(guess, "_plan") and guess._plan is not None:
         if guess.robot != robot.name or guess.q.shape[1] != robot.nq:
             raise InputError(f"the guess is a motion of {guess.robot!r}, not of {robot.name!r}")
+        demands = demands._replace(shift=guessing.whole_turns(robot, guess.q, demands.shift))
         return _resampled(robot, setting, mesh, demands, cost, guess._plan, seconds)
+    if guess is None and demands.shift is not None and demands.shift.any():
+        guess = guessing.turn(robot, guessing.way_points(robot, demands.conditions, None, mesh[:1])[0], demands.shift)
     q = guessing.way_points(robot, demands.conditions, guess, mesh)
+    demands = demands._replace(shift=guessing.whole_turns(robot, q, demands.shift))
     if q.shape[1] != robot.nq:
         raise InputError(f"the guess has {q.shape[1]} coordinates, {robot.name!r} has {robot.nq}")
     for part, each in demands.conditions:  # the reference there is the configuration itself
