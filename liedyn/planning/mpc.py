@@ -1,6 +1,7 @@
 """Model-predictive control: at each sample a plan from the state as it is, of which the first input is applied."""
 import time
 import warnings
+from dataclasses import replace
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from liedyn.planning.solver import GROWTH, PlanError, Solver
 FIRST_ITERATIONS, FIRST_TOLERANCE = 500, 1e-9
 """Of the plan that the first call begins with."""
 
+UNCHANGED = "as planned before"
 UNPLANNABLE = PlanError, SingularConfigurationError
 """What a search raises where a plan leads nowhere."""
 
@@ -67,15 +69,16 @@ class MPC:
     InputError, ClosureError
         As for `ddp`.
 
-    Notes
-    -----
-    Real-time iterations (Diehl, Bock and Schloeder 2005) of `ddp`, several of them in a call. All but the shift and the
-    clock is compiled.
-
     Warns
     -----
     PlanWarning
-        No plan was found from a state, and the one before goes on.
+        A call has found no plan from its state, and the one before goes on.
+
+    Notes
+    -----
+    Real-time iterations (Diehl, Bock and Schloeder 2005) of `ddp`, several of them in a call. Penalties of limits stay,
+    and multipliers are carried along: that holds limits closely, with smooth inputs while they bind. All but the shift
+    and the clock is compiled.
 
     Examples
     --------
@@ -97,9 +100,10 @@ class MPC:
         self._tolerance = non_negative("tolerance", tolerance)
         self._limit_tolerance = non_negative("limit_tolerance", limit_tolerance)
         self._penalty = self._given = None if penalty is None else positive("penalty", penalty)
-        self._t, self._status, self.status = None, CONVERGED, "no call yet"
+        self._t, self._status, self._costs, self.status = None, CONVERGED, [], "no call yet"
         self._solver.begin(*self._solver.state(q, v))
         self._solver.search(0, 0.0, np.inf, 1.0, put_start(self._solver, None))  # compiles
+        self._solver.raise_multipliers()
 
     def __repr__(self):
         return f"MPC({self._solver.robot.name!r}, {self._solver.steps} steps of {self._solver.h:g} s, {self.status})"
@@ -133,7 +137,10 @@ class MPC:
         """
         if self._t is None:
             raise InputError("there is no plan yet: call mpc(t, q, v) first")
-        return plan_of(self._solver, self._status)
+        plan = replace(plan_of(self._solver, self._status), costs=np.array(self._costs), iterations=self.iterations)
+        if self.status != UNCHANGED:
+            return plan
+        return replace(plan, status=UNCHANGED, cost=np.nan, costs=np.full(1, np.nan), violation=np.nan)
 
     def __call__(self, t, q, v):
         """Inputs for the state as it is.
@@ -159,7 +166,12 @@ class MPC:
         ClosureError
             A loop is open.
         PlanError, SingularConfigurationError
-            The plan leads nowhere from there: the message names the knot.
+            The first plan leads nowhere: the message names the knot.
+
+        Warns
+        -----
+        PlanWarning
+            No plan was found from there, and the one before goes on.
         """
         begun, solver, t = time.perf_counter(), self._solver, number("t", t)
         state = solver.state(q, v)
@@ -185,13 +197,13 @@ class MPC:
         except UNPLANNABLE:  # the step that the shift has added leads nowhere
             u = solver.trial.u[0].copy()
             try:
-                self._first(state, self._most if np.isfinite(deadline) else FIRST_ITERATIONS, deadline)
+                self._first(state, self._most, deadline)
             except UNPLANNABLE as error:
                 warnings.warn(f"mpc at t = {t:g} s: the plan before goes on, as no plan was found from here: {error}",
                               PlanWarning, stacklevel=3)
                 for each, before in zip(self._shifting(), shifted):
                     each[:] = before
-                o, self.status = solver.objective, "as planned before"
+                o, self.status, self.iterations = solver.objective, UNCHANGED, 0
                 return np.clip(np.where(np.isfinite(u), u, o.u[0]), o.u_low, o.u_high)
         self.status = STATUS[self._status]
         return solver.path.u[0].copy()
@@ -202,17 +214,20 @@ class MPC:
         Penalties stay as a rule (growth 1): multipliers that are carried from call to call hold the limits, while
         penalties that grew in one call would make all later ones converge more slowly.
         """
-        solver, self.iterations, longest = self._solver, 0, 0.0
+        solver, self.iterations, self._costs, longest = self._solver, 0, [], 0.0
         several = 1 if np.isfinite(deadline) else most
         while True:
             begun = time.perf_counter()
             self._status = solver.search(
                 several, tolerance, self._limit_tolerance, self._penalty, roll, False, HALVINGS, growth)
             now, roll = time.perf_counter(), GO_ON
-            self.iterations += int(solver.log.count[0])
+            made = int(solver.log.count[0])
+            self.iterations += made
+            self._costs += solver.log.cost[:made].tolist()
             longest = max(longest, now - begun)
             if self._status != ITERATIONS or self.iterations >= most or now + longest > deadline:
                 break
+        self._costs.append(float(solver.log.cost[made]))
         if self._status == ITERATIONS:
             solver.raise_multipliers()
 
