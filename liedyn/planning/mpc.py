@@ -9,11 +9,14 @@ from liedyn.arguments import non_negative, number, positive, whole
 from liedyn.errors import InputError, SingularConfigurationError
 from liedyn.planning.plan import STATUS, PlanWarning, cost_of_start, plan_of, put_start
 from liedyn.planning.search import CONVERGED, FROM_FEEDBACK, FROM_INPUTS, GO_ON, ITERATIONS
+from liedyn.planning.shift import shift_by_part
 from liedyn.planning.solver import GROWTH, PlanError, Solver
 
 FIRST_ITERATIONS, FIRST_TOLERANCE = 500, 1e-9
 """Of the plan that the first call begins with."""
 
+ROUNDING = 1e-6
+"""Parts of a step that are rounding of time."""
 UNCHANGED = "as planned before"
 UNPLANNABLE = PlanError, SingularConfigurationError
 """What a search raises where a plan leads nowhere."""
@@ -104,6 +107,7 @@ class MPC:
         self._solver.begin(*self._solver.state(q, v))
         self._solver.search(0, 0.0, np.inf, 1.0, put_start(self._solver, None))  # compiles
         self._solver.raise_multipliers()
+        self._shift(0.5)
 
     def __repr__(self):
         return f"MPC({self._solver.robot.name!r}, {self._solver.steps} steps of {self._solver.h:g} s, {self.status})"
@@ -183,7 +187,8 @@ class MPC:
             self._first(state, FIRST_ITERATIONS, np.inf)
             self._t = t
         else:
-            self._shift(round((t - self._t) / solver.h))
+            self._shift((t - self._t) / solver.h)
+            self._t = max(t, self._t)
             return self._again(t, state, begun + self._budget)
         self.status = STATUS[self._status]
         return solver.path.u[0].copy()
@@ -256,13 +261,15 @@ class MPC:
         x = self._solver.expansion
         return *self._solver.path, x.K, x.lam, x.mu
 
-    def _shift(self, count):
-        """Let the plan begin `count` steps later; behind it are its last knot and the reference of inputs."""
-        count = min(count, self._solver.steps)
+    def _shift(self, steps):
+        """Let the plan begin so many steps later; behind it are its last knot and the reference of inputs."""
+        s, count = self._solver, min(int(steps + ROUNDING), self._solver.steps)
+        part = steps - count if count < s.steps and steps - count > ROUNDING else 0.0
         if count > 0:
-            self._t += count * self._solver.h
             for each in self._shifting():
                 each[:-count] = each[count:].copy()
                 each[-count:] = each[-count - 1 if count < len(each) else -1]
-            o = self._solver.objective
-            self._solver.path.u[-count:] = np.clip(o.u[-1], o.u_low, o.u_high)
+            o = s.objective
+            s.path.u[-count:] = np.clip(o.u[-1], o.u_low, o.u_high)
+        if part > 0.0:
+            shift_by_part(s.model, s.discretisation, s.rooms.step, s.rooms.forward, s.path, s.expansion, part)
