@@ -7,7 +7,7 @@ import numpy as np
 
 from liedyn.arguments import non_negative, number, positive, whole
 from liedyn.errors import InputError, SingularConfigurationError
-from liedyn.planning.plan import STATUS, PlanWarning, cost_of_start, plan_of, put_start
+from liedyn.planning.plan import STATUS, PlanWarning, first_penalty, plan_of, put_start
 from liedyn.planning.search import CONVERGED, FROM_FEEDBACK, FROM_INPUTS, GO_ON, ITERATIONS
 from liedyn.planning.shift import shift_by_part
 from liedyn.planning.solver import GROWTH, PlanError, Solver
@@ -56,8 +56,11 @@ class MPC:
         Time that a call should take at most [s], measured by the clock: no iteration begins that would end later if it
         took as long as the longest one of this call. One iteration is made in any case, and the first call takes what
         it needs. Results then depend on the speed of the machine. Default: only `iterations` count.
-    tolerance, limit_tolerance, penalty
+    tolerance, limit_tolerance
         As for `ddp`.
+    penalty : float, optional
+        Penalty of violated limits of states, per square of a unit: it stays, once there is a first plan. Default: the
+        cost of the first plan, or the largest weight of the cost.
 
     Attributes
     ----------
@@ -250,10 +253,15 @@ class MPC:
         solver.begin(*state)
         solver.expansion.lam[:] = 0.0
         roll = put_start(solver, None)
-        if self._penalty is None:
-            self._penalty = cost_of_start(solver, roll) if solver.limit_names else 1.0
-        solver.expansion.mu[:] = self._penalty
+        penalty = self._penalty
+        if penalty is None:
+            penalty = self._penalty = first_penalty(solver, roll) if solver.limit_names else 1.0
+        solver.expansion.mu[:] = penalty
         self._improve(FROM_INPUTS, most, FIRST_TOLERANCE, deadline, GROWTH)
+        if self._t is None and self._given is None:
+            o = solver.objective
+            self._penalty = max(self._costs[-1], np.diag(o.Q[0]).max(initial=penalty),
+                                (o.running.weights ** 2).max(initial=0.0))
         solver.expansion.mu[:] = self._penalty
 
     def _shifting(self):
