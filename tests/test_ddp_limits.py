@@ -178,8 +178,9 @@ def test_parts_of_a_search_are_the_search():
         mpc = loader_control(budget=budget, iterations=15)
         mpc(0.0, LOADER.home, np.zeros(8))
         v = ld.complete_velocity(LOADER, LOADER.home, {"boom": 0.2, "bucket": -0.2})
-        given.append([mpc(0.01, LOADER.home, v), mpc.iterations, mpc.plan.v])
-    assert given[0][1] == given[1][1] > 3
+        given.append([mpc(0.01, LOADER.home, v), mpc.iterations, mpc.plan.v, mpc.plan])
+    assert given[0][1] == given[1][1] > 3 and np.allclose(given[0][3].costs, given[1][3].costs, rtol=1e-9)
+    assert len(given[0][3].costs) == given[0][1] + 1
     assert np.allclose(given[0][0], given[1][0], rtol=1e-9) and np.allclose(given[0][2], given[1][2], atol=1e-9)
 
 
@@ -194,6 +195,7 @@ def test_a_state_without_a_plan():
             u = mpc(t, FIVE_BAR.home, bad)
         assert mpc.status == "as planned before" and np.abs(u).max() <= 5.0
         assert np.allclose(u, planned(t, FIVE_BAR.home, bad), rtol=1e-12)  # the same sum
+        assert mpc.plan.status == mpc.status and np.isnan(mpc.plan.cost)
     mpc(0.06, FIVE_BAR.home, REST)
     assert mpc.status != "as planned before"
 

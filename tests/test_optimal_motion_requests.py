@@ -1,7 +1,7 @@
 """Optimal motions: requests that contradict themselves, guesses of several kinds, motions that go round."""
 import numpy as np
 import pytest
-from test_optimal_motion import cart_pole, slider
+from test_optimal_motion import cart_pole
 
 import liedyn as ld
 from liedyn.errors import InputError
@@ -25,8 +25,8 @@ def panda_beyond():
     (cart_pole(), [0.0, 0.0], [0.0, 0.0], dict(via=[(0.5, {"x": 2.5})]), "is 2.5 at 0.5 of the duration"),
     (cart_pole(), ([0.0, 0.0], [1.0, 0.0]), None, dict(bounds={"velocity:x": 0.5}), "velocity:x .* is 1 at the start"),
     (PANDA, PANDA.home, PANDA.home, dict(path=ld.clearance(
-        PANDA, "panda_hand", ld.pose(PANDA, PANDA.home, "panda_hand")[:3, 3] + 0.01, 0.1)), "clearance of 'panda_hand'"),
-    (cart_pole(), [0.0, 0.0], [1.0, 0.0], dict(bounds={"velocity:x": 0.3}), r"x .* go 1 within 1 s, which takes 3.333 s"),
+        PANDA, "panda_hand", ld.pose(PANDA, PANDA.home, "panda_hand")[:3, 3] + 0.01, 0.1)), "clearance of .panda_"),
+    (cart_pole(), [0.0, 0.0], [1.0, 0.0], dict(bounds={"velocity:x": 0.3}), "go 1 within 1 s, which takes 3.333 s"),
     (cart_pole(), [0.0, 0.0], [1.0, 0.0], dict(bounds={"velocity:x": (-9.0, 2.5)}, via=[(0.9, {"x": -1.0})]),
      r"go 2 within 0.1 s, which takes 0.8 s"),
     (LOADER, {"lift_rod": -0.2, "tilt_rod": 0.0}, {"lift_rod": 0.3}, dict(bounds={"velocity:lift_rod": 0.2}),

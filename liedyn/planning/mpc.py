@@ -1,18 +1,23 @@
 """Model-predictive control: at each sample a plan from the state as it is, of which the first input is applied."""
 import time
 import warnings
+from dataclasses import replace
 
 import numpy as np
 
 from liedyn.arguments import non_negative, number, positive, whole
 from liedyn.errors import InputError, SingularConfigurationError
-from liedyn.planning.plan import STATUS, PlanWarning, cost_of_start, plan_of, put_start
+from liedyn.planning.plan import STATUS, PlanWarning, first_penalty, plan_of, put_start
 from liedyn.planning.search import CONVERGED, FROM_FEEDBACK, FROM_INPUTS, GO_ON, ITERATIONS
+from liedyn.planning.shift import shift_by_part
 from liedyn.planning.solver import GROWTH, PlanError, Solver
 
 FIRST_ITERATIONS, FIRST_TOLERANCE = 500, 1e-9
 """Of the plan that the first call begins with."""
 
+ROUNDING = 1e-6
+"""Parts of a step that are rounding of time."""
+UNCHANGED = "as planned before"
 UNPLANNABLE = PlanError, SingularConfigurationError
 """What a search raises where a plan leads nowhere."""
 
@@ -51,8 +56,11 @@ class MPC:
         Time that a call should take at most [s], measured by the clock: no iteration begins that would end later if it
         took as long as the longest one of this call. One iteration is made in any case, and the first call takes what
         it needs. Results then depend on the speed of the machine. Default: only `iterations` count.
-    tolerance, limit_tolerance, penalty
+    tolerance, limit_tolerance
         As for `ddp`.
+    penalty : float, optional
+        Penalty of violated limits of states, per square of a unit: it stays, once there is a first plan. Default: the
+        cost of the first plan, or the largest weight of the cost.
 
     Attributes
     ----------
@@ -67,15 +75,16 @@ class MPC:
     InputError, ClosureError
         As for `ddp`.
 
-    Notes
-    -----
-    Real-time iterations (Diehl, Bock and Schloeder 2005) of `ddp`, several of them in a call. All but the shift and the
-    clock is compiled.
-
     Warns
     -----
     PlanWarning
-        No plan was found from a state, and the one before goes on.
+        A call has found no plan from its state, and the one before goes on.
+
+    Notes
+    -----
+    Real-time iterations (Diehl, Bock and Schloeder 2005) of `ddp`, several of them in a call. Penalties of limits stay,
+    and multipliers are carried along: that holds limits closely, with smooth inputs while they bind. All but the shift
+    and the clock is compiled.
 
     Examples
     --------
@@ -97,9 +106,11 @@ class MPC:
         self._tolerance = non_negative("tolerance", tolerance)
         self._limit_tolerance = non_negative("limit_tolerance", limit_tolerance)
         self._penalty = self._given = None if penalty is None else positive("penalty", penalty)
-        self._t, self._status, self.status = None, CONVERGED, "no call yet"
+        self._t, self._status, self._costs, self.status = None, CONVERGED, [], "no call yet"
         self._solver.begin(*self._solver.state(q, v))
         self._solver.search(0, 0.0, np.inf, 1.0, put_start(self._solver, None))  # compiles
+        self._solver.raise_multipliers()
+        self._shift(0.5)
 
     def __repr__(self):
         return f"MPC({self._solver.robot.name!r}, {self._solver.steps} steps of {self._solver.h:g} s, {self.status})"
@@ -133,7 +144,10 @@ class MPC:
         """
         if self._t is None:
             raise InputError("there is no plan yet: call mpc(t, q, v) first")
-        return plan_of(self._solver, self._status)
+        plan = replace(plan_of(self._solver, self._status), costs=np.array(self._costs), iterations=self.iterations)
+        if self.status != UNCHANGED:
+            return plan
+        return replace(plan, status=UNCHANGED, cost=np.nan, costs=np.full(1, np.nan), violation=np.nan)
 
     def __call__(self, t, q, v):
         """Inputs for the state as it is.
@@ -159,7 +173,12 @@ class MPC:
         ClosureError
             A loop is open.
         PlanError, SingularConfigurationError
-            The plan leads nowhere from there: the message names the knot.
+            The first plan leads nowhere: the message names the knot.
+
+        Warns
+        -----
+        PlanWarning
+            No plan was found from there, and the one before goes on.
         """
         begun, solver, t = time.perf_counter(), self._solver, number("t", t)
         state = solver.state(q, v)
@@ -171,7 +190,8 @@ class MPC:
             self._first(state, FIRST_ITERATIONS, np.inf)
             self._t = t
         else:
-            self._shift(round((t - self._t) / solver.h))
+            self._shift((t - self._t) / solver.h)
+            self._t = max(t, self._t)
             return self._again(t, state, begun + self._budget)
         self.status = STATUS[self._status]
         return solver.path.u[0].copy()
@@ -185,13 +205,13 @@ class MPC:
         except UNPLANNABLE:  # the step that the shift has added leads nowhere
             u = solver.trial.u[0].copy()
             try:
-                self._first(state, self._most if np.isfinite(deadline) else FIRST_ITERATIONS, deadline)
+                self._first(state, self._most, deadline)
             except UNPLANNABLE as error:
                 warnings.warn(f"mpc at t = {t:g} s: the plan before goes on, as no plan was found from here: {error}",
                               PlanWarning, stacklevel=3)
                 for each, before in zip(self._shifting(), shifted):
                     each[:] = before
-                o, self.status = solver.objective, "as planned before"
+                o, self.status, self.iterations = solver.objective, UNCHANGED, 0
                 return np.clip(np.where(np.isfinite(u), u, o.u[0]), o.u_low, o.u_high)
         self.status = STATUS[self._status]
         return solver.path.u[0].copy()
@@ -202,17 +222,20 @@ class MPC:
         Penalties stay as a rule (growth 1): multipliers that are carried from call to call hold the limits, while
         penalties that grew in one call would make all later ones converge more slowly.
         """
-        solver, self.iterations, longest = self._solver, 0, 0.0
+        solver, self.iterations, self._costs, longest = self._solver, 0, [], 0.0
         several = 1 if np.isfinite(deadline) else most
         while True:
             begun = time.perf_counter()
             self._status = solver.search(
                 several, tolerance, self._limit_tolerance, self._penalty, roll, False, HALVINGS, growth)
             now, roll = time.perf_counter(), GO_ON
-            self.iterations += int(solver.log.count[0])
+            made = int(solver.log.count[0])
+            self.iterations += made
+            self._costs += solver.log.cost[:made].tolist()
             longest = max(longest, now - begun)
             if self._status != ITERATIONS or self.iterations >= most or now + longest > deadline:
                 break
+        self._costs.append(float(solver.log.cost[made]))
         if self._status == ITERATIONS:
             solver.raise_multipliers()
 
@@ -230,10 +253,15 @@ class MPC:
         solver.begin(*state)
         solver.expansion.lam[:] = 0.0
         roll = put_start(solver, None)
-        if self._penalty is None:
-            self._penalty = cost_of_start(solver, roll) if solver.limit_names else 1.0
-        solver.expansion.mu[:] = self._penalty
+        penalty = self._penalty
+        if penalty is None:
+            penalty = self._penalty = first_penalty(solver, roll) if solver.limit_names else 1.0
+        solver.expansion.mu[:] = penalty
         self._improve(FROM_INPUTS, most, FIRST_TOLERANCE, deadline, GROWTH)
+        if self._t is None and self._given is None:
+            o = solver.objective
+            self._penalty = max(self._costs[-1], np.diag(o.Q[0]).max(initial=penalty),
+                                (o.running.weights ** 2).max(initial=0.0))
         solver.expansion.mu[:] = self._penalty
 
     def _shifting(self):
@@ -241,13 +269,15 @@ class MPC:
         x = self._solver.expansion
         return *self._solver.path, x.K, x.lam, x.mu
 
-    def _shift(self, count):
-        """Let the plan begin `count` steps later; behind it are its last knot and the reference of inputs."""
-        count = min(count, self._solver.steps)
+    def _shift(self, steps):
+        """Let the plan begin so many steps later; behind it are its last knot and the reference of inputs."""
+        s, count = self._solver, min(int(steps + ROUNDING), self._solver.steps)
+        part = steps - count if count < s.steps and steps - count > ROUNDING else 0.0
         if count > 0:
-            self._t += count * self._solver.h
             for each in self._shifting():
                 each[:-count] = each[count:].copy()
                 each[-count:] = each[-count - 1 if count < len(each) else -1]
-            o = self._solver.objective
-            self._solver.path.u[-count:] = np.clip(o.u[-1], o.u_low, o.u_high)
+            o = s.objective
+            s.path.u[-count:] = np.clip(o.u[-1], o.u_low, o.u_high)
+        if part > 0.0:
+            shift_by_part(s.model, s.discretisation, s.rooms.step, s.rooms.forward, s.path, s.expansion, part)

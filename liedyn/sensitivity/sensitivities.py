@@ -12,8 +12,7 @@ from liedyn.errors import InputError, shown
 from liedyn.linearization.linearize import linearize, settled_without_friction
 from liedyn.linearization.operating_point import CLOSURE_TOLERANCE
 from liedyn.model.kinds import LOOP_KINDS
-from liedyn.model.laws import LAWS
-from liedyn.model.packed import DOF_LINK, DOF_STIFFNESS, LINK_NV, N_ROWS, dofs_of, links_of
+from liedyn.model.packed import N_ROWS
 from liedyn.sensitivity.laws import make_slopes, slope_states
 from liedyn.sensitivity.linear_model import Derivatives, LinearModels
 from liedyn.sensitivity.parameters import all_changes, chosen
@@ -78,8 +77,7 @@ def sensitivities(robot, q, v, tau=None, parameters=("mass:*", "com.*:*", "inert
         leaves its plane: leave it out.
     InputError
         What `linearize` raises; an unknown parameter; a feedback for tau or u; sliding friction of contacts, custom
-        rows, users' laws, bushings and applied forces, or springs of ball and free joints, whose second derivatives are
-        not known here.
+        rows, or users' laws of force elements, whose second derivatives are not known here.
     SingularConfigurationError
         As `linearize`.
 
@@ -160,13 +158,9 @@ def _require_known(robot):
     for each in robot.model.constraints:
         if each.kind == "custom" and each.name in robot.active:
             raise _unknown(f"custom constraint {shown(each.name)}: its functions give first derivatives only")
-    links, dofs = links_of(robot.packed)[0], dofs_of(robot.packed)
-    for j, name in enumerate(robot.velocity_names):
-        if dofs[1][j, DOF_STIFFNESS] and links[dofs[0][j, DOF_LINK], LINK_NV] > 1:
-            raise _unknown(f"the spring of {shown(name)}, of a ball or free joint")
     for each in robot.model.elements:
-        if each.law not in LAWS:
-            raise _unknown(f"force element {shown(each.name)}, a {each.law}")
+        if each.law == "function":
+            raise _unknown(f"force element {shown(each.name)}, whose law is a function that gives first slopes only")
 
 
 def _unknown(what):
