@@ -2,7 +2,7 @@
 
 Names of parameters and what they change in a model (`parameters`, `changes`); second variations (`second_order`) of
 links (`links`), of the frames that constraints join (`sides`), of rows (`rows`, `contacts`) and of force elements
-(`laws`, `elements`), together (`variations`); what displaces nothing, in closed form (`at_rest`, `columns_at_rest`);
+(`laws`, `elements`, `bushings`; `rotations`), together (`variations`); what displaces nothing, in closed form (`at_rest`, `columns_at_rest`);
 partial derivatives (`partials`); total derivatives of accelerations and linear models (`columns`, `linear_model`,
 `sensitivities`).
 """
