@@ -7,7 +7,7 @@ import liedyn as ld
 from liedyn.errors import InputError
 from liedyn.optimal_motion.contradictions import unreached
 
-LOADER, PANDA, FOUR_BAR = (ld.load(name) for name in ("loader", "panda", "four_bar"))
+LOADER, PANDA, FOUR_BAR, CART = (ld.load(name) for name in ("loader", "panda", "four_bar", "shopping_cart"))
 OPTIONS = dict(duration=1.0, progress=False)
 
 
@@ -56,6 +56,7 @@ def two_masses(gravity=0.0):
     (two_masses(9.81), [0.0, 0.0], [0.0, 0.0], {}, "At 0 s, no inputs hold it at rest, x1 gets -9.81"),
     (PANDA, PANDA.home, PANDA.home + 0.1, dict(bounds={"force:panda_joint4": 5.0}),
      r"to hold it at rest takes 2\d.* of 'panda_joint4', beyond its limits \(-5, 5\)"),
+    (CART, CART.home, {"cart.x": 0.0, "cart.y": 0.3, "cart.angle": 0.0}, {}, "only manoeuvres reach"),
 ])
 def test_what_actuators_cannot_do_at_the_ends_is_said_when_nothing_is_found(robot, start, goal, more, match):
     with pytest.raises(ld.OptimizationError, match=match):
