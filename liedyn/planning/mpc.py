@@ -11,6 +11,7 @@ from liedyn.planning.plan import STATUS, PlanWarning, first_penalty, plan_of, pu
 from liedyn.planning.search import CONVERGED, FROM_INPUTS, FROM_STATES, GO_ON, ITERATIONS
 from liedyn.planning.shift import shift_by_part
 from liedyn.planning.solver import GROWTH, PlanError, Solver
+from liedyn.planning.solver import HALVINGS as FIRST_HALVINGS
 
 FIRST_ITERATIONS, FIRST_TOLERANCE = 500, 1e-9
 """Of the plan that the first call begins with."""
@@ -78,7 +79,7 @@ class MPC:
     Warns
     -----
     PlanWarning
-        A call has found no plan from its state, and the one before goes on.
+        The first plan has not converged; a call has found no plan from its state, and the one before goes on.
 
     Notes
     -----
@@ -178,7 +179,7 @@ class MPC:
         Warns
         -----
         PlanWarning
-            No plan was found from there, and the one before goes on.
+            As for the class.
         """
         begun, solver, t = time.perf_counter(), self._solver, number("t", t)
         state = solver.state(q, v)
@@ -215,7 +216,7 @@ class MPC:
         self.status = STATUS[self._status]
         return solver.path.u[0].copy()
 
-    def _improve(self, roll, most, tolerance, deadline, growth=1.0):
+    def _improve(self, roll, most, tolerance, deadline, growth=1.0, halvings=HALVINGS):
         """Search until it has converged, `most` iterations are made, or the next one would end after the deadline.
 
         Penalties stay as a rule (growth 1): multipliers that are carried from call to call hold the limits, while
@@ -226,7 +227,7 @@ class MPC:
         while True:
             begun = time.perf_counter()
             self._status = solver.search(
-                several, tolerance, self._limit_tolerance, self._penalty, roll, False, HALVINGS, growth)
+                several, tolerance, self._limit_tolerance, self._penalty, roll, False, halvings, growth)
             now, roll = time.perf_counter(), GO_ON
             made = int(solver.log.count[0])
             self.iterations += made
@@ -235,7 +236,7 @@ class MPC:
             if self._status != ITERATIONS or self.iterations >= most or now + longest > deadline:
                 break
         self._costs.append(float(solver.log.cost[made]))
-        if self._status == ITERATIONS:
+        if self._status == ITERATIONS and solver.log.memory[4] > 0.0:  # of plans with gaps they would mean nothing
             solver.raise_multipliers()
 
     def _set_cost(self, t):
@@ -256,7 +257,11 @@ class MPC:
         if penalty is None:
             penalty = self._penalty = first_penalty(solver, roll) if solver.limit_names else 1.0
         solver.expansion.mu[:] = penalty
-        self._improve(FROM_INPUTS, most, FIRST_TOLERANCE, deadline, GROWTH)
+        self._improve(FROM_INPUTS, most, FIRST_TOLERANCE, deadline, GROWTH, FIRST_HALVINGS)
+        if self._t is None and self._status != CONVERGED:
+            warnings.warn(f"mpc: the first plan is not the best one: {STATUS[self._status]} after {self.iterations} "
+                          "iterations; begin at other inputs (`u` of the cost), or change `penalty` or limits",
+                          PlanWarning, stacklevel=3)
         if self._t is None and self._given is None:
             o = solver.objective
             self._penalty = max(self._costs[-1], np.abs(o.Q).max(initial=penalty),
