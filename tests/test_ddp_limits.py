@@ -17,8 +17,8 @@ COST = ld.Cost(Q=1.0, R=1e-3, q=GOAL, terminal_Q=20.0)
 
 
 @kernel
-def box(H, g, u, low, high, r, x):
-    return solve_box(H, g, u, low, high, r, x)
+def box(r, u, low, high, last, x):
+    return solve_box(r, u, low, high, last, x)
 
 
 def test_quadratic_programmes_of_a_knot():
@@ -30,11 +30,11 @@ def test_quadratic_programmes_of_a_knot():
             A = rng.normal(size=(n, n))
             H, g, u = A @ A.T + 1e-3 * np.eye(n), 3.0 * rng.normal(size=n), 0.2 * rng.normal(size=n)
             low, high, x = np.full(n, -0.5), np.where(rng.random(n) < 0.3, np.inf, 0.5), np.empty(n)
-            free = box(H, g, u, low, high, r, x)
+            r.U[:, :n], r.U[:, 2 * n] = H, g
+            assert box(r, u, low, high, 2 * n, x)
             slope = H @ x + g
             assert (u + x >= low - 1e-15).all() and (u + x <= high + 1e-15).all()
-            inside = np.zeros(n, bool)
-            inside[r.free[:free]] = True
+            inside = r.free == 1
             assert np.abs(slope[inside]).max(initial=0.0) < 1e-10 * np.abs(g).max()
             assert (slope[~inside & (u + x <= low)] > 0.0).all() and (slope[~inside & (u + x >= high)] < 0.0).all()
 

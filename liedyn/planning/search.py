@@ -16,12 +16,12 @@ from collections import namedtuple
 import numpy as np
 from numba import types
 
-from liedyn.compiled.jit import INTEGERS, VECTOR, group, inline, kernel
+from liedyn.compiled.jit import INTEGERS, VECTOR, group, inline, kernel, late
 from liedyn.planning.backward import BACKWARD_ROOM, backward_knot
-from liedyn.planning.expansion import STAGE_ROOM, expand_steps
-from liedyn.planning.forward import EXPANSION, FORWARD_ROOM, PATH, expand_costs, predict, roll_out
+from liedyn.planning.expansion import EXPANSION, PATH, STAGE_ROOM, expand_steps
+from liedyn.planning.forward import FORWARD_ROOM, expand_costs, predict, roll_out
 from liedyn.planning.objective import COST_ROOM, OBJECTIVE, update_multipliers
-from liedyn.planning.step import DISCRETISATION, STEP_ROOM, copy_vector
+from liedyn.planning.step import STEP_ROOM, copy_vector
 
 CONVERGED, ITERATIONS, STALLED, VIOLATED, SINGULAR = range(5)
 """What ends a search: it has converged; no iteration is left; no step helps; limits cannot be held; a step or the
@@ -57,7 +57,6 @@ Rooms = namedtuple("Rooms", "step stages cost backward forward")
 OPTIONS = group(Options, *[types.int64] * 2, *[types.float64] * 4, *[types.int64] * 2, types.float64)
 LOG = group(Log, *[VECTOR] * 5, INTEGERS, VECTOR)
 ROOMS = group(Rooms, STEP_ROOM, STAGE_ROOM, COST_ROOM, BACKWARD_ROOM, FORWARD_ROOM)
-ARGUMENTS = DISCRETISATION, OBJECTIVE, PATH, PATH, EXPANSION, ROOMS
 
 
 @inline
@@ -69,7 +68,7 @@ def copy_path(path, to):
         copy_vector(path.u[k], to.u[k])
 
 
-@inline
+@late(OBJECTIVE, BACKWARD_ROOM, PATH, EXPANSION, types.float64, returns=types.boolean)
 def backward(o, b, path, x, damping):
     """Changes and feedback of all knots; False if a knot has no best inputs."""
     last = path.u.shape[0]
@@ -163,7 +162,7 @@ def search(model, d, o, path, trial, x, r, options, log):
         if not backward(o, r.backward, path, x, damping):
             log.count[2] = path.q.shape[0]
             return SINGULAR
-        slope, curvature = predict(o, r.forward, x)
+        slope, curvature = predict(o, r.forward, x, gaps > 0.0)
         log.cost[iteration], log.gaps[iteration], log.violation[iteration] = cost, gaps, worst
         log.slope[iteration], log.step[iteration] = slope, 0.0
         log.count[0] = iteration

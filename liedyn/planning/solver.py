@@ -8,8 +8,8 @@ from liedyn.constraints.independent import all_holonomic, by_name, choose, given
 from liedyn.constraints.loops import closure_error
 from liedyn.contact.watching import watches
 from liedyn.planning.backward import backward_room
-from liedyn.planning.expansion import stage_room
-from liedyn.planning.forward import Expansion, ForwardRoom, Path
+from liedyn.planning.expansion import Expansion, Path, stage_room
+from liedyn.planning.forward import ForwardRoom
 from liedyn.planning.objective import cost_room
 from liedyn.planning.problem import cost_floor, objective_of
 from liedyn.planning.search import (
