@@ -8,9 +8,10 @@ import numpy as np
 from liedyn.arguments import non_negative, number, positive, whole
 from liedyn.errors import InputError, SingularConfigurationError
 from liedyn.planning.plan import STATUS, PlanWarning, first_penalty, plan_of, put_start
-from liedyn.planning.search import CONVERGED, FROM_FEEDBACK, FROM_INPUTS, GO_ON, ITERATIONS
+from liedyn.planning.search import CONVERGED, FROM_INPUTS, FROM_STATES, GO_ON, ITERATIONS
 from liedyn.planning.shift import shift_by_part
 from liedyn.planning.solver import GROWTH, PlanError, Solver
+from liedyn.planning.solver import HALVINGS as FIRST_HALVINGS
 
 FIRST_ITERATIONS, FIRST_TOLERANCE = 500, 1e-9
 """Of the plan that the first call begins with."""
@@ -28,11 +29,11 @@ HALVINGS = 8
 class MPC:
     """A controller that plans anew at each sample; a function of (t, q, v) for :class:`liedyn.Sampled`.
 
-    Each call shifts the plan before to the present, with its multipliers, rolls it out with its feedback from the state
-    given, and improves it until it has converged, or until iterations or time run out. Where the rollout leads nowhere,
-    the plan begins with a gap, which is closed; where its last step does, too, the call plans as the first one, in what
-    is left of its time. Where that also leads nowhere, it gives the input that was planned before, with its feedback,
-    and warns. Inputs are within their limits at every call. The first call plans to convergence, and takes longer.
+    Each call shifts the plan before to the present, with its multipliers, puts the state as it is at its beginning,
+    and improves it until it has converged, or until iterations or time run out; the first of them close the gap behind
+    that state. Where its derivatives do not exist, the call plans as the first one, in what is left of its time. Where
+    that leads nowhere, it gives the input that was planned before, with its feedback, and warns. Inputs are within
+    their limits at every call. The first call plans to convergence, and takes longer.
 
     Parameters
     ----------
@@ -78,7 +79,7 @@ class MPC:
     Warns
     -----
     PlanWarning
-        A call has found no plan from its state, and the one before goes on.
+        The first plan has not converged; a call has found no plan from its state, and the one before goes on.
 
     Notes
     -----
@@ -178,7 +179,7 @@ class MPC:
         Warns
         -----
         PlanWarning
-            No plan was found from there, and the one before goes on.
+            As for the class.
         """
         begun, solver, t = time.perf_counter(), self._solver, number("t", t)
         state = solver.state(q, v)
@@ -199,11 +200,10 @@ class MPC:
     def _again(self, t, state, deadline):
         """Inputs by the plan before, improved; by that plan as it is where nothing better is found."""
         solver, shifted = self._solver, [each.copy() for each in self._shifting()]
-        solver.trial.q[0], solver.trial.v[0] = state
+        solver.path.q[0], solver.path.v[0] = state
         try:
-            self._improve(FROM_FEEDBACK, self._most, self._tolerance, deadline)
-        except UNPLANNABLE:  # the step that the shift has added leads nowhere
-            u = solver.trial.u[0].copy()
+            self._improve(FROM_STATES, self._most, self._tolerance, deadline)
+        except UNPLANNABLE:
             try:
                 self._first(state, self._most, deadline)
             except UNPLANNABLE as error:
@@ -211,12 +211,12 @@ class MPC:
                               PlanWarning, stacklevel=3)
                 for each, before in zip(self._shifting(), shifted):
                     each[:] = before
-                o, self.status, self.iterations = solver.objective, UNCHANGED, 0
-                return np.clip(np.where(np.isfinite(u), u, o.u[0]), o.u_low, o.u_high)
+                self.status, self.iterations = UNCHANGED, 0
+                return plan_of(solver, self._status)(0.0, *state)
         self.status = STATUS[self._status]
         return solver.path.u[0].copy()
 
-    def _improve(self, roll, most, tolerance, deadline, growth=1.0):
+    def _improve(self, roll, most, tolerance, deadline, growth=1.0, halvings=HALVINGS):
         """Search until it has converged, `most` iterations are made, or the next one would end after the deadline.
 
         Penalties stay as a rule (growth 1): multipliers that are carried from call to call hold the limits, while
@@ -227,7 +227,7 @@ class MPC:
         while True:
             begun = time.perf_counter()
             self._status = solver.search(
-                several, tolerance, self._limit_tolerance, self._penalty, roll, False, HALVINGS, growth)
+                several, tolerance, self._limit_tolerance, self._penalty, roll, False, halvings, growth)
             now, roll = time.perf_counter(), GO_ON
             made = int(solver.log.count[0])
             self.iterations += made
@@ -236,7 +236,7 @@ class MPC:
             if self._status != ITERATIONS or self.iterations >= most or now + longest > deadline:
                 break
         self._costs.append(float(solver.log.cost[made]))
-        if self._status == ITERATIONS:
+        if self._status == ITERATIONS and solver.log.memory[4] > 0.0:  # of plans with gaps they would mean nothing
             solver.raise_multipliers()
 
     def _set_cost(self, t):
@@ -257,11 +257,15 @@ class MPC:
         if penalty is None:
             penalty = self._penalty = first_penalty(solver, roll) if solver.limit_names else 1.0
         solver.expansion.mu[:] = penalty
-        self._improve(FROM_INPUTS, most, FIRST_TOLERANCE, deadline, GROWTH)
+        self._improve(FROM_INPUTS, most, FIRST_TOLERANCE, deadline, GROWTH, FIRST_HALVINGS)
+        if self._t is None and self._status != CONVERGED:
+            warnings.warn(f"mpc: the first plan is not the best one: {STATUS[self._status]} after {self.iterations} "
+                          "iterations; begin at other inputs (`u` of the cost), or change `penalty` or limits",
+                          PlanWarning, stacklevel=3)
         if self._t is None and self._given is None:
             o = solver.objective
-            self._penalty = max(self._costs[-1], np.diag(o.Q[0]).max(initial=penalty),
-                                (o.running.weights ** 2).max(initial=0.0))
+            self._penalty = max(self._costs[-1], np.abs(o.Q).max(initial=penalty),
+                                *((each.weights ** 2).max(initial=0.0) for each in (o.running, o.final)))
         solver.expansion.mu[:] = self._penalty
 
     def _shifting(self):

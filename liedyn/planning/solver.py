@@ -13,7 +13,7 @@ from liedyn.planning.forward import ForwardRoom
 from liedyn.planning.objective import cost_room
 from liedyn.planning.problem import cost_floor, objective_of
 from liedyn.planning.search import (
-    FROM_FEEDBACK, FROM_INPUTS, ITERATIONS, SINGULAR, Log, Options, Rooms, raise_multipliers, search,
+    FROM_INPUTS, ITERATIONS, SINGULAR, Log, Options, Rooms, raise_multipliers, search,
 )
 from liedyn.planning.step import EULER, MIDPOINT, RK4, Discretisation, coordinates_of, step_room
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
@@ -186,7 +186,7 @@ class Solver:
                         self.rooms, options, self.log)
         raise_errors(self.functions)
         if status == SINGULAR:
-            rolled = roll in (FROM_INPUTS, FROM_FEEDBACK) and self.log.count[0] == 0
+            rolled = roll == FROM_INPUTS and self.log.count[0] == 0
             self._raise(int(self.log.count[2]), self.trial if rolled else self.path)
         if status == ITERATIONS and finish:
             self.raise_multipliers()
