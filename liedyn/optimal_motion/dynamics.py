@@ -86,7 +86,7 @@ def rates_in(charts, k, motion):
     df[:, :p], df[:, p:] = R_y @ motion.X, R_w @ motion.da_dx
     slopes = charts.rate_slopes(k, d, motion.v)
     if slopes is not None:
-        df[:, :p, :motion.N.shape[2]] += slopes @ _turned(charts, d, motion.N)
+        df[:, :p, :motion.N.shape[2]] += slopes @ charts.turned(d, motion.N)
     df_du = np.zeros((len(d), size, motion.u.shape[1]))
     df_du[:, p:] = R_w @ motion.da_du
     return Rates(x, f, dx, df, df_du)
@@ -94,9 +94,3 @@ def rates_in(charts, k, motion):
 
 def _times(R, x):
     return np.einsum("bij,bj->bi", R, x)
-
-
-def _turned(charts, d, N):
-    """J(d) N."""
-    identity = charts._replace(R_y=np.broadcast_to(np.eye(d.shape[1]), (len(d), d.shape[1], d.shape[1])))
-    return identity.turned_rows(slice(None), d) @ N
