@@ -87,14 +87,14 @@ class Charts(NamedTuple):
         if self.groups:
             R = R.copy()
             for group in self.groups:
-                R[:, :, group] = R[:, :, group] @ _inverse_jacobian(np.ascontiguousarray(d[:, group]))
+                R[:, :, group] = R[:, :, group] @ inverse_jacobian(d[:, group])
         return R
 
     def turned(self, d, N):
         """J(d) N: displacements d changes by along the columns of N (count, nv, columns)."""
         found = N.copy()
         for group in self.groups:
-            found[:, group] = _inverse_jacobian(np.ascontiguousarray(d[:, group])) @ N[:, group]
+            found[:, group] = inverse_jacobian(d[:, group]) @ N[:, group]
         return found
 
     def rate_slopes(self, k, d, v):
@@ -200,7 +200,9 @@ def _solve(Z, right):
         return np.full((len(Z), Z.shape[2]), np.inf)
 
 
-def _inverse_jacobian(d):
+def inverse_jacobian(d):
+    """J(d), the inverse right Jacobian, of rotation vectors or twists."""
+    d = np.ascontiguousarray(d)
     return so3_right_jacobian_inverse(d) if d.shape[1] == 3 else right_jacobian_inverse(d)
 
 

@@ -36,19 +36,10 @@ class SecondMotion(NamedTuple):
     stroke_rates: np.ndarray
 
     def along(self, of_q, of_v, of_a):
-        """The Hessian (count, columns, columns) of a function with these gradients by q, v and a (count, nv), as far as
-        the states' own curvature makes it."""
-        x = self.X.shape[3]
-        found = np.zeros((len(self.X), *self.X.shape[1:2] * 2))
-        for weights, second in ((of_q, self.N), (of_v, self.X), (of_a, self.a)):
-            found[:, :, :x] += np.einsum("bj,bcjx->bcx", weights, second)
-        return mirrored(found, x)
-
-
-def mirrored(H, x):
-    """Hessians of which the columns of x are known; nothing is quadratic in the inputs."""
-    H[:, :x, x:] = H[:, x:, :x].swapaxes(1, 2)
-    return H
+        """The Hessian (count, columns, x) of a function with these gradients by q, v and a (count, nv), as far as the
+        motion's own curvature makes it."""
+        return sum(np.einsum("bj,bcjx->bcx", weights, second, optimize=True)
+                   for weights, second in ((of_q, self.N), (of_v, self.X), (of_a, self.a)))
 
 
 def second_motion(charts, k, motion, reads):
