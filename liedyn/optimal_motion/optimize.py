@@ -9,7 +9,7 @@ from liedyn.arguments import flag, floats, non_negative, positive, require_robot
 from liedyn.contact.watching import watches
 from liedyn.errors import ConditionWarning, InputError, LiedynError, shown, suggestion
 from liedyn.optimal_motion import guess as guessing
-from liedyn.optimal_motion import ipopt_solver, scipy_solver
+from liedyn.optimal_motion import interior_point, ipopt_solver, scipy_solver
 from liedyn.optimal_motion.charts import LeftChartError, charts_about
 from liedyn.optimal_motion.collocation import Collocation
 from liedyn.optimal_motion.conditions import condition
@@ -23,7 +23,7 @@ from liedyn.optimal_motion.shooting import Shooting
 from liedyn.optimal_motion.solving import Options, Problem
 from liedyn.simulation.progress import Progress
 
-SOLVERS = {"scipy": scipy_solver.solve, "ipopt": ipopt_solver.solve}
+SOLVERS = {"interior-point": interior_point.solve, "scipy": scipy_solver.solve, "ipopt": ipopt_solver.solve}
 METHODS = "collocation", "shooting"
 NEW_CHARTS, NEW_MESHES = 20, 8
 """How often charts may move to where the iterates are, and meshes get finer."""
@@ -322,6 +322,8 @@ def _setting(method, points, solver, feasibility, optimality, iterations, settin
         raise InputError(f"settings must be a dict of the solver's options by name, got {shown(settings)}")
     if solver == "scipy":
         scipy_solver.check_settings(settings or {})
+    elif solver == "interior-point":
+        interior_point.check_settings(settings or {})
     else:
         ipopt_solver.require_casadi()
     options = Options(whole("iterations", iterations, 1), positive("optimality", optimality),
