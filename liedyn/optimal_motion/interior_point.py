@@ -59,7 +59,7 @@ class InteriorPoint:
     """An iterate (w, lambda, z_low, z_high) and its barrier parameter mu."""
 
     def __init__(self, problem, x, mu, push):
-        self.problem, self.mu, self.nu, self.delta = problem, mu, 1.0, 0.0
+        self.problem, self.mu, self.nu, self.delta = problem, mu, 1e-3, 0.0
         self.equal = problem.c_low == problem.c_high
         self.free = np.flatnonzero(~self.equal)
         self.low = np.concatenate([problem.low, problem.c_low[self.free]])
@@ -114,7 +114,7 @@ class InteriorPoint:
         least = 0.1 * options.optimality
         while self.mu > least and self.errors(self.mu, options) <= 1.0:
             self.mu = max(least, min(0.2 * self.mu, self.mu ** 1.5))
-            self.nu = 1.0
+            self.nu = 1e-3
 
     def found(self):
         """Unknowns, multipliers of c and of the limits."""
