@@ -23,7 +23,7 @@ from liedyn.optimal_motion.solving import FAR
 SETTINGS = {"mu": 0.1, "push": 1e-2, "warm_mu": 1e-4, "warm_push": 1e-4}
 """The first barrier parameter, and how far from limits the start is moved; the same where a motion is known already."""
 GAMMA = 1e-9
-LEAST_CURVATURE = 1e-9
+RHO = 1e-7
 DELTAS = 1e-4, 1e10
 """The first delta, where one is needed, and the largest one."""
 HALVINGS = 12
@@ -59,7 +59,8 @@ class InteriorPoint:
     """An iterate (w, lambda, z_low, z_high) and its barrier parameter mu."""
 
     def __init__(self, problem, x, mu, push):
-        self.problem, self.mu, self.nu, self.delta = problem, mu, 1e-3, 0.0
+        self.problem, self.mu, self.delta = problem, mu, 0.0
+        self.filter, self.largest, self.switched, self.nu = [], 0.0, False, 0.0
         self.equal = problem.c_low == problem.c_high
         self.free = np.flatnonzero(~self.equal)
         self.low = np.concatenate([problem.low, problem.c_low[self.free]])
@@ -114,7 +115,7 @@ class InteriorPoint:
         least = 0.1 * options.optimality
         while self.mu > least and self.errors(self.mu, options) <= 1.0:
             self.mu = max(least, min(0.2 * self.mu, self.mu ** 1.5))
-            self.nu = 1e-3
+            self.filter = []
 
     def found(self):
         """Unknowns, multipliers of c and of the limits."""
@@ -136,38 +137,33 @@ class InteriorPoint:
         sigma = self.z_low / (self.w - self.low) + self.z_high / (self.high - self.w)
         slope = self.gradient - self.mu / (self.w - self.low) + self.mu / (self.high - self.w)
         right = -np.concatenate([slope + self.A.T @ self.multipliers, self.g])
-        delta = 0.0
+        delta, squares = 0.0, (self.A.T @ self.A / RHO).tocsc()
         while delta <= DELTAS[1]:
             B = H + diags_array(sigma + delta)
-            try:
+            if _is_positive((B + squares).tocsc()):
                 factor = splu(self._matrix(B))
-            except RuntimeError:  # singular
-                factor = None
-            if factor is not None:
                 d = factor.solve(right)
-                dw, new = d[:n], self.multipliers + d[n:]
-                curved = dw @ (B @ dw)
-                if np.isfinite(d).all() and curved + max(-new @ self.g, 0.0) >= LEAST_CURVATURE * (dw @ dw) and (
-                        self._search(dw, d[n:], slope, curved, factor, right)):
+                if np.isfinite(d).all() and self._search(d[:n], d[n:], slope, factor, right):
                     self.delta = delta
                     return True
             delta = max(DELTAS[0], self.delta / 3.0) if delta == 0.0 else 8.0 * delta
         return False
 
-    def _search(self, dw, d_multipliers, slope, curved, factor, right):
+    def _search(self, dw, d_multipliers, slope, factor, right):
         """Go along a step, as far as the merit falls."""
-        n, small = len(dw), np.abs(self.g).sum()
-        descent = slope @ dw
-        if small > 0.0:
-            self.nu = max(self.nu, (descent + 0.5 * max(curved, 0.0)) / (0.9 * small))
-        descent -= self.nu * small
-        phi, _ = self._merit(self.w)
-        phi += self.nu * small
+        n, (phi, small), descent = len(dw), self._merit(self.w), slope @ dw
         allowed = FLAT * max(1.0, abs(phi))
+        self.largest = max(self.largest, 1e4 * max(1.0, small)) if self.largest == 0.0 else self.largest
 
         def accepted(w, alpha):
             cost, size = self._merit(w)
-            return cost + self.nu * size <= phi + 1e-4 * alpha * descent + allowed, size
+            if size > self.largest or any(size >= each and cost >= other for each, other in self.filter):
+                return False, size
+            if descent < 0.0 and alpha * (-descent) ** 2.3 > small ** 1.1 and small < 1e-4 * max(1.0, self.largest / 1e4):
+                self.switched = True
+                return cost <= phi + 1e-4 * alpha * descent + allowed, size
+            self.switched = False
+            return size <= (1.0 - 1e-5) * small or cost <= phi - 1e-5 * small + allowed, size
 
         alpha = self._longest(dw)
         ok, size = accepted(self.w + alpha * dw, alpha)
@@ -183,6 +179,8 @@ class InteriorPoint:
             if ok:
                 break
         if ok:
+            if not self.switched:
+                self.filter.append(((1.0 - 1e-5) * small, phi - 1e-5 * small))
             self._go(alpha, dw, d_multipliers)
         return ok
 
@@ -208,3 +206,12 @@ def _share(x, dx, mu):
     """How much of dx leaves one percent of x, or mu of it."""
     falling = dx < 0.0
     return min(1.0, float(np.min(-max(0.99, 1.0 - mu) * x[falling] / dx[falling], initial=1.0)))
+
+
+def _is_positive(B):
+    """Is a symmetric matrix positive definite? Elimination without pivots then meets positive ones only."""
+    try:
+        factor = splu(B, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
+    except RuntimeError:  # singular
+        return False
+    return bool((factor.perm_r == factor.perm_c).all() and (factor.U.diagonal() > 0.0).all())
