@@ -102,7 +102,8 @@ class Collocation:
             here = type(motion)(*(each[nodes] for each in motion))
             hessians.add_rates(nodes, self.charts, k, here, on_x[:, j], duration * on_f[:, j])
             of = rates_in(self.charts, k, here)
-            hessians.add_by_duration(nodes, np.einsum("kx,kxj->kj", on_f[:, j], np.concatenate([of.df, of.df_du], axis=2)))
+            by = np.concatenate([of.df, of.df_du], axis=2)
+            hessians.add_by_duration(nodes, np.einsum("kx,kxj->kj", on_f[:, j], by))
 
     def inside(self, z, motion, k, part):
         """Coordinates in chart k[i], at parts of intervals k[i], and inputs there: the polynomials of the solution."""

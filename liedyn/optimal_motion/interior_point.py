@@ -1,16 +1,18 @@
 """The program solved by a primal-dual interior-point method with a line search, sparse and on exact Hessians.
 
 Limits become barriers -mu log(w - w_low) - mu log(w_high - w) of w = (x, s), with slacks s of the rows of c that are
-inequalities; rows g(w) = 0 are c = c_low of equations and c - s of the others. Newton's step on the optimality conditions
+inequalities; rows g(w) = 0 are c = c_low of equations and c - s of the others. Newton's step on the conditions of a
+minimum,
 
     [H + Sigma + delta    A^T ] [dw     ]     [grad phi + A^T lambda]
     [A                 -gamma ] [dlambda] = - [g                    ]      Sigma = z_low / (w - w_low) + z_high / ...
 
-leads to a smaller value of phi + nu |g|, the cost with barriers and a penalty, else it is bent by the constraints'
-curvature (second-order correction), then shortened. delta grows until the step is one of positive curvature, which is
-seen from the step itself and needs no inertia of the matrix (Chiang and Zavala 2016); gamma lets rows repeat each other
-and moves no solution, as it acts on the change of lambda. The rest is that of Waechter and Biegler 2006: mu falls when
-its own problem is solved to ten times mu, steps keep one percent or mu of the distance from limits.
+must make either the cost with its barriers, phi, or the violation |g| smaller than all iterates did (a filter), else it
+is bent by the constraints' curvature (second-order correction), then shortened. delta grows until the cost is convex
+along the constraints, so that solutions are minima and no saddles: H + Sigma + delta + A^T A / rho is positive definite
+then, for small rho (Debreu 1952), which a Cholesky elimination tells. With a large delta a step is that of least size
+towards g = 0. gamma lets rows repeat each other and moves no solution, as it acts on the change of lambda. All this is
+the method of Waechter and Biegler 2006, whose numbers are used, but for the inertia and for their restoration phase.
 """
 import numpy as np
 from scipy.sparse import block_array, csc_matrix, diags_array
@@ -22,20 +24,25 @@ from liedyn.optimal_motion.solving import FAR
 
 SETTINGS = {"mu": 0.1, "push": 1e-2, "warm_mu": 1e-4, "warm_push": 1e-4}
 """The first barrier parameter, and how far from limits the start is moved; the same where a motion is known already."""
-GAMMA = 1e-9
-RHO = 1e-7
+GAMMA, RHO = 1e-9, 1e-7
+"""Small against the squares of singular values of A, of size one or so, and 1e-16 / RHO against curvatures."""
 DELTAS = 1e-4, 1e10
 """The first delta, where one is needed, and the largest one."""
 HALVINGS = 12
 FLAT = 1e-12
-"""Changes of the merit by this part of it are rounding."""
+"""Changes of the cost by this part of it are rounding."""
+ENOUGH, ARMIJO = 1e-5, 1e-4
+"""By which part of the violation an iterate has to be better than others; which part of its slope the cost has to fall
+by where violations are small."""
+SMALL, LARGE = 1e-4, 1e4
+"""Violations that are, over the first one, or over one."""
 
 
 def check_settings(settings):
     """InputError for an option that there is not, or that is no positive number."""
     for name, x in settings.items():
         if name not in SETTINGS:
-            raise InputError(f"unknown option {shown(name)} in settings of the solver 'interior-point', "
+            raise InputError(f"unknown option {shown(name)} in settings of the solver 'liedyn', "
                              f"{suggestion(name, SETTINGS)}")
         positive(f"settings[{name!r}]", x)
 
@@ -59,8 +66,7 @@ class InteriorPoint:
     """An iterate (w, lambda, z_low, z_high) and its barrier parameter mu."""
 
     def __init__(self, problem, x, mu, push):
-        self.problem, self.mu, self.delta = problem, mu, 0.0
-        self.filter, self.largest, self.switched, self.nu = [], 0.0, False, 0.0
+        self.problem, self.mu, self.delta, self.filter = problem, mu, 0.0, []
         self.equal = problem.c_low == problem.c_high
         self.free = np.flatnonzero(~self.equal)
         self.low = np.concatenate([problem.low, problem.c_low[self.free]])
@@ -69,6 +75,7 @@ class InteriorPoint:
         self.w = np.clip(w, self.low + self._away(self.low, push), self.high - self._away(self.high, push))
         self.z_low, self.z_high = mu / (self.w - self.low), mu / (self.high - self.w)
         self._look()
+        self.size = max(1.0, np.abs(self.g).sum())
         K = self._matrix(diags_array(np.ones(len(w))))
         self.multipliers = splu(K).solve(np.concatenate([-self.gradient - self.z_high + self.z_low,
                                                          np.zeros(len(self.equal))]))[len(w):]
@@ -130,7 +137,7 @@ class InteriorPoint:
 
     def step(self):
         """Make a step; was there one?"""
-        n, m = len(self.w), len(self.equal)
+        n = len(self.w)
         H = self.problem.hessian(self._x(self.w), self.multipliers)
         if len(self.free):
             H = block_array([[H, None], [None, csc_matrix((len(self.free),) * 2)]])
@@ -150,39 +157,40 @@ class InteriorPoint:
         return False
 
     def _search(self, dw, d_multipliers, slope, factor, right):
-        """Go along a step, as far as the merit falls."""
-        n, (phi, small), descent = len(dw), self._merit(self.w), slope @ dw
-        allowed = FLAT * max(1.0, abs(phi))
-        self.largest = max(self.largest, 1e4 * max(1.0, small)) if self.largest == 0.0 else self.largest
-
-        def accepted(w, alpha):
-            cost, size = self._merit(w)
-            if size > self.largest or any(size >= each and cost >= other for each, other in self.filter):
-                return False, size
-            if descent < 0.0 and alpha * (-descent) ** 2.3 > small ** 1.1 and small < 1e-4 * max(1.0, self.largest / 1e4):
-                self.switched = True
-                return cost <= phi + 1e-4 * alpha * descent + allowed, size
-            self.switched = False
-            return size <= (1.0 - 1e-5) * small or cost <= phi - 1e-5 * small + allowed, size
-
-        alpha = self._longest(dw)
-        ok, size = accepted(self.w + alpha * dw, alpha)
-        if not ok and size >= small and size < FAR:  # the constraints' curvature is in the way
+        """Go along a step as far as the filter lets it; was there such a point?"""
+        n, alpha, here = len(dw), self._longest(dw), self._merit(self.w)
+        descent = slope @ dw
+        ok, size = self._accepted(self.w + alpha * dw, alpha, here, descent)
+        if not ok and here[1] <= size < FAR:  # the constraints' curvature is in the way
             g = alpha * self.g + self._rows(self.w + alpha * dw)[1]
             bent = factor.solve(np.concatenate([right[:n], -g]))[:n]
             beta = self._longest(bent)
-            if accepted(self.w + beta * bent, alpha)[0]:
+            if self._accepted(self.w + beta * bent, alpha, here, descent)[0]:
                 ok, alpha, dw = True, beta, bent
         for _ in range(HALVINGS if not ok else 0):
             alpha *= 0.5
-            ok, _ = accepted(self.w + alpha * dw, alpha)
+            ok, _ = self._accepted(self.w + alpha * dw, alpha, here, descent)
             if ok:
                 break
         if ok:
-            if not self.switched:
-                self.filter.append(((1.0 - 1e-5) * small, phi - 1e-5 * small))
+            if not self._falls(alpha, here, descent):
+                self.filter.append((here[0] - ENOUGH * here[1], (1.0 - ENOUGH) * here[1]))
             self._go(alpha, dw, d_multipliers)
         return ok
+
+    def _falls(self, alpha, here, descent):
+        """Should the cost fall, as violations are small and its slope is not?"""
+        return descent < 0.0 and here[1] < SMALL * self.size and alpha * (-descent) ** 2.3 > here[1] ** 1.1
+
+    def _accepted(self, w, alpha, here, descent):
+        """Is a point better than this one, and than those of the filter? And its violation."""
+        (phi, beyond), (cost, size) = here, self._merit(w)
+        flat = FLAT * max(1.0, abs(phi))
+        if size > LARGE * self.size or any(cost >= other and size >= each for other, each in self.filter):
+            return False, size
+        if self._falls(alpha, here, descent):
+            return cost <= phi + ARMIJO * alpha * descent + flat, size
+        return size <= (1.0 - ENOUGH) * beyond or cost <= phi - ENOUGH * beyond + flat, size
 
     def _longest(self, dw):
         """The longest share of a step that keeps w within its limits."""

@@ -23,7 +23,7 @@ from liedyn.optimal_motion.shooting import Shooting
 from liedyn.optimal_motion.solving import Options, Problem
 from liedyn.simulation.progress import Progress
 
-SOLVERS = {"interior-point": interior_point.solve, "scipy": scipy_solver.solve, "ipopt": ipopt_solver.solve}
+SOLVERS = {"liedyn": interior_point.solve, "scipy": scipy_solver.solve, "ipopt": ipopt_solver.solve}
 METHODS = "collocation", "shooting"
 NEW_CHARTS, NEW_MESHES = 20, 8
 """How often charts may move to where the iterates are, and meshes get finer."""
@@ -43,7 +43,7 @@ class Setting(NamedTuple):
 
 
 def optimize_motion(robot, start, goal=None, duration=1.0, cost=None, bounds=None, limits=True, path=(), via=(),
-                    periodic=False, guess=None, method="collocation", intervals=10, points=4, solver="scipy",
+                    periodic=False, guess=None, method="collocation", intervals=10, points=4, solver="liedyn",
                     tolerance=1e-6, feasibility=1e-8, optimality=1e-6, iterations=500, settings=None, progress=None):
     """The motion of least cost from start to goal, for trees and closed mechanisms, by direct methods on the manifold.
 
@@ -88,7 +88,7 @@ def optimize_motion(robot, start, goal=None, duration=1.0, cost=None, bounds=Non
     points : int
         Points of collocation in each interval, its ends included: 3 is Hermite-Simpson, 4 and 5 are of order 6 and 8.
         For shooting the steps of Runge-Kutta's method in each interval.
-    solver : {"scipy", "ipopt"}
+    solver : {"liedyn", "scipy", "ipopt"}
         SciPy's trust-region interior-point method, or Ipopt as CasADi's wheel brings it (``liedyn[optimize]``).
     tolerance : float or None
         Largest error of an interval, see ``errors`` of `OptimalMotion`: those that are worse are divided, and the
@@ -322,7 +322,7 @@ def _setting(method, points, solver, feasibility, optimality, iterations, settin
         raise InputError(f"settings must be a dict of the solver's options by name, got {shown(settings)}")
     if solver == "scipy":
         scipy_solver.check_settings(settings or {})
-    elif solver == "interior-point":
+    elif solver == "liedyn":
         interior_point.check_settings(settings or {})
     else:
         ipopt_solver.require_casadi()

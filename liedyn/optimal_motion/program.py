@@ -170,9 +170,10 @@ class Program:
             value += end[0]
             of_functions[s.columns[0]] += slope[0]
         c = np.concatenate(c)
-        return Value(value, gradient + of_functions, of_functions, c,
-                     self._jacobian.matrix(found, (len(c), layout.size)), Blocks(quadrature.columns, quadrature.columns, H),
-                     nodes, motion, second_motion_of(self.transcription, motion))
+        jacobian = self._jacobian.matrix(found, (len(c), layout.size))
+        return Value(value, gradient + of_functions, of_functions, c, jacobian,
+                     Blocks(quadrature.columns, quadrature.columns, H), nodes, motion,
+                     second_motion_of(self.transcription, motion))
 
     def hessian(self, z, of_cost, multipliers):
         """Of of_cost times the cost without users' functions, and of multipliers times the `known` rows of c (sparse).

@@ -6,8 +6,8 @@ Z = [G; R_w], a prime for the variation along a column and D for the derivative 
     Z_h DN = -(D(G_h) N, D(R_y J) N)    Z DX = -(D psi', 0)    M Da' + G^T Dlambda' = -D F'    G Da' = -D phi'
 
 the same equations as for parameters (`liedyn.sensitivity.linear_model`), with mixed second variations of the equations
-of motion and of the constraints (`liedyn.sensitivity.variations`): no step size. DN is the derivative of a displacement,
-seen from where it leads to; X and a' are plain numbers, whose derivatives are symmetric.
+of motion and of the constraints (`liedyn.sensitivity.variations`): no step size. DN is the derivative of a
+displacement, seen from where it leads to; X and a' are plain numbers, whose derivatives are symmetric.
 """
 from typing import NamedTuple
 
