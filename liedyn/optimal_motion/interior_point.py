@@ -28,7 +28,8 @@ GAMMA, RHO = 1e-9, 1e-7
 """Small against the squares of singular values of A, of size one or so, and 1e-16 / RHO against curvatures."""
 DELTAS = 1e-4, 1e10
 """The first delta, where one is needed, and the largest one."""
-HALVINGS = 12
+HALVINGS, LONGEST = 12, 1.0
+"""How often a step is tried again at half its length; most that an unknown changes by, of a size of one."""
 FLAT = 1e-12
 """Changes of the cost by this part of it are rounding."""
 ENOUGH, ARMIJO = 1e-5, 1e-4
@@ -193,8 +194,9 @@ class InteriorPoint:
         return size <= (1.0 - ENOUGH) * beyond or cost <= phi - ENOUGH * beyond + flat, size
 
     def _longest(self, dw):
-        """The longest share of a step that keeps w within its limits."""
-        return _share(np.concatenate([self.w - self.low, self.high - self.w]), np.concatenate([dw, -dw]), self.mu)
+        """The longest share of a step that keeps w within its limits, and unknowns near where its model holds."""
+        far = LONGEST / max(LONGEST, np.abs(self._x(dw)).max(initial=0.0))
+        return far * _share(np.concatenate([self.w - self.low, self.high - self.w]), np.concatenate([dw, -dw]), self.mu)
 
     def _go(self, alpha, dw, d_multipliers):
         rooms = self.w - self.low, self.high - self.w

@@ -29,7 +29,8 @@ NEW_CHARTS, NEW_MESHES = 20, 8
 """How often charts may move to where the iterates are, and meshes get finer."""
 MOST_INTERVALS = 2000
 RESCALED = 0.1
-"""A cost below this part of the first one is scaled anew, so that tolerances mean the same."""
+"""A cost below this part of the first one is scaled anew, so that tolerances mean the same; one of which the first
+was such a part, too, where the solver did not get further with it."""
 
 
 class Setting(NamedTuple):
@@ -199,8 +200,9 @@ def _solve(program, z, setting):
                 problem.values(problem.best)[1])):
             x = problem.best
         z = problem.whole(x)
-        small = program.evaluate(z).cost < RESCALED * problem.cost_scale
-        if (ok or not problem.failures) and not small or iterations >= options.iterations:
+        size = program.evaluate(z).cost / problem.cost_scale
+        rescaled = size < RESCALED or not ok and size > 1.0 / RESCALED
+        if (ok or not problem.failures) and not rescaled or iterations >= options.iterations:
             break
         program, z = _recentred(program, z)
     violation = problem.violation(problem.values(x)[1])
