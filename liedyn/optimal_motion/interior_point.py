@@ -162,7 +162,9 @@ class InteriorPoint:
         n, alpha, here = len(dw), self._longest(dw), self._merit(self.w)
         descent = slope @ dw
         ok, size = self._accepted(self.w + alpha * dw, alpha, here, descent)
-        if not ok and here[1] <= size < FAR:  # the constraints' curvature is in the way
+        if size >= FAR:  # there is no motion, and shorter steps of less curvature are better ones
+            return False
+        if not ok and here[1] <= size:  # the constraints' curvature is in the way
             g = alpha * self.g + self._rows(self.w + alpha * dw)[1]
             bent = factor.solve(np.concatenate([right[:n], -g]))[:n]
             beta = self._longest(bent)

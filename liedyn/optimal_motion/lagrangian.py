@@ -12,9 +12,17 @@ import numpy as np
 from liedyn.optimal_motion.dynamics import bent_rates
 from liedyn.optimal_motion.limits import Linear, Power, Virtual
 from liedyn.optimal_motion.second_order import second_motion
+from liedyn.sensitivity.sensitivities import is_of_cut_ball
 
 EXACT = Linear, Power, Virtual
 """Kinds of rows whose second derivatives are known."""
+
+
+def is_known(robot, rows):
+    """Are their second derivatives known? Coordinates of balls that are cut have none that go on."""
+    if isinstance(rows, Virtual) and not rows.of_velocity and any(is_of_cut_ball(robot, each) for each in rows.names):
+        return False
+    return isinstance(rows, EXACT)
 
 
 class NodeHessians:

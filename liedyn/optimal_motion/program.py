@@ -12,7 +12,7 @@ from scipy.sparse import csc_matrix
 
 from liedyn.optimal_motion.cost import own
 from liedyn.optimal_motion.dynamics import rates_in
-from liedyn.optimal_motion.lagrangian import EXACT, NodeHessians, second_motion_of
+from liedyn.optimal_motion.lagrangian import NodeHessians, is_known, second_motion_of
 from liedyn.optimal_motion.limits import Linear, Virtual, places_of
 from liedyn.optimal_motion.samples import Blocks
 from liedyn.sensitivity.sensitivities import without_second_derivatives
@@ -67,7 +67,7 @@ class Program:
         self.known = np.full(len(self.labels), self.is_exact)
         first = self._defects
         for rows, where in self._placed:
-            self.known[first:first + len(where) * len(rows.names)] &= isinstance(rows, EXACT)
+            self.known[first:first + len(where) * len(rows.names)] &= is_known(robot, rows)
             first += len(where) * len(rows.names)
 
     def _limit_unknowns(self, layout, robot):
@@ -197,7 +197,7 @@ class Program:
         t.bend(z, value.motion, multipliers[:first], hessians)
         for rows, where in self._placed:
             m = multipliers[first:first + len(where) * len(rows.names)].reshape(len(where), -1)
-            if isinstance(rows, EXACT) and len(where):
+            if is_known(t.charts.robot, rows) and len(where):
                 hessians.add_rows(rows, where, value.nodes.at(where), m, value.second)
             first += m.size
         if self.demands.shift is not None:

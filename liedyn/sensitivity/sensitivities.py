@@ -186,10 +186,10 @@ def _choices(robot, model, K, S):
         return y, y, R, R
     y, w = by_name(robot, y_names), by_name(robot, w_names)
     for name in y_names:
-        if name in robot.virtual_names and _is_of_cut_ball(robot, name):
+        if name in robot.virtual_names and is_of_cut_ball(robot, name):
             raise _unknown(f"independent coordinate {shown(name)} of a ball that is cut")
     return (y, w, *(np.broadcast_to(x.rows, (len(K), *x.rows.shape)) for x in (y, w)))
 
 
-def _is_of_cut_ball(robot, name):
+def is_of_cut_ball(robot, name):
     return any(name.startswith(f"{loop.name}.") for loop in robot.model.loops if LOOP_KINDS[loop.kind].has_quaternion)
