@@ -46,7 +46,7 @@ kernel_in_place = functools.partial(kernel, _nrt=False)
 """A kernel that works in the arrays it is given; it makes none and returns none."""
 
 
-INTEGERS, VECTOR, MATRIX = types.int64[::1], types.float64[::1], types.float64[:, ::1]
+INTEGERS, VECTOR, MATRIX, CUBE = types.int64[::1], types.float64[::1], types.float64[:, ::1], types.float64[:, :, ::1]
 """Types of arguments of `late` kernels."""
 
 

@@ -41,10 +41,16 @@ def padded_for(lane, columns):
 
 
 @inline
+def clear_rows(A, count):
+    """Zeros in the first rows of a padded matrix."""
+    for b in range(count * (A.shape[1] // WIDTH)):
+        store(LANES, A, b, splat(LANES, 0.0))
+
+
+@inline
 def clear(A):
     """Zeros in a padded matrix."""
-    for b in range(A.shape[0] * (A.shape[1] // WIDTH)):
-        store(LANES, A, b, splat(LANES, 0.0))
+    clear_rows(A, A.shape[0])
 
 
 @inline
@@ -122,6 +128,40 @@ def add_transposed_product(A, first, count, X, out):
             x = at(A, i, first + s)
             if x != 0.0:
                 add_row(out, s, x, X, i)
+
+
+@inline
+def add_products_in_registers(A, first, down, along, rows, inner, X, out):
+    """out[i] += sum over k of A[i, k] X[k] for as many rows of padded out and X, where A[i, k] is the number
+    first + i down + k along of A: with along and down exchanged, the transposed matrix.
+
+    Four rows at a time stay in registers until they are done: three times as fast as row by row from ten columns on,
+    where what is added to has to be written and read again each time.
+    """
+    width, to = X.shape[1] // WIDTH, out.shape[1] // WIDTH
+    for b in range(width):
+        i = 0
+        while i + 4 <= rows:
+            o, a = to * i + b, first + i * down
+            s, t = load(LANES, out, o), load(LANES, out, o + to)
+            u, v = load(LANES, out, o + 2 * to), load(LANES, out, o + 3 * to)
+            for k in range(inner):
+                x, c = load(LANES, X, width * k + b), a + k * along
+                s = s + load(SCALAR, A, c) * x
+                t = t + load(SCALAR, A, c + down) * x
+                u = u + load(SCALAR, A, c + 2 * down) * x
+                v = v + load(SCALAR, A, c + 3 * down) * x
+            store(LANES, out, o, s)
+            store(LANES, out, o + to, t)
+            store(LANES, out, o + 2 * to, u)
+            store(LANES, out, o + 3 * to, v)
+            i += 4
+        while i < rows:
+            s = load(LANES, out, to * i + b)
+            for k in range(inner):
+                s = s + load(SCALAR, A, first + i * down + k * along) * load(LANES, X, width * k + b)
+            store(LANES, out, to * i + b, s)
+            i += 1
 
 
 @inline

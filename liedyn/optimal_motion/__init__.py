@@ -7,15 +7,18 @@
 | `samples` | the unknowns; states and inputs with their derivatives by them |
 | `collocation`, `shooting` | two transcriptions |
 | `cost`, `limits`, `conditions`, `functions` | what is wanted |
+| `demands` | all of that, as users give it |
+| `between` | limits between the nodes |
 | `program` | all of it as a nonlinear program |
-| `curvature` | the Hessian of the constraints, learnt node by node |
+| `second_order`, `lagrangian` | second derivatives of the motion; the exact Hessian of the Lagrangian |
+| `curvature` | Hessians that are not known, learnt node by node |
 | `solving` | the program as solvers see it |
-| `scipy_solver`, `ipopt_solver` | solvers |
+| `interior_point`, `scipy_solver`, `ipopt_solver` | solvers |
 | `guess`, `flow`, `refinement` | first guesses; integration for comparison; finer meshes |
 | `result`, `optimize` | the result; the public function |
 """
 from liedyn.optimal_motion.functions import PathFunction, clearance
 from liedyn.optimal_motion.optimize import optimize_motion
-from liedyn.optimal_motion.result import OptimalMotion, OptimizationError
+from liedyn.optimal_motion.result import MotionWarning, OptimalMotion, OptimizationError
 
-__all__ = ["OptimalMotion", "OptimizationError", "PathFunction", "clearance", "optimize_motion"]
+__all__ = ["MotionWarning", "OptimalMotion", "OptimizationError", "PathFunction", "clearance", "optimize_motion"]

@@ -1,4 +1,4 @@
-"""Forward passes of a plan: rollouts, their derivatives knot by knot, and what the linear model predicts of a change.
+"""Forward passes of a plan: rollouts, derivatives of the cost, and what the linear model predicts of a change.
 
 A plan may have gaps: the step from knot k need not end at knot k + 1 (multiple shooting). The gap is the difference of
 the two in x = (y, w), seen from knot k + 1. A rollout with the part alpha of the change leaves 1 - alpha of each gap
@@ -9,53 +9,36 @@ from collections import namedtuple
 import numpy as np
 from numba import types
 
-from liedyn.compiled.jit import MATRIX, VECTOR, group, inline, kernel_in_place
-from liedyn.planning.objective import input_cost, put_input_gradient, put_state_derivatives, state_cost
-from liedyn.planning.step import copy_vector, make_step, put_motions
-from liedyn.linearization.steps import put_stage
-from liedyn.tree.configuration import difference_kernel
+from liedyn.compiled.jit import VECTOR, group, kernel_in_place, late
+from liedyn.planning.expansion import EXPANSION, FOUND, PATH, put_difference
+from liedyn.planning.objective import (
+    COST_ROOM, OBJECTIVE, input_cost, put_input_gradient, put_state_derivatives, state_cost,
+)
+from liedyn.planning.step import DISCRETISATION, STEP_ROOM, copy_vector, make_step, put_state
+from liedyn.tree.records import MODEL
 
-Path = namedtuple("Path", "q v u")
-"""States of the knots, one more than inputs."""
+ForwardRoom = namedtuple("ForwardRoom", "dq dx dx_next du")
 
-Expansion = namedtuple("Expansion", "A B N X gap lx lxx lu k K lam mu")
-"""Of each knot: derivatives of the step, motions of the manifold, gap to the next knot, derivatives of the cost; the
-change k and the feedback K of inputs; multipliers and penalties of the limits."""
-
-ForwardRoom = namedtuple("ForwardRoom", "dq dx dx_next du q v")
-
-_CUBE = types.float64[:, :, ::1]
-PATH = group(Path, *[MATRIX] * 3)
-EXPANSION = group(Expansion, *[_CUBE] * 4, *[MATRIX] * 2, _CUBE, *[MATRIX] * 2, _CUBE, *[MATRIX] * 2)
-FORWARD_ROOM = group(ForwardRoom, *[VECTOR] * 6)
-
-
-@inline
-def put_difference(model, d, f, q_0, v_0, q, v, dx):
-    """dx = (y, w) of (q, v) seen from (q_0, v_0)."""
-    p = d.places.size
-    difference_kernel(model, q_0, q, f.dq)
-    for i in range(p):
-        dx[i], dx[p + i] = f.dq[d.places[i]], v[d.places[i]] - v_0[d.places[i]]
+FORWARD_ROOM = group(ForwardRoom, *[VECTOR] * 4)
 
 
 @kernel_in_place
-def leave_gap(model, d, r, f, gap, part, q, v):
+def leave_gap(model, d, r, gap, part, q, v):
     """(q, v) moved by -part of the gap, along the manifold; False if it cannot be."""
-    p, largest = d.places.size, 0.0
-    for i in range(p):
-        r.u[i], r.w[i] = -part * gap[i], v[d.places[i]] - part * gap[p + i]
-        largest = max(largest, abs(gap[i]), abs(gap[p + i]))
+    largest = 0.0
+    for i in range(gap.size):
+        largest = max(largest, abs(gap[i]))
     if part == 0.0 or largest == 0.0:
         return True
-    if not put_stage(model, r.stage, q, r.u, r.w, d.places, d.rank_tolerance):
+    if not put_state(model, d, r, q, v, gap, -part):
         return False
     copy_vector(r.stage.q, q)
     copy_vector(r.stage.v, v)
     return True
 
 
-@kernel_in_place
+@late(MODEL, DISCRETISATION, OBJECTIVE, STEP_ROOM, COST_ROOM, FORWARD_ROOM, PATH, EXPANSION, types.float64, PATH,
+      returns=types.Tuple((types.int64, *[types.float64] * 3)))
 def roll_out(model, d, o, r, c, f, path, x, alpha, trial):
     """`trial` from the first state of its own under u + alpha k + K dx, within the limits of inputs.
 
@@ -70,7 +53,7 @@ def roll_out(model, d, o, r, c, f, path, x, alpha, trial):
         total, added, worst = total + cost, added + more, max(worst, violation)
         if last:
             break
-        put_difference(model, d, f, path.q[k], path.v[k], trial.q[k], trial.v[k], f.dx)
+        put_difference(model, d, f.dq, path.q[k], path.v[k], trial.q[k], trial.v[k], f.dx)
         for i in range(trial.u.shape[1]):
             s = path.u[k, i] + alpha * x.k[k, i]
             for j in range(f.dx.size):
@@ -79,46 +62,35 @@ def roll_out(model, d, o, r, c, f, path, x, alpha, trial):
         total += input_cost(o, k, trial.u[k])
         if not total + added < np.inf:
             return k, np.inf, np.inf, np.inf
-        if not make_step(model, d, r, trial.q[k], trial.v[k], trial.u[k], False, trial.q[k + 1], trial.v[k + 1],
-                         x.A[k], x.B[k], x.N[k], x.X[k]):
+        if not make_step(model, d, r, trial.q[k], trial.v[k], trial.u[k], trial.q[k + 1], trial.v[k + 1]):
             return k, np.inf, np.inf, np.inf
-        if not leave_gap(model, d, r, f, x.gap[k], 1.0 - alpha, trial.q[k + 1], trial.v[k + 1]):
+        if not leave_gap(model, d, r, x.gap[k], 1.0 - alpha, trial.q[k + 1], trial.v[k + 1]):
             return k, np.inf, np.inf, np.inf
     return knots + 1, total, added, worst
 
 
-@kernel_in_place
-def expand(model, d, o, r, c, f, path, x):
-    """Derivatives of steps and costs along a plan, and its gaps.
+@late(MODEL, OBJECTIVE, COST_ROOM, FOUND, PATH, EXPANSION, returns=types.Tuple([types.float64] * 3))
+def expand_costs(model, o, c, found, path, x):
+    """Derivatives of the cost along a plan, with the motions of the manifold `found` at its knots.
 
-    Returns (knots done, cost, what limits add, largest violation, sum of |gaps|).
+    Returns (cost, what limits add, largest violation).
     """
     knots = path.u.shape[0]
-    total = added = worst = gaps = 0.0
+    total = added = worst = 0.0
     for k in range(knots + 1):
-        last = k == knots
-        if last:
-            if not put_motions(model, d, r, path.q[k], path.v[k], x.N[k], x.X[k]):
-                return k, np.inf, np.inf, np.inf, np.inf
-        else:
-            if not make_step(model, d, r, path.q[k], path.v[k], path.u[k], True, f.q, f.v, x.A[k], x.B[k], x.N[k],
-                             x.X[k]):
-                return k, np.inf, np.inf, np.inf, np.inf
-            put_difference(model, d, f, path.q[k + 1], path.v[k + 1], f.q, f.v, x.gap[k])
-            for i in range(x.gap.shape[1]):
-                gaps += abs(x.gap[k, i])
+        if k < knots:
             put_input_gradient(o, k, path.u[k], x.lu[k])
             total += input_cost(o, k, path.u[k])
-        cost, more, violation = state_cost(model, o, c, k, last, path.q[k], path.v[k], x.lam[k], x.mu[k])
-        put_state_derivatives(model, o, c, k, last, path.q[k], path.v[k], x.lam[k], x.mu[k], x.N[k], x.X[k], x.lx[k],
-                              x.lxx[k])
+        cost, more, violation = put_state_derivatives(
+            model, o, c, k, k == knots, path.q[k], path.v[k], x.lam[k], x.mu[k], found.K[k], found.C[k], x.lx[k],
+            x.lxx[k])
         total, added, worst = total + cost, added + more, max(worst, violation)
-    return knots + 1, total, added, worst, gaps
+    return total, added, worst
 
 
-@kernel_in_place
-def predict(o, f, x):
-    """Slope of the cost along the change that the linear model makes of k and K, and its curvature."""
+@late(OBJECTIVE, FORWARD_ROOM, EXPANSION, types.boolean, returns=types.Tuple([types.float64] * 2))
+def predict(o, f, x, curved):
+    """Slope of the cost along the change that the linear model makes of k and K, and its curvature if it is wanted."""
     knots, nu = x.lu.shape
     slope = curvature = 0.0
     for j in range(f.dx.size):
@@ -126,7 +98,7 @@ def predict(o, f, x):
     for k in range(knots + 1):
         for i in range(f.dx.size):
             slope += x.lx[k, i] * f.dx[i]
-            for j in range(f.dx.size):
+            for j in range(f.dx.size if curved else 0):
                 curvature += f.dx[i] * x.lxx[k, i, j] * f.dx[j]
         if k == knots:
             break
@@ -136,7 +108,7 @@ def predict(o, f, x):
                 s += x.K[k, i, j] * f.dx[j]
             f.du[i] = s
             slope += x.lu[k, i] * s
-        for i in range(nu):
+        for i in range(nu if curved else 0):
             for j in range(nu):
                 curvature += 2.0 * f.du[i] * o.R[i, j] * f.du[j]
         for i in range(f.dx.size):

@@ -8,10 +8,13 @@ from liedyn.constraints.independent import all_holonomic, by_name, choose, given
 from liedyn.constraints.loops import closure_error
 from liedyn.contact.watching import watches
 from liedyn.planning.backward import backward_room
-from liedyn.planning.forward import Expansion, ForwardRoom, Path
+from liedyn.planning.expansion import Expansion, Path, stage_room
+from liedyn.planning.forward import ForwardRoom
 from liedyn.planning.objective import cost_room
 from liedyn.planning.problem import cost_floor, objective_of
-from liedyn.planning.search import SINGULAR, Log, Options, Rooms, search
+from liedyn.planning.search import (
+    FROM_FEEDBACK, FROM_INPUTS, ITERATIONS, SINGULAR, Log, Options, Rooms, raise_multipliers, search,
+)
 from liedyn.planning.step import EULER, MIDPOINT, RK4, Discretisation, coordinates_of, step_room
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.errors import ClosureError, InputError, LiedynError
@@ -22,8 +25,8 @@ from liedyn.model.packed import LINK_IV, LINK_NV, PackedModel, links_of
 METHODS = {"euler": EULER, "midpoint": MIDPOINT, "rk4": RK4}
 HALVINGS = 12
 """Parts of a change that are tried, each half of the one before."""
-PENALTY_GROWTH = 1e8
-"""Largest penalty of a violated limit, by the first one."""
+GROWTH, LARGEST_PENALTY = 10.0, 1e8
+"""Growth of the penalty of a violated limit, and the largest one by the first one."""
 
 
 class PlanError(LiedynError):
@@ -118,19 +121,19 @@ class Solver:
         self.model = PackedModel(robot.packed.ints, robot.packed.floats.copy())
         self.discretisation = Discretisation(METHODS[method], self.h, places, groups, coordinates_of(y),
                                              actuators_of(robot), RANK_TOLERANCE)
-        step, x, N = step_room(self.model, p, nu), 2 * p, self.steps
+        step, x, N = step_room(self.model, p), 2 * p, self.steps
         step.stage.choosable[:n] = 1.0
         step.stage.choosable[places] = 0.0
-        o, width = self.objective, step.space.N.shape[1]
+        o = self.objective
         rows = max(o.running.weights.size, o.final.weights.size, o.bounded.weights.size)
         zeros = np.zeros
         self.path, self.trial = (Path(zeros((N + 1, nq)), zeros((N + 1, n)), zeros((N, nu))) for _ in range(2))
         self.expansion = Expansion(
-            zeros((N, x, x)), zeros((N, x, nu)), zeros((N + 1, n, width)), zeros((N + 1, n, width)), zeros((N, x)),
-            zeros((N + 1, x)), zeros((N + 1, x, x)), zeros((N, nu)), zeros((N, nu)), zeros((N, nu, x)),
-            zeros((N + 1, c)), np.ones((N + 1, c)))
-        self.rooms = Rooms(step, cost_room(self.model, p, rows), backward_room(x, nu), ForwardRoom(
-            zeros(n), zeros(x), zeros(x), zeros(nu), zeros(nq), zeros(n)))
+            zeros((N, x, x)), zeros((N, x, nu)), zeros((N, x)), zeros((N + 1, x)), zeros((N + 1, x, x)),
+            zeros((N, nu)), zeros((N, nu)), zeros((N, nu, x)), zeros((N + 1, c)), np.ones((N + 1, c)))
+        self.rooms = Rooms(
+            step, stage_room(robot, self.discretisation, N + 1), cost_room(self.model, p, rows), backward_room(x, nu),
+            ForwardRoom(zeros(n), zeros(x), zeros(x), zeros(nu)))
         self.log = None
 
     def state(self, q, v):
@@ -161,28 +164,37 @@ class Solver:
             path.q[:], path.v[:] = q, v
         self.expansion.K[:] = self.expansion.k[:] = 0.0
 
-    def search(self, iterations, tolerance, limit_tolerance, penalty, roll, finish=True, halvings=HALVINGS):
+    def search(self, iterations, tolerance, limit_tolerance, penalty, roll, finish=True, halvings=HALVINGS,
+               growth=GROWTH):
         """Improve the plan; returns what ended the search.
 
-        `roll` says where to begin (`liedyn.planning.search.Options`; False and True: states, inputs); without `finish`
-        the feedback afterwards is that of one iteration before.
+        `roll` says where to begin (`liedyn.planning.search.Options`; False and True: states, inputs). Without `finish`
+        the feedback afterwards is that of one iteration before, and multipliers wait for `raise_multipliers`. `growth`
+        is that of penalties, 1 where they stay.
 
         Raises
         ------
         PlanError
             A step of the plan as it is given leads nowhere.
         """
-        self.log = Log(*(np.zeros(iterations + 2) for _ in range(5)), np.zeros(3, np.int64))
-        largest = PENALTY_GROWTH * penalty
-        options = Options(iterations, halvings, tolerance, limit_tolerance, largest, int(roll), 1 if finish else 0,
-                          cost_floor(self.objective, self.steps))
+        memory = np.zeros(5) if self.log is None else self.log.memory
+        self.log = Log(*(np.zeros(iterations + 2) for _ in range(5)), np.zeros(3, np.int64), memory)
+        options = Options(iterations, halvings, tolerance, limit_tolerance, growth, LARGEST_PENALTY * penalty,
+                          int(roll), 1 if finish else 0, cost_floor(self.objective, self.steps))
         forget_errors(self.functions)
         status = search(self.model, self.discretisation, self.objective, self.path, self.trial, self.expansion,
                         self.rooms, options, self.log)
         raise_errors(self.functions)
         if status == SINGULAR:
-            self._raise(int(self.log.count[2]), self.trial if roll and self.log.count[0] == 0 else self.path)
+            rolled = roll in (FROM_INPUTS, FROM_FEEDBACK) and self.log.count[0] == 0
+            self._raise(int(self.log.count[2]), self.trial if rolled else self.path)
+        if status == ITERATIONS and finish:
+            self.raise_multipliers()
         return status
+
+    def raise_multipliers(self):
+        """Multipliers of the limits for the plan as it is."""
+        raise_multipliers(self.model, self.objective, self.rooms.cost, self.path, self.expansion)
 
     def _raise(self, knot, path):
         """Why a step from a knot leads nowhere."""

@@ -11,9 +11,8 @@ elements act on coordinates z of cut joints, x has besides C z, which varies as 
 """
 from collections import namedtuple
 
-from numba import types
 
-from liedyn.compiled.jit import MATRIX, VECTOR, group, inline, kernel_in_place, late
+from liedyn.compiled.jit import MATRIX, VECTOR, inline, kernel_in_place, late
 from liedyn.constraints import jets as of_time
 from liedyn.constraints.families.contact import contact, velocity_jets
 from liedyn.constraints.families.cut import cut_wrench, read, rows_in

@@ -54,7 +54,7 @@ def all_changes(robot):
     for k, each in enumerate(robot.model.loops + robot.model.constraints):
         read = robot.elements is not None and each.name in robot.elements.loops
         of_elements = _of_constraint(robot, each, robot.elements.loops.index(each.name)) if read else {}
-        found |= {name: (changes, of_elements.get(name, [])) for name, changes in _of_constraint(robot, each, k).items()}
+        found |= {name: (own, of_elements.get(name, [])) for name, own in _of_constraint(robot, each, k).items()}
     found |= _of_coordinates(robot)
     for k, each in enumerate(robot.model.elements):
         found |= _of_element(robot, each, k)

@@ -146,8 +146,8 @@ def element_slopes(robot, q, v, u, lead):
     tau, x, w, f = (np.zeros((count, size)) for size in (robot.nv, rows, rows, rows))
     force_states(packed, laws, room_for(packed), robot.t, q, v, tau, x, w, f)
     u = np.zeros((count, nu)) if u is None else np.broadcast_to(as_floats("u", u, nu), (*lead, nu)).reshape(count, nu)
-    each = make_slopes(laws, rows)
-    found = each._replace(rows=np.zeros((count, *each.rows.shape)), by_numbers=np.zeros((count, *each.by_numbers.shape)))
+    one = make_slopes(laws, rows)
+    found = one._replace(rows=np.zeros((count, *one.rows.shape)), by_numbers=np.zeros((count, *one.by_numbers.shape)))
     slope_states(laws._replace(numbers=laws.numbers.copy()), robot.t, x, w, np.ascontiguousarray(u), found.rows,
                  found.by_numbers, found.owners)
     return found

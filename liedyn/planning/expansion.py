@@ -1,0 +1,257 @@
+"""Derivatives of the steps along a plan, of all knots in one batch (methods and symbols: `liedyn.planning.step`).
+
+The knots of a plan are known, so the local state spaces at all of them, and after them those at the next stages of all
+steps, are batches of `liedyn.linearization.states`: W states at a time in lanes where the robot allows. The chain rule
+along the stages follows, knot by knot. With f_i = (w, wdot) the rates at stage i and [A_i B_i] their derivatives,
+
+    df_i = A_i (eta_i, dw_i) + B_i du
+
+where dw_i = dw + c h df_(i-1), and eta_i is the variation of the coordinates c h w_(i-1) away from the start: a
+variation eta of y, body-fixed, is after a displacement u the variation Ad_{exp -u} eta + dexp_{-u} du, joint by joint.
+"""
+from collections import namedtuple
+
+import numpy as np
+from numba import types
+
+from liedyn.compiled.jit import CUBE, INTEGERS, MATRIX, VECTOR, group, inline, kernel_in_place, late
+from liedyn.dynamics.state import State
+from liedyn.lie.algebra import Ad, neg, neg6, rotate
+from liedyn.lie.exponential import exp, left_jacobian, so3_exp, so3_left_jacobian
+from liedyn.linalg.gauss_jordan import add_products_in_registers, add_row, clear, padded
+from liedyn.linearization.one_state import room
+from liedyn.linearization.output_rows import TREE, VELOCITY
+from liedyn.linearization.states import Found, Tolerances, linearize_registers, linearize_states, linearize_trees
+from liedyn.model.packed import N_ROWS
+from liedyn.planning.step import (
+    COORDINATES, DISCRETISATION, EULER, STEP_ROOM, copy_vector, put_displacement, put_forces, put_state, stage_time,
+    stage_weight,
+)
+from liedyn.simd.lanes import SCALAR
+from liedyn.simd.registers import copy_row
+from liedyn.tree.configuration import difference_kernel
+from liedyn.tree.records import MODEL
+
+Path = namedtuple("Path", "q v u")
+"""States of the knots, one more than inputs."""
+
+Expansion = namedtuple("Expansion", "A B gap lx lxx lu k K lam mu")
+"""Of each knot: derivatives of the step, gap to the next knot, derivatives of the cost; the change k and the feedback K
+of inputs; multipliers and penalties of the limits."""
+
+StageRoom = namedtuple("StageRoom", "states found velocities tolerances u x eta dw df moved sum_w sum_f")
+"""States and local state spaces at all stages, stage by stage, each of all knots, whose outputs are `velocities`; and
+room for one knot: a displacement u and the sum x of rates. Padded (p, z), by z = (y, w, input): derivatives of the
+coordinates, of the rates (w, wdot) of a stage, of what moves the next one, and of the sum of rates."""
+
+PATH = group(Path, *[MATRIX] * 3)
+EXPANSION = group(Expansion, *[CUBE] * 2, *[MATRIX] * 2, CUBE, *[MATRIX] * 2, CUBE, *[MATRIX] * 2)
+FOUND = group(Found, *[CUBE] * 4, MATRIX, *[CUBE] * 2, *[MATRIX] * 3, INTEGERS, *[VECTOR] * 3)
+_BATCH = (types.int64, types.int64, MODEL, group(State, *[MATRIX] * 4), COORDINATES, MATRIX, types.int64[:, ::1],
+          group(Tolerances, *[types.float64] * 2), FOUND)
+STAGE_ROOM = group(StageRoom, _BATCH[3], FOUND, *_BATCH[6:8], *[VECTOR] * 2, *[MATRIX] * 6)
+in_registers, of_trees, one_by_one = (
+    late(*_BATCH)(each.kernel) for each in (linearize_registers, linearize_trees, linearize_states))
+
+
+def stage_room(robot, d, knots):
+    """`StageRoom` for steps between so many knots."""
+    n, p, nu, rows = robot.nv, d.places.size, d.actuators.shape[1], d.method * knots
+    states = State(np.empty((rows, robot.nq)), np.empty((rows, n)), np.empty((rows, n)), np.empty((rows, 0)))
+    velocities = np.array([(TREE, VELOCITY, j, j) for j in range(n)], np.int64)
+    return StageRoom(states, room(robot, rows, p, p, nu, n), velocities, Tolerances(np.inf, d.rank_tolerance),
+                     np.zeros(p), np.zeros(2 * p), *np.zeros((6, p, padded.py_func(2 * p + nu))))
+
+
+@inline
+def carry_columns(group_size, u, k, Z, D):
+    """Rows of one ball or free joint, from row k on: Ad_{exp -u} Z + dexp_{-u} D, into Z."""
+    if group_size == 3:
+        w = neg((u[k], u[k + 1], u[k + 2]))
+        R, J = so3_exp(w), so3_left_jacobian(w)
+        for j in range(Z.shape[1]):
+            a = rotate(R, (Z[k, j], Z[k + 1, j], Z[k + 2, j]))
+            b = rotate(J, (D[k, j], D[k + 1, j], D[k + 2, j]))
+            for i in range(3):
+                Z[k + i, j] = a[i] + b[i]
+        return
+    V = neg6(((u[k], u[k + 1], u[k + 2]), (u[k + 3], u[k + 4], u[k + 5])))
+    X, (J, C) = exp(V), left_jacobian(V)
+    for j in range(Z.shape[1]):
+        a = Ad(X, ((Z[k, j], Z[k + 1, j], Z[k + 2, j]), (Z[k + 3, j], Z[k + 4, j], Z[k + 5, j])))
+        w, v = (D[k, j], D[k + 1, j], D[k + 2, j]), (D[k + 3, j], D[k + 4, j], D[k + 5, j])
+        Jw, Jv, Cw = rotate(J, w), rotate(J, v), rotate(C, w)
+        for i in range(3):
+            Z[k + i, j] = a[0][i] + Jw[i]
+            Z[k + 3 + i, j] = a[1][i] + Jv[i] + Cw[i]
+
+
+@inline
+def put_variation(d, u, D, Z):
+    """Z (p, z) = the variation of y after a displacement u that varies by D."""
+    p = Z.shape[0]
+    clear(Z)
+    for i in range(p):
+        Z[i, i] = 1.0
+    for g in range(d.groups.shape[0]):
+        carry_columns(d.groups[g, 1], u, d.groups[g, 0], Z, D)
+    g, end = 0, -1
+    for i in range(p):
+        if g < d.groups.shape[0] and i == d.groups[g, 0]:
+            end = i + d.groups[g, 1]
+            g += 1
+        if i >= end:
+            add_row(Z, i, 1.0, D, i)
+
+
+@inline
+def put_scaled(factor, D, first, out):
+    """out = factor D + [0 1 0], the identity in columns from `first` on."""
+    clear(out)
+    for i in range(out.shape[0]):
+        add_row(out, i, factor, D, i)
+        out[i, first + i] += 1.0
+
+
+@inline
+def put_rate_derivatives(r, A, B, first):
+    """df of a stage, from the lower rows of its A (2p, 2p) and B (2p, nu); eta and dw are those of its state."""
+    p, x, nu, z = r.u.size, A.shape[1], B.shape[1], r.df.shape[1]
+    clear(r.df)
+    for i in range(p):
+        if first:  # eta and dw are rows of the identity
+            copy_row(SCALAR, A, x * (p + i), x, r.df, z * i)
+        copy_row(SCALAR, B, nu * (p + i), nu, r.df, z * i + x)
+    if not first:
+        add_products_in_registers(A, x * p, x, 1, p, p, r.eta, r.df)
+        add_products_in_registers(A, x * p + p, x, 1, p, p, r.dw, r.df)
+
+
+@inline
+def put_displacement_of(d, r, k, knots, v):
+    """What the step from knot k with velocities v adds to (y, w), in r.x."""
+    for i in range(r.x.size):
+        r.x[i] = 0.0
+        for stage in range(d.method):
+            r.x[i] += stage_weight(d.method, stage, d.h) * r.found.f0[stage * knots + k, i]
+    put_displacement(d, v, r.x)
+
+
+@kernel_in_place
+def put_step_derivatives(d, r, k, knots, v, A, B):
+    """A (2p, 2p) and B (2p, nu) of the step from knot k with velocities v."""
+    p, x, nu, z = r.u.size, A.shape[1], B.shape[1], r.df.shape[1]
+    clear(r.df)
+    clear(r.sum_w)
+    clear(r.sum_f)
+    for stage in range(d.method):
+        row, weight, c_h = stage * knots + k, stage_weight(d.method, stage, d.h), stage_time(stage, d.h)
+        if stage > 0:
+            for i in range(p):
+                r.u[i] = c_h * r.found.f0[row - knots, i]
+            clear(r.moved)
+            for i in range(p):
+                add_row(r.moved, i, c_h, r.dw, i)
+            put_variation(d, r.u, r.moved, r.eta)
+        put_scaled(c_h, r.df, p, r.dw)
+        put_rate_derivatives(r, r.found.A[row], r.found.B[row], stage == 0)
+        for i in range(p):
+            add_row(r.sum_w, i, weight, r.dw, i)
+            add_row(r.sum_f, i, weight, r.df, i)
+    put_displacement_of(d, r, k, knots, v)
+    for i in range(p):
+        r.u[i] = r.x[i]
+    if d.method == EULER:
+        put_scaled(1.0, r.sum_f, p, r.moved)
+        clear(r.sum_w)
+        for i in range(p):
+            add_row(r.sum_w, i, d.h, r.moved, i)
+    put_variation(d, r.u, r.sum_w, r.eta)
+    for i in range(p):
+        r.sum_f[i, p + i] += 1.0
+        copy_row(SCALAR, r.eta, z * i, x, A, x * i)
+        copy_row(SCALAR, r.eta, z * i + x, nu, B, nu * i)
+        copy_row(SCALAR, r.sum_f, z * i, x, A, x * (p + i))
+        copy_row(SCALAR, r.sum_f, z * i + x, nu, B, nu * (p + i))
+
+
+@inline
+def put_stage_states(model, d, r, step, stage, path):
+    """States of all knots at a stage; the first knot whose stage there is none of, or their number."""
+    knots, s = path.q.shape[0], r.states
+    for k in range(knots if stage == 0 else knots - 1):
+        row, q, v = stage * knots + k, path.q[k], path.v[k]
+        if stage == 0:
+            copy_vector(q, s.q[row])
+            copy_vector(v, s.v[row])
+        else:
+            if not put_state(model, d, step, q, v, r.found.f0[row - knots], stage_time(stage, d.h)):
+                return k
+            copy_vector(step.stage.q, s.q[row])
+            copy_vector(step.stage.v, s.v[row])
+        put_forces(d.actuators, path.u[min(k, knots - 2)], s.tau[row])
+    return knots
+
+
+@inline
+def linearize_stage(model, d, r, begin, end):
+    """Local state spaces of the rows from `begin` to `end`; the first row that has none, or `end`."""
+    for k in range(begin, end):
+        r.found.rank[k] = -1
+    if model.ints[N_ROWS] > 0:
+        in_registers(begin, end, model, r.states, d.coordinates, d.actuators, r.velocities, r.tolerances, r.found)
+    else:
+        of_trees(begin, end, model, r.states, d.coordinates, d.actuators, r.velocities, r.tolerances, r.found)
+    known = begin
+    while known < end and r.found.rank[known] >= 0:
+        known += 1
+    if known < end:
+        one_by_one(begin, end, model, r.states, d.coordinates, d.actuators, r.velocities, r.tolerances, r.found)
+    while known < end and r.found.rank[known] >= 0:
+        known += 1
+    return known
+
+
+@inline
+def put_difference(model, d, dq, q_0, v_0, q, v, dx):
+    """dx = (y, w) of (q, v) seen from (q_0, v_0); dq (nv) is room."""
+    p = d.places.size
+    difference_kernel(model, q_0, q, dq)
+    for i in range(p):
+        dx[i], dx[p + i] = dq[d.places[i]], v[d.places[i]] - v_0[d.places[i]]
+
+
+@kernel_in_place
+def put_gaps(model, d, r, step, dq, path, x):
+    """Gaps between where steps lead and the next knots; (knots done, sum of their sizes)."""
+    knots, gaps = path.q.shape[0], 0.0
+    for k in range(knots - 1):
+        put_displacement_of(d, r, k, knots, path.v[k])
+        if not put_state(model, d, step, path.q[k], path.v[k], r.x, 1.0):
+            return k, np.inf
+        put_difference(model, d, dq, path.q[k + 1], path.v[k + 1], step.stage.q, step.stage.v, x.gap[k])
+        for i in range(r.x.size):
+            gaps += abs(x.gap[k, i])
+    return knots, gaps
+
+
+@late(MODEL, DISCRETISATION, STAGE_ROOM, STEP_ROOM, VECTOR, PATH, types.boolean, EXPANSION,
+      returns=types.Tuple((types.int64, types.float64)))
+def expand_steps(model, d, r, step, dq, path, closed, x):
+    """Derivatives of all steps in x, motions of the manifold in r.found, and gaps between steps and knots.
+
+    Where the plan is `closed`, each step leads to the next knot, there are no gaps, and no step has to be made. Returns
+    (knots done, sum of |gaps|); dq (nv) is room.
+    """
+    knots, p = path.q.shape[0], d.places.size
+    for stage in range(d.method):
+        begin, count = stage * knots, knots if stage == 0 else knots - 1
+        made = put_stage_states(model, d, r, step, stage, path)
+        made = linearize_stage(model, d, r, begin, begin + min(made, count)) - begin
+        if made < count:
+            return made, np.inf
+    for k in range(knots - 1):
+        put_step_derivatives(d, r, k, knots, path.v[k], x.A[k], x.B[k])
+        for i in range(2 * p):
+            x.gap[k, i] = 0.0
+    return (knots, 0.0) if closed else put_gaps(model, d, r, step, dq, path, x)
