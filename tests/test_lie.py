@@ -6,12 +6,13 @@ Accuracy is claimed in units of rounding, EPS = 2^-52, relative to the largest e
 import mpmath as mp
 import numpy as np
 import pytest
+from numba import njit
 from scipy.linalg import expm
 from scipy.spatial.transform import Rotation
 
 from liedyn import lie
 from liedyn.lie import (
-    Ad, Ad_dual, ad, ad_dual, compose, exp, hat, inverse, left_jacobian, log, right_jacobian, so3_exp,
+    Ad, Ad_dual, ad, ad_dual, compose, exp, exponential, hat, inverse, left_jacobian, log, right_jacobian, so3_exp,
     so3_hat, so3_left_jacobian, so3_log, spatial_inertia, transform_inertia, vee,
 )
 
