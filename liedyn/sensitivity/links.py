@@ -13,9 +13,7 @@ and on the way to the ground tau_j = S_j . F_i, F_p += wrench_carried(F_i, t): t
 """
 from collections import namedtuple
 
-from numba import types
-
-from liedyn.compiled.jit import MATRIX, VECTOR, inline, kernel_in_place, late
+from liedyn.compiled.jit import inline, kernel_in_place
 from liedyn.lie.algebra import add, add6, cross, inertia_in_parent, scale6
 from liedyn.sensitivity.changes import (
     ARMATURE, DAMPING, REST, STIFFNESS, inertia_change, number_change, of_dof, of_gravity, shift_of,
@@ -29,7 +27,7 @@ from liedyn.tree.joints import has_rotation_spring, spring_rotation, spring_shif
 from liedyn.tree.kinematics import S, acceleration_of, world_pose
 from liedyn.tree.kinematics import of_dof as screw_at
 from liedyn.tree.records import (
-    MODEL, accumulate6, armature, damping, dof_count, first_dof, first_q, get3, get6, inertia, link_count, parent, put6,
+    accumulate6, armature, damping, dof_count, first_dof, first_q, get3, get6, inertia, link_count, parent, put6,
     rest, stiffness, zero6,
 )
 from liedyn.tree.tangent_recursion import along_joint, get_block6
@@ -179,7 +177,7 @@ def add_to(out, k, x):
     store(LANES, out, k, load(LANES, out, k) + x)
 
 
-@late(MODEL, VECTOR, VECTOR, MATRIX, MATRIX, types.int64, types.int64, MATRIX, MATRIX)
+@kernel_in_place
 def add_group_spring(model, q, N_1, N_2, N_12, i, b, force, mixed):
     """Add those of the spring of ball or free joint i, seen from its child: k phi, k shift."""
     j, count, width = first_dof(model, i), dof_count(model, i), N_12.shape[1] // WIDTH
