@@ -20,11 +20,13 @@ from liedyn.lie.algebra import Ad, neg, neg6, rotate
 from liedyn.lie.exponential import exp, left_jacobian, so3_exp, so3_left_jacobian
 from liedyn.linearization.one_state import room
 from liedyn.linearization.output_rows import TREE, VELOCITY
-from liedyn.linearization.states import Found, Tolerances, linearize_registers, linearize_states, linearize_trees
+from liedyn.linearization.states import Tolerances, linearize_registers, linearize_trees
 from liedyn.model.packed import N_ROWS
+from liedyn.planning.phases import touches
 from liedyn.planning.step import (
-    COORDINATES, copy_vector, put_displacement, put_forces, put_state, stage_time, stage_weight,
+    COORDINATES, copy_vector, in_phase, put_displacement, put_forces, put_state, stage_time, stage_weight,
 )
+from liedyn.planning.touches import BATCH, FOUND, linearize_phases, one_by_one, put_touch_derivatives, touch
 from liedyn.tree.configuration import difference_kernel
 from liedyn.tree.records import MODEL
 
@@ -33,17 +35,13 @@ StageRoom = namedtuple("StageRoom", "states found velocities tolerances u x dk d
 room for one knot: a displacement u and the sum x of rates, derivatives of the rates of a stage, of their sum, and of
 the state of a stage by z = (y, w, input)."""
 
-_BATCH = (types.int64, types.int64, MODEL, group(State, *[MATRIX] * 4), COORDINATES, MATRIX, types.int64[:, ::1],
-          group(Tolerances, *[types.float64] * 2),
-          group(Found, *[CUBE] * 4, MATRIX, *[CUBE] * 2, *[MATRIX] * 3, INTEGERS, *[VECTOR] * 3))
-STAGE_ROOM = group(StageRoom, *_BATCH[3:4], _BATCH[8], *_BATCH[6:8], *[VECTOR] * 2, *[MATRIX] * 4)
-in_registers, of_trees, one_by_one = (
-    late(*_BATCH)(each.kernel) for each in (linearize_registers, linearize_trees, linearize_states))
+STAGE_ROOM = group(StageRoom, BATCH[3], FOUND, *BATCH[6:8], *[VECTOR] * 2, *[MATRIX] * 4)
+in_registers, of_trees = (late(*BATCH)(each.kernel) for each in (linearize_registers, linearize_trees))
 
 
 def stage_room(robot, d, knots):
     """`StageRoom` for steps between so many knots."""
-    n, p, nu, rows = robot.nv, d.places.size, d.actuators.shape[1], d.method * knots
+    n, p, nu, rows = robot.nv, d.entries.size // 2, d.actuators.shape[1], d.method * knots
     states = State(np.empty((rows, robot.nq)), np.empty((rows, n)), np.empty((rows, n)), np.empty((rows, 0)))
     velocities = np.array([(TREE, VELOCITY, j, j) for j in range(n)], np.int64)
     return StageRoom(states, room(robot, rows, p, p, nu, n), velocities, Tolerances(np.inf, d.rank_tolerance),
@@ -108,6 +106,23 @@ def put_stage_variations(d, r, c_h, first):
 
 
 @inline
+def put_rolling(d, X, eta, first, dw):
+    """Rows of dw whose velocities are no independent ones but follow from them: X by the state of the stage."""
+    p = eta.shape[0]
+    for i in range(d.places.size if d.speeds.size < d.places.size else 0):
+        place, at, picked = d.places[i], d.entries[i], False
+        for k in range(d.speeds.size):
+            picked = picked or d.speeds[k] == place
+        if not picked:
+            for j in range(dw.shape[1]):
+                dw[at, j] = X[place, j] if first and j < 2 * p else 0.0
+            for l in range(0 if first else p):
+                a, b = X[place, l], X[place, p + l]
+                for j in range(dw.shape[1] if a != 0.0 or b != 0.0 else 0):
+                    dw[at, j] += a * eta[l, j] + b * dw[l, j]
+
+
+@inline
 def vary_rates(r, A, B, first):
     """dk = (variation of w, that of f) at a stage; eta and d_w are variations of its y and w."""
     p, z = r.eta.shape
@@ -134,6 +149,7 @@ def put_step_derivatives(d, r, k, knots, v, A, B):
         for i in range(p if stage > 0 else 0):
             r.u[i] = c_h * r.found.f0[row - knots, i]
         put_stage_variations(d, r, c_h, stage == 0)
+        put_rolling(d, r.found.C[row], r.eta, stage == 0, r.d_w)
         vary_rates(r, r.found.A[row], r.found.B[row], stage == 0)
         for i in range(2 * p if weight != 0.0 else 0):
             r.x[i] += weight * r.found.f0[row, i]
@@ -164,7 +180,8 @@ def put_stage_states(model, d, r, step, stage, path):
             copy_vector(q, s.q[row])
             copy_vector(v, s.v[row])
         else:
-            if not put_state(model, d, step, q, v, r.found.f0[row - knots], stage_time(stage, d.h)):
+            of_knot, e = in_phase(model, d, k)
+            if not put_state(of_knot, e, step, q, v, r.found.f0[row - knots], stage_time(stage, d.h)):
                 return k
             copy_vector(step.stage.q, s.q[row])
             copy_vector(step.stage.v, s.v[row])
@@ -177,6 +194,9 @@ def linearize_stage(model, d, r, begin, end):
     """Local state spaces of the rows from `begin` to `end`; the first row that has none, or `end`."""
     for k in range(begin, end):
         r.found.rank[k] = -1
+    if d.phases.counts.shape[0] > 0:
+        return linearize_phases(model, d, r.states, r.velocities, r.tolerances, d.phases.of_knot.size, begin, end,
+                                r.found)
     if model.ints[N_ROWS] > 0:
         in_registers(begin, end, model, r.states, d.coordinates, d.actuators, r.velocities, r.tolerances, r.found)
     else:
@@ -198,7 +218,7 @@ def expand_steps(model, d, r, step, dq, path, closed, x):
     Where the plan is `closed`, each step leads to the next knot, there are no gaps, and no step has to be made. Returns
     (knots done, sum of |gaps|); dq (nv) is room.
     """
-    knots, gaps, p = path.q.shape[0], 0.0, d.places.size
+    knots, gaps, p = path.q.shape[0], 0.0, x.gap.shape[1] // 2
     for stage in range(d.method):
         begin, count = stage * knots, knots if stage == 0 else knots - 1
         made = put_stage_states(model, d, r, step, stage, path)
@@ -206,14 +226,27 @@ def expand_steps(model, d, r, step, dq, path, closed, x):
         if made < count:
             return made, np.inf
     for k in range(knots - 1):
-        put_step_derivatives(d, r, k, knots, path.v[k], x.A[k], x.B[k])
+        if touches(d, k):
+            if not put_touch_derivatives(model, d, step, k, path.q[k], path.v[k], r.found.K[k], r.found.C[k], x.A[k]):
+                return k, np.inf
+            x.B[k, :, :] = 0.0
+        else:
+            put_step_derivatives(in_phase(model, d, k)[1], r, k, knots, path.v[k], x.A[k], x.B[k])
         for i in range(2 * p):
             x.gap[k, i] = 0.0
         if closed:
             continue
-        if not put_state(model, d, step, path.q[k], path.v[k], r.x, 1.0):
-            return k, np.inf
-        put_difference(model, d, dq, path.q[k + 1], path.v[k + 1], step.stage.q, step.stage.v, x.gap[k])
+        of_knot, e = in_phase(model, d, k)
+        if touches(d, k):
+            if not touch(model, d, step, k, path.q[k], path.v[k], step.q, step.v):
+                return k, np.inf
+        else:
+            if not put_state(of_knot, e, step, path.q[k], path.v[k], r.x, 1.0):
+                return k, np.inf
+            copy_vector(step.stage.q, step.q)
+            copy_vector(step.stage.v, step.v)
+        next_e = in_phase(model, d, k + 1)[1]
+        put_difference(model, next_e, dq, path.q[k + 1], path.v[k + 1], step.q, step.v, x.gap[k])
         for i in range(2 * p):
             gaps += abs(x.gap[k, i])
     return knots, gaps
@@ -224,5 +257,9 @@ def put_difference(model, d, dq, q_0, v_0, q, v, dx):
     """dx = (y, w) of (q, v) seen from (q_0, v_0); dq (nv) is room."""
     p = d.places.size
     difference_kernel(model, q_0, q, dq)
+    for i in range(dx.size if d.entries.size < dx.size else 0):
+        dx[i] = 0.0
     for i in range(p):
-        dx[i], dx[p + i] = dq[d.places[i]], v[d.places[i]] - v_0[d.places[i]]
+        dx[d.entries[i]] = dq[d.places[i]]
+    for i in range(d.speeds.size):
+        dx[d.entries[p + i]] = v[d.speeds[i]] - v_0[d.speeds[i]]

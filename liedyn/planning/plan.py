@@ -110,7 +110,7 @@ class Plan:
         if lead:
             raise InputError(f"a plan takes one state at a time, got leading axes {lead}")
         # a sample at a knot may come a rounding error early
-        k = int(np.clip(np.floor(number("t", t) / self.h + 1e-6), 0, len(self.u) - 1))
+        k = int(np.clip(np.searchsorted(self.t, number("t", t) + 1e-6 * self.h, "right") - 1, 0, len(self.u) - 1))
         x = np.concatenate([difference(self._robot, self.q[k], q[0])[self._places], (v[0] - self.v[k])[self._places]])
         return np.clip(self.u[k] + self.K[k] @ x, *self._bounds)
 
@@ -119,7 +119,7 @@ def plan_of(solver, status):
     """The plan that a search has left, as it is."""
     count, path, x, log = int(solver.log.count[0]), solver.path, solver.expansion, solver.log
     multipliers = {name: x.lam[:, k].copy() for k, name in enumerate(solver.limit_names)}
-    return Plan(solver.h * np.arange(solver.steps + 1), path.q.copy(), path.v.copy(), path.u.copy(), x.K.copy(),
+    return Plan(solver.t.copy(), path.q.copy(), path.v.copy(), path.u.copy(), x.K.copy(),
                 float(log.cost[count]), log.cost[:count + 1].copy(), float(log.violation[count]), multipliers,
                 STATUS[status], count, solver.y.names + solver.y.rates, solver.robot.actuator_names, solver.method,
                 solver.h, solver.robot, solver.places, (solver.objective.u_low.copy(), solver.objective.u_high.copy()))
@@ -153,7 +153,7 @@ def put_start(solver, start):
 def cost_of_start(solver, roll):
     """The cost of the plan where the search begins, as a first penalty of limits: 1 if it is zero."""
     solver.search(0, 0.0, np.inf, 1.0, roll)
-    solver.expansion.lam[:] = 0.0
+    solver.set_penalty(1.0)
     return float(solver.log.cost[0]) or 1.0
 
 
@@ -237,8 +237,8 @@ def ddp(robot, q0, v0, cost, steps, h, limits=None, method="midpoint", independe
     solver.begin(*solver.state(q0, v0))
     roll = put_start(solver, start)
     if penalty is None:
-        penalty = cost_of_start(solver, roll) if solver.limit_names else 1.0
-    solver.expansion.mu[:] = penalty
+        penalty = cost_of_start(solver, roll) if solver.limited else 1.0
+    solver.set_penalty(penalty)
     status = solver.search(iterations, tolerance, limit_tolerance, penalty, roll)
     plan = plan_of(solver, status)
     if status != CONVERGED:

@@ -21,6 +21,7 @@ from liedyn.planning.backward import BACKWARD_ROOM, backward_knot
 from liedyn.planning.expansion import STAGE_ROOM, expand_steps
 from liedyn.planning.forward import EXPANSION, FORWARD_ROOM, PATH, expand_costs, predict, roll_out
 from liedyn.planning.objective import COST_ROOM, OBJECTIVE, update_multipliers
+from liedyn.planning.phases import touches, update_gap_multipliers
 from liedyn.planning.step import DISCRETISATION, STEP_ROOM, copy_vector
 
 CONVERGED, ITERATIONS, STALLED, VIOLATED, SINGULAR = range(5)
@@ -94,11 +95,19 @@ def start(model, d, o, path, trial, x, r):
 
 
 @inline
-def next_multipliers(model, o, c, path, x, grows, largest):
+def next_multipliers(model, d, o, c, s, path, x, grows, largest):
     for k in range(path.q.shape[0]):
+        if touches(d, k):
+            update_gap_multipliers(model, d, s, k, path.q[k], GROWTH if grows else 1.0, largest)
         update_multipliers(model, o, c, k, path.q[k], path.v[k], x.lam[k], x.mu[k])
         for l in range(o.low.size if grows else 0):
             x.mu[k, l] = min(GROWTH * x.mu[k, l], largest)
+
+
+@inline
+def penalty_of(d, o, x):
+    """The penalty of limits, which grows for all of them at once."""
+    return x.mu[1, 0] if o.low.size > 0 else d.phases.mu[0, 0]
 
 
 @inline
@@ -131,13 +140,13 @@ def search(model, d, o, path, trial, x, r, options, log):
                 return SINGULAR
             copy_vector(first[0], path.q[0])
             copy_vector(first[1], path.v[0])
-    closed, moved, limited = options.roll != FROM_STATES, True, o.low.size > 0
+    closed, moved, limited = options.roll != FROM_STATES, True, o.low.size + d.phases.lam.size > 0
     tolerance = max(options.tolerance, FIRST_TOLERANCE) if limited else options.tolerance
     worst_before = np.inf
     while True:
         if moved:
             made, gaps = expand_steps(model, d, r.stages, r.step, r.forward.dq, path, closed, x)
-        cost, added, worst = expand_costs(model, o, r.cost, r.stages.found, path, x)
+        cost, added, worst = expand_costs(model, d, o, r.cost, r.stages.found, r.step.stage, path, x)
         if made < path.q.shape[0] or not cost + added < np.inf:
             log.count[2] = made
             return SINGULAR
@@ -157,11 +166,11 @@ def search(model, d, o, path, trial, x, r, options, log):
             finished = wanted <= options.tolerance
             if not limited or finished and worst <= options.limit_tolerance:
                 return CONVERGED
-            if finished and worst > 0.5 * worst_before and not x.mu[1, 0] < options.largest_penalty:
+            if finished and worst > 0.5 * worst_before and not penalty_of(d, o, x) < options.largest_penalty:
                 return VIOLATED
             grows = worst > options.limit_tolerance and worst > PROGRESS * worst_before
             worst_before = worst
-            next_multipliers(model, o, r.cost, path, x, grows, options.largest_penalty)
+            next_multipliers(model, d, o, r.cost, r.step.stage, path, x, grows, options.largest_penalty)
             updates += 1
             log.count[1] = updates
             tolerance = max(options.tolerance, 0.01 * tolerance)
@@ -171,7 +180,7 @@ def search(model, d, o, path, trial, x, r, options, log):
             continue
         if iteration == options.iterations:
             if limited:
-                next_multipliers(model, o, r.cost, path, x, False, options.largest_penalty)
+                next_multipliers(model, d, o, r.cost, r.step.stage, path, x, False, options.largest_penalty)
             return ITERATIONS
         if gaps > 0.0:
             gap_weight = max(gap_weight, (slope + 0.5 * max(curvature, 0.0)) / (GAP_SHARE * gaps))
@@ -186,7 +195,7 @@ def search(model, d, o, path, trial, x, r, options, log):
             if iteration == options.iterations and not options.finish:
                 log.cost[iteration], log.violation[iteration], log.count[0] = cost, worst, iteration
                 if limited:
-                    next_multipliers(model, o, r.cost, path, x, False, options.largest_penalty)
+                    next_multipliers(model, d, o, r.cost, r.step.stage, path, x, False, options.largest_penalty)
                 return ITERATIONS
             damping = 0.0 if damping <= FIRST_DAMPING else damping * (0.1 if alpha == 1.0 else 1.0)
             continue

@@ -1,7 +1,7 @@
 """A search for plans of one robot, with all arrays that it needs: made once, used again for each plan."""
 import numpy as np
 
-from liedyn.arguments import one_of, positive, require_robot, whole
+from liedyn.arguments import one_of, positive, require_robot
 from liedyn.compiled.boundary import states
 from liedyn.compiled.functions import forget_errors, raise_errors
 from liedyn.constraints.independent import all_holonomic, by_name, choose, given_coordinates
@@ -12,10 +12,12 @@ from liedyn.planning.expansion import stage_room
 from liedyn.planning.forward import Expansion, ForwardRoom, Path
 from liedyn.planning.objective import cost_room
 from liedyn.planning.problem import cost_floor, objective_of
+from liedyn.planning.schedule import knots_of, no_phases, pack_phases, phases_of
 from liedyn.planning.search import SINGULAR, Log, Options, Rooms, search
 from liedyn.planning.step import EULER, MIDPOINT, RK4, Discretisation, coordinates_of, step_room
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.errors import ClosureError, InputError, LiedynError
+from liedyn.linalg.gauss_jordan import padded
 from liedyn.linearization.linearize import linearize
 from liedyn.linearization.operating_point import CLOSURE_TOLERANCE, actuators_of
 from liedyn.model.packed import LINK_IV, LINK_NV, PackedModel, links_of
@@ -49,22 +51,26 @@ class PlanError(LiedynError):
         self.knot, self.q, self.v = knot, q, v
 
 
+def require_known(robot):
+    """InputError if the robot has something that plans do not know."""
+    unknown = [(robot.elements is not None, "force elements"), (bool(robot.functions), "users' functions in its model"),
+               (watches(robot), "one-sided contacts that open and close: plan in phases, `steps=[ld.Phase(...)]`, or "
+                                "switch each, `robot.switched(...)`")]
+    for has, what in unknown:
+        if has:
+            raise InputError(f"{robot.name!r} has {what}; plans by `ddp` do not know them")
+    if not robot.actuator_names:
+        raise InputError(f"{robot.name!r} has no actuators, there is nothing to plan")
+
+
 def coordinates_for(robot, q, independent):
     """Independent coordinates that steps can be made in, in the order of the tree.
 
     Raises
     ------
     InputError
-        The robot has something that plans do not know, or coordinates are no coordinates of the tree.
+        They are no coordinates of the tree.
     """
-    unknown = [(robot.elements is not None, "force elements"), (bool(robot.functions), "users' functions in its model"),
-               (watches(robot), "one-sided contacts that open and close: switch each, `robot.switched(...)`"),
-               (not all_holonomic(robot), "constraints on velocities alone")]
-    for has, what in unknown:
-        if has:
-            raise InputError(f"{robot.name!r} has {what}; plans by `ddp` do not know them")
-    if not robot.actuator_names:
-        raise InputError(f"{robot.name!r} has no actuators, there is nothing to plan")
     independent = given_coordinates("independent", independent)
     if isinstance(independent, str) and independent == "tangent":
         raise InputError("independent: plans need coordinates of the tree, got 'tangent'")
@@ -105,23 +111,23 @@ class Solver:
 
     def __init__(self, robot, q, v, cost, steps, h, limits, method, independent):
         require_robot(robot)
-        self.robot, self.steps, self.h = robot, whole("steps", steps, 1), positive("h", h)
+        self.phases, counts, self.robots = phases_of(robot, steps)
+        self.robot, self.h = self.robots[0], positive("h", h)
+        self.of_knot, self.t = knots_of(counts, self.h)
+        self.steps = len(self.t) - 1
         self.method = one_of("method", method, METHODS)
         q, v = self.state(q, v)
-        self.y = y = coordinates_for(robot, q, independent)
-        self.places = places = y.rows.argmax(axis=1).astype(np.int64)
-        groups = groups_of(robot, places)
-        if len(groups) and method == "rk4":
-            raise InputError(f"method='rk4' needs coordinates that add up, and {robot.name!r} has ball or free joints; "
-                             "use 'midpoint'")
+        for each in self.robots:
+            require_known(each)
+        rolls = not all(all_holonomic(each) for each in self.robots)
+        if self.phases or rolls:
+            self._in_phases(q, counts, independent, rolls)
+        else:
+            self._in_one(q, independent)
         self.set_objective(cost, limits)
+        robot, places = self.robot, self.places
         n, nq, nu, p, c = robot.nv, robot.nq, len(robot.actuator_names), len(places), len(self.limit_names)
-        self.model = PackedModel(robot.packed.ints, robot.packed.floats.copy())
-        self.discretisation = Discretisation(METHODS[method], self.h, places, groups, coordinates_of(y),
-                                             actuators_of(robot), RANK_TOLERANCE)
         step, x, N = step_room(self.model, p), 2 * p, self.steps
-        step.stage.choosable[:n] = 1.0
-        step.stage.choosable[places] = 0.0
         o = self.objective
         rows = max(o.running.weights.size, o.final.weights.size, o.bounded.weights.size)
         zeros = np.zeros
@@ -133,6 +139,50 @@ class Solver:
             step, stage_room(robot, self.discretisation, N + 1), cost_room(self.model, p, rows), backward_room(x, nu),
             ForwardRoom(zeros(n), zeros(x), zeros(x), zeros(nu)))
         self.log = None
+
+    def _in_one(self, q, independent):
+        """Coordinates that are the same all along, and pick x."""
+        robot = self.robot
+        self.y = y = coordinates_for(robot, q, independent)
+        self.places = places = y.rows.argmax(axis=1).astype(np.int64)
+        groups = groups_of(robot, places)
+        if len(groups) and self.method == "rk4":
+            raise InputError(f"method='rk4' needs coordinates that add up, and {robot.name!r} has ball or free joints; "
+                             "use 'midpoint'")
+        choosable = np.zeros((2, padded.py_func(robot.nv)))
+        choosable[:, :robot.nv] = 1.0
+        choosable[:, places] = 0.0
+        self.model = PackedModel(robot.packed.ints, robot.packed.floats.copy())
+        self.discretisation = Discretisation(
+            METHODS[self.method], self.h, places, places, np.arange(2 * len(places)), groups, choosable,
+            robot.packed.ints, coordinates_of(y), actuators_of(robot), RANK_TOLERANCE, no_phases(robot.packed))
+
+    def _in_phases(self, q, counts, independent, rolls):
+        """Coordinates by phase, x of the whole tree."""
+        robot = self.robot
+        if rolls and self.method == "euler":
+            raise InputError("method='euler' moves coordinates by new velocities, which rolling and contacts that stick "
+                             "do not leave free; use 'midpoint'")
+        preferred = () if independent is None else coordinates_for(robot, q, independent).rows.argmax(axis=1)
+        self.y, self.places = by_name(robot, robot.velocity_names), np.arange(robot.nv)
+        phases = pack_phases(self.robots, counts, q, preferred)
+        if self.method == "rk4" and phases.counts[:, 2].any():
+            raise InputError(f"method='rk4' needs coordinates that add up, and {robot.name!r} has ball or free joints; "
+                             "use 'midpoint'")
+        self.model = PackedModel(robot.packed.ints, robot.packed.floats.copy())
+        self.discretisation = Discretisation(
+            METHODS[self.method], self.h, self.places, self.places, np.arange(2 * robot.nv), phases.groups[0],
+            phases.choosable[0], robot.packed.ints, coordinates_of(self.y), actuators_of(robot), RANK_TOLERANCE, phases)
+
+    @property
+    def limited(self):
+        """Has the search multipliers of limits, or of contacts that touch?"""
+        return bool(self.limit_names) or self.discretisation.phases.lam.size > 0
+
+    def set_penalty(self, penalty):
+        """The first penalty of all limits, without multipliers."""
+        for lam, mu in ((self.expansion.lam, self.expansion.mu), self.discretisation.phases[-2:]):
+            lam[:], mu[:] = 0.0, penalty
 
     def state(self, q, v):
         """A closed state as rows.
@@ -189,9 +239,11 @@ class Solver:
         """Why a step from a knot leads nowhere."""
         at = min(knot, self.steps)
         q, v = path.q[at].copy(), path.v[at].copy()
-        where = f"at knot {at} of {self.steps}, t = {at * self.h:g} s"
+        where = f"at knot {at} of {self.steps}, t = {self.t[at]:g} s"
         try:
-            linearize(self.robot, q, v, tau=np.zeros(self.robot.nv), independent=self.y.names)
+            whole = self.discretisation.phases.counts.size > 0
+            linearize(self.robots[self.of_knot[at]], q, v, tau=np.zeros(self.robot.nv),
+                      independent=None if whole else self.y.names)
         except LiedynError as error:
             error.args = (f"{error} ({where} of the plan)", *error.args[1:])
             raise
