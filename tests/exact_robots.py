@@ -1,14 +1,24 @@
 """Mechanisms in fifty digits, with parameters that can be changed by as little as 1e-15: Newton and Euler in mpmath.
 
 From the declaration alone, body by body in world axes: generalised forces are powers of what accelerates the bodies on
-the velocities of unit coordinates. Joints: revolute, prismatic, universal, translational, spherical, free, fixed.
-Loops: cut balls; pins of planar mechanisms, of which two rows count; rods; disks that roll on the ground. Springs:
-linear ones between points and of joints with one degree of freedom.
+the velocities of unit coordinates. Joints: all but helical, cylindrical ones; constraints: `tests.exact_rows` and
+couplings; springs of joints with one degree of freedom, and force elements with all laws between points, on sums of
+coordinates and on the angles of cut pins.
+
+Where rows are redundant, motions are those of independent rows, chosen at the state by pivoting, and multipliers those
+of least size: lambda = G x with x in the space of the independent rows G_i, x = G_i^T z,
+
+    G_i G^T G G_i^T z = G_i G_i^T lambda_i
 """
 import mpmath
 import numpy as np
+import scipy.linalg
 
-from benchmarks.closures import is_planar
+import liedyn as ld
+from liedyn.model.frames import joint_basis
+from liedyn.model.kinds import CONSTRAINT_KINDS, LOOP_KINDS
+from liedyn.model.laws import LAWS
+from tests.exact_rows import contact_rows, cut_rows
 
 DIGITS, STEP_DIGITS = 50, 12
 """Mixed central differences of steps 1e-12: their error is of the order 1e-24, and rounding leaves 1e-26."""
@@ -20,7 +30,7 @@ class ExactRobot:
     def __init__(self, robot, changes, independent, speeds):
         self.mp = mpmath.mp.clone()
         self.mp.dps = DIGITS
-        self.robot, self.changes, self.planar = robot, dict(changes), bool(robot.model.loops) and is_planar(robot)
+        self.robot, self.changes = robot, dict(changes)
         bodies = {body.name: body for body in robot.model.bodies}
         self.order, self.links, waiting = ["ground"], [], list(robot.model.joints)
         k = j = 0
@@ -42,8 +52,7 @@ class ExactRobot:
         self.gravity = self.number(robot.gravity) + [self.change(f"gravity.{axis}") for axis in "xyz"]
         self.ends = {each.name: self.sides(each) for each in (
             *robot.model.loops, *robot.model.constraints, *(each.measure for each in robot.model.elements))}
-        self.y = [robot.coordinate_names.index(name) for name in independent]
-        self.y_v = [robot.velocity_names.index(name) for name in independent]
+        self.y = [robot.velocity_names.index(name) for name in independent]
         self.w = [robot.velocity_names.index(name) for name in speeds]
 
     used = frozenset()
@@ -102,10 +111,7 @@ class ExactRobot:
             if joint.kind in ("spherical", "free"):
                 state = self.floated(state, joint.kind, q[k:], v[j:], a[j:])
             elif joint.kind != "fixed":
-                turns = joint.kind in ("revolute", "universal")
-                axes = self.number(np.eye(3)) if joint.kind == "translational" else map(self.unit, joint.axes)
-                for i, axis in enumerate(axes):
-                    move = self.turned if turns else self.slid
+                for i, (move, axis) in enumerate(self.moves(joint)):
                     state = move(state, axis, q[k + i], v[j + i], a[j + i])
             states.append(state)
         return states
@@ -115,6 +121,14 @@ class ExactRobot:
         """The same at another place of the body."""
         R, p, w, dw, u, du = state
         return R, p + arm, w, dw, u + np.cross(w, arm), du + np.cross(dw, arm) + np.cross(w, np.cross(w, arm))
+
+    def moves(self, joint):
+        """What each degree of freedom does, about or along which axis."""
+        if joint.kind in ("planar", "translational"):
+            basis = self.number(joint_basis(joint.axes)).T
+            return list(zip((self.slid, self.slid, self.turned if joint.kind == "planar" else self.slid), basis))
+        move = self.turned if joint.kind in ("revolute", "universal") else self.slid
+        return [(move, self.unit(axis)) for axis in joint.axes]
 
     def turned(self, state, axis, x, v, a):
         R, p, w, dw, u, du = state
@@ -161,53 +175,54 @@ class ExactRobot:
         b, R, p = side
         return self.carried(states[b], states[b][0] @ p)
 
-    def rows(self, states):
+    def rows(self, states, q, v, a):
         """Residuals (None where there is none), velocities and accelerations of all constraints."""
-        found = []
-        for each in (*self.robot.model.loops, *self.robot.model.constraints):
-            a, b = (self.point(states, side) for side in self.ends[each.name])
-            x, u, du = (b[k] - a[k] for k in (1, 4, 5))
-            if each.kind == "disk_on_plane":
-                found += self.rolling(each, x, b)
-            elif each.kind == "distance":
-                found.append(self.length(x, u, du, self.number(each.length) + self.change(f"length:{each.name}")))
-            else:
-                assert each.kind == "spherical" or each.kind in ("revolute", "inline") and self.planar
-                keep = range(3)
-                if self.planar:
-                    n = states[1][0] @ self.number(self.links[0][1].axes[0])
-                    keep = [k for k in range(3) if abs(n[k]) < 0.5]
-                C = self.number(np.eye(3)) if self.planar else (a[0] @ self.ends[each.name][0][1]).T
-                w, dw, G = a[2], a[3], C  # rows of balls are components in the axes of A
-                rate = u if self.planar else u - np.cross(w, x)
-                rate_2 = du if self.planar else du - np.cross(dw, x) - np.cross(w, u) - np.cross(w, u - np.cross(w, x))
-                found += [((G @ x)[k], (G @ rate)[k], (G @ rate_2)[k]) for k in keep]
+        every = *self.robot.model.loops, *self.robot.model.constraints
+        return [row for each in every for row in self.rows_of(each, states, q, v, a)]
+
+    def rows_of(self, each, states, q, v, a):
+        """Those of one; zeros where it is switched off."""
+        if each.name not in self.robot.active:
+            return [(0 * v[0], 0 * v[0], 0 * v[0])] * sum(owner == each.name for owner in self.robot.row_owners)
+        if getattr(each, "coefficients", None):
+            c = self.along(each.coefficients)
+            return [(self.places(q) @ c - self.number(each.offset) - self.change(f"offset:{each.name}"), v @ c, a @ c)]
+        sides = [self.point(states, side) for side in self.ends[each.name]]
+        if each.kind in LOOP_KINDS:
+            return cut_rows(each, *sides, self.number)
+        return contact_rows(each, *sides, self.number, self.mp.sqrt, *self.sizes(each))[:len(each.rows)]
+
+    def along(self, coefficients):
+        """Those of a sum of velocity coordinates of the tree."""
+        return self.number([coefficients.get(name, 0.0) for name in self.robot.velocity_names])
+
+    def places(self, q):
+        """Coordinates in the order of velocities, zeros for balls."""
+        found = self.zeros(self.robot.nv)
+        for _, joint, k, j, *_ in self.links:
+            if joint.kind not in ("spherical", "free"):
+                found[j:j + len(joint.rest)] = q[k:k + len(joint.rest)]
         return found
+
+    def sizes(self, each):
+        """Length and radius of a constraint."""
+        length = self.number(each.length) + sum(self.change(f"{name}:{each.name}") for name in (
+            "length", "parent_radius", *(["radius"] if each.kind == "on_cylinder" else [])))
+        own = "radius" in CONSTRAINT_KINDS[each.kind].needs and each.kind != "on_cylinder"
+        radius = self.number(each.radius) + (self.change(f"radius:{each.name}") if own else 0)
+        return length, radius
 
     def length(self, x, u, du, rest):
         size = self.mp.sqrt(x @ x)
         rate = x @ u / size
         return size - rest, rate, (u @ u + x @ du - rate * rate) / size
 
-    def rolling(self, each, x, disk):
-        """A disk on a plane of the ground: height of the rim, and the velocity of the point that touches."""
-        R, _, w, dw, u, du = disk
-        e, r = self.unit(each.axis), self.number(each.radius) + self.change(f"radius:{each.name}")
-        d = R @ self.ends[each.name][1][1] @ self.unit(each.child_axis)
-        d_dot = np.cross(w, d)
-        n, n_dot = e - d * (d @ e), -d_dot * (d @ e) - d * (d_dot @ e)
-        size = self.mp.sqrt(n @ n)
-        rho, rho_dot = -r * n / size, -r * (n_dot / size - n * (n @ n_dot) / size ** 3)
-        c = u + np.cross(w, rho)
-        c_dot = du + np.cross(dw, rho) + np.cross(w, rho_dot)
-        along = [k for k in range(3) if k != np.argmax(np.abs(each.axis))]
-        return [(x @ e - r * size, c @ e, c_dot @ e), *((None, c[k], c_dot[k]) for k in along)]
-
     def units(self, q):
         """Motions with one unit velocity each, and the Jacobian of the rows that they make."""
-        n, o = self.robot.nv, self.zeros(self.robot.nv)
-        units = [self.motion(q, e, o) for e in self.number(np.eye(n))]
-        return units, np.array([[row[1] for row in self.rows(unit)] for unit in units], dtype=object).reshape(n, -1).T
+        n, o, one = self.robot.nv, self.zeros(self.robot.nv), self.number(np.eye(self.robot.nv))
+        units = [self.motion(q, e, o) for e in one]
+        rows = [[row[1] for row in self.rows(unit, q, e, o)] for unit, e in zip(units, one)]
+        return units, np.array(rows, dtype=object).reshape(n, -1).T
 
     def forces(self, units, q, v, a):
         """Inverse dynamics with all springs."""
@@ -224,17 +239,38 @@ class ExactRobot:
                 if joint.stiffness[i]:
                     tau[j + i] += self.number(joint.stiffness[i]) * (q[k + i] - self.number(joint.rest[i]))
         for each in self.robot.model.elements:
-            name = each.name
-            stiffness, damping, preload = (self.number(x) + self.change(f"{what}:{name}") for what, x in zip(
-                ("stiffness", "damping", "preload"), each.numbers))
-            first, second = (self.point(states, side) for side in self.ends[name])
-            x, u = second[1] - first[1], second[4] - first[4]
-            rest = self.number(each.measure.length) + self.change(f"length:{name}")
-            stretch, rate, _ = self.length(x, u, 0 * u, rest)
-            for i, unit in enumerate(units):
-                a_i, b_i = (self.point(unit, side)[4] for side in self.ends[name])
-                tau[i] += (stiffness * stretch + damping * rate + preload) * (x @ (b_i - a_i)) / self.mp.sqrt(x @ x)
+            x, w, by_units = self.measured(each, states, units, q, v)
+            numbers = [self.number(x) + self.change(f"{what}:{each.name}") for what, x in zip(
+                LAWS[each.law].numbers, each.numbers)]
+            tau += LAW_FORCES[each.law](self.mp, x, w, *numbers) * by_units
         return tau
+
+    def measured(self, each, states, units, q, v):
+        """The displacement of a force element, its rate, and the rates at unit velocities."""
+        if each.measure.kind == "distance":
+            first, second = (self.point(states, side) for side in self.ends[each.name])
+            x, u = second[1] - first[1], second[4] - first[4]
+            rest = self.number(each.measure.length) + self.change(f"length:{each.name}")
+            stretch, rate, _ = self.length(x, u, 0 * u, rest)
+            ends = [[self.point(unit, side)[4] for side in self.ends[each.name]] for unit in units]
+            return stretch, rate, np.array([x @ (b - a) for a, b in ends]) / self.mp.sqrt(x @ x)
+        c = self.along(each.coefficients)
+        x, w = self.places(q) @ c - self.number(each.measure.offset) - self.change(f"rest:{each.name}"), v @ c
+        for loop in self.robot.model.loops:
+            if loop.name in each.coefficients:
+                k = self.number(each.coefficients[loop.name])
+                angle, rate, by_units = self.pin(loop, states, units)
+                x, w, c = x + k * angle, w + k * rate, c + k * by_units
+        return x, w, c
+
+    def pin(self, loop, states, units):
+        """Angle and rate of a cut pin, and the rates at unit velocities."""
+        basis = self.number(joint_basis(loop.axes))
+        A, B = (self.point(states, side) for side in self.ends[loop.name])
+        z, E = (A[0] @ basis)[:, 2], (A[0] @ basis).T @ B[0] @ basis
+        sides = [[self.point(unit, side)[2] for side in self.ends[loop.name]] for unit in units]
+        return (self.mp.atan2(E[1, 0] - E[0, 1], E[0, 0] + E[1, 1]), z @ (B[2] - A[2]),
+                np.array([z @ (b - a) for a, b in sides]))
 
     def solve(self, matrix, right):
         mp = self.mp
@@ -243,25 +279,54 @@ class ExactRobot:
     def at(self, q0, v0, tau, dy, dw, du):
         """The time derivative of the state (y, w), then a, at displacements of y, w and tau, assembled from q0."""
         one, o = self.number(np.eye(self.robot.nv)), self.zeros(self.robot.nv)
-        q, y = self.number(q0), self.number(q0)[self.y] + dy
+        q, kept = self.moved(self.number(q0), one[:, self.y] @ dy), self.independent_rows(q0)
         for _ in range(8):
-            rows, (units, G) = self.rows(self.motion(q, o, o)), self.units(q)
-            kept = [k for k, row in enumerate(rows) if row[0] is not None]
-            left = np.concatenate([np.array([-rows[k][0] for k in kept], object), y - q[self.y]])
-            step = self.solve(np.concatenate([G[kept], one[self.y_v]]), left)
+            rows, (units, G) = self.rows(self.motion(q, o, o), q, o, o), self.units(q)
+            closed = [k for k in kept if rows[k][0] is not None]
+            left = np.concatenate([np.array([-rows[k][0] for k in closed], object), self.zeros(len(self.y))])
+            step = self.solve(np.concatenate([G[closed], one[self.y]]), left)
             q = self.moved(q, step)
             if max(abs(x) for x in step) < self.mp.mpf(10) ** (-DIGITS // 2 - 5):  # what is left is the square of it
                 break
-        units, G = self.units(q)
+        units, every = self.units(q)
+        G = every[kept]
         speeds = np.concatenate([self.zeros(len(G)), self.number(v0)[self.w] + dw])
         v = self.solve(np.concatenate([G, one[self.w]]), speeds)
         bias, level = self.forces(units, q, v, o), self.forces(units, q, o, o)
         M = np.stack([self.forces(units, q, o, e) - level for e in one], axis=-1)
         assert self.used >= set(self.changes), "an unknown parameter"
-        drift, m = np.array([row[2] for row in self.rows(self.motion(q, v, o))], object), len(G)
+        rows = self.rows(self.motion(q, v, o), q, v, o)
+        drift, m = np.array([rows[k][2] for k in kept], object), len(G)
         system = np.concatenate([np.concatenate([M, G.T], axis=1), np.concatenate([G, self.zeros(m, m)], axis=1)])
         solved = self.solve(system, np.concatenate([self.number(tau) + du - bias, -drift]))
-        return np.concatenate([v[self.y_v], solved[self.w], solved])
+        a, lam = solved[:-m or None], solved[len(o):]
+        if m:
+            lam = every @ G.T @ self.solve(G @ every.T @ every @ G.T, G @ G.T @ lam)
+        return np.concatenate([v[self.y], a[self.w], a, lam])
+
+    def independent_rows(self, q0):
+        """Numbers of independent rows at q0, in their order, where all rows are those of the robot."""
+        G = ld.constraint_jacobian(self.robot, q0)
+        if not len(G):
+            return []
+        np.testing.assert_allclose(self.units(self.number(q0))[1].astype(float), G, rtol=0, atol=1e-9)
+        R, order = scipy.linalg.qr(G.T, mode="r", pivoting=True)
+        size = np.abs(np.diag(R))
+        return sorted(order[:int((size > 1e-9 * size[0]).sum())])
+
+
+def friction(mp, x, w, coulomb, static, stribeck, width, viscous):
+    return (coulomb + (static - coulomb) * mp.exp(-(w / stribeck) ** 2)) * mp.tanh(w / width) + viscous * w
+
+
+LAW_FORCES = {
+    "linear": lambda mp, x, w, stiffness, damping, preload: stiffness * x + damping * w + preload,
+    "friction": friction,
+    "gas_spring": lambda mp, x, w, force, column, exponent, damping:
+        damping * w - force * (column / (column + x)) ** exponent,
+    "motor": lambda mp, x, w, stall_torque, no_load_speed, supply: -stall_torque * (supply - w / no_load_speed),
+}
+"""Forces that resist, from the formulas in words."""
 
 
 def exact_sensitivity(robot, state, independent, speeds, name, direction):

@@ -3,6 +3,7 @@ import sys
 
 import numpy as np
 import pytest
+from comparison import off
 
 import liedyn as ld
 from liedyn.identification.physical import parameters_of, pseudo_inertia
@@ -71,13 +72,43 @@ def test_exact_forces_give_exact_parameters(name):
                                             (ld.load("scara"), ["offset"])], ids=["five_bar", "2R", "scara"])
 def test_errors_are_as_large_as_it_says(robot, include):
     """Sixty disturbances of 5 percent: of 95 percent intervals as many hold, but for four standard deviations."""
-    inside = []
-    for seed in range(60):
-        q, v, a, tau = driven(robot, 60, seed, noise=0.05)
-        found = ld.identify(robot, q, v, a, tau, include=include, consistent=False)
-        inside += (abs(found.estimate - right(found, robot, include)) < found.interval(0.95)).tolist()
+    q, v, a, tau = driven(robot, 60)
+    inside, _ = disturbed(robot, q, v, a, tau, 0.05 * np.sqrt((tau ** 2).mean(axis=0)), 60, include)
     # parameters of one run are correlated: their number counts as that of the runs
-    assert abs(np.mean(inside) - 0.95) < 4.0 * np.sqrt(0.95 * 0.05 / 60)
+    assert abs(inside.mean() - 0.95) < 4.0 * np.sqrt(0.95 * 0.05 / 60)
+
+
+@pytest.mark.validation("standard deviations of identified parameters, noise on all forces of loops",
+                        robots="five_bar, loader, stewart, delta", oracle="Monte Carlo with known parameters")
+@pytest.mark.parametrize("name, states, runs", [("five_bar", 60, 100), ("loader", 80, 60), ("stewart", 80, 30),
+                                                ("delta", 80, 60)])
+def test_noise_on_all_forces_of_loops(name, states, runs):
+    """As many noisy forces as coordinates, few equations for each parameter; one state of five_bar is next to singular.
+
+    Scatter over the runs beside what each says. With n runs the ratio of one parameter scatters by (2 n)^-1/2.
+    """
+    robot = ld.load(name)
+    q, v, a = random_states(robot, states, np.random.default_rng(0))
+    w = list(robot.independent) or list(ld.linearize(robot, q[0], v[0], tau=np.zeros(robot.nv)).independent)
+    rates = a[:, [robot.velocity_index(name) for name in w]]
+    tau = np.array([ld.inverse_dynamics(robot, *state, w, active=robot.velocity_names).tau
+                    for state in zip(q, v, rates)])
+    inside, ratio = disturbed(robot, q, v, a, tau, np.full(robot.nv, 0.05 * np.sqrt((tau ** 2).mean())), runs)
+    scatter = (2.0 * runs) ** -0.5
+    assert abs(inside.mean() - 0.95) < 0.02  # of a few thousand intervals
+    assert off(np.median(ratio), 1.0) < scatter and abs(np.log(ratio)).max() < 4.5 * scatter
+
+
+def disturbed(robot, q, v, a, tau, noise, runs, include=()):
+    """Which 95 percent intervals hold in each run; scatter of each parameter over the runs by what they say it is."""
+    inside, errors, deviations = [], [], []
+    for seed in range(runs):
+        disturbance = noise * np.random.default_rng(seed).normal(size=tau.shape)
+        found = ld.identify(robot, q, v, a, tau + disturbance, include=include, consistent=False)
+        errors.append(found.estimate - right(found, robot, include))
+        deviations.append(found.deviation)
+        inside.append(abs(errors[-1]) < found.interval(0.95))
+    return np.array(inside), np.std(errors, axis=0) / np.sqrt(np.mean(np.square(deviations), axis=0))
 
 
 def test_friction_and_rotors_are_found_and_are_those_of_the_robot():
@@ -209,6 +240,27 @@ def test_bounds_hold_and_are_checked():
             ld.identify(robot, q, v, a, tau, **options)
     with pytest.raises(ld.InputError, match="6 equations do not determine"):
         ld.identify(robot, q[:3], v[:3], a[:3], tau[:3])
+
+
+def test_states_that_the_loops_do_not_allow_are_refused():
+    """By the regressor, base parameters of a motion, identification and prediction; and forces of wrong shapes."""
+    robot = ld.load("loader")
+    q, v, a = random_states(robot, 30, np.random.default_rng(0))
+    u = np.ones((30, 2))
+    found = ld.identify(robot, q, v, a, u=u, consistent=False)
+    bad = {name: (x + (np.arange(30) == 7)[:, None] * 1e-3 * np.arange(8)) for name, x in zip("qva", (q, v, a))}
+    for name, error, what in (("q", ld.ClosureError, r"'loader' is open by .*close\(\) \(state 7 of the batch"),
+                              ("v", ld.InputError, r"v opens the loops .*complete_velocity\(\) \(state 7"),
+                              ("a", ld.InputError, r"a opens constraint .*measured_motion\(\).* \(state 7")):
+        motion = {"q": q, "v": v, "a": a, name: bad[name]}
+        for call in (lambda **x: ld.regressor(robot, **x), lambda **x: ld.base_parameters(robot, **x),
+                     lambda **x: ld.identify(robot, **x, u=u), found.predict):
+            with pytest.raises(error, match=what):
+                call(**motion)
+    for forces, what in (({"u": u[:, :1]}, r"u must have shape \(..., 2\), got \(30, 1\)"),
+                         ({"tau": u}, r"tau must have shape \(..., 8\), got \(30, 2\)")):
+        with pytest.raises(ld.InputError, match=what):
+            ld.identify(robot, q, v, a, **forces)
 
 
 def test_without_the_solver_it_says_how_to_get_it(monkeypatch):

@@ -8,8 +8,9 @@ import liedyn as ld
 from liedyn.constraints.checking import central_difference
 from liedyn.errors import ClosureError, InputError
 from liedyn.optimal_motion.charts import charts_about, rate_slope
-from liedyn.optimal_motion.optimize import Setting, _demands, _first, _mesh
 from liedyn.optimal_motion.cost import Cost
+from liedyn.optimal_motion.demands import demands_of
+from liedyn.optimal_motion.optimize import Setting, _first, _mesh
 from liedyn.optimal_motion.program import Program
 from liedyn.optimal_motion.solving import Options
 
@@ -47,7 +48,7 @@ def near(robot, size=0.1, seed=0):
 def program(robot, start, goal, method, points, intervals=3, duration=(0.5, 2.0), cost=None, bounds=None, path=(),
             periodic=False):
     """The nonlinear program of a call, and unknowns that are no optimum of it."""
-    demands = _demands(robot, start, goal, duration, bounds, True, path, (), periodic)
+    demands = demands_of(robot, start, goal, duration, bounds, True, path, (), periodic)
     setting = Setting(method, points, "scipy", Options(1, 1e-6, 1e-8, {}, False), None)
     made, z = _first(robot, setting, _mesh(intervals, [0.0, 1.0]), demands, Cost(robot, cost), 1.0, None)
     rng = np.random.default_rng(1)
@@ -154,7 +155,8 @@ def test_swing_up_of_the_cart_pole():
 def test_limits_hold_and_have_prices():
     robot = slider()
     free = ld.optimize_motion(robot, [0.0], [1.0], duration=1.0)
-    held = ld.optimize_motion(robot, [0.0], [1.0], duration=1.0, bounds={"velocity:x": (-2.0, 1.2), "power:force": 4.0})
+    with pytest.warns(ld.MotionWarning, match="power:force"):
+        held = ld.optimize_motion(robot, [0.0], [1.0], bounds={"velocity:x": (-2.0, 1.2), "power:force": 4.0})
     assert free.v.max() == pytest.approx(1.5, abs=1e-5)
     assert held.v[::10].max() <= 1.2 + 1e-6
     assert (held.u * held.v).max() <= 4.0 + 0.05  # between nodes by what the polynomials do there
@@ -168,7 +170,8 @@ def test_targets_via_points_and_obstacles():
     way = PANDA.home.copy()
     way[0] += 0.2
     options = dict(duration=1.5, intervals=6, points=3, tolerance=None, cost={"velocity": 1.0, "effort": 1e-4})
-    motion = ld.optimize_motion(PANDA, PANDA.home, goal, path=ball, **options)
+    with pytest.warns(ld.MotionWarning, match="clearance"):  # of a mesh that stays as it is
+        motion = ld.optimize_motion(PANDA, PANDA.home, goal, path=ball, **options)
     hand = ld.pose(PANDA, motion.q, "panda_hand")[:, :3, 3]
     np.testing.assert_allclose(hand[-1], (0.45, 0.35, 0.45), atol=1e-6)
     nodes = np.arange(0, len(motion.t), 5)  # with three points every fifth row is a node

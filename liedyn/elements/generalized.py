@@ -10,6 +10,7 @@ from liedyn.elements.forces import (
     derivative_states, driven_states, energy_states, force_states, give_inputs, room_for,
 )
 from liedyn.errors import InputError, SingularConfigurationError, of_the_batch, shown
+from liedyn.model.force_elements import FOLLOWER, FUNCTION_AT, LAW, TORQUE_AT, WRENCH
 from liedyn.model.packed import N_ROWS
 from liedyn.model.remembered import remembered
 from liedyn.tree.energy import potential_energy as tree_energy
@@ -150,6 +151,15 @@ def energy_slope(robot, q):
 def without_elements(robot):
     """The same robot, its force elements left out."""
     return replace(robot, elements=None)
+
+
+def moves_elements(robot):
+    """Are there applied forces that are functions of the time?"""
+    if robot.elements is None:
+        return False
+    records = robot.elements.laws.records
+    applied = np.isin(records[:, LAW], (WRENCH, FOLLOWER))
+    return bool((applied & records[:, [FUNCTION_AT, TORQUE_AT]].any(axis=1)).any())
 
 
 def with_element_forces(robot, q, v, tau):

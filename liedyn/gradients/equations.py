@@ -3,12 +3,14 @@ import numpy as np
 
 from liedyn.compiled.jit import inline, kernel_in_place
 from liedyn.constraints.records import has_target, loop_at, loop_count
-from liedyn.elements.forces import add_driven
+from liedyn.elements.forces import add_driven, taken
 from liedyn.gradients.sliding import add_sliding, hold_sliding, let_slide, put_sliding
 from liedyn.linalg.nearest import forward, orthonormal_rows
 from liedyn.linalg.saddle import factor_saddle, solve_saddle
 from liedyn.linalg.vectors import add_multiple, copy_to, inner
 from liedyn.model.packed import DOF_F, DOF_FLOATS_AT, DOF_STIFFNESS, GRAVITY, LOOP_RATE, LOOP_TWIST, NV
+from liedyn.sensitivity.elements import add_element_partials
+from liedyn.sensitivity.laws import put_slopes
 from liedyn.sensitivity.variations import Motion, put_partials
 from liedyn.simulation.integrators.derivatives import eliminate, put_derivatives
 
@@ -30,6 +32,15 @@ def add_times(factor, A, X, out):
             if s != 0.0:
                 for c in range(X.shape[1]):
                     out[i, c] += s * X[k, c]
+
+
+@kernel_in_place
+def add_element_changes(x, t, q, v, of_elements, force):
+    """Add to `force` (n, np) what parameters change of the force elements; after `put_derivatives` at this state."""
+    if of_elements.changes.records.size > 0:
+        at = taken(x.elements, x.element_work)
+        put_slopes(x.laws, t, at.x, at.w, at.out, of_elements.slopes)
+        add_element_partials(x.elements, of_elements.changes, of_elements.slopes, q, v, of_elements.work, force)
 
 
 @kernel_in_place
@@ -55,6 +66,7 @@ def vary_accelerations(model, o, x, t, q, v, a, lam, d, room, out):
     if room.partials.g.shape[1] > 0:
         p = room.partials
         put_partials(model, room.changes, Motion(q, v, a, lam), p.work, p.force, p.phi, p.psi, p.g)
+        add_element_changes(x, t, q, v, room.of_elements, p.force)
         add_partials(p.force, room, room.forces)
         add_partials(p.phi, room, room.rates)
     if sliding > 0:

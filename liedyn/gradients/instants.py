@@ -21,6 +21,7 @@ from liedyn.arguments import floats
 from liedyn.contact.state import AT_REST
 from liedyn.errors import InputError, SimulationError, said, shown
 from liedyn.model.packed import OFF, ON, SLIDING
+from liedyn.simulation.inputs import put_input_forces
 from liedyn.simulation.integrators.derivatives import put_derivatives, put_mechanism_derivatives
 from liedyn.simulation.projection import constraint_state
 
@@ -186,13 +187,16 @@ def _force(run, trajectory, row, name, friction):
     if (trajectory.status[row, run.contacts.index] == SLIDING).any() and run.o.friction:
         raise SimulationError(f"the run has no derivative at t = {t:.9g} s, where {name!r} lets go or begins to slip "
                               "while contacts slide", trajectory)
-    put_derivatives(run.model, run.o, x, t, trajectory.q[row], trajectory.v[row], trajectory.a[row], lam, d)
+    q, v = trajectory.q[row].copy(), trajectory.v[row].copy()
+    put_input_forces(run.o, x, t, run.row(t), q, v)  # elements that are actuators know inputs by that
+    put_derivatives(run.model, run.o, x, t, q, v, trajectory.a[row], lam, d)
     on = np.abs(x.G).max(axis=1) > 0.0
     G = x.G[on]
     if np.linalg.matrix_rank(G, RANK) < len(G):
         raise SimulationError(f"the run has no derivative at t = {t:.9g} s, where {name!r} lets go: forces of "
                               "redundant constraints are not unique", trajectory)
-    force, phi, *_ = run.partials(trajectory.q[row], trajectory.v[row], trajectory.a[row], lam)
+    force, phi, *_ = run.partials(q, v, trajectory.a[row], lam)
+    force += run.element_partials(t, q, v)
     right = np.block([[d.tau_q - d.ID_q - d.force_q, d.tau_v - d.ID_v, -force], [-d.phi_q[on], -d.phi_v[on], -phi[on]]])
     varied = np.linalg.solve(np.block([[x.M, G.T], [G, np.zeros((len(G), len(G)))]]), right)[run.n:]
     slope = (readers[:, on] @ varied)[0]

@@ -39,6 +39,7 @@ from liedyn.sensitivity.variations import Motion, put_partials
 from liedyn.simd.lanes import SCALAR
 from liedyn.simulation.coordinates import coordinate_rates, unit_quaternions
 from liedyn.simulation.formulations import accelerations
+from liedyn.simulation.inputs import input_forces
 from liedyn.simulation.integrators.derivatives import put_mechanism_derivatives
 from liedyn.simulation.integrators.explicit import explicit_step
 from liedyn.simulation.passages import part_end
@@ -165,6 +166,7 @@ def vary_step(model, o, x, rows, k, d, room):
         if i == 0 and not o.friction:
             copy_to(rows.a[k], x.a_stage[0])
             copy_to(rows.lam[k], x.lam_stage)
+            input_forces(o, x, t, row, x.q_stage, x.v_stage)  # elements that are actuators know inputs by that
         else:
             status = accelerations(
                 model, o, x, t + part * h, row, x.q_stage, x.v_stage, x.a_stage[i], x.lam_stage)

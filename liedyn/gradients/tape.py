@@ -6,11 +6,12 @@ from liedyn.compiled.functions import forget_errors, raise_errors
 from liedyn.constraints.records import refresh
 from liedyn.contact.state import statuses
 from liedyn.errors import InputError, SimulationError
-from liedyn.gradients.equations import put_at_rest
+from liedyn.gradients.equations import add_element_changes, put_at_rest
 from liedyn.gradients.room import StepDerivatives, make_room
 from liedyn.gradients.steps import differentiate_steps, make_parts, vary_start
-from liedyn.model.packed import PackedModel
+from liedyn.model.packed import N_ROWS, PackedModel
 from liedyn.sensitivity.changes import make_changes
+from liedyn.sensitivity.laws import make_slopes
 from liedyn.sensitivity.partials import partial_states
 from liedyn.sensitivity.variations import Motion
 from liedyn.simulation.inputs import Inputs
@@ -28,7 +29,7 @@ class Tape:
 
     def __init__(self, robot, q0, v0, grid, method, stabilisation, tau, u, f_ext, events, changes):
         forces = wrenches(robot, f_ext, ())[0]
-        self.robot, self.n = robot, robot.nv
+        self.robot, self.n, self.grid = robot, robot.nv, grid
         self.inputs = Inputs(robot, tau, u, (grid.start, q0, v0), grid, True)
         if self.inputs.kind == FUNCTION and not self.inputs.derivative:
             name = "u" if u is not None else "tau"
@@ -41,7 +42,10 @@ class Tape:
         _, stabilisation, pull = options(method, "nullspace", stabilisation)
         self.o = settings_of(robot, method, "nullspace", stabilisation, pull, 0.0, self.contacts, self.inputs,
                              len(forces) > 0, FREE_ENERGY)
-        self.d, self.room = make_derivatives(self.model, self.x), make_room(self.model, self.x, make_changes(changes))
+        self.d = make_derivatives(self.model, self.x)
+        own, of_elements = (make_changes([each[k] for each in changes]) for k in range(2))
+        self.room = make_room(self.model, self.x, own, of_elements, make_slopes(self.x.laws, int(
+            self.x.elements.ints[N_ROWS])))
         self.parameters = len(changes)
 
     def put(self, status, t):
@@ -49,10 +53,20 @@ class Tape:
         statuses(self.model)[:] = status
         refresh(self.model, t)
 
+    def row(self, t):
+        """The row of the inputs' table that is held at a time."""
+        return min(self.grid.number(t), len(self.x.table) - 1)
+
     def at_rest(self):
         """The model without gravity, springs and the velocities of targets."""
         put_at_rest(self.model, self.room.at_rest)
         return PackedModel(self.model.ints, self.room.at_rest)
+
+    def element_partials(self, t, q, v):
+        """Partial derivatives by the parameters of what force elements resist with; after `put_derivatives` there."""
+        found = np.zeros((self.n, self.parameters))
+        add_element_changes(self.x, t, q, v, self.room.of_elements, found)
+        return found
 
     def partials(self, q, v, a, lam):
         """Partial derivatives by the parameters of ID + G^T lam, phi, psi and g, constraints as they are put."""

@@ -1,8 +1,8 @@
 """Parameters from measured motions: regressors, base parameters, bodies that can exist, motions that excite."""
 
-from liedyn.identification.base import BaseParameters, base_parameters
+from liedyn.identification.base import BaseParameters, IdentificationWarning, base_parameters
 from liedyn.identification.excitation import Excitation, excitation
-from liedyn.identification.identify import IdentificationWarning, identify
+from liedyn.identification.identify import identify
 from liedyn.identification.parameters import dynamic_parameters
 from liedyn.identification.physical import IdentificationError
 from liedyn.identification.regression import regressor

@@ -5,6 +5,7 @@ dropped: its parameter joins those that are kept, with the coefficients of that 
 outward, and of each first its rotational inertia, then its first moment, then its mass, as Khalil and Dombre group
 them: what a joint does not tell apart of a body is seen as part of the body that carries it.
 """
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +15,7 @@ from liedyn.arguments import non_negative, whole
 from liedyn.compiled.boundary import states
 from liedyn.errors import InputError
 from liedyn.identification.parameters import FRICTION_WIDTH, INERTIA, dynamic_parameters, joint_columns
-from liedyn.identification.projection import allowed_motions
+from liedyn.identification.projection import allowed_motions, require_allowed
 from liedyn.identification.regression import tree_regressor
 from liedyn.identification.sampling import random_states
 from liedyn.model.packed import BODIES_AT, BODY_I, BODY_LINK
@@ -22,6 +23,12 @@ from liedyn.model.packed import BODIES_AT, BODY_I, BODY_LINK
 NOTHING = 1e-9
 """Columns below this part of the largest one, and coefficients that give less than this part of a column, are zero."""
 INSIDE = (4, 5, 6, 7, 8, 9, 1, 2, 3, 0)  # J, m c, m
+CLEAR = 100.0
+"""By this factor the columns that are kept must be more independent than those that are dropped."""
+
+
+class IdentificationWarning(UserWarning):
+    """Measurements do not tell combinations of parameters, or it is not clear which combinations any motion tells."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -102,9 +109,15 @@ def base_parameters(robot, include=(), q=None, v=None, a=None, tolerance=1e-6, s
     Raises
     ------
     InputError
-        An unknown name, a shape that does not fit, or a motion of which q, v or a is missing.
+        An unknown name, a shape that does not fit, a motion of which q, v or a is missing, or one that opens loops.
     ClosureError
-        Loops that do not close at home.
+        Loops that do not close at home, or at a configuration that is given.
+
+    Warns
+    -----
+    IdentificationWarning
+        Columns that are kept are hardly more independent than others that are dropped, as where dimensions that should
+        be equal are rounded differently.
 
     Notes
     -----
@@ -126,8 +139,22 @@ def base_parameters(robot, include=(), q=None, v=None, a=None, tolerance=1e-6, s
     given = [x for x in (q, v, a) if x is not None]
     if len(given) not in (0, 3):
         raise InputError("a motion needs q, v and a; without all three states are random")
-    motion = states(robot, q=q, v=v, a=a)[1:] if given else None
-    return structure(robot, include, motion=motion, tolerance=tolerance, seed=seed)
+    motion = None
+    if given:
+        lead, *motion = states(robot, q=q, v=v, a=a)
+        require_allowed(robot, lead, *motion)
+    found = structure(robot, include, motion=motion, tolerance=tolerance, seed=seed)
+    warn_if_unclear(robot, found)
+    return found
+
+
+def warn_if_unclear(robot, base):
+    """IdentificationWarning, which points at the caller's caller, where the rank might as well be another one."""
+    if base.gap[0] < CLEAR * base.gap[1]:
+        kept, dropped = base.gap
+        warnings.warn(f"the number of base parameters of {robot.name!r}, {len(base)}, is not clear: of a column that "
+                      f"is kept {kept:.2g} is independent of those before it, of one that is dropped {dropped:.2g}; "
+                      "base_parameters takes a tolerance above or below both", IdentificationWarning, stacklevel=3)
 
 
 def structure(robot, include=(), free=slice(None), motion=None, tolerance=1e-6, seed=0):

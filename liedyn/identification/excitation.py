@@ -304,7 +304,7 @@ def search(problem, x, box, iterations):
     kept = {"type": "ineq", "fun": lambda z: right - J @ z}
     if problem.robot.row_names:
         found = minimize(value, z.ravel(), method="COBYLA", constraints=[kept],
-                         options={"maxiter": 10 * iterations, "rhobeg": 0.1})
+                         options={"maxiter": max(10 * iterations, z.size + 2), "rhobeg": 0.1})  # its first simplex
     else:
         kept["jac"] = lambda z: -J
         found = minimize(with_slope, z.ravel(), jac=True, method="SLSQP", constraints=[kept],

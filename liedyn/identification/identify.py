@@ -10,26 +10,22 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.arguments import between, flag, floats, names, one_of, positive
-from liedyn.compiled.boundary import rows_of, states
+from liedyn.compiled.boundary import as_floats, rows_of, states
 from liedyn.constraints.independent import given_coordinates
 from liedyn.control.controllability import separated
 from liedyn.elements.generalized import actuator_matrix
 from liedyn.errors import InputError, shown, suggestion
-from liedyn.identification.base import expression, structure
-from liedyn.identification.noise import FINEST, NUMERICAL, covariances, whitened
+from liedyn.identification.base import IdentificationWarning, expression, structure, warn_if_unclear
+from liedyn.identification.noise import FINEST, NUMERICAL, estimated_noise, known_noise, whitened
 from liedyn.identification.parameters import FRICTION_WIDTH, INERTIA, dynamic_parameters, joint_columns
 from liedyn.identification.physical import nearest_consistent, reference
-from liedyn.identification.projection import allowed_motions, chosen_coordinates
+from liedyn.identification.projection import allowed_motions, chosen_coordinates, require_allowed
 from liedyn.identification.regression import known_forces, tree_regressor
 from liedyn.identification.result import Identification
 from liedyn.identification.signals import low_pass
 
 NAMED = 0.1
 """In combinations that are not excited, parameters with less than this part of the largest share are left out."""
-
-
-class IdentificationWarning(UserWarning):
-    """The motion does not tell combinations of parameters: they stay what they were before."""
 
 
 class Equations(NamedTuple):
@@ -76,8 +72,8 @@ def identify(robot, q, v, a, tau=None, u=None, include=(), bodies=None, independ
     independent : sequence of str, "auto", "tangent" or None
         Independent coordinates of a mechanism with constraints, as for `regressor`.
     noise : array_like, shape (p,), optional
-        Standard deviations of the equations [N m, N], by which they are weighted. Default: those of the measured
-        forces, and of what else is left, by the residuals of least squares.
+        Standard deviations of the equations [N m, N], by which they are weighted. Default: one for each measured force
+        and one for each equation, in all states, by restricted maximum likelihood.
     consistent : bool
         Whether bodies must be able to exist. If not, `parameters` are those nearest to the prior that have the base
         parameters of least squares, and cvxpy is not needed.
@@ -104,8 +100,10 @@ def identify(robot, q, v, a, tau=None, u=None, include=(), bodies=None, independ
     Raises
     ------
     InputError
-        A shape does not fit, an entry is not finite, an unknown name, neither or both of `tau` and `u`, or fewer
-        equations than parameters.
+        A shape does not fit, an entry is not finite, an unknown name, neither or both of `tau` and `u`, fewer
+        equations than parameters, or velocities or accelerations that open loops.
+    ClosureError
+        A configuration does not close the loops.
     IdentificationError
         Bounds that nothing meets, or a solver that fails.
     LiedynError
@@ -114,13 +112,15 @@ def identify(robot, q, v, a, tau=None, u=None, include=(), bodies=None, independ
     Warns
     -----
     IdentificationWarning
-        The motion does not excite a combination of parameters; says which.
+        The motion does not excite a combination of parameters; says which. Or the number of base parameters is not
+        clear, see `base_parameters`.
 
     Notes
     -----
-    Wensing, Kim and Slotine 2018, IEEE RA-L 3(1); Lee, Wensing and Park 2020, IEEE T-RO 36(2); weights: Gautier 1997.
-    Standard deviations hold for noise of forces that is independent from sample to sample; what noise of the motion
-    does is in them as far as it is left in the forces, but it also draws estimates towards zero a little.
+    Wensing, Kim and Slotine 2018, IEEE RA-L 3(1); Lee, Wensing and Park 2020, IEEE T-RO 36(2); weights: Patterson and
+    Thompson 1971, Biometrika 58(3); that these are estimated is in the standard deviations as in Kenward and Roger
+    1997, Biometrics 53(3). They hold for noise of forces that is independent from sample to sample; what noise of the
+    motion does is in them as far as it is left in the forces, but it also draws estimates towards zero a little.
 
     Examples
     --------
@@ -145,8 +145,9 @@ def identify(robot, q, v, a, tau=None, u=None, include=(), bodies=None, independ
     lead, q, v, a = states(robot, q=q, v=v, a=a)
     if not len(q):
         raise InputError("identify needs at least one state")
-    tau, B = forces(robot, q, lead, tau, u)
+    require_allowed(robot, lead, q, v, a)
     chosen = chosen_coordinates(robot, q, independent)
+    tau, B = forces(robot, q, lead, tau, u, chosen)
     pi = np.array(list(prior.values()))
     W, y, F, equations = linear_equations(robot, (q, v, a), tau, B, include, chosen, width, lead)
     y = y - W[..., ~free] @ pi[~free]
@@ -154,14 +155,15 @@ def identify(robot, q, v, a, tau=None, u=None, include=(), bodies=None, independ
         W, y, F = filtered(parallel, lead, W, y, F)
         lead = y.shape[:1]
     base = structure(robot, include, free)
+    warn_if_unclear(robot, base)
     if y.size <= len(base):
         raise InputError(f"{y.size} equations do not determine {len(base)} base parameters: more states are needed")
-    C = covariance_of(noise, F, W[..., base.columns], y)
-    data, yb = whitened(C, W, y)
+    noise = noise_of(noise, F, W[..., base.columns], y)
+    data, yb = whitened(noise.C, W, y)
     data[:, ~free] = 0.0
     Wb = data[:, base.columns]
     before = base.coefficients[:, free] @ pi[free]
-    estimate, covariance, condition, hidden = least_squares(Wb, yb, before)
+    estimate, covariance, condition, hidden = least_squares(Wb, yb, before, noise)
     unexcited = tuple(expression(base.names, row / abs(row).max(), int(abs(row).argmax())) for row in hidden)
     for text in unexcited:
         warnings.warn(f"the motion of {robot.name!r} does not excite {text}: changed together these change no force "
@@ -185,19 +187,24 @@ def identify(robot, q, v, a, tau=None, u=None, include=(), bodies=None, independ
     return Identification(
         dict(zip(prior, found.tolist())), prior, base, estimate, deviation, covariance,
         base.coefficients[:, free] @ found[free], condition,
-        np.sqrt(np.diagonal(C, axis1=1, axis2=2).mean(axis=0)), residual, equations, unexcited, y.size - len(base),
-        (robot, wanted, include, width, known))
+        np.sqrt(np.diagonal(noise.C, axis1=1, axis2=2).mean(axis=0)), residual, equations, unexcited,
+        y.size - len(base), (robot, wanted, include, width, known))
 
 
-def forces(robot, q, lead, tau, u):
-    """Measured generalised forces (count, nv), and what each that is measured is in them in its usual size (..., m)."""
+def forces(robot, q, lead, tau, u, chosen):
+    """Measured generalised forces (count, nv), and what each that is measured is in them in its usual size (..., m).
+
+    There are none of the latter where each force is an equation of its own, whose noise is that of the equation.
+    """
     if (tau is None) == (u is None):
         raise InputError("identify needs either tau, generalised forces, or u, inputs of the actuators")
     if tau is not None:
-        tau = rows_of("tau", floats("tau", tau), lead, robot.nv)
+        tau = rows_of("tau", as_floats("tau", tau, robot.nv), lead, robot.nv)
         size = np.sqrt((tau ** 2).mean(axis=0))
-        return tau, np.broadcast_to(np.diag(size)[:, size > 0.0], (len(q), robot.nv, (size > 0.0).sum()))
-    u = rows_of("u", floats("u", u), lead, len(robot.actuator_names))
+        measured = (size > 0.0) & (chosen is not None)
+        return tau, np.broadcast_to(np.diag(size)[:, measured], (len(q), robot.nv, measured.sum()))
+    nu = len(robot.actuator_names)
+    u = rows_of("u", as_floats("u", u, nu), lead, nu)
     B = np.array([actuator_matrix(robot, at) for at in q])
     return (B @ u[..., None])[..., 0], B * np.sqrt((u ** 2).mean(axis=0))
 
@@ -264,18 +271,18 @@ def filtered(parallel, lead, W, y, F):
     return W[keep], y[keep], F[keep]
 
 
-def covariance_of(noise, F, W, y):
-    """Covariances of the equations of each state: by given standard deviations, or of what least squares leaves."""
+def noise_of(noise, F, W, y):
+    """The `Noise` of the equations: of given standard deviations, or what least squares leaves."""
     if noise is None:
-        return covariances(F, W, y)
+        return estimated_noise(F, W, y)
     p, noise, size = y.shape[1], floats("noise", noise), abs(y).max() or 1.0
     if noise.shape not in ((), (p,)) or not ((FINEST ** 2 * size < noise) & (noise < size / FINEST ** 2)).all():
         raise InputError(f"noise must be positive, of shape ({p},), one for each equation, and not be 1e12 times less "
                          f"or more than the largest force, {size:.3g}; got {shown(noise)}")
-    return np.broadcast_to(np.diag(np.broadcast_to(noise, (p,)) ** 2), y.shape + (p,))
+    return known_noise(noise, y.shape)
 
 
-def least_squares(W, y, before):
+def least_squares(W, y, before, noise):
     """Estimate, covariance, condition number, and rows of combinations that are not excited.
 
     Along a direction that is not excited the estimate is that of before. Such is one whose standard deviation, as a
@@ -294,7 +301,7 @@ def least_squares(W, y, before):
     large = abs(hidden) >= NAMED * abs(hidden).max(axis=1, keepdims=True, initial=0.0)
     hidden = np.where(large, hidden / scale, 0.0)  # a step along it, in the units of the parameters
     condition = s.max(initial=1.0) / s.min(initial=np.inf) if s.min(initial=1.0) > 0.0 else np.inf
-    return estimate, variance * half @ half.T, float(condition), hidden
+    return estimate, variance * half @ noise.spread(U[:, known]) @ half.T, float(condition), hidden
 
 
 def shapes(wanted, pi, free, data):

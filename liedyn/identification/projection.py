@@ -7,9 +7,16 @@ Khalil and Dombre 2002, chapter 9).
 import numpy as np
 
 from liedyn.constraints.independent import choose, singular_choice, wrong_count
-from liedyn.constraints.loops import constraint_jacobian, virtual_jacobian
+from liedyn.constraints.loops import (
+    closure_error, constraint_bias, constraint_jacobian, velocity_error, virtual_jacobian,
+)
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
-from liedyn.errors import of_the_batch
+from liedyn.errors import InputError, of_the_batch
+from liedyn.linearization.operating_point import require_consistent
+
+ALMOST = 1e-6
+"""Constraints may be open by this, and rates that they do not allow this large relative to all rates: far above what
+`close` leaves, far below what encoders on dependent joints would."""
 
 
 def chosen_coordinates(robot, q, independent):
@@ -17,6 +24,30 @@ def chosen_coordinates(robot, q, independent):
     if independent is None and not robot.row_names:
         return None
     return choose(robot, q[0], independent, RANK_TOLERANCE)
+
+
+def require_allowed(robot, lead, q, v, a):
+    """The states lie on the constraints, velocities and accelerations with them.
+
+    Raises
+    ------
+    ClosureError
+        A loop is open, or another constraint is not met.
+    InputError
+        A velocity or an acceleration opens a loop, or breaks another constraint.
+    """
+    if not robot.row_names:
+        return
+    residual, psi = closure_error(robot, q), velocity_error(robot, q, v)
+    left = (constraint_jacobian(robot, q) @ a[..., None])[..., 0] - constraint_bias(robot, q, v)
+    for b in range(len(q)):
+        with of_the_batch(lead, b):
+            require_consistent(robot, q[b], v[b], residual[b], psi[b], ALMOST)
+            row = abs(left[b]).argmax()
+            if abs(left[b, row]) > ALMOST * max(1.0, abs(a[b]).max(), abs(v[b]).max() ** 2):
+                raise InputError(f"a opens constraint {robot.row_owners[row]!r} of {robot.name!r}: |G a - gamma| = "
+                                 f"{abs(left[b, row]):.3g} in {robot.row_names[row]}; measured_motion() makes one that "
+                                 "does not")
 
 
 def allowed_motions(robot, q, chosen, lead=None):

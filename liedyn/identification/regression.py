@@ -9,7 +9,7 @@ from liedyn.errors import InputError
 from liedyn.identification.parameters import (
     FRICTION_WIDTH, dynamic_parameters, joint_columns, without_friction,
 )
-from liedyn.identification.projection import allowed_motions, chosen_coordinates
+from liedyn.identification.projection import allowed_motions, chosen_coordinates, require_allowed
 from liedyn.tree.regressor import inertial_regressor
 from liedyn.tree.rnea import rnea
 
@@ -44,7 +44,10 @@ def regressor(robot, q, v, a, include=(), independent=None, friction_width=FRICT
     Raises
     ------
     InputError
-        A shape does not fit, an entry is not finite, an unknown name, or too many or few independent coordinates.
+        A shape does not fit, an entry is not finite, an unknown name, too many or few independent coordinates, or a
+        velocity or acceleration that opens loops.
+    ClosureError
+        A configuration does not close the loops.
     SingularConfigurationError
         The independent coordinates do not determine the motion at a state.
 
@@ -69,6 +72,7 @@ def regressor(robot, q, v, a, include=(), independent=None, friction_width=FRICT
     independent = given_coordinates("independent", independent)
     if not len(q):
         raise InputError("regressor needs at least one state")
+    require_allowed(robot, lead, q, v, a)
     Y = tree_regressor(robot, q, v, a, columns, width)
     with_one = chosen_coordinates(robot, q, independent)
     if with_one is not None:

@@ -133,7 +133,9 @@ class Identification:
         Raises
         ------
         InputError
-            A shape does not fit, or an entry is not finite.
+            A shape does not fit, an entry is not finite, or a velocity or acceleration opens loops.
+        ClosureError
+            A configuration does not close the loops.
         SingularConfigurationError
             The independent coordinates do not determine the motion at a state.
 

@@ -41,10 +41,16 @@ def padded_for(lane, columns):
 
 
 @inline
+def clear_rows(A, count):
+    """Zeros in the first rows of a padded matrix."""
+    for b in range(count * (A.shape[1] // WIDTH)):
+        store(LANES, A, b, splat(LANES, 0.0))
+
+
+@inline
 def clear(A):
     """Zeros in a padded matrix."""
-    for b in range(A.shape[0] * (A.shape[1] // WIDTH)):
-        store(LANES, A, b, splat(LANES, 0.0))
+    clear_rows(A, A.shape[0])
 
 
 @inline

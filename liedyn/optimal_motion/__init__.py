@@ -7,6 +7,8 @@
 | `samples` | the unknowns; states and inputs with their derivatives by them |
 | `collocation`, `shooting` | two transcriptions |
 | `cost`, `limits`, `conditions`, `functions` | what is wanted |
+| `demands` | all of that, as users give it |
+| `between` | limits between the nodes |
 | `program` | all of it as a nonlinear program |
 | `curvature` | the Hessian of the constraints, learnt node by node |
 | `solving` | the program as solvers see it |
@@ -16,6 +18,6 @@
 """
 from liedyn.optimal_motion.functions import PathFunction, clearance
 from liedyn.optimal_motion.optimize import optimize_motion
-from liedyn.optimal_motion.result import OptimalMotion, OptimizationError
+from liedyn.optimal_motion.result import MotionWarning, OptimalMotion, OptimizationError
 
-__all__ = ["OptimalMotion", "OptimizationError", "PathFunction", "clearance", "optimize_motion"]
+__all__ = ["MotionWarning", "OptimalMotion", "OptimizationError", "PathFunction", "clearance", "optimize_motion"]

@@ -2,11 +2,18 @@
 import numpy as np
 
 from liedyn.compiled.boundary import states
+from liedyn.constraints.assembly import close
 from liedyn.errors import InputError, shown
 from liedyn.optimal_motion.charts import LeftChartError, charts_about
 from liedyn.optimal_motion.dynamics import motion_at
+from liedyn.optimal_motion.limits import places_of
 from liedyn.tree.configuration import difference
 
+TURN = 24
+"""Configurations of a guess for coordinates that go on from period to period, each found from the one before: 15
+degrees apart in a full turn."""
+NEARLY = 0.5
+"""An angle of a guess nearer than this to whole turns [rad] makes them."""
 PEAK = 5.0
 """Largest inputs of a guess as a multiple of their median."""
 
@@ -35,6 +42,37 @@ def way_points(robot, conditions, given, part):
     known.setdefault(1.0, q)
     t = np.array(sorted(known))
     return smooth(robot, t, [known[each] for each in t], part)
+
+
+def turn(robot, q, shift):
+    """Configurations (TURN + 1, nq) from q (nq,) on, whose coordinates go on by shift (nv,), steadily and closed.
+
+    Raises
+    ------
+    ClosureError
+        They do not go round: the mechanism stops them.
+    """
+    moving = np.flatnonzero(shift)
+    places, found = places_of(robot)[moving], [q]
+    for part in np.arange(1, TURN + 1) / TURN:
+        there = q[places] + part * shift[moving]
+        if robot.row_names:
+            names = [robot.velocity_names[j] for j in moving]
+            found.append(close(robot, found[-1], **dict(zip(names, there))))
+        else:
+            found.append(q.copy())
+            found[-1][places] = there
+    return np.array(found)
+
+
+def whole_turns(robot, q, shift):
+    """`shift` (nv,) of a periodic motion with the whole turns that other angles make along configurations q (count, nq)
+    of its guess: a coupler turns back relative to its crank. None stays None."""
+    if shift is None:
+        return None
+    d, angle = difference(robot, q[0], q[-1]), places_of(robot) >= 0
+    turns = 2.0 * np.pi * np.round(d / (2.0 * np.pi))
+    return np.where(angle & (shift == 0.0) & (np.abs(d - turns) < NEARLY), turns, shift)
 
 
 def smooth(robot, t, q, part):

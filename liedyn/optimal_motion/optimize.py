@@ -5,20 +5,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.arguments import flag, floats, non_negative, positive, require_robot, whole
-from liedyn.contact.watching import watches
+from liedyn.arguments import positive, require_robot, whole
 from liedyn.errors import ConditionWarning, InputError, LiedynError, shown, suggestion
 from liedyn.optimal_motion import guess as guessing
 from liedyn.optimal_motion import ipopt_solver, scipy_solver
+from liedyn.optimal_motion.between import LOOSE, intervals_beyond, leaps
 from liedyn.optimal_motion.charts import LeftChartError, charts_about
 from liedyn.optimal_motion.collocation import Collocation
-from liedyn.optimal_motion.conditions import condition
+from liedyn.optimal_motion.contradictions import at_rest, require_possible
 from liedyn.optimal_motion.cost import Cost
-from liedyn.optimal_motion.functions import PathFunction
-from liedyn.optimal_motion.limits import Own, limits, places_of
-from liedyn.optimal_motion.program import Demands, Program
+from liedyn.optimal_motion.demands import demands_of
+from liedyn.optimal_motion.program import Program
 from liedyn.optimal_motion.refinement import finer, interval_errors
-from liedyn.optimal_motion.result import OptimizationError, inside, optimal_motion
+from liedyn.optimal_motion.result import ROWS, MotionWarning, OptimizationError, inside, optimal_motion
 from liedyn.optimal_motion.shooting import Shooting
 from liedyn.optimal_motion.solving import Options, Problem
 from liedyn.simulation.progress import Progress
@@ -27,6 +26,8 @@ SOLVERS = {"scipy": scipy_solver.solve, "ipopt": ipopt_solver.solve}
 METHODS = "collocation", "shooting"
 NEW_CHARTS, NEW_MESHES = 20, 8
 """How often charts may move to where the iterates are, and meshes get finer."""
+FINER_STARTS = 3
+"""How often the first mesh is halved if the guess is in no charts about its knots."""
 MOST_INTERVALS = 2000
 RESCALED = 0.1
 """A cost below this part of the first one is scaled anew, so that tolerances mean the same."""
@@ -92,7 +93,8 @@ def optimize_motion(robot, start, goal=None, duration=1.0, cost=None, bounds=Non
         SciPy's trust-region interior-point method, or Ipopt as CasADi's wheel brings it (``liedyn[optimize]``).
     tolerance : float or None
         Largest error of an interval, see ``errors`` of `OptimalMotion`: those that are worse are divided, and the
-        program is solved again from there. None: the mesh stays as it is.
+        program is solved again from there. So are those where a coordinate, a speed or a path function exceeds its
+        limits between nodes by more than 0.1 % of them, as long as that helps. None: the mesh stays as it is.
     feasibility : float
         Largest violation of a row of the program.
     optimality : float
@@ -115,6 +117,8 @@ def optimize_motion(robot, start, goal=None, duration=1.0, cost=None, bounds=Non
         An argument that does not fit, an unknown name, or a robot that moves with time or has one-sided constraints.
     ClosureError
         A loop is open at start or goal.
+    MotionWarning
+        Limits are exceeded between the nodes by more than 0.1 % of them, see ``excess`` of `OptimalMotion`.
     OptimizationError
         The solver stopped elsewhere: at its limit of iterations, or where constraints contradict each other. It names
         the rows that are violated most, where and by how much, and has the best motion so far.
@@ -143,47 +147,66 @@ def optimize_motion(robot, start, goal=None, duration=1.0, cost=None, bounds=Non
     setting = _setting(method, points, solver, feasibility, optimality, iterations, settings, progress)
     tolerance = None if tolerance is None else positive("tolerance", tolerance)
     intervals = whole("intervals", intervals, 1)
-    demands = _demands(robot, start, goal, duration, bounds, limits, path, via, periodic)
+    demands = demands_of(robot, start, goal, duration, bounds, limits, path, via, periodic)
+    require_possible(robot, demands)
     cost = Cost(robot, cost)
     mesh = _mesh(intervals, [part for part, _ in demands.conditions])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConditionWarning)  # of iterates; the result is looked at again
         seconds = _first_duration(demands.duration, guess)
         try:
-            program, z = _first(robot, setting, mesh, demands, cost, seconds, guess)
+            program, z = _first_within_charts(robot, setting, mesh, demands, cost, seconds, guess)
             return _improve(program, z, setting, tolerance, began)
         except LeftChartError as error:
             raise OptimizationError(
                 f"the guess for {robot.name!r} moves so far within an interval that its states are in no chart about "
-                "the knots (a dead centre between them, or a ball that turns by more than a quarter): begin with more "
-                "intervals, or with a guess") from error
+                "the knots: a dead centre or a stop between them, a goal in another assembly mode, or a ball that "
+                "turns by more than a quarter. Begin with more intervals, or with guess= configurations on the way"
+            ) from error
         finally:
             setting.progress.close()
 
 
 def _improve(program, z, setting, tolerance, began):
     """Solve, and solve again on finer meshes, until all intervals are accurate."""
-    iterations, warm = 0, False
+    iterations, warm, before = 0, False, np.inf
     for _ in range(NEW_MESHES):
         program, z, found = _solve(program, z, setting._replace(options=setting.options._replace(warm=warm)))
         iterations += found["iterations"]
         ok = found.pop("ok")
         errors = interval_errors(program, z) if ok else np.full(len(program.transcription.mesh) - 1, np.nan)
+        if ok:
+            errors[leaps(program, z)] = np.inf
         found |= {"errors": errors, "iterations": iterations, "time": time.monotonic() - began}
         if not ok:
             raise _failure(program, z, found, f"{setting.solver!r} stopped ({found['outcome']})")
-        motion = optimal_motion(program, z, z[-1], found)
-        if tolerance is None or errors.max() <= tolerance:
-            return motion
-        mesh = finer(program.transcription, errors, tolerance)
+        motion, beyond = optimal_motion(program, z, z[-1], found)
+        coarse, part = intervals_beyond(beyond, ROWS)
+        if tolerance is None and errors.max() == np.inf:
+            break
+        if tolerance is None or errors.max() <= tolerance and (not coarse.any() or part > 0.5 * before):
+            return _told(motion, beyond)
+        before = part  # a mesh that is finer for the sake of limits has to help
+        mesh = finer(program.transcription, np.where(coarse, np.maximum(errors, 2.0 * tolerance), errors), tolerance)
         if len(mesh) > MOST_INTERVALS:
             break
         program, z = _again(program, z, mesh)
         warm = True
-    raise OptimizationError(
-        f"the motion of {motion.robot!r} is optimal on {len(errors)} intervals, but its error {errors.max():.2g} "
-        f"there is above tolerance={tolerance:g} after {NEW_MESHES} meshes: begin with more intervals or points",
-        motion)
+    what = f"its error {errors.max():.2g} there is above tolerance={tolerance:g}" if errors.max() < np.inf else (
+        f"leaps at {motion.knots[errors.argmax() + 1]:.4g} s to another branch of the mechanism's configurations")
+    raise OptimizationError(f"the motion of {motion.robot!r} is optimal on {len(errors)} intervals, but {what}: begin "
+                            "with more intervals or points, or with another guess", motion)
+
+
+def _told(motion, beyond):
+    """The motion, with a warning if it exceeds limits between the nodes."""
+    far = beyond.largest(LOOSE)
+    if far:
+        text = ", ".join(f"{name} by {x:.3g}" for name, x in list(far.items())[:3])
+        warnings.warn(f"limits hold at the nodes of the mesh, but between them this motion of {motion.robot!r} exceeds "
+                      f"{text}: begin with more intervals, or take inputs that are held, method='shooting'",
+                      MotionWarning, stacklevel=4)
+    return motion
 
 
 def _solve(program, z, setting):
@@ -202,7 +225,10 @@ def _solve(program, z, setting):
         small = program.evaluate(z).cost < RESCALED * problem.cost_scale
         if (ok or not problem.failures) and not small or iterations >= options.iterations:
             break
-        program, z = _recentred(program, z)
+        try:
+            program, z = _recentred(program, z)
+        except LeftChartError:  # the iterates are too far apart: no charts about the knots have them all
+            break
     violation = problem.violation(problem.values(x)[1])
     of_c, slope, slack = problem.refined(x, of_c, of_x)
     optimal = max(slope, slack) <= options.optimality
@@ -221,14 +247,24 @@ def _failure(program, z, found, what):
     rows = {found["row_labels"][k]: float(beyond[k]) for k in worst if beyond[k] > 0.0}
     text = ", ".join(f"{name} by {x:.3g}" for name, x in list(rows.items())[:3])
     try:
-        motion = optimal_motion(program, z, z[-1], found)
+        motion, _ = optimal_motion(program, z, z[-1], found)
     except LiedynError:  # its accelerations do not exist
         motion = None
-    told = f"; violated: {text}" if found["violation"] > 1e-8 else (
+    told = f"; violated: {text}{_at_ends(program, z)}" if found["violation"] > 1e-8 else (
         f"; all constraints hold, but the gradient of the Lagrangian is {found['optimality']:.2g}")
     return OptimizationError(f"no optimal motion of {program.transcription.charts.robot.name!r}: {what} after "
                              f"{found['iterations']} iterations{told}. The best motion so far is in the error's "
                              "`motion`; guess= goes on from there", motion, rows)
+
+
+def _at_ends(program, z):
+    """What the actuators cannot do where the motion should be at rest, in words."""
+    nodes, found = program.evaluate(z).nodes, ""
+    for part, each in program.demands.conditions:
+        if each.v is not None and not each.v.any():
+            told = at_rest(program.transcription.charts.robot, nodes.q[program.node(part)], program.demands.of_inputs)
+            found += f". At {part * z[-1]:.4g} s, {told}" if told else ""
+    return found
 
 
 def _transcription(robot, method, points, mesh, q):
@@ -236,13 +272,32 @@ def _transcription(robot, method, points, mesh, q):
     return Collocation(charts, mesh, points) if method == "collocation" else Shooting(charts, mesh, points)
 
 
+def _first_within_charts(robot, setting, mesh, demands, cost, seconds, guess):
+    """As `_first`, on finer meshes if the guess goes too far within an interval."""
+    for left in range(FINER_STARTS, -1, -1):
+        try:
+            program, z = _first(robot, setting, mesh, demands, cost, seconds, guess)
+            leaping = leaps(program, z)
+            if not leaping.any():
+                return program, z
+        except LeftChartError:
+            if not left:
+                raise
+        mesh = np.sort(np.append(mesh, 0.5 * (mesh[1:] + mesh[:-1])))
+    raise LeftChartError(np.flatnonzero(leaping))
+
+
 def _first(robot, setting, mesh, demands, cost, seconds, guess):
     """The program, and the unknowns of a first guess."""
     if hasattr(guess, "_plan") and guess._plan is not None:
         if guess.robot != robot.name or guess.q.shape[1] != robot.nq:
             raise InputError(f"the guess is a motion of {guess.robot!r}, not of {robot.name!r}")
+        demands = demands._replace(shift=guessing.whole_turns(robot, guess.q, demands.shift))
         return _resampled(robot, setting, mesh, demands, cost, guess._plan, seconds)
+    if guess is None and demands.shift is not None and demands.shift.any():
+        guess = guessing.turn(robot, guessing.way_points(robot, demands.conditions, None, mesh[:1])[0], demands.shift)
     q = guessing.way_points(robot, demands.conditions, guess, mesh)
+    demands = demands._replace(shift=guessing.whole_turns(robot, q, demands.shift))
     if q.shape[1] != robot.nq:
         raise InputError(f"the guess has {q.shape[1]} coordinates, {robot.name!r} has {robot.nq}")
     for part, each in demands.conditions:  # the reference there is the configuration itself
@@ -329,63 +384,7 @@ def _setting(method, points, solver, feasibility, optimality, iterations, settin
     return Setting(method, points, solver, options, Progress(progress, 0, options.iterations, "optimize motion", "it"))
 
 
-def _demands(robot, start, goal, duration, bounds, declared, path, via, periodic):
-    if robot.functions or robot.t != 0.0:
-        raise InputError(f"{robot.name!r} has constraints that are functions or move with time: motions are optimized "
-                         "for fixed constraints of the library's own kinds")
-    if watches(robot):
-        raise InputError(f"{robot.name!r} has one-sided constraints: switch them to 'sliding' or 'sticking' or off")
-    if not robot.actuator_names:
-        raise InputError(f"{robot.name!r} has no actuators: nothing can be optimized")
-    conditions = [(0.0, condition(robot, "start", start, True))]
-    for each in _sequence("via", via):
-        if not isinstance(each, (tuple, list)) or len(each) != 2:
-            raise InputError(f"via has pairs (part of the duration, what), got {shown(each)}")
-        part = non_negative("the part of a via", each[0])
-        if not 0.0 < part < 1.0:
-            raise InputError(f"the part of a via is between 0 and 1, got {part:g}")
-        conditions.append((part, condition(robot, "via", each[1], False)))
-    if goal is not None:
-        conditions.append((1.0, condition(robot, "goal", goal, True)))
-    if bounds is not None and not isinstance(bounds, dict):
-        raise InputError(f"bounds must be a dict by name, got {shown(bounds)}")
-    rows, of_inputs = limits(robot, bounds or {}, flag("limits", declared))
-    nu = len(robot.actuator_names)
-    for each in (path,) if isinstance(path, PathFunction) else _sequence("path", path):
-        if not isinstance(each, PathFunction):
-            raise InputError(f"path has PathFunctions, got {shown(each)}")
-        rows.append(Own(each, (0.0, robot.home, np.zeros(robot.nv), np.zeros(nu))))
-    return Demands(rows, of_inputs, _duration(duration), conditions, _shift(robot, periodic))
-
-
-def _sequence(name, x):
-    if not isinstance(x, (list, tuple)):
-        raise InputError(f"{name} must be a list, got {shown(x)}")
-    return x
-
-
-def _duration(given):
-    x = floats("duration", given)
-    if x.shape == ():
-        x = np.array([x, x])
-    if x.shape != (2,) or not np.isfinite(x).all() or not 0.0 < x[0] <= x[1]:
-        raise InputError(f"duration must be positive, or (low, high), got {shown(given)}")
-    return float(x[0]), float(x[1])
-
-
 def _first_duration(limits, guess):
     if getattr(guess, "duration", None) is not None and not limits[0] == limits[1]:
         return float(np.clip(guess.duration, *limits))
     return float(np.sqrt(limits[0] * limits[1]))
-
-
-def _shift(robot, periodic):
-    if isinstance(periodic, dict):
-        shift = np.zeros(robot.nv)
-        for name, x in periodic.items():
-            if name not in robot.velocity_names or places_of(robot)[robot.velocity_index(name)] < 0:
-                raise InputError(f"unknown coordinate {shown(name)} of periodic, "
-                                 f"{suggestion(name, robot.coordinate_names)}")
-            shift[robot.velocity_index(name)] = floats(f"periodic {name!r}", x)
-        return shift
-    return np.zeros(robot.nv) if flag("periodic", periodic) else None

@@ -9,6 +9,7 @@ from liedyn.constraints.wrenches import wrenches_at
 from liedyn.elements.generalized import energy_slope, forces_and_derivatives
 from liedyn.errors import InputError, LiedynError, shown
 from liedyn.model.packed import DOF_DAMPING, dofs_of
+from liedyn.optimal_motion.between import SEEN, excess
 from liedyn.optimal_motion.dynamics import motion_at
 from liedyn.simulation.recorder import energies_at
 from liedyn.simulation.trajectory import Trajectory
@@ -34,6 +35,10 @@ class OptimizationError(LiedynError):
         self.violations = violations or {}
 
 
+class MotionWarning(UserWarning):
+    """A motion that exceeds limits between the nodes of its mesh."""
+
+
 @dataclass(frozen=True, repr=False)
 class OptimalMotion(Trajectory):
     """What `optimize_motion` returns: a `Trajectory`, ten rows in each interval, and how it was found.
@@ -49,6 +54,9 @@ class OptimalMotion(Trajectory):
     errors : ndarray, shape (N,)
         Of each interval: the largest distance, in coordinates of the manifold and their rates, of the motion from what
         its inputs do, integrated from the interval's first state.
+    excess : dict
+        By how much limits are exceeded between the nodes, where the program does not see them: the largest amounts by
+        the limit's name, in its unit, at the rows of the trajectory, if they are more than a millionth of the limit.
     outcome : str
         What the solver said.
     optimality, violation : float
@@ -82,6 +90,7 @@ class OptimalMotion(Trajectory):
     duration: float = float("nan")
     knots: np.ndarray = None
     errors: np.ndarray = None
+    excess: dict = field(default_factory=dict)
     outcome: str = ""
     optimality: float = float("nan")
     violation: float = float("nan")
@@ -195,7 +204,7 @@ def inside(plan, part):
 
 
 def optimal_motion(program, z, duration, known):
-    """The `OptimalMotion` of unknowns z; `known` is what else there is to say."""
+    """The `OptimalMotion` of unknowns z, and its `Excess` of limits; `known` is what else there is to say."""
     transcription, robot = program.transcription, program.transcription.charts.robot
     plan = transcription, z.copy(), program.evaluate(z).motion
     mesh = transcription.mesh
@@ -211,12 +220,14 @@ def optimal_motion(program, z, duration, known):
     count, active = len(t), np.ones((len(t), len(robot.constraint_names)), np.int64)
     position, velocity = (np.abs(x).max(axis=1, initial=0.0) for x in (
         (closure_error(robot, q), velocity_error(robot, q, v)) if robot.row_names else np.zeros((2, count, 0))))
-    return OptimalMotion(
+    beyond = excess(program.demands, robot.actuator_names, t, q, v, u)
+    motion = OptimalMotion(
         t, q, v, of.a, tau, of.lam, active > 0, active, kinetic, potential, input_work, other_work, position, velocity,
         np.full(count, np.nan), wrenches_at(robot, t, q, of.lam), (), robot.name, robot.coordinate_names,
         robot.velocity_names, robot.row_names, robot.constraint_names, method=transcription.name,
         formulation="nullspace", stabilisation="local coordinates", _robot=robot, u=u, duration=float(duration),
-        knots=mesh * duration, actuator_names=robot.actuator_names, _plan=plan, **known)
+        knots=mesh * duration, excess=beyond.largest(SEEN), actuator_names=robot.actuator_names, _plan=plan, **known)
+    return motion, beyond
 
 
 def works(robot, transcription, z, t, q, v):

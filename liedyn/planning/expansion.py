@@ -6,7 +6,7 @@ along the stages follows, knot by knot. With f_i = (w, wdot) the rates at stage 
 
     df_i = A_i (eta_i, dw_i) + B_i du
 
-where dw_i = dw + c h dwdot_(i-1), and eta_i is the variation of the coordinates c h w_(i-1) away from the start: a
+where dw_i = dw + c h df_(i-1), and eta_i is the variation of the coordinates c h w_(i-1) away from the start: a
 variation eta of y, body-fixed, is after a displacement u the variation Ad_{exp -u} eta + dexp_{-u} du, joint by joint.
 """
 from collections import namedtuple
@@ -14,28 +14,41 @@ from collections import namedtuple
 import numpy as np
 from numba import types
 
-from liedyn.compiled.jit import CUBE, INTEGERS, MATRIX, VECTOR, group, inline, kernel_in_place, late
+from liedyn.compiled.jit import CUBE, MATRIX, VECTOR, group, inline, kernel_in_place, late
 from liedyn.dynamics.state import State
 from liedyn.lie.algebra import Ad, neg, neg6, rotate
 from liedyn.lie.exponential import exp, left_jacobian, so3_exp, so3_left_jacobian
+from liedyn.linalg.gauss_jordan import add_products_in_registers, add_row, clear, padded
 from liedyn.linearization.one_state import room
 from liedyn.linearization.output_rows import TREE, VELOCITY
 from liedyn.linearization.states import Tolerances, linearize_registers, linearize_trees
 from liedyn.model.packed import N_ROWS
 from liedyn.planning.phases import touches
 from liedyn.planning.step import (
-    COORDINATES, copy_vector, in_phase, put_displacement, put_forces, put_state, stage_time, stage_weight,
+    DISCRETISATION, EULER, STEP_ROOM, copy_vector, in_phase, put_displacement, put_forces, put_state, stage_time,
+    stage_weight,
 )
 from liedyn.planning.touches import BATCH, FOUND, linearize_phases, one_by_one, put_touch_derivatives, touch
+from liedyn.simd.lanes import SCALAR
+from liedyn.simd.registers import copy_row
 from liedyn.tree.configuration import difference_kernel
 from liedyn.tree.records import MODEL
 
-StageRoom = namedtuple("StageRoom", "states found velocities tolerances u x dk d_sum eta d_w")
-"""States and local state spaces at all stages, stage by stage, each of all knots, whose outputs are `velocities`; and
-room for one knot: a displacement u and the sum x of rates, derivatives of the rates of a stage, of their sum, and of
-the state of a stage by z = (y, w, input)."""
+Path = namedtuple("Path", "q v u")
+"""States of the knots, one more than inputs."""
 
-STAGE_ROOM = group(StageRoom, BATCH[3], FOUND, *BATCH[6:8], *[VECTOR] * 2, *[MATRIX] * 4)
+Expansion = namedtuple("Expansion", "A B gap lx lxx lu k K lam mu")
+"""Of each knot: derivatives of the step, gap to the next knot, derivatives of the cost; the change k and the feedback K
+of inputs; multipliers and penalties of the limits."""
+
+StageRoom = namedtuple("StageRoom", "states found velocities tolerances u x eta dw df moved sum_w sum_f")
+"""States and local state spaces at all stages, stage by stage, each of all knots, whose outputs are `velocities`; and
+room for one knot: a displacement u and the sum x of rates. Padded (p, z), by z = (y, w, input): derivatives of the
+coordinates, of the rates (w, wdot) of a stage, of what moves the next one, and of the sum of rates."""
+
+PATH = group(Path, *[MATRIX] * 3)
+EXPANSION = group(Expansion, *[CUBE] * 2, *[MATRIX] * 2, CUBE, *[MATRIX] * 2, CUBE, *[MATRIX] * 2)
+STAGE_ROOM = group(StageRoom, BATCH[3], FOUND, *BATCH[6:8], *[VECTOR] * 2, *[MATRIX] * 6)
 in_registers, of_trees = (late(*BATCH)(each.kernel) for each in (linearize_registers, linearize_trees))
 
 
@@ -45,7 +58,7 @@ def stage_room(robot, d, knots):
     states = State(np.empty((rows, robot.nq)), np.empty((rows, n)), np.empty((rows, n)), np.empty((rows, 0)))
     velocities = np.array([(TREE, VELOCITY, j, j) for j in range(n)], np.int64)
     return StageRoom(states, room(robot, rows, p, p, nu, n), velocities, Tolerances(np.inf, d.rank_tolerance),
-                     np.zeros(p), np.zeros(2 * p), *np.zeros((2, 2 * p, 2 * p + nu)), *np.zeros((2, p, 2 * p + nu)))
+                     np.zeros(p), np.zeros(2 * p), *np.zeros((6, p, padded.py_func(2 * p + nu))))
 
 
 @inline
@@ -75,9 +88,9 @@ def carry_columns(group_size, u, k, Z, D):
 def put_variation(d, u, D, Z):
     """Z (p, z) = the variation of y after a displacement u that varies by D."""
     p = Z.shape[0]
+    clear(Z)
     for i in range(p):
-        for j in range(Z.shape[1]):
-            Z[i, j] = 1.0 if i == j else 0.0
+        Z[i, i] = 1.0
     for g in range(d.groups.shape[0]):
         carry_columns(d.groups[g, 1], u, d.groups[g, 0], Z, D)
     g, end = 0, -1
@@ -86,88 +99,95 @@ def put_variation(d, u, D, Z):
             end = i + d.groups[g, 1]
             g += 1
         if i >= end:
-            for j in range(Z.shape[1]):
-                Z[i, j] += D[i, j]
+            add_row(Z, i, 1.0, D, i)
 
 
 @inline
-def put_stage_variations(d, r, c_h, first):
-    """eta and d_w of a stage that lies c_h rates of the last one away from the start."""
-    p, z = r.eta.shape
-    for i in range(p):
-        for j in range(z):
-            r.d_w[i, j] = (1.0 if j == p + i else 0.0) + (0.0 if first else c_h * r.dk[p + i, j])
-    if first:
-        return
-    for i in range(p):
-        for j in range(z):
-            r.dk[i, j] *= c_h
-    put_variation(d, r.u, r.dk, r.eta)
+def put_scaled(factor, D, first, out):
+    """out = factor D + [0 1 0], the identity in columns from `first` on."""
+    clear(out)
+    for i in range(out.shape[0]):
+        add_row(out, i, factor, D, i)
+        out[i, first + i] += 1.0
 
 
 @inline
 def put_rolling(d, X, eta, first, dw):
-    """Rows of dw whose velocities are no independent ones but follow from them: X by the state of the stage."""
+    """Rows of dw whose velocities are no independent ones but follow from them, by X at the stage."""
     p = eta.shape[0]
     for i in range(d.places.size if d.speeds.size < d.places.size else 0):
-        place, at, picked = d.places[i], d.entries[i], False
+        place, at, is_speed = d.places[i], d.entries[i], False
         for k in range(d.speeds.size):
-            picked = picked or d.speeds[k] == place
-        if not picked:
+            is_speed = is_speed or d.speeds[k] == place
+        if not is_speed:
             for j in range(dw.shape[1]):
                 dw[at, j] = X[place, j] if first and j < 2 * p else 0.0
             for l in range(0 if first else p):
-                a, b = X[place, l], X[place, p + l]
-                for j in range(dw.shape[1] if a != 0.0 or b != 0.0 else 0):
-                    dw[at, j] += a * eta[l, j] + b * dw[l, j]
+                add_row(dw, at, X[place, l], eta, l)
+                add_row(dw, at, X[place, p + l], dw, l)
 
 
 @inline
-def vary_rates(r, A, B, first):
-    """dk = (variation of w, that of f) at a stage; eta and d_w are variations of its y and w."""
-    p, z = r.eta.shape
+def put_rate_derivatives(r, A, B, first):
+    """df of a stage, from the lower rows of its A (2p, 2p) and B (2p, nu); eta and dw are those of its state."""
+    p, x, nu, z = r.u.size, A.shape[1], B.shape[1], r.df.shape[1]
+    clear(r.df)
     for i in range(p):
-        for j in range(z):
-            r.dk[i, j] = r.d_w[i, j]
-            r.dk[p + i, j] = B[p + i, j - 2 * p] if j >= 2 * p else A[p + i, j] if first else 0.0
-        for l in range(0 if first else p):  # eta and d_w of the first stage are rows of the identity
-            x, y = A[p + i, l], A[p + i, p + l]
-            for j in range(z):
-                r.dk[p + i, j] += x * r.eta[l, j] + y * r.d_w[l, j]
+        if first:  # eta and dw are rows of the identity
+            copy_row(SCALAR, A, x * (p + i), x, r.df, z * i)
+        copy_row(SCALAR, B, nu * (p + i), nu, r.df, z * i + x)
+    if not first:
+        add_products_in_registers(A, x * p, x, 1, p, p, r.eta, r.df)
+        add_products_in_registers(A, x * p + p, x, 1, p, p, r.dw, r.df)
+
+
+@inline
+def put_displacement_of(d, r, k, knots, v):
+    """What the step from knot k with velocities v adds to (y, w), in r.x."""
+    for i in range(r.x.size):
+        r.x[i] = 0.0
+        for stage in range(d.method):
+            r.x[i] += stage_weight(d.method, stage, d.h) * r.found.f0[stage * knots + k, i]
+    put_displacement(d, v, r.x)
 
 
 @kernel_in_place
 def put_step_derivatives(d, r, k, knots, v, A, B):
-    """A (2p, 2p) and B (2p, nu) of the step from knot k with velocities v; leaves its displacement in r.u and r.x."""
-    p, z = r.eta.shape
-    for i in range(2 * p):
-        r.x[i] = 0.0
-        for j in range(z):
-            r.d_sum[i, j] = 0.0
+    """A (2p, 2p) and B (2p, nu) of the step from knot k with velocities v."""
+    p, x, nu, z = r.u.size, A.shape[1], B.shape[1], r.df.shape[1]
+    clear(r.df)
+    clear(r.sum_w)
+    clear(r.sum_f)
     for stage in range(d.method):
         row, weight, c_h = stage * knots + k, stage_weight(d.method, stage, d.h), stage_time(stage, d.h)
-        for i in range(p if stage > 0 else 0):
-            r.u[i] = c_h * r.found.f0[row - knots, i]
-        put_stage_variations(d, r, c_h, stage == 0)
-        put_rolling(d, r.found.C[row], r.eta, stage == 0, r.d_w)
-        vary_rates(r, r.found.A[row], r.found.B[row], stage == 0)
-        for i in range(2 * p if weight != 0.0 else 0):
-            r.x[i] += weight * r.found.f0[row, i]
-            for j in range(z):
-                r.d_sum[i, j] += weight * r.dk[i, j]
-    put_displacement(d, v, r.x)
+        if stage > 0:
+            for i in range(p):
+                r.u[i] = c_h * r.found.f0[row - knots, i]
+            clear(r.moved)
+            for i in range(p):
+                add_row(r.moved, i, c_h, r.dw, i)
+            put_variation(d, r.u, r.moved, r.eta)
+        put_scaled(c_h, r.df, p, r.dw)
+        put_rolling(d, r.found.C[row], r.eta, stage == 0, r.dw)
+        put_rate_derivatives(r, r.found.A[row], r.found.B[row], stage == 0)
+        for i in range(p):
+            add_row(r.sum_w, i, weight, r.dw, i)
+            add_row(r.sum_f, i, weight, r.df, i)
+    put_displacement_of(d, r, k, knots, v)
     for i in range(p):
         r.u[i] = r.x[i]
-        for j in range(z if d.method == 1 else 0):
-            r.d_sum[i, j] = d.h * ((1.0 if j == p + i else 0.0) + r.d_sum[p + i, j])
-    put_variation(d, r.u, r.d_sum, r.eta)
+    if d.method == EULER:
+        put_scaled(1.0, r.sum_f, p, r.moved)
+        clear(r.sum_w)
+        for i in range(p):
+            add_row(r.sum_w, i, d.h, r.moved, i)
+    put_variation(d, r.u, r.sum_w, r.eta)
     for i in range(p):
-        for j in range(2 * p):
-            A[i, j] = r.eta[i, j]
-            A[p + i, j] = r.d_sum[p + i, j] + (1.0 if j == p + i else 0.0)
-        for j in range(B.shape[1]):
-            B[i, j] = r.eta[i, 2 * p + j]
-            B[p + i, j] = r.d_sum[p + i, 2 * p + j]
+        r.sum_f[i, p + i] += 1.0
+        copy_row(SCALAR, r.eta, z * i, x, A, x * i)
+        copy_row(SCALAR, r.eta, z * i + x, nu, B, nu * i)
+        copy_row(SCALAR, r.sum_f, z * i, x, A, x * (p + i))
+        copy_row(SCALAR, r.sum_f, z * i + x, nu, B, nu * (p + i))
 
 
 @inline
@@ -211,47 +231,6 @@ def linearize_stage(model, d, r, begin, end):
     return known
 
 
-@kernel_in_place
-def expand_steps(model, d, r, step, dq, path, closed, x):
-    """Derivatives of all steps in x, motions of the manifold in r.found, and gaps between steps and knots.
-
-    Where the plan is `closed`, each step leads to the next knot, there are no gaps, and no step has to be made. Returns
-    (knots done, sum of |gaps|); dq (nv) is room.
-    """
-    knots, gaps, p = path.q.shape[0], 0.0, x.gap.shape[1] // 2
-    for stage in range(d.method):
-        begin, count = stage * knots, knots if stage == 0 else knots - 1
-        made = put_stage_states(model, d, r, step, stage, path)
-        made = linearize_stage(model, d, r, begin, begin + min(made, count)) - begin
-        if made < count:
-            return made, np.inf
-    for k in range(knots - 1):
-        if touches(d, k):
-            if not put_touch_derivatives(model, d, step, k, path.q[k], path.v[k], r.found.K[k], r.found.C[k], x.A[k]):
-                return k, np.inf
-            x.B[k, :, :] = 0.0
-        else:
-            put_step_derivatives(in_phase(model, d, k)[1], r, k, knots, path.v[k], x.A[k], x.B[k])
-        for i in range(2 * p):
-            x.gap[k, i] = 0.0
-        if closed:
-            continue
-        of_knot, e = in_phase(model, d, k)
-        if touches(d, k):
-            if not touch(model, d, step, k, path.q[k], path.v[k], step.q, step.v):
-                return k, np.inf
-        else:
-            if not put_state(of_knot, e, step, path.q[k], path.v[k], r.x, 1.0):
-                return k, np.inf
-            copy_vector(step.stage.q, step.q)
-            copy_vector(step.stage.v, step.v)
-        next_e = in_phase(model, d, k + 1)[1]
-        put_difference(model, next_e, dq, path.q[k + 1], path.v[k + 1], step.q, step.v, x.gap[k])
-        for i in range(2 * p):
-            gaps += abs(x.gap[k, i])
-    return knots, gaps
-
-
 @inline
 def put_difference(model, d, dq, q_0, v_0, q, v, dx):
     """dx = (y, w) of (q, v) seen from (q_0, v_0); dq (nv) is room."""
@@ -263,3 +242,51 @@ def put_difference(model, d, dq, q_0, v_0, q, v, dx):
         dx[d.entries[i]] = dq[d.places[i]]
     for i in range(d.speeds.size):
         dx[d.entries[p + i]] = v[d.speeds[i]] - v_0[d.speeds[i]]
+
+
+@kernel_in_place
+def put_gaps(model, d, r, step, dq, path, x):
+    """Gaps between where steps lead and the next knots; (knots done, sum of their sizes)."""
+    knots, gaps = path.q.shape[0], 0.0
+    for k in range(knots - 1):
+        of_knot, e = in_phase(model, d, k)
+        if touches(d, k):
+            made = touch(model, d, step, k, path.q[k], path.v[k], step.q, step.v)
+        else:
+            put_displacement_of(e, r, k, knots, path.v[k])
+            made = put_state(of_knot, e, step, path.q[k], path.v[k], r.x, 1.0)
+            copy_vector(step.stage.q, step.q)
+            copy_vector(step.stage.v, step.v)
+        if not made:
+            return k, np.inf
+        put_difference(*in_phase(model, d, k + 1), dq, path.q[k + 1], path.v[k + 1], step.q, step.v, x.gap[k])
+        for i in range(r.x.size):
+            gaps += abs(x.gap[k, i])
+    return knots, gaps
+
+
+@late(MODEL, DISCRETISATION, STAGE_ROOM, STEP_ROOM, VECTOR, PATH, types.boolean, EXPANSION,
+      returns=types.Tuple((types.int64, types.float64)))
+def expand_steps(model, d, r, step, dq, path, closed, x):
+    """Derivatives of all steps in x, motions of the manifold in r.found, and gaps between steps and knots.
+
+    Where the plan is `closed`, each step leads to the next knot, there are no gaps, and no step has to be made. Returns
+    (knots done, sum of |gaps|); dq (nv) is room.
+    """
+    knots, p = path.q.shape[0], x.gap.shape[1] // 2
+    for stage in range(d.method):
+        begin, count = stage * knots, knots if stage == 0 else knots - 1
+        made = put_stage_states(model, d, r, step, stage, path)
+        made = linearize_stage(model, d, r, begin, begin + min(made, count)) - begin
+        if made < count:
+            return made, np.inf
+    for k in range(knots - 1):
+        if touches(d, k):
+            if not put_touch_derivatives(model, d, step, k, path.q[k], path.v[k], r.found.K[k], r.found.C[k], x.A[k]):
+                return k, np.inf
+            clear(x.B[k])
+        else:
+            put_step_derivatives(in_phase(model, d, k)[1], r, k, knots, path.v[k], x.A[k], x.B[k])
+        for i in range(2 * p):
+            x.gap[k, i] = 0.0
+    return (knots, 0.0) if closed else put_gaps(model, d, r, step, dq, path, x)

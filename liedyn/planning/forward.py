@@ -7,25 +7,20 @@ the two in x = (y, w), seen from knot k + 1. A rollout with the part alpha of th
 from collections import namedtuple
 
 import numpy as np
+from numba import types
 
-from liedyn.compiled.jit import CUBE, MATRIX, VECTOR, group, kernel_in_place
-from liedyn.planning.expansion import put_difference
-from liedyn.planning.objective import input_cost, put_input_gradient, put_state_derivatives, state_cost
+from liedyn.compiled.jit import VECTOR, group, kernel_in_place, late
+from liedyn.planning.expansion import EXPANSION, FOUND, PATH, put_difference
+from liedyn.planning.objective import (
+    COST_ROOM, OBJECTIVE, input_cost, put_input_gradient, put_state_derivatives, state_cost,
+)
 from liedyn.planning.phases import add_gap_derivatives, gap_cost, touches
-from liedyn.planning.step import copy_vector, in_phase, put_state
+from liedyn.planning.step import DISCRETISATION, STEP_ROOM, copy_vector, in_phase, put_state
 from liedyn.planning.touches import advance
-
-Path = namedtuple("Path", "q v u")
-"""States of the knots, one more than inputs."""
-
-Expansion = namedtuple("Expansion", "A B gap lx lxx lu k K lam mu")
-"""Of each knot: derivatives of the step, gap to the next knot, derivatives of the cost; the change k and the feedback K
-of inputs; multipliers and penalties of the limits."""
+from liedyn.tree.records import MODEL
 
 ForwardRoom = namedtuple("ForwardRoom", "dq dx dx_next du")
 
-PATH = group(Path, *[MATRIX] * 3)
-EXPANSION = group(Expansion, *[CUBE] * 2, *[MATRIX] * 2, CUBE, *[MATRIX] * 2, CUBE, *[MATRIX] * 2)
 FORWARD_ROOM = group(ForwardRoom, *[VECTOR] * 4)
 
 
@@ -44,7 +39,8 @@ def leave_gap(model, d, r, gap, part, q, v):
     return True
 
 
-@kernel_in_place
+@late(MODEL, DISCRETISATION, OBJECTIVE, STEP_ROOM, COST_ROOM, FORWARD_ROOM, PATH, EXPANSION, types.float64, PATH,
+      returns=types.Tuple((types.int64, *[types.float64] * 3)))
 def roll_out(model, d, o, r, c, f, path, x, alpha, trial):
     """`trial` from the first state of its own under u + alpha k + K dx, within the limits of inputs.
 
@@ -62,7 +58,7 @@ def roll_out(model, d, o, r, c, f, path, x, alpha, trial):
         if touches(d, k):
             more, violation = gap_cost(model, d, r.stage, k, trial.q[k])
             added, worst = added + more, max(worst, violation)
-        put_difference(model, in_phase(model, d, k)[1], f.dq, path.q[k], path.v[k], trial.q[k], trial.v[k], f.dx)
+        put_difference(*in_phase(model, d, k), f.dq, path.q[k], path.v[k], trial.q[k], trial.v[k], f.dx)
         for i in range(trial.u.shape[1]):
             s = path.u[k, i] + alpha * x.k[k, i]
             for j in range(f.dx.size):
@@ -78,8 +74,9 @@ def roll_out(model, d, o, r, c, f, path, x, alpha, trial):
     return knots + 1, total, added, worst
 
 
-@kernel_in_place
-def expand_costs(model, d, o, c, found, s, path, x):
+@late(MODEL, DISCRETISATION, OBJECTIVE, COST_ROOM, STEP_ROOM, FOUND, PATH, EXPANSION,
+      returns=types.Tuple([types.float64] * 3))
+def expand_costs(model, d, o, c, r, found, path, x):
     """Derivatives of the cost along a plan, with the motions of the manifold `found` at its knots.
 
     Returns (cost, what limits add, largest violation).
@@ -95,14 +92,14 @@ def expand_costs(model, d, o, c, found, s, path, x):
             x.lxx[k])
         total, added, worst = total + cost, added + more, max(worst, violation)
         if touches(d, k):
-            more, violation = add_gap_derivatives(model, d, s, k, path.q[k], found.K[k], x.lx[k], x.lxx[k])
+            more, violation = add_gap_derivatives(model, d, r.stage, k, path.q[k], found.K[k], x.lx[k], x.lxx[k])
             added, worst = added + more, max(worst, violation)
     return total, added, worst
 
 
-@kernel_in_place
-def predict(o, f, x):
-    """Slope of the cost along the change that the linear model makes of k and K, and its curvature."""
+@late(OBJECTIVE, FORWARD_ROOM, EXPANSION, types.boolean, returns=types.Tuple([types.float64] * 2))
+def predict(o, f, x, curved):
+    """Slope of the cost along the change that the linear model makes of k and K, and its curvature if it is wanted."""
     knots, nu = x.lu.shape
     slope = curvature = 0.0
     for j in range(f.dx.size):
@@ -110,7 +107,7 @@ def predict(o, f, x):
     for k in range(knots + 1):
         for i in range(f.dx.size):
             slope += x.lx[k, i] * f.dx[i]
-            for j in range(f.dx.size):
+            for j in range(f.dx.size if curved else 0):
                 curvature += f.dx[i] * x.lxx[k, i, j] * f.dx[j]
         if k == knots:
             break
@@ -120,7 +117,7 @@ def predict(o, f, x):
                 s += x.K[k, i, j] * f.dx[j]
             f.du[i] = s
             slope += x.lu[k, i] * s
-        for i in range(nu):
+        for i in range(nu if curved else 0):
             for j in range(nu):
                 curvature += 2.0 * f.du[i] * o.R[i, j] * f.du[j]
         for i in range(f.dx.size):

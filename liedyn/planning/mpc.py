@@ -1,14 +1,20 @@
 """Model-predictive control: at each sample a plan from the state as it is, of which the first input is applied."""
+import time
+import warnings
+
 import numpy as np
 
 from liedyn.arguments import non_negative, number, positive, whole
-from liedyn.errors import InputError
-from liedyn.planning.plan import STATUS, cost_of_start, plan_of, put_start
-from liedyn.planning.search import CONVERGED, FROM_FEEDBACK
-from liedyn.planning.solver import PlanError, Solver
+from liedyn.errors import InputError, SingularConfigurationError
+from liedyn.planning.plan import STATUS, PlanWarning, cost_of_start, plan_of, put_start
+from liedyn.planning.search import CONVERGED, FROM_FEEDBACK, FROM_INPUTS, GO_ON, ITERATIONS
+from liedyn.planning.solver import GROWTH, PlanError, Solver
 
 FIRST_ITERATIONS, FIRST_TOLERANCE = 500, 1e-9
 """Of the plan that the first call begins with."""
+
+UNPLANNABLE = PlanError, SingularConfigurationError
+"""What a search raises where a plan leads nowhere."""
 
 HALVINGS = 8
 """Parts of a change that are tried at most: the time of a call has a bound."""
@@ -17,10 +23,11 @@ HALVINGS = 8
 class MPC:
     """A controller that plans anew at each sample; a function of (t, q, v) for :class:`liedyn.Sampled`.
 
-    Each call shifts the plan before to the present, rolls it out with its feedback from the state given, and improves
-    it by a few iterations. Where the rollout leads nowhere, the plan begins with a gap, which they close; where its
-    last step does, too, the call plans as the first one. Inputs are within their limits at every call, also where the
-    search has not converged. The first call plans to convergence, and takes longer.
+    Each call shifts the plan before to the present, with its multipliers, rolls it out with its feedback from the state
+    given, and improves it until it has converged, or until iterations or time run out. Where the rollout leads nowhere,
+    the plan begins with a gap, which is closed; where its last step does, too, the call plans as the first one, in what
+    is left of its time. Where that also leads nowhere, it gives the input that was planned before, with its feedback,
+    and warns. Inputs are within their limits at every call. The first call plans to convergence, and takes longer.
 
     Parameters
     ----------
@@ -38,14 +45,22 @@ class MPC:
     limits, method, independent
         As for `ddp`.
     iterations : int
-        Largest number of iterations of a call.
+        Largest number of iterations of a call. One is enough where no limit of a state binds; with limits, more of them
+        hold these more closely.
+    budget : float, optional
+        Time that a call should take at most [s], measured by the clock: no iteration begins that would end later if it
+        took as long as the longest one of this call. One iteration is made in any case, and the first call takes what
+        it needs. Results then depend on the speed of the machine. Default: only `iterations` count.
     tolerance, limit_tolerance, penalty
         As for `ddp`.
 
     Attributes
     ----------
     status : str
-        How the search of the last call has ended, as for :class:`liedyn.Plan`.
+        How the search of the last call has ended, as for :class:`liedyn.Plan`; or ``"as planned before"``, where no
+        plan was found from there.
+    iterations : int
+        How many the last call has made.
 
     Raises
     ------
@@ -54,7 +69,13 @@ class MPC:
 
     Notes
     -----
-    Real-time iterations (Diehl, Bock and Schloeder 2005) of `ddp`. All but the shift is compiled.
+    Real-time iterations (Diehl, Bock and Schloeder 2005) of `ddp`, several of them in a call. All but the shift and the
+    clock is compiled.
+
+    Warns
+    -----
+    PlanWarning
+        No plan was found from a state, and the one before goes on.
 
     Examples
     --------
@@ -67,11 +88,13 @@ class MPC:
     >>> tr = ld.simulate(loader, loader.home, [0.0] * 8, 0.1, dt=2e-3, u=ld.Sampled(mpc, 0.01))
     """
 
-    def __init__(self, robot, q, v, cost, steps, h, limits=None, method="euler", independent=None, iterations=1,
-                 tolerance=1e-6, limit_tolerance=1e-4, penalty=None):
+    def __init__(self, robot, q, v, cost, steps, h, limits=None, method="euler", independent=None, iterations=8,
+                 tolerance=1e-6, limit_tolerance=1e-4, penalty=None, budget=None):
+        whole("steps", steps, 1)  # no phases
         self._cost, self._limits = cost, limits
         self._solver = Solver(robot, q, v, self._cost_at(0.0), steps, h, limits, method, independent)
-        self._iterations = whole("iterations", iterations, 1)
+        self._most, self.iterations = whole("iterations", iterations, 1), 0
+        self._budget = np.inf if budget is None else positive("budget", budget)
         self._tolerance = non_negative("tolerance", tolerance)
         self._limit_tolerance = non_negative("limit_tolerance", limit_tolerance)
         self._penalty = self._given = None if penalty is None else positive("penalty", penalty)
@@ -139,25 +162,60 @@ class MPC:
         PlanError, SingularConfigurationError
             The plan leads nowhere from there: the message names the knot.
         """
-        solver, t = self._solver, number("t", t)
+        begun, solver, t = time.perf_counter(), self._solver, number("t", t)
         state = solver.state(q, v)
         if self._t is not None and t < self._t - 0.5 * solver.h:
             raise InputError(f"mpc, t: time goes back, from {self._t:g} to {t:g}; call reset() before another run")
         if callable(self._cost):
             self._set_cost(t)
         if self._t is None:
-            self._first(state)
+            self._first(state, FIRST_ITERATIONS, np.inf)
             self._t = t
         else:
             self._shift(round((t - self._t) / solver.h))
-            solver.trial.q[0], solver.trial.v[0] = state
-            try:
-                self._status = solver.search(self._iterations, self._tolerance, self._limit_tolerance, self._penalty,
-                                             FROM_FEEDBACK, False, HALVINGS)
-            except PlanError:  # the step that the shift has added leads nowhere
-                self._first(state)
+            return self._again(t, state, begun + self._budget)
         self.status = STATUS[self._status]
         return solver.path.u[0].copy()
+
+    def _again(self, t, state, deadline):
+        """Inputs by the plan before, improved; by that plan as it is where nothing better is found."""
+        solver, shifted = self._solver, [each.copy() for each in self._shifting()]
+        solver.trial.q[0], solver.trial.v[0] = state
+        try:
+            self._improve(FROM_FEEDBACK, self._most, self._tolerance, deadline)
+        except UNPLANNABLE:  # the step that the shift has added leads nowhere
+            u = solver.trial.u[0].copy()
+            try:
+                self._first(state, self._most if np.isfinite(deadline) else FIRST_ITERATIONS, deadline)
+            except UNPLANNABLE as error:
+                warnings.warn(f"mpc at t = {t:g} s: the plan before goes on, as no plan was found from here: {error}",
+                              PlanWarning, stacklevel=3)
+                for each, before in zip(self._shifting(), shifted):
+                    each[:] = before
+                o, self.status = solver.objective, "as planned before"
+                return np.clip(np.where(np.isfinite(u), u, o.u[0]), o.u_low, o.u_high)
+        self.status = STATUS[self._status]
+        return solver.path.u[0].copy()
+
+    def _improve(self, roll, most, tolerance, deadline, growth=1.0):
+        """Search until it has converged, `most` iterations are made, or the next one would end after the deadline.
+
+        Penalties stay as a rule (growth 1): multipliers that are carried from call to call hold the limits, while
+        penalties that grew in one call would make all later ones converge more slowly.
+        """
+        solver, self.iterations, longest = self._solver, 0, 0.0
+        several = 1 if np.isfinite(deadline) else most
+        while True:
+            begun = time.perf_counter()
+            self._status = solver.search(
+                several, tolerance, self._limit_tolerance, self._penalty, roll, False, HALVINGS, growth)
+            now, roll = time.perf_counter(), GO_ON
+            self.iterations += int(solver.log.count[0])
+            longest = max(longest, now - begun)
+            if self._status != ITERATIONS or self.iterations >= most or now + longest > deadline:
+                break
+        if self._status == ITERATIONS:
+            solver.raise_multipliers()
 
     def _set_cost(self, t):
         """The cost of this time, of the same shape."""
@@ -167,24 +225,29 @@ class MPC:
             if getattr(solver.objective, name).records.tolist() != getattr(before, name).records.tolist():
                 raise InputError(f"mpc, cost: the cost at t = {t:g} has other targets than before")
 
-    def _first(self, state):
-        """A plan to convergence, from the inputs of the cost."""
+    def _first(self, state, most, deadline):
+        """A plan from the inputs of the cost, to convergence if iterations and time last."""
         solver = self._solver
         solver.begin(*state)
         solver.expansion.lam[:] = 0.0
         roll = put_start(solver, None)
         if self._penalty is None:
-            self._penalty = cost_of_start(solver, roll) if solver.limit_names else 1.0
+            self._penalty = cost_of_start(solver, roll) if solver.limited else 1.0
         solver.expansion.mu[:] = self._penalty
-        self._status = solver.search(FIRST_ITERATIONS, FIRST_TOLERANCE, self._limit_tolerance, self._penalty, roll)
+        self._improve(FROM_INPUTS, most, FIRST_TOLERANCE, deadline, GROWTH)
+        solver.expansion.mu[:] = self._penalty
+
+    def _shifting(self):
+        """Arrays with a row for each knot or step that belong to the plan."""
+        x = self._solver.expansion
+        return *self._solver.path, x.K, x.lam, x.mu
 
     def _shift(self, count):
         """Let the plan begin `count` steps later; behind it are its last knot and the reference of inputs."""
         count = min(count, self._solver.steps)
         if count > 0:
             self._t += count * self._solver.h
-            x = self._solver.expansion
-            for each in (*self._solver.path, x.K, x.lam, x.mu):
+            for each in self._shifting():
                 each[:-count] = each[count:].copy()
                 each[-count:] = each[-count - 1 if count < len(each) else -1]
             o = self._solver.objective

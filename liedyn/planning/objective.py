@@ -23,11 +23,13 @@ import numpy as np
 from numba import types
 
 from liedyn.compiled.jit import INTEGERS, MATRIX, VECTOR, group, inline, kernel, kernel_in_place, late
-from liedyn.lie.algebra import neg, neg6, rotate
+from liedyn.lie.algebra import add, neg, neg6, rotate
 from liedyn.lie.exponential import left_jacobian_inverse, so3_left_jacobian_inverse
+from liedyn.linalg.gauss_jordan import add_products_in_registers, add_row, clear, clear_rows, padded
 from liedyn.model.packed import N_LINKS, NV
 from liedyn.reaching.rows import target_errors, target_rows
 from liedyn.simd.lanes import SCALAR
+from liedyn.simd.registers import copy_row
 from liedyn.tree.configuration import difference_kernel
 from liedyn.tree.kinematics import world_positions, world_size
 from liedyn.tree.records import MODEL
@@ -47,22 +49,25 @@ balls and free joints; `limits` (c, 3) are kind, place and degree of freedom, wi
 TARGET are rows of the targets `bounded`.
 """
 
-CostRoom = namedtuple("CostRoom", "world masses d D QD error J JN g")
-"""Room to work in: deviations (2 n), their derivatives (2 n, 2 p), targets' errors, rows (.., n) and (.., p)."""
+CostRoom = namedtuple("CostRoom", "world masses d error J g N D E WE H")
+"""Room to work in: the deviation d (2 n), errors of targets, their rows J (.., n), a row g (2 p) of a limit. Padded:
+motions N and derivatives D (n, p) of the deviation of q by y; rows E of errors, their derivatives by x and behind them
+the errors, weighed in WE; H = E^T WE, half of the second derivatives and of the gradient."""
 
 TARGET_ROWS = group(TargetRows, types.int64[:, ::1], VECTOR, VECTOR, MATRIX)
 OBJECTIVE = group(Objective, INTEGERS, types.float64[:, :, ::1], *[MATRIX] * 4, types.int64[:, ::1],
                   TARGET_ROWS, TARGET_ROWS, types.int64[:, ::1], VECTOR, VECTOR, TARGET_ROWS, VECTOR, VECTOR)
-COST_ROOM = group(CostRoom, *[VECTOR] * 3, MATRIX, MATRIX, VECTOR, MATRIX, MATRIX, VECTOR)
+COST_ROOM = group(CostRoom, *[VECTOR] * 4, MATRIX, VECTOR, *[MATRIX] * 5)
 
 
 @kernel
 def cost_room(model, p, rows):
     """`CostRoom` for p coordinates and at most so many rows of targets."""
-    n = model.ints[NV]
-    return CostRoom(np.empty(world_size(model)), np.empty(4 * model.ints[N_LINKS]), np.zeros(2 * n),
-                    np.zeros((2 * n, 2 * p)), np.zeros((2 * n, 2 * p)), np.zeros(rows), np.zeros((rows, n)),
-                    np.zeros((rows, p)), np.zeros(2 * p))
+    n, columns = model.ints[NV], padded(2 * p + 1)
+    count = max(rows, 2 * n)
+    return CostRoom(np.empty(world_size(model)), np.empty(4 * model.ints[N_LINKS]), np.zeros(2 * n), np.zeros(rows),
+                    np.zeros((rows, n)), np.zeros(2 * p), np.zeros((n, padded(p))), np.zeros((n, padded(p))),
+                    np.zeros((count, columns)), np.zeros((count, columns)), np.zeros((2 * p, columns)))
 
 
 @inline
@@ -80,18 +85,29 @@ def put_errors(model, targets, k, q, c):
 
 
 @inline
-def put_error_columns(model, targets, k, q, p, c, N):
-    """Derivatives of the errors by y, after `put_errors`."""
-    goal = targets.goals[row_at(targets.goals, k)]
+def put_error_rows(model, targets, k, q, p, c):
+    """Rows E of the errors, after `put_errors`."""
+    goal, rows = targets.goals[row_at(targets.goals, k)], targets.weights.size
     target_rows(model, q, c.world, c.masses, targets.records, targets.constants, goal, c.error, c.J)
-    for i in range(targets.weights.size):
-        for j in range(p):
-            c.JN[i, j] = 0.0
-        for l in range(N.shape[0]):
-            x = c.J[i, l]
-            if x != 0.0:
-                for j in range(p):
-                    c.JN[i, j] += x * N[l, j]
+    clear_rows(c.E, rows)
+    add_products_in_registers(c.J, 0, c.J.shape[1], 1, rows, c.J.shape[1], c.N, c.E)
+    for i in range(rows):
+        c.E[i, 2 * p] = c.error[i]
+
+
+@inline
+def add_targets(model, targets, k, q, p, c):
+    """Targets in H; returns what they cost."""
+    put_errors(model, targets, k, q, c)
+    put_error_rows(model, targets, k, q, p, c)
+    total, rows = 0.0, targets.weights.size
+    clear_rows(c.WE, rows)
+    for i in range(rows):
+        factor = targets.weights[i] * targets.weights[i]
+        add_row(c.WE, i, factor, c.E, i)
+        total += factor * c.error[i] * c.error[i]
+    add_products_in_registers(c.E, 0, 1, c.E.shape[1], p, rows, c.WE, c.H)
+    return total
 
 
 @inline
@@ -164,31 +180,57 @@ def state_cost(model, o, c, k, last, q, v, lam, mu):
 
 
 @inline
-def put_deviation_columns(model, o, c, p, N, X):
-    """c.D = derivatives of the deviation by (y, w), after `put_deviation`."""
-    n = N.shape[0]
+def put_deviation_slopes(o, c, p):
+    """c.D = derivatives of the deviation of q by y, after `put_deviation`."""
+    n = c.N.shape[0]
+    clear(c.D)
     for i in range(n):
-        for j in range(p):
-            c.D[i, j] = N[i, j]
-            c.D[i, p + j] = 0.0
-        for j in range(2 * p):
-            c.D[n + i, j] = X[i, j]
+        add_row(c.D, i, 1.0, c.N, i)
     for g in range(o.balls.shape[0]):
         i = o.balls[g, 0]
         w = (c.d[i], c.d[i + 1], c.d[i + 2])
         if o.balls[g, 1] == 3:
             A = so3_left_jacobian_inverse(neg(w))
             for j in range(p):
-                x = rotate(A, (N[i, j], N[i + 1, j], N[i + 2, j]))
-                for s in range(3):
-                    c.D[i + s, j] = x[s]
+                put_column(c.D, i, j, rotate(A, column(c.N, i, j)))
             continue
         A, B = left_jacobian_inverse(neg6((w, (c.d[i + 3], c.d[i + 4], c.d[i + 5]))))
         for j in range(p):
-            a, b = (N[i, j], N[i + 1, j], N[i + 2, j]), (N[i + 3, j], N[i + 4, j], N[i + 5, j])
-            x, y, z = rotate(A, a), rotate(B, a), rotate(A, b)
-            for s in range(3):
-                c.D[i + s, j], c.D[i + 3 + s, j] = x[s], y[s] + z[s]
+            a, b = column(c.N, i, j), column(c.N, i + 3, j)
+            put_column(c.D, i, j, rotate(A, a))
+            put_column(c.D, i + 3, j, add(rotate(B, a), rotate(A, b)))
+
+
+@inline
+def column(A, i, j):
+    """Three numbers of a column, from row i on."""
+    return A[i, j], A[i + 1, j], A[i + 2, j]
+
+
+@inline
+def put_column(A, i, j, x):
+    A[i, j], A[i + 1, j], A[i + 2, j] = x[0], x[1], x[2]
+
+
+@inline
+def add_deviation(o, which, p, X, c):
+    """The weighed deviation in H, after `put_deviation`; returns what it costs."""
+    n, rows, total = c.N.shape[0], o.rows.size, 0.0
+    put_deviation_slopes(o, c, p)
+    clear_rows(c.E, rows)
+    clear_rows(c.WE, rows)
+    for i in range(rows):
+        row = o.rows[i]
+        if row < n:
+            add_row(c.E, i, 1.0, c.D, row)
+        else:
+            copy_row(SCALAR, X, 2 * p * (row - n), 2 * p, c.E, c.E.shape[1] * i)
+        c.E[i, 2 * p] = c.d[row]
+    add_products_in_registers(o.Q, which * rows * rows, rows, 1, rows, rows, c.E, c.WE)
+    for i in range(rows):
+        total += c.d[o.rows[i]] * c.WE[i, 2 * p]
+    add_products_in_registers(c.E, 0, 1, c.E.shape[1], 2 * p, rows, c.WE, c.H)
+    return total
 
 
 @inline
@@ -206,45 +248,24 @@ def add_square(g, count, factor, lxx):
 @kernel_in_place
 def put_state_derivatives(model, o, c, k, last, q, v, lam, mu, N, X, lx, lxx):
     """What `state_cost` returns, with its gradient and Gauss-Newton matrix in x = (y, w), limits included."""
-    p, r, which = lx.size // 2, o.rows.size, 1 if last else 0
+    p = lx.size // 2
     total = added = worst = 0.0
-    for i in range(2 * p):
-        lx[i] = 0.0
-        for j in range(2 * p):
-            lxx[i, j] = 0.0
-    if r > 0:
+    clear(c.H)
+    for i in range(N.shape[0]):
+        copy_row(SCALAR, N, p * i, p, c.N, c.N.shape[1] * i)
+    if o.rows.size > 0:
         put_deviation(model, o, k, q, v, c)
-        put_deviation_columns(model, o, c, p, N, X)
-        for i in range(r):
-            for j in range(2 * p):
-                c.QD[i, j] = 0.0
-            for l in range(r):
-                x = 2.0 * o.Q[which, i, l]
-                if x != 0.0:
-                    total += 0.5 * x * c.d[o.rows[i]] * c.d[o.rows[l]]
-                    for j in range(2 * p):
-                        c.QD[i, j] += x * c.D[o.rows[l], j]
-            e = c.d[o.rows[i]]
-            for j in range(2 * p):
-                lx[j] += e * c.QD[i, j]
-            for l in range(2 * p):
-                x = c.D[o.rows[i], l]
-                if x != 0.0:
-                    for j in range(2 * p):
-                        lxx[l, j] += x * c.QD[i, j]
+        total += add_deviation(o, 1 if last else 0, p, X, c)
     targets = o.final if last else o.running
     if targets.weights.size > 0:
-        put_errors(model, targets, k, q, c)
-        put_error_columns(model, targets, k, q, p, c, N)
-        for i in range(targets.weights.size):
-            factor = 2.0 * targets.weights[i] * targets.weights[i]
-            total += 0.5 * factor * c.error[i] * c.error[i]
-            for j in range(p):
-                lx[j] += factor * c.error[i] * c.JN[i, j]
-            add_square(c.JN[i], p, factor, lxx)
+        total += add_targets(model, targets, k, q, p, c)
+    for i in range(2 * p):
+        lx[i] = 2.0 * c.H[i, 2 * p]
+        for j in range(2 * p):
+            lxx[i, j] = 2.0 * c.H[i, j]
     if o.bounded.weights.size > 0:
         put_errors(model, o.bounded, k, q, c)
-        put_error_columns(model, o.bounded, k, q, p, c, N)
+        put_error_rows(model, o.bounded, k, q, p, c)
     for l in range(o.low.size if k > 0 else 0):  # the first state is given
         x = limited(o, l, q, v, c)
         force = beyond(o, l, x, lam[l], mu[l])
@@ -256,7 +277,7 @@ def put_state_derivatives(model, o, c, k, last, q, v, lam, mu, N, X, lx, lxx):
         for i in range(2 * p):
             c.g[i] = X[j, i] if kind == SPEED else 0.0
         for i in range(p if kind != SPEED else 0):
-            c.g[i] = N[j, i] if kind == COORDINATE else c.JN[o.limits[l, 1], i]
+            c.g[i] = N[j, i] if kind == COORDINATE else c.E[o.limits[l, 1], i]
         for i in range(2 * p):
             lx[i] += force * c.g[i]
         add_square(c.g, 2 * p, mu[l], lxx)

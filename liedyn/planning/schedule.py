@@ -1,4 +1,4 @@
-"""Timed phases of a plan as users give them, packed for kernels (`liedyn.planning.phases`); and what contacts push with."""
+"""Timed phases of a plan as users give them, and packed for kernels (`liedyn.planning.phases`)."""
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +14,7 @@ from liedyn.errors import InputError, shown, suggestion
 from liedyn.linalg.dense import independent_rows
 from liedyn.linalg.gauss_jordan import padded
 from liedyn.model.packed import (
-    DOF_F, DOF_FLOATS_AT, DOF_STIFFNESS, GRAVITY, LINK_IV, LINK_NV, LOOP_ACTIVE, LOOP_HOLONOMIC, LOOP_NROWS, N_ROWS, NV,
+    DOF_F, DOF_FLOATS_AT, DOF_STIFFNESS, GRAVITY, LINK_IV, LINK_NV, LOOP_ACTIVE, LOOP_HOLONOMIC, LOOP_NROWS, NV,
     OFF, SLIDING, PackedModel, constraints_of, links_of,
 )
 from liedyn.planning.phases import Phases
@@ -27,8 +27,8 @@ class Phase:
     Attributes
     ----------
     closed : sequence of str
-        Names of the contacts that are closed, with friction as sticking ones; all other one-sided contacts are open, and
-        so are constraints that only other phases name.
+        Names of the contacts that are closed, with friction as sticking ones; all other one-sided contacts are open,
+        and so are constraints that only other phases name.
     steps : int
         How many steps it has.
 
@@ -52,7 +52,8 @@ def phases_of(robot, steps):
     for each in closed:
         for name in each:
             if name not in robot.constraint_names:
-                raise InputError(f"phases: unknown constraint {shown(name)}, {suggestion(name, robot.constraint_names)}")
+                raise InputError(
+                    f"phases: unknown constraint {shown(name)}, {suggestion(name, robot.constraint_names)}")
     one_sided = tuple(contacts_of(robot, robot.packed).names)
     governed = dict.fromkeys((*one_sided, *(name for each in closed for name in each)))
     robots = [robot.switched({name: ("sticking" if name in one_sided else True) if name in each else False
@@ -94,8 +95,8 @@ def picked(robot, q, preferred):
         pivots, order = qr(A, mode="r", pivoting=True) if rank else (np.zeros((0, 0)), np.arange(0))
         size = np.abs(np.diag(pivots))
         if rank and (len(size) < rank or size[rank - 1] <= RANK_TOLERANCE * size[0]):
-            raise InputError(f"{robot.name!r}: the constraints {', '.join(robot.active)} cannot be solved for coordinates "
-                             "of hinges and sliders alone at q0, without part of a ball or free joint; plans need that")
+            raise InputError(f"{robot.name!r}: the constraints {', '.join(robot.active)} cannot be solved at q0 for "
+                             "coordinates of joints other than ball and free joints, whose coordinates belong together")
         dependent.append(np.sort(among[order[:rank]]))
     return [np.setdiff1d(np.arange(robot.nv), x) for x in dependent[::-1]]
 
@@ -116,11 +117,11 @@ def pack_phases(robots, counts, q, preferred):
         choosable[i, :, :n] = 1.0
         choosable[i, 0, y] = choosable[i, 1, w] = 0.0
     return Phases(knots_of(counts, 1.0)[0], np.array([robot.packed.ints for robot in robots]),
-                  np.array([configuration_of(robot.packed) for robot in robots]), numbers, places, speeds, entries, groups,
-                  choosable, rest_of(packed), np.zeros((P - 1, m)), np.ones((P - 1, m)))
+                  np.array([configuration_of(robot.packed) for robot in robots]), numbers, places, speeds, entries,
+                  groups, choosable, rest_of(packed), np.zeros((P - 1, m)), np.ones((P - 1, m)))
 
 
-def no_phases(packed):
+def no_phases():
     """`Phases` of a plan without them."""
     integers, numbers = np.zeros((0, 0), np.int64), np.zeros((0, 0))
     return Phases(np.zeros(0, np.int64), *[integers] * 6, np.zeros((0, 0, 0), np.int64), np.zeros((0, 0, 0)),
@@ -136,7 +137,7 @@ def rest_of(packed):
 
 
 def contact_forces(robots, of_knot, q, v, tau):
-    """By name of a one-sided contact (steps, 2): normal force and friction at the beginning of each step; zero if open."""
+    """By name of a one-sided contact (steps, 2): normal force and friction as each step begins, zero if open."""
     robot = robots[0]
     contacts = contacts_of(robot, robot.packed)
     found = {name: np.zeros((len(tau), 2)) for name in contacts.names}

@@ -16,22 +16,22 @@ from collections import namedtuple
 import numpy as np
 from numba import types
 
-from liedyn.compiled.jit import INTEGERS, VECTOR, group, inline, kernel
+from liedyn.compiled.jit import INTEGERS, VECTOR, group, inline, kernel, late
 from liedyn.planning.backward import BACKWARD_ROOM, backward_knot
-from liedyn.planning.expansion import STAGE_ROOM, expand_steps
-from liedyn.planning.forward import EXPANSION, FORWARD_ROOM, PATH, expand_costs, predict, roll_out
+from liedyn.planning.expansion import EXPANSION, PATH, STAGE_ROOM, expand_steps
+from liedyn.planning.forward import FORWARD_ROOM, expand_costs, predict, roll_out
 from liedyn.planning.objective import COST_ROOM, OBJECTIVE, update_multipliers
 from liedyn.planning.phases import touches, update_gap_multipliers
-from liedyn.planning.step import DISCRETISATION, STEP_ROOM, copy_vector
+from liedyn.planning.step import STEP_ROOM, copy_vector
 
 CONVERGED, ITERATIONS, STALLED, VIOLATED, SINGULAR = range(5)
 """What ends a search: it has converged; no iteration is left; no step helps; limits cannot be held; a step or the
 derivatives at a knot lead nowhere."""
 
-FROM_STATES, FROM_INPUTS, FROM_FEEDBACK = range(3)
+FROM_STATES, FROM_INPUTS, FROM_FEEDBACK, GO_ON = range(4)
 
 ARMIJO, GAP_SHARE = 1e-4, 0.5
-PROGRESS, GROWTH = 0.25, 10.0
+PROGRESS = 0.25
 """Penalties grow where multipliers alone have not reduced the largest violation to this part of it."""
 CLOSED_GAPS = 1e-9
 """Sum of |gaps| of a plan whose steps lead from knot to knot: a whole step closes them to rounding."""
@@ -42,20 +42,23 @@ finer."""
 ROUNDING = 1e-13
 """A slope below this part of the merit is rounding: its sum has thousands of terms."""
 
-Options = namedtuple("Options", "iterations halvings tolerance limit_tolerance largest_penalty roll finish floor")
+Options = namedtuple(
+    "Options", "iterations halvings tolerance limit_tolerance growth largest_penalty roll finish floor")
 """`roll` says where to begin: FROM_STATES of the plan; FROM_INPUTS, rolled out with its feedback from the first state
-of `trial`; FROM_FEEDBACK, the same, but with a gap behind that state where the rollout leads nowhere. `finish` is 1
-where derivatives and feedback of the last iteration's plan are wanted; `floor` is a cost that is rounding."""
+of `trial`; FROM_FEEDBACK, the same, but with a gap behind that state where the rollout leads nowhere; GO_ON, where the
+search before has run out of iterations. `finish` is 1 where derivatives and feedback of the last iteration's plan are
+wanted; `floor` is a cost that is rounding. Penalties grow by the factor `growth`; where it is 1 they stay, and
+multipliers alone hold the limits, for as many updates as there are iterations."""
 
-Log = namedtuple("Log", "cost gaps violation slope step count")
-"""By iteration; `count` has iterations made, updates of multipliers, and the knot where it failed."""
+Log = namedtuple("Log", "cost gaps violation slope step count memory")
+"""By iteration; `count` has iterations made, updates of multipliers, and the knot where it failed. `memory` is what a
+search needs to go on: damping, weight of gaps, tolerance, largest violation at the last update, and 1 if closed."""
 
 Rooms = namedtuple("Rooms", "step stages cost backward forward")
 
-OPTIONS = group(Options, *[types.int64] * 2, *[types.float64] * 3, *[types.int64] * 2, types.float64)
-LOG = group(Log, *[VECTOR] * 5, INTEGERS)
+OPTIONS = group(Options, *[types.int64] * 2, *[types.float64] * 4, *[types.int64] * 2, types.float64)
+LOG = group(Log, *[VECTOR] * 5, INTEGERS, VECTOR)
 ROOMS = group(Rooms, STEP_ROOM, STAGE_ROOM, COST_ROOM, BACKWARD_ROOM, FORWARD_ROOM)
-ARGUMENTS = DISCRETISATION, OBJECTIVE, PATH, PATH, EXPANSION, ROOMS
 
 
 @inline
@@ -67,7 +70,7 @@ def copy_path(path, to):
         copy_vector(path.u[k], to.u[k])
 
 
-@inline
+@late(OBJECTIVE, BACKWARD_ROOM, PATH, EXPANSION, types.float64, returns=types.boolean)
 def backward(o, b, path, x, damping):
     """Changes and feedback of all knots; False if a knot has no best inputs."""
     last = path.u.shape[0]
@@ -95,13 +98,13 @@ def start(model, d, o, path, trial, x, r):
 
 
 @inline
-def next_multipliers(model, d, o, c, s, path, x, grows, largest):
+def next_multipliers(model, d, o, r, path, x, growth, largest):
     for k in range(path.q.shape[0]):
         if touches(d, k):
-            update_gap_multipliers(model, d, s, k, path.q[k], GROWTH if grows else 1.0, largest)
-        update_multipliers(model, o, c, k, path.q[k], path.v[k], x.lam[k], x.mu[k])
-        for l in range(o.low.size if grows else 0):
-            x.mu[k, l] = min(GROWTH * x.mu[k, l], largest)
+            update_gap_multipliers(model, d, r.step.stage, k, path.q[k], growth, largest)
+        update_multipliers(model, o, r.cost, k, path.q[k], path.v[k], x.lam[k], x.mu[k])
+        for l in range(o.low.size if growth > 1.0 else 0):
+            x.mu[k, l] = min(growth * x.mu[k, l], largest)
 
 
 @inline
@@ -126,27 +129,46 @@ def line_search(model, d, o, path, trial, x, r, merit, slope, weight, gaps, halv
     return 0.0, np.inf, np.inf
 
 
+@inline
+def remember(log, damping, gap_weight, tolerance, worst_before, closed):
+    """Where a search that runs out of iterations can go on."""
+    log.memory[0], log.memory[1], log.memory[2], log.memory[3] = damping, gap_weight, tolerance, worst_before
+    log.memory[4] = 1.0 if closed else 0.0
+    return ITERATIONS
+
+
+@kernel(nogil=True)
+def raise_multipliers(model, d, o, r, path, x):
+    """Multipliers after a search that has run out of iterations, without larger penalties."""
+    next_multipliers(model, d, o, r, path, x, 1.0, np.inf)
+
+
 @kernel(nogil=True)
 def search(model, d, o, path, trial, x, r, options, log):
     """Improve a plan in place; returns what ended the search."""
     iteration, updates, damping, gap_weight, stuck = 0, 0, 0.0, 0.0, False
     log.count[0], log.count[1], log.count[2] = 0, 0, -1
-    if options.roll != FROM_STATES:
+    closed = False
+    if options.roll == FROM_INPUTS or options.roll == FROM_FEEDBACK:
         first = trial.q[0], trial.v[0]
         made = start(model, d, o, path, trial, x, r)
-        if made < path.q.shape[0]:
+        closed = made == path.q.shape[0]
+        if not closed:
             log.count[2] = made
             if options.roll == FROM_INPUTS:
                 return SINGULAR
             copy_vector(first[0], path.q[0])
             copy_vector(first[1], path.v[0])
-    closed, moved, limited = options.roll != FROM_STATES, True, o.low.size + d.phases.lam.size > 0
+    moved, limited = True, o.low.size + d.phases.lam.size > 0
     tolerance = max(options.tolerance, FIRST_TOLERANCE) if limited else options.tolerance
     worst_before = np.inf
+    if options.roll == GO_ON:
+        damping, gap_weight, tolerance, worst_before = log.memory[0], log.memory[1], log.memory[2], log.memory[3]
+        closed = log.memory[4] > 0.0
     while True:
         if moved:
             made, gaps = expand_steps(model, d, r.stages, r.step, r.forward.dq, path, closed, x)
-        cost, added, worst = expand_costs(model, d, o, r.cost, r.stages.found, r.step.stage, path, x)
+        cost, added, worst = expand_costs(model, d, o, r.cost, r.step, r.stages.found, path, x)
         if made < path.q.shape[0] or not cost + added < np.inf:
             log.count[2] = made
             return SINGULAR
@@ -154,7 +176,7 @@ def search(model, d, o, path, trial, x, r, options, log):
         if not backward(o, r.backward, path, x, damping):
             log.count[2] = path.q.shape[0]
             return SINGULAR
-        slope, curvature = predict(o, r.forward, x)
+        slope, curvature = predict(o, r.forward, x, gaps > 0.0)
         log.cost[iteration], log.gaps[iteration], log.violation[iteration] = cost, gaps, worst
         log.slope[iteration], log.step[iteration] = slope, 0.0
         log.count[0] = iteration
@@ -166,22 +188,22 @@ def search(model, d, o, path, trial, x, r, options, log):
             finished = wanted <= options.tolerance
             if not limited or finished and worst <= options.limit_tolerance:
                 return CONVERGED
-            if finished and worst > 0.5 * worst_before and not penalty_of(d, o, x) < options.largest_penalty:
+            grows = options.growth > 1.0
+            if grows and finished and worst > 0.5 * worst_before and not penalty_of(d, o, x) < options.largest_penalty:
                 return VIOLATED
-            grows = worst > options.limit_tolerance and worst > PROGRESS * worst_before
+            if iteration == options.iterations:
+                return remember(log, damping, gap_weight, tolerance, worst_before, closed)
+            grows = grows and worst > options.limit_tolerance and worst > PROGRESS * worst_before
             worst_before = worst
-            next_multipliers(model, d, o, r.cost, r.step.stage, path, x, grows, options.largest_penalty)
+            next_multipliers(
+                model, d, o, r, path, x, options.growth if grows else 1.0, options.largest_penalty)
             updates += 1
             log.count[1] = updates
             tolerance = max(options.tolerance, 0.01 * tolerance)
             iteration += 1
-            if iteration > options.iterations:
-                return ITERATIONS
             continue
         if iteration == options.iterations:
-            if limited:
-                next_multipliers(model, d, o, r.cost, r.step.stage, path, x, False, options.largest_penalty)
-            return ITERATIONS
+            return remember(log, damping, gap_weight, tolerance, worst_before, closed)
         if gaps > 0.0:
             gap_weight = max(gap_weight, (slope + 0.5 * max(curvature, 0.0)) / (GAP_SHARE * gaps))
         merit = cost + added + gap_weight * gaps
@@ -192,12 +214,10 @@ def search(model, d, o, path, trial, x, r, options, log):
         if alpha > 0.0:
             copy_path(trial, path)
             stuck, moved, closed = False, True, closed or alpha == 1.0
+            damping = 0.0 if damping <= FIRST_DAMPING else damping * (0.1 if alpha == 1.0 else 1.0)
             if iteration == options.iterations and not options.finish:
                 log.cost[iteration], log.violation[iteration], log.count[0] = cost, worst, iteration
-                if limited:
-                    next_multipliers(model, d, o, r.cost, r.step.stage, path, x, False, options.largest_penalty)
-                return ITERATIONS
-            damping = 0.0 if damping <= FIRST_DAMPING else damping * (0.1 if alpha == 1.0 else 1.0)
+                return remember(log, damping, gap_weight, tolerance, worst_before, closed)
             continue
         stuck = closed and -slope <= math.sqrt(ROUNDING) * size  # the merit cannot tell any more
         damping = 0.0 if stuck else max(FIRST_DAMPING, 10.0 * damping)

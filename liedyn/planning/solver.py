@@ -8,12 +8,14 @@ from liedyn.constraints.independent import all_holonomic, by_name, choose, given
 from liedyn.constraints.loops import closure_error
 from liedyn.contact.watching import watches
 from liedyn.planning.backward import backward_room
-from liedyn.planning.expansion import stage_room
-from liedyn.planning.forward import Expansion, ForwardRoom, Path
+from liedyn.planning.expansion import Expansion, Path, stage_room
+from liedyn.planning.forward import ForwardRoom
 from liedyn.planning.objective import cost_room
 from liedyn.planning.problem import cost_floor, objective_of
 from liedyn.planning.schedule import knots_of, no_phases, pack_phases, phases_of
-from liedyn.planning.search import SINGULAR, Log, Options, Rooms, search
+from liedyn.planning.search import (
+    FROM_FEEDBACK, FROM_INPUTS, ITERATIONS, SINGULAR, Log, Options, Rooms, raise_multipliers, search,
+)
 from liedyn.planning.step import EULER, MIDPOINT, RK4, Discretisation, coordinates_of, step_room
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.errors import ClosureError, InputError, LiedynError
@@ -25,8 +27,8 @@ from liedyn.model.packed import LINK_IV, LINK_NV, PackedModel, links_of
 METHODS = {"euler": EULER, "midpoint": MIDPOINT, "rk4": RK4}
 HALVINGS = 12
 """Parts of a change that are tried, each half of the one before."""
-PENALTY_GROWTH = 1e8
-"""Largest penalty of a violated limit, by the first one."""
+GROWTH, LARGEST_PENALTY = 10.0, 1e8
+"""Growth of the penalty of a violated limit, and the largest one by the first one."""
 
 
 class PlanError(LiedynError):
@@ -119,15 +121,12 @@ class Solver:
         q, v = self.state(q, v)
         for each in self.robots:
             require_known(each)
-        rolls = not all(all_holonomic(each) for each in self.robots)
-        if self.phases or rolls:
-            self._in_phases(q, counts, independent, rolls)
-        else:
-            self._in_one(q, independent)
+        self.discretisation = self._in_phases(q, counts, independent) if self.phases or not all_holonomic(
+            self.robot) else self._in_one(q, independent)
         self.set_objective(cost, limits)
-        robot, places = self.robot, self.places
-        n, nq, nu, p, c = robot.nv, robot.nq, len(robot.actuator_names), len(places), len(self.limit_names)
-        step, x, N = step_room(self.model, p), 2 * p, self.steps
+        self.model = PackedModel(self.robot.packed.ints, self.robot.packed.floats.copy())
+        p, nu, c = len(self.places), len(self.robot.actuator_names), len(self.limit_names)
+        n, nq, step, x, N = self.robot.nv, self.robot.nq, step_room(self.model, p), 2 * p, self.steps
         o = self.objective
         rows = max(o.running.weights.size, o.final.weights.size, o.bounded.weights.size)
         zeros = np.zeros
@@ -136,53 +135,52 @@ class Solver:
             zeros((N, x, x)), zeros((N, x, nu)), zeros((N, x)), zeros((N + 1, x)), zeros((N + 1, x, x)),
             zeros((N, nu)), zeros((N, nu)), zeros((N, nu, x)), zeros((N + 1, c)), np.ones((N + 1, c)))
         self.rooms = Rooms(
-            step, stage_room(robot, self.discretisation, N + 1), cost_room(self.model, p, rows), backward_room(x, nu),
+            step, stage_room(self.robot, self.discretisation, N + 1), cost_room(self.model, p, rows), backward_room(x, nu),
             ForwardRoom(zeros(n), zeros(x), zeros(x), zeros(nu)))
         self.log = None
 
     def _in_one(self, q, independent):
-        """Coordinates that are the same all along, and pick x."""
+        """How steps are made in coordinates that are the same all along, and pick x."""
         robot = self.robot
         self.y = y = coordinates_for(robot, q, independent)
         self.places = places = y.rows.argmax(axis=1).astype(np.int64)
-        groups = groups_of(robot, places)
-        if len(groups) and self.method == "rk4":
-            raise InputError(f"method='rk4' needs coordinates that add up, and {robot.name!r} has ball or free joints; "
-                             "use 'midpoint'")
-        choosable = np.zeros((2, padded.py_func(robot.nv)))
+        groups, choosable = groups_of(robot, places), np.zeros((2, padded.py_func(robot.nv)))
+        self._require_sums(len(groups))
         choosable[:, :robot.nv] = 1.0
         choosable[:, places] = 0.0
-        self.model = PackedModel(robot.packed.ints, robot.packed.floats.copy())
-        self.discretisation = Discretisation(
+        return Discretisation(
             METHODS[self.method], self.h, places, places, np.arange(2 * len(places)), groups, choosable,
-            robot.packed.ints, coordinates_of(y), actuators_of(robot), RANK_TOLERANCE, no_phases(robot.packed))
+            robot.packed.ints, coordinates_of(y), actuators_of(robot), RANK_TOLERANCE, no_phases())
 
-    def _in_phases(self, q, counts, independent, rolls):
-        """Coordinates by phase, x of the whole tree."""
-        robot = self.robot
-        if rolls and self.method == "euler":
-            raise InputError("method='euler' moves coordinates by new velocities, which rolling and contacts that stick "
-                             "do not leave free; use 'midpoint'")
+    def _in_phases(self, q, counts, independent):
+        """How steps are made in coordinates of each phase; x is that of the whole tree."""
+        robot, n = self.robot, self.robot.nv
+        if self.method == "euler" and not all(map(all_holonomic, self.robots)):
+            raise InputError("method='euler' moves coordinates by new velocities, which rolling and contacts that "
+                             "stick do not leave free; use 'midpoint'")
         preferred = () if independent is None else coordinates_for(robot, q, independent).rows.argmax(axis=1)
-        self.y, self.places = by_name(robot, robot.velocity_names), np.arange(robot.nv)
+        self.y, self.places = by_name(robot, robot.velocity_names), np.arange(n)
         phases = pack_phases(self.robots, counts, q, preferred)
-        if self.method == "rk4" and phases.counts[:, 2].any():
-            raise InputError(f"method='rk4' needs coordinates that add up, and {robot.name!r} has ball or free joints; "
-                             "use 'midpoint'")
-        self.model = PackedModel(robot.packed.ints, robot.packed.floats.copy())
-        self.discretisation = Discretisation(
-            METHODS[self.method], self.h, self.places, self.places, np.arange(2 * robot.nv), phases.groups[0],
+        self._require_sums(phases.counts[:, 2].max())
+        return Discretisation(
+            METHODS[self.method], self.h, self.places, self.places, np.arange(2 * n), phases.groups[0],
             phases.choosable[0], robot.packed.ints, coordinates_of(self.y), actuators_of(robot), RANK_TOLERANCE, phases)
+
+    def _require_sums(self, groups):
+        if groups and self.method == "rk4":
+            raise InputError(f"method='rk4' needs coordinates that add up, and {self.robot.name!r} has ball or free "
+                             "joints; use 'midpoint'")
 
     @property
     def limited(self):
-        """Has the search multipliers of limits, or of contacts that touch?"""
+        """Has the search multipliers, of limits or of contacts that close?"""
         return bool(self.limit_names) or self.discretisation.phases.lam.size > 0
 
     def set_penalty(self, penalty):
         """The first penalty of all limits, without multipliers."""
-        for lam, mu in ((self.expansion.lam, self.expansion.mu), self.discretisation.phases[-2:]):
-            lam[:], mu[:] = 0.0, penalty
+        x, phases = self.expansion, self.discretisation.phases
+        x.lam[:] = phases.lam[:] = 0.0
+        x.mu[:] = phases.mu[:] = penalty
 
     def state(self, q, v):
         """A closed state as rows.
@@ -212,28 +210,37 @@ class Solver:
             path.q[:], path.v[:] = q, v
         self.expansion.K[:] = self.expansion.k[:] = 0.0
 
-    def search(self, iterations, tolerance, limit_tolerance, penalty, roll, finish=True, halvings=HALVINGS):
+    def search(self, iterations, tolerance, limit_tolerance, penalty, roll, finish=True, halvings=HALVINGS,
+               growth=GROWTH):
         """Improve the plan; returns what ended the search.
 
-        `roll` says where to begin (`liedyn.planning.search.Options`; False and True: states, inputs); without `finish`
-        the feedback afterwards is that of one iteration before.
+        `roll` says where to begin (`liedyn.planning.search.Options`; False and True: states, inputs). Without `finish`
+        the feedback afterwards is that of one iteration before, and multipliers wait for `raise_multipliers`. `growth`
+        is that of penalties, 1 where they stay.
 
         Raises
         ------
         PlanError
             A step of the plan as it is given leads nowhere.
         """
-        self.log = Log(*(np.zeros(iterations + 2) for _ in range(5)), np.zeros(3, np.int64))
-        largest = PENALTY_GROWTH * penalty
-        options = Options(iterations, halvings, tolerance, limit_tolerance, largest, int(roll), 1 if finish else 0,
-                          cost_floor(self.objective, self.steps))
+        memory = np.zeros(5) if self.log is None else self.log.memory
+        self.log = Log(*(np.zeros(iterations + 2) for _ in range(5)), np.zeros(3, np.int64), memory)
+        options = Options(iterations, halvings, tolerance, limit_tolerance, growth, LARGEST_PENALTY * penalty,
+                          int(roll), 1 if finish else 0, cost_floor(self.objective, self.steps))
         forget_errors(self.functions)
         status = search(self.model, self.discretisation, self.objective, self.path, self.trial, self.expansion,
                         self.rooms, options, self.log)
         raise_errors(self.functions)
         if status == SINGULAR:
-            self._raise(int(self.log.count[2]), self.trial if roll and self.log.count[0] == 0 else self.path)
+            rolled = roll in (FROM_INPUTS, FROM_FEEDBACK) and self.log.count[0] == 0
+            self._raise(int(self.log.count[2]), self.trial if rolled else self.path)
+        if status == ITERATIONS and finish:
+            self.raise_multipliers()
         return status
+
+    def raise_multipliers(self):
+        """Multipliers of the limits for the plan as it is."""
+        raise_multipliers(self.model, self.discretisation, self.objective, self.rooms, self.path, self.expansion)
 
     def _raise(self, knot, path):
         """Why a step from a knot leads nowhere."""
@@ -241,9 +248,8 @@ class Solver:
         q, v = path.q[at].copy(), path.v[at].copy()
         where = f"at knot {at} of {self.steps}, t = {self.t[at]:g} s"
         try:
-            whole = self.discretisation.phases.counts.size > 0
             linearize(self.robots[self.of_knot[at]], q, v, tau=np.zeros(self.robot.nv),
-                      independent=None if whole else self.y.names)
+                      independent=None if self.discretisation.phases.counts.size else self.y.names)
         except LiedynError as error:
             error.args = (f"{error} ({where} of the plan)", *error.args[1:])
             raise

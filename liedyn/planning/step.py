@@ -33,8 +33,8 @@ EULER, MIDPOINT, RK4 = 1, 2, 4
 
 Discretisation = namedtuple("Discretisation", "method h places speeds entries groups choosable configuration "
                             "coordinates actuators rank_tolerance phases")
-"""How steps are made: `places` and `speeds` are the degrees of freedom that y and w pick, `entries` those of x where both
-stand; `groups` (count, 2) says which entries, by the first one and their number, belong to one ball or free joint.
+"""How steps are made: `places` and `speeds` are the degrees of freedom that y and w pick, `entries` those of x where
+both stand; `groups` (count, 2) says which entries, by the first one and their number, belong to one ball or free joint.
 `choosable` (2, nv) is 1 for coordinates and velocities that depend on the others; `configuration` are the integers of
 the model with those rows only that restrict positions. `coordinates` are y of all states of a batch; plans with phases
 have all but the method, the inputs and the tolerance there (`in_phase`)."""
@@ -130,7 +130,7 @@ def put_state(model, d, r, q, v, x, part):
 
 @kernel_in_place
 def put_motion(model, d, s, w):
-    """s.v from the independent velocities w at s.q, where constraints bind velocities alone; False if it is singular."""
+    """s.v from the independent velocities w at s.q, for constraints on velocities alone; False if it is singular."""
     for j in range(s.v.size):
         s.v[j] = 0.0
     world_positions(SCALAR, model, s.q, s.world)

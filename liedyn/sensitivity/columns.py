@@ -12,6 +12,7 @@ from liedyn.model.packed import N_LINKS, N_VIRTUAL
 from liedyn.sensitivity.changes import make_changes
 from liedyn.sensitivity.columns_at_rest import columns_at_rest_size, vary_at_rest
 from liedyn.sensitivity.elements import element_variations_size, vary_elements
+from liedyn.sensitivity.laws import Slopes
 from liedyn.sensitivity.links import Directions
 from liedyn.sensitivity.partials import partial_states
 from liedyn.sensitivity.sides import Rows
@@ -44,14 +45,15 @@ def vary_states(begin, end, model, motion, changes, one, two, N_12, X_12, force,
 
 
 @batch
-def vary_element_states(begin, end, model, laws, owners, pushed, motion, changes, one, two, N_12, X_12, force):
+def vary_element_states(begin, end, model, slopes, pushed, motion, changes, one, two, N_12, X_12, force):
     """`vary_elements` likewise, added to the forces."""
-    work = np.empty(element_variations_size(model, owners.size))
+    work = np.empty(element_variations_size(model, slopes.owners.size))
     for b in range(begin, end):
         at = Motion(motion.q[b], motion.v[b], motion.a[b], motion.lam[b])
         along = Directions(two.N[b], two.X[b], two.A[b], two.L[b])
+        own = Slopes(slopes.rows[b], slopes.by_numbers[b], slopes.owners, slopes.cuts)
         for c in range(one.N.shape[1]):
-            vary_elements(model, changes, (laws[0][b], laws[1][b], owners), pushed[b, c], at,
+            vary_elements(model, changes, own, pushed[b, c], at,
                           Directions(one.N[b, c], one.X[b, c], one.A[b, c], one.L[b, c]), along, N_12[b, c], X_12[b, c],
                           work, force[0][b, c], force[1][b, c])
 
@@ -149,11 +151,10 @@ class Variations:
         vary_states.on(states, states * count * self.width * robot.ints.item(N_LINKS) >= SHARED, robot.packed,
                        self.motion, self.changes, one, two, N_12, X_12, (force[0], force[1]), rows, readers)
         if self.slopes is not None:
-            laws = self.slopes
             if pushed is None:
-                pushed = np.zeros((states, count, laws.rows.shape[1]))
-            vary_element_states.on(states, False, robot.elements.packed, (laws.rows, laws.by_numbers), laws.owners,
-                                   pushed, self.motion, self.of_elements, one, two, N_12, X_12, (force[0], force[1]))
+                pushed = np.zeros((states, count, self.slopes.rows.shape[1]))
+            vary_element_states.on(states, False, robot.elements.packed, self.slopes, pushed, self.motion,
+                                   self.of_elements, one, two, N_12, X_12, (force[0], force[1]))
         return Varied(*force[..., :self.count], *(Rows(*(x[..., :self.count] for x in each)) for each in (
             rows, readers)))
 

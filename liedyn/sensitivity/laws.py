@@ -1,38 +1,50 @@
 """Laws of force elements with their derivatives to second order, by the displacement x, the rate w and their numbers.
 
-`liedyn.model.laws` has the formulas and their first slopes; here are those that variations need besides, by hand, for
-arrays of states.
+`liedyn.model.laws` has the formulas and their first slopes; here are those that variations need besides, by hand. Of a
+user's law the first slopes are known, which are all that first variations need.
 """
-from typing import NamedTuple
+import math
+from collections import namedtuple
 
 import numpy as np
+from numba import types
+from numba.np.unsafe.ndarray import to_fixed_tuple
 
-from liedyn.model.force_elements import LAW, LAW_KINDS, NUMBERS, ROW
+from liedyn.compiled.functions import call
+from liedyn.compiled.jit import INTEGERS, MATRIX, VECTOR, group, inline, kernel, late
+from liedyn.elements.forces import give_inputs
+from liedyn.elements.laws import LAWS_TYPE
+from liedyn.model.force_elements import FUNCTION, FUNCTION_AT, LAW, LAW_KINDS, NUMBERS, ROW
 from liedyn.model.laws import LAWS
 
+Slopes = namedtuple("Slopes", "rows by_numbers owners cuts")
+"""Of the laws of all elements: f, f_x, f_w, f_xx, f_xw, f_ww of each row (rows, 6); f, f_x and f_w by each number
+(numbers, 3); the row that a number belongs to, -1 for none; and `Laws.cuts`."""
 
-class Slopes(NamedTuple):
-    """Of the laws of all elements at rows of states."""
+SLOPES = group(Slopes, MATRIX, MATRIX, INTEGERS, MATRIX)
+"""Their type, for `liedyn.compiled.jit.late`."""
 
-    rows: np.ndarray
-    """(states, rows, 6): f, f_x, f_w, f_xx, f_xw, f_ww of each row."""
-    by_numbers: np.ndarray
-    """(states, numbers, 3): f, f_x and f_w by each number."""
-    owners: np.ndarray
-    """(numbers): the row that a number belongs to, -1 for none."""
+KNOWN = {}
+"""All of `LAWS`, by name."""
 
 
+def _law(formula):
+    KNOWN[formula.__name__] = inline(formula)
+
+
+@_law
 def linear(x, w, stiffness, damping, preload):
     o, one = 0.0 * x, 1.0 + 0.0 * x
     return ((stiffness * x + preload + damping * w, stiffness + o, damping + o, o, o, o),
             ((x, one, o), (w, o, one), (one, o, o)))
 
 
+@_law
 def friction(x, w, coulomb, static, stribeck, width, viscous):
     o, one = 0.0 * x, 1.0 + 0.0 * x
-    g = np.exp(-(w / stribeck) ** 2)
+    g = math.exp(-(w / stribeck) ** 2)
     g_w, g_ww = -2.0 * w / stribeck ** 2 * g, (4.0 * w ** 2 / stribeck ** 4 - 2.0 / stribeck ** 2) * g
-    T = np.tanh(w / width)
+    T = math.tanh(w / width)
     U = 1.0 - T * T  # T_w = U / width
     more = static - coulomb
     grip, grip_w, grip_ww = coulomb + more * g, more * g_w, more * g_ww
@@ -48,6 +60,7 @@ def friction(x, w, coulomb, static, stribeck, width, viscous):
              (w, o, one)))
 
 
+@_law
 def gas_spring(x, w, force, column, exponent, damping):
     o, one, n = 0.0 * x, 1.0 + 0.0 * x, exponent
     left = 1.0 + x / column
@@ -58,9 +71,10 @@ def gas_spring(x, w, force, column, exponent, damping):
     f_xc = -f_x / column - (n + 1.0) * f_x / left * left_c
     return ((f + damping * w, f_x, damping + o, -(n + 1.0) * f_x / (column * left), o, o),
             ((-power, n / column * power / left, o), (by_left * left_c, f_xc, o),
-             (force * np.log(left) * power, f_x / n - f_x * np.log(left), o), (w, o, one)))
+             (force * math.log(left) * power, f_x / n - f_x * math.log(left), o), (w, o, one)))
 
 
+@_law
 def motor(x, w, stall_torque, no_load_speed, supply):
     o, slope = 0.0 * x, stall_torque / no_load_speed
     return ((slope * w - stall_torque * supply, o, slope + o, o, o, o),
@@ -68,28 +82,69 @@ def motor(x, w, stall_torque, no_load_speed, supply):
              (-slope * w / no_load_speed, o, -slope / no_load_speed + o), (-stall_torque + o, o, o)))
 
 
+@_law
 def driven(x, w, gear, u):
     o = 0.0 * x
     return (-gear * u + o, o, o, o, o, o), ((-u + o, o, o), (-gear + o, o, o))
 
 
-KNOWN = {law.__name__: law for law in (linear, friction, gas_spring, motor, driven)}
-"""All of `LAWS`."""
+@inline
+def _first_only(laws, e, t, x, w, out, slopes):
+    """Of a user's function the first slopes."""
+    if laws.records[e, LAW] == FUNCTION:
+        r = laws.records[e, ROW]
+        call(laws.records[e, FUNCTION_AT], t, x[r:], w[r:], w, w, out, 0)
+        for k in range(3):
+            slopes.rows[r, k] = out[k]
 
 
-def slopes(laws, x, w, u):
-    """`Slopes` at displacements and rates (states, rows), with inputs u (states, inputs)."""
-    rows = np.zeros((*x.shape, 6))
-    by_numbers, owners = np.zeros((len(x), len(laws.numbers), 3)), np.full(len(laws.numbers), -1)
-    inputs = {int(row): u[:, k] for k, row, _ in laws.inputs}
+def _either(name, otherwise):
+    code, variations, count = LAW_KINDS.index(name), KNOWN[name], len(LAWS[name].numbers)
+
+    def either(laws, e, t, x, w, out, slopes):
+        if laws.records[e, LAW] == code:
+            r, at = laws.records[e, ROW], laws.records[e, NUMBERS]
+            own, by = variations(x[r], w[r], *to_fixed_tuple(laws.numbers[at:], count))
+            for k in range(6):
+                slopes.rows[r, k] = own[k]
+            for i in range(count):
+                for k in range(3):
+                    slopes.by_numbers[at + i, k] = by[i][k]
+        else:
+            otherwise(laws, e, t, x, w, out, slopes)
+
+    either.__name__ = either.__qualname__ = f"{name}_or_another"
+    return inline(either)
+
+
+_put = _first_only
+for _name in LAWS:
+    _put = _either(_name, _put)
+
+
+@late(LAWS_TYPE, types.float64, VECTOR, VECTOR, VECTOR, SLOPES)
+def put_slopes(laws, t, x, w, out, slopes):
+    """Fill rows and by_numbers of `slopes`, at displacements x and rates w of all rows; `out` is scratch (3)."""
+    slopes.rows[:, :] = 0.0
+    slopes.by_numbers[:, :] = 0.0
+    for e in range(laws.records.shape[0]):
+        _put(laws, e, t, x, w, out, slopes)
+
+
+@kernel
+def slope_states(laws, t, x, w, u, rows, by_numbers, owners):
+    """`put_slopes` at rows of displacements, rates and inputs u; the inputs are left in `laws`."""
+    out = np.empty(3)
+    for b in range(x.shape[0]):
+        give_inputs(laws, u[b])
+        put_slopes(laws, t, x[b], w[b], out, Slopes(rows[b], by_numbers[b], owners, laws.cuts))
+
+
+def make_slopes(laws, rows):
+    """Room for those of laws with so many rows."""
+    owners = np.full(len(laws.numbers), -1)
     for record in laws.records:
-        r, at, name = int(record[ROW]), int(record[NUMBERS]), LAW_KINDS[record[LAW]]
-        count = len(LAWS[name].numbers)
-        numbers = list(laws.numbers[at:at + count])
-        if r in inputs:
-            numbers[-1] = inputs[r]
-        own, by = KNOWN[name](x[:, r], w[:, r], *numbers)
-        rows[:, r] = np.stack(own, axis=-1)
-        by_numbers[:, at:at + count] = np.stack([np.stack(each, axis=-1) for each in by], axis=1)
-        owners[at:at + count] = r
-    return Slopes(rows, by_numbers, owners)
+        name = LAW_KINDS[record[LAW]]
+        if name in LAWS:
+            owners[record[NUMBERS]:record[NUMBERS] + len(LAWS[name].numbers)] = record[ROW]
+    return Slopes(np.zeros((rows, 6)), np.zeros((len(laws.numbers), 3)), owners, laws.cuts)

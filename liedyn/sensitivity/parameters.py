@@ -52,7 +52,9 @@ def all_changes(robot):
     for joint in robot.model.tree_joints:
         found |= _of_joint(robot, joint)
     for k, each in enumerate(robot.model.loops + robot.model.constraints):
-        found |= {name: (changes, []) for name, changes in _of_constraint(robot, each, k).items()}
+        read = robot.elements is not None and each.name in robot.elements.loops
+        of_elements = _of_constraint(robot, each, robot.elements.loops.index(each.name)) if read else {}
+        found |= {name: (own, of_elements.get(name, [])) for name, own in _of_constraint(robot, each, k).items()}
     found |= _of_coordinates(robot)
     for k, each in enumerate(robot.model.elements):
         found |= _of_element(robot, each, k)
@@ -176,9 +178,17 @@ def _of_lump(robot, child, Z):
                 lump.append(joint.child)
     inertias = [_moved_inertia(robot, body, Z) for body in robot.model.bodies if body.name in lump]
     constraints = list(enumerate(robot.model.loops + robot.model.constraints))
-    measures = [(_measured(robot, k), each.measure) for k, each in enumerate(robot.model.elements)]
     return [*shifted, *(each for each in inertias if each[1] >= 0), *_sides(constraints, lump, Z)], [
-        *shifted, *_sides(measures, lump, Z)]
+        *shifted, *_sides(_measures(robot), lump, Z)]
+
+
+def _measures(robot):
+    """What force elements, and actuators that are elements, measure in the model of the elements, by its number."""
+    if robot.elements is None:
+        return []
+    driven = [each for each in robot.model.actuators if each.name in robot.elements.driven]
+    own = [(_measured(robot, e), each.measure) for e, each in enumerate((*robot.model.elements, *driven))]
+    return own + [(k, robot.model.loops[robot.loop_names.index(name)]) for k, name in enumerate(robot.elements.loops)]
 
 
 def _sides(constraints, lump, Z):

@@ -14,7 +14,7 @@ from liedyn.linearization.operating_point import CLOSURE_TOLERANCE
 from liedyn.model.kinds import LOOP_KINDS
 from liedyn.model.laws import LAWS
 from liedyn.model.packed import DOF_LINK, DOF_STIFFNESS, LINK_NV, N_ROWS, dofs_of, links_of
-from liedyn.sensitivity.laws import slopes as law_slopes
+from liedyn.sensitivity.laws import make_slopes, slope_states
 from liedyn.sensitivity.linear_model import Derivatives, LinearModels
 from liedyn.sensitivity.parameters import all_changes, chosen
 from liedyn.sensitivity.result import Sensitivity
@@ -78,8 +78,8 @@ def sensitivities(robot, q, v, tau=None, parameters=("mass:*", "com.*:*", "inert
         leaves its plane: leave it out.
     InputError
         What `linearize` raises; an unknown parameter; a feedback for tau or u; sliding friction of contacts, custom
-        rows, bushings, springs of ball and free joints, or forces and actuators on cut joints, whose second derivatives
-        are not known here.
+        rows, users' laws, bushings and applied forces, or springs of ball and free joints, whose second derivatives are
+        not known here.
     SingularConfigurationError
         As `linearize`.
 
@@ -140,11 +140,15 @@ def _element_slopes(robot, q, v, u, lead):
     if robot.elements is None:
         return None
     packed, laws, count = robot.elements.packed, robot.elements.laws, len(q)
-    tau, x, w, f = (np.zeros((count, size)) for size in (robot.nv, *[int(packed.ints[N_ROWS])] * 3))
+    rows, nu = int(packed.ints[N_ROWS]), len(robot.actuator_names)
+    tau, x, w, f = (np.zeros((count, size)) for size in (robot.nv, rows, rows, rows))
     force_states(packed, laws, room_for(packed), robot.t, q, v, tau, x, w, f)
-    nu = len(robot.actuator_names)
     u = np.zeros((count, nu)) if u is None else np.broadcast_to(as_floats("u", u, nu), (*lead, nu)).reshape(count, nu)
-    return law_slopes(laws, x, w, u)
+    one = make_slopes(laws, rows)
+    found = one._replace(rows=np.zeros((count, *one.rows.shape)), by_numbers=np.zeros((count, *one.by_numbers.shape)))
+    slope_states(laws._replace(numbers=laws.numbers.copy()), robot.t, x, w, np.ascontiguousarray(u), found.rows,
+                 found.by_numbers, found.owners)
+    return found
 
 
 def _part(slopes, part):
@@ -163,11 +167,6 @@ def _require_known(robot):
     for each in robot.model.elements:
         if each.law not in LAWS:
             raise _unknown(f"force element {shown(each.name)}, a {each.law}")
-        if each.coefficients.keys() & set(robot.virtual_names):
-            raise _unknown(f"force element {shown(each.name)}, which acts on a cut joint")
-    for each in robot.model.actuators:
-        if each.gears.keys() & set(robot.virtual_names):
-            raise _unknown(f"actuator {shown(each.name)}, which acts on a cut joint")
 
 
 def _unknown(what):

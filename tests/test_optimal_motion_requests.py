@@ -1,0 +1,95 @@
+"""Optimal motions: requests that contradict themselves, guesses of several kinds, motions that go round."""
+import numpy as np
+import pytest
+from test_optimal_motion import cart_pole, slider
+
+import liedyn as ld
+from liedyn.errors import InputError
+from liedyn.optimal_motion.contradictions import unreached
+
+LOADER, PANDA, FOUR_BAR = (ld.load(name) for name in ("loader", "panda", "four_bar"))
+OPTIONS = dict(duration=1.0, progress=False)
+
+
+def panda_beyond():
+    q = PANDA.home.copy()
+    q[3] = 0.5
+    return q
+
+
+@pytest.mark.parametrize("robot, start, goal, more, match", [
+    (PANDA, PANDA.home, panda_beyond(), {}, r"panda_joint4 of 'panda' is 0.5 at the goal, beyond its limits"),
+    (cart_pole(), [2.5, 0.0], [0.0, 0.0], {}, "x of 'cart_pole' is 2.5 at the start"),
+    (cart_pole(), [0.0, 0.0], {"x": 2.5}, {}, "x of 'cart_pole' is 2.5 at the goal"),
+    (LOADER, LOADER.home, {"lift_rod": 0.3}, dict(bounds={"lift_rod": (-0.1, 0.2)}), "lift_rod .* is 0.3 at the goal"),
+    (cart_pole(), [0.0, 0.0], [0.0, 0.0], dict(via=[(0.5, {"x": 2.5})]), "is 2.5 at 0.5 of the duration"),
+    (cart_pole(), ([0.0, 0.0], [1.0, 0.0]), None, dict(bounds={"velocity:x": 0.5}), "velocity:x .* is 1 at the start"),
+    (PANDA, PANDA.home, PANDA.home, dict(path=ld.clearance(
+        PANDA, "panda_hand", ld.pose(PANDA, PANDA.home, "panda_hand")[:3, 3] + 0.01, 0.1)), "clearance of 'panda_hand'"),
+    (cart_pole(), [0.0, 0.0], [1.0, 0.0], dict(bounds={"velocity:x": 0.3}), r"x .* go 1 within 1 s, which takes 3.333 s"),
+    (cart_pole(), [0.0, 0.0], [1.0, 0.0], dict(bounds={"velocity:x": (-9.0, 2.5)}, via=[(0.9, {"x": -1.0})]),
+     r"go 2 within 0.1 s, which takes 0.8 s"),
+    (LOADER, {"lift_rod": -0.2, "tilt_rod": 0.0}, {"lift_rod": 0.3}, dict(bounds={"velocity:lift_rod": 0.2}),
+     "lift_rod .* go 0.5 within 1 s, which takes 2.5 s"),
+])
+def test_conditions_beyond_limits_are_named_before_anything_is_solved(robot, start, goal, more, match):
+    with pytest.raises(InputError, match=match):
+        ld.optimize_motion(robot, start, goal, **OPTIONS | more)
+
+
+def test_limits_of_the_robot_can_be_left_out():
+    motion = ld.optimize_motion(cart_pole(), [2.5, 0.0], [2.0, 0.0], limits=False, **OPTIONS)
+    assert motion["x"].max() >= 2.5
+
+
+def two_masses(gravity=0.0):
+    b = ld.Builder("two", gravity=(-gravity, 0.0, 0.0))
+    for k in range(2):
+        b.body(f"mass{k}", mass=1.0)
+        b.joint(f"x{k}", "prismatic", "ground", f"mass{k}", axis=(1.0, 0.0, 0.0))
+    b.actuator("force", "x0")
+    return b.build()
+
+
+@pytest.mark.parametrize("robot, start, goal, more, match", [
+    (two_masses(), [0.0, 0.0], [0.0, 1.0], {}, "At 1 s, .*x1 least: the linear model is not controllable"),
+    (two_masses(9.81), [0.0, 0.0], [0.0, 0.0], {}, "At 0 s, no inputs hold it at rest, x1 gets -9.81"),
+    (PANDA, PANDA.home, PANDA.home + 0.1, dict(bounds={"force:panda_joint4": 5.0}),
+     r"to hold it at rest takes 2\d.* of 'panda_joint4', beyond its limits \(-5, 5\)"),
+])
+def test_what_actuators_cannot_do_at_the_ends_is_said_when_nothing_is_found(robot, start, goal, more, match):
+    with pytest.raises(ld.OptimizationError, match=match):
+        ld.optimize_motion(robot, start, goal, iterations=3, **OPTIONS | more)
+
+
+def test_hautus_test_finds_what_inputs_do_not_reach():
+    A, B = np.zeros((4, 4)), np.zeros((4, 1))
+    A[0, 1] = A[2, 3] = B[1] = 1.0
+    np.testing.assert_allclose(np.abs(unreached(A, B)), [0.0, 0.0, 0.0, 1.0], atol=1e-12)
+    assert unreached(A[:2, :2], B[:2]) is None
+
+
+def test_first_meshes_get_finer_until_charts_reach():
+    b = ld.Builder("ball", gravity=(0.0, 0.0, 0.0))
+    b.body("ball", mass=1.0, inertia=(1.0, 2.0, 2.5))
+    b.joint("joint", "spherical", "ground", "ball")
+    for name in ("rx", "ry", "rz"):
+        b.actuator(name, f"joint.{name}")
+    robot, angle = b.build(), 3.0
+    goal = np.array([0.0, np.sin(0.5 * angle), 0.0, np.cos(0.5 * angle)])
+    motion = ld.optimize_motion(robot, robot.home, goal, intervals=1, points=4, **OPTIONS)
+    assert motion.cost == pytest.approx(12.0 * 2.0 ** 2 * angle ** 2, rel=1e-8)  # as a mass on a line
+
+
+def test_a_crank_goes_round_and_the_coupler_turns_back():
+    # no damping and a free speed: it runs by itself, and least effort is none
+    start = ld.close(FOUR_BAR, FOUR_BAR.home)
+    motion = ld.optimize_motion(FOUR_BAR, (start, None), periodic={"crank": 2.0 * np.pi}, intervals=12, tolerance=1e-5,
+                                **OPTIONS)
+    assert motion["crank"][-1] - motion["crank"][0] == pytest.approx(2.0 * np.pi, abs=1e-7)
+    assert motion["coupler"][-1] - motion["coupler"][0] == pytest.approx(-2.0 * np.pi, abs=1e-7)
+    assert motion["rocker"][-1] == pytest.approx(motion["rocker"][0], abs=1e-7)
+    np.testing.assert_allclose(motion.v[-1], motion.v[0], atol=1e-6)
+    run = ld.simulate(FOUR_BAR, motion.q[0], motion.v[0], 1.0, dt=1e-3)
+    np.testing.assert_allclose(run.v[-1], run.v[0], atol=1e-3 * np.abs(run.v[0]).max())
+    assert run["crank"][-1] - run["crank"][0] == pytest.approx(2.0 * np.pi, abs=1e-3)
