@@ -19,7 +19,7 @@ def monoped(friction=0.7):
     b.joint("x", "prismatic", "ground", "rail", axis=(1, 0, 0))
     b.joint("z", "prismatic", "rail", "trunk", axis=(0, 0, 1))
     b.joint("hip", "revolute", "trunk", "thigh", axis=(0, 1, 0))
-    b.joint("knee", "revolute", "thigh", "shank", axis=(0, 1, 0), parent_placement=(0.0, 0.0, -0.2))
+    b.joint("knee", "revolute", "thigh", "shank", axis=(0, 1, 0), placement=(0.0, 0.0, -0.2))
     b.actuator("hip", "hip")
     b.actuator("knee", "knee")
     b.constraint("foot", "on_plane", "ground", "shank", child_placement=(0.0, 0.0, -0.2), unilateral=True,

@@ -284,7 +284,7 @@ def expand_steps(model, d, r, step, dq, path, closed, x):
         if touches(d, k):
             if not put_touch_derivatives(model, d, step, k, path.q[k], path.v[k], r.found.K[k], r.found.C[k], x.A[k]):
                 return k, np.inf
-            clear(x.B[k])
+            x.B[k, :, :] = 0.0
         else:
             put_step_derivatives(in_phase(model, d, k)[1], r, k, knots, path.v[k], x.A[k], x.B[k])
         for i in range(2 * p):

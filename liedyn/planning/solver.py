@@ -135,8 +135,8 @@ class Solver:
             zeros((N, x, x)), zeros((N, x, nu)), zeros((N, x)), zeros((N + 1, x)), zeros((N + 1, x, x)),
             zeros((N, nu)), zeros((N, nu)), zeros((N, nu, x)), zeros((N + 1, c)), np.ones((N + 1, c)))
         self.rooms = Rooms(
-            step, stage_room(self.robot, self.discretisation, N + 1), cost_room(self.model, p, rows), backward_room(x, nu),
-            ForwardRoom(zeros(n), zeros(x), zeros(x), zeros(nu)))
+            step, stage_room(self.robot, self.discretisation, N + 1), cost_room(self.model, p, rows),
+            backward_room(x, nu), ForwardRoom(zeros(n), zeros(x), zeros(x), zeros(nu)))
         self.log = None
 
     def _in_one(self, q, independent):

@@ -15,7 +15,7 @@ from collections import namedtuple
 import numpy as np
 from numba import types
 
-from liedyn.compiled.jit import CUBE, INTEGERS, MATRIX, VECTOR, group, inline, kernel, kernel_in_place, late
+from liedyn.compiled.jit import CUBE, INTEGERS, MATRIX, VECTOR, group, inline, inline_array, kernel, kernel_in_place, late
 from liedyn.constraints.elimination import elimination_size
 from liedyn.constraints.rows import jacobian_rows
 from liedyn.dynamics.nullspace import OK, acceleration_kernel, acceleration_size
@@ -69,6 +69,10 @@ def in_phase(model, d, k):
 def stage_of(s, choosable):
     """The room of a stage with other dependent coordinates."""
     return Stage(s.q, s.v, s.change, s.world, s.G, s.residual, s.gamma, s.e, choosable)
+
+
+owned_in_phase, owned_stage_of = (inline_array(each.py_func) for each in (in_phase, stage_of))
+"""The same for kernels that make arrays: there what is returned is counted as theirs."""
 
 
 @kernel

@@ -2,7 +2,7 @@
 import numpy as np
 from numba import types
 
-from liedyn.compiled.jit import CUBE, MATRIX, VECTOR, group, inline, kernel_in_place, late
+from liedyn.compiled.jit import CUBE, MATRIX, VECTOR, group, inline, inline_array, kernel, kernel_in_place, late
 from liedyn.dynamics.nullspace import OK
 from liedyn.dynamics.state import State
 from liedyn.linearization.space import Coordinates
@@ -10,7 +10,8 @@ from liedyn.linearization.states import Found, Tolerances, linearize_states
 from liedyn.model.packed import N_ROWS, PackedModel
 from liedyn.planning.phases import put_closed, touches
 from liedyn.planning.step import (
-    COORDINATES, DISCRETISATION, STEP_ROOM, accelerate, copy_vector, in_phase, make_step, put_motion, stage_of,
+    COORDINATES, DISCRETISATION, STEP_ROOM, accelerate, copy_vector, in_phase, make_step, owned_in_phase,
+    owned_stage_of, put_motion,
 )
 from liedyn.simd.lanes import SCALAR
 from liedyn.tree.records import MODEL
@@ -24,12 +25,12 @@ one_by_one = late(*BATCH)(linearize_states.kernel)
 
 
 @late(MODEL, DISCRETISATION, STEP_ROOM, types.int64, *[VECTOR] * 4, returns=types.boolean)
-@kernel_in_place
+@kernel
 def touch(model, d, r, k, q, v, q_next, v_next):
     """(q_next, v_next) at the beginning of the phase behind knot k, from (q, v); False if there is no such state."""
-    closed, e = in_phase(model, d, k + 1)
+    closed, e = owned_in_phase(model, d, k + 1)
     held = PackedModel(e.configuration, model.floats)
-    if not put_closed(held, e, stage_of(r.stage, e.choosable[0]), q, d.rank_tolerance):
+    if not put_closed(held, e, owned_stage_of(r.stage, e.choosable[0]), q, d.rank_tolerance):
         return False
     at_rest, rest, work = PackedModel(closed.ints, d.phases.rest), np.zeros(v.size), np.empty(rnea_size(model))
     copy_vector(r.stage.q, q_next)
@@ -38,7 +39,7 @@ def touch(model, d, r, k, q, v, q_next, v_next):
         return False
     for i in range(e.speeds.size):
         r.w[i] = r.a[e.speeds[i]]
-    if not put_motion(closed, e, stage_of(r.stage, e.choosable[1]), r.w):
+    if not put_motion(closed, e, owned_stage_of(r.stage, e.choosable[1]), r.w):
         return False
     copy_vector(r.stage.v, v_next)
     finite = True
@@ -56,7 +57,7 @@ def advance(model, d, r, k, q, v, u, q_next, v_next):
     return make_step(of_knot, e, r, q, v, u, q_next, v_next)
 
 
-@inline
+@inline_array
 def picks_of(n, places):
     """Rows (1, p, n) that pick degrees of freedom."""
     R = np.zeros((1, places.size, n))
@@ -65,14 +66,14 @@ def picks_of(n, places):
     return R
 
 
-@inline
+@inline_array
 def coordinates_in(n, d):
     """`Coordinates` of the places and speeds of a phase."""
     return Coordinates(picks_of(n, d.places), np.full(d.places.size, -1), picks_of(n, d.speeds),
                        np.full(d.speeds.size, -1))
 
 
-@inline
+@inline_array
 def room_in(count, n, m, p_y, p_w, nu, outputs):
     """`Found` for so many states."""
     x = p_y + p_w
@@ -104,7 +105,7 @@ def put_whole(d, found, b, row, whole):
 
 @late(MODEL, DISCRETISATION, group(State, *[MATRIX] * 4), types.int64[:, ::1], group(Tolerances, *[types.float64] * 2),
       types.int64, types.int64, types.int64, FOUND, returns=types.int64)
-@kernel_in_place
+@kernel
 def linearize_phases(model, d, states, outputs, tolerances, knots, begin, end, whole):
     """Local state spaces of the rows from `begin` to `end`, phase by phase; the first row that has none, or `end`.
 
@@ -113,7 +114,7 @@ def linearize_phases(model, d, states, outputs, tolerances, knots, begin, end, w
     n, m, row = states.v.shape[1], model.ints[N_ROWS], begin
     while row < end:
         k = row % knots
-        closed, e = in_phase(model, d, k)
+        closed, e = owned_in_phase(model, d, k)
         last = row + 1
         while last < end and d.phases.of_knot[last % knots] == d.phases.of_knot[k]:
             last += 1
@@ -140,7 +141,7 @@ def add_times(A, X, out):
 
 
 @late(MODEL, DISCRETISATION, STEP_ROOM, types.int64, VECTOR, VECTOR, MATRIX, MATRIX, MATRIX, returns=types.boolean)
-@kernel_in_place
+@kernel
 def put_touch_derivatives(model, d, r, k, q, v, N, X, A):
     """A (2 n, 2 n) of `touch` from a state with motions N of its coordinates and X of its velocities."""
     n, m = v.size, model.ints[N_ROWS]
@@ -148,7 +149,7 @@ def put_touch_derivatives(model, d, r, k, q, v, N, X, A):
     v_after = np.empty(n)
     if not touch(model, d, r, k, q, v, after.q[0], v_after):
         return False
-    closed, e = in_phase(model, d, k + 1)
+    closed, e = owned_in_phase(model, d, k + 1)
     at_rest, p, w = PackedModel(closed.ints, d.phases.rest), e.places.size, e.speeds.size
     work, by_q, by_v, M = np.empty(derivatives_size(model)), np.empty((n, n)), np.empty((n, n)), np.empty((n, n))
     rnea_derivatives_kernel(SCALAR, at_rest, after.q[0], after.v[0], v, r.f_ext, work, r.tau, by_q, by_v, M)
