@@ -182,21 +182,22 @@ class Solver:
         x.lam[:] = phases.lam[:] = 0.0
         x.mu[:] = phases.mu[:] = penalty
 
-    def state(self, q, v):
-        """A closed state as rows.
+    def state(self, q, v, knot=0):
+        """A state as rows, closed as the phase of a knot has it.
 
         Raises
         ------
         InputError, ClosureError
             As for `linearize`.
         """
-        lead, q, v = states(self.robot, q0=q, v0=v)
+        robot = self.robots[self.of_knot[knot]]
+        lead, q, v = states(robot, q0=q, v0=v)
         if lead:
             raise InputError(f"a plan begins at one state, got leading axes {lead}")
-        if self.robot.row_names:
-            error = float(np.abs(closure_error(self.robot, q[0])).max())
+        if robot.row_names:
+            error = float(np.abs(closure_error(robot, q[0])).max())
             if error > CLOSURE_TOLERANCE:
-                raise ClosureError(f"{self.robot.name!r} is open by {error:.3g} at q0; assemble it first with close()",
+                raise ClosureError(f"{robot.name!r} is open by {error:.3g} at q0; assemble it first with close()",
                                    error, None, q[0])
         return q[0], v[0]
 

@@ -15,7 +15,9 @@ from collections import namedtuple
 import numpy as np
 from numba import types
 
-from liedyn.compiled.jit import CUBE, INTEGERS, MATRIX, VECTOR, group, inline, inline_array, kernel, kernel_in_place, late
+from liedyn.compiled.jit import (
+    CUBE, INTEGERS, MATRIX, VECTOR, group, inline, inline_array, kernel, kernel_in_place, late,
+)
 from liedyn.constraints.elimination import elimination_size
 from liedyn.constraints.rows import jacobian_rows
 from liedyn.dynamics.nullspace import OK, acceleration_kernel, acceleration_size
