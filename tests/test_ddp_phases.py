@@ -43,7 +43,10 @@ def hop_cost(goal=0.25):
                    terminal_Q={name: 100.0 for name in names} | {f"velocity:{name}": 1.0 for name in names})
 
 
-def solver_of(phases, h=H, q=CROUCH, v=np.zeros(4)):
+REST = np.zeros(4)
+
+
+def solver_of(phases, h=H, q=CROUCH, v=REST):
     cost = ld.Cost(Q=1.0, R=1e-4, q=CROUCH, u=HOLD, terminal_Q=10.0)
     solver = Solver(ROBOT, q, v, cost, phases, h, None, "midpoint", None)
     solver.begin(*solver.state(q, v))

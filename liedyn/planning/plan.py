@@ -156,8 +156,9 @@ def plan_of(solver, status):
     multipliers = {name: x.lam[:, k].copy() for k, name in enumerate(solver.limit_names)}
     return Plan(solver.t.copy(), path.q.copy(), path.v.copy(), path.u.copy(), x.K.copy(),
                 float(log.cost[count]), log.cost[:count + 1].copy(), float(log.violation[count]), multipliers,
-                STATUS[status], count, solver.y.names + solver.y.rates, solver.robot.actuator_names, solver.of_knot.copy(),
-                pushes_of(solver), solver.method, solver.h, solver.robot, solver.places, (solver.objective.u_low.copy(), solver.objective.u_high.copy()))
+                STATUS[status], count, solver.y.names + solver.y.rates, solver.robot.actuator_names,
+                solver.of_knot.copy(), pushes_of(solver), solver.method, solver.h, solver.robot, solver.places,
+                (solver.objective.u_low.copy(), solver.objective.u_high.copy()))
 
 
 def put_start(solver, start):
