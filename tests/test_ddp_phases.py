@@ -169,3 +169,43 @@ def test_what_is_refused():
         ld.ddp(ROBOT, CROUCH, rest, cost, 5, H)
     with pytest.raises(ld.InputError, match="steps"):
         ld.MPC(ROBOT, CROUCH, rest, cost, HOP, H)
+
+
+def solo_on_its_feet():
+    """A quadruped with a floating base, crouched, and the torques that hold it."""
+    b, feet = ld.Builder.of(ld.load("solo12")), ("FL_FOOT", "FR_FOOT", "HL_FOOT", "HR_FOOT")
+    for name in feet:
+        b.constraint(name.lower(), "on_plane", "ground", name, unilateral=True, friction=0.8)
+    solo = b.build()
+    q, names = solo.neutral.copy(), tuple(name.lower() for name in feet)
+    for name in feet:
+        bend = 0.8 if name[0] == "F" else -0.8
+        q[solo.coordinate_index(f"{name[:2]}_HFE")], q[solo.coordinate_index(f"{name[:2]}_KFE")] = bend, -2.0 * bend
+    q[6] -= ld.pose(solo, q, feet[0])[2, 3]
+    rest = np.zeros(18)
+    G = ld.constraint_jacobian(solo.switched({name: "sticking" for name in names}), q)
+    S = np.hstack([np.eye(18)[:, 6:], -G.T])
+    return solo, q, names, np.linalg.lstsq(S, ld.rnea(solo, q, rest, rest), rcond=None)[0][:12]
+
+
+@pytest.mark.parametrize("gait", ["hop", "trot"])
+def test_a_quadruped(gait):
+    """Redundant contacts, a floating base, phases that open some contacts and close others."""
+    solo, q, feet, hold = solo_on_its_feet()
+    phases = {"hop": [ld.Phase(feet, 20), ld.Phase([], 15), ld.Phase(feet, 25)],
+              "trot": [ld.Phase(feet, 5), ld.Phase(feet[::3], 15), ld.Phase(feet, 5), ld.Phase(feet[1:3], 15),
+                       ld.Phase(feet, 10)]}[gait]
+    goal, names = q + 0.1 * (np.arange(19) == 4), solo.velocity_names
+    weights = {name: 1e-3 for name in names[6:]} | {f"velocity:{name}": 1e-4 for name in names[6:]}
+    cost = ld.Cost(Q=weights, R=1e-3, q=goal, u=hold,
+                   terminal_Q={name: 10.0 for name in names} | {f"velocity:{name}": 0.1 for name in names})
+    knots = sum(each.steps + 1 for each in phases)
+    plan = ld.ddp(solo, q, np.zeros(18), cost, phases, 0.01, start=(np.tile(q, (knots, 1)), np.zeros((knots, 18))))
+    assert plan.status == "converged" and plan.violation <= 1e-6 and plan.q[-1, 4] > 0.06
+    heights = {name: np.array([ld.pose(solo, each, name.upper())[2, 3] for each in plan.q]) for name in feet}
+    for k, each in enumerate(phases):
+        for name in each.closed:
+            assert np.abs(heights[name][plan.phase == k]).max() < 1e-12
+    push = np.array([plan.contacts[name][:, 0] for name in feet])
+    weight = 9.81 * ld.total_mass(solo)
+    assert abs(push[:, 0].sum() - weight) < 0.5 * weight
