@@ -178,8 +178,9 @@ def test_parts_of_a_search_are_the_search():
         mpc = loader_control(budget=budget, iterations=15)
         mpc(0.0, LOADER.home, np.zeros(8))
         v = ld.complete_velocity(LOADER, LOADER.home, {"boom": 0.2, "bucket": -0.2})
-        given.append([mpc(0.01, LOADER.home, v), mpc.iterations, mpc.plan.v])
-    assert given[0][1] == given[1][1] > 3
+        given.append([mpc(0.01, LOADER.home, v), mpc.iterations, mpc.plan.v, mpc.plan])
+    assert given[0][1] == given[1][1] > 3 and np.allclose(given[0][3].costs, given[1][3].costs, rtol=1e-9)
+    assert len(given[0][3].costs) == given[0][1] + 1
     assert np.allclose(given[0][0], given[1][0], rtol=1e-9) and np.allclose(given[0][2], given[1][2], atol=1e-9)
 
 
@@ -194,6 +195,7 @@ def test_a_state_without_a_plan():
             u = mpc(t, FIVE_BAR.home, bad)
         assert mpc.status == "as planned before" and np.abs(u).max() <= 5.0
         assert np.allclose(u, planned(t, FIVE_BAR.home, bad), rtol=1e-12)  # the same sum
+        assert mpc.plan.status == mpc.status and np.isnan(mpc.plan.cost)
     mpc(0.06, FIVE_BAR.home, REST)
     assert mpc.status != "as planned before"
 
@@ -261,3 +263,43 @@ def test_what_is_refused():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert ld.ddp(FIVE_BAR, FIVE_BAR.home, REST, cost, 5, 0.01).status == "converged"
+
+
+@pytest.mark.parametrize("method", ["euler", "midpoint"])
+def test_control_with_limits_that_are_hard_to_hold(method):
+    """Panda with speeds and torques at their limits for half of the motion, planned at first from inputs under which it
+    falls (the cost is 40 and 200 times that of the plan)."""
+    goal, rest = PANDA.home + np.array([1.0, 0.5, -0.4, 0.6, 0.5, 0.4, 0.5]), np.zeros(7)
+    weights = {**dict.fromkeys(PANDA.coordinate_names, 10.0),
+               **{f"velocity:{name}": 0.1 for name in PANDA.velocity_names}}
+    cost = ld.Cost(Q=weights, R=1e-4, q=goal, u=ld.rnea(PANDA, goal, rest, rest),
+                   terminal_Q=dict.fromkeys(PANDA.coordinate_names, 100.0))
+    limits = ld.Limits(inputs=(-60.0, 60.0), speeds={"panda_joint1": (-0.8, 0.8), "panda_joint2": (-0.5, 0.5)})
+    mpc = ld.MPC(PANDA, PANDA.home, rest, cost, 40, 0.02, limits=limits, method=method, iterations=30)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tr = ld.simulate(PANDA, PANDA.home, rest, 2.5, dt=2e-3, u=ld.Sampled(mpc, 0.01))
+    assert np.abs(tr.q[-1] - goal).max() < 1e-3
+    # steps of 20 ms are not the motion: at the corners of the torques speeds differ from what is planned by 3 %
+    assert tr["velocity:panda_joint1"].max() < 0.84 and tr["velocity:panda_joint2"].max() < 0.52
+
+
+def test_control_above_a_table():
+    """A hand that is drawn to a point below a table stays above it, also where inputs have no limits."""
+    hand, rest = ld.pose(PANDA, PANDA.home, "panda_hand")[:3, 3], np.zeros(7)
+    goal, table = hand + np.array([0.1, 0.45, -0.1]), hand[2] - 0.05
+    cost = ld.Cost(Q={f"velocity:{name}": 0.05 for name in PANDA.velocity_names}, R=1e-5,
+                   u=ld.rnea(PANDA, PANDA.home, rest, rest), targets=ld.PointTarget("panda_hand", goal, weight=3.0),
+                   terminal_targets=ld.PointTarget("panda_hand", goal, weight=30.0))
+    limits = ld.Limits(targets=[(ld.PointTarget("panda_hand", (0.0, 0.0, 0.0)), (-9.0, -9.0, table), (9.0, 9.0, 9.0))])
+    mpc = ld.MPC(PANDA, PANDA.home, rest, cost, 30, 0.02, limits=limits)
+    tr = ld.simulate(PANDA, PANDA.home, rest, 1.0, dt=2e-3, u=ld.Sampled(mpc, 0.01))
+    z = ld.pose(PANDA, tr.q, "panda_hand")[:, :3, 3]
+    assert z[:, 2].min() > table - 2e-3 and np.abs(z[-1, :2] - goal[:2]).max() < 0.02
+    assert np.abs(tr.v).max() < 4.0
+
+
+def test_a_first_plan_that_has_not_converged_says_so(monkeypatch):
+    monkeypatch.setattr("liedyn.planning.mpc.FIRST_ITERATIONS", 1)
+    with pytest.warns(ld.PlanWarning, match="first plan is not the best one: no iteration is left after 1"):
+        loader_control()(0.0, LOADER.home, np.zeros(8))

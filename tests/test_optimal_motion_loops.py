@@ -161,3 +161,24 @@ def test_strokes_of_cylinders_are_limited():
                               bounds={"velocity:link": 0.9 * rate})
     assert np.abs(held["velocity:link"][::10]).max() <= 0.9 * rate + 1e-6
     assert held.cost > free.cost
+
+
+def test_a_loader_digs_against_a_law_of_its_own_through_a_depth_on_the_way():
+    # as in docs/tutorials/digging.md: a heap that resists the tip while it goes in, by a function with exact slopes
+    def resistance(x, w):
+        depth, slope = 0.05 * np.log1p(np.exp(-x / 0.05)), -1.0 / (1.0 + np.exp(x / 0.05))
+        inwards, change = 0.5 * (1.0 - np.tanh(w / 0.2)), -0.5 / (0.2 * np.cosh(w / 0.2) ** 2)
+        return -80e3 * depth * inwards, -80e3 * slope * inwards, -80e3 * depth * change
+
+    b = ld.Builder.of(LOADER)
+    b.spring("heap", "ground", "bucket", (4.7, -2.0, 0.0), (1.2, -0.15, 0.0), length=1.3, law=resistance)
+    robot, foot, inside = b.build(), {"lift_rod": -0.30, "tilt_rod": 0.25}, {"lift_rod": -0.10, "tilt_rod": 0.15}
+    limits = {"velocity:lift_rod": 0.25, "velocity:tilt_rod": 0.35, "force:lift_cylinder": 140e3}
+    options = dict(duration=2.0, cost={"effort": 1e-10, "velocity": 1.0}, bounds=limits, intervals=10, points=5,
+                   optimality=1e-4)
+    motion = ld.optimize_motion(robot, foot, (inside, None), tolerance=1e-6, **options)
+    tip = np.hypot(*((ld.pose(robot, motion.q[-1], "bucket") @ [1.2, -0.15, 0.0, 1.0])[:2] - [4.7, -2.0])) - 1.3
+    assert tip < -0.2 and motion.u[:, 0].max() <= 140e3 * (1.0 + 1e-3)
+    assert motion["lift_rod"][-1] == pytest.approx(-0.10, abs=1e-8)
+    assert deviation_of_intervals(robot, motion) <= 1e-5  # velocities of barrels are faster than the manifold's rates
+    assert motion.position_residual.max() <= 1e-10

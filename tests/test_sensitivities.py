@@ -50,6 +50,21 @@ def hanging_chain():
     return b.build()
 
 
+def rubbery_five_bar():
+    """A five-bar with a bushing of all stiffnesses and dampings between two links, and wrenches on a third.
+
+    The bushing is turned by about a radian: at half a turn it jumps.
+    """
+    b, rng = ld.Builder.of(ld.load("five_bar")), np.random.default_rng(3)
+    K, D = rng.normal(size=(2, 6, 6))
+    b.bushing("rubber", "link1", "link3", ld.placement((0.3, 0.1, 0.2), rpy=(0.3, 0.1, -2.0)),
+              ld.placement((0.1, 0.0, -0.2), rpy=(-0.3, 0.2, 0.1)), stiffness=K @ K.T + np.eye(6),
+              damping=0.3 * D @ D.T, preload=(0.1, 0.2, 0.3, -1.0, 0.5, 0.4))
+    b.applied_force("wind", "link4", (0.2, 0.1, 0.0), (2.0, -1.0, 0.0), (0.0, 0.3, 0.5))
+    b.applied_force("jet", "link4", (0.4, 0.2, 0.0), (0.5, 2.0, 0.1), axes="body")
+    return b.build()
+
+
 def resting_bar():
     """A bar with one end on the floor, from which it may lift off, and a pendulum at the other."""
     b = ld.Builder("bar", gravity=(0.0, 0.0, -9.81))
@@ -61,7 +76,8 @@ def resting_bar():
     return b.build()
 
 
-ROBOTS = {"springy_five_bar": springy_five_bar, "hanging_chain": hanging_chain}
+ROBOTS = {"springy_five_bar": springy_five_bar, "rubbery_five_bar": rubbery_five_bar,
+          "hanging_chain": hanging_chain}
 
 
 def moving_state(robot, seed=2):
@@ -137,6 +153,9 @@ def compare(robot, parameters, independent=None, speeds=None, state=None, by="ta
     ("rolling_spheres", ["mass:*", "placement.*:alpha", "radius:*", "parent_radius:*"]),
     ("shopping_cart", ["mass:*", "placement.x:caster", "child_placement.rz:*"]),
     ("springy_five_bar", ["strut", "gas", "bar", "motor", "rub", "placement.x:q2", "stiffness:q1", "rest:q1"]),
+    ("rubbery_five_bar", ["mass:link2", "placement.x:q2", "child_placement.x:pin", "parent_placement.x:rubber",
+                          "child_placement.rz:rubber", "parent_placement.rx:rubber", "child_placement.y:wind",
+                          "child_placement.x:jet"]),
     ("hanging_chain", ["mass:*", "placement.*:weld", "placement.x:ball", "rod", "parent_placement.*:hook"]),
 ])
 def test_sensitivities_are_those_of_robots_built_anew(name, parameters):
@@ -226,13 +245,21 @@ def test_redundant_rows_that_cannot_follow_are_named():
         ld.sensitivities(robot, q, v, tau, parameters="mass:*").index("gravity")
 
 
+def test_springs_of_balls_and_free_joints():
+    b = ld.Builder.of(hanging_chain())
+    b.change("joint", "ball", stiffness=1.7)
+    b.change("joint", "floating", stiffness=(5.0, 5.0, 5.0, 30.0, 30.0, 30.0))
+    compare(b.build(), ["mass:*", "placement.rx:weld", "placement.x:ball", "rod"])
+
+
 def test_what_has_no_second_derivatives_is_named():
     b = ld.Builder.of(ld.load("five_bar"))
-    b.bushing("rubber", "ground", "link2", stiffness=np.eye(6))
-    q = ld.load("five_bar").home
-    with pytest.raises(InputError, match="rubber"):
-        ld.sensitivities(b.build(), q, [0.0] * 4, [0.0] * 4)
-    chain = ld.Builder.of(hanging_chain())
-    chain.change("joint", "ball", stiffness=1.0)
-    with pytest.raises(InputError, match="ball"):
-        ld.sensitivities(chain.build(), chain.build().home, [0.0] * 9, [0.0] * 9)
+    b.spring("own", "ground", "link2", (0.3, 0.5, 0.0), length=0.1, law=lambda x, w: (x, 1.0, 0.0))
+    with pytest.raises(InputError, match="no second derivatives of force element 'own', whose law is a function"):
+        ld.sensitivities(b.build(), ld.load("five_bar").home, [0.0] * 4, [0.0] * 4)
+    b = ld.Builder.of(ld.load("five_bar"))
+    row, none = np.eye(4)[:1], np.zeros((1, 4))
+    b.custom("even", lambda t, q: row, lambda t, q, v: np.zeros(1), lambda t, q, v, a: (none, none, none),
+             lambda t, q, lam: np.zeros((4, 4)))
+    with pytest.raises(InputError, match="custom constraint 'even': its functions give first derivatives only"):
+        ld.sensitivities(b.build(), ld.load("five_bar").home, [0.0] * 4, [0.0] * 4)

@@ -173,12 +173,16 @@ def calls():
         still = np.zeros((2, robot.nv))
         yield call("sensitivities", robot, robot.home, *still, parameters=["mass:*", "placement.x:*", "stiffness:*"][
             :3 if robot.elements else 2])
+    yield call("differentiate_run", sprung, home, rest, 0.002, parameters=["stiffness:spring"])
+    rubber = _rubber()
+    yield call("sensitivities", rubber, rubber.home, *np.zeros((2, 6)), parameters=["mass:*"])
     for method in "euler", "midpoint", "rk4":
         yield call("ddp", loop, home, rest, ld.Cost(Q=1.0, R=1.0), 2, 0.01, limits=ld.Limits(inputs=(-9.0, 9.0)),
                    method=method)
     closed = rolling.constraint_names  # phases, and touches between them
     yield call("ddp", rolling, rolling.home, np.zeros(rolling.nv), ld.Cost(Q=1.0, R=1.0),
                [ld.Phase(closed, 1), ld.Phase([], 1), ld.Phase(closed, 1)], 0.01)
+    yield "MPC", lambda: ld.MPC(loop, home, rest, ld.Cost(Q=1.0, R=1.0), 2, 0.01)  # its constructor reaches all
     hand = ld.PointTarget(arm.body_names[-1], [0.3, 0.3, 0.3])
     yield call("inverse_kinematics", arm, hand, unreached="ignore")
     yield call("inverse_kinematics", arm, hand, q0=np.tile(q, (100, 1)), unreached="ignore")  # shared among threads
@@ -248,6 +252,15 @@ def _sprung(robot):
     builder = ld.Builder.of(robot)
     builder.coordinate_force("spring", {robot.velocity_names[0]: 1.0, robot.virtual_names[0]: 1.0}, stiffness=1.0)
     builder.actuator("motor", robot.virtual_names[0])
+    return builder.build()
+
+
+def _rubber():
+    """A body on a bushing, with a spring in its free joint."""
+    builder = ld.Builder("rubber")
+    builder.body("ball", 1.0, inertia=(0.4, 0.4, 0.4))
+    builder.joint("free", "free", "ground", "ball", stiffness=1.0)
+    builder.bushing("mount", "ground", "ball", stiffness=1.0)
     return builder.build()
 
 

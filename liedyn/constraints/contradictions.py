@@ -4,6 +4,8 @@ Constraints are left out one after another; one without which the others still c
 left cannot be satisfied together, and leaving out any one of it solves the rest (a deletion filter: Chinneck and
 Dravnieks 1991). How far apart they are is told by the least squared error of these alone.
 """
+from dataclasses import replace
+
 import numpy as np
 
 from liedyn.constraints.closing import JUMP
@@ -25,7 +27,7 @@ def raise_contradiction(robot, q, target, held, outcome, tolerance):
         raise ClosureError(
             f"no path leads from the guess to an assembly of {robot.name!r}{said}: it ends at {here}, where the other "
             "coordinates would have to jump; start from a guess on the wanted branch", 0.0, "", q)
-    alone = robot
+    alone = replace(robot, elements=None)  # forces have no say in it, and would not let their cut joints be left out
     for name in robot.active:
         without = alone.switched({name: False})
         found = closed_at(without, least[0], target, tolerance)

@@ -255,3 +255,13 @@ def derivative_states(model, laws, work, t, q, v, held, by_q, by_v):
     by_v[:] = 0.0
     for b in range(q.shape[0]):
         add_derivatives(model, laws, work, t, q[b], v[b], held, by_q[b], by_v[b])
+
+
+@kernel
+def driven_state_derivatives(model, laws, work, t, u, q, v, tau, x, w, f, by_q, by_v):
+    """`force_states` and `derivative_states`, each row with its own inputs, which are left in `laws`."""
+    for b in range(q.shape[0]):
+        row = slice(b, b + 1)
+        give_inputs(laws, u[b])
+        force_states(model, laws, work, t, q[row], v[row], tau[row], x[row], w[row], f[row])
+        derivative_states(model, laws, work, t, q[row], v[row], False, by_q[row], by_v[row])

@@ -7,7 +7,7 @@ from liedyn.arguments import require_robot
 from liedyn.compiled.boundary import states
 from liedyn.compiled.functions import forget_errors, raise_errors
 from liedyn.elements.forces import (
-    derivative_states, driven_states, energy_states, force_states, give_inputs, room_for,
+    derivative_states, driven_state_derivatives, driven_states, energy_states, force_states, room_for,
 )
 from liedyn.errors import InputError, SingularConfigurationError, of_the_batch, shown
 from liedyn.model.force_elements import FOLLOWER, FUNCTION_AT, LAW, TORQUE_AT, WRENCH
@@ -170,21 +170,19 @@ def with_element_forces(robot, q, v, tau):
 
 def forces_and_derivatives(robot, t, q, v, u=None):
     """tau (count, nv), dtau/dq and dtau/dv (count, nv, nv) of rows of states at time t, with inputs u (count, nu)."""
-    if u is not None:  # laws know one input at a time
-        rows = [forces_and_derivatives(_with_inputs(robot, u[b]), t, q[b:b + 1], v[b:b + 1]) for b in range(len(q))]
-        return [np.concatenate(x) for x in zip(*rows)]
-    tau, elements = _forces(robot, q, v, t)[0], robot.elements
-    by_q, by_v = np.empty((2, len(q), robot.nv, robot.nv))
-    derivative_states(elements.packed, elements.laws, room_for(elements.packed), t, q, v, False, by_q, by_v)
+    elements, count, n, m = robot.elements, len(q), robot.nv, int(robot.elements.packed.ints[N_ROWS])
+    if u is None:
+        u = np.zeros((count, 0))
+        laws = elements.laws._replace(inputs=elements.laws.inputs[:0])
+    else:
+        laws = elements.laws._replace(numbers=elements.laws.numbers.copy())
+    lead, q, v = states(robot, q=q, v=v)
+    tau, x, w, f = (np.zeros((count, size)) for size in (n, m, m, m))
+    by_q, by_v = np.empty((2, count, n, n))
+    driven_state_derivatives(elements.packed, laws, room_for(elements.packed), t, u, q, v, tau, x, w, f, by_q, by_v)
     raise_errors(elements.functions)
+    _require_finite(robot, lead, tau, w)
     return tau, by_q, by_v
-
-
-def _with_inputs(robot, u):
-    """The same robot, its actuators that are elements with the inputs u (nu)."""
-    laws = robot.elements.laws._replace(numbers=robot.elements.laws.numbers.copy())
-    give_inputs(laws, u)
-    return replace(robot, elements=robot.elements._replace(laws=laws))
 
 
 def actuator_matrix(robot, q):

@@ -19,7 +19,7 @@ from liedyn.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.errors import ClosureError, InputError
 from liedyn.estimation.measurement import measured
 from liedyn.estimation.noise import state_noise
-from liedyn.estimation.observers import vector
+from liedyn.estimation.observers import Sensors, vector
 from liedyn.linearization.discretize import discretize, state_at
 from liedyn.linearization.linearize import linearize
 from liedyn.regulation.deviation import Deviation
@@ -32,7 +32,7 @@ BETTER = 0.3
 """Part of it that others must have."""
 
 
-class ExtendedKalmanFilter:
+class ExtendedKalmanFilter(Sensors):
     """An extended Kalman filter whose estimates satisfy the constraints, balls and free joints included.
 
     Parameters
@@ -215,33 +215,6 @@ class ExtendedKalmanFilter:
         d = self._deviation
         q, v = d.state(d.q if q is None else q, d.v if v is None else v)
         return self._measurement(d.robot, q, v, self._held(u))
-
-    def disturbed(self, y, noise):
-        """A reading with noise, on the group where it is no vector.
-
-        Parameters
-        ----------
-        y, noise : array_like, shape (ny,)
-
-        Returns
-        -------
-        y : ndarray, shape (ny,)
-
-        Raises
-        ------
-        InputError
-            A shape does not fit, or an entry is not finite.
-
-        Examples
-        --------
-        >>> import liedyn as ld
-        >>> arm = ld.load("five_bar")
-        >>> ekf = ld.ExtendedKalmanFilter(arm, arm.home, [0.0] * 4, 0.01, 1e-4, 1e-2, 1e-6, ["velocity:q4"])
-        >>> ekf.disturbed([0.5], [0.25]).tolist()
-        [0.75]
-        """
-        size = len(self.outputs)
-        return self._measurement.disturbed(vector("y", y, size), vector("noise", noise, size))
 
     def predict(self, u):
         """Go on by a step.

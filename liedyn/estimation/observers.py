@@ -7,8 +7,38 @@ from liedyn.linearization.discretize import state_at
 from liedyn.python_control import forces, plain, python_control
 
 
-class Observer:
-    """What both filters have."""
+class Sensors:
+    """What all filters have: readings of what is measured, by `outputs` and `_measurement`."""
+
+    def disturbed(self, y, noise):
+        """A reading with noise, on the group where it is no vector.
+
+        Parameters
+        ----------
+        y, noise : array_like, shape (ny,)
+
+        Returns
+        -------
+        y : ndarray, shape (ny,)
+
+        Raises
+        ------
+        InputError
+            A shape does not fit, or an entry is not finite.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> arm = ld.load("five_bar")
+        >>> observer = ld.kalman(arm, arm.home, Q=1.0, R=1e-4, outputs=["velocity:q1"])
+        >>> observer.disturbed([0.5], [0.25]).tolist()
+        [0.75]
+        """
+        return self._measurement.disturbed(vector("y", y, len(self.outputs)), vector("noise", noise, len(self.outputs)))
+
+
+class Observer(Sensors):
+    """What both filters with constant gains have."""
 
     def __init__(self, model, C, D, measurement, deviation, u, L, P, tolerance):
         self.model, self.C, self.D, self.L, self.P, self.u = model, C, D, L, P, u
@@ -92,32 +122,6 @@ class Observer:
         left = self._measurement.difference(self._measurement.reading(y), self.y)
         expected = self.C @ self._state("x", x) + self.D @ (self._held(u) - self.u)
         return np.where(np.isnan(left), 0.0, left - expected)
-
-    def disturbed(self, y, noise):
-        """A reading with noise, on the group where it is no vector: `innovation` the other way round.
-
-        Parameters
-        ----------
-        y, noise : array_like, shape (ny,)
-
-        Returns
-        -------
-        y : ndarray, shape (ny,)
-
-        Raises
-        ------
-        InputError
-            A shape does not fit, or an entry is not finite.
-
-        Examples
-        --------
-        >>> import liedyn as ld
-        >>> arm = ld.load("five_bar")
-        >>> observer = ld.kalman(arm, arm.home, Q=1.0, R=1e-4, outputs=["velocity:q1"])
-        >>> observer.disturbed([0.5], [0.25]).tolist()
-        [0.75]
-        """
-        return self._measurement.disturbed(vector("y", y, len(self.C)), vector("noise", noise, len(self.C)))
 
     def to_control(self, absolute=False):
         """The filter for python-control.

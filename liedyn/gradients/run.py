@@ -3,36 +3,16 @@ import numpy as np
 
 from liedyn.arguments import number, one_of, require_robot
 from liedyn.compiled.boundary import states
-from liedyn.errors import InputError, shown
+from liedyn.errors import InputError
 from liedyn.gradients.instants import instants_of, require_differentiable
 from liedyn.gradients.result import RunDerivatives
 from liedyn.gradients.tape import Tape
-from liedyn.model.force_elements import BUSHING, LAW_KINDS
-from liedyn.sensitivity.changes import GRAVITY, SHIFT, SIDE_A, SIDE_B
+from liedyn.sensitivity.changes import GRAVITY
 from liedyn.sensitivity.parameters import all_changes, chosen
 from liedyn.simulation.grid import Grid
 from liedyn.simulation.integrators.explicit import ExplicitRungeKutta
 from liedyn.simulation.preparation import known_events, options
 from liedyn.simulation.simulate import simulate
-
-
-def _changes(robot, names):
-    """What parameters change of the robot and of its force elements.
-
-    Raises
-    ------
-    InputError
-        Bushings or applied forces are displaced.
-    """
-    found, of_six = [], [each for each in robot.model.elements if LAW_KINDS.index(each.law) >= BUSHING]
-    for name in names:
-        of_robot, of_elements = all_changes(robot)[name]
-        of_elements = [each for each in of_elements if each[0] != GRAVITY]  # which is none of theirs
-        if of_six and any(kind in (SHIFT, SIDE_A, SIDE_B) for kind, *_ in of_elements):
-            raise InputError(f"{name!r} displaces force elements, and of force element {shown(of_six[0].name)}, a "
-                             f"{of_six[0].law}, runs are not differentiated by that")
-        found.append((of_robot, of_elements))
-    return found
 
 
 def differentiate_run(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", stabilisation="projection",
@@ -79,8 +59,7 @@ def differentiate_run(robot, q0, v0, t_final, tau=None, u=None, dt=None, method=
     Raises
     ------
     InputError
-        As `simulate`; inputs that are functions without derivative; methods and options that are not differentiated;
-        parameters that displace bushings and applied forces.
+        As `simulate`; inputs that are functions without derivative; methods and options that are not differentiated.
     SimulationError
         The run stops early, or has no derivative: friction that begins to hold, a step that was made in parts.
 
@@ -114,8 +93,9 @@ def differentiate_run(robot, q0, v0, t_final, tau=None, u=None, dt=None, method=
     grid = Grid(number("t0", t0), number("t_final", t_final), 1e-3 if dt is None else number("dt", dt))
     events = known_events(robot, events)
     parameters = chosen(robot, parameters)
-    tape = Tape(robot, q[0], v[0], grid, method, stabilisation, tau, u, f_ext, events,
-                _changes(robot, parameters))
+    changes = [(own, [each for each in of_elements if each[0] != GRAVITY])  # which is nothing to force elements
+               for own, of_elements in map(all_changes(robot).get, parameters)]
+    tape = Tape(robot, q[0], v[0], grid, method, stabilisation, tau, u, f_ext, events, changes)
     trajectory = simulate(robot, q0, v0, t_final, tau=tau, u=u, dt=dt, method=method, stabilisation=stabilisation,
                           events=events, f_ext=f_ext, start=start, t0=t0, progress=False)
     require_differentiable(tape, trajectory)

@@ -35,6 +35,7 @@ def _rate(series):
 
 
 _B_RATE, _C_RATE, _D_RATE = _rate(_B), _rate(_C), _rate(_D)
+_D_SECOND_RATE = _rate(_D_RATE)
 
 
 @inline
@@ -95,6 +96,13 @@ def rate_d(theta2, d):
     b = coefficients_ab(theta2)[1]
     closed = ((0.5 / b - 1.0) / (theta2 + _TINY) - d) / (theta2 + _TINY)
     return _near_zero(theta2, _sum(_D_RATE, theta2), closed)
+
+
+@inline
+def second_rate_d(theta2, d, d_rate):
+    """The rate of d'; 2 theta^2 dd/dtheta^2 = theta^2 d^2 + 1/4 - 3 d, differentiated once more."""
+    closed = (2.0 * d * d + (2.0 * theta2 * d - 5.0) * d_rate) / (theta2 + _TINY)
+    return _near_zero(theta2, _sum(_D_SECOND_RATE, theta2), closed)
 
 
 # ---- maps of the form 1 + f [w] + g [w]^2

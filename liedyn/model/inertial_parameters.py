@@ -95,7 +95,7 @@ def with_inertial_parameters(robot, pi):
             raise ModelError(f"body {shown(name)}: has no mass, but the first moment {np.array(h).tolist()}")
         com = np.array(h) / m if m else np.zeros(3)
         J = np.array([[Jxx, Jxy, Jxz], [Jxy, Jyy, Jyz], [Jxz, Jyz, Jzz]])
-        b.change("body", name, mass=m, com=com, inertia=J - parallel_axes(m, com))
+        b.change("body", name, mass=float(m), com=com, inertia=J - parallel_axes(m, com))
     changed = b.build()
     return changed.at(robot.t) if robot.t else changed
 

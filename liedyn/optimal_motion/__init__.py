@@ -10,9 +10,10 @@
 | `demands` | all of that, as users give it |
 | `between` | limits between the nodes |
 | `program` | all of it as a nonlinear program |
-| `curvature` | the Hessian of the constraints, learnt node by node |
+| `second_order`, `lagrangian` | second derivatives of the motion; the exact Hessian of the Lagrangian |
+| `curvature` | Hessians that are not known, learnt node by node |
 | `solving` | the program as solvers see it |
-| `scipy_solver`, `ipopt_solver` | solvers |
+| `interior_point`, `scipy_solver`, `ipopt_solver` | solvers |
 | `guess`, `flow`, `refinement` | first guesses; integration for comparison; finer meshes |
 | `result`, `optimize` | the result; the public function |
 """

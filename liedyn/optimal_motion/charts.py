@@ -35,6 +35,8 @@ BERNOULLI = np.array([2.0 * (-1.0) ** (k + 1) * sum(j ** (-2.0 * k) for j in ran
                       for k in range(1, TERMS + 1)])
 """B_2k / (2k)! = 2 (-1)^(k+1) zeta(2k) / (2 pi)^2k (Abramowitz and Stegun 23.1.18)."""
 BERNOULLI[:3] = 1 / 12, -1 / 720, 1 / 30240
+ROUNDING = 1e-18
+"""Of terms of this size and less the series is summed no further, with room for the factors of derivatives."""
 
 
 class LeftChartError(LiedynError):
@@ -85,9 +87,15 @@ class Charts(NamedTuple):
         if self.groups:
             R = R.copy()
             for group in self.groups:
-                inverse = so3_right_jacobian_inverse if group.stop - group.start == 3 else right_jacobian_inverse
-                R[:, :, group] = R[:, :, group] @ inverse(np.ascontiguousarray(d[:, group]))
+                R[:, :, group] = R[:, :, group] @ inverse_jacobian(d[:, group])
         return R
+
+    def turned(self, d, N):
+        """J(d) N: displacements d changes by along the columns of N (count, nv, columns)."""
+        found = N.copy()
+        for group in self.groups:
+            found[:, group] = inverse_jacobian(d[:, group]) @ N[:, group]
+        return found
 
     def rate_slopes(self, k, d, v):
         """R_y d(J(d) v)/dd: how the rate of y changes with d; None where coordinates add up."""
@@ -192,6 +200,12 @@ def _solve(Z, right):
         return np.full((len(Z), Z.shape[2]), np.inf)
 
 
+def inverse_jacobian(d):
+    """J(d), the inverse right Jacobian, of rotation vectors or twists."""
+    d = np.ascontiguousarray(d)
+    return so3_right_jacobian_inverse(d) if d.shape[1] == 3 else right_jacobian_inverse(d)
+
+
 def rate_slope(d, r):
     """d(J(d) r)/dd for rotation vectors or twists (count, 3 or 6), J the inverse right Jacobian.
 
@@ -206,4 +220,29 @@ def rate_slope(d, r):
             slope = ad_d @ slope - bracket(np.ascontiguousarray(value))
             value = np.einsum("bij,bj->bi", ad_d, value)
         found = found + b * slope
+    return found
+
+
+def inverse_jacobian_slopes(d):
+    """First and second derivatives of J(d) by d: (count, rows, columns, d) and (count, rows, columns, d, d).
+
+    As `rate_slope`, for all columns: by P_k+1 = ad_d P_k the powers of ad_d and their derivatives are P_k+1 = ad_d P_k,
+    P'_k+1 = ad_d P'_k + ad_i P_k, P''_k+1 = ad_d P''_k + ad_i P'_k,j + ad_j P'_k,i with ad_i the derivative of ad_d.
+    """
+    count, n = d.shape
+    bracket, one = so3_hat if n == 3 else ad, np.eye(n)
+    ad_d = bracket(np.ascontiguousarray(d))
+    units = bracket(one).transpose(1, 0, 2)  # (rows, i, columns)
+    power, first = np.broadcast_to(one, (count, n, n)), np.zeros((count, n, n, n))
+    second, largest = np.zeros((count, n, n, n, n)), np.linalg.norm(d, axis=1).max(initial=0.0)
+    found = 0.5 * np.broadcast_to(units.swapaxes(1, 2), first.shape), second
+    for k, b in enumerate(BERNOULLI, 2):
+        for _ in range(2):
+            mixed = np.einsum("aic,bcrj->barij", units, first)
+            second = (ad_d @ second.reshape(count, n, -1)).reshape(second.shape) + mixed + mixed.swapaxes(3, 4)
+            first = (ad_d @ first.reshape(count, n, -1)).reshape(first.shape) + np.einsum("aic,bcr->bari", units, power)
+            power = ad_d @ power
+        found = found[0] + b * first, found[1] + b * second
+        if (largest / (2.0 * np.pi)) ** (2 * k) < ROUNDING:
+            break
     return found

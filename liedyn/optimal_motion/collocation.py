@@ -58,8 +58,8 @@ class Collocation:
         self.row, self.chart = np.arange(nodes), np.append(np.repeat(np.arange(N), s - 1), N)
         self.knots = np.arange(N + 1) * (s - 1)
         self._nodes = np.arange(N)[:, None] * (s - 1) + np.arange(s)
-        self._weights = np.zeros(nodes)
-        np.add.at(self._weights, self._nodes, lengths[:, None] * self._a[-1])
+        self.weights = np.zeros(nodes)
+        np.add.at(self.weights, self._nodes, lengths[:, None] * self._a[-1])
         self._last = None
 
     def evaluate(self, z):
@@ -69,7 +69,7 @@ class Collocation:
         q, v = charts.states(self.chart, x, self._last)
         self._last = q
         motion = self.motion_at(charts, self.chart, q, v, u)
-        nodes = node_samples(layout, motion, self.part, duration, self.row, self._weights)
+        nodes = node_samples(layout, motion, self.part, duration, self.row, self.weights)
 
         which = self._nodes.ravel()
         of = rates_in(charts, np.repeat(np.arange(N), s), type(motion)(*(each[which] for each in motion)))
@@ -91,6 +91,19 @@ class Collocation:
         rows = np.arange(N * (s - 1) * n).reshape(N, -1)
         blocks = Blocks(rows, columns, entries.reshape(N, (s - 1) * n, -1))
         return nodes, nodes, defects.ravel(), blocks, motion
+
+    def bend(self, z, motion, multipliers, hessians):
+        """Add multipliers times defects to `NodeHessians`."""
+        N, s, n = len(self.mesh) - 1, self.points, self.layout.x
+        m, k, h, duration = multipliers.reshape(N, s - 1, n), np.arange(N), np.diff(self.mesh), z[-1]
+        on_f = -h[:, None, None] * np.einsum("ij,kix->kjx", self._a[1:], m)
+        on_x = np.concatenate([-m.sum(axis=1, keepdims=True), m], axis=1)
+        for j, nodes in enumerate(self._nodes.T):
+            here = type(motion)(*(each[nodes] for each in motion))
+            hessians.add_rates(nodes, self.charts, k, here, on_x[:, j], duration * on_f[:, j])
+            of = rates_in(self.charts, k, here)
+            by = np.concatenate([of.df, of.df_du], axis=2)
+            hessians.add_by_duration(nodes, np.einsum("kx,kxj->kj", on_f[:, j], by))
 
     def inside(self, z, motion, k, part):
         """Coordinates in chart k[i], at parts of intervals k[i], and inputs there: the polynomials of the solution."""

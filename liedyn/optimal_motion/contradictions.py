@@ -98,6 +98,8 @@ def at_rest(robot, q, of_inputs):
     left = unreached(of.df[0], of.df_du[0])
     if left is None:
         return ""
+    if len(left) != 2 * p:
+        return "rolling leaves directions that only manoeuvres reach: begin with a guess= that makes one"
     share = np.abs(left[:p] @ charts.R_y[0]) + np.abs(left[p:] @ charts.R_w[0])
     return (f"its inputs do not reach all motions next to rest there, {robot.velocity_names[int(share.argmax())]} "
             "least: the linear model is not controllable")

@@ -2,8 +2,8 @@
 
     J = T sum_i w_i L(t_i, q_i, v_i, u_i) + E(T, q, v, u at the end)
 
-Derivatives are exact. The Hessian is that of Gauss and Newton: of effort, speed and posture, whose square roots are
-linear or nearly so in the unknowns; constraints and users' functions have none in it.
+Derivatives are exact, of users' functions the first ones. The Hessian of effort, speed and posture is that of Gauss and
+Newton, and what the curvature of the manifold adds to it (`bend`).
 """
 import numpy as np
 
@@ -44,25 +44,35 @@ class Cost:
             if x is not None and not isinstance(x, PathFunction):
                 raise InputError(f"cost {name!r} must be a PathFunction, got {shown(x)}")
 
-    @property
-    def is_quadratic(self):
-        """Is the Hessian of Gauss and Newton all there is of the integrand?"""
-        return self.function is None and self.terminal is None
-
     def running(self, s, duration):
-        """Value, gradient (size of the local columns), and Hessian blocks at samples s of a quadrature."""
+        """Of effort, time, speed and posture at samples s of a quadrature: the value, its gradient (size of the local
+        columns) and that by the duration, and the blocks of Gauss and Newton's Hessian."""
         L, by = np.full(len(s.t), self.time), np.zeros((len(s.t), s.dq.shape[2]))
         H = np.zeros((len(s.t), *s.dq.shape[2:] * 2))
         for x, dx, W in ((s.u, s.du, self.effort), (s.v, s.dv, self.speed), self._posture(s)):
             if W.any():
                 Wx = x @ W
                 L, by = L + np.einsum("bi,bi->b", x, Wx), by + 2.0 * np.einsum("bi,bij->bj", Wx, dx)
-                H += 2.0 * dx.swapaxes(1, 2) @ (W @ dx)
-        if self.function is not None:
-            value, slope = own(self.function, s)
-            L, by = L + value, by + slope
+                H += 2.0 * duration * (dx.swapaxes(1, 2) @ (W @ dx))
+        H[:, :, -1] += by
+        H[:, -1] += by
         weights = duration * s.weights
-        return weights @ L, weights[:, None] * by, weights[:, None, None] * H, s.weights @ L
+        return weights @ L, weights[:, None] * by, s.weights @ L, s.weights[:, None, None] * H
+
+    def of_function(self, s, duration):
+        """Of the user's integrand, likewise: value, gradient and that by the duration."""
+        L, by = own(self.function, s)
+        weights = duration * s.weights
+        return weights @ L, weights[:, None] * by, s.weights @ L
+
+    def bend(self, s, motion, factor, hessians):
+        """Add the integral of speed and posture times a factor to `NodeHessians`, without Gauss and Newton's part."""
+        weights = factor * s.weights[:, None]
+        hessians.of_v += 2.0 * weights * (s.v @ self.speed)
+        if self._about is not None:
+            d = self._posture(s)[0]
+            on_x = np.hstack([2.0 * weights * (d @ self.posture), np.zeros(d.shape)])
+            hessians.add_rates(slice(None), self._about, np.zeros(len(d), np.int64), motion, on_x, 0.0 * on_x)
 
     def _posture(self, s):
         if self._about is None:

@@ -18,6 +18,7 @@ from liedyn.linearization.operating_point import actuators_of
 from liedyn.linearization.output_rows import ACCELERATION, TREE, VELOCITY
 from liedyn.linearization.space import Coordinates
 from liedyn.linearization.states import Tolerances
+from liedyn.optimal_motion.charts import inverse_jacobian, inverse_jacobian_slopes
 
 CLOSURE_TOLERANCE = 1e-8
 """States of charts are closed to rounding: this is never reached."""
@@ -86,17 +87,43 @@ def rates_in(charts, k, motion):
     df[:, :p], df[:, p:] = R_y @ motion.X, R_w @ motion.da_dx
     slopes = charts.rate_slopes(k, d, motion.v)
     if slopes is not None:
-        df[:, :p, :motion.N.shape[2]] += slopes @ _turned(charts, d, motion.N)
+        df[:, :p, :motion.N.shape[2]] += slopes @ charts.turned(d, motion.N)
     df_du = np.zeros((len(d), size, motion.u.shape[1]))
     df_du[:, p:] = R_w @ motion.da_du
     return Rates(x, f, dx, df, df_du)
 
 
+def bent_rates(charts, k, motion, on_x, on_f):
+    """Of on_x . x + on_f . f for `Rates` in charts k[i] the gradients by q, v and a (count, nv), and what of its
+    Hessian by the coordinates x (count, x, x) they and the motion's second derivatives do not make.
+
+    J(d) changes with d, which the columns of N change by J(d) N: only balls and floating bases bend.
+    """
+    p, x, nodes = charts.sizes[0], motion.X.shape[2], len(motion.q)
+    d, J = charts.displacement(k, motion.q), motion.N.shape[2]
+    R_y, own = charts.turned_rows(k, d), charts.R_y[k]
+    of_a = np.einsum("bij,bi->bj", charts.R_w[k], on_f[:, p:])
+    of_v = np.einsum("bij,bi->bj", charts.R_w[k], on_x[:, p:]) + np.einsum("bij,bi->bj", R_y, on_f[:, :p])
+    of_q = np.einsum("bij,bi->bj", R_y, on_x[:, :p])
+    H = np.zeros((nodes, x, x))
+    if not charts.groups:
+        return (of_q, of_v, of_a), H
+    turned = charts.turned(d, motion.N)
+    on_d, on_rate = (np.einsum("bij,bi->bj", own, each[:, :p]) for each in (on_x, on_f))
+    for group in charts.groups:
+        N, T, X, v = motion.N[:, group], turned[:, group], motion.X[:, group], motion.v[:, group]
+        first, second = inverse_jacobian_slopes(d[:, group])
+        of_rate = np.einsum("baij,ba->bij", first, on_rate[:, group])
+        along_d = np.einsum("bij,bi->bj", of_rate, v)  # the gradient by d of the rate of y
+        of_q[:, group] += np.einsum("bij,bi->bj", inverse_jacobian(d[:, group]), along_d)
+        H[:, :J, :J] += np.einsum("baijk,ba,bi,bjx,bkz->bxz", second, on_rate[:, group], v, T, T, optimize=True)
+        crossed = np.einsum("bij,bix,bjz->bxz", of_rate, X, T, optimize=True)
+        H[:, :, :J] += crossed
+        H[:, :J] += crossed.swapaxes(1, 2)
+        of_turn = np.einsum("baij,ba->bij", first, on_d[:, group] + along_d)
+        H[:, :J, :J] += np.einsum("bij,bix,bjz->bxz", of_turn, N, T, optimize=True)
+    return (of_q, of_v, of_a), H
+
+
 def _times(R, x):
     return np.einsum("bij,bj->bi", R, x)
-
-
-def _turned(charts, d, N):
-    """J(d) N."""
-    identity = charts._replace(R_y=np.broadcast_to(np.eye(d.shape[1]), (len(d), d.shape[1], d.shape[1])))
-    return identity.turned_rows(slice(None), d) @ N

@@ -24,9 +24,12 @@ def way_points(robot, conditions, given, part):
     Raises
     ------
     InputError
-        `given` is no trajectory and no configurations.
+        `given` is no trajectory and no configurations, or one of another robot.
     """
     if given is not None and hasattr(given, "t") and hasattr(given, "q"):
+        if given.q.shape[1] != robot.nq:
+            raise InputError(f"the guess is a motion of {given.robot!r} with {given.q.shape[1]} coordinates, "
+                             f"{robot.name!r} has {robot.nq}")
         t = (np.asarray(given.t) - given.t[0]) / (given.t[-1] - given.t[0])
         return between(robot, t, given.q, part)
     if given is not None:

@@ -8,7 +8,7 @@ import numpy as np
 from liedyn.arguments import positive, require_robot, whole
 from liedyn.errors import ConditionWarning, InputError, LiedynError, shown, suggestion
 from liedyn.optimal_motion import guess as guessing
-from liedyn.optimal_motion import ipopt_solver, scipy_solver
+from liedyn.optimal_motion import interior_point, ipopt_solver, scipy_solver
 from liedyn.optimal_motion.between import LOOSE, intervals_beyond, leaps
 from liedyn.optimal_motion.charts import LeftChartError, charts_about
 from liedyn.optimal_motion.collocation import Collocation
@@ -22,7 +22,7 @@ from liedyn.optimal_motion.shooting import Shooting
 from liedyn.optimal_motion.solving import Options, Problem
 from liedyn.simulation.progress import Progress
 
-SOLVERS = {"scipy": scipy_solver.solve, "ipopt": ipopt_solver.solve}
+SOLVERS = {"liedyn": interior_point.solve, "scipy": scipy_solver.solve, "ipopt": ipopt_solver.solve}
 METHODS = "collocation", "shooting"
 NEW_CHARTS, NEW_MESHES = 20, 8
 """How often charts may move to where the iterates are, and meshes get finer."""
@@ -30,7 +30,8 @@ FINER_STARTS = 3
 """How often the first mesh is halved if the guess is in no charts about its knots."""
 MOST_INTERVALS = 2000
 RESCALED = 0.1
-"""A cost below this part of the first one is scaled anew, so that tolerances mean the same."""
+"""A cost below this part of the first one is scaled anew, so that tolerances mean the same; one of which the first
+was such a part, too, where the solver did not get further with it."""
 
 
 class Setting(NamedTuple):
@@ -44,7 +45,7 @@ class Setting(NamedTuple):
 
 
 def optimize_motion(robot, start, goal=None, duration=1.0, cost=None, bounds=None, limits=True, path=(), via=(),
-                    periodic=False, guess=None, method="collocation", intervals=10, points=4, solver="scipy",
+                    periodic=False, guess=None, method="collocation", intervals=10, points=4, solver="liedyn",
                     tolerance=1e-6, feasibility=1e-8, optimality=1e-6, iterations=500, settings=None, progress=None):
     """The motion of least cost from start to goal, for trees and closed mechanisms, by direct methods on the manifold.
 
@@ -89,8 +90,9 @@ def optimize_motion(robot, start, goal=None, duration=1.0, cost=None, bounds=Non
     points : int
         Points of collocation in each interval, its ends included: 3 is Hermite-Simpson, 4 and 5 are of order 6 and 8.
         For shooting the steps of Runge-Kutta's method in each interval.
-    solver : {"scipy", "ipopt"}
-        SciPy's trust-region interior-point method, or Ipopt as CasADi's wheel brings it (``liedyn[optimize]``).
+    solver : {"liedyn", "scipy", "ipopt"}
+        The library's own sparse interior-point method; SciPy's of trust regions ("trust-constr"); or Ipopt as CasADi's
+        wheel brings it (``liedyn[optimize]``).
     tolerance : float or None
         Largest error of an interval, see ``errors`` of `OptimalMotion`: those that are worse are divided, and the
         program is solved again from there. So are those where a coordinate, a speed or a path function exceeds its
@@ -102,7 +104,8 @@ def optimize_motion(robot, start, goal=None, duration=1.0, cost=None, bounds=Non
     iterations : int
         Most iterations of the solver on each mesh.
     settings : dict, optional
-        Further options of the solver, by its own names.
+        Further options of the solver, by its own names; for ``"liedyn"`` the first barrier parameter ``mu`` and how far
+        from limits it begins, ``push``, ``warm_mu`` and ``warm_push`` on finer meshes.
     progress : bool, optional
         A bar with the iterations, as for `simulate`.
 
@@ -127,8 +130,10 @@ def optimize_motion(robot, start, goal=None, duration=1.0, cost=None, bounds=Non
     -----
     The unknowns are coordinates in tangent-space charts of the constraint manifold, one about each knot (Bordalba,
     Schoels, Ros, Porta and Diehl 2023): no constraint is an equation of the program, none drifts, and nothing is
-    singular where the actuators' coordinates are. First derivatives are exact, sparse, and those of `linearize`; the
-    Hessian is that of Gauss and Newton for the cost, and is learnt node by node for the dynamics.
+    singular where the actuators' coordinates are. First derivatives are exact, sparse, and those of `linearize`. The
+    Hessian of the Lagrangian is exact for collocation, by second variations of the equations of motion. It is learnt
+    from gradients (symmetric rank-one updates) for shooting, for users' functions and targets, and where a robot has
+    custom constraints, bushings, users' laws of force elements or springs of ball and free joints.
     If the solver's iterates leave their charts, these move with them.
 
     Minima are local: other guesses may lead to others.
@@ -222,8 +227,9 @@ def _solve(program, z, setting):
                 problem.values(problem.best)[1])):
             x = problem.best
         z = problem.whole(x)
-        small = program.evaluate(z).cost < RESCALED * problem.cost_scale
-        if (ok or not problem.failures) and not small or iterations >= options.iterations:
+        size = program.evaluate(z).cost / problem.cost_scale
+        rescaled = size < RESCALED or not ok and size > 1.0 / RESCALED
+        if (ok or not problem.failures) and not rescaled or iterations >= options.iterations:
             break
         try:
             program, z = _recentred(program, z)
@@ -377,6 +383,8 @@ def _setting(method, points, solver, feasibility, optimality, iterations, settin
         raise InputError(f"settings must be a dict of the solver's options by name, got {shown(settings)}")
     if solver == "scipy":
         scipy_solver.check_settings(settings or {})
+    elif solver == "liedyn":
+        interior_point.check_settings(settings or {})
     else:
         ipopt_solver.require_casadi()
     options = Options(whole("iterations", iterations, 1), positive("optimality", optimality),

@@ -12,8 +12,10 @@ from scipy.sparse import csc_matrix
 
 from liedyn.optimal_motion.cost import own
 from liedyn.optimal_motion.dynamics import rates_in
+from liedyn.optimal_motion.lagrangian import NodeHessians, is_known, second_motion_of
 from liedyn.optimal_motion.limits import Linear, Virtual, places_of
 from liedyn.optimal_motion.samples import Blocks
+from liedyn.sensitivity.sensitivities import without_second_derivatives
 
 
 class Demands(NamedTuple):
@@ -31,19 +33,28 @@ class Demands(NamedTuple):
 
 
 class Value(NamedTuple):
-    """The program at one z: cost, gradient, c, its Jacobian (sparse), Hessian of Gauss and Newton, nodes, motion."""
+    """The program at one z: cost, gradient, c, its Jacobian (sparse), nodes, motion.
+
+    Of the cost: the part of its gradient that users' functions make, and blocks of Gauss and Newton's Hessian of the
+    rest; `second()` is the `SecondMotion` of the nodes.
+    """
 
     cost: float
     gradient: np.ndarray
+    of_functions: np.ndarray
     c: np.ndarray
     jacobian: csc_matrix
-    hessian: csc_matrix
+    hessian: Blocks
     nodes: object
     motion: object
+    second: object
 
 
 class Program:
-    """See the top of this file; `scale` is the size of all unknowns, `labels` says what each row of c is."""
+    """See the top of this file; `scale` is the size of all unknowns, `labels` says what each row of c is.
+
+    `is_exact`: `hessian` is exact for the cost, but for users' functions, and for the `known` rows of c.
+    """
 
     def __init__(self, transcription, demands, cost, scale_u, scale_t):
         self.transcription, self.demands, self.cost = transcription, demands, cost
@@ -52,6 +63,12 @@ class Program:
         self._limit_unknowns(layout, robot)
         self._place_rows(layout)
         self._jacobian, self._hessian, self._last = _Pattern(), _Pattern(), (None, None)
+        self.is_exact = transcription.name == "collocation" and without_second_derivatives(robot) is None
+        self.known = np.full(len(self.labels), self.is_exact)
+        first = self._defects
+        for rows, where in self._placed:
+            self.known[first:first + len(where) * len(rows.names)] &= is_known(robot, rows)
+            first += len(where) * len(rows.names)
 
     def _limit_unknowns(self, layout, robot):
         """Limits of z: of inputs, the duration, whole states, and coordinates of trees, which are their own charts."""
@@ -100,7 +117,8 @@ class Program:
         count = len(t.mesh) - 1
         per_interval = (layout.nodes - 1) // count * x
         self.labels = [("dynamics", t.mesh[row // per_interval]) for row in range(count * per_interval)]
-        low, high = [np.zeros(len(self.labels))], [np.zeros(len(self.labels))]
+        self._defects = len(self.labels)
+        low, high = [np.zeros(self._defects)], [np.zeros(self._defects)]
         for rows, nodes in self._placed:
             self.labels += [(name, t.part[i]) for i in nodes for name in rows.names]
             low.append(np.tile(rows.low, len(nodes)))
@@ -137,27 +155,66 @@ class Program:
             c_of, blocks_of = self._periodic(z, motion, first)
             c.append(c_of)
             found += blocks_of
-        value, by, H, mean = self.cost.running(quadrature, duration)
-        gradient = np.zeros(layout.size)
+        value, by, mean, H = self.cost.running(quadrature, duration)
+        gradient, of_functions = np.zeros((2, layout.size))
         np.add.at(gradient, quadrature.columns, by)
         gradient[-1] += mean
+        if self.cost.function is not None:
+            more, by, mean = self.cost.of_function(quadrature, duration)
+            value += more
+            np.add.at(of_functions, quadrature.columns, by)
+            of_functions[-1] += mean
         if self.cost.terminal is not None:
             s = nodes.at(slice(-1, None))
             end, slope = own(self.cost.terminal, s)
             value += end[0]
-            gradient[s.columns[0]] += slope[0]
-        c, size = np.concatenate(c), layout.size
-        jacobian = self._jacobian.matrix(found, (len(c), size))
-        hessian = self._hessian.matrix([Blocks(quadrature.columns, quadrature.columns, H)], (size, size))
-        return Value(value, gradient, c, jacobian, hessian, nodes, motion)
+            of_functions[s.columns[0]] += slope[0]
+        c = np.concatenate(c)
+        jacobian = self._jacobian.matrix(found, (len(c), layout.size))
+        return Value(value, gradient + of_functions, of_functions, c, jacobian,
+                     Blocks(quadrature.columns, quadrature.columns, H), nodes, motion,
+                     second_motion_of(self.transcription, motion))
+
+    def hessian(self, z, of_cost, multipliers):
+        """Of of_cost times the cost without users' functions, and of multipliers times the `known` rows of c (sparse).
+
+        Where `is_exact` is false it is that of Gauss and Newton for the cost alone.
+        """
+        t, value = self.transcription, self.evaluate(z)
+        blocks = value.hessian._replace(entries=of_cost * value.hessian.entries)
+        if self.is_exact:
+            hessians = NodeHessians(t, value.motion)
+            if of_cost:
+                self.cost.bend(value.nodes, value.motion, of_cost * z[-1], hessians)
+            if multipliers is not None:
+                self._bend(z, value, multipliers, hessians)
+            blocks = blocks._replace(entries=blocks.entries + hessians.total(value.second))
+        return self._hessian.matrix([blocks], (len(z), len(z)))
+
+    def _bend(self, z, value, multipliers, hessians):
+        """Add multipliers times known rows to `NodeHessians`."""
+        t, first = self.transcription, self._defects
+        t.bend(z, value.motion, multipliers[:first], hessians)
+        for rows, where in self._placed:
+            m = multipliers[first:first + len(where) * len(rows.names)].reshape(len(where), -1)
+            if is_known(t.charts.robot, rows) and len(where):
+                hessians.add_rows(rows, where, value.nodes.at(where), m, value.second)
+            first += m.size
+        if self.demands.shift is not None:
+            end, on_x = self._shifted_end(value.motion), multipliers[None, first:first + t.layout.x]
+            hessians.add_rates([-1], t.charts, np.zeros(1, np.int64), end, on_x, 0.0 * on_x)
+
+    def _shifted_end(self, motion):
+        """The motion at the end, as far back as a periodic one has gone on."""
+        end, places = type(motion)(*(each[-1:] for each in motion)), places_of(self.transcription.charts.robot)
+        q = end.q.copy()
+        q[:, places[places >= 0]] -= self.demands.shift[places >= 0]
+        return end._replace(q=q)
 
     def _periodic(self, z, motion, first):
         """The end, shifted, is the start: in the chart of the start."""
         layout, charts = self.transcription.layout, self.transcription.charts
-        end, zero = type(motion)(*(each[-1:] for each in motion)), np.zeros(1, np.int64)
-        places, q = places_of(charts.robot), end.q.copy()
-        q[:, places[places >= 0]] -= self.demands.shift[places >= 0]
-        of, (x, u, _) = rates_in(charts, zero, end._replace(q=q)), layout.split(z)
+        of, (x, u, _) = rates_in(charts, np.zeros(1, np.int64), self._shifted_end(motion)), layout.split(z)
         c, rows = [of.x[0] - x[0]], first + np.arange(layout.x)[None]
         blocks = [Blocks(rows, layout.of_node([layout.nodes - 1]), of.dx),
                   Blocks(rows, layout.of_node([0]), -np.eye(layout.x)[None])]

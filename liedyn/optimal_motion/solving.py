@@ -42,6 +42,8 @@ class Problem:
         first = program.evaluate(z)
         self.cost_scale = max(abs(first.cost), 1e-8)
         self._take_patterns(first.jacobian, len(z))
+        self._known = program.known
+        self._has_functions = program.cost.function is not None or program.cost.terminal is not None
         self.failures, self.error, self.best, self._least = 0, None, self.start(z), (np.inf, np.inf)
         self._key = self._value = None
 
@@ -58,7 +60,7 @@ class Problem:
         nodes = np.arange(layout.nodes)
         columns = number[np.hstack([layout.of_node(nodes), layout.of_input(np.minimum(nodes, layout.inputs - 1))])]
         columns[layout.inputs:, layout.x:] = -1  # the last knot of shooting has no inputs of its own
-        self.curvature = Curvature(columns)
+        self._of_rows, self._of_functions = Curvature(columns), Curvature(columns)
 
     def start(self, z):
         """Unknowns for z, within their limits."""
@@ -112,20 +114,26 @@ class Problem:
         return csc_matrix((self.jacobian_entries(x), self.indices, self.indptr), shape=shape)
 
     def cost_hessian(self, x):
-        """Of Gauss and Newton."""
+        """Of the cost."""
         return self.hessian(x, None)
 
     def hessian(self, x, multipliers, of_cost=1.0):
-        """Of the Lagrangian: the cost's of Gauss and Newton, and what is learnt of the constraints (sparse)."""
-        parts, size = [], len(x)
-        value = self._at(x)
-        if of_cost and value is not None:
-            H = value.hessian[self.free][:, self.free].tocoo()
-            parts.append((of_cost * H.data * self.scale[H.row] * self.scale[H.col] / self.cost_scale, H.row, H.col))
-        if multipliers is not None and value is not None:
-            self.curvature.update(x, self.jacobian(x), multipliers)
-        if multipliers is not None:
-            parts.append(self.curvature.entries())
+        """Of the Lagrangian (sparse): exact where the program knows it, the rest learnt."""
+        parts, size, value = [], len(x), self._at(x)
+        if value is not None:
+            H = self.program.hessian(self.whole(x), of_cost / self.cost_scale, multipliers)
+            H = H[self.free][:, self.free].tocoo()
+            parts.append((H.data * self.scale[H.row] * self.scale[H.col], H.row, H.col))
+        if of_cost and self._has_functions:
+            if value is not None:
+                slope = value.of_functions[self.free] * self.scale / self.cost_scale
+                self._of_functions.update(x, csc_matrix(slope[None]), np.array([1.0]))
+            entries, *at = self._of_functions.entries()
+            parts.append((of_cost * entries, *at))
+        if multipliers is not None and not self._known.all():
+            if value is not None:
+                self._of_rows.update(x, self.jacobian(x), np.where(self._known, 0.0, multipliers))
+            parts.append(self._of_rows.entries())
         data, rows, columns = (np.concatenate(each) for each in zip(*parts)) if parts else (np.zeros(0),) * 3
         return coo_matrix((data, (rows.astype(np.int64), columns.astype(np.int64))), shape=(size, size)).tocsc()
 

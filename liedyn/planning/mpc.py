@@ -1,18 +1,24 @@
 """Model-predictive control: at each sample a plan from the state as it is, of which the first input is applied."""
 import time
 import warnings
+from dataclasses import replace
 
 import numpy as np
 
 from liedyn.arguments import non_negative, number, positive, whole
 from liedyn.errors import InputError, SingularConfigurationError
-from liedyn.planning.plan import STATUS, PlanWarning, cost_of_start, plan_of, put_start
-from liedyn.planning.search import CONVERGED, FROM_FEEDBACK, FROM_INPUTS, GO_ON, ITERATIONS
+from liedyn.planning.plan import STATUS, PlanWarning, first_penalty, plan_of, put_start
+from liedyn.planning.search import CONVERGED, FROM_INPUTS, FROM_STATES, GO_ON, ITERATIONS
+from liedyn.planning.shift import shift_by_part
 from liedyn.planning.solver import GROWTH, PlanError, Solver
+from liedyn.planning.solver import HALVINGS as FIRST_HALVINGS
 
 FIRST_ITERATIONS, FIRST_TOLERANCE = 500, 1e-9
 """Of the plan that the first call begins with."""
 
+ROUNDING = 1e-6
+"""Parts of a step that are rounding of time."""
+UNCHANGED = "as planned before"
 UNPLANNABLE = PlanError, SingularConfigurationError
 """What a search raises where a plan leads nowhere."""
 
@@ -23,11 +29,11 @@ HALVINGS = 8
 class MPC:
     """A controller that plans anew at each sample; a function of (t, q, v) for :class:`liedyn.Sampled`.
 
-    Each call shifts the plan before to the present, with its multipliers, rolls it out with its feedback from the state
-    given, and improves it until it has converged, or until iterations or time run out. Where the rollout leads nowhere,
-    the plan begins with a gap, which is closed; where its last step does, too, the call plans as the first one, in what
-    is left of its time. Where that also leads nowhere, it gives the input that was planned before, with its feedback,
-    and warns. Inputs are within their limits at every call. The first call plans to convergence, and takes longer.
+    Each call shifts the plan before to the present, with its multipliers, puts the state as it is at its beginning,
+    and improves it until it has converged, or until iterations or time run out; the first of them close the gap behind
+    that state. Where its derivatives do not exist, the call plans as the first one, in what is left of its time. Where
+    that leads nowhere, it gives the input that was planned before, with its feedback, and warns. Inputs are within
+    their limits at every call. The first call plans to convergence, and takes longer.
 
     Parameters
     ----------
@@ -51,8 +57,11 @@ class MPC:
         Time that a call should take at most [s], measured by the clock: no iteration begins that would end later if it
         took as long as the longest one of this call. One iteration is made in any case, and the first call takes what
         it needs. Results then depend on the speed of the machine. Default: only `iterations` count.
-    tolerance, limit_tolerance, penalty
+    tolerance, limit_tolerance
         As for `ddp`.
+    penalty : float, optional
+        Penalty of violated limits of states, per square of a unit: it stays, once there is a first plan. Default: the
+        cost of the first plan, or the largest weight of the cost.
 
     Attributes
     ----------
@@ -67,15 +76,16 @@ class MPC:
     InputError, ClosureError
         As for `ddp`.
 
-    Notes
-    -----
-    Real-time iterations (Diehl, Bock and Schloeder 2005) of `ddp`, several of them in a call. All but the shift and the
-    clock is compiled.
-
     Warns
     -----
     PlanWarning
-        No plan was found from a state, and the one before goes on.
+        The first plan has not converged; a call has found no plan from its state, and the one before goes on.
+
+    Notes
+    -----
+    Real-time iterations (Diehl, Bock and Schloeder 2005) of `ddp`, several of them in a call. Penalties of limits stay,
+    and multipliers are carried along: that holds limits closely, with smooth inputs while they bind. All but the shift
+    and the clock is compiled.
 
     Examples
     --------
@@ -98,9 +108,11 @@ class MPC:
         self._tolerance = non_negative("tolerance", tolerance)
         self._limit_tolerance = non_negative("limit_tolerance", limit_tolerance)
         self._penalty = self._given = None if penalty is None else positive("penalty", penalty)
-        self._t, self._status, self.status = None, CONVERGED, "no call yet"
+        self._t, self._status, self._costs, self.status = None, CONVERGED, [], "no call yet"
         self._solver.begin(*self._solver.state(q, v))
         self._solver.search(0, 0.0, np.inf, 1.0, put_start(self._solver, None))  # compiles
+        self._solver.raise_multipliers()
+        self._shift(0.5)
 
     def __repr__(self):
         return f"MPC({self._solver.robot.name!r}, {self._solver.steps} steps of {self._solver.h:g} s, {self.status})"
@@ -134,7 +146,10 @@ class MPC:
         """
         if self._t is None:
             raise InputError("there is no plan yet: call mpc(t, q, v) first")
-        return plan_of(self._solver, self._status)
+        plan = replace(plan_of(self._solver, self._status), costs=np.array(self._costs), iterations=self.iterations)
+        if self.status != UNCHANGED:
+            return plan
+        return replace(plan, status=UNCHANGED, cost=np.nan, costs=np.full(1, np.nan), violation=np.nan)
 
     def __call__(self, t, q, v):
         """Inputs for the state as it is.
@@ -160,7 +175,12 @@ class MPC:
         ClosureError
             A loop is open.
         PlanError, SingularConfigurationError
-            The plan leads nowhere from there: the message names the knot.
+            The first plan leads nowhere: the message names the knot.
+
+        Warns
+        -----
+        PlanWarning
+            As for the class.
         """
         begun, solver, t = time.perf_counter(), self._solver, number("t", t)
         state = solver.state(q, v)
@@ -172,7 +192,8 @@ class MPC:
             self._first(state, FIRST_ITERATIONS, np.inf)
             self._t = t
         else:
-            self._shift(round((t - self._t) / solver.h))
+            self._shift((t - self._t) / solver.h)
+            self._t = max(t, self._t)
             return self._again(t, state, begun + self._budget)
         self.status = STATUS[self._status]
         return solver.path.u[0].copy()
@@ -180,41 +201,43 @@ class MPC:
     def _again(self, t, state, deadline):
         """Inputs by the plan before, improved; by that plan as it is where nothing better is found."""
         solver, shifted = self._solver, [each.copy() for each in self._shifting()]
-        solver.trial.q[0], solver.trial.v[0] = state
+        solver.path.q[0], solver.path.v[0] = state
         try:
-            self._improve(FROM_FEEDBACK, self._most, self._tolerance, deadline)
-        except UNPLANNABLE:  # the step that the shift has added leads nowhere
-            u = solver.trial.u[0].copy()
+            self._improve(FROM_STATES, self._most, self._tolerance, deadline)
+        except UNPLANNABLE:
             try:
-                self._first(state, self._most if np.isfinite(deadline) else FIRST_ITERATIONS, deadline)
+                self._first(state, self._most, deadline)
             except UNPLANNABLE as error:
                 warnings.warn(f"mpc at t = {t:g} s: the plan before goes on, as no plan was found from here: {error}",
                               PlanWarning, stacklevel=3)
                 for each, before in zip(self._shifting(), shifted):
                     each[:] = before
-                o, self.status = solver.objective, "as planned before"
-                return np.clip(np.where(np.isfinite(u), u, o.u[0]), o.u_low, o.u_high)
+                self.status, self.iterations = UNCHANGED, 0
+                return plan_of(solver, self._status)(0.0, *state)
         self.status = STATUS[self._status]
         return solver.path.u[0].copy()
 
-    def _improve(self, roll, most, tolerance, deadline, growth=1.0):
+    def _improve(self, roll, most, tolerance, deadline, growth=1.0, halvings=HALVINGS):
         """Search until it has converged, `most` iterations are made, or the next one would end after the deadline.
 
         Penalties stay as a rule (growth 1): multipliers that are carried from call to call hold the limits, while
         penalties that grew in one call would make all later ones converge more slowly.
         """
-        solver, self.iterations, longest = self._solver, 0, 0.0
+        solver, self.iterations, self._costs, longest = self._solver, 0, [], 0.0
         several = 1 if np.isfinite(deadline) else most
         while True:
             begun = time.perf_counter()
             self._status = solver.search(
-                several, tolerance, self._limit_tolerance, self._penalty, roll, False, HALVINGS, growth)
+                several, tolerance, self._limit_tolerance, self._penalty, roll, False, halvings, growth)
             now, roll = time.perf_counter(), GO_ON
-            self.iterations += int(solver.log.count[0])
+            made = int(solver.log.count[0])
+            self.iterations += made
+            self._costs += solver.log.cost[:made].tolist()
             longest = max(longest, now - begun)
             if self._status != ITERATIONS or self.iterations >= most or now + longest > deadline:
                 break
-        if self._status == ITERATIONS:
+        self._costs.append(float(solver.log.cost[made]))
+        if self._status == ITERATIONS and solver.log.memory[4] > 0.0:  # of plans with gaps they would mean nothing
             solver.raise_multipliers()
 
     def _set_cost(self, t):
@@ -231,10 +254,19 @@ class MPC:
         solver.begin(*state)
         solver.expansion.lam[:] = 0.0
         roll = put_start(solver, None)
-        if self._penalty is None:
-            self._penalty = cost_of_start(solver, roll) if solver.limited else 1.0
-        solver.expansion.mu[:] = self._penalty
-        self._improve(FROM_INPUTS, most, FIRST_TOLERANCE, deadline, GROWTH)
+        penalty = self._penalty
+        if penalty is None:
+            penalty = self._penalty = first_penalty(solver, roll) if solver.limited else 1.0
+        solver.expansion.mu[:] = penalty
+        self._improve(FROM_INPUTS, most, FIRST_TOLERANCE, deadline, GROWTH, FIRST_HALVINGS)
+        if self._t is None and self._status != CONVERGED:
+            warnings.warn(f"mpc: the first plan is not the best one: {STATUS[self._status]} after {self.iterations} "
+                          "iterations; begin at other inputs (`u` of the cost), or change `penalty` or limits",
+                          PlanWarning, stacklevel=3)
+        if self._t is None and self._given is None:
+            o = solver.objective
+            self._penalty = max(self._costs[-1], np.abs(o.Q).max(initial=penalty),
+                                *((each.weights ** 2).max(initial=0.0) for each in (o.running, o.final)))
         solver.expansion.mu[:] = self._penalty
 
     def _shifting(self):
@@ -242,13 +274,15 @@ class MPC:
         x = self._solver.expansion
         return *self._solver.path, x.K, x.lam, x.mu
 
-    def _shift(self, count):
-        """Let the plan begin `count` steps later; behind it are its last knot and the reference of inputs."""
-        count = min(count, self._solver.steps)
+    def _shift(self, steps):
+        """Let the plan begin so many steps later; behind it are its last knot and the reference of inputs."""
+        s, count = self._solver, min(int(steps + ROUNDING), self._solver.steps)
+        part = steps - count if count < s.steps and steps - count > ROUNDING else 0.0
         if count > 0:
-            self._t += count * self._solver.h
             for each in self._shifting():
                 each[:-count] = each[count:].copy()
                 each[-count:] = each[-count - 1 if count < len(each) else -1]
-            o = self._solver.objective
-            self._solver.path.u[-count:] = np.clip(o.u[-1], o.u_low, o.u_high)
+            o = s.objective
+            s.path.u[-count:] = np.clip(o.u[-1], o.u_low, o.u_high)
+        if part > 0.0:
+            shift_by_part(s.model, s.discretisation, s.rooms.step, s.rooms.forward, s.path, s.expansion, part)

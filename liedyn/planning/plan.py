@@ -186,11 +186,12 @@ def put_start(solver, start):
     return True
 
 
-def cost_of_start(solver, roll):
-    """The cost of the plan where the search begins, as a first penalty of limits: 1 if it is zero."""
+def first_penalty(solver, roll):
+    """The mean cost of a step where the search begins, 1 if it is zero: larger ones, of starts that cost much, make
+    the search crawl along the limits, and smaller ones grow."""
     solver.search(0, 0.0, np.inf, 1.0, roll)
     solver.set_penalty(1.0)
-    return float(solver.log.cost[0]) or 1.0
+    return float(solver.log.cost[0]) / solver.steps or 1.0
 
 
 def ddp(robot, q0, v0, cost, steps, h, limits=None, method="midpoint", independent=None, start=None, iterations=200,
@@ -230,8 +231,8 @@ def ddp(robot, q0, v0, cost, steps, h, limits=None, method="midpoint", independe
     limit_tolerance : float
         Largest violation of limits of states [rad, m, rad/s, m/s].
     penalty : float, optional
-        First penalty of violated limits of states, per square of a unit; default: the cost of the plan that the search
-        begins with.
+        First penalty of violated limits of states, per square of a unit; default: the mean cost of a step of the plan
+        that the search begins with.
 
     Returns
     -------
@@ -277,7 +278,7 @@ def ddp(robot, q0, v0, cost, steps, h, limits=None, method="midpoint", independe
     solver.begin(*solver.state(q0, v0))
     roll = put_start(solver, start)
     if penalty is None:
-        penalty = cost_of_start(solver, roll) if solver.limited else 1.0
+        penalty = first_penalty(solver, roll) if solver.limited else 1.0
     solver.set_penalty(penalty)
     status = solver.search(iterations, tolerance, limit_tolerance, penalty, roll)
     plan = plan_of(solver, status)

@@ -28,7 +28,7 @@ CONVERGED, ITERATIONS, STALLED, VIOLATED, SINGULAR = range(5)
 """What ends a search: it has converged; no iteration is left; no step helps; limits cannot be held; a step or the
 derivatives at a knot lead nowhere."""
 
-FROM_STATES, FROM_INPUTS, FROM_FEEDBACK, GO_ON = range(4)
+FROM_STATES, FROM_INPUTS, GO_ON = range(3)
 
 ARMIJO, GAP_SHARE = 1e-4, 0.5
 PROGRESS = 0.25
@@ -45,10 +45,9 @@ ROUNDING = 1e-13
 Options = namedtuple(
     "Options", "iterations halvings tolerance limit_tolerance growth largest_penalty roll finish floor")
 """`roll` says where to begin: FROM_STATES of the plan; FROM_INPUTS, rolled out with its feedback from the first state
-of `trial`; FROM_FEEDBACK, the same, but with a gap behind that state where the rollout leads nowhere; GO_ON, where the
-search before has run out of iterations. `finish` is 1 where derivatives and feedback of the last iteration's plan are
-wanted; `floor` is a cost that is rounding. Penalties grow by the factor `growth`; where it is 1 they stay, and
-multipliers alone hold the limits, for as many updates as there are iterations."""
+of `trial`; GO_ON, where the search before has run out of iterations. `finish` is 1 where derivatives and feedback of
+the last iteration's plan are wanted; `floor` is a cost that is rounding. Penalties grow by the factor `growth`; where
+it is 1 they stay, and multipliers alone hold the limits, for as many updates as there are iterations."""
 
 Log = namedtuple("Log", "cost gaps violation slope step count memory")
 """By iteration; `count` has iterations made, updates of multipliers, and the knot where it failed. `memory` is what a
@@ -149,16 +148,12 @@ def search(model, d, o, path, trial, x, r, options, log):
     iteration, updates, damping, gap_weight, stuck = 0, 0, 0.0, 0.0, False
     log.count[0], log.count[1], log.count[2] = 0, 0, -1
     closed = False
-    if options.roll == FROM_INPUTS or options.roll == FROM_FEEDBACK:
-        first = trial.q[0], trial.v[0]
+    if options.roll == FROM_INPUTS:
         made = start(model, d, o, path, trial, x, r)
         closed = made == path.q.shape[0]
         if not closed:
             log.count[2] = made
-            if options.roll == FROM_INPUTS:
-                return SINGULAR
-            copy_vector(first[0], path.q[0])
-            copy_vector(first[1], path.v[0])
+            return SINGULAR
     moved, limited = True, o.low.size + d.phases.lam.size > 0
     tolerance = max(options.tolerance, FIRST_TOLERANCE) if limited else options.tolerance
     worst_before = np.inf

@@ -14,7 +14,7 @@ from liedyn.planning.objective import cost_room
 from liedyn.planning.problem import cost_floor, objective_of
 from liedyn.planning.schedule import knots_of, no_phases, pack_phases, phases_of
 from liedyn.planning.search import (
-    FROM_FEEDBACK, FROM_INPUTS, ITERATIONS, SINGULAR, Log, Options, Rooms, raise_multipliers, search,
+    FROM_INPUTS, ITERATIONS, SINGULAR, Log, Options, Rooms, raise_multipliers, search,
 )
 from liedyn.planning.step import EULER, MIDPOINT, RK4, Discretisation, coordinates_of, step_room
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
@@ -233,7 +233,7 @@ class Solver:
                         self.rooms, options, self.log)
         raise_errors(self.functions)
         if status == SINGULAR:
-            rolled = roll in (FROM_INPUTS, FROM_FEEDBACK) and self.log.count[0] == 0
+            rolled = roll == FROM_INPUTS and self.log.count[0] == 0
             self._raise(int(self.log.count[2]), self.trial if rolled else self.path)
         if status == ITERATIONS and finish:
             self.raise_multipliers()
@@ -251,6 +251,8 @@ class Solver:
         try:
             linearize(self.robots[self.of_knot[at]], q, v, tau=np.zeros(self.robot.nv),
                       independent=None if self.discretisation.phases.counts.size else self.y.names)
+        except InputError:  # the numbers of a motion that has run away
+            pass
         except LiedynError as error:
             error.args = (f"{error} ({where} of the plan)", *error.args[1:])
             raise

@@ -136,8 +136,18 @@ class Target:
     """What kernels know it by; of targets with methods of their own nothing."""
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class KnownTarget(Target):
+    """What targets that the kernels know have besides their place: attributes as for `Target`."""
+
+    weight: float = 1.0
+    priority: int = 0
+    tolerance: float = None
+    name: str = None
+
+
 @dataclass(frozen=True, eq=False)
-class PoseTarget(Target):
+class PoseTarget(KnownTarget):
     """A pose of a body or frame.
 
     Attributes
@@ -169,11 +179,7 @@ class PoseTarget(Target):
     pose: np.ndarray
     relative_to: str = None
     _: KW_ONLY
-    weight: float = 1.0
     orientation_weight: float = 1.0
-    priority: int = 0
-    tolerance: float = None
-    name: str = None
 
     def _parts(self):
         pose = pose_of(f"pose of {shown(self.body)}", self.pose)
@@ -183,7 +189,7 @@ class PoseTarget(Target):
 
 
 @dataclass(frozen=True, eq=False)
-class OrientationTarget(Target):
+class OrientationTarget(KnownTarget):
     """An orientation of a body or frame, wherever it is.
 
     Attributes
@@ -207,11 +213,6 @@ class OrientationTarget(Target):
     body: str
     rotation: np.ndarray
     relative_to: str = None
-    _: KW_ONLY
-    weight: float = 1.0
-    priority: int = 0
-    tolerance: float = None
-    name: str = None
 
     def _parts(self):
         rotation = rotation_of(f"rotation of {shown(self.body)}", self.rotation)
@@ -219,7 +220,7 @@ class OrientationTarget(Target):
 
 
 @dataclass(frozen=True, eq=False)
-class PointTarget(Target):
+class PointTarget(KnownTarget):
     """A place for a point of a body.
 
     Attributes
@@ -246,18 +247,13 @@ class PointTarget(Target):
     position: np.ndarray
     point: np.ndarray = (0.0, 0.0, 0.0)
     relative_to: str = None
-    _: KW_ONLY
-    weight: float = 1.0
-    priority: int = 0
-    tolerance: float = None
-    name: str = None
 
     def _parts(self):
         return (_part(POINT, self, vectors("position", self.position), vector=vector("point", self.point)),)
 
 
 @dataclass(frozen=True, eq=False)
-class DirectionTarget(Target):
+class DirectionTarget(KnownTarget):
     """A direction for an axis of a body; turns about it are free.
 
     Attributes
@@ -288,11 +284,6 @@ class DirectionTarget(Target):
     axis: np.ndarray
     direction: np.ndarray
     relative_to: str = None
-    _: KW_ONLY
-    weight: float = 1.0
-    priority: int = 0
-    tolerance: float = None
-    name: str = None
 
     def _parts(self):
         goal = units("direction", vectors("direction", self.direction))
@@ -300,7 +291,7 @@ class DirectionTarget(Target):
 
 
 @dataclass(frozen=True, eq=False)
-class CenterOfMassTarget(Target):
+class CenterOfMassTarget(KnownTarget):
     """A place for the centre of mass of all that moves.
 
     Attributes
@@ -322,11 +313,6 @@ class CenterOfMassTarget(Target):
 
     position: np.ndarray
     relative_to: str = None
-    _: KW_ONLY
-    weight: float = 1.0
-    priority: int = 0
-    tolerance: float = None
-    name: str = None
 
     body = None
 

@@ -51,7 +51,7 @@ def vary_element_states(begin, end, model, slopes, pushed, motion, changes, one,
     for b in range(begin, end):
         at = Motion(motion.q[b], motion.v[b], motion.a[b], motion.lam[b])
         along = Directions(two.N[b], two.X[b], two.A[b], two.L[b])
-        own = Slopes(slopes.rows[b], slopes.by_numbers[b], slopes.owners, slopes.cuts)
+        own = Slopes(slopes.rows[b], slopes.by_numbers[b], slopes.owners, slopes.cuts, slopes.records, slopes.numbers)
         for c in range(one.N.shape[1]):
             vary_elements(model, changes, own, pushed[b, c], at,
                           Directions(one.N[b, c], one.X[b, c], one.A[b, c], one.L[b, c]), along, N_12[b, c], X_12[b, c],

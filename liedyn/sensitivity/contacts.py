@@ -17,6 +17,7 @@ from liedyn.lie.algebra import Ad_inverse, add, add6, cross, scale, scale6, sub6
 from liedyn.sensitivity import jets
 from liedyn.sensitivity.jets import paired, sum_of, times
 from liedyn.sensitivity.changes import LENGTH_AT, RADIUS_AT, number_change, of_loop
+from liedyn.sensitivity.rotations import crossed
 from liedyn.sensitivity.second_order import out_of
 from liedyn.sensitivity.sides import push_sides, put_row, relative_motion, sides
 from liedyn.simd.lanes import LANES, SCALAR, load, splat
@@ -44,13 +45,6 @@ def axle_variations(d, C, L):
 def quadruple_of(x, part):
     """The angular (0) or linear (1) parts of a twist and its variations."""
     return x[0][part], x[1][part], x[2][part], x[3][part]
-
-
-@inline
-def crossed(a, b):
-    """a x b of quadruples."""
-    return (cross(a[0], b[0]), add(cross(a[1], b[0]), cross(a[0], b[1])), add(cross(a[2], b[0]), cross(a[0], b[2])),
-            add(add(cross(a[3], b[0]), cross(a[0], b[3])), add(cross(a[1], b[2]), cross(a[2], b[1]))))
 
 
 @inline

@@ -22,6 +22,7 @@ from liedyn.constraints.records import (
 from liedyn.lie.algebra import Ad_inverse, ad, add6, dot
 from liedyn.linalg.gauss_jordan import clear
 from liedyn.model.packed import LOOP_COEFFICIENTS, NV, N_ROWS, N_VIRTUAL
+from liedyn.sensitivity.bushings import vary_bushing
 from liedyn.sensitivity.changes import (
     CHANGES, LENGTH_AT, number_change, of_loop, of_number, put_changes, spread_size,
 )
@@ -194,9 +195,11 @@ def vary_block(model, slopes, pushed, motion, one, two, N_12, X_12, b, world, pa
     if slopes.cuts.shape[1] > 0:
         read_cuts(model, world, passes, cuts)
     for l in range(loop_count(model)):
-        if is_cut(model, l) or not is_active(model, l):
+        if not is_active(model, l):
             continue
-        if family_of(model, l) == CONTACT:
+        if is_cut(model, l):
+            vary_bushing(model, slopes, l, world, passes)
+        elif family_of(model, l) == CONTACT:
             between_points(model, l, world, slopes, pushed, passes)
         else:
             on_coordinates(model, l, slopes, pushed, one, two, N_12, X_12, b, passes, cuts, force, mixed)

@@ -14,14 +14,18 @@ from liedyn.compiled.functions import call
 from liedyn.compiled.jit import INTEGERS, MATRIX, VECTOR, group, inline, kernel, late
 from liedyn.elements.forces import give_inputs
 from liedyn.elements.laws import LAWS_TYPE
-from liedyn.model.force_elements import FUNCTION, FUNCTION_AT, LAW, LAW_KINDS, NUMBERS, ROW
+from liedyn.elements.wrenches import given
+from liedyn.model.force_elements import BUSHING, FUNCTION, FUNCTION_AT, LAW, LAW_KINDS, NUMBERS, ROW
 from liedyn.model.laws import LAWS
+from liedyn.simd.lanes import SCALAR
+from liedyn.tree.records import get6
 
-Slopes = namedtuple("Slopes", "rows by_numbers owners cuts")
-"""Of the laws of all elements: f, f_x, f_w, f_xx, f_xw, f_ww of each row (rows, 6); f, f_x and f_w by each number
-(numbers, 3); the row that a number belongs to, -1 for none; and `Laws.cuts`."""
+Slopes = namedtuple("Slopes", "rows by_numbers owners cuts records numbers")
+"""Of the laws of all elements: f, f_x, f_w, f_xx, f_xw, f_ww of each row (rows, 6), of a wrench that is given moment
+and force alone; f, f_x and f_w by each number (numbers, 3); the row that a number belongs to, -1 for none; and what
+`Laws` has under these names."""
 
-SLOPES = group(Slopes, MATRIX, MATRIX, INTEGERS, MATRIX)
+SLOPES = group(Slopes, MATRIX, MATRIX, INTEGERS, MATRIX, types.int64[:, ::1], VECTOR)
 """Their type, for `liedyn.compiled.jit.late`."""
 
 KNOWN = {}
@@ -90,12 +94,16 @@ def driven(x, w, gear, u):
 
 @inline
 def _first_only(laws, e, t, x, w, out, slopes):
-    """Of a user's function the first slopes."""
+    """Of a user's function the first slopes; the wrenches that are given."""
+    r = laws.records[e, ROW]
     if laws.records[e, LAW] == FUNCTION:
-        r = laws.records[e, ROW]
         call(laws.records[e, FUNCTION_AT], t, x[r:], w[r:], w, w, out, 0)
         for k in range(3):
             slopes.rows[r, k] = out[k]
+    elif laws.records[e, LAW] != BUSHING:
+        m, F = given(laws, e, t, get6(SCALAR, x, r), x, out)
+        for k in range(3):
+            slopes.rows[r + k, 0], slopes.rows[r + 3 + k, 0] = m[k], F[k]
 
 
 def _either(name, otherwise):
@@ -124,7 +132,7 @@ for _name in LAWS:
 
 @late(LAWS_TYPE, types.float64, VECTOR, VECTOR, VECTOR, SLOPES)
 def put_slopes(laws, t, x, w, out, slopes):
-    """Fill rows and by_numbers of `slopes`, at displacements x and rates w of all rows; `out` is scratch (3)."""
+    """Fill rows and by_numbers of `slopes`, at displacements x and rates w of all rows; `out` is scratch (6)."""
     slopes.rows[:, :] = 0.0
     slopes.by_numbers[:, :] = 0.0
     for e in range(laws.records.shape[0]):
@@ -134,10 +142,11 @@ def put_slopes(laws, t, x, w, out, slopes):
 @kernel
 def slope_states(laws, t, x, w, u, rows, by_numbers, owners):
     """`put_slopes` at rows of displacements, rates and inputs u; the inputs are left in `laws`."""
-    out = np.empty(3)
+    out = np.empty(6)
     for b in range(x.shape[0]):
         give_inputs(laws, u[b])
-        put_slopes(laws, t, x[b], w[b], out, Slopes(rows[b], by_numbers[b], owners, laws.cuts))
+        put_slopes(laws, t, x[b], w[b], out, Slopes(
+            rows[b], by_numbers[b], owners, laws.cuts, laws.records, laws.numbers))
 
 
 def make_slopes(laws, rows):
@@ -147,4 +156,4 @@ def make_slopes(laws, rows):
         name = LAW_KINDS[record[LAW]]
         if name in LAWS:
             owners[record[NUMBERS]:record[NUMBERS] + len(LAWS[name].numbers)] = record[ROW]
-    return Slopes(np.zeros((rows, 6)), np.zeros((len(laws.numbers), 3)), owners, laws.cuts)
+    return Slopes(np.zeros((rows, 6)), np.zeros((len(laws.numbers), 3)), owners, laws.cuts, laws.records, laws.numbers)

@@ -133,7 +133,7 @@ class LinearModels:
         L = -self.G_inverse.swapaxes(1, 2) @ (force + self.M @ A)
         self.columns, self.x, self.upper = Columns(N, X, A, L), x, found.readers.psi[:, 0]
 
-    def _pushed(self):
+    def pushed(self):
         """What the inputs do to the forces of force elements, column by column: actuators may be such elements."""
         if self.slopes is None:
             return None
@@ -226,7 +226,7 @@ class LinearModels:
         f0_p = np.concatenate([self.R_y @ v_p + self._held(self.y, found.readers.psi[:, 0]), w_dot_p], axis=1)
         two = Columns(q_p, v_p, a_p, lam_p)
         N_p, X_p = self._motions(along, names, two, moves)
-        found = along.along(self.columns, two, N_p, X_p, self._pushed())
+        found = along.along(self.columns, two, N_p, X_p, self.pushed())
         free = self._followed(False, names, found.rows.phi_mixed, found.readers.phi_mixed)
         lower = self.balance(found.mixed, free)
         upper = self.R_y[:, None] @ X_p + self._held(self.y, found.readers.psi_mixed)

@@ -13,21 +13,24 @@ and on the way to the ground tau_j = S_j . F_i, F_p += wrench_carried(F_i, t): t
 """
 from collections import namedtuple
 
-from liedyn.compiled.jit import inline, kernel_in_place
-from liedyn.lie.algebra import add6, inertia_in_parent, scale6
+from numba import types
+
+from liedyn.compiled.jit import MATRIX, VECTOR, inline, kernel_in_place, late
+from liedyn.lie.algebra import add, add6, cross, inertia_in_parent, scale6
 from liedyn.sensitivity.changes import (
     ARMATURE, DAMPING, REST, STIFFNESS, inertia_change, number_change, of_dof, of_gravity, shift_of,
 )
+from liedyn.sensitivity.rotations import rotation_vector
 from liedyn.sensitivity.second_order import (
     bracket, carried, combined, dual_bracket, momentum, plus, power, wrench_carried,
 )
 from liedyn.simd.lanes import LANES, SCALAR, WIDTH, load, store
-from liedyn.tree.joints import has_rotation_spring, spring_variation
+from liedyn.tree.joints import has_rotation_spring, spring_rotation, spring_shift
 from liedyn.tree.kinematics import S, acceleration_of, world_pose
 from liedyn.tree.kinematics import of_dof as screw_at
 from liedyn.tree.records import (
-    accumulate6, armature, damping, dof_count, first_dof, first_q, get3, get6, inertia, link_count, parent, put6, rest,
-    stiffness, zero6,
+    MODEL, accumulate6, armature, damping, dof_count, first_dof, first_q, get3, get6, inertia, link_count, parent, put6,
+    rest, stiffness, zero6,
 )
 from liedyn.tree.tangent_recursion import along_joint, get_block6
 
@@ -176,6 +179,25 @@ def add_to(out, k, x):
     store(LANES, out, k, load(LANES, out, k) + x)
 
 
+@late(MODEL, VECTOR, VECTOR, MATRIX, MATRIX, types.int64, types.int64, MATRIX, MATRIX)
+def add_group_spring(model, q, N_1, N_2, N_12, i, b, force, mixed):
+    """Add those of the spring of ball or free joint i, seen from its child: k phi, k shift."""
+    j, count, width = first_dof(model, i), dof_count(model, i), N_12.shape[1] // WIDTH
+    (w_2, v_2), (w_12, v_12) = get_block6(N_2, j, count, b), get_block6(N_12, j, count, b)
+    w_1, k = get3(SCALAR, N_1, j), stiffness(model, j)
+    phi = rotation_vector(spring_rotation(SCALAR, model, i, q), 0.5, w_1, w_2, w_12)
+    for r in range(3):
+        add_to(force, width * (j + r) + b, k * phi[2][r])
+        add_to(mixed, width * (j + r) + b, k * phi[3][r])
+    if count == 6:
+        s, k = spring_shift(SCALAR, model, i, q), stiffness(model, j + 3)
+        s_2 = add(cross(s, w_2), v_2)
+        s_12 = add(add(cross(s, w_12), cross(s_2, w_1)), v_12)
+        for r in range(3):
+            add_to(force, width * (j + 3 + r) + b, k * s_2[r])
+            add_to(mixed, width * (j + 3 + r) + b, k * s_12[r])
+
+
 @kernel_in_place
 def gather_forces(model, work, one, two, N_12, b, passes, force, mixed):
     """Add to block b of `force` and `mixed` (nv) what joints carry of the links' wrenches, as far as direction 2
@@ -194,10 +216,7 @@ def gather_forces(model, work, one, two, N_12, b, passes, force, mixed):
 
 @kernel_in_place
 def add_joint_forces(model, q, v, a, one, two, N_12, X_12, b, passes, force, mixed):
-    """Add those of dampers, armatures and springs.
-
-    Springs of ball and free joints have no mixed part here: whoever asks for it must know that there are none.
-    """
+    """Add those of dampers, armatures and springs."""
     width = force.shape[1] // WIDTH
     for i in range(link_count(model)):
         first, count = first_dof(model, i), dof_count(model, i)
@@ -210,8 +229,4 @@ def add_joint_forces(model, q, v, a, one, two, N_12, X_12, b, passes, force, mix
             add_to(force, width * first + b, tau_2)
             add_to(mixed, width * first + b, tau_12)
         elif has_rotation_spring(model, i):
-            moment, pull = spring_variation(SCALAR, model, i, q, get_block6(two.N, first, count, b))
-            for k in range(3):
-                add_to(force, width * (first + k) + b, moment[k])
-                if count == 6:
-                    add_to(force, width * (first + k + 3) + b, pull[k])
+            add_group_spring(model, q, one.N, two.N, N_12, i, b, force, mixed)

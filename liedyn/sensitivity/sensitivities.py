@@ -12,8 +12,7 @@ from liedyn.errors import InputError, shown
 from liedyn.linearization.linearize import linearize, settled_without_friction
 from liedyn.linearization.operating_point import CLOSURE_TOLERANCE
 from liedyn.model.kinds import LOOP_KINDS
-from liedyn.model.laws import LAWS
-from liedyn.model.packed import DOF_LINK, DOF_STIFFNESS, LINK_NV, N_ROWS, dofs_of, links_of
+from liedyn.model.packed import N_ROWS
 from liedyn.sensitivity.laws import make_slopes, slope_states
 from liedyn.sensitivity.linear_model import Derivatives, LinearModels
 from liedyn.sensitivity.parameters import all_changes, chosen
@@ -78,8 +77,7 @@ def sensitivities(robot, q, v, tau=None, parameters=("mass:*", "com.*:*", "inert
         leaves its plane: leave it out.
     InputError
         What `linearize` raises; an unknown parameter; a feedback for tau or u; sliding friction of contacts, custom
-        rows, users' laws, bushings and applied forces, or springs of ball and free joints, whose second derivatives are
-        not known here.
+        rows, or users' laws of force elements, whose second derivatives are not known here.
     SingularConfigurationError
         As `linearize`.
 
@@ -106,7 +104,9 @@ def sensitivities(robot, q, v, tau=None, parameters=("mass:*", "com.*:*", "inert
     names = chosen(robot, parameters)
     if not names:
         raise InputError("parameters is empty: name one at least")
-    _require_known(robot)
+    unknown = without_second_derivatives(robot)
+    if unknown:
+        raise _unknown(unknown)
     if any(callable(x) or isinstance(x, tuple) and any(map(callable, x)) for x in (tau, u)):
         raise InputError("sensitivities takes forces tau or u as numbers, not a feedback: close the loop on A and B")
     model = linearize(robot, q, v, tau, independent=independent, outputs=(), closure_tolerance=closure_tolerance,
@@ -119,7 +119,7 @@ def sensitivities(robot, q, v, tau=None, parameters=("mass:*", "com.*:*", "inert
         model.q, model.v, model.a, model.lam, model.K, model.S, model.rank))
     y, w, R_y, R_w = _choices(robot, model, K, S)
     inputs = np.broadcast_to(actuator_matrix(robot, q), (count, robot.nv, len(model.inputs)))
-    M, slopes = crba(robot, q), _element_slopes(robot, q, v, u, lead)
+    M, slopes = crba(robot, q), element_slopes(robot, q, v, u, lead)
     changes = [all_changes(robot)[name] for name in names]
     found, size = [], _chunk(robot, K.shape[2] + S.shape[2] + inputs.shape[2], len(names))
     for b in range(0, count, size):
@@ -135,7 +135,7 @@ def _chunk(robot, columns, parameters):
     return max(1, AT_ONCE // max(1, columns * (parameters + 8) * (2 * robot.nv + 5 * len(robot.row_names))))
 
 
-def _element_slopes(robot, q, v, u, lead):
+def element_slopes(robot, q, v, u, lead):
     """`Slopes` of the laws of force elements, None where there are none."""
     if robot.elements is None:
         return None
@@ -155,18 +155,15 @@ def _part(slopes, part):
     return None if slopes is None else slopes._replace(rows=slopes.rows[part], by_numbers=slopes.by_numbers[part])
 
 
-def _require_known(robot):
-    """InputError where second derivatives are not known."""
+def without_second_derivatives(robot):
+    """What a robot has whose second derivatives are not known, in words, or None."""
     for each in robot.model.constraints:
         if each.kind == "custom" and each.name in robot.active:
-            raise _unknown(f"custom constraint {shown(each.name)}: its functions give first derivatives only")
-    links, dofs = links_of(robot.packed)[0], dofs_of(robot.packed)
-    for j, name in enumerate(robot.velocity_names):
-        if dofs[1][j, DOF_STIFFNESS] and links[dofs[0][j, DOF_LINK], LINK_NV] > 1:
-            raise _unknown(f"the spring of {shown(name)}, of a ball or free joint")
+            return f"custom constraint {shown(each.name)}: its functions give first derivatives only"
     for each in robot.model.elements:
-        if each.law not in LAWS:
-            raise _unknown(f"force element {shown(each.name)}, a {each.law}")
+        if each.law == "function":
+            return f"force element {shown(each.name)}, whose law is a function that gives first slopes only"
+    return None
 
 
 def _unknown(what):
@@ -183,10 +180,10 @@ def _choices(robot, model, K, S):
         return y, y, R, R
     y, w = by_name(robot, y_names), by_name(robot, w_names)
     for name in y_names:
-        if name in robot.virtual_names and _is_of_cut_ball(robot, name):
+        if name in robot.virtual_names and is_of_cut_ball(robot, name):
             raise _unknown(f"independent coordinate {shown(name)} of a ball that is cut")
     return (y, w, *(np.broadcast_to(x.rows, (len(K), *x.rows.shape)) for x in (y, w)))
 
 
-def _is_of_cut_ball(robot, name):
+def is_of_cut_ball(robot, name):
     return any(name.startswith(f"{loop.name}.") for loop in robot.model.loops if LOOP_KINDS[loop.kind].has_quaternion)

@@ -1,0 +1,146 @@
+"""Exact Hessians of optimal motions, and the interior-point method that lives on them."""
+import numpy as np
+import pytest
+from comparison import off, relative
+from scipy.sparse import csc_matrix
+from test_optimal_motion import cart_pole, program
+from test_optimal_motion_loops import rock
+
+import liedyn as ld
+from liedyn.constraints.checking import central_difference
+from liedyn.errors import InputError
+from liedyn.optimal_motion.charts import charts_about, inverse_jacobian_slopes, rate_slope
+from liedyn.optimal_motion.interior_point import _is_positive
+
+
+def sprung_five_bar():
+    """Driven at its cut joint too, with a spring between two links, a damper and friction."""
+    b = ld.Builder.of(ld.load("five_bar"))
+    b.actuator("second", "pin")
+    b.spring("spring", "ground", "link2", parent_placement=(0.3, 1.5, 0.0), stiffness=20.0, damping=0.4)
+    b.friction("friction", "q1", coulomb=0.5, static=0.7, stribeck=0.3, viscous=0.1, width=0.2)
+    return b.build()
+
+
+def somewhere(robot, size=0.2):
+    """Home, closed, and a configuration next to it on the manifold."""
+    q = ld.close(robot, robot.home) if robot.row_names else robot.home
+    charts = charts_about(robot, q[None])
+    y = size * np.random.default_rng(0).normal(size=(1, charts.sizes[0]))
+    return q, charts.configurations(np.zeros(1, np.int64), y)[0]
+
+
+ROBOTS = {"cart_pole": cart_pole, "sprung five-bar": sprung_five_bar, "rock": rock, "ball": lambda: rock(True),
+          **{name: lambda name=name: ld.load(name) for name in (
+              "five_bar", "panda", "stewart", "loader", "shopping_cart", "solo12", "cassie_like")}}
+
+
+@pytest.mark.validation("Hessian of the Lagrangian of optimal motions", robots=", ".join(ROBOTS),
+                        oracle="Differences of sixth order of exact gradients")
+@pytest.mark.parametrize("name", ROBOTS)
+def test_hessian_of_the_lagrangian(name):
+    robot = ROBOTS[name]()
+    start, goal = somewhere(robot)
+    bounds = {f"power:{robot.actuator_names[0]}": 1e3}
+    strokes = [] if name in ("stewart", "cassie_like") else robot.virtual_names  # those of balls are learnt
+    bounds |= {each: (-50.0, 50.0) for each in strokes[:1]}
+    bounds |= {f"velocity:{each}": 50.0 for each in robot.virtual_names[:1]}
+    made, z = program(robot, (start, None), (goal, None), "collocation", 4, bounds=bounds, periodic=True,
+                      cost={"effort": 1.0, "velocity": 0.3, "time": 0.2, "posture": (0.5, goal)})
+    rng, scale = np.random.default_rng(3), made.scale[made.free]
+    multipliers = rng.normal(size=len(made.c_low))
+    assert made.is_exact and made.known.all()
+
+    def slope(z):
+        value = made._evaluate(z)
+        return (0.7 * value.gradient + value.jacobian.T @ multipliers)[made.free] * scale
+
+    H = made.hessian(z, 0.7, multipliers).toarray()[np.ix_(made.free, made.free)] * scale * scale[:, None]
+    size = np.abs(H).max()
+    assert np.abs(H - H.T).max() <= 1e-11 * size  # two ways of the same sums; cassie_like's loops lose some digits
+    for direction in rng.normal(size=(3, len(scale))):
+        whole = np.zeros(len(z))
+        whole[made.free] = direction * scale
+        along = central_difference(lambda s, whole=whole: slope(z + s * whole))
+        # the differences' own rounding is 1e-12 of gradients, which are larger than what they change by
+        assert relative(H @ direction, along) < 1e-7
+
+
+def test_second_derivatives_of_the_inverse_jacobian():
+    rng = np.random.default_rng(0)
+    for size in (3, 6):
+        d, r = rng.normal(size=(2, 4, size))
+        d *= 1.5 / np.linalg.norm(d[:, :3], axis=1)[:, None]  # nearly a quarter turn, where charts end
+        first, second = inverse_jacobian_slopes(d)
+        np.testing.assert_allclose(np.einsum("baij,bi->baj", first, r), rate_slope(d, r), atol=1e-13)
+        along = [central_difference(lambda s, e=e, d=d, r=r: rate_slope(d + s * e, r)) for e in np.eye(size)]
+        np.testing.assert_allclose(np.einsum("baijk,bi->bajk", second, r), np.stack(along, -1), atol=1e-9)
+
+
+def test_what_is_not_known_is_learnt():
+    b = ld.Builder.of(ld.load("five_bar"))
+    b.bushing("soft", "ground", "link2", stiffness=np.eye(6), damping=0.1 * np.eye(6))
+    start, goal = somewhere(b.build())
+    made, _ = program(b.build(), start, goal, "collocation", 3)
+    assert not made.is_exact and not made.known.any()
+    made, _ = program(ld.load("five_bar"), start, goal, "shooting", 2)
+    assert not made.is_exact and not made.known.any()
+    speed = ld.PathFunction(lambda t, q, v, u: v @ v, lambda t, q, v, u: (0.0 * v, 2.0 * v, 0.0 * u), high=100.0)
+    made, _ = program(ld.load("five_bar"), start, goal, "collocation", 3, path=speed)
+    assert made.is_exact and 0 < (~made.known).sum() < len(made.known)
+
+
+@pytest.mark.validation("swing-up of a cart-pole: cost of three solvers", robots="cart_pole",
+                        oracle="SciPy's trust-constr")
+def test_solvers_agree():
+    costs = {}
+    for solver in ("liedyn", "scipy"):
+        motion = ld.optimize_motion(cart_pole(), [0, 0], [1, np.pi], duration=2.0, bounds={"force:motor": 20},
+                                    tolerance=None, intervals=20, solver=solver)
+        assert motion.outcome == "converged"
+        costs[solver] = motion.cost
+        if solver == "liedyn":
+            assert motion.iterations < 30  # 16 when this was written; SR1 Hessians took 90
+    assert off(costs["liedyn"] / costs["scipy"], 1.0) < 1e-6  # each leaves 1e-8 of the cost for each of its limits
+
+
+def test_few_iterations_where_limits_bind():
+    panda = ld.load("panda")
+    goal = panda.home + np.array([1.2, 0.5, -0.4, 0.6, 0.5, 0.4, 0.3])
+    motion = ld.optimize_motion(panda, panda.home, goal, duration=0.6, tolerance=None)
+    assert motion.outcome == "converged" and motion.optimality < 1e-6
+    assert motion.iterations < 50  # 22 when this was written; Ipopt takes 21, trust-constr with SR1 more than 1000
+    speeds = np.abs(motion.v[::10]).max(axis=0) / panda.velocity_limit
+    assert 0.999 < speeds.max() <= 1.0 + 1e-8
+
+
+def test_solutions_are_minima():
+    # through the singularity of the five-bar there is a saddle of the Lagrangian, with six times the cost
+    b, below = ld.Builder("five_bar", gravity=(0, -9.81, 0)), "ground"
+    for k in range(1, 5):
+        b.body(f"link{k}", mass=1.0, com=(0.5, 0, 0), inertia=(0, 1 / 12, 1 / 12))
+        b.joint(f"q{k}", "revolute", below, f"link{k}", placement=(float(k > 1), 0, 0), axis=(0, 0, 1))
+        below = f"link{k}"
+    b.loop("pin", "revolute", "ground", "link4", parent_placement=(1, 0, 0), child_placement=(1, 0, 0))
+    b.actuator("left", "q1")
+    b.actuator("right", "pin")
+    arm, crank = b.build(), np.radians(100)
+    outer = np.arccos(0.5 - np.cos(crank))
+    up, down = (ld.close(arm, np.diff([0, crank, s * outer, -s * outer, -crank])) for s in (1, -1))
+    motion = ld.optimize_motion(arm, up, down, duration=1.5, intervals=12, cost={"effort": 1.0, "velocity": 0.1},
+                                tolerance=1e-3)
+    assert motion.cost == pytest.approx(114.36, rel=1e-3) and motion.iterations < 150
+
+
+def test_definite_or_not():
+    A = np.random.default_rng(0).normal(size=(30, 30))
+    assert _is_positive(csc_matrix(A @ A.T + 1e-6 * np.eye(30)))
+    assert not _is_positive(csc_matrix(A @ A.T - 1e-1 * np.eye(30)))
+    assert not _is_positive(csc_matrix(np.array([[0.0, 1.0], [1.0, 0.0]])))
+
+
+def test_settings_are_checked():
+    with pytest.raises(InputError, match=r"unknown option 'mue'.*did you mean 'mu'"):
+        ld.optimize_motion(cart_pole(), [0, 0], [1, 0], duration=1.0, settings={"mue": 1.0})
+    with pytest.raises(InputError, match=r"settings\['mu'\]"):
+        ld.optimize_motion(cart_pole(), [0, 0], [1, 0], duration=1.0, settings={"mu": -1.0})
