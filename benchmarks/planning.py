@@ -194,8 +194,8 @@ def report(results):
     later, worst = control["timings"]["later"], control["timings"]["worst"]
     lines.append(
         f"Model-predictive control of the loader, 50 steps of 20 ms ahead, {control['calls']} calls at 100 Hz, "
-        f"eight iterations each at most: a call takes {1e3 * later[0]:.2f} ms, the slowest {1e3 * worst[0]:.2f} ms on the wall. "
-        f"Forces of the cylinders stay within {control['force']:.6g} N; the lift cylinder, limited to 0.25 m/s, moves "
-        f"at {control['speed']:.4f} m/s at most; at the end boom and bucket are {control['error']:.1e} rad from where "
-        "they should be.")
+        f"eight iterations each at most: a call takes {1e3 * later[0]:.2f} ms, the slowest {1e3 * worst[0]:.2f} ms on "
+        f"the wall. Forces of the cylinders stay within {control['force']:.6g} N; the lift cylinder, limited to "
+        f"0.25 m/s, moves at {control['speed']:.4f} m/s at most; at the end boom and bucket are "
+        f"{control['error']:.1e} rad from where they should be.")
     return "\n\n".join(lines) + "\n"

@@ -1,4 +1,4 @@
-"""Curvature of the constraints in the Lagrangian, learnt from exact gradients, node by node.
+"""Curvature that is not known, of rows of constraints or of users' functions, learnt from exact gradients.
 
 The Lagrangian is a sum of functions of one node each, of its coordinates and inputs, but for the duration. The gradient
 of each is known exactly at every iterate, so each Hessian block can be learnt on its own, by symmetric rank-one updates
@@ -8,7 +8,7 @@ of each is known exactly at every iterate, so each Hessian block can be learnt o
 with s the change of the node's unknowns and y that of its gradient under the newest multipliers (partitioned secant
 updates: Griewank and Toint 1982; rank one, since the curvature may have any sign: Conn, Gould and Toint 1991). As the
 blocks are small, a few iterations teach them, whatever the number of nodes. Jacobians of the last iterates are kept, so
-all updates are made with the newest multipliers. The cost's own Hessian is not learnt but that of Gauss and Newton.
+all updates are made with the newest multipliers. What is known is exact (`liedyn.optimal_motion.lagrangian`).
 """
 from collections import deque
 
@@ -19,7 +19,7 @@ SKIPPED = 1e-3
 
 
 class Curvature:
-    """Hessian blocks (count, size, size) of the constraints' part of the Lagrangian, over columns (count, size).
+    """Hessian blocks (count, size, size) of a part of the Lagrangian, over columns (count, size).
 
     Columns may be -1: unknowns that are fixed.
     """
