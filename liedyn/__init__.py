@@ -42,7 +42,7 @@ _LAZY = {name: f"liedyn.{module}" for module, names in {
                    "constraint_wrenches velocity_error virtual_coordinates virtual_jacobian world_constraint_wrenches",
     "control": "HybridController PIDC controllability inverse_dynamics",
     "dynamics": "canonical_equations canonical_momenta forward_dynamics velocity_from_momenta",
-    "planning": "Cost Limits MPC Plan PlanError PlanWarning ddp",
+    "planning": "Cost Limits MPC Phase Plan PlanError PlanWarning ddp",
     "operating_points": "Branch SpecialPoint Trim TrimError continuation trim",
     "optimal_motion": "MotionWarning OptimalMotion OptimizationError PathFunction clearance optimize_motion",
     "reaching": "CenterOfMassTarget DirectionTarget InfeasibleError InverseKinematics OrientationTarget PointTarget "

@@ -145,6 +145,7 @@ CALLS = {
                                restarts=1, tolerance=1e-6, angle_tolerance=1e-6, unreached="ignore"),
     "differential_inverse_kinematics": dict(robot=PANDA, q=ARM, targets=REACHED, dt=0.01, rate=1.0, posture=ARM,
                                             velocity_limit=1.0, damping=1e-3),
+    "Phase": dict(closed=["foot"], steps=2),
     "Cost": dict(Q=1.0, R=1.0, q=HOME, v=REST, u=REST), "Limits": dict(inputs=(-1.0, 1.0), speeds={"q1": (-1.0, 1.0)}),
     "ddp": dict(robot=FIVE_BAR, q0=HOME, v0=REST, cost=ld.Cost(), steps=2, h=0.01, limits=ld.Limits(), method="euler",
                 independent=("q1", "q2"), iterations=2, tolerance=1e-9, limit_tolerance=1e-6, penalty=1.0),

@@ -179,6 +179,9 @@ def calls():
     for method in "euler", "midpoint", "rk4":
         yield call("ddp", loop, home, rest, ld.Cost(Q=1.0, R=1.0), 2, 0.01, limits=ld.Limits(inputs=(-9.0, 9.0)),
                    method=method)
+    closed = rolling.constraint_names  # phases, and touches between them
+    yield call("ddp", rolling, rolling.home, np.zeros(rolling.nv), ld.Cost(Q=1.0, R=1.0),
+               [ld.Phase(closed, 1), ld.Phase([], 1), ld.Phase(closed, 1)], 0.01)
     yield "MPC", lambda: ld.MPC(loop, home, rest, ld.Cost(Q=1.0, R=1.0), 2, 0.01)  # its constructor reaches all
     hand = ld.PointTarget(arm.body_names[-1], [0.3, 0.3, 0.3])
     yield call("inverse_kinematics", arm, hand, unreached="ignore")

@@ -14,19 +14,21 @@ from collections import namedtuple
 import numpy as np
 from numba import types
 
-from liedyn.compiled.jit import CUBE, INTEGERS, MATRIX, VECTOR, group, inline, kernel_in_place, late
+from liedyn.compiled.jit import CUBE, MATRIX, VECTOR, group, inline, kernel_in_place, late
 from liedyn.dynamics.state import State
 from liedyn.lie.algebra import Ad, neg, neg6, rotate
 from liedyn.lie.exponential import exp, left_jacobian, so3_exp, so3_left_jacobian
 from liedyn.linalg.gauss_jordan import add_products_in_registers, add_row, clear, padded
 from liedyn.linearization.one_state import room
 from liedyn.linearization.output_rows import TREE, VELOCITY
-from liedyn.linearization.states import Found, Tolerances, linearize_registers, linearize_states, linearize_trees
+from liedyn.linearization.states import Tolerances, linearize_registers, linearize_trees
 from liedyn.model.packed import N_ROWS
+from liedyn.planning.phases import touches
 from liedyn.planning.step import (
-    COORDINATES, DISCRETISATION, EULER, STEP_ROOM, copy_vector, put_displacement, put_forces, put_state, stage_time,
+    DISCRETISATION, EULER, STEP_ROOM, copy_vector, in_phase, put_displacement, put_forces, put_state, stage_time,
     stage_weight,
 )
+from liedyn.planning.touches import BATCH, FOUND, linearize_phases, one_by_one, put_touch_derivatives, touch
 from liedyn.simd.lanes import SCALAR
 from liedyn.simd.registers import copy_row
 from liedyn.tree.configuration import difference_kernel
@@ -46,17 +48,13 @@ coordinates, of the rates (w, wdot) of a stage, of what moves the next one, and 
 
 PATH = group(Path, *[MATRIX] * 3)
 EXPANSION = group(Expansion, *[CUBE] * 2, *[MATRIX] * 2, CUBE, *[MATRIX] * 2, CUBE, *[MATRIX] * 2)
-FOUND = group(Found, *[CUBE] * 4, MATRIX, *[CUBE] * 2, *[MATRIX] * 3, INTEGERS, *[VECTOR] * 3)
-_BATCH = (types.int64, types.int64, MODEL, group(State, *[MATRIX] * 4), COORDINATES, MATRIX, types.int64[:, ::1],
-          group(Tolerances, *[types.float64] * 2), FOUND)
-STAGE_ROOM = group(StageRoom, _BATCH[3], FOUND, *_BATCH[6:8], *[VECTOR] * 2, *[MATRIX] * 6)
-in_registers, of_trees, one_by_one = (
-    late(*_BATCH)(each.kernel) for each in (linearize_registers, linearize_trees, linearize_states))
+STAGE_ROOM = group(StageRoom, BATCH[3], FOUND, *BATCH[6:8], *[VECTOR] * 2, *[MATRIX] * 6)
+in_registers, of_trees = (late(*BATCH)(each.kernel) for each in (linearize_registers, linearize_trees))
 
 
 def stage_room(robot, d, knots):
     """`StageRoom` for steps between so many knots."""
-    n, p, nu, rows = robot.nv, d.places.size, d.actuators.shape[1], d.method * knots
+    n, p, nu, rows = robot.nv, d.entries.size // 2, d.actuators.shape[1], d.method * knots
     states = State(np.empty((rows, robot.nq)), np.empty((rows, n)), np.empty((rows, n)), np.empty((rows, 0)))
     velocities = np.array([(TREE, VELOCITY, j, j) for j in range(n)], np.int64)
     return StageRoom(states, room(robot, rows, p, p, nu, n), velocities, Tolerances(np.inf, d.rank_tolerance),
@@ -114,6 +112,22 @@ def put_scaled(factor, D, first, out):
 
 
 @inline
+def put_rolling(d, X, eta, first, dw):
+    """Rows of dw whose velocities are no independent ones but follow from them, by X at the stage."""
+    p = eta.shape[0]
+    for i in range(d.places.size if d.speeds.size < d.places.size else 0):
+        place, at, is_speed = d.places[i], d.entries[i], False
+        for k in range(d.speeds.size):
+            is_speed = is_speed or d.speeds[k] == place
+        if not is_speed:
+            for j in range(dw.shape[1]):
+                dw[at, j] = X[place, j] if first and j < 2 * p else 0.0
+            for l in range(0 if first else p):
+                add_row(dw, at, X[place, l], eta, l)
+                add_row(dw, at, X[place, p + l], dw, l)
+
+
+@inline
 def put_rate_derivatives(r, A, B, first):
     """df of a stage, from the lower rows of its A (2p, 2p) and B (2p, nu); eta and dw are those of its state."""
     p, x, nu, z = r.u.size, A.shape[1], B.shape[1], r.df.shape[1]
@@ -154,6 +168,7 @@ def put_step_derivatives(d, r, k, knots, v, A, B):
                 add_row(r.moved, i, c_h, r.dw, i)
             put_variation(d, r.u, r.moved, r.eta)
         put_scaled(c_h, r.df, p, r.dw)
+        put_rolling(d, r.found.C[row], r.eta, stage == 0, r.dw)
         put_rate_derivatives(r, r.found.A[row], r.found.B[row], stage == 0)
         for i in range(p):
             add_row(r.sum_w, i, weight, r.dw, i)
@@ -185,7 +200,8 @@ def put_stage_states(model, d, r, step, stage, path):
             copy_vector(q, s.q[row])
             copy_vector(v, s.v[row])
         else:
-            if not put_state(model, d, step, q, v, r.found.f0[row - knots], stage_time(stage, d.h)):
+            of_knot, e = in_phase(model, d, k)
+            if not put_state(of_knot, e, step, q, v, r.found.f0[row - knots], stage_time(stage, d.h)):
                 return k
             copy_vector(step.stage.q, s.q[row])
             copy_vector(step.stage.v, s.v[row])
@@ -198,6 +214,9 @@ def linearize_stage(model, d, r, begin, end):
     """Local state spaces of the rows from `begin` to `end`; the first row that has none, or `end`."""
     for k in range(begin, end):
         r.found.rank[k] = -1
+    if d.phases.counts.shape[0] > 0:
+        return linearize_phases(model, d, r.states, r.velocities, r.tolerances, d.phases.of_knot.size, begin, end,
+                                r.found)
     if model.ints[N_ROWS] > 0:
         in_registers(begin, end, model, r.states, d.coordinates, d.actuators, r.velocities, r.tolerances, r.found)
     else:
@@ -217,8 +236,12 @@ def put_difference(model, d, dq, q_0, v_0, q, v, dx):
     """dx = (y, w) of (q, v) seen from (q_0, v_0); dq (nv) is room."""
     p = d.places.size
     difference_kernel(model, q_0, q, dq)
+    for i in range(dx.size if d.entries.size < dx.size else 0):
+        dx[i] = 0.0
     for i in range(p):
-        dx[i], dx[p + i] = dq[d.places[i]], v[d.places[i]] - v_0[d.places[i]]
+        dx[d.entries[i]] = dq[d.places[i]]
+    for i in range(d.speeds.size):
+        dx[d.entries[p + i]] = v[d.speeds[i]] - v_0[d.speeds[i]]
 
 
 @kernel_in_place
@@ -226,10 +249,17 @@ def put_gaps(model, d, r, step, dq, path, x):
     """Gaps between where steps lead and the next knots; (knots done, sum of their sizes)."""
     knots, gaps = path.q.shape[0], 0.0
     for k in range(knots - 1):
-        put_displacement_of(d, r, k, knots, path.v[k])
-        if not put_state(model, d, step, path.q[k], path.v[k], r.x, 1.0):
+        of_knot, e = in_phase(model, d, k)
+        if touches(d, k):
+            made = touch(model, d, step, k, path.q[k], path.v[k], step.q, step.v)
+        else:
+            put_displacement_of(e, r, k, knots, path.v[k])
+            made = put_state(of_knot, e, step, path.q[k], path.v[k], r.x, 1.0)
+            copy_vector(step.stage.q, step.q)
+            copy_vector(step.stage.v, step.v)
+        if not made:
             return k, np.inf
-        put_difference(model, d, dq, path.q[k + 1], path.v[k + 1], step.stage.q, step.stage.v, x.gap[k])
+        put_difference(*in_phase(model, d, k + 1), dq, path.q[k + 1], path.v[k + 1], step.q, step.v, x.gap[k])
         for i in range(r.x.size):
             gaps += abs(x.gap[k, i])
     return knots, gaps
@@ -243,7 +273,7 @@ def expand_steps(model, d, r, step, dq, path, closed, x):
     Where the plan is `closed`, each step leads to the next knot, there are no gaps, and no step has to be made. Returns
     (knots done, sum of |gaps|); dq (nv) is room.
     """
-    knots, p = path.q.shape[0], d.places.size
+    knots, p = path.q.shape[0], x.gap.shape[1] // 2
     for stage in range(d.method):
         begin, count = stage * knots, knots if stage == 0 else knots - 1
         made = put_stage_states(model, d, r, step, stage, path)
@@ -251,7 +281,12 @@ def expand_steps(model, d, r, step, dq, path, closed, x):
         if made < count:
             return made, np.inf
     for k in range(knots - 1):
-        put_step_derivatives(d, r, k, knots, path.v[k], x.A[k], x.B[k])
+        if touches(d, k):
+            if not put_touch_derivatives(model, d, step, k, path.q[k], path.v[k], r.found.K[k], r.found.C[k], x.A[k]):
+                return k, np.inf
+            x.B[k, :, :] = 0.0
+        else:
+            put_step_derivatives(in_phase(model, d, k)[1], r, k, knots, path.v[k], x.A[k], x.B[k])
         for i in range(2 * p):
             x.gap[k, i] = 0.0
     return (knots, 0.0) if closed else put_gaps(model, d, r, step, dq, path, x)

@@ -14,7 +14,9 @@ from liedyn.planning.expansion import EXPANSION, FOUND, PATH, put_difference
 from liedyn.planning.objective import (
     COST_ROOM, OBJECTIVE, input_cost, put_input_gradient, put_state_derivatives, state_cost,
 )
-from liedyn.planning.step import DISCRETISATION, STEP_ROOM, copy_vector, make_step, put_state
+from liedyn.planning.phases import add_gap_derivatives, gap_cost, touches
+from liedyn.planning.step import DISCRETISATION, STEP_ROOM, copy_vector, in_phase, put_state
+from liedyn.planning.touches import advance
 from liedyn.tree.records import MODEL
 
 ForwardRoom = namedtuple("ForwardRoom", "dq dx dx_next du")
@@ -53,7 +55,10 @@ def roll_out(model, d, o, r, c, f, path, x, alpha, trial):
         total, added, worst = total + cost, added + more, max(worst, violation)
         if last:
             break
-        put_difference(model, d, f.dq, path.q[k], path.v[k], trial.q[k], trial.v[k], f.dx)
+        if touches(d, k):
+            more, violation = gap_cost(model, d, r.stage, k, trial.q[k])
+            added, worst = added + more, max(worst, violation)
+        put_difference(*in_phase(model, d, k), f.dq, path.q[k], path.v[k], trial.q[k], trial.v[k], f.dx)
         for i in range(trial.u.shape[1]):
             s = path.u[k, i] + alpha * x.k[k, i]
             for j in range(f.dx.size):
@@ -62,15 +67,16 @@ def roll_out(model, d, o, r, c, f, path, x, alpha, trial):
         total += input_cost(o, k, trial.u[k])
         if not total + added < np.inf:
             return k, np.inf, np.inf, np.inf
-        if not make_step(model, d, r, trial.q[k], trial.v[k], trial.u[k], trial.q[k + 1], trial.v[k + 1]):
+        if not advance(model, d, r, k, trial.q[k], trial.v[k], trial.u[k], trial.q[k + 1], trial.v[k + 1]):
             return k, np.inf, np.inf, np.inf
-        if not leave_gap(model, d, r, x.gap[k], 1.0 - alpha, trial.q[k + 1], trial.v[k + 1]):
+        if not leave_gap(*in_phase(model, d, k + 1), r, x.gap[k], 1.0 - alpha, trial.q[k + 1], trial.v[k + 1]):
             return k, np.inf, np.inf, np.inf
     return knots + 1, total, added, worst
 
 
-@late(MODEL, OBJECTIVE, COST_ROOM, FOUND, PATH, EXPANSION, returns=types.Tuple([types.float64] * 3))
-def expand_costs(model, o, c, found, path, x):
+@late(MODEL, DISCRETISATION, OBJECTIVE, COST_ROOM, STEP_ROOM, FOUND, PATH, EXPANSION,
+      returns=types.Tuple([types.float64] * 3))
+def expand_costs(model, d, o, c, r, found, path, x):
     """Derivatives of the cost along a plan, with the motions of the manifold `found` at its knots.
 
     Returns (cost, what limits add, largest violation).
@@ -85,6 +91,9 @@ def expand_costs(model, o, c, found, path, x):
             model, o, c, k, k == knots, path.q[k], path.v[k], x.lam[k], x.mu[k], found.K[k], found.C[k], x.lx[k],
             x.lxx[k])
         total, added, worst = total + cost, added + more, max(worst, violation)
+        if touches(d, k):
+            more, violation = add_gap_derivatives(model, d, r.stage, k, path.q[k], found.K[k], x.lx[k], x.lxx[k])
+            added, worst = added + more, max(worst, violation)
     return total, added, worst
 
 

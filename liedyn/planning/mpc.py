@@ -100,6 +100,7 @@ class MPC:
 
     def __init__(self, robot, q, v, cost, steps, h, limits=None, method="euler", independent=None, iterations=8,
                  tolerance=1e-6, limit_tolerance=1e-4, penalty=None, budget=None):
+        whole("steps", steps, 1)  # no phases
         self._cost, self._limits = cost, limits
         self._solver = Solver(robot, q, v, self._cost_at(0.0), steps, h, limits, method, independent)
         self._most, self.iterations = whole("iterations", iterations, 1), 0
@@ -255,7 +256,7 @@ class MPC:
         roll = put_start(solver, None)
         penalty = self._penalty
         if penalty is None:
-            penalty = self._penalty = first_penalty(solver, roll) if solver.limit_names else 1.0
+            penalty = self._penalty = first_penalty(solver, roll) if solver.limited else 1.0
         solver.expansion.mu[:] = penalty
         self._improve(FROM_INPUTS, most, FIRST_TOLERANCE, deadline, GROWTH, FIRST_HALVINGS)
         if self._t is None and self._status != CONVERGED:

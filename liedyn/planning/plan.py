@@ -6,6 +6,8 @@ import numpy as np
 
 from liedyn.arguments import non_negative, number, positive, whole
 from liedyn.compiled.boundary import as_floats, require_usable, states
+from liedyn.contact.state import contacts_of
+from liedyn.planning.schedule import contact_forces
 from liedyn.planning.search import CONVERGED, ITERATIONS, STALLED, VIOLATED
 from liedyn.planning.solver import Solver
 from liedyn.errors import InputError, shown
@@ -13,6 +15,10 @@ from liedyn.tree.configuration import difference
 
 STATUS = {CONVERGED: "converged", ITERATIONS: "no iteration is left", STALLED: "no step lowers the cost",
           VIOLATED: "limits cannot be held"}
+
+
+PULL = 1e-6
+"""Part of the largest force of a contact that may be beyond its friction, or pull, by rounding."""
 
 
 class PlanWarning(UserWarning):
@@ -45,6 +51,12 @@ class Plan:
     iterations : int
     states, inputs : tuple of str
         Names of x and u.
+    phase : ndarray, shape (steps + 1,)
+        Number of the phase of each knot. Where one ends and the next one begins two knots have the same time, and the
+        input between them does nothing.
+    contacts : dict
+        Of plans over phases, by name of a one-sided contact, shape (steps, 2): normal force and friction [N] as each
+        step begins; zero where it is open.
     method : str
     h : float
 
@@ -70,6 +82,8 @@ class Plan:
     iterations: int
     states: tuple
     inputs: tuple
+    phase: np.ndarray
+    contacts: dict
     method: str
     h: float
     _robot: object = field(repr=False)
@@ -110,19 +124,41 @@ class Plan:
         if lead:
             raise InputError(f"a plan takes one state at a time, got leading axes {lead}")
         # a sample at a knot may come a rounding error early
-        k = int(np.clip(np.floor(number("t", t) / self.h + 1e-6), 0, len(self.u) - 1))
+        k = int(np.clip(np.searchsorted(self.t, number("t", t) + 1e-6 * self.h, "right") - 1, 0, len(self.u) - 1))
         x = np.concatenate([difference(self._robot, self.q[k], q[0])[self._places], (v[0] - self.v[k])[self._places]])
         return np.clip(self.u[k] + self.K[k] @ x, *self._bounds)
+
+
+def pushes_of(solver):
+    """What the contacts of a plan over phases push with."""
+    if not solver.phases:
+        return {}
+    path = solver.path
+    return contact_forces(solver.robots, solver.of_knot, path.q, path.v, path.u @ solver.discretisation.actuators.T)
+
+
+def warn_of_contacts(plan, robot):
+    """PlanWarning where a contact would have to pull, or to hold more than its friction can."""
+    contacts = contacts_of(robot, robot.packed)
+    for name, friction in zip(contacts.names, contacts.friction):
+        force = plan.contacts[name]
+        beyond = np.maximum(-force[:, 0], force[:, 1] - friction * np.maximum(force[:, 0], 0.0))
+        k = int(beyond.argmax())
+        if beyond[k] > PULL * np.abs(force).max():
+            warnings.warn(f"contact {name!r} has to push with {force[k, 0]:.4g} N and to hold {force[k, 1]:.4g} N at "
+                          f"t = {plan.t[k]:g} s, with friction {friction:g}: `simulate` would let it go or slip",
+                          PlanWarning, stacklevel=3)
 
 
 def plan_of(solver, status):
     """The plan that a search has left, as it is."""
     count, path, x, log = int(solver.log.count[0]), solver.path, solver.expansion, solver.log
     multipliers = {name: x.lam[:, k].copy() for k, name in enumerate(solver.limit_names)}
-    return Plan(solver.h * np.arange(solver.steps + 1), path.q.copy(), path.v.copy(), path.u.copy(), x.K.copy(),
+    return Plan(solver.t.copy(), path.q.copy(), path.v.copy(), path.u.copy(), x.K.copy(),
                 float(log.cost[count]), log.cost[:count + 1].copy(), float(log.violation[count]), multipliers,
-                STATUS[status], count, solver.y.names + solver.y.rates, solver.robot.actuator_names, solver.method,
-                solver.h, solver.robot, solver.places, (solver.objective.u_low.copy(), solver.objective.u_high.copy()))
+                STATUS[status], count, solver.y.names + solver.y.rates, solver.robot.actuator_names,
+                solver.of_knot.copy(), pushes_of(solver), solver.method, solver.h, solver.robot, solver.places,
+                (solver.objective.u_low.copy(), solver.objective.u_high.copy()))
 
 
 def put_start(solver, start):
@@ -138,8 +174,8 @@ def put_start(solver, start):
             raise InputError(f"start: states must have shape ({steps + 1}, ...), one for each knot, got "
                              f"leading axes {lead}")
         path.q[1:], path.v[1:] = q[1:], v[1:]
-        for each in q[1:]:
-            solver.state(each, v[0])
+        for k in range(1, steps + 1):
+            solver.state(q[k], v[k], k)
         return False
     u = start.u if isinstance(start, Plan) else as_floats("start", start, nu)
     if u.shape != (steps, nu):
@@ -154,7 +190,7 @@ def first_penalty(solver, roll):
     """The mean cost of a step where the search begins, 1 if it is zero: larger ones, of starts that cost much, make
     the search crawl along the limits, and smaller ones grow."""
     solver.search(0, 0.0, np.inf, 1.0, roll)
-    solver.expansion.lam[:] = 0.0
+    solver.set_penalty(1.0)
     return float(solver.log.cost[0]) / solver.steps or 1.0
 
 
@@ -165,14 +201,16 @@ def ddp(robot, q0, v0, cost, steps, h, limits=None, method="midpoint", independe
     Parameters
     ----------
     robot : Robot
-        Trees and closed loops; constraints are two-sided and stay as they are switched.
+        Trees and closed loops; constraints are two-sided and stay as they are switched, but for those of phases.
     q0 : array_like, shape (nq,)
         Configuration [rad, m; quaternions (x, y, z, w)] at the beginning, closed.
     v0 : array_like, shape (nv,)
         Velocity [rad/s, m/s]; of loops the independent velocities count.
     cost : Cost
-    steps : int
-        How many steps the plan has, with an input each.
+    steps : int or sequence of Phase
+        How many steps the plan has, with an input each; or phases, in which contacts are closed by name. Between two of
+        them lies a step of no duration, so that the plan has (all steps + phases - 1) rows of inputs. Contacts that
+        close there stop at once (a plastic impact); that they touch is held to `limit_tolerance`.
     h : float
         Time of a step [s].
     limits : Limits, optional
@@ -181,7 +219,8 @@ def ddp(robot, q0, v0, cost, steps, h, limits=None, method="midpoint", independe
         derivatives; they take one, two and four evaluations of the dynamics.
     independent : sequence of str, optional
         Coordinates of the tree that determine the others all along the motion; default: the robot's own, or those that
-        pivoting at q0 leaves.
+        pivoting at q0 leaves. Of plans over phases, and of robots that roll: coordinates to prefer; x is then that of
+        the whole tree, and what depends on others has no feedback.
     start : Plan, array_like or tuple, optional
         Where the search begins: a plan or inputs (steps, nu), which are rolled out; or a tuple (q, v) of states at all
         knots, closed, which need not follow from one another (multiple shooting). Default: the inputs u of the cost.
@@ -202,8 +241,8 @@ def ddp(robot, q0, v0, cost, steps, h, limits=None, method="midpoint", independe
     Raises
     ------
     InputError
-        An argument of the wrong kind, shape or value; or a robot with force elements, one-sided contacts that open and
-        close, rolling constraints, or functions of time, which plans do not know.
+        An argument of the wrong kind, shape or value; or a robot with force elements, contacts that open and close
+        outside phases, or functions of time, which plans do not know.
     ClosureError
         A loop is open at q0.
     PlanError, SingularConfigurationError
@@ -212,7 +251,8 @@ def ddp(robot, q0, v0, cost, steps, h, limits=None, method="midpoint", independe
     Warns
     -----
     PlanWarning
-        The search has not converged, or limits cannot be held; with the largest violation.
+        The search has not converged, or limits cannot be held; with the largest violation. A contact of a phase would
+        have to pull, or to hold more than its friction: forces of contacts are no limits, but looked at afterwards.
 
     Notes
     -----
@@ -238,8 +278,8 @@ def ddp(robot, q0, v0, cost, steps, h, limits=None, method="midpoint", independe
     solver.begin(*solver.state(q0, v0))
     roll = put_start(solver, start)
     if penalty is None:
-        penalty = first_penalty(solver, roll) if solver.limit_names else 1.0
-    solver.expansion.mu[:] = penalty
+        penalty = first_penalty(solver, roll) if solver.limited else 1.0
+    solver.set_penalty(penalty)
     status = solver.search(iterations, tolerance, limit_tolerance, penalty, roll)
     plan = plan_of(solver, status)
     if status != CONVERGED:
@@ -247,4 +287,6 @@ def ddp(robot, q0, v0, cost, steps, h, limits=None, method="midpoint", independe
         fall = -solver.log.slope[plan.iterations]
         warnings.warn(f"{plan.status} after {plan.iterations} iterations: the linear model predicts a fall of the cost "
                       f"by {fall:.3g} of {plan.cost:.6g}{worst}", PlanWarning, stacklevel=2)
+    if solver.phases:
+        warn_of_contacts(plan, solver.robot)
     return plan

@@ -21,6 +21,7 @@ from liedyn.planning.backward import BACKWARD_ROOM, backward_knot
 from liedyn.planning.expansion import EXPANSION, PATH, STAGE_ROOM, expand_steps
 from liedyn.planning.forward import FORWARD_ROOM, expand_costs, predict, roll_out
 from liedyn.planning.objective import COST_ROOM, OBJECTIVE, update_multipliers
+from liedyn.planning.phases import touches, update_gap_multipliers
 from liedyn.planning.step import STEP_ROOM, copy_vector
 
 CONVERGED, ITERATIONS, STALLED, VIOLATED, SINGULAR = range(5)
@@ -96,11 +97,19 @@ def start(model, d, o, path, trial, x, r):
 
 
 @inline
-def next_multipliers(model, o, c, path, x, growth, largest):
+def next_multipliers(model, d, o, r, path, x, growth, largest):
     for k in range(path.q.shape[0]):
-        update_multipliers(model, o, c, k, path.q[k], path.v[k], x.lam[k], x.mu[k])
+        if touches(d, k):
+            update_gap_multipliers(model, d, r.step.stage, k, path.q[k], growth, largest)
+        update_multipliers(model, o, r.cost, k, path.q[k], path.v[k], x.lam[k], x.mu[k])
         for l in range(o.low.size if growth > 1.0 else 0):
             x.mu[k, l] = min(growth * x.mu[k, l], largest)
+
+
+@inline
+def penalty_of(d, o, x):
+    """The penalty of limits, which grows for all of them at once."""
+    return x.mu[1, 0] if o.low.size > 0 else d.phases.mu[0, 0]
 
 
 @inline
@@ -128,9 +137,9 @@ def remember(log, damping, gap_weight, tolerance, worst_before, closed):
 
 
 @kernel(nogil=True)
-def raise_multipliers(model, o, c, path, x):
+def raise_multipliers(model, d, o, r, path, x):
     """Multipliers after a search that has run out of iterations, without larger penalties."""
-    next_multipliers(model, o, c, path, x, 1.0, np.inf)
+    next_multipliers(model, d, o, r, path, x, 1.0, np.inf)
 
 
 @kernel(nogil=True)
@@ -145,7 +154,7 @@ def search(model, d, o, path, trial, x, r, options, log):
         if not closed:
             log.count[2] = made
             return SINGULAR
-    moved, limited = True, o.low.size > 0
+    moved, limited = True, o.low.size + d.phases.lam.size > 0
     tolerance = max(options.tolerance, FIRST_TOLERANCE) if limited else options.tolerance
     worst_before = np.inf
     if options.roll == GO_ON:
@@ -154,7 +163,7 @@ def search(model, d, o, path, trial, x, r, options, log):
     while True:
         if moved:
             made, gaps = expand_steps(model, d, r.stages, r.step, r.forward.dq, path, closed, x)
-        cost, added, worst = expand_costs(model, o, r.cost, r.stages.found, path, x)
+        cost, added, worst = expand_costs(model, d, o, r.cost, r.step, r.stages.found, path, x)
         if made < path.q.shape[0] or not cost + added < np.inf:
             log.count[2] = made
             return SINGULAR
@@ -175,13 +184,14 @@ def search(model, d, o, path, trial, x, r, options, log):
             if not limited or finished and worst <= options.limit_tolerance:
                 return CONVERGED
             grows = options.growth > 1.0
-            if grows and finished and worst > 0.5 * worst_before and not x.mu[1, 0] < options.largest_penalty:
+            if grows and finished and worst > 0.5 * worst_before and not penalty_of(d, o, x) < options.largest_penalty:
                 return VIOLATED
             if iteration == options.iterations:
                 return remember(log, damping, gap_weight, tolerance, worst_before, closed)
             grows = grows and worst > options.limit_tolerance and worst > PROGRESS * worst_before
             worst_before = worst
-            next_multipliers(model, o, r.cost, path, x, options.growth if grows else 1.0, options.largest_penalty)
+            next_multipliers(
+                model, d, o, r, path, x, options.growth if grows else 1.0, options.largest_penalty)
             updates += 1
             log.count[1] = updates
             tolerance = max(options.tolerance, 0.01 * tolerance)

@@ -1,7 +1,7 @@
 """A plan seen a part of a step later, as the next sample of model-predictive control begins with it."""
 from liedyn.compiled.jit import inline, kernel
 from liedyn.planning.expansion import put_difference
-from liedyn.planning.step import copy_vector, put_state
+from liedyn.planning.step import copy_vector, owned_in_phase, put_state
 
 
 @inline
@@ -19,8 +19,9 @@ def shift_by_part(model, d, step, f, path, x, part):
     """
     count = path.u.shape[0]
     for k in range(count):
-        put_difference(model, d, f.dq, path.q[k], path.v[k], path.q[k + 1], path.v[k + 1], f.dx)
-        if put_state(model, d, step, path.q[k], path.v[k], f.dx, part):
+        of_knot, e = owned_in_phase(model, d, k)
+        put_difference(of_knot, e, f.dq, path.q[k], path.v[k], path.q[k + 1], path.v[k + 1], f.dx)
+        if put_state(of_knot, e, step, path.q[k], path.v[k], f.dx, part):
             copy_vector(step.stage.q, path.q[k])
             copy_vector(step.stage.v, path.v[k])
         blend(x.lam[k], x.lam[k + 1], part)

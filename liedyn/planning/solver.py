@@ -1,7 +1,7 @@
 """A search for plans of one robot, with all arrays that it needs: made once, used again for each plan."""
 import numpy as np
 
-from liedyn.arguments import one_of, positive, require_robot, whole
+from liedyn.arguments import one_of, positive, require_robot
 from liedyn.compiled.boundary import states
 from liedyn.compiled.functions import forget_errors, raise_errors
 from liedyn.constraints.independent import all_holonomic, by_name, choose, given_coordinates
@@ -12,12 +12,14 @@ from liedyn.planning.expansion import Expansion, Path, stage_room
 from liedyn.planning.forward import ForwardRoom
 from liedyn.planning.objective import cost_room
 from liedyn.planning.problem import cost_floor, objective_of
+from liedyn.planning.schedule import knots_of, no_phases, pack_phases, phases_of
 from liedyn.planning.search import (
     FROM_INPUTS, ITERATIONS, SINGULAR, Log, Options, Rooms, raise_multipliers, search,
 )
 from liedyn.planning.step import EULER, MIDPOINT, RK4, Discretisation, coordinates_of, step_room
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.errors import ClosureError, InputError, LiedynError
+from liedyn.linalg.gauss_jordan import padded
 from liedyn.linearization.linearize import linearize
 from liedyn.linearization.operating_point import CLOSURE_TOLERANCE, actuators_of
 from liedyn.model.packed import LINK_IV, LINK_NV, PackedModel, links_of
@@ -51,22 +53,26 @@ class PlanError(LiedynError):
         self.knot, self.q, self.v = knot, q, v
 
 
+def require_known(robot):
+    """InputError if the robot has something that plans do not know."""
+    unknown = [(robot.elements is not None, "force elements"), (bool(robot.functions), "users' functions in its model"),
+               (watches(robot), "one-sided contacts that open and close: plan in phases, `steps=[ld.Phase(...)]`, or "
+                                "switch each, `robot.switched(...)`")]
+    for has, what in unknown:
+        if has:
+            raise InputError(f"{robot.name!r} has {what}; plans by `ddp` do not know them")
+    if not robot.actuator_names:
+        raise InputError(f"{robot.name!r} has no actuators, there is nothing to plan")
+
+
 def coordinates_for(robot, q, independent):
     """Independent coordinates that steps can be made in, in the order of the tree.
 
     Raises
     ------
     InputError
-        The robot has something that plans do not know, or coordinates are no coordinates of the tree.
+        They are no coordinates of the tree.
     """
-    unknown = [(robot.elements is not None, "force elements"), (bool(robot.functions), "users' functions in its model"),
-               (watches(robot), "one-sided contacts that open and close: switch each, `robot.switched(...)`"),
-               (not all_holonomic(robot), "constraints on velocities alone")]
-    for has, what in unknown:
-        if has:
-            raise InputError(f"{robot.name!r} has {what}; plans by `ddp` do not know them")
-    if not robot.actuator_names:
-        raise InputError(f"{robot.name!r} has no actuators, there is nothing to plan")
     independent = given_coordinates("independent", independent)
     if isinstance(independent, str) and independent == "tangent":
         raise InputError("independent: plans need coordinates of the tree, got 'tangent'")
@@ -107,23 +113,20 @@ class Solver:
 
     def __init__(self, robot, q, v, cost, steps, h, limits, method, independent):
         require_robot(robot)
-        self.robot, self.steps, self.h = robot, whole("steps", steps, 1), positive("h", h)
+        self.phases, counts, self.robots = phases_of(robot, steps)
+        self.robot, self.h = self.robots[0], positive("h", h)
+        self.of_knot, self.t = knots_of(counts, self.h)
+        self.steps = len(self.t) - 1
         self.method = one_of("method", method, METHODS)
         q, v = self.state(q, v)
-        self.y = y = coordinates_for(robot, q, independent)
-        self.places = places = y.rows.argmax(axis=1).astype(np.int64)
-        groups = groups_of(robot, places)
-        if len(groups) and method == "rk4":
-            raise InputError(f"method='rk4' needs coordinates that add up, and {robot.name!r} has ball or free joints; "
-                             "use 'midpoint'")
+        for each in self.robots:
+            require_known(each)
+        self.discretisation = self._in_phases(q, counts, independent) if self.phases or not all_holonomic(
+            self.robot) else self._in_one(q, independent)
         self.set_objective(cost, limits)
-        n, nq, nu, p, c = robot.nv, robot.nq, len(robot.actuator_names), len(places), len(self.limit_names)
-        self.model = PackedModel(robot.packed.ints, robot.packed.floats.copy())
-        self.discretisation = Discretisation(METHODS[method], self.h, places, groups, coordinates_of(y),
-                                             actuators_of(robot), RANK_TOLERANCE)
-        step, x, N = step_room(self.model, p), 2 * p, self.steps
-        step.stage.choosable[:n] = 1.0
-        step.stage.choosable[places] = 0.0
+        self.model = PackedModel(self.robot.packed.ints, self.robot.packed.floats.copy())
+        p, nu, c = len(self.places), len(self.robot.actuator_names), len(self.limit_names)
+        n, nq, step, x, N = self.robot.nv, self.robot.nq, step_room(self.model, p), 2 * p, self.steps
         o = self.objective
         rows = max(o.running.weights.size, o.final.weights.size, o.bounded.weights.size)
         zeros = np.zeros
@@ -132,25 +135,69 @@ class Solver:
             zeros((N, x, x)), zeros((N, x, nu)), zeros((N, x)), zeros((N + 1, x)), zeros((N + 1, x, x)),
             zeros((N, nu)), zeros((N, nu)), zeros((N, nu, x)), zeros((N + 1, c)), np.ones((N + 1, c)))
         self.rooms = Rooms(
-            step, stage_room(robot, self.discretisation, N + 1), cost_room(self.model, p, rows), backward_room(x, nu),
-            ForwardRoom(zeros(n), zeros(x), zeros(x), zeros(nu)))
+            step, stage_room(self.robot, self.discretisation, N + 1), cost_room(self.model, p, rows),
+            backward_room(x, nu), ForwardRoom(zeros(n), zeros(x), zeros(x), zeros(nu)))
         self.log = None
 
-    def state(self, q, v):
-        """A closed state as rows.
+    def _in_one(self, q, independent):
+        """How steps are made in coordinates that are the same all along, and pick x."""
+        robot = self.robot
+        self.y = y = coordinates_for(robot, q, independent)
+        self.places = places = y.rows.argmax(axis=1).astype(np.int64)
+        groups, choosable = groups_of(robot, places), np.zeros((2, padded.py_func(robot.nv)))
+        self._require_sums(len(groups))
+        choosable[:, :robot.nv] = 1.0
+        choosable[:, places] = 0.0
+        return Discretisation(
+            METHODS[self.method], self.h, places, places, np.arange(2 * len(places)), groups, choosable,
+            robot.packed.ints, coordinates_of(y), actuators_of(robot), RANK_TOLERANCE, no_phases())
+
+    def _in_phases(self, q, counts, independent):
+        """How steps are made in coordinates of each phase; x is that of the whole tree."""
+        robot, n = self.robot, self.robot.nv
+        if self.method == "euler" and not all(map(all_holonomic, self.robots)):
+            raise InputError("method='euler' moves coordinates by new velocities, which rolling and contacts that "
+                             "stick do not leave free; use 'midpoint'")
+        preferred = () if independent is None else coordinates_for(robot, q, independent).rows.argmax(axis=1)
+        self.y, self.places = by_name(robot, robot.velocity_names), np.arange(n)
+        phases = pack_phases(self.robots, counts, q, preferred)
+        self._require_sums(phases.counts[:, 2].max())
+        return Discretisation(
+            METHODS[self.method], self.h, self.places, self.places, np.arange(2 * n), phases.groups[0],
+            phases.choosable[0], robot.packed.ints, coordinates_of(self.y), actuators_of(robot), RANK_TOLERANCE, phases)
+
+    def _require_sums(self, groups):
+        if groups and self.method == "rk4":
+            raise InputError(f"method='rk4' needs coordinates that add up, and {self.robot.name!r} has ball or free "
+                             "joints; use 'midpoint'")
+
+    @property
+    def limited(self):
+        """Has the search multipliers, of limits or of contacts that close?"""
+        return bool(self.limit_names) or self.discretisation.phases.lam.size > 0
+
+    def set_penalty(self, penalty):
+        """The first penalty of all limits, without multipliers."""
+        x, phases = self.expansion, self.discretisation.phases
+        x.lam[:] = phases.lam[:] = 0.0
+        x.mu[:] = phases.mu[:] = penalty
+
+    def state(self, q, v, knot=0):
+        """A state as rows, closed as the phase of a knot has it.
 
         Raises
         ------
         InputError, ClosureError
             As for `linearize`.
         """
-        lead, q, v = states(self.robot, q0=q, v0=v)
+        robot = self.robots[self.of_knot[knot]]
+        lead, q, v = states(robot, q0=q, v0=v)
         if lead:
             raise InputError(f"a plan begins at one state, got leading axes {lead}")
-        if self.robot.row_names:
-            error = float(np.abs(closure_error(self.robot, q[0])).max())
+        if robot.row_names:
+            error = float(np.abs(closure_error(robot, q[0])).max())
             if error > CLOSURE_TOLERANCE:
-                raise ClosureError(f"{self.robot.name!r} is open by {error:.3g} at q0; assemble it first with close()",
+                raise ClosureError(f"{robot.name!r} is open by {error:.3g} at q0; assemble it first with close()",
                                    error, None, q[0])
         return q[0], v[0]
 
@@ -194,15 +241,16 @@ class Solver:
 
     def raise_multipliers(self):
         """Multipliers of the limits for the plan as it is."""
-        raise_multipliers(self.model, self.objective, self.rooms.cost, self.path, self.expansion)
+        raise_multipliers(self.model, self.discretisation, self.objective, self.rooms, self.path, self.expansion)
 
     def _raise(self, knot, path):
         """Why a step from a knot leads nowhere."""
         at = min(knot, self.steps)
         q, v = path.q[at].copy(), path.v[at].copy()
-        where = f"at knot {at} of {self.steps}, t = {at * self.h:g} s"
+        where = f"at knot {at} of {self.steps}, t = {self.t[at]:g} s"
         try:
-            linearize(self.robot, q, v, tau=np.zeros(self.robot.nv), independent=self.y.names)
+            linearize(self.robots[self.of_knot[at]], q, v, tau=np.zeros(self.robot.nv),
+                      independent=None if self.discretisation.phases.counts.size else self.y.names)
         except InputError:  # the numbers of a motion that has run away
             pass
         except LiedynError as error:

@@ -15,34 +15,66 @@ from collections import namedtuple
 import numpy as np
 from numba import types
 
-from liedyn.compiled.jit import CUBE, INTEGERS, MATRIX, VECTOR, group, inline, kernel, kernel_in_place, late
+from liedyn.compiled.jit import (
+    CUBE, INTEGERS, MATRIX, VECTOR, group, inline, inline_array, kernel, kernel_in_place, late,
+)
 from liedyn.constraints.elimination import elimination_size
+from liedyn.constraints.rows import jacobian_rows
 from liedyn.dynamics.nullspace import OK, acceleration_kernel, acceleration_size
 from liedyn.linalg.gauss_jordan import padded
 from liedyn.linearization.space import Coordinates
-from liedyn.linearization.steps import Stage, put_stage
-from liedyn.model.packed import N_ROWS, NQ, NV
+from liedyn.linearization.steps import Stage, complete_velocities, put_stage, put_velocities, solve_dependent
+from liedyn.model.packed import N_ROWS, NQ, NV, PackedModel
+from liedyn.planning.phases import PHASES
 from liedyn.simd.lanes import SCALAR
-from liedyn.tree.kinematics import world_size
+from liedyn.tree.kinematics import world_positions, world_size
 from liedyn.tree.records import MODEL
 
 EULER, MIDPOINT, RK4 = 1, 2, 4
 """Methods, by the number of their stages."""
 
-Discretisation = namedtuple("Discretisation", "method h places groups coordinates actuators rank_tolerance")
-"""How steps are made: `places` (p) are the degrees of freedom that y picks; `groups` (count, 2) says which of them, by
-the first one and their number, belong to one ball or free joint. `coordinates` are y of all states of a batch."""
+Discretisation = namedtuple("Discretisation", "method h places speeds entries groups choosable configuration "
+                            "coordinates actuators rank_tolerance phases")
+"""How steps are made: `places` and `speeds` are the degrees of freedom that y and w pick, `entries` those of x where
+both stand; `groups` (count, 2) says which entries, by the first one and their number, belong to one ball or free joint.
+`choosable` (2, nv) is 1 for coordinates and velocities that depend on the others; `configuration` are the integers of
+the model with those rows only that restrict positions. `coordinates` are y of all states of a batch; plans with phases
+have all but the method, the inputs and the tolerance there (`in_phase`)."""
 
-StepRoom = namedtuple("StepRoom", "stage solve a lam tau f_ext u w k sum")
-"""Room to work in: `k` (2 p) are the rates of the last stage, `sum` adds up those of the stages."""
+StepRoom = namedtuple("StepRoom", "stage solve a lam tau f_ext u w k sum q v")
+"""Room to work in: `k` are the rates of x at the last stage, `sum` adds up those of the stages; a state (q, v)."""
 
 COORDINATES = group(Coordinates, CUBE, INTEGERS, CUBE, INTEGERS)
-DISCRETISATION = group(Discretisation, types.int64, types.float64, INTEGERS, types.int64[:, ::1], COORDINATES, MATRIX,
-                       types.float64)
-STEP_ROOM = group(StepRoom, group(Stage, *[VECTOR] * 4, MATRIX, *[VECTOR] * 4), *[VECTOR] * 9)
+DISCRETISATION = group(Discretisation, types.int64, types.float64, *[INTEGERS] * 3, types.int64[:, ::1], MATRIX,
+                       INTEGERS, COORDINATES, MATRIX, types.float64, PHASES)
+STEP_ROOM = group(StepRoom, group(Stage, *[VECTOR] * 4, MATRIX, *[VECTOR] * 4), *[VECTOR] * 11)
 
 accelerate = late(MODEL, *[VECTOR] * 4, types.float64, *[VECTOR] * 3,
                   returns=types.Tuple((types.int64, types.int64, types.float64)))(acceleration_kernel)
+
+
+@inline
+def in_phase(model, d, k):
+    """The model and the discretisation of the step from knot k, and of differences there."""
+    x = d.phases
+    if x.counts.shape[0] == 0:
+        return model, d
+    i = x.of_knot[k]
+    y, w, groups = x.counts[i]
+    places, speeds = x.places[i, :y], x.speeds[i, :w]
+    return PackedModel(x.ints[i], model.floats), Discretisation(
+        d.method, d.h, places, speeds, x.entries[i, :y + w], x.groups[i, :groups], x.choosable[i], x.configuration[i],
+        d.coordinates, d.actuators, d.rank_tolerance, x)
+
+
+@inline
+def stage_of(s, choosable):
+    """The room of a stage with other dependent coordinates."""
+    return Stage(s.q, s.v, s.change, s.world, s.G, s.residual, s.gamma, s.e, choosable)
+
+
+owned_in_phase, owned_stage_of = (inline_array(each.py_func) for each in (in_phase, stage_of))
+"""The same for kernels that make arrays: there what is returned is counted as theirs."""
 
 
 @kernel
@@ -52,7 +84,7 @@ def step_room(model, p):
     stage = Stage(np.empty(nq), np.empty(n), np.empty(n), np.empty(world_size(model)), np.empty((m, n)), np.empty(m),
                   np.empty(m), np.empty(elimination_size(SCALAR, model)), np.zeros(padded(n)))
     return StepRoom(stage, np.empty(acceleration_size(model)), np.empty(n), np.empty(m), np.empty(n), np.empty(0),
-                    np.empty(p), np.empty(p), np.zeros(2 * p), np.zeros(2 * p))
+                    np.empty(p), np.empty(p), np.zeros(2 * p), np.zeros(2 * p), np.empty(nq), np.empty(n))
 
 
 @kernel_in_place
@@ -84,16 +116,35 @@ def put_displacement(d, v, x):
     """From the sum x of rates to u, and the change of w, of a whole step from velocities v."""
     p = d.places.size
     for i in range(p if d.method == EULER else 0):  # semi-implicit: moved by the new velocities
-        x[i] = d.h * (v[d.places[i]] + x[p + i])
+        x[d.entries[i]] = d.h * (v[d.places[i]] + x[d.entries[p + i]])
 
 
 @kernel_in_place
 def put_state(model, d, r, q, v, x, part):
     """r.stage, the state on the manifold `part` of x = (u, change of w) away from (q, v); False if there is none."""
-    p = d.places.size
+    p, w = d.places.size, d.speeds.size
     for i in range(p):
-        r.u[i], r.w[i] = part * x[i], v[d.places[i]] + part * x[p + i]
-    return put_stage(model, r.stage, q, r.u, r.w, d.places, d.rank_tolerance)
+        r.u[i] = part * x[d.entries[i]]
+    for i in range(w):
+        r.w[i] = v[d.speeds[i]] + part * x[d.entries[p + i]]
+    if w == p:
+        return put_stage(model, stage_of(r.stage, d.choosable[0]), q, r.u, r.w, d.places, d.rank_tolerance)
+    held = PackedModel(d.configuration, model.floats)
+    return put_stage(held, stage_of(r.stage, d.choosable[0]), q, r.u, r.u, d.places, d.rank_tolerance) and put_motion(
+        model, d, stage_of(r.stage, d.choosable[1]), r.w)
+
+
+@kernel_in_place
+def put_motion(model, d, s, w):
+    """s.v from the independent velocities w at s.q, for constraints on velocities alone; False if it is singular."""
+    for j in range(s.v.size):
+        s.v[j] = 0.0
+    world_positions(SCALAR, model, s.q, s.world)
+    jacobian_rows(model, s.q, s.world, s.G)
+    put_velocities(model, s, d.speeds.size)
+    for i in range(d.speeds.size):
+        s.v[d.speeds[i]] = w[i]
+    return solve_dependent(model, s, s.gamma, d.rank_tolerance) and complete_velocities(model, s, d.speeds.size)
 
 
 @inline
@@ -101,9 +152,14 @@ def put_rates(model, d, r, q, v):
     """r.k = (w, f) at a state on the manifold; False if it is singular."""
     p = d.places.size
     finite = accelerate(model, q, v, r.tau, r.f_ext, d.rank_tolerance, r.solve, r.a, r.lam)[0] == OK
+    for i in range(r.k.size if d.entries.size < r.k.size else 0):  # entries that no phase or another one reads
+        r.k[i] = 0.0
     for i in range(p):
-        r.k[i], r.k[p + i] = v[d.places[i]], r.a[d.places[i]]
-        finite = finite and abs(r.k[p + i]) < np.inf
+        r.k[d.entries[i]] = v[d.places[i]]
+    for i in range(d.speeds.size):
+        x = r.a[d.speeds[i]]
+        r.k[d.entries[p + i]] = x
+        finite = finite and abs(x) < np.inf
     return finite
 
 

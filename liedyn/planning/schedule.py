@@ -1,0 +1,152 @@
+"""Timed phases of a plan as users give them, and packed for kernels (`liedyn.planning.phases`)."""
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import qr
+
+from liedyn.arguments import names, whole
+from liedyn.constraints.independent import holonomic
+from liedyn.constraints.loops import constraint_jacobian
+from liedyn.contact.state import contacts_of
+from liedyn.dynamics.forward import forward_dynamics
+from liedyn.dynamics.nullspace import RANK_TOLERANCE
+from liedyn.errors import InputError, shown, suggestion
+from liedyn.linalg.dense import independent_rows
+from liedyn.linalg.gauss_jordan import padded
+from liedyn.model.packed import (
+    DOF_F, DOF_FLOATS_AT, DOF_STIFFNESS, GRAVITY, LINK_IV, LINK_NV, LOOP_ACTIVE, LOOP_HOLONOMIC, LOOP_NROWS, NV,
+    OFF, SLIDING, PackedModel, constraints_of, links_of,
+)
+from liedyn.planning.phases import Phases
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A phase of a plan: which contacts are closed, and for how many steps.
+
+    Attributes
+    ----------
+    closed : sequence of str
+        Names of the contacts that are closed, with friction as sticking ones; all other one-sided contacts are open,
+        and so are constraints that only other phases name.
+    steps : int
+        How many steps it has.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> hop = [ld.Phase(["foot"], 20), ld.Phase([], 15), ld.Phase(["foot"], 20)]
+    """
+
+    closed: object
+    steps: int
+
+
+def phases_of(robot, steps):
+    """The phases of a plan, a single one without contacts of its own where `steps` is a number; and their robots."""
+    if not isinstance(steps, (tuple, list)):
+        return None, [whole("steps", steps, 1)], [robot]
+    if not steps or not all(isinstance(each, Phase) for each in steps):
+        raise InputError(f"steps must be a number, or phases such as [ld.Phase(['foot'], 20)], got {shown(steps)}")
+    closed = [names("closed", each.closed) for each in steps]
+    for each in closed:
+        for name in each:
+            if name not in robot.constraint_names:
+                raise InputError(
+                    f"phases: unknown constraint {shown(name)}, {suggestion(name, robot.constraint_names)}")
+    one_sided = tuple(contacts_of(robot, robot.packed).names)
+    governed = dict.fromkeys((*one_sided, *(name for each in closed for name in each)))
+    robots = [robot.switched({name: ("sticking" if name in one_sided else True) if name in each else False
+                              for name in governed}) for each in closed]
+    return tuple(steps), [whole("steps of a phase", each.steps, 1) for each in steps], robots
+
+
+def knots_of(counts, h):
+    """Phase and time of each knot: a touch between two phases has two knots at the same time."""
+    of_knot = np.repeat(np.arange(len(counts)), np.array(counts) + 1)
+    k = np.arange(len(of_knot)) - of_knot
+    return of_knot, h * k
+
+
+def configuration_of(packed):
+    """The integers of a model that has the rows with a residual only, without those of rolling."""
+    model = PackedModel(packed.ints.copy(), packed.floats)
+    records = constraints_of(model)[0]
+    rolls = (records[:, LOOP_ACTIVE] > OFF) & (records[:, LOOP_HOLONOMIC] < records[:, LOOP_NROWS])
+    records[rolls, LOOP_ACTIVE] = SLIDING
+    return model.ints
+
+
+def picked(robot, q, preferred):
+    """Degrees of freedom (y, w) that are independent at q, and so determine the others.
+
+    All of `preferred` are among them if the constraints allow; balls and free joints are whole.
+    """
+    G = constraint_jacobian(robot, q)
+    together = np.zeros(robot.nv, bool)
+    for link in links_of(robot.packed)[0]:
+        together[link[LINK_IV]:link[LINK_IV] + link[LINK_NV]] = link[LINK_NV] > 1
+    may = np.flatnonzero(~together)
+    dependent = []
+    for rows, among in ((G, may), (G[holonomic(robot)], None)):
+        among = dependent[0] if among is None else among
+        rank = independent_rows(np.ascontiguousarray(rows), RANK_TOLERANCE)[0] if len(rows) else 0
+        A = rows[:, among] * np.where(np.isin(among, preferred), 1e-3, 1.0)
+        pivots, order = qr(A, mode="r", pivoting=True) if rank else (np.zeros((0, 0)), np.arange(0))
+        size = np.abs(np.diag(pivots))
+        if rank and (len(size) < rank or size[rank - 1] <= RANK_TOLERANCE * size[0]):
+            raise InputError(f"{robot.name!r}: the constraints {', '.join(robot.active)} cannot be solved at q0 for "
+                             "coordinates of joints other than ball and free joints, whose coordinates belong together")
+        dependent.append(np.sort(among[order[:rank]]))
+    return [np.setdiff1d(np.arange(robot.nv), x) for x in dependent[::-1]]
+
+
+def pack_phases(robots, counts, q, preferred):
+    """`Phases` of robots that differ in their switches."""
+    n, m, P = robots[0].nv, len(robots[0].row_names), len(robots)
+    packed = robots[0].packed
+    picks = [picked(robot, q, preferred) for robot in robots]
+    numbers, places, speeds, entries = (np.zeros((P, size), np.int64) for size in (3, n, n, 2 * n))
+    groups, choosable = np.zeros((P, n, 2), np.int64), np.zeros((P, 2, padded.py_func(n)))
+    for i, (y, w) in enumerate(picks):
+        wholes = [(link[LINK_IV], link[LINK_NV]) for link in links_of(packed)[0] if link[LINK_NV] > 1]
+        numbers[i] = len(y), len(w), len(wholes)
+        places[i, :len(y)], speeds[i, :len(w)] = y, w
+        entries[i, :len(y) + len(w)] = np.concatenate([y, n + w])
+        groups[i, :len(wholes)] = np.array(wholes).reshape(-1, 2)
+        choosable[i, :, :n] = 1.0
+        choosable[i, 0, y] = choosable[i, 1, w] = 0.0
+    return Phases(knots_of(counts, 1.0)[0], np.array([robot.packed.ints for robot in robots]),
+                  np.array([configuration_of(robot.packed) for robot in robots]), numbers, places, speeds, entries,
+                  groups, choosable, rest_of(packed), np.zeros((P - 1, m)), np.ones((P - 1, m)))
+
+
+def no_phases():
+    """`Phases` of a plan without them."""
+    integers, numbers = np.zeros((0, 0), np.int64), np.zeros((0, 0))
+    return Phases(np.zeros(0, np.int64), *[integers] * 6, np.zeros((0, 0, 0), np.int64), np.zeros((0, 0, 0)),
+                  np.zeros(0), numbers, numbers)
+
+
+def rest_of(packed):
+    """Numbers of the model without gravity and springs."""
+    floats, ints = packed.floats.copy(), packed.ints
+    floats[GRAVITY:GRAVITY + 3] = 0.0
+    floats[ints[DOF_FLOATS_AT] + DOF_STIFFNESS:][:DOF_F * ints[NV]:DOF_F] = 0.0
+    return floats
+
+
+def contact_forces(robots, of_knot, q, v, tau):
+    """By name of a one-sided contact (steps, 2): normal force and friction as each step begins, zero if open."""
+    robot = robots[0]
+    contacts = contacts_of(robot, robot.packed)
+    found = {name: np.zeros((len(tau), 2)) for name in contacts.names}
+    for k, force in enumerate(tau):
+        if of_knot[k] != of_knot[k + 1]:  # a touch has impulses
+            continue
+        phase = robots[of_knot[k]]
+        lam = forward_dynamics(phase, q[k], v[k], force).lam
+        for c, name in enumerate(contacts.names):
+            if name in phase.active:
+                found[name][k] = contacts.loads(c, lam)
+    return found

@@ -1,0 +1,179 @@
+"""Steps and derivatives of plans with phases (`liedyn.planning.phases`): impacts, and local state spaces by phase."""
+import numpy as np
+from numba import types
+
+from liedyn.compiled.jit import CUBE, MATRIX, VECTOR, group, inline, inline_array, kernel, kernel_in_place, late
+from liedyn.dynamics.nullspace import OK
+from liedyn.dynamics.state import State
+from liedyn.linearization.space import Coordinates
+from liedyn.linearization.states import Found, Tolerances, linearize_states
+from liedyn.model.packed import N_ROWS, PackedModel
+from liedyn.planning.phases import put_closed, touches
+from liedyn.planning.step import (
+    COORDINATES, DISCRETISATION, STEP_ROOM, accelerate, copy_vector, in_phase, make_step, owned_in_phase,
+    owned_stage_of, put_motion,
+)
+from liedyn.simd.lanes import SCALAR
+from liedyn.tree.records import MODEL
+from liedyn.tree.rnea import rnea_kernel, rnea_size
+from liedyn.tree.rnea_derivatives import derivatives_size, rnea_derivatives_kernel
+
+FOUND = group(Found, *[CUBE] * 4, MATRIX, *[CUBE] * 2, *[MATRIX] * 3, types.int64[::1], *[VECTOR] * 3)
+BATCH = (types.int64, types.int64, MODEL, group(State, *[MATRIX] * 4), COORDINATES, MATRIX, types.int64[:, ::1],
+         group(Tolerances, *[types.float64] * 2), FOUND)
+one_by_one = late(*BATCH)(linearize_states.kernel)
+
+
+@late(MODEL, DISCRETISATION, STEP_ROOM, types.int64, *[VECTOR] * 4, returns=types.boolean)
+@kernel
+def touch(model, d, r, k, q, v, q_next, v_next):
+    """(q_next, v_next) at the beginning of the phase behind knot k, from (q, v); False if there is no such state."""
+    closed, e = owned_in_phase(model, d, k + 1)
+    held = PackedModel(e.configuration, model.floats)
+    if not put_closed(held, e, owned_stage_of(r.stage, e.choosable[0]), q, d.rank_tolerance):
+        return False
+    at_rest, rest, work = PackedModel(closed.ints, d.phases.rest), np.zeros(v.size), np.empty(rnea_size(model))
+    copy_vector(r.stage.q, q_next)
+    rnea_kernel(SCALAR, at_rest, q_next, rest, v, r.f_ext, work, r.tau)
+    if accelerate(at_rest, q_next, rest, r.tau, r.f_ext, d.rank_tolerance, r.solve, r.a, r.lam)[0] != OK:
+        return False
+    for i in range(e.speeds.size):
+        r.w[i] = r.a[e.speeds[i]]
+    if not put_motion(closed, e, owned_stage_of(r.stage, e.choosable[1]), r.w):
+        return False
+    copy_vector(r.stage.v, v_next)
+    finite = True
+    for j in range(v.size):
+        finite = finite and abs(v_next[j]) < np.inf
+    return finite
+
+
+@kernel_in_place
+def advance(model, d, r, k, q, v, u, q_next, v_next):
+    """(q_next, v_next) behind knot k: by a step, or by a touch; False if it leads nowhere."""
+    if touches(d, k):
+        return touch(model, d, r, k, q, v, q_next, v_next)
+    of_knot, e = in_phase(model, d, k)
+    return make_step(of_knot, e, r, q, v, u, q_next, v_next)
+
+
+@inline_array
+def picks_of(n, places):
+    """Rows (1, p, n) that pick degrees of freedom."""
+    R = np.zeros((1, places.size, n))
+    for i in range(places.size):
+        R[0, i, places[i]] = 1.0
+    return R
+
+
+@inline_array
+def coordinates_in(n, d):
+    """`Coordinates` of the places and speeds of a phase."""
+    return Coordinates(picks_of(n, d.places), np.full(d.places.size, -1), picks_of(n, d.speeds),
+                       np.full(d.speeds.size, -1))
+
+
+@inline_array
+def room_in(count, n, m, p_y, p_w, nu, outputs):
+    """`Found` for so many states."""
+    x = p_y + p_w
+    return Found(np.empty((count, x, x)), np.empty((count, x, nu)), np.empty((count, outputs, x)),
+                 np.empty((count, outputs, nu)), np.empty((count, x)), np.empty((count, n, p_y)),
+                 np.empty((count, n, p_w)), np.empty((count, n)), np.empty((count, n)), np.empty((count, m)),
+                 np.full(count, -1), np.empty(count), np.empty(count), np.empty(count))
+
+
+@inline
+def put_whole(d, found, b, row, whole):
+    """Row b of a phase, as one of the whole tree: f0, the rows of A and B that are read, N and X."""
+    p, w = d.places.size, d.speeds.size
+    whole.f0[row, :], whole.A[row, :, :], whole.B[row, :, :] = 0.0, 0.0, 0.0
+    whole.K[row, :, :], whole.C[row, :, :] = 0.0, 0.0
+    for i in range(p + w):
+        at = d.entries[i]
+        whole.f0[row, at] = found.f0[b, i]
+        for j in range(p + w):
+            whole.A[row, at, d.entries[j]] = found.A[b, i, j]
+        for j in range(whole.B.shape[2]):
+            whole.B[row, at, j] = found.B[b, i, j]
+        for j in range(whole.C.shape[1]):
+            whole.C[row, j, at] = found.C[b, j, i]
+            if i < p:
+                whole.K[row, j, at] = found.K[b, j, i]
+    whole.rank[row] = found.rank[b]
+
+
+@late(MODEL, DISCRETISATION, group(State, *[MATRIX] * 4), types.int64[:, ::1], group(Tolerances, *[types.float64] * 2),
+      types.int64, types.int64, types.int64, FOUND, returns=types.int64)
+@kernel
+def linearize_phases(model, d, states, outputs, tolerances, knots, begin, end, whole):
+    """Local state spaces of the rows from `begin` to `end`, phase by phase; the first row that has none, or `end`.
+
+    Rows are stages of so many `knots` each.
+    """
+    n, m, row = states.v.shape[1], model.ints[N_ROWS], begin
+    while row < end:
+        k = row % knots
+        closed, e = owned_in_phase(model, d, k)
+        last = row + 1
+        while last < end and d.phases.of_knot[last % knots] == d.phases.of_knot[k]:
+            last += 1
+        part = State(states.q[row:last], states.v[row:last], states.tau[row:last], states.f_ext[row:last])
+        found = room_in(last - row, n, m, e.places.size, e.speeds.size, d.actuators.shape[1], outputs.shape[0])
+        one_by_one(0, last - row, closed, part, coordinates_in(n, e), d.actuators, outputs, tolerances, found)
+        for b in range(last - row):
+            if found.rank[b] < 0:
+                return row + b
+            put_whole(e, found, b, row + b, whole)
+        row = last
+    return end
+
+
+@inline
+def add_times(A, X, out):
+    """out += A X, for as many columns of A as X has rows."""
+    for i in range(out.shape[0]):
+        for l in range(X.shape[0]):
+            x = A[i, l]
+            if x != 0.0:
+                for j in range(X.shape[1]):
+                    out[i, j] += x * X[l, j]
+
+
+@late(MODEL, DISCRETISATION, STEP_ROOM, types.int64, VECTOR, VECTOR, MATRIX, MATRIX, MATRIX, returns=types.boolean)
+@kernel
+def put_touch_derivatives(model, d, r, k, q, v, N, X, A):
+    """A (2 n, 2 n) of `touch` from a state with motions N of its coordinates and X of its velocities."""
+    n, m = v.size, model.ints[N_ROWS]
+    after = State(np.empty((1, q.size)), np.zeros((1, n)), np.zeros((1, n)), np.zeros((1, 0)))
+    v_after = np.empty(n)
+    if not touch(model, d, r, k, q, v, after.q[0], v_after):
+        return False
+    closed, e = owned_in_phase(model, d, k + 1)
+    at_rest, p, w = PackedModel(closed.ints, d.phases.rest), e.places.size, e.speeds.size
+    work, by_q, by_v, M = np.empty(derivatives_size(model)), np.empty((n, n)), np.empty((n, n)), np.empty((n, n))
+    rnea_derivatives_kernel(SCALAR, at_rest, after.q[0], after.v[0], v, r.f_ext, work, r.tau, by_q, by_v, M)
+    for i in range(n):  # r.tau lacks what armatures resist with
+        after.tau[0, i] = 0.0
+        for j in range(n):
+            after.tau[0, i] += M[i, j] * v[j]
+    found = room_in(1, n, m, p, w, n, 0)
+    one_by_one(0, 1, at_rest, after, coordinates_in(n, e), np.eye(n), np.empty((0, 4), np.int64),
+               Tolerances(np.inf, d.rank_tolerance), found)
+    if found.rank[0] < 0:
+        return False
+    # y of the next phase stays: Y, by all of x; dq follows, and forces = d(M v-), by dq at constant v-, and by v-
+    Y, dq, forces, moved = np.zeros((p, 2 * n)), np.zeros((n, 2 * n)), np.zeros((n, 2 * n)), np.zeros((p + w, 2 * n))
+    for i in range(p):
+        for j in range(n):
+            Y[i, j] = N[e.places[i], j]
+    add_times(found.K[0], Y, dq)
+    add_times(by_q, dq, forces)
+    add_times(M, X, forces)
+    add_times(found.A[0], Y, moved)
+    add_times(found.B[0], forces, moved)
+    A[:, :] = 0.0
+    for i in range(p + w):
+        for j in range(2 * n):
+            A[e.entries[i], j] = Y[i, j] if i < p else moved[i, j]
+    return True
