@@ -8,7 +8,7 @@ backward (`liedyn.planning.backward`), and tries them forward on the real steps,
 falls by a part of what the linear model predicts (Armijo), with nu so large that a step which closes gaps is a descent
 (Nocedal and Wright 2006, eq. 18.36). Where no part of a change helps, the next one is damped. When the search for given
 multipliers has converged, multipliers and penalties are updated (ALTRO: Howell, Jackson and Manchester 2019) until the
-limits are held. Nothing is allocated here.
+limits are held. Nothing is allocated here, but where phases of contacts meet (`liedyn.planning.touches`).
 """
 import math
 from collections import namedtuple
