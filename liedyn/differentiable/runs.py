@@ -46,7 +46,8 @@ class Runs(Operation):
         (q, v, tau), lengths = self._with_rotations(x)
         robot, lead = self.robot, q.shape[:-1]
         rows = self._rows(q, v, tau)
-        A, B, C = self._steps(rows, tau.reshape(-1, robot.nv), inertial_changes(robot) if inertia else ())
+        changes = [(own, []) for own in inertial_changes(robot)] if inertia else []  # nothing to force elements
+        A, B, C = self._steps(rows, tau.reshape(-1, robot.nv), changes)
         matrices = [A, B, C] if inertia else [A, B]
         if robot.nq != robot.nv:
             every = np.ones((*rows.q.shape[:2], lengths.shape[-1]))
