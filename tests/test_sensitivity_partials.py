@@ -127,3 +127,9 @@ def rates_of_d(square):
     d = exponential.coefficient_d(square)
     rate = exponential.rate_d(square, d)
     return d, rate, exponential.second_rate_d(square, d, rate)
+
+
+def test_without_force_elements_nothing_of_them_changes():
+    """Their changes would be written behind the end of a workspace that has no room for them."""
+    for name in ("five_bar", "panda", "stewart"):
+        assert not any(of_elements for _, of_elements in all_changes(ld.load(name)).values())

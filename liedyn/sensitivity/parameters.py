@@ -62,6 +62,8 @@ def all_changes(robot):
     down = {"gravity": robot.gravity / size} if size else {}
     for name, e in (down | {f"gravity.{axis}": e for axis, e in zip(AXES, np.eye(3))}).items():
         found[name] = [(GRAVITY, 0, e)], [(GRAVITY, 0, e)]
+    if robot.elements is None:  # there is no model of force elements to change
+        found = {name: (own, []) for name, (own, _) in found.items()}
     return found
 
 
