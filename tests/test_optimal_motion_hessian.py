@@ -22,6 +22,23 @@ def sprung_five_bar():
     return b.build()
 
 
+def soft_five_bar():
+    """With a bushing."""
+    b = ld.Builder.of(ld.load("five_bar"))
+    b.bushing("soft", "ground", "link2", stiffness=np.eye(6), damping=0.1 * np.eye(6))
+    return b.build()
+
+
+def sprung_ball():
+    """A body on a ball joint with a spring, and a motor for each of its axes."""
+    b = ld.Builder("sprung ball")
+    b.body("ball", 2.0, (0.0, 0.1, 0.3), (0.05, 0.06, 0.02))
+    b.joint("joint", "spherical", "ground", "ball", stiffness=3.0, damping=0.2)
+    for axis in "xyz":
+        b.actuator(axis, f"joint.r{axis}")
+    return b.build()
+
+
 def somewhere(robot, size=0.2):
     """Home, closed, and a configuration next to it on the manifold."""
     q = ld.close(robot, robot.home) if robot.row_names else robot.home
@@ -30,7 +47,8 @@ def somewhere(robot, size=0.2):
     return q, charts.configurations(np.zeros(1, np.int64), y)[0]
 
 
-ROBOTS = {"cart_pole": cart_pole, "sprung five-bar": sprung_five_bar, "rock": rock, "ball": lambda: rock(True),
+ROBOTS = {"cart_pole": cart_pole, "sprung five-bar": sprung_five_bar,
+          "soft five-bar": soft_five_bar, "sprung ball": sprung_ball, "rock": rock, "ball": lambda: rock(True),
           **{name: lambda name=name: ld.load(name) for name in (
               "five_bar", "panda", "stewart", "loader", "shopping_cart", "solo12", "cassie_like")}}
 
@@ -79,7 +97,7 @@ def test_second_derivatives_of_the_inverse_jacobian():
 
 def test_what_is_not_known_is_learnt():
     b = ld.Builder.of(ld.load("five_bar"))
-    b.bushing("soft", "ground", "link2", stiffness=np.eye(6), damping=0.1 * np.eye(6))
+    b.coordinate_force("stop", {"q2": 1.0}, law=lambda x, w: (x**3, 3.0 * x**2, 0.0))
     start, goal = somewhere(b.build())
     made, _ = program(b.build(), start, goal, "collocation", 3)
     assert not made.is_exact and not made.known.any()

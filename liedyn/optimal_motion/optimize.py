@@ -133,7 +133,7 @@ def optimize_motion(robot, start, goal=None, duration=1.0, cost=None, bounds=Non
     singular where the actuators' coordinates are. First derivatives are exact, sparse, and those of `linearize`. The
     Hessian of the Lagrangian is exact for collocation, by second variations of the equations of motion. It is learnt
     from gradients (symmetric rank-one updates) for shooting, for users' functions and targets, and where a robot has
-    custom constraints, bushings, users' laws of force elements or springs of ball and free joints.
+    custom constraints or users' laws of force elements.
     If the solver's iterates leave their charts, these move with them.
 
     Minima are local: other guesses may lead to others.
