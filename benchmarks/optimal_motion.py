@@ -23,8 +23,9 @@ STEP = 1e-5
 TEXT = """Least effort of the five-bar with its four joints driven, q1 by 0.5 and q2 by -0.3 rad in one second, from
 rest to rest, Hermite-Simpson. "charts": `ld.optimize_motion`. "all coordinates": the same collocation of all joint
 angles and speeds, with accelerations that keep the constraints' second derivative zero, and nothing projected, by SciPy
-with a Hessian that is learnt, as there is no other without the manifold; start closed, goal by q1, q2 and their speeds, which is all that it can be asked without contradictions. Drift: the
-largest closure error [m] at the nodes. Error of the cost: relative to that of order eight on forty intervals.
+with a Hessian that is learnt, as there is no other without the manifold; start closed, goal by q1, q2 and their speeds,
+which is all that it can be asked without contradictions. Drift: the largest closure error [m] at the nodes. Error of
+the cost: relative to that of order eight on forty intervals.
 """
 
 
