@@ -106,7 +106,7 @@ def sensitivities(robot, q, v, tau=None, parameters=("mass:*", "com.*:*", "inert
         raise InputError("parameters is empty: name one at least")
     unknown = without_second_derivatives(robot)
     if unknown:
-        raise _unknown(unknown)
+        raise InputError(f"sensitivities has no second derivatives of {unknown}")
     if any(callable(x) or isinstance(x, tuple) and any(map(callable, x)) for x in (tau, u)):
         raise InputError("sensitivities takes forces tau or u as numbers, not a feedback: close the loop on A and B")
     model = linearize(robot, q, v, tau, independent=independent, outputs=(), closure_tolerance=closure_tolerance,
@@ -166,10 +166,6 @@ def without_second_derivatives(robot):
     return None
 
 
-def _unknown(what):
-    return InputError(f"sensitivities has no second derivatives of {what}")
-
-
 def _choices(robot, model, K, S):
     """Coordinates and velocities, and their rows at each state."""
     p = K.shape[2]
@@ -181,7 +177,8 @@ def _choices(robot, model, K, S):
     y, w = by_name(robot, y_names), by_name(robot, w_names)
     for name in y_names:
         if name in robot.virtual_names and is_of_cut_ball(robot, name):
-            raise _unknown(f"independent coordinate {shown(name)} of a ball that is cut")
+            raise InputError("sensitivities has no second derivatives of independent coordinate "
+                             f"{shown(name)} of a ball that is cut")
     return (y, w, *(np.broadcast_to(x.rows, (len(K), *x.rows.shape)) for x in (y, w)))
 
 
