@@ -3,8 +3,10 @@ from collections import namedtuple
 
 import numpy as np
 
-from liedyn.compiled.jit import kernel
+from liedyn.compiled.jit import VECTOR, group, kernel
+from liedyn.sensitivity.changes import CHANGES
 from liedyn.sensitivity.elements import element_partials_size
+from liedyn.sensitivity.laws import SLOPES
 from liedyn.sensitivity.variations import partials_size
 
 Room = namedtuple("Room", "at_rest unit inputs changes of_elements partials q_start v_start q_rate a q theta v forces "
@@ -19,6 +21,9 @@ Partials = namedtuple("Partials", "force phi psi g force_0 phi_0 psi_0 g_0 work"
 
 OfElements = namedtuple("OfElements", "changes slopes work")
 """What parameters change of force elements (`liedyn.sensitivity.elements`), room for slopes of laws, and scratch."""
+
+OF_ELEMENTS = group(OfElements, CHANGES, SLOPES, VECTOR)
+"""Its type, for `liedyn.compiled.jit.late`."""
 
 StepDerivatives = namedtuple("StepDerivatives", "by_state by_inputs by_parameters by_length")
 """Of (theta, v) at the end of each step: (steps, 2 n, 2 n), (steps, 2 n, nu), (steps, 2 n, np), (steps, 2 n)."""

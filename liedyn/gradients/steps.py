@@ -22,7 +22,9 @@ and likewise e with D(psi). Newton's second correction is of the order of c^2; o
 that part is taken which brings Dtheta into the tangent space where the projection ends. Where steps leave loops open
 by 1e-7 before the projection, this neglects 1e-14.
 """
-from liedyn.compiled.jit import kernel_in_place
+from numba import types
+
+from liedyn.compiled.jit import VECTOR, kernel_in_place, late
 from liedyn.constraints.records import refresh
 from liedyn.constraints.rows import derivative_rows, force_derivative_rows
 from liedyn.gradients.coordinates import copy_rows, is_plain, put_start, put_tangent, turn_along, vary_rates
@@ -34,7 +36,7 @@ from liedyn.gradients.sliding import keep_direction
 from liedyn.linalg.dense import largest_size
 from liedyn.linalg.saddle import solve_saddle
 from liedyn.linalg.vectors import add_multiple, copy_to
-from liedyn.model.packed import PackedModel
+from liedyn.model.packed import N_ROWS, PackedModel
 from liedyn.sensitivity.variations import Motion, put_partials
 from liedyn.simd.lanes import SCALAR
 from liedyn.simulation.coordinates import coordinate_rates, unit_quaternions
@@ -43,7 +45,7 @@ from liedyn.simulation.inputs import input_forces
 from liedyn.simulation.integrators.derivatives import put_mechanism_derivatives
 from liedyn.simulation.integrators.explicit import explicit_step
 from liedyn.simulation.passages import part_end
-from liedyn.simulation.workspace import NOT_CLOSED, OK, PROJECTION, SINGULAR
+from liedyn.simulation.workspace import NOT_CLOSED, OK, PROJECTION, SETTINGS, SINGULAR, WORK
 from liedyn.tree.configuration import difference_kernel
 from liedyn.tree.kinematics import world_motion
 
@@ -129,6 +131,12 @@ def vary_projection(model, o, x, q_star, v_star, q, v, d, room):
     return OK
 
 
+@late(SETTINGS, WORK, types.float64, types.int64, VECTOR, VECTOR)
+def element_inputs(o, x, t, row, q, v):
+    """Inputs and forces of a robot with force elements, apart from the steps of those without."""
+    input_forces(o, x, t, row, q, v)
+
+
 @kernel_in_place
 def vary_step(model, o, x, rows, k, d, room):
     """room.theta and room.v at the end of the step from row k to row k + 1; returns a status."""
@@ -166,7 +174,8 @@ def vary_step(model, o, x, rows, k, d, room):
         if i == 0 and not o.friction:
             copy_to(rows.a[k], x.a_stage[0])
             copy_to(rows.lam[k], x.lam_stage)
-            input_forces(o, x, t, row, x.q_stage, x.v_stage)  # elements that are actuators know inputs by that
+            if x.elements.ints[N_ROWS] > 0:  # those that are actuators know inputs by that
+                element_inputs(o, x, t, row, x.q_stage, x.v_stage)
         else:
             status = accelerations(
                 model, o, x, t + part * h, row, x.q_stage, x.v_stage, x.a_stage[i], x.lam_stage)

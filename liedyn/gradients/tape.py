@@ -6,7 +6,7 @@ from liedyn.compiled.functions import forget_errors, raise_errors
 from liedyn.constraints.records import refresh
 from liedyn.contact.state import statuses
 from liedyn.errors import InputError, SimulationError
-from liedyn.gradients.equations import add_element_changes, put_at_rest
+from liedyn.gradients.equations import element_changes, put_at_rest
 from liedyn.gradients.room import StepDerivatives, make_room
 from liedyn.gradients.steps import differentiate_steps, make_parts, vary_start
 from liedyn.model.packed import N_ROWS, PackedModel
@@ -65,7 +65,8 @@ class Tape:
     def element_partials(self, t, q, v):
         """Partial derivatives by the parameters of what force elements resist with; after `put_derivatives` there."""
         found = np.zeros((self.n, self.parameters))
-        add_element_changes(self.x, t, q, v, self.room.of_elements, found)
+        if self.room.of_elements.changes.records.size:
+            element_changes(self.x, t, q, v, self.room.of_elements, found)
         return found
 
     def partials(self, q, v, a, lam):
