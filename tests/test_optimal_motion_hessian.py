@@ -10,6 +10,7 @@ import liedyn as ld
 from liedyn.constraints.checking import central_difference
 from liedyn.errors import InputError
 from liedyn.optimal_motion import carried
+from liedyn.optimal_motion.bordered import Bordered
 from liedyn.optimal_motion.charts import charts_about, inverse_jacobian_slopes, rate_slope
 from liedyn.optimal_motion.interior_point import _is_positive
 
@@ -146,6 +147,21 @@ def test_multipliers_of_limits_are_carried_from_mesh_to_mesh():
         again = ld.optimize_motion(panda, panda.home, goal, intervals=20, tolerance=None, guess=cold, **begin)
     assert again.iterations <= 12 and 2 * again.iterations < cold.iterations  # 8 and 19 when this was written
     assert off(again.cost / cold.cost, 1.0) < 1e-5  # each of a thousand limits leaves 1e-7 of a first cost
+
+
+@pytest.mark.parametrize("full", [(), (7,), (0, 99)])
+def test_elimination_with_full_columns(full):
+    rng = np.random.default_rng(0)
+    M = np.diag(rng.uniform(1.0, 2.0, 100)) + np.diag(rng.normal(size=99), 1)
+    M[list(full)] = rng.normal(size=(len(full), 100))
+    M, b = M + M.T, rng.normal(size=100)
+    factors = Bordered(csc_matrix(M), 100)
+    assert off(M @ factors.solve(b), b) < 1e-11
+    assert factors._K.L.nnz < 400  # as sparse as without the full columns
+    if full:
+        M[full[0]] = M[:, full[0]] = 0.0
+        with pytest.raises(RuntimeError):
+            Bordered(csc_matrix(M), 100)
 
 
 def test_densities_are_those_of_the_multipliers():

@@ -20,6 +20,7 @@ from scipy.sparse.linalg import splu
 
 from liedyn.arguments import positive
 from liedyn.errors import InputError, shown, suggestion
+from liedyn.optimal_motion.bordered import Bordered
 from liedyn.optimal_motion.solving import FAR
 
 SETTINGS = {"mu": 0.1, "push": 1e-2, "warm_mu": 1e-6, "warm_push": 1e-6}
@@ -80,8 +81,8 @@ class InteriorPoint:
         self._look()
         self.size = max(1.0, np.abs(self.g).sum())
         K = self._matrix(diags_array(np.ones(len(w))))
-        self.multipliers = splu(K).solve(np.concatenate([-self.gradient - self.z_high + self.z_low,
-                                                         np.zeros(len(self.equal))]))[len(w):]
+        slope = self.gradient + self.z_high - self.z_low
+        self.multipliers = Bordered(K, len(w)).solve(np.concatenate([-slope, np.zeros(len(self.equal))]))[len(w):]
 
     def _away(self, limit, push, z):
         """How far from a limit with multipliers z to begin: less than half of what there is between two."""
@@ -151,7 +152,7 @@ class InteriorPoint:
         while delta <= DELTAS[1]:
             B = H + diags_array(sigma + delta)
             if _is_positive((B + squares).tocsc()):
-                factor = splu(self._matrix(B))
+                factor = Bordered(self._matrix(B), n)
                 d = factor.solve(right)
                 if np.isfinite(d).all() and self._search(d[:n], d[n:], slope, factor, right):
                     self.delta = delta

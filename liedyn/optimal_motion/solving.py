@@ -3,10 +3,11 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import block_array, coo_matrix, csc_matrix, diags_array, eye_array
-from scipy.sparse.linalg import splu, spsolve
+from scipy.sparse.linalg import spsolve
 
 from liedyn.errors import LiedynError
 from liedyn.optimal_motion import carried
+from liedyn.optimal_motion.bordered import Bordered
 from liedyn.optimal_motion.curvature import Curvature
 
 FAR = 1e6
@@ -188,7 +189,7 @@ class Problem:
             count = A.shape[0]
             K = block_array([[eye_array(len(x)), A.T], [A, -1e-14 * eye_array(count)]]).tocsc()
             try:
-                factor = splu(K)
+                factor = Bordered(K, len(x))
             except RuntimeError:  # equations contradict or repeat each other: as the solver has them
                 factor = None
             for _ in range(4 if factor is not None else 0):
