@@ -9,6 +9,7 @@ from test_optimal_motion_loops import rock
 import liedyn as ld
 from liedyn.constraints.checking import central_difference
 from liedyn.errors import InputError
+from liedyn.optimal_motion import carried
 from liedyn.optimal_motion.charts import charts_about, inverse_jacobian_slopes, rate_slope
 from liedyn.optimal_motion.interior_point import _is_positive
 
@@ -125,11 +126,50 @@ def test_solvers_agree():
 def test_few_iterations_where_limits_bind():
     panda = ld.load("panda")
     goal = panda.home + np.array([1.2, 0.5, -0.4, 0.6, 0.5, 0.4, 0.3])
-    motion = ld.optimize_motion(panda, panda.home, goal, duration=0.6, tolerance=None)
+    with pytest.warns(ld.MotionWarning, match="between them"):  # ten intervals are few
+        motion = ld.optimize_motion(panda, panda.home, goal, duration=0.6, tolerance=None)
     assert motion.outcome == "converged" and motion.optimality < 1e-6
     assert motion.iterations < 50  # 22 when this was written; Ipopt takes 21, trust-constr with SR1 more than 1000
     speeds = np.abs(motion.v[::10]).max(axis=0) / panda.velocity_limit
     assert 0.999 < speeds.max() <= 1.0 + 1e-8
+
+
+def test_multipliers_of_limits_are_carried_from_mesh_to_mesh():
+    """A limit pushes with a density over time, which finer meshes share among more nodes."""
+    panda, begin = ld.load("panda"), dict(duration=0.8, progress=False)
+    goal = panda.home + np.array([0.6, 0.3, -0.2, 0.4, 0.3, -0.2, 0.5])
+    with pytest.warns(ld.MotionWarning, match="between them"):
+        cold = ld.optimize_motion(panda, panda.home, goal, intervals=20, tolerance=None, **begin)
+    pushes = {name: values @ np.gradient(part) for name, (part, values) in cold._densities.items() if len(part) > 2}
+    assert max(map(abs, pushes.values())) > 1.0  # some limits bind
+    with pytest.warns(ld.MotionWarning, match="between them"):
+        again = ld.optimize_motion(panda, panda.home, goal, intervals=20, tolerance=None, guess=cold, **begin)
+    assert again.iterations <= 12 and 2 * again.iterations < cold.iterations  # 8 and 19 when this was written
+    assert off(again.cost / cold.cost, 1.0) < 1e-5  # each of a thousand limits leaves 1e-7 of a first cost
+
+
+def test_densities_are_those_of_the_multipliers():
+    """What a limit pushes with, in all, is the same on any mesh; on the same mesh nothing changes at all."""
+    panda = ld.load("panda")
+    speed = ld.PathFunction(lambda t, q, v, u: v @ v, lambda t, q, v, u: (0.0 * v, 2.0 * v, 0.0 * u), high=100.0)
+    made = [program(panda, panda.home, panda.home + 0.1, "collocation", points, path=speed)[0] for points in (3, 4)]
+    rng = np.random.default_rng(0)
+    of_c, of_z = rng.normal(size=len(made[0].labels)), rng.normal(size=len(made[0].scale))
+    of_c[made[0].c_low == made[0].c_high] = 0.0
+    found = carried.densities(made[0], of_c, of_z)
+    assert all(off(x, y) < 1e-14 for x, y in zip((of_c, of_z), carried.multipliers(made[0], found)))
+    straight = {name: (part, 1.0 + 2.0 * part) for name, (part, _) in found.items()}
+    sums = [(of_c.sum(), of_z.sum()) for of_c, of_z in (carried.multipliers(each, straight) for each in made)]
+    assert sums[0][0] > 0.0 and off(sums[0], sums[1]) < 1e-12 * max(sums[0])
+
+
+def test_carried_multipliers_save_iterations_on_finer_meshes():
+    loader = ld.load("loader")
+    goal = ld.close(loader, loader.home, boom=0.35, bucket=-0.3)
+    limited = dict(duration=2.0, bounds={"velocity:lift_rod": (-0.3, 0.3)}, progress=False)
+    fine = ld.optimize_motion(loader, loader.home, goal, **limited)
+    assert fine.outcome == "converged"
+    assert fine.iterations < 76  # 66 on five meshes when this was written, 84 where each began without multipliers
 
 
 def test_solutions_are_minima():

@@ -22,7 +22,7 @@ from liedyn.arguments import positive
 from liedyn.errors import InputError, shown, suggestion
 from liedyn.optimal_motion.solving import FAR
 
-SETTINGS = {"mu": 0.1, "push": 1e-2, "warm_mu": 1e-4, "warm_push": 1e-4}
+SETTINGS = {"mu": 0.1, "push": 1e-2, "warm_mu": 1e-6, "warm_push": 1e-6}
 """The first barrier parameter, and how far from limits the start is moved; the same where a motion is known already."""
 GAMMA, RHO = 1e-9, 1e-7
 """Small against the squares of singular values of A, of size one or so, and 1e-16 / RHO against curvatures."""
@@ -50,8 +50,9 @@ def check_settings(settings):
 
 def solve(problem, x, options):
     """Unknowns, multipliers of c and of the limits, iterations, status in words, and did it converge?"""
-    settings = SETTINGS | options.settings
-    method = InteriorPoint(problem, x, *(settings[f"warm_{name}" if options.warm else name] for name in ("mu", "push")))
+    settings, warm = SETTINGS | options.settings, options.warm is not None
+    method = InteriorPoint(problem, x, *(settings[f"warm_{name}" if warm else name] for name in ("mu", "push")),
+                           problem.carried(options.warm or {}))
     status = "its limit of iterations"
     for made in range(options.iterations):
         if method.errors(0.0, options) <= 1.0:
@@ -66,14 +67,15 @@ def solve(problem, x, options):
 class InteriorPoint:
     """An iterate (w, lambda, z_low, z_high) and its barrier parameter mu."""
 
-    def __init__(self, problem, x, mu, push):
+    def __init__(self, problem, x, mu, push, carried):
+        """From x, at least `push` or, where limits have multipliers (of c and of x), mu over them away from limits."""
         self.problem, self.mu, self.delta, self.filter = problem, mu, 0.0, []
         self.equal = problem.c_low == problem.c_high
         self.free = np.flatnonzero(~self.equal)
         self.low = np.concatenate([problem.low, problem.c_low[self.free]])
         self.high = np.concatenate([problem.high, problem.c_high[self.free]])
-        w = np.concatenate([x, problem.values(x)[1][self.free]])
-        self.w = np.clip(w, self.low + self._away(self.low, push), self.high - self._away(self.high, push))
+        w, z = np.concatenate([x, problem.values(x)[1][self.free]]), np.concatenate([carried[1], carried[0][self.free]])
+        self.w = np.clip(w, self.low + self._away(self.low, push, -z), self.high - self._away(self.high, push, z))
         self.z_low, self.z_high = mu / (self.w - self.low), mu / (self.high - self.w)
         self._look()
         self.size = max(1.0, np.abs(self.g).sum())
@@ -81,10 +83,10 @@ class InteriorPoint:
         self.multipliers = splu(K).solve(np.concatenate([-self.gradient - self.z_high + self.z_low,
                                                          np.zeros(len(self.equal))]))[len(w):]
 
-    def _away(self, limit, push):
-        """How far from a limit to begin: less than half of what there is between two."""
+    def _away(self, limit, push, z):
+        """How far from a limit with multipliers z to begin: less than half of what there is between two."""
         far = np.minimum(push * np.maximum(1.0, np.abs(limit)), push * (self.high - self.low))
-        return np.where(np.isfinite(limit), far, 0.0)
+        return np.where(np.isfinite(limit), np.minimum(far, self.mu / np.maximum(z, self.mu)), 0.0)
 
     def _x(self, w):
         return w[:len(self.problem.low)]

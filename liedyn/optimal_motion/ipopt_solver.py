@@ -39,7 +39,7 @@ def solve(problem, x, options):
         "hess_lag": hessian, "ipopt.tol": options.optimality, "ipopt.constr_viol_tol": options.feasibility,
         "ipopt.max_iter": options.iterations, "ipopt.print_level": 0, "ipopt.sb": "yes", "print_time": False,
         "error_on_fail": False, "calc_lam_p": False, "show_eval_warnings": False,
-    } | ({"ipopt.warm_start_init_point": "yes", "ipopt.mu_init": 1e-5} if options.warm else {})
+    } | ({"ipopt.warm_start_init_point": "yes", "ipopt.mu_init": 1e-5} if options.warm is not None else {})
     settings |= {f"ipopt.{name}": each for name, each in options.settings.items()}
     z = casadi.MX.sym("z", n)
     cost, c = function(z)

@@ -161,7 +161,8 @@ def optimize_motion(robot, start, goal=None, duration=1.0, cost=None, bounds=Non
         seconds = _first_duration(demands.duration, guess)
         try:
             program, z = _first_within_charts(robot, setting, mesh, demands, cost, seconds, guess)
-            return _improve(program, z, setting, tolerance, began)
+            warm = getattr(guess, "_densities", None)
+            return _improve(program, z, setting, warm, tolerance, began)
         except LeftChartError as error:
             raise OptimizationError(
                 f"the guess for {robot.name!r} moves so far within an interval that its states are in no chart about "
@@ -172,9 +173,9 @@ def optimize_motion(robot, start, goal=None, duration=1.0, cost=None, bounds=Non
             setting.progress.close()
 
 
-def _improve(program, z, setting, tolerance, began):
+def _improve(program, z, setting, warm, tolerance, began):
     """Solve, and solve again on finer meshes, until all intervals are accurate."""
-    iterations, warm, before = 0, False, np.inf
+    iterations, warm, before = 0, warm, np.inf
     for _ in range(NEW_MESHES):
         program, z, found = _solve(program, z, setting._replace(options=setting.options._replace(warm=warm)))
         iterations += found["iterations"]
@@ -196,7 +197,7 @@ def _improve(program, z, setting, tolerance, began):
         if len(mesh) > MOST_INTERVALS:
             break
         program, z = _again(program, z, mesh)
-        warm = True
+        warm = found["_densities"]
     what = f"its error {errors.max():.2g} there is above tolerance={tolerance:g}" if errors.max() < np.inf else (
         f"leaps at {motion.knots[errors.argmax() + 1]:.4g} s to another branch of the mechanism's configurations")
     raise OptimizationError(f"the motion of {motion.robot!r} is optimal on {len(errors)} intervals, but {what}: begin "
@@ -242,6 +243,7 @@ def _solve(program, z, setting):
              "ok": (ok or optimal) and violation <= options.feasibility, "violation": violation,
              "optimality": max(slope, slack), "solver": setting.solver,
              "cost": float(program.evaluate(z).cost), "multipliers": of_c * problem.cost_scale,
+             "_densities": problem.densities(of_c, of_x),
              "row_labels": tuple(f"{name} at {part * z[-1]:.6g} s" for name, part in program.labels)}
     return program, z, found
 
@@ -388,7 +390,7 @@ def _setting(method, points, solver, feasibility, optimality, iterations, settin
     else:
         ipopt_solver.require_casadi()
     options = Options(whole("iterations", iterations, 1), positive("optimality", optimality),
-                      positive("feasibility", feasibility), dict(settings or {}), False)
+                      positive("feasibility", feasibility), dict(settings or {}), None)
     return Setting(method, points, solver, options, Progress(progress, 0, options.iterations, "optimize motion", "it"))
 
 

@@ -102,9 +102,11 @@ class OptimalMotion(Trajectory):
     actuator_names: tuple = ()
     # transcription, unknowns and motion at the nodes: neither saved nor pickled
     _plan: object = field(default=None, compare=False)
+    # densities of limits (liedyn.optimal_motion.carried), for motions that begin with this one
+    _densities: object = field(default=None, compare=False)
 
     def __getstate__(self):
-        return super().__getstate__() | {"_plan": None}
+        return super().__getstate__() | {"_plan": None, "_densities": None}
 
     def __repr__(self):
         return (f"OptimalMotion({self.robot!r}, {self.duration:.6g} s, cost {self.cost:.6g}, {self.outcome}, "

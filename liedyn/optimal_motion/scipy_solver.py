@@ -40,7 +40,7 @@ def solve(problem, x, options):
                                jac=lambda x: problem.jacobian(x).tocsr(),
                                hess=lambda x, multipliers: problem.hessian(x, multipliers, of_cost=0.0))
     bounded = np.isfinite(problem.low) | np.isfinite(problem.high)
-    solved, made, costs, mu = [], 0, deque(maxlen=FLAT + 1), 1e-4 if options.warm else 0.1
+    solved, made, costs, mu = [], 0, deque(maxlen=FLAT + 1), 1e-4 if options.warm is not None else 0.1
 
     def after(_, state):
         problem.iterated(made + state.nit)

@@ -6,6 +6,7 @@ from scipy.sparse import block_array, coo_matrix, csc_matrix, diags_array, eye_a
 from scipy.sparse.linalg import splu, spsolve
 
 from liedyn.errors import LiedynError
+from liedyn.optimal_motion import carried
 from liedyn.optimal_motion.curvature import Curvature
 
 FAR = 1e6
@@ -13,13 +14,14 @@ FAR = 1e6
 
 
 class Options(NamedTuple):
-    """What solvers are told: iterations, tolerances, settings of their own, and is the start near the optimum?"""
+    """What solvers are told: iterations, tolerances, settings of their own; `warm` are the `densities` of limits where
+    the start is near the optimum, else None."""
 
     iterations: int
     optimality: float
     feasibility: float
     settings: dict
-    warm: bool
+    warm: dict
 
 
 class Problem:
@@ -65,6 +67,17 @@ class Problem:
     def start(self, z):
         """Unknowns for z, within their limits."""
         return np.clip(z[self.free] / self.scale, self.low, self.high)
+
+    def carried(self, found):
+        """Multipliers of c and of the limits of x for `densities` of limits."""
+        of_c, of_z = carried.multipliers(self.program, found)
+        return of_c / self.cost_scale, of_z[self.free] * self.scale / self.cost_scale
+
+    def densities(self, of_c, of_x):
+        """`densities` of limits for multipliers of c and of the limits of x."""
+        of_z = np.zeros(len(self._z))
+        of_z[self.free] = of_x / self.scale * self.cost_scale
+        return carried.densities(self.program, of_c * self.cost_scale, of_z)
 
     def whole(self, x):
         """All unknowns z of the program."""
