@@ -101,3 +101,17 @@ def test_plans_are_the_best(make):
     q, v, _, _ = start(robot)
     plan = ld.ddp(robot, q, v, ld.Cost(Q=1.0, R=1e-2, q=q), steps=10, h=0.01)
     assert plan.status == "converged" and plan.iterations < 20
+
+
+@pytest.mark.parametrize("make", [loop, tree])
+def test_a_single_phase_is_the_same_plan(make):
+    """Phases linearize in coordinates of their own, and x is that of the whole tree."""
+    robot = make()
+    q, v, _, _ = start(robot)
+    cost = ld.Cost(Q={name: 1.0 for name in robot.velocity_names}, R=1e-2, q=q)
+    names = Solver(robot, q, v, ld.Cost(), 1, 0.01, None, "midpoint", None).y.names
+    plan, phased = (ld.ddp(robot, q, v, cost, steps=steps, h=0.01, independent=names)
+                    for steps in (10, [ld.Phase([], 10)]))
+    assert plan.status == phased.status == "converged"
+    assert np.abs(plan.u - phased.u).max() <= 1e-6 * np.abs(plan.u).max() and phased.costs[0] == pytest.approx(
+        plan.costs[0], rel=1e-10)
