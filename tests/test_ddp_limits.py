@@ -249,8 +249,8 @@ def test_what_is_refused():
     with pytest.raises(ld.LiedynError, match="knot"):  # thrown through the ends of its workspace
         ld.ddp(FIVE_BAR, FIVE_BAR.home, REST, cost, 50, 0.05, start=np.full((50, 4), 300.0))
     b = ld.Builder.of(FIVE_BAR)
-    b.coordinate_force("bar", {"q1": 1.0}, stiffness=2.0)
-    with pytest.raises(ld.InputError, match="force elements"):
+    b.coordinate_force("bar", {"q1": 1.0}, law=lambda x, w: (2.0 * x, 2.0, 0.0))
+    with pytest.raises(ld.InputError, match="laws of users"):
         ld.ddp(b.build(), FIVE_BAR.home, REST, cost, 5, 0.01)
     with pytest.warns(ld.PlanWarning, match="no iteration is left after 1 "):
         ld.ddp(FIVE_BAR, FIVE_BAR.home, REST, COST, 10, 0.02, iterations=1)

@@ -23,12 +23,14 @@ from liedyn.linearization.one_state import room
 from liedyn.linearization.output_rows import TREE, VELOCITY
 from liedyn.linearization.states import Tolerances, linearize_registers, linearize_trees
 from liedyn.model.packed import N_ROWS
+from liedyn.planning.element_forces import has_elements, put_forces_of_row
+from liedyn.planning.local_spaces import BATCH, FOUND, linearize_with_elements, one_by_one
 from liedyn.planning.phases import touches
 from liedyn.planning.step import (
     DISCRETISATION, EULER, STEP_ROOM, copy_vector, in_phase, put_displacement, put_forces, put_state, stage_time,
     stage_weight,
 )
-from liedyn.planning.touches import BATCH, FOUND, linearize_phases, one_by_one, put_touch_derivatives, touch
+from liedyn.planning.touches import linearize_phases, put_touch_derivatives, touch
 from liedyn.simd.lanes import SCALAR
 from liedyn.simd.registers import copy_row
 from liedyn.tree.configuration import difference_kernel
@@ -205,7 +207,10 @@ def put_stage_states(model, d, r, step, stage, path):
                 return k
             copy_vector(step.stage.q, s.q[row])
             copy_vector(step.stage.v, s.v[row])
-        put_forces(d.actuators, path.u[min(k, knots - 2)], s.tau[row])
+        if has_elements(d):
+            put_forces_of_row(d.actuators, d.elements, row, path.u[min(k, knots - 2)], s.q[row], s.v[row], s.tau[row])
+        else:
+            put_forces(d.actuators, path.u[min(k, knots - 2)], s.tau[row])
     return knots
 
 
@@ -217,14 +222,17 @@ def linearize_stage(model, d, r, begin, end):
     if d.phases.counts.shape[0] > 0:
         return linearize_phases(model, d, r.states, r.velocities, r.tolerances, d.phases.of_knot.size, begin, end,
                                 r.found)
-    if model.ints[N_ROWS] > 0:
+    if has_elements(d):
+        linearize_with_elements(begin, end, model, r.states, d.coordinates, d.actuators, r.velocities, r.tolerances,
+                                r.found, d.elements, 0)
+    elif model.ints[N_ROWS] > 0:
         in_registers(begin, end, model, r.states, d.coordinates, d.actuators, r.velocities, r.tolerances, r.found)
     else:
         of_trees(begin, end, model, r.states, d.coordinates, d.actuators, r.velocities, r.tolerances, r.found)
     known = begin
     while known < end and r.found.rank[known] >= 0:
         known += 1
-    if known < end:
+    if known < end and not has_elements(d):
         one_by_one(begin, end, model, r.states, d.coordinates, d.actuators, r.velocities, r.tolerances, r.found)
     while known < end and r.found.rank[known] >= 0:
         known += 1

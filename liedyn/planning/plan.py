@@ -7,6 +7,7 @@ import numpy as np
 from liedyn.arguments import non_negative, number, positive, whole
 from liedyn.compiled.boundary import as_floats, require_usable, states
 from liedyn.contact.state import contacts_of
+from liedyn.elements.generalized import actuator_matrix
 from liedyn.planning.schedule import contact_forces
 from liedyn.planning.search import CONVERGED, ITERATIONS, STALLED, VIOLATED
 from liedyn.planning.solver import Solver
@@ -134,7 +135,8 @@ def pushes_of(solver):
     if not solver.phases:
         return {}
     path = solver.path
-    return contact_forces(solver.robots, solver.of_knot, path.q, path.v, path.u @ solver.discretisation.actuators.T)
+    return contact_forces(solver.robots, solver.of_knot, path.q, path.v,
+                          np.einsum("kij,kj->ki", actuator_matrix(solver.robot, path.q[:-1]), path.u))
 
 
 def warn_of_contacts(plan, robot):
@@ -241,8 +243,8 @@ def ddp(robot, q0, v0, cost, steps, h, limits=None, method="midpoint", independe
     Raises
     ------
     InputError
-        An argument of the wrong kind, shape or value; or a robot with force elements, contacts that open and close
-        outside phases, or functions of time, which plans do not know.
+        An argument of the wrong kind, shape or value; or a robot with contacts that open and close outside phases,
+        functions of time, or force elements with laws of users, which plans do not know.
     ClosureError
         A loop is open at q0.
     PlanError, SingularConfigurationError

@@ -8,6 +8,7 @@ from liedyn.constraints.independent import all_holonomic, by_name, choose, given
 from liedyn.constraints.loops import closure_error
 from liedyn.contact.watching import watches
 from liedyn.planning.backward import backward_room
+from liedyn.planning.element_forces import elements_of
 from liedyn.planning.expansion import Expansion, Path, stage_room
 from liedyn.planning.forward import ForwardRoom
 from liedyn.planning.objective import cost_room
@@ -55,7 +56,9 @@ class PlanError(LiedynError):
 
 def require_known(robot):
     """InputError if the robot has something that plans do not know."""
-    unknown = [(robot.elements is not None, "force elements"), (bool(robot.functions), "users' functions in its model"),
+    unknown = [(robot.elements is not None and bool(robot.elements.functions),
+                "force elements with laws of users, or applied forces that are functions of time"),
+               (bool(robot.functions), "users' functions in its model"),
                (watches(robot), "one-sided contacts that open and close: plan in phases, `steps=[ld.Phase(...)]`, or "
                                 "switch each, `robot.switched(...)`")]
     for has, what in unknown:
@@ -150,7 +153,8 @@ class Solver:
         choosable[:, places] = 0.0
         return Discretisation(
             METHODS[self.method], self.h, places, places, np.arange(2 * len(places)), groups, choosable,
-            robot.packed.ints, coordinates_of(y), actuators_of(robot), RANK_TOLERANCE, no_phases())
+            robot.packed.ints, coordinates_of(y), actuators_of(robot), RANK_TOLERANCE, no_phases(),
+            self._elements())
 
     def _in_phases(self, q, counts, independent):
         """How steps are made in coordinates of each phase; x is that of the whole tree."""
@@ -164,7 +168,12 @@ class Solver:
         self._require_sums(phases.counts[:, 2].max())
         return Discretisation(
             METHODS[self.method], self.h, self.places, self.places, np.arange(2 * n), phases.groups[0],
-            phases.choosable[0], robot.packed.ints, coordinates_of(self.y), actuators_of(robot), RANK_TOLERANCE, phases)
+            phases.choosable[0], robot.packed.ints, coordinates_of(self.y), actuators_of(robot), RANK_TOLERANCE, phases,
+            self._elements())
+
+    def _elements(self):
+        """Force elements, for the states at all stages of all steps."""
+        return elements_of(self.robot, METHODS[self.method] * (self.steps + 1))
 
     def _require_sums(self, groups):
         if groups and self.method == "rk4":

@@ -25,6 +25,7 @@ from liedyn.linalg.gauss_jordan import padded
 from liedyn.linearization.space import Coordinates
 from liedyn.linearization.steps import Stage, complete_velocities, put_stage, put_velocities, solve_dependent
 from liedyn.model.packed import N_ROWS, NQ, NV, PackedModel
+from liedyn.planning.element_forces import ELEMENTS, has_elements, put_all_forces
 from liedyn.planning.phases import PHASES
 from liedyn.simd.lanes import SCALAR
 from liedyn.tree.kinematics import world_positions, world_size
@@ -34,19 +35,19 @@ EULER, MIDPOINT, RK4 = 1, 2, 4
 """Methods, by the number of their stages."""
 
 Discretisation = namedtuple("Discretisation", "method h places speeds entries groups choosable configuration "
-                            "coordinates actuators rank_tolerance phases")
+                            "coordinates actuators rank_tolerance phases elements")
 """How steps are made: `places` and `speeds` are the degrees of freedom that y and w pick, `entries` those of x where
 both stand; `groups` (count, 2) says which entries, by the first one and their number, belong to one ball or free joint.
 `choosable` (2, nv) is 1 for coordinates and velocities that depend on the others; `configuration` are the integers of
 the model with those rows only that restrict positions. `coordinates` are y of all states of a batch; plans with phases
-have all but the method, the inputs and the tolerance there (`in_phase`)."""
+have all but the method, the inputs and the tolerance there (`in_phase`). `elements` are force elements."""
 
 StepRoom = namedtuple("StepRoom", "stage solve a lam tau f_ext u w k sum q v")
 """Room to work in: `k` are the rates of x at the last stage, `sum` adds up those of the stages; a state (q, v)."""
 
 COORDINATES = group(Coordinates, CUBE, INTEGERS, CUBE, INTEGERS)
 DISCRETISATION = group(Discretisation, types.int64, types.float64, *[INTEGERS] * 3, types.int64[:, ::1], MATRIX,
-                       INTEGERS, COORDINATES, MATRIX, types.float64, PHASES)
+                       INTEGERS, COORDINATES, MATRIX, types.float64, PHASES, ELEMENTS)
 STEP_ROOM = group(StepRoom, group(Stage, *[VECTOR] * 4, MATRIX, *[VECTOR] * 4), *[VECTOR] * 11)
 
 accelerate = late(MODEL, *[VECTOR] * 4, types.float64, *[VECTOR] * 3,
@@ -64,7 +65,7 @@ def in_phase(model, d, k):
     places, speeds = x.places[i, :y], x.speeds[i, :w]
     return PackedModel(x.ints[i], model.floats), Discretisation(
         d.method, d.h, places, speeds, x.entries[i, :y + w], x.groups[i, :groups], x.choosable[i], x.configuration[i],
-        d.coordinates, d.actuators, d.rank_tolerance, x)
+        d.coordinates, d.actuators, d.rank_tolerance, x, d.elements)
 
 
 @inline
@@ -172,10 +173,14 @@ def make_step(model, d, r, q, v, u, q_next, v_next):
         r.sum[i] = 0.0
     for i in range(d.method):
         if i == 0:
+            if has_elements(d):
+                put_all_forces(d.actuators, d.elements, u, q, v, r.tau)
             regular = put_rates(model, d, r, q, v)
         else:
-            regular = put_state(model, d, r, q, v, r.k, stage_time(i, d.h)) and put_rates(
-                model, d, r, r.stage.q, r.stage.v)
+            regular = put_state(model, d, r, q, v, r.k, stage_time(i, d.h))
+            if regular and has_elements(d):
+                put_all_forces(d.actuators, d.elements, u, r.stage.q, r.stage.v, r.tau)
+            regular = regular and put_rates(model, d, r, r.stage.q, r.stage.v)
         if not regular:
             return False
         for j in range(r.sum.size):

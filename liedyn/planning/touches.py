@@ -2,26 +2,23 @@
 import numpy as np
 from numba import types
 
-from liedyn.compiled.jit import CUBE, MATRIX, VECTOR, group, inline, inline_array, kernel, kernel_in_place, late
+from liedyn.compiled.jit import MATRIX, VECTOR, group, inline, inline_array, kernel, kernel_in_place, late
 from liedyn.dynamics.nullspace import OK
 from liedyn.dynamics.state import State
 from liedyn.linearization.space import Coordinates
-from liedyn.linearization.states import Found, Tolerances, linearize_states
+from liedyn.linearization.states import Tolerances
 from liedyn.model.packed import N_ROWS, PackedModel
+from liedyn.planning.element_forces import has_elements
+from liedyn.planning.local_spaces import FOUND, linearize_with_elements, one_by_one, room_in
 from liedyn.planning.phases import put_closed, touches
 from liedyn.planning.step import (
-    COORDINATES, DISCRETISATION, STEP_ROOM, accelerate, copy_vector, in_phase, make_step, owned_in_phase,
+    DISCRETISATION, STEP_ROOM, accelerate, copy_vector, in_phase, make_step, owned_in_phase,
     owned_stage_of, put_motion,
 )
 from liedyn.simd.lanes import SCALAR
 from liedyn.tree.records import MODEL
 from liedyn.tree.rnea import rnea_kernel, rnea_size
 from liedyn.tree.rnea_derivatives import derivatives_size, rnea_derivatives_kernel
-
-FOUND = group(Found, *[CUBE] * 4, MATRIX, *[CUBE] * 2, *[MATRIX] * 3, types.int64[::1], *[VECTOR] * 3)
-BATCH = (types.int64, types.int64, MODEL, group(State, *[MATRIX] * 4), COORDINATES, MATRIX, types.int64[:, ::1],
-         group(Tolerances, *[types.float64] * 2), FOUND)
-one_by_one = late(*BATCH)(linearize_states.kernel)
 
 
 @late(MODEL, DISCRETISATION, STEP_ROOM, types.int64, *[VECTOR] * 4, returns=types.boolean)
@@ -73,16 +70,6 @@ def coordinates_in(n, d):
                        np.full(d.speeds.size, -1))
 
 
-@inline_array
-def room_in(count, n, m, p_y, p_w, nu, outputs):
-    """`Found` for so many states."""
-    x = p_y + p_w
-    return Found(np.empty((count, x, x)), np.empty((count, x, nu)), np.empty((count, outputs, x)),
-                 np.empty((count, outputs, nu)), np.empty((count, x)), np.empty((count, n, p_y)),
-                 np.empty((count, n, p_w)), np.empty((count, n)), np.empty((count, n)), np.empty((count, m)),
-                 np.full(count, -1), np.empty(count), np.empty(count), np.empty(count))
-
-
 @inline
 def put_whole(d, found, b, row, whole):
     """Row b of a phase, as one of the whole tree: f0, the rows of A and B that are read, N and X."""
@@ -120,7 +107,11 @@ def linearize_phases(model, d, states, outputs, tolerances, knots, begin, end, w
             last += 1
         part = State(states.q[row:last], states.v[row:last], states.tau[row:last], states.f_ext[row:last])
         found = room_in(last - row, n, m, e.places.size, e.speeds.size, d.actuators.shape[1], outputs.shape[0])
-        one_by_one(0, last - row, closed, part, coordinates_in(n, e), d.actuators, outputs, tolerances, found)
+        if has_elements(d):
+            linearize_with_elements(0, last - row, closed, part, coordinates_in(n, e), d.actuators, outputs, tolerances,
+                                    found, d.elements, row)
+        else:
+            one_by_one(0, last - row, closed, part, coordinates_in(n, e), d.actuators, outputs, tolerances, found)
         for b in range(last - row):
             if found.rank[b] < 0:
                 return row + b
