@@ -179,6 +179,7 @@ def calls():
     for method in "euler", "midpoint", "rk4":
         yield call("ddp", loop, home, rest, ld.Cost(Q=1.0, R=1.0), 2, 0.01, limits=ld.Limits(inputs=(-9.0, 9.0)),
                    method=method)
+    yield call("ddp", rubber, rubber.home, np.zeros(rubber.nv), ld.Cost(Q=1.0, R=1.0), 2, 0.01, method="midpoint")
     closed = rolling.constraint_names  # phases, and touches between them
     yield call("ddp", rolling, rolling.home, np.zeros(rolling.nv), ld.Cost(Q=1.0, R=1.0),
                [ld.Phase(closed, 1), ld.Phase([], 1), ld.Phase(closed, 1)], 0.01)
