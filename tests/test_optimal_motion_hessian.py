@@ -141,11 +141,14 @@ def test_multipliers_of_limits_are_carried_from_mesh_to_mesh():
     goal = panda.home + np.array([0.6, 0.3, -0.2, 0.4, 0.3, -0.2, 0.5])
     with pytest.warns(ld.MotionWarning, match="between them"):
         cold = ld.optimize_motion(panda, panda.home, goal, intervals=20, tolerance=None, **begin)
+    other = ld.optimize_motion(panda, panda.home, goal, intervals=20, tolerance=None, guess=cold, progress=False,
+                               duration=(0.3, 2.0), cost={"effort": 1e-4, "time": 1.0})
+    assert other.iterations < 60  # another problem: 30 when this was written, 256 with the multipliers of this one
     pushes = {name: values @ np.gradient(part) for name, (part, values) in cold._densities.items() if len(part) > 2}
     assert max(map(abs, pushes.values())) > 1.0  # some limits bind
     with pytest.warns(ld.MotionWarning, match="between them"):
         again = ld.optimize_motion(panda, panda.home, goal, intervals=20, tolerance=None, guess=cold, **begin)
-    assert again.iterations <= 12 and 2 * again.iterations < cold.iterations  # 8 and 19 when this was written
+    assert again.iterations <= 5 < cold.iterations  # 2 and 20 when this was written
     assert off(again.cost / cold.cost, 1.0) < 1e-5  # each of a thousand limits leaves 1e-7 of a first cost
 
 
@@ -185,7 +188,7 @@ def test_carried_multipliers_save_iterations_on_finer_meshes():
     limited = dict(duration=2.0, bounds={"velocity:lift_rod": (-0.3, 0.3)}, progress=False)
     fine = ld.optimize_motion(loader, loader.home, goal, **limited)
     assert fine.outcome == "converged"
-    assert fine.iterations < 76  # 66 on five meshes when this was written, 84 where each began without multipliers
+    assert fine.iterations < 70  # 52 on five meshes when this was written, 84 where each began without multipliers
 
 
 def test_solutions_are_minima():

@@ -23,8 +23,11 @@ from liedyn.errors import InputError, shown, suggestion
 from liedyn.optimal_motion.bordered import Bordered
 from liedyn.optimal_motion.solving import FAR
 
-SETTINGS = {"mu": 0.1, "push": 1e-2, "warm_mu": 1e-6, "warm_push": 1e-6}
+SETTINGS = {"mu": 0.1, "push": 1e-2, "warm_mu": 1e-7, "warm_push": 1e-7}
 """The first barrier parameter, and how far from limits the start is moved; the same where a motion is known already."""
+NEAR = 3e-3
+"""Gradients and violations below which a guess is the solution of a problem like this one: from farther away the
+first steps of a large mu go wide around limits, and those of a small one creep along them."""
 GAMMA, RHO = 1e-9, 1e-7
 """Small against the squares of singular values of A, of size one or so, and 1e-16 / RHO against curvatures."""
 DELTAS = 1e-4, 1e10
@@ -63,6 +66,13 @@ def solve(problem, x, options):
             return *method.found(), made, "no step makes cost or violations smaller", False
         problem.iterated(made + 1)
     return *method.found(), options.iterations, status, method.errors(0.0, options) <= 1.0
+
+
+def is_near(problem, x, densities):
+    """Is x, with multipliers of limits as these densities make them, nearly a solution?"""
+    method = InteriorPoint(problem, x, SETTINGS["warm_mu"], SETTINGS["warm_push"], problem.carried(densities))
+    slope = method.gradient + method.A.T @ method.multipliers - method.z_low + method.z_high
+    return max(np.abs(slope).max(initial=0.0), np.abs(method.g).max(initial=0.0)) < NEAR
 
 
 class InteriorPoint:

@@ -19,7 +19,7 @@ from liedyn.optimal_motion.program import Program
 from liedyn.optimal_motion.refinement import finer, interval_errors
 from liedyn.optimal_motion.result import ROWS, MotionWarning, OptimizationError, inside, optimal_motion
 from liedyn.optimal_motion.shooting import Shooting
-from liedyn.optimal_motion.solving import Options, Problem
+from liedyn.optimal_motion.solving import LEAST_COST, Options, Problem
 from liedyn.simulation.progress import Progress
 
 SOLVERS = {"liedyn": interior_point.solve, "scipy": scipy_solver.solve, "ipopt": ipopt_solver.solve}
@@ -80,8 +80,8 @@ def optimize_motion(robot, start, goal=None, duration=1.0, cost=None, bounds=Non
         The end is the start once more: state and inputs. A dict says by how much coordinates go on, such as
         ``{"crank": 2 * numpy.pi}``.
     guess : Trajectory, OptimalMotion or array_like, shape (k, nq), optional
-        A motion to begin with (a warm start), or configurations that it passes. Default: from condition to condition
-        along the manifold.
+        A motion to begin with (a warm start: with the multipliers of its limits, too, where it nearly solves this
+        problem), or configurations that it passes. Default: from condition to condition along the manifold.
     method : {"collocation", "shooting"}
         Lobatto collocation, with inputs that are polynomials of each interval and continuous; or multiple shooting with
         inputs that are held in each interval.
@@ -162,6 +162,8 @@ def optimize_motion(robot, start, goal=None, duration=1.0, cost=None, bounds=Non
         try:
             program, z = _first_within_charts(robot, setting, mesh, demands, cost, seconds, guess)
             warm = getattr(guess, "_densities", None)
+            if warm and not (solver == "liedyn" and interior_point.is_near(*_begin(program, z, setting), warm)):
+                warm = None
             return _improve(program, z, setting, warm, tolerance, began)
         except LeftChartError as error:
             raise OptimizationError(
@@ -215,13 +217,19 @@ def _told(motion, beyond):
     return motion
 
 
+def _begin(program, z, setting):
+    """The program as solvers see it, and unknowns to begin with."""
+    problem = Problem(program, z, setting.options.feasibility, setting.progress.show)
+    return problem, problem.start(z)
+
+
 def _solve(program, z, setting):
     """Solve on one mesh; charts move to the best iterate where iterates leave them."""
     iterations, options = 0, setting.options
     for _ in range(NEW_CHARTS):
-        problem = Problem(program, z, options.feasibility, setting.progress.show)
+        problem, start = _begin(program, z, setting)
         left = options._replace(iterations=max(options.iterations - iterations, 1))
-        x, of_c, of_x, count, status, ok = SOLVERS[setting.solver](problem, problem.start(z), left)
+        x, of_c, of_x, count, status, ok = SOLVERS[setting.solver](problem, start, left)
         iterations += count
         x = problem.polished(x)
         if problem.violation(problem.values(x)[1]) > max(options.feasibility, problem.violation(
@@ -229,7 +237,7 @@ def _solve(program, z, setting):
             x = problem.best
         z = problem.whole(x)
         size = program.evaluate(z).cost / problem.cost_scale
-        rescaled = size < RESCALED or not ok and size > 1.0 / RESCALED
+        rescaled = size < RESCALED and problem.cost_scale > LEAST_COST or not ok and size > 1.0 / RESCALED
         if (ok or not problem.failures) and not rescaled or iterations >= options.iterations:
             break
         try:

@@ -12,6 +12,8 @@ from liedyn.optimal_motion.curvature import Curvature
 
 FAR = 1e6
 """Cost and violations where a motion cannot be computed: solvers turn back."""
+LEAST_COST = 1e-8
+"""Smaller costs are zero: they are not scaled to one."""
 
 
 class Options(NamedTuple):
@@ -43,7 +45,7 @@ class Problem:
         self.low, self.high = program.low[self.free] / self.scale, program.high[self.free] / self.scale
         self.c_low, self.c_high = program.c_low, program.c_high
         first = program.evaluate(z)
-        self.cost_scale = max(abs(first.cost), 1e-8)
+        self.cost_scale = max(abs(first.cost), LEAST_COST)
         self._take_patterns(first.jacobian, len(z))
         self._known = program.known
         self._has_functions = program.cost.function is not None or program.cost.terminal is not None
