@@ -5,7 +5,7 @@ from test_optimal_motion import cart_pole
 
 import liedyn as ld
 from liedyn.errors import InputError
-from liedyn.optimal_motion.contradictions import unreached
+from liedyn.optimal_motion.contradictions import at_rest, unreached
 
 LOADER, PANDA, FOUR_BAR, CART = (ld.load(name) for name in ("loader", "panda", "four_bar", "shopping_cart"))
 OPTIONS = dict(duration=1.0, progress=False)
@@ -137,3 +137,38 @@ def test_guesses_of_all_kinds_lead_to_the_same_motion(tmp_path):
 def test_cut_joints_with_motors_are_named_where_loops_do_not_close():
     with pytest.raises(ld.ClosureError, match="cannot be satisfied.*'pin'"):
         ld.close(five_bar(0.2), np.zeros(4))
+
+
+def sprung_slider(stiffness):
+    """A mass of 1 kg between a motor and a spring."""
+    b = ld.Builder("sprung slider", gravity=(0.0, 0.0, 0.0))
+    b.body("mass", mass=1.0)
+    b.joint("x", "prismatic", "ground", "mass", axis=(1.0, 0.0, 0.0), stiffness=stiffness, damping=1e-5 * stiffness)
+    b.actuator("force", "x")
+    return b.build()
+
+
+def test_stiff_springs():
+    """Their rows of the program are a million times steeper than others, and inputs reach them all the same."""
+    robot = sprung_slider(1e8)
+    motion = ld.optimize_motion(robot, [0.0], [0.1], tolerance=None)
+    assert motion.outcome == "converged" and motion.iterations < 20
+    assert unreached(np.array([[0.0, 1.0], [-1e8, -1e3]]), np.array([[0.0], [1.0]])) is None
+    assert at_rest(robot, np.array([0.1]), np.array([[-np.inf, np.inf]])) == ""
+
+
+@pytest.mark.parametrize("B, left", [([[0.0], [0.0], [0.0], [1.0]], 1), ([[0.0], [0.0], [1.0], [0.0]], 0)])
+def test_modes_that_no_input_reaches_are_found_beside_stiff_ones(B, left):
+    A = np.zeros((4, 4))
+    A[0, 2] = A[1, 3] = 1.0
+    A[2, 0], A[3, 1] = -1e8, -1.0
+    found = unreached(A, np.array(B))
+    share = np.abs(found[:2]) + np.abs(found[2:])
+    assert share.argmin() == left
+
+
+def test_steps_that_run_away_are_told():
+    governor = ld.load("governor")
+    goal = ld.close(governor, governor.home, s=governor.home[1] + 0.1)
+    with pytest.raises(ld.OptimizationError, match="numbers run away|violated: dynamics"):
+        ld.optimize_motion(governor, governor.home, goal, 10.0, method="shooting", iterations=30)

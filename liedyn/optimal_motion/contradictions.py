@@ -1,5 +1,6 @@
 """What cannot be: conditions beyond limits, ways too long for limits of speed; and what actuators cannot do at rest."""
 import numpy as np
+from scipy.linalg import matrix_balance
 
 from liedyn.errors import InputError
 from liedyn.optimal_motion.charts import charts_about
@@ -108,11 +109,16 @@ def at_rest(robot, q, of_inputs):
 def unreached(A, B):
     """A combination of states (n,) that no input of dx/dt = A x + B u reaches, None if all are reached.
 
-    By Hautus's test: a left eigenvector of A that B does not see (Hautus 1969).
+    By Hautus's test: a left eigenvector of A that B does not see (Hautus 1969). States and inputs are scaled, as with
+    stiff springs positions are small beside velocities.
     """
-    values = np.linalg.eigvals(A)
-    for each in values:
+    A, (scale, _) = matrix_balance(A, permute=False, separate=True)
+    B = B / scale[:, None]
+    size = np.linalg.norm(B, axis=0)
+    B = B * (np.linalg.norm(A) / np.where(size > 0.0, size, 1.0))
+    for each in np.linalg.eigvals(A):
         _, s, Vh = np.linalg.svd(np.hstack([A - each * np.eye(len(A)), B]).T)
         if s[-1] <= SMALL * s[0]:
-            return Vh[-1].conj()
+            left = Vh[-1].conj() / scale
+            return left / np.linalg.norm(left)
     return None

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.compiled.boundary import wrenches
+from liedyn.compiled.boundary import is_usable, wrenches
 from liedyn.constraints.independent import Independent, tangent_names
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.dynamics.state import State
@@ -18,7 +18,7 @@ from liedyn.linearization.operating_point import actuators_of
 from liedyn.linearization.output_rows import ACCELERATION, TREE, VELOCITY
 from liedyn.linearization.space import Coordinates
 from liedyn.linearization.states import Tolerances
-from liedyn.optimal_motion.charts import inverse_jacobian, inverse_jacobian_slopes
+from liedyn.optimal_motion.charts import LeftChartError, inverse_jacobian, inverse_jacobian_slopes
 
 CLOSURE_TOLERANCE = 1e-8
 """States of charts are closed to rounding: this is never reached."""
@@ -42,7 +42,16 @@ class Motion(NamedTuple):
 
 
 def motion_at(charts, k, q, v, u):
-    """The motion at states (q[i], v[i]) in charts k[i] with inputs u[i]."""
+    """The motion at states (q[i], v[i]) in charts k[i] with inputs u[i].
+
+    Raises
+    ------
+    LeftChartError
+        States that have run away, as where steps are too long for a stiff spring.
+    """
+    far = ~(is_usable(q).all(axis=1) & is_usable(v).all(axis=1))
+    if far.any():
+        raise LeftChartError(np.flatnonzero(far))
     robot, (p, x), n = charts.robot, charts.sizes, charts.robot.nv
     lead, rows_q, rows_v, tau, loop = operating_points(robot, q, v, None, u)
     plain = robot if robot.elements is None else without_elements(robot)

@@ -30,6 +30,8 @@ NEAR = 3e-3
 first steps of a large mu go wide around limits, and those of a small one creep along them."""
 GAMMA, RHO = 1e-9, 1e-7
 """Small against the squares of singular values of A, of size one or so, and 1e-16 / RHO against curvatures."""
+STEEP = 100.0
+"""Rows with larger derivatives, as of stiff springs, are scaled to it."""
 DELTAS = 1e-4, 1e10
 """The first delta, where one is needed, and the largest one."""
 HALVINGS, LONGEST = 12, 1.0
@@ -88,6 +90,8 @@ class InteriorPoint:
         w, z = np.concatenate([x, problem.values(x)[1][self.free]]), np.concatenate([carried[1], carried[0][self.free]])
         self.w = np.clip(w, self.low + self._away(self.low, push, -z), self.high - self._away(self.high, push, z))
         self.z_low, self.z_high = mu / (self.w - self.low), mu / (self.high - self.w)
+        steepest = np.abs(problem.jacobian(x)).max(axis=1).toarray().ravel()
+        self.row_scale = 1.0 / np.maximum(1.0, steepest / STEEP)
         self._look()
         self.size = max(1.0, np.abs(self.g).sum())
         K = self._matrix(diags_array(np.ones(len(w))))
@@ -107,15 +111,16 @@ class InteriorPoint:
         cost, c = self.problem.values(self._x(w))
         g = c - self.problem.c_low if self.equal.all() else np.where(self.equal, c - self.problem.c_low, c)
         g[self.free] -= w[len(self.problem.low):]
-        return cost, g
+        return cost, self.row_scale * g
 
     def _look(self):
         """Cost, rows and their derivatives at w."""
         x, slacks = self._x(self.w), len(self.free)
         self.cost, self.g = self._rows(self.w)
         self.gradient = np.concatenate([self.problem.gradient(x), np.zeros(slacks)])
-        minus = csc_matrix((-np.ones(slacks), (self.free, np.arange(slacks))), shape=(len(self.equal), slacks))
-        self.A = block_array([[self.problem.jacobian(x), minus]]).tocsc()
+        minus = csc_matrix((-self.row_scale[self.free], (self.free, np.arange(slacks))),
+                           shape=(len(self.equal), slacks))
+        self.A = block_array([[diags_array(self.row_scale) @ self.problem.jacobian(x), minus]]).tocsc()
 
     def _matrix(self, H):
         return block_array([[H, self.A.T], [self.A, diags_array(np.full(len(self.equal), -GAMMA))]]).tocsc()
@@ -126,7 +131,7 @@ class InteriorPoint:
         slope = np.abs(self.gradient + self.A.T @ self.multipliers - self.z_low + self.z_high).max(initial=0.0)
         slack = max(np.abs(z[np.isfinite(room)] * room[np.isfinite(room)] - mu).max(initial=0.0) for z, room in (
             (self.z_low, self.w - self.low), (self.z_high, self.high - self.w)))
-        beyond = np.abs(self.g).max(initial=0.0)
+        beyond = np.abs(self.g if mu else self.g / self.row_scale).max(initial=0.0)
         if mu:
             return max(slope, slack, beyond) / (10.0 * mu)
         return max(slope / options.optimality, slack / options.optimality, beyond / options.feasibility)
@@ -141,7 +146,7 @@ class InteriorPoint:
     def found(self):
         """Unknowns, multipliers of c and of the limits."""
         n = len(self.problem.low)
-        return self._x(self.w).copy(), self.multipliers.copy(), (self.z_high - self.z_low)[:n]
+        return self._x(self.w).copy(), self.row_scale * self.multipliers, (self.z_high - self.z_low)[:n]
 
     def _merit(self, w):
         """Cost with barriers, and the size of g."""
@@ -152,7 +157,7 @@ class InteriorPoint:
     def step(self):
         """Make a step; was there one?"""
         n = len(self.w)
-        H = self.problem.hessian(self._x(self.w), self.multipliers)
+        H = self.problem.hessian(self._x(self.w), self.row_scale * self.multipliers)
         if len(self.free):
             H = block_array([[H, None], [None, csc_matrix((len(self.free),) * 2)]])
         sigma = self.z_low / (self.w - self.low) + self.z_high / (self.high - self.w)

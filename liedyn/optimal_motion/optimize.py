@@ -169,7 +169,8 @@ def optimize_motion(robot, start, goal=None, duration=1.0, cost=None, bounds=Non
             raise OptimizationError(
                 f"the guess for {robot.name!r} moves so far within an interval that its states are in no chart about "
                 "the knots: a dead centre or a stop between them, a goal in another assembly mode, or a ball that "
-                "turns by more than a quarter. Begin with more intervals, or with guess= configurations on the way"
+                "turns by more than a quarter; or its numbers run away in steps that are too long for stiff springs. "
+                "Begin with more intervals, or with guess= configurations on the way"
             ) from error
         finally:
             setting.progress.close()
@@ -184,13 +185,14 @@ def _improve(program, z, setting, warm, tolerance, began):
         ok = found.pop("ok")
         errors = interval_errors(program, z) if ok else np.full(len(program.transcription.mesh) - 1, np.nan)
         if ok:
-            errors[leaps(program, z)] = np.inf
+            leaping = leaps(program, z)
+            errors[leaping] = np.inf
         found |= {"errors": errors, "iterations": iterations, "time": time.monotonic() - began}
         if not ok:
             raise _failure(program, z, found, f"{setting.solver!r} stopped ({found['outcome']})")
         motion, beyond = optimal_motion(program, z, z[-1], found)
         coarse, part = intervals_beyond(beyond, ROWS)
-        if tolerance is None and errors.max() == np.inf:
+        if tolerance is None and leaping.any():
             break
         if tolerance is None or errors.max() <= tolerance and (not coarse.any() or part > 0.5 * before):
             return _told(motion, beyond)
@@ -200,8 +202,8 @@ def _improve(program, z, setting, warm, tolerance, began):
             break
         program, z = _again(program, z, mesh)
         warm = found["_densities"]
-    what = f"its error {errors.max():.2g} there is above tolerance={tolerance:g}" if errors.max() < np.inf else (
-        f"leaps at {motion.knots[errors.argmax() + 1]:.4g} s to another branch of the mechanism's configurations")
+    what = (f"leaps at {motion.knots[leaping.argmax() + 1]:.4g} s to another branch of the mechanism's configurations"
+            if leaping.any() else f"its error {errors.max():.2g} there is above tolerance={tolerance:g}")
     raise OptimizationError(f"the motion of {motion.robot!r} is optimal on {len(errors)} intervals, but {what}: begin "
                             "with more intervals or points, or with another guess", motion)
 
