@@ -330,7 +330,7 @@ LAW_FORCES = {
 
 
 def exact_sensitivity(robot, state, independent, speeds, name, direction):
-    """Derivatives by a parameter: of f0, a and lambda, and of A and B times a direction (dy, dw, du)."""
+    """Derivatives by a parameter: of f0, a and lambda, and of those of all three along a direction (dy, dw, du)."""
     p, r = len(independent), len(speeds)
     *parts, u = np.split(direction, [p, p + r])
     parts = *parts, robot.actuator_matrix @ u
@@ -343,4 +343,5 @@ def exact_sensitivity(robot, state, independent, speeds, name, direction):
         mixed = (sides[1, 1] - sides[1, -1] - sides[-1, 1] + sides[-1, -1]) / (4 * h * h)
     first, mixed = first.astype(float), mixed.astype(float)
     x = p + r
-    return first[:x], first[x:x + robot.nv], first[x + robot.nv:], mixed[:x]
+    parts = [x, x + robot.nv]
+    return *np.split(first, parts), *np.split(mixed, parts)

@@ -102,9 +102,13 @@ def choices(s, robot, independent):
     return by_name(robot, s.model.states[:p]), by_name(robot, [x.removeprefix("velocity:") for x in s.model.states[p:]])
 
 
-def rebuilt(robot, state, s, name, h, independent, by="tau"):
-    """All results for the robot with parameter `name` larger by h, assembled again with y and w held."""
-    (q, v, forces), r, k = state, perturbed(robot, name, h), s.index(name)
+def rebuilt(robot, state, s, name, h, independent, by="tau", outputs=(), closed=None):
+    """All results for the robot with parameter `name` larger by h, assembled again with y and w held.
+
+    Contacts that are `closed`, by name how, are so while it is assembled.
+    """
+    (q, v, forces), watched, k = state, perturbed(robot, name, h), s.index(name)
+    robot, r = robot.switched(closed), watched.switched(closed)
     y, w = choices(s, robot, independent)
     z = ld.virtual_coordinates(robot, q) if (y.virtual >= 0).any() else np.zeros(0)
     E, moved = virtual_jacobian(robot, q), ld.integrate(r, q, h * s.q[:, k])
@@ -121,19 +125,19 @@ def rebuilt(robot, state, s, name, h, independent, by="tau"):
     u = np.linalg.lstsq(Z, speeds, rcond=1e-12)[0]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = ld.linearize(r, moved, u, **{by: forces}, independent=y, speeds=w)
-    found = {key: getattr(model, key) for key in ("a", "lam", "A", "B", "f0")}
+        model = ld.linearize(watched, moved, u, **{by: forces}, independent=y, speeds=w, outputs=outputs)
+    found = {key: getattr(model, key) for key in ("a", "lam", "A", "B", "C", "D", "f0")}
     return {"q": ld.difference(r, q, moved), "v": u} | found
 
 
-def compare(robot, parameters, independent=None, speeds=None, state=None, by="tau"):
+def compare(robot, parameters, independent=None, speeds=None, state=None, by="tau", outputs=(), closed=None):
     state = moving_state(robot) if state is None else state
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         s = ld.sensitivities(robot, *state[:2], **{by: state[2]}, parameters=parameters, independent=independent,
-                             speeds=speeds)
+                             speeds=speeds, outputs=outputs)
     for k, name in enumerate(s.parameters):
-        sides = [rebuilt(robot, state, s, name, i * STEP, independent, by) for i in (-2, -1, 1, 2)]
+        sides = [rebuilt(robot, state, s, name, i * STEP, independent, by, outputs, closed) for i in (-2, -1, 1, 2)]
         for key in sides[0]:
             a, b, c, d = (side[key] for side in sides)
             reference = (a - 8 * b + 8 * c - d) / (12 * STEP)
@@ -173,6 +177,28 @@ def test_any_coordinates_are_held(name, independent, parameters):
     compare(ROBOTS[name]() if name in ROBOTS else ld.load(name), parameters, independent)
 
 
+@pytest.mark.parametrize("name, independent, parameters, outputs", [
+    ("five_bar", None, ["mass:link2", "placement.x:q3", "child_placement.x:pin", "inertia.zz:link4", "gravity"],
+     ["q3", "velocity:q4", "acceleration:q2", "pin", "velocity:pin", "acceleration:pin", "pose:link3", "twist:link3",
+      "twist_rate:link2", "wrench:pin"]),
+    ("hanging_chain", None, ["mass:bob", "placement.*:weld", "placement.rx:ball", "length:rod", "gravity.x",
+                             "parent_placement.ry:hook", "damping:ball.ry"],
+     ["pose:fin", "twist:fin", "twist_rate:fin", "twist_rate:bob", "ball", "velocity:ball", "acceleration:floating",
+      "wrench:hook", "wrench:rod", "hook", "velocity:hook", "acceleration:hook"]),
+    ("rolling_spheres", None, ["mass:centre", "radius:contact", "placement.x:alpha"],
+     ["wrench:contact", "acceleration:alpha"]),
+    ("whipple_bicycle", None, ["mass:frame", "radius:front_contact", "placement.ry:steer"],
+     ["twist:frame", "twist_rate:frame", "wrench:front_contact", "wrench:rear_contact"]),
+    ("springy_five_bar", None, ["stiffness:strut", "placement.x:q2", "coulomb:rub"],
+     ["twist_rate:link4", "acceleration:q4", "wrench:pin"]),
+    ("panda", None, ["mass:panda_link4", "com.y:panda_link5", "placement.rx:panda_joint3", "armature:panda_joint2"],
+     ["pose:panda_hand", "twist:panda_hand", "twist_rate:panda_hand", "acceleration:panda_joint7"]),
+])
+def test_outputs_are_those_of_robots_built_anew(name, independent, parameters, outputs):
+    s = compare(ROBOTS[name]() if name in ROBOTS else ld.load(name), parameters, independent, outputs=outputs)
+    assert s.C.shape[:2] == s.model.C.shape and s.D.shape[:2] == s.model.D.shape and np.abs(s.C).max() > 1e-3
+
+
 def test_cylinders_between_points_turn_with_them():
     b = ld.Builder.of(springy_five_bar())
     b.cylinder("jack", "ground", "link2", (0.1, 0.6, 0.0), (0.1, -0.02, 0.0), gear=2.0)
@@ -192,6 +218,44 @@ def test_a_contact_that_carries_is_a_constraint():
     closed = compare(robot.switched(foot="sliding"), names, state=state)
     found = ld.sensitivities(robot, *state, parameters=names)
     assert np.array_equal(found.A, closed.A) and np.array_equal(found.lam, closed.lam) and found.lam.any()
+
+
+def sled(feet=((0.0, 0.0, 0.0),), friction=0.3):
+    """A sled on a slope, free to move in all ways, on feet that may slide, with a bob on it and a spring to the ground.
+    """
+    b = ld.Builder("sled", gravity=(1.0, 0.5, -9.81))
+    b.body("sled", mass=2.0, com=(0.02, 0.03, 0.4), inertia=np.diag([0.3, 0.4, 0.5]))
+    b.body("bob", mass=0.3, com=(0.1, 0.0, -0.2), inertia=np.diag([0.01, 0.02, 0.01]))
+    b.joint("floating", "free", "ground", "sled")
+    b.joint("swing", "revolute", "sled", "bob", axis=(0.0, 1.0, 0.0), placement=(0.1, 0.0, 0.5), damping=0.1)
+    b.spring("spring", "ground", "sled", (0.5, 1.5, 0.3), (0.1, 0.1, 0.3), length=1.0, stiffness=5.0, damping=0.4)
+    for k, foot in enumerate(feet):
+        b.constraint(f"foot{k}", "on_plane", "ground", "sled", axis=(0.0, 0.0, 1.0), child_placement=foot,
+                     unilateral=True, friction=friction)
+    return b.build()
+
+
+@pytest.mark.parametrize("feet, parameters", [
+    ([(0.3, 0.2, 0.0), (0.3, -0.2, 0.0), (-0.3, 0.0, 0.0)],
+     ["mass:*", "com.z:sled", "friction:*", "stiffness:spring", "placement.z:swing", "child_placement.x:foot1",
+      "child_placement.z:foot0", "gravity"]),
+    ([(0.3, 0.2, 0.0), (0.3, -0.2, 0.0), (-0.3, 0.2, 0.0), (-0.3, -0.2, 0.0)],  # one foot too many
+     ["mass:*", "com.z:sled", "friction:foot1", "stiffness:spring", "child_placement.x:foot1", "gravity.x"]),
+])
+def test_contacts_that_slide(feet, parameters):
+    robot = sled(feet)
+    q, v = ld.neutral(robot), np.array([0.0, 0.0, 0.4, 0.7, -0.3, 0.0, 0.5])
+    s = compare(robot, parameters, state=(q, v, np.zeros(7)), closed={f"foot{k}": "sliding" for k in range(len(feet))},
+                outputs=["floating", "twist_rate:bob", "acceleration:swing", "wrench:foot1"])
+    assert np.abs(s.A[..., s.index("friction:foot1")]).max() > 0.1 and s.D.any()
+
+
+def test_a_bar_that_slides_on_its_end():
+    b = ld.Builder.of(resting_bar())
+    b.change("constraint", "foot", friction=0.4)
+    state = np.array([0.1, 0.0, 0.0, 0.5]), np.array([0.3, 0.0, 0.2, -0.4]), np.zeros(4)
+    compare(b.build(), ["mass:*", "friction:foot", "placement.x:pin", "com.x:bar"], state=state,
+            closed={"foot": "sliding"}, outputs=["wrench:foot", "acceleration:pin"])
 
 
 def test_a_batch_is_its_states():
@@ -253,14 +317,26 @@ def test_springs_of_balls_and_free_joints():
     compare(b.build(), ["mass:*", "placement.rx:weld", "placement.x:ball", "rod"])
 
 
-def test_what_has_no_second_derivatives_is_named():
-    b = ld.Builder.of(ld.load("five_bar"))
-    b.spring("own", "ground", "link2", (0.3, 0.5, 0.0), length=0.1, law=lambda x, w: (x, 1.0, 0.0))
-    with pytest.raises(InputError, match="no second derivatives of force element 'own', whose law is a function"):
-        ld.sensitivities(b.build(), ld.load("five_bar").home, [0.0] * 4, [0.0] * 4)
-    b = ld.Builder.of(ld.load("five_bar"))
-    row, none = np.eye(4)[:1], np.zeros((1, 4))
-    b.custom("even", lambda t, q: row, lambda t, q, v: np.zeros(1), lambda t, q, v, a: (none, none, none),
-             lambda t, q, lam: np.zeros((4, 4)))
-    with pytest.raises(InputError, match="custom constraint 'even': its functions give first derivatives only"):
-        ld.sensitivities(b.build(), ld.load("five_bar").home, [0.0] * 4, [0.0] * 4)
+def test_users_laws_and_rows():
+    """Parameters that displace nothing need first derivatives alone."""
+    law = lambda x, w: (40.0 * x + 2.0 * w + 3.0 * x ** 3, 40.0 + 9.0 * x * x, 2.0)  # noqa: E731
+    b = ld.Builder.of(springy_five_bar())
+    b.spring("own", "ground", "link2", (0.3, 0.5, 0.0), length=0.1, law=law)
+    names = ["mass:link2", "com.x:link3", "stiffness:strut", "gravity", "damping:q1"]
+    compare(b.build(), names, outputs=["wrench:pin", "acceleration:q2"])
+    with pytest.raises(InputError, match="by 'placement.x:q2' would need second derivatives of force element 'own'"):
+        ld.sensitivities(b.build(), *moving_state(b.build()), parameters=["placement.x:q2", "mass:*"])
+
+
+def test_users_rows():
+    from tests.test_custom_constraints import LENGTH, bias, cart, derivatives, force_derivative, jacobian, residual
+
+    b = cart()
+    b.change("joint", "x", damping=0.3)
+    b.custom("rod", jacobian, bias, derivatives, force_derivative, residual)
+    robot = b.build()
+    q = LENGTH * np.array([0.6, -0.8])
+    state = q, np.array([0.8, 0.6]) * 1.3, np.array([0.5, 0.2])
+    compare(robot, ["mass:mass", "damping:x", "gravity"], state=state, outputs=["acceleration:y"])
+    with pytest.raises(InputError, match="by 'placement.x:x' would need second derivatives of custom constraint 'rod'"):
+        ld.sensitivities(robot, *state, parameters=["placement.x:x"])

@@ -6,6 +6,7 @@ import pytest
 from comparison import off
 
 import liedyn as ld
+from liedyn.constraints.wrenches import loop_wrench_matrix
 from tests.exact_robots import exact_sensitivity
 from tests.test_sensitivities import moving_state, springy_five_bar
 
@@ -78,7 +79,7 @@ CASES = {
 }
 
 
-@pytest.mark.validation("sensitivities of f0, a, lambda, A and B", oracle="Newton and Euler in 50 digits",
+@pytest.mark.validation("sensitivities of f0, a, lambda, A, B, C and D", oracle="Newton and Euler in 50 digits",
                         robots=", ".join(CASES))
 @pytest.mark.parametrize("name", CASES)
 def test_sensitivities(name):
@@ -86,13 +87,19 @@ def test_sensitivities(name):
     state = moving_state(robot)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the chain is next to a singular configuration
-        s = ld.sensitivities(robot, *state, parameters=CASES[name], independent=INDEPENDENT.get(name))
+        s = ld.sensitivities(robot, *state, parameters=CASES[name], independent=INDEPENDENT.get(name),
+                             outputs=[f"acceleration:{each}" for each in robot.velocity_names]
+                             + [f"wrench:{each.name}" for each in robot.model.loops])
     p = s.model.K.shape[1]
     y, w = s.model.states[:p], [x.removeprefix("velocity:") for x in s.model.states[p:]]
     direction = np.random.default_rng(7).normal(size=p + len(w) + len(s.model.inputs))
     both, most = np.concatenate([s.A, s.B], axis=1), MOST.get(name, 1e-11)
+    of_outputs = np.concatenate([s.C, s.D], axis=1)
+    W = [loop_wrench_matrix(robot, l) for l in range(len(robot.loop_names))]
     for k, parameter in enumerate(s.parameters):
-        f0, a, lam, along = exact_sensitivity(robot, state, y, w, parameter, direction)
+        f0, a, lam, along, a_along, lam_along = exact_sensitivity(robot, state, y, w, parameter, direction)
         assert off(s.f0[:, k], f0) < most and off(s.a[:, k], a) < most, parameter
         assert off(s.lam[:, k], lam) < most, parameter
         assert off(both[:, :, k] @ direction, along) < most, parameter
+        outputs = np.concatenate([a_along, *(matrix @ lam_along[rows] for matrix, rows in W)])
+        assert off(of_outputs[:, :, k] @ direction, outputs) < most, parameter

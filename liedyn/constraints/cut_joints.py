@@ -23,8 +23,10 @@ from liedyn.compiled.jit import inline, kernel_in_place
 from liedyn.constraints.records import (
     is_active, is_cut, loop_count, loop_frames, loop_kind, loop_pitch, loop_rows, loop_virtuals,
 )
-from liedyn.lie.algebra import about_z, compose, cross, dot, rotate, scale, sub, unrotate
-from liedyn.lie.exponential import inverse, log
+from liedyn.lie.algebra import (
+    Ad, Ad_inverse, about_z, add, compose, cross, dot, rotate, scale, sub, sub6, unrotate,
+)
+from liedyn.lie.exponential import inverse, left_jacobian_inverse, log
 from liedyn.model.kinds import (
     CYLINDRICAL, HELICAL, INLINE, JOINTS, PLANAR, PRISMATIC, REVOLUTE, SPHERICAL, TRANSLATIONAL, UNIVERSAL, components,
 )
@@ -156,6 +158,54 @@ def _residual(kind, pitch, T):
     w, v = _log(_left_over(kind, pitch, T))
     last = v[2] - pitch * w[2] if kind == HELICAL else v[2]
     return (w[0], w[1], w[2], v[0], v[1], last)
+
+
+@inline
+def _rates(kind, pitch, T, x):
+    """The twists f1^-1 df1 and df2 f2^-1 of the chain as T follows x = dT T^-1."""
+    (R, p), w = T, x[0]
+    p_dot = add(x[1], cross(w, p))
+    X, Y, Z = cross(w, (R[0], R[3], R[6])), cross(w, (R[1], R[4], R[7])), cross(w, (R[2], R[5], R[8]))
+    c, s = R[0] + R[4], R[3] - R[1]
+    turn = (c * (X[1] - Y[0]) - s * (X[0] + Y[1])) / (c * c + s * s)
+    o = 0.0 * turn
+    still = o, o, o
+    first, second = (still, still), (still, still)
+    if kind == REVOLUTE:
+        second = (o, o, turn), still
+    elif kind == PRISMATIC:
+        second = still, (o, o, p_dot[2])
+    elif kind == HELICAL:
+        second = (o, o, turn), (o, o, pitch * turn)
+    elif kind == CYLINDRICAL:
+        second = (o, o, turn), (o, o, p_dot[2])
+    elif kind == UNIVERSAL:
+        first = ((R[4] * Y[2] - R[7] * Y[1]) / (R[4] * R[4] + R[7] * R[7]), o, o), still
+        second = (o, (R[0] * Z[0] - R[2] * X[0]) / (R[0] * R[0] + R[2] * R[2]), o), still
+    elif kind == PLANAR:
+        first, second = (still, (p_dot[0], p_dot[1], o)), ((o, o, turn), still)
+    elif kind == SPHERICAL:
+        second = w, still
+    elif kind == TRANSLATIONAL:
+        second = still, p_dot
+    elif kind == INLINE:
+        first, second = (still, (o, o, p_dot[2])), (w, still)
+    return first, second
+
+
+@inline
+def residual_rate(kind, pitch, T, x):
+    """The rate of log E as T follows a twist x = dT T^-1, also of a loop that is open.
+
+    From T = f1 E f2: dE E^-1 = Ad(f1^-1) x - f1^-1 df1 - Ad(E) df2 f2^-1, and log E by the inverse of its left
+    Jacobian.
+    """
+    _, f1, f2 = joint_motion(kind, pitch, T)
+    first, second = _rates(kind, pitch, T, x)
+    E = compose(compose(inverse(f1), T), inverse(f2))
+    w, v = sub6(sub6(Ad_inverse(f1, x), first), Ad(E, second))
+    J, Q = left_jacobian_inverse(_log(E))
+    return rotate(J, w), add(rotate(Q, w), rotate(J, v))
 
 
 @inline

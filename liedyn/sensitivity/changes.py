@@ -14,6 +14,7 @@ ARMATURE, DAMPING,     degree of     one; rest of a joint with one degree of fre
 STIFFNESS, REST        freedom
 NUMBER                 number of     one: of a law of a force element, in the order of `Laws.numbers`
                        the laws
+FRICTION               constraint    one: coefficient of friction, which no equation here has
 ====================== ============= =================================================================================
 
 Kernels take a register of parameters at a time: `put_changes` spreads the changes of each over arrays with a register
@@ -31,7 +32,8 @@ from liedyn.tree.kinematics import origin, world_pose
 from liedyn.tree.poses import seen_from
 from liedyn.tree.records import dof_total, get3, get6, get_inertia, link_count, parent
 
-SHIFT, INERTIA, SIDE_A, SIDE_B, LENGTH, RADIUS, GRAVITY, ARMATURE, DAMPING, STIFFNESS, REST, NUMBER = range(12)
+(SHIFT, INERTIA, SIDE_A, SIDE_B, LENGTH, RADIUS, GRAVITY, ARMATURE, DAMPING, STIFFNESS, REST, NUMBER,
+ FRICTION) = range(13)
 SIZES = {SHIFT: 6, INERTIA: 10, SIDE_A: 6, SIDE_B: 6, GRAVITY: 3}
 """Numbers of a change; of the others one."""
 
@@ -156,7 +158,7 @@ def _put_change(model, work, kind, what, numbers, at, spread, slot):
         _place3(spread, of_gravity(model), get3(SCALAR, numbers, at), slot)
     elif kind == NUMBER:
         _place(spread, of_number(model, what), load(SCALAR, numbers, at), slot)
-    else:
+    elif kind != FRICTION:
         _place(spread, of_dof(model, what, kind), load(SCALAR, numbers, at), slot)
 
 

@@ -2,6 +2,7 @@
 
 Direction 1 is one column of a linearization after the other, direction 2 one parameter, or one column, for each lane.
 """
+import copy
 from collections import namedtuple
 
 import numpy as np
@@ -11,6 +12,7 @@ from liedyn.compiled.jit import inline_array
 from liedyn.model.packed import N_LINKS, N_VIRTUAL
 from liedyn.sensitivity.changes import make_changes
 from liedyn.sensitivity.columns_at_rest import columns_at_rest_size, vary_at_rest
+from liedyn.sensitivity.custom import add_custom, custom_rows
 from liedyn.sensitivity.elements import element_variations_size, vary_elements
 from liedyn.sensitivity.laws import Slopes
 from liedyn.sensitivity.links import Directions
@@ -116,6 +118,13 @@ class Variations:
         self.robot, self.motion, self.count, self.reads = robot, motion, len(changes), reads
         self.changes, self.of_elements = (make_changes([each[k] for each in changes]) for k in range(2))
         self.slopes, self.width = slopes, WIDTH * -(-len(changes) // WIDTH)
+        self.custom = custom_rows(robot)
+
+    def of(self, motion):
+        """The same of the constraints at other states."""
+        found = copy.copy(self)
+        found.motion, found.slopes, found.reads = motion, None, False
+        return found
 
     def zeros(self, rows):
         """No variation of so many numbers along direction 2."""
@@ -139,12 +148,8 @@ class Variations:
         """
         robot, states = self.robot, len(self.motion.q)
         n, m = robot.nv, len(robot.row_names)
-        sizes = n, n, n, m
-        count = next((x.shape[2] for x in one if x is not None), 1)
-        one = Directions(*(np.zeros((states, count, size)) if x is None else np.ascontiguousarray(x.swapaxes(1, 2))
-                           for x, size in zip(one, sizes)))
-        two = Directions(*(self._padded(x, (states, size)) for x, size in zip(two, sizes)))
-        N_12, X_12 = (self._padded(x, (states, count, n)) for x in (N_12, X_12))
+        one, two, N_12, X_12 = self.directions(one, two, N_12, X_12)
+        count = one.N.shape[1]
         nz = int(robot.ints[N_VIRTUAL]) if self.reads else 0
         force = np.empty((2, states, count, n, self.width))
         rows, readers = (Rows(*np.empty((5, states, count, size, self.width))) for size in (m, nz))
@@ -155,8 +160,20 @@ class Variations:
                 pushed = np.zeros((states, count, self.slopes.rows.shape[1]))
             vary_element_states.on(states, False, robot.elements.packed, self.slopes, pushed, self.motion,
                                    self.of_elements, one, two, N_12, X_12, (force[0], force[1]))
+        if self.custom is not None:
+            add_custom(robot, self.custom, self.motion, one, two, N_12, X_12, force, rows)
         return Varied(*force[..., :self.count], *(Rows(*(x[..., :self.count] for x in each)) for each in (
             rows, readers)))
+
+    def directions(self, one, two, N_12=None, X_12=None):
+        """The arguments of `along` as kernels take them: direction 1 column by column, direction 2 padded."""
+        states, n = len(self.motion.q), self.robot.nv
+        sizes = n, n, n, len(self.robot.row_names)
+        count = next((x.shape[2] for x in one if x is not None), 1)
+        one = Directions(*(np.zeros((states, count, size)) if x is None else np.ascontiguousarray(x.swapaxes(1, 2))
+                           for x, size in zip(one, sizes)))
+        two = Directions(*(self._padded(x, (states, size)) for x, size in zip(two, sizes)))
+        return one, two, *(self._padded(x, (states, count, n)) for x in (N_12, X_12))
 
     def _padded(self, x, shape):
         found = np.zeros((*shape, self.width))

@@ -109,6 +109,16 @@ def pull(kind, L, r, p, d, sizes):
 
 
 @inline
+def contact_wrench(kind, L, r, p, d, multipliers, first, count, thicker):
+    """The wrench in C, for multipliers, their variations along 1 and along 2, as a quadruple."""
+    lam = (force_of(*multipliers, first, count, 0), force_of(*multipliers, first, count, 1),
+           force_of(*multipliers, first, count, 2), force_of(*multipliers, first, count, 3))
+    F, grown = pull(kind, L, r, p, d, lam), pull(kind, L, r + 1.0, p, d, lam)
+    by_radius, by_radius_1 = sub6(grown[0], F[0]), sub6(grown[1], F[1])
+    return F[0], F[1], add6(F[2], scale6(thicker, by_radius)), add6(F[3], scale6(thicker, by_radius_1))
+
+
+@inline
 def vary_contact(model, l, work, multipliers, b, passes, rows):
     """Rows of contact l, and its wrench on the links, for multipliers, their variations along 1 and along 2."""
     kind, (first, count) = loop_kind(model, l), present_rows(model, l)
@@ -135,9 +145,5 @@ def vary_contact(model, l, work, multipliers, b, passes, rows):
         phi_12 = phi_12 + (by_r_1[1] - phi_1) * thicker
         put_row(rows, first + k, b, moved if k < holonomic_count(model, l) else 0.0 * moved, (psi_2, psi_12),
                 (phi_2, phi_12))
-    lam = (force_of(*multipliers, first, count, 0), force_of(*multipliers, first, count, 1),
-           force_of(*multipliers, first, count, 2), force_of(*multipliers, first, count, 3))
-    F, grown = pull(kind, L, r, p, d, lam), pull(kind, L, r + 1.0, p, d, lam)
-    by_radius, by_radius_1 = sub6(grown[0], F[0]), sub6(grown[1], F[1])
-    F = F[0], F[1], add6(F[2], scale6(thicker, by_radius)), add6(F[3], scale6(thicker, by_radius_1))
+    F = contact_wrench(kind, L, r, p, d, multipliers, first, count, thicker)
     push_sides(model, passes, l, M, left, out_of(C, F))

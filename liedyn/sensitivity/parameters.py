@@ -9,6 +9,7 @@
 ``parent_placement.x:LOOP``,                    the same of the two frames that a cut joint, another constraint or a
 ``child_placement.x:LOOP``                      force element joins, each in its body
 ``length:C``, ``radius:C``, ``offset:C``        [m] of a constraint; of a coupling its offset [rad, m]
+``friction:C``                                  of a contact that may slide
 ``armature:V``, ``damping:V``                   of a velocity coordinate, of a joint with one its name
 ``stiffness:V``, ``rest:V``                     of its spring, where it is a coordinate of one degree of freedom
 ``stiffness:E``, ``damping:E``, ``preload:E``,  of a force element with a linear law, and by the names that they have
@@ -33,7 +34,7 @@ from liedyn.model.packed import (
 )
 from liedyn.model.remembered import remembered
 from liedyn.sensitivity.changes import (
-    ARMATURE, DAMPING, GRAVITY, INERTIA, LENGTH, NUMBER, RADIUS, REST, SHIFT, SIDE_A, SIDE_B, STIFFNESS,
+    ARMATURE, DAMPING, FRICTION, GRAVITY, INERTIA, LENGTH, NUMBER, RADIUS, REST, SHIFT, SIDE_A, SIDE_B, STIFFNESS,
 )
 
 AXES, ENTRIES = "xyz", ("xx", "xy", "xz", "yy", "yz", "zz")
@@ -166,18 +167,38 @@ def _of_joint(robot, joint):
     return found
 
 
-def _of_lump(robot, child, Z):
-    """Changes as a body, and what is fixed to it, is displaced in its link."""
-    children, lump, shifted = defaultdict(list), [child], []
+def _lump(robot, child):
+    """A body with all that are fixed to it, and the joints that move on them."""
+    children, lump, joints = defaultdict(list), [child], []
     for joint in robot.model.tree_joints:
         children[joint.parent].append(joint)
     for body in lump:  # grows
         for joint in children[body]:
             if JOINT_KINDS[joint.kind].chain:
-                first = int(np.argmax(links_of(robot.packed)[0][:, LINK_JOINT] == robot.joint_index(joint.name)))
-                shifted.append((SHIFT, first, Z))
+                joints.append(joint)
             else:
                 lump.append(joint.child)
+    return lump, joints
+
+
+@remembered
+def body_displacements(robot):
+    """By the name of each parameter that displaces bodies in their links their displacements, by number: twists that
+    the bodies see."""
+    found = {}
+    for joint in robot.model.tree_joints:
+        if not JOINT_KINDS[joint.kind].chain:
+            lump = [(robot.body_index(body), _carrier(robot, body)[1]) for body in _lump(robot, joint.child)[0]]
+            for name, (*w, x, y, z) in _displacements(robot, joint.parent, joint.placement):
+                found[f"placement.{name}:{joint.name}"] = {b: np.concatenate([
+                    X[:3, :3].T @ w, X[:3, :3].T @ ((x, y, z) - np.cross(X[:3, 3], w))]) for b, X in lump}
+    return found
+
+
+def _of_lump(robot, child, Z):
+    """Changes as a body, and what is fixed to it, is displaced in its link."""
+    (lump, joints), links = _lump(robot, child), links_of(robot.packed)[0]
+    shifted = [(SHIFT, int(np.argmax(links[:, LINK_JOINT] == robot.joint_index(joint.name))), Z) for joint in joints]
     inertias = [_moved_inertia(robot, body, Z) for body in robot.model.bodies if body.name in lump]
     constraints = list(enumerate(robot.model.loops + robot.model.constraints))
     return [*shifted, *(each for each in inertias if each[1] >= 0), *_sides(constraints, lump, Z)], [
@@ -189,7 +210,7 @@ def _measures(robot):
     if robot.elements is None:
         return []
     driven = [each for each in robot.model.actuators if each.name in robot.elements.driven]
-    own = [(_measured(robot, e), each.measure) for e, each in enumerate((*robot.model.elements, *driven))]
+    own = [(measured(robot, e), each.measure) for e, each in enumerate((*robot.model.elements, *driven))]
     return own + [(k, robot.model.loops[robot.loop_names.index(name)]) for k, name in enumerate(robot.elements.loops)]
 
 
@@ -230,6 +251,8 @@ def _of_constraint(robot, each, k):
         return found
     for name, kind, sign in _sizes(each):
         found[f"{name}:{each.name}"] = [(kind, k, sign)]
+    if 0.0 < each.friction < np.inf:
+        found[f"friction:{each.name}"] = [(FRICTION, k, 1.0)]
     return found
 
 
@@ -246,7 +269,7 @@ def _sizes(each):
     return own + ([("parent_radius", LENGTH, 1.0)] if "parent_radius" in CONSTRAINT_KINDS[each.kind].needs else [])
 
 
-def _measured(robot, e):
+def measured(robot, e):
     """Number of the constraint that measures force element e, in the model of the force elements."""
     row = robot.elements.rows[e]
     first = row.start if isinstance(row, slice) else row
@@ -256,7 +279,7 @@ def _measured(robot, e):
 
 def _of_element(robot, each, e):
     """Numbers of its law, places of its points, and its length or sum at rest."""
-    k, law, found = _measured(robot, e), LAWS.get(each.law), {}
+    k, law, found = measured(robot, e), LAWS.get(each.law), {}
     at = int(robot.elements.laws.records[e, NUMBERS])
     for place, name in enumerate(law.numbers if law else ()):
         found[f"{name}:{each.name}"] = [], [(NUMBER, at + place, 1.0)]

@@ -20,8 +20,10 @@ class Sensitivity:
         Of the multipliers; of redundant rows, of the smallest ones.
     A : ndarray, shape (..., x, x, np)
     B : ndarray, shape (..., x, nu, np)
+    C : ndarray, shape (..., ny, x, np)
+    D : ndarray, shape (..., ny, nu, np)
     f0 : ndarray, shape (..., x, np)
-        Of A, B and f0 of the linear model.
+        Of A, B, C, D and f0 of the linear model.
     q, v : ndarray, shape (..., nv, np)
         How the dependent coordinates, tangent at q, and the dependent velocities follow.
     model : LocalStateSpace
@@ -41,6 +43,8 @@ class Sensitivity:
     lam: np.ndarray
     A: np.ndarray
     B: np.ndarray
+    C: np.ndarray
+    D: np.ndarray
     f0: np.ndarray
     q: np.ndarray
     v: np.ndarray

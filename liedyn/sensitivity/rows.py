@@ -1,16 +1,19 @@
 """Rows of the constraints and their wrenches, varied in two directions to second order.
 
 One set of kernels for all kinds, as `liedyn.constraints.rows` is to first order; contacts are compiled for the first
-robot that has some. Custom rows are not here: their functions give first derivatives only.
+robot that has some. Custom rows are not here: their functions give first derivatives only
+(`liedyn.sensitivity.custom`).
 """
 from numba import types
 
 from liedyn.compiled.jit import MATRIX, VECTOR, group, inline, kernel_in_place, late
+from liedyn.constraints.cut_joints import residual_rate
 from liedyn.constraints.families.cut import cut_wrench, read, rows_in
 from liedyn.constraints.records import (
-    CONTACT, family_of, is_active, is_cut, loop_count, loop_integer, loop_pitch, loop_rows,
+    CONTACT, CUSTOM, family_of, is_active, is_cut, loop_count, loop_frames, loop_integer, loop_pitch, loop_rows,
 )
-from liedyn.lie.algebra import Ad_inverse, add6
+from liedyn.lie.algebra import Ad_inverse, add6, compose
+from liedyn.lie.exponential import inverse
 from liedyn.model.packed import LOOP_COEFFICIENTS
 from liedyn.sensitivity.changes import LENGTH_AT, number_change, of_loop
 from liedyn.sensitivity.contacts import vary_contact
@@ -46,10 +49,11 @@ def put_parts(kind, pitch, virtual, first, count, b, moved, x, x_dot, rows):
 def vary_cut(model, l, work, lam, one, lam_2, b, passes, rows):
     """Rows of cut joint l, and its wrench on the links."""
     kind, C, first, count = rows_in(SCALAR, model, work, l, False)
-    pitch = loop_pitch(model, l)
+    pitch, (A, B) = loop_pitch(model, l), loop_frames(SCALAR, model, work, l)
     side_a, side_b = sides(model, work, passes, l)
     M, L, x, x_dot = relative_motion(kind, False, C, side_a, side_b)
-    put_parts(kind, pitch, False, first, count, b, Ad_inverse(C, add6(M[1], L[1])), x, x_dot, rows)
+    moved = residual_rate(kind, pitch, compose(inverse(A), B), Ad_inverse(A, add6(M[1], L[1])))
+    put_parts(kind, pitch, False, first, count, b, moved, x, x_dot, rows)
     F = (cut_wrench(SCALAR, kind, pitch, False, first, count, lam),
          cut_wrench(SCALAR, kind, pitch, False, first, count, one.L),
          cut_wrench(LANES, kind, pitch, False, first, count, lam_2), zero6(LANES))
@@ -99,5 +103,5 @@ def vary_others(model, work, lam, one, two, N_12, X_12, b, lam_2, passes, rows, 
             continue
         if family_of(model, l) == CONTACT:
             vary_contact(model, l, work, (lam, one.L, lam_2), b, passes, rows)
-        else:
+        elif family_of(model, l) != CUSTOM:
             vary_coupling(model, l, lam_2, one, two, N_12, X_12, b, passes.spread, rows, force)

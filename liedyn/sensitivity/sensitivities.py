@@ -1,21 +1,28 @@
 """Derivatives of accelerations, multipliers and linear models by a robot's parameters: the public function."""
 import numpy as np
 
+from liedyn.arguments import names as as_names
 from liedyn.arguments import require_robot
 from liedyn.compiled.boundary import as_floats
 from liedyn.constraints.independent import Independent, by_name
+from liedyn.contact.settled import settle, watched
+from liedyn.contact.state import Contacts
 from liedyn.contact.watching import watches
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.elements.forces import force_states, room_for
 from liedyn.elements.generalized import actuator_matrix
-from liedyn.errors import InputError, shown
-from liedyn.linearization.linearize import linearize, settled_without_friction
+from liedyn.errors import InputError, listed, shown
+from liedyn.linearization.linearize import linearize
 from liedyn.linearization.operating_point import CLOSURE_TOLERANCE
+from liedyn.linearization.outputs import output_plan
 from liedyn.model.kinds import LOOP_KINDS
 from liedyn.model.packed import N_ROWS
+from liedyn.sensitivity.changes import SHIFT
+from liedyn.sensitivity.friction import Friction
 from liedyn.sensitivity.laws import make_slopes, slope_states
-from liedyn.sensitivity.linear_model import Derivatives, LinearModels
-from liedyn.sensitivity.parameters import all_changes, chosen
+from liedyn.sensitivity.linear_model import GEOMETRIC, Derivatives, LinearModels
+from liedyn.sensitivity.outputs import Outputs
+from liedyn.sensitivity.parameters import all_changes, chosen, measured
 from liedyn.sensitivity.result import Sensitivity
 from liedyn.sensitivity.variations import Motion
 from liedyn.tree.crba import crba
@@ -25,7 +32,8 @@ AT_ONCE = 4_000_000
 
 
 def sensitivities(robot, q, v, tau=None, parameters=("mass:*", "com.*:*", "inertia.*:*"), independent=None,
-                  speeds=None, u=None, closure_tolerance=CLOSURE_TOLERANCE, rank_tolerance=RANK_TOLERANCE):
+                  speeds=None, u=None, closure_tolerance=CLOSURE_TOLERANCE, rank_tolerance=RANK_TOLERANCE,
+                  outputs=None):
     """Exact derivatives of accelerations, multipliers and of the linear model by parameters of the robot.
 
     Along a parameter p the independent coordinates y and velocities w, time, and tau or u are held; the dependent
@@ -52,7 +60,8 @@ def sensitivities(robot, q, v, tau=None, parameters=("mass:*", "com.*:*", "inert
           parent's axes through that place; of fixed joints too
         - ``parent_placement.x:LOOP`` and ``child_placement.x:LOOP``, likewise of the two frames that a cut joint,
           another constraint or a force element joins
-        - ``length:NAME``, ``radius:NAME``, ``parent_radius:NAME``, ``offset:NAME`` of constraints
+        - ``length:NAME``, ``radius:NAME``, ``parent_radius:NAME``, ``offset:NAME`` of constraints; ``friction:NAME`` of
+          contacts that may slide
         - ``armature:NAME``, ``damping:NAME``, ``stiffness:NAME``, ``rest:NAME`` of velocity coordinates; the last two
           where the coordinate is one of one degree of freedom
         - ``stiffness:NAME``, ``damping:NAME``, ``preload:NAME``, ``length:NAME``, ``rest:NAME`` of linear force
@@ -64,11 +73,13 @@ def sensitivities(robot, q, v, tau=None, parameters=("mass:*", "com.*:*", "inert
         Instead of tau: forces of the robot's actuators.
     closure_tolerance, rank_tolerance : float
         As for `linearize`.
+    outputs : sequence of str, optional
+        Those of C and D, as for `linearize`.
 
     Returns
     -------
     Sensitivity
-        ``a, lam, A, B, f0, q, v`` with the parameters along the last axis, and the linear ``model`` itself.
+        ``a, lam, A, B, C, D, f0, q, v`` with the parameters along the last axis, and the linear ``model`` itself.
 
     Raises
     ------
@@ -76,8 +87,8 @@ def sensitivities(robot, q, v, tau=None, parameters=("mass:*", "com.*:*", "inert
         A loop is open at q; or the constraints cannot follow a parameter, as a planar linkage with redundant rows that
         leaves its plane: leave it out.
     InputError
-        What `linearize` raises; an unknown parameter; a feedback for tau or u; sliding friction of contacts, custom
-        rows, or users' laws of force elements, whose second derivatives are not known here.
+        What `linearize` raises; an unknown parameter; a feedback for tau or u; a parameter that displaces custom rows
+        or users' laws of force elements, whose second derivatives are not known.
     SingularConfigurationError
         As `linearize`.
 
@@ -104,31 +115,47 @@ def sensitivities(robot, q, v, tau=None, parameters=("mass:*", "com.*:*", "inert
     names = chosen(robot, parameters)
     if not names:
         raise InputError("parameters is empty: name one at least")
-    unknown = without_second_derivatives(robot)
-    if unknown:
-        raise InputError(f"sensitivities has no second derivatives of {unknown}")
+    changes = [all_changes(robot)[name] for name in names]
+    _require_known(robot, names, changes)
     if any(callable(x) or isinstance(x, tuple) and any(map(callable, x)) for x in (tau, u)):
         raise InputError("sensitivities takes forces tau or u as numbers, not a feedback: close the loop on A and B")
-    model = linearize(robot, q, v, tau, independent=independent, outputs=(), closure_tolerance=closure_tolerance,
+    model = linearize(robot, q, v, tau, independent=independent, outputs=outputs, closure_tolerance=closure_tolerance,
                       rank_tolerance=rank_tolerance, speeds=speeds, u=u)
     lead, count = model.lead, int(np.prod(model.lead))
+    contacts = None
     if watches(robot):  # contacts as these states have them; linearize has seen that all have the same
-        state = (x.reshape(count, -1)[0] for x in (model.q, model.v, model.tau))
-        robot = settled_without_friction(robot, *state, np.empty(0), rank_tolerance, "sensitivities()")
+        robot, contacts = _settled(robot, *(x.reshape(count, -1)[0] for x in (model.q, model.v, model.tau)),
+                                   rank_tolerance)
     q, v, a, lam, K, S, rank = (np.reshape(x, (count, *np.shape(x)[len(lead):])) for x in (
         model.q, model.v, model.a, model.lam, model.K, model.S, model.rank))
     y, w, R_y, R_w = _choices(robot, model, K, S)
     inputs = np.broadcast_to(actuator_matrix(robot, q), (count, robot.nv, len(model.inputs)))
     M, slopes = crba(robot, q), element_slopes(robot, q, v, u, lead)
-    changes = [all_changes(robot)[name] for name in names]
+    asked = robot.outputs if outputs is None else as_names("outputs", outputs)
+    plan, CD = output_plan(robot, asked, y), np.concatenate([model.C, model.D], axis=-1)
+    outputs = None
+    if len(plan.parts) or plan.contacts:
+        outputs = Outputs(plan, CD.reshape(count, *CD.shape[len(lead):]))
     found, size = [], _chunk(robot, K.shape[2] + S.shape[2] + inputs.shape[2], len(names))
     for b in range(0, count, size):
         part = slice(b, b + size)
-        models = LinearModels(robot, lead, y, w, R_y[part], R_w[part], Motion(q[part], v[part], a[part], lam[part]),
-                              M[part], rank[part], inputs[part], _part(slopes, part), b)
+        motion = Motion(q[part], v[part], a[part], lam[part])
+        models = LinearModels(robot, lead, y, w, R_y[part], R_w[part], motion, M[part], rank[part], inputs[part],
+                              _part(slopes, part), b, outputs and outputs.part(part),
+                              contacts and Friction(robot, contacts, motion))
         found.append(models.derivatives(names, changes))
     arrays = {key: np.concatenate(x).reshape(lead + x[0].shape[1:]) for key, *x in zip(Derivatives._fields, *found)}
     return Sensitivity(parameters=names, model=model, **arrays)
+
+
+def _settled(robot, q, v, tau, tolerance):
+    """The robot with its contacts as one state has them, those that slide with friction closed in all rows, and these
+    as `Contacts`, or None."""
+    found = settle(robot, q, v, tau, np.empty(0), tolerance)
+    if not found.sliding:
+        return found.robot, None
+    contacts = Contacts(*(x[found.sliding] for x in watched(robot)))
+    return found.robot.switched({name: "sticking" for name in contacts.names}), contacts
 
 
 def _chunk(robot, columns, parameters):
@@ -164,6 +191,27 @@ def without_second_derivatives(robot):
         if each.law == "function":
             return f"force element {shown(each.name)}, whose law is a function that gives first slopes only"
     return None
+
+
+def _require_known(robot, names, changes):
+    """InputError where a parameter displaces what users' functions give only first derivatives of."""
+    moving = [any(kind in GEOMETRIC for kind, *_ in own) and bool(robot.row_names) for own, _ in changes]
+    for e, each in enumerate(robot.model.elements):
+        if each.law == "function":
+            k = measured(robot, e)
+            bad = [name for name, moves, (_, of_elements) in zip(names, moving, changes) if moves or any(
+                kind == SHIFT or kind in GEOMETRIC and what == k for kind, what, _ in of_elements)]
+            _refuse(bad, f"force element {shown(each.name)}", "law is a function that gives first slopes only")
+    for each in robot.model.constraints:
+        if each.kind == "custom" and each.name in robot.active:
+            bad = [name for name, moves in zip(names, moving) if moves]
+            _refuse(bad, f"custom constraint {shown(each.name)}", "functions give first derivatives only")
+
+
+def _refuse(bad, what, why):
+    if bad:
+        raise InputError(f"sensitivities by {listed(bad)} would need second derivatives of {what}, whose {why}: leave "
+                         "such parameters out; those that displace nothing are known")
 
 
 def _choices(robot, model, K, S):

@@ -8,7 +8,7 @@ readers of virtual velocities. With x the components in C of the relative twist 
 and a helical row combines two of them. Constraint wrenches are constant in C too.
 """
 from liedyn.compiled.jit import inline, kernel_in_place
-from liedyn.constraints.cut_joints import FORBIDDEN, VIRTUAL, cut_frames, put_residual
+from liedyn.constraints.cut_joints import FORBIDDEN, VIRTUAL, cut_frames, put_residual, residual_rate
 from liedyn.constraints.records import (
     is_active, is_cut, loop_count, loop_frames, loop_kind, loop_links, loop_pitch, loop_rows, loop_virtuals,
 )
@@ -16,7 +16,8 @@ from liedyn.constraints.relative import (
     frame_turn, path_ends, push_sides, relative_derivatives, relative_rate, relative_screw, relative_twist,
     relative_variation, side_accelerations, side_states, side_twists, side_variations, toward_ground, wrench_variations,
 )
-from liedyn.lie.algebra import Ad_dual_inverse, add, dot6, minus_ad_dual, sub6
+from liedyn.lie.algebra import Ad_dual_inverse, add, compose, dot6, minus_ad_dual, sub6
+from liedyn.lie.exponential import inverse
 from liedyn.linalg.gauss_jordan import put_element
 from liedyn.model.kinds import HELICAL
 from liedyn.simd.lanes import LANES, SCALAR, WIDTH, load, splat, store
@@ -90,6 +91,22 @@ def cut_jacobian_kernel(lane, model, work, virtual, G):
             continue
         kind, C, first, count = rows_in(lane, model, work, l, virtual)
         put_columns(lane, model, work, l, kind, loop_pitch(model, l), virtual, C, first, count, G)
+
+
+@kernel_in_place
+def cut_residual_kernel(model, work, g_q):
+    """Fills the cut joints' rows of dg/dq (m, nv), which are those of G where loops are closed; others stay."""
+    for l in range(loop_count(model)):
+        if not counts(model, l, False):
+            continue
+        (A, B), kind, (first, count) = loop_frames(SCALAR, model, work, l), loop_kind(model, l), loop_rows(model, l)
+        T, (ja, jb) = compose(inverse(A), B), path_ends(model, l)
+        while ja != jb:
+            j = max(ja, jb)
+            x = residual_rate(kind, loop_pitch(model, l), T, relative_screw(SCALAR, model, work, j, jb > ja, A))
+            for r in range(count):
+                g_q[first + r, j] = read(kind, loop_pitch(model, l), False, r, x)
+            ja, jb = toward_ground(model, ja, jb)
 
 
 @kernel_in_place
