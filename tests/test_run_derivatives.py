@@ -1,4 +1,6 @@
 """Derivatives of runs against complex-step derivatives of an independent program, and against differences of runs."""
+import warnings
+
 import numpy as np
 import pytest
 from comparison import off
@@ -6,6 +8,7 @@ from closed_chains import difference
 from complex_five_bar import ComplexFiveBar
 
 import liedyn as ld
+from tests.perturbed_models import perturbed
 
 H, STEPS, STEP = 5e-3, 60, 1e-30
 ARM, REST = ld.load("five_bar"), np.zeros(4)
@@ -56,6 +59,63 @@ def test_complex_step():
         other = ComplexFiveBar(**given)
         compare(last(parameters=np.eye(len(names))[k]),
                 other.run(*other.project(q0, v0.astype(complex)), tau, H, STEPS))
+
+
+@pytest.mark.parametrize("h", [0.03, 0.08])
+def test_long_steps_that_leave_the_loop_open(h):
+    """By up to 1e-4 and 1e-2: all of Newton's corrections count, in the metric of where they begin."""
+    steps, names = 12, ["mass:link3", "placement.x:q2", "child_placement.x:pin"]
+    v0, along = allowed(ARM, ARM.home, size=1.0)
+    tau = np.array([35.0, 0.0, 0.0, -30.0])
+    run = ld.differentiate_run(ARM, ARM.home, v0, h * steps, tau=tau, dt=h, parameters=names)
+    q0, plain = ARM.home.astype(complex), ComplexFiveBar()
+    end = plain.run(q0, v0.astype(complex), tau, h, steps)
+    np.testing.assert_allclose(np.r_[run.trajectory.q[-1], run.trajectory.v[-1]], end.real, rtol=0, atol=1e-10)
+
+    def compare(moved, **varied):
+        found = run.forward(**varied)
+        assert off(np.r_[found.q[-1], found.v[-1]], moved.imag / STEP) < 1e-10
+
+    compare(plain.run(q0, v0 + 1j * STEP * along, tau, h, steps), v0=along)
+    changed = [dict(masses=(2, 3, 3.0 + 1j * STEP, 2)), dict(lengths=(1.0 + 1j * STEP, 1.5, 1.5, 1.0)),
+               dict(lengths=(1.0, 1.5, 1.5, 1.0 + 1j * STEP))]
+    for k, given in enumerate(changed):
+        other = ComplexFiveBar(**given)
+        compare(other.run(*other.project(q0, v0.astype(complex)), tau, h, steps), parameters=np.eye(3)[k])
+
+
+def test_start_that_is_projected_from_afar():
+    """A start that is open by a tenth: how its projection moves with lengths and masses is exact, too."""
+    q0, v0 = ARM.home + [0.05, -0.1, 0.03, 0.08], np.array([0.3, -0.2, 0.5, 0.1])
+    names = ["mass:link3", "placement.x:q2", "child_placement.x:pin", "com.x:link2"]
+    run = ld.differentiate_run(ARM, q0, v0, 0.02, start="project", parameters=names)
+
+    def projected(name, e):
+        tr = ld.simulate(perturbed(ARM, name, e), q0, v0, 0.02, start="project", progress=False)
+        return np.r_[tr.q[0], tr.v[0], tr.q[-1], tr.v[-1]]
+
+    for k, name in enumerate(names):
+        found = run.forward(parameters=np.eye(4)[k])
+        wanted = difference(lambda e, name=name: projected(name, e), 1e-3)
+        np.testing.assert_allclose(np.r_[found.q[0], found.v[0], found.q[-1], found.v[-1]], wanted, rtol=0,
+                                   atol=2e-9 * np.abs(wanted).max(), err_msg=name)  # of the differences
+
+
+def test_balls_with_long_steps():
+    """Displacements of balls and free bodies turn with corrections of any size."""
+    robot = ld.load("stewart")
+    v, along = allowed(robot, robot.home, size=1.0)
+    given = dict(dt=0.05, progress=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        run = ld.differentiate_run(robot, robot.home, v, 0.2, dt=0.05)
+
+        def last(e):
+            tr = ld.simulate(robot, robot.home, v + e * along, 0.2, **given)
+            return np.r_[ld.difference(robot, run.trajectory.q[-1], tr.q[-1]), tr.v[-1]]
+
+        moved, wanted = run.forward(v0=along), difference(last, 1e-3)
+    np.testing.assert_allclose(np.r_[moved.q[-1], moved.v[-1]], wanted, rtol=0, atol=1e-9 * np.abs(wanted).max())
 
 
 @pytest.mark.filterwarnings("ignore:the step of 'five_bar'")  # the loop is closed at once, which moves energy

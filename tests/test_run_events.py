@@ -141,11 +141,49 @@ def test_jump_on_a_spring():
         np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-8 * np.abs(wanted).max())
 
 
+def test_action():
+    """A ball that falls is kicked upward, by a share of its speed and with time, and shifted; in closed form."""
+    b = ld.Builder("ball")
+    b.body("ball", mass=2.0)
+    b.joint("z", "prismatic", "ground", "ball")
+    robot, share, grown, moved = b.build(), 0.6, 1.5, 0.8
+    event = ld.Event("kick", lambda t, q, v: q[0] - 0.4, direction=-1, derivative=lambda t, q, v: (0.0, [1.0], [0.0]),
+                     action=lambda t, q, v: (moved * q + 0.1 * v, -share * v + grown * t),
+                     action_derivative=lambda t, q, v: ([0.0, grown], [[moved], [0.0]], [[0.1], [-share]]))
+
+    def end(z, w, g=9.81, T=0.5):
+        t = (w + np.sqrt(w * w + 2.0 * g * (z - 0.4))) / g
+        v = w - g * t
+        q, u = moved * 0.4 + 0.1 * v, -share * v + grown * t
+        return np.array([q + u * (T - t) - 0.5 * g * (T - t) ** 2, u - g * (T - t), t])
+
+    run = ld.differentiate_run(robot, [1.0], [0.2], 0.5, events=event, parameters=["gravity"])
+    row = np.flatnonzero(np.diff(run.trajectory.t) == 0.0)[0]
+    np.testing.assert_allclose([run.trajectory.q[-1, 0], run.trajectory.v[-1, 0], run.trajectory.t[row]],
+                               end(1.0, 0.2), rtol=0, atol=1e-11)
+    for varied, f in ((dict(q0=[1.0]), lambda e: end(1.0 + e, 0.2)), (dict(v0=[1.0]), lambda e: end(1.0, 0.2 + e)),
+                      (dict(parameters=[1.0]), lambda e: end(1.0, 0.2, 9.81 + e))):
+        found = run.forward(**varied)
+        np.testing.assert_allclose([found.q[-1, 0], found.v[-1, 0], found.t[row]], difference(f, 1e-3), rtol=0,
+                                   atol=1e-10)
+    gradient = run.adjoint(q=[1.0])
+    assert gradient.q0[0] == pytest.approx(run.forward(q0=[1.0]).q[-1, 0], rel=1e-12)
+    assert gradient.parameters[0] == pytest.approx(run.forward(parameters=[1.0]).q[-1, 0], rel=1e-12)
+
+
+def test_action_that_opens_a_loop_is_refused():
+    event = ld.Event("push", lambda t, q, v: t - 0.05, derivative=lambda t, q, v: (1.0, np.zeros(4), np.zeros(4)),
+                     action=lambda t, q, v: (q + [1e-7, 0.0, 0.0, 0.0], v),
+                     action_derivative=lambda t, q, v: (np.zeros(8), np.eye(8)[:, :4], np.eye(8)[:, 4:]))
+    with pytest.raises(ld.SimulationError, match="action of event 'push' opens constraints"):
+        ld.differentiate_run(ARM, ARM.home, np.zeros(4), 0.1, events=event)
+
+
 def test_refused():
     with pytest.raises(ld.InputError, match="event 'late' has no derivative"):
         ld.differentiate_run(ARM, ARM.home, np.zeros(4), 0.1,
                              events=ld.Event("late", lambda t, q, v: t - 0.05, off="pin"))
-    with pytest.raises(ld.InputError, match="event 'kick' has an action"):
+    with pytest.raises(ld.InputError, match="event 'kick' has no action_derivative"):
         ld.differentiate_run(ARM, ARM.home, np.zeros(4), 0.1, events=ld.Event(
             "kick", lambda t, q, v: t - 0.05, action=lambda t, q, v: (q, v), derivative=lambda t, q, v: (1.0, q, v)))
     with pytest.raises(ld.InputError, match="derivative of event 'late' must return"):

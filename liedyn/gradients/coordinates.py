@@ -1,6 +1,7 @@
 """Variations of configurations, column by column: of the numbers of q, in the tangent space, and of rates."""
 from liedyn.compiled.jit import inline, kernel_in_place
-from liedyn.lie.algebra import ad, add, cross, quaternion_rotation, rotate, scale6, unrotate
+from liedyn.lie.algebra import ad, add, add6, cross, quaternion_rotation, rotate, scale6, unrotate
+from liedyn.linalg.dense import largest_size
 from liedyn.linalg.vectors import copy_to
 from liedyn.model.packed import FREE, NV
 from liedyn.simulation.coordinates import coordinate_rates
@@ -98,19 +99,36 @@ def vary_rates(model, q, v, dq, theta, dv, number, out):
 
 
 @kernel_in_place
-def turn_along(model, shift, factor, moved, theta):
-    """theta += factor ad(shift, moved) joint by joint, column by column; `moved` may be theta."""
+def turn_along(model, shift, first, theta):
+    """theta becomes sum_k (-ad(shift))^k / (k + first)! theta, joint by joint, column by column.
+
+    With first = 0 the displacements seen from where exp(shift) leads, with first = 1 those that changes of `shift`
+    make there.
+    """
+    terms = series_length(largest_size(shift))
     for i in range(link_count(model)):
         if dof_count(model, i) == 1:
             continue
         j, free = first_dof(model, i), kind(model, i) == FREE
         along = twist_of(free, shift, j)
         for c in range(theta.shape[1]):
-            x = (moved[j, c], moved[j + 1, c], moved[j + 2, c]), (0.0, 0.0, 0.0)
+            x = (theta[j, c], theta[j + 1, c], theta[j + 2, c]), (0.0, 0.0, 0.0)
             if free:
-                x = x[0], (moved[j + 3, c], moved[j + 4, c], moved[j + 5, c])
-            w, p = scale6(factor, ad(along, x))
+                x = x[0], (theta[j + 3, c], theta[j + 4, c], theta[j + 5, c])
+            y = x
+            for k in range(terms, 0, -1):
+                y = add6(x, scale6(-1.0 / (k + first), ad(along, y)))
             for r in range(3):
-                theta[j + r, c] += w[r]
+                theta[j + r, c] = y[0][r]
                 if free:
-                    theta[j + 3 + r, c] += p[r]
+                    theta[j + 3 + r, c] = y[1][r]
+
+
+@inline
+def series_length(size):
+    """Terms of the exponential series until they are rounding."""
+    terms, term = 1, size
+    while term > 1e-17 and terms < 40:
+        terms += 1
+        term *= size / terms
+    return terms

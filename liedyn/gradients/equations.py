@@ -15,7 +15,9 @@ from liedyn.sensitivity.elements import add_element_partials
 from liedyn.sensitivity.laws import put_slopes
 from liedyn.sensitivity.variations import Motion, put_partials
 from liedyn.simulation.integrators.derivatives import eliminate, put_derivatives
+from liedyn.simd.lanes import SCALAR
 from liedyn.simulation.workspace import WORK
+from liedyn.tree.rnea_derivatives import composite_derivatives, world_motion
 
 
 @inline
@@ -131,6 +133,19 @@ def put_correction_partials(rest, x, room, q, moved):
                 p.g[r, c] = 0.0
 
 
+@inline
+def put_force_partials(rest, x, room, q):
+    """room.partials.force of G^T mu alone."""
+    p = room.partials
+    for i in range(p.force.shape[0]):
+        for c in range(p.force.shape[1]):
+            p.force[i, c] = -p.force_0[i, c]
+    put_partials(rest, room.changes, Motion(q, x.zero, x.zero, room.mu), p.work, p.force_0, p.phi_0, p.psi_0, p.g_0)
+    for i in range(p.force.shape[0]):
+        for c in range(p.force.shape[1]):
+            p.force[i, c] += p.force_0[i, c]
+
+
 @kernel_in_place
 def put_metric(x, d, room):
     """room.L of x.M, or as the projection has it where M is singular, of the identity, which does not vary."""
@@ -138,6 +153,19 @@ def put_metric(x, d, room):
         room.L[:, :], d.ID_q[:, :] = 0.0, 0.0
         for j in range(room.L.shape[0]):
             room.L[j, j] = 1.0
+
+
+@kernel_in_place
+def vary_metric(rest, x, q, moved, theta, d, room, out):
+    """out = -D(M(q) moved) along theta, at q, and along the parameters; room.L of M(q)."""
+    world_motion(SCALAR, rest, q, x.zero, moved, d.work)
+    composite_derivatives(SCALAR, rest, q, x.none, d.work, d.ignored, d.ID_q, d.ID_v, x.M)
+    put_metric(x, d, room)
+    room.mu[:], out[:, :] = 0.0, 0.0
+    add_times(-1.0, d.ID_q, theta, out)
+    if room.partials.g.shape[1] > 0:
+        put_correction_partials(rest, x, room, q, moved)
+        add_partials(room.partials.force, room, out)
 
 
 @kernel_in_place

@@ -10,8 +10,9 @@ and the step behind it is shorter by dt. An impact with active rows G, impulses 
 
     M (v+ - v-) = -G^T L        psi(q, v+) = -e psi(q, v-)
 
-whose variation is solved like that of accelerations. Positions vary as before the event: rows that it closes were zero
-in dx_before already, as their gap is the guard.
+whose variation is solved like that of accelerations. Where a contact slips in its impact, its tangential impulses are
+mu N s with the direction s of the slip behind it, in place of equations (`liedyn.gradients.sliding`). Positions vary
+as before the event: rows that it closes were zero in dx_before already, as their gap is the guard.
 """
 from typing import NamedTuple
 
@@ -20,16 +21,23 @@ import numpy as np
 from liedyn.arguments import floats
 from liedyn.contact.state import AT_REST
 from liedyn.errors import InputError, SimulationError, said, shown
+from liedyn.gradients.sliding import friction_changes
 from liedyn.model.packed import OFF, ON, SLIDING
 from liedyn.simulation.inputs import put_input_forces
+from liedyn.simulation.instant import acted_on
 from liedyn.simulation.integrators.derivatives import put_derivatives, put_mechanism_derivatives
 from liedyn.simulation.projection import constraint_state
+from liedyn.tree.configuration import difference
 
 
 RANK = 1e-11
 """Singular values below this part of the largest one count as zero."""
 JUMPS = 1e-6
 """Force of a contact that lets go, by the largest one of the run, that has not come down to zero by itself."""
+MOVED = 1e-9
+"""By how much constraints may move coordinates behind an action."""
+LOWERED = 1e-7
+"""By how much less the restitution of an impact may be than the one that was given, from rounding of slow impacts."""
 SLIPS = 1.0 - 1e-9
 """Part of the largest friction from which on a contact slips in its impact."""
 
@@ -42,8 +50,8 @@ class Instant(NamedTuple):
     row : int
     by_state, by_time, by_parameters : ndarray (2 n), float, ndarray (np)
         Derivatives of the guard.
-    jump, jump_by_parameters : ndarray, shape (2 n, 2 n), (2 n, np)
-        What the event does to a variation of the state, and how it changes with the parameters.
+    jump, jump_by_time, jump_by_parameters : ndarray, shape (2 n, 2 n), (2 n,), (2 n, np)
+        What the event does to a variation of the state, and how it changes with its time and the parameters.
     """
 
     row: int
@@ -51,6 +59,7 @@ class Instant(NamedTuple):
     by_time: float
     by_parameters: np.ndarray
     jump: np.ndarray
+    jump_by_time: np.ndarray
     jump_by_parameters: np.ndarray
 
 
@@ -80,7 +89,7 @@ def instants_of(run, trajectory, events):
     Raises
     ------
     InputError
-        A guard without a derivative, or an event with an action.
+        A guard, or an action, without a derivative.
     SimulationError
         Where the run has no derivative: friction begins or ceases to hold, several guards are zero at once.
     """
@@ -101,7 +110,7 @@ def _instant(run, trajectory, events, row, records):
             f"the run has no derivative at t = {trajectory.t[row]:.9g} s: {', '.join(repr(r.name) for r in records)} "
             "happen at one instant, and which comes first changes with the start", trajectory)
     guard = (np.zeros(2 * run.n), 1.0, np.zeros(run.parameters)) if first else guards[0]
-    return Instant(row, *guard, *_jump(run, trajectory, row, records))
+    return Instant(row, *guard, *_change(run, trajectory, events, row, records))
 
 
 # ---- when it happens
@@ -112,8 +121,6 @@ def _guard(run, trajectory, events, row, record):
     t, q, v = float(trajectory.t[row]), trajectory.q[row].copy(), trajectory.v[row].copy()
     for event in events:
         if event.name == record.name:
-            if event.action is not None:
-                raise InputError(f"event {event.name!r} has an action, whose derivative is not known")
             return *_users_guard(event, t, q, v), np.zeros(run.parameters)
     kind, _, name = record.name.partition(" ")
     if kind == "contact":
@@ -127,23 +134,29 @@ def _guard(run, trajectory, events, row, record):
 
 
 def _users_guard(event, t, q, v):
-    what = f"derivative of event {event.name!r}"
-    if event.derivative is None:
-        raise InputError(f"event {event.name!r} has no derivative: give Event(..., derivative=f), where f(t, q, v) "
-                         "returns those of the guard by t, by the tangent at q and by v")
+    found = _users_derivative(event, "derivative", "returns those of the guard by t, by the tangent at q and by v",
+                              t, q, v, ((), v.shape, v.shape))
+    return np.concatenate(found[1:]), float(found[0])
+
+
+def _users_derivative(event, key, says, t, q, v, shapes):
+    """Three arrays that a function of the user returns."""
+    what = f"{key} of event {event.name!r}"
+    if getattr(event, key) is None:
+        raise InputError(f"event {event.name!r} has no {key}: give Event(..., {key}=f), where f(t, q, v) {says}")
     try:
-        found = event.derivative(t, q.copy(), v.copy())
+        found = getattr(event, key)(t, q.copy(), v.copy())
     except Exception as error:
         raise InputError(f"{what} fails with {said(error)} at t = {t:.6g}") from error
     if not isinstance(found, tuple | list) or len(found) != 3:
         raise InputError(f"{what} must return (by_t, by_q, by_v), got {shown(found)}")
-    by_t, by_q, by_v = (floats(what, x) for x in found)
-    if by_t.ndim or by_q.shape != v.shape or by_v.shape != v.shape:
-        raise InputError(f"{what} must return a number and two arrays of shape {v.shape}, got shapes {by_t.shape}, "
-                         f"{by_q.shape} and {by_v.shape}")
-    if not all(np.isfinite(x).all() for x in (by_t, by_q, by_v)):
+    found = [floats(what, x) for x in found]
+    if tuple(x.shape for x in found) != shapes:
+        raise InputError(f"{what} must return three arrays of shapes {', '.join(map(str, shapes))}, got "
+                         f"{', '.join(str(x.shape) for x in found)}")
+    if not all(np.isfinite(x).all() for x in found):
         raise InputError(f"{what} is not finite at t = {t:.6g}")
-    return np.concatenate([by_q, by_v]), float(by_t)
+    return found
 
 
 def _gap(run, name, t, q, v):
@@ -200,49 +213,96 @@ def _force(run, trajectory, row, name, friction):
     right = np.block([[d.tau_q - d.ID_q - d.force_q, d.tau_v - d.ID_v, -force], [-d.phi_q[on], -d.phi_v[on], -phi[on]]])
     varied = np.linalg.solve(np.block([[x.M, G.T], [G, np.zeros((len(G), len(G)))]]), right)[run.n:]
     slope = (readers[:, on] @ varied)[0]
+    if friction:
+        slope[2 * run.n:] -= side * lam[first] * friction_changes(run.room.changes, run.contacts.index[c])
     return slope[:2 * run.n], 0.0, slope[2 * run.n:]
 
 
 # ---- what it does
 
 
-def _jump(run, trajectory, row, records):
-    """Derivatives of the state behind an event by that before it, and by the parameters."""
+def _change(run, trajectory, events, row, records):
+    """Derivatives of the state behind an event by that before it, by time, and by the parameters."""
+    n, t, q, v = run.n, float(trajectory.t[row]), trajectory.q[row].copy(), trajectory.v[row].copy()
+    acted, by_time = np.eye(2 * n), np.zeros(2 * n)
+    for event in [each for each in events if each.action is not None and each.name in [r.name for r in records]]:
+        found = _users_derivative(
+            event, "action_derivative", "returns those of the new displacement and velocity by t, by the tangent at q "
+            "and by v", t, q, v, ((2 * n,), (2 * n, n), (2 * n, n)))
+        by_state = np.hstack(found[1:])
+        acted, by_time = by_state @ acted, by_state @ by_time + found[0]
+        q, v = acted_on(run, event, t, q, v)
+        moved = np.abs(difference(run.robot, q, trajectory.q[row + 1])).max()
+        if moved > MOVED:
+            raise SimulationError(
+                f"the run has no derivative at t = {t:.9g} s: the action of event {event.name!r} opens constraints, "
+                f"whose projection moves coordinates by {moved:.3g}", trajectory)
+    jump, by_parameters = _jump(run, trajectory, row, v, records)
+    return jump @ acted, jump @ by_time, by_parameters
+
+
+def _jump(run, trajectory, row, v, records):
+    """Derivatives of the state behind an impact, with the velocity v before it, by that before it and parameters."""
     n, jump, t = run.n, np.eye(2 * run.n), float(trajectory.t[row])
     by_parameters = np.zeros((2 * n, run.parameters))
-    q, v, v_after = trajectory.q[row + 1], trajectory.v[row].copy(), trajectory.v[row + 1].copy()
+    q, v_after = trajectory.q[row + 1], trajectory.v[row + 1].copy()
     if not (v_after != v).any():
         return jump, by_parameters
-    impulse, contacts = sum(record.impulse for record in records), run.contacts
+    impulse, contacts, slipping = sum(record.impulse for record in records), run.contacts, []
     status, active = trajectory.status[row + 1].copy(), np.abs(impulse) > 0.0
     for c, (index, first, count) in enumerate(zip(contacts.index, contacts.first, contacts.count)):
         hit, rub = active[first:first + count].any(), np.linalg.norm(impulse[first + 1:first + count])
         if rub > 0.0 and rub >= SLIPS * contacts.friction[c] * abs(impulse[first]):
-            raise SimulationError(f"the run has no derivative at t = {t:.9g} s: contact {contacts.names[c]!r} slips in "
-                                  "its impact", trajectory)
+            slipping.append(c)
         status[index] = ON if hit else status[index]
     run.put(status, t)
     # what is closed behind the event has no velocity there, but for the slip of contacts that slide
     active |= np.array([status[run.robot.constraint_index(owner)] == ON for owner in run.robot.row_owners], dtype=bool)
     active[contacts.first[status[contacts.index] == SLIDING]] = True
-    d, G, M = run.d, run.x.G, run.x.M
-    put_mechanism_derivatives(run.at_rest(), run.x.none, q, run.x.zero, v_after - v, impulse, G, M, d)
-    forces, G, M, rates = -(d.ID_q + d.force_q), G[active].copy(), M.copy(), []
-    zero, zero_rows = run.x.zero, np.zeros(len(impulse))
+    for c in slipping:
+        active[contacts.tangential(c)] = False
+    d, zero, zero_rows = run.d, run.x.zero, np.zeros(len(impulse))
+    put_mechanism_derivatives(run.at_rest(), run.x.none, q, zero, v_after - v, impulse, run.x.G, run.x.M, d)
+    forces, G, M, rates = -(d.ID_q + d.force_q), run.x.G.copy(), run.x.M.copy(), []
     force = run.partials(q, zero, v_after - v, impulse)[0] - run.partials(q, zero, zero, zero_rows)[0]
     for speed in (v, v_after):
         constraint_state(run.model, run.x, q, speed)
-        psi = run.x.psi[active].copy()
-        put_mechanism_derivatives(run.model, run.x.none, q, speed, run.x.zero, impulse, run.x.G, run.x.M, d)
-        rates.append((psi, d.psi_q[active].copy(), run.partials(q, speed, zero, zero_rows)[2][active]))
+        psi = run.x.psi.copy()
+        put_mechanism_derivatives(run.model, run.x.none, q, speed, zero, impulse, run.x.G, run.x.M, d)
+        rates.append((psi, d.psi_q.copy(), run.partials(q, speed, zero, zero_rows)[2]))
     (psi, psi_q, psi_p), (psi_after, psi_q_after, psi_p_after) = rates
-    fast, e = np.abs(psi) > AT_REST * max(1.0, float(np.abs(v).max())), np.zeros(len(psi))
+    fast, e = (np.abs(psi) > AT_REST * max(1.0, float(np.abs(v).max()))) & active, np.zeros(len(psi))
     e[fast] = np.maximum(0.0, -psi_after[fast] / psi[fast])
-    # psi_q+ dtheta + G dv+ = -e (psi_q- dtheta + G dv-), and dv+ - dv- is looked for
-    e = e[:, None]
-    right = np.block([[forces, np.zeros((n, n)), -force],
-                      [-(psi_q_after + e * psi_q), -(1.0 + e) * G, -(psi_p_after + e * psi_p)]])
-    found = np.linalg.lstsq(np.block([[M, G.T], [G, np.zeros((len(G), len(G)))]]), right, rcond=RANK)[0][:n]
+    _require_given(run, records, e, fast, t, trajectory)
+    # psi_q+ dtheta + G dv+ = -e (psi_q- dtheta + G dv-), and x = dv+ - dv- is looked for
+    e, mass, push = e[:, None], M.copy(), G.T.copy()
+    right = np.hstack([forces, np.zeros((n, n)), -force])
+    for c in slipping:  # lambda_t = mu N s, s = psi_t+ / |psi_t+|
+        rows, first, mu = contacts.tangential(c), contacts.first[c], contacts.friction[c]
+        N, size = -contacts.side[c] * impulse[first], np.linalg.norm(psi_after[rows])
+        s = psi_after[rows] / size
+        turn = G[rows].T @ (mu * N / size * (np.eye(len(s)) - np.outer(s, s)))
+        push[:, first] -= contacts.side[c] * mu * G[rows].T @ s
+        mass += turn @ G[rows]
+        right -= turn @ np.hstack([psi_q_after[rows], G[rows], psi_p_after[rows]])
+        right[:, 2 * n:] -= np.outer(G[rows].T @ s, N * friction_changes(run.room.changes, contacts.index[c]))
+    below = -np.hstack([psi_q_after + e * psi_q, (1.0 + e) * G, psi_p_after + e * psi_p])[active]
+    G, push = G[active], push[:, active]
+    system = np.block([[mass, push], [G, np.zeros((len(G), len(G)))]])
+    found = np.linalg.lstsq(system, np.vstack([right, below]), rcond=RANK)[0][:n]
     jump[n:] += found[:, :2 * n]
     by_parameters[n:] = found[:, 2 * n:]
     return jump, by_parameters
+
+
+def _require_given(run, records, e, fast, t, trajectory):
+    """SimulationError where contacts come apart with less than the restitution that they were given."""
+    contacts = run.contacts
+    closing = [c for c in range(len(contacts.names)) if fast[contacts.first[c]] and f"contact {contacts.names[c]}" in [
+        record.name for record in records]]
+    given = min((contacts.restitution[c] for c in closing), default=0.0)
+    lowered = [contacts.names[c] for c in closing if e[contacts.first[c]] < given - LOWERED]
+    if lowered:
+        raise SimulationError(
+            f"the run has no derivative at t = {t:.9g} s: the restitution {given:g} of {', '.join(map(repr, lowered))} "
+            f"is lowered to {e[contacts.first[closing]].max():.4g}, and how that varies is not known", trajectory)

@@ -153,6 +153,7 @@ class RunDerivatives:
                     dt[last] = -(instant.by_state @ dx[last] + instant.by_parameters @ dp) / rate
                     dx[last] += self.by_length[last - 1] * dt[last]
                 dt[last + 1], dx[last + 1] = dt[last], instant.jump @ dx[last] + instant.jump_by_parameters @ dp
+                dx[last + 1] += instant.jump_by_time * dt[last]
         return RunVariation(dx[:, :n].copy(), dx[:, n:].copy(), dt)
 
     def adjoint(self, q=None, v=None, t=None):
@@ -193,7 +194,7 @@ class RunDerivatives:
             if instant is not None:
                 y[last] += instant.jump.T @ y[last + 1]
                 dp += instant.jump_by_parameters.T @ y[last + 1]
-                y_t[last] += y_t[last + 1]
+                y_t[last] += y_t[last + 1] + instant.jump_by_time @ y[last + 1]
                 if last > 0:
                     rate = instant.by_state @ self.by_length[last - 1] + instant.by_time
                     of_time = (self.by_length[last - 1] @ y[last] + y_t[last]) / rate

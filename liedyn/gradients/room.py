@@ -10,11 +10,12 @@ from liedyn.sensitivity.laws import SLOPES
 from liedyn.sensitivity.variations import partials_size
 
 Room = namedtuple("Room", "at_rest unit inputs changes of_elements partials q_start v_start q_rate a q theta v forces "
-                          "rates Y out L gram influence order shift mu number")
+                          "rates Y out L gram influence order shift mu number theta_star held")
 """Scratch arrays of a step with C columns: numbers of a model at rest; the identity (nu, nu), what inputs do (n, nu);
 parameters, what they change of force elements, and their partial derivatives; variations of the numbers of q (nq, C)
 and of v (n, C) at the start, of their rates at the stages, and of one stage, theta in its tangent space; right sides,
-with a column more for each contact that may slide; and vectors."""
+with a column more for each contact that may slide; vectors; and of a projection (n, C) theta where it begins, and what
+its metric makes of corrections."""
 
 Partials = namedtuple("Partials", "force phi psi g force_0 phi_0 psi_0 g_0 work")
 """By parameters: of ID + G^T lambda (n, np), of phi, psi and g (m, np); the same at a = 0, lambda = 0; and scratch."""
@@ -47,4 +48,5 @@ def make_room(model, x, changes, of_elements, slopes):
         np.zeros((n, C)), np.zeros((stages, nq, C)), np.zeros((stages, n, C)), np.zeros((nq, C)), np.zeros((n, C)),
         np.zeros((n, C)), np.zeros((n, C + slides)), np.zeros((m, C + slides)), np.zeros((m, n + C + slides)),
         np.zeros((n, C + slides)), np.zeros((n, n)), np.zeros((m, m)), np.zeros((slides, slides)),
-        np.zeros(max(m, 1), np.int64), np.zeros(n), np.zeros(m), np.zeros((4, max(nq, n, m))))
+        np.zeros(max(m, 1), np.int64), np.zeros(n), np.zeros(m), np.zeros((4, max(nq, n, m))), np.zeros((n, C)),
+        np.zeros((n, C)))

@@ -41,7 +41,7 @@ def differentiate_run(robot, q0, v0, t_final, tau=None, u=None, dt=None, method=
     stabilisation : {"projection", "none"}
         As for `simulate`.
     events : Event or sequence of Event
-        Those of users need ``derivative=``.
+        Those of users need ``derivative=``, and ``action_derivative=`` if they have an action.
     f_ext : dict or array_like, optional
         Constant wrenches (moment, force) [N m, N] on bodies, as for `simulate`.
     start : {"check", "project", "as given"}
@@ -61,15 +61,17 @@ def differentiate_run(robot, q0, v0, t_final, tau=None, u=None, dt=None, method=
     InputError
         As `simulate`; inputs that are functions without derivative; methods and options that are not differentiated.
     SimulationError
-        The run stops early, or has no derivative: friction that begins to hold, a step that was made in parts.
+        The run stops early, or has no derivative: friction that begins to hold, a restitution that is lowered, a step
+        that was made in parts.
 
     Notes
     -----
     Stages, projection and events are differentiated as they are computed (`liedyn.gradients.steps`,
     `liedyn.gradients.instants`), sliding friction too (`liedyn.gradients.sliding`); no step size, exact to rounding.
-    Impacts in which contacts slip are not differentiated. Where contacts bound the energy (`simulate`), a step that
-    gained some is corrected by its own error, and that correction counts as constant: with rk4 it falls with the fourth
-    power of the step (a mass on a spring of 20 rad/s: velocities by 1e-9 with 1 ms, by 1e-8 with 2 ms).
+    Newton's steps of the projection count one by one, in the metric of where they begin. Where contacts bound the
+    energy (`simulate`), a step that gained some is corrected by its own error, and that correction counts as constant:
+    with rk4 it falls with the fourth power of the step (a mass on a spring of 20 rad/s: velocities by 1e-9 with 1 ms,
+    by 1e-8 with 2 ms).
 
     Examples
     --------
@@ -103,7 +105,7 @@ def differentiate_run(robot, q0, v0, t_final, tau=None, u=None, dt=None, method=
     instants = instants_of(tape, trajectory, events)
     ends = [instant.row for instant in instants]
     parts = list(zip([0, *(row + 1 for row in ends)], [*ends, len(trajectory.t) - 1]))
-    found, moved, origin = tape.steps(trajectory, held, parts, start == "as given")
+    found, moved, origin = tape.steps(trajectory, held, parts, start)
     for instant in instants:
         found.by_state[instant.row] = instant.jump
     given = tau if u is None else u  # of a feedback a pair, to which a constant may be added

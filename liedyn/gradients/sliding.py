@@ -4,17 +4,20 @@ With rows G_t of the slip of a contact, its direction s and normal force N = -si
 are lambda_t = mu N s. So M a + h + G^T lambda = tau holds with all rows of the contact, of which only the normal one is
 an equation, and varies by
 
-    M Da + G^T Dlambda + sum c Dlambda_n = f - sum mu N G_t^T Ds        c = -side mu G_t^T s
+    M Da + G^T Dlambda + sum c Dlambda_n = f - sum G_t^T (mu N Ds + Dmu N s)        c = -side mu G_t^T s
     Ds = (1 - s s^T) Dslip / |slip|                                     Dslip = dpsi_t/dq Dtheta + G_t Dv
 
 The saddle is solved without the terms in Dlambda_n, and for each c as a force; what these do to each other's normal
 forces is one small system (Glocker 2001, 5.4).
 """
-from liedyn.compiled.jit import inline, kernel_in_place
+import numpy as np
+
+from liedyn.compiled.jit import inline, kernel, kernel_in_place
 from liedyn.constraints.records import loop_at, loop_count, loop_integer, loop_rows, switch
 from liedyn.linalg.nearest import forward
 from liedyn.linalg.vectors import inner
 from liedyn.model.packed import LOOP_FRICTION, LOOP_SIDE, ON, SLIDING
+from liedyn.sensitivity.changes import FRICTION, RECORD
 from liedyn.simulation.friction import SLOW, slips
 from liedyn.simulation.integrators.derivatives import eliminate
 
@@ -60,6 +63,21 @@ def contact_numbers(model, l):
     return first, rows, float(loop_integer(model, l, LOOP_SIDE)), model.floats[loop_at(model, l, LOOP_FRICTION)]
 
 
+@kernel
+def coefficient_change(changes, p, l):
+    """How the coefficient of friction of constraint l changes with parameter p."""
+    found = 0.0
+    for c in range(changes.first[p], changes.first[p + 1]):
+        if changes.records[RECORD * c] == FRICTION and changes.records[RECORD * c + 1] == l:
+            found += changes.numbers[changes.records[RECORD * c + 2]]
+    return found
+
+
+def friction_changes(changes, l):
+    """The same for all parameters."""
+    return np.array([coefficient_change(changes, p, l) for p in range(len(changes.first) - 1)])
+
+
 @kernel_in_place
 def put_sliding(model, x, v, lam, psi_q, room, count):
     """Right sides of sliding contacts, whose tangential rows then are no equations; c in columns behind the others."""
@@ -76,6 +94,11 @@ def put_sliding(model, x, v, lam, psi_q, room, count):
             for i in range(n):
                 room.forces[i, columns + k] -= side * mu * s[r - 1] * x.G[first + r, i]
         size = size ** 0.5
+        for c in range(psi_p.shape[1]):
+            mu_p = coefficient_change(room.changes, c, l)
+            for r in range(1, rows if mu_p != 0.0 else 0):
+                for i in range(n):
+                    room.forces[i, first_p + c] -= mu_p * N * s[r - 1] * x.G[first + r, i]
         for c in range(columns if size > SLOW else 0):
             along = 0.0
             for r in range(1, rows):

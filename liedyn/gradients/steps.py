@@ -13,24 +13,27 @@ M a + h + G^T lambda = tau, G a = gamma; hence, with ID and phi = G a - gamma at
 Theta is the displacement in the tangent space, perturbed on the right; of a quaternion, whose numbers the stages add
 up, it is 2 Im(Q^-1 dQ).
 
-The projection moves q* by c to q, and v* by e to v: M c = -G^T mu, M e = -G^T nu with g(q) = 0 and psi(q, v) = 0. Both
-corrections obey equations like those of accelerations of a robot at rest without gravity and springs,
+The projection (`liedyn.simulation.projection`) is differentiated as it is made: Newton's corrections c of q, all in the
+metric of M* = M(q*), and then one correction e of v* in the same metric,
 
-    M Dc + G^T Dmu = -(dM c + dG^T mu)        G Dc = -(dg + dG c)
+    M* c = -G(q_i)^T mu        G(q_i) c = -g(q_i)        q_i+1 = q_i exp(c)
+    M* e = -G(q)^T nu          psi(q, v* + e) = 0
 
-and likewise e with D(psi). Newton's second correction is of the order of c^2; of its derivative
-that part is taken which brings Dtheta into the tangent space where the projection ends. Where steps leave loops open
-by 1e-7 before the projection, this neglects 1e-14.
+    M* Dc + G^T Dmu = -(DM* c + DG^T mu)        G Dc = -(Dg + DG c)        Dtheta_i+1 = exp(-ad c) Dtheta_i + J_r(c) Dc
+
+and likewise e with D(psi). Corrections that are rounding count as zero: what is left of them is the step that brings
+Dtheta into the tangent space at q.
 """
 from numba import types
 
 from liedyn.compiled.jit import VECTOR, kernel_in_place, late
+from liedyn.constraints.families.cut import cut_residual_kernel
 from liedyn.constraints.records import refresh
-from liedyn.constraints.rows import derivative_rows, force_derivative_rows
+from liedyn.constraints.rows import derivative_rows, force_derivative_rows, jacobian_rows, residual_rows
 from liedyn.gradients.coordinates import copy_rows, is_plain, put_start, put_tangent, turn_along, vary_rates
 from liedyn.gradients.equations import (
-    add_partials, add_rows, add_times, put_at_rest, put_correction_partials, put_impulses, put_metric,
-    vary_accelerations,
+    add_partials, add_rows, add_times, put_at_rest, put_correction_partials, put_force_partials, put_impulses,
+    put_metric, vary_accelerations, vary_metric,
 )
 from liedyn.gradients.sliding import keep_direction
 from liedyn.linalg.dense import largest_size
@@ -45,83 +48,143 @@ from liedyn.simulation.inputs import input_forces
 from liedyn.simulation.integrators.derivatives import put_mechanism_derivatives
 from liedyn.simulation.integrators.explicit import explicit_step
 from liedyn.simulation.passages import part_end
+from liedyn.simulation.projection import ITERATIONS, correction, metric, put_jacobian
 from liedyn.simulation.workspace import NOT_CLOSED, OK, PROJECTION, SETTINGS, SINGULAR, WORK
-from liedyn.tree.configuration import difference_kernel
-from liedyn.tree.kinematics import world_motion
+from liedyn.tree.configuration import difference_kernel, integrate_kernel
+from liedyn.tree.kinematics import world_motion, world_positions
 
 MISSED = 1e-3
-"""Part of its last correction by which a projection may end elsewhere, before it is not the projection of this step."""
+"""Part of its correction by which a projection may end elsewhere, before it is not the projection of this step."""
 ROUNDING = 1e-11
 """Corrections of coordinates and speeds that are rounding."""
+SMALL = 1e-6
+"""Corrections of coordinates whose squares, of which order Newton's next ones are, are rounding."""
 
 
 @kernel_in_place
-def vary_projection(model, o, x, q_star, v_star, q, v, d, room):
-    """Room.theta and room.v, the variations of (q*, v*), become those of its projection (q, v); returns a status."""
-    n, m = v.size, x.G.shape[0]
-    rest = PackedModel(model.ints, room.at_rest)
-    put_at_rest(model, room.at_rest)
-    difference_kernel(model, q_star, q, room.shift)
+def vary_correction(model, rest, o, x, q, newton, first, M, d, room):
+    """room.theta at q exp(c) from that at q, for a correction c = room.shift.
+
+    Of Newton's steps the residual's own derivative counts, which is G but for what is open. If it is the `first` one, q
+    is q*, where the metric is; else room.held has what the metric makes of c. M is scratch.
+    Returns what of c constraint forces do not explain, and all of it, in the metric.
+    """
     room.mu[:] = 0.0
-    put_mechanism_derivatives(rest, x.none, q_star, x.zero, room.shift, room.mu, x.G, x.M, d)
-    put_metric(x, d, room)
-    for r in range(m):
+    put_mechanism_derivatives(rest, x.none, q, x.zero, room.shift, room.mu, x.G, M, d)
+    if first:
+        put_metric(x, d, room)
+        room.forces[:, :] = 0.0
+        add_times(-1.0, d.ID_q, room.theta, room.forces)
+    else:
+        copy_rows(room.held, room.forces)
+    for r in range(x.G.shape[0]):
         if x.holonomic[r] == 0:
             x.G[r, :], d.phi_q[r, :] = 0.0, 0.0
+    for r in range(x.G.shape[0]):
+        copy_to(x.G[r], d.phi_v[r])
+    if newton:
+        cut_residual_kernel(model, d.work, d.phi_v)
     left, whole = put_impulses(x, room, room.shift, o.rank_tolerance)
-    if not left <= MISSED * whole + ROUNDING * (1.0 + largest_size(q)):
-        return NOT_CLOSED
-    force_derivative_rows(model, q_star, d.work, room.mu, d.force_q)
-    room.forces[:, :], room.rates[:, :] = 0.0, 0.0
-    add_times(-1.0, d.ID_q, room.theta, room.forces)
+    force_derivative_rows(model, q, d.work, room.mu, d.force_q)
+    room.rates[:, :] = 0.0
     add_times(-1.0, d.force_q, room.theta, room.forces)
     add_times(-1.0, d.phi_q, room.theta, room.rates)
-    add_times(-1.0, x.G, room.theta, room.rates)
-    varies = room.partials.g.shape[1] > 0
-    if varies:
-        put_correction_partials(rest, x, room, q_star, room.shift)
-        for r in range(m):
+    add_times(-1.0, d.phi_v, room.theta, room.rates)
+    if room.partials.g.shape[1] > 0:
+        put_correction_partials(rest, x, room, q, room.shift)
+        for r in range(x.G.shape[0]):
             if x.holonomic[r] == 0:
                 room.partials.phi[r, :] = 0.0
-        add_partials(room.partials.force, room, room.forces)
         add_partials(room.partials.phi, room, room.rates)
         add_partials(room.partials.g, room, room.rates)
+        if not first:
+            put_force_partials(rest, x, room, q)
+        add_partials(room.partials.force, room, room.forces)
     solve_saddle(room.L, 0, x.G, o.rank_tolerance, room.forces, room.rates, room.Y, room.order, room.out)
-    if not is_plain(model, q):  # theta at q* is exp(-ad c) theta at q, and the tangent of exp is taken to first order
-        turn_along(model, room.shift, -1.0, room.theta, room.theta)
-        turn_along(model, room.shift, -0.5, room.out, room.out)
+    if not is_plain(model, q):
+        turn_along(model, room.shift, 0, room.theta)
+        turn_along(model, room.shift, 1, room.out)
+    add_rows(1.0, room.out, room.theta)
+    return left, whole
+
+
+@kernel_in_place
+def vary_newton(model, rest, o, x, q_star, q, d, room):
+    """room.theta, that of q*, becomes that of q, Newton step by Newton step; returns a status."""
+    moved, left = room.number[3, :q.size], x.vector[3]
+    copy_to(q_star, moved)
+    whole = largest_size(room.shift)
+    for k in range(ITERATIONS):
+        metric(model, o, x, q_star)
+        world_positions(SCALAR, model, moved, x.world)
+        residual_rows(model, moved, x.world, x.residual)
+        put_jacobian(model, moved, x)
+        correction(model, o, x, x.residual, x.holonomic, x.order[:0])
+        copy_to(x.vector[0], room.shift)
+        if k > 0:
+            vary_metric(rest, x, q_star, room.shift, room.theta_star, d, room, room.held)
+        vary_correction(model, rest, o, x, moved, True, k == 0, x.M if k == 0 else d.tau_q, d, room)
+        integrate_kernel(model, moved, room.shift, moved)
+        difference_kernel(model, moved, q, left)
+        if largest_size(left) <= ROUNDING * (1.0 + largest_size(q)):
+            return OK
+    return OK if largest_size(left) <= MISSED * whole else NOT_CLOSED
+
+
+@kernel_in_place
+def vary_projection(model, o, x, q_star, v_star, q, v, at_start, d, room):
+    """Room.theta and room.v, the variations of (q*, v*), become those of its projection (q, v); returns a status.
+
+    At the start velocities are projected in the metric of M(q).
+    """
+    n, m = v.size, x.G.shape[0]
+    rest, varies = PackedModel(model.ints, room.at_rest), room.partials.g.shape[1] > 0
+    put_at_rest(model, room.at_rest)
+    copy_rows(room.theta, room.theta_star)
+    difference_kernel(model, q_star, q, room.shift)
+    if largest_size(room.shift) > SMALL:
+        status = vary_newton(model, rest, o, x, q_star, q, d, room)
+        if status != OK:
+            return status
+    else:
+        left, whole = vary_correction(model, rest, o, x, q_star, False, True, x.M, d, room)
+        if not left <= MISSED * whole + ROUNDING * (1.0 + largest_size(q)):
+            return NOT_CLOSED
+
+    world_positions(SCALAR, model, q, x.world)
+    jacobian_rows(model, q, x.world, x.G)
+    for r in range(m):
+        if x.holonomic[r] == 0:
+            x.G[r, :] = 0.0
+    room.forces[:, :], room.rates[:, :] = 0.0, 0.0
+    add_times(-1.0, x.G, room.theta, room.rates)
+    if varies:
+        room.mu[:] = 0.0
+        put_correction_partials(rest, x, room, q, x.zero)
+        add_partials(room.partials.g, room, room.rates)
+    solve_saddle(room.L, 0, x.G, o.rank_tolerance, room.forces, room.rates, room.Y, room.order, room.out)
     add_rows(1.0, room.out, room.theta)
 
     for j in range(n):
         room.shift[j] = v[j] - v_star[j]
-    room.mu[:] = 0.0
-    put_mechanism_derivatives(rest, x.none, q, x.zero, room.shift, room.mu, x.G, x.M, d)
-    put_metric(x, d, room)
-    put_impulses(x, room, room.shift, o.rank_tolerance)
-    if varies:
-        put_correction_partials(rest, x, room, q, room.shift)
-    for r in range(m):
-        if x.holonomic[r] == 0:
-            d.phi_q[r, :] = 0.0
-        else:
-            copy_to(x.G[r], d.phi_q[r])
-    room.forces[:, :], room.rates[:, :] = 0.0, 0.0
-    add_times(-1.0, d.phi_q, room.theta, room.rates)
-    if varies:
-        add_partials(room.partials.g, room, room.rates)
-    solve_saddle(room.L, 0, d.phi_q, o.rank_tolerance, room.forces, room.rates, room.Y, room.order, room.out)
-    add_rows(1.0, room.out, room.theta)
-
-    force_derivative_rows(model, q, d.work, room.mu, d.force_q)
+    if at_start:
+        vary_metric(rest, x, q, room.shift, room.theta, d, room, room.held)
+    else:
+        vary_metric(rest, x, q_star, room.shift, room.theta_star, d, room, room.held)
     world_motion(SCALAR, model, q, v, x.zero, d.work)
+    jacobian_rows(model, q, d.work, x.G)
+    put_impulses(x, room, room.shift, o.rank_tolerance)
+    d.force_q[:, :] = 0.0
+    force_derivative_rows(model, q, d.work, room.mu, d.force_q)
     derivative_rows(model, q, v, x.zero, d.work, d.psi_q, d.phi_q, d.phi_v)
-    room.forces[:, :], room.rates[:, :] = 0.0, 0.0
-    add_times(-1.0, d.ID_q, room.theta, room.forces)
+    copy_rows(room.held, room.forces)
+    room.rates[:, :] = 0.0
     add_times(-1.0, d.force_q, room.theta, room.forces)
     add_times(-1.0, d.psi_q, room.theta, room.rates)
     add_times(-1.0, x.G, room.v, room.rates)
     if varies:
         p = room.partials
+        put_correction_partials(rest, x, room, q, x.zero)  # of G^T nu
         add_partials(p.force, room, room.forces)
         room.mu[:] = 0.0
         put_partials(model, room.changes, Motion(q, v, x.zero, room.mu), p.work, p.force_0, p.phi_0, p.psi, p.g_0)
@@ -187,18 +250,18 @@ def vary_step(model, o, x, rows, k, d, room):
     unit_quaternions(model, x.q_stage)
     refresh(model, rows.t[k + 1])
     if o.stabilisation == PROJECTION and x.G.shape[0] > 0:
-        return vary_projection(model, o, x, x.q_stage, x.v_stage, rows.q[k + 1], rows.v[k + 1], d, room)
+        return vary_projection(model, o, x, x.q_stage, x.v_stage, rows.q[k + 1], rows.v[k + 1], False, d, room)
     return OK
 
 
 @kernel_in_place
-def vary_start(model, o, x, rows, d, room):
+def vary_start(model, o, x, q_given, v_given, rows, d, room):
     """room.theta and room.v: how the projection of the start moves with the parameters; returns a status."""
     room.theta[:, :], room.v[:, :] = 0.0, 0.0
     refresh(model, rows.t[0])
     if x.G.shape[0] == 0:
         return OK
-    return vary_projection(model, o, x, rows.q[0], rows.v[0], rows.q[0], rows.v[0], d, room)
+    return vary_projection(model, o, x, q_given, v_given, rows.q[0], rows.v[0], True, d, room)
 
 
 @kernel_in_place(nogil=True)

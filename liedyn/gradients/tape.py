@@ -29,7 +29,7 @@ class Tape:
 
     def __init__(self, robot, q0, v0, grid, method, stabilisation, tau, u, f_ext, events, changes):
         forces = wrenches(robot, f_ext, ())[0]
-        self.robot, self.n, self.grid = robot, robot.nv, grid
+        self.robot, self.n, self.grid, self.given = robot, robot.nv, grid, (q0, v0)
         self.inputs = Inputs(robot, tau, u, (grid.start, q0, v0), grid, True)
         if self.inputs.kind == FUNCTION and not self.inputs.derivative:
             name = "u" if u is not None else "tau"
@@ -78,17 +78,18 @@ class Tape:
             partial_states(self.model, at, self.room.changes, *found)
         return [x[0] for x in found]
 
-    def start(self, rows, as_given):
+    def start(self, rows, start):
         """How the start moves with the parameters, (2 n, np): not at all if it is taken as given."""
         first = 2 * self.n + self.x.actuators.shape[1]
-        if as_given or not self.parameters:
+        if start == "as given" or not self.parameters:
             return np.zeros((2 * self.n, self.parameters))
-        if vary_start(self.model, self.o, self.x, rows, self.d, self.room) != OK:
+        given = self.given if start == "project" else (rows.q[0], rows.v[0])
+        if vary_start(self.model, self.o, self.x, *given, rows, self.d, self.room) != OK:
             raise SimulationError("how the start moves with the parameters is not determined: its constraints are "
                                   "singular there")
         return np.vstack([self.room.theta, self.room.v])[:, first:first + self.parameters].copy()
 
-    def steps(self, trajectory, held, parts, as_given=False):
+    def steps(self, trajectory, held, parts, start="check"):
         """Derivatives of all steps in the parts between events."""
         rows, n = len(trajectory.t), self.n
         known = Rows(trajectory.t, held, trajectory.q, trajectory.v, trajectory.a, trajectory.tau, trajectory.lam,
@@ -98,7 +99,7 @@ class Tape:
                                 np.zeros((rows - 1, 2 * n, parameters)), np.zeros((rows - 1, 2 * n)))
         origin = np.arange(rows - 1)
         statuses(self.model)[:] = trajectory.status[0]
-        start = self.start(known, as_given)
+        start = self.start(known, start)
         for first, last in parts:
             statuses(self.model)[:] = trajectory.status[first]
             k = first

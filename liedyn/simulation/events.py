@@ -46,6 +46,9 @@ class Event:
     derivative : callable, optional
         That of the guard, for `differentiate_run`: ``derivative(t, q, v)`` returns its derivatives ``(by_t, by_q,
         by_v)`` by t, by a displacement in the tangent space at q, shape (nv,), and by v, shape (nv,).
+    action_derivative : callable, optional
+        That of the action, likewise: ``action_derivative(t, q, v)`` returns ``(by_t, by_q, by_v)`` of shapes (2 nv,),
+        (2 nv, nv) and (2 nv, nv), of the displacement in the tangent space at the new q above that of the new v.
 
     Examples
     --------
@@ -64,6 +67,7 @@ class Event:
     action: Callable | None = None
     terminal: bool = False
     derivative: Callable | None = None
+    action_derivative: Callable | None = None
 
     def __post_init__(self):
         if not isinstance(self.name, str):
@@ -75,8 +79,10 @@ class Event:
             raise InputError(f"{what}: guard must be a function of (t, q, v), got {shown(self.guard)}")
         if not (self.action is None or callable(self.action)):
             raise InputError(f"{what}: action must be a function of (t, q, v), or None, got {shown(self.action)}")
-        if not (self.derivative is None or callable(self.derivative)):
-            raise InputError(f"{what}: derivative must be a function of (t, q, v), got {shown(self.derivative)}")
+        for key in ("derivative", "action_derivative"):
+            given = getattr(self, key)
+            if not (given is None or callable(given)):
+                raise InputError(f"{what}: {key} must be a function of (t, q, v), got {shown(given)}")
         if number(f"{what}: direction", self.direction) not in (-1, 0, 1):
             raise InputError(f"{what}: direction must be -1, 0 or 1, got {shown(self.direction)}")
         object.__setattr__(self, "restitution", between(f"{what}: restitution", self.restitution, 0.0, 1.0))

@@ -53,7 +53,7 @@ def happen(run, events=(), causes=(), beginning=False):
         run.recorder.add_always(run.rows, 0, status_before)
     q, v = before
     for event in events:
-        q, v = _changed(run, event, t, q, v)
+        q, v = acted_on(run, event, t, q, v)
     q, v = q.copy(), v.copy()
     restitution, bounce_back = switch_constraints(run, events)
     touching = _touching(run, t, q, v, causes)
@@ -99,7 +99,7 @@ def happen(run, events=(), causes=(), beginning=False):
     run.collided(t, [contacts.names[c] for c in collided])
 
 
-def _changed(run, event, t, q, v):
+def acted_on(run, event, t, q, v):
     """The state after the event's own action."""
     if event.action is None:
         return q, v
