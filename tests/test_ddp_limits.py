@@ -30,8 +30,8 @@ def test_quadratic_programmes_of_a_knot():
             A = rng.normal(size=(n, n))
             H, g, u = A @ A.T + 1e-3 * np.eye(n), 3.0 * rng.normal(size=n), 0.2 * rng.normal(size=n)
             low, high, x = np.full(n, -0.5), np.where(rng.random(n) < 0.3, np.inf, 0.5), np.empty(n)
-            r.U[:, :n], r.U[:, 2 * n] = H, g
-            assert box(r, u, low, high, 2 * n, x)
+            r.Q[:, :n], r.U[:, n] = H, g
+            assert box(r, u, low, high, n, x)
             slope = H @ x + g
             assert (u + x >= low - 1e-15).all() and (u + x <= high + 1e-15).all()
             inside = r.free == 1

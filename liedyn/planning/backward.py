@@ -1,14 +1,15 @@
 """Backward pass: the quadratic model of the cost to go, and inputs that are best for it within their limits.
 
-With F = [B A f] the derivatives of the step from knot k and the gap f behind it, and V' the cost to go of the next
-knot, the quadratic model by (u, x, 1) is
+With [A f] and B the derivatives of the step from knot k and the gap f behind it, and V' the cost to go of the next
+knot, the quadratic model by u and (x, 1) is
 
-    [Q_uu Q_ux Q_u]   [2R  0   l_u]
-    [Q_xu Q_xx Q_x] = [0  l_xx l_x] + [B A]^T (V'_xx F + [0 0 V'_x])
+    Q_uu       = 2 R          + B^T V'_xx B
+    [Q_ux Q_u] = [0 l_u]      + B^T (V'_xx [A f] + [0 V'_x])
+    [Q_xx Q_x] = [l_xx l_x]   + A^T (V'_xx [A f] + [0 V'_x])
 
-whose rows are U and S. Inputs change by k + K dx, and what is left is V: without limits the Schur complement
+Inputs change by k + K dx, and what is left is V: without limits the Schur complement
 
-    S - Q_xu Q_uu^-1 U = [0 V_xx V_x]
+    [V_xx V_x] = [Q_xx Q_x] - Q_xu Q_uu^-1 [Q_ux Q_u]
 
 Inputs have the box limits that actuators have. They are held exactly, by the quadratic programme of each knot (Tassa,
 Mansard and Todorov 2014; box-FDDP: Mastalli et al. 2022) and not by multipliers: a plan that is stopped early, as in
@@ -23,7 +24,7 @@ import numpy as np
 
 from liedyn.compiled.jit import INTEGERS, MATRIX, VECTOR, group, inline, kernel, kernel_in_place
 from liedyn.linalg.gauss_jordan import (
-    add_products_in_registers, add_row, clear, clear_rows, padded, scale_row, solve_rows,
+    add_products_in_registers, add_row, clear, padded, scale_row, solve_rows_for,
 )
 from liedyn.simd.lanes import SCALAR
 from liedyn.simd.registers import copy_row
@@ -32,69 +33,73 @@ BOX_STEPS, BOX_TOLERANCE = 50, 1e-12
 """Newton's method on the box ends after a few steps, each of which frees or holds inputs; it ends where the gradient of
 those that are free is rounding."""
 
-BackwardRoom = namedtuple("BackwardRoom", "Vx Vxx F VF U S T Y g before free")
-"""V', and F, V' F, U and S of one knot; T = [-1 K k]; Y = U + Q_uu T; g, before and free of the box. F, VF, U, S, T and
-Y are padded."""
+BackwardRoom = namedtuple("BackwardRoom", "Vx Vxx X B VX VB Q U S W T Y g before free")
+"""V'; X = [A f] and B; VX = V'_xx X + [0 V'_x] and VB = V'_xx B; Q = Q_uu, U = [Q_ux Q_u] and S = [Q_xx Q_x]; W, which
+becomes the identity, T = [K k], and Y = U + Q T; g, before and free of the box. Matrices are padded, but V'_xx."""
 
-BACKWARD_ROOM = group(BackwardRoom, VECTOR, *[MATRIX] * 7, *[VECTOR] * 2, INTEGERS)
+BACKWARD_ROOM = group(BackwardRoom, VECTOR, *[MATRIX] * 11, *[VECTOR] * 2, INTEGERS)
 
 
 @kernel
 def backward_room(x, nu):
     """`BackwardRoom` for x states and nu inputs."""
-    z = padded(nu + x + 1)
-    return BackwardRoom(np.zeros(x), np.zeros((x, x)), np.zeros((x, z)), np.zeros((x, z)), np.zeros((nu, z)),
-                        np.zeros((x, z)), np.zeros((nu, z)), np.zeros((nu, z)), np.zeros(nu), np.zeros(nu),
-                        np.zeros(nu, np.int64))
+    z, w = padded(x + 1), padded(nu)
+    return BackwardRoom(np.zeros(x), np.zeros((x, x)), np.zeros((x, z)), np.zeros((x, w)), np.zeros((x, z)),
+                        np.zeros((x, w)), np.zeros((nu, w)), np.zeros((nu, z)), np.zeros((x, z)), np.zeros((nu, w)),
+                        np.zeros((nu, z)), np.zeros((nu, z)), np.zeros(nu), np.zeros(nu), np.zeros(nu, np.int64))
 
 
 @inline
 def put_quadratic_model(A, B, gap, lx, lxx, lu, R, r):
-    """U and S from V' of the next knot."""
-    x, nu, width = A.shape[0], B.shape[1], r.F.shape[1]
-    last = nu + x
-    clear(r.VF)
+    """Q, U and S from V' of the next knot."""
+    x, nu, z, w = A.shape[0], B.shape[1], r.X.shape[1], r.B.shape[1]
+    clear(r.VX)
+    clear(r.VB)
+    clear(r.Q)
     clear(r.U)
     clear(r.S)
     for i in range(x):
-        copy_row(SCALAR, B, nu * i, nu, r.F, width * i)
-        copy_row(SCALAR, A, x * i, x, r.F, width * i + nu)
-        copy_row(SCALAR, lxx, x * i, x, r.S, width * i + nu)
-        r.F[i, last], r.S[i, last], r.VF[i, last] = gap[i], lx[i], r.Vx[i]
+        copy_row(SCALAR, A, x * i, x, r.X, z * i)
+        copy_row(SCALAR, B, nu * i, nu, r.B, w * i)
+        copy_row(SCALAR, lxx, x * i, x, r.S, z * i)
+        r.X[i, x], r.S[i, x], r.VX[i, x] = gap[i], lx[i], r.Vx[i]
     for i in range(nu):
         for j in range(nu):
-            r.U[i, j] = 2.0 * R[i, j]
-        r.U[i, last] = lu[i]
-    add_products_in_registers(r.Vxx, 0, x, 1, x, x, r.F, r.VF)
-    add_products_in_registers(r.F, 0, 1, width, nu, x, r.VF, r.U)
-    add_products_in_registers(r.F, nu, 1, width, x, x, r.VF, r.S)
+            r.Q[i, j] = 2.0 * R[i, j]
+        r.U[i, x] = lu[i]
+    add_products_in_registers(r.Vxx, 0, x, 1, x, x, r.X, r.VX)
+    add_products_in_registers(r.Vxx, 0, x, 1, x, x, r.B, r.VB)
+    add_products_in_registers(r.B, 0, 1, w, nu, x, r.VB, r.Q)
+    add_products_in_registers(r.B, 0, 1, w, nu, x, r.VX, r.U)
+    add_products_in_registers(r.X, 0, 1, z, x, x, r.VX, r.S)
 
 
 @inline
-def box_value(U, last, x):
+def box_value(r, last, x):
     """Q_u^T x + x^T Q_uu x / 2."""
     total = 0.0
     for i in range(x.size):
         s = 0.0
         for j in range(x.size):
-            s += U[i, j] * x[j]
-        total += x[i] * (U[i, last] + 0.5 * s)
+            s += r.Q[i, j] * x[j]
+        total += x[i] * (r.U[i, last] + 0.5 * s)
     return total
 
 
 @inline
 def solve_free(r, last):
-    """T = Q_uu^-1 [Q_uu Q_ux g] of the inputs that are free, zeros for the others; False if that is not definite."""
-    clear_rows(r.T, r.free.size)
+    """T = Q_uu^-1 [Q_ux g] of the inputs that are free, zeros for the others; False if Q_uu is not definite."""
+    clear(r.W)
+    clear(r.T)
     for i in range(r.free.size):
         if r.free[i] == 0:
-            r.T[i, i] = 1.0
+            r.W[i, i] = 1.0
             continue
+        for j in range(r.free.size):
+            r.W[i, j] = r.Q[i, j] * r.free[j]
         add_row(r.T, i, 1.0, r.U, i)
         r.T[i, last] = r.g[i]
-        for j in range(r.free.size):
-            r.T[i, j] *= r.free[j]
-    return solve_rows(SCALAR, r.T)
+    return solve_rows_for(SCALAR, r.W, r.T)
 
 
 @inline
@@ -111,7 +116,7 @@ def solve_box(r, u, low, high, last, x):
         for i in range(x.size):
             s = r.U[i, last]
             for j in range(x.size):
-                s += r.U[i, j] * x[j]
+                s += r.Q[i, j] * x[j]
             r.g[i] = s
             held = x[i] <= low[i] - u[i] and s > 0.0 or x[i] >= high[i] - u[i] and s < 0.0
             same = same and r.free[i] == (0 if held else 1)
@@ -125,12 +130,12 @@ def solve_box(r, u, low, high, last, x):
             return True
         for i in range(x.size):
             r.before[i] = x[i]
-        by, value = 1.0, box_value(r.U, last, x)
+        by, value = 1.0, box_value(r, last, x)
         # the whole step, as far as the box allows; half of it and so on where that is no descent
         for _ in range(BOX_STEPS):
             for i in range(x.size):
                 x[i] = min(max(r.before[i] - by * r.T[i, last], low[i] - u[i]), high[i] - u[i])
-            if box_value(r.U, last, x) <= value:
+            if box_value(r, last, x) <= value:
                 break
             by *= 0.5
     return True
@@ -139,27 +144,26 @@ def solve_box(r, u, low, high, last, x):
 @kernel_in_place
 def backward_knot(A, B, gap, lx, lxx, lu, R, u, low, high, damping, r, k, K):
     """From V' of the next knot in r to V of this one, with the inputs' change k and feedback K; False if it fails."""
-    x, nu, width = A.shape[0], B.shape[1], r.F.shape[1]
-    last = nu + x
+    x, nu, z = A.shape[0], B.shape[1], r.X.shape[1]
     put_quadratic_model(A, B, gap, lx, lxx, lu, R, r)
-    clear(r.Y)
     for i in range(nu):
-        add_row(r.Y, i, 1.0, r.U, i)
-        r.U[i, i] *= 1.0 + damping
-    if not solve_box(r, u, low, high, last, k):
+        r.Q[i, i] *= 1.0 + damping
+    if not solve_box(r, u, low, high, x, k):
         return False
     for i in range(nu):
         scale_row(r.T, i, -1.0)
-        r.T[i, last] = k[i]
-        copy_row(SCALAR, r.T, width * i + nu, x, K, x * i)
-    add_products_in_registers(r.U, nu, 1, width, x, nu, r.T, r.S)
+        r.T[i, x] = k[i]
+        copy_row(SCALAR, r.T, z * i, x, K, x * i)
+    add_products_in_registers(r.U, 0, 1, z, x, nu, r.T, r.S)
     if damping > 0.0:  # else K is zero where Y is not
+        clear(r.Y)
         for i in range(nu):
-            r.U[i, i] /= 1.0 + damping
-        add_products_in_registers(r.U, 0, width, 1, nu, nu, r.T, r.Y)
-        add_products_in_registers(r.T, nu, 1, width, x, nu, r.Y, r.S)
+            r.Q[i, i] /= 1.0 + damping
+            add_row(r.Y, i, 1.0, r.U, i)
+        add_products_in_registers(r.Q, 0, r.Q.shape[1], 1, nu, nu, r.T, r.Y)
+        add_products_in_registers(r.T, 0, 1, z, x, nu, r.Y, r.S)
     for i in range(x):
-        r.Vx[i] = r.S[i, last]
+        r.Vx[i] = r.S[i, x]
         for j in range(i + 1):
-            r.Vxx[i, j] = r.Vxx[j, i] = 0.5 * (r.S[i, nu + j] + r.S[j, nu + i])
+            r.Vxx[i, j] = r.Vxx[j, i] = 0.5 * (r.S[i, j] + r.S[j, i])
     return True

@@ -153,15 +153,22 @@ def put_displacement_of(d, r, k, knots, v):
     put_displacement(d, v, r.x)
 
 
-@kernel_in_place
-def put_step_derivatives(d, r, k, knots, v, A, B):
-    """A (2p, 2p) and B (2p, nu) of the step from knot k with velocities v."""
-    p, x, nu, z = r.u.size, A.shape[1], B.shape[1], r.df.shape[1]
+@inline
+def put_sums(d, r, k, knots):
+    """From derivatives of stages: sum_w, of the displacement, and sum_f, of the velocities behind the step."""
+    p, h = r.u.size, d.h
+    if d.method == EULER:  # semi-implicit: moved by the new velocities
+        put_rate_derivatives(r, r.found.A[k], r.found.B[k], True)
+        put_scaled(h, r.df, p, r.sum_f)
+        clear(r.sum_w)
+        for i in range(p):
+            add_row(r.sum_w, i, h, r.sum_f, i)
+        return
     clear(r.df)
     clear(r.sum_w)
     clear(r.sum_f)
     for stage in range(d.method):
-        row, weight, c_h = stage * knots + k, stage_weight(d.method, stage, d.h), stage_time(stage, d.h)
+        row, weight, c_h = stage * knots + k, stage_weight(d.method, stage, h), stage_time(stage, h)
         if stage > 0:
             for i in range(p):
                 r.u[i] = c_h * r.found.f0[row - knots, i]
@@ -175,17 +182,20 @@ def put_step_derivatives(d, r, k, knots, v, A, B):
         for i in range(p):
             add_row(r.sum_w, i, weight, r.dw, i)
             add_row(r.sum_f, i, weight, r.df, i)
+    for i in range(p):
+        r.sum_f[i, p + i] += 1.0
+
+
+@kernel_in_place
+def put_step_derivatives(d, r, k, knots, v, A, B):
+    """A (2p, 2p) and B (2p, nu) of the step from knot k with velocities v."""
+    p, x, nu, z = r.u.size, A.shape[1], B.shape[1], r.df.shape[1]
+    put_sums(d, r, k, knots)
     put_displacement_of(d, r, k, knots, v)
     for i in range(p):
         r.u[i] = r.x[i]
-    if d.method == EULER:
-        put_scaled(1.0, r.sum_f, p, r.moved)
-        clear(r.sum_w)
-        for i in range(p):
-            add_row(r.sum_w, i, d.h, r.moved, i)
     put_variation(d, r.u, r.sum_w, r.eta)
     for i in range(p):
-        r.sum_f[i, p + i] += 1.0
         copy_row(SCALAR, r.eta, z * i, x, A, x * i)
         copy_row(SCALAR, r.eta, z * i + x, nu, B, nu * i)
         copy_row(SCALAR, r.sum_f, z * i, x, A, x * (p + i))

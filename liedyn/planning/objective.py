@@ -40,13 +40,14 @@ COORDINATE, SPEED, TARGET = range(3)
 TargetRows = namedtuple("TargetRows", "records constants weights goals")
 """Targets as in `liedyn.reaching.rows`: weights (rows), goals (1 or knots, 9 targets)."""
 
-Objective = namedtuple("Objective", "rows Q R q v u balls running final limits low high bounded u_low u_high")
+Objective = namedtuple("Objective", "rows Q R q v u balls whole running final limits low high bounded u_low u_high")
 """What is to be made small, and what must hold.
 
 `rows` (r) are the entries of the deviation (dq, dv) that `Q` (2, r, r) weighs, before and at the end; references q, v
 and u have one row or one for each knot; `balls` (count, 2) are the first degree of freedom and the number of those of
-balls and free joints; `limits` (c, 3) are kind, place and degree of freedom, within `low` and `high`; places of kind
-TARGET are rows of the targets `bounded`.
+balls and free joints; `whole` is 1 where (y, w) are all coordinates and velocities of the tree, and add up; `limits`
+(c, 3) are kind, place and degree of freedom, within `low` and `high`; places of kind TARGET are rows of the targets
+`bounded`.
 """
 
 CostRoom = namedtuple("CostRoom", "world masses d error J g N D E WE H")
@@ -55,7 +56,7 @@ motions N and derivatives D (n, p) of the deviation of q by y; rows E of errors,
 the errors, weighed in WE; H = E^T WE, half of the second derivatives and of the gradient."""
 
 TARGET_ROWS = group(TargetRows, types.int64[:, ::1], VECTOR, VECTOR, MATRIX)
-OBJECTIVE = group(Objective, INTEGERS, types.float64[:, :, ::1], *[MATRIX] * 4, types.int64[:, ::1],
+OBJECTIVE = group(Objective, INTEGERS, types.float64[:, :, ::1], *[MATRIX] * 4, types.int64[:, ::1], types.int64,
                   TARGET_ROWS, TARGET_ROWS, types.int64[:, ::1], VECTOR, VECTOR, TARGET_ROWS, VECTOR, VECTOR)
 COST_ROOM = group(CostRoom, *[VECTOR] * 4, MATRIX, VECTOR, *[MATRIX] * 5)
 
@@ -85,21 +86,25 @@ def put_errors(model, targets, k, q, c):
 
 
 @inline
-def put_error_rows(model, targets, k, q, p, c):
+def put_error_rows(model, targets, k, q, p, whole, c):
     """Rows E of the errors, after `put_errors`."""
     goal, rows = targets.goals[row_at(targets.goals, k)], targets.weights.size
     target_rows(model, q, c.world, c.masses, targets.records, targets.constants, goal, c.error, c.J)
     clear_rows(c.E, rows)
-    add_products_in_registers(c.J, 0, c.J.shape[1], 1, rows, c.J.shape[1], c.N, c.E)
+    if whole:
+        for i in range(rows):
+            copy_row(SCALAR, c.J, p * i, p, c.E, c.E.shape[1] * i)
+    else:
+        add_products_in_registers(c.J, 0, c.J.shape[1], 1, rows, c.J.shape[1], c.N, c.E)
     for i in range(rows):
         c.E[i, 2 * p] = c.error[i]
 
 
 @inline
-def add_targets(model, targets, k, q, p, c):
+def add_targets(model, targets, k, q, p, whole, c):
     """Targets in H; returns what they cost."""
     put_errors(model, targets, k, q, c)
-    put_error_rows(model, targets, k, q, p, c)
+    put_error_rows(model, targets, k, q, p, whole, c)
     total, rows = 0.0, targets.weights.size
     clear_rows(c.WE, rows)
     for i in range(rows):
@@ -157,11 +162,11 @@ def state_cost(model, o, c, k, last, q, v, lam, mu):
     total, which = 0.0, 1 if last else 0
     if o.rows.size > 0:
         put_deviation(model, o, k, q, v, c)
-        for i in range(o.rows.size):
-            x = 0.0
-            for j in range(o.rows.size):
+        for i in range(o.rows.size):  # Q is symmetric
+            x = 0.5 * o.Q[which, i, i] * c.d[o.rows[i]]
+            for j in range(i):
                 x += o.Q[which, i, j] * c.d[o.rows[j]]
-            total += x * c.d[o.rows[i]]
+            total += 2.0 * x * c.d[o.rows[i]]
     targets = o.final if last else o.running
     if targets.weights.size > 0:
         put_errors(model, targets, k, q, c)
@@ -234,6 +239,21 @@ def add_deviation(o, which, p, X, c):
 
 
 @inline
+def add_whole_deviation(o, which, p, c):
+    """`add_deviation` where the deviation is that of (y, w)."""
+    total = 0.0
+    for i in range(o.rows.size):
+        row, x = o.rows[i], 0.0
+        for j in range(o.rows.size):
+            factor = o.Q[which, i, j]
+            x += factor * c.d[o.rows[j]]
+            c.H[row, o.rows[j]] += factor
+        c.H[row, 2 * p] += x
+        total += x * c.d[row]
+    return total
+
+
+@inline
 def add_square(g, count, factor, lxx):
     """lxx += factor g g^T, for as many entries of g."""
     for i in range(count):
@@ -248,24 +268,25 @@ def add_square(g, count, factor, lxx):
 @kernel_in_place
 def put_state_derivatives(model, o, c, k, last, q, v, lam, mu, N, X, lx, lxx):
     """What `state_cost` returns, with its gradient and Gauss-Newton matrix in x = (y, w), limits included."""
-    p = lx.size // 2
+    p, whole = lx.size // 2, o.whole == 1
     total = added = worst = 0.0
     clear(c.H)
-    for i in range(N.shape[0]):
+    for i in range(0 if whole else N.shape[0]):
         copy_row(SCALAR, N, p * i, p, c.N, c.N.shape[1] * i)
     if o.rows.size > 0:
         put_deviation(model, o, k, q, v, c)
-        total += add_deviation(o, 1 if last else 0, p, X, c)
+        which = 1 if last else 0
+        total += add_whole_deviation(o, which, p, c) if whole else add_deviation(o, which, p, X, c)
     targets = o.final if last else o.running
     if targets.weights.size > 0:
-        total += add_targets(model, targets, k, q, p, c)
+        total += add_targets(model, targets, k, q, p, whole, c)
     for i in range(2 * p):
         lx[i] = 2.0 * c.H[i, 2 * p]
         for j in range(2 * p):
             lxx[i, j] = 2.0 * c.H[i, j]
     if o.bounded.weights.size > 0:
         put_errors(model, o.bounded, k, q, c)
-        put_error_rows(model, o.bounded, k, q, p, c)
+        put_error_rows(model, o.bounded, k, q, p, whole, c)
     for l in range(o.low.size if k > 0 else 0):  # the first state is given
         x = limited(o, l, q, v, c)
         force = beyond(o, l, x, lam[l], mu[l])

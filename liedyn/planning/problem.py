@@ -86,7 +86,7 @@ class Limits:
     targets: object = ()
 
 
-def objective_of(robot, y, cost, limits, steps):
+def objective_of(robot, y, whole, cost, limits, steps):
     """`Objective`, the names of the limits, and users' functions behind targets."""
     if not isinstance(cost, Cost):
         raise InputError(f"cost: expected a Cost, such as ld.Cost(Q=1.0, R=0.1), got {shown(cost)}")
@@ -109,7 +109,7 @@ def objective_of(robot, y, cost, limits, steps):
     bounds, bounded, names = _limits(robot, limits, steps, functions)
     return Objective(
         rows, np.ascontiguousarray(weights[:, rows][:, :, rows]), weight("R", cost.R, robot.actuator_names, True),
-        q, v, u, balls, running, final, *bounds, bounded, low, high), names, functions
+        q, v, u, balls, int(whole), running, final, *bounds, bounded, low, high), names, functions
 
 
 def _deviation_weight(robot, y, name, value):

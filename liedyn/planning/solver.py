@@ -212,7 +212,10 @@ class Solver:
 
     def set_objective(self, cost, limits):
         """Another cost and other limits, with as many rows of each."""
-        self.objective, self.limit_names, self.functions = objective_of(self.robot, self.y, cost, limits, self.steps)
+        d = self.discretisation
+        whole = len(self.places) == self.robot.nv and d.phases.counts.size == d.groups.size == 0
+        self.objective, self.limit_names, self.functions = objective_of(
+            self.robot, self.y, whole, cost, limits, self.steps)
 
     def begin(self, q, v):
         """Put the first state, at all knots: feedback of none of them means anything yet."""

@@ -48,6 +48,8 @@ def touch(model, d, r, k, q, v, q_next, v_next):
 @kernel_in_place
 def advance(model, d, r, k, q, v, u, q_next, v_next):
     """(q_next, v_next) behind knot k: by a step, or by a touch; False if it leads nowhere."""
+    if d.phases.counts.shape[0] == 0:
+        return make_step(model, d, r, q, v, u, q_next, v_next)
     if touches(d, k):
         return touch(model, d, r, k, q, v, q_next, v_next)
     of_knot, e = in_phase(model, d, k)
