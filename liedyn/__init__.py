@@ -44,7 +44,7 @@ _LAZY = {name: f"liedyn.{module}" for module, names in {
     "dynamics": "canonical_equations canonical_momenta forward_dynamics velocity_from_momenta",
     "planning": "Cost Limits MPC Phase Plan PlanError PlanWarning ddp",
     "operating_points": "Branch SpecialPoint Trim TrimError continuation trim",
-    "optimal_motion": "MotionWarning OptimalMotion OptimizationError PathFunction clearance optimize_motion",
+    "optimal_motion": "MotionWarning NLPSolver OptimalMotion OptimizationError PathFunction clearance optimize_motion",
     "reaching": "CenterOfMassTarget DirectionTarget InfeasibleError InverseKinematics OrientationTarget PointTarget "
                 "PoseTarget ReachError ReachWarning Target differential_inverse_kinematics inverse_kinematics",
     "regulation": "GainSchedule Regulator TrackingRegulator dlqr gain_schedule lqr tvlqr",

@@ -12,8 +12,8 @@ from liedyn.errors import ClosureError, InputError
 from liedyn.optimal_motion.charts import charts_about, rate_slope
 from liedyn.optimal_motion.cost import Cost
 from liedyn.optimal_motion.demands import demands_of
-from liedyn.optimal_motion.optimize import Setting, _first, _mesh
 from liedyn.optimal_motion.program import Program
+from liedyn.optimal_motion.programs import Setting, first, mesh_of
 from liedyn.optimal_motion.solving import Options
 
 FIVE_BAR, LOADER, PANDA, STEWART = (ld.load(name) for name in ("five_bar", "loader", "panda", "stewart"))
@@ -52,7 +52,7 @@ def program(robot, start, goal, method, points, intervals=3, duration=(0.5, 2.0)
     """The nonlinear program of a call, and unknowns that are no optimum of it."""
     demands = demands_of(robot, start, goal, duration, bounds, True, path, (), periodic)
     setting = Setting(method, points, "scipy", Options(1, 1e-6, 1e-8, {}, False), None)
-    made, z = _first(robot, setting, _mesh(intervals, [0.0, 1.0]), demands, Cost(robot, cost), 1.0, None)
+    made, z = first(robot, setting, mesh_of(intervals, [0.0, 1.0]), demands, Cost(robot, cost), 1.0, None)
     rng = np.random.default_rng(1)
     moved = np.zeros(len(z))
     moved[made.free] = 0.05 * rng.normal(size=len(made.free)) * made.scale[made.free]
@@ -136,7 +136,8 @@ def test_finite_horizon_regulator_of_a_pendulum():
     P = solve_ivp(riccati, (0.0, T), np.zeros(4), rtol=1e-11, atol=1e-13).y[:, -1].reshape(2, 2)
     x = np.array([small, 2.0 * small])
     cost = {"effort": 0.7, "velocity": Q[1, 1], "posture": (Q[0, 0], [0.0])}
-    motion = ld.optimize_motion(robot, ([x[0]], [x[1]]), None, duration=T, cost=cost, intervals=8, optimality=1e-9)
+    motion = ld.optimize_motion(robot, ([x[0]], [x[1]]), None, duration=T, cost=cost, intervals=8,
+                                solver=ld.NLPSolver(optimality=1e-9))
     # the pendulum is nonlinear by x^2; the input's rule of quadrature is of order six
     assert relative(motion.cost, x @ P @ x) < 2e-6
     # inputs are less accurate than states and costs, at the ends of intervals above all
@@ -212,11 +213,22 @@ def test_saved_and_loaded(tmp_path):
 
 def test_failures_keep_what_there_is():
     with pytest.raises(ld.OptimizationError, match="limit of iterations") as error:
-        ld.optimize_motion(cart_pole(), [0.0, 0.0], [1.0, np.pi], duration=2.0, iterations=3)
+        ld.optimize_motion(cart_pole(), [0.0, 0.0], [1.0, np.pi], duration=2.0, solver=ld.NLPSolver(iterations=3))
     assert len(error.value.motion.t) > 10
     with pytest.raises(ld.OptimizationError, match=r"dynamics at .* s by") as error:
-        ld.optimize_motion(slider(1.0), [0.0], [1.0], duration=1.0, iterations=60)  # it takes two seconds at least
+        ld.optimize_motion(slider(1.0), [0.0], [1.0], duration=1.0,
+                           solver=ld.NLPSolver(iterations=60))  # it takes two seconds at least
     assert error.value.violations and max(error.value.violations.values()) > 1e-3
+
+
+@pytest.mark.parametrize("options, match", [
+    (dict(settings=3), "settings must be a dict"), (dict(settings={3: 1.0}), "by name"),
+    (dict(iterations=0), "iterations"), (dict(feasibility=0.0), "feasibility"), (dict(optimality=-1.0), "optimality"),
+    (dict(name="scipy", settings={"xtoll": 1.0}), "did you mean 'xtol'"),
+])
+def test_options_of_solvers_that_do_not_fit_are_named(options, match):
+    with pytest.raises(InputError, match=match):
+        ld.NLPSolver(**options)
 
 
 @pytest.mark.parametrize("change, match", [
@@ -227,7 +239,7 @@ def test_failures_keep_what_there_is():
     (dict(bounds={"q1": (2.0, 1.0)}), "leave nothing"), (dict(path=[3.0]), "PathFunctions"),
     (dict(via=[(1.5, FIVE_BAR.home)]), "between 0 and 1"), (dict(points=2), "3 to 10 points"),
     (dict(guess=[FIVE_BAR.home]), "at least two"), (dict(goal={"q1": np.nan}), "finite"),
-    (dict(periodic={"q7": 1.0}), "unknown coordinate"), (dict(settings=3), "settings"),
+    (dict(periodic={"q7": 1.0}), "unknown coordinate"), (dict(solver=3), "unknown solver"),
     (dict(goal=(FIVE_BAR.home, [1.0, 0.0, 0.0, 0.0])), "opens a loop"),
 ])
 def test_what_does_not_fit_is_named(change, match):

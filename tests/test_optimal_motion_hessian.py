@@ -2,17 +2,16 @@
 import numpy as np
 import pytest
 from comparison import off, relative
-from scipy.sparse import csc_matrix
+from scipy.sparse import block_diag, csc_matrix, eye_array
 from test_optimal_motion import cart_pole, program
 from test_optimal_motion_loops import rock
 
 import liedyn as ld
 from liedyn.constraints.checking import central_difference
 from liedyn.errors import InputError
-from liedyn.optimal_motion import carried
-from liedyn.optimal_motion.bordered import Bordered
+from liedyn.optimal_motion import bordered, carried
+from liedyn.optimal_motion.bordered import Bordered, is_positive
 from liedyn.optimal_motion.charts import charts_about, inverse_jacobian_slopes, rate_slope
-from liedyn.optimal_motion.interior_point import _is_positive
 
 
 def sprung_five_bar():
@@ -153,18 +152,34 @@ def test_multipliers_of_limits_are_carried_from_mesh_to_mesh():
 
 
 @pytest.mark.parametrize("full", [(), (7,), (0, 99)])
-def test_elimination_with_full_columns(full):
+@pytest.mark.parametrize("narrow", [0.0, 0.5])
+def test_elimination_with_full_columns(full, narrow, monkeypatch):
+    monkeypatch.setattr(bordered, "NARROW", narrow)  # sparse, or in a band
     rng = np.random.default_rng(0)
     M = np.diag(rng.uniform(1.0, 2.0, 100)) + np.diag(rng.normal(size=99), 1)
     M[list(full)] = rng.normal(size=(len(full), 100))
     M, b = M + M.T, rng.normal(size=100)
-    factors = Bordered(csc_matrix(M), 100)
-    assert off(M @ factors.solve(b), b) < 1e-11
-    assert factors._K.L.nnz < 400  # as sparse as without the full columns
-    if full:
-        M[full[0]] = M[:, full[0]] = 0.0
-        with pytest.raises(RuntimeError):
-            Bordered(csc_matrix(M), 100)
+    shuffled = rng.permutation(100)
+    M = M[shuffled][:, shuffled]
+    assert off(M @ Bordered(csc_matrix(M), 100).solve(b), b) < 1e-11
+    square = csc_matrix(M.T @ M)  # its first columns are full where those of M are
+    assert is_positive(square)
+    assert not is_positive((square - 2.0 * np.linalg.eigvalsh(square.toarray())[0] * eye_array(100)).tocsc())
+    M[0] = M[:, 0] = 0.0
+    with pytest.raises(RuntimeError):
+        Bordered(csc_matrix(M), 100)
+
+
+def test_bands_are_found():
+    """Unknowns of intervals in any order: the width does not grow with their number."""
+    widths = []
+    for intervals in (20, 200):
+        M = block_diag([np.ones((6, 6))] * intervals).tolil()
+        for k in range(6, 6 * intervals, 6):
+            M[k:k + 6, k - 6:k] = M[k - 6:k, k:k + 6] = 1.0
+        shuffled = np.random.default_rng(0).permutation(M.shape[0])
+        widths.append(bordered._in_band(M.tocsc()[shuffled][:, shuffled].tocsc())[1])
+    assert max(widths) <= 18
 
 
 def test_densities_are_those_of_the_multipliers():
@@ -211,13 +226,13 @@ def test_solutions_are_minima():
 
 def test_definite_or_not():
     A = np.random.default_rng(0).normal(size=(30, 30))
-    assert _is_positive(csc_matrix(A @ A.T + 1e-6 * np.eye(30)))
-    assert not _is_positive(csc_matrix(A @ A.T - 1e-1 * np.eye(30)))
-    assert not _is_positive(csc_matrix(np.array([[0.0, 1.0], [1.0, 0.0]])))
+    assert is_positive(csc_matrix(A @ A.T + 1e-6 * np.eye(30)))
+    assert not is_positive(csc_matrix(A @ A.T - 1e-1 * np.eye(30)))
+    assert not is_positive(csc_matrix(np.array([[0.0, 1.0], [1.0, 0.0]])))
 
 
 def test_settings_are_checked():
     with pytest.raises(InputError, match=r"unknown option 'mue'.*did you mean 'mu'"):
-        ld.optimize_motion(cart_pole(), [0, 0], [1, 0], duration=1.0, settings={"mue": 1.0})
+        ld.optimize_motion(cart_pole(), [0, 0], [1, 0], duration=1.0, solver=ld.NLPSolver(settings={"mue": 1.0}))
     with pytest.raises(InputError, match=r"settings\['mu'\]"):
-        ld.optimize_motion(cart_pole(), [0, 0], [1, 0], duration=1.0, settings={"mu": -1.0})
+        ld.optimize_motion(cart_pole(), [0, 0], [1, 0], duration=1.0, solver=ld.NLPSolver(settings={"mu": -1.0}))

@@ -176,7 +176,7 @@ def test_a_loader_digs_against_a_law_of_its_own_through_a_depth_on_the_way():
     robot, foot, inside = b.build(), {"lift_rod": -0.30, "tilt_rod": 0.25}, {"lift_rod": -0.10, "tilt_rod": 0.15}
     limits = {"velocity:lift_rod": 0.25, "velocity:tilt_rod": 0.35, "force:lift_cylinder": 140e3}
     options = dict(duration=2.0, cost={"effort": 1e-10, "velocity": 1.0}, bounds=limits, intervals=10, points=5,
-                   optimality=1e-4)
+                   solver=ld.NLPSolver(optimality=1e-4))
     motion = ld.optimize_motion(robot, foot, (inside, None), tolerance=1e-6, **options)
     tip = np.hypot(*((ld.pose(robot, motion.q[-1], "bucket") @ [1.2, -0.15, 0.0, 1.0])[:2] - [4.7, -2.0])) - 1.3
     assert tip < -0.2 and motion.u[:, 0].max() <= 140e3 * (1.0 + 1e-3)

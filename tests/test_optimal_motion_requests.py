@@ -60,7 +60,7 @@ def two_masses(gravity=0.0):
 ])
 def test_what_actuators_cannot_do_at_the_ends_is_said_when_nothing_is_found(robot, start, goal, more, match):
     with pytest.raises(ld.OptimizationError, match=match):
-        ld.optimize_motion(robot, start, goal, iterations=3, **OPTIONS | more)
+        ld.optimize_motion(robot, start, goal, solver=ld.NLPSolver(iterations=3), **OPTIONS | more)
 
 
 def test_hautus_test_finds_what_inputs_do_not_reach():
@@ -171,4 +171,5 @@ def test_steps_that_run_away_are_told():
     governor = ld.load("governor")
     goal = ld.close(governor, governor.home, s=governor.home[1] + 0.1)
     with pytest.raises(ld.OptimizationError, match="numbers run away|violated: dynamics"):
-        ld.optimize_motion(governor, governor.home, goal, 10.0, method="shooting", iterations=30)
+        ld.optimize_motion(governor, governor.home, goal, 10.0, method="shooting",
+                           solver=ld.NLPSolver(iterations=30))

@@ -13,12 +13,14 @@
 | `second_order`, `lagrangian` | second derivatives of the motion; the exact Hessian of the Lagrangian |
 | `curvature` | Hessians that are not known, learnt node by node |
 | `solving` | the program as solvers see it |
-| `interior_point`, `scipy_solver`, `ipopt_solver` | solvers |
+| `interior_point`, `scipy_solver`, `ipopt_solver`; `nlp_solver` | solvers; what they are told |
 | `guess`, `flow`, `refinement` | first guesses; integration for comparison; finer meshes |
 | `result`, `optimize` | the result; the public function |
 """
 from liedyn.optimal_motion.functions import PathFunction, clearance
+from liedyn.optimal_motion.nlp_solver import NLPSolver
 from liedyn.optimal_motion.optimize import optimize_motion
 from liedyn.optimal_motion.result import MotionWarning, OptimalMotion, OptimizationError
 
-__all__ = ["MotionWarning", "OptimalMotion", "OptimizationError", "PathFunction", "clearance", "optimize_motion"]
+__all__ = ["MotionWarning", "NLPSolver", "OptimalMotion", "OptimizationError", "PathFunction", "clearance",
+           "optimize_motion"]

@@ -3,6 +3,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from liedyn.optimal_motion.charts import LeftChartError
 from liedyn.optimal_motion.limits import Power
 from liedyn.optimal_motion.samples import Samples
 from liedyn.tree.configuration import difference
@@ -54,7 +55,8 @@ def intervals_beyond(found, rows):
 
 
 def leaps(program, z):
-    """Intervals whose end is not the next knot but another configuration with the same coordinates in their chart.
+    """Intervals whose end is not the next knot but another configuration with the same coordinates in their chart, or
+    none.
 
     Tangent coordinates name a configuration next to their reference. Far from it a mechanism may have another one that
     has the same, beyond a dead centre or in another assembly mode: no motion leads there.
@@ -62,9 +64,16 @@ def leaps(program, z):
     Raises
     ------
     LeftChartError
-        An interval's chart does not reach to its end.
+        A knot is out of reach of the chart before it: a ball turns too far.
     """
     t = program.transcription
     q, k = program.evaluate(z).nodes.q[t.knots], np.arange(len(t.mesh) - 1)
     y = np.einsum("bij,bj->bi", t.charts.R_y[k], t.charts.displacement(k, q[1:]))
-    return np.abs(difference(t.charts.robot, t.charts.configurations(k, y), q[1:])).max(axis=1) > LEAP
+    found = np.empty(len(k), bool)
+    for i in k:  # one by one, as Newton's method gives up all of a batch where it fails for one
+        try:
+            there = t.charts.configurations(k[[i]], y[[i]])[0]
+            found[i] = np.abs(difference(t.charts.robot, there, q[i + 1])).max() > LEAP
+        except LeftChartError:
+            found[i] = True
+    return found

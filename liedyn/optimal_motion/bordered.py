@@ -7,12 +7,21 @@ Pivots that are chosen for their size spread a full row over the factors. So ful
 
 and only K is factored. Only columns of unknowns are left out: [[B, A^T], [A, 0]] stays regular without them where B is
 positive along the constraints A, but not without constraints.
+
+Unknowns meet those of their own interval and of the next one, so K has a narrow band in the order of time, which the
+algorithm of Cuthill and McKee (1969) finds. Elimination in a band takes time in proportion to the number of intervals;
+where there is none, it is sparse.
 """
 import numpy as np
+from scipy.linalg import LinAlgError, cho_solve_banded, cholesky_banded
+from scipy.linalg.lapack import dgbtrf, dgbtrs
+from scipy.sparse.csgraph import reverse_cuthill_mckee
 from scipy.sparse.linalg import splu
 
 FULL = 0.25
 """Columns with a larger part of all rows are full."""
+NARROW = 0.5
+"""Bands of more diagonals than this part of all are wide: sparse factors are smaller then."""
 
 
 class Bordered:
@@ -25,13 +34,11 @@ class Bordered:
     """
 
     def __init__(self, M, unknowns):
-        full = np.diff(M.indptr) > FULL * M.shape[0]
-        full[unknowns:] = False
-        self._last, self._first = np.flatnonzero(full), np.flatnonzero(~full)
+        self._first, self._last = _split(M, unknowns)
         columns = M[:, self._last].toarray()
         self._C = columns[self._first]
-        self._K = splu(M[self._first][:, self._first] if full.any() else M, permc_spec="MMD_AT_PLUS_A")
-        self._KC = self._K.solve(self._C) if full.any() else self._C
+        self._solve = _factored(M[self._first][:, self._first] if len(self._last) else M)
+        self._KC = self._solve(self._C) if len(self._last) else self._C
         try:
             self._S_inverse = np.linalg.inv(columns[self._last] - self._C.T @ self._KC)
         except np.linalg.LinAlgError:
@@ -40,8 +47,75 @@ class Bordered:
     def solve(self, b):
         """x with M x = b (n,)."""
         x = np.empty(len(b))
-        x[self._first] = self._K.solve(b[self._first])
+        x[self._first] = self._solve(b[self._first])
         if len(self._last):
             x[self._last] = self._S_inverse @ (b[self._last] - self._C.T @ x[self._first])
             x[self._first] -= self._KC @ x[self._last]
         return x
+
+
+def is_positive(B):
+    """Is a symmetric matrix, sparse by columns, positive definite?"""
+    first, last = _split(B, B.shape[0])
+    K = B[first][:, first] if len(last) else B
+    order, band, rows, columns = _in_band(K)
+    if band > NARROW * len(order):
+        return _is_positive_sparse(B)
+    lower = rows >= columns
+    ab = np.zeros((band + 1, len(order)))
+    ab[(rows - columns)[lower], columns[lower]] = K.data[lower]
+    try:
+        factor = cholesky_banded(ab, overwrite_ab=True, lower=True, check_finite=False)
+        if len(last):
+            C = B[:, last].toarray()
+            inner = C[first][order]
+            np.linalg.cholesky(C[last] - inner.T @ cho_solve_banded((factor, True), inner, check_finite=False))
+    except LinAlgError:
+        return False
+    return bool(np.isfinite(factor[0]).all())
+
+
+def _is_positive_sparse(B):
+    """By elimination without pivots, which then meets positive ones only."""
+    try:
+        factor = splu(B, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
+    except RuntimeError:  # singular
+        return False
+    return bool((factor.perm_r == factor.perm_c).all() and (factor.U.diagonal() > 0.0).all())
+
+
+def _split(M, unknowns):
+    """Rows that are not full, and full ones of unknowns: none, where more than a few are."""
+    full = np.diff(M.indptr) > FULL * M.shape[0]
+    full[unknowns:] = False
+    if full.sum() > FULL * M.shape[0]:
+        full[:] = False
+    return np.flatnonzero(~full), np.flatnonzero(full)
+
+
+def _in_band(K):
+    """An order of the rows with a narrow band, its width, and where entries of K are in this order."""
+    order = reverse_cuthill_mckee(K, symmetric_mode=True)
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    rows, columns = place[K.indices], np.repeat(place, np.diff(K.indptr))
+    return order, int(np.abs(rows - columns).max(initial=0)), rows, columns
+
+
+def _factored(K):
+    """A function that solves K x = b for b (n,) or (n, m)."""
+    order, band, rows, columns = _in_band(K)
+    if band > NARROW * len(order):
+        return splu(K, permc_spec="MMD_AT_PLUS_A").solve
+    ab = np.zeros((3 * band + 1, len(order)), order="F")
+    ab[2 * band + rows - columns, columns] = K.data
+    factor, pivots, info = dgbtrf(ab, band, band, overwrite_ab=True)
+    if info > 0:
+        raise RuntimeError("the matrix is singular")
+
+    def solve(b):
+        x = np.empty_like(b)
+        x[order] = dgbtrs(factor, band, band, b[order], pivots)[0]
+        return x
+
+    return solve

@@ -114,22 +114,28 @@ def step_towards(robot, here, there, share):
     return here
 
 
-def coordinates(charts, chart, part, q, duration):
-    """Coordinates x of the nodes of a guess: y of its configurations, w of the chords from node to node."""
+def coordinates(charts, chart, part, q, duration, ends=()):
+    """Coordinates x of the nodes of a guess: y of its configurations, w of the chords from node to node; of `ends`,
+    pairs (node, velocity (nv,)), w is that velocity."""
     d = difference(charts.robot, q[:-1], q[1:]) / (np.diff(part)[:, None] * duration)
     v = np.zeros((len(q), d.shape[1]))
     v[1:-1] = 0.5 * (d[1:] + d[:-1])
+    for node, given in ends:
+        v[node] = given
     return charts.read(chart, q, v)
 
 
 def first_inputs(charts, chart, part, x, duration):
-    """Inputs (nodes, nu) that come nearest to the accelerations of the nodes of a guess, least ones."""
+    """Inputs (nodes, nu) that come nearest to the accelerations of the nodes of a guess, least ones; and sizes (nu,) of
+    inputs that move the robot by a tenth [rad, m] in this time."""
     nu = len(charts.robot.actuator_names)
     q, v = charts.states(chart, x)
     motion = motion_at(charts, chart, q, v, np.zeros((len(q), nu)))
     R = charts.R_w[chart]
+    B = R @ motion.da_du
     wanted = np.gradient(v, part * duration, axis=0) - motion.a
-    u = np.einsum("bij,bj->bi", np.linalg.pinv(R @ motion.da_du, rcond=1e-6), np.einsum("bij,bj->bi", R, wanted))
+    u = np.einsum("bij,bj->bi", np.linalg.pinv(B, rcond=1e-6), np.einsum("bij,bj->bi", R, wanted))
     # next to where the inputs lose a direction they would be as large as they like
     most = PEAK * np.median(np.abs(u), axis=0)
-    return np.clip(u, -most, most)
+    push = np.abs(B).max(axis=(0, 1))
+    return np.clip(u, -most, most), 0.1 / (np.where(push > 0.0, push, np.inf) * duration ** 2)

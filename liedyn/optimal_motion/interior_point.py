@@ -12,19 +12,22 @@ is bent by the constraints' curvature (second-order correction), then shortened.
 along the constraints, so that solutions are minima and no saddles: H + Sigma + delta + A^T A / rho is positive definite
 then, for small rho (Debreu 1952), which a Cholesky elimination tells. With a large delta a step is that of least size
 towards g = 0. gamma lets rows repeat each other and moves no solution, as it acts on the change of lambda. All this is
-the method of Waechter and Biegler 2006, whose numbers are used, but for the inertia and for their restoration phase.
+the method of Waechter and Biegler 2006, whose numbers are used, but for the inertia. Where no step is accepted,
+violations are mended first (`liedyn.optimal_motion.restoration`).
 """
 import numpy as np
 from scipy.sparse import block_array, csc_matrix, diags_array
-from scipy.sparse.linalg import splu
 
-from liedyn.arguments import positive
-from liedyn.errors import InputError, shown, suggestion
-from liedyn.optimal_motion.bordered import Bordered
+from liedyn.optimal_motion.bordered import Bordered, is_positive
+from liedyn.optimal_motion.restoration import restore
 from liedyn.optimal_motion.solving import FAR
 
 SETTINGS = {"mu": 0.1, "push": 1e-2, "warm_mu": 1e-7, "warm_push": 1e-7}
 """The first barrier parameter, and how far from limits the start is moved; the same where a motion is known already."""
+WARM = 50
+"""Most iterations with the multipliers of another mesh or motion; it takes ten or so where they fit."""
+LOOK = 10
+"""After so many iterations each it looks more closely whether a solution is reached."""
 NEAR = 3e-3
 """Gradients and violations below which a guess is the solution of a problem like this one: from farther away the
 first steps of a large mu go wide around limits, and those of a small one creep along them."""
@@ -34,40 +37,43 @@ STEEP = 100.0
 """Rows with larger derivatives, as of stiff springs, are scaled to it."""
 DELTAS = 1e-4, 1e10
 """The first delta, where one is needed, and the largest one."""
-HALVINGS, LONGEST = 12, 1.0
+HALVINGS, LONGEST = 5, 5.0
 """How often a step is tried again at half its length; most that an unknown changes by, of a size of one."""
 FLAT = 1e-12
 """Changes of the cost by this part of it are rounding."""
 ENOUGH, ARMIJO = 1e-5, 1e-4
 """By which part of the violation an iterate has to be better than others; which part of its slope the cost has to fall
 by where violations are small."""
+TRIES, NOTHING = 4, 1e-12
+"""How many deltas are tried until the search for smaller violations begins, and violations of rounding."""
 SMALL, LARGE = 1e-4, 1e4
 """Violations that are, over the first one, or over one."""
 
 
-def check_settings(settings):
-    """InputError for an option that there is not, or that is no positive number."""
-    for name, x in settings.items():
-        if name not in SETTINGS:
-            raise InputError(f"unknown option {shown(name)} in settings of the solver 'liedyn', "
-                             f"{suggestion(name, SETTINGS)}")
-        positive(f"settings[{name!r}]", x)
-
-
 def solve(problem, x, options):
     """Unknowns, multipliers of c and of the limits, iterations, status in words, and did it converge?"""
-    settings, warm = SETTINGS | options.settings, options.warm is not None
-    method = InteriorPoint(problem, x, *(settings[f"warm_{name}" if warm else name] for name in ("mu", "push")),
-                           problem.carried(options.warm or {}))
-    status = "its limit of iterations"
-    for made in range(options.iterations):
-        if method.errors(0.0, options) <= 1.0:
-            return *method.found(), made, "converged", True
+    settings, densities, made = SETTINGS | options.settings, options.warm, 0
+    while True:
+        warm, left = densities is not None, options.iterations - made
+        method = InteriorPoint(problem, x, *(settings[f"warm_{name}" if warm else name] for name in ("mu", "push")),
+                               problem.carried(densities or {}))
+        found, count, status, ok = _solved(problem, method, options, min(left, WARM) if warm else left, made)
+        made += count
+        if ok or not warm or made >= options.iterations:
+            return *found, made, status, ok
+        densities = None  # limits have moved: those that hold are found anew
+
+
+def _solved(problem, method, options, most, before):
+    """What `InteriorPoint.found` says after so many iterations at most, their number, status, and did it converge?"""
+    for made in range(most):
+        if method.errors(0.0, options) <= 1.0 or made % LOOK == LOOK - 1 and method.is_solution(options):
+            return method.found(), made, "converged", True
         method.lower_barrier(options)
         if not method.step():
-            return *method.found(), made, "no step makes cost or violations smaller", False
-        problem.iterated(made + 1)
-    return *method.found(), options.iterations, status, method.errors(0.0, options) <= 1.0
+            return method.found(), made, "no step makes cost or violations smaller", False
+        problem.iterated(before + made + 1)
+    return method.found(), most, "its limit of iterations", method.errors(0.0, options) <= 1.0
 
 
 def is_near(problem, x, densities):
@@ -94,9 +100,18 @@ class InteriorPoint:
         self.row_scale = 1.0 / np.maximum(1.0, steepest / STEEP)
         self._look()
         self.size = max(1.0, np.abs(self.g).sum())
-        K = self._matrix(diags_array(np.ones(len(w))))
-        slope = self.gradient + self.z_high - self.z_low
-        self.multipliers = Bordered(K, len(w)).solve(np.concatenate([-slope, np.zeros(len(self.equal))]))[len(w):]
+        self.multipliers = self.least_multipliers()
+
+    def least_multipliers(self):
+        """Multipliers that leave the least slope of the Lagrangian, in the sense of least squares."""
+        n, slope = len(self.w), self.gradient + self.z_high - self.z_low
+        return self._factors(diags_array(np.ones(n)), GAMMA).solve(
+            np.concatenate([-slope, np.zeros(len(self.equal))]))[n:]
+
+    def is_new(self):
+        """Is this iterate better than all those of the filter?"""
+        cost, size = self._merit(self.w)
+        return not any(cost >= other and size >= each for other, each in self.filter)
 
     def _away(self, limit, push, z):
         """How far from a limit with multipliers z to begin: less than half of what there is between two."""
@@ -106,7 +121,7 @@ class InteriorPoint:
     def _x(self, w):
         return w[:len(self.problem.low)]
 
-    def _rows(self, w):
+    def rows(self, w):
         """Cost and g."""
         cost, c = self.problem.values(self._x(w))
         g = c - self.problem.c_low if self.equal.all() else np.where(self.equal, c - self.problem.c_low, c)
@@ -116,14 +131,11 @@ class InteriorPoint:
     def _look(self):
         """Cost, rows and their derivatives at w."""
         x, slacks = self._x(self.w), len(self.free)
-        self.cost, self.g = self._rows(self.w)
+        self.cost, self.g = self.rows(self.w)
         self.gradient = np.concatenate([self.problem.gradient(x), np.zeros(slacks)])
         minus = csc_matrix((-self.row_scale[self.free], (self.free, np.arange(slacks))),
                            shape=(len(self.equal), slacks))
         self.A = block_array([[diags_array(self.row_scale) @ self.problem.jacobian(x), minus]]).tocsc()
-
-    def _matrix(self, H):
-        return block_array([[H, self.A.T], [self.A, diags_array(np.full(len(self.equal), -GAMMA))]]).tocsc()
 
     def errors(self, mu, options):
         """The largest of slope, complementarity and violation, each over its tolerance or, if mu is not zero, over ten
@@ -136,9 +148,19 @@ class InteriorPoint:
             return max(slope, slack, beyond) / (10.0 * mu)
         return max(slope / options.optimality, slack / options.optimality, beyond / options.feasibility)
 
+    def is_solution(self, options):
+        """Is it one with the best multipliers of equations? Where limits leave some open, those of steps swing."""
+        if self.mu > self._least_mu(options) or np.abs(self.g / self.row_scale).max(initial=0.0) > options.feasibility:
+            return False
+        return max(self.problem.refined(*self.found())[1:]) <= options.optimality
+
+    @staticmethod
+    def _least_mu(options):
+        return 0.1 * options.optimality
+
     def lower_barrier(self, options):
         """The next mu, where the problem of this one is solved."""
-        least = 0.1 * options.optimality
+        least = self._least_mu(options)
         while self.mu > least and self.errors(self.mu, options) <= 1.0:
             self.mu = max(least, min(0.2 * self.mu, self.mu ** 1.5))
             self.filter = []
@@ -150,42 +172,70 @@ class InteriorPoint:
 
     def _merit(self, w):
         """Cost with barriers, and the size of g."""
-        cost, g = self._rows(w)
+        cost, g = self.rows(w)
         rooms = np.concatenate([w - self.low, self.high - w])
         return cost - self.mu * np.log(rooms[np.isfinite(rooms)]).sum(), np.abs(g).sum()
 
-    def step(self):
-        """Make a step; was there one?"""
-        n = len(self.w)
-        H = self.problem.hessian(self._x(self.w), self.row_scale * self.multipliers)
+    def hessian(self, multipliers, of_cost=1.0):
+        """Of of_cost times the cost, and of multipliers times the rows g, by w."""
+        H = self.problem.hessian(self._x(self.w), self.row_scale * multipliers, of_cost)
         if len(self.free):
             H = block_array([[H, None], [None, csc_matrix((len(self.free),) * 2)]])
-        sigma = self.z_low / (self.w - self.low) + self.z_high / (self.high - self.w)
-        slope = self.gradient - self.mu / (self.w - self.low) + self.mu / (self.high - self.w)
+        return H
+
+    def sigma(self):
+        """Curvatures of the barriers, as the multipliers of the limits have them."""
+        return self.z_low / (self.w - self.low) + self.z_high / (self.high - self.w)
+
+    def barrier_slope(self):
+        """The gradient of the barriers."""
+        return self.mu / (self.high - self.w) - self.mu / (self.w - self.low)
+
+    def factors(self, B, gamma, rho):
+        """Factors of [[B, A^T], [A, -gamma]], None where B is not positive along the constraints."""
+        if not is_positive((B + self.A.T @ self.A / rho).tocsc()):
+            return None
+        return self._factors(B, gamma)
+
+    def _factors(self, B, gamma):
+        return Bordered(block_array([[B, self.A.T], [self.A, diags_array(np.full(len(self.g), -gamma))]]).tocsc(),
+                        len(self.w))
+
+    def step(self):
+        """Make a step; was there one?"""
+        n, H, sigma = len(self.w), self.hessian(self.multipliers), self.sigma()
+        slope = self.gradient + self.barrier_slope()
         right = -np.concatenate([slope + self.A.T @ self.multipliers, self.g])
-        delta, squares = 0.0, (self.A.T @ self.A / RHO).tocsc()
-        while delta <= DELTAS[1]:
-            B = H + diags_array(sigma + delta)
-            if _is_positive((B + squares).tocsc()):
-                factor = Bordered(self._matrix(B), n)
-                d = factor.solve(right)
+        delta, tries = 0.0, 0
+        while delta <= DELTAS[1] and tries < TRIES:
+            factor = self.factors(H + diags_array(sigma + delta), GAMMA, RHO)
+            if factor is not None:
+                tries, d = tries + 1, factor.solve(right)
                 if np.isfinite(d).all() and self._search(d[:n], d[n:], slope, factor, right):
                     self.delta = delta
                     return True
             delta = max(DELTAS[0], self.delta / 3.0) if delta == 0.0 else 8.0 * delta
-        return False
+        return self._restore()
+
+    def _restore(self):
+        """Leave the place where no step is accepted, if its violations allow it."""
+        if np.abs(self.g).max(initial=0.0) <= NOTHING or self.problem.failures:  # charts move first, where they end
+            return False
+        cost, size = self._merit(self.w)
+        self.filter.append((cost - ENOUGH * size, (1.0 - ENOUGH) * size))
+        return restore(self, lambda B, s: self.factors(B, s, s), DELTAS)
 
     def _search(self, dw, d_multipliers, slope, factor, right):
         """Go along a step as far as the filter lets it; was there such a point?"""
-        n, alpha, here = len(dw), self._longest(dw), self._merit(self.w)
+        n, alpha, here = len(dw), self.longest(dw), self._merit(self.w)
         descent = slope @ dw
         ok, size = self._accepted(self.w + alpha * dw, alpha, here, descent)
         if size >= FAR:  # there is no motion, and shorter steps of less curvature are better ones
             return False
         if not ok and here[1] <= size:  # the constraints' curvature is in the way
-            g = alpha * self.g + self._rows(self.w + alpha * dw)[1]
+            g = alpha * self.g + self.rows(self.w + alpha * dw)[1]
             bent = factor.solve(np.concatenate([right[:n], -g]))[:n]
-            beta = self._longest(bent)
+            beta = self.longest(bent)
             if self._accepted(self.w + beta * bent, alpha, here, descent)[0]:
                 ok, alpha, dw = True, beta, bent
         for _ in range(HALVINGS if not ok else 0):
@@ -196,7 +246,7 @@ class InteriorPoint:
         if ok:
             if not self._falls(alpha, here, descent):
                 self.filter.append((here[0] - ENOUGH * here[1], (1.0 - ENOUGH) * here[1]))
-            self._go(alpha, dw, d_multipliers)
+            self.go(alpha, dw, d_multipliers)
         return ok
 
     def _falls(self, alpha, here, descent):
@@ -213,12 +263,12 @@ class InteriorPoint:
             return cost <= phi + ARMIJO * alpha * descent + flat, size
         return size <= (1.0 - ENOUGH) * beyond or cost <= phi - ENOUGH * beyond + flat, size
 
-    def _longest(self, dw):
+    def longest(self, dw):
         """The longest share of a step that keeps w within its limits, and unknowns near where its model holds."""
         far = LONGEST / max(LONGEST, np.abs(self._x(dw)).max(initial=0.0))
         return far * _share(np.concatenate([self.w - self.low, self.high - self.w]), np.concatenate([dw, -dw]), self.mu)
 
-    def _go(self, alpha, dw, d_multipliers):
+    def go(self, alpha, dw, d_multipliers):
         rooms = self.w - self.low, self.high - self.w
         dz = [self.mu / room - z - z / room * change for z, room, change in zip(
             (self.z_low, self.z_high), rooms, (dw, -dw))]
@@ -236,12 +286,3 @@ def _share(x, dx, mu):
     """How much of dx leaves one percent of x, or mu of it."""
     falling = dx < 0.0
     return min(1.0, float(np.min(-max(0.99, 1.0 - mu) * x[falling] / dx[falling], initial=1.0)))
-
-
-def _is_positive(B):
-    """Is a symmetric matrix positive definite? Elimination without pivots then meets positive ones only."""
-    try:
-        factor = splu(B, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
-    except RuntimeError:  # singular
-        return False
-    return bool((factor.perm_r == factor.perm_c).all() and (factor.U.diagonal() > 0.0).all())

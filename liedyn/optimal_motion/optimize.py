@@ -1,52 +1,38 @@
 """Optimal motions of mechanisms: the public function, and how program, meshes and charts follow one another."""
 import time
 import warnings
-from typing import NamedTuple
 
 import numpy as np
 
 from liedyn.arguments import positive, require_robot, whole
 from liedyn.errors import ConditionWarning, InputError, LiedynError, shown, suggestion
-from liedyn.optimal_motion import guess as guessing
-from liedyn.optimal_motion import interior_point, ipopt_solver, scipy_solver
+from liedyn.optimal_motion import interior_point
 from liedyn.optimal_motion.between import LOOSE, intervals_beyond, leaps
-from liedyn.optimal_motion.charts import LeftChartError, charts_about
-from liedyn.optimal_motion.collocation import Collocation
+from liedyn.optimal_motion.charts import LeftChartError
 from liedyn.optimal_motion.contradictions import at_rest, require_possible
 from liedyn.optimal_motion.cost import Cost
 from liedyn.optimal_motion.demands import demands_of
-from liedyn.optimal_motion.program import Program
+from liedyn.optimal_motion.nlp_solver import SOLVERS, nlp_solver
+from liedyn.optimal_motion.programs import (
+    Setting, again, first_duration, first_within_charts, halved, mesh_of, recentred, resampled,
+)
 from liedyn.optimal_motion.refinement import finer, interval_errors
-from liedyn.optimal_motion.result import ROWS, MotionWarning, OptimizationError, inside, optimal_motion
-from liedyn.optimal_motion.shooting import Shooting
-from liedyn.optimal_motion.solving import LEAST_COST, Options, Problem
+from liedyn.optimal_motion.result import ROWS, MotionWarning, OptimizationError, optimal_motion
+from liedyn.optimal_motion.solving import Problem
 from liedyn.simulation.progress import Progress
 
-SOLVERS = {"liedyn": interior_point.solve, "scipy": scipy_solver.solve, "ipopt": ipopt_solver.solve}
 METHODS = "collocation", "shooting"
 NEW_CHARTS, NEW_MESHES = 20, 8
 """How often charts may move to where the iterates are, and meshes get finer."""
-FINER_STARTS = 3
-"""How often the first mesh is halved if the guess is in no charts about its knots."""
 MOST_INTERVALS = 2000
 RESCALED = 0.1
 """A cost below this part of the first one is scaled anew, so that tolerances mean the same; one of which the first
 was such a part, too, where the solver did not get further with it."""
 
 
-class Setting(NamedTuple):
-    """How a program is made and solved."""
-
-    method: str
-    points: int
-    solver: str
-    options: Options
-    progress: Progress
-
-
 def optimize_motion(robot, start, goal=None, duration=1.0, cost=None, bounds=None, limits=True, path=(), via=(),
-                    periodic=False, guess=None, method="collocation", intervals=10, points=4, solver="liedyn",
-                    tolerance=1e-6, feasibility=1e-8, optimality=1e-6, iterations=500, settings=None, progress=None):
+                    periodic=False, guess=None, method="collocation", intervals=10, points=4, tolerance=1e-6,
+                    solver="liedyn", progress=None):
     """The motion of least cost from start to goal, for trees and closed mechanisms, by direct methods on the manifold.
 
     Parameters
@@ -90,22 +76,13 @@ def optimize_motion(robot, start, goal=None, duration=1.0, cost=None, bounds=Non
     points : int
         Points of collocation in each interval, its ends included: 3 is Hermite-Simpson, 4 and 5 are of order 6 and 8.
         For shooting the steps of Runge-Kutta's method in each interval.
-    solver : {"liedyn", "scipy", "ipopt"}
-        The library's own sparse interior-point method; SciPy's of trust regions ("trust-constr"); or Ipopt as CasADi's
-        wheel brings it (``liedyn[optimize]``).
     tolerance : float or None
         Largest error of an interval, see ``errors`` of `OptimalMotion`: those that are worse are divided, and the
         program is solved again from there. So are those where a coordinate, a speed or a path function exceeds its
         limits between nodes by more than 0.1 % of them, as long as that helps. None: the mesh stays as it is.
-    feasibility : float
-        Largest violation of a row of the program.
-    optimality : float
-        Largest component of the gradient of the scaled Lagrangian.
-    iterations : int
-        Most iterations of the solver on each mesh.
-    settings : dict, optional
-        Further options of the solver, by its own names; for ``"liedyn"`` the first barrier parameter ``mu`` and how far
-        from limits it begins, ``push``, ``warm_mu`` and ``warm_push`` on finer meshes.
+    solver : str or NLPSolver
+        ``"liedyn"``, the library's own interior-point method, ``"scipy"``, or ``"ipopt"`` (``liedyn[optimize]``); with
+        options an `NLPSolver`, such as ``ld.NLPSolver("ipopt", iterations=50)``.
     progress : bool, optional
         A bar with the iterations, as for `simulate`.
 
@@ -136,6 +113,9 @@ def optimize_motion(robot, start, goal=None, duration=1.0, cost=None, bounds=Non
     custom constraints or users' laws of force elements.
     If the solver's iterates leave their charts, these move with them.
 
+    Where nothing is found in a free duration, the motion of least effort in the longest time is found first, and the
+    one that was asked for from there; ``iterations`` of the solver hold for each of the three searches.
+
     Minima are local: other guesses may lead to others.
 
     Examples
@@ -149,22 +129,22 @@ def optimize_motion(robot, start, goal=None, duration=1.0, cost=None, bounds=Non
     """
     began = time.monotonic()
     require_robot(robot)
-    setting = _setting(method, points, solver, feasibility, optimality, iterations, settings, progress)
+    setting = _setting(method, points, nlp_solver(solver), progress)
     tolerance = None if tolerance is None else positive("tolerance", tolerance)
     intervals = whole("intervals", intervals, 1)
     demands = demands_of(robot, start, goal, duration, bounds, limits, path, via, periodic)
     require_possible(robot, demands)
     cost = Cost(robot, cost)
-    mesh = _mesh(intervals, [part for part, _ in demands.conditions])
+    mesh = mesh_of(intervals, [part for part, _ in demands.conditions])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConditionWarning)  # of iterates; the result is looked at again
-        seconds = _first_duration(demands.duration, guess)
+        seconds = first_duration(demands.duration, guess)
         try:
-            program, z = _first_within_charts(robot, setting, mesh, demands, cost, seconds, guess)
-            warm = getattr(guess, "_densities", None)
-            if warm and not (solver == "liedyn" and interior_point.is_near(*_begin(program, z, setting), warm)):
+            program, z = first_within_charts(robot, setting, mesh, demands, cost, seconds, guess)
+            warm = getattr(guess, "_densities", None) if setting.solver == "liedyn" else None
+            if warm and not interior_point.is_near(*_begin(program, z, setting), warm):
                 warm = None
-            return _improve(program, z, setting, warm, tolerance, began)
+            return _improve(program, z, setting, guess, warm, tolerance, began)
         except LeftChartError as error:
             raise OptimizationError(
                 f"the guess for {robot.name!r} moves so far within an interval that its states are in no chart about "
@@ -176,32 +156,66 @@ def optimize_motion(robot, start, goal=None, duration=1.0, cost=None, bounds=Non
             setting.progress.close()
 
 
-def _improve(program, z, setting, warm, tolerance, began):
+def _search(program, z, setting):
+    """As `_solve`; where nothing is found, and the duration is free, from the motion of least effort in the longest
+    time: that is found from where shorter ones are not."""
+    failed = _solve(program, z, setting)
+    demands, t = program.demands, program.transcription
+    if failed[-1]["ok"] or demands.duration[0] == demands.duration[1]:
+        return failed
+    longest, setting = demands.duration[1], setting._replace(options=setting.options._replace(warm=None))
+    easier, robot = demands._replace(duration=(longest, longest)), t.charts.robot
+    try:
+        first = first_within_charts(robot, setting, t.mesh, easier, Cost(robot, None), longest, None)
+        program, z, found = _solve(*first, setting)
+        if not found["ok"]:
+            return failed
+        t = program.transcription
+        plan = t, z, program.evaluate(z).motion
+        wanted = _solve(*resampled(robot, setting, t.mesh, demands, failed[0].cost, plan, longest), setting)
+    except LeftChartError:
+        return failed
+    wanted[-1]["iterations"] += failed[-1]["iterations"] + found["iterations"]
+    return wanted if wanted[-1]["ok"] else failed
+
+
+def _improve(program, z, setting, guess, warm, tolerance, began):
     """Solve, and solve again on finer meshes, until all intervals are accurate."""
-    iterations, warm, before = 0, warm, np.inf
+    iterations, before = 0, np.inf
     for _ in range(NEW_MESHES):
-        program, z, found = _solve(program, z, setting._replace(options=setting.options._replace(warm=warm)))
+        program, z, found = _search(program, z, setting._replace(options=setting.options._replace(warm=warm)))
         iterations += found["iterations"]
         ok = found.pop("ok")
         errors = interval_errors(program, z) if ok else np.full(len(program.transcription.mesh) - 1, np.nan)
-        if ok:
-            leaping = leaps(program, z)
-            errors[leaping] = np.inf
         found |= {"errors": errors, "iterations": iterations, "time": time.monotonic() - began}
         if not ok:
             raise _failure(program, z, found, f"{setting.solver!r} stopped ({found['outcome']})")
-        motion, beyond = optimal_motion(program, z, z[-1], found)
-        coarse, part = intervals_beyond(beyond, ROWS)
-        if tolerance is None and leaping.any():
-            break
-        if tolerance is None or errors.max() <= tolerance and (not coarse.any() or part > 0.5 * before):
-            return _told(motion, beyond)
-        before = part  # a mesh that is finer for the sake of limits has to help
-        mesh = finer(program.transcription, np.where(coarse, np.maximum(errors, 2.0 * tolerance), errors), tolerance)
-        if len(mesh) > MOST_INTERVALS:
-            break
-        program, z = _again(program, z, mesh)
-        warm = found["_densities"]
+        try:
+            leaping = leaps(program, z)
+            errors[leaping] = np.inf
+            motion, beyond = optimal_motion(program, z, z[-1], found)
+            coarse, part = intervals_beyond(beyond, ROWS)
+            if tolerance is None and leaping.any():
+                break
+            if tolerance is None or errors.max() <= tolerance and (not coarse.any() or part > 0.5 * before):
+                return _told(motion, beyond)
+            before = part  # a mesh that is finer for the sake of limits has to help
+            worst = np.where(coarse, np.maximum(errors, 2.0 * tolerance), errors)
+            mesh = finer(program.transcription, worst, tolerance)
+            if len(mesh) > MOST_INTERVALS:
+                break
+            program, z = again(program, z, mesh)
+            warm = found["_densities"]
+        except LeftChartError as error:
+            if tolerance is None:
+                raise OptimizationError(
+                    f"the motion of {program.transcription.charts.robot.name!r} is optimal at the nodes of "
+                    f"{len(errors)} intervals, but leaves the mechanism between them: begin with more intervals"
+                ) from error
+            # between its knots the motion has left the mechanism, and nothing of it is worth going on from
+            program, z = first_within_charts(program.transcription.charts.robot, setting, halved(
+                program.transcription.mesh), program.demands, program.cost, z[-1], guess)
+            warm = None
     what = (f"leaps at {motion.knots[leaping.argmax() + 1]:.4g} s to another branch of the mechanism's configurations"
             if leaping.any() else f"its error {errors.max():.2g} there is above tolerance={tolerance:g}")
     raise OptimizationError(f"the motion of {motion.robot!r} is optimal on {len(errors)} intervals, but {what}: begin "
@@ -239,18 +253,18 @@ def _solve(program, z, setting):
             x = problem.best
         z = problem.whole(x)
         size = program.evaluate(z).cost / problem.cost_scale
-        rescaled = size < RESCALED and problem.cost_scale > LEAST_COST or not ok and size > 1.0 / RESCALED
+        rescaled = size < RESCALED and problem.scaled_by_start or not ok and size > 1.0 / RESCALED
         if (ok or not problem.failures) and not rescaled or iterations >= options.iterations:
             break
         try:
-            program, z = _recentred(program, z)
+            program, z = recentred(program, z)
         except LeftChartError:  # the iterates are too far apart: no charts about the knots have them all
             break
     violation = problem.violation(problem.values(x)[1])
     of_c, slope, slack = problem.refined(x, of_c, of_x)
-    optimal = max(slope, slack) <= options.optimality
+    optimal = max(slope, slack) <= options.optimality and violation <= options.feasibility
     found = {"outcome": "converged" if optimal else status, "iterations": iterations,
-             "ok": (ok or optimal) and violation <= options.feasibility, "violation": violation,
+             "ok": optimal or ok and violation <= options.feasibility, "violation": violation,
              "optimality": max(slope, slack), "solver": setting.solver,
              "cost": float(program.evaluate(z).cost), "multipliers": of_c * problem.cost_scale,
              "_densities": problem.densities(of_c, of_x),
@@ -285,126 +299,11 @@ def _at_ends(program, z):
     return found
 
 
-def _transcription(robot, method, points, mesh, q):
-    charts = charts_about(robot, q)
-    return Collocation(charts, mesh, points) if method == "collocation" else Shooting(charts, mesh, points)
-
-
-def _first_within_charts(robot, setting, mesh, demands, cost, seconds, guess):
-    """As `_first`, on finer meshes if the guess goes too far within an interval."""
-    for left in range(FINER_STARTS, -1, -1):
-        try:
-            program, z = _first(robot, setting, mesh, demands, cost, seconds, guess)
-            leaping = leaps(program, z)
-            if not leaping.any():
-                return program, z
-        except LeftChartError:
-            if not left:
-                raise
-        mesh = np.sort(np.append(mesh, 0.5 * (mesh[1:] + mesh[:-1])))
-    raise LeftChartError(np.flatnonzero(leaping))
-
-
-def _first(robot, setting, mesh, demands, cost, seconds, guess):
-    """The program, and the unknowns of a first guess."""
-    if hasattr(guess, "_plan") and guess._plan is not None:
-        if guess.robot != robot.name or guess.q.shape[1] != robot.nq:
-            raise InputError(f"the guess is a motion of {guess.robot!r}, not of {robot.name!r}")
-        demands = demands._replace(shift=guessing.whole_turns(robot, guess.q, demands.shift))
-        return _resampled(robot, setting, mesh, demands, cost, guess._plan, seconds)
-    if guess is None and demands.shift is not None and demands.shift.any():
-        guess = guessing.turn(robot, guessing.way_points(robot, demands.conditions, None, mesh[:1])[0], demands.shift)
-    q = guessing.way_points(robot, demands.conditions, guess, mesh)
-    demands = demands._replace(shift=guessing.whole_turns(robot, q, demands.shift))
-    if q.shape[1] != robot.nq:
-        raise InputError(f"the guess has {q.shape[1]} coordinates, {robot.name!r} has {robot.nq}")
-    for part, each in demands.conditions:  # the reference there is the configuration itself
-        if each.q is not None:
-            q[np.argmin(np.abs(mesh - part))] = each.q
-    transcription = _transcription(robot, setting.method, setting.points, mesh, q)
-    charts, layout, part = transcription.charts, transcription.layout, transcription.part
-    q = guessing.way_points(robot, demands.conditions, guess, part)
-    x = guessing.coordinates(charts, transcription.chart, part, q, seconds)
-    u = guessing.first_inputs(charts, transcription.chart, part, x, seconds)[:layout.inputs]
-    program = Program(transcription, demands, cost, _scale_of(u, demands), seconds)
-    return program, np.clip(layout.joined(x, u, seconds), program.low, program.high)
-
-
-def _again(program, z, mesh):
-    """The program with charts about the motion of z, on the same mesh or another one, and the same motion there."""
-    t, setting = program.transcription, program
-    plan = t, z, program.evaluate(z).motion
-    points = t.points if t.name == "collocation" else t.steps
-    return _resampled(t.charts.robot, Setting(t.name, points, "", None, None), mesh, setting.demands, setting.cost,
-                      plan, z[-1])
-
-
-def _recentred(program, z):
-    """The program with charts about the knots of z, on the same mesh, and the same nodes there."""
-    t = program.transcription
-    x, u, seconds = t.layout.split(z)
-    q, v = t.charts.states(t.chart, x)
-    knots = q[t.knots]
-    for part, each in program.demands.conditions:
-        if each.q is not None:
-            knots[np.argmin(np.abs(t.mesh - part))] = each.q
-    points = t.points if t.name == "collocation" else t.steps
-    transcription = _transcription(t.charts.robot, t.name, points, t.mesh, knots)
-    again = Program(transcription, program.demands, program.cost, _scale_of(u, program.demands), seconds)
-    z = t.layout.joined(transcription.charts.read(t.chart, q, v), u, seconds)
-    return again, np.clip(z, again.low, again.high)
-
-
-def _resampled(robot, setting, mesh, demands, cost, plan, seconds):
-    q = inside(plan, mesh)[0]
-    for part, each in demands.conditions:
-        if each.q is not None:
-            q[np.argmin(np.abs(mesh - part))] = each.q
-    transcription = _transcription(robot, setting.method, setting.points, mesh, q)
-    layout = transcription.layout
-    q, v, u = inside(plan, transcription.part)
-    x = transcription.charts.read(transcription.chart, q, v * plan[1][-1] / seconds)
-    program = Program(transcription, demands, cost, _scale_of(u, demands), seconds)
-    return program, np.clip(layout.joined(x, u[:layout.inputs], seconds), program.low, program.high)
-
-
-def _scale_of(u, demands):
-    """Sizes of the inputs."""
-    size = np.abs(u).max(axis=0, initial=0.0)
-    most = np.abs(demands.of_inputs).max(axis=1)
-    size = np.where(np.isfinite(most), np.minimum(np.maximum(size, 0.1 * most), most), size)
-    return np.where(size > 1e-3 * size.max(initial=0.0), size, max(size.max(initial=0.0), 1e-3))
-
-
-def _mesh(intervals, parts):
-    """Knots at the times of conditions, and between them as many as asked for altogether, evenly."""
-    fixed = np.unique(np.concatenate([[0.0, 1.0], parts]))
-    shares = np.maximum(1, np.round(np.diff(fixed) * intervals).astype(int))
-    return np.concatenate([*(np.linspace(a, b, n, endpoint=False) for a, b, n in zip(fixed, fixed[1:], shares)), [1.0]])
-
-
-def _setting(method, points, solver, feasibility, optimality, iterations, settings, progress):
+def _setting(method, points, solver, progress):
     if not isinstance(method, str) or method not in METHODS:
         raise InputError(f"unknown method {shown(method)}, {suggestion(method, METHODS)}")
-    if not isinstance(solver, str) or solver not in SOLVERS:
-        raise InputError(f"unknown solver {shown(solver)}, {suggestion(solver, SOLVERS)}")
     points = whole("points", points, 1)
     if method == "collocation" and not 3 <= points <= 10:
         raise InputError(f"collocation takes 3 to 10 points in an interval, got {points}")
-    if settings is not None and not (isinstance(settings, dict) and all(isinstance(key, str) for key in settings)):
-        raise InputError(f"settings must be a dict of the solver's options by name, got {shown(settings)}")
-    if solver == "scipy":
-        scipy_solver.check_settings(settings or {})
-    elif solver == "liedyn":
-        interior_point.check_settings(settings or {})
-    else:
-        ipopt_solver.require_casadi()
-    options = Options(whole("iterations", iterations, 1), positive("optimality", optimality),
-                      positive("feasibility", feasibility), dict(settings or {}), None)
-    return Setting(method, points, solver, options, Progress(progress, 0, options.iterations, "optimize motion", "it"))
-
-
-def _first_duration(limits, guess):
-    if getattr(guess, "duration", None) is not None and not limits[0] == limits[1]:
-        return float(np.clip(guess.duration, *limits))
-    return float(np.sqrt(limits[0] * limits[1]))
+    return Setting(method, points, solver.name, solver.options,
+                   Progress(progress, 0, solver.iterations, "optimize motion", "it"))

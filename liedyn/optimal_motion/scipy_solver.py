@@ -9,9 +9,6 @@ from collections import deque
 import numpy as np
 from scipy.optimize import Bounds, NonlinearConstraint, minimize
 
-from liedyn.arguments import positive
-from liedyn.errors import InputError, shown, suggestion
-
 BARRIER = 1e-8
 """The barrier parameter of a solution: what the logarithms at the limits may cost, each by the scale of the cost. SciPy
 itself stops at a small gradient, whatever the barrier."""
@@ -23,15 +20,6 @@ STARTS = 6
 SETTINGS = ("initial_tr_radius", "initial_constr_penalty", "initial_barrier_parameter", "initial_barrier_tolerance",
             "xtol")
 """Options of SciPy's that users may set, all of them positive numbers."""
-
-
-def check_settings(settings):
-    """InputError for an option that there is not, or that is no positive number."""
-    for name, x in settings.items():
-        if name not in SETTINGS:
-            raise InputError(f"unknown option {shown(name)} in settings of the solver 'scipy', "
-                             f"{suggestion(name, SETTINGS)}")
-        positive(f"settings[{name!r}]", x)
 
 
 def solve(problem, x, options):

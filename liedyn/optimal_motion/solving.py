@@ -14,6 +14,9 @@ FAR = 1e6
 """Cost and violations where a motion cannot be computed: solvers turn back."""
 LEAST_COST = 1e-8
 """Smaller costs are zero: they are not scaled to one."""
+OF_SIZES = 0.1
+"""Costs of a start below this part of those of inputs of their sizes say nothing of the optimum: at rest it costs
+nothing."""
 
 
 class Options(NamedTuple):
@@ -45,7 +48,8 @@ class Problem:
         self.low, self.high = program.low[self.free] / self.scale, program.high[self.free] / self.scale
         self.c_low, self.c_high = program.c_low, program.c_high
         first = program.evaluate(z)
-        self.cost_scale = max(abs(first.cost), LEAST_COST)
+        self.cost_scale = max(abs(first.cost), LEAST_COST, OF_SIZES * self._cost_of_sizes(z))
+        self.scaled_by_start = self.cost_scale == abs(first.cost)
         self._take_patterns(first.jacobian, len(z))
         self._known = program.known
         self._has_functions = program.cost.function is not None or program.cost.terminal is not None
@@ -66,6 +70,13 @@ class Problem:
         columns = number[np.hstack([layout.of_node(nodes), layout.of_input(np.minimum(nodes, layout.inputs - 1))])]
         columns[layout.inputs:, layout.x:] = -1  # the last knot of shooting has no inputs of its own
         self._of_rows, self._of_functions = Curvature(columns), Curvature(columns)
+
+    def _cost_of_sizes(self, z):
+        """The cost at z with inputs as large as their sizes."""
+        program, layout = self.program, self.program.transcription.layout
+        x, _, duration = layout.split(z)
+        inputs = layout.split(program.scale)[1]
+        return abs(program.evaluate(np.clip(layout.joined(x, inputs, duration), program.low, program.high)).cost)
 
     def start(self, z):
         """Unknowns for z, within their limits."""

@@ -1,0 +1,67 @@
+"""Back to where constraints can be met, for iterates of an interior-point method from which no step leads on.
+
+Cost aside, violations are made smaller near the iterate w_r where the search has stopped,
+
+    minimize |g(w)|^2 / 2 s + eta |w - w_r|^2 / 2 - mu (log(w - w_low) + log(w_high - w)),        eta = sqrt(mu)
+
+by Newton's method with exact second derivatives. Its step is that of the program with g / s as multipliers,
+
+    [sum g_i H_i / s + eta + Sigma + delta   A^T] [dw]     [eta (w - w_r) - mu / (w - w_low) + mu / (w_high - w)]
+    [A                                        -s] [y ] = - [g                                                   ]
+
+(Waechter and Biegler 2006, section 3.3, with squares in place of absolute values: violations of many rows at once, such
+as those of a guess that obeys no dynamics, are what there is to mend.) It ends where the filter takes the iterate, with
+violations a tenth smaller, or where they are as small as they get near by: there constraints contradict each other.
+"""
+import numpy as np
+from scipy.sparse import diags_array
+
+STEPS, SMALLER = 60, 0.9
+"""Most steps, and the part of violations that may be left."""
+HEAVY = 1e3
+"""What the largest violation weighs beside barriers and distances, which are of a size of one; that of Waechter and
+Biegler."""
+SHORTEST, ARMIJO, STILL = 1e-6, 1e-4, 1e-9
+"""The least part of a step that is tried, the part of its slope by which the sum has to fall, and the size of steps
+that are none."""
+
+
+def restore(method, step_of, deltas):
+    """Move an `InteriorPoint` to where its filter takes it; was there such a point?
+
+    `step_of(B, s)` gives factors of the matrix above for its upper left block, None where it is not positive along the
+    constraints; deltas are the first and the largest delta.
+    """
+    w_r, eta, mu, last = method.w.copy(), np.sqrt(method.mu), method.mu, 0.0
+    s, enough = np.abs(method.g).max() / HEAVY, SMALLER * np.abs(method.g).sum()
+
+    def size(w):
+        rooms, g = np.concatenate([w - method.low, method.high - w]), method.rows(w)[1]
+        return 0.5 * (g @ g / s + eta * (w - w_r) @ (w - w_r)) - mu * np.log(rooms[np.isfinite(rooms)]).sum()
+
+    for _ in range(STEPS):
+        H, sigma = method.hessian(method.g / s, of_cost=0.0), method.sigma()
+        slope = eta * (method.w - w_r) + method.barrier_slope()
+        fall, here, delta, dw = slope + method.A.T @ method.g / s, size(method.w), 0.0, None
+        while dw is None:
+            factor = step_of(H + diags_array(eta + sigma + delta), s)
+            if factor is not None:
+                dw = factor.solve(-np.concatenate([slope, method.g]))[:len(w_r)]
+                alpha = method.longest(dw)
+                while size(method.w + alpha * dw) > here + ARMIJO * alpha * (fall @ dw):
+                    alpha *= 0.5
+                    if alpha < SHORTEST:
+                        dw = None
+                        break
+            if dw is None:
+                delta = max(deltas[0], last / 3.0) if delta == 0.0 else 8.0 * delta
+                if delta > deltas[1]:
+                    return False
+        last = delta
+        method.go(alpha, dw, np.zeros(len(method.g)))
+        if np.abs(method.g).sum() <= enough and method.is_new():
+            method.multipliers = method.least_multipliers()
+            return True
+        if alpha * np.abs(dw).max() < STILL:
+            return False
+    return False
