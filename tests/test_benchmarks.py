@@ -30,6 +30,12 @@ def timings(thing):
             yield from timings(value)
 
 
+def differences(results):
+    """Timings that are the difference of two: of short runs on a busy machine even its sign is noise."""
+    rows = results["rows"] if isinstance(results, dict) and "rows" in results else ()
+    return [row["timings"]["iteration"] for row in rows if "iteration" in row.get("timings", ())]
+
+
 def test_quick_run_prints_every_row(tmp_path):
     result = run("--quick", "--json", str(tmp_path / "times.json"))
     assert result.returncode == 0, result.stderr
@@ -44,7 +50,7 @@ def test_quick_run_prints_every_row(tmp_path):
     numbers = json.loads((tmp_path / "times.json").read_text())["sections"]
     for name, section in numbers.items():
         found = list(timings(section["results"]))
-        assert found and all(t[0] > 0 for t in found), name
+        assert found and all(t[0] > 0 for t in found if t not in differences(section["results"])), name
 
 
 def test_results_come_from_full_runs_only():

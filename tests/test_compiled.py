@@ -236,8 +236,9 @@ def test_threads_of_users_reach_late_kernels(tmp_path):
 def on_a_terminal(code, **environment):
     """What a process writes to stderr that is a terminal."""
     terminal, end = pty.openpty()
+    here = {k: x for k, x in os.environ.items() if k != "LIEDYN_QUIET"}  # the tests may run quietly themselves
     with subprocess.Popen([sys.executable, "-c", textwrap.dedent(code)], stderr=end, stdout=subprocess.DEVNULL,
-                          env=os.environ | {"LIEDYN_CACHE": "0"} | environment) as process:
+                          env=here | {"LIEDYN_CACHE": "0"} | environment) as process:
         os.close(end)
         shown = b""
         while True:

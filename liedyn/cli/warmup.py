@@ -117,7 +117,7 @@ def calls():
     yield "unified_velocity", lambda: ld.dynamics.unified_velocity(loop, home, rest, 1.0)
     bodies = [f"{kind}:{loop.body_names[0]}" for kind in ("pose", "twist", "twist_rate")]
     yield call("linearize", loop, home, rest, rest, outputs=[*bodies, f"wrench:{loop.loop_names[0]}"])
-    many = [np.tile(x, (1000, 1)) for x in (home, rest, rest)]  # in lanes, and shared among threads
+    many = [np.tile(x, (12500, 1)) for x in (home, rest, rest)]  # in lanes, and shared among threads, their checks too
     yield call("forward_dynamics", loop, *many)
     yield call("linearize", loop, *many)
     yield call("underlying", loop, home, rest, rest)
@@ -173,12 +173,16 @@ def calls():
         still = np.zeros((2, robot.nv))
         yield call("sensitivities", robot, robot.home, *still, parameters=["mass:*", "placement.x:*", "stiffness:*"][
             :3 if robot.elements else 2])
+    yield call("sensitivities", loop, home, rest, rest, parameters=["mass:*"], outputs=bodies)
+    yield call("sensitivities", ball, ball.neutral, slides, [0.0] * 6, parameters=["mass:*"], outputs=["wrench:floor"])
     yield call("differentiate_run", sprung, home, rest, 0.002, parameters=["stiffness:spring"])
     rubber = _rubber()
     yield call("sensitivities", rubber, rubber.home, *np.zeros((2, 6)), parameters=["mass:*"])
     for method in "euler", "midpoint", "rk4":
         yield call("ddp", loop, home, rest, ld.Cost(Q=1.0, R=1.0), 2, 0.01, limits=ld.Limits(inputs=(-9.0, 9.0)),
                    method=method)
+    yield call("ddp", loop, home, rest, ld.Cost(Q=1.0, R=1.0), 2, 0.01,
+               start=(np.tile(home, (3, 1)), np.zeros((3, loop.nv))))  # with gaps, as its weights make it fall
     yield call("ddp", rubber, rubber.home, np.zeros(rubber.nv), ld.Cost(Q=1.0, R=1.0), 2, 0.01, method="midpoint")
     closed = rolling.constraint_names  # phases, and touches between them
     yield call("ddp", rolling, rolling.home, np.zeros(rolling.nv), ld.Cost(Q=1.0, R=1.0),
