@@ -138,7 +138,8 @@ CALLS = {
     "optimize_motion": dict(
         robot=FIVE_BAR, start=HOME, goal=ld.close(FIVE_BAR, HOME, q1=HOME[0] + 0.1, q2=HOME[1]), duration=0.5,
         cost={"effort": 1.0}, bounds={"q1": (0.0, 3.0)}, path=[], via=[], intervals=2, points=3, tolerance=None,
-        iterations=20, guess=None, settings={}, progress=False),
+        guess=None, solver=ld.NLPSolver(iterations=20), progress=False),
+    "NLPSolver": dict(name="liedyn", iterations=20, feasibility=1e-8, optimality=1e-6, settings={"mu": 0.1}),
     "PathFunction": dict(f=lambda t, q, v, u: v @ v, df=lambda t, q, v, u: (0.0 * v, 2.0 * v, 0.0 * u), high=1.0),
     "clearance": dict(robot=PANDA, body="panda_hand", center=(0.5, 0.0, 0.5), radius=0.1),
     "inverse_kinematics": dict(robot=PANDA, targets=REACHED, q0=ARM, hold=["panda_joint7"], posture=ARM, seed=0,
