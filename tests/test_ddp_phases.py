@@ -48,7 +48,7 @@ REST = np.zeros(4)
 
 def solver_of(phases, h=H, q=CROUCH, v=REST):
     cost = ld.Cost(Q=1.0, R=1e-4, q=CROUCH, u=HOLD, terminal_Q=10.0)
-    solver = Solver(ROBOT, q, v, cost, phases, h, None, "midpoint", None)
+    solver = Solver(ROBOT, q, v, cost, phases, h, ld.Limits(contacts=False), "midpoint", None)
     solver.begin(*solver.state(q, v))
     return solver
 
@@ -140,7 +140,7 @@ def test_a_contact_that_would_pull():
     q = CROUCH + np.array([0.0, 0.3, 0.0, 0.0])
     cost = ld.Cost(R=1e-6, q=q, u=HOLD, terminal_Q={"z": 1e3} | {f"velocity:{name}": 1.0 for name in names})
     with pytest.warns(ld.PlanWarning, match="contact 'foot' has to push with"):
-        ld.ddp(ROBOT, CROUCH, np.zeros(4), cost, [ld.Phase(["foot"], 30)], H)
+        ld.ddp(ROBOT, CROUCH, np.zeros(4), cost, [ld.Phase(["foot"], 30)], H, limits=ld.Limits(contacts=False))
 
 
 def test_a_robot_that_rolls():

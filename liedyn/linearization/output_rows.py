@@ -39,8 +39,8 @@ from liedyn.tree.tangent_recursion import (
     BODY as BODY_SIZE, DA, DV, ETA, VARIATION, variation_of, vary_accelerations, vary_velocities,
 )
 
-TREE, CUT, BODY, WRENCH = range(4)
-"""What an output belongs to: a coordinate of the tree or of a cut joint, a body, or a cut joint's wrench."""
+TREE, CUT, BODY, WRENCH, MULTIPLIER = range(5)
+"""What an output belongs to: a coordinate of the tree or of a cut joint, a body, a cut joint's wrench, or a row."""
 POSITION, VELOCITY, ACCELERATION = range(3)
 """Which of its rates it is."""
 
@@ -77,10 +77,15 @@ def highest_rate(outputs):
 @inline
 def read_accelerations(outputs):
     """Do they need the derivatives of accelerations and multipliers?"""
-    found = is_among(outputs, WRENCH)
+    found = read_multipliers(outputs)
     for r in range(outputs.shape[0]):
         found = found or outputs[r, 1] == ACCELERATION
     return found
+
+
+@inline
+def read_multipliers(outputs):
+    return is_among(outputs, WRENCH) or is_among(outputs, MULTIPLIER)
 
 
 @kernel_in_place
@@ -101,9 +106,9 @@ def put_outputs(lane, model, state, outputs, space, e, work, C, D):
                         take_matrix(work, nz, N.shape[1]))
     dlam, reads, rate = take_matrix(work, m, columns), is_among(outputs, CUT), highest_rate(outputs)
     clear(rows)
-    if reads or is_among(outputs, BODY) or is_among(outputs, WRENCH):
+    if reads or is_among(outputs, BODY) or read_multipliers(outputs):
         world_positions(lane, model, q, world)
-    if is_among(outputs, WRENCH):
+    if read_multipliers(outputs):
         put_multiplier_derivatives(lane, model, q, space, e, world, variations, cuts, work, dlam)
     if rate >= VELOCITY:
         world_velocities(lane, model, v, world)
@@ -132,6 +137,8 @@ def put_outputs(lane, model, state, outputs, space, e, work, C, D):
             put_reading(lane, rate, k, E, N, z_dot, z_ddot, da, rows, row)
         elif what == WRENCH:
             put_wrench_rows(model, k, dlam, rows, row)
+        elif what == MULTIPLIER:
+            add_row(rows, row, 1.0, dlam, k)
     for row in range(C.shape[0]):
         at, nu = columns_of(lane, rows) * row, columns_of(lane, D)
         copy_row(lane, rows, at, x, C, x * row)

@@ -1,10 +1,10 @@
 """Backward pass: the quadratic model of the cost to go, and inputs that are best for it within their limits.
 
 With [A f] and B the derivatives of the step from knot k and the gap f behind it, and V' the cost to go of the next
-knot, the quadratic model by u and (x, 1) is
+knot, the quadratic model by u and (x, 1) is, with l_ux and l_uu of limits on forces of contacts,
 
-    Q_uu       = 2 R          + B^T V'_xx B
-    [Q_ux Q_u] = [0 l_u]      + B^T (V'_xx [A f] + [0 V'_x])
+    Q_uu       = 2 R + l_uu   + B^T V'_xx B
+    [Q_ux Q_u] = [l_ux l_u]   + B^T (V'_xx [A f] + [0 V'_x])
     [Q_xx Q_x] = [l_xx l_x]   + A^T (V'_xx [A f] + [0 V'_x])
 
 Inputs change by k + K dx, and what is left is V: without limits the Schur complement
@@ -50,7 +50,7 @@ def backward_room(x, nu):
 
 
 @inline
-def put_quadratic_model(A, B, gap, lx, lxx, lu, R, r):
+def put_quadratic_model(A, B, gap, lx, lxx, lu, by_u, R, r):
     """Q, U and S from V' of the next knot."""
     x, nu, z, w = A.shape[0], B.shape[1], r.X.shape[1], r.B.shape[1]
     clear(r.VX)
@@ -67,6 +67,10 @@ def put_quadratic_model(A, B, gap, lx, lxx, lu, R, r):
         for j in range(nu):
             r.Q[i, j] = 2.0 * R[i, j]
         r.U[i, x] = lu[i]
+        for j in range(x if by_u.size > 0 else 0):
+            r.U[i, j] = by_u[i, j]
+        for j in range(nu if by_u.size > 0 else 0):
+            r.Q[i, j] += by_u[i, x + j]
     add_products_in_registers(r.Vxx, 0, x, 1, x, x, r.X, r.VX)
     add_products_in_registers(r.Vxx, 0, x, 1, x, x, r.B, r.VB)
     add_products_in_registers(r.B, 0, 1, w, nu, x, r.VB, r.Q)
@@ -142,10 +146,10 @@ def solve_box(r, u, low, high, last, x):
 
 
 @kernel_in_place
-def backward_knot(A, B, gap, lx, lxx, lu, R, u, low, high, damping, r, k, K):
+def backward_knot(A, B, gap, lx, lxx, lu, by_u, R, u, low, high, damping, r, k, K):
     """From V' of the next knot in r to V of this one, with the inputs' change k and feedback K; False if it fails."""
     x, nu, z = A.shape[0], B.shape[1], r.X.shape[1]
-    put_quadratic_model(A, B, gap, lx, lxx, lu, R, r)
+    put_quadratic_model(A, B, gap, lx, lxx, lu, by_u, R, r)
     for i in range(nu):
         r.Q[i, i] *= 1.0 + damping
     if not solve_box(r, u, low, high, x, k):

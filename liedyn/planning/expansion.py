@@ -20,7 +20,7 @@ from liedyn.lie.algebra import Ad, neg, neg6, rotate
 from liedyn.lie.exponential import exp, left_jacobian, so3_exp, so3_left_jacobian
 from liedyn.linalg.gauss_jordan import add_products_in_registers, add_row, clear, padded
 from liedyn.linearization.one_state import room
-from liedyn.linearization.output_rows import TREE, VELOCITY
+from liedyn.linearization.output_rows import MULTIPLIER, TREE, VELOCITY
 from liedyn.linearization.states import Tolerances, linearize_registers, linearize_trees
 from liedyn.model.packed import N_ROWS
 from liedyn.planning.element_forces import has_elements, put_forces_of_row
@@ -39,17 +39,19 @@ from liedyn.tree.records import MODEL
 Path = namedtuple("Path", "q v u")
 """States of the knots, one more than inputs."""
 
-Expansion = namedtuple("Expansion", "A B gap lx lxx lu k K lam mu")
-"""Of each knot: derivatives of the step, gap to the next knot, derivatives of the cost; the change k and the feedback K
-of inputs; multipliers and penalties of the limits."""
+Expansion = namedtuple("Expansion", "A B gap lx lxx lu by_u k K lam mu")
+"""Of each knot: derivatives of the step, gap to the next knot, derivatives of the cost, with [l_ux l_uu] (nu, x + nu)
+of limits on forces of contacts where there are some; the change k and the feedback K of inputs; multipliers and
+penalties of the limits."""
 
-StageRoom = namedtuple("StageRoom", "states found velocities tolerances u x eta dw df moved sum_w sum_f")
-"""States and local state spaces at all stages, stage by stage, each of all knots, whose outputs are `velocities`; and
-room for one knot: a displacement u and the sum x of rates. Padded (p, z), by z = (y, w, input): derivatives of the
-coordinates, of the rates (w, wdot) of a stage, of what moves the next one, and of the sum of rates."""
+StageRoom = namedtuple("StageRoom", "states found outputs tolerances u x eta dw df moved sum_w sum_f")
+"""States and local state spaces at all stages, stage by stage, each of all knots, whose `outputs` are velocities and
+multipliers of contacts; and room for one knot: a displacement u and the sum x of rates. Padded (p, z), by z = (y, w,
+input): derivatives of the coordinates, of the rates (w, wdot) of a stage, of what moves the next one, and of the sum of
+rates."""
 
 PATH = group(Path, *[MATRIX] * 3)
-EXPANSION = group(Expansion, *[CUBE] * 2, *[MATRIX] * 2, CUBE, *[MATRIX] * 2, CUBE, *[MATRIX] * 2)
+EXPANSION = group(Expansion, *[CUBE] * 2, *[MATRIX] * 2, CUBE, MATRIX, CUBE, MATRIX, CUBE, *[MATRIX] * 2)
 STAGE_ROOM = group(StageRoom, BATCH[3], FOUND, *BATCH[6:8], *[VECTOR] * 2, *[MATRIX] * 6)
 in_registers, of_trees = (late(*BATCH)(each.kernel) for each in (linearize_registers, linearize_trees))
 
@@ -58,8 +60,9 @@ def stage_room(robot, d, knots):
     """`StageRoom` for steps between so many knots."""
     n, p, nu, rows = robot.nv, d.entries.size // 2, d.actuators.shape[1], d.method * knots
     states = State(np.empty((rows, robot.nq)), np.empty((rows, n)), np.empty((rows, n)), np.empty((rows, 0)))
-    velocities = np.array([(TREE, VELOCITY, j, j) for j in range(n)], np.int64)
-    return StageRoom(states, room(robot, rows, p, p, nu, n), velocities, Tolerances(np.inf, d.rank_tolerance),
+    outputs = np.array([(TREE, VELOCITY, j, j) for j in range(n)]
+                       + [(MULTIPLIER, 0, row, n + i) for i, row in enumerate(d.phases.cones.rows)], np.int64)
+    return StageRoom(states, room(robot, rows, p, p, nu, len(outputs)), outputs, Tolerances(np.inf, d.rank_tolerance),
                      np.zeros(p), np.zeros(2 * p), *np.zeros((6, p, padded.py_func(2 * p + nu))))
 
 
@@ -230,20 +233,20 @@ def linearize_stage(model, d, r, begin, end):
     for k in range(begin, end):
         r.found.rank[k] = -1
     if d.phases.counts.shape[0] > 0:
-        return linearize_phases(model, d, r.states, r.velocities, r.tolerances, d.phases.of_knot.size, begin, end,
+        return linearize_phases(model, d, r.states, r.outputs, r.tolerances, d.phases.of_knot.size, begin, end,
                                 r.found)
     if has_elements(d):
-        linearize_with_elements(begin, end, model, r.states, d.coordinates, d.actuators, r.velocities, r.tolerances,
+        linearize_with_elements(begin, end, model, r.states, d.coordinates, d.actuators, r.outputs, r.tolerances,
                                 r.found, d.elements, 0)
     elif model.ints[N_ROWS] > 0:
-        in_registers(begin, end, model, r.states, d.coordinates, d.actuators, r.velocities, r.tolerances, r.found)
+        in_registers(begin, end, model, r.states, d.coordinates, d.actuators, r.outputs, r.tolerances, r.found)
     else:
-        of_trees(begin, end, model, r.states, d.coordinates, d.actuators, r.velocities, r.tolerances, r.found)
+        of_trees(begin, end, model, r.states, d.coordinates, d.actuators, r.outputs, r.tolerances, r.found)
     known = begin
     while known < end and r.found.rank[known] >= 0:
         known += 1
     if known < end and not has_elements(d):
-        one_by_one(begin, end, model, r.states, d.coordinates, d.actuators, r.velocities, r.tolerances, r.found)
+        one_by_one(begin, end, model, r.states, d.coordinates, d.actuators, r.outputs, r.tolerances, r.found)
     while known < end and r.found.rank[known] >= 0:
         known += 1
     return known
@@ -302,7 +305,8 @@ def expand_steps(model, d, r, step, dq, path, closed, x):
         if touches(d, k):
             if not put_touch_derivatives(model, d, step, k, path.q[k], path.v[k], r.found.K[k], r.found.C[k], x.A[k]):
                 return k, np.inf
-            x.B[k, :, :] = 0.0
+            x.B[k, :, :] = r.found.D[k, :, :] = 0.0
+            copy_vector(step.first, r.found.lam[k])
         else:
             put_step_derivatives(in_phase(model, d, k)[1], r, k, knots, path.v[k], x.A[k], x.B[k])
         for i in range(2 * p):

@@ -10,6 +10,7 @@ import numpy as np
 from numba import types
 
 from liedyn.compiled.jit import VECTOR, group, inline, late
+from liedyn.planning.contact_limits import add_cone_derivatives, cone_cost
 from liedyn.planning.expansion import EXPANSION, FOUND, PATH, put_difference
 from liedyn.planning.objective import (
     COST_ROOM, OBJECTIVE, input_cost, put_input_gradient, put_state_derivatives, state_cost,
@@ -51,6 +52,20 @@ def touching_cost(model, d, r, k, q):
     return gap_cost(model, d, r.stage, k, q)
 
 
+@late(DISCRETISATION, STEP_ROOM, types.int64, returns=types.Tuple([types.float64] * 2))
+def contact_cost(d, r, k):
+    """`cone_cost` of the step that was made last, compiled apart for the same reason."""
+    return cone_cost(d.phases.cones, k, r.first)
+
+
+@late(DISCRETISATION, FOUND, types.int64, types.int64, EXPANSION, returns=types.Tuple([types.float64] * 2))
+def add_contact_derivatives(d, found, n, k, x):
+    """`add_cone_derivatives` of the step from knot k, whose multipliers are behind n velocities."""
+    x.by_u[k] = 0.0
+    return add_cone_derivatives(d.phases.cones, k, found.lam[k], found.C[k, n:], found.D[k, n:], x.lx[k], x.lxx[k],
+                                x.lu[k], x.by_u[k])
+
+
 @late(MODEL, DISCRETISATION, OBJECTIVE, STEP_ROOM, COST_ROOM, FORWARD_ROOM, PATH, EXPANSION, types.float64, PATH,
       returns=types.Tuple((types.int64, *[types.float64] * 3)))
 def roll_out(model, d, o, r, c, f, path, x, alpha, trial):
@@ -81,6 +96,9 @@ def roll_out(model, d, o, r, c, f, path, x, alpha, trial):
             return k, np.inf, np.inf, np.inf
         if not advance(model, d, r, k, trial.q[k], trial.v[k], trial.u[k], trial.q[k + 1], trial.v[k + 1]):
             return k, np.inf, np.inf, np.inf
+        if d.phases.cones.rows.size > 0:
+            more, violation = contact_cost(d, r, k)
+            added, worst = added + more, max(worst, violation)
         if is_open(x.gap[k]) and not leave_gap(
                 *in_phase(model, d, k + 1), r, x.gap[k], 1.0 - alpha, trial.q[k + 1], trial.v[k + 1]):
             return k, np.inf, np.inf, np.inf
@@ -106,6 +124,9 @@ def expand_costs(model, d, o, c, r, found, path, x):
         total, added, worst = total + cost, added + more, max(worst, violation)
         if touches(d, k):
             more, violation = add_gap_derivatives(model, d, r.stage, k, path.q[k], found.K[k], x.lx[k], x.lxx[k])
+            added, worst = added + more, max(worst, violation)
+        if k < knots and d.phases.cones.rows.size > 0:
+            more, violation = add_contact_derivatives(d, found, path.v.shape[1], k, x)
             added, worst = added + more, max(worst, violation)
     return total, added, worst
 
@@ -133,6 +154,10 @@ def predict(o, f, x, curved):
         for i in range(nu if curved else 0):
             for j in range(nu):
                 curvature += 2.0 * f.du[i] * o.R[i, j] * f.du[j]
+            for j in range(f.dx.size if x.by_u.shape[1] > 0 else 0):
+                curvature += 2.0 * f.du[i] * x.by_u[k, i, j] * f.dx[j]
+            for j in range(nu if x.by_u.shape[1] > 0 else 0):
+                curvature += f.du[i] * x.by_u[k, i, f.dx.size + j] * f.du[j]
         for i in range(f.dx.size):
             s = x.gap[k, i]
             for j in range(f.dx.size):

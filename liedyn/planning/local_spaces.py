@@ -37,11 +37,11 @@ def room_in(count, n, m, p_y, p_w, nu, outputs):
 def linearize_with_elements(begin, end, model, states, coordinates, actuators, outputs, tolerances, found, e, first):
     """As `one_by_one`, with what elements do; inputs of row b are e.u[first + b], and its forces contain all.
 
-    The outputs are the velocities. A row whose numbers overflow has no rank.
+    The first outputs are the velocities, which need no forces. A row whose numbers overflow has no rank.
     """
     n, nu = states.v.shape[1], actuators.shape[1]
     count, x, p = states.q.shape[0], found.A.shape[1], found.K.shape[2]
-    of_forces = Found(found.A, np.empty((count, x, n)), found.C, np.empty((count, n, n)), *found[4:])
+    of_forces = Found(found.A, np.empty((count, x, n)), found.C, np.empty((count, outputs.shape[0], n)), *found[4:])
     one_by_one(begin, end, model, states, coordinates, np.eye(n), outputs, tolerances, of_forces)
     by_q, by_v, S, every, F = np.empty((n, n)), np.empty((n, n)), np.empty((n, nu)), np.eye(nu), np.empty((n, x))
     for b in range(begin, end):
@@ -72,6 +72,15 @@ def linearize_with_elements(begin, end, model, states, coordinates, actuators, o
                 s = of_forces.B[b, i, l]
                 for j in range(x if s != 0.0 else 0):
                     found.A[b, i, j] += s * F[l, j]
+        for r in range(n, outputs.shape[0]):
+            for l in range(n):
+                s = of_forces.D[b, r, l]
+                for j in range(x if s != 0.0 else 0):
+                    found.C[b, r, j] += s * F[l, j]
+            for j in range(nu):
+                found.D[b, r, j] = 0.0
+                for l in range(n):
+                    found.D[b, r, j] += of_forces.D[b, r, l] * S[l, j]
         if not finite:
             found.rank[b] = -1
             return

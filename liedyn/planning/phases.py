@@ -25,18 +25,21 @@ from liedyn.constraints.elimination import dependence, dependent_dofs
 from liedyn.constraints.rows import jacobian_rows, residual_rows
 from liedyn.linearization.steps import CONVERGED, NEWTON_STEPS, largest_coordinate, solve_dependent
 from liedyn.model.packed import PackedModel
+from liedyn.planning.contact_limits import CONES
 from liedyn.simd.lanes import SCALAR
 from liedyn.tree.configuration import integrate_kernel
 from liedyn.tree.kinematics import world_positions
 
-Phases = namedtuple("Phases", "of_knot ints configuration counts places speeds entries groups choosable rest lam mu")
+Phases = namedtuple(
+    "Phases", "of_knot ints configuration counts places speeds entries groups choosable rest lam mu cones")
 """Of each knot its phase; and of each phase the integers of the model, and of one that has the rows with a residual
 only; numbers of y, w and groups, and so many `places`, `speeds`, `entries` and `groups`; 1 for the coordinates and
 velocities that may depend on the others; multipliers and penalties (m) of g at its end. `rest` are numbers of the model
-without gravity and springs. Plans of a single phase without rolling have none of this."""
+without gravity and springs; `cones` limit the forces of contacts. Plans of a single phase without rolling have
+none of this."""
 
 PHASES = group(Phases, INTEGERS, *[types.int64[:, ::1]] * 6, types.int64[:, :, ::1], types.float64[:, :, ::1], VECTOR,
-               MATRIX, MATRIX)
+               MATRIX, MATRIX, CONES)
 
 
 @inline

@@ -8,11 +8,12 @@ from liedyn.arguments import non_negative, number, positive, whole
 from liedyn.compiled.boundary import as_floats, require_usable, states
 from liedyn.contact.state import contacts_of
 from liedyn.elements.generalized import actuator_matrix
-from liedyn.planning.schedule import contact_forces
+from liedyn.planning.schedule import STANDARD_GRAVITY, contact_forces
 from liedyn.planning.search import CONVERGED, ITERATIONS, STALLED, VIOLATED
 from liedyn.planning.solver import Solver
 from liedyn.errors import InputError, shown
 from liedyn.tree.configuration import difference
+from liedyn.tree.energy import total_mass
 
 STATUS = {CONVERGED: "converged", ITERATIONS: "no iteration is left", STALLED: "no step lowers the cost",
           VIOLATED: "limits cannot be held"}
@@ -20,6 +21,8 @@ STATUS = {CONVERGED: "converged", ITERATIONS: "no iteration is left", STALLED: "
 
 PULL = 1e-6
 """Part of the largest force of a contact that may be beyond its friction, or pull, by rounding."""
+STANDING = 0.01
+"""Part of the largest impulse that a contact may lack: one that stands while others close cannot do without any."""
 
 
 class PlanWarning(UserWarning):
@@ -44,9 +47,12 @@ class Plan:
     costs : ndarray, shape (iterations + 1,)
         Cost before each iteration, and at the end.
     violation : float
-        Largest violation of limits of states.
+        Largest violation of limits of states; forces of contacts in weights of the robot, impulses in kg m/s by its
+        mass.
     multipliers : dict
-        Of limits of states, by name, shape (steps + 1,): positive at the upper one, negative at the lower one.
+        Of limits of states, by name, shape (steps + 1,): positive at the upper one, negative at the lower one. Of
+        contacts whose forces are limited, by name, shape (steps, 3), 1 for those without friction: what the cost would
+        change by per newton of the normal and the tangential forces.
     status : str
         ``"converged"``, or why the search has ended.
     iterations : int
@@ -58,6 +64,8 @@ class Plan:
     contacts : dict
         Of plans over phases, by name of a one-sided contact, shape (steps, 2): normal force and friction [N] as each
         step begins; zero where it is open.
+    impulses : dict
+        Of plans over phases, by name of a one-sided contact, shape (phases - 1, 2): those [N s] where phases begin.
     method : str
     h : float
 
@@ -85,6 +93,7 @@ class Plan:
     inputs: tuple
     phase: np.ndarray
     contacts: dict
+    impulses: dict
     method: str
     h: float
     _robot: object = field(repr=False)
@@ -131,35 +140,55 @@ class Plan:
 
 
 def pushes_of(solver):
-    """What the contacts of a plan over phases push with."""
+    """What the contacts of a plan over phases push with, in steps and where phases begin."""
     if not solver.phases:
-        return {}
-    path = solver.path
-    return contact_forces(solver.robots, solver.of_knot, path.q, path.v,
-                          np.einsum("kij,kj->ki", actuator_matrix(solver.robot, path.q[:-1]), path.u))
+        return {}, {}
+    path, robot = solver.path, solver.robot
+    forces = contact_forces(solver.robots, solver.of_knot, path.q, path.v,
+                            np.einsum("kij,kj->ki", actuator_matrix(robot, path.q[:-1]), path.u))
+    touches = np.flatnonzero(np.diff(solver.of_knot))
+    lam, contacts = solver.rooms.stages.found.lam[touches], contacts_of(robot, robot.packed)
+    return forces, {name: np.stack(contacts.loads(c, lam), axis=1) for c, name in enumerate(contacts.names)}
 
 
-def warn_of_contacts(plan, robot):
+def multipliers_of_contacts(solver):
+    """Of the limits of forces, by name of the contact."""
+    cones, robot = solver.discretisation.phases.cones, solver.robot
+    contacts, found = contacts_of(robot, robot.packed), cones.lam / cones.unit[:, None]
+    names = [contacts.names[list(contacts.first).index(row)] for row in cones.rows[cones.first]]
+    return {name: found[:, i:i + count] for name, i, count in zip(names, cones.first, cones.count)}
+
+
+def warn_of_contacts(plan, robot, limit_tolerance):
     """PlanWarning where a contact would have to pull, or to hold more than its friction can."""
-    contacts = contacts_of(robot, robot.packed)
+    contacts, begins = contacts_of(robot, robot.packed), plan.t[:-1][np.diff(plan.phase) > 0]
+    # limits are held to limit_tolerance: twice that, for friction up to 1.7
+    held_to = 2.0 * limit_tolerance * STANDARD_GRAVITY * total_mass(robot)
+    hit = max((np.abs(load).max(initial=0.0) for load in plan.impulses.values()), default=0.0)
     for name, friction in zip(contacts.names, contacts.friction):
-        force = plan.contacts[name]
-        beyond = np.maximum(-force[:, 0], force[:, 1] - friction * np.maximum(force[:, 0], 0.0))
-        k = int(beyond.argmax())
-        if beyond[k] > PULL * np.abs(force).max():
-            warnings.warn(f"contact {name!r} has to push with {force[k, 0]:.4g} N and to hold {force[k, 1]:.4g} N at "
-                          f"t = {plan.t[k]:g} s, with friction {friction:g}: `simulate` would let it go or slip",
-                          PlanWarning, stacklevel=3)
+        for load, t, unit, rounding in ((plan.contacts[name], plan.t, "N", held_to),
+                                        (plan.impulses[name], begins, "N s", max(held_to, STANDING * hit))):
+            push, hold = load.T
+            with np.errstate(invalid="ignore"):  # infinite friction holds without a push, too
+                held = np.nan_to_num(friction * np.maximum(push, 0.0), nan=np.inf, posinf=np.inf)
+            beyond = np.maximum(-push, hold - held)
+            k = int(beyond.argmax()) if len(load) else 0
+            if len(load) and beyond[k] > max(PULL * np.abs(load).max(), rounding):
+                warnings.warn(f"contact {name!r} has to push with {push[k]:.4g} {unit} and to hold {hold[k]:.4g} "
+                              f"{unit} at t = {t[k]:g} s, with friction {friction:g}: `simulate` would let it "
+                              "go or slip",
+                              PlanWarning, stacklevel=3)
 
 
 def plan_of(solver, status):
     """The plan that a search has left, as it is."""
     count, path, x, log = int(solver.log.count[0]), solver.path, solver.expansion, solver.log
     multipliers = {name: x.lam[:, k].copy() for k, name in enumerate(solver.limit_names)}
+    multipliers |= multipliers_of_contacts(solver)
     return Plan(solver.t.copy(), path.q.copy(), path.v.copy(), path.u.copy(), x.K.copy(),
                 float(log.cost[count]), log.cost[:count + 1].copy(), float(log.violation[count]), multipliers,
                 STATUS[status], count, solver.y.names + solver.y.rates, solver.robot.actuator_names,
-                solver.of_knot.copy(), pushes_of(solver), solver.method, solver.h, solver.robot, solver.places,
+                solver.of_knot.copy(), *pushes_of(solver), solver.method, solver.h, solver.robot, solver.places,
                 (solver.objective.u_low.copy(), solver.objective.u_high.copy()))
 
 
@@ -254,14 +283,15 @@ def ddp(robot, q0, v0, cost, steps, h, limits=None, method="midpoint", independe
     -----
     PlanWarning
         The search has not converged, or limits cannot be held; with the largest violation. A contact of a phase would
-        have to pull, or to hold more than its friction: forces of contacts are no limits, but looked at afterwards.
+        have to pull, or to hold more than its friction, where that is no limit or could not be held.
 
     Notes
     -----
     Iterative LQR with gaps (Li and Todorov 2004; feasibility-driven DDP: Mastalli et al. 2020) in independent
     coordinates of the tree, with exact first derivatives of steps and costs and Gauss-Newton second ones. Limits of
     inputs are held exactly by a quadratic programme at each knot (Tassa, Mansard and Todorov 2014), limits of states by
-    an augmented Lagrangian (Howell, Jackson and Manchester 2019). All of the search is compiled.
+    an augmented Lagrangian (Howell, Jackson and Manchester 2019), and so are the friction cones of contacts (Jackson et
+    al. 2021). All of the search is compiled.
 
     Examples
     --------
@@ -290,5 +320,5 @@ def ddp(robot, q0, v0, cost, steps, h, limits=None, method="midpoint", independe
         warnings.warn(f"{plan.status} after {plan.iterations} iterations: the linear model predicts a fall of the cost "
                       f"by {fall:.3g} of {plan.cost:.6g}{worst}", PlanWarning, stacklevel=2)
     if solver.phases:
-        warn_of_contacts(plan, solver.robot)
+        warn_of_contacts(plan, solver.robot, limit_tolerance)
     return plan

@@ -73,6 +73,10 @@ class Limits:
     targets : sequence of (Target, lowest, highest), optional
         Limits of each row of a target's error, numbers or shape (k,): a point above a height, or a user's own function
         of q with its Jacobian (`Target`). Equal limits are equations.
+    contacts : bool or dict, optional
+        In phases: shall contacts that are closed push, within their friction, as each step begins and where they
+        close? A dict limits those that it names, to a coefficient of friction of its own, ``{"foot": 0.5}``, infinite
+        where the contact must only not pull. Default: all of them, to the robot's friction.
 
     Examples
     --------
@@ -84,15 +88,22 @@ class Limits:
     coordinates: object = None
     speeds: object = None
     targets: object = ()
+    contacts: object = True
+
+
+def limits_of(limits):
+    """`Limits`, those that hold without any where there are none."""
+    limits = Limits() if limits is None else limits
+    if not isinstance(limits, Limits):
+        raise InputError(f"limits: expected Limits, such as ld.Limits(inputs=(-1.0, 1.0)), got {shown(limits)}")
+    return limits
 
 
 def objective_of(robot, y, whole, cost, limits, steps):
     """`Objective`, the names of the limits, and users' functions behind targets."""
     if not isinstance(cost, Cost):
         raise InputError(f"cost: expected a Cost, such as ld.Cost(Q=1.0, R=0.1), got {shown(cost)}")
-    limits = Limits() if limits is None else limits
-    if not isinstance(limits, Limits):
-        raise InputError(f"limits: expected Limits, such as ld.Limits(inputs=(-1.0, 1.0)), got {shown(limits)}")
+    limits = limits_of(limits)
     n, nu, functions = robot.nv, len(robot.actuator_names), {}
     weights = np.array([_deviation_weight(robot, y, name, x) for name, x in (
         ("Q", cost.Q), ("terminal_Q", cost.terminal_Q))])

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import qr
 
-from liedyn.arguments import names, whole
+from liedyn.arguments import floats, names, whole
 from liedyn.constraints.independent import holonomic
 from liedyn.constraints.loops import constraint_jacobian
 from liedyn.contact.state import contacts_of
@@ -17,7 +17,13 @@ from liedyn.model.packed import (
     DOF_F, DOF_FLOATS_AT, DOF_STIFFNESS, GRAVITY, LINK_IV, LINK_NV, LOOP_ACTIVE, LOOP_HOLONOMIC, LOOP_NROWS, NV,
     OFF, SLIDING, PackedModel, constraints_of, links_of,
 )
+from liedyn.planning.contact_limits import Cones
 from liedyn.planning.phases import Phases
+from liedyn.planning.problem import limits_of
+from liedyn.tree.energy import total_mass
+
+STANDARD_GRAVITY = 9.80665
+"""[m/s^2], of forces in weights of the robot, wherever it is."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +107,7 @@ def picked(robot, q, preferred):
     return [np.setdiff1d(np.arange(robot.nv), x) for x in dependent[::-1]]
 
 
-def pack_phases(robots, counts, q, preferred):
+def pack_phases(robots, counts, q, preferred, limits):
     """`Phases` of robots that differ in their switches."""
     n, m, P = robots[0].nv, len(robots[0].row_names), len(robots)
     packed = robots[0].packed
@@ -118,14 +124,52 @@ def pack_phases(robots, counts, q, preferred):
         choosable[i, 0, y] = choosable[i, 1, w] = 0.0
     return Phases(knots_of(counts, 1.0)[0], np.array([robot.packed.ints for robot in robots]),
                   np.array([configuration_of(robot.packed) for robot in robots]), numbers, places, speeds, entries,
-                  groups, choosable, rest_of(packed), np.zeros((P - 1, m)), np.ones((P - 1, m)))
+                  groups, choosable, rest_of(packed), np.zeros((P - 1, m)), np.ones((P - 1, m)),
+                  cones_of(robots, knots_of(counts, 1.0)[0], limits))
 
 
 def no_phases():
     """`Phases` of a plan without them."""
     integers, numbers = np.zeros((0, 0), np.int64), np.zeros((0, 0))
     return Phases(np.zeros(0, np.int64), *[integers] * 6, np.zeros((0, 0, 0), np.int64), np.zeros((0, 0, 0)),
-                  np.zeros(0), numbers, numbers)
+                  np.zeros(0), numbers, numbers, no_cones(0, np.zeros(0)))
+
+
+def no_cones(steps, unit):
+    """`Cones` of so many steps without contacts."""
+    integers = np.zeros(0, np.int64)
+    return Cones(integers, integers, integers, np.zeros(0), np.zeros(0), np.zeros((steps, 0), np.int64), unit,
+                 np.zeros((steps, 0)), np.ones(steps), np.zeros(0))
+
+
+def cones_of(robots, of_knot, limits):
+    """`Cones` of the contacts that are limited."""
+    robot, steps = robots[0], len(of_knot) - 1
+    contacts, limited = contacts_of(robot, robot.packed), limits_of(limits).contacts
+    if isinstance(limited, bool):
+        limited = dict(zip(contacts.names, contacts.friction)) if limited else {}
+    if not isinstance(limited, dict):
+        raise InputError("limits of contacts must be True, False, or coefficients of friction by name, such as "
+                         f"{{'foot': 0.5}}, got {shown(limited)}")
+    for name, friction in limited.items():
+        if name not in contacts.names:
+            raise InputError(f"limits: unknown one-sided contact {shown(name)}, {suggestion(name, contacts.names)}")
+        if not (np.ndim(floats(f"friction of {name}", friction)) == 0 and friction >= 0.0):
+            raise InputError(f"limits: friction of contact {name!r} must be a number that is not negative, got "
+                             f"{shown(friction)}")
+    touches, mass = of_knot[1:] != of_knot[:-1], total_mass(robot)
+    unit = np.where(touches, mass, STANDARD_GRAVITY * mass)
+    chosen = [c for c, name in enumerate(contacts.names) if name in limited]
+    if not chosen:
+        return no_cones(steps, unit)
+    friction = np.array([limited[contacts.names[c]] for c in chosen], float)
+    count = np.where(np.isfinite(friction), contacts.count[chosen], 1)
+    rows = [contacts.first[c] + np.arange(k) for c, k in zip(chosen, count)]
+    closed = np.array([[name in each.active for name in contacts.names[chosen]] for each in robots], np.int64)
+    closes = closed[of_knot[1:]] * np.where(touches[:, None], 1 - closed[of_knot[:-1]], 1)
+    return Cones(np.concatenate(rows).astype(np.int64), np.cumsum(count) - count, count, contacts.side[chosen].astype(
+        float), np.where(count > 1, friction, 0.0), closes, unit, np.zeros((steps, count.sum())),
+        np.ones(steps), np.zeros(2 * robot.nv + len(robot.actuator_names)))
 
 
 def rest_of(packed):

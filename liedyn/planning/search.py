@@ -18,6 +18,7 @@ from numba import types
 
 from liedyn.compiled.jit import INTEGERS, VECTOR, group, inline, kernel, late
 from liedyn.planning.backward import BACKWARD_ROOM, backward_knot
+from liedyn.planning.contact_limits import update_cone_multipliers
 from liedyn.planning.expansion import EXPANSION, PATH, STAGE_ROOM, expand_steps
 from liedyn.planning.forward import FORWARD_ROOM, expand_costs, predict, roll_out
 from liedyn.planning.objective import COST_ROOM, OBJECTIVE, update_multipliers
@@ -78,8 +79,8 @@ def backward(o, b, path, x, damping):
         for j in range(b.Vx.size):
             b.Vxx[i, j] = x.lxx[last, i, j]
     for k in range(last - 1, -1, -1):
-        if not backward_knot(x.A[k], x.B[k], x.gap[k], x.lx[k], x.lxx[k], x.lu[k], o.R, path.u[k], o.u_low, o.u_high,
-                             damping, b, x.k[k], x.K[k]):
+        if not backward_knot(x.A[k], x.B[k], x.gap[k], x.lx[k], x.lxx[k], x.lu[k], x.by_u[k], o.R, path.u[k], o.u_low,
+                             o.u_high, damping, b, x.k[k], x.K[k]):
             return False
     return True
 
@@ -98,6 +99,8 @@ def start(model, d, o, path, trial, x, r):
 
 @inline
 def next_multipliers(model, d, o, r, path, x, growth, largest):
+    for k in range(path.u.shape[0] if d.phases.cones.rows.size > 0 else 0):
+        update_cone_multipliers(d.phases.cones, k, r.stages.found.lam[k], growth, largest)
     for k in range(path.q.shape[0]):
         if touches(d, k):
             update_gap_multipliers(model, d, r.step.stage, k, path.q[k], growth, largest)
@@ -109,7 +112,7 @@ def next_multipliers(model, d, o, r, path, x, growth, largest):
 @inline
 def penalty_of(d, o, x):
     """The penalty of limits, which grows for all of them at once."""
-    return x.mu[1, 0] if o.low.size > 0 else d.phases.mu[0, 0]
+    return x.mu[1, 0] if o.low.size > 0 else d.phases.mu[0, 0] if d.phases.mu.size > 0 else d.phases.cones.mu[0]
 
 
 @inline
@@ -154,7 +157,7 @@ def search(model, d, o, path, trial, x, r, options, log):
         if not closed:
             log.count[2] = made
             return SINGULAR
-    moved, limited = True, o.low.size + d.phases.lam.size > 0
+    moved, limited = True, o.low.size + d.phases.lam.size + d.phases.cones.lam.size > 0
     tolerance = max(options.tolerance, FIRST_TOLERANCE) if limited else options.tolerance
     worst_before = np.inf
     if options.roll == GO_ON:

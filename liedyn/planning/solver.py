@@ -124,8 +124,8 @@ class Solver:
         q, v = self.state(q, v)
         for each in self.robots:
             require_known(each)
-        self.discretisation = self._in_phases(q, counts, independent) if self.phases or not all_holonomic(
-            self.robot) else self._in_one(q, independent)
+        self.discretisation = self._in_phases(q, counts, independent, limits) if (
+            self.phases or not all_holonomic(self.robot)) else self._in_one(q, independent)
         self.set_objective(cost, limits)
         self.model = PackedModel(self.robot.packed.ints, self.robot.packed.floats.copy())
         p, nu, c = len(self.places), len(self.robot.actuator_names), len(self.limit_names)
@@ -136,7 +136,8 @@ class Solver:
         self.path, self.trial = (Path(zeros((N + 1, nq)), zeros((N + 1, n)), zeros((N, nu))) for _ in range(2))
         self.expansion = Expansion(
             zeros((N, x, x)), zeros((N, x, nu)), zeros((N, x)), zeros((N + 1, x)), zeros((N + 1, x, x)),
-            zeros((N, nu)), zeros((N, nu)), zeros((N, nu, x)), zeros((N + 1, c)), np.ones((N + 1, c)))
+            zeros((N, nu)), self._curvatures(N, nu, x), zeros((N, nu)), zeros((N, nu, x)), zeros((N + 1, c)),
+            np.ones((N + 1, c)))
         self.rooms = Rooms(
             step, stage_room(self.robot, self.discretisation, N + 1), cost_room(self.model, p, rows),
             backward_room(x, nu), ForwardRoom(zeros(n), zeros(x), zeros(x), zeros(nu)))
@@ -156,7 +157,7 @@ class Solver:
             robot.packed.ints, coordinates_of(y), actuators_of(robot), RANK_TOLERANCE, no_phases(),
             self._elements())
 
-    def _in_phases(self, q, counts, independent):
+    def _in_phases(self, q, counts, independent, limits):
         """How steps are made in coordinates of each phase; x is that of the whole tree."""
         robot, n = self.robot, self.robot.nv
         if self.method == "euler" and not all(map(all_holonomic, self.robots)):
@@ -164,12 +165,17 @@ class Solver:
                              "stick do not leave free; use 'midpoint'")
         preferred = () if independent is None else coordinates_for(robot, q, independent).rows.argmax(axis=1)
         self.y, self.places = by_name(robot, robot.velocity_names), np.arange(n)
-        phases = pack_phases(self.robots, counts, q, preferred)
+        phases = pack_phases(self.robots, counts, q, preferred, limits)
         self._require_sums(phases.counts[:, 2].max())
         return Discretisation(
             METHODS[self.method], self.h, self.places, self.places, np.arange(2 * n), phases.groups[0],
             phases.choosable[0], robot.packed.ints, coordinates_of(self.y), actuators_of(robot), RANK_TOLERANCE, phases,
             self._elements())
+
+    def _curvatures(self, steps, nu, x):
+        """[l_ux l_uu] of all steps, where forces of contacts are limited."""
+        limited = self.discretisation.phases.cones.rows.size > 0
+        return np.zeros((steps, nu, x + nu) if limited else (steps, 0, 0))
 
     def _elements(self):
         """Force elements, for the states at all stages of all steps."""
@@ -183,13 +189,14 @@ class Solver:
     @property
     def limited(self):
         """Has the search multipliers, of limits or of contacts that close?"""
-        return bool(self.limit_names) or self.discretisation.phases.lam.size > 0
+        phases = self.discretisation.phases
+        return bool(self.limit_names) or phases.lam.size + phases.cones.lam.size > 0
 
     def set_penalty(self, penalty):
         """The first penalty of all limits, without multipliers."""
         x, phases = self.expansion, self.discretisation.phases
-        x.lam[:] = phases.lam[:] = 0.0
-        x.mu[:] = phases.mu[:] = penalty
+        x.lam[:] = phases.lam[:] = phases.cones.lam[:] = 0.0
+        x.mu[:] = phases.mu[:] = phases.cones.mu[:] = penalty
 
     def state(self, q, v, knot=0):
         """A state as rows, closed as the phase of a knot has it.

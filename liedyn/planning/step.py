@@ -42,13 +42,14 @@ both stand; `groups` (count, 2) says which entries, by the first one and their n
 the model with those rows only that restrict positions. `coordinates` are y of all states of a batch; plans with phases
 have all but the method, the inputs and the tolerance there (`in_phase`). `elements` are force elements."""
 
-StepRoom = namedtuple("StepRoom", "stage solve a lam tau f_ext u w k sum q v")
-"""Room to work in: `k` are the rates of x at the last stage, `sum` adds up those of the stages; a state (q, v)."""
+StepRoom = namedtuple("StepRoom", "stage solve a lam first tau f_ext u w k sum q v")
+"""Room to work in: `first` are the multipliers as the step begins, or of a touch; `k` the rates of x at the last stage,
+`sum` adds up those of the stages; a state (q, v)."""
 
 COORDINATES = group(Coordinates, CUBE, INTEGERS, CUBE, INTEGERS)
 DISCRETISATION = group(Discretisation, types.int64, types.float64, *[INTEGERS] * 3, types.int64[:, ::1], MATRIX,
                        INTEGERS, COORDINATES, MATRIX, types.float64, PHASES, ELEMENTS)
-STEP_ROOM = group(StepRoom, group(Stage, *[VECTOR] * 4, MATRIX, *[VECTOR] * 4), *[VECTOR] * 11)
+STEP_ROOM = group(StepRoom, group(Stage, *[VECTOR] * 4, MATRIX, *[VECTOR] * 4), *[VECTOR] * 12)
 
 accelerate = late(MODEL, *[VECTOR] * 4, types.float64, *[VECTOR] * 3,
                   returns=types.Tuple((types.int64, types.int64, types.float64)))(acceleration_kernel)
@@ -84,8 +85,8 @@ def step_room(model, p):
     n, m, nq = model.ints[NV], model.ints[N_ROWS], model.ints[NQ]
     stage = Stage(np.empty(nq), np.empty(n), np.empty(n), np.empty(world_size(model)), np.empty((m, n)), np.empty(m),
                   np.empty(m), np.empty(elimination_size(SCALAR, model)), np.zeros(padded(n)))
-    return StepRoom(stage, np.empty(acceleration_size(model)), np.empty(n), np.empty(m), np.empty(n), np.empty(0),
-                    np.empty(p), np.empty(p), np.zeros(2 * p), np.zeros(2 * p), np.empty(nq), np.empty(n))
+    return StepRoom(stage, np.empty(acceleration_size(model)), np.empty(n), np.empty(m), np.empty(m), np.empty(n),
+                    np.empty(0), np.empty(p), np.empty(p), np.zeros(2 * p), np.zeros(2 * p), np.empty(nq), np.empty(n))
 
 
 @kernel_in_place
@@ -176,6 +177,7 @@ def make_step(model, d, r, q, v, u, q_next, v_next):
             if has_elements(d):
                 put_all_forces(d.actuators, d.elements, u, q, v, r.tau)
             regular = put_rates(model, d, r, q, v)
+            copy_vector(r.lam, r.first)
         else:
             regular = put_state(model, d, r, q, v, r.k, stage_time(i, d.h))
             if regular and has_elements(d):

@@ -5,6 +5,7 @@ from numba import types
 from liedyn.compiled.jit import MATRIX, VECTOR, group, inline, inline_array, kernel, kernel_in_place, late
 from liedyn.dynamics.nullspace import OK
 from liedyn.dynamics.state import State
+from liedyn.linearization.output_rows import MULTIPLIER
 from liedyn.linearization.space import Coordinates
 from liedyn.linearization.states import Tolerances
 from liedyn.model.packed import N_ROWS, PackedModel
@@ -32,7 +33,7 @@ def touch(model, d, r, k, q, v, q_next, v_next):
     at_rest, rest, work = PackedModel(closed.ints, d.phases.rest), np.zeros(v.size), np.empty(rnea_size(model))
     copy_vector(r.stage.q, q_next)
     rnea_kernel(SCALAR, at_rest, q_next, rest, v, r.f_ext, work, r.tau)
-    if accelerate(at_rest, q_next, rest, r.tau, r.f_ext, d.rank_tolerance, r.solve, r.a, r.lam)[0] != OK:
+    if accelerate(at_rest, q_next, rest, r.tau, r.f_ext, d.rank_tolerance, r.solve, r.a, r.first)[0] != OK:
         return False
     for i in range(e.speeds.size):
         r.w[i] = r.a[e.speeds[i]]
@@ -74,7 +75,7 @@ def coordinates_in(n, d):
 
 @inline
 def put_whole(d, found, b, row, whole):
-    """Row b of a phase, as one of the whole tree: f0, the rows of A and B that are read, N and X."""
+    """Row b of a phase, as one of the whole tree: f0, the rows of A and B that are read, N, outputs, multipliers."""
     p, w = d.places.size, d.speeds.size
     whole.f0[row, :], whole.A[row, :, :], whole.B[row, :, :] = 0.0, 0.0, 0.0
     whole.K[row, :, :], whole.C[row, :, :] = 0.0, 0.0
@@ -85,10 +86,14 @@ def put_whole(d, found, b, row, whole):
             whole.A[row, at, d.entries[j]] = found.A[b, i, j]
         for j in range(whole.B.shape[2]):
             whole.B[row, at, j] = found.B[b, i, j]
-        for j in range(whole.C.shape[1]):
+        for j in range(found.C.shape[1]):
             whole.C[row, j, at] = found.C[b, j, i]
-            if i < p:
-                whole.K[row, j, at] = found.K[b, j, i]
+        for j in range(found.K.shape[1] if i < p else 0):
+            whole.K[row, j, at] = found.K[b, j, i]
+    for j in range(found.D.shape[1]):
+        for i in range(whole.D.shape[2]):
+            whole.D[row, j, i] = found.D[b, j, i]
+    copy_vector(found.lam[b], whole.lam[row])
     whole.rank[row] = found.rank[b]
 
 
@@ -101,6 +106,8 @@ def linearize_phases(model, d, states, outputs, tolerances, knots, begin, end, w
     Rows are stages of so many `knots` each.
     """
     n, m, row = states.v.shape[1], model.ints[N_ROWS], begin
+    if begin >= knots:  # forces of contacts count as a step begins
+        outputs = outputs[:n]
     while row < end:
         k = row % knots
         closed, e = owned_in_phase(model, d, k)
@@ -133,10 +140,22 @@ def add_times(A, X, out):
                     out[i, j] += x * X[l, j]
 
 
+@inline_array
+def multipliers_of(rows):
+    """Outputs that are multipliers of these rows."""
+    outputs = np.empty((rows.size, 4), np.int64)
+    for i in range(rows.size):
+        outputs[i, 0], outputs[i, 1], outputs[i, 2], outputs[i, 3] = MULTIPLIER, 0, rows[i], i
+    return outputs
+
+
 @late(MODEL, DISCRETISATION, STEP_ROOM, types.int64, VECTOR, VECTOR, MATRIX, MATRIX, MATRIX, returns=types.boolean)
 @kernel
 def put_touch_derivatives(model, d, r, k, q, v, N, X, A):
-    """A (2 n, 2 n) of `touch` from a state with motions N of its coordinates and X of its velocities."""
+    """A (2 n, 2 n) of `touch` from a state with motions N of its coordinates and X of its velocities.
+
+    Behind the velocities in X are the multipliers of contacts, which become those of the impulses.
+    """
     n, m = v.size, model.ints[N_ROWS]
     after = State(np.empty((1, q.size)), np.zeros((1, n)), np.zeros((1, n)), np.zeros((1, 0)))
     v_after = np.empty(n)
@@ -150,8 +169,9 @@ def put_touch_derivatives(model, d, r, k, q, v, N, X, A):
         after.tau[0, i] = 0.0
         for j in range(n):
             after.tau[0, i] += M[i, j] * v[j]
-    found = room_in(1, n, m, p, w, n, 0)
-    one_by_one(0, 1, at_rest, after, coordinates_in(n, e), np.eye(n), np.empty((0, 4), np.int64),
+    rows = d.phases.cones.rows
+    found = room_in(1, n, m, p, w, n, rows.size)
+    one_by_one(0, 1, at_rest, after, coordinates_in(n, e), np.eye(n), multipliers_of(rows),
                Tolerances(np.inf, d.rank_tolerance), found)
     if found.rank[0] < 0:
         return False
@@ -162,9 +182,12 @@ def put_touch_derivatives(model, d, r, k, q, v, N, X, A):
             Y[i, j] = N[e.places[i], j]
     add_times(found.K[0], Y, dq)
     add_times(by_q, dq, forces)
-    add_times(M, X, forces)
+    add_times(M, X[:n], forces)
     add_times(found.A[0], Y, moved)
     add_times(found.B[0], forces, moved)
+    X[n:] = 0.0
+    add_times(found.C[0], Y, X[n:])
+    add_times(found.D[0], forces, X[n:])
     A[:, :] = 0.0
     for i in range(p + w):
         for j in range(2 * n):
