@@ -22,7 +22,7 @@ from collections import namedtuple
 
 import numpy as np
 
-from liedyn.compiled.jit import INTEGERS, MATRIX, VECTOR, group, inline, kernel, kernel_in_place
+from liedyn.compiled.jit import INTEGERS, MATRIX, VECTOR, group, inline, kernel, kernel_in_place, late
 from liedyn.linalg.gauss_jordan import (
     add_products_in_registers, add_row, clear, padded, scale_row, solve_rows_for,
 )
@@ -50,7 +50,7 @@ def backward_room(x, nu):
 
 
 @inline
-def put_quadratic_model(A, B, gap, lx, lxx, lu, by_u, R, r):
+def put_quadratic_model(A, B, gap, lx, lxx, lu, R, r):
     """Q, U and S from V' of the next knot."""
     x, nu, z, w = A.shape[0], B.shape[1], r.X.shape[1], r.B.shape[1]
     clear(r.VX)
@@ -67,15 +67,23 @@ def put_quadratic_model(A, B, gap, lx, lxx, lu, by_u, R, r):
         for j in range(nu):
             r.Q[i, j] = 2.0 * R[i, j]
         r.U[i, x] = lu[i]
-        for j in range(x if by_u.size > 0 else 0):
-            r.U[i, j] = by_u[i, j]
-        for j in range(nu if by_u.size > 0 else 0):
-            r.Q[i, j] += by_u[i, x + j]
     add_products_in_registers(r.Vxx, 0, x, 1, x, x, r.X, r.VX)
     add_products_in_registers(r.Vxx, 0, x, 1, x, x, r.B, r.VB)
     add_products_in_registers(r.B, 0, 1, w, nu, x, r.VB, r.Q)
     add_products_in_registers(r.B, 0, 1, w, nu, x, r.VX, r.U)
     add_products_in_registers(r.X, 0, 1, z, x, x, r.VX, r.S)
+
+
+@late(MATRIX, BACKWARD_ROOM)
+def add_curvature_by_inputs(by_u, r):
+    """U and Q += [l_ux l_uu], compiled apart: inside it would slow plans without phases by a tenth."""
+    nu = by_u.shape[0]
+    x = by_u.shape[1] - nu
+    for i in range(nu):
+        for j in range(x):
+            r.U[i, j] += by_u[i, j]
+        for j in range(nu):
+            r.Q[i, j] += by_u[i, x + j]
 
 
 @inline
@@ -149,7 +157,9 @@ def solve_box(r, u, low, high, last, x):
 def backward_knot(A, B, gap, lx, lxx, lu, by_u, R, u, low, high, damping, r, k, K):
     """From V' of the next knot in r to V of this one, with the inputs' change k and feedback K; False if it fails."""
     x, nu, z = A.shape[0], B.shape[1], r.X.shape[1]
-    put_quadratic_model(A, B, gap, lx, lxx, lu, by_u, R, r)
+    put_quadratic_model(A, B, gap, lx, lxx, lu, R, r)
+    if by_u.size > 0:
+        add_curvature_by_inputs(by_u, r)
     for i in range(nu):
         r.Q[i, i] *= 1.0 + damping
     if not solve_box(r, u, low, high, x, k):
