@@ -9,6 +9,7 @@ import liedyn as ld
 from liedyn.planning.backward import backward_room, solve_box
 from liedyn.planning.solver import Solver
 from liedyn.compiled.jit import kernel
+from liedyn.compiled.late import _LATE
 
 FIVE_BAR, LOADER, PANDA = (ld.load(name) for name in ("five_bar", "loader", "panda"))
 REST = np.zeros(4)
@@ -303,3 +304,17 @@ def test_a_first_plan_that_has_not_converged_says_so(monkeypatch):
     monkeypatch.setattr("liedyn.planning.mpc.FIRST_ITERATIONS", 1)
     with pytest.warns(ld.PlanWarning, match="first plan is not the best one: no iteration is left after 1"):
         loader_control()(0.0, LOADER.home, np.zeros(8))
+
+
+def test_no_call_of_a_controller_compiles():
+    """Its constructor does, for a robot that rests, too: kernels are looked for by their addresses."""
+    arm, rest = ld.load("five_bar"), np.zeros(4)
+    for each in _LATE.values():
+        each.address.value = 0
+    hold = ld.inverse_dynamics(arm, arm.home, rest, [0.0, 0.0]).u
+    cost = ld.Cost(Q=1.0, R=1e-2, q=arm.home, u=hold)
+    mpc = ld.MPC(arm, arm.home, rest, cost, 10, 0.02, limits=ld.Limits(speeds={"q1": (-0.1, 0.1)}))
+    known = {name for name, each in _LATE.items() if each.address.value}
+    for k in range(4):  # the arm does not move, as the plan says, and then it does
+        mpc(0.015 * k, arm.home, ld.complete_velocity(arm, arm.home, {"q1": 0.1 * k, "q2": 0.0}))
+    assert {name for name, each in _LATE.items() if each.address.value} == known

@@ -111,6 +111,8 @@ class MPC:
         self._t, self._status, self._costs, self.status = None, CONVERGED, [], "no call yet"
         self._solver.begin(*self._solver.state(q, v))
         self._solver.search(0, 0.0, np.inf, 1.0, put_start(self._solver, None))  # compiles
+        self._solver.path.u[:] += 1.0  # so that steps do not lead to the next knots: gaps are compiled, too
+        self._solver.search(1, 0.0, np.inf, 1.0, FROM_STATES, False)
         self._solver.raise_multipliers()
         self._shift(0.5)
 
