@@ -152,7 +152,7 @@ CALLS = {
                 independent=("q1", "q2"), iterations=2, tolerance=1e-9, limit_tolerance=1e-6, penalty=1.0),
     "MPC": dict(robot=FIVE_BAR, q=HOME, v=REST, cost=ld.Cost(), steps=2, h=0.01, limits=ld.Limits(), method="euler",
                 independent=("q1", "q2"), iterations=1, tolerance=1e-9, limit_tolerance=1e-6, penalty=1.0,
-                budget=1.0),
+                budget=1.0, schedule=None),
     "PoseTarget": dict(body="panda_hand", pose=np.eye(4)), "Target": {},
     "PointTarget": dict(body="panda_hand", position=(0.3, 0.3, 0.3), point=(0.0, 0.0, 0.1)),
     "DirectionTarget": dict(body="panda_hand", axis=(0.0, 0.0, 1.0), direction=(0.0, 0.0, -1.0)),

@@ -184,9 +184,10 @@ def calls():
     yield call("ddp", loop, home, rest, ld.Cost(Q=1.0, R=1.0), 2, 0.01,
                start=(np.tile(home, (3, 1)), np.zeros((3, loop.nv))))  # with gaps, as its weights make it fall
     yield call("ddp", rubber, rubber.home, np.zeros(rubber.nv), ld.Cost(Q=1.0, R=1.0), 2, 0.01, method="midpoint")
-    closed = rolling.constraint_names  # phases, and touches between them
-    yield call("ddp", rolling, rolling.home, np.zeros(rolling.nv), ld.Cost(Q=1.0, R=1.0),
-               [ld.Phase(closed, 1), ld.Phase([], 1), ld.Phase(closed, 1)], 0.01)
+    sled = _sled()  # phases, touches between them, and forces of its contact, which binds
+    phases, costs = [ld.Phase(["foot"], 1), ld.Phase([], 1), ld.Phase(["foot"], 1)], ld.Cost(R=1e-3, u=[50.0])
+    yield call("ddp", sled, sled.home, np.zeros(3), costs, phases, 1e-4)  # it hardly falls
+    yield "MPC", lambda: ld.MPC(sled, sled.home, np.zeros(3), costs, 2, 1e-4, method="midpoint", schedule=phases)
     yield "MPC", lambda: ld.MPC(loop, home, rest, ld.Cost(Q=1.0, R=1.0), 2, 0.01)  # its constructor reaches all
     hand = ld.PointTarget(arm.body_names[-1], [0.3, 0.3, 0.3])
     yield call("inverse_kinematics", arm, hand, unreached="ignore")
@@ -266,6 +267,19 @@ def _rubber():
     builder.body("ball", 1.0, inertia=(0.4, 0.4, 0.4))
     builder.joint("free", "free", "ground", "ball", stiffness=1.0)
     builder.bushing("mount", "ground", "ball", stiffness=1.0)
+    return builder.build()
+
+
+def _sled():
+    """A frame that stands on the ground with friction, and a mass that a motor pushes along it."""
+    builder = ld.Builder("sled")
+    for name in "foot", "frame", "mass":
+        builder.body(name, 1.0, inertia=(0.1, 0.1, 0.1))
+    builder.joint("x", "prismatic", "ground", "frame", axis=(1, 0, 0))
+    builder.joint("z", "prismatic", "frame", "foot", axis=(0, 0, 1))
+    builder.joint("slide", "prismatic", "foot", "mass", axis=(1, 0, 0))
+    builder.actuator("motor", "slide")
+    builder.constraint("foot", "on_plane", "ground", "foot", unilateral=True, friction=0.5)
     return builder.build()
 
 

@@ -82,7 +82,7 @@ def roll_out(model, d, o, r, c, f, path, x, alpha, trial):
         total, added, worst = total + cost, added + more, max(worst, violation)
         if last:
             break
-        if touches(d, k):
+        if k > 0 and touches(d, k):  # the first state is given
             more, violation = touching_cost(model, d, r, k, trial.q[k])
             added, worst = added + more, max(worst, violation)
         put_difference(*in_phase(model, d, k), f.dq, path.q[k], path.v[k], trial.q[k], trial.v[k], f.dx)
@@ -122,7 +122,7 @@ def expand_costs(model, d, o, c, r, found, path, x):
             model, o, c, k, k == knots, path.q[k], path.v[k], x.lam[k], x.mu[k], found.K[k], found.C[k], x.lx[k],
             x.lxx[k])
         total, added, worst = total + cost, added + more, max(worst, violation)
-        if touches(d, k):
+        if k > 0 and touches(d, k):
             more, violation = add_gap_derivatives(model, d, r.stage, k, path.q[k], found.K[k], x.lx[k], x.lxx[k])
             added, worst = added + more, max(worst, violation)
         if k < knots and d.phases.cones.rows.size > 0:

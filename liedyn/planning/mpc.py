@@ -2,13 +2,15 @@
 import time
 import warnings
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 
 from liedyn.arguments import non_negative, number, positive, whole
 from liedyn.errors import InputError, SingularConfigurationError
-from liedyn.planning.plan import STATUS, PlanWarning, first_penalty, plan_of, put_start
-from liedyn.planning.search import CONVERGED, FROM_INPUTS, FROM_STATES, GO_ON, ITERATIONS
+from liedyn.planning.gait import NOW, carry, close, phases_ahead, schedule_of
+from liedyn.planning.plan import STATUS, PlanWarning, first_penalty, plan_of, put_start, regulated
+from liedyn.planning.search import CONVERGED, FROM_STATES, GO_ON, ITERATIONS
 from liedyn.planning.shift import shift_by_part
 from liedyn.planning.solver import GROWTH, PlanError, Solver
 from liedyn.planning.solver import HALVINGS as FIRST_HALVINGS
@@ -45,11 +47,16 @@ class MPC:
     cost : Cost or callable
         Or a function ``t -> Cost``, with references and goals that move; costs of all times have the same targets.
     steps : int
-        Steps that are planned ahead.
+        Steps that are planned ahead, touches not counted.
     h : float
         Time of a step [s]; it need not be the period of the samples.
     limits, method, independent
         As for `ddp`.
+    schedule : sequence of Phase, optional
+        Which contacts are closed when: phases that follow one another from t = 0 on, and begin anew at their end. Calls
+        are then at multiples of h. A state as it is measured need not touch where the schedule says: plans begin with a
+        touch at once, `plan` has one more knot for it, and references of the cost are single states. Calls may not come
+        in between steps.
     iterations : int
         Largest number of iterations of a call. One is enough where no limit of a state binds; with limits, more of them
         hold these more closely.
@@ -99,10 +106,11 @@ class MPC:
     """
 
     def __init__(self, robot, q, v, cost, steps, h, limits=None, method="euler", independent=None, iterations=8,
-                 tolerance=1e-6, limit_tolerance=1e-4, penalty=None, budget=None):
-        whole("steps", steps, 1)  # no phases
-        self._cost, self._limits = cost, limits
-        self._solver = Solver(robot, q, v, self._cost_at(0.0), steps, h, limits, method, independent)
+                 tolerance=1e-6, limit_tolerance=1e-4, penalty=None, budget=None, schedule=None):
+        self._cost, self._limits, self._steps = cost, limits, whole("steps", steps, 1)
+        self._schedule, self._now, self._step = schedule_of(schedule), 0 if schedule is None else NOW, 0
+        self._given_to_solver = robot, q, v, h, limits, method, independent
+        self._solver = self._solver_at(0, 0.0)
         self._most, self.iterations = whole("iterations", iterations, 1), 0
         self._budget = np.inf if budget is None else positive("budget", budget)
         self._tolerance = non_negative("tolerance", tolerance)
@@ -110,14 +118,30 @@ class MPC:
         self._penalty = self._given = None if penalty is None else positive("penalty", penalty)
         self._t, self._status, self._costs, self.status = None, CONVERGED, [], "no call yet"
         self._solver.begin(*self._solver.state(q, v))
-        self._solver.search(0, 0.0, np.inf, 1.0, put_start(self._solver, None))  # compiles
+        self._solver.search(0, 0.0, np.inf, 1.0, self._begin_anew())  # compiles
         self._solver.path.u[:] += 1.0  # so that steps do not lead to the next knots: gaps are compiled, too
         self._solver.search(1, 0.0, np.inf, 1.0, FROM_STATES, False)
         self._solver.raise_multipliers()
-        self._shift(0.5)
+        if self._schedule is None:
+            self._shift(0.5)
 
     def __repr__(self):
         return f"MPC({self._solver.robot.name!r}, {self._solver.steps} steps of {self._solver.h:g} s, {self.status})"
+
+    def _solver_at(self, step, t):
+        """The search for plans that begin with a step, for the cost of a time."""
+        robot, q, v, h, limits, method, independent = self._given_to_solver
+        steps = self._steps if self._schedule is None else phases_ahead(self._schedule, step, self._steps)
+        return Solver(robot, q, v, self._cost_at(t), steps, h, limits, method, independent)
+
+    def _begin_anew(self):
+        """Begin at the inputs of the cost; along a schedule at rest in the first state, which all phases close."""
+        solver, roll = self._solver, put_start(self._solver, None)
+        if self._schedule is None:
+            return roll
+        solver.path.v[NOW:] = 0.0
+        close(solver)
+        return FROM_STATES
 
     def _cost_at(self, t):
         return self._cost(t) if callable(self._cost) else self._cost
@@ -188,23 +212,28 @@ class MPC:
         state = solver.state(q, v)
         if self._t is not None and t < self._t - 0.5 * solver.h:
             raise InputError(f"mpc, t: time goes back, from {self._t:g} to {t:g}; call reset() before another run")
-        if callable(self._cost):
+        if self._schedule is not None:
+            self._move_to(t)
+        elif callable(self._cost):
             self._set_cost(t)
         if self._t is None:
             self._first(state, FIRST_ITERATIONS, np.inf)
             self._t = t
         else:
-            self._shift((t - self._t) / solver.h)
+            if self._schedule is None:
+                self._shift((t - self._t) / solver.h)
             self._t = max(t, self._t)
             return self._again(t, state, begun + self._budget)
         self.status = STATUS[self._status]
-        return solver.path.u[0].copy()
+        return self._solver.path.u[self._now].copy()
 
     def _again(self, t, state, deadline):
         """Inputs by the plan before, improved; by that plan as it is where nothing better is found."""
         solver, shifted = self._solver, [each.copy() for each in self._shifting()]
         solver.path.q[0], solver.path.v[0] = state
         try:
+            if self._schedule is not None:
+                close(solver)
             self._improve(FROM_STATES, self._most, self._tolerance, deadline)
         except UNPLANNABLE:
             try:
@@ -215,9 +244,10 @@ class MPC:
                 for each, before in zip(self._shifting(), shifted):
                     each[:] = before
                 self.status, self.iterations = UNCHANGED, 0
-                return plan_of(solver, self._status)(0.0, *state)
+                planned, bounds = SimpleNamespace(**solver.path._asdict(), K=solver.expansion.K), solver.objective[-2:]
+                return regulated(solver.robot, solver.places, planned, self._now, *state, bounds)
         self.status = STATUS[self._status]
-        return solver.path.u[0].copy()
+        return solver.path.u[self._now].copy()
 
     def _improve(self, roll, most, tolerance, deadline, growth=1.0, halvings=HALVINGS):
         """Search until it has converged, `most` iterations are made, or the next one would end after the deadline.
@@ -254,13 +284,12 @@ class MPC:
         """A plan from the inputs of the cost, to convergence if iterations and time last."""
         solver = self._solver
         solver.begin(*state)
-        solver.expansion.lam[:] = 0.0
-        roll = put_start(solver, None)
+        roll = self._begin_anew()
         penalty = self._penalty
         if penalty is None:
             penalty = self._penalty = first_penalty(solver, roll) if solver.limited else 1.0
-        solver.expansion.mu[:] = penalty
-        self._improve(FROM_INPUTS, most, FIRST_TOLERANCE, deadline, GROWTH, FIRST_HALVINGS)
+        solver.set_penalty(penalty)
+        self._improve(roll, most, FIRST_TOLERANCE, deadline, GROWTH, FIRST_HALVINGS)
         if self._t is None and self._status != CONVERGED:
             warnings.warn(f"mpc: the first plan is not the best one: {STATUS[self._status]} after {self.iterations} "
                           "iterations; begin at other inputs (`u` of the cost), or change `penalty` or limits",
@@ -269,12 +298,32 @@ class MPC:
             o = solver.objective
             self._penalty = max(self._costs[-1], np.abs(o.Q).max(initial=penalty),
                                 *((each.weights ** 2).max(initial=0.0) for each in (o.running, o.final)))
-        solver.expansion.mu[:] = self._penalty
+        solver.keep_penalty(self._penalty)
 
     def _shifting(self):
         """Arrays with a row for each knot or step that belong to the plan."""
         x = self._solver.expansion
         return *self._solver.path, x.K, x.lam, x.mu
+
+    def _move_to(self, t):
+        """The plan along a schedule that begins at a time, with what the one before knows of it.
+
+        Raises
+        ------
+        InputError
+            The time is no multiple of h.
+        """
+        old, before = self._solver, self._step
+        self._step = round(t / old.h)
+        if abs(t / old.h - self._step) > ROUNDING * max(1.0, abs(self._step)):
+            raise InputError(f"mpc, t: calls along a schedule are at multiples of h = {old.h:g} s, got {t:g}")
+        self._solver = self._solver_at(self._step, t)
+        if self._t is not None:
+            self._solver.keep_penalty(self._penalty)
+            self._solver.begin(old.path.q[0], old.path.v[0])
+            put_start(self._solver, None)
+            carry(old, before, self._solver, self._step)
+            self._solver.log = old.log
 
     def _shift(self, steps):
         """Let the plan begin so many steps later; behind it are its last knot and the reference of inputs."""

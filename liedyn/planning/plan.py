@@ -135,8 +135,13 @@ class Plan:
             raise InputError(f"a plan takes one state at a time, got leading axes {lead}")
         # a sample at a knot may come a rounding error early
         k = int(np.clip(np.searchsorted(self.t, number("t", t) + 1e-6 * self.h, "right") - 1, 0, len(self.u) - 1))
-        x = np.concatenate([difference(self._robot, self.q[k], q[0])[self._places], (v[0] - self.v[k])[self._places]])
-        return np.clip(self.u[k] + self.K[k] @ x, *self._bounds)
+        return regulated(self._robot, self._places, self, k, q[0], v[0], self._bounds)
+
+
+def regulated(robot, places, plan, k, q, v, bounds):
+    """Inputs of step k of a plan (with q, v, u and K) with its feedback."""
+    x = np.concatenate([difference(robot, plan.q[k], q)[places], (v - plan.v[k])[places]])
+    return np.clip(plan.u[k] + plan.K[k] @ x, *bounds)
 
 
 def pushes_of(solver):

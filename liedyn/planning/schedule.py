@@ -36,7 +36,8 @@ class Phase:
         Names of the contacts that are closed, with friction as sticking ones; all other one-sided contacts are open,
         and so are constraints that only other phases name.
     steps : int
-        How many steps it has.
+        How many steps it has; the first one of several may have none: then the state that is given need not touch
+        where the next one does, and is moved there at once.
 
     Examples
     --------
@@ -64,7 +65,8 @@ def phases_of(robot, steps):
     governed = dict.fromkeys((*one_sided, *(name for each in closed for name in each)))
     robots = [robot.switched({name: ("sticking" if name in one_sided else True) if name in each else False
                               for name in governed}) for each in closed]
-    return tuple(steps), [whole("steps of a phase", each.steps, 1) for each in steps], robots
+    return tuple(steps), [whole("steps of a phase", each.steps, 1 if k > 0 or len(steps) == 1 else 0)
+                          for k, each in enumerate(steps)], robots
 
 
 def knots_of(counts, h):

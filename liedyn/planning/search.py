@@ -102,7 +102,7 @@ def next_multipliers(model, d, o, r, path, x, growth, largest):
     for k in range(path.u.shape[0] if d.phases.cones.rows.size > 0 else 0):
         update_cone_multipliers(d.phases.cones, k, r.stages.found.lam[k], growth, largest)
     for k in range(path.q.shape[0]):
-        if touches(d, k):
+        if k > 0 and touches(d, k):
             update_gap_multipliers(model, d, r.step.stage, k, path.q[k], growth, largest)
         update_multipliers(model, o, r.cost, k, path.q[k], path.v[k], x.lam[k], x.mu[k])
         for l in range(o.low.size if growth > 1.0 else 0):

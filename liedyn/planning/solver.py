@@ -194,9 +194,14 @@ class Solver:
 
     def set_penalty(self, penalty):
         """The first penalty of all limits, without multipliers."""
-        x, phases = self.expansion, self.discretisation.phases
-        x.lam[:] = phases.lam[:] = phases.cones.lam[:] = 0.0
-        x.mu[:] = phases.mu[:] = phases.cones.mu[:] = penalty
+        phases = self.discretisation.phases
+        self.expansion.lam[:] = phases.lam[:] = phases.cones.lam[:] = 0.0
+        self.keep_penalty(penalty)
+
+    def keep_penalty(self, penalty):
+        """The same penalty of all limits, whose multipliers stay."""
+        phases = self.discretisation.phases
+        self.expansion.mu[:] = phases.mu[:] = phases.cones.mu[:] = penalty
 
     def state(self, q, v, knot=0):
         """A state as rows, closed as the phase of a knot has it.
@@ -253,7 +258,7 @@ class Solver:
         raise_errors(self.functions)
         if status == SINGULAR:
             rolled = roll == FROM_INPUTS and self.log.count[0] == 0
-            self._raise(int(self.log.count[2]), self.trial if rolled else self.path)
+            self.fail(int(self.log.count[2]), self.trial if rolled else self.path)
         if status == ITERATIONS and finish:
             self.raise_multipliers()
         return status
@@ -262,8 +267,8 @@ class Solver:
         """Multipliers of the limits for the plan as it is."""
         raise_multipliers(self.model, self.discretisation, self.objective, self.rooms, self.path, self.expansion)
 
-    def _raise(self, knot, path):
-        """Why a step from a knot leads nowhere."""
+    def fail(self, knot, path):
+        """Raise why a step from a knot leads nowhere."""
         at = min(knot, self.steps)
         q, v = path.q[at].copy(), path.v[at].copy()
         where = f"at knot {at} of {self.steps}, t = {self.t[at]:g} s"

@@ -46,6 +46,26 @@ def touch(model, d, r, k, q, v, q_next, v_next):
     return finite
 
 
+@kernel(nogil=True)
+def close_knots(model, d, r, path, first):
+    """Move the states of the knots from `first` on to the constraints of their phases, as they are seen from there.
+
+    Returns the first one that cannot be closed, or the number of knots.
+    """
+    for k in range(first, path.q.shape[0]):
+        closed, e = owned_in_phase(model, d, k)
+        held = PackedModel(e.configuration, model.floats)
+        if not put_closed(held, e, owned_stage_of(r.stage, e.choosable[0]), path.q[k], d.rank_tolerance):
+            return k
+        copy_vector(r.stage.q, path.q[k])
+        for i in range(e.speeds.size):
+            r.w[i] = path.v[k, e.speeds[i]]
+        if not put_motion(closed, e, owned_stage_of(r.stage, e.choosable[1]), r.w):
+            return k
+        copy_vector(r.stage.v, path.v[k])
+    return path.q.shape[0]
+
+
 @kernel_in_place
 def advance(model, d, r, k, q, v, u, q_next, v_next):
     """(q_next, v_next) behind knot k: by a step, or by a touch; False if it leads nowhere."""
