@@ -7,8 +7,14 @@ from test_ddp_phases import CROUCH, H, HOLD, HOP, REST, ROBOT, SHORT, foot, hop_
 import liedyn as ld
 from liedyn.planning.contact_limits import Cones, add_cone_derivatives, cone_cost, nearest, update_cone_multipliers
 from liedyn.planning.solver import Solver
+from liedyn.compiled.jit import kernel
 
 MASS = ld.total_mass(ROBOT)
+
+
+@kernel
+def find_nearest(z, friction):
+    return nearest((z[0], z[1], z[2], z[3]), friction)
 
 
 def single_cone(friction, count=3, mu=1.0):
@@ -30,16 +36,16 @@ def cost_and_slope(cones, lam):
 @pytest.mark.parametrize("friction", [0.0, 0.3, 1.0, 2.5])
 def test_nearest_points_of_the_cone(friction):
     """Moreau 1962: p = Pi z is in the cone, z - p in its polar one, and they are at right angles."""
-    for z in np.random.default_rng(0).normal(size=(500, 3)):
-        s, t = nearest.py_func(z, friction)
-        p = np.array([s, t * z[1], t * z[2]])
+    for z in np.random.default_rng(0).normal(size=(500, 4)):
+        s, t = find_nearest(z, friction)
+        p = np.array([s, *t * z[1:]])
         rest = z - p
-        assert np.hypot(p[1], p[2]) <= friction * p[0] + 1e-15 and abs(p @ rest) < 1e-14
+        assert np.linalg.norm(p[1:]) <= friction * p[0] + 1e-15 and abs(p @ rest) < 1e-14
         # polar: rest . f <= 0 for all f of the cone, whose edges are (1, friction e)
-        assert rest[0] + friction * np.hypot(rest[1], rest[2]) < 1e-14
+        assert rest[0] + friction * np.linalg.norm(rest[1:]) < 1e-14
 
 
-@pytest.mark.parametrize("friction, count", [(0.0, 1), (0.0, 3), (0.7, 3)])
+@pytest.mark.parametrize("friction, count", [(0.0, 1), (0.0, 3), (0.7, 3), (0.4, 4)])
 def test_cost_of_a_cone_has_the_derivatives_it_says(friction, count):
     rng, d = np.random.default_rng(1), 1e-4
     for _ in range(60):
@@ -67,9 +73,18 @@ def springy():
     return b.build()
 
 
+def on_a_ball():
+    """The ground is a sphere, on which friction has three rows of rank two."""
+    b = ld.Builder.of(ROBOT)
+    b.remove("constraint", "foot")
+    b.constraint("foot", "on_sphere", "ground", "shank", parent_placement=(0.0, 0.0, -2.0), radius=2.0,
+                 child_placement=(0.0, 0.0, -0.2), unilateral=True, friction=0.7)
+    return b.build()
+
+
 @pytest.mark.validation("gradients of a plan by its inputs with limits on forces of contacts", robots="monoped",
                         oracle="Differences of sixth order")
-@pytest.mark.parametrize("robot", [ROBOT, springy()], ids=["plain", "spring"])
+@pytest.mark.parametrize("robot", [ROBOT, springy(), on_a_ball()], ids=["plain", "spring", "on a ball"])
 def test_gradients_of_forces(robot):
     """Through stance, take-off, flight, impact and stance with a friction that all of them exceed."""
     limits = ld.Limits(contacts={"foot": 0.02})
@@ -87,14 +102,15 @@ def test_gradients_of_forces(robot):
 
     def merit(u):
         path = rolled(solver, u)
-        total = solver.log.cost[0] + 0.5 * foot(path.q[10])[2] ** 2 + 0.5 * foot(path.q[19])[2] ** 2
+        gaps = ld.closure_error(sticking, path.q[[10, 19]])[:, 0]
+        total = solver.log.cost[0] + 0.5 * gaps @ gaps
         for k in [*range(10), *range(20, 30)]:
             lam = ld.forward_dynamics(sticking, path.q[k], path.v[k], np.array([0.0, 0.0, *path.u[k]])).lam
-            total += 0.5 * (distance((-lam[0], np.hypot(*lam[1:]))) / (9.80665 * MASS)) ** 2
+            total += 0.5 * (distance((-lam[0], np.linalg.norm(lam[1:]))) / (9.80665 * MASS)) ** 2
         # the impulse: M (v+ - v-) = -G^T Lambda
         G = ld.constraint_jacobian(sticking, path.q[20])
         impulse = np.linalg.lstsq(G.T, -ld.crba(robot, path.q[20]) @ (path.v[20] - path.v[19]), rcond=None)[0]
-        return total + 0.5 * (distance((-impulse[0], np.hypot(*impulse[1:]))) / MASS) ** 2
+        return total + 0.5 * (distance((-impulse[0], np.linalg.norm(impulse[1:]))) / MASS) ** 2
 
     merit(u)
     assert solver.log.violation[0] > 1e-2
@@ -125,7 +141,7 @@ def sled(friction):
     return b.build()
 
 
-@pytest.mark.validation("plans within friction cones", robots="sled", oracle="the same plan within limits of the input")
+@pytest.mark.validation("plans within friction cones", robots="sled", oracle="The same plan within limits of inputs")
 def test_friction_limits_the_motor():
     """The frame stands while the motor pushes less than friction times the weight: the same problem twice."""
     robot, names = sled(0.4), ("slide", "velocity:slide")
@@ -134,8 +150,9 @@ def test_friction_limits_the_motor():
     phases = [ld.Phase(["foot"], 40)]
     plan, expected = (ld.ddp(robot, robot.home, np.zeros(3), cost, phases, 0.01, limits=limits, tolerance=1e-12)
                       for limits in (ld.Limits(), ld.Limits(inputs=(-most, most), contacts=False)))
-    free = ld.ddp(robot, robot.home, np.zeros(3), cost, phases, 0.01, limits=ld.Limits(inputs=(-1e3, 1e3),
-                                                                                      contacts={"foot": np.inf}))
+    slippery = ld.Limits(inputs=(-1e3, 1e3), contacts={"foot": np.inf})
+    with pytest.warns(ld.PlanWarning, match="'foot' has to push with 49.05 N and to hold"):
+        free = ld.ddp(robot, robot.home, np.zeros(3), cost, phases, 0.01, limits=slippery)
     push, hold = plan.contacts["foot"].T
     assert np.abs(free.u).max() > 1.2 * most and (hold > 0.999999 * most).sum() >= 5
     assert off(plan.u, expected.u) < 1e-3 and off(plan.cost, expected.cost) < 1e-6 * expected.cost

@@ -163,6 +163,9 @@ def test_what_is_refused():
         ld.ddp(ROBOT, CROUCH, rest, cost, [], H)
     with pytest.raises(ld.InputError, match="euler.*midpoint"):
         ld.ddp(ROBOT, CROUCH, rest, cost, HOP, H, method="euler")
+    for phases in ([ld.Phase(["foot"], 0)], [ld.Phase([], 5), ld.Phase(["foot"], 0)]):
+        with pytest.raises(ld.InputError, match="steps of a phase"):
+            ld.ddp(ROBOT, CROUCH, rest, cost, phases, H)
     with pytest.raises(ld.ClosureError, match="open by"):
         ld.ddp(ROBOT, CROUCH + 0.1, rest, cost, HOP, H)
     with pytest.raises(ld.InputError, match="plan in phases"):

@@ -21,28 +21,39 @@ from numba import types
 from liedyn.compiled.jit import INTEGERS, MATRIX, VECTOR, group, inline, kernel_in_place
 
 Cones = namedtuple("Cones", "rows first count side friction closed unit lam mu g")
-"""`rows` of the multipliers of contacts (r); of each contact the first one among them, their number (3, or 1 where only
-pulling is limited), the side and the friction; `closed` (steps, contacts) is 1 where it pushes in a step; `unit` of the
-forces of a step; multipliers (steps, r) and penalties (steps); room for a gradient by x and the inputs."""
+"""`rows` of the multipliers of contacts (r); of each contact the first one among them, their number (3, on spheres 4,
+or 1 where only pulling is limited), the side and the friction; `closed` (steps, contacts) is 1 where it pushes in a
+step; `unit` of the forces of a step; multipliers (steps, r) and penalties (steps); room for a gradient by x and the
+inputs."""
 
 CONES = group(Cones, *[INTEGERS] * 3, *[VECTOR] * 2, types.int64[:, ::1], VECTOR, MATRIX, *[VECTOR] * 2)
 
 
 @inline
 def shifted(cones, k, c, lam, part):
-    """f + part lambda / mu of contact c in step k, the tangential force zero where there is none."""
-    first, unit, mu = cones.first[c], cones.unit[k], cones.mu[k]
-    a = -cones.side[c] * lam[cones.rows[first]] / unit + part * cones.lam[k, first] / mu
-    if cones.count[c] == 1:
-        return a, 0.0, 0.0
-    return (a, lam[cones.rows[first + 1]] / unit + part * cones.lam[k, first + 1] / mu,
-            lam[cones.rows[first + 2]] / unit + part * cones.lam[k, first + 2] / mu)
+    """f + part lambda / mu of contact c in step k: normal and three tangential forces, of which some may be none."""
+    return (shifted_row(cones, k, c, lam, part, 0), shifted_row(cones, k, c, lam, part, 1),
+            shifted_row(cones, k, c, lam, part, 2), shifted_row(cones, k, c, lam, part, 3))
+
+
+@inline
+def shifted_row(cones, k, c, lam, part, i):
+    if i >= cones.count[c]:
+        return 0.0
+    row = cones.first[c] + i
+    sign = -cones.side[c] if i == 0 else 1.0
+    return sign * lam[cones.rows[row]] / cones.unit[k] + part * cones.lam[k, row] / cones.mu[k]
+
+
+@inline
+def tangential(z):
+    return math.sqrt(z[1] * z[1] + z[2] * z[2] + z[3] * z[3])
 
 
 @inline
 def nearest(z, friction):
-    """(s, t): the point of the cone that is nearest to z is (s, t z_1, t z_2)."""
-    r = math.hypot(z[1], z[2])
+    """(s, t): the point of the cone that is nearest to z is (s, t z_1, t z_2, t z_3)."""
+    r = tangential(z)
     if z[0] >= 0.0 and r <= friction * z[0]:
         return z[0], 1.0
     if friction * r <= -z[0]:
@@ -55,7 +66,12 @@ def nearest(z, friction):
 def outside(z, friction):
     """z - Pi z."""
     s, t = nearest(z, friction)
-    return z[0] - s, (1.0 - t) * z[1], (1.0 - t) * z[2]
+    return z[0] - s, (1.0 - t) * z[1], (1.0 - t) * z[2], (1.0 - t) * z[3]
+
+
+@inline
+def square(a):
+    return a[0] * a[0] + a[1] * a[1] + a[2] * a[2] + a[3] * a[3]
 
 
 @kernel_in_place
@@ -65,12 +81,10 @@ def cone_cost(cones, k, lam):
     for c in range(cones.first.size):
         if cones.closed[k, c] == 0:
             continue
-        a, b = outside(shifted(cones, k, c, lam, 1.0), cones.friction[c]), shifted(cones, k, c, lam, 0.0)
-        added += 0.5 * cones.mu[k] * (a[0] * a[0] + a[1] * a[1] + a[2] * a[2])
+        added += 0.5 * cones.mu[k] * square(outside(shifted(cones, k, c, lam, 1.0), cones.friction[c]))
         for i in range(cones.first[c], cones.first[c] + cones.count[c]):
             added -= 0.5 * cones.lam[k, i] * cones.lam[k, i] / cones.mu[k]
-        b = outside(b, cones.friction[c])
-        worst = max(worst, math.sqrt(b[0] * b[0] + b[1] * b[1] + b[2] * b[2]))
+        worst = max(worst, math.sqrt(square(outside(shifted(cones, k, c, lam, 0.0), cones.friction[c]))))
     return added, worst
 
 
@@ -123,22 +137,25 @@ def add_cone_derivatives(cones, k, lam, C, D, lx, lxx, lu, by_u):
         if cones.closed[k, c] == 0:
             continue
         friction, z = cones.friction[c], shifted(cones, k, c, lam, 1.0)
-        beyond, r = outside(z, friction), math.hypot(z[1], z[2])
-        if beyond[0] == 0.0 and beyond[1] == 0.0 and beyond[2] == 0.0:
+        beyond, r = outside(z, friction), tangential(z)
+        if square(beyond) == 0.0:
             continue
         put_force_gradient(cones, k, c, beyond, C, D)
         add_slope(cones.g, mu, lx, lu)
         s, t = nearest(z, friction)
-        if s == 0.0:  # the tip is nearest
-            for axis in ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)):
-                put_force_gradient(cones, k, c, axis, C, D)
-                add_curvature(cones.g, mu, lxx, by_u)
-            continue
-        size = math.sqrt(1.0 + friction * friction)
-        put_force_gradient(cones, k, c, (-friction / size, z[1] / r / size, z[2] / r / size), C, D)
-        add_curvature(cones.g, mu, lxx, by_u)
-        put_force_gradient(cones, k, c, (0.0, -z[2] / r, z[1] / r), C, D)
-        add_curvature(cones.g, mu * (1.0 - t), lxx, by_u)
+        for i in range(cones.count[c]):  # all directions where the tip is nearest, else those along the cone's surface
+            if i == 0 and s > 0.0:
+                continue
+            put_force_gradient(
+                cones, k, c, (1.0 if i == 0 else 0.0, 1.0 if i == 1 else 0.0, 1.0 if i == 2 else 0.0,
+                              1.0 if i == 3 else 0.0), C, D)
+            add_curvature(cones.g, mu * (1.0 - t), lxx, by_u)
+        if s > 0.0:
+            e, size = (z[1] / r, z[2] / r, z[3] / r), math.sqrt(1.0 + friction * friction)
+            put_force_gradient(cones, k, c, (0.0, e[0], e[1], e[2]), C, D)
+            add_curvature(cones.g, -mu * (1.0 - t), lxx, by_u)
+            put_force_gradient(cones, k, c, (-friction / size, e[0] / size, e[1] / size, e[2] / size), C, D)
+            add_curvature(cones.g, mu, lxx, by_u)
     return cone_cost(cones, k, lam)
 
 

@@ -54,9 +54,9 @@ class MPC:
         As for `ddp`.
     schedule : sequence of Phase, optional
         Which contacts are closed when: phases that follow one another from t = 0 on, and begin anew at their end. Calls
-        are then at multiples of h. A state as it is measured need not touch where the schedule says: plans begin with a
-        touch at once, `plan` has one more knot for it, and references of the cost are single states. Calls may not come
-        in between steps.
+        are then at multiples of h, and references of the cost are single states, or functions of time. A state as it is
+        measured need not touch where the schedule says: plans begin with a touch at once, for which `plan` has one more
+        knot.
     iterations : int
         Largest number of iterations of a call. One is enough where no limit of a state binds; with limits, more of them
         hold these more closely.
