@@ -194,3 +194,6 @@ def test_what_is_refused():
                             ({"foot": "wood"}, "friction of foot")):
         with pytest.raises(ld.InputError, match=match):
             ld.ddp(ROBOT, CROUCH, REST, hop_cost(), HOP, H, limits=ld.Limits(contacts=contacts))
+    arm = ld.load("five_bar")
+    with pytest.raises(ld.InputError, match="limits of contacts count in phases"):
+        ld.ddp(arm, arm.home, np.zeros(4), ld.Cost(), 5, H, limits=ld.Limits(contacts={"foot": 0.5}))

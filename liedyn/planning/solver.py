@@ -12,14 +12,14 @@ from liedyn.planning.element_forces import elements_of
 from liedyn.planning.expansion import Expansion, Path, stage_room
 from liedyn.planning.forward import ForwardRoom
 from liedyn.planning.objective import cost_room
-from liedyn.planning.problem import cost_floor, objective_of
+from liedyn.planning.problem import cost_floor, limits_of, objective_of
 from liedyn.planning.schedule import knots_of, no_phases, pack_phases, phases_of
 from liedyn.planning.search import (
     FROM_INPUTS, ITERATIONS, SINGULAR, Log, Options, Rooms, raise_multipliers, search,
 )
 from liedyn.planning.step import EULER, MIDPOINT, RK4, Discretisation, coordinates_of, step_room
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
-from liedyn.errors import ClosureError, InputError, LiedynError
+from liedyn.errors import ClosureError, InputError, LiedynError, shown
 from liedyn.linalg.gauss_jordan import padded
 from liedyn.linearization.linearize import linearize
 from liedyn.linearization.operating_point import CLOSURE_TOLERANCE, actuators_of
@@ -125,7 +125,7 @@ class Solver:
         for each in self.robots:
             require_known(each)
         self.discretisation = self._in_phases(q, counts, independent, limits) if (
-            self.phases or not all_holonomic(self.robot)) else self._in_one(q, independent)
+            self.phases or not all_holonomic(self.robot)) else self._in_one(q, independent, limits)
         self.set_objective(cost, limits)
         self.model = PackedModel(self.robot.packed.ints, self.robot.packed.floats.copy())
         p, nu, c = len(self.places), len(self.robot.actuator_names), len(self.limit_names)
@@ -143,9 +143,12 @@ class Solver:
             backward_room(x, nu), ForwardRoom(zeros(n), zeros(x), zeros(x), zeros(nu)))
         self.log = None
 
-    def _in_one(self, q, independent):
+    def _in_one(self, q, independent, limits):
         """How steps are made in coordinates that are the same all along, and pick x."""
-        robot = self.robot
+        robot, contacts = self.robot, limits_of(limits).contacts
+        if not isinstance(contacts, bool):
+            raise InputError("limits of contacts count in phases, `steps=[ld.Phase(...)]`, and True or False without "
+                             f"them, got {shown(contacts)}")
         self.y = y = coordinates_for(robot, q, independent)
         self.places = places = y.rows.argmax(axis=1).astype(np.int64)
         groups, choosable = groups_of(robot, places), np.zeros((2, padded.py_func(robot.nv)))
