@@ -40,6 +40,10 @@ def test_phases_ahead_are_those_of_the_schedule(first, steps):
     assert closed == [wanted[(first + k) % 32] for k in range(steps)]
 
 
+def test_phases_that_are_the_same_are_one():
+    assert phases_ahead([ld.Phase(["foot"], 3)], 1, 10) == [ld.Phase((), 0), ld.Phase(["foot"], 10)]
+
+
 def test_what_is_carried_along_belongs_to_the_same_knots(mpc):
     """Each knot and step of both plans, by the step's number and the touch: numbers that say where they come from."""
     old, new = mpc._solver_at(3, 0.0), mpc._solver_at(15, 0.0)

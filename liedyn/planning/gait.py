@@ -6,7 +6,7 @@ number of the step that begins there, and by whether they lie behind a touch.
 """
 import numpy as np
 
-from liedyn.arguments import whole
+from liedyn.arguments import names, whole
 from liedyn.errors import InputError, shown
 from liedyn.planning.schedule import Phase
 from liedyn.planning.touches import close_knots
@@ -22,9 +22,7 @@ def schedule_of(schedule):
     if not isinstance(schedule, (tuple, list)) or not schedule or not all(isinstance(x, Phase) for x in schedule):
         raise InputError("schedule must be phases that follow one another, such as [ld.Phase(['foot'], 20), "
                          f"ld.Phase([], 15)], got {shown(schedule)}")
-    for each in schedule:
-        whole("steps of a phase", each.steps, 1)
-    return tuple(schedule)
+    return [Phase(names("closed", each.closed), whole("steps of a phase", each.steps, 1)) for each in schedule]
 
 
 def phases_ahead(schedule, first, steps):
@@ -34,15 +32,16 @@ def phases_ahead(schedule, first, steps):
     i = int(np.searchsorted(ends, at, "right"))
     room, ahead = ends[i] - at, [Phase((), 0)]
     while steps > 0:
-        count = int(min(room, steps))
-        ahead.append(Phase(schedule[i].closed, count))
+        count, closed = int(min(room, steps)), schedule[i].closed
+        goes_on = len(ahead) > 1 and ahead[-1].closed == closed
+        ahead.append(Phase(closed, count + ahead.pop().steps if goes_on else count))
         i, steps = (i + 1) % len(schedule), steps - count
         room = schedule[i].steps
     return ahead
 
 
 def steps_and_touches(solver, first):
-    """Number of the step that begins at each knot; 1 behind touches; 1 where a step is one."""
+    """Number of the step that begins at each knot; 1 behind touches; 1 where a touch comes next."""
     behind = np.concatenate([[0], np.diff(solver.of_knot)])
     return (first + np.arange(len(behind)) - solver.of_knot).tolist(), behind.tolist(), behind[1:].tolist()
 
