@@ -18,7 +18,7 @@ from collections import namedtuple
 
 from numba import types
 
-from liedyn.compiled.jit import INTEGERS, MATRIX, VECTOR, group, inline, kernel_in_place
+from liedyn.compiled.jit import INTEGERS, MATRIX, VECTOR, group, inline, kernel_in_place, late
 
 Cones = namedtuple("Cones", "rows first count side friction closed unit lam mu g")
 """`rows` of the multipliers of contacts (r); of each contact the first one among them, their number (3, on spheres 4,
@@ -159,9 +159,9 @@ def add_cone_derivatives(cones, k, lam, C, D, lx, lxx, lu, by_u):
     return cone_cost(cones, k, lam)
 
 
-@kernel_in_place
+@late(CONES, types.int64, VECTOR, types.float64, types.float64)
 def update_cone_multipliers(cones, k, lam, factor, largest):
-    """lambda = mu (z - Pi z), and penalties that grow by a factor."""
+    """lambda = mu (z - Pi z), and penalties that grow by a factor; compiled apart, for plans that have contacts."""
     for c in range(cones.first.size):
         if cones.closed[k, c] == 0:
             continue
