@@ -13,6 +13,11 @@ MASS = ld.total_mass(ROBOT)
 
 
 @kernel
+def update(cones, lam):
+    update_cone_multipliers(cones, 0, lam, 10.0, 1e3)
+
+
+@kernel
 def find_nearest(z, friction):
     return nearest((z[0], z[1], z[2], z[3]), friction)
 
@@ -63,7 +68,7 @@ def test_cost_of_a_cone_has_the_derivatives_it_says(friction, count):
 def test_multipliers_are_the_slope_of_the_cost():
     cones, lam = single_cone(0.5, mu=2.0), np.array([-1.0, 2.0, 0.3])
     slope = cost_and_slope(cones, lam)[1]
-    update_cone_multipliers(cones, 0, lam, 10.0, 1e3)
+    update(cones, lam)
     assert off(cones.lam[0] * [-1.0, 1.0, 1.0], slope) < 1e-15 and cones.mu[0] == 20.0
 
 
