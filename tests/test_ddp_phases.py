@@ -84,18 +84,8 @@ def test_touches_are_plastic_impacts():
     assert off(v, exact) < 1e-11
 
 
-@pytest.mark.validation("gradients of a plan over phases by its inputs", robots="monoped",
-                        oracle="Differences of sixth order")
-def test_gradients_across_phases():
-    """Through stance that rolls over the foot, take-off, flight and impact; by the inputs of each."""
-    solver, rng = solver_of(SHORT), np.random.default_rng(0)
-    u = HOLD + 0.5 * rng.normal(size=(30, 2))
-
-    def merit(u):
-        """The cost, and half the squares of gaps that should be closed, whose penalty is 1."""
-        path = rolled(solver, u)
-        return solver.log.cost[0] + 0.5 * foot(path.q[10])[2] ** 2 + 0.5 * foot(path.q[19])[2] ** 2
-
+def require_gradients(solver, merit, u, rng):
+    """Those of the merit by inputs of stance, flight and landing, by the expansion at u and by differences."""
     merit(u)
     x, gradient = solver.expansion, np.zeros_like(u)
     p = x.lx[-1].copy()
@@ -108,6 +98,21 @@ def test_gradients_across_phases():
         a, b, c = (merit(u + k * d * z) - merit(u - k * d * z) for k in (1, 2, 3))
         found, expected = (45.0 * a - 9.0 * b + c) / (60.0 * d), (gradient * z).sum()
         assert off(found / abs(expected), expected / abs(expected)) < 1e-6  # differences leave 1e-8
+
+
+@pytest.mark.validation("gradients of a plan over phases by its inputs", robots="monoped",
+                        oracle="Differences of sixth order")
+def test_gradients_across_phases():
+    """Through stance that rolls over the foot, take-off, flight and impact; by the inputs of each."""
+    solver, rng = solver_of(SHORT), np.random.default_rng(0)
+    u = HOLD + 0.5 * rng.normal(size=(30, 2))
+
+    def merit(u):
+        """The cost, and half the squares of gaps that should be closed, whose penalty is 1."""
+        path = rolled(solver, u)
+        return solver.log.cost[0] + 0.5 * foot(path.q[10])[2] ** 2 + 0.5 * foot(path.q[19])[2] ** 2
+
+    require_gradients(solver, merit, u, rng)
 
 
 def test_a_hop(plan):

@@ -124,6 +124,10 @@ def test_what_is_refused(mpc):
     mpc(0.0, CROUCH, REST)
     with pytest.raises(ld.InputError, match="multiples of h = 0.01 s, got 0.014"):
         mpc(0.014, CROUCH, REST)
+    after = mpc(H, CROUCH, REST)  # nothing that is known of the plan before is lost
+    mpc.reset()
+    mpc(0.0, CROUCH, REST)
+    assert np.array_equal(mpc(H, CROUCH, REST), after)
     for schedule in ([], 3, [3], "foot"):
         with pytest.raises(ld.InputError, match="schedule must be phases"):
             ld.MPC(ROBOT, CROUCH, REST, moving_cost, 10, H, schedule=schedule)

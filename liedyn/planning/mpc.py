@@ -229,7 +229,9 @@ class MPC:
 
     def _again(self, t, state, deadline):
         """Inputs by the plan before, improved; by that plan as it is where nothing better is found."""
-        solver, shifted = self._solver, [each.copy() for each in self._shifting()]
+        solver, phases = self._solver, self._solver.discretisation.phases
+        kept = *self._shifting(), phases.lam, phases.cones.lam
+        shifted = [each.copy() for each in kept]
         solver.path.q[0], solver.path.v[0] = state
         try:
             if self._schedule is not None:
@@ -241,7 +243,7 @@ class MPC:
             except UNPLANNABLE as error:
                 warnings.warn(f"mpc at t = {t:g} s: the plan before goes on, as no plan was found from here: {error}",
                               PlanWarning, stacklevel=3)
-                for each, before in zip(self._shifting(), shifted):
+                for each, before in zip(kept, shifted):
                     each[:] = before
                 self.status, self.iterations = UNCHANGED, 0
                 planned, bounds = SimpleNamespace(**solver.path._asdict(), K=solver.expansion.K), solver.objective[-2:]
@@ -313,17 +315,17 @@ class MPC:
         InputError
             The time is no multiple of h.
         """
-        old, before = self._solver, self._step
-        self._step = round(t / old.h)
-        if abs(t / old.h - self._step) > ROUNDING * max(1.0, abs(self._step)):
+        old, step = self._solver, round(t / self._solver.h)
+        if abs(t / old.h - step) > ROUNDING * max(1.0, abs(step)):
             raise InputError(f"mpc, t: calls along a schedule are at multiples of h = {old.h:g} s, got {t:g}")
-        self._solver = self._solver_at(self._step, t)
+        solver = self._solver_at(step, t)
         if self._t is not None:
-            self._solver.keep_penalty(self._penalty)
-            self._solver.begin(old.path.q[0], old.path.v[0])
-            put_start(self._solver, None)
-            carry(old, before, self._solver, self._step)
-            self._solver.log = old.log
+            solver.keep_penalty(self._penalty)
+            solver.begin(old.path.q[0], old.path.v[0])
+            put_start(solver, None)
+            carry(old, self._step, solver, step)
+            solver.log = old.log
+        self._solver, self._step = solver, step
 
     def _shift(self, steps):
         """Let the plan begin so many steps later; behind it are its last knot and the reference of inputs."""

@@ -22,7 +22,8 @@ STATUS = {CONVERGED: "converged", ITERATIONS: "no iteration is left", STALLED: "
 PULL = 1e-6
 """Part of the largest force of a contact that may be beyond its friction, or pull, by rounding."""
 STANDING = 0.01
-"""Part of the largest impulse that a contact may lack: one that stands while others close cannot do without any."""
+"""Part of the largest impulse that another one may be beyond its friction by, without a warning: where feet land, those
+that stand are pulled a little."""
 
 
 class PlanWarning(UserWarning):
@@ -169,10 +170,10 @@ def warn_of_contacts(plan, robot, limit_tolerance):
     contacts, begins = contacts_of(robot, robot.packed), plan.t[:-1][np.diff(plan.phase) > 0]
     # limits are held to limit_tolerance: twice that, for friction up to 1.7
     held_to = 2.0 * limit_tolerance * STANDARD_GRAVITY * total_mass(robot)
-    hit = max((np.abs(load).max(initial=0.0) for load in plan.impulses.values()), default=0.0)
+    largest = max((np.abs(load).max(initial=0.0) for load in plan.impulses.values()), default=0.0)
     for name, friction in zip(contacts.names, contacts.friction):
         for load, t, unit, rounding in ((plan.contacts[name], plan.t, "N", held_to),
-                                        (plan.impulses[name], begins, "N s", max(held_to, STANDING * hit))):
+                                        (plan.impulses[name], begins, "N s", max(held_to, STANDING * largest))):
             push, hold = load.T
             with np.errstate(invalid="ignore"):  # infinite friction holds without a push, too
                 held = np.nan_to_num(friction * np.maximum(push, 0.0), nan=np.inf, posinf=np.inf)
