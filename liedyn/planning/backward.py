@@ -22,14 +22,15 @@ from collections import namedtuple
 
 import numpy as np
 
-from liedyn.compiled.jit import INTEGERS, MATRIX, VECTOR, group, inline, kernel, kernel_in_place, late
+from liedyn.compiled.jit import INTEGERS, MATRIX, VECTOR, inline, kernel, kernel_in_place, late
+from liedyn.compiled.records import record, taken
 from liedyn.linalg.gauss_jordan import (
     add_products_in_registers, add_row, clear, padded, scale_row, solve_rows_for,
 )
 from liedyn.simd.lanes import SCALAR
 from liedyn.simd.registers import copy_row
 
-BOX_STEPS, BOX_TOLERANCE = 50, 1e-12
+BOX_STEPS, BOX_TOLERANCE, SHORTEST = 50, 1e-12, 2.0 ** -50
 """Newton's method on the box ends after a few steps, each of which frees or holds inputs; it ends where the gradient of
 those that are free is rounding."""
 
@@ -37,7 +38,7 @@ BackwardRoom = namedtuple("BackwardRoom", "Vx Vxx X B VX VB Q U S W T Y g before
 """V'; X = [A f] and B; VX = V'_xx X + [0 V'_x] and VB = V'_xx B; Q = Q_uu, U = [Q_ux Q_u] and S = [Q_xx Q_x]; W, which
 becomes the identity, T = [K k], and Y = U + Q T; g, before and free of the box. Matrices are padded, but V'_xx."""
 
-BACKWARD_ROOM = group(BackwardRoom, VECTOR, *[MATRIX] * 11, *[VECTOR] * 2, INTEGERS)
+BACKWARD_ROOM = record(BackwardRoom, VECTOR, *[MATRIX] * 11, *[VECTOR] * 2, INTEGERS)
 
 
 @kernel
@@ -115,6 +116,17 @@ def solve_free(r, last):
 
 
 @inline
+def move(r, by, u, low, high, last, x):
+    """x = part `by` of the step from r.before, as far as the box allows; True if it allows all of it."""
+    inside = True
+    for i in range(x.size):
+        wanted = r.before[i] - by * r.T[i, last]
+        x[i] = min(max(wanted, low[i] - u[i]), high[i] - u[i])
+        inside = inside and x[i] == wanted
+    return inside
+
+
+@inline
 def solve_box(r, u, low, high, last, x):
     """x, the smallest Q_u^T x + x^T Q_uu x / 2 with low <= u + x <= high; False if Q_uu is not definite.
 
@@ -142,20 +154,20 @@ def solve_box(r, u, low, high, last, x):
             return True
         for i in range(x.size):
             r.before[i] = x[i]
-        by, value = 1.0, box_value(r, last, x)
+        if move(r, 1.0, u, low, high, last, x):
+            continue  # to the least value there is with those that are free
         # the whole step, as far as the box allows; half of it and so on where that is no descent
-        for _ in range(BOX_STEPS):
-            for i in range(x.size):
-                x[i] = min(max(r.before[i] - by * r.T[i, last], low[i] - u[i]), high[i] - u[i])
-            if box_value(r, last, x) <= value:
-                break
+        by, value = 1.0, box_value(r, last, r.before)
+        while by > SHORTEST and not box_value(r, last, x) <= value:
             by *= 0.5
+            move(r, by, u, low, high, last, x)
     return True
 
 
 @kernel_in_place
 def backward_knot(A, B, gap, lx, lxx, lu, by_u, R, u, low, high, damping, r, k, K):
     """From V' of the next knot in r to V of this one, with the inputs' change k and feedback K; False if it fails."""
+    r = taken(r)
     x, nu, z = A.shape[0], B.shape[1], r.X.shape[1]
     put_quadratic_model(A, B, gap, lx, lxx, lu, R, r)
     if by_u.size > 0:

@@ -18,7 +18,8 @@ from collections import namedtuple
 
 from numba import types
 
-from liedyn.compiled.jit import INTEGERS, MATRIX, VECTOR, group, inline, kernel_in_place, late
+from liedyn.compiled.jit import INTEGERS, MATRIX, VECTOR, inline, kernel_in_place, late
+from liedyn.compiled.records import record
 
 Cones = namedtuple("Cones", "rows first count side friction closed unit lam mu g")
 """`rows` of the multipliers of contacts (r); of each contact the first one among them, their number (3, on spheres 4,
@@ -26,7 +27,7 @@ or 1 where only pulling is limited), the side and the friction; `closed` (steps,
 step; `unit` of the forces of a step; multipliers (steps, r) and penalties (steps); room for a gradient by x and the
 inputs."""
 
-CONES = group(Cones, *[INTEGERS] * 3, *[VECTOR] * 2, types.int64[:, ::1], VECTOR, MATRIX, *[VECTOR] * 2)
+CONES = record(Cones, *[INTEGERS] * 3, *[VECTOR] * 2, types.int64[:, ::1], VECTOR, MATRIX, *[VECTOR] * 2)
 
 
 @inline

@@ -15,6 +15,7 @@ import numpy as np
 from numba import types
 
 from liedyn.compiled.jit import CUBE, MATRIX, VECTOR, group, inline, kernel_in_place, late
+from liedyn.compiled.records import placed, record, taken
 from liedyn.dynamics.state import State
 from liedyn.lie.algebra import Ad, neg, neg6, rotate
 from liedyn.lie.exponential import exp, left_jacobian, so3_exp, so3_left_jacobian
@@ -51,17 +52,18 @@ input): derivatives of the coordinates, of the rates (w, wdot) of a stage, of wh
 rates."""
 
 PATH = group(Path, *[MATRIX] * 3)
-EXPANSION = group(Expansion, *[CUBE] * 2, *[MATRIX] * 2, CUBE, MATRIX, CUBE, MATRIX, CUBE, *[MATRIX] * 2)
-STAGE_ROOM = group(StageRoom, BATCH[3], FOUND, *BATCH[6:8], *[VECTOR] * 2, *[MATRIX] * 6)
+EXPANSION = record(Expansion, *[CUBE] * 2, *[MATRIX] * 2, CUBE, MATRIX, CUBE, MATRIX, CUBE, *[MATRIX] * 2)
+STAGE_ROOM = record(StageRoom, BATCH[3], FOUND, *BATCH[6:8], *[VECTOR] * 2, *[MATRIX] * 6)
 in_registers, of_trees = (late(*BATCH)(each.kernel) for each in (linearize_registers, linearize_trees))
 
 
-def stage_room(robot, d, knots):
-    """`StageRoom` for steps between so many knots."""
+def stage_room(robot, d, knots, whole):
+    """`StageRoom` for steps between so many knots; where (y, w) are the `whole` state, no outputs are needed."""
     n, p, nu, rows = robot.nv, d.entries.size // 2, d.actuators.shape[1], d.method * knots
     states = State(np.empty((rows, robot.nq)), np.empty((rows, n)), np.empty((rows, n)), np.empty((rows, 0)))
-    outputs = np.array([(TREE, VELOCITY, j, j) for j in range(n)]
-                       + [(MULTIPLIER, 0, row, n + i) for i, row in enumerate(d.phases.cones.rows)], np.int64)
+    outputs = np.array([(TREE, VELOCITY, j, j) for j in range(0 if whole and robot.elements is None else n)]
+                       + [(MULTIPLIER, 0, row, n + i) for i, row in enumerate(d.phases.cones.rows)],
+                       np.int64).reshape(-1, 4)
     return StageRoom(states, room(robot, rows, p, p, nu, len(outputs)), outputs, Tolerances(np.inf, d.rank_tolerance),
                      np.zeros(p), np.zeros(2 * p), *np.zeros((6, p, padded.py_func(2 * p + nu))))
 
@@ -189,9 +191,33 @@ def put_sums(d, r, k, knots):
         r.sum_f[i, p + i] += 1.0
 
 
+@inline
+def put_scaled_row(h, row, at, one, out):
+    """Row `at` of out = h row, with 1 added in the column `one` if there is one."""
+    for j in range(row.size):
+        out[at, j] = h * row[j]
+    if one >= 0:
+        out[at, one] += 1.0
+
+
+@inline
+def put_euler_derivatives(h, A_f, B_f, A, B):
+    """Of a semi-implicit step in coordinates that add up: rows of w' = w + h f, and of y' = y + h w'."""
+    p = A.shape[0] // 2
+    for i in range(p):
+        put_scaled_row(h, A_f[p + i], p + i, p + i, A)
+        put_scaled_row(h, A[p + i], i, i, A)
+        put_scaled_row(h, B_f[p + i], p + i, -1, B)
+        put_scaled_row(h, B[p + i], i, -1, B)
+
+
 @kernel_in_place
 def put_step_derivatives(d, r, k, knots, v, A, B):
     """A (2p, 2p) and B (2p, nu) of the step from knot k with velocities v."""
+    if d.method == EULER and d.groups.shape[0] == 0:  # the same as below, in a third of the time
+        put_euler_derivatives(d.h, r.found.A[k], r.found.B[k], A, B)
+        return
+    d, r = taken(d), taken(r)
     p, x, nu, z = r.u.size, A.shape[1], B.shape[1], r.df.shape[1]
     put_sums(d, r, k, knots)
     put_displacement_of(d, r, k, knots, v)
@@ -220,34 +246,36 @@ def put_stage_states(model, d, r, step, stage, path):
                 return k
             copy_vector(step.stage.q, s.q[row])
             copy_vector(step.stage.v, s.v[row])
+        u = path.u[min(k, knots - 2)]
         if has_elements(d):
-            put_forces_of_row(d.actuators, d.elements, row, path.u[min(k, knots - 2)], s.q[row], s.v[row], s.tau[row])
+            put_forces_of_row(d.actuators, taken(d.elements), row, u, s.q[row], s.v[row], s.tau[row])
         else:
-            put_forces(d.actuators, path.u[min(k, knots - 2)], s.tau[row])
+            put_forces(d.actuators, u, s.tau[row])
     return knots
 
 
 @inline
 def linearize_stage(model, d, r, begin, end):
     """Local state spaces of the rows from `begin` to `end`; the first row that has none, or `end`."""
+    states, tolerances, found = taken(r.states), taken(r.tolerances), taken(r.found)
+    coordinates = taken(d.coordinates)
     for k in range(begin, end):
-        r.found.rank[k] = -1
+        found.rank[k] = -1
     if d.phases.counts.shape[0] > 0:
-        return linearize_phases(model, d, r.states, r.outputs, r.tolerances, d.phases.of_knot.size, begin, end,
-                                r.found)
+        return linearize_phases(model, d, states, r.outputs, tolerances, d.phases.of_knot.size, begin, end, found)
     if has_elements(d):
-        linearize_with_elements(begin, end, model, r.states, d.coordinates, d.actuators, r.outputs, r.tolerances,
-                                r.found, d.elements, 0)
+        linearize_with_elements(begin, end, model, states, coordinates, d.actuators, r.outputs, tolerances, found,
+                                taken(d.elements), 0)
     elif model.ints[N_ROWS] > 0:
-        in_registers(begin, end, model, r.states, d.coordinates, d.actuators, r.outputs, r.tolerances, r.found)
+        in_registers(begin, end, model, states, coordinates, d.actuators, r.outputs, tolerances, found)
     else:
-        of_trees(begin, end, model, r.states, d.coordinates, d.actuators, r.outputs, r.tolerances, r.found)
+        of_trees(begin, end, model, states, coordinates, d.actuators, r.outputs, tolerances, found)
     known = begin
-    while known < end and r.found.rank[known] >= 0:
+    while known < end and found.rank[known] >= 0:
         known += 1
     if known < end and not has_elements(d):
-        one_by_one(begin, end, model, r.states, d.coordinates, d.actuators, r.outputs, r.tolerances, r.found)
-    while known < end and r.found.rank[known] >= 0:
+        one_by_one(begin, end, model, states, coordinates, d.actuators, r.outputs, tolerances, found)
+    while known < end and found.rank[known] >= 0:
         known += 1
     return known
 
@@ -308,7 +336,8 @@ def expand_steps(model, d, r, step, dq, path, closed, x):
             x.B[k, :, :] = r.found.D[k, :, :] = 0.0
             copy_vector(step.first, r.found.lam[k])
         else:
-            put_step_derivatives(in_phase(model, d, k)[1], r, k, knots, path.v[k], x.A[k], x.B[k])
+            e = d if d.phases.counts.shape[0] == 0 else placed(in_phase(model, d, k)[1])
+            put_step_derivatives(e, r, k, knots, path.v[k], x.A[k], x.B[k])
         for i in range(2 * p):
             x.gap[k, i] = 0.0
     return (knots, 0.0) if closed else put_gaps(model, d, r, step, dq, path, x)

@@ -9,7 +9,8 @@ from collections import namedtuple
 import numpy as np
 from numba import types
 
-from liedyn.compiled.jit import VECTOR, group, inline, late
+from liedyn.compiled.jit import VECTOR, inline, late
+from liedyn.compiled.records import Address, record
 from liedyn.planning.contact_limits import add_cone_derivatives, cone_cost
 from liedyn.planning.expansion import EXPANSION, FOUND, PATH, put_difference
 from liedyn.planning.objective import (
@@ -22,7 +23,7 @@ from liedyn.tree.records import MODEL
 
 ForwardRoom = namedtuple("ForwardRoom", "dq dx dx_next du")
 
-FORWARD_ROOM = group(ForwardRoom, *[VECTOR] * 4)
+FORWARD_ROOM = record(ForwardRoom, *[VECTOR] * 4)
 
 
 @inline
@@ -58,7 +59,7 @@ def contact_cost(d, r, k):
     return cone_cost(d.phases.cones, k, r.first)
 
 
-@late(DISCRETISATION, FOUND, types.int64, types.int64, EXPANSION, returns=types.Tuple([types.float64] * 2))
+@late(DISCRETISATION, Address(FOUND), types.int64, types.int64, EXPANSION, returns=types.Tuple([types.float64] * 2))
 def add_contact_derivatives(d, found, n, k, x):
     """`add_cone_derivatives` of the step from knot k, whose multipliers are behind n velocities."""
     x.by_u[k] = 0.0
@@ -105,7 +106,7 @@ def roll_out(model, d, o, r, c, f, path, x, alpha, trial):
     return knots + 1, total, added, worst
 
 
-@late(MODEL, DISCRETISATION, OBJECTIVE, COST_ROOM, STEP_ROOM, FOUND, PATH, EXPANSION,
+@late(MODEL, DISCRETISATION, OBJECTIVE, COST_ROOM, STEP_ROOM, Address(FOUND), PATH, EXPANSION,
       returns=types.Tuple([types.float64] * 3))
 def expand_costs(model, d, o, c, r, found, path, x):
     """Derivatives of the cost along a plan, with the motions of the manifold `found` at its knots.
@@ -116,8 +117,7 @@ def expand_costs(model, d, o, c, r, found, path, x):
     total = added = worst = 0.0
     for k in range(knots + 1):
         if k < knots:
-            put_input_gradient(o, k, path.u[k], x.lu[k])
-            total += input_cost(o, k, path.u[k])
+            total += put_input_gradient(o, k, path.u[k], x.lu[k])
         cost, more, violation = put_state_derivatives(
             model, o, c, k, k == knots, path.q[k], path.v[k], x.lam[k], x.mu[k], found.K[k], found.C[k], x.lx[k],
             x.lxx[k])

@@ -29,7 +29,7 @@ def room_in(count, n, m, p_y, p_w, nu, outputs):
     return Found(np.empty((count, x, x)), np.empty((count, x, nu)), np.empty((count, outputs, x)),
                  np.empty((count, outputs, nu)), np.empty((count, x)), np.empty((count, n, p_y)),
                  np.empty((count, n, p_w)), np.empty((count, n)), np.empty((count, n)), np.empty((count, m)),
-                 np.full(count, -1), np.empty(count), np.empty(count), np.empty(count))
+                 np.full(count, -1, np.int64), np.empty(count), np.empty(count), np.empty(count))
 
 
 @late(*BATCH, ELEMENTS, types.int64)

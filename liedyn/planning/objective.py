@@ -23,9 +23,10 @@ import numpy as np
 from numba import types
 
 from liedyn.compiled.jit import INTEGERS, MATRIX, VECTOR, group, inline, kernel, kernel_in_place, late
+from liedyn.compiled.records import record, taken
 from liedyn.lie.algebra import add, neg, neg6, rotate
 from liedyn.lie.exponential import left_jacobian_inverse, so3_left_jacobian_inverse
-from liedyn.linalg.gauss_jordan import add_products_in_registers, add_row, clear, clear_rows, padded
+from liedyn.linalg.gauss_jordan import add_products_in_registers, add_row, at, clear, clear_rows, padded
 from liedyn.model.packed import N_LINKS, NV
 from liedyn.reaching.rows import target_errors, target_rows
 from liedyn.simd.lanes import SCALAR
@@ -56,9 +57,9 @@ motions N and derivatives D (n, p) of the deviation of q by y; rows E of errors,
 the errors, weighed in WE; H = E^T WE, half of the second derivatives and of the gradient."""
 
 TARGET_ROWS = group(TargetRows, types.int64[:, ::1], VECTOR, VECTOR, MATRIX)
-OBJECTIVE = group(Objective, INTEGERS, types.float64[:, :, ::1], *[MATRIX] * 4, types.int64[:, ::1], types.int64,
+OBJECTIVE = record(Objective, INTEGERS, types.float64[:, :, ::1], *[MATRIX] * 4, types.int64[:, ::1], types.int64,
                   TARGET_ROWS, TARGET_ROWS, types.int64[:, ::1], VECTOR, VECTOR, TARGET_ROWS, VECTOR, VECTOR)
-COST_ROOM = group(CostRoom, *[VECTOR] * 4, MATRIX, VECTOR, *[MATRIX] * 5)
+COST_ROOM = record(CostRoom, *[VECTOR] * 4, MATRIX, VECTOR, *[MATRIX] * 5)
 
 
 @kernel
@@ -146,11 +147,12 @@ def violation_of(o, l, x):
 @kernel_in_place
 def input_cost(o, k, u):
     """(u - u_0)^T R (u - u_0)."""
-    total, row = 0.0, row_at(o.u, k)
+    R, u_0, total = o.R, o.u[row_at(o.u, k)], 0.0
     for i in range(u.size):
-        x = u[i] - o.u[row, i]
+        x = 0.0
         for j in range(u.size):
-            total += x * o.R[i, j] * (u[j] - o.u[row, j])
+            x += R[i, j] * (u[j] - u_0[j])
+        total += x * (u[i] - u_0[i])
     return total
 
 
@@ -159,14 +161,17 @@ def input_cost(o, k, u):
 @kernel_in_place
 def state_cost(model, o, c, k, last, q, v, lam, mu):
     """Cost of the state at knot k; what its limits add; their largest violation."""
-    total, which = 0.0, 1 if last else 0
+    o, c, total, which = taken(o), taken(c), 0.0, 1 if last else 0
     if o.rows.size > 0:
         put_deviation(model, o, k, q, v, c)
+        Q = o.Q[which]
         for i in range(o.rows.size):  # Q is symmetric
-            x = 0.5 * o.Q[which, i, i] * c.d[o.rows[i]]
+            d = c.d[o.rows[i]]
+            x = 0.5 * at(Q, i, i) * d
             for j in range(i):
-                x += o.Q[which, i, j] * c.d[o.rows[j]]
-            total += 2.0 * x * c.d[o.rows[i]]
+                if at(Q, i, j) != 0.0:
+                    x += at(Q, i, j) * c.d[o.rows[j]]
+            total += 2.0 * x * d
     targets = o.final if last else o.running
     if targets.weights.size > 0:
         put_errors(model, targets, k, q, c)
@@ -241,13 +246,14 @@ def add_deviation(o, which, p, X, c):
 @inline
 def add_whole_deviation(o, which, p, c):
     """`add_deviation` where the deviation is that of (y, w)."""
-    total = 0.0
+    Q, total = o.Q[which], 0.0
     for i in range(o.rows.size):
         row, x = o.rows[i], 0.0
         for j in range(o.rows.size):
-            factor = o.Q[which, i, j]
-            x += factor * c.d[o.rows[j]]
-            c.H[row, o.rows[j]] += factor
+            factor = at(Q, i, j)
+            if factor != 0.0:
+                x += factor * c.d[o.rows[j]]
+                c.H[row, o.rows[j]] += factor
         c.H[row, 2 * p] += x
         total += x * c.d[row]
     return total
@@ -268,6 +274,7 @@ def add_square(g, count, factor, lxx):
 @kernel_in_place
 def put_state_derivatives(model, o, c, k, last, q, v, lam, mu, N, X, lx, lxx):
     """What `state_cost` returns, with its gradient and Gauss-Newton matrix in x = (y, w), limits included."""
+    o, c = taken(o), taken(c)
     p, whole = lx.size // 2, o.whole == 1
     total = added = worst = 0.0
     clear(c.H)
@@ -296,7 +303,7 @@ def put_state_derivatives(model, o, c, k, last, q, v, lam, mu, N, X, lx, lxx):
             continue
         kind, j = o.limits[l, 0], o.limits[l, 2]
         for i in range(2 * p):
-            c.g[i] = X[j, i] if kind == SPEED else 0.0
+            c.g[i] = 0.0 if kind != SPEED else X[j, i] if not whole else 1.0 if i == p + j else 0.0
         for i in range(p if kind != SPEED else 0):
             c.g[i] = N[j, i] if kind == COORDINATE else c.E[o.limits[l, 1], i]
         for i in range(2 * p):
@@ -307,13 +314,15 @@ def put_state_derivatives(model, o, c, k, last, q, v, lam, mu, N, X, lx, lxx):
 
 @kernel_in_place
 def put_input_gradient(o, k, u, lu):
-    """2 R (u - u_0)."""
-    row = row_at(o.u, k)
+    """2 R (u - u_0); returns what `input_cost` does."""
+    R, u_0, total = o.R, o.u[row_at(o.u, k)], 0.0
     for i in range(u.size):
         x = 0.0
         for j in range(u.size):
-            x += o.R[i, j] * (u[j] - o.u[row, j])
+            x += R[i, j] * (u[j] - u_0[j])
         lu[i] = 2.0 * x
+        total += x * (u[i] - u_0[i])
+    return total
 
 
 @kernel_in_place

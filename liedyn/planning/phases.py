@@ -20,7 +20,8 @@ from collections import namedtuple
 import numpy as np
 from numba import types
 
-from liedyn.compiled.jit import INTEGERS, MATRIX, VECTOR, group, inline, kernel_in_place
+from liedyn.compiled.jit import INTEGERS, MATRIX, VECTOR, inline, kernel_in_place
+from liedyn.compiled.records import record
 from liedyn.constraints.elimination import dependence, dependent_dofs
 from liedyn.constraints.rows import jacobian_rows, residual_rows
 from liedyn.linearization.steps import CONVERGED, NEWTON_STEPS, largest_coordinate, solve_dependent
@@ -38,7 +39,7 @@ velocities that may depend on the others; multipliers and penalties (m) of g at 
 without gravity and springs; `cones` limit the forces of contacts. Plans of a single phase without rolling have
 none of this."""
 
-PHASES = group(Phases, INTEGERS, *[types.int64[:, ::1]] * 6, types.int64[:, :, ::1], types.float64[:, :, ::1], VECTOR,
+PHASES = record(Phases, INTEGERS, *[types.int64[:, ::1]] * 6, types.int64[:, :, ::1], types.float64[:, :, ::1], VECTOR,
                MATRIX, MATRIX, CONES)
 
 

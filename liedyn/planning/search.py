@@ -17,6 +17,7 @@ import numpy as np
 from numba import types
 
 from liedyn.compiled.jit import INTEGERS, VECTOR, group, inline, kernel, late
+from liedyn.compiled.records import placed, record
 from liedyn.planning.backward import BACKWARD_ROOM, backward_knot
 from liedyn.planning.contact_limits import update_cone_multipliers
 from liedyn.planning.expansion import EXPANSION, PATH, STAGE_ROOM, expand_steps
@@ -58,7 +59,7 @@ Rooms = namedtuple("Rooms", "step stages cost backward forward")
 
 OPTIONS = group(Options, *[types.int64] * 2, *[types.float64] * 4, *[types.int64] * 2, types.float64)
 LOG = group(Log, *[VECTOR] * 5, INTEGERS, VECTOR)
-ROOMS = group(Rooms, STEP_ROOM, STAGE_ROOM, COST_ROOM, BACKWARD_ROOM, FORWARD_ROOM)
+ROOMS = record(Rooms, STEP_ROOM, STAGE_ROOM, COST_ROOM, BACKWARD_ROOM, FORWARD_ROOM)
 
 
 @inline
@@ -142,12 +143,13 @@ def remember(log, damping, gap_weight, tolerance, worst_before, closed):
 @kernel(nogil=True)
 def raise_multipliers(model, d, o, r, path, x):
     """Multipliers after a search that has run out of iterations, without larger penalties."""
-    next_multipliers(model, d, o, r, path, x, 1.0, np.inf)
+    next_multipliers(model, placed(d), placed(o), placed(r), path, placed(x), 1.0, np.inf)
 
 
 @kernel(nogil=True)
 def search(model, d, o, path, trial, x, r, options, log):
     """Improve a plan in place; returns what ended the search."""
+    d, o, x, r = placed(d), placed(o), placed(x), placed(r)
     iteration, updates, damping, gap_weight, stuck = 0, 0, 0.0, 0.0, False
     log.count[0], log.count[1], log.count[2] = 0, 0, -1
     closed = False

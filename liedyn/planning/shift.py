@@ -1,5 +1,6 @@
 """A plan seen a part of a step later, as the next sample of model-predictive control begins with it."""
 from liedyn.compiled.jit import inline, kernel
+from liedyn.compiled.records import placed
 from liedyn.planning.expansion import put_difference
 from liedyn.planning.step import copy_vector, owned_in_phase, put_state
 
@@ -17,7 +18,7 @@ def shift_by_part(model, d, step, f, path, x, part):
 
     Inputs are the means of what the plan holds during the step from there, and so are feedback and multipliers.
     """
-    count = path.u.shape[0]
+    count, d, step = path.u.shape[0], placed(d), placed(step)
     for k in range(count):
         of_knot, e = owned_in_phase(model, d, k)
         put_difference(of_knot, e, f.dq, path.q[k], path.v[k], path.q[k + 1], path.v[k + 1], f.dx)

@@ -139,7 +139,7 @@ class Solver:
             zeros((N, nu)), self._curvatures(N, nu, x), zeros((N, nu)), zeros((N, nu, x)), zeros((N + 1, c)),
             np.ones((N + 1, c)))
         self.rooms = Rooms(
-            step, stage_room(self.robot, self.discretisation, N + 1), cost_room(self.model, p, rows),
+            step, stage_room(self.robot, self.discretisation, N + 1, o.whole), cost_room(self.model, p, rows),
             backward_room(x, nu), ForwardRoom(zeros(n), zeros(x), zeros(x), zeros(nu)))
         self.log = None
 

@@ -18,6 +18,7 @@ from numba import types
 from liedyn.compiled.jit import (
     CUBE, INTEGERS, MATRIX, VECTOR, group, inline, inline_array, kernel, kernel_in_place, late,
 )
+from liedyn.compiled.records import record, taken
 from liedyn.constraints.elimination import elimination_size
 from liedyn.constraints.rows import jacobian_rows
 from liedyn.dynamics.nullspace import OK, acceleration_kernel, acceleration_size
@@ -47,9 +48,9 @@ StepRoom = namedtuple("StepRoom", "stage solve a lam first tau f_ext u w k sum q
 `sum` adds up those of the stages; a state (q, v)."""
 
 COORDINATES = group(Coordinates, CUBE, INTEGERS, CUBE, INTEGERS)
-DISCRETISATION = group(Discretisation, types.int64, types.float64, *[INTEGERS] * 3, types.int64[:, ::1], MATRIX,
-                       INTEGERS, COORDINATES, MATRIX, types.float64, PHASES, ELEMENTS)
-STEP_ROOM = group(StepRoom, group(Stage, *[VECTOR] * 4, MATRIX, *[VECTOR] * 4), *[VECTOR] * 12)
+DISCRETISATION = record(Discretisation, types.int64, types.float64, *[INTEGERS] * 3, types.int64[:, ::1], MATRIX,
+                        INTEGERS, COORDINATES, MATRIX, types.float64, PHASES, ELEMENTS)
+STEP_ROOM = record(StepRoom, group(Stage, *[VECTOR] * 4, MATRIX, *[VECTOR] * 4), *[VECTOR] * 12)
 
 accelerate = late(MODEL, *[VECTOR] * 4, types.float64, *[VECTOR] * 3,
                   returns=types.Tuple((types.int64, types.int64, types.float64)))(acceleration_kernel)
@@ -60,13 +61,13 @@ def in_phase(model, d, k):
     """The model and the discretisation of the step from knot k, and of differences there."""
     x = d.phases
     if x.counts.shape[0] == 0:
-        return model, d
+        return model, taken(d)
     i = x.of_knot[k]
     y, w, groups = x.counts[i]
     places, speeds = x.places[i, :y], x.speeds[i, :w]
     return PackedModel(x.ints[i], model.floats), Discretisation(
         d.method, d.h, places, speeds, x.entries[i, :y + w], x.groups[i, :groups], x.choosable[i], x.configuration[i],
-        d.coordinates, d.actuators, d.rank_tolerance, x, d.elements)
+        taken(d.coordinates), d.actuators, d.rank_tolerance, taken(x), taken(d.elements))
 
 
 @inline
@@ -121,6 +122,7 @@ def put_displacement(d, v, x):
         x[d.entries[i]] = d.h * (v[d.places[i]] + x[d.entries[p + i]])
 
 
+@late(MODEL, DISCRETISATION, STEP_ROOM, *[VECTOR] * 3, types.float64, returns=types.boolean)
 @kernel_in_place
 def put_state(model, d, r, q, v, x, part):
     """r.stage, the state on the manifold `part` of x = (u, change of w) away from (q, v); False if there is none."""
@@ -175,13 +177,13 @@ def make_step(model, d, r, q, v, u, q_next, v_next):
     for i in range(d.method):
         if i == 0:
             if has_elements(d):
-                put_all_forces(d.actuators, d.elements, u, q, v, r.tau)
+                put_all_forces(d.actuators, taken(d.elements), u, q, v, r.tau)
             regular = put_rates(model, d, r, q, v)
             copy_vector(r.lam, r.first)
         else:
             regular = put_state(model, d, r, q, v, r.k, stage_time(i, d.h))
             if regular and has_elements(d):
-                put_all_forces(d.actuators, d.elements, u, r.stage.q, r.stage.v, r.tau)
+                put_all_forces(d.actuators, taken(d.elements), u, r.stage.q, r.stage.v, r.tau)
             regular = regular and put_rates(model, d, r, r.stage.q, r.stage.v)
         if not regular:
             return False
