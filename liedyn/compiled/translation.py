@@ -257,8 +257,8 @@ class Dispatcher(CPUDispatcher):
 
 def compiled(function, **options):
     """`njit` for kernels and their helpers."""
-    if not IS_KNOWN:  # there a kernel in place compiles what it calls at once, without arrays too, also what makes some
-        options.pop("_nrt", None)
+    if not IS_KNOWN:  # then late kernels are compiled with their callers, whose promise to make no arrays is not theirs
+        options.setdefault("_nrt", True)
     if not IS_KNOWN or options.get("parallel"):
         return njit(**options)(function)
     return Dispatcher(function, targetoptions={"nopython": True, **options}, pipeline_class=_Compiler)
