@@ -29,6 +29,7 @@ from liedyn.model.packed import N_ROWS, NQ, NV, PackedModel
 from liedyn.planning.element_forces import ELEMENTS, has_elements, put_all_forces
 from liedyn.planning.phases import PHASES
 from liedyn.simd.lanes import SCALAR
+from liedyn.tree.aba import aba_kernel, aba_size
 from liedyn.tree.kinematics import world_positions, world_size
 from liedyn.tree.records import MODEL
 
@@ -54,6 +55,12 @@ STEP_ROOM = record(StepRoom, group(Stage, *[VECTOR] * 4, MATRIX, *[VECTOR] * 4),
 
 accelerate = late(MODEL, *[VECTOR] * 4, types.float64, *[VECTOR] * 3,
                   returns=types.Tuple((types.int64, types.int64, types.float64)))(acceleration_kernel)
+
+
+@late(MODEL, *[VECTOR] * 6)
+def accelerate_tree(model, q, v, tau, f_ext, work, a):
+    """a of a tree without constraints, where its inertia is positive; no numbers where it is singular."""
+    aba_kernel(SCALAR, model, q, v, tau, f_ext, work, a)
 
 
 @inline
@@ -86,8 +93,9 @@ def step_room(model, p):
     n, m, nq = model.ints[NV], model.ints[N_ROWS], model.ints[NQ]
     stage = Stage(np.empty(nq), np.empty(n), np.empty(n), np.empty(world_size(model)), np.empty((m, n)), np.empty(m),
                   np.empty(m), np.empty(elimination_size(SCALAR, model)), np.zeros(padded(n)))
-    return StepRoom(stage, np.empty(acceleration_size(model)), np.empty(n), np.empty(m), np.empty(m), np.empty(n),
-                    np.empty(0), np.empty(p), np.empty(p), np.zeros(2 * p), np.zeros(2 * p), np.empty(nq), np.empty(n))
+    solve = np.empty(max(acceleration_size(model), aba_size(model)))
+    return StepRoom(stage, solve, np.empty(n), np.empty(m), np.empty(m), np.empty(n), np.empty(0), np.empty(p),
+                    np.empty(p), np.zeros(2 * p), np.zeros(2 * p), np.empty(nq), np.empty(n))
 
 
 @kernel_in_place
@@ -154,8 +162,11 @@ def put_motion(model, d, s, w):
 @inline
 def put_rates(model, d, r, q, v):
     """r.k = (w, f) at a state on the manifold; False if it is singular."""
-    p = d.places.size
-    finite = accelerate(model, q, v, r.tau, r.f_ext, d.rank_tolerance, r.solve, r.a, r.lam)[0] == OK
+    p, finite = d.places.size, True
+    if model.ints[N_ROWS] == 0:
+        accelerate_tree(model, q, v, r.tau, r.f_ext, r.solve, r.a)
+    else:
+        finite = accelerate(model, q, v, r.tau, r.f_ext, d.rank_tolerance, r.solve, r.a, r.lam)[0] == OK
     for i in range(r.k.size if d.entries.size < r.k.size else 0):  # entries that no phase or another one reads
         r.k[i] = 0.0
     for i in range(p):
