@@ -6,7 +6,7 @@ import pytest
 from numba import types
 
 from liedyn.compiled.jit import MATRIX, VECTOR, group, kernel, late
-from liedyn.compiled.records import Address, placed, record, taken
+from liedyn.compiled.records import Address, placed, record, contents
 
 Inner = namedtuple("Inner", "weights count")
 Pair = namedtuple("Pair", "left right")
@@ -53,7 +53,7 @@ def several(x, out):
 def arrays_of(x):
     """Arrays that outlive the address."""
     at = placed(x)
-    return at.A, taken(at).inner.weights, taken(at.pair), at.inner.weights[1:]
+    return at.A, contents(at).inner.weights, contents(at.pair), at.inner.weights[1:]
 
 
 @pytest.fixture

@@ -9,12 +9,12 @@ Kernels are kept on disk by `liedyn.cache`.
 import functools
 
 from llvmlite import ir
-from numba import typeof, types
+from numba import config, typeof, types
 from numba.core.registry import CPUDispatcher
 
 from liedyn.cache import cache_directory, cached  # noqa: F401  where kernels are kept is asked for here
 from liedyn.compiled.late import compiled_for, late_call
-from liedyn.compiled.translation import IS_KNOWN, compiled
+from liedyn.compiled.translation import compiled
 
 _OPTIONS = {"fastmath": {"contract"}, "error_model": "numpy"}
 
@@ -63,7 +63,7 @@ def late(*kinds, returns=types.none):
     """
     def decorate(function):
         dispatcher = function if isinstance(function, CPUDispatcher) else kernel_in_place(function)
-        return late_call(dispatcher, kinds, returns) if IS_KNOWN else dispatcher
+        return dispatcher if config.DISABLE_JIT else late_call(dispatcher, kinds, returns)
 
     return decorate
 

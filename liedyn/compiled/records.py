@@ -9,7 +9,7 @@ pushed on the stack at each call, word by word, which takes longer than the arit
     def make_step(model, d, q): ...                 d.h is read where d lies; d.phases is the address of that part
 
     d = placed(d)         in a kernel: from here on by its address, as long as this kernel runs
-    d = taken(d)          the numbers once more, read all at once: what loops need stays in registers
+    d = contents(d)       the numbers once more, read all at once: what loops need stays in registers
 
 A late kernel that wants an address takes a named tuple, too. While an address is in use, what lies there must stay;
 what its arrays contain may change.
@@ -120,7 +120,7 @@ def placed(typing, given):
 
 
 @intrinsic
-def taken(typing, given):
+def contents(typing, given):
     """The named tuple at an address; one that is none is itself."""
     if isinstance(given, Address):
         return given.record(given), lambda context, builder, signature, arguments: _taken(

@@ -257,7 +257,7 @@ class Dispatcher(CPUDispatcher):
 
 def compiled(function, **options):
     """`njit` for kernels and their helpers."""
-    if not IS_KNOWN:  # then late kernels are compiled with their callers, whose promise to make no arrays is not theirs
+    if not IS_KNOWN:  # there a kernel is compiled with its caller, whose promise to make no arrays is not its own
         options.setdefault("_nrt", True)
     if not IS_KNOWN or options.get("parallel"):
         return njit(**options)(function)

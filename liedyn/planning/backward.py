@@ -23,7 +23,7 @@ from collections import namedtuple
 import numpy as np
 
 from liedyn.compiled.jit import INTEGERS, MATRIX, VECTOR, inline, kernel, kernel_in_place, late
-from liedyn.compiled.records import record, taken
+from liedyn.compiled.records import record, contents
 from liedyn.linalg.gauss_jordan import (
     add_products_in_registers, add_row, clear, padded, scale_row, solve_rows_for,
 )
@@ -167,7 +167,7 @@ def solve_box(r, u, low, high, last, x):
 @kernel_in_place
 def backward_knot(A, B, gap, lx, lxx, lu, by_u, R, u, low, high, damping, r, k, K):
     """From V' of the next knot in r to V of this one, with the inputs' change k and feedback K; False if it fails."""
-    r = taken(r)
+    r = contents(r)
     x, nu, z = A.shape[0], B.shape[1], r.X.shape[1]
     put_quadratic_model(A, B, gap, lx, lxx, lu, R, r)
     if by_u.size > 0:

@@ -15,7 +15,7 @@ import numpy as np
 from numba import types
 
 from liedyn.compiled.jit import CUBE, MATRIX, VECTOR, group, inline, kernel_in_place, late
-from liedyn.compiled.records import placed, record, taken
+from liedyn.compiled.records import placed, record, contents
 from liedyn.dynamics.state import State
 from liedyn.lie.algebra import Ad, neg, neg6, rotate
 from liedyn.lie.exponential import exp, left_jacobian, so3_exp, so3_left_jacobian
@@ -217,7 +217,7 @@ def put_step_derivatives(d, r, k, knots, v, A, B):
     if d.method == EULER and d.groups.shape[0] == 0:  # the same as below, in a third of the time
         put_euler_derivatives(d.h, r.found.A[k], r.found.B[k], A, B)
         return
-    d, r = taken(d), taken(r)
+    d, r = contents(d), contents(r)
     p, x, nu, z = r.u.size, A.shape[1], B.shape[1], r.df.shape[1]
     put_sums(d, r, k, knots)
     put_displacement_of(d, r, k, knots, v)
@@ -248,7 +248,7 @@ def put_stage_states(model, d, r, step, stage, path):
             copy_vector(step.stage.v, s.v[row])
         u = path.u[min(k, knots - 2)]
         if has_elements(d):
-            put_forces_of_row(d.actuators, taken(d.elements), row, u, s.q[row], s.v[row], s.tau[row])
+            put_forces_of_row(d.actuators, contents(d.elements), row, u, s.q[row], s.v[row], s.tau[row])
         else:
             put_forces(d.actuators, u, s.tau[row])
     return knots
@@ -257,15 +257,15 @@ def put_stage_states(model, d, r, step, stage, path):
 @inline
 def linearize_stage(model, d, r, begin, end):
     """Local state spaces of the rows from `begin` to `end`; the first row that has none, or `end`."""
-    states, tolerances, found = taken(r.states), taken(r.tolerances), taken(r.found)
-    coordinates = taken(d.coordinates)
+    states, tolerances, found = contents(r.states), contents(r.tolerances), contents(r.found)
+    coordinates = contents(d.coordinates)
     for k in range(begin, end):
         found.rank[k] = -1
     if d.phases.counts.shape[0] > 0:
         return linearize_phases(model, d, states, r.outputs, tolerances, d.phases.of_knot.size, begin, end, found)
     if has_elements(d):
         linearize_with_elements(begin, end, model, states, coordinates, d.actuators, r.outputs, tolerances, found,
-                                taken(d.elements), 0)
+                                contents(d.elements), 0)
     elif model.ints[N_ROWS] > 0:
         in_registers(begin, end, model, states, coordinates, d.actuators, r.outputs, tolerances, found)
     else:

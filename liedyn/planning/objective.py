@@ -23,7 +23,7 @@ import numpy as np
 from numba import types
 
 from liedyn.compiled.jit import INTEGERS, MATRIX, VECTOR, group, inline, kernel, kernel_in_place, late
-from liedyn.compiled.records import record, taken
+from liedyn.compiled.records import record, contents
 from liedyn.lie.algebra import add, neg, neg6, rotate
 from liedyn.lie.exponential import left_jacobian_inverse, so3_left_jacobian_inverse
 from liedyn.linalg.gauss_jordan import add_products_in_registers, add_row, at, clear, clear_rows, padded
@@ -161,7 +161,7 @@ def input_cost(o, k, u):
 @kernel_in_place
 def state_cost(model, o, c, k, last, q, v, lam, mu):
     """Cost of the state at knot k; what its limits add; their largest violation."""
-    o, c, total, which = taken(o), taken(c), 0.0, 1 if last else 0
+    o, c, total, which = contents(o), contents(c), 0.0, 1 if last else 0
     if o.rows.size > 0:
         put_deviation(model, o, k, q, v, c)
         Q = o.Q[which]
@@ -274,7 +274,7 @@ def add_square(g, count, factor, lxx):
 @kernel_in_place
 def put_state_derivatives(model, o, c, k, last, q, v, lam, mu, N, X, lx, lxx):
     """What `state_cost` returns, with its gradient and Gauss-Newton matrix in x = (y, w), limits included."""
-    o, c = taken(o), taken(c)
+    o, c = contents(o), contents(c)
     p, whole = lx.size // 2, o.whole == 1
     total = added = worst = 0.0
     clear(c.H)

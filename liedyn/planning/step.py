@@ -18,7 +18,7 @@ from numba import types
 from liedyn.compiled.jit import (
     CUBE, INTEGERS, MATRIX, VECTOR, group, inline, inline_array, kernel, kernel_in_place, late,
 )
-from liedyn.compiled.records import record, taken
+from liedyn.compiled.records import record, contents
 from liedyn.constraints.elimination import elimination_size
 from liedyn.constraints.rows import jacobian_rows
 from liedyn.dynamics.nullspace import OK, acceleration_kernel, acceleration_size
@@ -68,13 +68,13 @@ def in_phase(model, d, k):
     """The model and the discretisation of the step from knot k, and of differences there."""
     x = d.phases
     if x.counts.shape[0] == 0:
-        return model, taken(d)
+        return model, contents(d)
     i = x.of_knot[k]
     y, w, groups = x.counts[i]
     places, speeds = x.places[i, :y], x.speeds[i, :w]
     return PackedModel(x.ints[i], model.floats), Discretisation(
         d.method, d.h, places, speeds, x.entries[i, :y + w], x.groups[i, :groups], x.choosable[i], x.configuration[i],
-        taken(d.coordinates), d.actuators, d.rank_tolerance, taken(x), taken(d.elements))
+        contents(d.coordinates), d.actuators, d.rank_tolerance, contents(x), contents(d.elements))
 
 
 @inline
@@ -188,13 +188,13 @@ def make_step(model, d, r, q, v, u, q_next, v_next):
     for i in range(d.method):
         if i == 0:
             if has_elements(d):
-                put_all_forces(d.actuators, taken(d.elements), u, q, v, r.tau)
+                put_all_forces(d.actuators, contents(d.elements), u, q, v, r.tau)
             regular = put_rates(model, d, r, q, v)
             copy_vector(r.lam, r.first)
         else:
             regular = put_state(model, d, r, q, v, r.k, stage_time(i, d.h))
             if regular and has_elements(d):
-                put_all_forces(d.actuators, taken(d.elements), u, r.stage.q, r.stage.v, r.tau)
+                put_all_forces(d.actuators, contents(d.elements), u, r.stage.q, r.stage.v, r.tau)
             regular = regular and put_rates(model, d, r, r.stage.q, r.stage.v)
         if not regular:
             return False

@@ -3,7 +3,7 @@ import numpy as np
 from numba import types
 
 from liedyn.compiled.jit import MATRIX, VECTOR, group, inline, inline_array, kernel, kernel_in_place, late
-from liedyn.compiled.records import taken
+from liedyn.compiled.records import contents
 from liedyn.dynamics.nullspace import OK
 from liedyn.dynamics.state import State
 from liedyn.linearization.output_rows import MULTIPLIER
@@ -139,7 +139,7 @@ def linearize_phases(model, d, states, outputs, tolerances, knots, begin, end, w
         found = room_in(last - row, n, m, e.places.size, e.speeds.size, d.actuators.shape[1], outputs.shape[0])
         if has_elements(d):
             linearize_with_elements(0, last - row, closed, part, coordinates_in(n, e), d.actuators, outputs, tolerances,
-                                    found, taken(d.elements), row)
+                                    found, contents(d.elements), row)
         else:
             one_by_one(0, last - row, closed, part, coordinates_in(n, e), d.actuators, outputs, tolerances, found)
         for b in range(last - row):
