@@ -10,12 +10,13 @@ import numpy as np
 from liedyn.arguments import floats, names, non_negative, positive, require_robot
 from liedyn.compiled.boundary import as_floats, require_usable, states
 from liedyn.compiled.functions import forget_errors, raise_errors
-from liedyn.constraints.closing import CLOSED, ROUNDING, Held, Target, close_states
+from liedyn.constraints.closing import CLOSED, ROUNDING, Goals, Held, Target, close_states
 from liedyn.constraints.contradictions import raise_contradiction
 from liedyn.constraints.independent import by_name
 from liedyn.constraints.loops import constraint_jacobian, velocity_error, virtual_jacobian
 from liedyn.constraints.singular_guess import close_singular
 from liedyn.errors import InputError, SingularConfigurationError, of_the_batch, shown, suggestion
+from liedyn.model.packed import LINK_IQ, LINK_IV, LINK_NQ, LINK_NV, links_of
 
 
 def _held_values(name, value, size):
@@ -45,6 +46,8 @@ def _targets(robot, held):
                 raise InputError(
                     f"{name!r} is a component of a rotation; a ball cut cannot be held by one of them")
             virtual[robot.virtual_index(name)] = _held_values(name, value, None)
+        elif name in robot.velocity_names:
+            raise InputError(f"{name!r} is a component of a rotation, which is held whole, by the name of its joint")
         else:
             names = robot.coordinate_names + robot.joint_names + robot.virtual_names
             raise InputError(f"cannot hold {shown(name)}, {suggestion(shown(name), names)}")
@@ -70,8 +73,9 @@ def close(robot, q, held=None, tolerance=1e-12, **coordinates):
         Guess [rad, m; quaternions (x, y, z, w)]. It need not be closed, and may be singular.
     held : dict, optional
         Values of coordinates to be held [rad, m]: of the tree or virtual ones of a cut, by name, shape (...); of a
-        joint with several coordinates by the joint's name, shape (..., size). Arrays are batches: their leading axes
-        and those of q are broadcast against each other.
+        joint with several coordinates by the joint's name, shape (..., size). The position of a free joint, such as
+        ``base.x``, is that in q, along the axes of the parent's frame; a rotation is held whole, with its joint. Arrays
+        are batches: their leading axes and those of q are broadcast against each other.
     tolerance : float
         Largest closure error accepted [rad, m], 1e-14 at least.
     **coordinates : float or array_like
@@ -113,9 +117,25 @@ def close(robot, q, held=None, tolerance=1e-12, **coordinates):
     held, tolerance = {**(held or {}), **coordinates}, positive("tolerance", tolerance)
     what, on_tree, virtual = _targets(robot, held)
     lead, q, target, values = _broadcast(robot, q, on_tree, virtual)
-    closed, status = np.empty_like(q), np.empty(len(q), np.int64)
     if not tolerance >= ROUNDING:
         raise InputError(f"tolerance must be at least {ROUNDING:g}, to which states can be closed, got {tolerance:g}")
+    return _closed(robot, lead, q, Goals(what, target, values), held, tolerance).reshape(lead + (robot.nq,))
+
+
+def close_around(robot, q, fixed, tolerance=1e-12):
+    """`close` one state; coordinates that `fixed` (nv) marks, in steps of `liedyn.tree.places`, stay where they are."""
+    coordinates, none = np.zeros(robot.nq, np.int64), np.empty(0, np.int64)
+    for iq, iv, nq, nv in links_of(robot.packed)[0][:, [LINK_IQ, LINK_IV, LINK_NQ, LINK_NV]]:
+        coordinates[iq:iq + nq] = [*[fixed[iv] != 0] * (nq - nv), *(fixed[iv:iv + nv] != 0)]
+    what = Held((fixed != 0).astype(np.int64), coordinates, none, none)
+    held = [robot.coordinate_names[k] for k in np.flatnonzero(coordinates)]
+    return _closed(robot, (), q[None], Goals(what, q[None], np.empty((1, 0))), held, tolerance)[0]
+
+
+def _closed(robot, lead, q, goals, held, tolerance):
+    """Rows q closed, each with what is held, `held` by name, at its goals."""
+    what, target, values = goals
+    closed, status = np.empty_like(q), np.empty(len(q), np.int64)
     close_states(robot.packed, q, target, values, *what, tolerance, closed, status)
     if (status == CLOSED).all():
         forget_errors(robot.functions)  # on the way to the solution, not there
@@ -126,7 +146,7 @@ def close(robot, q, held=None, tolerance=1e-12, **coordinates):
             closed[b], stopped = close_singular(robot, q[b], goal, tolerance, closed[b], status[b])
             if stopped != CLOSED:
                 raise_contradiction(robot, closed[b], goal, held, stopped, tolerance)
-    return closed.reshape(lead + (robot.nq,))
+    return closed
 
 
 def _broadcast(robot, q, on_tree, virtual):

@@ -1,6 +1,7 @@
 """Newton and continuation that close the constraints, one compiled algorithm for one state and for many.
 
-Newton on the manifold: the shortest tangent step (minimum norm, by singular values, so redundant rows are harmless)
+Newton on the manifold, free joints displaced along their parents' axes (`liedyn.tree.places`), so that what is held is
+a place in q: the shortest tangent step (minimum norm, by singular values, so redundant rows are harmless)
 that removes the linearized error, cut to a largest step and halved until the error falls. Coordinates that are held
 move to their targets along a path from the closed guess, a part of the way at a time: every point of the path is closed
 before the next part is tried, and so the branch of the guess is kept.
@@ -18,8 +19,8 @@ from liedyn.linalg.dense import largest_size
 from liedyn.linalg.row_space import row_space, shortest_solution
 from liedyn.model.packed import NQ, NV, N_ROWS, N_VIRTUAL, PackedModel
 from liedyn.simd.lanes import SCALAR
-from liedyn.tree.configuration import difference_kernel, integrate_kernel
 from liedyn.tree.kinematics import world_positions, world_size
+from liedyn.tree.places import by_displacements, displace, displacement
 
 LARGEST_STEP = 0.3
 """Largest move of a coordinate in one step [rad or m]: well below the distance to another branch in common machines."""
@@ -42,7 +43,7 @@ class Held(NamedTuple):
     Attributes
     ----------
     dofs, coordinates : ndarray, shape (nv,) and (nq,)
-        1 for those of the tree.
+        1 for those of the tree, in steps and in q.
     virtual, angles : ndarray, shape (k,)
         Numbers of virtual coordinates; 1 for those that are angles, for which whole turns do not count.
     """
@@ -55,6 +56,14 @@ class Held(NamedTuple):
 
 class Target(NamedTuple):
     """Where held coordinates of one state have to be: what is held, q (nq) on the tree, values (k) of virtual ones."""
+
+    held: Held
+    q: np.ndarray
+    values: np.ndarray
+
+
+class Goals(NamedTuple):
+    """The same of rows of states: what is held, q (count, nq) and values (count, k)."""
 
     held: Held
     q: np.ndarray
@@ -118,11 +127,13 @@ def errors(model, q, held, goal, room, error):
 
 @kernel
 def error_rows(model, q, held, room):
-    """room.rows (m + k, nv), the rates of `errors` in the coordinates that are free; needs the pose of q."""
+    """room.rows (m + k, nv), what steps of the coordinates that are free do to `errors`; needs the pose of q."""
     m, n = room.G.shape
     jacobian_rows(model, q, room.world, room.G)
+    by_displacements(model, q, room.G)
     if held.virtual.size > 0:
         reader_rows(SCALAR, model, room.world, room.E)
+        by_displacements(model, q, room.E)
     for j in range(n):
         free = held.dofs[j] == 0
         for i in range(m):
@@ -147,7 +158,7 @@ def newton(model, held, goal, tolerance, room, q):
         while not found and part > SMALLEST_PART:
             for j in range(room.step.size):
                 room.part_step[j] = part * shorten * room.step[j]
-            integrate_kernel(model, q, room.part_step, room.trial)
+            displace(model, q, room.part_step, room.trial)
             errors(model, room.trial, held, goal, room, room.trial_error)
             found = length(room.trial_error) < before
             part = 0.0 if size <= tolerance else 0.5 * part  # closed already: what is left is rounding
@@ -163,10 +174,10 @@ def newton(model, held, goal, tolerance, room, q):
 @kernel
 def towards(model, q, target, held, share, room, out):
     """out = q with its held tree coordinates moved a share of the way to those of `target`."""
-    difference_kernel(model, q, target, room.step)
+    displacement(model, q, target, room.step)
     for j in range(room.step.size):
         room.step[j] = share * room.step[j] if held.dofs[j] != 0 else 0.0
-    integrate_kernel(model, q, room.step, out)
+    displace(model, q, room.step, out)
     if share == 1.0:
         for k in range(q.size):
             if held.coordinates[k] != 0:
@@ -186,7 +197,7 @@ def follow(model, held, target, values, tolerance, room, q):
         if held.angles[i] != 0:
             to_go[i] = shorter_way(to_go[i])
         way = max(way, abs(to_go[i]))
-    difference_kernel(model, q, target, room.step)
+    displacement(model, q, target, room.step)
     for j in range(n):
         if held.dofs[j] != 0:
             way = max(way, abs(room.step[j]))
@@ -199,7 +210,7 @@ def follow(model, held, target, values, tolerance, room, q):
         for i in range(k):
             goal[i] = begin[i] + (1.0 if last else done + part) * to_go[i]
         error = newton(model, held, goal, tolerance, room, trial)
-        difference_kernel(model, q, trial, moved)
+        displacement(model, q, trial, moved)
         # a long jump of the other coordinates is the sign of another branch: shorten the part
         jumps = largest_size(moved) > LONGEST_JUMP
         if error <= tolerance and not jumps:

@@ -21,7 +21,7 @@ from liedyn.constraints.closing import (
 )
 from liedyn.constraints.loops import virtual_coordinates
 from liedyn.constraints.rows import force_derivative_rows, holonomic_rows
-from liedyn.tree.configuration import difference, integrate
+from liedyn.tree.places import by_displacements, displace, displacement
 
 ITERATIONS = 200
 SMALLEST_RADIUS = 1e-9
@@ -33,7 +33,7 @@ ESCAPES = 20
 
 @kernel
 def squared_error(model, q, held, values):
-    """e (m + k), its Jacobian J (m + k, nv), and d(G^T e)/dq (nv, nv)."""
+    """e (m + k), its Jacobian J (m + k, nv), and d(G^T e)/dq (nv, nv), by steps of `liedyn.tree.places`."""
     room = room_for(model, values.size)
     holonomic_rows(model, room.holonomic)
     m, n = room.G.shape
@@ -41,7 +41,24 @@ def squared_error(model, q, held, values):
     errors(model, q, held, values, room, room.error)
     error_rows(model, q, held, room)
     force_derivative_rows(model, q, room.world, room.error[:m], curvature)
+    by_displacements(model, q, curvature)
+    curvature = curvature.T.copy()
+    by_displacements(model, q, curvature)
     return room.error, room.rows, curvature
+
+
+def moved(robot, q, step):
+    """q after a step, as in `liedyn.tree.places`."""
+    there = np.empty(robot.nq)
+    displace(robot.packed, q, step, there)
+    return there
+
+
+def apart(robot, q, there):
+    """The step from one configuration to another."""
+    step = np.empty(robot.nv)
+    displacement(robot.packed, q, there, step)
+    return step
 
 
 def model_minimum(gradient, H, radius):
@@ -87,7 +104,7 @@ def least_error(robot, q, target, tolerance):
         # a place where some row is not defined, such as the centre of a sphere: a little beside it
         aside = np.zeros(robot.nv)
         aside[free] = 0.1 * LARGEST_STEP * np.cos(np.arange(len(free)))
-        q = integrate(robot, q, aside)
+        q = moved(robot, q, aside)
         e, J, curvature = at(q)
     for _ in range(ITERATIONS):
         if not (np.isfinite(e).all() and np.isfinite(J).all() and np.isfinite(curvature).all()):
@@ -101,7 +118,7 @@ def least_error(robot, q, target, tolerance):
             break  # a minimum
         step = np.zeros(robot.nv)
         step[free] = x
-        trial = integrate(robot, q, step)
+        trial = moved(robot, q, step)
         there = at(trial)
         gained = 0.5 * (e @ e - there[0] @ there[0])
         if gained > 0.0:
@@ -151,15 +168,15 @@ def close_singular(robot, guess, target, tolerance, q, status):
 def _beyond(robot, q, target, tolerance):
     """A closed configuration further on the way from a closed q to its targets, without a jump, or None."""
     held = target.held
-    way = np.where(held.dofs == 1, difference(robot, q, target.q), 0.0)
+    way = np.where(held.dofs == 1, apart(robot, q, target.q), 0.0)
     z = virtual_coordinates(robot, q)[held.virtual]
     to_go = target.values - z
     to_go = np.where(held.angles == 1, np.remainder(to_go + np.pi, 2.0 * np.pi) - np.pi, to_go)
     part = min(1.0, LARGEST_STEP / max(np.abs(way).max(initial=0.0), np.abs(to_go).max(initial=0.0), 1e-300))
     while part > SMALLEST_PART:
-        goal = Target(held, integrate(robot, q, part * way), z + part * to_go)
+        goal = Target(held, moved(robot, q, part * way), z + part * to_go)
         near, _, closed = closed_at(robot, q, goal, tolerance)
-        if closed and np.abs(difference(robot, q, near)).max(initial=0.0) <= LONGEST_JUMP:
+        if closed and np.abs(apart(robot, q, near)).max(initial=0.0) <= LONGEST_JUMP:
             return near
         part /= 4.0
     return None

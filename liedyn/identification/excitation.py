@@ -22,6 +22,7 @@ from liedyn.identification.parameters import joint_columns
 from liedyn.identification.projection import allowed_motions
 from liedyn.identification.regression import tree_regressor
 from liedyn.identification.signals import completed
+from liedyn.tree.places import places_of
 
 WIDTH = 0.05
 """Coulomb friction turns its sign within this rate while a motion is sought, so that derivatives exist [rad/s, m/s]."""
@@ -345,7 +346,7 @@ def moved(robot):
     if robot.row_names:
         names = choose(robot, close(robot, robot.home), None, RANK_TOLERANCE).names
     for name in names:
-        if name not in robot.velocity_names or name not in robot.coordinate_names:
+        if name not in robot.velocity_names or places_of(robot)[robot.velocity_index(name)] < 0:
             raise InputError(f"excitation moves coordinates that turn or slide, {shown(name)} of {robot.name!r} is "
                              "none of the tree")
     return tuple(names)

@@ -16,6 +16,7 @@ from liedyn.constraints.independent import by_name
 from liedyn.constraints.loops import constraint_bias, constraint_jacobian
 from liedyn.errors import InputError, of_the_batch, shown, suggestion
 from liedyn.identification.projection import allowed_motions
+from liedyn.tree.places import places_of
 
 PERIODS = 1e-9, 1e9
 """Of samples [s]."""
@@ -149,7 +150,7 @@ def names_of(robot, coordinates):
     """Names of the measured coordinates; InputError for what has no coordinate that is a number of its own."""
     if not isinstance(coordinates, dict) or not coordinates:
         raise InputError(f"coordinates must be a dict of signals by name of a coordinate, got {shown(coordinates)}")
-    known = [name for name in robot.velocity_names if name in robot.coordinate_names]
+    known = [name for name, place in zip(robot.velocity_names, places_of(robot)) if place >= 0]
     for name in coordinates:
         if not isinstance(name, str) or name not in known:
             raise InputError(f"no coordinate {shown(name)} that turns or slides, {suggestion(str(name), known)}")

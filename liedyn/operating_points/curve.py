@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from liedyn.errors import InputError, LiedynError
-from liedyn.operating_points.problem import FAMILY, RANK, Point, read_rows
+from liedyn.operating_points.problem import FAMILY, RANK, Point, place_rows, read_rows
 from liedyn.tree.configuration import difference, integrate
 
 CORRECTIONS, QUICK = 12, 1e-9
@@ -187,7 +187,7 @@ class Curve:
         """The displacement from one point to another one, scaled."""
         problem, robot = self.problem, here.robot
         names = [name for name in here.free if name in here.y]
-        dy = read_rows(robot, here.q, names) @ difference(robot, here.q, there.q)
+        dy = place_rows(robot, here.q, names) @ difference(robot, here.q, there.q)
         w = read_rows(robot, there.q, problem.speeds) @ there.v - read_rows(robot, here.q, problem.speeds) @ here.v
         du, dp = (there.u - here.u)[problem.inputs], problem.numbers_of(there) - problem.numbers_of(here)
         return np.concatenate([dy, w, du, dp]) / self.scale(here)
@@ -199,8 +199,8 @@ class Curve:
             y = problem.independent(point.robot, point.q, list(point.values))
             if set(y) != set(point.y):
                 d, p = place.t * self.scale(point), len(y)
-                d = np.concatenate([read_rows(point.robot, point.q, y) @ point.K @ d[:p], d[p:]])
-                rows, x = read_rows(point.robot, point.q, y) @ point.K, point.free.get(FAMILY)
+                rows, x = place_rows(point.robot, point.q, y) @ point.K, point.free.get(FAMILY)
+                d = np.concatenate([rows @ d[:p], d[p:]])
                 slope = np.concatenate([rows @ point.J[:p, -1], point.J[p:, -1]])
                 point = problem.point(point.robot, point.q, point.v, point.u, y, y, point.values, x, slope)
                 return Place(point, self.tangent(point, d / self.scale(point)), self.balances(point, None))

@@ -14,12 +14,13 @@ import numpy as np
 
 from liedyn.arguments import floats, names, require_robot
 from liedyn.constraints.assembly import close, complete_velocity
-from liedyn.constraints.independent import all_holonomic, by_name
+from liedyn.constraints.independent import Independent, all_holonomic, by_name
 from liedyn.constraints.loops import constraint_jacobian, velocity_error, virtual_coordinates, virtual_jacobian
 from liedyn.errors import InputError, shown, suggestion
 from liedyn.linearization.linearize import linearize
 from liedyn.operating_points.parameters import Parameters
 from liedyn.tree.configuration import integrate
+from liedyn.tree.places import by_velocities
 
 LONGEST = 0.5
 """Largest change of a coordinate in one step [rad, m]: beyond, what the linear model says has little to do with it."""
@@ -92,7 +93,7 @@ class Problem:
         self.places = (*robot.velocity_names, *robot.virtual_names)
         rates = tuple(OF_SPEED + name for name in self.places)
         self.actuators = robot.actuator_names if robot.model.actuators else tuple(
-            f"force:{name}" for name in robot.velocity_names)
+            f"force:{name}" for name in robot.actuator_names)
         self.numbers = Parameters(robot)
         numbers = self.numbers.names
         known = (*self.places, *rates, *self.actuators, *numbers)
@@ -148,18 +149,21 @@ class Problem:
         ss = self._at_rest(robot, q, "auto")
         p = ss.K.shape[1]
         wanted = [*(self.coordinates or ()), *(name for name in (*self.bounds, self.parameter) if self._is_place(name))]
-        return _completed(robot, q, ss.K, wanted, [*held, *ss.states[:p]], "coordinates")
+        return _completed(place_rows, robot, q, ss.K, wanted, [*held, *ss.states[:p]], "coordinates")
 
     def _independent_speeds(self, robot, q, y):
         """Independent velocities, those that are held or free by name among them."""
         named = [*self.speeds, *(name.removeprefix(OF_SPEED) for name in self.held if name.startswith(OF_SPEED))]
-        if all_holonomic(robot) and set(named) <= set(y):
+        at_places = coordinates_at(robot, q, y)
+        if at_places is y and all_holonomic(robot) and set(named) <= set(y):
             return y
-        ss = self._at_rest(robot, q, y)
-        own = [name.removeprefix(OF_SPEED) for name in ss.states[len(y):]]
-        if set(named) <= set(own):
-            return tuple(own)
-        return _completed(robot, q, ss.S, named, own, "velocities")
+        ss = self._at_rest(robot, q, at_places)
+        own = [*y, *self.places]  # velocities of free joints, of which y are positions
+        if at_places is y:
+            own = [name.removeprefix(OF_SPEED) for name in ss.states[len(y):]]
+            if set(named) <= set(own):
+                return tuple(own)
+        return _completed(read_rows, robot, q, ss.S, named, own, "velocities")
 
     def _at_rest(self, robot, q, independent):
         """The linear model without forces, at rest but for what moving constraints demand."""
@@ -181,10 +185,11 @@ class Problem:
     def point(self, robot, q, v, u, y, speeds, values, x=None, slope=None):
         """The `Point` at a state that is closed, with the held `values`; of a family that of x, with the derivative of
         the residual by x."""
-        by_speeds = None if speeds == y else speeds
-        ss = linearize(robot, q, v, u=u, independent=y, speeds=by_speeds, rank_tolerance=self.rank_tolerance)
+        at_places = coordinates_at(robot, q, y)
+        by_speeds = None if speeds == y and at_places is y else speeds
+        ss = linearize(robot, q, v, u=u, independent=at_places, speeds=by_speeds, rank_tolerance=self.rank_tolerance)
         p, w = len(y), read_rows(robot, q, speeds) @ v
-        of_held, still = read_rows(robot, q, list(values)) @ ss.K, np.zeros(len(values))
+        of_held, still = place_rows(robot, q, list(values)) @ ss.K, np.zeros(len(values))
         free, columns, room = {}, [], []
         for k in self._moving(y):
             free[y[k]] = coordinate(robot, q, y[k]) if is_coordinate(robot, y[k]) else 0.0
@@ -292,6 +297,24 @@ def read_rows(robot, q, wanted):
     return chosen.matrix(virtual_jacobian(robot, q)) if (chosen.virtual >= 0).any() else chosen.rows
 
 
+def place_rows(robot, q, wanted):
+    """The rows that read the rates of these coordinates: of the position of a free joint, along its parent's axes."""
+    chosen, rows = by_name(robot, wanted), read_rows(robot, q, wanted).copy()
+    of_tree = chosen.rows.copy()
+    by_velocities(robot.packed, q, of_tree)
+    rows[chosen.virtual < 0] = of_tree[chosen.virtual < 0]
+    return rows
+
+
+def coordinates_at(robot, q, y):
+    """Coordinates y of a linear model that are their places: names y themselves, but where a free joint is turned."""
+    chosen, rows = by_name(robot, y), place_rows(robot, q, y)
+    on_tree = chosen.virtual < 0
+    if (rows[on_tree] == chosen.rows[on_tree]).all():
+        return y
+    return Independent(chosen.names, np.where(on_tree[:, None], rows, chosen.rows), chosen.virtual)
+
+
 def is_coordinate(robot, name):
     """Is there a number of this name in q, or of a cut joint?"""
     return name in robot.coordinate_names or name in robot.virtual_names
@@ -306,16 +329,17 @@ def coordinate(robot, q, name):
     return q[robot.coordinate_index(name)]
 
 
-def _completed(robot, q, N, wanted, others, what):
-    """Names whose rows determine the motions N: `wanted`, and what is needed of the others, the first ones first."""
+def _completed(rows_of, robot, q, N, wanted, others, what):
+    """Names whose rows, of `place_rows` or `read_rows`, determine the motions N: `wanted`, and what is needed of the
+    others, the first ones first."""
     wanted, p = list(dict.fromkeys(wanted)), N.shape[1]
-    rows = read_rows(robot, q, wanted) @ N
+    rows = rows_of(robot, q, wanted) @ N
     if np.linalg.svd(rows, compute_uv=False)[:len(wanted)].min(initial=1.0) < APART or len(wanted) > p:
         raise InputError(f"{what} {', '.join(wanted)} are not independent of each other here")
     for name in others:
         if len(rows) == p:
             break
-        more = np.vstack([rows, read_rows(robot, q, [name]) @ N])
+        more = np.vstack([rows, rows_of(robot, q, [name]) @ N])
         if name not in wanted and np.linalg.svd(more, compute_uv=False).min() > APART:
             rows, wanted = more, [*wanted, name]
     return tuple(wanted)

@@ -4,13 +4,14 @@ All coordinates are free, and move as if in honey: dy/dt = wdot(y). In the metri
 along the slope of the potential energy, where there is one, and ends where the mechanism can rest. Pseudo-transient
 continuation (Kelley and Keyes 1998) takes implicit Euler steps, longer and longer ones as the residual falls,
 
-    (1 / h - A_wy) dy = wdot        h_next = h |wdot| / |wdot next|
+    (1 / h - A_wy) dw = wdot        h_next = h |wdot| / |wdot next|
 
 until they are Newton's.
 """
 import numpy as np
 
 from liedyn.errors import ClosureError, ModelError, SingularConfigurationError
+from liedyn.operating_points.problem import place_rows
 
 SHORT, LEAST, MOST = 0.1, 1e-12, 1e12
 """The first step in time moves no coordinate further [rad, m]; steps in time at which it is given up, and at most."""
@@ -30,7 +31,8 @@ def relaxed(problem, here):
         if before <= NEAR * start:
             return here, k
         try:
-            step = np.linalg.solve(np.eye(count) / h - here.J, here.r)
+            rates = place_rows(here.robot, here.q, here.y) @ here.ss.S  # of y, by velocities w
+            step = rates @ np.linalg.solve(np.eye(count) / h - here.J @ rates, here.r)
             longest = (here.room[:, 1] / np.maximum(np.abs(step), 1e-300)).min(initial=1.0)
             if longest < 1.0 and h > LEAST:  # beyond, the linear model says little
                 h *= 0.5

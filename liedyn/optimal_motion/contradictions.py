@@ -5,8 +5,9 @@ from scipy.linalg import matrix_balance
 from liedyn.errors import InputError
 from liedyn.optimal_motion.charts import charts_about
 from liedyn.optimal_motion.dynamics import motion_at, rates_in
-from liedyn.optimal_motion.limits import Linear, Own, Power, Virtual, coordinate_rows, places_of
+from liedyn.optimal_motion.limits import Linear, Own, Power, Virtual, coordinate_rows
 from liedyn.optimal_motion.samples import Samples
+from liedyn.tree.places import places_of
 
 SLACK = 1e-6
 """Limits may be exceeded at conditions by this part of them: numbers of users are rounded."""

@@ -7,8 +7,9 @@ from liedyn.elements.generalized import moves_elements
 from liedyn.errors import InputError, shown, suggestion
 from liedyn.optimal_motion.conditions import condition
 from liedyn.optimal_motion.functions import PathFunction
-from liedyn.optimal_motion.limits import Own, limits, places_of
+from liedyn.optimal_motion.limits import Own, limits
 from liedyn.optimal_motion.program import Demands
+from liedyn.tree.places import places_of
 
 
 def demands_of(robot, start, goal, duration, bounds, declared, path, via, periodic):

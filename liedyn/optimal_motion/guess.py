@@ -6,8 +6,8 @@ from liedyn.constraints.assembly import close
 from liedyn.errors import InputError, shown
 from liedyn.optimal_motion.charts import LeftChartError, charts_about
 from liedyn.optimal_motion.dynamics import motion_at
-from liedyn.optimal_motion.limits import places_of
 from liedyn.tree.configuration import difference
+from liedyn.tree.places import places_of
 
 TURN = 24
 """Configurations of a guess for coordinates that go on from period to period, each found from the one before: 15

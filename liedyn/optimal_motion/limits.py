@@ -7,12 +7,10 @@ import numpy as np
 from liedyn.arguments import floats
 from liedyn.constraints.loops import virtual_coordinates, virtual_jacobian
 from liedyn.errors import InputError, shown, suggestion
-from liedyn.model.kinds import JOINTS
-from liedyn.model.packed import LINK_IQ, LINK_IV, LINK_PRIMITIVE, links_of
-from liedyn.model.remembered import remembered
 from liedyn.optimal_motion.functions import derivatives_of, value_of
 from liedyn.reaching.packing import evaluate
 from liedyn.regulation.deviation import virtual_rate_derivatives
+from liedyn.tree.places import places_of
 
 
 class Rows:
@@ -108,17 +106,6 @@ class Reaching(Rows):
     def evaluate(self, s):
         error, J = evaluate(self._robot, self._target, s.q)
         return error, J, None, None, None
-
-
-@remembered
-def places_of(robot):
-    """Where the coordinate of each velocity stands in q; -1 for those of quaternions."""
-    places = np.full(robot.nv, -1)
-    for link in links_of(robot.packed)[0]:
-        kind = JOINTS[link[LINK_PRIMITIVE]]
-        if not kind.has_quaternion:
-            places[link[LINK_IV]:link[LINK_IV] + kind.nv] = link[LINK_IQ] + np.arange(kind.nv)
-    return places
 
 
 def coordinate_rows(robot, name, low, high):

@@ -13,9 +13,10 @@ from scipy.sparse import csc_matrix
 from liedyn.optimal_motion.cost import own
 from liedyn.optimal_motion.dynamics import rates_in
 from liedyn.optimal_motion.lagrangian import NodeHessians, is_known, second_motion_of
-from liedyn.optimal_motion.limits import Linear, Virtual, places_of
+from liedyn.optimal_motion.limits import Linear, Virtual
 from liedyn.optimal_motion.samples import Blocks
 from liedyn.sensitivity.sensitivities import without_second_derivatives
+from liedyn.tree.places import places_of
 
 
 class Demands(NamedTuple):

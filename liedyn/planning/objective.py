@@ -24,7 +24,7 @@ from numba import types
 
 from liedyn.compiled.jit import INTEGERS, MATRIX, VECTOR, group, inline, kernel, kernel_in_place, late
 from liedyn.compiled.records import record, contents
-from liedyn.lie.algebra import add, neg, neg6, rotate
+from liedyn.lie.algebra import add, dot, neg, neg6, quaternion_rotation, rotate
 from liedyn.lie.exponential import left_jacobian_inverse, so3_left_jacobian_inverse
 from liedyn.linalg.gauss_jordan import add_products_in_registers, add_row, at, clear, clear_rows, padded
 from liedyn.model.packed import N_LINKS, NV
@@ -35,8 +35,8 @@ from liedyn.tree.configuration import difference_kernel
 from liedyn.tree.kinematics import world_positions, world_size
 from liedyn.tree.records import MODEL
 
-COORDINATE, SPEED, TARGET = range(3)
-"""Kinds of limits: what they bound."""
+COORDINATE, SPEED, TARGET, PLACE = range(4)
+"""Kinds of limits: what they bound. From PLACE on, the axes of the position of a free joint."""
 
 TargetRows = namedtuple("TargetRows", "records constants weights goals")
 """Targets as in `liedyn.reaching.rows`: weights (rows), goals (1 or knots, 9 targets)."""
@@ -47,8 +47,8 @@ Objective = namedtuple("Objective", "rows Q R q v u balls whole running final li
 `rows` (r) are the entries of the deviation (dq, dv) that `Q` (2, r, r) weighs, before and at the end; references q, v
 and u have one row or one for each knot; `balls` (count, 2) are the first degree of freedom and the number of those of
 balls and free joints; `whole` is 1 where (y, w) are all coordinates and velocities of the tree, and add up; `limits`
-(c, 3) are kind, place and degree of freedom, within `low` and `high`; places of kind TARGET are rows of the targets
-`bounded`.
+(c, 3) are kind, place and degree of freedom (from PLACE on, that of the same axis), within `low` and `high`; places of
+kind TARGET are rows of the targets `bounded`.
 """
 
 CostRoom = namedtuple("CostRoom", "world masses d error J g N D E WE H")
@@ -129,7 +129,7 @@ def put_deviation(model, o, k, q, v, c):
 def limited(o, l, q, v, c):
     """What limit l bounds; errors of the targets `bounded` are known."""
     kind, place = o.limits[l, 0], o.limits[l, 1]
-    return q[place] if kind == COORDINATE else v[place] if kind == SPEED else c.error[place]
+    return c.error[place] if kind == TARGET else v[place] if kind == SPEED else q[place]
 
 
 @inline
@@ -269,6 +269,16 @@ def add_square(g, count, factor, lxx):
                 lxx[i, j] += x * g[j]
 
 
+@kernel_in_place
+def add_place_rate(place, axis, j, q, N, g):
+    """Adds to g the rate of the position of a free joint along an axis of its parent, at `place` in q and j in v."""
+    k = place - axis - 4
+    R = quaternion_rotation(q[k], q[k + 1], q[k + 2], q[k + 3])
+    along = (R[0], R[1], R[2]) if axis == 0 else (R[3], R[4], R[5]) if axis == 1 else (R[6], R[7], R[8])
+    for i in range(N.shape[1]):
+        g[i] += dot(along, (N[j - axis, i], N[j - axis + 1, i], N[j - axis + 2, i]))
+
+
 @late(MODEL, OBJECTIVE, COST_ROOM, types.int64, types.boolean, VECTOR, VECTOR, VECTOR, VECTOR, MATRIX, MATRIX,
       VECTOR, MATRIX, returns=types.Tuple((types.float64, types.float64, types.float64)))
 @kernel_in_place
@@ -305,7 +315,9 @@ def put_state_derivatives(model, o, c, k, last, q, v, lam, mu, N, X, lx, lxx):
         for i in range(2 * p):
             c.g[i] = 0.0 if kind != SPEED else X[j, i] if not whole else 1.0 if i == p + j else 0.0
         for i in range(p if kind != SPEED else 0):
-            c.g[i] = N[j, i] if kind == COORDINATE else c.E[o.limits[l, 1], i]
+            c.g[i] = N[j, i] if kind == COORDINATE else c.E[o.limits[l, 1], i] if kind == TARGET else 0.0
+        if kind >= PLACE:
+            add_place_rate(o.limits[l, 1], kind - PLACE, j, q, N, c.g)
         for i in range(2 * p):
             lx[i] += force * c.g[i]
         add_square(c.g, 2 * p, mu[l], lxx)

@@ -5,12 +5,13 @@ import numpy as np
 
 from liedyn.arguments import floats
 from liedyn.compiled.boundary import as_floats, require_usable, states
-from liedyn.planning.objective import COORDINATE, SPEED, TARGET, Objective, TargetRows
+from liedyn.planning.objective import COORDINATE, PLACE, SPEED, TARGET, Objective, TargetRows
 from liedyn.errors import InputError, shown, suggestion
 from liedyn.model.packed import LINK_IV, LINK_NV, links_of
 from liedyn.reaching.packing import pack
 from liedyn.reaching.rows import GOAL, RECORD
 from liedyn.reaching.targets import Target, checked
+from liedyn.tree.places import places_of
 from liedyn.regulation.weights import weight
 
 FINE = 1e-12
@@ -203,7 +204,9 @@ def _limits(robot, limits, steps, functions):
             if kind == COORDINATE and name not in robot.coordinate_names:
                 raise InputError(f"limits: {name!r} is part of a rotation, and no coordinate that could be limited")
             below, above = _pair(f"{what} {name!r}", pair)
-            records.append((kind, robot.coordinate_index(name) if kind == COORDINATE else dof, dof))
+            of_free = kind == COORDINATE and places_of(robot)[dof] < 0
+            records.append((PLACE + "xyz".index(name[-1]) if of_free else kind,
+                            robot.coordinate_index(name) if kind == COORDINATE else dof, dof))
             low.append(float(below))
             high.append(float(above))
             names.append(name if kind == COORDINATE else f"velocity:{name}")

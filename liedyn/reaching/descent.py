@@ -1,6 +1,7 @@
 """One descent: damped Gauss-Newton on the closed configurations within the limits (Levenberg-Marquardt on a manifold).
 
-A step (`liedyn.reaching.steps`) is tried: the configuration moves by it, is closed again, and is kept if the first
+A step (`liedyn.reaching.steps`) is tried: the configuration moves by it, free joints along their parents' axes
+(`liedyn.tree.places`), so that what is held keeps its place, is closed again, and is kept if the first
 level of targets whose error changes has got better; else the damping grows. Damping is a part of the squared
 error itself, as Sugihara has it (IEEE Transactions on Robotics 27, 2011), and so dies out where targets can be reached.
 """
@@ -13,8 +14,8 @@ from liedyn.reaching.problem import LARGEST_STEP, close_within, evaluate, put_lo
 from liedyn.reaching.rows import target_errors, target_rows
 from liedyn.reaching.steps import Task, bounded_step, hold_levels
 from liedyn.simd.lanes import SCALAR
-from liedyn.tree.configuration import difference_kernel, integrate_kernel
 from liedyn.tree.kinematics import world_positions
+from liedyn.tree.places import by_displacements, displace, displacement
 
 DAMPING, LEAST, MOST = 0.1, 1e-9, 1e8
 """First damping, by the squared error; its bounds."""
@@ -104,6 +105,7 @@ def straighten(model, problem, goal, posture, room):
             break
         copy_to(room.trial_error, room.error)
         put_targets(model, problem, room, goal, q)
+        by_displacements(model, q, room.J)
         if room.g.size > 0:
             put_loops(model, q, room)
         for j in range(n):
@@ -116,7 +118,7 @@ def straighten(model, problem, goal, posture, room):
         hold_levels(room.G, room.g, room.J[:count], room.steps, room.closing)
         if not largest_size(room.closing) <= way:
             break
-        integrate_kernel(model, q, room.closing, q)
+        displace(model, q, room.closing, q)
         within(problem, q)
         if not close_within(model, problem, room, q):
             return False
@@ -163,12 +165,13 @@ def propose(model, problem, posture, damping, careful, room, goal, q):
     """The next step, room.d; needs pose and errors of q. Returns the part to which it was cut."""
     n, levels = room.d.size, problem.ends.size
     put_targets(model, problem, room, goal, q)
+    by_displacements(model, q, room.J)
     put_bounds(problem, room, q)
     if room.g.size > 0:
         put_loops(model, q, room)
     toward = room.toward if posture.size > 0 else room.toward[:0]
     if posture.size > 0:
-        difference_kernel(model, q, posture, toward)
+        displacement(model, q, posture, toward)
         for j in range(n):
             toward[j] /= 1.0 + damping
     put_squares(problem, room)
@@ -192,7 +195,7 @@ def propose(model, problem, posture, damping, careful, room, goal, q):
 def attempt(model, problem, goal, posture, room, q):
     """Try the step room.d from q: the part by which it makes the first level that changes better."""
     levels = problem.ends.size
-    integrate_kernel(model, q, room.d, room.trial)
+    displace(model, q, room.d, room.trial)
     within(problem, room.trial)
     if not close_within(model, problem, room, room.trial):
         return -1.0

@@ -17,10 +17,10 @@ from liedyn.constraints.rows import jacobian_rows, residual_rows, velocity_rows
 from liedyn.errors import InputError, of_the_batch, shown
 from liedyn.linalg.dense import largest_size
 from liedyn.linalg.vectors import inner
-from liedyn.model.packed import PackedModel
+from liedyn.model.packed import N_ROWS, PackedModel
 from liedyn.reaching.descent import put_bounds, put_targets
 from liedyn.reaching.packing import pack
-from liedyn.reaching.problem import room_for
+from liedyn.reaching.problem import HELD, PLACE, room_for
 from liedyn.reaching.quadratic import InfeasibleError, solve
 from liedyn.reaching.rows import target_errors
 from liedyn.reaching.solve import SHARED, held, rows_for_targets
@@ -29,6 +29,7 @@ from liedyn.reaching.targets import checked
 from liedyn.simd.lanes import SCALAR
 from liedyn.tree.configuration import difference_kernel
 from liedyn.tree.kinematics import world_positions, world_velocities
+from liedyn.tree.places import by_velocities
 
 CONTRADICTION = 1e-8
 """What is left of the loops' equations by a velocity that satisfies them, as a part of their largest number or of 1."""
@@ -44,10 +45,24 @@ def put_motion(model, problem, goal, still, rate, dt, room, drift, q):
     residual_rows(model, q, room.world, room.g)
     velocity_rows(model, q, still, room.world, drift)
     jacobian_rows(model, q, room.world, room.G)
-    for i in range(room.g.size):
+    for i in range(model.ints[N_ROWS]):
         room.g[i] = drift[i] + room.g[i] / dt
     for i in range(room.e.size):
         room.e[i] *= rate
+    put_places(model, problem, room, q)
+
+
+@kernel_in_place
+def put_places(model, problem, room, q):
+    """Rows behind those of loops: the rates of places that are held."""
+    i = m = model.ints[N_ROWS]
+    for j in range(problem.fixed.size):
+        if problem.fixed[j] == PLACE:
+            room.g[i] = 0.0
+            room.G[i, :] = 0.0
+            room.G[i, j] = 1.0
+            i += 1
+    by_velocities(model, q, room.G[m:])
 
 
 @kernel_in_place
@@ -57,7 +72,7 @@ def put_speeds(problem, speeds, dt, room, q):
     for j in range(room.d.size):
         room.low[j] = min(max(room.low[j] / dt, -speeds[j]), speeds[j])
         room.up[j] = max(min(room.up[j] / dt, speeds[j]), -speeds[j])
-        if problem.fixed[j] != 0:
+        if problem.fixed[j] == HELD:
             room.low[j] = room.up[j] = 0.0
 
 
@@ -84,7 +99,8 @@ def velocity_states(begin, end, model, q, goals, posture, problem, speeds, rate,
     receives `put_terms`, and v stays as it is.
     """
     model = PackedModel(model.ints, model.floats.copy())
-    room = room_for(model, problem.weights.size, problem.ends.size)
+    fixed = (problem.fixed == HELD).astype(np.int64)
+    room = room_for(model, problem.weights.size, problem.ends.size, (problem.fixed == PLACE).sum())
     still, drift, toward = np.zeros(room.d.size), np.empty(room.g.size), room.toward
     if posture.shape[1] == 0:
         toward = toward[:0]
@@ -100,7 +116,7 @@ def velocity_states(begin, end, model, q, goals, posture, problem, speeds, rate,
             put_terms(room, toward, terms[b])
             continue
         task = Task(room.J, room.e, problem.ends, room.squares, room.G, room.g, toward, room.low, room.up)
-        bounded_step(task, problem.fixed, damping, True, room.steps, v[b])
+        bounded_step(task, fixed, damping, True, room.steps, v[b])
         size = max(1.0, largest_size(room.g))
         for i in range(room.g.size):
             room.g[i] += inner(room.G[i], v[b])
@@ -127,7 +143,7 @@ def differential_inverse_kinematics(robot, q, targets, dt, rate=None, posture=No
     posture : array_like, shape (..., nq), optional
         Where to go with the freedom that all targets leave, at the same rate.
     hold : sequence of str, optional
-        Coordinates and joints that stay as they are.
+        Coordinates and joints that stay as they are, as for `inverse_kinematics`.
     limits : bool
         Keep the coordinates within ``robot.lower`` and ``robot.upper``; what is beyond goes back as fast as it can.
     velocity_limit : float or array_like, shape (nv,), optional
@@ -181,7 +197,7 @@ def differential_inverse_kinematics(robot, q, targets, dt, rate=None, posture=No
     if not isinstance(solver, str | None):
         raise InputError(f"solver must be the name of one, got {shown(solver)}")
     count, n = len(q), robot.nv
-    r, m = packed.problem.weights.size, len(robot.row_names)
+    r, m = packed.problem.weights.size, len(robot.row_names) + int((packed.problem.fixed == PLACE).sum())
     if inequalities is not None and solver is None:
         solver = "piqp"
     terms = np.empty((count, 0 if solver is None else r + m + 3, n + 1))

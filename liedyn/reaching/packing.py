@@ -44,7 +44,7 @@ class Packed:
     functions: dict
 
 
-def pack(robot, targets, tolerance=1e-6, angle_tolerance=1e-6, limits=True, fixed=()):
+def pack(robot, targets, tolerance=1e-6, angle_tolerance=1e-6, limits=True, fixed=None):
     """`Packed` targets, the levels of priority one behind the other."""
     targets = sorted(targets, key=lambda each: each.priority)
     records, vectors, goals, weights, tolerances, ends, rows, functions = [], [], [], [], [], {}, {}, {}
@@ -132,12 +132,11 @@ def _goals(goals):
     return found
 
 
-def limits_of(robot, limits=True, fixed=()):
+def limits_of(robot, limits=True, fixed=None):
     """`places`, `fixed`, `lower`, `upper` and `are_lengths` of a `Problem`, by velocity coordinate."""
     places, lower, upper, are_lengths = _limits(robot)
-    held = np.zeros(robot.nv, np.int64)
-    held[list(fixed)] = 1
-    return places if limits else np.full(robot.nv, -1), held, lower, upper, are_lengths
+    fixed = np.zeros(robot.nv, np.int64) if fixed is None else fixed
+    return places if limits else np.full(robot.nv, -1), fixed, lower, upper, are_lengths
 
 
 @remembered

@@ -10,13 +10,15 @@ from liedyn.model.packed import N_LINKS, N_ROWS, NQ, NV
 from liedyn.reaching.rows import LEVEL, ROW, ROWS, target_errors
 from liedyn.reaching.steps import StepRoom, close_step, step_room
 from liedyn.simd.lanes import SCALAR
-from liedyn.tree.configuration import difference_kernel, integrate_kernel
 from liedyn.tree.kinematics import world_positions, world_size
+from liedyn.tree.places import by_displacements, displace, displacement
 
 LARGEST_STEP = 0.5
 """Largest move of a coordinate in one step [rad or m]; of lengths that no loop holds any, as all is linear in them."""
 FINE = 1e-2
 """Squared errors below this part of the squared tolerances are not compared any more."""
+HELD, PLACE = 1, 2
+"""What `Problem.fixed` says of a coordinate that is held."""
 CLOSED, CLOSING = 1e-13, 12
 """Closure error at which closing stops, as rounding allows no better; and its largest number of steps."""
 
@@ -36,7 +38,8 @@ class Problem(NamedTuple):
     places : ndarray of int64, shape (nv)
         The coordinate that each velocity is the rate of, -1 where there is none with limits.
     fixed : ndarray of int64, shape (nv)
-        1 for velocity coordinates that are held.
+        HELD for coordinates that are; PLACE for a part of the position of a free joint, which is no velocity of its
+        own.
     lower, upper : ndarray, shape (nv)
     are_lengths : ndarray of int64, shape (nv)
         1 for coordinates that are lengths, 0 for angles.
@@ -93,9 +96,9 @@ class Room(NamedTuple):
 
 
 @kernel
-def room_for(model, r, levels):
-    """`Room` for r rows of targets."""
-    n, m, nq = model.ints[NV], model.ints[N_ROWS], model.ints[NQ]
+def room_for(model, r, levels, more=0):
+    """`Room` for r rows of targets, and `more` rows behind those of loops."""
+    n, m, nq = model.ints[NV], model.ints[N_ROWS] + more, model.ints[NQ]
     holonomic = np.ones(m)
     holonomic_rows(model, holonomic)
     return Room(step_room(m, max(r, 1), n), np.empty(world_size(model)), np.empty(4 * model.ints[N_LINKS]), holonomic,
@@ -116,9 +119,10 @@ def within(problem, q):
 
 @kernel_in_place
 def put_loops(model, q, room):
-    """G and g of the rows with a residual; needs the pose of q."""
+    """G, by steps of `liedyn.tree.places`, and g of the rows with a residual; needs the pose of q."""
     residual_rows(model, q, room.world, room.g)
     jacobian_rows(model, q, room.world, room.G)
+    by_displacements(model, q, room.G)
     for i in range(room.g.size):
         if room.holonomic[i] == 0.0:
             room.g[i] = 0.0
@@ -150,7 +154,7 @@ def close_within(model, problem, room, q):
         close_step(room.G, room.g, room.steps, room.closing)
         for j in range(room.closing.size):
             room.closing[j] = min(max(room.closing[j], -LARGEST_STEP), LARGEST_STEP)
-        integrate_kernel(model, q, room.closing, q)
+        displace(model, q, room.closing, q)
         for j in range(problem.places.size):
             k = problem.places[j]
             if k >= 0 and (q[k] < problem.lower[j] or q[k] > problem.upper[j]):
@@ -184,6 +188,6 @@ def evaluate(model, problem, goal, posture, room, q, error, merit):
         begin = problem.ends[level]
     merit[levels] = 0.0
     if posture.size > 0:
-        difference_kernel(model, q, posture, room.closing)
+        displacement(model, q, posture, room.closing)
         for j in range(room.closing.size):
             merit[levels] += room.closing[j] * room.closing[j]

@@ -16,7 +16,7 @@ from liedyn.linalg.vectors import copy_to
 from liedyn.model.packed import PackedModel
 from liedyn.reaching.descent import descend, gain
 from liedyn.reaching.problem import close_within, evaluate, first_levels, reached_level, room_for, within
-from liedyn.tree.configuration import difference_kernel, integrate_kernel
+from liedyn.tree.places import displace, displacement
 
 REFLECTIONS = 5
 """How often a stalled descent goes on from its reflection."""
@@ -42,17 +42,17 @@ def reflect(model, problem, tries, room, q, out):
     if not moved:
         for j in range(room.d.size):
             room.d[j] = ASIDE * (1 + tries) * math.cos(j) if problem.fixed[j] == 0 else 0.0
-        integrate_kernel(model, q, room.d, out)
+        displace(model, q, room.d, out)
 
 
 @kernel_in_place
 def go_to(model, problem, start, room, q):
     """Move a closed q to `start`, or on closed configurations as near to it as it comes; what is held stays."""
     if room.g.size == 0:
-        difference_kernel(model, q, start, room.d)
+        displacement(model, q, start, room.d)
         for j in range(room.d.size):
             room.d[j] = 0.0 if problem.fixed[j] != 0 else room.d[j]
-        integrate_kernel(model, q, room.d, q)
+        displace(model, q, room.d, q)
         within(problem, q)
     else:
         descend(model, first_levels(problem, 0), start, start, WALK, ENOUGH, room, q)

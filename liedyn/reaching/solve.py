@@ -8,9 +8,12 @@ import numpy as np
 from liedyn.arguments import flag, names, one_of, positive, require_robot, whole
 from liedyn.compiled.boundary import as_floats, states
 from liedyn.compiled.functions import forget_errors, raise_errors
-from liedyn.constraints.assembly import close
+from liedyn.constraints.assembly import close_around
 from liedyn.errors import InputError, LiedynError, of_the_batch, shown, suggestion
+from liedyn.model.kinds import JOINTS
+from liedyn.model.packed import LINK_IV, LINK_NV, LINK_PRIMITIVE, links_of
 from liedyn.reaching.packing import pack
+from liedyn.reaching.problem import HELD, PLACE
 from liedyn.reaching.rows import LEVEL, ROW, ROWS
 from liedyn.reaching.search import search_states
 from liedyn.reaching.targets import checked
@@ -100,7 +103,8 @@ def inverse_kinematics(robot, targets, q0=None, posture=None, hold=(), limits=Tr
     posture : array_like, shape (..., nq), optional
         Where to stay near with the freedom that all targets leave.
     hold : sequence of str, optional
-        Coordinates and joints that stay as they are at the start.
+        Coordinates and joints that stay as they are at the start; the position of a free joint, such as ``base.x``, in
+        its parent's frame. A rotation is held whole, with its joint or by all its components.
     limits : bool
         Keep the coordinates within ``robot.lower`` and ``robot.upper``.
     tolerance, angle_tolerance : float
@@ -171,7 +175,7 @@ def inverse_kinematics(robot, targets, q0=None, posture=None, hold=(), limits=Tr
 
     search(slice(None))
     if (status < 0).any():
-        _close_starts(robot, lead, start, q, status, search, path)
+        _close_starts(robot, lead, start, q, status, search, path, packed.problem.fixed)
     functions = robot.functions | packed.functions
     (forget_errors if (status == 1).all() else raise_errors)(functions)
     found = InverseKinematics(
@@ -192,15 +196,31 @@ def _starts(robot, seed, count):
 
 
 def held(robot, hold):
-    """Numbers of the velocity coordinates of the coordinates and joints that are held."""
-    found = []
+    """What is held of each step (nv): HELD, PLACE, or 0, as `Problem.fixed` has it.
+
+    Raises
+    ------
+    InputError
+        An unknown name, or a part of a rotation.
+    """
+    fixed = np.zeros(robot.nv, np.int64)
     for name in names("hold", hold):
         dofs = [j for j, each in enumerate(robot.velocity_names)
                 if each == name or name in robot.joint_names and each.startswith(f"{name}.")]
         if not dofs:
             raise InputError(f"cannot hold {shown(name)}, {suggestion(name, robot.velocity_names + robot.joint_names)}")
-        found += dofs
-    return found
+        fixed[dofs] = HELD
+    for link in links_of(robot.packed)[0]:
+        if not JOINTS[link[LINK_PRIMITIVE]].has_quaternion:
+            continue
+        turn, place = (fixed[link[LINK_IV] + k:link[LINK_IV] + k + 3] for k in (0, 3))
+        if turn.any() and not turn.all():
+            name = robot.velocity_names[link[LINK_IV] + int(turn.argmax())]
+            raise InputError(f"cannot hold {name!r}, a component of a rotation, which is held whole: name all three or "
+                             f"the joint")
+        if link[LINK_NV] > 3 and not place.all():
+            place *= PLACE
+    return fixed
 
 
 def rows_for_targets(robot, packed, q, posture, name):
@@ -225,12 +245,12 @@ def rows_for_targets(robot, packed, q, posture, name):
     return lead, q, spread(rows[1], own) if len(rows) > 1 else np.empty((count, 0)), spread(packed.goals, wanted)
 
 
-def _close_starts(robot, lead, start, q, status, search, path):
-    """Search again from starts that the library's assembly has closed."""
+def _close_starts(robot, lead, start, q, status, search, path, fixed):
+    """Search again from starts that the library's assembly has closed, with what is held where it is."""
     rows = np.flatnonzero(status < 0)
     for b in rows:
         with of_the_batch(lead, b):
-            q[b] = close(robot, start[b])
+            q[b] = close_around(robot, start[b], fixed)
     search(slice(None) if path else rows)
     if (status < 0).any():
         b = int(np.flatnonzero(status < 0)[0])

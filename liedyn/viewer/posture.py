@@ -3,12 +3,13 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from liedyn.constraints.assembly import close
-from liedyn.constraints.independent import by_name, choose_positions
-from liedyn.constraints.loops import closure_error, rank_of
+from liedyn.constraints.independent import by_elimination, by_name, holonomic
+from liedyn.constraints.loops import closure_error, constraint_jacobian, rank_of
 from liedyn.control import inverse_dynamics
 from liedyn.dynamics import forward_dynamics
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.errors import LiedynError
+from liedyn.tree.places import by_displacements
 from liedyn.viewer.scene import size_of
 
 TURNING = ("spherical", "free")
@@ -51,8 +52,11 @@ class Posture:
         """Which coordinates the sliders move: those of the robot where they suit, else those that pivoting leaves."""
         robot = self.robot
         try:
-            found = choose_positions(robot, self.q, "auto", RANK_TOLERANCE).names if robot.active else (
-                robot.velocity_names)
+            found = robot.velocity_names
+            if robot.active:
+                G = np.where(holonomic(robot)[:, None], constraint_jacobian(robot, self.q), 0.0)
+                by_displacements(robot.packed, self.q, G)  # names of places in q
+                found = by_elimination(robot, G, "auto", RANK_TOLERANCE).names
         except LiedynError as error:
             self.message, found = str(error), ()
         own = by_name(robot, robot.independent).names if robot.independent else ()
@@ -118,9 +122,11 @@ class Posture:
             home = Rotation.from_quat(self.robot.home[places[:4]])
             q = np.concatenate([(home * Rotation.from_rotvec(parts[:3])).as_quat(), parts[3:]])
             held[joint] = q
-            if not own <= set(self.names):  # what follows the others cannot be held: only a better guess
+            if not own <= set(self.names):  # what follows the others cannot be held: of the rotation a better guess
                 self.q = self.q.copy()
                 self.q[places] = held.pop(joint)
+                held |= {each: parts[self._part(each)[1]] for each in own & set(self.names)
+                         if each in self.robot.coordinate_names}
         return held
 
     def move(self, name, value):
