@@ -21,7 +21,8 @@ def from_pinocchio(model, constraints=(), reference=None):
     another is coupled to it by a constraint, ``name mimic``. The body that a joint moves has the name of the first
     frame of type BODY at its origin, else the joint's; all other frames become frames, fixed joints too. Inertia that
     rests on the universe is passed over. Of the joints armature, damping and limits are taken; Pinocchio's own
-    algorithms, from `pinocchio.rnea` to `pinocchio.aba`, leave the damping out.
+    algorithms, from `pinocchio.rnea` to `pinocchio.aba`, leave the damping out. Nothing drives a free-flyer until an
+    actuator is declared: the inputs are the other joints.
 
     `liedyn.io.orderings.pinocchio(robot, model)` maps configurations, velocities and all else between the two.
 
@@ -115,7 +116,7 @@ def _add_joint(builder, model, number, bodies, neutral, left_out):
         if child == name and k < len(chain) - 1:
             builder.body(name)
         kind, motion = _motion(name, part, neutral)
-        builder.joint(name, kind, parent, child, placement=pose @ behind, **motion,
+        builder.joint(name, kind, parent, child, placement=pose @ behind, driven=kind != "free", **motion,
                       **_numbers_of(model, name, kind, part, left_out))
         parent, pose = child, np.eye(4)
     if joint.shortname() == "JointModelMimic":

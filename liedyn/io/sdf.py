@@ -48,7 +48,8 @@ def load_sdf(path, model=None, floating_base=True, base_name="base", gravity=Non
         Name of the model, where the file has several.
     floating_base : bool
         Join what no joint ties to the world to the ground by a free joint, whose home is the pose in the file; else it
-        is fixed there. The links of static models always are.
+        is fixed there. The links of static models always are. Nothing drives a free joint until an actuator is
+        declared: the inputs are the other joints.
     base_name : str
         Name of that joint; where several parts are loose, those behind the first are called ``base link``.
     gravity : array_like, shape (3,), optional
@@ -192,7 +193,7 @@ def _read(world, scope, left, floating_base, base_name, gravity, path, friction)
         builder.joint(f"{name} static", "fixed", GROUND, name, placement=poses[name])
     for root, name in bases.items():
         if floating_base:
-            builder.joint(name, "free", GROUND, root)
+            builder.joint(name, "free", GROUND, root, driven=False)
         else:
             builder.joint(name, "fixed", GROUND, root, placement=poses[root])
     for joint in joints:

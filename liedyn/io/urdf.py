@@ -44,7 +44,8 @@ def load_urdf(path, floating_base=False, base_name="base", loops=None, gravity=(
     ----------
     path : str or Path
     floating_base : bool
-        Join the root link to the ground by a free joint; else it is fixed.
+        Join the root link to the ground by a free joint; else it is fixed. Nothing drives free joints, this one and
+        those of the file (``floating``), until an actuator is declared: the inputs are the other joints.
     base_name : str
         Name of the joint between the ground and the root link.
     loops : dict or list of tuple, optional
@@ -101,7 +102,7 @@ def load_urdf(path, floating_base=False, base_name="base", loops=None, gravity=(
                           independent=_independent(joints, kinds, base))
         declare_bodies(builder, {link.name: _inertial(link) for link in links if link.name != GROUND})
         for name, (kind, child) in base.items():
-            builder.joint(name, kind, GROUND, child)
+            builder.joint(name, kind, GROUND, child, driven=kind != "free")
         for joint in joints:
             _add_joint(builder, joint, kinds[joint.name])
         for joint in joints:
@@ -193,7 +194,8 @@ def _add_joint(builder, joint, kind):
     builder.joint(
         joint.name, kind, joint.end("parent"), joint.end("child"), placement=joint.pose(),
         axis=joint.axis() if len(JOINT_KINDS[kind].axes) == 1 else None,
-        damping=dynamics.number("damping", 0.0) if dynamics and kind != "fixed" else 0.0, **_limits(joint, kind))
+        damping=dynamics.number("damping", 0.0) if dynamics and kind != "fixed" else 0.0, driven=kind != "free",
+        **_limits(joint, kind))
 
 
 def _dynamics(joint):

@@ -58,8 +58,8 @@ def build(model):
         holonomic=_frozen(np.array([holonomic for _, _, holonomic in rows], dtype=bool)),
         lower=_frozen(limits[:, 0]), upper=_frozen(limits[:, 1]),
         velocity_limit=_per_joint(tree, "velocity_limit", (0,)), effort_limit=_per_joint(tree, "effort_limit", (0,)),
-        actuator_names=_names(model.actuators) or velocities,
-        tree_actuators=_frozen(_tree_actuators(model, places, virtuals)),
+        actuator_names=_names(model.actuators) or tuple(np.array(velocities, dtype=object)[_driven(tree)]),
+        tree_actuators=_frozen(_tree_actuators(model, tree, places, virtuals)),
         loop_folding=_frozen(np.array([joint_basis(loop.axes) for loop in model.loops]).reshape(-1, 3, 3)),
         singular_tree=singular_bodies(model, tree),
         massless=not links_of(packed)[1][:, LINK_MASS].sum() > 0.0, elements=pack_elements(model, velocities, build))
@@ -101,10 +101,15 @@ def _home(model, joints, coordinates, zero):
     return home
 
 
-def _tree_actuators(model, places, virtuals):
+def _driven(tree):
+    """Which velocity coordinates are inputs where no actuators are declared."""
+    return np.repeat([joint.driven for joint in tree.joints], [len(joint.damping) for joint in tree.joints]) > 0
+
+
+def _tree_actuators(model, tree, places, virtuals):
     """Columns of the actuators that act on coordinates of the tree; those of the others are zero here."""
     if not model.actuators:
-        return np.eye(len(places))
+        return np.eye(len(places))[:, _driven(tree)]
     matrix = np.zeros((len(places), len(model.actuators)))
     for column, actuator in enumerate(model.actuators):
         for coordinate in actuator.gears:

@@ -116,7 +116,8 @@ class Builder(ConstraintBuilder, ElementBuilder, ShapeBuilder, Editor):
             name, validation.text(owner, "body", body), validation.pose(owner, "placement", placement)))
 
     def joint(self, name, kind, parent, child, placement=None, axis=None, axis2=None, pitch=None, limits=None,
-              velocity_limit=None, effort_limit=None, armature=0.0, damping=0.0, stiffness=0.0, rest=None):
+              velocity_limit=None, effort_limit=None, armature=0.0, damping=0.0, stiffness=0.0, rest=None,
+              driven=True):
         """Declare a joint of the tree.
 
         Quantities per degree of freedom take one number for all or a list in the order of the coordinates' names.
@@ -143,6 +144,9 @@ class Builder(ConstraintBuilder, ElementBuilder, ShapeBuilder, Editor):
             three directions (of rotation, and of translation).
         rest : float or array_like, shape (nq,), optional
             Where the springs are at rest; default neutral.
+        driven : bool
+            Where no actuators are declared, its velocity coordinates are inputs. Readers of files declare free joints
+            that are not: nothing drives a floating base.
 
         Raises
         ------
@@ -163,7 +167,7 @@ class Builder(ConstraintBuilder, ElementBuilder, ShapeBuilder, Editor):
             armature=validation.not_negative(owner, "armature", armature, nv),
             damping=validation.not_negative(owner, "damping", damping, nv),
             stiffness=validation.stiffness(owner, form, stiffness),
-            rest=validation.rest(owner, form, rest, neutral(form))))
+            rest=validation.rest(owner, form, rest, neutral(form)), driven=validation.flag(owner, "driven", driven)))
 
     @classmethod
     def of(cls, robot):
@@ -200,7 +204,8 @@ class Builder(ConstraintBuilder, ElementBuilder, ShapeBuilder, Editor):
         return builder
 
     def actuator(self, name, coordinate, gear=1.0):
-        """Declare an input u: tau[coordinate] += gear * u. A robot without actuators is driven by all of tau.
+        """Declare an input u: tau[coordinate] += gear * u. A robot without actuators is driven by all of tau, but for
+        joints that are declared with ``driven=False``.
 
         Parameters
         ----------

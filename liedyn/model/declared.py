@@ -43,7 +43,8 @@ def _joint(joint):
     defaults = {"velocity_limit": np.inf, "effort_limit": np.inf, "armature": 0.0, "damping": 0.0, "stiffness": 0.0}
     for key, default in defaults.items():
         entries |= _per_dof(key, getattr(joint, key), default)
-    return entries | _per_dof("rest", joint.rest, neutral(kind))
+    entries |= _per_dof("rest", joint.rest, neutral(kind))
+    return entries if joint.driven else entries | {"driven": False}
 
 
 def _loop(loop):

@@ -64,6 +64,8 @@ class Joint(_Record):
         Rotor inertia, viscous damping and spring stiffness of each coordinate.
     rest : ndarray, shape (nq,)
         Configuration in which the springs are at rest.
+    driven : bool
+        Are its velocity coordinates inputs, where no actuators are declared?
     """
 
     name: str
@@ -80,6 +82,7 @@ class Joint(_Record):
     damping: np.ndarray
     stiffness: np.ndarray
     rest: np.ndarray
+    driven: bool = True
 
 
 @dataclass(frozen=True, eq=False)

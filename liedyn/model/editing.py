@@ -277,8 +277,8 @@ def _choice(model):
 
 
 def _actuators_of(joints):
-    """One for each velocity coordinate, as a robot has that declares none."""
-    return tuple(Actuator(name, {name: 1.0}) for name in _velocities_of(joints))
+    """One for each velocity coordinate that is driven, as a robot has that declares none."""
+    return tuple(Actuator(name, {name: 1.0}) for name in _velocities_of(each for each in joints if each.driven))
 
 
 def _prefixed(model, prefix):

@@ -56,7 +56,8 @@ class Robot:
     home : ndarray, shape (nq,)
         The declared home configuration; neutral where nothing was declared.
     actuator_names : tuple of str
-        Names of the inputs u: the velocity coordinates themselves if no actuator was declared.
+        Names of the inputs u: if no actuator was declared the velocity coordinates themselves, of joints that are
+        driven.
     tree_actuators : ndarray, shape (nv, nu)
         Generalised forces of unit inputs; zero for actuators on cut joints and between points, whose forces depend on
         the configuration (`liedyn.actuator_matrix`).

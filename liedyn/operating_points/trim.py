@@ -160,7 +160,7 @@ def _broadcast(robot, q, v, u, given):
         raise InputError("leading axes do not broadcast: " + ", ".join(f"{key} {x}" for key, x in shapes.items())
                          ) from None
     q, v = (np.broadcast_to(x.reshape(lead + x.shape[1:]), every + x.shape[1:]).reshape(-1, x.shape[1]) for x in (q, v))
-    u = np.broadcast_to(u, every + u.shape[-1:]).reshape(-1, u.shape[-1])
+    u = np.broadcast_to(u, every + u.shape[-1:]).reshape(len(q), u.shape[-1])
     rows = {name: x if x is None else np.broadcast_to(x, every).ravel() for name, x in given.items()}
     return every, q, v, u, rows
 
