@@ -1,5 +1,5 @@
-"""Whoever holds a coordinate by name holds its place in q: of free joints the position in the parent's frame, however the
-body is turned."""
+"""Whoever holds a coordinate by name holds its place in q: of free joints the position in the parent's frame, however
+the body is turned."""
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
@@ -20,7 +20,7 @@ def frame(position, turn):
 
 
 def pair():
-    """A body free on the ground, another one free on it; a ball between the second one and a mast, a bar to the first."""
+    """A body free on the ground, another one free on it; a ball between the second and a mast, a bar to the first."""
     b = ld.Builder("pair")
     b.body("hull", 2.0, (0.1, 0.0, 0.2), (0.3, 0.4, 0.5))
     b.body("arm", 1.0, (0.0, 0.1, 0.0), (0.1, 0.1, 0.1))
@@ -56,7 +56,8 @@ def places(robot, names):
     return [robot.coordinate_index(name) for name in names]
 
 
-@pytest.mark.parametrize("names", [("base.x",), ("base.y", "base.z"), ("shoulder.x", "base.z"), ("base.x", "shoulder.y")])
+@pytest.mark.parametrize("names", [("base.x",), ("base.y", "base.z"), ("shoulder.x", "base.z"),
+                                   ("base.x", "shoulder.y")])
 def test_close_holds_positions_of_free_joints(names):
     rng = np.random.default_rng(3)
     q, at = somewhere(PAIR, rng, 40), places(PAIR, names)
@@ -115,8 +116,8 @@ def test_a_rotation_is_held_whole():
 def test_velocities_leave_positions_that_are_held(hold):
     rng = np.random.default_rng(9)
     q = somewhere(COASTER, rng, 10)
-    v = ld.differential_inverse_kinematics(COASTER, q, ld.DirectionTarget("cup", (0.0, 0.0, 1.0), (0.6, 0.0, 0.8)), 0.01,
-                                           rate=1.0, hold=hold)
+    target = ld.DirectionTarget("cup", (0.0, 0.0, 1.0), (0.6, 0.0, 0.8))
+    v = ld.differential_inverse_kinematics(COASTER, q, target, 0.01, rate=1.0, hold=hold)
     R = ld.pose(COASTER, q, "cup")[:, :3, :3]
     joint = frame((0.0, 0.0, 0.0), (0.2, -SIDE, 0.1))[:3, :3]
     rate = np.einsum("ji,bjk,bk->bi", joint, R, v[:, 3:])  # of the position, along the axes of the joint on the ground
