@@ -9,6 +9,7 @@ from liedyn.arguments import between, positive, require_robot
 from liedyn.errors import InputError, LiedynError, shown
 from liedyn.plotting import COLOURS, axes_of_view, figure, mechanism, plane_of, points_of, poses_of
 from liedyn.simulation.progress import Progress
+from liedyn.texts import drawn
 
 STYLES = ("-", "--", "-.", ":")
 MOST = 10
@@ -26,10 +27,10 @@ def plot(trajectory, names, ax):
     for k, (name, column) in enumerate(columns.items()):
         # beyond so many colours lines are told apart by their dashes
         ax.plot(trajectory.t, column, color=COLOURS[k % len(COLOURS)], ls=STYLES[k // len(COLOURS) % len(STYLES)],
-                lw=1.8, label=name)
+                lw=1.8, label=drawn(name))
     for k, event in enumerate(trajectory.events):
         ax.axvline(event.t, color="#7F7F7F", lw=0.9, ls=":", label="events" if k == 0 else None)
-    ax.set(xlabel="t [s]", title=trajectory.robot)
+    ax.set(xlabel="t [s]", title=drawn(trajectory.robot))
     ax.grid(alpha=0.3)
     if columns:
         ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
@@ -75,7 +76,7 @@ def animate(trajectory, path, robot, speed, rate, progress):
             for time, k in zip(times, rows):
                 ax.clear()
                 mechanism(robot, trajectory.q[k], ax)
-                _frame(ax, limits, f"{trajectory.robot}, t = {time:.2f} s")
+                _frame(ax, limits, f"{drawn(trajectory.robot)}, t = {time:.2f} s")
                 if picture.get_layout_engine() is not None:  # once: it is most of the time of a picture
                     picture.draw_without_rendering()
                     picture.set_layout_engine("none")

@@ -7,6 +7,7 @@ import numpy as np
 
 from liedyn.errors import InputError, LiedynError
 from liedyn.model import GROUND
+from liedyn.texts import drawn
 from liedyn.tree.forward_kinematics import forward_kinematics, pose
 
 # Okabe and Ito's colours, told apart by every eye and in print; black is for the ground
@@ -65,7 +66,7 @@ def mechanism(robot, q, ax=None):
     view = _View(ax, axes_of_view(robot, normal))
     points = points_of(robot, poses)
     for k, name in enumerate(robot.body_names):
-        view.body(points[name], COLOURS[k % len(COLOURS)], name if len(robot.body_names) <= 10 else None)
+        view.body(points[name], COLOURS[k % len(COLOURS)], drawn(name) if len(robot.body_names) <= 10 else None)
     joints = [_place_of(joint, poses) for joint in robot.model.joints if joint.kind not in ("fixed", "free")]
     grounds = [j.placement[:3, 3] for j in robot.model.joints if j.parent == GROUND and j.kind != "free"]
     cuts = [(poses[loop.parent] @ loop.parent_placement)[:3, 3] for loop in robot.model.loops]
@@ -75,7 +76,7 @@ def mechanism(robot, q, ax=None):
     view.marks(joints, "o", "white", 18 if len(joints) > 15 else 36, "joint")
     view.marks(grounds, "^", "black", 130, "ground", order=4)
     view.marks(cuts, "X", "#FFD400", 60, "cut joint of a loop", order=6)
-    view.finish(robot.name, legend_outside=len(robot.body_names) <= 10)
+    view.finish(drawn(robot.name), legend_outside=len(robot.body_names) <= 10)
     return ax
 
 

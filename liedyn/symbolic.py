@@ -118,7 +118,7 @@ def constraint(builder, name, *expressions, velocity=False, active=True):
     name : str
     *expressions : sympy.Expr
         One for each row: of the symbols of `coordinates` and `time`; with `velocity` also of those of `velocities`, in
-        which they must be linear, ``A(q, t) v - b(q, t)``.
+        which they must be linear, ``A(q, t) v - b(q, t)``. Text is refused: to read it, SymPy would run it as Python.
     velocity : bool
         The expressions constrain velocities, not positions (nonholonomic, unless they can be integrated).
     active : bool
@@ -127,7 +127,8 @@ def constraint(builder, name, *expressions, velocity=False, active=True):
     Raises
     ------
     InputError
-        An unknown symbol, an expression that is not linear in the velocities, or one without smooth derivatives.
+        Text or anything else that is no expression, an unknown symbol or function, an expression that is not linear in
+        the velocities, or one without smooth derivatives.
     LiedynError
         SymPy is not installed.
 
@@ -157,15 +158,16 @@ def constraint(builder, name, *expressions, velocity=False, active=True):
     q, v = sympy.Matrix(coordinates(*names)), sympy.Matrix(velocities(*names))
     a = sympy.Matrix([sympy.Symbol(f"dd {each}", real=True) for each in names])
     known = {t, *q, *(v if velocity else ())}
-    given = sympy.Matrix([sympy.sympify(expression) for expression in expressions])
-    for symbol in given.free_symbols - known:
-        what = sorted(map(str, known))
-        raise InputError(f"constraint {name!r}: unknown symbol {str(symbol)!r}, {suggestion(str(symbol), what)} "
-                         "(take symbols from liedyn.symbolic)")
+    given = sympy.Matrix([_expression(f"constraint {shown(name)}", each) for each in expressions])
+    for symbol in _symbols_of(given):
+        if symbol not in known:
+            what = sorted(map(str, known))
+            raise InputError(f"constraint {shown(name)}: unknown symbol {shown(str(symbol))}, "
+                             f"{suggestion(str(symbol), what)} (take symbols from liedyn.symbolic)")
     psi = given if velocity else given.jacobian(q) * v + given.diff(t)
     G = psi.jacobian(v)
     if any(symbol in G.free_symbols for symbol in v):
-        raise InputError(f"constraint {name!r}: not linear in the velocities: {list(expressions)}")
+        raise InputError(f"constraint {shown(name)}: not linear in the velocities: {shown(list(expressions), 300)}")
     drift = psi.subs({each: 0 for each in v})
     phi_0 = psi.jacobian(q) * v + psi.diff(t)
     lam = sympy.Matrix(sympy.symbols(f"lambda_:{len(given)}", real=True))
@@ -181,9 +183,35 @@ def constraint(builder, name, *expressions, velocity=False, active=True):
     try:
         functions = {key: _function(key, *part, places) for key, part in parts.items() if part is not None}
     except NotImplementedError as error:
-        reason = str(error).splitlines()[0]
-        raise InputError(f"constraint {name!r}: a derivative of {list(expressions)} has no code: {reason}") from None
+        raise InputError(f"constraint {shown(name)}: a derivative of {shown(list(expressions), 300)} has no code: "
+                         f"{_first_line(error)}") from None
     builder.custom(name, rows=len(given), active=active, **functions)
+
+
+def _expression(owner, given):
+    """An expression, or a number, as SymPy has it. Text is refused: SymPy would run it as Python to make one of it."""
+    sympy = _sympy()
+    try:
+        expression = sympy.sympify(given, strict=True)
+    except (sympy.SympifyError, TypeError, ValueError):
+        expression = None
+    if not isinstance(expression, sympy.Expr):
+        raise InputError(f"{owner}: expected an expression of SymPy, got {shown(given)}")
+    for each in sympy.preorder_traversal(expression):
+        if isinstance(each, sympy.core.function.AppliedUndef):
+            raise InputError(f"{owner}: unknown function {shown(each.func.__name__)} in {shown(expression)}")
+    return expression
+
+
+def _symbols_of(expression):
+    """All symbols in it, by name. Those that it binds itself are among them, as the index of a sum: a name that is
+    printed into a program must be one that is known."""
+    found = {each for each in _sympy().preorder_traversal(expression) if getattr(each, "is_symbol", False)}
+    return sorted(found, key=str)
+
+
+def _first_line(error):
+    return shown(str(error).splitlines()[0], 200)
 
 
 def law_of(owner, expression):
@@ -195,21 +223,23 @@ def law_of(owner, expression):
         Another symbol, or no expression, or one without derivatives.
     """
     sympy = _sympy()
-    if not isinstance(expression, sympy.Expr):
+    expression, (x, w) = _expression(f"{owner}, law", expression), sympy.symbols("x w", real=True)
+    if expression.is_Matrix:
         raise InputError(f"{owner}, law: expected an expression, got {shown(expression)}")
-    for name in sorted(map(str, expression.free_symbols)):
-        if name not in ("x", "w"):
-            raise InputError(f"{owner}, law: unknown symbol {name!r}, expected x, the length, and w, its rate")
-    x, w = sympy.symbols("x w", real=True)
-    expression = expression.xreplace({each: {"x": x, "w": w}[str(each)] for each in expression.free_symbols})
+    known = {"x": x, "w": w}
+    for each in _symbols_of(expression):
+        if not (isinstance(each, sympy.Symbol) and each.name in known):
+            raise InputError(f"{owner}, law: unknown symbol {shown(str(each))}, expected x, the length, and w, its "
+                             "rate")
+    expression = expression.xreplace({each: known[each.name] for each in expression.free_symbols})
     parts, printed = [expression, expression.diff(x), expression.diff(w)], sympy.printing.pycode
     shared, found = sympy.cse(parts, symbols=sympy.numbered_symbols("x_"))
     try:
         body = [f"{symbol} = {printed(each)}" for symbol, each in shared]
         result = ", ".join(f"1.0 * ({printed(each)})" for each in found)
     except NotImplementedError as error:
-        reason = str(error).splitlines()[0]
-        raise InputError(f"{owner}, law: a derivative of {expression} has no code: {reason}") from None
+        raise InputError(f"{owner}, law: a derivative of {shown(expression)} has no code: "
+                         f"{_first_line(error)}") from None
     scope = {"math": math}
     exec("def law(x, w):\n    " + "\n    ".join([*body, f"return {result}\n"]), scope)
     return compiled(scope["law"], error_model="numpy")

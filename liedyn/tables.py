@@ -1,4 +1,5 @@
 """Tables of short texts, for terminals and for notebooks."""
+from liedyn.texts import printable
 
 
 def text_table(rows, indent="  "):
@@ -10,6 +11,7 @@ def text_table(rows, indent="  "):
         a
     b  10
     """
+    rows = [[printable(text) for text in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows)]
     return "\n".join((indent + "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])])).rstrip()
                      for row in rows)

@@ -1,6 +1,7 @@
 """Straight-line programs against the general kernels, and against Pinocchio; how they are kept; what is refused."""
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -212,3 +213,25 @@ def test_expressions():
     assert 2.0 * (3.0 * x) is 6.0 * x and x + x is 2.0 * x and (-2.0) * x is -(2.0 * x)
     with pytest.raises(TypeError, match="cannot depend on the state"):
         assert x < y
+
+
+NAMES = ['""";import pathlib;pathlib.Path("ran").touch();"""', "'''", 'a """ b', "back\\", 'quote"', "{ints}",
+         "a\nimport pathlib\n", "%s %(x)s", "\x85\u2028\u202e\x1b[2J", "../../etc", "NUL", "$(touch ran)", "Ünïcode 機械",
+         "x" * 300]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_get_into_no_program(name, tmp_path, monkeypatch):
+    """The robot's, and all others: what is executed holds numbers only, and its file lies where such files lie."""
+    monkeypatch.chdir(tmp_path)
+    builder = Builder(name, description=name, source=name)
+    builder.body(f"b {name}", mass=1.0 + NAMES.index(name), inertia=(0.1, 0.1, 0.1))
+    builder.joint(name, "revolute", "ground", f"b {name}", axis=(0, 0, 1))
+    builder.actuator(name, name)
+    fast = ld.specialize(builder.build())
+    with open(fast.kernels.__file__, encoding="utf-8") as file:
+        text = file.read()
+    plain = "".join(filter(str.isalnum, name))
+    assert text.isascii() and (len(plain) < 4 or plain not in text) and name not in text
+    compile(text, "program", "exec")
+    assert [path.name for path in tmp_path.iterdir()] == [] and Path(fast.kernels.__file__).parent.name == "straight"

@@ -64,3 +64,49 @@ def test_a_wrong_derivative_is_found():
 def test_what_is_refused(expression, velocity, message):
     with pytest.raises(ld.InputError, match=message):
         symbolic.constraint(mechanism(), "bad", expression, velocity=velocity)
+
+
+RUN = "__import__('pathlib').Path({!r}).touch() or 0"
+
+
+@pytest.mark.parametrize("make", [
+    lambda evil, x: evil,
+    lambda evil, x: f"base.x + {evil}",
+    lambda evil, x: [evil],
+    lambda evil, x: evil.encode(),
+    lambda evil, x: np.str_(evil),
+    lambda evil, x: sp.Symbol(evil, real=True) + x,
+    lambda evil, x: sp.Function(f"f\n{evil}\n")(x),
+    lambda evil, x: sp.Sum(x ** sp.Symbol("k"), (sp.Symbol("k"), 1, sp.Symbol(evil))),
+    lambda evil, x: sp.Sum(x ** sp.Symbol(f"k for k in [{evil}]"), (sp.Symbol(f"k for k in [{evil}]"), 1, 2)),
+    lambda evil, x: sp.MatrixSymbol(evil, 2, 2)[0, 0] * x,
+    lambda evil, x: sp.IndexedBase(evil)[0] * x,
+    lambda evil, x: sp.Derivative(sp.Function(evil)(x), x),
+    lambda evil, x: sp.Eq(x, 1),
+    lambda evil, x: sp.Matrix([x, sp.Symbol(evil)]),
+    lambda evil, x: None,
+])
+def test_text_is_neither_evaluated_nor_written_into_programs(make, tmp_path):
+    evil = RUN.format(str(tmp_path / "ran"))
+    b = mechanism()
+    with pytest.raises(ld.InputError, match="constraint 'bad': (expected an expression of SymPy|unknown)"):
+        symbolic.constraint(b, "bad", make(evil, symbolic.coordinates("slide.x")[0]))
+    law = make(evil, sp.Symbol("x"))
+    if law is not None and not callable(law):
+        with pytest.raises(ld.LiedynError):
+            b.spring("s", "ground", b._model().bodies[0].name, law=law)
+            b.build()
+    assert not (tmp_path / "ran").exists()
+
+
+def test_names_of_coordinates_are_only_text():
+    """A joint that is called like a program: its symbol is never printed into one."""
+    names = ["__import__('os').abort()", 'a"""b', "new\nline", "{x}", "%s", "$q_1$", "lambda", "out_0"]
+    b = ld.Builder("r")
+    for k, name in enumerate(names):
+        b.body(f"b{k}", mass=1.0, inertia=(0.1, 0.1, 0.1))
+        b.joint(name, "revolute", f"b{k - 1}" if k else "ground", f"b{k}")
+    q = symbolic.coordinates(*names)
+    symbolic.constraint(b, "cam", sum(sp.sin(x) * (k + 1) for k, x in enumerate(q)))
+    robot, values = b.build(), np.linspace(0.1, 0.8, len(names))
+    assert ld.closure_error(robot, values)[0] == pytest.approx(np.sin(values) @ np.arange(1, len(names) + 1))

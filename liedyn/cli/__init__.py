@@ -10,11 +10,12 @@ import sys
 import warnings
 
 from liedyn.errors import LiedynError
+from liedyn.texts import printable
 
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message):
-        self.exit(2, f"liedyn: {message} (see {self.prog} --help)\n")
+        self.exit(2, f"liedyn: {printable(message)} (see {self.prog} --help)\n")
 
 
 def _parser():
@@ -76,7 +77,7 @@ def _show_warning(message, category, filename, lineno, file=None, line=None):
 
 
 def _one_line(message):
-    return " ".join(str(message).split())
+    return printable(" ".join(str(message).split()))
 
 
 def _failed(error, status=1):

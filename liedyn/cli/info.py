@@ -6,10 +6,12 @@ from liedyn.constraints.loops import rank_of
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.errors import LiedynError
 from liedyn.model.kinds import LOOP_KINDS
+from liedyn.texts import printable
 
 
 def print_table(rows, indent="  "):
     """Print rows of texts in columns."""
+    rows = [[printable(text) for text in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows)]
     for row in rows:
         print(indent + "  ".join(text.ljust(width) for text, width in zip(row, widths)).rstrip())
@@ -26,9 +28,9 @@ def print_info(source):
     """Print bodies, joints, loops, mobility and redundant rows of a robot."""
     robot = ld.load(source)
     model = robot.model
-    print(robot.name + (f": {robot.description}" if robot.description else ""))
+    print(printable(robot.name + (f": {robot.description}" if robot.description else "")))
     if robot.source:
-        print(f"source: {robot.source}")
+        print(f"source: {printable(robot.source)}")
     print(f"gravity: {robot.gravity.tolist()} m/s^2")
 
     print(f"\nbodies ({robot.nbodies})")
@@ -64,9 +66,9 @@ def print_info(source):
     else:
         print(f"degrees of freedom:           {robot.nv}")
     if robot.independent:
-        print(f"independent by default:       {', '.join(robot.independent)}")
+        print(f"independent by default:       {printable(', '.join(robot.independent))}")
     if robot.singular_tree:
-        print(f"held by loops only:           {', '.join(robot.singular_tree)} (massless in the open tree)")
+        print(f"held by loops only:           {printable(', '.join(robot.singular_tree))} (massless in the open tree)")
 
 
 def _coordinates(robot, joint):
@@ -88,14 +90,15 @@ def _print_mobility(robot):
         q = ld.close(robot, robot.home)
         rank, redundant = rank_of(robot, q, RANK_TOLERANCE)
     except LiedynError as error:
-        print(f"mobility:                     unknown, {error}")
+        print(f"mobility:                     unknown, {printable(str(error))}")
         return
     on_positions = rank_of(robot, q, RANK_TOLERANCE, robot.holonomic)[0]
     print(f"rank of the rows:             {rank} (at the home configuration, loops closed to "
           f"{np.abs(ld.closure_error(robot, q)).max():.1e})")
     of_positions = f" ({robot.nv - on_positions} of positions)" if on_positions != rank else ""
     print(f"degrees of freedom:           {robot.nv - rank}{of_positions}")
-    print(f"redundant rows:               {f'{len(redundant)}: ' + ', '.join(redundant) if redundant else 'none'}")
+    which = printable(f"{len(redundant)}: {', '.join(redundant)}") if redundant else "none"
+    print(f"redundant rows:               {which}")
 
 
 def _between(each):

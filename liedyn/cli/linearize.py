@@ -8,6 +8,7 @@ from liedyn.cli.verification import central_differences
 from liedyn.constraints.independent import choose
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.errors import InputError, suggestion
+from liedyn.texts import printable
 
 
 def linearize(arguments):
@@ -19,7 +20,7 @@ def linearize(arguments):
     ss = ld.linearize(robot, q, v, np.zeros(robot.nv), independent=independent)
 
     on_positions, freedom = ss.K.shape[1], ss.S.shape[1]
-    print(f"{robot.name}: {robot.nv} coordinates, {len(robot.row_names)} constraint rows of rank {ss.rank}, "
+    print(f"{printable(robot.name)}: {robot.nv} coordinates, {len(robot.row_names)} constraint rows of rank {ss.rank}, "
           f"{freedom} degrees of freedom" + (f" ({on_positions} of positions)" if on_positions != freedom else ""))
     _print_state(robot, ss)
     _print_matrix("A", ss.A, ss.states, ss.states)
@@ -33,10 +34,10 @@ def linearize(arguments):
     if arguments.check:
         _check(robot, ss, independent)
     if arguments.save:
-        print(f"\nsystem written to {ss.save(arguments.save)}")
+        print(f"\nsystem written to {printable(str(ss.save(arguments.save)))}")
     if arguments.plot:
         ld.plotting.save_picture(arguments.plot, robot, q, ss.eigenvalues())
-        print(f"{'' if arguments.save else chr(10)}picture written to {arguments.plot}")
+        print(f"{'' if arguments.save else chr(10)}picture written to {printable(arguments.plot)}")
 
 
 def _independent(names):
@@ -88,6 +89,7 @@ def _print_matrix(title, matrix, row_names, column_names):
 
 
 def _print_rows(rows):
+    rows = [[printable(text) for text in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows)]
     for first, *others in rows:
         print("  " + first.ljust(widths[0]) + "".join(text.rjust(w + 2) for text, w in zip(others, widths[1:])))

@@ -1,5 +1,6 @@
 """A robot in the browser: ``liedyn view``."""
 import liedyn as ld
+from liedyn.texts import printable
 
 
 def view(arguments):
@@ -7,7 +8,8 @@ def view(arguments):
     robot = ld.load(arguments.robot)
     run = ld.Trajectory.load(arguments.run) if arguments.run else None
     if arguments.html:
-        print(f"written: {ld.export_html(robot, robot.home if run is None else run, arguments.html)}")
+        path = ld.export_html(robot, robot.home if run is None else run, arguments.html)
+        print(f"written: {printable(str(path))}")
         return
     linear = None
     if arguments.modes:
@@ -15,7 +17,7 @@ def view(arguments):
         linear = ld.linearize(robot, q, [0.0] * robot.nv, [0.0] * robot.nv)
         print(ld.modes(linear))
     page = ld.view(robot, trajectory=run, linear=linear, port=arguments.port)
-    print(f"{robot.name}: open {page.url} in a browser; Ctrl-C ends it", flush=True)
+    print(f"{printable(robot.name)}: open {page.url} in a browser; Ctrl-C ends it", flush=True)
     try:
         page.wait()
     except KeyboardInterrupt:

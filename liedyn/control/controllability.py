@@ -10,6 +10,7 @@ from liedyn.control.decomposition import Decomposition, decompose, metric_root
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.elements.generalized import actuator_matrix
 from liedyn.errors import InputError, shown, suggestion
+from liedyn.texts import printable
 
 SHOWN = 1e-6
 """Parts of a motion below this are rounding, and not named."""
@@ -56,10 +57,10 @@ class Controllability:
         return self.driven == self.freedom
 
     def __str__(self):
-        by = f"{', '.join(self.actuators) or 'nothing'} drive{'s' * (len(self.actuators) < 2)}"
+        by = f"{printable(', '.join(self.actuators)) or 'nothing'} drive{'s' * (len(self.actuators) < 2)}"
         if self:
             return f"controllable: {by} {self.freedom} of {self.freedom} degrees of freedom"
-        motions = (", ".join(f"{name} {value:.6g}" for name, value in motion.items()) for motion in self.undriven)
+        motions = (", ".join(f"{printable(name)} {value:.6g}" for name, value in motion.items()) for motion in self.undriven)
         return "\n  ".join([f"not controllable: {by} {self.driven} of {self.freedom} degrees of freedom; "
                             "no actuator drives", *motions])
 

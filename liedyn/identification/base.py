@@ -19,6 +19,7 @@ from liedyn.identification.projection import allowed_motions, require_allowed
 from liedyn.identification.regression import tree_regressor
 from liedyn.identification.sampling import random_states
 from liedyn.model.packed import BODIES_AT, BODY_I, BODY_LINK
+from liedyn.texts import printable
 
 NOTHING = 1e-9
 """Columns below this part of the largest one, and coefficients that give less than this part of a column, are zero."""
@@ -84,7 +85,7 @@ class BaseParameters:
                 f"them alone; {len(self.unidentifiable)} without influence)")
 
     def __str__(self):
-        return "\n".join(self.expressions)
+        return "\n".join(map(printable, self.expressions))
 
 
 def base_parameters(robot, include=(), q=None, v=None, a=None, tolerance=1e-6, seed=0):

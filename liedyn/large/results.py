@@ -10,6 +10,7 @@ import numpy as np
 from liedyn.errors import InputError, listed, said, shown
 from liedyn.large.chunks import Template
 from liedyn.large.transport import needed, require_same_job
+from liedyn.texts import printable
 
 FORMAT = 1
 JOB, DONE = "job.json", "liedyn_chunks"
@@ -69,7 +70,7 @@ class LargeResult:
 
     def __repr__(self):
         failed = f", {len(self.errors)} of them failed" if self.errors else ""
-        return f"LargeResult({', '.join(self.names)} of {self.count} rows{failed})"
+        return f"LargeResult({printable(', '.join(self.names))} of {self.count} rows{failed})"
 
 
 def open_results(path):

@@ -87,6 +87,7 @@ class FrequencyResponse:
         'frequency [rad/s]'
         """
         from liedyn.plotting import COLOURS, figure
+        from liedyn.texts import drawn
 
         values = self[output, input].reshape(-1, len(self.omega))
         if axes is None:
@@ -94,7 +95,7 @@ class FrequencyResponse:
         for value, colour in zip(values, np.resize(COLOURS, len(values))):
             axes[0].loglog(self.omega, np.abs(value), color=colour)
             axes[1].semilogx(self.omega, np.degrees(np.unwrap(np.angle(value))), color=colour)
-        axes[0].set(ylabel=f"size of {output} / {input}")
+        axes[0].set(ylabel=drawn(f"size of {output} / {input}"))
         axes[1].set(xlabel="frequency [rad/s]", ylabel="phase [deg]")
         for each in axes:
             each.grid(True, which="both", alpha=0.3)

@@ -8,6 +8,7 @@ from liedyn.arguments import positive
 from liedyn.errors import InputError, shown
 from liedyn.python_control import plain, python_control
 from liedyn.tables import html_table, text_table
+from liedyn.texts import printable
 
 
 @dataclass(frozen=True, repr=False)
@@ -273,7 +274,7 @@ def _at_index(name, found, models, chosen):
 
 
 def _few(names):
-    return ", ".join(names[:4]) + (", ..." if len(names) > 4 else "")
+    return printable(", ".join(names[:4])) + (", ..." if len(names) > 4 else "")
 
 
 def _number(x):

@@ -16,6 +16,7 @@ from liedyn.operating_points.curve import Curve, OffTheCurve
 from liedyn.operating_points.problem import FAMILY, Problem
 from liedyn.operating_points.result import Trim
 from liedyn.operating_points.special_points import eigenvalues, is_undecided, special_points
+from liedyn.texts import printable
 
 EASY, LONGER, SHORTER, LEAST = 3, 1.5, 0.5, 1e-7
 """With so few corrections the next step is longer; how steps grow and shrink, and the part of the first one at which
@@ -70,7 +71,7 @@ class Branch:
 
     def __repr__(self):
         found = ", ".join(f"{each.kind} at {each.parameter:.6g}" for each in self.special) or "no special points"
-        return f"Branch({len(self.parameter)} points over {self.name}, {found}, ended: {self.ended})"
+        return f"Branch({len(self.parameter)} points over {printable(self.name)}, {found}, ended: {self.ended})"
 
     def __len__(self):
         return len(self.parameter)

@@ -12,6 +12,7 @@ from liedyn.linearization.linearize import linearize
 from liedyn.regulation.deviation import Deviation
 from liedyn.regulation.lqr import Regulator, riccati
 from liedyn.regulation.weights import weight
+from liedyn.texts import printable
 
 
 class GainSchedule:
@@ -44,7 +45,7 @@ class GainSchedule:
 
     def __repr__(self):
         sizes = " x ".join(str(len(each)) for each in self.grid)
-        return f"GainSchedule({sizes} equilibria over {', '.join(self.names)})"
+        return f"GainSchedule({sizes} equilibria over {printable(', '.join(self.names))})"
 
     def at(self, **place):
         """The regulator for a place inside the grid: gains and inputs interpolated, the equilibrium itself exact.

@@ -5,6 +5,7 @@ import numpy as np
 
 from liedyn.errors import InputError, shown, suggestion
 from liedyn.linearization.state_space import LocalStateSpace
+from liedyn.texts import printable
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -52,7 +53,7 @@ class Sensitivity:
 
     def __repr__(self):
         lead = f"batch {self.a.shape[:-2]}, " if self.a.ndim > 2 else ""
-        return f"Sensitivity({lead}{len(self.parameters)} parameters, states {', '.join(self.model.states)})"
+        return f"Sensitivity({lead}{len(self.parameters)} parameters, states {printable(', '.join(self.model.states))})"
 
     def index(self, parameter):
         """Number of a parameter.

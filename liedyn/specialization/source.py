@@ -6,9 +6,9 @@ from liedyn.model.packed import NV
 from liedyn.specialization.expressions import CALL, INPUT, NEGATE, PART, Expression
 from liedyn.specialization.recursions import COLUMNS, FACTOR
 
-HEADER = '''"""{title}
+HEADER = '''"""Dynamics of one robot, written by liedyn.specialize.
 
-Written by liedyn.specialize: straight lines traced from the recursions of liedyn.tree for the numbers of one robot.
+Straight lines traced from the recursions of liedyn.tree for the numbers of the robot: no text of it is here.
 """
 import numpy as np
 
@@ -124,12 +124,11 @@ def _factor_text(x):
     return f"{FACTOR}{x.number}" if isinstance(x, Expression) else repr(x)
 
 
-def module_source(title, ints, traces):
+def module_source(ints, traces):
     """Source of the module that computes all of the traces.
 
     Parameters
     ----------
-    title : str
     ints : ndarray
         The packed model, for the kernels that the traces call in the end.
     traces : dict
@@ -142,7 +141,7 @@ def module_source(title, ints, traces):
     called = {x.arguments[0] for _, trace in traces.values() for x in trace.program if x.operation == CALL}
     called |= {kernel for _, trace in traces.values() for kernel, *_ in trace.calls}
     imports = sorted(f"from {function.__module__} import {function.__name__}" for function in called)
-    text = HEADER.format(title=title, imports="\n".join(imports), ints=ints.tolist(), nv=ints[NV])
+    text = HEADER.format(imports="\n".join(imports), ints=ints.tolist(), nv=ints[NV])
     for name, (recursion, trace) in traces.items():
         body = statements(trace.program, trace.arrays)
         for solution in trace.solutions:

@@ -208,7 +208,7 @@ def _tree(robot):
 def _source(robot):
     tree = _tree(robot)
     traces = {name: (recursion, shortest_trace(recursion, tree)) for name, recursion in RECURSIONS.items()}
-    return module_source(f"Dynamics of {robot.name!r}.", tree.ints, traces)
+    return module_source(tree.ints, traces)
 
 
 def _module(robot):
