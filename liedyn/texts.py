@@ -1,4 +1,5 @@
 """Names and texts of files on their way to terminals and pictures."""
+import re
 
 
 def printable(text):
@@ -12,6 +13,17 @@ def printable(text):
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+
+
+def in_markdown(text):
+    """`text` as pages of Markdown and HTML show it letter by letter: what could mean something there is a number.
+
+    Examples
+    --------
+    >>> in_markdown("<b>a_1</b> at 0.5 s")
+    '&#60;b&#62;a&#95;1&#60;&#47;b&#62; at 0.5 s'
+    """
+    return re.sub(r"[^\w\s,.+-]|_", lambda found: f"&#{ord(found[0])};", printable(text))
 
 
 def drawn(text):

@@ -216,8 +216,8 @@ def test_expressions():
 
 
 NAMES = ['""";import pathlib;pathlib.Path("ran").touch();"""', "'''", 'a """ b', "back\\", 'quote"', "{ints}",
-         "a\nimport pathlib\n", "%s %(x)s", "\x85\u2028\u202e\x1b[2J", "../../etc", "NUL", "$(touch ran)", "Ünïcode 機械",
-         "x" * 300]
+         "a\nimport pathlib\n", "%s %(x)s", "\x85\u2028\u202e\x1b[2J", "../../etc", "NUL", "$(touch ran)",
+         "Ünïcode 機械", "x" * 300]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -7,8 +7,10 @@ from liedyn.arguments import positive, require_robot
 from liedyn.compiled.boundary import states
 from liedyn.errors import InputError, LiedynError, shown
 from liedyn.simulation.progress import Progress
+from liedyn.texts import printable
 from liedyn.viewer.player import FRAMES, Run
-from liedyn.viewer.stage import Stage, close_server, open_server
+from liedyn.viewer.server import close_server, open_server
+from liedyn.viewer.stage import Stage
 
 MOST_FRAMES = 3000
 """Pictures of a page at most: a longer run has fewer in a second."""
@@ -97,7 +99,7 @@ def _played(server, stage, run, speed, forces, progress):
         stage.pose(q)
         if forces:
             stage.forces(*_of_forces(run, t, q))
-        clock.text = " ".join([f"t = {t:.2f} s", *run.events(t)])
+        clock.text = printable(" ".join([f"t = {t:.2f} s", *run.events(t)]))
         recorded.insert_sleep(span / speed / (count - 1))
         bar.show(float(t))
     bar.close()

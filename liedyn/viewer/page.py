@@ -9,17 +9,20 @@ from liedyn.arguments import require_robot, whole
 from liedyn.compiled.boundary import states
 from liedyn.errors import InputError, shown
 from liedyn.linearization.modes import modes as modes_of
+from liedyn.texts import in_markdown, printable
 from liedyn.viewer.player import ANGLE, Clock, Run, Swing
 from liedyn.viewer.posture import Posture
 from liedyn.viewer.scene import solids
-from liedyn.viewer.stage import Stage, close_server, open_server
+from liedyn.viewer.server import address, close_server, open_server, url_of
+from liedyn.viewer.stage import Stage
 from liedyn.viewer.touch import Touch
 
 BLUE = (0, 114, 178)
 RATES = ("0.1 x", "0.25 x", "0.5 x", "1 x", "2 x", "5 x")
 
 
-def view(robot, q=None, trajectory=None, linear=None, host="127.0.0.1", port=8080):
+def view(robot, q=None, trajectory=None, linear=None, host="127.0.0.1", port=8080,
+         origins=()):
     """Show a robot on a page in the browser, to be moved, switched and played.
 
     Sliders move the independent coordinates within the limits of the joints, all loops stay closed; switches take
@@ -35,9 +38,13 @@ def view(robot, q=None, trajectory=None, linear=None, host="127.0.0.1", port=808
     linear : LocalStateSpace, optional
         A model of this robot, whose modes are to be animated.
     host : str
-        Address at which the page is served; ``"0.0.0.0"`` for all of the network.
+        Address of this machine at which the page is served. All that runs on this machine reaches the page at the
+        default; ``"0.0.0.0"`` serves it to all of the network, and there is no password.
     port : int
         The next free one is taken where it is not free.
+    origins : sequence of str
+        More addresses at which browsers find the page, behind a proxy for instance: ``["https://hub.example"]``.
+        Requests for other addresses, and those of other sites, are refused.
 
     Returns
     -------
@@ -47,9 +54,10 @@ def view(robot, q=None, trajectory=None, linear=None, host="127.0.0.1", port=808
     Raises
     ------
     InputError
-        The trajectory or the model is one of another robot, q is not one configuration, or the port is none.
+        The trajectory or the model is one of another robot, q is not one configuration, the host is no address of this
+        machine, the port is none or no port is free, or an origin is none.
     LiedynError
-        viser or trimesh is not installed.
+        viser or trimesh is not installed, or viser is one that liedyn does not know.
 
     Warns
     -----
@@ -68,6 +76,10 @@ def view(robot, q=None, trajectory=None, linear=None, host="127.0.0.1", port=808
         raise InputError(f"host must be an address, got {shown(host)}")
     if whole("port", port) > 65535:
         raise InputError(f"port must be below 65536, got {port}")
+    if isinstance(origins, str) or not hasattr(origins, "__iter__"):
+        raise InputError(f"origins must be a list of addresses, got {shown(origins)}")
+    for each in (origins := list(origins)):
+        address(each)
     if trajectory is not None and not hasattr(trajectory, "coordinate_names"):
         raise InputError(f"trajectory must be a Trajectory, got {shown(trajectory)}")
     run = None if trajectory is None else Run(robot, trajectory)
@@ -81,7 +93,12 @@ def view(robot, q=None, trajectory=None, linear=None, host="127.0.0.1", port=808
     found = None if linear is None else modes_of(linear)
     if found is not None and found.shapes.shape[1] != robot.nv:
         raise InputError(f"the linear model has {found.shapes.shape[1]} velocities, {robot.name!r} has {robot.nv}")
-    return Page(open_server(host, port), Posture(robot, q), run, None if found is None else (linear, found))
+    posture, server = Posture(robot, q), open_server(host, port, origins)
+    try:
+        return Page(server, posture, run, None if found is None else (linear, found))
+    except BaseException:
+        close_server(server)
+        raise
 
 
 def one_at_a_time(method):
@@ -116,7 +133,7 @@ class Page:
         gui.configure_theme(control_width="medium", brand_color=BLUE, show_logo=False,
                             show_share_button=False)
         gui.main_panel.dock_right()
-        gui.set_panel_label(posture.robot.name)
+        gui.set_panel_label(printable(posture.robot.name))
         self.text = gui.add_markdown("")
         tabs = gui.add_tab_group()
         if run is not None:
@@ -129,8 +146,8 @@ class Page:
         if posture.robot.constraint_names:
             with tabs.add_tab("Constraints"):
                 for name in posture.robot.constraint_names:
-                    box = gui.add_checkbox(name, name in posture.robot.active or name in posture.robot.contacts
-                                           and posture.robot.contacts[name] != "off")
+                    contact = posture.robot.contacts.get(name, "off")
+                    box = gui.add_checkbox(printable(name), name in posture.robot.active or contact != "off")
                     box.on_update(functools.partial(self._switched, name))
                     self.switches[name] = box
         with tabs.add_tab("Touch"):
@@ -145,7 +162,7 @@ class Page:
     @property
     def url(self):
         """What the browser opens."""
-        return f"http://{self.server.get_host().replace('0.0.0.0', 'localhost')}:{self.server.get_port()}"
+        return url_of(self.server)
 
     def close(self):
         """Serve it no more."""
@@ -174,9 +191,9 @@ class Page:
                 lam, held = posture.forces()
             self.stage.forces(posture.robot, posture.q, lam)
             says = posture.facts() + ([("forces", held)] if held else [])
-        lines = [f"**{what}**: {text}  " for what, text in says]
+        lines = [f"**{what}**: {in_markdown(text)}  " for what, text in says]
         if posture.message:
-            lines.append(f"\n⚠ **cannot be**: {posture.message}")
+            lines.append(f"\n⚠ **cannot be**: {in_markdown(posture.message)}")
         content = "\n".join(lines)
         if self.text.content != content:
             self.text.content = content
@@ -192,7 +209,7 @@ class Page:
                 (low, high), value = self.posture.bounds(name), self.posture.value(name)
                 # three decimals are enough to read, inside the limits
                 low, high = min(math.ceil(1e3 * low) / 1e3, value), max(math.floor(1e3 * high) / 1e3, value)
-                slider = self.server.gui.add_slider(name, low, max(high, low + 1e-6), 1e-3, value)
+                slider = self.server.gui.add_slider(printable(name), low, max(high, low + 1e-6), 1e-3, value)
                 slider.on_update(functools.partial(self._moved, name))
                 self.sliders[name] = slider
 
@@ -299,7 +316,7 @@ class Page:
         rate.on_update(lambda _: setattr(self._clock, "speed", float(rate.value.split()[0])))
         if run.trajectory.events:
             gui.add_markdown("\n".join(["| t [s] | event |", "|---|---|", *(
-                f"| {each.t:.4g} | {each.name} |" for each in run.trajectory.events[:30])]))
+                f"| {each.t:.4g} | {in_markdown(each.name)} |" for each in run.trajectory.events[:30])]))
 
     def _play_or_pause(self):
         if self._clock.running:

@@ -1,12 +1,12 @@
 """Solids, arrows and names of a robot on a viser server, and where they are now."""
-import contextlib
-import io
+from urllib.parse import quote
 
 import numpy as np
 from scipy.spatial.transform import Rotation
 
 from liedyn.model import GROUND
 from liedyn.plotting import poses_of
+from liedyn.texts import printable
 from liedyn.viewer.meshes import required, triangles
 from liedyn.viewer.scene import CENTRE, along, arrows, camera, centre, colour, extent, size_of, solids
 
@@ -62,15 +62,15 @@ class Stage:
         hidden = {"collision"} if any(each.role == "visual" for each in solids(self.robot)) else set()
         for name in (GROUND, *self.robot.body_names, *self.robot.frame_names):
             self.bodies[name] = self.scene.add_frame(
-                f"/robot/{name}", show_axes=False, axes_length=0.09 * self.size, axes_radius=0.004 * self.size)
+                f"/robot/{_node(name)}", show_axes=False, axes_length=0.09 * self.size, axes_radius=0.004 * self.size)
         for name in self.robot.body_names:
-            self.labels.append(self.scene.add_label(f"/robot/{name}/name", name, visible=False))
+            self.labels.append(self.scene.add_label(f"/robot/{_node(name)}/name", printable(name), visible=False))
         for k, solid in enumerate(solids(self.robot)):
             corners, faces = triangles(solid, 2.0 * self.size)
             if corners is None:
                 continue
             self.parts[k] = self.scene.add_mesh_simple(
-                f"/robot/{solid.body}/{solid.role}{k}", corners.astype(np.float32), faces.astype(np.uint32),
+                f"/robot/{_node(solid.body)}/{solid.role}{k}", corners.astype(np.float32), faces.astype(np.uint32),
                 color=_rgb(solid.color), opacity=None if solid.color[3] >= 1.0 else float(solid.color[3]),
                 side="double", flat_shading=solid.kind in ("box", "mesh"), cast_shadow=False, receive_shadow=False,
                 visible=solid.role not in hidden)
@@ -109,7 +109,7 @@ class Stage:
         head.apply_translation([0.0, 0.0, 0.75])
         mesh = required("trimesh").util.concatenate([shaft, head])
         self.arrows[each.name] = self.scene.add_mesh_simple(
-            f"/forces/{each.name}", np.float32(mesh.vertices), np.uint32(mesh.faces), color=_rgb(each.color),
+            f"/forces/{_node(each.name)}", np.float32(mesh.vertices), np.uint32(mesh.faces), color=_rgb(each.color),
             cast_shadow=False, receive_shadow=False)
         return self.arrows[each.name]
 
@@ -125,18 +125,9 @@ class Stage:
                 node.visible = on
 
 
-def open_server(host, port):
-    """A viser server that says nothing on the terminal."""
-    viser = required("viser")
-    required("trimesh")
-    with contextlib.redirect_stdout(io.StringIO()):
-        return viser.ViserServer(host=host, port=port, verbose=False)
-
-
-def close_server(server):
-    """Stop it, and say nothing either."""
-    with contextlib.redirect_stdout(io.StringIO()):
-        server.stop()
+def _node(name):
+    """A name as a part of viser's paths: a slash in it makes no other node its parent."""
+    return quote(name, safe=" ")
 
 
 def _rgb(color):

@@ -13,6 +13,8 @@ from liedyn.viewer.scene import solids
 PICTURES = 60.0
 """Most pictures in a second."""
 SPRING = (0, 114, 178)
+REACH = 1e3
+"""Places so many times the robot's size away are none that a browser shows."""
 
 
 class Touch:
@@ -81,6 +83,8 @@ class Touch:
 
     async def _dragged(self, body, event):
         """Phases come in order, as this never waits (a thread for each would not keep it)."""
+        if not np.abs([event.start_position, event.end_position]).max() < REACH * self.page.stage.size:
+            return
         if event.phase == "start":
             self.start()
             self.play.grab(body, event.start_position)
