@@ -115,7 +115,8 @@ class ControllabilityError(LiedynError):
 
 
 class CacheWarning(UserWarning):
-    """Compiled kernels cannot be kept on disk: results are right, but every start compiles again."""
+    """Compiled kernels cannot be kept on disk, or what is there is not used as others may have written it: results are
+    right, but every start compiles again."""
 
 
 class ModelWarning(UserWarning):

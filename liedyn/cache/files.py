@@ -8,7 +8,9 @@ import warnings
 from pathlib import Path
 from typing import NamedTuple
 
+from liedyn.cache.trust import trouble, trouble_above
 from liedyn.errors import CacheWarning
+from liedyn.reading import open_regular
 
 PACKAGE = Path(__file__).resolve().parents[1]
 CARRIED = PACKAGE / "_kernels"
@@ -25,6 +27,8 @@ def _first_line(name, data):
 
 
 _HEAD = len(_first_line("", b""))
+_DIRECTORY, _FILE = 0o755, 0o644
+"""Permissions of what is made here, at most: where other users may write nothing is trusted."""
 
 
 def switched_on():
@@ -55,7 +59,12 @@ def cache_directory() -> Path | None:
 
 def _writable(directory):
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        if not _trusted(directory):
+            return False
+        for missing in (each for each in (*reversed(directory.parents), directory) if not each.exists()):
+            missing.mkdir(mode=_DIRECTORY, exist_ok=True)
+        if not _trusted(directory):  # another may have made it meanwhile
+            return False
         with _temporary(directory / "writable"):
             return True
     except OSError:
@@ -64,10 +73,10 @@ def _writable(directory):
 
 @contextlib.contextmanager
 def _temporary(path):
-    """A new file beside `path`, with the permissions that the user's files have; removed if it is still there."""
+    """A new file beside `path`, which others may read at most; removed if it is still there."""
     name = f"{path}.{uuid.uuid4().hex}.tmp"
     try:
-        with open(name, "xb") as file:
+        with open(name, "xb", opener=lambda file, flags: os.open(file, flags, _FILE)) as file:
             yield file
     finally:
         with contextlib.suppress(OSError):
@@ -86,12 +95,50 @@ def read(name):
     for directory in (*directories(), CARRIED):
         path = directory / name
         try:
-            data = memoryview(path.read_bytes())
+            data = _contents(path) if _trusted(directory) else None
         except OSError:
+            continue
+        if data is None:
             continue
         if data[:_HEAD] == _first_line(name, data[_HEAD:]):
             return Kept(path, data[_HEAD:])
     return None
+
+
+def _contents(path):
+    """What is in a file; None if others may have written it, which a warning says."""
+    with open_regular(path) as file:
+        why = trouble(os.fstat(file.fileno()), _package(path))
+        if why is None:
+            return memoryview(file.read())
+    _distrust(path, why)
+    return None
+
+
+def _package(path):
+    """The state of the package's directory, for what is in it."""
+    return os.stat(PACKAGE) if PACKAGE in path.parents else None
+
+
+def _trusted(directory):
+    """May what is in a directory of the cache be run? What is not there yet may."""
+    package = _package(directory)
+    for place, judge in ((directory, trouble), (directory.parent, trouble_above)):
+        with contextlib.suppress(FileNotFoundError):
+            state = os.stat(place)
+            if place == PACKAGE:
+                continue
+            why = judge(state, package) if place == directory else judge(state)
+            if why:
+                _distrust(place, why)
+                return False
+    return True
+
+
+@functools.cache
+def _distrust(place, why):
+    """Once for each place."""
+    warnings.warn(f"{place} is not used for compiled kernels, which are programs: {why}", CacheWarning, stacklevel=3)
 
 
 def write(name, data):
@@ -101,12 +148,12 @@ def write(name, data):
     """
     directory = cache_directory()
     if directory is None:
-        if switched_on():
-            warn(f"not writable: {', '.join(map(str, directories()))}")
+        if places := [str(each) for each in directories() if _trusted(each)]:
+            warn(f"not writable: {', '.join(places)}")
         return None
     path = directory / name
     try:
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(mode=_DIRECTORY, exist_ok=True)
         with _temporary(path) as file:
             file.write(_first_line(name, data))
             file.write(data)

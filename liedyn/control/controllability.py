@@ -60,7 +60,8 @@ class Controllability:
         by = f"{printable(', '.join(self.actuators)) or 'nothing'} drive{'s' * (len(self.actuators) < 2)}"
         if self:
             return f"controllable: {by} {self.freedom} of {self.freedom} degrees of freedom"
-        motions = (printable(", ".join(f"{name} {value:.6g}" for name, value in each.items())) for each in self.undriven)
+        motions = (", ".join(f"{printable(name)} {value:.6g}" for name, value in motion.items())
+                   for motion in self.undriven)
         return "\n  ".join([f"not controllable: {by} {self.driven} of {self.freedom} degrees of freedom; "
                             "no actuator drives", *motions])
 

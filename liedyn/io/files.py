@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from liedyn.errors import InputError, ModelError, cut, shown
+from liedyn.reading import open_regular, read_regular
 
 
 def path_of(source):
@@ -14,10 +15,18 @@ def path_of(source):
 
 
 def read_bytes(path):
-    """What stands in a file; ModelError if it cannot be read."""
+    """What stands in a file; ModelError if it cannot be read, is no regular file, or is larger than 64 MiB."""
     try:
-        return path.read_bytes()
+        return read_regular(path)
     except (OSError, ValueError) as error:  # ValueError: no file has such a name
+        raise ModelError(f"cannot be read: {_reason(error)}") from None
+
+
+def require_regular(path):
+    """ModelError if there is a FIFO, a device or a folder in the place of a file, which others are going to read."""
+    try:
+        open_regular(path).close()
+    except (OSError, ValueError) as error:
         raise ModelError(f"cannot be read: {_reason(error)}") from None
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from liedyn.errors import InputError, ModelError, cut, errors_at, shown, suggestion
 from liedyn.io.files import read_bytes
 from liedyn.io.toml import as_table, declare, read_document, take_section
+from liedyn.io.yaml_events import read_yaml
 from liedyn.model.kinds import LOOP_KINDS
 
 _PROPOSED = {"link": "fixed", "revolute": "revolute", "prismatic": "prismatic", "universal": "universal",
@@ -171,9 +172,12 @@ class _YamlSidecar:
     def __init__(self, name, data):
         self._name = name
         with errors_at(name):
-            document = as_table(_read_yaml(data))
+            document = as_table(read_yaml(data))
             lists = [_list(document, key) for key in ("closed_loop", "type", "joint_name", "joint_type", "name_mot")]
             pairs, types, joints, kinds, self._motors = lists
+            _require_distinct("closed_loop", [tuple(_two(pair)) for pair in pairs])
+            _require_distinct("joint_name", joints)
+            _require_distinct("name_mot", self._motors)
             if len(types) not in (0, len(pairs)) or len(joints) != len(kinds):
                 raise ModelError("type and joint_type need one entry for each of closed_loop and joint_name")
             self._kinds = {_text("joint_name", joint): _known("joint_type", kind, _YAML_JOINTS)
@@ -197,23 +201,20 @@ class _YamlSidecar:
                 builder.actuator(motor, motor)
 
 
-def _read_yaml(data):
-    try:
-        import yaml
-    except ImportError:
-        raise ModelError("loops in YAML are read by PyYAML: pip install 'liedyn[yaml]'; or give them as `loops`"
-                         ) from None
-    try:
-        return yaml.safe_load(data)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise ModelError(f"not YAML: {cut(' '.join(str(error).split()), 200)}") from None
-
-
 def _list(document, key):
     value = document.get(key) or []
     if not isinstance(value, list):
         raise ModelError(f"{key}: expected a list, got {shown(value)}")
     return value
+
+
+def _require_distinct(key, values):
+    """Before they are declared one by one, which takes long where there are very many."""
+    seen = set()
+    for each in values:
+        if isinstance(each, str | tuple) and each in seen:
+            raise ModelError(f"{key}: {shown(each)} is there twice")
+        seen.add(each if isinstance(each, str | tuple) else None)
 
 
 def _two(pair):

@@ -10,6 +10,7 @@ import numpy as np
 from liedyn.errors import InputError, listed, said, shown
 from liedyn.large.chunks import Template
 from liedyn.large.transport import needed, require_same_job
+from liedyn.reading import open_regular, read_regular
 from liedyn.texts import printable
 
 FORMAT = 1
@@ -99,7 +100,7 @@ def open_results(path):
     """
     path = _path(path)
     try:
-        job = json.loads((path / JOB).read_text(encoding="utf-8"))
+        job = json.loads(read_regular(path / JOB))
         kept = _class_of(path)(path, job)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{shown(str(path))} holds no results: {said(error)}") from None
@@ -131,7 +132,7 @@ def place_for(save, job, template):
     of_kind = _class_of(path)
     try:
         if (path / JOB).exists():
-            require_same_job(path, json.loads((path / JOB).read_text(encoding="utf-8")), job)
+            require_same_job(path, json.loads(read_regular(path / JOB)), job)
         else:
             if path.exists() and any(path.iterdir()):
                 raise InputError(f"{shown(str(path))} is there already, and holds no results of a job")
@@ -273,7 +274,7 @@ class InFiles(Kept):
 
 
 def _read(path, name):
-    with np.load(path, allow_pickle=False) as file:
+    with open_regular(path) as archive, np.load(archive, allow_pickle=False) as file:
         return file[name]
 
 
@@ -293,7 +294,7 @@ class InZarr(Kept):
         there = set()
         for path in (self.path / DONE).glob("*.json"):
             there.add(int(path.stem))
-            self._note(int(path.stem), json.loads(path.read_text(encoding="utf-8")))
+            self._note(int(path.stem), json.loads(read_regular(path)))
         return there
 
     def write(self, number, arrays, errors):

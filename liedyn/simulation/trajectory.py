@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from liedyn.errors import InputError, LiedynError, said, shown, suggestion
+from liedyn.reading import open_regular
 
 
 @dataclass(frozen=True, repr=False)
@@ -340,7 +341,7 @@ class Trajectory:
         Raises
         ------
         InputError
-            The file is not one that `save` has written.
+            The file is not one that `save` has written, or no regular file.
 
         Notes
         -----
@@ -357,7 +358,7 @@ class Trajectory:
         'five_bar'
         """
         try:
-            with np.load(path, allow_pickle=False) as file:
+            with open_regular(path) as archive, np.load(archive, allow_pickle=False) as file:
                 data = {name: file[name] for name in file.files}
         except Exception as error:  # NumPy and the zip library raise all kinds
             raise InputError(f"{shown(path)} cannot be read as a trajectory: {said(error)}") from error

@@ -52,7 +52,7 @@ def _read(solid):
         warn(f"body {solid.body!r}: its mesh {solid.mesh} is not there, and not drawn")
         return None
     try:
-        mesh = trimesh.load(solid.mesh, force="mesh")
+        mesh = trimesh.load(solid.mesh, resolver=_files_beside(solid.mesh), force="mesh")
         if not len(mesh.faces):
             raise ValueError("it has no faces")
         mesh.apply_scale(solid.scale)
@@ -60,3 +60,15 @@ def _read(solid):
     except Exception as error:  # readers of meshes raise all kinds
         warn(f"body {solid.body!r}: its mesh {solid.mesh} cannot be read, and is not drawn: {said(error)}")
         return None
+
+
+def _files_beside(path):
+    """What finds files that a mesh names, materials for instance: no FIFO, no device."""
+    class Files(required("trimesh.resolvers").FilePathResolver):
+        def get(self, name):
+            for each in (name.strip(), name.strip().lstrip("/"), Path(name).name):
+                if Path(self.parent, each).exists() and not Path(self.parent, each).is_file():
+                    raise FileNotFoundError(name)
+            return super().get(name)
+
+    return Files(str(path))

@@ -13,6 +13,7 @@ from liedyn.errors import LiedynError, ModelError, cut, errors_at, listed
 from liedyn.io.files import path_of, read_bytes
 from liedyn.io.frictions import add_friction, require_width
 from liedyn.io.mjcf import actuators, equalities, shapes, tendons
+from liedyn.io.mjcf.parts import require_files
 from liedyn.io.mjcf.reader import Reader
 from liedyn.model.validation import warn
 
@@ -86,6 +87,7 @@ def compiled(path):
     head = re.sub(rb"<!--.*?-->|<[?!][^>]*>", b"", read_bytes(path), flags=re.DOTALL).lstrip()
     if head.startswith(b"<robot"):  # which MuJoCo reads, without its loops and friction
         raise ModelError("this is a URDF: give it a name that ends with .urdf, or take load_urdf")
+    require_files(path)
     with _parsing():
         spec = mujoco.MjSpec.from_file(str(path))
     spec.compiler.fusestatic = False

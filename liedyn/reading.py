@@ -1,0 +1,37 @@
+"""Files are read that have an end and do not wait: a FIFO, a device or a folder in the place of one is an error."""
+import errno
+import os
+import stat
+
+LARGEST = 64 * 2**20
+"""Bytes of the largest file that is read whole."""
+_FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
+
+
+def open_regular(path):
+    """A file opened to read bytes; OSError if there is none, or something that is no regular file."""
+    _require_regular(os.stat(path))  # before it is opened: that alone does something to devices
+    handle = os.open(path, _FLAGS)
+    try:
+        _require_regular(os.fstat(handle))
+        return open(handle, "rb")
+    except BaseException:
+        os.close(handle)
+        raise
+
+
+def read_regular(path, most=LARGEST):
+    """All bytes of a regular file; OSError too if they are more than `most`."""
+    with open_regular(path) as file:
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise OSError(errno.EFBIG, f"larger than {most / 2**20:g} MiB")
+    return data
+
+
+def _require_regular(state):
+    if stat.S_ISDIR(state.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if not stat.S_ISREG(state.st_mode):
+        what = {stat.S_IFIFO: "a FIFO", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFSOCK: "a socket"}
+        raise OSError(errno.EINVAL, f"{what.get(stat.S_IFMT(state.st_mode), 'something else')}, not a regular file")
