@@ -19,7 +19,7 @@ from liedyn.errors import (
 from liedyn.io import bundled, load, load_mjcf, load_sdf, load_toml, load_urdf, save, save_toml
 from liedyn.model import Builder, Robot, placement, reduced, subtree
 from liedyn.model.inertial_parameters import inertial_parameters, with_inertial_parameters
-from liedyn.model.laws import GasSpring, Motor
+from liedyn.model.laws import GasSpring, Motor, PolynomialSpring
 from liedyn.tree.aba import aba
 from liedyn.tree.aba_derivatives import aba_derivatives
 from liedyn.tree.centroidal import centroidal_momentum_matrix, centroidal_momentum_matrix_dot
@@ -71,10 +71,10 @@ _MODULES = ("animation", "constraints", "control", "dynamics", "io", "kernels", 
 
 __all__ = [
     "AccumulationError", "Builder", "CacheWarning", "ClosureError", "ConditionWarning", "ContactWarning",
-    "ControllabilityError", "GasSpring", "InputError", "LiedynError", "ModelError", "ModelWarning", "Motor", "Robot",
-    "SimulationError", "SingularConfigurationError", "bundled", "inertial_parameters", "load", "load_mjcf", "load_sdf",
-    "load_toml", "load_urdf", "neutral", "placement", "random_configuration", "reduced", "save", "save_toml", "subtree",
-    "total_mass", "with_inertial_parameters", *RECURSIONS, *_LAZY,
+    "ControllabilityError", "GasSpring", "InputError", "LiedynError", "ModelError", "ModelWarning", "Motor",
+    "PolynomialSpring", "Robot", "SimulationError", "SingularConfigurationError", "bundled", "inertial_parameters",
+    "load", "load_mjcf", "load_sdf", "load_toml", "load_urdf", "neutral", "placement", "random_configuration",
+    "reduced", "save", "save_toml", "subtree", "total_mass", "with_inertial_parameters", *RECURSIONS, *_LAZY,
 ]
 
 

@@ -324,6 +324,9 @@ LAW_FORCES = {
     "friction": friction,
     "gas_spring": lambda mp, x, w, force, column, exponent, damping:
         damping * w - force * (column / (column + x)) ** exponent,
+    "polynomial": lambda mp, x, w, s, q, c, d, dq, dc, slack: sum(
+        k * (x if x < 0 else max(x - slack, 0)) ** n for n, k in enumerate((s, q, c), 1)) + (
+            d + dq * abs(w) + dc * w * w) * w,
     "motor": lambda mp, x, w, stall_torque, no_load_speed, supply: -stall_torque * (supply - w / no_load_speed),
 }
 """Forces that resist, from the formulas in words."""

@@ -30,6 +30,8 @@ def arm(*, known=True):
     b.bushing("held", "ground", names[-1], (0.1, 0.02, 0.3), None, STIFF)
     b.spring("strut", "ground", names[-1], (1.0, 0.0, 0.5), length=2.0, law=ld.GasSpring(100.0, 3.0, 1.4, 2.0))
     b.spring("slow", names[1], names[-1], (1.0, 0.0, 0.5), length=2.0, law=ld.GasSpring(40.0, 2.5))
+    b.spring("rope", "ground", names[-1], (1.0, 0.0, 0.5), length=0.4,
+             law=ld.PolynomialSpring(100.0, -30.0, 20.0, 2.0, 1.0, 0.5, slack=0.1))
     if not known:
         b.applied_force("wind", names[-1], (0.1, 0.0, 0.0), (1.0, 2.0, 3.0), (4.0, 5.0, 6.0))
         b.applied_force("jet", names[-2], (0.1, 0.0, 0.0), (1.0, 2.0, 3.0), (4.0, 5.0, 6.0), axes="body")
@@ -139,6 +141,24 @@ def test_a_ball_bounces_on_the_ground_under_a_spring():
     assert len(tr.events) > 5 and sum(event.energy_loss for event in tr.events) > 0.5
     # at rest on the floor after infinitely many bounces, of which the smallest are stepped over
     assert tr.q[-1, 0] == pytest.approx(0.1, abs=1e-9) and np.abs(tr.energy_drift).max() < 1e-3
+
+
+def test_a_rope_with_slack_pulls_by_a_polynomial():
+    """Within its slack it only damps, beyond and before it is a cubic; its energy is the integral of that."""
+    law = ld.PolynomialSpring(stiffness=3.0, quadratic=-2.0, cubic=5.0, damping=0.1, quadratic_damping=0.2,
+                              cubic_damping=0.3, slack=0.5)
+    b = block(joint="prismatic")
+    b.coordinate_force("rope", {"float": 2.0}, rest=0.4, law=law)
+    robot, w = b.build(), -1.5
+    drag = 0.1 * w - 0.2 * w * w + 0.3 * w ** 3
+    for x, y in ((-0.3, -0.3), (0.2, 0.0), (0.9, 0.4)):
+        q = [(x + 0.4) / 2.0]
+        held = 3.0 * y - 2.0 * y * y + 5.0 * y ** 3
+        assert np.isclose(ld.element_forces(robot, q, [w / 2.0])[0], -2.0 * (held + drag), rtol=1e-13, atol=0.0)
+        energy = 1.5 * y * y - 2.0 / 3.0 * y ** 3 + 1.25 * y ** 4
+        assert np.isclose(ld.potential_energy(robot, q), energy, rtol=1e-13, atol=1e-15)
+    with pytest.raises(ModelError, match="slack: must not be negative, got -0.5"):
+        b.coordinate_force("other", {"float": 2.0}, law=ld.PolynomialSpring(slack=-0.5))
 
 
 def test_a_mass_on_a_gas_spring():

@@ -29,6 +29,7 @@ def springy_five_bar():
     b.spring("gas", "link1", "link4", (0.1, 0.0, 0.0), (0.1, 0.2, 0.01), law=gas)
     b.coordinate_force("bar", {"q1": 1.0, "q2": -1.0}, rest=0.2, stiffness=3.0, damping=0.1)
     b.coordinate_force("motor", {"q1": 1.0}, law=ld.Motor(stall_torque=3.0, no_load_speed=20.0, supply=0.3))
+    b.coordinate_force("bumper", {"q2": 1.0}, rest=0.1, law=ld.PolynomialSpring(2.0, -0.7, 0.9, 0.3, 0.2, 0.1, 0.05))
     b.friction("rub", "q2", coulomb=1.2, static=1.9, stribeck=0.9, viscous=0.3, width=0.7)
     b.change("joint", "q1", stiffness=0.7, rest=0.1, damping=0.2)
     return b.build()

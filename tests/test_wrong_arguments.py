@@ -203,7 +203,7 @@ CALLS = {
     "forward_dynamics_derivatives": dict(**STATE, tau=REST),
     "Event": dict(name="e", guard=lambda t, q, v: 1.0), "Adaptive": dict(name="RK45"), "Baumgarte": {},
     "GeneralizedAlpha": {}, "GasSpring": dict(force=1.0, column=1.0),
-    "Motor": dict(stall_torque=1.0, no_load_speed=1.0),
+    "PolynomialSpring": dict(stiffness=1.0), "Motor": dict(stall_torque=1.0, no_load_speed=1.0),
     "step": dict(**STATE, tau=REST, dt=1e-3), "Stepper": STATE, "Sampled": dict(controller=REGULATOR, period=0.01),
     "VirtualCoupler": dict(robot=PANDA, body="panda_hand", placement=(0.0, 0.0, 0.1), stiffness=9.0, damping=1.0),
     "RealTimeLoop": dict(function=lambda: None, dt=1e-3),

@@ -1,5 +1,6 @@
 """Robots written as MJCF files, MuJoCo's format."""
 
+from dataclasses import replace
 from xml.etree.ElementTree import Element, SubElement
 
 import numpy as np
@@ -7,8 +8,9 @@ import numpy as np
 from liedyn.errors import ModelError, shown
 from liedyn.io.export import LeftOut, document, motions, refused, require_plain, words
 from liedyn.io.files import path_of, write_text
-from liedyn.model import GROUND
-from liedyn.model.kinds import JOINT_KINDS
+from liedyn.io.mjcf.weights import borne_part, rotors_of_free_joints
+from liedyn.model import GROUND, placement
+from liedyn.model.kinds import JOINT_KINDS, neutral
 from liedyn.model.links import depth_first
 
 _LEAST = 2e-15  # MuJoCo takes no mass or moment below 1e-15 for bodies that move
@@ -26,12 +28,15 @@ def save_mjcf(robot, path):
     bodies = {body.name: body for body in model.bodies}
     home = dict(zip(robot.coordinate_names, robot.home))
     hinges, key = {}, []  # the joints of one coordinate, by its name; the home configuration in MuJoCo's order
+    rotors = rotors_of_free_joints(model)
     for joint in depth_first(model.tree_joints):
+        if joint.child in rotors.values():
+            continue
         body = elements[joint.child] = SubElement(elements[joint.parent], "body", name=joint.child)
         _place(body, joint.placement)
         if joint.child in bodies:  # else it is a frame
             _add_inertia(body, bodies[joint.child], compiler)
-        _add_joints(body, joint, hinges, left_out)
+        _add_joints(body, joint, hinges, left_out, joint.name in rotors)
         key += [home[name] for name in _their_coordinates(joint)]
     assets, equality = Element("asset"), Element("equality")
     for shape in model.shapes:
@@ -42,6 +47,8 @@ def save_mjcf(robot, path):
     for constraint in model.constraints:
         _add_coupling(equality, tendons, constraint)
     for element in model.elements:
+        if element.measure.child in rotors.values() or _bears_weight(element, bodies, elements, model.gravity):
+            continue
         if not (element.coefficients.keys() <= hinges.keys() and _add_spring(tendons, element, elements)):
             left_out.add("force elements", element.name)
     actuators = Element("actuator")
@@ -51,7 +58,7 @@ def save_mjcf(robot, path):
         else:
             left_out.add("actuators of balls, free joints and cut joints", each.name)
     keys = Element("keyframe")
-    if model.home:
+    if model.home or any(joint.kind == "free" and _has_springs_elsewhere(joint) for joint in model.joints):
         SubElement(keys, "key", name="home", qpos=words(key))
     xml.extend(part for part in (assets, tendons, equality, actuators, keys) if len(part))
     if model.independent:
@@ -116,9 +123,22 @@ def _add_inertia(element, body, compiler):
         inertial.set("quat", words(_quaternion(axes * np.linalg.det(axes))))
 
 
-def _is_free(joint):
-    """Is it what MuJoCo calls a free joint?"""
-    return joint.kind == "free" and joint.parent == GROUND and np.array_equal(joint.placement, np.eye(4))
+def _bears_weight(element, bodies, elements, gravity):
+    """Write a force that bears a part of a body's weight as MuJoCo's compensation of gravity; False if it is none."""
+    body = bodies.get(element.measure.child)
+    part = body and borne_part(element, body, gravity)
+    if part is None:
+        return False
+    xml = elements[body.name]
+    xml.set("gravcomp", words(float(xml.get("gravcomp", "0")) + part))
+    return True
+
+
+def _is_free(joint, has_rotor=False):
+    """Is it what MuJoCo calls a free joint, with the same numbers in all directions?"""
+    same = all(np.ptp(getattr(joint, key)) == 0.0 for key in ("armature", "damping", "stiffness")
+               if key != "armature" or not has_rotor)
+    return (joint.kind == "free" and joint.parent == GROUND and np.array_equal(joint.placement, np.eye(4)) and same)
 
 
 def _their_coordinates(joint):
@@ -128,18 +148,34 @@ def _their_coordinates(joint):
     return [names[k] for k in order] if order else names
 
 
-def _add_joints(body, joint, hinges, left_out):
+def _has_springs_elsewhere(joint):
+    """Has a free joint springs that do not rest at the origin? MuJoCo's rest where the file draws the body."""
+    return joint.stiffness.any() and not np.array_equal(joint.rest, neutral(JOINT_KINDS["free"]))
+
+
+def _add_joints(body, joint, hinges, left_out, has_rotor):
     kind = JOINT_KINDS[joint.kind]
     left_out.add("limits of velocities", joint.name, np.isfinite(joint.velocity_limit).any())
     if kind.has_quaternion:
         bounded = np.isfinite(joint.limits).any() or np.isfinite(joint.effort_limit).any()
         left_out.add("limits of balls and free joints", joint.name, bounded)
         turn, slide = slice(0, 3), slice(3, 6)
-        if _is_free(joint):
-            _add_joint(body, joint.name, "free", joint, slice(0, 6))
+        if joint.armature[slide].any():
+            raise ModelError(f"joint {shown(joint.name)}, armature: MuJoCo's goes along the axes of the world, and that of "
+                             f"translations along those of the body, got {shown(joint.armature[slide].tolist())}")
+        if _is_free(joint, has_rotor):
+            _add_joint(body, joint.name, "free", joint, slice(0, 3) if has_rotor else slice(0, 6))
+            if _has_springs_elsewhere(joint):
+                _place(body, placement(joint.rest[4:], quaternion=joint.rest[:4]))
             return
-        for name, axis in _DIRECTIONS if joint.kind == "free" else ():
-            _add_joint(body, joint.name + name, "slide", joint, slide).set("axis", words(axis))
+        for k, (name, axis) in enumerate(_DIRECTIONS if joint.kind == "free" else ()):
+            element = _add_joint(body, joint.name + name, "slide", joint, slide)
+            element.set("axis", words(axis))
+            if joint.stiffness[3]:
+                element.set("springref", words(joint.rest[4 + k]))
+        if joint.stiffness[0] and not np.array_equal(joint.rest[:4], [0.0, 0.0, 0.0, 1.0]):
+            raise ModelError(f"joint {shown(joint.name)}, rest: MuJoCo's springs of balls rest at zero, got "
+                             f"{shown(joint.rest[:4].tolist())}")
         _add_joint(body, joint.name, "ball", joint, turn)
         return
     for motion in motions(joint) if kind.nv else ():
@@ -165,16 +201,12 @@ def _add_joint(body, name, kind, joint, places):
                              f"{shown(values.tolist())}")
         if values[0]:
             element.set(key, words(values[0]))
-    if kind in ("ball", "free") and joint.stiffness[places].any() and joint.rest.any():
-        rest, neutral = joint.rest, [0.0, 0.0, 0.0, 1.0, *[0.0] * (len(joint.rest) - 4)]
-        if not np.array_equal(rest, neutral):
-            raise ModelError(f"joint {shown(joint.name)}, rest: MuJoCo's springs of balls rest at zero")
     return element
 
 
 def _add_loop(equality, loop, elements):
     """Sites in both bodies, and what holds them together."""
-    require_plain(loop)
+    require_plain(replace(loop, active=loop.active or True))
     if loop.kind not in ("fixed", "spherical", "revolute"):
         raise refused(loop)
     points = {"": np.eye(4)}
@@ -185,17 +217,24 @@ def _add_loop(equality, loop, elements):
         names = [f"{loop.name}{suffix} {end}" for end in ("A", "B")]
         _add_sites(names, loop, elements, point)
         tag = "weld" if loop.kind == "fixed" else "connect"
-        SubElement(equality, tag, name=f"{loop.name}{suffix}", site1=names[0], site2=names[1])
+        _switch(SubElement(equality, tag, name=f"{loop.name}{suffix}", site1=names[0], site2=names[1]), loop)
+
+
+def _switch(element, each):
+    """Say that an equality is switched off, where it is."""
+    if not each.active:
+        element.set("active", "false")
 
 
 def _add_coupling(equality, tendons, constraint):
     """A tendon whose length is the sum, and which keeps it."""
-    require_plain(constraint)
+    require_plain(replace(constraint, active=constraint.active or True))
     if constraint.kind != "coupling":
         raise refused(constraint)
     _add_sum(tendons, constraint.name, constraint.coefficients)
     polynomial = [constraint.offset, 0.0, 0.0, 0.0, 0.0]
-    SubElement(equality, "tendon", name=constraint.name, tendon1=constraint.name, polycoef=words(polynomial))
+    _switch(SubElement(equality, "tendon", name=constraint.name, tendon1=constraint.name, polycoef=words(polynomial)),
+            constraint)
 
 
 def _add_sum(tendons, name, coefficients):
@@ -214,18 +253,26 @@ def _add_sites(names, each, elements, point):
 
 def _add_spring(tendons, element, elements):
     """A tendon with a spring and damper; False for what is none, or would have to be shorter than nothing."""
-    if element.law != "linear":
+    if element.law == "linear":
+        stiffness, damping, preload = element.numbers
+        stiff, damp, slack = [stiffness], [damping], 0.0
+    elif element.law == "polynomial":
+        *numbers, slack = element.numbers
+        stiff, damp, stiffness, preload = numbers[:3], numbers[3:], numbers[0], 0.0
+    else:
         return False
-    stiffness, damping, preload = element.numbers
     measure = element.measure
     length = (measure.length if measure.parent else measure.offset) - (preload / stiffness if stiffness else 0.0)
-    if length < 0.0 or preload and not stiffness:
+    if measure.parent and length < 0.0 or preload and not stiffness:
         return False
     if measure.parent is None:
         tendon = _add_sum(tendons, element.name, measure.coefficients)
     else:
         tendon = _add_line(tendons, element.name, measure, elements)
-    for key, value in (("stiffness", stiffness), ("damping", damping), ("springlength", length)):
+    if length == -1.0:  # by which MuJoCo means the length in the drawing
+        length = np.nextafter(-1.0, 0.0)
+    lengths = [length, length + slack] if slack else length
+    for key, value in (("stiffness", stiff), ("damping", damp), ("springlength", lengths)):
         tendon.set(key, words(value))
     return True
 

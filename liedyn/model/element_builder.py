@@ -32,8 +32,8 @@ class ElementBuilder:
             At rest [m].
         stiffness, damping, preload : float
             [N/m, N s/m, N]
-        law : GasSpring, Motor, sympy.Expr or callable, optional
-            Instead of these: a law by name, :class:`liedyn.GasSpring` or :class:`liedyn.Motor`; an expression in the
+        law : GasSpring, Motor, PolynomialSpring, sympy.Expr or callable, optional
+            Instead of these: a law by name, as :class:`liedyn.GasSpring` and :class:`liedyn.Motor`; an expression in the
             SymPy symbols x [m] and w [m/s], its rate (extra ``symbolic``); or a function ``law(x, w)`` that returns the
             force and its derivatives by x and by w, three numbers: compiled (``@njit``) it is fast, a Python function
             works and is slow.
@@ -78,7 +78,7 @@ class ElementBuilder:
             Value of the sum at rest.
         stiffness, damping, preload : float
             Of forces [N, N m] by the sum of coordinates [m, rad] and its rate.
-        law : GasSpring, Motor, sympy.Expr or callable, optional
+        law : GasSpring, Motor, PolynomialSpring, sympy.Expr or callable, optional
             As for :meth:`spring`.
 
         Raises

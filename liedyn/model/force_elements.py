@@ -15,7 +15,7 @@ BUSHING_NUMBERS = {"stiffness": 36, "damping": 36, "preload": 6}
 
 LAW_I = 6  # what `Laws.records` hold of each element
 LAW, ROW, HOLDS, NUMBERS, FUNCTION_AT, TORQUE_AT = range(LAW_I)
-HOLDING = "linear", "gas_spring", "bushing"
+HOLDING = "linear", "gas_spring", "polynomial", "bushing"
 """Laws whose force, but for damping, is the slope of an energy."""
 
 
@@ -55,4 +55,5 @@ def is_conservative(element):
         return True
     if element.law == "bushing":
         return not any(element.numbers[36:72])
-    return element.law in HOLDING and not element.numbers[LAWS[element.law].numbers.index("damping")]
+    return element.law in HOLDING and not any(
+        value for name, value in zip(LAWS[element.law].numbers, element.numbers) if name.endswith("damping"))

@@ -67,6 +67,18 @@ def motor(x, w, stall_torque, no_load_speed, supply):
 
 
 @_law
+def polynomial(x, w, stiffness, quadratic, cubic, damping, quadratic_damping, cubic_damping, slack):
+    y = x if x < 0.0 else max(x - slack, 0.0)
+    taut = 1.0 if x < 0.0 or x >= slack else 0.0
+    held = (stiffness + (quadratic + cubic * y) * y) * y
+    size = abs(w)
+    return (held + (damping + (quadratic_damping + cubic_damping * size) * size) * w,
+            (stiffness + (2.0 * quadratic + 3.0 * cubic * y) * y) * taut,
+            damping + (2.0 * quadratic_damping + 3.0 * cubic_damping * size) * size, held,
+            (stiffness / 2.0 + (quadratic / 3.0 + cubic / 4.0 * y) * y) * y * y)
+
+
+@_law
 def driven(x, w, gear, u):
     """An actuator: it drives x onwards with what the input says, which is written here before the law is asked."""
     return -gear * u, 0.0, 0.0, 0.0, 0.0
@@ -76,7 +88,8 @@ class NamedLaw:
     """What classes of laws have in common: a file writes them as tables with their `kind`."""
 
     kind: ClassVar[str]
-    positive: ClassVar[tuple]
+    positive: ClassVar[tuple] = ()
+    not_negative: ClassVar[tuple] = ()
 
     def checked(self, owner):
         """The numbers, in the order of the law.
@@ -90,6 +103,9 @@ class NamedLaw:
         for key in self.positive:
             if not values[key] > 0.0:
                 raise ModelError(f"{owner}, law, {key}: must be positive, got {values[key]}")
+        for key in self.not_negative:
+            if values[key] < 0.0:
+                raise ModelError(f"{owner}, law, {key}: must not be negative, got {values[key]}")
         return tuple(values[key] for key in LAWS[self.kind].numbers)
 
     def table(self):
@@ -166,7 +182,45 @@ class Motor(NamedLaw):
     positive = "no_load_speed",
 
 
-NAMED = {each.kind: each for each in (GasSpring, Motor)}
+@dataclass(frozen=True)
+class PolynomialSpring(NamedLaw):
+    """A spring and damper of third degree, with slack if wanted, as MuJoCo has them.
+
+    With y = x where x is negative, 0 from there to `slack`, and x - slack beyond, the force is
+    ``stiffness y + quadratic y^2 + cubic y^3 + damping w + quadratic_damping w |w| + cubic_damping w^3``. In files
+    ``law = { kind = "polynomial", stiffness = 20.0, cubic = 3.0 }``.
+
+    Parameters
+    ----------
+    stiffness, quadratic, cubic : float
+        [N/m, N/m^2, N/m^3], or [N m] by powers of [rad].
+    damping, quadratic_damping, cubic_damping : float
+        By powers of the rate [m/s, rad/s]; the second changes its sign with the rate, as drag does.
+    slack : float
+        So far the length may grow from where x is zero before the spring pulls [m, rad].
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> b = ld.Builder.of(ld.load("five_bar"))
+    >>> b.coordinate_force("bumper", {"q1": 1.0}, law=ld.PolynomialSpring(stiffness=1.0, cubic=2.0, slack=0.5))
+    >>> robot = b.build()
+    >>> ld.element_forces(robot, [1.5, 0.0, 0.0, 0.0], [0.0] * 4).tolist()
+    [-3.0, 0.0, 0.0, 0.0]
+    """
+
+    stiffness: float = 0.0
+    quadratic: float = 0.0
+    cubic: float = 0.0
+    damping: float = 0.0
+    quadratic_damping: float = 0.0
+    cubic_damping: float = 0.0
+    slack: float = 0.0
+    kind = "polynomial"
+    not_negative = "slack",
+
+
+NAMED = {each.kind: each for each in (GasSpring, Motor, PolynomialSpring)}
 
 
 def named(kind):

@@ -87,6 +87,23 @@ def motor(x, w, stall_torque, no_load_speed, supply):
 
 
 @_law
+def polynomial(x, w, stiffness, quadratic, cubic, damping, quadratic_damping, cubic_damping, slack):
+    o, one = 0.0 * x, 1.0 + 0.0 * x
+    y = x if x < 0.0 else max(x - slack, 0.0)
+    taut = 1.0 if x < 0.0 or x >= slack else 0.0
+    beyond = -1.0 if x >= slack else 0.0  # y by the slack
+    size, sense = abs(w), math.copysign(1.0, w)
+    by_y, by_yy = stiffness + (2.0 * quadratic + 3.0 * cubic * y) * y, 2.0 * quadratic + 6.0 * cubic * y
+    f = (stiffness + (quadratic + cubic * y) * y) * y
+    return ((f + (damping + (quadratic_damping + cubic_damping * size) * size) * w, by_y * taut,
+             damping + (2.0 * quadratic_damping + 3.0 * cubic_damping * size) * size, by_yy * taut, o,
+             2.0 * quadratic_damping * sense + 6.0 * cubic_damping * w),
+            ((y, taut, o), (y * y, 2.0 * y * taut, o), (y ** 3, 3.0 * y * y * taut, o),
+             (w, o, one), (w * size, o, 2.0 * size), (w ** 3, o, 3.0 * w * w),
+             (by_y * beyond, by_yy * beyond, o)))
+
+
+@_law
 def driven(x, w, gear, u):
     o = 0.0 * x
     return (-gear * u + o, o, o, o, o, o), ((-u + o, o, o), (-gear + o, o, o))

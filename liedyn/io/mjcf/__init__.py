@@ -5,16 +5,15 @@ Its constraints are soft; here they are hard, and the rest of the dynamics is th
 """
 
 import contextlib
-import re
 
 import numpy as np
 
 from liedyn.errors import LiedynError, ModelError, cut, errors_at, listed
-from liedyn.io.files import path_of, read_bytes
+from liedyn.io.files import path_of
 from liedyn.io.frictions import add_friction, require_width
-from liedyn.io.mjcf import actuators, equalities, shapes, tendons
-from liedyn.io.mjcf.parts import require_files
-from liedyn.io.mjcf.reader import Reader
+from liedyn.io.mjcf import actuators, equalities, fields, shapes, tendons
+from liedyn.io.mjcf.documents import looked_through
+from liedyn.io.mjcf.reader import BALL, Reader
 from liedyn.model.validation import warn
 
 
@@ -75,6 +74,8 @@ def load_mjcf(path, keyframe=None, friction=None):
         robot = equalities.with_polynomials(reader.builder, polynomials)
     for what, names in left_out(reader, friction is not None).items():
         warn(f"{cut(path.name)}: left out {what}: {listed(names)}")
+    if reader.renamed:
+        warn(f"{cut(path.name)}: names that others have, too, changed: {listed(reader.renamed)}")
     return robot
 
 
@@ -84,44 +85,38 @@ def compiled(path):
         import mujoco
     except ImportError:
         raise LiedynError("MJCF files need MuJoCo: pip install 'liedyn[mjcf]'") from None
-    head = re.sub(rb"<!--.*?-->|<[?!][^>]*>", b"", read_bytes(path), flags=re.DOTALL).lstrip()
-    if head.startswith(b"<robot"):  # which MuJoCo reads, without its loops and friction
+    if looked_through(path) == "robot":  # which MuJoCo reads, without its loops and friction
         raise ModelError("this is a URDF: give it a name that ends with .urdf, or take load_urdf")
-    require_files(path)
-    with _parsing():
+    with _parsing(mujoco):
         spec = mujoco.MjSpec.from_file(str(path))
-    spec.compiler.fusestatic = False
-    spec.compiler.LRopt.mode = mujoco.mjtLRMode.mjLRMODE_NONE  # ranges of muscles, which take a simulation
-    looks = shapes.leave_shapes(mujoco, spec, path.parent)
-    with _parsing():
+        spec.compiler.fusestatic = False
+        spec.compiler.LRopt.mode = mujoco.mjtLRMode.mjLRMODE_NONE  # ranges of muscles, which take a simulation
+        looks = shapes.leave_shapes(mujoco, spec, path.parent)
         return mujoco, spec.compile(), looks
 
 
 @contextlib.contextmanager
-def _parsing():
+def _parsing(mujoco):
     """What MuJoCo says of a file, as a ModelError on one line."""
     try:
         yield
-    except ValueError as error:
+    except (ValueError, mujoco.FatalError, mujoco.UnexpectedError, MemoryError) as error:
         raise ModelError(f"MuJoCo cannot read it: {' '.join(str(error).split())}") from None
 
 
 def left_out(reader, keeps_friction):
     """What the robot does not have: names by what it is."""
     m, found = reader.model, reader.missing
-    for j in m.dof_jntid[np.flatnonzero(m.dof_frictionloss)]:
+    fields.tell(reader)
+    for j in m.dof_jntid[np.flatnonzero(m.dof_frictionloss)] if not reader.has_no_friction() else ():
         if not (keeps_friction and reader.is_single(j)):
             found["the dry friction of joints"].append(reader.joints[j])
-    for t in np.flatnonzero(m.tendon_limited):
-        found["the limits of tendons"].append(reader.name("tendon", int(t)))
-    for t in np.flatnonzero(m.tendon_frictionloss):
-        found["the dry friction of tendons"].append(reader.name("tendon", int(t)))
-    for k in np.flatnonzero(m.actuator_forcelimited):
-        found["the force limits of actuators"].append(reader.name("actuator", int(k)))
-    for b in np.flatnonzero(m.body_gravcomp):
-        found["compensation of gravity"].append(reader.bodies[b])
-    if m.opt.density or m.opt.viscosity:
-        found["the medium"].append("density and viscosity")
-    if m.nflex:
-        found["flexible parts"] += [reader.name("flex", k) for k in range(m.nflex)]
-    return {what: list(dict.fromkeys(names)) for what, names in found.items()}
+    for j in np.flatnonzero(m.jnt_limited) if not reader.has_no_limits() else ():
+        if m.jnt_type[j] == BALL:
+            found["the ranges of balls"].append(f"{reader.joints[j]} ({m.jnt_range[j, 1]:g})")
+    for j in np.flatnonzero(m.jnt_actfrclimited):
+        low, high = m.jnt_actfrcrange[j]
+        if reader.is_single(j) and low != -high:
+            found["that forces of actuators are limited otherwise to one side"].append(
+                f"{reader.joints[j]} ({low:g} {high:g})")
+    return {what: list(dict.fromkeys(names)) for what, names in found.items() if names}

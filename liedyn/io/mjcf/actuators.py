@@ -1,7 +1,7 @@
 """Actuators of MJCF files: inputs, and what servos do as springs and dampers."""
 import numpy as np
 
-from liedyn.io.mjcf.reader import BALL
+from liedyn.io.mjcf.reader import BALL, FREE
 from liedyn.io.mjcf.tendons import fixed_tendon, is_fixed, line
 from liedyn.model.kinds import JOINT_KINDS
 
@@ -9,9 +9,9 @@ from liedyn.model.kinds import JOINT_KINDS
 def linear_servos(reader):
     """By joint what its servos do as springs and dampers: stiffness, stiffness times rest, damping (joints, 3)."""
     m, found = reader.model, np.zeros((reader.model.njnt, 3))
-    for k in range(m.nu):
+    for k in filter(reader.drives, reader.actuators):
         if _is_linear(reader, k) and _is_joint_spring(reader, k):
-            gear, (constant, k_p, k_v) = m.actuator_gear[k, 0], m.actuator_biasprm[k, :3]
+            gear, (constant, k_p, k_v) = reader.gear(k)[0], m.actuator_biasprm[k, :3]
             found[m.actuator_trnid[k, 0]] += -gear * gear * k_p, gear * constant, -gear * gear * k_v
     return found
 
@@ -22,19 +22,23 @@ def declare(reader):
     Springs of servos that no joint can have become force elements.
     """
     m = reader.model
-    for k in range(m.nu):
+    for k in reader.actuators:
+        if not reader.drives(k):
+            reader.missing["actuators that the file switches off"].append(reader.name("actuator", k))
+            continue
         name, ratios = reader.name("actuator", k), _ratios(reader, k) if _is_linear(reader, k) else None
         if not ratios:
             if not (_is_linear(reader, k) and _add_cylinder(reader, k, name)):
                 reader.missing["actuators with a state, of a muscle, or that act on other than coordinates and "
                                "tendons between two sites"].append(name)
             continue
-        gear, (constant, k_p, k_v) = 1.0 if _is_ball(reader, k) else m.actuator_gear[k, 0], _bias(reader, k)
+        gear, (constant, k_p, k_v) = 1.0 if _is_ball(reader, k) else reader.gear(k)[0], _bias(reader, k)
         reader.builder.actuator(name, ratios, gear=gear * m.actuator_gainprm[k, 0])
         if (constant or k_p or k_v) and not _is_joint_spring(reader, k):
             # the force gear (constant + k_p gear x + k_v gear dx/dt) on the sum x, which pulls where it is negative
-            reader.builder.coordinate_force(f"{name} servo", ratios, stiffness=-gear * gear * k_p,
-                                            damping=-gear * gear * k_v, preload=-gear * constant)
+            reader.builder.coordinate_force(reader.unused("element", f"{name} servo"), ratios,
+                                            stiffness=-gear * gear * k_p, damping=-gear * gear * k_v,
+                                            preload=-gear * constant)
 
 
 def _add_cylinder(reader, k, name):
@@ -43,11 +47,11 @@ def _add_cylinder(reader, k, name):
     ends = line(reader, target) if _is_tendon(reader, k) else None
     if not ends:
         return False
-    gear, (constant, k_p, k_v) = m.actuator_gear[k, 0], _bias(reader, k)
+    gear, (constant, k_p, k_v) = reader.gear(k)[0], _bias(reader, k)
     reader.builder.cylinder(name, *ends, gear=gear * m.actuator_gainprm[k, 0])
     if constant or k_p or k_v:
-        reader.builder.spring(f"{name} servo", *ends, stiffness=-gear * gear * k_p, damping=-gear * gear * k_v,
-                              preload=-gear * constant)
+        reader.builder.spring(reader.unused("element", f"{name} servo"), *ends, stiffness=-gear * gear * k_p,
+                              damping=-gear * gear * k_v, preload=-gear * constant)
     return True
 
 
@@ -84,10 +88,12 @@ def _drives_one(reader, k):
 
 
 def _is_ball(reader, k):
-    """Does an actuator turn a ball joint, about axes of the child?"""
+    """Does an actuator turn a ball or free joint, about axes of the child?"""
     m = reader.model
-    return (m.actuator_trntype[k] == int(reader.mujoco.mjtTrn.mjTRN_JOINT)
-            and m.jnt_type[m.actuator_trnid[k, 0]] == BALL)
+    if m.actuator_trntype[k] != int(reader.mujoco.mjtTrn.mjTRN_JOINT):
+        return False
+    kind = m.jnt_type[m.actuator_trnid[k, 0]]
+    return bool(kind == BALL or kind == FREE and not reader.gear(k)[:3].any())
 
 
 def _ratios(reader, k):
@@ -97,7 +103,8 @@ def _ratios(reader, k):
         return {reader.joints[target]: 1.0}
     if _is_ball(reader, k):
         names = [reader.joints[target] + suffix for suffix in JOINT_KINDS["spherical"].velocities]
-        return {name: float(ratio) for name, ratio in zip(names, m.actuator_gear[k]) if ratio}
+        gear = reader.gear(k)[3:] if m.jnt_type[target] == FREE else reader.gear(k)[:3]
+        return {name: float(ratio) for name, ratio in zip(names, gear) if ratio}
     if _is_tendon(reader, k) and is_fixed(reader, target):
         return fixed_tendon(reader, target)
     return None

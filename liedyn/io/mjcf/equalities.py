@@ -11,12 +11,14 @@ from liedyn.model import Builder
 def declare(reader):
     """All that robots have; returns polynomials of higher degree, for `with_polynomials`."""
     m, kinds, polynomials = reader.model, reader.mujoco.mjtEq, []
+    is_off = reader.is_off("CONSTRAINT") or reader.is_off("EQUALITY")
     add = {int(kinds.mjEQ_CONNECT): connection, int(kinds.mjEQ_WELD): weld,
            int(kinds.mjEQ_JOINT): coupling, int(kinds.mjEQ_TENDON): tendon_coupling}
     for e in range(m.neq):
         name, declare_one = reader.name("equality", e), add.get(m.eq_type[e])
         if declare_one:
-            left = declare_one(reader, e, name, bool(m.eq_active0[e]))
+            own, active = reader.unused("joint", name, " equality"), bool(m.eq_active0[e]) and not is_off
+            left = declare_one(reader, e, own, active)
             polynomials += [left] if left else []
         else:
             reader.missing["equalities of flexible parts, and distances of shapes"].append(name)

@@ -1,4 +1,5 @@
 """Shapes of MJCF files, to be drawn. Meshes that no inertia needs are not opened: their files may be missing."""
+import os
 from collections import namedtuple
 
 import numpy as np
@@ -7,14 +8,14 @@ from liedyn.errors import ModelError, shown
 from liedyn.io.mjcf.reader import pose
 from liedyn.io.shapes import Shapes
 
-Look = namedtuple("Look", "color mesh scale")
-"""What compiled models do not say of a shape: the color of its material, the file of its mesh."""
+Look = namedtuple("Look", "color mesh scale left_out", defaults=("",))
+"""What compiled models do not say of a shape: the color of its material, the file of its mesh, why it is left out."""
 COLLIDES_ONLY = 3  # the group of shapes that MuJoCo's viewer hides, where most files have those for collisions
 
 
 def leave_shapes(mujoco, spec, folder):
     """Take out meshes that no inertia needs, and all else that has files of its own; returns a `Look` by name of a
-    shape. In the place of such a mesh there is a point without mass, whose place in the body will be that of the mesh.
+    shape. In the place of such a mesh, and of a height field, there is a point without mass.
     """
     auto, always = mujoco.mjtInertiaFromGeom.mjINERTIAFROMGEOM_AUTO, mujoco.mjtInertiaFromGeom.mjINERTIAFROMGEOM_TRUE
     meshes, looks, needed = {mesh.name: mesh for mesh in spec.meshes}, {}, set()
@@ -22,31 +23,50 @@ def leave_shapes(mujoco, spec, folder):
     for k, geom in enumerate(list(spec.geoms)):
         geom.name = geom.name or f"{geom.parent.name} shape {k}"
         color, mesh = colors.get(geom.material, geom.rgba), meshes.get(geom.meshname)
-        looks[geom.name] = Look(np.clip(color, 0.0, 1.0), mesh and mesh.file and str(
+        looks[geom.name] = look = Look(np.clip(color, 0.0, 1.0), mesh and mesh.file and str(
             folder / mesh.compiler.meshdir / mesh.file), tuple(mesh.scale) if mesh else (1.0, 1.0, 1.0))
-        geom.material = ""
         is_mesh = geom.type in (mujoco.mjtGeom.mjGEOM_MESH, mujoco.mjtGeom.mjGEOM_SDF)
+        if geom.type == mujoco.mjtGeom.mjGEOM_HFIELD:
+            looks[geom.name] = look._replace(left_out="height field")
+            _make_point(mujoco, geom)
         if not is_mesh and not geom.meshname:
             continue
         body, rule = geom.parent, geom.compiler.inertiafromgeom
         is_given = rule != always and (body.explicitinertial or rule != auto)
         if not (is_given or not _moves(body) or geom.mass == 0.0 or geom.density == 0.0):
             needed.add(geom.meshname)
-        elif is_mesh and looks[geom.name].mesh:
-            geom.type, geom.size, geom.meshname, geom.mass = mujoco.mjtGeom.mjGEOM_SPHERE, [1e-9, 0.0, 0.0], "", 0.0
         else:
-            del looks[geom.name]
-            spec.delete(geom)
+            if not is_mesh or not look.mesh:
+                looks[geom.name] = look._replace(left_out="mesh without a file" if is_mesh else "fitted to a mesh")
+            _make_point(mujoco, geom)
     for mesh in list(spec.meshes):
         if mesh.name not in needed:
             spec.delete(mesh)
-        elif mesh.file and not (folder / mesh.compiler.meshdir / mesh.file).exists():
+        elif mesh.file and not os.path.isfile(folder / mesh.compiler.meshdir / mesh.file):
             raise ModelError(f"mesh {shown(mesh.name)}: no file {shown(mesh.file)}; an inertia is computed from it: "
                              "give the file, or its body an <inertial>")
-    for kind in (spec.skins, spec.hfields, spec.materials, spec.textures):
+    _leave_pictures(mujoco, spec)
+    return looks
+
+
+def _make_point(mujoco, geom):
+    """A point without mass, so that what refers to the shape still finds it."""
+    geom.type, geom.size, geom.mass = mujoco.mjtGeom.mjGEOM_SPHERE, [1e-9, 0.0, 0.0], 0.0
+    geom.meshname = geom.hfieldname = ""
+
+
+def _leave_pictures(mujoco, spec):
+    """Take out what has files of its own and is only seen, and sensors, which may refer to it."""
+    for material in spec.materials:
+        material.textures = [""] * len(material.textures)
+    for light in spec.lights:
+        light.texture = ""
+    for site in spec.sites:
+        if getattr(site, "meshname", ""):
+            site.type, site.meshname, site.size = mujoco.mjtGeom.mjGEOM_SPHERE, "", [1e-9, 0.0, 0.0]
+    for kind in (spec.skins, spec.hfields, spec.textures, spec.sensors):
         for each in list(kind):
             spec.delete(each)
-    return looks
 
 
 def _moves(body):
@@ -63,11 +83,10 @@ def declare(reader, looks):
     m, mujoco, shapes = reader.model, reader.mujoco, Shapes(reader.builder)
     for k in range(m.ngeom):
         name = reader.name("geom", k)
-        look = looks.get(name)
-        if look is None:
-            continue
-        kind, size = _form(mujoco, m.geom_type[k], m.geom_size[k], look)
+        look = looks.get(name, Look((), None, (), "no geom of the file's own"))
+        kind, size = (None, ()) if look.left_out else _form(mujoco, m.geom_type[k], m.geom_size[k], look)
         if kind is None:
+            reader.missing["shapes of bodies"].append(f"{name}: {look.left_out or 'of a kind that is not known'}")
             continue
         place = pose(m.geom_pos[k], m.geom_quat[k])
         if m.geom_dataid[k] >= 0 and kind == "mesh":  # MuJoCo has moved it into its own centre and axes

@@ -1,9 +1,10 @@
 """Tendons of MJCF files: fixed ones are sums of coordinates, spatial ones run from site to site."""
 from collections import defaultdict
 
-from numba import njit
+import numpy as np
 
 from liedyn.errors import shown
+from liedyn.io.mjcf.passive import law
 
 
 def is_fixed(reader, t):
@@ -31,37 +32,30 @@ def line(reader, t):
     return parent, child, A, B
 
 
+def add_rotors(reader, armature):
+    """Rotors of tendons over one joint go to `armature`, of joints, by the square of the coefficient."""
+    m = reader.model
+    for t in np.flatnonzero(reader.of_tendons.armature):
+        first = m.tendon_adr[t]
+        if is_fixed(reader, t) and m.tendon_num[t] == 1:
+            armature[m.wrap_objid[first]] += m.wrap_prm[first] ** 2 * reader.of_tendons.armature[t]
+        else:
+            name = f"{reader.name('tendon', int(t))} ({reader.of_tendons.armature[t]:g})"
+            reader.missing["the armature of tendons that are not over one joint"].append(name)
+
+
 def declare(reader):
     """Springs and dampers of tendons, as force elements."""
-    m = reader.model
+    m, numbers = reader.model, reader.of_tendons
     for t in range(m.ntendon):
-        stiffness, damping = float(m.tendon_stiffness[t].flat[0]), float(m.tendon_damping[t].flat[0])
-        name, (low, high) = reader.name("tendon", t), map(float, m.tendon_lengthspring[t])
-        if not (stiffness or damping):
+        stiffness, damping = numbers.stiffness[t], numbers.damping[t]
+        (low, high), name = map(float, m.tendon_lengthspring[t]), reader.name("tendon", t)
+        if not (stiffness.any() or damping.any()):
             continue
-        if _is_nonlinear(m.tendon_stiffness[t]) or _is_nonlinear(m.tendon_damping[t]):
-            reader.missing["springs and dampers of tendons that are not linear"].append(name)
-            continue
-        law = {"stiffness": stiffness, "damping": damping} if low == high else {
-            "law": _with_slack(stiffness, damping, high - low)}
+        given = law(stiffness, damping, high - low)
         if is_fixed(reader, t):
-            reader.builder.coordinate_force(name, fixed_tendon(reader, t), rest=low, **law)
+            reader.builder.coordinate_force(reader.unused("element", name), fixed_tendon(reader, t), rest=low, **given)
         elif line(reader, t):
-            reader.builder.spring(name, *line(reader, t), length=low, **law)
+            reader.builder.spring(reader.unused("element", name), *line(reader, t), length=low, **given)
         else:
-            reader.missing["springs of tendons over more than two sites"].append(name)
-
-
-def _is_nonlinear(coefficients):
-    """Newer versions of MuJoCo have polynomials there."""
-    return bool(coefficients.size > 1 and coefficients.flat[1:].any())
-
-
-def _with_slack(stiffness, damping, slack):
-    """A law that has no stiffness from zero to `slack`."""
-    @njit
-    def law(x, w):
-        beyond = x if x < 0.0 else max(x - slack, 0.0)
-        return stiffness * beyond + damping * w, stiffness * (beyond != 0.0), damping
-
-    return law
+            reader.missing["springs and dampers of tendons over more than two sites"].append(name)
