@@ -1,4 +1,5 @@
 """MJCF files that MuJoCo would not end with, or that would end Python, and names that files have twice."""
+import os
 import warnings
 
 import numpy as np
@@ -64,6 +65,16 @@ def test_files_that_include_themselves_are_refused(tmp_path):
     (tmp_path / "whole.xml").write_text("<mujoco><include file='part.xml'/></mujoco>")
     with pytest.raises(ModelError, match="whole.xml: .*copes with"):
         ld.load(tmp_path / "whole.xml")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes with names are a thing of Unix")
+def test_pipes_are_not_read(tmp_path):
+    (tmp_path / "meshes").mkdir()
+    os.mkfifo(tmp_path / "meshes" / "pipe.stl")
+    path = write(tmp_path, BODY.format("<geom type='mesh' mesh='m'/>"),
+                 "<compiler meshdir='meshes'/><asset><mesh name='m' file='pipe.stl'/></asset>")
+    with pytest.raises(ModelError, match="<mesh>, file: no regular file: 'pipe.stl'"):
+        ld.load(path)
 
 
 def test_copies_that_are_few_are_made(tmp_path):

@@ -132,9 +132,9 @@ def test_contacts_of_the_file_are_told(tmp_path):
 # ---- switches
 
 SWITCHED = ("<tendon><fixed name='t' stiffness='3' damping='0.2' range='0 0.1'><joint joint='s' coef='1'/><joint "
-            "joint='e' coef='0.5'/></fixed></tendon><equality><joint name='q' joint1='e'/></equality><actuator><position "
-            "name='p' joint='s' kp='3' kv='0.2' ctrlrange='-1 1' damping='0.4 0.3' armature='0.1' group='2'/><motor name='m' "
-            "joint='e' group='3'/></actuator>")
+            "joint='e' coef='0.5'/></fixed></tendon><equality><joint name='q' joint1='e'/></equality><actuator>"
+            "<position name='p' joint='s' kp='3' kv='0.2' ctrlrange='-1 1' damping='0.4 0.3' armature='0.1' group='2'/>"
+            "<motor name='m' joint='e' group='3'/></actuator>")
 
 
 @pytest.mark.parametrize("option", [
@@ -248,6 +248,7 @@ def test_free_joints_are_driven_by_actuators_of_the_file_alone(tmp_path):
     robot, said = told(path)
     assert robot.actuator_names == ("m", "wheel") and said == "" and agrees(path, robot, with_inputs=True)
     assert not robot.actuator_matrix[3:6].any()
+    assert ld.load(write(tmp_path, body)).actuator_names == ("hinge",)  # a file without any: all other joints
 
 
 def test_equalities_that_are_off_are_written_so(tmp_path):

@@ -28,7 +28,8 @@ def save(robot, path):
     In **MJCF**, joints of several coordinates are several joints of one body, in the same way; a free joint that is not
     at the origin of the ground becomes three slides and a ball. Welds, balls and pins that close loops are equality
     constraints between sites (a pin is held at two points of its axis), couplings are tendons of fixed length, linear
-    force elements are tendons with springs, and the home configuration is a key. MuJoCo wants an inertia about every
+    and polynomial force elements are tendons with springs, forces that bear a weight are ``gravcomp``, and the home
+    configuration is a key. MuJoCo wants an inertia about every
     axis: bodies without one get 2e-15 kg m^2.
 
     Parameters

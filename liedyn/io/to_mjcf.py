@@ -161,8 +161,8 @@ def _add_joints(body, joint, hinges, left_out, has_rotor):
         left_out.add("limits of balls and free joints", joint.name, bounded)
         turn, slide = slice(0, 3), slice(3, 6)
         if joint.armature[slide].any():
-            raise ModelError(f"joint {shown(joint.name)}, armature: MuJoCo's goes along the axes of the world, and that of "
-                             f"translations along those of the body, got {shown(joint.armature[slide].tolist())}")
+            raise ModelError(f"joint {shown(joint.name)}, armature: MuJoCo's goes along the axes of the world, that of "
+                             f"translations here along the body's, got {shown(joint.armature[slide].tolist())}")
         if _is_free(joint, has_rotor):
             _add_joint(body, joint.name, "free", joint, slice(0, 3) if has_rotor else slice(0, 6))
             if _has_springs_elsewhere(joint):

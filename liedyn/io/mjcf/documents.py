@@ -46,6 +46,8 @@ class _Document:
         self.folder, self.models, self.included, self.sizes = path.parent, models, set(), {}
         self.root, self.parts, self.attached = self._parsed(path), {}, {}
         models[path.resolve()] = None
+        self.asset_folders = {""} | {each.get(key, "") for each in self.root.iter("compiler")
+                                     for key in ("assetdir", "meshdir", "texturedir")}
         for each in self.root.iter():
             if each.tag in ("body", "frame"):
                 self.parts.setdefault((each.tag, each.get("name")), each)
@@ -89,6 +91,7 @@ class _Document:
             return self.sizes[element]
         self.sizes[element] = None
         _require_few(element)
+        self._require_regular(element)
         if element.tag == "attach":
             own = self._attached(element)
         elif element.tag == "model":
@@ -98,6 +101,13 @@ class _Document:
         within = own + sum(map(self.size, element))
         self.sizes[element] = within * (_count(element, "count") if element.tag == "replicate" else 1)
         return self.sizes[element]
+
+    def _require_regular(self, element):
+        """ModelError where MuJoCo would read from a pipe or a device."""
+        for folder in self.asset_folders if element.get("file") else ():
+            file = self.folder / folder / element.get("file")
+            if os.path.exists(file) and not (os.path.isfile(file) or os.path.isdir(file)):
+                raise ModelError(f"<{element.tag}>, file: no regular file: {shown(element.get('file'))}")
 
     def _attached(self, element):
         """How many elements an <attach> copies: of another model at most all, of this one a body or frame."""

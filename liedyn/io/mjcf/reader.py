@@ -165,7 +165,7 @@ class Reader:
             if not is_last:
                 self.builder.body(child)
             self.builder.joint(self.joints[j], _KINDS[kind], parent, child, **self.joint_numbers(j),
-                               placement=frame @ pose(anchor) @ self.at_zero(j),
+                               placement=frame @ pose(anchor) @ self.at_zero(j), driven=kind != FREE,
                                axis=axis if kind in (HINGE, SLIDE) else None)
             self.add_springs(j, child)
             parent, frame = child, pose(-anchor)
