@@ -232,7 +232,6 @@ def with_motor():
     (".xml", lone("free", damping=[1, 1, 2, 0, 0, 0]), ["'move'", "damping", "2.0"]),
     (".xml", lone("spherical", stiffness=1.0, rest=[1, 0, 0, 0]), ["'move'", "rest"]),
     (".urdf", with_loop(active=False), ["'held'", "switched off"]),
-    (".xml", with_loop(active=False), ["'held'", "switched off"]),
     (".urdf", with_loop(target=lambda t: (np.zeros(3),) * 3), ["'held'", "function"]),
     (".xml", with_loop("prismatic"), ["'held'", "'prismatic'"]),
     (".urdf", with_coupling({"joint0": 1.0}), ["'held'", "'coupling'"]),

@@ -22,10 +22,10 @@ def load_mjcf(path, keyframe=None, friction=None):
 
     Bodies keep their names and frames, joints their names and coordinates (`ref` included). A body with several joints
     becomes a chain of massless bodies, sites become frames. Equalities between bodies or sites become cut joints, those
-    between joints or fixed tendons couplings; springs and dampers of tendons, and polynomial ones of joints, become force
-    elements, compensation of gravity applied forces. Motors, and position and velocity servos become actuators, the
-    latter with what they do as springs and dampers; nothing drives a free joint but an actuator of the file. What the
-    file switches off is off. Shapes are taken for inertias, and to be drawn.
+    between joints or fixed tendons couplings; springs and dampers of tendons, and polynomial ones of joints, become
+    force elements, compensation of gravity applied forces. Motors, and position and velocity servos become actuators,
+    the latter with what they do as springs and dampers; nothing drives a free joint but an actuator of the file. What
+    the file switches off is off. Shapes are taken for inertias, and to be drawn.
 
     Everything else that MuJoCo's compiled model has and that is not at its default is told, unless it has nothing to do
     with motion: `liedyn.io.mjcf.fields` lists all of it.

@@ -80,7 +80,7 @@ def law(stiffness, damping, slack=0.0):
 
 def split(coefficients):
     """What a joint has room for, a number that is not negative, and the coefficients of what is left."""
-    own = max(coefficients[0], 0.0)
+    own = max(float(coefficients[0]), 0.0)
     return own, coefficients - [own, 0.0, 0.0]
 
 

@@ -188,7 +188,7 @@ class Reader:
         m, kind, numbers = self.model, self.model.jnt_type[j], self.of_joints
         q = m.jnt_qposadr[j]
         (stiffness, _), (damping, _) = passive.split(numbers.stiffness[j]), passive.split(numbers.damping[j])
-        armature = numbers.armature[j]
+        armature = float(numbers.armature[j])
         if kind == FREE:
             rest = [*_quaternion(m.qpos_spring[q + 3:q + 7]), *m.qpos_spring[q:q + 3]]
             armature = [armature] * 3 + [0.0] * 3  # that of translations: `add_springs`
@@ -222,7 +222,7 @@ class Reader:
             else:
                 said = ", ".join(f"{key} {passive.shown_as(x)}" for key, x, more in zip(
                     ("stiffness", "damping"), kinds, (stiffness, damping)) if more.any())
-                self.missing["what is not linear of springs and dampers of balls and free joints"].append(
+                self.missing["negative and non-linear springs and dampers of balls and free joints"].append(
                     f"{name} ({said})")
         mass = numbers.armature[j]
         if m.jnt_type[j] == FREE and mass:  # it goes along the world's axes: a mass in the origin, without weight

@@ -21,11 +21,13 @@ def leave_shapes(mujoco, spec, folder):
     meshes, looks, needed = {mesh.name: mesh for mesh in spec.meshes}, {}, set()
     colors = {material.name: material.rgba for material in spec.materials}
     for k, geom in enumerate(list(spec.geoms)):
-        geom.name = geom.name or f"{geom.parent.name} shape {k}"
+        geom.name = geom.name or f"{geom.parent.name or 'body'} shape {k}"
         color, mesh = colors.get(geom.material, geom.rgba), meshes.get(geom.meshname)
         looks[geom.name] = look = Look(np.clip(color, 0.0, 1.0), mesh and mesh.file and str(
             folder / mesh.compiler.meshdir / mesh.file), tuple(mesh.scale) if mesh else (1.0, 1.0, 1.0))
         is_mesh = geom.type in (mujoco.mjtGeom.mjGEOM_MESH, mujoco.mjtGeom.mjGEOM_SDF)
+        if is_mesh and not look.mesh:
+            looks[geom.name] = look = look._replace(left_out="mesh without a file")
         if geom.type == mujoco.mjtGeom.mjGEOM_HFIELD:
             looks[geom.name] = look._replace(left_out="height field")
             _make_point(mujoco, geom)
@@ -36,8 +38,8 @@ def leave_shapes(mujoco, spec, folder):
         if not (is_given or not _moves(body) or geom.mass == 0.0 or geom.density == 0.0):
             needed.add(geom.meshname)
         else:
-            if not is_mesh or not look.mesh:
-                looks[geom.name] = look._replace(left_out="mesh without a file" if is_mesh else "fitted to a mesh")
+            if not is_mesh:
+                looks[geom.name] = look._replace(left_out="fitted to a mesh")
             _make_point(mujoco, geom)
     for mesh in list(spec.meshes):
         if mesh.name not in needed:
