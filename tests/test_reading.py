@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from liedyn.io.mjcf import parts
 from liedyn.reading import LARGEST, open_regular, read_regular
 from liedyn.viewer.meshes import triangles
 from liedyn.viewer.scene import Solid
@@ -128,12 +127,6 @@ def test_included_files_are_read_as_ever(tmp_path):
     assert ld.load(tmp_path / "r.xml").joint_names == ("j",)
     (tmp_path / "part.xml").write_text('<mujoco><include file="r.xml"/></mujoco>')
     assert isinstance(in_time(lambda: ld.load(tmp_path / "r.xml")), ld.ModelError)
-
-
-def test_names_are_found_in_a_file(tmp_path):
-    data = b"<a file='x>y'/><b fileup=\"&quot;.png\"\n meshdir = 'm'/><c name=\"file='z'\"/>"
-    assert [each for each in parts._attributes(data)] == [
-        ("a", "file", "x>y"), ("b", "fileup", '".png'), ("b", "meshdir", "m"), ("c", "name", "file='z'")]
 
 
 def test_bytes_and_their_bound(tmp_path):

@@ -33,7 +33,7 @@ class ElementBuilder:
         stiffness, damping, preload : float
             [N/m, N s/m, N]
         law : GasSpring, Motor, PolynomialSpring, sympy.Expr or callable, optional
-            Instead of these: a law by name, as :class:`liedyn.GasSpring` and :class:`liedyn.Motor`; an expression in the
+            Instead of these: a law by name, as :class:`liedyn.GasSpring` or :class:`liedyn.Motor`; an expression in the
             SymPy symbols x [m] and w [m/s], its rate (extra ``symbolic``); or a function ``law(x, w)`` that returns the
             force and its derivatives by x and by w, three numbers: compiled (``@njit``) it is fast, a Python function
             works and is slow.

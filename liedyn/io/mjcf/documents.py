@@ -9,7 +9,7 @@ from xml.etree.ElementTree import TreeBuilder
 from xml.parsers import expat
 
 from liedyn.errors import ModelError, errors_at, shown
-from liedyn.io.files import read_bytes
+from liedyn.io.files import read_bytes, require_regular
 
 MOST_COPIES = 10_000  # elements that a file makes beyond those that stand in it; MuJoCo's time grows with the square
 MOST_CELLS = 20_000_000  # of a height field, 80 MB
@@ -46,8 +46,8 @@ class _Document:
         self.folder, self.models, self.included, self.sizes = path.parent, models, set(), {}
         self.root, self.parts, self.attached = self._parsed(path), {}, {}
         models[path.resolve()] = None
-        self.asset_folders = {""} | {each.get(key, "") for each in self.root.iter("compiler")
-                                     for key in ("assetdir", "meshdir", "texturedir")}
+        self.folders = {""} | {name for each in self.root.iter("compiler") for key, name in each.attrib.items()
+                               if key.endswith("dir")}
         for each in self.root.iter():
             if each.tag in ("body", "frame"):
                 self.parts.setdefault((each.tag, each.get("name")), each)
@@ -103,11 +103,12 @@ class _Document:
         return self.sizes[element]
 
     def _require_regular(self, element):
-        """ModelError where MuJoCo would read from a pipe or a device."""
-        for folder in self.asset_folders if element.get("file") else ():
-            file = self.folder / folder / element.get("file")
-            if os.path.exists(file) and not (os.path.isfile(file) or os.path.isdir(file)):
-                raise ModelError(f"<{element.tag}>, file: no regular file: {shown(element.get('file'))}")
+        """ModelError where MuJoCo would read from a pipe, a device or a folder."""
+        for key, name in element.attrib.items():
+            for folder in self.folders if name and (key.startswith("file") or key == "content") else ():
+                if os.path.exists(self.folder / folder / name):
+                    with errors_at(f"<{element.tag}>, file {shown(name)}"):
+                        require_regular(self.folder / folder / name)
 
     def _attached(self, element):
         """How many elements an <attach> copies: of another model at most all, of this one a body or frame."""
