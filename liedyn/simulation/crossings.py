@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.contact.state import TOUCHING
-from liedyn.model.packed import ON, OPEN, SLIDING
+from liedyn.model.packed import OFF, ON, OPEN, SLIDING
 from liedyn.simulation.events import crosses, guard_value, locate, turning_point
 from liedyn.simulation.friction import SLOW
 from liedyn.simulation.gaps import gaps
@@ -95,9 +95,9 @@ def first_crossing(run, table):
 
 
 def useful(run, event):
-    """Would the event change anything?"""
-    on = [run.status(name) <= 0 for name in event.on]
-    off = [run.status(name) > 0 for name in event.off]
+    """Would the event change anything? It does where it closes a contact that is on already, and open."""
+    on = [run.status(name) <= OFF for name in event.on]
+    off = [run.status(name) != OFF for name in event.off]
     return any(on + off) or not (on or off) or event.terminal or event.action is not None
 
 

@@ -34,6 +34,8 @@ class Event:
         Which crossings count: all, rising, or falling ones.
     on, off : sequence of str
         Constraints to be switched. An event that would change nothing, since they are switched already, does not occur.
+        A one-sided constraint that is off is not watched until it is switched on again. It may be switched on while it
+        is open; where it is closed it collides at once, and penetrated it is an error.
     restitution : float
         Part of the approach speed with which the first row of each constraint in `on` is left: above zero the
         constraint stays off, and the state bounces.

@@ -43,25 +43,31 @@ def gaps(model, contacts, t, q, v):
     return gap, rate, slip
 
 
+def by_forces(run, lam):
+    """Time-stepping: the status of every constraint (rows, constraints) by the forces (rows, m) of steps."""
+    contacts, status = run.contacts, np.tile(statuses(run.packed), (len(lam), 1))
+    for c, (index, count) in enumerate(zip(contacts.index, contacts.count)):
+        normal, rub = map(np.abs, contacts.loads(c, lam))
+        disk = np.multiply(contacts.friction[c], normal, out=np.zeros_like(normal), where=normal > 0.0)
+        closed = np.where((rub < disk * (1.0 - 1e-9)) & (count > 1), ON, SLIDING)
+        status[:, index] = np.where(status[:, index] == OFF, OFF, np.where(normal > 0.0, closed, OPEN))
+    return status
+
+
 def steps_of_contacts(run, k):
     """Time-stepping: the status of every constraint at rows 1 to k, by the forces of the steps that lead there.
 
     Contacts that close or open between two rows become records of the run.
     """
-    contacts, rows, robot = run.contacts, run.rows, run.robot
-    status = np.tile(statuses(run.packed), (k + 1, 1))
-    for c, (index, count) in enumerate(zip(contacts.index, contacts.count)):
-        normal, rub = map(np.abs, contacts.loads(c, rows.lam[:k + 1]))
-        closed = np.where((rub < contacts.friction[c] * normal * (1.0 - 1e-9)) & (count > 1), ON, SLIDING)
-        status[:, index] = np.where(status[:, index] == OFF, OFF, np.where(normal > 0.0, closed, OPEN))
+    rows, robot = run.rows, run.robot
+    status, first = by_forces(run, rows.lam[:k + 1]), dict(zip(run.contacts.index, run.contacts.first))
     for p in np.flatnonzero(((status[1:] > OFF) != (status[:-1] > OFF)).any(axis=1)) + 1:
         before, after = (rows.q[p - 1], rows.v[p - 1]), (rows.q[p], rows.v[p])
-        h, loss = rows.t[p] - rows.t[p - 1], float(rows.memory[p, 0])
+        h = rows.t[p] - rows.t[p - 1]
         for index in np.flatnonzero((status[p] > OFF) != (status[p - 1] > OFF)):
             name, closes = robot.constraint_names[index], status[p, index] > OFF
             run.recorder.events.append(EventRecord(
                 float(rows.t[p]), f"{'contact' if closes else 'release'} {name}", *(x.copy() for x in before + after),
-                np.where(np.isin(robot.row_owners, name), h * rows.lam[p], 0.0), loss,
-                (name,) if closes else (), () if closes else (name,)))
-            loss = 0.0
+                np.where(np.isin(robot.row_owners, name), h * rows.lam[p], 0.0),
+                float(rows.memory[p, first[index]]), (name,) if closes else (), () if closes else (name,)))
     return status[1:]

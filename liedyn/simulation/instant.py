@@ -46,7 +46,7 @@ def happen(run, events=(), causes=(), beginning=False):
     """
     t, before = float(run.rows.t[0]), (run.rows.q[0].copy(), run.rows.v[0].copy())
     refresh(run.packed, t)
-    status_before, contacts = statuses(run.packed).copy(), run.contacts
+    status_before, contacts = run.present().copy(), run.contacts
     if not beginning:
         if run.redundant:
             run.holds(run.rows, 0)  # of all forces with this motion those that push
@@ -56,14 +56,16 @@ def happen(run, events=(), causes=(), beginning=False):
         q, v = acted_on(run, event, t, q, v)
     q, v = q.copy(), v.copy()
     restitution, bounce_back = switch_constraints(run, events)
-    touching = _touching(run, t, q, v, causes)
+    touching = touching_contacts(run, t, q, v, events, causes)
     if len(run.x.psi):
         close_constraints(run, events, touching, q)
     v_after, impulse, collided, left = impact(run, events, touching, restitution, bounce_back, q, v)
     for name in left:
         statuses(run.packed)[run.robot.constraint_index(name)] = OFF
     stuck = ()
-    if len(contacts.index):
+    if run.integrator.stepping:
+        _go_on_stepping(run, q, v_after, impulse, touching)
+    elif len(contacts.index):
         v_after, impulse, stuck = _go_on_from(run, t, q, v_after, impulse, touching, causes)
     after = (q, v_after)
     loss = run.energy(*before) - run.energy(*after)
@@ -87,13 +89,15 @@ def happen(run, events=(), causes=(), beginning=False):
         run.recorder.add_always(run.rows, 0, status_before)
         run.rows.q[0], run.rows.v[0] = after
     if contradiction is None:
-        run.recorder.add_always(run.rows, 0, statuses(run.packed))
-    for number, (name, own, on, off) in enumerate(records):
-        rows = np.isin(run.robot.row_owners, own) | ((number == 0) & ~np.isin(
-            run.robot.row_owners, [each for _, others, _, _ in records for each in others]))
+        run.recorder.add_always(run.rows, 0, run.present())
+    acting = {event.name for event in events if event.action is not None}
+    owned = [np.isin(run.robot.row_owners, own) for _, own, _, _ in records]
+    cause = next((k for k, rows in enumerate(owned) if impulse[rows].any() or records[k][0] in acting), 0)
+    for number, (name, _, on, off) in enumerate(records):
+        rows = owned[number] | ((number == cause) & ~np.any(owned, axis=0))
         run.recorder.events.append(EventRecord(
             t, name, *before, after[0].copy(), after[1].copy(), np.where(rows, impulse, 0.0),
-            float(loss) if number == 0 else 0.0, on, off))
+            float(loss) if number == cause else 0.0, on, off))
     if contradiction is not None:
         raise contradiction
     run.collided(t, [contacts.names[c] for c in collided])
@@ -141,15 +145,32 @@ def switch_constraints(run, events):
     return restitution, bounce
 
 
-def _touching(run, t, q, v, causes):
-    """Numbers of the contacts whose gap is closed; those that are to let go do not count."""
+def require_outside(run, t, q, v, deepest, events=()):
+    """Gaps of all contacts, not a number where one is off; fails where one is deeper than that."""
+    gap = gaps(run.packed, run.contacts, np.array([t]), q[None], v[None])[0][0]
+    for c in np.flatnonzero(gap < -deepest):
+        name = run.contacts.names[c]
+        by = [f", and event {event.name!r} switches it on there" for event in events if name in event.on]
+        raise run.failure(f"contact {name!r} is {-gap[c]:.3g} deep on the wrong side of its surface{''.join(by[:1])}")
+    return gap
+
+
+def _speed(v):
+    return max(1.0, float(np.abs(v).max(initial=0.0)))
+
+
+def touching_contacts(run, t, q, v, events, causes):
+    """Numbers of the contacts whose gap is closed; those that are to let go do not count.
+
+    What an event switches on and has no gap to be open by, a loop, has to be closed.
+    """
     if not len(run.contacts.index):
         return np.empty(0, np.int64)
-    gap = gaps(run.packed, run.contacts, np.array([t]), q[None], v[None])[0][0]
-    for c in np.flatnonzero(gap < -DEEPEST):
-        raise run.failure(f"contact {run.contacts.names[c]!r} is {-gap[c]:.3g} deep on the wrong side of its surface")
+    gap, status = require_outside(run, t, q, v, DEEPEST, events), statuses(run.packed)[run.contacts.index]
+    wanted = [name in event.on for name in run.contacts.names for event in events]
+    loops = ~run.have_gaps & np.reshape(wanted, (len(gap), -1)).any(axis=1)
     # where the gap is not a number, the contact is off
-    touch = (gap <= TOUCHING) | (statuses(run.packed)[run.contacts.index] > OFF)
+    touch = (gap <= TOUCHING) | (status > OFF) | (loops & (status != OFF))
     touch[[c for kind, c in causes if kind == "touch"]] = True
     touch[[c for kind, c in causes if kind == "release"]] = False
     return np.flatnonzero(touch)
@@ -176,7 +197,7 @@ def impact(run, events, touching, restitution, bounce, q, v):
     contacts = run.contacts
     constraint_state(with_rows_of(run.packed, contacts, touching), run.x, q, v)
     psi = run.x.psi.copy()
-    speed = max(1.0, float(np.abs(v).max(initial=0.0)))
+    speed = _speed(v)
     approach = contacts.side[touching] * psi[contacts.first[touching]]
     collided = touching[approach < -AT_REST * speed].tolist()
     back = {row: event.restitution * psi[row] for row, (name, event) in bounce.items()
@@ -198,7 +219,7 @@ def _go_on_from(run, t, q, v, impulse, touching, causes):
     stuck = ()
     for jammed in (False, True):
         constraint_state(with_rows_of(run.packed, contacts, touching), run.x, q, v)
-        speed = max(1.0, float(np.abs(v).max(initial=0.0)))
+        speed = _speed(v)
         leaving = contacts.side[touching] * run.x.psi[contacts.first[touching]] > AT_REST * speed
         resting = touching[~leaving]
         slip_limit = (SLIP_LEFT if any(kind in ("rest", "touch") for kind, _ in causes) or jammed else AT_REST) * speed
@@ -221,8 +242,8 @@ def _go_on_from(run, t, q, v, impulse, touching, causes):
     put_statuses(status, contacts, resting, found.status)
     status[contacts.index[(status[contacts.index] == OPEN) & ~run.have_gaps]] = OFF
     for e, c in enumerate(resting):
-        turns = found.status[e] == SLIDING and c not in sliding and ("rest", c) in causes
-        if run.rubs(c) and run.grips(c, t, turns):
+        begins = found.status[e] == SLIDING and c not in sliding and ("rest", c) in causes
+        if run.rubs(c) and run.grips(c, t, ("rest", c) in causes or ("slip", c) in causes, begins):
             status[contacts.index[c]] = ON
         elif found.status[e] == SLIDING:
             run.direction[c] = found.direction[e]
@@ -236,6 +257,19 @@ def _go_on_from(run, t, q, v, impulse, touching, causes):
     return v, impulse, stuck
 
 
+def _go_on_stepping(run, q, v, impulse, touching):
+    """In time-stepping, where the next step finds out how contacts go on: those that are closed have forces in row 0.
+
+    What has collided has its impulse over a step; the others go on with the forces of the last step.
+    """
+    contacts, lam = run.contacts, run.rows.lam[0]
+    constraint_state(with_rows_of(run.packed, contacts, touching), run.x, q, v)
+    leaving = contacts.side[touching] * run.x.psi[contacts.first[touching]] > AT_REST * _speed(v)
+    stay = np.isin(run.robot.row_owners, contacts.names[touching[~leaving]]) | run.equations
+    off = np.array(run.robot.constraint_names, dtype=object)[statuses(run.packed) == OFF]
+    lam[:] = np.where(stay & ~np.isin(run.robot.row_owners, off), lam + impulse / run.integrator.step, 0.0)
+
+
 def _at_rest(run, resting, slip_limit, q, v):
     """The nearest velocity in which contacts that slip less than the limit do not slip at all."""
     status, v = np.where(run.contacts.slips(run.x.psi, resting) <= slip_limit, ON, SLIDING), v.copy()
@@ -244,14 +278,17 @@ def _at_rest(run, resting, slip_limit, q, v):
 
 
 def _records(run, events, left, changed, collided, stuck, before):
-    """(name, constraints, switched on, switched off) of all that has changed anything."""
-    contacts, status, names = run.contacts, statuses(run.packed), run.robot.constraint_names
+    """(name, constraints, switched on, switched off) of all that has changed anything.
+
+    An open contact that is off has been switched off, and one that was off and is open has been switched on.
+    """
+    contacts, status, names = run.contacts, run.present(), run.robot.constraint_names
     out, told = [], set()
 
     def switched(some):
-        on = tuple(n for n in some if before[names.index(n)] <= OFF < status[names.index(n)])
-        off = tuple(n for n in some if status[names.index(n)] <= OFF < before[names.index(n)])
-        return on, off
+        ways = [(n, before[names.index(n)], status[names.index(n)]) for n in some]
+        return (tuple(n for n, was, now in ways if was <= OFF < now or was == OFF != now),
+                tuple(n for n, was, now in ways if now <= OFF < was or now == OFF != was))
 
     for event in events:
         own = [name for name in (*event.on, *event.off) if name not in told]

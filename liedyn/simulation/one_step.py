@@ -1,10 +1,14 @@
 """One step of a mechanism from wherever it is."""
+from types import SimpleNamespace
+
 from liedyn.arguments import number, positive, require_robot
 from liedyn.compiled.boundary import wrenches
 from liedyn.compiled.functions import forget_errors, raise_errors
 from liedyn.constraints.records import refresh
-from liedyn.errors import SimulationError
+from liedyn.errors import InputError, SimulationError
 from liedyn.simulation.given import held_forces, state_and_forces
+from liedyn.simulation.instant import require_outside
+from liedyn.simulation.integrators.moreau import DEEPEST
 from liedyn.simulation.preparation import prepare_decay, prepare_start
 from liedyn.simulation.reasons import reason
 from liedyn.simulation.stepping import DECAY, DONE, Prepared, functions
@@ -52,8 +56,9 @@ def step(robot, q, v, tau=None, dt=1e-3, method="rk4", formulation="nullspace", 
     Raises
     ------
     InputError
-        A shape does not fit, an entry is not finite, an unknown name, a velocity that violates the constraints,
-        one-sided constraints with a method that does not see them, or a method that chooses its own steps.
+        A shape does not fit, an entry is not finite, an unknown name, a velocity that violates the constraints, a
+        contact that is penetrated, one-sided constraints with a method that does not see them, or a method that
+        chooses its own steps.
     ClosureError
         A loop is open at q.
     SingularConfigurationError
@@ -115,6 +120,9 @@ class _Pool(list):
 
 def check_start(p, q, v, t, start):
     """Raise what is wrong with a state in row 0, or move it to the constraints."""
+    if len(p.contacts.index):
+        at = SimpleNamespace(packed=p.s.model, contacts=p.contacts, failure=InputError)
+        require_outside(at, t, q, v, DEEPEST)
     if p.decays:
         prepare_decay(p.robot, DECAY, t, q, v, start)
     elif p.checks or start == "project":

@@ -12,7 +12,9 @@ from liedyn.contact.state import contacts_of
 from liedyn.dynamics.unified import unified_velocity
 from liedyn.errors import ClosureError, InputError, shown
 from liedyn.model.kinds import CONSTRAINT_KINDS, LOOP_KINDS
-from liedyn.model.packed import LOOP_ACTIVE, LOOP_FRICTION, LOOP_RESTITUTION, LOOP_SIDE, OFF, OPEN, constraints_of
+from liedyn.model.packed import (
+    LOOP_ACTIVE, LOOP_FRICTION, LOOP_NROWS, LOOP_RESTITUTION, LOOP_SIDE, OFF, OPEN, constraints_of,
+)
 from liedyn.model.size import velocity_sizes
 from liedyn.simulation.events import Event
 from liedyn.simulation.integrators import METHODS
@@ -23,6 +25,9 @@ from liedyn.simulation.workspace import FORMULATIONS, MINIMAL, STABILISATIONS, S
 CONSISTENT = 1e-6
 """Largest residual [rad, sizes of the mechanism] of a start taken to be on the manifold, and velocity residual relative
 to the speeds, if any is above 1 rad/s."""
+
+MOST_ROWS = 4
+"""Rows of a one-sided constraint."""
 
 
 @dataclass(frozen=True)
@@ -142,6 +147,9 @@ def one_sided(robot, model, unilateral, events):
         if not (every[k].kind in LOOP_KINDS or every[k].holonomic):
             raise InputError(f"unilateral constraint {name!r}: {every[k].kind} has no residual that could stay on one "
                              "side of zero")
+        if records[k, LOOP_NROWS] > MOST_ROWS:
+            raise InputError(f"unilateral constraint {name!r}: {every[k].kind} has {records[k, LOOP_NROWS]} rows; one "
+                             f"that can let go has one that pushes and up to {MOST_ROWS - 1} across it")
         if records[k, LOOP_SIDE]:
             continue  # declared so, with a side of its own
         records[k, LOOP_SIDE] = sign

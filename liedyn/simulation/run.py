@@ -9,14 +9,14 @@ from liedyn.compiled.functions import forget_errors, raise_errors
 from liedyn.constraints.records import refresh
 from liedyn.contact.state import DEEPEST, TOUCHING, equations, statuses
 from liedyn.errors import LiedynError, SimulationError
-from liedyn.model.packed import SLIDING
 from liedyn.simulation.crossings import PULL, Table, first_crossing, useful
 from liedyn.simulation.energy_check import EnergyCheck
 from liedyn.simulation.events import crosses, guard_value
 from liedyn.simulation.friction import set_directions
 from liedyn.simulation.gaps import steps_of_contacts
-from liedyn.simulation.instant import Contradiction, happen
+from liedyn.simulation.instant import Contradiction, happen, require_outside
 from liedyn.simulation.integrators.explicit import advance
+from liedyn.simulation.integrators.moreau import DEEPEST as LEFT_BY_STEPS
 from liedyn.simulation.passages import Passages
 from liedyn.simulation.preparation import have_gaps
 from liedyn.simulation.projection import energy_of
@@ -159,6 +159,8 @@ class Run(Surfaces):
                 self.restart()
                 self.known = False
         else:
+            if len(self.contacts.index):
+                require_outside(self, self.rows.t[0], self.rows.q[0], self.rows.v[0], LEFT_BY_STEPS)
             self.restart()
         self.recorder.add(self.rows, 0, 0, statuses(self.packed))
         at_once = []
@@ -176,6 +178,9 @@ class Run(Surfaces):
         self.x.pivots[:] = 1.0, 0.0  # minimal coordinates are to be chosen anew
         self.put_directions()
         self.integrator.restart(self)
+        if self.integrator.stepping and np.isfinite(self.rows.a[0]).all():  # forces are those of the last step
+            self.known = True
+            return
         status = advance(self.packed, self.o, self.x, self.rows, 0, False, 0.0)[0]
         raise_errors(self.functions)
         if status == OK and not np.isfinite(self.rows.a[0]).all():
@@ -189,7 +194,6 @@ class Run(Surfaces):
     def _chunk(self):
         """Steps until the chunk is full, something happens, or the end."""
         if self.integrator is self.settler and self.known and self._settled():
-            self.integrator = self.usual
             self.energy_at_no_work = self.energy(self.rows.q[0], self.rows.v[0]) - float(
                 self.rows.scalars[0, INPUT_WORK] + self.rows.scalars[0, OTHER_WORK])
             self._take_over()
@@ -223,6 +227,9 @@ class Run(Surfaces):
         self.within(crossing.step, crossing.t, here := make_rows(self.robot, 1), 0)
         together = self._together(crossing, here)
         self.keep(crossing.step)
+        if self.integrator.stepping:  # what closes or opens in the part of a step up to here
+            copy_row(here, 0, self.rows, 1)
+            steps_of_contacts(self, 1)
         copy_row(here, 0, self.rows, 0)
         if len(self.contacts.index):
             self.direction = self.row_directions[crossing.step].copy()
@@ -302,9 +309,6 @@ class Run(Surfaces):
                 continue
         return SINGULAR, 0, None
 
-    def _rubbing(self):
-        return any(status == SLIDING and self.rubs(c) for c, status in enumerate(self.contact_statuses()))
-
     def _together(self, crossing, here):
         """The first event, and those whose guards have crossed by then too."""
         together, k = [crossing.what], crossing.step
@@ -347,7 +351,8 @@ class Run(Surfaces):
         """Time and guard a thousandth of a step behind row 0."""
         copy_row(self.rows, 0, self.single, 0)
         self.single.t[1] = min(self.single.t[0] + 1e-3 * self.integrator.step, self.end)
-        status, _ = advance(self.packed, self.o, self.x, self.single, 1, True, self.energy_at_no_work)
+        loop = self.integrator.loop if self.integrator.stepping else advance
+        status, _ = loop(self.packed, self.o, self.x, self.single, 1, True, self.energy_at_no_work)
         refresh(self.packed, self.rows.t[0])
         self.put_directions()
         return (float(self.single.t[1]), guard_value(event, self.single, 1)) if status == OK else None
@@ -357,9 +362,7 @@ class Run(Surfaces):
         if k == 0:
             return
         if self.integrator.stepping:
-            status = steps_of_contacts(self, k)
-            self.recorder.add(self.rows, 1, k, status)
-            self.last_status = status[-1].copy()
+            self.recorder.add(self.rows, 1, k, steps_of_contacts(self, k))
         else:
             self.recorder.add(self.rows, 1, k, statuses(self.packed))
             self.passages.look(k)

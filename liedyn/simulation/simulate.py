@@ -79,8 +79,9 @@ def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", fo
         go, and stay off until an event switches them on.
     accumulation : {"error", "moreau"}
         What to do where impacts accumulate (a ball that bounces to rest, a table that rattles): stop with an
-        `AccumulationError`; or go on by time-stepping until all contacts have settled, and then as before. Where
-        contacts stick and slip without end, or friction makes accelerations contradict each other, likewise.
+        `AccumulationError`; or go on by time-stepping until all contacts have settled, those that roll or slide too,
+        and then as before. Where contacts stick and slip without end, or friction makes accelerations contradict each
+        other, likewise.
     f_ext : dict or array_like, optional
         Constant wrenches (moment, force) [N m, N] on bodies, each in its body's own frame, as for `rnea`.
     start : {"check", "project", "as given"}

@@ -15,18 +15,14 @@ from liedyn.model.packed import OFF
 from liedyn.simulation.coupler import VirtualCoupler
 from liedyn.simulation.coupling import MOST_COUPLERS, WRENCH
 from liedyn.simulation.events import Event
-from liedyn.simulation.instant import close_constraints, impact, switch_constraints
+from liedyn.simulation.instant import close_constraints, impact, require_outside, switch_constraints
 from liedyn.simulation.given import held_forces
+from liedyn.simulation.integrators.moreau import DEEPEST
 from liedyn.simulation.one_step import check_start, fail
 from liedyn.simulation.preparation import one_state
 from liedyn.simulation.simulate import STARTS
 from liedyn.simulation.stepping import COUPLED, DONE, KNOWN, Prepared, functions
 from liedyn.simulation.workspace import OK
-
-
-def _never(t, q, v):
-    """The guard of a switch that is thrown from outside."""
-    return 1.0
 
 
 class Stepper:
@@ -67,8 +63,8 @@ class Stepper:
     t : float
         Time [s].
     q, v, a, lam : ndarray
-        The state, its accelerations and multipliers with the inputs held last; copies. With ``"moreau"`` a is the
-        change of v in the step, and lam the mean forces in it.
+        The state, its accelerations and multipliers with the inputs held last; copies. With ``"moreau"``, behind a
+        step with impulses, a is the change of v in the step, and lam the mean forces in it.
     tau : ndarray, shape (nv,)
         Generalised forces [N m, N] that hold until others are given.
     active : tuple of str
@@ -280,7 +276,8 @@ class Stepper:
     def switch(self, name, on=True):
         """Switch a constraint on or off between two steps.
 
-        One that is switched on must be closed. The velocity that it takes is made by an impulse, as of an `Event`.
+        One that is switched on must be closed, a one-sided one must not be penetrated; it may be open. The velocity
+        that it takes is made by an impulse, as of an `Event`.
 
         Parameters
         ----------
@@ -299,7 +296,7 @@ class Stepper:
         InputError
             An unknown constraint, or a one-sided one with a method that does not see it.
         SimulationError
-            It is open, or there are no accelerations with it. Nothing has changed then.
+            It is open, or penetrated, or there are no accelerations with it. Nothing has changed then.
         SingularConfigurationError
             No velocity satisfies all constraints. Nothing has changed.
 
@@ -328,10 +325,12 @@ class Stepper:
             return impulse
         with _Undone(self):
             refresh(p.s.model, self.t)
-            event = Event(f"switch {name}", _never, on=name if on else (), off=() if on else name)
+            event = Event(f"switch {name}", lambda t, q, v: 1.0, on=name if on else (), off=() if on else name)
             restitution, bounce = switch_constraints(self._at, (event,))
             q, v = self.q, self.v
-            if on:
+            if on and k in p.contacts.index:
+                require_outside(self._at, self.t, q, v, DEEPEST)
+            elif on:
                 nothing = np.empty(0, np.int64)
                 close_constraints(self._at, (event,), nothing, q)
                 v, impulse, _, _ = impact(self._at, (event,), nothing, restitution, bounce, q, v)

@@ -15,13 +15,14 @@ from liedyn.arguments import require_robot
 from liedyn.compiled.boundary import wrenches
 from liedyn.compiled.jit import INTEGERS, MATRIX, VECTOR, address_for, call_at, inline, kernel_in_place
 from liedyn.compiled.kept import Kept, functions_of, kept
+from liedyn.constraints.records import loop_count, loop_integer, loop_rows, switch
 from liedyn.contact.state import statuses
 from liedyn.errors import InputError, listed
 from liedyn.linalg.vectors import copy_to
-from liedyn.model.packed import OFF, PackedModel
+from liedyn.model.packed import LOOP_ACTIVE, LOOP_SIDE, OFF, ON, OPEN, PackedModel
 from liedyn.simulation.coupling import MOST_COUPLERS, NUMBERS, add_coupling, coupling_size
 from liedyn.simulation.inputs import Inputs
-from liedyn.simulation.integrators.moreau import Moreau
+from liedyn.simulation.integrators.moreau import DEEPEST, Moreau
 from liedyn.simulation.preparation import CONSISTENT, one_sided, options, private_model, require_sense, settings_of
 from liedyn.simulation.projection import constraint_state
 from liedyn.simulation.workspace import FREE_ENERGY, OK, SETTINGS, WORK, Rows, Settings, Work, make_rows, make_work
@@ -150,12 +151,24 @@ def begin(s):
 
 @kernel_in_place
 def begin_at(address, check):
-    """`begin`, at an address; 1 if `check` and the state in row 0 is not on the constraints, else 0."""
+    """`begin`, at an address; 1 if `check` and the state in row 0 is not on the constraints, or inside a surface."""
     s = stepping_at(address)
     begin(s)
     if check == 0:
         return 0
+    for l in range(loop_count(s.model)):  # rows of contacts are looked at below: those of open ones are zero
+        if loop_integer(s.model, l, LOOP_SIDE) != 0 and loop_integer(s.model, l, LOOP_ACTIVE) == OPEN:
+            switch(s.model, l, ON)
     constraint_state(s.model, s.work, s.rows.q[0], s.rows.v[0])
+    for l in range(loop_count(s.model)):
+        side, (first, count) = loop_integer(s.model, l, LOOP_SIDE), loop_rows(s.model, l)
+        if side == 0 or loop_integer(s.model, l, LOOP_ACTIVE) == OFF:
+            continue
+        switch(s.model, l, OPEN)
+        if side * s.work.residual[first] < -DEEPEST:
+            return 1
+        s.work.residual[first:first + count] = 0.0
+        s.work.psi[first:first + count] = 0.0
     for k in range(s.work.psi.size):
         size = s.work.row_sizes[k] * CONSISTENT
         if not (abs(s.work.residual[k]) <= size and abs(s.work.psi[k]) <= size):

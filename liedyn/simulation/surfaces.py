@@ -9,7 +9,7 @@ from liedyn.errors import AccumulationError
 from liedyn.model.packed import ON, OPEN, SLIDING
 from liedyn.simulation.crossings import PULL
 from liedyn.simulation.friction import set_directions
-from liedyn.simulation.gaps import gaps
+from liedyn.simulation.gaps import by_forces, gaps
 from liedyn.simulation.inputs import put_input_forces
 from liedyn.simulation.projection import constraint_state
 from liedyn.simulation.workspace import NOT_FINITE
@@ -29,6 +29,10 @@ class Surfaces:
         """Status of a constraint by name."""
         return int(statuses(self.packed)[self.robot.constraint_index(name)])
 
+    def present(self):
+        """Status of every constraint; in time-stepping contacts are what the forces of row 0 say."""
+        return by_forces(self, self.rows.lam[:1])[0] if self.integrator.stepping else statuses(self.packed)
+
     def contact_statuses(self):
         """Status of every contact."""
         return statuses(self.packed)[self.contacts.index].tolist()
@@ -37,6 +41,9 @@ class Surfaces:
         """Has a contact friction with a limit?"""
         return self.contacts.count[c] > 1 and 0.0 < self.contacts.friction[c] < np.inf
 
+    def _rubbing(self):
+        return any(status == SLIDING and self.rubs(c) for c, status in enumerate(self.contact_statuses()))
+
     def loads(self, c, lam):
         """Normal force (rows,), and what friction could hold beyond what it holds: infinite where it has no limit."""
         normal, friction = self.contacts.loads(c, lam)
@@ -44,8 +51,10 @@ class Surfaces:
             return normal, np.full(len(lam), np.inf)
         return normal, self.contacts.friction[c] * normal - friction
 
-    def grips(self, c, t, begins):
+    def grips(self, c, t, turns, begins):
         """Does a contact stick that could as well begin to slide? It does where it has just begun and ceased to.
+
+        It `turns` where it comes to rest, or slips, and `begins` where it has come to rest and does not stick.
 
         Friction may then pass its disk a little before it slips again, and ten times as much each time this recurs.
         """
@@ -54,7 +63,7 @@ class Surfaces:
             self.grip_limit[c] = min(max(GRIP, 10.0 * self.grip_limit[c]), MOST_GRIP)
         elif t - self.turned[c] > self.integrator.step:
             self.grip_limit[c] = PULL
-        self.turned[c] = t
+        self.turned[c] = t if turns else self.turned[c]
         return again
 
     def put_directions(self):
@@ -104,13 +113,14 @@ class Surfaces:
         if self.settler is None:
             return False
         self.integrator, self.known, self.chunk = self.settler, False, SMALLEST
-        self.impacts, self.times = {}, []
+        self.impacts, self.times, self.redundant = {}, [], False
         put_statuses(statuses(self.packed), self.contacts, slice(0))
         return True
 
     def _take_over(self):
         """Go on from time-stepping: what its last step has closed does not close again, unless it has left since."""
-        statuses(self.packed)[:] = self.last_status
+        statuses(self.packed)[:] = self.present()
+        self.integrator = self.usual
         gap = gaps(self.packed, self.contacts, self.rows.t[:1], self.rows.q[:1], self.rows.v[:1])[0][0]
         self._instant((), [("release", c) for c in np.flatnonzero(gap > TOUCHING)])
 

@@ -21,7 +21,8 @@ class EventRecord:
         Name of the event; for a unilateral constraint ``"contact <constraint>"`` where it closes or bounces,
         ``"release ..."`` where it lets go, ``"stick ..."`` and ``"slip ..."`` where friction begins or ceases to hold
         it, ``"jam ..."`` where friction stops it at once (an impact without collision). What happens at one instant is
-        one change of the state: its records share their times and states, and the first one has the energy loss.
+        one change of the state: its records share their times and states, and one of them has the energy loss, the
+        first whose constraints have impulses. In time-stepping each contact that closes has its own.
         ``"singular passage"`` where the constraints have lost rank or nearly so, which changes nothing, and adds no
         rows to the trajectory.
     q_before, v_before, q_after, v_after : ndarray
@@ -32,7 +33,7 @@ class EventRecord:
     energy_loss : float
         Kinetic and potential energy before minus after [J].
     on, off : tuple of str
-        Constraints that it switched.
+        Constraints that it has switched, contacts that have closed or opened among them.
     condition : float
         Of a singular passage: the largest condition number of G in a row; else not a number.
 
