@@ -8,6 +8,7 @@ from mujoco_oracle import mujoco
 
 import liedyn as ld
 from liedyn.errors import ModelError, ModelWarning
+from liedyn.io.mjcf.documents import looked_through
 
 BODY = "<body name='b'><joint/><geom size='.1'/>{}</body>"
 
@@ -86,6 +87,17 @@ def test_copies_that_are_few_are_made(tmp_path):
             + own.format("rest", "<attach model='m' body='b' prefix='p'/>"))
     robot = ld.load(write(tmp_path, body, "<asset><model name='m' file='part.xml'/></asset>"))
     assert robot.nv == 2 * 3 + 2
+
+
+def test_a_large_model_may_be_attached(tmp_path):
+    """Once, not often."""
+    geoms = "<geom size='.1'/>" * 11000
+    write(tmp_path, BODY.format(geoms), name="part.xml")
+    attach = "<attach model='m' body='b' prefix='p'/>"
+    model = "<asset><model name='m' file='part.xml'/></asset>"
+    assert looked_through(write(tmp_path, attach, model)) == "mujoco"
+    with pytest.raises(ModelError, match="attach.*copes with"):
+        looked_through(write(tmp_path, "".join(attach.replace("'p'", f"'{p}'") for p in "abcd"), model))
 
 
 @pytest.mark.parametrize("text, said", [

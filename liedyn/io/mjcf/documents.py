@@ -28,24 +28,26 @@ def looked_through(path):
         MuJoCo could cope with.
     """
     try:
-        document = _Document(path, {})
+        models = {}
+        document = _Document(path, models)
     except RecursionError:
         raise ModelError("too many files or elements in each other") from None
-    plain, made = sum(1 for _ in document.root.iter()), document.size(document.root)
-    if made > plain + MOST_COPIES:
+    plain, made = sum(each.plain for each in models.values()), document.size(document.root)
+    others = plain - document.plain  # each of them is read, kept to be attached, and may be attached once
+    if made > plain + 2 * others + MOST_COPIES:
         raise ModelError(f"its copies (replicate, flexcomp, attach) would make {made} elements of {plain}; MuJoCo "
                          f"copes with {MOST_COPIES}")
     return document.root.tag
 
 
 class _Document:
-    """A file with what it includes; `models` has by path how many elements other documents make, None while they are
-    looked through."""
+    """A file with what it includes; `models` has all documents by path."""
 
     def __init__(self, path, models):
         self.folder, self.models, self.included, self.sizes = path.parent, models, set(), {}
         self.root, self.parts, self.attached = self._parsed(path), {}, {}
-        models[path.resolve()] = None
+        models[path.resolve()], self.whole = self, None
+        self.plain = sum(1 for _ in self.root.iter())
         self.folders = {""} | {name for each in self.root.iter("compiler") for key, name in each.attrib.items()
                                if key.endswith("dir")}
         for each in self.root.iter():
@@ -53,7 +55,7 @@ class _Document:
                 self.parts.setdefault((each.tag, each.get("name")), each)
             elif each.tag == "model" and each.get("file"):
                 self.attached[each.get("name")] = self._model(each.get("file"))
-        models[path.resolve()] = self.size(self.root)
+        self.whole = self.size(self.root)
 
     def _parsed(self, path):
         """The root of a file, with the elements of those it includes in their places."""
@@ -81,9 +83,9 @@ class _Document:
         if file not in self.models:
             with errors_at(f"model {shown(name)}"):
                 _Document(file, self.models)
-        if self.models[file] is None:
+        if self.models[file].whole is None:
             raise ModelError(f"model {shown(name)} has itself among the models that it attaches")
-        return self.models[file]
+        return self.models[file].whole
 
     def size(self, element):
         """How many elements MuJoCo makes of one."""
