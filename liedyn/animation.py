@@ -72,7 +72,7 @@ def animate(trajectory, path, robot, speed, rate, progress):
     ax = picture.add_subplot(projection=None if normal is not None else "3d")
     bar = Progress(progress, float(t[0]), float(t[-1]), "animate")
     try:
-        with writer.saving(picture, str(path), dpi=100):
+        with writer.saving(picture, str(path.absolute()), dpi=100):
             for time, k in zip(times, rows):
                 ax.clear()
                 mechanism(robot, trajectory.q[k], ax)

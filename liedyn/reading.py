@@ -8,13 +8,13 @@ LARGEST = 64 * 2**20
 _FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 
 
-def open_regular(path):
+def open_regular(path, buffering=-1):
     """A file opened to read bytes; OSError if there is none, or something that is no regular file."""
     _require_regular(os.stat(path))  # before it is opened: that alone does something to devices
     handle = os.open(path, _FLAGS)
     try:
         _require_regular(os.fstat(handle))
-        return open(handle, "rb")
+        return open(handle, "rb", buffering)
     except BaseException:
         os.close(handle)
         raise

@@ -1,12 +1,14 @@
 """What is no file is not read: FIFOs, devices and folders in the place of files, and files without an end."""
 import json
 import os
+import pickle
 import threading
 
 import numpy as np
 import pytest
 
 import liedyn as ld
+from liedyn.large.results import DONE, JOB
 from liedyn.reading import LARGEST, open_regular, read_regular
 from liedyn.viewer.meshes import triangles
 from liedyn.viewer.scene import Solid
@@ -84,6 +86,43 @@ def test_runs_and_results(make, tmp_path):
     make(tmp_path / "results" / "job.json")
     error = in_time(lambda: ld.open_results(tmp_path / "results"))
     assert isinstance(error, ld.InputError) and "holds no results" in str(error)
+
+
+def results(path, zarr_format=3, **array):
+    """A finished job of four rows, one number each, as `map_states` keeps it in Zarr."""
+    zarr = pytest.importorskip("zarr")
+    group = zarr.open_group(path, mode="a", zarr_format=zarr_format)
+    group.create_array("A", shape=(4,), chunks=(2,), **{"dtype": "f8"} | array)[:] = np.arange(4.0)
+    (path / DONE).mkdir()
+    for k in range(2):
+        (path / DONE / f"{k:06d}.json").write_text("{}")
+    (path / JOB).write_text(json.dumps({"count": 4, "chunk": 2, "results": {"A": [[], "float64"]}}))
+    return path
+
+
+class Evil:
+    def __reduce__(self):
+        return os.abort, ()
+
+
+def test_results_run_nothing(tmp_path):
+    pytest.importorskip("dask")
+    numcodecs = pytest.importorskip("numcodecs")
+    np.testing.assert_array_equal(ld.open_results(results(tmp_path / "a.zarr"))["A"].compute(), np.arange(4.0))
+    evil = results(tmp_path / "b.zarr", 2, filters=[numcodecs.Pickle()])
+    for chunk in evil.glob("A/[0-9]*"):
+        chunk.write_bytes(pickle.dumps(Evil()))
+    with pytest.raises(ld.InputError, match="no array of Zarr, format 3"):
+        ld.open_results(evil)["A"].compute()
+    job = results(tmp_path / "c.zarr", dtype="i4") / JOB
+    with pytest.raises(ld.InputError, match="kept as int32"):
+        ld.open_results(job.parent)["A"]
+    for wrong in ({"count": 10**18, "chunk": 1}, {"count": -1, "chunk": 1}, {"count": 1, "chunk": 0}):
+        job.write_text(json.dumps({"results": {}} | wrong))
+        with pytest.raises(ld.InputError, match="holds no results"):
+            ld.open_results(job.parent)
+    os.mkfifo(results(tmp_path / "d.zarr") / "A" / "fifo")
+    assert "not a regular file" in str(in_time(lambda: ld.open_results(tmp_path / "d.zarr")))
 
 
 @pytest.mark.parametrize("make", [fifo, zeros, folder])

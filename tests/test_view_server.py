@@ -196,8 +196,9 @@ def test_too_large_a_message_ends_its_connection_only(page):
 def test_places_beyond_sight_are_not_dragged(page):
     import types
     for place in ((1e9, 0.0, 0.0), (np.nan, 0.0, 0.0)):
-        event = types.SimpleNamespace(phase="start", start_position=place, end_position=(0.0, 0.0, 0.0))
-        asyncio.run(page.touch._dragged("link1", event))
+        for phase in ("start", "update", "end"):
+            event = types.SimpleNamespace(phase=phase, start_position=place, end_position=(0.0, 0.0, 0.0))
+            asyncio.run(page.touch._dragged("link1", event))
         assert page.touch.play is None
 
 
@@ -246,6 +247,15 @@ def test_all_of_the_network():
         assert status(page, "192.168.7.7:PORT", "http://192.168.7.8:PORT") == 403
     finally:
         page.close()
+
+
+@pytest.mark.parametrize("host, url", [
+    ("127.0.0.1", "http://127.0.0.1:8080"), ("0.0.0.0", "http://localhost:8080"), ("::", "http://localhost:8080"),
+    ("::1", "http://[::1]:8080"), ("[::1]", "http://[::1]:8080"), ("box.local", "http://box.local:8080"),
+])
+def test_what_the_browser_opens(host, url):
+    import types
+    assert of_pages.url_of(types.SimpleNamespace(get_host=lambda: host, get_port=lambda: 8080)) == url
 
 
 def test_servers_of_others_are_as_they_were(page):

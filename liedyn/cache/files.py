@@ -95,7 +95,7 @@ def read(name):
     for directory in (*directories(), CARRIED):
         path = directory / name
         try:
-            data = _contents(path) if _trusted(directory) else None
+            data = _contents(path, directory) if _trusted(directory) else None
         except OSError:
             continue
         if data is None:
@@ -105,34 +105,36 @@ def read(name):
     return None
 
 
-def _contents(path):
+def _contents(path, directory):
     """What is in a file; None if others may have written it, which a warning says."""
-    with open_regular(path) as file:
-        why = trouble(os.fstat(file.fileno()), _package(path))
+    with open_regular(path, buffering=0) as file:
+        why = trouble(os.fstat(file.fileno()), _package(directory))
         if why is None:
             return memoryview(file.read())
     _distrust(path, why)
     return None
 
 
-def _package(path):
+def _package(directory):
     """The state of the package's directory, for what is in it."""
-    return os.stat(PACKAGE) if PACKAGE in path.parents else None
+    return os.stat(PACKAGE) if directory.parent == PACKAGE else None
 
 
 def _trusted(directory):
     """May what is in a directory of the cache be run? What is not there yet may."""
-    package = _package(directory)
-    for place, judge in ((directory, trouble), (directory.parent, trouble_above)):
-        with contextlib.suppress(FileNotFoundError):
-            state = os.stat(place)
-            if place == PACKAGE:
-                continue
-            why = judge(state, package) if place == directory else judge(state)
-            if why:
-                _distrust(place, why)
-                return False
-    return True
+    package, around = _package(directory), directory.parent
+    try:
+        why, place = trouble(os.stat(directory), package), directory
+    except OSError:  # not there, or not to be seen: then nothing is read either
+        why = None
+    try:
+        if why is None and package is None:
+            why, place = trouble_above(os.stat(around)), around
+    except OSError:
+        pass
+    if why:
+        _distrust(place, why)
+    return why is None
 
 
 @functools.cache

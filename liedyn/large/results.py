@@ -1,8 +1,10 @@
 """Where the results of a large job are kept: in memory, in .npz files of a folder, or in Zarr."""
 import contextlib
+import errno
 import json
 import os
 import uuid
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -101,10 +103,12 @@ def open_results(path):
     path = _path(path)
     try:
         job = json.loads(read_regular(path / JOB))
+        _require_files(path)
         kept = _class_of(path)(path, job)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        done = kept.done()
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile) as error:
         raise InputError(f"{shown(str(path))} holds no results: {said(error)}") from None
-    if missing := sorted(set(range(kept.chunks)) - kept.done()):
+    if missing := sorted(set(range(kept.chunks)) - done):
         raise InputError(f"{shown(str(path))} is not complete: {len(missing)} of {kept.chunks} chunks are missing, the "
                          f"first is {missing[0]}; start the job again and it goes on")
     return LargeResult(kept)
@@ -159,6 +163,14 @@ def _class_of(path):
     return InZarr if path.suffix == ".zarr" else InFiles
 
 
+def _require_files(path):
+    """OSError where there is something else than files and folders, which whatever reads chunks would wait for."""
+    for folder, _, files in os.walk(path):
+        for name in files:
+            if not os.path.isfile(os.path.join(folder, name)):
+                raise OSError(errno.EINVAL, f"{name}: not a regular file")
+
+
 def _write(path, data):
     """All of it or nothing, for the process may end meanwhile."""
     name = path.with_name(f"{path.name}.{uuid.uuid4().hex}.tmp")
@@ -170,6 +182,12 @@ def _write(path, data):
             name.unlink()
 
 
+PLAIN = {"BytesCodec", "BloscCodec", "Crc32cCodec", "GzipCodec", "TransposeCodec", "ZstdCodec"}
+"""What turns numbers into the bytes of Zarr's files and back, and runs nothing that is in them, as pickle would."""
+MOST_CHUNKS = 10**6
+"""Of a job; the numbers of all chunks are kept in memory."""
+
+
 class Kept:
     """What all places know: rows, chunks, shapes; `errors` by row, filled by `done` and `take`.
 
@@ -178,6 +196,8 @@ class Kept:
 
     def __init__(self, path, job):
         self.path, self.count, self.chunk, self.errors = path, int(job["count"]), int(job["chunk"]), {}
+        if not (self.count >= 0 and self.chunk > 0 and self.count <= MOST_CHUNKS * self.chunk):
+            raise InputError(f"{self.count} rows in chunks of {self.chunk} are more than {MOST_CHUNKS} chunks, or none")
         self.chunks = -(-self.count // self.chunk)
         self.template = {name: Template(tuple(shape), dtype) for name, (shape, dtype) in job["results"].items()}
 
@@ -307,5 +327,13 @@ class InZarr(Kept):
         return errors
 
     def array(self, name):
-        array = needed("zarr").open_group(self.path, mode="r")[name]
+        where = f"{shown(str(self.path))}, {shown(name)}"
+        try:
+            array = needed("zarr").open_group(self.path, mode="r", zarr_format=3)[name]
+            codecs = {type(each).__name__ for each in array.metadata.codecs} - PLAIN
+        except (OSError, KeyError, ValueError, AttributeError) as error:
+            raise InputError(f"{where}: no array of Zarr, format 3: {said(error)}") from None
+        if codecs or array.dtype != self.template[name].dtype:
+            raise InputError(f"{where}: kept as {array.dtype} by {', '.join(sorted(codecs)) or 'codecs of numbers'}, "
+                             "which is not how results are kept")
         return needed("dask.array").from_array(array, chunks=(self.chunk, *array.shape[1:]))

@@ -83,12 +83,11 @@ class Touch:
 
     async def _dragged(self, body, event):
         """Phases come in order, as this never waits (a thread for each would not keep it)."""
-        if not np.abs([event.start_position, event.end_position]).max() < REACH * self.page.stage.size:
-            return
-        if event.phase == "start":
+        near = np.abs([event.start_position, event.end_position]).max() < REACH * self.page.stage.size
+        if event.phase == "start" and near:
             self.start()
             self.play.grab(body, event.start_position)
-        if self.running:
+        if self.running and (near or event.phase == "end"):
             self.play.let_go() if event.phase == "end" else self.play.pull(self._below(event))
 
     def _below(self, event):
