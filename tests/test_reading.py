@@ -143,6 +143,14 @@ def test_files_that_an_mjcf_file_names(make, text, tmp_path):
     assert isinstance(error, ld.ModelError) and "part.xml'" in str(error) and WRONG[make] in str(error)
 
 
+@pytest.mark.parametrize("meta", ["{}", "[]", "3", "{", '{"events": 3}', '{"events": [{}], "wrenches": []}',
+                                  '{"events": [], "wrenches": {"a": 1}}', '{"events": [], "wrenches": [], "x": 1}'])
+def test_archives_of_others(meta, tmp_path):
+    np.savez(tmp_path / "run.npz", meta=np.array(meta), t=np.zeros(1))
+    with pytest.raises(ld.InputError, match="was not written by Trajectory.save"):
+        ld.Trajectory.load(tmp_path / "run.npz")
+
+
 @pytest.mark.parametrize("make", [fifo, zeros, folder])
 def test_meshes_and_what_they_name(make, tmp_path):
     trimesh = pytest.importorskip("trimesh")

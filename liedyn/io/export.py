@@ -10,6 +10,7 @@ from liedyn.errors import ModelError, listed, shown
 from liedyn.model.frames import joint_basis
 from liedyn.model.kinds import CONSTRAINT_KINDS, JOINT_KINDS, components
 from liedyn.model.validation import warn
+from liedyn.texts import printable
 
 
 class Motion(NamedTuple):
@@ -78,4 +79,4 @@ class LeftOut:
     def warn(self, path):
         """One warning for each sort; `path` is what has a name, a file or a model."""
         for what, names in self._found.items():
-            warn(f"{path.name}: left out {what}: {listed(names)}")
+            warn(f"{printable(path.name)}: left out {what}: {listed(names)}")

@@ -44,7 +44,8 @@ def map_states(function, robot, states, keep=None, chunk=10_000, save=None, clie
         Default: in memory.
     client : distributed.Client, cluster, str or None
         Where it is computed: the address of a scheduler, such as ``"tcp://10.0.0.1:8786"``. Default: worker processes
-        on this machine, one for each core, which end with the call.
+        on this machine, one for each core, which end with the call. Robot and function travel as cloudpickle: whoever
+        reaches a scheduler or a worker can run programs there.
     progress : bool, optional
         A progress bar of chunks: True (needs tqdm), False, or by default for jobs of some seconds.
     **options

@@ -363,17 +363,22 @@ class Trajectory:
                 data = {name: file[name] for name in file.files}
         except Exception as error:  # NumPy and the zip library raise all kinds
             raise InputError(f"{shown(path)} cannot be read as a trajectory: {said(error)}") from error
-        if "meta" not in data:
-            raise InputError(f"{path} was not written by Trajectory.save: it has no 'meta'")
-        meta = json.loads(str(data.pop("meta")))
-        events = []
-        for k, values in enumerate(meta.pop("events")):
-            prefix = f"event_{k}_"
-            numbers = {name.removeprefix(prefix): data.pop(name) for name in list(data) if name.startswith(prefix)}
-            events.append(EventRecord(**{name: _as_tuple(x) for name, x in values.items()}, **numbers))
-        wrenches = {name: data.pop(f"wrench_{k}") for k, name in enumerate(meta.pop("wrenches"))}
-        meta = {name: _as_tuple(x) for name, x in meta.items()}
-        return cls(**data, **meta, constraint_wrenches=wrenches, events=tuple(events))
+        try:
+            return _made(cls, data)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise InputError(f"{shown(path)} was not written by Trajectory.save: {said(error)}") from None
+
+
+def _made(kind, data):
+    """A trajectory from the arrays of a file."""
+    meta, events = json.loads(str(data.pop("meta"))), []
+    for k, values in enumerate(meta.pop("events")):
+        prefix = f"event_{k}_"
+        numbers = {name.removeprefix(prefix): data.pop(name) for name in list(data) if name.startswith(prefix)}
+        events.append(EventRecord(**{name: _as_tuple(x) for name, x in values.items()}, **numbers))
+    wrenches = {name: data.pop(f"wrench_{k}") for k, name in enumerate(meta.pop("wrenches"))}
+    meta = {name: _as_tuple(x) for name, x in meta.items()}
+    return kind(**data, **meta, constraint_wrenches=wrenches, events=tuple(events))
 
 
 def _split(record):

@@ -15,6 +15,7 @@ from liedyn.io.mjcf import actuators, equalities, fields, shapes, tendons
 from liedyn.io.mjcf.documents import looked_through
 from liedyn.io.mjcf.reader import BALL, Reader
 from liedyn.model.validation import warn
+from liedyn.texts import printable
 
 
 def load_mjcf(path, keyframe=None, friction=None):
@@ -105,7 +106,7 @@ def _parsing(mujoco):
     try:
         yield
     except (ValueError, mujoco.FatalError, mujoco.UnexpectedError, MemoryError) as error:
-        raise ModelError(f"MuJoCo cannot read it: {' '.join(str(error).split())}") from None
+        raise ModelError(f"MuJoCo cannot read it: {printable(' '.join(str(error).split()))}") from None
 
 
 def left_out(reader, keeps_friction):
