@@ -191,11 +191,28 @@ def suggestion(name, known):
     "known: 'crank', 'rocker'"
     """
     name, known = name if isinstance(name, str) else shown(name), list(dict.fromkeys(map(str, known)))
-    if len(name) <= _LONGEST_NAME:
-        near = difflib.get_close_matches(name, [each for each in known if len(each) <= _LONGEST_NAME], cutoff=0.5)
-        if near:
-            return f"did you mean {' or '.join(map(shown, near))}?"
+    near = near_names(name, known)
+    if near:
+        return f"did you mean {' or '.join(map(shown, near))}?"
     return f"known: {listed(known, most=20) or 'none'}"
+
+
+def near_names(name, known, most=3, like=0.5):
+    """The names that are most like one, the nearest first: those of the same letters, then others; none where none is.
+
+    `like` is what two names must have in common, as a part of both.
+
+    Examples
+    --------
+    >>> near_names("multipler", ["joint", "offset", "multiplier"])
+    ['multiplier']
+    >>> near_names("iyx", ["iyy", "iyz", "ixy"])[0]
+    'ixy'
+    """
+    if len(name) > _LONGEST_NAME:
+        return []
+    near = difflib.get_close_matches(name, [each for each in known if len(each) <= _LONGEST_NAME], max(most, 6), like)
+    return sorted(near, key=lambda each: sorted(each) != sorted(name))[:most]
 
 
 @contextlib.contextmanager

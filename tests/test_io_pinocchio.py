@@ -120,13 +120,18 @@ def model_of_all_joints():
     composite = pin.JointModelComposite(pin.JointModelSpherical(), pin.SE3.Random())
     composite.addJoint(pin.JointModelRUBX(), pin.SE3.Random())
     composite.addJoint(pin.JointModelHelicalUnaligned(AXIS, 0.2), pin.SE3.Random())
+    documented = pin.JointModelComposite(pin.JointModelTranslation(), pin.SE3.Random())  # as its documentation has it
+    documented.addJoint(pin.JointModelSphericalZYX(), pin.SE3.Random())
+    inner = pin.JointModelComposite(pin.JointModelUniversal(np.array([0.0, 1.0, 0.0]), AXIS), pin.SE3.Random())
+    inner.addJoint(pin.JointModelUniversal(np.array([1.0, 0.0, 0.0]), AXIS), pin.SE3.Random())
+    documented.addJoint(inner, pin.SE3.Random())
     joints = [
         pin.JointModelFreeFlyer(), pin.JointModelRX(), pin.JointModelRY(), pin.JointModelRevoluteUnaligned(AXIS),
         pin.JointModelRUBX(), pin.JointModelRUBZ(), pin.JointModelRevoluteUnboundedUnaligned(), pin.JointModelPX(),
         pin.JointModelPrismaticUnaligned(AXIS), pin.JointModelHX(0.3), pin.JointModelHelicalUnaligned(AXIS, -0.1),
         pin.JointModelSpherical(), pin.JointModelSphericalZYX(), pin.JointModelTranslation(), pin.JointModelPlanar(),
         pin.JointModelUniversal(np.array([0.0, 1.0, 0.0]), AXIS),
-        pin.JointModelUniversal(np.array([1.0, 0.0, 0.0]), AXIS), composite,
+        pin.JointModelUniversal(np.array([1.0, 0.0, 0.0]), AXIS), composite, documented,
     ]
     for k, joint in enumerate(joints):
         number = add(model, number, joint, f"joint{k}", rng)
@@ -143,6 +148,8 @@ def test_every_joint():
     assert_same_dynamics(robot, model)
     kinds = {joint.name: joint.kind for joint in robot.model.joints}
     assert set(KINDS.values()) <= set(kinds.values()) and kinds["joint17.3"] == "helical"
+    assert [kinds[f"joint18.{k}"] for k in range(1, 8)] == ["translational", *["revolute"] * 3, "universal",
+                                                             *["revolute"] * 2]
 
 
 @pytest.mark.parametrize("leader", ["revolute", "unbounded"])

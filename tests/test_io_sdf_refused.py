@@ -90,7 +90,7 @@ AXIS = "<axis><xyz>0 0 1</xyz>{}</axis>"
      "left out damping and springs of ball joints: 'j'"),
     (joint("i", "revolute", "world", "a") + joint("j", "revolute", "world", "a", AXIS.format(
         "<limit><effort>1</effort></limit>")), "left out limits of cut joints: 'j'"),
-    ("<vehicle/>", "left out elements that SDFormat does not have: 'vehicle'"),
+    ("<vehicle/>", "left out elements that SDFormat does not have: 'vehicle' in model 'thing'"),
     (link("b", extra="<gravity>false</gravity>"), "left out that gravity spares links: 'b'"),
     (link("b", extra="<kinematic>true</kinematic>"), "left out that links are kinematic: 'b'"),
     (link("b", extra="<velocity_decay><linear>1</linear></velocity_decay>"),

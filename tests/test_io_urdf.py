@@ -208,7 +208,7 @@ def test_elements_may_be_in_a_namespace(tmp_path):
     ('<axis xyz="0 0 1"/>', '<axis xyz="0 0 1"/><limit effort="1" velocity="0"/>', "limits of planar joints: 'table'"),
     ('<axis xyz="1 0 0"/>', '<axis xyz="1 0 0"/><limit upper="1"/>', "limits of continuous joints: 'spin'"),
     ('<dynamics damping="0.1"/>', '<mimic joint="pan"/>', "what fixed joints mimic: 'bolt'"),
-    ("</robot>", "<robots/><robots/></robot>", "elements that URDF does not have: 'robots'$"),
+    ("</robot>", "<robots/><robots/></robot>", "elements that URDF does not have: 'robots' in robot 'tree'"),
 ])
 def test_what_is_left_out_is_a_warning(tmp_path, old, new, words):
     """The robot is the one without it."""

@@ -245,6 +245,17 @@ def test_yaml_sidecar(tmp_path):
     assert_same(with_extra(tmp_path), plain)
 
 
+@pytest.mark.parametrize("axes", ["XY", "XZ", "YX", "YZ", "ZX", "ZY"])
+def test_universal_joints_of_yaml(tmp_path, axes):
+    """About these axes of the joint's frame, one after the other, as Gepetto's loader adds them."""
+    pytest.importorskip("yaml", reason="PyYAML reads them")
+    write(tmp_path, YAML.replace("CARDAN", f"UJOINT_{axes}"), "robot.yaml")
+    robot = with_extra(tmp_path)
+    joint = next(each for each in robot.model.joints if each.name == "b")
+    assert joint.kind == "universal"
+    np.testing.assert_array_equal(joint.axes, [np.eye(3)["XYZ".index(each)] for each in axes])
+
+
 @pytest.mark.parametrize(("old", "new", "words"), [
     ("'3d'", "'4d'", ["type", "unknown '4d'"]), ("'3d'", "'3d', '3d'", ["type", "one entry"]),
     ("'CARDAN'", "'HINGE'", ["joint_type", "'HINGE'"]), ("'b'", "'bb'", ["joint_name", "'bb'", "did you mean 'b'"]),

@@ -63,8 +63,10 @@ def load(source, **options):
     if name not in names:
         raise ModelError(f"no robot {shown(name)}: give the path of a {' or '.join(READERS)} file, or a bundled name; "
                          f"{suggestion(name, names)}")
+    from liedyn.io.toml import read_toml
+
     with importlib.resources.as_file(_folder() / f"{name}.toml") as path:
-        return reader(path)
+        return read_toml(path)
 
 
 def bundled():

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.errors import LiedynError, ModelError, shown
+from liedyn.model.numbers import ORTHOGONALITY
 
 KINDS = {"JointModelFreeFlyer": "free", "JointModelSpherical": "spherical", "JointModelPlanar": "planar",
          "JointModelTranslation": "translational"}
@@ -49,15 +50,30 @@ def parts_of(name, joint):
     list of (str, pinocchio.JointModel, ndarray)
         Name, joint, and pose (4, 4) behind the one before.
     """
+    return [(f"{name}.{k + 1}", *part) for k, part in enumerate(_within(joint, True))]
+
+
+def _within(joint, is_whole):
+    """Joints and their poses; a universal joint with orthogonal axes, within a composite one, is one joint."""
     own, kind = joint.extract() if hasattr(joint, "extract") else joint, joint.shortname()
     if kind == "JointModelComposite":
-        parts = [(part, placement.homogeneous) for part, placement in zip(own.joints, own.jointPlacements)]
-    elif kind in ("JointModelSphericalZYX", "JointModelUniversal"):
+        for part, placement in zip(own.joints, own.jointPlacements):
+            behind = placement.homogeneous
+            for each, pose in _within(part, False):
+                yield each, behind @ pose
+                behind = np.eye(4)
+    elif kind == "JointModelSphericalZYX" or kind == "JointModelUniversal" and (is_whole or not is_universal(joint)):
         axes = (own.axis1, own.axis2) if kind == "JointModelUniversal" else np.eye(3)[::-1]
-        parts = [(_Turn(axis, joint.idx_q + k, joint.idx_v + k), np.eye(4)) for k, axis in enumerate(axes)]
-    else:
-        parts = []
-    return [(f"{name}.{k + 1}", *part) for k, part in enumerate(parts)]
+        for k, axis in enumerate(axes):
+            yield _Turn(axis, joint.idx_q + k, joint.idx_v + k), np.eye(4)
+    elif not is_whole:
+        yield joint, np.eye(4)
+
+
+def is_universal(joint):
+    """Has it two axes that are orthogonal?"""
+    return joint.shortname() == "JointModelUniversal" and abs(joint.extract().axis1 @ joint.extract().axis2
+                                                              ) <= ORTHOGONALITY
 
 
 def leaders_of(model):

@@ -5,10 +5,12 @@ import numpy as np
 from liedyn.errors import InputError, ModelError, shown, suggestion
 from liedyn.io import orderings
 from liedyn.io.export import LeftOut
-from liedyn.io.pinocchio_joints import KINDS, PER_VELOCITY, TURNS_FIRST, leaders_of, library, parts_of, require_round
+from liedyn.io.pinocchio_joints import (
+    KINDS, PER_VELOCITY, TURNS_FIRST, is_universal, leaders_of, library, parts_of, require_round,
+)
 from liedyn.model import GROUND, Builder
 from liedyn.model.kinds import JOINT_KINDS
-from liedyn.model.numbers import LARGEST, ORTHOGONALITY
+from liedyn.model.numbers import LARGEST
 
 _CHAINS = ("JointModelComposite", "JointModelSphericalZYX", "JointModelUniversal")
 
@@ -109,7 +111,7 @@ def _add_joint(builder, model, number, bodies, neutral, left_out):
     name, joint = model.names[number], model.joints[number]
     pose, parent = model.jointPlacements[number].homogeneous, bodies[model.parents[number]]
     chain = [(name, joint, np.eye(4))]
-    if joint.shortname() in _CHAINS and not _is_universal(joint):
+    if joint.shortname() in _CHAINS and not is_universal(joint):
         chain = parts_of(name, joint)
     for k, (name, part, behind) in enumerate(chain):
         child = name if k < len(chain) - 1 else bodies[number]
@@ -123,12 +125,6 @@ def _add_joint(builder, model, number, bodies, neutral, left_out):
         leader, own = model.names[leaders_of(model)[number]], joint.extract()
         builder.constraint(f"{name} mimic", "coupling", coefficients={name: 1.0, leader: -own.scaling},
                            offset=own.offset)
-
-
-def _is_universal(joint):
-    """Has it two axes that are orthogonal?"""
-    return joint.shortname() == "JointModelUniversal" and abs(joint.extract().axis1 @ joint.extract().axis2
-                                                              ) <= ORTHOGONALITY
 
 
 def _motion(name, joint, neutral):

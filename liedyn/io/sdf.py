@@ -14,6 +14,7 @@ from liedyn.errors import InputError, ModelError, cut, errors_at, listed, shown,
 from liedyn.io.bodies import declare_bodies, inertial_of
 from liedyn.io.files import path_of, read_bytes
 from liedyn.io.frictions import add_friction, require_width
+from liedyn.io.known import SDF, strangers, told
 from liedyn.io.sdf_joints import SdfJoint, cut_joint, gearbox, mimics, tree_joint
 from liedyn.io.sdf_scopes import Scope, SdfElement, own_pose, relative, truth
 from liedyn.io.sdf_shapes import add_shapes
@@ -23,8 +24,6 @@ from liedyn.model import GROUND, Builder
 from liedyn.model.validation import warn
 
 _VERSIONS = [(1, minor) for minor in range(4, 12)]
-_ELEMENTS = {"link", "joint", "model", "frame", "include", "pose", "static", "self_collide", "allow_auto_disable",
-             "enable_wind", "plugin", "gripper"}  # of a model, in SDFormat
 _MOMENTS = ("ixx", "iyy", "izz")
 
 
@@ -75,7 +74,8 @@ def load_sdf(path, model=None, floating_base=True, base_name="base", gravity=Non
     -----
     ModelWarning
         The file says what the robot will not have: dry friction in joints, limits of cut joints,
-        links without gravity, elements that SDFormat does not have. Or it leaves masses to SDFormat's defaults. Or a
+        links without gravity, what Drake adds. Its model has elements or attributes that SDFormat does not have, at any
+        depth: each is told with the nearest name that SDFormat has. Or it leaves masses to SDFormat's defaults. Or a
         link has an inertia that no real body has.
 
     Examples
@@ -100,6 +100,8 @@ def load_sdf(path, model=None, floating_base=True, base_name="base", gravity=Non
             raise ModelError("its models lie too deep within one another, or frames of them in a circle") from None
     for what, names in left.items():
         warn(f"{cut(path.name)}: {what}: {listed(names)}")
+    for what, texts in strangers(SDF, scope.element.xml).items():
+        warn(f"{cut(path.name)}: left out {what}: {told(texts)}")
     return robot
 
 
@@ -227,9 +229,6 @@ def _refuse(scope, left):
     for each in scope.element.all("include"):
         raise ModelError(f"{scope.element.owner}: includes {shown(each.word('uri', ''))}: files are not looked for; "
                          "give one in which the model is written out, as `gz sdf -p` prints it")
-    others = dict.fromkeys(each.tag for each in scope.element.xml if each.tag not in _ELEMENTS)
-    if others:
-        left["left out elements that SDFormat does not have"] += others
     for element in scope.element.xml.iter("pose"):
         if element.get("frame"):
             left["passed over frames of poses, which SDFormat calls relative_to"].append(element.get("frame"))

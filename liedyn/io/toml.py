@@ -39,6 +39,7 @@ import numpy as np
 from liedyn.arguments import require_robot
 from liedyn.errors import ModelError, cut, errors_at, shown, suggestion
 from liedyn.io.files import path_of, read_bytes, write_text
+from liedyn.io.independent import fitting
 from liedyn.model import Builder, placement
 from liedyn.model.declared import arguments_of, method_of
 from liedyn.model.description import Element
@@ -69,6 +70,11 @@ def load_toml(path):
     ModelError
         The file does not describe a robot; the message names the file, the table and the key.
 
+    Warns
+    -----
+    ModelWarning
+        The independent coordinates that it declares do not fit its constraints, and are passed over.
+
     Examples
     --------
     >>> import tempfile
@@ -78,6 +84,11 @@ def load_toml(path):
     ...     load_toml(f"{folder}/copy.toml").velocity_names
     ('crank', 'coupler', 'rocker')
     """
+    return fitting(read_toml(path), path_of(path).name)
+
+
+def read_toml(path):
+    """`load_toml`, independent coordinates as they are declared: what is bundled has those that fit."""
     with errors_at(path):
         document = read_document(path_of(path))
         sections = {section: take_section(document, section) for section in _SECTIONS}

@@ -13,6 +13,8 @@ from liedyn.io.xml_elements import Element, parse
 from liedyn.io.bodies import declare_bodies, inertial_of
 from liedyn.io.files import path_of, read_bytes
 from liedyn.io.frictions import add_friction, require_width
+from liedyn.io.independent import fitting
+from liedyn.io.known import URDF, strangers, told
 from liedyn.io.urdf_loops import add_elements, add_loops, add_mimic, sidecar
 from liedyn.io.urdf_shapes import add_shapes
 from liedyn.model import GROUND, Builder
@@ -23,8 +25,6 @@ from liedyn.model.validation import warn
 _XACRO = "a xacro template, not a URDF: expand it first (`xacro robot.xacro > robot.urdf`)"
 _KINDS = {"fixed": "fixed", "revolute": "revolute", "continuous": "revolute", "prismatic": "prismatic",
           "planar": "planar", "floating": "free"}
-_ELEMENTS = {"link", "joint", "material", "transmission", "gazebo", "sensor",  # of a robot, in URDF
-             "loop", "coupling", "constraint"}  # in dialects
 _BOUNDS = ("lower", "upper", "velocity", "effort")  # of one coordinate
 
 
@@ -76,8 +76,10 @@ def load_urdf(path, floating_base=False, base_name="base", loops=None, gravity=(
     -----
     ModelWarning
         The file says what the robot will not have: dry friction in joints, safety controllers, limits of continuous,
-        planar and floating joints, elements that URDF does not have. Or a link has an inertia that no real body has,
-        as some of published files do.
+        planar and floating joints, limits of accelerations, what Drake adds, joints within <gazebo>. It has elements or
+        attributes that URDF does not have, at any depth: each is told with the nearest name that URDF has. Or a link
+        has an inertia that no real body has, as some of published files do; or the independent coordinates that it
+        declares do not fit its constraints, and are passed over.
 
     Examples
     --------
@@ -104,7 +106,7 @@ def load_urdf(path, floating_base=False, base_name="base", loops=None, gravity=(
         for name, (kind, child) in base.items():
             builder.joint(name, kind, GROUND, child, driven=kind != "free")
         for joint in joints:
-            _add_joint(builder, joint, kinds[joint.name])
+            _add_joint(builder, joint, kinds[joint.name], beside.axes.get(joint.name) if beside else None)
         for joint in joints:
             add_mimic(builder, joint, kinds)
         rubbing = _rubbing(joints, kinds)
@@ -124,7 +126,9 @@ def load_urdf(path, floating_base=False, base_name="base", loops=None, gravity=(
             left_out["shapes of links"] = list(not_drawn)
     for what, names in left_out.items():
         warn(f"{cut(path.name)}: left out {what}: {listed(names)}")
-    return robot
+    for what, texts in strangers(URDF, root.xml).items():
+        warn(f"{cut(path.name)}: left out {what}: {told(texts)}")
+    return fitting(robot, path.name)
 
 
 def _parse(path):
@@ -189,12 +193,14 @@ def _inertial(link):
         inertia.number(key) for key in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")])
 
 
-def _add_joint(builder, joint, kind):
+def _add_joint(builder, joint, kind, axes):
+    """Declare a joint; `axes` are those of a kind that a sidecar file gives it."""
     dynamics = _dynamics(joint)
+    if axes is None:
+        axes = {"axis": joint.axis()} if len(JOINT_KINDS[kind].axes) == 1 else {}
     builder.joint(
         joint.name, kind, joint.end("parent"), joint.end("child"), placement=joint.pose(),
-        axis=joint.axis() if len(JOINT_KINDS[kind].axes) == 1 else None,
-        damping=dynamics.number("damping", 0.0) if dynamics and kind != "fixed" else 0.0, driven=kind != "free",
+        **axes, damping=dynamics.number("damping", 0.0) if dynamics and kind != "fixed" else 0.0, driven=kind != "free",
         **_limits(joint, kind))
 
 
@@ -237,7 +243,8 @@ def _left_out(root, joints):
             found[f"limits of {kind} joints"].append(joint.name)
         if joint.part("safety_controller"):
             found["the safety controllers of joints"].append(joint.name)
+    for each in root.xml.iterfind("gazebo//joint"):
+        found["joints within <gazebo>, which may close loops"].append(each.get("name", ""))
     if any(link.name == GROUND and link.part("inertial") for link in root.named("link")):
         found["the inertia of the root link"].append(GROUND)
-    others = dict.fromkeys(each.tag for each in root.xml if each.tag not in _ELEMENTS)
-    return found | ({"elements that URDF does not have": list(others)} if others else {})
+    return found

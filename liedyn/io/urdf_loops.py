@@ -15,7 +15,9 @@ _PROPOSED = {"link": "fixed", "revolute": "revolute", "prismatic": "prismatic", 
              "spherical": "spherical"}
 _COUPLED = ("revolute", "prismatic")  # kinds of one coordinate
 _YAML_LOOPS = {"3d": "spherical", "6d": "fixed"}
-_YAML_JOINTS = {"SPHERICAL": "spherical", "FIXED": "fixed", "CARDAN": "universal"}
+_YAML_JOINTS = {"SPHERICAL": ("spherical", None), "FIXED": ("fixed", None), "CARDAN": ("universal", "XY")} | {
+    f"UJOINT_{axes}": ("universal", axes) for axes in ("XY", "XZ", "YX", "YZ", "ZX", "ZY")}
+"""Kinds of joints, and the axes of the joint's frame that they turn about, the first one first."""
 
 
 def add_mimic(builder, joint, kinds):
@@ -148,6 +150,8 @@ def sidecar(path):
 class _TomlSidecar:
     """Tables [loops.x] in a file of their own."""
 
+    axes = {}
+
     def __init__(self, path):
         self._name = path.name
         with errors_at(path.name):
@@ -180,8 +184,11 @@ class _YamlSidecar:
             _require_distinct("name_mot", self._motors)
             if len(types) not in (0, len(pairs)) or len(joints) != len(kinds):
                 raise ModelError("type and joint_type need one entry for each of closed_loop and joint_name")
-            self._kinds = {_text("joint_name", joint): _known("joint_type", kind, _YAML_JOINTS)
-                           for joint, kind in zip(joints, kinds)}
+            known = {_text("joint_name", joint): _known("joint_type", kind, _YAML_JOINTS)
+                     for joint, kind in zip(joints, kinds)}
+            self._kinds = {joint: kind for joint, (kind, _) in known.items()}
+            self.axes = {joint: {"axis": np.eye(3)["XYZ".index(axes[0])], "axis2": np.eye(3)["XYZ".index(axes[1])]}
+                         for joint, (_, axes) in known.items() if axes}
             types = types or ["6d"] * len(pairs)
             self._loops = [(*_two(pair), _known("type", str(kind).lower(), _YAML_LOOPS))
                            for pair, kind in zip(pairs, types)]

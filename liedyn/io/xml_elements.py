@@ -3,9 +3,11 @@
 import re
 from xml.etree import ElementTree
 
-from liedyn.errors import ModelError, cut, errors_at, shown
+from liedyn.errors import ModelError, cut, errors_at, near_names, shown
+from liedyn.io.known import URDF
 from liedyn.model import placement
 
+_OF_POSES = {"xyz": "xyz", "rpy": "rpy", "quat_xyzw": "quaternion"}
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?|[-+]?inf(inity)?|nan", re.ASCII | re.IGNORECASE)
 
 
@@ -56,7 +58,10 @@ class Element:
     def text(self, key):
         """An attribute that must be there."""
         if key not in self.xml.attrib:
-            raise ModelError(f"{self.owner}: missing {key!r} of <{self.xml.tag}>")
+            known = URDF.elements.get(self.xml.tag, ((), ()))[0]
+            others = near_names(key, [each for each in self.xml.attrib if each not in known], 1)  # iyx for ixy
+            raise ModelError(f"{self.owner}: missing {key!r} of <{self.xml.tag}>" + "".join(
+                f", which has {shown(each)}" for each in others))
         return self.xml.get(key)
 
     def numbers(self, key):
@@ -75,7 +80,9 @@ class Element:
     def pose(self, tag="origin"):
         """The pose in the element's <origin>, or in a part that is called otherwise."""
         origin = self.part(tag)
-        given = {key: origin.numbers(key) for key in ("xyz", "rpy") if origin and key in origin.xml.attrib}
+        given = {ours: origin.numbers(key) for key, ours in _OF_POSES.items() if origin and key in origin.xml.attrib}
+        if "rpy" in given and "quaternion" in given:
+            raise ModelError(f"{self.owner}, {tag}: has rpy and quat_xyzw; give one of them")
         with errors_at(f"{self.owner}, {tag}", owner="placement"):
             return placement(**given)
 
