@@ -151,7 +151,7 @@ def test_pictures_draw_names_letter_by_letter(name, tmp_path):
     run = ld.simulate(robot, robot.home, [0.1, 0.0], 0.02)
     other = run.plot()
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph .* missing|constrained_layout not applied")  # a long name, and the font
+        warnings.filterwarnings("ignore", "Glyph .* missing|constrained_layout not applied")  # a long name; the font
         for picture, names, title in ((ax, robot.body_names, ax.title), (other, robot.velocity_names, other.title)):
             picture.figure.savefig(tmp_path / "picture.svg")
             seen = [text._preprocess_math(text.get_text()) for text in (title, *picture.get_legend().get_texts())]
