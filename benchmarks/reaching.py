@@ -24,14 +24,21 @@ DISTANCE, ANGLE = 1e-4, 1e-3
 HAND = "panda_hand_tcp"
 DAMPINGS = (1e-2, 1e-1, 1.0)
 """Levenberg-Marquardt damping of the peers' tasks: the best one counts."""
+RESTARTS, STEPS = 20, 60
+"""Random starts after the first one, and steps after which the peers begin another."""
+CLOSURE = 1e-6
+"""Closed is what is as near [m, rad]."""
 CLOSED = {"cassie_like": "foot", "stewart": "platform", "loader": "bucket", "delta": "eff"}
 
 TEXT = """{count} reachable poses of the panda's hand (`ld.random_configuration(panda, rng=0)`), each from the home
-configuration alone: reached within {distance:g} m and {angle:g} rad, limits respected, at most {limit:.0f} ms for each;
-time on the wall, reached or not: median (lower and upper quartile), mean. mink and pink take steps of their quadratic
-programs (daqp) with joint limits until they are there, or their time is over; the best of three dampings each. liedyn:
-calls one by one, without random restarts (its own reflections begin where the one start has led) and with the 20 of
-the default.
+configuration: reached within {distance:g} m and {angle:g} rad, limits respected; time on the wall, reached or not:
+median (lower and upper quartile), mean. mink and pink take steps of their quadratic programs (daqp) with joint limits
+until they are there, the best of three dampings each. One start: at most {limit:.0f} ms of steps for each pose; liedyn
+makes reflections of its own of where that start has led. With restarts: up to {restarts} more starts at random within
+the limits, liedyn by its default, the peers in the same way, each given up after {steps} steps.
+"""
+CLOSED_TEXT = """Closed chains, poses that closed configurations have, from home, with restarts as above.
+mink closes the loops as an `EqualityConstraintTask` beside the frame's, to {closure:g} m; pink has no task for loops.
 """
 
 
@@ -51,21 +58,26 @@ def measure(effort, progress):
     """
     count, missing, rows = QUICK_COUNT if effort.quick else COUNT, {}, []
     panda, there = poses(count)
-    for name, restarts in (("liedyn, one start", 0), ("liedyn", 20)):
-        progress(name)
-        rows.append({"solver": name} | _timed(there, _own(panda, restarts)))
-    for name, make in (("mink", _mink), ("pink", _pink)):
-        progress(name)
-        try:
-            tries = [_timed(there, make(panda, damping)) for damping in DAMPINGS]
-            rows.append({"solver": name} | max(tries, key=lambda each: (each["reached"], -each["mean"])))
-        except MissingPeer as error:
-            missing[name] = str(error)
-            rows.append({"solver": name, "reached": None, "mean": None, "timings": {"each": None}})
+    for more in (0, RESTARTS):
+        what = "with restarts" if more else "one start"
+        progress(f"liedyn, {what}")
+        rows.append({"solver": f"liedyn, {what}"} | _timed(there, _own(panda, HAND, more)))
+        for name, make in (("mink", _mink), ("pink", _pink)):
+            progress(f"{name}, {what}")
+            try:
+                tries = [_timed(there, make(panda, HAND, damping, more)) for damping in DAMPINGS]
+                rows.append({"solver": f"{name}, {what}"} | max(tries, key=_better))
+            except MissingPeer as error:
+                missing[name] = str(error)
+                rows.append({"solver": f"{name}, {what}", "reached": None, "mean": None, "timings": {"each": None}})
     progress("batch")
     many = np.resize(there, (count if effort.quick else BATCH, 4, 4))
     return {"count": count, "rows": rows, "missing": missing, "batch": _batch(panda, HAND, many),
             "closed": [_closed(name, body, max(count // 10, 5), progress) for name, body in CLOSED.items()]}
+
+
+def _better(tried):
+    return tried["reached"], -tried["mean"]
 
 
 def _timed(there, reach):
@@ -79,30 +91,37 @@ def _timed(there, reach):
     return {"reached": reached, "mean": np.mean(times), "timings": {"each": list(np.percentile(times, (50, 25, 75)))}}
 
 
-def _own(panda, restarts):
+def _own(robot, body, restarts):
     def reach(goal):
-        return ld.inverse_kinematics(panda, ld.PoseTarget(HAND, goal), restarts=restarts, tolerance=DISTANCE,
+        return ld.inverse_kinematics(robot, ld.PoseTarget(body, goal), restarts=restarts, tolerance=DISTANCE,
                                      angle_tolerance=ANGLE, unreached="ignore").reached
 
     return reach
 
 
-def _stepped(configuration, task, error, step, start):
-    """Steps until there or out of time; error is (position, orientation)."""
+def _stepped(robot, restarts, start, step, is_there):
+    """Steps from home, and from random configurations if there are `restarts`, until there or given up."""
     def reach(goal):
-        end = time.perf_counter() + LIMIT
-        start(goal)
-        while True:
-            e = error(task, configuration())
-            if np.linalg.norm(e[:3]) <= DISTANCE and np.linalg.norm(e[3:]) <= ANGLE:
-                return True
-            if time.perf_counter() > end or not step():
-                return False
+        rng, end = np.random.default_rng(0), time.perf_counter() + (np.inf if restarts else LIMIT)
+        for k in range(restarts + 1):
+            start(goal, ld.random_configuration(robot, rng) if k else robot.home.copy())
+            steps = 0
+            while (steps < STEPS or not restarts) and time.perf_counter() < end:
+                if is_there():
+                    return True
+                if not step():
+                    break
+                steps += 1
+        return False
 
     return reach
 
 
-def _mink(panda, damping):
+def _is_near(error):
+    return np.linalg.norm(error[:3]) <= DISTANCE and np.linalg.norm(error[3:]) <= ANGLE
+
+
+def _mink(robot, body, damping, restarts):
     try:
         import daqp  # noqa: F401
         import mink
@@ -111,29 +130,34 @@ def _mink(panda, damping):
         raise MissingPeer(f"not installed ({error.name})") from None
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore", ld.ModelWarning)  # limits of velocities, which mink does not need here
-        path = Path(folder) / "panda.xml"
-        ld.save(panda, path)
+        path = Path(folder) / "robot.xml"
+        ld.save(robot, path)
         model = mujoco.MjModel.from_xml_path(str(path))
     configuration = mink.Configuration(model)
-    task = mink.FrameTask(HAND, "body", position_cost=1.0, orientation_cost=1.0, lm_damping=damping)
-    limits = [mink.ConfigurationLimit(model)]
+    task = mink.FrameTask(body, "body", position_cost=1.0, orientation_cost=1.0, lm_damping=damping)
+    loops = mink.EqualityConstraintTask(model, cost=10.0) if model.neq else None
+    tasks, limits = [each for each in (task, loops) if each is not None], [mink.ConfigurationLimit(model)]
 
-    def start(goal):
-        configuration.update(panda.home.copy())
+    def start(goal, q):
+        configuration.update(q)
         task.set_target(mink.SE3.from_matrix(goal))
 
     def step():
         try:
-            v = mink.solve_ik(configuration, [task], 1.0, "daqp", damping=1e-12, limits=limits)
+            v = mink.solve_ik(configuration, tasks, 1.0, "daqp", damping=1e-12, limits=limits)
         except mink.MinkError:
             return False
         configuration.integrate_inplace(v, 1.0)
         return True
 
-    return _stepped(lambda: configuration, task, lambda task, q: task.compute_error(q), step, start)
+    def is_there():
+        return _is_near(task.compute_error(configuration)) and (
+            loops is None or np.abs(loops.compute_error(configuration)).max(initial=0.0) <= CLOSURE)
+
+    return _stepped(robot, restarts, start, step, is_there)
 
 
-def _pink(panda, damping):
+def _pink(panda, body, damping, restarts):
     try:
         import daqp  # noqa: F401
         import pink
@@ -143,10 +167,10 @@ def _pink(panda, damping):
         raise MissingPeer(f"not installed ({error.name})") from None
     model = ld.to_pinocchio(panda)[0]
     data, now = model.createData(), []
-    task = FrameTask(HAND, position_cost=1.0, orientation_cost=1.0, lm_damping=damping)
+    task = FrameTask(body, position_cost=1.0, orientation_cost=1.0, lm_damping=damping)
 
-    def start(goal):
-        now[:] = [pink.Configuration(model, data, panda.home.copy())]
+    def start(goal, q):
+        now[:] = [pink.Configuration(model, data, q)]
         task.set_target(pin.SE3(goal))
 
     def step():
@@ -158,7 +182,7 @@ def _pink(panda, damping):
         now[0].integrate_inplace(v, 1.0)
         return True
 
-    return _stepped(lambda: now[0], task, lambda task, q: task.compute_error(q), step, start)
+    return _stepped(panda, restarts, start, step, lambda: _is_near(task.compute_error(now[0])))
 
 
 def _batch(robot, body, goals):
@@ -193,11 +217,17 @@ def closed_walk(robot, rng, steps=20, size=0.25):
 
 
 def _closed(name, body, count, progress):
-    """`_batch` of poses of closed configurations."""
+    """`_batch` of poses of closed configurations; the same one by one, and by mink."""
     progress(name)
     robot, rng = ld.load(name), np.random.default_rng(0)
     goals = ld.pose(robot, np.array([closed_walk(robot, rng) for _ in range(count)]), body)
-    return {"robot": name} | _batch(robot, body, goals)
+    found = {"robot": name} | _batch(robot, body, goals) | {"single": _timed(goals, _own(robot, body, RESTARTS))}
+    try:
+        tries = [_timed(goals, _mink(robot, body, damping, RESTARTS)) for damping in DAMPINGS[:2]]
+        found["mink"] = max(tries, key=_better)
+    except (MissingPeer, ld.LiedynError) as error:
+        found["mink"], found["why"] = None, str(error)
+    return found
 
 
 def report(results):
@@ -205,13 +235,22 @@ def report(results):
     lines = [(row["solver"], MISSING if row["reached"] is None else f"{row['reached']} of {results['count']}",
               microseconds(row["timings"]["each"]), MISSING if row["mean"] is None else f"{1e6 * row['mean']:.0f}")
              for row in results["rows"]]
-    closed = [(row["robot"], f"{row['reached']} of {row['poses']}", f"{row['error']:.1e}",
-               microseconds(row["timings"]["each"])) for row in results["closed"]]
+    closed = []
+    for row in results["closed"]:
+        mink, single = row["mink"], row["single"]
+        closed.append((
+            row["robot"], f"{row['reached']} of {row['poses']}", f"{row['error']:.1e}",
+            microseconds(row["timings"]["each"]), microseconds(single["timings"]["each"]),
+            *((MISSING, MISSING, MISSING) if mink is None else (
+                f"{mink['reached']} of {row['poses']}", microseconds(mink["timings"]["each"]),
+                f"{mink['timings']['each'][0] / single['timings']['each'][0]:.1f}"))))
     notes = "".join(f"\nMissing: {peer} ({why}).\n" for peer, why in results["missing"].items())
-    text = TEXT.format(count=f"{results['count']:,}", distance=DISTANCE, angle=ANGLE, limit=1e3 * LIMIT)
-    batch = results["batch"]
+    more = "".join(f"\nMissing for {row['robot']}: mink ({row['why']}).\n" for row in results["closed"] if "why" in row)
+    text = TEXT.format(count=f"{results['count']:,}", distance=DISTANCE, angle=ANGLE, limit=1e3 * LIMIT,
+                       restarts=RESTARTS, steps=STEPS)
+    batch, heading = results["batch"], ("robot", "reached", "largest closure error", "us each, batch", "one by one",
+                                        "mink reaches", "mink", "mink / one by one")
     return (f"{text}\n{markdown(('solver', 'reached', 'us each', 'mean'), lines)}\n{notes}"
             f"\nA batch of {batch['poses']:,} poses in one thread: {batch['reached']:,} reached, "
             f"{microseconds(batch['timings']['each'])} us each.\n\n"
-            "Closed chains, batches of poses that closed configurations have; mink and pink do not close loops.\n\n"
-            f"{markdown(('robot', 'reached', 'largest closure error', 'us each'), closed)}\n")
+            f"{CLOSED_TEXT.format(closure=CLOSURE)}\n{markdown(heading, closed)}\n{more}")

@@ -11,8 +11,10 @@ from benchmarks.errors import MissingPeer
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
 
 TESTS = Path(__file__).resolve().parents[1] / "tests"
-SPREAD, SPEED = 0.02, 0.3
+SPREAD, SPEED = 0.2, 0.3
 """Size of the random steps away from home, and of the random velocities [rad, m; rad/s, m/s] of closed mechanisms."""
+DRAWS = 20
+"""Random steps that are tried before a mechanism is said not to close."""
 
 
 def chain(count):
@@ -149,8 +151,16 @@ def named(name):
     return ld.load(name)
 
 
-def moving_states(robot, count, rng):
+def moving_states(robot, count, rng, spread=SPREAD):
     """States that close the loops, their velocities, and forces for accelerations of order one in the open tree.
+
+    Parameters
+    ----------
+    robot : Robot
+    count : int
+    rng : numpy.random.Generator
+    spread : float
+        Size of the random steps away from home [rad, m]; those from which nothing closes are drawn again.
 
     Returns
     -------
@@ -159,14 +169,23 @@ def moving_states(robot, count, rng):
     """
     states = []
     for _ in range(count):
-        q = ld.integrate(robot, robot.home, SPREAD * rng.normal(size=robot.nv))
+        q = _closed(robot, rng, spread)
         v = SPEED * rng.normal(size=robot.nv)
         if robot.loop_names:
-            q = ld.close(robot, q)
             G = ld.constraint_jacobian(robot, q)
             v -= np.linalg.pinv(G, rcond=RANK_TOLERANCE) @ (G @ v)
         states.append((q, v, ld.rnea(robot, q, v, rng.normal(size=robot.nv))))
     return tuple(np.array(x) for x in zip(*states))
+
+
+def _closed(robot, rng, spread):
+    for k in range(DRAWS):
+        q = ld.integrate(robot, robot.home, spread * rng.normal(size=robot.nv))
+        try:
+            return ld.close(robot, q) if robot.loop_names else q
+        except ld.ClosureError:
+            if k == DRAWS - 1:
+                raise
 
 
 @functools.cache

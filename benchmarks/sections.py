@@ -11,11 +11,11 @@ from pathlib import Path
 from benchmarks.errors import BenchmarkError
 
 ROOT = Path(__file__).resolve().parents[1]
-SECTIONS = ("trees", "batches", "specialised", "loops", "undeclared", "growth", "study", "linkages", "stepping",
-            "reaching", "momenta", "gradients", "optimal_motion", "planning", "starting")
+SECTIONS = ("trees", "batches", "specialised", "loops", "undeclared", "shares", "growth", "study", "linkages",
+            "stepping", "reaching", "momenta", "gradients", "optimal_motion", "planning", "starting")
 """Modules of this package with TITLE, measure(effort, progress), report(results), and some with target_pairs(results)
 or plot(results, folder)."""
-QUICK = ("trees", "batches", "loops", "undeclared", "growth", "study", "linkages", "stepping",
+QUICK = ("trees", "batches", "loops", "undeclared", "shares", "growth", "study", "linkages", "stepping",
          "reaching", "momenta", "gradients", "planning")
 ON_REQUEST = ("starting",)
 """Measured only when named: it takes minutes to compile everything again."""

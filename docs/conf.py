@@ -17,7 +17,7 @@ copyright = "the liedyn developers, MIT licence"
 version = release = liedyn.__version__
 
 extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc", "myst_nb", "sphinx_design",
-              "sphinx_copybutton", "mathml"]
+              "sphinx_copybutton", "mathml", "tracebacks"]
 exclude_patterns = ["_build"]
 templates_path = ["_templates"]
 source_suffix = {".rst": "restructuredtext", ".md": "myst-nb", ".ipynb": "myst-nb"}

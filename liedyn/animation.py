@@ -7,7 +7,7 @@ import numpy as np
 from liedyn.arguments import names as names_of
 from liedyn.arguments import between, positive, require_robot
 from liedyn.errors import InputError, LiedynError, shown
-from liedyn.plotting import COLOURS, axes_of_view, figure, mechanism, plane_of, points_of, poses_of
+from liedyn.plotting import COLOURS, axes_of_view, edges_of, figure, mechanism, plane_of, points_of, poses_of
 from liedyn.simulation.progress import Progress
 from liedyn.texts import drawn
 
@@ -22,7 +22,8 @@ def plot(trajectory, names, ax):
     """`Trajectory.plot`."""
     names = trajectory.coordinate_names[:MOST] if names is None else names_of("names", names)
     columns = {name: trajectory.energy if name == "energy" else trajectory[name] for name in names}
-    if ax is None:
+    own = ax is None
+    if own:
         ax = figure((8, 4.5)).add_subplot()
     for k, (name, column) in enumerate(columns.items()):
         # beyond so many colours lines are told apart by their dashes
@@ -33,7 +34,9 @@ def plot(trajectory, names, ax):
     ax.set(xlabel="t [s]", title=drawn(trajectory.robot))
     ax.grid(alpha=0.3)
     if columns:
-        ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
+        # in axes of somebody else there may be others beside them
+        place = {"loc": "center left", "bbox_to_anchor": (1.01, 0.5)} if own else {"loc": "best"}
+        ax.legend(frameon=False, **place)
     return ax
 
 
@@ -54,7 +57,7 @@ def animate(trajectory, path, robot, speed, rate, progress):
         raise InputError(f"the trajectory is of {trajectory.robot!r}, with other coordinates than {robot.name!r}")
     if not len(trajectory):
         raise InputError("the trajectory is empty: there is nothing to be seen")
-    picture = figure((7.2, 5.4))
+    picture = figure((7.2, 5.4), shown=False)
     from matplotlib.animation import FFMpegWriter, PillowWriter
 
     if path.suffix.lower() == ".mp4" and shutil.which("ffmpeg") is None:
@@ -93,11 +96,17 @@ def _limits(robot, q):
     """Lower and upper corner of all that is seen of a run, in the axes of the picture."""
     normal = plane_of(robot, poses_of(robot, q[0]))
     directions = axes_of_view(robot, normal)
-    seen = [np.vstack([points for points, _ in points_of(robot, poses_of(robot, each)).values()]) @ directions.T
-            for each in q]
+    seen = [np.vstack(list(_seen(robot, poses_of(robot, each)))) @ directions.T for each in q]
     low, high = np.min([x.min(axis=0) for x in seen], axis=0), np.max([x.max(axis=0) for x in seen], axis=0)
     margin = 0.06 * max(float((high - low).max()), 1e-3)
     return low - margin, high + margin
+
+
+def _seen(robot, poses):
+    """All points of a picture at one configuration."""
+    yield from (points for points, _ in points_of(robot, poses).values())
+    for name, lines in edges_of(robot).items():
+        yield from (line @ poses[name][:3, :3].T + poses[name][:3, 3] for line in lines)
 
 
 def _frame(ax, limits, title):

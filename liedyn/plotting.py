@@ -1,12 +1,14 @@
 """Pictures of mechanisms and of poles, with matplotlib (``pip install 'liedyn[plot]'``).
 
-A body is drawn through the points where joints hold it: a bar for two, an outlined patch for more. Only the pose of
-every body is needed. A mechanism that moves in one plane is shown in that plane, any other in perspective.
+A body is drawn through the points where joints hold it: a bar for two, an outlined patch for more. One that nothing
+holds, or at its origin only, is drawn by the edges of its shapes, of what rolls, or of a box with its inertia. Only the
+pose of every body is needed. A mechanism that moves in one plane is shown in that plane, any other in perspective.
 """
 import numpy as np
 
-from liedyn.errors import InputError, LiedynError
+from liedyn.errors import InputError, LiedynError, shown
 from liedyn.model import GROUND
+from liedyn.model.remembered import remembered
 from liedyn.texts import drawn
 from liedyn.tree.forward_kinematics import forward_kinematics, pose
 
@@ -17,13 +19,14 @@ SLIDING = ("prismatic", "cylindrical")
 _PARALLEL = 1e-9
 
 
-def figure(size):
-    """An empty figure, without pyplot's windows."""
+def figure(size, shown=True):
+    """An empty figure of pyplot, which ``plt.show()`` and notebooks show; for files one that nothing else knows."""
     try:
+        from matplotlib import pyplot
         from matplotlib.figure import Figure
     except ImportError:
         raise LiedynError("plotting needs matplotlib: pip install 'liedyn[plot]'") from None
-    return Figure(figsize=size, layout="constrained")
+    return (pyplot.figure if shown else Figure)(figsize=size, layout="constrained")
 
 
 def mechanism(robot, q, ax=None):
@@ -35,19 +38,20 @@ def mechanism(robot, q, ax=None):
     q : array_like, shape (nq,)
         Configuration [rad, m; quaternions (x, y, z, w)]. Loops that are open are drawn open.
     ax : matplotlib axes, optional
-        Where to draw; for a mechanism that is not planar, axes with ``projection="3d"``. Default: a new figure.
+        Where to draw; for a mechanism that is not planar, axes with ``projection="3d"``. Default: a new figure of
+        pyplot.
 
     Returns
     -------
     ax : matplotlib axes
-        ``ax.figure.savefig(path)`` writes the picture.
+        ``ax.figure.savefig(path)`` writes the picture, ``plt.show()`` shows it.
 
     Raises
     ------
     LiedynError
         Matplotlib is not installed.
     InputError
-        `q` is not one configuration.
+        `q` is not one configuration, or the axes are flat and the mechanism is not.
 
     Examples
     --------
@@ -60,13 +64,21 @@ def mechanism(robot, q, ax=None):
     if np.ndim(q) != 1:
         raise InputError(f"a picture shows one configuration, q must have shape ({robot.nq},), got {np.shape(q)}")
     poses = poses_of(robot, q)
-    normal = plane_of(robot, poses)
-    if ax is None:
+    normal, own = plane_of(robot, poses), ax is None
+    if own:
         ax = figure((7, 6)).add_subplot(projection=None if normal is not None else "3d")
+    elif hasattr(ax, "get_zlim"):
+        normal = None
+    elif normal is None:
+        raise InputError(f"{shown(robot.name)} does not move in one plane: give axes with projection='3d'")
     view = _View(ax, axes_of_view(robot, normal))
-    points = points_of(robot, poses)
+    points, edges = points_of(robot, poses), edges_of(robot)
     for k, name in enumerate(robot.body_names):
-        view.body(points[name], COLOURS[k % len(COLOURS)], drawn(name) if len(robot.body_names) <= 10 else None)
+        color, label = COLOURS[k % len(COLOURS)], drawn(name) if len(robot.body_names) <= 10 else None
+        if name in edges:
+            view.edges([line @ poses[name][:3, :3].T + poses[name][:3, 3] for line in edges[name]], color, label)
+        else:
+            view.body(points[name], color, label)
     joints = [_place_of(joint, poses) for joint in robot.model.joints if joint.kind not in ("fixed", "free")]
     grounds = [j.placement[:3, 3] for j in robot.model.joints if j.parent == GROUND and j.kind != "free"]
     cuts = [(poses[loop.parent] @ loop.parent_placement)[:3, 3] for loop in robot.model.loops]
@@ -76,7 +88,7 @@ def mechanism(robot, q, ax=None):
     view.marks(joints, "o", "white", 18 if len(joints) > 15 else 36, "joint")
     view.marks(grounds, "^", "black", 130, "ground", order=4)
     view.marks(cuts, "X", "#FFD400", 60, "cut joint of a loop", order=6)
-    view.finish(drawn(robot.name), legend_outside=len(robot.body_names) <= 10)
+    view.finish(drawn(robot.name), legend_outside=own and len(robot.body_names) <= 10)
     return ax
 
 
@@ -88,7 +100,7 @@ def poles(eigenvalues, ax=None):
     eigenvalues : array_like
         Complex numbers [1/s], of any shape.
     ax : matplotlib axes, optional
-        Where to draw. Default: a new figure.
+        Where to draw. Default: a new figure of pyplot.
 
     Returns
     -------
@@ -164,7 +176,7 @@ def save_picture(path, robot, q, eigenvalues):
     ...     file.stat().st_size > 1000
     True
     """
-    both = figure((13, 6))
+    both = figure((13, 6), shown=False)
     flat = plane_of(robot, poses_of(robot, q)) is not None
     left, right = both.add_gridspec(1, 2, width_ratios=(1.3, 1.0))
     mechanism(robot, q, both.add_subplot(left, projection=None if flat else "3d"))
@@ -250,6 +262,79 @@ def points_of(robot, poses):
     return {name: (np.array(points[name]), thick[name]) for name in points}
 
 
+@remembered
+def edges_of(robot):
+    """Lines (k, 3) in the body's frame by name of the bodies whose points of `points_of` are one: edges of shapes,
+    those to be seen if there are any; else of what touches or rolls; else of a box with the body's inertia."""
+    poses, found = poses_of(robot, robot.home), {}
+    points, frames = points_of(robot, poses), {frame.name: frame for frame in robot.model.frames}
+    shapes = {name: {"visual": [], "collision": []} for name in robot.body_names}
+    for shape in robot.model.shapes:
+        owner, placement = shape.body, shape.placement
+        while owner in frames:
+            owner, placement = frames[owner].body, frames[owner].placement @ placement
+        if owner in shapes:
+            shapes[owner][shape.role] += [_moved(line, placement) for line in _edges(shape.kind, shape.size)]
+    rolling = {name: [] for name in robot.body_names}
+    for each in robot.model.constraints:
+        if each.child in rolling and each.radius > 0.0:
+            rolling[each.child] += [_moved(line, each.child_placement) for line in (
+                _edges("sphere", (each.radius,)) if each.kind.startswith("sphere")
+                else [_ring(each.radius, each.radius, each.child_axis)])]
+    for body in robot.model.bodies:
+        xs = points[body.name][0]
+        if np.ptp(xs, axis=0).max() < 1e-9:
+            found[body.name] = (shapes[body.name]["visual"] or shapes[body.name]["collision"] or rolling[body.name]
+                                or _inertia_box(body))
+    return {name: lines for name, lines in found.items() if lines}
+
+
+def _moved(line, placement):
+    return line @ placement[:3, :3].T + placement[:3, 3]
+
+
+def _ring(a, b, axis, height=0.0):
+    """An ellipse about an axis, a and b along the other two in their order, or along any two."""
+    angle, axis = np.linspace(0.0, 2.0 * np.pi, 41), np.asarray(axis, float) / np.linalg.norm(axis)
+    first = np.eye(3)[(np.abs(axis).argmax() + 1) % 3]
+    first = first - (first @ axis) * axis
+    first /= np.linalg.norm(first)
+    return (height * axis + a * np.cos(angle)[:, None] * first + b * np.sin(angle)[:, None] * np.cross(axis, first))
+
+
+def _edges(kind, size):
+    """Lines (k, 3) that show a shape; none of planes and meshes."""
+    x, y, z = np.eye(3)
+    if kind == "box":
+        half, corners = 0.5 * np.asarray(size), np.array([[1, 1], [-1, 1], [-1, -1], [1, -1], [1, 1]])
+        rims = [np.column_stack([corners, np.full(5, side)]) * half for side in (-1.0, 1.0)]
+        return rims + [np.stack([rims[0][k], rims[1][k]]) for k in range(4)]
+    if kind in ("sphere", "ellipsoid"):
+        a, b, c = size * 3 if kind == "sphere" else size
+        return [_ring(b, c, x), _ring(c, a, y), _ring(a, b, z)]
+    if kind in ("cylinder", "capsule"):
+        radius, half = size[0], 0.5 * size[1]
+        sides = [radius * x, radius * y, -radius * x, -radius * y]
+        lines = [np.stack([side - half * z, side + half * z]) for side in sides]
+        if kind == "capsule":
+            angle = np.linspace(0.0, np.pi, 21)
+            lines += [s * half * z + radius * (np.cos(angle)[:, None] * along + s * np.sin(angle)[:, None] * z)
+                      for s in (-1.0, 1.0) for along in (x, y)]
+        return lines + [_ring(radius, radius, z, height) for height in (-half, half)]
+    return []
+
+
+def _inertia_box(body):
+    """Edges of the box of even density that has the mass and the inertia of a body; none of points."""
+    if not body.mass > 0.0:
+        return []
+    moments, axes = np.linalg.eigh(body.inertia)
+    squares = np.maximum(6.0 * (moments.sum() - 2.0 * moments) / body.mass, 0.0)
+    pose = np.eye(4)
+    pose[:3, :3], pose[:3, 3] = axes, body.com
+    return [_moved(line, pose) for line in _edges("box", np.sqrt(squares))] if squares.max() > 0.0 else []
+
+
 def _hull(points):
     """Corners of the convex hull of points in the plane, counter-clockwise (Andrew's monotone chain)."""
     ordered = sorted(set(map(tuple, points.round(9))))
@@ -292,6 +377,11 @@ class _View:
         else:  # a star from the body's origin
             self.ax.plot(*np.vstack([np.stack([xs[0], x]) for x in xs[1:]]).T, label=label, **style)
 
+    def edges(self, lines, colour, label):
+        for line in lines:
+            self.ax.plot(*self.project(line).T, color=colour, lw=1.5, label=label)
+            label = None
+
     def marks(self, points, marker, colour, size, label, order=5):
         if points:
             options = {} if self.flat else {"depthshade": False}
@@ -316,8 +406,9 @@ class _View:
             for axis, ticks in zip("xyz", 2 + np.round(5 * half / half.max())):
                 self.ax.locator_params(axis, nbins=int(ticks))
             self.ax.view_init(elev=18, azim=-55)
-        place = {"loc": "center right", "bbox_to_anchor": (-0.12, 0.5)} if legend_outside else {"loc": "upper left"}
-        self.ax.legend(frameon=False, **place)
+        place = {"loc": "center right", "bbox_to_anchor": (-0.12, 0.5)} if legend_outside else {"loc": "best"}
+        if self.ax.get_legend_handles_labels()[0]:
+            self.ax.legend(frameon=False, **place)
 
     @staticmethod
     def _name(direction):

@@ -266,3 +266,14 @@ def test_velocities_of_a_batch():
     v = complete_velocity(solo, solo.home, {solo.joint_names[0]: np.arange(6.0), **dict.fromkeys(
         solo.velocity_names[6:], 1.0)})
     assert v.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0] + [1.0] * 12
+
+
+def test_velocities_that_are_missing_are_named():
+    loader = bundled("loader")
+    words = "velocities of boom do not determine .* rank 7 of 8; add '"
+    with pytest.raises(SingularConfigurationError, match=words) as error:
+        complete_velocity(loader, loader.home, {"boom": 0.4})
+    named = str(error.value).split("add '")[1].split("'")[0]
+    assert complete_velocity(loader, loader.home, {"boom": 0.4, named: 0.1}).shape == (8,)
+    with pytest.raises(SingularConfigurationError, match="no velocities are given, .* rank 6 of 8; add '.*', '"):
+        complete_velocity(loader, loader.home, {})

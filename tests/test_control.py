@@ -253,7 +253,7 @@ def test_a_constraint_that_is_off_carries_no_force():
 def test_compiled_is_general(name):
     """What `inverse_dynamics` of one state finds in independent coordinates is what projections find."""
     robot = ld.load(name)
-    q, v, _ = moving_states(robot, 3, np.random.default_rng(3))
+    q, v, _ = moving_states(robot, 3, np.random.default_rng(3), 0.02)
     for k in range(3):
         w_dot = np.random.default_rng(k).normal(size=len(robot.independent or robot.velocity_names))
         names = robot.independent or robot.velocity_names
@@ -278,7 +278,7 @@ def test_what_cannot_be_driven_is_said_as_before():
 
 def test_kernel_in_compiled_code():
     robot = ld.load("loader")
-    q, v, _ = moving_states(robot, 1, np.random.default_rng(3))
+    q, v, _ = moving_states(robot, 1, np.random.default_rng(3), 0.02)
     R, T, work = kernels.driving(robot)
     tau, a, lam = np.empty(robot.nv), np.empty(robot.nv), np.empty(len(robot.row_names))
     status, condition = kernels.inverse_dynamics(
@@ -289,3 +289,16 @@ def test_kernel_in_compiled_code():
         assert abs(x - y).max() < 1e-10 * abs(y).max()
     with pytest.raises(InputError, match="is not compiled"):
         kernels.driving(robot, independent=robot.virtual_names[:2])
+
+
+@pytest.mark.parametrize("wrong", [np.array([1.0 + 1.0j, 0.0]), np.array(["1", "0"]), [True, False],
+                                   np.ma.array([1.0, 2.0], mask=[True, False])],
+                         ids=["complex", "text", "truth", "masked"])
+def test_accelerations_are_real_numbers(wrong):
+    """Of the usual call too, which must not drop imaginary parts or read text."""
+    arm = bundled("five_bar")
+    for given in (wrong, {"q1": wrong[0], "q2": wrong[1]}):
+        if isinstance(given, dict) and isinstance(wrong, np.ma.MaskedArray):
+            continue
+        with pytest.raises(ld.InputError, match="accelerations|q1"):
+            ld.inverse_dynamics(arm, arm.home, np.zeros(4), given)

@@ -174,7 +174,7 @@ def test_group_and_virtual_coordinates_of_loops(name, independent):
 def test_batches(name, names):
     """Each model of a batch is that of its state alone."""
     robot = bundled(name)
-    q, v, tau = moving_states(robot, 6, np.random.default_rng(2))
+    q, v, tau = moving_states(robot, 6, np.random.default_rng(2), 0.02)
     models = ld.discretize(robot, q.reshape(2, 3, -1), v.reshape(2, 3, -1), tau.reshape(2, 3, -1), 5e-3, names)
     assert models.A.shape[:2] == (2, 3)
     for k in (0, 4):
@@ -192,7 +192,7 @@ def test_batches(name, names):
 
 def test_batches_with_feedback():
     robot = bundled("five_bar")
-    q, v, _ = moving_states(robot, 3, np.random.default_rng(2))
+    q, v, _ = moving_states(robot, 3, np.random.default_rng(2), 0.02)
     tau = (lambda t, q, v: -0.1 * v, lambda t, q, v: (np.zeros((4, 4)), -0.1 * np.eye(4)))
     models = ld.discretize(robot, q, v, tau, 5e-3)
     assert np.array_equal(models.A[2], ld.discretize(robot, q[2], v[2], tau, 5e-3).A)

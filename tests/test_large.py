@@ -43,7 +43,7 @@ def client(cluster):
 @pytest.fixture(scope="module")
 def five_bar():
     robot = ld.load("five_bar")
-    q, v, tau = moving_states(robot, COUNT, np.random.default_rng(0))
+    q, v, tau = moving_states(robot, COUNT, np.random.default_rng(0), 0.02)
     return robot, {"q": q, "v": v, "tau": tau}
 
 

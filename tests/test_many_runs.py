@@ -13,7 +13,7 @@ COUNT = 11
 
 def starts(name, count=COUNT, seed=0):
     robot = ld.load(name)
-    q, v, tau = moving_states(robot, count, np.random.default_rng(seed))
+    q, v, tau = moving_states(robot, count, np.random.default_rng(seed), 0.02)
     return robot, q, v, tau
 
 

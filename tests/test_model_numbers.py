@@ -173,3 +173,35 @@ def test_tiny_quaternions_are_rotations():
     """Squares of such numbers are rounded to multiples of the smallest one."""
     R = ld.placement(quaternion=(1e-160, 2e-160, 0.0, 3e-160))[:3, :3]
     np.testing.assert_allclose(R, ld.placement(quaternion=(1, 2, 0, 3))[:3, :3], atol=1e-15)
+
+
+@pytest.mark.parametrize("angle", [0.3, 1.5, 2.0, 2.65, 2.9, 3.1, np.pi - 1e-6])
+def test_the_plane_of_a_planar_joint_is_turned_by_the_smallest_rotation(angle):
+    """Of z to the axis, wherever that points; only against z there is more than one."""
+    from scipy.spatial.transform import Rotation
+
+    for heading in (0.0, 0.7, 2.5, -1.9):
+        across = np.array([-np.sin(heading), np.cos(heading), 0.0])
+        wanted = Rotation.from_rotvec(angle * across).as_matrix()
+        b = Builder("slab")
+        b.body("slab", 1.0, (0, 0, 0), (1, 1, 1))
+        b.joint("j", "planar", "ground", "slab", axis=wanted[:, 2])
+        robot = b.build()
+        for k in range(2):
+            place = ld.pose(robot, np.eye(3)[k], "slab")[:3, 3]
+            np.testing.assert_allclose(place, wanted[:, k], atol=1e-9)
+
+
+@pytest.mark.parametrize("make, words", [
+    (lambda: ld.GasSpring(force=np.nan, column=0.5), "GasSpring, law, force: must be finite"),
+    (lambda: ld.GasSpring(force="20", column=0.5), "GasSpring, law, force: expected numbers, got '20'"),
+    (lambda: ld.GasSpring(force=-1.0, column=0.5), "GasSpring, law, force: must not be negative"),
+    (lambda: ld.GasSpring(force=1.0, column=0.0), "GasSpring, law, column: must be positive"),
+    (lambda: ld.GasSpring(force=1.0, column=0.5, damping=np.inf), "GasSpring, law, damping: must be finite"),
+    (lambda: ld.Motor(stall_torque=1j, no_load_speed=1.0), "Motor, law, stall_torque: expected numbers"),
+    (lambda: ld.Motor(stall_torque=1.0, no_load_speed=-2.0), "Motor, law, no_load_speed: must be positive"),
+])
+def test_laws_are_checked_when_they_are_made(make, words):
+    with pytest.raises(ld.ModelError) as error:
+        make()
+    assert words in str(error.value)

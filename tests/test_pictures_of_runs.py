@@ -2,12 +2,14 @@
 import pickle
 import shutil
 import sys
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import liedyn as ld
-from liedyn.plotting import mechanism
+from liedyn.plotting import mechanism, poles, save_picture
 
 LOADER = ld.load("loader")
 
@@ -93,3 +95,102 @@ def test_sliding_joints_are_drawn_between_barrel_and_rod():
     poses = [ld.pose(LOADER, q, name)[:2, 3] for name in ("lift_barrel", "lift_rod")]
     middle = poses[0] + 0.475 * (poses[1] - poses[0])
     assert np.linalg.norm(np.asarray(joints) - middle, axis=1).min() < 1e-12
+
+
+# ---- where pictures appear, and what of a robot
+
+
+@pytest.fixture
+def pyplot():
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    pyplot.close("all")
+    yield pyplot
+    pyplot.close("all")
+
+
+def test_pictures_are_of_pyplot_and_files_are_not(run, pyplot, tmp_path):
+    """`plt.show()` and notebooks show what pyplot knows."""
+    for k, make in enumerate((run.plot, lambda: mechanism(LOADER, LOADER.home), lambda: poles([-1.0]))):
+        assert make().figure.number == pyplot.get_fignums()[k]
+    save_picture(tmp_path / "a.png", LOADER, LOADER.home, [-1.0])
+    run.animate(tmp_path / "a.gif", rate=5.0)
+    assert len(pyplot.get_fignums()) == 3
+
+
+@pytest.mark.parametrize("name", ld.bundled())
+def test_every_robot_is_drawn_on_axes_of_space(name, pyplot):
+    robot = ld.load(name)
+    ax = pyplot.figure(figsize=(2, 2)).add_subplot(projection="3d")
+    mechanism(robot, robot.home, ax=ax)
+    ax.figure.canvas.draw()
+    assert ax.lines
+
+
+def test_flat_axes_are_for_flat_mechanisms(pyplot):
+    with pytest.raises(ld.InputError, match="'panda' does not move in one plane: give axes with projection='3d'"):
+        panda = ld.load("panda")
+        mechanism(panda, panda.home, ax=pyplot.figure().add_subplot())
+
+
+def test_legends_stay_in_axes_of_somebody_else(run, pyplot):
+    figure, axes = pyplot.subplots(1, 3, figsize=(12, 3))
+    run.plot(["boom", "bucket"], ax=axes[0])
+    mechanism(LOADER, LOADER.home, ax=axes[1])
+    figure.canvas.draw()
+    for ax in axes[:2]:
+        legend, box = ax.get_legend().get_window_extent(), ax.get_window_extent()
+        assert legend.x1 - legend.x0 > 0 and legend.x1 <= box.x1 + 1 and legend.x0 >= box.x0 - 1
+
+
+def floating(declare):
+    b = ld.Builder("thing")
+    b.body("thing", mass=2.0, inertia=(0.004, 0.002, 0.005))
+    b.joint("free", "free", "ground", "thing")
+    declare(b)
+    return b.build()
+
+
+@pytest.mark.parametrize("declare, size", [
+    (lambda b: b.shape("skin", "thing", "box", size=(0.1, 0.15, 0.05), role="collision"), (0.1, 0.15, 0.05)),
+    (lambda b: b.shape("skin", "thing", "capsule", size=(0.03, 0.2)), (0.06, 0.06, 0.26)),
+    (lambda b: b.shape("skin", "thing", "cylinder", size=(0.03, 0.2)), (0.06, 0.06, 0.2)),
+    (lambda b: b.shape("skin", "thing", "ellipsoid", size=(0.03, 0.2, 0.1)), (0.06, 0.4, 0.2)),
+    (lambda b: b.constraint("floor", "sphere_on_plane", "ground", "thing", radius=0.05, unilateral=True),
+     (0.1, 0.1, 0.1)),
+    # the box of even density with this mass and inertia: m (b^2 + c^2) / 12 = Ixx and so on
+    (lambda b: None, np.sqrt(6.0 / 2.0 * np.array([0.003, 0.007, 0.001]))),
+], ids=["box", "capsule", "cylinder", "ellipsoid", "contact", "inertia"])
+def test_bodies_that_nothing_holds_are_seen_in_their_size(declare, size, pyplot):
+    robot = floating(declare)
+    ax = mechanism(robot, [0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.3])
+    seen = np.hstack([np.array(line.get_data_3d()) for line in ax.lines])
+    np.testing.assert_allclose(np.ptp(seen, axis=1), size, rtol=1e-9)
+    assert abs(seen[2].mean() - 0.3) < 0.05
+    ax.figure.canvas.draw()
+
+
+def test_the_page_looks_at_a_robot_where_it_is():
+    from liedyn.viewer import scene
+
+    robot = floating(lambda b: None)
+    look = scene.camera(robot, np.array([0.0, 0.0, 0.0, 1.0, 5.0, 0.0, 0.3]))
+    np.testing.assert_allclose(look.target, (5.0, 0.0, 0.3), atol=0.2)
+
+
+def test_a_page_with_a_traceback_fails_the_site(tmp_path):
+    pytest.importorskip("sphinx")
+    sys.path.insert(0, str(Path(__file__).parents[1] / "docs" / "_ext"))
+    try:
+        import tracebacks
+    finally:
+        sys.path.pop(0)
+    app = SimpleNamespace(outdir=tmp_path, builder=SimpleNamespace(format="html"))
+    (tmp_path / "page.html").write_text("<pre>fine</pre>")
+    tracebacks.look(app, None)
+    (tmp_path / "page.html").write_text("<pre>Traceback (most recent call last):</pre>")
+    with pytest.raises(Exception, match="page.html"):
+        tracebacks.look(app, None)

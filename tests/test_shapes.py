@@ -175,3 +175,17 @@ def test_ground_contacts():
     assert abs(tr.q[-1, 6] - 0.1) < 1e-6 and abs(tr.q[-1, 13] - 0.05) < 1e-6 and np.abs(tr.v[-1]).max() < 1e-8
     with pytest.raises(ModelError, match="bodies: unknown 'crate'"):
         b.ground_contacts(bodies=["crate"])
+
+
+def test_ground_contacts_need_shapes():
+    b = ld.Builder("pair")
+    for name in ("bare", "clad"):
+        b.body(name, 1.0, (0, 0, 0), (0.1, 0.1, 0.1))
+        b.joint(name, "free", "ground", name)
+    with pytest.raises(ld.ModelError, match="no body of 'pair' has a shape"):
+        b.ground_contacts()
+    b.shape("skin", "clad", "sphere", size=0.1)
+    with pytest.raises(ld.ModelError, match="body 'bare' has no shapes that could touch.*'clad'"):
+        b.ground_contacts(bodies=["bare"])
+    b.ground_contacts(bodies=["clad"])
+    assert b.build().constraint_names == ("skin",)

@@ -289,3 +289,15 @@ def test_a_thousand_switches():
     assert np.abs(tr.energy_drift).max() < 1e-6 and sum(event.energy_loss for event in tr.events) > 1e-3
     assert compiled[2] == compiled[0]  # the first run compiles what it needs once, and fills the allocator's pools
     assert memory[2] - memory[1] < 2048, memory  # kB
+
+
+@pytest.mark.parametrize("t0", [-1e5, 1e6, 1.76e9])
+def test_times_of_a_clock_are_as_good_as_zero(five_bar, t0):
+    """Every step is made once, wherever time is counted from."""
+    rest = np.zeros(4)
+    near = ld.simulate(five_bar, five_bar.home, rest, 0.1, progress=False)
+    far = ld.simulate(five_bar, five_bar.home, rest, t0 + 0.1, t0=t0, progress=False)
+    assert len(far) == len(near) and (np.diff(far.t) > 0.0).all()
+    assert abs(far.q - near.q).max() < 1e-5  # times are rounded to 2e-7 s at most
+    with pytest.raises(ld.InputError, match="dt = 1e-08 is too short for times around 1.76e"):
+        ld.simulate(five_bar, five_bar.home, rest, 1.76e9 + 0.1, t0=1.76e9, dt=1e-8)

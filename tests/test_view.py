@@ -52,7 +52,7 @@ def by_hand(control, value):
 def test_every_robot_has_something_of_every_body_and_a_camera(name):
     robot = ld.load(name)
     assert {each.body for each in scene.solids(robot)} >= set(robot.body_names)
-    look = scene.camera(robot)
+    look = scene.camera(robot, robot.home)
     poses = poses_of(robot, robot.home)
     forward = look.target - look.position
     away = np.linalg.norm(forward)

@@ -15,7 +15,8 @@ from liedyn.constraints.contradictions import raise_contradiction
 from liedyn.constraints.independent import by_name
 from liedyn.constraints.loops import constraint_jacobian, velocity_error, virtual_jacobian
 from liedyn.constraints.singular_guess import close_singular
-from liedyn.errors import InputError, SingularConfigurationError, of_the_batch, shown, suggestion
+from liedyn.errors import InputError, SingularConfigurationError, listed, of_the_batch, shown, suggestion
+from liedyn.linalg.dense import independent_rows
 from liedyn.model.packed import LINK_IQ, LINK_IV, LINK_NQ, LINK_NV, links_of
 
 
@@ -238,17 +239,26 @@ def _rates(robot, q, velocities):
         raise InputError(f"leading axes of q and of velocities do not broadcast: {', '.join(map(str, leads))}"
                          ) from None
     w = np.concatenate([np.broadcast_to(x, lead + x.shape[-1:]) for x in parts] or [np.empty((*lead, 0))], axis=-1)
-    q = np.broadcast_to(q, (*lead, robot.nq)).reshape(-1, robot.nq)
-    return lead, q, w.reshape(len(q), -1) if len(q) else np.empty((0, w.shape[-1]))
+    count = math.prod(lead)
+    q = np.broadcast_to(q, (*lead, robot.nq)).reshape(count, robot.nq)
+    return lead, q, w.reshape(count, w.shape[-1])
+
+
+def _missing(robot, Z, rank):
+    """Names of coordinates of the tree whose velocities determine the motion together with the rows Z of some rank."""
+    free = np.linalg.svd(Z)[2][rank:].T  # a motion in each column
+    _, order, _ = independent_rows(np.ascontiguousarray(free), 1e-9)
+    return [robot.velocity_names[k] for k in order[:robot.nv - rank]]
 
 
 def _determined(robot, chosen, Z, known, tolerance):
     """The one v with Z v = known."""
     v, _, rank, singular_values = np.linalg.lstsq(Z, known, rcond=tolerance)
     if rank < robot.nv:
+        given = f"velocities of {', '.join(chosen.names)} do" if chosen.names else "no velocities are given, which does"
         raise SingularConfigurationError(
-            f"velocities of {', '.join(chosen.names)} do not determine the motion of {robot.name!r}: [G; R] has rank "
-            f"{rank} of {robot.nv}", singular_values)
+            f"{given} not determine the motion of {robot.name!r}: [G; R] has rank {rank} of {robot.nv}; add "
+            f"{listed(_missing(robot, Z, rank))}, or others in their place", singular_values)
     # consistent equations leave rounding times the condition of [G; R], contradictory ones a part of w itself
     if np.abs(Z @ v - known).max(initial=0.0) > 1e-9 * max(1.0, np.abs(known).max(initial=0.0)):
         raise SingularConfigurationError(

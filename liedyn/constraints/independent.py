@@ -77,7 +77,7 @@ def by_elimination(robot, G, way, tolerance):
     """Tree coordinates that are left when G v = 0 is solved ("auto"), or an orthonormal basis of the tangent space."""
     rows = choose_open(robot.packed, G, tolerance, LEFT if way == "auto" else TANGENT)[2]
     if way == "auto":
-        return by_name(robot, [robot.velocity_names[k] for k in rows.argmax(axis=1)])
+        return by_name(robot, [robot.velocity_names[k] for k in rows.argmax(axis=1)] if rows.size else [])
     return Independent(tangent_names(len(rows)), rows, np.full(len(rows), -1))
 
 

@@ -122,8 +122,10 @@ def actuation(robot, active, q):
     Raises
     ------
     InputError
-        An unknown joint or coordinate.
+        An unknown joint or coordinate, or a robot that has none.
     """
+    if not robot.nv:
+        raise InputError(f"{robot.name!r} has no coordinates: there is nothing to be driven")
     if active is None:
         return robot.actuator_names, actuator_matrix(robot, q)
     driven = []

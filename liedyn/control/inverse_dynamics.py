@@ -13,9 +13,9 @@ from liedyn.control.controllability import Controllability, actuation, controlla
 from liedyn.control.decomposition import metric_root
 from liedyn.control.driven_motion import driven_motion_kernel, driven_motion_size
 from liedyn.control.motion import Motion
-from liedyn.dynamics.forward import POOR_CONDITION, warn_if_poor
+from liedyn.dynamics.forward import warn_if_poor
 from liedyn.dynamics.nullspace import OK, RANK_TOLERANCE
-from liedyn.dynamics.singular import is_suspect
+from liedyn.dynamics.singular import ACCELERATIONS, POOR_CONDITION, is_suspect
 from liedyn.errors import InputError, of_the_batch, shown, suggestion
 from liedyn.model.robot import Robot
 
@@ -99,7 +99,8 @@ class Driven:
         tau, a, lam = np.empty(robot.nv), np.empty(robot.nv), np.empty(len(robot.row_names))
         status, condition = driven_motion_kernel(
             robot.packed, q, v, w_dot, f_ext, self.chosen.rows, self.T, tolerance, self.work, tau, a, lam)
-        usual = status == OK and condition < POOR_CONDITION and not is_suspect(robot, condition)
+        usual = status == OK and condition < POOR_CONDITION and not is_suspect(
+            robot, q, v, a, robot.nv - len(self.chosen.rows), condition, ACCELERATIONS)
         return (tau, a, lam) if usual and math.isfinite(tau.sum() + a.sum() + lam.sum()) else None
 
 
@@ -139,8 +140,8 @@ def _one_state(robot, q, v, accelerations, independent, active, tolerance):
     if found is None:
         return None
     try:
-        w_dot, q, v = (np.array(x, dtype=np.float64) for x in (accelerations, q, v))
-    except (TypeError, ValueError):
+        w_dot, q, v = (floats("", x).copy() for x in (accelerations, q, v))
+    except InputError:  # the general way says which
         return None
     shapes = (len(found.chosen.names),), (robot.nq,), (robot.nv,)
     if (w_dot.shape, q.shape, v.shape) != shapes:

@@ -19,15 +19,13 @@ from liedyn.dynamics.one_state import nullspace_one_state, way_of
 from liedyn.dynamics.problem import no_inertia, problem, stabilized
 from liedyn.dynamics.result import ForwardDynamics, names_of_rows
 from liedyn.dynamics.singular import (
-    ACCELERATIONS, is_suspect, require_regular, require_regular_one, singular_states, warn, warn_if_digits_are_lost,
+    ACCELERATIONS, POOR_CONDITION, is_suspect, require_regular, require_regular_one, singular_states, warn,
+    warn_if_digits_are_lost,
 )
 from liedyn.dynamics.state import State
 from liedyn.dynamics.states import FEW, PIVOTED, Choice, Found, nullspace_registers, nullspace_states
 from liedyn.elements.generalized import with_element_forces, without_elements
 from liedyn.errors import InputError, SingularConfigurationError, of_the_batch
-
-POOR_CONDITION = 1e8
-"""Condition number of [G; R] above which half of the digits are lost, and a warning is due."""
 
 METHODS = {
     "nullspace": ("independent", "baumgarte"),
@@ -331,12 +329,12 @@ def _one_state(robot, q, v, tau, independent, rank_tolerance):
         raise_errors(robot.functions)
     if found is None:
         return None
-    (a, lam, force, told, q), names = found
+    (a, lam, force, told, q_kept), names = found
     rank, condition = int(told.item(0)), told.item(1)
-    if rank < 0 or is_suspect(robot, condition):
+    if rank < 0 or is_suspect(robot, q, v, a, rank, condition, ACCELERATIONS):
         return None  # the general way says what is wrong
     require_regular_one(robot, q, rank, rank_tolerance)
-    known = {"a": a, "lam": lam, "constraint_force": force, "rank": rank, "_at": (robot, q),
+    known = {"a": a, "lam": lam, "constraint_force": force, "rank": rank, "_at": (robot, q_kept),
              "_found": (told, rank, names, rank_tolerance)}
     if names is not None:
         known["condition"] = condition

@@ -126,7 +126,7 @@ def _independent(result):
     if names is None:
         return tangent_names(n - rank)
     if told[-1 - m - n]:
-        return tuple(result._at[0].velocity_names[k] for k in np.flatnonzero(told[-n:]))
+        return tuple(result._at[0].velocity_names[k] for k in np.flatnonzero(told[len(told) - n:]))
     return names
 
 

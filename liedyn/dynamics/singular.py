@@ -21,8 +21,10 @@ from pathlib import Path
 
 import numpy as np
 
+from liedyn.compiled.functions import raise_errors
 from liedyn.constraints.assembly import close
 from liedyn.constraints.loops import constraint_jacobian, rank_of
+from liedyn.dynamics.digits import ENOUGH, digits_left, digits_of_one, digits_states
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.errors import (
     ClosureError, ConditionWarning, InputError, LiedynError, SingularConfigurationError, of_the_batch,
@@ -31,14 +33,12 @@ from liedyn.model.packed import SPARSE
 from liedyn.model.remembered import remembered
 from liedyn.tree.configuration import integrate
 
-EPS = np.finfo(np.float64).eps
-FEWEST_DIGITS = 6.0
-"""Digits that are left below which there is a warning: what is plotted, compared with measurements or used to design a
-controller needs three to five, and machines far from singular configurations keep nine and more."""
 SUSPECT = 150.0
-"""Condition numbers below this leave six digits in the worst case above, and are not looked at any closer."""
-FASTEST = 10.0
-"""Largest v^2 / |a| that counts, for motions without accelerations."""
+"""Condition numbers below this leave digits that are `ENOUGH` in the worst case above, and are not looked at closer."""
+POOR_CONDITION = 1e8
+"""Condition number of [G; R] above which half of the digits are lost, and a warning is due."""
+LARGEST_SPREAD = 1e6
+"""Condition numbers of the constraints from which on they are found by singular values."""
 ASIDE = 0.05
 """How far aside the rank is looked at [rad or m]."""
 ACCELERATIONS, LINEARIZATION = 2, 3
@@ -123,8 +123,9 @@ def require_regular_one(robot, q, rank, tolerance):
 
 @remembered
 def _row_scales(robot):
-    """Lengths of the rows at home, how many times smaller they make the condition number there, and the part of it
-    that comes from length: that of a long chain of loops grows with their number, also far from singular places."""
+    """Lengths of the rows at home, with `long` behind them; how many times smaller they make the condition number
+    there; and `long`, the part of it that comes from length: that of a long chain of loops grows with their number,
+    also far from singular places."""
     G = constraint_jacobian(robot, robot.home)[None]
     scales = np.linalg.norm(G[0], axis=1)
     longest = scales.max(initial=0.0) or 1.0
@@ -132,7 +133,7 @@ def _row_scales(robot):
     rank = np.array([rank_of(robot, robot.home, RANK_TOLERANCE)[0]])
     scaled = _spread(G / scales[:, None], rank)
     smaller, long = _spread(G, rank) / scaled, scaled if robot.ints[SPARSE] else np.ones(1)
-    return scales, float(smaller[0]), float(long[0])
+    return np.append(scales, long), float(smaller[0]), float(long[0])
 
 
 def _spread(G, rank, largest=0.0):
@@ -141,7 +142,7 @@ def _spread(G, rank, largest=0.0):
     return np.where(rank > 0, np.maximum(s[:, 0], largest) / s[np.arange(len(s)), np.maximum(rank, 1) - 1], 1.0)
 
 
-def is_suspect(robot, condition):
+def _is_large(robot, condition):
     """Is a condition number that grows with kappa larger than usual for this robot?"""
     if not condition > SUSPECT:
         return False
@@ -149,23 +150,52 @@ def is_suspect(robot, condition):
     return condition > SUSPECT * long * max(1.0, smaller)
 
 
+def is_suspect(robot, q, v, a, rank, condition, power):
+    """Has one state to be looked at by the general way? Warns if it has fewer digits than are `ENOUGH`.
+
+    `condition` is any condition number that grows with kappa. Where it is large, compiled code says how many digits are
+    left (`liedyn.dynamics.digits`): a microsecond or two.
+    """
+    if not _is_large(robot, condition):
+        return False
+    if condition > POOR_CONDITION:  # coordinates may be poor
+        return True
+    found = digits_of_one(robot, q, v, a, rank, _row_scales(robot)[0], power)
+    if robot.functions:
+        raise_errors(robot.functions)
+    if found is None or not found[0] < LARGEST_SPREAD:
+        return True
+    if found[1] < ENOUGH:
+        _warn_of_digits(robot, *found, power)
+    return False
+
+
 def warn_if_digits_are_lost(robot, q, v, a, rank, condition, power):
-    """Warn if fewer than FEWEST_DIGITS are left at some state; returns whether it did.
+    """Warn if fewer digits than are `ENOUGH` are left at some state; returns whether it did.
 
     `condition` (count) is any condition number that grows with kappa. Arrays are rows, one for each state.
     """
-    if not is_suspect(robot, condition.max()):
+    if not _is_large(robot, condition.max()):
         return False
-    suspects, (scales, _, long) = np.flatnonzero(condition > SUSPECT), _row_scales(robot)
-    q, v, a, rank = (x[suspects] for x in (q, v, a, rank))
-    kappa = _spread(constraint_jacobian(robot, q) / scales[:, None], rank, 1.0) / long  # rows may vanish all together
-    speed = np.abs(v).max(axis=1) ** 2
-    speed = np.minimum(speed / np.maximum(np.abs(a).max(axis=1), 1e-300), FASTEST)
-    digits = -np.log10(EPS * kappa ** power * (1.0 + kappa * speed))
+    lengths, _, long = _row_scales(robot)
+    q, v, a, rank = (np.ascontiguousarray(x[condition > SUSPECT]) for x in (q, v, a, rank))
+    kappa, digits = np.empty(len(q)), np.empty(len(q))
+    digits_states(robot.packed, q, v, a, rank, lengths[:-1].copy(), long, power, kappa, digits)
+    raise_errors(robot.functions)
+    far = np.flatnonzero(~(kappa < LARGEST_SPREAD))
+    if len(far):
+        # rows may vanish all together
+        kappa[far] = _spread(constraint_jacobian(robot, q[far]) / lengths[:-1, None], rank[far], 1.0) / long
+        for b in far:
+            digits[b] = digits_left(kappa[b], v[b], a[b], power)
     worst = int(digits.argmin())
-    if digits[worst] >= FEWEST_DIGITS:
+    if digits[worst] >= ENOUGH:
         return False
+    _warn_of_digits(robot, kappa[worst], digits[worst], power)
+    return True
+
+
+def _warn_of_digits(robot, kappa, digits, power):
     what = "accelerations lose" if power == ACCELERATIONS else "the linearization loses"
     warn(f"{what} digits next to a singular configuration of {robot.name!r}: condition number of the constraints "
-         f"{kappa[worst]:.2g}, about {max(0, int(digits[worst]))} digits are left")
-    return True
+         f"{kappa:.2g}, about {max(0, int(digits))} digits are left")

@@ -18,7 +18,7 @@ from liedyn.compiled.objects import integer, integers_or_zeros, is_none, item, n
 from liedyn.constraints.independent import Independent, all_holonomic, by_name, choose, tangent_conditions
 from liedyn.constraints.left_open import LEFT, TANGENT, is_left
 from liedyn.contact.watching import watches
-from liedyn.dynamics.singular import is_suspect, require_regular_one
+from liedyn.dynamics.singular import LINEARIZATION, is_suspect, require_regular_one
 from liedyn.dynamics.state import State
 from liedyn.errors import LiedynError
 from liedyn.linearization.outputs import output_plan
@@ -62,6 +62,8 @@ class Single:
         By what the elimination chose (the bytes of R) the names.
     places : list
         Of the PARTS that there are: name, where it begins and ends, and its shape, None for vectors.
+    accelerations : tuple of int
+        Where a begins and ends.
     address : int
         Of the kernel of `linearize_states`.
     integers : ndarray of int64
@@ -74,6 +76,7 @@ class Single:
     left: int
     known: dict
     places: list
+    accelerations: tuple
     address: int
     integers: np.ndarray
     numbers: np.ndarray
@@ -117,7 +120,8 @@ def single(robot, q, independent, outputs, speeds, tolerances):
     places = [(part, begin, end, shape if len(shape) > 1 else None)
               for part, begin, end, shape in zip(PARTS, begins, ends, shapes)
               if part not in ("R", "C", "D") or (left == LEFT if part == "R" else rows)]
-    return Single((y.names + w.rates, robot.actuator_names, plan.labels), left, {}, places, address,
+    return Single((y.names + w.rates, robot.actuator_names, plan.labels), left, {}, places,
+                  (begins[PARTS.index("a")], ends[PARTS.index("a")]), address,
                   integers.astype(np.int64),
                   np.concatenate([tolerances, y.rows.ravel(), w.rows.ravel(), actuators.ravel()]))
 
@@ -194,7 +198,8 @@ def linearize_one_state(robot, q, v, tau, independent, outputs, speeds, closure_
         return None
     A, B, f0, rest = found
     rank = int(rest.item(0))
-    if rank < 0 or is_suspect(robot, rest.item(1)):
+    begin, end = one.accelerations
+    if rank < 0 or is_suspect(robot, q, v, rest[begin:end], rank, rest.item(1), LINEARIZATION):
         return None  # the general way says what is wrong
     require_regular_one(robot, q, rank, rank_tolerance)
     return LocalStateSpace.of({"A": A, "B": B, "f0": f0, "rank": rank,

@@ -9,9 +9,9 @@ from liedyn.constraints.independent import (
 )
 from liedyn.constraints.left_open import TANGENT
 from liedyn.constraints.undefined import require_rows
-from liedyn.dynamics.forward import POOR_CONDITION, raise_for_status, warn_if_poor
+from liedyn.dynamics.forward import raise_for_status, warn_if_poor
 from liedyn.dynamics.nullspace import OK, WRONG_COUNT, nullspace_kernel
-from liedyn.dynamics.singular import LINEARIZATION, require_regular, warn_if_digits_are_lost
+from liedyn.dynamics.singular import LINEARIZATION, POOR_CONDITION, require_regular, warn_if_digits_are_lost
 from liedyn.dynamics.state import State
 from liedyn.errors import ClosureError, InputError
 from liedyn.linearization.local import linearize_kernel
@@ -38,16 +38,22 @@ def require_consistent(robot, q, v, residual, psi, tolerance):
     if error > tolerance:
         what = f"loop {owner!r} of {robot.name!r} is open" if owner in robot.loop_names else (
             f"constraint {owner!r} of {robot.name!r} is not met: off")
-        raise ClosureError(f"{what} by {error:.3g} ({robot.row_names[row]}); assemble it first with close()",
-                           float(error), owner, q)
+        raise ClosureError(f"{what} by {error:.3g} ({robot.row_names[row]}); assemble it first with close()"
+                           f"{_clock(robot)}", float(error), owner, q)
     row = np.abs(psi).argmax()
     if abs(psi[row]) > tolerance * max(1.0, np.abs(v).max()):
         owner, moves = robot.row_owners[row], abs(psi[row])
         what = f"the loops of {robot.name!r}: |G v - b|" if owner in robot.loop_names else (
             f"constraint {owner!r} of {robot.name!r}: |G v - b|")
         raise InputError(f"v opens {what} = {moves:.3g} in {robot.row_names[row]}; "
-                         "make v consistent with complete_velocity()")
+                         f"make v consistent with complete_velocity(){_clock(robot)}")
     return float(error)
+
+
+def _clock(robot):
+    """For messages about robots with functions, of which some may move constraints in time."""
+    return f"; what is prescribed stands where it is at t = {robot.t:g}, robot.at(t) sets the time" if (
+        robot.functions) else ""
 
 
 def actuators_of(robot, loop=None):

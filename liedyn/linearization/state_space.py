@@ -6,7 +6,7 @@ import numpy as np
 
 from liedyn.arguments import positive
 from liedyn.errors import InputError, shown
-from liedyn.python_control import plain, python_control
+from liedyn.python_control import forces, plain, python_control
 from liedyn.tables import html_table, text_table
 from liedyn.texts import printable
 
@@ -196,7 +196,9 @@ class LocalStateSpace:
         Returns
         -------
         control.StateSpace
-            With the names of states, inputs and outputs. f0 has no place there and is left out.
+            With the names of states and outputs, and of inputs with ``force_`` before them, as those of regulators,
+            filters and :func:`liedyn.to_control`: ``control.interconnect`` joins them. f0 has no place there and is
+            left out.
 
         Raises
         ------
@@ -211,8 +213,8 @@ class LocalStateSpace:
         4
         """
         control = python_control("to_control")
-        return control.ss(self.A, self.B, self.C, self.D, states=plain(self.states), inputs=plain(self.inputs),
-                          outputs=plain(self.outputs), name="liedyn")
+        return control.ss(self.A, self.B, self.C, self.D, states=plain(self.states), inputs=forces(self.inputs),
+                          outputs=plain(self.outputs), name="linear_model")
 
     def to_scipy(self):
         """The same system for SciPy.

@@ -89,15 +89,27 @@ def rotation_pose(R):
     return pose
 
 
+ROUNDING = 4.0 * np.finfo(np.float64).eps
+"""Numbers of a rotation below this are what rounding leaves of zero."""
+
+
+def is_along_z(axis):
+    """Does a unit vector point along z or against it, to rounding?"""
+    return bool(np.all(np.abs(axis[:2]) < ROUNDING))
+
+
 def z_to(axis):
     """The smallest rotation that takes z to the unit vector `axis` (exact for coordinate axes).
 
-    Around -z, where the smallest rotation is ill defined, z is first turned over about x.
+    For -z itself, to rounding, which has many, it is half a turn about x.
     """
-    if axis[2] < -0.9:
-        return z_to(-axis) @ np.diag([1.0, -1.0, -1.0])
-    w = skew(np.array([-axis[1], axis[0], 0.0]))  # z x axis
-    return np.eye(3) + w + w @ w / (1.0 + axis[2])
+    if is_along_z(axis) and axis[2] < 0.0:
+        return np.diag([1.0, -1.0, -1.0])
+    w = skew(np.array([-axis[1], axis[0], 0.0]))  # z x axis, of the length of the sine
+    if axis[2] > 0.0:
+        return np.eye(3) + w + w @ w / (1.0 + axis[2])
+    w = w / np.hypot(axis[0], axis[1])  # 1 + cosine would lose its digits around -z
+    return np.eye(3) + np.hypot(axis[0], axis[1]) * w + (1.0 - axis[2]) * (w @ w)
 
 
 def joint_basis(axes):
@@ -112,15 +124,6 @@ def joint_basis(axes):
 
 # Rotations from a basis to a link frame whose z axis is column 0, 1 or 2 of the basis.
 COLUMN_TO_Z = tuple(z_to(axis) for axis in np.eye(3))
-
-ROUNDING = 4.0 * np.finfo(np.float64).eps
-"""Numbers of a rotation below this are what rounding leaves of zero."""
-
-
-def is_along_z(axis):
-    """Does a unit vector point along z or against it, to rounding?"""
-    return bool(np.all(np.abs(axis[:2]) < ROUNDING))
-
 
 def facing(axis):
     """The smallest turn about z after which `axis`, not along z, lies in the new yz plane."""

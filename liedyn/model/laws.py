@@ -91,6 +91,9 @@ class NamedLaw:
     positive: ClassVar[tuple] = ()
     not_negative: ClassVar[tuple] = ()
 
+    def __post_init__(self):
+        self.checked(type(self).__name__)
+
     def checked(self, owner):
         """The numbers, in the order of the law.
 
@@ -133,6 +136,11 @@ class GasSpring(NamedLaw):
     damping : float
         [N s/m]
 
+    Raises
+    ------
+    ModelError
+        A number is not finite, the column or the exponent is not positive, the force or the damping is negative.
+
     Examples
     --------
     >>> import liedyn as ld
@@ -148,6 +156,7 @@ class GasSpring(NamedLaw):
     damping: float = 0.0
     kind = "gas_spring"
     positive = "column", "exponent"
+    not_negative = "force", "damping"
 
 
 @dataclass(frozen=True)
@@ -166,6 +175,11 @@ class Motor(NamedLaw):
         Part of the full voltage: 0 for a motor that brakes as a shorted one does, to which an actuator of gear
         `stall_torque` adds what is driven by a signal.
 
+    Raises
+    ------
+    ModelError
+        A number is not finite, the speed is not positive, or the torque is negative.
+
     Examples
     --------
     >>> import liedyn as ld
@@ -180,6 +194,7 @@ class Motor(NamedLaw):
     supply: float = 1.0
     kind = "motor"
     positive = "no_load_speed",
+    not_negative = "stall_torque",
 
 
 @dataclass(frozen=True)

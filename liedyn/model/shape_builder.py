@@ -123,7 +123,13 @@ class ShapeBuilder:
             raise ModelError("ground_contacts: give bodies or shapes, not both")
         given = bodies if shapes is None else shapes
         chosen = known if given is None else validation.names("ground_contacts", key, given)
+        if not known:
+            raise ModelError(f"ground_contacts: no body of {shown(self._name)} has a shape that could touch; declare "
+                             "some with shape(...)")
         for name in chosen:
+            if key == "bodies" and name not in known and any(each.name == name for each in self._bodies):
+                raise ModelError(f"ground_contacts: body {shown(name)} has no shapes that could touch; declare some "
+                                 f"with shape(...), or name others: {listed(known)}")
             validation.choice("ground_contacts", key, name, known)
         if shapes is not None:
             found = [known[name] for name in chosen]

@@ -8,6 +8,8 @@ the exact A and B of `linearize`, and so Newton's method on the manifold,
 has no differences in it (`liedyn.operating_points.problem`, `liedyn.operating_points.newton`). Closing the loops at
 each step keeps the state on the manifold (`liedyn.close`).
 """
+import math
+
 import numpy as np
 
 from liedyn.arguments import floats, names, positive, require_robot, whole
@@ -159,8 +161,10 @@ def _broadcast(robot, q, v, u, given):
     except ValueError:
         raise InputError("leading axes do not broadcast: " + ", ".join(f"{key} {x}" for key, x in shapes.items())
                          ) from None
-    q, v = (np.broadcast_to(x.reshape(lead + x.shape[1:]), every + x.shape[1:]).reshape(-1, x.shape[1]) for x in (q, v))
-    u = np.broadcast_to(u, every + u.shape[-1:]).reshape(len(q), u.shape[-1])
+    count = math.prod(every)
+    q, v = (np.broadcast_to(x.reshape(lead + x.shape[1:]), every + x.shape[1:]).reshape(count, x.shape[1])
+            for x in (q, v))
+    u = np.broadcast_to(u, every + u.shape[-1:]).reshape(count, u.shape[-1])
     rows = {name: x if x is None else np.broadcast_to(x, every).ravel() for name, x in given.items()}
     return every, q, v, u, rows
 

@@ -2,11 +2,12 @@
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import coo_matrix, csc_matrix, diags_array
+from scipy.sparse import block_array, coo_matrix, csc_matrix, diags_array, eye_array
+from scipy.sparse.linalg import spsolve
 
 from liedyn.errors import LiedynError
 from liedyn.optimal_motion import carried
-from liedyn.optimal_motion.bordered import least_squares, least_step
+from liedyn.optimal_motion.bordered import Bordered
 from liedyn.optimal_motion.curvature import Curvature
 
 FAR = 1e6
@@ -179,9 +180,9 @@ class Problem:
             if np.abs(beyond).max(initial=0.0) <= 1e-3 * self.feasibility:
                 break
             J = self.jacobian(x).tocsr()[active] @ diags_array(1.0 * ((x > self.low) & (x < self.high)))
-            step = least_step(J, -beyond[active])
-            if step is None:
-                break
+            K = J @ J.T
+            K = K + 1e-13 * K.diagonal().max() * eye_array(len(active))
+            step = J.T @ spsolve(K.tocsc(), -beyond[active])
             trial = np.clip(x + step, self.low, self.high)
             after = self._at(trial)
             if after is None or not self.violation(after.c) < self.violation(c):
@@ -198,7 +199,12 @@ class Problem:
         J, g, equations = self.jacobian(x), self.gradient(x), self.c_low == self.c_high
         A, of_c = J.tocsr()[np.flatnonzero(equations)], of_c.copy()
         if equations.any():
-            factor, count = least_squares(A, 1e-14), A.shape[0]
+            count = A.shape[0]
+            K = block_array([[eye_array(len(x)), A.T], [A, -1e-14 * eye_array(count)]]).tocsc()
+            try:
+                factor = Bordered(K, len(x))
+            except RuntimeError:  # equations contradict or repeat each other: as the solver has them
+                factor = None
             for _ in range(4 if factor is not None else 0):
                 slope = g + J.T @ of_c + of_x
                 trial = of_c.copy()

@@ -6,7 +6,9 @@ from liedyn.errors import InputError
 MOST_STEPS = 1e12
 """Steps of a run: more are a mistake in its units."""
 WHOLE = 1e-9
-"""Part of a step that is rounding of the times: no step is made as short as that."""
+"""Part of a step that is rounding of the times, at least: no step is made as short as that."""
+COARSEST = 0.01
+"""Part of a step that rounding of the times may be at most."""
 
 
 class Grid:
@@ -18,12 +20,18 @@ class Grid:
         if not (dt > 0.0 and (end - start) / dt < MOST_STEPS):
             raise InputError(f"dt must be positive, and make no more than {MOST_STEPS:g} steps to t_final, got {dt:g}")
         dt = min(dt, end - start)
+        rounding = 4.0 * np.spacing(max(abs(start), abs(end))) / dt
+        if rounding > COARSEST:
+            raise InputError(f"dt = {dt:g} is too short for times around {end:g}, which are rounded to "
+                             f"{np.spacing(max(abs(start), abs(end))):.2g}; count time from t0 = 0")
         self.start, self.end, self.dt = start, end, dt
-        self.steps = max(1, int(np.ceil((end - start) / dt - WHOLE)))
+        self.whole = max(WHOLE, rounding)
+        """Part of a step that is rounding of its times."""
+        self.steps = max(1, int(np.ceil((end - start) / dt - self.whole)))
 
     def number(self, t):
         """Number of the step that begins at t or contains it."""
-        return int(np.floor((t - self.start) / self.dt + WHOLE))
+        return int(np.floor((t - self.start) / self.dt + self.whole))
 
     def next_time(self, t):
         """The first time of the grid behind t."""

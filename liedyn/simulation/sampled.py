@@ -5,7 +5,6 @@ import numpy as np
 
 from liedyn.arguments import floats, non_negative, positive
 from liedyn.errors import InputError, said, shown
-from liedyn.simulation.grid import WHOLE
 
 
 @dataclass(frozen=True)
@@ -108,7 +107,7 @@ class Sampling:
     def act(self, t, q, v, held):
         """Sample if it is time to, and let what arrives be held; True if that has changed."""
         now = self.grid.number(t)
-        if abs(self.grid.start + now * self.grid.dt - t) > WHOLE * self.grid.dt or now <= self.last:
+        if abs(self.grid.start + now * self.grid.dt - t) > self.grid.whole * self.grid.dt or now <= self.last:
             return False
         self.last = now
         if now % self.every == 0:

@@ -71,7 +71,7 @@ def export_html(robot, trajectory, path, speed=1.0, forces=True, progress=None):
         raise InputError(f"path must be a name of a file, got {shown(path)}") from None
     server = open_server("127.0.0.1", 0)
     try:
-        stage = Stage(server, robot)
+        stage = Stage(server, robot, rows[0] if run is None else run.q(run.begin))
         text = _still(server, stage, rows[0]) if run is None else _played(server, stage, run, speed, forces, progress)
     finally:
         close_server(server)

@@ -126,7 +126,7 @@ class Page:
 
     def __init__(self, server, posture, run=None, linear=None):
         self.server, self.posture, self.run = server, posture, run
-        self.stage, self._lock = Stage(server, posture.robot), threading.RLock()
+        self.stage, self._lock = Stage(server, posture.robot, posture.q), threading.RLock()
         self.sliders, self.switches, self._clock, self._swing = {}, {}, None, None
         self._busy, self._forces = False, False
         gui = server.gui

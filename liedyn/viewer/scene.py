@@ -82,7 +82,12 @@ def held_at(robot):
 @remembered
 def extent(robot):
     """Lower and upper corner of the robot at home, without the ground: (2, 3) [m]."""
-    poses, points = poses_of(robot, robot.home), held_at(robot)
+    return extent_at(robot, robot.home)
+
+
+def extent_at(robot, q):
+    """Lower and upper corner of the robot at q, without the ground: (2, 3) [m]."""
+    poses, points = poses_of(robot, q), held_at(robot)
     seen = np.vstack([points[name] @ poses[name][:3, :3].T + poses[name][:3, 3] for name in robot.body_names]
                      or [np.zeros((1, 3))])
     reach = [each.radius for each in robot.model.constraints]
@@ -101,10 +106,10 @@ def size_of(robot):
     return float(np.linalg.norm(np.ptp(extent(robot), axis=0))) or 1.0
 
 
-def camera(robot):
-    """A view of the whole robot at home: onto its plane if it has one, else from the front, the right and above."""
-    corners, up = extent(robot), -robot.gravity
-    normal = plane_of(robot, poses_of(robot, robot.home))
+def camera(robot, q):
+    """A view of the whole robot at q: onto its plane if it has one, else from the front, the right and above."""
+    corners, up = extent_at(robot, q), -robot.gravity
+    normal = plane_of(robot, poses_of(robot, q))
     right, above = axes_of_view(robot, normal)[:2] if normal is not None else (np.eye(3)[0], np.eye(3)[2])
     up = up / np.linalg.norm(up) if np.linalg.norm(up) > 1e-9 else above
     if normal is None:

@@ -17,15 +17,16 @@ class Stage:
     """What is drawn of one robot.
 
     `server` is a `viser.ViserServer`; its scene is filled with nodes "/robot/<body>", each with the solids of the body.
+    The camera looks at the robot as it is at q.
     """
 
-    def __init__(self, server, robot):
+    def __init__(self, server, robot, q):
         self.server, self.robot, self.size = server, robot, size_of(robot)
         self.scene, self.bodies, self.labels, self.axes, self.parts = server.scene, {}, [], [], {}
         self.arrows, self._at = {}, {}
         self.scene.configure_environment_map(None)  # no network
         self.scene.world_axes.visible = False
-        look = camera(robot)
+        look = camera(robot, q)
         self.scene.set_up_direction(tuple(look.up))
         first = server.initial_camera
         first.position, first.look_at, first.up = tuple(look.position), tuple(look.target), tuple(look.up)
@@ -36,7 +37,7 @@ class Stage:
         self._solids()
         self.centre = self.scene.add_icosphere("/centre of mass", radius=0.022 * self.size, color=_rgb(colour(CENTRE)),
                                                visible=False, cast_shadow=False)
-        self.pose(robot.home)
+        self.pose(q)
 
     def _light(self, look):
         self.scene.configure_default_lights(False)
