@@ -9,6 +9,7 @@ from liedyn.errors import InputError, SimulationError
 from liedyn.gradients.equations import element_changes, put_at_rest
 from liedyn.gradients.room import StepDerivatives, make_room
 from liedyn.gradients.steps import differentiate_steps, make_parts, vary_start
+from liedyn.memory import require_memory
 from liedyn.model.packed import N_ROWS, PackedModel
 from liedyn.sensitivity.changes import make_changes
 from liedyn.sensitivity.laws import make_slopes
@@ -95,6 +96,8 @@ class Tape:
         known = Rows(trajectory.t, held, trajectory.q, trajectory.v, trajectory.a, trajectory.tau, trajectory.lam,
                      np.empty((rows, N_SCALARS)), np.empty((rows, 0)))
         nu, parameters = self.x.actuators.shape[1], self.parameters
+        require_memory(f"derivatives of {rows - 1} steps of {self.robot.name!r} by its states, {nu} inputs and "
+                       f"{parameters} parameters", 16.0 * rows * n * (2 * n + nu + parameters + 1))
         found = StepDerivatives(np.zeros((rows - 1, 2 * n, 2 * n)), np.zeros((rows - 1, 2 * n, nu)),
                                 np.zeros((rows - 1, 2 * n, parameters)), np.zeros((rows - 1, 2 * n)))
         origin = np.arange(rows - 1)

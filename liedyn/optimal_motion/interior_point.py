@@ -12,14 +12,15 @@ is bent by the constraints' curvature (second-order correction), then shortened.
 along the constraints, so that solutions are minima and no saddles: H + Sigma + delta + A^T A / rho is positive definite
 then, for small rho (Debreu 1952), which a Cholesky elimination tells. With a large delta a step is that of least size
 towards g = 0. gamma lets rows repeat each other and moves no solution, as it acts on the change of lambda. All this is
-the method of Waechter and Biegler 2006, whose numbers are used, but for the inertia. Where no step is accepted,
-violations are mended first (`liedyn.optimal_motion.restoration`).
+the method of Waechter and Biegler 2006, whose numbers are used, but for the inertia. Where no step is accepted, or
+limits cut many in a row short while violations are large, violations are mended first
+(`liedyn.optimal_motion.restoration`): such steps would creep along the limits, and the multipliers grow without end.
 """
 import numpy as np
 from scipy.sparse import block_array, csc_matrix, diags_array
 
 from liedyn.optimal_motion.bordered import Bordered, is_positive
-from liedyn.optimal_motion.restoration import restore
+from liedyn.optimal_motion.restoration import SMALLER, restore
 from liedyn.optimal_motion.solving import FAR
 
 SETTINGS = {"mu": 0.1, "push": 1e-2, "warm_mu": 1e-7, "warm_push": 1e-7}
@@ -46,6 +47,11 @@ ENOUGH, ARMIJO = 1e-5, 1e-4
 by where violations are small."""
 TRIES, NOTHING = 4, 1e-12
 """How many deltas are tried until the search for smaller violations begins, and violations of rounding."""
+LEAST_PART = 0.1
+"""The part of violations with which a search for smaller ones ends: the first one where it succeeds (`SMALLER`), each
+later one at half of that before, down to this."""
+SHORT, CREEPING = 0.1, 5
+"""Steps that are short, and how many of them in a row are too many while violations are large."""
 SMALL, LARGE = 1e-4, 1e4
 """Violations that are, over the first one, or over one."""
 
@@ -89,6 +95,7 @@ class InteriorPoint:
     def __init__(self, problem, x, mu, push, carried):
         """From x, at least `push` or, where limits have multipliers (of c and of x), mu over them away from limits."""
         self.problem, self.mu, self.delta, self.filter = problem, mu, 0.0, []
+        self.creeping, self.part = 0, SMALLER
         self.equal = problem.c_low == problem.c_high
         self.free = np.flatnonzero(~self.equal)
         self.low = np.concatenate([problem.low, problem.c_low[self.free]])
@@ -203,6 +210,8 @@ class InteriorPoint:
 
     def step(self):
         """Make a step; was there one?"""
+        if self.creeping >= CREEPING and self._restore():
+            return True
         n, H, sigma = len(self.w), self.hessian(self.multipliers), self.sigma()
         slope = self.gradient + self.barrier_slope()
         right = -np.concatenate([slope + self.A.T @ self.multipliers, self.g])
@@ -223,7 +232,9 @@ class InteriorPoint:
             return False
         cost, size = self._merit(self.w)
         self.filter.append((cost - ENOUGH * size, (1.0 - ENOUGH) * size))
-        return restore(self, lambda B, s: self.factors(B, s, s), DELTAS)
+        self.creeping, found = 0, restore(self, lambda B, s: self.factors(B, s, s), DELTAS, self.part)
+        self.part = max(LEAST_PART, 0.5 * self.part)
+        return found
 
     def _search(self, dw, d_multipliers, slope, factor, right):
         """Go along a step as far as the filter lets it; was there such a point?"""
@@ -246,6 +257,7 @@ class InteriorPoint:
         if ok:
             if not self._falls(alpha, here, descent):
                 self.filter.append((here[0] - ENOUGH * here[1], (1.0 - ENOUGH) * here[1]))
+            self.creeping = self.creeping + 1 if alpha < SHORT and here[1] > SMALL * self.size else 0
             self.go(alpha, dw, d_multipliers)
         return ok
 

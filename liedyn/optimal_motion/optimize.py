@@ -6,6 +6,7 @@ import numpy as np
 
 from liedyn.arguments import positive, require_robot, whole
 from liedyn.errors import ConditionWarning, InputError, LiedynError, shown, suggestion
+from liedyn.memory import TooLargeError
 from liedyn.optimal_motion import interior_point
 from liedyn.optimal_motion.between import LOOSE, intervals_beyond, leaps
 from liedyn.optimal_motion.charts import LeftChartError
@@ -94,7 +95,8 @@ def optimize_motion(robot, start, goal=None, duration=1.0, cost=None, bounds=Non
     Raises
     ------
     InputError
-        An argument that does not fit, an unknown name, or a robot that moves with time or has one-sided constraints.
+        An argument that does not fit, an unknown name, or a robot that moves with time or has one-sided constraints; or
+        a program that needs more memory than there is, which the message names.
     ClosureError
         A loop is open at start or goal.
     MotionWarning
@@ -112,6 +114,10 @@ def optimize_motion(robot, start, goal=None, duration=1.0, cost=None, bounds=Non
     from gradients (symmetric rank-one updates) for shooting, for users' functions and targets, and where a robot has
     custom constraints or users' laws of force elements.
     If the solver's iterates leave their charts, these move with them.
+
+    Memory grows in proportion to the nodes of the mesh, the duration free or not, and to the third power of a robot's
+    coordinates: some half a megabyte for a node of a panda. A finer mesh that would not fit ends the search with an
+    `OptimizationError`, which has the motion so far.
 
     Where nothing is found in a free duration, the motion of least effort in the longest time is found first, and the
     one that was asked for from there; ``iterations`` of the solver hold for each of the three searches.
@@ -181,9 +187,12 @@ def _search(program, z, setting):
 
 def _improve(program, z, setting, guess, warm, tolerance, began):
     """Solve, and solve again on finer meshes, until all intervals are accurate."""
-    iterations, before = 0, np.inf
+    iterations, before, motion = 0, np.inf, None
     for _ in range(NEW_MESHES):
-        program, z, found = _search(program, z, setting._replace(options=setting.options._replace(warm=warm)))
+        try:
+            program, z, found = _search(program, z, setting._replace(options=setting.options._replace(warm=warm)))
+        except TooLargeError as error:
+            raise _too_large(error, motion) from None
         iterations += found["iterations"]
         ok = found.pop("ok")
         errors = interval_errors(program, z) if ok else np.full(len(program.transcription.mesh) - 1, np.nan)
@@ -206,6 +215,8 @@ def _improve(program, z, setting, guess, warm, tolerance, began):
                 break
             program, z = again(program, z, mesh)
             warm = found["_densities"]
+        except TooLargeError as error:
+            raise _too_large(error, motion) from None
         except LeftChartError as error:
             if tolerance is None:
                 raise OptimizationError(
@@ -220,6 +231,14 @@ def _improve(program, z, setting, guess, warm, tolerance, began):
             if leaping.any() else f"its error {errors.max():.2g} there is above tolerance={tolerance:g}")
     raise OptimizationError(f"the motion of {motion.robot!r} is optimal on {len(errors)} intervals, but {what}: begin "
                             "with more intervals or points, or with another guess", motion)
+
+
+def _too_large(error, motion):
+    """The error where memory ends: that of the argument on the first mesh, with the motion so far on finer ones."""
+    if motion is None:
+        return error
+    return OptimizationError(f"{error}: the motion of {motion.robot!r} is optimal on {len(motion.errors)} intervals, "
+                             f"with errors of {motion.errors.max():.2g}; finer meshes do not fit", motion)
 
 
 def _told(motion, beyond):

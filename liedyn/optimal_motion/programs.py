@@ -4,6 +4,7 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.errors import InputError
+from liedyn.memory import require_memory
 from liedyn.optimal_motion import guess as guessing
 from liedyn.optimal_motion.between import leaps
 from liedyn.optimal_motion.charts import LeftChartError, charts_about
@@ -14,6 +15,9 @@ from liedyn.optimal_motion.shooting import Shooting
 from liedyn.optimal_motion.solving import Options
 from liedyn.simulation.progress import Progress
 
+PRODUCTS, BLOCKS = 20.0, 20.0
+"""How many arrays of second derivatives and of blocks of the Jacobian there are at once, as measured with a panda and
+rounded up."""
 FINER_STARTS = 3
 """How often the first mesh is halved if the guess is in no charts about its knots."""
 
@@ -30,6 +34,10 @@ class Setting(NamedTuple):
 
 def _transcription(robot, method, points, mesh, q):
     charts = charts_about(robot, q)
+    nodes = (len(mesh) - 1) * (points - 1 if method == "collocation" else 1) + 1
+    x, nu, equations = charts.sizes[1], len(robot.actuator_names), robot.nv + len(robot.row_names)
+    require_memory(f"the program of {robot.name!r} in {len(mesh) - 1} intervals with {points} points each",
+                   8.0 * nodes * (x + nu) * (PRODUCTS * equations * x + BLOCKS * points * (x + nu)))
     return Collocation(charts, mesh, points) if method == "collocation" else Shooting(charts, mesh, points)
 
 

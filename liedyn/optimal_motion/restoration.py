@@ -11,7 +11,8 @@ by Newton's method with exact second derivatives. Its step is that of the progra
 
 (Waechter and Biegler 2006, section 3.3, with squares in place of absolute values: violations of many rows at once, such
 as those of a guess that obeys no dynamics, are what there is to mend.) It ends where the filter takes the iterate, with
-violations a tenth smaller, or where they are as small as they get near by: there constraints contradict each other.
+as small a part of the violations as is asked for, or where they are as small as they get near by. If they are not a
+tenth smaller there, constraints contradict each other.
 """
 import numpy as np
 from scipy.sparse import diags_array
@@ -26,14 +27,24 @@ SHORTEST, ARMIJO, STILL = 1e-6, 1e-4, 1e-9
 that are none."""
 
 
-def restore(method, step_of, deltas):
+def restore(method, step_of, deltas, part):
     """Move an `InteriorPoint` to where its filter takes it; was there such a point?
 
     `step_of(B, s)` gives factors of the matrix above for its upper left block, None where it is not positive along the
-    constraints; deltas are the first and the largest delta.
+    constraints; deltas are the first and the largest delta, `part` is that of the violations to end with.
     """
+    before = np.abs(method.g).sum()
+    while_smaller(method, step_of, deltas, part * before)
+    if np.abs(method.g).sum() > SMALLER * before or not method.is_new():
+        return False
+    method.multipliers = method.least_multipliers()
+    return True
+
+
+def while_smaller(method, step_of, deltas, enough):
+    """Newton's steps until violations are small enough, or as small as they get."""
     w_r, eta, mu, last = method.w.copy(), np.sqrt(method.mu), method.mu, 0.0
-    s, enough = np.abs(method.g).max() / HEAVY, SMALLER * np.abs(method.g).sum()
+    s = np.abs(method.g).max() / HEAVY
 
     def size(w):
         rooms, g = np.concatenate([w - method.low, method.high - w]), method.rows(w)[1]
@@ -56,12 +67,8 @@ def restore(method, step_of, deltas):
             if dw is None:
                 delta = max(deltas[0], last / 3.0) if delta == 0.0 else 8.0 * delta
                 if delta > deltas[1]:
-                    return False
+                    return
         last = delta
         method.go(alpha, dw, np.zeros(len(method.g)))
-        if np.abs(method.g).sum() <= enough and method.is_new():
-            method.multipliers = method.least_multipliers()
-            return True
-        if alpha * np.abs(dw).max() < STILL:
-            return False
-    return False
+        if np.abs(method.g).sum() <= enough and method.is_new() or alpha * np.abs(dw).max() < STILL:
+            return

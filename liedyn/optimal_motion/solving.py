@@ -2,12 +2,11 @@
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import block_array, coo_matrix, csc_matrix, diags_array, eye_array
-from scipy.sparse.linalg import spsolve
+from scipy.sparse import coo_matrix, csc_matrix, diags_array
 
 from liedyn.errors import LiedynError
 from liedyn.optimal_motion import carried
-from liedyn.optimal_motion.bordered import Bordered
+from liedyn.optimal_motion.bordered import least_squares, least_step
 from liedyn.optimal_motion.curvature import Curvature
 
 FAR = 1e6
@@ -180,9 +179,9 @@ class Problem:
             if np.abs(beyond).max(initial=0.0) <= 1e-3 * self.feasibility:
                 break
             J = self.jacobian(x).tocsr()[active] @ diags_array(1.0 * ((x > self.low) & (x < self.high)))
-            K = J @ J.T
-            K = K + 1e-13 * K.diagonal().max() * eye_array(len(active))
-            step = J.T @ spsolve(K.tocsc(), -beyond[active])
+            step = least_step(J, -beyond[active])
+            if step is None:
+                break
             trial = np.clip(x + step, self.low, self.high)
             after = self._at(trial)
             if after is None or not self.violation(after.c) < self.violation(c):
@@ -199,12 +198,7 @@ class Problem:
         J, g, equations = self.jacobian(x), self.gradient(x), self.c_low == self.c_high
         A, of_c = J.tocsr()[np.flatnonzero(equations)], of_c.copy()
         if equations.any():
-            count = A.shape[0]
-            K = block_array([[eye_array(len(x)), A.T], [A, -1e-14 * eye_array(count)]]).tocsc()
-            try:
-                factor = Bordered(K, len(x))
-            except RuntimeError:  # equations contradict or repeat each other: as the solver has them
-                factor = None
+            factor, count = least_squares(A, 1e-14), A.shape[0]
             for _ in range(4 if factor is not None else 0):
                 slope = g + J.T @ of_c + of_x
                 trial = of_c.copy()

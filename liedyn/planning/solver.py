@@ -23,6 +23,7 @@ from liedyn.errors import ClosureError, InputError, LiedynError, shown
 from liedyn.linalg.gauss_jordan import padded
 from liedyn.linearization.linearize import linearize
 from liedyn.linearization.operating_point import CLOSURE_TOLERANCE, actuators_of
+from liedyn.memory import require_memory
 from liedyn.model.packed import LINK_IV, LINK_NV, PackedModel, links_of
 
 METHODS = {"euler": EULER, "midpoint": MIDPOINT, "rk4": RK4}
@@ -118,9 +119,10 @@ class Solver:
         require_robot(robot)
         self.phases, counts, self.robots = phases_of(robot, steps)
         self.robot, self.h = self.robots[0], positive("h", h)
+        self.method = one_of("method", method, METHODS)
+        self._require_memory(sum(counts) + len(counts), METHODS[self.method])
         self.of_knot, self.t = knots_of(counts, self.h)
         self.steps = len(self.t) - 1
-        self.method = one_of("method", method, METHODS)
         q, v = self.state(q, v)
         for each in self.robots:
             require_known(each)
@@ -142,6 +144,13 @@ class Solver:
             step, stage_room(self.robot, self.discretisation, N + 1, o.whole), cost_room(self.model, p, rows),
             backward_room(x, nu), ForwardRoom(zeros(n), zeros(x), zeros(x), zeros(nu)))
         self.log = None
+
+    def _require_memory(self, knots, stages):
+        """TooLargeError if derivatives at all knots need more memory than there is."""
+        n, nu, m = self.robot.nv, len(self.robot.actuator_names), len(self.robot.row_names)
+        x = 2 * (n if self.phases else max(n - m, 1))
+        require_memory(f"a plan of {self.robot.name!r} with {knots - 1} steps",
+                       8.0 * knots * (3 * x * (x + nu) + stages * (n + m) * (3 * x + 2 * nu)))
 
     def _in_one(self, q, independent, limits):
         """How steps are made in coordinates that are the same all along, and pick x."""
