@@ -9,7 +9,7 @@ from liedyn.estimation.observers import KalmanBucyFilter, KalmanFilter
 from liedyn.linearization.discretize import discretize
 from liedyn.linearization.linearize import linearize
 from liedyn.regulation.lqr import operating_point, require_steady
-from liedyn.regulation.riccati import Unsolved, grows, is_unstable, solved
+from liedyn.regulation.riccati import Unsolved, solved, undamped
 from liedyn.regulation.weights import weight
 
 FILTER = Unsolved("filter", "no output sees it", "no noise moves it")
@@ -50,7 +50,8 @@ def kalman(robot, q, Q, R, outputs=None, noise="inputs", v=None, u=None, indepen
     ------
     InputError
         A shape that does not fit, an unknown name, a covariance that is not definite; a state that is no equilibrium
-        under u; or a motion that does not decay and that no output sees, or no disturbance moves.
+        under u; or a motion that does not decay and that no output sees, or no disturbance moves: the filter is not
+        stable by the margin that `lqr` wants.
     ControllabilityError
         No inputs hold the robot at rest there.
     ClosureError
@@ -73,7 +74,7 @@ def kalman(robot, q, Q, R, outputs=None, noise="inputs", v=None, u=None, indepen
 
     deviation, measurement, now, u = _model(robot, q, v, u, outputs, independent, speeds, rank_tolerance)
     R, Q = weight("R", R, measurement.labels, True), state_noise(Q, noise, now.B, now.states, now.inputs)
-    P = solved(solve_continuous_are, now.A.T, now.C.T, Q, R, None, now.states, is_unstable, FILTER)
+    P = solved(solve_continuous_are, now.A.T, now.C.T, Q, R, None, now.states, None, FILTER)
     L = np.linalg.solve(R, now.C @ P).T
     return KalmanBucyFilter(now, now.C, now.D, measurement, deviation, u, L, P, rank_tolerance)
 
@@ -132,7 +133,7 @@ def dkalman(robot, q, h, Q, R, outputs=None, noise="inputs", v=None, u=None, ind
     model = discretize(robot, deviation.q, deviation.v, None, h, u=u, independent=deviation.y, speeds=deviation.w,
                        rank_tolerance=rank_tolerance)
     R, Q = weight("R", R, measurement.labels, True), state_noise(Q, noise, model.B, model.states, model.inputs)
-    P = solved(solve_discrete_are, model.A.T, now.C.T, Q, R, None, now.states, grows, FILTER)
+    P = solved(solve_discrete_are, model.A.T, now.C.T, Q, R, None, now.states, undamped(now.A, h), FILTER)
     M = np.linalg.solve(now.C @ P @ now.C.T + R, now.C @ P).T
     return KalmanFilter(model, now.C, now.D, measurement, deviation, u, M, P, rank_tolerance)
 
