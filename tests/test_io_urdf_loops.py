@@ -245,6 +245,13 @@ def test_yaml_sidecar(tmp_path):
     assert_same(with_extra(tmp_path), plain)
 
 
+def test_unknown_keys_of_yaml_are_told(tmp_path):
+    pytest.importorskip("yaml", reason="PyYAML reads them")
+    write(tmp_path, YAML + "joint_typ: [SPHERICAL]\n", "robot.yaml")
+    with pytest.warns(ModelWarning, match="robot.yaml: left out 'joint_typ', did you mean 'joint_type'"):
+        with_extra(tmp_path)
+
+
 @pytest.mark.parametrize("axes", ["XY", "XZ", "YX", "YZ", "ZX", "ZY"])
 def test_universal_joints_of_yaml(tmp_path, axes):
     """About these axes of the joint's frame, one after the other, as Gepetto's loader adds them."""

@@ -5,15 +5,17 @@ import re
 
 import numpy as np
 
-from liedyn.errors import InputError, ModelError, cut, errors_at, shown, suggestion
+from liedyn.errors import InputError, ModelError, cut, errors_at, listed, shown, suggestion
 from liedyn.io.files import read_bytes
 from liedyn.io.toml import as_table, declare, read_document, take_section
 from liedyn.io.yaml_events import read_yaml
 from liedyn.model.kinds import LOOP_KINDS
+from liedyn.model.validation import warn
 
 _PROPOSED = {"link": "fixed", "revolute": "revolute", "prismatic": "prismatic", "universal": "universal",
              "spherical": "spherical"}
 _COUPLED = ("revolute", "prismatic")  # kinds of one coordinate
+_YAML_KEYS = ("closed_loop", "type", "joint_name", "joint_type", "name_mot")
 _YAML_LOOPS = {"3d": "spherical", "6d": "fixed"}
 _YAML_JOINTS = {"SPHERICAL": ("spherical", None), "FIXED": ("fixed", None), "CARDAN": ("universal", "XY")} | {
     f"UJOINT_{axes}": ("universal", axes) for axes in ("XY", "XZ", "YX", "YZ", "ZX", "ZY")}
@@ -177,8 +179,11 @@ class _YamlSidecar:
         self._name = name
         with errors_at(name):
             document = as_table(read_yaml(data))
-            lists = [_list(document, key) for key in ("closed_loop", "type", "joint_name", "joint_type", "name_mot")]
+            lists = [_list(document, key) for key in _YAML_KEYS]
             pairs, types, joints, kinds, self._motors = lists
+            others = [str(key) for key in document if key not in _YAML_KEYS]
+            if others:
+                warn(f"{cut(name)}: left out {listed(others)}, {suggestion(others[0], _YAML_KEYS)}")
             _require_distinct("closed_loop", [tuple(_two(pair)) for pair in pairs])
             _require_distinct("joint_name", joints)
             _require_distinct("name_mot", self._motors)
