@@ -118,7 +118,7 @@ class Unpacked:
         self.loop_floats = floats[ints[15] :][: 93 * loops].reshape(loops, 93)
         self.clusters = ints[ints[17] :][: 4 * ints[16]].reshape(ints[16], 4)
         self.int_size = ints[10] + 19 * loops + 4 * ints[16] + self.clusters[:, :2].sum()
-        self.float_size = ints[15] + 93 * loops
+        self.float_size = ints[15] + 93 * loops + ints[5] + ints[2]  # weights of rows and of columns end them
 
     def link_poses(self, q):
         """World pose of every link."""

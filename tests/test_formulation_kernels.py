@@ -10,6 +10,7 @@ from liedyn.dynamics.nullspace import OK, SINGULAR_INERTIA
 from liedyn.dynamics.svd import svd_kernel
 from liedyn.dynamics.terms import terms_kernel
 from liedyn.dynamics.unified import unified_kernel, unified_velocity_kernel
+from liedyn.linalg.ranks import Ranking
 from liedyn.linalg.row_space import row_space
 from liedyn.model.kinds import LOOP_KINDS
 
@@ -38,11 +39,16 @@ def random_terms(rng, n, m, rank):
     return (root @ root.T + np.eye(n), rng.normal(size=n), G, residual, psi, gamma), rng.normal(size=n)
 
 
+def plain(G):
+    """Ranks of rows and columns that have no units."""
+    return Ranking(TOLERANCE, np.ones(G.shape[0]), np.ones(G.shape[1]))
+
+
 def run(kernel, terms, tau, *options):
     m, n = terms[2].shape
     a, lam = np.full(n, np.nan), np.full(m, np.nan)
     more = [np.full(m, np.nan) for _ in range(2 * (kernel is svd_kernel))]
-    status, rank = kernel(*terms, tau, *options, TOLERANCE, a, lam, *more)
+    status, rank = kernel(*terms, tau, *options, plain(terms[2]), a, lam, *more)
     assert status == OK
     return a, lam, rank, *more
 
@@ -106,7 +112,7 @@ def test_unified_velocity():
     _, _, G, residual, psi, _ = terms
     v = np.random.default_rng(6).normal(size=6)
     fitted = v.copy()
-    unified_velocity_kernel(G, residual, psi, 4.0, TOLERANCE, fitted)
+    unified_velocity_kernel(G, residual, psi, 4.0, plain(G), fitted)
     close(psi + G @ (fitted - v), -4.0 * residual, 1e-12)
     close(fitted - v, np.linalg.pinv(G) @ (G @ (fitted - v)), 1e-12)
 
@@ -116,15 +122,15 @@ def test_massless_tree():
     M, G = np.diag([1.0, 0.0]), np.array([[1.0, -1.0]])
     terms, tau = (M, np.zeros(2), G, np.zeros(1), np.zeros(1), np.zeros(1)), np.array([1.0, 2.0])
     a, lam = np.empty(2), np.empty(1)
-    assert multiplier_kernel(*terms, tau, 0.0, 0.0, TOLERANCE, a, lam)[0] == SINGULAR_MASS
+    assert multiplier_kernel(*terms, tau, 0.0, 0.0, plain(G), a, lam)[0] == SINGULAR_MASS
     for kernel, options in CASES[1:]:
         a, lam, *_ = run(kernel, terms, tau, *options)
         close(a, np.array([3.0, 3.0]), 1e-14)
         close(lam, np.array([-2.0]), 1e-14)
     nothing = (0.0 * M, *terms[1:])
-    assert svd_kernel(*nothing, tau, 0.0, 0.0, TOLERANCE, np.empty(2), np.empty(1), np.empty(1), np.empty(1))[0] \
+    assert svd_kernel(*nothing, tau, 0.0, 0.0, plain(G), np.empty(2), np.empty(1), np.empty(1), np.empty(1))[0] \
         == SINGULAR_INERTIA
-    assert unified_kernel(*nothing, tau, 0.0, TOLERANCE, np.empty(2), np.empty(1))[0] == SINGULAR_INERTIA
+    assert unified_kernel(*nothing, tau, 0.0, plain(G), np.empty(2), np.empty(1))[0] == SINGULAR_INERTIA
 
 
 def test_indicator():

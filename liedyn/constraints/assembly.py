@@ -14,6 +14,7 @@ from liedyn.constraints.closing import CLOSED, ROUNDING, Goals, Held, Target, cl
 from liedyn.constraints.contradictions import raise_contradiction
 from liedyn.constraints.independent import by_name
 from liedyn.constraints.loops import constraint_jacobian, velocity_error, virtual_jacobian
+from liedyn.constraints.ranks import weighed
 from liedyn.constraints.singular_guess import close_singular
 from liedyn.errors import InputError, SingularConfigurationError, listed, of_the_batch, shown, suggestion
 from liedyn.linalg.dense import independent_rows
@@ -182,7 +183,7 @@ def complete_velocity(robot, q, velocities, tolerance=1e-8):
         Velocity of each independent coordinate by name, of the tree or virtual [rad/s, m/s], shape (...); of a joint
         with several coordinates by the joint's name, shape (..., size). Leading axes are broadcast against those of q.
     tolerance : float
-        Singular values of [G; R] below this part of the largest one count as zero.
+        Singular values of [G; R], its rows and columns weighed, below this part of the largest one count as zero.
 
     Returns
     -------
@@ -253,6 +254,8 @@ def _missing(robot, Z, rank):
 
 def _determined(robot, chosen, Z, known, tolerance):
     """The one v with Z v = known."""
+    Z, of_rows, of_columns = weighed(robot, Z)
+    known = of_rows * known
     v, _, rank, singular_values = np.linalg.lstsq(Z, known, rcond=tolerance)
     if rank < robot.nv:
         given = f"velocities of {', '.join(chosen.names)} do" if chosen.names else "no velocities are given, which does"
@@ -263,4 +266,4 @@ def _determined(robot, chosen, Z, known, tolerance):
     if np.abs(Z @ v - known).max(initial=0.0) > 1e-9 * max(1.0, np.abs(known).max(initial=0.0)):
         raise SingularConfigurationError(
             f"velocities of {', '.join(chosen.names)} contradict the constraints of {robot.name!r}", singular_values)
-    return v
+    return of_columns * v

@@ -15,10 +15,10 @@ A `lane` argument says whether numbers are those of one state or of W states in 
 (`liedyn.dynamics.in_lanes`).
 """
 from liedyn.compiled.jit import inline, kernel_in_place
-from liedyn.constraints.records import is_long
+from liedyn.constraints.records import is_long, ranking_of
 from liedyn.constraints.sparse_factor import factor_in, factor_size
-from liedyn.linalg.dense import SMALL_ROW
 from liedyn.linalg.gauss_jordan import at, clear, element, exchange_rows, padded, padded_for, put_element
+from liedyn.linalg.ranks import negligible
 from liedyn.model.packed import (
     CLUSTERS_AT, CLUSTER_DOFS, CLUSTER_I, CLUSTER_NDOFS, CLUSTER_NROWS, CLUSTER_ROWS, NV, N_CLUSTERS, N_ROWS, SPARSE,
 )
@@ -65,11 +65,11 @@ def numbering(model):
 
 @inline
 def layout(lane, model):
-    """Where numbers begin in the workspace: a_p; scratch; slopes; tables."""
+    """Where numbers begin in the workspace: a_p; scratch, and behind it weights of a cluster; slopes; tables."""
     n, forced = integer(model.ints, NV), numbering(model)[3]
     w = padded_for(lane, n + 1)
     scratch = forced + w
-    slopes = scratch + 2 * w
+    slopes = scratch + 2 * w + padded(integer(model.ints, N_ROWS)) + padded(n)
     return forced, scratch, slopes, slopes + n * padded_for(lane, n)
 
 
@@ -145,6 +145,19 @@ def fill_table(lane, model, c, G, gamma, table):
 
 
 @inline
+def cluster_weights(lane, model, work, c):
+    """The weights of the rows and of the columns of cluster c, as it counts them, behind the scratch."""
+    (m, n), (of_rows, of_dofs), every = cluster_size(model, c), cluster_lists(model, c), ranking_of(model, 0.0)
+    at = layout(lane, model)[1] + 2 * padded_for(lane, integer(model.ints, NV) + 1)
+    rows, columns = vector_in(work, at, m), vector_in(work, at + padded(integer(model.ints, N_ROWS)), n)
+    for i in range(m):
+        store(SCALAR, rows, i, load(SCALAR, every.rows, integer(model.ints, of_rows + i)))
+    for j in range(n):
+        store(SCALAR, columns, j, load(SCALAR, every.columns, integer(model.ints, of_dofs + j)))
+    return rows, columns
+
+
+@inline
 def keep_places(work, c, at_table, k, s, row):
     """Where the table, the dependent and the independent velocities and the rows of cluster c begin."""
     keep = integers_in(work, KEPT * c, KEPT)
@@ -177,8 +190,8 @@ def keep_choice(model, work, c, k, s, row, rank, chosen):
 def eliminate(model, G, gamma, choosable, tolerance, work):
     """Solve the constraints for as many velocities as they determine, of those where `choosable` is one, not zero.
 
-    Returns (rank, ratio, complete): independent rows; the smallest pivot by the largest of its cluster; and whether the
-    rows that are left depend on the others, which they do unless some dofs could not be chosen, or rows are NaN.
+    Returns (rank, ratio, complete): independent rows; the smallest weighed pivot by the largest of its cluster; whether
+    the rows that are left depend on the others, which they do unless some dofs could not be chosen, or rows are NaN.
     """
     _, scratch, _, at_table = layout(SCALAR, model)
     k = s = row = 0
@@ -193,10 +206,12 @@ def eliminate(model, G, gamma, choosable, tolerance, work):
         if m > 0:
             table = matrix_in(work, at_table, m, padded(n + 1))
             fill_table(SCALAR, model, c, G, gamma, table)
+            weights, columns = cluster_weights(SCALAR, model, work, c)
             for j in range(n):
-                store(SCALAR, free, j, load(SCALAR, choosable, integer(model.ints, of_dofs + j)))
+                store(SCALAR, free, j,
+                      load(SCALAR, choosable, integer(model.ints, of_dofs + j)) * load(SCALAR, columns, j))
             order, own = integers_in(work, numbering(model)[2] + row, m), integers_in(work, numbering(model)[1] + k, n)
-            rank, first, smallest = exchange_rows(table, 0, m, n, tolerance, order, own, free)
+            rank, first, smallest = exchange_rows(table, 0, m, n, tolerance, order, own, free, weights)
             if rank > 0:
                 ratio = min(ratio, smallest / first)
             for j in range(n):
@@ -204,8 +219,10 @@ def eliminate(model, G, gamma, choosable, tolerance, work):
             for i in range(rank):
                 store(SCALAR, free, own[i], 1.0)
             for i in range(rank, m):
+                weight = load(SCALAR, weights, integer(order, i))
                 for j in range(n):
-                    if load(SCALAR, free, j) == 0.0 and not abs(at(table, i, j)) <= tolerance * max(first, SMALL_ROW):
+                    left = weight * abs(at(table, i, j)) * load(SCALAR, columns, j)
+                    if load(SCALAR, free, j) == 0.0 and not negligible(left, first, tolerance):
                         complete = False
         s = keep_choice(model, work, c, k, s, row, rank, free)
         k, row, at_table = k + rank, row + m, at_table + m * padded(n + 1)

@@ -6,9 +6,11 @@ import numpy as np
 from liedyn.arguments import names
 from liedyn.constraints.left_open import LEFT, TANGENT, choose_open
 from liedyn.constraints.loops import constraint_jacobian, virtual_jacobian
+from liedyn.constraints.ranks import rank_of_rows, weighed
 from liedyn.constraints.rows import holonomic_rows
 from liedyn.errors import InputError, SingularConfigurationError, shown, suggestion
 from liedyn.linalg.dense import independent_rows
+from liedyn.linalg.ranks import Ranking
 from liedyn.model.remembered import remembered
 
 
@@ -141,7 +143,7 @@ def choose_positions(robot, q, independent, tolerance):
     G = np.where(holonomic(robot)[:, None], constraint_jacobian(robot, q), 0.0)
     if independent is None:
         declared = by_name(robot, robot.independent)
-        if len(declared.names) == robot.nv - independent_rows(G, tolerance)[0]:
+        if len(declared.names) == robot.nv - rank_of_rows(robot, G, tolerance):
             return declared
         independent = "auto"
     if independent == "auto" or independent == "tangent":
@@ -164,11 +166,13 @@ def choose_speeds(robot, q, chosen, speeds, tolerance):
         return chosen
     G, R = constraint_jacobian(robot, q), chosen.matrix(virtual_jacobian(robot, q))
     declared = by_name(robot, robot.independent)
-    if declared.names and len(declared.names) == robot.nv - independent_rows(G, tolerance)[0]:
+    if declared.names and len(declared.names) == robot.nv - rank_of_rows(robot, G, tolerance):
         return declared
-    G_h = G[holonomic(robot)]
-    N = np.linalg.pinv(np.vstack([G_h, R]), rcond=tolerance)[:, len(G_h):]
-    rank, order, _ = independent_rows(np.ascontiguousarray((G @ N).T), tolerance)
+    Z, of_rows, of_columns = weighed(robot, np.vstack([np.where(holonomic(robot)[:, None], G, 0.0), R]))
+    N = np.linalg.pinv(Z, rcond=tolerance)[:, len(G):]
+    along = of_rows[:len(G), None] * G * of_columns @ N
+    rank, order, _ = independent_rows(
+        np.ascontiguousarray(along.T), Ranking(tolerance, np.ones(along.shape[1]), np.ones(len(along))))
     keep = np.sort(order[rank:])
     return Independent(tuple(chosen.names[k] for k in keep), chosen.rows[keep], chosen.virtual[keep])
 

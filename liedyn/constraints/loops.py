@@ -6,11 +6,11 @@ from liedyn.compiled.functions import raise_errors
 from liedyn.compiled.jit import kernel
 from liedyn.constraints.cut_joints import virtual_kernel
 from liedyn.constraints.families.cut import cut_derivatives_kernel
+from liedyn.constraints.ranks import ranks
 from liedyn.constraints.rows import (
     bias_rows, derivative_rows, force_derivative_rows, jacobian_rows, reader_rows, residual_rows, velocity_rows,
 )
 from liedyn.constraints.undefined import require_rows
-from liedyn.linalg.dense import independent_rows
 from liedyn.model.packed import N_VIRTUAL
 from liedyn.simd.lanes import SCALAR
 from liedyn.tree.kinematics import world_motion, world_positions, world_size, world_velocities
@@ -317,5 +317,5 @@ def rank_of(robot, q, tolerance, rows=None):
     G = constraint_jacobian(robot, q)
     if rows is not None:
         G[~rows] = 0.0
-    rank, order, _ = independent_rows(G, tolerance)
+    (rank,), (order,), _ = ranks(robot, G[None], tolerance)
     return int(rank), tuple(robot.row_names[k] for k in sorted(order[rank:]) if robot.active_rows[k])

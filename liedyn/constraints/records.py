@@ -3,14 +3,15 @@ import numpy as np
 
 from liedyn.compiled.functions import call
 from liedyn.compiled.jit import inline, kernel_in_place
+from liedyn.linalg.ranks import Ranking
 from liedyn.lie.algebra import compose, rotate_rotation, unrotate
 from liedyn.model.kinds import CONSTRAINT_KINDS, FAMILIES, N_JOINTS
 from liedyn.model.packed import (
     LOOPS_AT, LOOP_ACTIVE, LOOP_F, LOOP_FLOATS_AT, LOOP_FOLDING, LOOP_HOLONOMIC, LOOP_I, LOOP_KIND, LOOP_LINK_A,
     LOOP_LINK_B, LOOP_MOTION, LOOP_NROWS, LOOP_NVIRTUAL, LOOP_PITCH, LOOP_POSE_A, LOOP_POSE_B, LOOP_RATE, LOOP_ROW,
-    LOOP_TARGET, LOOP_TARGET_SIZE, LOOP_TOLD, LOOP_TWIST, LOOP_VIRTUAL, N_LOOPS, OFF, SLIDING, SPARSE, TIME,
+    LOOP_TARGET, LOOP_TARGET_SIZE, LOOP_TOLD, LOOP_TWIST, LOOP_VIRTUAL, NV, N_LOOPS, N_ROWS, OFF, SLIDING, SPARSE, TIME,
 )
-from liedyn.simd.lanes import SCALAR, integer, load
+from liedyn.simd.lanes import SCALAR, integer, load, vector_in
 from liedyn.tree.kinematics import origin, world_pose
 from liedyn.tree.poses import seen_from
 from liedyn.tree.records import constant_pose, get3, get6, get9, put6, put_pose
@@ -54,6 +55,14 @@ def all_cut(model):
     for l in range(loop_count(model)):
         all_are = all_are and is_cut(model, l)
     return all_are
+
+
+@inline
+def ranking_of(model, tolerance):
+    """By what ranks of the robot's constraints are judged (`liedyn.linalg.ranks`); its weights end the packed model."""
+    n, m = integer(model.ints, NV), integer(model.ints, N_ROWS)
+    at = model.floats.size - n - m
+    return Ranking(tolerance, vector_in(model.floats, at, m), vector_in(model.floats, at + m, n))
 
 
 @inline

@@ -20,14 +20,14 @@ from liedyn.constraints.elimination import (
     DEPENDENT, ROW, TABLE, cluster_count, cluster_lists, cluster_size, dependence, dependent_dofs,
     eliminate, factor_of, independent_dofs, keep_places, kept, layout, numbering,
 )
-from liedyn.constraints.records import is_active, is_long, loop_count, loop_rows
+from liedyn.constraints.records import is_active, is_long, loop_count, loop_rows, ranking_of
 from liedyn.constraints.relative import path_ends, toward_ground
 from liedyn.constraints.sparse_factor import (
     SMALL_PIVOT, find_pivot, put_dependence, reduce_row, solve_block, solve_lower, solve_transposed, solve_upper,
     take_row, touch,
 )
-from liedyn.linalg.dense import SMALL_ROW
 from liedyn.linalg.gauss_jordan import add_row, at, put_element
+from liedyn.linalg.ranks import SMALL_ROW, negligible
 from liedyn.model.packed import NV
 from liedyn.simd.lanes import LANES, SCALAR, WIDTH, integer, integers_in, load, splat, store
 from liedyn.tree.records import MODEL, subtree_end
@@ -52,15 +52,16 @@ def rank_of(model, e):
 
 
 @inline
-def gather_row(model, G, f, i):
-    """Row i of the order into f.x: how many columns it touches, the first pivot among them, its largest element."""
+def gather_row(model, G, f, i, columns):
+    """Row i of the order into f.x: how many columns it touches, the first pivot among them, its largest element, each
+    times the weight of its column."""
     count, lowest, largest, row = 0, integer(model.ints, NV), 0.0, f.row[i]
     l = f.cut[row]
     ja, jb = path_ends(model, l)
     while ja != jb and is_active(model, l):
         j = max(ja, jb)
         x = at(G, row, j)
-        f.x[j], largest = x, max(largest, abs(x)) if abs(x) < np.inf else np.inf
+        f.x[j], largest = x, max(largest, abs(x) * columns[j]) if abs(x) < np.inf else np.inf
         count, lowest = touch(f, i, j, count, lowest)
         ja, jb = toward_ground(model, ja, jb)
     return count, lowest, largest
@@ -103,7 +104,9 @@ def keep_cluster(model, e, f, c, first_row, s):
 
 @inline
 def put_sparse_slopes(model, e, f, rank, p):
-    """slopes and a_p by back substitution; the largest slope."""
+    """slopes and a_p by back substitution; the largest slope, of weighed coordinates."""
+    weights = ranking_of(model, 0.0).columns
+    dependent, independent = dependent_dofs(model, e)[0], independent_dofs(model, e)[0]
     slopes, forced = dependence(SCALAR, model, e, p)
     width, largest = slopes.shape[1] // WIDTH, 0.0
     for k in range(rank - 1, -1, -1):
@@ -119,7 +122,7 @@ def put_sparse_slopes(model, e, f, rank, p):
                 put_element(SCALAR, slopes, k, f.seat[j], at(slopes, k, f.seat[j]) - y)
         forced[k] = x
         for s in range(p):
-            largest = max(largest, abs(at(slopes, k, s)))
+            largest = max(largest, abs(at(slopes, k, s)) * weights[independent[s]] / weights[dependent[k]])
     return largest
 
 
@@ -128,7 +131,7 @@ def put_sparse_slopes(model, e, f, rank, p):
 def factor_rows(model, G, gamma, choosable, tolerance, e):
     """(rank, ratio) of `eliminate` by L and U, and whether they are there: not where pivots or slopes are doubtful."""
     f, failed, begin = factor_of(model, e), (0, 0.0, False), layout(SCALAR, model)[3]
-    dependent, columns = dependent_dofs(model, e)
+    (dependent, columns), weights = dependent_dofs(model, e), ranking_of(model, tolerance)
     for j in range(f.place.size):
         f.place[j] = f.mark[j] = -1
         f.block[j] = 0.0
@@ -141,15 +144,18 @@ def factor_rows(model, G, gamma, choosable, tolerance, e):
         largest, first, smallest, least = 0.0, 0.0, np.inf, np.inf
         for _ in range(cluster_size(model, c)[0]):
             f.lower[i], f.pivot[i] = end, -1
-            count, lowest, own = gather_row(model, G, f, i)
+            weight = weights.rows[f.row[i]]
+            count, lowest, own = gather_row(model, G, f, i, weights.columns)
+            own *= weight
             if not own < np.inf:
                 return failed
             largest = max(largest, own)
             constant, count = reduce_row(f, i, gamma[f.row[i]], count, lowest, rank, dependent)
             if f.upper[i] + count >= f.values.size:
                 return failed  # no room
-            column, size, rest = find_pivot(f, count, choosable)
-            if rest > tolerance * max(largest, SMALL_ROW):
+            column, size, rest = find_pivot(f, count, choosable, weights.columns)
+            size, rest = weight * size, weight * rest
+            if not negligible(rest, largest, tolerance):
                 if not size > SMALL_PIVOT * max(own, rest):
                     return failed
                 take_row(f, i, column, rank, constant, count, dependent)
@@ -157,7 +163,7 @@ def factor_rows(model, G, gamma, choosable, tolerance, e):
                 first, smallest = max(first, size), min(smallest, size)
             end = f.end[i]
             i += 1
-        if not least > tolerance * max(largest, SMALL_ROW):
+        if negligible(least, largest, tolerance):
             return failed
         if first > 0.0:
             ratio = min(ratio, smallest / first)

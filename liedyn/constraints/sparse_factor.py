@@ -90,22 +90,23 @@ def reduce_row(f, i, constant, count, lowest, rank, dependent):
 
 
 @inline
-def find_pivot(f, count, choosable):
+def find_pivot(f, count, choosable, columns):
     """Of the reduced row: its column, its size, and the size of the largest element, also of those not to be chosen.
 
-    Of elements that are as large but for rounding it is the first one.
+    Sizes are weighed by those of the columns. Of elements that are as large but for rounding it is the first one.
     """
     size = rest = 0.0
     for t in range(count):
         j = f.columns[t]
         if f.place[j] < 0:
-            rest = max(rest, abs(f.x[j]))
+            x = abs(f.x[j]) * columns[j]
+            rest = max(rest, x)
             if choosable[j] != 0.0:
-                size = max(size, abs(f.x[j]))
+                size = max(size, x)
     best = -1
     for t in range(count):
         j = f.columns[t]
-        if best < 0 and f.place[j] < 0 and choosable[j] != 0.0 and abs(f.x[j]) >= AS_LARGE * size:
+        if best < 0 and f.place[j] < 0 and choosable[j] != 0.0 and abs(f.x[j]) * columns[j] >= AS_LARGE * size:
             best = j
     return best, size, rest
 

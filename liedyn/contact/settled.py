@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.compiled.functions import raise_errors
+from liedyn.constraints.ranks import rank_of_rows
 from liedyn.constraints.undefined import require_rows
 from liedyn.contact.state import (
     AT_REST, DEEPEST, NOTHING, TOUCHING, Contacts, accelerations, contacts_of, statuses, with_rows_of,
@@ -143,7 +144,8 @@ def settle(robot, q, v, tau, f_ext, tolerance):
         row[contacts.tangential(c)] = contacts.friction[c] * along[:contacts.count[c] - 1]
     terms = terms_kernel(switched.packed, q, v, f_ext)
     raise_errors(robot.functions)
-    lam, N = _least_norm(terms, tau, -G.T @ rub.T, contacts.side[sliding], contacts.first[sliding], tolerance)
+    lam, N = _least_norm(terms, tau, -G.T @ rub.T, contacts.side[sliding], contacts.first[sliding],
+                         rank_of_rows(switched, terms[2], tolerance))
     friction = N @ rub
     lam += friction
     fits = _push(contacts, resting, found.status, lam)
@@ -191,15 +193,16 @@ def _push(contacts, resting, status, lam):
     return True
 
 
-def _least_norm(terms, tau, drags, side, rows, tolerance):
+def _least_norm(terms, tau, drags, side, rows, rank):
     """Multipliers without those of the friction, and the normal forces in these rows, both of least norm.
+
+    `rank` is that of the constraints.
 
     They are affine in all forces, N = N_0 + C N, where column j of C is what `drags` (n, contacts), the friction of a
     unit N_j, does to them (Glocker 2001, 5.4).
     """
     M, h, G, _, _, gamma = terms
     U, s, Vt = np.linalg.svd(G)
-    rank = int((s > tolerance * max(s.max(initial=0.0), 1e-4)).sum())
     plus, K = Vt[:rank].T / s[:rank] @ U[:, :rank].T, Vt[rank:].T
     forces = np.column_stack([tau - h, drags])
     a = plus @ np.column_stack([gamma, np.zeros((len(gamma), len(rows)))])

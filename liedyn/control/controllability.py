@@ -6,6 +6,7 @@ import numpy as np
 from liedyn.arguments import names, non_negative
 from liedyn.compiled.boundary import states
 from liedyn.constraints.loops import constraint_jacobian
+from liedyn.constraints.ranks import ranking
 from liedyn.control.decomposition import Decomposition, decompose, metric_root
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.elements.generalized import actuator_matrix
@@ -113,7 +114,8 @@ def controllability(robot, q, active=None, metric=None, rank_tolerance=RANK_TOLE
         raise InputError(f"controllability takes one configuration, got {len(q)}")
     actuators, B = actuation(robot, active, q[0])
     G = constraint_jacobian(robot, q[0])
-    return judged(robot, Decomposition(*decompose(G, B, *metric_root(metric, robot.nv), rank_tolerance)), actuators)
+    found = decompose(G, B, *metric_root(metric, robot.nv), ranking(robot, rank_tolerance))
+    return judged(robot, Decomposition(*found), actuators)
 
 
 def actuation(robot, active, q):

@@ -15,7 +15,7 @@ import numpy as np
 
 from liedyn.compiled.jit import kernel
 from liedyn.dynamics.projection import metric_matrix
-from liedyn.linalg.dense import SMALL_ROW
+from liedyn.linalg.dense import independent_rows
 from liedyn.linalg.row_space import row_space
 
 NOT_DRIVEN = 1e-8
@@ -84,13 +84,13 @@ def transposed(A):
 
 
 @kernel
-def decompose(G, B, C, C_inverse, tolerance):
+def decompose(G, B, C, C_inverse, ranking):
     """The fields of a `Decomposition` for constraint rows G (m, nv), actuators B (nv, nu), and a metric W = C C^T.
 
-    Singular values of G below `tolerance` times the largest one, or times SMALL_ROW, count as zero.
+    `ranking` says how many singular values of G count (`liedyn.linalg.ranks`).
     """
     US, V, s = singular_values(G @ transposed(C_inverse))
-    rank = count_above(s, tolerance * max(s[0], SMALL_ROW * np.max(np.abs(C_inverse))))
+    rank = independent_rows(G, ranking)[0]
     for i in range(rank):
         US[i] /= s[i]
     U, readers = transposed(US[:rank]), V @ C_inverse  # rows of `readers`: v_i^T C^-1
@@ -101,7 +101,7 @@ def decompose(G, B, C, C_inverse, tolerance):
     moving = readers[rank:].copy()
 
     _, D, sizes = singular_values(transposed(C_inverse @ B))
-    D = D[:count_above(sizes, tolerance * sizes[0])].copy()
+    D = D[:count_above(sizes, ranking.tolerance * sizes[0])].copy()
     drive = V[rank:].copy() @ transposed(D)
     right, left, cosines = singular_values(transposed(drive))
     driven = count_above(cosines, NOT_DRIVEN)

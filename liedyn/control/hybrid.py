@@ -5,6 +5,7 @@ import numpy as np
 from liedyn.arguments import require_robot
 from liedyn.compiled.boundary import states
 from liedyn.compiled.functions import raise_errors
+from liedyn.constraints.ranks import ranking
 from liedyn.control.decomposition import Decomposition, decompose
 from liedyn.control.gains import gain, signal
 from liedyn.control.integral import Integral
@@ -164,7 +165,7 @@ def felt(robot, q, v, f_ext):
     M, h, G, _, _, gamma = terms_kernel(robot.packed, q, v, f_ext)
     raise_errors(robot.functions)
     h, one = h - element_forces(robot, q, v), np.eye(robot.nv)
-    parts = Decomposition(*decompose(G, one, one, one, RANK_TOLERANCE))
+    parts = Decomposition(*decompose(G, one, one, one, ranking(robot, RANK_TOLERANCE)))
     K = parts.K
     response = parts.multipliers @ (one - M @ K @ np.linalg.solve(K.T @ M @ K, K.T))
     return -response @ (h + M @ (gamma @ parts.multipliers)), response

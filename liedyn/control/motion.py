@@ -12,6 +12,7 @@ from liedyn.compiled.jit import kernel
 from liedyn.constraints.families.cut import cut_bias_kernel
 from liedyn.constraints.independent import singular_choice, wrong_count
 from liedyn.constraints.loops import rank_of, require_defined
+from liedyn.constraints.records import ranking_of
 from liedyn.constraints.rows import reader_rows
 from liedyn.control.controllability import judged
 from liedyn.control.decomposition import Decomposition, decompose, internal_forces
@@ -54,7 +55,7 @@ def motion_kernel(model, state, w_dot, R_constant, virtual, B, C, C_inverse, tol
     q, v, n = state.q, state.v, state.v.size
     M, h, G, _, _, gamma = terms_kernel(model, q, v, state.f_ext)
     h = h - state.tau
-    parts = decompose(G, B, C, C_inverse, tolerance)
+    parts = decompose(G, B, C, C_inverse, ranking_of(model, tolerance))
     K, multipliers, acting = parts[1], parts[2], parts[8]
     p, zero = K.shape[1], np.zeros(n)
     if virtual.size != p:

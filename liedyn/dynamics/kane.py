@@ -20,6 +20,7 @@ from liedyn.constraints.independent import by_name
 from liedyn.dynamics.problem import REGULAR, Solution, no_inertia, stabilized
 from liedyn.errors import InputError
 from liedyn.linalg.dense import independent_rows
+from liedyn.linalg.ranks import Ranking
 
 CONDITION_LIMIT = 1e4
 """Condition number of A above which other speeds are chosen: a quarter of the digits is lost there."""
@@ -40,15 +41,18 @@ def speeds(robot, names):
     return np.flatnonzero(chosen.rows.any(axis=0))
 
 
-def split(G_1, wanted, limit):
-    """Independent and dependent speeds, and the condition number of A; `wanted` is kept where A stays below `limit`."""
+def split(G_1, wanted, limit, rows, columns):
+    """Independent and dependent speeds, and the condition number of A; `wanted` is kept where A stays below `limit`.
+
+    `rows` and `columns` are weights of G_1 (`liedyn.linalg.ranks`).
+    """
     rank, n = G_1.shape
     if wanted is not None and len(wanted) == n - rank:
         dependent = np.setdiff1d(np.arange(n), wanted)
         condition = np.linalg.cond(G_1[:, dependent]) if rank else 1.0
         if condition <= limit:
             return np.asarray(wanted), dependent, condition
-    order = independent_rows(np.ascontiguousarray(G_1.T), 0.0)[1]
+    order = independent_rows(np.ascontiguousarray(G_1.T), Ranking(0.0, columns, rows))[1]
     dependent = np.sort(order[:rank])
     return np.sort(order[rank:]), dependent, (np.linalg.cond(G_1[:, dependent]) if rank else 1.0)
 
@@ -69,12 +73,13 @@ def embed(M, force, wanted, A, D, i, d):
 def solve(problem, independent=None, condition_limit=CONDITION_LIMIT, baumgarte=None):
     """Accelerations by constraint embedding; `condition` is that of A."""
     robot, wanted = problem.robot, stabilized(problem, baumgarte)
+    of_rows, of_columns = problem.ranking[1:]
     chosen, limit = speeds(robot, independent), non_negative("condition_limit", condition_limit)
     a, constraint_force, condition = np.empty_like(problem.h), np.empty_like(problem.h), np.empty(len(problem.h))
     for b, M in enumerate(problem.M):
         rows = problem.order[b][:problem.rank[b]]
         G_1 = problem.G[b][rows]
-        i, d, condition[b] = split(G_1, chosen, limit)
+        i, d, condition[b] = split(G_1, chosen, limit, of_rows[rows], of_columns)
         A = G_1[:, d]
         D = -np.linalg.solve(A, G_1[:, i])
         force, aim, found = problem.tau[b] - problem.h[b], wanted[b][rows], np.zeros(robot.nv)

@@ -112,7 +112,7 @@ def solve(problem, independent=None, baumgarte=None):
     a, force, condition = np.empty_like(problem.h), np.empty_like(problem.h), np.empty(len(problem.h))
     for b, M in enumerate(problem.M):
         q, v = problem.q[b], problem.v[b]
-        at = basis(robot, q, independent, problem.tolerance)
+        at = basis(robot, q, independent, problem.ranking.tolerance)
         K_dot = turning(robot, q, v, at)
         momenta, forces, inertial = momenta_of_state(robot.packed, q, v, problem.f_ext[b])
         p_dot = at.K.T @ (problem.tau[b] + forces) + K_dot.T @ momenta

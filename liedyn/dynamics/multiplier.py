@@ -19,14 +19,14 @@ SINGULAR_MASS = 4
 
 
 @kernel
-def multiplier_kernel(M, h, G, residual, psi, gamma, tau, alpha, beta, tolerance, a, lam):
+def multiplier_kernel(M, h, G, residual, psi, gamma, tau, alpha, beta, ranking, a, lam):
     """Accelerations a (n) and minimum-norm multipliers lam (m); returns (status, rank).
 
     M (n, n), h (n), G (m, n), residual, psi, gamma (m) are those of `terms_kernel`; alpha = beta = 0 is without
     stabilisation.
     """
     m, n = G.shape
-    wanted, (rank, order, _) = np.empty(m), independent_rows(G, tolerance)
+    wanted, (rank, order, _) = np.empty(m), independent_rows(G, ranking)
     baumgarte_rows(residual, psi, gamma, alpha, beta, wanted)
     # columns of M^-1 [G_1^T, tau - h]
     free, factor = np.empty((n, rank + 1)), M.copy()
@@ -55,7 +55,8 @@ def multiplier_kernel(M, h, G, residual, psi, gamma, tau, alpha, beta, tolerance
         for k in range(rank):
             for i in range(n):
                 force[i] += columns[i, k] * lam_1[k, 0]
-        shortest_solution(V, B, s, row_space(G, tolerance, B, V, s), force, lam)
+        row_space(G, 0.0, B, V, s)
+        shortest_solution(V, B, s, rank, force, lam)
     return OK, rank
 
 

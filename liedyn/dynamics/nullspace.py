@@ -21,6 +21,7 @@ import numpy as np
 from liedyn.compiled.jit import inline, kernel, kernel_in_place
 from liedyn.constraints.elimination import elimination_size
 from liedyn.constraints.families.cut import cut_bias_kernel
+from liedyn.constraints.records import ranking_of
 from liedyn.constraints.reduced import (
     minimum_norm_multipliers, multipliers_size, reduced_motion, shortest_multipliers, unbalanced,
 )
@@ -206,26 +207,28 @@ def acceleration_kernel(model, q, v, tau, f_ext, tolerance, work, a, lam):
 
 
 @kernel_in_place
-def invert_rows(G, E, R, virtual, tolerance, table, rows, columns, free, Z_inverse):
+def invert_rows(model, G, E, R, virtual, tolerance, table, rows, columns, free, weights, Z_inverse):
     """Z_inverse = [G_1; R]^-1 (n, n), padded; R with rows of E where `virtual` says so.
 
     Returns (status, rank, condition). `table` (m + p rows, padded) keeps T; rows[:rank] are the numbers of the rows
-    G_1, columns[:rank] their columns of the table.
+    G_1, columns[:rank] their columns of the table. `weights` (m + p) is scratch.
     """
     m, n = G.shape
-    p = virtual.size
+    p, ranking = virtual.size, ranking_of(model, tolerance)
     clear(table)
     clear(free)
+    for i in range(m + p):
+        weights[i] = ranking.rows[i] if i < m else 1.0
     for j in range(n):
-        free[0, j] = 1.0
+        free[0, j] = ranking.columns[j]
         for i in range(m):
             table[i, j] = G[i, j]
         for k in range(p):
             table[m + k, j] = E[virtual[k], j] if virtual[k] >= 0 else R[k, j]
-    rank, _, _ = exchange_rows(table, 0, m, n, tolerance, rows, columns, free)
+    rank, _, _ = exchange_rows(table, 0, m, n, tolerance, rows, columns, free, weights)
     if rank + p != n:
         return WRONG_COUNT, rank, np.inf
-    count, _, _ = exchange_rows(table, m, m + p, n, 0.0, rows, columns, free)
+    count, _, _ = exchange_rows(table, m, m + p, n, 0.0, rows, columns, free, weights)
     if count < p:
         return SINGULAR_CHOICE, rank, np.inf
     clear(Z_inverse)
@@ -294,8 +297,9 @@ def nullspace_kernel(model, q, v, tau, f_ext, R_constant, virtual, tolerance):
     cut_bias_kernel(model, work, True, rho)
     a, lam, w_dot, Z_inverse = np.zeros(n), np.zeros(m), np.zeros(p), np.zeros((n, padded(n)))
     table, rows, columns = np.empty((m + p, padded(n))), np.empty(m + p, np.int64), np.empty(m + p, np.int64)
-    free = np.empty((2, padded(n)))
-    status, rank, condition = invert_rows(G, E, R_constant, virtual, tolerance, table, rows, columns, free, Z_inverse)
+    free, weights = np.empty((2, padded(n))), np.empty(m + p)
+    status, rank, condition = invert_rows(
+        model, G, E, R_constant, virtual, tolerance, table, rows, columns, free, weights, Z_inverse)
     order = rows[:m].copy()
     if status == OK:
         K, MK, reduced = np.empty((n, padded(p + 1))), np.empty((n, padded(p + 1))), np.empty((p, padded(p + 1)))

@@ -12,11 +12,12 @@ import numpy as np
 from liedyn.arguments import floats, non_negative
 from liedyn.compiled.boundary import require_usable
 from liedyn.compiled.functions import raise_errors
+from liedyn.constraints.ranks import pseudoinverse, ranking, ranks
 from liedyn.constraints.undefined import require_rows
 from liedyn.dynamics.nullspace import OK
 from liedyn.dynamics.terms import terms_kernel
 from liedyn.errors import InputError, SingularConfigurationError, shown
-from liedyn.linalg.dense import independent_rows
+from liedyn.linalg.ranks import Ranking
 
 REGULAR = 1.0 / np.finfo(np.float64).eps
 """A matrix of a larger condition number has no inverse in floating point."""
@@ -34,15 +35,15 @@ class Problem:
     robot : Robot
     q, v, tau : ndarray, shape (count, nq or nv)
     f_ext : ndarray, shape (count, 6 links or 0)
-    tolerance : float
-        Rank tolerance.
+    ranking : Ranking
+        By what ranks are judged (`liedyn.linalg.ranks`).
     M, h, G, residual, psi, gamma : ndarray
         As `terms_kernel` returns them.
     rank : ndarray of int, shape (count,)
     order : ndarray of int, shape (count, m)
         Rows of G, independent ones first.
     ratio : ndarray, shape (count,)
-        Largest pivot of G, or 1 if that is more, by the smallest: how far a singular configuration may be.
+        Largest weighed pivot of G, or 1 if that is more, by the smallest: how far a singular configuration may be.
     """
 
     robot: object
@@ -50,7 +51,7 @@ class Problem:
     v: np.ndarray
     tau: np.ndarray
     f_ext: np.ndarray
-    tolerance: float
+    ranking: Ranking
     M: np.ndarray
     h: np.ndarray
     G: np.ndarray
@@ -95,7 +96,7 @@ def problem(robot, lead, q, v, tau, f_ext, tolerance):
     terms = [np.stack(x) for x in zip(*(terms_kernel(robot.packed, *state) for state in zip(q, v, f_ext)))]
     raise_errors(robot.functions)
     require_rows(robot, lead, *terms[2:])
-    return Problem(robot, q, v, tau, f_ext, tolerance, *terms, *ranks(terms[2], tolerance))
+    return Problem(robot, q, v, tau, f_ext, ranking(robot, tolerance), *terms, *ranks(robot, terms[2], tolerance))
 
 
 def of_each_state(problem, kernel, *options, more=()):
@@ -104,7 +105,7 @@ def of_each_state(problem, kernel, *options, more=()):
     a, lam, rank = np.empty((count, n)), np.empty((count, m)), np.empty(count, int)
     given = problem.M, problem.h, problem.G, problem.residual, problem.psi, problem.gamma, problem.tau
     for b in range(count):
-        status, rank[b] = kernel(*(x[b] for x in given), *options, problem.tolerance, a[b], lam[b],
+        status, rank[b] = kernel(*(x[b] for x in given), *options, problem.ranking, a[b], lam[b],
                                  *(x[b] for x in more))
         if status != OK:
             raise no_inertia(problem, b)
@@ -117,16 +118,6 @@ def spread(values, rank):
     return np.where(rank > 0, values[:, min(1, values.shape[1] - 1)], 1.0) / values[np.arange(len(rank)), rank]
 
 
-def ranks(G, tolerance):
-    """Rank of each G, the order of its rows with independent ones first, and the ratio of its pivots."""
-    rank, order, ratio = np.empty(len(G), int), np.empty(G.shape[:2], np.int64), np.ones(len(G))
-    for b in range(len(G)):
-        rank[b], order[b], pivots = independent_rows(G[b], tolerance)
-        if rank[b] > 0:
-            ratio[b] = max(pivots[0], 1.0) / pivots[rank[b] - 1]
-    return rank, order, ratio
-
-
 def apply(A, x):
     """A x, state by state."""
     return np.einsum("bij,bj->bi", A, x)
@@ -135,14 +126,6 @@ def apply(A, x):
 def transposed(A, x):
     """A^T x, state by state."""
     return np.einsum("bji,bj->bi", A, x)
-
-
-def pseudoinverse(A, rank):
-    """Moore-Penrose inverses with the `rank` largest singular values of each matrix."""
-    U, s, Vt = np.linalg.svd(A, full_matrices=False)
-    kept = np.arange(s.shape[-1]) < rank[:, None]
-    inverted = np.where(kept, 1.0 / np.where(kept, s, 1.0), 0.0)
-    return np.swapaxes(Vt, -1, -2) @ (inverted[..., None] * np.swapaxes(U, -1, -2))
 
 
 def linear_solution(problem, wanted, solve):

@@ -20,8 +20,9 @@ import numpy as np
 
 from liedyn.arguments import floats, one_of, positive
 from liedyn.compiled.boundary import is_usable
+from liedyn.constraints.ranks import pseudoinverse
 from liedyn.dynamics.problem import (
-    REGULAR, Solution, apply, linear_solution, no_inertia, pseudoinverse, require_regular_tree, stabilized, transposed,
+    REGULAR, Solution, apply, linear_solution, no_inertia, require_regular_tree, stabilized, transposed,
 )
 from liedyn.errors import InputError, shown
 

@@ -7,8 +7,9 @@ import numpy as np
 
 from liedyn.compiled.boundary import states
 from liedyn.constraints.loops import constraint_jacobian
+from liedyn.constraints.ranks import ranks
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
-from liedyn.dynamics.problem import REGULAR, non_negative, ranks, require_regular_tree
+from liedyn.dynamics.problem import REGULAR, non_negative, require_regular_tree
 from liedyn.dynamics.projection import inertia_matrix, metric_tensor, weighted_inverse
 from liedyn.errors import SingularConfigurationError
 from liedyn.tree.crba import crba
@@ -28,7 +29,7 @@ def _matrices(robot, q, metric, tolerance):
     lead, rows = states(robot, q=q)
     G, M = constraint_jacobian(robot, rows), crba(robot, rows)
     W = metric_tensor(metric, M)
-    P = np.eye(robot.nv) - weighted_inverse(G, ranks(G, non_negative("rank_tolerance", tolerance))[0], W) @ G
+    P = np.eye(robot.nv) - weighted_inverse(G, ranks(robot, G, non_negative("rank_tolerance", tolerance))[0], W) @ G
     return lead, M, P, W
 
 

@@ -24,6 +24,7 @@ import numpy as np
 from liedyn.compiled.functions import raise_errors
 from liedyn.constraints.assembly import close
 from liedyn.constraints.loops import constraint_jacobian, rank_of
+from liedyn.constraints.ranks import rank_of_rows, weighed, weights_of
 from liedyn.dynamics.digits import ENOUGH, digits_left, digits_of_one, digits_states
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.errors import (
@@ -40,7 +41,7 @@ POOR_CONDITION = 1e8
 LARGEST_SPREAD = 1e6
 """Condition numbers of the constraints from which on they are found by singular values."""
 ASIDE = 0.05
-"""How far aside the rank is looked at [rad or m]."""
+"""How far aside the rank is looked at [rad, or sizes of the mechanism as `liedyn.model.size.weights` has them]."""
 ACCELERATIONS, LINEARIZATION = 2, 3
 """Powers of kappa at rest."""
 _PACKAGE = str(Path(__file__).resolve().parents[1])
@@ -75,8 +76,8 @@ def singular_states(robot, q, rank, tolerance):
 def _always_regular(robot, q, tolerance):
     """A rank that only regular configurations have: that of all rows, or that next to q off the manifold."""
     all_rows = int(min(robot.active_rows.sum(), robot.nv))
-    plain = np.isin(robot.coordinate_names, robot.velocity_names)
-    aside = q + np.where(plain, ASIDE * np.cos(1.0 + np.arange(robot.nq)), 0.0)
+    sizes = dict(zip(robot.velocity_names, weights_of(robot)[1]))
+    aside = q + ASIDE * np.cos(1.0 + np.arange(robot.nq)) * [sizes.get(name, 0.0) for name in robot.coordinate_names]
     try:
         return rank_of(robot, aside, tolerance)[0]
     except LiedynError:  # a function or a direction that is not defined aside says nothing about q
@@ -85,15 +86,14 @@ def _always_regular(robot, q, tolerance):
 
 def _rank_nearby(robot, q, tolerance):
     """The largest rank of some closed configurations next to q."""
-    G = constraint_jacobian(robot, q)
-    _, s, Vt = np.linalg.svd(G)
-    K = Vt[int((s > tolerance * max(s.max(initial=0.0), 1e-4)).sum()):].T
-    largest = 0
+    G, largest = constraint_jacobian(robot, q), 0
+    weighed_G, _, sizes = weighed(robot, G)
+    K = np.linalg.svd(weighed_G)[2][rank_of_rows(robot, G, tolerance):].T
     for k in range(3 if K.size else 0):
         step = K @ np.cos(1.0 + k + np.arange(K.shape[1]))
         step *= ASIDE / np.abs(step).max()
         try:
-            near = close(robot, integrate(robot, q, step))
+            near = close(robot, integrate(robot, q, sizes * step))
         except (ClosureError, InputError):  # it does not close there, or a user's function is not defined
             continue
         largest = max(largest, rank_of(robot, near, tolerance)[0])

@@ -3,7 +3,7 @@
     G = U S V^T,  V = [V_1 V_2]
     a = V_2 (V_2^T M V_2)^-1 V_2^T (tau - h - M a_p) + a_p        a_p = G^+ gamma
 
-Where G loses rank, singular values below the tolerance are left out of G^+, and the evaluation goes on with one more
+Where G loses rank, the singular values behind the rank are left out of G^+, and the evaluation goes on with one more
 degree of freedom. How violently the accelerations grow on the way there is told by the parts of (3.6),
 
     G^+ Gdot v = sum_i v_i (u_i . Gdot v) / s_i
@@ -18,7 +18,7 @@ from liedyn.compiled.jit import kernel
 from liedyn.dynamics.nullspace import OK, SINGULAR_INERTIA
 from liedyn.dynamics.problem import Solution, gains, of_each_state, spread
 from liedyn.dynamics.stabilization import baumgarte_rows
-from liedyn.linalg.dense import solve_positive, transposed_product
+from liedyn.linalg.dense import independent_rows, solve_positive, transposed_product
 from liedyn.linalg.row_space import row_space, shortest_solution, unbalanced_force
 
 
@@ -85,15 +85,17 @@ def indicators(B, s, rank, gamma, out):
 
 
 @kernel
-def svd_kernel(M, h, G, residual, psi, gamma, tau, alpha, beta, tolerance, a, lam, singular_values, indicator):
+def svd_kernel(M, h, G, residual, psi, gamma, tau, alpha, beta, ranking, a, lam, singular_values, indicator):
     """Accelerations a (n) and minimum-norm multipliers lam (m); returns (status, rank).
 
     M (n, n), h (n), G (m, n), residual, psi, gamma (m) are those of `terms_kernel`; `singular_values` and `indicator`
     (m) are written, zero where m > n. alpha = beta = 0 is without stabilisation.
+    `ranking` says how many singular values count (`liedyn.linalg.ranks`).
     """
     m, n = G.shape
     B, V, s = np.empty((n, m)), np.empty((n, n)), np.empty(n)
-    rank = row_space(G, tolerance, B, V, s)
+    rank = independent_rows(G, ranking)[0]
+    row_space(G, 0.0, B, V, s)
     wanted = np.empty(m)
     baumgarte_rows(residual, psi, gamma, alpha, beta, wanted)
     for k in range(m):

@@ -9,8 +9,9 @@ ones, which the eigenvectors of the symmetric root mix. Our sign: Q^c = -G^T lam
 """
 import numpy as np
 
+from liedyn.constraints.ranks import pseudoinverse
 from liedyn.dynamics.problem import (
-    Solution, apply, linear_solution, no_inertia, pseudoinverse, require_regular_tree, spread, stabilized, transposed,
+    Solution, apply, linear_solution, no_inertia, require_regular_tree, spread, stabilized, transposed,
 )
 
 

@@ -18,6 +18,7 @@ from liedyn.arguments import non_negative
 from liedyn.compiled.boundary import states
 from liedyn.compiled.functions import raise_errors
 from liedyn.compiled.jit import kernel
+from liedyn.constraints.ranks import ranking
 from liedyn.constraints.undefined import require_rows
 from liedyn.dynamics.nullspace import OK, RANK_TOLERANCE, SINGULAR_INERTIA
 from liedyn.dynamics.problem import Solution, of_each_state, spread
@@ -25,20 +26,22 @@ from liedyn.dynamics.stabilization import velocity_level_rows
 from liedyn.dynamics.svd import tangent_accelerations
 from liedyn.dynamics.terms import terms_kernel
 from liedyn.errors import of_the_batch
+from liedyn.linalg.dense import independent_rows
 from liedyn.linalg.row_space import row_space, shortest_solution
 
 NO_FORCES = np.empty(0)
 
 
 @kernel
-def unified_kernel(M, h, G, residual, psi, gamma, tau, sigma, tolerance, a, lam):
+def unified_kernel(M, h, G, residual, psi, gamma, tau, sigma, ranking, a, lam):
     """Accelerations a (n) and minimum-norm multipliers lam (m); returns (status, rank).
 
     M (n, n), h (n), G (m, n), residual, psi, gamma (m) are those of `terms_kernel`.
     """
     m, n = G.shape
     B, V, s = np.empty((n, m)), np.empty((n, n)), np.empty(n)
-    rank = row_space(G, tolerance, B, V, s)
+    rank = independent_rows(G, ranking)[0]
+    row_space(G, 0.0, B, V, s)
     wanted = np.empty(m)
     velocity_level_rows(psi, gamma, sigma, wanted)
     if tangent_accelerations(M, h, G, wanted, tau, B, V, s, rank, a, lam):
@@ -47,11 +50,12 @@ def unified_kernel(M, h, G, residual, psi, gamma, tau, sigma, tolerance, a, lam)
 
 
 @kernel
-def unified_velocity_kernel(G, residual, psi, sigma, tolerance, v):
+def unified_velocity_kernel(G, residual, psi, sigma, ranking, v):
     """v becomes the nearest velocity with A v = b - sigma C; psi is that of the v given, and not updated."""
     m, n = G.shape
     B, V, s = np.empty((n, m)), np.empty((n, n)), np.empty(n)
-    rank = row_space(G, tolerance, B, V, s)
+    rank = independent_rows(G, ranking)[0]
+    row_space(G, 0.0, B, V, s)
     excess, change = np.empty(m), np.empty(n)
     for k in range(m):
         excess[k] = psi[k] + sigma * residual[k]
@@ -115,5 +119,5 @@ def unified_velocity(robot, q, v, sigma, rank_tolerance=RANK_TOLERANCE):
         raise_errors(robot.functions)
         with of_the_batch(lead, b):
             require_rows(robot, (), G[None], psi[None])
-        unified_velocity_kernel(G, residual, psi, sigma, rank_tolerance, out[b])
+        unified_velocity_kernel(G, residual, psi, sigma, ranking(robot, rank_tolerance), out[b])
     return out.reshape(lead + out.shape[1:])

@@ -19,6 +19,7 @@ from liedyn.compiled.batches import batch
 from liedyn.compiled.boundary import states, wrenches
 from liedyn.compiled.functions import raise_errors
 from liedyn.compiled.jit import kernel, kernel_in_place
+from liedyn.constraints.records import ranking_of
 from liedyn.constraints.rows import derivative_rows
 from liedyn.contact.watching import watches
 from liedyn.dynamics.forward import forward_dynamics
@@ -51,7 +52,7 @@ def room_of(model):
 
 
 @kernel_in_place
-def vary_multipliers(model, q, lam, rank, tolerance, d, G, forces, W, Z, order, rest, y, out):
+def vary_multipliers(model, q, lam, rank, d, G, forces, W, Z, order, rest, y, out):
     """out (m, 3 n) with G^T out = forces, of minimum norm, and how redundant rows share the multipliers lam.
 
     W (n, m + 3 n) and Z (m, n + 1) are scratch, and so is d.
@@ -62,7 +63,7 @@ def vary_multipliers(model, q, lam, rank, tolerance, d, G, forces, W, Z, order, 
             W[j, i] = G[i, j]
         for c in range(3 * n):
             W[j, m + c] = forces[j, c]
-    found, _ = orthonormal_rows(W, tolerance, order, 3 * n)
+    found = min(rank, orthonormal_rows(W, 0.0, order, 3 * n)[0])
     for i in range(m):
         for c in range(3 * n):
             s = 0.0
@@ -75,7 +76,7 @@ def vary_multipliers(model, q, lam, rank, tolerance, d, G, forces, W, Z, order, 
         for j in range(n):
             Z[i, j] = G[i, j]
         Z[i, n] = lam[i]
-    shortest(Z, orthonormal_rows(Z, tolerance, order)[0], y)
+    shortest(Z, min(rank, orthonormal_rows(Z, 0.0, order)[0]), y)
     world_motion(SCALAR, model, q, rest, y, d.work)  # d(G y) is what varies of the constraints' accelerations at v = 0
     derivative_rows(model, q, rest, y, d.work, d.psi_q, d.phi_q, d.phi_v)
     world_motion(SCALAR, model, q, rest, rest, d.work)  # less what moving constraints have of their own
@@ -116,7 +117,7 @@ def derivative_states(begin, end, model, state, tolerance, a, lam, found):
         added = factor_saddle(M, G, L)
         if added < 0:
             continue
-        rank = solve_saddle(L, added, G, tolerance, solved, rates, Y, order, found.a[b])
+        rank = solve_saddle(L, added, G, ranking_of(model, tolerance), solved, rates, Y, order, found.a[b])
         if m == 0:
             continue
         for i in range(n):  # what the constraints balance
@@ -125,7 +126,7 @@ def derivative_states(begin, end, model, state, tolerance, a, lam, found):
                 if x != 0.0:
                     for c in range(3 * n):
                         forces[i, c] -= x * found.a[b, k, c]
-        vary_multipliers(model, state.q[b], lam[b], rank, tolerance, d, G, forces, W, Z, order, rest, y, found.lam[b])
+        vary_multipliers(model, state.q[b], lam[b], rank, d, G, forces, W, Z, order, rest, y, found.lam[b])
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,12 @@ import numpy as np
 from numba import types
 
 from liedyn.compiled.jit import MATRIX, VECTOR, inline, kernel_in_place, late
-from liedyn.constraints.records import has_target, loop_at, loop_count
+from liedyn.constraints.records import has_target, loop_at, loop_count, ranking_of
 from liedyn.elements.forces import add_driven, taken
 from liedyn.gradients.room import OF_ELEMENTS
 from liedyn.gradients.sliding import add_sliding, hold_sliding, let_slide, put_sliding
 from liedyn.linalg.nearest import forward, orthonormal_rows
+from liedyn.linalg.ranks import bring_to_length, weighed_length
 from liedyn.linalg.saddle import factor_saddle, solve_saddle
 from liedyn.linalg.vectors import add_multiple, copy_to, inner
 from liedyn.model.packed import DOF_F, DOF_FLOATS_AT, DOF_STIFFNESS, GRAVITY, LOOP_RATE, LOOP_TWIST, NV
@@ -85,7 +86,7 @@ def vary_accelerations(model, o, x, t, q, v, a, lam, d, room, out):
     if added < 0:
         return False
     rank = solve_saddle(
-        room.L, added, x.G, o.rank_tolerance, room.forces, room.rates, room.Y, room.order, room.out)
+        room.L, added, x.G, ranking_of(model, o.rank_tolerance), room.forces, room.rates, room.Y, room.order, room.out)
     if sliding > 0 and not add_sliding(model, x, room, rank, room.out, sliding):
         return False
     for i in range(v.size):
@@ -169,7 +170,7 @@ def vary_metric(rest, x, q, moved, theta, d, room, out):
 
 
 @kernel_in_place
-def put_impulses(x, room, moved, tolerance):
+def put_impulses(x, room, moved, ranking):
     """room.mu of M moved = -G^T mu on independent rows of x.G; returns what of `moved` they leave, in the metric of M,
     and all of it."""
     n, m = room.L.shape[0], x.G.shape[0]
@@ -186,7 +187,8 @@ def put_impulses(x, room, moved, tolerance):
         for j in range(n):
             x.Y[r, j] = room.Y[r, j]
         x.Y[r, n] = 0.0
-    rank, _ = orthonormal_rows(x.Y, tolerance, room.order)
+        bring_to_length(x.Y, n, weighed_length(x.G, r, ranking), r)
+    rank, _ = orthonormal_rows(x.Y, ranking.tolerance, room.order)
     for i in range(rank):
         row = room.Y[room.order[i], :n]
         b[i] = -inner(row, c)

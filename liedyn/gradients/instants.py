@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.arguments import floats
+from liedyn.constraints.ranks import rank_of_rows
 from liedyn.contact.state import AT_REST
 from liedyn.errors import InputError, SimulationError, said, shown
 from liedyn.gradients.sliding import friction_changes
@@ -205,7 +206,7 @@ def _force(run, trajectory, row, name, friction):
     put_derivatives(run.model, run.o, x, t, q, v, trajectory.a[row], lam, d)
     on = np.abs(x.G).max(axis=1) > 0.0
     G = x.G[on]
-    if np.linalg.matrix_rank(G, RANK) < len(G):
+    if rank_of_rows(run.robot, x.G, RANK) < len(G):
         raise SimulationError(f"the run has no derivative at t = {t:.9g} s, where {name!r} lets go: forces of "
                               "redundant constraints are not unique", trajectory)
     force, phi, *_ = run.partials(q, v, trajectory.a[row], lam)

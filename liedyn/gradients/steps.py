@@ -28,7 +28,7 @@ from numba import types
 
 from liedyn.compiled.jit import VECTOR, kernel_in_place, late
 from liedyn.constraints.families.cut import cut_residual_kernel
-from liedyn.constraints.records import refresh
+from liedyn.constraints.records import ranking_of, refresh
 from liedyn.constraints.rows import derivative_rows, force_derivative_rows, jacobian_rows, residual_rows
 from liedyn.gradients.coordinates import copy_rows, is_plain, put_start, put_tangent, turn_along, vary_rates
 from liedyn.gradients.equations import (
@@ -84,7 +84,7 @@ def vary_correction(model, rest, o, x, q, newton, first, M, d, room):
         copy_to(x.G[r], d.phi_v[r])
     if newton:
         cut_residual_kernel(model, d.work, d.phi_v)
-    left, whole = put_impulses(x, room, room.shift, o.rank_tolerance)
+    left, whole = put_impulses(x, room, room.shift, ranking_of(model, o.rank_tolerance))
     force_derivative_rows(model, q, d.work, room.mu, d.force_q)
     room.rates[:, :] = 0.0
     add_times(-1.0, d.force_q, room.theta, room.forces)
@@ -100,7 +100,8 @@ def vary_correction(model, rest, o, x, q, newton, first, M, d, room):
         if not first:
             put_force_partials(rest, x, room, q)
         add_partials(room.partials.force, room, room.forces)
-    solve_saddle(room.L, 0, x.G, o.rank_tolerance, room.forces, room.rates, room.Y, room.order, room.out)
+    solve_saddle(
+        room.L, 0, x.G, ranking_of(model, o.rank_tolerance), room.forces, room.rates, room.Y, room.order, room.out)
     if not is_plain(model, q):
         turn_along(model, room.shift, 0, room.theta)
         turn_along(model, room.shift, 1, room.out)
@@ -162,7 +163,8 @@ def vary_projection(model, o, x, q_star, v_star, q, v, at_start, d, room):
         room.mu[:] = 0.0
         put_correction_partials(rest, x, room, q, x.zero)
         add_partials(room.partials.g, room, room.rates)
-    solve_saddle(room.L, 0, x.G, o.rank_tolerance, room.forces, room.rates, room.Y, room.order, room.out)
+    solve_saddle(
+        room.L, 0, x.G, ranking_of(model, o.rank_tolerance), room.forces, room.rates, room.Y, room.order, room.out)
     add_rows(1.0, room.out, room.theta)
 
     for j in range(n):
@@ -173,7 +175,7 @@ def vary_projection(model, o, x, q_star, v_star, q, v, at_start, d, room):
         vary_metric(rest, x, q_star, room.shift, room.theta_star, d, room, room.held)
     world_motion(SCALAR, model, q, v, x.zero, d.work)
     jacobian_rows(model, q, d.work, x.G)
-    put_impulses(x, room, room.shift, o.rank_tolerance)
+    put_impulses(x, room, room.shift, ranking_of(model, o.rank_tolerance))
     d.force_q[:, :] = 0.0
     force_derivative_rows(model, q, d.work, room.mu, d.force_q)
     derivative_rows(model, q, v, x.zero, d.work, d.psi_q, d.phi_q, d.phi_v)
@@ -189,7 +191,8 @@ def vary_projection(model, o, x, q_star, v_star, q, v, at_start, d, room):
         room.mu[:] = 0.0
         put_partials(model, room.changes, Motion(q, v, x.zero, room.mu), p.work, p.force_0, p.phi_0, p.psi, p.g_0)
         add_partials(p.psi, room, room.rates)
-    solve_saddle(room.L, 0, x.G, o.rank_tolerance, room.forces, room.rates, room.Y, room.order, room.out)
+    solve_saddle(
+        room.L, 0, x.G, ranking_of(model, o.rank_tolerance), room.forces, room.rates, room.Y, room.order, room.out)
     add_rows(1.0, room.out, room.v)
     return OK
 

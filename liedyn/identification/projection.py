@@ -10,6 +10,7 @@ from liedyn.constraints.independent import choose, singular_choice, wrong_count
 from liedyn.constraints.loops import (
     closure_error, constraint_bias, constraint_jacobian, velocity_error, virtual_jacobian,
 )
+from liedyn.constraints.ranks import null_space
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.errors import InputError, of_the_batch
 from liedyn.linearization.operating_point import require_consistent
@@ -64,24 +65,18 @@ def allowed_motions(robot, q, chosen, lead=None):
     """
     G = constraint_jacobian(robot, q)
     if chosen is None:
-        ranks, bases = zip(*map(null_space, G))
-        return np.array([N[:, :robot.nv - max(ranks)] for N in bases])
+        bases = [null_space(robot, each, RANK_TOLERANCE) for each in G]
+        fewest = min(N.shape[1] for N in bases)
+        return np.array([N[:, :fewest] for N in bases])
     R = chosen.matrix(virtual_jacobian(robot, q))
     K = np.empty((len(q), robot.nv, len(chosen.names)))
     for b in range(len(q)):
         with of_the_batch(lead if lead is not None else (len(q),), b):
-            rank, N = null_space(G[b])
+            N = null_space(robot, G[b], RANK_TOLERANCE)
             if N.shape[1] != len(chosen.names):
-                raise wrong_count(robot, chosen, rank)
+                raise wrong_count(robot, chosen, robot.nv - N.shape[1])
             along = R[b] @ N
             if np.linalg.matrix_rank(along, tol=RANK_TOLERANCE) < len(along):
                 raise singular_choice(robot, q[b], chosen)
             K[b] = np.linalg.solve(along.T, N.T).T
     return K
-
-
-def null_space(G):
-    """The rank of G, and an orthonormal basis of the velocities that it leaves free, as columns."""
-    _, s, Vt = np.linalg.svd(G)
-    rank = int((s > RANK_TOLERANCE * s.max(initial=0.0)).sum())
-    return rank, Vt[rank:].T

@@ -3,9 +3,9 @@ import numpy as np
 
 from liedyn.constraints.assembly import close
 from liedyn.constraints.loops import constraint_bias, constraint_jacobian, velocity_error
+from liedyn.constraints.ranks import null_space, pseudoinverse, rank_of_rows, ranks
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.errors import ClosureError, SingularConfigurationError
-from liedyn.identification.projection import null_space
 from liedyn.tree.configuration import integrate, random_configuration
 
 LONGEST = 0.5
@@ -38,7 +38,7 @@ def closed_configurations(robot, count, rng):
     for _ in range(count):
         length = LONGEST
         for _ in range(TRIALS):
-            N = null_space(constraint_jacobian(robot, here))[1]
+            N = null_space(robot, constraint_jacobian(robot, here), RANK_TOLERANCE)
             step = N @ (N.T @ rng.normal(size=robot.nv))
             try:
                 there = close(robot, integrate(robot, here, length * step / max(abs(step).max(), 1e-300)))
@@ -54,8 +54,8 @@ def closed_configurations(robot, count, rng):
 
 def condition(robot, q):
     """The largest singular value of the rows of the constraints by the smallest one that counts."""
-    s = np.linalg.svd(constraint_jacobian(robot, q), compute_uv=False)
-    s = s[s > RANK_TOLERANCE * s.max(initial=0.0)]
+    G = constraint_jacobian(robot, q)
+    s = np.linalg.svd(G, compute_uv=False)[:rank_of_rows(robot, G, RANK_TOLERANCE)]
     return s.max(initial=1.0) / s.min(initial=1.0)
 
 
@@ -63,9 +63,8 @@ def allowed(robot, q, v, a):
     """The velocities and accelerations nearest to given ones that the constraints allow."""
     G, v, a = constraint_jacobian(robot, q), v.copy(), a.copy()
     error = velocity_error(robot, q, v)
-    for b in range(len(q)):
-        v[b] -= np.linalg.pinv(G[b], rcond=RANK_TOLERANCE) @ error[b]
+    plus = pseudoinverse(G, ranks(robot, G, RANK_TOLERANCE)[0])
+    v -= np.einsum("bij,bj->bi", plus, error)
     gamma = constraint_bias(robot, q, v)
-    for b in range(len(q)):
-        a[b] -= np.linalg.pinv(G[b], rcond=RANK_TOLERANCE) @ (G[b] @ a[b] - gamma[b])
+    a -= np.einsum("bij,bj->bi", plus, np.einsum("bij,bj->bi", G, a) - gamma)
     return v, a

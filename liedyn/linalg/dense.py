@@ -5,11 +5,7 @@ import math
 import numpy as np
 
 from liedyn.compiled.jit import kernel, kernel_in_place
-
-SMALL_ROW = 1e-4
-"""Rows of machines measured in mm and rad are larger than this. Pivots are compared with the largest one, but at least
-with this: where all rows vanish together (a slider-crank with both links in one line), what rounding leaves of them is
-no constraint. With the usual tolerance of 1e-8 that is 1e-12, to which states are closed."""
+from liedyn.linalg.ranks import negligible, put_weighed
 
 
 @kernel_in_place
@@ -36,15 +32,15 @@ def transposed_product(A, B, out):
 
 
 @kernel
-def independent_rows(G, tolerance):
+def independent_rows(G, ranking):
     """Rank of G by Householder QR of G^T with pivoting (Golub and Van Loan 2013, 5.4.2), order of its rows, pivots.
 
-    The first `rank` entries of the order are independent rows of G, the rest depend on them; the size of the pivots
-    falls to rounding behind the rank. A pivot below `tolerance` times the first one (and `tolerance` times SMALL_ROW)
-    counts as zero.
+    The first `rank` entries of the order are independent rows of G, the rest depend on them; the size of the pivots, of
+    weighed rows, falls to rounding behind the rank, which is judged as in `liedyn.linalg.ranks`.
     """
     m, n = G.shape
-    A, order, diagonal, rank = G.copy(), np.empty(m, np.int64), np.zeros(m), 0
+    A, order, diagonal, rank = np.empty_like(G), np.empty(m, np.int64), np.zeros(m), 0
+    put_weighed(G, ranking, A)
     for i in range(m):
         order[i] = i
     for k in range(min(m, n)):
@@ -60,7 +56,7 @@ def independent_rows(G, tolerance):
             A[k, j], A[best, j] = A[best, j], A[k, j]
         norm = math.sqrt(largest)
         diagonal[k] = norm
-        if norm <= tolerance * max(diagonal[0], SMALL_ROW):
+        if negligible(norm, diagonal[0], ranking.tolerance):
             break
         rank = k + 1
         # the reflection that takes row k to (-sign norm, 0, ...), applied to the rows below

@@ -17,9 +17,9 @@ numbers; what stands in the padding does not matter as long as it is no rubbish.
 one number for each of W states, and a row has as many registers as columns: the operations on rows are the same.
 """
 from liedyn.compiled.jit import inline, kernel_in_place
-from liedyn.linalg.dense import SMALL_ROW
+from liedyn.linalg.ranks import negligible
 from liedyn.simd.comparisons import is_positive, larger, largest_lane, magnitude
-from liedyn.simd.lanes import LANES, SCALAR, WIDTH, load, matrix_in, splat, store, width_of
+from liedyn.simd.lanes import LANES, SCALAR, WIDTH, integer, load, matrix_in, splat, store, width_of
 from liedyn.simd.registers import at_once, is_zero
 
 
@@ -165,16 +165,17 @@ def add_products_in_registers(A, first, down, along, rows, inner, X, out):
 
 
 @inline
-def largest_element(T, begin, end, n, free):
-    """Row, column and size of the largest element, rows from `begin` to `end`, columns where `free` is 1, not 0.
+def largest_element(T, begin, end, n, free, weights, rows):
+    """Row, column and size of the largest element, rows from `begin` to `end`, columns where `free` is not 0.
 
-    Of elements that are as large but for rounding it is the first: what is chosen must not depend on rounding.
+    Elements are weighed: `free` has the weights of the columns, and weights[rows[i]] is that of row i. Of elements
+    that are as large but for rounding it is the first: what is chosen must not depend on rounding.
     """
     width, every = T.shape[1] // WIDTH, splat(LANES, 0.0)
     for b in range(width):
         s = splat(LANES, 0.0)
         for i in range(begin, end):
-            s = larger(s, magnitude(load(LANES, T, width * i + b)))
+            s = larger(s, load(SCALAR, weights, integer(rows, i)) * magnitude(load(LANES, T, width * i + b)))
         s = s * load(LANES, free, b)
         every = larger(every, s)
         store(LANES, free, width + b, s)
@@ -182,7 +183,8 @@ def largest_element(T, begin, end, n, free):
     row, column, least = begin, 0, AS_LARGE * size
     while column < n - 1 and not at(free, 1, column) >= least:
         column += 1
-    while row < end - 1 and not abs(at(T, row, column)) >= least:
+    weight = at(free, 0, column)
+    while row < end - 1 and not load(SCALAR, weights, integer(rows, row)) * abs(at(T, row, column)) * weight >= least:
         row += 1
     return row, column, size
 
@@ -201,23 +203,23 @@ def exchange(lane, T, k, c):
 
 
 @kernel_in_place
-def exchange_rows(T, begin, end, n, tolerance, rows, columns, free):
+def exchange_rows(T, begin, end, n, tolerance, rows, columns, free, weights):
     """Exchange as many of the rows from `begin` to `end` as are independent, of those exchanged before too.
 
     Returns how many, the first pivot and the smallest one. Row k of the table is then that of x_c with c = columns[k],
-    for as many; rows[k] is the number that row k had at the beginning; both of integers. `free` (padded, two rows)
-    marks with 1 the columns that may be chosen, and forgets those that are; its second row is scratch. A pivot not
-    above `tolerance` times the first one, or times SMALL_ROW, counts as zero.
+    for as many; rows[k] is the number that row k had at the beginning; both of integers. `free` (padded, two rows) has
+    the weights of the columns that may be chosen, and forgets those that are; its second row is scratch. `weights` are
+    those of the rows by their numbers. Pivots are weighed, and judged as in `liedyn.linalg.ranks`.
     """
     for i in range(begin, end):
         rows[i] = i
     first = smallest = 0.0
     k = begin
     while k < end:
-        i, c, size = largest_element(T, k, end, n, free)
+        i, c, size = largest_element(T, k, end, n, free, weights, rows)
         if k == begin:
             first = smallest = size
-        if size <= tolerance * max(first, SMALL_ROW):
+        if negligible(size, first, tolerance):
             break
         smallest = min(smallest, size)
         if i != k:

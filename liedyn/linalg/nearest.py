@@ -2,11 +2,14 @@
 
 Rows are made orthonormal by Gram-Schmidt with pivoting, their right sides going along: [G | c] -> [Q | d]. Then Q x = d
 says d_k = q_k . x, and the shortest solution is x = sum d_k q_k. Shortest in the kinetic-energy metric x^T M x, with
-M = L L^T, is the same for L^T x and the rows G L^-T. A row that is left with less than the tolerance says nothing new.
+M = L L^T, is the same for L^T x and the rows G L^-T, each times a number that gives it the length of its weighed row of
+G: so masses of all sizes leave ranks as they are. A row that is left with less than the tolerance says nothing new
+(`liedyn.linalg.ranks`).
 """
 import math
 
 from liedyn.compiled.jit import kernel_in_place
+from liedyn.linalg.ranks import bring_to_length, negligible, weighed_length
 
 
 @kernel_in_place
@@ -31,7 +34,7 @@ def orthonormal_rows(Y, tolerance, order, right=1):
         size = math.sqrt(largest)
         if k == 0:
             first = size
-        if size <= tolerance * first or size == 0.0:
+        if negligible(size, first, tolerance) or size == 0.0:
             return k, last
         last = size
         order[k], order[best] = order[best], order[k]
@@ -99,7 +102,7 @@ def backward(L, x):
 
 
 @kernel_in_place
-def nearest_in_metric(G, c, rows, L, tolerance, Y, order, x):
+def nearest_in_metric(G, c, rows, L, ranking, Y, order, x):
     """The x of least x^T L L^T x with G x = c on the rows that are marked; returns the rank."""
     n = L.shape[0]
     for i in range(G.shape[0]):
@@ -109,15 +112,16 @@ def nearest_in_metric(G, c, rows, L, tolerance, Y, order, x):
         Y[i, n] = c[i] if use else 0.0
         if use:
             forward(L, Y[i])
-    rank, _ = orthonormal_rows(Y, tolerance, order)
+            bring_to_length(Y, n, weighed_length(G, i, ranking), i)
+    rank, _ = orthonormal_rows(Y, ranking.tolerance, order)
     shortest(Y, rank, x)
     backward(L, x)
     return rank
 
 
 @kernel_in_place
-def nearest_in_columns(G, c, rows, columns, tolerance, Y, order, x):
-    """The x of least length with G x = c on the rows that are marked, zero outside the columns that are marked.
+def nearest_in_columns(G, c, rows, columns, ranking, Y, order, x):
+    """The x of least weighed length with G x = c on the rows that are marked, zero outside the columns that are marked.
 
     Returns how well these columns determine the rows: the last pivot, relative to the longest row with all columns.
     """
@@ -126,10 +130,13 @@ def nearest_in_columns(G, c, rows, columns, tolerance, Y, order, x):
         use = rows[i] != 0
         s = 0.0
         for j in range(n):
-            Y[i, j] = G[i, j] if use and columns[j] != 0 else 0.0
-            s += G[i, j] * G[i, j] if use else 0.0
-        Y[i, n] = c[i] if use else 0.0
+            y = ranking.rows[i] * G[i, j] * ranking.columns[j]
+            Y[i, j] = y if use and columns[j] != 0 else 0.0
+            s += y * y if use else 0.0
+        Y[i, n] = ranking.rows[i] * c[i] if use else 0.0
         longest = max(longest, s)
-    rank, last = orthonormal_rows(Y, tolerance, order)
+    rank, last = orthonormal_rows(Y, ranking.tolerance, order)
     shortest(Y, rank, x)
+    for j in range(n):
+        x[j] *= ranking.columns[j]
     return last / math.sqrt(longest) if longest > 0.0 else 1.0

@@ -14,7 +14,7 @@ import math
 import numpy as np
 
 from liedyn.compiled.jit import kernel
-from liedyn.linalg.dense import SMALL_ROW
+from liedyn.linalg.ranks import negligible
 
 ROUNDING = 4.0 * np.finfo(np.float64).eps
 """Columns whose cosine is below this count as orthogonal, and columns of this part of G's norm as zero."""
@@ -26,7 +26,8 @@ SWEEPS = 40
 def row_space(G, tolerance, B, V, s):
     """B (n, m) rows s_i u_i, V (n, n) rows v_i, s (n) singular values in falling order; returns the rank.
 
-    Singular values up to `tolerance` times the largest one do not count.
+    Singular values up to `tolerance` times the largest one do not count. Rows of constraints are counted before, by
+    `liedyn.linalg.dense.independent_rows`, as a singular value depends on the units of all of them.
     """
     m, n = G.shape
     scale = 0.0
@@ -37,7 +38,7 @@ def row_space(G, tolerance, B, V, s):
         for k in range(m):
             B[i, k] = G[k, i]
             scale += G[k, i] * G[k, i]
-    negligible = ROUNDING * ROUNDING * scale
+    least = ROUNDING * ROUNDING * scale
     for _ in range(SWEEPS):
         rotated = False
         for i in range(n - 1):
@@ -47,7 +48,7 @@ def row_space(G, tolerance, B, V, s):
                     a += B[i, k] * B[i, k]
                     b += B[j, k] * B[j, k]
                     c += B[i, k] * B[j, k]
-                if a <= negligible or b <= negligible or abs(c) <= ROUNDING * math.sqrt(a * b):
+                if a <= least or b <= least or abs(c) <= ROUNDING * math.sqrt(a * b):
                     continue
                 rotated = True
                 cotangent = (b - a) / (2.0 * c)
@@ -79,7 +80,7 @@ def row_space(G, tolerance, B, V, s):
             for k in range(n):
                 V[i, k], V[best, k] = V[best, k], V[i, k]
     rank = 0
-    while rank < n and s[rank] > tolerance * max(s[0], SMALL_ROW):
+    while rank < n and not negligible(s[rank], s[0], tolerance):
         rank += 1
     return rank
 

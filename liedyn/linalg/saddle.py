@@ -8,6 +8,7 @@ The multipliers l follow from G^T l = f - M x where they are wanted.
 """
 from liedyn.compiled.jit import kernel_in_place
 from liedyn.linalg.nearest import factor, orthonormal_rows
+from liedyn.linalg.ranks import bring_to_length, weighed_length
 
 
 @kernel_in_place
@@ -53,7 +54,7 @@ def factor_saddle(M, G, L):
 
 
 @kernel_in_place
-def solve_saddle(L, added, G, tolerance, forces, rates, Y, order, out):
+def solve_saddle(L, added, G, ranking, forces, rates, Y, order, out):
     """out (n, c), for forces f (n, c) and rates r (m, c); returns the rank of G.
 
     L and `added` are those of `factor_saddle`. `forces` and Y (m, n + c) are scratch; `order` receives the rows of G in
@@ -73,7 +74,8 @@ def solve_saddle(L, added, G, tolerance, forces, rates, Y, order, out):
             Y[r, j] = s * L[j, j]
         for c in range(count):
             Y[r, n + c] = rates[r, c]
-    rank, _ = orthonormal_rows(Y, tolerance, order, count)
+        bring_to_length(Y, n, weighed_length(G, r, ranking), r)
+    rank, _ = orthonormal_rows(Y, ranking.tolerance, order, count)
     forward_rows(L, forces)
     for i in range(n):
         for c in range(count):

@@ -23,6 +23,7 @@ import numpy as np
 
 from liedyn.compiled.jit import kernel
 from liedyn.constraints.loops import all_derivatives
+from liedyn.constraints.ranks import rank_of_rows
 from liedyn.constraints.wrenches import contact_wrench_derivatives
 from liedyn.contact.settled import watched
 from liedyn.contact.state import statuses
@@ -164,7 +165,7 @@ def least_norm_variation(robot, q, v, lam, dq, balance, tolerance):
     rest = np.zeros_like(v)
     G = terms_kernel(robot.packed, q, v, np.empty(0))[2]
     U, s, Vt = np.linalg.svd(G, full_matrices=False)
-    rank = int((s > tolerance * max(s.max(initial=0.0), 1e-4)).sum())
+    rank = rank_of_rows(robot, G, tolerance)
     U, plus = U[:, :rank], Vt[:rank].T / s[:rank] @ U[:, :rank].T
     dlam = plus.T @ balance
     moved, still = (all_derivatives(robot.packed, q, x, rest, lam)[0] for x in (plus @ lam, rest))

@@ -26,6 +26,7 @@ from liedyn.constraints.independent import all_holonomic, by_name, given_coordin
 from liedyn.constraints.loops import (
     closure_error, constraint_jacobian, velocity_error, virtual_coordinates, virtual_jacobian,
 )
+from liedyn.constraints.ranks import solution
 from liedyn.contact.watching import watches
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.dynamics.state import State
@@ -362,9 +363,10 @@ def state_at(robot, q_0, u, w, y, speeds, tolerance):
         if reads.any():
             left = (u + z_0[y.virtual] - virtual_coordinates(robot, q)[y.virtual])[reads]
             wanted[reads] = left - 2.0 * np.pi * np.round(left / (2.0 * np.pi))  # angles of cuts wrap at half a turn
-        error = closure_error(robot, q)[of_positions]
-        Z = np.vstack([constraint_jacobian(robot, q)[of_positions], y.matrix(virtual_jacobian(robot, q))])
-        step = np.linalg.lstsq(Z, np.concatenate([-error, wanted]), rcond=tolerance)[0]
+        error = closure_error(robot, q)
+        Z = np.vstack([np.where(of_positions[:, None], constraint_jacobian(robot, q), 0.0),
+                       y.matrix(virtual_jacobian(robot, q))])
+        step = solution(robot, Z, np.concatenate([-error, wanted]), tolerance)
         q = integrate(robot, q, step)
         if np.abs(step).max(initial=0.0) <= CONVERGED * max(1.0, np.abs(q).max(initial=0.0)):
             break
@@ -376,7 +378,7 @@ def state_at(robot, q_0, u, w, y, speeds, tolerance):
     left = w.copy()
     if reads.any():
         left[reads] -= virtual_velocities(robot.packed, q, rest)[speeds.virtual[reads]]
-    return q, np.linalg.lstsq(Z, np.concatenate([-velocity_error(robot, q, rest), left]), rcond=tolerance)[0]
+    return q, solution(robot, Z, np.concatenate([-velocity_error(robot, q, rest), left]), tolerance)
 
 
 @kernel

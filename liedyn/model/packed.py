@@ -2,13 +2,15 @@
 
 Layout. The header holds counts and offsets; records of fixed size follow. Numba treats these constants as literals.
 
-====== ====================================================================================================
+====== =================================================================================================================
 ints   header (19) | links (LINK_I each) | dofs (DOF_I) | bodies (BODY_I) | loops (LOOP_I) | clusters (CLUSTER_I)
-floats gravity (3), 0 | links (LINK_F) | dofs (DOF_F) | rest (nq) | bodies (BODY_F) | loops (LOOP_F)
-====== ====================================================================================================
+floats gravity (3), 0 | links (LINK_F) | dofs (DOF_F) | rest (nq) | bodies (BODY_F) | loops (LOOP_F) | room | weights
+====== =================================================================================================================
 
 A pose is R (9, row-major) then p (3). A link's placement is its frame, at zero, in the frame of its parent link. Links
-are numbered depth first, parents before children; link -1 is the ground.
+are numbered depth first, parents before children; link -1 is the ground. Room is that of couplings and custom rows.
+Weights are those of rows (m) and columns (nv) of the constraints, by which ranks are judged (`liedyn.linalg.ranks`);
+`liedyn.model.build` puts them there.
 """
 
 from typing import NamedTuple
@@ -137,7 +139,8 @@ def pack(model, tree):
     header += [len(groups), clusters_at, entries]
     int_parts.append(pack_clusters(groups, loop_ints[:, [LOOP_ROW, LOOP_NROWS]].tolist(), clusters_at))
     return PackedModel(np.concatenate([np.array(header, dtype=np.int64), *(part.ravel() for part in int_parts)]),
-                       np.concatenate([gravity, *(part.ravel() for part in float_parts), extra]))
+                       np.concatenate([
+                           gravity, *(part.ravel() for part in float_parts), extra, np.ones(n_rows + len(dof_ints))]))
 
 
 def status_code(on, one_sided):

@@ -8,8 +8,8 @@ import numpy as np
 
 from liedyn.model.kinds import CONSTRAINT_KINDS, JOINTS, KINDS, LOOP_KINDS
 from liedyn.model.packed import (
-    LINK_PLACEMENT, LINK_PRIMITIVE, LOOP_COEFFICIENTS, LOOP_KIND, LOOP_LENGTH, LOOP_NROWS, LOOP_POSE_A, LOOP_POSE_B,
-    LOOP_RADIUS, constraints_of, links_of,
+    LINK_PARENT, LINK_PLACEMENT, LINK_PRIMITIVE, LOOP_COEFFICIENTS, LOOP_KIND, LOOP_LENGTH, LOOP_LINK_A, LOOP_LINK_B,
+    LOOP_NROWS, LOOP_POSE_A, LOOP_POSE_B, LOOP_RADIUS, constraints_of, links_of,
 )
 
 POSITION = slice(9, 12)  # of a pose, behind its rotation
@@ -27,16 +27,13 @@ def size_of(robot):
     links, loops = links_of(robot.packed)[1], constraints_of(robot.packed)[1]
     points = [records[:, at:][:, POSITION] for records, at in (
         (links, LINK_PLACEMENT), (loops, LOOP_POSE_A), (loops, LOOP_POSE_B))]
-    surfaces = loops[[KINDS[k] in LOOP_KINDS or CONSTRAINT_KINDS[KINDS[k]].family == "contact" for k in _kinds(robot)]]
-    lengths = [np.linalg.norm(np.concatenate(points), axis=1), np.abs(surfaces[:, [LOOP_LENGTH, LOOP_RADIUS]]).ravel()]
-    return float(np.concatenate(lengths).max(initial=0.0)) or 1.0
+    lengths = np.append(np.linalg.norm(np.concatenate(points), axis=1), _surfaces(robot))
+    return float(lengths.max(initial=0.0)) or 1.0
 
 
 def velocity_sizes(robot):
     """What each velocity is measured in: 1 rad/s, or the robot's size a second; shape (nv,)."""
-    links, size = links_of(robot.packed)[0], size_of(robot)
-    motions = [each for primitive in links[:, LINK_PRIMITIVE] for each in JOINTS[primitive].motions]
-    return np.array([size if each[0] == "v" else 1.0 for each in motions])
+    return np.where(_slides(robot), size_of(robot), 1.0)
 
 
 def row_sizes(robot):
@@ -44,8 +41,12 @@ def row_sizes(robot):
 
     That of a coupling follows from the coordinates it couples. Rows of a user's own count as they are.
     """
-    size, rows = size_of(robot), []
-    loops, _ = constraints_of(robot.packed)
+    return _row_sizes(robot, size_of(robot))
+
+
+def _row_sizes(robot, size):
+    """`row_sizes` where lengths are measured in a size."""
+    rows, (loops, _) = [], constraints_of(robot.packed)
     for numbers, kind in zip(loops, _kinds(robot)):
         name, count = KINDS[kind], numbers[LOOP_NROWS]
         if name in LOOP_KINDS:
@@ -53,11 +54,73 @@ def row_sizes(robot):
         elif CONSTRAINT_KINDS[name].coefficients:
             at = numbers[LOOP_COEFFICIENTS]
             coefficients = np.abs(robot.floats[at:at + robot.nv])
-            rows += [(coefficients * velocity_sizes(robot)).max(initial=0.0) or 1.0] * int(count)
+            rows += [(coefficients * np.where(_slides(robot), size, 1.0)).max(initial=0.0) or 1.0] * int(count)
         else:
             rows += [1.0 if name == "custom" else size] * int(count)
     return np.array(rows)
 
 
+UNITS = 256.0
+"""Units of length differ by this factor: 1 for machines of 0.03 to 8, such as most robots in metres."""
+
+
+def weights(robot):
+    """By what rows (m), columns (nv) of G are multiplied before ranks are judged (`liedyn.linalg.ranks`).
+
+    Angles count in radians, lengths in a unit next to the largest distance in the mechanism, wherever it stands. Where
+    it stands far away, or reaches far, its positions are rounded accordingly, and all rows count for less. Weights are
+    powers of two.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> [x.tolist() for x in weights(ld.load("slider_crank"))]
+    [[1.0, 1.0, 1.0, 1.0, 1.0], [1.0, 1.0, 1.0]]
+    """
+    length, reach = _extent(robot)
+    unit = _unit(length)
+    far = 2.0 ** np.floor(np.log2(max(1.0, reach / (UNITS * unit))))
+    rows = np.array([_unit(x) for x in _row_sizes(robot, unit)])
+    return 1.0 / (far * rows), np.where(_slides(robot), unit, 1.0)
+
+
+def _unit(x):
+    """The power of UNITS next to twice a positive number, on a scale of orders of magnitude."""
+    return UNITS ** np.round(np.log(2.0 * x) / np.log(UNITS)) if x > 0.0 else 1.0
+
+
+def _extent(robot):
+    """The largest distance between neighbours in the mechanism, 0 without any; how far from the origin it may reach.
+
+    Where things stand on the ground only counts if there is nothing else, and is measured from the middle of them.
+    """
+    (links, records), (loops, frames) = links_of(robot.packed), constraints_of(robot.packed)
+    parents, places = links[:, LINK_PARENT], records[:, LINK_PLACEMENT:][:, POSITION]
+    reach = np.linalg.norm(places, axis=1)
+    for i, parent in enumerate(parents):
+        reach[i] += reach[parent] if parent >= 0 else 0.0
+    bodies = np.concatenate([parents, loops[:, LOOP_LINK_A], loops[:, LOOP_LINK_B]])
+    points = np.concatenate([places] + [frames[:, at:][:, POSITION] for at in (LOOP_POSE_A, LOOP_POSE_B)])
+    far = np.linalg.norm(points, axis=1) + np.where(bodies >= 0, np.append(reach, 0.0)[bodies], 0.0)
+    lengths = np.append(np.linalg.norm(points[bodies >= 0], axis=1), _surfaces(robot))
+    if not lengths.any() and len(points):
+        lengths = np.linalg.norm(points - points.mean(axis=0), axis=1)
+    return lengths.max(initial=0.0), far.max(initial=0.0)
+
+
 def _kinds(robot):
     return constraints_of(robot.packed)[0][:, LOOP_KIND]
+
+
+def _surfaces(robot):
+    """Lengths and radii of constraints."""
+    loops = constraints_of(robot.packed)[1]
+    have = [KINDS[k] in LOOP_KINDS or CONSTRAINT_KINDS[KINDS[k]].family == "contact" for k in _kinds(robot)]
+    return np.abs(loops[have][:, [LOOP_LENGTH, LOOP_RADIUS]]).ravel()
+
+
+def _slides(robot):
+    """Which velocities are measured in lengths, a mask."""
+    links = links_of(robot.packed)[0]
+    return np.array([each[0] == "v" for primitive in links[:, LINK_PRIMITIVE] for each in JOINTS[primitive].motions],
+                    dtype=bool)

@@ -19,6 +19,7 @@ import numpy as np
 
 from liedyn.constraints.independent import holonomic
 from liedyn.constraints.loops import closure_error, constraint_jacobian
+from liedyn.constraints.ranks import ranks
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.errors import LiedynError, SingularConfigurationError
 from liedyn.lie import ad, right_jacobian_inverse, so3_hat, so3_right_jacobian_inverse
@@ -171,8 +172,10 @@ def charts_about(robot, q):
         one = np.broadcast_to(np.eye(robot.nv), (len(q), robot.nv, robot.nv)).copy()
         return Charts(robot, q.copy(), one, one, groups)
     G, rows = constraint_jacobian(robot, q), holonomic(robot)
-    R_w = _null_spaces(robot, G)
-    return Charts(robot, q.copy(), R_w if rows.all() else _null_spaces(robot, G[:, rows]), R_w, groups)
+    R_w = R_y = _null_spaces(robot, G)
+    if not rows.all():
+        R_y = _null_spaces(robot, np.where(rows[:, None], G, 0.0))
+    return Charts(robot, q.copy(), R_y, R_w, groups)
 
 
 def _null_spaces(robot, G):
@@ -181,13 +184,13 @@ def _null_spaces(robot, G):
     if not G.shape[1]:
         return np.broadcast_to(np.eye(n), (len(G), n, n)).copy()
     _, s, Vt = np.linalg.svd(G)
-    ranks = (s > max(RANK_TOLERANCE, 1e-9) * s[:, :1]).sum(axis=1)
-    if ranks.min() < ranks.max():
-        b = int(np.argmin(ranks))
+    found = ranks(robot, G, RANK_TOLERANCE)[0]
+    if found.min() < found.max():
+        b = int(np.argmin(found))
         raise SingularConfigurationError(
-            f"the constraints of {robot.name!r} have rank {ranks.max()}, but {ranks[b]} at knot {b} of the motion: the "
+            f"the constraints of {robot.name!r} have rank {found.max()}, but {found[b]} at knot {b} of the motion: the "
             "manifold branches there; move the guess away from this configuration", s[b])
-    return np.ascontiguousarray(Vt[:, ranks[0]:])
+    return np.ascontiguousarray(Vt[:, found[0]:])
 
 
 def _solve(Z, right):

@@ -7,11 +7,11 @@ from scipy.linalg import qr
 from liedyn.arguments import floats, names, whole
 from liedyn.constraints.independent import holonomic
 from liedyn.constraints.loops import constraint_jacobian
+from liedyn.constraints.ranks import rank_of_rows, weighed
 from liedyn.contact.state import contacts_of
 from liedyn.dynamics.forward import forward_dynamics
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.errors import InputError, shown, suggestion
-from liedyn.linalg.dense import independent_rows
 from liedyn.linalg.gauss_jordan import padded
 from liedyn.model.packed import (
     DOF_F, DOF_FLOATS_AT, DOF_STIFFNESS, GRAVITY, LINK_IV, LINK_NV, LOOP_ACTIVE, LOOP_HOLONOMIC, LOOP_NROWS, NV,
@@ -96,10 +96,10 @@ def picked(robot, q, preferred):
         together[link[LINK_IV]:link[LINK_IV] + link[LINK_NV]] = link[LINK_NV] > 1
     may = np.flatnonzero(~together)
     dependent = []
-    for rows, among in ((G, may), (G[holonomic(robot)], None)):
+    for rows, among in ((G, may), (np.where(holonomic(robot)[:, None], G, 0.0), None)):
         among = dependent[0] if among is None else among
-        rank = independent_rows(np.ascontiguousarray(rows), RANK_TOLERANCE)[0] if len(rows) else 0
-        A = rows[:, among] * np.where(np.isin(among, preferred), 1e-3, 1.0)
+        rank = rank_of_rows(robot, rows, RANK_TOLERANCE) if len(rows) else 0
+        A = weighed(robot, rows)[0][:, among] * np.where(np.isin(among, preferred), 1e-3, 1.0)
         pivots, order = qr(A, mode="r", pivoting=True) if rank else (np.zeros((0, 0)), np.arange(0))
         size = np.abs(np.diag(pivots))
         if rank and (len(size) < rank or size[rank - 1] <= RANK_TOLERANCE * size[0]):

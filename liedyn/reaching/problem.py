@@ -4,6 +4,7 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.compiled.jit import inline, kernel, kernel_in_place
+from liedyn.constraints.records import ranking_of
 from liedyn.constraints.rows import holonomic_rows, jacobian_rows, residual_rows
 from liedyn.linalg.dense import largest_size
 from liedyn.model.packed import N_LINKS, N_ROWS, NQ, NV
@@ -101,7 +102,9 @@ def room_for(model, r, levels, more=0):
     n, m, nq = model.ints[NV], model.ints[N_ROWS] + more, model.ints[NQ]
     holonomic = np.ones(m)
     holonomic_rows(model, holonomic)
-    return Room(step_room(m, max(r, 1), n), np.empty(world_size(model)), np.empty(4 * model.ints[N_LINKS]), holonomic,
+    steps = step_room(m, max(r, 1), n)
+    steps.weights[:model.ints[N_ROWS]] = ranking_of(model, 0.0).rows
+    return Room(steps, np.empty(world_size(model)), np.empty(4 * model.ints[N_LINKS]), holonomic,
                 np.empty((m, n)), np.empty(m), np.empty((r, n)), np.empty(r), np.empty(r), np.empty(r),
                 np.empty(r), np.empty(r),
                 np.empty(levels + 1), np.empty(levels + 1), np.empty(levels), np.empty(n), np.empty(n), np.empty(n),

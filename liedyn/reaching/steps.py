@@ -69,12 +69,13 @@ class StepRoom(NamedTuple):
     y: np.ndarray  # (r)
     held: np.ndarray  # (n) of int64: 1 for coordinates that are fixed or at a bound of the step
     kept: np.ndarray  # (n) the step so far
+    weights: np.ndarray  # (m) of the rows of loops, before ranks are judged (`liedyn.linalg.ranks`)
 
 
 @kernel
 def step_room(m, r, n):
     return StepRoom(np.empty((m + r, n + 1)), np.empty(m + r, np.int64), np.empty(r), np.empty((r, n)),
-                    np.empty((r, r)), np.empty(r), np.empty(n, np.int64), np.empty(n))
+                    np.empty((r, r)), np.empty(r), np.empty(n, np.int64), np.empty(n), np.ones(m))
 
 
 @kernel_in_place
@@ -111,6 +112,8 @@ def hold_levels(G, g, J, room, d):
     m, count = g.size, J.shape[0]
     for i in range(m):
         put_equation(G[i], -g[i], room.held, d, room.Y[i])
+        for j in range(d.size + 1):
+            room.Y[i, j] *= room.weights[i]
     for i in range(count):
         put_equation(J[i], room.done[i], room.held, d, room.Y[m + i])
     rank, _ = orthonormal_rows(room.Y[:m + count], RANK_TOLERANCE, room.order)

@@ -10,6 +10,7 @@ from liedyn.compiled.boundary import require_usable, states
 from liedyn.compiled.jit import VECTOR, kernel_in_place
 from liedyn.compiled.kept import Kept, functions_of, kept
 from liedyn.constraints.loops import constraint_jacobian
+from liedyn.constraints.ranks import null_space
 from liedyn.errors import InputError, SingularConfigurationError, shown
 from liedyn.model.numbers import ORTHOGONALITY
 from liedyn.model.packed import PackedModel
@@ -342,8 +343,7 @@ class VirtualCoupler:
     def _mobility(self, q, robot):
         """J M_c^-1 J^T (6, 6): accelerations of the place held by wrenches there, in world axes."""
         M, G = crba(robot, q), constraint_jacobian(robot, q)
-        _, sizes, Vt = np.linalg.svd(G, full_matrices=True) if len(G) else (None, np.empty(0), np.eye(robot.nv))
-        K = Vt[(sizes > RANK_TOLERANCE * sizes.max(initial=0.0)).sum():].T
+        K = null_space(robot, G, RANK_TOLERANCE)
         R, r = pose(robot, q, self.body)[:3, :3], self.numbers[PLACEMENT + 9:PLACEMENT + 12]
         J = body_jacobian(robot, q, self.body) @ K
         J = np.vstack([R @ J[:3], R @ (J[3:] - np.cross(r, J[:3], axis=0))])

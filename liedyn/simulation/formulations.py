@@ -6,7 +6,7 @@ import numpy as np
 from numba import types
 
 from liedyn.compiled.jit import VECTOR, inline, kernel, late
-from liedyn.constraints.records import is_long
+from liedyn.constraints.records import is_long, ranking_of
 from liedyn.constraints.rows import residual_rows, velocity_rows
 from liedyn.constraints.sparse_elimination import complete_terms
 from liedyn.dynamics.multiplier import multiplier_kernel
@@ -58,12 +58,12 @@ def solve_nullspace(model, o, x, force, a):
     return status
 
 
-@late(SETTINGS, WORK, *[VECTOR] * 3, returns=types.int64)
+@late(MODEL, SETTINGS, WORK, *[VECTOR] * 3, returns=types.int64)
 @kernel
-def solve_dense(o, x, force, a, lam):
+def solve_dense(model, o, x, force, a, lam):
     """Accelerations and multipliers by the formulations that do not know the tree; returns a status. It makes arrays.
     """
-    terms = x.M, x.h, x.G, x.residual, x.psi, x.gamma, force, 0.0, 0.0, o.rank_tolerance, a, lam
+    terms = x.M, x.h, x.G, x.residual, x.psi, x.gamma, force, 0.0, 0.0, ranking_of(model, o.rank_tolerance), a, lam
     x.number[0] = np.nan
     if o.formulation == MULTIPLIER:
         return multiplier_kernel(*terms)[0]
@@ -93,7 +93,7 @@ def by_trials(model, o, x, t, row, q, v, a, lam):
     trials, force = begin_trials(model, o, x)
     for k in range(trials):
         if is_dense(o):
-            status = solve_dense(o, x, force, a, found)
+            status = solve_dense(model, o, x, force, a, found)
         else:
             status = solve_nullspace(model, o, x, force, a)
             if trials > 1 or lam.size > 0:

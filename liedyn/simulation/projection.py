@@ -23,7 +23,7 @@ from numba import types
 
 from liedyn.compiled.jit import VECTOR, inline, kernel_in_place, late
 from liedyn.constraints.families.cut import cut_jacobian_kernel
-from liedyn.constraints.records import is_long
+from liedyn.constraints.records import is_long, ranking_of
 from liedyn.constraints.rows import jacobian_rows, residual_rows, velocity_rows
 from liedyn.linalg.nearest import backward, factor, forward, nearest_in_columns, nearest_in_metric, orthonormal_rows
 from liedyn.linalg.vectors import add_multiple, inner
@@ -121,9 +121,11 @@ def correction(model, o, x, left, rows, dependent):
     if is_reduced(model, o) and dependent.size == 0:
         found = 1.0 * nearest_of_chain(model, o, x, left)
     elif dependent.size > 0:
-        found = nearest_in_columns(x.G, left, rows, dependent, o.rank_tolerance, x.Y, x.order, x.vector[0])
+        found = nearest_in_columns(
+            x.G, left, rows, dependent, ranking_of(model, o.rank_tolerance), x.Y, x.order, x.vector[0])
     else:
-        found = 1.0 * nearest_in_metric(x.G, left, rows, x.L, o.rank_tolerance, x.Y, x.order, x.vector[0])
+        found = 1.0 * nearest_in_metric(
+            x.G, left, rows, x.L, ranking_of(model, o.rank_tolerance), x.Y, x.order, x.vector[0])
     for j in range(x.vector.shape[1]):
         x.vector[0, j] = -x.vector[0, j]
     return found
@@ -244,15 +246,15 @@ def complete(model, o, x, q, v):
 
 
 @kernel_in_place
-def choose_columns(x, rows, tolerance, dependent):
+def choose_columns(x, rows, ranking, dependent):
     """Mark the columns of x.G that determine its marked rows best."""
     n, m = x.columns.shape[0], x.columns.shape[1] - 1
     for j in range(n):
         for i in range(m):
-            x.columns[j, i] = x.G[i, j] if rows[i] != 0 else 0.0
+            x.columns[j, i] = ranking.rows[i] * x.G[i, j] * ranking.columns[j] if rows[i] != 0 else 0.0
         x.columns[j, m] = 0.0
         dependent[j] = 0
-    rank, _ = orthonormal_rows(x.columns, tolerance, x.order)
+    rank, _ = orthonormal_rows(x.columns, ranking.tolerance, x.order)
     for k in range(rank):
         dependent[x.order[k]] = 1
 
@@ -262,8 +264,9 @@ def choose(model, o, x, q):
     """Both partitions at q, by pivoting."""
     world_positions(SCALAR, model, q, x.world)
     jacobian_rows(model, q, x.world, x.G)
-    choose_columns(x, x.holonomic, o.rank_tolerance, x.dependent[0])
-    choose_columns(x, x.every, o.rank_tolerance, x.dependent[1])
+    ranking = ranking_of(model, o.rank_tolerance)
+    choose_columns(x, x.holonomic, ranking, x.dependent[0])
+    choose_columns(x, x.every, ranking, x.dependent[1])
     x.pivots[0], x.pivots[1] = 0.0, 1.0  # what they are worth is seen at their first use
 
 

@@ -2,6 +2,7 @@
 import numpy as np
 
 from liedyn.compiled.functions import raise_errors
+from liedyn.constraints.ranks import rank_of_rows
 from liedyn.constraints.records import refresh
 from liedyn.contact.state import AT_REST, TOUCHING, accelerations, put_statuses, statuses
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
@@ -87,7 +88,7 @@ class Surfaces:
         constraint_state(self.packed, self.x, q, self.x.zero)
         used = np.abs(self.x.G).max(axis=1, initial=0.0) > 0.0
         spare = sum(count == 4 and status == ON for count, status in zip(self.contacts.count, self.contact_statuses()))
-        rank, of_equations = (np.linalg.matrix_rank(self.x.G[rows], RANK_TOLERANCE) if rows.any() else 0
+        rank, of_equations = (rank_of_rows(self.robot, np.where(rows[:, None], self.x.G, 0.0), RANK_TOLERANCE)
                               for rows in (used, used & self.equations))
         self.redundant = bool(rank - of_equations < np.count_nonzero(used & ~self.equations) - spare)
 

@@ -29,10 +29,10 @@ import numpy as np
 from scipy.special import zeta
 
 from liedyn.compiled.jit import inline, kernel, kernel_in_place
+from liedyn.constraints.ranks import pseudoinverse, rank_of_rows, ranks
 from liedyn.constraints.rows import derivative_rows, force_derivative_rows, jacobian_rows
 from liedyn.elements.generalized import energy_slope
 from liedyn.lie.algebra import ad, add6, scale6
-from liedyn.linalg.nearest import orthonormal_rows
 from liedyn.linalg.vectors import inner
 from liedyn.model.packed import FREE
 from liedyn.simd.lanes import SCALAR
@@ -169,8 +169,8 @@ def jacobian_by_exponent(model, u):
 class RightInverse:
     """G^# of the stabilisation, and what it does to variations of the state."""
 
-    def __init__(self, o, x, psi_q):
-        self.G, self.psi_q, self.holonomic = x.G, psi_q, x.holonomic != 0
+    def __init__(self, robot, o, x, psi_q):
+        self.robot, self.G, self.psi_q, self.holonomic = robot, x.G, psi_q, x.holonomic != 0
         self.root, self.marks, self.tolerance = np.eye(len(x.M)), np.ones(x.dependent.shape), o.rank_tolerance
         if o.stabilisation == MINIMAL:
             self.marks = x.dependent
@@ -181,13 +181,14 @@ class RightInverse:
                 pass
 
     def of(self, rows, marks):
-        """G^# of some rows, in the columns that are marked."""
-        Y = np.linalg.solve(self.root, (rows * marks).T).T
-        return np.linalg.solve(self.root.T, np.linalg.pinv(Y, self.tolerance))
+        """G^# of the rows, zeros for those that do not count, in the columns that are marked."""
+        marked = rows * marks
+        Y = np.linalg.solve(self.root, marked.T).T
+        return np.linalg.solve(self.root.T, pseudoinverse(Y[None], rank_of_rows(self.robot, marked, self.tolerance))[0])
 
     def positions(self, dq):
         """dq'."""
-        G = self.G[self.holonomic]
+        G = np.where(self.holonomic[:, None], self.G, 0.0)
         return dq - self.of(G, self.marks[0]) @ (G @ dq)
 
     def velocities(self, dq, dv):
@@ -239,15 +240,15 @@ def right_side_jacobian(run, o, t, h, center, y):
     dq, dv, J = np.zeros((n, 2 * n + 2)), np.zeros((n, 2 * n + 2)), np.empty((2 * n + 2, 2 * n + 2))
     dq[:, :n], dv[:, n:2 * n] = jacobian_by_exponent(run.packed, y[:n]), np.eye(n)
     if o.stabilisation in (PROJECTION, MINIMAL):
-        inverse = RightInverse(o, x, d.psi_q)
+        inverse = RightInverse(run.robot, o, x, d.psi_q)
         dq = inverse.positions(dq)
         dv = inverse.velocities(dq, dv)
         if o.energy:
             dq, dv = at_energy(run.robot, q, v, h, x.M, inverse, dq, dv)
     dtau, dID = d.tau_q @ dq + d.tau_v @ dv, d.ID_q @ dq + d.ID_v @ dv
     dphi = (d.phi_q + o.rate * d.psi_q + o.stiffness * x.holonomic[:, None] * x.G) @ dq + (d.phi_v + o.rate * x.G) @ dv
-    x.Y[:, :n], x.Y[:, n] = x.G, 0.0
-    rows = x.order[:orthonormal_rows(x.Y, o.rank_tolerance, x.order)[0]]  # redundant ones may have drifted apart
+    (rank,), (order,), _ = ranks(run.robot, x.G[None], o.rank_tolerance)
+    rows = order[:rank]  # redundant ones may have drifted apart
     J[n:2 * n] = da = accelerations(x.G[rows], x.M, dID + d.force_q @ dq - dtau, dphi[rows])
     # the rows of `put_power`: tau . v, to which what is held comes at the end, and v . (ID without the external
     # wrenches) - tau . v - damping v . v

@@ -22,9 +22,10 @@ import numpy as np
 
 from liedyn.arguments import between
 from liedyn.compiled.jit import kernel
-from liedyn.constraints.records import refresh
+from liedyn.constraints.records import ranking_of, refresh
 from liedyn.constraints.rows import residual_rows, velocity_rows
 from liedyn.linalg.nearest import orthonormal_rows
+from liedyn.linalg.ranks import put_weighed
 from liedyn.simd.lanes import SCALAR
 from liedyn.simulation.inputs import input_forces
 from liedyn.simulation.integrators.derivatives import columns_by_exponent, eliminate, make_derivatives, put_derivatives
@@ -80,7 +81,7 @@ def advance_alpha(model, o, x, rows, count, known, energy):
             residual_rows(model, q_new, d.work, x.residual)
             velocity_rows(model, q_new, v_new, d.work, x.psi)
             if rank < 0:  # which rows are independent
-                x.Y[:, :n] = x.G
+                put_weighed(x.G, ranking_of(model, o.rank_tolerance), x.Y)
                 x.Y[:, n] = 0.0
                 rank, _ = orthonormal_rows(x.Y, o.rank_tolerance, x.order)
             columns_by_exponent(model, u, d.ID_q + d.force_q - d.tau_q, column, by_u)
