@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from liedyn.constraints.closing import JUMP
+from liedyn.constraints.closing_steps import clusters_of_rows
 from liedyn.constraints.loops import virtual_coordinates
 from liedyn.constraints.singular_guess import closed_at
 from liedyn.errors import ClosureError
@@ -28,7 +29,8 @@ def raise_contradiction(robot, q, target, held, outcome, tolerance):
             f"no path leads from the guess to an assembly of {robot.name!r}{said}: it ends at {here}, where the other "
             "coordinates would have to jump; start from a guess on the wanted branch", 0.0, "", q)
     alone = replace(robot, elements=None)  # forces have no say in it, and would not let their cut joints be left out
-    for name in robot.active:
+    alone = alone.switched(dict.fromkeys(_apart(robot, target, least[1], tolerance), False))
+    for name in alone.active:
         without = alone.switched({name: False})
         found = closed_at(without, least[0], target, tolerance)
         if not found[2]:
@@ -48,6 +50,15 @@ def raise_contradiction(robot, q, target, held, outcome, tolerance):
         text = f"{', '.join(first)} and {last} contradict each other, at best {text}"
     raise ClosureError(f"the constraints of {robot.name!r} cannot be satisfied near this guess{said}: {text}",
                        float(size), worst, near)
+
+
+def _apart(robot, target, e, tolerance):
+    """Constraints that are on and share no coordinates with any that is left open by e, nor with a held coordinate that
+    is not at its value."""
+    of_rows = clusters_of_rows(robot.packed, target.held.virtual)
+    still_open = of_rows[~(np.abs(e) <= tolerance)]
+    owners = np.array(robot.row_owners)
+    return [name for name in robot.active if not np.isin(of_rows[:len(owners)][owners == name], still_open).any()]
 
 
 def _named(robot, name):

@@ -8,18 +8,20 @@ the Jacobian, J^T e = 0 with e != 0, a stationary point of f = e . e / 2 that is
 knows the way out, the direction of its lowest eigenvalue. So f is minimised with steps that are the minimum of its
 quadratic model within a radius, whatever the signs of the eigenvalues (More and Sorensen 1983; Nocedal and Wright 2006,
 4.3). At a maximum or a saddle both ways along the eigenvector are as good; the one taken has a positive largest
-component. Nothing is random: the same guess gives the same assembly. The second derivatives of held virtual
+component. Clusters of constraints share no coordinates, so each has a model, a radius and a step of its own. Nothing is
+random: the same guess gives the same assembly. The second derivatives of held virtual
 coordinates are left out of H, and off the manifold rows of cut joints are rates of a log only to first order in the
 error; the radius takes care of both.
 """
 import numpy as np
 
 from liedyn.compiled.jit import kernel
-from liedyn.constraints.closing import (
-    CLOSED, LARGEST_STEP, LONGEST_JUMP, OPEN_GUESS, SMALLEST_PART, Held, Target, close_states, error_rows, errors,
-    room_for,
+from liedyn.constraints.closing import CLOSED, LONGEST_JUMP, OPEN_GUESS, Held, Target, close_states
+from liedyn.constraints.closing_steps import (
+    LARGEST_STEP, SMALLEST_PART, clusters_of_dofs, clusters_of_rows, error_rows, errors, room_for,
 )
-from liedyn.constraints.loops import virtual_coordinates
+from liedyn.constraints.elimination import cluster_lists, cluster_size
+from liedyn.constraints.loops import closure_error, virtual_coordinates
 from liedyn.constraints.rows import force_derivative_rows, holonomic_rows
 from liedyn.tree.places import by_displacements, displace, displacement
 
@@ -33,18 +35,29 @@ ESCAPES = 20
 
 @kernel
 def squared_error(model, q, held, values):
-    """e (m + k), its Jacobian J (m + k, nv), and d(G^T e)/dq (nv, nv), by steps of `liedyn.tree.places`."""
-    room = room_for(model, values.size)
+    """e (m + k), its Jacobian J (m + k, nv), and d(G^T e)/dq (nv, nv), by steps of `liedyn.tree.places`; the clusters
+    of rows and of coordinates."""
+    room = room_for(model, held.virtual)
+    room.G[:] = 0.0
     holonomic_rows(model, room.holonomic)
     m, n = room.G.shape
-    curvature = np.zeros((n, n))
+    curvature, J = np.zeros((n, n)), np.zeros((m + values.size, n))
     errors(model, q, held, values, room, room.error)
     error_rows(model, q, held, room)
     force_derivative_rows(model, q, room.world, room.error[:m], curvature)
     by_displacements(model, q, curvature)
     curvature = curvature.T.copy()
     by_displacements(model, q, curvature)
-    return room.error, room.rows, curvature
+    for j in range(n):
+        c = room.of_dofs[j]
+        for i in range(cluster_size(model, c)[0]):
+            row = model.ints[cluster_lists(model, c)[0] + i]
+            if room.holonomic[row] > 0.0:
+                J[row, j] = room.G[row, j]
+        for k in range(values.size):
+            if room.of_rows[m + k] == c:
+                J[m + k, j] = room.E[held.virtual[k], j]
+    return room.error, J, curvature, room.of_rows, room.of_dofs
 
 
 def moved(robot, q, step):
@@ -59,6 +72,33 @@ def apart(robot, q, there):
     step = np.empty(robot.nv)
     displacement(robot.packed, q, there, step)
     return step
+
+
+class Descent:
+    """The rows and free coordinates of one cluster, and the radius within which its model is trusted."""
+
+    def __init__(self, rows, dofs):
+        self.rows, self.dofs, self.radius = rows, dofs, LARGEST_STEP
+
+    def step(self, e, J, curvature, tolerance):
+        """The next step, and how much the error should fall; None at a minimum, or where the error is small enough."""
+        e, J = e[self.rows], J[np.ix_(self.rows, self.dofs)]
+        if np.abs(e).max(initial=0.0) <= tolerance or self.radius < SMALLEST_RADIUS:
+            return None
+        curvature = curvature[np.ix_(self.dofs, self.dofs)]
+        gradient, H = J.T @ e, J.T @ J + 0.5 * (curvature + curvature.T)
+        x = model_minimum(gradient, H, self.radius)
+        expected = -(gradient @ x + 0.5 * x @ H @ x)
+        return None if expected <= 1e-15 * (e @ e) else (x, expected)
+
+    def judge(self, x, expected, e, there):
+        """The radius for the next step, by what was gained; is it anything?"""
+        gained = 0.5 * (e[self.rows] @ e[self.rows] - there[self.rows] @ there[self.rows])
+        if not gained > 0.25 * expected:
+            self.radius = 0.25 * np.linalg.norm(x)
+        elif gained > 0.75 * expected:
+            self.radius = min(2.0 * self.radius, LARGEST_STEP)
+        return gained > 0.0
 
 
 def model_minimum(gradient, H, radius):
@@ -93,40 +133,39 @@ def least_error(robot, q, target, tolerance):
 
     Returns it and its errors: residuals, then held virtual coordinates less their goals.
     """
-    free, radius = np.flatnonzero(target.held.dofs == 0), LARGEST_STEP
+    free = np.flatnonzero(target.held.dofs == 0)
     model = robot.packed._replace(floats=robot.floats.copy())
 
     def at(q):
         return squared_error(model, q, target.held, target.values)
 
-    e, J, curvature = at(q)
-    if not (np.isfinite(e).all() and np.isfinite(J).all() and np.isfinite(curvature).all()):
+    e, *slopes, of_rows, of_dofs = at(q)
+    if not all(np.isfinite(x).all() for x in (e, *slopes)):
         # a place where some row is not defined, such as the centre of a sphere: a little beside it
         aside = np.zeros(robot.nv)
         aside[free] = 0.1 * LARGEST_STEP * np.cos(np.arange(len(free)))
         q = moved(robot, q, aside)
-        e, J, curvature = at(q)
+        e, *slopes = at(q)[:3]
+    descents = [Descent(np.flatnonzero(of_rows == c), free[of_dofs[free] == c]) for c in np.unique(of_rows)]
+    descents = [each for each in descents if len(each.dofs)]
     for _ in range(ITERATIONS):
-        if not (np.isfinite(e).all() and np.isfinite(J).all() and np.isfinite(curvature).all()):
+        if not all(np.isfinite(x).all() for x in (e, *slopes)):
             break
-        if np.abs(e).max(initial=0.0) <= tolerance or not len(free) or radius < SMALLEST_RADIUS:
+        tried = [(each, found) for each in descents if (found := each.step(e, *slopes, tolerance)) is not None]
+        if not tried:
             break
-        gradient, H = (J.T @ e)[free], (J.T @ J + 0.5 * (curvature + curvature.T))[np.ix_(free, free)]
-        x = model_minimum(gradient, H, radius)
-        expected = -(gradient @ x + 0.5 * x @ H @ x)
-        if expected <= 1e-15 * (e @ e):
-            break  # a minimum
-        step = np.zeros(robot.nv)
-        step[free] = x
+        step, descents = np.zeros(robot.nv), [each for each, _ in tried]
+        for each, (x, _) in tried:
+            step[each.dofs] = x
         trial = moved(robot, q, step)
-        there = at(trial)
-        gained = 0.5 * (e @ e - there[0] @ there[0])
-        if gained > 0.0:
-            q, (e, J, curvature) = trial, there
-        if not gained > 0.25 * expected:
-            radius = 0.25 * np.linalg.norm(x)
-        elif gained > 0.75 * expected:
-            radius = min(2.0 * radius, LARGEST_STEP)
+        there = at(trial)[:3]
+        kept = [each.judge(x, expected, e, there[0]) for each, (x, expected) in tried]
+        if not all(kept):
+            for each, good in zip(descents, kept):
+                step[each.dofs] *= good
+            trial = moved(robot, q, step)
+            there = at(trial)[:3] if any(kept) else (e, *slopes)
+        q, (e, *slopes) = trial, there
     return q, e
 
 
@@ -149,6 +188,7 @@ def close_singular(robot, guess, target, tolerance, q, status):
     """Close from a guess where `close_states` came to a halt with this outcome; the last q, and what became of it."""
     nothing = Held(np.zeros_like(target.held.dofs), np.zeros_like(target.held.coordinates),
                    target.held.virtual[:0], target.held.angles[:0])
+    guess = _where_open(robot, guess, q, tolerance)
     if status == OPEN_GUESS:
         near, _ = least_error(robot, guess, Target(nothing, target.q, target.values[:0]), tolerance)
         q, status = closed_from(robot, near, target, tolerance)
@@ -163,6 +203,15 @@ def close_singular(robot, guess, target, tolerance, q, status):
             break
         q, status = closed_from(robot, further, target, tolerance)
     return q, status
+
+
+def _where_open(robot, guess, q, tolerance):
+    """The guess, with all clusters of constraints that are closed at q as they are there."""
+    of_rows = clusters_of_rows(robot.packed, np.empty(0, np.int64))
+    left_open = np.unique(of_rows[~(np.abs(closure_error(robot, q)) <= tolerance)])
+    step = apart(robot, guess, q)
+    step[np.isin(clusters_of_dofs(robot.packed), left_open)] = 0.0
+    return moved(robot, guess, step)
 
 
 def _beyond(robot, q, target, tolerance):
