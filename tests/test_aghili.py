@@ -67,10 +67,11 @@ def test_inverse_dynamics_gives_back_the_force_that_moves(robot, state):
 def test_singular_configuration():
     """Both links in one line: the constraint's row vanishes, there are two degrees of freedom, and M is all that is."""
     robot, q = bundled("slider_crank"), SINGULAR["q"]
-    r = forward_dynamics(robot, q, [0.0, 0.0], [1.0, 2.0], method="svd")
-    assert r.rank == 0 and r.singular
-    close(r.a, np.linalg.solve(SINGULAR["M_c_all_forms"], [1.0, 2.0]))
-    assert not r.lam.any()
+    for form in (None, "M_c", "M_c'", "M_c''"):
+        r = forward_dynamics(robot, q, [0.0, 0.0], [1.0, 2.0], method="projection" if form else "svd", inertia=form)
+        assert r.rank == 0 and r.singular
+        close(r.a, np.linalg.solve(SINGULAR["M_c_all_forms"], [1.0, 2.0]))
+        assert not r.lam.any()
     both = inverse_dynamics(robot, q, [0.0, 0.0], {"crank": 1.0, "rod": 2.0})
     close(both.tau, [1.0, 2.0])
     assert both.controllability

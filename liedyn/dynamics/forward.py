@@ -39,6 +39,9 @@ METHODS = {
 }
 """The formulations, and the options that each one takes."""
 
+AT_SINGULAR = "svd", "projection", "udwadia_kalaba", "unified"
+"""Formulations by pseudoinverses, which are defined at singular configurations too."""
+
 _SOLVERS = {"multiplier": multiplier.solve, "svd": svd.solve, "projection": projection.solve,
             "udwadia_kalaba": udwadia_kalaba.solve, "kane": kane.solve, "unified": unified.solve,
             "momenta": momenta.solve}
@@ -164,7 +167,7 @@ def _stabilized_nullspace(given, baumgarte):
     work = np.empty(solve_size(model))
     for b in range(len(a)):
         status, rank, _ = solve_accelerations(
-            model, given.M[b], given.h[b], given.G[b], wanted[b], given.tau[b], given.tolerance, work, a[b])
+            model, given.M[b], given.h[b], given.G[b], wanted[b], given.tau[b], given.ranking.tolerance, work, a[b])
         if status == SINGULAR_INERTIA:
             raise no_inertia(given, b)
         solve_multipliers(model, work, lam[b])
@@ -203,7 +206,8 @@ def forward_dynamics(robot, q, v, tau, method="nullspace", independent=None, f_e
     method : str
         - "nullspace": independent coordinates, by pivoting, names or tangent space (Spencer 2004, 2.3 and 2.4);
         - "multiplier": Lagrange multipliers (Spencer, 2.1);
-        - "svd": null space and pseudoinverse by singular values; evaluates at singular configurations (Spencer, 3.1);
+        - "svd": null space and pseudoinverse by singular values; evaluates at singular configurations (Spencer, 3.1),
+          and so do "projection", "udwadia_kalaba" and "unified";
         - "projection": constraint inertia matrices M_c, M_c', M_c'' (Aghili 2005);
         - "udwadia_kalaba": the explicit equation (Xu and Liu 2017, eq. 5-9);
         - "kane": embedded constraints, with speeds chosen again where they fail (Gillespie 2003, section 4);
@@ -216,7 +220,8 @@ def forward_dynamics(robot, q, v, tau, method="nullspace", independent=None, f_e
     f_ext : dict or array_like, optional
         Wrenches (moment, force) [N m, N] applied to bodies, each in its body's own frame, as for `rnea`.
     rank_tolerance : float
-        Pivots (or singular values, "svd" and "unified") of G below this part of the largest one count as zero.
+        Pivots of G below this part of the largest one count as zero, its rows and columns measured by the sizes of the
+        mechanism (`liedyn.linalg.ranks`).
     baumgarte : tuple of float (alpha, beta), optional
         Stabilisation ``g'' + 2 alpha g' + beta^2 g = 0`` [1/s] (Spencer, eq. 3.8). For all methods but "unified". The
         gains of Xu and Liu, eq. 52, are 2 alpha and beta^2. Nonholonomic rows have no g: ``psi' + 2 alpha psi = 0``.
@@ -247,10 +252,10 @@ def forward_dynamics(robot, q, v, tau, method="nullspace", independent=None, f_e
         impact is due.
     SingularConfigurationError
         A constraint has no direction here (the points of a distance coincide, a disk lies flat);
-        accelerations of contacts contradict each other (Painleve); the configuration is singular (for all methods but
-        "svd", which sets ``singular``), the independent coordinates do not determine the motion here, or some motion
-        moves no inertia; for "multiplier", "udwadia_kalaba", and "projection" with "M_c" or "M_c'", also if only the
-        open tree's does.
+        accelerations of contacts contradict each other (Painleve); the configuration is singular (for "nullspace",
+        "multiplier", "kane" and "momenta"; the other methods set ``singular``), the independent coordinates do not
+        determine the motion here, or some motion moves no inertia; for "multiplier", "udwadia_kalaba", and "projection"
+        with "M_c" or "M_c'", also if only the open tree's does.
 
     Warns
     -----
@@ -261,7 +266,9 @@ def forward_dynamics(robot, q, v, tau, method="nullspace", independent=None, f_e
     Notes
     -----
     Redundant rows, and the zero rows of constraints that are switched off, are taken by every method. At a singular
-    configuration, where rows are redundant that are not next to it, "svd" goes on with those that are left.
+    configuration, where rows are redundant that are not next to it, "svd", "projection", "udwadia_kalaba" and "unified"
+    go on with those that are left: their pseudoinverses are defined there. What those rows would have held is then
+    free, and where they contradict the motion they are satisfied in the sense of least squares.
 
     Off the constraints, redundant rows ask for accelerations that contradict each other by as much as the state is off.
     Then "nullspace", "multiplier" and "kane" satisfy the independent rows that pivoting finds, and the others all rows
@@ -309,7 +316,7 @@ def forward_dynamics(robot, q, v, tau, method="nullspace", independent=None, f_e
         known = _nullspace(robot, q, v, tau, forces, rank_tolerance, lead, **options) | {"singular": singular}
     else:
         given = problem(robot, lead, q, v, tau, forces, rank_tolerance)
-        if method == "svd":
+        if method in AT_SINGULAR:
             singular = singular_states(robot, q, given.rank, rank_tolerance)
         else:
             require_regular(robot, lead, q, given.rank, rank_tolerance)

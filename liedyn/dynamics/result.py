@@ -48,7 +48,7 @@ class ForwardDynamics:
     singular : bool or ndarray
         Is this a singular configuration, where the constraints have a smaller rank than next to it? Then the motion is
         not determined: ``a`` is that of least error in ``G a = gamma``, with the motions that G has lost as further
-        degrees of freedom ("svd" only: all other methods raise there).
+        degrees of freedom ("svd", "projection", "udwadia_kalaba" and "unified": the other methods raise there).
     contacts : dict
         What each one-sided constraint does, by name: "open", "leaving" (it touches, and comes apart), "sliding"
         (without friction too), "sticking", or "off"; for a batch arrays of them, shape (...).
