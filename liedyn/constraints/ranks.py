@@ -36,9 +36,10 @@ def ranks_by(by, G):
     return rank, order, ratio
 
 
-def rank_of_rows(robot, G, tolerance):
-    """Rank of one G (m, nv); rows that do not matter are zero."""
-    return int(independent_rows(np.ascontiguousarray(G, dtype=float), ranking(robot, tolerance))[0])
+def rank_of_rows(robot, rows, tolerance):
+    """Rank of one G, and of rows behind it that read velocities, as `weighed`; rows that do not matter are zero."""
+    by = Ranking(float(tolerance), *weighed(robot, rows)[1:])
+    return int(independent_rows(np.ascontiguousarray(rows, dtype=float), by)[0])
 
 
 def null_space(robot, G, tolerance):

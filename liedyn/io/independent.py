@@ -49,16 +49,16 @@ def _trouble(robot, q):
     """What is wrong with the independent coordinates at a configuration; nothing where they fit."""
     from liedyn.constraints.independent import by_name, holonomic
     from liedyn.constraints.loops import constraint_jacobian, virtual_jacobian
+    from liedyn.constraints.ranks import rank_of_rows
     from liedyn.dynamics.nullspace import RANK_TOLERANCE
-    from liedyn.linalg.dense import independent_rows
 
     G, chosen = constraint_jacobian(robot, q), by_name(robot, robot.independent)
     R, trouble = chosen.matrix(virtual_jacobian(robot, q)), ""
     for rows in (G, np.where(holonomic(robot)[:, None], G, 0.0)):
-        freedom = robot.nv - independent_rows(rows, RANK_TOLERANCE)[0]
+        freedom = robot.nv - rank_of_rows(robot, rows, RANK_TOLERANCE)
         if len(R) != freedom:
             found = f"{len(R)} where the robot has {freedom} degrees of freedom"
-        elif independent_rows(np.vstack([rows, R]), RANK_TOLERANCE)[0] < robot.nv:
+        elif rank_of_rows(robot, np.vstack([rows, R]), RANK_TOLERANCE) < robot.nv:
             found = "which do not determine its motion"
         else:
             return ""
