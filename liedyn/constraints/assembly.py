@@ -18,6 +18,7 @@ from liedyn.constraints.ranks import weighed
 from liedyn.constraints.singular_guess import close_singular
 from liedyn.errors import InputError, SingularConfigurationError, listed, of_the_batch, shown, suggestion
 from liedyn.linalg.dense import independent_rows
+from liedyn.linalg.ranks import Ranking
 from liedyn.model.packed import LINK_IQ, LINK_IV, LINK_NQ, LINK_NV, links_of
 
 
@@ -246,9 +247,10 @@ def _rates(robot, q, velocities):
 
 
 def _missing(robot, Z, rank):
-    """Names of coordinates of the tree whose velocities determine the motion together with the rows Z of some rank."""
+    """Names of coordinates of the tree whose velocities determine the motion together with weighed rows Z of a rank."""
     free = np.linalg.svd(Z)[2][rank:].T  # a motion in each column
-    _, order, _ = independent_rows(np.ascontiguousarray(free), 1e-9)
+    by = Ranking(1e-9, np.ones(robot.nv), np.ones(free.shape[1]))
+    _, order, _ = independent_rows(np.ascontiguousarray(free), by)
     return [robot.velocity_names[k] for k in order[:robot.nv - rank]]
 
 
