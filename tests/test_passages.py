@@ -154,3 +154,12 @@ def test_rounding_of_what_cannot_move_is_no_warning(seed):
 def test_energy_may_change_where_something_changes_it():
     robot = ld.load("five_bar")
     ld.simulate(robot, robot.home, np.zeros(4), 1.0, dt=0.01, tau=lambda t, q, v: [50.0 * (t > 0.5), 0.0, 0.0, 0.0])
+
+
+@pytest.mark.parametrize("formulation", ["nullspace", "momenta"])
+def test_gauss_says_where_it_cannot_pass(formulation):
+    """Its fixed-point iteration does not converge across a singular configuration; explicit steps go on."""
+    robot, q, v = double_four_bar()
+    with pytest.raises(ld.SimulationError, match=r"singular configuration \(condition number .*'rk4'") as caught:
+        ld.simulate(robot, q, v, 10.0, dt=4e-3, method="gauss4", formulation=formulation)
+    assert len(caught.value.trajectory) > 10

@@ -3,7 +3,8 @@ import numpy as np
 
 from liedyn.compiled.boundary import is_usable
 from liedyn.constraints.undefined import undefined_rows
-from liedyn.simulation.workspace import MESSAGES, NOT_CLOSED, NOT_CONVERGED, NOT_FINITE
+from liedyn.simulation.passages import NEAR
+from liedyn.simulation.workspace import DIVERGED, MESSAGES, NOT_CLOSED, NOT_CONVERGED, NOT_FINITE
 
 
 def reason(status, robot, o, x, inputs, stepping):
@@ -11,6 +12,11 @@ def reason(status, robot, o, x, inputs, stepping):
     text = MESSAGES[status].format(largest=o.largest.min())
     if stepping and status == NOT_CONVERGED:
         text = "no impulses that push and obey Coulomb's law could be found for a step: try a smaller dt"
+    by_collocation = o.tableau[0, 0] != 0.0  # the first row of explicit methods is empty
+    if by_collocation and status != DIVERGED and not x.nearest[0] <= NEAR:  # anything may be the first to tell
+        return (f"the iteration of the implicit step does not converge near a singular configuration (condition number "
+                f"{x.nearest[0]:.3g}), where its rates grow without bound however small dt is: explicit methods, as "
+                "'rk4', pass it")
     if status in (NOT_FINITE, NOT_CONVERGED):
         text = _not_finite(robot, x, inputs) or text
     g = np.abs(x.residual) / x.row_sizes
