@@ -108,6 +108,12 @@ def test_steps_in_several_threads():
         np.testing.assert_array_equal(found[k], alone[k])
 
 
+def after_ten_steps(robot):
+    stepper = ld.Stepper(robot, robot.home, REST)
+    stepper.advance(10, TAU)
+    return np.hstack([stepper.q, stepper.v])
+
+
 def test_copies_of_robots_and_couplers():
     """What steps is made anew for a copy; a coupler's copy pulls for itself."""
     robot = ld.load("five_bar")
@@ -121,8 +127,12 @@ def test_copies_of_robots_and_couplers():
         other.move([-1.0, 1.0, 0.0])
         assert not np.allclose(other.force(robot.home, REST), force)
         np.testing.assert_array_equal(coupler.force(robot.home, REST), force)
-    with pytest.raises(ld.InputError, match="cannot be copied"):
-        copy.deepcopy(ld.Stepper(robot, robot.home, REST))
+    stepper = ld.Stepper(robot, robot.home, REST)
+    stepper.advance(5, TAU)
+    for other in (copy.deepcopy(stepper), pickle.loads(pickle.dumps(stepper))):
+        other.advance(5)
+        assert other.t > stepper.t and stepper.t == 5 * stepper.dt
+        np.testing.assert_array_equal(np.hstack([other.q, other.v]), after_ten_steps(robot))
 
 
 def test_a_target_that_moves():

@@ -31,8 +31,8 @@ _LIE_ARGUMENTS = {
 }
 
 
-def warmup(jobs=None):
-    """Compile all kernels in parallel processes, with a progress bar.
+def warmup(jobs=None, here=False):
+    """Compile all kernels in parallel processes, with a progress bar; or in this one, where Ctrl-C waits for a kernel.
 
     Processes share the cache: what one has compiled, another loads. Two may compile the same helper at the same time;
     then the later copy stays, and nothing is lost but a second.
@@ -44,7 +44,7 @@ def warmup(jobs=None):
     start = time.perf_counter()
     jobs = jobs or os.cpu_count() or 1
     notice.is_silent = True  # there is a bar
-    if jobs == 1:
+    if here:
         done = _progress(names, map(_call, range(len(names))))
     else:
         # fresh processes: a fork of one with a running compiler may hang

@@ -22,6 +22,7 @@ from numba import prange, types
 from numba.extending import intrinsic
 
 from liedyn.compiled.jit import address_of, call_at, inline, inline_array, kernel
+from liedyn.compiled.slices import Slices, raise_stops
 from liedyn.model.packed import N_LINKS
 from liedyn.simd.lanes import LANES, SCALAR, WIDTH, load
 from liedyn.simd.lines import (
@@ -32,6 +33,8 @@ from liedyn.simd.transposition import lanes_to_rows, rows_to_lanes
 
 SHARED = 5000
 """Links times states from which on threads are worth waking: 50 us of inverse dynamics, more of all else."""
+FEW = 64
+"""Rows of the first slice of a batch; so many or fewer are worked on at once."""
 PAST_CACHE = 100_000
 """Numbers of a result from which on it is written past the cache: the second cache holds little more."""
 _TURN = threading.Lock()
@@ -54,10 +57,12 @@ if hasattr(os, "register_at_fork"):  # not under Windows, which does not fork
 class batch:  # noqa: N801  a decorator
     """A kernel on rows begin to end - 1, called from Python with all rows."""
 
+    few = FEW
+
     def __init__(self, function):
         self.kernel = kernel(function, nogil=True)
         self.__doc__, self.__name__, self.__module__ = function.__doc__, function.__name__, function.__module__
-        self._addresses = {}
+        self._addresses, self._slices = {}, {}
 
     def __call__(self, model, *arguments):
         first = arguments[0]
@@ -65,13 +70,29 @@ class batch:  # noqa: N801  a decorator
         self.on(count, count * model.ints.item(N_LINKS) >= SHARED, model, *arguments)
 
     def on(self, count, many, *arguments):
-        """Work on `count` rows, in all threads if they are many."""
+        """Work on `count` rows, in all threads if they are many, in slices (`liedyn.compiled.slices`)."""
+        if count <= self.few:
+            self.at_once(0, count, many, *arguments)
+            raise_stops()
+            return
+        for begin, end in self.slices(arguments[0]).of(count, WIDTH * numba.get_num_threads() if many else WIDTH):
+            self.at_once(begin, end, many, *arguments)
+
+    def slices(self, first):
+        """What is known of how long rows take of a model, or of rows without one: those of one robot look alike."""
+        size = len(first[0]) if isinstance(first, tuple) else first.shape[1]
+        if size not in self._slices:
+            self._slices[size] = Slices(self.few)
+        return self._slices[size]
+
+    def at_once(self, begin, end, many, *arguments):
+        """Work on rows begin to end - 1 without a look at signals, in all threads if they are many."""
         if not many or _LOST or numba.get_num_threads() == 1:
-            self.kernel(0, count, *arguments)
+            self.kernel(begin, end, *arguments)
         else:
-            address = self._address(count, *arguments)
+            address = self._address(end, *arguments)
             with _TURN if numba.threading_layer() == "workqueue" else contextlib.nullcontext():
-                shared(address, count, numba.get_num_threads(), flat(arguments))
+                shared(address, begin, end, numba.get_num_threads(), flat(arguments))
 
     def _address(self, *arguments):
         # Numba's own look at the types of so many arguments takes as long as 500 states
@@ -79,6 +100,16 @@ class batch:  # noqa: N801  a decorator
         if key not in self._addresses:
             self._addresses[key] = address_of(self.kernel, 0, *arguments)
         return self._addresses[key]
+
+
+class uneven_batch(batch):  # noqa: N801  a decorator
+    """A kernel whose rows may take a hundred times as long as those before: nothing is concluded from other calls."""
+
+    few = 2 * WIDTH
+
+    def slices(self, first):
+        """Small ones at first, that grow slowly."""
+        return Slices(self.few, growth=2)
 
 
 def kinds(x):
@@ -107,12 +138,12 @@ def call_rows(typing, address, begin, end, arguments):
 
 
 @kernel(parallel=True, nogil=True)
-def shared(address, count, threads, arguments):
-    """Call the kernel at an address on `count` rows, one block of whole registers for each thread."""
-    block = (count + threads - 1) // threads
+def shared(address, begin, end, threads, arguments):
+    """Call the kernel at an address on rows begin to end - 1, one block of whole registers for each thread."""
+    block = (end - begin + threads - 1) // threads
     block += -block % WIDTH
     for k in prange(threads):
-        call_rows(address, min(k * block, count), min((k + 1) * block, count), arguments)
+        call_rows(address, min(begin + k * block, end), min(begin + (k + 1) * block, end), arguments)
         finish_stores()
 
 

@@ -10,7 +10,9 @@ from llvmlite import ir
 from numba import carray, cfunc, jit, types
 from numba.extending import intrinsic, overload
 
+from liedyn.compiled.callbacks import callback
 from liedyn.compiled.jit import address_for, c_address, inline, kernel_in_place
+from liedyn.compiled.slices import stops
 from liedyn.model.numbers import ORTHOGONALITY
 
 ARGUMENTS = ("t", "q", "v", "a", "lam")
@@ -83,15 +85,16 @@ class Failure:
     Attributes
     ----------
     about : ndarray of int64
-        Has it failed; sizes of q, v, a, lam and of what it returns; is that to begin with a pose; address of `numbers`.
+        Has it failed, 1, or been ended by what ends the program, 2; sizes of q, v, a, lam and of what it returns; is
+        that to begin with a pose; address of `numbers`.
     numbers : ndarray
         t; of compiled functions then q, v, a, lam.
-    error : BaseException or None
-        What a plain Python function has raised.
+    raised : list of BaseException
+        What a plain Python function has raised: nothing or one.
     """
 
     def __init__(self, lengths, size, with_pose):
-        self.numbers, self.error = np.zeros(1 + sum(lengths)), None
+        self.numbers, self.raised = np.zeros(1 + sum(lengths)), []
         self.about = np.array([0, *lengths, size, with_pose, self.numbers.ctypes.data], dtype=np.int64)
 
     def __bool__(self):
@@ -102,21 +105,17 @@ class Failure:
         """Time of the failure."""
         return float(self.numbers[0])
 
-    def put(self, error, t):
-        """Keep what a plain Python function raises, unless it has failed before; but what ends the program always."""
-        if not self or not isinstance(error, Exception):
-            self.numbers[0], self.error, self.about[0] = t, error, 1
-
     def take(self, arguments):
         """The arguments by name and the error, which are then forgotten."""
         arrays = np.split(self.numbers[1:].copy(), np.cumsum(self.about[1:4]))
-        found, error = dict(zip(ARGUMENTS, (self.t, *arrays))), self.error
+        found, error = dict(zip(ARGUMENTS, (self.t, *arrays))), next(iter(self.raised), None)
         self.forget()
         return [found[name] for name in arguments], error
 
     def forget(self):
         """As if it had not failed."""
-        self.about[0], self.error = 0, None
+        self.about[0] = 0
+        self.raised.clear()
 
 
 @intrinsic
@@ -217,15 +216,12 @@ def compiled_entry(function, arguments, failure):
 
 def python_entry(answer, arguments, failure):
     """The same for a C function that calls back ``answer(arguments)``, which raises where it has none."""
-    places, rooms = [ARGUMENTS.index(name) for name in arguments], [ctypes.c_double * n for n in failure.about[1:6]]
+    at = [(ctypes.c_double * n).from_address for n in failure.about[1:6]]
+    places, put = [(k, at[k - 1]) for k in map(ARGUMENTS.index, arguments)], at[4]
 
-    def entry(t, *given):
-        try:
-            out = np.frombuffer(rooms[4].from_address(given[4]))
-            out[:] = answer([np.frombuffer(rooms[k - 1].from_address(given[k - 1])) if k else t for k in places])
-        except BaseException as error:
-            out[:] = np.nan
-            failure.put(error, t)
+    def entry(*given, read=np.frombuffer):
+        out = read(put(given[5]))
+        out[:] = answer([read(room(given[k])) if k else given[0] for k, room in places])
 
-    entry = _C_FUNCTION(entry)
+    entry = callback(_C_FUNCTION, entry, failure.raised, stops(failure), failure.about.ctypes.data)
     return ctypes.cast(entry, ctypes.c_void_p).value, entry

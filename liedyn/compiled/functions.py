@@ -13,6 +13,7 @@ Nothing that a function raises can pass through C. Where it fails, or returns wh
 and its arguments are kept, those of the first failure. Whoever has called a kernel asks `raise_errors` afterwards,
 which calls a compiled function once more at these arguments, now from Python, to see what is wrong.
 """
+import contextlib
 import math
 
 import numpy as np
@@ -24,6 +25,7 @@ from numba.extending import intrinsic
 
 from liedyn.arguments import floats
 from liedyn.compiled.entries import ARGUMENTS, Failure, compiled_entry, is_pose, python_entry
+from liedyn.compiled.slices import interrupts_noted, raise_stops
 from liedyn.errors import InputError, said, shown
 
 
@@ -83,17 +85,19 @@ class Function:
         if not callable(function):
             raise InputError(f"{what}: expected a function, got {shown(function)}")
         self.what, self.function, self._arguments, self._returns = what, function, tuple(sample), returns
-        self.size = len(self._answer(list(sample.values())))
-        self._returns = [shapes for shapes in returns if _count(shapes) == self.size]
-        self._has_pose = self._returns[0] == POSES
-        self.failure = Failure([np.size(sample.get(name, ())) for name in ARGUMENTS[1:]], self.size, self._has_pose)
-        if not isinstance(function, CPUDispatcher):
-            self.address, self._entry = python_entry(self._checked, self._arguments, self.failure)
-            return
-        try:
-            self.address, self._entry = compiled_entry(function, self._arguments, self.failure)
-        except NumbaError as error:
-            raise InputError(f"{what}: compiled code cannot call it: {said(error)}") from error
+        is_compiled = isinstance(function, CPUDispatcher)
+        with interrupts_noted() if is_compiled else contextlib.nullcontext():  # it compiles
+            self.size = len(self._answer(list(sample.values())))
+            self._returns = [shapes for shapes in returns if _count(shapes) == self.size]
+            self._has_pose = self._returns[0] == POSES
+            self.failure = Failure([np.size(sample.get(name, ())) for name in ARGUMENTS[1:]], self.size, self._has_pose)
+            if not is_compiled:
+                self.address, self._entry = python_entry(self._checked, self._arguments, self.failure)
+                return
+            try:
+                self.address, self._entry = compiled_entry(function, self._arguments, self.failure)
+            except NumbaError as error:
+                raise InputError(f"{what}: compiled code cannot call it: {said(error)}") from error
 
     def _answer(self, given):
         """What the function returns, as one array of numbers of the right count.
@@ -171,7 +175,9 @@ def _longer(shape):
 
 
 def raise_errors(functions):
-    """Raise what has been wrong with one of these functions (a dict of them, as in a robot), if anything was."""
+    """Raise what has been wrong with one of these functions (a dict of them, as in a robot), if anything was; before
+    all else what has ended any function, as Ctrl-C does."""
+    raise_stops()
     for function in functions.values():
         if function.failure:
             try:
@@ -181,6 +187,7 @@ def raise_errors(functions):
 
 
 def forget_errors(functions):
-    """Forget what has been wrong, where nothing came of it."""
+    """Forget what has been wrong, where nothing came of it; but not what has ended a function, which is raised."""
+    raise_stops()
     for function in functions.values():
         function.failure.forget()

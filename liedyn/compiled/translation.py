@@ -29,6 +29,7 @@ from numba.core.registry import CPUDispatcher
 from liedyn.compiled.late import BindAll, bind_called
 from liedyn.compiled.notice import notice
 from liedyn.compiled.passes import Compiler
+from liedyn.compiled.slices import interrupts_noted
 
 KNOWN = {(0, 68)}
 """Versions of Numba with which this has been tried."""
@@ -190,7 +191,7 @@ class _Chain:
 
     @contextlib.contextmanager
     def begun(self):
-        with global_compiler_lock:
+        with interrupts_noted(), global_compiler_lock:  # Numba takes an interrupt for an error of types, and goes on
             collects = gc.isenabled()
             gc.disable()  # a collection walks over millions of objects, none of which can be given up yet
             self.thread = threading.get_ident()

@@ -113,7 +113,7 @@ def compile_kernels(program):
             runpy.run_path(program, run_name="__main__")
         else:
             from liedyn.cli.warmup import warmup
-            warmup(jobs=1)
+            warmup(jobs=1, here=True)
 
 
 @contextlib.contextmanager

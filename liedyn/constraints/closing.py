@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.compiled.batches import batch
+from liedyn.compiled.batches import uneven_batch
 from liedyn.compiled.jit import kernel
 from liedyn.constraints.closing_steps import (
     LARGEST_STEP, ROUNDING, SMALLEST_PART, begin_step, errors, put_step, room_for, shorter_way, take_step,
@@ -164,7 +164,7 @@ def close_kernel(model, held, target, values, tolerance, room, start, q):
     return follow(model, held, target, values, tolerance, room, q)
 
 
-@batch
+@uneven_batch
 def close_states(begin, end, model, q, target, values, dofs, coordinates, virtual, angles, tolerance, closed, status):
     """`close_kernel` on each row: targets (count, nq) of held tree coordinates and `values` (count, k) of virtual ones.
 

@@ -5,6 +5,7 @@ import numpy as np
 from liedyn.arguments import floats
 from liedyn.compiled.boundary import is_usable
 from liedyn.errors import InputError, said, shown
+from liedyn.model.travel import Travelling
 
 
 def gain(name, value, size):
@@ -41,7 +42,7 @@ def require_stable(gains, system):
         raise InputError(f"gains {values} are not stable: {system} has an eigenvalue with real part {slowest:.3g}")
 
 
-def signal(name, wanted, sizes):
+class Signal(Travelling):
     """A function of t that returns one finite array for each of `sizes`.
 
     `wanted` is such a function, or the constant first array, all others being zero.
@@ -49,15 +50,22 @@ def signal(name, wanted, sizes):
     Raises
     ------
     InputError
-        A shape does not fit, or an entry is not finite; the function raises it when it is called.
+        A shape does not fit, or an entry is not finite; a function raises it when it is called.
     """
-    constant = (wanted, *(np.zeros(size) for size in sizes[1:]))
 
-    def at(t):
-        found = constant
-        if callable(wanted):
+    def __init__(self, name, wanted, sizes):
+        self.name, self.function, self.sizes = name, wanted if callable(wanted) else None, sizes
+        self.first = None if callable(wanted) else (wanted, *(np.zeros(size) for size in sizes[1:]))
+        self.first = self._fitted(0.0)
+
+    def __call__(self, t):
+        return self.first if self.function is None else self._fitted(t)
+
+    def _fitted(self, t):
+        name, sizes, found = self.name, self.sizes, self.first
+        if self.function is not None:
             try:
-                found = wanted(t)
+                found = self.function(t)
             except Exception as error:
                 raise InputError(f"{name} fails with {said(error)} at t = {t:g}") from error
             found = found if len(sizes) > 1 else (found,)
@@ -73,6 +81,3 @@ def signal(name, wanted, sizes):
             if not is_usable(x).all():
                 raise InputError(f"{name} is not finite at t = {t:g}, or too large: {shown(x.tolist())}")
         return arrays if len(sizes) > 1 else arrays[0]
-
-    first = at(0.0)
-    return at if callable(wanted) else lambda t: first

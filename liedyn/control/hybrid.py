@@ -7,7 +7,7 @@ from liedyn.compiled.boundary import states
 from liedyn.compiled.functions import raise_errors
 from liedyn.constraints.ranks import ranking
 from liedyn.control.decomposition import Decomposition, decompose
-from liedyn.control.gains import gain, signal
+from liedyn.control.gains import gain, Signal
 from liedyn.control.integral import Integral
 from liedyn.control.inverse_dynamics import rows_named
 from liedyn.control.pidc import PIDC
@@ -92,7 +92,7 @@ class HybridController:
                 raise InputError(f"plant {plant.name!r} must have the coordinates and the rows of {robot.name!r}")
         self.motion, self.plant = motion, plant
         self.rows = tuple(robot.row_names[k] for k in self._places)
-        self._wanted = [signal(f"forces[{name!r}]", forces[name], (len(rows),)) for name, rows in found.items()]
+        self._wanted = [Signal(f"forces[{name!r}]", forces[name], (len(rows),)) for name, rows in found.items()]
         self._G_F, self._G_I = (_force_gain(name, G, len(self.rows)) for name, G in (("G_F", G_F), ("G_I", G_I)))
         self._integral = Integral(len(self.rows))
 
@@ -127,7 +127,7 @@ class HybridController:
         motion = self.motion._motion(t, q, v)
         wanted = np.concatenate([at(t) for at in self._wanted])
         e = (self._error_of_plant(t, q, v, motion, wanted) if lam is None else
-             wanted - signal("lam", lam, (len(self.rows),))(t))
+             wanted - Signal("lam", lam, (len(self.rows),))(t))
         e = np.where(np.isin(self.motion.robot.row_owners, self.motion.robot.active)[self._places], e, 0.0)
         return motion.with_multipliers(self._places, wanted + self._G_F @ e + self._G_I @ self._integral.add(t, e))
 

@@ -8,7 +8,7 @@ from liedyn.control.controllability import actuation, is_constant
 from liedyn.control.coordinates import Coordinates
 from liedyn.control.decomposition import metric_root
 from liedyn.control.inverse_dynamics import driven
-from liedyn.control.gains import gain, require_stable, signal
+from liedyn.control.gains import gain, require_stable, Signal
 from liedyn.control.integral import Integral
 from liedyn.control.motion import Motion
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
@@ -88,7 +88,7 @@ class PIDC:
         gains |= {"G_P": gain("G_P", G_P, size), "G_D": gain("G_D", G_D, size)}
         require_stable(gains, "e'' + G_D e' + G_P e" + (" = 0" if G_I is None else " + G_I integral of e = 0"))
         self._gains, self._integral = gains, Integral(size)
-        self._wanted = signal("trajectory", trajectory, (self._coordinates.size, size, size))
+        self._wanted = Signal("trajectory", trajectory, (self._coordinates.size, size, size))
         self._active, (self._actuators, self._B) = active, actuation(robot, active, robot.home)
         self._root = metric_root(metric, robot.nv)
         self._reads_cuts = bool((self._coordinates.chosen.virtual >= 0).any())

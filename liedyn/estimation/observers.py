@@ -158,13 +158,15 @@ class Observer(Sensors):
             return control.ss(A - self.L @ self.C, np.hstack([self.L, B - self.L @ self.D]), one - M @ self.C,
                               np.hstack([M, -M @ self.D]), **known)
 
-        def update(t, x, given, params):
-            return A @ x + B @ (given[ny:] - self.u) + self.L @ self.innovation(given[:ny], x, given[ny:])
+        return control.nlsys(self._absolute_rate, self._absolute_estimate, **known)
 
-        def estimate(t, x, given, params):
-            return x + M @ self.innovation(given[:ny], x, given[ny:])
+    def _absolute_rate(self, t, x, given, params):
+        read, u = given[:len(self.C)], given[len(self.C):]
+        return self.model.A @ x + self.model.B @ (u - self.u) + self.L @ self.innovation(read, x, u)
 
-        return control.nlsys(update, estimate, **known)
+    def _absolute_estimate(self, t, x, given, params):
+        M = getattr(self, "M", np.zeros((len(self.C[0]), len(self.C))))
+        return x + M @ self.innovation(given[:len(self.C)], x, given[len(self.C):])
 
     def _state(self, name, x):
         return vector(name, x, len(self.C[0]))

@@ -3,12 +3,13 @@ import numpy as np
 
 from liedyn.arguments import floats, whole
 from liedyn.errors import InputError, shown
+from liedyn.model.travel import Travelling
 from liedyn.estimation.observers import vector
 from liedyn.regulation.weights import weight
 from liedyn.simulation.sampled import Sampled
 
 
-class OutputFeedback:
+class OutputFeedback(Travelling):
     """A controller on estimates, and the filter that makes them; ``simulate(u=feedback.sampled)`` runs both.
 
     At every sample: what the sensors read, an update of the filter, the controller at the estimate, and the prediction

@@ -3,6 +3,7 @@ import numpy as np
 
 from liedyn.compiled.boundary import wrenches
 from liedyn.compiled.functions import forget_errors, raise_errors
+from liedyn.compiled.slices import Slices
 from liedyn.constraints.records import refresh
 from liedyn.contact.state import statuses
 from liedyn.errors import InputError, SimulationError
@@ -22,6 +23,8 @@ from liedyn.simulation.workspace import (
     FREE_ENERGY, FUNCTION, MESSAGES, N_SCALARS, NOT_CLOSED, OK, Rows, make_rows, make_work,
 )
 
+FEW = 64
+"""Steps that are differentiated in the first slice."""
 MADE_IN_PARTS = "next to a singular configuration its step could not be found again"
 
 
@@ -100,14 +103,16 @@ class Tape:
                        f"{parameters} parameters", 16.0 * rows * n * (2 * n + nu + parameters + 1))
         found = StepDerivatives(np.zeros((rows - 1, 2 * n, 2 * n)), np.zeros((rows - 1, 2 * n, nu)),
                                 np.zeros((rows - 1, 2 * n, parameters)), np.zeros((rows - 1, 2 * n)))
-        origin = np.arange(rows - 1)
+        origin, slices = np.arange(rows - 1), Slices(FEW)
         statuses(self.model)[:] = trajectory.status[0]
         start = self.start(known, start)
         for first, last in parts:
             statuses(self.model)[:] = trajectory.status[first]
             k = first
             while k < last:
-                status, k = self._differentiate(known, k, last, found)
+                end = min(last, k + slices.pieces)
+                with slices.timed(end - k):
+                    status, k = self._differentiate(known, k, end, found)
                 if status == NOT_CLOSED:  # not one step and its projection
                     base = self._passage(known, k, first, found)
                     status, origin[k], k = (status, k, k) if base is None else (OK, base, k + 1)

@@ -3,13 +3,11 @@ import dataclasses
 import functools
 import hashlib
 import importlib
-import io
 import types
 
 import numpy as np
 
 from liedyn.errors import InputError, LiedynError, said, shown
-from liedyn.model.build import build
 from liedyn.model.robot import Robot
 
 
@@ -24,49 +22,19 @@ def needed(name):
 def packed(what, thing):
     """Anything as bytes: robots, and functions that are defined in a script or a notebook, included.
 
-    A robot travels as its packed arrays and its declaration. If it has users' functions, whose C addresses mean nothing
-    elsewhere, its declaration alone travels, with the Python functions, and it is built again.
+    A robot travels as `liedyn.model.travel` says, with any functions of the user: cloudpickle takes their code along.
     """
     cloudpickle = needed("cloudpickle")
-
-    class Pickler(cloudpickle.Pickler):
-        def reducer_override(self, x):
-            if isinstance(x, Robot):
-                return _parts(x)
-            return super().reducer_override(x)
-
-    data = io.BytesIO()
     try:
-        Pickler(data, protocol=5).dump(thing)
+        return cloudpickle.dumps(thing, protocol=5)
     except Exception as error:  # whatever a user's __reduce__ raises
         raise InputError(f"{what} cannot be sent to other processes: {said(error)}") from error
-    return data.getvalue()
 
 
 @functools.lru_cache(maxsize=16)
 def unpacked(data):
     """What `packed` has packed; the same object each time, so that a robot remembers what was worked out for it."""
     return needed("cloudpickle").loads(data)
-
-
-def _parts(robot):
-    """What makes the robot again: a function and its arguments."""
-    if has_functions(robot):
-        return _built, (robot.model_as_is(), robot.t)
-    return _made, ({each.name: getattr(robot, each.name) for each in dataclasses.fields(Robot) if each.init},)
-
-
-def _built(model, t):
-    return build(model).at(t)
-
-
-def _made(parts):
-    return Robot(**parts)
-
-
-def has_functions(robot):
-    """Are there functions of the user in it?"""
-    return bool(robot.functions or (robot.elements is not None and robot.elements.functions))
 
 
 # ---- what tells jobs apart, also in another process on another day

@@ -13,6 +13,7 @@ from liedyn.model.force_elements import Elements
 from liedyn.model.packed import (
     LOOPS_AT, LOOP_ACTIVE, LOOP_I, LOOP_SIDE, OFF, OPEN, STATUS, TIME, PackedModel, status_code,
 )
+from liedyn.model.travel import copied, parts_of, require_functions_travel
 from liedyn.tables import html_table
 
 
@@ -77,7 +78,8 @@ class Robot:
     body_numbers : dict
         Numbers of the bodies by name; those of the frames follow.
     memo : dict
-        What has been worked out for this robot and will not change, by what it is.
+        What has been worked out for this robot and will not change, by what it is. It stays in its process: copies, and
+        pickled robots, work it out again.
     """
 
     model: Model
@@ -151,6 +153,16 @@ class Robot:
             raise InputError(f"what actuator {shown(self.elements.driven[0])} of {self.name!r} does to the coordinates "
                              "depends on the configuration: take liedyn.actuator_matrix(robot, q)")
         return self.tree_actuators
+
+    def __reduce__(self):
+        require_functions_travel(self)
+        return parts_of(self)
+
+    def __copy__(self):
+        return replace(self)
+
+    def __deepcopy__(self, memo):
+        return copied(self)
 
     def __repr__(self):
         more = len(self.constraint_names) - len(self.loop_names)

@@ -7,6 +7,7 @@ from liedyn.arguments import floats, number, positive, require_robot
 from liedyn.compiled.boundary import as_floats, states
 from liedyn.constraints.checking import central_difference, relative_deviation
 from liedyn.errors import InputError, said, shown
+from liedyn.model.travel import Travelling
 from liedyn.feedback import FeedbackCheck
 from liedyn.tree.configuration import integrate
 from liedyn.tree.forward_kinematics import pose
@@ -14,7 +15,7 @@ from liedyn.tree.jacobians import body_jacobian
 
 
 @dataclass(frozen=True)
-class PathFunction:
+class PathFunction(Travelling):
     """A function along a motion with its derivatives, for a cost or for limits of `optimize_motion`.
 
     Attributes

@@ -5,6 +5,7 @@ values are those of the program.
 """
 import numpy as np
 
+from liedyn.compiled.slices import interrupts_noted
 from liedyn.errors import InputError, LiedynError, said, shown
 
 
@@ -12,7 +13,8 @@ def solve(problem, x, options):
     """Unknowns, multipliers of c and of the limits, iterations, status in words, and did it converge?"""
     casadi = require_casadi()
     n, m = len(x), len(problem.c_low)
-    make = _callbacks(casadi)
+    interrupts = []
+    make = _callbacks(casadi, interrupts)
     dense, sparse = casadi.Sparsity.dense, casadi.Sparsity(m, n, problem.indptr.tolist(), problem.indices.tolist())
     H = problem.hessian(x, np.zeros(m))
     upper, of_hessian = _upper(casadi, H, n)
@@ -47,7 +49,9 @@ def solve(problem, x, options):
         solver = casadi.nlpsol("motion", "ipopt", {"x": z, "f": cost, "g": c}, settings)
     except Exception as error:  # CasADi raises RuntimeError and others for options that there are not
         raise InputError(f"Ipopt does not take settings={shown(options.settings)}: {said(error)}") from error
-    found = solver(x0=x, lbx=problem.low, ubx=problem.high, lbg=problem.c_low, ubg=problem.c_high)
+    with interrupts_noted() as noted:
+        interrupts.append(noted)
+        found = solver(x0=x, lbx=problem.low, ubx=problem.high, lbg=problem.c_low, ubg=problem.c_high)
     stats = solver.stats()
     x, of_c, of_x = (np.asarray(found[name]).ravel() for name in ("x", "lam_g", "lam_x"))
     status = "converged" if stats["success"] else stats["return_status"].replace("_", " ").lower()
@@ -63,8 +67,9 @@ def _upper(casadi, H, n):
     return upper, casadi.Sparsity(n, n, starts.tolist(), H.indices[upper].tolist())
 
 
-def _callbacks(casadi):
-    """A maker of functions of CasADi from functions of arrays, with patterns of what goes in and comes out."""
+def _callbacks(casadi, interrupts):
+    """A maker of functions of CasADi from functions of arrays, with patterns of what goes in and comes out. They fail
+    once something stands in the lists `interrupts`: Ipopt then gives up."""
     class Callback(casadi.Callback):
         def __init__(self, name, function, given, found, jacobian=None):
             casadi.Callback.__init__(self)
@@ -84,6 +89,8 @@ def _callbacks(casadi):
             return self.found[i]
 
         def eval(self, arguments):
+            if any(interrupts):
+                raise RuntimeError("interrupted")
             return self.function(*(np.asarray(each).ravel() for each in arguments))
 
         def has_jacobian(self):

@@ -8,6 +8,7 @@ import numpy as np
 
 from liedyn.arguments import non_negative, number, positive, whole
 from liedyn.errors import InputError, SingularConfigurationError
+from liedyn.model.travel import Travelling
 from liedyn.planning.gait import NOW, carry, close, phases_ahead, schedule_of
 from liedyn.planning.plan import STATUS, PlanWarning, first_penalty, plan_of, put_start, regulated
 from liedyn.planning.search import CONVERGED, FROM_STATES, GO_ON, ITERATIONS
@@ -28,7 +29,7 @@ HALVINGS = 8
 """Parts of a change that are tried at most: the time of a call has a bound."""
 
 
-class MPC:
+class MPC(Travelling):
     """A controller that plans anew at each sample; a function of (t, q, v) for :class:`liedyn.Sampled`.
 
     Each call shifts the plan before to the present, with its multipliers, puts the state as it is at its beginning,

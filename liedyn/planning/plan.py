@@ -284,6 +284,8 @@ def ddp(robot, q0, v0, cost, steps, h, limits=None, method="midpoint", independe
         A loop is open at q0.
     PlanError, SingularConfigurationError
         The steps that the search begins with lead nowhere: the message names the knot.
+    KeyboardInterrupt
+        Ctrl-C; its attribute ``plan`` is the plan so far.
 
     Warns
     -----
@@ -318,7 +320,11 @@ def ddp(robot, q0, v0, cost, steps, h, limits=None, method="midpoint", independe
     if penalty is None:
         penalty = first_penalty(solver, roll) if solver.limited else 1.0
     solver.set_penalty(penalty)
-    status = solver.search(iterations, tolerance, limit_tolerance, penalty, roll)
+    try:
+        status = solver.search(iterations, tolerance, limit_tolerance, penalty, roll)
+    except KeyboardInterrupt as stop:
+        stop.plan = plan_of(solver, ITERATIONS)
+        raise
     plan = plan_of(solver, status)
     if status != CONVERGED:
         worst = f"; limits are violated by {plan.violation:.3g}" if plan.violation > limit_tolerance else ""

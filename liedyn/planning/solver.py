@@ -4,6 +4,7 @@ import numpy as np
 from liedyn.arguments import one_of, positive, require_robot
 from liedyn.compiled.boundary import states
 from liedyn.compiled.functions import forget_errors, raise_errors
+from liedyn.compiled.slices import Slices
 from liedyn.constraints.independent import all_holonomic, by_name, choose, given_coordinates
 from liedyn.constraints.loops import closure_error
 from liedyn.contact.watching import watches
@@ -15,7 +16,7 @@ from liedyn.planning.objective import cost_room
 from liedyn.planning.problem import cost_floor, limits_of, objective_of
 from liedyn.planning.schedule import knots_of, no_phases, pack_phases, phases_of
 from liedyn.planning.search import (
-    FROM_INPUTS, ITERATIONS, SINGULAR, Log, Options, Rooms, raise_multipliers, search,
+    FROM_INPUTS, GO_ON, ITERATIONS, SINGULAR, Log, Options, Rooms, raise_multipliers, search,
 )
 from liedyn.planning.step import EULER, MIDPOINT, RK4, Discretisation, coordinates_of, step_room
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
@@ -143,7 +144,15 @@ class Solver:
         self.rooms = Rooms(
             step, stage_room(self.robot, self.discretisation, N + 1, o.whole), cost_room(self.model, p, rows),
             backward_room(x, nu), ForwardRoom(zeros(n), zeros(x), zeros(x), zeros(nu)))
-        self.log = None
+        self.log, self._slices = None, Slices(1)
+
+    def __getstate__(self):  # users' functions have addresses in this process
+        return vars(self) | ({"objective": None, "functions": None} if self.functions else {})
+
+    def __setstate__(self, state):
+        vars(self).update(state)
+        if self.functions is None:
+            self.set_objective(*self._given)
 
     def _require_memory(self, knots, stages):
         """TooLargeError if derivatives at all knots need more memory than there is."""
@@ -236,7 +245,7 @@ class Solver:
 
     def set_objective(self, cost, limits):
         """Another cost and other limits, with as many rows of each."""
-        d = self.discretisation
+        d, self._given = self.discretisation, (cost, limits)
         whole = len(self.places) == self.robot.nv and d.phases.counts.size == d.groups.size == 0
         self.objective, self.limit_names, self.functions = objective_of(
             self.robot, self.y, whole, cost, limits, self.steps)
@@ -261,12 +270,11 @@ class Solver:
             A step of the plan as it is given leads nowhere.
         """
         memory = np.zeros(5) if self.log is None else self.log.memory
-        self.log = Log(*(np.zeros(iterations + 2) for _ in range(5)), np.zeros(3, np.int64), memory)
-        options = Options(iterations, halvings, tolerance, limit_tolerance, growth, LARGEST_PENALTY * penalty,
-                          int(roll), 1 if finish else 0, cost_floor(self.objective, self.steps))
+        self.log = log = Log(*(np.zeros(iterations + 2) for _ in range(5)), np.zeros(3, np.int64), memory)
         forget_errors(self.functions)
-        status = search(self.model, self.discretisation, self.objective, self.path, self.trial, self.expansion,
-                        self.rooms, options, self.log)
+        status = self._search_in_slices(iterations, Options(
+            iterations, halvings, tolerance, limit_tolerance, growth, LARGEST_PENALTY * penalty, int(roll),
+            1 if finish else 0, cost_floor(self.objective, self.steps)), log)
         raise_errors(self.functions)
         if status == SINGULAR:
             rolled = roll == FROM_INPUTS and self.log.count[0] == 0
@@ -274,6 +282,24 @@ class Solver:
         if status == ITERATIONS and finish:
             self.raise_multipliers()
         return status
+
+    def _search_in_slices(self, iterations, options, log):
+        """`search`, which goes on where the slice before has run out of iterations (`liedyn.compiled.slices`)."""
+        made = updates = 0
+        while True:
+            part = min(self._slices.pieces, iterations - made)
+            last = made + part == iterations
+            with self._slices.timed(part):
+                status = search(
+                    self.model, self.discretisation, self.objective, self.path, self.trial, self.expansion, self.rooms,
+                    options._replace(iterations=part, roll=GO_ON if made else options.roll,
+                                     finish=options.finish if last else 0),
+                    Log(*(each[made:] for each in log[:5]), *log[5:]))
+            log.count[:2] += made, updates
+            if last or status != ITERATIONS:
+                return status
+            made, updates = log.count[:2].tolist()
+            raise_errors(self.functions)
 
     def raise_multipliers(self):
         """Multipliers of the limits for the plan as it is."""

@@ -26,6 +26,8 @@ ASIDE = 0.1
 """What counts as another place [rad, m], and how far beside to go on."""
 WALK = 20
 """Steps from a closed configuration towards another start."""
+WAITING = -2
+"""Status of a row that has not been searched yet."""
 
 
 @kernel_in_place
@@ -103,17 +105,22 @@ def search(model, problem, goal, posture, starts, iterations, room, q):
 
 
 @batch
-def search_states(begin, end, model, q, goals, posture, problem, starts, iterations, path, errors, status, counts,
-                  restarts):
-    """`search` on each row: q (count, nq) in and out, goals, posture (count, nq, or no columns), errors (count, r).
+def search_states(begin, end, model, q, goals, posture, problem, starts, iterations, path, budget, errors, status,
+                  counts, restarts):
+    """`search` on each row that is WAITING: q (count, nq) in and out, goals, posture (count, nq, or no columns), errors
+    (count, r).
 
     With a `path` of so many rows, which are worked on all at once then, each begins where the one before has ended,
     unless it is the first of its path. `status` becomes 1 where all targets are reached, 0 where not, -1 where the
-    start could not be closed.
+    start could not be closed. After `budget` iterations the rows that are left stay WAITING.
     """
     model = PackedModel(model.ints, model.floats.copy())  # where users' functions leave what they return
     room = room_for(model, problem.weights.size, problem.ends.size)
     for b in range(begin, end):
+        if status[b] != WAITING:
+            continue
+        if budget <= 0:
+            break
         if path > 0 and b % path > 0 and status[b - 1] >= 0:
             q[b] = q[b - 1]
         within(problem, q[b])
@@ -123,3 +130,4 @@ def search_states(begin, end, model, q, goals, posture, problem, starts, iterati
         reached, counts[b], restarts[b] = search(model, problem, goals[b], posture[b], starts, iterations, room, q[b])
         status[b] = 1 if reached else 0
         errors[b] = room.error
+        budget -= 1 + counts[b]

@@ -8,6 +8,7 @@ import numpy as np
 from liedyn.arguments import flag, names, one_of, positive, require_robot, whole
 from liedyn.compiled.boundary import as_floats, states
 from liedyn.compiled.functions import forget_errors, raise_errors
+from liedyn.compiled.slices import Slices
 from liedyn.constraints.assembly import close_around
 from liedyn.errors import InputError, LiedynError, of_the_batch, shown, suggestion
 from liedyn.model.kinds import JOINTS
@@ -15,12 +16,16 @@ from liedyn.model.packed import LINK_IV, LINK_NV, LINK_PRIMITIVE, links_of
 from liedyn.reaching.packing import pack
 from liedyn.reaching.problem import HELD, PLACE
 from liedyn.reaching.rows import LEVEL, ROW, ROWS
-from liedyn.reaching.search import search_states
+from liedyn.reaching.search import WAITING, search_states
 from liedyn.reaching.targets import checked
 from liedyn.tree.configuration import random_configuration
 
 SHARED = 64
 """Rows from which on threads are worth waking."""
+FIRST_ITERATIONS = 1024
+"""Steps of descents in the first slice of a batch, 10 to 30 us each."""
+ALL = 2 ** 62
+"""Steps of a single row: as many as it takes."""
 UNREACHED = ("raise", "warn", "ignore")
 
 
@@ -168,9 +173,12 @@ def inverse_kinematics(robot, targets, q0=None, posture=None, hold=(), limits=Tr
     status, counts, used = numbers
 
     def search(rows):
+        status[rows] = WAITING
         part = [np.ascontiguousarray(x[rows]) for x in (q, goals, posture, errors, status, counts, used)]
-        search_states.on(len(part[0]), not path and len(part[0]) >= SHARED, robot.packed, *part[:3], packed.problem,
-                         starts, iterations, length, *part[3:])
+        slices = Slices(FIRST_ITERATIONS).until(lambda: (part[4] != WAITING).all()) if len(part[0]) > 1 else (ALL,)
+        for budget in slices:
+            search_states.at_once(0, len(part[0]), not path and len(part[0]) >= SHARED, robot.packed, *part[:3],
+                                  packed.problem, starts, iterations, length, budget, *part[3:])
         q[rows], errors[rows], status[rows], counts[rows], used[rows] = part[0], *part[3:]
 
     search(slice(None))

@@ -166,8 +166,11 @@ class Regulator:
         known = {"inputs": plain(self.model.states, "estimate_"), "outputs": forces(self.model.inputs),
                  "name": "regulator", "dt": getattr(self.model, "h", 0)}
         if flag("absolute", absolute):
-            return control.nlsys(None, lambda t, _, x, params: self.u - self.K @ x, **known)
+            return control.nlsys(None, self._absolute, **known)
         return control.ss(np.zeros((0, 0)), np.zeros((0, x)), np.zeros((nu, 0)), -self.K, **known)
+
+    def _absolute(self, t, _, x, params):
+        return self.u - self.K @ x
 
     @property
     def feedback(self):

@@ -7,13 +7,14 @@ from scipy.optimize import minimize_scalar
 
 from liedyn.arguments import between, flag, floats, names, non_negative, number
 from liedyn.errors import InputError, said, shown
+from liedyn.model.travel import Travelling
 
 TIME_TOLERANCE = 1e-12
 """Width of the interval, relative to the times themselves, in which an event is located: a few units of rounding."""
 
 
 @dataclass(frozen=True)
-class Event:
+class Event(Travelling):
     """Something that happens when a function of the state crosses zero.
 
     A guard that is exactly zero at the start of a run crosses there if it moves on in its direction. Adaptive

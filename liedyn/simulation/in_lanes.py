@@ -34,9 +34,10 @@ Plan = namedtuple("Plan", "start end dt steps record independent projects tolera
 """Of all runs: the grid of times; how many steps a recorded row stands for; how many velocities are independent; are
 states projected; largest residual that is left; pivots of G that count as zero."""
 
-Runs = namedtuple("Runs", "q v a lam tau scalars done")
+Runs = namedtuple("Runs", "q v a lam tau scalars done now at")
 """Results (runs, rows, ...): states, accelerations, multipliers, forces of the inputs; condition number, work of the
-inputs and of dampers; and (runs) how many steps were made."""
+inputs and of dampers; and (runs) how many steps were made. What a slice goes on from: `now` (runs, nq + nv + 3), the
+state, both works, and the condition number of the last step; `at` (runs), the number of the next step."""
 
 Room = namedtuple("Room", "q v tau a lam q_stage v_stage step rates world M h G gamma KM reduced inertia left e "
                           "scratch work near none")
@@ -248,9 +249,45 @@ def retire(model, x, b, end, k, largest, gone, done):
     return stays >= 0
 
 
+@inline
+def put_now(model, x, b, end, k, runs):
+    """Keep where runs b to b + W - 1 are before step k."""
+    nq, n = runs.q.shape[2], model.ints[NV]
+    for l in range(min(WIDTH, end - b)):
+        runs.at[b + l] = k
+        for j in range(nq):
+            runs.now[b + l, j] = x.q[WIDTH * j + l]
+        for j in range(n):
+            runs.now[b + l, nq + j] = x.v[WIDTH * j + l]
+        runs.now[b + l, nq + n], runs.now[b + l, nq + n + 1] = x.work[l], x.work[WIDTH + l]
+        runs.now[b + l, nq + n + 2] = x.near[l]
+
+
+@inline
+def take_now(model, x, b, end, steps, runs, gone):
+    """Go on from what `put_now` has kept; returns the number of the step. Lanes without a run repeat the last one."""
+    nq, n = runs.q.shape[2], model.ints[NV]
+    for l in range(WIDTH):
+        run = min(b + l, end - 1)
+        gone[l] = 0.0 if b + l < end and runs.done[run] > steps else 1.0
+        for j in range(nq):
+            x.q[WIDTH * j + l] = runs.now[run, j]
+        for j in range(n):
+            x.v[WIDTH * j + l] = runs.now[run, nq + j]
+        x.work[l], x.work[WIDTH + l] = runs.now[run, nq + n], runs.now[run, nq + n + 1]
+        x.near[l] = runs.now[run, nq + n + 2]
+    return runs.at[b]
+
+
+@inline
+def recorded_before(plan, k):
+    """How many rows have been recorded before step k."""
+    return (k + plan.record - 1) // plan.record
+
+
 @batch
-def advance_runs(begin, end, model, q0, v0, tau, tableau, plan, limits, runs):
-    """All steps of each run, W at a time.
+def advance_runs(begin, end, model, q0, v0, tau, tableau, plan, limits, budget, runs):
+    """The next steps of each run, W at a time, as many as `budget`; step 0 is the first one.
 
     `limits`: (row_sizes, largest speeds, damping). Where runs cannot go on together all of them leave.
     """
@@ -258,30 +295,36 @@ def advance_runs(begin, end, model, q0, v0, tau, tableau, plan, limits, runs):
     row_sizes, largest, damping = limits
     x, choosable, gone = room_for(model, nq, stages, plan.independent), np.ones(n), np.zeros(WIDTH)
     for b in range(begin, end, WIDTH):
-        gather(q0, b, end, x.q)
-        gather(v0, b, end, x.v)
-        for l in range(WIDTH):
-            gone[l] = 0.0 if b + l < end else 1.0
-        x.work[:] = 0.0
-        x.near[:] = 1.0
-        row = 0
-        for k in range(plan.steps + 1):
+        if runs.at[b] > plan.steps:
+            continue
+        if runs.at[b] == 0:
+            gather(q0, b, end, x.q)
+            gather(v0, b, end, x.v)
+            for l in range(WIDTH):
+                gone[l] = 0.0 if b + l < end else 1.0
+            x.work[:] = 0.0
+            x.near[:] = 1.0
+            first = 0
+        else:
+            first = take_now(model, x, b, end, plan.steps, runs, gone)
+        row, behind = recorded_before(plan, first), min(first + budget, plan.steps + 1)
+        for k in range(first, behind):
             put_inputs(model, x, b, end, k, tau)
             records = k % plan.record == 0 or k == plan.steps
             together = accelerations_of_runs(model, x, x.q, x.v, choosable, plan, x.a, records)
-            if not (together and retire(model, x, b, end, k, largest, gone, runs.done)):
-                for l in range(min(WIDTH, end - b)):
-                    if gone[l] == 0.0:
-                        runs.done[b + l] = k
-                break
-            if records:
-                put_row(model, x, b, end, row, runs)
-                row += 1
-            if k < plan.steps:
+            if together and retire(model, x, b, end, k, largest, gone, runs.done):
+                if records:
+                    put_row(model, x, b, end, row, runs)
+                    row += 1
+                if k == plan.steps:
+                    continue
                 t, later = plan.start + k * plan.dt, min(plan.start + (k + 1) * plan.dt, plan.end)
                 h = (plan.end if k + 1 == plan.steps else later) - t
-                if not step_runs(model, x, tableau, h, choosable, plan, damping, row_sizes):
-                    for l in range(min(WIDTH, end - b)):
-                        if gone[l] == 0.0:
-                            runs.done[b + l] = k
-                    break
+                if step_runs(model, x, tableau, h, choosable, plan, damping, row_sizes):
+                    continue
+            for l in range(min(WIDTH, end - b)):
+                if gone[l] == 0.0:
+                    runs.done[b + l] = k
+            behind = plan.steps + 1  # there is nobody left
+            break
+        put_now(model, x, b, end, behind, runs)

@@ -1,4 +1,5 @@
 """Runs of many starts at once: side by side in lanes where they can, else one after the other in threads."""
+import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 
@@ -6,6 +7,7 @@ import numba
 import numpy as np
 
 from liedyn.compiled.boundary import as_floats, require_usable
+from liedyn.compiled.slices import Slices
 from liedyn.constraints.loops import rank_of
 from liedyn.contact.state import statuses
 from liedyn.dynamics.in_lanes import LONG_IN_LANES
@@ -17,7 +19,7 @@ from liedyn.simulation.energy_check import NOTICEABLE
 from liedyn.simulation.in_lanes import Plan, Runs, advance_runs
 from liedyn.simulation.integrators.explicit import ExplicitRungeKutta
 from liedyn.simulation.preparation import prepare_start
-from liedyn.simulation.progress import Progress
+from liedyn.simulation.progress import Progress, Stopped
 from liedyn.simulation.recorder import energies_at
 from liedyn.simulation.sampled import Sampled
 from liedyn.simulation.trajectories import Trajectories
@@ -25,6 +27,8 @@ from liedyn.simulation.workspace import FREE_ENERGY, NONE, NULLSPACE, N_SCALARS,
 
 FEWEST = 8
 """Runs from which on lanes are worth their compilation."""
+FEWEST_STEPS = 64
+"""Steps in the first slice of runs side by side."""
 MOST_NUMBERS = 2 ** 28
 """Numbers that runs side by side may leave, two gigabytes; larger batches are made run by run."""
 
@@ -114,11 +118,17 @@ def run_many(batch, prepared, run, method, start, record, labels, events, progre
 
 def _one_by_one(batch, runs, numbers, run):
     """Make these runs, each by itself, in threads unless functions in Python are called; yields each time."""
+    stop = threading.Event()
+
     def make(number):
         try:
-            runs._keep(number, run(*batch.state(number), *batch.forces(number), False))
+            runs._keep(number, run(*batch.state(number), *batch.forces(number), stop))
         except LiedynError as error:
             runs._keep(number, getattr(error, "trajectory", None), error)
+        except BaseException as end:
+            runs._keep(number, getattr(end, "trajectory", None))
+            if not isinstance(end, Stopped):
+                raise
 
     threads = 1 if batch.robot.functions or batch.table is None else numba.get_num_threads()
     for number in numbers[:1 if threads > 1 else None]:  # the first one compiles
@@ -128,6 +138,7 @@ def _one_by_one(batch, runs, numbers, run):
             try:
                 yield from pool.map(make, numbers[1:])
             except BaseException:
+                stop.set()
                 pool.shutdown(cancel_futures=True)
                 raise
 
@@ -153,7 +164,7 @@ def _side_by_side(batch, prepared, method, start, record, labels, events, runs):
     everyone = list(range(count))
     model, o, x, contacts, inputs = prepared(*batch.state(0), *batch.forces(0))
     n, m = robot.nv, int(model.ints[N_ROWS])
-    recorded = np.array([k for k in range(grid.steps + 1) if k % record == 0 or k == grid.steps])
+    recorded = np.unique(np.append(np.arange(0, grid.steps + 1, record), grid.steps))
     if (not _fit_lanes(batch, method, model, o, contacts, events)
             or count * len(recorded) * (4 * n + m + N_SCALARS) > MOST_NUMBERS):
         return everyone
@@ -172,13 +183,21 @@ def _side_by_side(batch, prepared, method, start, record, labels, events, runs):
                 o.rank_tolerance)
     shape = count, len(recorded)
     found = Runs(*(np.empty((*shape, size)) for size in (robot.nq, n, n, m, n)), np.zeros((*shape, N_SCALARS)),
-                 np.full(count, grid.steps + 1))
+                 np.full(count, grid.steps + 1), np.empty((count, robot.nq + n + 3)), np.zeros(count, np.int64))
     tau = np.ascontiguousarray(batch.table @ inputs.actuators.T)
-    limits = x.row_sizes, o.largest, x.damping
-    advance_runs.on(count, count > WIDTH, model, q, v, tau, method.tableau, plan, limits, found)
     times = np.minimum(grid.start + recorded * grid.dt, grid.end)
     times[-1] = grid.end
-    runs._keep_together(times, found, labels | {"status": statuses(model).copy()})
+    try:
+        for budget in Slices(FEWEST_STEPS).until(lambda: (found.at > grid.steps).all()):
+            advance_runs.at_once(0, count, count > WIDTH, model, q, v, tau, method.tableau, plan,
+                                 (x.row_sizes, o.largest, x.damping), budget, found)
+    finally:  # interrupted, the rows that all of them have
+        whole = int(np.searchsorted(recorded, found.at.min()))
+        for run in np.flatnonzero(found.done <= grid.steps):  # in its lane another one went on
+            for each in found[:6]:
+                each[run, np.searchsorted(recorded, found.done[run]):] = np.nan
+        runs._keep_together(times[:whole], Runs(*(each[:, :whole] for each in found[:6]), *found[6:]),
+                            labels | {"status": statuses(model).copy()})
     left = found.done <= grid.steps
     if not (tau.any() or x.damping.any()):
         left[~left] = _gain_energy(robot, found.q[~left], found.v[~left])

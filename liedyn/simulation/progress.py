@@ -1,4 +1,5 @@
-"""A progress bar for long runs, when tqdm is there."""
+"""A progress bar for long runs, when tqdm is there; and how a run in a thread is told to stop."""
+import threading
 import time
 
 from liedyn.arguments import flag
@@ -8,15 +9,23 @@ LONG = 3.0
 """Seconds after which a run is long enough for a bar."""
 
 
+class Stopped(BaseException):
+    """Ends a run in a thread, where the main thread has been interrupted."""
+
+
 class Progress:
     """Shows simulated time; does nothing until it is due.
 
-    `wanted` is True (from the start; tqdm must be installed), False (never), or None (on long runs, if possible).
+    `wanted` is True (from the start; tqdm must be installed), False (never), or None (on long runs, if possible); or an
+    Event: nothing is shown, and once it is set the run ends with `Stopped`.
     """
 
     def __init__(self, wanted, start, end, doing="simulate", unit="s"):
         self.start, self.end, self.doing, self.unit = start, end, doing, unit
-        self.bar, self.due, self.tqdm = None, None, None
+        self.bar, self.due, self.tqdm, self.stop = None, None, None, None
+        if isinstance(wanted, threading.Event):
+            self.stop = wanted
+            return
         if wanted is not None and not flag("progress", wanted):
             return
         try:
@@ -29,6 +38,8 @@ class Progress:
 
     def show(self, t):
         """The run has reached time t."""
+        if self.stop is not None and self.stop.is_set():
+            raise Stopped
         if self.due is None:  # what came before the first steps was compilation, perhaps
             self.due = time.monotonic() + LONG
         if self.tqdm is None or time.monotonic() < self.due:

@@ -64,6 +64,9 @@ class RealTimeLoop:
     def __repr__(self):
         return f"RealTimeLoop(dt={self.dt:g}, calls={self.calls}, late={self.late}, factor={self.factor:.4f})"
 
+    def __reduce__(self):
+        raise InputError("a loop in real time belongs to its process, and cannot be copied: make another one")
+
     def run(self, duration):
         """Run in this thread.
 

@@ -6,6 +6,7 @@ first crossing is located by repeating its step with a part of its length, and w
 import numpy as np
 
 from liedyn.compiled.functions import forget_errors, raise_errors
+from liedyn.compiled.slices import Slices
 from liedyn.constraints.records import refresh
 from liedyn.contact.state import DEEPEST, TOUCHING, equations, statuses
 from liedyn.errors import LiedynError, SimulationError
@@ -80,7 +81,7 @@ class Run(Surfaces):
         self.rows.t[0] = self.integrator.grid.start
         self.rows.q[0], self.rows.v[0] = start
         self.rows.a[0] = np.nan
-        self.chunk, self.known, self.ended = SMALLEST, False, False
+        self.chunk, self.known, self.ended, self.slices = SMALLEST, False, False, Slices(SMALLEST)
         self.energy_at_no_work = self.energy(self.rows.q[0], self.rows.v[0])
         self.held, self.times, self.impacts = {}, [], {}
         self.have_gaps = have_gaps(robot)[contacts.index]
@@ -242,7 +243,9 @@ class Run(Surfaces):
         forget_errors(self.functions)
         if self.inputs.sampling is not None:
             count = min(count, self.inputs.sampling.steps_left(self.rows.t[0]))
-        status, done = self.integrator.advance(self, count, self.known)
+        count = min(count, self.slices.pieces)
+        with self.slices.timed(count):
+            status, done = self.integrator.advance(self, count, self.known)
         done = max(done, 0)
         failed = [function.failure.t for function in self.functions.values() if function.failure]
         if failed:

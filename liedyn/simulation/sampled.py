@@ -5,10 +5,11 @@ import numpy as np
 
 from liedyn.arguments import floats, non_negative, positive
 from liedyn.errors import InputError, said, shown
+from liedyn.model.travel import Travelling
 
 
 @dataclass(frozen=True)
-class Sampled:
+class Sampled(Travelling):
     """A controller as a computer runs it, for `tau` or `u` of `simulate`.
 
     At ``t0 + k period`` it is asked once, with the state at that instant; what it says holds from `delay` later on

@@ -8,6 +8,7 @@ from liedyn.arguments import flag, number, one_of, positive, require_robot, whol
 from liedyn.compiled import boundary
 from liedyn.compiled.boundary import as_floats, require_usable
 from liedyn.compiled.functions import forget_errors, raise_errors
+from liedyn.compiled.slices import Slices
 from liedyn.constraints.records import refresh
 from liedyn.contact.state import equations, statuses
 from liedyn.errors import ConditionWarning, InputError, SimulationError, shown
@@ -21,8 +22,11 @@ from liedyn.simulation.integrators.moreau import DEEPEST
 from liedyn.simulation.one_step import check_start, fail
 from liedyn.simulation.preparation import one_state
 from liedyn.simulation.simulate import STARTS
-from liedyn.simulation.stepping import COUPLED, DONE, KNOWN, Prepared, functions
+from liedyn.simulation.stepping import COUPLED, DONE, KNOWN, Prepared, Undone, functions
 from liedyn.simulation.workspace import OK
+
+FEW = 64
+"""Steps that `Stepper.advance` makes at once; many are made in slices."""
 
 
 class Stepper:
@@ -95,15 +99,23 @@ class Stepper:
     def __init__(self, robot, q, v, dt=1e-3, method="rk4", formulation="nullspace", stabilisation="projection",
                  f_ext=None, start="check", t=None):
         require_robot(robot)
-        self._p = p = Prepared(robot, method, formulation, stabilisation, f_ext)
-        self._address, self._table, self._about = p.address, p.s.tau, p.s.about
-        self._steps, self._steps_beside, self._complete, self._begin = functions()
-        p.s.times[1] = positive("dt", dt)
-        self._couplers, self._start = (), None
-        contacts = p.contacts
-        self._at = SimpleNamespace(robot=robot, packed=p.s.model, o=p.s.settings, x=p.s.work, contacts=contacts,
-                                   equations=equations(p.s.model, contacts), failure=self._failed)
+        self._prepare(Prepared(robot, method, formulation, stabilisation, f_ext))
+        self._p.s.times[1] = positive("dt", dt)
+        self._couplers, self._start, self._slices = (), None, Slices(FEW)
         self.reset(q, v, t, start)
+
+    def _prepare(self, p):
+        self._p, self._address, self._table, self._about = p, p.address, p.s.tau, p.s.about
+        self._steps, self._steps_beside, self._complete, self._begin = functions()
+        self._at = SimpleNamespace(robot=p.robot, packed=p.s.model, o=p.s.settings, x=p.s.work, contacts=p.contacts,
+                                   equations=equations(p.s.model, p.contacts), failure=self._failed)
+
+    def __getstate__(self):
+        return self._p, self._couplers, self._start, self._slices
+
+    def __setstate__(self, state):
+        p, self._couplers, self._start, self._slices = state
+        self._prepare(p)
 
     robot = property(lambda self: self._p.robot)
     dt = property(lambda self: float(self._p.s.times[1]))
@@ -174,6 +186,8 @@ class Stepper:
             An argument does not fit.
         SimulationError
             A step could not be made; those before it have been.
+        KeyboardInterrupt
+            Ctrl-C, within a second; the steps before it have been made.
 
         Examples
         --------
@@ -187,7 +201,11 @@ class Stepper:
         steps = whole("steps", steps)
         if tau is not None or u is not None:
             self._hold(tau, u)
-        self._go(self._steps_beside, steps)
+        if steps <= FEW:
+            self._go(self._steps_beside, steps)
+            return
+        for begin, end in self._slices.of(steps):
+            self._go(self._steps_beside, end - begin)
 
     def _hold(self, tau, u):
         """Take forces that fit."""
@@ -247,7 +265,7 @@ class Stepper:
         q, v, t = (old if new is None else new for new, old in zip((q, v, t), before))
         q, v = one_state("a stepper", self.robot, q, v)
         t = number("t", t)
-        with _Undone(self):
+        with Undone(self._p):
             refresh(self._p.s.model, t)
             raise_errors(self._p.functions)
             check_start(self._p, q, v, t, start)
@@ -323,7 +341,7 @@ class Stepper:
         impulse = np.zeros(len(p.s.work.psi))
         if (status[k] != OFF) == on:
             return impulse
-        with _Undone(self):
+        with Undone(self._p):
             refresh(p.s.model, self.t)
             event = Event(f"switch {name}", lambda t, q, v: 1.0, on=name if on else (), off=() if on else name)
             restitution, bounce = switch_constraints(self._at, (event,))
@@ -376,24 +394,3 @@ class Stepper:
                 raise InputError(f"the coupler on {coupler.body!r} is one of another robot, {coupler.robot.name!r}")
             coupler.check(self.q, self.dt, self.now)
         self._couplers, self._about[COUPLED] = couplers, len(couplers)
-
-
-class _Undone:
-    """A change of a stepper that is undone where an error comes."""
-
-    def __init__(self, stepper):
-        self._stepper = stepper
-
-    def __enter__(self):
-        s = self._stepper._p.s
-        self._kept = [(x, x.copy()) for x in (*s.rows, s.times, s.about, s.tau, statuses(s.model))]
-
-    def __exit__(self, kind, error, trace):
-        if kind is None:
-            return
-        s = self._stepper._p.s
-        for x, before in self._kept:
-            x[...] = before
-        s.about[KNOWN], s.work.pivots[:] = 0, (1.0, 0.0)
-        refresh(s.model, self._stepper.t)
-        forget_errors(self._stepper._p.functions)

@@ -13,9 +13,10 @@ from numba.extending import intrinsic
 
 from liedyn.arguments import require_robot
 from liedyn.compiled.boundary import wrenches
+from liedyn.compiled.functions import forget_errors
 from liedyn.compiled.jit import INTEGERS, MATRIX, VECTOR, address_for, call_at, inline, kernel_in_place
 from liedyn.compiled.kept import Kept, functions_of, kept
-from liedyn.constraints.records import loop_count, loop_integer, loop_rows, switch
+from liedyn.constraints.records import loop_count, loop_integer, loop_rows, refresh, switch
 from liedyn.contact.state import statuses
 from liedyn.errors import InputError, listed
 from liedyn.linalg.vectors import copy_to
@@ -213,6 +214,7 @@ class Prepared:
 
     def __init__(self, robot, method, formulation, stabilisation, f_ext):
         require_robot(robot)
+        self.given = robot, method, formulation, stabilisation, f_ext
         method, stabilisation, pull = options(method, formulation, stabilisation)
         if method.loop is None:
             raise InputError(f"method {method.name!r} chooses its own steps: take one with fixed steps, or simulate()")
@@ -241,7 +243,23 @@ class Prepared:
         self.functions = self.inputs.functions | robot.functions
 
     def __reduce__(self):
-        raise InputError("what makes steps belongs to its process, and cannot be copied")
+        return _made_again, (self.given, self.state())
+
+    def state(self):
+        """Everything that steps change, as copies."""
+        return [x.copy() for x in self._changing()]
+
+    def put_back(self, state):
+        """Be where it was."""
+        for x, before in zip(self._changing(), state, strict=True):
+            x[...] = before
+        refresh(self.s.model, float(self.s.times[0] + self.s.about[DONE] * self.s.times[1]))
+        forget_errors(self.functions)
+
+    def _changing(self):
+        s = self.s
+        return (*s.rows, s.times, s.about, s.tau, s.couplers, s.work.table, s.work.pivots, s.work.order, s.work.nearest,
+                statuses(s.model))
 
     def refuse_contacts(self, there):
         """One-sided constraints open and close within steps, of which methods other than Moreau's know nothing."""
@@ -250,6 +268,30 @@ class Prepared:
                 f"steps of method {self.method.name!r} do not see one-sided constraints open and close: "
                 f"{listed(self.contacts.names[there])} of {self.robot.name!r}; take method='moreau', switch them off, "
                 "or simulate()")
+
+
+def _made_again(given, state):
+    """A copy, perhaps in another process."""
+    made = Prepared(*given)
+    made.put_back(state)
+    return made
+
+
+class Undone:
+    """A change that is undone where an error comes."""
+
+    def __init__(self, prepared):
+        self._prepared = prepared
+
+    def __enter__(self):
+        self._state = self._prepared.state()
+
+    def __exit__(self, kind, error, trace):
+        if kind is None:
+            return
+        s = self._prepared.s
+        self._prepared.put_back(self._state)
+        s.about[KNOWN], s.work.pivots[:] = 0, (1.0, 0.0)
 
 
 @functools.cache

@@ -78,6 +78,8 @@ class Trajectories:
     def _run(self, number):
         if self._runs[number] is None and self._index(number) in self.errors:
             raise self.errors[self._index(number)]
+        if self._runs[number] is None and self._labels is None:
+            raise InputError(f"run {self._index(number)} was not made: the batch was interrupted")
         if self._runs[number] is None:
             status = np.broadcast_to(self._labels["status"], (len(self._times), len(self._labels["status"])))
             recorder = Recorder(1, {name: self._labels[name] for name in ("method", "formulation", "stabilisation")})

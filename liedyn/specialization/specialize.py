@@ -52,6 +52,9 @@ class Specialized:
     def __init__(self, robot, kernels):
         self.robot, self.kernels = robot, kernels
 
+    def __reduce__(self):
+        return specialize, (self.robot,)
+
     def __repr__(self):
         return f"Specialized({self.robot.name!r}, nv={self.robot.nv})"
 

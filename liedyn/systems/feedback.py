@@ -1,15 +1,18 @@
 """Controllers of python-control as inputs of `simulate`: their states are kept beside those of the mechanism."""
+import functools
+
 import numpy as np
 
 from liedyn.arguments import floats, names as names_of, number, positive, require_robot, whole
 from liedyn.compiled.boundary import states
 from liedyn.errors import InputError, said, shown, suggestion
 from liedyn.estimation.measurement import measured
+from liedyn.model.travel import Travelling
 from liedyn.python_control import python_control
 from liedyn.simulation.sampled import Sampled
 
 
-class SystemFeedback:
+class SystemFeedback(Travelling):
     """A controller with states of its own; made by :func:`liedyn.from_control`, and run by its ``sampled``.
 
     Attributes
@@ -193,20 +196,22 @@ def _advance(control, system, period, steps):
 
         nx, both = system.nstates, np.zeros((system.nstates + system.ninputs,) * 2)
         both[:nx] = np.hstack([system.A, system.B])
-        step = expm(period * both)[:nx]
-        return lambda t, x, e: step @ np.concatenate([x, e])
-    h = period / steps
+        return functools.partial(_linear, expm(period * both)[:nx])
+    return functools.partial(_runge_kutta, system.dynamics, period / steps, steps)
 
-    def advance(t, x, e):
-        for k in range(steps):
-            now = t + k * h
-            k1 = system.dynamics(now, x, e)
-            k2 = system.dynamics(now + 0.5 * h, x + 0.5 * h * k1, e)
-            k3 = system.dynamics(now + 0.5 * h, x + 0.5 * h * k2, e)
-            x = x + h / 6.0 * (k1 + 2.0 * k2 + 2.0 * k3 + system.dynamics(now + h, x + h * k3, e))
-        return x
 
-    return advance
+def _linear(step, t, x, e):
+    return step @ np.concatenate([x, e])
+
+
+def _runge_kutta(dynamics, h, steps, t, x, e):
+    for k in range(steps):
+        now = t + k * h
+        k1 = dynamics(now, x, e)
+        k2 = dynamics(now + 0.5 * h, x + 0.5 * h * k1, e)
+        k3 = dynamics(now + 0.5 * h, x + 0.5 * h * k2, e)
+        x = x + h / 6.0 * (k1 + 2.0 * k2 + 2.0 * k3 + dynamics(now + h, x + h * k3, e))
+    return x
 
 
 def _said(name, value, size, t):

@@ -76,25 +76,44 @@ def to_control(robot, q=None, v=None, outputs=None, independent=None, speeds=Non
     if lead:
         raise InputError(f"to_control takes one state, got leading axes {lead}")
     zero = Deviation(robot, q[0], v[0], independent, speeds, rank_tolerance)
-    p = len(zero.y.names)
     if robot.functions and (zero.y.virtual >= 0).any():
         raise InputError(f"{zero.y.names[int((zero.y.virtual >= 0).argmax())]!r} of a cut joint cannot be a state of "
                          f"{robot.name!r}, which has functions of time: name coordinates of the tree")
     measurement = Measurement(robot, (robot.outputs or zero.y.names) if outputs is None else outputs)
-    start = zero.speeds(q[0], v[0])
+    system = Mechanism(robot, zero, measurement, zero.speeds(q[0], v[0]), rank_tolerance)
+    return control.nlsys(system.rate, system.output, inputs=forces(robot.actuator_names),
+                         outputs=plain(measurement.labels), states=plain(zero.y.names + zero.w.rates),
+                         name=plain([robot.name])[0])
 
-    def at(t, x):
-        now = robot.at(t) if robot.functions else robot
-        return now, *state_at(now, zero.q, x[:p], start + x[p:], zero.y, zero.w, rank_tolerance)
 
-    def rate(t, x, u, params):
-        now, q, v = at(t, np.asarray(x, dtype=float))
+class Mechanism:
+    """Rates and outputs of a mechanism's states, as python-control asks for them.
+
+    Parameters
+    ----------
+    robot : Robot
+    zero : Deviation
+        From where the states are zero.
+    measurement : Measurement
+    start : ndarray, shape (p,)
+        Independent velocities there.
+    tolerance : float
+    """
+
+    def __init__(self, robot, zero, measurement, start, tolerance):
+        self.robot, self.zero, self.measurement, self.start, self.tolerance = robot, zero, measurement, start, tolerance
+
+    def _at(self, t, x):
+        robot, zero, p = self.robot.at(t) if self.robot.functions else self.robot, self.zero, len(self.zero.y.names)
+        return robot, *state_at(robot, zero.q, x[:p], self.start + x[p:], zero.y, zero.w, self.tolerance)
+
+    def rate(self, t, x, u, params):
+        """dx/dt"""
+        now, q, v = self._at(t, np.asarray(x, dtype=float))
         a = forward_dynamics(now, q, v, actuator_matrix(now, q) @ np.asarray(u, dtype=float)).a
-        by_q, by_v = zero.derivative(q, v)
+        by_q, by_v = self.zero.derivative(q, v)
         return by_q @ v + by_v @ a
 
-    def output(t, x, u, params):
-        return measurement(*at(t, np.asarray(x, dtype=float)), np.asarray(u, dtype=float))
-
-    return control.nlsys(rate, output, inputs=forces(robot.actuator_names), outputs=plain(measurement.labels),
-                         states=plain(zero.y.names + zero.w.rates), name=plain([robot.name])[0])
+    def output(self, t, x, u, params):
+        """What sensors read."""
+        return self.measurement(*self._at(t, np.asarray(x, dtype=float)), np.asarray(u, dtype=float))

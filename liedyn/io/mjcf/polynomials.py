@@ -22,20 +22,50 @@ def polynomial_rows(robot, y, x, x0, a):
             row[robot.velocity_index(name)] = value
     places = np.array([robot.coordinate_names.index(name) if name in robot.coordinate_names else 0
                        for name in robot.velocity_names])
-    orders = [np.polynomial.Polynomial(a).deriv(k) for k in range(4)]
+    row = PolynomialRow(Y, X, places, x0, [np.polynomial.Polynomial(a).deriv(k) for k in range(4)])
+    return {name: getattr(row, name) for name in (
+        "residual", "jacobian", "bias", "derivatives", "force_derivative")}
 
-    def at(q):
+
+class PolynomialRow:
+    """The functions of one row, as methods: unlike functions within functions, these can be pickled.
+
+    Parameters
+    ----------
+    Y, X : ndarray, shape (nv,)
+        The two sums.
+    places : ndarray of int, shape (nv,)
+        Where the coordinates are in q.
+    x0 : float
+    orders : list of Polynomial
+        p and its derivatives.
+    """
+
+    def __init__(self, Y, X, places, x0, orders):
+        self.Y, self.X, self.places, self.x0, self.orders = Y, X, places, x0, orders
+
+    def _at(self, q):
         """What the value of x makes of the polynomial and its derivatives."""
-        return [p(X @ q[places] - x0) for p in orders]
+        return [p(self.X @ q[self.places] - self.x0) for p in self.orders]
 
-    def derivatives(t, q, v, a):
-        _, _, p2, p3 = at(q)
+    def residual(self, t, q):
+        """g"""
+        return np.array([self.Y @ q[self.places] - self._at(q)[0]])
+
+    def jacobian(self, t, q):
+        """dg/dq"""
+        return (self.Y - self._at(q)[1] * self.X)[None]
+
+    def bias(self, t, q, v):
+        """Its change along the motion, times v."""
+        return np.array([-self._at(q)[2] * (self.X @ v) ** 2])
+
+    def derivatives(self, t, q, v, a):
+        """By q of the row's velocity, by q and by v of its acceleration."""
+        X, (_, _, p2, p3) = self.X, self._at(q)
         rate, change = X @ v, X @ a
         return -p2 * rate * X[None], -(p2 * change + p3 * rate ** 2) * X[None], -2.0 * p2 * rate * X[None]
 
-    return dict(
-        residual=lambda t, q: np.array([Y @ q[places] - at(q)[0]]),
-        jacobian=lambda t, q: (Y - at(q)[1] * X)[None],
-        bias=lambda t, q, v: np.array([-at(q)[2] * (X @ v) ** 2]),
-        derivatives=derivatives,
-        force_derivative=lambda t, q, lam: -lam[0] * at(q)[2] * np.outer(X, X))
+    def force_derivative(self, t, q, lam):
+        """That of G^T lam by q."""
+        return -lam[0] * self._at(q)[2] * np.outer(self.X, self.X)
