@@ -318,3 +318,19 @@ def test_no_call_of_a_controller_compiles():
     for k in range(4):  # the arm does not move, as the plan says, and then it does
         mpc(0.015 * k, arm.home, ld.complete_velocity(arm, arm.home, {"q1": 0.1 * k, "q2": 0.0}))
     assert {name for name, each in _LATE.items() if each.address.value} == known
+
+
+def test_limits_of_the_position_of_a_free_joint():
+    """A turned body has to go to another place beside a wall: its position in q is limited, whatever its attitude."""
+    b = ld.Builder("kite", gravity=(0.0, 0.0, 0.0))
+    b.body("kite", 1.0, (0.0, 0.0, 0.0), (0.1, 0.2, 0.3))
+    b.joint("base", "free", "ground", "kite")
+    robot = b.build()
+    start = ld.integrate(robot, robot.neutral, [0.9, -0.7, 0.4, 0.0, 0.0, 0.0])
+    goal = start.copy()
+    goal[4:] = 0.2, -0.1, 0.3
+    k, wall = robot.coordinate_index("base.x"), start[4] + 0.15
+    cost = ld.Cost(Q=1e-3, R=1e-3, q=goal, terminal_Q=50.0)
+    plan = ld.ddp(robot, start, np.zeros(6), cost, 15, 0.1, limits=ld.Limits(coordinates={"base.x": (-1.0, wall)}))
+    assert plan.status == "converged" and plan.q[:, k].max() == pytest.approx(wall, abs=1e-6)
+    assert np.abs(plan.q[-1, 5:] - goal[5:]).max() < 0.01  # the other two go where they are to go
