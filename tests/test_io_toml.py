@@ -17,7 +17,7 @@ name = "pendulum"
 description = 'A "double" pendulum'
 source = "any textbook"
 gravity = [0, -9.81, 0]
-independent = ["pivot"]
+independent = ["pivot", "knee.joint.angle1", "knee.joint.angle2"]
 outputs = ["pivot", "pose:rod"]
 
 [bodies.rod]
@@ -66,7 +66,8 @@ def test_every_key(tmp_path):
     rod, bob = robot.model.bodies
     pivot, knee = robot.model.joints
     assert (robot.name, robot.description, robot.source) == ("pendulum", 'A "double" pendulum', "any textbook")
-    assert (robot.independent, robot.outputs) == (("pivot",), ("pivot", "pose:rod"))
+    assert robot.independent == ("pivot", "knee.joint.angle1", "knee.joint.angle2")
+    assert robot.outputs == ("pivot", "pose:rod")
     assert np.array_equal(robot.gravity, [0, -9.81, 0]) and rod.mass == 2.0
     assert np.array_equal(rod.inertia, np.diag([0.2, 0.1, 0.25]))
     assert np.array_equal(bob.inertia, [[1.0, 0.01, 0.0], [0.01, 1.1, -0.02], [0.0, -0.02, 1.2]])
