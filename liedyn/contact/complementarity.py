@@ -9,13 +9,19 @@ along them; u = D P + b with the Delassus matrix D = H M^-1 H^T, symmetric and p
 (Acary and Brogliato, Numerical Methods for Nonsmooth Dynamical Systems, 2008, chapters 12 and 13). A contact that
 slides already has a given direction d of its motion, and P_t = -mu P_n d whatever u_t is.
 
-Projected Gauss-Seidel sweeps, which find out who is closed and who slips, and Newton steps on the projections (Alart
-and Curnier 1991),
+A solution is found by following a path through the interior of the cones (`liedyn.contact.interior_point`), which ends
+near one whether contacts depend on each other or not: a box on the floor has four corners there, three more than
+its motion needs. Newton steps on the projections (Alart and Curnier 1991),
 
     P_n = max(0, P_n - r u_n)        P_t = projection of P_t - r u_t on the disk of radius mu P_n,
 
-which make the result exact to rounding. Where D is singular (a table on four feet) forces are not unique: a Newton step
-is the shortest one that there is, so the result is near what the sweeps have found.
+then make it exact to rounding, where no contact is just about to change. Where D is singular forces are not unique: a
+Newton step is the shortest one that there is, and of all forces with the same motion the shortest are taken if they are
+a solution, so that loads are shared evenly.
+
+Without friction there is a solution whenever some motion u_n >= 0 is possible, as a quadratic program tells; with it
+too, as long as some motion has u_n > 0 for all contacts (Acary, Cadoux, Lemarechal and Malick 2011). Known directions
+of sliding may contradict each other (Painleve 1895).
 """
 import math
 from collections import namedtuple
@@ -23,34 +29,31 @@ from collections import namedtuple
 import numpy as np
 
 from liedyn.compiled.jit import kernel, kernel_in_place
+from liedyn.contact.interior_point import interior_point
 from liedyn.linalg.dense import largest_size
-from liedyn.linalg.row_space import row_space, shortest_solution
+from liedyn.linalg.nearest import orthonormal_rows, shortest
 from liedyn.linalg.vectors import add_multiple, inner
 
 SOLVED, NOT_SOLVED = 0, 1
 CONVERGED = 1e-13
 """Residual, relative to the largest force, that is rounding: some units in the last place of sums of ten terms."""
-ROUNDS, SWEEPS, NEWTON_STEPS, LEAPS = 7, 20, 25, 6
-"""Rounds of sweeps, each with three times as many as the one before; Newton steps and leaps behind each."""
-
-ALMOST = 1e-8
-"""Residual, relative to the largest force, that counts as none where all rounds have left it."""
-UNMOVED = 1e-4
-"""Residual, relative to the forces that would stop each motion alone, beyond which forces that grow are no solution."""
-MOST = 1000
-"""Sweeps behind a leap."""
-AT_LIMIT = 1e-6
-"""Distance of friction from its disk, relative to it, at which a contact counts as slipping."""
+NEWTON_STEPS = 12
+PACES = ((1e-3, 0.99, 0.0), (1e-2, 0.9, 0.0), (0.1, 0.9, 0.5), (1e-2, 0.9, -0.5), (0.1, 0.7, -0.9))
+"""How the path is followed until that leads to a solution: `least`, `reach` and `uneven` of `interior_point`."""
+GOOD, ALMOST = 1e-11, 1e-7
+"""What conditions may leave, relative to forces and motions, and what they may where no pace leaves less."""
+DEPENDENT = 1e-11
+"""Part of the longest row that is left of one which depends on others."""
 LEAST = 1e-3
 """Motion, relative to the numbers that it is the difference of, below which rounding spoils the last digits."""
 
 
-Coulomb = namedtuple("Coulomb", "D b first count mu given direction")
-"""A problem: D (k, k), b (k); for every contact its first row (the normal one), the number of its rows, mu, whether it
-slides already (given) and in which direction (contacts, 3)."""
+Coulomb = namedtuple("Coulomb", "Y b first count mu given direction")
+"""A problem: Y (k, p) with D = Y Y^T, b (k); for every contact its first row (the normal one), the number of its rows,
+mu, whether it slides already (given) and in which direction (contacts, 3)."""
 
-Room = namedtuple("Room", "F J B V s step")
-"""Scratch arrays of `newton`: F (k), its derivative J (k, k), the row space of J, and the step (k)."""
+Room = namedtuple("Room", "D F J rows order step")
+"""Scratch arrays: D (k, k), F (k), its derivative J (k, k), rows (k, k + 1) and their order, and a step (k)."""
 
 
 @kernel_in_place
@@ -75,41 +78,9 @@ def step_sizes(D, i, count):
 
 
 @kernel
-def sweep(problem, relaxation, P):
-    """One symmetric Gauss-Seidel sweep, over all contacts and back, relaxed; P changes in place."""
-    D, b, first, count, mu, given, direction = problem
-    u = np.empty(3)
-    for step in range(2 * first.size):
-        c = step if step < first.size else 2 * first.size - 1 - step
-        i, n = first[c], count[c]
-        r_n, r_t = step_sizes(D, i, n)
-        slope = D[i, i]
-        if given[c]:  # what the friction that comes with it adds to the motion along the normal
-            for k in range(n - 1):
-                slope -= mu[c] * direction[c, k] * D[i, i + 1 + k]
-            if slope > 0.0:
-                r_n = 1.0 / slope
-        P[i] += relaxation * (max(0.0, P[i] - r_n * motion_along(D, b, P, i)) - P[i])
-        if given[c]:
-            for k in range(n - 1):
-                P[i + 1 + k] = -mu[c] * P[i] * direction[c, k]
-        elif n > 1:
-            size = 0.0
-            for k in range(n - 1):  # all of them at once, or a fixed point would not slip against its friction
-                u[k] = motion_along(D, b, P, i + 1 + k)
-            for k in range(i + 1, i + n):
-                P[k] -= relaxation * r_t * u[k - i - 1]
-                size += P[k] * P[k]
-            size = math.sqrt(size)
-            if size > disk(mu[c], P[i]):
-                for k in range(i + 1, i + n):
-                    P[k] *= disk(mu[c], P[i]) / size
-
-
-@kernel
-def linearize_conditions(problem, P, F, J):
+def linearize_conditions(problem, D, P, F, J):
     """F (k), zero at a solution, and its derivative J (k, k) by P; returns the largest entry of F."""
-    D, b, first, count, mu, given, direction = problem
+    _, b, first, count, mu, given, direction = problem
     F[:] = 0.0
     J[:] = 0.0
     for c in range(first.size):
@@ -154,111 +125,116 @@ def linearize_conditions(problem, P, F, J):
 
 
 @kernel
-def leap(problem, more, P, rate):
-    """As many sweeps at once as it takes until the first contact slips that sticks, and `more`; P in place."""
-    first, count, mu = problem.first, problem.count, problem.mu
-    rate[:] = P
-    sweep(problem, 0.5, P)
-    sweeps = np.inf
-    for c in range(first.size):
-        i = first[c]
-        if problem.given[c] or count[c] == 1 or not np.isfinite(mu[c]):
-            continue
-        a, h, inside = 0.0, 0.0, 0.0  # a n^2 + 2 h n + inside = 0 after n sweeps
-        for k in range(i, i + count[c]):
-            weight = -mu[c] * mu[c] if k == i else 1.0
-            a += weight * (P[k] - rate[k]) ** 2
-            h += weight * (P[k] - rate[k]) * P[k]
-            inside += weight * P[k] * P[k]
-        if not inside < -AT_LIMIT * disk(mu[c], P[i]) ** 2 or not h * h - a * inside >= 0.0:
-            continue
-        root = math.sqrt(h * h - a * inside)
-        sweeps = min(sweeps, -inside / (h + root) if h + root > 0.0 else np.inf)  # the smallest positive one
-    for i in range(P.size):
-        rate[i] = P[i] - rate[i]
-        if np.isfinite(sweeps):
-            P[i] += sweeps * rate[i]
-    for _ in range(more):
-        sweep(problem, 0.5, P)
+def newton(problem, size, P, room):
+    """Newton steps on the conditions, P in place, as long as what they leave relative to `size` is no rounding."""
+    k = P.size
+    for _ in range(NEWTON_STEPS):
+        left = linearize_conditions(problem, room.D, P, room.F, room.J)
+        if not CONVERGED * size < left < np.inf:
+            break
+        for i in range(k):
+            length = math.sqrt(inner(room.J[i], room.J[i]))
+            scale = 1.0 / length if length > 0.0 else 0.0
+            for j in range(k):
+                room.rows[i, j] = scale * room.J[i, j]
+            room.rows[i, k] = scale * room.F[i]
+        rank, _ = orthonormal_rows(room.rows, DEPENDENT, room.order)
+        shortest(room.rows, rank, room.step)
+        add_multiple(-1.0, room.step, P)
 
 
 @kernel
-def newton(problem, smallest, P, room):
-    """Newton steps on the conditions, P in place; (residual, size of the forces that it is relative to)."""
-    left, size = 0.0, smallest
-    for _ in range(NEWTON_STEPS):
-        left, size = linearize_conditions(problem, P, room.F, room.J), max(smallest, largest_size(P))
-        left = left / size if size > 0.0 else 0.0
-        if not left > CONVERGED:
-            break
-        rank = row_space(room.J, 1e-11, room.B, room.V, room.s)
-        shortest_solution(room.B, room.V, room.s, rank, room.F, room.step)
-        add_multiple(-1.0, room.step, P)
-    return left, size
+def violation(problem, D, P, unit):
+    """How far forces are from a solution: the largest violation of a condition, relative to the forces and `unit`.
+
+    Of what has to be zero where something else is not, the product counts.
+    """
+    _, b, first, count, mu, given, direction = problem
+    size = force_size(D, P, unit)
+    worst = 0.0
+    for c in range(first.size):
+        i = first[c]
+        u_n, P_n, u_t, P_t, power = motion_along(D, b, P, i) / unit, P[i] / size, 0.0, 0.0, 0.0
+        if D[i, i] == 0.0:
+            continue
+        for k in range(i + 1, i + count[c]):
+            u, force = motion_along(D, b, P, k) / unit, P[k] / size
+            if given[c]:
+                worst = max(worst, abs(force + mu[c] * P_n * direction[c, k - i - 1]))
+                continue
+            u_t += u * u
+            P_t += force * force
+            power += force * u
+        u_t, P_t = math.sqrt(u_t), math.sqrt(P_t)
+        slips = (mu[c] * P_n if np.isfinite(mu[c]) else P_n) * u_t + (power if np.isfinite(mu[c]) else 0.0)
+        beyond = P_t - disk(mu[c], P_n) if P_t > 0.0 else 0.0
+        each = max(max(-u_n, -P_n), max(abs(u_n * P_n), max(slips, beyond)))
+        if not each <= worst:  # or not a number
+            worst = each
+    return worst
+
+
+@kernel_in_place
+def force_size(D, P, unit):
+    """The largest force, at least what makes the motion `unit` where forces move most."""
+    largest = 0.0
+    for i in range(P.size):
+        largest = max(largest, D[i, i])
+    return max(largest_size(P), unit / largest if largest > 0.0 else 0.0)
+
+
+@kernel
+def share_evenly(problem, P, room):
+    """Of all forces with the motion that P makes the shortest ones, in room.step."""
+    Y = problem.Y
+    rows, order = np.zeros((Y.shape[1], P.size + 1)), np.empty(Y.shape[1], np.int64)
+    for j in range(Y.shape[1]):
+        for i in range(P.size):
+            rows[j, i] = Y[i, j]
+            rows[j, P.size] += Y[i, j] * P[i]
+    rank, _ = orthonormal_rows(rows, DEPENDENT, order)
+    shortest(rows, rank, room.step)
+    return rank
 
 
 @kernel
 def solve_coulomb(problem, noise, P):
-    """Forces P (k), from a guess in place; returns (status, residual relative to the forces).
+    """Forces P (k), written in place; returns (status, what they leave of the conditions, relative to the forces).
 
     `noise` is the size of the numbers that b is the difference of, whose rounding it has.
-
-    Contacts that all stick may contradict each other a little, where D is singular: two corners of a body cannot stick
-    while one of them is lifted more than the other. Then each sweep adds a little to the forces between them, until one
-    slips. Leaps go there at once.
     """
-    k = P.size
-    room = Room(np.empty(k), np.empty((k, k)), np.empty((k, k)), np.empty((k, k)), np.empty(k), np.empty(k))
-    trial, leapt = np.empty(k), np.empty(k)
-    smallest = 0.0  # of the forces that would stop each motion alone
+    k, b, approaches = P.size, problem.b, False
+    P[:] = 0.0
+    for i in problem.first:
+        approaches = approaches or not b[i] >= 0.0
+    if not approaches:
+        return SOLVED, 0.0
+    room = Room(np.empty((k, k)), np.empty(k), np.empty((k, k)), np.empty((k, k + 1)), np.empty(k, np.int64),
+                np.empty(k))
     for i in range(k):
-        if problem.D[i, i] > 0.0:
-            smallest = max(smallest, max(abs(problem.b[i]), LEAST * noise) / problem.D[i, i])
-    usual = max(smallest, largest_size(P))
-    sweeps, left, size = SWEEPS, 0.0, 0.0
-    for tried in range(ROUNDS):
-        for _ in range(sweeps):  # with less and less relaxation: friction may make longer steps go round in circles
-            sweep(problem, 1.0 / (1.0 + 0.5 * tried), P)
-        sweeps *= 3
-        leapt[:] = P
-        for leaps in range(LEAPS + 1):
-            if leaps > 0:
-                leap(problem, min(sweeps, MOST), leapt, room.step)
-            trial[:] = leapt
-            left, size = newton(problem, smallest, trial, room)
-            if left * size > UNMOVED * usual:
-                left = np.inf
-            if not (left <= 100.0 * CONVERGED and admissible(problem, trial, size)):
-                continue
-            P[:] = trial
-            rank = row_space(problem.D, 1e-11, room.B, room.V, room.s)
-            if rank < k:  # of all forces with these motions the shortest, if it is a solution: loads are shared evenly
-                trial[:] = 0.0
-                for i in range(rank):
-                    trial += (room.V[i] * P).sum() * room.V[i]
-                size = max(smallest, largest_size(trial))
-                found = linearize_conditions(problem, trial, room.F, room.J)
-                if found <= 100.0 * CONVERGED * size and admissible(problem, trial, size):
-                    P[:] = trial
-            return SOLVED, left
-        if not largest_size(P) < np.inf:
-            return NOT_SOLVED, np.inf
-    if left <= ALMOST and admissible(problem, trial, size):
-        P[:] = trial
-        return SOLVED, left
-    return NOT_SOLVED, left
-
-
-@kernel_in_place
-def admissible(problem, P, size):
-    """Does nothing pull, and is all friction inside its disk? True for every solution, not for every root of F."""
+        for j in range(k):
+            room.D[i, j] = inner(problem.Y[i], problem.Y[j])
+    unit, best, trial = max(largest_size(b), LEAST * noise), np.inf, np.zeros(k)
+    if not unit < np.inf:
+        return NOT_SOLVED, np.inf
+    for least, reach, uneven in PACES:
+        interior_point(problem, unit, least, reach, uneven, trial)
+        for exact in (False, True):
+            if exact:
+                newton(problem, force_size(room.D, trial, unit), trial, room)
+            found = violation(problem, room.D, trial, unit)
+            if found < best or exact and found <= GOOD:
+                best = found
+                P[:] = trial
+        if best <= GOOD:
+            break
+    if not best <= ALMOST:
+        return NOT_SOLVED, best
+    if share_evenly(problem, P, room) < k and violation(problem, room.D, room.step, unit) <= max(best, CONVERGED):
+        P[:] = room.step
+    size = force_size(room.D, P, unit)
     for c in range(problem.first.size):
         i = problem.first[c]
-        if not P[i] >= -1e3 * CONVERGED * size:
-            return False
-        friction = 0.0
-        for k in range(i + 1, i + problem.count[c]):
-            friction += P[k] * P[k]
-        if not math.sqrt(friction) <= disk(problem.mu[c], P[i]) + 1e3 * CONVERGED * size:
-            return False
-    return True
+        if abs(P[i]) <= CONVERGED * size:
+            P[i:i + problem.count[c]] = 0.0
+    return SOLVED, best

@@ -89,7 +89,7 @@ def solve_contacts(M, f, G, c, equal, touching, tolerance, z, lam):
     for r in range(k):
         for l in range(k):
             D[r, l] = inner(Y[r], Y[l])
-    problem = Coulomb(D, b, first, touching.count, touching.mu, touching.given, touching.direction)
+    problem = Coulomb(Y, b, first, touching.count, touching.mu, touching.given, touching.direction)
     if solve_coulomb(problem, noise, P)[0] != SOLVED:
         return NOT_SOLVED, D, P
     y = np.zeros(p)

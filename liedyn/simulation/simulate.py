@@ -17,12 +17,12 @@ from liedyn.simulation.run import Run
 from liedyn.simulation.workspace import BOUNDED_ENERGY, FREE_ENERGY, WANTED_ENERGY, make_work
 
 STARTS = ("check", "project", "as given")
-ACCUMULATIONS = ("error", "moreau")
+ACCUMULATIONS = ("moreau", "error")
 
 
 @described
 def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", formulation="nullspace",
-             stabilisation="projection", sigma=10.0, energy=False, events=(), unilateral=(), accumulation="error",
+             stabilisation="projection", sigma=10.0, energy=False, events=(), unilateral=(), accumulation="moreau",
              f_ext=None, start="check", t0=0.0, record=1, progress=None, tolerance=1e-8, rank_tolerance=1e-8,
              largest_speed=1e9):
     """Motion of a mechanism in time, from a state or many, with its constraints kept.
@@ -77,10 +77,10 @@ def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", fo
         residual of their first row stays >= 0, or with -1 as value <= 0. They close where it gets zero, and let go
         where their force would have to change its sign. Loops and other constraints whose first residual is no gap let
         go, and stay off until an event switches them on.
-    accumulation : {"error", "moreau"}
-        What to do where impacts accumulate (a ball that bounces to rest, a table that rattles): stop with an
-        `AccumulationError`; or go on by time-stepping until all contacts have settled, those that roll or slide too,
-        and then as before. Where contacts stick and slip without end, or friction makes accelerations contradict each
+    accumulation : {"moreau", "error"}
+        What to do where impacts accumulate (a ball that bounces to rest, a table that rattles): go on by
+        time-stepping until all contacts have settled, those that roll or slide too, and then as before; or stop with an
+        `AccumulationError`. Where contacts stick and slip without end, or friction makes accelerations contradict each
         other, likewise.
     f_ext : dict or array_like, optional
         Constant wrenches (moment, force) [N m, N] on bodies, each in its body's own frame, as for `rnea`.
@@ -184,7 +184,8 @@ def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", fo
             prepare_decay(robot, sigma, grid.start, q, v, start)
         elif start != "check" or stabilisation != "baumgarte":
             prepare_start(robot, model, o, x, q, v, start)
-        settler = METHODS["moreau"]._integrator(grid, True) if accumulation == "moreau" else None
+        settles = accumulation == "moreau" and len(contacts.index) > 0
+        settler = METHODS["moreau"]._integrator(grid, True) if settles else None
         steps = method._integrator(grid, dt is not None) if lead else integrator
         return Run(robot, model, o, x, (q, v), (steps, settler), events, contacts, inputs, Recorder(record, labels),
                    Progress(progress, grid.start, grid.end)).go()

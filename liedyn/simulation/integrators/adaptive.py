@@ -8,8 +8,10 @@ Stabilisation is part of the right side: it is evaluated at the projection of (q
 recorded is the projection too. So every solver can be used as it is, the errors of its own state across the manifold
 do not feed back, and dense output stays consistent. The implicit solvers get its exact Jacobian
 (`derivatives`).
+
+Steps are shortened where what is tried lies behind a contact or a singular configuration, and no rate is found there.
+What slides keeps the direction of its slip from the beginning of a step, whatever is tried.
 """
-import contextlib
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -33,8 +35,13 @@ from liedyn.tree.configuration import difference_kernel, integrate_kernel
 
 SOLVERS = {"RK23": RK23, "RK45": RK45, "DOP853": DOP853, "Radau": Radau, "BDF": BDF, "LSODA": LSODA}
 IMPLICIT = Radau, BDF, LSODA
+SHORTEST = 10.0
+"""Step, in units of the last digit of the time, that is too short."""
 LOOKS = 10
 """How often guards are looked at within a step of a solver."""
+SHORTER = 0.2
+"""Part of a step of which a stage cannot be evaluated that is tried next: what SciPy's solvers take where an error is
+too large."""
 LARGEST_TURN = 1.0
 """Turn [rad] of a ball or free joint at which the centre moves: far from 2 pi, and not often."""
 
@@ -58,7 +65,7 @@ def evaluate(model, o, x, h, energy, center, y, rows, k, y_dot):
 
 
 class _Stop(Exception):
-    """The right side could not be evaluated."""
+    """The right side could not be evaluated: of a step that is tried, or at its beginning."""
 
 
 class _Piece(NamedTuple):
@@ -94,6 +101,7 @@ class SciPySolver:
 
     def restart(self, run):
         """Begin at row 0."""
+        self.directions = run.x.friction.direction.copy()
         y = np.concatenate([np.zeros(run.robot.nv), run.rows.v[0], run.rows.scalars[0, INPUT_WORK:OTHER_WORK + 1]])
         self.pieces = []
         self._begin(run, float(run.rows.t[0]), run.rows.q[0].copy(), y)
@@ -150,13 +158,19 @@ class SciPySolver:
     def _begin(self, run, t, center, y):
         """A new solver from (t, y) to the next change of the inputs, or the end."""
         last = len(run.x.table) - 1
-        self.center, row = center, min(self.grid.number(t), last)
-        self.row, bound = row, self.grid.next_time(t) if row < last else run.end
+        self.center, self.row = center, min(self.grid.number(t), last)
+        bound = self.grid.next_time(t) if self.row < last else run.end
+        self._solve(run, t, y, bound, None if self.size is None else min(self.size, bound - t))
+
+    def _solve(self, run, t, y, bound, first):
+        """A new solver from (t, y), with a first step if it is known; None, and a status, where there is none."""
+        center, row = self.center, self.row
 
         # the energy of a stage may be above the bound of the motion's
         o = run.o._replace(energy=FREE_ENERGY) if run.o.energy == BOUNDED_ENERGY else run.o
 
         def rates(t, y):
+            self.tried, run.x.friction.direction[:] = float(t), self.directions
             self.status, y_dot = self._evaluate(run, o, float(t), row, center, y, run.single, 1)
             if self.status != OK:
                 raise _Stop
@@ -174,13 +188,21 @@ class SciPySolver:
                 raise _Stop
             return J
 
+        self.rates = rates
         # of a function without its derivative nothing is known: there SciPy takes its differences of the right side
         known = run.o.input_kind != FUNCTION or run.o.feedback_address != 0
         exact = {"jac": jacobian} if known and issubclass(self.kind, IMPLICIT) else {}
-        first = None if self.size is None else min(self.size, bound - t)
         self.solver = None
-        with contextlib.suppress(_Stop):  # the first step reports it
-            self.solver = self.kind(rates, t, y, bound, first_step=first, **exact, **self.options)
+        while self.solver is None and (first is None or first > 0.0):
+            try:
+                self.solver = self.kind(rates, t, y, bound, first_step=first, **exact, **self.options)
+            except _Stop:
+                first = self._shorter(t)
+
+    def _shorter(self, t):
+        """A shorter step from t than the one of which a stage could not be evaluated; 0 if there is none."""
+        first = SHORTER * (self.tried - t)
+        return first if first > SHORTEST * np.spacing(abs(t)) else 0.0
 
     def _step(self, run):
         """One step of the solver, from a new centre or with new inputs if it is time; returns a status."""
@@ -190,20 +212,30 @@ class SciPySolver:
             integrate_kernel(run.packed, self.center, y[:n].copy(), center)
             y[:n] = 0.0
             self._begin(run, float(self.solver.t), center, y)
-        if self.solver is None:
-            return self.status
-        try:
-            self.solver.step()
-        except _Stop:
-            return self.status
+        made = False
+        while not made:
+            if self.solver is None:
+                return self.status
+            t, y, bound = float(self.solver.t), self.solver.y.copy(), self.solver.t_bound
+            try:
+                self.solver.step()
+                dense = self.solver.dense_output() if self.solver.status != "failed" else None
+                if run.o.friction:
+                    self.rates(self.solver.t, self.solver.y)
+                    self.directions = run.x.friction.direction.copy()
+                made = True
+            except _Stop:
+                first = self._shorter(t)
+                if first == 0.0:
+                    return self.status
+                self._solve(run, t, y, bound, first)
         if self.solver.status == "failed":
             return TOO_SMALL if np.isfinite(self.solver.y).all() else NOT_FINITE
         if getattr(self.solver, "jac_factor", None) is not None:
             # SciPy enlarges, without end, increments of what the right side does not depend on: no more than the state
             np.minimum(self.solver.jac_factor, 1.0, out=self.solver.jac_factor)
         self.size = self.solver.step_size
-        self.pieces.append(_Piece(float(self.solver.t_old), float(self.solver.t), self.solver.dense_output(),
-                                  self.center, self.row))
+        self.pieces.append(_Piece(float(self.solver.t_old), float(self.solver.t), dense, self.center, self.row))
         return OK
 
 

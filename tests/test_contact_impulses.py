@@ -1,0 +1,208 @@
+"""Impulses of contacts that depend on each other: they are found wherever there are any, and bodies come to rest."""
+import numpy as np
+import pytest
+from contact_laws import check_laws, one_sided, with_all_rows
+from scipy.optimize import nnls
+
+import liedyn as ld
+from liedyn.contact.complementarity import NOT_SOLVED, SOLVED, Coulomb, solve_coulomb
+
+G = 9.81
+
+
+def box(sides):
+    return 0.5 * np.array(sides) * np.array([[x, y, z] for x in (1, -1) for y in (1, -1) for z in (1, -1)])
+
+
+def prism(corners, radius, height):
+    angles = 2.0 * np.pi * np.arange(corners) / corners
+    return np.array([[radius * np.cos(a), radius * np.sin(a), z] for a in angles for z in (-height / 2, height / 2)])
+
+
+def pyramid(corners, radius, height):
+    return np.vstack([prism(corners, radius, 0.0)[::2], [[0.0, 0.0, height]]])
+
+
+def random_corners(rng):
+    """Corners (n, 3) of a box, a plate, a prism or a pyramid."""
+    kind, n = rng.integers(4), int(rng.integers(3, 8))
+    if kind < 2:
+        return box([*rng.uniform(0.1, 0.4, 2), rng.uniform(0.1, 0.4) if kind else 0.02])
+    return (prism if kind == 2 else pyramid)(n, rng.uniform(0.05, 0.25), rng.uniform(0.05, 0.4))
+
+
+def body(corners, restitution, friction, mass=2.0):
+    """A free body whose corners may touch the floor."""
+    corners = corners - corners.mean(axis=0)
+    spread = 0.6 * mass / len(corners) * corners.T @ corners  # as of masses at the corners, drawn in a little
+    b = ld.Builder("body")
+    b.body("body", mass, inertia=np.trace(spread) * np.eye(3) - spread)
+    b.joint("free", "free", "ground", "body")
+    for k, corner in enumerate(corners):
+        b.constraint(f"c{k}", "on_plane", "ground", "body", child_placement=corner, unilateral=True,
+                     restitution=restitution, friction=friction)
+    return b.build()
+
+
+def gaps(robot, q):
+    """The gap of each contact."""
+    every = with_all_rows(robot)
+    return ld.closure_error(every, q)[..., [k for k, name in enumerate(every.row_names) if name.endswith(".gap")]]
+
+
+def above_floor(robot, tilt, height):
+    """The configuration of a free body, turned, whose lowest corner is at a height."""
+    q = ld.integrate(robot, robot.neutral, [*tilt, 0.0, 0.0, 0.0])
+    q[6] += height - gaps(robot, q).min()
+    return q
+
+
+# ---- the problem itself
+
+
+def touching(rng):
+    """H (k, 6) of 1 to 8 corners in a plane or not, their inertia, and how many rows each has."""
+    count, rows = int(rng.integers(1, 9)), (1, 3)[rng.integers(2)]
+    corners = rng.uniform(-0.3, 0.3, (count, 3))
+    if rng.random() < 0.7:
+        corners[:, 2] = -0.1  # on the floor with a whole face
+    H = []
+    for p in corners:
+        skew = np.array([[0, -p[2], p[1]], [p[2], 0, -p[0]], [-p[1], p[0], 0]])
+        H += list(np.hstack([-skew, np.eye(3)])[[2, 0, 1]][:rows])
+    return np.array(H), np.r_[rng.uniform(0.01, 0.1, 3), [rng.uniform(0.5, 2.0)] * 3], rows
+
+
+def approach(rng, H, rows):
+    """b (k): velocities of the corners, those along the normals each with a restitution or a rounding of its own."""
+    b = H @ np.r_[rng.normal(size=3) * rng.choice([0.0, 1e-6, 1.0]), rng.normal(size=2) * rng.choice([0.0, 1.0]), -1.0]
+    if rng.random() < 0.5:
+        b[::rows] *= 1.0 + rng.uniform(0.0, 1.0) * (b[::rows] < 0.0)
+    return b + np.where(np.arange(len(b)) % rows == 0, 10.0 ** rng.uniform(-15, -8) * rng.normal(size=len(b)), 0.0)
+
+
+def solved(Y, b, rows, mu):
+    """Impulses, and the status, of contacts with as many rows each."""
+    count = len(b) // rows
+    problem = Coulomb(Y, b, rows * np.arange(count), np.full(count, rows), np.full(count, mu), np.zeros(count, bool),
+                      np.zeros((count, 3)))
+    P = np.zeros(len(b))
+    return P, solve_coulomb(problem, 0.0, P)[0]
+
+
+def off(Y, b, rows, mu, P):
+    """The largest violation of a condition, relative to impulses and motions; of complementarity the products."""
+    u, largest, unit = Y @ (Y.T @ P) + b, max(P.max(), 1.0), np.abs(b).max()
+    P, u = P.reshape(-1, rows) / largest, u.reshape(-1, rows) / unit
+    friction, slip = np.linalg.norm(P[:, 1:], axis=1), np.linalg.norm(u[:, 1:], axis=1)
+    power = mu * P[:, 0] * slip + (P[:, 1:] * u[:, 1:]).sum(axis=1)
+    return max(-P[:, 0].min(), -u[:, 0].min(), np.abs(P[:, 0] * u[:, 0]).max(), (friction - mu * P[:, 0]).max()
+               if rows > 1 else 0.0, np.abs(power).max() if rows > 1 else 0.0)
+
+
+def test_impulses_of_dependent_contacts():
+    """Every condition holds; without friction the motion is that of the quadratic program."""
+    rng, left = np.random.default_rng(3), []
+    for case in range(400):
+        H, inertia, rows = touching(rng)
+        Y, b, mu = H / np.sqrt(inertia), approach(rng, H, rows), rng.uniform(0.0, 2.0)
+        P, status = solved(Y, b, rows, mu)
+        left.append(off(Y, b, rows, mu, P))
+        assert status == SOLVED, case
+        z = np.linalg.lstsq(Y, -b, rcond=None)[0]
+        if rows == 1 and np.abs(Y @ z + b).max() < 1e-12:  # b is in the range of Y: nonnegative least squares
+            np.testing.assert_allclose(Y.T @ P, Y.T @ nnls(Y.T, z)[0], rtol=0.0, atol=1e-9 * np.abs(b).max())
+    # where contacts contradict each other by 1e-8 the path of some ends as near as that
+    assert max(left) < 1e-7 and np.mean(np.array(left) < 1e-10) > 0.98
+
+
+def test_squeezed_contacts_have_no_impulses():
+    """Two walls that close in on a body from both sides: no motion has both gaps open, and that is said."""
+    Y = np.array([[1.0, 0.0], [-1.0, 0.0]])
+    assert solved(Y, np.array([-1.0, -0.5]), 1, 0.0)[1] == NOT_SOLVED
+    P, status = solved(Y, np.array([-1.0, 1.5]), 1, 0.0)
+    assert status == SOLVED and P == pytest.approx([1.0, 0.0])
+
+
+def test_loads_are_shared_evenly():
+    """A flat impact on the corners of a square and of a hexagon."""
+    for n in (4, 6):
+        angles = 2.0 * np.pi * np.arange(n) / n
+        H = np.column_stack([0.2 * np.sin(angles), -0.2 * np.cos(angles), np.zeros((n, 3)), np.ones(n)])
+        P, status = solved(H / np.sqrt([0.02, 0.02, 0.03, 1, 1, 1]), -np.ones(n), 1, 0.0)
+        assert status == SOLVED and P == pytest.approx(np.full(n, 1.0 / n), rel=1e-12)
+
+
+# ---- runs
+
+
+@pytest.mark.parametrize("options", [{}, {"method": "moreau"}], ids=str)
+def test_bodies_that_fall_on_faces(options):
+    """Any shape, friction and restitution, flat, nearly flat or tumbling: nothing stops, no law is broken."""
+    for seed in range(24):
+        rng = np.random.default_rng(1000 + seed)
+        friction = rng.uniform(0.0, 2.0) if seed % 3 else 0.0
+        robot = body(random_corners(rng), rng.choice([0.0, rng.uniform(), 0.5]), friction, 10.0 ** rng.uniform(-1, 1))
+        tilt = (np.zeros(3), rng.normal(size=3) * 0.02, rng.uniform(-2, 2, 3))[seed % 4 % 3]
+        q = above_floor(robot, tilt, rng.uniform(0.005, 0.1))
+        v = rng.normal(size=6) if seed % 2 else np.zeros(6)
+        tr = ld.simulate(robot, q, v, 0.6, dt=2e-3, **options)
+        assert tr.t[-1] == 0.6, seed
+        check_laws(robot, tr, stepping=True)
+
+
+def test_boxes_come_to_rest_on_faces():
+    """The default call."""
+    sides = np.array([0.3, 0.2, 0.1])
+    for seed, friction in enumerate((0.4, 0.8, 0.4)):
+        robot, rng = body(box(sides), 0.3, friction), np.random.default_rng(seed)
+        tr = ld.simulate(robot, above_floor(robot, rng.normal(size=3), 0.1), np.zeros(6), 2.5, dt=2e-3)
+        assert np.abs(tr.v[-1]).max() < 1e-6 and np.abs(tr.q[-1, 6] - 0.5 * sides).min() < 1e-5
+        push = sum(-tr[f"c{k}.gap"][-1] for k in range(8))
+        assert push == pytest.approx(2.0 * G, rel=1e-6)
+
+
+@pytest.mark.parametrize("method", ["RK45", "DOP853"])
+def test_adaptive_methods_shorten_steps_that_cannot_be_made(method):
+    """Free fall lets steps grow beyond what a contact allows: the motion is the same for any end of the run."""
+    corners = np.array([[x, y, 0.0] for x in (-0.5, 0.5) for y in (-0.4, 0.4)])
+    for friction in (0.0, 0.6):
+        robot, ends = body(corners, 0.0, friction), []
+        q = above_floor(robot, [0.04, 0.01, 0.0], 0.2)
+        for t_final in (0.5, 1.0, 4.0):
+            tr = ld.simulate(robot, q, np.zeros(6), t_final, method=method)
+            assert tr.t[-1] == t_final and np.abs(gaps(robot, tr.q[-1])).max() < 1e-9
+            ends.append([event.t for event in tr.events][:4])
+            check_laws(robot, tr)
+        np.testing.assert_allclose(ends, [ends[0]] * 3, rtol=0.0, atol=1e-7)  # the tolerance is 1e-8 of the motion
+
+
+def test_flat_drop_stays_flat():
+    """A symmetric drop: the motion is unique, and has no reason to turn."""
+    for friction in (0.0, 0.5):
+        robot = body(box([0.3, 0.2, 0.1]), 0.5, friction)
+        tr = ld.simulate(robot, above_floor(robot, np.zeros(3), 0.2), np.zeros(6), 1.0, dt=2e-3)
+        assert np.abs(tr.v[:, :5]).max() < 1e-9 and np.abs(tr.q[:, :3]).max() < 1e-10
+
+
+def test_stack_of_boxes():
+    """Corners on the face of the box below, which may move: it stands in the end, and the floor carries all of it."""
+    b, sides, masses = ld.Builder("stack"), ([0.3, 0.3, 0.1], [0.2, 0.25, 0.15], [0.15, 0.15, 0.1]), (2.0, 1.0, 0.5)
+    height, places = 0.0, []
+    for k, (a, mass) in enumerate(zip(sides, masses)):
+        below = ("ground", (0, 0, 0)) if k == 0 else (f"b{k - 1}", (0, 0, 0.5 * sides[k - 1][2]))
+        x, y, z = np.square(a)
+        b.body(f"b{k}", mass, inertia=mass / 12 * np.array([y + z, x + z, x + y]))
+        b.joint(f"f{k}", "free", "ground", f"b{k}")
+        for n, corner in enumerate(box(a)[1::2]):
+            b.constraint(f"c{k}{n}", "on_plane", below[0], f"b{k}", parent_placement=below[1], child_placement=corner,
+                         unilateral=True, friction=0.6)
+        places += [0.01 * k, -0.02 * k, 0.0, 0.0, 0.0, height + 0.5 * a[2] + 0.02 * (k + 1)]
+        height += a[2]
+    robot = b.build()
+    q = ld.integrate(robot, robot.neutral, places)
+    for options in ({}, {"method": "moreau"}):
+        tr = ld.simulate(robot, q, np.zeros(18), 0.8, dt=2e-3, **options)
+        assert tr.t[-1] == 0.8 and np.abs(tr.v[-1]).max() < 1e-6
+        assert gaps(robot, tr.q).min() > -1e-5 and len(one_sided(robot)) == 12
+        assert sum(-tr[f"c0{n}.gap"][-1] for n in range(4)) == pytest.approx(3.5 * G, rel=1e-6)
