@@ -17,8 +17,10 @@ from liedyn.contact.state import PAINLEVE, equations, solve, touching_of, with_r
 from liedyn.dynamics.terms import terms_kernel
 from liedyn.errors import ContactWarning, SingularConfigurationError
 
-GAIN = 1e-12
-"""Gain of kinetic energy, relative to what there is, that is rounding."""
+GAIN = 1e-10
+"""Gain of kinetic energy, relative to what there is, that impulses may be off by (`liedyn.contact.complementarity`)."""
+ROUNDING = 1e-12
+"""Velocity of constraints, relative to the numbers that it is the difference of, that is none."""
 HALVINGS = 60
 MARGIN = 5.0 * PAINLEVE
 """Friction beyond its disk that may stop a contact: accelerations are given up a little before they contradict each
@@ -52,7 +54,7 @@ def collide(robot, model, contacts, touching, q, v, f_ext, restitution, bounce, 
     M, _, G, _, psi, _ = terms_kernel(with_rows_of(model, contacts, touching), q, v, f_ext)
     equal = equations(model, contacts)
     c = G @ v - psi
-    c[np.abs(c) <= GAIN * (np.abs(G) @ np.abs(v))] = 0.0  # the rounding of constraints that do not move
+    c[np.abs(c) <= ROUNDING * (np.abs(G) @ np.abs(v))] = 0.0  # the rounding of constraints that do not move
     for row, speed in bounce.items():
         c[row] -= speed
     approach = np.minimum(0.0, contacts.side[touching] * psi[contacts.first[touching]])
