@@ -186,7 +186,7 @@ class Run(Surfaces):
         raise_errors(self.functions)
         if status == OK and not np.isfinite(self.rows.a[0]).all():
             status = NOT_FINITE
-        if status in TIGHT and self.settler is not None and self._rubbing():  # time-stepping may pass it
+        if status in TIGHT and self._may_step():  # time-stepping may pass it
             raise Contradiction(MESSAGES[status].format(largest=self.o.largest.min()))
         if status != OK:
             self.raise_status(status)
@@ -218,6 +218,8 @@ class Run(Surfaces):
                     status = self._advance(1)[0]
                     if status in TIGHT and not self._shorter_step()[1] and not self._step_through():
                         self.raise_status(status)
+                self.chunk, self.known = SMALLEST, self.integrator is not self.settler
+            elif status in TIGHT and self._may_step() and (done > 0 or self._step_through()):
                 self.chunk, self.known = SMALLEST, self.integrator is not self.settler
             elif status != OK:
                 self.raise_status(status)

@@ -7,7 +7,7 @@ from liedyn.constraints.records import refresh
 from liedyn.contact.state import AT_REST, TOUCHING, accelerations, put_statuses, statuses
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.errors import AccumulationError
-from liedyn.model.packed import ON, OPEN, SLIDING
+from liedyn.model.packed import OFF, ON, OPEN, SLIDING
 from liedyn.simulation.crossings import PULL
 from liedyn.simulation.friction import set_directions
 from liedyn.simulation.gaps import by_forces, gaps
@@ -108,6 +108,11 @@ class Surfaces:
             return False
         rows.lam[p] = found.lam
         return True
+
+    def _may_step(self):
+        """May time-stepping pass what stops the steps of the run here: with closed contacts, rigid as they are?"""
+        return (self.settler is not None and self.integrator is self.usual
+                and any(status > OFF for status in self.contact_statuses()))
 
     def _step_through(self):
         """Leave it to time-stepping for a while, if that is allowed: until contacts have settled."""
