@@ -77,7 +77,7 @@ CALLS = {
     "ddp": (planned, 10, 30_000),
     "optimize_motion": (lambda intervals: ld.optimize_motion(
         ARM, [0.0, 0.0, 0.0], [2.0, 1.0, -1.0], intervals=intervals), 2, 1000),
-    "excitation": (lambda iterations: ld.excitation(ARM, iterations=iterations), 1, 100_000),
+    "excitation": (lambda iterations: ld.excitation(ARM, speed=4.0, iterations=iterations), 1, 100_000),
 }
 
 

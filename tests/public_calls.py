@@ -1,4 +1,5 @@
 """A call of every public function, on robots as they come: in which process must not matter."""
+import contextlib
 import os
 import tempfile
 import warnings
@@ -83,6 +84,10 @@ def slopes_of_power(t, q, v, u):
     return np.zeros(2), u, v
 
 
+def cleared(robots):
+    return ld.clearance(robots["tree"], "B", (3.0, 0.0, 0.0), 0.1).f(0.0, np.ones(2), np.zeros(2), np.zeros(2))
+
+
 def twice(x):
     return 2.0 * x
 
@@ -122,24 +127,25 @@ def reached(*targets):
 
 def branch(robots):
     robot = robots["tree"]
-    start = ld.trim(robot, [-1.0, 0.3], free=robot.actuator_names)
-    return ld.continuation(robot, start, "a", (-1.05, -0.95), free=robot.actuator_names, points=5).q
+    forces = ["force:a", "force:b"]
+    start = ld.trim(robot, [-1.0, 0.3], free=forces)
+    return ld.continuation(robot, start, "a", (-1.05, -0.95), free=forces, points=5).q
 
 
 def scheduled(robots):
     robot = robots["tree"]
-    return ld.gain_schedule(robot, {"a": [-1.0, 0.0], "b": [0.0, 1.0]}, 1.0, 1.0)(0.0, np.full(2, 0.1), np.zeros(2))
+    return ld.gain_schedule(robot, {"a": [-1.0, 0.0], "b": [0.0, 1.0]}, 1.0, 1.0).at(a=-0.5, b=0.5).K
 
 
 def tracked(robots):
     t, q = np.linspace(0.0, 0.1, 11), np.full((11, 2), 0.2)
-    return ld.tvlqr(robots["tree"], t, q, np.zeros((11, 2)), 1.0, 1.0)(0.05, q[0] + 0.1, np.zeros(2))
+    return ld.tvlqr(robots["tree"], t, q, np.zeros((11, 2)), 1.0, 1.0, a=np.zeros((11, 2)))(0.05, q[0] + 0.1, np.zeros(2))
 
 
 def identified(robots):
     rng = np.random.default_rng(0)
     q, v, a = rng.standard_normal((3, 40, 2))
-    return ld.identify(robots["tree"], q, v, a, ld.rnea(robots["tree"], q, v, a), consistent=False).standard.shape
+    return ld.identify(robots["tree"], q, v, a, ld.rnea(robots["tree"], q, v, a), consistent=False).condition
 
 
 def measured(robots):
@@ -163,7 +169,7 @@ def output_feedback(robots):
 
 
 def extended(robots):
-    made = ld.ExtendedKalmanFilter(robots["loop"], HOME, REST, 0.01, Q=1.0, R=1e-3, outputs=["q1", "q2"])
+    made = ld.ExtendedKalmanFilter(robots["loop"], HOME, REST, 0.01, 1.0, 1.0, 1e-3, ["q1", "q2"])
     return made.measure(HOME, REST)
 
 
@@ -196,16 +202,28 @@ def viewed(robots):
     made.close()
 
 
-def mapped(robots):
-    return ld.map_states("forward_dynamics", robots["loop"], {"q": HOME[None], "v": SWING[None], "tau": PUSH[None]},
-                         progress=False, keep=["a"]).a
+@contextlib.contextmanager
+def workers():
+    """Threads of this process."""
+    with __import__("distributed").Client(processes=False, dashboard_address=None, set_as_default=False) as client:
+        yield {"client": client, "progress": False}
+
+
+def mapped(robots, **options):
+    with workers() as here:
+        return ld.map_states("forward_dynamics", robots["loop"], {
+            "q": HOME[None], "v": REST[None], "tau": PUSH[None]}, keep=["a"], **here, **options)["a"]
+
+
+def parameters(robots):
+    with workers() as here:
+        return ld.map_parameters(twice, np.ones(3), **here)["result"]
 
 
 def kept_results(robots):
-    path = folder("results.zarr")
-    ld.map_states("forward_dynamics", robots["loop"], {"q": HOME[None], "v": SWING[None], "tau": PUSH[None]},
-                  progress=False, keep=["a"], save=path)
-    return ld.open_results(path).a
+    path = folder("results")
+    mapped(robots, save=path)
+    return np.asarray(ld.open_results(path)["a"])
 
 
 def mjcf(robots):
@@ -288,8 +306,8 @@ CALLS = {
         robots["loop"], HOME, REST, ld.Cost(Q=1.0, R=1e-2), 5, 0.01, limits=ld.Limits(inputs=(-9.0, 9.0))).u,
     "MPC": receding, "Phase": phased, "ddp": planned,
     "continuation": branch,
-    "trim": lambda robots: ld.trim(robots["loop"], HOME, free=robots["loop"].actuator_names).u,
-    "PathFunction": motion, "clearance": tree("clearance", "B", (3.0, 0.0, 0.0), 0.1), "optimize_motion": motion,
+    "trim": lambda robots: ld.trim(robots["loop"], HOME, free=["force:q1", "force:q2"]).u,
+    "PathFunction": motion, "clearance": cleared, "optimize_motion": motion,
     "CenterOfMassTarget": reached(ld.CenterOfMassTarget([0.5, 0.0, 0.5])),
     "DirectionTarget": reached(ld.DirectionTarget("B", (1.0, 0.0, 0.0), (0.0, 0.0, 1.0))),
     "OrientationTarget": reached(ld.OrientationTarget("B", np.eye(3))),
@@ -306,14 +324,14 @@ CALLS = {
     "kalman": filtered("kalman"), "check_feedback": loop("check_feedback", (constant, no_slopes), HOME, SWING),
     "differentiate_run": run_derivatives,
     "forward_dynamics_derivatives": lambda robots: ld.forward_dynamics_derivatives(robots["loop"], HOME, REST, PUSH).dq,
-    "base_parameters": lambda robots: ld.base_parameters(robots["tree"]).rank,
+    "base_parameters": lambda robots: ld.base_parameters(robots["tree"]).coefficients,
     "dynamic_parameters": tree("dynamic_parameters"),
-    "excitation": lambda robots: ld.excitation(robots["tree"], iterations=2).q,
+    "excitation": lambda robots: ld.excitation(robots["tree"], speed=4.0, iterations=2).q,
     "identify": identified, "low_pass": lambda robots: ld.low_pass(np.arange(100.0), 1e-3, 100.0),
     "measured_motion": measured, "regressor": tree("regressor", *np.ones((3, 2))),
     "from_pinocchio": lambda robots: ld.crba(ld.from_pinocchio(ld.to_pinocchio(robots["tree"])[0]), np.ones(2)),
     "to_pinocchio": lambda robots: ld.to_pinocchio(robots["tree"]) and None,
-    "map_parameters": lambda robots: ld.map_parameters(twice, np.ones(3), progress=False), "map_states": mapped,
+    "map_parameters": parameters, "map_states": mapped,
     "open_results": kept_results,
     "discretize": lambda robots: ld.discretize(robots["loop"], HOME, REST, PUSH, 1e-3).A,
     "frequency_response": lambda robots: ld.frequency_response(ld.linearize(robots["loop"], HOME, REST, REST), [1.0]),

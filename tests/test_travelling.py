@@ -92,7 +92,7 @@ def simulated(robot, **options):
 
 
 def by_feedback(made):
-    return simulated(BAR, u=made if callable(made) else made.sampled).q
+    return simulated(BAR, u=getattr(made, "sampled", made)).q
 
 
 def rates(system):
@@ -162,25 +162,28 @@ HOLDERS = {
     "filter": (lambda robot: ld.kalman(robot, robot.home, 1.0, 1e-3, outputs=["q1"]),
                lambda x: x.measure(BAR.home, REST)),
     "discrete filter": (observer, lambda x: (x.update([0.1, 0.2]), x.q)),
-    "extended filter": (lambda robot: ld.ExtendedKalmanFilter(robot, robot.home, REST, 0.01, 1.0, 1e-3, ["q1", "q2"]),
+    "extended filter": (lambda robot: ld.ExtendedKalmanFilter(
+        robot, robot.home, REST, 0.01, 1.0, 1.0, 1e-3, ["q1", "q2"]),
                         lambda x: (x.update([0.1, 0.2]), x.q)),
     "output feedback": (lambda robot: ld.OutputFeedback(ld.dlqr(robot, robot.home, 0.01, 1.0, 1.0), observer(robot),
                                                         noise=1e-6), by_feedback),
     "tracking": (lambda robot: ld.tvlqr(ARM, np.linspace(0.0, 0.1, 5), np.full((5, 2), 0.2), np.zeros((5, 2)), 1.0,
-                                        1.0),
+                                        1.0, a=np.zeros((5, 2))),
                  lambda x: x(0.03, np.full(2, 0.3), np.zeros(2))),
     "gain schedule": (lambda robot: ld.gain_schedule(ARM, {"a": [0.0, 1.0], "b": [0.0, 1.0]}, 1.0, 1.0),
-                      lambda x: x(0.0, np.full(2, 0.1), np.zeros(2))),
+                      lambda x: x.at(a=0.5, b=0.5).K),
     "PIDC": (pid, lambda x: simulated(BAR, tau=x).q),
     "sampled PIDC": (lambda robot: ld.Sampled(pid(robot), 0.01), lambda x: simulated(BAR, tau=x).q),
     "stepper": (stepper, advanced),
     "plan": (plan, lambda x: (x(0.02, BAR.home, REST), x.K)),
     "receding horizon": (receding, lambda x: x(0.01, BAR.home, REST)),
     "optimal motion": (motion, lambda x: (x.q, x.u, repr(x))),
-    "trim": (lambda robot: ld.trim(robot, robot.home, free=robot.actuator_names), lambda x: (x.q, x.u)),
+    "trim": (lambda robot: ld.trim(robot, robot.home, free=["force:q1", "force:q2"]), lambda x: (x.q, x.u)),
     "targets": (lambda robot: [ld.PointTarget("B", (0.5, 0.0, 0.5)), ld.CenterOfMassTarget([0.5, 0.0, 0.5])],
                 lambda x: ld.inverse_kinematics(ARM, x, unreached="ignore").q),
-    "base parameters": (lambda robot: ld.base_parameters(ARM), lambda x: (x.rank, repr(x))),
+    "base parameters": (lambda robot: ld.base_parameters(ARM), lambda x: (x.coefficients, repr(x))),
+    "clearance": (lambda robot: ld.clearance(ARM, "B", (3.0, 0.0, 0.0), 0.1),
+                  lambda x: x.df(0.0, np.ones(2), np.zeros(2), np.zeros(2))),
     "sensitivity": (lambda robot: ld.sensitivities(robot, robot.home, REST, REST, parameters=["mass:*"]), repr),
     "run derivatives": (lambda robot: ld.differentiate_run(robot, robot.home, REST, 0.01, parameters=["mass:*"]),
                         lambda x: repr(x.adjoint(q=np.ones(4)))),
@@ -235,13 +238,22 @@ def bias(t, q, v):
     return np.zeros(1)
 
 
+def derivatives(t, q, v, a):
+    return (np.zeros((1, 4)),) * 3
+
+
+def force_derivative(t, q, lam):
+    return np.zeros((4, 4))
+
+
 def law(x, w):
     return 3.0 * x, 3.0, 0.0
 
 
 def custom(robot, jacobian=jacobian, law=law):
     builder = ld.Builder.of(robot)
-    builder.custom("equal", 1, residual=residual, jacobian=jacobian, bias=bias, active=False)
+    builder.custom("equal", rows=1, residual=residual, jacobian=jacobian, bias=bias, derivatives=derivatives,
+                   force_derivative=force_derivative, active=False)
     builder.coordinate_force("own", {"q1": 1.0}, law=law)
     return builder.build().switched(equal=True, pin=False)
 

@@ -190,20 +190,28 @@ def clearance(robot, body, center, radius, point=(0.0, 0.0, 0.0)):
     center, point, radius = as_floats("center", center, 3), as_floats("point", point, 3), positive("radius", radius)
     if center.shape != (3,) or point.shape != (3,):
         raise InputError(f"center and point must have shape (3,), got {center.shape} and {point.shape}")
-    nu = len(robot.actuator_names)
+    away = _Away(robot, body, center, point, radius)
+    return PathFunction(away.value, away.derivatives, low=1.0, name=f"clearance of {body!r}")
 
-    def away(q):
-        T = pose(robot, q, body)
-        return T[:3, :3], T[:3, 3] + T[:3, :3] @ point - center
 
-    def f(t, q, v, u):
-        d = away(q)[1]
-        return d @ d / radius ** 2
+class _Away:
+    """The squared distance of a point of a body from a centre, in radii; its methods can be pickled."""
 
-    def df(t, q, v, u):
-        R, d = away(q)
-        J = body_jacobian(robot, q, body)
-        rate = R @ (J[3:] - np.cross(point, J[:3], axisb=0).T)
-        return 2.0 * d @ rate / radius ** 2, np.zeros(robot.nv), np.zeros(nu)
+    def __init__(self, robot, body, center, point, radius):
+        self.robot, self.body, self.center, self.point, self.radius = robot, body, center, point, radius
 
-    return PathFunction(f, df, low=1.0, name=f"clearance of {body!r}")
+    def _place(self, q):
+        T = pose(self.robot, q, self.body)
+        return T[:3, :3], T[:3, 3] + T[:3, :3] @ self.point - self.center
+
+    def value(self, t, q, v, u):
+        """Squared distance."""
+        d = self._place(q)[1]
+        return d @ d / self.radius ** 2
+
+    def derivatives(self, t, q, v, u):
+        """By q, v and u."""
+        R, d = self._place(q)
+        J = body_jacobian(self.robot, q, self.body)
+        rate = R @ (J[3:] - np.cross(self.point, J[:3], axisb=0).T)
+        return 2.0 * d @ rate / self.radius ** 2, np.zeros(self.robot.nv), np.zeros(len(self.robot.actuator_names))
