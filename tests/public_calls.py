@@ -138,8 +138,8 @@ def scheduled(robots):
 
 
 def tracked(robots):
-    t, q = np.linspace(0.0, 0.1, 11), np.full((11, 2), 0.2)
-    return ld.tvlqr(robots["tree"], t, q, np.zeros((11, 2)), 1.0, 1.0, a=np.zeros((11, 2)))(0.05, q[0] + 0.1, np.zeros(2))
+    t, q, rest = np.linspace(0.0, 0.1, 11), np.full((11, 2), 0.2), np.zeros((11, 2))
+    return ld.tvlqr(robots["tree"], t, q, rest, 1.0, 1.0, a=rest)(0.05, q[0] + 0.1, rest[0])
 
 
 def identified(robots):
