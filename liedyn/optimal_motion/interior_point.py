@@ -181,7 +181,8 @@ class InteriorPoint:
         """Cost with barriers, and the size of g."""
         cost, g = self.rows(w)
         rooms = np.concatenate([w - self.low, self.high - w])
-        return cost - self.mu * np.log(rooms[np.isfinite(rooms)]).sum(), np.abs(g).sum()
+        with np.errstate(divide="ignore"):  # no room left costs infinitely much
+            return cost - self.mu * np.log(rooms[np.isfinite(rooms)]).sum(), np.abs(g).sum()
 
     def hessian(self, multipliers, of_cost=1.0):
         """Of of_cost times the cost, and of multipliers times the rows g, by w."""

@@ -48,7 +48,8 @@ def while_smaller(method, step_of, deltas, enough):
 
     def size(w):
         rooms, g = np.concatenate([w - method.low, method.high - w]), method.rows(w)[1]
-        return 0.5 * (g @ g / s + eta * (w - w_r) @ (w - w_r)) - mu * np.log(rooms[np.isfinite(rooms)]).sum()
+        with np.errstate(divide="ignore"):  # no room left costs infinitely much
+            return 0.5 * (g @ g / s + eta * (w - w_r) @ (w - w_r)) - mu * np.log(rooms[np.isfinite(rooms)]).sum()
 
     for _ in range(STEPS):
         H, sigma = method.hessian(method.g / s, of_cost=0.0), method.sigma()
