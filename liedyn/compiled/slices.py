@@ -62,9 +62,9 @@ class Slices:
     @contextlib.contextmanager
     def timed(self, pieces):
         """Learn from a slice of so many pieces, made within the context."""
-        started = time.perf_counter()
+        started = time.monotonic()
         yield
-        wanted = LONGEST * pieces / max(time.perf_counter() - started, 1e-9)
+        wanted = LONGEST * pieces / max(time.monotonic() - started, 1e-9)
         # a short last slice says less than a whole one
         if not self._is_first and (wanted < self.pieces or pieces >= self.pieces):
             self.pieces = max(1, int(min(wanted, self.growth * self.pieces)))
