@@ -102,6 +102,40 @@ def push_out(model, o, x, contacts, use, q):
 
 
 @kernel
+def lift_out(model, o, x, contacts, room, q):
+    """The same where more contacts rest than can: out of what q penetrates, other contacts may open.
+
+    Each step is that of frictionless contacts, M dq = -G^T P, gap + G dq >= 0 and P >= 0 complementary. The deepest
+    penetration left.
+    """
+    size, deepest = contacts.index.size, np.inf
+    first, count = np.arange(size), np.ones(size, np.int64)
+    rows, none, dq, P = np.empty(size, np.int64), np.zeros(room.half.size), np.empty(room.half.size), np.empty(
+        room.force.size)
+    for k in range(size):
+        rows[k] = loop_rows(model, contacts.index[k])[0]
+    touching = Touching(rows, first, count, np.zeros(size), np.zeros(size, types.boolean), np.zeros((size, 3)),
+                        contacts.side, np.zeros(size))
+    for number in range(ITERATIONS + 1):
+        world_positions(SCALAR, model, q, x.world)
+        residual_rows(model, q, x.world, x.residual)
+        before, deepest, largest = deepest, 0.0, 0.0
+        for k in range(size):
+            deepest = max(deepest, -contacts.side[k] * x.residual[rows[k]])
+        for r in range(room.c.size):
+            room.c[r] = -x.residual[r] if x.holonomic[r] != 0 else 0.0
+            largest = max(largest, abs(room.c[r]) if room.equal[r] else 0.0)
+        if max(deepest, largest) <= 1e-13 or number == ITERATIONS or (
+                max(deepest, largest) < DEEPEST and deepest > 0.5 * before):
+            break
+        jacobian_rows(model, q, x.world, x.G)
+        if solve_contacts(x.M, none, x.G, room.c, room.equal, touching, o.rank_tolerance, dq, P)[0] != SOLVED:
+            break
+        integrate_kernel(model, q, dq, q)
+    return deepest
+
+
+@kernel
 def closed_contacts(model, x, h, contacts, start):
     """The contacts that a step takes in: those that are closed in its middle, or come to rest on their surfaces.
 
@@ -268,7 +302,10 @@ def impulse_row(model, o, x, rows, k, stiff, contacts, room):
     for r in range(m):
         room.use[r] = 1 if (room.equal[r] or room.rests[r] != 0) and x.holonomic[r] != 0 else 0
     if not push_out(model, o, x, contacts, room.use, q_new) <= DEEPEST:
-        return NOT_CLOSED
+        copy_to(room.q, q_new)
+        integrate_kernel(model, q_new, room.half, q_new)
+        if not lift_out(model, o, x, contacts, room, q_new) <= DEEPEST:
+            return NOT_CLOSED
     for r in range(m):
         if room.equal[r] and not abs(x.residual[r]) <= o.tolerance * x.row_sizes[r]:
             return NOT_CLOSED
