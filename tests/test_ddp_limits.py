@@ -334,3 +334,21 @@ def test_limits_of_the_position_of_a_free_joint():
     plan = ld.ddp(robot, start, np.zeros(6), cost, 15, 0.1, limits=ld.Limits(coordinates={"base.x": (-1.0, wall)}))
     assert plan.status == "converged" and plan.q[:, k].max() == pytest.approx(wall, abs=1e-6)
     assert np.abs(plan.q[-1, 5:] - goal[5:]).max() < 0.01  # the other two go where they are to go
+
+
+@pytest.mark.parametrize("seed", [3, 7])
+def test_a_weak_acrobot_swings_up_from_random_inputs(seed):
+    """The same minimum from everywhere, with the search converged: inputs that feedback takes beyond their limits would
+    end steps short, one by one, unless they are held together."""
+    b = ld.Builder("acrobot")
+    for name in ("upper", "lower"):
+        b.body(name, 1.1, (0.0, 0.0, -0.45), (0.08, 0.08, 1e-4))
+    b.joint("shoulder", "revolute", "ground", "upper", axis=(0, 1, 0))
+    b.joint("elbow", "revolute", "upper", "lower", axis=(0, 1, 0), placement=(0, 0, -0.9))
+    b.actuator("motor", "elbow")
+    cost = ld.Cost(Q=1e-4, R=1e-5, q=[np.pi, 0.0], terminal_Q=1e3)
+    start = np.clip(3.6 * np.random.default_rng(seed).normal(size=(150, 1)), -12.0, 12.0)
+    plan = ld.ddp(b.build(), [0.0, 0.0], [0.0, 0.0], cost, 150, 0.02, limits=ld.Limits(inputs=(-12.0, 12.0)),
+                  method="euler", start=start, iterations=500)
+    assert plan.status == "converged" and plan.cost == pytest.approx(0.664205, rel=1e-4)  # that of six seeds of seven
+    assert np.abs(plan.u).max() <= 12.0

@@ -9,7 +9,7 @@ from collections import namedtuple
 import numpy as np
 from numba import types
 
-from liedyn.compiled.jit import VECTOR, inline, late
+from liedyn.compiled.jit import MATRIX, VECTOR, inline, late
 from liedyn.compiled.records import Address, record
 from liedyn.planning.contact_limits import add_cone_derivatives, cone_cost
 from liedyn.planning.expansion import EXPANSION, FOUND, PATH, put_difference
@@ -21,9 +21,14 @@ from liedyn.planning.step import DISCRETISATION, STEP_ROOM, copy_vector, in_phas
 from liedyn.planning.touches import advance
 from liedyn.tree.records import MODEL
 
-ForwardRoom = namedtuple("ForwardRoom", "dq dx dx_next du")
+ForwardRoom = namedtuple("ForwardRoom", "dq dx dx_next du low high")
+"""Room for a step, and limits (knots, nu) of the inputs: where a change that has been found would go beyond one, with
+what feedback makes of it, both are that one."""
 
-FORWARD_ROOM = record(ForwardRoom, *[VECTOR] * 4)
+FORWARD_ROOM = record(ForwardRoom, *[VECTOR] * 4, *[MATRIX] * 2)
+
+BEYOND = 1e-9
+"""Part of a limit that an input may be beyond it."""
 
 
 @inline
@@ -131,11 +136,27 @@ def expand_costs(model, d, o, c, r, found, path, x):
     return total, added, worst
 
 
-@late(OBJECTIVE, FORWARD_ROOM, EXPANSION, types.boolean, returns=types.Tuple([types.float64] * 2))
-def predict(o, f, x, curved):
-    """Slope of the cost along the change that the linear model makes of k and K, and its curvature if it is wanted."""
+@inline
+def hold_beyond(o, f, k, i, u):
+    """Hold an input of step k at the limit that u is beyond; is it beyond one that it was not held at?"""
+    if f.low[k, i] == f.high[k, i]:
+        return False
+    if u > o.u_high[i] + BEYOND * abs(o.u_high[i]):
+        f.low[k, i] = f.high[k, i] = o.u_high[i]
+        return True
+    if u < o.u_low[i] - BEYOND * abs(o.u_low[i]):
+        f.low[k, i] = f.high[k, i] = o.u_low[i]
+        return True
+    return False
+
+
+@late(OBJECTIVE, FORWARD_ROOM, PATH, EXPANSION, types.boolean,
+      returns=types.Tuple((types.float64, types.float64, types.int64)))
+def predict(o, f, path, x, curved):
+    """Slope of the cost along the change that the linear model makes of k and K, its curvature if it is wanted, and how
+    many inputs would go beyond their limits, at which they are held from now on."""
     knots, nu = x.lu.shape
-    slope = curvature = 0.0
+    slope, curvature, beyond = 0.0, 0.0, 0
     for j in range(f.dx.size):
         f.dx[j] = 0.0
     for k in range(knots + 1):
@@ -151,6 +172,8 @@ def predict(o, f, x, curved):
                 s += x.K[k, i, j] * f.dx[j]
             f.du[i] = s
             slope += x.lu[k, i] * s
+            if hold_beyond(o, f, k, i, path.u[k, i] + s):
+                beyond += 1
         for i in range(nu if curved else 0):
             for j in range(nu):
                 curvature += 2.0 * f.du[i] * o.R[i, j] * f.du[j]
@@ -166,4 +189,4 @@ def predict(o, f, x, curved):
                 s += x.B[k, i, j] * f.du[j]
             f.dx_next[i] = s
         copy_vector(f.dx_next, f.dx)
-    return slope, curvature
+    return slope, curvature, beyond

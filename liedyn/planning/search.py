@@ -6,9 +6,10 @@ backward (`liedyn.planning.backward`), and tries them forward on the real steps,
     cost + what limits add + nu sum |gaps|
 
 falls by a part of what the linear model predicts (Armijo), with nu so large that a step which closes gaps is a descent
-(Nocedal and Wright 2006, eq. 18.36). Where no part of a change helps, the next one is damped. When the search for given
-multipliers has converged, multipliers and penalties are updated (ALTRO: Howell, Jackson and Manchester 2019) until the
-limits are held. Nothing is allocated here, but where phases of contacts meet (`liedyn.planning.touches`).
+(Nocedal and Wright 2006, eq. 18.36). Where no part of a change helps, the next one is damped. Where limits of inputs
+let steps do little, those that a change would take beyond them are held at them (`find_changes`). When the search for
+given multipliers has converged, multipliers and penalties are updated (ALTRO: Howell, Jackson and Manchester 2019)
+until the limits are held. Nothing is allocated here, but where phases of contacts meet (`liedyn.planning.touches`).
 """
 import math
 from collections import namedtuple
@@ -38,6 +39,9 @@ PROGRESS = 0.25
 CLOSED_GAPS = 1e-9
 """Sum of |gaps| of a plan whose steps lead from knot to knot: a whole step closes them to rounding."""
 FIRST_DAMPING, LARGEST_DAMPING = 1e-6, 1e8
+PASSES, KEPT, CREEPING = 8, 0.1, 0.01
+"""Most times that changes are found with more inputs at their limits, the least part of their slope that has to be left
+then, and the part of the merit by which a step has to lower the cost: after lesser ones inputs are held."""
 FIRST_TOLERANCE = 1e-3
 """Of the search before the first update of multipliers, which need not be exact; each next one is a hundred times
 finer."""
@@ -71,19 +75,54 @@ def copy_path(path, to):
         copy_vector(path.u[k], to.u[k])
 
 
-@late(OBJECTIVE, BACKWARD_ROOM, PATH, EXPANSION, types.float64, returns=types.boolean)
-def backward(o, b, path, x, damping):
-    """Changes and feedback of all knots; False if a knot has no best inputs."""
+@late(OBJECTIVE, BACKWARD_ROOM, FORWARD_ROOM, PATH, EXPANSION, types.float64, returns=types.boolean)
+def backward(o, b, f, path, x, damping):
+    """Changes and feedback of all knots, inputs within `f.low` and `f.high`; False if a knot has no best inputs."""
     last = path.u.shape[0]
     for i in range(b.Vx.size):
         b.Vx[i] = x.lx[last, i]
         for j in range(b.Vx.size):
             b.Vxx[i, j] = x.lxx[last, i, j]
     for k in range(last - 1, -1, -1):
-        if not backward_knot(x.A[k], x.B[k], x.gap[k], x.lx[k], x.lxx[k], x.lu[k], x.by_u[k], o.R, path.u[k], o.u_low,
-                             o.u_high, damping, b, x.k[k], x.K[k]):
+        if not backward_knot(x.A[k], x.B[k], x.gap[k], x.lx[k], x.lxx[k], x.lu[k], x.by_u[k], o.R, path.u[k], f.low[k],
+                             f.high[k], damping, b, x.k[k], x.K[k]):
             return False
     return True
+
+
+@inline
+def free_boxes(o, f):
+    """The limits of inputs as they are, at all knots."""
+    for k in range(f.low.shape[0]):
+        copy_vector(o.u_low, f.low[k])
+        copy_vector(o.u_high, f.high[k])
+
+
+@late(OBJECTIVE, BACKWARD_ROOM, FORWARD_ROOM, PATH, EXPANSION, types.float64, types.boolean,
+      types.int64, returns=types.Tuple((types.boolean, types.float64, types.float64)))
+def find_changes(o, b, f, path, x, damping, curved, passes):
+    """Changes and feedback of all knots, held together in so many passes; are there any, their slope, curvature.
+
+    The quadratic programme of a knot knows nothing of what knots before it change. With their changes dx an input that
+    it leaves free may be beyond its limit, k + K dx, and one by one they would end steps short. So those are held
+    there, and changes are found again (active sets of all knots at once, as in Hintermueller, Ito and Kunisch 2002).
+    """
+    free_boxes(o, f)
+    slope, curvature, first = 0.0, 0.0, 0.0
+    for p in range(passes):
+        if not backward(o, b, f, path, x, damping):
+            return False, 0.0, 0.0
+        slope, curvature, beyond = predict(o, f, path, x, curved)
+        if p == 0:
+            first = slope
+        if beyond == 0:
+            break
+    if slope > KEPT * first:  # too much is held
+        free_boxes(o, f)
+        if not backward(o, b, f, path, x, damping):
+            return False, 0.0, 0.0
+        slope, curvature, _ = predict(o, f, path, x, curved)
+    return True, slope, curvature
 
 
 @inline
@@ -152,7 +191,7 @@ def search(model, d, o, path, trial, x, r, options, log):
     d, o, x, r = placed(d), placed(o), placed(x), placed(r)
     iteration, updates, damping, gap_weight, stuck = 0, 0, 0.0, 0.0, False
     log.count[0], log.count[1], log.count[2] = 0, 0, -1
-    closed = False
+    closed = creeping = False
     if options.roll == FROM_INPUTS:
         made = start(model, d, o, path, trial, x, r)
         closed = made == path.q.shape[0]
@@ -173,10 +212,11 @@ def search(model, d, o, path, trial, x, r, options, log):
             log.count[2] = made
             return SINGULAR
         moved = False
-        if not backward(o, r.backward, path, x, damping):
+        found, slope, curvature = find_changes(o, r.backward, r.forward, path, x, damping, gaps > 0.0,
+                                               PASSES if creeping else 1)
+        if not found:
             log.count[2] = path.q.shape[0]
             return SINGULAR
-        slope, curvature = predict(o, r.forward, x, gaps > 0.0)
         log.cost[iteration], log.gaps[iteration], log.violation[iteration] = cost, gaps, worst
         log.slope[iteration], log.step[iteration] = slope, 0.0
         log.count[0] = iteration
@@ -206,19 +246,21 @@ def search(model, d, o, path, trial, x, r, options, log):
             return remember(log, damping, gap_weight, tolerance, worst_before, closed)
         if gaps > 0.0:
             gap_weight = max(gap_weight, (slope + 0.5 * max(curvature, 0.0)) / (GAP_SHARE * gaps))
-        merit = cost + added + gap_weight * gaps
+        before, merit = cost, cost + added + gap_weight * gaps
         alpha, cost, worst = line_search(model, d, o, path, trial, x, r, merit, slope, gap_weight, gaps,
                                          options.halvings)
         log.step[iteration] = alpha
         iteration += 1
         if alpha > 0.0:
             copy_path(trial, path)
+            creeping = before - cost <= CREEPING * abs(merit)
             stuck, moved, closed = False, True, closed or alpha == 1.0
             damping = 0.0 if damping <= FIRST_DAMPING else damping * (0.1 if alpha == 1.0 else 1.0)
             if iteration == options.iterations and not options.finish:
                 log.cost[iteration], log.violation[iteration], log.count[0] = cost, worst, iteration
                 return remember(log, damping, gap_weight, tolerance, worst_before, closed)
             continue
+        creeping = True
         stuck = closed and -slope <= math.sqrt(ROUNDING) * size  # the merit cannot tell any more
         damping = 0.0 if stuck else max(FIRST_DAMPING, 10.0 * damping)
         if damping > LARGEST_DAMPING:

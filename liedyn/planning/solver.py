@@ -143,7 +143,8 @@ class Solver:
             np.ones((N + 1, c)))
         self.rooms = Rooms(
             step, stage_room(self.robot, self.discretisation, N + 1, o.whole), cost_room(self.model, p, rows),
-            backward_room(x, nu), ForwardRoom(zeros(n), zeros(x), zeros(x), zeros(nu)))
+            backward_room(x, nu), ForwardRoom(
+                zeros(n), zeros(x), zeros(x), zeros(nu), zeros((N, nu)), zeros((N, nu))))
         self.log, self._slices = None, Slices(1)
 
     def __getstate__(self):  # users' functions have addresses in this process
