@@ -57,7 +57,7 @@ it is 1 they stay, and multipliers alone hold the limits, for as many updates as
 
 Log = namedtuple("Log", "cost gaps violation slope step count memory")
 """By iteration; `count` has iterations made, updates of multipliers, and the knot where it failed. `memory` is what a
-search needs to go on: damping, weight of gaps, tolerance, largest violation at the last update, and 1 if closed."""
+search needs to go on: damping, weight of gaps, tolerance, largest violation at the last update, 1 if closed, 1 if creeping."""
 
 Rooms = namedtuple("Rooms", "step stages cost backward forward")
 
@@ -172,8 +172,9 @@ def line_search(model, d, o, path, trial, x, r, merit, slope, weight, gaps, halv
 
 
 @inline
-def remember(log, damping, gap_weight, tolerance, worst_before, closed):
+def remember(log, damping, gap_weight, tolerance, worst_before, closed, creeping):
     """Where a search that runs out of iterations can go on."""
+    log.memory[5] = 1.0 if creeping else 0.0
     log.memory[0], log.memory[1], log.memory[2], log.memory[3] = damping, gap_weight, tolerance, worst_before
     log.memory[4] = 1.0 if closed else 0.0
     return ITERATIONS
@@ -203,7 +204,7 @@ def search(model, d, o, path, trial, x, r, options, log):
     worst_before = np.inf
     if options.roll == GO_ON:
         damping, gap_weight, tolerance, worst_before = log.memory[0], log.memory[1], log.memory[2], log.memory[3]
-        closed = log.memory[4] > 0.0
+        closed, creeping = log.memory[4] > 0.0, log.memory[5] > 0.0
     while True:
         if moved:
             made, gaps = expand_steps(model, d, r.stages, r.step, r.forward.dq, path, closed, x)
@@ -232,7 +233,7 @@ def search(model, d, o, path, trial, x, r, options, log):
             if grows and finished and worst > 0.5 * worst_before and not penalty_of(d, o, x) < options.largest_penalty:
                 return VIOLATED
             if iteration == options.iterations:
-                return remember(log, damping, gap_weight, tolerance, worst_before, closed)
+                return remember(log, damping, gap_weight, tolerance, worst_before, closed, creeping)
             grows = grows and worst > options.limit_tolerance and worst > PROGRESS * worst_before
             worst_before = worst
             next_multipliers(
@@ -243,7 +244,7 @@ def search(model, d, o, path, trial, x, r, options, log):
             iteration += 1
             continue
         if iteration == options.iterations:
-            return remember(log, damping, gap_weight, tolerance, worst_before, closed)
+            return remember(log, damping, gap_weight, tolerance, worst_before, closed, creeping)
         if gaps > 0.0:
             gap_weight = max(gap_weight, (slope + 0.5 * max(curvature, 0.0)) / (GAP_SHARE * gaps))
         before, merit = cost, cost + added + gap_weight * gaps
@@ -258,7 +259,7 @@ def search(model, d, o, path, trial, x, r, options, log):
             damping = 0.0 if damping <= FIRST_DAMPING else damping * (0.1 if alpha == 1.0 else 1.0)
             if iteration == options.iterations and not options.finish:
                 log.cost[iteration], log.violation[iteration], log.count[0] = cost, worst, iteration
-                return remember(log, damping, gap_weight, tolerance, worst_before, closed)
+                return remember(log, damping, gap_weight, tolerance, worst_before, closed, creeping)
             continue
         creeping = True
         stuck = closed and -slope <= math.sqrt(ROUNDING) * size  # the merit cannot tell any more

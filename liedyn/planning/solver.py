@@ -270,7 +270,7 @@ class Solver:
         PlanError
             A step of the plan as it is given leads nowhere.
         """
-        memory = np.zeros(5) if self.log is None else self.log.memory
+        memory = np.zeros(6) if self.log is None else self.log.memory
         self.log = log = Log(*(np.zeros(iterations + 2) for _ in range(5)), np.zeros(3, np.int64), memory)
         forget_errors(self.functions)
         status = self._search_in_slices(iterations, Options(
