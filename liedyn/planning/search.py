@@ -57,7 +57,8 @@ it is 1 they stay, and multipliers alone hold the limits, for as many updates as
 
 Log = namedtuple("Log", "cost gaps violation slope step count memory")
 """By iteration; `count` has iterations made, updates of multipliers, and the knot where it failed. `memory` is what a
-search needs to go on: damping, weight of gaps, tolerance, largest violation at the last update, 1 if closed, 1 if creeping."""
+search needs to go on: damping, weight of gaps, tolerance, largest violation at the last update, 1 if
+closed, 1 if creeping."""
 
 Rooms = namedtuple("Rooms", "step stages cost backward forward")
 
