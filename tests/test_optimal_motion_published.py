@@ -67,7 +67,8 @@ def test_acrobot_swings_up(monkeypatch):
     motion = ld.optimize_motion(robot, [0.0, 0.0], [np.pi, 0.0], 3.0, tolerance=1e-4)
     assert any(found and left <= 0.9 for found, left in calls)
     assert motion.errors.max() <= 1e-4
-    assert motion.cost == pytest.approx(74.7363, rel=1e-4)  # of one minimum of several; another mesh may lead to another
+    # one minimum of several: another mesh may lead to another
+    assert motion.cost == pytest.approx(74.7363, rel=1e-4)
     assert deviation_of_intervals(robot, motion) < 1e-4
 
 
