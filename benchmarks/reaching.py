@@ -237,13 +237,12 @@ def report(results):
              for row in results["rows"]]
     closed = []
     for row in results["closed"]:
-        mink, single = row["mink"], row["single"]
-        closed.append((
-            row["robot"], f"{row['reached']} of {row['poses']}", f"{row['error']:.1e}",
-            microseconds(row["timings"]["each"]), microseconds(single["timings"]["each"]),
-            *((MISSING, MISSING, MISSING) if mink is None else (
-                f"{mink['reached']} of {row['poses']}", microseconds(mink["timings"]["each"]),
-                f"{mink['timings']['each'][0] / single['timings']['each'][0]:.1f}"))))
+        mink, single = row["mink"], row["single"]["timings"]["each"]
+        peer = (MISSING,) * 3 if mink is None else (
+            f"{mink['reached']} of {row['poses']}", microseconds(mink["timings"]["each"]),
+            f"{mink['timings']['each'][0] / single[0]:.1f}")
+        closed.append((row["robot"], f"{row['reached']} of {row['poses']}", f"{row['error']:.1e}",
+                       microseconds(row["timings"]["each"]), microseconds(single), *peer))
     notes = "".join(f"\nMissing: {peer} ({why}).\n" for peer, why in results["missing"].items())
     more = "".join(f"\nMissing for {row['robot']}: mink ({row['why']}).\n" for row in results["closed"] if "why" in row)
     text = TEXT.format(count=f"{results['count']:,}", distance=DISTANCE, angle=ANGLE, limit=1e3 * LIMIT,
