@@ -255,6 +255,7 @@ CALLS = {
     "Builder": lambda robots: ld.rnea(ld.Builder.of(robots["tree"]).build(), *np.ones((3, 2))),
     "GasSpring": lambda robots: ld.element_forces(robots["sprung"], HOME, SWING),
     "Motor": lambda robots: ld.element_states(robots["sprung"], HOME, SWING),
+    "PolynomialSpring": lambda robots: ld.element_forces(robots["sprung"], HOME + 0.1, SWING),
     "bundled": lambda robots: len(ld.bundled()), "inertial_parameters": tree("inertial_parameters"),
     "load": lambda robots: ld.load("five_bar").home,
     "load_mjcf": mjcf, "load_sdf": sdf, "load_toml": save_and_load("robot.toml", "load_toml"),
@@ -323,7 +324,8 @@ CALLS = {
     "ExtendedKalmanFilter": extended, "OutputFeedback": output_feedback, "dkalman": filtered("dkalman", 0.01),
     "kalman": filtered("kalman"), "check_feedback": loop("check_feedback", (constant, no_slopes), HOME, SWING),
     "differentiate_run": run_derivatives,
-    "forward_dynamics_derivatives": lambda robots: ld.forward_dynamics_derivatives(robots["loop"], HOME, REST, PUSH).dq,
+    "forward_dynamics_derivatives":
+        lambda robots: ld.forward_dynamics_derivatives(robots["loop"], HOME, REST, PUSH).a_q,
     "base_parameters": lambda robots: ld.base_parameters(robots["tree"]).coefficients,
     "dynamic_parameters": tree("dynamic_parameters"),
     "excitation": lambda robots: ld.excitation(robots["tree"], speed=4.0, iterations=2).q,
@@ -360,6 +362,7 @@ def robots():
     sprung = ld.Builder.of(ld.load("five_bar"))
     sprung.coordinate_force("strut", {"q1": 1.0}, law=ld.GasSpring(100.0, 3.0, 1.4, 2.0))
     sprung.coordinate_force("motor", {"q4": 1.0}, law=ld.Motor(3.0, 20.0, supply=0.5))
+    sprung.coordinate_force("bumper", {"q2": 1.0}, law=ld.PolynomialSpring(2.0, cubic=0.5, damping=0.1))
     return {"loop": ld.load("five_bar"), "tree": arm.build(), "sprung": sprung.build()}
 
 
