@@ -3,6 +3,7 @@
 For each it prints ``begins NAME``, and after the interrupt ``ended NAME CPU KEPT``: the processor's time that the
 process has used so far, and how much of the result the exception carries.
 """
+import signal
 import sys
 import time
 import warnings
@@ -77,7 +78,7 @@ CALLS = {
     "ddp": (planned, 10, 30_000),
     "optimize_motion": (lambda intervals: ld.optimize_motion(
         ARM, [0.0, 0.0, 0.0], [2.0, 1.0, -1.0], intervals=intervals), 2, 1000),
-    "excitation": (lambda iterations: ld.excitation(ARM, speed=4.0, iterations=iterations), 1, 100_000),
+    "excitation": (lambda iterations: ld.excitation(ARM, speed=4.0, iterations=iterations), 1, 10_000),
 }
 
 
@@ -91,6 +92,8 @@ def size_kept(stop):
 
 def main(names):
     warnings.simplefilter("ignore")
+    # who was started in the background of a shell inherits that interrupts are ignored
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     for name in names:
         call, short, long = CALLS[name]
         call(short)  # compiles
