@@ -91,13 +91,11 @@ def motion(kind, axes, pitch, q):
 
 
 def smallest_rotation(axis):
-    """From z to a unit axis; from -z, by way of half a turn about x, for axes that nearly point backwards."""
-    if axis[2] < -0.9:
-        return smallest_rotation(-np.asarray(axis)) * Rotation.from_euler("x", np.pi)
+    """From z to a unit axis; to -z itself, half a turn about x."""
     perpendicular = np.cross([0.0, 0.0, 1.0], axis)
     sine = np.linalg.norm(perpendicular)
     if sine == 0.0:
-        return Rotation.identity()
+        return Rotation.identity() if axis[2] > 0.0 else Rotation.from_euler("x", np.pi)
     return Rotation.from_rotvec(np.arctan2(sine, axis[2]) * perpendicular / sine)
 
 
