@@ -189,8 +189,12 @@ def test_a_page_with_a_traceback_fails_the_site(tmp_path):
     finally:
         sys.path.pop(0)
     app = SimpleNamespace(outdir=tmp_path, builder=SimpleNamespace(format="html"))
-    (tmp_path / "page.html").write_text("<pre>fine</pre>")
-    tracebacks.look(app, None)
-    (tmp_path / "page.html").write_text("<pre>Traceback (most recent call last):</pre>")
-    with pytest.raises(Exception, match="page.html"):
+    told = '<div class="output {}"><pre>Traceback (most recent call last):</pre></div>'
+    page = '<pre>Traceback (most recent call last): of a docstring</pre><div class="cell {}docutils container">{}</div>'
+    for tag, output in (("", "<pre>fine</pre>"), ("tag_raises-exception ", told.format("traceback highlight"))):
+        (tmp_path / "page.html").write_text(page.format(tag, output))
         tracebacks.look(app, None)
+    for kind in ("stream", "stderr", "traceback"):
+        (tmp_path / "page.html").write_text(page.format("", told.format(f"{kind} highlight")))
+        with pytest.raises(Exception, match="page.html"):
+            tracebacks.look(app, None)

@@ -1,18 +1,28 @@
-"""A page whose code prints a traceback fails the build.
+"""A cell that prints a traceback which nobody expects fails the build.
 
 Errors of code cells do so already (`nb_execution_raise_on_error`). Pictures are drawn after a cell has ended, and what
-goes wrong then is printed like any other text.
+goes wrong then is one more output. Cells that show an error have the tag ``raises-exception``.
 """
+import re
+
 from sphinx.errors import SphinxError
 
 MARK = "Traceback (most recent call last)"
+CELL, EXPECTED = '<div class="cell ', "tag_raises-exception"
+OUTPUT = re.compile(r'class="output (?:stream|stderr|traceback)[^"]*"(.*?)(?=class="output |</section>|\Z)', re.DOTALL)
+
+
+def has_unexpected(page):
+    """Does a cell of a page (HTML) show a traceback without the tag?"""
+    return any(EXPECTED not in cell.partition(">")[0] and any(MARK in each[1] for each in OUTPUT.finditer(cell))
+               for cell in page.split(CELL)[1:])
 
 
 def look(app, error):
     if error is not None or app.builder.format != "html":
         return
     pages = [path.relative_to(app.outdir) for path in sorted(app.outdir.rglob("*.html"))
-             if MARK in path.read_text(encoding="utf-8", errors="replace")]
+             if has_unexpected(path.read_text(encoding="utf-8", errors="replace"))]
     if pages:
         raise SphinxError(f"pages with a traceback: {', '.join(map(str, pages))}")
 
