@@ -7,7 +7,7 @@ from tree_cases import bundled as robot_named
 from users import kept
 
 from liedyn import kernels
-from liedyn.constraints import close, constraint_jacobian, virtual_coordinates
+from liedyn.constraints import close, complete_velocity, constraint_jacobian, virtual_coordinates
 from liedyn.constraints.independent import choose
 from liedyn.dynamics import forward_dynamics
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
@@ -302,3 +302,20 @@ def test_linearize_inside_njit():
                                    robot.actuator_matrix.copy(), RANK_TOLERANCE)
     public = linearize(robot, q, v, 0 * v, independent=("q1", "q2")).eigenvalues().real.max(axis=1)
     assert np.abs(ours - public).max() < 1e-7 * np.abs(public).max()
+
+
+def test_a_state_of_another_time_is_told_how_to_be_reached():
+    """A loop that a function of time moves is closed at t = 1, and open at t = 0, for which the model is asked."""
+    def shifted(t):
+        pose = np.eye(4)
+        pose[0, 3] = 0.05 * t
+        return pose, np.array([0.0, 0.0, 0.0, 0.05, 0.0, 0.0]), np.zeros(6)
+
+    robot = robot_named("five_bar")
+    robot = robot.with_target(robot.loop_names[0], shifted)
+    later = robot.at(1.0)
+    q = close(later, robot.home)
+    v = complete_velocity(later, q, {"q1": 0.1, "q2": 0.0})
+    with pytest.raises(ClosureError, match=r"prescribed motions are taken at t = 0, use robot.at\(t\)"):
+        linearize(robot, q, v, np.zeros(4))
+    assert linearize(later, q, v, np.zeros(4)).A.shape == (4, 4)

@@ -96,8 +96,7 @@ def test_a_loop_of_three_systems():
     response = control.input_output_response(loop, t, 0.0, start)
     assert np.linalg.norm(response.states[:4, -1]) < np.exp(4.0 * expected.real.max()) + 1e-3
     # deviations: the linear systems of the same names
-    model = ld.linearize(ARM, ARM.home, REST, u=HOLD, outputs=SEEN)
-    plant = control.ss(model.A, model.B, model.C, model.D, inputs=plant.input_labels, outputs=plant.output_labels)
+    plant = ld.linearize(ARM, ARM.home, REST, u=HOLD, outputs=SEEN).to_control()
     linear = control.interconnect([plant, observer.to_control(), regulator.to_control()],
                                   inputs=["force_q1"], outputs=["q1"])
     assert np.allclose(np.sort_complex(np.linalg.eigvals(linear.A)), expected, rtol=1e-8)

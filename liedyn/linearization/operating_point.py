@@ -51,8 +51,8 @@ def require_consistent(robot, q, v, residual, psi, tolerance):
 
 
 def _clock(robot):
-    """For messages about robots with functions, of which some may move constraints in time."""
-    return f"; what is prescribed stands where it is at t = {robot.t:g}, robot.at(t) sets the time" if (
+    """What to add to a message about a robot with functions, some of which may prescribe motions."""
+    return f"; prescribed motions are taken at t = {robot.t:g}, use robot.at(t) for another time" if (
         robot.functions) else ""
 
 

@@ -22,7 +22,7 @@ from liedyn.simulation.passages import Passages
 from liedyn.simulation.preparation import have_gaps
 from liedyn.simulation.projection import energy_of
 from liedyn.simulation.reasons import reason
-from liedyn.simulation.surfaces import SHORTEST, SMALLEST, Surfaces
+from liedyn.simulation.surfaces import SHORTEST, SMALLEST, Surfaces, Unreachable
 from liedyn.simulation.winding import warn_if_wound
 from liedyn.simulation.workspace import (
     DIVERGED, FAILED, INPUT_WORK, MESSAGES, NOT_CLOSED, NOT_CONSISTENT, NOT_FINITE, OK, OTHER_WORK,
@@ -37,12 +37,6 @@ TIGHT = (SINGULAR, NOT_CLOSED, NOT_CONSISTENT, NOT_FINITE, DIVERGED)
 """Ways in which a step can end where sliding friction grows without bound, and a shorter one may succeed."""
 HALVINGS = 30
 """How often a step may be halved where sliding friction fails: to nothing."""
-class _Unreachable(Exception):
-    """Sliding friction fails in a part of the step behind a row."""
-
-    def __init__(self, step):
-        super().__init__()
-        self.step = step
 
 
 class Run(Surfaces):
@@ -280,7 +274,7 @@ class Run(Surfaces):
             try:
                 crossing = self._search(reached)
                 break
-            except _Unreachable as place:
+            except Unreachable as place:
                 reached = place.step
         if crossing is not None or reached == done:
             return status, reached, crossing
@@ -310,7 +304,7 @@ class Run(Surfaces):
             try:
                 copy_row(self.at(0, t), 0, self.rows, 1)
                 return OK, 1, self._search(1)
-            except _Unreachable:
+            except Unreachable:
                 continue
         return SINGULAR, 0, None
 
@@ -392,7 +386,7 @@ class Run(Surfaces):
             set_directions(self.x, self.contacts.index, self.row_directions[k])
         status = self.integrator.within(self, k, t)
         if status in TIGHT and self._rubbing():
-            raise _Unreachable(k)
+            raise Unreachable(k)
         if status != OK:
             self.raise_status(status)
         return self.single

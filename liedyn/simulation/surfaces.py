@@ -23,6 +23,14 @@ GRIP, MOST_GRIP = 1e-6, 1e-3
 """Friction beyond its disk, relative to the largest force, that a contact may have which would slip for no time."""
 
 
+class Unreachable(Exception):
+    """Sliding friction fails in a part of the step behind a row."""
+
+    def __init__(self, step):
+        super().__init__()
+        self.step = step
+
+
 class Surfaces:
     """The part of a `Run` that concerns its contacts."""
 

@@ -63,8 +63,7 @@ def by_velocities(model, q, rows):
 
 @remembered
 def places_of(robot):
-    """Where the coordinate of each velocity stands in q; -1 for those of ball and free joints, of
-    which it is not the rate."""
+    """Place in q of the coordinate whose rate each velocity is; -1 for ball and free joints, which have none."""
     places = np.full(robot.nv, -1)
     for link in links_of(robot.packed)[0]:
         kind = JOINTS[link[LINK_PRIMITIVE]]
