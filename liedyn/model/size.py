@@ -75,7 +75,7 @@ def weights(robot):
     --------
     >>> import liedyn as ld
     >>> [x.tolist() for x in weights(ld.load("slider_crank"))]
-    [[1.0, 1.0, 1.0, 1.0, 1.0], [1.0, 1.0, 1.0]]
+    [[1.0], [1.0, 1.0]]
     """
     length, reach = _extent(robot)
     unit = _unit(length)
