@@ -1,5 +1,6 @@
 """Digits that compiled code says are left, beside singular values; calls at random states stay on the fast way."""
 import contextlib
+import importlib
 import warnings
 
 import numpy as np
@@ -8,9 +9,12 @@ from tree_cases import bundled
 
 import liedyn as ld
 from benchmarks import robots
+from liedyn.constraints.independent import all_holonomic
 from liedyn.dynamics import digits, forward, singular
 from liedyn.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.dynamics.singular import ACCELERATIONS, LINEARIZATION
+
+linearization = importlib.import_module("liedyn.linearization.linearize")  # the package's own name is the function
 
 MACHINES = ("bricard", "delta", "five_bar", "four_bars", "loader", "parallel_five_bar", "squeezer", "stewart",
             "cassie_like", "whipple_bicycle", "rolling_spheres", "carrier6+3", "ladder8")
@@ -55,13 +59,24 @@ def test_condition_numbers_are_those_of_singular_values(name):
 def test_random_states_stay_on_the_fast_way(monkeypatch, name, speed):
     """At most 3 in 100 default calls are left to the general way, which takes ten times as long."""
     robot, q, v, _ = random_states(name, 100, speed, seed=1)
-    slow, tau, original = [], np.zeros(robot.nv), forward._nullspace
-    monkeypatch.setattr(forward, "_nullspace", lambda *x, **y: slow.append(1) or original(*x, **y))
+    usual = all_holonomic(robot) and robot.elements is None  # what rolls or has springs always goes the general way
+    slow, left, tau, fast = [], [], np.zeros(robot.nv), linearization.linearize_one_state
+    general = forward._nullspace
+    monkeypatch.setattr(forward, "_nullspace", lambda *x, **y: slow.append(1) or general(*x, **y))
+
+    def one_state(*given):
+        found = fast(*given)
+        left.append(found is None)
+        return found
+
+    monkeypatch.setattr(linearization, "linearize_one_state", one_state)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ld.ConditionWarning)
         for b in range(100):
             ld.forward_dynamics(robot, q[b], v[b], tau)
-    assert len(slow) <= 3
+            if usual:
+                ld.linearize(robot, q[b], v[b], tau)
+    assert len(slow) <= 3 and sum(left) <= 3 and len(left) == (100 if usual else 0)
 
 
 @pytest.mark.parametrize("name", ["delta", "four_bars", "stewart"])
