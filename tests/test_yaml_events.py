@@ -1,4 +1,4 @@
-"""Large YAML files beside URDF: read, or refused, in a second; without libyaml only small ones."""
+"""Large YAML files beside URDF: read, or refused, in seconds; without libyaml only small ones."""
 import time
 
 import pytest
@@ -27,7 +27,7 @@ def bombs():
 
 
 @pytest.mark.parametrize("text", [pytest.param(text, id=name) for name, text in bombs()])
-def test_large_yaml_is_read_or_refused_in_a_second(tmp_path, text):
+def test_large_yaml_is_read_or_refused_in_seconds(tmp_path, text):
     """By time of the processor, where PyYAML has its parser in C."""
     yaml = pytest.importorskip("yaml")
     if not yaml.__with_libyaml__:
@@ -39,8 +39,8 @@ def test_large_yaml_is_read_or_refused_in_a_second(tmp_path, text):
         with_extra(tmp_path)
     except ModelError as error:
         assert "robot.yaml: " in str(error) and len(str(error)) < 2000
-    # of 0.1 to 0.9 s on a machine of two cores, and others may be busy
-    assert time.process_time() - began < 2.0
+    # 0.1 to 0.9 s on a quiet machine, up to twice that beside busy neighbours; what this guards against takes minutes
+    assert time.process_time() - began < 5.0
 
 
 def test_without_libyaml_little_is_read(monkeypatch):
