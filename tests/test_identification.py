@@ -4,6 +4,7 @@ import sys
 import numpy as np
 import pytest
 from comparison import off
+from scipy.stats import chi2
 
 import liedyn as ld
 from liedyn.identification.physical import parameters_of, pseudo_inertia
