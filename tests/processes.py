@@ -1,14 +1,17 @@
 """Code run in fresh processes, with no environment that concerns the cache but what a test gives."""
 import atexit
+import contextlib
 import functools
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 import liedyn as ld
+from liedyn.cache import files
 
 ROOT = Path(ld.__file__).parents[1]
 UNSET = ("LIEDYN_CACHE", "LIEDYN_CACHE_DIR", "NUMBA_CACHE_DIR", "LIEDYN_CHECK", "PYTHONDONTWRITEBYTECODE")
@@ -69,6 +72,22 @@ def process(code, package=ROOT, **environment):
         result = subprocess.CompletedProcess(code, status, out.read_text(), err.read_text())
     assert result.returncode == 0, result.stderr
     return result
+
+
+def with_kernels(package):
+    """Environment for a copy of the package whose cache begins with all kernels of this one: what is the same in both,
+    stamp and all, is not compiled again."""
+    cache = Path(os.environ.get("LIEDYN_CACHE_DIR") or package / "cache")
+    folder = cache / files.folder_of(package / "liedyn")
+    folder.mkdir(parents=True, exist_ok=True)
+    there = {file.name for file in folder.iterdir()}
+    for file in (file for place in files.directories() for file in place.glob("*.*") if file.name not in there):
+        try:
+            os.link(file, folder / file.name)
+        except OSError:  # on another disk, or removed by a process that is tidying up
+            with contextlib.suppress(FileNotFoundError):
+                shutil.copyfile(file, folder / file.name)
+    return {"LIEDYN_CACHE_DIR": str(cache)}
 
 
 def python(code, package=ROOT, **environment):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from processes import KEPT, ROOT, process
+from processes import ROOT, process, with_kernels
 
 MOST_FILES = {"joint": 5, "family_of_constraints": 5, "tree_algorithm": 2, "integrator": 2, "file_format": 2}
 """How many files an addition may touch, the registering line included."""
@@ -28,7 +28,8 @@ def take_out(text, sources):
 def copy_with(text, folder, is_there=False):
     """Write the package with an addition; returns the files it touches, and what is to be run.
 
-    The folder is the same for all runs, and what stays the same is not written again: its kernels are in the cache.
+    The folder is the same for all runs, and what stays the same is not written again: its kernels are in the cache,
+    beside those of the package as it is.
     """
     sources = {str(file.relative_to(ROOT)): file.read_text() for file in (ROOT / "liedyn").rglob("*.py")}
     touched, runs = set(), []
@@ -61,4 +62,5 @@ def test_addition(name):
     folder = Path(tempfile.gettempdir()) / f"liedyn_with_{name}"
     touched, (code,) = copy_with((ROOT / "docs" / "contributing" / f"{name}.md").read_text(), folder, name in THERE)
     assert len(touched) <= MOST_FILES[name]
-    process(f"import liedyn\nassert liedyn.__file__.startswith({str(folder)!r})\n{code}", folder, **KEPT)
+    process(f"import liedyn\nassert liedyn.__file__.startswith({str(folder)!r})\n{code}", folder,
+            **with_kernels(folder))

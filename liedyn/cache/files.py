@@ -36,13 +36,17 @@ def switched_on():
     return os.environ.get("LIEDYN_CACHE", "1") != "0"
 
 
+def folder_of(package):
+    """The folder in a cache outside the package: two installations must not overwrite each other's kernels."""
+    return "liedyn_" + hashlib.sha256(str(package).encode()).hexdigest()[:16]
+
+
 @functools.cache
 def directories() -> tuple[Path, ...]:
     """Where files are looked for first, in this order, whether the directories exist or not."""
     if not switched_on():
         return ()
-    # outside the package, two installations must not overwrite each other's kernels
-    here = "liedyn_" + hashlib.sha256(str(PACKAGE).encode()).hexdigest()[:16]
+    here = folder_of(PACKAGE)
     chosen = os.environ.get("LIEDYN_CACHE_DIR") or os.environ.get("NUMBA_CACHE_DIR")
     if chosen:
         return (Path(chosen) / here,)
