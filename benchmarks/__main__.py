@@ -17,8 +17,8 @@ import numba  # noqa: E402
 from benchmarks import machine, sections, timing  # noqa: E402
 from benchmarks.errors import BenchmarkError  # noqa: E402
 from benchmarks.report import RESULTS, STORE, text, write  # noqa: E402
-from liedyn.compiled.levels import LEVELS  # noqa: E402
-from liedyn.errors import LiedynError  # noqa: E402
+from liedyn.machine.compiled.cpu_targets import LEVELS  # noqa: E402
+from liedyn.machine.errors import LiedynError  # noqa: E402
 
 
 def main(arguments=None):

@@ -19,7 +19,7 @@ from benchmarks.native.peers import Tree
 from benchmarks.tables import markdown, microseconds, per_second, quotient, ratio
 from benchmarks.targets import FOUR_WIDE, GAIN_SCHEDULING, IN_PARALLEL, NAMES, ONE_CORE, OPENMP, mark
 from benchmarks.timing import WALL, Contender, Effort, race
-from liedyn.simd.lanes import WIDTH
+from liedyn.machine.simd.lanes import WIDTH
 
 TITLE = "Batches"
 ROBOTS = {10_000: ("panda", "ur5", "solo12", "talos", "chain20"), 100_000: ("panda", "solo12", "talos")}

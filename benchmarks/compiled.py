@@ -1,7 +1,7 @@
 """``cached_njit``: the user's compiled loop around liedyn's kernels, kept on disk between runs.
 
 Numba's own cache would not notice a change in liedyn and would time yesterday's kernels. This one is that of
-`liedyn.cache` (same directory, same environment switches), stamped with the sources of the benchmarks as well.
+`liedyn.machine.cache` (same directory, same environment switches), stamped with the sources of the benchmarks as well.
 """
 import functools
 import hashlib
@@ -10,7 +10,7 @@ from pathlib import Path
 from numba import njit
 
 import liedyn
-from liedyn.cache import cached, source_stamp as package_stamp
+from liedyn.machine.cache import cached, source_stamp as package_stamp
 
 HERE = Path(__file__).resolve().parent
 

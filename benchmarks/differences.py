@@ -8,11 +8,11 @@ inverse at the operating point instead of a new one, no assembly at all for pert
 import numpy as np
 
 from benchmarks.compiled import cached_njit
-from liedyn.constraints.rows import jacobian_rows, residual_rows
-from liedyn.dynamics.nullspace import nullspace_kernel
 from liedyn.kernels import SCALAR, difference, integrate
+from liedyn.mechanics.constraints.constraint_rows import jacobian_rows, residual_rows
+from liedyn.mechanics.dynamics.nullspace import nullspace_kernel
+from liedyn.mechanics.tree.kinematics import world_positions, world_size
 from liedyn.model.packed import N_ROWS
-from liedyn.tree.kinematics import world_positions, world_size
 
 ENOUGH = 1e-12  # a simplified Newton step this small leaves an error smaller by the size of the perturbation
 MOST_STEPS = 8

@@ -1,7 +1,7 @@
 """What a benchmark raises when it cannot be run, or would compare different things."""
 import numpy as np
 
-from liedyn.errors import LiedynError
+from liedyn.machine.errors import LiedynError
 
 
 class BenchmarkError(LiedynError):

@@ -13,9 +13,9 @@ from benchmarks.plots import figure
 from benchmarks.tables import MISSING, markdown, median
 from benchmarks.timing import Contender, race
 from benchmarks.trees import states
-from liedyn.compiled.boundary import wrenches
-from liedyn.constraints.independent import choose
-from liedyn.dynamics.nullspace import RANK_TOLERANCE
+from liedyn.mechanics.constraints.independent import choose
+from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
+from liedyn.model.calls.boundary import wrenches
 
 TITLE = "Growth"
 SIZES, QUICK_SIZES = (5, 10, 20, 50, 100, 200), (5, 10)

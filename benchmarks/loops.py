@@ -16,12 +16,12 @@ from benchmarks.native.peers import Machine, Tree
 from benchmarks.tables import MISSING, markdown, median, microseconds, quotient, ratio
 from benchmarks.targets import CONSTRAINED, DERIVED, LINEARIZATION, mark
 from benchmarks.timing import Contender, race
-from liedyn.compiled.boundary import wrenches
-from liedyn.constraints.independent import choose
-from liedyn.dynamics.nullspace import RANK_TOLERANCE, acceleration_kernel, acceleration_size
-from liedyn.dynamics.state import State
-from liedyn.linearization.local import linearize_in_place, linearize_size, new_space
-from liedyn.linearization.space import Coordinates
+from liedyn.linear.local import linearize_in_place, linearize_size, new_space
+from liedyn.linear.space import Coordinates
+from liedyn.mechanics.constraints.independent import choose
+from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE, acceleration_kernel, acceleration_size
+from liedyn.mechanics.dynamics.state import State
+from liedyn.model.calls.boundary import wrenches
 from liedyn.model.packed import N_ROWS
 
 TITLE = "Closed mechanisms and their linearization"

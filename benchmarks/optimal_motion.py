@@ -5,15 +5,15 @@ import numpy as np
 
 import liedyn as ld
 from benchmarks.tables import markdown
-from liedyn.optimal_motion.charts import Charts
-from liedyn.optimal_motion.collocation import Collocation
-from liedyn.optimal_motion.conditions import condition
-from liedyn.optimal_motion.cost import Cost
-from liedyn.optimal_motion.dynamics import Motion
-from liedyn.optimal_motion.guess import coordinates, way_points
-from liedyn.optimal_motion.program import Demands, Program
-from liedyn.optimal_motion.scipy_solver import solve
-from liedyn.optimal_motion.solving import Options, Problem
+from liedyn.tasks.optimal_motion.charts import Charts
+from liedyn.tasks.optimal_motion.collocation import Collocation
+from liedyn.tasks.optimal_motion.conditions import condition
+from liedyn.tasks.optimal_motion.cost import Cost
+from liedyn.tasks.optimal_motion.dynamics import Motion
+from liedyn.tasks.optimal_motion.guess import coordinates, way_points
+from liedyn.tasks.optimal_motion.program import Demands, Program
+from liedyn.tasks.optimal_motion.scipy_solver import solve
+from liedyn.tasks.optimal_motion.solving import Options, Problem
 
 TITLE = "Optimal motions on the manifold and beside it"
 MESHES, POINTS = (5, 10, 20), 3

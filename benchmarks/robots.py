@@ -8,7 +8,7 @@ import numpy as np
 
 import liedyn as ld
 from benchmarks.errors import MissingPeer
-from liedyn.dynamics.nullspace import RANK_TOLERANCE
+from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
 
 TESTS = Path(__file__).resolve().parents[1] / "tests"
 SPREAD, SPEED = 0.2, 0.3

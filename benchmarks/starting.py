@@ -20,7 +20,7 @@ ROUNDS = 5
 LONGEST = 1500.0
 
 PYTHON = (sys.executable, "-c")
-LIEDYN = (*PYTHON, "import sys; from liedyn.cli import main; sys.exit(main())")
+LIEDYN = (*PYTHON, "import sys; from liedyn.look.cli import main; sys.exit(main())")
 FIRST = "import liedyn as ld; r = ld.load('panda'); "
 LINES = {
     "import numpy, numba": (*PYTHON, "import numpy, numba"),

@@ -8,9 +8,9 @@ from benchmarks.errors import DisagreementError, MissingPeer, relative_differenc
 from benchmarks.tables import MISSING, markdown, median, quotient
 from benchmarks.targets import mark
 from benchmarks.timing import Contender, race
-from liedyn.compiled.boundary import wrenches
-from liedyn.constraints.independent import choose
-from liedyn.dynamics.nullspace import RANK_TOLERANCE
+from liedyn.mechanics.constraints.independent import choose
+from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
+from liedyn.model.calls.boundary import wrenches
 
 TITLE = "Calls without declared coordinates"
 MECHANISMS, QUICK_MECHANISMS = ("carrier10+1", "carrier18+3", "carrier6+24"), ("carrier10+1",)

@@ -16,11 +16,11 @@ Needs CasADi: the extra ``casadi``.
 """
 import numpy as np
 
-from liedyn.arguments import floats, require_robot
-from liedyn.differentiable import operations, runs
-from liedyn.differentiable.documentation import COLUMNS, documented
-from liedyn.differentiable.inertia import operation as of_inertia
-from liedyn.errors import InputError, LiedynError
+from liedyn.bridges.differentiable import operations, runs
+from liedyn.bridges.differentiable.documentation import COLUMNS, documented
+from liedyn.bridges.differentiable.inertia import operation as of_inertia
+from liedyn.machine.arguments import floats, require_robot
+from liedyn.machine.errors import InputError, LiedynError
 from liedyn.model.remembered import remembered
 
 try:

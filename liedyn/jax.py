@@ -12,11 +12,11 @@ Derivatives are the library's own, exact to rounding. A function calls back to l
 batch (`jax.pure_callback`); its tangents are products with matrices that come back with it, so JAX transposes them for
 the reverse direction. There are no second derivatives. Needs JAX: the extra ``jax``.
 """
-from liedyn.arguments import floats, require_robot
-from liedyn.differentiable import operations, runs
-from liedyn.differentiable.documentation import documented
-from liedyn.differentiable.inertia import operation as of_inertia
-from liedyn.errors import InputError, LiedynError, shown
+from liedyn.bridges.differentiable import operations, runs
+from liedyn.bridges.differentiable.documentation import documented
+from liedyn.bridges.differentiable.inertia import operation as of_inertia
+from liedyn.machine.arguments import floats, require_robot
+from liedyn.machine.errors import InputError, LiedynError, shown
 from liedyn.model.remembered import remembered
 
 try:

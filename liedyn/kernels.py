@@ -23,9 +23,9 @@ Every kernel takes `SCALAR` first (its type selects the code for one state), the
 arrays are C-contiguous float64; matrices may be given as two-dimensional or flat arrays. Results are written into the
 last arguments. Nothing is checked: a shape that does not fit, another type of number or a body number out of range
 reads or writes beyond the array. With ``LIEDYN_CHECK=1`` in the environment when this module is imported, all of that
-is an `InputError` that names kernel and argument (`liedyn.compiled.checked`), in your compiled functions as well; out
-of a ``prange`` loop it comes as the cause of a `SystemError`. That is for debugging: each call from compiled code takes
-a few microseconds more, and functions of yours that Numba has cached go on unchecked.
+is an `InputError` that names kernel and argument (`liedyn.model.calls.checked`), in your compiled functions as well;
+out of a ``prange`` loop it comes as the cause of a `SystemError`. That is for debugging: each call from compiled code
+takes a few microseconds more, and functions of yours that Numba has cached go on unchecked.
 
 ================================  ======================================================================================
 kernel                            arguments after ``SCALAR, model``; results after the bar
@@ -50,11 +50,12 @@ close the loops already (`close`, `complete_velocity`).
 
 Two more return tuples, and take no ``SCALAR``: `nullspace_dynamics` (model, q, v, tau, f_ext, R, virtual,
 tolerance), the constrained accelerations, and `linearize` (model, q, v, tau, f_ext, R_y, virtual_y, R_w,
-virtual_w, actuators, tolerance), the local state space; what they return is listed in `liedyn.dynamics.nullspace` and
-`liedyn.linearization.local`. R and `virtual` say which coordinates are independent: ``choose(robot, q, names,
-tolerance)`` of `liedyn.constraints.independent` makes them (``.rows``, ``.virtual``); unless something rolls, those of
-the coordinates y and of the velocities w are the same. `linearize_in_place` of `liedyn.linearization.local` leaves A, B
-and f0 in arrays of your own, without what `linearize` adds for outputs.
+virtual_w, actuators, tolerance), the local state space; what they return is listed in
+`liedyn.mechanics.dynamics.nullspace` and `liedyn.linear.local`. R and `virtual` say which coordinates are independent:
+``choose(robot, q, names, tolerance)`` of `liedyn.mechanics.constraints.independent` makes them (``.rows``,
+``.virtual``); unless something rolls, those of the coordinates y and of the velocities w are the same.
+`linearize_in_place` of `liedyn.linear.local` leaves A, B and f0 in arrays of your own, without what `linearize` adds
+for outputs.
 
 `step` is one step of a simulation, by any method with fixed steps and with its projection: ``step(stepping, t, dt, q,
 v, tau)`` moves q and v on in place, with tau held, and returns a status, `OK` if all is well; else they stay what they
@@ -98,16 +99,16 @@ import os
 
 import numpy as np
 
-from liedyn.compiled.recursion import RECURSIONS
-from liedyn.dynamics.nullspace import OK, RANK_TOLERANCE, acceleration_size
-from liedyn.dynamics.nullspace import acceleration_kernel as forward_dynamics
-from liedyn.dynamics.nullspace import nullspace_kernel as nullspace_dynamics
-from liedyn.errors import InputError
-from liedyn.linearization.local import linearize_kernel as linearize
-from liedyn.simd.lanes import SCALAR, WIDTH
-from liedyn.tree.aba_derivatives import aba_derivatives_nonzeros_kernel as aba_derivatives_nonzeros
-from liedyn.tree.forward_kinematics import forward_kinematics_kernel as forward_kinematics  # noqa: F401
-from liedyn.tree.rnea_derivatives import rnea_derivatives_nonzeros_kernel as rnea_derivatives_nonzeros
+from liedyn.linear.local import linearize_kernel as linearize
+from liedyn.machine.errors import InputError
+from liedyn.machine.simd.lanes import SCALAR, WIDTH
+from liedyn.mechanics.dynamics.nullspace import OK, RANK_TOLERANCE, acceleration_size
+from liedyn.mechanics.dynamics.nullspace import acceleration_kernel as forward_dynamics
+from liedyn.mechanics.dynamics.nullspace import nullspace_kernel as nullspace_dynamics
+from liedyn.mechanics.tree.aba_derivatives import aba_derivatives_nonzeros_kernel as aba_derivatives_nonzeros
+from liedyn.mechanics.tree.forward_kinematics import forward_kinematics_kernel as forward_kinematics  # noqa: F401
+from liedyn.mechanics.tree.rnea_derivatives import rnea_derivatives_nonzeros_kernel as rnea_derivatives_nonzeros
+from liedyn.model.calls.recursion import RECURSIONS
 
 _ROWS = []
 for _name, _each in RECURSIONS.items():
@@ -126,9 +127,9 @@ __all__ = [
 def __getattr__(name):
     # trees that do not step need not import simulation
     if name == "step":
-        from liedyn.simulation.stepping import step as found
+        from liedyn.motion.simulation.stepping import step as found
     elif name == "inverse_dynamics":
-        from liedyn.control.driven_motion import driven_motion_kernel as found
+        from liedyn.control.constrained.driven_motion import driven_motion_kernel as found
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = found
@@ -167,7 +168,7 @@ def stepping(robot, method="rk4", formulation="nullspace", stabilisation="projec
     >>> stepping(ld.load("five_bar")).rows.q.shape
     (2, 4)
     """
-    from liedyn.simulation.stepping import Prepared
+    from liedyn.motion.simulation.stepping import Prepared
 
     return Prepared(robot, method, formulation, stabilisation, f_ext).s
 
@@ -207,9 +208,9 @@ def driving(robot, independent=None, active=None, metric=None):
     >>> R.shape, T.shape
     ((2, 4), (4, 4))
     """
-    from liedyn.arguments import names
-    from liedyn.control.decomposition import metric_root
-    from liedyn.control.inverse_dynamics import driven
+    from liedyn.machine.arguments import names
+    from liedyn.control.constrained.decomposition import metric_root
+    from liedyn.control.constrained.inverse_dynamics import driven
 
     independent = None if independent is None else names("independent", independent)
     active = None if active is None else names("active", active)
@@ -251,7 +252,7 @@ def workspace(robot):
 
 
 if os.environ.get("LIEDYN_CHECK", "0") != "0":
-    from liedyn.compiled.checked import checked
+    from liedyn.model.calls.checked import checked
     _OTHERS = {"OK", "RANK_TOLERANCE", "SCALAR", "driving", "inverse_dynamics", "step", "stepping", "workspace"}
     for _name in set(__all__) - _OTHERS:
         globals()[_name] = checked(_name, globals()[_name], workspace_size)

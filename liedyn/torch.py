@@ -17,11 +17,11 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from liedyn.arguments import floats, require_robot
-from liedyn.differentiable import operations, runs
-from liedyn.differentiable.documentation import documented
-from liedyn.differentiable.inertia import operation as of_inertia
-from liedyn.errors import InputError, LiedynError, shown
+from liedyn.bridges.differentiable import operations, runs
+from liedyn.bridges.differentiable.documentation import documented
+from liedyn.bridges.differentiable.inertia import operation as of_inertia
+from liedyn.machine.arguments import floats, require_robot
+from liedyn.machine.errors import InputError, LiedynError, shown
 
 try:
     import torch
@@ -31,7 +31,7 @@ except ImportError:
 __all__ = ["forward_dynamics", "forward_kinematics", "pose", "rnea", "rollout", "step"]
 _TOOLS = SimpleNamespace(concatenate=torch.cat, flip=torch.flip, moveaxis=torch.movedim, swapaxes=torch.transpose,
                          zeros_like=torch.zeros_like)
-"""What `liedyn.differentiable.maps` needs: `torch.moveaxis` itself has no rule for `torch.func.vmap`."""
+"""What `liedyn.bridges.differentiable.maps` needs: `torch.moveaxis` itself has no rule for `torch.func.vmap`."""
 
 
 def _tensor(name, x):
@@ -126,7 +126,7 @@ class _Matrices(torch.autograd.Function):
 
 
 def _scan(function, carried, sequences):
-    """A loop over the first axis of tensors, as `liedyn.differentiable.maps` wants it."""
+    """A loop over the first axis of tensors, as `liedyn.bridges.differentiable.maps` wants it."""
     rows = []
     for at in zip(*sequences):
         carried, row = function(carried, at)

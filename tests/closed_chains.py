@@ -4,14 +4,14 @@ from comparison import off  # noqa: F401
 from mechanisms import motion, random_axes, random_inertia, random_joint, random_pose, random_q
 from scipy.spatial.transform import Rotation
 
-from liedyn.constraints import closure_error, constraint_jacobian, virtual_jacobian
-from liedyn.constraints.independent import choose
-from liedyn.dynamics.nullspace import RANK_TOLERANCE
-from liedyn.linearization.linearize import linearize
+from liedyn.linear.linearize import linearize
+from liedyn.mechanics.constraints import closure_error, constraint_jacobian, virtual_jacobian
+from liedyn.mechanics.constraints.independent import choose
+from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
+from liedyn.mechanics.tree import configuration, forward_kinematics
+from liedyn.mechanics.tree.rnea import rnea
 from liedyn.model import Builder
 from liedyn.model.kinds import LOOP_KINDS
-from liedyn.tree import configuration, forward_kinematics
-from liedyn.tree.rnea import rnea
 
 # sixth order: error h^6 f^(7) / 140, and rounding eps / h; odd terms of a curve on the manifold cancel up to h^7
 STENCIL = ((1, 45 / 60), (2, -9 / 60), (3, 1 / 60))

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from liedyn.io.mjcf import compiled
+from liedyn.files.mjcf import compiled
 
 mujoco = pytest.importorskip("mujoco", reason="MJCF files are read by MuJoCo")
 

@@ -10,7 +10,7 @@ _LENGTHS = {"parent_radius": "length"}
 
 
 def perturbed(robot, name, h):
-    """The robot with parameter `name` (`liedyn.sensitivity.parameters`) larger by h."""
+    """The robot with parameter `name` (`liedyn.linear.sensitivity.model_parameters`) larger by h."""
     what, _, owner = name.partition(":")
     what, _, entry = what.partition(".")
     return build(_changed(robot, what, entry, owner, h))

@@ -19,7 +19,7 @@ KEPT = {name: os.environ.get(name) for name in UNSET[:3]}
 """The environment of a process that uses the cache of the tests: what they have compiled, it finds."""
 
 COUNT = """
-from liedyn.compiled import jit
+from liedyn.machine.compiled import jit
 hits = sum(sum(k.stats.cache_hits.values()) for k in jit.KERNELS)
 misses = sum(sum(k.stats.cache_misses.values()) for k in jit.KERNELS)
 print(hits, misses)

@@ -1,6 +1,6 @@
 """SDFormat files for tests: links and joints as text."""
 
-from liedyn.io import load_sdf
+from liedyn.files import load_sdf
 
 AXES = "<axis><xyz>1 2 2</xyz></axis><axis2><xyz>2 1 -2</xyz></axis2>"
 INERTIAL = """<inertial><pose>0.1 -0.2 0.3 0.4 0 0</pose><mass>2</mass>

@@ -5,17 +5,17 @@ import pytest
 from closed_chains import closed_mechanism, moving_state
 from tree_cases import bundled as robot_named
 
-from liedyn.compiled.boundary import wrenches
-from liedyn.constraints import close, constraint_bias, constraint_jacobian
-from liedyn.constraints.independent import choose
-from liedyn.dynamics.nullspace import (
+from liedyn.mechanics.constraints import close, constraint_bias, constraint_jacobian
+from liedyn.mechanics.constraints.independent import choose
+from liedyn.mechanics.dynamics.nullspace import (
     OK, RANK_TOLERANCE, SINGULAR_INERTIA, acceleration_kernel, acceleration_size, nullspace_kernel, solve_accelerations,
     solve_multipliers, solve_size,
 )
-from liedyn.dynamics.terms import terms_kernel
+from liedyn.mechanics.dynamics.terms import terms_kernel
+from liedyn.mechanics.tree import crba, rnea
 from liedyn.model import Builder
+from liedyn.model.calls.boundary import wrenches
 from liedyn.model.kinds import LOOP_KINDS
-from liedyn.tree import crba, rnea
 
 MACHINES = ["four_bar", "parallel_four_bar", "five_bar", "loader", "stewart", "parallel_five_bar", "delta",
             "cassie_like", "panda", "talos"]

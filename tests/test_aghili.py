@@ -10,12 +10,12 @@ from papers import against_papers, off
 from tree_cases import bundled
 
 import liedyn as ld
-from liedyn.control import PIDC, HybridController, controllability, inverse_dynamics
-from liedyn.dynamics import forward_dynamics, passive_joint_map, projector
-from liedyn.dynamics.terms import terms_kernel
-from liedyn.errors import ControllabilityError, SingularConfigurationError
+from liedyn.control.constrained import PIDC, HybridController, controllability, inverse_dynamics
+from liedyn.machine.errors import ControllabilityError, SingularConfigurationError
+from liedyn.mechanics.dynamics import forward_dynamics, passive_joint_map, projector
+from liedyn.mechanics.dynamics.terms import terms_kernel
 from liedyn.model.build import build
-from liedyn.simulation import simulate
+from liedyn.motion.simulation import simulate
 
 REFERENCE = json.loads((Path(__file__).parent / "reference" / "aghili.json").read_text())
 SINGULAR = REFERENCE["slider_crank_singular"]

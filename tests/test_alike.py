@@ -8,17 +8,17 @@ from test_clusters import closed_state, small_loops
 from tree_cases import TREES, bundled
 
 import liedyn as ld
-from liedyn.constraints.independent import choose
-from liedyn.constraints.left_open import TANGENT
-from liedyn.dynamics.nullspace import RANK_TOLERANCE
-from liedyn.dynamics.state import State
-from liedyn.dynamics.states import GIVEN, Choice, Found as Accelerations, nullspace_registers
-from liedyn.errors import LiedynError, SingularConfigurationError
-from liedyn.linearization.linearize import CLOSURE_TOLERANCE
-from liedyn.linearization.space import Coordinates
-from liedyn.linearization.states import Found, Tolerances, linearize_registers, linearize_trees
+from liedyn.linear.linearize import CLOSURE_TOLERANCE
+from liedyn.linear.linearize_states import Found, Tolerances, linearize_registers, linearize_trees
+from liedyn.linear.space import Coordinates
+from liedyn.machine.errors import LiedynError, SingularConfigurationError
+from liedyn.machine.simd.lanes import WIDTH
+from liedyn.mechanics.constraints.free_velocities import TANGENT
+from liedyn.mechanics.constraints.independent import choose
+from liedyn.mechanics.dynamics.forward_states import GIVEN, Choice, Found as Accelerations, nullspace_registers
+from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
+from liedyn.mechanics.dynamics.state import State
 from liedyn.model.kinds import LOOP_KINDS
-from liedyn.simd.lanes import WIDTH
 
 ROBOTS = ("four_bar", "five_bar", "parallel_four_bar", "parallel_five_bar", "loader", "stewart", "delta", "scara",
           "cassie_like")
@@ -189,7 +189,7 @@ def test_other_pivots_in_other_lanes():
 
 
 @pytest.mark.parametrize("angle", [3e-8, 1e-6, 1e-3])
-@pytest.mark.filterwarnings("ignore::liedyn.errors.ConditionWarning")
+@pytest.mark.filterwarnings("ignore::liedyn.machine.errors.ConditionWarning")
 def test_one_state_next_to_a_singular_one(angle):
     """So close that a rank is in doubt, or that it has no pivot that suits all, it takes its register out of lanes."""
     robot = bundled("five_bar")

@@ -10,20 +10,20 @@ from closed_chains import closed_mechanism, difference, moving_state, off, onto_
 from scipy.spatial.transform import Rotation
 from tree_cases import bundled
 
-from liedyn.constraints import (
+from liedyn.lie import inverse, log
+from liedyn.linear import linearize
+from liedyn.machine.errors import ClosureError, InputError, SingularConfigurationError
+from liedyn.mechanics.constraints import (
     close, closure_error, complete_velocity, constraint_bias, constraint_jacobian, virtual_coordinates,
     virtual_jacobian,
 )
-from liedyn.dynamics import forward_dynamics
-from liedyn.errors import ClosureError, InputError, SingularConfigurationError
-from liedyn.lie import inverse, log
-from liedyn.linearization import linearize
+from liedyn.mechanics.dynamics import forward_dynamics
+from liedyn.mechanics.tree.configuration import integrate
+from liedyn.mechanics.tree.forward_kinematics import forward_kinematics
+from liedyn.mechanics.tree.jacobians import body_jacobian
+from liedyn.mechanics.tree.rnea import rnea
 from liedyn.model import Builder
 from liedyn.model.kinds import LOOP_KINDS
-from liedyn.tree.configuration import integrate
-from liedyn.tree.forward_kinematics import forward_kinematics
-from liedyn.tree.jacobians import body_jacobian
-from liedyn.tree.rnea import rnea
 
 
 @pytest.mark.parametrize("kind", LOOP_KINDS)

@@ -8,8 +8,8 @@ import pytest
 from singular_mechanisms import linkage, vertical_slider_crank
 from tree_cases import bundled
 
-from liedyn.constraints import close, closure_error, virtual_coordinates
-from liedyn.errors import ClosureError, InputError
+from liedyn.machine.errors import ClosureError, InputError
+from liedyn.mechanics.constraints import close, closure_error, virtual_coordinates
 from liedyn.model import Builder
 
 EXACT = 1e-12

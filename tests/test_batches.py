@@ -15,11 +15,11 @@ from tree_cases import mixed_tree, off
 from users import kept
 
 import liedyn as ld
-from liedyn.compiled import batches
-from liedyn.compiled.batches import PAST_CACHE, gather, in_lanes, lines_for, scatter, scatter_matrix
+from liedyn.machine.simd.lanes import LANES, WIDTH
+from liedyn.machine.simd.lines import LINES
+from liedyn.model.calls import batches
+from liedyn.model.calls.batches import PAST_CACHE, gather, in_lanes, lines_for, scatter, scatter_matrix
 from liedyn.model.packed import N_LINKS
-from liedyn.simd.lanes import LANES, WIDTH
-from liedyn.simd.lines import LINES
 
 
 @pytest.fixture(scope="module")

@@ -12,9 +12,9 @@ import pytest
 from test_energy import springy_tree
 
 import liedyn as ld
-from liedyn.compiled import jit, objects
-from liedyn.compiled.recursion import RECURSIONS
-from liedyn.errors import InputError
+from liedyn.machine.compiled import jit, objects
+from liedyn.machine.errors import InputError
+from liedyn.model.calls.recursion import RECURSIONS
 from liedyn.model.packed import PackedModel
 
 FUNCTIONS = [getattr(ld, name) for name in RECURSIONS]
@@ -271,7 +271,7 @@ class Pretender:
 def test_a_model_of_the_wrong_kind_is_never_read(tree, model):
     args = good(tree, ld.rnea)
     other = Pretender(tree, packed=model)
-    assert sys.modules["liedyn.tree.rnea"].rnea_direct(other.packed, *args.values(), None) is None
+    assert sys.modules["liedyn.mechanics.tree.rnea"].rnea_direct(other.packed, *args.values(), None) is None
 
 
 @pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
@@ -287,7 +287,7 @@ def test_a_body_that_is_none(tree, body):
 def test_a_builtin_function_counts_its_arguments(tree, count):
     ld.rnea(tree, tree.neutral, np.zeros(tree.nv), np.zeros(tree.nv))
     with pytest.raises(TypeError, match="number of arguments"):
-        sys.modules["liedyn.tree.rnea"].rnea_direct(*(tree.floats,) * count)
+        sys.modules["liedyn.mechanics.tree.rnea"].rnea_direct(*(tree.floats,) * count)
 
 
 def test_no_degrees_of_freedom():
@@ -312,7 +312,7 @@ def test_a_workspace_too_large_for_the_stack():
     q, v = rng.normal(size=(2, chain.nv))
     a = ld.aba(chain, q, v, 0 * v)
     np.testing.assert_allclose(ld.crba(chain, q) @ a + ld.rnea(chain, q, v, 0 * v), 0.0, atol=1e-6)
-    assert sys.modules["liedyn.tree.crba"].crba_direct(chain.packed, q, None) is None
+    assert sys.modules["liedyn.mechanics.tree.crba"].crba_direct(chain.packed, q, None) is None
 
 
 # ---- memory
@@ -364,8 +364,8 @@ def test_no_memory_is_lost(tree, function):
 
 
 UNKNOWN = """
-import liedyn.compiled.direct
-liedyn.compiled.direct.layout_is_known = lambda: {known}
+import liedyn.model.calls.direct
+liedyn.model.calls.direct.layout_is_known = lambda: {known}
 import liedyn as ld
 import numpy as np
 robot = ld.load("solo12")

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from numba.core.codegen import CPUCodegen
 
 import liedyn as ld
-from liedyn.cache import files, kernels, stamps
+from liedyn.machine.cache import cache_files as files, stamps
+from liedyn.machine.cache import stored_kernels as kernels
 
 PACKAGE = Path(ld.__file__).parent
 
@@ -130,7 +131,7 @@ def test_directories(monkeypatch):
 
 
 SMALL = """
-from liedyn.compiled.jit import kernel
+from liedyn.machine.compiled.jit import kernel
 @kernel
 def {name}(x):
     return 2 * x + {number}

@@ -7,8 +7,8 @@ import warnings
 import pytest
 
 import liedyn as ld
-from liedyn.cache import files, trust
-from liedyn.cache.trust import trouble, trouble_above
+from liedyn.machine.cache import cache_files as files, trust
+from liedyn.machine.cache.trust import trouble, trouble_above
 
 pytestmark = pytest.mark.skipif(not trust.POSIX, reason="Windows has no such bits")
 ME, OTHER = (os.geteuid(), os.geteuid() + 12345) if trust.POSIX else (0, 1)

@@ -14,7 +14,7 @@ import liedyn as ld
 casadi = pytest.importorskip("casadi", reason="CasADi is not installed")
 
 import liedyn.casadi as bridge  # noqa: E402
-from liedyn.differentiable import operations  # noqa: E402
+from liedyn.bridges.differentiable import operations  # noqa: E402
 
 PANDA = ld.load("panda")
 FIVE_BAR = ld.load("five_bar")

@@ -12,8 +12,8 @@ from scipy.integrate import solve_ivp
 import liedyn as ld
 from benchmarks.robots import four_bars
 from liedyn import kernels
-from liedyn.dynamics.nullspace import acceleration_size
 from liedyn.lie.so3 import so3_exp
+from liedyn.mechanics.dynamics.nullspace import acceleration_size
 from liedyn.model import clusters
 from liedyn.model.packed import SPARSE
 

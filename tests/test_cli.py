@@ -15,11 +15,11 @@ from mechanisms import held
 from numba.core.registry import CPUDispatcher
 
 import liedyn as ld
-from liedyn.cache import files
-from liedyn.cli import main
-from liedyn.cli.verification import central_differences
-from liedyn.compiled import jit
-from liedyn.compiled.recursion import RECURSIONS
+from liedyn.look.cli import main
+from liedyn.look.cli.verification import central_differences
+from liedyn.machine.cache import cache_files as files
+from liedyn.machine.compiled import jit
+from liedyn.model.calls.recursion import RECURSIONS
 
 JOB = "linearize loader --independent boom bucket --velocity boom=0.4 bucket=-0.3"
 
@@ -173,7 +173,7 @@ def test_interrupted(capsys, monkeypatch):
     def interrupted(source):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("liedyn.cli.info.print_info", interrupted)
+    monkeypatch.setattr("liedyn.look.cli.info.print_info", interrupted)
     assert run(capsys, "info panda") == (130, "", "liedyn: interrupted\n")
 
 
@@ -183,7 +183,7 @@ def test_whoever_reads_may_stop(command):
     reading, writing = os.pipe()
     os.close(reading)
     try:
-        code = f"import sys; from liedyn.cli import main; sys.exit(main([{command!r}]))"
+        code = f"import sys; from liedyn.look.cli import main; sys.exit(main([{command!r}]))"
         done = subprocess.run(
             [sys.executable, "-c", code], stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
     finally:
@@ -237,7 +237,7 @@ def test_warmup_reaches_every_kernel(capsys):
 
 
 def test_warmup_without_a_cache(capsys, monkeypatch):
-    monkeypatch.setattr("liedyn.cli.warmup.cache_directory", lambda: None)
+    monkeypatch.setattr("liedyn.look.cli.warmup.cache_directory", lambda: None)
     status, out, err = run(capsys, "warmup")
     assert status == 1 and err.count("\n") == 1 and "LIEDYN_CACHE" in err
 
@@ -275,6 +275,6 @@ def test_view_serves_until_it_is_interrupted(capsys, monkeypatch):
 
     def interrupted(page):
         raise KeyboardInterrupt
-    monkeypatch.setattr("liedyn.viewer.page.Page.wait", interrupted)
+    monkeypatch.setattr("liedyn.look.viewer.page.Page.wait", interrupted)
     status, out, err = run(capsys, "view five_bar --modes --port 18070")
     assert (status, err) == (0, "") and "http://127.0.0.1:180" in out and "Modes(4 of 4 states" in out

@@ -5,7 +5,7 @@ from mechanisms import Unpacked
 from tree_cases import bundled
 
 import liedyn as ld
-from liedyn.dynamics.nullspace import OK, RANK_TOLERANCE, acceleration_kernel, acceleration_size
+from liedyn.mechanics.dynamics.nullspace import OK, RANK_TOLERANCE, acceleration_kernel, acceleration_size
 from liedyn.model import Builder
 
 

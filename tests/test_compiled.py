@@ -1,4 +1,5 @@
-"""Compilation (`liedyn.compiled`): each kernel once, what is rare only when needed; what a terminal shows meanwhile."""
+"""Compilation (`liedyn.machine.compiled`): each kernel once, what is rare only when needed; what a terminal shows
+meanwhile."""
 import _thread
 import os
 import pty
@@ -12,8 +13,8 @@ from numba import njit, types
 from numba.core.errors import TypingError
 from processes import KEPT, ROOT, process
 
-from liedyn.compiled import jit, late, translation
-from liedyn.compiled.jit import INTEGERS, VECTOR, inline, kernel
+from liedyn.machine.compiled import jit, late, translation
+from liedyn.machine.compiled.jit import INTEGERS, VECTOR, inline, kernel
 
 pytestmark = pytest.mark.skipif(not translation.IS_KNOWN, reason="Numba compiles kernels in its own way")
 
@@ -186,7 +187,7 @@ def test_a_late_kernel_that_cannot_be_compiled_is_an_error(monkeypatch):
 def test_arms_and_loops_wait_for_no_contacts():
     result = process(textwrap.dedent("""
         import numpy as np, liedyn as ld
-        from liedyn.compiled.late import _LATE
+        from liedyn.machine.compiled.late import _LATE
         robot = ld.load("five_bar")
         ld.linearize(robot, robot.home, np.zeros(robot.nv), np.zeros(robot.nv))
         print(sorted(name for name, entry in _LATE.items() if entry.address.value))
@@ -217,7 +218,7 @@ def test_threads_of_users_reach_late_kernels(tmp_path):
     for _ in range(2):
         result = process(textwrap.dedent("""
             import numpy as np, liedyn as ld
-            from liedyn.constraints.independent import choose
+            from liedyn.mechanics.constraints.independent import choose
             from loop import all_of
             disk = ld.load("rolling_disk")
             v, none = np.zeros(disk.nv), np.empty(0)
@@ -256,8 +257,8 @@ def on_a_terminal(code, **environment):
 
 SLOW = """
     import time, numpy as np
-    from liedyn.compiled import notice
-    from liedyn.compiled.jit import kernel
+    from liedyn.machine.compiled import notice
+    from liedyn.machine.compiled.jit import kernel
     notice.PATIENCE = 0.2
     notice.notice.counts = {counts}
     class Slow(notice._Notice):

@@ -6,11 +6,11 @@ from mechanisms import MOVING_KINDS, random_tree
 from pinocchio_models import pin_model
 from users import kept
 
-from liedyn.errors import InputError
 from liedyn.lie import compose, exp
+from liedyn.machine.errors import InputError
+from liedyn.mechanics.tree.configuration import difference, integrate, integrate_kernel, neutral, random_configuration
+from liedyn.mechanics.tree.forward_kinematics import pose
 from liedyn.model import Builder
-from liedyn.tree.configuration import difference, integrate, integrate_kernel, neutral, random_configuration
-from liedyn.tree.forward_kinematics import pose
 
 EPS = 2.0**-52
 

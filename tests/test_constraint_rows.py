@@ -6,7 +6,7 @@ from mechanisms import random_axes, random_pose, random_q
 from users import kept
 
 import liedyn as ld
-from liedyn.constraints.loops import (
+from liedyn.mechanics.constraints.loops import (
     all_derivatives, closure_error, constraint_bias, constraint_jacobian, velocity_error,
 )
 from liedyn.model.kinds import CONSTRAINT_KINDS, LOOP_KINDS

@@ -5,7 +5,7 @@ from contact_laws import check_laws, one_sided, with_all_rows
 from scipy.optimize import nnls
 
 import liedyn as ld
-from liedyn.contact.complementarity import NOT_SOLVED, SOLVED, Coulomb, solve_coulomb
+from liedyn.mechanics.contact.complementarity import NOT_SOLVED, SOLVED, Coulomb, solve_coulomb
 
 G = 9.81
 

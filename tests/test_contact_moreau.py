@@ -6,8 +6,8 @@ from contact_laws import check_laws, gaps
 from test_contact import ball, rod, slope, sphere
 
 import liedyn as ld
-from liedyn.contact.complementarity import SOLVED, Coulomb, solve_coulomb
-from liedyn.simulation.crossings import _turn
+from liedyn.mechanics.contact.complementarity import SOLVED, Coulomb, solve_coulomb
+from liedyn.motion.simulation.crossings import _turn
 
 G = 9.81
 

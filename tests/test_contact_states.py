@@ -8,7 +8,7 @@ import pytest
 from tree_cases import gradient, off
 
 import liedyn as ld
-from liedyn.errors import InputError, SingularConfigurationError
+from liedyn.machine.errors import InputError, SingularConfigurationError
 
 ORACLE, ROBOTS = "Contact with friction by iteration in NumPy", "a ball, a bead, a table, three legs"
 DIFFERENCES = 1e-9  # relative to the largest entry: what `gradient` leaves, of order 8

@@ -5,7 +5,7 @@ from comparison import off
 from scipy.optimize import brentq
 
 import liedyn as ld
-from liedyn.errors import InputError
+from liedyn.machine.errors import InputError
 
 
 def column():

@@ -5,7 +5,7 @@ from scipy.linalg import eigh
 from scipy.optimize import brentq, fsolve
 
 import liedyn as ld
-from liedyn.errors import InputError
+from liedyn.machine.errors import InputError
 
 
 def test_a_column_buckles_under_its_own_weight():

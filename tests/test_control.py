@@ -10,16 +10,16 @@ from tree_cases import bundled, wrenches
 import liedyn as ld
 from benchmarks.robots import moving_states
 from liedyn import kernels
-from liedyn.constraints import constraint_jacobian, velocity_error, virtual_jacobian
-from liedyn.constraints.independent import choose
-from liedyn.control import controllability, inverse_dynamics
-from liedyn.dynamics import forward_dynamics, passive_joint_map, projector
-from liedyn.dynamics.nullspace import RANK_TOLERANCE
-from liedyn.dynamics.terms import terms_kernel
-from liedyn.errors import ControllabilityError, InputError
+from liedyn.control.constrained import controllability, inverse_dynamics
+from liedyn.machine.errors import ControllabilityError, InputError
+from liedyn.mechanics.constraints import constraint_jacobian, velocity_error, virtual_jacobian
+from liedyn.mechanics.constraints.independent import choose
+from liedyn.mechanics.dynamics import forward_dynamics, passive_joint_map, projector
+from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
+from liedyn.mechanics.dynamics.terms import terms_kernel
+from liedyn.mechanics.tree.configuration import integrate
 from liedyn.model import Builder
 from liedyn.model.kinds import LOOP_KINDS
-from liedyn.tree.configuration import integrate
 
 # rounding of forces of up to 1e4, times condition numbers of up to 1e3
 TOLERANCE = 1e-9

@@ -8,8 +8,8 @@ from scipy.spatial.transform import Rotation
 from tree_cases import bundled
 
 import liedyn as ld
-from liedyn.control.integral import Integral
-from liedyn.errors import ControllabilityError, InputError, SimulationError
+from liedyn.control.constrained.integral import Integral
+from liedyn.machine.errors import ControllabilityError, InputError, SimulationError
 
 # Runge-Kutta with 1 ms on errors with rates of up to 20 / s: 1e-3 ^ 4 * 20 ^ 5 / 120
 TRACKS = 1e-7

@@ -4,7 +4,7 @@ import pytest
 
 import liedyn as ld
 from liedyn.lie import so3_exp, so3_log
-from liedyn.simulation.coupling import STIFFNESS
+from liedyn.motion.simulation.coupler_force import STIFFNESS
 
 PANDA = ld.load("panda")
 

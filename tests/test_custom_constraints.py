@@ -5,8 +5,8 @@ from numba import njit
 from users import kept
 
 import liedyn as ld
-from liedyn.compiled.jit import KERNELS
-from liedyn.constraints.loops import all_derivatives
+from liedyn.machine.compiled.jit import KERNELS
+from liedyn.mechanics.constraints.loops import all_derivatives
 
 LENGTH = 0.8
 

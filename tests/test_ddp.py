@@ -5,10 +5,10 @@ from comparison import off, relative
 from scipy.optimize import minimize
 
 import liedyn as ld
-from liedyn.compiled.jit import kernel
-from liedyn.planning.expansion import expand_steps
-from liedyn.planning.solver import Solver
-from liedyn.planning.step import make_step
+from liedyn.machine.compiled.jit import kernel
+from liedyn.tasks.planning.expansion import expand_steps
+from liedyn.tasks.planning.solver import Solver
+from liedyn.tasks.planning.step import make_step
 
 FIVE_BAR, LOADER, PANDA = (ld.load(name) for name in ("five_bar", "loader", "panda"))
 ARM = PANDA.home

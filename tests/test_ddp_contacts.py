@@ -5,9 +5,11 @@ from comparison import off
 from test_ddp_phases import CROUCH, H, HOLD, HOP, REST, ROBOT, SHORT, foot, hop_cost, require_gradients, rolled
 
 import liedyn as ld
-from liedyn.planning.contact_limits import Cones, add_cone_derivatives, cone_cost, nearest, update_cone_multipliers
-from liedyn.planning.solver import Solver
-from liedyn.compiled.jit import kernel
+from liedyn.machine.compiled.jit import kernel
+from liedyn.tasks.planning.contact_limits import (
+    Cones, add_cone_derivatives, cone_cost, nearest, update_cone_multipliers,
+)
+from liedyn.tasks.planning.solver import Solver
 
 MASS = ld.total_mass(ROBOT)
 

@@ -4,7 +4,7 @@ import pytest
 from test_ddp import derivatives_of, moved, sixth_order, stepped
 
 import liedyn as ld
-from liedyn.planning.solver import Solver
+from liedyn.tasks.planning.solver import Solver
 
 def tree():
     """A body on a ball joint and a free body, a bushing and a spring between them, and a force on a slider."""

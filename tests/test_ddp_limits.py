@@ -6,10 +6,10 @@ import pytest
 from scipy.optimize import minimize
 
 import liedyn as ld
-from liedyn.planning.backward import backward_room, solve_box
-from liedyn.planning.solver import Solver
-from liedyn.compiled.jit import kernel
-from liedyn.compiled.late import _LATE
+from liedyn.machine.compiled.jit import kernel
+from liedyn.machine.compiled.late import _LATE
+from liedyn.tasks.planning.backward_pass import backward_room, solve_box
+from liedyn.tasks.planning.solver import Solver
 
 FIVE_BAR, LOADER, PANDA = (ld.load(name) for name in ("five_bar", "loader", "panda"))
 REST = np.zeros(4)
@@ -162,7 +162,7 @@ def test_a_call_ends_when_its_time_is_over(monkeypatch):
     """A clock that ticks a millisecond whenever it is read: an iteration takes one, and one more lies before the first
     and between two of them."""
     ticks = iter(range(10 ** 6))
-    monkeypatch.setattr("liedyn.planning.mpc.time.perf_counter", lambda: 1e-3 * next(ticks))
+    monkeypatch.setattr("liedyn.tasks.planning.mpc.time.perf_counter", lambda: 1e-3 * next(ticks))
     for budget, most in ((1e-4, 1), (4.5e-3, 2), (6.5e-3, 3)):
         mpc = loader_control(budget=budget, iterations=20)
         mpc(0.0, LOADER.home, np.zeros(8))
@@ -301,7 +301,7 @@ def test_control_above_a_table():
 
 
 def test_a_first_plan_that_has_not_converged_says_so(monkeypatch):
-    monkeypatch.setattr("liedyn.planning.mpc.FIRST_ITERATIONS", 1)
+    monkeypatch.setattr("liedyn.tasks.planning.mpc.FIRST_ITERATIONS", 1)
     with pytest.warns(ld.PlanWarning, match="first plan is not the best one: no iteration is left after 1"):
         loader_control()(0.0, LOADER.home, np.zeros(8))
 

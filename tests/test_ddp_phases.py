@@ -4,7 +4,7 @@ import pytest
 from comparison import off
 
 import liedyn as ld
-from liedyn.planning.solver import Solver
+from liedyn.tasks.planning.solver import Solver
 
 BEND, H = 0.6, 0.01
 

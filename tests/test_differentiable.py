@@ -9,9 +9,9 @@ from mechanisms import MOVING_KINDS, random_tree
 from test_energy import STENCIL
 
 import liedyn as ld
-from liedyn.differentiable import inertia, operations, runs
-from liedyn.differentiable.maps import Chain
-from liedyn.differentiable.quaternions import rates, rotations, tangent, with_unit_quaternions
+from liedyn.bridges.differentiable import inertia, operations, runs
+from liedyn.bridges.differentiable.maps import Chain
+from liedyn.bridges.differentiable.quaternions import rates, rotations, tangent, with_unit_quaternions
 
 STEP = 0.01  # differences of order 8: truncation 1e-16 f^(9), rounding 1e-14 f
 

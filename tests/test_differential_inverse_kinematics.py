@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from liedyn.errors import InputError, LiedynError
+from liedyn.machine.errors import InputError, LiedynError
 
 PANDA, HAND = ld.load("panda"), "panda_hand_tcp"
 needs_piqp = pytest.mark.skipif(not find_spec("piqp"), reason="PIQP is not installed (extra ik)")

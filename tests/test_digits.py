@@ -9,12 +9,13 @@ from tree_cases import bundled
 
 import liedyn as ld
 from benchmarks import robots
-from liedyn.constraints.independent import all_holonomic
-from liedyn.dynamics import digits, forward, singular
-from liedyn.dynamics.nullspace import RANK_TOLERANCE
-from liedyn.dynamics.singular import ACCELERATIONS, LINEARIZATION
+from liedyn.mechanics.constraints.independent import all_holonomic
+from liedyn.mechanics.dynamics import digits, singular
+from liedyn.mechanics.dynamics import forward
+from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
+from liedyn.mechanics.dynamics.singular import ACCELERATIONS, LINEARIZATION
 
-linearization = importlib.import_module("liedyn.linearization.linearize")  # the package's own name is the function
+linearization = importlib.import_module("liedyn.linear.linearize")  # the package's own name is the function
 
 MACHINES = ("bricard", "delta", "five_bar", "four_bars", "loader", "parallel_five_bar", "squeezer", "stewart",
             "cassie_like", "whipple_bicycle", "rolling_spheres", "carrier6+3", "ladder8")

@@ -6,9 +6,9 @@ from tree_cases import bundled
 
 import liedyn as ld
 from benchmarks.robots import moving_states
-from liedyn.constraints.independent import choose
-from liedyn.dynamics.nullspace import RANK_TOLERANCE
-from liedyn.errors import ClosureError, InputError
+from liedyn.machine.errors import ClosureError, InputError
+from liedyn.mechanics.constraints.independent import choose
+from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
 
 H = 0.02
 TOLERANCE = 1e-8  # sixth-order differences with a step of 1e-3: rounding 1e-13 / step

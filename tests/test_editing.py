@@ -10,7 +10,7 @@ from random_mechanisms import satisfied
 from tree_cases import mixed_tree
 
 import liedyn as ld
-from liedyn.errors import ModelError
+from liedyn.machine.errors import ModelError
 from liedyn.model.kinds import CONSTRAINT_KINDS, JOINT_KINDS, LOOP_KINDS
 
 

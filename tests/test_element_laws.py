@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from liedyn.constraints.checking import central_difference
-from liedyn.elements import generalized
-from liedyn.errors import InputError, ModelError
+from liedyn.machine.errors import InputError, ModelError
+from liedyn.mechanics.constraints.checking import central_difference
+from liedyn.mechanics.elements import generalized
 
 STATE = np.random.default_rng(15)
 DRAWN = STATE.normal(size=(6, 6))

@@ -4,8 +4,8 @@ import pytest
 from numba import njit
 
 import liedyn as ld
-from liedyn.constraints.checking import central_difference
-from liedyn.errors import InputError, ModelError, SingularConfigurationError
+from liedyn.machine.errors import InputError, ModelError, SingularConfigurationError
+from liedyn.mechanics.constraints.checking import central_difference
 
 STATE = np.random.default_rng(5)
 
@@ -374,7 +374,7 @@ def test_springs_between_frames():
     assert np.allclose(*forces, rtol=0.0, atol=1e-14)
 
 
-@pytest.mark.filterwarnings("ignore::liedyn.errors.ModelWarning")
+@pytest.mark.filterwarnings("ignore::liedyn.machine.errors.ModelWarning")
 def test_elements_and_frames_in_other_files(tmp_path):
     """MJCF has linear springs as tendons, and motors on several joints; URDF leaves them out, and says so."""
     pytest.importorskip("mujoco", reason="MJCF files are read by MuJoCo")

@@ -10,8 +10,8 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import liedyn as ld
-from liedyn.constraints.checking import central_difference
-from liedyn.errors import ConditionWarning, InputError, ModelError, ModelWarning, SingularConfigurationError
+from liedyn.machine.errors import ConditionWarning, InputError, ModelError, ModelWarning, SingularConfigurationError
+from liedyn.mechanics.constraints.checking import central_difference
 from liedyn.model.kinds import LOOP_KINDS
 
 KINDS = {"revolute": {"axis": (1.0, 2.0, -0.5)}, "prismatic": {"axis": (0.3, -1.0, 0.4)}, "cylindrical": {},

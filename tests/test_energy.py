@@ -5,13 +5,13 @@ import pytest
 from mechanisms import MOVING_KINDS, random_axes, random_inertia, random_pose
 from pinocchio_models import pin_model
 
-from liedyn.errors import InputError
+from liedyn.machine.errors import InputError
+from liedyn.mechanics.tree.centroidal import centroidal_momentum_matrix, centroidal_momentum_matrix_dot
+from liedyn.mechanics.tree.configuration import integrate, neutral, random_configuration
+from liedyn.mechanics.tree.crba import crba
+from liedyn.mechanics.tree.energy import center_of_mass, kinetic_energy, momentum, potential_energy, total_mass
+from liedyn.mechanics.tree.rnea import rnea
 from liedyn.model import Builder
-from liedyn.tree.centroidal import centroidal_momentum_matrix, centroidal_momentum_matrix_dot
-from liedyn.tree.configuration import integrate, neutral, random_configuration
-from liedyn.tree.crba import crba
-from liedyn.tree.energy import center_of_mass, kinetic_energy, momentum, potential_energy, total_mass
-from liedyn.tree.rnea import rnea
 
 # Central difference of order 8: its error is about h^8 f^(9) / 630, that of rounding EPS |f| / h.
 STENCIL = {1: 4 / 5, 2: -1 / 5, 3: 4 / 105, 4: -1 / 280}

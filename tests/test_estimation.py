@@ -7,10 +7,10 @@ from scipy.linalg import solve_continuous_are, solve_discrete_are
 from scipy.stats import chi2
 
 import liedyn as ld
-from liedyn.errors import ClosureError, InputError
-from liedyn.estimation.measurement import Measurement
-from liedyn.linearization.discretize import state_at
-from liedyn.regulation.deviation import Deviation
+from liedyn.control.estimation.measurement import Measurement
+from liedyn.machine.errors import ClosureError, InputError
+from liedyn.motion.deviation import Deviation
+from liedyn.motion.discretize import state_at
 
 SEEN = ("q1", "q4")
 

@@ -3,9 +3,9 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from liedyn.identification.condition import log_condition
-from liedyn.identification.parameters import joint_columns
-from liedyn.identification.regression import tree_regressor
+from liedyn.tasks.identification.condition import log_condition
+from liedyn.tasks.identification.dynamic_parameters import joint_columns
+from liedyn.tasks.identification.regression import tree_regressor
 
 INCLUDE = ["armature", "damping", "coulomb", "offset"]
 

@@ -13,7 +13,7 @@ from liedyn import (
     aba, aba_derivatives, body_jacobian_dot, close, closure_error, constraint_bias, constraint_jacobian, crba,
     forward_dynamics, integrate, kinetic_energy, linearize, momentum, rnea, rnea_derivatives, simulate,
 )
-from liedyn.dynamics.forward import METHODS
+from liedyn.mechanics.dynamics.forward import METHODS
 from liedyn.model import Builder
 from liedyn.model.build import build
 

@@ -8,9 +8,9 @@ from tree_cases import bundled
 from users import kept
 
 import liedyn as ld
-from liedyn.constraints.independent import choose
-from liedyn.dynamics.nullspace import RANK_TOLERANCE
-from liedyn.errors import InputError
+from liedyn.machine.errors import InputError
+from liedyn.mechanics.constraints.independent import choose
+from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
 
 TOLERANCE = 2e-8  # as in test_linearization: rounding 1e-12 by a step of 1e-3, times the condition of the chain
 

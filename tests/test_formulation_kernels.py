@@ -5,13 +5,13 @@ from closed_chains import closed_mechanism, moving_state
 from constrained_oracle import solve
 from tree_cases import bundled
 
-from liedyn.dynamics.multiplier import SINGULAR_MASS, multiplier_kernel
-from liedyn.dynamics.nullspace import OK, SINGULAR_INERTIA
-from liedyn.dynamics.svd import svd_kernel
-from liedyn.dynamics.terms import terms_kernel
-from liedyn.dynamics.unified import unified_kernel, unified_velocity_kernel
-from liedyn.linalg.ranks import Ranking
-from liedyn.linalg.row_space import row_space
+from liedyn.machine.linalg.ranks import Ranking
+from liedyn.machine.linalg.row_space import row_space
+from liedyn.mechanics.dynamics.multiplier import SINGULAR_MASS, multiplier_kernel
+from liedyn.mechanics.dynamics.nullspace import OK, SINGULAR_INERTIA
+from liedyn.mechanics.dynamics.svd import svd_kernel
+from liedyn.mechanics.dynamics.terms import terms_kernel
+from liedyn.mechanics.dynamics.unified import unified_kernel, unified_velocity_kernel
 from liedyn.model.kinds import LOOP_KINDS
 
 MACHINES = ["four_bar", "parallel_four_bar", "five_bar", "loader", "stewart", "parallel_five_bar", "delta",

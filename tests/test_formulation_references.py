@@ -11,12 +11,12 @@ import pytest
 from closed_chains import off
 
 import liedyn as ld
-from liedyn.constraints.ranks import ranks_by
-from liedyn.dynamics import constraint_inertia, cross_coupling, is_decoupled, projector, unified_velocity
-from liedyn.dynamics.forward import AT_SINGULAR, METHODS, _SOLVERS
-from liedyn.dynamics.problem import Problem
-from liedyn.dynamics.unified import unified_velocity_kernel
-from liedyn.linalg.ranks import Ranking
+from liedyn.machine.linalg.ranks import Ranking
+from liedyn.mechanics.constraints.cluster_weights import ranks_by
+from liedyn.mechanics.dynamics import constraint_inertia, cross_coupling, is_decoupled, projector, unified_velocity
+from liedyn.mechanics.dynamics.dynamics_problem import Problem
+from liedyn.mechanics.dynamics.forward import AT_SINGULAR, METHODS, _SOLVERS
+from liedyn.mechanics.dynamics.unified import unified_velocity_kernel
 
 NUMBERS = Path(__file__).parent / "reference"
 FORMS = {"M_c": "M_c", "M_c'": "M_c1_sym", "M_c''": "M_c2_gamma1"}

@@ -8,8 +8,8 @@ from test_constraint_rows import swing
 from tree_cases import bundled
 
 import liedyn as ld
-from liedyn.dynamics.forward import AT_SINGULAR, METHODS
-from liedyn.dynamics.terms import terms_kernel
+from liedyn.mechanics.dynamics.forward import AT_SINGULAR, METHODS
+from liedyn.mechanics.dynamics.terms import terms_kernel
 from liedyn.model.kinds import LOOP_KINDS
 
 MACHINES = ["four_bar", "parallel_four_bar", "five_bar", "loader", "stewart", "parallel_five_bar", "delta",

@@ -11,12 +11,12 @@ from random_mechanisms import between
 from tree_cases import TREES, mixed_tree, rate
 
 import liedyn as ld
-from liedyn.cli.info import print_info
-from liedyn.compiled.checked import check
-from liedyn.errors import InputError, ModelError
+from liedyn.look.cli.info import print_info
+from liedyn.look.plotting import points_of, poses_of
+from liedyn.machine.errors import InputError, ModelError
+from liedyn.machine.simd.lanes import SCALAR
+from liedyn.model.calls.checked import check
 from liedyn.model.kinds import CONSTRAINT_KINDS, LOOP_KINDS
-from liedyn.plotting import points_of, poses_of
-from liedyn.simd.lanes import SCALAR
 
 STATES = 10
 PAIRS = [kind for kind in (*LOOP_KINDS, *CONSTRAINT_KINDS) if kind not in ("coupling", "custom")]

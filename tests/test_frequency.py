@@ -4,7 +4,7 @@ import pytest
 from scipy import signal
 
 import liedyn as ld
-from liedyn.errors import InputError
+from liedyn.machine.errors import InputError
 
 
 def mass_on_a_spring(damping=0.8):

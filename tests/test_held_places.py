@@ -5,9 +5,9 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import liedyn as ld
-from liedyn.errors import InputError
-from liedyn.planning.objective import add_place_rate
-from liedyn.viewer.posture import Posture
+from liedyn.look.viewer.posture import Posture
+from liedyn.machine.errors import InputError
+from liedyn.tasks.planning.objective import add_place_rate
 
 SIDE = 0.4  # [rad] how the joints' frames are turned on their parents
 

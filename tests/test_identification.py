@@ -7,8 +7,8 @@ from comparison import off
 from scipy.stats import chi2
 
 import liedyn as ld
-from liedyn.identification.physical import parameters_of, pseudo_inertia
-from liedyn.identification.sampling import random_states
+from liedyn.tasks.identification.physical import parameters_of, pseudo_inertia
+from liedyn.tasks.identification.sampling import random_states
 
 pytest.importorskip("cvxpy")
 

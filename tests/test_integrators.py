@@ -7,8 +7,8 @@ import pytest
 from test_simulation_methods import tethered, top
 
 import liedyn as ld
-from liedyn.simulation.integrators import METHODS, described
-from liedyn.simulation.integrators.explicit import ExplicitRungeKutta
+from liedyn.motion.simulation.integrators import METHODS, described
+from liedyn.motion.simulation.integrators.explicit import ExplicitRungeKutta
 
 ADDITION = Path(__file__).parent.parent / "docs/contributing/integrator.md"
 RALSTON = ExplicitRungeKutta("ralston", "Ralston's method of third order", [[1 / 2], [0, 3 / 4]], [2 / 9, 1 / 3, 4 / 9])

@@ -8,7 +8,7 @@ from scipy.optimize import least_squares, minimize
 from scipy.spatial.transform import Rotation
 
 import liedyn as ld
-from liedyn.errors import InputError
+from liedyn.machine.errors import InputError
 
 PANDA, HAND = ld.load("panda"), "panda_hand_tcp"
 CLOSED = {"cassie_like": "foot", "stewart": "platform", "loader": "bucket", "delta": "eff", "four_bars": "H1",

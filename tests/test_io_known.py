@@ -10,9 +10,9 @@ from sdf_files import link as sdf_link
 from sdf_files import load as load_sdf
 
 import liedyn as ld
-from liedyn.errors import ModelError, ModelWarning
-from liedyn.io.independent import fitting
-from liedyn.io.known import SDF, URDF, strangers
+from liedyn.files.known import SDF, URDF, strangers
+from liedyn.machine.errors import ModelError, ModelWarning
+from liedyn.mechanics.constraints.declared_independent import fitting
 
 INERTIA = '<inertia ixx="1" ixy="0.1" ixz="0" iyy="1.2" iyz="0" izz="1.1"/>'
 INERTIAL = f'<inertial><origin xyz="0.1 0 0"/><mass value="2"/>{INERTIA}</inertial>'

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from liedyn.errors import InputError, ModelError, ModelWarning
-from liedyn.io import bundled, load
+from liedyn.files import bundled, load
+from liedyn.machine.errors import InputError, ModelError, ModelWarning
 
 SLIDER = """
 name = "slider"

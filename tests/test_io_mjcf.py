@@ -6,7 +6,7 @@ import pytest
 from mujoco_oracle import Oracle, close_to, mass_matrix_and_bias, rows_of_mujoco
 
 import liedyn as ld
-from liedyn.errors import LiedynError, ModelError, ModelWarning
+from liedyn.machine.errors import LiedynError, ModelError, ModelWarning
 
 
 def write(folder, body, name="robot", before=""):
@@ -262,7 +262,7 @@ FILES = Path(__file__).parent / "reference" / "mjcf"
 
 
 @pytest.mark.parametrize("name", ["cassie", "xarm_hand", "shadow_hand", "panda_with_hand"])
-@pytest.mark.filterwarnings("ignore::liedyn.errors.ModelWarning")
+@pytest.mark.filterwarnings("ignore::liedyn.machine.errors.ModelWarning")
 def test_trees_of_menagerie(name):
     """M, and all forces without constraints, at random states."""
     robot, rng = ld.load(FILES / f"{name}.xml"), np.random.default_rng(7)
@@ -274,7 +274,7 @@ def test_trees_of_menagerie(name):
         assert close_to(found[0], M) and close_to(found[1], h)
 
 
-@pytest.mark.filterwarnings("ignore::liedyn.errors.ModelWarning")
+@pytest.mark.filterwarnings("ignore::liedyn.machine.errors.ModelWarning")
 def test_cassie():
     """32 coordinates, 4 loops of rank 10 in all, 22 degrees of freedom; accelerations with hard constraints."""
     robot, rng = ld.load(FILES / "cassie.xml"), np.random.default_rng(11)
@@ -292,7 +292,7 @@ def test_cassie():
     assert model.A.shape == (44, 44) and model.B.shape == (44, 10)
 
 
-@pytest.mark.filterwarnings("ignore::liedyn.errors.ModelWarning")
+@pytest.mark.filterwarnings("ignore::liedyn.machine.errors.ModelWarning")
 def test_a_hand_with_loops():
     """Two parallelograms, and both halves coupled: one degree of freedom, driven by a tendon's servo."""
     robot = ld.load(FILES / "xarm_hand.xml")

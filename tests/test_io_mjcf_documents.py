@@ -7,8 +7,8 @@ import pytest
 from mujoco_oracle import mujoco
 
 import liedyn as ld
-from liedyn.errors import ModelError, ModelWarning
-from liedyn.io.mjcf.documents import looked_through
+from liedyn.files.mjcf.documents import looked_through
+from liedyn.machine.errors import ModelError, ModelWarning
 
 BODY = "<body name='b'><joint/><geom size='.1'/>{}</body>"
 

@@ -7,8 +7,8 @@ import pytest
 from mujoco_oracle import Oracle, close_to, mass_matrix_and_bias, mujoco
 
 import liedyn as ld
-from liedyn.errors import ModelError, ModelWarning
-from liedyn.io.mjcf import fields
+from liedyn.files.mjcf import fields
+from liedyn.machine.errors import ModelError, ModelWarning
 
 INERTIAL = "<inertial mass='0.8' pos='0.05 -0.1 0.02' diaginertia='0.03 0.05 0.04' quat='0.8 0.2 -0.5 0.1'/>"
 ARM = (f"<site name='wall' pos='0.9 0.2 -0.3'/><body name='upper' euler='0.2 0.1 0.7'><joint name='s' axis='0.3 1 0' "

@@ -5,8 +5,8 @@ import pytest
 from mechanisms import Unpacked, random_inertia, random_q, random_tree
 from scipy.spatial.transform import Rotation
 
-from liedyn.errors import InputError
-from liedyn.io import orderings
+from liedyn.files import orderings
+from liedyn.machine.errors import InputError
 from liedyn.model import Builder
 
 INERTIA = np.array([[1.2, 0.1, -0.2], [0.1, 1.5, 0.3], [-0.2, 0.3, 1.9]])

@@ -7,13 +7,13 @@ import pytest
 from mechanisms import random_inertia, random_q, random_tree
 
 import liedyn as ld
-from liedyn.errors import InputError, ModelError, ModelWarning
-from liedyn.io import orderings
-from liedyn.io.pinocchio_joints import KINDS
+from liedyn.files import orderings
+from liedyn.files.pinocchio_joints import KINDS
+from liedyn.machine.errors import InputError, ModelError, ModelWarning
 from liedyn.model.kinds import JOINT_KINDS
 
 pin = pytest.importorskip("pinocchio")
-pytestmark = pytest.mark.filterwarnings("ignore::liedyn.errors.ModelWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::liedyn.machine.errors.ModelWarning")
 
 ALL_KINDS = ["free", *[kind for kind in JOINT_KINDS if kind != "free"] * 2]
 AXIS = np.array([0.6, 0.0, 0.8])

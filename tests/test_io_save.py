@@ -9,8 +9,8 @@ import scipy.linalg
 from mechanisms import held, random_inertia, random_q, random_tree
 
 import liedyn as ld
-from liedyn.errors import InputError, ModelError, ModelWarning
-from liedyn.io.orderings import mujoco as mujoco_ordering
+from liedyn.files.orderings import mujoco as mujoco_ordering
+from liedyn.machine.errors import InputError, ModelError, ModelWarning
 from liedyn.model.kinds import JOINT_KINDS
 
 PLUS = Path(__file__).parent / "reference" / "urdf_plus"
@@ -18,7 +18,7 @@ TREES = ["panda", "solo12", "spherical_wrist", "talos", "ur5"]
 MACHINES = ["bricard", "delta", "five_bar", "four_bar", "four_bars", "loader", "parallel_five_bar", "stewart"]
 CHAINS = ["revolute", "prismatic", "cylindrical", "universal", "planar", "translational", "fixed"]  # in URDF too
 
-pytestmark = pytest.mark.filterwarnings("ignore::liedyn.errors.ModelWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::liedyn.machine.errors.ModelWarning")
 
 
 def robot_of(name):

@@ -9,7 +9,7 @@ from sdf_files import AXES, TRAIN, joint, link, load
 from sdf_oracle import Oracle
 
 import liedyn as ld
-from liedyn.errors import ModelError, ModelWarning
+from liedyn.machine.errors import ModelError, ModelWarning
 
 CASSIE = Path(__file__).parent / "reference" / "cassie_v2.sdf"  # Agility Robotics; its licence is in its head
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from sdf_files import AXES, TRAIN, joint, link, load
 
-from liedyn.errors import InputError, ModelError, ModelWarning
-from liedyn.io import load_sdf
+from liedyn.files import load_sdf
+from liedyn.machine.errors import InputError, ModelError, ModelWarning
 
 GOOD = (link("a") + link("b", "0 0 1 0 0 0") + '<frame name="f" attached_to="a"/>'
         + joint("j", "revolute", "a", "b", "<axis><xyz>0 0 1</xyz><limit><lower>-1</lower></limit></axis>"))

@@ -6,8 +6,8 @@ from mechanisms import MOVING_KINDS, assert_declared_alike, random_axes, random_
 from scipy.spatial.transform import Rotation
 
 import liedyn as ld
-from liedyn.errors import InputError, ModelError
-from liedyn.io import load_toml, save_toml
+from liedyn.files import load_toml, save_toml
+from liedyn.machine.errors import InputError, ModelError
 from liedyn.model import Builder, placement
 from liedyn.model.frames import rpy_from_rotation
 from liedyn.model.kinds import LOOP_KINDS

@@ -7,9 +7,9 @@ import pytest
 from mechanisms import Unpacked, random_q
 
 import liedyn as ld
-from liedyn.errors import ModelError, ModelWarning
-from liedyn.io import load_urdf
-from liedyn.io.orderings import pinocchio
+from liedyn.files import load_urdf
+from liedyn.files.orderings import pinocchio
+from liedyn.machine.errors import ModelError, ModelWarning
 
 pin = pytest.importorskip("pinocchio")
 

@@ -15,12 +15,13 @@ import pytest
 import scipy.linalg
 
 import liedyn as ld
-from liedyn.errors import InputError, ModelError, ModelWarning
-from liedyn.io import load_urdf
+from liedyn.files import load_urdf
+from liedyn.machine.errors import InputError, ModelError, ModelWarning
 
 FILES = Path(__file__).parent / "reference" / "urdf_plus"
 
-pytestmark = pytest.mark.filterwarnings("ignore:body .* the largest principal moment:liedyn.errors.ModelWarning")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:body .* the largest principal moment:liedyn.machine.errors.ModelWarning")
 
 
 def opened(tmp_path, name):

@@ -16,7 +16,7 @@ jax.config.update("jax_enable_x64", True)
 from jax.test_util import check_grads  # noqa: E402
 
 import liedyn.jax as bridge  # noqa: E402
-from liedyn.differentiable import operations  # noqa: E402
+from liedyn.bridges.differentiable import operations  # noqa: E402
 
 PANDA = ld.load("panda")
 FIVE_BAR = ld.load("five_bar")

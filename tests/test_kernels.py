@@ -10,10 +10,10 @@ from users import kept
 
 import liedyn as ld
 from liedyn import kernels
-from liedyn.compiled.checked import SHAPES, check
-from liedyn.compiled.recursion import RECURSIONS
-from liedyn.constraints.independent import choose
-from liedyn.simd.lanes import LANES, SCALAR
+from liedyn.machine.simd.lanes import LANES, SCALAR
+from liedyn.mechanics.constraints.independent import choose
+from liedyn.model.calls.checked import SHAPES, check
+from liedyn.model.calls.recursion import RECURSIONS
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,8 @@ from processes import KEPT, process
 
 import liedyn as ld
 from benchmarks.robots import moving_states
-from liedyn.large.chunks import Work, computed
-from liedyn.large.transport import digest, packed, unpacked
+from liedyn.bridges.large.chunks import ChunkWork, computed
+from liedyn.bridges.large.transport import digest, packed, unpacked
 
 dask = pytest.importorskip("dask", reason="jobs on a cluster need the extra dask")
 distributed = pytest.importorskip("distributed", reason="jobs on a cluster need the extra dask")
@@ -49,7 +49,7 @@ def five_bar():
 
 def misses():
     """On a worker: how many kernels it has looked for in vain, and found."""
-    from liedyn.compiled import jit
+    from liedyn.machine.compiled import jit
     return (sum(sum(k.stats.cache_misses.values()) for k in jit.KERNELS),
             sum(sum(k.stats.cache_hits.values()) for k in jit.KERNELS))
 
@@ -235,7 +235,7 @@ def test_jobs_are_told_apart():
     assert digest(five_bar.switched(pin=False)) != digest(five_bar) != digest(heavier)
     code = """
 import liedyn as ld, numpy as np
-from liedyn.large.transport import digest
+from liedyn.bridges.large.transport import digest
 SCALE = 2.0
 def double(x): return SCALE * x
 def used(x, y=np.arange(3)): return double(x) + y.sum() if x in {1.0, 2.0, "c"} else double
@@ -255,7 +255,7 @@ def test_halves_find_the_rows():
 
     x = np.arange(64.0)
     x[20] = -1.0
-    arrays, errors = computed(Work(root, None, None, {}, False), {"x": x}, 64)
+    arrays, errors = computed(ChunkWork(root, None, None, {}, False), {"x": x}, 64)
     assert list(errors) == [20] and errors[20] == "InputError: negative" and len(sizes) == 13
     assert np.array_equal(np.delete(arrays["result"], 20), np.sqrt(np.delete(x, 20))) and np.isnan(arrays["result"][20])
 

@@ -6,11 +6,11 @@ from hypothesis import given
 from random_mechanisms import built, laws, plans
 
 import liedyn as ld
-from liedyn.constraints.independent import all_holonomic, choose
-from liedyn.dynamics.nullspace import RANK_TOLERANCE
-from liedyn.dynamics.one_state import nullspace_one_state
-from liedyn.errors import LiedynError
-from liedyn.linearization.one_state import linearize_one_state
+from liedyn.linear.linearize_one_state import linearize_one_state
+from liedyn.machine.errors import LiedynError
+from liedyn.mechanics.constraints.independent import all_holonomic, choose
+from liedyn.mechanics.dynamics.forward_one_state import nullspace_one_state
+from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
 from test_state_batches import moving
 
 ROBOTS = ["five_bar", "loader", "stewart", "delta", "cassie_like", "four_bar"]

@@ -6,13 +6,13 @@ from numba.core.errors import TypingError
 from users import kept
 
 from liedyn import lie
-from liedyn.errors import InputError
 from liedyn.lie import (
     Ad, ad, compose, exp, exponential, hat, inverse, left_jacobian, log, so3_exp, so3_log, spatial_inertia,
     transform_inertia, vee,
 )
-from liedyn.simd.lanes import LANES, SCALAR, WIDTH
-from liedyn.tree.records import get6, put3, put9, put_pose
+from liedyn.machine.errors import InputError
+from liedyn.machine.simd.lanes import LANES, SCALAR, WIDTH
+from liedyn.model.packed_records import get6, put3, put9, put_pose
 from test_lie import EPS, twist_of_angle
 
 

@@ -7,14 +7,14 @@ from tree_cases import bundled as robot_named
 from users import kept
 
 from liedyn import kernels
-from liedyn.constraints import close, complete_velocity, constraint_jacobian, virtual_coordinates
-from liedyn.constraints.independent import choose
-from liedyn.dynamics import forward_dynamics
-from liedyn.dynamics.nullspace import RANK_TOLERANCE
-from liedyn.errors import ClosureError, ConditionWarning, InputError, SingularConfigurationError
-from liedyn.linearization import linearize, underlying
+from liedyn.linear import linearize, underlying
+from liedyn.machine.errors import ClosureError, ConditionWarning, InputError, SingularConfigurationError
+from liedyn.mechanics.constraints import close, complete_velocity, constraint_jacobian, virtual_coordinates
+from liedyn.mechanics.constraints.independent import choose
+from liedyn.mechanics.dynamics import forward_dynamics
+from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
+from liedyn.mechanics.tree import configuration
 from liedyn.model.kinds import LOOP_KINDS
-from liedyn.tree import configuration
 
 # sixth-order differences with a step of 1e-3: rounding leaves 1e-12 / step of the largest entry, times the
 # condition of the chain; a wrong or missing term shows at 1e-3 and above
@@ -160,7 +160,7 @@ OUTPUTS = (
 
 @pytest.mark.parametrize("kind", ["revolute", "universal", "helical", "planar", "spherical", "inline", "fixed"])
 def test_outputs(kind):
-    from liedyn.tree.jacobians import body_jacobian, body_jacobian_dot
+    from liedyn.mechanics.tree.jacobians import body_jacobian, body_jacobian_dot
 
     robot, q = closed_mechanism(kind, seed=2)
     v, tau = moving_state(robot, q)
@@ -210,7 +210,7 @@ def test_underlying_ode_shares_the_spectrum_at_an_equilibrium(name):
     """Theorem 4.1.2: eigenvalues of A are those of A_hat and zeros."""
     robot = robot_named(name)
     q, v = robot.home, np.zeros(robot.nv)
-    from liedyn.tree.rnea import rnea
+    from liedyn.mechanics.tree.rnea import rnea
     tau = rnea(robot, q, v, v)  # holds the mechanism at rest
     A_hat = linearize(robot, q, v, tau).A
     A = underlying(robot, q, v, tau)
@@ -236,7 +236,7 @@ def test_underlying_ode_away_from_equilibrium():
 
 
 def test_open_trees_are_the_special_case_without_loops():
-    from liedyn.tree.aba_derivatives import aba_derivatives
+    from liedyn.mechanics.tree.aba_derivatives import aba_derivatives
 
     robot = robot_named("panda")
     rng = np.random.default_rng(0)

@@ -9,12 +9,12 @@ from mechanisms import random_pose, random_q
 from tree_cases import bundled
 
 import liedyn as ld
-from liedyn.constraints.independent import choose_positions, choose_speeds
-from liedyn.dynamics.nullspace import RANK_TOLERANCE
-from liedyn.dynamics.state import State
-from liedyn.errors import ClosureError, InputError
-from liedyn.linearization.local import linearize_in_place, linearize_size
-from liedyn.linearization.space import Coordinates, LocalSpace
+from liedyn.linear.local import linearize_in_place, linearize_size
+from liedyn.linear.space import Coordinates, LocalSpace
+from liedyn.machine.errors import ClosureError, InputError
+from liedyn.mechanics.constraints.independent import choose_positions, choose_speeds
+from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
+from liedyn.mechanics.dynamics.state import State
 
 KANES = "Kane's equations, linearized by SymPy"
 KANE = 1e-8
@@ -48,7 +48,7 @@ def differentiated(robot, q, v, tau, ss):
 
 
 def positions_of(robot):
-    from liedyn.constraints.independent import holonomic
+    from liedyn.mechanics.constraints.independent import holonomic
 
     return {name for name, counts in zip(robot.row_names, holonomic(robot)) if counts}
 

@@ -6,7 +6,7 @@ import pytest
 
 import liedyn as ld
 from benchmarks.robots import moving_states
-from liedyn.simulation.trajectories import COLUMNS
+from liedyn.motion.simulation.trajectories import COLUMNS
 
 COUNT = 11
 

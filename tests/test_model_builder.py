@@ -5,7 +5,7 @@ import pytest
 from mechanisms import Unpacked, random_pose
 
 import liedyn as ld
-from liedyn.errors import InputError, ModelError, suggestion
+from liedyn.machine.errors import InputError, ModelError, suggestion
 from liedyn.model import Builder
 from liedyn.model.kinds import JOINT_KINDS
 

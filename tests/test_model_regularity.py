@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from mechanisms import MOVING_KINDS, Unpacked, random_axes, random_joint, random_pose, random_q, random_tree
 
-from liedyn.errors import ModelError
+from liedyn.machine.errors import ModelError
 from liedyn.model import Builder, regularity
 
 

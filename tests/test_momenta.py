@@ -7,7 +7,7 @@ from test_constraint_rows import CASES, constrained, swing
 from tree_cases import TREES, bundled, off, wrenches
 
 import liedyn as ld
-from liedyn.dynamics.momenta import row_rates_kernel
+from liedyn.mechanics.dynamics.generalized_momenta import row_rates_kernel
 from liedyn.model.kinds import LOOP_KINDS
 
 # differences of sixth order on functions of size one to 1e3 and the step of 1e-3: rounding 1e-13 * size / step

@@ -7,7 +7,7 @@ from comparison import off
 from test_ddp_phases import CROUCH, H, HOLD, REST, ROBOT, foot, solo_on_its_feet
 
 import liedyn as ld
-from liedyn.planning.gait import NOW, carry, phases_ahead, steps_and_touches
+from liedyn.tasks.planning.gait import NOW, carry, phases_ahead, steps_and_touches
 
 GAIT = [ld.Phase(["foot"], 20), ld.Phase([], 12)]
 
@@ -104,7 +104,7 @@ def test_the_plan_before_goes_on_where_a_knot_cannot_be_closed(mpc, monkeypatch)
     mpc(0.0, CROUCH, REST)
     planned = mpc.plan.u[2]
     with monkeypatch.context() as context, pytest.warns(ld.PlanWarning, match="the plan before goes on"):
-        context.setattr("liedyn.planning.mpc.close", out_of_reach)
+        context.setattr("liedyn.tasks.planning.mpc.close", out_of_reach)
         u = mpc(H, CROUCH, REST)
     assert off(u, planned) < 1.0  # with its feedback
     assert mpc.status == "as planned before"

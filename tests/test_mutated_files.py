@@ -15,10 +15,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mechanisms import assert_declared_alike
 
-from liedyn.errors import ModelError, ModelWarning
-from liedyn.io import load, load_sdf, load_toml, load_urdf, save_toml
-from liedyn.tree.crba import crba
-from liedyn.tree.rnea import rnea
+from liedyn.files import load, load_sdf, load_toml, load_urdf, save_toml
+from liedyn.machine.errors import ModelError, ModelWarning
+from liedyn.mechanics.tree.crba import crba
+from liedyn.mechanics.tree.rnea import rnea
 
 PENDULUM = """
 name = "pendulum"

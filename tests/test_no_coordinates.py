@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from liedyn.dynamics.forward import METHODS
+from liedyn.mechanics.dynamics.forward import METHODS
 
 NONE = np.zeros(0)
 

@@ -7,10 +7,10 @@ import pytest
 from test_state_batches import every_output, moving
 
 import liedyn as ld
-from liedyn.dynamics.one_state import nullspace_one_state
-from liedyn.errors import ClosureError, ConditionWarning, InputError, SingularConfigurationError
-from liedyn.linearization.one_state import linearize_one_state
-from liedyn.linearization.states import linearize_states
+from liedyn.linear.linearize_one_state import linearize_one_state
+from liedyn.linear.linearize_states import linearize_states
+from liedyn.machine.errors import ClosureError, ConditionWarning, InputError, SingularConfigurationError
+from liedyn.mechanics.dynamics.forward_one_state import nullspace_one_state
 
 TOLERANCES = 1e-8, 1e-8
 

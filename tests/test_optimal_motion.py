@@ -7,14 +7,14 @@ from comparison import off, relative
 from scipy.integrate import solve_ivp
 
 import liedyn as ld
-from liedyn.constraints.checking import central_difference
-from liedyn.errors import ClosureError, InputError
-from liedyn.optimal_motion.charts import charts_about, rate_slope
-from liedyn.optimal_motion.cost import Cost
-from liedyn.optimal_motion.demands import demands_of
-from liedyn.optimal_motion.program import Program
-from liedyn.optimal_motion.programs import Setting, first, mesh_of
-from liedyn.optimal_motion.solving import Options
+from liedyn.machine.errors import ClosureError, InputError
+from liedyn.mechanics.constraints.checking import central_difference
+from liedyn.tasks.optimal_motion.charts import charts_about, rate_slope
+from liedyn.tasks.optimal_motion.cost import Cost
+from liedyn.tasks.optimal_motion.demands import demands_of
+from liedyn.tasks.optimal_motion.program import Program
+from liedyn.tasks.optimal_motion.programs import Setting, first, mesh_of
+from liedyn.tasks.optimal_motion.solving import Options
 
 FIVE_BAR, LOADER, PANDA, STEWART = (ld.load(name) for name in ("five_bar", "loader", "panda", "stewart"))
 

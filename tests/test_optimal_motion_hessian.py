@@ -7,11 +7,11 @@ from test_optimal_motion import cart_pole, program
 from test_optimal_motion_loops import rock
 
 import liedyn as ld
-from liedyn.constraints.checking import central_difference
-from liedyn.errors import InputError
-from liedyn.optimal_motion import bordered, carried
-from liedyn.optimal_motion.bordered import Bordered, is_positive
-from liedyn.optimal_motion.charts import charts_about, inverse_jacobian_slopes, rate_slope
+from liedyn.machine.errors import InputError
+from liedyn.mechanics.constraints.checking import central_difference
+from liedyn.tasks.optimal_motion import bordered, carried
+from liedyn.tasks.optimal_motion.bordered import Bordered, is_positive
+from liedyn.tasks.optimal_motion.charts import charts_about, inverse_jacobian_slopes, rate_slope
 
 
 def sprung_five_bar():

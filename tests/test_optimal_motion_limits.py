@@ -6,7 +6,7 @@ import pytest
 from test_optimal_motion import cart_pole, slider
 
 import liedyn as ld
-from liedyn.errors import InputError
+from liedyn.machine.errors import InputError
 
 
 def beyond(motion, name, low, high, of=None):

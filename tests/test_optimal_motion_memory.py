@@ -5,8 +5,8 @@ from scipy.sparse import csr_array, random_array, vstack
 from test_optimal_motion_published import rods
 
 import liedyn as ld
-from liedyn import memory
-from liedyn.optimal_motion import bordered, optimize
+from liedyn.machine import memory
+from liedyn.tasks.optimal_motion import bordered, optimize
 
 
 def lines(intervals, of_each=6, seed=3):

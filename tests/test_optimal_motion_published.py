@@ -6,8 +6,8 @@ from test_optimal_motion import slider
 from test_optimal_motion_loops import deviation_of_intervals
 
 import liedyn as ld
-from liedyn.optimal_motion import interior_point, optimize
-from liedyn.optimal_motion.interior_point import InteriorPoint
+from liedyn.tasks.optimal_motion import interior_point, optimize
+from liedyn.tasks.optimal_motion.interior_point import InteriorPoint
 
 
 def rods(driven, load=0.0, gravity=0.0):

@@ -4,8 +4,8 @@ import pytest
 from test_optimal_motion import cart_pole
 
 import liedyn as ld
-from liedyn.errors import InputError
-from liedyn.optimal_motion.contradictions import at_rest, unreached
+from liedyn.machine.errors import InputError
+from liedyn.tasks.optimal_motion.demand_contradictions import at_rest, unreached
 
 LOADER, PANDA, FOUR_BAR, CART = (ld.load(name) for name in ("loader", "panda", "four_bar", "shopping_cart"))
 OPTIONS = dict(duration=1.0, progress=False)

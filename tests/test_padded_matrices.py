@@ -2,9 +2,9 @@
 import numpy as np
 import pytest
 
-from liedyn.compiled.jit import kernel
-from liedyn.linalg.gauss_jordan import add_products_in_registers
-from liedyn.simd.lanes import WIDTH
+from liedyn.machine.compiled.jit import kernel
+from liedyn.machine.linalg.gauss_jordan import add_products_in_registers
+from liedyn.machine.simd.lanes import WIDTH
 
 
 @kernel

@@ -13,7 +13,7 @@ from test_editing import everything, machine, refuse
 from tree_cases import TREES
 
 import liedyn as ld
-from liedyn.errors import InputError
+from liedyn.machine.errors import InputError
 from liedyn.model.kinds import JOINT_KINDS, LOOP_KINDS
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from liedyn.plotting import mechanism, poles, save_picture
+from liedyn.look.plotting import mechanism, poles, save_picture
 
 LOADER = ld.load("loader")
 
@@ -174,7 +174,7 @@ def test_bodies_that_nothing_holds_are_seen_in_their_size(declare, size, pyplot)
 
 
 def test_the_page_looks_at_a_robot_where_it_is():
-    from liedyn.viewer import scene
+    from liedyn.look.viewer import scene
 
     robot = floating(lambda b: None)
     look = scene.camera(robot, np.array([0.0, 0.0, 0.0, 1.0, 5.0, 0.0, 0.3]))

@@ -6,7 +6,7 @@ from test_formulations import everything, massless_tree
 from tree_cases import bundled
 
 import liedyn as ld
-from liedyn.dynamics import constraint_inertia, cross_coupling, is_decoupled, passive_joint_map, projector
+from liedyn.mechanics.dynamics import constraint_inertia, cross_coupling, is_decoupled, passive_joint_map, projector
 
 MACHINES = ["four_bar", "five_bar", "loader", "stewart", "parallel_five_bar", "cassie_like"]
 FORMS = ["M_c", "M_c'", "M_c''"]

@@ -7,10 +7,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tree_cases import bundled
 
-from liedyn.constraints import close, complete_velocity
-from liedyn.dynamics import forward_dynamics
 from liedyn.lie import Ad, ad, compose, exp, inverse, log
-from liedyn.linearization import linearize
+from liedyn.linear import linearize
+from liedyn.mechanics.constraints import close, complete_velocity
+from liedyn.mechanics.dynamics import forward_dynamics
 
 # one rounding in each of a dozen sums of numbers up to 10 * 10
 ROUNDING = 1e-12

@@ -6,7 +6,7 @@ from singular_mechanisms import double_four_bar, linkage
 from tree_cases import bundled
 
 import liedyn as ld
-from liedyn.dynamics.terms import terms_kernel
+from liedyn.mechanics.dynamics.terms import terms_kernel
 
 LINE = 0.0, 0.0, np.pi
 """A linkage of three rods on one line, folded at its last joint."""

@@ -15,10 +15,10 @@ from test_formulations import DIGITS, VARIANTS, terms
 from tree_cases import rate
 
 import liedyn as ld
-from liedyn.constraints.independent import choose_positions, choose_speeds
-from liedyn.dynamics.nullspace import RANK_TOLERANCE
+from liedyn.mechanics.constraints.independent import choose_positions, choose_speeds
+from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
 from liedyn.model.kinds import JOINT_KINDS
-from liedyn.simulation.passages import NEAR
+from liedyn.motion.simulation.singular_passages import NEAR
 
 
 def fastest(robot, q, v, a):

@@ -4,8 +4,8 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import liedyn as ld
-from liedyn.constraints.ranks import ranks, weights_of
-from liedyn.dynamics.forward import METHODS
+from liedyn.mechanics.constraints.cluster_weights import ranks, weights_of
+from liedyn.mechanics.dynamics.forward import METHODS
 
 UNITS = [(1.0, 0.0, 1.0), (1e3, 0.0, 1.0), (2e4, 20.0, 1e-3), (1e-3, 0.0, 1e6), (1.0, 300.0, 1e-7), (1.0, 1e5, 1.0)]
 """Units of length in a metre, metres from the origin, and masses."""

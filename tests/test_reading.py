@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from liedyn.large.results import DONE, JOB
-from liedyn.reading import LARGEST, open_regular, read_regular
-from liedyn.viewer.meshes import triangles
-from liedyn.viewer.scene import Solid
+from liedyn.bridges.large.results import DONE, JOB
+from liedyn.look.viewer.meshes import triangles
+from liedyn.look.viewer.scene import Solid
+from liedyn.machine.reading import LARGEST, open_regular, read_regular
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no FIFOs here")
 URDF = '<robot name="r"><link name="a"/></robot>'

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from numba import types
 
-from liedyn.compiled.jit import MATRIX, VECTOR, group, kernel, late
-from liedyn.compiled.records import Address, placed, record, contents
+from liedyn.machine.compiled.by_address import Address, placed, record, contents
+from liedyn.machine.compiled.jit import MATRIX, VECTOR, group, kernel, late
 
 Inner = namedtuple("Inner", "weights count")
 Pair = namedtuple("Pair", "left right")

@@ -9,13 +9,13 @@ import pytest
 from processes import python
 
 import liedyn as ld
-from liedyn.compiled.recursion import RECURSIONS
+from liedyn.model.calls.recursion import RECURSIONS
 
 DECLARED = '''
-from liedyn.compiled.recursion import recursion
-from liedyn.compiled.jit import kernel_in_place
-from liedyn.simd.lanes import load, store
-from liedyn.tree.records import dof_total
+from liedyn.model.calls.recursion import recursion
+from liedyn.machine.compiled.jit import kernel_in_place
+from liedyn.machine.simd.lanes import load, store
+from liedyn.model.packed_records import dof_total
 
 @kernel_in_place
 def scaled_kernel(lane, model, v, scaled):

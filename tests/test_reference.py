@@ -12,10 +12,10 @@ from comparison import relative
 from papers import against_papers
 from tree_cases import bundled
 
-from liedyn.constraints import closure_error, constraint_jacobian
-from liedyn.dynamics import forward_dynamics
-from liedyn.linearization import linearize
-from liedyn.tree.forward_kinematics import forward_kinematics
+from liedyn.linear import linearize
+from liedyn.mechanics.constraints import closure_error, constraint_jacobian
+from liedyn.mechanics.dynamics import forward_dynamics
+from liedyn.mechanics.tree.forward_kinematics import forward_kinematics
 
 NUMBERS = Path(__file__).parent / "reference"
 # reference order of the loader's coordinates in ours: depth first, the boom's children before the cylinders

@@ -4,7 +4,7 @@ import pytest
 from scipy.linalg import solve_continuous_are, solve_discrete_are
 
 import liedyn as ld
-from liedyn.errors import ClosureError, InputError
+from liedyn.machine.errors import ClosureError, InputError
 
 LOADER = ld.load("loader")
 WEIGHTS = {"boom": 100.0, "bucket": 100.0, "velocity:boom": 1.0, "velocity:bucket": 1.0}

@@ -4,10 +4,10 @@ import pytest
 from closed_chains import difference
 
 import liedyn as ld
-from liedyn.compiled.jit import kernel
-from liedyn.constraints.families.cut import cut_residual_kernel
-from liedyn.simd.lanes import SCALAR
-from liedyn.tree.kinematics import world_positions, world_size
+from liedyn.machine.compiled.jit import kernel
+from liedyn.machine.simd.lanes import SCALAR
+from liedyn.mechanics.constraints.families.cut import cut_residual_kernel
+from liedyn.mechanics.tree.kinematics import world_positions, world_size
 
 AXES = {"revolute": 1, "prismatic": 1, "helical": 1, "cylindrical": 1, "universal": 2, "planar": 1, "spherical": 0,
         "translational": 0, "inline": 1, "fixed": 0}

@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from liedyn.constraints import closure_error, constraint_jacobian as constraint_rows, virtual_jacobian
-from liedyn.constraints.independent import by_name
-from liedyn.io import load_toml, save_toml
+from liedyn.files import load_toml, save_toml
+from liedyn.mechanics.constraints import closure_error, constraint_jacobian as constraint_rows, virtual_jacobian
+from liedyn.mechanics.constraints.independent import by_name
+from liedyn.mechanics.tree.crba import crba
+from liedyn.mechanics.tree.forward_kinematics import forward_kinematics
+from liedyn.mechanics.tree.rnea import rnea
 from liedyn.model.frames import joint_basis
 from liedyn.model.kinds import JOINT_KINDS, LOOP_KINDS
-from liedyn.tree.crba import crba
-from liedyn.tree.forward_kinematics import forward_kinematics
-from liedyn.tree.rnea import rnea
 
 FOLDER = Path(__file__).parents[1] / "robots"
 FILES = {path.stem: path for path in sorted(FOLDER.glob("*.toml"))}

@@ -10,7 +10,7 @@ from test_elements_at_cuts import five_bars
 from test_sensitivities import rubbery_five_bar, springy_five_bar
 
 import liedyn as ld
-from liedyn.sensitivity.parameters import chosen
+from liedyn.linear.sensitivity.model_parameters import chosen
 
 REST = np.zeros(4)
 

@@ -10,9 +10,9 @@ import pytest
 from comparison import off
 
 import liedyn as ld
-from liedyn.constraints.independent import Independent, by_name
-from liedyn.constraints.loops import virtual_jacobian
-from liedyn.errors import ClosureError, InputError
+from liedyn.machine.errors import ClosureError, InputError
+from liedyn.mechanics.constraints.independent import Independent, by_name
+from liedyn.mechanics.constraints.loops import virtual_jacobian
 from tests.perturbed_models import perturbed
 
 STEP = 1e-4
@@ -273,8 +273,8 @@ def test_a_batch_is_its_states():
 
 def test_what_direction_2_adds_up_to_is_the_linear_model_itself():
     """The columns that are differentiated are those of `linearize`, found in another way."""
-    from liedyn.sensitivity.linear_model import LinearModels
-    from liedyn.sensitivity.variations import Motion
+    from liedyn.linear.sensitivity.linear_model import LinearModels
+    from liedyn.linear.sensitivity.variations import Motion
 
     robot = ld.load("loader")
     state = moving_state(robot)

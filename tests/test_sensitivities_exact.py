@@ -6,7 +6,7 @@ import pytest
 from comparison import off
 
 import liedyn as ld
-from liedyn.constraints.wrenches import loop_wrench_matrix
+from liedyn.mechanics.constraints.constraint_wrenches import loop_wrench_matrix
 from tests.exact_robots import exact_sensitivity
 from tests.test_sensitivities import moving_state, springy_five_bar
 

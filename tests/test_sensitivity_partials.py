@@ -5,12 +5,12 @@ import pytest
 from numba import njit
 
 import liedyn as ld
-from liedyn.dynamics.terms import terms_kernel
-from liedyn.errors import InputError
 from liedyn.lie import exponential
+from liedyn.linear.sensitivity.model_parameters import all_changes, chosen
+from liedyn.linear.sensitivity.partials import partial_derivatives
+from liedyn.machine.errors import InputError
+from liedyn.mechanics.dynamics.terms import terms_kernel
 from liedyn.model.kinds import LOOP_KINDS
-from liedyn.sensitivity.parameters import all_changes, chosen
-from liedyn.sensitivity.partials import partial_derivatives
 from tests.perturbed_models import perturbed
 
 STEP = 1e-4

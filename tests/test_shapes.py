@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from liedyn.errors import ModelError
+from liedyn.machine.errors import ModelError
 
 CUBE = "\n".join([*(f"v {x} {y} {z}" for x in (0.1, 0.3) for y in (0.0, 0.2) for z in (-0.1, 0.4)),
                   "f 1 2 4 3", "f 5 7 8 6", "f 1 5 6 2", "f 3 4 8 7", "f 1 3 7 5", "f 2 6 8 4"])

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from liedyn.simulation.integrators import METHODS
+from liedyn.motion.simulation.integrators import METHODS
 
 @pytest.mark.parametrize("name, value", [
     ("dt", 1e-320), ("dt", 0.0), ("dt", np.nan), ("tolerance", 0.0), ("rank_tolerance", -1.0),

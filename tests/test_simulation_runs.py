@@ -13,7 +13,7 @@ from tree_cases import bundled
 from users import kept
 
 import liedyn as ld
-from liedyn.compiled import jit
+from liedyn.machine.compiled import jit
 
 
 @pytest.fixture(scope="module")

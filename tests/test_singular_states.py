@@ -12,7 +12,7 @@ from singular_mechanisms import double_four_bar, vertical_slider_crank
 from tree_cases import bundled
 
 import liedyn as ld
-from liedyn.dynamics.forward import AT_SINGULAR, METHODS
+from liedyn.mechanics.dynamics.forward import AT_SINGULAR, METHODS
 
 SIGNS = np.array([1.0, -1.0, 1.0, -1.0, 1.0])
 G = 9.81

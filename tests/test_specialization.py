@@ -11,10 +11,10 @@ from processes import interpreter, process
 from tree_cases import bundled, off
 
 import liedyn as ld
+from liedyn.bridges.specialization.base_inertias import base_parameters
+from liedyn.bridges.specialization.expressions import Program
+from liedyn.bridges.specialization.recursions import RECURSIONS
 from liedyn.model import Builder
-from liedyn.specialization.expressions import Program
-from liedyn.specialization.parameters import base_parameters
-from liedyn.specialization.recursions import RECURSIONS
 
 SCALAR = ld.kernels.SCALAR
 

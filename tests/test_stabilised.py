@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from liedyn.errors import InputError
+from liedyn.machine.errors import InputError
 
 H = 0.02
 

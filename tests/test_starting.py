@@ -6,7 +6,7 @@ import pytest
 from processes import COUNT, KEPT, ROOT, interpreter, process, python
 
 import liedyn as ld
-from liedyn.compiled.levels import LEVELS, _level
+from liedyn.machine.compiled.cpu_targets import LEVELS, _level
 
 PACKAGE = Path(ld.__file__).parent
 WORK = "import liedyn as ld; robot = ld.load('ur5'); print(ld.center_of_mass(robot, robot.neutral)[2])\n"
@@ -16,13 +16,13 @@ WORK = "import liedyn as ld; robot = ld.load('ur5'); print(ld.center_of_mass(rob
 def small(tmp_path):
     """Code that calls a kernel of its own, and says what that returned and how many times it was compiled."""
     (tmp_path / "small.py").write_text(
-        "from liedyn.compiled.jit import kernel\n@kernel\ndef twice(x):\n    return 2 * x\n")
+        "from liedyn.machine.compiled.jit import kernel\n@kernel\ndef twice(x):\n    return 2 * x\n")
     return (f"import sys; sys.path.append({str(tmp_path)!r}); from small import twice\n"
             "print(twice(3), sum(twice.stats.cache_misses.values()))\n")
 
 
 def test_import_compiles_nothing(tmp_path):
-    code = ("import liedyn, liedyn.kernels; from liedyn.compiled import jit\n"
+    code = ("import liedyn, liedyn.kernels; from liedyn.machine.compiled import jit\n"
             "print(len(jit.KERNELS) > 20, sum(len(k.overloads) for k in jit.KERNELS))")
     assert python(code, LIEDYN_CACHE_DIR=str(tmp_path)) == ["True", "0"]
 
@@ -61,11 +61,11 @@ def test_a_changed_callee_makes_the_cache_stale(tmp_path):
 
 STAMPS = """
 import sys, types
-for name in ("liedyn", "liedyn.cache"):  # without what the packages import: stamps need nothing of it
+for name in ("liedyn", "liedyn.machine.cache"):  # without what the packages import: stamps need nothing of it
     sys.modules[name] = types.ModuleType(name)
     sys.modules[name].__path__ = [name.replace(".", "/")]
-from liedyn.cache import files, stamps
-for name in ('tree/rnea.py', 'simulation/integrators/explicit.py'):
+from liedyn.machine.cache import cache_files as files, stamps
+for name in ('mechanics/tree/rnea.py', 'motion/simulation/integrators/explicit.py'):
     print(stamps.source_stamp(str(files.PACKAGE / name)))
 """
 
@@ -79,7 +79,7 @@ def test_what_makes_a_stamp_change(tmp_path):
     """Edits of what a module imports, at any distance, and nothing else: no docstring, no comment, no other module."""
     home = copied_package(tmp_path)
     rnea, explicit = stamps_of(home)
-    algebra, coordinates = home / "liedyn/lie/algebra.py", home / "liedyn/simulation/coordinates.py"
+    algebra, coordinates = home / "liedyn/lie/algebra.py", home / "liedyn/motion/simulation/coordinate_rates.py"
     text = algebra.read_text()
     algebra.write_text("# a comment\n" + text.replace('"""', '"""Another sentence. ', 1))
     assert stamps_of(home) == [rnea, explicit]
@@ -96,7 +96,7 @@ def test_what_does_not_make_a_stamp_change(tmp_path):
     home = copied_package(tmp_path)
     before = stamps_of(home)
     for name in ("files", "kernels", "stamps"):
-        with open(home / f"liedyn/cache/{name}.py", "a") as file:
+        with open(home / f"liedyn/machine/cache/{name}.py", "a") as file:
             file.write("ANOTHER = 1\n")
     assert stamps_of(home) == before
 
@@ -116,7 +116,7 @@ def refusing(name, mode="r", *arguments, **options):
     return original(name, mode, *arguments, **options)
 builtins.open = refusing
 """
-TAIL = "from liedyn.cache import cache_directory; print(cache_directory())\n"
+TAIL = "from liedyn.machine.cache import cache_directory; print(cache_directory())\n"
 
 
 def test_read_only_package(tmp_path, small):
@@ -147,7 +147,7 @@ try:
 except ImportError:
     pass
 import liedyn
-from liedyn.cache import files
+from liedyn.machine.cache import cache_files as files
 print(len(files.directories()))
 """
 
@@ -195,7 +195,8 @@ def test_the_level_of_a_processor():
 
 
 def test_a_chosen_level_decides_the_width():
-    code = "from liedyn.simd.lanes import WIDTH; from liedyn.compiled.levels import LEVEL; print(LEVEL, WIDTH)"
+    code = ("from liedyn.machine.simd.lanes import WIDTH; from liedyn.machine.compiled.cpu_targets import LEVEL; "
+            "print(LEVEL, WIDTH)")
     assert interpreter(code, NUMBA_CPU_NAME="x86-64-v3", NUMBA_CPU_FEATURES="").stdout.split() == ["x86-64-v3", "4"]
     assert interpreter(code, NUMBA_CPU_NAME="x86-64-v4", NUMBA_CPU_FEATURES="").stdout.split() == ["x86-64-v4", "8"]
 
@@ -235,8 +236,9 @@ def test_starting_takes_less_than_importing_numba():
 def test_open_trees_start_without_the_rest():
     code = "import sys, liedyn; print(*(name for name in sys.modules if name.split('.')[0] in ('liedyn', 'scipy')))"
     loaded = set(interpreter(code).stdout.split())
-    for name in ("liedyn.dynamics", "liedyn.simulation", "liedyn.linearization", "liedyn.specialization",
-                 "liedyn.compiled.checked", "scipy.linalg", "scipy.optimize", "scipy.integrate", "scipy.sparse"):
+    for name in ("liedyn.mechanics.dynamics", "liedyn.motion.simulation", "liedyn.linear",
+                 "liedyn.bridges.specialization", "liedyn.model.calls.checked", "scipy.linalg", "scipy.optimize",
+                 "scipy.integrate", "scipy.sparse"):
         assert name not in loaded, name
 
 

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from liedyn.compiled import jit
-from liedyn.errors import ClosureError, ConditionWarning, InputError, SingularConfigurationError
+from liedyn.machine.compiled import jit
+from liedyn.machine.errors import ClosureError, ConditionWarning, InputError, SingularConfigurationError
 
 ROBOTS = ("five_bar", "loader", "stewart", "solo12", "rolling_disk", "shopping_cart", "spherical_wrist", "delta")
 

@@ -9,7 +9,7 @@ from tree_cases import bundled
 from users import kept
 
 import liedyn as ld
-from liedyn.simulation.integrators import adaptive
+from liedyn.motion.simulation.integrators import adaptive
 
 A05 = numbers("iftomm")["A05"]
 STEP, STENCIL = 5e-4, ((1, 45 / 60), (2, -9 / 60), (3, 1 / 60))

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from liedyn.errors import InputError, LiedynError
+from liedyn.machine.errors import InputError, LiedynError
 
 control = pytest.importorskip("control", reason="python-control is not installed")
 ARM = ld.load("five_bar")

@@ -4,7 +4,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import liedyn as ld
-from liedyn.errors import InputError
+from liedyn.machine.errors import InputError
 from test_inverse_kinematics import HAND, PANDA, plane_arm
 
 def all_targets(robot, rng):

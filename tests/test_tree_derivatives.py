@@ -5,14 +5,14 @@ import pytest
 from pinocchio_models import against_pinocchio, pin_model
 from tree_cases import TREES, chain, gradient, off, wrenches
 
-from liedyn.errors import SingularConfigurationError
+from liedyn.machine.errors import SingularConfigurationError
+from liedyn.mechanics.tree.aba import aba
+from liedyn.mechanics.tree.aba_derivatives import aba_derivatives
+from liedyn.mechanics.tree.configuration import integrate, neutral, random_configuration
+from liedyn.mechanics.tree.crba import crba
+from liedyn.mechanics.tree.rnea import rnea
+from liedyn.mechanics.tree.rnea_derivatives import rnea_derivatives
 from liedyn.model import Builder
-from liedyn.tree.aba import aba
-from liedyn.tree.aba_derivatives import aba_derivatives
-from liedyn.tree.configuration import integrate, neutral, random_configuration
-from liedyn.tree.crba import crba
-from liedyn.tree.rnea import rnea
-from liedyn.tree.rnea_derivatives import rnea_derivatives
 
 STATES = 10
 

@@ -5,14 +5,14 @@ import pytest
 from pinocchio_models import against_pinocchio, pin_model
 from tree_cases import TREES, bundled, chain, off, rate, wrenches
 
-from liedyn.errors import SingularConfigurationError
+from liedyn.machine.errors import SingularConfigurationError
+from liedyn.mechanics.tree.aba import aba
+from liedyn.mechanics.tree.configuration import integrate, neutral, random_configuration
+from liedyn.mechanics.tree.crba import crba
+from liedyn.mechanics.tree.forward_kinematics import forward_kinematics, pose
+from liedyn.mechanics.tree.jacobians import body_jacobian
+from liedyn.mechanics.tree.rnea import rnea
 from liedyn.model import Builder
-from liedyn.tree.aba import aba
-from liedyn.tree.configuration import integrate, neutral, random_configuration
-from liedyn.tree.crba import crba
-from liedyn.tree.forward_kinematics import forward_kinematics, pose
-from liedyn.tree.jacobians import body_jacobian
-from liedyn.tree.rnea import rnea
 
 STATES = 20
 

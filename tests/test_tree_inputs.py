@@ -7,18 +7,18 @@ import numpy as np
 import pytest
 from test_energy import springy_tree
 
-from liedyn.errors import InputError
+from liedyn.machine.errors import InputError
+from liedyn.machine.simd.registers import LARGEST
+from liedyn.mechanics.tree.aba import aba
+from liedyn.mechanics.tree.aba_derivatives import aba_derivatives
+from liedyn.mechanics.tree.configuration import random_configuration
+from liedyn.mechanics.tree.crba import crba
+from liedyn.mechanics.tree.forward_kinematics import forward_kinematics, pose
+from liedyn.mechanics.tree.jacobians import body_jacobian, body_jacobian_ddot, body_jacobian_dot, body_jacobian_dq
+from liedyn.mechanics.tree.rnea import rnea
+from liedyn.mechanics.tree.rnea_derivatives import rnea_derivatives
+from liedyn.mechanics.tree.world_axes import world_acceleration, world_jacobian, world_jacobian_dot
 from liedyn.model import Builder
-from liedyn.simd.registers import LARGEST
-from liedyn.tree.aba import aba
-from liedyn.tree.aba_derivatives import aba_derivatives
-from liedyn.tree.configuration import random_configuration
-from liedyn.tree.crba import crba
-from liedyn.tree.forward_kinematics import forward_kinematics, pose
-from liedyn.tree.jacobians import body_jacobian, body_jacobian_ddot, body_jacobian_dot, body_jacobian_dq
-from liedyn.tree.rnea import rnea
-from liedyn.tree.rnea_derivatives import rnea_derivatives
-from liedyn.tree.world_axes import world_acceleration, world_jacobian, world_jacobian_dot
 
 FUNCTIONS = [
     aba, aba_derivatives, body_jacobian, body_jacobian_ddot, body_jacobian_dot, body_jacobian_dq, crba,

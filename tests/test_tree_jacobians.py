@@ -6,11 +6,11 @@ from pinocchio_models import against_pinocchio, pin_model
 from tree_cases import TREES, bundled, chain, gradient, off, rate
 
 from liedyn.lie import Ad, inverse, log
+from liedyn.mechanics.tree.configuration import integrate, random_configuration
+from liedyn.mechanics.tree.forward_kinematics import pose
+from liedyn.mechanics.tree.jacobians import body_jacobian, body_jacobian_ddot, body_jacobian_dot, body_jacobian_dq
 from liedyn.model import Builder
 from liedyn.model.packed import DOFS_AT, DOF_I
-from liedyn.tree.configuration import integrate, random_configuration
-from liedyn.tree.forward_kinematics import pose
-from liedyn.tree.jacobians import body_jacobian, body_jacobian_ddot, body_jacobian_dot, body_jacobian_dq
 
 STATES = 10
 

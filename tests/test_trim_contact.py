@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from liedyn.errors import ClosureError, InputError
+from liedyn.machine.errors import ClosureError, InputError
 
 G = 9.81
 FEET = "FL", "FR", "HL", "HR"

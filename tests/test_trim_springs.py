@@ -5,8 +5,8 @@ import pytest
 from comparison import off
 
 import liedyn as ld
-from liedyn.errors import InputError
-from liedyn.operating_points.parameters import Parameters
+from liedyn.machine.errors import InputError
+from liedyn.tasks.operating_points.continuation_parameters import Parameters
 
 G = 9.81
 
@@ -77,7 +77,8 @@ def test_the_rhombus_on_its_diagonal_spring():
     assert stiffness.parameters["stiffness:spring"] == pytest.approx(25.0, rel=1e-10)
 
 
-@pytest.mark.filterwarnings("ignore:.*inertia:liedyn.errors.ModelWarning")  # of one moment alone larger than others
+# of one moment alone larger than others
+@pytest.mark.filterwarnings("ignore:.*inertia:liedyn.machine.errors.ModelWarning")
 def test_derivatives_by_all_numbers():
     """Against central differences, on a moving closed loop with springs at its joints, a cut joint and a diagonal."""
     b = ld.Builder.of(ld.load("diagonal_spring"))

@@ -8,7 +8,7 @@ from papers import numbers
 from scipy.optimize import fsolve
 
 import liedyn as ld
-from liedyn.errors import InputError
+from liedyn.machine.errors import InputError
 
 G, BICYCLE = 9.81, numbers("bicycle")
 published = functools.partial(pytest.mark.validation, oracle="Published benchmarks, exact solutions")

@@ -5,9 +5,9 @@ from mechanisms import held
 from tree_cases import bundled
 
 import liedyn as ld
-from liedyn.dynamics import unified_velocity
-from liedyn.dynamics.forward import METHODS
-from liedyn.dynamics.projectors import cross_coupling, passive_joint_map
+from liedyn.mechanics.dynamics import unified_velocity
+from liedyn.mechanics.dynamics.forward import METHODS
+from liedyn.mechanics.dynamics.projectors import cross_coupling, passive_joint_map
 
 
 PLACES = {

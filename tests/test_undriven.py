@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from liedyn.errors import InputError, ModelError
+from liedyn.machine.errors import InputError, ModelError
 
 INERTIAL = '<inertial><mass value="2"/><inertia ixx="0.2" ixy="0" ixz="0" iyy="0.3" iyz="0" izz="0.25"/></inertial>'
 DRONE = f"""<robot name="drone"><link name="hull">{INERTIAL}</link><link name="arm">{INERTIAL}</link>

@@ -10,9 +10,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import liedyn as ld
-from liedyn.cli import main
-from liedyn.cli.info import print_info
-from liedyn.tables import html_table, text_table
+from liedyn.look.cli import main
+from liedyn.look.cli.info import print_info
+from liedyn.machine.tables import html_table, text_table
 
 EVIL = ["a'b\"c", "back\\slash\\", "two\nlines\r\n", "tab\tx", "{0} {name} {{", "%s%n%(x)d", "$\\frac{1}{0$", "$$",
         "a$b", "<script>alert(1)</script>", "]]>", "&lt;&amp;", "<!-- x --!>", "-->", "\x1b[2J\x1b]0;t\x07", "\x9b31m",
@@ -54,7 +54,7 @@ def read_again(robot, path):
     return ld.load(path)
 
 
-@pytest.mark.filterwarnings("ignore::liedyn.errors.ModelWarning")
+@pytest.mark.filterwarnings("ignore::liedyn.machine.errors.ModelWarning")
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12))
 @example("".join(EVIL[:8]))
@@ -69,7 +69,7 @@ def test_toml_and_urdf_give_names_back(name):
             assert set(plain.loop_names) == set(robot.loop_names)
 
 
-@pytest.mark.filterwarnings("ignore::liedyn.errors.ModelWarning")
+@pytest.mark.filterwarnings("ignore::liedyn.machine.errors.ModelWarning")
 @pytest.mark.parametrize("name", EVIL, ids=ascii)
 def test_all_formats(name, tmp_path):
     robot = arm(name)

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from liedyn.plotting import poses_of
-from liedyn.viewer import scene
-from liedyn.viewer.meshes import triangles
-from liedyn.viewer.player import Clock, Run, Swing
-from liedyn.viewer.posture import Posture
+from liedyn.look.plotting import poses_of
+from liedyn.look.viewer import scene
+from liedyn.look.viewer.meshes import triangles
+from liedyn.look.viewer.player import Clock, Run, Swing
+from liedyn.look.viewer.posture import Posture
 
 LOADER = ld.load("loader")
 REST = np.zeros(8)

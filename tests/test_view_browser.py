@@ -6,13 +6,13 @@ import pytest
 from browser import CHROMIUM, Browser
 
 import liedyn as ld
-from liedyn.plotting import poses_of
+from liedyn.look.plotting import poses_of
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium")
 pytest.importorskip("viser")
 
-from liedyn.viewer.meshes import triangles  # noqa: E402
-from liedyn.viewer.scene import solids  # noqa: E402
+from liedyn.look.viewer.meshes import triangles  # noqa: E402
+from liedyn.look.viewer.scene import solids  # noqa: E402
 
 LOADER = ld.load("loader")
 WIDTH, HEIGHT = 760, 480

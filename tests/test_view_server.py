@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from liedyn.plotting import poses_of
+from liedyn.look.plotting import poses_of
 
 viser = pytest.importorskip("viser")
 import msgspec  # noqa: E402
 import websockets  # noqa: E402
 
-from liedyn.viewer import server as of_pages  # noqa: E402
+from liedyn.look.viewer import server as of_pages  # noqa: E402
 
 ARM = ld.load("five_bar")
 PROTOCOL = f"viser-v{viser.__version__}"

@@ -7,7 +7,7 @@ import pytest
 from browser import CHROMIUM, Browser
 
 import liedyn as ld
-from liedyn.viewer.play import Play
+from liedyn.look.viewer.play import Play
 
 CART = ld.load("shopping_cart")
 

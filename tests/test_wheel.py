@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from processes import ROOT, interpreter
 
-from liedyn.compiled.levels import LEVEL
-from liedyn.compiled.wheel import build
+from liedyn.look.cli.wheel import build
+from liedyn.machine.compiled.cpu_targets import LEVEL
 
 pytestmark = [
     pytest.mark.wheel,

@@ -4,8 +4,8 @@ import time
 import pytest
 from test_io_urdf_loops import YAML, with_extra, write
 
-from liedyn.errors import ModelError
-from liedyn.io.yaml_events import read_yaml
+from liedyn.files.yaml_events import read_yaml
+from liedyn.machine.errors import ModelError
 
 
 def bombs():

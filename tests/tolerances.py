@@ -1,6 +1,6 @@
 """Adaptive methods with tight tolerances, beside methods with fixed steps."""
 import liedyn as ld
-from liedyn.simulation.integrators.adaptive import SOLVERS
+from liedyn.motion.simulation.integrators.adaptive import SOLVERS
 
 
 def tight(name, rtol=1e-10, atol=1e-12):

@@ -7,7 +7,7 @@ from comparison import relative as off  # noqa: F401
 from mechanisms import MOVING_KINDS, random_tree
 from test_energy import STENCIL, springy_tree
 
-from liedyn.io import load_toml
+from liedyn.files import load_toml
 from liedyn.model import Builder
 
 STEP = 0.01

@@ -4,7 +4,7 @@ Numba's own cache looks at the file of a function only, and so would go on with 
 """
 from numba import njit
 
-from liedyn.cache import cached
+from liedyn.machine.cache import cached
 
 
 def kept(function):

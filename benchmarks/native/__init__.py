@@ -19,7 +19,7 @@ from pathlib import Path
 from numba import config
 
 from benchmarks.errors import MissingPeer
-from liedyn.compiled.levels import LEVELS
+from liedyn.machine.compiled.cpu_targets import LEVELS
 
 HERE = Path(__file__).resolve().parent
 MARCH = f"-march={config.CPU_NAME if config.CPU_NAME in LEVELS else 'native'}"

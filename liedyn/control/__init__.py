@@ -1,8 +1,6 @@
-"""Control of constrained mechanisms by projection (Aghili 2005, section VII)."""
+"""Controllers and observers: inputs from states, states from measurements.
 
-from liedyn.control.controllability import Controllability, controllability
-from liedyn.control.hybrid import HybridController
-from liedyn.control.inverse_dynamics import InverseDynamics, inverse_dynamics
-from liedyn.control.pidc import PIDC
-
-__all__ = ["PIDC", "Controllability", "HybridController", "InverseDynamics", "controllability", "inverse_dynamics"]
+`constrained` controls mechanisms by projection (Aghili 2005), `regulation` by linear-quadratic regulators, `estimation`
+has Kalman filters, `systems` passes mechanisms to python-control and back. In: linear models, weights, measurements;
+out: feedback.
+"""

@@ -5,7 +5,7 @@ coordinates to its parent's. A rigid-body inertia is I = (m, h, J): mass, first 
 (xx, xy, xz, yy, yz, zz) of the rotational inertia about the frame's origin. Every function works on floats and lanes.
 Symbols: Spencer 2004, appendix A.1; Featherstone 2008, chapter 2.
 """
-from liedyn.compiled.jit import inline_algebra
+from liedyn.machine.compiled.jit import inline_algebra
 
 # ---- vectors and rotations
 

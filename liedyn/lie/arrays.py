@@ -14,12 +14,12 @@ from numba.core import types as numba_types
 from numba.core.errors import TypingError
 from numba.extending import overload
 
-from liedyn.arguments import floats
-from liedyn.compiled.jit import inline, inline_array, kernel
-from liedyn.errors import InputError
 from liedyn.lie.algebra import neg
 from liedyn.lie.exponential import hat
-from liedyn.simd.registers import LARGEST
+from liedyn.machine.arguments import floats
+from liedyn.machine.compiled.jit import inline, inline_array, kernel
+from liedyn.machine.errors import InputError
+from liedyn.machine.simd.registers import LARGEST
 
 TOLERANCE = 1e-6
 """How far R^T R and the last row of a pose may be from what they must be; further off is a mistake, not rounding."""

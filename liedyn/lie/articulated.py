@@ -2,10 +2,10 @@
 
 (moment, force) = [[A, B], [B^T, C]] (omega, v): A and C are upper triangles (xx, xy, xz, yy, yz, zz), B is row-major.
 """
-from liedyn.compiled.jit import inline_algebra
 from liedyn.lie.algebra import (
     add, add9, add_cross, add_symmetric, rotate, rotate_rotation, rotate_symmetric, symmetric_times, unrotate,
 )
+from liedyn.machine.compiled.jit import inline_algebra
 
 
 @inline_algebra

@@ -4,8 +4,8 @@ With D = sum m rdot r^T over all particles and P the linear momentum, both at th
 B (w, v) = (tr(D) w - D w, w x P): B = (D, P), and those of several bodies add up (after Singh, Russell and Wensing
 2022, IEEE RA-L 7(2)).
 """
-from liedyn.compiled.jit import inline, inline_algebra
 from liedyn.lie.algebra import add, add6, add_cross, cross, inertia_times, scale, sub, unrotate
+from liedyn.machine.compiled.jit import inline, inline_algebra
 
 
 @inline

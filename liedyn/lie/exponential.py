@@ -13,10 +13,10 @@ import math
 
 from numba.extending import intrinsic
 
-from liedyn.compiled.jit import inline
 from liedyn.lie.algebra import add, cross, dot, neg, rotate_rotation, scale, unrotate
-from liedyn.simd.lanes import atan2, lanewise, sqrt
-from liedyn.simd.sines import sincos
+from liedyn.machine.compiled.jit import inline
+from liedyn.machine.simd.lanes import atan2, lanewise, sqrt
+from liedyn.machine.simd.sines import sincos
 
 _TINY = 1e-300  # keeps 0/0 away; below every square that counts
 

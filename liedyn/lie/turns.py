@@ -3,7 +3,7 @@
 A turn is (c, s), cosine and sine of its angle, and moves the two coordinates of its plane only. An articulated inertia
 is turned about z and then about x with half the operations of a general rotation.
 """
-from liedyn.compiled.jit import inline_algebra
+from liedyn.machine.compiled.jit import inline_algebra
 
 
 @inline_algebra

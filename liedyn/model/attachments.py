@@ -4,8 +4,8 @@ import numpy as np
 from numba import njit
 from numba.core.registry import CPUDispatcher
 
-from liedyn.compiled.functions import POSES, Function
-from liedyn.errors import shown
+from liedyn.machine.compiled.user_functions import POSES, Function
+from liedyn.machine.errors import shown
 from liedyn.model import validation
 from liedyn.model.kinds import CONSTRAINT_KINDS
 from liedyn.model.packed import (

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from liedyn.errors import shown
+from liedyn.machine.errors import shown
 from liedyn.model import validation
 from liedyn.model.attachments import attach_functions, attach_target, fill_coefficients, is_coupling
 from liedyn.model.element_packing import pack_elements

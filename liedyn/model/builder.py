@@ -1,7 +1,7 @@
 """Build a robot in Python: bodies, frames, joints, loops and actuators by name, in any order."""
 
-from liedyn.arguments import require_robot
-from liedyn.errors import ModelError, shown
+from liedyn.machine.arguments import require_robot
+from liedyn.machine.errors import ModelError, shown
 from liedyn.model import validation
 from liedyn.model.build import build
 from liedyn.model.constraint_builder import ConstraintBuilder

@@ -39,8 +39,8 @@ def clusters(model, tree, dof_links):
     list of tuple (constraints, dofs)
     int
         Zero, or where there are long chains of loops, which are eliminated as sparse rows
-        (`liedyn.constraints.sparse_elimination`), the entries that there is room for in L and U. The constraints then
-        come in the order of elimination.
+        (`liedyn.mechanics.constraints.sparse_elimination`), the entries that there is room for in L and U. The
+        constraints then come in the order of elimination.
     """
     links, everything = tree.links, set(range(len(dof_links)))
     dofs_of = [set() for _ in links]

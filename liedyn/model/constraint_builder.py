@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from liedyn.errors import ModelError, shown
+from liedyn.machine.errors import ModelError, shown
 from liedyn.model import validation
 from liedyn.model.description import Constraint, Loop
 from liedyn.model.frames import placement
@@ -240,10 +240,10 @@ class ConstraintBuilder:
         """Declare rows of your own: ``G(q, t) v + drift(q, t) = 0``, from functions and their derivatives.
 
         Compiled functions (``@njit``) run inside the kernels at full speed; Python functions work and are slow. All
-        arrays are float64; derivatives by q are along the tangent. `liedyn.constraints.check_constraint` compares them
-        with differences; `liedyn.symbolic.constraint` writes them from a SymPy expression. Where one raises, or returns
-        anything but finite numbers of these shapes, whatever needs it raises an `InputError` that names it and the
-        state.
+        arrays are float64; derivatives by q are along the tangent. `liedyn.mechanics.constraints.check_constraint`
+        compares them with differences; `liedyn.model.symbolic.constraint` writes them from a SymPy expression. Where
+        one raises, or returns anything but finite numbers of these shapes, whatever needs it raises an `InputError`
+        that names it and the state.
 
         Parameters
         ----------

@@ -3,8 +3,8 @@
 import inspect
 from dataclasses import replace
 
-from liedyn.arguments import require_robot
-from liedyn.errors import ModelError, shown, suggestion
+from liedyn.machine.arguments import require_robot
+from liedyn.machine.errors import ModelError, shown, suggestion
 from liedyn.model import validation
 from liedyn.model.declared import arguments_of, method_of
 from liedyn.model.description import APPLIED, GROUND, Actuator, Cylinder

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from liedyn.errors import ModelError, shown
+from liedyn.machine.errors import ModelError, shown
 from liedyn.model import validation
 from liedyn.model.description import GROUND, Constraint, Element, Loop
 from liedyn.model.force_elements import BUSHING_NUMBERS
@@ -254,7 +254,7 @@ class ElementBuilder:
             self._elements.append(Element(measure, law.kind, law.checked(owner)))
             return
         if hasattr(law, "free_symbols"):
-            from liedyn.symbolic import law_of  # SymPy is not needed for robots, and slow to import
+            from liedyn.model.symbolic import law_of  # SymPy is not needed for robots, and slow to import
 
             law = law_of(owner, law)
         self._elements.append(Element(measure, "function", functions={"law": validation.function(owner, "law", law)}))

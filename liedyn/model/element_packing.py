@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from liedyn.errors import ModelError, shown
+from liedyn.machine.errors import ModelError, shown
 from liedyn.model import validation
 from liedyn.model.attachments import element_functions
 from liedyn.model.description import Cylinder, Element, Loop

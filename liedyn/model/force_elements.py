@@ -1,4 +1,5 @@
-"""Force elements as kernels see them: a packed model of what they measure, and their laws (`liedyn.elements`)."""
+"""Force elements as kernels see them: a packed model of what they measure, and their laws
+(`liedyn.mechanics.elements`)."""
 
 from typing import NamedTuple
 
@@ -35,7 +36,7 @@ class Elements(NamedTuple):
 
     packed: PackedModel  # the tree, and as its constraints what the elements measure
     laws: Laws
-    functions: dict  # users' functions by name (`liedyn.compiled.functions.Function`)
+    functions: dict  # users' functions by name (`liedyn.machine.compiled.user_functions.Function`)
     rows: tuple  # of each element: its row, or a slice of its six
     conservative: bool  # do all of them give back what they take, and nothing else?
     loops: tuple = ()  # the cut joints whose coordinates they act on

@@ -5,7 +5,7 @@ The algebra for kernels lives in :mod:`liedyn.lie`; describing a robot needs non
 
 import numpy as np
 
-from liedyn.errors import ModelError, shown
+from liedyn.machine.errors import ModelError, shown
 from liedyn.model.numbers import numbers
 
 

@@ -1,8 +1,8 @@
 """The ten inertial parameters of each body, in which the equations of motion are linear; a robot that has others."""
 import numpy as np
 
-from liedyn.arguments import floats, require_robot
-from liedyn.errors import InputError, ModelError, shown
+from liedyn.machine.arguments import floats, require_robot
+from liedyn.machine.errors import InputError, ModelError, shown
 from liedyn.model.builder import Builder
 
 PARAMETERS = "m", "mx", "my", "mz", "Jxx", "Jxy", "Jxz", "Jyy", "Jyz", "Jzz"

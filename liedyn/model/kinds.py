@@ -3,7 +3,7 @@
 A joint kind is a chain of primitives. Each primitive moves about or along one column of the joint's basis
 (:func:`liedyn.model.frames.joint_basis`); a joint kind of several primitives becomes a chain of packed links with
 massless links in between, yet stays one joint to the user. A primitive is a chain of itself, and its compiled parts are
-in `liedyn.tree.joints`.
+in `liedyn.mechanics.tree.joints`.
 """
 
 from collections.abc import Callable
@@ -154,7 +154,7 @@ class ConstraintKind:
     undefined : str
         Where its rows have no direction, in words; empty if they have one everywhere.
     family : str
-        The module of `liedyn.constraints.families` with its kernels.
+        The module of `liedyn.mechanics.constraints.families` with its kernels.
     coefficients : int
         Of what couples coordinates rather than bodies: numbers for each of them; else 0.
     """

@@ -14,8 +14,8 @@ import math
 from dataclasses import asdict, dataclass, fields
 from typing import ClassVar, NamedTuple
 
-from liedyn.compiled.jit import inline
-from liedyn.errors import ModelError, shown, suggestion
+from liedyn.machine.compiled.jit import inline
+from liedyn.machine.errors import ModelError, shown, suggestion
 from liedyn.model.numbers import numbers
 
 

@@ -2,11 +2,10 @@
 
 import numpy as np
 
-from liedyn.arguments import floats
-from liedyn.errors import InputError, ModelError, shown
+from liedyn.machine.arguments import floats
+from liedyn.machine.errors import InputError, ModelError, shown
 
 LARGEST = 1e30  # in SI units: products of a few such numbers, as dynamics and its derivatives take, stay finite
-ORTHOGONALITY = 1e-9  # of rotations and pairs of axes: less is a mistake, not rounding in a file
 
 
 def numbers(owner, key, value, shape, bounds=False):

@@ -9,8 +9,8 @@ floats gravity (3), 0 | links (LINK_F) | dofs (DOF_F) | rest (nq) | bodies (BODY
 
 A pose is R (9, row-major) then p (3). A link's placement is its frame, at zero, in the frame of its parent link. Links
 are numbered depth first, parents before children; link -1 is the ground. Room is that of couplings and custom rows.
-Weights are those of rows (m) and columns (nv) of the constraints, by which ranks are judged (`liedyn.linalg.ranks`);
-`liedyn.model.build` puts them there.
+Weights are those of rows (m) and columns (nv) of the constraints, by which ranks are judged
+(`liedyn.machine.linalg.ranks`); `liedyn.model.build` puts them there.
 """
 
 from typing import NamedTuple
@@ -28,7 +28,8 @@ N_LINKS, NQ, NV, N_BODIES, N_LOOPS, N_ROWS, N_VIRTUAL = range(7)
 LINKS_AT, DOFS_AT, BODIES_AT, LOOPS_AT = range(7, 11)
 LINK_FLOATS_AT, DOF_FLOATS_AT, REST_AT, BODY_FLOATS_AT, LOOP_FLOATS_AT = range(11, 16)
 N_CLUSTERS, CLUSTERS_AT = 16, 17
-SPARSE = 18  # of long chains of loops: room for the entries of L and U (`liedyn.constraints.sparse_factor`); else 0
+SPARSE = 18
+"""Of long chains of loops: room for the entries of L and U (`liedyn.mechanics.constraints.sparse_factor`); else 0."""
 HEADER = 19
 GRAVITY, TIME = 0, 3  # in floats
 GRAVITY_SIZE = 4

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from liedyn.arguments import require_robot
-from liedyn.errors import ModelError, shown
+from liedyn.machine.arguments import require_robot
+from liedyn.machine.errors import ModelError, shown
 from liedyn.model import validation
 from liedyn.model.builder import Builder
 from liedyn.model.description import GROUND

@@ -8,7 +8,7 @@ singular when W has dependent columns at configurations chosen at random.
 
 import numpy as np
 
-from liedyn.errors import ModelError, listed
+from liedyn.machine.errors import ModelError, listed
 from liedyn.model.description import GROUND
 from liedyn.model.frames import skew
 from liedyn.model.kinds import JOINTS, JOINT_KINDS

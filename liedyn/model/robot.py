@@ -4,9 +4,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from liedyn.arguments import number
-from liedyn.compiled.functions import raise_errors
-from liedyn.errors import InputError, cut, shown, suggestion
+from liedyn.machine.arguments import number
+from liedyn.machine.compiled.user_functions import raise_errors
+from liedyn.machine.errors import InputError, cut, shown, suggestion
+from liedyn.machine.tables import html_table
 from liedyn.model.attachments import attach_target, target_of
 from liedyn.model.description import Model
 from liedyn.model.force_elements import Elements
@@ -14,7 +15,6 @@ from liedyn.model.packed import (
     LOOPS_AT, LOOP_ACTIVE, LOOP_I, LOOP_SIDE, OFF, OPEN, STATUS, TIME, PackedModel, status_code,
 )
 from liedyn.model.travel import copied, parts_of, require_functions_travel
-from liedyn.tables import html_table
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -72,7 +72,8 @@ class Robot:
     holonomic : ndarray of bool, shape (m,)
         Which rows have a residual behind them; the others constrain velocities only.
     functions : dict
-        Users' functions behind targets and custom rows (`liedyn.compiled.functions.Function`), by what they are.
+        Users' functions behind targets and custom rows (`liedyn.machine.compiled.user_functions.Function`), by what
+        they are.
     elements : Elements or None
         The force elements as kernels see them; None if there are none.
     body_numbers : dict
@@ -262,7 +263,7 @@ class Robot:
         >>> ld.load("five_bar").at(0.5).t
         0.5
         """
-        from liedyn.constraints.records import refresh  # the kernel belongs with the others that read the records
+        from liedyn.model.constraint_records import refresh  # compiled, so not with the model
 
         t, packed = number("t", t), self.packed._replace(floats=self.floats.copy())
         refresh(packed, t)

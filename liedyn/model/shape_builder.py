@@ -1,7 +1,7 @@
 """The part of `Builder` that declares shapes, and makes contacts with the ground of them."""
 import itertools
 
-from liedyn.errors import ModelError, listed, shown
+from liedyn.machine.errors import ModelError, listed, shown
 from liedyn.model import validation
 from liedyn.model.description import GROUND, SHAPE_ROLES, SHAPE_SIZES, Shape
 from liedyn.model.frames import placement as make_pose

@@ -65,7 +65,7 @@ UNITS = 256.0
 
 
 def weights(robot):
-    """By what rows (m), columns (nv) of G are multiplied before ranks are judged (`liedyn.linalg.ranks`).
+    """By what rows (m), columns (nv) of G are multiplied before ranks are judged (`liedyn.machine.linalg.ranks`).
 
     Angles count in radians, lengths in a unit next to the largest distance in the mechanism, wherever it stands. Where
     it stands far away, or reaches far, its positions are rounded accordingly, and all rows count for less. Weights are

@@ -12,7 +12,7 @@ import types
 
 import numpy as np
 
-from liedyn.errors import InputError, said
+from liedyn.machine.errors import InputError, said
 
 
 def functions_of(model):

@@ -7,10 +7,11 @@ import warnings
 
 import numpy as np
 
-from liedyn.errors import ModelError, ModelWarning, cut, listed, shown, suggestion
+from liedyn.machine.arguments import ORTHOGONALITY
+from liedyn.machine.errors import ModelError, ModelWarning, cut, listed, shown, suggestion
 from liedyn.model.description import GROUND
 from liedyn.model.links import depth_first
-from liedyn.model.numbers import ORTHOGONALITY, any_numbers, numbers
+from liedyn.model.numbers import any_numbers, numbers
 from liedyn.model.packed import status_code
 
 SYMMETRY = 1e-6  # of inertias, relative; so much may a principal moment be negative too

@@ -1,0 +1,212 @@
+"""Functions of a robot as the bridges see them: arrays of numbers in, arrays of numbers out, and their Jacobians.
+
+An `Operation` knows nothing of any framework. Its arguments and results are arrays with leading axes that all of them
+share. `evaluate` gives the results, `differentiate` the results and the matrices of the derivative by the numbers of
+the arguments, which come from the library's own exact functions. `map` says what kind of matrices they are
+(`liedyn.bridges.differentiable.maps`); `liedyn.bridges.differentiable.quaternions` explains derivatives by the numbers
+of a quaternion.
+"""
+import math
+from collections import namedtuple
+
+import numpy as np
+
+from liedyn.bridges.differentiable.maps import Blocks
+from liedyn.bridges.differentiable.quaternions import rates, tangent, with_unit_quaternions
+from liedyn.machine.errors import InputError
+from liedyn.mechanics.dynamics.forward import forward_dynamics as constrained_dynamics
+from liedyn.mechanics.tree.aba import aba
+from liedyn.mechanics.tree.aba_derivatives import aba_derivatives
+from liedyn.mechanics.tree.forward_kinematics import forward_kinematics, pose
+from liedyn.mechanics.tree.jacobians import body_jacobian
+from liedyn.mechanics.tree.regressor import inertial_regressor
+from liedyn.mechanics.tree.rnea import rnea
+from liedyn.mechanics.tree.rnea_derivatives import rnea_derivatives
+from liedyn.model.remembered import remembered
+from liedyn.motion.gradients import forward_dynamics_derivatives
+
+Acceleration = namedtuple("Acceleration", "a lam")
+Acceleration.__doc__ = """Accelerations a (..., nv) and multipliers lam (..., m) of a mechanism."""
+State = namedtuple("State", "q v")
+State.__doc__ = """A configuration q (..., nq) and a velocity v (..., nv), or those of a run, one row for each time."""
+
+
+class Operation:
+    """A function of a robot.
+
+    Attributes
+    ----------
+    robot : Robot
+    arguments, results : dict
+        Shapes by name, without leading axes. Those named q are configurations.
+    bundle : callable
+        Makes what users get of the results.
+    map : Blocks or Chain
+        What its derivative is.
+    memo : dict
+        What frameworks keep with it.
+    """
+
+    bundle = staticmethod(lambda only: only)
+
+    def __init__(self, robot, arguments, results):
+        self.robot, self.arguments, self.results, self.memo = robot, arguments, results, {}
+        self.map = Blocks([size(shape) for shape in arguments.values()], [size(shape) for shape in results.values()])
+
+    def __getstate__(self):  # what frameworks keep does not travel with the robot
+        return vars(self) | {"memo": {}}
+
+    def lead(self, *shapes):
+        """The leading axes that arguments of these shapes share.
+
+        Raises
+        ------
+        InputError
+            A shape does not fit.
+        """
+        leads = []
+        for shape, (name, own) in zip(shapes, self.arguments.items()):
+            if shape[len(shape) - len(own):] != own:
+                raise InputError(f"{name} must have shape (..., {', '.join(map(str, own))}), got {tuple(shape)}")
+            leads.append(shape[:len(shape) - len(own)])
+        try:
+            return np.broadcast_shapes(*leads)
+        except ValueError:
+            given = ", ".join(f"{name} {tuple(shape)}" for name, shape in zip(self.arguments, shapes))
+            raise InputError(f"leading axes do not broadcast: {given}") from None
+
+    def evaluate(self, *x):
+        """The results, a tuple, of arguments with the same leading axes (arrays that NumPy understands)."""
+        return self._evaluate(*self._with_rotations(x)[0])
+
+    def differentiate(self, *x, inertia=False):
+        """The results, a tuple, and the matrices of the derivative, another; by the inertial parameters too, if asked.
+        """
+        x, lengths = self._with_rotations(x)
+        found, slopes = self._differentiate(*x)
+        if inertia:
+            slopes = [(*row, block) for row, block in zip(slopes, self._by_inertia(x, found, slopes))]
+        W = self.robot.nq != self.robot.nv and tangent(self.robot, x[0], lengths)
+        matrices = []
+        for (name, y), row in zip(zip(self.results, found), slopes):
+            Q = self.robot.nq != self.robot.nv and name == "q" and rates(self.robot, y)
+            for argument, block in zip((*self.arguments, "inertia"), row):
+                block = block if W is False or argument != "q" else block @ W
+                matrices.append(block if Q is False else Q @ block)
+        return found, tuple(matrices)
+
+    def _with_rotations(self, x):
+        """The arguments, of which q is the first, with unit quaternions, and the lengths that they had."""
+        q, *others = map(np.asarray, x)
+        q, lengths = with_unit_quaternions(self.robot, q)
+        return (q, *others), lengths
+
+
+class Rnea(Operation):
+    """Forces tau of the open tree that go with accelerations a."""
+
+    def __init__(self, robot):
+        super().__init__(robot, state(robot) | {"a": (robot.nv,)}, {"tau": (robot.nv,)})
+
+    def _evaluate(self, q, v, a):
+        return (rnea(self.robot, q, v, a),)
+
+    def _differentiate(self, q, v, a):
+        return self._evaluate(q, v, a), (rnea_derivatives(self.robot, q, v, a),)
+
+    def _by_inertia(self, x, found, slopes):
+        return (regressor(self.robot, *x),)
+
+
+class Dynamics(Operation):
+    """Accelerations and multipliers."""
+
+    bundle = Acceleration
+
+    def __init__(self, robot):
+        super().__init__(robot, state(robot) | {"tau": (robot.nv,)}, {"a": (robot.nv,), "lam": (len(robot.row_names),)})
+        self.is_tree = not robot.row_names and robot.elements is None
+
+    def _evaluate(self, q, v, tau):
+        if self.is_tree:
+            a = aba(self.robot, q, v, tau)
+            return a, a[..., :0]
+        found = constrained_dynamics(self.robot, q, v, tau)
+        return found.a, found.lam
+
+    def _differentiate(self, q, v, tau):
+        if self.is_tree:
+            slopes = aba_derivatives(self.robot, q, v, tau)
+            return self._evaluate(q, v, tau), (slopes, [block[..., :0, :] for block in slopes])
+        found = forward_dynamics_derivatives(self.robot, q, v, tau)
+        return (found.a, found.lam), ((found.a_q, found.a_v, found.a_tau), (found.lam_q, found.lam_v, found.lam_tau))
+
+    def _by_inertia(self, x, found, slopes):
+        Y = regressor(self.robot, *x[:2], found[0])
+        return [-by_tau @ Y for *_, by_tau in slopes]
+
+
+class Poses(Operation):
+    """Homogeneous matrices of all bodies, or of one."""
+
+    def __init__(self, robot, body=None):
+        super().__init__(robot, {"q": (robot.nq,)}, {"poses": (robot.nbodies, 4, 4) if body is None else (4, 4)})
+        self.body = body
+
+    def _evaluate(self, q):
+        return (forward_kinematics(self.robot, q) if self.body is None else pose(self.robot, q, self.body),)
+
+    def _differentiate(self, q):
+        found, = self._evaluate(q)
+        if self.body is not None:
+            slopes = moved(found, body_jacobian(self.robot, q, self.body))
+        else:
+            slopes = np.concatenate([moved(found[..., b, :, :], body_jacobian(self.robot, q, name))
+                                     for b, name in enumerate(self.robot.body_names)], axis=-2)
+        return (found,), ((slopes,),)
+
+
+@remembered
+def inverse_dynamics(robot):
+    """The operation of `rnea`."""
+    return Rnea(robot)
+
+
+@remembered
+def forward_dynamics(robot):
+    """The operation of `forward_dynamics`."""
+    return Dynamics(robot)
+
+
+@remembered
+def poses(robot, body=None):
+    """The operation of `forward_kinematics`, or of `pose`."""
+    if body is not None:
+        robot.body_index(body)  # unknown ones are refused
+    return Poses(robot, body)
+
+
+def regressor(robot, q, v, a):
+    """dID/dpi, of all bodies side by side, (..., nv, 10 nbodies)."""
+    Y = inertial_regressor(robot, q, v, a)
+    return Y.reshape(*Y.shape[:-2], -1)
+
+
+def moved(T, J):
+    """The derivative T [J_j] of a pose T (..., 4, 4) by each coordinate, of its 16 numbers, shape (..., 16, nv)."""
+    R, w, v = T[..., :3, :3], J[..., :3, :], J[..., 3:, :]
+    change = np.zeros(T.shape[:-2] + (4, 4, J.shape[-1]))
+    for k in range(3):  # column k of R [w] is R (w x e_k)
+        change[..., :3, k, :] = R @ np.cross(w, np.eye(3)[k][:, None], axis=-2)
+    change[..., :3, 3, :] = R @ v
+    return change.reshape(T.shape[:-2] + (16, J.shape[-1]))
+
+
+def state(robot):
+    """Shapes of q and v."""
+    return {"q": (robot.nq,), "v": (robot.nv,)}
+
+
+def size(shape):
+    """How many numbers."""
+    return math.prod(shape)

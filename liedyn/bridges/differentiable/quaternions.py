@@ -1,0 +1,76 @@
+"""Between the numbers of q and the tangent space at q, for frameworks to which a configuration is a plain array.
+
+In liedyn derivatives by q live in the tangent space: theta moves q to q exp(theta). The numbers of q move with it by
+dq = Q(q) theta, the same Q as of q_dot = Q(q) v: ones for revolute and prismatic joints, half a quaternion product for
+rotations, R for the place of a free joint.
+
+Quaternions are four numbers there, of any length but zero. A function of the robot is one of the rotation that they
+stand for, hence the same along a ray from zero: f(Q) = f(Q / |Q|). So theta = W(q) dq with W Q = 1, and W is zero along
+the ray; derivatives by the numbers are derivatives in the tangent space times W.
+"""
+import numpy as np
+
+from liedyn.lie import rotation_from_quaternion
+from liedyn.machine.errors import InputError
+from liedyn.model.kinds import FREE, SPHERICAL
+from liedyn.model.packed import LINK_IQ, LINK_IV, LINK_PRIMITIVE, links_of
+from liedyn.model.remembered import remembered
+
+
+@remembered
+def rotations(robot):
+    """Where the quaternions are: (first place in q, first place in v, has a place of its own) of each."""
+    return [(int(link[LINK_IQ]), int(link[LINK_IV]), link[LINK_PRIMITIVE] == FREE)
+            for link in links_of(robot.packed)[0] if link[LINK_PRIMITIVE] in (SPHERICAL, FREE)]
+
+
+@remembered
+def _plain(robot):
+    """Q of all joints of one degree of freedom, shape (nq, nv); zeros for the others."""
+    Q, turning = np.zeros((robot.nq, robot.nv)), [i for _, i, _ in rotations(robot)]
+    for link in links_of(robot.packed)[0]:
+        if link[LINK_IV] not in turning and link[LINK_PRIMITIVE] not in (SPHERICAL, FREE):
+            Q[link[LINK_IQ], link[LINK_IV]] = 1.0
+    return Q
+
+
+def with_unit_quaternions(robot, q):
+    """q (..., nq) with quaternions of unit length, and the lengths that they had, shape (..., number of quaternions).
+
+    Raises
+    ------
+    InputError
+        A quaternion is zero, and so no rotation.
+    """
+    places = rotations(robot)
+    if not places:
+        return q, np.ones(q.shape[:-1] + (0,))
+    q = q.copy()
+    lengths = np.stack([np.linalg.norm(q[..., k:k + 4], axis=-1) for k, _, _ in places], axis=-1)
+    for each, (k, _, _) in enumerate(places):
+        if (lengths[..., each] == 0.0).any():
+            raise InputError(f"the quaternion of joint {robot.coordinate_names[k].removesuffix('.qx')!r} is zero: "
+                             "it stands for no rotation")
+        q[..., k:k + 4] /= lengths[..., each, None]
+    return q, lengths
+
+
+def rates(robot, q):
+    """Q (..., nq, nv) with dq = Q theta, at a q with unit quaternions (Spencer 2004, A.1.2)."""
+    Q = np.broadcast_to(_plain(robot), q.shape[:-1] + (robot.nq, robot.nv)).copy()
+    for k, i, is_free in rotations(robot):
+        x, y, z, s = np.moveaxis(0.5 * q[..., k:k + 4], -1, 0)
+        product = [[s, -z, y], [z, s, -x], [-y, x, s], [-x, -y, -z]]
+        Q[..., k:k + 4, i:i + 3] = np.moveaxis(np.array(product), (0, 1), (-2, -1))
+        if is_free:
+            Q[..., k + 4:k + 7, i + 3:i + 6] = rotation_from_quaternion(q[..., k:k + 4])
+    return Q
+
+
+def tangent(robot, q, lengths):
+    """W (..., nv, nq) with theta = W dq, at a q with unit quaternions which had these lengths: Q W Q = Q."""
+    Q = rates(robot, q)
+    W = np.swapaxes(Q, -1, -2).copy()
+    for each, (k, i, _) in enumerate(rotations(robot)):
+        W[..., i:i + 3, k:k + 4] *= 4.0 / lengths[..., each, None, None]
+    return W

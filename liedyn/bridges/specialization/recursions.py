@@ -1,0 +1,166 @@
+"""The recursions that `specialize` writes down, and what of them is still left to a loop."""
+from typing import NamedTuple
+
+from numba.core.registry import CPUDispatcher
+
+from liedyn.bridges.specialization.base_inertias import base_parameters
+from liedyn.bridges.specialization.expressions import ARITHMETIC, CALL, PART, Program
+from liedyn.bridges.specialization.tracing import Memory, Tracer, inputs
+from liedyn.bridges.specialization.viewpoint import Viewpoint
+from liedyn.machine.simd.lanes import SCALAR
+from liedyn.machine.simd.sines import put_sines, sincos, sines_size
+from liedyn.mechanics.tree.aba import aba
+from liedyn.mechanics.tree.aba_derivatives import aba_derivatives
+from liedyn.mechanics.tree.ltdl import ltdl_inverse, ltdl_solve, ltdl_solve_both
+from liedyn.mechanics.tree.rnea import rnea
+from liedyn.mechanics.tree.rnea_derivatives import rnea_derivatives
+from liedyn.model.calls.recursion import RECURSIONS as DECLARED
+from liedyn.model.packed import NQ, NV, N_LINKS
+
+
+class Recursion(NamedTuple):
+    """A kernel of `liedyn.mechanics.tree` and its arrays.
+
+    Attributes
+    ----------
+    kernel : CPUDispatcher
+    inputs : tuple of str
+        What it takes of the state.
+    written : tuple of str
+        All arrays it writes to.
+    results : dict
+        Those that are results, and their shapes as declared.
+    in_world : bool
+        It works in world coordinates.
+    """
+
+    kernel: CPUDispatcher
+    inputs: tuple
+    written: tuple
+    results: dict
+    in_world: bool
+
+    @classmethod
+    def of(cls, declared, in_world):
+        """That of a declaration, without external wrenches."""
+        inputs = tuple(x for x in declared.inputs if x != "f_ext")
+        return cls(declared.kernel, inputs, (*declared.scratch, *declared.results), declared.results, in_world)
+
+    @property
+    def scratch(self):
+        """Arrays it writes to on the way that are not results; the straight lines of `tau` are never needed."""
+        return tuple(name for name in self.written if name not in self.results and name != "tau")
+
+
+RECURSIONS = {each.__name__: Recursion.of(DECLARED[each.__name__], each in (rnea_derivatives, aba_derivatives))
+              for each in (rnea, aba, rnea_derivatives, aba_derivatives)}
+
+
+COLUMNS, FACTOR = "columns", "L"
+
+
+class Solution(NamedTuple):
+    """Straight lines for registers of columns: what becomes of the rows of some matrices.
+
+    Attributes
+    ----------
+    program : Program
+        Its inputs are the rows `COLUMNS` and the numbers `FACTOR`.
+    rows : Memory
+    matrices : tuple of str
+    """
+
+    program: Program
+    rows: Memory
+    matrices: tuple
+
+
+class Trace(NamedTuple):
+    """A recursion written down: what goes to which array, what is solved, and which kernels are called in the end."""
+
+    program: Program
+    arrays: dict
+    solutions: tuple
+    calls: tuple
+
+    def operations(self):
+        """How many additions and subtractions, multiplications, divisions it takes, the calls in the end not counted.
+
+        Returns
+        -------
+        dict of int
+        """
+        used = self.program.used_by(x for array in self.arrays.values() for x in array.values())
+        kinds = [x.operation for x in self.program if x.number in used]
+        return {operation: kinds.count(operation) for operation in ARITHMETIC}
+
+
+def shortest_trace(recursion, model):
+    """The trace with the fewest operations, over all links that the recursion may be seen from.
+
+    Parameters
+    ----------
+    recursion : Recursion
+    model : PackedModel
+
+    Returns
+    -------
+    Trace
+    """
+    model = base_parameters(model)
+    links = range(model.ints[N_LINKS]) if recursion.in_world else [None]
+    return min((_trace(recursion, model, link) for link in links), key=lambda trace: sum(trace.operations().values()))
+
+
+def _trace(recursion, model, seen_from):
+    program = Program()
+    state = [inputs(program, name, model.ints[NQ] if name == "q" else model.ints[NV]) for name in recursion.inputs]
+    arrays = {name: Memory() for name in recursion.written}
+    sines, in_the_end = _Sines(), _InTheEnd(arrays)
+    instead = sines.instead() | in_the_end.instead()
+    if seen_from is not None:
+        instead |= Viewpoint(seen_from, Tracer(sines.instead()).plain).instead()
+    Tracer(instead).plain(recursion.kernel)(SCALAR, model, *state, Memory(), Memory(), *arrays.values())
+    wanted = {name: arrays[name] for name in (*recursion.scratch, *recursion.results)}
+    return Trace(program, wanted, tuple(in_the_end.solutions), tuple(in_the_end.calls))
+
+
+class _Sines:
+    """Sine and cosine of each number once: a kernel that takes those of all coordinates at once finds the same."""
+
+    def __init__(self):
+        self._both = {}
+
+    def instead(self):
+        return {put_sines: self._put, sincos: self._look_up}
+
+    def _put(self, lane, q, count, work, at):
+        for k in range(count):
+            work[at + k], work[at + sines_size.py_func(count) // 2 + k] = self._look_up(q[k])
+
+    def _look_up(self, x):
+        if x.number not in self._both:
+            both = x.program.node(CALL, sincos, x)
+            self._both[x.number] = tuple(x.program.node(PART, both, k) for k in range(2))
+        return self._both[x.number]
+
+
+class _InTheEnd:
+    """Solving many columns is done by registers of them, and the inverse by a loop: shorter than all straight lines."""
+
+    def __init__(self, arrays):
+        self.solutions, self.calls, self._names = [], [], {id(array): name for name, array in arrays.items()}
+        self._solve = Tracer({}).plain(ltdl_solve)
+
+    def instead(self):
+        return {ltdl_solve_both: self._solve_columns, ltdl_inverse: self._invert}
+
+    def _solve_columns(self, lane, model, L, factor, B, C, columns):
+        program = Program()
+        rows, numbers = inputs(program, COLUMNS, columns), inputs(program, FACTOR, columns * columns)
+        self._solve(lane, model, numbers, factor, rows, 1)
+        self.solutions.append(Solution(program, rows, (self._names[id(B)], self._names[id(C)])))
+
+    def _invert(self, lane, model, L, Minv):
+        Minv.clear()
+        self.calls.append((ltdl_inverse, "lane", "MODEL", self._names[id(L)], self._names[id(Minv)]))

@@ -1,0 +1,153 @@
+"""A traced program as the source of a Python module: straight lines, and what leads to them from Python."""
+from collections import defaultdict
+
+from liedyn.bridges.specialization.expressions import CALL, INPUT, NEGATE, PART, Expression
+from liedyn.bridges.specialization.recursions import COLUMNS, FACTOR
+from liedyn.model.calls.recursion import written
+from liedyn.model.packed import NV
+
+HEADER = '''"""Dynamics of one robot, written by liedyn.specialize.
+
+Straight lines traced from the recursions of liedyn.mechanics.tree for the numbers of the robot: no text of it is here.
+"""
+import numpy as np
+
+from liedyn.model.calls import generated_calls as _side
+from liedyn.machine.compiled.jit import kernel_in_place
+from liedyn.machine.simd.lanes import load, store
+from liedyn.machine.simd.registers import at_once, load_at_once, store_at_once
+from liedyn.model.packed import PackedModel
+{imports}
+
+MODEL = PackedModel(np.array({ints}), np.empty(0))
+NV = {nv}
+'''
+
+KERNEL = '''
+
+@kernel_in_place
+def {name}({arguments}):
+{body}
+'''
+
+
+def statements(program, arrays):
+    """The straight lines of a kernel.
+
+    Parameters
+    ----------
+    program : Program
+    arrays : dict of Memory
+        What is computed, by the names of the arrays it goes to.
+
+    Returns
+    -------
+    list of str
+    """
+    results = [(name, k, x) for name, array in arrays.items() for k, x in sorted(array.items())]
+    used = program.used_by(x for _, _, x in results)
+    places = defaultdict(list)
+    for name, k, x in results:
+        places[_text(x)].append(f"store(lane, {name}, {k}, {_text(x)})")
+    lines, called = [], set()
+
+    def write(x):
+        for y in x.arguments:  # functions are called where they are needed: the processor works on what is before
+            if isinstance(y, Expression) and y.operation in (CALL, PART) and y.number not in called:
+                called.add(y.number)
+                write(y)
+        # stored at once, it needs no register
+        lines.extend([f"{_text(x)} = {_formula(x, _text)}", *places.pop(_text(x), ())])
+
+    for x in program:
+        if x.number in used and x.operation not in (CALL, PART):
+            write(x)
+    return lines + [store for constants in places.values() for store in constants]
+
+
+def column_statements(solution):
+    """The lines that solve for the columns of matrices: as many at once as fill a register.
+
+    Parameters
+    ----------
+    solution : Solution
+
+    Returns
+    -------
+    list of str
+    """
+    numbers, columns = solution.program.used_by(solution.rows.values()), set()
+    used = [x for x in solution.program if x.number in numbers]
+    for x in used:  # which of them depend on the columns
+        if COLUMNS in x.arguments[:1] or any(isinstance(y, Expression) and y.number in columns for y in x.arguments):
+            columns.add(x.number)
+    lines = [f"{_factor_text(x)} = {_formula(x, _factor_text)}" for x in used if x.number not in columns]
+    lines.append("for c in range(0, NV, at_once(lane)):")
+    for matrix in solution.matrices:
+        lines += [f"    {line}" for line in _rows(solution, matrix, [x for x in used if x.number in columns], columns)]
+    return lines
+
+
+def _rows(solution, matrix, expressions, columns):
+    """The lines for one matrix."""
+    def text(x):
+        return f"{matrix}_{x.number}" if isinstance(x, Expression) and x.number in columns else _factor_text(x)
+
+    places = {x.number: k for k, x in solution.rows.items()}
+    for x in expressions:
+        value = _formula(x, text)
+        if x.operation == INPUT:
+            value = f"load_at_once(lane, {matrix}, {x.arguments[1]} * NV + c, NV - c)"
+        yield f"{text(x)} = {value}"
+        if x.number in places:
+            yield f"store_at_once(lane, {matrix}, {places[x.number]} * NV + c, NV - c, {text(x)})"
+
+
+def _formula(x, text):
+    arguments = x.arguments
+    if x.operation == INPUT:
+        return f"load(lane, {arguments[0]}, {arguments[1]})"
+    if x.operation == CALL:
+        return f"{arguments[0].__name__}({', '.join(map(text, arguments[1:]))})"
+    if x.operation == PART:
+        return f"{text(arguments[0])}[{arguments[1]}]"
+    if x.operation == NEGATE:
+        return f"-{text(arguments[0])}"
+    return f"{text(arguments[0])} {x.operation} {text(arguments[1])}"
+
+
+def _text(x):
+    return f"x{x.number}" if isinstance(x, Expression) else repr(x)
+
+
+def _factor_text(x):
+    return f"{FACTOR}{x.number}" if isinstance(x, Expression) else repr(x)
+
+
+def module_source(ints, traces):
+    """Source of the module that computes all of the traces.
+
+    Parameters
+    ----------
+    ints : ndarray
+        The packed model, for the kernels that the traces call in the end.
+    traces : dict
+        By name of the kernel its `Recursion` and its `Trace`.
+
+    Returns
+    -------
+    str
+    """
+    called = {x.arguments[0] for _, trace in traces.values() for x in trace.program if x.operation == CALL}
+    called |= {kernel for _, trace in traces.values() for kernel, *_ in trace.calls}
+    imports = sorted(f"from {function.__module__} import {function.__name__}" for function in called)
+    text = HEADER.format(imports="\n".join(imports), ints=ints.tolist(), nv=ints[NV])
+    for name, (recursion, trace) in traces.items():
+        body = statements(trace.program, trace.arrays)
+        for solution in trace.solutions:
+            body += column_statements(solution)
+        body += [f"{kernel.__name__}({', '.join(arguments)})" for kernel, *arguments in trace.calls]
+        arguments, rooms = ("lane", *recursion.inputs, *trace.arrays), dict.fromkeys(recursion.scratch, "NV * NV")
+        text += KERNEL.format(name=name, arguments=", ".join(arguments), body="\n".join(f"    {x}" for x in body))
+        text += "\n\n" + written(name, name, arguments, recursion.inputs, rooms, recursion.results)
+    return text

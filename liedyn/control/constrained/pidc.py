@@ -1,0 +1,208 @@
+"""Projected inverse dynamics control: constrained motions by the smallest forces (Aghili 2005, VII-A and D)."""
+
+
+from liedyn.control.constrained.actuator_forces import Motion
+from liedyn.control.constrained.control_coordinates import Coordinates
+from liedyn.control.constrained.controllability import actuation, is_constant
+from liedyn.control.constrained.decomposition import metric_root
+from liedyn.control.constrained.gains import gain, require_stable, Signal
+from liedyn.control.constrained.integral import Integral
+from liedyn.control.constrained.inverse_dynamics import driven
+from liedyn.machine.arguments import non_negative, number
+from liedyn.machine.errors import InputError
+from liedyn.mechanics.constraints.loops import virtual_jacobian
+from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
+from liedyn.model.calls.boundary import states, wrenches
+
+
+class PIDC:
+    """Projected inverse dynamics control of a constrained mechanism.
+
+    The object is a function tau(t, q, v), which `simulate` takes as its input. The error e of the independent
+    coordinates then obeys ``e'' + G_D e' + G_P e = 0``, with ``+ G_I`` times its integral.
+
+    Parameters
+    ----------
+    robot : Robot
+        The model. Moving constraints are evaluated at each time.
+    trajectory : callable or array_like
+        Function of t that returns position, velocity and acceleration of the independent coordinates; or a position to
+        go to. A position has one number for each coordinate [rad, m], and the quaternion (and place) of a ball (or
+        free) joint that is named as a whole.
+    G_P, G_D : float or array_like, shape (p,) or (p, p)
+        Gains [1/s^2, 1/s].
+    G_I : float or array_like, optional
+        Gain of the integral [1/s^3]; none by default.
+    independent : sequence of str, optional
+        The coordinates that are controlled, as many as there are degrees of freedom; default: the robot's own choice,
+        or all joints where nothing is constrained.
+    active : sequence of str, optional
+        Joints or velocity coordinates that are driven, all others being passive; default: by the robot's actuators, or
+        all of them where it declares none.
+    metric : array_like, shape (nv,) or (nv, nv), optional
+        W, or its diagonal: tau^T W^-1 tau is what is smallest. Default: ones.
+    f_ext : dict or array_like, optional
+        Wrenches (moment, force) [N m, N] on bodies that the model is to know of, as for `rnea`.
+    rank_tolerance : float
+        Singular values of G below this part of the largest one count as zero.
+
+    Attributes
+    ----------
+    robot : Robot
+        May be exchanged on the way, by ``robot.switched(...)`` for instance: the law does not change its structure when
+        constraints come and go, as long as the controlled coordinates remain all degrees of freedom.
+    independent : tuple of str
+
+    Raises
+    ------
+    InputError
+        Gains of the wrong shape or unstable ones, an unknown name, a trajectory of the wrong size.
+
+    Notes
+    -----
+    Aghili 2005, eq. 43, 44 and 60. For ball and free joints e is the logarithm of the rotation (and displacement) that
+    is missing, in the actual body frame, and the law of the error holds to first order.
+
+    A motion that no actuator drives, at a singular configuration say, raises `ControllabilityError`.
+
+    Examples
+    --------
+    >>> import liedyn as ld, numpy as np
+    >>> robot = ld.load("slider_crank")
+    >>> controller = ld.PIDC(robot, [np.pi / 3], G_P=25.0, G_D=10.0, active=["crank"])
+    >>> q0 = [np.pi / 6, 2 * np.pi - np.pi / 3]
+    >>> controller(0.0, q0, [0.0, 0.0]).round(6).tolist()
+    [34.675648, 0.0]
+    >>> tr = ld.simulate(robot, q0, [0.0, 0.0], 0.2, tau=controller)
+    >>> bool(abs(tr["crank"] - np.pi / 3 * (1 - (1 + 5 * tr.t) * np.exp(-5 * tr.t) / 2)).max() < 1e-9)
+    True
+    """
+
+    def __init__(self, robot, trajectory, G_P, G_D, G_I=None, independent=None, active=None, metric=None, f_ext=None,
+                 rank_tolerance=RANK_TOLERANCE):
+        self.robot = robot
+        self._coordinates = Coordinates(robot, independent)
+        self.independent = self._coordinates.chosen.names
+        size = len(self.independent)
+        gains = {} if G_I is None else {"G_I": gain("G_I", G_I, size)}
+        gains |= {"G_P": gain("G_P", G_P, size), "G_D": gain("G_D", G_D, size)}
+        require_stable(gains, "e'' + G_D e' + G_P e" + (" = 0" if G_I is None else " + G_I integral of e = 0"))
+        self._gains, self._integral = gains, Integral(size)
+        self._wanted = Signal("trajectory", trajectory, (self._coordinates.size, size, size))
+        self._active, (self._actuators, self._B) = active, actuation(robot, active, robot.home)
+        self._root = metric_root(metric, robot.nv)
+        self._reads_cuts = bool((self._coordinates.chosen.virtual >= 0).any())
+        self._forces = wrenches(robot, f_ext, ())[0]
+        self._driven = driven(robot, self.independent, active, self._root)
+        self._tolerance = non_negative("rank_tolerance", rank_tolerance)
+
+    def __call__(self, t, q, v):
+        """Generalised forces of the actuators.
+
+        Parameters
+        ----------
+        t : float
+            [s]
+        q : array_like, shape (nq,)
+            Configuration [rad, m; quaternions (x, y, z, w)].
+        v : array_like, shape (nv,)
+            Velocity [rad/s, m/s].
+
+        Returns
+        -------
+        tau : ndarray, shape (nv,)
+            [N m, N]
+
+        Raises
+        ------
+        InputError
+            A shape does not fit, an entry is not finite, or the mechanism has more or fewer degrees of freedom than
+            coordinates that are controlled.
+        SingularConfigurationError
+            The independent coordinates do not determine the motion here.
+        ControllabilityError
+            The actuators cannot give this motion.
+        """
+        robot, q, v, w_dot = self._asked(t, q, v)
+        if self._driven is not None:
+            found = self._driven.motion(robot, q, v, w_dot, self._forces, self._tolerance)
+            if found is not None:
+                return found[0]
+        return self._motion_of(robot, q, v, w_dot).tau
+
+    def errors(self, t, q, v):
+        """Errors of position and velocity.
+
+        Parameters
+        ----------
+        t : float
+            [s]
+        q : array_like, shape (nq,)
+            Configuration [rad, m; quaternions (x, y, z, w)].
+        v : array_like, shape (nv,)
+            Velocity [rad/s, m/s].
+
+        Returns
+        -------
+        e, e_dot : ndarray, shape (p,)
+            Wanted minus actual [rad, m; rad/s, m/s].
+
+        Raises
+        ------
+        InputError
+            A shape does not fit, or an entry is not finite.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> controller = ld.PIDC(ld.load("slider_crank"), [1.0], G_P=25.0, G_D=10.0)
+        >>> e, e_dot = controller.errors(0.0, [0.75, 4.5], [0.5, -1.0])
+        >>> e.tolist(), e_dot.tolist()
+        ([0.25], [-0.5])
+        """
+        robot, q, v = self._state(t, q, v)
+        return self._errors(robot, q, v, self._wanted(t))
+
+    def reset(self):
+        """Forget the integral of the error.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> controller = ld.PIDC(ld.load("slider_crank"), [1.0], G_P=25.0, G_D=10.0, G_I=5.0)
+        >>> controller.reset()
+        """
+        self._integral.reset()
+
+    def _motion(self, t, q, v):
+        """What the law asks for: the `Motion` with its forces, for the hybrid controller to add to."""
+        return self._motion_of(*self._asked(t, q, v))
+
+    def _asked(self, t, q, v):
+        """The robot at a time, its state, and the accelerations that the law asks for."""
+        robot, q, v = self._state(t, q, v)
+        wanted = self._wanted(t)
+        e, e_dot = self._errors(robot, q, v, wanted)
+        u = wanted[2] + self._gains["G_D"] @ e_dot + self._gains["G_P"] @ e
+        if "G_I" in self._gains:
+            u = u + self._gains["G_I"] @ self._integral.add(t, e)
+        return robot, q, v, u
+
+    def _motion_of(self, robot, q, v, u):
+        """The `Motion` with these accelerations."""
+        B = self._B if is_constant(robot, self._active) else actuation(robot, self._active, q)[1]
+        return Motion(robot, q, v, u, self._coordinates.chosen, self._forces, self._actuators, B, self._root,
+                      self._tolerance)
+
+    def _state(self, t, q, v):
+        t = number("t", t)
+        robot = self.robot.at(t) if self.robot.functions else self.robot
+        _, q, v = states(robot, q=q, v=v)
+        if len(q) != 1:
+            raise InputError(f"a controller takes one state at a time, got {len(q)}")
+        return robot, q[0], v[0]
+
+    def _errors(self, robot, q, v, wanted):
+        chosen = self._coordinates.chosen
+        R = chosen.matrix(virtual_jacobian(robot, q)) if self._reads_cuts else chosen.rows
+        return self._coordinates.error(robot, q, wanted[0]), wanted[1] - R @ v

@@ -1,0 +1,337 @@
+"""The extended Kalman filter on the manifold of a mechanism.
+
+The estimate is a state (q, v) on the constraints, its error the deviation x = (y, w) from there in independent
+coordinates, and P the covariance of x. A prediction is one step of the integrator behind `discretize`, whose
+derivatives A and B are those of the step itself; the tangent in which x is taken goes along with it:
+
+    P = A P A^T + G Q G^T
+
+An update, e being the difference of the reading and the expected one on their group, moves the state by dx along the
+manifold and turns P into the tangent there, J the right Jacobian of dx joint by joint (Sola et al. 2018, eq. 79):
+
+    K = P C^T (C P C^T + R)^-1        dx = K e        P = J [(1 - K C) P (1 - K C)^T + K R K^T] J^T
+"""
+import numpy as np
+
+from liedyn.control.estimation.measurement import measured
+from liedyn.control.estimation.observers import Sensors, vector
+from liedyn.control.estimation.process_noise import state_noise
+from liedyn.linear.linearize import linearize
+from liedyn.machine.arguments import non_negative, number, positive, require_robot, whole
+from liedyn.machine.errors import ClosureError, InputError
+from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
+from liedyn.model.calls.boundary import states
+from liedyn.motion.deviation import Deviation
+from liedyn.motion.discretize import discretize, state_at
+from liedyn.tasks.cost_weights import weight
+
+POOR = 10.0
+"""Condition number of the coordinates from which on others are looked for: where a coordinate hardly moves, the motion
+is no linear function of it any more, long before digits are lost."""
+BETTER = 0.3
+"""Part of it that others must have."""
+
+
+class ExtendedKalmanFilter(Sensors):
+    """An extended Kalman filter whose estimates satisfy the constraints, balls and free joints included.
+
+    Parameters
+    ----------
+    robot : Robot
+    q : array_like, shape (nq,)
+        Estimate at the start [rad, m; quaternions (x, y, z, w)] that closes the loops.
+    v : array_like, shape (nv,)
+        Its velocity [rad/s, m/s], which keeps them closed.
+    h : float
+        The step, time between samples [s].
+    P : float, array_like, shape (x,) or (x, x), or dict
+        Covariance of the error at the start, positive semidefinite; a dict gives a diagonal by name of a state.
+    Q : float, array_like, shape (ng,) or (ng, ng), or dict
+        Covariance of the disturbances, each held over a step, positive semidefinite.
+    R : float, array_like, shape (ny,) or (ny, ny), or dict
+        Covariance of the noise of a reading, positive definite; a dict by name of an output.
+    outputs : sequence of str, optional
+        What is measured, named as outputs of `linearize`; default: those that the robot declares.
+    noise : {"inputs", "states"} or array_like, shape (x, ng)
+        What is disturbed: forces of the actuators, the states at the end of a step, or the states by a matrix.
+    independent, speeds
+        Coordinates of the states, as for `linearize`. Where they are not named, others are chosen as soon as those of
+        before become poor, and P and Q are carried over.
+    steps : int
+        Steps of the integrator in a prediction.
+    t : float, optional
+        Time at the start [s], by default the robot's.
+    rank_tolerance : float
+        Pivots of G below this part of the largest one count as zero.
+
+    Attributes
+    ----------
+    q, v : ndarray
+        The estimate.
+    P : ndarray, shape (x, x)
+        Covariance of its error, in the coordinates ``states``.
+    states, outputs : tuple of str
+    t : float
+        [s]
+    e, S : ndarray, shapes (k,) and (k, k)
+        Innovation of the last update, and its covariance; of those outputs that were measured.
+
+    Raises
+    ------
+    InputError
+        A shape that does not fit, an unknown name, a covariance that is not definite, or coordinates in which no step
+        can be linearized (`discretize`).
+    ClosureError
+        A loop is open at q.
+
+    Notes
+    -----
+    A prediction is that of `discretize`: fourth order, on the manifold at each stage. Where friction slides there is no
+    derivative of a step, and a prediction raises what `discretize` does.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> arm = ld.load("five_bar")
+    >>> ekf = ld.ExtendedKalmanFilter(arm, arm.home, [0.0] * 4, h=0.01, P=1e-4, Q=1e-2, R=1e-6, outputs=["q1", "q4"])
+    >>> ekf.predict([0.0] * 4)
+    >>> ekf.update(ekf.measure() + [1e-3, 0.0])
+    >>> bool(abs(ld.closure_error(arm, ekf.q)).max() < 1e-12)
+    True
+    """
+
+    def __init__(self, robot, q, v, h, P, Q, R, outputs=None, noise="inputs", independent=None, speeds=None, steps=1,
+                 t=None, rank_tolerance=RANK_TOLERANCE):
+        require_robot(robot)
+        self.robot, self.h, self.steps = robot, positive("h", h), whole("steps", steps, 1)
+        self._tolerance = non_negative("rank_tolerance", rank_tolerance)
+        self._measurement = measured(robot, outputs)
+        self.outputs = self._measurement.labels
+        lead, q, v = states(robot, q=q, v=v)
+        if lead:
+            raise InputError(f"a filter takes one state at a time, got leading axes {lead}")
+        self._chooses = speeds is None and (independent is None and not robot.independent
+                                            or isinstance(independent, str) and independent == "auto")
+        t = robot.t if t is None else number("t", t)
+        self._deviation = Deviation(_at(robot, t), q[0], v[0], independent, speeds, rank_tolerance)
+        inputs, self._by_inputs = robot.actuator_names, isinstance(noise, str) and noise == "inputs"
+        self.R = weight("R", R, self.outputs, True)
+        P = weight("P", P, self.states, False)
+        if self._by_inputs:
+            self._Q = weight("Q", Q, inputs, False)
+        else:
+            self._Q = state_noise(Q, noise, None, self.states, inputs)
+        self._start = self._deviation, P, self._Q, t
+        self.reset()
+
+    q = property(lambda self: self._deviation.q.copy())
+    v = property(lambda self: self._deviation.v.copy())
+    states = property(lambda self: self._deviation.y.names + self._deviation.w.rates)
+    t = property(lambda self: self._begin + self._count * self.h)
+
+    def __repr__(self):
+        return (f"ExtendedKalmanFilter({self.robot.name!r}, {len(self.states)} states, {len(self.outputs)} outputs, "
+                f"t={self.t:g})")
+
+    def reset(self):
+        """Begin again, from the estimate at the start.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> arm = ld.load("five_bar")
+        >>> ekf = ld.ExtendedKalmanFilter(arm, arm.home, [0.0] * 4, 0.01, 1e-4, 1e-2, 1e-6, ["q1", "q4"])
+        >>> ekf.predict([1.0, 0.0, 0.0, 0.0])
+        >>> ekf.reset()
+        >>> ekf.t
+        0.0
+        """
+        self._deviation, self.P, self._Q, self._begin = self._start
+        self._count, self._u = 0, np.zeros(len(self.robot.actuator_names))
+        self.e, self.S = np.zeros(0), np.zeros((0, 0))
+
+    def deviation(self, q, v):
+        """How far a state is from the estimate.
+
+        Parameters
+        ----------
+        q : array_like, shape (nq,)
+            Configuration [rad, m; quaternions (x, y, z, w)].
+        v : array_like, shape (nv,)
+            Velocity [rad/s, m/s].
+
+        Returns
+        -------
+        x : ndarray, shape (x,)
+            In the order of ``states``; ``x @ inv(P) @ x`` is the normalised squared error of the estimate.
+
+        Raises
+        ------
+        InputError
+            A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> arm = ld.load("five_bar")
+        >>> ekf = ld.ExtendedKalmanFilter(arm, arm.home, [0.0] * 4, 0.01, 1e-4, 1e-2, 1e-6, ["q1", "q4"])
+        >>> ekf.deviation(arm.home, [0.0] * 4).tolist()
+        [0.0, 0.0, 0.0, 0.0]
+        """
+        return self._deviation(*self._deviation.state(q, v))
+
+    def measure(self, q=None, v=None, u=None):
+        """What sensors without noise read at a state.
+
+        Parameters
+        ----------
+        q : array_like, shape (nq,), optional
+            Configuration [rad, m; quaternions (x, y, z, w)]; default: the estimate.
+        v : array_like, shape (nv,), optional
+            Velocity [rad/s, m/s]; default: the estimate.
+        u : array_like, shape (nu,), optional
+            Forces of the actuators, which accelerations and forces of constraints depend on; default: those of the
+            last prediction, zero before.
+
+        Returns
+        -------
+        y : ndarray, shape (ny,)
+            In the order of ``outputs``. A pose, and the position of a ball or free joint, is its rotation vector
+            (and the place of its origin).
+
+        Raises
+        ------
+        InputError
+            A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> arm = ld.load("five_bar")
+        >>> ekf = ld.ExtendedKalmanFilter(arm, arm.home, [0.0] * 4, 0.01, 1e-4, 1e-2, 1e-6, ["q1", "velocity:q4"])
+        >>> ekf.measure().round(3).tolist() == [arm.home[0].round(3), 0.0]
+        True
+        """
+        d = self._deviation
+        q, v = d.state(d.q if q is None else q, d.v if v is None else v)
+        return self._measurement(d.robot, q, v, self._held(u))
+
+    def predict(self, u):
+        """Go on by a step.
+
+        Parameters
+        ----------
+        u : array_like, shape (nu,)
+            Forces of the actuators, held over the step.
+
+        Raises
+        ------
+        InputError
+            The shape does not fit, an entry is not finite, or the step has no derivative (`discretize`).
+        ClosureError
+            The step leaves the workspace.
+        SingularConfigurationError
+            As for `linearize`.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> arm = ld.load("five_bar")
+        >>> ekf = ld.ExtendedKalmanFilter(arm, arm.home, [0.0] * 4, 0.01, 1e-4, 1e-2, 1e-6, ["q1", "q4"])
+        >>> ekf.predict([1.0, 0.0, 0.0, 0.0])
+        >>> ekf.t
+        0.01
+        """
+        u, d, x, h = self._held(u), self._deviation, len(self.P), self.h / self.steps
+        A, B = np.eye(x), np.zeros((x, len(u)))
+        for k in range(self.steps):
+            now = discretize(d.robot, d.q, d.v, None, h, u=u, independent=d.y, speeds=d.w,
+                             rank_tolerance=self._tolerance)
+            A, B = now.A @ A, now.A @ B + now.B
+            d = self._moved(d, now.q_next, now.v_next, self.t + (k + 1) * h)
+        P = A @ self.P @ A.T + (B @ self._Q @ B.T if self._by_inputs else self._Q)
+        self._deviation, self.P, self._u = d, 0.5 * (P + P.T), u
+        self._count += 1
+
+    def update(self, y, u=None):
+        """Take in a reading.
+
+        Parameters
+        ----------
+        y : array_like, shape (ny,)
+            NaN where nothing was measured.
+        u : array_like, shape (nu,), optional
+            Forces of the actuators while it was taken; default: those of the last prediction, zero before.
+
+        Raises
+        ------
+        InputError
+            A shape does not fit, or an entry is not finite.
+        ClosureError
+            The estimate leaves the workspace.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> arm = ld.load("five_bar")
+        >>> ekf = ld.ExtendedKalmanFilter(arm, arm.home, [0.0] * 4, 0.01, 1e-4, 1e-2, 1e-6, ["q1", "q4"])
+        >>> ekf.update([arm.home[0] + 1e-3, float("nan")])
+        >>> ekf.e.round(6).tolist()
+        [0.001]
+        """
+        y, u, d = self._measurement.reading(y), self._held(u), self._deviation
+        model = linearize(d.robot, d.q, d.v, u=u, independent=d.y, speeds=d.w, outputs=self._measurement.names,
+                          rank_tolerance=self._tolerance)
+        e = self._measurement.difference(y, self._measurement(d.robot, d.q, d.v, u))
+        seen = ~np.isnan(e)
+        C, R = model.C[seen], self.R[np.ix_(seen, seen)]
+        self.e, self.S = e[seen], C @ self.P @ C.T + R
+        K = np.linalg.solve(self.S, C @ self.P).T
+        dx, p = K @ self.e, len(d.y.names)
+        try:
+            q, v = state_at(d.robot, d.q, dx[:p], d.speeds(d.q, d.v) + dx[p:], d.y, d.w, self._tolerance)
+        except ClosureError as error:
+            error.args = (f"the update moves the estimate by {np.abs(dx).max():.3g}, to where the loops do not close",)
+            raise
+        self._deviation = self._moved(d, q, v, self.t)
+        left = np.eye(len(dx)) - K @ C
+        P = left @ self.P @ left.T + K @ R @ K.T
+        J = _turned(d, self._deviation)
+        P = J @ P @ J.T
+        self.P = 0.5 * (P + P.T)
+        if self._chooses and model.condition > POOR:
+            self._choose_again(u)
+
+    def _held(self, u):
+        return self._u if u is None else vector("u", u, len(self._u))
+
+    def _moved(self, d, q, v, t):
+        """The same coordinates about another state, at a time."""
+        return Deviation(_at(self.robot, t), q, v, d.y, d.w, self._tolerance)
+
+    def _choose_again(self, u):
+        """Go over to other coordinates where these are much better."""
+        d = self._deviation
+        other = Deviation(d.robot, d.q, d.v, "auto", None, self._tolerance)
+        old, new = (linearize(d.robot, d.q, d.v, u=u, independent=each.y, speeds=each.w, outputs=other.y.names
+                              + other.w.rates, rank_tolerance=self._tolerance) for each in (d, other))
+        if new.condition < BETTER * old.condition:
+            T = old.C  # derivatives of the other states by these
+            self._deviation, self.P = other, T @ self.P @ T.T
+            if not self._by_inputs:
+                self._Q = T @ self._Q @ T.T
+
+
+def _at(robot, t):
+    """The robot at a time."""
+    return robot.at(t) if robot.functions else robot
+
+
+def _turned(before, after):
+    """J (x, x): errors seen from the state before the update, seen from the one after."""
+    J, p = np.eye(len(before.y.names) + len(before.w.names)), len(before.y.names)
+    tree = np.flatnonzero(before.y.virtual < 0)
+    rows = before.y.rows[tree]
+    back = before.derivative(after.q, after.v)[0][:p][tree] @ rows.T
+    J[np.ix_(tree, tree)] = np.linalg.inv(back)
+    return J

@@ -1,0 +1,148 @@
+"""Steady-state Kalman filters at an operating point, in continuous and in discrete time."""
+import numpy as np
+
+from liedyn.control.estimation.measurement import measured
+from liedyn.control.estimation.observers import KalmanBucyFilter, KalmanFilter
+from liedyn.control.estimation.process_noise import state_noise
+from liedyn.control.regulation.lqr import operating_point, require_steady
+from liedyn.control.regulation.riccati import Unsolved, solved, undamped
+from liedyn.linear.linearize import linearize
+from liedyn.machine.arguments import positive
+from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
+from liedyn.motion.discretize import discretize
+from liedyn.tasks.cost_weights import weight
+
+FILTER = Unsolved("filter", "no output sees it", "no noise moves it")
+
+
+def kalman(robot, q, Q, R, outputs=None, noise="inputs", v=None, u=None, independent=None, speeds=None,
+           rank_tolerance=RANK_TOLERANCE):
+    """The steady-state Kalman-Bucy filter about an equilibrium: the estimate of least covariance.
+
+    Parameters
+    ----------
+    robot : Robot
+    q : array_like, shape (nq,)
+        Configuration [rad, m; quaternions (x, y, z, w)] that closes the loops.
+    Q : float, array_like, shape (ng,) or (ng, ng), or dict
+        Intensity of the disturbances, positive semidefinite, in squares of their units times seconds; a dict gives a
+        diagonal by name, the others zero.
+    R : float, array_like, shape (ny,) or (ny, ny), or dict
+        Intensity of the noise of what is measured, positive definite; a dict by name of an output.
+    outputs : sequence of str, optional
+        What is measured, named as outputs of `linearize`; default: those that the robot declares.
+    noise : {"inputs", "states"} or array_like, shape (x, ng)
+        What is disturbed: forces of the actuators, rates of the states, or the rates of the states by a matrix.
+    v : array_like, shape (nv,), optional
+        Velocity of a steady motion [rad/s, m/s]; default: at rest.
+    u : array_like, shape (nu,), optional
+        Inputs that hold the robot there; default: the smallest that do (`inverse_dynamics`).
+    independent, speeds
+        Coordinates of the states, as for `linearize`.
+    rank_tolerance : float
+        Pivots of G below this part of the largest one count as zero.
+
+    Returns
+    -------
+    KalmanBucyFilter
+
+    Raises
+    ------
+    InputError
+        A shape that does not fit, an unknown name, a covariance that is not definite; a state that is no equilibrium
+        under u; or a motion that does not decay and that no output sees, or no disturbance moves: the filter is not
+        stable by the margin that `lqr` wants.
+    ControllabilityError
+        No inputs hold the robot at rest there.
+    ClosureError
+        A loop is open at q.
+
+    Notes
+    -----
+    With A, B, C and D of `linearize`, L = P C^T R^-1 and A P + P A^T - P C^T R^-1 C P + G Q G^T = 0 (Kalman and Bucy
+    1961), solved by SciPy.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> loader = ld.load("loader")
+    >>> observer = ld.kalman(loader, loader.home, Q=1e6, R=1e-6, outputs=["boom", "bucket"])
+    >>> bool((observer.eigenvalues.real < 0.0).all())
+    True
+    """
+    from scipy.linalg import solve_continuous_are
+
+    deviation, measurement, now, u = _model(robot, q, v, u, outputs, independent, speeds, rank_tolerance)
+    R, Q = weight("R", R, measurement.labels, True), state_noise(Q, noise, now.B, now.states, now.inputs)
+    P = solved(solve_continuous_are, now.A.T, now.C.T, Q, R, None, now.states, None, FILTER)
+    L = np.linalg.solve(R, now.C @ P).T
+    return KalmanBucyFilter(now, now.C, now.D, measurement, deviation, u, L, P, rank_tolerance)
+
+
+def dkalman(robot, q, h, Q, R, outputs=None, noise="inputs", v=None, u=None, independent=None, speeds=None,
+            rank_tolerance=RANK_TOLERANCE):
+    """The steady-state Kalman filter for samples, inputs held between them.
+
+    Parameters
+    ----------
+    robot : Robot
+    q : array_like, shape (nq,)
+        Configuration [rad, m; quaternions (x, y, z, w)] that closes the loops.
+    h : float
+        The step, time between samples [s].
+    Q : float, array_like, shape (ng,) or (ng, ng), or dict
+        Covariance of the disturbances, each held over a step, positive semidefinite; white noise of intensity S has
+        about S / h as an input, S h as a change of the states.
+    R : float, array_like, shape (ny,) or (ny, ny), or dict
+        Covariance of the noise of a reading, positive definite.
+    outputs, v, u, independent, speeds, rank_tolerance
+        As for `kalman`.
+    noise : {"inputs", "states"} or array_like, shape (x, ng)
+        What is disturbed: forces of the actuators, the states at the end of a step, or the states by a matrix.
+
+    Returns
+    -------
+    KalmanFilter
+
+    Raises
+    ------
+    InputError
+        As `kalman` says.
+    ControllabilityError
+        No inputs hold the robot at rest there.
+    ClosureError
+        A loop is open at q.
+
+    Notes
+    -----
+    On the exact model of a step (`discretize`): P = A (P - M C P) A^T + G Q G^T with M = P C^T (C P C^T + R)^-1 (Kalman
+    1960), solved by SciPy.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> arm = ld.load("five_bar")
+    >>> observer = ld.dkalman(arm, arm.home, 0.01, Q=1.0, R=1e-4, outputs=["q1", "q2"])
+    >>> bool((abs(observer.eigenvalues) < 1.0).all())
+    True
+    """
+    from scipy.linalg import solve_discrete_are
+
+    h = positive("h", h)
+    deviation, measurement, now, u = _model(robot, q, v, u, outputs, independent, speeds, rank_tolerance)
+    model = discretize(robot, deviation.q, deviation.v, None, h, u=u, independent=deviation.y, speeds=deviation.w,
+                       rank_tolerance=rank_tolerance)
+    R, Q = weight("R", R, measurement.labels, True), state_noise(Q, noise, model.B, model.states, model.inputs)
+    P = solved(solve_discrete_are, model.A.T, now.C.T, Q, R, None, now.states, undamped(now.A, h), FILTER)
+    M = np.linalg.solve(now.C @ P @ now.C.T + R, now.C @ P).T
+    return KalmanFilter(model, now.C, now.D, measurement, deviation, u, M, P, rank_tolerance)
+
+
+def _model(robot, q, v, u, outputs, independent, speeds, tolerance):
+    """Deviation, measurement, the linear model of the measurement at an equilibrium, and the inputs there."""
+    deviation, q, v, u = operating_point(robot, q, v, u, independent, speeds, tolerance)
+    measurement = measured(robot, outputs)
+    now = linearize(robot, q, v, u=u, independent=deviation.y, speeds=deviation.w, outputs=measurement.names,
+                    rank_tolerance=tolerance)
+    require_steady(now, len(deviation.y.names))
+    return deviation, measurement, now, u

@@ -1,0 +1,366 @@
+"""Observers at an operating point, with constant gains: what `kalman` and `dkalman` return."""
+import numpy as np
+
+from liedyn.machine.arguments import flag, floats
+from liedyn.machine.errors import InputError
+from liedyn.machine.python_control import forces, plain, python_control
+from liedyn.motion.discretize import state_at
+
+
+class Sensors:
+    """What all filters have: readings of what is measured, by `outputs` and `_measurement`."""
+
+    def disturbed(self, y, noise):
+        """A reading with noise, on the group where it is no vector.
+
+        Parameters
+        ----------
+        y, noise : array_like, shape (ny,)
+
+        Returns
+        -------
+        y : ndarray, shape (ny,)
+
+        Raises
+        ------
+        InputError
+            A shape does not fit, or an entry is not finite.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> arm = ld.load("five_bar")
+        >>> observer = ld.kalman(arm, arm.home, Q=1.0, R=1e-4, outputs=["velocity:q1"])
+        >>> observer.disturbed([0.5], [0.25]).tolist()
+        [0.75]
+        """
+        return self._measurement.disturbed(vector("y", y, len(self.outputs)), vector("noise", noise, len(self.outputs)))
+
+
+class Observer(Sensors):
+    """What both filters with constant gains have."""
+
+    def __init__(self, model, C, D, measurement, deviation, u, L, P, tolerance):
+        self.model, self.C, self.D, self.L, self.P, self.u = model, C, D, L, P, u
+        self.outputs = measurement.labels
+        self._measurement, self._deviation, self._tolerance = measurement, deviation, tolerance
+        self.y = measurement(deviation.robot, deviation.q, deviation.v, u)
+        self.eigenvalues = np.sort_complex(np.linalg.eigvals(model.A - L @ C))
+
+    robot = property(lambda self: self._deviation.robot)
+
+    def __repr__(self):
+        slowest = np.abs(self.eigenvalues).max() if hasattr(self.model, "h") else self.eigenvalues.real.max()
+        return (f"{type(self).__name__}({len(self.outputs)} outputs, {len(self.C[0])} states, "
+                f"slowest eigenvalue {slowest:.4g})")
+
+    def measure(self, q, v, u=None):
+        """What sensors without noise read.
+
+        Parameters
+        ----------
+        q : array_like, shape (nq,)
+            Configuration [rad, m; quaternions (x, y, z, w)].
+        v : array_like, shape (nv,)
+            Velocity [rad/s, m/s].
+        u : array_like, shape (nu,), optional
+            Forces of the actuators, which accelerations and forces of constraints depend on; default: those of the
+            operating point.
+
+        Returns
+        -------
+        y : ndarray, shape (ny,)
+            In the order of ``outputs``. A pose, and the position of a ball or free joint, is its rotation vector
+            (and the place of its origin).
+
+        Raises
+        ------
+        InputError
+            A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> arm = ld.load("five_bar")
+        >>> observer = ld.kalman(arm, arm.home, Q=1.0, R=1e-4, outputs=["velocity:q1", "velocity:q2"])
+        >>> observer.measure(arm.home, [0.0] * 4).tolist()
+        [0.0, 0.0]
+        """
+        q, v = self._deviation.state(q, v)
+        return self._measurement(self._deviation.robot, q, v, self._held(u))
+
+    def innovation(self, y, x, u=None):
+        """How far a reading is from what the linear model expects.
+
+        Parameters
+        ----------
+        y : array_like, shape (ny,)
+            A reading; NaN where nothing was measured.
+        x : array_like, shape (x,)
+            The estimated deviation from the operating point.
+        u : array_like, shape (nu,), optional
+            Forces of the actuators; default: those of the operating point.
+
+        Returns
+        -------
+        e : ndarray, shape (ny,)
+            Zero where nothing was measured.
+
+        Raises
+        ------
+        InputError
+            A shape does not fit, or an entry is not finite.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> arm = ld.load("five_bar")
+        >>> observer = ld.kalman(arm, arm.home, Q=1.0, R=1e-4, outputs=["velocity:q1", "velocity:q2"])
+        >>> observer.innovation([0.1, 0.0], [0.0] * 4).tolist()
+        [0.1, 0.0]
+        """
+        left = self._measurement.difference(self._measurement.reading(y), self.y)
+        expected = self.C @ self._state("x", x) + self.D @ (self._held(u) - self.u)
+        return np.where(np.isnan(left), 0.0, left - expected)
+
+    def to_control(self, absolute=False):
+        """The filter for python-control.
+
+        Parameters
+        ----------
+        absolute : bool
+            Inputs as sensors read them and actuators have them, instead of their deviations from the operating point.
+
+        Returns
+        -------
+        control.StateSpace, or control.NonlinearIOSystem if absolute
+            Inputs: what is measured, then ``force_`` and the names of the actuators; outputs: the estimate,
+            ``estimate_`` and the name of a state. In discrete time its states are the prediction, its outputs the
+            estimate after the update.
+
+        Raises
+        ------
+        LiedynError
+            python-control is not installed.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> arm = ld.load("five_bar")
+        >>> ld.kalman(arm, arm.home, Q=1.0, R=1e-4, outputs=["velocity:q1"]).to_control().input_labels
+        ['velocity_q1', 'force_q1', 'force_q2', 'force_q3', 'force_q4']
+        """
+        control, x, ny = python_control("to_control"), len(self.C[0]), len(self.C)
+        A, B, one, M = self.model.A, self.model.B, np.eye(x), getattr(self, "M", np.zeros((x, ny)))
+        known = {"inputs": plain(self.outputs) + forces(self.model.inputs), "states": plain(self.model.states),
+                 "outputs": plain(self.model.states, "estimate_"), "name": "filter", "dt": getattr(self.model, "h", 0)}
+        if not flag("absolute", absolute):
+            return control.ss(A - self.L @ self.C, np.hstack([self.L, B - self.L @ self.D]), one - M @ self.C,
+                              np.hstack([M, -M @ self.D]), **known)
+
+        return control.nlsys(self._absolute_rate, self._absolute_estimate, **known)
+
+    def _absolute_rate(self, t, x, given, params):
+        read, u = given[:len(self.C)], given[len(self.C):]
+        return self.model.A @ x + self.model.B @ (u - self.u) + self.L @ self.innovation(read, x, u)
+
+    def _absolute_estimate(self, t, x, given, params):
+        M = getattr(self, "M", np.zeros((len(self.C[0]), len(self.C))))
+        return x + M @ self.innovation(given[:len(self.C)], x, given[len(self.C):])
+
+    def _state(self, name, x):
+        return vector(name, x, len(self.C[0]))
+
+    def _held(self, u):
+        return self.u if u is None else vector("u", u, len(self.u))
+
+
+class KalmanBucyFilter(Observer):
+    """A steady-state filter in continuous time, dx/dt = A x + B (u - u_0) + L e; made by :func:`liedyn.kalman`.
+
+    Attributes
+    ----------
+    model : LocalStateSpace
+        The linear model it was designed on; the states x are ``model.states``.
+    C, D : ndarray, shapes (ny, x) and (ny, nu)
+        Of what is measured.
+    L : ndarray, shape (x, ny)
+    P : ndarray, shape (x, x)
+        Covariance of the error of the estimate.
+    outputs : tuple of str
+    q, v, u, y : ndarray
+        The operating point, and what is measured there.
+    eigenvalues : ndarray of complex, shape (x,)
+        Of A - L C.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> arm = ld.load("five_bar")
+    >>> ld.kalman(arm, arm.home, Q=1.0, R=1e-4, outputs=["q1", "q2"]).outputs
+    ('q1', 'q2')
+    """
+
+    q = property(lambda self: self._deviation.q.copy())
+    v = property(lambda self: self._deviation.v.copy())
+
+    def rate(self, x, y, u=None):
+        """The rate of the estimate.
+
+        Parameters
+        ----------
+        x : array_like, shape (x,)
+            The estimated deviation from the operating point.
+        y : array_like, shape (ny,)
+            The reading; NaN where nothing was measured.
+        u : array_like, shape (nu,), optional
+            Forces of the actuators; default: those of the operating point.
+
+        Returns
+        -------
+        dx : ndarray, shape (x,)
+            [1/s]
+
+        Raises
+        ------
+        InputError
+            A shape does not fit, or an entry is not finite.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> arm = ld.load("five_bar")
+        >>> observer = ld.kalman(arm, arm.home, Q=1.0, R=1e-4, outputs=["q1", "q2"])
+        >>> observer.rate([0.0] * 4, observer.y).tolist()
+        [0.0, 0.0, 0.0, 0.0]
+        """
+        x, u = self._state("x", x), self._held(u)
+        return self.model.A @ x + self.model.B @ (u - self.u) + self.L @ self.innovation(y, x, u)
+
+
+class KalmanFilter(Observer):
+    """A steady-state filter that samples; made by :func:`liedyn.dkalman`.
+
+    `update` with what is measured, `predict` with the inputs that are then held over the step, and so on; both take
+    turns in :class:`liedyn.OutputFeedback`.
+
+    Attributes
+    ----------
+    model : DiscreteStateSpace
+        The exact linear model of a step; the states x are ``model.states``.
+    C, D : ndarray, shapes (ny, x) and (ny, nu)
+        Of what is measured.
+    M : ndarray, shape (x, ny)
+        Gain of an update, x + M e.
+    L : ndarray, shape (x, ny)
+        A M, the gain from one prediction to the next.
+    P : ndarray, shape (x, x)
+        Covariance of the error of a prediction.
+    outputs : tuple of str
+    u, y : ndarray
+        Inputs of the operating point, and what is measured there.
+    x : ndarray, shape (x,)
+        The estimate: deviation from the operating point, ``model.q`` and ``model.v``.
+    q, v : ndarray
+        The same as a state on the constraints.
+    h : float
+        The step [s].
+    eigenvalues : ndarray of complex, shape (x,)
+        Of A - L C.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> arm = ld.load("five_bar")
+    >>> observer = ld.dkalman(arm, arm.home, 0.01, Q=1.0, R=1e-4, outputs=["q1", "q2"])
+    >>> observer.update(observer.y + [1e-3, 0.0])
+    >>> bool(0.0 < observer.x[0] < 1e-3)
+    True
+    """
+
+    def __init__(self, model, C, D, measurement, deviation, u, M, P, tolerance):
+        super().__init__(model, C, D, measurement, deviation, u, model.A @ M, P, tolerance)
+        self.M, self.h = M, model.h
+        self.reset()
+
+    q = property(lambda self: self._estimate()[0])
+    v = property(lambda self: self._estimate()[1])
+
+    def reset(self, x=None):
+        """Begin again.
+
+        Parameters
+        ----------
+        x : array_like, shape (x,), optional
+            The estimate; default: the operating point.
+
+        Raises
+        ------
+        InputError
+            The shape does not fit, or an entry is not finite.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> arm = ld.load("five_bar")
+        >>> ld.dkalman(arm, arm.home, 0.01, Q=1.0, R=1e-4, outputs=["q1", "q2"]).reset()
+        """
+        self.x = np.zeros(len(self.C[0])) if x is None else self._state("x", x).copy()
+
+    def update(self, y, u=None):
+        """Take in a reading.
+
+        Parameters
+        ----------
+        y : array_like, shape (ny,)
+            NaN where nothing was measured.
+        u : array_like, shape (nu,), optional
+            Forces of the actuators while it was taken; default: those of the operating point.
+
+        Raises
+        ------
+        InputError
+            A shape does not fit, or an entry is not finite.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> arm = ld.load("five_bar")
+        >>> observer = ld.dkalman(arm, arm.home, 0.01, Q=1.0, R=1e-4, outputs=["q1", "q2"])
+        >>> observer.update(observer.y)
+        """
+        self.x = self.x + self.M @ self.innovation(y, self.x, u)
+
+    def predict(self, u=None):
+        """Go on by a step.
+
+        Parameters
+        ----------
+        u : array_like, shape (nu,), optional
+            Forces of the actuators, held over the step; default: those of the operating point.
+
+        Raises
+        ------
+        InputError
+            The shape does not fit, or an entry is not finite.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> arm = ld.load("five_bar")
+        >>> observer = ld.dkalman(arm, arm.home, 0.01, Q=1.0, R=1e-4, outputs=["q1", "q2"])
+        >>> observer.predict()
+        """
+        self.x = self.model.A @ self.x + self.model.B @ (self._held(u) - self.u)
+
+    def _estimate(self):
+        d, p = self._deviation, len(self._deviation.y.names)
+        return state_at(d.robot, d.q, self.x[:p], d.speeds(d.q, d.v) + self.x[p:], d.y, d.w, self._tolerance)
+
+
+def vector(name, x, size):
+    """So many finite numbers, or an InputError."""
+    x = floats(name, x)
+    if x.shape != (size,) or not np.isfinite(x).all():
+        raise InputError(f"{name} must be {size} finite numbers, got shape {x.shape}")
+    return x

@@ -1,0 +1,181 @@
+"""Feedback of estimates: a controller that knows of the mechanism only what its sensors say."""
+import numpy as np
+
+from liedyn.control.estimation.observers import vector
+from liedyn.machine.arguments import floats, whole
+from liedyn.machine.errors import InputError, shown
+from liedyn.model.travel import Travelling
+from liedyn.motion.simulation.sampled import Sampled
+from liedyn.tasks.cost_weights import weight
+
+
+class OutputFeedback(Travelling):
+    """A controller on estimates, and the filter that makes them; ``simulate(u=feedback.sampled)`` runs both.
+
+    At every sample: what the sensors read, an update of the filter, the controller at the estimate, and the prediction
+    with the inputs that will hold until the next sample, bounded and late as they are.
+
+    Parameters
+    ----------
+    controller : callable
+        ``(t, q, v) -> u``, such as a :class:`liedyn.Regulator`.
+    estimator : KalmanFilter or ExtendedKalmanFilter
+        Its step is the time between samples.
+    noise : float, array_like, shape (ny,) or (ny, ny), or dict, optional
+        Covariance of the noise that is added to what is measured; default: none.
+    rng : int or numpy.random.Generator
+        Where that noise comes from.
+    delay : int
+        Samples from a reading until the inputs that answer it arrive.
+    lower, upper : float or array_like, optional
+        Bounds of what actuators give.
+    initial : float or array_like
+        Inputs until the first ones arrive.
+
+    Attributes
+    ----------
+    sampled : Sampled
+        For `tau` or `u` of `simulate`.
+    t : ndarray, shape (count,)
+        Times of the samples [s].
+    y, u : ndarray, shapes (count, ny), (count, nu)
+        What was read, and what the controller then said.
+    q, v : ndarray, shapes (count, nq), (count, nv)
+        The estimates with which it said so.
+
+    Raises
+    ------
+    InputError
+        The controller is no function, the estimator no filter that samples, or a number does not fit.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> arm = ld.load("five_bar")
+    >>> observer = ld.dkalman(arm, arm.home, 0.01, Q=1.0, R=1e-4, outputs=["q1", "q2"])
+    >>> regulator = ld.dlqr(arm, arm.home, 0.01, Q=1.0, R=0.1)
+    >>> feedback = ld.OutputFeedback(regulator, observer, noise=1e-8)
+    >>> tr = ld.simulate(arm, arm.home, [0.0] * 4, 0.1, u=feedback.sampled)
+    >>> feedback.y.shape
+    (11, 2)
+    """
+
+    def __init__(self, controller, estimator, noise=None, rng=0, delay=0, lower=-np.inf, upper=np.inf, initial=0.0):
+        for each in ("h", "measure", "update", "predict", "reset"):
+            if not hasattr(estimator, each):
+                raise InputError(f"OutputFeedback, estimator: expected a filter that samples, such as "
+                                 f"ExtendedKalmanFilter, got {shown(estimator)}")
+        self.controller, self.estimator, self.delay = controller, estimator, whole("OutputFeedback, delay", delay)
+        h = estimator.h
+        self.sampled = Sampled(self, h, self.delay * h, lower, upper, initial)
+        if not callable(controller):
+            raise InputError(f"OutputFeedback, controller: expected a function of (t, q, v), got {shown(controller)}")
+        size = len(estimator.robot.actuator_names)
+        for each in ("lower", "upper", "initial"):
+            if np.shape(getattr(self.sampled, each)) not in ((), (size,)):
+                raise InputError(f"OutputFeedback, {each}: must be a number or {size} numbers")
+        self._root = None
+        if noise is not None:
+            values, axes = np.linalg.eigh(weight("noise", noise, estimator.outputs, False))
+            self._root = axes * np.sqrt(np.maximum(values, 0.0))
+        try:
+            np.random.default_rng(rng)
+        except Exception:  # whatever NumPy and what is given raise
+            raise InputError(f"OutputFeedback, rng: must be a seed or a generator, got {shown(rng)}") from None
+        self._rng, self._size = rng, size
+        self.reset()
+
+    t = property(lambda self: np.array([each[0] for each in self._records]))
+    y = property(lambda self: self._column(1, len(self.estimator.outputs)))
+    q = property(lambda self: self._column(2, self.estimator.robot.nq))
+    v = property(lambda self: self._column(3, self.estimator.robot.nv))
+    u = property(lambda self: self._column(4, self._size))
+
+    def __repr__(self):
+        return f"OutputFeedback({self.controller!r}, {self.estimator!r})"
+
+    def _column(self, k, size):
+        return np.array([each[k] for each in self._records]).reshape(-1, size)
+
+    def reset(self):
+        """Begin again: the filter at its start, with a seed the same noise, no records.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> arm = ld.load("five_bar")
+        >>> observer = ld.dkalman(arm, arm.home, 0.01, Q=1.0, R=1e-4, outputs=["q1", "q2"])
+        >>> ld.OutputFeedback(ld.dlqr(arm, arm.home, 0.01, Q=1.0, R=0.1), observer).reset()
+        """
+        self.estimator.reset()
+        initial = np.broadcast_to(self.sampled.initial, (self._size,)).astype(float)
+        self._coming, self._held = [initial] * self.delay, initial
+        self._random, self._records = np.random.default_rng(self._rng), []
+
+    def __call__(self, t, q, v):
+        """What the controller says at a sample.
+
+        Parameters
+        ----------
+        t : float
+            [s]
+        q : array_like, shape (nq,)
+            The state of the mechanism, of which only the readings are used.
+        v : array_like, shape (nv,)
+
+        Returns
+        -------
+        u : ndarray, shape (nu,)
+
+        Raises
+        ------
+        InputError
+            Samples do not follow each other in time, or what the controller says does not fit.
+        """
+        if self._records and abs(t - self._records[-1][0] - self.estimator.h) > 1e-6 * self.estimator.h:
+            raise InputError(f"OutputFeedback: a sample at t = {t:g} s cannot follow that at "
+                             f"{self._records[-1][0]:g} s; reset() begins again")
+        y = self.estimator.measure(q, v, self._held)
+        if self._root is not None:
+            y = self.estimator.disturbed(y, self._root @ self._random.normal(size=len(y)))
+        return self.answer(t, y)
+
+    def answer(self, t, y):
+        """What the controller says to a reading; for loops of your own, in which sensors are real.
+
+        Parameters
+        ----------
+        t : float
+            [s]
+        y : array_like, shape (ny,)
+            NaN where nothing was measured.
+
+        Returns
+        -------
+        u : ndarray, shape (nu,)
+            To be held for a sample, `delay` samples later.
+
+        Raises
+        ------
+        InputError
+            The reading, or what the controller says, does not fit.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> arm = ld.load("five_bar")
+        >>> observer = ld.dkalman(arm, arm.home, 0.01, Q=1.0, R=1e-4, outputs=["q1", "q2"])
+        >>> regulator = ld.dlqr(arm, arm.home, 0.01, Q=1.0, R=0.1)
+        >>> u = ld.OutputFeedback(regulator, observer).answer(0.0, observer.y)
+        >>> bool(abs(u - regulator.u).max() < 1e-12)
+        True
+        """
+        self.estimator.update(y, self._held)
+        q, v = self.estimator.q, self.estimator.v
+        u = vector("what the controller says", self.controller(t, q, v), self._size)
+        u = np.clip(u, self.sampled.lower, self.sampled.upper)
+        self._coming.append(u)
+        self._held = self._coming.pop(0)
+        self.estimator.predict(self._held)
+        self._records.append((t, floats("y", y), q, v, u))
+        return u.copy()

@@ -1,0 +1,193 @@
+"""Regulators for a grid of equilibria, interpolated between them: u = u_0(s) - K(s) x, s the place that is wanted."""
+import contextlib
+
+import numpy as np
+
+from liedyn.control.constrained.inverse_dynamics import inverse_dynamics
+from liedyn.control.regulation.lqr import Regulator, riccati
+from liedyn.linear.linearize import linearize
+from liedyn.machine.arguments import floats, number, require_robot
+from liedyn.machine.errors import InputError, LiedynError, shown
+from liedyn.machine.texts import printable
+from liedyn.mechanics.constraints.assembly import close
+from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
+from liedyn.motion.deviation import Deviation
+from liedyn.tasks.cost_weights import weight
+
+
+class GainSchedule:
+    """Regulators on a grid of equilibria; made by :func:`liedyn.gain_schedule`.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Of the coordinates that the grid is over.
+    grid : tuple of ndarray
+        Values of each [rad, m].
+    q, u, K : ndarray, shapes (..., nq), (..., nu), (..., nu, x)
+        Equilibria, inputs that hold them and gains; the leading axes are those of the grid.
+    eigenvalues : ndarray of complex, shape (..., x)
+        Of the closed loops at the nodes.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> arm = ld.load("five_bar")
+    >>> ld.gain_schedule(arm, {"q1": [2.0, 2.1], "q2": [-1.3, -1.2]}, Q=1.0, R=0.1, q=arm.home)
+    GainSchedule(2 x 2 equilibria over q1, q2)
+    """
+
+    def __init__(self, robot, names, grid, q, u, K, models, first):
+        self.robot, self.names, self.grid, self.q, self.u, self.K = robot, names, grid, q, u, K
+        self._models, self._first = models, first
+        closed = models.A - models.B @ K
+        self.eigenvalues = np.sort_complex(np.linalg.eigvals(closed))
+
+    def __repr__(self):
+        sizes = " x ".join(str(len(each)) for each in self.grid)
+        return f"GainSchedule({sizes} equilibria over {printable(', '.join(self.names))})"
+
+    def at(self, **place):
+        """The regulator for a place inside the grid: gains and inputs interpolated, the equilibrium itself exact.
+
+        At a node it is the one that was designed there.
+
+        Parameters
+        ----------
+        **place : float
+            A value for each coordinate of the grid; names with dots go through ``**{...}``.
+
+        Returns
+        -------
+        Regulator
+
+        Raises
+        ------
+        InputError
+            A coordinate that is missing or unknown, or a value outside the grid.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> arm = ld.load("five_bar")
+        >>> schedule = ld.gain_schedule(arm, {"q1": [2.0, 2.1], "q2": [-1.3, -1.2]}, Q=1.0, R=0.1)
+        >>> schedule.at(q1=2.05, q2=-1.2).K.shape
+        (4, 4)
+        """
+        if set(place) != set(self.names):
+            raise InputError(f"the schedule is over {', '.join(self.names)}, got {shown(sorted(place))}")
+        corners = _corners(self.grid, [number(name, place[name]) for name in self.names], self.names)
+        node, u, K = max(corners, key=lambda each: each[1])[0], 0.0, 0.0
+        for index, share in corners:
+            u, K = u + share * self.u[index], K + share * self.K[index]
+        q = close(self.robot, self.q[node], **place)
+        return Regulator(self._models[node], self._first.at(q, np.zeros(self.robot.nv)), u, K, None)
+
+
+def _corners(grid, place, names):
+    """(index, share) of the corners of the cell around a place, for multilinear interpolation."""
+    corners = [((), 1.0)]
+    for values, x, name in zip(grid, place, names):
+        if not values[0] <= x <= values[-1]:
+            raise InputError(f"{name} = {x:.6g} is outside the grid, {values[0]:.6g} to {values[-1]:.6g}")
+        k = min(int(np.searchsorted(values, x, side="right")) - 1, len(values) - 2)
+        s = (x - values[k]) / (values[k + 1] - values[k])
+        corners = [((*index, k + step), share * part) for index, share in corners
+                   for step, part in ((0, 1.0 - s), (1, s)) if part > 0.0]
+    return corners
+
+
+def gain_schedule(robot, grid, Q, R, q=None, independent=None, rank_tolerance=RANK_TOLERANCE):
+    """Regulators for all equilibria of a grid of coordinates.
+
+    Parameters
+    ----------
+    robot : Robot
+    grid : dict
+        Increasing values by coordinate, at least two each: ``{"boom": [0.0, 0.2, 0.4], "bucket": [-0.3, 0.0]}``.
+    Q, R
+        Weights, as for `lqr`.
+    q : array_like, shape (nq,), optional
+        Where closing the loops begins for the first node; default the home. Each node begins at its neighbour.
+    independent : sequence of str or "auto", optional
+        Coordinates of the states, as for `linearize`; by default those of the grid if they are as many as there are
+        degrees of freedom, else what `linearize` takes.
+    rank_tolerance : float
+        Pivots of G below this part of the largest one count as zero.
+
+    Returns
+    -------
+    GainSchedule
+
+    Raises
+    ------
+    InputError
+        A grid that does not increase, an unknown name, a weight that is not definite, or a motion that is not
+        stabilised; says at which node.
+    ClosureError
+        The loops do not close at a node.
+    ControllabilityError
+        No inputs hold the robot at a node.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> loader = ld.load("loader")
+    >>> schedule = ld.gain_schedule(loader, {"boom": [0.0, 0.2], "bucket": [0.0, 0.2]}, 100.0, 1e-9)
+    >>> schedule.at(boom=0.1, bucket=0.05).K.shape
+    (2, 4)
+    """
+    require_robot(robot)
+    if not isinstance(grid, dict) or not grid:
+        raise InputError(f"grid must be a dict of increasing values by coordinate, got {shown(grid)}")
+    names, values = tuple(grid), tuple(floats(f"grid of {shown(name)}", x) for name, x in grid.items())
+    for name, x in zip(names, values):
+        if x.ndim != 1 or len(x) < 2 or not np.isfinite(x).all() or not (np.diff(x) > 0.0).all():
+            raise InputError(f"grid of {shown(name)} must be at least two increasing numbers, got {shown(grid[name])}")
+    shape = tuple(map(len, values))
+    rest, configurations = np.zeros(robot.nv), np.empty((*shape, robot.nq))
+    for index in np.ndindex(shape):
+        guess = configurations[_before(index)] if any(index) else robot.home if q is None else q
+        place = {name: float(x[k]) for name, x, k in zip(names, values, index)}
+        with _at_node(place):
+            configurations[index] = close(robot, guess, **place)
+    first = Deviation(robot, configurations[(0,) * len(shape)], rest, _choice(robot, names, independent), None,
+                      rank_tolerance)
+    rests = np.zeros((*shape, robot.nv))
+    held = inverse_dynamics(robot, configurations, rests, np.zeros((*shape, len(first.w.names))), independent=first.w)
+    models = linearize(robot, configurations, rests, u=held.u, independent=first.y, speeds=first.w,
+                       rank_tolerance=rank_tolerance)
+    Q, R = weight("Q", Q, models.states, False), weight("R", R, models.inputs, True)
+    K = np.empty((*shape, len(models.inputs), len(models.states)))
+    for index in np.ndindex(shape):
+        with _at_node({name: float(x[k]) for name, x, k in zip(names, values, index)}):
+            K[index] = riccati(models[index], Q, R)[0]
+    return GainSchedule(robot, names, values, configurations, held.u, K, models, first)
+
+
+def _before(index):
+    """A neighbour that comes before a node in C order: one less along the last axis on which it is not the first."""
+    last = max(k for k, each in enumerate(index) if each)
+    return (*index[:last], index[last] - 1, *index[last + 1:])
+
+
+def _choice(robot, names, independent):
+    """Coordinates of the states: those of the grid where they are all there are."""
+    if independent is not None:
+        return independent
+    try:
+        linearize(robot, robot.home, np.zeros(robot.nv), np.zeros(robot.nv), independent=names)
+    except LiedynError:
+        return None
+    return names
+
+
+@contextlib.contextmanager
+def _at_node(place):
+    """Errors raised inside say at which node of the grid."""
+    try:
+        yield
+    except LiedynError as error:
+        where = ", ".join(f"{name} = {x:.6g}" for name, x in place.items())
+        error.args = (f"{error} (at {where})", *error.args[1:])
+        raise

@@ -1,0 +1,332 @@
+"""Linear quadratic regulators at an operating point: u = u_0 - K x, with x the deviation on the manifold."""
+import numpy as np
+
+from liedyn.control.constrained.inverse_dynamics import inverse_dynamics
+from liedyn.control.regulation.riccati import Unsolved, solved, undamped
+from liedyn.linear.linearize import linearize
+from liedyn.machine.arguments import flag, floats, number, positive, require_robot
+from liedyn.machine.errors import InputError
+from liedyn.machine.python_control import forces, plain, python_control
+from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
+from liedyn.model.calls.boundary import states
+from liedyn.motion.deviation import Deviation
+from liedyn.motion.discretize import discretize
+from liedyn.tasks.cost_weights import weight
+
+ACCELERATES = 1e-6
+"""Acceleration at an operating point, as a part of the largest rate that inputs and states have there, that is none."""
+REGULATOR = Unsolved("regulator", "no actuator drives it", "Q gives it no weight")
+
+
+class Regulator:
+    """A regulator u = u_0 - K x about an operating point; made by :func:`liedyn.lqr` and :func:`liedyn.dlqr`.
+
+    A function of (t, q, v), so that it can be the `u` of `simulate`; with its exact derivative it is ``feedback``, for
+    `linearize`, `discretize` and implicit methods.
+
+    Attributes
+    ----------
+    model : LocalStateSpace or DiscreteStateSpace
+        The linear model it was designed on; the states x are ``model.states``.
+    K : ndarray, shape (nu, x)
+    P : ndarray, shape (x, x)
+        Of the cost to go, x^T P x.
+    q, v, u : ndarray
+        The operating point.
+    eigenvalues : ndarray of complex, shape (x,)
+        Of the closed loop, of A - B K.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> arm = ld.load("five_bar")
+    >>> regulator = ld.lqr(arm, arm.home, Q=1.0, R=0.1)
+    >>> regulator.model.states
+    ('q1', 'q2', 'velocity:q1', 'velocity:q2')
+    """
+
+    def __init__(self, model, deviation, u, K, P):
+        self.model, self.K, self.P, self.u, self._deviation = model, K, P, u, deviation
+        self.q, self.v = deviation.q, deviation.v
+        self.eigenvalues = np.sort_complex(np.linalg.eigvals(model.A - model.B @ K))
+
+    def __repr__(self):
+        slowest = np.abs(self.eigenvalues).max() if hasattr(self.model, "h") else self.eigenvalues.real.max()
+        return f"Regulator({len(self.u)} inputs, {len(self.K[0])} states, slowest eigenvalue {slowest:.4g})"
+
+    def deviation(self, q, v):
+        """The deviation x of a state.
+
+        Parameters
+        ----------
+        q : array_like, shape (nq,)
+            Configuration [rad, m; quaternions (x, y, z, w)].
+        v : array_like, shape (nv,)
+            Velocity [rad/s, m/s].
+
+        Returns
+        -------
+        x : ndarray, shape (x,)
+            In the order of ``model.states``: zero at the operating point, on the configuration group where joints are
+            balls or free.
+
+        Raises
+        ------
+        InputError
+            A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> arm = ld.load("five_bar")
+        >>> ld.lqr(arm, arm.home, Q=1.0, R=0.1).deviation(arm.home, [0.0] * 4).tolist()
+        [0.0, 0.0, 0.0, 0.0]
+        """
+        return self._deviation(*self._deviation.state(q, v))
+
+    def __call__(self, t, q, v):
+        """Inputs of the actuators.
+
+        Parameters
+        ----------
+        t : float
+            [s]
+        q : array_like, shape (nq,)
+        v : array_like, shape (nv,)
+
+        Returns
+        -------
+        u : ndarray, shape (nu,)
+
+        Raises
+        ------
+        InputError
+            A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
+        """
+        number("t", t)
+        return self.u - self.K @ self.deviation(q, v)
+
+    def derivative(self, t, q, v):
+        """Its derivatives by a displacement in the tangent space at q, and by v.
+
+        Parameters
+        ----------
+        t : float
+            [s]
+        q : array_like, shape (nq,)
+        v : array_like, shape (nv,)
+
+        Returns
+        -------
+        by_q, by_v : ndarray, shape (nu, nv)
+
+        Raises
+        ------
+        InputError
+            A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> arm = ld.load("five_bar")
+        >>> ld.lqr(arm, arm.home, Q=1.0, R=0.1).derivative(0.0, arm.home, [0.0] * 4)[0].shape
+        (4, 4)
+        """
+        number("t", t)
+        by_q, by_v = self._deviation.derivative(*self._deviation.state(q, v))
+        return -self.K @ by_q, -self.K @ by_v
+
+    def to_control(self, absolute=False):
+        """The regulator for python-control, of what :meth:`deviation` or a filter gives it.
+
+        Parameters
+        ----------
+        absolute : bool
+            Forces of the actuators, of which u_0 is a part, instead of their deviations from u_0.
+
+        Returns
+        -------
+        control.StateSpace, or control.NonlinearIOSystem if absolute
+            Without states. Inputs: the deviations x, ``estimate_`` and the name of a state, as filters of
+            :func:`liedyn.kalman` give them; outputs: ``force_`` and the name of an actuator.
+
+        Raises
+        ------
+        LiedynError
+            python-control is not installed.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> arm = ld.load("five_bar")
+        >>> ld.lqr(arm, arm.home, Q=1.0, R=0.1).to_control().output_labels
+        ['force_q1', 'force_q2', 'force_q3', 'force_q4']
+        """
+        control, x, nu = python_control("to_control"), len(self.model.states), len(self.u)
+        known = {"inputs": plain(self.model.states, "estimate_"), "outputs": forces(self.model.inputs),
+                 "name": "regulator", "dt": getattr(self.model, "h", 0)}
+        if flag("absolute", absolute):
+            return control.nlsys(None, self._absolute, **known)
+        return control.ss(np.zeros((0, 0)), np.zeros((0, x)), np.zeros((nu, 0)), -self.K, **known)
+
+    def _absolute(self, t, _, x, params):
+        return self.u - self.K @ x
+
+    @property
+    def feedback(self):
+        """The pair (f, df)."""
+        return self, self.derivative
+
+
+def lqr(robot, q, Q, R, v=None, u=None, N=None, independent=None, speeds=None, rank_tolerance=RANK_TOLERANCE):
+    """The regulator that minimises the integral of x^T Q x + 2 x^T N du + du^T R du about an equilibrium.
+
+    Parameters
+    ----------
+    robot : Robot
+    q : array_like, shape (nq,)
+        Configuration [rad, m; quaternions (x, y, z, w)] that closes the loops.
+    Q : float, array_like, shape (x,) or (x, x), or dict
+        Weight of the states, positive semidefinite; a dict gives a diagonal by name: ``{"boom": 100.0}``, the others
+        zero. States are named as by `linearize`: ``"boom"``, ``"velocity:boom"``.
+    R : float, array_like, shape (nu,) or (nu, nu), or dict
+        Weight of the inputs, positive definite; a dict by name of an actuator.
+    v : array_like, shape (nv,), optional
+        Velocity of a steady motion [rad/s, m/s]; default: at rest.
+    u : array_like, shape (nu,), optional
+        Inputs that hold the robot there; default: the smallest that do (`inverse_dynamics`).
+    N : array_like, shape (x, nu), optional
+        Weight of products of states and inputs.
+    independent, speeds
+        Coordinates of the states, as for `linearize`.
+    rank_tolerance : float
+        Pivots of G below this part of the largest one count as zero.
+
+    Returns
+    -------
+    Regulator
+
+    Raises
+    ------
+    InputError
+        A shape that does not fit, an unknown name, a weight that is not definite; a state that is no equilibrium under
+        u, with its largest acceleration; or a motion that is not stabilised: nothing drives it, or its weight is zero.
+        That is so where an eigenvalue s of the closed loop is not stable by a margin: its real part must be below
+        -1e-9 abs(s) and below -2e-13 times the norm of the closed loop, states scaled. Of `dlqr` s is log(z) / h.
+    ControllabilityError
+        No inputs hold the robot at rest there.
+    ClosureError
+        A loop is open at q.
+
+    Notes
+    -----
+    On the exact A and B of `linearize`: closed loops, redundant rows, springs and contacts as they are at q. The
+    Riccati equation is SciPy's.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> loader = ld.load("loader")
+    >>> regulator = ld.lqr(loader, loader.home, {"boom": 100.0, "bucket": 100.0}, 1e-9)
+    >>> bool((regulator.eigenvalues.real < 0.0).all())
+    True
+    >>> tr = ld.simulate(loader, loader.home, [0.0] * 8, 0.1, u=regulator)
+    """
+    deviation, q, v, u = operating_point(robot, q, v, u, independent, speeds, rank_tolerance)
+    model = linearize(robot, q, v, u=u, independent=deviation.y, speeds=deviation.w, rank_tolerance=rank_tolerance)
+    require_steady(model, len(deviation.y.names))
+    return Regulator(model, deviation, u, *riccati(model, *_weights(model, Q, R, N)))
+
+
+def riccati(model, Q, R, N=None):
+    """K and P of one model in continuous time, for weights as matrices."""
+    from scipy.linalg import solve_continuous_are
+
+    N = np.zeros(model.B.shape) if N is None else N
+    P = solved(solve_continuous_are, model.A, model.B, Q, R, N, model.states, None, REGULATOR)
+    return np.linalg.solve(R, model.B.T @ P + N.T), P
+
+
+def dlqr(robot, q, h, Q, R, v=None, u=None, N=None, independent=None, speeds=None, rank_tolerance=RANK_TOLERANCE):
+    """The regulator for inputs that are held over a step: the sum of x^T Q x + 2 x^T N du + du^T R du is smallest.
+
+    Parameters
+    ----------
+    robot : Robot
+    q : array_like, shape (nq,)
+        Configuration [rad, m; quaternions (x, y, z, w)] that closes the loops.
+    h : float
+        The step, time between samples [s].
+    Q, R, v, u, N, independent, speeds, rank_tolerance
+        As for `lqr`.
+
+    Returns
+    -------
+    Regulator
+        Its model is the exact one of a step (`discretize`); ``regulator(t, q, v)`` is to be held over h.
+
+    Raises
+    ------
+    InputError
+        As `lqr` says.
+    ControllabilityError
+        No inputs hold the robot at rest there.
+    ClosureError
+        A loop is open at q.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> arm = ld.load("five_bar")
+    >>> regulator = ld.dlqr(arm, arm.home, 0.01, Q=1.0, R=0.1)
+    >>> bool((abs(regulator.eigenvalues) < 1.0).all())
+    True
+    """
+    from scipy.linalg import solve_discrete_are
+
+    h = positive("h", h)
+    deviation, q, v, u = operating_point(robot, q, v, u, independent, speeds, rank_tolerance)
+    now = linearize(robot, q, v, u=u, independent=deviation.y, speeds=deviation.w, rank_tolerance=rank_tolerance)
+    require_steady(now, len(deviation.y.names))
+    model = discretize(robot, q, v, None, h, u=u, independent=deviation.y, speeds=deviation.w,
+                       rank_tolerance=rank_tolerance)
+    Q, R, N = _weights(model, Q, R, N)
+    P = solved(solve_discrete_are, model.A, model.B, Q, R, N, model.states, undamped(now.A, h), REGULATOR)
+    K = np.linalg.solve(R + model.B.T @ P @ model.B, model.B.T @ P @ model.A + N.T)
+    return Regulator(model, deviation, u, K, P)
+
+
+def operating_point(robot, q, v, u, independent, speeds, tolerance):
+    """The deviation from a state, the state, and inputs: those given, or the smallest that hold the robot."""
+    require_robot(robot)
+    lead, q, v = states(robot, q=q, v=np.zeros(robot.nv) if v is None else v)
+    if lead:
+        raise InputError(f"a regulator or filter is for one state, got leading axes {lead}; see gain_schedule")
+    q, v = q[0], v[0]
+    deviation = Deviation(robot, q, v, independent, speeds, tolerance)
+    if u is None:
+        u = inverse_dynamics(robot, q, v, np.zeros(len(deviation.w.names)), independent=deviation.w).u
+    else:
+        u = floats("u", u)
+        if u.shape != (len(robot.actuator_names),) or not np.isfinite(u).all():
+            raise InputError(f"u must be {len(robot.actuator_names)} finite numbers, one for each of "
+                             f"{', '.join(robot.actuator_names)}")
+    return deviation, q, v, u.copy()
+
+
+def require_steady(model, p_y):
+    """InputError where the robot accelerates at the operating point."""
+    accelerations = np.abs(model.f0[p_y:])
+    scale = max(1.0, np.abs(model.A).max(initial=0.0))
+    if accelerations.size and accelerations.max() > ACCELERATES * scale:
+        k = int(accelerations.argmax())
+        raise InputError(f"no equilibrium under u: {model.states[p_y + k]} changes by {model.f0[p_y + k]:.3g} /s^2; "
+                         "leave u out for the inputs that hold the robot")
+
+
+def _weights(model, Q, R, N):
+    x, nu = model.B.shape
+    N = np.zeros((x, nu)) if N is None else floats("N", N)
+    if N.shape != (x, nu) or not np.isfinite(N).all():
+        raise InputError(f"N must be finite and have shape {(x, nu)}, got {N.shape}")
+    return weight("Q", Q, model.states, False), weight("R", R, model.inputs, True), N

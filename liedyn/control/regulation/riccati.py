@@ -1,0 +1,133 @@
+"""Algebraic Riccati equations of regulators and filters, and why one has no solution.
+
+A motion that does not decay by itself, and that no input reaches or the cost does not see, keeps its eigenvalue in the
+closed loop, on or beyond the stability boundary. Solvers that meet it there return numbers all the same, 1e6 to 1e16.
+So the closed loop must be stable by a margin: more than a part of the eigenvalue itself, and more than rounding in the
+matrix it belongs to. Slow loops are far from that: what takes 1e4 s beside what takes 1e-4 s still has 1e5 margins.
+"""
+from typing import NamedTuple
+
+import numpy as np
+
+from liedyn.machine.errors import InputError
+
+MARGIN, ROUNDING = 1e-9, 1e3 * np.finfo(float).eps
+"""The part of an eigenvalue by which it must be stable, and the part of the norm of the closed loop."""
+UNREACHED = 1e-9
+"""Smallest singular value of [A - s B], all of them of size 1, of a mode that inputs move."""
+
+
+class Unsolved(NamedTuple):
+    """What an error says: what there is none of, and of a motion, that B does not reach it, that Q does not."""
+
+    what: str
+    undriven: str
+    unweighted: str
+
+
+def undamped(A, h):
+    """exp(h s) for all motions of a continuous A that do not decay: where a step of any method has them, nearly."""
+    return np.exp(h * _unstable(np.linalg.eigvals(A), A, False))
+
+
+def solved(solve, A, B, Q, R, N, states, still, words):
+    """The solution of a Riccati equation, that of a loop that is stable by a margin; of a filter with A^T for A and C^T
+    for B.
+
+    Parameters
+    ----------
+    solve : callable
+        ``solve_continuous_are`` or ``solve_discrete_are`` of SciPy.
+    A, B, Q, R, N : ndarray
+    states : tuple of str
+    still : ndarray or None
+        In discrete time, what `undamped` returns: steps of a method give motions that do not decay a little damping,
+        but what the closed loop leaves where it is is not stabilised. None in continuous time.
+    words : Unsolved
+
+    Raises
+    ------
+    InputError
+        There is none; it names a motion that is to blame.
+    """
+    own, sampled = np.linalg.eigvals(A), still is not None
+    still = _nearest(own, still) if sampled else own[:0]
+    try:
+        P = solve(A, B, Q, R, s=N)
+        trouble = "" if np.isfinite(P).all() else "the cost is not finite"
+    except (np.linalg.LinAlgError, ValueError) as error:
+        trouble = str(error)
+    if trouble:
+        modes = np.concatenate([_unstable(own, A, sampled), still])
+        raise InputError(f"no {words.what}: {_reason(A, B, Q, states, modes, words) or trouble}")
+    loop = _closed(A, B, P, R, N, sampled)
+    found = np.linalg.eigvals(loop)
+    apart, margin = np.abs(found - still[:, None]).min(axis=1, initial=np.inf), _margin(still, loop, sampled)
+    left = np.concatenate([_unstable(found, loop, sampled), still[apart <= margin]])
+    if len(left):
+        modes = _nearest(own, left)  # what is not reached keeps its eigenvalue
+        raise InputError(f"no {words.what}: " + (_reason(A, B, Q, states, modes, words) or (
+            f"to rounding its closed loop is not stable, with the eigenvalue {left[0]:.4g}: weights, or rates of "
+            "motions, are too far apart")))
+    return P
+
+
+def _closed(A, B, P, R, N, sampled):
+    """The closed loop, A - B K."""
+    by_state, by_input = (B.T @ P @ A, R + B.T @ P @ B) if sampled else (B.T @ P, R)
+    return A - B @ np.linalg.lstsq(by_input, by_state if N is None else by_state + N.T, rcond=None)[0]
+
+
+def _nearest(own, others):
+    """Of the eigenvalues `own` those next to others."""
+    return own[np.abs(own[:, None] - others).argmin(axis=0)] if len(own) else own
+
+
+def _unstable(eigenvalues, A, sampled):
+    """Those that are not stable by a margin, of a matrix."""
+    return eigenvalues[_rates(eigenvalues, sampled).real >= -_margin(eigenvalues, A, sampled)]
+
+
+def _rates(eigenvalues, sampled):
+    """s, in discrete time h s, of z = exp(h s)."""
+    least = np.finfo(float).tiny
+    return np.log(np.where(np.abs(eigenvalues) > least, eigenvalues, least).astype(complex)) if sampled else eigenvalues
+
+
+def _margin(eigenvalues, A, sampled):
+    """By how much eigenvalues of a matrix have to be stable."""
+    size = np.linalg.norm(_balanced(A)[0])
+    return MARGIN * np.abs(_rates(eigenvalues, sampled)) + ROUNDING * (max(size, 1.0) if sampled else size)
+
+
+def _balanced(A):
+    """A with its states scaled so that rows and columns are of the same size, and what they are divided by."""
+    from scipy.linalg import matrix_balance
+
+    if not A.size:
+        return A, np.ones(0)
+    balanced, (scale, _) = matrix_balance(A, permute=False, separate=True)
+    return balanced, scale
+
+
+def _reason(A, B, Q, states, modes, words):
+    """What keeps one of these modes of A from being stabilised, None if all is well (Popov, Belevitch, Hautus)."""
+    A, scale = _balanced(A)
+    B, Q = _unit_columns(B / scale[:, None]), _unit_columns(Q * scale)
+    least, found = UNREACHED, None
+    for s in modes:
+        one = s * np.eye(len(A)) - A
+        one = one / max(np.linalg.norm(A), abs(s), np.finfo(float).tiny)
+        for rows, trouble in ((np.hstack([one, B]).conj().T, words.undriven), (np.vstack([one, Q]), words.unweighted)):
+            _, sizes, motions = np.linalg.svd(rows)
+            if sizes.min() < least:
+                name = states[int(np.abs(motions[-1]).argmax())].removeprefix("velocity:")
+                least = sizes.min()
+                found = f"the motion of {name} with the eigenvalue {s:.4g} does not decay, and {trouble}"
+    return found
+
+
+def _unit_columns(X):
+    """Columns of length 1; those that are zero stay so."""
+    lengths = np.linalg.norm(X, axis=0)
+    return X / np.where(lengths > 0.0, lengths, 1.0)

@@ -1,0 +1,274 @@
+"""Time-varying linear quadratic regulators along a motion: u = u_0(t) - K(t) x, x the deviation from the motion at t.
+
+The Riccati equation -dP/dt = P A + A^T P - P B R^-1 B^T P + Q runs backward from P(end) = Q_f over the exact A and B at
+the samples of the motion. Over an interval A and B are the means of its ends, and the step is that of the Hamiltonian
+system's exponential, whatever its stiffness: of second order in the interval (Kwakernaak and Sivan 1972, 3.3).
+"""
+import numpy as np
+
+from liedyn.control.constrained.inverse_dynamics import inverse_dynamics
+from liedyn.linear.linearize import linearize
+from liedyn.machine.arguments import floats, number, require_robot
+from liedyn.machine.errors import InputError
+from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
+from liedyn.mechanics.tree.configuration import difference, integrate
+from liedyn.model.calls.boundary import states
+from liedyn.motion.deviation import Deviation
+from liedyn.tasks.cost_weights import weight
+
+
+class TrackingRegulator:
+    """A regulator along a motion; made by :func:`liedyn.tvlqr`.
+
+    A function of (t, q, v) for the `u` of `simulate`. Between samples K and u_0 are interpolated linearly, the motion
+    by cubics through its configurations and velocities; before the first and behind the last sample they stay.
+
+    Attributes
+    ----------
+    t : ndarray, shape (count,)
+        [s]
+    q, v, u : ndarray, shapes (count, nq), (count, nv), (count, nu)
+        The motion and its inputs.
+    K : ndarray, shape (count, nu, x)
+    P : ndarray, shape (count, x, x)
+        Of the cost to go.
+    states : tuple of str
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> arm = ld.load("five_bar")
+    >>> tr = ld.simulate(arm, arm.home, [0.0] * 4, 0.01, dt=1e-3)
+    >>> ld.tvlqr(arm, tr.t, tr.q, tr.v, Q=10.0, R=0.1, u=0.0 * tr.v)
+    TrackingRegulator(11 samples, 0 to 0.01 s, 4 inputs)
+    """
+
+    def __init__(self, t, u, K, P, deviations, names):
+        self.t, self.u, self.K, self.P, self.states, self._deviations = t, u, K, P, names, deviations
+        self.q, self.v = np.array([each.q for each in deviations]), np.array([each.v for each in deviations])
+
+    def __repr__(self):
+        return f"TrackingRegulator({len(self.t)} samples, {self.t[0]:g} to {self.t[-1]:g} s, {self.K.shape[1]} inputs)"
+
+    def reference(self, t):
+        """The motion and its inputs at a time.
+
+        Parameters
+        ----------
+        t : float
+            [s]
+
+        Returns
+        -------
+        q, v, u : ndarray
+
+        Raises
+        ------
+        InputError
+            The time is no number.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> arm = ld.load("five_bar")
+        >>> tr = ld.simulate(arm, arm.home, [0.0] * 4, 0.01, dt=1e-3)
+        >>> regulator = ld.tvlqr(arm, tr.t, tr.q, tr.v, Q=10.0, R=0.1, u=0.0 * tr.v)
+        >>> [x.shape for x in regulator.reference(0.0035)]
+        [(4,), (4,), (4,)]
+        """
+        k, s, h = self._place(t)
+        robot, u = self._deviations[0].robot, (1.0 - s) * self.u[k] + s * self.u[k + 1]
+        step, v0, v1 = difference(robot, self.q[k], self.q[k + 1]), self.v[k], self.v[k + 1]
+        # Hermite's cubic in the tangent space at the sample before, in which velocities are nearly the same
+        eta = s * s * (3.0 - 2.0 * s) * step + h * (s * (1.0 - s) ** 2 * v0 - s * s * (1.0 - s) * v1)
+        rate = 6.0 * s * (1.0 - s) / h * step + (1.0 - s) * (1.0 - 3.0 * s) * v0 + s * (3.0 * s - 2.0) * v1
+        return integrate(robot, self.q[k], eta), rate, u
+
+    def __call__(self, t, q, v):
+        """Inputs of the actuators.
+
+        Parameters
+        ----------
+        t : float
+            [s]
+        q : array_like, shape (nq,)
+        v : array_like, shape (nv,)
+
+        Returns
+        -------
+        u : ndarray, shape (nu,)
+
+        Raises
+        ------
+        InputError
+            A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
+        """
+        deviation, u = self._at(t)
+        return u - self.gain(t) @ deviation(*deviation.state(q, v))
+
+    def derivative(self, t, q, v):
+        """Its derivatives by a displacement in the tangent space at q, and by v.
+
+        Parameters
+        ----------
+        t : float
+            [s]
+        q : array_like, shape (nq,)
+        v : array_like, shape (nv,)
+
+        Returns
+        -------
+        by_q, by_v : ndarray, shape (nu, nv)
+
+        Raises
+        ------
+        InputError
+            A shape does not fit, an entry is not finite, or a quaternion is not of unit length.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> arm = ld.load("five_bar")
+        >>> tr = ld.simulate(arm, arm.home, [0.0] * 4, 0.01, dt=1e-3)
+        >>> regulator = ld.tvlqr(arm, tr.t, tr.q, tr.v, Q=10.0, R=0.1, u=0.0 * tr.v)
+        >>> [x.shape for x in regulator.derivative(0.0035, arm.home, tr.v[0])]
+        [(4, 4), (4, 4)]
+        """
+        deviation, K = self._at(t)[0], self.gain(t)
+        by_q, by_v = deviation.derivative(*deviation.state(q, v))
+        return -K @ by_q, -K @ by_v
+
+    @property
+    def feedback(self):
+        """The pair (f, df)."""
+        return self, self.derivative
+
+    def gain(self, t):
+        """K at a time.
+
+        Parameters
+        ----------
+        t : float
+            [s]
+
+        Returns
+        -------
+        K : ndarray, shape (nu, x)
+
+        Raises
+        ------
+        InputError
+            The time is no number.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> arm = ld.load("five_bar")
+        >>> tr = ld.simulate(arm, arm.home, [0.0] * 4, 0.01, dt=1e-3)
+        >>> regulator = ld.tvlqr(arm, tr.t, tr.q, tr.v, Q=10.0, R=0.1, u=0.0 * tr.v)
+        >>> regulator.gain(0.0035).shape
+        (4, 4)
+        """
+        k, s, _ = self._place(t)
+        return (1.0 - s) * self.K[k] + s * self.K[k + 1]
+
+    def _place(self, t):
+        """The sample before a time, and how far it is on the way to the next, whose distance is h."""
+        t = number("t", t)
+        k = int(np.clip(np.searchsorted(self.t, t, side="right") - 1, 0, len(self.t) - 2))
+        h = self.t[k + 1] - self.t[k]
+        return k, float(np.clip((t - self.t[k]) / h, 0.0, 1.0)), h
+
+    def _at(self, t):
+        q, v, u = self.reference(t)
+        return self._deviations[0].at(q, v), u
+
+
+def tvlqr(robot, t, q, v, Q, R, a=None, u=None, final=None, independent=None, speeds=None,
+          rank_tolerance=RANK_TOLERANCE):
+    """The regulator that keeps a robot on a motion: the integral of x^T Q x + du^T R du along it is smallest.
+
+    Parameters
+    ----------
+    robot : Robot
+    t : array_like, shape (count,)
+        Times of the samples, increasing [s].
+    q, v : array_like, shapes (count, nq), (count, nv)
+        The motion [rad, m; rad/s, m/s], loops closed; of a `Trajectory` ``tr.t, tr.q, tr.v``.
+    Q, R
+        Weights, as for `lqr`.
+    a : array_like, shape (count, nv), optional
+        Accelerations of the motion [rad/s^2, m/s^2], from which `inverse_dynamics` finds the inputs.
+    u : array_like, shape (count, nu), optional
+        Inputs along the motion; give u or a.
+    final : float, array_like or dict, optional
+        Weight of the state at the end, as Q; default: Q.
+    independent, speeds
+        Coordinates of the states, as for `linearize`; "auto" chooses them at the first sample.
+    rank_tolerance : float
+        Pivots of G below this part of the largest one count as zero.
+
+    Returns
+    -------
+    TrackingRegulator
+
+    Raises
+    ------
+    InputError
+        A shape that does not fit, times that do not increase, an unknown name, a weight that is not definite, or
+        neither or both of a and u.
+    ControllabilityError
+        No inputs give the accelerations a.
+    ClosureError
+        A loop is open at a sample.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> arm = ld.load("five_bar")
+    >>> tr = ld.simulate(arm, arm.home, [0.0] * 4, 0.2, dt=1e-3)
+    >>> regulator = ld.tvlqr(arm, tr.t, tr.q, tr.v, Q=10.0, R=0.1, u=0.0 * tr.v)
+    >>> regulator.K.shape
+    (201, 4, 4)
+    """
+    from scipy.linalg import expm
+
+    require_robot(robot)
+    lead, q, v = states(robot, q=q, v=v)
+    t = floats("t", t)
+    if len(lead) != 1 or t.shape != lead or len(t) < 2 or not (np.diff(t) > 0.0).all():
+        raise InputError(f"a motion has times t that increase and a row of q and v for each, at least two; got t of "
+                         f"shape {t.shape}, q of {lead + q.shape[1:]}")
+    first = Deviation(robot, q[0], v[0], independent, speeds, rank_tolerance)
+    deviations = [first, *(first.at(*each) for each in zip(q[1:], v[1:]))]
+    if (a is None) == (u is None):
+        raise InputError("give a, the accelerations of the motion, or u, its inputs")
+    if u is None:
+        u = _inputs(robot, q, v, floats("a", a), first.w)
+    u = floats("u", u)
+    if u.shape != (len(t), len(robot.actuator_names)) or not np.isfinite(u).all():
+        raise InputError(f"u must be finite and have shape {(len(t), len(robot.actuator_names))}, got {u.shape}")
+    models = linearize(robot, q, v, u=u, independent=first.y, speeds=first.w, rank_tolerance=rank_tolerance)
+    Q, R = weight("Q", Q, models.states, False), weight("R", R, models.inputs, True)
+    P = np.empty_like(models.A)
+    P[-1] = Q if final is None else weight("final", final, models.states, False)
+    x = P.shape[-1]
+    for k in range(len(t) - 2, -1, -1):
+        A, B = (0.5 * (M[k] + M[k + 1]) for M in (models.A, models.B))
+        S = B @ np.linalg.solve(R, B.T)
+        # backward in time
+        step = expm((t[k + 1] - t[k]) * np.block([[-A, S], [Q, A.T]]))
+        X, Y = step[:x, :x] + step[:x, x:] @ P[k + 1], step[x:, :x] + step[x:, x:] @ P[k + 1]
+        P[k] = np.linalg.solve(X.T, Y.T).T
+        P[k] = 0.5 * (P[k] + P[k].T)
+    K = np.linalg.solve(R, np.swapaxes(models.B, -1, -2) @ P)
+    return TrackingRegulator(t.copy(), u.copy(), K, P, deviations, models.states)
+
+
+def _inputs(robot, q, v, a, w):
+    """Inputs that give these accelerations of all coordinates."""
+    if a.shape != v.shape:
+        raise InputError(f"a must have shape {v.shape}, got {a.shape}")
+    if (w.virtual >= 0).any():
+        raise InputError("from accelerations inputs are found for coordinates of the tree only: give u")
+    return inverse_dynamics(robot, q, v, a @ w.rows.T, independent=w).u

@@ -1,0 +1,119 @@
+"""A mechanism as a nonlinear system of python-control.
+
+Its states are the deviation x = (y, w) from one state, in independent coordinates, on the configuration group where
+joints are balls or free; behind each x stands the state (q, v) that closes the loops. With a of `forward_dynamics`,
+
+    dx/dt = dx/dq v + dx/dv a
+"""
+import numpy as np
+
+from liedyn.control.estimation.measurement import Measurement
+from liedyn.machine.arguments import require_robot
+from liedyn.machine.errors import InputError
+from liedyn.machine.python_control import forces, plain, python_control
+from liedyn.mechanics.dynamics.forward import forward_dynamics
+from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
+from liedyn.mechanics.elements.generalized import actuator_matrix
+from liedyn.model.calls.boundary import states
+from liedyn.motion.deviation import Deviation
+from liedyn.motion.discretize import state_at
+
+
+def to_control(robot, q=None, v=None, outputs=None, independent=None, speeds=None, rank_tolerance=RANK_TOLERANCE):
+    """A mechanism as a `control.NonlinearIOSystem`, for `input_output_response`, `interconnect` and others.
+
+    Parameters
+    ----------
+    robot : Robot
+    q : array_like, shape (nq,), optional
+        Where the states are zero [rad, m; quaternions (x, y, z, w)], loops closed; default: home.
+    v : array_like, shape (nv,), optional
+        Velocity there [rad/s, m/s]; default: at rest.
+    outputs : sequence of str, optional
+        Outputs, named as by `linearize`; default: those that the robot declares, else all independent coordinates.
+    independent, speeds
+        Coordinates of the states, as for `linearize`.
+    rank_tolerance : float
+        Pivots of G below this part of the largest one count as zero.
+
+    Returns
+    -------
+    control.NonlinearIOSystem
+        States: deviations of the independent coordinates and velocities, named as by `linearize`; inputs: forces of the
+        actuators, ``force_`` and the actuator's name; outputs: what sensors read, not deviations. A pose, and the
+        position of a ball or free joint, is its rotation vector (and the place of its origin). Dots and colons in
+        names are underlines.
+
+    Raises
+    ------
+    LiedynError
+        python-control is not installed.
+    InputError
+        A shape that does not fit, an unknown name, or a coordinate of a cut joint as a state of a robot that has
+        functions of time.
+    ClosureError
+        A loop is open at q; later, for states that the mechanism cannot reach.
+    SingularConfigurationError
+        The independent coordinates do not determine the motion at q; later, at a state.
+
+    Notes
+    -----
+    One set of coordinates serves for all states: simulate past where they fail with `liedyn.simulate`, which changes
+    them on the way. One-sided constraints are as they are at q.
+
+    Examples
+    --------
+    >>> import liedyn as ld, numpy as np
+    >>> system = ld.to_control(ld.load("five_bar"))
+    >>> system.state_labels
+    ['q1', 'q2', 'velocity_q1', 'velocity_q2']
+    >>> system.dynamics(0.0, np.zeros(4), np.zeros(4)).shape
+    (4,)
+    """
+    control = python_control("to_control")
+    require_robot(robot)
+    lead, q, v = states(robot, q=robot.home if q is None else q, v=np.zeros(robot.nv) if v is None else v)
+    if lead:
+        raise InputError(f"to_control takes one state, got leading axes {lead}")
+    zero = Deviation(robot, q[0], v[0], independent, speeds, rank_tolerance)
+    if robot.functions and (zero.y.virtual >= 0).any():
+        raise InputError(f"{zero.y.names[int((zero.y.virtual >= 0).argmax())]!r} of a cut joint cannot be a state of "
+                         f"{robot.name!r}, which has functions of time: name coordinates of the tree")
+    measurement = Measurement(robot, (robot.outputs or zero.y.names) if outputs is None else outputs)
+    system = Mechanism(robot, zero, measurement, zero.speeds(q[0], v[0]), rank_tolerance)
+    return control.nlsys(system.rate, system.output, inputs=forces(robot.actuator_names),
+                         outputs=plain(measurement.labels), states=plain(zero.y.names + zero.w.rates),
+                         name=plain([robot.name])[0])
+
+
+class Mechanism:
+    """Rates and outputs of a mechanism's states, as python-control asks for them.
+
+    Parameters
+    ----------
+    robot : Robot
+    zero : Deviation
+        From where the states are zero.
+    measurement : Measurement
+    start : ndarray, shape (p,)
+        Independent velocities there.
+    tolerance : float
+    """
+
+    def __init__(self, robot, zero, measurement, start, tolerance):
+        self.robot, self.zero, self.measurement, self.start, self.tolerance = robot, zero, measurement, start, tolerance
+
+    def _at(self, t, x):
+        robot, zero, p = self.robot.at(t) if self.robot.functions else self.robot, self.zero, len(self.zero.y.names)
+        return robot, *state_at(robot, zero.q, x[:p], self.start + x[p:], zero.y, zero.w, self.tolerance)
+
+    def rate(self, t, x, u, params):
+        """dx/dt"""
+        now, q, v = self._at(t, np.asarray(x, dtype=float))
+        a = forward_dynamics(now, q, v, actuator_matrix(now, q) @ np.asarray(u, dtype=float)).a
+        by_q, by_v = self.zero.derivative(q, v)
+        return by_q @ v + by_v @ a
+
+    def output(self, t, x, u, params):
+        """What sensors read."""
+        return self.measurement(*self._at(t, np.asarray(x, dtype=float)), np.asarray(u, dtype=float))

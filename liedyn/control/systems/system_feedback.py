@@ -1,0 +1,233 @@
+"""Controllers of python-control as inputs of `simulate`: their states are kept beside those of the mechanism."""
+import functools
+
+import numpy as np
+
+from liedyn.control.estimation.measurement import measured
+from liedyn.machine.arguments import floats, names as names_of, number, positive, require_robot, whole
+from liedyn.machine.errors import InputError, said, shown, suggestion
+from liedyn.machine.python_control import python_control
+from liedyn.model.calls.boundary import states
+from liedyn.model.travel import Travelling
+from liedyn.motion.simulation.sampled import Sampled
+
+
+class SystemFeedback(Travelling):
+    """A controller with states of its own; made by :func:`liedyn.from_control`, and run by its ``sampled``.
+
+    Attributes
+    ----------
+    sampled : Sampled
+        For the `u` of `simulate`.
+    system : control.StateSpace or control.NonlinearIOSystem
+    x : ndarray, shape (nx,)
+        Its states.
+    outputs : tuple of str
+        What it reads.
+
+    Examples
+    --------
+    >>> import liedyn as ld, control
+    >>> arm = ld.load("five_bar")
+    >>> damper = control.ss([], [], [], [[-1.0]])
+    >>> ld.from_control(damper, arm, ["velocity:q1"], actuators=["q1"], period=0.01)
+    SystemFeedback(1 readings, 0 states, 1 actuators, every 0.01 s)
+    """
+
+    def __init__(self, system, robot, measurement, places, period, advance, reference, u, x, bounds):
+        self.system, self.outputs = system, measurement.labels
+        self._robot, self._measurement, self._places, self._period = robot, measurement, places, period
+        self._advance, self._reference, self._u, self._start = advance, reference, u, x
+        self.sampled = Sampled(self, period, *bounds, u)
+        self.reset()
+
+    def __repr__(self):
+        return (f"SystemFeedback({len(self.outputs)} readings, {len(self.x)} states, {len(self._places)} actuators, "
+                f"every {self._period:g} s)")
+
+    def reset(self):
+        """Begin again, from the states at the start.
+
+        Examples
+        --------
+        >>> import liedyn as ld, control
+        >>> arm = ld.load("five_bar")
+        >>> integrator = control.ss([[0.0]], [[1.0]], [[2.0]], [[0.0]])
+        >>> feedback = ld.from_control(integrator, arm, ["q1"], actuators=["q1"], period=0.01)
+        >>> u = feedback(0.0, arm.home, [0.0] * 4)
+        >>> feedback.reset()
+        >>> feedback.x.tolist()
+        [0.0]
+        """
+        self.x, self._held, self._coming = self._start.copy(), self._u, []
+
+    def __call__(self, t, q, v):
+        """Inputs of the actuators at a sample; the states go on to the next one.
+
+        Parameters
+        ----------
+        t : float
+            [s]
+        q : array_like, shape (nq,)
+        v : array_like, shape (nv,)
+
+        Returns
+        -------
+        u : ndarray, shape (nu,)
+
+        Raises
+        ------
+        InputError
+            What the system or the reference says does not fit, or either fails.
+        """
+        t = number("t", t)
+        _, (q,), (v,) = states(self._robot, q=q, v=v)
+        robot = self._robot.at(t) if self._robot.functions else self._robot
+        for arrival, coming in self._coming:  # forces that act just before the sample
+            if arrival < t - 1e-6 * self._period:
+                self._held = coming
+        self._coming = [each for each in self._coming if each[0] >= t - 1e-6 * self._period]
+        e = self._measurement(robot, q, v, self._held)
+        if self._reference is not None:
+            e = self._measurement.difference(_said("reference", self._reference, len(e), t), e)
+        try:
+            said_now, x = self.system.output(t, self.x, e), self._advance(t, self.x, e)
+        except Exception as error:
+            raise InputError(f"from_control, the system fails with {said(error)} at t = {t:g}") from error
+        u = self._u.copy()
+        u[self._places] += _fitting("the system's output", np.atleast_1d(said_now), len(self._places), t)
+        self.x = _fitting("the system's state", np.atleast_1d(x), len(self.x), t)
+        u = np.clip(u, self.sampled.lower, self.sampled.upper)
+        self._coming.append((t + self.sampled.delay, u))
+        return u.copy()
+
+
+def from_control(system, robot, outputs=None, reference=None, actuators=None, u=None, period=None, steps=1, x=None,
+                 delay=0.0, lower=-np.inf, upper=np.inf):
+    """A controller of python-control, for ``simulate(u=feedback.sampled)``.
+
+    Parameters
+    ----------
+    system : control.StateSpace, control.TransferFunction or control.NonlinearIOSystem
+        The controller: in continuous or in discrete time.
+    robot : Robot
+    outputs : sequence of str, optional
+        What it reads, in the order of its inputs, named as outputs of `linearize`; default: those that the robot
+        declares.
+    reference : array_like, shape (ny,), or callable, optional
+        What should be read, or a function of t that says so: the system is given the difference, reference minus
+        reading. Default: it is given the readings.
+    actuators : sequence of str, optional
+        What it drives, in the order of its outputs; default: all actuators.
+    u : array_like, shape (nu,), optional
+        Forces of all actuators that are added to what the system says; default: zero.
+    period : float, optional
+        Time between samples [s], a multiple of the `dt` of `simulate`; default: that of a system in discrete time.
+    steps : int
+        Steps of Runge and Kutta's method in a period, for a nonlinear system in continuous time.
+    x : array_like, shape (nx,), optional
+        Its states at the start; default: zero.
+    delay, lower, upper
+        As for `Sampled`.
+
+    Returns
+    -------
+    SystemFeedback
+
+    Raises
+    ------
+    LiedynError
+        python-control is not installed.
+    InputError
+        A system of another kind, an unknown name, or numbers that do not fit.
+
+    Notes
+    -----
+    A system in continuous time is sampled: its readings are held over a period, over which a linear one is advanced by
+    the exponential, a nonlinear one by the classical method of fourth order. With a period as short as `dt`, it is a
+    continuous controller to first order in `dt`.
+
+    Examples
+    --------
+    >>> import liedyn as ld, control
+    >>> arm = ld.load("five_bar")
+    >>> hold = ld.inverse_dynamics(arm, arm.home, [0.0] * 4, [0.0, 0.0]).u
+    >>> s = control.tf("s")
+    >>> lead = 200.0 * (1 + 0.2 * s) / (1 + 0.01 * s)
+    >>> feedback = ld.from_control(lead, arm, ["q1"], arm.home[:1], actuators=["q1"], u=hold, period=1e-3)
+    >>> tr = ld.simulate(arm, arm.home, [0.0] * 4, 0.1, u=feedback.sampled)
+    """
+    control = python_control("from_control")
+    require_robot(robot)
+    if isinstance(system, control.TransferFunction):
+        system = control.ss(system)
+    if not isinstance(system, control.StateSpace | control.NonlinearIOSystem):
+        raise InputError(f"system: expected a StateSpace, TransferFunction or NonlinearIOSystem, got {shown(system)}")
+    measurement = measured(robot, outputs)
+    known = robot.actuator_names
+    names = known if actuators is None else names_of("actuators", actuators)
+    for name in names:
+        if name not in known or names.count(name) > 1:
+            raise InputError(f"actuators: unknown or named twice: {shown(name)}, {suggestion(shown(name), known)}")
+    for what, count, wanted in (("inputs", system.ninputs, measurement.labels), ("outputs", system.noutputs, names)):
+        if count != len(wanted):
+            raise InputError(f"the system has {count} {what}, which stand for {', '.join(wanted) or 'nothing'}")
+    if system.isdtime(strict=True) and system.dt is not True:
+        if period is not None and abs(period - system.dt) > 1e-9 * system.dt:
+            raise InputError(f"period: the system samples every {system.dt:g} s, got {period:g}")
+        period = system.dt
+    if period is None:
+        raise InputError("period: give the time between samples, which the system does not say")
+    period, steps = positive("period", period), whole("steps", steps, 1)
+    u = np.zeros(len(known)) if u is None else _fitting("u", u, len(known))
+    x = np.zeros(system.nstates) if x is None else _fitting("x", x, system.nstates)
+    if reference is not None and not callable(reference):
+        reference = _fitting("reference", reference, len(measurement.labels))
+    return SystemFeedback(system, robot, measurement, [known.index(name) for name in names], period,
+                          _advance(control, system, period, steps), reference, u, x, (delay, lower, upper))
+
+
+def _advance(control, system, period, steps):
+    """The function (t, x, e) of the states a period later."""
+    if system.isdtime(strict=True):
+        return system.dynamics
+    if isinstance(system, control.StateSpace):
+        from scipy.linalg import expm
+
+        nx, both = system.nstates, np.zeros((system.nstates + system.ninputs,) * 2)
+        both[:nx] = np.hstack([system.A, system.B])
+        return functools.partial(_linear, expm(period * both)[:nx])
+    return functools.partial(_runge_kutta, system.dynamics, period / steps, steps)
+
+
+def _linear(step, t, x, e):
+    return step @ np.concatenate([x, e])
+
+
+def _runge_kutta(dynamics, h, steps, t, x, e):
+    for k in range(steps):
+        now = t + k * h
+        k1 = dynamics(now, x, e)
+        k2 = dynamics(now + 0.5 * h, x + 0.5 * h * k1, e)
+        k3 = dynamics(now + 0.5 * h, x + 0.5 * h * k2, e)
+        x = x + h / 6.0 * (k1 + 2.0 * k2 + 2.0 * k3 + dynamics(now + h, x + h * k3, e))
+    return x
+
+
+def _said(name, value, size, t):
+    """A reference at a time."""
+    if not callable(value):
+        return value
+    try:
+        value = value(t)
+    except Exception as error:
+        raise InputError(f"{name} fails with {said(error)} at t = {t:g}") from error
+    return _fitting(name, value, size, t)
+
+
+def _fitting(name, x, size, t=None):
+    x = floats(name, x)
+    if x.shape != (size,) or not np.isfinite(x).all():
+        raise InputError(f"{name} must be {size} finite numbers, got {shown(x.tolist())}"
+                         + ("" if t is None else f" at t = {t:g}"))
+    return x

@@ -1,0 +1,103 @@
+"""Load a robot by the name it is bundled under, or from a file."""
+
+import importlib.resources
+import inspect
+from pathlib import Path
+
+from liedyn.files.paths import path_of
+from liedyn.machine.by_name import by_name
+from liedyn.machine.errors import InputError, ModelError, shown, suggestion
+
+READERS = {
+    ".toml": "liedyn.files.toml:load_toml",
+    ".urdf": "liedyn.files.urdf:load_urdf",
+    ".xml": "liedyn.files.mjcf:load_mjcf",
+    ".sdf": "liedyn.files.sdf:load_sdf",
+    ".world": "liedyn.files.sdf:load_sdf",
+}
+"""By the end of a file's name its reader, module and function: it takes the path, and options by name."""
+
+_USD = (".usd", ".usda", ".usdc", ".usdz")  # MjSpec.from_file of MuJoCo 4.0's wheel has no decoder for them
+
+
+def load(source, **options):
+    """Load a robot.
+
+    Parameters
+    ----------
+    source : str or Path
+        Name of a bundled robot (:func:`bundled`), or path of a file of one of the kinds in `READERS`.
+    **options
+        Those of the reader: for URDF files :func:`load_urdf`, for SDFormat files :func:`load_sdf`.
+
+    Returns
+    -------
+    Robot
+
+    Raises
+    ------
+    ModelError
+        Neither a bundled name nor a file of a known kind, or a file that does not describe a robot.
+    InputError
+        An unknown option, or a source that is neither a name nor a path.
+
+    Examples
+    --------
+    >>> load("loader").loop_names
+    ('lift_pin', 'link_pin', 'tilt_pin')
+    """
+    kind = path_of(source).suffix.lower()
+    if kind in _USD:
+        raise ModelError(f"{shown(str(source))}: USD is not read; convert it to URDF or MJCF first, as Isaac Sim's "
+                         "URDF exporter does, or a MuJoCo that is built with USD")
+    reader = by_name(READERS[kind if kind in READERS else ".toml"])
+    known = list(inspect.signature(reader).parameters)[1:]
+    for option in options:
+        if option not in known:
+            file = f"a {kind} file" if kind in READERS else "a bundled robot"
+            raise InputError(f"{file} is loaded without an option {shown(option)}, {suggestion(option, known)}")
+    if kind in READERS:
+        return reader(source, **options)
+    name, names = str(source), bundled()
+    if name not in names:
+        raise ModelError(f"no robot {shown(name)}: give the path of a {' or '.join(READERS)} file, or a bundled name; "
+                         f"{suggestion(name, names)}")
+    from liedyn.files.toml import read_toml
+
+    with importlib.resources.as_file(_folder() / f"{name}.toml") as path:
+        return read_toml(path)
+
+
+def fitting(robot, file):
+    """The robot of a file, without the independent coordinates that it declares where they do not fit its
+    constraints."""
+    # only robots that declare some need what it takes to find out, which is compiled and in a room above this one
+    if not robot.independent:
+        return robot
+    return by_name("liedyn.mechanics.constraints.declared_independent:fitting")(robot, file)
+
+
+def bundled():
+    """Names of the bundled robots, sorted.
+
+    Returns
+    -------
+    list of str
+
+    Examples
+    --------
+    >>> "loader" in bundled()
+    True
+    """
+    folder = _folder()
+    if folder is None:
+        return []
+    return sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml"))
+
+
+def _folder():
+    try:
+        return importlib.resources.files("liedyn_robots")
+    except ModuleNotFoundError:  # a checkout that is on the path but not installed
+        beside = Path(__file__).resolve().parents[2] / "robots"
+        return beside if beside.is_dir() else None

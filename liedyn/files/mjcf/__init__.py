@@ -1,0 +1,127 @@
+"""Robots from MJCF files, read by MuJoCo's own parser: the extra ``mjcf``.
+
+What MuJoCo compiles is what is taken over: defaults, frames, units and inertias of shapes have been worked out by then.
+Its constraints are soft; here they are hard, and the rest of the dynamics is the same.
+"""
+
+import contextlib
+
+import numpy as np
+
+from liedyn.files.frictions import add_friction, require_width
+from liedyn.files.mjcf import actuators, equalities, fields, geoms, tendons
+from liedyn.files.mjcf.documents import looked_through
+from liedyn.files.mjcf.reader import BALL, Reader
+from liedyn.files.paths import path_of
+from liedyn.machine.errors import LiedynError, ModelError, cut, errors_at, listed
+from liedyn.machine.texts import printable
+from liedyn.model.validation import warn
+
+
+def load_mjcf(path, keyframe=None, friction=None):
+    """Read a robot from an MJCF file of MuJoCo.
+
+    Bodies keep their names and frames, joints their names and coordinates (`ref` included). A body with several joints
+    becomes a chain of massless bodies, sites become frames. Equalities between bodies or sites become cut joints, those
+    between joints or fixed tendons couplings; springs and dampers of tendons, and polynomial ones of joints, become
+    force elements, compensation of gravity applied forces. Motors, and position and velocity servos become actuators,
+    the latter with what they do as springs and dampers; nothing drives a free joint but an actuator of the file. What
+    the file switches off is off. Shapes are taken for inertias, and to be drawn.
+
+    Everything else that MuJoCo's compiled model has and that is not at its default is told, unless it has nothing to do
+    with motion: `liedyn.files.mjcf.fields` lists all of it.
+
+    Parameters
+    ----------
+    path : str or Path
+    keyframe : str, optional
+        The keyframe that is the home configuration. Default: the one named ``"home"``, else the first one, else the
+        configuration in which the file draws the model.
+    friction : float, optional
+        Keep the dry friction of joints, as force elements ``<coordinate> friction`` that are smooth below this rate
+        [rad/s, m/s] (:meth:`Builder.friction`). Default: it is left out, with a warning.
+
+    Returns
+    -------
+    Robot
+
+    Raises
+    ------
+    ModelError
+        MuJoCo cannot read the file or would not end with it, a name is not UTF-8, a mesh is missing that an inertia
+        depends on, or the file does not describe a robot.
+    LiedynError
+        MuJoCo is not installed.
+
+    Warns
+    -----
+    ModelWarning
+        The file says what the robot will not have, by name; or names of it had to change.
+
+    Examples
+    --------
+    >>> robot = load_mjcf("cassie.xml")  # doctest: +SKIP
+    """
+    path = path_of(path)
+    require_width("load_mjcf", friction)
+    with errors_at(path):
+        source = path.name.encode(errors="replace").decode()  # file names may be any bytes
+        mujoco, model, looks = compiled(path)
+        reader = Reader(mujoco, model, source, keyframe)
+        servos = actuators.linear_servos(reader)
+        reader.add_bodies(servos)
+        reader.add_sites()
+        polynomials = equalities.declare(reader)
+        tendons.declare(reader)
+        actuators.declare(reader)
+        geoms.declare(reader, looks)
+        add_friction(reader.builder, reader.frictions() if friction is not None else {}, friction)
+        robot = equalities.with_polynomials(reader.builder, polynomials)
+    for what, names in left_out(reader, friction is not None).items():
+        warn(f"{cut(path.name)}: left out {what}: {listed(names)}")
+    if reader.renamed:
+        warn(f"{cut(path.name)}: names that others have, too, changed: {listed(reader.renamed)}")
+    return robot
+
+
+def compiled(path):
+    """MuJoCo's module, the model it makes of a file, without meshes that only show, and what shapes look like."""
+    try:
+        import mujoco
+    except ImportError:
+        raise LiedynError("MJCF files need MuJoCo: pip install 'liedyn[mjcf]'") from None
+    if looked_through(path) == "robot":  # which MuJoCo reads, without its loops and friction
+        raise ModelError("this is a URDF: give it a name that ends with .urdf, or take load_urdf")
+    with _parsing(mujoco):
+        spec = mujoco.MjSpec.from_file(str(path))
+        spec.compiler.fusestatic = False
+        spec.compiler.LRopt.mode = mujoco.mjtLRMode.mjLRMODE_NONE  # ranges of muscles, which take a simulation
+        looks = geoms.leave_shapes(mujoco, spec, path.parent)
+        return mujoco, spec.compile(), looks
+
+
+@contextlib.contextmanager
+def _parsing(mujoco):
+    """What MuJoCo says of a file, as a ModelError on one line."""
+    try:
+        yield
+    except (ValueError, mujoco.FatalError, mujoco.UnexpectedError, MemoryError) as error:
+        raise ModelError(f"MuJoCo cannot read it: {printable(' '.join(str(error).split()))}") from None
+
+
+def left_out(reader, keeps_friction):
+    """What the robot does not have: names by what it is."""
+    m, found = reader.model, reader.missing
+    fields.tell(reader)
+    for j in m.dof_jntid[np.flatnonzero(m.dof_frictionloss)] if not reader.has_no_friction() else ():
+        if not (keeps_friction and reader.is_single(j)):
+            found["the dry friction of joints"].append(reader.joints[j])
+    for j in np.flatnonzero(m.jnt_limited) if not reader.has_no_limits() else ():
+        if m.jnt_type[j] == BALL:
+            found["the ranges of balls"].append(f"{reader.joints[j]} ({m.jnt_range[j, 1]:g})")
+    for j in np.flatnonzero(m.jnt_actfrclimited):
+        low, high = m.jnt_actfrcrange[j]
+        if reader.is_single(j) and low != -high:
+            found["that forces of actuators are limited otherwise to one side"].append(
+                f"{reader.joints[j]} ({low:g} {high:g})")
+    return {what: list(dict.fromkeys(names)) for what, names in found.items() if names}

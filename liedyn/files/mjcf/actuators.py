@@ -1,0 +1,110 @@
+"""Actuators of MJCF files: inputs, and what servos do as springs and dampers."""
+import numpy as np
+
+from liedyn.files.mjcf.reader import BALL, FREE
+from liedyn.files.mjcf.tendons import fixed_tendon, is_fixed, line
+from liedyn.model.kinds import JOINT_KINDS
+
+
+def linear_servos(reader):
+    """By joint what its servos do as springs and dampers: stiffness, stiffness times rest, damping (joints, 3)."""
+    m, found = reader.model, np.zeros((reader.model.njnt, 3))
+    for k in filter(reader.drives, reader.actuators):
+        if _is_linear(reader, k) and _is_joint_spring(reader, k):
+            gear, (constant, k_p, k_v) = reader.gear(k)[0], m.actuator_biasprm[k, :3]
+            found[m.actuator_trnid[k, 0]] += -gear * gear * k_p, gear * constant, -gear * gear * k_v
+    return found
+
+
+def declare(reader):
+    """All that are linear, and act on coordinates or between two points.
+
+    Springs of servos that no joint can have become force elements.
+    """
+    m = reader.model
+    for k in reader.actuators:
+        if not reader.drives(k):
+            reader.missing["actuators that the file switches off"].append(reader.name("actuator", k))
+            continue
+        name, ratios = reader.name("actuator", k), _ratios(reader, k) if _is_linear(reader, k) else None
+        if not ratios:
+            if not (_is_linear(reader, k) and _add_cylinder(reader, k, name)):
+                reader.missing["actuators with a state, of a muscle, or that act on other than coordinates and "
+                               "tendons between two sites"].append(name)
+            continue
+        gear, (constant, k_p, k_v) = 1.0 if _is_ball(reader, k) else reader.gear(k)[0], _bias(reader, k)
+        reader.builder.actuator(name, ratios, gear=gear * m.actuator_gainprm[k, 0])
+        if (constant or k_p or k_v) and not _is_joint_spring(reader, k):
+            # the force gear (constant + k_p gear x + k_v gear dx/dt) on the sum x, which pulls where it is negative
+            reader.builder.coordinate_force(reader.unused("element", f"{name} servo"), ratios,
+                                            stiffness=-gear * gear * k_p, damping=-gear * gear * k_v,
+                                            preload=-gear * constant)
+
+
+def _add_cylinder(reader, k, name):
+    """An actuator of a tendon from site to site, and its servo as a spring; False if it acts on anything else."""
+    m, target = reader.model, int(reader.model.actuator_trnid[k, 0])
+    ends = line(reader, target) if _is_tendon(reader, k) else None
+    if not ends:
+        return False
+    gear, (constant, k_p, k_v) = reader.gear(k)[0], _bias(reader, k)
+    reader.builder.cylinder(name, *ends, gear=gear * m.actuator_gainprm[k, 0])
+    if constant or k_p or k_v:
+        reader.builder.spring(reader.unused("element", f"{name} servo"), *ends, stiffness=-gear * gear * k_p,
+                              damping=-gear * gear * k_v, preload=-gear * constant)
+    return True
+
+
+def _is_tendon(reader, k):
+    return reader.model.actuator_trntype[k] == int(reader.mujoco.mjtTrn.mjTRN_TENDON)
+
+
+def _bias(reader, k):
+    """Constant, and factors of length and velocity, of the force that an actuator has without input."""
+    affine = reader.model.actuator_biastype[k] == int(reader.mujoco.mjtBias.mjBIAS_AFFINE)
+    return reader.model.actuator_biasprm[k, :3] if affine else np.zeros(3)
+
+
+def _is_linear(reader, k):
+    """Is the force of an actuator gain u + constant + k_p length + k_v velocity, on coordinates?"""
+    m, mj = reader.model, reader.mujoco
+    return (m.actuator_dyntype[k] == int(mj.mjtDyn.mjDYN_NONE)
+            and m.actuator_gaintype[k] == int(mj.mjtGain.mjGAIN_FIXED)
+            and m.actuator_biastype[k] in (int(mj.mjtBias.mjBIAS_NONE), int(mj.mjtBias.mjBIAS_AFFINE))
+            and not (_is_ball(reader, k) and _bias(reader, k).any()))
+
+
+def _is_joint_spring(reader, k):
+    """Can a joint have the spring and the damper of a servo?"""
+    constant, k_p, k_v = _bias(reader, k)
+    return _drives_one(reader, k) and k_p <= 0.0 and k_v <= 0.0 and bool(k_p or not constant)
+
+
+def _drives_one(reader, k):
+    """Does an actuator act on a joint with one coordinate?"""
+    m, kinds = reader.model, reader.mujoco.mjtTrn
+    return (m.actuator_trntype[k] in (int(kinds.mjTRN_JOINT), int(kinds.mjTRN_JOINTINPARENT))
+            and reader.is_single(m.actuator_trnid[k, 0]))
+
+
+def _is_ball(reader, k):
+    """Does an actuator turn a ball or free joint, about axes of the child?"""
+    m = reader.model
+    if m.actuator_trntype[k] != int(reader.mujoco.mjtTrn.mjTRN_JOINT):
+        return False
+    kind = m.jnt_type[m.actuator_trnid[k, 0]]
+    return bool(kind == BALL or kind == FREE and not reader.gear(k)[:3].any())
+
+
+def _ratios(reader, k):
+    """Of the actuator's length by velocity coordinate; None where it is no sum of coordinates."""
+    m, target = reader.model, int(reader.model.actuator_trnid[k, 0])
+    if _drives_one(reader, k):
+        return {reader.joints[target]: 1.0}
+    if _is_ball(reader, k):
+        names = [reader.joints[target] + suffix for suffix in JOINT_KINDS["spherical"].velocities]
+        gear = reader.gear(k)[3:] if m.jnt_type[target] == FREE else reader.gear(k)[:3]
+        return {name: float(ratio) for name, ratio in zip(names, gear) if ratio}
+    if _is_tendon(reader, k) and is_fixed(reader, target):
+        return fixed_tendon(reader, target)
+    return None

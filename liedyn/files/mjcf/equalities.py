@@ -1,0 +1,97 @@
+"""Equalities of MJCF files, which are soft there, as constraints."""
+from collections import defaultdict
+
+from liedyn.files.mjcf.polynomials import polynomial_rows
+from liedyn.files.mjcf.reader import pose
+from liedyn.files.mjcf.tendons import fixed_tendon, is_fixed
+from liedyn.machine.errors import shown
+from liedyn.model import Builder
+
+
+def declare(reader):
+    """All that robots have; returns polynomials of higher degree, for `with_polynomials`."""
+    m, kinds, polynomials = reader.model, reader.mujoco.mjtEq, []
+    is_off = reader.is_off("CONSTRAINT") or reader.is_off("EQUALITY")
+    add = {int(kinds.mjEQ_CONNECT): connection, int(kinds.mjEQ_WELD): weld,
+           int(kinds.mjEQ_JOINT): coupling, int(kinds.mjEQ_TENDON): tendon_coupling}
+    for e in range(m.neq):
+        name, declare_one = reader.name("equality", e), add.get(m.eq_type[e])
+        if declare_one:
+            own, active = reader.unused("joint", name, " equality"), bool(m.eq_active0[e]) and not is_off
+            left = declare_one(reader, e, own, active)
+            polynomials += [left] if left else []
+        else:
+            reader.missing["equalities of flexible parts, and distances of shapes"].append(name)
+    return polynomials
+
+
+def ends(reader, e):
+    """(body, pose in it) of both ends of an equality between bodies or sites; poses None for bodies."""
+    m = reader.model
+    ids = int(m.eq_obj1id[e]), int(m.eq_obj2id[e])
+    if m.eq_objtype[e] == int(reader.mujoco.mjtObj.mjOBJ_SITE):
+        return [reader.site(k) for k in ids]
+    return [(reader.bodies[k], None) for k in ids]
+
+
+def connection(reader, e, name, active):
+    """Two points coincide."""
+    (parent, A), (child, B) = ends(reader, e)
+    data = reader.model.eq_data[e]
+    reader.builder.loop(name, "spherical", parent, child, active=active,
+                        parent_placement=pose(data[:3]) if A is None else A,
+                        child_placement=pose(data[3:6]) if B is None else B)
+
+
+def weld(reader, e, name, active):
+    """Two frames coincide; of the data the second body's point comes first."""
+    (parent, A), (child, B) = ends(reader, e)
+    data = reader.model.eq_data[e]
+    reader.builder.loop(name, "fixed", parent, child, active=active,
+                        parent_placement=pose(data[3:6], data[6:10]) if A is None else A,
+                        child_placement=pose(data[:3]) if B is None else B)
+
+
+def coupling(reader, e, name, active):
+    """y - y0 = a polynomial of x - x0, of two joints."""
+    m, owner = reader.model, f"equality {shown(name)}"
+    terms = []
+    for j in (int(m.eq_obj1id[e]), int(m.eq_obj2id[e])):
+        terms.append(({}, 0.0) if j < 0 else ({reader.coordinate(j, owner): 1.0}, m.qpos0[m.jnt_qposadr[j]]))
+    return polynomial(reader, e, name, active, *terms)
+
+
+def tendon_coupling(reader, e, name, active):
+    """The same of the lengths of two tendons."""
+    m, terms = reader.model, []
+    for t in (int(m.eq_obj1id[e]), int(m.eq_obj2id[e])):
+        if t >= 0 and not is_fixed(reader, t):
+            reader.missing["equalities of spatial tendons"].append(name)
+            return None
+        terms.append(({}, 0.0) if t < 0 else (fixed_tendon(reader, t), m.tendon_length0[t]))
+    return polynomial(reader, e, name, active, *terms)
+
+
+def polynomial(reader, e, name, active, of_y, of_x):
+    """y - y0 = a0 + a1 (x - x0) + ... of sums of coordinates; one of higher degree is returned."""
+    (y, y0), (x, x0), a = of_y, of_x, reader.model.eq_data[e][:5]
+    if a[2:].any() and x:
+        return name, active, y, x, x0, [a[0] + y0, *a[1:]]
+    slope = a[1] if x else 0.0
+    coefficients = defaultdict(float, y)
+    for each, c in x.items():
+        coefficients[each] -= slope * c
+    reader.builder.constraint(name, "coupling", coefficients=dict(coefficients),
+                              offset=y0 + a[0] - slope * x0, active=active)
+    return None
+
+
+def with_polynomials(builder, polynomials):
+    """The robot; polynomials of higher degree have to know where its coordinates are."""
+    robot = builder.build()
+    if polynomials:
+        builder = Builder.of(robot)
+        for name, active, *polynomial in polynomials:
+            builder.custom(name, **polynomial_rows(robot, *polynomial), active=active)
+        robot = builder.build()
+    return robot

@@ -1,0 +1,265 @@
+"""Robots from SDFormat files, 1.4 to 1.11.
+
+The file's joints are a graph: those that make no tree become cut joints of the same kind. Meshes are never opened, and
+files that a file includes are not looked for.
+"""
+
+from collections import defaultdict
+from dataclasses import dataclass
+from xml.etree import ElementTree
+
+import numpy as np
+
+from liedyn.files.file_bodies import declare_bodies, inertial_of
+from liedyn.files.frictions import add_friction, require_width
+from liedyn.files.known import SDF, strangers, told
+from liedyn.files.paths import path_of, read_bytes
+from liedyn.files.sdf_joints import SdfJoint, cut_joint, gearbox, mimics, tree_joint
+from liedyn.files.sdf_scopes import Scope, SdfElement, own_pose, relative, truth
+from liedyn.files.sdf_shapes import add_shapes
+from liedyn.files.spanning import spanning_tree
+from liedyn.files.xml_elements import parse
+from liedyn.machine.errors import InputError, ModelError, cut, errors_at, listed, shown, suggestion
+from liedyn.model import GROUND, Builder
+from liedyn.model.validation import warn
+
+_VERSIONS = [(1, minor) for minor in range(4, 12)]
+_MOMENTS = ("ixx", "iyy", "izz")
+
+
+def load_sdf(path, model=None, floating_base=True, base_name="base", gravity=None, friction=None):
+    """Read a robot from an SDFormat file.
+
+    Links become bodies; those of models within the model are named ``model::link``, their joints likewise. Joints keep
+    their names, limits, damping and springs; universal ones have the coordinates ``joint.angle1`` and ``joint.angle2``.
+    A body's joint is the first one of the file that holds it, where that leads to the ground; joints that are declared
+    the other way round are turned, which leaves their coordinates as they are (but inverts the quaternion of a ball).
+    All others close loops: cut joints of the same kinds, closed when all coordinates are zero, as the file's poses are.
+    A joint that turns about a point away from the origin of its link has a massless body ``joint frame`` there.
+    Frames keep their names; in models within the model they are named as links are.
+    Gearboxes, and axes that mimic others (``x mimic``), become couplings. Visual and collision shapes are kept
+    to be drawn; sensors and plugins are passed over.
+
+    Parameters
+    ----------
+    path : str or Path
+    model : str, optional
+        Name of the model, where the file has several.
+    floating_base : bool
+        Join what no joint ties to the world to the ground by a free joint, whose home is the pose in the file; else it
+        is fixed there. The links of static models always are. Nothing drives a free joint until an actuator is
+        declared: the inputs are the other joints.
+    base_name : str
+        Name of that joint; where several parts are loose, those behind the first are called ``base link``.
+    gravity : array_like, shape (3,), optional
+        [m/s^2] Default: that of the world the model is in, else (0, 0, -9.81).
+    friction : float, optional
+        Keep the dry friction of joints, as force elements ``<coordinate> friction`` that are smooth below this rate
+        [rad/s, m/s] (:meth:`Builder.friction`). Default: it is left out, with a
+        warning; so is that of cut joints.
+
+    Returns
+    -------
+    Robot
+
+    Raises
+    ------
+    ModelError
+        The file is not SDFormat, includes other files for the model, asks for inertia to be computed from shapes, or
+        does not describe a robot; the message names the element.
+    InputError
+        `floating_base` is not True or False, or a name no text.
+
+    Warns
+    -----
+    ModelWarning
+        The file says what the robot will not have: dry friction in joints, limits of cut joints,
+        links without gravity, what Drake adds. Its model has elements or attributes that SDFormat does not have, at any
+        depth: each is told with the nearest name that SDFormat has. Or it leaves masses to SDFormat's defaults. Or a
+        link has an inertia that no real body has.
+
+    Examples
+    --------
+    >>> robot = load_sdf("cassie.sdf")  # doctest: +SKIP
+    """
+    path = path_of(path)
+    for name, value, kind in (("model", model, str | None), ("floating_base", floating_base, bool | np.bool_),
+                              ("base_name", base_name, str)):
+        if not isinstance(value, kind):
+            raise InputError(f"load_sdf, {name}: cannot be {shown(value)}")
+    require_width("load_sdf", friction)
+    with errors_at(path):
+        root = _parse(path)
+        left = defaultdict(list)
+        try:
+            world, scope = _choose(root, model, left)
+            robot = _read(world, scope, left, floating_base, base_name,
+                          _gravity(world.element) if gravity is None else gravity,
+                          path, friction)
+        except RecursionError:
+            raise ModelError("its models lie too deep within one another, or frames of them in a circle") from None
+    for what, names in left.items():
+        warn(f"{cut(path.name)}: {what}: {listed(names)}")
+    for what, texts in strangers(SDF, scope.element.xml).items():
+        warn(f"{cut(path.name)}: left out {what}: {told(texts)}")
+    return robot
+
+
+def _parse(path):
+    """The element <sdf>, of a version that is known; elements in its own namespace lose it."""
+    xml = parse(read_bytes(path), "sdf", "SDFormat")
+    root = SdfElement(xml, "sdf")
+    version = root.text("version")
+    first, last = ((".".join(map(str, each))) for each in (_VERSIONS[0], _VERSIONS[-1]))
+    if version not in {f"{major}.{minor}" for major, minor in _VERSIONS}:
+        raise ModelError(f"sdf, version: {first} to {last} are read, got {shown(version)}")
+    if version == first:  # there all axes are in the frame of the model, unless the file says otherwise
+        for axis in [each for tag in ("axis", "axis2") for each in xml.iter(tag)]:
+            if axis.find("use_parent_model_frame") is None:
+                ElementTree.SubElement(axis, "use_parent_model_frame").text = "true"
+    return root
+
+
+def _choose(root, name, left):
+    """The scopes of the world and of the model that is read."""
+    worlds = root.xml.findall("world") or [ElementTree.Element("world")]
+    worlds[0].extend(root.xml.findall("model"))
+    if len(worlds) > 1:
+        raise ModelError(f"holds {len(worlds)} worlds, where one is read")
+    element = SdfElement(worlds[0], "world")
+    models = [each.text("name") for each in element.named("model")]
+    included = [each.word("uri", "?") for each in element.all("include") + root.all("include")]
+    if not models:
+        raise ModelError("holds no <model>" + (f", but includes {listed(included)}: files are not looked for"
+                                               if included else ""))
+    if included:
+        left["left out the files it includes"] = included
+    if name is None and len(models) > 1:
+        raise ModelError(f"holds {len(models)} models, {listed(models)}: name one, model={shown(models[0])}")
+    name = models[0] if name is None else name
+    if name not in models:
+        raise ModelError(f"no model {shown(name)}, {suggestion(name, models)}")
+    world = Scope(element, chosen=name)
+    return world, world.inner[name]
+
+
+def _gravity(world):
+    """That of the world; a file with no more than a model has no world, whose element is then empty of all else."""
+    alone = all(each.tag == "model" for each in world.xml)
+    return (0.0, 0.0, -9.81) if alone else world.numbers_of("gravity", 3, (0.0, 0.0, -9.8))
+
+
+@dataclass(frozen=True)
+class _Held:
+    """A static link is held by the world."""
+
+    child: str
+    parent: str = GROUND
+    last: bool = False
+
+
+def _read(world, scope, left, floating_base, base_name, gravity, path, friction):
+    scopes, poses, elements, static = scope.scopes(), {GROUND: np.eye(4)}, {}, []
+    for each in scopes:
+        _refuse(each, left)
+        for name in each.things:
+            each.pose(name)  # all must have a place, asked for or not
+        for link in each.links():
+            name = each.prefix + link.name
+            elements[name], poses[name] = link, each.world_pose(link.name)
+            if _is_static(each):
+                static.append(name)
+    if not elements:
+        raise ModelError(f"{scope.element.owner}: has no link")
+    joints, gears = [], []
+    for each in [*scopes, world]:
+        for element in each.joints:
+            joint = SdfJoint.read(each, element)
+            if not {joint.parent, joint.child} <= set(poses):
+                left["left out joints with other models"].append(joint.name)
+            elif joint.type == "gearbox":
+                gears.append(joint)
+            elif not {joint.parent, joint.child} <= {GROUND, *static}:
+                joints.append(joint)
+    graph = [_Held(name) for name in static] + sorted(joints, key=lambda joint: joint.last)
+    tree, roots = spanning_tree(list(elements), graph, scope.canonical())
+    turned = {graph[k].name: back for k, back in tree.items() if k >= len(static)}
+    bases = {root: base_name if k == 0 else f"{base_name} {root}" for k, root in enumerate(roots)}
+    home = {bases[root]: _coordinates(poses[root]) for root in roots} if floating_base else {}
+    for joint in joints:
+        home |= joint.home() if joint.name in turned else {}
+    source = path.name.encode(errors="replace").decode()  # file names may be any bytes
+    builder = Builder(scope.element.name, gravity=gravity, home=home, source=source)
+    declare_bodies(builder, {name: _inertial(name, link, left) for name, link in elements.items()})
+    for name in static:
+        builder.joint(f"{name} static", "fixed", GROUND, name, placement=poses[name])
+    for root, name in bases.items():
+        if floating_base:
+            builder.joint(name, "free", GROUND, root, driven=False)
+        else:
+            builder.joint(name, "fixed", GROUND, root, placement=poses[root])
+    for joint in joints:
+        if joint.name in turned:
+            tree_joint(builder, poses, joint, turned[joint.name])
+        else:
+            cut_joint(builder, poses, joint)
+        joint.left_out(left, joint.name in turned, friction is not None)
+        if friction is not None:
+            add_friction(builder, joint.frictions(), friction)
+    for gear in gears:
+        gearbox(builder, gear, joints, turned)
+    mimics(builder, joints, turned)
+    for each in scopes:
+        for name, (kind, _) in each.things.items():
+            if kind == "frame" and each.prefix + name not in poses:
+                body = each.body(name)
+                builder.frame(each.prefix + name, body, relative(poses[body], each.world_pose(name)))
+    not_drawn = add_shapes(builder, elements, path)
+    if not_drawn:
+        left["left out shapes of links"] = list(not_drawn)
+    return builder.build()
+
+
+def _is_static(scope):
+    return scope.outer is not None and (scope.element.is_set("static") or _is_static(scope.outer))
+
+
+def _refuse(scope, left):
+    """What a model cannot have here, and what it says in vain."""
+    for each in scope.element.all("include"):
+        raise ModelError(f"{scope.element.owner}: includes {shown(each.word('uri', ''))}: files are not looked for; "
+                         "give one in which the model is written out, as `gz sdf -p` prints it")
+    for element in scope.element.xml.iter("pose"):
+        if element.get("frame"):
+            left["passed over frames of poses, which SDFormat calls relative_to"].append(element.get("frame"))
+
+
+def _coordinates(pose):
+    """Quaternion and position, the coordinates of a free joint."""
+    from scipy.spatial.transform import Rotation
+
+    return [*Rotation.from_matrix(pose[:3, :3]).as_quat(), *pose[:3, 3]]
+
+
+def _inertial(name, link, left):
+    """Of a body; SDFormat has links without <inertial> weigh 1 kg."""
+    for tag, is_plain in (("gravity", True), ("kinematic", False)):
+        given = link.part(tag)
+        if given and link.is_set(tag) != is_plain:
+            left["left out that links are kinematic" if tag == "kinematic" else "left out that gravity spares links"
+                 ].append(name)
+    decay = link.part("velocity_decay")
+    if decay and (decay.number_of("linear", 0.0) or decay.number_of("angular", 0.0)):
+        left["left out the velocity decay of links"].append(name)
+    inertial = link.part("inertial") or SdfElement(ElementTree.Element("inertial"), link.owner)
+    if truth(f"{link.owner}, inertial, auto", inertial.xml.get("auto", "false")):
+        raise ModelError(f"{link.owner}, inertial: its inertia is to be computed from shapes (auto), which are not "
+                         "read; give mass and inertia")
+    if inertial.part("fluid_added_mass"):
+        left["left out the added mass of links in a fluid"].append(name)
+    pose, inertia = own_pose(inertial)[0], inertial.part("inertia")
+    if inertial.part("mass") is None or inertia is None or any(inertia.part(key) is None for key in _MOMENTS):
+        left["took SDFormat's defaults, 1 kg or 1 kg m^2, for links without mass or inertia"].append(name)
+    inertia = inertia or SdfElement(ElementTree.Element("inertia"), link.owner)
+    return inertial_of(link.owner, inertial.number_of("mass", 1.0), pose, [
+        inertia.number_of(key, 1.0 if key in _MOMENTS else 0.0) for key in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")])

@@ -1,0 +1,70 @@
+"""The linear model of one step of an integrator: what `liedyn.discretize` returns."""
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from liedyn.machine.errors import InputError, shown
+
+ARRAYS = "A", "B", "q", "v", "tau", "q_next", "v_next"
+"""What a `DiscreteStateSpace` has for each state."""
+
+
+@dataclass(frozen=True)
+class DiscreteStateSpace:
+    """x[k+1] - x1 = A (x[k] - x0) + B (u[k] - u0) about one step of an integrator, inputs held during the step.
+
+    Of a batch arrays have its leading axes, and ``models[i]`` is one of the models.
+
+    Attributes
+    ----------
+    A, B : ndarray, shapes (..., x, x) and (..., x, nu)
+    h : float
+        The step [s].
+    states, inputs : tuple of str
+        Names as in `LocalStateSpace`.
+    q, v, tau : ndarray
+        The operating point where the step begins, and the forces that are held.
+    q_next, v_next : ndarray
+        Where the step ends.
+    """
+
+    A: np.ndarray
+    B: np.ndarray
+    h: float
+    states: tuple
+    inputs: tuple
+    q: np.ndarray
+    v: np.ndarray
+    tau: np.ndarray
+    q_next: np.ndarray
+    v_next: np.ndarray
+
+    def eigenvalues(self):
+        """Eigenvalues of A, inside the unit circle where perturbations decay.
+
+        Returns
+        -------
+        eigenvalues : ndarray of complex, shape (..., x)
+            Sorted by real part, then imaginary part.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> arm = ld.load("five_bar")
+        >>> len(ld.discretize(arm, arm.home, [0.0] * 4, [0.0] * 4, 1e-3).eigenvalues())
+        4
+        """
+        return np.sort_complex(np.linalg.eigvals(self.A))
+
+    def __getitem__(self, index):
+        """One model of a batch, or some, by their leading axes."""
+        lead = self.A.shape[:-2]
+        if not lead:
+            raise InputError("this is one model, not a batch")
+        try:
+            chosen = np.arange(math.prod(lead)).reshape(lead)[index]
+        except (IndexError, TypeError, ValueError) as error:
+            raise InputError(f"no model {shown(index)}: there are models of shape {lead}") from error
+        return replace(self, **{name: getattr(self, name).reshape(-1, *getattr(self, name).shape[len(lead):])[chosen]
+                                for name in ARRAYS})

@@ -1,0 +1,279 @@
+"""Linearization of any mechanism at any state: the public function."""
+import functools
+from typing import NamedTuple
+
+import numpy as np
+
+from liedyn.linear.closed_loop import operating_points
+from liedyn.linear.contact_linearization import Friction
+from liedyn.linear.linearize_one_state import linearize_one_state, own_coordinates, room, tangent_condition
+from liedyn.linear.linearize_states import Tolerances, linearize_registers, linearize_states, linearize_trees
+from liedyn.linear.operating_point import (
+    CLOSURE_TOLERANCE, actuators_of, judge, least, left_as_tangent, linearize_at,
+)
+from liedyn.linear.outputs import output_plan
+from liedyn.linear.space import Coordinates
+from liedyn.linear.state_space import LocalStateSpace
+from liedyn.machine.arguments import names, non_negative, positive, require_robot
+from liedyn.machine.compiled.user_functions import raise_errors
+from liedyn.machine.errors import InputError, of_the_batch
+from liedyn.mechanics.constraints.free_velocities import TANGENT
+from liedyn.mechanics.constraints.independent import (
+    Independent, all_holonomic, choose_positions, choose_speeds, given_coordinates,
+)
+from liedyn.mechanics.contact.contact_modes import settle
+from liedyn.mechanics.contact.watching import watches
+from liedyn.mechanics.dynamics.forward_states import FEW
+from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
+from liedyn.mechanics.dynamics.state import State
+from liedyn.mechanics.elements.generalized import without_elements
+from liedyn.model.calls.boundary import wrenches
+
+
+class Given(NamedTuple):
+    """What `linearize_states` takes behind the model."""
+
+    state: State
+    coordinates: Coordinates
+    actuators: np.ndarray
+
+
+def linearize(robot, q, v, tau=None, independent=None, outputs=None, f_ext=None, closure_tolerance=CLOSURE_TOLERANCE,
+              rank_tolerance=RANK_TOLERANCE, speeds=None, u=None):
+    """Exact minimal state-space model of a mechanism about a state, moving or at rest.
+
+    Parameters
+    ----------
+    robot : Robot
+    q : array_like, shape (..., nq)
+        Configuration [rad, m; quaternions (x, y, z, w)] that closes the loops.
+    v : array_like, shape (..., nv)
+        Velocity [rad/s, m/s] that keeps them closed.
+    tau : array_like, shape (..., nv), or tuple
+        Generalised forces [N m, N] at the operating point; or feedback with its derivative, a pair of functions
+        (f, df): ``f(t, q, v)`` gives the forces, ``df(t, q, v)`` their derivatives (by_q, by_v), each of shape
+        (nv, nv), by a displacement in the tangent space at q and by v (`check_feedback` checks them). The model is
+        then that of the closed loop, with the feedback at the robot's time.
+    independent : sequence of str, "auto", "tangent" or None
+        Coordinates y of the state: names of the tree's or of cut joints' coordinates (a joint's name stands for all it
+        has), "auto" (pivoting, at the first state of a batch), "tangent" (an orthonormal basis of the tangent
+        space). None: what the robot declares, else "auto".
+    outputs : sequence of str, optional
+        Outputs, such as ``"bucket"``, ``"velocity:boom"``, ``"acceleration:boom"``, ``"pose:bucket"``,
+        ``"twist:bucket"``, ``"twist_rate:bucket"``, ``"wrench:pin"`` (a loop, or another constraint
+        between bodies). None: what the robot declares, else the independent coordinates.
+    f_ext : dict or array_like, optional
+        Wrenches (moment, force) [N m, N] on bodies, constant in each body's own frame, as for `rnea`.
+    closure_tolerance : float
+        Largest closure error [rad, m] and relative violation of ``G v = 0`` accepted.
+    rank_tolerance : float
+        Pivots of G below this part of the largest one count as zero.
+    speeds : sequence of str, optional
+        Independent velocities w of the state, where rolling or other constraints on velocities alone leave fewer of
+        them than independent coordinates. None: what the robot declares, else those of the independent coordinates that
+        pivoting leaves; all of them where every constraint is holonomic.
+    u : array_like, shape (..., nu), or tuple
+        Instead of tau: forces of the robot's actuators, or feedback (f, df) that gives them, derivatives (nu, nv).
+
+    Returns
+    -------
+    LocalStateSpace
+        ``A, B, C, D, f0, K, S, drift`` with names of states, inputs (the robot's actuators, or all of tau) and outputs.
+        For a batch the arrays have its leading axes; C and D of the coordinates themselves are one read-only matrix
+        for all states.
+
+    Raises
+    ------
+    ClosureError
+        A loop is open at q.
+    InputError
+        v opens a loop, a shape does not fit, an entry is not finite, an unknown name, too many or few coordinates, or a
+        feedback that fails; a contact is exactly at a transition (about to open, to slip or to stick), an impact is
+        due, or contacts are not in the same state in all states of a batch.
+    SingularConfigurationError
+        A constraint has no direction here, the configuration is singular, the independent coordinates do not determine
+        the motion, or some motion moves no inertia.
+
+    Warns
+    -----
+    ConditionWarning
+        Next to a singular configuration, or in independent coordinates that are poorly conditioned here, few digits are
+        left: says how many (`liedyn.mechanics.dynamics.singular`).
+
+    Notes
+    -----
+    Spencer 2004, 4.2-4.4 (A21, A22 and B of the local state space), extended to coordinates on Lie groups, virtual
+    coordinates and redundant loops: see `liedyn.linear.local`. No step size: exact to rounding.
+    The tangent of a ball or free joint among the coordinates is body-fixed, and turns with the body (upper left of A).
+    Constraints that are switched off do not count, moving ones are taken at the robot's time (``robot.at(t)``).
+
+    Contacts (one-sided constraints) are what the state makes of them: open ones do not count, those that stick or slide
+    are equations, and sliding friction varies with the normal force and the direction of slip
+    (`liedyn.linear.contact_linearization`). The model holds as long as they stay so.
+
+    The states of a batch are shared among threads (``NUMBA_NUM_THREADS``), and the first bad one is named. If all loops
+    are closed by cut joints, or there are none, and the coordinates are the tree's or tangent spaces, they are worked
+    on in SIMD lanes, unless the mechanism is so large that this is slower.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> loader = ld.load("loader")
+    >>> ss = ld.linearize(loader, loader.home, [0.0] * 8, [0.0] * 8, independent=("boom", "bucket"))
+    >>> ss.A.shape, ss.inputs
+    ((4, 4), ('lift_cylinder', 'tilt_cylinder'))
+    """
+    if not hasattr(robot, "packed"):
+        require_robot(robot)
+    if f_ext is None and u is None and robot.elements is None:
+        found = linearize_one_state(robot, q, v, tau, independent, outputs, speeds, closure_tolerance, rank_tolerance)
+        if found is not None:
+            return found
+    closure_tolerance = positive("closure_tolerance", closure_tolerance)
+    rank_tolerance = non_negative("rank_tolerance", rank_tolerance)
+    in_contact = watches(robot)
+    independent, speeds = given_coordinates("independent", independent), given_coordinates("speeds", speeds)
+    asked = robot.outputs if outputs is None else names("outputs", outputs)
+    lead, q, v, tau, loop = operating_points(robot, q, v, tau, u)
+    if not len(q):
+        raise InputError("linearize needs at least one state")
+    given_tau = tau
+    if robot.elements is not None:  # their forces are in tau, their derivatives in the loop
+        robot, given_tau = without_elements(robot), loop.given
+    forces, solve = wrenches(robot, f_ext, lead), all_states
+    friction = Friction(robot, [])
+    if in_contact:
+        robot, friction = _settled(robot, lead, q, v, tau, forces, rank_tolerance)
+    y, w, R_y, R_w = _choices(robot, lead, q, independent, speeds, rank_tolerance)
+    plan = output_plan(robot, asked, y)
+    if friction.rubs or plan.contacts or not friction.least_norm:
+        solve = functools.partial(friction.solve, all_states, plan.contacts)
+    given = Given(State(q, v, tau, forces), Coordinates(R_y, y.virtual, R_w, w.virtual), actuators_of(robot, loop))
+    tolerances = Tolerances(closure_tolerance, rank_tolerance)
+    rows = len(plan.labels) if len(plan.parts) or plan.contacts else 0
+    if loop is None:
+        found = solve(robot, lead, y, w, given, plan.parts, rows, tolerances)
+    else:
+        parts = np.vstack([plan.parts, loop.velocities(rows)])
+        found = loop.closed(solve(robot, lead, y, w, given, parts, rows + robot.nv, tolerances), rows,
+                            len(robot.actuator_names))
+    C, D = (found.C, found.D) if rows else _own_coordinates(robot, len(q), found)
+    return _state_space(robot, lead, y, w, plan.labels, C, D, (q, v, given_tau), found, rank_tolerance)
+
+
+def _settled(robot, lead, q, v, tau, forces, tolerance):
+    """The robot with the contacts as these states have them, and the friction of those that slide.
+
+    Raises
+    ------
+    InputError
+        A contact is at a transition, or contacts do not do the same at all states.
+    """
+    settled = []
+    for b, state in enumerate(zip(q, v, tau, forces)):
+        with of_the_batch(lead, b):
+            settled.append(settle(robot, *state, tolerance))
+            settled[b].require_no_transition()
+            if settled[b].robot is not settled[0].robot:
+                raise InputError(f"contacts are {settled[0].names} at the first state, {settled[b].names} here: "
+                                 "linearize such states apart")
+    return settled[0].robot, Friction(robot, settled)
+
+
+def settled_without_friction(robot, q, v, tau, forces, tolerance, what):
+    """The robot with the contacts as this one state has them; InputError where one slides with friction."""
+    if not watches(robot):
+        return robot
+    switched, friction = _settled(robot, (), q[None], v[None], tau[None], forces[None], tolerance)
+    if friction.rubs:
+        raise InputError(f"{what} is not available while contacts slide with friction, as "
+                         f"{', '.join(map(repr, friction.names))} here; linearize() is")
+    return switched
+
+
+def _own_coordinates(robot, count, found):
+    """C and D of the coordinates themselves: the same at all states, and not copied for each."""
+    C, D = own_coordinates(robot, found.K.shape[2], *found.B.shape[1:])
+    if count == 1:
+        return C.copy()[None], D.copy()[None]
+    return _repeated(C, count), _repeated(D, count)
+
+
+def _repeated(x, count):
+    """`np.broadcast_to`, in a tenth of its time."""
+    found = np.ndarray((count, *x.shape), x.dtype, x, strides=(0, *x.strides))
+    found.flags.writeable = False
+    return found
+
+
+def _choices(robot, lead, q, independent, speeds, tolerance):
+    """Coordinates and velocities, and the rows of both: one choice for all states, but a tangent space for each."""
+    tangent = isinstance(independent, str) and independent == "tangent"
+    if tangent and speeds is None and all_holonomic(robot):
+        with of_the_batch(lead, 0):
+            names = choose_positions(robot, q[0], independent, tolerance).names
+        rows = np.empty((len(q), len(names), robot.nv))  # the kernel writes them
+        y = Independent(names, rows[0], np.full(len(names), TANGENT))
+        return y, y, rows, rows
+    ys, ws = [], []
+    for b, each in enumerate(q if tangent else q[:1]):
+        with of_the_batch(lead, b):
+            ys.append(choose_positions(robot, each, independent, tolerance))
+            ws.append(choose_speeds(robot, each, ys[b], speeds, tolerance))
+    changed = [b for b, w in enumerate(ws) if len(w.names) != len(ws[0].names)]
+    if changed:
+        raise InputError(f"state {changed[0]} has {len(ws[changed[0]].names)} degrees of freedom, "
+                         f"state 0 has {len(ws[0].names)}: linearize them apart")
+    if len(ys) == 1:
+        return ys[0], ws[0], ys[0].rows[None], ws[0].rows[None]
+    return ys[0], ws[0], np.array([y.rows for y in ys]), np.array([w.rows for w in ws])
+
+
+def all_states(robot, lead, y, w, given, parts, outputs, tolerances):
+    """All states at once; the first one that has no state space is an error that says which."""
+    found = room(robot, len(given.state.q), len(y.names), len(w.names), given.actuators.shape[1], outputs)
+    arguments = robot.packed, *given, parts, tolerances, found
+    if len(found.rank) >= FEW:
+        (linearize_registers if robot.row_names else linearize_trees)(*arguments)
+    if least(found.rank) < 0:
+        linearize_states(*arguments)
+    raise_errors(robot.functions)
+    if least(found.rank) < 0:
+        b = int(np.argmax(found.rank < 0))
+        with of_the_batch(lead, b):
+            _require(robot, y, w, given, b, tolerances)
+    judge(robot, lead, y, w, given.state, found.a, found.rank, found.condition, found.condition_y, tolerances.rank)
+    return found
+
+
+def _one_choice(chosen, rows, b):
+    """The coordinates of state b."""
+    return Independent(chosen.names, rows[min(b, len(rows) - 1)], chosen.virtual)
+
+
+def _require(robot, y, w, given, b, tolerances):
+    """Raise what is wrong with state b."""
+    q, v, tau, forces = (x[b] for x in given.state)
+    of_y, of_w = _one_choice(y, given.coordinates.R_y, b), _one_choice(w, given.coordinates.R_w, b)
+    if left_as_tangent(y):
+        of_y = of_w = choose_positions(robot, q, "tangent", tolerances.rank)
+        if b and len(of_y.names) != len(y.names):
+            raise InputError(f"state {b} has {len(of_y.names)} degrees of freedom, state 0 has {len(y.names)}: "
+                             "linearize them apart")
+    linearize_at(robot, q, v, tau, forces, of_y, of_w, *tolerances)
+
+
+def _state_space(robot, lead, y, w, labels, C, D, state, found, tolerance):
+    """The result in the user's shape."""
+    q, v, tau = (x.copy() for x in state)
+    arrays = (found.A, found.B, C, D, found.f0, found.K, found.S, found.drift, q, v, tau, found.a, found.lam,
+              found.rank, found.condition, found.closure)
+    if lead:
+        shaped = [x.reshape(lead + x.shape[1:]) for x in arrays]
+    else:
+        shaped = [x[0] for x in arrays[:-3]] + [int(found.rank[0]), float(found.condition[0]), float(found.closure[0])]
+    found = LocalStateSpace(*shaped[:8], y.names + w.rates, robot.actuator_names, labels, *shaped[8:])
+    if not left_as_tangent(y):
+        return found
+    known = {name: value for name, value in vars(found).items() if name != "condition"}
+    return LocalStateSpace.of(known | {"_later": (tangent_condition, robot, tolerance)})

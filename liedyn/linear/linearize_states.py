@@ -1,0 +1,242 @@
+"""Linearization of many states without Python in between: results in place, one workspace for each thread."""
+from collections import namedtuple
+
+import numpy as np
+from numba import types
+
+from liedyn.linear.linearize_in_lanes import (
+    MOST_IN_LANES, largest, linearize_in_lanes, linearize_in_lanes_size, matrix_of, space_in_lanes, spaces_fit_lanes,
+)
+from liedyn.linear.local import linearize_in_place, linearize_size
+from liedyn.linear.lower_rows import complete_derivatives
+from liedyn.linear.open_tree import linearize_tree, picks_all_in_order, put_tree_directions
+from liedyn.linear.output_rows import output_size, put_outputs, read_accelerations
+from liedyn.linear.space import SPACE, Coordinates, LocalSpace
+from liedyn.machine.compiled.jit import MATRIX, VECTOR, group, inline, inline_array, kernel_in_place, late
+from liedyn.machine.linalg.dense import largest_size
+from liedyn.machine.linalg.gauss_jordan import element, padded
+from liedyn.machine.linalg.vectors import copy_to
+from liedyn.machine.simd.lanes import LANES, SCALAR, WIDTH, load, splat, store, take_matrix, take_vector, width_of
+from liedyn.machine.simd.registers import first_place
+from liedyn.mechanics.constraints.free_velocities import TANGENT, is_left
+from liedyn.mechanics.constraints.sparse_elimination import complete_terms
+from liedyn.mechanics.dynamics.nullspace import OK
+from liedyn.mechanics.dynamics.state import STATE, State, gather_state, state_in_lanes
+from liedyn.mechanics.tree.aba_derivatives import aba_derivatives_size
+from liedyn.model.calls.batches import aligned, batch, lines_for, scatter, scatter_matrix
+from liedyn.model.constraint_records import is_long
+from liedyn.model.packed import NV, N_ROWS, PackedModel
+from liedyn.model.packed_records import MODEL
+
+Found = namedtuple("Found", "A B C D f0 K S drift a lam rank condition condition_y closure")
+"""Results, one row for each state; `rank` is -1 until a state has its own.
+
+`condition` is the condition number of the velocities, `condition_y` that of the coordinates.
+"""
+
+Tolerances = namedtuple("Tolerances", "closure rank")
+"""Of the closure error and the velocities that open loops; of pivots that count as zero."""
+
+Scratch = namedtuple("Scratch", "work lower moved outputs")
+"""Workspaces of one thread: of the linearization, two matrices like da, and of the outputs."""
+
+
+# ---- W states at a time: kernels of their own, as a single state should not wait for them to be compiled
+
+
+@inline_array
+def scratch_in_lanes(model, size, n, p, nu, outputs, C):
+    """Workspaces of that many numbers, and of outputs if there are any."""
+    x, read = 2 * p, 1 if outputs.shape[0] > 0 else 0
+    return Scratch(aligned(size), matrix_of(p, read * (x + nu)), matrix_of(n, read * (x + nu)),
+                   aligned(read * output_size(LANES, model, C.shape[1], x, nu)))
+
+
+@inline
+def put_outputs_of(lane, model, state, actuators, outputs, space, scratch, C, D):
+    """C and D, from what a linearization leaves in `space` and in its workspace."""
+    if width_of(lane) == 1 and is_long(model):
+        complete_terms(model, space.M, space.G)
+    if read_accelerations(outputs):
+        p_y = space.A.shape[0] - scratch.lower.shape[0]
+        complete_derivatives(lane, p_y, actuators, space, scratch.lower, scratch.moved)
+    put_outputs(lane, model, state, outputs, space, scratch.work[first_place(scratch.work):], scratch.outputs, C, D)
+
+
+@inline
+def put_drift(v, K, w, drift):
+    """v - K w, of W states: what moving constraints take along."""
+    for j in range(K.shape[0]):
+        x = load(LANES, v, j)
+        for s in range(K.shape[1] // WIDTH):
+            x = x - load(LANES, w, s) * element(LANES, K, j, s)
+        store(LANES, drift, j, x)
+
+
+@batch
+def linearize_registers(begin, end, model, state, coordinates, actuators, outputs, tolerances, found):
+    """`linearize_states` of rows that depend alike (`liedyn.linear.linearize_in_lanes`): the rank of all others
+    stays."""
+    count, n, p, nu = state.q.shape[0], model.ints[NV], coordinates.virtual_w.size, actuators.shape[1]
+    m, x, r, choosable = model.ints[N_ROWS], 2 * p, found.C.shape[1], np.empty(n)
+    size, virtual, R = linearize_in_lanes_size(model, p, nu), coordinates.virtual_w, matrix_of(p, n)
+    if size > MOST_IN_LANES or not spaces_fit_lanes(model, coordinates, choosable):
+        return
+    chosen = Coordinates(R, virtual, R, virtual)
+    if not is_left(virtual, TANGENT):
+        chosen = Coordinates(R, virtual, coordinates.R_w[0], virtual)
+        for k in range(p * n):
+            store(LANES, R, k, splat(LANES, load(SCALAR, chosen.R_w, k)))
+    lanes, space = state_in_lanes(state), space_in_lanes(n, m, p, nu, True)
+    scratch = scratch_in_lanes(model, size, n, p, nu, outputs, found.C)
+    K, drift, C, D = matrix_of(n, p), matrix_of(1, n), matrix_of(r, x), matrix_of(r, nu)
+    condition, closure = matrix_of(1, 1), matrix_of(1, 1)
+    A_rows, B_rows = found.A.reshape(count, x * x), found.B.reshape(count, x * nu)
+    K_rows, S_rows = found.K.reshape(count, n * p), found.S.reshape(count, n * p)
+    C_rows, D_rows = found.C.reshape(count, r * x), found.D.reshape(count, r * nu)
+    lines_A, lines_B, lines_K = lines_for(A_rows), lines_for(B_rows), lines_for(K_rows)
+    for b in range(begin, end, WIDTH):
+        gather_state(state, b, end, lanes)
+        if not linearize_in_lanes(
+                model, lanes, chosen, choosable, actuators, tolerances, scratch.work, space, condition):
+            continue
+        put_motions(space.X, K)
+        put_drift(lanes.v, K, space.w, drift)
+        scatter_matrix(space.A, b, end, A_rows, lines_A)
+        scatter_matrix(space.B, b, end, B_rows, lines_B)
+        scatter_matrix(K, b, end, K_rows, lines_K)
+        scatter_matrix(K, b, end, S_rows, lines_K)
+        scatter(space.f0, b, end, found.f0)
+        scatter(drift, b, end, found.drift)
+        scatter(space.a, b, end, found.a)
+        scatter(space.lam, b, end, found.lam)
+        store(LANES, closure, 0, largest(space.residual, m))
+        for k in range(b, min(b + WIDTH, end)):
+            found.rank[k], found.closure[k] = n - p, closure[0, k - b]
+            found.condition[k] = found.condition_y[k] = condition[0, k - b]
+        if r > 0:
+            put_outputs_of(LANES, model, lanes, actuators, outputs, space, scratch, C, D)
+            scatter(C, b, end, C_rows)
+            scatter(D, b, end, D_rows)
+
+
+@inline
+def put_motions(X, K):
+    """K, the second half of X = [Delta S], of W states."""
+    p = K.shape[1] // WIDTH
+    for i in range(K.shape[0]):
+        for s in range(p):
+            store(LANES, K, p * i + s, load(LANES, X, 2 * p * i + p + s))
+
+
+@batch
+def linearize_trees(begin, end, model, state, coordinates, actuators, outputs, tolerances, found):
+    """`linearize_states` for trees without constraints in their own coordinates."""
+    R_y, virtual_y, R_w, virtual_w = coordinates
+    count, n, p, nu = state.q.shape[0], model.ints[NV], virtual_w.size, actuators.shape[1]
+    x, r = 2 * p, found.C.shape[1]
+    if not (R_y.shape[0] == 1 and R_w.shape[0] == 1 and picks_all_in_order(R_y[0], virtual_y)
+            and picks_all_in_order(R_w[0], virtual_w)):
+        return
+    lanes, space = state_in_lanes(state), space_in_lanes(n, 0, p, nu, r > 0)
+    size = WIDTH * (1 + aba_derivatives_size(model) + 4 * n * n)
+    scratch = scratch_in_lanes(model, size, n, p, nu, outputs, found.C)
+    C, D = matrix_of(r, x), matrix_of(r, nu)
+    A_rows, B_rows = found.A.reshape(count, x * x), found.B.reshape(count, x * nu)
+    C_rows, D_rows = found.C.reshape(count, r * x), found.D.reshape(count, r * nu)
+    lines_A, lines_B = lines_for(A_rows), lines_for(B_rows)
+    for b in range(begin, end, WIDTH):
+        gather_state(state, b, end, lanes)
+        scratch.work[0] = WIDTH
+        world = take_vector(scratch.work, WIDTH * aba_derivatives_size(model))
+        if not linearize_tree(LANES, model, lanes, actuators, world, scratch.work, space):
+            continue
+        scatter_matrix(space.A, b, end, A_rows, lines_A)
+        scatter_matrix(space.B, b, end, B_rows, lines_B)
+        scatter(space.f0, b, end, found.f0)
+        scatter(space.a, b, end, found.a)
+        for k in range(b, min(b + WIDTH, end)):
+            found.rank[k], found.closure[k], found.condition[k], found.condition_y[k] = 0, 0.0, 1.0, 1.0
+            for i in range(n):
+                found.drift[k, i] = 0.0
+                for j in range(n):
+                    found.K[k, i, j] = found.S[k, i, j] = 1.0 if i == j else 0.0
+        if r > 0:
+            put_tree_directions(LANES, space)
+            put_outputs_of(LANES, model, lanes, actuators, outputs, space, scratch, C, D)
+            scatter(C, b, end, C_rows)
+            scatter(D, b, end, D_rows)
+
+
+# ---- one state at a time
+
+
+@late(MODEL, STATE, MATRIX, types.int64[:, ::1], SPACE, group(Scratch, VECTOR, MATRIX, MATRIX, VECTOR),
+      MATRIX, MATRIX)
+def put_outputs_at_one_state(model, state, actuators, outputs, space, scratch, C, D):
+    put_outputs_of(SCALAR, model, state, actuators, outputs, space, scratch, C, D)
+
+
+@kernel_in_place
+def linearize_row(b, model, states, coordinates, actuators, outputs, tolerances, scratch, room, found):
+    """Row b of `found`; False, and no rank, if that state has no state space. `room` is that of a local state space."""
+    R_y, virtual_y, R_w, virtual_w = coordinates
+    chosen = Coordinates(
+        R_y[min(b, R_y.shape[0] - 1)], virtual_y, R_w[min(b, R_w.shape[0] - 1)], virtual_w)
+    state = State(states.q[b], states.v[b], states.tau[b], states.f_ext[b])
+    space = LocalSpace(
+        found.A[b], found.B[b], found.f0[b], room.w, found.a[b], found.lam[b], room.residual, room.psi, room.G, room.M,
+        room.N, room.X, room.da, room.balance)
+    status = linearize_in_place(model, state, chosen, actuators, tolerances.rank, scratch.work, space)
+    status_w, found.rank[b], found.condition[b], status_y, _, found.condition_y[b] = status
+    found.closure[b] = largest_size(space.residual)
+    # is the state on the constraint manifold, and does its velocity stay there?
+    consistent = (found.closure[b] <= tolerances.closure
+                  and largest_size(space.psi) <= tolerances.closure * max(1.0, largest_size(state.v)))
+    if status_w != OK or status_y != OK or not consistent:
+        found.rank[b] = -1
+        return False
+    p_y = virtual_y.size
+    for i in range(state.v.size):
+        drift = state.v[i]
+        for s in range(p_y):
+            found.K[b, i, s] = space.N[i, s]
+        for s in range(virtual_w.size):
+            found.S[b, i, s] = space.X[i, p_y + s]
+            drift -= space.X[i, p_y + s] * space.w[s]
+        found.drift[b, i] = drift
+    if outputs.shape[0] > 0:
+        put_outputs_at_one_state(model, state, actuators, outputs, space, scratch, found.C[b], found.D[b])
+    return True
+
+
+@batch
+def linearize_states(begin, end, model, states, coordinates, actuators, outputs, tolerances, found):
+    """The local state space at each row whose rank is not known yet, -1.
+
+    R_y and R_w (choices, p, nv) hold one choice of coordinates for all states, or one for each; `outputs` the parts of
+    an `OutputPlan`. The first state that has no state space keeps its rank, and none behind it in its block is worked
+    on.
+    """
+    n, m, nu, given = model.ints[NV], model.ints[N_ROWS], actuators.shape[1], model.floats
+    p_y, p_w, read = coordinates.virtual_y.size, coordinates.virtual_w.size, int(outputs.shape[0] > 0)
+    x, u, size = padded(p_y + p_w), padded(p_y + p_w + nu), linearize_size(model, p_y, p_w, nu)
+    of_outputs = read * output_size(SCALAR, model, found.C.shape[1], p_y + p_w, nu)
+    room = np.empty(size + given.size + p_w + 2 * m + m * n + n * (padded(n) + 2 * x + 2 * u) + of_outputs
+                    + read * (p_w + n) * u + 16 * WIDTH)  # as many arrays fill whole registers
+    room[0] = first_place(room)
+    model = PackedModel(model.ints, take_vector(room, given.size))
+    # where moving targets and custom rows leave what they return; not by a slice, whose error compiles in 1.5 s
+    copy_to(given, model.floats)
+    none, empty = take_vector(room, 0), take_matrix(room, 0, 0)
+    space = LocalSpace(
+        empty, empty, none, take_vector(room, p_w), none, none, take_vector(room, m), take_vector(room, m),
+        take_matrix(room, m, n), take_matrix(room, n, padded(n)), take_matrix(room, n, x), take_matrix(room, n, x),
+        take_matrix(room, n, u), take_matrix(room, n, u))
+    lower, moved = take_matrix(room, read * p_w, u), take_matrix(room, read * n, u)
+    outputs_room = take_vector(room, of_outputs)
+    scratch = Scratch(room[int(room[0]):], lower, moved, outputs_room)  # a slice, which keeps `room` alive
+    for b in range(begin, end):
+        if found.rank[b] < 0 and not linearize_row(
+                b, model, states, coordinates, actuators, outputs, tolerances, scratch, space, found):
+            return

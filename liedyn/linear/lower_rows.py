@@ -1,0 +1,95 @@
+"""The rows of wdot in a local state space: K^T M K wdot = K^T balance + K^T S_u u, then in the coordinates w.
+
+K is that of the elimination's own coordinates (symbols: `liedyn.linear.local`).
+"""
+from liedyn.linear.choice import PICKED, SPANNED, into_choice, into_picked, into_span
+from liedyn.machine.compiled.jit import inline, kernel_in_place
+from liedyn.machine.linalg.gauss_jordan import (
+    add_product, add_row, at, clear, columns_of, element, padded_for, put_element, solve_rows_for,
+)
+from liedyn.machine.simd.lanes import LANES, SCALAR, WIDTH, integer, load, splat, store, take_matrix
+from liedyn.machine.simd.registers import at_once, copy_row, is_zero, load_at_once, put_row, store_at_once
+from liedyn.mechanics.constraints.elimination import (
+    DEPENDENT, INDEPENDENT, cluster_count, dependence, dependent_dofs, independent_dofs, kept,
+)
+
+
+@inline
+def actuators_at_once(lane, actuators, j, i):
+    """Row j of the matrix of actuators from column i on, a register of it; in lanes, where all states have it."""
+    nu = actuators.shape[1]
+    if at_once(lane) == 1:
+        return splat(LANES, at(actuators, j, i))
+    return load_at_once(SCALAR, actuators, nu * j + i, nu - i)
+
+
+@inline
+def reduce_balance(lane, model, e, balance, blocks, actuators, inputs, lower):
+    """lower = K^T [balance, S_u], the inputs from column `inputs` on, for the elimination's own K."""
+    dependent, independent = dependent_dofs(model, e)[0], independent_dofs(model, e)[0]
+    p, nu = lower.shape[0], actuators.shape[1]
+    slopes, width, to = dependence(lane, model, e, p)[0], balance.shape[1] // WIDTH, lower.shape[1] // WIDTH
+    clear(lower)
+    for c in range(cluster_count(model)):
+        for s in range(kept(e, c, INDEPENDENT), kept(e, c + 1, INDEPENDENT)):
+            for b in range(blocks):
+                total = load(LANES, balance, width * integer(independent, s) + b)
+                for k in range(kept(e, c, DEPENDENT), kept(e, c + 1, DEPENDENT)):
+                    x = element(lane, slopes, k, s)
+                    total = total + x * load(LANES, balance, width * integer(dependent, k) + b)
+                store(LANES, lower, to * s + b, total)
+            for i in range(inputs, min(at_once(lane) * blocks, columns_of(lane, lower))):
+                put_element(lane, lower, s, i, 0.0)
+            for i in range(0, nu, at_once(lane)):
+                total_u = actuators_at_once(lane, actuators, integer(independent, s), i)
+                for k in range(kept(e, c, DEPENDENT), kept(e, c + 1, DEPENDENT)):
+                    x = element(lane, slopes, k, s)
+                    total_u = total_u + x * actuators_at_once(lane, actuators, integer(dependent, k), i)
+                store_at_once(lane, lower, columns_of(lane, lower) * s + inputs + i, nu - i, total_u)
+
+
+@inline
+def put_lower_rows(lane, model, coordinates, way, known, inertia, actuators, work, space):
+    """The rows of wdot in A and B, those of ydot in B; needs the factor of K^T M K, and balance for wdot = 0."""
+    p_y, p_w = coordinates.virtual_y.size, coordinates.virtual_w.size
+    nu, x = actuators.shape[1], p_y + p_w
+    own = take_matrix(work, p_w, padded_for(lane, x + nu))
+    lower = take_matrix(work, p_w, padded_for(lane, x + nu))
+    reduce_balance(lane, model, known.e, space.balance, padded_for(lane, x) // WIDTH, actuators, x, own)
+    solve_rows_for(lane, inertia, own)
+    if way == PICKED:
+        into_picked(model, known.e, coordinates.R_w, own, lower)
+    elif way == SPANNED:
+        into_span(lane, model, known.e, coordinates.R_w, own, lower)
+    else:
+        into_choice(model, known.e, coordinates.R_w, coordinates.virtual_w, known.E, own, lower)
+    for k in range(p_y):
+        put_row(lane, space.B, nu * k, nu, splat(LANES, 0.0))
+    for s in range(p_w):
+        row = columns_of(lane, lower) * s
+        copy_row(lane, lower, row, x, space.A, x * (p_y + s))
+        copy_row(lane, lower, row + x, nu, space.B, nu * (p_y + s))
+
+
+@kernel_in_place
+def complete_derivatives(lane, p_y, actuators, space, lower, moved):
+    """da becomes D + S wdot by (y, w, u), and balance what the constraints have to balance, S_u u - M da - ...
+
+    `lower` (p_w rows) and `moved` (n rows) are scratch, padded as da and balance are.
+    """
+    A, B, X, da, balance = space.A, space.B, space.X, space.da, space.balance
+    p_w, x, nu, n = A.shape[0] - p_y, A.shape[0], actuators.shape[1], da.shape[0]
+    clear(lower)
+    clear(moved)
+    for s in range(p_w):
+        copy_row(lane, A, x * (p_y + s), x, lower, columns_of(lane, lower) * s)
+        copy_row(lane, B, nu * (p_y + s), nu, lower, columns_of(lane, lower) * s + x)
+    for j in range(n):
+        for s in range(p_w):
+            if not is_zero(element(lane, X, j, p_y + s)):
+                add_row(moved, j, element(lane, X, j, p_y + s), lower, s)
+        for c in range(x, columns_of(lane, da)):
+            put_element(lane, da, j, c, 0.0)
+            put_element(lane, balance, j, c, at(actuators, j, c - x) if c < x + nu else 0.0)
+        add_row(da, j, 1.0, moved, j)
+    add_product(lane, -1.0, space.M, n, moved, balance)

@@ -1,0 +1,273 @@
+"""Modes of a linear model: frequencies, damping, shapes in all coordinates, and which states take part.
+
+Eigenvalues at zero (motions that nothing brings back) are taken out first: as A V = 0 for an orthonormal V, A is block
+upper triangular in a basis that begins with V, and the lower block is treated in the same way until it is regular. So
+their chains, of rigid bodies without friction for instance, cost no digits: `eig` alone puts them at +-1e-8 or so. The
+regular block is brought to Schur form. Eigenvalues that are equal as far as rounding can tell (a double one of a chain
+splits by the square root of rounding) are a group; what can be said of a group only, and not of its members, is shared
+among them.
+"""
+from dataclasses import dataclass
+
+import numpy as np
+
+from liedyn.machine.errors import InputError, shown
+from liedyn.machine.tables import html_table, text_table
+
+EQUAL = 1e-6
+"""Eigenvalues that differ by less than this part of their size are a group: chains of two split by 1e-8 times the
+condition of their vectors."""
+ZERO = 1e3
+"""Singular values below so many roundings of the largest one are zero, as A itself is known to some: modes slower than
+a millionth of the fastest one are rigid."""
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Modes:
+    """Modes of a linear model, slow ones first; of a conjugate pair that with the positive imaginary part.
+
+    Attributes
+    ----------
+    eigenvalues : ndarray of complex, shape (k,)
+        [1/s]
+    frequencies : ndarray, shape (k,)
+        Natural frequencies |s| / 2 pi [Hz].
+    omega : ndarray, shape (k,)
+        The same in [rad/s].
+    damped : ndarray, shape (k,)
+        Frequencies at which they oscillate, Im s [rad/s]; zero where they do not.
+    damping : ndarray, shape (k,)
+        Damping ratios -Re s / |s|: 1 where a mode decays without oscillation, negative where it grows, 0 of rigid ones.
+    rigid : ndarray of bool, shape (k,)
+        Motions that nothing brings back, s = 0: one for each displacement or velocity that stays as it is.
+    shapes : ndarray of complex, shape (k, nv)
+        Displacements of all coordinates, the dependent ones too: dq(t) = Re(shape exp(s t)). The largest entry is 1;
+        entries are [rad] or [m], as their coordinates are.
+    vectors : ndarray of complex, shape (k, x)
+        The same in the states of the model: right eigenvectors, A x = s x. Of repeated modes those whose displacements
+        are real, if there are such.
+    participation : ndarray, shape (k, x)
+        How much of each state takes part: real part of the right times the left eigenvector, each row's sum is 1. Equal
+        modes share what they have together.
+    states : tuple of str
+        Those of the model.
+    """
+
+    eigenvalues: np.ndarray
+    frequencies: np.ndarray
+    omega: np.ndarray
+    damped: np.ndarray
+    damping: np.ndarray
+    rigid: np.ndarray
+    shapes: np.ndarray
+    vectors: np.ndarray
+    participation: np.ndarray
+    states: tuple
+
+    def __len__(self):
+        return len(self.eigenvalues)
+
+    def __repr__(self):
+        return f"Modes({len(self)} of {len(self.states)} states, {self.rigid.sum()} rigid)"
+
+    def _table(self):
+        rows = [["mode", "Hz", "rad/s", "damping", "moves most"]]
+        names = [name for name in self.states if not name.startswith("velocity:")]
+        for k in range(len(self)):
+            most = np.argsort(-np.abs(self.vectors[k, :len(names)]).round(6), kind="stable")[:2]
+            rows.append([str(k), "rigid" if self.rigid[k] else f"{self.frequencies[k]:.4g}", f"{self.omega[k]:.4g}",
+                         f"{self.damping[k].round(9) + 0.0:.4g}", ", ".join(names[i] for i in most)])
+        return rows
+
+    def __str__(self):
+        return f"{self!r}\n" + text_table(self._table())
+
+    def _repr_html_(self):
+        return html_table(repr(self), self._table())
+
+
+def modes(ss):
+    """Modes of a linear model: frequencies, damping ratios, shapes in all coordinates, participation.
+
+    Parameters
+    ----------
+    ss : LocalStateSpace
+        One model, as `linearize` gives it. Modes say how it moves about its operating point; that may be at rest or not
+        (then f0 is a drift besides).
+
+    Returns
+    -------
+    Modes
+        ``print`` shows a table.
+
+    Raises
+    ------
+    InputError
+        It is no such model, or a batch of them: take ``ss[k]``.
+
+    Notes
+    -----
+    Eigenvalues at zero are deflated by null spaces of A, so that rigid-body modes are exact; participation
+    is the diagonal of the spectral projector (Perez-Arriaga, Verghese and Schweppe 1982) of each group of equal
+    eigenvalues, from a Schur form and Sylvester's equation.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> arm = ld.load("five_bar")
+    >>> m = ld.modes(ld.linearize(arm, arm.home, [0.0] * 4, [0.0] * 4))
+    >>> len(m), m.shapes.shape[1], bool(abs(m.participation.sum(axis=1) - 1.0).max() < 1e-9)
+    (4, 4, True)
+    """
+    if not (hasattr(ss, "A") and hasattr(ss, "K")):
+        raise InputError(f"modes are those of a LocalStateSpace, as linearize() gives it, not of {shown(ss)}")
+    if ss.A.ndim != 2:
+        raise InputError(f"modes are those of one model, and this is a batch {ss.lead}: take ss[k]")
+    if not np.isfinite(ss.A).all():
+        raise InputError("A has entries that are not finite")
+    s, X, share = _eigen(np.asarray(ss.A), ss.K.shape[1])
+    chosen = np.flatnonzero(s.imag >= 0.0)
+    chosen = chosen[np.argsort(np.abs(s[chosen]), kind="stable")]
+    s, X, share = s[chosen], X[:, chosen].T, share[chosen]
+    shapes = X[:, :ss.K.shape[1]] @ ss.K.T
+    for k, shape in enumerate(shapes):
+        all_of_it = shape if np.abs(shape).max(initial=0.0) > 0.0 else X[k]  # a velocity that stays, say
+        unit = all_of_it[_largest(all_of_it)]
+        shapes[k], X[k] = shape / unit, X[k] / unit
+    omega, rigid = np.abs(s), s == 0.0
+    damping = np.where(rigid, 0.0, -s.real / np.where(rigid, 1.0, omega))
+    return Modes(s, omega / (2.0 * np.pi), omega, s.imag.copy(), damping, rigid, shapes, X, share, ss.states)
+
+
+def _largest(x):
+    """The first of the entries that are largest but for rounding."""
+    size = np.abs(x)
+    return int((size > (1.0 - 1e-9) * size.max()).argmax())
+
+
+def _eigen(A, p):
+    """Eigenvalues, right eigenvectors (x, k) and participation (k, x); of a chain at zero only what is a vector.
+
+    The first p states are displacements.
+    """
+    from scipy.linalg import rsf2csf, schur, solve_triangular
+
+    n = len(A)
+    if n == 0:
+        return np.empty(0, complex), np.empty((0, 0), complex), np.empty((0, 0))
+    # displacements and velocities of one size: time in units of the fastest mode or so
+    scale = np.ones(n)
+    scale[p:] = np.sqrt(np.linalg.norm(A[p:, :p], 2)) or 1.0 if 0 < p < n else 1.0
+    balanced = A * scale / scale[:, None]
+    Q, zeros, first = _without_zeros(balanced)
+    T = Q.T @ balanced @ Q
+    for begin, end in zeros:
+        T[begin:, begin:end] = 0.0
+    r = zeros[-1][1] if zeros else 0
+    blocks, Z = schur(T[r:, r:])
+    lower, Z = rsf2csf(blocks, Z)
+    U = np.block([[np.eye(r), np.zeros((r, n - r))], [np.zeros((n - r, r)), Z]])
+    T = np.block([[T[:r, :r], T[:r, r:] @ Z], [np.zeros((n - r, r)), lower]])
+    s = np.diag(lower).copy()
+    for i in np.flatnonzero(np.diag(blocks, -1)):  # pairs are pairs, whatever rounding does to them
+        turn = 1j if s[i].imag > s[i + 1].imag else -1j
+        s[i:i + 2] = blocks[i, i] + turn * np.sqrt(-blocks[i, i + 1] * blocks[i + 1, i]) * np.array([1.0, -1.0])
+    X = np.zeros((n, n - r), complex)
+    for k in range(n - r):
+        X[r + k, k] = 1.0
+        above = T[:r + k, :r + k] - s[k] * np.eye(r + k)
+        size = np.spacing(np.abs(T).max(initial=1e-300))  # of a chain: its vectors are parallel, not infinite
+        np.fill_diagonal(above, np.where(np.abs(np.diag(above)) < size, size, np.diag(above)))
+        X[:r + k, k] = solve_triangular(above, -T[:r + k, r + k])
+    X = scale[:, None] * (Q @ U @ X)
+    X /= np.abs(X).max(axis=0, initial=1e-300)
+    share = np.zeros((n - r, n))
+    for group in _groups(s):
+        if len(group) > 1:
+            X[:, group] = _standing(X[:, group], p)
+        share[group] = _shared(T, Q @ U, np.concatenate([np.zeros(r, bool), np.isin(np.arange(n - r), group)]))
+    if not first:
+        return s, X, share
+    V = scale[:, None] * Q[:, :first]
+    of_zeros = _shared(T, Q @ U, np.arange(n) < r)
+    return (np.concatenate([np.zeros(first), s]), np.hstack([_plain(V), X]),
+            np.vstack([np.tile(of_zeros, (first, 1)), share]))
+
+
+def _without_zeros(A):
+    """An orthogonal basis in which A is [[N, *], [0, regular]], N strictly upper triangular by blocks: the basis, the
+    blocks of N as (begin, end), and how many of its columns are null vectors of A."""
+    n = len(A)
+    Q, blocks, r = np.eye(n), [], 0
+    least = ZERO * np.finfo(float).eps * np.linalg.norm(A, 2) if n else 0.0
+    while r < n:
+        _, sizes, V = np.linalg.svd((Q.T @ A @ Q)[r:, r:])
+        count = int((sizes <= least).sum())
+        if not count:
+            break
+        Q[:, r:] = Q[:, r:] @ np.vstack([V[len(V) - count:], V[:len(V) - count]]).T
+        blocks.append((r, r + count))
+        r += count
+    return Q, blocks, blocks[0][1] if blocks else 0
+
+
+def _groups(s):
+    """Numbers of eigenvalues that are equal but for rounding."""
+    left, groups = list(np.argsort(np.abs(s), kind="stable")), []
+    while left:
+        group = [k for k in left if abs(s[k] - s[left[0]]) <= EQUAL * abs(s[left[0]])]
+        groups.append(np.array(group))
+        left = [k for k in left if k not in group]
+    return groups
+
+
+def _standing(X, p):
+    """The eigenvectors X (n, m) of a group, mixed so that their displacements are real, where m of them are
+    independent and have a real basis."""
+    D = X[:p]
+    basis, sizes, _ = np.linalg.svd(np.hstack([D.real, D.imag]))
+    m = X.shape[1]
+    if len(sizes) < m or sizes[m - 1] < 1e-6 * sizes[0] or (sizes[m:] > 1e-6 * sizes[0]).any():
+        return X
+    return X @ np.linalg.lstsq(D, _plain(basis[:, :m]).astype(complex), rcond=None)[0]
+
+
+def _plain(V):
+    """Real columns of the same span that are the identity in some rows: coordinates, as far as can be."""
+    from scipy.linalg import qr
+
+    _, R, order = qr(V.T, mode="economic", pivoting=True)
+    reduced = np.linalg.solve(R[:, :V.shape[1]], R)  # the identity in the rows that were chosen
+    out = np.empty_like(V)
+    out[order] = reduced.T
+    return out[:, np.argsort(order[:V.shape[1]])]
+
+
+def _shared(T, U, chosen):
+    """Each chosen eigenvalue's part of the diagonal of their spectral projector; A = U T U^H, T upper triangular."""
+    from scipy.linalg import solve_sylvester
+
+    lead = np.flatnonzero(chosen)
+    first, rest, G = _reordered(T, lead)
+    B, m = U @ G, len(lead)
+    Y = solve_sylvester(first, -rest[1], rest[0]) if m < len(T) else np.empty((m, 0))
+    return np.einsum("ij,ij->i", B[:, :m], (B[:, :m] + B[:, m:] @ Y.conj().T).conj()).real / m
+
+
+def _reordered(T, lead):
+    """T with the eigenvalues `lead` first: their block, (coupling, the other block), and the unitary basis."""
+    T, G = T.astype(complex), np.eye(len(T), dtype=complex)
+    for place, k in enumerate(lead):
+        for i in range(k - 1, place - 1, -1):  # swap the neighbours i and i + 1 (Golub and Van Loan, 7.6.2)
+            x, y = T[i, i + 1], T[i + 1, i + 1] - T[i, i]
+            size = np.hypot(abs(x), abs(y))
+            if size == 0.0:
+                continue
+            c, d = x / size, y / size
+            J = np.array([[c, -d.conjugate()], [d, c.conjugate()]])
+            T[:, i:i + 2] = T[:, i:i + 2] @ J
+            T[i:i + 2] = J.conj().T @ T[i:i + 2]
+            G[:, i:i + 2] = G[:, i:i + 2] @ J
+            T[i + 1, i] = 0.0
+    m = len(lead)
+    return T[:m, :m], (T[:m, m:], T[m:, m:]), G

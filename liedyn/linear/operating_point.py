@@ -1,0 +1,119 @@
+"""The linearization of one state, from Python, where all that can be wrong with it has a name."""
+from dataclasses import dataclass
+
+import numpy as np
+
+from liedyn.linear.local import linearize_kernel
+from liedyn.machine.compiled.user_functions import raise_errors
+from liedyn.machine.errors import ClosureError, InputError
+from liedyn.mechanics.constraints.free_velocities import TANGENT
+from liedyn.mechanics.constraints.independent import (
+    Independent, choose_positions, choose_speeds, holonomic, singular_choice, tangent_conditions, wrong_count,
+)
+from liedyn.mechanics.constraints.undefined import require_rows
+from liedyn.mechanics.dynamics.forward import raise_for_status, warn_if_poor
+from liedyn.mechanics.dynamics.nullspace import OK, WRONG_COUNT, nullspace_kernel
+from liedyn.mechanics.dynamics.singular import LINEARIZATION, POOR_CONDITION, require_regular, warn_if_digits_are_lost
+from liedyn.mechanics.dynamics.state import State
+
+CLOSURE_TOLERANCE = 1e-8
+"""Largest closure error, and largest violation of G v = b relative to |v|, of an operating point: the derivatives
+are those of the manifold, and off it there is no state to linearize about."""
+
+
+def require_consistent(robot, q, v, residual, psi, tolerance):
+    """The state lies on the constraint manifold; returns the largest closure error.
+
+    Raises
+    ------
+    ClosureError
+        A loop is open, or another constraint is not met.
+    InputError
+        The velocity opens a loop, or breaks another constraint.
+    """
+    if not len(residual):
+        return 0.0
+    row = np.abs(residual).argmax()
+    error, owner = abs(residual[row]), robot.row_owners[row]
+    if error > tolerance:
+        what = f"loop {owner!r} of {robot.name!r} is open" if owner in robot.loop_names else (
+            f"constraint {owner!r} of {robot.name!r} is not met: off")
+        raise ClosureError(f"{what} by {error:.3g} ({robot.row_names[row]}); assemble it first with close()"
+                           f"{_clock(robot)}", float(error), owner, q)
+    row = np.abs(psi).argmax()
+    if abs(psi[row]) > tolerance * max(1.0, np.abs(v).max()):
+        owner, moves = robot.row_owners[row], abs(psi[row])
+        what = f"the loops of {robot.name!r}: |G v - b|" if owner in robot.loop_names else (
+            f"constraint {owner!r} of {robot.name!r}: |G v - b|")
+        raise InputError(f"v opens {what} = {moves:.3g} in {robot.row_names[row]}; "
+                         f"make v consistent with complete_velocity(){_clock(robot)}")
+    return float(error)
+
+
+def _clock(robot):
+    """What to add to a message about a robot with functions, some of which may prescribe motions."""
+    return f"; prescribed motions are taken at t = {robot.t:g}, use robot.at(t) for another time" if (
+        robot.functions) else ""
+
+
+def actuators_of(robot, loop=None):
+    """tau = S_u u, with the inputs of a feedback behind those of the actuators."""
+    if "actuators" not in robot.memo:  # the robot's own is read-only: Numba would compile all kernels once more for it
+        robot.memo["actuators"] = robot.tree_actuators.copy()
+    return robot.memo["actuators"] if loop is None else np.hstack([robot.tree_actuators, loop.S])
+
+
+@dataclass(frozen=True)
+class Found:
+    """What is known of one state: coordinates y, velocities w, rank and condition number, closure error, `Local`."""
+
+    coordinates: Independent
+    velocities: Independent
+    rank: int
+    condition: float
+    residual: float
+    local: object
+
+
+def linearize_at(robot, q, v, tau, f_ext, independent, speeds, closure_tolerance, rank_tolerance, loop=None):
+    y = choose_positions(robot, q, independent, rank_tolerance)
+    w = choose_speeds(robot, q, y, speeds, rank_tolerance)
+    of_w, of_y, local = linearize_kernel(robot.packed, q, v, tau, f_ext, y.rows, y.virtual, w.rows,
+                                         w.virtual, actuators_of(robot, loop), rank_tolerance)
+    raise_errors(robot.functions)
+    require_rows(robot, (), local.residual[None], local.psi[None])
+    residual = require_consistent(robot, q, v, local.residual, local.psi, closure_tolerance)
+    status, rank, condition = of_w
+    if status != OK:
+        raise_for_status(robot, q, w, nullspace_kernel(
+            robot.packed, q, v, tau, f_ext, w.rows, w.virtual, rank_tolerance))
+    if of_y[0] == WRONG_COUNT:
+        raise wrong_count(robot, y, of_y[1])
+    if of_y[0] != OK:
+        raise singular_choice(robot, q, y, holonomic(robot))
+    state = State(*(x[None] for x in (q, v, tau, f_ext)))
+    judge(robot, (), y, w, state, local.a[None], np.array([rank]), np.array([condition]), np.array([of_y[2]]),
+           rank_tolerance)
+    return Found(y, w, rank, condition, residual, local)
+
+
+def least(x):
+    return x[0] if len(x) == 1 else np.minimum.reduce(x)  # a method of arrays asks more first
+
+
+def left_as_tangent(chosen):
+    """Are the coordinates tangent spaces that the kernel chooses at each state?"""
+    return len(chosen.virtual) > 0 and chosen.virtual[0] == TANGENT
+
+
+def judge(robot, lead, y, w, state, a, rank, condition, condition_y, tolerance):
+    """SingularConfigurationError at a singular configuration, a warning where few digits are left."""
+    require_regular(robot, lead, state.q, rank, tolerance)
+    largest = np.maximum(condition, condition_y)
+    if not warn_if_digits_are_lost(robot, state.q, state.v, a, rank, largest, LINEARIZATION):
+        worst = -least(-condition)
+        if worst > POOR_CONDITION and left_as_tangent(w):  # that is of the coordinates which the elimination left
+            worst = tangent_conditions(robot, state.q[condition.argmax()][None], tolerance)[0]
+        warn_if_poor(w, worst)
+        if y is not w:
+            warn_if_poor(y, -least(-condition_y))

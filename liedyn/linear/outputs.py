@@ -1,0 +1,94 @@
+"""Outputs of a linearized mechanism: each name becomes rows of C and D (Spencer 2004, 4.4 for body Jacobians).
+
+| output | rows | what it is |
+|---|---|---|
+| ``name`` or ``position:name`` | 1 | a coordinate of the tree or of a cut joint |
+| ``velocity:name``, ``acceleration:name`` | 1 | its first and second rate |
+| ``pose:body`` | 6 | body-fixed displacement (rotation, translation) of a body or frame |
+| ``twist:body``, ``twist_rate:body`` | 6 | its body-fixed twist (omega, v) and the rate of that |
+| ``wrench:loop`` | 6 | wrench of the cut joint on its child side, in the cut frame |
+| ``wrench:contact`` | 6 | of a constraint between two bodies, about the origin of frame B in the axes of frame A |
+
+A name of several coordinates (a joint, a loop) stands for all of them.
+"""
+from dataclasses import dataclass
+
+import numpy as np
+
+from liedyn.linear.output_rows import ACCELERATION, BODY, CUT, POSITION, TREE, VELOCITY, WRENCH
+from liedyn.machine.errors import InputError, suggestion
+from liedyn.mechanics.constraints.independent import by_name
+from liedyn.model.remembered import remembered
+
+NO_OUTPUTS = np.zeros((0, 4), dtype=np.int64)
+_COORDINATES = {"position": POSITION, "velocity": VELOCITY, "acceleration": ACCELERATION}
+_BODIES = {"pose": POSITION, "twist": VELOCITY, "twist_rate": ACCELERATION}
+KINDS = (*_COORDINATES, *_BODIES, "wrench")
+_AXES = (".wx", ".wy", ".wz", ".vx", ".vy", ".vz")
+_WRENCH_AXES = (".mx", ".my", ".mz", ".fx", ".fy", ".fz")
+
+
+@dataclass(frozen=True)
+class OutputPlan:
+    """Outputs as `linearize_states` takes them.
+
+    Attributes
+    ----------
+    labels : tuple of str
+        One for each row of C and D.
+    parts : ndarray of int64, shape (count, 4)
+        What it belongs to, which of its rates it is, its number, its first row; none where the outputs are the
+        independent coordinates themselves.
+    contacts : tuple of (int, int)
+        Number and first row of each constraint between bodies, other than a loop, whose wrench is an output; those are
+        not among the parts (`liedyn.linear.contact_linearization`).
+    """
+
+    labels: tuple
+    parts: np.ndarray
+    contacts: tuple = ()
+
+
+def output_plan(robot, names, chosen):
+    """The plan for outputs by name, independent coordinates being chosen.
+
+    Raises
+    ------
+    InputError
+        An output of unknown kind, or of an unknown coordinate, body or loop.
+    """
+    if not names:
+        return OutputPlan(chosen.names, NO_OUTPUTS)
+    return _plan(robot, names, chosen.names)
+
+
+@remembered
+def _plan(robot, names, chosen):
+    if names == chosen and set(names) <= set(robot.velocity_names):
+        return OutputPlan(names, NO_OUTPUTS)
+    labels, parts, contacts = [], [], []
+    between_bodies = {each.name for each in robot.model.constraints if each.parent is not None}
+    for name in names:
+        kind, _, what = name.partition(":") if ":" in name else ("position", ":", name)
+        if kind not in KINDS:
+            raise InputError(f"unknown kind of output {kind!r} in {name!r}, {suggestion(kind, KINDS)}")
+        if kind in _COORDINATES:
+            for member in by_name(robot, what).names:
+                parts.append((*_coordinate(robot, member, _COORDINATES[kind]), len(labels)))
+                labels.append(member if kind == "position" else f"{kind}:{member}")
+        elif kind == "wrench":
+            if what in between_bodies:
+                contacts.append((robot.constraint_index(what), len(labels)))
+            else:
+                parts.append((WRENCH, POSITION, robot.loop_index(what), len(labels)))
+            labels += [f"wrench:{what}{axis}" for axis in _WRENCH_AXES]
+        else:
+            parts.append((BODY, _BODIES[kind], robot.body_index(what), len(labels)))
+            labels += [f"{kind}:{what}{axis}" for axis in _AXES]
+    return OutputPlan(tuple(labels), np.array(parts, dtype=np.int64).reshape(-1, 4), tuple(contacts))
+
+
+def _coordinate(robot, name, rate):
+    if name in robot.velocity_names:
+        return TREE, rate, robot.velocity_index(name)
+    return CUT, rate, robot.virtual_index(name)

@@ -1,0 +1,260 @@
+"""Forces of force elements varied in two directions to second order: G^T f with f(x, w) of
+`liedyn.linear.sensitivity.law_sensitivity`.
+
+Elements have a model of their own, with the robot's links and with what they measure as its constraints
+(`liedyn.model.force_elements`). With x and w quadruples,
+
+    f_12 = f_x x_12 + f_w w_12 + x_1 (f_xx x_2 + f_xw w_2 + f_xp) + w_1 (f_xw x_2 + f_ww w_2 + f_wp)
+
+and p the numbers of the law. f is then to the links what multipliers are, and varies with all that turns it. Where
+elements act on coordinates z of cut joints, x has besides C z, which varies as the readers of the cut joints do
+(`liedyn.linear.sensitivity.row_sensitivity`), and the forces C^T f along z push both sides of the cut.
+"""
+from collections import namedtuple
+
+
+from liedyn.lie.algebra import Ad_inverse, ad, add6, dot
+from liedyn.linear.sensitivity.bushings import vary_bushing
+from liedyn.linear.sensitivity.changes import (
+    CHANGES, LENGTH_AT, number_change, of_loop, of_number, put_changes, spread_size,
+)
+from liedyn.linear.sensitivity.contact_sensitivity import (
+    axle_variations, no_force, place_variations, pull, quadruple_of,
+)
+from liedyn.linear.sensitivity.law_sensitivity import SLOPES
+from liedyn.linear.sensitivity.link_sensitivity import (
+    FLOATS, LANED, Directions, Passes, add_to, gather_forces, vary_links,
+)
+from liedyn.linear.sensitivity.row_sensitivity import VARIED
+from liedyn.linear.sensitivity.second_order_sensitivity import out_of
+from liedyn.linear.sensitivity.two_frames import push_sides, relative_motion, sides
+from liedyn.linear.sensitivity.variations import MOTION, Motion
+from liedyn.machine.compiled.jit import MATRIX, VECTOR, inline, kernel_in_place, late
+from liedyn.machine.linalg.gauss_jordan import clear
+from liedyn.machine.simd.lanes import LANES, SCALAR, WIDTH, load, splat, store, take_matrix, take_vector
+from liedyn.machine.simd.registers import first_place
+from liedyn.mechanics.constraints import jets as of_time
+from liedyn.mechanics.constraints.families.contact import contact, velocity_jets
+from liedyn.mechanics.constraints.families.cut import cut_wrench, read, rows_in
+from liedyn.mechanics.tree.kinematics import world_positions, world_size
+from liedyn.model.constraint_records import (
+    CONTACT, family_of, is_active, is_cut, loop_count, loop_integer, loop_kind, loop_pitch, loop_rows,
+)
+from liedyn.model.packed import LOOP_COEFFICIENTS, NV, N_ROWS, N_VIRTUAL
+from liedyn.model.packed_records import MODEL, dof_total, link_count, zero6
+
+Cuts = namedtuple("Cuts", "places rates forces")
+"""Coordinates z of cut joints, their rates, and the forces along them: of each four vectors, which are the parts of
+quadruples, those of direction 2 in registers."""
+
+
+@inline
+def element_variations_size(model, numbers):
+    """Numbers in the workspace of `vary_elements`, for laws with so many numbers."""
+    links, cuts = (FLOATS + WIDTH * LANED) * link_count(model), 6 * (1 + WIDTH) * model.ints[N_VIRTUAL]
+    return WIDTH * (17 + numbers) + world_size(model) + spread_size(model) + links + cuts
+
+
+@inline
+def take_quadruples(work, count):
+    """Room for so many."""
+    return (take_vector(work, count), take_vector(work, count), take_vector(work, WIDTH * count),
+            take_vector(work, WIDTH * count))
+
+
+@inline
+def put_quadruple(parts, k, x):
+    store(SCALAR, parts[0], k, x[0])
+    store(SCALAR, parts[1], k, x[1])
+    store(LANES, parts[2], k, x[2])
+    store(LANES, parts[3], k, x[3])
+
+
+@inline
+def add_multiple(x, c, parts, k):
+    """x + c times quadruple k."""
+    return (x[0] + c * load(SCALAR, parts[0], k), x[1] + c * load(SCALAR, parts[1], k),
+            x[2] + c * load(LANES, parts[2], k), x[3] + c * load(LANES, parts[3], k))
+
+
+@inline
+def cut_motion(model, l, work, passes):
+    """Of cut joint l the frame of its virtual velocities, M and L, and the relative twist (`sides`)."""
+    kind, C, first, count = rows_in(SCALAR, model, work, l, True)
+    side_a, side_b = sides(model, work, passes, l)
+    M, L, x, _ = relative_motion(kind, True, C, side_a, side_b)
+    return kind, C, first, count, M, L, x
+
+
+@inline
+def read_each(kind, pitch, r, x):
+    """Row r of a quadruple that is seen from C."""
+    return (read(kind, pitch, True, r, x[0]), read(kind, pitch, True, r, x[1]), read(kind, pitch, True, r, x[2]),
+            read(kind, pitch, True, r, x[3]))
+
+
+@inline
+def read_cuts(model, work, passes, cuts):
+    """Coordinates and rates of cut joints: along direction 1 C moves against a by M_1, and b against C by L_1."""
+    none = splat(LANES, 0.0)
+    for l in range(loop_count(model)):
+        if not is_cut(model, l):
+            continue
+        kind, C, first, count, M, L, x = cut_motion(model, l, work, passes)
+        moved = (zero6(SCALAR), Ad_inverse(C, add6(M[0], L[0])), Ad_inverse(C, add6(M[1], L[1])),
+                 Ad_inverse(C, add6(add6(M[2], L[2]), ad(L[1], L[0]))))
+        for r in range(count):
+            put_quadruple(cuts.places, first + r, read_each(kind, loop_pitch(model, l), r, moved))
+            put_quadruple(cuts.rates, first + r, read_each(kind, loop_pitch(model, l), r, x))
+            put_quadruple(cuts.forces, first + r, (0.0, 0.0, none, none))
+
+
+@inline
+def push_cuts(model, work, passes, cuts):
+    """The forces along coordinates of cut joints push both sides."""
+    f, f_1, f_2, f_12 = cuts.forces
+    for l in range(loop_count(model)):
+        if is_cut(model, l):
+            kind, C, first, count, M, L, _ = cut_motion(model, l, work, passes)
+            F = (cut_wrench(SCALAR, kind, 0.0, True, first, count, f),
+                 cut_wrench(SCALAR, kind, 0.0, True, first, count, f_1),
+                 cut_wrench(LANES, kind, 0.0, True, first, count, f_2),
+                 cut_wrench(LANES, kind, 0.0, True, first, count, f_12))
+            push_sides(model, passes, l, M, L, out_of(C, F))
+
+
+@inline
+def number_slopes(model, slopes, r, spread):
+    """What direction 2 changes of f, f_x and f_w of row r by numbers of its law."""
+    f, f_x, f_w = splat(LANES, 0.0), splat(LANES, 0.0), splat(LANES, 0.0)
+    for k in range(slopes.owners.size):
+        if slopes.owners[k] == r:
+            d, s = number_change(spread, of_number(model, k)), slopes.by_numbers
+            f, f_x, f_w = f + s[k, 0] * d, f_x + s[k, 1] * d, f_w + s[k, 2] * d
+    return f, f_x, f_w
+
+
+@inline
+def force_variations(model, slopes, pushed, r, x, w, spread):
+    """f as a quadruple, for those of the displacement and the rate; `pushed` is what direction 1 adds to it."""
+    s, (p, p_x, p_w) = slopes.rows, number_slopes(model, slopes, r, spread)
+    f_x, f_w = s[r, 1], s[r, 2]
+    slope_x = p_x + s[r, 3] * x[2] + s[r, 4] * w[2]
+    slope_w = p_w + s[r, 4] * x[2] + s[r, 5] * w[2]
+    return (s[r, 0], f_x * x[1] + f_w * w[1] + pushed[r], p + f_x * x[2] + f_w * w[2],
+            f_x * x[3] + f_w * w[3] + x[1] * slope_x + w[1] * slope_w)
+
+
+@inline
+def between_points(model, l, work, slopes, pushed, passes):
+    """An element along the line between two points pulls its links."""
+    kind, r = loop_kind(model, l), loop_rows(model, l)[0]
+    length, radius, p, d, C = contact(model, work, l)
+    side_a, side_b = sides(model, work, passes, l)
+    M, L, V, _ = relative_motion(kind, False, C, side_a, side_b)
+    p, d = place_variations(p, C, M), axle_variations(d, C, L)
+    w = velocity_jets(kind, length, radius, p, d, quadruple_of(V, 0), quadruple_of(V, 1))[0]
+    n = of_time.jet_unit(p)
+    x_2 = dot(n[0], p[2]) - number_change(passes.spread, of_loop(model, l, LENGTH_AT))
+    x = 0.0, dot(n[0], p[1]), x_2, dot(n[0], p[3]) + dot(n[2], p[1])
+    f = force_variations(model, slopes, pushed, r, x, w, passes.spread)
+    none = no_force()
+    push_sides(model, passes, l, M, L, out_of(C, pull(kind, length, radius, p, d, (f, none, none, none))))
+
+
+@inline
+def on_coordinates(model, l, slopes, pushed, one, two, N_12, X_12, b, passes, cuts, force, mixed):
+    """An element on a sum of coordinates."""
+    at, r, width = loop_integer(model, l, LOOP_COEFFICIENTS), loop_rows(model, l)[0], N_12.shape[1] // WIDTH
+    zero = splat(LANES, 0.0)
+    x, w = (0.0, 0.0, zero - number_change(passes.spread, of_loop(model, l, LENGTH_AT)), zero), (0.0, 0.0, zero, zero)
+    for j in range(dof_total(model)):
+        c, k = model.floats[at + j], width * j + b
+        x = 0.0, x[1] + c * one.N[j], x[2] + c * load(LANES, two.N, k), x[3] + c * load(LANES, N_12, k)
+        w = 0.0, w[1] + c * one.X[j], w[2] + c * load(LANES, two.X, k), w[3] + c * load(LANES, X_12, k)
+    for k in range(slopes.cuts.shape[1]):
+        x, w = add_multiple(x, slopes.cuts[r, k], cuts.places, k), add_multiple(w, slopes.cuts[r, k], cuts.rates, k)
+    f = force_variations(model, slopes, pushed, r, x, w, passes.spread)
+    for j in range(dof_total(model)):
+        add_to(force, width * j + b, model.floats[at + j] * f[2])
+        add_to(mixed, width * j + b, model.floats[at + j] * f[3])
+    for k in range(slopes.cuts.shape[1]):
+        c = slopes.cuts[r, k]
+        along = c * f[0], c * f[1], c * f[2], c * f[3]
+        put_quadruple(cuts.forces, k, add_multiple(along, 1.0, cuts.forces, k))
+
+
+@inline
+def take_element_passes(model, slopes, work):
+    """Room in a workspace for `vary_block`."""
+    links, nz = link_count(model), model.ints[N_VIRTUAL]
+    return Passes(take_vector(work, spread_size(model) + WIDTH * slopes.owners.size), take_vector(work, FLOATS * links),
+                  take_vector(work, WIDTH * LANED * links)), Cuts(
+                      take_quadruples(work, nz), take_quadruples(work, nz), take_quadruples(work, nz))
+
+
+@kernel_in_place
+def vary_block(model, slopes, pushed, motion, one, two, N_12, X_12, b, world, passes, cuts, force, mixed):
+    """Add the variations in block b of the columns; needs `world_positions` and `put_changes`."""
+    vary_links(model, motion.v, motion.a, world, one, two, N_12, X_12, b, False, passes)
+    if slopes.cuts.shape[1] > 0:
+        read_cuts(model, world, passes, cuts)
+    for l in range(loop_count(model)):
+        if not is_active(model, l):
+            continue
+        if is_cut(model, l):
+            vary_bushing(model, slopes, l, world, passes)
+        elif family_of(model, l) == CONTACT:
+            between_points(model, l, world, slopes, pushed, passes)
+        else:
+            on_coordinates(model, l, slopes, pushed, one, two, N_12, X_12, b, passes, cuts, force, mixed)
+    if slopes.cuts.shape[1] > 0:
+        push_cuts(model, world, passes, cuts)
+    gather_forces(model, world, one, two, N_12, b, passes, force, mixed)
+
+
+@late(MODEL, CHANGES, SLOPES, VECTOR, MOTION, *VARIED, MATRIX, MATRIX, VECTOR, MATRIX, MATRIX)
+def vary_elements(model, changes, slopes, pushed, motion, one, two, N_12, X_12, work, force, mixed):
+    """Add to `force` and `mixed` (nv, padded) those of G^T f, with the slopes of the laws at one state."""
+    work[0] = first_place(work)
+    world = take_vector(work, world_size(model))
+    passes, cuts = take_element_passes(model, slopes, work)
+    world_positions(SCALAR, model, motion.q, world)
+    for b in range(N_12.shape[1] // WIDTH):
+        put_changes(model, changes, b, world, passes.spread)
+        vary_block(model, slopes, pushed, motion, one, two, N_12, X_12, b, world, passes, cuts, force, mixed)
+
+
+@inline
+def element_partials_size(model, numbers):
+    """Numbers in the workspace of `add_element_partials`, for laws with so many numbers."""
+    n, m = model.ints[NV], model.ints[N_ROWS]
+    return element_variations_size(model, numbers) + 2 * n + 2 * m + WIDTH * (4 * n + m + 8)
+
+
+@late(MODEL, CHANGES, SLOPES, VECTOR, VECTOR, VECTOR, MATRIX)
+def add_element_partials(model, changes, slopes, q, v, work, force):
+    """Add to `force` (nv, np) the partial derivatives of G^T f by the parameters."""
+    n, m, count = model.ints[NV], model.ints[N_ROWS], changes.first.size - 1
+    work[0] = first_place(work)
+    world, rest, unpushed = take_vector(work, world_size(model)), take_vector(work, n), take_vector(work, m)
+    none, no_rows, found = take_matrix(work, n, WIDTH), take_matrix(work, m, WIDTH), take_matrix(work, n, WIDTH)
+    mixed = take_matrix(work, n, WIDTH)
+    for each in (rest, unpushed):
+        each[:] = 0.0
+    for each in (none, no_rows):
+        clear(each)
+    passes, cuts = take_element_passes(model, slopes, work)
+    motion, still = Motion(q, v, rest, unpushed), Directions(rest, rest, rest, unpushed)
+    world_positions(SCALAR, model, q, world)
+    for first in range(0, count, WIDTH):
+        end = min(first + WIDTH, count)
+        if changes.first[first] == changes.first[end]:  # nothing of the elements changes
+            continue
+        clear(found)
+        put_changes(model, changes, first // WIDTH, world, passes.spread)
+        vary_block(model, slopes, unpushed, motion, still, Directions(none, none, none, no_rows), none, none, 0, world,
+                   passes, cuts, found, mixed)
+        for k in range(first, end):
+            for j in range(n):
+                force[j, k] += found[j, k - first]

@@ -1,0 +1,231 @@
+"""Inverse dynamics of a tree, varied in two directions to second order: one pass out and one pass in.
+
+Symbols and the rules by which variations are carried: `liedyn.linear.sensitivity.second_order_sensitivity`.
+With u = S v and the turns t = (S N_1, S N_2 + Z, S N_12), Z the displacement of the joint itself by the parameter
+(`liedyn.linear.sensitivity.changes`):
+
+    e_i = combined(e_p, t)
+    V_i = carried(V_p, t) + u
+    A_i = carried(A_p, t) + ad(V_i, u) + S a
+    F_i = I A_i + V_i x* I V_i
+
+and on the way to the ground tau_j = S_j . F_i, F_p += wrench_carried(F_i, t): the recursion of Luh, Walker and Paul
+1980 with every number replaced by a quadruple. S is constant, as it is seen from the link.
+"""
+from collections import namedtuple
+
+from liedyn.lie.algebra import add, add6, cross, inertia_in_parent, scale6
+from liedyn.linear.sensitivity.changes import (
+    ARMATURE, DAMPING, REST, STIFFNESS, inertia_change, number_change, of_dof, of_gravity, shift_of,
+)
+from liedyn.linear.sensitivity.rotations import rotation_vector
+from liedyn.linear.sensitivity.second_order_sensitivity import (
+    bracket, carried, combined, dual_bracket, momentum, plus, power, wrench_carried,
+)
+from liedyn.machine.compiled.jit import inline, kernel_in_place
+from liedyn.machine.simd.lanes import LANES, SCALAR, WIDTH, load, store
+from liedyn.mechanics.tree.joints import has_rotation_spring, spring_rotation, spring_shift
+from liedyn.mechanics.tree.kinematics import S, acceleration_of, world_pose
+from liedyn.mechanics.tree.kinematics import of_dof as screw_at
+from liedyn.mechanics.tree.tangent_recursion import along_joint, get_block6
+from liedyn.model.packed_records import (
+    accumulate6, armature, damping, dof_count, first_dof, first_q, get3, get6, inertia, link_count, parent, put6,
+    rest, stiffness, zero6,
+)
+
+Directions = namedtuple("Directions", "N X A L")
+"""How q, v, a and lambda vary: vectors along direction 1, padded matrices with a column for each parameter along 2."""
+
+Passes = namedtuple("Passes", "spread floats lanes")
+"""Workspace of a pass: what parameters change, and of each link what varies, parts of direction 2 in registers."""
+
+# numbers, and registers, of each link: displacement, then twist, acceleration and wrench, two of the four parts each
+FLOATS, LANED = 42, 48
+MOTION, ACCELERATION, WRENCH = 0, 1, 2
+
+
+@inline
+def put_quadruple(passes, i, what, x):
+    k, u = FLOATS * i + 6 + 12 * what, LANED * i + 12 + 12 * what
+    put6(SCALAR, passes.floats, k, x[0])
+    put6(SCALAR, passes.floats, k + 6, x[1])
+    put6(LANES, passes.lanes, u, x[2])
+    put6(LANES, passes.lanes, u + 6, x[3])
+
+
+@inline
+def quadruple(passes, i, what):
+    k, u = FLOATS * i + 6 + 12 * what, LANED * i + 12 + 12 * what
+    return (get6(SCALAR, passes.floats, k), get6(SCALAR, passes.floats, k + 6), get6(LANES, passes.lanes, u),
+            get6(LANES, passes.lanes, u + 6))
+
+
+@inline
+def still():
+    """What does not vary, and is zero."""
+    return zero6(SCALAR), zero6(SCALAR), zero6(LANES), zero6(LANES)
+
+
+@inline
+def displacement_of(passes, i):
+    """That of link i; the ground never moves."""
+    if i < 0:
+        return zero6(SCALAR), zero6(LANES), zero6(LANES)
+    return (get6(SCALAR, passes.floats, FLOATS * i), get6(LANES, passes.lanes, LANED * i),
+            get6(LANES, passes.lanes, LANED * i + 6))
+
+
+@inline
+def motion_of(passes, i):
+    """Twist of link i."""
+    if i < 0:
+        return still()
+    return quadruple(passes, i, MOTION)
+
+
+@inline
+def rate_of(model, work, passes, i):
+    """Acceleration of link i with gravity, which may be a parameter."""
+    if i < 0:
+        zero, (x, y, z) = zero6(SCALAR), get3(LANES, passes.spread, of_gravity(model))
+        return acceleration_of(SCALAR, model, work, -1), zero, (zero6(LANES)[0], (-x, -y, -z)), zero6(LANES)
+    return quadruple(passes, i, ACCELERATION)
+
+
+@inline
+def push(passes, i, F):
+    """Let a wrench, seen from link i, be passed on by it, not by the ground."""
+    if i >= 0:
+        k, u = FLOATS * i + 6 + 12 * WRENCH, LANED * i + 12 + 12 * WRENCH
+        accumulate6(SCALAR, passes.floats, k, F[0])
+        accumulate6(SCALAR, passes.floats, k + 6, F[1])
+        accumulate6(LANES, passes.lanes, u, F[2])
+        accumulate6(LANES, passes.lanes, u + 6, F[3])
+
+
+@inline
+def along(model, work, i, x):
+    """Sum of S_j x_j over the degrees of freedom of joint i."""
+    j = first_dof(model, i)
+    total = scale6(load(SCALAR, x, j), get6(SCALAR, work, screw_at(model, j, S)))
+    for k in range(j + 1, j + dof_count(model, i)):
+        total = add6(total, scale6(load(SCALAR, x, k), get6(SCALAR, work, screw_at(model, k, S))))
+    return total
+
+
+@inline
+def turn_of(model, work, passes, one, two, N_12, i, b):
+    """By what joint i is displaced."""
+    turned = add6(along_joint(SCALAR, model, work, i, two.N, b), shift_of(passes.spread, i))
+    return along(model, work, i, one.N), turned, along_joint(SCALAR, model, work, i, N_12, b)
+
+
+@kernel_in_place
+def vary_links(model, v, a, work, one, two, N_12, X_12, b, massive, passes):
+    """Displacements, twists, accelerations and wrenches of single links; needs `world_positions`, `put_changes`.
+
+    Of a model of force elements links have no mass of their own: it is not `massive`.
+    """
+    for i in range(link_count(model)):
+        p, I = parent(model, i), inertia_in_parent(world_pose(SCALAR, work, i), inertia(model, i))
+        t = turn_of(model, work, passes, one, two, N_12, i, b)
+        u = (along(model, work, i, v), along(model, work, i, one.X), along_joint(SCALAR, model, work, i, two.X, b),
+             along_joint(SCALAR, model, work, i, X_12, b))
+        V = plus(carried(motion_of(passes, p), t), u)
+        pushed = (along(model, work, i, a), along(model, work, i, one.A),
+                  along_joint(SCALAR, model, work, i, two.A, b), zero6(LANES))
+        A = plus(plus(carried(rate_of(model, work, passes, p), t), bracket(V, u)), pushed)
+        dI = inertia_change(passes.spread, i)
+        e = combined(displacement_of(passes, p), t)
+        put6(SCALAR, passes.floats, FLOATS * i, e[0])
+        put6(LANES, passes.lanes, LANED * i, e[1])
+        put6(LANES, passes.lanes, LANED * i + 6, e[2])
+        put_quadruple(passes, i, MOTION, V)
+        put_quadruple(passes, i, ACCELERATION, A)
+        if massive:
+            put_quadruple(passes, i, WRENCH, plus(momentum(I, dI, A), dual_bracket(V, momentum(I, dI, V))))
+        else:
+            put_quadruple(passes, i, WRENCH, still())
+
+
+@inline
+def joint_forces(model, v, a, one, two, X_12, passes, j, b):
+    """Of the damper and the armature of degree of freedom j: the parts that direction 2 changes.
+
+    A damper d v has the mixed part d X_12 + dd X_1, and an armature likewise.
+    """
+    k, spread = X_12.shape[1] // WIDTH * j + b, passes.spread
+    d, m = number_change(spread, of_dof(model, j, DAMPING)), number_change(spread, of_dof(model, j, ARMATURE))
+    force = d * load(SCALAR, v, j) + damping(model, j) * load(LANES, two.X, k)
+    force = force + (m * load(SCALAR, a, j) + armature(model, j) * load(LANES, two.A, k))
+    mixed = d * load(SCALAR, one.X, j) + damping(model, j) * load(LANES, X_12, k)
+    return force, mixed + m * load(SCALAR, one.A, j)
+
+
+@inline
+def spring_forces(model, q, one, two, N_12, passes, i, b):
+    """Of the spring k (q - rest) of a joint with one degree of freedom, likewise."""
+    j, at = first_dof(model, i), first_q(model, i)
+    k, spread = N_12.shape[1] // WIDTH * j + b, passes.spread
+    d, moved = number_change(spread, of_dof(model, j, STIFFNESS)), number_change(spread, of_dof(model, j, REST))
+    force = d * (load(SCALAR, q, at) - rest(model, at)) + stiffness(model, j) * (load(LANES, two.N, k) - moved)
+    return force, d * load(SCALAR, one.N, j) + stiffness(model, j) * load(LANES, N_12, k)
+
+
+@inline
+def add_to(out, k, x):
+    """Add to register k."""
+    store(LANES, out, k, load(LANES, out, k) + x)
+
+
+@kernel_in_place
+def add_group_spring(model, q, N_1, N_2, N_12, i, b, force, mixed):
+    """Add those of the spring of ball or free joint i, seen from its child: k phi, k shift."""
+    j, count, width = first_dof(model, i), dof_count(model, i), N_12.shape[1] // WIDTH
+    (w_2, v_2), (w_12, v_12) = get_block6(N_2, j, count, b), get_block6(N_12, j, count, b)
+    w_1, k = get3(SCALAR, N_1, j), stiffness(model, j)
+    phi = rotation_vector(spring_rotation(SCALAR, model, i, q), 0.5, w_1, w_2, w_12)
+    for r in range(3):
+        add_to(force, width * (j + r) + b, k * phi[2][r])
+        add_to(mixed, width * (j + r) + b, k * phi[3][r])
+    if count == 6:
+        s, k = spring_shift(SCALAR, model, i, q), stiffness(model, j + 3)
+        s_2 = add(cross(s, w_2), v_2)
+        s_12 = add(add(cross(s, w_12), cross(s_2, w_1)), v_12)
+        for r in range(3):
+            add_to(force, width * (j + 3 + r) + b, k * s_2[r])
+            add_to(mixed, width * (j + 3 + r) + b, k * s_12[r])
+
+
+@kernel_in_place
+def gather_forces(model, work, one, two, N_12, b, passes, force, mixed):
+    """Add to block b of `force` and `mixed` (nv) what joints carry of the links' wrenches, as far as direction 2
+    changes it."""
+    width = force.shape[1] // WIDTH
+    for i in range(link_count(model) - 1, -1, -1):
+        F, first = quadruple(passes, i, WRENCH), first_dof(model, i)
+        for j in range(first, first + dof_count(model, i)):
+            tau_2, tau_12 = power(get6(SCALAR, work, screw_at(model, j, S)), F)
+            add_to(force, width * j + b, tau_2)
+            add_to(mixed, width * j + b, tau_12)
+        if parent(model, i) >= 0:
+            t = turn_of(model, work, passes, one, two, N_12, i, b)
+            push(passes, parent(model, i), wrench_carried(F, t))
+
+
+@kernel_in_place
+def add_joint_forces(model, q, v, a, one, two, N_12, X_12, b, passes, force, mixed):
+    """Add those of dampers, armatures and springs."""
+    width = force.shape[1] // WIDTH
+    for i in range(link_count(model)):
+        first, count = first_dof(model, i), dof_count(model, i)
+        for j in range(first, first + count):
+            tau_2, tau_12 = joint_forces(model, v, a, one, two, X_12, passes, j, b)
+            add_to(force, width * j + b, tau_2)
+            add_to(mixed, width * j + b, tau_12)
+        if count == 1:
+            tau_2, tau_12 = spring_forces(model, q, one, two, N_12, passes, i, b)
+            add_to(force, width * first + b, tau_2)
+            add_to(mixed, width * first + b, tau_12)
+        elif has_rotation_spring(model, i):
+            add_group_spring(model, q, one.N, two.N, N_12, i, b, force, mixed)

@@ -1,0 +1,145 @@
+"""Derivatives of C and D by parameters: of the outputs of a linear model (names: `liedyn.linear.outputs`).
+
+Along a column (N, X, a', lambda') an output varies by its row of [C D], and that changes with a parameter by the
+mixed second variation: of a coordinate's rates N_p, X_p, a'_p themselves; of what reads them, a cut joint, a body or
+the wrench of a contact, that of the reading, and the reading of these. A body that is displaced in its link by Z, as
+one on a fixed joint may be, sees besides ad(x', Z) for what it saw as x'.
+
+The wrench of a cut joint is a constant map of its multipliers. With redundant rows these stay the smallest ones,
+lambda = G y, so that outside the range of G, where no force decides,
+
+    lambda' = (dG y)'        lambda'_p = G'_p y + G' y_p + G_p y'
+"""
+import numpy as np
+
+from liedyn.linear.output_rows import ACCELERATION, BODY, CUT, POSITION, TREE, VELOCITY, WRENCH
+from liedyn.linear.sensitivity.body_sensitivity import vary_bodies, vary_contact_wrench
+from liedyn.linear.sensitivity.link_sensitivity import Directions
+from liedyn.linear.sensitivity.sensitivity_columns import Columns
+from liedyn.linear.sensitivity.variations import Motion, variations_size
+from liedyn.mechanics.constraints.constraint_wrenches import contact_wrench_derivatives, loop_wrench_matrix
+from liedyn.mechanics.tree.jacobians import body_jacobian
+from liedyn.model.calls.batches import batch
+
+
+@batch
+def vary_body_states(begin, end, model, motion, changes, bodies, one, two, N_12, X_12, twists, rates):
+    """`vary_bodies` at rows of states, for all columns of direction 1."""
+    work = np.empty(variations_size(model))
+    for b in range(begin, end):
+        at = Motion(motion.q[b], motion.v[b], motion.a[b], motion.lam[b])
+        along = Directions(two.N[b], two.X[b], two.A[b], two.L[b])
+        for c in range(one.N.shape[1]):
+            vary_bodies(model, changes, bodies, at, Directions(one.N[b, c], one.X[b, c], one.A[b, c], one.L[b, c]),
+                        along, N_12[b, c], X_12[b, c], work, twists[b, c], rates[b, c])
+
+
+@batch
+def vary_wrench_states(begin, end, model, motion, changes, l, one, two, N_12, X_12, out):
+    """`vary_contact_wrench` likewise."""
+    work = np.empty(variations_size(model))
+    for b in range(begin, end):
+        at = Motion(motion.q[b], motion.v[b], motion.a[b], motion.lam[b])
+        along = Directions(two.N[b], two.X[b], two.A[b], two.L[b])
+        for c in range(one.N.shape[1]):
+            vary_contact_wrench(model, changes, l, at, Directions(one.N[b, c], one.X[b, c], one.A[b, c], one.L[b, c]),
+                                along, N_12[b, c], X_12[b, c], work, out[b, c])
+
+
+class Outputs:
+    """The outputs of the linear models at rows of states.
+
+    Parameters
+    ----------
+    plan : OutputPlan
+    CD : ndarray, shape (states, outputs, columns)
+        C and D side by side.
+    """
+
+    def __init__(self, plan, CD):
+        self.plan, self.CD = plan, CD
+        self.reads = bool((plan.parts[:, 0] == CUT).any())
+        self.feel = bool((plan.parts[:, 0] == WRENCH).any() or plan.contacts)
+        self.bodies = np.unique(plan.parts[plan.parts[:, 0] == BODY, 2])
+
+    def part(self, states):
+        """Those at some of the states."""
+        return Outputs(self.plan, self.CD[states])
+
+    def derivatives(self, models, along, two, mixed, displaced):
+        """Derivatives (states, outputs, columns, parameters).
+
+        Parameters
+        ----------
+        models : LinearModels
+        along : Variations
+        two : Columns
+            What of the state follows the parameters, (states, rows, parameters).
+        mixed : Columns
+            Of the columns themselves, (states, columns, rows, parameters).
+        displaced : list of dict
+            For each parameter, displacements of bodies in their links, by number.
+        """
+        found, columns = np.zeros((*self.CD.shape, along.count)), models.columns
+        moved = Columns(None, columns.N, None, None)  # displacements are read as velocities are
+        if self.reads:
+            every, read = along.along(columns, two, mixed.N, mixed.X).readers, along.along(moved, two, None, mixed.N)
+            of_cuts = {POSITION: read.readers.psi_mixed, VELOCITY: every.psi_mixed,
+                       ACCELERATION: every.phi_mixed + models.E[:, None] @ mixed.A}
+        if len(self.bodies):
+            twists, rates = self._of_bodies(along, columns, two, mixed.N, mixed.X)
+            of_bodies = {POSITION: self._of_bodies(along, moved, two, None, mixed.N)[0], VELOCITY: twists,
+                         ACCELERATION: rates}
+        of_tree = {POSITION: mixed.N, VELOCITY: mixed.X, ACCELERATION: mixed.A}
+        for what, rate, k, row in self.plan.parts:
+            if what == TREE:
+                found[:, row] = of_tree[rate][:, :, k]
+            elif what == CUT:
+                found[:, row] = of_cuts[rate][:, :, k]
+            elif what == WRENCH:
+                W, rows = loop_wrench_matrix(models.robot, k)
+                found[:, row:row + 6] = (W @ mixed.L[:, :, rows]).swapaxes(1, 2)
+            else:
+                x, at = of_bodies[rate], 6 * int(np.searchsorted(self.bodies, k))
+                six = x[:, :, at:at + 6]
+                if rate == ACCELERATION:
+                    J = body_jacobian(models.robot, models.motion.q, models.robot.body_names[k])
+                    six = six + J[:, None] @ mixed.A
+                found[:, row:row + 6] = six.swapaxes(1, 2)
+                self._displace(displaced, k, row, found)
+        for number, row in self.plan.contacts:
+            found[:, row:row + 6] = self._of_contact(models, along, number, two, mixed)
+        return found
+
+    def _displace(self, displaced, body, row, found):
+        """What a body sees besides that is itself displaced in its link."""
+        w, v = np.split(self.CD[:, row:row + 6].swapaxes(1, 2), 2, axis=2)
+        for p, bodies in enumerate(displaced):
+            if body in bodies:
+                turn, shift = np.split(bodies[body], 2)
+                more = np.concatenate([np.cross(w, turn), np.cross(w, shift) + np.cross(v, turn)], axis=2)
+                found[:, row:row + 6, :, p] += more.swapaxes(1, 2)
+
+    def _of_bodies(self, along, one, two, N_12, X_12):
+        """Twists and rates (states, columns, 6 bodies, parameters)."""
+        one, two, N_12, X_12 = along.directions(one, two, N_12, X_12)
+        shape = *N_12.shape[:2], 6 * len(self.bodies), along.width
+        twists, rates = np.empty(shape), np.empty(shape)
+        vary_body_states.on(len(N_12), False, along.robot.packed, along.motion, along.changes, self.bodies, one, two,
+                            N_12, X_12, twists, rates)
+        return twists[..., :along.count], rates[..., :along.count]
+
+    def _of_contact(self, models, along, number, two, mixed):
+        """Of the wrench of a constraint between bodies."""
+        robot, q, lam = models.robot, models.motion.q, models.motion.lam
+        rows = np.flatnonzero(np.array(robot.row_owners) == robot.constraint_names[number])
+        one, two, N_12, X_12 = along.directions(models.columns, two, mixed.N, mixed.X)
+        out = np.empty((*N_12.shape[:2], 6, along.width))
+        by_lam, by_q = np.zeros((6, len(rows))), np.zeros((6, robot.nv))
+        vary_wrench_states.on(len(N_12), False, along.robot.packed, along.motion, along.changes, number, one, two, N_12,
+                              X_12, out)
+        found = out[..., :along.count]
+        for b in range(len(found)):
+            contact_wrench_derivatives(robot.packed, q[b], lam[b], number, by_lam, by_q)
+            found[b] += by_lam @ mixed.L[b][:, rows]
+        return found.swapaxes(1, 2)

@@ -1,0 +1,234 @@
+"""Derivatives of accelerations, multipliers and linear models by a robot's parameters: the public function."""
+import numpy as np
+
+from liedyn.linear.linearize import linearize
+from liedyn.linear.operating_point import CLOSURE_TOLERANCE
+from liedyn.linear.outputs import output_plan
+from liedyn.linear.sensitivity.changes import SHIFT
+from liedyn.linear.sensitivity.friction_sensitivity import Friction
+from liedyn.linear.sensitivity.law_sensitivity import make_slopes, slope_states
+from liedyn.linear.sensitivity.linear_model import GEOMETRIC, Derivatives, LinearModels
+from liedyn.linear.sensitivity.model_parameters import all_changes, chosen, measured
+from liedyn.linear.sensitivity.output_sensitivity import Outputs
+from liedyn.linear.sensitivity.sensitivity_result import Sensitivity
+from liedyn.linear.sensitivity.variations import Motion
+from liedyn.machine.arguments import require_robot
+from liedyn.machine.arguments import names as as_names
+from liedyn.machine.errors import InputError, listed, shown
+from liedyn.mechanics.constraints.independent import Independent, by_name
+from liedyn.mechanics.contact.contact_modes import settle, watched
+from liedyn.mechanics.contact.contact_state import Contacts
+from liedyn.mechanics.contact.watching import watches
+from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
+from liedyn.mechanics.elements.forces import force_states, room_for
+from liedyn.mechanics.elements.generalized import actuator_matrix
+from liedyn.mechanics.tree.crba import crba
+from liedyn.model.calls.boundary import as_floats
+from liedyn.model.kinds import LOOP_KINDS
+from liedyn.model.packed import N_ROWS
+
+AT_ONCE = 4_000_000
+"""Numbers of the largest array: so many states are worked on together as it takes."""
+
+
+def sensitivities(robot, q, v, tau=None, parameters=("mass:*", "com.*:*", "inertia.*:*"), independent=None,
+                  speeds=None, u=None, closure_tolerance=CLOSURE_TOLERANCE, rank_tolerance=RANK_TOLERANCE,
+                  outputs=None):
+    """Exact derivatives of accelerations, multipliers and of the linear model by parameters of the robot.
+
+    Along a parameter p the independent coordinates y and velocities w, time, and tau or u are held; the dependent
+    coordinates and velocities follow, so that all constraints stay met. So the derivatives are total ones, of what
+    `forward_dynamics` and `linearize` give for a robot with another value of the parameter, assembled again at the same
+    y and w.
+
+    Parameters
+    ----------
+    robot : Robot
+    q : array_like, shape (..., nq)
+        Configuration [rad, m; quaternions (x, y, z, w)] that closes the loops.
+    v : array_like, shape (..., nv)
+        Velocity [rad/s, m/s] that keeps them closed.
+    tau : array_like, shape (..., nv)
+        Generalised forces [N m, N].
+    parameters : sequence of str
+        Names, patterns of names such as ``"mass:*"``, or the name of a body, joint, constraint or force element, which
+        stands for all that it has. Names, all in SI units and radians:
+
+        - ``mass:BODY``; ``com.x:BODY`` (x, y, z), the centre of mass in the body's frame; ``inertia.xx:BODY`` (xx, xy,
+          xz, yy, yz, zz), about the centre of mass, which stays with it, in the body's axes
+        - ``placement.x:JOINT`` (x, y, z, rx, ry, rz): the place of a joint or frame in its parent, and turns about the
+          parent's axes through that place; of fixed joints too
+        - ``parent_placement.x:LOOP`` and ``child_placement.x:LOOP``, likewise of the two frames that a cut joint,
+          another constraint or a force element joins
+        - ``length:NAME``, ``radius:NAME``, ``parent_radius:NAME``, ``offset:NAME`` of constraints; ``friction:NAME`` of
+          contacts that may slide
+        - ``armature:NAME``, ``damping:NAME``, ``stiffness:NAME``, ``rest:NAME`` of velocity coordinates; the last two
+          where the coordinate is one of one degree of freedom
+        - ``stiffness:NAME``, ``damping:NAME``, ``preload:NAME``, ``length:NAME``, ``rest:NAME`` of linear force
+          elements, and the numbers of laws by their names: ``coulomb:NAME`` of friction
+        - ``gravity`` along its direction, ``gravity.x``, ``gravity.y``, ``gravity.z``
+    independent, speeds : sequence of str, "auto", "tangent" or None
+        As for `linearize`. In tangent spaces the basis R, with y = R q, is held.
+    u : array_like, shape (..., nu)
+        Instead of tau: forces of the robot's actuators.
+    closure_tolerance, rank_tolerance : float
+        As for `linearize`.
+    outputs : sequence of str, optional
+        Those of C and D, as for `linearize`.
+
+    Returns
+    -------
+    Sensitivity
+        ``a, lam, A, B, C, D, f0, q, v`` with the parameters along the last axis, and the linear ``model`` itself.
+
+    Raises
+    ------
+    ClosureError
+        A loop is open at q; or the constraints cannot follow a parameter, as a planar linkage with redundant rows that
+        leaves its plane: leave it out.
+    InputError
+        What `linearize` raises; an unknown parameter; a feedback for tau or u; a parameter that displaces custom rows
+        or users' laws of force elements, whose second derivatives are not known.
+    SingularConfigurationError
+        As `linearize`.
+
+    Notes
+    -----
+    With D the total derivative by p, Z = [G; R] and F = ID(q, v, a) + G^T lambda - tau,
+
+        Z q_p = -(dg/dp, 0),  Z v_p = -(D psi, 0),  M a_p + G^T lambda_p = -D F,  G a_p = -D phi
+
+    and A and B change by the mixed second variation of F and of the constraints along (N, X, a', lambda') of the linear
+    model and along (q_p, v_p, a_p, lambda_p, p), and one more solve with the same matrices
+    (`liedyn.linear.sensitivity.linear_model`). Variations are carried through one recursion as hyper-dual numbers (Fike
+    and Alonso, AIAA 2011-886): exact to rounding, no step size. Time is held.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> arm = ld.load("five_bar")
+    >>> s = ld.sensitivities(arm, arm.home, [0.0] * 4, [0.0] * 4, parameters=["mass:*", "placement.x:q2"])
+    >>> s.a.shape, s.A.shape, s.parameters[-1]
+    ((4, 5), (4, 4, 5), 'placement.x:q2')
+    """
+    require_robot(robot)
+    names = chosen(robot, parameters)
+    if not names:
+        raise InputError("parameters is empty: name one at least")
+    changes = [all_changes(robot)[name] for name in names]
+    _require_known(robot, names, changes)
+    if any(callable(x) or isinstance(x, tuple) and any(map(callable, x)) for x in (tau, u)):
+        raise InputError("sensitivities takes forces tau or u as numbers, not a feedback: close the loop on A and B")
+    model = linearize(robot, q, v, tau, independent=independent, outputs=outputs, closure_tolerance=closure_tolerance,
+                      rank_tolerance=rank_tolerance, speeds=speeds, u=u)
+    lead, count = model.lead, int(np.prod(model.lead))
+    contacts = None
+    if watches(robot):  # contacts as these states have them; linearize has seen that all have the same
+        robot, contacts = _settled(robot, *(x.reshape(count, -1)[0] for x in (model.q, model.v, model.tau)),
+                                   rank_tolerance)
+    q, v, a, lam, K, S, rank = (np.reshape(x, (count, *np.shape(x)[len(lead):])) for x in (
+        model.q, model.v, model.a, model.lam, model.K, model.S, model.rank))
+    y, w, R_y, R_w = _choices(robot, model, K, S)
+    inputs = np.broadcast_to(actuator_matrix(robot, q), (count, robot.nv, len(model.inputs)))
+    M, slopes = crba(robot, q), element_slopes(robot, q, v, u, lead)
+    asked = robot.outputs if outputs is None else as_names("outputs", outputs)
+    plan, CD = output_plan(robot, asked, y), np.concatenate([model.C, model.D], axis=-1)
+    outputs = None
+    if len(plan.parts) or plan.contacts:
+        outputs = Outputs(plan, CD.reshape(count, *CD.shape[len(lead):]))
+    found, size = [], _chunk(robot, K.shape[2] + S.shape[2] + inputs.shape[2], len(names))
+    for b in range(0, count, size):
+        part = slice(b, b + size)
+        motion = Motion(q[part], v[part], a[part], lam[part])
+        models = LinearModels(robot, lead, y, w, R_y[part], R_w[part], motion, M[part], rank[part], inputs[part],
+                              _part(slopes, part), b, outputs and outputs.part(part),
+                              contacts and Friction(robot, contacts, motion))
+        found.append(models.derivatives(names, changes))
+    arrays = {key: np.concatenate(x).reshape(lead + x[0].shape[1:]) for key, *x in zip(Derivatives._fields, *found)}
+    return Sensitivity(parameters=names, model=model, **arrays)
+
+
+def _settled(robot, q, v, tau, tolerance):
+    """The robot with its contacts as one state has them, those that slide with friction closed in all rows, and these
+    as `Contacts`, or None."""
+    found = settle(robot, q, v, tau, np.empty(0), tolerance)
+    if not found.sliding:
+        return found.robot, None
+    contacts = Contacts(*(x[found.sliding] for x in watched(robot)))
+    return found.robot.switched({name: "sticking" for name in contacts.names}), contacts
+
+
+def _chunk(robot, columns, parameters):
+    return max(1, AT_ONCE // max(1, columns * (parameters + 8) * (2 * robot.nv + 5 * len(robot.row_names))))
+
+
+def element_slopes(robot, q, v, u, lead):
+    """`Slopes` of the laws of force elements, None where there are none."""
+    if robot.elements is None:
+        return None
+    packed, laws, count = robot.elements.packed, robot.elements.laws, len(q)
+    rows, nu = int(packed.ints[N_ROWS]), len(robot.actuator_names)
+    tau, x, w, f = (np.zeros((count, size)) for size in (robot.nv, rows, rows, rows))
+    force_states(packed, laws, room_for(packed), robot.t, q, v, tau, x, w, f)
+    u = np.zeros((count, nu)) if u is None else np.broadcast_to(as_floats("u", u, nu), (*lead, nu)).reshape(count, nu)
+    one = make_slopes(laws, rows)
+    found = one._replace(rows=np.zeros((count, *one.rows.shape)), by_numbers=np.zeros((count, *one.by_numbers.shape)))
+    slope_states(laws._replace(numbers=laws.numbers.copy()), robot.t, x, w, np.ascontiguousarray(u), found.rows,
+                 found.by_numbers, found.owners)
+    return found
+
+
+def _part(slopes, part):
+    return None if slopes is None else slopes._replace(rows=slopes.rows[part], by_numbers=slopes.by_numbers[part])
+
+
+def without_second_derivatives(robot):
+    """What a robot has whose second derivatives are not known, in words, or None."""
+    for each in robot.model.constraints:
+        if each.kind == "custom" and each.name in robot.active:
+            return f"custom constraint {shown(each.name)}: its functions give first derivatives only"
+    for each in robot.model.elements:
+        if each.law == "function":
+            return f"force element {shown(each.name)}, whose law is a function that gives first slopes only"
+    return None
+
+
+def _require_known(robot, names, changes):
+    """InputError where a parameter displaces what users' functions give only first derivatives of."""
+    moving = [any(kind in GEOMETRIC for kind, *_ in own) and bool(robot.row_names) for own, _ in changes]
+    for e, each in enumerate(robot.model.elements):
+        if each.law == "function":
+            k = measured(robot, e)
+            bad = [name for name, moves, (_, of_elements) in zip(names, moving, changes) if moves or any(
+                kind == SHIFT or kind in GEOMETRIC and what == k for kind, what, _ in of_elements)]
+            _refuse(bad, f"force element {shown(each.name)}", "law is a function that gives first slopes only")
+    for each in robot.model.constraints:
+        if each.kind == "custom" and each.name in robot.active:
+            bad = [name for name, moves in zip(names, moving) if moves]
+            _refuse(bad, f"custom constraint {shown(each.name)}", "functions give first derivatives only")
+
+
+def _refuse(bad, what, why):
+    if bad:
+        raise InputError(f"sensitivities by {listed(bad)} would need second derivatives of {what}, whose {why}: leave "
+                         "such parameters out; those that displace nothing are known")
+
+
+def _choices(robot, model, K, S):
+    """Coordinates and velocities, and their rows at each state."""
+    p = K.shape[2]
+    y_names, w_names = model.states[:p], tuple(name.removeprefix("velocity:") for name in model.states[p:])
+    if y_names[0].startswith("tangent"):
+        R = K.swapaxes(1, 2)  # orthonormal: R N = 1
+        y = Independent(y_names, R[0], np.full(p, -1))
+        return y, y, R, R
+    y, w = by_name(robot, y_names), by_name(robot, w_names)
+    for name in y_names:
+        if name in robot.virtual_names and is_of_cut_ball(robot, name):
+            raise InputError("sensitivities has no second derivatives of independent coordinate "
+                             f"{shown(name)} of a ball that is cut")
+    return (y, w, *(np.broadcast_to(x.rows, (len(K), *x.rows.shape)) for x in (y, w)))
+
+
+def is_of_cut_ball(robot, name):
+    return any(name.startswith(f"{loop.name}.") for loop in robot.model.loops if LOOP_KINDS[loop.kind].has_quaternion)

@@ -1,0 +1,134 @@
+"""Inverse dynamics and constraints varied along a direction of the state and along parameters, to second order.
+
+    F(q, v, a, lambda; p) = ID + G^T lambda        phi = G a + Gdot v - bdot        psi = G v - b        g
+
+of a model without force elements. `vary_both` gives, for a register of columns after the other, the variations along
+direction 2, (q_2, v_2, a_2, lambda_2) and a parameter, and the mixed ones of directions 1 and 2 but for what a_12 and
+lambda_12 would add. With all of direction 1 and of the state's part of direction 2 zero these are the partial
+derivatives by the parameters, `put_partials`.
+"""
+from collections import namedtuple
+
+from numba import types
+
+from liedyn.linear.sensitivity.changes import CHANGES, put_changes, spread_size
+from liedyn.linear.sensitivity.link_sensitivity import (
+    FLOATS, LANED, Directions, Passes, add_joint_forces, gather_forces, vary_links,
+)
+from liedyn.linear.sensitivity.only_forces import put_column_at_rest, rests
+from liedyn.linear.sensitivity.row_sensitivity import (
+    ROWS, VARIED, put_multipliers, vary_cuts, vary_others, vary_readers,
+)
+from liedyn.linear.sensitivity.two_frames import Rows
+from liedyn.machine.compiled.jit import MATRIX, VECTOR, group, inline, late
+from liedyn.machine.linalg.gauss_jordan import clear
+from liedyn.machine.simd.lanes import SCALAR, WIDTH, take_matrix, take_vector
+from liedyn.machine.simd.registers import first_place
+from liedyn.mechanics.constraints.constraint_rows import clear_block
+from liedyn.mechanics.tree.kinematics import world_motion, world_positions, world_size
+from liedyn.model.constraint_records import all_cut
+from liedyn.model.packed import NV, N_ROWS
+from liedyn.model.packed_records import MODEL, link_count
+
+Motion = namedtuple("Motion", "q v a lam")
+"""A state, its accelerations and multipliers."""
+
+Varied = namedtuple("Varied", "force mixed rows readers")
+"""Variations of F along direction 2 and the mixed ones (nv, padded), those of the constraints, and those of the virtual
+velocities, or no rows."""
+
+MOTION = group(Motion, *[VECTOR] * 4)
+VARIATIONS = types.BaseTuple.from_types((MATRIX, MATRIX, ROWS, ROWS), Varied)
+"""Types, for `liedyn.machine.compiled.jit.late`."""
+
+
+@inline
+def variations_size(model):
+    """Numbers in the workspace of `vary_both`."""
+    lanes = WIDTH * (LANED * link_count(model) + model.ints[N_ROWS])
+    return WIDTH * 6 + world_size(model) + spread_size(model) + FLOATS * link_count(model) + lanes
+
+
+@inline
+def vary_block(model, motion, one, two, N_12, X_12, b, world, lam_2, passes, out):
+    """All variations in block b of the columns; needs `world_positions` and `put_changes`."""
+    q, v, a, lam = motion
+    vary_links(model, v, a, world, one, two, N_12, X_12, b, True, passes)
+    clear_block(out.force, b)
+    clear_block(out.mixed, b)
+    for each in out.rows:  # rows that are switched off stay zero
+        clear_block(each, b)
+    put_multipliers(two, b, lam_2)
+    if out.readers.g.shape[0] > 0:
+        vary_readers(model, world, b, passes, out.readers)
+    vary_cuts(model, world, lam, one, lam_2, b, passes, out.rows)
+    if not all_cut(model):
+        vary_others(model, world, lam, one, two, N_12, X_12, b, lam_2, passes, out.rows, out.force)
+    gather_forces(model, world, one, two, N_12, b, passes, out.force, out.mixed)
+    add_joint_forces(model, q, v, a, one, two, N_12, X_12, b, passes, out.force, out.mixed)
+
+
+@inline
+def take_passes(model, work):
+    """Room in a workspace: what links and multipliers need in a pass."""
+    links = link_count(model)
+    return take_vector(work, WIDTH * model.ints[N_ROWS]), Passes(
+        take_vector(work, spread_size(model)), take_vector(work, FLOATS * links),
+        take_vector(work, WIDTH * LANED * links))
+
+
+@late(MODEL, CHANGES, MOTION, *VARIED, MATRIX, MATRIX, VECTOR, VARIATIONS)
+def vary_both(model, changes, motion, one, two, N_12, X_12, work, out):
+    """All variations, for as many columns as `two` has; N_12 and X_12 are mixed variations of q and v (nv, padded)."""
+    work[0] = first_place(work)
+    world = take_vector(work, world_size(model))
+    lam_2, passes = take_passes(model, work)
+    world_positions(SCALAR, model, motion.q, world)
+    for b in range(N_12.shape[1] // WIDTH):
+        put_changes(model, changes, b, world, passes.spread)
+        vary_block(model, motion, one, two, N_12, X_12, b, world, lam_2, passes, out)
+
+
+@inline
+def partials_size(model, count):
+    """Numbers in the workspace of `put_partials`, for any number of parameters."""
+    n, m = model.ints[NV], model.ints[N_ROWS]
+    return WIDTH * 24 + 3 * n + m + WIDTH * (3 * n + 6 * m) + variations_size(model)
+
+
+@late(MODEL, CHANGES, MOTION, VECTOR, *[MATRIX] * 4)
+def put_partials(model, changes, motion, work, force, phi, psi, g):
+    """Partial derivatives by the parameters: of F (nv, np), phi, psi and g (m, np).
+
+    Blocks of parameters that displace nothing take no pass (`liedyn.linear.sensitivity.only_forces`).
+    """
+    n, m, count = model.ints[NV], model.ints[N_ROWS], changes.first.size - 1
+    work[0] = first_place(work)
+    world = take_vector(work, world_size(model))
+    world_motion(SCALAR, model, motion.q, motion.v, motion.a, world)
+    still = Directions(take_vector(work, n), take_vector(work, n), take_vector(work, n), take_vector(work, m))
+    for each in still:
+        each[:] = 0.0
+    none, no_rows, unread = take_matrix(work, n, WIDTH), take_matrix(work, m, WIDTH), take_matrix(work, 0, WIDTH)
+    clear(none)
+    clear(no_rows)
+    out = Varied(take_matrix(work, n, WIDTH), take_matrix(work, n, WIDTH), Rows(
+        take_matrix(work, m, WIDTH), take_matrix(work, m, WIDTH), take_matrix(work, m, WIDTH),
+        take_matrix(work, m, WIDTH), take_matrix(work, m, WIDTH)), Rows(unread, unread, unread, unread, unread))
+    lam_2, passes = take_passes(model, work)
+    for first in range(0, count, WIDTH):
+        end = min(first + WIDTH, count)
+        moves = not rests(changes, first, end)
+        if moves:
+            put_changes(model, changes, first // WIDTH, world, passes.spread)
+            vary_block(model, motion, still, Directions(none, none, none, no_rows), none, none, 0, world, lam_2, passes,
+                       out)
+        for k in range(first, end):
+            if not moves:
+                put_column_at_rest(model, world, motion.q, motion.v, motion.a, changes, k, force)
+            for j in range(n if moves else 0):
+                force[j, k] = out.force[j, k - first]
+            for r in range(m):
+                phi[r, k] = out.rows.phi[r, k - first] if moves else 0.0
+                psi[r, k] = out.rows.psi[r, k - first] if moves else 0.0
+                g[r, k] = out.rows.g[r, k - first] if moves else 0.0

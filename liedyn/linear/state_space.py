@@ -1,0 +1,283 @@
+"""The result of a linearization: matrices with names, and ways on to control libraries and to disk."""
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+import numpy as np
+
+from liedyn.machine.arguments import positive
+from liedyn.machine.errors import InputError, shown
+from liedyn.machine.python_control import forces, plain, python_control
+from liedyn.machine.tables import html_table, text_table
+from liedyn.machine.texts import printable
+
+
+@dataclass(frozen=True, repr=False)
+class LocalStateSpace:
+    """Exact first-order model dx/dt = f0 + A (x - x0) + B (u - u0), y - y0 = C (x - x0) + D (u - u0) about one state.
+
+    Models of a batch are indexed as its states are, `models[3]`, `models[2, :5]`; a batch has a length and is iterable.
+
+    Attributes
+    ----------
+    A, B, C, D : ndarray
+        Shapes (x, x), (x, nu), (ny, x), (ny, nu), or with the leading axes of a batch; x is the number of independent
+        coordinates y and velocities w together.
+    f0 : ndarray, shape (x,)
+        dx/dt at the operating point: rates of the independent coordinates, accelerations of the independent velocities.
+    K : ndarray, shape (nv, p_y)
+        Displacements of all coordinates for unit displacements of the independent ones, dq = K dy.
+    S : ndarray, shape (nv, p_w)
+        Velocities of all coordinates for unit independent velocities, v = S w + drift; K itself where all constraints
+        are holonomic.
+    drift : ndarray, shape (nv,)
+        Velocity [rad/s, m/s] that moving constraints force while the independent velocities rest.
+    states, inputs, outputs : tuple of str
+        Names: independent coordinates, then ``velocity:`` and the name of each independent velocity; inputs are
+        actuators or generalised forces.
+    q, v, tau, a, lam : ndarray
+        The operating point: configuration, velocity, generalised forces, accelerations and multipliers.
+    rank : int
+        Number of independent constraint rows.
+    condition : float
+        Condition number (1-norm) of the independent coordinates.
+    closure_residual : float
+        Largest closure error of the loops [rad, m] at the operating point.
+    """
+
+    A: np.ndarray
+    B: np.ndarray
+    C: np.ndarray
+    D: np.ndarray
+    f0: np.ndarray
+    K: np.ndarray
+    S: np.ndarray
+    drift: np.ndarray
+    states: tuple
+    inputs: tuple
+    outputs: tuple
+    q: np.ndarray
+    v: np.ndarray
+    tau: np.ndarray
+    a: np.ndarray
+    lam: np.ndarray
+    rank: int
+    condition: float
+    closure_residual: float
+
+    @classmethod
+    def of(cls, known):
+        """The same from a dict of attributes, at a quarter of the constructor's time.
+
+        What is not in it is worked out when it is read, by its entry "_later": a function of the name, this object, and
+        what else it is given, which returns that attribute and maybe others, by name.
+        """
+        made = object.__new__(cls)
+        object.__setattr__(made, "__dict__", known)
+        return made
+
+    def __getattr__(self, name):
+        if name not in _NAMES or "_later" not in self.__dict__:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        read, *given = self.__dict__["_later"]
+        self.__dict__.update(read(name, self, *given))
+        return self.__dict__[name]
+
+    def __getstate__(self):  # without the robot
+        return {name: getattr(self, name) for name in _NAMES}
+
+    lead = property(lambda self: self.A.shape[:-2], doc="Leading axes of a batch; () for one model.")
+
+    def __bool__(self):  # a model is there, whatever the length of its batch
+        return True
+
+    def __len__(self):
+        if not self.lead:
+            raise TypeError("this is one model, which has no len()")
+        return self.lead[0]
+
+    def __iter__(self):
+        return (self[k] for k in range(len(self)))
+
+    def __getitem__(self, index):
+        """The model, or the smaller batch of models, of the states `index`."""
+        if not self.lead:
+            raise InputError(f"this is one model and no batch: nothing is at {shown(index)}")
+        try:
+            chosen = np.arange(np.prod(self.lead)).reshape(self.lead)[index]
+        except (IndexError, TypeError, ValueError) as error:
+            raise InputError(f"models of a batch {self.lead} have no index {shown(index)}") from error
+        return type(self).of({"_later": (_at_index, self, chosen)})
+
+    def __repr__(self):
+        of = f"{' x '.join(map(str, self.lead))} models, " if self.lead else ""
+        return (f"LocalStateSpace({of}{len(self.states)} states: {_few(self.states)}; "
+                f"{len(self.inputs)} inputs: {_few(self.inputs)}; {len(self.outputs)} outputs: {_few(self.outputs)})")
+
+    def _tables(self):
+        """A beside B and C beside D, as rows of texts."""
+        head = ["", *self.states, *self.inputs]
+        rows = [[f"d/dt {name}", *map(_number, row)] for name, row in zip(self.states, np.hstack([self.A, self.B]))]
+        return [head, *rows, *([name, *map(_number, row)]
+                               for name, row in zip(self.outputs, np.hstack([self.C, self.D])))]
+
+    def __str__(self):
+        if self.lead or max(len(self.states), len(self.inputs)) > _SHOWN:
+            return repr(self)
+        return f"{self!r}\n" + text_table(self._tables())
+
+    def _repr_html_(self):
+        if self.lead or max(len(self.states), len(self.inputs)) > _SHOWN:
+            return html_table(repr(self), [])
+        return html_table(repr(self), self._tables())
+
+    def eigenvalues(self):
+        """Eigenvalues of A [1/s].
+
+        Returns
+        -------
+        eigenvalues : ndarray of complex, shape (x,)
+            Sorted by real part, then imaginary part.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> arm = ld.load("five_bar")
+        >>> len(ld.linearize(arm, arm.home, [0.0] * 4, [0.0] * 4).eigenvalues())
+        4
+        """
+        return np.sort_complex(np.linalg.eigvals(self.A))
+
+    def discretize(self, h):
+        """Exact sampling of this linear model, inputs held between samples (zero-order hold).
+
+        Parameters
+        ----------
+        h : float
+            Time between samples [s].
+
+        Returns
+        -------
+        A_d, B_d : ndarray, shapes (x, x) and (x, nu)
+            ``x[k+1] = A_d x[k] + B_d u[k]`` for deviations from the operating point, whose own motion f0 is left out.
+
+        Raises
+        ------
+        InputError
+            h is not positive, or so long that the exponential overflows.
+
+        Notes
+        -----
+        The exponential of ``[[A, B], [0, 0]] h`` (Van Loan 1978). `liedyn.discretize` follows the moving operating
+        point instead.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> arm = ld.load("five_bar")
+        >>> A_d, B_d = ld.linearize(arm, arm.home, [0.0] * 4, [0.0] * 4).discretize(1e-3)
+        >>> A_d.shape, B_d.shape
+        ((4, 4), (4, 4))
+        """
+        h = positive("h", h)
+        from scipy.linalg import expm
+
+        x, nu = self.B.shape[-2:]
+        both = np.zeros((*self.B.shape[:-2], x + nu, x + nu))
+        both[..., :x, :x], both[..., :x, x:] = self.A, self.B
+        with np.errstate(all="ignore"):
+            whole = expm(h * both)
+        if not np.isfinite(whole).all():
+            raise InputError(f"h = {h:g} s is too long: the exponential of A h overflows")
+        return whole[..., :x, :x], whole[..., :x, x:]
+
+    def to_control(self):
+        """The same system for python-control.
+
+        Returns
+        -------
+        control.StateSpace
+            With the names of states and outputs, and of inputs with ``force_`` before them, as those of regulators,
+            filters and :func:`liedyn.to_control`: ``control.interconnect`` joins them. f0 has no place there and is
+            left out.
+
+        Raises
+        ------
+        LiedynError
+            python-control is not installed.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> arm = ld.load("five_bar")
+        >>> ld.linearize(arm, arm.home, [0.0] * 4, [0.0] * 4).to_control().nstates
+        4
+        """
+        control = python_control("to_control")
+        return control.ss(self.A, self.B, self.C, self.D, states=plain(self.states), inputs=forces(self.inputs),
+                          outputs=plain(self.outputs), name="linear_model")
+
+    def to_scipy(self):
+        """The same system for SciPy.
+
+        Returns
+        -------
+        scipy.signal.StateSpace
+            Without names. f0 has no place there and is left out.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> arm = ld.load("five_bar")
+        >>> ld.linearize(arm, arm.home, [0.0] * 4, [0.0] * 4).to_scipy().A.shape
+        (4, 4)
+        """
+        from scipy.signal import StateSpace
+
+        return StateSpace(self.A, self.B, self.C, self.D)
+
+    def save(self, path):
+        """Write everything to a NumPy archive.
+
+        Parameters
+        ----------
+        path : str or path-like
+            File to write, ``.npz`` added if missing; read it back with ``numpy.load``, one array per attribute.
+
+        Returns
+        -------
+        Path
+            The file that was written.
+
+        Examples
+        --------
+        >>> import liedyn as ld, tempfile, numpy as np
+        >>> arm = ld.load("five_bar")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     file = ld.linearize(arm, arm.home, [0.0] * 4, [0.0] * 4).save(folder + "/arm")
+        ...     file.name, sorted(np.load(file))[:4]
+        ('arm.npz', ['A', 'B', 'C', 'D'])
+        """
+        path = str(path) if str(path).endswith(".npz") else f"{path}.npz"
+        np.savez(path, **{field.name: np.asarray(getattr(self, field.name)) for field in fields(self)})
+        return Path(path)
+
+
+_NAMES = tuple(LocalStateSpace.__dataclass_fields__)
+_SHOWN = 8
+"""States or inputs up to which the matrices are shown."""
+
+
+def _at_index(name, found, models, chosen):
+    """What `models` have by this name, at those of these numbers."""
+    value = getattr(models, name)
+    if not isinstance(value, tuple):
+        value = np.reshape(value, (-1, *np.shape(value)[len(models.lead):]))[chosen]
+    return {name: value}
+
+
+def _few(names):
+    return printable(", ".join(names[:4])) + (", ..." if len(names) > 4 else "")
+
+
+def _number(x):
+    return f"{x:.4g}"

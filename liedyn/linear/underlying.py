@@ -1,0 +1,90 @@
+"""The linearized underlying ODE in all coordinates."""
+
+import numpy as np
+
+from liedyn.linear.linearize import settled_without_friction
+from liedyn.linear.operating_point import CLOSURE_TOLERANCE, linearize_at
+from liedyn.linear.upper_rows import turning
+from liedyn.machine.arguments import non_negative, positive
+from liedyn.machine.errors import InputError
+from liedyn.mechanics.constraints.independent import given_coordinates
+from liedyn.mechanics.constraints.loops import reader_kernel
+from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
+from liedyn.model.calls.boundary import states, wrenches
+
+def underlying(robot, q, v, tau, independent=None, f_ext=None, closure_tolerance=CLOSURE_TOLERANCE,
+               rank_tolerance=RANK_TOLERANCE):
+    """Linearized underlying ODE in all coordinates, A = [Df] P of the thesis.
+
+    Parameters
+    ----------
+    robot : Robot
+    q : array_like, shape (nq,)
+        Configuration [rad, m; quaternions (x, y, z, w)] that closes the loops.
+    v : array_like, shape (nv,)
+        Velocity [rad/s, m/s] that keeps them closed.
+    tau : array_like, shape (nv,)
+        Generalised forces [N m, N].
+    independent : sequence of str, "auto", "tangent" or None
+        Coordinates that define the projection P onto the tangent of the constraint manifold, as for `linearize`.
+    f_ext : dict or array_like, optional
+        Wrenches (moment, force) [N m, N] on bodies, as for `rnea`.
+    closure_tolerance : float
+        Largest closure error [rad, m] and relative violation of ``G v = 0`` accepted.
+    rank_tolerance : float
+        Pivots of G below this part of the largest one count as zero.
+
+    Returns
+    -------
+    A : ndarray, shape (2 nv, 2 nv)
+        d(dq, dv)/dt for a tangent perturbation (dq, dv) that is first projected by P. Its rank is 2p at most; at an
+        equilibrium its spectrum is that of the local state space, and zeros.
+
+    Raises
+    ------
+    ClosureError
+        A loop is open at q.
+    InputError
+        v opens a loop, a shape does not fit, an entry is not finite, an unknown name, or too many or few coordinates; a
+        contact slides with friction, or is at a transition; the robot has force elements.
+    SingularConfigurationError
+        A constraint has no direction here, the configuration is singular, the independent coordinates do not determine
+        the motion, or some motion moves no inertia.
+
+    Warns
+    -----
+    ConditionWarning
+        As for `linearize`.
+
+    Notes
+    -----
+    Spencer 2004, eq. 4.3 and 4.4, theorems 4.1.1 and 4.1.2.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> loader = ld.load("loader")
+    >>> ld.underlying(loader, loader.home, [0.0] * 8, [0.0] * 8).shape
+    (16, 16)
+    """
+    independent = given_coordinates("independent", independent)
+    closure_tolerance = positive("closure_tolerance", closure_tolerance)
+    rank_tolerance = non_negative("rank_tolerance", rank_tolerance)
+    lead, q, v, tau = states(robot, q=q, v=v, tau=tau)
+    if lead:
+        raise InputError(f"underlying takes one state, got leading axes {lead}")
+    if robot.element_names:
+        raise InputError(f"underlying takes no force elements, as {robot.element_names[0]!r} is one; linearize() does")
+    forces = wrenches(robot, f_ext, lead)[0]
+    robot = settled_without_friction(robot, q[0], v[0], tau[0], forces, rank_tolerance, "the underlying ODE")
+    found = linearize_at(robot, q[0], v[0], tau[0], forces, independent, None, closure_tolerance, rank_tolerance)
+    y, w, local = found.coordinates, found.velocities, found.local
+    p_y, x = len(y.names), len(y.names) + len(w.names)
+    rates = local.X[:, :x].copy()
+    turning(robot.packed, v[0], local.N, p_y, rates)
+    along_motion = np.vstack([rates, local.da[:, :x]])
+    E, rho_q, _, _ = reader_kernel(robot.packed, q[0], v[0], local.a)
+    R_y, R_w = y.matrix(E), w.matrix(E)
+    rate, reads = np.zeros_like(R_w), w.virtual >= 0
+    rate[reads] = rho_q[w.virtual[reads]]
+    return along_motion @ np.block([[R_y, np.zeros_like(R_y)], [rate, R_w]])

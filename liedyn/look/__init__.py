@@ -1,0 +1,1 @@
+"""What people look at: pictures, moving pictures, the viewer in a browser, the command line."""

@@ -1,0 +1,325 @@
+"""``liedyn warmup``: call every function once, so that its kernels are compiled into the cache."""
+import inspect
+import multiprocessing
+import os
+import signal
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+
+import numba
+import numpy as np
+
+import liedyn as ld
+from liedyn import kernels, lie
+from liedyn.machine.cache import cache_directory
+from liedyn.machine.compiled import jit
+from liedyn.machine.compiled.compile_progress import notice
+from liedyn.machine.compiled.cpu_targets import LEVEL, WIDTH
+from liedyn.machine.errors import LiedynError
+from liedyn.mechanics.constraints.independent import choose
+from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
+from liedyn.model.calls.recursion import RECURSIONS
+from liedyn.model.clusters import LONG
+from liedyn.motion.simulation.integrators import METHODS
+
+_LIE_ARGUMENTS = {
+    "V": np.zeros(6), "matrix": np.zeros((4, 4)), "T": np.eye(4), "T1": np.eye(4), "T2": np.eye(4), "x": np.ones(3),
+    "w": np.ones(3), "W": np.zeros((3, 3)), "R": np.eye(3), "quat": np.array([0.0, 0.0, 0.0, 1.0]), "mass": 1.0,
+    "com": np.zeros(3), "inertia": np.eye(3), "I": np.eye(6),
+}
+
+
+def warmup(jobs=None, here=False):
+    """Compile all kernels in parallel processes, with a progress bar; or in this one, where Ctrl-C waits for a kernel.
+
+    Processes share the cache: what one has compiled, another loads. Two may compile the same helper at the same time;
+    then the later copy stays, and nothing is lost but a second.
+    """
+    directory = cache_directory()
+    if directory is None:
+        raise LiedynError("there is no cache to fill: LIEDYN_CACHE is 0, or no directory is writable")
+    names = [name for name, _ in calls()]
+    start = time.perf_counter()
+    jobs = jobs or os.cpu_count() or 1
+    notice.is_silent = True  # there is a bar
+    if here:
+        done = _progress(names, map(_call, range(len(names))))
+    else:
+        # fresh processes: a fork of one with a running compiler may hang
+        with ProcessPoolExecutor(min(jobs, len(names)), multiprocessing.get_context("spawn"), _end_silently) as pool:
+            running = [pool.submit(_call, k) for k in range(len(names))]
+            try:
+                done = _progress(names, (future.result() for future in as_completed(running)))
+            except BrokenProcessPool:
+                raise LiedynError("a process that compiled has ended: there may not be enough memory for "
+                                  f"{jobs} of them; try --jobs 1") from None
+            except KeyboardInterrupt:
+                pool.shutdown(wait=False, cancel_futures=True)
+                for process in multiprocessing.active_children():
+                    process.terminate()
+                raise
+    compiled, loaded, carried = np.sum(done, axis=0)
+    found = f"{loaded - carried} found in the cache {directory}"
+    if carried:
+        found = f"{carried} found in the package, which carries them for {LEVEL}, {found}"
+    print(f"{compiled} kernels compiled, {found}, "
+          f"{time.perf_counter() - start:.0f} s with {jobs} process{'es' if jobs > 1 else ''}")
+
+
+def _end_silently():
+    """Ctrl-C ends a worker without a traceback."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    notice.is_silent = True
+
+
+def _call(k):
+    """Make call number k; how many kernels that compiled, how many it found, and how many of these in the package."""
+    before = _statistics()
+    name, action = list(calls())[k]
+    action()
+    return _statistics() - before
+
+
+def _statistics():
+    return np.sum([(sum(kernel.stats.cache_misses.values()), sum(kernel.stats.cache_hits.values()),
+                    kernel._cache.carried) for kernel in jit.KERNELS], axis=0)
+
+
+def calls():
+    """(name, function without arguments) for all that has kernels."""
+    arm, loop = ld.load("panda"), ld.load("five_bar")
+    solo = ld.load("solo12")  # a quaternion among its coordinates
+    q, x, none = arm.neutral, np.ones(arm.nv), np.empty(0)
+    work = kernels.workspace(arm)
+
+    def call(name, *arguments, **options):
+        return name, lambda: getattr(ld, name)(*arguments, **options)
+
+    known = dict.fromkeys(("q", "q0", "q1"), solo.neutral) | {"body": solo.body_names[-1], "f_ext": None}
+    for name, declared in RECURSIONS.items():
+        given = [known.get(x, np.zeros(solo.nv)) for x in declared.inputs]
+        yield call(name, solo, *given)
+        # the kernel of batches, and with enough states the one that shares them among threads
+        yield call(name, solo, *(np.tile(x, (1000, 1)) if isinstance(x, np.ndarray) else x for x in given))
+    yield call("total_mass", arm)
+
+    home, rest = loop.home, np.zeros(loop.nv)
+    for name in ("closure_error", "virtual_coordinates", "constraint_jacobian", "virtual_jacobian", "close"):
+        yield call(name, loop, home)
+    yield call("close", loop, loop.neutral)  # from a singular guess
+    yield call("constraint_bias", loop, home, rest)
+    for method in ld.dynamics.forward.METHODS:
+        yield call("forward_dynamics", loop, home, rest, rest, method=method)
+    yield call("forward_dynamics", loop, home, rest, rest, baumgarte=(1.0, 1.0))
+    yield call("canonical_equations", loop, home, np.zeros(2), rest)
+    yield "unified_velocity", lambda: ld.dynamics.unified_velocity(loop, home, rest, 1.0)
+    bodies = [f"{kind}:{loop.body_names[0]}" for kind in ("pose", "twist", "twist_rate")]
+    yield call("linearize", loop, home, rest, rest, outputs=[*bodies, f"wrench:{loop.loop_names[0]}"])
+    many = [np.tile(x, (12500, 1)) for x in (home, rest, rest)]  # in lanes, and shared among threads, their checks too
+    yield call("forward_dynamics", loop, *many)
+    yield call("linearize", loop, *many)
+    yield call("underlying", loop, home, rest, rest)
+    for method in METHODS:
+        yield call("simulate", loop, home, rest, 0.01, method=method, progress=False)
+    yield call("simulate", loop, np.tile(home, (9, 1)), rest, 0.002, progress=False)  # side by side
+    yield call("simulate", loop, home, rest, 0.002, tau=numba.njit(lambda t, q, v: 0.0 * v), progress=False)
+    for formulation in ("svd", "multiplier", "unified", "momenta"):
+        yield call("simulate", loop, home, rest, 0.01, formulation=formulation, progress=False)
+    yield call("simulate", loop, home, rest, 0.01, stabilisation="minimal", progress=False)
+    yield call("step", loop, home, rest, rest, 1e-3)
+    yield "Stepper", lambda: _held(loop)
+    yield "kernels.step", lambda: kernels.step(kernels.stepping(loop), 0.0, 1e-3, home.copy(), rest.copy(), rest)
+    yield call("forward_dynamics", loop, home, rest, rest, independent=("q1", *loop.virtual_names))
+    walker = _walker()
+    state = walker.home, np.zeros(walker.nv), np.zeros(walker.nv)
+    yield call("linearize", walker, *state)
+    yield call("linearize", walker, *(np.tile(x, (WIDTH, 1)) for x in state))
+    chain = _chain()
+    rates, wrench = np.zeros(chain.nv), f"wrench:{chain.loop_names[0]}"
+    yield call("linearize", chain, chain.home, rates, rates, outputs=[wrench])
+    yield call("forward_dynamics", chain, chain.home, rates, rates)
+    yield call("forward_dynamics", chain, chain.home, rates, rates, method="multiplier")
+    for method in "rk4", "implicit":
+        yield call("simulate", chain, chain.home, rates, 0.002, method=method, progress=False)
+    ball, slides = _ball(), [0.0, 0.0, 0.0, 1.0, 0.0, 0.0]
+    for options in ({}, {"accumulation": "moreau", "method": "moreau"}):
+        yield call("simulate", ball, ball.neutral, slides, 0.01, progress=False, **options)
+    yield call("forward_dynamics", ball, ball.neutral, slides, [0.0] * 6)
+    yield call("linearize", ball, ball.neutral, slides, [0.0] * 6, outputs=["wrench:floor"])
+    yield call("inverse_dynamics", loop, home, rest, [0.0, 0.0])
+    forces = {name: 0.0 for name in loop.row_names}
+    yield call("inverse_dynamics", loop, home, rest, [0.0, 0.0], loop.virtual_names + ("q1",), multipliers=forces)
+    yield call("controllability", loop, home)
+    yield call("discretize", loop, home, rest, rest, 1e-3, independent=("q1", *loop.virtual_names))
+    yield call("discretize", loop, np.tile(home, (2, 1)), rest, rest, 1e-3)
+    yield call("velocity_error", loop, home, rest)
+    yield call("check_constraint", loop, loop.loop_names[0], home, rest)
+    none_of_it = (lambda t, q, v: 0.0 * v), (lambda t, q, v: (np.zeros((loop.nv, loop.nv)),) * 2)
+    yield call("check_feedback", loop, none_of_it, home, rest)
+    rolling = ld.load("rolling_disk")
+    zero = np.zeros(len(rolling.row_names))
+    yield call("constraint_wrenches", rolling, rolling.home, zero)
+    yield call("world_constraint_wrenches", rolling, rolling.home, zero)
+    sprung = _sprung(loop)
+    yield call("element_forces", sprung, home, rest)
+    yield call("linearize", sprung, home, rest, rest)
+    yield call("simulate", sprung, home, rest, 0.002, method="implicit", progress=False)
+    yield call("actuator_matrix", sprung, home)
+    yield call("forward_dynamics_derivatives", loop, home, rest, rest)
+    yield "differentiate_run", lambda: _differentiated(loop)
+    for robot in loop, rolling, ld.load("diagonal_spring"):  # cut joints, another constraint, a force element
+        still = np.zeros((2, robot.nv))
+        yield call("sensitivities", robot, robot.home, *still, parameters=["mass:*", "placement.x:*", "stiffness:*"][
+            :3 if robot.elements else 2])
+    yield call("sensitivities", loop, home, rest, rest, parameters=["mass:*"], outputs=bodies)
+    yield call("sensitivities", ball, ball.neutral, slides, [0.0] * 6, parameters=["mass:*"], outputs=["wrench:floor"])
+    yield call("differentiate_run", sprung, home, rest, 0.002, parameters=["stiffness:spring"])
+    rubber = _rubber()
+    yield call("sensitivities", rubber, rubber.home, *np.zeros((2, 6)), parameters=["mass:*"])
+    for method in "euler", "midpoint", "rk4":
+        yield call("ddp", loop, home, rest, ld.Cost(Q=1.0, R=1.0), 2, 0.01, limits=ld.Limits(inputs=(-9.0, 9.0)),
+                   method=method)
+    yield call("ddp", loop, home, rest, ld.Cost(Q=1.0, R=1.0), 2, 0.01,
+               start=(np.tile(home, (3, 1)), np.zeros((3, loop.nv))))  # with gaps, as its weights make it fall
+    yield call("ddp", rubber, rubber.home, np.zeros(rubber.nv), ld.Cost(Q=1.0, R=1.0), 2, 0.01, method="midpoint")
+    sled = _sled()  # phases, touches between them, and forces of its contact, which binds
+    phases, costs = [ld.Phase(["foot"], 1), ld.Phase([], 1), ld.Phase(["foot"], 1)], ld.Cost(R=1e-3, u=[50.0])
+    yield call("ddp", sled, sled.home, np.zeros(3), costs, phases, 1e-4)  # it hardly falls
+    yield "MPC", lambda: ld.MPC(sled, sled.home, np.zeros(3), costs, 2, 1e-4, method="midpoint", schedule=phases)
+    yield "MPC", lambda: ld.MPC(loop, home, rest, ld.Cost(Q=1.0, R=1.0), 2, 0.01)  # its constructor reaches all
+    hand = ld.PointTarget(arm.body_names[-1], [0.3, 0.3, 0.3])
+    yield call("inverse_kinematics", arm, hand, unreached="ignore")
+    yield call("inverse_kinematics", arm, hand, q0=np.tile(q, (100, 1)), unreached="ignore")  # shared among threads
+    yield call("differential_inverse_kinematics", arm, np.tile(q, (100, 1)), hand, 0.01)
+    yield "target.jacobian", lambda: hand.jacobian(arm, q)
+    regulator = ld.lqr(loop, home, 1.0, 1.0, independent=("q1", *loop.virtual_names))
+    yield "Regulator.derivative", lambda: regulator.derivative(0.0, home, rest)
+    yield call("linearize", rolling, rolling.home, *np.zeros((2, rolling.nv)))
+    yield call("linearize", solo, solo.neutral, np.zeros(solo.nv), np.zeros(solo.nv))
+    yield call("linearize", arm, *(np.tile(part, (1000, 1)) for part in (q, x, x)))
+
+    # dispatch from Python of the kernels that users may call
+    def kernel(name, *results):
+        return f"kernels.{name}", lambda: getattr(kernels, name)(
+            kernels.SCALAR, arm.packed, q.copy(), x, x, none, work, *results)
+
+    matrices = [np.zeros(arm.nv**2) for _ in range(4)]
+    yield kernel("rnea", x.copy())
+    yield kernel("rnea_derivatives_nonzeros", x.copy(), *matrices[:3])
+    yield kernel("aba_derivatives_nonzeros", x.copy(), *matrices)
+    yield "kernels.forward_kinematics", lambda: kernels.forward_kinematics(
+        kernels.SCALAR, arm.packed, q.copy(), work, np.empty((arm.nbodies, 12)))
+    yield "kernels.forward_dynamics", lambda: kernels.forward_dynamics(
+        arm.packed, q.copy(), x, x, none, RANK_TOLERANCE, work, x.copy(), none)
+
+    chosen = choose(loop, home, None, RANK_TOLERANCE)
+    yield "nullspace_dynamics", lambda: kernels.nullspace_dynamics(
+        loop.packed, home.copy(), rest, rest, none, chosen.rows, chosen.virtual, RANK_TOLERANCE)
+
+    for name in lie.__all__:
+        function = getattr(lie, name)
+        given = [_LIE_ARGUMENTS[argument] for argument in inspect.signature(function).parameters]
+        yield f"lie.{name}", lambda function=function, given=given: function(*given)
+
+
+def _walker():
+    """A floating trunk on four legs, each a parallelogram: directions of different legs share columns."""
+    builder, down, along = ld.Builder("walker"), (0.0, 0.0, -1.0), (0.3, 0.0, 0.0)
+    builder.body("trunk", 5.0, inertia=(1.0, 1.0, 1.0))
+    builder.joint("free", "free", "ground", "trunk")
+    for leg in "abcd":
+        for part, parent, place in (("front", "trunk", (0.0, 0.0, 0.0)), ("shank", f"front {leg}", down),
+                                    ("back", "trunk", along)):
+            builder.body(f"{part} {leg}", 1.0, inertia=(0.1, 0.1, 0.1))
+            builder.joint(f"{part} {leg}", "revolute", parent, f"{part} {leg}", place, axis=(0.0, 1.0, 0.0))
+        builder.loop(f"pin {leg}", "revolute", f"shank {leg}", f"back {leg}", along, down, axis=(0.0, 1.0, 0.0))
+    return builder.build()
+
+
+def _chain():
+    """Parallelograms side by side, so many that they are eliminated as sparse rows."""
+    names, tip = [f"rod {k}" for k in range(LONG // 2 + 1)], (1.0, 0.0, 0.0)
+    home = dict.fromkeys(names, 0.5) | {f"bar {k}": -0.5 for k in range(LONG // 2)}
+    builder = ld.Builder("chain", home=home, independent=names[:1])
+    for k, name in enumerate(names):
+        builder.body(name, 1.0, inertia=(0.1, 0.1, 0.1))
+        builder.joint(name, "revolute", "ground", name, (0.0, 0.0, float(k)), axis=(0.0, 1.0, 0.0))
+    for k, (name, beside) in enumerate(zip(names, names[1:])):
+        builder.body(f"bar {k}", 1.0, inertia=(0.1, 0.1, 0.1))
+        builder.joint(f"bar {k}", "revolute", name, f"bar {k}", tip, axis=(0.0, 1.0, 0.0))
+        builder.loop(f"pin {k}", "revolute", f"bar {k}", beside, (0.0, 0.0, 1.0), tip, axis=(0.0, 1.0, 0.0))
+    return builder.build()
+
+
+def _sprung(robot):
+    """The same robot with a spring on its first coordinate and one of a cut joint, and a motor there."""
+    builder = ld.Builder.of(robot)
+    builder.coordinate_force("spring", {robot.velocity_names[0]: 1.0, robot.virtual_names[0]: 1.0}, stiffness=1.0)
+    builder.actuator("motor", robot.virtual_names[0])
+    return builder.build()
+
+
+def _rubber():
+    """A body on a bushing, with a spring in its free joint."""
+    builder = ld.Builder("rubber")
+    builder.body("ball", 1.0, inertia=(0.4, 0.4, 0.4))
+    builder.joint("free", "free", "ground", "ball", stiffness=1.0)
+    builder.bushing("mount", "ground", "ball", stiffness=1.0)
+    return builder.build()
+
+
+def _sled():
+    """A frame that stands on the ground with friction, and a mass that a motor pushes along it."""
+    builder = ld.Builder("sled")
+    for name in "foot", "frame", "mass":
+        builder.body(name, 1.0, inertia=(0.1, 0.1, 0.1))
+    builder.joint("x", "prismatic", "ground", "frame", axis=(1, 0, 0))
+    builder.joint("z", "prismatic", "frame", "foot", axis=(0, 0, 1))
+    builder.joint("slide", "prismatic", "foot", "mass", axis=(1, 0, 0))
+    builder.actuator("motor", "slide")
+    builder.constraint("foot", "on_plane", "ground", "foot", unilateral=True, friction=0.5)
+    return builder.build()
+
+
+def _ball():
+    """A ball that touches the floor: contact with friction."""
+    builder = ld.Builder("ball")
+    builder.body("ball", 1.0, inertia=(0.4, 0.4, 0.4))
+    builder.joint("free", "free", "ground", "ball")
+    builder.constraint("floor", "sphere_on_plane", "ground", "ball", parent_placement=(0.0, 0.0, -1.0), radius=1.0,
+                       unilateral=True, friction=0.5)
+    return builder.build()
+
+
+def _held(robot):
+    """A robot that is held by a coupler, for a step, and what the coupler does from outside."""
+    stepper = ld.Stepper(robot, robot.home, np.zeros(robot.nv))
+    coupler = ld.VirtualCoupler(robot, robot.body_names[-1], None, 1.0, 0.1)
+    coupler.move([0.0, 0.0, 0.0])
+    stepper.couple(coupler)
+    stepper.step()
+    coupler.force(stepper.q, stepper.v)
+
+
+def _differentiated(robot):
+    """A run past a singular configuration, differentiated by a length too, a gradient and a variation."""
+    length = f"child_placement.x:{robot.loop_names[0]}"
+    run = ld.differentiate_run(robot, robot.home, np.zeros(robot.nv), 0.66, dt=0.01, parameters=[length])
+    run.forward(parameters=[1.0])
+    run.adjoint(v=np.ones(robot.nv))
+
+
+def _progress(names, done):
+    """The list of what `done` yields, with a bar on stderr."""
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        results = []
+        for result in done:
+            results.append(result)
+            print(f"\r{len(results)}/{len(names)}", end="", file=sys.stderr, flush=True)
+        print(file=sys.stderr)
+        return results
+    return list(tqdm(done, total=len(names), unit="function"))

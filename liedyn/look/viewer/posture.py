@@ -1,0 +1,200 @@
+"""A mechanism that sliders move and switches change: loops stay closed, and the last good posture is kept."""
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from liedyn.control.constrained import inverse_dynamics
+from liedyn.look.viewer.scene import size_of
+from liedyn.machine.errors import LiedynError
+from liedyn.mechanics.constraints.assembly import close
+from liedyn.mechanics.constraints.independent import by_elimination, by_name, holonomic
+from liedyn.mechanics.constraints.loops import closure_error, constraint_jacobian, rank_of
+from liedyn.mechanics.dynamics import forward_dynamics
+from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
+from liedyn.mechanics.tree.places import by_displacements
+
+TURNING = ("spherical", "free")
+"""Joints with a quaternion: sliders turn them by a rotation vector from where they are at home."""
+
+
+class Posture:
+    """A configuration of a robot, moved by its independent coordinates.
+
+    Attributes
+    ----------
+    robot : Robot
+        With the switches as they are now.
+    q : ndarray, shape (nq,)
+        The last configuration at which all constraints were satisfied; the first one, if none was.
+    names : tuple of str
+        The independent coordinates, names of velocity coordinates.
+    message : str
+        What went wrong last; empty if all went well.
+    """
+
+    def __init__(self, robot, q=None):
+        self.robot, self.message, self.names = robot, "", ()
+        self.q = np.array(robot.home if q is None else q, dtype=float)
+        self._turning = {joint.name for joint in robot.model.joints if joint.kind in TURNING}
+        self._close({})
+        self._choose()
+
+    def _close(self, held):
+        """Closes the constraints; False and a message if that cannot be."""
+        try:
+            if self.robot.active:
+                self.q = close(self.robot, self.q, held)
+            self.message = ""
+        except LiedynError as error:
+            self.message = str(error)
+        return not self.message
+
+    def _choose(self):
+        """Which coordinates the sliders move: those of the robot where they suit, else those that pivoting leaves."""
+        robot = self.robot
+        try:
+            found = robot.velocity_names
+            if robot.active:
+                G = np.where(holonomic(robot)[:, None], constraint_jacobian(robot, self.q), 0.0)
+                by_displacements(robot.packed, self.q, G)  # names of places in q
+                found = by_elimination(robot, G, "auto", RANK_TOLERANCE).names
+        except LiedynError as error:
+            self.message, found = str(error), ()
+        own = by_name(robot, robot.independent).names if robot.independent else ()
+        suits = len(own) == len(found) and set(own) <= set(robot.velocity_names)
+        self.names = own if suits else found
+
+    def value(self, name):
+        """Where a coordinate is [rad, m]."""
+        joint, k = self._part(name)
+        return float(self.q[self.robot.coordinate_index(name)]) if joint is None else float(self._parts(joint)[k])
+
+    def bounds(self, name):
+        """Lowest and highest value of a slider: limits of the joint, else a turn or the size of the robot."""
+        joint, k = self._part(name)
+        length = k is not None and k > 2
+        low, high = -np.inf, np.inf
+        if joint is None:
+            at = self.robot.coordinate_index(name)
+            low, high = self.robot.lower[at], self.robot.upper[at]
+            length = self._slides(name)
+        here, way = self.value(name), size_of(self.robot) if length else np.pi
+        return (float(low) if np.isfinite(low) else min(-way, here - way) if not length else here - way,
+                float(high) if np.isfinite(high) else max(way, here + way) if not length else here + way)
+
+    def _slides(self, name):
+        joint = next((each for each in self.robot.model.joints
+                      if name == each.name or name.startswith(f"{each.name}.")), None)
+        suffix = name.rsplit(".", 1)[-1]
+        return joint is not None and (joint.kind == "prismatic" or joint.kind != "revolute" and suffix in (
+            "x", "y", "z", "translation", "position"))
+
+    def _part(self, name):
+        """The joint with a quaternion that a coordinate belongs to, and its place there; (None, None) for others."""
+        joint = name.rsplit(".", 1)[0]
+        if joint not in self._turning:
+            return None, None
+        return joint, [each for each in self.robot.velocity_names if each.startswith(f"{joint}.")].index(name)
+
+    def _places(self, joint):
+        return [k for k, each in enumerate(self.robot.coordinate_names) if each.startswith(f"{joint}.")]
+
+    def _parts(self, joint):
+        """Rotation vector from home, and position, of a joint with a quaternion."""
+        places = self._places(joint)
+        home, now = (Rotation.from_quat(q[places[:4]]) for q in (self.robot.home, self.q))
+        return np.concatenate([(home.inv() * now).as_rotvec(), self.q[places[4:]]])
+
+    def _held(self, name, value):
+        """Values to hold by name of coordinate or joint, `name` at its new value."""
+        held = {}
+        for each in self.names:
+            joint, k = self._part(each)
+            if joint is None:
+                held[each] = value if each == name else self.value(each)
+                continue
+            parts = self._parts(joint) if joint not in held else held[joint]
+            if each == name:
+                parts[k] = value
+            held[joint] = parts
+        for joint in self._turning & set(held):
+            own = {each for each in self.robot.velocity_names if each.startswith(f"{joint}.")}
+            parts, places = held[joint], self._places(joint)
+            home = Rotation.from_quat(self.robot.home[places[:4]])
+            q = np.concatenate([(home * Rotation.from_rotvec(parts[:3])).as_quat(), parts[3:]])
+            held[joint] = q
+            if not own <= set(self.names):  # what follows the others cannot be held: of the rotation a better guess
+                self.q = self.q.copy()
+                self.q[places] = held.pop(joint)
+                held |= {each: parts[self._part(each)[1]] for each in own & set(self.names)
+                         if each in self.robot.coordinate_names}
+        return held
+
+    def move(self, name, value):
+        """Move one coordinate, the other independent ones staying where they are; False where it cannot go there."""
+        before = self.q
+        held = self._held(name, value)
+        if self.robot.active:
+            moved = self._close(held)
+        else:
+            self.q, self.message, moved = self.q.copy(), "", True
+            for each, x in held.items():
+                self.q[self._places(each) if each in self._turning else self.robot.coordinate_index(each)] = x
+        if not moved:
+            self.q = before
+        return moved
+
+    def switch(self, name, on):
+        """Switch a constraint; one that cannot be satisfied from here stays off, and False is returned."""
+        before, self.robot = self.robot, self.robot.switched({name: on})
+        fine = self._close({})
+        if not fine:
+            self.robot = before
+        message = self.message
+        self._choose()
+        self.message = message or self.message
+        return fine
+
+    def stay(self, q):
+        """Go on from q, where the motion of the robot has come to."""
+        self.q = np.array(q)
+        self._close({})
+        message = self.message
+        self._choose()
+        self.message = message or self.message
+
+    def home(self):
+        """Back to the home configuration, as near as the constraints allow."""
+        before, self.q = self.q, self.robot.home.copy()
+        if not self._close({}):
+            self.q = before
+        return not self.message
+
+    def beyond(self):
+        """Names of coordinates beyond their limits."""
+        return tuple(name for name, x, low, high in zip(self.robot.coordinate_names, self.q, self.robot.lower,
+                                                        self.robot.upper) if not low - 1e-9 <= x <= high + 1e-9)
+
+    def facts(self):
+        """What there is to say, as pairs (what, text)."""
+        robot = self.robot
+        found = [("coordinates", f"{robot.nv}, independent {len(self.names)}")]
+        if robot.constraint_names:
+            rank, redundant = rank_of(robot, self.q, RANK_TOLERANCE)
+            found += [("rank of the rows", f"{rank} of {int(robot.active_rows.sum())}"),
+                      ("redundant rows", ", ".join(redundant) or "none"),
+                      ("closure error", f"{np.abs(closure_error(robot, self.q)).max(initial=0.0):.1e}")]
+        beyond = self.beyond()
+        return [*found, *([("beyond limits", ", ".join(beyond))] if beyond else [])]
+
+    def forces(self):
+        """Multipliers of the constraints at rest, and what holds the robot: its inputs, or nothing, when it falls."""
+        rest = np.zeros(self.robot.nv)
+        try:
+            found = inverse_dynamics(self.robot, self.q, rest, np.zeros(len(self.names)), self.names)
+            return found.lam, "held at rest by its inputs"
+        except LiedynError:
+            pass
+        try:
+            return forward_dynamics(self.robot, self.q, rest, rest).lam, "let go: no inputs can hold it"
+        except LiedynError as error:
+            return np.zeros(len(self.robot.row_names)), str(error)

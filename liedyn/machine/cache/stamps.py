@@ -1,0 +1,115 @@
+"""Stamps: which sources a compiled kernel depends on, in one number.
+
+Numba's own cache looks at one file at a time and so returns stale code when a *callee* in another file changes.
+"""
+import contextlib
+import dis
+import functools
+import hashlib
+import os
+import sys
+from pathlib import Path
+
+from liedyn.machine.cache.cache_files import PACKAGE, read, warn, write
+
+_UNSTAMPED = f"{PACKAGE.name}.cache"
+
+
+def _edit(entry):
+    """When a file was written, and how long it is."""
+    state = entry.stat()
+    return state.st_mtime_ns, state.st_size
+
+
+def _edits(directory):
+    """`_edit` of each source file below a directory."""
+    found = {}
+    with contextlib.suppress(OSError):
+        for entry in os.scandir(directory):
+            if entry.is_dir() and not entry.name.startswith("_"):
+                found |= _edits(entry.path)
+            elif entry.name.endswith(".py"):
+                found[entry.path] = _edit(entry)
+    return found
+
+
+_IMPORTED = _edits(PACKAGE)
+
+
+def _as_imported(file):
+    """Is a file there, and not written since? Of others than the package's own nothing is known."""
+    with contextlib.suppress(OSError):
+        edit = _edit(file)
+        return _IMPORTED.get(str(file), edit) == edit
+    return False
+
+
+@functools.cache
+def source_stamp(path) -> str | None:
+    """SHA-256 over what the code in a file means: its own bytecode and that of all it imports from the package.
+
+    Docstrings, comments and the places of lines do not count, and neither do modules that are not imported, nor this
+    folder. None if one of the files has changed since the package was imported (an edit, an upgrade during a long
+    run): what this process compiles is then not what the files say.
+    """
+    reached, waiting = set(), [Path(path).resolve()]
+    while waiting:
+        file = waiting.pop()
+        if file not in reached:
+            reached.add(file)
+            waiting += _module(file)[1]
+    if any(_module(file)[0] is None for file in reached):
+        return None
+    digest = hashlib.sha256()
+    for file in sorted(reached):
+        name = file.relative_to(PACKAGE) if file.is_relative_to(PACKAGE) else Path(file.name)
+        digest.update(name.as_posix().encode() + b"\0" + _module(file)[0])
+    return digest.hexdigest()
+
+
+@functools.cache
+def _module(file):
+    """(digest of the code in a file, files of the package that it imports); kept on disk by the file's content.
+
+    The code is that of one version of Python. The digest is None if the file has changed since the import.
+    """
+    if not _as_imported(file):
+        warn(f"{file} has changed since it was imported")
+        return None, []
+    source = file.read_bytes()
+    name = f"{hashlib.sha256(source).hexdigest()[:32]}.{sys.implementation.cache_tag}.module"
+    kept = read(name)
+    if kept is None:
+        code, imported = hashlib.sha256(), set()
+        _add_code(code, imported, compile(source, "", "exec", dont_inherit=True, optimize=2))  # 2: without docstrings
+        digest, names = code.hexdigest(), sorted(filter(_file_of, imported))
+        write(name, " ".join([digest, *names]).encode())
+    else:
+        digest, *names = bytes(kept.data).decode().split()
+    return bytes.fromhex(digest), [_file_of(name) for name in names]
+
+
+@functools.cache
+def _file_of(module):
+    """The source file of a module of the package; None if it is none, or one that does not count."""
+    first, *rest = module.split(".")
+    if first != PACKAGE.name or module == _UNSTAMPED or module.startswith(f"{_UNSTAMPED}."):
+        return None
+    place = PACKAGE.joinpath(*rest)
+    return next((file for file in (place.with_suffix(".py"), place / "__init__.py") if file.is_file()), None)
+
+
+def _add_code(digest, imported, code):
+    """Add the instructions, names and constants of a code object, and of those inside it, and what it imports."""
+    for module, level, names in dis._find_imports(code):  # a third of the time of a syntax tree; `modulefinder` asks it
+        if level == 0:
+            parts = [f"{module}.{each}" for each in names or ()]
+            imported |= {each if _file_of(each) else module for each in parts or [module]}
+    digest.update(repr((code.co_name, code.co_names, code.co_varnames, code.co_freevars)).encode() + code.co_code)
+    for constant in code.co_consts:
+        if hasattr(constant, "co_code"):
+            _add_code(digest, imported, constant)
+        elif isinstance(constant, frozenset):  # in an order of its own in each process
+            digest.update(repr(sorted(map(repr, constant))).encode())
+        else:
+            digest.update(repr(constant).encode())

@@ -1,0 +1,265 @@
+"""Machine code for what is called from outside, and for nothing else.
+
+Numba translates every function that another one calls: it links all that this one calls into it, optimises the whole
+and makes machine code, although its caller takes the LLVM code only, and does the same again. In a chain of kernels the
+innermost is optimised and translated as often as the chain is long: half of the time of a first call.
+
+Here a function that is compiled because another one calls it stops at its own LLVM code, in which helpers have been
+absorbed and what is obvious has been simplified. The outermost kernel links all that it calls, each once, and is
+optimised and translated once. A kernel that has stopped so and is called from Python later goes the rest of its way.
+
+This leans on parts of Numba that it does not promise to keep: the classes here are those of `numba.core` with a few
+methods changed. With a version of Numba that is not in `KNOWN`, kernels are compiled as Numba does it; only the first
+call takes longer then.
+"""
+import contextlib
+import copy
+import functools
+import gc
+import threading
+
+import numba
+from llvmlite import binding as llvm
+from numba import njit
+from numba.core import cgutils, cpu, typed_passes, typing
+from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.registry import CPUDispatcher
+
+from liedyn.machine.compiled.compile_progress import notice
+from liedyn.machine.compiled.late import BindAll, bind_called
+from liedyn.machine.compiled.passes import Compiler
+from liedyn.machine.compiled.slices import interrupts_noted
+
+KNOWN = {(0, 68)}
+"""Versions of Numba with which this has been tried."""
+IS_KNOWN = numba.version_info[:2] in KNOWN and not numba.config.DISABLE_JIT
+
+
+class Waiting:
+    """What stands for the entry point of a function without machine code, and what its wrappers are made of.
+
+    Numba takes an entry point as a key, too, under which callers find the function.
+    """
+
+    def __init__(self, library, fndesc, env):
+        self.library, self.fndesc, self.env = library, fndesc, env
+
+
+class Library(JITCodeLibrary):
+    """The LLVM code of one function, with what it calls remembered rather than linked in."""
+
+    is_helper = False
+    knows_environments = False
+    """Those of functions in it lack constants of wrappers: the cache must not set them in place of the full ones."""
+
+    def add_ir_module(self, ir_module):  # Numba's, without verifying each: the whole is verified
+        module = llvm.parse_assembly(cgutils.normalize_ir_text(str(ir_module)))
+        module.name = ir_module.name
+        self.add_llvm_module(module)
+
+    def _optimize_functions(self, ll_module):  # `absorb` does it
+        ll_module.data_layout = self._codegen._data_layout
+
+    def add_linking_library(self, library):
+        if not isinstance(library, Library):
+            library._ensure_finalized()
+        self._linking_libraries.append(library)
+
+    def absorb(self):
+        """Take in the helpers that vanish into this function, and what they call; simplify while it is small.
+
+        All at once, in the outermost kernel, took two to three times as long: LLVM's cost of variables in memory grows
+        with their number times the size of the function.
+        """
+        helpers = {each: None for each in self._linking_libraries if isinstance(each, Library) and each.is_helper}
+        own = _defined(self._final_module)
+        for each in helpers:
+            self._inherit(each)
+            self._final_module.link_in(each._final_module, preserve=True)
+        called = [self._linking_libraries, *(helper._linking_libraries for helper in helpers)]
+        self._linking_libraries = list(dict.fromkeys(each for some in called for each in some if each not in helpers))
+        _allow_copies(self._final_module, own)
+        self._codegen.simplify(self._final_module)
+
+    def _inherit(self, library):
+        """What is to be done when code of a library is read from the cache; what users' functions need is theirs."""
+        self._reload_init.update(each for each in library._reload_init if not isinstance(each, BindAll))
+
+    def _called(self):
+        """All libraries that this one needs, each once; finished ones last, as LLVM takes what is wanted by then."""
+        found, waiting = {}, [self]
+        while waiting:
+            for library in waiting.pop()._linking_libraries:
+                if library not in found:
+                    found[library] = None
+                    if not library._finalized:
+                        waiting.append(library)
+        return sorted(found, key=lambda library: library._finalized)
+
+    def finalize(self):
+        self._raise_if_finalized()
+        self._codegen._check_llvm_bugs()
+        whole = self._final_module
+        own = _defined(whole)
+        for library in self._called():
+            self._inherit(library)
+            whole.link_in(library._get_module_for_linking() if library._finalized else library._final_module,
+                          preserve=True)
+        _allow_copies(whole, own)
+        passes, builder = self._codegen._module_pass_manager()
+        passes.run(whole, builder)
+        whole.verify()
+        self._finalize_final_module()
+
+
+def _defined(module):
+    return {each.name for each in module.functions if not each.is_declaration}
+
+
+def _allow_copies(module, own):
+    """Functions other than a module's own may be defined elsewhere, too, and may vanish."""
+    for function in module.functions:
+        if not function.is_declaration and function.linkage == llvm.Linkage.external and function.name not in own:
+            function.linkage = "linkonce_odr"
+
+
+class Codegen(JITCPUCodegen):
+    """Numba's engine, with another kind of library."""
+
+    _library_class = Library
+
+    def __init__(self, codegen):  # not Numba's, which would start a second engine
+        self.__dict__.update(codegen.__dict__)
+
+    def simplify(self, module):
+        """What makes a function with absorbed helpers small again."""
+        passes = llvm.create_new_module_pass_manager()
+        passes.add_always_inliner_pass()
+        passes.add_sroa_pass()
+        passes.add_instruction_combine_pass()
+        passes.add_simplify_cfg_pass()
+        passes.add_new_gvn_pass()
+        passes.run(module, self._pass_builder(opt=0))
+
+
+class Context(cpu.CPUContext):
+    """Numba's context, in which functions wait for machine code until someone calls them."""
+
+    def __init__(self, context):  # not Numba's: all that is known about functions is shared
+        self.__dict__.update(context.__dict__)
+        self._internal_codegen = Codegen(context.codegen())
+
+    def subtarget(self, **options):  # Numba's makes a new object and runs the code above on it
+        changed = copy.copy(self)
+        changed.__dict__.update(options)
+        return changed
+
+    def get_executable(self, library, fndesc, env):
+        library.is_helper = fndesc.inline
+        library.absorb()
+        notice.one_more()
+        return Waiting(library, fndesc, env)
+
+
+_context = functools.cache(Context)
+
+
+class _Lowering(typed_passes.NativeLowering):
+    """Numba's, with the wrappers for Python and C left for later."""
+
+    def run_pass(self, state):
+        flags = state.flags
+        wanted = flags.no_cpython_wrapper, flags.no_cfunc_wrapper
+        flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
+        super().run_pass(state)
+        flags.no_cpython_wrapper, flags.no_cfunc_wrapper = wanted
+        state.cr.cfunc.call_helper = state.cr.call_helper
+
+
+class _Compiler(Compiler):
+    def __init__(self, typingctx, targetctx, *args):
+        super().__init__(typingctx, _context(targetctx), *args)
+
+    lower = staticmethod(_Lowering().run_pass)
+
+
+class _Chain:
+    """The functions that are being compiled now, each because the one before calls it."""
+
+    thread = None
+
+    @contextlib.contextmanager
+    def begun(self):
+        with interrupts_noted(), global_compiler_lock:  # Numba takes an interrupt for an error of types, and goes on
+            collects = gc.isenabled()
+            gc.disable()  # a collection walks over millions of objects, none of which can be given up yet
+            self.thread = threading.get_ident()
+            notice.begin()
+            try:
+                yield
+            finally:
+                notice.end()
+                self.thread = None
+                if collects:
+                    gc.enable()
+
+    def goes_on(self):
+        return self.thread == threading.get_ident()
+
+
+_chain = _Chain()
+
+
+class Dispatcher(CPUDispatcher):
+    """A function of Numba that gets machine code when it is called from outside."""
+
+    def compile(self, sig):
+        if _chain.goes_on():
+            known = self.overloads.get(sig) if isinstance(sig, tuple) else None
+            return known.entry_point if known else super().compile(sig)
+        with _chain.begun():
+            entry = super().compile(sig)
+            return self._translate(sig, entry) if isinstance(entry, Waiting) else entry
+
+    def get_call_template(self, args, kws):  # Numba's chooses among all signatures, kernels have the very one
+        pysig, args = self._compiler.fold_argument_types(args, kws)
+        self.compile(args)
+        if not _chain.goes_on():  # a user's function calls this one
+            bind_called(self.overloads[args].library)
+        found = self.overloads[args].signature
+        return typing.make_concrete_template(self.__name__, key=self.__name__, signatures=[found]), pysig, args, {}
+
+    def add_overload(self, cres):
+        if isinstance(cres.entry_point, Waiting):
+            self.overloads[cres.signature.args] = cres  # Python's side is not told yet
+        else:
+            super().add_overload(cres)
+
+    def _translate(self, sig, waiting):
+        args = next(args for args, each in self.overloads.items() if each.entry_point is waiting)
+        if waiting.library._finalized:  # a function of Numba's own kind has linked it in: too late for wrappers
+            del self.overloads[args]
+            waiting = super().compile(sig)
+        result = self.overloads[args]
+        context, library, fndesc = result.target_context, waiting.library, waiting.fndesc
+        of_wrapper = library, fndesc, waiting.env, waiting.call_helper
+        if not self.targetoptions.get("no_cpython_wrapper"):
+            context.create_cpython_wrapper(*of_wrapper, release_gil=self.targetoptions.get("nogil", False))
+        if not self.targetoptions.get("no_cfunc_wrapper"):
+            context.create_cfunc_wrapper(*of_wrapper)
+        entry = cpu.CPUContext.get_executable(context, library, fndesc, waiting.env)
+        context.insert_user_function(entry, fndesc, [library])
+        result = result._replace(entry_point=entry, reload_init=[*library._reload_init])
+        self.add_overload(result)
+        self._cache.save_overload(sig, result)
+        return entry
+
+
+def compiled(function, **options):
+    """`njit` for kernels and their helpers."""
+    if not IS_KNOWN:  # there a kernel is compiled with its caller, whose promise to make no arrays is not its own
+        options.setdefault("_nrt", True)
+    if not IS_KNOWN or options.get("parallel"):
+        return njit(**options)(function)
+    return Dispatcher(function, targetoptions={"nopython": True, **options}, pipeline_class=_Compiler)

@@ -1,0 +1,141 @@
+"""Dense linear algebra on small matrices, where a call to LAPACK costs more than the work."""
+
+import math
+
+import numpy as np
+
+from liedyn.machine.compiled.jit import kernel, kernel_in_place
+from liedyn.machine.linalg.ranks import negligible, put_weighed
+
+
+@kernel_in_place
+def largest_size(x):
+    """The largest of |x_0|, |x_1|, ...; NaN if one is."""
+    largest = 0.0
+    for k in range(x.size):
+        if np.isnan(x[k]):
+            return np.nan
+        largest = max(largest, abs(x[k]))
+    return largest
+
+
+@kernel
+def transposed_product(A, B, out):
+    """out = A^T B."""
+    out[:] = 0.0
+    for k in range(A.shape[0]):
+        for i in range(A.shape[1]):
+            x = A[k, i]
+            if x != 0.0:
+                for j in range(B.shape[1]):
+                    out[i, j] += x * B[k, j]
+
+
+@kernel
+def independent_rows(G, ranking):
+    """Rank of G by Householder QR of G^T with pivoting (Golub and Van Loan 2013, 5.4.2), order of its rows, pivots.
+
+    The first `rank` entries of the order are independent rows of G, the rest depend on them; the size of the pivots, of
+    weighed rows, falls to rounding behind the rank, which is judged as in `liedyn.machine.linalg.ranks`.
+    """
+    m, n = G.shape
+    A, order, diagonal, rank = np.empty_like(G), np.empty(m, np.int64), np.zeros(m), 0
+    put_weighed(G, ranking, A)
+    for i in range(m):
+        order[i] = i
+    for k in range(min(m, n)):
+        best, largest = k, -1.0
+        for i in range(k, m):
+            s = 0.0
+            for j in range(k, n):
+                s += A[i, j] * A[i, j]
+            if s > largest:
+                best, largest = i, s
+        order[k], order[best] = order[best], order[k]
+        for j in range(n):
+            A[k, j], A[best, j] = A[best, j], A[k, j]
+        norm = math.sqrt(largest)
+        diagonal[k] = norm
+        if negligible(norm, diagonal[0], ranking.tolerance):
+            break
+        rank = k + 1
+        # the reflection that takes row k to (-sign norm, 0, ...), applied to the rows below
+        alpha = -norm if A[k, k] >= 0.0 else norm
+        A[k, k] -= alpha
+        h = norm * (norm + abs(A[k, k] + alpha))
+        for i in range(k + 1, m):
+            s = 0.0
+            for j in range(k, n):
+                s += A[i, j] * A[k, j]
+            s /= h
+            for j in range(k, n):
+                A[i, j] -= s * A[k, j]
+    return rank, order, diagonal
+
+
+@kernel
+def inverse(A, out):
+    """out = A^-1 by Gauss-Jordan with partial pivoting, A overwritten; the 1-norm condition number, inf if singular."""
+    n = A.shape[0]
+    norm = 0.0
+    for j in range(n):
+        s = 0.0
+        for i in range(n):
+            s += abs(A[i, j])
+        norm = max(norm, s)
+    out[:] = 0.0
+    for i in range(n):
+        out[i, i] = 1.0
+    for k in range(n):
+        best = k
+        for i in range(k + 1, n):
+            if abs(A[i, k]) > abs(A[best, k]):
+                best = i
+        if A[best, k] == 0.0:
+            return np.inf
+        if best != k:
+            for j in range(n):
+                A[k, j], A[best, j] = A[best, j], A[k, j]
+                out[k, j], out[best, j] = out[best, j], out[k, j]
+        d = 1.0 / A[k, k]
+        for j in range(n):
+            A[k, j] *= d
+            out[k, j] *= d
+        for i in range(n):
+            x = A[i, k]
+            if i != k and x != 0.0:
+                for j in range(n):
+                    A[i, j] -= x * A[k, j]
+                    out[i, j] -= x * out[k, j]
+    inverse_norm = 0.0
+    for j in range(n):
+        s = 0.0
+        for i in range(n):
+            s += abs(out[i, j])
+        inverse_norm = max(inverse_norm, s)
+    return norm * inverse_norm
+
+
+@kernel
+def solve_positive(A, B):
+    """B = A^-1 B in place by Cholesky; A is overwritten by its factor. False if A is not positive definite."""
+    n = A.shape[0]
+    for j in range(n):
+        for k in range(j):
+            for i in range(j, n):
+                A[i, j] -= A[i, k] * A[j, k]
+        if not A[j, j] > 0.0:
+            return False
+        d = 1.0 / math.sqrt(A[j, j])
+        for i in range(j, n):
+            A[i, j] *= d
+    for c in range(B.shape[1]):
+        for i in range(n):
+            for k in range(i):
+                B[i, c] -= A[i, k] * B[k, c]
+            B[i, c] /= A[i, i]
+        for i in range(n - 1, -1, -1):
+            for k in range(i + 1, n):
+                B[i, c] -= A[k, i] * B[k, c]
+            B[i, c] /= A[i, i]
+    return True

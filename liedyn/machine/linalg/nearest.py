@@ -1,0 +1,142 @@
+"""The shortest vector that satisfies linear equations G x = c, redundant ones included, without allocating.
+
+Rows are made orthonormal by Gram-Schmidt with pivoting, their right sides going along: [G | c] -> [Q | d]. Then Q x = d
+says d_k = q_k . x, and the shortest solution is x = sum d_k q_k. Shortest in the kinetic-energy metric x^T M x, with
+M = L L^T, is the same for L^T x and the rows G L^-T, each times a number that gives it the length of its weighed row of
+G: so masses of all sizes leave ranks as they are. A row that is left with less than the tolerance says nothing new
+(`liedyn.machine.linalg.ranks`).
+"""
+import math
+
+from liedyn.machine.compiled.jit import kernel_in_place
+from liedyn.machine.linalg.ranks import bring_to_length, negligible, weighed_length
+
+
+@kernel_in_place
+def orthonormal_rows(Y, tolerance, order, right=1):
+    """Q and d of Y = [G | c] in place; returns the rank and the last pivot.
+
+    `order` receives the numbers of the rows in the order in which they were taken. There may be several c: `right` is
+    their number.
+    """
+    m, n = Y.shape[0], Y.shape[1] - right
+    first = last = 0.0
+    for i in range(m):
+        order[i] = i
+    for k in range(min(m, n)):
+        best, largest = k, -1.0
+        for i in range(k, m):
+            s = 0.0
+            for j in range(n):
+                s += Y[i, j] * Y[i, j]
+            if s > largest:
+                best, largest = i, s
+        size = math.sqrt(largest)
+        if k == 0:
+            first = size
+        if negligible(size, first, tolerance) or size == 0.0:
+            return k, last
+        last = size
+        order[k], order[best] = order[best], order[k]
+        for j in range(n + right):
+            x = Y[best, j]
+            Y[best, j] = Y[k, j]
+            Y[k, j] = x / size
+        for i in range(k + 1, m):
+            s = 0.0
+            for j in range(n):
+                s += Y[i, j] * Y[k, j]
+            for j in range(n + right):
+                Y[i, j] -= s * Y[k, j]
+    return min(m, n), last
+
+
+@kernel_in_place
+def shortest(Y, rank, x):
+    """x = sum d_k q_k."""
+    n = Y.shape[1] - 1
+    for j in range(n):
+        x[j] = 0.0
+    for k in range(rank):
+        for j in range(n):
+            x[j] += Y[k, n] * Y[k, j]
+
+
+@kernel_in_place
+def factor(M, L):
+    """M = L L^T; False if M is not positive definite."""
+    n = M.shape[0]
+    for i in range(n):
+        for j in range(i + 1):
+            s = M[i, j]
+            for k in range(j):
+                s -= L[i, k] * L[j, k]
+            if i > j:
+                L[i, j] = s * L[j, j]  # the diagonal holds its inverse
+            elif s > 1e-14 * M[i, i]:
+                L[i, i] = 1.0 / math.sqrt(s)
+            else:
+                return False
+    return True
+
+
+@kernel_in_place
+def forward(L, x):
+    """x = L^-1 x."""
+    for i in range(L.shape[0]):
+        s = x[i]
+        for k in range(i):
+            s -= L[i, k] * x[k]
+        x[i] = s * L[i, i]
+
+
+@kernel_in_place
+def backward(L, x):
+    """x = L^-T x."""
+    n = L.shape[0]
+    for i in range(n - 1, -1, -1):
+        s = x[i]
+        for k in range(i + 1, n):
+            s -= L[k, i] * x[k]
+        x[i] = s * L[i, i]
+
+
+@kernel_in_place
+def nearest_in_metric(G, c, rows, L, ranking, Y, order, x):
+    """The x of least x^T L L^T x with G x = c on the rows that are marked; returns the rank."""
+    n = L.shape[0]
+    for i in range(G.shape[0]):
+        use = rows[i] != 0
+        for j in range(n):
+            Y[i, j] = G[i, j] if use else 0.0
+        Y[i, n] = c[i] if use else 0.0
+        if use:
+            forward(L, Y[i])
+            bring_to_length(Y, n, weighed_length(G, i, ranking), i)
+    rank, _ = orthonormal_rows(Y, ranking.tolerance, order)
+    shortest(Y, rank, x)
+    backward(L, x)
+    return rank
+
+
+@kernel_in_place
+def nearest_in_columns(G, c, rows, columns, ranking, Y, order, x):
+    """The x of least weighed length with G x = c on the rows that are marked, zero outside the columns that are marked.
+
+    Returns how well these columns determine the rows: the last pivot, relative to the longest row with all columns.
+    """
+    n, longest = G.shape[1], 0.0
+    for i in range(G.shape[0]):
+        use = rows[i] != 0
+        s = 0.0
+        for j in range(n):
+            y = ranking.rows[i] * G[i, j] * ranking.columns[j]
+            Y[i, j] = y if use and columns[j] != 0 else 0.0
+            s += y * y if use else 0.0
+        Y[i, n] = ranking.rows[i] * c[i] if use else 0.0
+        longest = max(longest, s)
+    rank, last = orthonormal_rows(Y, ranking.tolerance, order)
+    shortest(Y, rank, x)
+    for j in range(n):
+        x[j] *= ranking.columns[j]
+    return last / math.sqrt(longest) if longest > 0.0 else 1.0

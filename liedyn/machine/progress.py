@@ -1,0 +1,56 @@
+"""A progress bar for long runs, when tqdm is there; and how a run in a thread is told to stop."""
+import threading
+import time
+
+from liedyn.machine.arguments import flag
+from liedyn.machine.errors import InputError
+
+LONG = 3.0
+"""Seconds after which a run is long enough for a bar."""
+
+
+class Stopped(BaseException):
+    """Ends a run in a thread, where the main thread has been interrupted."""
+
+
+class Progress:
+    """Shows simulated time; does nothing until it is due.
+
+    `wanted` is True (from the start; tqdm must be installed), False (never), or None (on long runs, if possible); or an
+    Event: nothing is shown, and once it is set the run ends with `Stopped`.
+    """
+
+    def __init__(self, wanted, start, end, doing="simulate", unit="s"):
+        self.start, self.end, self.doing, self.unit = start, end, doing, unit
+        self.bar, self.due, self.tqdm, self.stop = None, None, None, None
+        if isinstance(wanted, threading.Event):
+            self.stop = wanted
+            return
+        if wanted is not None and not flag("progress", wanted):
+            return
+        try:
+            from tqdm import tqdm
+        except ImportError:
+            if wanted:
+                raise InputError("progress=True needs tqdm: pip install 'liedyn[progress]'") from None
+            return
+        self.tqdm, self.due = tqdm, 0.0 if wanted else None
+
+    def show(self, t):
+        """The run has reached time t."""
+        if self.stop is not None and self.stop.is_set():
+            raise Stopped
+        if self.due is None:  # what came before the first steps was compilation, perhaps
+            self.due = time.monotonic() + LONG
+        if self.tqdm is None or time.monotonic() < self.due:
+            return
+        if self.bar is None:
+            self.bar = self.tqdm(total=round(self.end - self.start, 9), desc=self.doing,
+                                 bar_format="{l_bar}{bar}| {n:.4g}/{total:.4g} " + self.unit
+                                            + " [{elapsed}<{remaining}]")
+        self.bar.update(t - self.start - self.bar.n)
+
+    def close(self):
+        """Leave the bar as it is."""
+        if self.bar is not None:
+            self.bar.close()

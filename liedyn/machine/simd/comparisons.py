@@ -1,0 +1,67 @@
+"""Comparisons in one body for floats and lanes: what they decide holds for every lane, or is chosen lane by lane."""
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from liedyn.machine.simd.lanes import VectorType, broadcast, call_intrinsic, everywhere, like
+
+
+@intrinsic
+def magnitude(typing, x):
+    """|x|."""
+
+    def codegen(context, builder, sig, args):
+        return call_intrinsic(builder, "fabs", args[0].type, args)
+
+    return x(x), codegen
+
+
+@intrinsic
+def larger(typing, a, b):
+    """The larger of a and b; a where b is NaN."""
+
+    def codegen(context, builder, sig, args):
+        return builder.select(builder.fcmp_ordered(">", args[1], args[0]), args[1], args[0])
+
+    return a(a, b), codegen
+
+
+@intrinsic
+def where_positive(typing, x, a, b):
+    """a where x > 0, else the number b."""
+
+    def codegen(context, builder, sig, args):
+        other = broadcast(builder, args[2], x.width) if isinstance(x, VectorType) else args[2]
+        return builder.select(builder.fcmp_ordered(">", args[0], like(args[0], 0.0)), args[1], other)
+
+    return a(x, a, types.float64), codegen
+
+
+@intrinsic
+def is_positive(typing, x):
+    """Is x > 0, in every lane?"""
+
+    def codegen(context, builder, sig, args):
+        return everywhere(builder, builder.fcmp_ordered(">", args[0], like(args[0], 0.0)))
+
+    return types.boolean(x), codegen
+
+
+@intrinsic
+def largest_lane(typing, x):
+    """The largest number of a register."""
+
+    def codegen(context, builder, sig, args):
+        return call_intrinsic(builder, "vector.reduce.fmax", ir.DoubleType(), args, fastmath=("nnan", "nsz"))
+
+    return types.float64(x), codegen
+
+
+@intrinsic
+def smallest_lane(typing, x):
+    """The smallest number of a register."""
+
+    def codegen(context, builder, sig, args):
+        return call_intrinsic(builder, "vector.reduce.fmin", ir.DoubleType(), args, fastmath=("nnan", "nsz"))
+
+    return types.float64(x), codegen

@@ -1,0 +1,273 @@
+"""Assembly: satisfy the constraints of a mechanism, and complete velocities, from a guess on the wanted branch.
+
+`liedyn.mechanics.constraints.closing` has the algorithm, `liedyn.mechanics.constraints.singular_guess` what helps it on
+where it comes to a halt at a singular configuration, `liedyn.mechanics.constraints.contradictions` what is said where
+nothing helps.
+"""
+import math
+
+import numpy as np
+
+from liedyn.machine.arguments import floats, names, non_negative, positive, require_robot
+from liedyn.machine.compiled.user_functions import forget_errors, raise_errors
+from liedyn.machine.errors import InputError, SingularConfigurationError, listed, of_the_batch, shown, suggestion
+from liedyn.machine.linalg.dense import independent_rows
+from liedyn.machine.linalg.ranks import Ranking
+from liedyn.mechanics.constraints.closing import CLOSED, ROUNDING, Goals, Held, Target, close_states
+from liedyn.mechanics.constraints.cluster_weights import weighed
+from liedyn.mechanics.constraints.contradictions import raise_contradiction
+from liedyn.mechanics.constraints.independent import by_name
+from liedyn.mechanics.constraints.loops import constraint_jacobian, velocity_error, virtual_jacobian
+from liedyn.mechanics.constraints.singular_guess import close_singular
+from liedyn.model.calls.boundary import as_floats, require_usable, states
+from liedyn.model.packed import LINK_IQ, LINK_IV, LINK_NQ, LINK_NV, links_of
+
+
+def _held_values(name, value, size):
+    """Values (..., size) of a coordinate, for which size is None, or of a joint."""
+    value = floats(f"the held value of {name}", value)
+    value = value[..., None] if size is None else as_floats(name, value, size)
+    require_usable(name, value)
+    return value
+
+
+def _targets(robot, held):
+    """What is held, and by place in q or number of the virtual coordinate the values (..., size)."""
+    dofs, coordinates = np.zeros(robot.nv, np.int64), np.zeros(robot.nq, np.int64)
+    on_tree, virtual = [], {}
+    for name, value in held.items():
+        if name in robot.velocity_names and name in robot.coordinate_names:
+            k = robot.coordinate_index(name)
+            dofs[robot.velocity_index(name)] = coordinates[k] = 1
+            on_tree.append((slice(k, k + 1), _held_values(name, value, None)))
+        elif name in robot.joint_names:
+            places = [k for k, each in enumerate(robot.coordinate_names) if each.startswith(f"{name}.")]
+            dofs[[k for k, each in enumerate(robot.velocity_names) if each.startswith(f"{name}.")]] = 1
+            coordinates[places] = 1
+            on_tree.append((slice(places[0], places[-1] + 1), _held_values(name, value, len(places))))
+        elif name in robot.virtual_names:
+            if name.endswith((".rx", ".ry", ".rz")):
+                raise InputError(
+                    f"{name!r} is a component of a rotation; a ball cut cannot be held by one of them")
+            virtual[robot.virtual_index(name)] = _held_values(name, value, None)
+        elif name in robot.velocity_names:
+            raise InputError(f"{name!r} is a component of a rotation, which is held whole, by the name of its joint")
+        else:
+            names = robot.coordinate_names + robot.joint_names + robot.virtual_names
+            raise InputError(f"cannot hold {shown(name)}, {suggestion(shown(name), names)}")
+    angles = np.array([_is_angle(robot, k) for k in virtual], dtype=np.int64)
+    return Held(dofs, coordinates, np.array(list(virtual), dtype=np.int64), angles), on_tree, list(virtual.values())
+
+
+def _is_angle(robot, index):
+    name = robot.virtual_names[index]
+    if "." in name:
+        return name.rsplit(".", 1)[1].startswith("angle")
+    return robot.model.loops[robot.loop_index(name)].kind == "revolute"
+
+
+def close(robot, q, held=None, tolerance=1e-12, **coordinates):
+    """Assemble the loops, and satisfy all other constraints on q, near a guess and on its branch.
+
+    Parameters
+    ----------
+    robot : Robot
+        Constraints that are switched off do not count; moving ones are where ``robot.at(t)`` puts them.
+    q : array_like, shape (..., nq)
+        Guess [rad, m; quaternions (x, y, z, w)]. It need not be closed, and may be singular.
+    held : dict, optional
+        Values of coordinates to be held [rad, m]: of the tree or virtual ones of a cut, by name, shape (...); of a
+        joint with several coordinates by the joint's name, shape (..., size). The position of a free joint, such as
+        ``base.x``, is that in q, along the axes of the parent's frame; a rotation is held whole, with its joint. Arrays
+        are batches: their leading axes and those of q are broadcast against each other.
+    tolerance : float
+        Largest closure error accepted [rad, m], 1e-14 at least.
+    **coordinates : float or array_like
+        More of `held`, for names that are identifiers: ``close(robot, q, boom=0.3)`` or
+        ``close(robot, q, boom=np.linspace(0.0, 0.3, 100))``.
+
+    Returns
+    -------
+    q : ndarray, shape (..., nq)
+        Closed configuration; the loops' error is usually at rounding, well below `tolerance`.
+
+    Raises
+    ------
+    ClosureError
+        The constraints cannot be satisfied, or a target cannot be reached: says which constraints contradict each
+        other, with the error, the name of the worst one, the configuration where the search stopped, and at which
+        state of a batch.
+    InputError
+        An unknown name, a shape that does not fit, or an entry that is not finite.
+
+    Notes
+    -----
+    Newton with step control on the configuration manifold (Spencer 2004, 3.1.3, projection on position invariants), and
+    continuation in the held coordinates; states are closed one by one, each from its own guess. Where Newton comes to a
+    halt at a singular configuration, the sum of squared errors is followed down along its negative curvature (More and
+    Sorensen 1983), always the same way: a linkage that lies stretched in its guess buckles.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> loader = ld.load("loader")
+    >>> q = ld.close(loader, loader.home, boom=0.3, bucket=-0.2)
+    >>> bool(abs(ld.closure_error(loader, q)).max() < 1e-12), float(q[loader.coordinate_index("boom")])
+    (True, 0.3)
+    """
+    require_robot(robot)
+    if not isinstance(held, dict | None):
+        raise InputError(f"held must be a dict of values by name of a coordinate, got {shown(held)}")
+    held, tolerance = {**(held or {}), **coordinates}, positive("tolerance", tolerance)
+    what, on_tree, virtual = _targets(robot, held)
+    lead, q, target, values = _broadcast(robot, q, on_tree, virtual)
+    if not tolerance >= ROUNDING:
+        raise InputError(f"tolerance must be at least {ROUNDING:g}, to which states can be closed, got {tolerance:g}")
+    return _closed(robot, lead, q, Goals(what, target, values), held, tolerance).reshape(lead + (robot.nq,))
+
+
+def close_around(robot, q, fixed, tolerance=1e-12):
+    """`close` one state; coordinates that `fixed` (nv) marks, in steps of `liedyn.mechanics.tree.places`, stay where
+    they are."""
+    coordinates, none = np.zeros(robot.nq, np.int64), np.empty(0, np.int64)
+    for iq, iv, nq, nv in links_of(robot.packed)[0][:, [LINK_IQ, LINK_IV, LINK_NQ, LINK_NV]]:
+        coordinates[iq:iq + nq] = [*[fixed[iv] != 0] * (nq - nv), *(fixed[iv:iv + nv] != 0)]
+    what = Held((fixed != 0).astype(np.int64), coordinates, none, none)
+    held = [robot.coordinate_names[k] for k in np.flatnonzero(coordinates)]
+    return _closed(robot, (), q[None], Goals(what, q[None], np.empty((1, 0))), held, tolerance)[0]
+
+
+def _closed(robot, lead, q, goals, held, tolerance):
+    """Rows q closed, each with what is held, `held` by name, at its goals."""
+    what, target, values = goals
+    closed, status = np.empty_like(q), np.empty(len(q), np.int64)
+    close_states(robot.packed, q, target, values, *what, tolerance, closed, status)
+    if (status == CLOSED).all():
+        forget_errors(robot.functions)  # on the way to the solution, not there
+    for b in np.flatnonzero(status != CLOSED):
+        raise_errors(robot.functions)
+        with of_the_batch(lead, b):
+            goal = Target(what, target[b], values[b])
+            closed[b], stopped = close_singular(robot, q[b], goal, tolerance, closed[b], status[b])
+            if stopped != CLOSED:
+                raise_contradiction(robot, closed[b], goal, held, stopped, tolerance)
+    return closed
+
+
+def _broadcast(robot, q, on_tree, virtual):
+    """The leading axes, and rows of guesses, of targets on the tree, and of targets of virtual coordinates."""
+    q = as_floats("q", q, robot.nq)
+    leads = [x.shape[:-1] for x in (q, *(value for _, value in on_tree), *virtual)]
+    try:
+        lead = np.broadcast_shapes(*leads)
+    except ValueError:
+        raise InputError(f"leading axes of q and of held values do not broadcast: {', '.join(map(str, leads))}"
+                         ) from None
+    target = np.broadcast_to(robot.neutral, (*lead, robot.nq)).copy()
+    for place, value in on_tree:
+        target[..., place] = value
+    lead, q, target = states(robot, q=q, q1=target)
+    values = np.empty((*lead, len(virtual)))
+    for k, value in enumerate(virtual):
+        values[..., k:k + 1] = value
+    return lead, q, target, values.reshape(math.prod(lead), len(virtual))
+
+
+def complete_velocity(robot, q, velocities, tolerance=1e-8):
+    """The velocity that the constraints allow, from those of independent coordinates.
+
+    Parameters
+    ----------
+    robot : Robot
+        At the time of ``robot.at(t)``, where constraints move.
+    q : array_like, shape (..., nq)
+        Closed configuration [rad, m; quaternions (x, y, z, w)].
+    velocities : dict
+        Velocity of each independent coordinate by name, of the tree or virtual [rad/s, m/s], shape (...); of a joint
+        with several coordinates by the joint's name, shape (..., size). Leading axes are broadcast against those of q.
+    tolerance : float
+        Singular values of [G; R], its rows and columns weighed, below this part of the largest one count as zero.
+
+    Returns
+    -------
+    v : ndarray, shape (..., nv)
+        Velocity [rad/s, m/s] with ``G v = b``.
+
+    Raises
+    ------
+    SingularConfigurationError
+        The given velocities do not determine the motion, or contradict each other; a constraint has no direction here.
+    InputError
+        An unknown name, a shape that does not fit, or an entry that is not finite.
+
+    Notes
+    -----
+    v = K w, Spencer 2004, eq. 2.42a.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> loader = ld.load("loader")
+    >>> v = ld.complete_velocity(loader, loader.home, {"boom": 0.4, "bucket": -0.3})
+    >>> bool(abs(ld.constraint_jacobian(loader, loader.home) @ v).max() < 1e-12)
+    True
+    """
+    require_robot(robot)
+    if not isinstance(velocities, dict):
+        raise InputError(f"velocities must be a dict by name of a coordinate, got {shown(velocities)}")
+    chosen, tolerance = by_name(robot, names("velocities", velocities)), non_negative("tolerance", tolerance)
+    lead, q, w = _rates(robot, q, velocities)
+    G, drift = constraint_jacobian(robot, q), velocity_error(robot, q, np.zeros((len(q), robot.nv)))
+    Z = np.concatenate([G, chosen.matrix(virtual_jacobian(robot, q))], axis=1)
+    known = np.concatenate([-drift, w], axis=1)
+    v = np.empty((len(q), robot.nv))
+    for b in range(len(q)):
+        with of_the_batch(lead, b):
+            v[b] = _determined(robot, chosen, Z[b], known[b], tolerance)
+    return v.reshape(*lead, robot.nv)
+
+
+def _rates(robot, q, velocities):
+    """The leading axes that q and the velocities share, and rows of both."""
+    parts = []
+    for name, value in velocities.items():
+        value = floats(f"velocity of {shown(name)}", value)
+        size = len(by_name(robot, name).names)
+        parts.append(value[..., None] if size == 1 else as_floats(f"velocity of {shown(name)}", value, size))
+        require_usable(f"velocity of {shown(name)}", parts[-1])
+    q = as_floats("q", q, robot.nq)
+    leads = [x.shape[:-1] for x in (q, *parts)]
+    try:
+        lead = np.broadcast_shapes(*leads)
+    except ValueError:
+        raise InputError(f"leading axes of q and of velocities do not broadcast: {', '.join(map(str, leads))}"
+                         ) from None
+    w = np.concatenate([np.broadcast_to(x, lead + x.shape[-1:]) for x in parts] or [np.empty((*lead, 0))], axis=-1)
+    count = math.prod(lead)
+    q = np.broadcast_to(q, (*lead, robot.nq)).reshape(count, robot.nq)
+    return lead, q, w.reshape(count, w.shape[-1])
+
+
+def _missing(robot, Z, rank):
+    """Names of coordinates of the tree whose velocities determine the motion together with weighed rows Z of a rank."""
+    free = np.linalg.svd(Z)[2][rank:].T  # a motion in each column
+    by = Ranking(1e-9, np.ones(robot.nv), np.ones(free.shape[1]))
+    _, order, _ = independent_rows(np.ascontiguousarray(free), by)
+    return [robot.velocity_names[k] for k in order[:robot.nv - rank]]
+
+
+def _determined(robot, chosen, Z, known, tolerance):
+    """The one v with Z v = known."""
+    Z, of_rows, of_columns = weighed(robot, Z)
+    known = of_rows * known
+    v, _, rank, singular_values = np.linalg.lstsq(Z, known, rcond=tolerance)
+    if rank < robot.nv:
+        given = f"velocities of {', '.join(chosen.names)} do" if chosen.names else "no velocities are given, which does"
+        raise SingularConfigurationError(
+            f"{given} not determine the motion of {robot.name!r}: [G; R] has rank {rank} of {robot.nv}; add "
+            f"{listed(_missing(robot, Z, rank))}, or others in their place", singular_values)
+    # consistent equations leave rounding times the condition of [G; R], contradictory ones a part of w itself
+    if np.abs(Z @ v - known).max(initial=0.0) > 1e-9 * max(1.0, np.abs(known).max(initial=0.0)):
+        raise SingularConfigurationError(
+            f"velocities of {', '.join(chosen.names)} contradict the constraints of {robot.name!r}", singular_values)
+    return of_columns * v

@@ -1,0 +1,340 @@
+"""One step of Newton's method that closes the constraints, cluster by cluster.
+
+Clusters of constraints share no degrees of freedom (`liedyn.model.clusters`), and so each has a step of its own: the
+shortest one that removes its linearized error, by singular values, so redundant rows are harmless. Each is cut to a
+largest size and halved until its own error falls, as if the others were not there. Time grows as their number.
+
+Of a long chain of loops rows are eliminated one after the other (`liedyn.mechanics.constraints.sparse_elimination`);
+the shortest of all steps a_p + K z follows from K^T K z = -K^T a_p, and of those that move held virtual coordinates as
+they are to move the one nearest to it. Lengths count in units of the mechanism (`liedyn.model.size`).
+"""
+from typing import NamedTuple
+
+import numpy as np
+
+from liedyn.machine.compiled.jit import inline, kernel
+from liedyn.machine.linalg.gauss_jordan import add_row, padded
+from liedyn.machine.linalg.nearest import backward, factor, forward, nearest_in_metric
+from liedyn.machine.linalg.ranks import Ranking
+from liedyn.machine.linalg.row_space import row_space, shortest_solution
+from liedyn.machine.linalg.vectors import inner
+from liedyn.machine.simd.lanes import SCALAR
+from liedyn.mechanics.constraints.constraint_rows import jacobian_rows, residual_rows
+from liedyn.mechanics.constraints.cut_joints import virtual_kernel
+from liedyn.mechanics.constraints.elimination import (
+    cluster_count, cluster_lists, cluster_size, dependence, dependent_dofs, elimination_size, independent_dofs,
+)
+from liedyn.mechanics.constraints.families.cut import cut_jacobian_kernel
+from liedyn.mechanics.constraints.sparse_elimination import eliminate_rows
+from liedyn.mechanics.tree.kinematics import world_positions, world_size
+from liedyn.mechanics.tree.places import by_displacements, displace
+from liedyn.model.constraint_records import all_cut, is_long, loop_count, loop_rows, loop_virtuals, ranking_of
+from liedyn.model.packed import NQ, NV, N_ROWS, N_VIRTUAL
+
+LARGEST_STEP = 0.3
+"""Largest move of a coordinate in one step [rad, or units of length]: well below the distance to another branch in
+common machines."""
+SMALLEST_PART = 1e-3
+ROUNDING = 1e-14
+RANK_TOLERANCE = 1e-9
+"""Singular values below this part of the largest one take no part in a step."""
+
+
+class Block(NamedTuple):
+    """Room for one cluster, or for a whole long chain: numbers one after the other."""
+
+    rows: np.ndarray
+    right: np.ndarray
+    x: np.ndarray
+    B: np.ndarray  # three of `row_space`
+    V: np.ndarray
+    s: np.ndarray
+    work: np.ndarray  # of the elimination of a chain, or empty
+    choosable: np.ndarray  # (nv) ones
+    M: np.ndarray  # (nv, nv) what the elimination of a chain may write
+
+
+class ClosingRoom(NamedTuple):
+    """Arrays to work in: m constraint rows and k held virtual coordinates below them."""
+
+    world: np.ndarray
+    holonomic: np.ndarray  # (m) 1 for rows with a residual
+    z: np.ndarray  # virtual coordinates
+    G: np.ndarray  # (m, nv)
+    E: np.ndarray  # (nz, nv)
+    error: np.ndarray  # (m + k)
+    trial_error: np.ndarray
+    weights: np.ndarray  # (m + k) of errors
+    of_rows: np.ndarray  # (m + k) of int64: the cluster of each
+    of_dofs: np.ndarray  # (nv) of int64
+    part: np.ndarray  # by cluster: of its step, 0 where it is done
+    size: np.ndarray  # its largest error
+    square: np.ndarray  # its squared errors
+    block: Block
+    step: np.ndarray  # (nv)
+    part_step: np.ndarray
+    trial: np.ndarray  # (nq)
+
+
+@kernel
+def clusters_of_rows(model, virtual):
+    """The cluster of each row (m), and of each held virtual coordinate behind them (k), numbers of int64."""
+    m = model.ints[N_ROWS]
+    found = np.zeros(m + virtual.size, np.int64)
+    for c in range(cluster_count(model)):
+        rows = cluster_lists(model, c)[0]
+        for i in range(cluster_size(model, c)[0]):
+            found[model.ints[rows + i]] = c
+    for i in range(virtual.size):
+        for l in range(loop_count(model)):
+            first, size = loop_virtuals(model, l)
+            if first <= virtual[i] < first + size:
+                found[m + i] = found[loop_rows(model, l)[0]]
+    return found
+
+
+@kernel
+def clusters_of_dofs(model):
+    """The cluster of each degree of freedom (nv)."""
+    found = np.zeros(model.ints[NV], np.int64)
+    for c in range(cluster_count(model)):
+        dofs = cluster_lists(model, c)[1]
+        for j in range(cluster_size(model, c)[1]):
+            found[model.ints[dofs + j]] = c
+    return found
+
+
+@kernel
+def clear_clusters(model, virtual, G, E):
+    """Zeros in the entries of G that belong to clusters, if those are not chains, and in the rows of E that are read.
+
+    No others are written or read.
+    """
+    for i in virtual:
+        E[i] = 0.0
+    for c in range(0 if is_long(model) else cluster_count(model)):
+        (m, n), (rows, dofs) = cluster_size(model, c), cluster_lists(model, c)
+        for j in range(n):
+            for i in range(m):
+                G[model.ints[rows + i], model.ints[dofs + j]] = 0.0
+
+
+@kernel
+def room_for(model, virtual):
+    """`ClosingRoom` for held virtual coordinates, numbers of int64."""
+    n, m, nz, k, count = model.ints[NV], model.ints[N_ROWS], model.ints[N_VIRTUAL], virtual.size, cluster_count(model)
+    of_rows, of_dofs, held = clusters_of_rows(model, virtual), clusters_of_dofs(model), np.zeros(count, np.int64)
+    for i in range(k):
+        held[of_rows[m + i]] += 1
+    weights, by_chain = np.ones(m + k), is_long(model)
+    weights[:m] = ranking_of(model, 0.0).rows
+    height = width = area = wide = 0
+    for c in range(count):
+        size = cluster_size(model, c)
+        rows, columns = size[0] + held[c], size[1] if size[0] > 0 and not by_chain else 0
+        height, width = max(height, rows), max(width, columns)
+        area, wide = max(area, rows * columns), max(wide, columns * columns)
+    chain, size_of_chain = (n, elimination_size(SCALAR, model)) if by_chain else (0, 0)
+    block = Block(np.empty(area), np.empty(height), np.empty(width), np.empty(area), np.empty(wide), np.empty(width),
+                  np.empty(size_of_chain), np.ones(chain), np.empty((chain, chain)))
+    G, E = np.empty((m, n)), np.empty((nz if k > 0 else 0, n))
+    clear_clusters(model, virtual, G, E)
+    return ClosingRoom(
+        np.empty(world_size(model)), np.ones(m), np.empty(nz), G, E, np.empty(m + k), np.empty(m + k), weights, of_rows,
+        of_dofs, np.empty(count), np.empty(count), np.empty(count), block, np.empty(n), np.empty(n),
+        np.empty(model.ints[NQ]))
+
+
+@inline
+def shorter_way(angle):
+    """The angle, less whole turns, between -pi and pi."""
+    return angle - 2.0 * np.pi * np.floor((angle + np.pi) / (2.0 * np.pi))
+
+
+@kernel
+def errors(model, q, held, goal, room, error):
+    """error (m + k): residuals, then held virtual coordinates less their goals; leaves the pose of q.
+
+    Returns the largest one, lengths in units of the mechanism; NaN if one is.
+    """
+    m = room.holonomic.size
+    world_positions(SCALAR, model, q, room.world)
+    residual_rows(model, q, room.world, error[:m])
+    if goal.size > 0:
+        virtual_kernel(model, room.world, room.z)
+    for k in range(goal.size):
+        apart = room.z[held.virtual[k]] - goal[k]
+        error[m + k] = shorter_way(apart) if held.angles[k] != 0 else apart
+    largest = 0.0
+    for i in range(error.size):
+        if np.isnan(error[i]):
+            return np.nan
+        largest = max(largest, room.weights[i] * abs(error[i]))
+    return largest
+
+
+@kernel
+def error_rows(model, q, held, room):
+    """What steps of the coordinates that are free do to `errors`, in room.G and room.E; needs the pose of q."""
+    if all_cut(model):  # entries are always in the same places
+        cut_jacobian_kernel(SCALAR, model, room.world, False, room.G)
+    else:
+        jacobian_rows(model, q, room.world, room.G)
+    by_displacements(model, q, room.G)
+    if held.virtual.size > 0:
+        cut_jacobian_kernel(SCALAR, model, room.world, True, room.E)
+        by_displacements(model, q, room.E)
+    for j in range(held.dofs.size):
+        if held.dofs[j] != 0:
+            c = room.of_dofs[j]
+            rows = cluster_lists(model, c)[0]
+            for i in range(cluster_size(model, c)[0]):
+                room.G[model.ints[rows + i], j] = 0.0
+            for k in held.virtual:
+                room.E[k, j] = 0.0
+
+
+@kernel
+def put_sizes(room, error, size, square):
+    """The largest weighed error of each cluster, and the sum of their squares."""
+    size[:] = 0.0
+    square[:] = 0.0
+    for i in range(error.size):
+        x = room.weights[i] * error[i]
+        c = room.of_rows[i]
+        size[c] = max(size[c], abs(x))
+        square[c] += x * x
+
+
+@kernel
+def cluster_step(model, held, room, c):
+    """The step of cluster c, by singular values."""
+    (m, n), (rows, dofs), block = cluster_size(model, c), cluster_lists(model, c), room.block
+    ranking, first = ranking_of(model, RANK_TOLERANCE), room.holonomic.size
+    total = m
+    for k in range(held.virtual.size):
+        total += room.of_rows[first + k] == c
+    A, right, x = block.rows[:total * n].reshape((total, n)), block.right[:total], block.x[:n]
+    i = 0
+    for r in range(m + held.virtual.size):
+        row = model.ints[rows + r] if r < m else first + r - m
+        if r >= m and room.of_rows[row] != c:
+            continue
+        weight = room.weights[row] if r >= m or room.holonomic[row] > 0.0 else 0.0
+        right[i] = weight * room.error[row]
+        for j in range(n):
+            dof = model.ints[dofs + j]
+            entry = room.G[row, dof] if r < m else room.E[held.virtual[r - m], dof]
+            A[i, j] = weight * entry * ranking.columns[dof]
+        i += 1
+    B, V, s = block.B[:n * total].reshape((n, total)), block.V[:n * n].reshape((n, n)), block.s[:n]
+    rank = row_space(A, RANK_TOLERANCE, B, V, s)
+    shortest_solution(B, V, s, rank, right, x)
+    for j in range(n):
+        dof = model.ints[dofs + j]
+        room.step[dof] = ranking.columns[dof] * x[j]
+
+
+@kernel
+def chain_step(model, held, room):
+    """The shortest step of long chains of loops, a_p + K z, in units of the mechanism, with what is held."""
+    m, n, k, block = room.holonomic.size, room.step.size, held.virtual.size, room.block
+    e, columns = block.work, ranking_of(model, 0.0).columns
+    rank = eliminate_rows(model, block.M, room.G, room.error[:m], block.choosable, RANK_TOLERANCE, e)[0]
+    p = n - rank
+    (dependent, _), (independent, _), (slopes, forced) = (
+        dependent_dofs(model, e), independent_dofs(model, e), dependence(SCALAR, model, e, p))
+    for i in range(rank):
+        by = 1.0 / columns[dependent[i]]
+        forced[i] *= by
+        for s in range(p):
+            slopes[i, s] *= by * columns[independent[s]]
+    normal, L, z = np.zeros((p, padded(p))), np.empty((p, p)), np.zeros(p)
+    for i in range(rank):
+        for s in range(p):
+            x = slopes[i, s]
+            z[s] -= x * forced[i]
+            if x != 0.0:
+                add_row(normal, s, x, slopes, i)
+    for s in range(p):
+        normal[s, s] += 1.0
+    factor(normal, L)
+    forward(L, z)
+    backward(L, z)
+    C, c = np.zeros((k, p)), np.empty(k)  # what is left for what is held, and K in its rows
+    for h in range(k):
+        row = room.E[held.virtual[h]]
+        c[h] = room.error[m + h]
+        for s in range(p):
+            C[h, s] = row[independent[s]] * columns[independent[s]]
+        for i in range(rank):
+            x = row[dependent[i]] * columns[dependent[i]]
+            if x != 0.0:
+                c[h] -= x * forced[i]
+                for s in range(p):
+                    C[h, s] += x * slopes[i, s]
+        c[h] -= inner(C[h], z)
+    if k > 0:
+        more, by = np.empty(p), Ranking(RANK_TOLERANCE, np.ones(k), np.ones(p))
+        nearest_in_metric(C, c, np.ones(k), L, by, np.empty((k, p + 1)), np.empty(k, np.int64), more)
+        z += more
+    for s in range(p):
+        room.step[independent[s]] = columns[independent[s]] * z[s]
+    for i in range(rank):
+        room.step[dependent[i]] = columns[dependent[i]] * (forced[i] + inner(slopes[i], z))
+
+
+@kernel
+def put_step(model, q, held, room):
+    """room.step, of clusters that are not closed yet, each cut to a largest size; needs the pose of q."""
+    columns = ranking_of(model, 0.0).columns
+    error_rows(model, q, held, room)
+    room.step[:] = 0.0
+    if is_long(model):
+        chain_step(model, held, room)
+    else:
+        for c in range(room.part.size):
+            if room.part[c] > 0.0 and cluster_size(model, c)[0] > 0:
+                cluster_step(model, held, room, c)
+    largest = np.zeros(room.part.size)
+    for j in range(room.step.size):
+        c = room.of_dofs[j]
+        largest[c] = max(largest[c], abs(room.step[j]) / columns[j])
+    for j in range(room.step.size):
+        room.step[j] *= -min(1.0, LARGEST_STEP / max(largest[room.of_dofs[j]], 1e-300))
+
+
+@kernel
+def take_step(model, held, goal, tolerance, room, q):
+    """Move q by room.step, or parts of it with which the errors of clusters fall; those without one are done.
+
+    Returns whether any has moved.
+    """
+    size, square = np.empty(room.part.size), np.empty(room.part.size)
+    while True:
+        for j in range(room.step.size):
+            room.part_step[j] = room.part[room.of_dofs[j]] * room.step[j]
+        displace(model, q, room.part_step, room.trial)
+        errors(model, room.trial, held, goal, room, room.trial_error)
+        put_sizes(room, room.trial_error, size, square)
+        again, moved = False, False
+        for c in range(room.part.size):
+            if room.part[c] > 0.0 and not square[c] < room.square[c]:
+                # closed already: what is left is rounding
+                part = 0.0 if room.size[c] <= tolerance else 0.5 * room.part[c]
+                room.part[c], again = part if part > SMALLEST_PART else 0.0, True
+            moved = moved or room.part[c] > 0.0
+        if not moved:
+            return False
+        if not again:
+            q[:] = room.trial
+            room.error[:] = room.trial_error
+            return True
+
+
+@kernel
+def begin_step(room, first):
+    """Which clusters move: those that are not closed as well as rounding allows, and have not come to a halt."""
+    put_sizes(room, room.error, room.size, room.square)
+    for c in range(room.part.size):
+        room.part[c] = 1.0 if room.size[c] > ROUNDING and (first or room.part[c] > 0.0) else 0.0

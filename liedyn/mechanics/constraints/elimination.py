@@ -1,0 +1,264 @@
+"""Elimination of the constraints, cluster by cluster: what depends on what.
+
+Constraints that share no degrees of freedom are different clusters (`liedyn.model.clusters`), and each has a table of
+its own: exchange steps (`liedyn.machine.linalg.gauss_jordan`) on its rows of G a - gamma, over its own degrees of
+freedom, leave
+
+    [a_dependent]   [W  slopes  a_p] [y_1]
+    [y_rest     ] = [T  0       0  ] [a_independent, 1]
+
+so that K is the identity in the rows of the independent velocities and `slopes` in the others, and the costs are those
+of the clusters: sum of m_c^2 n_c instead of m^2 n. The workspace keeps all of it until the next elimination; `layout`
+says where. Accelerations and multipliers follow from it (`liedyn.mechanics.constraints.reduced`).
+
+A `lane` argument says whether numbers are those of one state or of W states in lanes, which then depend alike
+(`liedyn.mechanics.dynamics.forward_in_lanes`).
+"""
+from liedyn.machine.compiled.jit import inline, kernel_in_place
+from liedyn.machine.linalg.gauss_jordan import at, clear, element, exchange_rows, padded, padded_for, put_element
+from liedyn.machine.linalg.ranks import negligible
+from liedyn.machine.simd.lanes import (
+    LANES, SCALAR, WIDTH, integer, integers_in, load, matrix_in, splat, store, vector_in, width_of,
+)
+from liedyn.mechanics.constraints.sparse_factor import factor_in, factor_size
+from liedyn.model.constraint_records import is_long, ranking_of
+from liedyn.model.packed import (
+    CLUSTERS_AT, CLUSTER_DOFS, CLUSTER_I, CLUSTER_NDOFS, CLUSTER_NROWS, CLUSTER_ROWS, NV, N_CLUSTERS, N_ROWS, SPARSE,
+)
+
+# what is kept of each cluster, and behind the last one: where its table begins, its first dependent and independent
+# velocity, its first row
+KEPT, TABLE, DEPENDENT, INDEPENDENT, ROW = 4, 0, 1, 2, 3
+
+
+@inline
+def cluster_count(model):
+    return integer(model.ints, N_CLUSTERS)
+
+
+@inline
+def cluster_size(model, c):
+    """Rows and degrees of freedom of cluster c."""
+    k = integer(model.ints, CLUSTERS_AT) + CLUSTER_I * c
+    return integer(model.ints, k + CLUSTER_NROWS), integer(model.ints, k + CLUSTER_NDOFS)
+
+
+@inline
+def cluster_lists(model, c):
+    """Where in ints the numbers of its rows and of its degrees of freedom begin."""
+    k = integer(model.ints, CLUSTERS_AT) + CLUSTER_I * c
+    return integer(model.ints, k + CLUSTER_ROWS), integer(model.ints, k + CLUSTER_DOFS)
+
+
+@inline
+def numbering(model):
+    """Where integers begin in the workspace, behind the clusters kept, and where they end.
+
+    dofs that are dependent and independent; their columns in the tables; rows in the order of the tables
+    """
+    w = padded(integer(model.ints, NV) + 1)
+    dofs = padded(KEPT * (cluster_count(model) + 1))
+    columns = dofs + 2 * w
+    rows = columns + 2 * w
+    return dofs, columns, rows, rows + padded(integer(model.ints, N_ROWS))
+
+
+@inline
+def layout(lane, model):
+    """Where numbers begin in the workspace: a_p; scratch, and behind it weights of a cluster; slopes; tables."""
+    n, forced = integer(model.ints, NV), numbering(model)[3]
+    w = padded_for(lane, n + 1)
+    scratch = forced + w
+    slopes = scratch + 2 * w + padded(integer(model.ints, N_ROWS)) + padded(n)
+    return forced, scratch, slopes, slopes + n * padded_for(lane, n)
+
+
+@kernel_in_place
+def elimination_size(lane, model):
+    """Numbers in the workspace of `eliminate`."""
+    begin = size = layout(lane, model)[3]
+    for c in range(cluster_count(model)):
+        m, n = cluster_size(model, c)
+        size += m * padded_for(lane, n + 1)
+    if is_long(model):
+        size = max(size, begin + factor_size(
+            integer(model.ints, NV), integer(model.ints, N_ROWS), integer(model.ints, SPARSE)))
+    return size
+
+
+@inline
+def factor_of(model, work):
+    """L and U of a long chain of loops, in the place of the tables
+    (`liedyn.mechanics.constraints.sparse_elimination`)."""
+    return factor_in(work, layout(SCALAR, model)[3],
+    integer(model.ints, NV), integer(model.ints, N_ROWS),
+                     integer(model.ints, SPARSE))
+
+
+@inline
+def kept(work, c, what):
+    """What is kept of cluster c."""
+    return integer(integers_in(work, 0, 0), KEPT * c + what)
+
+
+@inline
+def dependent_dofs(model, work):
+    """The dependent velocities' degrees of freedom, cluster by cluster, and their columns."""
+    at, columns = numbering(model)[:2]
+    return integers_in(work, at, integer(model.ints, NV)), integers_in(work, columns, integer(model.ints, NV))
+
+
+@inline
+def independent_dofs(model, work):
+    """The independent velocities' degrees of freedom, cluster by cluster, and their columns."""
+    w = padded(integer(model.ints, NV) + 1)
+    at, columns = numbering(model)[:2]
+    return integers_in(work, at + w, integer(model.ints, NV)), integers_in(work, columns + w, integer(model.ints, NV))
+
+
+@inline
+def solved_cluster(lane, model, work, c):
+    """The table of cluster c, its first dependent velocity and how many it has."""
+    m, n = cluster_size(model, c)
+    first = kept(work, c, DEPENDENT)
+    table = matrix_in(work, kept(work, c, TABLE), m, padded_for(lane, n + 1))
+    return table, first, kept(work, c + 1, DEPENDENT) - first
+
+
+@inline
+def dependence(lane, model, work, p):
+    """slopes, padded, with a row for each dependent velocity and a column for each of p independent ones; and a_p."""
+    forced, _, slopes, _ = layout(lane, model)
+    n = integer(model.ints, NV)
+    return matrix_in(work, slopes, n, padded_for(lane, p)), vector_in(work, forced, width_of(lane) * n)
+
+
+@inline
+def fill_table(lane, model, c, G, gamma, table):
+    """G a - gamma of cluster c: a column for each of its accelerations, and one for the constant."""
+    m, n = cluster_size(model, c)
+    rows, dofs = cluster_lists(model, c)
+    clear(table)
+    for i in range(m):
+        row = integer(model.ints, rows + i)
+        for j in range(n):
+            put_element(lane, table, i, j, element(lane, G, row, integer(model.ints, dofs + j)))
+        put_element(lane, table, i, n, -load(lane, gamma, row))
+
+
+@inline
+def cluster_weights(lane, model, work, c):
+    """The weights of the rows and of the columns of cluster c, as it counts them, behind the scratch."""
+    (m, n), (of_rows, of_dofs), every = cluster_size(model, c), cluster_lists(model, c), ranking_of(model, 0.0)
+    at = layout(lane, model)[1] + 2 * padded_for(lane, integer(model.ints, NV) + 1)
+    rows, columns = vector_in(work, at, m), vector_in(work, at + padded(integer(model.ints, N_ROWS)), n)
+    for i in range(m):
+        store(SCALAR, rows, i, load(SCALAR, every.rows, integer(model.ints, of_rows + i)))
+    for j in range(n):
+        store(SCALAR, columns, j, load(SCALAR, every.columns, integer(model.ints, of_dofs + j)))
+    return rows, columns
+
+
+@inline
+def keep_places(work, c, at_table, k, s, row):
+    """Where the table, the dependent and the independent velocities and the rows of cluster c begin."""
+    keep = integers_in(work, KEPT * c, KEPT)
+    keep[TABLE], keep[DEPENDENT], keep[INDEPENDENT], keep[ROW] = at_table, k, s, row
+
+
+@inline
+def keep_choice(model, work, c, k, s, row, rank, chosen):
+    """Which rows and velocities of cluster c are in which place; `chosen` is not zero for its dependent velocities.
+
+    Returns where the independent velocities of the next cluster begin.
+    """
+    m, n = cluster_size(model, c)
+    of_rows, of_dofs = cluster_lists(model, c)
+    dependent, columns = dependent_dofs(model, work)
+    independent, places = independent_dofs(model, work)
+    rows = integers_in(work, numbering(model)[2] + row, m)
+    for i in range(m):
+        rows[i] = integer(model.ints, of_rows + rows[i])
+    for i in range(rank):
+        dependent[k + i] = integer(model.ints, of_dofs + columns[k + i])
+    for j in range(n):
+        if load(SCALAR, chosen, j) == 0.0:
+            independent[s], places[s] = integer(model.ints, of_dofs + j), j
+            s += 1
+    return s
+
+
+@kernel_in_place
+def eliminate(model, G, gamma, choosable, tolerance, work):
+    """Solve the constraints for as many velocities as they determine, of those where `choosable` is one, not zero.
+
+    Returns (rank, ratio, complete): independent rows; the smallest weighed pivot by the largest of its cluster; whether
+    the rows that are left depend on the others, which they do unless some dofs could not be chosen, or rows are NaN.
+    """
+    _, scratch, _, at_table = layout(SCALAR, model)
+    k = s = row = 0
+    ratio, complete = 1.0, True
+    for c in range(cluster_count(model)):
+        keep_places(work, c, at_table, k, s, row)
+        m, n = cluster_size(model, c)
+        of_dofs = cluster_lists(model, c)[1]
+        rank = 0
+        free = matrix_in(work, scratch, 2, padded(n + 1))
+        clear(free)
+        if m > 0:
+            table = matrix_in(work, at_table, m, padded(n + 1))
+            fill_table(SCALAR, model, c, G, gamma, table)
+            weights, columns = cluster_weights(SCALAR, model, work, c)
+            for j in range(n):
+                store(SCALAR, free, j,
+                      load(SCALAR, choosable, integer(model.ints, of_dofs + j)) * load(SCALAR, columns, j))
+            order, own = integers_in(work, numbering(model)[2] + row, m), integers_in(work, numbering(model)[1] + k, n)
+            rank, first, smallest = exchange_rows(table, 0, m, n, tolerance, order, own, free, weights)
+            if rank > 0:
+                ratio = min(ratio, smallest / first)
+            for j in range(n):
+                store(SCALAR, free, j, 0.0)
+            for i in range(rank):
+                store(SCALAR, free, own[i], 1.0)
+            for i in range(rank, m):
+                weight = load(SCALAR, weights, integer(order, i))
+                for j in range(n):
+                    left = weight * abs(at(table, i, j)) * load(SCALAR, columns, j)
+                    if load(SCALAR, free, j) == 0.0 and not negligible(left, first, tolerance):
+                        complete = False
+        s = keep_choice(model, work, c, k, s, row, rank, free)
+        k, row, at_table = k + rank, row + m, at_table + m * padded(n + 1)
+    keep_places(work, cluster_count(model), at_table, k, s, row)
+    put_slopes(SCALAR, model, work, s)
+    return k, ratio, complete
+
+
+@inline
+def put_slopes(lane, model, work, p):
+    """slopes and a_p, read off the tables."""
+    slopes, forced = dependence(lane, model, work, p)
+    places, width = independent_dofs(model, work)[1], slopes.shape[1] // WIDTH
+    for c in range(cluster_count(model)):
+        n = cluster_size(model, c)[1]
+        table, first, rank = solved_cluster(lane, model, work, c)
+        for k in range(first, first + rank):
+            for b in range(width):
+                store(LANES, slopes, width * k + b, splat(LANES, 0.0))
+            for s in range(kept(work, c, INDEPENDENT), kept(work, c + 1, INDEPENDENT)):
+                put_element(lane, slopes, k, s, element(lane, table, k - first, integer(places, s)))
+            store(lane, forced, k, element(lane, table, k - first, n))
+
+
+@inline
+def put_row_order(model, work, rows):
+    """Numbers of the rows, independent ones first."""
+    order, count = integers_in(work, numbering(model)[2], integer(model.ints, N_ROWS)), cluster_count(model)
+    k, end = 0, kept(work, count, DEPENDENT)
+    for c in range(count):
+        m, row = cluster_size(model, c)[0], kept(work, c, ROW)
+        rank = kept(work, c + 1, DEPENDENT) - kept(work, c, DEPENDENT)
+        for l in range(rank):
+            rows[k + l] = order[row + l]
+        for l in range(rank, m):
+            rows[end + l - rank] = order[row + l]
+        k, end = k + rank, end + m - rank

@@ -1,0 +1,21 @@
+"""Families of constraints: what a kind in `liedyn.model.kinds` is made of in compiled code.
+
+A family is a module that the table in `liedyn.mechanics.constraints.constraint_rows` lists. For constraint l, which is
+active, it has
+
+    residual(model, l, q, work, g)                               its rows of g
+    jacobian(model, l, q, work, G)                               of G
+    velocity(model, l, q, v, work, psi)                          of psi = G v - b
+    bias(model, l, q, v, work, phi)                              of phi_0 = Gdot v - bdot
+    derivatives(model, l, q, v, a, work, psi_q, phi_q, phi_v)    of dpsi/dq, dphi/dq, dphi/dv
+    force_derivative(model, l, q, work, lam, D)                  D += d(G^T lambda)/dq
+    vary_rows(model, l, q, v, a, work, variations, N, X, part, b, out)
+        out[:, block b] = variations of psi along N (part 2), or of phi along N and X (part 3), in lanes
+    push(model, l, work, lam, bodies)                            its wrenches act on links, or
+    vary_wrench(model, l, work, lam, variations)                 their variations, or
+    vary_forces(model, l, q, lam, N, b, balance)                 balance[:, block b] -= d(G^T lambda) along N
+
+and leaves out what is zero: rows are zero before. Kinematics in `work` are those of `liedyn.mechanics.tree.kinematics`,
+of `variations` those of `liedyn.mechanics.tree.tangent_recursion`. Cut joints have the same functions as loops over all
+of them: they come in lanes, and some share work.
+"""

@@ -1,0 +1,333 @@
+"""Points, directions and surfaces in contact: distance, plane, cylinder, circle, knife edge, rolling disk and spheres.
+
+With everything in the axes of frame A, p is the origin of frame B, d a direction fixed in B, w and v the relative
+angular velocity and the velocity pdot, e = e_z the normal or axis in A, and r the radius of what is on the child:
+
+    distance, on_sphere     |p| = L                         n . v                           n = p / |p|
+    on_plane                e . p = 0                       e . v
+    on_cylinder             |p_xy| = L                      n_xy . v                        n_xy = p_xy / |p_xy|
+    on_circle               both of the last two
+    knife_edge              -                               d . v
+    disk_on_plane           e . p = r sqrt(1 - (d . e)^2)   v + w x rho,  rho = -r u,  u = unit(e - d (d . e))
+    sphere_on_plane         e . p = r                       v + w x rho,  rho = -r e
+    sphere_on_sphere        |p| = L + r                     n . v,  s - n (n . s),  s = v - r w x n
+
+d is the axle of a disk. A sphere inside another one has r < 0. The first column is the residual, the second one, in its
+row along the normal, its rate; the rows beyond that are rolling without slip (Yun and Sarkar 1998, 43-45, in geometric
+form; Gillespie 2003, eq. 8 for the disk). The tangential velocity on a sphere fills three rows of rank two: no pair of
+tangents is smooth all over a sphere, and redundant rows cost nothing here. One-sided constraints with friction have
+tangential rows too: v - n (n . v) on a sphere, v_x and v_y on a plane, (n x v)_z and v_z on a cylinder.
+
+A velocity is linear in (w, v), so on jets the same lines give G, the bias and every derivative.
+"""
+import math
+
+from liedyn.lie.algebra import Ad_dual_inverse, Ad_inverse, add, cross, dot, rotate, scale, sub6, unrotate
+from liedyn.machine.compiled.jit import inline
+from liedyn.machine.simd.lanes import LANES, SCALAR, WIDTH, store
+from liedyn.mechanics.constraints import jets
+from liedyn.mechanics.constraints.constraint_frames import loop_frames
+from liedyn.mechanics.constraints.families.cut import carry_wrench
+from liedyn.mechanics.constraints.jets import ZERO3, constant
+from liedyn.mechanics.constraints.relative import (
+    path_ends, push_sides, relative_derivatives, relative_rate, relative_screw, relative_twist, relative_variation,
+    side_accelerations, side_states, side_twists, side_variations, toward_ground, wrench_variations,
+)
+from liedyn.mechanics.tree.tangent_recursion import vary_push
+from liedyn.model.constraint_records import loop_at, loop_kind, loop_links, present_rows
+from liedyn.model.kinds import (
+    DISK_ON_PLANE, DISTANCE, KNIFE_EDGE, ON_CIRCLE, ON_CYLINDER, ON_PLANE, SPHERE_ON_PLANE, SPHERE_ON_SPHERE,
+)
+from liedyn.model.packed import LOOP_DIRECTION, LOOP_LENGTH, LOOP_RADIUS
+from liedyn.model.packed_records import get3
+
+_E = (0.0, 0.0, 1.0)
+
+
+def velocity_rows(on):
+    """The rows of a contact on jets of some order: `on` is the module of their algebra
+    (`liedyn.mechanics.constraints.jets`)."""
+    add, sub, scale, multiple, dot, cross = (
+        on.jet_add, on.jet_sub, on.jet_scale, on.jet_multiple, on.jet_dot, on.jet_cross)
+    component, unit, across, constant, zero = on.jet_component, on.jet_unit, on.jet_across, on.constant, on.jet_zero
+
+    @inline
+    def rows(kind, L, r, p, d, w, v):
+        none = zero(v)
+        if kind == DISTANCE:
+            n = unit(p)
+            t = sub(v, scale(dot(n, v), n))
+            return dot(n, v), component(t, 0), component(t, 1), component(t, 2)
+        if kind == KNIFE_EDGE:
+            return dot(d, v), none, none, none
+        if kind == ON_PLANE:
+            return component(v, 2), component(v, 0), component(v, 1), none
+        if kind == ON_CYLINDER:
+            n = unit(across(p))
+            return dot(n, v), component(cross(n, v), 2), component(v, 2), none
+        if kind == ON_CIRCLE:
+            return component(v, 2), dot(unit(across(p)), v), none, none
+        if kind == SPHERE_ON_SPHERE:
+            n = unit(p)
+            s = sub(v, multiple(r, cross(w, n)))
+            t = sub(s, scale(dot(n, s), n))
+            return dot(n, v), component(t, 0), component(t, 1), component(t, 2)
+        e = constant(_E)
+        c = add(v, multiple(-r, cross(w, e)))
+        if kind == DISK_ON_PLANE:
+            u = unit(sub(e, scale(component(d, 2), d)))
+            c = add(v, multiple(-r, cross(w, u)))
+        return component(c, 2), component(c, 0), component(c, 1), none
+
+    return rows
+
+
+velocity_jets = velocity_rows(jets)
+"""The rows as four jets, unused ones zero; derivatives in floats or in lanes, as those of v are."""
+
+
+@inline
+def gaps(kind, L, r, p, d):
+    """The residuals, two at most."""
+    if kind == DISTANCE:
+        return math.sqrt(dot(p, p)) - L, 0.0
+    if kind == ON_PLANE:
+        return p[2], 0.0
+    if kind == ON_CYLINDER:
+        return math.hypot(p[0], p[1]) - L, 0.0
+    if kind == ON_CIRCLE:
+        return p[2], math.hypot(p[0], p[1]) - L
+    if kind == DISK_ON_PLANE:
+        return p[2] - r * math.sqrt(d[0] * d[0] + d[1] * d[1]), 0.0
+    if kind == SPHERE_ON_PLANE:
+        return p[2] - r, 0.0
+    return math.sqrt(dot(p, p)) - L - r, 0.0
+
+
+@inline
+def contact(model, work, l):
+    """L, r, p, d and the frame C with the axes of A at the origin of B."""
+    A, B = loop_frames(SCALAR, model, work, l)
+    L, r = model.floats[loop_at(model, l, LOOP_LENGTH)], model.floats[loop_at(model, l, LOOP_RADIUS)]
+    away = (B[1][0] - A[1][0], B[1][1] - A[1][1], B[1][2] - A[1][2])
+    d = unrotate(A[0], rotate(B[0], get3(SCALAR, model.floats, loop_at(model, l, LOOP_DIRECTION))))
+    return L, r, unrotate(A[0], away), d, (A[0], B[1])
+
+
+@inline
+def residual(model, l, q, work, g):
+    """Fills the residuals of active contacts; needs `world_positions`."""
+    if loop_kind(model, l) != KNIFE_EDGE:
+        L, r, p, d, _ = contact(model, work, l)
+        first = present_rows(model, l)[0]
+        found = gaps(loop_kind(model, l), L, r, p, d)
+        g[first] = found[0]
+        if loop_kind(model, l) == ON_CIRCLE:
+            g[first + 1] = found[1]
+
+
+@inline
+def jacobian(model, l, q, work, G):
+    """Fills the rows of active contacts in G (m, nv); needs `world_positions`."""
+    L, r, p, d, C = contact(model, work, l)
+    first, count = present_rows(model, l)
+    ja, jb = path_ends(model, l)
+    while ja != jb:
+        j = max(ja, jb)
+        w, v = relative_screw(SCALAR, model, work, j, jb > ja, C)
+        rows = velocity_jets(loop_kind(model, l), L, r, constant(p), constant(d), constant(w), constant(v))
+        for k in range(count):
+            G[first + k, j] = rows[k][0]
+        ja, jb = toward_ground(model, ja, jb)
+
+
+@inline
+def moving(p, d, x, x_dot):
+    """p, d, w, v as jets in time alone, for the relative twist x = (w, v) and its rate."""
+    w, v = x
+    return ((p, v, ZERO3, ZERO3), (d, cross(w, d), ZERO3, ZERO3), (w, x_dot[0], ZERO3, ZERO3),
+            (v, x_dot[1], ZERO3, ZERO3))
+
+
+@inline
+def velocity(model, l, q, v, work, psi):
+    """Fills psi (m) of active contacts; needs `world_velocities`."""
+    L, r, p, d, C = contact(model, work, l)
+    first, count = present_rows(model, l)
+    w, v = relative_twist(SCALAR, model, work, l, C)
+    rows = velocity_jets(loop_kind(model, l), L, r, constant(p), constant(d), constant(w), constant(v))
+    for k in range(count):
+        psi[first + k] = rows[k][0]
+
+
+@inline
+def bias(model, l, q, v, work, phi):
+    """Fills phi (m) of active contacts at the accelerations in `work`."""
+    kind = loop_kind(model, l)
+    L, r, p, d, C = contact(model, work, l)
+    first, count = present_rows(model, l)
+    x = relative_twist(SCALAR, model, work, l, C)
+    pj, dj, wj, vj = moving(p, d, x, relative_rate(SCALAR, model, work, l, kind, False, C))
+    rows = velocity_jets(kind, L, r, pj, dj, wj, vj)
+    for k in range(count):
+        phi[first + k] = rows[k][1]
+
+
+@inline
+def perturbed(p, d, x, x_dot, y, y_q, y_dot_q):
+    """p, d, w, v as jets in time and along a motion y = (theta, delta p) that changes x by y_q and x_dot by y_dot_q."""
+    w, v = x
+    turned = cross(y[0], d)
+    return ((p, v, y[1], y_q[1]),
+            (d, cross(w, d), turned, add(cross(y_q[0], d), cross(w, turned))),
+            (w, x_dot[0], y_q[0], y_dot_q[0]), (v, x_dot[1], y_q[1], y_dot_q[1]))
+
+
+@inline
+def pushed(p, d, x, x_dot, y, y_dot_v):
+    """p, d, w, v as jets in time and along a velocity y, which changes the rates of p and d, and x_dot by y_dot_v."""
+    w, v = x
+    return ((p, v, ZERO3, y[1]), (d, cross(w, d), ZERO3, cross(y[0], d)), (w, x_dot[0], y[0], y_dot_v[0]),
+            (v, x_dot[1], y[1], y_dot_v[1]))
+
+
+@inline
+def derivatives(model, l, q, v, a, work, psi_q, phi_q, phi_v):
+    """Fills dpsi/dq, dphi/dq, dphi/dv (m, nv) of active contacts; needs positions to accelerations in `work`."""
+    kind = loop_kind(model, l)
+    L, r, p, d, C = contact(model, work, l)
+    first, count = present_rows(model, l)
+    v_a, v_b = side_twists(SCALAR, model, work, l)
+    a_a, a_b = side_accelerations(SCALAR, model, work, l)
+    x = relative_twist(SCALAR, model, work, l, C)
+    x_dot = relative_rate(SCALAR, model, work, l, kind, False, C)
+    ja, jb = path_ends(model, l)
+    while ja != jb:
+        j = max(ja, jb)
+        y = relative_screw(SCALAR, model, work, j, jb > ja, C)
+        y_q, y_dot_q, y_dot_v = relative_derivatives(model, work, j, jb > ja, kind, False, C, v_a, v_b, a_a, a_b)
+        pj, dj, wj, vj = perturbed(p, d, x, x_dot, y, y_q, y_dot_q)
+        by_q = velocity_jets(kind, L, r, pj, dj, wj, vj)
+        pj, dj, wj, vj = pushed(p, d, x, x_dot, y, y_dot_v)
+        by_v = velocity_jets(kind, L, r, pj, dj, wj, vj)
+        for k in range(count):
+            psi_q[first + k, j] = by_q[k][2]
+            phi_q[first + k, j] = by_q[k][3]
+            phi_v[first + k, j] = by_v[k][3]
+        ja, jb = toward_ground(model, ja, jb)
+
+
+@inline
+def weighted(rows, count, lam, first, part):
+    """Sum of lambda times one part of each row's jet."""
+    total = 0.0
+    for k in range(count):
+        total += lam[first + k] * rows[k][part]
+    return total
+
+
+@inline
+def contact_wrench(kind, L, r, p, d, count, lam, first):
+    """W^T lambda in C: the coefficients of w and v in the rows."""
+    e = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
+    F, M = ZERO3, ZERO3
+    for k in range(3):
+        u = e[k]
+        turn = velocity_jets(kind, L, r, constant(p), constant(d), constant(u), constant(ZERO3))
+        push = velocity_jets(kind, L, r, constant(p), constant(d), constant(ZERO3), constant(u))
+        M = add(M, scale(weighted(turn, count, lam, first, 0), u))
+        F = add(F, scale(weighted(push, count, lam, first, 0), u))
+    return M, F
+
+
+@inline
+def force_derivative(model, l, q, work, lam, D):
+    """D += d(G^T lambda)/dq (nv, nv) of active contacts.
+
+    The wrench turns with C, and changes in C as p and d do: along j, G_i lambda is a row's jet for the twist of i.
+    """
+    kind = loop_kind(model, l)
+    L, r, p, d, C = contact(model, work, l)
+    first, count = present_rows(model, l)
+    F = contact_wrench(kind, L, r, p, d, count, lam, first)
+    carry_wrench(model, work, l, kind, False, C, Ad_dual_inverse(C, F), D)
+    ja, jb = path_ends(model, l)
+    while ja != jb:
+        j = max(ja, jb)
+        y = relative_screw(SCALAR, model, work, j, jb > ja, C)
+        pj, dj = (p, ZERO3, y[1], ZERO3), (d, ZERO3, cross(y[0], d), ZERO3)
+        ia, ib = path_ends(model, l)
+        while ia != ib:
+            i = max(ia, ib)
+            w, v = relative_screw(SCALAR, model, work, i, ib > ia, C)
+            rows = velocity_jets(kind, L, r, pj, dj, constant(w), constant(v))
+            D[i, j] += weighted(rows, count, lam, first, 2)
+            ia, ib = toward_ground(model, ia, ib)
+        ja, jb = toward_ground(model, ja, jb)
+
+
+# ---- in many directions at once (`liedyn.mechanics.tree.tangent_recursion`)
+
+
+@inline
+def varied_jets(model, work, variations, l, with_rates):
+    """The rows of contact l as jets in time and along all directions: parts 2 and 3 are lanes."""
+    kind = loop_kind(model, l)
+    L, r, p, d, C = contact(model, work, l)
+    v, a = side_states(SCALAR, model, work, l)
+    eta, dv, da = side_variations(SCALAR, model, work, variations, l)
+    y = Ad_inverse(C, sub6(eta[1], eta[0]))
+    dx, dx_dot = relative_variation(kind, False, C, v, a, eta, dv, da if with_rates else dv)
+    x = relative_twist(SCALAR, model, work, l, C)
+    x_dot = relative_rate(SCALAR, model, work, l, kind, False, C)
+    return velocity_jets(kind, L, r, *perturbed(p, d, x, x_dot, y, dx, dx_dot))
+
+
+@inline
+def vary_rows(model, l, q, v, a, work, variations, N, X, part, b, out):
+    """out[:, block b] of active contacts: variations of their velocities (part 2) or accelerations (part 3)."""
+    width = out.shape[1] // WIDTH
+    first, count = present_rows(model, l)
+    rows = varied_jets(model, work, variations, l, part == 3)
+    for k in range(count):
+        store(LANES, out, width * (first + k) + b, rows[k][2] if part == 2 else rows[k][3])
+
+
+@inline
+def push(model, l, work, lam, bodies):
+    """The contacts' wrenches act on the links."""
+    L, r, p, d, C = contact(model, work, l)
+    first, count = present_rows(model, l)
+    F = contact_wrench(loop_kind(model, l), L, r, p, d, count, lam, first)
+    push_sides(SCALAR, model, l, Ad_dual_inverse(C, F), bodies)
+
+
+@inline
+def contact_wrench_variation(kind, L, r, p, d, y, count, lam, first):
+    """The change of `contact_wrench`, in C, as p and d move with the relative displacement y, in lanes."""
+    zero = scale(0.0, y[1])
+    pj, dj = (p, ZERO3, y[1], zero), (d, ZERO3, cross(y[0], d), zero)
+    still, e = (ZERO3, ZERO3, zero, zero), ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
+    dF, dM = zero, zero
+    for k in range(3):
+        u = (e[k], ZERO3, zero, zero)
+        turn, push = velocity_jets(kind, L, r, pj, dj, u, still), velocity_jets(kind, L, r, pj, dj, still, u)
+        for i in range(count):
+            dM = add(dM, scale(lam[first + i] * turn[i][2], e[k]))
+            dF = add(dF, scale(lam[first + i] * push[i][2], e[k]))
+    return dM, dF
+
+
+@inline
+def vary_wrench(model, l, work, lam, variations):
+    """Variations of the contacts' wrenches at constant lambda: they turn with C, and change in C as p and d do."""
+    kind = loop_kind(model, l)
+    L, r, p, d, C = contact(model, work, l)
+    first, count = present_rows(model, l)
+    eta = side_variations(SCALAR, model, work, variations, l)[0]
+    y = Ad_inverse(C, sub6(eta[1], eta[0]))
+    F = Ad_dual_inverse(C, contact_wrench(kind, L, r, p, d, count, lam, first))
+    dF = Ad_dual_inverse(C, contact_wrench_variation(kind, L, r, p, d, y, count, lam, first))
+    (a, b), (dF_a, dF_b) = loop_links(model, l), wrench_variations(model, l, kind, C, F, dF, variations)
+    vary_push(variations, b, dF_b)
+    vary_push(variations, a, dF_a)

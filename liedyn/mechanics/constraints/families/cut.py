@@ -1,0 +1,316 @@
+"""Constraint Jacobian of the cut joints, its bias, and all derivatives that a linearization needs.
+
+The rows of a cut joint are constant components of the relative motion in its cut frame C: forbidden directions, or the
+readers of virtual velocities. With x the components in C of the relative twist (see
+`liedyn.mechanics.constraints.relative`),
+
+    psi = x_k        phi = xdot_k        G_j = x_k of S_j
+
+and a helical row combines two of them. Constraint wrenches are constant in C too.
+"""
+from liedyn.lie.algebra import Ad_dual_inverse, add, compose, dot6, minus_ad_dual, sub6
+from liedyn.lie.exponential import inverse
+from liedyn.machine.compiled.jit import inline, kernel_in_place
+from liedyn.machine.linalg.gauss_jordan import put_element
+from liedyn.machine.simd.lanes import LANES, SCALAR, WIDTH, load, splat, store
+from liedyn.mechanics.constraints.constraint_frames import loop_frames
+from liedyn.mechanics.constraints.cut_joints import FORBIDDEN, VIRTUAL, cut_frames, put_residual, residual_rate
+from liedyn.mechanics.constraints.relative import (
+    frame_turn, path_ends, push_sides, relative_derivatives, relative_rate, relative_screw, relative_twist,
+    relative_variation, side_accelerations, side_states, side_twists, side_variations, toward_ground, wrench_variations,
+)
+from liedyn.mechanics.tree.kinematics import S, of_dof
+from liedyn.mechanics.tree.tangent_recursion import hand_over, vary_push
+from liedyn.model.constraint_records import (
+    is_active, is_cut, loop_count, loop_kind, loop_links, loop_pitch, loop_rows, loop_virtuals,
+)
+from liedyn.model.kinds import HELICAL
+from liedyn.model.packed_records import dof_link, get6, get_pose, put6, put_pose, zero6
+
+
+@inline
+def component(x, k):
+    """Component k of a six-vector."""
+    w, v = x
+    if k < 3:
+        return w[0] if k == 0 else (w[1] if k == 1 else w[2])
+    return v[0] if k == 3 else (v[1] if k == 4 else v[2])
+
+
+@inline
+def read(kind, pitch, virtual, r, x):
+    """Row r of a cut joint: a forbidden component of the relative motion x in C, or a virtual velocity."""
+    if virtual:
+        return component(x, VIRTUAL[kind, r])
+    k = FORBIDDEN[kind, r]
+    if kind == HELICAL and k == 5:
+        return x[1][2] - pitch * x[0][2]
+    return component(x, k)
+
+
+@inline
+def rows_in(lane, model, work, l, virtual):
+    """Kind, frame, first row and row count of the forbidden directions or of the virtual velocities of a loop."""
+    A, B = loop_frames(lane, model, work, l)
+    return rows_between(model, l, virtual, A, B)
+
+
+@inline
+def rows_between(model, l, virtual, A, B):
+    """`rows_in` for the world poses of frames A and B."""
+    kind = loop_kind(model, l)
+    rows_frame, virtual_frame = cut_frames(kind, A, B)
+    if virtual:
+        first, count = loop_virtuals(model, l)
+        return kind, virtual_frame, first, count
+    first, count = loop_rows(model, l)
+    return kind, rows_frame, first, count
+
+
+@inline
+def counts(model, l, virtual):
+    """Are there rows to fill? Virtual velocities can be read at a cut that is switched off."""
+    return is_cut(model, l) and (virtual or is_active(model, l))
+
+
+@inline
+def put_columns(lane, model, work, l, kind, pitch, virtual, C, first, count, G):
+    """Rows of cut l in G, or of its readers: its columns are those of the joints between it and where its ends meet."""
+    ja, jb = path_ends(model, l)
+    while ja != jb:
+        j, on_b = max(ja, jb), jb > ja
+        x = relative_screw(lane, model, work, j, on_b, C)
+        for r in range(count):
+            put_element(lane, G, first + r, j, read(kind, pitch, virtual, r, x))
+        ja, jb = toward_ground(model, ja, jb)
+
+
+@kernel_in_place
+def cut_jacobian_kernel(lane, model, work, virtual, G):
+    """Fills the cut joints' rows of G (m, nv), or of the readers of virtual velocities (nz, nv); others stay."""
+    for l in range(loop_count(model)):
+        if not counts(model, l, virtual):
+            continue
+        kind, C, first, count = rows_in(lane, model, work, l, virtual)
+        put_columns(lane, model, work, l, kind, loop_pitch(model, l), virtual, C, first, count, G)
+
+
+@kernel_in_place
+def cut_residual_kernel(model, work, g_q):
+    """Fills the cut joints' rows of dg/dq (m, nv), which are those of G where loops are closed; others stay."""
+    for l in range(loop_count(model)):
+        if not counts(model, l, False):
+            continue
+        (A, B), kind, (first, count) = loop_frames(SCALAR, model, work, l), loop_kind(model, l), loop_rows(model, l)
+        T, (ja, jb) = compose(inverse(A), B), path_ends(model, l)
+        while ja != jb:
+            j = max(ja, jb)
+            x = residual_rate(kind, loop_pitch(model, l), T, relative_screw(SCALAR, model, work, j, jb > ja, A))
+            for r in range(count):
+                g_q[first + r, j] = read(kind, loop_pitch(model, l), False, r, x)
+            ja, jb = toward_ground(model, ja, jb)
+
+
+@kernel_in_place
+def cut_velocity_kernel(lane, model, work, virtual, psi):
+    """psi (m) of the cut joints, or with `virtual` the virtual velocities; needs `world_velocities`."""
+    for l in range(loop_count(model)):
+        if counts(model, l, virtual):
+            kind, C, first, count = rows_in(lane, model, work, l, virtual)
+            x = relative_twist(lane, model, work, l, C)
+            for r in range(count):
+                store(lane, psi, first + r, read(kind, loop_pitch(model, l), virtual, r, x))
+
+
+@kernel_in_place
+def cut_bias_kernel(model, work, virtual, phi):
+    """phi (m) of the cut joints at the accelerations in `work`: with a = 0 it is Gdot v - bdot."""
+    for l in range(loop_count(model)):
+        if counts(model, l, virtual):
+            kind, C, first, count = rows_in(SCALAR, model, work, l, virtual)
+            x = relative_rate(SCALAR, model, work, l, kind, virtual, C)
+            for r in range(count):
+                phi[first + r] = read(kind, loop_pitch(model, l), virtual, r, x)
+
+
+@inline
+def put_terms(lane, model, work, l, A, B, G, phi):
+    """Rows of G and phi of cut l between the frames A and B."""
+    kind, C, first, count = rows_between(model, l, False, A, B)
+    pitch = loop_pitch(model, l)
+    rate = relative_rate(lane, model, work, l, kind, False, C)
+    for r in range(count):
+        store(lane, phi, first + r, read(kind, pitch, False, r, rate))
+    put_columns(lane, model, work, l, kind, pitch, False, C, first, count, G)
+
+
+@kernel_in_place
+def cut_terms_kernel(lane, model, work, G, phi):
+    """`cut_jacobian_kernel` and `cut_bias_kernel` of the active cut joints, each frame once."""
+    for l in range(loop_count(model)):
+        if counts(model, l, False):
+            A, B = loop_frames(lane, model, work, l)
+            put_terms(lane, model, work, l, A, B, G, phi)
+
+
+@kernel_in_place
+def cut_state_kernel(lane, model, work, residual, psi, G, phi):
+    """`closure_kernel`, `cut_velocity_kernel` and `cut_terms_kernel`, each frame once."""
+    for l in range(loop_count(model)):
+        if counts(model, l, False):
+            A, B = loop_frames(lane, model, work, l)
+            put_residual(lane, model, l, A, B, residual)
+            kind, C, first, count = rows_between(model, l, False, A, B)
+            x = relative_twist(lane, model, work, l, C)
+            for r in range(count):
+                store(lane, psi, first + r, read(kind, loop_pitch(model, l), False, r, x))
+            put_terms(lane, model, work, l, A, B, G, phi)
+
+
+@kernel_in_place
+def cut_derivatives_kernel(model, work, virtual, psi_q, phi_q, phi_v):
+    """Fills dpsi/dq, dphi/dq and dphi/dv, each (m, nv); needs positions, velocities and accelerations in `work`."""
+    for l in range(loop_count(model)):
+        if not counts(model, l, virtual):
+            continue
+        kind, C, first, count = rows_in(SCALAR, model, work, l, virtual)
+        pitch = loop_pitch(model, l)
+        v_a, v_b = side_twists(SCALAR, model, work, l)
+        a_a, a_b = side_accelerations(SCALAR, model, work, l)
+        ja, jb = path_ends(model, l)
+        while ja != jb:
+            j, on_b = max(ja, jb), jb > ja
+            twist_q, rate_q, rate_v = relative_derivatives(model, work, j, on_b, kind, virtual, C, v_a, v_b, a_a, a_b)
+            for r in range(count):
+                psi_q[first + r, j] = read(kind, pitch, virtual, r, twist_q)
+                phi_q[first + r, j] = read(kind, pitch, virtual, r, rate_q)
+                phi_v[first + r, j] = read(kind, pitch, virtual, r, rate_v)
+            ja, jb = toward_ground(model, ja, jb)
+
+
+@inline
+def cut_wrench(lane, kind, pitch, virtual, first, count, lam):
+    """W lambda in C: what side a receives from the cut, and b gives; or forces lambda along virtual velocities."""
+    zero = splat(lane, 0.0)
+    w, v = (zero, zero, zero), (zero, zero, zero)
+    for r in range(count):
+        k, x = VIRTUAL[kind, r] if virtual else FORBIDDEN[kind, r], load(lane, lam, first + r)
+        w = add(w, (x if k == 0 else zero, x if k == 1 else zero, x if k == 2 else zero))
+        v = add(v, (x if k == 3 else zero, x if k == 4 else zero, x if k == 5 else zero))
+        if kind == HELICAL and k == 5 and not virtual:
+            w = w[0], w[1], w[2] - pitch * x
+    return w, v
+
+
+@inline
+def carry_wrench(model, work, l, kind, virtual, C, F, D):
+    """D += d(J^T F)/dq for a wrench F, in world coordinates, that is constant in C."""
+    ja, jb = path_ends(model, l)
+    while ja != jb:
+        j, j_on_b = max(ja, jb), jb > ja
+        Sj = get6(SCALAR, work, of_dof(model, j, S))
+        zeta = frame_turn(model, work, j, j_on_b, kind, virtual, C)
+        turned, carried = minus_ad_dual(zeta, F), minus_ad_dual(sub6(zeta, Sj), F)
+        ia, ib = path_ends(model, l)
+        while ia != ib:
+            i, i_on_b = max(ia, ib), ib > ia
+            # a joint beyond j on the same side (or j's own) turns with S_j itself
+            moves_along = i_on_b == j_on_b and dof_link(model, i) >= dof_link(model, j)
+            Si = get6(SCALAR, work, of_dof(model, i, S))
+            pulled = dot6(carried if moves_along else turned, Si)
+            D[i, j] += pulled if i_on_b else -pulled
+            ia, ib = toward_ground(model, ia, ib)
+        ja, jb = toward_ground(model, ja, jb)
+
+
+@kernel_in_place
+def cut_force_derivative_kernel(model, work, virtual, lam, D):
+    """D += d(G^T lambda)/dq (nv, nv) of the cut joints, or of the readers of virtual velocities: their wrenches turn
+    with the cut frames."""
+    for l in range(loop_count(model)):
+        if counts(model, l, virtual):
+            kind, C, first, count = rows_in(SCALAR, model, work, l, virtual)
+            F = Ad_dual_inverse(C, cut_wrench(SCALAR, kind, loop_pitch(model, l), virtual, first, count, lam))
+            carry_wrench(model, work, l, kind, virtual, C, F, D)
+
+
+# ---- in many directions at once (`liedyn.mechanics.tree.tangent_recursion`)
+
+# kept of each record for all blocks of directions: frame C, twists and accelerations of the sides, wrench
+CUT, TWISTS, RATES, PULL = 42, 12, 24, 36
+
+
+@kernel_in_place
+def put_cuts(lane, model, work, lam, bodies, cuts):
+    """Fills `cuts` (CUT numbers for each record) for active cut joints; their wrenches act on the links."""
+    for l in range(loop_count(model)):
+        if counts(model, l, False):
+            kind, C, first, count = rows_in(lane, model, work, l, False)
+            v, a = side_states(lane, model, work, l)
+            F = Ad_dual_inverse(C, cut_wrench(lane, kind, loop_pitch(model, l), False, first, count, lam))
+            push_sides(lane, model, l, F, bodies)
+            put_pose(lane, cuts, CUT * l, C)
+            put6(lane, cuts, CUT * l + TWISTS, v[0])
+            put6(lane, cuts, CUT * l + TWISTS + 6, v[1])
+            put6(lane, cuts, CUT * l + RATES, a[0])
+            put6(lane, cuts, CUT * l + RATES + 6, a[1])
+            put6(lane, cuts, CUT * l + PULL, F)
+
+
+@inline
+def cut_state(lane, model, work, cuts, l, virtual):
+    """Frame of the rows, twists and accelerations of the sides: as kept, or in the frame of virtual velocities."""
+    C = get_pose(lane, cuts, CUT * l)
+    v = get6(lane, cuts, CUT * l + TWISTS), get6(lane, cuts, CUT * l + TWISTS + 6)
+    a = get6(lane, cuts, CUT * l + RATES), get6(lane, cuts, CUT * l + RATES + 6)
+    if virtual:  # can be read at a cut that is off, too
+        C = rows_in(lane, model, work, l, True)[1]
+        v, a = side_states(lane, model, work, l)
+    return C, v, a
+
+
+@inline
+def vary_rows(model, l, virtual, b, x, out):
+    """Rows of cut l for x, lanes, in block b of `out`."""
+    width, pitch = out.shape[1] // WIDTH, loop_pitch(model, l)
+    first, count = loop_virtuals(model, l) if virtual else loop_rows(model, l)
+    for r in range(count):
+        store(LANES, out, width * (first + r) + b, read(loop_kind(model, l), pitch, virtual, r, x))
+
+
+@kernel_in_place
+def vary_cut_velocities(lane, model, work, cuts, variations, virtual, b, psi):
+    """psi[:, block b]: variations of the relative twists, rows as in `cut_velocity_kernel`."""
+    for l in range(loop_count(model)):
+        if counts(model, l, virtual):
+            C, v, a = cut_state(lane, model, work, cuts, l, virtual)
+            eta, dv, _ = side_variations(lane, model, work, variations, l)
+            x, _ = relative_variation(loop_kind(model, l), virtual, C, v, a, eta, dv, dv)  # of the twist: dv for da
+            vary_rows(model, l, virtual, b, x, psi)
+
+
+@kernel_in_place
+def vary_cut_accelerations(lane, model, work, cuts, variations, virtual, b, phi):
+    """phi[:, block b]: variations of the rates of the relative twists, rows as in `cut_bias_kernel`."""
+    for l in range(loop_count(model)):
+        if counts(model, l, virtual):
+            C, v, a = cut_state(lane, model, work, cuts, l, virtual)
+            eta, dv, da = side_variations(lane, model, work, variations, l)
+            _, x = relative_variation(loop_kind(model, l), virtual, C, v, a, eta, dv, da)
+            vary_rows(model, l, virtual, b, x, phi)
+
+
+@kernel_in_place
+def vary_cut_wrenches(lane, model, work, cuts, b, shares, variations, balance):
+    """Variations of the cut joints' wrenches at constant lambda: constant in C, they turn with it.
+
+    Those of shared columns that act on a link that carries the whole loop are handed over (`vary_forces`).
+    """
+    for l in range(loop_count(model)):
+        if counts(model, l, False):
+            C, F = get_pose(lane, cuts, CUT * l), get6(lane, cuts, CUT * l + PULL)
+            dF_a, dF_b = wrench_variations(model, l, loop_kind(model, l), C, F, zero6(LANES), variations)
+            ja, jb = path_ends(model, l)
+            (link_a, link_b), i = loop_links(model, l), dof_link(model, max(ja, jb))  # i is a link of the loop's group
+            vary_push(variations, link_a, hand_over(lane, model, work, shares, i, link_a, dF_a, b, variations, balance))
+            vary_push(variations, link_b, hand_over(lane, model, work, shares, i, link_b, dF_b, b, variations, balance))

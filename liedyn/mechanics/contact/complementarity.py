@@ -1,0 +1,241 @@
+"""Normal and friction forces of several contacts: a complementarity problem with circular friction disks.
+
+For contact c let P_n be the normal force (or impulse), P_t the friction, u_n and u_t the accelerations (or velocities)
+along them; u = D P + b with the Delassus matrix D = H M^-1 H^T, symmetric and positive semidefinite. Wanted are
+
+    0 <= P_n,  0 <= u_n,  P_n u_n = 0                                   Signorini
+    |P_t| <= mu P_n,  and P_t = -mu P_n u_t / |u_t| where u_t != 0      Coulomb
+
+(Acary and Brogliato, Numerical Methods for Nonsmooth Dynamical Systems, 2008, chapters 12 and 13). A contact that
+slides already has a given direction d of its motion, and P_t = -mu P_n d whatever u_t is.
+
+A solution is found by following a path through the interior of the cones
+(`liedyn.mechanics.contact.cone_interior_point`), which ends near one whether contacts depend on each other or not: a
+box on the floor has four corners there, three more than its motion needs. Newton steps on the projections (Alart and
+Curnier 1991),
+
+    P_n = max(0, P_n - r u_n)        P_t = projection of P_t - r u_t on the disk of radius mu P_n,
+
+then make it exact to rounding, where no contact is just about to change. Where D is singular forces are not unique: a
+Newton step is the shortest one that there is, and of all forces with the same motion the shortest are taken if they are
+a solution, so that loads are shared evenly.
+
+Without friction there is a solution whenever some motion u_n >= 0 is possible, as a quadratic program tells; with it
+too, as long as some motion has u_n > 0 for all contacts (Acary, Cadoux, Lemarechal and Malick 2011). Known directions
+of sliding may contradict each other (Painleve 1895).
+"""
+import math
+from collections import namedtuple
+
+import numpy as np
+
+from liedyn.machine.compiled.jit import kernel, kernel_in_place
+from liedyn.machine.linalg.dense import largest_size
+from liedyn.machine.linalg.nearest import orthonormal_rows, shortest
+from liedyn.machine.linalg.vectors import add_multiple, inner
+from liedyn.mechanics.contact.cone_interior_point import interior_point
+
+SOLVED, NOT_SOLVED = 0, 1
+CONVERGED = 1e-13
+"""Residual, relative to the largest force, that is rounding: some units in the last place of sums of ten terms."""
+NEWTON_STEPS = 12
+PACES = ((1e-3, 0.99, 0.0), (1e-2, 0.9, 0.0), (0.1, 0.9, 0.5), (1e-2, 0.9, -0.5), (0.1, 0.7, -0.9))
+"""How the path is followed until that leads to a solution: `least`, `reach` and `uneven` of `interior_point`."""
+GOOD, ALMOST = 1e-11, 1e-7
+"""What conditions may leave, relative to forces and motions, and what they may where no pace leaves less."""
+DEPENDENT = 1e-11
+"""Part of the longest row that is left of one which depends on others."""
+LEAST = 1e-3
+"""Motion, relative to the numbers that it is the difference of, below which rounding spoils the last digits."""
+
+
+Coulomb = namedtuple("Coulomb", "Y b first count mu given direction")
+"""A problem: Y (k, p) with D = Y Y^T, b (k); for every contact its first row (the normal one), the number of its rows,
+mu, whether it slides already (given) and in which direction (contacts, 3)."""
+
+Room = namedtuple("Room", "D F J rows order step")
+"""Scratch arrays: D (k, k), F (k), its derivative J (k, k), rows (k, k + 1) and their order, and a step (k)."""
+
+
+@kernel_in_place
+def motion_along(D, b, P, i):
+    """u_i = (D P + b)_i."""
+    return b[i] + inner(D[i], P)
+
+
+@kernel_in_place
+def disk(mu, P_n):
+    """Radius of the friction disk; mu may be infinite."""
+    return mu * P_n if P_n > 0.0 else 0.0
+
+
+@kernel_in_place
+def step_sizes(D, i, count):
+    """r for the normal row i and for the tangential rows behind it: inverse sizes of their blocks in D."""
+    normal, tangential = D[i, i], 0.0
+    for k in range(i + 1, i + count):
+        tangential += D[k, k]  # not less than the largest eigenvalue of the block
+    return 1.0 / normal if normal > 0.0 else 0.0, 1.0 / tangential if tangential > 0.0 else 0.0
+
+
+@kernel
+def linearize_conditions(problem, D, P, F, J):
+    """F (k), zero at a solution, and its derivative J (k, k) by P; returns the largest entry of F."""
+    _, b, first, count, mu, given, direction = problem
+    F[:] = 0.0
+    J[:] = 0.0
+    for c in range(first.size):
+        i, n = first[c], count[c]
+        r_n, r_t = step_sizes(D, i, n)
+        u = motion_along(D, b, P, i)
+        closed = P[i] - r_n * u > 0.0
+        if closed:
+            F[i] = r_n * u
+            add_multiple(r_n, D[i], J[i])
+        else:
+            F[i] = P[i]
+            J[i, i] = 1.0
+        w, size = np.zeros(3), 0.0
+        for k in range(n - 1):
+            w[k] = P[i + 1 + k] - r_t * motion_along(D, b, P, i + 1 + k)
+            size += w[k] * w[k]
+        size = math.sqrt(size)
+        radius = disk(mu[c], P[i]) if closed else 0.0
+        for k in range(n - 1):
+            row = i + 1 + k
+            if given[c]:
+                F[row] = P[row] + mu[c] * P[i] * direction[c, k]
+                J[row, row] = 1.0
+                J[row, i] = mu[c] * direction[c, k]
+            elif not closed:
+                F[row] = P[row]
+                J[row, row] = 1.0
+            elif size <= radius:
+                F[row] = P[row] - w[k]
+                add_multiple(r_t, D[row], J[row])
+            else:
+                F[row] = P[row] - radius * w[k] / size
+                J[row, row] = 1.0
+                if P[i] > 0.0:
+                    J[row, i] -= mu[c] * w[k] / size
+                for l in range(n - 1):  # the projection's derivative times that of P_t - r u_t
+                    across = ((1.0 if k == l else 0.0) - w[k] * w[l] / (size * size)) * radius / size
+                    J[row, i + 1 + l] -= across
+                    add_multiple(across * r_t, D[i + 1 + l], J[row])
+    return largest_size(F)
+
+
+@kernel
+def newton(problem, size, P, room):
+    """Newton steps on the conditions, P in place, as long as what they leave relative to `size` is no rounding."""
+    k = P.size
+    for _ in range(NEWTON_STEPS):
+        left = linearize_conditions(problem, room.D, P, room.F, room.J)
+        if not CONVERGED * size < left < np.inf:
+            break
+        for i in range(k):
+            length = math.sqrt(inner(room.J[i], room.J[i]))
+            scale = 1.0 / length if length > 0.0 else 0.0
+            for j in range(k):
+                room.rows[i, j] = scale * room.J[i, j]
+            room.rows[i, k] = scale * room.F[i]
+        rank, _ = orthonormal_rows(room.rows, DEPENDENT, room.order)
+        shortest(room.rows, rank, room.step)
+        add_multiple(-1.0, room.step, P)
+
+
+@kernel
+def violation(problem, D, P, unit):
+    """How far forces are from a solution: the largest violation of a condition, relative to the forces and `unit`.
+
+    Of what has to be zero where something else is not, the product counts.
+    """
+    _, b, first, count, mu, given, direction = problem
+    size = force_size(D, P, unit)
+    worst = 0.0
+    for c in range(first.size):
+        i = first[c]
+        u_n, P_n, u_t, P_t, power = motion_along(D, b, P, i) / unit, P[i] / size, 0.0, 0.0, 0.0
+        if D[i, i] == 0.0:
+            continue
+        for k in range(i + 1, i + count[c]):
+            u, force = motion_along(D, b, P, k) / unit, P[k] / size
+            if given[c]:
+                worst = max(worst, abs(force + mu[c] * P_n * direction[c, k - i - 1]))
+                continue
+            u_t += u * u
+            P_t += force * force
+            power += force * u
+        u_t, P_t = math.sqrt(u_t), math.sqrt(P_t)
+        slips = (mu[c] * P_n if np.isfinite(mu[c]) else P_n) * u_t + (power if np.isfinite(mu[c]) else 0.0)
+        beyond = P_t - disk(mu[c], P_n) if P_t > 0.0 else 0.0
+        each = max(max(-u_n, -P_n), max(abs(u_n * P_n), max(slips, beyond)))
+        if not each <= worst:  # or not a number
+            worst = each
+    return worst
+
+
+@kernel_in_place
+def force_size(D, P, unit):
+    """The largest force, at least what makes the motion `unit` where forces move most."""
+    largest = 0.0
+    for i in range(P.size):
+        largest = max(largest, D[i, i])
+    return max(largest_size(P), unit / largest if largest > 0.0 else 0.0)
+
+
+@kernel
+def share_evenly(problem, P, room):
+    """Of all forces with the motion that P makes the shortest ones, in room.step."""
+    Y = problem.Y
+    rows, order = np.zeros((Y.shape[1], P.size + 1)), np.empty(Y.shape[1], np.int64)
+    for j in range(Y.shape[1]):
+        for i in range(P.size):
+            rows[j, i] = Y[i, j]
+            rows[j, P.size] += Y[i, j] * P[i]
+    rank, _ = orthonormal_rows(rows, DEPENDENT, order)
+    shortest(rows, rank, room.step)
+    return rank
+
+
+@kernel
+def solve_coulomb(problem, noise, P):
+    """Forces P (k), written in place; returns (status, what they leave of the conditions, relative to the forces).
+
+    `noise` is the size of the numbers that b is the difference of, whose rounding it has.
+    """
+    k, b, approaches = P.size, problem.b, False
+    P[:] = 0.0
+    for i in problem.first:
+        approaches = approaches or not b[i] >= 0.0
+    if not approaches:
+        return SOLVED, 0.0
+    room = Room(np.empty((k, k)), np.empty(k), np.empty((k, k)), np.empty((k, k + 1)), np.empty(k, np.int64),
+                np.empty(k))
+    for i in range(k):
+        for j in range(k):
+            room.D[i, j] = inner(problem.Y[i], problem.Y[j])
+    unit, best, trial = max(largest_size(b), LEAST * noise), np.inf, np.zeros(k)
+    if not unit < np.inf:
+        return NOT_SOLVED, np.inf
+    for least, reach, uneven in PACES:
+        interior_point(problem, unit, least, reach, uneven, trial)
+        for exact in (False, True):
+            if exact:
+                newton(problem, force_size(room.D, trial, unit), trial, room)
+            found = violation(problem, room.D, trial, unit)
+            if found < best or exact and found <= GOOD:
+                best = found
+                P[:] = trial
+        if best <= GOOD:
+            break
+    if not best <= ALMOST:
+        return NOT_SOLVED, best
+    if share_evenly(problem, P, room) < k and violation(problem, room.D, room.step, unit) <= max(best, CONVERGED):
+        P[:] = room.step
+    size = force_size(room.D, P, unit)
+    for c in range(problem.first.size):
+        i = problem.first[c]
+        if abs(P[i]) <= CONVERGED * size:
+            P[i:i + problem.count[c]] = 0.0
+    return SOLVED, best

@@ -1,0 +1,284 @@
+"""Contact forces by a path through the interior of the friction cones.
+
+For each contact let r = (mu P_n, P_t) and w = (u_n / mu + |u_t|, u_t). Signorini's and Coulomb's conditions
+(`liedyn.mechanics.contact.complementarity`) then say that both are in the cone |x_t| <= x_0 and orthogonal (De Saxce
+and Feng 1998), r . w = 0, or with the product x o y = (x . y, x_0 y_t + y_0 x_t) of that cone
+
+    y = B^T r        w = A y + b + |w_t| e + LOAD r        r o w = m e        e = (1, 0, 0)
+
+at m = 0, with y the change of the motion in coordinates whose inertia is 1. For m > 0 that is a path inside the cones;
+Newton steps follow it while m falls (Acary, Armand, Nguyen and Shpakovych 2024), each with a prediction for m = 0 first
+(Mehrotra 1992). Contacts without friction are cones of one row, r = P_n and w = u_n; so are those that slide in a known
+direction d, where B is not A: what rubs goes with the normal force, y = (A_n - mu A_t d)^T P_n.
+
+Only y is solved for, p equations with 1 on the diagonal and the forces eliminated: it does not matter how many contacts
+there are, whether they depend on each other, or contradict each other a little. What is u_n in w is kept instead of
+w_0, so that the cone is left where u_n = 0, with all digits. LOAD keeps forces finite that nothing else determines.
+"""
+import math
+from collections import namedtuple
+
+import numpy as np
+
+from liedyn.machine.compiled.jit import kernel, kernel_in_place
+from liedyn.machine.linalg.dense import inverse, largest_size
+from liedyn.machine.linalg.vectors import add_multiple, inner
+
+LOAD = 1e-12
+"""Motion that forces give way by where nothing else does, relative to what they would do if they were free to."""
+ROUGH = 1e4
+"""Friction from which on a contact is as good as one that never slips."""
+STEPS = 60
+END = 1e-13
+"""m, and what the other equations leave, at which the path ends."""
+GOLDEN = 0.6180339887498949
+"""Its multiples without the whole numbers are spread evenly, whatever their number is."""
+MOST = 0.5
+"""Part of m that a step leaves at most."""
+STUCK = 1e-2
+"""Part of a step that is no progress."""
+SLOW = 0.3
+"""Part of a step below which the next one goes back to the middle of the cones first."""
+
+
+Cones = namedtuple("Cones", "A B b start contact size")
+"""Rows A and B (K, p) and right sides b (K), scaled so that the longest row of each cone is 1; where each of the cones
+begins (cones + 1), the number of its contact and by what its rows are divided (cones)."""
+
+Path = namedtuple("Path", "y r w slip s rho_y rho")
+"""A point: y (p), r (K), w (K), with u_n / mu in the place of w_0; |w_t| (cones), its direction s (K), and what the
+equations of y (p) and w (K) leave."""
+
+Steps = namedtuple("Steps", "dy dr dw predicted_r predicted_w left forces share")
+"""A step, the prediction, m e - r o w (K), forces before y gives way (K), and the share of m of each of the cones."""
+
+Factors = namedtuple("Factors", "respond drop T M inverse small other")
+"""For each cone dr = respond (left) - drop (rho + A dy), both (cones, 4, 4); T = drop A (K, p); 1 + B^T T and its
+inverse (p, p); scratch of the size of cones."""
+
+
+@kernel
+def cones_of(problem, unit):
+    """The cones of all contacts that can move along their normals; `unit` is the motion that b is measured in."""
+    Y, b, first, count, mu, given, direction = problem
+    start, contact, size, cones = np.zeros(first.size + 1, np.int64), np.zeros(first.size, np.int64), np.ones(
+        first.size), 0
+    for c in range(first.size):
+        if inner(Y[first[c]], Y[first[c]]) > 0.0:
+            contact[cones] = c
+            start[cones + 1] = start[cones] + (1 if given[c] or mu[c] == 0.0 else count[c])
+            cones += 1
+    K, p = start[cones], Y.shape[1]
+    A, B, right = np.zeros((K, p)), np.zeros((K, p)), np.zeros(K)
+    for i in range(cones):
+        c, o = contact[i], start[i]
+        rows, longest = start[i + 1] - o, 0.0
+        for k in range(rows):
+            part = 1.0 / min(mu[c], ROUGH) if k == 0 and rows > 1 else 1.0
+            add_multiple(part, Y[first[c] + k], A[o + k])
+            right[o + k] = part * b[first[c] + k] / unit
+            longest = max(longest, math.sqrt(inner(A[o + k], A[o + k])))
+        size[i] = longest
+        for k in range(rows):
+            right[o + k] /= longest
+            for j in range(p):
+                A[o + k, j] /= longest
+                B[o + k, j] = A[o + k, j]
+        if given[c]:
+            for k in range(count[c] - 1):
+                add_multiple(-mu[c] * direction[c, k] / longest, Y[first[c] + 1 + k], B[o])
+    return Cones(A, B, right, start[:cones + 1], contact[:cones], size[:cones])
+
+
+@kernel_in_place
+def put_forces(problem, cones, r, unit, P):
+    """P (k) from r."""
+    for i in range(P.size):
+        P[i] = 0.0
+    for i in range(cones.contact.size):
+        c, o, part = cones.contact[i], cones.start[i], unit / cones.size[i]
+        row, rows, mu = problem.first[c], cones.start[i + 1] - o, problem.mu[c]
+        P[row] = r[o] * part / (min(mu, ROUGH) if rows > 1 else 1.0)
+        for k in range(1, rows):
+            P[row + k] = r[o + k] * part
+        if problem.given[c]:
+            for k in range(problem.count[c] - 1):
+                P[row + 1 + k] = -mu * problem.direction[c, k] * P[row]
+
+
+@kernel_in_place
+def look(cones, path):
+    """What the equations leave; returns m, and the largest of the rest relative to the forces."""
+    A, B, b, start = cones.A, cones.B, cones.b, cones.start
+    for j in range(path.y.size):
+        path.rho_y[j] = -path.y[j]
+    m = 0.0
+    for i in range(start.size - 1):
+        o, size = start[i], 0.0
+        for k in range(o + 1, start[i + 1]):
+            size += path.w[k] * path.w[k]
+        path.slip[i] = math.sqrt(size)
+        for k in range(o, start[i + 1]):
+            path.s[k] = path.w[k] / path.slip[i] if k > o and path.slip[i] > 0.0 else 0.0
+            path.rho[k] = b[k] + LOAD * path.r[k] + inner(A[k], path.y) - path.w[k]
+            add_multiple(path.r[k], B[k], path.rho_y)
+            m += path.r[k] * path.w[k]
+        m += path.r[o] * path.slip[i]
+    left = max(largest_size(path.rho), largest_size(path.rho_y)) / max(1.0, largest_size(path.r))
+    return m / (start.size - 1), left
+
+
+@kernel
+def factorize(cones, path, f):
+    """The linear equations of a step; False if they have no solution."""
+    for j in range(f.M.shape[0]):
+        f.M[j, :] = 0.0
+        f.M[j, j] = 1.0
+    r, w, s = path.r, path.w, path.s
+    for i in range(cones.contact.size):
+        o = cones.start[i]
+        n = cones.start[i + 1] - o
+        Z, Z_inverse = np.empty((n, n)), np.empty((n, n))
+        w_0 = w[o] + path.slip[i]
+        for k in range(n):  # L(r) S in `other` and Z = L(w) + LOAD L(r) S, where L(x) y = x o y and S = 1 + e s^T
+            for l in range(n):
+                on, beside = k == l, k == 0 or l == 0
+                f.other[k, l] = (r[o + k + l] if beside else r[o] if on else 0.0) + r[o + k] * s[o + l]
+                Z[k, l] = (w_0 if on else w[o + k + l] if beside else 0.0) + LOAD * f.other[k, l]
+        if not inverse(Z, Z_inverse) < np.inf:
+            return False
+        for k in range(n):
+            f.T[o + k, :] = 0.0
+            for l in range(n):
+                f.respond[i, k, l], f.drop[i, k, l] = Z_inverse[k, l], 0.0
+                for j in range(n):
+                    f.drop[i, k, l] += Z_inverse[k, j] * f.other[j, l]
+                add_multiple(f.drop[i, k, l], cones.A[o + l], f.T[o + k])
+            for j in range(f.M.shape[0]):
+                add_multiple(cones.B[o + k, j], f.T[o + k], f.M[j])
+    return inverse(f.M, f.inverse) < np.inf
+
+
+@kernel_in_place
+def solve_step(cones, path, steps, f):
+    """dy, dr and dw for `left`; twice, since what forces respond with is a difference of large numbers."""
+    p, forces = path.y.size, steps.forces
+    for j in range(p):
+        steps.dy[j] = 0.0
+    for _ in range(2):
+        for i in range(cones.contact.size):
+            o, n = cones.start[i], cones.start[i + 1] - cones.start[i]
+            for k in range(o, o + n):
+                steps.dw[k] = path.rho[k] + inner(cones.A[k], steps.dy)
+            for k in range(n):
+                forces[o + k] = 0.0
+                for l in range(n):
+                    forces[o + k] += f.respond[i, k, l] * steps.left[o + l] - f.drop[i, k, l] * steps.dw[o + l]
+        for j in range(p):
+            f.small[j] = path.rho_y[j] - steps.dy[j]
+        for k in range(forces.size):
+            add_multiple(forces[k], cones.B[k], f.small)
+        for j in range(p):
+            steps.dy[j] += inner(f.inverse[j], f.small)
+    for i in range(cones.contact.size):
+        o, n = cones.start[i], cones.start[i + 1] - cones.start[i]
+        for k in range(o, o + n):
+            steps.dw[k] = path.rho[k] + inner(cones.A[k], steps.dy)
+        for k in range(n):
+            steps.dr[o + k] = 0.0
+            for l in range(n):
+                steps.dr[o + k] += f.respond[i, k, l] * steps.left[o + l] - f.drop[i, k, l] * steps.dw[o + l]
+        for k in range(o, o + n):
+            steps.dw[k] += LOAD * steps.dr[k]
+
+
+@kernel_in_place
+def put_left(cones, path, steps, m, second):
+    """m e - r o w, each cone with its share of m; with the product of the predicted changes if `second`."""
+    r, w, dr, dw, left = path.r, path.w, steps.predicted_r, steps.predicted_w, steps.left
+    for i in range(cones.contact.size):
+        o, end = cones.start[i], cones.start[i + 1]
+        w_0, dw_0 = w[o] + path.slip[i], dw[o]
+        for k in range(o + 1, end):
+            dw_0 += path.s[k] * dw[k]
+        left[o] = m * steps.share[i] - r[o] * w_0 - (dr[o] * dw_0 if second else 0.0)
+        for k in range(o + 1, end):
+            left[o] -= r[k] * w[k] + (dr[k] * dw[k] if second else 0.0)
+            left[k] = -(r[o] * w[k] + w_0 * r[k]) - (dr[o] * dw[k] + dw_0 * dr[k] if second else 0.0)
+
+
+@kernel_in_place
+def inside(cones, path, dr, dw):
+    """The largest part of a step that stays inside the cones, 1 at most."""
+    part, r = 1.0, path.r
+    for i in range(cones.contact.size):
+        o, end = cones.start[i], cones.start[i + 1]
+        if dw[o] < 0.0:
+            part = min(part, -path.w[o] / dw[o])
+        if dr[o] < 0.0:
+            part = min(part, -r[o] / dr[o])
+        a, h, c = dr[o] * dr[o], r[o] * dr[o], r[o] * r[o]  # a x^2 + 2 h x + c = 0 where it is left
+        for k in range(o + 1, end):
+            a -= dr[k] * dr[k]
+            h -= r[k] * dr[k]
+            c -= r[k] * r[k]
+        if end - o > 1 and (a < 0.0 or h < 0.0) and h * h >= a * c:
+            root = math.sqrt(h * h - a * c)
+            part = min(part, max(0.0, c) / (root - h) if h < 0.0 else -(h + root) / a)
+    return part
+
+
+@kernel_in_place
+def predicted(cones, path, steps, part):
+    """m after a part of the predicted step."""
+    m = 0.0
+    for i in range(cones.contact.size):
+        o, size = cones.start[i], 0.0
+        for k in range(o, cones.start[i + 1]):
+            moved = path.w[k] + part * steps.predicted_w[k]
+            size += moved * moved if k > o else 0.0
+            m += moved * (path.r[k] + part * steps.predicted_r[k])
+        m += math.sqrt(size) * (path.r[o] + part * steps.predicted_r[o])
+    return m / cones.contact.size
+
+
+@kernel
+def interior_point(problem, unit, least, reach, uneven, P):
+    """Follow the path, P (k) in place; returns what is left of the equations, relative to the motion `unit`.
+
+    `least` is the part of m that a step asks for at least, `reach` how far it goes to the boundary of the cones: small
+    parts of nearly the whole way are fast, and others come through where these do not. The shares that contacts have
+    of m may be `uneven`: another path, where this one ends on its way because the conditions are not monotone.
+    """
+    cones = cones_of(problem, unit)
+    count, K, p = cones.contact.size, cones.b.size, problem.Y.shape[1]
+    path = Path(np.zeros(p), np.zeros(K), np.zeros(K), np.zeros(count), np.zeros(K), np.zeros(p), np.zeros(K))
+    steps = Steps(np.zeros(p), np.zeros(K), np.zeros(K), np.zeros(K), np.zeros(K), np.zeros(K), np.zeros(K),
+                  np.ones(count))
+    f = Factors(np.zeros((count, 4, 4)), np.zeros((count, 4, 4)), np.zeros((K, p)), np.zeros((p, p)), np.zeros((p, p)),
+                np.zeros(p), np.zeros((4, 4)))
+    for i in range(count):
+        path.r[cones.start[i]] = path.w[cones.start[i]] = 1.0
+        steps.share[i] += uneven * (2.0 * (GOLDEN * (i + 1) % 1.0) - 1.0)
+    part, m, left = 1.0, 0.0, 0.0
+    for _ in range(STEPS if count > 0 else 0):
+        m, left = look(cones, path)
+        if max(m, left) <= END or (part < STUCK and m < 1e-8) or not factorize(cones, path, f):
+            break
+        put_left(cones, path, steps, 0.0, False)
+        solve_step(cones, path, steps, f)
+        steps.predicted_r[:] = steps.dr
+        steps.predicted_w[:] = steps.dw
+        sigma = max(least, (max(0.0, predicted(cones, path, steps, inside(cones, path, steps.dr, steps.dw))) / m) ** 3)
+        if left > 100.0 * m:
+            sigma = max(sigma, 0.1)
+        if part < SLOW:
+            sigma = max(sigma, SLOW)
+        put_left(cones, path, steps, min(MOST, sigma) * m, part >= SLOW)
+        solve_step(cones, path, steps, f)
+        part = min(1.0, reach * inside(cones, path, steps.dr, steps.dw))
+        add_multiple(part, steps.dy, path.y)
+        add_multiple(part, steps.dr, path.r)
+        add_multiple(part, steps.dw, path.w)
+    put_forces(problem, cones, path.r, unit, P)
+    return max(m, left)

@@ -1,0 +1,214 @@
+"""What the one-sided constraints of a robot do at a state, for functions of a state: dynamics and linearization.
+
+The state decides (`liedyn.mechanics.contact.contact_state`): gaps say which contacts touch, velocities which of them
+come apart, and the complementarity problem of the accelerations which of the others let go, stick or slide. What is
+left is a robot with closed contacts as equations and a known friction force tau_f on those that slide,
+
+    M a + h + G^T lam = tau + tau_f        tau_f = -G_t^T lam_t        lam_t = mu N s        N = -side lam_n
+
+with s the direction of the slip. Where rows are redundant (a table on four feet) multipliers are those of least norm,
+as everywhere, unless these would pull or leave a friction disk; then they are others, which do neither.
+"""
+from typing import NamedTuple
+
+import numpy as np
+
+from liedyn.machine.compiled.user_functions import raise_errors
+from liedyn.machine.errors import InputError, SingularConfigurationError
+from liedyn.mechanics.constraints.cluster_weights import rank_of_rows
+from liedyn.mechanics.constraints.undefined import require_rows
+from liedyn.mechanics.contact.contact_state import (
+    AT_REST, DEEPEST, NOTHING, TOUCHING, Contacts, accelerations, contacts_of, statuses, with_rows_of,
+)
+from liedyn.mechanics.dynamics.terms import terms_kernel
+from liedyn.model.packed import ON, OPEN, SLIDING
+
+WATCHED = "watched contacts"
+"""Key of `robot.memo`."""
+LESS = 1e-6
+"""Part of the friction that contacts can do without unless they are about to slip."""
+
+
+def watched(robot):
+    """The one-sided constraints that the state opens and closes, as `Contacts`
+    (`liedyn.mechanics.contact.watching`)."""
+    memo = robot.memo
+    if WATCHED not in memo:
+        contacts = contacts_of(robot, robot.packed)
+        open_ones = statuses(robot.packed)[contacts.index] == OPEN
+        memo[WATCHED] = Contacts(*(x[open_ones] for x in contacts))
+    return memo[WATCHED]
+
+
+class Settled(NamedTuple):
+    """A state whose contacts are decided.
+
+    Attributes
+    ----------
+    robot : Robot
+        Closed contacts "sticking" or "sliding", the others off.
+    names : dict
+        By name "open", "leaving" (it touches, and comes apart), "sliding" or "sticking"; "off" if it is switched off.
+    sliding : list of int
+        Numbers among the watched contacts of those that slide with friction.
+    direction : ndarray, shape (len(sliding), 3)
+        Unit vectors of their slip in the tangential rows.
+    friction : ndarray, shape (m,)
+        Multipliers of their friction, zero in all other rows.
+    force : ndarray, shape (nv,)
+        tau_f.
+    lam : ndarray, shape (m,)
+        All multipliers.
+    least_norm : bool
+        Are they those of least norm?
+    transitions : dict
+        By name what a contact is just about to do.
+    """
+
+    robot: object
+    names: dict
+    sliding: list
+    direction: np.ndarray
+    friction: np.ndarray
+    force: np.ndarray
+    lam: np.ndarray
+    least_norm: bool
+    transitions: dict
+
+    def require_no_transition(self):
+        """InputError where a contact is just about to open, slip or stick, or where friction is not determined."""
+        for name, what in self.transitions.items():
+            raise InputError(f"contact {name!r} {what}: the dynamics has no derivative exactly at a transition; "
+                             "linearize before or after it, or switch the contact (Robot.switched)")
+        if self.sliding and not self.least_norm:
+            names = [name for name, how in self.names.items() if how in ("sliding", "sticking")]
+            raise InputError(f"how contacts {', '.join(map(repr, names))} share the load is not determined, as forces "
+                             "of least norm pull or slip, and so is not what the sliding ones rub with")
+
+
+def settle(robot, q, v, tau, f_ext, tolerance):
+    """What the watched contacts do at one state (q, v, tau) with wrenches f_ext of the links, as `Settled`.
+
+    Raises
+    ------
+    InputError
+        A contact is deeper in its surface than 1e-6, or it touches and approaches, so that an impact is due.
+    SingularConfigurationError
+        Accelerations contradict each other (Painleve), or the constraints do.
+    """
+    contacts = watched(robot)
+    names = contacts.names
+    _, _, G, residual, psi, _ = terms_kernel(with_rows_of(robot.packed, contacts, slice(None)), q, v, f_ext)
+    raise_errors(robot.functions)
+    gap, rate = contacts.side * residual[contacts.first], contacts.side * psi[contacts.first]
+    limit = AT_REST * max(1.0, float(np.abs(v).max(initial=0.0)))
+    for c in np.flatnonzero(gap < -DEEPEST):
+        raise InputError(f"contact {names[c]!r} is {-gap[c]:.3g} deep on the wrong side of its surface")
+    touches = gap <= TOUCHING
+    away = np.zeros(len(psi), bool)
+    for c in np.flatnonzero(~touches):
+        away[contacts.rows(c)] = True
+    require_rows(robot, (), np.where(away, 0.0, psi)[None])
+    for c in np.flatnonzero(touches & (rate < -limit)):
+        raise InputError(f"an impact is due: contact {names[c]!r} is closed and approaches with {-rate[c]:.3g}; "
+                         "simulate() lets it collide")
+    rests = touches & (rate <= limit)
+    resting = np.flatnonzero(rests)
+    for c in np.flatnonzero(~rests):
+        G[contacts.rows(c)] = 0.0
+    slip = contacts.slips(psi, resting)
+    for c, speed in zip(resting, slip):
+        if speed > limit and np.isinf(contacts.friction[c]):
+            raise InputError(f"an impact is due: contact {names[c]!r} never slips while it is closed, but does so with "
+                             f"{speed:.3g}; make v consistent with complete_velocity(), with the contact sticking")
+    try:
+        found = accelerations(robot.packed, contacts, resting, q, v, tau, f_ext, limit, tolerance)
+    except ValueError:
+        raise_errors(robot.functions)
+        raise SingularConfigurationError(f"the constraints of {robot.name!r} contradict each other: no acceleration "
+                                         "satisfies them all", np.linalg.svd(G, compute_uv=False)) from None
+    raise_errors(robot.functions)
+    if found is None:
+        raise SingularConfigurationError(
+            f"accelerations of contacts {', '.join(map(repr, names[resting]))} contradict each other (sliding friction "
+            "that holds what it should let slide, Painleve), or no inertia resists some motion",
+            np.linalg.svd(G, compute_uv=False))
+    closed = {names[c]: {OPEN: "leaving", ON: "sticking", SLIDING: "sliding"}[int(status)]
+              for c, status in zip(resting, found.status)}
+    said = {**robot.contacts, **{name: "leaving" if touches[c] else "open" for c, name in enumerate(names)}, **closed}
+    switched = _switched(robot, names, closed)
+    rubs = [e for e, c in enumerate(resting)
+            if found.status[e] == SLIDING and contacts.count[c] > 1 and contacts.friction[c] > 0.0]
+    sliding, direction = [int(resting[e]) for e in rubs], found.direction[rubs]
+    rub = np.zeros((len(sliding), len(psi)))  # multipliers of the friction for unit normal forces
+    for row, c, along in zip(rub, sliding, direction):
+        row[contacts.tangential(c)] = contacts.friction[c] * along[:contacts.count[c] - 1]
+    terms = terms_kernel(switched.packed, q, v, f_ext)
+    raise_errors(robot.functions)
+    lam, N = _least_norm(terms, tau, -G.T @ rub.T, contacts.side[sliding], contacts.first[sliding],
+                         rank_of_rows(switched, terms[2], tolerance))
+    friction = N @ rub
+    lam += friction
+    fits = _push(contacts, resting, found.status, lam)
+    if not fits:
+        lam = found.lam
+        friction = np.where((rub != 0.0).any(axis=0), lam, 0.0)
+    transitions = {names[c]: "is about to open" for c in range(len(names)) if said[names[c]] == "leaving"}
+    size = max(float(np.abs(lam).max(initial=0.0)), np.finfo(float).tiny)
+    for e, c in enumerate(resting):
+        if found.status[e] == OPEN:
+            continue
+        N, rubbed = contacts.loads(c, lam)
+        if N <= NOTHING * size:
+            transitions[names[c]] = "is about to open"
+        elif found.status[e] == ON and contacts.friction[c] * N - rubbed <= NOTHING * size:
+            transitions[names[c]] = "is about to slip"
+        elif c in sliding and slip[e] <= limit:
+            transitions[names[c]] = "is just beginning to slip"
+    if not fits and "is about to slip" in transitions.values():  # others may hold what one of several does not
+        less = contacts._replace(friction=contacts.friction * (1.0 - LESS))
+        other = accelerations(robot.packed, less, resting, q, v, tau, f_ext, limit, tolerance)
+        if other is not None and np.array_equal(other.status, found.status):
+            transitions = {name: what for name, what in transitions.items() if what != "is about to slip"}
+    return Settled(switched, said, sliding, direction, friction, -G.T @ friction, lam, fits, transitions)
+
+
+def _switched(robot, names, closed):
+    """The robot with these contacts closed and the other watched ones off, made once for each combination."""
+    key = ("settled", tuple(closed.get(name, "") for name in names))
+    if key not in robot.memo:
+        robot.memo[key] = robot.switched({name: closed[name] if closed.get(name) in ("sliding", "sticking") else False
+                                          for name in names})
+    return robot.memo[key]
+
+
+def _push(contacts, resting, status, lam):
+    """Does nothing pull, and does what sticks stay in its friction disk?"""
+    size = float(np.abs(lam).max(initial=0.0))
+    for c, how in zip(resting, status):
+        N, rubbed = contacts.loads(c, lam)
+        if how != OPEN and N < -NOTHING * size:
+            return False
+        if how == ON and rubbed > contacts.friction[c] * max(N, 0.0) + NOTHING * size:
+            return False
+    return True
+
+
+def _least_norm(terms, tau, drags, side, rows, rank):
+    """Multipliers without those of the friction, and the normal forces in these rows, both of least norm.
+
+    `rank` is that of the constraints.
+
+    They are affine in all forces, N = N_0 + C N, where column j of C is what `drags` (n, contacts), the friction of a
+    unit N_j, does to them (Glocker 2001, 5.4).
+    """
+    M, h, G, _, _, gamma = terms
+    U, s, Vt = np.linalg.svd(G)
+    plus, K = Vt[:rank].T / s[:rank] @ U[:, :rank].T, Vt[rank:].T
+    forces = np.column_stack([tau - h, drags])
+    a = plus @ np.column_stack([gamma, np.zeros((len(gamma), len(rows)))])
+    a += K @ np.linalg.solve(K.T @ M @ K, K.T @ (forces - M @ a))
+    lam = plus.T @ (forces - M @ a)
+    N = -side[:, None] * lam[rows]
+    N = np.linalg.solve(np.eye(len(rows)) - N[:, 1:], N[:, 0])
+    return lam @ np.append(1.0, N), N

@@ -1,0 +1,182 @@
+"""Which contacts of a state are open, slide or stick, and what they push with.
+
+Gaps say which contacts touch; of those, velocities along the normal say which ones collide
+(`liedyn.mechanics.contact.impact`) or come apart, and the accelerations of the rest are a complementarity problem
+(`liedyn.mechanics.contact.contact_problem`).
+"""
+from typing import NamedTuple
+
+import numpy as np
+
+from liedyn.mechanics.contact.complementarity import SOLVED
+from liedyn.mechanics.contact.contact_problem import CONTRADICTION, Touching, solve_contacts
+from liedyn.mechanics.dynamics.terms import terms_kernel
+from liedyn.model.packed import (
+    LOOP_ACTIVE, LOOP_FRICTION, LOOP_NROWS, LOOP_RESTITUTION, LOOP_ROW, LOOP_SIDE, N_ROWS, OFF, ON, OPEN, SLIDING,
+    constraints_of,
+)
+
+TOUCHING = 1e-9
+"""Gap [m, rad] below which a contact touches: above what projections and located events leave."""
+DEEPEST = 1e-6
+"""Penetration [m, rad] that no contact may reach."""
+AT_REST = 1e-9
+"""Normal and slip velocity, relative to the speeds (at least 1 rad/s, 1 m/s), that is rounding."""
+PAINLEVE = 1e-3
+"""Part of its normal stiffness that a sliding contact must have left: friction multiplies its force by the inverse."""
+NOTHING = 1e-9
+"""Force and acceleration, relative to the largest ones, that is rounding."""
+
+
+class Contacts(NamedTuple):
+    """All one-sided constraints of a packed model, in arrays; `count` is 1 for those without friction."""
+
+    names: np.ndarray
+    index: np.ndarray  # numbers of the constraints
+    first: np.ndarray  # their first rows
+    count: np.ndarray  # how many rows they have
+    side: np.ndarray
+    restitution: np.ndarray
+    friction: np.ndarray
+
+    def rows(self, c):
+        """The rows of contact c."""
+        return slice(self.first[c], self.first[c] + self.count[c])
+
+    def tangential(self, c):
+        """Those of them that are tangential."""
+        return slice(self.first[c] + 1, self.first[c] + self.count[c])
+
+    def slips(self, psi, chosen):
+        """Sizes of the slip of some contacts."""
+        return np.array([np.linalg.norm(psi[self.tangential(c)]) for c in chosen])
+
+    def loads(self, c, lam):
+        """Normal force, and the size of the friction."""
+        return -self.side[c] * lam[..., self.first[c]], np.linalg.norm(lam[..., self.tangential(c)], axis=-1)
+
+
+def contacts_of(robot, model):
+    """The one-sided constraints of a packed model of the robot."""
+    records, numbers = constraints_of(model)
+    index = np.flatnonzero(records[:, LOOP_SIDE])
+    return Contacts(np.array(robot.constraint_names, dtype=object)[index], index, records[index, LOOP_ROW],
+                    records[index, LOOP_NROWS], records[index, LOOP_SIDE], numbers[index, LOOP_RESTITUTION].copy(),
+                    numbers[index, LOOP_FRICTION].copy())
+
+
+def statuses(model):
+    """A view on the status of every constraint."""
+    return constraints_of(model)[0][:, LOOP_ACTIVE]
+
+
+def put_statuses(status, contacts, closed, to=ON):
+    """Give these contacts (numbers among `contacts`) a status, and open all others that are not off."""
+    status[contacts.index] = np.where(status[contacts.index] == OFF, OFF, OPEN)
+    status[contacts.index[closed]] = to
+
+
+def with_rows_of(model, contacts, closed, to=ON):
+    """The model in which these contacts have their rows, with a status, and the others none."""
+    model = model._replace(ints=model.ints.copy())
+    put_statuses(statuses(model), contacts, closed, to)
+    return model
+
+
+def touching_of(contacts, chosen, **known):
+    """Some contacts for `solve_contacts`: at rest, unless `given`, `direction` or `shift` are known."""
+    count = contacts.count[chosen]
+    rows = [np.arange(contacts.first[c], contacts.first[c] + contacts.count[c]) for c in chosen]
+    fields = dict(given=np.zeros(len(count), bool), direction=np.zeros((len(count), 3)), shift=np.zeros(len(count)))
+    return Touching(rows=np.concatenate([np.empty(0, np.int64), *rows]), first=np.cumsum(count) - count, count=count,
+                    mu=contacts.friction[chosen], side=contacts.side[chosen].astype(float), **fields | known)
+
+
+def solve(M, f, G, c, equal, touching, tolerance):
+    """(status, z, lam, D, P) of `solve_contacts`."""
+    z, lam = np.zeros(len(f)), np.zeros(len(c))
+    status, D, P = solve_contacts(M, f, G, c, equal, touching, tolerance, z, lam)
+    return status, z, lam, D, P
+
+
+def normal_stiffness(touching, D, P):
+    """d u_n / d P_n of each closed contact that slides, relative to what it would be without its friction; else 1.
+
+    The other contacts go on as they are. Near zero friction pulls the contact as tight as it pushes, below zero tighter
+    (Painleve 1895): a solution is there, but it is not stable.
+    """
+    out, motion, rows, slides = np.ones(len(touching.first)), D.copy(), [], {}
+    for c, (i, n, mu) in enumerate(zip(touching.first, touching.count, touching.mu)):
+        friction = np.linalg.norm(P[i + 1:i + n])
+        if P[i] > 0.0 and friction > 0.0 and friction >= mu * P[i] * (1.0 - 1e-9):
+            motion[:, i] += D[:, i + 1:i + n] @ P[i + 1:i + n] / P[i]  # the friction goes with the normal force
+            slides[c] = len(rows)
+            rows.append(i)
+        elif P[i] > 0.0:
+            rows += range(i, i + n)
+    for c, l in slides.items():
+        with_friction = motion[np.ix_(rows, rows)]
+        plain = with_friction.copy()
+        plain[:, l] = D[rows, rows[l]]
+        x, x_plain = (np.linalg.pinv(J, 1e-11)[l, l] for J in (with_friction, plain))
+        out[c] = x_plain / x if x != 0.0 else 1.0
+    return out
+
+
+def equations(model, contacts):
+    """Which rows are equations: those of all constraints but the one-sided ones."""
+    equal = np.ones(int(model.ints[N_ROWS]), dtype=bool)
+    for c in range(len(contacts.index)):
+        equal[contacts.rows(c)] = False
+    return equal
+
+
+class Accelerations(NamedTuple):
+    """Motion and forces at a state with contacts that touch and do not collide."""
+
+    a: np.ndarray  # (nv)
+    lam: np.ndarray  # (m)
+    status: np.ndarray  # of the contacts that touch: OPEN, ON (sticking) or SLIDING
+    direction: np.ndarray  # (contacts, 3) of their sliding, unit vectors in the tangential rows
+
+
+def accelerations(model, contacts, touching, q, v, tau, f_ext, slip_limit, tolerance):
+    """Accelerations with the contacts numbered `touching`; None if the conditions contradict each other.
+
+    Slower than `slip_limit` is at rest, and sticks if it can.
+    """
+    M, h, G, _, psi, gamma = terms_kernel(with_rows_of(model, contacts, touching), q, v, f_ext)
+    mu, side, size = contacts.friction[touching], contacts.side[touching], len(touching)
+    speed, direction = contacts.slips(psi, touching), np.zeros((size, 3))
+    given = (speed > slip_limit) & np.isfinite(mu)
+    for e in np.flatnonzero(given):
+        direction[e, :contacts.count[touching[e]] - 1] = psi[contacts.tangential(touching[e])] / speed[e]
+    closed = touching_of(contacts, touching, given=given, direction=direction)
+    found, a, lam, D, P = solve(M, tau - h, G, gamma, equations(model, contacts), closed, tolerance)
+    if found != SOLVED:
+        if found == CONTRADICTION:
+            raise ValueError("the constraints contradict each other")
+        return None
+    status = np.full(size, OPEN)
+    jams = given & (normal_stiffness(closed, D, P) <= PAINLEVE)
+    if jams.any():  # pulled tight by its own friction: if it may as well let go, it does
+        rest = accelerations(model, contacts, touching[~jams], q, v, tau, f_ext, slip_limit, tolerance)
+        if rest is None or (side * (G @ rest.a - gamma)[contacts.first[touching]] < 0.0)[jams].any():
+            return None
+        direction[jams] = 0.0
+        status[~jams], direction[~jams] = rest.status, rest.direction
+        return Accelerations(rest.a, rest.lam, status, direction)
+    u = G @ a - gamma
+    force = max(float(np.abs(P).max(initial=0.0)), NOTHING * float(np.abs(h).max(initial=0.0)))
+    motion = max(1.0, float(np.abs(u).max(initial=0.0)))
+    for e, c in enumerate(touching):
+        if contacts.loads(c, lam)[0] <= NOTHING * force and side[e] * u[contacts.first[c]] > NOTHING * motion:
+            continue
+        status[e], slides = SLIDING, u[contacts.tangential(c)]
+        if contacts.count[c] == 1 or given[e]:
+            continue
+        if np.linalg.norm(slides) <= NOTHING * motion:
+            status[e] = ON
+        else:  # it has just begun to slide
+            direction[e, :len(slides)] = slides / np.linalg.norm(slides)
+    return Accelerations(a, lam, status, direction)

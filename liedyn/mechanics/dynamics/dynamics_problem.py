@@ -1,0 +1,173 @@
+"""What a formulation is given, and what it hands back; a batch of states at a time, in plain NumPy.
+
+All formulations solve M a + G^T lambda = tau - h, G a = wanted, where `wanted` is gamma with or without stabilisation.
+Each is a linear map (force, wanted) -> (a, lambda), and so its rounding can be taken out by one more application to
+what is left over: with constraint forces gone, the digits of small inertias come back (`linear_solution`).
+"""
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from liedyn.machine.arguments import floats, non_negative
+from liedyn.machine.compiled.user_functions import raise_errors
+from liedyn.machine.errors import InputError, SingularConfigurationError, shown
+from liedyn.machine.linalg.ranks import Ranking
+from liedyn.mechanics.constraints.cluster_weights import pseudoinverse, ranking, ranks
+from liedyn.mechanics.constraints.undefined import require_rows
+from liedyn.mechanics.dynamics.nullspace import OK
+from liedyn.mechanics.dynamics.terms import terms_kernel
+from liedyn.model.calls.boundary import require_usable
+
+REGULAR = 1.0 / np.finfo(np.float64).eps
+"""A matrix of a larger condition number has no inverse in floating point."""
+
+OTHERS = "'nullspace', 'svd', 'kane', 'unified', or 'projection' with inertia=\"M_c''\""
+"""Formulations that do not need the inertia of the open tree."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Dense terms of a batch of states; the first axis is the state.
+
+    Attributes
+    ----------
+    robot : Robot
+    q, v, tau : ndarray, shape (count, nq or nv)
+    f_ext : ndarray, shape (count, 6 links or 0)
+    ranking : Ranking
+        By what ranks are judged (`liedyn.machine.linalg.ranks`).
+    M, h, G, residual, psi, gamma : ndarray
+        As `terms_kernel` returns them.
+    rank : ndarray of int, shape (count,)
+    order : ndarray of int, shape (count, m)
+        Rows of G, independent ones first.
+    ratio : ndarray, shape (count,)
+        Largest weighed pivot of G, or 1 if that is more, by the smallest: how far a singular configuration may be.
+    """
+
+    robot: object
+    q: np.ndarray
+    v: np.ndarray
+    tau: np.ndarray
+    f_ext: np.ndarray
+    ranking: Ranking
+    M: np.ndarray
+    h: np.ndarray
+    G: np.ndarray
+    residual: np.ndarray
+    psi: np.ndarray
+    gamma: np.ndarray
+    rank: np.ndarray
+    order: np.ndarray
+    ratio: np.ndarray
+
+    @cached_property
+    def G_plus(self):
+        """The Moore-Penrose inverse of G, shape (count, nv, m)."""
+        return pseudoinverse(self.G, self.rank)
+
+    @property
+    def dependent(self):
+        """Numbers of the rows that depend on others, at the last state."""
+        return tuple(sorted(int(k) for k in self.order[-1][self.rank[-1]:]))
+
+    def minimum_norm(self, force):
+        """The shortest multipliers with G^T lambda = force."""
+        return np.where(self.G.any(axis=-1), transposed(self.G_plus, force), 0.0)  # no rounding on rows that are off
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What every formulation returns, state by state; `forward_dynamics` gives it names."""
+
+    a: np.ndarray
+    lam: np.ndarray
+    rank: np.ndarray
+    condition: np.ndarray
+    dependent: tuple = ()  # numbers of the rows that depend on others, at the last state
+    independent: tuple = ()
+    singular_values: np.ndarray | None = None
+    indicator: np.ndarray | None = None
+
+
+def problem(robot, lead, q, v, tau, f_ext, tolerance):
+    """Terms of each state of a batch with leading shape `lead`."""
+    terms = [np.stack(x) for x in zip(*(terms_kernel(robot.packed, *state) for state in zip(q, v, f_ext)))]
+    raise_errors(robot.functions)
+    require_rows(robot, lead, *terms[2:])
+    return Problem(robot, q, v, tau, f_ext, ranking(robot, tolerance), *terms, *ranks(robot, terms[2], tolerance))
+
+
+def of_each_state(problem, kernel, *options, more=()):
+    """Accelerations, multipliers and ranks by a kernel of dense terms; a row of each array in `more` is filled, too."""
+    count, m, n = problem.G.shape
+    a, lam, rank = np.empty((count, n)), np.empty((count, m)), np.empty(count, int)
+    given = problem.M, problem.h, problem.G, problem.residual, problem.psi, problem.gamma, problem.tau
+    for b in range(count):
+        status, rank[b] = kernel(*(x[b] for x in given), *options, problem.ranking, a[b], lam[b],
+                                 *(x[b] for x in more))
+        if status != OK:
+            raise no_inertia(problem, b)
+    return a, lam, rank
+
+
+def spread(values, rank):
+    """Largest by smallest of the singular values that count; one where none does."""
+    values = np.concatenate([np.ones((len(values), 1)), values], axis=1)
+    return np.where(rank > 0, values[:, min(1, values.shape[1] - 1)], 1.0) / values[np.arange(len(rank)), rank]
+
+
+def apply(A, x):
+    """A x, state by state."""
+    return np.einsum("bij,bj->bi", A, x)
+
+
+def transposed(A, x):
+    """A^T x, state by state."""
+    return np.einsum("bji,bj->bi", A, x)
+
+
+def linear_solution(problem, wanted, solve):
+    """(a, lambda) by `solve(force, wanted)`, and once more for what is left over."""
+    force = problem.tau - problem.h
+    a, lam = solve(force, wanted)
+    left = force - apply(problem.M, a) - transposed(problem.G, lam)
+    more_a, more_lam = solve(left, wanted - apply(problem.G, a))
+    return a + more_a, lam + more_lam
+
+
+def stabilized(problem, baumgarte):
+    """gamma - 2 alpha psi - beta^2 residual, for `baumgarte` = (alpha, beta) or None."""
+    alpha, beta = gains(baumgarte)
+    return problem.gamma - 2.0 * alpha * problem.psi - beta ** 2 * problem.residual
+
+
+def gains(baumgarte):
+    """(alpha, beta) [1/s]; None is no stabilisation."""
+    if baumgarte is None:
+        return 0.0, 0.0
+    pair = floats("baumgarte", baumgarte)
+    if pair.shape != (2,):
+        raise InputError(f"baumgarte must be two numbers (alpha, beta), got {shown(baumgarte)}")
+    require_usable("baumgarte", pair)
+    alpha, beta = pair.tolist()
+    return non_negative("baumgarte alpha", alpha), non_negative("baumgarte beta", beta)
+
+
+def require_regular_tree(robot, method, instead=OTHERS):
+    """What inverts M cannot take massless bodies, although the loops hold them."""
+    if robot.singular_tree:
+        raise SingularConfigurationError(
+            f"{method} inverts the mass matrix of the open tree, but that of {robot.name!r} is singular: nothing "
+            f"resists the motion of {', '.join(robot.singular_tree)}, which only the constraints hold; use "
+            f"{instead}", np.zeros(1))
+
+
+def no_inertia(problem, b):
+    """The error for state b where some motion that the constraints allow moves no inertia."""
+    _, _, Vt = np.linalg.svd(problem.G[b])
+    K = Vt[problem.rank[b]:].T
+    return SingularConfigurationError(
+        f"no inertia resists some motion of {problem.robot.name!r} that its constraints allow: K^T M K is not positive "
+        "definite", np.linalg.svd(K.T @ problem.M[b] @ K, compute_uv=False))

@@ -1,0 +1,154 @@
+"""The result of forward dynamics: what is computed, and the rest worked out when it is read."""
+import functools
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from liedyn.mechanics.constraints.constraint_wrenches import wrenches_at
+from liedyn.mechanics.constraints.independent import tangent_conditions, tangent_names
+from liedyn.model.remembered import remembered
+
+
+@dataclass(frozen=True)
+class ForwardDynamics:
+    """Accelerations and forces of a constrained mechanism.
+
+    Attributes
+    ----------
+    a : ndarray, shape (..., nv)
+        Accelerations [rad/s^2, m/s^2], stabilisation included.
+    lam : ndarray, shape (..., m)
+        Multipliers of ``M a + c = tau + tau_joint - G^T lam``, rows as in ``robot.row_names``; of minimum norm
+        where rows are redundant.
+    constraint_wrenches : dict
+        By constraint name the wrench (moment, force) [N m, N], shape (..., 6), that it exerts on the body at its child
+        side: of a loop in the cut frame with the axes the user declared, of a contact about the origin of its frame B
+        in the axes of frame A (`liedyn.mechanics.constraints.constraint_wrenches`). Couplings and custom rows have
+        none.
+    rank : int or ndarray
+        Number of independent constraint rows.
+    redundant_rows : tuple of str
+        Names of rows that depend on the others (at the last state of a batch), of constraints that are switched on.
+    condition : float or ndarray
+        Condition number of the matrix that the formulation has to invert besides the inertia: [G; R] (1-norm) of
+        "nullspace", A of "kane", the part of G that counts for "svd" and "unified", M^-1/2 G^T of "udwadia_kalaba",
+        G M^-1 G^T of "multiplier", the constraint inertia matrix itself of "projection". Where pivoting chooses,
+        states next to each other in a batch share a choice if it suits all of them.
+    independent : tuple of str
+        Names of the independent coordinates used (at the last state of a batch); empty where there are none.
+    constraint_force : ndarray, shape (..., nv)
+        ``G^T lam`` [N m, N], what the constraints take of the generalised forces.
+    multipliers : dict
+        ``lam`` by constraint name, shape (..., rows of the constraint).
+    singular_values : ndarray or None, shape (..., m)
+        Of G, largest first, zeros behind the first nv ("svd" only).
+    indicator : ndarray or None, shape (..., m)
+        ``|u_i . Gdot v|`` for each singular value s_i, the norm of ``v_i u_i^T Gdot v``; divided by s_i it is an
+        acceleration, which stays finite on the way to a singular configuration only where the indicator vanishes with
+        s_i. Behind the rank stands what of ``Gdot v`` the rows cannot reach ("svd" only).
+    singular : bool or ndarray
+        Is this a singular configuration, where the constraints have a smaller rank than next to it? Then the motion is
+        not determined: ``a`` is that of least error in ``G a = gamma``, with the motions that G has lost as further
+        degrees of freedom ("svd", "projection", "udwadia_kalaba" and "unified": the other methods raise there).
+    contacts : dict
+        What each one-sided constraint does, by name: "open", "leaving" (it touches, and comes apart), "sliding"
+        (without friction too), "sticking", or "off"; for a batch arrays of them, shape (...).
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> five_bar = ld.load("five_bar")
+    >>> r = ld.forward_dynamics(five_bar, five_bar.home, [0.0] * 4, [0.0] * 4, method="svd")
+    >>> r.rank, r.redundant_rows, r.singular_values.round(3).tolist()
+    (2, ('pin.wx', 'pin.wy', 'pin.vz'), [2.576, 1.598, 0.0, 0.0, 0.0])
+    """
+
+    a: np.ndarray
+    lam: np.ndarray
+    rank: int
+    redundant_rows: tuple
+    condition: float
+    independent: tuple
+    constraint_force: np.ndarray
+    singular_values: np.ndarray | None = None
+    indicator: np.ndarray | None = None
+    singular: bool | np.ndarray = False
+    _at: tuple = field(default=None, repr=False)  # the robot, configurations (count, nq), contacts if the state decides
+    # what ends with what `nullspace_states` tells of the last state, or a function that asks it; its rank, the names of
+    # the coordinates that were given (None for the tangent space), and the tolerance
+    _found: tuple = field(default=None, repr=False)
+
+    @classmethod
+    def of(cls, known):
+        """A result of which the rest is worked out when it is read."""
+        made = object.__new__(cls)
+        made.__dict__.update(known)
+        return made
+
+    def __getattr__(self, name):
+        if name not in _LATER:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        self.__dict__[name] = value = _LATER[name](self)
+        return value
+
+    @functools.cached_property
+    def constraint_wrenches(self):
+        robot, q = self._at[:2]
+        found = wrenches_at(robot, robot.t, q, self.lam.reshape(len(q), self.lam.shape[-1]))
+        return {name: F.reshape(self.lam.shape[:-1] + (6,)) for name, F in found.items()}
+
+    @functools.cached_property
+    def multipliers(self):
+        return {name: self.lam[..., k] for name, k in _rows_by_constraint(self._at[0])[1].items()}
+
+    @functools.cached_property
+    def contacts(self):
+        return self._at[2] if len(self._at) > 2 else self._at[0].contacts
+
+    def __getstate__(self):  # without the robot
+        _ = self.constraint_wrenches, self.multipliers, self.contacts, [getattr(self, name) for name in _LATER]
+        return {name: value for name, value in vars(self).items() if name not in ("_at", "_found")}
+
+
+def _found(result):
+    told, *others = result._found
+    return told() if callable(told) else told, *others
+
+
+def _redundant_rows(result):
+    told, rank, _, _ = _found(result)
+    n, m = result.a.shape[-1], result.lam.shape[-1]
+    return names_of_rows(result._at[0], sorted(map(int, told[len(told) - m - n + rank:len(told) - n])))
+
+
+def _independent(result):
+    told, rank, names, _ = _found(result)
+    n, m = result.a.shape[-1], result.lam.shape[-1]
+    if names is None:
+        return tangent_names(n - rank)
+    if told[-1 - m - n]:
+        return tuple(result._at[0].velocity_names[k] for k in np.flatnonzero(told[len(told) - n:]))
+    return names
+
+
+def _condition(result):
+    condition = tangent_conditions(*result._at[:2], float(result._found[3]))
+    return condition.reshape(result.lam.shape[:-1]) if result.lam.ndim > 1 else float(condition[0])
+
+
+_LATER = {"redundant_rows": _redundant_rows, "independent": _independent, "condition": _condition}
+
+
+@remembered
+def _rows_by_constraint(robot):
+    """Names of the rows that are switched on, by number; numbers of the rows of each constraint."""
+    active = set(robot.active)
+    owned = {name: [k for k, owner in enumerate(robot.row_owners) if owner == name] for name in robot.constraint_names}
+    return ({k: name for k, (name, owner) in enumerate(zip(robot.row_names, robot.row_owners)) if owner in active},
+            {name: slice(k[0], k[-1] + 1) if k else slice(0, 0) for name, k in owned.items()})
+
+
+def names_of_rows(robot, numbers):
+    """Names of those that are switched on."""
+    names = _rows_by_constraint(robot)[0]
+    return tuple(names[k] for k in numbers if k in names)

@@ -1,0 +1,170 @@
+"""Constrained accelerations of many states without Python in between, one workspace for each thread."""
+from collections import namedtuple
+
+import numpy as np
+from numba import types
+
+from liedyn.machine.compiled.jit import INTEGERS, MATRIX, VECTOR, group, inline, kernel_in_place, late
+from liedyn.machine.linalg.gauss_jordan import padded
+from liedyn.machine.simd.lanes import SCALAR, WIDTH, integer, matrix_in, take_integers, take_matrix, take_vector
+from liedyn.machine.simd.registers import first_place
+from liedyn.mechanics.constraints.constraint_rows import reader_rows
+from liedyn.mechanics.constraints.elimination import independent_dofs, put_row_order
+from liedyn.mechanics.constraints.families.cut import cut_bias_kernel
+from liedyn.mechanics.constraints.reduced import constraint_force, multipliers_size, shortest_multipliers
+from liedyn.mechanics.dynamics.forward_in_lanes import all_cut_joints, nullspace_in_lanes, nullspace_in_lanes_size
+from liedyn.mechanics.dynamics.nullspace import (
+    OK, SINGULAR_CHOICE, SINGULAR_INERTIA, WRONG_COUNT, elimination_in, given_accelerations, invert_rows, solve_chosen,
+    solve_multipliers, solve_padded, solve_size,
+)
+from liedyn.mechanics.dynamics.picked import picked_condition, picks
+from liedyn.mechanics.dynamics.state import TERMS, State, Terms, gather_state, state_in_lanes
+from liedyn.mechanics.dynamics.terms import put_terms, terms_size
+from liedyn.model.calls.batches import aligned, batch, in_lanes, scatter
+from liedyn.model.packed import NV, N_ROWS, N_VIRTUAL, PackedModel
+from liedyn.model.packed_records import MODEL
+
+GIVEN, PIVOTED, EITHER = range(3)
+"""Independent coordinates: those given, those that pivoting leaves at each state, or these where those do not fit."""
+
+FEW = WIDTH // 2
+"""States from which on lanes pay: a register takes as long as 2 states of a four-bar, and up to 7 of a large machine
+with many motions, whose derivatives fill registers at one state already."""
+
+
+Choice = namedtuple("Choice", "R virtual way")
+"""Rows R that read the independent velocities; numbers of those of cuts that stand for a row, else -1; the way."""
+
+Found = namedtuple("Found", "a lam force rank condition")
+"""Results, one row for each state: accelerations, multipliers, G^T lam, rank and condition number."""
+
+
+@late(MODEL, VECTOR, TERMS, VECTOR, group(Choice, MATRIX, INTEGERS, types.int64), types.float64, VECTOR, INTEGERS,
+      *[VECTOR] * 2, returns=types.Tuple((types.int64, types.int64, types.float64)))
+def solve_given(model, world, terms, tau, choice, tolerance, work, rows, a, lam):
+    """a and the minimum-norm lam in coordinates that the elimination does not take: those of cuts, of tangent spaces,
+    and such as do not fit; `rows` has room for m + n. Returns (status, rank, condition) as `nullspace_kernel`."""
+    (m, n), nz, p = terms.G.shape, model.ints[N_VIRTUAL], choice.virtual.size
+    E, rho, columns = take_matrix(work, nz, n), take_vector(work, nz), take_integers(work, rows.size)
+    if nz > 0:
+        reader_rows(SCALAR, model, world, E)
+        cut_bias_kernel(model, world, True, rho)
+    table, Z_inverse = take_matrix(work, m + p, padded(n)), take_matrix(work, n, padded(n))
+    free, weights = take_matrix(work, 2, padded(n)), take_vector(work, m + p)
+    status, rank, condition = invert_rows(
+        model, terms.G, E, choice.R, choice.virtual, tolerance, table, rows, columns, free, weights, Z_inverse)
+    if status == OK:
+        K, MK, reduced = (take_matrix(work, n, padded(p + 1)), take_matrix(work, n, padded(p + 1)),
+                          take_matrix(work, p, padded(p + 1)))
+        if given_accelerations(terms, rho, tau, choice.virtual, rank, rows, Z_inverse, K, MK, reduced, a, lam):
+            shortest_multipliers(
+                SCALAR, table, rank, m, rows, columns, take_matrix(work, rank, padded(rank + 1)), lam)
+        else:
+            status = SINGULAR_INERTIA
+    return status, rank, condition
+
+
+@inline
+def nullspace_size(model):
+    """Numbers in the workspace of `nullspace_in_place`."""
+    n, m, nz = model.ints[NV], model.ints[N_ROWS], model.ints[N_VIRTUAL]
+    state = terms_size(model) + solve_size(model) + n + m * n + m
+    given = (m + n) * (padded(n) + 3) + nz * n + nz + n * padded(n) + 2 * padded(n) + 3 * n * padded(n + 1)
+    return 1 + state + given + multipliers_size(SCALAR, model) + WIDTH * 20  # as many arrays fill whole registers
+
+
+@kernel_in_place
+def nullspace_in_place(model, state, choice, tolerance, work, rows, left, a, lam, force):
+    """a, lam and force = G^T lam at one state.
+
+    `rows` (m + n) receives the numbers of the rows, independent ones first; `left` (n) 1 for each coordinate that
+    pivoting left. Returns (status, rank, condition, pivoted).
+    """
+    n, m, tau, virtual = model.ints[NV], model.ints[N_ROWS], state.tau, choice.virtual
+    work[0] = first_place(work)
+    world, solution = take_vector(work, terms_size(model)), take_vector(work, solve_size(model))
+    h, G, gamma = take_vector(work, n), take_matrix(work, m, n), take_vector(work, m)
+    M, (choosable, e) = matrix_in(solution, 0, n, padded(n)), elimination_in(model, solution)
+    put_terms(model, state.q, state.v, state.f_ext, world, M, h, G, gamma)
+    pivoted, eliminated = choice.way == PIVOTED, False
+    status, rank, condition = WRONG_COUNT, 0, np.inf
+    if not pivoted and picks(model, choice.R, virtual, choosable):
+        status, rank, _ = solve_chosen(model, M, h, G, gamma, tau, tolerance, solution, a)
+        eliminated = status == OK and rank + virtual.size == n
+    if not pivoted and not eliminated:
+        status, rank, condition = solve_given(
+            model, world, Terms(M, h, G, gamma), tau, choice, tolerance, work, rows, a, lam)
+        pivoted = choice.way == EITHER and (status == WRONG_COUNT or status == SINGULAR_CHOICE)
+    if pivoted:
+        status, rank, _ = solve_padded(model, M, h, G, gamma, tau, tolerance, solution, a)
+    if pivoted or eliminated:
+        condition = picked_condition(SCALAR, model, e, G, n - rank)
+        solve_multipliers(model, solution, lam)
+        put_row_order(model, e, rows)
+    for j in range(n):
+        left[j] = 0.0
+    if pivoted:
+        independent = independent_dofs(model, e)[0]
+        for s in range(n - rank):
+            left[integer(independent, s)] = 1.0
+    constraint_force(SCALAR, model, G, lam, force)
+    return status, rank, condition, pivoted
+
+
+@batch
+def nullspace_registers(begin, end, model, states, choice, tolerance, found, last):
+    """`nullspace_states` for W rows at a time that depend alike on given coordinates
+    (`liedyn.mechanics.dynamics.forward_in_lanes`).
+
+    The rank of all others, and `last`, stay what they are: `nullspace_states` has to follow. It is a kernel of its
+    own, as a single state should not wait for it to be compiled. Where pivoting chooses, `virtual` says how many
+    coordinates it leaves, and the lanes share the choice.
+    """
+    p, choosable = choice.virtual.size, np.ones(model.ints[NV])
+    if not all_cut_joints(model) or choice.way != PIVOTED and not picks(model, choice.R, choice.virtual, choosable):
+        return
+    state, work = state_in_lanes(states), aligned(nullspace_in_lanes_size(model, p))
+    lanes = Found(in_lanes(found.a), in_lanes(found.lam), in_lanes(found.force), found.rank, aligned(WIDTH))
+    for b in range(begin, end, WIDTH):
+        gather_state(states, b, end, state)
+        if nullspace_in_lanes(model, state, choosable, p, tolerance, work, lanes):
+            scatter(lanes.a, b, end, found.a)
+            scatter(lanes.lam, b, end, found.lam)
+            scatter(lanes.force, b, end, found.force)
+            for k in range(b, min(b + WIDTH, end)):
+                found.rank[k], found.condition[k] = model.ints[NV] - p, lanes.condition[k - b]
+
+
+@kernel_in_place
+def nullspace_row(b, model, states, choice, tolerance, work, rows, left, found):
+    """`nullspace_in_place` on row b: (status, rank, condition, pivoted)."""
+    state = State(states.q[b], states.v[b], states.tau[b], states.f_ext[b])
+    return nullspace_in_place(
+        model, state, choice, tolerance, work, rows, left, found.a[b], found.lam[b], found.force[b])
+
+
+@batch
+def nullspace_states(begin, end, model, states, choice, tolerance, found, last):
+    """`nullspace_in_place` on each row whose rank is not known yet, -1, and on the last row.
+
+    `last` (1 + m + n) tells of that: it receives whether pivoting chose, the order of the rows of G, independent ones
+    first, and 1 for each coordinate that pivoting left. The first state that has no accelerations keeps its rank, and
+    none behind it in its block is worked on.
+    """
+    n, m, count = model.ints[NV], model.ints[N_ROWS], states.q.shape[0]
+    model = PackedModel(model.ints, model.floats.copy())  # where moving targets and custom rows leave what they return
+    work, rows, left = np.empty(nullspace_size(model)), np.empty(m + n, np.int64), np.empty(n)
+    for b in range(begin, end):
+        if found.rank[b] >= 0 and b < count - 1:
+            continue
+        status, found.rank[b], found.condition[b], pivoted = nullspace_row(
+            b, model, states, choice, tolerance, work, rows, left, found)
+        if status != OK:
+            found.rank[b] = -1  # and not that of G
+            return
+        if b == count - 1:
+            last[0] = 1.0 if pivoted else 0.0
+            for i in range(m):
+                last[1 + i] = rows[i]
+            for k in range(n):
+                last[1 + m + k] = left[k]

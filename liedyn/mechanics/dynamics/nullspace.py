@@ -1,0 +1,315 @@
+"""Null-space dynamics: constrained accelerations in independent coordinates (Spencer 2004, 2.3 and 2.4, eq. 2.42-2.47).
+
+Independent velocities w = R v (rows that pick coordinates of the tree, read virtual velocities at a cut, or span the
+tangent space) and r independent rows G_1 of G = [G_1; T G_1] together determine v. One inverse serves everything:
+
+    [G_1; R]^-1 = [G_1^# K]        G K = 0,  R K = 1,  G G_1^# = [1; T]
+
+    a = K wdot + a_p               a_p = [G_1^# K] (-Gdot v, -Rdot v)
+    K^T M K wdot = K^T (tau - h - M a_p)
+
+Only K^T M K has to be regular: massless bodies that the constraints hold are welcome. Redundant rows, and the zero rows
+of constraints that are switched off, change nothing but the multipliers, which are the minimum-norm ones:
+G^T lambda = tau - h - M a.
+
+`acceleration_kernel` lets the elimination choose the coordinates, as a does not depend on them, and works on clusters
+of constraints (`liedyn.mechanics.constraints.elimination`).
+`nullspace_kernel` takes the coordinates it is given: exchanging the rows R as well makes the table [G_1; R]^-1.
+"""
+import numpy as np
+
+from liedyn.machine.compiled.jit import inline, kernel, kernel_in_place
+from liedyn.machine.linalg.gauss_jordan import (
+    add_product, add_transposed_product, at, clear, exchange_rows, padded, solve_rows,
+)
+from liedyn.machine.simd.lanes import SCALAR, WIDTH, integer, matrix_in, store, vector_in
+from liedyn.machine.simd.registers import before_line
+from liedyn.mechanics.constraints.constraint_rows import reader_rows
+from liedyn.mechanics.constraints.elimination import elimination_size
+from liedyn.mechanics.constraints.families.cut import cut_bias_kernel
+from liedyn.mechanics.constraints.reduced import (
+    minimum_norm_multipliers, multipliers_size, reduced_motion, shortest_multipliers, unbalanced,
+)
+from liedyn.mechanics.constraints.sparse_elimination import eliminate_rows
+from liedyn.mechanics.dynamics.state import Terms
+from liedyn.mechanics.dynamics.terms import copy_inertia, put_terms, terms_in_place, terms_size
+from liedyn.mechanics.tree.ltdl import ltdl_factor, ltdl_solve
+from liedyn.model.constraint_records import ranking_of
+from liedyn.model.packed import NV, N_ROWS, N_VIRTUAL
+
+OK, WRONG_COUNT, SINGULAR_CHOICE, SINGULAR_INERTIA = range(4)
+
+RANK_TOLERANCE = 1e-8
+"""A pivot of G below this part of the largest one counts as zero. States closed to 1e-12 leave redundant rows at about
+that size, and real rows of machines measured in mm and rad stay above 1e-4."""
+
+
+@inline
+def solution(w_dot, K, p, a):
+    """a = K wdot + a_p, for K with a_p behind its p columns and -wdot in column p of `w_dot`."""
+    for i in range(a.size):
+        x = at(K, i, p)
+        for s in range(p):
+            x -= at(K, i, s) * at(w_dot, s, p)
+        a[i] = x
+
+
+@kernel_in_place
+def reduced_accelerations(M, h, tau, K, MK, reduced, a):
+    """a from K^T M K wdot = K^T (tau - h - M a_p), for K = [K a_p]; False if K^T M K is not positive definite.
+
+    Leaves M [K a_p] with h - tau added to its last column in MK, and [1, -wdot] in `reduced`; all padded.
+    """
+    n, p = h.size, reduced.shape[0]
+    clear(MK)
+    add_product(SCALAR, 1.0, M, n, K, MK)
+    for i in range(n):
+        MK[i, p] += h[i] - tau[i]
+    clear(reduced)
+    add_transposed_product(K, 0, p, MK, reduced)
+    regular = solve_rows(SCALAR, reduced)
+    solution(reduced, K, p, a)
+    return regular
+
+
+@inline
+def left_to_balance(reduced, MK, p, i):
+    """(tau - h - M a)_i, what the constraints have to balance; after `reduced_accelerations`."""
+    x = -at(MK, i, p)
+    for s in range(p):
+        x += at(MK, i, s) * at(reduced, s, p)
+    return x
+
+
+# ---- coordinates chosen by pivoting
+
+
+@inline
+def solve_layout(model):
+    """Where things begin in the workspace of the solution, that of the elimination last.
+
+    M, K^T M and its reduction, which the multipliers overwrite; what has to be balanced, and one for each dof
+    """
+    n = integer(model.ints, NV)
+    w, one = padded(n), padded(n + 1)
+    KM = w * n
+    reduced = KM + w * n
+    inertia = reduced + max(one * n, multipliers_size(SCALAR, model))
+    left = inertia + one * n
+    choosable = left + w
+    return 0, KM, reduced, inertia, left, choosable, choosable + w
+
+
+@kernel_in_place
+def solve_size(model):
+    """Numbers in the workspace of `solve_accelerations`."""
+    return solve_layout(model)[6] + elimination_size(SCALAR, model)
+
+
+@kernel_in_place
+def acceleration_size(model):
+    """Numbers in the workspace of `acceleration_kernel`."""
+    n, m = model.ints[NV], model.ints[N_ROWS]
+    return WIDTH + solve_size(model) + padded(terms_size(model) + n + m) + padded(m * n)
+
+
+@kernel_in_place
+def solve_tree(model, M, h, tau, L, a):
+    """a = M^-1 (tau - h), the branches of the tree kept apart; L receives the factor of M. False if M is singular."""
+    n = h.size
+    for i in range(n):
+        for j in range(n):
+            store(SCALAR, L, n * i + j, at(M, i, j))
+        a[i] = tau[i] - h[i]
+    ltdl_factor(SCALAR, model, L)
+    ltdl_solve(SCALAR, model, L, 1.0, a, 1)
+    regular = True
+    for i in range(n):
+        regular = regular and at(L, i, i) > 0.0
+    return regular
+
+
+@inline
+def elimination_in(model, work):
+    """In the workspace of the solution: which velocities may be dependent, 1 or 0; the elimination's own."""
+    _, _, _, _, _, choosable_at, e_at = solve_layout(model)
+    return vector_in(work, choosable_at, model.ints[NV]), vector_in(work, e_at, work.size - e_at)
+
+
+@inline
+def solve_padded(model, M, h, G, gamma, tau, tolerance, work, a):
+    """`solve_accelerations` for a padded M."""
+    choosable, _ = elimination_in(model, work)
+    for j in range(h.size):
+        store(SCALAR, choosable, j, 1.0)
+    return solve_chosen(model, M, h, G, gamma, tau, tolerance, work, a)
+
+
+@kernel_in_place
+def solve_chosen(model, M, h, G, gamma, tau, tolerance, work, a):
+    """`solve_padded` with the dependent velocities among those that `elimination_in` says."""
+    n = h.size
+    _, KM_at, reduced_at, inertia_at, left_at, _, _ = solve_layout(model)
+    choosable, e = elimination_in(model, work)
+    rank, ratio, complete = eliminate_rows(model, M, G, gamma, choosable, tolerance, e)
+    p = n - rank
+    if rank == 0:
+        regular = solve_tree(model, M, h, tau, matrix_in(work, reduced_at, n, n), a)
+    else:
+        regular = reduced_motion(
+            SCALAR, model, e, M, h, tau, matrix_in(work, KM_at, p, padded(n)),
+            matrix_in(work, reduced_at, p, padded(p + 1)), matrix_in(work, inertia_at, p, padded(p + 1)), a)
+    if gamma.size > 0:
+        unbalanced(SCALAR, model, M, h, tau, a, vector_in(work, left_at, padded(n)))
+    return (OK if regular and complete else SINGULAR_INERTIA), rank, ratio
+
+
+@kernel_in_place
+def solve_accelerations(model, M, h, G, gamma, tau, tolerance, work, a):
+    """a (nv) of M a + h + G^T lambda = tau, G a = gamma, with `solve_size` numbers of workspace.
+
+    Returns (status, rank, ratio) as `acceleration_kernel`.
+    """
+    n = h.size
+    M_padded = matrix_in(work, solve_layout(model)[0], n, padded(n))
+    copy_inertia(model, M, M_padded)
+    return solve_padded(model, M_padded, h, G, gamma, tau, tolerance, work, a)
+
+
+@kernel_in_place
+def solve_multipliers(model, work, lam):
+    """lambda (m) of minimum norm, from the workspace that `solve_accelerations` leaves."""
+    _, _, reduced_at, _, left_at, _, _ = solve_layout(model)
+    left, scratch = vector_in(work, left_at, padded(model.ints[NV])), vector_in(work, reduced_at, left_at - reduced_at)
+    minimum_norm_multipliers(SCALAR, model, elimination_in(model, work)[1], left, scratch, lam)
+
+
+@kernel_in_place
+def acceleration_kernel(model, q, v, tau, f_ext, tolerance, work, a, lam):
+    """a (nv) and the minimum-norm lam (m), with `acceleration_size` numbers of workspace.
+
+    Returns (status, rank, ratio): OK, or SINGULAR_INERTIA where some motion moves no mass, or a row of G is NaN as its
+    constraint has no direction; independent rows of G; the smallest pivot by the largest of its cluster, which says how
+    far a singular configuration is. `f_ext` is (6 links) or empty.
+    """
+    n, m = model.ints[NV], model.ints[N_ROWS]
+    size = terms_size(model)
+    k = before_line(work, 0)
+    world, h, gamma = vector_in(work, k, size), vector_in(work, k + size, n), vector_in(work, k + size + n, m)
+    k = k + padded(size + n + m)
+    G, k = matrix_in(work, k, m, n), k + padded(m * n)
+    solution, M = vector_in(work, k, work.size - k), matrix_in(work, k, n, padded(n))
+    put_terms(model, q, v, f_ext, world, M, h, G, gamma)
+    status, rank, ratio = solve_padded(model, M, h, G, gamma, tau, tolerance, solution, a)
+    solve_multipliers(model, solution, lam)
+    return status, rank, ratio
+
+
+# ---- coordinates given
+
+
+@kernel_in_place
+def invert_rows(model, G, E, R, virtual, tolerance, table, rows, columns, free, weights, Z_inverse):
+    """Z_inverse = [G_1; R]^-1 (n, n), padded; R with rows of E where `virtual` says so.
+
+    Returns (status, rank, condition). `table` (m + p rows, padded) keeps T; rows[:rank] are the numbers of the rows
+    G_1, columns[:rank] their columns of the table. `weights` (m + p) is scratch.
+    """
+    m, n = G.shape
+    p, ranking = virtual.size, ranking_of(model, tolerance)
+    clear(table)
+    clear(free)
+    for i in range(m + p):
+        weights[i] = ranking.rows[i] if i < m else 1.0
+    for j in range(n):
+        free[0, j] = ranking.columns[j]
+        for i in range(m):
+            table[i, j] = G[i, j]
+        for k in range(p):
+            table[m + k, j] = E[virtual[k], j] if virtual[k] >= 0 else R[k, j]
+    rank, _, _ = exchange_rows(table, 0, m, n, tolerance, rows, columns, free, weights)
+    if rank + p != n:
+        return WRONG_COUNT, rank, np.inf
+    count, _, _ = exchange_rows(table, m, m + p, n, 0.0, rows, columns, free, weights)
+    if count < p:
+        return SINGULAR_CHOICE, rank, np.inf
+    clear(Z_inverse)
+    inverse_norm = norm = 0.0
+    for k in range(n):
+        # column k of the inverse: that of row k of Z, which stands in the table at row i
+        i = k if k < rank else m + k - rank
+        to = k if k < rank else rank + rows[i] - m
+        c = columns[i]
+        s = 0.0
+        for l in range(n):
+            row = l if l < rank else m + l - rank
+            x = at(table, row, c)
+            Z_inverse[columns[row], to] = x
+            s += abs(x)
+        inverse_norm = max(inverse_norm, s)
+    for j in range(n):
+        s = 0.0
+        for k in range(rank):
+            s += abs(G[rows[k], j])
+        for k in range(p):
+            s += abs(E[virtual[k], j] if virtual[k] >= 0 else R[k, j])
+        norm = max(norm, s)
+    condition = norm * inverse_norm
+    singular = not condition < 1.0 / np.finfo(np.float64).eps
+    return (SINGULAR_CHOICE if singular else OK), rank, condition
+
+
+@kernel_in_place
+def given_accelerations(terms, rho, tau, virtual, rank, rows, Z_inverse, K, MK, reduced, a, lam):
+    """a, -w_dot in column p of `reduced`, and lam on the rows G_1; False if K^T M K is not positive definite."""
+    n, p = tau.size, virtual.size
+    clear(K)
+    for i in range(n):
+        for s in range(p):
+            K[i, s] = at(Z_inverse, i, rank + s)
+        x = 0.0
+        for k in range(rank):
+            x += at(Z_inverse, i, k) * terms.gamma[rows[k]]
+        for s in range(p):
+            if virtual[s] >= 0:
+                x -= at(Z_inverse, i, rank + s) * rho[virtual[s]]
+        K[i, p] = x
+    regular = reduced_accelerations(terms.M, terms.h, tau, K, MK, reduced, a)
+    for k in range(rank):
+        lam[rows[k]] = 0.0
+    for i in range(n):
+        left = left_to_balance(reduced, MK, p, i)
+        for k in range(rank):
+            lam[rows[k]] += at(Z_inverse, i, k) * left
+    return regular
+
+
+@kernel
+def nullspace_kernel(model, q, v, tau, f_ext, R_constant, virtual, tolerance):
+    """Constrained accelerations in given coordinates; see the module's text for the symbols.
+
+    `virtual[k]` is the virtual velocity that independent coordinate k reads, or -1 for row k of `R_constant`. Returns
+    (status, rank, condition, a, lam, order, h, G, E, Z_inverse, M, w_dot); `order` lists the rows G_1 first.
+    """
+    n, m, nz, p = model.ints[NV], model.ints[N_ROWS], model.ints[N_VIRTUAL], virtual.size
+    work, M, h = np.empty(terms_size(model)), np.empty((n, n)), np.empty(n)
+    G, E, gamma, rho = np.empty((m, n)), np.empty((nz, n)), np.empty(m), np.empty(nz)
+    terms_in_place(model, q, v, f_ext, work, M, h, G, gamma)
+    reader_rows(SCALAR, model, work, E)
+    cut_bias_kernel(model, work, True, rho)
+    a, lam, w_dot, Z_inverse = np.zeros(n), np.zeros(m), np.zeros(p), np.zeros((n, padded(n)))
+    table, rows, columns = np.empty((m + p, padded(n))), np.empty(m + p, np.int64), np.empty(m + p, np.int64)
+    free, weights = np.empty((2, padded(n))), np.empty(m + p)
+    status, rank, condition = invert_rows(
+        model, G, E, R_constant, virtual, tolerance, table, rows, columns, free, weights, Z_inverse)
+    order = rows[:m].copy()
+    if status == OK:
+        K, MK, reduced = np.empty((n, padded(p + 1))), np.empty((n, padded(p + 1))), np.empty((p, padded(p + 1)))
+        terms = Terms(M, h, G, gamma)
+        if given_accelerations(terms, rho, tau, virtual, rank, rows, Z_inverse, K, MK, reduced, a, lam):
+            w_dot[:] = -reduced[:, p]
+            shortest_multipliers(
+                SCALAR, table, rank, m, rows, columns, np.empty((rank, padded(rank + 1))), lam)
+        else:
+            status = SINGULAR_INERTIA
+    return status, rank, condition, a, lam, order, h, G, E, np.ascontiguousarray(Z_inverse[:, :n]), M, w_dot

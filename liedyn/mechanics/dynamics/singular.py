@@ -1,0 +1,201 @@
+"""Singular configurations: is a state at one, and how many digits are left next to one?
+
+A configuration is singular where the rows of the constraints have a smaller rank than next to it, on the manifold
+itself. Rows that are redundant everywhere (a planar loop closed by a spatial pin: 5 rows of rank 2) are no sign of it.
+
+Next to one, let kappa be the condition number of the rows that count, each divided by its length at home (so that units
+do not matter). A state is closed to rounding, eps. Where two branches of the manifold cross, the curve that belongs to
+g(q) = eps is a hyperbola beside them: it is off by kappa eps in position, kappa^2 eps in direction, kappa^3 eps in
+curvature, kappa^4 eps in the derivative of that. Accelerations take the direction, and the curvature times v^2;
+the linearization takes one derivative more:
+
+    error of a = kappa^2 (1 + kappa v^2 / |a|) eps        error of A = kappa^3 (1 + kappa v^2 / |a|) eps
+
+Measured on the double four-bar A02 of the IFToMM benchmark, whose exact motion is known, in states that are closed to
+rounding: from 1e-1 to 1e-4 rad, at rest and up to 10 rad/s, the digits are within one and a half of those of the
+largest error of twenty (`tests/test_singular_states.py`). In states that happen to be exact there are more.
+"""
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+from liedyn.machine.compiled.user_functions import raise_errors
+from liedyn.machine.errors import (
+    ClosureError, ConditionWarning, InputError, LiedynError, SingularConfigurationError, of_the_batch,
+)
+from liedyn.mechanics.constraints.assembly import close
+from liedyn.mechanics.constraints.cluster_weights import rank_of_rows, weighed, weights_of
+from liedyn.mechanics.constraints.loops import constraint_jacobian, rank_of
+from liedyn.mechanics.dynamics.digits import ENOUGH, digits_left, digits_of_one, digits_states
+from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
+from liedyn.mechanics.tree.configuration import integrate
+from liedyn.model.packed import SPARSE
+from liedyn.model.remembered import remembered
+
+SUSPECT = 150.0
+"""Condition numbers below this leave digits that are `ENOUGH` in the worst case above, and are not looked at closer."""
+POOR_CONDITION = 1e8
+"""Condition number of [G; R] above which half of the digits are lost, and a warning is due."""
+LARGEST_SPREAD = 1e6
+"""Condition numbers of the constraints from which on they are found by singular values."""
+ASIDE = 0.05
+"""How far aside the rank is looked at [rad, or sizes of the mechanism as `liedyn.model.size.weights` has them]."""
+ACCELERATIONS, LINEARIZATION = 2, 3
+"""Powers of kappa at rest."""
+_PACKAGE = str(Path(__file__).resolve().parents[1])
+
+
+def warn(text):
+    """A `ConditionWarning` at the line of the user's that called the library."""
+    frame, level = sys._getframe(1), 2
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, ConditionWarning, stacklevel=level)
+
+
+# ---- at a singular configuration
+
+
+def singular_states(robot, q, rank, tolerance):
+    """Which of the configurations (count, nq) with these ranks are singular, a mask."""
+    if "regular rank" not in robot.memo:
+        robot.memo["regular rank"] = _always_regular(robot, q[int(np.argmax(rank))], tolerance)
+    singular = np.zeros(len(q), bool)
+    if np.minimum.reduce(rank) >= robot.memo["regular rank"]:
+        return singular
+    for b in range(len(q)):
+        if rank[b] < robot.memo["regular rank"]:
+            singular[b] = _rank_nearby(robot, q[b], tolerance) > rank[b]
+            if not singular[b]:  # as on all of its branch
+                robot.memo["regular rank"] = int(rank[b])
+    return singular
+
+
+def _always_regular(robot, q, tolerance):
+    """A rank that only regular configurations have: that of all rows, or that next to q off the manifold."""
+    all_rows = int(min(robot.active_rows.sum(), robot.nv))
+    sizes = dict(zip(robot.velocity_names, weights_of(robot)[1]))
+    aside = q + ASIDE * np.cos(1.0 + np.arange(robot.nq)) * [sizes.get(name, 0.0) for name in robot.coordinate_names]
+    try:
+        return rank_of(robot, aside, tolerance)[0]
+    except LiedynError:  # a function or a direction that is not defined aside says nothing about q
+        return all_rows
+
+
+def _rank_nearby(robot, q, tolerance):
+    """The largest rank of some closed configurations next to q."""
+    G, largest = constraint_jacobian(robot, q), 0
+    weighed_G, _, sizes = weighed(robot, G)
+    K = np.linalg.svd(weighed_G)[2][rank_of_rows(robot, G, tolerance):].T
+    for k in range(3 if K.size else 0):
+        step = K @ np.cos(1.0 + k + np.arange(K.shape[1]))
+        step *= ASIDE / np.abs(step).max()
+        try:
+            near = close(robot, integrate(robot, q, sizes * step))
+        except (ClosureError, InputError):  # it does not close there, or a user's function is not defined
+            continue
+        largest = max(largest, rank_of(robot, near, tolerance)[0])
+    return largest
+
+
+def require_regular(robot, lead, q, rank, tolerance):
+    """SingularConfigurationError at the first configuration that is singular."""
+    singular = singular_states(robot, q, rank, tolerance)
+    if singular.any():
+        b = int(np.argmax(singular))
+        with of_the_batch(lead, b):
+            raise SingularConfigurationError(
+                f"{robot.name!r} is at a singular configuration: the rank of its constraints is {rank[b]} here and "
+                "larger next to it, which leaves the motion open; forward_dynamics(..., method='svd') has the "
+                "accelerations of least norm", np.linalg.svd(constraint_jacobian(robot, q[b]), compute_uv=False))
+
+
+def require_regular_one(robot, q, rank, tolerance):
+    """`require_regular` of one configuration, most of the time in a tenth of a microsecond."""
+    if rank != robot.memo.get("regular rank"):
+        require_regular(robot, (), q.reshape(1, -1), np.array([rank]), tolerance)
+
+
+# ---- next to one
+
+
+@remembered
+def _row_scales(robot):
+    """Lengths of the rows at home, with `long` behind them; how many times smaller they make the condition number
+    there; and `long`, the part of it that comes from length: that of a long chain of loops grows with their number,
+    also far from singular places."""
+    G = constraint_jacobian(robot, robot.home)[None]
+    scales = np.linalg.norm(G[0], axis=1)
+    longest = scales.max(initial=0.0) or 1.0
+    scales = np.where(scales > 1e-6 * longest, scales, longest)
+    rank = np.array([rank_of(robot, robot.home, RANK_TOLERANCE)[0]])
+    scaled = _spread(G / scales[:, None], rank)
+    smaller, long = _spread(G, rank) / scaled, scaled if robot.ints[SPARSE] else np.ones(1)
+    return np.append(scales, long), float(smaller[0]), float(long[0])
+
+
+def _spread(G, rank, largest=0.0):
+    """Largest singular value, or `largest` if that is more, by the smallest one that counts."""
+    s = np.linalg.svd(G, compute_uv=False)
+    return np.where(rank > 0, np.maximum(s[:, 0], largest) / s[np.arange(len(s)), np.maximum(rank, 1) - 1], 1.0)
+
+
+def _is_large(robot, condition):
+    """Is a condition number that grows with kappa larger than usual for this robot?"""
+    if not condition > SUSPECT:
+        return False
+    _, smaller, long = _row_scales(robot)
+    return condition > SUSPECT * long * max(1.0, smaller)
+
+
+def is_suspect(robot, q, v, a, rank, condition, power):
+    """Has one state to be looked at by the general way? Warns if it has fewer digits than are `ENOUGH`.
+
+    `condition` is any condition number that grows with kappa. Where it is large, compiled code says how many digits are
+    left (`liedyn.mechanics.dynamics.digits`): a microsecond or two.
+    """
+    if not _is_large(robot, condition):
+        return False
+    if condition > POOR_CONDITION:  # coordinates may be poor
+        return True
+    found = digits_of_one(robot, q, v, a, rank, _row_scales(robot)[0], power)
+    if robot.functions:
+        raise_errors(robot.functions)
+    if found is None or not found[0] < LARGEST_SPREAD:
+        return True
+    if found[1] < ENOUGH:
+        _warn_of_digits(robot, *found, power)
+    return False
+
+
+def warn_if_digits_are_lost(robot, q, v, a, rank, condition, power):
+    """Warn if fewer digits than are `ENOUGH` are left at some state; returns whether it did.
+
+    `condition` (count) is any condition number that grows with kappa. Arrays are rows, one for each state.
+    """
+    if not _is_large(robot, condition.max()):
+        return False
+    lengths, _, long = _row_scales(robot)
+    q, v, a, rank = (np.ascontiguousarray(x[condition > SUSPECT]) for x in (q, v, a, rank))
+    kappa, digits = np.empty(len(q)), np.empty(len(q))
+    digits_states(robot.packed, q, v, a, rank, lengths[:-1].copy(), long, power, kappa, digits)
+    raise_errors(robot.functions)
+    far = np.flatnonzero(~(kappa < LARGEST_SPREAD))
+    if len(far):
+        # rows may vanish all together
+        kappa[far] = _spread(constraint_jacobian(robot, q[far]) / lengths[:-1, None], rank[far], 1.0) / long
+        for b in far:
+            digits[b] = digits_left(kappa[b], v[b], a[b], power)
+    worst = int(digits.argmin())
+    if digits[worst] >= ENOUGH:
+        return False
+    _warn_of_digits(robot, kappa[worst], digits[worst], power)
+    return True
+
+
+def _warn_of_digits(robot, kappa, digits, power):
+    what = "accelerations lose" if power == ACCELERATIONS else "the linearization loses"
+    warn(f"{what} digits next to a singular configuration of {robot.name!r}: condition number of the constraints "
+         f"{kappa:.2g}, about {max(0, int(digits))} digits are left")

@@ -1,0 +1,113 @@
+"""The singularity-robust null-space formulation (Spencer 2004, 3.1, eq. 3.2-3.7).
+
+    G = U S V^T,  V = [V_1 V_2]
+    a = V_2 (V_2^T M V_2)^-1 V_2^T (tau - h - M a_p) + a_p        a_p = G^+ gamma
+
+Where G loses rank, the singular values behind the rank are left out of G^+, and the evaluation goes on with one more
+degree of freedom. How violently the accelerations grow on the way there is told by the parts of (3.6),
+
+    G^+ Gdot v = sum_i v_i (u_i . Gdot v) / s_i
+
+where a small s_i is harmless if u_i . Gdot v vanishes with it.
+"""
+import math
+
+import numpy as np
+
+from liedyn.machine.compiled.jit import kernel
+from liedyn.machine.linalg.dense import independent_rows, solve_positive, transposed_product
+from liedyn.machine.linalg.row_space import row_space, shortest_solution, unbalanced_force
+from liedyn.mechanics.dynamics.dynamics_problem import Solution, gains, of_each_state, spread
+from liedyn.mechanics.dynamics.nullspace import OK, SINGULAR_INERTIA
+from liedyn.mechanics.dynamics.stabilization import baumgarte_rows
+
+
+@kernel
+def tangent_accelerations(M, h, G, wanted, tau, B, V, s, rank, a, lam):
+    """a = a_p + V_2 eta_dot with G a_p = wanted, and minimum-norm lam; False if some motion moves no inertia.
+
+    An orthonormal basis mixes coordinates of all sizes, and in large constraint forces the digits of a body of 1e-11
+    kg m^2 are lost. A second pass, for what the first one left of the forces and of the rows, finds them again.
+    """
+    n = tau.size
+    p = n - rank
+    K, MK, reduced = np.empty((n, p)), np.empty((n, p)), np.empty((p, p))
+    eta_dot, force, a_p = np.empty((p, 1)), np.empty(n), np.empty(n)
+    rows, more = np.empty(lam.size), np.empty(lam.size)
+    for i in range(n):
+        for k in range(p):
+            K[i, k] = V[rank + k, i]
+    transposed_product(M, K, MK)  # M is symmetric
+    a[:] = 0.0
+    lam[:] = 0.0
+    for _ in range(2):
+        for k in range(lam.size):
+            rows[k] = wanted[k]
+            for i in range(n):
+                rows[k] -= G[k, i] * a[i]
+        shortest_solution(B, V, s, rank, rows, a_p)
+        for i in range(n):
+            a[i] += a_p[i]
+        unbalanced_force(M, h, G, tau, a, lam, force)
+        transposed_product(K, MK, reduced)
+        transposed_product(K, force.reshape(n, 1), eta_dot)
+        if not solve_positive(reduced, eta_dot):
+            return False
+        for i in range(n):
+            for k in range(p):
+                a[i] += K[i, k] * eta_dot[k, 0]
+        unbalanced_force(M, h, G, tau, a, lam, force)
+        shortest_solution(V, B, s, rank, force, more)
+        for k in range(lam.size):
+            lam[k] += more[k]
+    return True
+
+
+@kernel
+def indicators(B, s, rank, gamma, out):
+    """out_i = |u_i . Gdot v|, the size of Spencer's v_i u_i^T Gdot v, for each singular value.
+
+    Where G has lost rank, the left singular vectors are any basis; all of Gdot v that G cannot reach is then put on the
+    first of them.
+    """
+    out[:] = 0.0
+    lost = gamma.copy()
+    for i in range(rank):
+        along = 0.0
+        for k in range(gamma.size):
+            along += B[i, k] * gamma[k]
+        along /= s[i]
+        out[i] = abs(along)
+        for k in range(gamma.size):
+            lost[k] -= B[i, k] / s[i] * along
+    if rank < out.size:
+        out[rank] = math.sqrt(np.sum(lost * lost))
+
+
+@kernel
+def svd_kernel(M, h, G, residual, psi, gamma, tau, alpha, beta, ranking, a, lam, singular_values, indicator):
+    """Accelerations a (n) and minimum-norm multipliers lam (m); returns (status, rank).
+
+    M (n, n), h (n), G (m, n), residual, psi, gamma (m) are those of `terms_kernel`; `singular_values` and `indicator`
+    (m) are written, zero where m > n. alpha = beta = 0 is without stabilisation.
+    `ranking` says how many singular values count (`liedyn.machine.linalg.ranks`).
+    """
+    m, n = G.shape
+    B, V, s = np.empty((n, m)), np.empty((n, n)), np.empty(n)
+    rank = independent_rows(G, ranking)[0]
+    row_space(G, 0.0, B, V, s)
+    wanted = np.empty(m)
+    baumgarte_rows(residual, psi, gamma, alpha, beta, wanted)
+    for k in range(m):
+        singular_values[k] = s[k] if k < n else 0.0
+    indicators(B, s, rank, gamma, indicator)
+    if tangent_accelerations(M, h, G, wanted, tau, B, V, s, rank, a, lam):
+        return OK, rank
+    return SINGULAR_INERTIA, rank
+
+
+def solve(problem, baumgarte=None):
+    """`svd_kernel` on every state."""
+    values, indicator = np.empty_like(problem.gamma), np.empty_like(problem.gamma)
+    a, lam, rank = of_each_state(problem, svd_kernel, *gains(baumgarte), more=(values, indicator))
+    return Solution(a, lam, rank, spread(values, rank), problem.dependent, singular_values=values, indicator=indicator)

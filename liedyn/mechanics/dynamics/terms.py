@@ -1,0 +1,178 @@
+"""What every formulation starts from: M, h, G, the constraints' velocity and acceleration, at one state.
+
+    M a + h + G^T lambda = tau        G v = b, psi = G v - b        G a = gamma
+
+One pass outwards sets poses, screws, twists and the accelerations that are there without a (Featherstone 2008,
+section 5.3, in world axes), and with them each link's inertia I and wrench F = I A + V x* I V; one pass inwards
+adds both up towards the ground, and reads M = S^T I S and h = S^T F off the sums (section 6.2). The rows of the
+constraints need nothing else.
+"""
+import numpy as np
+
+from liedyn.lie.algebra import (
+    Ad_dual_inverse, ad, add6, compose, dot6, inertia_in_parent, inertia_times, minus_ad_dual, scale6, sub6,
+)
+from liedyn.machine.compiled.jit import inline, kernel, kernel_in_place
+from liedyn.machine.linalg.gauss_jordan import at, clear, put_element
+from liedyn.machine.simd.lanes import SCALAR, load, store
+from liedyn.machine.simd.sines import put_sines
+from liedyn.mechanics.constraints.constraint_rows import clear_rows, constraint_state, constraint_terms
+from liedyn.mechanics.constraints.sparse_elimination import complete_terms
+from liedyn.mechanics.tree.crba import INERTIA
+from liedyn.mechanics.tree.joints import accumulate_springs, by_kind, dofs_of_kind, screw_of_kind_at
+from liedyn.mechanics.tree.kinematics import (
+    ACCELERATION, POSE, S, TWIST, acceleration_of, of_dof, of_link, origin, put_origin, sines_at, twist_of, world_pose,
+    world_size,
+)
+from liedyn.mechanics.tree.poses import pose_in_parent, put_world_pose
+from liedyn.model.constraint_records import is_long
+from liedyn.model.packed import NV, N_ROWS
+from liedyn.model.packed_records import (
+    accumulate6, armature, dof_count, first_dof, get6, get_inertia, inertia, link_count, parent, parent_dof, put6,
+    put_inertia, q_total,
+)
+
+# numbers per link behind the shared part of the workspace: composite inertia, then the wrench that its joint passes on
+COMPOSITE, WRENCH = INERTIA + 6, INERTIA
+
+
+@kernel_in_place
+def terms_size(model):
+    """Numbers in the workspace of `terms_in_place`."""
+    return world_size(model) + COMPOSITE * link_count(model)
+
+
+@inline
+def put_link(lane, joint, model, i, q, v, f_ext, work):
+    """Pose, screws, twist, acceleration, inertia and wrench of link i, those of its parent given; all with a = 0."""
+    X = pose_in_parent(lane, joint, model, i, q, work, sines_at(model), origin(lane, model, work))
+    if parent(model, i) >= 0:
+        X = compose(world_pose(lane, work, parent(model, i)), X)
+    Vp, Ap = twist_of(lane, work, parent(model, i)), acceleration_of(lane, model, work, parent(model, i))
+    V, first = Vp, first_dof(model, i)
+    for d in range(dofs_of_kind(joint)):
+        Sj = screw_of_kind_at(lane, joint, model, i, X, d)
+        put6(lane, work, of_dof(model, first + d, S), Sj)
+        V = add6(V, scale6(load(lane, v, first + d), Sj))
+    A = add6(Ap, ad(Vp, V))  # sum of v_j ad(V, S_j) = ad(V, V - V_p)
+    I = inertia_in_parent(X, inertia(model, i))
+    F = add6(inertia_times(I, A), minus_ad_dual(V, inertia_times(I, V)))
+    if f_ext.size > 0:
+        F = sub6(F, Ad_dual_inverse(X, get6(lane, f_ext, 6 * i)))
+    put_world_pose(lane, work, of_link(i, POSE), X)
+    put6(lane, work, of_link(i, TWIST), V)
+    put6(lane, work, of_link(i, ACCELERATION), A)
+    k = world_size(model) + COMPOSITE * i
+    put_inertia(lane, work, k, I)
+    put6(lane, work, k + WRENCH, F)
+
+
+@kernel_in_place
+def tree_terms(lane, model, q, v, f_ext, work, M, h):
+    """h (nv) of the open tree, and M (nv, nv, or padded) into zeros; the workspace is then that of the row kernels,
+    with a = 0."""
+    n = link_count(model)
+    put_sines(lane, q, q_total(model), work, sines_at(model))
+    put_origin(lane, model, q, work)
+    for i in range(n):
+        by_kind(put_link, lane, model, i, q, v, f_ext, work)
+    for i in range(n - 1, -1, -1):
+        c = world_size(model) + COMPOSITE * i
+        I, F = get_inertia(lane, work, c), get6(lane, work, c + WRENCH)
+        for j in range(first_dof(model, i), first_dof(model, i) + dof_count(model, i)):
+            Sj = get6(lane, work, of_dof(model, j, S))
+            carried = inertia_times(I, Sj)
+            store(lane, h, j, dot6(F, Sj))
+            put_element(lane, M, j, j, dot6(carried, Sj) + armature(model, j))
+            k = parent_dof(model, j)
+            while k >= 0:
+                inertia_kj = dot6(carried, get6(lane, work, of_dof(model, k, S)))
+                put_element(lane, M, k, j, inertia_kj)
+                put_element(lane, M, j, k, inertia_kj)
+                k = parent_dof(model, k)
+        accumulate_springs(lane, model, i, q, v, 1.0, h)
+        if parent(model, i) >= 0:
+            up = world_size(model) + COMPOSITE * parent(model, i)
+            for k in range(INERTIA):
+                store(lane, work, up + k, load(lane, work, up + k) + load(lane, work, c + k))
+            accumulate6(lane, work, up + WRENCH, F)
+
+
+@inline
+def negate(x):
+    """-x in place."""
+    for k in range(x.size):
+        store(SCALAR, x, k, -load(SCALAR, x, k))
+
+
+@inline
+def clear_terms(model, M, G):
+    """Zeros in M and G; not off the patterns of long chains of loops, which would take longer than the rest.
+
+    Only dense algorithms read what stands there, after
+    `liedyn.mechanics.constraints.sparse_elimination.complete_terms`.
+    """
+    if not is_long(model):
+        clear_rows(G)
+        for k in range(M.size):
+            store(SCALAR, M, k, 0.0)
+
+
+@inline
+def copy_inertia(model, M, padded):
+    """M (nv, nv) into rows of whole registers."""
+    n, columns = M.shape[0], padded.shape[1]
+    if is_long(model):
+        for j in range(n):
+            k = j
+            while k >= 0:
+                store(SCALAR, padded, columns * k + j, at(M, k, j))
+                store(SCALAR, padded, columns * j + k, at(M, j, k))
+                k = parent_dof(model, k)
+        return
+    clear(padded)
+    for i in range(n):
+        for j in range(n):
+            store(SCALAR, padded, columns * i + j, at(M, i, j))
+
+
+@kernel_in_place
+def put_terms(model, q, v, f_ext, work, M, h, G, gamma):
+    """`terms_in_place`, M and G as `clear_terms` leaves them."""
+    clear_terms(model, M, G)
+    tree_terms(SCALAR, model, q, v, f_ext, work, M, h)
+    constraint_terms(model, q, v, work, G, gamma)
+    negate(gamma)
+
+
+@kernel_in_place
+def terms_in_place(model, q, v, f_ext, work, M, h, G, gamma):
+    """M (nv, nv, or padded), h (nv), G (m, nv), gamma (m), with `terms_size` numbers of workspace.
+
+    Poses, twists and accelerations for a = 0 stay in `work`: `residual_rows` and `velocity_rows` can follow, for
+    formulations that correct gamma by them.
+    """
+    put_terms(model, q, v, f_ext, work, M, h, G, gamma)
+    if is_long(model):
+        complete_terms(model, M, G)
+
+
+@kernel_in_place
+def put_state_terms(model, q, v, f_ext, work, M, h, G, gamma, residual, psi):
+    """`put_terms`, and residual and psi (m)."""
+    clear_terms(model, M, G)
+    tree_terms(SCALAR, model, q, v, f_ext, work, M, h)
+    constraint_state(model, q, v, work, residual, psi, G, gamma)
+    negate(gamma)
+
+
+@kernel
+def terms_kernel(model, q, v, f_ext):
+    """M (n, n), h (n), G (m, n), residual, psi, gamma (m): h contains gravity, joint forces and external wrenches."""
+    n, m = model.ints[NV], model.ints[N_ROWS]
+    work, M, h, G = np.empty(terms_size(model)), np.empty((n, n)), np.empty(n), np.empty((m, n))
+    residual, psi, gamma = np.empty(m), np.empty(m), np.empty(m)
+    put_state_terms(model, q, v, f_ext, work, M, h, G, gamma, residual, psi)
+    if is_long(model):
+        complete_terms(model, M, G)
+    return M, h, G, residual, psi, gamma

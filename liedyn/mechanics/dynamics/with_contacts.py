@@ -1,0 +1,65 @@
+"""Forward dynamics of robots with one-sided constraints: first what the contacts do, then any formulation.
+
+`liedyn.mechanics.contact.contact_modes` finds out which contacts are closed at a state, and how much those that slide
+rub. What is left is a robot without one-sided constraints, and a known force: states whose contacts do the same are
+solved together.
+"""
+import numpy as np
+
+from liedyn.machine.errors import InputError, of_the_batch
+from liedyn.mechanics.contact.contact_modes import settle, watched
+from liedyn.mechanics.dynamics.forward import ForwardDynamics, forward_dynamics
+from liedyn.model.calls.boundary import states, wrenches
+
+_FIELDS = ("a", "lam", "rank", "condition", "constraint_force", "singular_values", "indicator", "singular")
+
+
+def settle_states(robot, lead, q, v, tau, forces, tolerance):
+    """`settle` of each state; errors name the one in the batch."""
+    found = []
+    for b, state in enumerate(zip(q, v, tau, forces)):
+        with of_the_batch(lead, b):
+            found.append(settle(robot, *state, tolerance))
+    return found
+
+
+def dynamics_with_contacts(robot, q, v, tau, f_ext, rank_tolerance, **options):
+    """`forward_dynamics` where the state decides which contacts are closed."""
+    lead, q, v, tau = states(robot, q=q, v=v, tau=tau)
+    if not len(q):
+        raise InputError("forward_dynamics needs at least one state")
+    settled = settle_states(robot, lead, q, v, tau, wrenches(robot, f_ext, lead), rank_tolerance)
+    groups, parts = {}, {}
+    for b, each in enumerate(settled):
+        groups.setdefault(id(each.robot), []).append(b)
+    for b in groups.values():
+        with_friction = tau[b] + [settled[k].force for k in b]
+        part = forward_dynamics(settled[b[0]].robot, q[b], v[b], with_friction, f_ext=_wrenches_of(f_ext, lead, b),
+                                rank_tolerance=rank_tolerance, **options)
+        for i, k in enumerate(b):
+            part.constraint_force[i] -= settled[k].force
+            part.lam[i] = part.lam[i] + settled[k].friction if settled[k].least_norm else settled[k].lam
+            parts[k] = part, i
+    order, last = range(len(q)), parts[len(q) - 1][0]
+    arrays = {name: None if getattr(last, name) is None else np.array([getattr(parts[k][0], name)[parts[k][1]]
+                                                                      for k in order]) for name in _FIELDS}
+    arrays = {name: x if x is None else x.reshape(lead + x.shape[1:]) for name, x in arrays.items()}
+    names = {name: np.array([each.names[name] for each in settled]).reshape(lead) for name in settled[0].names}
+    if not lead:
+        arrays |= {name: kind(arrays[name]) for name, kind in (("rank", int), ("condition", float), ("singular", bool))}
+        names = {name: str(x) for name, x in names.items()}
+    every = robot.switched({robot.constraint_names[k]: "sticking" for k in watched(robot).index})
+    return ForwardDynamics(redundant_rows=last.redundant_rows, independent=last.independent,
+                           _at=(every, q.copy(), names), **arrays)
+
+
+def _wrenches_of(f_ext, lead, chosen):
+    """Body wrenches of some states of a batch, in the user's form."""
+    if f_ext is None:
+        return None
+
+    def of_states(F, axes):
+        F = np.asarray(F, dtype=np.float64)
+        return np.broadcast_to(F, lead + F.shape[F.ndim - axes:]).reshape(-1, *F.shape[F.ndim - axes:])[chosen]
+
+    return {name: of_states(F, 1) for name, F in f_ext.items()} if isinstance(f_ext, dict) else of_states(f_ext, 2)

@@ -1,0 +1,268 @@
+"""Generalised forces of all force elements at a state, their derivatives, and the energy they hold.
+
+With f(x, w) the forces, x the displacements, w = G v their rates and G the rows that measure them,
+
+    tau = -G^T f
+
+    dtau/dq = -d(G^T f)/dq - G^T (f_x G + f_w dw/dq)            f held constant in the first term
+    dtau/dv = -G^T f_w G
+
+with f_x the slopes of f by x, or of six rows by the displacement whose rates are w
+(`liedyn.mechanics.elements.element_wrenches`).
+"""
+from collections import namedtuple
+
+import numpy as np
+from numba import types
+
+from liedyn.lie.algebra import neg6
+from liedyn.lie.exponential import exp
+from liedyn.machine.compiled.jit import MATRIX, VECTOR, inline, inline_array, kernel, kernel_in_place, late
+from liedyn.machine.linalg.vectors import add_multiple, copy_to
+from liedyn.machine.simd.lanes import SCALAR, WIDTH, take_matrix, take_vector
+from liedyn.machine.simd.registers import first_place
+from liedyn.mechanics.constraints.constraint_rows import (
+    derivative_rows, force_derivative_rows, jacobian_rows, residual_rows, velocity_rows,
+)
+from liedyn.mechanics.elements.cut_coordinates import add_cut_coordinates, add_cut_derivatives
+from liedyn.mechanics.elements.element_laws import LAWS_TYPE, force
+from liedyn.mechanics.elements.element_wrenches import change, given, pull, rate, seen_at_b
+from liedyn.mechanics.tree.kinematics import world_motion, world_positions, world_size, world_velocities
+from liedyn.model.force_elements import BUSHING, HOLDS, LAW, ROW
+from liedyn.model.packed import NV, N_ROWS, N_VIRTUAL
+from liedyn.model.packed_records import MODEL, get6, put3, put6
+
+FLOAT = types.float64
+Measured = namedtuple("Measured", "world x w f held f_x f_w G z E out")
+"""Kinematics; displacements, rates, forces and what of them is held (m); slopes by the rows of the same element (m, 6);
+the rows (m, n); coordinates of cut joints (nz) and the rows that read their rates (nz, n); scratch (6)."""
+ARRAYS = 22
+"""Of a workspace, each of which may begin with a new register."""
+
+
+@kernel_in_place
+def room_size(model):
+    """Numbers in the workspace of all kernels here."""
+    m, n, nz = model.ints[N_ROWS], model.ints[NV], model.ints[N_VIRTUAL]
+    return world_size(model) + 6 + 16 * m + 4 * n + 4 * m * n + n * n + nz + 4 * nz * n + WIDTH * ARRAYS
+
+
+def room_for(model):
+    """A workspace; none where nothing is measured, as most robots have no force elements."""
+    return np.empty(room_size(model) if model.ints[N_ROWS] else 0)
+
+
+@inline_array
+def taken(model, work):
+    """The arrays of `Measured`, from the beginning of a workspace."""
+    m, n, nz = model.ints[N_ROWS], model.ints[NV], model.ints[N_VIRTUAL]
+    work[0] = first_place(work)
+    return Measured(
+        take_vector(work, world_size(model)), take_vector(work, m), take_vector(work, m), take_vector(work, m),
+        take_vector(work, m), take_matrix(work, m, 6), take_matrix(work, m, 6), take_matrix(work, m, n),
+        take_vector(work, nz), take_matrix(work, nz, n), take_vector(work, 6))
+
+
+@inline
+def row_count(laws, e):
+    return 6 if laws.records[e, LAW] >= BUSHING else 1
+
+
+@inline
+def measure(model, laws, at, t, q, v):
+    """Fill `Measured` but for the slopes of six rows, and return the energy held; needs `world_velocities`."""
+    energy = 0.0
+    at.f[:] = 0.0  # cut joints that are only read have rows too
+    at.held[:] = 0.0
+    residual_rows(model, q, at.world, at.x)
+    velocity_rows(model, q, v, at.world, at.w)
+    jacobian_rows(model, q, at.world, at.G)
+    if at.z.size > 0:
+        add_cut_coordinates(model, laws, at.world, at.z, at.E, at.x, at.w, at.G)
+    for e in range(laws.records.shape[0]):
+        r = laws.records[e, ROW]
+        if row_count(laws, e) == 1:
+            at.f[r], at.f_x[r, 0], at.f_w[r, 0], at.held[r], stored = force(laws, e, t, at.x, at.w, at.out)
+        else:
+            X, V = get6(SCALAR, at.x, r), get6(SCALAR, at.w, r)
+            f, held, stored = pull(laws, e, t, X, V, at.x, at.out)
+            put6(SCALAR, at.f, r, f)
+            put6(SCALAR, at.held, r, held)
+        energy += stored
+    return energy
+
+
+@late(MODEL, LAWS_TYPE, VECTOR, FLOAT, VECTOR, VECTOR, VECTOR)
+def add_forces(model, laws, work, t, q, v, tau):
+    """tau -= G^T f."""
+    at = taken(model, work)
+    world_positions(SCALAR, model, q, at.world)
+    world_velocities(SCALAR, model, v, at.world)
+    measure(model, laws, at, t, q, v)
+    for r in range(at.f.size):
+        add_multiple(-at.f[r], at.G[r], tau)
+
+
+@late(MODEL, LAWS_TYPE, VECTOR, FLOAT, VECTOR, VECTOR, returns=FLOAT)
+def add_energy_slope(model, laws, work, t, q, slope):
+    """The energy held, and slope += its derivative, tangent at q."""
+    at, rest = taken(model, work), take_vector(work, model.ints[NV])
+    rest[:] = 0.0
+    world_positions(SCALAR, model, q, at.world)
+    world_velocities(SCALAR, model, rest, at.world)
+    energy = measure(model, laws, at, t, q, rest)
+    for r in range(at.held.size):
+        add_multiple(at.held[r], at.G[r], slope)
+    return energy
+
+
+@inline
+def put_column(A, r, k, F):
+    """Column k of six rows of A from row r on."""
+    for i in range(3):
+        A[r + i, k], A[r + 3 + i, k] = F[0][i], F[1][i]
+
+
+@inline
+def put_slopes(laws, at, t):
+    """Fill the slopes of six rows."""
+    for e in range(laws.records.shape[0]):
+        if row_count(laws, e) == 1:
+            continue
+        r = laws.records[e, ROW]
+        X, V, zero = get6(SCALAR, at.x, r), get6(SCALAR, at.w, r), ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
+        W = given(laws, e, t, X, at.x, at.out)
+        for k in range(6):
+            at.out[:] = 0.0
+            at.out[k] = 1.0
+            unit = get6(SCALAR, at.out, 0)
+            put_column(at.f_x, r, k, change(laws, e, W, X, V, unit, zero))
+            put_column(at.f_w, r, k, change(laws, e, W, X, V, zero, unit))
+
+
+@inline
+def leave_held(laws, at):
+    """Of forces and slopes at rest, leave what is held."""
+    copy_to(at.held, at.f)
+    for e in range(laws.records.shape[0]):
+        if laws.records[e, HOLDS] == 0:
+            first = laws.records[e, ROW]
+            at.f_x[first:first + row_count(laws, e)] = 0.0
+
+
+@late(MODEL, LAWS_TYPE, VECTOR, FLOAT, VECTOR, VECTOR, types.boolean, MATRIX, MATRIX)
+def add_derivatives(model, laws, work, t, q, v, held, by_q, by_v):
+    """Add dtau/dq and dtau/dv (n, n); if `held`, with v = 0, those of the forces that hold energy."""
+    at, m, n = taken(model, work), model.ints[N_ROWS], model.ints[NV]
+    zero, f_q, f_v = take_vector(work, n), take_vector(work, n), take_vector(work, n)
+    w_q, ignored_q, ignored_v = take_matrix(work, m, n), take_matrix(work, m, n), take_matrix(work, m, n)
+    D = take_matrix(work, n, n)
+    zero[:] = 0.0
+    D[:] = 0.0
+    world_motion(SCALAR, model, q, v, zero, at.world)
+    measure(model, laws, at, t, q, v)
+    put_slopes(laws, at, t)
+    if held:
+        leave_held(laws, at)
+    derivative_rows(model, q, v, zero, at.world, w_q, ignored_q, ignored_v)
+    force_derivative_rows(model, q, at.world, at.f, D)
+    if at.z.size > 0:
+        of_cuts = (take_matrix(work, at.z.size, n), take_matrix(work, at.z.size, n), take_matrix(work, at.z.size, n))
+        add_cut_derivatives(model, laws, at.world, at.f, at.z, *of_cuts, w_q, D)
+    for i in range(n):
+        add_multiple(-1.0, D[i], by_q[i])
+    for e in range(laws.records.shape[0]):
+        first, count = laws.records[e, ROW], row_count(laws, e)
+        for r in range(first, first + count):
+            f_q[:] = 0.0
+            f_v[:] = 0.0
+            for k in range(count):
+                add_multiple(at.f_x[r, k], at.G[first + k], f_q)
+                add_multiple(at.f_w[r, k], w_q[first + k], f_q)
+                add_multiple(at.f_w[r, k], at.G[first + k], f_v)
+            for i in range(n):
+                add_multiple(-at.G[r, i], f_q, by_q[i])
+                add_multiple(-at.G[r, i], f_v, by_v[i])
+
+
+@kernel_in_place
+def give_inputs(laws, u):
+    """Let actuators that are elements know their inputs."""
+    for k in range(laws.inputs.shape[0]):
+        laws.numbers[laws.inputs[k, 2] + 1] = u[laws.inputs[k, 0]]
+
+
+@late(MODEL, LAWS_TYPE, VECTOR, MATRIX, MATRIX)
+def add_driven(model, laws, work, by_u, out):
+    """out (n, columns) += S by_u, with S what unit inputs of such actuators do: after `add_derivatives` or others."""
+    at = taken(model, work)
+    for k in range(laws.inputs.shape[0]):
+        G, gear = at.G[laws.inputs[k, 1]], laws.numbers[laws.inputs[k, 2]]
+        for i in range(out.shape[0]):
+            if G[i] != 0.0:
+                add_multiple(gear * G[i], by_u[laws.inputs[k, 0]], out[i])
+
+
+@inline
+def show(laws, at, x, w, f):
+    """Displacements, rates and forces as users see them: of six rows (phi, p), (omega, u), and the wrench at B."""
+    copy_to(at.x, x)
+    copy_to(at.w, w)
+    copy_to(at.f, f)
+    for e in range(laws.records.shape[0]):
+        if row_count(laws, e) == 6:
+            r = laws.records[e, ROW]
+            X, F = get6(SCALAR, at.x, r), get6(SCALAR, at.f, r)
+            p = exp(X)[1]
+            put3(SCALAR, x, r + 3, p)
+            put6(SCALAR, w, r, rate(p, get6(SCALAR, at.w, r)))
+            put6(SCALAR, f, r, seen_at_b(p, F if laws.records[e, LAW] == BUSHING else neg6(F)))
+
+
+@kernel
+def force_states(model, laws, work, t, q, v, tau, x, w, f):
+    """Of each row of q and v: tau, and displacements, rates and forces of all elements."""
+    tau[:] = 0.0
+    for b in range(q.shape[0]):
+        add_forces(model, laws, work, t, q[b], v[b], tau[b])
+        show(laws, taken(model, work), x[b], w[b], f[b])
+
+
+@kernel
+def driven_states(model, laws, work, q, tree, S):
+    """Of each row of q what unit inputs do, S (count, n, nu), with those of actuators on the tree."""
+    zero, every = np.zeros(model.ints[NV]), np.eye(tree.shape[1])
+    for b in range(q.shape[0]):
+        at = taken(model, work)
+        world_positions(SCALAR, model, q[b], at.world)
+        world_velocities(SCALAR, model, zero, at.world)
+        measure(model, laws, at, 0.0, q[b], zero)
+        S[b] = tree
+        add_driven(model, laws, work, every, S[b])
+
+
+@kernel
+def energy_states(model, laws, work, t, q, energy, slope):
+    """Of each row of q the energy held and its derivative."""
+    slope[:] = 0.0
+    for b in range(q.shape[0]):
+        energy[b] = add_energy_slope(model, laws, work, t, q[b], slope[b])
+
+
+@kernel
+def derivative_states(model, laws, work, t, q, v, held, by_q, by_v):
+    """Of each row of q and v: dtau/dq and dtau/dv."""
+    by_q[:] = 0.0
+    by_v[:] = 0.0
+    for b in range(q.shape[0]):
+        add_derivatives(model, laws, work, t, q[b], v[b], held, by_q[b], by_v[b])
+
+
+@kernel
+def driven_state_derivatives(model, laws, work, t, u, q, v, tau, x, w, f, by_q, by_v):
+    """`force_states` and `derivative_states`, each row with its own inputs, which are left in `laws`."""
+    for b in range(q.shape[0]):
+        row = slice(b, b + 1)
+        give_inputs(laws, u[b])
+        force_states(model, laws, work, t, q[row], v[row], tau[row], x[row], w[row], f[row])
+        derivative_states(model, laws, work, t, q[row], v[row], False, by_q[row], by_v[row])

@@ -1,0 +1,73 @@
+"""Steps that know where coordinates are: a free joint is displaced along the axes of its parent's frame.
+
+The velocity of a free joint is a twist in its child's own frame, while its position in q is that in the parent's frame:
+``base.x`` is the name of a number of each. Whoever holds a coordinate holds its place in q, and takes steps d in which
+these numbers have the same sense: those of `liedyn.mechanics.tree.configuration`, but for the last three of a free
+joint, which are displacements of its position. Rows that are read by velocities, row . v, are turned to go with such
+steps.
+"""
+import numpy as np
+
+from liedyn.lie.algebra import quaternion_rotation, rotate, unrotate
+from liedyn.machine.compiled.jit import kernel_in_place
+from liedyn.machine.simd.lanes import SCALAR
+from liedyn.mechanics.tree.joints import get_quaternion, joint_difference, move_joint
+from liedyn.model.kinds import FREE, JOINTS
+from liedyn.model.packed import LINK_IQ, LINK_IV, LINK_PRIMITIVE, links_of
+from liedyn.model.packed_records import first_dof, first_q, get3, kind, link_count, put3
+from liedyn.model.remembered import remembered
+
+
+@kernel_in_place
+def displace(model, q, d, q_new):
+    """q_new = q after the step d; q_new may be q itself. Quaternions come out of unit length."""
+    for i in range(link_count(model)):
+        k, j = first_q(model, i), first_dof(model, i)
+        if kind(model, i) != FREE:
+            move_joint(model, i, q, d, q_new)
+            continue
+        x, y, z = q[k + 4] + d[j + 3], q[k + 5] + d[j + 4], q[k + 6] + d[j + 5]
+        move_joint(model, i, q, d, q_new)
+        q_new[k + 4], q_new[k + 5], q_new[k + 6] = x, y, z
+
+
+@kernel_in_place
+def displacement(model, q0, q1, d):
+    """The step d that displaces q0 to q1, by the shorter way round."""
+    for i in range(link_count(model)):
+        joint_difference(model, i, q0, q1, d)
+        if kind(model, i) == FREE:
+            k, j = first_q(model, i) + 4, first_dof(model, i) + 3
+            for s in range(3):
+                d[j + s] = q1[k + s] - q0[k + s]
+
+
+@kernel_in_place
+def by_displacements(model, q, rows):
+    """Turn rows (count, nv) that are read by velocities into rows read by steps from q."""
+    for i in range(link_count(model)):
+        if kind(model, i) == FREE:
+            j, R = first_dof(model, i) + 3, quaternion_rotation(*get_quaternion(SCALAR, model, i, q))
+            for r in range(rows.shape[0]):
+                put3(SCALAR, rows[r], j, rotate(R, get3(SCALAR, rows[r], j)))
+
+
+@kernel_in_place
+def by_velocities(model, q, rows):
+    """Turn rows (count, nv) that are read by steps from q into rows read by velocities."""
+    for i in range(link_count(model)):
+        if kind(model, i) == FREE:
+            j, R = first_dof(model, i) + 3, quaternion_rotation(*get_quaternion(SCALAR, model, i, q))
+            for r in range(rows.shape[0]):
+                put3(SCALAR, rows[r], j, unrotate(R, get3(SCALAR, rows[r], j)))
+
+
+@remembered
+def places_of(robot):
+    """Place in q of the coordinate whose rate each velocity is; -1 for ball and free joints, which have none."""
+    places = np.full(robot.nv, -1)
+    for link in links_of(robot.packed)[0]:
+        kind = JOINTS[link[LINK_PRIMITIVE]]
+        if not kind.has_quaternion:
+            places[link[LINK_IV]:link[LINK_IV] + kind.nv] = link[LINK_IQ] + np.arange(kind.nv)
+    return places

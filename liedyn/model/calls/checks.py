@@ -1,0 +1,58 @@
+"""Whether rows of states are fit for kernels: finite, not too large, and quaternions of unit length.
+
+A look at every number of a batch takes as long as much of the dynamics unless it is done a register at a time, and by
+all threads.
+"""
+import numpy as np
+
+from liedyn.machine.compiled.objects import counted, extent_of, numbers, shaped
+from liedyn.model.calls.batches import batch, bounded
+from liedyn.model.calls.direct import UNIT_TOLERANCE, direct, general_path
+from liedyn.model.packed import HEADER, LINK_I, LINK_IQ, LINK_NQ, N_LINKS
+
+SHARED = 50_000
+"""Numbers from which on threads are worth waking."""
+
+
+@batch
+def bounded_states(begin, end, rows, verdict):
+    """verdict[0] becomes 0 if some number of the rows is not `bounded`."""
+    if not bounded(rows, begin, end):
+        verdict[0] = 0
+
+
+@batch
+def unit_states(begin, end, model, q, verdict):
+    """verdict[0] becomes the number of a link whose quaternion is not of unit length in some row, if there is one."""
+    for i in range(model.ints[N_LINKS]):
+        record = HEADER + LINK_I * i
+        if model.ints[record + LINK_NQ] >= 4:
+            k = model.ints[record + LINK_IQ]
+            for b in range(begin, end):
+                n2 = q[b, k] ** 2 + q[b, k + 1] ** 2 + q[b, k + 2] ** 2 + q[b, k + 3] ** 2
+                if not abs(n2 - 1.0) <= UNIT_TOLERANCE:
+                    verdict[0] = i
+
+
+@direct
+def bounded_at_sight(rows):
+    """`bounded_states` of contiguous rows, without threads: None if they are not."""
+    count, columns = extent_of(rows, 0), extent_of(rows, 1)
+    fine = bounded(shaped(numbers(rows, count * columns), (count, columns)), 0, count)
+    return counted(rows) if fine else general_path()
+
+
+def is_bounded(rows):
+    """Are all numbers of contiguous rows finite, and of a size that kernels can compute with?"""
+    if rows.size < SHARED:
+        return bounded_at_sight(rows) is not None
+    verdict = np.ones(1, dtype=np.int64)
+    bounded_states.on(len(rows), True, rows, verdict)
+    return bool(verdict[0])
+
+
+def bad_quaternion(model, q):
+    """A link whose quaternion is not of unit length in some row of `q`, -1 if all are."""
+    verdict = np.full(1, -1)
+    unit_states.on(len(q), q.size >= SHARED, model, q, verdict)
+    return int(verdict[0])

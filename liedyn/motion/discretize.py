@@ -1,0 +1,328 @@
+"""One step of an integrator as a discrete-time system: derivatives of the step itself, not of the flow it stands for.
+
+The step is that of Runge-Kutta-Munthe-Kaas, classical fourth order, in independent coordinates: q = q_0 exp(u) with all
+constraints solved at every stage, so that each stage state lies on the manifold and has an exact local model (A, B).
+With r = R_y v the rate of y, body-fixed for ball and free joints, and J(u) = dexp^-1_{-u} joint by joint,
+
+    k_i = (J(u_i) r_i, wdot_i)       u_i = c_i h k_u,i-1       w_i = w_0 + c_i h k_w,i-1       (U, W) = h sum b_i k_i
+
+For one-dof coordinates J = 1, and this is the classical method. A variation eta_0 of y at the start is, at u, the
+variation eta = Ad_{exp -u} eta_0 + dexp_{-u} du; hence, stage by stage,
+
+    dk_u = J (A_yy + ad_r) eta + J A_yw dw + d(J r)/du du         dk_w = A_wy eta + A_ww dw + B_w dinput
+
+(A_yy holds -ad_r, because the tangent at q turns with the body; Hairer, Lubich and Wanner 2006, IV.8.2.)
+"""
+
+import numpy as np
+
+from liedyn.lie import Ad, ad, exp, left_jacobian, so3_exp, so3_hat, so3_left_jacobian
+from liedyn.linear.closed_loop import operating_points
+from liedyn.linear.discrete_state_space import ARRAYS, DiscreteStateSpace
+from liedyn.linear.linearize import Given, all_states, settled_without_friction
+from liedyn.linear.linearize_states import Tolerances
+from liedyn.linear.operating_point import CLOSURE_TOLERANCE, actuators_of, linearize_at
+from liedyn.linear.outputs import NO_OUTPUTS
+from liedyn.linear.space import Coordinates
+from liedyn.machine.arguments import non_negative, positive, require_robot
+from liedyn.machine.compiled.jit import kernel
+from liedyn.machine.errors import ClosureError, InputError, of_the_batch
+from liedyn.machine.simd.lanes import SCALAR
+from liedyn.mechanics.constraints.cluster_weights import solution
+from liedyn.mechanics.constraints.families.cut import cut_velocity_kernel
+from liedyn.mechanics.constraints.independent import all_holonomic, by_name, given_coordinates, holonomic
+from liedyn.mechanics.constraints.loops import (
+    closure_error, constraint_jacobian, velocity_error, virtual_coordinates, virtual_jacobian,
+)
+from liedyn.mechanics.contact.watching import watches
+from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
+from liedyn.mechanics.dynamics.state import State
+from liedyn.mechanics.elements.generalized import without_elements
+from liedyn.mechanics.tree.configuration import difference, integrate
+from liedyn.mechanics.tree.kinematics import world_positions, world_size, world_velocities
+from liedyn.model.calls.boundary import wrenches
+from liedyn.model.kinds import LOOP_KINDS
+from liedyn.model.packed import LINK_IV, LINK_NV, N_VIRTUAL, links_of
+from liedyn.motion.discrete_steps import CONVERGED, NEWTON_STEPS, STAGES, WEIGHTS, Steps, discretize_states
+
+BERNOULLI = (1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160, -691 / 1307674368000, 1 / 74724249600)
+"""B_2k / (2k)!: the terms fall by |u|^2 / 4 pi^2, so that what is left out is below rounding for turns up to half a
+radian in one step."""
+LARGEST_TURN = 0.5
+
+
+def discretize(robot, q, v, tau=None, h=None, independent=None, speeds=None, f_ext=None,
+               closure_tolerance=CLOSURE_TOLERANCE, rank_tolerance=RANK_TOLERANCE, u=None):
+    """Exact discrete-time model of a mechanism: the derivatives of one integrator step.
+
+    Parameters
+    ----------
+    robot : Robot
+    q : array_like, shape (..., nq)
+        Configuration [rad, m; quaternions (x, y, z, w)] that satisfies the constraints. Batches whose independent
+        coordinates are revolute or prismatic joints are compiled; others go state by state.
+    v : array_like, shape (..., nv)
+        Velocity [rad/s, m/s] that keeps them satisfied.
+    tau : array_like, shape (..., nv), or tuple
+        Generalised forces [N m, N], held during the step; or feedback with its derivative (f, df), as for `linearize`,
+        which acts at every stage of the step. The model is then that of the closed loop, and B that of forces which are
+        added to the feedback and held.
+    h : float
+        Length of the step [s].
+    independent, speeds
+        Coordinates and velocities of the state, as for `linearize`. A ball or free joint counts as a whole.
+    f_ext : dict or array_like, optional
+        Wrenches (moment, force) [N m, N] on bodies, held in each body's own frame, as for `rnea`.
+    closure_tolerance, rank_tolerance : float
+        As for `linearize`.
+    u : array_like, shape (..., nu), or tuple
+        Instead of tau: forces of the robot's actuators, or feedback (f, df) that gives them.
+
+    Returns
+    -------
+    DiscreteStateSpace
+        ``A, B`` with names of states and inputs, and the state where the step ends.
+
+    Raises
+    ------
+    InputError
+        As for `linearize`; a contact slides with friction; a step that is not positive; or coordinates that are no
+        coordinates of a group: part of a ball or free joint, a ball cut, combinations of such.
+    ClosureError
+        The constraints cannot be satisfied at q, or at a stage: the step leaves the workspace, or is too long.
+    SingularConfigurationError
+        As for `linearize`.
+
+    Notes
+    -----
+    Contacts stay as they are at (q, v) for all of the step.
+
+    Runge-Kutta-Munthe-Kaas of order four in independent coordinates, differentiated stage by stage with the exact A and
+    B of each stage. `LocalStateSpace.discretize` is the exponential of one A instead.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> arm = ld.load("five_bar")
+    >>> ds = ld.discretize(arm, arm.home, [0.0] * 4, [0.0] * 4, 1e-3)
+    >>> ds.A.shape, ds.B.shape, ds.states
+    ((4, 4), (4, 4), ('q1', 'q2', 'velocity:q1', 'velocity:q2'))
+    """
+    require_robot(robot)
+    h, closure_tolerance = positive("h", h), positive("closure_tolerance", closure_tolerance)
+    rank_tolerance = non_negative("rank_tolerance", rank_tolerance)
+    independent, speeds = given_coordinates("independent", independent), given_coordinates("speeds", speeds)
+    options = h, independent, speeds, closure_tolerance, rank_tolerance
+    lead, *rows = operating_points(robot, q, v, tau, u)
+    forces = wrenches(robot, f_ext, lead)
+    return _all_states(robot, lead, rows, forces, ("tau", tau) if u is None else ("u", u), options)
+
+
+def _all_states(robot, lead, given, forces, named, options):
+    """The models (rows of q, v, tau, and the loop): in compiled code where coordinates add up, else one by one."""
+    (q, v, tau, loop), (h, independent, speeds, *tolerances) = given, options
+    if not len(q):
+        raise InputError("discretize needs at least one state")
+    names = robot.independent if independent is None else independent
+    if not names and not robot.row_names:
+        names = robot.velocity_names
+    if _adds_up(robot, loop, names, speeds):
+        y = by_name(robot, names)
+        coordinates = Coordinates(y.rows[None].copy(), y.virtual, y.rows[None].copy(), y.virtual)
+        start = Given(State(q, v, tau, forces), coordinates, actuators_of(robot))
+        all_states(robot, lead, y, y, start, NO_OUTPUTS, 0, Tolerances(*tolerances))  # raises what is wrong there
+        p, nu, count = len(y.names), len(robot.actuator_names), len(q)
+        found = Steps(np.empty((count, 2 * p, 2 * p)), np.empty((count, 2 * p, nu)), np.empty_like(q), np.empty_like(v),
+                      np.zeros(count, np.int64))
+        discretize_states(robot.packed, start.state, Coordinates(y.rows, y.virtual, y.rows, y.virtual), start.actuators,
+                          h, tolerances[1], found)
+        for b in np.flatnonzero(found.done == 0):  # where it is harder to close, or cannot be done
+            with of_the_batch(lead, b):
+                one = _one_state(robot, q[b:b + 1], v[b:b + 1], tau[b:b + 1], None, forces[b], *options)
+            found.A[b], found.B[b], found.q[b], found.v[b] = one.A, one.B, one.q_next, one.v_next
+        return _together((found.A, found.B, q, v, tau, found.q, found.v), lead, h, y.names + y.rates, robot)
+    if not lead:
+        return _one_state(robot, q, v, tau, loop, forces[0], *options)
+    models = []
+    for b in range(len(q)):
+        with of_the_batch(lead, b):
+            _, *row = operating_points(robot, q[b], v[b], *_given_at(named, lead, b))
+            models.append(_one_state(robot, *row, forces[b], *options))
+    if len({model.states for model in models}) > 1:
+        raise InputError("the coordinates that are left differ from state to state: name independent ones")
+    return _together([np.array([getattr(model, name) for model in models]) for name in ARRAYS], lead, h,
+                     models[0].states, robot)
+
+
+def _adds_up(robot, loop, names, speeds):
+    """Are coordinates and velocities the same revolute and prismatic joints, and nothing acts but given forces?"""
+    plain = {*robot.coordinate_names} & {*robot.velocity_names}
+    simple = loop is None and robot.elements is None and not robot.functions and not watches(robot)
+    return (simple and speeds is None and bool(names) and isinstance(names, tuple) and all_holonomic(robot)
+            and plain.issuperset(by_name(robot, names).names))
+
+
+def _given_at(named, lead, b):
+    """tau and u at state b of a batch, one of them None."""
+    name, given = named
+    if not isinstance(given, tuple):
+        given = np.asarray(given, dtype=np.float64)
+        given = np.broadcast_to(given, lead + given.shape[-1:]).reshape(-1, given.shape[-1])[b]
+    return (given, None) if name == "tau" else (None, given)
+
+
+def _together(rows, lead, h, states, robot):
+    """A `DiscreteStateSpace` of rows A, B, q, v, tau, q_next, v_next."""
+    A, B, q, v, tau, q_next, v_next = (x.reshape(lead + x.shape[1:]).copy() for x in rows)
+    return DiscreteStateSpace(A, B, h, states, robot.actuator_names, q, v, tau, q_next, v_next)
+
+
+def _one_state(robot, q, v, tau, loop, f_ext, h, independent, speeds, closure_tolerance, rank_tolerance):
+    """The model of one state, in rows of which there is one."""
+    given_tau = tau[0]
+    if robot.elements is not None:  # they are part of the loop
+        robot, given_tau = without_elements(robot), loop.given[0]
+    q, v, tau = q[0], v[0], tau[0]
+    robot = settled_without_friction(robot, q, v, tau, f_ext, rank_tolerance, "the derivative of a step")
+    found = linearize_at(robot, q, v, tau, f_ext, independent, speeds, closure_tolerance, rank_tolerance, loop)
+    y, w = found.coordinates, found.velocities
+    groups = _groups(robot, y)
+    p, x, nu = len(y.names), len(y.names) + len(w.names), len(robot.actuator_names)
+    w_0, now, forces = found.local.w, robot, tau
+    start = np.eye(x, x + nu)  # variations of (y, w) at the start, by (y, w, input)
+    inputs = np.eye(nu, x + nu, x)
+    k, dk = np.zeros(x), np.zeros((x, x + nu))
+    change, d_change = np.zeros(x), np.zeros((x, x + nu))
+    for c, b in zip(STAGES, WEIGHTS):
+        u, du = c * h * k[:p], c * h * dk[:p]
+        if c > 0.0:
+            now = robot.at(robot.t + c * h) if robot.functions else robot
+            q_i, v_i = state_at(now, q, u, w_0 + c * h * k[p:], y, w, rank_tolerance)
+            if loop is not None:
+                loop = loop.at(robot.t + c * h, q_i[None], v_i[None])
+                forces = loop.tau[0]
+            found = linearize_at(now, q_i, v_i, forces, f_ext, y, w, closure_tolerance, rank_tolerance, loop)
+        A, B, rate = found.local.A, found.local.B[:, :nu], found.local.f0
+        if loop is not None and loop.driven is not None:
+            B = B + found.local.B[:, nu:] @ loop.driven[0]
+        if loop is not None:
+            A = A + found.local.B[:, nu:] @ loop.of_state(found.local.N[:, :p], found.local.X[:, :x])[0]
+        eta = _carried(groups, u, start[:p], du)
+        d_rate = A @ np.vstack([eta, start[p:] + c * h * dk[p:]]) + B @ inputs
+        k, dk = rate.copy(), d_rate
+        for j in groups:
+            r, u_j = rate[j], u[j]
+            J, by_u = _local_rate(u_j, r)
+            k[j] = J @ r
+            dk[j] = J @ (d_rate[j] + _ad(r) @ eta[j]) + by_u @ du[j]
+        change, d_change = change + h * b * k, d_change + h * b * dk
+    U, dU = change[:p], d_change[:p]
+    q_next, v_next = state_at(now, q, U, w_0 + change[p:], y, w, rank_tolerance)
+    step = np.vstack([_carried(groups, U, start[:p], dU), start[p:] + d_change[p:]])
+    return DiscreteStateSpace(step[:, :x].copy(), step[:, x:].copy(), h, y.names + w.rates, robot.actuator_names,
+                              q.copy(), v.copy(), given_tau.copy(), q_next, v_next)
+
+
+def _groups(robot, y):
+    """Places in y of each ball or free joint; the other coordinates add up.
+
+    Raises
+    ------
+    InputError
+        A ball cut, or part of a ball or free joint.
+    """
+    links, _ = links_of(robot.packed)
+    owner = {}
+    for link in links[links[:, LINK_NV] > 1]:
+        owner.update({int(link[LINK_IV]) + k: (int(link[LINK_IV]), int(link[LINK_NV])) for k in range(link[LINK_NV])})
+    balls = {loop.name + axis for loop in robot.model.loops if LOOP_KINDS[loop.kind].has_quaternion
+             for axis in LOOP_KINDS[loop.kind].velocities}
+    groups = {}
+    for k, (name, row, virtual) in enumerate(zip(y.names, y.rows, y.virtual)):
+        picked = np.flatnonzero(row)
+        if virtual >= 0 and name in balls:
+            raise InputError(f"{name} of a ball cut is no derivative of a coordinate, and cannot be integrated")
+        if any(int(j) in owner for j in picked):
+            if len(picked) > 1 or row[picked[0]] != 1.0:
+                raise InputError(f"{name} mixes coordinates of a ball or free joint, and cannot be integrated")
+            groups.setdefault(owner[int(picked[0])], {})[int(picked[0])] = k
+    for (first, count), places in groups.items():
+        if len(places) < count:
+            raise InputError(f"only part of the ball or free joint of {robot.velocity_names[first]} is independent: "
+                             "its coordinates can be integrated together only")
+    return [np.array([places[j] for j in sorted(places)]) for places in groups.values()]
+
+
+def _ad(V):
+    """ad_V of so(3) or se(3), by the length of V."""
+    return so3_hat(V) if len(V) == 3 else ad(V)
+
+
+def _local_rate(u, r):
+    """J(u) = dexp^-1_{-u} and d(J r)/du, by Bernoulli's series in ad_u, each power differentiated."""
+    if np.linalg.norm(u[:3]) > LARGEST_TURN:
+        raise InputError(f"a ball or free joint turns by {np.linalg.norm(u[:3]):.2g} rad in one step; at most "
+                         f"{LARGEST_TURN} rad: take a shorter step")
+    ad_u, one = _ad(u), np.eye(len(u))
+    J, by_u = one + 0.5 * ad_u, -0.5 * _ad(r)
+    power, value, derivative = one, r, np.zeros_like(one)
+    for b in BERNOULLI:
+        for _ in range(2):
+            power, derivative, value = ad_u @ power, ad_u @ derivative - _ad(value), ad_u @ value
+        J, by_u = J + b * power, by_u + b * derivative
+    return J, by_u
+
+
+def _carried(groups, u, eta, du):
+    """Ad_{exp -u} eta + dexp_{-u} du, joint by joint: eta + du where coordinates add up."""
+    out = eta + du
+    for j in groups:
+        moved, turned = ((so3_exp(-u[j]), so3_left_jacobian(-u[j])) if len(j) == 3 else
+                         (Ad(exp(-u[j])), left_jacobian(-u[j])))
+        out[j] = moved @ eta[j] + turned @ du[j]
+    return out
+
+
+def state_at(robot, q_0, u, w, y, speeds, tolerance):
+    """The state on the manifold with coordinates u away from q_0 and velocities w.
+
+    Raises
+    ------
+    ClosureError
+        Newton's method finds none.
+    """
+    of_positions, reads = holonomic(robot), y.virtual >= 0
+    target = integrate(robot, q_0, y.rows.T @ np.where(reads, 0.0, u))
+    z_0 = virtual_coordinates(robot, q_0) if reads.any() else np.empty(0)
+    q = q_0
+    for _ in range(NEWTON_STEPS):
+        wanted = y.rows @ difference(robot, q, target)
+        if reads.any():
+            left = (u + z_0[y.virtual] - virtual_coordinates(robot, q)[y.virtual])[reads]
+            wanted[reads] = left - 2.0 * np.pi * np.round(left / (2.0 * np.pi))  # angles of cuts wrap at half a turn
+        error = closure_error(robot, q)
+        Z = np.vstack([np.where(of_positions[:, None], constraint_jacobian(robot, q), 0.0),
+                       y.matrix(virtual_jacobian(robot, q))])
+        step = solution(robot, Z, np.concatenate([-error, wanted]), tolerance)
+        q = integrate(robot, q, step)
+        if np.abs(step).max(initial=0.0) <= CONVERGED * max(1.0, np.abs(q).max(initial=0.0)):
+            break
+    else:
+        raise ClosureError(f"a stage of the step does not close: the last Newton step is {np.abs(step).max():.2g}; "
+                           "the step leaves the workspace, or is too long", float(np.abs(step).max()), None, q)
+    rest, reads = np.zeros(robot.nv), speeds.virtual >= 0
+    Z = np.vstack([constraint_jacobian(robot, q), speeds.matrix(virtual_jacobian(robot, q))])
+    left = w.copy()
+    if reads.any():
+        left[reads] -= virtual_velocities(robot.packed, q, rest)[speeds.virtual[reads]]
+    return q, solution(robot, Z, np.concatenate([-velocity_error(robot, q, rest), left]), tolerance)
+
+
+@kernel
+def virtual_velocities(model, q, v):
+    """Velocities of the cut joints' coordinates, moving frames included."""
+    work, z = np.empty(world_size(model)), np.empty(model.ints[N_VIRTUAL])
+    world_positions(SCALAR, model, q, work)
+    world_velocities(SCALAR, model, v, work)
+    cut_velocity_kernel(SCALAR, model, work, True, z)
+    return z

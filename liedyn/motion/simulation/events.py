@@ -1,0 +1,150 @@
+"""State events: when a guard crosses zero, something happens; and where in a step that is."""
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from scipy.optimize import minimize_scalar
+
+from liedyn.machine.arguments import between, flag, floats, names, non_negative, number
+from liedyn.machine.errors import InputError, said, shown
+from liedyn.model.travel import Travelling
+
+TIME_TOLERANCE = 1e-12
+"""Width of the interval, relative to the times themselves, in which an event is located: a few units of rounding."""
+
+
+@dataclass(frozen=True)
+class Event(Travelling):
+    """Something that happens when a function of the state crosses zero.
+
+    A guard that is exactly zero at the start of a run crosses there if it moves on in its direction. Adaptive
+    methods look at it ten times a step, and where its slope turns in between. All that happens at one instant is one
+    change of the state, with one impact.
+
+    The run goes on from the state after the event, in this order: `action` changes the state, constraints are switched
+    off, then on, and velocities made consistent by the impulse that this takes.
+
+    Parameters
+    ----------
+    name : str
+        For the record.
+    guard : callable
+        ``guard(t, q, v)``, a number; t [s], q (nq,) and v (nv,) as in `simulate`. The arrays must be neither
+        kept nor changed.
+    direction : {0, 1, -1}
+        Which crossings count: all, rising, or falling ones.
+    on, off : sequence of str
+        Constraints to be switched. An event that would change nothing, since they are switched already, does not occur.
+        A one-sided constraint that is off is not watched until it is switched on again. It may be switched on while it
+        is open; where it is closed it collides at once, and penetrated it is an error.
+    restitution : float
+        Part of the approach speed with which the first row of each constraint in `on` is left: above zero the
+        constraint stays off, and the state bounces.
+    resting : float
+        Approach speed [m/s, rad/s] below which restitution counts as zero, which ends the bouncing.
+    action : callable, optional
+        ``action(t, q, v)``, returning the new ``(q, v)``, or None to leave the state as it is.
+    terminal : bool
+        Does the run end here?
+    derivative : callable, optional
+        That of the guard, for `differentiate_run`: ``derivative(t, q, v)`` returns its derivatives ``(by_t, by_q,
+        by_v)`` by t, by a displacement in the tangent space at q, shape (nv,), and by v, shape (nv,).
+    action_derivative : callable, optional
+        That of the action, likewise: ``action_derivative(t, q, v)`` returns ``(by_t, by_q, by_v)`` of shapes (2 nv,),
+        (2 nv, nv) and (2 nv, nv), of the displacement in the tangent space at the new q above that of the new v.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> ld.Event("upright", lambda t, q, v: q[0], direction=1, terminal=True).name
+    'upright'
+    """
+
+    name: str
+    guard: Callable
+    direction: int = 0
+    on: tuple = ()
+    off: tuple = ()
+    restitution: float = 0.0
+    resting: float = 1e-3
+    action: Callable | None = None
+    terminal: bool = False
+    derivative: Callable | None = None
+    action_derivative: Callable | None = None
+
+    def __post_init__(self):
+        if not isinstance(self.name, str):
+            raise InputError(f"the name of an event must be text, got {shown(self.name)}")
+        what = f"event {shown(self.name)}"
+        for key in ("on", "off"):
+            object.__setattr__(self, key, names(f"{what}: {key}", getattr(self, key)))
+        if not callable(self.guard):
+            raise InputError(f"{what}: guard must be a function of (t, q, v), got {shown(self.guard)}")
+        if not (self.action is None or callable(self.action)):
+            raise InputError(f"{what}: action must be a function of (t, q, v), or None, got {shown(self.action)}")
+        for key in ("derivative", "action_derivative"):
+            given = getattr(self, key)
+            if not (given is None or callable(given)):
+                raise InputError(f"{what}: {key} must be a function of (t, q, v), got {shown(given)}")
+        if number(f"{what}: direction", self.direction) not in (-1, 0, 1):
+            raise InputError(f"{what}: direction must be -1, 0 or 1, got {shown(self.direction)}")
+        object.__setattr__(self, "restitution", between(f"{what}: restitution", self.restitution, 0.0, 1.0))
+        object.__setattr__(self, "resting", non_negative(f"{what}: resting", self.resting))
+        object.__setattr__(self, "terminal", flag(f"{what}: terminal", self.terminal))
+
+
+def crosses(before, after, direction):
+    """Does a guard cross zero from one value to the next, in a direction that counts?"""
+    rising, falling = before < 0.0 <= after, before > 0.0 >= after
+    return (rising and direction >= 0) or (falling and direction <= 0)
+
+
+def locate(value_at, start, end, first, last, early=False):
+    """When a crossing has just happened, or is about to (`early`): a time off by the tolerance at most.
+
+    Regula falsi with halved ends (Illinois; Dahlquist and Bjorck 2008, 6.2.3), bisection where that is slow. `first`
+    and `last` are the guard's values at both ends, of opposite sign or zero.
+    """
+    width = TIME_TOLERANCE * max(1.0, abs(start), abs(end))
+    low, high, f_low, f_high = start, end, first, last
+    side = 0
+    for k in range(200):
+        if high - low <= width:
+            break
+        middle = 0.5 * (low + high)
+        if k % 3 != 2 and f_high != f_low:
+            middle = high - f_high * (high - low) / (f_high - f_low)
+            # keep off both ends, where the guard is known already
+            middle = min(max(middle, low + 0.25 * width), high - 0.25 * width)
+        f = value_at(middle)
+        if f == 0.0 or (f > 0.0) == (last > 0.0 if last != 0.0 else first < 0.0):
+            high, f_high = middle, f
+            f_low, side = (0.5 * f_low if side == 1 else f_low), 1
+        else:
+            low, f_low = middle, f
+            f_high, side = (0.5 * f_high if side == -1 else f_high), -1
+    return low if early else high
+
+
+def turning_point(value_at, start, end, first):
+    """Time and value of the extremum towards zero between two times (Brent's search); `first` gives the sign."""
+    sign = 1.0 if first > 0.0 else -1.0
+    found = minimize_scalar(lambda t: sign * value_at(t), bounds=(start, end), method="bounded",
+                            options={"xatol": 1e-9 * (end - start)})
+    return float(found.x), sign * float(found.fun)
+
+
+def guard_value(event, rows, k):
+    """The guard at row k as a finite float."""
+    what, t = f"guard of event {event.name!r}", float(rows.t[k])
+    try:
+        value = event.guard(t, rows.q[k], rows.v[k])
+    except Exception as error:
+        raise InputError(f"{what}: fails with {said(error)} at t = {t:.6g}") from error
+    value = floats(f"what {what} returns", value)
+    if value.size != 1:
+        raise InputError(f"{what} must return a number, got an array of shape {value.shape} at t = {t:.6g}")
+    value = float(value.ravel()[0])
+    if not math.isfinite(value):
+        raise InputError(f"{what} is not finite at t = {t:.6g}: {value}")
+    return value

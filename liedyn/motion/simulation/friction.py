@@ -1,0 +1,158 @@
+"""Sliding friction in runs: a force that depends on the normal force, which depends on it.
+
+A contact j that slides along the unit vector s rubs with -mu N_j s, a generalised force N_j d_j with d_j = -mu G_t^T s.
+Normal forces are linear in all forces, N = N_0 + C N, where column j of C is what d_j alone does to them. So a
+formulation, whichever it is, solves first without friction, then once with each d_j added, and at last with the forces
+N d that solve (1 - C) N = N_0 (Glocker 2001, 5.4). Where 1 - C has a pivot that is not positive, friction pulls a
+contact tighter than it rubs: accelerations contradict each other (Painleve 1895), which the run settles.
+
+The direction is that of the slip. Just before slip begins, and in the part of a step behind its reversal, it is the
+direction kept from before, so that the right side stays smooth up to the event.
+"""
+import math
+from collections import namedtuple
+
+import numpy as np
+from numba import types
+
+from liedyn.machine.compiled.jit import MATRIX, VECTOR, kernel_in_place, late
+from liedyn.machine.linalg.vectors import add_multiple, copy_to
+from liedyn.machine.simd.lanes import SCALAR
+from liedyn.mechanics.constraints.families.contact import contact, velocity_jets
+from liedyn.mechanics.constraints.jets import constant
+from liedyn.mechanics.constraints.relative import path_ends, relative_screw, relative_twist, toward_ground
+from liedyn.model.constraint_records import holonomic_count, loop_at, loop_count, loop_integer, loop_kind, loop_rows
+from liedyn.model.packed import LOOP_ACTIVE, LOOP_FRICTION, LOOP_SIDE, SLIDING
+from liedyn.model.packed_records import MODEL
+
+Friction = namedtuple("Friction", "direction used drags influence trials solution force")
+"""What is kept, for L constraints, of which S are contacts: the direction (L, 3) of slip, from before, and that used
+(L, 3) at this state; d (S, n) and 1 - C (S, S) of the contacts that slide now, and of each the normal force without
+friction, the scale of the trial force and the number of the constraint (S, 3); N (S); the forces (n) that a formulation
+is to solve with."""
+FRICTION = types.NamedTuple([*[MATRIX] * 5, VECTOR, VECTOR], Friction)
+"""Its Numba type."""
+SLOW = 1e-10
+"""Slip [m/s] whose direction is rounding."""
+PAINLEVE = 5e-4
+"""Pivot of 1 - C below which friction holds what should slide; the state of a contact is settled before."""
+
+
+@kernel_in_place
+def slips(model, l):
+    """Does contact l slide, with friction?"""
+    return (loop_integer(model, l, LOOP_SIDE) != 0 and loop_integer(model, l, LOOP_ACTIVE) == SLIDING
+            and loop_rows(model, l)[1] > holonomic_count(model, l)
+            and model.floats[loop_at(model, l, LOOP_FRICTION)] > 0.0)
+
+
+@late(MODEL, VECTOR, FRICTION, returns=types.int64)
+def put_drags(model, world, f):
+    """Directions used, d and numbers of the contacts that slide; returns how many. Needs `world_velocities`."""
+    count = 0
+    for l in range(loop_count(model)):
+        if not slips(model, l):
+            continue
+        kind, mu, rows = loop_kind(model, l), model.floats[loop_at(model, l, LOOP_FRICTION)], loop_rows(model, l)[1]
+        length, r, p, d, C = contact(model, world, l)
+        w, v = relative_twist(SCALAR, model, world, l, C)
+        motion = velocity_jets(kind, length, r, constant(p), constant(d), constant(w), constant(v))
+        size, ahead = 0.0, 0.0
+        for k in range(1, rows):
+            size += motion[k][0] * motion[k][0]
+            ahead += motion[k][0] * f.direction[l, k - 1]
+        size = math.sqrt(size)
+        for k in range(1, rows):
+            f.used[l, k - 1] = motion[k][0] / size if ahead > 0.0 and size > SLOW else f.direction[l, k - 1]
+        f.drags[count] = 0.0
+        ja, jb = path_ends(model, l)
+        while ja != jb:
+            j = max(ja, jb)
+            w, v = relative_screw(SCALAR, model, world, j, jb > ja, C)
+            motion = velocity_jets(kind, length, r, constant(p), constant(d), constant(w), constant(v))
+            for k in range(1, rows):
+                f.drags[count, j] -= mu * f.used[l, k - 1] * motion[k][0]
+            ja, jb = toward_ground(model, ja, jb)
+        f.trials[count, 2] = l
+        count += 1
+    return count
+
+
+@kernel_in_place
+def begin_trials(model, o, x):
+    """How often a formulation has to solve, once, or for each contact that slides and twice more; and with what."""
+    copy_to(x.tau, x.friction.force)
+    count = put_drags(model, x.world, x.friction) if o.friction else 0
+    return (1 if count == 0 else count + 2), x.friction.force
+
+
+@kernel_in_place
+def normal_force(model, l, lam):
+    return -loop_integer(model, l, LOOP_SIDE) * lam[loop_rows(model, l)[0]]
+
+
+@kernel_in_place
+def next_trial(model, x, k, trials, lam):
+    """The force of trial k + 1, from what trial k has found. False where friction holds what should slide."""
+    count, f = trials - 2, x.friction
+    if k > count:
+        return True
+    for i in range(count):
+        N = normal_force(model, int(f.trials[i, 2]), lam)
+        if k == 0:
+            f.trials[i, 0] = N
+        else:
+            f.influence[i, k - 1] = (1.0 if i == k - 1 else 0.0) - (N - f.trials[i, 0]) / f.trials[k - 1, 1]
+    copy_to(x.tau, f.force)
+    if k < count:
+        # about as large a force as there will be: differences keep their digits
+        f.trials[k, 1] = max(abs(f.trials[k, 0]), 1e-6)
+        add_multiple(f.trials[k, 1], f.drags[k], f.force)
+        return True
+    for i in range(count):
+        f.solution[i] = f.trials[i, 0]
+    for k in range(count):  # without exchange of rows: a pivot that is not positive is a contact that is held
+        if not f.influence[k, k] > PAINLEVE:
+            return False
+        for i in range(k + 1, count):
+            part = f.influence[i, k] / f.influence[k, k]
+            for j in range(k + 1, count):
+                f.influence[i, j] -= part * f.influence[k, j]
+            f.solution[i] -= part * f.solution[k]
+    for k in range(count - 1, -1, -1):
+        for j in range(k + 1, count):
+            f.solution[k] -= f.influence[k, j] * f.solution[j]
+        f.solution[k] /= f.influence[k, k]
+        add_multiple(f.solution[k], f.drags[k], f.force)
+    return True
+
+
+@kernel_in_place
+def keep_directions(x):
+    """The directions of slip at this state are those kept for the next ones."""
+    for l in range(x.friction.used.shape[0]):
+        copy_to(x.friction.used[l], x.friction.direction[l])
+
+
+@kernel_in_place
+def put_friction(model, x, trials, lam):
+    """Multipliers of the friction in the tangential rows, as if these had been there."""
+    for i in range(trials - 2):
+        l = int(x.friction.trials[i, 2])
+        first, rows = loop_rows(model, l)
+        for k in range(1, rows):
+            lam[first + k] = (model.floats[loop_at(model, l, LOOP_FRICTION)] * normal_force(model, l, lam)
+                              * x.friction.used[l, k - 1])
+
+
+def room_for_friction(robot, contacts):
+    """The arrays for a run with these contacts."""
+    L, S, n = len(robot.constraint_names), len(contacts.index), robot.nv
+    return Friction(*map(np.zeros, ((L, 3), (L, 3), (S, n), (S, S), (S, 3), S, n)))
+
+
+def set_directions(x, index, directions):
+    """Let contacts slide in these directions, given by the numbers of their constraints."""
+    for kept in (x.friction.direction, x.friction.used):
+        kept[:] = 0.0
+        kept[index] = directions

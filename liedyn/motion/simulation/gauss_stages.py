@@ -1,0 +1,112 @@
+"""Steps of Gauss's Runge-Kutta methods, by fixed-point iteration: every stage depends on every other.
+
+    q_i = q exp(u_i)    u_i = h sum a_ij udot_j        v_i = v + h sum a_ij a_j, or the same for momenta
+
+In the momenta of joints with one coordinate the equations are Hamilton's, for which these methods are symplectic
+(Hairer, Lubich and Wanner 2006, VI.4): the energy does not drift, whatever the step. With constraints on positions
+momenta up to constraint impulses obey Hamilton's equations, too (`liedyn.motion.simulation.momenta_run`; Dichmann and
+Maddocks 1996). In velocities the methods are symmetric, no more.
+
+The iteration contracts by the step times the fastest rate of the motion. It goes on to rounding, as what it leaves
+would be a drift.
+"""
+from numba import types
+
+from liedyn.machine.compiled.jit import VECTOR, inline, late
+from liedyn.machine.linalg.vectors import copy_to
+from liedyn.mechanics.tree.configuration import difference_kernel, integrate_kernel
+from liedyn.model.packed_records import MODEL
+from liedyn.motion.simulation.coordinate_rates import local_rates
+from liedyn.motion.simulation.momenta_run import end_in_momenta, first_stage, put_increments, stage_in_momenta
+from liedyn.motion.simulation.stages import stage
+from liedyn.motion.simulation.workspace import MINIMAL, MOMENTA, NOT_CONVERGED, OK, SETTINGS, WORK
+
+ITERATIONS, STALLED = 100, 3
+CONVERGED, ROUNDING = 1e-15, 1e-8
+"""Changes in an iteration, relative to the state, that end it at once, and where they have ceased to fall STALLED
+times: rounding keeps them from falling further, that of bodies at the ends of long arms more than of others."""
+
+
+@inline
+def is_collocation(o):
+    """Is the method implicit? The first row of explicit ones is empty."""
+    return o.tableau[0, 0] != 0.0
+
+
+@inline
+def stage_in_velocities(model, o, x, t, h, row, q, v, i):
+    """Rates of number i of a step from (q, v) at time t; returns a status."""
+    u = x.step[:v.size]
+    copy_to(v, x.v_stage)
+    part = put_increments(o, x, h, i, u, x.v_stage)
+    integrate_kernel(model, q, u, x.q_stage)
+    status = stage(model, o, x, t + part * h, row, i)
+    if o.stabilisation == MINIMAL:
+        difference_kernel(model, q, x.q_stage, u)
+    local_rates(model, u, x.v_stage, x.q_rate[i])
+    return status
+
+
+@inline
+def end_in_velocities(model, o, x, h, q, v, q_new, v_new):
+    u = x.step[:v.size]
+    copy_to(v, v_new)
+    put_increments(o, x, h, o.tableau.shape[1], u, v_new)
+    integrate_kernel(model, q, u, q_new)
+    return OK
+
+
+@inline
+def change(before, now, size):
+    """The largest change of a vector, by its size or a given one."""
+    largest, moved = size, 0.0
+    for j in range(now.size):
+        largest, moved = max(largest, abs(now[j])), max(moved, abs(now[j] - before[j]))
+    return moved / largest if largest > 0.0 else 0.0
+
+
+@inline
+def sweep(model, o, x, t, h, row, q, v):
+    """Every stage once more, with the newest rates of the others: (status, largest change)."""
+    moved, status, q_rate, rate = 0.0, OK, x.vector[1], x.vector[2]
+    for i in range(o.tableau.shape[1]):
+        copy_to(x.q_rate[i, :v.size], q_rate)
+        copy_to(x.a_stage[i], rate)
+        if o.formulation == MOMENTA:
+            status = stage_in_momenta(model, o, x, t, h, row, q, i)
+        else:
+            status = stage_in_velocities(model, o, x, t, h, row, q, v, i)
+        if status != OK:
+            break
+        moved = max(moved, change(q_rate, x.q_rate[i, :v.size], 1.0 / h), change(rate, x.a_stage[i], 1.0 / h))
+    return status, moved
+
+
+@late(MODEL, SETTINGS, WORK, types.float64, types.float64, types.int64, *[VECTOR] * 5, returns=types.int64)
+def collocation_step(model, o, x, t, h, row, q, v, a, q_new, v_new):
+    """A step of length h from (q, v) at time t with inputs `row`, by the implicit method o.tableau; returns a status.
+
+    Powers of the stages are left in x.power.
+    """
+    status, least, stalled = OK, 1e300, 0
+    if o.formulation == MOMENTA:
+        status = first_stage(model, o, x, t, row, q, v, a)
+    else:
+        copy_to(v, x.q_rate[0, :v.size])
+        copy_to(a, x.a_stage[0])
+    for i in range(1, o.tableau.shape[1]):
+        copy_to(x.q_rate[0], x.q_rate[i])
+        copy_to(x.a_stage[0], x.a_stage[i])
+    for _ in range(ITERATIONS):
+        if status != OK:
+            return status
+        status, moved = sweep(model, o, x, t, h, row, q, v)
+        stalled += moved >= least
+        least = min(least, moved)
+        if moved < CONVERGED or stalled >= STALLED and least < ROUNDING:
+            if o.formulation == MOMENTA:
+                return end_in_momenta(model, o, x, t, h, q, q_new, v_new)
+            return end_in_velocities(model, o, x, h, q, v, q_new, v_new)
+        if not moved < 1e100:
+            break
+    return NOT_CONVERGED

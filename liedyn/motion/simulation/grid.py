@@ -1,0 +1,49 @@
+"""The time grid of a run: t_k = t_0 + k dt, the last one at the end."""
+import numpy as np
+
+from liedyn.machine.errors import InputError
+
+MOST_STEPS = 1e12
+"""Steps of a run: more are a mistake in its units."""
+WHOLE = 1e-9
+"""Part of a step that is rounding of the times, at least: no step is made as short as that."""
+COARSEST = 0.01
+"""Part of a step that rounding of the times may be at most."""
+
+
+class Grid:
+    """Times of the steps, whatever instants events have put between them."""
+
+    def __init__(self, start, end, dt):
+        if not end > start:
+            raise InputError(f"t_final must come after t0 = {start:g}, got {end:g}")
+        if not (dt > 0.0 and (end - start) / dt < MOST_STEPS):
+            raise InputError(f"dt must be positive, and make no more than {MOST_STEPS:g} steps to t_final, got {dt:g}")
+        dt = min(dt, end - start)
+        rounding = 4.0 * np.spacing(max(abs(start), abs(end))) / dt
+        if rounding > COARSEST:
+            raise InputError(f"dt = {dt:g} is too short for times around {end:g}, which are rounded to "
+                             f"{np.spacing(max(abs(start), abs(end))):.2g}; count time from t0 = 0")
+        self.start, self.end, self.dt = start, end, dt
+        self.whole = max(WHOLE, rounding)
+        """Part of a step that is rounding of its times."""
+        self.steps = max(1, int(np.ceil((end - start) / dt - self.whole)))
+
+    def number(self, t):
+        """Number of the step that begins at t or contains it."""
+        return int(np.floor((t - self.start) / self.dt + self.whole))
+
+    def next_time(self, t):
+        """The first time of the grid behind t."""
+        return min(self.start + (self.number(t) + 1) * self.dt, self.end)
+
+    def fill(self, rows, count, last_held):
+        """Times of the rows behind row 0, at most `count` of them, and the inputs they hold; returns how many."""
+        first = self.number(rows.t[0])
+        count = min(count, self.steps - first)
+        numbers = first + np.arange(count + 1)
+        rows.t[1:count + 1] = np.minimum(self.start + numbers[1:] * self.dt, self.end)
+        if first + count == self.steps:
+            rows.t[count] = self.end
+        rows.held[:count + 1] = np.minimum(numbers, last_held)
+        return count

@@ -1,0 +1,270 @@
+"""What implicit methods need: derivatives at a state, an elimination, and the Jacobian of the right side.
+
+SciPy's implicit solvers (`adaptive`) get the exact Jacobian of their right side, which maps y = (u, v, W) to (udot, a,
+powers), at the projection (q', v') of (q_c exp u, v) on the constraints. Its derivative follows the same way. A
+variation of y displaces q by dq = J_r(u) du and changes v by dv; with the right inverse G^# of the stabilisation (of
+least kinetic energy, or in the dependent coordinates alone)
+
+    dq' = dq - G_h^# G_h dq                     holonomic rows h
+    dv' = dv - G^# (G dv + dpsi/dq dq')         psi = G v - b, all rows
+
+(with no projection, dq' = dq and dv' = dv). Differentiating ID(q, v, a) + G^T lambda = tau and
+phi = G a + Gdot v - bdot = 0 gives the accelerations: for independent rows, with Z a basis of G's null space,
+
+    da = G^+ (-dphi) + Z (Z^T M Z)^-1 Z^T (-dF - M G^+ (-dphi))
+
+    dF = (dID/dq + d(G^T lambda)/dq - dtau/dq) dq' + (dID/dv - dtau/dv) dv'        dphi = dphi/dq dq' + dphi/dv dv'
+
+Baumgarte's terms and those of the velocity level are part of phi. With u' = log(q_c^-1 q'), udot = J_r^-1(u') v' varies
+by J_r^-1 dv' + d(J_r^-1 v')/du (J_r^-1 dq').
+
+G^# is taken at the projected state, and the residual of a loop is taken to vary by G dq; both are exact on the
+constraints. Off them the error is of the size of the residual, small for the solver's Newton method, whose right side
+is exact.
+"""
+import math
+from collections import namedtuple
+
+import numpy as np
+from scipy.special import zeta
+
+from liedyn.lie.algebra import ad, add6, scale6
+from liedyn.machine.compiled.jit import inline, kernel, kernel_in_place
+from liedyn.machine.linalg.vectors import inner
+from liedyn.machine.simd.lanes import SCALAR
+from liedyn.mechanics.constraints.cluster_weights import pseudoinverse, rank_of_rows, ranks
+from liedyn.mechanics.constraints.constraint_rows import derivative_rows, force_derivative_rows, jacobian_rows
+from liedyn.mechanics.elements.generalized import energy_slope
+from liedyn.mechanics.tree.configuration import difference_kernel
+from liedyn.mechanics.tree.rnea import rnea
+from liedyn.mechanics.tree.rnea_derivatives import (
+    composite_derivatives, derivatives_size, rnea_derivatives, world_motion,
+)
+from liedyn.model.packed import FREE
+from liedyn.model.packed_records import dof_count, first_dof, get3, kind, link_count
+from liedyn.motion.simulation.coordinate_rates import body_rates
+from liedyn.motion.simulation.inputs import add_feedback
+from liedyn.motion.simulation.workspace import MINIMAL, PROJECTION
+
+Derivatives = namedtuple("Derivatives", "ID_q ID_v force_q tau_q tau_v psi_q phi_q phi_v work ignored")
+"""Those of ID(q, v, a), of G^T lambda, and of the inputs (n, n); of psi = G v - b and phi = G a + Gdot v - bdot (m, n);
+by the tangent at q, and by v. And scratch numbers."""
+
+
+@kernel
+def make_derivatives(model, x):
+    """Room for them."""
+    m, n = x.G.shape
+    return Derivatives(
+        np.empty((n, n)), np.empty((n, n)), np.empty((n, n)), np.empty((n, n)), np.empty((n, n)), np.empty((m, n)),
+        np.empty((m, n)), np.empty((m, n)), np.empty(derivatives_size(model)), np.empty(n))
+
+
+@kernel_in_place
+def put_mechanism_derivatives(model, f_ext, q, v, a, lam, G, M, d):
+    """G, M and all derivatives but those of inputs and force elements, which are zero."""
+    world_motion(SCALAR, model, q, v, a, d.work)
+    jacobian_rows(model, q, d.work, G)
+    derivative_rows(model, q, v, a, d.work, d.psi_q, d.phi_q, d.phi_v)
+    composite_derivatives(SCALAR, model, q, f_ext, d.work, d.ignored, d.ID_q, d.ID_v, M)
+    for zero in (d.force_q, d.tau_q, d.tau_v):
+        zero[:] = 0.0
+    force_derivative_rows(model, q, d.work, lam, d.force_q)
+
+
+@kernel_in_place
+def put_derivatives(model, o, x, t, q, v, a, lam, d):
+    """The derivatives at a state whose moving constraints are at time t already, x.M and x.G as well."""
+    put_mechanism_derivatives(model, x.f_ext, q, v, a, lam, x.G, x.M, d)
+    add_feedback(o, x, t, q, v, d.tau_q, d.tau_v)
+
+
+@kernel_in_place
+def columns_by_exponent(model, u, D, column, out):
+    """out = D J_r(u): columns by u, of q exp(u), from columns by the tangent there; `column` is scratch (2, n)."""
+    n = u.size
+    for c in range(n):
+        column[0, :] = 0.0
+        column[0, c] = 1.0
+        body_rates(model, u, column[0], column[1])
+        for i in range(D.shape[0]):
+            out[i, c] = inner(D[i], column[1])
+
+
+@kernel_in_place
+def eliminate(A, b, n):
+    """b[:n] = A[:n, :n]^-1 b[:n] by elimination with partial pivoting; A is overwritten. False if A is singular."""
+    for k in range(n):
+        best = k
+        for i in range(k + 1, n):
+            if abs(A[i, k]) > abs(A[best, k]):
+                best = i
+        if not abs(A[best, k]) > 0.0:  # a NaN is no pivot either
+            return False
+        if best != k:
+            for j in range(k, n):
+                A[k, j], A[best, j] = A[best, j], A[k, j]
+            b[k], b[best] = b[best], b[k]
+        for i in range(k + 1, n):
+            x = A[i, k] / A[k, k]
+            if x != 0.0:
+                for j in range(k + 1, n):
+                    A[i, j] -= x * A[k, j]
+                b[i] -= x * b[k]
+    for i in range(n - 1, -1, -1):
+        for j in range(i + 1, n):
+            b[i] -= A[i, j] * b[j]
+        b[i] /= A[i, i]
+    return True
+
+
+BERNOULLI = np.array([2.0 * (-1) ** (k + 1) * zeta(2.0 * k) / (2.0 * math.pi) ** (2 * k) for k in range(1, 31)])
+"""B_2k / (2k)!: the terms fall by (|u| / 2 pi)^2, so that 30 of them reach rounding for turns up to half a circle."""
+
+
+@inline
+def twist_of(free, x, j):
+    """The part of a ball or free joint in a vector, as a twist; a ball joint moves no point."""
+    return get3(SCALAR, x, j), get3(SCALAR, x, j + 3) if free else (0.0, 0.0, 0.0)
+
+
+@inline
+def unit(c, k):
+    return 1.0 if c == k else 0.0
+
+
+@kernel_in_place
+def local_rate_derivatives(model, u, v, D):
+    """D = d(J_r^-1(u) v)/du (n, n), joint by joint: J_r^-1 = 1 + ad_u / 2 + sum of B_2k / (2k)! ad_u^2k."""
+    D[:, :] = 0.0
+    for i in range(link_count(model)):
+        j = first_dof(model, i)
+        if dof_count(model, i) == 1:
+            continue
+        free = kind(model, i) == FREE
+        U = twist_of(free, u, j)
+        for c in range(6 if free else 3):
+            along = ((unit(c, 0), unit(c, 1), unit(c, 2)), (unit(c, 3), unit(c, 4), unit(c, 5)))
+            power = twist_of(free, v, j)  # ad_u^k v, and its variation
+            varied = ad(along, power)
+            total = scale6(0.5, varied)
+            power = ad(U, power)
+            for k in range(BERNOULLI.size):
+                varied = add6(ad(along, power), ad(U, varied))
+                power = ad(U, power)
+                total = add6(total, scale6(BERNOULLI[k], varied))
+                varied = add6(ad(along, power), ad(U, varied))
+                power = ad(U, power)
+            for r in range(3):
+                D[j + r, j + c] = total[0][r]
+                if free:
+                    D[j + 3 + r, j + c] = total[1][r]
+
+
+def jacobian_by_exponent(model, u):
+    """J_r(u), joint by joint."""
+    out = np.empty((u.size, u.size))
+    columns_by_exponent(model, u, np.eye(u.size), np.empty((2, u.size)), out)
+    return out
+
+
+class RightInverse:
+    """G^# of the stabilisation, and what it does to variations of the state."""
+
+    def __init__(self, robot, o, x, psi_q):
+        self.robot, self.G, self.psi_q, self.holonomic = robot, x.G, psi_q, x.holonomic != 0
+        self.root, self.marks, self.tolerance = np.eye(len(x.M)), np.ones(x.dependent.shape), o.rank_tolerance
+        if o.stabilisation == MINIMAL:
+            self.marks = x.dependent
+        else:
+            try:
+                self.root = np.linalg.cholesky(x.M)
+            except np.linalg.LinAlgError:  # as `metric`
+                pass
+
+    def of(self, rows, marks):
+        """G^# of the rows, zeros for those that do not count, in the columns that are marked."""
+        marked = rows * marks
+        Y = np.linalg.solve(self.root, marked.T).T
+        return np.linalg.solve(self.root.T, pseudoinverse(Y[None], rank_of_rows(self.robot, marked, self.tolerance))[0])
+
+    def positions(self, dq):
+        """dq'."""
+        G = np.where(self.holonomic[:, None], self.G, 0.0)
+        return dq - self.of(G, self.marks[0]) @ (G @ dq)
+
+    def velocities(self, dq, dv):
+        """dv'."""
+        return dv - self.of(self.G, self.marks[1]) @ (self.G @ dv + self.psi_q @ dq)
+
+
+def at_energy(robot, q, v, h, M, inverse, dq, dv):
+    """(dq', dv') where the projection also restores the energy, E(q', v') = E_0 + W, W the last two columns.
+
+    The correction is a multiple s of the direction e that `correct_energy` goes: ds = (dW - dE) / (dE along e).
+    """
+    rest = np.zeros(len(v))
+    fall = rnea(robot, q, rest, rest)
+    if robot.elements is not None:
+        fall += energy_slope(robot, q)[0]
+    # the kinetic energy varies by v . d(M v)/dq / 2, which is what accelerations v add to the forces
+    E_q = fall + 0.5 * v @ (rnea_derivatives(robot, q, rest, v)[0] - rnea_derivatives(robot, q, rest, rest)[0])
+    e_q = h * h * np.linalg.solve(M, fall)
+    e_q -= inverse.of(inverse.G, inverse.marks[1]) @ (inverse.G @ e_q)
+    e_v = inverse.velocities(e_q, v)
+    slope = E_q @ e_q + v @ M @ e_v
+    if not slope > 0.0:  # at rest in equilibrium nothing changes the energy
+        return dq, dv
+    ds = -(E_q @ dq + v @ M @ dv)
+    ds[-2:] += 1.0
+    return dq + np.outer(e_q, ds / slope), dv + np.outer(e_v, ds / slope)
+
+
+def accelerations(G, M, dF, dphi):
+    """da of M da + G^T dlambda = -dF, G da = -dphi, for independent rows."""
+    (U, s, Vt), rank = np.linalg.svd(G), len(G)
+    Z, da = Vt[rank:].T, -Vt[:rank].T @ (U.T @ dphi / s[:, None])
+    return da - Z @ np.linalg.solve(Z.T @ M @ Z, Z.T @ (dF + M @ da))
+
+
+def right_side_jacobian(run, o, t, h, center, y):
+    """The derivative (2 nv + 2, 2 nv + 2) of ydot by y, whose state is row 1 of run.single, and its inputs in x.tau.
+
+    Raises
+    ------
+    LinAlgError
+        No inertia resists some motion.
+    """
+    x, n = run.x, run.robot.nv
+    q, v, a, lam = (part[1].copy() for part in (run.single.q, run.single.v, run.single.a, run.single.lam))
+    d = make_derivatives(run.packed, x)
+    put_derivatives(run.packed, o, x, t, q, v, a, lam, d)
+    dq, dv, J = np.zeros((n, 2 * n + 2)), np.zeros((n, 2 * n + 2)), np.empty((2 * n + 2, 2 * n + 2))
+    dq[:, :n], dv[:, n:2 * n] = jacobian_by_exponent(run.packed, y[:n]), np.eye(n)
+    if o.stabilisation in (PROJECTION, MINIMAL):
+        inverse = RightInverse(run.robot, o, x, d.psi_q)
+        dq = inverse.positions(dq)
+        dv = inverse.velocities(dq, dv)
+        if o.energy:
+            dq, dv = at_energy(run.robot, q, v, h, x.M, inverse, dq, dv)
+    dtau, dID = d.tau_q @ dq + d.tau_v @ dv, d.ID_q @ dq + d.ID_v @ dv
+    dphi = (d.phi_q + o.rate * d.psi_q + o.stiffness * x.holonomic[:, None] * x.G) @ dq + (d.phi_v + o.rate * x.G) @ dv
+    (rank,), (order,), _ = ranks(run.robot, x.G[None], o.rank_tolerance)
+    rows = order[:rank]  # redundant ones may have drifted apart
+    J[n:2 * n] = da = accelerations(x.G[rows], x.M, dID + d.force_q @ dq - dtau, dphi[rows])
+    # the rows of `put_power`: tau . v, to which what is held comes at the end, and v . (ID without the external
+    # wrenches) - tau . v - damping v . v
+    J[2 * n] = x.tau @ dv + v @ dtau
+    J[2 * n + 1] = -2.0 * (x.damping * v) @ dv
+    if o.all_power:
+        by_q, by_v, _ = rnea_derivatives(run.robot, q, v, a)
+        J[2 * n + 1] += rnea(run.robot, q, v, a) @ dv + v @ (by_q @ dq + by_v @ dv + x.M @ da) - J[2 * n]
+    if run.robot.elements is not None:
+        slope, by_q = energy_slope(run.robot, q)
+        J[2 * n] += slope @ dv + v @ by_q @ dq
+    u, rates = np.empty(n), np.empty((n, n))
+    difference_kernel(run.packed, center, q, u)
+    local_rate_derivatives(run.packed, u, v, rates)
+    to_local = np.linalg.inv(jacobian_by_exponent(run.packed, u))
+    J[:n] = to_local @ dv + rates @ (to_local @ dq)
+    return J

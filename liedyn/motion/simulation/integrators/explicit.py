@@ -1,0 +1,189 @@
+"""Explicit Runge-Kutta methods with fixed steps, from their tableaux: row after row, nothing allocated.
+
+    q_i = q + h sum_j a_ij qdot_j        v_i = v + h sum_j a_ij vdot_j        q_new, v_new with b_j in place of a_ij
+
+On the numbers of q, quaternions are in their linear space: Qdot = Q (w, 0) / 2 is an ordinary equation in R^4 that
+keeps the length of Q, so a method has its order there; the rounding of the length is taken away after each step. What
+the dynamics see are unit quaternions.
+
+On the group (Munthe-Kaas 1998, 1999; Hairer, Lubich and Wanner 2006, IV.8.2) q_i = q exp(u_i) with local coordinates u
+and udot = dexp^-1_{-u} v, started anew at each step; the inverse of dexp is exact here, so no commutator is truncated.
+For one-dof joints both are the same.
+"""
+import numpy as np
+
+from liedyn.machine.compiled.jit import inline, kernel_in_place
+from liedyn.machine.linalg.vectors import add_multiple, copy_to
+from liedyn.machine.simd.lanes import SCALAR
+from liedyn.mechanics.tree.configuration import difference_kernel, integrate_kernel
+from liedyn.mechanics.tree.energy import kinetic_energy_kernel
+from liedyn.motion.simulation.coordinate_rates import coordinate_rates, local_rates, unit_quaternions
+from liedyn.motion.simulation.gauss_stages import collocation_step, is_collocation
+from liedyn.motion.simulation.integrators.method import Method, tableau
+from liedyn.motion.simulation.manifold_projection import energy_of
+from liedyn.motion.simulation.momenta_run import step_in_momenta
+from liedyn.motion.simulation.singular_passages import BALANCED, NEAR, PARTS, part_end, passing
+from liedyn.motion.simulation.stages import end_step, energy_due, finish_row, put_power, stage
+from liedyn.motion.simulation.workspace import BOUNDED_ENERGY, CONDITION, INPUT_WORK, MINIMAL, MOMENTA, OK, OTHER_WORK
+
+
+@inline
+def add_works(o, x, rows, l, h):
+    """Works of a step of length h into row l, from the power of its stages."""
+    stages = o.tableau.shape[1]
+    for c in range(2):
+        for j in range(stages):
+            rows.scalars[l, INPUT_WORK + c] += h * o.tableau[stages, j] * x.power[j, c]
+
+
+@inline
+def runge_kutta_step(model, o, x, rows, k, l, t, row):
+    """State and works of row l from row k, which is complete, at time t with inputs `row`; returns a status."""
+    h, stages, n = rows.t[l] - t, o.tableau.shape[1], x.zero.size
+    q, v, u = rows.q[k], rows.v[k], x.step
+    if is_collocation(o) or o.formulation == MOMENTA:
+        if is_collocation(o):
+            status = collocation_step(model, o, x, t, h, row, q, v, rows.a[k], rows.q[l], rows.v[l])
+        else:
+            status = step_in_momenta(model, o, x, t, h, row, q, v, rows.a[k], rows.q[l], rows.v[l])
+        add_works(o, x, rows, l, h)
+        return status
+    put_power(model, o, x, q, v, rows.a[k], x.power[0])
+    copy_to(v, x.q_rate[0, :n])
+    copy_to(rows.a[k], x.a_stage[0])
+    if not o.on_group:
+        coordinate_rates(model, q, v, x.q_rate[0])
+    for i in range(1, stages + 1):
+        q_i, v_i = (x.q_stage, x.v_stage) if i < stages else (rows.q[l], rows.v[l])
+        u[:] = 0.0
+        copy_to(v, v_i)
+        part = 0.0
+        for j in range(min(i, stages)):
+            weight = h * o.tableau[i, j]
+            part += o.tableau[i, j]
+            if weight == 0.0:
+                continue
+            for c in range(n if o.on_group else u.size):
+                u[c] += weight * x.q_rate[j, c]
+            add_multiple(weight, x.a_stage[j], v_i)
+        if o.on_group:
+            integrate_kernel(model, q, u, q_i)
+        else:
+            for c in range(u.size):
+                q_i[c] = q[c] + u[c]
+        if i < stages:
+            if not o.on_group:
+                coordinate_rates(model, q_i, v_i, x.q_rate[i])
+                unit_quaternions(model, q_i)
+            status = stage(model, o, x, t + part * h, row, i)
+            if status != OK:
+                return status
+            if o.on_group:
+                if o.stabilisation == MINIMAL:  # the constraints have moved the stage
+                    difference_kernel(model, q, q_i, u)
+                local_rates(model, u, v_i, x.q_rate[i])
+    if not o.on_group:
+        unit_quaternions(model, rows.q[l])
+    add_works(o, x, rows, l, h)
+    return OK
+
+
+@inline
+def explicit_step(model, o, x, rows, k, l, t, row, energy):
+    """Row l, complete, by a step from row k at time t with inputs `row`; returns a status. Both may be one row."""
+    for c in (INPUT_WORK, OTHER_WORK):
+        rows.scalars[l, c] = rows.scalars[k, c]
+    bound = np.inf
+    if o.energy == BOUNDED_ENERGY:  # nor may a step gain more than the work done in it
+        bound = energy_of(model, x, rows.q[k], rows.v[k]) - rows.scalars[l, INPUT_WORK] - rows.scalars[l, OTHER_WORK]
+    status = runge_kutta_step(model, o, x, rows, k, l, t, row)
+    if status != OK:
+        return status
+    bound += rows.scalars[l, INPUT_WORK] + rows.scalars[l, OTHER_WORK]
+    return end_step(model, o, x, rows, l, rows.t[l] - t, min(energy_due(o, rows, l, energy), bound))
+
+
+@inline
+def step_in_parts(model, o, x, rows, base, k, parts, energy):
+    """Row k + 1 by so many steps from row `base`; returns a status. x.nearest[0] grows to the largest condition number.
+    """
+    end, held = rows.t[k + 1], rows.held[k + 1]
+    first, row, status = rows.t[base], rows.held[base], OK
+    for number in range(parts):
+        start = base if number == 0 else k + 1
+        t, last = rows.t[start], number + 1 == parts
+        rows.t[k + 1] = end if last else part_end(first, end, number, parts)
+        rows.held[k + 1] = held if last else row
+        if status == OK:
+            status = explicit_step(model, o, x, rows, start, k + 1, t, row, energy)
+    return status
+
+
+@kernel_in_place
+def imbalance(model, x, rows, k, l):
+    """Energy gained from row k to row l beyond the work done, by the kinetic energy."""
+    gain = energy_of(model, x, rows.q[l], rows.v[l]) - energy_of(model, x, rows.q[k], rows.v[k])
+    for c in (INPUT_WORK, OTHER_WORK):
+        gain -= rows.scalars[l, c] - rows.scalars[k, c]
+    kinetic_energy_kernel(SCALAR, model, rows.q[l], rows.v[l], x.local, x.number)
+    return abs(gain) / x.number[0]
+
+
+@inline
+def next_row(model, o, x, rows, base, k, energy):
+    """Row k + 1 by a step from row `base`, near a singular configuration in parts.
+
+    Returns a status and the row from which the next step begins (`liedyn.motion.simulation.singular_passages`).
+    """
+    condition = rows.scalars[base, CONDITION]
+    limit, parts, best, least = passing(condition), 1, 0, np.inf
+    x.nearest[0] = condition
+    while True:
+        status = step_in_parts(model, o, x, rows, base, k, parts, energy)
+        if status != OK or parts == best:  # the best of all, once more
+            break
+        if parts == 1 and x.nearest[0] > limit:
+            parts = 2
+            continue
+        if not x.nearest[0] > NEAR:
+            break
+        left = imbalance(model, x, rows, base, k + 1)
+        if left < least:
+            best, least = parts, left
+        if least < BALANCED or parts >= PARTS:
+            if best == parts:
+                break
+            parts = best
+        else:
+            parts *= 2
+    stay = base == k and rows.held[k + 1] == rows.held[base] and rows.scalars[k + 1, CONDITION] > limit
+    return status, base if stay else k + 1
+
+
+@kernel_in_place(nogil=True)
+def advance(model, o, x, rows, count, known, energy):
+    """At most `count` steps from row 0, which is complete already if `known`; `energy` is that at zero work.
+
+    Returns (status, k): rows 0 to k are complete, and the motion can go on from row k. With a status other than OK, row
+    k + 1 could not be reached.
+    """
+    if not known:
+        status = finish_row(model, o, x, rows, 0)
+        if status != OK:
+            return status, -1
+    base = 0
+    for k in range(count):
+        status, base = next_row(model, o, x, rows, base, k, energy)
+        if status != OK:
+            return status, k
+    return OK, min(count, max(base, 1))
+
+
+class ExplicitRungeKutta(Method):
+    """An explicit method by its tableau: the rows of A behind the first one, which is empty, and the weights b."""
+
+    loop = staticmethod(advance)
+    takes_momenta = True
+
+    def __init__(self, name, summary, A, b, on_group=False):
+        self.name, self.summary, self.tableau, self.on_group = name, summary, tableau(A, b), on_group

@@ -1,0 +1,87 @@
+"""What a method of integration is: how `simulate` makes its steps, and what goes with it."""
+import numpy as np
+
+from liedyn.motion.simulation.workspace import OK, copy_row
+
+CLASSICAL = ([1 / 2], [0, 1 / 2], [0, 0, 1]), [1 / 6, 1 / 3, 1 / 3, 1 / 6]
+"""A and b of the classical Runge-Kutta method."""
+
+
+def tableau(A, b):
+    """One array (stages + 1, stages): the first row, which is empty, the rows of A, and the weights b.
+
+    Of implicit methods no row is empty.
+    """
+    return np.array([[*row, *[0.0] * (len(b) - len(row))] for row in ([], *A, b)], dtype=np.float64)
+
+
+class Method:
+    """What all methods have in common.
+
+    Attributes
+    ----------
+    name, summary : str
+        For `simulate`'s argument and its docstring.
+    loop : kernel
+        Of methods with fixed steps: makes one step from row to row,
+        ``loop(model, settings, work, rows, count, known, energy)``, and returns (status, last row).
+    uses_derivatives : bool
+        Does it use the derivative of a feedback?
+    keeps_constraints : bool
+        Are the constraints part of its equations, so that nothing pulls the state back, and nothing slides?
+    takes_momenta : bool
+        Can it integrate momenta in place of velocities (`liedyn.motion.simulation.momenta_run`)?
+    tableau, on_group, rho : ndarray, bool, float
+        As in `Settings`. Where a method leaves a step to an explicit one, it is the classical one on the group.
+    """
+
+    name = summary = ""
+    loop = None
+    uses_derivatives = keeps_constraints = takes_momenta = False
+    tableau, on_group, rho = tableau(*CLASSICAL), True, 0.0
+
+    def _integrator(self, grid, on_grid):
+        """What makes the steps of one run; `on_grid`: has the user chosen the grid?"""
+        return FixedStep(self.loop, grid)
+
+
+class FixedStep:
+    """An integrator whose compiled loop makes one step from row to row of the time grid."""
+
+    stepping = False
+
+    def __init__(self, loop, grid):
+        self.loop, self.grid, self.step = loop, grid, grid.dt
+
+    def restart(self, run):
+        """Row 0 has changed: which inputs does it hold?"""
+        run.rows.memory[0] = np.nan
+        run.rows.held[0] = min(self.grid.number(run.rows.t[0]), len(run.x.table) - 1)
+
+    def advance(self, run, count, known):
+        """As many steps as there are up to the end, `count` at most."""
+        count = self.grid.fill(run.rows, count, len(run.x.table) - 1)
+        return self._go(run, run.rows, count, known)
+
+    def within(self, run, k, t):
+        """The state at time t between rows k and k + 1, into row 0 of run.single; returns a status."""
+        copy_row(run.rows, k, run.single, 0)
+        status = OK
+        if t > run.rows.t[k]:
+            run.single.t[1] = t
+            status, _ = self._go(run, run.single, 1, False)
+            copy_row(run.single, 1, run.single, 0)
+        return status
+
+    def between(self, run, done):
+        """Times between rows at which guards are to be looked at: none, steps are short."""
+        return None
+
+    def _go(self, run, rows, count, known):
+        return self.loop(run.packed, run.o, run.x, rows, count, known, run.energy_at_no_work)
+
+
+class TimeStepping(FixedStep):
+    """Fixed steps that take impacts in: their loop opens and closes contacts by itself."""
+
+    stepping = True

@@ -1,0 +1,393 @@
+"""Time-stepping through contact: smooth steps where contacts stay as they are, and impulses where they do not.
+
+A step knows no instants of impact. What the state says of a contact at the beginning of a step - it is open, or it is
+closed, at rest along its normal, and sticks or slides - is taken to hold for the step, which the classical Runge-Kutta
+method makes with closed contacts as equations, as `simulate` does between events. It counts if at its beginning and at
+its end nothing is penetrated, nothing pulls, no friction is outside its disk, and no slip has turned. So flight,
+rolling and sliding are of fourth order, and what rolls is not braked.
+
+Where it does not count, the step is one of Moreau's (Moreau 1988; Jean 1999). From the free motion (q_f, v_f), without
+contacts,
+
+    M (v+ - v_f) = -G^T Lambda    G v+ = b    0 <= P_n,  0 <= u_n^+ + e u_n^-,  complementary
+
+for the contacts that are closed in the middle of the step, friction opposing u_t^+
+(`liedyn.mechanics.contact.contact_problem`); M and G are those at q_f, where v_f belongs: in axes
+that turn with a body a velocity of one place says little at another. Then q+ = q_f exp(h (v+ - v_f) / 2) is projected on the equations and out of what it penetrates, in the metric of the
+kinetic energy, and v+ on the rows of the contacts that rest. Any number of impacts within a step is one impulse, so
+accumulation points and rest are nothing special; the price is first order in these steps.
+
+A contact that would close within the step, slowly, is let down to its surface: u_n^+ >= -2 gap / h instead of Newton's
+law, so that what comes to rest rests on the surface. After such a step energy may have grown by no more than the work
+done: what impulses and projections have lifted is taken from the speed along their way.
+
+Joints damped so much that explicit steps would be unstable have their free motion by the midpoint q_m = q exp(h v / 2),
+
+    (M + h D) (v_f - v) = h (tau - h(q_m, v)) - G^T lam      q_f = q_m exp(h v_f / 2)
+
+with D the damping, as a rod between two balls that turns about itself.
+"""
+import math
+
+import numpy as np
+from numba import types
+
+from liedyn.machine.compiled.jit import kernel, kernel_in_place
+from liedyn.machine.linalg.dense import largest_size
+from liedyn.machine.linalg.vectors import add_multiple, copy_to, inner
+from liedyn.machine.simd.lanes import SCALAR
+from liedyn.mechanics.constraints.constraint_rows import jacobian_rows, residual_rows, velocity_rows
+from liedyn.mechanics.contact.complementarity import SOLVED
+from liedyn.mechanics.contact.contact_problem import Touching, solve_contacts
+from liedyn.mechanics.contact.contact_state import TOUCHING
+from liedyn.mechanics.dynamics.terms import terms_in_place
+from liedyn.mechanics.tree.configuration import difference_kernel, integrate_kernel
+from liedyn.mechanics.tree.kinematics import world_positions, world_velocities
+from liedyn.model.constraint_records import loop_rows, refresh
+from liedyn.model.packed import OFF, ON, OPEN
+from liedyn.motion.simulation.inputs import held_power, input_forces
+from liedyn.motion.simulation.integrators.method import Method, TimeStepping
+from liedyn.motion.simulation.integrators.smooth_rows import (
+    IN_CONTACT, IN_FLIGHT, LEFT, NOISE, OneSided, choose_statuses, is_stiff, one_sided_records, put_rates,
+    room_for_step, set_all, smooth_row,
+)
+from liedyn.motion.simulation.manifold_projection import correction, energy_of, metric
+from liedyn.motion.simulation.stages import check, finish_row
+from liedyn.motion.simulation.workspace import (
+    CONDITION, INPUT_WORK, NOT_CLOSED, NOT_CONVERGED, NOT_FINITE, OK, OTHER_WORK,
+)
+
+DEEPEST = 1e-5
+"""Penetration [m, rad] that a projection may leave."""
+SLOW = 2.0
+"""A contact closes slowly when free motion takes no more than so many steps to build its speed up."""
+STICKING = 1.0 - 1e-9
+"""Part of its disk within which friction holds."""
+ITERATIONS = 30
+STILL = 1e-10
+"""Speed of targets, relative to all speeds, that is rounding: targets that move do work, which is not bounded."""
+
+
+# ---- impulses
+
+
+@kernel_in_place
+def push_out(model, o, x, contacts, use, q):
+    """Project q on the equations and out of what it penetrates; all contacts have rows. The deepest penetration left.
+
+    `use` (m) marks rows: those to be closed at first, and those of the contacts that have been met.
+    """
+    metric(model, o, x, q)
+    deepest, before = 0.0, np.inf
+    for number in range(ITERATIONS + 1):
+        world_positions(SCALAR, model, q, x.world)
+        residual_rows(model, q, x.world, x.residual)
+        size, deepest = 0.0, 0.0
+        for c in range(contacts.index.size):
+            r = loop_rows(model, contacts.index[c])[0]
+            if contacts.side[c] * x.residual[r] < 0.0:
+                if use[r] == 0:
+                    use[r], before = 1, np.inf
+                deepest = max(deepest, -contacts.side[c] * x.residual[r])
+        for r in range(use.size):
+            if use[r] != 0:
+                size = max(size, abs(x.residual[r]))
+        if size <= 1e-14 or number == ITERATIONS or (size < 1e-12 and size > 0.5 * before):
+            break
+        before = size
+        jacobian_rows(model, q, x.world, x.G)
+        correction(model, o, x, x.residual, use, x.order[:0])
+        integrate_kernel(model, q, x.vector[0], q)
+    return deepest
+
+
+@kernel
+def lift_out(model, o, x, contacts, room, q):
+    """The same where more contacts rest than can: out of what q penetrates, other contacts may open.
+
+    Each step is that of frictionless contacts, M dq = -G^T P, gap + G dq >= 0 and P >= 0 complementary. The deepest
+    penetration left.
+    """
+    size, deepest = contacts.index.size, np.inf
+    first, count = np.arange(size), np.ones(size, np.int64)
+    rows, none, dq, P = np.empty(size, np.int64), np.zeros(room.half.size), np.empty(room.half.size), np.empty(
+        room.force.size)
+    for k in range(size):
+        rows[k] = loop_rows(model, contacts.index[k])[0]
+    touching = Touching(rows, first, count, np.zeros(size), np.zeros(size, types.boolean), np.zeros((size, 3)),
+                        contacts.side, np.zeros(size))
+    for number in range(ITERATIONS + 1):
+        world_positions(SCALAR, model, q, x.world)
+        residual_rows(model, q, x.world, x.residual)
+        before, deepest, largest = deepest, 0.0, 0.0
+        for k in range(size):
+            deepest = max(deepest, -contacts.side[k] * x.residual[rows[k]])
+        for r in range(room.c.size):
+            room.c[r] = -x.residual[r] if x.holonomic[r] != 0 else 0.0
+            largest = max(largest, abs(room.c[r]) if room.equal[r] else 0.0)
+        if max(deepest, largest) <= 1e-13 or number == ITERATIONS or (
+                max(deepest, largest) < DEEPEST and deepest > 0.5 * before):
+            break
+        jacobian_rows(model, q, x.world, x.G)
+        if solve_contacts(x.M, none, x.G, room.c, room.equal, touching, o.rank_tolerance, dq, P)[0] != SOLVED:
+            break
+        integrate_kernel(model, q, dq, q)
+    return deepest
+
+
+@kernel
+def closed_contacts(model, x, h, contacts, start):
+    """The contacts that a step takes in: those that are closed in its middle, or come to rest on their surfaces.
+
+    x.residual and x.psi are those of the free motion at its end, `start` (m) is psi at its beginning.
+    """
+    size, rows = contacts.index.size, np.empty(x.psi.size, np.int64)
+    closed = Touching(rows, np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size),
+                      np.zeros(size, types.boolean), np.zeros((size, 3)), np.empty(size), np.empty(size))
+    taken = rows_taken = 0
+    for k in range(size):
+        begin, many = loop_rows(model, contacts.index[k])
+        gap, freely, closing = (
+            contacts.side[k] * x.residual[begin], contacts.side[k] * x.psi[begin], contacts.side[k] * start[begin])
+        middle = gap - 0.5 * h * freely
+        slow = freely < 0.0 and -freely <= SLOW * abs(freely - closing)
+        if middle > TOUCHING and not (slow and gap <= 0.0):
+            continue
+        closed.shift[taken] = 2.0 * max(middle, 0.0) / h if slow else contacts.bounce[k] * min(0.0, closing)
+        closed.first[taken], closed.count[taken] = rows_taken, many
+        closed.mu[taken], closed.side[taken] = contacts.friction[k], contacts.side[k]
+        for r in range(many):
+            closed.rows[rows_taken + r] = begin + r
+        taken += 1
+        rows_taken += many
+    return Touching(closed.rows[:rows_taken], closed.first[:taken], closed.count[:taken], closed.mu[:taken],
+                    closed.given[:taken], closed.direction[:taken], closed.side[:taken], closed.shift[:taken])
+
+
+@kernel
+def damped_row(model, o, x, rows, k, contacts, room):
+    """The free motion from row k in row k + 1, with dampers implicit; returns a status."""
+    h, q, v = rows.t[k + 1] - rows.t[k], rows.q[k], rows.v[k]
+    room.half[:] = 0.5 * h * v
+    integrate_kernel(model, q, room.half, room.q)
+    refresh(model, rows.t[k] + 0.5 * h)
+    set_all(model, contacts.index, OPEN)
+    terms_in_place(model, room.q, v, x.f_ext, x.world, x.M, x.h, x.G, x.gamma)
+    velocity_rows(model, room.q, v, x.world, x.psi)
+    if not input_forces(o, x, rows.t[k] + 0.5 * h, rows.held[k], room.q, v):
+        return NOT_FINITE
+    for r in range(x.psi.size):
+        room.c[r] = inner(x.G[r], v) - x.psi[r]
+    for j in range(v.size):
+        x.M[j, j] += h * x.damping[j]
+        room.after[j] = h * (x.tau[j] - x.h[j]) + inner(x.M[j], v)
+    none = OneSided(contacts.index[:0], contacts.side, contacts.bounce, contacts.friction)
+    nothing = closed_contacts(model, x, h, none, room.start)
+    if solve_contacts(x.M, room.after, x.G, room.c, room.equal, nothing, o.rank_tolerance, room.free,
+                      room.force)[0] != SOLVED:
+        return NOT_CONVERGED
+    room.half[:] = 0.5 * h * room.free
+    by_inputs, damped = 0.5 * h * (held_power(x, room.q, v) + held_power(x, room.q, room.free)), 0.0
+    for j in range(v.size):
+        by_inputs += room.half[j] * x.tau[j] + 0.5 * h * v[j] * x.tau[j]
+        damped += h * x.damping[j] * room.free[j] * 0.5 * (v[j] + room.free[j])
+    integrate_kernel(model, room.q, room.half, rows.q[k + 1])
+    copy_to(room.free, rows.v[k + 1])
+    copy_to(x.tau, rows.tau[k + 1])
+    rows.scalars[k + 1, INPUT_WORK] = rows.scalars[k, INPUT_WORK] + by_inputs
+    rows.scalars[k + 1, OTHER_WORK] = rows.scalars[k, OTHER_WORK] - damped
+    return OK
+
+
+@kernel
+def put_impulses(model, o, x, rows, k, stiff, contacts, room):
+    """room.after and the impulses room.force behind the free motion in row k + 1, and what they do to the energy.
+
+    Marks the rows of contacts that rest then in room.rests; returns a status, the energy that contacts have given, and
+    what of it is among the works of the row.
+    """
+    h, q, v = rows.t[k + 1] - rows.t[k], rows.q[k + 1], rows.v[k + 1]
+    refresh(model, rows.t[k + 1])
+    set_all(model, contacts.index, ON)
+    terms_in_place(model, q, v, x.f_ext, x.world, x.M, x.h, x.G, x.gamma)
+    residual_rows(model, q, x.world, x.residual)
+    velocity_rows(model, q, v, x.world, x.psi)
+    for j in range(v.size):
+        x.M[j, j] += h * x.damping[j] if stiff else 0.0
+    for j in range(v.size):
+        room.half[j] = inner(x.M[j], v)
+    for r in range(x.psi.size):
+        room.c[r] = inner(x.G[r], v) - x.psi[r]
+    room.after[:] = v
+    room.force[:] = 0.0
+    room.rests[:] = 0
+    rows.memory[k + 1, :] = 0.0
+    closed = closed_contacts(model, x, h, contacts, room.start)
+    if closed.first.size == 0:
+        return OK, 0.0, 0.0
+    if solve_contacts(x.M, room.half, x.G, room.c, room.equal, closed, o.rank_tolerance, room.after,
+                      room.force)[0] != SOLVED:
+        return NOT_CONVERGED, 0.0, 0.0
+    given = booked = 0.0
+    for e in range(closed.first.size):
+        first, count, work, rubbed = closed.rows[closed.first[e]], closed.count[e], 0.0, 0.0
+        for r in range(first, first + count):
+            work -= 0.5 * room.force[r] * (room.start[r] + inner(x.G[r], room.after) - room.c[r])
+            rubbed += room.force[r] * room.force[r] if r > first else 0.0
+        normal = abs(room.force[first])
+        if normal > 0.0 and closed.shift[e] >= 0.0:
+            room.rests[first] = 1
+            if math.sqrt(rubbed) < STICKING * closed.mu[e] * normal:
+                room.rests[first + 1:first + count] = 1
+        if normal > 0.0 and rows.lam[k, first] == 0.0:
+            rows.memory[k + 1, first] = -work
+        else:
+            booked += work
+        given += work
+    rows.scalars[k + 1, OTHER_WORK] += booked
+    for j in range(v.size):
+        rows.scalars[k + 1, INPUT_WORK] += 0.5 * h * rows.tau[k + 1, j] * (room.after[j] - v[j])
+        rows.scalars[k + 1, OTHER_WORK] -= 0.5 * h * x.damping[j] * (room.after[j] ** 2 - v[j] ** 2)
+    return OK, given, booked
+
+
+@kernel_in_place
+def keep_rests(model, o, x, use, q, v):
+    """The nearest v that satisfies the marked rows at q."""
+    metric(model, o, x, q)
+    world_positions(SCALAR, model, q, x.world)
+    jacobian_rows(model, q, x.world, x.G)
+    world_velocities(SCALAR, model, v, x.world)
+    velocity_rows(model, q, v, x.world, x.psi)
+    correction(model, o, x, x.psi, use, x.order[:0])
+    add_multiple(1.0, x.vector[0], v)
+
+
+@kernel
+def bound_energy(model, o, x, allowed, room, q, v):
+    """Take what the energy at (q, v) is above a bound from the speed along room.half, in which impulses have moved q.
+
+    What they have not moved keeps its speed, unless that does not suffice.
+    """
+    along, excess = room.half, energy_of(model, x, q, v) - allowed
+    if excess > 0.0 and largest_size(along) > NOISE:
+        along *= largest_size(v) / largest_size(along)
+        room.after[:] = v + along
+        still = energy_of(model, x, q, x.zero)
+        square = 2.0 * (energy_of(model, x, q, along) - still)
+        speed = energy_of(model, x, q, room.after) - allowed - excess - 0.5 * square
+        if square > 0.0 and speed != 0.0:
+            speed /= square
+            v += along * speed * (math.sqrt(max(0.0, 1.0 - 2.0 * excess / (speed * speed * square))) - 1.0)
+            keep_rests(model, o, x, room.use, q, v)
+    total = energy_of(model, x, q, v)
+    kinetic = total - energy_of(model, x, q, x.zero)
+    if total > allowed and kinetic > 0.0:
+        v *= math.sqrt(max(0.0, 1.0 - (total - allowed) / kinetic))
+
+
+@kernel
+def impulse_row(model, o, x, rows, k, stiff, contacts, room):
+    """Row k + 1 by impulses behind the free motion, which is there already; returns a status."""
+    h, m, n = rows.t[k + 1] - rows.t[k], x.psi.size, x.zero.size
+    q, v, q_new, v_new = rows.q[k], rows.v[k], rows.q[k + 1], rows.v[k + 1]
+    status, given, booked = put_impulses(model, o, x, rows, k, stiff, contacts, room)
+    if status != OK:
+        return status
+    moving = largest_size(room.c)
+    for j in range(n):
+        room.half[j] = 0.5 * h * (room.after[j] - v_new[j])
+    copy_to(q_new, room.q)
+    integrate_kernel(model, q_new, room.half, q_new)
+    for r in range(m):
+        room.use[r] = 1 if (room.equal[r] or room.rests[r] != 0) and x.holonomic[r] != 0 else 0
+    if not push_out(model, o, x, contacts, room.use, q_new) <= DEEPEST:
+        copy_to(room.q, q_new)
+        integrate_kernel(model, q_new, room.half, q_new)
+        if not lift_out(model, o, x, contacts, room, q_new) <= DEEPEST:
+            return NOT_CLOSED
+    for r in range(m):
+        if room.equal[r] and not abs(x.residual[r]) <= o.tolerance * x.row_sizes[r]:
+            return NOT_CLOSED
+        room.use[r] = 1 if room.equal[r] or room.rests[r] != 0 else 0
+    v_new[:] = room.after
+    keep_rests(model, o, x, room.use, q_new, v_new)
+    status = check(o, q_new, v_new)
+    if status != OK:
+        return status
+    if moving <= STILL * max(1.0, largest_size(v)):
+        allowed = energy_of(model, x, q, v) + min(0.0, given) - booked
+        for c in (INPUT_WORK, OTHER_WORK):
+            allowed += rows.scalars[k + 1, c] - rows.scalars[k, c]
+        difference_kernel(model, room.q, q_new, room.half)
+        bound_energy(model, o, x, allowed, room, q_new, v_new)
+    rows.a[k + 1] = (v_new - v) / h
+    rows.lam[k + 1] = room.force / h
+    rows.scalars[k + 1, CONDITION] = np.nan
+    return OK
+
+
+# ---- the loop
+
+
+@kernel
+def moreau_row(model, o, x, rows, k, known, contacts, room):
+    """Row k + 1 from row k, a smooth step or one of impulses; returns a status."""
+    m, h, closed, same = x.psi.size, rows.t[k + 1] - rows.t[k], False, True
+    refresh(model, rows.t[k])
+    stiff = is_stiff(model, x, h, rows.q[k])
+    put_rates(model, x, contacts.index, rows.q[k], rows.v[k])
+    room.start[:] = x.psi
+    smooth, status = choose_statuses(model, x, contacts, rows.v[k], room.status) and not stiff, LEFT
+    for c in range(contacts.index.size):
+        closed, same = closed or room.status[c] > OFF, same and room.status[c] == room.before[c]
+    if smooth:
+        made = rows.memory[k, m]
+        complete = known and (made == IN_FLIGHT and not closed or made == IN_CONTACT and same)
+        room.before[:] = room.status
+        status = smooth_row(model, o, x, rows, k, complete, contacts, room, True)
+        if status == OK:
+            rows.memory[k + 1, :] = 0.0
+            rows.memory[k + 1, m] = IN_CONTACT if closed else IN_FLIGHT
+            return OK
+    flies = smooth and not closed and status == LEFT  # row k + 1 has the free motion already
+    if not flies and not stiff:
+        room.status[:] = OPEN
+        flies = smooth_row(model, o, x, rows, k, False, contacts, room, False) == OK
+    if not flies:
+        status = damped_row(model, o, x, rows, k, contacts, room)
+        if status != OK:
+            return status
+    return impulse_row(model, o, x, rows, k, not flies, contacts, room)
+
+
+@kernel(nogil=True)
+def advance_moreau(model, o, x, rows, count, known, energy):
+    """As `advance`; where `count` is zero, row 0 is completed as if no contact were closed."""
+    contacts = one_sided_records(model)
+    room = room_for_step(model, x, contacts)
+    set_all(model, contacts.index, OPEN)
+    if count == 0 and not known:
+        return finish_row(model, o, x, rows, 0), 0
+    for k in range(count):
+        status = moreau_row(model, o, x, rows, k, known or k > 0, contacts, room)
+        if status != OK:
+            set_all(model, contacts.index, OPEN)
+            return status, k
+    set_all(model, contacts.index, OPEN)
+    return OK, count
+
+
+class Moreau(Method):
+    """The scheme above, for `simulate`."""
+
+    name = "moreau"
+    summary = "time-stepping for contacts: impacts are not located, however many there are, and of first order"
+    loop = staticmethod(advance_moreau)
+
+    def _integrator(self, grid, on_grid):
+        """What makes the steps of one run."""
+        return TimeStepping(self.loop, grid)
+
+
+METHODS = [Moreau()]

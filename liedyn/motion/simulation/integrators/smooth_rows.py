@@ -1,0 +1,203 @@
+"""Steps in which contacts stay as they are: the smooth part of time-stepping (`moreau`).
+
+The state says what each contact is at the beginning of a step: open, or closed, at rest along its normal, sticking or
+sliding. A Runge-Kutta step with these as equations and friction forces counts if they have stayed so.
+"""
+import math
+from collections import namedtuple
+
+import numpy as np
+from numba import types
+
+from liedyn.machine.compiled.jit import kernel, kernel_in_place
+from liedyn.machine.linalg.dense import largest_size
+from liedyn.machine.linalg.nearest import factor, forward
+from liedyn.machine.linalg.vectors import copy_to, inner
+from liedyn.machine.simd.lanes import SCALAR
+from liedyn.mechanics.constraints.constraint_rows import residual_rows, velocity_rows
+from liedyn.mechanics.contact.contact_state import AT_REST, NOTHING, TOUCHING
+from liedyn.mechanics.tree.crba import crba_kernel
+from liedyn.mechanics.tree.kinematics import world_positions, world_velocities
+from liedyn.model.constraint_records import loop_at, loop_count, loop_integer, loop_rows, switch
+from liedyn.model.packed import LOOP_ACTIVE, LOOP_FRICTION, LOOP_RESTITUTION, LOOP_SIDE, OFF, ON, OPEN, SLIDING
+from liedyn.motion.simulation.integrators.explicit import explicit_step
+from liedyn.motion.simulation.manifold_projection import energy_of
+from liedyn.motion.simulation.stages import finish_row
+from liedyn.motion.simulation.workspace import CONDITION, FREE_ENERGY, INPUT_WORK, OK, OTHER_WORK
+
+NOISE = 1e-12
+"""Penetration, or change of place, [m, rad] that is none."""
+STIFF = 1.0
+"""Rate of the dampers, by the step, from which on explicit steps are left alone: they are unstable from 2.8 on."""
+LEFT = -2
+"""Status of a smooth step in which a contact does not stay as it was."""
+BY_IMPULSES, IN_CONTACT, IN_FLIGHT = range(3)
+"""How a row has been made, in column m of rows.memory, not a number where a run begins. In the columns before it is the
+energy that contacts which have just closed have taken in the step, in their first rows."""
+
+OneSided = namedtuple("OneSided", "index side bounce friction")
+"""The one-sided constraints that are not off: their numbers, side, restitution and friction."""
+Room = namedtuple("Room", "q free after half a lam force c start equal use rests status before")
+"""Scratch arrays of a step: a configuration; velocities (n); a, multipliers and impulses (m) of rows; right sides of
+G v = c, and G v - c at its beginning (m); which rows are equations, are projected on, and belong to contacts that rest
+after impulses (m); the status of each one-sided constraint in this step and in the one before."""
+
+
+@kernel
+def one_sided_records(model):
+    """The one-sided constraints that are not off."""
+    index, count, numbers = np.empty(loop_count(model), np.int64), 0, np.empty((3, loop_count(model)))
+    for l in range(loop_count(model)):
+        if loop_integer(model, l, LOOP_SIDE) != 0 and loop_integer(model, l, LOOP_ACTIVE) != OFF:
+            index[count], numbers[0, count] = l, loop_integer(model, l, LOOP_SIDE)
+            numbers[1, count] = model.floats[loop_at(model, l, LOOP_RESTITUTION)]
+            numbers[2, count] = model.floats[loop_at(model, l, LOOP_FRICTION)]
+            count += 1
+    return OneSided(index[:count], numbers[0, :count], numbers[1, :count], numbers[2, :count])
+
+
+@kernel
+def room_for_step(model, x, contacts):
+    n, m, count = x.v_stage.size, x.psi.size, contacts.index.size
+    equal = np.ones(m, types.boolean)
+    for l in contacts.index:
+        first, many = loop_rows(model, l)
+        equal[first:first + many] = False
+    return Room(np.empty(x.q_stage.size), np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(m), np.zeros(m),
+                np.empty(m), np.empty(m), equal, np.zeros(m, np.int64), np.zeros(m, np.int64),
+                np.empty(count, np.int64), np.full(count, OFF))
+
+
+@kernel_in_place
+def set_all(model, index, status):
+    for k in range(index.size):
+        switch(model, index[k], status)
+
+
+@kernel_in_place
+def put_rates(model, x, index, q, v):
+    """x.residual and x.psi at a state, whose time the model has, with rows for all contacts."""
+    set_all(model, index, ON)
+    world_positions(SCALAR, model, q, x.world)
+    residual_rows(model, q, x.world, x.residual)
+    world_velocities(SCALAR, model, v, x.world)
+    velocity_rows(model, q, v, x.world, x.psi)
+
+
+@kernel_in_place
+def is_stiff(model, x, h, q):
+    """May dampers of joints be too stiff for explicit steps? The trace of M^-1 D is no less than their fastest rate."""
+    if not largest_size(x.damping) > 0.0:
+        return False
+    crba_kernel(SCALAR, model, q, x.world, x.M)
+    if not factor(x.M, x.L):
+        return True
+    rate = 0.0
+    for j in range(x.damping.size):
+        if x.damping[j] > 0.0:
+            x.vector[0, :] = 0.0
+            x.vector[0, j] = 1.0
+            forward(x.L, x.vector[0])
+            rate += x.damping[j] * inner(x.vector[0], x.vector[0])
+    return not h * rate <= STIFF
+
+
+@kernel_in_place
+def choose_statuses(model, x, contacts, v, status):
+    """What the state that x.residual and x.psi belong to says of each contact. False if an impulse is due."""
+    limit = AT_REST * max(1.0, largest_size(v))
+    for c in range(contacts.index.size):
+        l = contacts.index[c]
+        first, count = loop_rows(model, l)
+        gap, rate, slip = contacts.side[c] * x.residual[first], contacts.side[c] * x.psi[first], 0.0
+        status[c] = OPEN
+        if gap > TOUCHING or (gap >= -TOUCHING and rate > limit):
+            continue
+        for r in range(first + 1, first + count):
+            slip += x.psi[r] * x.psi[r]
+        slip = math.sqrt(slip)
+        if gap < -TOUCHING or rate < -limit or (slip > limit and not np.isfinite(contacts.friction[c])):
+            return False
+        status[c] = ON if count > 1 and slip <= limit else SLIDING
+        for r in range(first + 1, first + count):
+            if status[c] == SLIDING:
+                x.friction.direction[l, r - first - 1] = x.psi[r] / slip
+    return True
+
+
+@kernel_in_place
+def push_within_disks(model, contacts, status, lam):
+    """Does no closed contact pull, and is the friction of those that stick inside its disk?"""
+    size = largest_size(lam)
+    for c in range(contacts.index.size):
+        if status[c] <= OFF:
+            continue
+        first, count = loop_rows(model, contacts.index[c])
+        normal, rubbed = -contacts.side[c] * lam[first], 0.0
+        if not normal >= -NOTHING * size:
+            return False
+        if status[c] == ON and np.isfinite(contacts.friction[c]):
+            for r in range(first + 1, first + count):
+                rubbed += lam[r] * lam[r]
+            if not math.sqrt(rubbed) <= contacts.friction[c] * max(normal, 0.0) + NOTHING * size:
+                return False
+    return True
+
+
+@kernel_in_place
+def have_stayed(model, x, rows, k, contacts, status):
+    """Is every contact at row k what the step that leads there has taken it for?"""
+    put_rates(model, x, contacts.index, rows.q[k], rows.v[k])
+    limit = AT_REST * max(1.0, largest_size(rows.v[k]))
+    for c in range(contacts.index.size):
+        l = contacts.index[c]
+        first, count = loop_rows(model, l)
+        gap, rate, ahead = contacts.side[c] * x.residual[first], contacts.side[c] * x.psi[first], 0.0
+        if status[c] == OPEN:
+            if not gap >= -NOISE:
+                return False
+            continue
+        if not (abs(gap) <= TOUCHING and abs(rate) <= limit):
+            return False
+        for r in range(first + 1, first + count):
+            ahead += x.psi[r] * x.friction.direction[l, r - first - 1]
+        if status[c] == SLIDING and count > 1 and not ahead > 0.0:
+            return False
+    return push_within_disks(model, contacts, status, rows.lam[k])
+
+
+@kernel_in_place
+def explicit_row(model, o, x, rows, k):
+    """Row k + 1 by an explicit step from row k, which is complete; returns a status."""
+    energy = 0.0
+    if o.energy != FREE_ENERGY:
+        energy = energy_of(model, x, rows.q[k], rows.v[k]) - rows.scalars[k, INPUT_WORK] - rows.scalars[k, OTHER_WORK]
+    return explicit_step(model, o, x, rows, k, k + 1, rows.t[k], rows.held[k], energy)
+
+
+@kernel_in_place
+def smooth_row(model, o, x, rows, k, complete, contacts, room, judged):
+    """Row k + 1 by an explicit step with contacts as room.status has them; returns a status.
+
+    LEFT if they do not stay so, where that is `judged`. Is row k `complete` with these statuses? Else it is
+    completed, for good if its forces are none of impulses.
+    """
+    m, condition, status = x.psi.size, rows.scalars[k, CONDITION], OK
+    copy_to(rows.a[k], room.a)
+    copy_to(rows.lam[k], room.lam)
+    for c in range(contacts.index.size):
+        switch(model, contacts.index[c], room.status[c])
+    if not complete:
+        x.pivots[0], x.pivots[1] = 1.0, 0.0  # minimal coordinates are to be chosen anew
+        status = finish_row(model, o, x, rows, k)
+        if status == OK and judged and not push_within_disks(model, contacts, room.status, rows.lam[k]):
+            status = LEFT
+    if status == OK:
+        status = explicit_row(model, o, x, rows, k)
+    if status == OK and judged and not have_stayed(model, x, rows, k + 1, contacts, room.status):
+        status = LEFT
+    if status != OK or not judged or rows.memory[k, m] == BY_IMPULSES:
+        copy_to(room.a, rows.a[k])
+        copy_to(room.lam, rows.lam[k])
+        rows.scalars[k, CONDITION] = condition
+    return status

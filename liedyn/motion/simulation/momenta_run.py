@@ -1,0 +1,255 @@
+"""Steps in canonical momenta: q and p are integrated, velocities follow from them at every stage.
+
+Independent velocities w with v = K w + v_p, G K = 0, G v_p = b, have the momenta p = K^T M v, and
+
+    qdot = v        v = K (K^T M K)^-1 (p - K^T M v_p) + v_p
+    pdot = K^T (tau + Q) + Kdot^T M v
+
+(Spencer 2004, 2.4 and 5.1), Q the forces of `liedyn.mechanics.tree.momenta`: neither accelerations nor multipliers. No
+choice of K has to be made. Any pi with K^T pi = p stands for the momenta of all possible independent velocities at
+once. With it
+
+    [M  G^T] [v ]   [pi]
+    [G   0 ] [mu] = [b ]        pi_dot = tau + Q + Gdot^T mu
+
+as GK = 0 makes Kdot^T (pi - M v) = Kdot^T G^T mu = -K^T Gdot^T mu: the system that gives accelerations gives
+velocities, and of redundant rows any mu does. What is added to pi out of the range of G^T is felt by nobody. (pi and mu
+are the impetus and striction of Dichmann and Maddocks 1996.) A step begins with pi = M v, mu = 0.
+
+Momenta of ball and free joints are integrated in axes of the parent, those of a free joint about the place where it
+was when the step began: there they are constant where nothing acts, and Runge-Kutta methods keep linear invariants to
+rounding. With B that transformation and V_J the twist of the joint, the rate of B pi is B (pi_dot + ad*(V_J) pi).
+"""
+from numba import types
+
+from liedyn.lie.algebra import add, add6, cross, minus_ad_dual, quaternion_rotation, rotate, sub, unrotate
+from liedyn.machine.compiled.jit import VECTOR, inline, kernel_in_place, late
+from liedyn.machine.linalg.vectors import add_multiple, copy_to
+from liedyn.machine.simd.lanes import SCALAR
+from liedyn.mechanics.constraints.constraint_rows import derivative_rows, velocity_rows
+from liedyn.mechanics.dynamics.nullspace import solve_multipliers
+from liedyn.mechanics.dynamics.terms import put_terms
+from liedyn.mechanics.tree.configuration import difference_kernel, integrate_kernel
+from liedyn.mechanics.tree.crba import crba_kernel
+from liedyn.mechanics.tree.joints import get_quaternion, joint_twist, put_force_of_kind
+from liedyn.mechanics.tree.kinematics import world_motion
+from liedyn.mechanics.tree.momenta import momentum_terms_kernel
+from liedyn.model.constraint_records import refresh
+from liedyn.model.packed import FREE
+from liedyn.model.packed_records import MODEL, dof_count, first_dof, first_q, get3, kind, link_count, zero3
+from liedyn.motion.simulation.coordinate_rates import local_rates
+from liedyn.motion.simulation.formulations import accelerations, solve_nullspace
+from liedyn.motion.simulation.inputs import input_forces
+from liedyn.motion.simulation.manifold_projection import project_positions, stabilise
+from liedyn.motion.simulation.stages import put_power
+from liedyn.motion.simulation.workspace import MINIMAL, NOT_CLOSED, NOT_FINITE, OK, PROJECTION, SETTINGS, SINGULAR, WORK
+
+START, PI, MOMENTA, ACCELERATION, SLOPES = range(5)
+"""Rows of x.momenta: B pi at the beginning of the step; pi, M v and accelerations of a stage; derivatives of rows."""
+
+
+# ---- momenta of ball and free joints in axes of the parent
+
+
+@inline
+def place(model, i, q_start, q):
+    """How ball or free joint i has turned, and how far it is from where it was at q_start, in axes of the parent."""
+    R, k = quaternion_rotation(*get_quaternion(SCALAR, model, i, q)), first_q(model, i) + 4
+    if kind(model, i) == FREE:
+        return R, sub(get3(SCALAR, q, k), get3(SCALAR, q_start, k))
+    return R, zero3(SCALAR)
+
+
+@inline
+def put_in_parent(model, i, q_start, q, F, out):
+    """The momentum F of joint i, seen in its link, in axes of the parent."""
+    R, p = place(model, i, q_start, q)
+    f = rotate(R, F[1])
+    put_force_of_kind(SCALAR, kind(model, i), model, i, (add(rotate(R, F[0]), cross(p, f)), f), out)
+
+
+@kernel_in_place
+def momenta_in_parents(model, q_start, q, pi, out):
+    """out = B pi."""
+    for i in range(link_count(model)):
+        if dof_count(model, i) == 1:
+            out[first_dof(model, i)] = pi[first_dof(model, i)]
+        else:
+            put_in_parent(model, i, q_start, q, joint_twist(SCALAR, model, i, pi), out)
+
+
+@kernel_in_place
+def momenta_in_links(model, q_start, q, carried, pi):
+    """pi = B^-1 carried."""
+    for i in range(link_count(model)):
+        if dof_count(model, i) == 1:
+            pi[first_dof(model, i)] = carried[first_dof(model, i)]
+        else:
+            (R, p), (n, f) = place(model, i, q_start, q), joint_twist(SCALAR, model, i, carried)
+            F = unrotate(R, sub(n, cross(p, f))), unrotate(R, f)
+            put_force_of_kind(SCALAR, kind(model, i), model, i, F, pi)
+
+
+@kernel_in_place
+def rates_in_parents(model, q_start, q, v, pi, rate):
+    """The rate of B pi in place of that of pi."""
+    for i in range(link_count(model)):
+        if dof_count(model, i) > 1:
+            turning = minus_ad_dual(joint_twist(SCALAR, model, i, v), joint_twist(SCALAR, model, i, pi))
+            put_in_parent(model, i, q_start, q, add6(joint_twist(SCALAR, model, i, rate), turning), rate)
+
+
+# ---- velocities and rates
+
+
+@inline
+def put_velocities(model, o, x, q, pi, v):
+    """v with K^T M v = K^T pi and G v = b, and mu in x.lam_stage; returns a status."""
+    if x.gamma.size == 0:
+        crba_kernel(SCALAR, model, q, x.world, x.M)
+    else:
+        put_terms(model, q, x.zero, x.none, x.world, x.M, x.h, x.G, x.gamma)
+        velocity_rows(model, q, x.zero, x.world, x.psi)
+        for k in range(x.gamma.size):
+            x.gamma[k] = -x.psi[k]
+    x.h[:] = 0.0
+    status = solve_nullspace(model, o, x, pi, v)
+    if x.gamma.size > 0:
+        solve_multipliers(model, x.solve, x.lam_stage)
+    x.nearest[0] = max(x.nearest[0], x.number[0])
+    return OK if status == 0 else SINGULAR
+
+
+@inline
+def put_rate(model, o, x, t, row, q, v, momenta, rate):
+    """tau + Q, M v in `momenta`; False if an input is no force to compute with."""
+    usable = input_forces(o, x, t, row, q, v)
+    momentum_terms_kernel(SCALAR, model, q, v, x.f_ext, x.local, momenta, rate)
+    add_multiple(1.0, x.tau, rate)
+    return usable
+
+
+@inline
+def add_turning_rows(model, x, q, v, rate):
+    """rate += Gdot^T mu, where Gdot = dphi/dv - dpsi/dq as phi = d psi/dt."""
+    m = x.gamma.size
+    if m == 0:
+        return
+    psi_q, phi_q, phi_v = (
+        x.momenta[SLOPES:SLOPES + m], x.momenta[SLOPES + m:SLOPES + 2 * m], x.momenta[SLOPES + 2 * m:SLOPES + 3 * m])
+    world_motion(SCALAR, model, q, v, x.zero, x.world)
+    derivative_rows(model, q, v, x.zero, x.world, psi_q, phi_q, phi_v)
+    for k in range(m):
+        add_multiple(x.lam_stage[k], phi_v[k], rate)
+        add_multiple(-x.lam_stage[k], psi_q[k], rate)
+
+
+@inline
+def momentum_stage(model, o, x, t, row, q_start, i):
+    """Velocities, the rate of B pi and power at x.q_stage, x.momenta[PI], as number i of a step; returns a status."""
+    q, v, pi, a = x.q_stage, x.v_stage, x.momenta[PI], x.momenta[ACCELERATION]
+    status = put_velocities(model, o, x, q, pi, v)
+    if status == OK and o.all_power:  # what moves the constraints does work by forces, which need the accelerations
+        status = accelerations(model, o, x, t, row, q, v, a, x.none)
+    if status != OK:
+        return status
+    if not put_rate(model, o, x, t, row, q, v, x.momenta[MOMENTA], x.a_stage[i]):
+        return NOT_FINITE
+    add_turning_rows(model, x, q, v, x.a_stage[i])
+    rates_in_parents(model, q_start, q, v, pi, x.a_stage[i])
+    put_power(model, o, x, q, v, a, x.power[i])
+    return OK
+
+
+@inline
+def first_stage(model, o, x, t, row, q, v, a):
+    """The same at the beginning of a step, where v and a are known and mu is zero."""
+    pi, rate = x.momenta[PI], x.a_stage[0]
+    refresh(model, t)
+    if not put_rate(model, o, x, t, row, q, v, pi, rate):
+        return NOT_FINITE
+    momenta_in_parents(model, q, q, pi, x.momenta[START])
+    rates_in_parents(model, q, q, v, pi, rate)
+    put_power(model, o, x, q, v, a, x.power[0])
+    copy_to(v, x.v_stage)
+    copy_to(v, x.q_rate[0, :v.size])
+    return OK
+
+
+@inline
+def close_stage(model, o, x, q, u, last):
+    """Positions that the constraints allow: of every stage in minimal coordinates, by projection at the end of a step.
+
+    Velocities follow from the momenta there, so that projection changes no momentum. Returns a status.
+    """
+    if o.stabilisation == MINIMAL:
+        status = stabilise(model, o, x, 0.0, 0.0, x.q_stage, x.v_stage)
+        difference_kernel(model, q, x.q_stage, u)
+        return status
+    if last and o.stabilisation == PROJECTION and x.psi.size > 0 and not project_positions(model, o, x, x.q_stage):
+        return NOT_CLOSED
+    return OK
+
+
+@inline
+def put_increments(o, x, h, i, u, carried):
+    """u, zero at first, and `carried` by the rates of all stages, as row i of the tableau weighs them; returns c_i."""
+    u[:] = 0.0
+    part = 0.0
+    for j in range(o.tableau.shape[1]):
+        weight = h * o.tableau[i, j]
+        part += o.tableau[i, j]
+        if weight != 0.0:
+            add_multiple(weight, x.q_rate[j], u)
+            add_multiple(weight, x.a_stage[j], carried)
+    return part
+
+
+@inline
+def move_stage(model, o, x, t, h, q, i, last):
+    """x.q_stage and x.momenta[PI] of number i of a step, at the time that is returned with a status."""
+    u, carried = x.step[:x.zero.size], x.momenta[MOMENTA]
+    copy_to(x.momenta[START], carried)
+    part = put_increments(o, x, h, i, u, carried)
+    time = t + (h if last else part * h)
+    refresh(model, time)
+    integrate_kernel(model, q, u, x.q_stage)
+    status = close_stage(model, o, x, q, u, last)
+    momenta_in_links(model, q, x.q_stage, carried, x.momenta[PI])
+    return time, status
+
+
+@inline
+def stage_in_momenta(model, o, x, t, h, row, q, i):
+    """Rates of number i of a step from q at time t; returns a status."""
+    time, status = move_stage(model, o, x, t, h, q, i, False)
+    if status == OK:
+        status = momentum_stage(model, o, x, time, row, q, i)
+        local_rates(model, x.step[:x.zero.size], x.v_stage, x.q_rate[i])
+    return status
+
+
+@inline
+def end_in_momenta(model, o, x, t, h, q, q_new, v_new):
+    """The state at the end of a step from q, whose rates are known; returns a status."""
+    _, status = move_stage(model, o, x, t, h, q, o.tableau.shape[1], True)
+    if status == OK:
+        status = put_velocities(model, o, x, x.q_stage, x.momenta[PI], x.v_stage)
+        copy_to(x.q_stage, q_new)
+        copy_to(x.v_stage, v_new)
+    return status
+
+
+@late(MODEL, SETTINGS, WORK, types.float64, types.float64, types.int64, *[VECTOR] * 5, returns=types.int64)
+def step_in_momenta(model, o, x, t, h, row, q, v, a, q_new, v_new):
+    """A step of length h from (q, v) at time t with inputs `row`, by the explicit method o.tableau; returns a status.
+
+    Powers of the stages are left in x.power.
+    """
+    x.q_rate[:] = 0.0
+    x.a_stage[:] = 0.0
+    status = first_stage(model, o, x, t, row, q, v, a)
+    for i in range(1, o.tableau.shape[1]):
+        if status == OK:
+            status = stage_in_momenta(model, o, x, t, h, row, q, i)
+    return end_in_momenta(model, o, x, t, h, q, q_new, v_new) if status == OK else status

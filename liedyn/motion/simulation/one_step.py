@@ -1,0 +1,137 @@
+"""One step of a mechanism from wherever it is."""
+from types import SimpleNamespace
+
+from liedyn.machine.arguments import number, positive, require_robot
+from liedyn.machine.compiled.user_functions import forget_errors, raise_errors
+from liedyn.machine.errors import InputError, SimulationError
+from liedyn.model.calls.boundary import wrenches
+from liedyn.model.constraint_records import refresh
+from liedyn.motion.simulation.apply_events import require_outside
+from liedyn.motion.simulation.failure_messages import reason
+from liedyn.motion.simulation.fast_arguments import held_forces, state_and_forces
+from liedyn.motion.simulation.integrators.moreau import DEEPEST
+from liedyn.motion.simulation.preparation import prepare_decay, prepare_start
+from liedyn.motion.simulation.stepping import DECAY, DONE, Prepared, functions
+from liedyn.motion.simulation.workspace import OK
+
+
+def step(robot, q, v, tau=None, dt=1e-3, method="rk4", formulation="nullspace", stabilisation="projection", f_ext=None,
+         t=None, u=None):
+    """One step of a mechanism, as `simulate` makes them.
+
+    For loops of your own with one robot: what a step needs is prepared at the first call and kept with the robot.
+    `Stepper` is faster still, `liedyn.kernels.step` is for compiled loops.
+
+    Parameters
+    ----------
+    robot : Robot
+        Constraints are in force as it has them switched. One-sided ones open and close with ``method="moreau"`` only.
+    q : array_like, shape (nq,)
+        Configuration [rad, m; quaternions (x, y, z, w)].
+    v : array_like, shape (nv,)
+        Velocity [rad/s, m/s], body-fixed for spherical and free joints.
+    tau : array_like, shape (nv,), optional
+        Generalised forces [N m, N], held over the step; or give `u`.
+    dt : float
+        Its length [s].
+    method : str or GeneralizedAlpha
+        One of the methods with fixed steps, as for `simulate`; the generalised-alpha method begins anew with each call.
+    formulation : {"nullspace", "svd", "multiplier", "unified", "momenta"}
+        How accelerations are computed, or what is integrated, as in `simulate`.
+    stabilisation : {"projection", "none", "baumgarte", "minimal"} or Baumgarte
+        What is done about the constraints at the end of the step.
+    f_ext : dict or array_like, optional
+        Wrenches on bodies, each in its body's own frame, as for `rnea`.
+    t : float, optional
+        When it begins [s], for moving targets; by default the robot's time.
+    u : array_like, shape (nu,), optional
+        Instead of `tau`: forces of the robot's actuators.
+
+    Returns
+    -------
+    q : ndarray, shape (nq,)
+    v : ndarray, shape (nv,)
+        The state after the step.
+
+    Raises
+    ------
+    InputError
+        A shape does not fit, an entry is not finite, an unknown name, a velocity that violates the constraints, a
+        contact that is penetrated, one-sided constraints with a method that does not see them, or a method that
+        chooses its own steps.
+    ClosureError
+        A loop is open at q.
+    SingularConfigurationError
+        A constraint has no direction at q.
+    SimulationError
+        The step could not be made; its `state` is the one before, and it has no trajectory.
+
+    Notes
+    -----
+    There are no events in a step: `simulate` locates them, `Stepper.switch` is for those that come from outside.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> robot = ld.load("five_bar")
+    >>> q, v = ld.step(robot, robot.home, [0.0] * 4, [0.0] * 4, 1e-3)
+    >>> bool(abs(ld.closure_error(robot, q)).max() < 1e-12)
+    True
+    """
+    require_robot(robot)
+    try:
+        pool = robot.memo.setdefault(("step", method, formulation, stabilisation, f_ext is None), _Pool())
+    except TypeError:  # what cannot be looked up is no method or no stabilisation
+        pool = _Pool()
+    if u is not None or tau is None:
+        tau = held_forces(robot, tau, u)
+    q, v, tau = state_and_forces("step", robot, q, v, tau)
+    dt, t = positive("dt", dt), robot.t if t is None else number("t", t)
+    # taken out of the pool, so that other threads, and users' functions that step the same robot, take others
+    try:
+        p = pool.pop()
+    except IndexError:
+        p = Prepared(robot, method, formulation, stabilisation, f_ext)
+    try:
+        rows, times, (go, _, _, begin) = p.s.rows, p.s.times, functions()
+        rows.q[0], rows.v[0], p.s.tau[:] = q, v, tau
+        times[0], times[1], p.s.about[DONE] = t, dt, 0
+        if f_ext is not None:
+            p.s.work.f_ext[:] = wrenches(robot, f_ext, ())[0]
+        if p.functions:
+            forget_errors(p.functions)
+            refresh(p.s.model, t)
+        if begin(p.address, p.checks) or p.decays:
+            check_start(p, rows.q[0], rows.v[0], t, "check")
+        status = go(p.address, 1)
+        if status != OK:
+            fail(p, "a step", t, status)
+        return rows.q[0].copy(), rows.v[0].copy()
+    finally:
+        pool.append(p)
+
+
+class _Pool(list):
+    """What is prepared for a robot, and not copied with it."""
+
+    def __reduce__(self):
+        return _Pool, ()
+
+
+def check_start(p, q, v, t, start):
+    """Raise what is wrong with a state in row 0, or move it to the constraints."""
+    if len(p.contacts.index):
+        at = SimpleNamespace(packed=p.s.model, contacts=p.contacts, failure=InputError)
+        require_outside(at, t, q, v, DEEPEST)
+    if p.decays:
+        prepare_decay(p.robot, DECAY, t, q, v, start)
+    elif p.checks or start == "project":
+        prepare_start(p.robot, p.s.model, p.s.settings, p.s.work, q, v, start)
+
+
+def fail(p, what, t, status):
+    """Raise why a step from row 0 could not be made."""
+    raise_errors(p.functions)
+    text = reason(status, p.robot, p.s.settings, p.s.work, p.inputs, p.stepping)
+    raise SimulationError(f"{what} of {p.robot.name!r} stopped at t = {t:.9g} s: {text}",
+                          state=(t, p.s.rows.q[0].copy(), p.s.rows.v[0].copy()))

@@ -1,0 +1,160 @@
+"""A loop against the wall clock."""
+import threading
+import time
+
+from liedyn.machine.arguments import positive
+from liedyn.machine.errors import InputError, shown
+
+
+class RealTimeLoop:
+    """Calls a function once every `dt` of the wall clock, and counts the calls that came to their end too late.
+
+    A call that is late is made up for by those behind it, which follow at once, as long as the loop is no more than
+    `patience` behind; beyond that it gives up what it has lost, and `factor` falls below one. For `Stepper` at 1 kHz
+    let each call make several steps (`Stepper.advance`), as many as are drawn together: while it computes, other
+    threads run, and what the operating system takes away is spread over them.
+
+    Parameters
+    ----------
+    function : callable
+        ``function()``. Returning False ends the loop.
+    dt : float
+        Time between calls [s].
+    patience : float
+        How far the loop may be behind [s].
+
+    Attributes
+    ----------
+    calls, late : int
+        How many there were, and how many ended after the next one was due.
+    worst : float
+        The longest delay [s].
+    factor : float
+        Time of the calls by time of the wall clock: 1 if the loop keeps up.
+    running : bool
+    error : Exception or None
+        What has ended the loop in its thread; `stop` raises it.
+
+    Raises
+    ------
+    InputError
+        It is no function, or a time is not positive.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> robot = ld.load("five_bar")
+    >>> stepper = ld.Stepper(robot, robot.home, [0.0] * 4)
+    >>> loop = ld.RealTimeLoop(lambda: stepper.advance(16), 0.016)
+    >>> loop.run(0.08)
+    >>> loop.calls, round(stepper.t, 9)
+    (5, 0.08)
+    """
+
+    def __init__(self, function, dt, patience=0.1):
+        if not callable(function):
+            raise InputError(f"function must be one without arguments, got {shown(function)}")
+        self._function, self.dt, self.patience = function, positive("dt", dt), positive("patience", patience)
+        self.calls, self.late, self.worst, self.error = 0, 0, 0.0, None
+        self._elapsed, self._thread, self._ends = 0.0, None, threading.Event()
+
+    factor = property(lambda self: self.calls * self.dt / self._elapsed if self._elapsed else 1.0)
+    running = property(lambda self: self._thread is not None and self._thread.is_alive())
+
+    def __repr__(self):
+        return f"RealTimeLoop(dt={self.dt:g}, calls={self.calls}, late={self.late}, factor={self.factor:.4f})"
+
+    def __reduce__(self):
+        raise InputError("a loop in real time belongs to its process, and cannot be copied: make another one")
+
+    def run(self, duration):
+        """Run in this thread.
+
+        Parameters
+        ----------
+        duration : float
+            How long [s].
+
+        Raises
+        ------
+        InputError
+            It is no positive number, or the loop runs in a thread of its own.
+
+        Examples
+        --------
+        >>> loop = RealTimeLoop(lambda: None, 0.001)
+        >>> loop.run(0.01)
+        >>> loop.calls
+        10
+        """
+        duration = positive("duration", duration)
+        self._require_stopped()
+        self._ends.clear()
+        self._run(round(duration / self.dt))
+
+    def start(self):
+        """Run in a thread of its own, until `stop`.
+
+        Raises
+        ------
+        InputError
+            It runs already.
+
+        Examples
+        --------
+        >>> loop = RealTimeLoop(lambda: None, 0.001)
+        >>> loop.start()
+        >>> loop.running
+        True
+        >>> loop.stop()
+        """
+        self._require_stopped()
+        self._ends.clear()
+        self.error = None
+        self._thread = threading.Thread(target=self._run_aside, name="liedyn real time", daemon=True)
+        self._thread.start()
+
+    def stop(self):
+        """End the thread, and raise what has ended it before, if anything.
+
+        Examples
+        --------
+        >>> loop = RealTimeLoop(lambda: 1 / 0, 0.001)
+        >>> loop.start()
+        >>> loop.stop()
+        Traceback (most recent call last):
+            ...
+        ZeroDivisionError: division by zero
+        """
+        self._ends.set()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join()
+            self._thread = None
+        error, self.error = self.error, None
+        if error is not None:
+            raise error
+
+    def _require_stopped(self):
+        if self.running:
+            raise InputError("the loop is running in a thread of its own: stop() it first")
+
+    def _run_aside(self):
+        try:
+            self._run(None)
+        except Exception as error:
+            self.error = error
+
+    def _run(self, count):
+        done, before, begin = 0, self._elapsed, time.perf_counter()
+        due = begin
+        while not self._ends.is_set() and (count is None or done < count):
+            go_on = self._function()
+            done, due, now = done + 1, due + self.dt, time.perf_counter()
+            self.calls, self._elapsed = self.calls + 1, before + max(now, due) - begin
+            if now > due:
+                self.late, self.worst = self.late + 1, max(self.worst, now - due)
+                if now - due > self.patience:
+                    due = now
+            if go_on is False:
+                break
+            time.sleep(max(0.0, due - time.perf_counter()))

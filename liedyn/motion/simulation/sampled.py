@@ -1,0 +1,121 @@
+"""Controllers that sample: the input is computed every so often, held until the next sample, late, and bounded."""
+from dataclasses import dataclass
+
+import numpy as np
+
+from liedyn.machine.arguments import floats, non_negative, positive
+from liedyn.machine.errors import InputError, said, shown
+from liedyn.model.travel import Travelling
+
+
+@dataclass(frozen=True)
+class Sampled(Travelling):
+    """A controller as a computer runs it, for `tau` or `u` of `simulate`.
+
+    At ``t0 + k period`` it is asked once, with the state at that instant; what it says holds from `delay` later on
+    until the next value arrives. Unlike a function of time and state, it may remember: no step is repeated behind it.
+
+    Parameters
+    ----------
+    controller : callable
+        ``(t, q, v) -> u``, such as a :class:`liedyn.Regulator`.
+    period : float
+        Time between samples [s]: a multiple of `dt`.
+    delay : float
+        Time that computing and sending take [s]: a multiple of `dt`.
+    lower, upper : float or array_like, optional
+        Bounds of what actuators give.
+    initial : array_like, optional
+        Held until the first value arrives; default zero.
+
+    Raises
+    ------
+    InputError
+        The controller is no function, or a number is not positive or not finite.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> arm = ld.load("five_bar")
+    >>> controller = ld.Sampled(ld.dlqr(arm, arm.home, 0.01, Q=1.0, R=0.1), period=0.01, delay=0.005, upper=0.5)
+    >>> tr = ld.simulate(arm, arm.home, [0.0] * 4, 0.1, u=controller)
+    """
+
+    controller: object
+    period: float
+    delay: float = 0.0
+    lower: object = -np.inf
+    upper: object = np.inf
+    initial: object = 0.0
+
+    def __post_init__(self):
+        if not callable(self.controller):
+            raise InputError(f"Sampled, controller: expected a function of (t, q, v), got {shown(self.controller)}")
+        for name, check in (("period", positive), ("delay", non_negative)):
+            object.__setattr__(self, name, check(f"Sampled, {name}", getattr(self, name)))
+        for name in ("lower", "upper", "initial"):
+            x = floats(f"Sampled, {name}", getattr(self, name))
+            if np.isnan(x).any() or name == "initial" and not np.isfinite(x).all():
+                raise InputError(f"Sampled, {name}: must be numbers, got {shown(getattr(self, name))}")
+            object.__setattr__(self, name, x)
+        if (np.asarray(self.lower) > self.upper).any():
+            raise InputError(f"Sampled, lower: must not exceed upper, got {shown(self.lower)} and {shown(self.upper)}")
+
+
+class Sampling:
+    """What a `Sampled` does in one run: samples by numbers of steps, and values on their way.
+
+    Attributes
+    ----------
+    initial : ndarray, shape (size,)
+    """
+
+    def __init__(self, name, given, size, grid):
+        self.name, self.given, self.size, self.grid = name, given, size, grid
+        self.every, self.lag = (self._steps(each, getattr(given, each)) for each in ("period", "delay"))
+        self.bounds = [self._fitted(each, getattr(given, each)) for each in ("lower", "upper")]
+        self.initial = self._fitted("initial", given.initial)
+        self.coming, self.last = [], -1
+
+    def _steps(self, what, time):
+        count = round(time / self.grid.dt)
+        if abs(count * self.grid.dt - time) > 1e-6 * self.grid.dt or what == "period" and count < 1:
+            raise InputError(f"Sampled, {what}: must be a multiple of dt = {self.grid.dt:g} s, got {time:g}")
+        return count
+
+    def _fitted(self, what, x):
+        if x.shape not in ((), (self.size,)):
+            raise InputError(f"Sampled, {what}: must be a number or {self.size} numbers, got shape {x.shape}")
+        return np.broadcast_to(x, (self.size,)).astype(float)
+
+    def _said(self, t, q, v):
+        """What the controller says now; InputError if it fails, or says anything but finite numbers."""
+        owner = f"{self.name}, the sampled controller,"
+        try:
+            u = floats(owner, self.given.controller(t, q.copy(), v.copy()))
+        except Exception as error:
+            raise InputError(f"{owner} fails with {said(error)} at t = {t:g}") from error
+        if u.shape != (self.size,) or not np.isfinite(u).all():
+            raise InputError(f"{owner} must return {self.size} finite numbers, got {shown(u.tolist())} at t = {t:g}")
+        return u
+
+    def steps_left(self, t):
+        """How many steps can be made from a time until something is due."""
+        now = self.grid.number(t)
+        due = [(now // self.every + 1) * self.every, *(number for number, _ in self.coming)]
+        return max(1, min(due) - now)
+
+    def act(self, t, q, v, held):
+        """Sample if it is time to, and let what arrives be held; True if that has changed."""
+        now = self.grid.number(t)
+        if abs(self.grid.start + now * self.grid.dt - t) > self.grid.whole * self.grid.dt or now <= self.last:
+            return False
+        self.last = now
+        if now % self.every == 0:
+            u = self._said(t, q, v)
+            self.coming.append((now + self.lag, np.clip(u, *self.bounds)))
+        arrived = [u for number, u in self.coming if number <= now]
+        self.coming = [each for each in self.coming if each[0] > now]
+        if arrived:
+            held[:] = arrived[-1]
+        return bool(arrived)

@@ -1,0 +1,196 @@
+"""Simulation of any mechanism: the public function."""
+from liedyn.machine.arguments import flag, number, one_of, whole
+from liedyn.machine.errors import InputError
+from liedyn.machine.progress import Progress
+from liedyn.model.calls.boundary import states, wrenches
+from liedyn.model.packed import LOOP_TARGET, constraints_of
+from liedyn.motion.simulation.grid import Grid
+from liedyn.motion.simulation.inputs import Inputs
+from liedyn.motion.simulation.integrators import METHODS, described
+from liedyn.motion.simulation.many import Batch, run_many
+from liedyn.motion.simulation.preparation import (
+    known_events, one_sided, options, prepare_decay, prepare_start, private_model,
+    require_contacts_can_be_kept, require_sense, settings_of,
+)
+from liedyn.motion.simulation.recorder import Recorder
+from liedyn.motion.simulation.run import Run
+from liedyn.motion.simulation.workspace import BOUNDED_ENERGY, FREE_ENERGY, WANTED_ENERGY, make_work
+
+STARTS = ("check", "project", "as given")
+ACCUMULATIONS = ("moreau", "error")
+
+
+@described
+def simulate(robot, q0, v0, t_final, tau=None, u=None, dt=None, method="rk4", formulation="nullspace",
+             stabilisation="projection", sigma=10.0, energy=False, events=(), unilateral=(), accumulation="moreau",
+             f_ext=None, start="check", t0=0.0, record=1, progress=None, tolerance=1e-8, rank_tolerance=1e-8,
+             largest_speed=1e9):
+    """Motion of a mechanism in time, from a state or many, with its constraints kept.
+
+    Parameters
+    ----------
+    robot : Robot
+        Its switches and targets are where the run starts; the robot itself is not changed.
+    q0 : array_like, shape (..., nq)
+        Configuration [rad, m; quaternions (x, y, z, w)]. With leading axes it is a batch of runs, which share
+        the cores: side by side in SIMD lanes where they are plain (revolute, prismatic and cut joints, fixed steps,
+        inputs that are arrays, nothing on the way), else one after the other, in threads unless functions in Python are
+        called.
+    v0 : array_like, shape (..., nv)
+        Velocity [rad/s, m/s], body-fixed for spherical and free joints. Leading axes are broadcast against those of q0.
+    t_final : float
+        End [s].
+    tau : array_like or callable, optional
+        Generalised forces [N m, N]: constant, shape (nv,); over the time grid, shape (steps, nv) or (steps + 1, nv),
+        row k held from ``t0 + k dt`` on; or a function ``tau(t, q, v)``, which is fast if it is compiled (``@njit``)
+        and is not compiled into anything: a new function costs its own compilation only. It must depend on its
+        arguments alone: steps are repeated where events are located. A pair ``(f, df)`` adds its derivative,
+        ``df(t, q, v) -> (by_q, by_v)``, each of shape (nv, nv), by a displacement in the tangent space at q and by v
+        (`check_feedback` checks it). Implicit methods use it: with stiff feedback they need it. `Sampled` makes a
+        controller of it that samples, holds, is late and saturates. In a batch also for each run, (..., nv) or
+        (..., steps, nv).
+    u : array_like or callable, optional
+        Instead of `tau`: forces of the robot's actuators, in the same forms; derivatives of shape (nu, nv).
+    dt : float, optional
+        Step [s], by default 1e-3; the interval between recorded states for the adaptive methods, by default their own
+        steps.
+    method : str, GeneralizedAlpha or Adaptive
+        METHODS
+    formulation : {"nullspace", "svd", "multiplier", "unified", "momenta"}
+        How accelerations are computed, as in `forward_dynamics`. ``"svd"`` passes singular configurations.
+        Or ``"momenta"``: canonical momenta are integrated in place of velocities, which follow from them at every stage
+        and satisfy the constraints to rounding; momenta of cyclic coordinates, and of floating robots, are conserved
+        to rounding, too. For ``"rk4"``, ``"rkmk"`` (both on the group then) and ``"gauss4"``, without friction and
+        Baumgarte's feedback.
+    stabilisation : {"projection", "none", "baumgarte", "minimal"} or Baumgarte
+        Projection on closed positions and consistent velocities after each step; nothing; Baumgarte's feedback; or
+        minimal coordinates, with the others from the constraints at every stage and a new choice when it is due.
+    sigma : float
+        Decay ``A v - b + sigma C = 0`` of the unified formulation [1/s].
+    energy : bool
+        Shall projection restore the energy too? What it ought to be follows from the work of inputs, dampers, external
+        wrenches and moving targets, and from the losses at events.
+    events : Event or sequence of Event
+        What may happen on the way.
+    unilateral : sequence of str or dict
+        Constraints that are one-sided in this run, besides those that are declared so (`Builder.constraint`): the
+        residual of their first row stays >= 0, or with -1 as value <= 0. They close where it gets zero, and let go
+        where their force would have to change its sign. Loops and other constraints whose first residual is no gap let
+        go, and stay off until an event switches them on.
+    accumulation : {"moreau", "error"}
+        What to do where impacts accumulate (a ball that bounces to rest, a table that rattles): go on by
+        time-stepping until all contacts have settled, those that roll or slide too, and then as before; or stop with an
+        `AccumulationError`. Where contacts stick and slip without end, or friction makes accelerations contradict each
+        other, likewise.
+    f_ext : dict or array_like, optional
+        Constant wrenches (moment, force) [N m, N] on bodies, each in its body's own frame, as for `rnea`.
+    start : {"check", "project", "as given"}
+        What to do with a start that violates the constraints: an error; project it; nothing. Baumgarte's feedback
+        accepts any. The unified formulation without projection accepts any q0 with a velocity that lets the violation
+        decay, and moves v0 only.
+    t0 : float
+        Start [s].
+    record : int
+        Keep every so many steps.
+    progress : bool, optional
+        A progress bar (tqdm): always, never, or by default on long runs if it is installed.
+    tolerance : float
+        Largest closure error [rad; m by the mechanism's size, `liedyn.model.size`] that constraints which contradict
+        each other a little may keep. Projection itself goes on to rounding.
+    rank_tolerance : float
+        Pivots, or singular values, of G below this part of the largest one count as zero.
+    largest_speed : float
+        Speed [rad/s; sizes of the mechanism per second] above which the motion counts as diverged.
+
+    Returns
+    -------
+    Trajectory, or Trajectories of a batch
+        Times, states, accelerations, forces, energies, works, residuals, condition numbers and events, singular
+        passages among them: peaks of the condition number to 30 times its smallest value before, on the rows of the
+        run (with adaptive methods give `dt`, as their own steps may be too long to show them).
+
+    Warns
+    -----
+    ConditionWarning
+        The energy of a run without inputs and dissipation changes in a step, near a singular configuration or because
+        `dt` is too large: by 100 times the median change and 1e-6 of the largest kinetic energy, or grows by 1e-3 of
+        that over the run.
+    ModelWarning
+        A spring on the angle of a cut joint passes half a turn from rest, where its force jumps.
+
+    Raises
+    ------
+    InputError
+        A shape does not fit, an entry is not finite, an unknown name, or v0 violates the constraints.
+    ClosureError
+        A loop is open at q0.
+    SingularConfigurationError
+        A constraint has no direction at q0 (unless ``start="as given"``, where the run stops at once).
+    SimulationError
+        The run had to stop: divergence, a singular or unreachable configuration, inputs that are not numbers, an event
+        that cannot happen, chattering, an error in a user's function. It carries the trajectory up to there. Of a batch
+        one warning says how many runs failed, and ``errors`` of the result has them.
+
+    Notes
+    -----
+    Spencer 2004, chapter 3; Gillespie 2003, section 4, for switching. Work is integrated along with the motion.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> robot = ld.load("five_bar")
+    >>> tr = ld.simulate(robot, robot.home, [0.0] * 4, 0.2)
+    >>> tr.t[-1].item(), bool(abs(tr.energy_drift).max() < 1e-9)
+    (0.2, True)
+    >>> speeds = ld.complete_velocity(robot, robot.home, {"q1": [0.0, 0.1, 0.2], "q2": 0.0})
+    >>> ld.simulate(robot, robot.home, speeds, 0.2).q.shape
+    (3, 201, 4)
+    """
+    lead, q, v = states(robot, q0=q0, v0=v0)
+    grid = Grid(number("t0", t0), number("t_final", t_final), 1e-3 if dt is None else number("dt", dt))
+    method, stabilisation, pull = options(method, formulation, stabilisation)
+    one_of("start", start, STARTS)
+    one_of("accumulation", accumulation, ACCUMULATIONS)
+    energy, record = flag("energy", energy), whole("record", record, 1)
+    require_sense(method, stabilisation, energy)
+    integrator = method._integrator(grid, dt is not None)
+    forces, events = wrenches(robot, f_ext, ())[0], known_events(robot, events)
+    sigma = number("sigma", sigma) if formulation == "unified" else 0.0
+    labels = dict(method=method.name, formulation=formulation, stabilisation=stabilisation)
+
+    def prepared(q, v, tau, u):
+        """The run's own model, settings, workspace, contacts and inputs."""
+        inputs = Inputs(robot, tau, u, (grid.start, q, v), grid, method.uses_derivatives)
+        if len(inputs.table) > 1 and dt is None and not method.loop:
+            raise InputError("inputs over the time grid need the grid: give dt")
+        if inputs.sampling is not None and not method.loop:
+            raise InputError(f"Sampled controllers need fixed steps: method {method.name!r} chooses its own")
+        model = private_model(robot, grid.start)
+        contacts = one_sided(robot, model, unilateral, events)
+        require_contacts_can_be_kept(contacts, method, stabilisation)
+        x = make_work(robot, forces, inputs, contacts, method.tableau.shape[1], formulation == "momenta")
+        # targets do work, which is known to the accuracy of its integral only: no bound of the energy follows from it
+        moved = bool(constraints_of(model)[0][:, LOOP_TARGET].any())
+        o = settings_of(
+            robot, method, formulation, stabilisation, pull, sigma, contacts, inputs, len(forces) > 0,
+            WANTED_ENERGY if energy else BOUNDED_ENERGY if len(contacts.index) and not moved else FREE_ENERGY,
+            tolerance, rank_tolerance, largest_speed)
+        return model, o, x, contacts, inputs
+
+    def run(q, v, tau, u, progress):
+        """One run, from a state of its own."""
+        model, o, x, contacts, inputs = prepared(q, v, tau, u)
+        if formulation == "unified" and stabilisation in ("none", "baumgarte"):
+            prepare_decay(robot, sigma, grid.start, q, v, start)
+        elif start != "check" or stabilisation != "baumgarte":
+            prepare_start(robot, model, o, x, q, v, start)
+        settles = accumulation == "moreau" and len(contacts.index) > 0
+        settler = METHODS["moreau"]._integrator(grid, True) if settles else None
+        steps = method._integrator(grid, dt is not None) if lead else integrator
+        return Run(robot, model, o, x, (q, v), (steps, settler), events, contacts, inputs, Recorder(record, labels),
+                   Progress(progress, grid.start, grid.end)).go()
+
+    if not lead:
+        return run(q[0].copy(), v[0].copy(), tau, u, progress)
+    return run_many(Batch(robot, lead, q.copy(), v.copy(), tau, u, grid), prepared, run, method, start, record, labels,
+                    events, progress)

@@ -1,0 +1,330 @@
+"""Many runs of the same length side by side: W of them in SIMD lanes, blocks of them in threads.
+
+For mechanisms of revolute and prismatic joints whose constraints are cut joints, by explicit methods with fixed steps
+in the null-space formulation: each step is that of `liedyn.motion.simulation.integrators.explicit`, projection
+included, on W states at once. A run leaves as soon as it needs more than that, next to a singular configuration or
+where it diverges; how far it came is noted, and `liedyn.motion.simulation.many` makes it again by itself. What happens
+in a lane changes nothing in the others: the lane of a run that has left goes on with a copy of another one.
+"""
+from collections import namedtuple
+
+import numpy as np
+
+from liedyn.linear.linearize_in_lanes import matrix_of
+from liedyn.machine.compiled.jit import inline, inline_array, kernel_in_place
+from liedyn.machine.linalg.gauss_jordan import padded
+from liedyn.machine.simd.comparisons import larger, magnitude
+from liedyn.machine.simd.lanes import LANES, WIDTH, load, splat, store
+from liedyn.mechanics.constraints.constraint_rows import clear_rows
+from liedyn.mechanics.constraints.cut_joints import closure_kernel
+from liedyn.mechanics.constraints.elimination import elimination_size
+from liedyn.mechanics.constraints.families.cut import cut_jacobian_kernel, cut_velocity_kernel
+from liedyn.mechanics.constraints.reduced import minimum_norm_multipliers, multipliers_size, reduced_motion, unbalanced
+from liedyn.mechanics.dynamics.forward_in_lanes import eliminate_in_lanes, spread_in_lanes, terms_in_lanes
+from liedyn.mechanics.dynamics.terms import terms_size
+from liedyn.mechanics.tree.aba import aba_kernel, aba_size
+from liedyn.mechanics.tree.crba import crba_kernel, crba_size
+from liedyn.mechanics.tree.kinematics import world_positions, world_velocities
+from liedyn.model.calls.batches import aligned, batch, gather
+from liedyn.model.packed import NV, N_ROWS
+from liedyn.motion.simulation.manifold_projection import ITERATIONS, ROUNDING
+from liedyn.motion.simulation.singular_passages import NEAR
+
+Plan = namedtuple("Plan", "start end dt steps record independent projects tolerance rank_tolerance")
+"""Of all runs: the grid of times; how many steps a recorded row stands for; how many velocities are independent; are
+states projected; largest residual that is left; pivots of G that count as zero."""
+
+Runs = namedtuple("Runs", "q v a lam tau scalars done now at")
+"""Results (runs, rows, ...): states, accelerations, multipliers, forces of the inputs; condition number, work of the
+inputs and of dampers; and (runs) how many steps were made. What a slice goes on from: `now` (runs, nq + nv + 3), the
+state, both works, and the condition number of the last step; `at` (runs), the number of the next step."""
+
+Room = namedtuple("Room", "q v tau a lam q_stage v_stage step rates world M h G gamma KM reduced inertia left e "
+                          "scratch work near none")
+"""Of W runs: the state, forces, accelerations and multipliers at the beginning of a step; the stage and its change; the
+terms; workspaces; works of inputs and dampers; near: the largest condition number of the step."""
+
+
+@inline_array
+def room_for(model, nq, stages, p):
+    """Workspaces of one thread."""
+    n, m = model.ints[NV], model.ints[N_ROWS]
+    world = WIDTH * max(terms_size(model), max(crba_size(model), aba_size(model)))
+    return Room(
+        aligned(WIDTH * padded(nq)), aligned(WIDTH * padded(n)), aligned(WIDTH * padded(n)), aligned(WIDTH * padded(n)),
+        aligned(WIDTH * padded(m)), aligned(WIDTH * padded(nq)), aligned(WIDTH * padded(n)), aligned(WIDTH * padded(n)),
+        matrix_of(2 * stages, n), aligned(world), matrix_of(n, n), aligned(WIDTH * n), matrix_of(m, n),
+        aligned(WIDTH * m), matrix_of(p, n), matrix_of(p, p + 1), matrix_of(p, p + 1), aligned(WIDTH * n),
+        aligned(elimination_size(LANES, model)), aligned(multipliers_size(LANES, model)), aligned(WIDTH * 4),
+        aligned(WIDTH * 2), np.empty(0))
+
+
+@kernel_in_place
+def accelerations_of_runs(model, x, q, v, choosable, plan, a, with_multipliers):
+    """a at (q, v), and the multipliers if wanted; x.near grows. False if the W runs cannot go on together."""
+    if model.ints[N_ROWS] == 0:
+        aba_kernel(LANES, model, q, v, x.tau, x.none, x.world, a)
+        store(LANES, x.near, 1, splat(LANES, 1.0))
+        return True
+    terms_in_lanes(model, q, v, x.none, x.world, x.M, x.h, x.G, x.gamma)
+    if not eliminate_in_lanes(model, x.G, x.gamma, choosable, plan.independent, plan.rank_tolerance, x.e):
+        return False
+    spread = spread_in_lanes(model, x.e)
+    store(LANES, x.near, 0, larger(load(LANES, x.near, 0), spread))
+    store(LANES, x.near, 1, spread)
+    if not reduced_motion(LANES, model, x.e, x.M, x.h, x.tau, x.KM, x.reduced, x.inertia, a):
+        return False
+    if with_multipliers:
+        unbalanced(LANES, model, x.M, x.h, x.tau, a, x.left)
+        minimum_norm_multipliers(LANES, model, x.e, x.left, x.scratch, x.lam)
+    return True
+
+
+@inline
+def add_scaled(count, c, x, first, y):
+    """y += c x[first:], of registers; c a number."""
+    for j in range(count):
+        store(LANES, y, j, load(LANES, y, j) + c * load(LANES, x, first + j))
+
+
+@inline
+def copy_registers(count, x, y):
+    for j in range(count):
+        store(LANES, y, j, load(LANES, x, j))
+
+
+@inline
+def nearest_change(model, x, choosable, plan, left, y):
+    """y -= dy with G dy = left, shortest in the metric x.M: accelerations without forces (Gauss' principle)."""
+    n = model.ints[NV]
+    if not eliminate_in_lanes(model, x.G, left, choosable, plan.independent, plan.rank_tolerance, x.e):
+        return False
+    clear_rows(x.h)
+    clear_rows(x.step)
+    if not reduced_motion(LANES, model, x.e, x.M, x.h, x.step, x.KM, x.reduced, x.inertia, x.left):
+        return False
+    add_scaled(n, -1.0, x.left, 0, y)
+    return True
+
+
+@inline
+def residual_sizes(x, row_sizes):
+    """Each run's largest residual, in the sizes of the rows."""
+    size = splat(LANES, 0.0)
+    for i in range(row_sizes.size):
+        size = larger(size, magnitude(load(LANES, x.gamma, i)) * (1.0 / row_sizes[i]))
+    return size
+
+
+@kernel_in_place
+def project_runs(model, x, choosable, plan, row_sizes):
+    """`liedyn.motion.simulation.manifold_projection.project` of W runs: False if they cannot go on together.
+
+    All make the steps that the slowest one needs; a run that is not closed then is one that leaves: x.near says so.
+    """
+    crba_kernel(LANES, model, x.q, x.world, x.M)
+    before = 1e300
+    for _ in range(ITERATIONS):
+        world_positions(LANES, model, x.q, x.world)
+        clear_rows(x.gamma)
+        clear_rows(x.G)
+        closure_kernel(LANES, model, x.world, x.gamma)
+        cut_jacobian_kernel(LANES, model, x.world, False, x.G)
+        store(LANES, x.work, 3, residual_sizes(x, row_sizes))
+        size = 0.0
+        for l in range(WIDTH):
+            size = max(size, x.work[3 * WIDTH + l])
+        if size <= ROUNDING or size <= plan.tolerance and size > 0.5 * before:
+            break
+        before = size
+        if not size < 1e100 or not nearest_change(model, x, choosable, plan, x.gamma, x.q):
+            return False
+    for l in range(WIDTH):
+        if not x.work[3 * WIDTH + l] <= plan.tolerance:
+            x.near[l] = np.inf
+    world_velocities(LANES, model, x.v, x.world)
+    clear_rows(x.gamma)
+    cut_velocity_kernel(LANES, model, x.world, False, x.gamma)
+    return nearest_change(model, x, choosable, plan, x.gamma, x.v)
+
+
+@inline
+def add_power(model, x, v, damping, weight):
+    """Works of inputs and dampers += weight times their power at v."""
+    by_inputs, lost = load(LANES, x.work, 0), load(LANES, x.work, 1)
+    for j in range(model.ints[NV]):
+        speed = load(LANES, v, j)
+        by_inputs = by_inputs + weight * (load(LANES, x.tau, j) * speed)
+        lost = lost - (weight * damping[j]) * (speed * speed)
+    store(LANES, x.work, 0, by_inputs)
+    store(LANES, x.work, 1, lost)
+
+
+@kernel_in_place
+def step_runs(model, x, tableau, h, choosable, plan, damping, row_sizes):
+    """One step of W runs, from accelerations x.a that are there; False if they cannot go on together."""
+    n, stages, m = model.ints[NV], tableau.shape[1], model.ints[N_ROWS]
+    store(LANES, x.near, 0, splat(LANES, 1.0))
+    for j in range(n):
+        store(LANES, x.rates, j, load(LANES, x.v, j))
+        store(LANES, x.rates, stages * n + j, load(LANES, x.a, j))
+    add_power(model, x, x.v, damping, h * tableau[stages, 0])
+    for i in range(1, stages + 1):
+        q, v = (x.q_stage, x.v_stage) if i < stages else (x.q, x.v)
+        if i < stages:
+            copy_registers(n, x.q, q)
+            copy_registers(n, x.v, v)
+        for j in range(min(i, stages)):
+            if tableau[i, j] != 0.0:
+                add_scaled(n, h * tableau[i, j], x.rates, j * n, q)
+                add_scaled(n, h * tableau[i, j], x.rates, (stages + j) * n, v)
+        if i < stages:
+            if not accelerations_of_runs(model, x, q, v, choosable, plan, x.step, False):
+                return False
+            for j in range(n):
+                store(LANES, x.rates, i * n + j, load(LANES, v, j))
+                store(LANES, x.rates, (stages + i) * n + j, load(LANES, x.step, j))
+            add_power(model, x, v, damping, h * tableau[stages, i])
+    return m == 0 or not plan.projects or project_runs(model, x, choosable, plan, row_sizes)
+
+
+@inline
+def put_row(model, x, b, end, row, runs):
+    """The present state as row `row` of runs b to b + W - 1."""
+    nq, n, m = runs.q.shape[2], model.ints[NV], model.ints[N_ROWS]
+    for l in range(min(WIDTH, end - b)):
+        for j in range(nq):
+            runs.q[b + l, row, j] = x.q[WIDTH * j + l]
+        for j in range(n):
+            runs.v[b + l, row, j] = x.v[WIDTH * j + l]
+            runs.a[b + l, row, j] = x.a[WIDTH * j + l]
+            runs.tau[b + l, row, j] = x.tau[WIDTH * j + l]
+        for i in range(m):
+            runs.lam[b + l, row, i] = x.lam[WIDTH * i + l]
+        runs.scalars[b + l, row, 0] = x.near[WIDTH + l]
+        runs.scalars[b + l, row, 1], runs.scalars[b + l, row, 2] = x.work[l], x.work[WIDTH + l]
+
+
+@inline
+def put_inputs(model, x, b, end, k, tau):
+    """Forces of step k, tau (runs or 1, steps or 1, nv)."""
+    row = min(k, tau.shape[1] - 1)
+    for l in range(WIDTH):
+        run = min(b + l, end - 1) if tau.shape[0] > 1 else 0
+        for j in range(model.ints[NV]):
+            x.tau[WIDTH * j + l] = tau[run, row, j]
+
+
+@inline
+def leaves(model, x, l, largest):
+    """Does run l of the W leave after this step: near a singular configuration, not finite or too fast?"""
+    out = not x.near[l] <= NEAR
+    for j in range(model.ints[NV]):
+        out = out or not abs(x.v[WIDTH * j + l]) <= largest[j] or not np.isfinite(x.q[WIDTH * j + l])
+    return out
+
+
+@inline
+def copy_lane(model, x, source, target):
+    """The run in one lane goes on in another, whose own run has left."""
+    for j in range(model.ints[NV]):
+        for y in (x.q, x.v):
+            y[WIDTH * j + target] = y[WIDTH * j + source]
+
+
+@inline
+def retire(model, x, b, end, k, largest, gone, done):
+    """Runs that leave with step k note it, and their lanes go on with another one; False if there is none left."""
+    stays = -1
+    for l in range(WIDTH):
+        if gone[l] == 0.0 and leaves(model, x, l, largest):
+            gone[l] = 1.0
+            if b + l < end:
+                done[b + l] = k
+        if gone[l] == 0.0:
+            stays = l
+    for l in range(WIDTH):
+        if gone[l] != 0.0 and stays >= 0:
+            copy_lane(model, x, stays, l)
+    return stays >= 0
+
+
+@inline
+def put_now(model, x, b, end, k, runs):
+    """Keep where runs b to b + W - 1 are before step k."""
+    nq, n = runs.q.shape[2], model.ints[NV]
+    for l in range(min(WIDTH, end - b)):
+        runs.at[b + l] = k
+        for j in range(nq):
+            runs.now[b + l, j] = x.q[WIDTH * j + l]
+        for j in range(n):
+            runs.now[b + l, nq + j] = x.v[WIDTH * j + l]
+        runs.now[b + l, nq + n], runs.now[b + l, nq + n + 1] = x.work[l], x.work[WIDTH + l]
+        runs.now[b + l, nq + n + 2] = x.near[l]
+
+
+@inline
+def take_now(model, x, b, end, steps, runs, gone):
+    """Go on from what `put_now` has kept; returns the number of the step. Lanes without a run repeat the last one."""
+    nq, n = runs.q.shape[2], model.ints[NV]
+    for l in range(WIDTH):
+        run = min(b + l, end - 1)
+        gone[l] = 0.0 if b + l < end and runs.done[run] > steps else 1.0
+        for j in range(nq):
+            x.q[WIDTH * j + l] = runs.now[run, j]
+        for j in range(n):
+            x.v[WIDTH * j + l] = runs.now[run, nq + j]
+        x.work[l], x.work[WIDTH + l] = runs.now[run, nq + n], runs.now[run, nq + n + 1]
+        x.near[l] = runs.now[run, nq + n + 2]
+    return runs.at[b]
+
+
+@inline
+def recorded_before(plan, k):
+    """How many rows have been recorded before step k."""
+    return (k + plan.record - 1) // plan.record
+
+
+@batch
+def advance_runs(begin, end, model, q0, v0, tau, tableau, plan, limits, budget, runs):
+    """The next steps of each run, W at a time, as many as `budget`; step 0 is the first one.
+
+    `limits`: (row_sizes, largest speeds, damping). Where runs cannot go on together all of them leave.
+    """
+    n, nq, stages = model.ints[NV], q0.shape[1], tableau.shape[1]
+    row_sizes, largest, damping = limits
+    x, choosable, gone = room_for(model, nq, stages, plan.independent), np.ones(n), np.zeros(WIDTH)
+    for b in range(begin, end, WIDTH):
+        if runs.at[b] > plan.steps:
+            continue
+        if runs.at[b] == 0:
+            gather(q0, b, end, x.q)
+            gather(v0, b, end, x.v)
+            for l in range(WIDTH):
+                gone[l] = 0.0 if b + l < end else 1.0
+            x.work[:] = 0.0
+            x.near[:] = 1.0
+            first = 0
+        else:
+            first = take_now(model, x, b, end, plan.steps, runs, gone)
+        row, behind = recorded_before(plan, first), min(first + budget, plan.steps + 1)
+        for k in range(first, behind):
+            put_inputs(model, x, b, end, k, tau)
+            records = k % plan.record == 0 or k == plan.steps
+            together = accelerations_of_runs(model, x, x.q, x.v, choosable, plan, x.a, records)
+            if together and retire(model, x, b, end, k, largest, gone, runs.done):
+                if records:
+                    put_row(model, x, b, end, row, runs)
+                    row += 1
+                if k == plan.steps:
+                    continue
+                t, later = plan.start + k * plan.dt, min(plan.start + (k + 1) * plan.dt, plan.end)
+                h = (plan.end if k + 1 == plan.steps else later) - t
+                if step_runs(model, x, tableau, h, choosable, plan, damping, row_sizes):
+                    continue
+            for l in range(min(WIDTH, end - b)):
+                if gone[l] == 0.0:
+                    runs.done[b + l] = k
+            behind = plan.steps + 1  # there is nobody left
+            break
+        put_now(model, x, b, end, behind, runs)

@@ -1,0 +1,126 @@
+"""How fixed steps pass singular configurations.
+
+At a distance s from a singular configuration, s being the smallest singular value of G by the largest, rounding of the
+closure error moves the configuration by eps / s, the constrained velocities by eps / s^2 and the accelerations by
+eps / s^3. Where the motion itself goes on smoothly through the singular configuration, a step that happens to evaluate
+them very close to it is worse than one that passes it by. Therefore
+
+* a state that a step has put much closer to a singular configuration than the one it came from is kept as a result,
+  but the next step does not begin there: it begins at the state before, and is twice as long;
+* a step with a stage much closer than that is made once more in two unequal parts, whose stages lie elsewhere.
+
+Where a motion approaches a singular configuration in many small steps, neither happens. A motion that passes at a small
+distance s turns within the time in which it moves by s, which a fixed step may miss. Then the energy tells: a step near
+a singular configuration whose gain is not the work done is made in 2, 4, ... parts, and the best of them is taken.
+
+The stages of the implicit method are solved on minimal coordinates, into which these errors enter at first order, and
+its coefficients, up to 14, enlarge them. Close to a singular configuration it leaves its steps to the explicit method,
+unless the motion is too stiff for that.
+
+The record: singular passages are where the condition number of G has a peak on the rows of a run. Close to a singular
+configuration the condition number c is 1 / |s|, where s goes through zero at a constant rate: a peak lies between the
+row with the largest c and the larger of its neighbours, as far from each as its 1 / c says.
+"""
+import math
+
+import numpy as np
+
+from liedyn.machine.compiled.jit import inline, kernel_in_place
+from liedyn.mechanics.tree.configuration import difference_kernel, integrate_kernel
+from liedyn.motion.simulation.trajectory import EventRecord
+from liedyn.motion.simulation.workspace import CONDITION
+
+CLOSER = 10.0
+"""Factor by which the condition number of G grows from a state to another that is much closer to being singular."""
+CLOSE = 1e3
+"""Condition number below which rounding does no harm: eps 1e9 in the accelerations."""
+NEAR = 30.0
+"""Condition number above which the energy of a step is looked at, and the implicit method takes explicit steps."""
+BALANCED = 1e-11
+"""Energy gained beyond the work, as a part of the kinetic energy, at which a step is good."""
+PARTS = 64
+"""Parts of a step at most."""
+NAME = "singular passage"
+PEAK = 30.0
+"""Factor by which a peak rises above the smallest condition number since the passage before."""
+
+
+@inline
+def passing(condition):
+    """The condition number that is too close to a singular configuration for a step from a state of this one."""
+    return max(CLOSE, CLOSER * condition)
+
+
+@inline
+def part_end(start, end, number, parts):
+    """End of part 0, 1, ... of a step: at 0.6 of two, at 0.3, 0.55 and 0.8 of four."""
+    return start + (number + 1.2) / parts * (end - start)
+
+
+@inline
+def is_explicit(x, h, condition):
+    """Is an implicit step of length h to be replaced, at this condition number, by an explicit one?"""
+    return condition > NEAR and h * x.nearest[1] < 1.0
+
+
+@kernel_in_place
+def note_distance(x, A, p):
+    """Keep the condition number of an implicit stage, and the fastest rate of wdot = -k y - d w, with p of the y."""
+    condition = 1.0 / x.pivots[1]
+    x.nearest[0] = max(x.nearest[0], condition)
+    if not condition > NEAR:
+        x.nearest[1] = 0.0
+        for i in range(p, A.shape[0]):
+            k, d = 0.0, 0.0
+            for j in range(p):
+                k += abs(A[i, j])
+            for j in range(p, A.shape[0]):
+                d += abs(A[i, j])
+            x.nearest[1] = max(x.nearest[1], math.sqrt(k), d)
+
+
+class Passages:
+    """Looks at the rows of a run as they come, and puts singular passages among the events."""
+
+    def __init__(self, run):
+        self.run, self.tail, self.least = run, [], np.inf
+
+    def look(self, last):
+        """Rows 0 to `last`, of which row 0 is the last one of before unless an event has changed it."""
+        run, rows = self.run, self.run.rows
+        here = [(rows.t[k], rows.scalars[k, CONDITION], rows.q[k], rows.v[k]) for k in (0, last)]
+        if not self.tail or self.tail[-1][0] != here[0][0] or self.tail[-1][1] != here[0][1]:
+            self.tail, self.least = [_copy(here[0])], here[0][1]
+        before = self.tail[:-1]
+        t = np.concatenate([[row[0] for row in before], rows.t[:last + 1]])
+        c = np.concatenate([[row[1] for row in before], rows.scalars[:last + 1, CONDITION]])
+        inner = c[1:-1]
+        behind = 0  # the row up to which `least` counts
+        for k in np.flatnonzero((inner > c[:-2]) & (inner >= c[2:]) & (inner > PEAK * min(self.least, c.min()))) + 1:
+            self.least = min(self.least, c[behind:k].min())
+            if c[k] > PEAK * self.least:
+                first = k if c[k + 1] > c[k - 1] else k - 1
+                states = [row[2:] for row in before] + list(zip(rows.q[:last + 1], rows.v[:last + 1]))
+                self._record(t[first:first + 2], c[first:first + 2], states[first:first + 2], float(c[k]))
+                self.least, behind = np.inf, k + 1
+        self.least = min(self.least, c[behind:].min())
+        self.tail = [_copy((rows.t[k], rows.scalars[k, CONDITION], rows.q[k], rows.v[k]))
+                     for k in range(max(0, last - 1), last + 1)]
+        run.recorder.events.sort(key=lambda event: event.t)
+
+    def _record(self, t, c, states, peak):
+        """One passage between two rows, with the cubic through their states."""
+        run, h = self.run, float(t[1] - t[0])
+        (q0, v0), (q1, v1) = states
+        x = c[1] / (c[0] + c[1])
+        u, change, q = np.empty_like(v0), np.empty_like(v0), np.empty_like(q0)
+        difference_kernel(run.packed, q0, q1, u)
+        change[:] = x * (1 - x) ** 2 * h * v0 + x * x * (3 - 2 * x) * u - x * x * (1 - x) * h * v1
+        integrate_kernel(run.packed, q0, change, q)
+        v = (1 - x) * (1 - 3 * x) * v0 + 6 * x * (1 - x) * u / h + x * (3 * x - 2) * v1
+        run.recorder.events.append(EventRecord(
+            float(t[0] + x * h), NAME, q, v, q.copy(), v.copy(), np.zeros(len(run.x.psi)), 0.0, condition=peak))
+
+
+def _copy(row):
+    return (float(row[0]), float(row[1]), row[2].copy(), row[3].copy())

@@ -1,0 +1,96 @@
+"""A stage of a step, its end, and the power in between.
+
+`Work` is passed by value, some hundred numbers at each call: what is called at every stage is inlined.
+"""
+import numpy as np
+
+from liedyn.machine.compiled.jit import inline, kernel_in_place
+from liedyn.machine.linalg.vectors import copy_to, inner
+from liedyn.machine.simd.lanes import SCALAR
+from liedyn.mechanics.tree.rnea import rnea_kernel
+from liedyn.model.constraint_records import refresh
+from liedyn.motion.simulation.formulations import accelerations
+from liedyn.motion.simulation.friction import keep_directions
+from liedyn.motion.simulation.inputs import held_power
+from liedyn.motion.simulation.manifold_projection import stabilise
+from liedyn.motion.simulation.workspace import (
+    BOUNDED_ENERGY, CONDITION, DIVERGED, FREE_ENERGY, INPUT_WORK, MINIMAL, MOMENTA, NOT_FINITE, OK, OTHER_WORK,
+)
+
+
+@inline
+def put_power(model, o, x, q, v, a, power):
+    """Power of the inputs, and of all else that changes the energy: dampers, external wrenches, moving targets.
+
+    Of force elements only what is not held in their energy counts, with the inputs.
+    """
+    by_inputs, lost = inner(x.tau, v) + held_power(x, q, v), 0.0
+    for j in range(v.size):
+        lost += x.damping[j] * v[j] * v[j]
+    power[0], power[1] = by_inputs, -lost
+    if o.all_power:  # dE/dt = v . (M a + h) without the external wrenches
+        rnea_kernel(SCALAR, model, q, v, a, x.none, x.local, x.vector[3])
+        power[1] = inner(x.vector[3], v) - inner(x.tau, v) - lost
+
+
+@inline
+def stage(model, o, x, t, row, i):
+    """Accelerations and power at the state in x.q_stage, x.v_stage, as number i of a step; returns a status."""
+    refresh(model, t)
+    if o.stabilisation == MINIMAL:
+        status = stabilise(model, o, x, 0.0, 0.0, x.q_stage, x.v_stage)
+        if status != OK:
+            return status
+    status = accelerations(model, o, x, t, row, x.q_stage, x.v_stage, x.a_stage[i], x.none)
+    x.nearest[0] = max(x.nearest[0], x.number[0])
+    if status == OK:
+        put_power(model, o, x, x.q_stage, x.v_stage, x.a_stage[i], x.power[i])
+    return status
+
+
+@kernel_in_place
+def check(o, q, v):
+    """Is a new state usable?"""
+    for k in range(q.size):
+        if not np.isfinite(q[k]):
+            return NOT_FINITE
+    for j in range(v.size):
+        if not np.isfinite(v[j]):
+            return NOT_FINITE
+        if abs(v[j]) > o.largest[j]:
+            return DIVERGED
+    return OK
+
+
+@inline
+def energy_due(o, rows, k, energy):
+    """The energy that there ought to be at row k; where it is a bound, what has been lost is not taken from it."""
+    other = rows.scalars[k, OTHER_WORK]
+    return energy + rows.scalars[k, INPUT_WORK] + (max(other, 0.0) if o.energy == BOUNDED_ENERGY else other)
+
+
+@inline
+def finish_row(model, o, x, rows, k):
+    """Accelerations, multipliers and condition number of row k; returns a status."""
+    refresh(model, rows.t[k])
+    status = accelerations(model, o, x, rows.t[k], rows.held[k], rows.q[k], rows.v[k], rows.a[k], rows.lam[k])
+    rows.scalars[k, CONDITION] = x.number[0]
+    copy_to(x.tau, rows.tau[k])
+    if o.friction:
+        keep_directions(x)
+    return status
+
+
+@inline
+def end_step(model, o, x, rows, k, h, wanted):
+    """Bring the state that a step of length h has put into row k to the constraints and the wanted energy, and
+    complete the row; returns a status."""
+    q, v = rows.q[k], rows.v[k]
+    status = check(o, q, v)
+    if status == OK and not (o.formulation == MOMENTA and o.energy == FREE_ENERGY):  # a step in momenta ends closed
+        status = stabilise(model, o, x, h, wanted, q, v)
+    if status == OK:
+        status = check(o, q, v)
+    if status == OK:
+        status = finish_row(model, o, x, rows, k)
+    return status

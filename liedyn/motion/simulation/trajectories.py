@@ -1,0 +1,128 @@
+"""Many simulated motions: one trajectory for each start, and their states as arrays."""
+import numpy as np
+
+from liedyn.machine.errors import InputError, shown
+from liedyn.motion.simulation.recorder import Recorder
+
+COLUMNS = "q", "v", "a", "tau", "lam"
+
+
+class Trajectories:
+    """What `simulate` returns for a batch of starts.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Leading axes of the starts.
+    t : ndarray, shape (nt,)
+        Times [s] of all runs. Like the arrays below it is there if all runs have the same times: events add rows.
+    q, v, a, tau, lam : ndarray, shape (..., nt, nq), (..., nt, nv), ..., (..., nt, m)
+        As those of a `Trajectory`. Not-a-numbers behind the end of a run that failed, and all along where it could not
+        even start.
+    failed : ndarray of bool, shape `shape`
+        Which runs stopped with an error; what they had computed is there. Of those that could not start nothing is:
+        taking their trajectory raises the error.
+    errors : dict
+        By index, a tuple of int, the error of each run that stopped.
+
+    Examples
+    --------
+    >>> import numpy as np, liedyn as ld
+    >>> robot = ld.load("five_bar")
+    >>> starts = ld.close(robot, robot.home, q1=robot.home[0] + np.array([-0.1, 0.0, 0.1]))
+    >>> runs = ld.simulate(robot, starts, [0.0] * 4, 0.05)
+    >>> runs.shape, runs.q.shape, runs[1].t[-1].item(), bool(runs.failed.any())
+    ((3,), (3, 51, 4), 0.05, False)
+    """
+
+    def __init__(self, robot, shape):
+        self.shape, self.errors = shape, {}
+        self._robot, self._runs = robot, [None] * int(np.prod(shape, dtype=int))
+        self._times = self._found = self._labels = self._stacked = None
+
+    def _keep(self, number, trajectory, error=None):
+        """The trajectory of a run that was made by itself, with the error that stopped it."""
+        self._runs[number] = trajectory
+        if error is not None:
+            self.errors[self._index(number)] = error
+
+    def _index(self, number):
+        """The index of a run along each axis of the starts."""
+        return tuple(int(k) for k in np.unravel_index(number, self.shape))
+
+    def _keep_together(self, times, found, labels):
+        """What runs side by side have left (`liedyn.motion.simulation.simulate_in_lanes.Runs`)."""
+        self._times, self._found, self._labels = times, found, labels
+
+    @property
+    def failed(self):
+        failed = np.zeros(self.shape, bool)
+        for index in self.errors:
+            failed[index] = True
+        return failed
+
+    def __len__(self):
+        return self.shape[0]
+
+    def __iter__(self):
+        return (self._run(number) for number in range(len(self._runs)))
+
+    def __getitem__(self, index):
+        """The `Trajectory` of one run, by its index along each axis of the starts."""
+        index = index if isinstance(index, tuple) else (index,)
+        whole = all(isinstance(k, int | np.integer) and not isinstance(k, bool) for k in index)
+        if not whole or len(index) != len(self.shape) or any(not -n <= k < n for k, n in zip(index, self.shape)):
+            raise InputError(f"no run {shown(index)}: there are runs of shape {self.shape}")
+        return self._run(int(np.ravel_multi_index([k % n for k, n in zip(index, self.shape)], self.shape)))
+
+    def _run(self, number):
+        if self._runs[number] is None and self._index(number) in self.errors:
+            raise self.errors[self._index(number)]
+        if self._runs[number] is None and self._labels is None:
+            raise InputError(f"run {self._index(number)} was not made: the batch was interrupted")
+        if self._runs[number] is None:
+            status = np.broadcast_to(self._labels["status"], (len(self._times), len(self._labels["status"])))
+            recorder = Recorder(1, {name: self._labels[name] for name in ("method", "formulation", "stabilisation")})
+            recorder.blocks.append((self._times, *(getattr(self._found, name)[number] for name in COLUMNS),
+                                    self._found.scalars[number], status))
+            self._runs[number] = recorder.trajectory(self._robot)
+        return self._runs[number]
+
+    def _together(self):
+        """Times and arrays of all runs."""
+        if self._stacked is None:
+            alone = {number: run for number, run in enumerate(self._runs) if run is not None}
+            times = self._times
+            if times is None and not alone:
+                raise InputError("there are no arrays: none of the runs could start")
+            if times is None:
+                times = max((run.t for run in alone.values()), key=len)
+            for number, run in alone.items():
+                if not np.array_equal(run.t, times[:len(run.t)]):
+                    raise InputError(f"runs have times of their own, as number {number} with {len(run.events)} events: "
+                                     "take them one by one")
+            if self._found is None:
+                arrays = {name: np.full((len(self._runs), len(times), getattr(run, name).shape[1]), np.nan)
+                          for name in COLUMNS}
+            else:
+                arrays = {name: getattr(self._found, name) for name in COLUMNS}
+            for number, run in alone.items():
+                for name, array in arrays.items():
+                    array[number, :len(run.t)] = getattr(run, name)
+                    array[number, len(run.t):] = np.nan
+            for number, run in enumerate(self._runs):
+                if run is None and self._index(number) in self.errors:  # in lanes another run was in its place
+                    for array in arrays.values():
+                        array[number] = np.nan
+            self._stacked = {name: array.reshape(self.shape + array.shape[1:]) for name, array in arrays.items()}
+            self._stacked["t"] = times
+        return self._stacked
+
+    def __getattr__(self, name):
+        if name == "t" or name in COLUMNS:
+            return self._together()[name]
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __repr__(self):
+        failed = f", {len(self.errors)} of them failed" if self.errors else ""
+        return f"Trajectories({self._robot.name!r}, {len(self._runs)} runs of shape {self.shape}{failed})"

@@ -1,0 +1,399 @@
+"""What a simulation returns: every recorded state with its forces, energies and errors, and the events on the way."""
+import json
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+
+import numpy as np
+
+from liedyn.machine.by_name import by_name
+from liedyn.machine.errors import InputError, LiedynError, said, shown, suggestion
+from liedyn.machine.reading import open_regular
+
+
+@dataclass(frozen=True, repr=False)
+class EventRecord:
+    """One event of a run.
+
+    Attributes
+    ----------
+    t : float
+        Time [s].
+    name : str
+        Name of the event; for a unilateral constraint ``"contact <constraint>"`` where it closes or bounces,
+        ``"release ..."`` where it lets go, ``"stick ..."`` and ``"slip ..."`` where friction begins or ceases to hold
+        it, ``"jam ..."`` where friction stops it at once (an impact without collision). What happens at one instant is
+        one change of the state: its records share their times and states, and one of them has the energy loss, the
+        first whose constraints have impulses. In time-stepping each contact that closes has its own.
+        ``"singular passage"`` where the constraints have lost rank or nearly so, which changes nothing, and adds no
+        rows to the trajectory.
+    q_before, v_before, q_after, v_after : ndarray
+        The state on both sides of it.
+    impulse : ndarray, shape (m,)
+        Impulses of the constraints, rows as in ``row_names`` [N m s, N s]: ``M (v_after - v_before) = -G^T impulse``,
+        summed over the records of the instant, each of which has the rows of its own constraints.
+    energy_loss : float
+        Kinetic and potential energy before minus after [J].
+    on, off : tuple of str
+        Constraints that it has switched, contacts that have closed or opened among them.
+    condition : float
+        Of a singular passage: the largest condition number of G in a row; else not a number.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> robot = ld.load("five_bar")
+    >>> opens = ld.Event("open", lambda t, q, v: t - 0.05, off="pin")
+    >>> [(event.name, round(event.t, 9), event.off) for event in ld.simulate(robot, robot.home, [0.0] * 4, 0.1,
+    ...                                                                      events=opens).events]
+    [('open', 0.05, ('pin',))]
+    """
+
+    t: float
+    name: str
+    q_before: np.ndarray
+    v_before: np.ndarray
+    q_after: np.ndarray
+    v_after: np.ndarray
+    impulse: np.ndarray
+    energy_loss: float
+    on: tuple = ()
+    off: tuple = ()
+    condition: float = float("nan")
+
+    def __repr__(self):
+        switched = "".join(f", {key}={names!r}" for key, names in (("on", self.on), ("off", self.off)) if names)
+        return f"EventRecord({self.name!r}, t={self.t:.6g}, energy_loss={self.energy_loss:.3g}{switched})"
+
+
+@dataclass(frozen=True, repr=False)
+class Trajectory:
+    """A simulated motion. At an event there are two rows of the same time: before and after.
+
+    Attributes
+    ----------
+    t : ndarray, shape (nt,)
+        Times [s].
+    q, v, a : ndarray, shape (nt, nq), (nt, nv), (nt, nv)
+        Configurations, velocities, accelerations.
+    tau : ndarray, shape (nt, nv)
+        Generalised forces of the inputs and of force elements together.
+    lam : ndarray, shape (nt, m)
+        Multipliers of ``M a + h = tau - G^T lam``; zero in the rows of constraints that are off.
+    constraint_wrenches : dict
+        For every loop the wrench (moment, force), shape (nt, 6), as `forward_dynamics` gives it.
+    active : ndarray of bool, shape (nt, nc)
+        Which constraints are on, in the order of ``constraint_names``; of one-sided ones, which are closed.
+    status : ndarray of int, shape (nt, nc)
+        The same in detail: 0 off, 1 on or sticking, 2 closed without tangential rows (sliding), -1 open.
+    kinetic, potential : ndarray, shape (nt,)
+        Energies [J]; `potential` with what springs, gas springs and bushings hold.
+    input_work, other_work : ndarray, shape (nt,)
+        Work since the start [J]: of the inputs and of what force elements do not hold (their damping, friction, motors,
+        applied forces, laws that are functions); of dampers of joints, external wrenches and moving targets.
+    position_residual, velocity_residual : ndarray, shape (nt,)
+        Largest closure error [rad, m] and largest violation of ``G v = b`` [rad/s, m/s].
+    condition : ndarray, shape (nt,)
+        How far a singular configuration is: largest by smallest pivot (null space) or singular value (SVD) of G; not
+        a number for the other formulations.
+    events : tuple of EventRecord
+    robot : str
+        Name of the robot.
+    coordinate_names, velocity_names, row_names, constraint_names : tuple of str
+    method, formulation, stabilisation : str
+        How it was computed.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> robot = ld.load("five_bar")
+    >>> tr = ld.simulate(robot, robot.home, [0.0] * 4, 0.01)
+    >>> tr["q1"].shape, tr["velocity:q2"].shape, tr["pin.vx"].shape
+    ((11,), (11,), (11,))
+    """
+
+    t: np.ndarray
+    q: np.ndarray
+    v: np.ndarray
+    a: np.ndarray
+    tau: np.ndarray
+    lam: np.ndarray
+    active: np.ndarray
+    status: np.ndarray
+    kinetic: np.ndarray
+    potential: np.ndarray
+    input_work: np.ndarray
+    other_work: np.ndarray
+    position_residual: np.ndarray
+    velocity_residual: np.ndarray
+    condition: np.ndarray
+    constraint_wrenches: dict = field(default_factory=dict)
+    events: tuple = ()
+    robot: str = ""
+    coordinate_names: tuple = ()
+    velocity_names: tuple = ()
+    row_names: tuple = ()
+    constraint_names: tuple = ()
+    method: str = ""
+    formulation: str = ""
+    stabilisation: str = ""
+    # the robot itself, for pictures; neither saved nor pickled
+    _robot: object = field(default=None, compare=False)
+
+    def __getstate__(self):
+        return vars(self) | {"_robot": None}
+
+    @property
+    def energy(self):
+        """Kinetic and potential energy [J], shape (nt,)."""
+        return self.kinetic + self.potential
+
+    @property
+    def energy_drift(self):
+        """Energy less its first value, the work done and the losses at events [J]: zero but for errors, shape (nt,)."""
+        drift = self.energy - self.energy[0] - self.input_work - self.other_work
+        for event in self.events:
+            # of the two rows of an event the second comes after the loss
+            drift[np.searchsorted(self.t, event.t, side="right") - 1:] += event.energy_loss
+        return drift
+
+    def __len__(self):
+        return len(self.t)
+
+    def __repr__(self):
+        span = f"{self.t[0]:g} to {self.t[-1]:g} s" if len(self.t) else "empty"
+        return (f"Trajectory({self.robot!r}, {len(self)} states, {span}, {len(self.events)} events, "
+                f"{self.method}/{self.formulation}/{self.stabilisation})")
+
+    def __getitem__(self, name):
+        """A column by name: a coordinate, ``velocity:x``, ``acceleration:x``, ``force:x``, or a constraint row."""
+        if not isinstance(name, str):
+            raise InputError(f"expected the name of a column, got {shown(name)}")
+        kind, _, rest = name.partition(":")
+        columns = {"velocity": self.v, "acceleration": self.a, "force": self.tau}
+        if rest and kind in columns:
+            return columns[kind][:, _place(rest, self.velocity_names)]
+        if name in self.row_names:
+            return self.lam[:, self.row_names.index(name)]
+        return self.q[:, _place(name, self.coordinate_names + self.row_names)]
+
+    def plot(self, names=None, ax=None):
+        """Draw columns over time, and events as lines across.
+
+        Parameters
+        ----------
+        names : str or sequence of str, optional
+            Columns, as ``trajectory[name]`` takes them, or ``"energy"``; by default the coordinates, ten at most.
+        ax : matplotlib axes, optional
+            Where to draw. Default: a new figure.
+
+        Returns
+        -------
+        ax : matplotlib axes
+            ``ax.figure.savefig(path)`` writes the picture.
+
+        Raises
+        ------
+        LiedynError
+            Matplotlib is not installed.
+        InputError
+            There is no such column.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> robot = ld.load("five_bar")
+        >>> ld.simulate(robot, robot.home, [0.0] * 4, 0.01).plot("velocity:q1").get_xlabel()
+        't [s]'
+        """
+        from liedyn.motion.simulation.run_curves import plot
+
+        return plot(self, names, ax)
+
+    def animate(self, path, robot=None, speed=1.0, rate=25.0, progress=None):
+        """Write a moving picture of the run.
+
+        Parameters
+        ----------
+        path : str or Path
+            ``.gif``, or ``.mp4`` where FFmpeg is installed.
+        robot : Robot, optional
+            Whose run it is: needed for trajectories that were loaded from a file.
+        speed : float
+            Seconds of the run in a second of the picture.
+        rate : float
+            Pictures in a second, between 0.1 and 1000.
+        progress : bool, optional
+            Shows how far it is, as in `simulate`.
+
+        Returns
+        -------
+        path : Path
+            The file written.
+
+        Raises
+        ------
+        LiedynError
+            Matplotlib, or FFmpeg for ``.mp4``, is not installed, or the file cannot be written.
+        InputError
+            Another ending, no robot, or another one; the trajectory is empty; more than 10,000 pictures.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile
+        >>> import liedyn as ld
+        >>> robot = ld.load("five_bar")
+        >>> tr = ld.simulate(robot, robot.home, [0.0] * 4, 0.1)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     tr.animate(f"{folder}/fall.gif").stat().st_size > 1000
+        True
+        """
+        animate = by_name("liedyn.look.animation:animate")
+        return animate(self, path, robot if robot is not None else self._robot, speed, rate, progress)
+
+    def to_dataframe(self):
+        """All columns as a table of pandas, one row for each state.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Its index is the time, "t"; columns are named as ``trajectory[name]`` takes them, then the energies and
+            residuals. At an event there are two rows of the same time.
+
+        Raises
+        ------
+        LiedynError
+            pandas is not installed.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> robot = ld.load("five_bar")
+        >>> ld.simulate(robot, robot.home, [0.0] * 4, 0.01).to_dataframe()["velocity:q1"].shape
+        (11,)
+        """
+        try:
+            import pandas
+        except ImportError:
+            raise LiedynError("to_dataframe needs pandas: pip install 'liedyn[pandas]'") from None
+        names = [*self.coordinate_names, *(f"{kind}:{name}" for kind in ("velocity", "acceleration", "force")
+                                           for name in self.velocity_names), *self.row_names]
+        numbers = ("kinetic", "potential", "input_work", "other_work", "position_residual", "velocity_residual",
+                   "condition")
+        return pandas.DataFrame({name: self[name] for name in names} | {name: getattr(self, name) for name in numbers},
+                                index=pandas.Index(self.t, name="t"))
+
+    def save(self, path):
+        """Write everything to one ``.npz`` file.
+
+        Parameters
+        ----------
+        path : str or Path
+            ``.npz`` is added if it is missing.
+
+        Returns
+        -------
+        path : Path
+            The file written.
+
+        Raises
+        ------
+        OSError
+            The file cannot be written.
+
+        Notes
+        -----
+        Arrays by their names; names and events' numbers as JSON text in ``meta``. No pickles.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import liedyn as ld
+        >>> robot = ld.load("five_bar")
+        >>> tr = ld.simulate(robot, robot.home, [0.0] * 4, 0.01)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     len(ld.Trajectory.load(tr.save(f"{folder}/fall")))
+        11
+        """
+        path = Path(path)
+        path = path if path.suffix == ".npz" else path.with_name(path.name + ".npz")
+        arrays, meta = _split(self)
+        meta["events"], meta["wrenches"] = [], list(meta.pop("constraint_wrenches"))
+        arrays |= {f"wrench_{k}": wrench for k, wrench in enumerate(self.constraint_wrenches.values())}
+        for k, event in enumerate(self.events):
+            of_event, values = _split(event)
+            arrays |= {f"event_{k}_{name}": x for name, x in of_event.items()}
+            meta["events"].append(values)
+        np.savez_compressed(path, meta=np.array(json.dumps(meta)), **arrays)
+        return path
+
+    @classmethod
+    def load(cls, path):
+        """Read what `save` has written.
+
+        Parameters
+        ----------
+        path : str or Path
+
+        Returns
+        -------
+        Trajectory
+            Equal to the one saved.
+
+        Raises
+        ------
+        InputError
+            The file is not one that `save` has written, or no regular file.
+
+        Notes
+        -----
+        The file names the robot but does not contain it.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import liedyn as ld
+        >>> robot = ld.load("five_bar")
+        >>> tr = ld.simulate(robot, robot.home, [0.0] * 4, 0.01)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     ld.Trajectory.load(tr.save(f"{folder}/fall")).robot
+        'five_bar'
+        """
+        try:
+            with open_regular(path) as archive, np.load(archive, allow_pickle=False) as file:
+                data = {name: file[name] for name in file.files}
+        except Exception as error:  # NumPy and the zip library raise all kinds
+            raise InputError(f"{shown(path)} cannot be read as a trajectory: {said(error)}") from error
+        try:
+            return _made(cls, data)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise InputError(f"{shown(path)} was not written by Trajectory.save: {said(error)}") from None
+
+
+def _made(kind, data):
+    """A trajectory from the arrays of a file."""
+    meta, events = json.loads(str(data.pop("meta"))), []
+    for k, values in enumerate(meta.pop("events")):
+        prefix = f"event_{k}_"
+        numbers = {name.removeprefix(prefix): data.pop(name) for name in list(data) if name.startswith(prefix)}
+        events.append(EventRecord(**{name: _as_tuple(x) for name, x in values.items()}, **numbers))
+    wrenches = {name: data.pop(f"wrench_{k}") for k, name in enumerate(meta.pop("wrenches"))}
+    meta = {name: _as_tuple(x) for name, x in meta.items()}
+    return kind(**data, **meta, constraint_wrenches=wrenches, events=tuple(events))
+
+
+def _split(record):
+    """Fields of a dataclass by name: those that are arrays, and the others."""
+    values = {f.name: getattr(record, f.name) for f in fields(record) if not f.name.startswith("_")}
+    arrays = {name: x for name, x in values.items() if isinstance(x, np.ndarray)}
+    return arrays, {name: x for name, x in values.items() if name not in arrays}
+
+
+def _as_tuple(x):
+    return tuple(x) if isinstance(x, list) else x
+
+
+def _place(name, names):
+    try:
+        return names.index(name)
+    except ValueError:
+        raise InputError(f"nothing called {shown(name)} in the trajectory, {suggestion(name, names)}") from None

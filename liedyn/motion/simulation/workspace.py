@@ -1,0 +1,188 @@
+"""What a run carries through its compiled loops: settings, inputs and scratch arrays; and how steps can end."""
+from typing import NamedTuple
+
+import numpy as np
+from numba import types
+
+from liedyn.machine.compiled.jit import INTEGERS, MATRIX, VECTOR
+from liedyn.mechanics.constraints.constraint_rows import holonomic_rows
+from liedyn.mechanics.dynamics.nullspace import solve_size
+from liedyn.mechanics.dynamics.terms import terms_size
+from liedyn.mechanics.elements.element_laws import LAWS_TYPE
+from liedyn.mechanics.elements.forces import room_for
+from liedyn.mechanics.tree.crba import crba_size
+from liedyn.mechanics.tree.energy import WORK as ENERGY_WORK
+from liedyn.mechanics.tree.momenta import momentum_size
+from liedyn.mechanics.tree.rnea import rnea_size
+from liedyn.model.force_elements import NO_ELEMENTS
+from liedyn.model.packed import DOF_DAMPING, N_LINKS, N_ROWS, dofs_of
+from liedyn.model.packed_records import MODEL
+from liedyn.model.size import row_sizes
+from liedyn.motion.simulation.friction import FRICTION, room_for_friction
+
+# what projection does with the energy
+FREE_ENERGY, WANTED_ENERGY, BOUNDED_ENERGY = range(3)
+
+STABILISATIONS = ("none", "baumgarte", "projection", "minimal")
+NONE, BAUMGARTE, PROJECTION, MINIMAL = range(4)
+
+FORMULATIONS = ("nullspace", "svd", "multiplier", "unified", "momenta")
+NULLSPACE, SVD, MULTIPLIER, UNIFIED, MOMENTA = range(5)
+
+# where the inputs come from
+TABLE, FUNCTION = range(2)
+
+# how a step can end
+OK, SINGULAR, NOT_CLOSED, NOT_CONSISTENT, NOT_FINITE, DIVERGED, NOT_CONVERGED, TOO_SMALL = range(8)
+
+FAILED = -1
+"""Status of rows behind which a user's function fails, which the compiled loops need not notice."""
+
+MESSAGES = {
+    SINGULAR: "singular: no inertia resists some motion that the constraints allow, the independent coordinates lose a "
+              "motion, or sliding friction holds what it should let slide",
+    NOT_CLOSED: "the constraints cannot be closed: a target out of reach, or a singular configuration",
+    NOT_CONSISTENT: "no state that satisfies the constraints has the energy that is due near this one",
+    NOT_FINITE: "the state is not finite any more: the motion has diverged, or an input is not a number",
+    DIVERGED: "a speed has passed {largest:g}: the motion has diverged",
+    NOT_CONVERGED: "the iteration of the implicit step does not converge: try a smaller dt",
+    FAILED: "a function has failed",
+    TOO_SMALL: "the adaptive step has become too small: a discontinuity, or a singular configuration",
+}
+
+# columns of the scalars kept with every state
+CONDITION, INPUT_WORK, OTHER_WORK, N_SCALARS = range(4)
+
+
+class Settings(NamedTuple):
+    """Numbers that do not change during a run."""
+
+    tableau: MATRIX  # of the explicit method, see `liedyn.motion.simulation.integrators.explicit`
+    on_group: bool  # is it made in local coordinates of the configuration group?
+    rho: float  # spectral radius at infinity of the generalised-alpha method
+    formulation: int
+    stabilisation: int
+    rate: float  # constraints are pulled back to phi + rate psi + stiffness g = 0
+    stiffness: float
+    tolerance: float  # largest residual that contradicting rows may leave [rad, sizes of the mechanism]
+    rank_tolerance: float
+    energy: int  # is energy an invariant to be projected on, a bound that contacts must not pass, or neither?
+    all_power: bool  # is there power of moving targets or external wrenches?
+    friction: bool  # does anything rub?
+    input_kind: int
+    direct: bool  # are the inputs the generalised forces themselves?
+    input_address: int  # of a C function u(t, q, v)
+    feedback_address: int  # of one that gives its derivatives by q and v, 0 if they are unknown or not used
+    largest: VECTOR  # (n) speeds above which a run has diverged
+
+
+class Work(NamedTuple):
+    """Scratch arrays; n = nv, m rows."""
+
+    f_ext: VECTOR  # wrenches on links, or empty
+    none: VECTOR  # empty
+    table: MATRIX  # inputs (rows, nu)
+    actuators: MATRIX  # (n, nu)
+    drives: MATRIX  # the same, and behind it the identity if there are force elements
+    damping: VECTOR  # (n)
+    holonomic: INTEGERS  # (m) 1 for rows with a residual
+    every: INTEGERS  # (m) 1
+    dependent: types.int64[:, ::1]  # (2, n) 1 for coordinates, velocities that the others determine
+    pivots: VECTOR  # (2) worth of that choice when it was made, and now
+    columns: MATRIX  # (n, m + 1)
+    order: INTEGERS  # (m or n)
+    world: VECTOR  # recursions in world coordinates
+    solve: VECTOR  # of the null-space formulation
+    local: VECTOR  # recursions in link coordinates
+    slopes: types.float64[:, :, ::1]  # (2, n, n) those of the forces of force elements, or empty
+    u: VECTOR  # (nu)
+    feedback: types.float64[:, :, ::1]  # (2, nu, n) its derivatives by q and v
+    tau: VECTOR  # (n)
+    zero: VECTOR  # (n)
+    vector: MATRIX  # (4, n)
+    M: MATRIX  # (n, n)
+    h: VECTOR  # (n)
+    gamma: VECTOR  # (m)
+    L: MATRIX  # (n, n) its Cholesky factor
+    G: MATRIX  # (m, n)
+    Y: MATRIX  # (m, n + 1)
+    sizes: MATRIX  # (2, m) singular values of G and how much each matters
+    residual: VECTOR  # (m)
+    row_sizes: VECTOR  # (m) what residuals are measured in: 1 rad, or the mechanism's size
+    psi: VECTOR  # (m)
+    q_stage: VECTOR  # (nq)
+    step: VECTOR  # (nq)
+    q_rate: MATRIX  # (stages, nq)
+    v_stage: VECTOR  # (n)
+    a_stage: MATRIX  # (stages, n)
+    lam_stage: VECTOR  # (m)
+    power: MATRIX  # (stages, 2) of the inputs, and of everything else that is not in the energy
+    number: VECTOR  # (1)
+    friction: FRICTION  # what `liedyn.motion.simulation.friction` keeps of contacts
+    elements: MODEL  # force elements: what they measure,
+    laws: LAWS_TYPE
+    element_work: VECTOR
+    momenta: MATRIX  # (4 + 3 m, n) of the formulation in momenta, or empty (`liedyn.motion.simulation.momenta_run`)
+    nearest: VECTOR  # (2) largest condition number of a step's stages; fastest rate in the last regular one [1/s]
+
+
+def _numba_type(group):
+    return types.NamedTuple([{int: types.int64, float: types.float64, bool: types.boolean}.get(kind, kind)
+                             for kind in group.__annotations__.values()], group)
+
+
+SETTINGS, WORK = _numba_type(Settings), _numba_type(Work)
+"""Their Numba types, for `liedyn.machine.compiled.jit.late`."""
+
+
+class Rows(NamedTuple):
+    """States one after the other, written by the loops: row k + 1 is one step after row k."""
+
+    t: np.ndarray  # (rows)
+    held: np.ndarray  # (rows) row of the input table that holds from this time on
+    q: np.ndarray
+    v: np.ndarray
+    a: np.ndarray
+    tau: np.ndarray
+    lam: np.ndarray
+    scalars: np.ndarray  # (rows, N_SCALARS)
+    memory: np.ndarray  # (rows, 2 n + m) what a method carries from step to step, not a number where it begins
+
+
+def make_work(robot, f_ext, inputs, contacts, stages, in_momenta=False):
+    """Scratch arrays of a run by a method of so many stages, in momenta or not."""
+    n, m, nq, nu, links = robot.nv, int(robot.ints[N_ROWS]), robot.nq, len(inputs.names), int(robot.ints[N_LINKS])
+    every, holonomic = np.ones((2, m), np.int64)
+    elements, of_elements = robot.elements or NO_ELEMENTS, n if robot.elements else 0
+    holonomic_rows(robot.packed, holonomic)
+    shapes = dict(
+        none=0, columns=(n, m + 1), world=max(terms_size(robot.packed), crba_size(robot.packed)),
+        solve=solve_size(robot.packed), u=nu,
+        local=max(rnea_size(robot.packed), ENERGY_WORK * links, momentum_size(robot.packed)),
+        feedback=(2, nu, n), tau=n, zero=n, vector=(4, n), M=(n, n), h=n, gamma=m, L=(n, n), G=(m, n), Y=(m, n + 1),
+        sizes=(2, m), residual=m, psi=m, q_stage=nq, step=nq, q_rate=(stages, nq), v_stage=n, a_stage=(stages, n),
+        lam_stage=m, power=(stages, 2), number=1,
+        momenta=(4 + 3 * m if in_momenta else 0, n))
+    return Work(
+        f_ext=f_ext.copy(), table=inputs.table, actuators=inputs.actuators, every=every, holonomic=holonomic,
+        drives=np.hstack([inputs.actuators, np.eye(n, of_elements)]), slopes=np.empty((2, of_elements, of_elements)),
+        damping=dofs_of(robot.packed)[1][:, DOF_DAMPING].copy(), dependent=np.zeros((2, n), np.int64),
+        pivots=np.ones(2), order=np.empty(max(m, n), np.int64), row_sizes=row_sizes(robot),
+        friction=room_for_friction(robot, contacts), element_work=room_for(elements.packed),
+        laws=elements.laws._replace(numbers=elements.laws.numbers.copy(), inputs=inputs.driven),
+        elements=elements.packed._replace(floats=elements.packed.floats.copy()), nearest=np.array([0.0, np.inf]),
+        **{name: np.zeros(shape) for name, shape in shapes.items()})
+
+
+def make_rows(robot, count):
+    """Room for that many states."""
+    n, m = robot.nv, int(robot.ints[N_ROWS])
+    return Rows(np.empty(count), np.zeros(count, np.int64), np.empty((count, robot.nq)), np.empty((count, n)),
+                np.empty((count, n)), np.empty((count, n)), np.empty((count, m)), np.zeros((count, N_SCALARS)),
+                np.full((count, 2 * n + m), np.nan))
+
+
+def copy_row(rows, k, to, l):
+    """Row k of one becomes row l of the other."""
+    for source, target in zip(rows, to):
+        target[l] = source[k]

@@ -1,7 +1,0 @@
-"""Linear quadratic regulators on the manifold: at an operating point, along a motion, over a grid of points."""
-
-from liedyn.regulation.lqr import Regulator, dlqr, lqr
-from liedyn.regulation.schedule import GainSchedule, gain_schedule
-from liedyn.regulation.tracking import TrackingRegulator, tvlqr
-
-__all__ = ["GainSchedule", "Regulator", "TrackingRegulator", "dlqr", "gain_schedule", "lqr", "tvlqr"]

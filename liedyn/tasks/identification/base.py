@@ -1,0 +1,250 @@
+"""Base parameters: the smallest set of combinations of parameters that motions depend on (Gautier 1991).
+
+Columns of a regressor over many states are gone through in a fixed order, and each that depends on those before it is
+dropped: its parameter joins those that are kept, with the coefficients of that dependence. Bodies come from the ground
+outward, and of each first its rotational inertia, then its first moment, then its mass, as Khalil and Dombre group
+them: what a joint does not tell apart of a body is seen as part of the body that carries it.
+"""
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import qr, solve_triangular
+
+from liedyn.machine.arguments import non_negative, whole
+from liedyn.machine.errors import InputError
+from liedyn.machine.texts import printable
+from liedyn.model.calls.boundary import states
+from liedyn.model.packed import BODIES_AT, BODY_I, BODY_LINK
+from liedyn.tasks.identification.dynamic_parameters import FRICTION_WIDTH, INERTIA, dynamic_parameters, joint_columns
+from liedyn.tasks.identification.parameter_projection import allowed_motions, require_allowed
+from liedyn.tasks.identification.regression import tree_regressor
+from liedyn.tasks.identification.sampling import random_states
+
+NOTHING = 1e-9
+"""Columns below this part of the largest one, and coefficients that give less than this part of a column, are zero."""
+INSIDE = (4, 5, 6, 7, 8, 9, 1, 2, 3, 0)  # J, m c, m
+CLEAR = 100.0
+"""By this factor the columns that are kept must be more independent than those that are dropped."""
+
+
+class IdentificationWarning(UserWarning):
+    """Measurements do not tell combinations of parameters, or it is not clear which combinations any motion tells."""
+
+
+@dataclass(frozen=True, repr=False)
+class BaseParameters:
+    """Combinations of parameters that motions depend on, each named by the parameter that leads it.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The leading parameters: those whose columns of the regressor are kept.
+    expressions : tuple of str
+        The combinations, such as ``link1.Jzz + link2.m``; numbers are rounded to six digits.
+    parameters : tuple of str
+        Names of all parameters, as in `dynamic_parameters`.
+    columns : ndarray of int, shape (b,)
+        Which columns of the regressor are kept.
+    coefficients : ndarray, shape (b, c)
+        Base parameters are these times all c parameters: ``Y @ pi = Y[:, columns] @ (coefficients @ pi)``.
+    alone : tuple of str
+        Parameters that are identified by themselves.
+    grouped : tuple of str
+        Those that are seen in combinations only.
+    unidentifiable : tuple of str
+        Those that no motion depends on.
+    gap : tuple of float
+        The smallest part of a kept column that those before it do not have, and the largest one of a dropped column:
+        the rank is clear where these are many powers of ten apart.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> base = ld.base_parameters(ld.load("panda"))
+    >>> base, base.expressions[0]
+    (BaseParameters(43 combinations of 130 parameters, 14 of them alone; 21 without influence), \
+'panda_link1.Jzz + panda_link2.Jyy')
+    """
+
+    names: tuple
+    expressions: tuple
+    parameters: tuple
+    columns: np.ndarray
+    coefficients: np.ndarray
+    alone: tuple
+    grouped: tuple
+    unidentifiable: tuple
+    gap: tuple
+
+    def __len__(self):
+        return len(self.names)
+
+    def __repr__(self):
+        return (f"BaseParameters({len(self)} combinations of {len(self.parameters)} parameters, {len(self.alone)} of "
+                f"them alone; {len(self.unidentifiable)} without influence)")
+
+    def __str__(self):
+        return "\n".join(map(printable, self.expressions))
+
+
+def base_parameters(robot, include=(), q=None, v=None, a=None, tolerance=1e-6, seed=0):
+    """The combinations of parameters that motions of a robot depend on, by name; of closed mechanisms too.
+
+    Parameters
+    ----------
+    robot : Robot
+    include : sequence of str, or dict
+        Parameters of joints besides those of bodies, as in `dynamic_parameters`.
+    q, v, a : array_like, shapes (..., nq), (..., nv), (..., nv), optional
+        A motion: what it depends on. Default: random states, hence what any motion may depend on.
+    tolerance : float
+        Columns of which less than this part is independent of those before them depend on these.
+    seed : int
+        Of the random states: the same gives the same result.
+
+    Returns
+    -------
+    BaseParameters
+
+    Raises
+    ------
+    InputError
+        An unknown name, a shape that does not fit, a motion of which q, v or a is missing, or one that opens loops.
+    ClosureError
+        Loops that do not close at home, or at a configuration that is given.
+
+    Warns
+    -----
+    IdentificationWarning
+        Columns that are kept are hardly more independent than others that are dropped, as where dimensions that should
+        be equal are rounded differently.
+
+    Notes
+    -----
+    Gautier 1991, "Numerical calculation of the base inertial parameters of robots", J. Robotic Systems 8(4), with the
+    groupings of Khalil and Dombre 2002, chapter 9.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> base = ld.base_parameters(ld.load("slider_crank"))
+    >>> print(base)
+    crank.Jzz + rod.m + rod.Jzz
+    crank.mx + rod.m
+    crank.my
+    rod.mx
+    rod.my
+    """
+    tolerance, seed = non_negative("tolerance", tolerance), whole("seed", seed)
+    given = [x for x in (q, v, a) if x is not None]
+    if len(given) not in (0, 3):
+        raise InputError("a motion needs q, v and a; without all three states are random")
+    motion = None
+    if given:
+        lead, *motion = states(robot, q=q, v=v, a=a)
+        require_allowed(robot, lead, *motion)
+    found = structure(robot, include, motion=motion, tolerance=tolerance, seed=seed)
+    warn_if_unclear(robot, found)
+    return found
+
+
+def warn_if_unclear(robot, base):
+    """IdentificationWarning, which points at the caller's caller, where the rank might as well be another one."""
+    if base.gap[0] < CLEAR * base.gap[1]:
+        kept, dropped = base.gap
+        warnings.warn(f"the number of base parameters of {robot.name!r}, {len(base)}, is not clear: of a column that "
+                      f"is kept {kept:.2g} is independent of those before it, of one that is dropped {dropped:.2g}; "
+                      "base_parameters takes a tolerance above or below both", IdentificationWarning, stacklevel=3)
+
+
+def structure(robot, include=(), free=slice(None), motion=None, tolerance=1e-6, seed=0):
+    """`base_parameters` of those parameters that are free; others are taken to be without influence."""
+    parameters = tuple(dynamic_parameters(robot, include))
+    key = "base parameters", parameters, np.arange(len(parameters))[free].tobytes(), tolerance, seed
+    if motion is None and key in robot.memo:
+        return robot.memo[key]
+    found = structure_of(robot, include, free, motion, tolerance, seed)
+    if motion is None:
+        robot.memo[key] = found
+    return found
+
+
+def structure_of(robot, include, free, motion, tolerance, seed):
+    """`structure`, worked out."""
+    parameters = tuple(dynamic_parameters(robot, include))
+    if motion is None:
+        freedom = max(robot.nv - len(robot.row_names), 1)
+        motion = random_states(robot, 4 * len(parameters) // freedom + 20, np.random.default_rng(seed))
+    Y = tree_regressor(robot, *motion, joint_columns(robot, include), FRICTION_WIDTH)
+    if robot.row_names:
+        Y = np.swapaxes(allowed_motions(robot, motion[0], None), 1, 2) @ Y
+    Y /= np.maximum(abs(Y).max(axis=(1, 2), keepdims=True), NOTHING)  # no state counts more than another one
+    W = np.zeros((Y.shape[0] * Y.shape[1], len(parameters)))
+    W[:, free] = Y.reshape(len(W), -1)[:, free]
+    return grouped(robot, parameters, W, tolerance)
+
+
+def grouped(robot, parameters, W, tolerance):
+    """The `BaseParameters` that the columns of W, shape (equations, parameters), show."""
+    order = preference(robot, len(parameters))
+    sizes = np.linalg.norm(W, axis=0)
+    there = [k for k in order if sizes[k] > NOTHING * sizes.max(initial=0.0)]
+    kept, parts = independent_columns(W[:, there] / sizes[there], tolerance)
+    columns, others = [there[k] for k in kept], [k for k in there if k not in {there[k] for k in kept}]
+    coefficients = np.zeros((len(columns), len(parameters)))
+    coefficients[np.arange(len(columns)), columns] = 1.0
+    if columns and others:
+        Q, R = np.linalg.qr(W[:, columns] / sizes[columns])
+        share = solve_triangular(R, Q.T @ (W[:, others] / sizes[others]))
+        share[abs(share) < tolerance] = 0.0
+        coefficients[:, others] = share * sizes[others] / sizes[columns][:, None]
+    joins = (coefficients != 0.0).sum(axis=1)
+    alone = tuple(parameters[k] for k, terms in zip(columns, joins) if terms == 1)
+    seen = {parameters[k] for k in there}
+    dropped = [part for k, part in enumerate(parts) if k not in kept]
+    return BaseParameters(
+        tuple(parameters[k] for k in columns), tuple(expression(parameters, row, k)
+                                                     for row, k in zip(coefficients, columns)),
+        parameters, np.array(columns, dtype=int), coefficients, alone,
+        tuple(name for name in parameters if name in seen and name not in alone),
+        tuple(name for name in parameters if name not in seen),
+        (float(parts[kept].min(initial=1.0)), float(max(dropped, default=0.0))))
+
+
+def preference(robot, count):
+    """Numbers of all parameters in the order in which they are kept: bodies outward, then what joints have."""
+    at = robot.ints[BODIES_AT]
+    links = [robot.ints[at + BODY_I * b + BODY_LINK] for b in range(robot.nbodies)]
+    bodies = sorted(range(robot.nbodies), key=links.__getitem__)
+    return [INERTIA * b + k for b in bodies for k in INSIDE] + list(range(INERTIA * robot.nbodies, count))
+
+
+def independent_columns(W, tolerance):
+    """Numbers of the columns, of unit length, that do not depend on those before them, and what part of each does not.
+
+    Householder's triangle of W has the same columns but for a rotation; those that are kept are made orthogonal to one
+    another, twice, which is exact to rounding (Giraud, Langou and Rozloznik 2005).
+    """
+    R = qr(W, mode="r")[0][:W.shape[1]]
+    Q, kept, parts = np.zeros((len(R), 0)), [], np.empty(R.shape[1])
+    for k in range(R.shape[1]):
+        left = R[:, k]
+        for _ in range(2):
+            left = left - Q @ (Q.T @ left)
+        parts[k] = np.linalg.norm(left)
+        if parts[k] > tolerance:
+            Q = np.hstack([Q, left[:, None] / parts[k]])
+            kept.append(k)
+    return kept, parts
+
+
+def expression(parameters, coefficients, leader):
+    """A linear combination of parameters as text, the leading one first."""
+    terms = [leader] + [k for k in np.flatnonzero(coefficients) if k != leader]
+    text = ""
+    for k in terms:
+        c = coefficients[k]
+        size = "" if abs(abs(c) - 1.0) < 5e-7 else f"{abs(c):.6g} "
+        text += (" - " if c < 0.0 else " + ") + size + parameters[k]
+    return text[3:] if text.startswith(" + ") else "-" + text[3:]

@@ -1,0 +1,165 @@
+"""What `identify` found: parameters, how sure they are, what is left, and the robot that has them."""
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from scipy.stats import t as student
+
+from liedyn.machine.arguments import between
+from liedyn.machine.tables import text_table
+from liedyn.tasks.identification.base import BaseParameters
+from liedyn.tasks.identification.dynamic_parameters import with_parameters
+from liedyn.tasks.identification.regression import regressor
+
+
+@dataclass(frozen=True, repr=False)
+class Identification:
+    """Parameters that agree with measured motions and forces.
+
+    Attributes
+    ----------
+    parameters : dict of float
+        All parameters by name, as in `dynamic_parameters`: bodies that can exist, as near to the prior as measurements
+        allow.
+    prior : dict of float
+        Those that the robot had.
+    base : BaseParameters
+        The combinations that motions depend on; numbers below are in their order.
+    estimate : ndarray, shape (b,)
+        Base parameters by weighted least squares alone, without the prior and whether they can exist or not; along
+        combinations in `unexcited` those of the prior.
+    deviation : ndarray, shape (b,)
+        Their standard deviations, infinite where the motion does not excite them.
+    covariance : ndarray, shape (b, b)
+        Of the combinations that are excited.
+    consistent : ndarray, shape (b,)
+        Base parameters of `parameters`.
+    condition : float
+        Condition number of the weighted regressor of the base parameters, its columns scaled to one length.
+    noise : ndarray, shape (p,)
+        Standard deviations of the equations, by which they were weighted, in the mean over all states [N m, N].
+    residual : ndarray, shape (..., p)
+        Measured less predicted forces of `parameters`, ``K^T tau`` where there are constraints [N m, N].
+    equations : tuple of str
+        The coordinates of the equations.
+    unexcited : tuple of str
+        Combinations of base parameters whose change together changes no force of this motion beyond the noise.
+    degrees : int
+        Equations less parameters.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> import numpy as np
+    >>> arm, rng = ld.load("scara"), np.random.default_rng(0)
+    >>> q, (v, a) = ld.random_configuration(arm, rng, 50), rng.normal(size=(2, 50, arm.nv))
+    >>> found = ld.identify(arm, q, v, a, ld.rnea(arm, q, v, a) + rng.normal(size=v.shape), consistent=False)
+    >>> found
+    Identification(8 base parameters from 200 equations, condition 3.1)
+    """
+
+    parameters: dict
+    prior: dict
+    base: BaseParameters
+    estimate: np.ndarray
+    deviation: np.ndarray
+    covariance: np.ndarray
+    consistent: np.ndarray
+    condition: float
+    noise: np.ndarray
+    residual: np.ndarray
+    equations: tuple
+    unexcited: tuple
+    degrees: int
+    _model: tuple = field(repr=False, default=())
+
+    @cached_property
+    def robot(self):
+        """The robot with these parameters; offsets are none of a robot's and left out.
+
+        Raises
+        ------
+        ModelError
+            Parameters that no body can have, which is possible where `identify` was not asked for such that can.
+        """
+        robot, columns, _, width, _ = self._model
+        return with_parameters(robot, columns, np.array(list(self.parameters.values())), width)
+
+    def interval(self, level=0.95):
+        """Half widths of confidence intervals of `estimate`, by Student's distribution.
+
+        Parameters
+        ----------
+        level : float
+            Confidence.
+
+        Returns
+        -------
+        ndarray, shape (b,)
+            Infinite where nothing is known.
+
+        Raises
+        ------
+        InputError
+            It is not between 0 and 1.
+
+        Examples
+        --------
+        >>> import numpy as np, liedyn as ld
+        >>> arm, rng = ld.load("ur5"), np.random.default_rng(0)
+        >>> q, (v, a) = ld.random_configuration(arm, rng, 50), rng.normal(size=(2, 50, arm.nv))
+        >>> found = ld.identify(arm, q, v, a, ld.rnea(arm, q, v, a) + rng.normal(size=v.shape), consistent=False)
+        >>> bool((found.interval(0.99) > found.interval(0.95)).all())
+        True
+        """
+        level = between("level", level, 0.0, 1.0)
+        return student.ppf((1.0 + level) / 2.0, self.degrees) * self.deviation
+
+    def predict(self, q, v, a):
+        """Forces in other motions by `parameters`, ``K^T tau`` where there are constraints, offsets included.
+
+        Parameters
+        ----------
+        q : array_like, shape (..., nq)
+            Configuration [rad, m; quaternions (x, y, z, w)].
+        v, a : array_like, shape (..., nv)
+            Velocity and acceleration.
+
+        Returns
+        -------
+        forces : ndarray, shape (..., p)
+            In the order of `equations` [N m, N].
+
+        Raises
+        ------
+        InputError
+            A shape does not fit, an entry is not finite, or a velocity or acceleration opens loops.
+        ClosureError
+            A configuration does not close the loops.
+        SingularConfigurationError
+            The independent coordinates do not determine the motion at a state.
+
+        Examples
+        --------
+        >>> import numpy as np, liedyn as ld
+        >>> arm, rng = ld.load("ur5"), np.random.default_rng(0)
+        >>> q, (v, a) = ld.random_configuration(arm, rng, 50), rng.normal(size=(2, 50, arm.nv))
+        >>> found = ld.identify(arm, q, v, a, ld.rnea(arm, q, v, a), consistent=False)
+        >>> bool(abs(found.predict(q[0], v[0], a[0]) - ld.rnea(arm, q[0], v[0], a[0])).max() < 1e-8)
+        True
+        """
+        robot, _, include, width, known = self._model
+        Y = regressor(robot, q, v, a, include, self.equations if robot.row_names else None, width)
+        return Y @ np.array(list(self.parameters.values())) + known(q, v, a).reshape(Y.shape[:-1])
+
+    def __repr__(self):
+        missing = f", {len(self.unexcited)} not excited" if self.unexcited else ""
+        return (f"Identification({len(self.base)} base parameters from {self.degrees + len(self.base)} equations, "
+                f"condition {self.condition:.2g}{missing})")
+
+    def __str__(self):
+        before = self.base.coefficients @ np.array(list(self.prior.values()))
+        rows = [["", "prior", "measured", "+- 95 %", "consistent"]]
+        for name, *numbers in zip(self.base.names, before, self.estimate, self.interval(), self.consistent):
+            rows.append([name, *(f"{x:.4g}" for x in numbers)])
+        return text_table(rows, indent="")

@@ -1,0 +1,233 @@
+"""Branches of equilibria over a parameter, by pseudo-arclength (Keller 1977; Allgower and Georg 1990, 6 and 8).
+
+What is free of an operating point, the parameter included, is one more than the balances there are, and so a curve
+(`liedyn.tasks.operating_points.curve`). Special points change a test function, or a count of eigenvalues, between two
+steps; their roots are where they are (`liedyn.tasks.operating_points.special_points`).
+"""
+from dataclasses import dataclass
+
+import numpy as np
+
+from liedyn.machine.arguments import floats, names, number, positive, require_robot, whole
+from liedyn.machine.errors import ClosureError, InputError, ModelError, SingularConfigurationError, shown
+from liedyn.machine.texts import printable
+from liedyn.mechanics.contact.watching import watches
+from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
+from liedyn.tasks.operating_points.curve import Curve, OffTheCurve
+from liedyn.tasks.operating_points.equilibrium_problem import FAMILY, Problem
+from liedyn.tasks.operating_points.special_points import eigenvalues, is_undecided, special_points
+from liedyn.tasks.operating_points.trim_result import Trim
+
+EASY, LONGER, SHORTER, LEAST = 3, 1.5, 0.5, 1e-7
+"""With so few corrections the next step is longer; how steps grow and shrink, and the part of the first one at which
+the branch is given up."""
+TURNS = 0.9
+"""Cosine of the angle by which the tangent may turn within a step."""
+ELSEWHERE, TRIES = 0.8, 3
+"""The part of a step that is taken where its end is next to a special point, and how often."""
+FAILURES = OffTheCurve, ClosureError, ModelError, SingularConfigurationError, np.linalg.LinAlgError
+"""What says that a step was too long."""
+
+
+@dataclass(frozen=True, repr=False)
+class Branch:
+    """A branch of equilibria; made by :func:`liedyn.continuation`.
+
+    Attributes
+    ----------
+    name : str
+        Of the parameter.
+    parameter : ndarray, shape (count,)
+    q, v, u : ndarray, shapes (count, nq), (count, nv), (count, nu)
+    eigenvalues : ndarray of complex, shape (count, x)
+        Of A there, sorted.
+    special : list of SpecialPoint
+        In the order of the branch.
+    parameters : dict
+        Gravity and numbers of springs that are free, by name, shape (count,).
+    ended : str
+        Why it ends: "span", "closed" (it is back where it began), "points", or "lost" (no equilibrium could be found a
+        shortest step further on: independent coordinates that were named are singular there, or a spring has no
+        direction).
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> arm = ld.load("five_bar")
+    >>> start = ld.trim(arm, arm.home, free=["force:q1", "force:q4"])
+    >>> ld.continuation(arm, start, "q1", (2.0, 2.2), free=["force:q1", "force:q4"], hold=["q2"]).ended
+    'span'
+    """
+
+    name: str
+    parameter: np.ndarray
+    q: np.ndarray
+    v: np.ndarray
+    u: np.ndarray
+    eigenvalues: np.ndarray
+    special: list
+    parameters: dict
+    ended: str
+
+    def __repr__(self):
+        found = ", ".join(f"{each.kind} at {each.parameter:.6g}" for each in self.special) or "no special points"
+        return f"Branch({len(self.parameter)} points over {printable(self.name)}, {found}, ended: {self.ended})"
+
+    def __len__(self):
+        return len(self.parameter)
+
+
+def continuation(robot, start, parameter, span, free=None, hold=None, step=0.02, longest=0.1, points=1000,
+                 direction=1, rank_tolerance=RANK_TOLERANCE):
+    """Follow the equilibria of a robot while a parameter changes, round turning points too.
+
+    Parameters
+    ----------
+    robot : Robot or callable
+        A robot; or any function of the parameter that returns one, also for values a little outside the span.
+    start : Trim
+        Where the branch begins.
+    parameter : str or float
+        Where robots are a function of it: its value at the start. Else by its name
+        An actuator (``force:`` and a coordinate where none is declared); ``velocity:`` and an independent coordinate;
+        a coordinate; gravity, or a number of a spring, as for `trim`.
+    span : array_like, shape (2,)
+        Lowest and highest value of the parameter, where the branch ends.
+    free : sequence of str, optional
+        What else may change, as for `trim`; default: all coordinates that are not held.
+    hold : sequence of str, optional
+        Coordinates that stay.
+    step : float
+        First step along the branch, in which coordinates count in radians and metres, and the parameter and inputs by
+        the span; steps get longer and shorter as the curve demands.
+    longest : float
+        Longest step.
+    points : int
+        After so many the branch ends.
+    direction : int
+        1 for a parameter that grows at first, -1 for one that falls.
+    rank_tolerance : float
+        Pivots of G below this part of the largest one count as zero.
+
+    Returns
+    -------
+    Branch
+
+    Raises
+    ------
+    InputError
+        An unknown name, a start that is no equilibrium or outside the span, contacts that are not decided, or what is
+        free makes no curve: says how many directions there are.
+
+    Notes
+    -----
+    Derivatives are exact but for those by the parameter of which robots are any function: these are secants along the
+    steps (Broyden 1965), which set how fast Newton's method is, not where it ends. Special points are roots, to 1e-9
+    and better, of exact quantities.
+
+    Examples
+    --------
+    A rod on a torsion spring under a load buckles: the upright place is one branch, and another one crosses it.
+
+    >>> import liedyn as ld
+    >>> b = ld.Builder("column", gravity=(0.0, 0.0, 0.0))
+    >>> b.body("rod", 1.0, (1.0, 0.0, 0.0))
+    >>> b.joint("hinge", "revolute", "ground", "rod", stiffness=3.0)
+    >>> b.cylinder("load", "ground", "rod", (1000.0, 0.0, 0.0), (1.0, 0.0, 0.0))
+    >>> column = b.build()
+    >>> branch = ld.continuation(column, ld.trim(column, [0.0]), "load", (-1.0, 5.0))
+    >>> [(each.kind, round(each.parameter, 2)) for each in branch.special]
+    [('branch point', 3.0)]
+    """
+    family = robot if callable(robot) and not hasattr(robot, "packed") else None
+    if family is not None:
+        parameter = number("parameter", parameter)
+        robot = family(parameter)
+    require_robot(robot)
+    if not isinstance(start, Trim) or np.ndim(start.reached):
+        raise InputError(f"start must be what trim returns for one state, got {shown(start)}")
+    span = floats("span", span)
+    if span.shape != (2,) or not np.isfinite(span).all() or not span[0] < span[1]:
+        raise InputError(f"span must be (lowest, highest), got {shown(span.tolist())}")
+    step, points = positive("step", step), whole("points", points, 1)
+    if isinstance(direction, bool) or not isinstance(direction, int) or abs(direction) != 1:
+        raise InputError(f"direction must be 1 or -1, got {shown(direction)}")
+    longest = positive("longest", longest)
+    if watches(robot):
+        raise InputError("continuation wants contacts decided: switch one-sided constraints off, or to 'sliding' or "
+                         "'sticking', as start.contacts has them")
+    held = names("hold", () if hold is None else hold)
+    given = dict.fromkeys(held)
+    if family is None:
+        problem, name = Problem(robot, held, free, None, rank_tolerance, parameter), parameter
+        here = problem.start(start.q, start.v, start.u, given | start.parameters)
+    else:
+        problem, name = Problem(robot, held, free, None, rank_tolerance, None, family), FAMILY
+        here = problem.start(start.q, start.v, start.u, given | {FAMILY: parameter})
+        here = problem.probed(here, span)
+    if not start.reached or np.abs(here.r).max(initial=0.0) > 1e-6 * max(1.0, np.abs(here.J).max()):
+        raise InputError("start is no equilibrium of this robot")
+    if name not in here.free:
+        raise InputError(f"parameter {shown(name)} is not independent here; independent are {', '.join(here.y)}")
+    if not span[0] <= here.free[name] <= span[1]:
+        raise InputError(f"span: {name} = {here.free[name]:.6g} is outside")
+    curve = Curve(problem, name, span, here)
+    return _follow(curve, curve.first(here, direction), min(step, longest), longest, points)
+
+
+def _follow(curve, here, h, longest, points):
+    """The `Branch` from a place on."""
+    shortest, special, branch, ended = LEAST * h, [], [here.point], "points"
+    easy = EASY if curve.problem.family is None else 2 * EASY  # secants want more corrections
+    while len(branch) < points and ended == "points":
+        try:
+            h, there = _next(curve, here, h, shortest)
+            why, h = _ends(curve, here, h, there, branch)
+            there = curve.at(here, h) if why else there
+            special += [point for _, point in special_points(curve, here, h, there)] if h else []
+        except FAILURES:
+            h *= SHORTER
+            ended = "lost" if h < shortest else ended
+            continue
+        ended = why or ended
+        if h:
+            branch.append(there.point)
+            here = curve.onwards(there)
+        if there.count <= easy:
+            h = min(h * LONGER, longest)
+    numbers = [name for name in curve.problem.parameters if name != FAMILY]
+    return Branch(curve.name, np.array([curve.value(each) for each in branch]),
+                  *(np.array([getattr(each, key) for each in branch]) for key in ("q", "v", "u")),
+                  np.array([eigenvalues(each.A) for each in branch]), special,
+                  {name: np.array([each.free[name] for each in branch]) for name in numbers}, ended)
+
+
+def _next(curve, here, h, shortest):
+    """The length of a step, and the place there; shorter where that place is special."""
+    for _ in range(TRIES):
+        there = curve.at(here, h)
+        if there.t @ here.t < TURNS and h > shortest:
+            raise OffTheCurve("the curve turns within the step")
+        if not is_undecided(curve, there, here):
+            break
+        h *= ELSEWHERE
+    return h, there
+
+
+def _ends(curve, here, h, there, branch):
+    """Why the branch ends within a step, None if it does not, and the part of the step up to there."""
+    limit = float(np.clip(curve.value(there.point), *curve.span))
+    back = curve.returns(here, h, branch[0]) if len(branch) > 2 else None
+    if back is not None:
+        return "closed", back
+    return ("span", _reaching(curve, here, h, limit)) if limit != curve.value(there.point) else (None, h)
+
+
+def _reaching(curve, here, h, limit):
+    """The part of a step at whose end the parameter is at its limit."""
+    from scipy.optimize import brentq
+
+    def beyond(s):
+        return (curve.value(curve.at(here, s).point) - limit) / (curve.span[1] - curve.span[0])
+
+    return brentq(beyond, 0.0, h, xtol=1e-15, rtol=1e-15) if beyond(0.0) else 0.0

@@ -1,0 +1,275 @@
+"""Special points between two points of a curve: where it turns, where others cross it, where stability changes.
+
+    turning point    the rate of the parameter along the curve changes its sign
+    branch point     a real eigenvalue of N = [J S; t^T] [J S; t^T]_0^-1 goes through zero: the null space of J grows
+    hopf             a pair of eigenvalues of A crosses the imaginary axis
+    flutter          two pairs on the axis meet and leave it: what is conservative or circulatory, without damping
+    divergence       a real eigenvalue of A goes through zero, and the curve neither turns nor is crossed
+
+Of N the eigenvalues in the left half-plane are counted, of A those in the right one: where a count differs, the step is
+halved until one difference is left in each part, so that two within a step do not cancel. What other branch crosses is
+found by going along the second null vector: its parameter says whether this is a pitchfork.
+"""
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.polynomial import Chebyshev
+
+from liedyn.machine.errors import LiedynError
+from liedyn.tasks.operating_points.curve import Place
+from liedyn.tasks.operating_points.trim_result import outcome
+
+AXIS, GREY = 1e-6, 30.0
+"""Real part, as a part of the largest eigenvalue, up to which one is on the imaginary axis; within this factor of it
+that cannot be told from rounding."""
+CYCLIC = 1e-12
+"""Part of A below which a row or a column of it is zero."""
+TINY = 1e-11
+"""Part of a step in which changes are not told apart any more."""
+TOGETHER = 1e-6
+"""Part of a step within which a change of stability is that of a turning or branch point."""
+AT_A_FORK = 1e-2
+"""The same at a branch point, of the turning point of one of its branches."""
+NEARBY, VANISHES = 1e-2, 1e-3
+"""Part of a step on both sides of a zero eigenvalue, and the part of the product of all eigenvalues there below which
+it is zero."""
+SINGULAR = 1e-6
+"""Singular values, relative to others or to those at the ends of a step, that are zero at a branch point which is known
+to `TINY`; and the scaled rate of a parameter that turns."""
+DEGREE = 12
+"""Of the polynomial that the parameter is within a step, as in `curve.AROUND`."""
+ASIDE, FAR = 1e-3, 100.0
+"""How far along the second null vector the other branch is looked for, scaled, and how many times as far that may be
+along the first one."""
+
+
+@dataclass(frozen=True)
+class SpecialPoint:
+    """Where a branch turns, another one crosses it, or stability changes.
+
+    Attributes
+    ----------
+    kind : str
+        "turning point"; "branch point"; "hopf", where a pair of eigenvalues crosses the imaginary axis; "flutter",
+        where two pairs on the axis meet and leave it; "divergence", where a real eigenvalue goes through zero and the
+        branch neither turns nor is crossed.
+    parameter : float
+    q, v, u : ndarray
+    frequency : float
+        Of the oscillation [rad/s]; zero for the others.
+    form : str
+        Of a branch point: "pitchfork", where the parameter of one of the two branches has an extremum;
+        "transcritical", where neither has; "vertical", where it is constant on the other one; "multiple", where more
+        than two branches may cross; "" where the other branch was not found, and for other kinds.
+    unstable : tuple of int
+        How many eigenvalues there are in the right half-plane before and behind it.
+    crossing : Trim or None
+        A point of the other branch next to a branch point, from which `continuation` follows that.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> ld.SpecialPoint("turning point", 1.0, None, None, None).frequency
+    0.0
+    """
+
+    kind: str
+    parameter: float
+    q: np.ndarray
+    v: np.ndarray
+    u: np.ndarray
+    frequency: float = 0.0
+    form: str = ""
+    unstable: tuple = (0, 0)
+    crossing: object = None
+
+
+# ---- stability
+
+
+def eigenvalues(A):
+    """Of A, sorted; those of cyclic coordinates and of what is conserved exactly zero."""
+    found = np.zeros(len(A), dtype=complex)
+    others = _others(A)
+    found[:len(others)] = others
+    return np.sort_complex(found)
+
+
+def _others(A):
+    """The eigenvalues of A but for those of rows and columns of zeros."""
+    left, least = np.arange(len(A)), CYCLIC * np.abs(A).max(initial=0.0)
+    while True:
+        B = np.abs(A[np.ix_(left, left)])
+        keep = (B.max(axis=0, initial=0.0) > least) & (B.max(axis=1, initial=0.0) > least)
+        if keep.all():
+            break
+        left = left[keep]
+    return np.linalg.eigvals(A[np.ix_(left, left)])
+
+
+def _size(*places):
+    """The largest eigenvalue of some places."""
+    return max(*(np.abs(eigenvalues(each.point.A)).max(initial=0.0) for each in places), np.finfo(float).tiny)
+
+
+def _unstable(place, size):
+    """How many eigenvalues are in the right half-plane."""
+    return int((eigenvalues(place.point.A).real > AXIS * size).sum())
+
+
+def is_undecided(curve, place, before):
+    """Is the place itself special, or some eigenvalue so near to the axis that its side may be rounding?"""
+    near = np.abs(eigenvalues(place.point.A).real) / _size(place, before)
+    if ((near > AXIS / GREY) & (near < AXIS * GREY)).any() or abs(curve.along(place)) < SINGULAR:
+        return True
+    here, there = (np.linalg.svd(curve.matrix(each), compute_uv=False)[-1] for each in (before, place))
+    return bool(there < SINGULAR * here)
+
+
+# ---- between two places
+
+
+def special_points(curve, a, h, b):
+    """Those between place a and place b, a step h further on, in their order, as pairs of a distance and a point."""
+    return _Step(curve, a, h, b).special_points()
+
+
+class _Step:
+    """A step of a curve; distances s go from 0 to h."""
+
+    def __init__(self, curve, a, h, b):
+        self.curve, self.a, self.h, self.places, self.size = curve, a, h, {0.0: a, h: b}, _size(a, b)
+        self.base = max((curve.matrix(each) for each in (a, b)), key=lambda M: np.linalg.svd(M, compute_uv=False)[-1])
+
+    def at(self, s):
+        if s not in self.places:
+            self.places[s] = self.curve.at(self.a, s)
+        return self.places[s]
+
+    def special_points(self):
+        """Pairs of a distance and a point, in their order."""
+        h = self.h
+        found = [self.branch_point(s) for s in self.crossings(0.0, h, self.left(0.0), self.left(h))]
+        ends = [self.curve.along(self.at(s)) for s in (0.0, h)]
+        if ends[0] * ends[1] < 0.0 and self.curve.problem.family is None:
+            s = _root(lambda s: self.curve.along(self.at(s)), 0.0, h)
+            # where the curve turns at a fork, its tangent has lost digits
+            if all(abs(s - other) > (AT_A_FORK if more else TOGETHER) * h for other, _, *more in found):
+                found.append((s, "turning point"))
+        elif ends[0] * ends[1] < 0.0 and not found:
+            found = [self.branch_point(s) for s in self.extrema()]
+        for s in self.changes(0.0, h, self.unstable(0.0), self.unstable(h)):
+            s, kind, *frequency = self.to_the_axis(s)
+            if kind and (frequency or all(abs(s - each[0]) > TOGETHER * h for each in found)):
+                found.append((s, kind, "", None, *frequency))
+        found = sorted(found, key=lambda each: each[0])
+        between = [0.5 * (one[0] + other[0]) for one, other in zip(found, found[1:])]
+        sides = [self.unstable(s) for s in (0.0, *between, h)] if found else []
+        return [(each[0], self.special(*each, sides=pair)) for each, pair in zip(found, zip(sides, sides[1:]))]
+
+    def special(self, s, kind, form="", crossing=None, frequency=0.0, sides=(0, 0)):
+        at = self.at(s) if kind != "branch point" else self.curve.through(self.a, s, self.h)
+        at = at.point
+        return SpecialPoint(kind, self.curve.value(at), at.q, at.v, at.u, frequency, form, sides, crossing)
+
+    # ---- branch points
+
+    def relative(self, s):
+        """N."""
+        return np.linalg.solve(self.base.T, self.curve.matrix(self.at(s)).T).T
+
+    def left(self, s):
+        """How many eigenvalues of N are in the left half-plane."""
+        return int((np.linalg.eigvals(self.relative(s)).real < 0.0).sum())
+
+    def crossings(self, low, high, at_low, at_high):
+        """Distances of branch points."""
+        if at_low == at_high:
+            return []
+        if abs(at_low - at_high) == 1:
+            return [_root(lambda s: np.linalg.det(self.relative(s)), low, high)]
+        middle = 0.5 * (low + high)
+        if high - low <= TINY * self.h:  # several at once, or a pair of complex eigenvalues, which is nothing
+            return [middle] if np.linalg.svd(self.relative(middle), compute_uv=False)[-1] < SINGULAR else []
+        at = self.left(middle)
+        return self.crossings(low, middle, at_low, at) + self.crossings(middle, high, at, at_high)
+
+    def extrema(self):
+        """Distances where the parameter of a family has an extremum. Where `left` is the same on both sides, another
+        branch crosses there in a pitchfork, and the null vector is the tangent."""
+        value = np.vectorize(lambda s: self.curve.value(self.at(s).point))
+        roots = Chebyshev.interpolate(value, DEGREE, (0.0, self.h)).deriv().roots()
+        return [float(s.real) for s in roots if abs(s.imag) < TOGETHER * self.h and 0.0 < s.real < self.h]
+
+    def branch_point(self, s):
+        """The distance and the branch point there; of a family it may be a turning point."""
+        at = self.curve.through(self.a, s, self.h)
+        if self.curve.turns(at, self.a):
+            return s, "turning point"
+        _, sizes, Vt = np.linalg.svd(self.curve.matrix(at))
+        if (sizes < SINGULAR * sizes[0]).sum() > 1:
+            return s, "branch point", "multiple", None
+        return s, "branch point", *self.fork(at, self.curve.aside(at, Vt[-1]))
+
+    def fork(self, at, aside):
+        """The form of a branch point, and a point of the branch that crosses there: along the second null vector."""
+        curve, other = self.curve, Place(at.point, aside, at.U)
+        try:
+            there, back = (curve.step(other, side * ASIDE) for side in (1.0, -1.0))
+        except (LiedynError, np.linalg.LinAlgError):
+            return "", None
+        if max(abs(there[2] @ at.t), abs(back[2] @ at.t)) > FAR * ASIDE:
+            return "", None
+        width = curve.span[1] - curve.span[0]
+        up, down = ((curve.value(each[0]) - curve.value(at.point)) / width for each in (there, back))
+        crossing = outcome(curve.problem, there[0], 0, True)
+        if max(abs(up), abs(down)) < ASIDE ** 3:
+            return "vertical", crossing
+        is_even = abs(up + down) > abs(up - down)
+        return "pitchfork" if is_even or abs(curve.along(at)) < ASIDE else "transcritical", crossing
+
+    # ---- stability
+
+    def unstable(self, s):
+        return _unstable(self.at(s), self.size)
+
+    def changes(self, low, high, at_low, at_high):
+        """Distances where the number of unstable eigenvalues changes."""
+        if at_low == at_high:
+            return []
+        middle = 0.5 * (low + high)
+        if high - low <= TINY * self.h:
+            return [low if at_low > at_high else high]  # the side with more of them
+        at = self.unstable(middle)
+        return self.changes(low, middle, at_low, at) + self.changes(middle, high, at, at_high)
+
+    def to_the_axis(self, s):
+        """Where an eigenvalue that is just right of the axis at s is on it, the kind of that, and the frequency."""
+        right = [x for x in _others(self.at(s).point.A) if x.real > AXIS * self.size]
+        near = min(right, key=lambda x: x.real)
+        frequency = [abs(float(near.imag))] if abs(near.imag) > AXIS * self.size else []
+
+        def real(x):
+            values = np.append(_others(self.at(x).point.A), np.inf)  # there may be none
+            nearest = values[np.abs(values - near).argmin()].real
+            return nearest / self.size if np.isfinite(nearest) else 0.0
+
+        aside = TINY * self.h
+        while aside < self.h:
+            low, high = max(s - aside, 0.0), min(s + aside, self.h)
+            ends = real(low), real(high)
+            if min(ends) < -AXIS / GREY and max(ends) > AXIS / GREY:
+                return _root(real, low, high), "hopf" if frequency else "divergence", *frequency
+            aside *= 4.0
+        if frequency:
+            return s, "flutter", *frequency
+        # a pair that comes to zero along the axis, or an eigenvalue that has been right of it, and hardly so
+        nearby = [abs(np.prod(_others(self.at(x).point.A))) for x in (max(s - NEARBY * self.h, 0.0), s,
+                                                                     min(s + NEARBY * self.h, self.h))]
+        return s, "divergence" if nearby[1] < VANISHES * max(nearby) else ""
+
+
+def _root(f, low, high):
+    from scipy.optimize import brentq
+
+    return brentq(f, low, high, xtol=1e-15, rtol=1e-14)

@@ -1,0 +1,206 @@
+"""Equilibria and steady motions: coordinates, speeds and inputs at which nothing accelerates.
+
+The residual is wdot(y, w, u, p), the accelerations of the independent velocities; its derivatives are the lower rows of
+the exact A and B of `linearize`, and so Newton's method on the manifold,
+
+    [A_wy A_ww B_w P_w] (dy, dw, du, dp) = -wdot        R_h K dy = held value - value
+
+has no differences in it (`liedyn.tasks.operating_points.equilibrium_problem`, `liedyn.tasks.operating_points.newton`).
+Closing the loops at each step keeps the state on the manifold (`liedyn.close`).
+"""
+import math
+
+import numpy as np
+
+from liedyn.machine.arguments import floats, names, positive, require_robot, whole
+from liedyn.machine.errors import InputError, LiedynError, listed, of_the_batch, shown, suggestion
+from liedyn.mechanics.contact.watching import watches
+from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
+from liedyn.model.calls.boundary import states
+from liedyn.tasks.operating_points import resting
+from liedyn.tasks.operating_points.equilibrium_problem import Problem
+from liedyn.tasks.operating_points.newton import search, unmet
+from liedyn.tasks.operating_points.relaxation import relaxed
+from liedyn.tasks.operating_points.trim_result import TrimError, outcome, stacked
+
+
+def trim(robot, q, v=None, u=None, hold=None, free=None, bounds=None, tolerance=1e-10, iterations=100,
+         rank_tolerance=RANK_TOLERANCE):
+    """Find an equilibrium, or a steady motion, near a guess.
+
+    Where does it come to rest under these inputs: ``trim(robot, q, u=[3.0])``. Which inputs hold this pose:
+    ``trim(robot, q, free=["motor"])``. Which spring does: ``trim(robot, q, free=["stiffness:spring"])``. Anything
+    between: coordinates, speeds, inputs, gravity and numbers of springs are given or free by name.
+
+    Parameters
+    ----------
+    robot : Robot
+        At its time where constraints move. Contacts that touch at the guess (nearer than 1 mm) are closed; one that
+        would have to pull is let go.
+    q : array_like, shape (..., nq)
+        Guess of the configuration [rad, m; quaternions (x, y, z, w)]; its loops are closed first.
+    v : array_like, shape (..., nv), optional
+        Velocity of a steady motion [rad/s, m/s]; default: at rest. Where that is not consistent, its independent
+        velocities count.
+    u : array_like, shape (..., nu), or dict, optional
+        Inputs of the actuators, given or a guess; default zero. Or some of them by name.
+    hold : dict or sequence of str, optional
+        What is held, at values (...) by name, or where the guess has it: coordinates of the tree or of cut joints,
+        each one number; ``velocity:`` and the name of a coordinate; and numbers as in `free`.
+    free : sequence of str, optional
+        What may change: coordinates; ``velocity:`` and the name of a coordinate; actuators, and where the robot
+        declares none ``force:`` and the name of a coordinate; ``gravity`` (its size, along its direction),
+        ``gravity.x``, ``gravity.y``, ``gravity.z``; ``stiffness:``, ``damping:``, ``rest:`` and the name of a joint
+        with one coordinate; ``stiffness:``, ``damping:``, ``preload:``, ``length:`` or ``rest:`` and the name of a
+        force element; ``mass:``, ``com.x:``, ``inertia.xx:`` and the name of a body (`sensitivities` says which).
+        Default: all coordinates that are not held. Without a coordinate among them, the pose is given; with some, the
+        other independent coordinates are held.
+    bounds : dict, optional
+        (lowest, highest) by name of what is free.
+    tolerance : float
+        Largest acceleration that counts as none, as a part of the largest one that a unit change of what is free makes
+        (or of 1).
+    iterations : int
+        Steps after which the search ends.
+    rank_tolerance : float
+        Pivots of G below this part of the largest one count as zero.
+
+    Returns
+    -------
+    Trim
+
+    Raises
+    ------
+    TrimError
+        None is reached; says which acceleration is left, and of what size, or which contact slips. In a batch all other
+        states are in the error.
+    InputError
+        A shape that does not fit, an unknown name, a guess out of its bounds, a contact that slips at the guess, or
+        what is free can change nothing.
+    ClosureError
+        The loops do not close with the coordinates that are held.
+
+    Notes
+    -----
+    Newton's method on the manifold, with exact derivatives: it finds equilibria that are unstable, too. Where it comes
+    to a halt, and all coordinates and nothing else are free, the mechanism goes on as if in honey to where it rests
+    (`liedyn.tasks.operating_points.relaxation`), which is stable.
+
+    With velocities the condition is that they stay: steady turning, rolling at constant speed. `Trim.drift` says
+    whether the motion goes on like that.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> loader = ld.load("loader")
+    >>> held = ld.trim(loader, loader.home, free=loader.actuator_names)
+    >>> lower = ld.trim(loader, loader.home, u=0.99 * held.u, hold=["bucket"], free=["boom", "tilt_cylinder"])
+    >>> bool(abs(ld.forward_dynamics(loader, lower.q, lower.v, lower.tau).a).max() < 1e-6)
+    True
+    """
+    require_robot(robot)
+    tolerance, iterations = positive("tolerance", tolerance), whole("iterations", iterations, 1)
+    given = hold if isinstance(hold, dict) else dict.fromkeys(names("hold", () if hold is None else hold))
+    given = {name: None if x is None else floats(f"hold of {shown(name)}", x) for name, x in given.items()}
+    u = _inputs(robot, u)
+    lead, q, v, u, given = _broadcast(robot, q, v, u, given)
+
+    def solved(b):
+        held = {name: x if x is None else float(x[b]) for name, x in given.items()}
+        with of_the_batch(lead, b):
+            return _solve(robot, q[b], v[b], u[b], held, (free, bounds, rank_tolerance), (tolerance, iterations))
+
+    if not lead:
+        return solved(0)
+    results, first = [], None
+    for b in range(len(q)):
+        try:
+            results.append(solved(b))
+        except LiedynError as error:
+            if isinstance(error, InputError) and not results:
+                raise
+            results.append(getattr(error, "nearest", None))
+            first = first or error
+    if first is None:
+        return stacked(results, lead)
+    count = sum(each is None or not each.reached for each in results)
+    if all(each is None for each in results):
+        raise first
+    raise TrimError(f"{first}; {len(results) - count} of {len(results)} states were reached, the error has them",
+                    stacked(results, lead)) from first
+
+
+def _inputs(robot, u):
+    """Rows of inputs."""
+    nu, known = len(robot.actuator_names), robot.actuator_names
+    if isinstance(u, dict):
+        for name in u:
+            if name not in known:
+                raise InputError(f"u: unknown {shown(name)}, {suggestion(name, known)}")
+        parts = [floats(f"u of {shown(name)}", u.get(name, 0.0)) for name in known]
+        try:
+            u = np.stack(np.broadcast_arrays(*parts), -1) if parts else np.zeros(0)
+        except ValueError:
+            raise InputError(f"shapes of u do not fit each other: {', '.join(str(x.shape) for x in parts)}") from None
+    u = np.zeros(nu) if u is None else floats("u", u)
+    if u.shape[-1:] != (nu,) or not np.isfinite(u).all():
+        raise InputError(f"u must be finite and have shape (..., {nu}), got {u.shape}")
+    return u
+
+
+def _broadcast(robot, q, v, u, given):
+    """The leading shape that all share, and rows."""
+    lead, q, v = states(robot, q=q, v=np.zeros(robot.nv) if v is None else v)
+    shapes = {"q and v": lead, "u": u.shape[:-1]} | {
+        f"hold of {shown(name)}": x.shape for name, x in given.items() if x is not None}
+    for name, x in given.items():
+        if x is not None and not np.isfinite(x).all():
+            raise InputError(f"hold of {shown(name)} must be finite, got {shown(x.tolist())}")
+    try:
+        every = np.broadcast_shapes(*shapes.values())
+    except ValueError:
+        raise InputError("leading axes do not broadcast: " + ", ".join(f"{key} {x}" for key, x in shapes.items())
+                         ) from None
+    count = math.prod(every)
+    q, v = (np.broadcast_to(x.reshape(lead + x.shape[1:]), every + x.shape[1:]).reshape(count, x.shape[1])
+            for x in (q, v))
+    u = np.broadcast_to(u, every + u.shape[-1:]).reshape(count, u.shape[-1])
+    rows = {name: x if x is None else np.broadcast_to(x, every).ravel() for name, x in given.items()}
+    return every, q, v, u, rows
+
+
+def _solve(robot, q, v, u, given, ways, limits):
+    """The `Trim` near one guess; `ways` are what `Problem` takes besides, `limits` what `search` does."""
+    if not watches(robot):
+        problem, here, count = _search(robot, q, v, u, given, ways, limits)
+        return outcome(problem, here, count, True)
+    closed, tried = resting.touching(robot, q, v), set()
+    while True:
+        tried.add(frozenset(closed))
+        problem, here, count = _search(resting.with_closed(robot, closed), q, v, u, given, ways, limits)
+        now, slip, found = resting.held_up(robot, here, closed)
+        if slip:
+            raise TrimError(f"no equilibrium of {robot.name!r} near this guess: contact {shown(slip[0])} slips, its "
+                            "friction does not hold it", outcome(problem, here, count, False))
+        if found is not None:
+            return outcome(problem, here, count, True, found)
+        if frozenset(now) in tried:
+            raise TrimError(f"no equilibrium of {robot.name!r} near this guess: contacts {listed(closed)} should be "
+                            f"{listed(now) or 'open'}, and then they again",
+                            outcome(problem, here, count, False))
+        closed, q, v, u = now, here.q, here.v, here.u
+
+
+def _search(robot, q, v, u, given, ways, limits):
+    problem = Problem(robot, given, *ways)
+    start = problem.start(q, v, u, given)
+    here, count, reached = search(problem, start, *limits)
+    if not reached:
+        there, steps = relaxed(problem, start)
+        if there is not None:
+            here, more, reached = search(problem, there, *limits)
+            count += steps + more
+    if not reached:
+        raise TrimError(f"no equilibrium of {robot.name!r} near this guess: {unmet(problem, here)}",
+                        outcome(problem, here, count, False))
+    return problem, here, count

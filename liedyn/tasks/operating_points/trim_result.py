@@ -1,0 +1,133 @@
+"""What `trim` finds, and what it says where it finds nothing."""
+from dataclasses import dataclass, field, fields
+
+import numpy as np
+
+from liedyn.machine.errors import LiedynError
+from liedyn.mechanics.elements.generalized import actuator_matrix
+from liedyn.tasks.operating_points.equilibrium_problem import FAMILY
+from liedyn.tasks.operating_points.newton import freedom
+
+
+class TrimError(LiedynError):
+    """There is no equilibrium near the guess; `trim` says which balance is left, and the error has the last try.
+
+    Attributes
+    ----------
+    nearest : Trim
+        Where the search ended, ``reached`` False; of a batch all states, those that were reached too. States that have
+        no place (loops that do not close) are NaN.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> try:
+    ...     ld.trim(ld.load("loader"), ld.load("loader").home, free=["lift_cylinder"])
+    ... except ld.TrimError as error:
+    ...     error.nearest.reached
+    False
+    """
+
+    def __init__(self, text, nearest):
+        super().__init__(text)
+        self.nearest = nearest
+
+
+@dataclass(frozen=True, repr=False)
+class Trim:
+    """An equilibrium or steady motion.
+
+    Attributes
+    ----------
+    q, v, u : ndarray, shapes (..., nq), (..., nv), (..., nu)
+        The state and the inputs of the actuators.
+    tau : ndarray, shape (..., nv)
+        The generalised forces of these inputs.
+    residual : dict
+        Acceleration that is left, by name of an independent coordinate [rad/s^2, m/s^2], shape (...).
+    drift : dict
+        Rate of that acceleration along the motion [rad/s^3, m/s^3], shape (...): the motion goes on steadily where this
+        is zero too; else nothing accelerates at this instant only.
+    freedom : int or ndarray of int
+        How many directions of what is free change nothing: the equilibrium is one of so many dimensions, and the
+        nearest one was taken.
+    iterations : int or ndarray of int
+    reached : bool or ndarray of bool
+    parameters : dict
+        Values of gravity and of numbers of springs that were free or held, by name, shape (...); "parameter" where
+        robots are a function of one.
+    contacts : dict
+        What each one-sided constraint does, by name, as in `ForwardDynamics`.
+    contact_wrenches : dict
+        By name of a one-sided constraint the wrench (moment, force) [N m, N], shape (..., 6), that it exerts on the
+        body at its child side.
+    robot : Robot or ndarray of Robot
+        With these parameters.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> loader = ld.load("loader")
+    >>> ld.trim(loader, loader.home, free=loader.actuator_names).freedom
+    0
+    """
+
+    q: np.ndarray
+    v: np.ndarray
+    u: np.ndarray
+    tau: np.ndarray
+    residual: dict
+    drift: dict
+    freedom: int
+    iterations: int
+    reached: bool
+    parameters: dict = field(default_factory=dict)
+    contacts: dict = field(default_factory=dict)
+    contact_wrenches: dict = field(default_factory=dict)
+    robot: object = None
+
+    def __repr__(self):
+        left = max((np.abs(x).max(initial=0.0) for x in self.residual.values()), default=0.0)
+        how = "reached" if np.all(self.reached) else "not reached"
+        return f"Trim({how}, residual {left:.3g}, freedom {self.freedom})"
+
+
+def outcome(problem, here, count, reached, found=None):
+    """The `Trim` of a point; `found` is the forward dynamics of the robot with its contacts."""
+    robot, p, A, f0 = here.robot, len(here.y), here.A, here.ss.f0
+    numbers = [name for name in (*here.free, *problem.held) if problem.is_parameter(name)]
+    family = {} if problem.family is None else {FAMILY: here.free[FAMILY]}
+    contacts = {} if found is None else found.contacts
+    wrenches = {} if found is None else {
+        name: F for name, F in found.constraint_wrenches.items() if name in contacts}
+    watched = dict.fromkeys((name for name, how in contacts.items() if how != "off"), True)
+    return Trim(here.q, here.v, here.u, actuator_matrix(robot, here.q) @ here.u,
+                residual=dict(zip(here.speeds, f0[p:].tolist())), drift=dict(zip(here.speeds, (A[p:] @ f0).tolist())),
+                freedom=freedom(here), iterations=count, reached=reached,
+                parameters={name: problem.numbers.value(robot, name) for name in numbers} | family, contacts=contacts,
+                contact_wrenches=wrenches, robot=robot.switched(watched) if watched else robot)
+
+
+def stacked(results, lead):
+    """One `Trim` of a batch; None among the results stands for a state of which nothing is known."""
+    known = next(each for each in results if each is not None)
+
+    def together(parts, like):
+        if isinstance(like, dict):
+            keys = dict.fromkeys(name for part in parts if part is not None for name in part)
+            return {name: together([None if part is None else part.get(name) for part in parts],
+                                   next(part[name] for part in parts if part is not None and name in part))
+                    for name in keys}
+        if isinstance(like, bool | int):
+            return np.reshape([type(like)(0) if part is None else part for part in parts], lead)
+        if isinstance(like, str):
+            return np.reshape(["" if part is None else part for part in parts], lead)
+        if isinstance(like, float | np.ndarray):
+            return np.reshape([np.full(np.shape(like), np.nan) if part is None else part for part in parts],
+                              lead + np.shape(like))
+        every = np.empty(len(parts), dtype=object)
+        every[:] = parts
+        return every.reshape(lead)
+
+    return Trim(*(together([None if each is None else getattr(each, key.name) for each in results],
+                           getattr(known, key.name)) for key in fields(Trim)))

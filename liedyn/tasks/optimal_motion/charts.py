@@ -1,0 +1,251 @@
+"""Tangent-space charts of the constraint manifold, each about a reference configuration, for many states at once.
+
+Coordinates of a state (q, v) in the chart about q_r, with R_y an orthonormal basis of the variations there that the
+holonomic constraints leave, and R_w one of the velocities that all constraints leave:
+
+    y = R_y log(q_r^-1 q)        w = R_w v
+
+Back, (q, v) solves the constraints together with these rows, by Newton's method on the configuration group: whatever
+(y, w) is, the state closes the loops to rounding. These are the local coordinates of Bordalba, Schoels, Ros, Porta and
+Diehl 2023 ("Direct collocation methods for trajectory optimization in constrained robotic systems", IEEE T-RO), with
+rates that need not be those of y: w are quasi-velocities, so that balls, floating bases and rolling need nothing else.
+
+The rate of y, and the variation of y along a displacement eta of q, is R_y J(d) v and R_y J(d) eta with
+d = log(q_r^-1 q) and J the inverse right Jacobian, joint by joint: one for coordinates that add up.
+"""
+from typing import NamedTuple
+
+import numpy as np
+
+from liedyn.lie import ad, right_jacobian_inverse, so3_hat, so3_right_jacobian_inverse
+from liedyn.machine.errors import LiedynError, SingularConfigurationError
+from liedyn.mechanics.constraints.cluster_weights import ranks
+from liedyn.mechanics.constraints.independent import holonomic
+from liedyn.mechanics.constraints.loops import closure_error, constraint_jacobian
+from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
+from liedyn.mechanics.tree.configuration import difference, integrate
+from liedyn.model.packed import LINK_IV, LINK_NV, links_of
+
+NEWTON_STEPS, CONVERGED = 25, 1e-13
+"""Newton doubles the digits with each step; one of CONVERGED changes nothing that double precision could show next."""
+TERMS = 24
+LARGEST_TURN = 0.5 * np.pi
+"""Bernoulli's series in ad_d falls by (|d| / 2 pi)^2 from term to term: at a quarter turn TERMS of them reach rounding
+with room to spare. A chart ends there for balls and floating bases."""
+BERNOULLI = np.array([2.0 * (-1.0) ** (k + 1) * sum(j ** (-2.0 * k) for j in range(1, 60)) / (2.0 * np.pi) ** (2 * k)
+                      for k in range(1, TERMS + 1)])
+"""B_2k / (2k)! = 2 (-1)^(k+1) zeta(2k) / (2 pi)^2k (Abramowitz and Stegun 23.1.18)."""
+BERNOULLI[:3] = 1 / 12, -1 / 720, 1 / 30240
+ROUNDING = 1e-18
+"""Of terms of this size and less the series is summed no further, with room for the factors of derivatives."""
+
+
+class LeftChartError(LiedynError):
+    """A state has no place in its chart: the chart has to move.
+
+    Attributes
+    ----------
+    rows : ndarray of int
+        Which of the states.
+    """
+
+    def __init__(self, rows):
+        super().__init__(f"{len(rows)} states have left their charts")
+        self.rows = rows
+
+
+class Charts(NamedTuple):
+    """Charts of one robot; `q` (count, nq) are the references, R_y (count, p_y, nv) and R_w (count, p_w, nv)."""
+
+    robot: object
+    q: np.ndarray
+    R_y: np.ndarray
+    R_w: np.ndarray
+    groups: tuple
+
+    @property
+    def sizes(self):
+        """How many coordinates y, and how many of y and w together."""
+        return self.R_y.shape[1], self.R_y.shape[1] + self.R_w.shape[1]
+
+    def displacement(self, k, q):
+        """d = log(q_r^-1 q) of each state q[i] in chart k[i]."""
+        d = difference(self.robot, self.q[k], q)
+        for group in self.groups:
+            turn = np.linalg.norm(d[:, group][:, :3], axis=1)
+            if turn.max(initial=0.0) > LARGEST_TURN:
+                raise LeftChartError(np.flatnonzero(turn > LARGEST_TURN))
+        return d
+
+    def read(self, k, q, v):
+        """(y, w) of each state in chart k[i], as one array."""
+        y = np.einsum("bij,bj->bi", self.R_y[k], self.displacement(k, q))
+        return np.concatenate([y, np.einsum("bij,bj->bi", self.R_w[k], v)], axis=1)
+
+    def turned_rows(self, k, d):
+        """R_y J(d): what a displacement of q changes y by."""
+        R = self.R_y[k]
+        if self.groups:
+            R = R.copy()
+            for group in self.groups:
+                R[:, :, group] = R[:, :, group] @ inverse_jacobian(d[:, group])
+        return R
+
+    def turned(self, d, N):
+        """J(d) N: displacements d changes by along the columns of N (count, nv, columns)."""
+        found = N.copy()
+        for group in self.groups:
+            found[:, group] = inverse_jacobian(d[:, group]) @ N[:, group]
+        return found
+
+    def rate_slopes(self, k, d, v):
+        """R_y d(J(d) v)/dd: how the rate of y changes with d; None where coordinates add up."""
+        if not self.groups:
+            return None
+        found = np.zeros_like(self.R_y[k])
+        for group in self.groups:
+            found[:, :, group] = self.R_y[k][:, :, group] @ rate_slope(d[:, group], v[:, group])
+        return found
+
+    def configurations(self, k, y, start=None):
+        """The configuration with coordinates y[i] in chart k[i], from a start next to it.
+
+        Raises
+        ------
+        LeftChartError
+            Newton's method finds none.
+        """
+        robot, R = self.robot, self.R_y[k]
+        q = integrate(robot, self.q[k], np.einsum("bji,bj->bi", R, y))
+        if not robot.row_names and not self.groups:
+            return q
+        rows = holonomic(robot)
+        q = q if start is None else start.copy()
+        for _ in range(NEWTON_STEPS):
+            d = self.displacement(k, q)
+            wrong = y - np.einsum("bij,bj->bi", R, d)
+            Z = self.turned_rows(k, d)
+            if rows.any():
+                wrong = np.concatenate([-closure_error(robot, q)[:, rows], wrong], axis=1)
+                Z = np.concatenate([constraint_jacobian(robot, q)[:, rows], Z], axis=1)
+            step = _solve(Z, wrong)
+            largest = np.abs(step).max(axis=1, initial=0.0)
+            size = np.maximum(1.0, np.abs(q).max(axis=1, initial=0.0))
+            if not (largest <= size).all():
+                break
+            q = integrate(robot, q, step)
+            if (largest <= CONVERGED * size).all():
+                return q
+        if start is not None:  # it was not that near
+            return self.configurations(k, y)
+        raise LeftChartError(np.flatnonzero(~(largest <= CONVERGED * size)))
+
+    def states(self, k, x, start=None):
+        """The state (q, v) with coordinates x[i] = (y, w) in chart k[i]."""
+        p = self.R_y.shape[1]
+        q = self.configurations(k, x[:, :p], start)
+        return q, self.velocities(k, q, x[:, p:])
+
+    def velocities(self, k, q, w):
+        """The velocity with coordinates w[i] in chart k[i] that the constraints allow at q[i]."""
+        if not self.robot.row_names:
+            return np.einsum("bji,bj->bi", self.R_w[k], w)
+        G = constraint_jacobian(self.robot, q)
+        v = np.zeros((len(q), self.robot.nv))
+        for _ in range(2):  # the second time takes away what normal equations leave
+            given, read = np.einsum("bij,bj->bi", G, v), np.einsum("bij,bj->bi", self.R_w[k], v)
+            v = v + _solve(np.concatenate([G, self.R_w[k]], axis=1), np.concatenate([-given, w - read], axis=1))
+        return v
+
+
+def charts_about(robot, q):
+    """Charts about the configurations q (count, nq), which close the loops.
+
+    Raises
+    ------
+    SingularConfigurationError
+        The constraints have different ranks at these references.
+    """
+    links, _ = links_of(robot.packed)
+    groups = tuple(slice(int(each[LINK_IV]), int(each[LINK_IV] + each[LINK_NV])) for each in links if each[LINK_NV] > 1)
+    if not robot.row_names:
+        one = np.broadcast_to(np.eye(robot.nv), (len(q), robot.nv, robot.nv)).copy()
+        return Charts(robot, q.copy(), one, one, groups)
+    G, rows = constraint_jacobian(robot, q), holonomic(robot)
+    R_w = R_y = _null_spaces(robot, G)
+    if not rows.all():
+        R_y = _null_spaces(robot, np.where(rows[:, None], G, 0.0))
+    return Charts(robot, q.copy(), R_y, R_w, groups)
+
+
+def _null_spaces(robot, G):
+    """Orthonormal bases of the null spaces of matrices of one rank."""
+    n = G.shape[2]
+    if not G.shape[1]:
+        return np.broadcast_to(np.eye(n), (len(G), n, n)).copy()
+    _, s, Vt = np.linalg.svd(G)
+    found = ranks(robot, G, RANK_TOLERANCE)[0]
+    if found.min() < found.max():
+        b = int(np.argmin(found))
+        raise SingularConfigurationError(
+            f"the constraints of {robot.name!r} have rank {found.max()}, but {found[b]} at knot {b} of the motion: the "
+            "manifold branches there; move the guess away from this configuration", s[b])
+    return np.ascontiguousarray(Vt[:, found[0]:])
+
+
+def _solve(Z, right):
+    """Solutions of Z x = right where equations may be redundant but agree: by normal equations, as Newton's method
+    corrects what those lose."""
+    transposed = Z.swapaxes(1, 2)
+    try:
+        return np.linalg.solve(transposed @ Z, (transposed @ right[:, :, None]))[:, :, 0]
+    except np.linalg.LinAlgError:
+        return np.full((len(Z), Z.shape[2]), np.inf)
+
+
+def inverse_jacobian(d):
+    """J(d), the inverse right Jacobian, of rotation vectors or twists."""
+    d = np.ascontiguousarray(d)
+    return so3_right_jacobian_inverse(d) if d.shape[1] == 3 else right_jacobian_inverse(d)
+
+
+def rate_slope(d, r):
+    """d(J(d) r)/dd for rotation vectors or twists (count, 3 or 6), J the inverse right Jacobian.
+
+    By Bernoulli's series J = 1 + ad_d / 2 + sum B_2k / (2k)! ad_d^2k, each power differentiated.
+    """
+    bracket = so3_hat if d.shape[1] == 3 else ad
+    d, r = np.ascontiguousarray(d), np.ascontiguousarray(r)
+    ad_d, found = bracket(d), -0.5 * bracket(r)
+    value, slope = r, np.zeros_like(ad_d)
+    for b in BERNOULLI:
+        for _ in range(2):
+            slope = ad_d @ slope - bracket(np.ascontiguousarray(value))
+            value = np.einsum("bij,bj->bi", ad_d, value)
+        found = found + b * slope
+    return found
+
+
+def inverse_jacobian_slopes(d):
+    """First and second derivatives of J(d) by d: (count, rows, columns, d) and (count, rows, columns, d, d).
+
+    As `rate_slope`, for all columns: by P_k+1 = ad_d P_k the powers of ad_d and their derivatives are P_k+1 = ad_d P_k,
+    P'_k+1 = ad_d P'_k + ad_i P_k, P''_k+1 = ad_d P''_k + ad_i P'_k,j + ad_j P'_k,i with ad_i the derivative of ad_d.
+    """
+    count, n = d.shape
+    bracket, one = so3_hat if n == 3 else ad, np.eye(n)
+    ad_d = bracket(np.ascontiguousarray(d))
+    units = bracket(one).transpose(1, 0, 2)  # (rows, i, columns)
+    power, first = np.broadcast_to(one, (count, n, n)), np.zeros((count, n, n, n))
+    second, largest = np.zeros((count, n, n, n, n)), np.linalg.norm(d, axis=1).max(initial=0.0)
+    found = 0.5 * np.broadcast_to(units.swapaxes(1, 2), first.shape), second
+    for k, b in enumerate(BERNOULLI, 2):
+        for _ in range(2):
+            mixed = np.einsum("aic,bcrj->barij", units, first)
+            second = (ad_d @ second.reshape(count, n, -1)).reshape(second.shape) + mixed + mixed.swapaxes(3, 4)
+            first = (ad_d @ first.reshape(count, n, -1)).reshape(first.shape) + np.einsum("aic,bcr->bari", units, power)
+            power = ad_d @ power
+        found = found[0] + b * first, found[1] + b * second
+        if (largest / (2.0 * np.pi)) ** (2 * k) < ROUNDING:
+            break
+    return found

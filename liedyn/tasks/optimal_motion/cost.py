@@ -1,0 +1,110 @@
+"""What a motion costs: integrals of effort, time, speed, distance from a posture and users' functions; an end cost.
+
+    J = T sum_i w_i L(t_i, q_i, v_i, u_i) + E(T, q, v, u at the end)
+
+Derivatives are exact, of users' functions the first ones. The Hessian of effort, speed and posture is that of Gauss and
+Newton, and what the curvature of the manifold adds to it (`bend`).
+"""
+import numpy as np
+
+from liedyn.machine.arguments import floats, non_negative
+from liedyn.machine.errors import InputError, shown, suggestion
+from liedyn.model.calls.boundary import states
+from liedyn.tasks.optimal_motion.charts import Charts, charts_about
+from liedyn.tasks.optimal_motion.path_functions import PathFunction, derivatives_of, value_of
+
+KINDS = "effort", "time", "velocity", "posture", "function", "terminal"
+
+
+class Cost:
+    """The terms of a cost, checked; see `optimize_motion` for how users give them."""
+
+    def __init__(self, robot, given):
+        if given is None or isinstance(given, str):
+            given = {given or "effort": 1.0}
+        if not isinstance(given, dict) or not given:
+            raise InputError(f"cost must be a dict of {', '.join(KINDS)}, or the name of one, got {shown(given)}")
+        for name in given:
+            if name not in KINDS:
+                raise InputError(f"unknown cost {shown(name)}, {suggestion(name, KINDS)}")
+        nu, n = len(robot.actuator_names), robot.nv
+        self.effort = _weight("effort", given.get("effort", 0.0), nu)
+        self.speed = _weight("velocity", given.get("velocity", 0.0), n)
+        self.time = non_negative("cost of time", given.get("time", 0.0))
+        self.posture, self._about = np.zeros((n, n)), None
+        if "posture" in given:
+            if not isinstance(given["posture"], (tuple, list)) or len(given["posture"]) != 2:
+                raise InputError(f"posture must be (weight, q), got {shown(given['posture'])}")
+            weight, q = given["posture"]
+            _, q = states(robot, q=q)
+            self.posture, one = _weight("posture", weight, n), np.eye(n)[None]
+            self._about = Charts(robot, q[:1], one, one, charts_about(robot, q[:1]).groups)
+        self.function, self.terminal = (given.get(name) for name in ("function", "terminal"))
+        for name, x in (("function", self.function), ("terminal", self.terminal)):
+            if x is not None and not isinstance(x, PathFunction):
+                raise InputError(f"cost {name!r} must be a PathFunction, got {shown(x)}")
+
+    def running(self, s, duration):
+        """Of effort, time, speed and posture at samples s of a quadrature: the value, its gradient (size of the local
+        columns) and that by the duration, and the blocks of Gauss and Newton's Hessian."""
+        L, by = np.full(len(s.t), self.time), np.zeros((len(s.t), s.dq.shape[2]))
+        H = np.zeros((len(s.t), *s.dq.shape[2:] * 2))
+        for x, dx, W in ((s.u, s.du, self.effort), (s.v, s.dv, self.speed), self._posture(s)):
+            if W.any():
+                Wx = x @ W
+                L, by = L + np.einsum("bi,bi->b", x, Wx), by + 2.0 * np.einsum("bi,bij->bj", Wx, dx)
+                H += 2.0 * duration * (dx.swapaxes(1, 2) @ (W @ dx))
+        H[:, :, -1] += by
+        H[:, -1] += by
+        weights = duration * s.weights
+        return weights @ L, weights[:, None] * by, s.weights @ L, s.weights[:, None, None] * H
+
+    def of_function(self, s, duration):
+        """Of the user's integrand, likewise: value, gradient and that by the duration."""
+        L, by = own(self.function, s)
+        weights = duration * s.weights
+        return weights @ L, weights[:, None] * by, s.weights @ L
+
+    def bend(self, s, motion, factor, hessians):
+        """Add the integral of speed and posture times a factor to `NodeHessians`, without Gauss and Newton's part."""
+        weights = factor * s.weights[:, None]
+        hessians.of_v += 2.0 * weights * (s.v @ self.speed)
+        if self._about is not None:
+            d = self._posture(s)[0]
+            on_x = np.hstack([2.0 * weights * (d @ self.posture), np.zeros(d.shape)])
+            hessians.add_rates(slice(None), self._about, np.zeros(len(d), np.int64), motion, on_x, 0.0 * on_x)
+
+    def _posture(self, s):
+        if self._about is None:
+            return s.v, s.dq, self.posture
+        k = np.zeros(len(s.q), np.int64)
+        d = self._about.displacement(k, s.q)
+        return d, self._about.turned_rows(k, d) @ s.dq, self.posture
+
+
+def own(function, s):
+    """Values (count,) of a user's scalar function at samples, and their derivatives by the local columns."""
+    values, slopes = np.empty(len(s.t)), np.empty((len(s.t), s.dq.shape[2]))
+    for b, point in enumerate(zip(s.t, s.q, s.v, s.u)):
+        value = value_of(function, *point)
+        if len(value) != 1:
+            raise InputError(f"the cost {function.name!r} must be one number, got {len(value)}")
+        by_q, by_v, by_u, by_t = derivatives_of(function, *point, 1)
+        values[b] = value[0]
+        slopes[b] = by_q[0] @ s.dq[b] + by_v[0] @ s.dv[b] + by_u[0] @ s.du[b] + by_t[0] * s.dt[b]
+    return values, slopes
+
+
+def _weight(name, x, size):
+    """A symmetric matrix that is not negative, of a number, a diagonal or a matrix."""
+    x = floats(f"cost of {name}", x)
+    if x.ndim == 0:
+        x = np.full(size, float(x))
+    W = np.diag(x) if x.ndim == 1 else x
+    if W.shape != (size, size) or not np.isfinite(W).all():
+        raise InputError(f"cost of {name} must be a number, or of shape ({size},) or ({size}, {size}), and finite, got "
+                         f"shape {x.shape}")
+    W = 0.5 * (W + W.T)
+    if size and np.linalg.eigvalsh(W)[0] < -1e-12 * np.abs(W).max():
+        raise InputError(f"cost of {name} must not be negative: eigenvalues from {np.linalg.eigvalsh(W)[0]:.3g}")
+    return W

@@ -1,0 +1,302 @@
+"""The program solved by a primal-dual interior-point method with a line search, sparse and on exact Hessians.
+
+Limits become barriers -mu log(w - w_low) - mu log(w_high - w) of w = (x, s), with slacks s of the rows of c that are
+inequalities; rows g(w) = 0 are c = c_low of equations and c - s of the others. Newton's step on the conditions of a
+minimum,
+
+    [H + Sigma + delta    A^T ] [dw     ]     [grad phi + A^T lambda]
+    [A                 -gamma ] [dlambda] = - [g                    ]      Sigma = z_low / (w - w_low) + z_high / ...
+
+must make either the cost with its barriers, phi, or the violation |g| smaller than all iterates did (a filter), else it
+is bent by the constraints' curvature (second-order correction), then shortened. delta grows until the cost is convex
+along the constraints, so that solutions are minima and no saddles: H + Sigma + delta + A^T A / rho is positive definite
+then, for small rho (Debreu 1952), which a Cholesky elimination tells. With a large delta a step is that of least size
+towards g = 0. gamma lets rows repeat each other and moves no solution, as it acts on the change of lambda. All this is
+the method of Waechter and Biegler 2006, whose numbers are used, but for the inertia. Where no step is accepted, or
+limits cut many in a row short while violations are large, violations are mended first
+(`liedyn.tasks.optimal_motion.restoration`): such steps would creep along the limits, and the multipliers grow without
+end.
+"""
+import numpy as np
+from scipy.sparse import block_array, csc_matrix, diags_array
+
+from liedyn.tasks.optimal_motion.bordered import Bordered, is_positive
+from liedyn.tasks.optimal_motion.restoration import SMALLER, restore
+from liedyn.tasks.optimal_motion.solving import FAR
+
+SETTINGS = {"mu": 0.1, "push": 1e-2, "warm_mu": 1e-7, "warm_push": 1e-7}
+"""The first barrier parameter, and how far from limits the start is moved; the same where a motion is known already."""
+WARM = 50
+"""Most iterations with the multipliers of another mesh or motion; it takes ten or so where they fit."""
+LOOK = 10
+"""After so many iterations each it looks more closely whether a solution is reached."""
+NEAR = 3e-3
+"""Gradients and violations below which a guess is the solution of a problem like this one: from farther away the
+first steps of a large mu go wide around limits, and those of a small one creep along them."""
+GAMMA, RHO = 1e-9, 1e-7
+"""Small against the squares of singular values of A, of size one or so, and 1e-16 / RHO against curvatures."""
+STEEP = 100.0
+"""Rows with larger derivatives, as of stiff springs, are scaled to it."""
+DELTAS = 1e-4, 1e10
+"""The first delta, where one is needed, and the largest one."""
+HALVINGS, LONGEST = 5, 5.0
+"""How often a step is tried again at half its length; most that an unknown changes by, of a size of one."""
+FLAT = 1e-12
+"""Changes of the cost by this part of it are rounding."""
+ENOUGH, ARMIJO = 1e-5, 1e-4
+"""By which part of the violation an iterate has to be better than others; which part of its slope the cost has to fall
+by where violations are small."""
+TRIES, NOTHING = 4, 1e-12
+"""How many deltas are tried until the search for smaller violations begins, and violations of rounding."""
+LEAST_PART = 0.1
+"""The part of violations with which a search for smaller ones ends: the first one where it succeeds (`SMALLER`), each
+later one at half of that before, down to this."""
+SHORT, CREEPING = 0.1, 5
+"""Steps that are short, and how many of them in a row are too many while violations are large."""
+SMALL, LARGE = 1e-4, 1e4
+"""Violations that are, over the first one, or over one."""
+
+
+def solve(problem, x, options):
+    """Unknowns, multipliers of c and of the limits, iterations, status in words, and did it converge?"""
+    settings, densities, made = SETTINGS | options.settings, options.warm, 0
+    while True:
+        warm, left = densities is not None, options.iterations - made
+        method = InteriorPoint(problem, x, *(settings[f"warm_{name}" if warm else name] for name in ("mu", "push")),
+                               problem.carried(densities or {}))
+        found, count, status, ok = _solved(problem, method, options, min(left, WARM) if warm else left, made)
+        made += count
+        if ok or not warm or made >= options.iterations:
+            return *found, made, status, ok
+        densities = None  # limits have moved: those that hold are found anew
+
+
+def _solved(problem, method, options, most, before):
+    """What `InteriorPoint.found` says after so many iterations at most, their number, status, and did it converge?"""
+    for made in range(most):
+        if method.errors(0.0, options) <= 1.0 or made % LOOK == LOOK - 1 and method.is_solution(options):
+            return method.found(), made, "converged", True
+        method.lower_barrier(options)
+        if not method.step():
+            return method.found(), made, "no step makes cost or violations smaller", False
+        problem.iterated(before + made + 1)
+    return method.found(), most, "its limit of iterations", method.errors(0.0, options) <= 1.0
+
+
+def is_near(problem, x, densities):
+    """Is x, with multipliers of limits as these densities make them, nearly a solution?"""
+    method = InteriorPoint(problem, x, SETTINGS["warm_mu"], SETTINGS["warm_push"], problem.carried(densities))
+    slope = method.gradient + method.A.T @ method.multipliers - method.z_low + method.z_high
+    return max(np.abs(slope).max(initial=0.0), np.abs(method.g).max(initial=0.0)) < NEAR
+
+
+class InteriorPoint:
+    """An iterate (w, lambda, z_low, z_high) and its barrier parameter mu."""
+
+    def __init__(self, problem, x, mu, push, carried):
+        """From x, at least `push` or, where limits have multipliers (of c and of x), mu over them away from limits."""
+        self.problem, self.mu, self.delta, self.filter = problem, mu, 0.0, []
+        self.creeping, self.part = 0, SMALLER
+        self.equal = problem.c_low == problem.c_high
+        self.free = np.flatnonzero(~self.equal)
+        self.low = np.concatenate([problem.low, problem.c_low[self.free]])
+        self.high = np.concatenate([problem.high, problem.c_high[self.free]])
+        w, z = np.concatenate([x, problem.values(x)[1][self.free]]), np.concatenate([carried[1], carried[0][self.free]])
+        self.w = np.clip(w, self.low + self._away(self.low, push, -z), self.high - self._away(self.high, push, z))
+        self.z_low, self.z_high = mu / (self.w - self.low), mu / (self.high - self.w)
+        steepest = np.abs(problem.jacobian(x)).max(axis=1).toarray().ravel()
+        self.row_scale = 1.0 / np.maximum(1.0, steepest / STEEP)
+        self._look()
+        self.size = max(1.0, np.abs(self.g).sum())
+        self.multipliers = self.least_multipliers()
+
+    def least_multipliers(self):
+        """Multipliers that leave the least slope of the Lagrangian, in the sense of least squares."""
+        n, slope = len(self.w), self.gradient + self.z_high - self.z_low
+        return self._factors(diags_array(np.ones(n)), GAMMA).solve(
+            np.concatenate([-slope, np.zeros(len(self.equal))]))[n:]
+
+    def is_new(self):
+        """Is this iterate better than all those of the filter?"""
+        cost, size = self._merit(self.w)
+        return not any(cost >= other and size >= each for other, each in self.filter)
+
+    def _away(self, limit, push, z):
+        """How far from a limit with multipliers z to begin: less than half of what there is between two."""
+        far = np.minimum(push * np.maximum(1.0, np.abs(limit)), push * (self.high - self.low))
+        return np.where(np.isfinite(limit), np.minimum(far, self.mu / np.maximum(z, self.mu)), 0.0)
+
+    def _x(self, w):
+        return w[:len(self.problem.low)]
+
+    def rows(self, w):
+        """Cost and g."""
+        cost, c = self.problem.values(self._x(w))
+        g = c - self.problem.c_low if self.equal.all() else np.where(self.equal, c - self.problem.c_low, c)
+        g[self.free] -= w[len(self.problem.low):]
+        return cost, self.row_scale * g
+
+    def _look(self):
+        """Cost, rows and their derivatives at w."""
+        x, slacks = self._x(self.w), len(self.free)
+        self.cost, self.g = self.rows(self.w)
+        self.gradient = np.concatenate([self.problem.gradient(x), np.zeros(slacks)])
+        minus = csc_matrix((-self.row_scale[self.free], (self.free, np.arange(slacks))),
+                           shape=(len(self.equal), slacks))
+        self.A = block_array([[diags_array(self.row_scale) @ self.problem.jacobian(x), minus]]).tocsc()
+
+    def errors(self, mu, options):
+        """The largest of slope, complementarity and violation, each over its tolerance or, if mu is not zero, over ten
+        times mu."""
+        slope = np.abs(self.gradient + self.A.T @ self.multipliers - self.z_low + self.z_high).max(initial=0.0)
+        slack = max(np.abs(z[np.isfinite(room)] * room[np.isfinite(room)] - mu).max(initial=0.0) for z, room in (
+            (self.z_low, self.w - self.low), (self.z_high, self.high - self.w)))
+        beyond = np.abs(self.g if mu else self.g / self.row_scale).max(initial=0.0)
+        if mu:
+            return max(slope, slack, beyond) / (10.0 * mu)
+        return max(slope / options.optimality, slack / options.optimality, beyond / options.feasibility)
+
+    def is_solution(self, options):
+        """Is it one with the best multipliers of equations? Where limits leave some open, those of steps swing."""
+        if self.mu > self._least_mu(options) or np.abs(self.g / self.row_scale).max(initial=0.0) > options.feasibility:
+            return False
+        return max(self.problem.refined(*self.found())[1:]) <= options.optimality
+
+    @staticmethod
+    def _least_mu(options):
+        return 0.1 * options.optimality
+
+    def lower_barrier(self, options):
+        """The next mu, where the problem of this one is solved."""
+        least = self._least_mu(options)
+        while self.mu > least and self.errors(self.mu, options) <= 1.0:
+            self.mu = max(least, min(0.2 * self.mu, self.mu ** 1.5))
+            self.filter = []
+
+    def found(self):
+        """Unknowns, multipliers of c and of the limits."""
+        n = len(self.problem.low)
+        return self._x(self.w).copy(), self.row_scale * self.multipliers, (self.z_high - self.z_low)[:n]
+
+    def _merit(self, w):
+        """Cost with barriers, and the size of g."""
+        cost, g = self.rows(w)
+        rooms = np.concatenate([w - self.low, self.high - w])
+        with np.errstate(divide="ignore"):  # no room left costs infinitely much
+            return cost - self.mu * np.log(rooms[np.isfinite(rooms)]).sum(), np.abs(g).sum()
+
+    def hessian(self, multipliers, of_cost=1.0):
+        """Of of_cost times the cost, and of multipliers times the rows g, by w."""
+        H = self.problem.hessian(self._x(self.w), self.row_scale * multipliers, of_cost)
+        if len(self.free):
+            H = block_array([[H, None], [None, csc_matrix((len(self.free),) * 2)]])
+        return H
+
+    def sigma(self):
+        """Curvatures of the barriers, as the multipliers of the limits have them."""
+        return self.z_low / (self.w - self.low) + self.z_high / (self.high - self.w)
+
+    def barrier_slope(self):
+        """The gradient of the barriers."""
+        return self.mu / (self.high - self.w) - self.mu / (self.w - self.low)
+
+    def factors(self, B, gamma, rho):
+        """Factors of [[B, A^T], [A, -gamma]], None where B is not positive along the constraints."""
+        if not is_positive((B + self.A.T @ self.A / rho).tocsc()):
+            return None
+        return self._factors(B, gamma)
+
+    def _factors(self, B, gamma):
+        return Bordered(block_array([[B, self.A.T], [self.A, diags_array(np.full(len(self.g), -gamma))]]).tocsc(),
+                        len(self.w))
+
+    def step(self):
+        """Make a step; was there one?"""
+        if self.creeping >= CREEPING and self._restore():
+            return True
+        n, H, sigma = len(self.w), self.hessian(self.multipliers), self.sigma()
+        slope = self.gradient + self.barrier_slope()
+        right = -np.concatenate([slope + self.A.T @ self.multipliers, self.g])
+        delta, tries = 0.0, 0
+        while delta <= DELTAS[1] and tries < TRIES:
+            factor = self.factors(H + diags_array(sigma + delta), GAMMA, RHO)
+            if factor is not None:
+                tries, d = tries + 1, factor.solve(right)
+                if np.isfinite(d).all() and self._search(d[:n], d[n:], slope, factor, right):
+                    self.delta = delta
+                    return True
+            delta = max(DELTAS[0], self.delta / 3.0) if delta == 0.0 else 8.0 * delta
+        return self._restore()
+
+    def _restore(self):
+        """Leave the place where no step is accepted, if its violations allow it."""
+        if np.abs(self.g).max(initial=0.0) <= NOTHING or self.problem.failures:  # charts move first, where they end
+            return False
+        cost, size = self._merit(self.w)
+        self.filter.append((cost - ENOUGH * size, (1.0 - ENOUGH) * size))
+        self.creeping, found = 0, restore(self, lambda B, s: self.factors(B, s, s), DELTAS, self.part)
+        self.part = max(LEAST_PART, 0.5 * self.part)
+        return found
+
+    def _search(self, dw, d_multipliers, slope, factor, right):
+        """Go along a step as far as the filter lets it; was there such a point?"""
+        n, alpha, here = len(dw), self.longest(dw), self._merit(self.w)
+        descent = slope @ dw
+        ok, size = self._accepted(self.w + alpha * dw, alpha, here, descent)
+        if size >= FAR:  # there is no motion, and shorter steps of less curvature are better ones
+            return False
+        if not ok and here[1] <= size:  # the constraints' curvature is in the way
+            g = alpha * self.g + self.rows(self.w + alpha * dw)[1]
+            bent = factor.solve(np.concatenate([right[:n], -g]))[:n]
+            beta = self.longest(bent)
+            if self._accepted(self.w + beta * bent, alpha, here, descent)[0]:
+                ok, alpha, dw = True, beta, bent
+        for _ in range(HALVINGS if not ok else 0):
+            alpha *= 0.5
+            ok, _ = self._accepted(self.w + alpha * dw, alpha, here, descent)
+            if ok:
+                break
+        if ok:
+            if not self._falls(alpha, here, descent):
+                self.filter.append((here[0] - ENOUGH * here[1], (1.0 - ENOUGH) * here[1]))
+            self.creeping = self.creeping + 1 if alpha < SHORT and here[1] > SMALL * self.size else 0
+            self.go(alpha, dw, d_multipliers)
+        return ok
+
+    def _falls(self, alpha, here, descent):
+        """Should the cost fall, as violations are small and its slope is not?"""
+        return descent < 0.0 and here[1] < SMALL * self.size and alpha * (-descent) ** 2.3 > here[1] ** 1.1
+
+    def _accepted(self, w, alpha, here, descent):
+        """Is a point better than this one, and than those of the filter? And its violation."""
+        (phi, beyond), (cost, size) = here, self._merit(w)
+        flat = FLAT * max(1.0, abs(phi))
+        if size > LARGE * self.size or any(cost >= other and size >= each for other, each in self.filter):
+            return False, size
+        if self._falls(alpha, here, descent):
+            return cost <= phi + ARMIJO * alpha * descent + flat, size
+        return size <= (1.0 - ENOUGH) * beyond or cost <= phi - ENOUGH * beyond + flat, size
+
+    def longest(self, dw):
+        """The longest share of a step that keeps w within its limits, and unknowns near where its model holds."""
+        far = LONGEST / max(LONGEST, np.abs(self._x(dw)).max(initial=0.0))
+        return far * _share(np.concatenate([self.w - self.low, self.high - self.w]), np.concatenate([dw, -dw]), self.mu)
+
+    def go(self, alpha, dw, d_multipliers):
+        rooms = self.w - self.low, self.high - self.w
+        dz = [self.mu / room - z - z / room * change for z, room, change in zip(
+            (self.z_low, self.z_high), rooms, (dw, -dw))]
+        z, dz = np.concatenate([self.z_low, self.z_high]), np.concatenate(dz)
+        z = z + _share(z, dz, self.mu) * dz
+        self.w = self.w + alpha * dw
+        self.multipliers = self.multipliers + alpha * d_multipliers
+        rooms = np.concatenate([self.w - self.low, self.high - self.w])
+        z = np.clip(z, self.mu / (1e10 * rooms), 1e10 * self.mu / rooms)
+        self.z_low, self.z_high = np.split(z, 2)
+        self._look()
+
+
+def _share(x, dx, mu):
+    """How much of dx leaves one percent of x, or mu of it."""
+    falling = dx < 0.0
+    return min(1.0, float(np.min(-max(0.99, 1.0 - mu) * x[falling] / dx[falling], initial=1.0)))

@@ -1,0 +1,89 @@
+"""Solvers of nonlinear programs, and what they are told."""
+from dataclasses import dataclass
+
+from liedyn.machine.arguments import positive, whole
+from liedyn.machine.errors import InputError, shown, suggestion
+from liedyn.tasks.optimal_motion import interior_point, ipopt_solver, scipy_solver
+from liedyn.tasks.optimal_motion.solving import Options
+
+SOLVERS = {"liedyn": interior_point.solve, "scipy": scipy_solver.solve, "ipopt": ipopt_solver.solve}
+SETTINGS = {"liedyn": interior_point.SETTINGS, "scipy": scipy_solver.SETTINGS}
+"""Settings by their names, all of them positive numbers; Ipopt knows its own."""
+
+
+@dataclass(frozen=True)
+class NLPSolver:
+    """A solver of nonlinear programs with its options, as `optimize_motion`'s `solver`.
+
+    Parameters
+    ----------
+    name : {"liedyn", "scipy", "ipopt"}
+        The library's own sparse interior-point method; SciPy's of trust regions ("trust-constr"); or Ipopt as CasADi's
+        wheel brings it (``liedyn[optimize]``).
+    iterations : int
+        Most iterations on each mesh.
+    feasibility : float
+        Largest violation of a row of the program.
+    optimality : float
+        Largest component of the gradient of the scaled Lagrangian.
+    settings : dict, optional
+        Further options by the solver's own names; for ``"liedyn"`` the first barrier parameter ``mu`` and how far from
+        limits it begins, ``push``, ``warm_mu`` and ``warm_push`` on finer meshes.
+
+    Raises
+    ------
+    InputError
+        An unknown solver or setting, or a number that is not positive.
+    LiedynError
+        Ipopt without CasADi.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> arm = ld.load("five_bar")
+    >>> goal = ld.close(arm, arm.home, q1=arm.home[0] + 0.2, q2=arm.home[1])
+    >>> precise = ld.NLPSolver("liedyn", optimality=1e-9, iterations=50)
+    >>> ld.optimize_motion(arm, arm.home, goal, duration=0.5, intervals=4, solver=precise).outcome
+    'converged'
+    """
+
+    name: str = "liedyn"
+    iterations: int = 500
+    feasibility: float = 1e-8
+    optimality: float = 1e-6
+    settings: dict = None
+
+    def __post_init__(self):
+        if not isinstance(self.name, str) or self.name not in SOLVERS:
+            raise InputError(f"unknown solver {shown(self.name)}, {suggestion(self.name, SOLVERS)}")
+        settings = {} if self.settings is None else self.settings
+        if not isinstance(settings, dict) or not all(isinstance(key, str) for key in settings):
+            raise InputError(f"settings must be a dict of the solver's options by name, got {shown(settings)}")
+        if self.name == "ipopt":
+            ipopt_solver.require_casadi()
+        else:
+            _check(self.name, settings)
+        for name, x in (("iterations", whole("iterations", self.iterations, 1)),
+                        ("feasibility", positive("feasibility", self.feasibility)),
+                        ("optimality", positive("optimality", self.optimality)), ("settings", dict(settings))):
+            object.__setattr__(self, name, x)
+
+    @property
+    def options(self):
+        """`Options` of a cold start."""
+        return Options(self.iterations, self.optimality, self.feasibility, self.settings, None)
+
+
+def _check(solver, settings):
+    """InputError for a setting that there is not, or that is no positive number."""
+    known = SETTINGS[solver]
+    for name, x in settings.items():
+        if name not in known:
+            raise InputError(f"unknown option {shown(name)} in settings of the solver {solver!r}, "
+                             f"{suggestion(name, known)}")
+        positive(f"settings[{name!r}]", x)
+
+
+def nlp_solver(solver):
+    """The `NLPSolver` of a name, or what is given."""
+    return solver if isinstance(solver, NLPSolver) else NLPSolver(solver)

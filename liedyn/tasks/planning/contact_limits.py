@@ -1,0 +1,172 @@
+"""Forces of contacts as limits of a plan over phases: each closed contact pushes, within its friction.
+
+The force f = (normal, tangential) of a contact has to lie in the cone
+
+    K = {f : |f_tangential| <= friction f_normal}
+
+which, with a multiplier lambda and a penalty mu, adds to the cost (Shapiro and Sun 2004; Jackson et al. 2021)
+
+    mu/2 |z - Pi z|^2 - |lambda|^2 / (2 mu)        z = f + lambda / mu, Pi z the point of K that is nearest to z
+
+(Parikh and Boyd 2014, 6.3.2). The gradient by f is mu (z - Pi z), which is also the next lambda; the second derivatives
+mu (1 - dPi) have no negative directions, as K is convex. Forces depend on the state and on the inputs of the step that
+begins there; those of a touch are impulses, of the contacts that close. Forces count in weights of the robot, impulses
+in what stops it at 1 m/s.
+"""
+import math
+from collections import namedtuple
+
+from numba import types
+
+from liedyn.machine.compiled.by_address import record
+from liedyn.machine.compiled.jit import INTEGERS, MATRIX, VECTOR, inline, kernel_in_place, late
+
+Cones = namedtuple("Cones", "rows first count side friction closed unit lam mu g")
+"""`rows` of the multipliers of contacts (r); of each contact the first one among them, their number (3, on spheres 4,
+or 1 where only pulling is limited), the side and the friction; `closed` (steps, contacts) is 1 where it pushes in a
+step; `unit` of the forces of a step; multipliers (steps, r) and penalties (steps); room for a gradient by x and the
+inputs."""
+
+CONES = record(Cones, *[INTEGERS] * 3, *[VECTOR] * 2, types.int64[:, ::1], VECTOR, MATRIX, *[VECTOR] * 2)
+
+
+@inline
+def shifted(cones, k, c, lam, part):
+    """f + part lambda / mu of contact c in step k: normal and three tangential forces, of which some may be none."""
+    return (shifted_row(cones, k, c, lam, part, 0), shifted_row(cones, k, c, lam, part, 1),
+            shifted_row(cones, k, c, lam, part, 2), shifted_row(cones, k, c, lam, part, 3))
+
+
+@inline
+def shifted_row(cones, k, c, lam, part, i):
+    if i >= cones.count[c]:
+        return 0.0
+    row = cones.first[c] + i
+    sign = -cones.side[c] if i == 0 else 1.0
+    return sign * lam[cones.rows[row]] / cones.unit[k] + part * cones.lam[k, row] / cones.mu[k]
+
+
+@inline
+def tangential(z):
+    return math.sqrt(z[1] * z[1] + z[2] * z[2] + z[3] * z[3])
+
+
+@inline
+def nearest(z, friction):
+    """(s, t): the point of the cone that is nearest to z is (s, t z_1, t z_2, t z_3)."""
+    r = tangential(z)
+    if z[0] >= 0.0 and r <= friction * z[0]:
+        return z[0], 1.0
+    if friction * r <= -z[0]:
+        return 0.0, 0.0
+    s = (z[0] + friction * r) / (1.0 + friction * friction)
+    return s, friction * s / r
+
+
+@inline
+def outside(z, friction):
+    """z - Pi z."""
+    s, t = nearest(z, friction)
+    return z[0] - s, (1.0 - t) * z[1], (1.0 - t) * z[2], (1.0 - t) * z[3]
+
+
+@inline
+def square(a):
+    return a[0] * a[0] + a[1] * a[1] + a[2] * a[2] + a[3] * a[3]
+
+
+@kernel_in_place
+def cone_cost(cones, k, lam):
+    """What the forces of contacts in step k, with multipliers lam, add; and how far one is outside its cone."""
+    added = worst = 0.0
+    for c in range(cones.first.size):
+        if cones.closed[k, c] == 0:
+            continue
+        added += 0.5 * cones.mu[k] * square(outside(shifted(cones, k, c, lam, 1.0), cones.friction[c]))
+        for i in range(cones.first[c], cones.first[c] + cones.count[c]):
+            added -= 0.5 * cones.lam[k, i] * cones.lam[k, i] / cones.mu[k]
+        worst = max(worst, math.sqrt(square(outside(shifted(cones, k, c, lam, 0.0), cones.friction[c]))))
+    return added, worst
+
+
+@inline
+def put_force_gradient(cones, k, c, along, C, D):
+    """cones.g = derivatives by (x, u) of the force along a direction, from those of the rows of multipliers."""
+    x, first = C.shape[1], cones.first[c]
+    for j in range(cones.g.size):
+        cones.g[j] = 0.0
+    for i in range(cones.count[c]):
+        factor = (-cones.side[c] if i == 0 else 1.0) * along[i] / cones.unit[k]
+        for j in range(x if factor != 0.0 else 0):
+            cones.g[j] += factor * C[first + i, j]
+        for j in range(D.shape[1] if factor != 0.0 else 0):
+            cones.g[x + j] += factor * D[first + i, j]
+
+
+@inline
+def add_slope(g, factor, lx, lu):
+    """lx and lu += factor g."""
+    for i in range(lx.size):
+        lx[i] += factor * g[i]
+    for i in range(lu.size):
+        lu[i] += factor * g[lx.size + i]
+
+
+@inline
+def add_curvature(g, factor, lxx, by_u):
+    """lxx and by_u += factor g g^T."""
+    x = lxx.shape[0]
+    for i in range(g.size):
+        s = factor * g[i]
+        if s == 0.0:
+            continue
+        for j in range(x if i < x else g.size):
+            if i < x:
+                lxx[i, j] += s * g[j]
+            else:
+                by_u[i - x, j] += s * g[j]
+
+
+@kernel_in_place
+def add_cone_derivatives(cones, k, lam, C, D, lx, lxx, lu, by_u):
+    """What `cone_cost` returns; its gradient and Gauss-Newton matrix are added, by_u (nu, x + nu) being [l_ux l_uu].
+
+    C and D are the derivatives of the multipliers by the state and by the inputs.
+    """
+    mu = cones.mu[k]
+    for c in range(cones.first.size):
+        if cones.closed[k, c] == 0:
+            continue
+        friction, z = cones.friction[c], shifted(cones, k, c, lam, 1.0)
+        beyond, r = outside(z, friction), tangential(z)
+        if square(beyond) == 0.0:
+            continue
+        put_force_gradient(cones, k, c, beyond, C, D)
+        add_slope(cones.g, mu, lx, lu)
+        s, t = nearest(z, friction)
+        for i in range(cones.count[c]):  # all directions where the tip is nearest, else those along the cone's surface
+            if i == 0 and s > 0.0:
+                continue
+            put_force_gradient(
+                cones, k, c, (1.0 if i == 0 else 0.0, 1.0 if i == 1 else 0.0, 1.0 if i == 2 else 0.0,
+                              1.0 if i == 3 else 0.0), C, D)
+            add_curvature(cones.g, mu * (1.0 - t), lxx, by_u)
+        if s > 0.0:
+            e, size = (z[1] / r, z[2] / r, z[3] / r), math.sqrt(1.0 + friction * friction)
+            put_force_gradient(cones, k, c, (0.0, e[0], e[1], e[2]), C, D)
+            add_curvature(cones.g, -mu * (1.0 - t), lxx, by_u)
+            put_force_gradient(cones, k, c, (-friction / size, e[0] / size, e[1] / size, e[2] / size), C, D)
+            add_curvature(cones.g, mu, lxx, by_u)
+    return cone_cost(cones, k, lam)
+
+
+@late(CONES, types.int64, VECTOR, types.float64, types.float64)
+def update_cone_multipliers(cones, k, lam, factor, largest):
+    """lambda = mu (z - Pi z), and penalties that grow by a factor; compiled apart, for plans that have contacts."""
+    for c in range(cones.first.size):
+        if cones.closed[k, c] == 0:
+            continue
+        beyond = outside(shifted(cones, k, c, lam, 1.0), cones.friction[c])
+        for i in range(cones.count[c]):
+            cones.lam[k, cones.first[c] + i] = cones.mu[k] * beyond[i]
+    cones.mu[k] = min(factor * cones.mu[k], largest)

@@ -1,0 +1,343 @@
+"""Derivatives of the steps along a plan, of all knots in one batch (methods and symbols: `liedyn.tasks.planning.step`).
+
+The knots of a plan are known, so the local state spaces at all of them, and after them those at the next stages of all
+steps, are batches of `liedyn.linear.linearize_states`: W states at a time in lanes where the robot allows. The chain
+rule along the stages follows, knot by knot. With f_i = (w, wdot) the rates at stage i and [A_i B_i] their derivatives,
+
+    df_i = A_i (eta_i, dw_i) + B_i du
+
+where dw_i = dw + c h df_(i-1), and eta_i is the variation of the coordinates c h w_(i-1) away from the start: a
+variation eta of y, body-fixed, is after a displacement u the variation Ad_{exp -u} eta + dexp_{-u} du, joint by joint.
+"""
+from collections import namedtuple
+
+import numpy as np
+from numba import types
+
+from liedyn.lie.algebra import Ad, neg, neg6, rotate
+from liedyn.lie.exponential import exp, left_jacobian, so3_exp, so3_left_jacobian
+from liedyn.linear.linearize_one_state import room
+from liedyn.linear.linearize_states import Tolerances, linearize_registers, linearize_trees
+from liedyn.linear.output_rows import MULTIPLIER, TREE, VELOCITY
+from liedyn.machine.compiled.by_address import placed, record, contents
+from liedyn.machine.compiled.jit import CUBE, MATRIX, VECTOR, group, inline, kernel_in_place, late
+from liedyn.machine.linalg.gauss_jordan import add_products_in_registers, add_row, clear, padded
+from liedyn.machine.simd.lanes import SCALAR
+from liedyn.machine.simd.registers import copy_row
+from liedyn.mechanics.dynamics.state import State
+from liedyn.mechanics.tree.configuration import difference_kernel
+from liedyn.model.packed import N_ROWS
+from liedyn.model.packed_records import MODEL
+from liedyn.tasks.planning.element_forces import has_elements, put_forces_of_row
+from liedyn.tasks.planning.local_spaces import BATCH, FOUND, linearize_with_elements, one_by_one
+from liedyn.tasks.planning.phase_changes import linearize_phases, put_touch_derivatives, touch
+from liedyn.tasks.planning.phases import touches
+from liedyn.tasks.planning.step import (
+    DISCRETISATION, EULER, STEP_ROOM, copy_vector, in_phase, put_displacement, put_forces, put_state, stage_time,
+    stage_weight,
+)
+
+Path = namedtuple("Path", "q v u")
+"""States of the knots, one more than inputs."""
+
+Expansion = namedtuple("Expansion", "A B gap lx lxx lu by_u k K lam mu")
+"""Of each knot: derivatives of the step, gap to the next knot, derivatives of the cost, with [l_ux l_uu] (nu, x + nu)
+of limits on forces of contacts where there are some; the change k and the feedback K of inputs; multipliers and
+penalties of the limits."""
+
+StageRoom = namedtuple("StageRoom", "states found outputs tolerances u x eta dw df moved sum_w sum_f")
+"""States and local state spaces at all stages, stage by stage, each of all knots, whose `outputs` are velocities and
+multipliers of contacts; and room for one knot: a displacement u and the sum x of rates. Padded (p, z), by z = (y, w,
+input): derivatives of the coordinates, of the rates (w, wdot) of a stage, of what moves the next one, and of the sum of
+rates."""
+
+PATH = group(Path, *[MATRIX] * 3)
+EXPANSION = record(Expansion, *[CUBE] * 2, *[MATRIX] * 2, CUBE, MATRIX, CUBE, MATRIX, CUBE, *[MATRIX] * 2)
+STAGE_ROOM = record(StageRoom, BATCH[3], FOUND, *BATCH[6:8], *[VECTOR] * 2, *[MATRIX] * 6)
+in_registers, of_trees = (late(*BATCH)(each.kernel) for each in (linearize_registers, linearize_trees))
+
+
+def stage_room(robot, d, knots, whole):
+    """`StageRoom` for steps between so many knots; where (y, w) are the `whole` state, no outputs are needed."""
+    n, p, nu, rows = robot.nv, d.entries.size // 2, d.actuators.shape[1], d.method * knots
+    states = State(np.empty((rows, robot.nq)), np.empty((rows, n)), np.empty((rows, n)), np.empty((rows, 0)))
+    outputs = np.array([(TREE, VELOCITY, j, j) for j in range(0 if whole and robot.elements is None else n)]
+                       + [(MULTIPLIER, 0, row, n + i) for i, row in enumerate(d.phases.cones.rows)],
+                       np.int64).reshape(-1, 4)
+    return StageRoom(states, room(robot, rows, p, p, nu, len(outputs)), outputs, Tolerances(np.inf, d.rank_tolerance),
+                     np.zeros(p), np.zeros(2 * p), *np.zeros((6, p, padded.py_func(2 * p + nu))))
+
+
+@inline
+def carry_columns(group_size, u, k, Z, D):
+    """Rows of one ball or free joint, from row k on: Ad_{exp -u} Z + dexp_{-u} D, into Z."""
+    if group_size == 3:
+        w = neg((u[k], u[k + 1], u[k + 2]))
+        R, J = so3_exp(w), so3_left_jacobian(w)
+        for j in range(Z.shape[1]):
+            a = rotate(R, (Z[k, j], Z[k + 1, j], Z[k + 2, j]))
+            b = rotate(J, (D[k, j], D[k + 1, j], D[k + 2, j]))
+            for i in range(3):
+                Z[k + i, j] = a[i] + b[i]
+        return
+    V = neg6(((u[k], u[k + 1], u[k + 2]), (u[k + 3], u[k + 4], u[k + 5])))
+    X, (J, C) = exp(V), left_jacobian(V)
+    for j in range(Z.shape[1]):
+        a = Ad(X, ((Z[k, j], Z[k + 1, j], Z[k + 2, j]), (Z[k + 3, j], Z[k + 4, j], Z[k + 5, j])))
+        w, v = (D[k, j], D[k + 1, j], D[k + 2, j]), (D[k + 3, j], D[k + 4, j], D[k + 5, j])
+        Jw, Jv, Cw = rotate(J, w), rotate(J, v), rotate(C, w)
+        for i in range(3):
+            Z[k + i, j] = a[0][i] + Jw[i]
+            Z[k + 3 + i, j] = a[1][i] + Jv[i] + Cw[i]
+
+
+@inline
+def put_variation(d, u, D, Z):
+    """Z (p, z) = the variation of y after a displacement u that varies by D."""
+    p = Z.shape[0]
+    clear(Z)
+    for i in range(p):
+        Z[i, i] = 1.0
+    for g in range(d.groups.shape[0]):
+        carry_columns(d.groups[g, 1], u, d.groups[g, 0], Z, D)
+    g, end = 0, -1
+    for i in range(p):
+        if g < d.groups.shape[0] and i == d.groups[g, 0]:
+            end = i + d.groups[g, 1]
+            g += 1
+        if i >= end:
+            add_row(Z, i, 1.0, D, i)
+
+
+@inline
+def put_scaled(factor, D, first, out):
+    """out = factor D + [0 1 0], the identity in columns from `first` on."""
+    clear(out)
+    for i in range(out.shape[0]):
+        add_row(out, i, factor, D, i)
+        out[i, first + i] += 1.0
+
+
+@inline
+def put_rolling(d, X, eta, first, dw):
+    """Rows of dw whose velocities are no independent ones but follow from them, by X at the stage."""
+    p = eta.shape[0]
+    for i in range(d.places.size if d.speeds.size < d.places.size else 0):
+        place, at, is_speed = d.places[i], d.entries[i], False
+        for k in range(d.speeds.size):
+            is_speed = is_speed or d.speeds[k] == place
+        if not is_speed:
+            for j in range(dw.shape[1]):
+                dw[at, j] = X[place, j] if first and j < 2 * p else 0.0
+            for l in range(0 if first else p):
+                add_row(dw, at, X[place, l], eta, l)
+                add_row(dw, at, X[place, p + l], dw, l)
+
+
+@inline
+def put_rate_derivatives(r, A, B, first):
+    """df of a stage, from the lower rows of its A (2p, 2p) and B (2p, nu); eta and dw are those of its state."""
+    p, x, nu, z = r.u.size, A.shape[1], B.shape[1], r.df.shape[1]
+    clear(r.df)
+    for i in range(p):
+        if first:  # eta and dw are rows of the identity
+            copy_row(SCALAR, A, x * (p + i), x, r.df, z * i)
+        copy_row(SCALAR, B, nu * (p + i), nu, r.df, z * i + x)
+    if not first:
+        add_products_in_registers(A, x * p, x, 1, p, p, r.eta, r.df)
+        add_products_in_registers(A, x * p + p, x, 1, p, p, r.dw, r.df)
+
+
+@inline
+def put_displacement_of(d, r, k, knots, v):
+    """What the step from knot k with velocities v adds to (y, w), in r.x."""
+    for i in range(r.x.size):
+        r.x[i] = 0.0
+        for stage in range(d.method):
+            r.x[i] += stage_weight(d.method, stage, d.h) * r.found.f0[stage * knots + k, i]
+    put_displacement(d, v, r.x)
+
+
+@inline
+def put_sums(d, r, k, knots):
+    """From derivatives of stages: sum_w, of the displacement, and sum_f, of the velocities behind the step."""
+    p, h = r.u.size, d.h
+    if d.method == EULER:  # semi-implicit: moved by the new velocities
+        put_rate_derivatives(r, r.found.A[k], r.found.B[k], True)
+        put_scaled(h, r.df, p, r.sum_f)
+        clear(r.sum_w)
+        for i in range(p):
+            add_row(r.sum_w, i, h, r.sum_f, i)
+        return
+    clear(r.df)
+    clear(r.sum_w)
+    clear(r.sum_f)
+    for stage in range(d.method):
+        row, weight, c_h = stage * knots + k, stage_weight(d.method, stage, h), stage_time(stage, h)
+        if stage > 0:
+            for i in range(p):
+                r.u[i] = c_h * r.found.f0[row - knots, i]
+            clear(r.moved)
+            for i in range(p):
+                add_row(r.moved, i, c_h, r.dw, i)
+            put_variation(d, r.u, r.moved, r.eta)
+        put_scaled(c_h, r.df, p, r.dw)
+        put_rolling(d, r.found.C[row], r.eta, stage == 0, r.dw)
+        put_rate_derivatives(r, r.found.A[row], r.found.B[row], stage == 0)
+        for i in range(p):
+            add_row(r.sum_w, i, weight, r.dw, i)
+            add_row(r.sum_f, i, weight, r.df, i)
+    for i in range(p):
+        r.sum_f[i, p + i] += 1.0
+
+
+@inline
+def put_scaled_row(h, row, at, one, out):
+    """Row `at` of out = h row, with 1 added in the column `one` if there is one."""
+    for j in range(row.size):
+        out[at, j] = h * row[j]
+    if one >= 0:
+        out[at, one] += 1.0
+
+
+@inline
+def put_euler_derivatives(h, A_f, B_f, A, B):
+    """Of a semi-implicit step in coordinates that add up: rows of w' = w + h f, and of y' = y + h w'."""
+    p = A.shape[0] // 2
+    for i in range(p):
+        put_scaled_row(h, A_f[p + i], p + i, p + i, A)
+        put_scaled_row(h, A[p + i], i, i, A)
+        put_scaled_row(h, B_f[p + i], p + i, -1, B)
+        put_scaled_row(h, B[p + i], i, -1, B)
+
+
+@kernel_in_place
+def put_step_derivatives(d, r, k, knots, v, A, B):
+    """A (2p, 2p) and B (2p, nu) of the step from knot k with velocities v."""
+    if d.method == EULER and d.groups.shape[0] == 0:  # the same as below, in a third of the time
+        put_euler_derivatives(d.h, r.found.A[k], r.found.B[k], A, B)
+        return
+    d, r = contents(d), contents(r)
+    p, x, nu, z = r.u.size, A.shape[1], B.shape[1], r.df.shape[1]
+    put_sums(d, r, k, knots)
+    put_displacement_of(d, r, k, knots, v)
+    for i in range(p):
+        r.u[i] = r.x[i]
+    put_variation(d, r.u, r.sum_w, r.eta)
+    for i in range(p):
+        copy_row(SCALAR, r.eta, z * i, x, A, x * i)
+        copy_row(SCALAR, r.eta, z * i + x, nu, B, nu * i)
+        copy_row(SCALAR, r.sum_f, z * i, x, A, x * (p + i))
+        copy_row(SCALAR, r.sum_f, z * i + x, nu, B, nu * (p + i))
+
+
+@inline
+def put_stage_states(model, d, r, step, stage, path):
+    """States of all knots at a stage; the first knot whose stage there is none of, or their number."""
+    knots, s = path.q.shape[0], r.states
+    for k in range(knots if stage == 0 else knots - 1):
+        row, q, v = stage * knots + k, path.q[k], path.v[k]
+        if stage == 0:
+            copy_vector(q, s.q[row])
+            copy_vector(v, s.v[row])
+        else:
+            of_knot, e = in_phase(model, d, k)
+            if not put_state(of_knot, e, step, q, v, r.found.f0[row - knots], stage_time(stage, d.h)):
+                return k
+            copy_vector(step.stage.q, s.q[row])
+            copy_vector(step.stage.v, s.v[row])
+        u = path.u[min(k, knots - 2)]
+        if has_elements(d):
+            put_forces_of_row(d.actuators, contents(d.elements), row, u, s.q[row], s.v[row], s.tau[row])
+        else:
+            put_forces(d.actuators, u, s.tau[row])
+    return knots
+
+
+@inline
+def linearize_stage(model, d, r, begin, end):
+    """Local state spaces of the rows from `begin` to `end`; the first row that has none, or `end`."""
+    states, tolerances, found = contents(r.states), contents(r.tolerances), contents(r.found)
+    coordinates = contents(d.coordinates)
+    for k in range(begin, end):
+        found.rank[k] = -1
+    if d.phases.counts.shape[0] > 0:
+        return linearize_phases(model, d, states, r.outputs, tolerances, d.phases.of_knot.size, begin, end, found)
+    if has_elements(d):
+        linearize_with_elements(begin, end, model, states, coordinates, d.actuators, r.outputs, tolerances, found,
+                                contents(d.elements), 0)
+    elif model.ints[N_ROWS] > 0:
+        in_registers(begin, end, model, states, coordinates, d.actuators, r.outputs, tolerances, found)
+    else:
+        of_trees(begin, end, model, states, coordinates, d.actuators, r.outputs, tolerances, found)
+    known = begin
+    while known < end and found.rank[known] >= 0:
+        known += 1
+    if known < end and not has_elements(d):
+        one_by_one(begin, end, model, states, coordinates, d.actuators, r.outputs, tolerances, found)
+    while known < end and found.rank[known] >= 0:
+        known += 1
+    return known
+
+
+@inline
+def put_difference(model, d, dq, q_0, v_0, q, v, dx):
+    """dx = (y, w) of (q, v) seen from (q_0, v_0); dq (nv) is room."""
+    p = d.places.size
+    difference_kernel(model, q_0, q, dq)
+    for i in range(dx.size if d.entries.size < dx.size else 0):
+        dx[i] = 0.0
+    for i in range(p):
+        dx[d.entries[i]] = dq[d.places[i]]
+    for i in range(d.speeds.size):
+        dx[d.entries[p + i]] = v[d.speeds[i]] - v_0[d.speeds[i]]
+
+
+@kernel_in_place
+def put_gaps(model, d, r, step, dq, path, x):
+    """Gaps between where steps lead and the next knots; (knots done, sum of their sizes)."""
+    knots, gaps = path.q.shape[0], 0.0
+    for k in range(knots - 1):
+        of_knot, e = in_phase(model, d, k)
+        if touches(d, k):
+            made = touch(model, d, step, k, path.q[k], path.v[k], step.q, step.v)
+        else:
+            put_displacement_of(e, r, k, knots, path.v[k])
+            made = put_state(of_knot, e, step, path.q[k], path.v[k], r.x, 1.0)
+            copy_vector(step.stage.q, step.q)
+            copy_vector(step.stage.v, step.v)
+        if not made:
+            return k, np.inf
+        put_difference(*in_phase(model, d, k + 1), dq, path.q[k + 1], path.v[k + 1], step.q, step.v, x.gap[k])
+        for i in range(r.x.size):
+            gaps += abs(x.gap[k, i])
+    return knots, gaps
+
+
+@late(MODEL, DISCRETISATION, STAGE_ROOM, STEP_ROOM, VECTOR, PATH, types.boolean, EXPANSION,
+      returns=types.Tuple((types.int64, types.float64)))
+def expand_steps(model, d, r, step, dq, path, closed, x):
+    """Derivatives of all steps in x, motions of the manifold in r.found, and gaps between steps and knots.
+
+    Where the plan is `closed`, each step leads to the next knot, there are no gaps, and no step has to be made. Returns
+    (knots done, sum of |gaps|); dq (nv) is room.
+    """
+    knots, p = path.q.shape[0], x.gap.shape[1] // 2
+    for stage in range(d.method):
+        begin, count = stage * knots, knots if stage == 0 else knots - 1
+        made = put_stage_states(model, d, r, step, stage, path)
+        made = linearize_stage(model, d, r, begin, begin + min(made, count)) - begin
+        if made < count:
+            return made, np.inf
+    for k in range(knots - 1):
+        if touches(d, k):
+            if not put_touch_derivatives(model, d, step, k, path.q[k], path.v[k], r.found.K[k], r.found.C[k], x.A[k]):
+                return k, np.inf
+            x.B[k, :, :] = r.found.D[k, :, :] = 0.0
+            copy_vector(step.first, r.found.lam[k])
+        else:
+            e = d if d.phases.counts.shape[0] == 0 else placed(in_phase(model, d, k)[1])
+            put_step_derivatives(e, r, k, knots, path.v[k], x.A[k], x.B[k])
+        for i in range(2 * p):
+            x.gap[k, i] = 0.0
+    return (knots, 0.0) if closed else put_gaps(model, d, r, step, dq, path, x)

@@ -1,0 +1,342 @@
+"""Model-predictive control: at each sample a plan from the state as it is, of which the first input is applied."""
+import time
+import warnings
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+
+from liedyn.machine.arguments import non_negative, number, positive, whole
+from liedyn.machine.errors import InputError, SingularConfigurationError
+from liedyn.model.travel import Travelling
+from liedyn.tasks.planning.ddp_search import CONVERGED, FROM_STATES, GO_ON, ITERATIONS
+from liedyn.tasks.planning.gait import NOW, carry, close, phases_ahead, schedule_of
+from liedyn.tasks.planning.plan import STATUS, PlanWarning, first_penalty, plan_of, put_start, regulated
+from liedyn.tasks.planning.shift import shift_by_part
+from liedyn.tasks.planning.solver import GROWTH, PlanError, Solver
+from liedyn.tasks.planning.solver import HALVINGS as FIRST_HALVINGS
+
+FIRST_ITERATIONS, FIRST_TOLERANCE = 500, 1e-9
+"""Of the plan that the first call begins with."""
+
+ROUNDING = 1e-6
+"""Parts of a step that are rounding of time."""
+UNCHANGED = "as planned before"
+UNPLANNABLE = PlanError, SingularConfigurationError
+"""What a search raises where a plan leads nowhere."""
+
+HALVINGS = 8
+"""Parts of a change that are tried at most: the time of a call has a bound."""
+
+
+class MPC(Travelling):
+    """A controller that plans anew at each sample; a function of (t, q, v) for :class:`liedyn.Sampled`.
+
+    Each call shifts the plan before to the present, with its multipliers, puts the state as it is at its beginning,
+    and improves it until it has converged, or until iterations or time run out; the first of them close the gap behind
+    that state. Where its derivatives do not exist, the call plans as the first one, in what is left of its time. Where
+    that leads nowhere, it gives the input that was planned before, with its feedback, and warns. Inputs are within
+    their limits at every call. The first call plans to convergence, and takes longer.
+
+    Parameters
+    ----------
+    robot : Robot
+        As for `ddp`.
+    q, v : array_like, shapes (nq,) and (nv,)
+        A state that the robot starts from or near to, closed [rad, m; rad/s, m/s]: it chooses coordinates, and kernels
+        are compiled with it.
+    cost : Cost or callable
+        Or a function ``t -> Cost``, with references and goals that move; costs of all times have the same targets.
+    steps : int
+        Steps that are planned ahead, touches not counted.
+    h : float
+        Time of a step [s]; it need not be the period of the samples.
+    limits, method, independent
+        As for `ddp`.
+    schedule : sequence of Phase, optional
+        Which contacts are closed when: phases that follow one another from t = 0 on, and begin anew at their end. Calls
+        are then at multiples of h, and references of the cost are single states, or functions of time. A state as it is
+        measured need not touch where the schedule says: plans begin with a touch at once, for which `plan` has one more
+        knot.
+    iterations : int
+        Largest number of iterations of a call. One is enough where no limit of a state binds; with limits, more of them
+        hold these more closely.
+    budget : float, optional
+        Time that a call should take at most [s], measured by the clock: no iteration begins that would end later if it
+        took as long as the longest one of this call. One iteration is made in any case, and the first call takes what
+        it needs. Results then depend on the speed of the machine. Default: only `iterations` count.
+    tolerance, limit_tolerance
+        As for `ddp`.
+    penalty : float, optional
+        Penalty of violated limits of states, per square of a unit: it stays, once there is a first plan. Default: the
+        cost of the first plan, or the largest weight of the cost.
+
+    Attributes
+    ----------
+    status : str
+        How the search of the last call has ended, as for :class:`liedyn.Plan`; or ``"as planned before"``, where no
+        plan was found from there.
+    iterations : int
+        How many the last call has made.
+
+    Raises
+    ------
+    InputError, ClosureError
+        As for `ddp`.
+
+    Warns
+    -----
+    PlanWarning
+        The first plan has not converged; a call has found no plan from its state, and the one before goes on.
+
+    Notes
+    -----
+    Real-time iterations (Diehl, Bock and Schloeder 2005) of `ddp`, several of them in a call. Penalties of limits stay,
+    and multipliers are carried along: that holds limits closely, with smooth inputs while they bind. All but the shift
+    and the clock is compiled.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> loader = ld.load("loader")
+    >>> goal = ld.close(loader, loader.home, boom=0.2, bucket=-0.1)
+    >>> hold = ld.inverse_dynamics(loader, goal, [0.0] * 8, [0.0, 0.0]).u
+    >>> cost = ld.Cost(Q={"boom": 100.0, "bucket": 100.0}, R=1e-9, q=goal, u=hold)
+    >>> mpc = ld.MPC(loader, loader.home, [0.0] * 8, cost, steps=30, h=0.02, limits=ld.Limits(inputs=(-4e5, 4e5)))
+    >>> tr = ld.simulate(loader, loader.home, [0.0] * 8, 0.1, dt=2e-3, u=ld.Sampled(mpc, 0.01))
+    """
+
+    def __init__(self, robot, q, v, cost, steps, h, limits=None, method="euler", independent=None, iterations=8,
+                 tolerance=1e-6, limit_tolerance=1e-4, penalty=None, budget=None, schedule=None):
+        self._cost, self._limits, self._steps = cost, limits, whole("steps", steps, 1)
+        self._schedule, self._now, self._step = schedule_of(schedule), 0 if schedule is None else NOW, 0
+        self._given_to_solver = robot, q, v, h, limits, method, independent
+        self._solver = self._solver_at(0, 0.0)
+        self._most, self.iterations = whole("iterations", iterations, 1), 0
+        self._budget = np.inf if budget is None else positive("budget", budget)
+        self._tolerance = non_negative("tolerance", tolerance)
+        self._limit_tolerance = non_negative("limit_tolerance", limit_tolerance)
+        self._penalty = self._given = None if penalty is None else positive("penalty", penalty)
+        self._t, self._status, self._costs, self.status = None, CONVERGED, [], "no call yet"
+        self._solver.begin(*self._solver.state(q, v))
+        self._solver.search(0, 0.0, np.inf, 1.0, self._begin_anew())  # compiles
+        self._solver.path.u[:] += 1.0  # so that steps do not lead to the next knots: gaps are compiled, too
+        self._solver.search(1, 0.0, np.inf, 1.0, FROM_STATES, False)
+        self._solver.raise_multipliers()
+        if self._schedule is None:
+            self._shift(0.5)
+
+    def __repr__(self):
+        return f"MPC({self._solver.robot.name!r}, {self._solver.steps} steps of {self._solver.h:g} s, {self.status})"
+
+    def _solver_at(self, step, t):
+        """The search for plans that begin with a step, for the cost of a time."""
+        robot, q, v, h, limits, method, independent = self._given_to_solver
+        steps = self._steps if self._schedule is None else phases_ahead(self._schedule, step, self._steps)
+        return Solver(robot, q, v, self._cost_at(t), steps, h, limits, method, independent)
+
+    def _begin_anew(self):
+        """Begin at the inputs of the cost; along a schedule at rest in the first state, which all phases close."""
+        solver, roll = self._solver, put_start(self._solver, None)
+        if self._schedule is None:
+            return roll
+        solver.path.v[NOW:] = 0.0
+        close(solver)
+        return FROM_STATES
+
+    def _cost_at(self, t):
+        return self._cost(t) if callable(self._cost) else self._cost
+
+    def reset(self):
+        """Forget the plan: the next call is a first one.
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> arm = ld.load("five_bar")
+        >>> mpc = ld.MPC(arm, arm.home, [0.0] * 4, ld.Cost(Q=1.0, R=1e-2), steps=10, h=0.02)
+        >>> u = mpc(0.0, arm.home, [0.0] * 4)
+        >>> mpc.reset()
+        >>> bool((mpc(0.0, arm.home, [0.0] * 4) == u).all())
+        True
+        """
+        self._t, self._penalty = None, self._given
+
+    @property
+    def plan(self):
+        """The `Plan` of the last call, its times from there on.
+
+        Raises
+        ------
+        InputError
+            There has been no call.
+        """
+        if self._t is None:
+            raise InputError("there is no plan yet: call mpc(t, q, v) first")
+        plan = replace(plan_of(self._solver, self._status), costs=np.array(self._costs), iterations=self.iterations)
+        if self.status != UNCHANGED:
+            return plan
+        return replace(plan, status=UNCHANGED, cost=np.nan, costs=np.full(1, np.nan), violation=np.nan)
+
+    def __call__(self, t, q, v):
+        """Inputs for the state as it is.
+
+        Parameters
+        ----------
+        t : float
+            Time [s]; later than that of the call before.
+        q : array_like, shape (nq,)
+            [rad, m; quaternions (x, y, z, w)], closed.
+        v : array_like, shape (nv,)
+            [rad/s, m/s]
+
+        Returns
+        -------
+        u : ndarray, shape (nu,)
+            Within their limits [N m, N].
+
+        Raises
+        ------
+        InputError
+            A shape does not fit, an entry is not finite, or time goes back: `reset` first.
+        ClosureError
+            A loop is open.
+        PlanError, SingularConfigurationError
+            The first plan leads nowhere: the message names the knot.
+
+        Warns
+        -----
+        PlanWarning
+            As for the class.
+        """
+        begun, solver, t = time.perf_counter(), self._solver, number("t", t)
+        state = solver.state(q, v)
+        if self._t is not None and t < self._t - 0.5 * solver.h:
+            raise InputError(f"mpc, t: time goes back, from {self._t:g} to {t:g}; call reset() before another run")
+        if self._schedule is not None:
+            self._move_to(t)
+        elif callable(self._cost):
+            self._set_cost(t)
+        if self._t is None:
+            self._first(state, FIRST_ITERATIONS, np.inf)
+            self._t = t
+        else:
+            if self._schedule is None:
+                self._shift((t - self._t) / solver.h)
+            self._t = max(t, self._t)
+            return self._again(t, state, begun + self._budget)
+        self.status = STATUS[self._status]
+        return self._solver.path.u[self._now].copy()
+
+    def _again(self, t, state, deadline):
+        """Inputs by the plan before, improved; by that plan as it is where nothing better is found."""
+        solver, phases = self._solver, self._solver.discretisation.phases
+        kept = *self._shifting(), phases.lam, phases.cones.lam
+        shifted = [each.copy() for each in kept]
+        solver.path.q[0], solver.path.v[0] = state
+        try:
+            if self._schedule is not None:
+                close(solver)
+            self._improve(FROM_STATES, self._most, self._tolerance, deadline)
+        except UNPLANNABLE:
+            try:
+                self._first(state, self._most, deadline)
+            except UNPLANNABLE as error:
+                warnings.warn(f"mpc at t = {t:g} s: the plan before goes on, as no plan was found from here: {error}",
+                              PlanWarning, stacklevel=3)
+                for each, before in zip(kept, shifted):
+                    each[:] = before
+                self.status, self.iterations = UNCHANGED, 0
+                planned, bounds = SimpleNamespace(**solver.path._asdict(), K=solver.expansion.K), solver.objective[-2:]
+                return regulated(solver.robot, solver.places, planned, self._now, *state, bounds)
+        self.status = STATUS[self._status]
+        return solver.path.u[self._now].copy()
+
+    def _improve(self, roll, most, tolerance, deadline, growth=1.0, halvings=HALVINGS):
+        """Search until it has converged, `most` iterations are made, or the next one would end after the deadline.
+
+        Penalties stay as a rule (growth 1): multipliers that are carried from call to call hold the limits, while
+        penalties that grew in one call would make all later ones converge more slowly.
+        """
+        solver, self.iterations, self._costs, longest = self._solver, 0, [], 0.0
+        several = 1 if np.isfinite(deadline) else most
+        while True:
+            begun = time.perf_counter()
+            self._status = solver.search(
+                several, tolerance, self._limit_tolerance, self._penalty, roll, False, halvings, growth)
+            now, roll = time.perf_counter(), GO_ON
+            made = int(solver.log.count[0])
+            self.iterations += made
+            self._costs += solver.log.cost[:made].tolist()
+            longest = max(longest, now - begun)
+            if self._status != ITERATIONS or self.iterations >= most or now + longest > deadline:
+                break
+        self._costs.append(float(solver.log.cost[made]))
+        if self._status == ITERATIONS and solver.log.memory[4] > 0.0:  # of plans with gaps they would mean nothing
+            solver.raise_multipliers()
+
+    def _set_cost(self, t):
+        """The cost of this time, of the same shape."""
+        solver, before = self._solver, self._solver.objective
+        solver.set_objective(self._cost_at(t), self._limits)
+        for name in "running", "final":
+            if getattr(solver.objective, name).records.tolist() != getattr(before, name).records.tolist():
+                raise InputError(f"mpc, cost: the cost at t = {t:g} has other targets than before")
+
+    def _first(self, state, most, deadline):
+        """A plan from the inputs of the cost, to convergence if iterations and time last."""
+        solver = self._solver
+        solver.begin(*state)
+        roll = self._begin_anew()
+        penalty = self._penalty
+        if penalty is None:
+            penalty = self._penalty = first_penalty(solver, roll) if solver.limited else 1.0
+        solver.set_penalty(penalty)
+        self._improve(roll, most, FIRST_TOLERANCE, deadline, GROWTH, FIRST_HALVINGS)
+        if self._t is None and self._status != CONVERGED:
+            warnings.warn(f"mpc: the first plan is not the best one: {STATUS[self._status]} after {self.iterations} "
+                          "iterations; begin at other inputs (`u` of the cost), or change `penalty` or limits",
+                          PlanWarning, stacklevel=3)
+        if self._t is None and self._given is None:
+            o = solver.objective
+            self._penalty = max(self._costs[-1], np.abs(o.Q).max(initial=penalty),
+                                *((each.weights ** 2).max(initial=0.0) for each in (o.running, o.final)))
+        solver.keep_penalty(self._penalty)
+
+    def _shifting(self):
+        """Arrays with a row for each knot or step that belong to the plan."""
+        x = self._solver.expansion
+        return *self._solver.path, x.K, x.lam, x.mu
+
+    def _move_to(self, t):
+        """The plan along a schedule that begins at a time, with what the one before knows of it.
+
+        Raises
+        ------
+        InputError
+            The time is no multiple of h.
+        """
+        old, step = self._solver, round(t / self._solver.h)
+        if abs(t / old.h - step) > ROUNDING * max(1.0, abs(step)):
+            raise InputError(f"mpc, t: calls along a schedule are at multiples of h = {old.h:g} s, got {t:g}")
+        solver = self._solver_at(step, t)
+        if self._t is not None:
+            solver.keep_penalty(self._penalty)
+            solver.begin(old.path.q[0], old.path.v[0])
+            put_start(solver, None)
+            carry(old, self._step, solver, step)
+            solver.log = old.log
+        self._solver, self._step = solver, step
+
+    def _shift(self, steps):
+        """Let the plan begin so many steps later; behind it are its last knot and the reference of inputs."""
+        s, count = self._solver, min(int(steps + ROUNDING), self._solver.steps)
+        part = steps - count if count < s.steps and steps - count > ROUNDING else 0.0
+        if count > 0:
+            for each in self._shifting():
+                each[:-count] = each[count:].copy()
+                each[-count:] = each[-count - 1 if count < len(each) else -1]
+            o = s.objective
+            s.path.u[-count:] = np.clip(o.u[-1], o.u_low, o.u_high)
+        if part > 0.0:
+            shift_by_part(s.model, s.discretisation, s.rooms.step, s.rooms.forward, s.path, s.expansion, part)

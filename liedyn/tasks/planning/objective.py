@@ -1,0 +1,346 @@
+"""Cost of a discretised motion and its limits at one knot, with derivatives in the state space there.
+
+The cost of a knot is
+
+    e^T Q e + (u - u_0)^T R (u - u_0) + sum (weight error)^2
+
+with e the deviation of (q, v) from a reference on the configuration group, and errors of targets
+(`liedyn.tasks.reaching.target_rows`). Every term depends on all coordinates of the tree; its gradient in x = (y, w)
+follows through the motions N and X = [Delta S] of the constraint manifold (`liedyn.linear.local`), so that no choice of
+coordinates changes the cost. Gradients are exact; second derivatives are those of Gauss and Newton.
+
+A limit low <= c <= high with multiplier lambda and penalty mu adds the augmented Lagrangian of an interval (Bertsekas
+1996, 3.2; Howell, Jackson and Manchester 2019),
+
+    mu/2 (z - Pi z)^2 - lambda^2 / (2 mu)        z = c + lambda / mu, Pi the nearest point of the interval
+
+whose gradient is mu (z - Pi z) dc, which is also the next lambda. Limits of inputs are no part of it
+(`liedyn.tasks.planning.backward_pass`).
+"""
+from collections import namedtuple
+
+import numpy as np
+from numba import types
+
+from liedyn.lie.algebra import add, dot, neg, neg6, quaternion_rotation, rotate
+from liedyn.lie.exponential import left_jacobian_inverse, so3_left_jacobian_inverse
+from liedyn.machine.compiled.by_address import record, contents
+from liedyn.machine.compiled.jit import INTEGERS, MATRIX, VECTOR, group, inline, kernel, kernel_in_place, late
+from liedyn.machine.linalg.gauss_jordan import add_products_in_registers, add_row, at, clear, clear_rows, padded
+from liedyn.machine.simd.lanes import SCALAR
+from liedyn.machine.simd.registers import copy_row
+from liedyn.mechanics.tree.configuration import difference_kernel
+from liedyn.mechanics.tree.kinematics import world_positions, world_size
+from liedyn.model.packed import N_LINKS, NV
+from liedyn.model.packed_records import MODEL
+from liedyn.tasks.reaching.target_rows import target_errors, target_rows
+
+COORDINATE, SPEED, TARGET, PLACE = range(4)
+"""Kinds of limits: what they bound. From PLACE on, the axes of the position of a free joint."""
+
+TargetRows = namedtuple("TargetRows", "records constants weights goals")
+"""Targets as in `liedyn.tasks.reaching.target_rows`: weights (rows), goals (1 or knots, 9 targets)."""
+
+Objective = namedtuple("Objective", "rows Q R q v u balls whole running final limits low high bounded u_low u_high")
+"""What is to be made small, and what must hold.
+
+`rows` (r) are the entries of the deviation (dq, dv) that `Q` (2, r, r) weighs, before and at the end; references q, v
+and u have one row or one for each knot; `balls` (count, 2) are the first degree of freedom and the number of those of
+balls and free joints; `whole` is 1 where (y, w) are all coordinates and velocities of the tree, and add up; `limits`
+(c, 3) are kind, place and degree of freedom (from PLACE on, that of the same axis), within `low` and `high`; places of
+kind TARGET are rows of the targets `bounded`.
+"""
+
+CostRoom = namedtuple("CostRoom", "world masses d error J g N D E WE H")
+"""Room to work in: the deviation d (2 n), errors of targets, their rows J (.., n), a row g (2 p) of a limit. Padded:
+motions N and derivatives D (n, p) of the deviation of q by y; rows E of errors, their derivatives by x and behind them
+the errors, weighed in WE; H = E^T WE, half of the second derivatives and of the gradient."""
+
+TARGET_ROWS = group(TargetRows, types.int64[:, ::1], VECTOR, VECTOR, MATRIX)
+OBJECTIVE = record(Objective, INTEGERS, types.float64[:, :, ::1], *[MATRIX] * 4, types.int64[:, ::1], types.int64,
+                  TARGET_ROWS, TARGET_ROWS, types.int64[:, ::1], VECTOR, VECTOR, TARGET_ROWS, VECTOR, VECTOR)
+COST_ROOM = record(CostRoom, *[VECTOR] * 4, MATRIX, VECTOR, *[MATRIX] * 5)
+
+
+@kernel
+def cost_room(model, p, rows):
+    """`CostRoom` for p coordinates and at most so many rows of targets."""
+    n, columns = model.ints[NV], padded(2 * p + 1)
+    count = max(rows, 2 * n)
+    return CostRoom(np.empty(world_size(model)), np.empty(4 * model.ints[N_LINKS]), np.zeros(2 * n), np.zeros(rows),
+                    np.zeros((rows, n)), np.zeros(2 * p), np.zeros((n, padded(p))), np.zeros((n, padded(p))),
+                    np.zeros((count, columns)), np.zeros((count, columns)), np.zeros((2 * p, columns)))
+
+
+@inline
+def row_at(references, k):
+    """The number of the row that counts at knot k."""
+    return min(k, references.shape[0] - 1)
+
+
+@inline
+def put_errors(model, targets, k, q, c):
+    """Errors of targets at knot k; leaves the poses."""
+    world_positions(SCALAR, model, q, c.world)
+    goal = targets.goals[row_at(targets.goals, k)]
+    target_errors(model, q, c.world, c.masses, targets.records, targets.constants, goal, c.error)
+
+
+@inline
+def put_error_rows(model, targets, k, q, p, whole, c):
+    """Rows E of the errors, after `put_errors`."""
+    goal, rows = targets.goals[row_at(targets.goals, k)], targets.weights.size
+    target_rows(model, q, c.world, c.masses, targets.records, targets.constants, goal, c.error, c.J)
+    clear_rows(c.E, rows)
+    if whole:
+        for i in range(rows):
+            copy_row(SCALAR, c.J, p * i, p, c.E, c.E.shape[1] * i)
+    else:
+        add_products_in_registers(c.J, 0, c.J.shape[1], 1, rows, c.J.shape[1], c.N, c.E)
+    for i in range(rows):
+        c.E[i, 2 * p] = c.error[i]
+
+
+@inline
+def add_targets(model, targets, k, q, p, whole, c):
+    """Targets in H; returns what they cost."""
+    put_errors(model, targets, k, q, c)
+    put_error_rows(model, targets, k, q, p, whole, c)
+    total, rows = 0.0, targets.weights.size
+    clear_rows(c.WE, rows)
+    for i in range(rows):
+        factor = targets.weights[i] * targets.weights[i]
+        add_row(c.WE, i, factor, c.E, i)
+        total += factor * c.error[i] * c.error[i]
+    add_products_in_registers(c.E, 0, 1, c.E.shape[1], p, rows, c.WE, c.H)
+    return total
+
+
+@inline
+def put_deviation(model, o, k, q, v, c):
+    """c.d = (q - q_0, v - v_0) at knot k."""
+    n, kq, kv = v.size, row_at(o.q, k), row_at(o.v, k)
+    difference_kernel(model, o.q[kq], q, c.d)
+    for j in range(n):
+        c.d[n + j] = v[j] - o.v[kv, j]
+
+
+@inline
+def limited(o, l, q, v, c):
+    """What limit l bounds; errors of the targets `bounded` are known."""
+    kind, place = o.limits[l, 0], o.limits[l, 1]
+    return c.error[place] if kind == TARGET else v[place] if kind == SPEED else q[place]
+
+
+@inline
+def beyond(o, l, x, lam, mu):
+    """mu (z - Pi z) of limit l: zero where neither limit nor multiplier pushes."""
+    z = x + lam / mu
+    return mu * (z - min(max(z, o.low[l]), o.high[l]))
+
+
+@inline
+def violation_of(o, l, x):
+    return max(o.low[l] - x, x - o.high[l], 0.0)
+
+
+@kernel_in_place
+def input_cost(o, k, u):
+    """(u - u_0)^T R (u - u_0)."""
+    R, u_0, total = o.R, o.u[row_at(o.u, k)], 0.0
+    for i in range(u.size):
+        x = 0.0
+        for j in range(u.size):
+            x += R[i, j] * (u[j] - u_0[j])
+        total += x * (u[i] - u_0[i])
+    return total
+
+
+@late(MODEL, OBJECTIVE, COST_ROOM, types.int64, types.boolean, VECTOR, VECTOR, VECTOR, VECTOR,
+      returns=types.Tuple((types.float64, types.float64, types.float64)))
+@kernel_in_place
+def state_cost(model, o, c, k, last, q, v, lam, mu):
+    """Cost of the state at knot k; what its limits add; their largest violation."""
+    o, c, total, which = contents(o), contents(c), 0.0, 1 if last else 0
+    if o.rows.size > 0:
+        put_deviation(model, o, k, q, v, c)
+        Q = o.Q[which]
+        for i in range(o.rows.size):  # Q is symmetric
+            d = c.d[o.rows[i]]
+            x = 0.5 * at(Q, i, i) * d
+            for j in range(i):
+                if at(Q, i, j) != 0.0:
+                    x += at(Q, i, j) * c.d[o.rows[j]]
+            total += 2.0 * x * d
+    targets = o.final if last else o.running
+    if targets.weights.size > 0:
+        put_errors(model, targets, k, q, c)
+        for i in range(targets.weights.size):
+            x = targets.weights[i] * c.error[i]
+            total += x * x
+    if o.bounded.weights.size > 0:
+        put_errors(model, o.bounded, k, q, c)
+    added = worst = 0.0
+    for l in range(o.low.size if k > 0 else 0):  # the first state is given
+        x = limited(o, l, q, v, c)
+        force = beyond(o, l, x, lam[l], mu[l])
+        added += 0.5 * (force * force - lam[l] * lam[l]) / mu[l]
+        worst = max(worst, violation_of(o, l, x))
+    return total, added, worst
+
+
+@inline
+def put_deviation_slopes(o, c, p):
+    """c.D = derivatives of the deviation of q by y, after `put_deviation`."""
+    n = c.N.shape[0]
+    clear(c.D)
+    for i in range(n):
+        add_row(c.D, i, 1.0, c.N, i)
+    for g in range(o.balls.shape[0]):
+        i = o.balls[g, 0]
+        w = (c.d[i], c.d[i + 1], c.d[i + 2])
+        if o.balls[g, 1] == 3:
+            A = so3_left_jacobian_inverse(neg(w))
+            for j in range(p):
+                put_column(c.D, i, j, rotate(A, column(c.N, i, j)))
+            continue
+        A, B = left_jacobian_inverse(neg6((w, (c.d[i + 3], c.d[i + 4], c.d[i + 5]))))
+        for j in range(p):
+            a, b = column(c.N, i, j), column(c.N, i + 3, j)
+            put_column(c.D, i, j, rotate(A, a))
+            put_column(c.D, i + 3, j, add(rotate(B, a), rotate(A, b)))
+
+
+@inline
+def column(A, i, j):
+    """Three numbers of a column, from row i on."""
+    return A[i, j], A[i + 1, j], A[i + 2, j]
+
+
+@inline
+def put_column(A, i, j, x):
+    A[i, j], A[i + 1, j], A[i + 2, j] = x[0], x[1], x[2]
+
+
+@inline
+def add_deviation(o, which, p, X, c):
+    """The weighed deviation in H, after `put_deviation`; returns what it costs."""
+    n, rows, total = c.N.shape[0], o.rows.size, 0.0
+    put_deviation_slopes(o, c, p)
+    clear_rows(c.E, rows)
+    clear_rows(c.WE, rows)
+    for i in range(rows):
+        row = o.rows[i]
+        if row < n:
+            add_row(c.E, i, 1.0, c.D, row)
+        else:
+            copy_row(SCALAR, X, 2 * p * (row - n), 2 * p, c.E, c.E.shape[1] * i)
+        c.E[i, 2 * p] = c.d[row]
+    add_products_in_registers(o.Q, which * rows * rows, rows, 1, rows, rows, c.E, c.WE)
+    for i in range(rows):
+        total += c.d[o.rows[i]] * c.WE[i, 2 * p]
+    add_products_in_registers(c.E, 0, 1, c.E.shape[1], 2 * p, rows, c.WE, c.H)
+    return total
+
+
+@inline
+def add_whole_deviation(o, which, p, c):
+    """`add_deviation` where the deviation is that of (y, w)."""
+    Q, total = o.Q[which], 0.0
+    for i in range(o.rows.size):
+        row, x = o.rows[i], 0.0
+        for j in range(o.rows.size):
+            factor = at(Q, i, j)
+            if factor != 0.0:
+                x += factor * c.d[o.rows[j]]
+                c.H[row, o.rows[j]] += factor
+        c.H[row, 2 * p] += x
+        total += x * c.d[row]
+    return total
+
+
+@inline
+def add_square(g, count, factor, lxx):
+    """lxx += factor g g^T, for as many entries of g."""
+    for i in range(count):
+        x = factor * g[i]
+        if x != 0.0:
+            for j in range(count):
+                lxx[i, j] += x * g[j]
+
+
+@kernel_in_place
+def add_place_rate(place, axis, j, q, N, g):
+    """Adds to g the rate of the position of a free joint along an axis of its parent, at `place` in q and j in v."""
+    k = place - axis - 4
+    R = quaternion_rotation(q[k], q[k + 1], q[k + 2], q[k + 3])
+    along = (R[0], R[1], R[2]) if axis == 0 else (R[3], R[4], R[5]) if axis == 1 else (R[6], R[7], R[8])
+    for i in range(N.shape[1]):
+        g[i] += dot(along, (N[j - axis, i], N[j - axis + 1, i], N[j - axis + 2, i]))
+
+
+@late(MODEL, OBJECTIVE, COST_ROOM, types.int64, types.boolean, VECTOR, VECTOR, VECTOR, VECTOR, MATRIX, MATRIX,
+      VECTOR, MATRIX, returns=types.Tuple((types.float64, types.float64, types.float64)))
+@kernel_in_place
+def put_state_derivatives(model, o, c, k, last, q, v, lam, mu, N, X, lx, lxx):
+    """What `state_cost` returns, with its gradient and Gauss-Newton matrix in x = (y, w), limits included."""
+    o, c = contents(o), contents(c)
+    p, whole = lx.size // 2, o.whole == 1
+    total = added = worst = 0.0
+    clear(c.H)
+    for i in range(0 if whole else N.shape[0]):
+        copy_row(SCALAR, N, p * i, p, c.N, c.N.shape[1] * i)
+    if o.rows.size > 0:
+        put_deviation(model, o, k, q, v, c)
+        which = 1 if last else 0
+        total += add_whole_deviation(o, which, p, c) if whole else add_deviation(o, which, p, X, c)
+    targets = o.final if last else o.running
+    if targets.weights.size > 0:
+        total += add_targets(model, targets, k, q, p, whole, c)
+    for i in range(2 * p):
+        lx[i] = 2.0 * c.H[i, 2 * p]
+        for j in range(2 * p):
+            lxx[i, j] = 2.0 * c.H[i, j]
+    if o.bounded.weights.size > 0:
+        put_errors(model, o.bounded, k, q, c)
+        put_error_rows(model, o.bounded, k, q, p, whole, c)
+    for l in range(o.low.size if k > 0 else 0):  # the first state is given
+        x = limited(o, l, q, v, c)
+        force = beyond(o, l, x, lam[l], mu[l])
+        added += 0.5 * (force * force - lam[l] * lam[l]) / mu[l]
+        worst = max(worst, violation_of(o, l, x))
+        if force == 0.0:
+            continue
+        kind, j = o.limits[l, 0], o.limits[l, 2]
+        for i in range(2 * p):
+            c.g[i] = 0.0 if kind != SPEED else X[j, i] if not whole else 1.0 if i == p + j else 0.0
+        for i in range(p if kind != SPEED else 0):
+            c.g[i] = N[j, i] if kind == COORDINATE else c.E[o.limits[l, 1], i] if kind == TARGET else 0.0
+        if kind >= PLACE:
+            add_place_rate(o.limits[l, 1], kind - PLACE, j, q, N, c.g)
+        for i in range(2 * p):
+            lx[i] += force * c.g[i]
+        add_square(c.g, 2 * p, mu[l], lxx)
+    return total, added, worst
+
+
+@kernel_in_place
+def put_input_gradient(o, k, u, lu):
+    """2 R (u - u_0); returns what `input_cost` does."""
+    R, u_0, total = o.R, o.u[row_at(o.u, k)], 0.0
+    for i in range(u.size):
+        x = 0.0
+        for j in range(u.size):
+            x += R[i, j] * (u[j] - u_0[j])
+        lu[i] = 2.0 * x
+        total += x * (u[i] - u_0[i])
+    return total
+
+
+@kernel_in_place
+def update_multipliers(model, o, c, k, q, v, lam, mu):
+    """lambda = mu (z - Pi z)."""
+    if o.bounded.weights.size > 0:
+        put_errors(model, o.bounded, k, q, c)
+    for l in range(o.low.size if k > 0 else 0):  # the first state is given
+        lam[l] = beyond(o, l, limited(o, l, q, v, c), lam[l], mu[l])

@@ -1,0 +1,217 @@
+"""Steps and derivatives of plans with phases (`liedyn.tasks.planning.phases`): impacts, and local state spaces by
+phase."""
+import numpy as np
+from numba import types
+
+from liedyn.linear.linearize_states import Tolerances
+from liedyn.linear.output_rows import MULTIPLIER
+from liedyn.linear.space import Coordinates
+from liedyn.machine.compiled.by_address import contents
+from liedyn.machine.compiled.jit import MATRIX, VECTOR, group, inline, inline_array, kernel, kernel_in_place, late
+from liedyn.machine.simd.lanes import SCALAR
+from liedyn.mechanics.dynamics.nullspace import OK
+from liedyn.mechanics.dynamics.state import State
+from liedyn.mechanics.tree.rnea import rnea_kernel, rnea_size
+from liedyn.mechanics.tree.rnea_derivatives import derivatives_size, rnea_derivatives_kernel
+from liedyn.model.packed import N_ROWS, PackedModel
+from liedyn.model.packed_records import MODEL
+from liedyn.tasks.planning.element_forces import has_elements
+from liedyn.tasks.planning.local_spaces import FOUND, linearize_with_elements, one_by_one, room_in
+from liedyn.tasks.planning.phases import put_closed, touches
+from liedyn.tasks.planning.step import (
+    DISCRETISATION, STEP_ROOM, accelerate, copy_vector, in_phase, make_step, owned_in_phase,
+    owned_stage_of, put_motion,
+)
+
+
+@late(MODEL, DISCRETISATION, STEP_ROOM, types.int64, *[VECTOR] * 4, returns=types.boolean)
+@kernel
+def touch(model, d, r, k, q, v, q_next, v_next):
+    """(q_next, v_next) at the beginning of the phase behind knot k, from (q, v); False if there is no such state."""
+    closed, e = owned_in_phase(model, d, k + 1)
+    held = PackedModel(e.configuration, model.floats)
+    if not put_closed(held, e, owned_stage_of(r.stage, e.choosable[0]), q, d.rank_tolerance):
+        return False
+    at_rest, rest, work = PackedModel(closed.ints, d.phases.rest), np.zeros(v.size), np.empty(rnea_size(model))
+    copy_vector(r.stage.q, q_next)
+    rnea_kernel(SCALAR, at_rest, q_next, rest, v, r.f_ext, work, r.tau)
+    if accelerate(at_rest, q_next, rest, r.tau, r.f_ext, d.rank_tolerance, r.solve, r.a, r.first)[0] != OK:
+        return False
+    for i in range(e.speeds.size):
+        r.w[i] = r.a[e.speeds[i]]
+    if not put_motion(closed, e, owned_stage_of(r.stage, e.choosable[1]), r.w):
+        return False
+    copy_vector(r.stage.v, v_next)
+    finite = True
+    for j in range(v.size):
+        finite = finite and abs(v_next[j]) < np.inf
+    return finite
+
+
+@kernel(nogil=True)
+def close_knots(model, d, r, path, first):
+    """Move the states of the knots from `first` on to the constraints of their phases, as they are seen from there.
+
+    Returns the first one that cannot be closed, or the number of knots.
+    """
+    for k in range(first, path.q.shape[0]):
+        closed, e = owned_in_phase(model, d, k)
+        held = PackedModel(e.configuration, model.floats)
+        if not put_closed(held, e, owned_stage_of(r.stage, e.choosable[0]), path.q[k], d.rank_tolerance):
+            return k
+        copy_vector(r.stage.q, path.q[k])
+        for i in range(e.speeds.size):
+            r.w[i] = path.v[k, e.speeds[i]]
+        if not put_motion(closed, e, owned_stage_of(r.stage, e.choosable[1]), r.w):
+            return k
+        copy_vector(r.stage.v, path.v[k])
+    return path.q.shape[0]
+
+
+@kernel_in_place
+def advance(model, d, r, k, q, v, u, q_next, v_next):
+    """(q_next, v_next) behind knot k: by a step, or by a touch; False if it leads nowhere."""
+    if d.phases.counts.shape[0] == 0:
+        return make_step(model, d, r, q, v, u, q_next, v_next)
+    if touches(d, k):
+        return touch(model, d, r, k, q, v, q_next, v_next)
+    of_knot, e = in_phase(model, d, k)
+    return make_step(of_knot, e, r, q, v, u, q_next, v_next)
+
+
+@inline_array
+def picks_of(n, places):
+    """Rows (1, p, n) that pick degrees of freedom."""
+    R = np.zeros((1, places.size, n))
+    for i in range(places.size):
+        R[0, i, places[i]] = 1.0
+    return R
+
+
+@inline_array
+def coordinates_in(n, d):
+    """`Coordinates` of the places and speeds of a phase."""
+    return Coordinates(picks_of(n, d.places), np.full(d.places.size, -1, np.int64), picks_of(n, d.speeds),
+                       np.full(d.speeds.size, -1, np.int64))
+
+
+@inline
+def put_whole(d, found, b, row, whole):
+    """Row b of a phase, as one of the whole tree: f0, the rows of A and B that are read, N, outputs, multipliers."""
+    p, w = d.places.size, d.speeds.size
+    whole.f0[row, :], whole.A[row, :, :], whole.B[row, :, :] = 0.0, 0.0, 0.0
+    whole.K[row, :, :], whole.C[row, :, :] = 0.0, 0.0
+    for i in range(p + w):
+        at = d.entries[i]
+        whole.f0[row, at] = found.f0[b, i]
+        for j in range(p + w):
+            whole.A[row, at, d.entries[j]] = found.A[b, i, j]
+        for j in range(whole.B.shape[2]):
+            whole.B[row, at, j] = found.B[b, i, j]
+        for j in range(found.C.shape[1]):
+            whole.C[row, j, at] = found.C[b, j, i]
+        for j in range(found.K.shape[1] if i < p else 0):
+            whole.K[row, j, at] = found.K[b, j, i]
+    for j in range(found.D.shape[1]):
+        for i in range(whole.D.shape[2]):
+            whole.D[row, j, i] = found.D[b, j, i]
+    copy_vector(found.lam[b], whole.lam[row])
+    whole.rank[row] = found.rank[b]
+
+
+@late(MODEL, DISCRETISATION, group(State, *[MATRIX] * 4), types.int64[:, ::1], group(Tolerances, *[types.float64] * 2),
+      types.int64, types.int64, types.int64, FOUND, returns=types.int64)
+@kernel
+def linearize_phases(model, d, states, outputs, tolerances, knots, begin, end, whole):
+    """Local state spaces of the rows from `begin` to `end`, phase by phase; the first row that has none, or `end`.
+
+    Rows are stages of so many `knots` each.
+    """
+    n, m, row = states.v.shape[1], model.ints[N_ROWS], begin
+    if begin >= knots:  # forces of contacts count as a step begins
+        outputs = outputs[:n]
+    while row < end:
+        k = row % knots
+        closed, e = owned_in_phase(model, d, k)
+        last = row + 1
+        while last < end and d.phases.of_knot[last % knots] == d.phases.of_knot[k]:
+            last += 1
+        part = State(states.q[row:last], states.v[row:last], states.tau[row:last], states.f_ext[row:last])
+        found = room_in(last - row, n, m, e.places.size, e.speeds.size, d.actuators.shape[1], outputs.shape[0])
+        if has_elements(d):
+            linearize_with_elements(0, last - row, closed, part, coordinates_in(n, e), d.actuators, outputs, tolerances,
+                                    found, contents(d.elements), row)
+        else:
+            one_by_one(0, last - row, closed, part, coordinates_in(n, e), d.actuators, outputs, tolerances, found)
+        for b in range(last - row):
+            if found.rank[b] < 0:
+                return row + b
+            put_whole(e, found, b, row + b, whole)
+        row = last
+    return end
+
+
+@inline
+def add_times(A, X, out):
+    """out += A X, for as many columns of A as X has rows."""
+    for i in range(out.shape[0]):
+        for l in range(X.shape[0]):
+            x = A[i, l]
+            if x != 0.0:
+                for j in range(X.shape[1]):
+                    out[i, j] += x * X[l, j]
+
+
+@inline_array
+def multipliers_of(rows):
+    """Outputs that are multipliers of these rows."""
+    outputs = np.empty((rows.size, 4), np.int64)
+    for i in range(rows.size):
+        outputs[i, 0], outputs[i, 1], outputs[i, 2], outputs[i, 3] = MULTIPLIER, 0, rows[i], i
+    return outputs
+
+
+@late(MODEL, DISCRETISATION, STEP_ROOM, types.int64, VECTOR, VECTOR, MATRIX, MATRIX, MATRIX, returns=types.boolean)
+@kernel
+def put_touch_derivatives(model, d, r, k, q, v, N, X, A):
+    """A (2 n, 2 n) of `touch` from a state with motions N of its coordinates and X of its velocities.
+
+    Behind the velocities in X are the multipliers of contacts, which become those of the impulses.
+    """
+    n, m = v.size, model.ints[N_ROWS]
+    after = State(np.empty((1, q.size)), np.zeros((1, n)), np.zeros((1, n)), np.zeros((1, 0)))
+    v_after = np.empty(n)
+    if not touch(model, d, r, k, q, v, after.q[0], v_after):
+        return False
+    closed, e = owned_in_phase(model, d, k + 1)
+    at_rest, p, w = PackedModel(closed.ints, d.phases.rest), e.places.size, e.speeds.size
+    work, by_q, by_v, M = np.empty(derivatives_size(model)), np.empty((n, n)), np.empty((n, n)), np.empty((n, n))
+    rnea_derivatives_kernel(SCALAR, at_rest, after.q[0], after.v[0], v, r.f_ext, work, r.tau, by_q, by_v, M)
+    for i in range(n):  # r.tau lacks what armatures resist with
+        after.tau[0, i] = 0.0
+        for j in range(n):
+            after.tau[0, i] += M[i, j] * v[j]
+    rows = d.phases.cones.rows
+    found = room_in(1, n, m, p, w, n, rows.size)
+    one_by_one(0, 1, at_rest, after, coordinates_in(n, e), np.eye(n), multipliers_of(rows),
+               Tolerances(np.inf, d.rank_tolerance), found)
+    if found.rank[0] < 0:
+        return False
+    # y of the next phase stays: Y, by all of x; dq follows, and forces = d(M v-), by dq at constant v-, and by v-
+    Y, dq, forces, moved = np.zeros((p, 2 * n)), np.zeros((n, 2 * n)), np.zeros((n, 2 * n)), np.zeros((p + w, 2 * n))
+    for i in range(p):
+        for j in range(n):
+            Y[i, j] = N[e.places[i], j]
+    add_times(found.K[0], Y, dq)
+    add_times(by_q, dq, forces)
+    add_times(M, X[:n], forces)
+    add_times(found.A[0], Y, moved)
+    add_times(found.B[0], forces, moved)
+    X[n:] = 0.0
+    add_times(found.C[0], Y, X[n:])
+    add_times(found.D[0], forces, X[n:])
+    A[:, :] = 0.0
+    for i in range(p + w):
+        for j in range(2 * n):
+            A[e.entries[i], j] = Y[i, j] if i < p else moved[i, j]
+    return True

@@ -1,0 +1,198 @@
+"""Timed phases of a plan as users give them, and packed for kernels (`liedyn.tasks.planning.phases`)."""
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import qr
+
+from liedyn.machine.arguments import floats, names, whole
+from liedyn.machine.errors import InputError, shown, suggestion
+from liedyn.machine.linalg.gauss_jordan import padded
+from liedyn.mechanics.constraints.cluster_weights import rank_of_rows, weighed
+from liedyn.mechanics.constraints.independent import holonomic
+from liedyn.mechanics.constraints.loops import constraint_jacobian
+from liedyn.mechanics.contact.contact_state import contacts_of
+from liedyn.mechanics.dynamics.forward import forward_dynamics
+from liedyn.mechanics.dynamics.nullspace import RANK_TOLERANCE
+from liedyn.mechanics.tree.energy import total_mass
+from liedyn.model.packed import (
+    DOF_F, DOF_FLOATS_AT, DOF_STIFFNESS, GRAVITY, LINK_IV, LINK_NV, LOOP_ACTIVE, LOOP_HOLONOMIC, LOOP_NROWS, NV,
+    OFF, SLIDING, PackedModel, constraints_of, links_of,
+)
+from liedyn.tasks.planning.contact_limits import Cones
+from liedyn.tasks.planning.phases import Phases
+from liedyn.tasks.planning.planning_problem import limits_of
+
+STANDARD_GRAVITY = 9.80665
+"""[m/s^2], of forces in weights of the robot, wherever it is."""
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A phase of a plan: which contacts are closed, and for how many steps.
+
+    Attributes
+    ----------
+    closed : sequence of str
+        Names of the contacts that are closed, with friction as sticking ones; all other one-sided contacts are open,
+        and so are constraints that only other phases name.
+    steps : int
+        How many steps it has; the first one of several may have none: then the state that is given need not touch
+        where the next one does, and is moved there at once.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> hop = [ld.Phase(["foot"], 20), ld.Phase([], 15), ld.Phase(["foot"], 20)]
+    """
+
+    closed: object
+    steps: int
+
+
+def phases_of(robot, steps):
+    """The phases of a plan, a single one without contacts of its own where `steps` is a number; and their robots."""
+    if not isinstance(steps, (tuple, list)):
+        return None, [whole("steps", steps, 1)], [robot]
+    if not steps or not all(isinstance(each, Phase) for each in steps):
+        raise InputError(f"steps must be a number, or phases such as [ld.Phase(['foot'], 20)], got {shown(steps)}")
+    closed = [names("closed", each.closed) for each in steps]
+    for each in closed:
+        for name in each:
+            if name not in robot.constraint_names:
+                raise InputError(
+                    f"phases: unknown constraint {shown(name)}, {suggestion(name, robot.constraint_names)}")
+    one_sided = tuple(contacts_of(robot, robot.packed).names)
+    governed = dict.fromkeys((*one_sided, *(name for each in closed for name in each)))
+    robots = [robot.switched({name: ("sticking" if name in one_sided else True) if name in each else False
+                              for name in governed}) for each in closed]
+    return tuple(steps), [whole("steps of a phase", each.steps, 1 if k > 0 or len(steps) == 1 else 0)
+                          for k, each in enumerate(steps)], robots
+
+
+def knots_of(counts, h):
+    """Phase and time of each knot: a touch between two phases has two knots at the same time."""
+    of_knot = np.repeat(np.arange(len(counts)), np.array(counts) + 1)
+    k = np.arange(len(of_knot)) - of_knot
+    return of_knot, h * k
+
+
+def configuration_of(packed):
+    """The integers of a model that has the rows with a residual only, without those of rolling."""
+    model = PackedModel(packed.ints.copy(), packed.floats)
+    records = constraints_of(model)[0]
+    rolls = (records[:, LOOP_ACTIVE] > OFF) & (records[:, LOOP_HOLONOMIC] < records[:, LOOP_NROWS])
+    records[rolls, LOOP_ACTIVE] = SLIDING
+    return model.ints
+
+
+def picked(robot, q, preferred):
+    """Degrees of freedom (y, w) that are independent at q, and so determine the others.
+
+    All of `preferred` are among them if the constraints allow; balls and free joints are whole.
+    """
+    G = constraint_jacobian(robot, q)
+    together = np.zeros(robot.nv, bool)
+    for link in links_of(robot.packed)[0]:
+        together[link[LINK_IV]:link[LINK_IV] + link[LINK_NV]] = link[LINK_NV] > 1
+    may = np.flatnonzero(~together)
+    dependent = []
+    for rows, among in ((G, may), (np.where(holonomic(robot)[:, None], G, 0.0), None)):
+        among = dependent[0] if among is None else among
+        rank = rank_of_rows(robot, rows, RANK_TOLERANCE) if len(rows) else 0
+        A = weighed(robot, rows)[0][:, among] * np.where(np.isin(among, preferred), 1e-3, 1.0)
+        pivots, order = qr(A, mode="r", pivoting=True) if rank else (np.zeros((0, 0)), np.arange(0))
+        size = np.abs(np.diag(pivots))
+        if rank and (len(size) < rank or size[rank - 1] <= RANK_TOLERANCE * size[0]):
+            raise InputError(f"{robot.name!r}: the constraints {', '.join(robot.active)} cannot be solved at q0 for "
+                             "coordinates of joints other than ball and free joints, whose coordinates belong together")
+        dependent.append(np.sort(among[order[:rank]]))
+    return [np.setdiff1d(np.arange(robot.nv), x) for x in dependent[::-1]]
+
+
+def pack_phases(robots, counts, q, preferred, limits):
+    """`Phases` of robots that differ in their switches."""
+    n, m, P = robots[0].nv, len(robots[0].row_names), len(robots)
+    packed = robots[0].packed
+    picks = [picked(robot, q, preferred) for robot in robots]
+    numbers, places, speeds, entries = (np.zeros((P, size), np.int64) for size in (3, n, n, 2 * n))
+    groups, choosable = np.zeros((P, n, 2), np.int64), np.zeros((P, 2, padded.py_func(n)))
+    for i, (y, w) in enumerate(picks):
+        wholes = [(link[LINK_IV], link[LINK_NV]) for link in links_of(packed)[0] if link[LINK_NV] > 1]
+        numbers[i] = len(y), len(w), len(wholes)
+        places[i, :len(y)], speeds[i, :len(w)] = y, w
+        entries[i, :len(y) + len(w)] = np.concatenate([y, n + w])
+        groups[i, :len(wholes)] = np.array(wholes).reshape(-1, 2)
+        choosable[i, :, :n] = 1.0
+        choosable[i, 0, y] = choosable[i, 1, w] = 0.0
+    return Phases(knots_of(counts, 1.0)[0], np.array([robot.packed.ints for robot in robots]),
+                  np.array([configuration_of(robot.packed) for robot in robots]), numbers, places, speeds, entries,
+                  groups, choosable, rest_of(packed), np.zeros((P - 1, m)), np.ones((P - 1, m)),
+                  cones_of(robots, knots_of(counts, 1.0)[0], limits))
+
+
+def no_phases():
+    """`Phases` of a plan without them."""
+    integers, numbers = np.zeros((0, 0), np.int64), np.zeros((0, 0))
+    return Phases(np.zeros(0, np.int64), *[integers] * 6, np.zeros((0, 0, 0), np.int64), np.zeros((0, 0, 0)),
+                  np.zeros(0), numbers, numbers, no_cones(0, np.zeros(0)))
+
+
+def no_cones(steps, unit):
+    """`Cones` of so many steps without contacts."""
+    integers = np.zeros(0, np.int64)
+    return Cones(integers, integers, integers, np.zeros(0), np.zeros(0), np.zeros((steps, 0), np.int64), unit,
+                 np.zeros((steps, 0)), np.ones(steps), np.zeros(0))
+
+
+def cones_of(robots, of_knot, limits):
+    """`Cones` of the contacts that are limited."""
+    robot, steps = robots[0], len(of_knot) - 1
+    contacts, limited = contacts_of(robot, robot.packed), limits_of(limits).contacts
+    if isinstance(limited, bool):
+        limited = dict(zip(contacts.names, contacts.friction)) if limited else {}
+    if not isinstance(limited, dict):
+        raise InputError("limits of contacts must be True, False, or coefficients of friction by name, such as "
+                         f"{{'foot': 0.5}}, got {shown(limited)}")
+    for name, friction in limited.items():
+        if name not in contacts.names:
+            raise InputError(f"limits: unknown one-sided contact {shown(name)}, {suggestion(name, contacts.names)}")
+        if not (np.ndim(floats(f"friction of {name}", friction)) == 0 and friction >= 0.0):
+            raise InputError(f"limits: friction of contact {name!r} must be a number that is not negative, got "
+                             f"{shown(friction)}")
+    touches, mass = of_knot[1:] != of_knot[:-1], total_mass(robot)
+    unit = np.where(touches, mass, STANDARD_GRAVITY * mass)
+    chosen = [c for c, name in enumerate(contacts.names) if name in limited]
+    if not chosen:
+        return no_cones(steps, unit)
+    friction = np.array([limited[contacts.names[c]] for c in chosen], float)
+    count = np.where(np.isfinite(friction), contacts.count[chosen], 1)
+    rows = [contacts.first[c] + np.arange(k) for c, k in zip(chosen, count)]
+    closed = np.array([[name in each.active for name in contacts.names[chosen]] for each in robots], np.int64)
+    closes = closed[of_knot[1:]] * np.where(touches[:, None], 1 - closed[of_knot[:-1]], 1)
+    return Cones(np.concatenate(rows).astype(np.int64), np.cumsum(count) - count, count, contacts.side[chosen].astype(
+        float), np.where(count > 1, friction, 0.0), closes, unit, np.zeros((steps, count.sum())),
+        np.ones(steps), np.zeros(2 * robot.nv + len(robot.actuator_names)))
+
+
+def rest_of(packed):
+    """Numbers of the model without gravity and springs."""
+    floats, ints = packed.floats.copy(), packed.ints
+    floats[GRAVITY:GRAVITY + 3] = 0.0
+    floats[ints[DOF_FLOATS_AT] + DOF_STIFFNESS:][:DOF_F * ints[NV]:DOF_F] = 0.0
+    return floats
+
+
+def contact_forces(robots, of_knot, q, v, tau):
+    """By name of a one-sided contact (steps, 2): normal force and friction as each step begins, zero if open."""
+    robot = robots[0]
+    contacts = contacts_of(robot, robot.packed)
+    found = {name: np.zeros((len(tau), 2)) for name in contacts.names}
+    for k, force in enumerate(tau):
+        if of_knot[k] != of_knot[k + 1]:  # a touch has impulses
+            continue
+        phase = robots[of_knot[k]]
+        lam = forward_dynamics(phase, q[k], v[k], force).lam
+        for c, name in enumerate(contacts.names):
+            if name in phase.active:
+                found[name][k] = contacts.loads(c, lam)
+    return found

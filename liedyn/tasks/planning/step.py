@@ -1,0 +1,222 @@
+"""One step of the discretised motion in independent coordinates of the tree.
+
+The state is x = (y, w): coordinates y that all constraints leave, and their rates w, both picked from those of the
+tree. A step starts at (q, w), moves along the manifold q(u) of configurations whose picked coordinates are u away from
+q, and holds the input. With wdot = f(q, w, input) from the null space (`liedyn.linear.local`),
+
+    EULER (semi-implicit)   w' = w + h f(q, w)                            q' = q(h w')
+    MIDPOINT                w_m = w + h/2 f(q, w), q_m = q(h/2 w)         w' = w + h f(q_m, w_m), q' = q(h w_m)
+    RK4                     the classical method, as in `liedyn.motion.discrete_steps`
+
+Coordinates of balls and free joints move by the exponential of their group. Derivatives:
+`liedyn.tasks.planning.expansion`.
+"""
+from collections import namedtuple
+
+import numpy as np
+from numba import types
+
+from liedyn.linear.space import Coordinates
+from liedyn.machine.compiled.by_address import record, contents
+from liedyn.machine.compiled.jit import (
+    CUBE, INTEGERS, MATRIX, VECTOR, group, inline, inline_array, kernel, kernel_in_place, late,
+)
+from liedyn.machine.linalg.gauss_jordan import padded
+from liedyn.machine.simd.lanes import SCALAR
+from liedyn.mechanics.constraints.constraint_rows import jacobian_rows
+from liedyn.mechanics.constraints.elimination import elimination_size
+from liedyn.mechanics.dynamics.nullspace import OK, acceleration_kernel, acceleration_size
+from liedyn.mechanics.tree.aba import aba_kernel, aba_size
+from liedyn.mechanics.tree.kinematics import world_positions, world_size
+from liedyn.model.packed import N_ROWS, NQ, NV, PackedModel
+from liedyn.model.packed_records import MODEL
+from liedyn.motion.discrete_steps import Stage, complete_velocities, put_stage, put_velocities, solve_dependent
+from liedyn.tasks.planning.element_forces import ELEMENTS, has_elements, put_all_forces
+from liedyn.tasks.planning.phases import PHASES
+
+EULER, MIDPOINT, RK4 = 1, 2, 4
+"""Methods, by the number of their stages."""
+
+Discretisation = namedtuple("Discretisation", "method h places speeds entries groups choosable configuration "
+                            "coordinates actuators rank_tolerance phases elements")
+"""How steps are made: `places` and `speeds` are the degrees of freedom that y and w pick, `entries` those of x where
+both stand; `groups` (count, 2) says which entries, by the first one and their number, belong to one ball or free joint.
+`choosable` (2, nv) is 1 for coordinates and velocities that depend on the others; `configuration` are the integers of
+the model with those rows only that restrict positions. `coordinates` are y of all states of a batch; plans with phases
+have all but the method, the inputs and the tolerance there (`in_phase`). `elements` are force elements."""
+
+StepRoom = namedtuple("StepRoom", "stage solve a lam first tau f_ext u w k sum q v")
+"""Room to work in: `first` are the multipliers as the step begins, or of a touch; `k` the rates of x at the last stage,
+`sum` adds up those of the stages; a state (q, v)."""
+
+COORDINATES = group(Coordinates, CUBE, INTEGERS, CUBE, INTEGERS)
+DISCRETISATION = record(Discretisation, types.int64, types.float64, *[INTEGERS] * 3, types.int64[:, ::1], MATRIX,
+                        INTEGERS, COORDINATES, MATRIX, types.float64, PHASES, ELEMENTS)
+STEP_ROOM = record(StepRoom, group(Stage, *[VECTOR] * 4, MATRIX, *[VECTOR] * 4), *[VECTOR] * 12)
+
+accelerate = late(MODEL, *[VECTOR] * 4, types.float64, *[VECTOR] * 3,
+                  returns=types.Tuple((types.int64, types.int64, types.float64)))(acceleration_kernel)
+
+
+@late(MODEL, *[VECTOR] * 6)
+def accelerate_tree(model, q, v, tau, f_ext, work, a):
+    """a of a tree without constraints, where its inertia is positive; no numbers where it is singular."""
+    aba_kernel(SCALAR, model, q, v, tau, f_ext, work, a)
+
+
+@inline
+def in_phase(model, d, k):
+    """The model and the discretisation of the step from knot k, and of differences there."""
+    x = d.phases
+    if x.counts.shape[0] == 0:
+        return model, contents(d)
+    i = x.of_knot[k]
+    y, w, groups = x.counts[i]
+    places, speeds = x.places[i, :y], x.speeds[i, :w]
+    return PackedModel(x.ints[i], model.floats), Discretisation(
+        d.method, d.h, places, speeds, x.entries[i, :y + w], x.groups[i, :groups], x.choosable[i], x.configuration[i],
+        contents(d.coordinates), d.actuators, d.rank_tolerance, contents(x), contents(d.elements))
+
+
+@inline
+def stage_of(s, choosable):
+    """The room of a stage with other dependent coordinates."""
+    return Stage(s.q, s.v, s.change, s.world, s.G, s.residual, s.gamma, s.e, choosable)
+
+
+owned_in_phase, owned_stage_of = (inline_array(each.py_func) for each in (in_phase, stage_of))
+"""The same for kernels that make arrays: there what is returned is counted as theirs."""
+
+
+@kernel
+def step_room(model, p):
+    """`StepRoom` for p coordinates."""
+    n, m, nq = model.ints[NV], model.ints[N_ROWS], model.ints[NQ]
+    stage = Stage(np.empty(nq), np.empty(n), np.empty(n), np.empty(world_size(model)), np.empty((m, n)), np.empty(m),
+                  np.empty(m), np.empty(elimination_size(SCALAR, model)), np.zeros(padded(n)))
+    solve = np.empty(max(acceleration_size(model), aba_size(model)))
+    return StepRoom(stage, solve, np.empty(n), np.empty(m), np.empty(m), np.empty(n), np.empty(0), np.empty(p),
+                    np.empty(p), np.zeros(2 * p), np.zeros(2 * p), np.empty(nq), np.empty(n))
+
+
+@kernel_in_place
+def put_forces(actuators, u, tau):
+    """tau = S u."""
+    for j in range(tau.size):
+        x = 0.0
+        for c in range(u.size):
+            x += actuators[j, c] * u[c]
+        tau[j] = x
+
+
+@inline
+def stage_time(i, h):
+    """How far stage i is from the start of the step, in time: of all methods."""
+    return h * (0.0 if i == 0 else 1.0 if i == 3 else 0.5)
+
+
+@inline
+def stage_weight(method, i, h):
+    """The part of the step that has the rates of stage i."""
+    if method == RK4:
+        return h / 6.0 if i == 0 or i == 3 else h / 3.0
+    return h if i == method - 1 else 0.0
+
+
+@inline
+def put_displacement(d, v, x):
+    """From the sum x of rates to u, and the change of w, of a whole step from velocities v."""
+    p = d.places.size
+    for i in range(p if d.method == EULER else 0):  # semi-implicit: moved by the new velocities
+        x[d.entries[i]] = d.h * (v[d.places[i]] + x[d.entries[p + i]])
+
+
+@late(MODEL, DISCRETISATION, STEP_ROOM, *[VECTOR] * 3, types.float64, returns=types.boolean)
+@kernel_in_place
+def put_state(model, d, r, q, v, x, part):
+    """r.stage, the state on the manifold `part` of x = (u, change of w) away from (q, v); False if there is none."""
+    p, w = d.places.size, d.speeds.size
+    for i in range(p):
+        r.u[i] = part * x[d.entries[i]]
+    for i in range(w):
+        r.w[i] = v[d.speeds[i]] + part * x[d.entries[p + i]]
+    if w == p:
+        return put_stage(model, stage_of(r.stage, d.choosable[0]), q, r.u, r.w, d.places, d.rank_tolerance)
+    held = PackedModel(d.configuration, model.floats)
+    return put_stage(held, stage_of(r.stage, d.choosable[0]), q, r.u, r.u, d.places, d.rank_tolerance) and put_motion(
+        model, d, stage_of(r.stage, d.choosable[1]), r.w)
+
+
+@kernel_in_place
+def put_motion(model, d, s, w):
+    """s.v from the independent velocities w at s.q, for constraints on velocities alone; False if it is singular."""
+    for j in range(s.v.size):
+        s.v[j] = 0.0
+    world_positions(SCALAR, model, s.q, s.world)
+    jacobian_rows(model, s.q, s.world, s.G)
+    put_velocities(model, s, d.speeds.size)
+    for i in range(d.speeds.size):
+        s.v[d.speeds[i]] = w[i]
+    return solve_dependent(model, s, s.gamma, d.rank_tolerance) and complete_velocities(model, s, d.speeds.size)
+
+
+@inline
+def put_rates(model, d, r, q, v):
+    """r.k = (w, f) at a state on the manifold; False if it is singular."""
+    p, finite = d.places.size, True
+    if model.ints[N_ROWS] == 0:
+        accelerate_tree(model, q, v, r.tau, r.f_ext, r.solve, r.a)
+    else:
+        finite = accelerate(model, q, v, r.tau, r.f_ext, d.rank_tolerance, r.solve, r.a, r.lam)[0] == OK
+    for i in range(r.k.size if d.entries.size < r.k.size else 0):  # entries that no phase or another one reads
+        r.k[i] = 0.0
+    for i in range(p):
+        r.k[d.entries[i]] = v[d.places[i]]
+    for i in range(d.speeds.size):
+        x = r.a[d.speeds[i]]
+        r.k[d.entries[p + i]] = x
+        finite = finite and abs(x) < np.inf
+    return finite
+
+
+@late(MODEL, DISCRETISATION, STEP_ROOM, *[VECTOR] * 5, returns=types.boolean)
+@kernel_in_place
+def make_step(model, d, r, q, v, u, q_next, v_next):
+    """(q_next, v_next) after a step from (q, v) under inputs u; False if it leads nowhere."""
+    put_forces(d.actuators, u, r.tau)
+    for i in range(r.sum.size):
+        r.sum[i] = 0.0
+    for i in range(d.method):
+        if i == 0:
+            if has_elements(d):
+                put_all_forces(d.actuators, contents(d.elements), u, q, v, r.tau)
+            regular = put_rates(model, d, r, q, v)
+            copy_vector(r.lam, r.first)
+        else:
+            regular = put_state(model, d, r, q, v, r.k, stage_time(i, d.h))
+            if regular and has_elements(d):
+                put_all_forces(d.actuators, contents(d.elements), u, r.stage.q, r.stage.v, r.tau)
+            regular = regular and put_rates(model, d, r, r.stage.q, r.stage.v)
+        if not regular:
+            return False
+        for j in range(r.sum.size):
+            r.sum[j] += stage_weight(d.method, i, d.h) * r.k[j]
+    put_displacement(d, v, r.sum)
+    if not put_state(model, d, r, q, v, r.sum, 1.0):
+        return False
+    copy_vector(r.stage.q, q_next)
+    copy_vector(r.stage.v, v_next)
+    return True
+
+
+@inline
+def copy_vector(x, to):
+    """to = x, which slices would copy twice."""
+    for i in range(x.size):
+        to[i] = x[i]
+
+
+def coordinates_of(y):
+    """`Coordinates` of an `Independent` for positions and velocities alike, at all states."""
+    rows = y.rows[None].copy()
+    return Coordinates(rows, y.virtual.copy(), rows, y.virtual.copy())

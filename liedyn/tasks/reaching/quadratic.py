@@ -1,0 +1,86 @@
+"""Least squares behind equations and within bounds by solvers of quadratic programs, which are extras."""
+import numpy as np
+
+from liedyn.machine.errors import InputError, LiedynError, shown, suggestion
+
+RANK = 1e-9
+"""Singular values of the equations below this part of the largest one count as zero."""
+CONTRADICTION = 1e-7
+"""What may be left of redundant equations, as a part of their largest number or of 1: solvers are exact to 1e-8."""
+ACCURACY = 1e-10
+
+
+class InfeasibleError(LiedynError):
+    """No velocity satisfies loops, limits and inequalities at once.
+
+    Attributes
+    ----------
+    left : float
+        By how much the nearest one misses them, where that is known, else NaN.
+    """
+
+    def __init__(self, text, left=np.nan):
+        super().__init__(text)
+        self.left = left
+
+
+def solve(J, goal, damping, equations, low, up, inequalities, solver):
+    """The x that makes |J x - goal|^2 + damping |x|^2 smallest with [A | b] = `equations` and low <= x <= up.
+
+    Raises
+    ------
+    InfeasibleError
+        There is none.
+    LiedynError
+        The solver is not installed.
+    """
+    A, b = independent(equations)
+    P, c = J.T @ J + damping * np.eye(J.shape[1]), -J.T @ goal
+    C, c_low, c_up = inequalities if inequalities is not None else (None, None, None)
+    x = (_piqp if solver == "piqp" else _qpsolvers)(P, c, A, b, C, c_low, c_up, low, up, solver)
+    if x is None:
+        raise InfeasibleError(f"{solver} finds no velocity that satisfies loops, limits and inequalities")
+    return x
+
+
+def independent(equations):
+    """Independent equations A x = b that say the same as [A | b] with redundant rows."""
+    A, b = equations[:, :-1], equations[:, -1]
+    if not len(A):
+        return None, None
+    U, s, Vt = np.linalg.svd(A, full_matrices=False)
+    keep = s > RANK * s.max(initial=0.0)
+    along = U[:, keep].T @ b
+    left = np.abs(b - U[:, keep] @ along).max(initial=0.0)
+    if left > CONTRADICTION * max(1.0, np.abs(b).max()):
+        raise InfeasibleError(f"the loops contradict each other: {left:.3g} of their velocities is left", left)
+    return (Vt[keep], along / s[keep]) if keep.any() else (None, None)
+
+
+def _piqp(P, c, A, b, C, c_low, c_up, low, up, solver):
+    try:
+        import piqp
+    except ImportError:
+        raise LiedynError("solver 'piqp' needs PIQP: pip install 'liedyn[ik]'") from None
+    found = piqp.DenseSolver()
+    found.settings.eps_abs = found.settings.eps_rel = ACCURACY
+    given = [None if x is None else np.asfortranarray(x) for x in (P, c, A, b, C, c_low, c_up, low, up)]
+    found.setup(*given)
+    return np.array(found.result.x) if found.solve() == piqp.PIQP_SOLVED else None
+
+
+def _qpsolvers(P, c, A, b, C, c_low, c_up, low, up, solver):
+    try:
+        import qpsolvers
+    except ImportError:
+        raise LiedynError(f"solver {shown(solver)} needs qpsolvers: pip install 'liedyn[ik]'") from None
+    known = qpsolvers.available_solvers
+    if solver not in known:
+        raise InputError(f"unknown or missing solver {shown(solver)}, {suggestion(solver, known)}")
+    sides = None
+    if C is not None:
+        rows, bounds = np.vstack([C, -C]), np.concatenate([c_up, -c_low])
+        kept = np.isfinite(bounds)
+        sides = (rows[kept], bounds[kept]) if kept.any() else None
+    G, h = sides or (None, None)
+    return qpsolvers.solve_qp(P, c, G, h, A, b, low, up, solver=solver)

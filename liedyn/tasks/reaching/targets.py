@@ -1,0 +1,347 @@
+"""What inverse kinematics is to reach: targets by the names of bodies and frames, and targets of one's own.
+
+A target is its error and the Jacobian of that. The kernels know those here by number
+(`liedyn.tasks.reaching.target_rows`) and call the methods of any other.
+"""
+from dataclasses import KW_ONLY, dataclass
+
+import numpy as np
+
+from liedyn.machine.arguments import positive
+from liedyn.machine.errors import InputError, shown
+from liedyn.tasks.reaching.goals import pose_of, rotation_of, units, vector, vectors, weight_of
+from liedyn.tasks.reaching.target_rows import CENTER_OF_MASS, DIRECTION, ORIENTATION, POINT
+
+GROUND = -1
+"""Number of the frame of those that are relative to the ground."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Three rows of a target, or all rows of a user's own.
+
+    Attributes
+    ----------
+    kind : int
+    body, reference : str or None
+    vector : ndarray, shape (3,)
+        A point of the body, or an axis in it.
+    goal : ndarray, shape (..., 9) or (..., 3)
+    weight : ndarray, shape (3,)
+    is_angle : bool
+    """
+
+    kind: int
+    body: str
+    reference: str
+    vector: np.ndarray
+    goal: np.ndarray
+    weight: np.ndarray
+    is_angle: bool
+
+
+class Target:
+    """Base class of targets; derive from it for one of your own.
+
+    Such a target has two methods, ``error(robot, q)`` with the rows that should become zero, shape (k,), and
+    ``jacobian(robot, q)`` with their rates, shape (k, nv): the derivatives along the velocity coordinates. Attributes
+    may be set on the class or the object.
+
+    Attributes
+    ----------
+    weight : float or sequence of float
+        Factors of the error, one or one for each row; rows of weight zero do not count.
+    priority : int
+        Targets of priority 0 are reached as well as can be, those of priority 1 with what is left free, and so on.
+    tolerance : float or None
+        Norm of the error from which on the target is reached; None for the tolerances of the call.
+    name : str or None
+        What it is called in results; by default by what it is.
+
+    Examples
+    --------
+    >>> import liedyn as ld, numpy as np
+    >>> class Sum(ld.Target):
+    ...     name = "sum"
+    ...     def error(self, robot, q):
+    ...         return np.array([q.sum() - 1.0])
+    ...     def jacobian(self, robot, q):
+    ...         return np.ones((1, robot.nv))
+    >>> panda = ld.load("panda")
+    >>> bool(abs(ld.inverse_kinematics(panda, Sum()).q.sum() - 1.0) < 1e-6)
+    True
+    """
+
+    weight = 1.0
+    priority = 0
+    tolerance = None
+    name = None
+
+    def error(self, robot, q):
+        """What should become zero.
+
+        Parameters
+        ----------
+        robot : Robot
+        q : array_like, shape (..., nq)
+            Configuration [rad, m; quaternions (x, y, z, w)]; targets of your own get one, of shape (nq,).
+
+        Returns
+        -------
+        error : ndarray, shape (..., k)
+            Without weights [rad, m].
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> panda = ld.load("panda")
+        >>> ld.PointTarget("panda_hand", (0.0, 0.0, 0.0)).error(panda, panda.home).shape
+        (3,)
+        """
+        return self._evaluate(robot, q)[0]
+
+    def jacobian(self, robot, q):
+        """The derivatives of the error along the velocity coordinates.
+
+        Parameters
+        ----------
+        robot : Robot
+        q : array_like, shape (..., nq)
+            Configuration [rad, m; quaternions (x, y, z, w)]; targets of your own get one, of shape (nq,).
+
+        Returns
+        -------
+        J : ndarray, shape (..., k, nv)
+            The error changes by ``J v`` [rad/s, m/s].
+
+        Examples
+        --------
+        >>> import liedyn as ld
+        >>> panda = ld.load("panda")
+        >>> ld.CenterOfMassTarget((0.1, 0.0, 0.4)).jacobian(panda, panda.home).shape
+        (3, 7)
+        """
+        return self._evaluate(robot, q)[1]
+
+    def __post_init__(self):
+        check(self)
+        object.__setattr__(self, "parts", self._parts())  # once, as targets do not change
+
+    def _evaluate(self, robot, q):
+        from liedyn.tasks.reaching.packing import evaluate  # which knows the targets
+
+        return evaluate(robot, self, q)
+
+    parts = ()
+    """What kernels know it by; of targets with methods of their own nothing."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class KnownTarget(Target):
+    """What targets that the kernels know have besides their place: attributes as for `Target`."""
+
+    weight: float = 1.0
+    priority: int = 0
+    tolerance: float = None
+    name: str = None
+
+
+@dataclass(frozen=True, eq=False)
+class PoseTarget(KnownTarget):
+    """A pose of a body or frame.
+
+    Attributes
+    ----------
+    body : str
+    pose : array_like, shape (..., 4, 4)
+        Where it should be [m], in the world or relative to another body or frame.
+    relative_to : str, optional
+    weight, orientation_weight : float or array_like, shape (3,)
+        Factors of the errors of position [1/m] and of orientation [1/rad], one or one for each axis of the world (or of
+        the other body).
+    priority, tolerance, name
+        As for `Target`; `tolerance` counts for both.
+
+    Notes
+    -----
+    The error is (log(R Rg^T), p - pg), as rotation vector and distance in axes of the world.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> panda = ld.load("panda")
+    >>> hand = ld.PoseTarget("panda_hand", ld.pose(panda, panda.home, "panda_hand"))
+    >>> hand.error(panda, panda.home).shape, hand.jacobian(panda, panda.home).shape
+    ((6,), (6, 7))
+    """
+
+    body: str
+    pose: np.ndarray
+    relative_to: str = None
+    _: KW_ONLY
+    orientation_weight: float = 1.0
+
+    def _parts(self):
+        pose = pose_of(f"pose of {shown(self.body)}", self.pose)
+        rotation = pose[..., :3, :3].reshape(pose.shape[:-2] + (9,))
+        return (_part(ORIENTATION, self, rotation, weight=weight_of(self, "orientation_weight"), is_angle=True),
+                _part(POINT, self, pose[..., :3, 3]))
+
+
+@dataclass(frozen=True, eq=False)
+class OrientationTarget(KnownTarget):
+    """An orientation of a body or frame, wherever it is.
+
+    Attributes
+    ----------
+    body : str
+    rotation : array_like, shape (..., 3, 3)
+        In the world, or relative to another body or frame.
+    relative_to : str, optional
+    weight, priority, tolerance, name
+        As for `Target`; weights [1/rad] by axes of the world (or of the other body).
+
+    Examples
+    --------
+    >>> import liedyn as ld, numpy as np
+    >>> panda = ld.load("panda")
+    >>> level = ld.OrientationTarget("panda_hand", np.diag([1.0, -1.0, -1.0]))
+    >>> level.error(panda, panda.home).shape
+    (3,)
+    """
+
+    body: str
+    rotation: np.ndarray
+    relative_to: str = None
+
+    def _parts(self):
+        rotation = rotation_of(f"rotation of {shown(self.body)}", self.rotation)
+        return (_part(ORIENTATION, self, rotation.reshape(rotation.shape[:-2] + (9,)), is_angle=True),)
+
+
+@dataclass(frozen=True, eq=False)
+class PointTarget(KnownTarget):
+    """A place for a point of a body.
+
+    Attributes
+    ----------
+    body : str
+    position : array_like, shape (..., 3)
+        Where the point should be [m], in the world or relative to another body or frame.
+    point : array_like, shape (3,)
+        The point, in the body's own frame [m].
+    relative_to : str, optional
+    weight, priority, tolerance, name
+        As for `Target`; weights [1/m] by axes of the world (or of the other body): (0, 0, 1) for a height.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> panda = ld.load("panda")
+    >>> found = ld.inverse_kinematics(panda, ld.PointTarget("panda_hand", (0.4, 0.2, 0.3), point=(0.0, 0.0, 0.1)))
+    >>> ld.pose(panda, found.q, "panda_hand")[:3].dot((0.0, 0.0, 0.1, 1.0)).round(5)
+    array([0.4, 0.2, 0.3])
+    """
+
+    body: str
+    position: np.ndarray
+    point: np.ndarray = (0.0, 0.0, 0.0)
+    relative_to: str = None
+
+    def _parts(self):
+        return (_part(POINT, self, vectors("position", self.position), vector=vector("point", self.point)),)
+
+
+@dataclass(frozen=True, eq=False)
+class DirectionTarget(KnownTarget):
+    """A direction for an axis of a body; turns about it are free.
+
+    Attributes
+    ----------
+    body : str
+    axis : array_like, shape (3,)
+        The axis, in the body's own frame, of any length but zero.
+    direction : array_like, shape (..., 3)
+        Where it should point, in the world or seen from another body or frame; of any length but zero.
+    relative_to : str, optional
+    weight, priority, tolerance, name
+        As for `Target`; weights [1/rad].
+
+    Notes
+    -----
+    The error is the rotation vector of the smallest turn from the direction to the axis; its norm is the angle.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> panda = ld.load("panda")
+    >>> down = ld.DirectionTarget("panda_hand", (0, 0, 1), (0, 0, -1))
+    >>> ld.pose(panda, ld.inverse_kinematics(panda, down).q, "panda_hand")[:3, 2].round(5) + 0.0
+    array([ 0.,  0., -1.])
+    """
+
+    body: str
+    axis: np.ndarray
+    direction: np.ndarray
+    relative_to: str = None
+
+    def _parts(self):
+        goal = units("direction", vectors("direction", self.direction))
+        return (_part(DIRECTION, self, goal, vector=units("axis", vector("axis", self.axis)), is_angle=True),)
+
+
+@dataclass(frozen=True, eq=False)
+class CenterOfMassTarget(KnownTarget):
+    """A place for the centre of mass of all that moves.
+
+    Attributes
+    ----------
+    position : array_like, shape (..., 3)
+        Where it should be [m], in the world or relative to a body or frame.
+    relative_to : str, optional
+    weight, priority, tolerance, name
+        As for `Target`; weights [1/m] by axes of the world (or of the other body): (1, 1, 0) to be above a place.
+
+    Examples
+    --------
+    >>> import liedyn as ld
+    >>> panda = ld.load("panda")
+    >>> found = ld.inverse_kinematics(panda, ld.CenterOfMassTarget((0.1, 0.0, 0.4)))
+    >>> ld.center_of_mass(panda, found.q).round(5)
+    array([0.1, 0. , 0.4])
+    """
+
+    position: np.ndarray
+    relative_to: str = None
+
+    body = None
+
+    def _parts(self):
+        return (_part(CENTER_OF_MASS, self, vectors("position", self.position)),)
+
+
+def _part(kind, target, goal, vector=(0.0, 0.0, 0.0), weight=None, is_angle=False):
+    weight = weight_of(target, "weight") if weight is None else weight
+    return Part(kind, target.body, target.relative_to, np.array(vector), goal, weight, is_angle)
+
+
+def check(target):
+    """InputError where an attribute of a target is not what it should be."""
+    if isinstance(target.priority, bool) or not isinstance(target.priority, int | np.integer):
+        raise InputError(f"priority of a target must be a whole number, got {shown(target.priority)}")
+    if target.tolerance is not None:
+        positive("tolerance of a target", target.tolerance)
+    for what in ("name", "body", "relative_to"):
+        text = getattr(target, what, None)
+        if not isinstance(text, str | None):
+            raise InputError(f"{what} of a target must be text, got {shown(text)}")
+
+
+def checked(targets):
+    """One target or several, as a tuple."""
+    found = (targets,) if isinstance(targets, Target) else targets
+    if not isinstance(found, (tuple, list)) or not all(isinstance(each, Target) for each in found) or not found:
+        raise InputError(f"targets must be one or several, such as ld.PoseTarget(body, pose), got {shown(targets)}")
+    for each in found:
+        check(each)
+    return tuple(found)
